@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Each target makes .venv and installs what it needs, once: Python >= 3.11, gcc and make suffice.
+PYTHON := .venv/bin/python
+PYTEST := $(PYTHON) -m pytest
+PES := 1 2 3 4
+
+.PHONY: demo test dev lint unit native gpu examples bench clean distclean ready-demo ready-test
+.DEFAULT_GOAL := demo
+
+ready-demo ready-test: ready-%:
+	@tools/bootstrap.sh $*
+
+demo: ready-demo ## the heat equation on 4 PEs; leaves build/demo/heat.png
+	$(PYTHON) -m pyshmem run -n 4 examples/heat.py --out build/demo/heat.png
+
+test: lint ## everything; tests that need a GPU say so and are skipped without one
+	$(PYTEST) tests
+
+test-%: ready-test ## test-4: the per-PE suite on 4 PEs
+	$(PYTEST) tests/pe --pes $*
+
+dev: ready-test ## an editable install that rebuilds itself when C changes
+
+lint: ready-test
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+	find native host_proxy tests examples -name '*.[ch]' -exec .venv/bin/clang-format --dry-run -Werror {} +
+	$(PYTHON) -m codespell_lib
+
+unit native gpu: ready-test ## one folder of tests
+	$(PYTEST) tests/$@
+
+examples: ready-test ## every example, checked
+	$(PYTEST) tests/examples
+
+bench: ready-test
+	$(PYTHON) bench/host.py
+
+clean:
+	rm -rf build dist .venv/.ready-* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf .venv

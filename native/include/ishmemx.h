@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The core of pyshmem, with types erased: RMA moves bytes, atomics and reductions take (operation,
+ * type). shmem.h is a typed shell over these calls; the Python package calls them directly.
+ *
+ * Every int result is an ishmemx_status, unless said otherwise. On failure the outputs are not
+ * written and ishmemx_error() tells, for the calling thread, what was wrong and the way out.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shmem_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ISHMEMX_API __attribute__((visibility("default")))
+
+/* ---- status ------------------------------------------------------------------------------- */
+
+enum ishmemx_status {
+    ISHMEMX_OK = 0,
+    ISHMEMX_ERR_ARGUMENT,    /* a value outside its range: pe, nelems, address, overlap */
+    ISHMEMX_ERR_TYPE,        /* a type outside the operation's table */
+    ISHMEMX_ERR_STATE,       /* before init, after finalize, freed twice */
+    ISHMEMX_ERR_MEMORY,      /* symmetric heap exhausted */
+    ISHMEMX_ERR_MISMATCH,    /* PEs disagree: library version, allocation sizes, arguments */
+    ISHMEMX_ERR_PEER,        /* another PE died or the job is being aborted */
+    ISHMEMX_ERR_TIMEOUT,     /* a wait outlasted the timeout */
+    ISHMEMX_ERR_INTERRUPTED, /* the interrupt check asked the wait to end */
+    ISHMEMX_ERR_SYSTEM,      /* a system call or the GPU driver failed */
+    ISHMEMX_ERR_UNSUPPORTED, /* not available on this conduit or accelerator */
+    ISHMEMX_ERR_FAULT        /* a kernel recorded a fault: see ishmemx_fault_take() */
+};
+
+/* Text for the last failure of the calling thread; never NULL. */
+ISHMEMX_API const char *ishmemx_error(void);
+
+/* ---- settings ----------------------------------------------------------------------------- */
+
+/* The text of setting `name` (without PYSHMEM_) and where it came from: "default" or the name of
+ * the environment variable. An unknown name is ISHMEMX_ERR_ARGUMENT. */
+ISHMEMX_API int ishmemx_setting(const char *name, const char **text, const char **origin);
+/* The same, parsed by the kind of its row: bytes for sizes, nanoseconds for seconds, 0 or 1 for
+ * flags, the position for choices. A malformed value is ISHMEMX_ERR_ARGUMENT, naming the variable. */
+ISHMEMX_API int ishmemx_setting_number(const char *name, int64_t *value);
+/* Parse a size such as "1.5G" or "64k" (powers of 1024). */
+ISHMEMX_API int ishmemx_parse_size(const char *text, int64_t *nbytes);
+
+/* ---- setup -------------------------------------------------------------------------------- */
+
+enum ishmemx_heap { ISHMEMX_HEAP_HOST = 0, ISHMEMX_HEAP_DEVICE = 1, ISHMEMX_HEAP_COUNT = 2 };
+enum ishmemx_accelerator { ISHMEMX_DEVICE_NONE = 0, ISHMEMX_DEVICE_CUDA = 1, ISHMEMX_DEVICE_SIM = 2 };
+
+typedef struct ishmemx_config {
+    int pe, n_pes, local_pe; /* place in the job */
+    const char *job;         /* rendezvous name, the same on all PEs */
+    int control_fd;          /* control segment made by the launcher, or -1 */
+    int accelerator;         /* enum ishmemx_accelerator */
+    int device;              /* GPU ordinal; -1: local_pe modulo the number of GPUs */
+    int check;               /* checking mode */
+    int64_t heap_bytes, device_heap_bytes;
+    int64_t timeout_ns, init_timeout_ns; /* 0: none */
+    int64_t spin;
+    const char *version; /* compared between PEs; differs: ISHMEMX_ERR_MISMATCH on all of them */
+} ishmemx_config_t;
+
+/* Fill `config` from the settings and from the environment of known launchers (ours, Open MPI, PMI,
+ * Slurm, torchrun); without any, one PE. The accelerator is left ISHMEMX_DEVICE_NONE. */
+ISHMEMX_API int ishmemx_config_from_environment(ishmemx_config_t *config);
+
+ISHMEMX_API int ishmemx_init(const ishmemx_config_t *config); /* collective */
+/* Completes everything outstanding, then waits until all PEs are here (no longer than the timeout,
+ * and not for PEs that died). A second call does nothing. */
+ISHMEMX_API int ishmemx_finalize(void);
+ISHMEMX_API int ishmemx_initialized(void); /* 1 between init and finalize; not a status */
+ISHMEMX_API int ishmemx_my_pe(void);       /* -1 when not initialised */
+ISHMEMX_API int ishmemx_n_pes(void);
+/* Ends the whole job: every other PE's next or current call fails with ISHMEMX_ERR_PEER. Returns. */
+ISHMEMX_API int ishmemx_abort(int code, const char *why);
+/* Called about every 10 ms while a wait is slow; non-zero ends the wait with INTERRUPTED. */
+ISHMEMX_API void ishmemx_set_interrupt_check(int (*check)(void));
+
+/* ---- number of GPUs, before init too ------------------------------------------------------- */
+
+/* 0 GPUs where there is no driver; that is no failure. */
+ISHMEMX_API int ishmemx_cuda_count(int *count);
+/* Name of GPU `device`, and whether it can load and store memory of GPU `peer`. */
+ISHMEMX_API int ishmemx_cuda_describe(int device, char *name, size_t capacity, int64_t *nbytes);
+ISHMEMX_API int ishmemx_cuda_can_access(int device, int peer, int *can);
+
+/* ---- symmetric heaps ----------------------------------------------------------------------- */
+
+typedef struct ishmemx_heap_stats {
+    int64_t nbytes, used, free, largest_free; /* bytes; used counts rounding */
+    int64_t allocations;                      /* live blocks */
+    int64_t released;                         /* released here, not yet by every PE */
+} ishmemx_heap_stats_t;
+
+/* Collective; equal arguments on all PEs, else ISHMEMX_ERR_MISMATCH on all. nbytes 0 gives NULL and
+ * does not synchronise. align 0 means 64. Zeroed when `zero` is set. Ends with a barrier. */
+ISHMEMX_API int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block_p);
+ISHMEMX_API int ishmemx_free(void *block); /* collective; begins with a barrier; NULL is allowed */
+/* Local: the caller will not use the block again. It is freed by the next ishmemx_malloc,
+ * ishmemx_barrier_all or ishmemx_drain after every PE has released it. Safe from a finalizer. */
+ISHMEMX_API int ishmemx_release(void *block);
+ISHMEMX_API int ishmemx_drain(void); /* collective */
+ISHMEMX_API int ishmemx_heap_stats(int heap, ishmemx_heap_stats_t *stats);
+/* Base and size of a heap of the calling PE; base NULL when there is none. */
+ISHMEMX_API int ishmemx_heap_range(int heap, void **base, int64_t *nbytes);
+/* The address at which the caller can load and store `pe`'s copy of `address`, or NULL. For a device
+ * heap on a GPU this is a device address. */
+ISHMEMX_API int ishmemx_ptr(const void *address, int pe, void **peer_p);
+
+/* ---- RMA (bytes) --------------------------------------------------------------------------- */
+
+typedef struct ishmemx_ctx *ishmemx_ctx_t;
+typedef struct ishmemx_team *ishmemx_team_t;
+extern ISHMEMX_API struct ishmemx_ctx ishmemx_ctx_default;
+extern ISHMEMX_API struct ishmemx_team ishmemx_team_world;
+
+ISHMEMX_API int ishmemx_put(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe);
+ISHMEMX_API int ishmemx_get(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe);
+ISHMEMX_API int ishmemx_put_nbi(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe);
+ISHMEMX_API int ishmemx_get_nbi(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe);
+/* In stream order; the arrays must live on the device heap, or the stream must be NULL and the
+ * accelerator the simulator. */
+ISHMEMX_API int ishmemx_put_on_stream(void *dest, const void *source, size_t nbytes, int pe, void *stream);
+ISHMEMX_API int ishmemx_get_on_stream(void *dest, const void *source, size_t nbytes, int pe, void *stream);
+
+/* ---- atomics: values travel as bits in a uint64_t ------------------------------------------- */
+
+/* op is ISHMEMX_ATOMIC_*, type ISHMEMX_TYPE_*; `fetched` receives the old bits, or is NULL for the
+ * forms that fetch nothing. `cond` matters to compare_swap only. */
+ISHMEMX_API int ishmemx_atomic(ishmemx_ctx_t ctx, int op, int type, void *dest, uint64_t value, uint64_t cond, int pe,
+                               uint64_t *fetched);
+
+/* ---- signals -------------------------------------------------------------------------------- */
+
+enum { ISHMEMX_SIGNAL_SET = 0, ISHMEMX_SIGNAL_ADD = 1 };
+enum { ISHMEMX_CMP_EQ = 1, ISHMEMX_CMP_NE, ISHMEMX_CMP_GT, ISHMEMX_CMP_GE, ISHMEMX_CMP_LT, ISHMEMX_CMP_LE };
+
+ISHMEMX_API int ishmemx_put_signal(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes,
+                                   uint64_t *sig_addr, uint64_t signal, int sig_op, int pe);
+ISHMEMX_API int ishmemx_put_signal_nbi(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes,
+                                       uint64_t *sig_addr, uint64_t signal, int sig_op, int pe);
+ISHMEMX_API int ishmemx_signal_op(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe);
+ISHMEMX_API int ishmemx_signal_fetch(const uint64_t *sig_addr, uint64_t *value);
+
+/* ---- waiting on one's own memory (either heap) ---------------------------------------------- */
+
+/* type: an element of family "a". Compares with the signedness of the type. `seen` receives the
+ * bits that satisfied the comparison. */
+ISHMEMX_API int ishmemx_wait_until(int type, const void *ivar, int cmp, uint64_t value, uint64_t *seen);
+ISHMEMX_API int ishmemx_test(int type, const void *ivar, int cmp, uint64_t value, int *holds);
+
+/* ---- ordering and synchronisation ------------------------------------------------------------ */
+
+ISHMEMX_API int ishmemx_fence(ishmemx_ctx_t ctx);
+ISHMEMX_API int ishmemx_quiet(ishmemx_ctx_t ctx);
+ISHMEMX_API int ishmemx_barrier_all(void); /* quiet of the default context, sync, drain */
+ISHMEMX_API int ishmemx_team_sync(ishmemx_team_t team);
+
+/* ---- collectives (bytes; reductions take an element type) ------------------------------------ */
+
+ISHMEMX_API int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root);
+ISHMEMX_API int ishmemx_fcollect(ishmemx_team_t team, void *dest, const void *source, size_t nbytes);
+/* Combines in PE order 0..n-1, so every PE gets the same bits. dest may equal source. */
+ISHMEMX_API int ishmemx_reduce(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce);
+
+/* ---- the device library ---------------------------------------------------------------------- */
+
+/* Words of the state block that every kernel reads; pyshmem/device/_state.py mirrors the numbers. */
+enum ishmemx_state_word {
+    ISHMEMX_STATE_ABI = 0, /* ISHMEMX_STATE_VERSION once initialised, else 0 */
+    ISHMEMX_STATE_MY_PE,
+    ISHMEMX_STATE_N_PES,
+    ISHMEMX_STATE_MODULE,        /* filled per loaded module by the Python side */
+    ISHMEMX_STATE_HEAP_BASE,     /* device heap of this PE, first byte */
+    ISHMEMX_STATE_HEAP_BYTES,
+    ISHMEMX_STATE_TIMEOUT_NS,
+    ISHMEMX_STATE_SYNC_SLOTS,    /* u64 a sender, on the device heap: rising epochs */
+    ISHMEMX_STATE_SYNC_EPOCH,    /* u64, on the device heap, used by its own PE only */
+    ISHMEMX_STATE_FAULT_CLAIM,   /* u64, device memory: 0 while no fault is recorded */
+    ISHMEMX_STATE_FAULT_RECORD,  /* struct ishmemx_fault in memory that host and device share */
+    ISHMEMX_STATE_DELTA = 32,    /* + pe: peer's heap address minus own heap address */
+    ISHMEMX_STATE_WORDS = 128
+};
+enum { ISHMEMX_STATE_VERSION = 1, ISHMEMX_MAX_DEVICE_PES = ISHMEMX_STATE_WORDS - ISHMEMX_STATE_DELTA };
+
+enum ishmemx_fault_kind {
+    ISHMEMX_FAULT_NONE = 0,
+    ISHMEMX_FAULT_PE,      /* pe outside the job; a: pe, b: number of PEs */
+    ISHMEMX_FAULT_ADDRESS, /* not on the device heap; a: address, b: bytes */
+    ISHMEMX_FAULT_TIMEOUT, /* a wait; a: value waited for, b: value seen */
+    ISHMEMX_FAULT_UNINITIALIZED,
+    ISHMEMX_FAULT_NELEMS   /* a: nelems, b: elements there are */
+};
+
+/* The first fault since the last report. Kernels write it, `kind` last; the host reads. */
+typedef struct ishmemx_fault {
+    uint64_t kind;
+    uint64_t op;     /* number of the device routine, see pyshmem/device/_faults.py */
+    int64_t pe;      /* peer, or -1 */
+    int64_t module;  /* state word MODULE of the kernel */
+    int64_t block, thread; /* linear indices */
+    int64_t a, b;
+} ishmemx_fault_t;
+
+/* Copies the ISHMEMX_STATE_WORDS words of the state block. */
+ISHMEMX_API int ishmemx_device_state(int64_t *words);
+/* Copies the pending fault and clears it; kind NONE when there is none. */
+ISHMEMX_API int ishmemx_fault_take(ishmemx_fault_t *fault);
+
+/* ---- leaf primitives of the simulator (addresses are int64 there) ---------------------------- */
+
+ISHMEMX_API uint64_t ishmemx_leaf_load(int64_t address, int nbytes);          /* relaxed, 1 2 4 8 bytes */
+ISHMEMX_API void ishmemx_leaf_store(int64_t address, uint64_t value, int nbytes); /* relaxed */
+ISHMEMX_API void ishmemx_leaf_store_release(int64_t address, uint64_t value);     /* 8 bytes */
+ISHMEMX_API uint64_t ishmemx_leaf_atomic(int op, int type, int64_t address, uint64_t value, uint64_t cond);
+ISHMEMX_API void ishmemx_leaf_copy(int64_t dest, int64_t source, int64_t nbytes); /* one lane's piece */
+ISHMEMX_API void ishmemx_leaf_fence(void);
+ISHMEMX_API int64_t ishmemx_leaf_now(void); /* ns, monotonic */
+
+/* ---- the launcher's view of a job ------------------------------------------------------------ */
+
+/* A control segment for n_pes PEs; the launcher makes it and lets the PEs inherit the descriptor. */
+ISHMEMX_API int ishmemx_control_create(int n_pes, int *fd);
+/* One line on where `pe` stands: "in barrier_all for 3.2 s", "running", "not initialised", ... */
+ISHMEMX_API int ishmemx_control_describe(int fd, int pe, char *text, size_t capacity);
+/* Marks the job as aborted, so that waiting PEs end with ISHMEMX_ERR_PEER and `why`. */
+ISHMEMX_API int ishmemx_control_abort(int fd, const char *why);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * An accelerator is where a device heap lives and what copies it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ishmemx.h"
+
+typedef struct pysh_accel {
+    const char *name;
+    bool cpu_visible; /* the CPU may load and store the arena */
+    int (*attach)(const ishmemx_config_t *config);
+    void (*detach)(void); /* after every PE has passed the final barrier */
+    /* Makes the arena and maps the peers'; collective. A peer out of reach fails, naming the pair. */
+    int (*arena)(int64_t nbytes, char **base_p, char **peer);
+    /* Is this address memory only the GPU reaches? False for any host memory. */
+    bool (*is_device)(const void *address);
+    /* Complete on return / ordered on `stream` / started, completed by quiet. Any UVA addresses. */
+    int (*copy)(void *dest, const void *source, size_t nbytes);
+    int (*copy_on_stream)(void *dest, const void *source, size_t nbytes, void *stream);
+    int (*copy_nbi)(void *dest, const void *source, size_t nbytes);
+    int (*quiet)(void);
+    int (*zero)(void *dest, size_t nbytes);
+    /* An atomic on device memory of this PE or a mapped peer, complete on return. */
+    int (*amo)(int op, int type, void *address, uint64_t value, uint64_t cond, uint64_t *fetched_p);
+    /* Memory that host and kernels both load and store. */
+    int (*shared_alloc)(size_t nbytes, void **host_p, void **device_p);
+    void (*shared_free)(void *host);
+} pysh_accel_t;
+
+extern const pysh_accel_t pysh_accel_sim, pysh_accel_cuda;

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Broadcast, fcollect and what all collectives share.
+ *
+ * Small messages go through the stage, a part of each host heap's system region: a PE copies its part
+ * there, the team syncs, everybody reads what it needs. One sync is enough, because the stage has two
+ * halves used in turn: whoever writes a half again has passed the sync of the call between, which its
+ * readers entered only after they had read. So dest is free to be in use elsewhere until its own PE
+ * enters, and source may change as soon as the routine returns.
+ *
+ * Large messages are read straight from the members' sources, between two syncs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+static int world_pe(ishmemx_team_t team, int member) {
+    return team->start + member * team->stride;
+}
+
+/* ---- agreement, in checking mode ---- */
+
+typedef struct record {
+    int op, type, root, status;
+    uint64_t nbytes;
+} record_t;
+
+static int disagree(const pysh_call_t *call, const record_t *mine, const record_t *other, int pe) {
+    if (other->status)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d refused its arguments; the message is there", call->routine,
+                         pe);
+    if (mine->nbytes != other->nbytes)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: %llu bytes on PE %d, but %llu on PE %d", call->routine,
+                         (unsigned long long)mine->nbytes, pysh.pe, (unsigned long long)other->nbytes, pe);
+    if (mine->root != other->root)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: root %d on PE %d, but %d on PE %d", call->routine, mine->root,
+                         pysh.pe, other->root, pe);
+    return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: another operation or type on PE %d than on PE %d", call->routine,
+                     pysh.pe, pe);
+}
+
+int pysh_coll_agree(ishmemx_team_t team, const pysh_call_t *call, int status) {
+    record_t mine = {.op = call->op, .type = call->type, .root = call->root, .status = status, .nbytes = call->nbytes};
+    record_t *all;
+    int outcome;
+
+    if (!pysh.check || !team || team->n_pes == 1)
+        return status;
+    all = calloc((size_t)pysh.n_pes, sizeof *all);
+    if (!all)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory to compare arguments", call->routine);
+    outcome = pysh.conduit->exchange(call->routine, &mine, all, sizeof mine);
+    for (int i = 0; !outcome && !status && i < team->n_pes; i++) {
+        int pe = world_pe(team, i);
+        if (memcmp(&all[pe], &mine, sizeof mine))
+            outcome = disagree(call, &mine, &all[pe], pe);
+    }
+    free(all);
+    return status ? status : outcome;
+}
+
+/* ---- places: one name for the same bytes of every PE ---- */
+
+static char *mapped(pysh_place_t place, int pe) {
+    char *peer = pysh.arena[place.heap].peer[pe];
+
+    return peer ? peer + place.offset : NULL;
+}
+
+int pysh_place_read(pysh_place_t place, size_t nbytes, int pe, void *buffer, const void **data_p) {
+    const char *peer = mapped(place, pe);
+
+    *data_p = buffer;
+    if (!peer)
+        return pysh.conduit->get(place.heap, buffer, place.offset, nbytes, pe);
+    if (!pysh.arena[place.heap].cpu_visible)
+        return pysh.accel->copy(buffer, peer, nbytes);
+    *data_p = peer;
+    return ISHMEMX_OK;
+}
+
+int pysh_place_write(pysh_place_t place, const void *data, size_t nbytes, int pe) {
+    char *peer = mapped(place, pe);
+
+    if (!peer)
+        return pysh.conduit->put(place.heap, place.offset, data, nbytes, pe);
+    if (!pysh.arena[place.heap].cpu_visible)
+        return pysh.accel->copy(peer, data, nbytes);
+    memcpy(peer, data, nbytes);
+    return ISHMEMX_OK;
+}
+
+/* ---- the stage ---- */
+
+/* A conduit with calls of its own may not have mapped every PE's stage. */
+bool pysh_stage_fits(size_t nbytes) {
+    return nbytes <= PYSH_STAGE_BYTES && !pysh.conduit->put;
+}
+
+pysh_place_t pysh_stage(ishmemx_team_t team) {
+    return (pysh_place_t){ISHMEMX_HEAP_HOST, PYSH_STAGE + (int64_t)(team->staged & 1) * PYSH_STAGE_BYTES};
+}
+
+int pysh_stage_sync(ishmemx_team_t team, const char *what, int status) {
+    int synced = pysh_team_sync(team, what);
+
+    if (!synced)
+        team->staged++; /* a sync that was interrupted did not count: the call can be made again */
+    return status ? status : synced;
+}
+
+static int stage_write(pysh_place_t stage, const void *source, size_t nbytes) {
+    return pysh_copy(mapped(stage, pysh.pe), source, nbytes);
+}
+
+/* ---- broadcast and fcollect ---- */
+
+static int arguments_check(ishmemx_team_t team, const void *dest, size_t dest_bytes, const void *source,
+                           size_t source_bytes) {
+    int heap, status;
+    int64_t offset;
+
+    status = pysh_team_check(team);
+    if (!status && dest_bytes)
+        status = pysh_heap_find(dest, dest_bytes, "dest", &heap, &offset);
+    if (!status && source_bytes)
+        status = pysh_heap_find(source, source_bytes, "source", &heap, &offset);
+    return status;
+}
+
+/* Whatever became of the copies, the sync takes place: the other members are in it. */
+static int after_sync(ishmemx_team_t team, const char *what, int status) {
+    int synced = pysh_team_sync(team, what);
+
+    return status ? status : synced;
+}
+
+static int broadcast_staged(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
+    pysh_place_t stage = pysh_stage(team);
+    int status = ISHMEMX_OK;
+
+    if (team->my_pe == root)
+        status = stage_write(stage, source, nbytes);
+    status = pysh_stage_sync(team, "broadcast", status);
+    return status ? status : pysh_copy(dest, mapped(stage, world_pe(team, root)), nbytes);
+}
+
+static int broadcast_direct(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
+    int status = pysh_team_sync(team, "broadcast");
+
+    if (status)
+        return status;
+    if (team->my_pe != root)
+        status = pysh_get(dest, source, nbytes, world_pe(team, root));
+    else if (dest != source)
+        status = pysh_copy(dest, source, nbytes);
+    return after_sync(team, "broadcast", status);
+}
+
+int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
+    pysh_call_t call = {"broadcast", -1, -1, root, nbytes};
+    int status;
+
+    PYSH_ENTER();
+    status = arguments_check(team, dest, nbytes, source, nbytes);
+    if (!status && (root < 0 || root >= team->n_pes))
+        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "root %d is outside the team of %d PEs (0..%d)", root, team->n_pes,
+                           team->n_pes - 1);
+    if (!status && dest != source)
+        status = pysh_check_overlap(dest, nbytes, source, nbytes);
+    status = pysh_coll_agree(team, &call, status);
+    if (status || !nbytes)
+        return status;
+    return (pysh_stage_fits(nbytes) ? broadcast_staged : broadcast_direct)(team, dest, source, nbytes, root);
+}
+
+static int fcollect_staged(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
+    pysh_place_t stage = pysh_stage(team);
+    int status = pysh_stage_sync(team, "fcollect", stage_write(stage, source, nbytes));
+
+    for (int i = 0; !status && i < team->n_pes; i++)
+        status = pysh_copy(dest + (size_t)i * nbytes, mapped(stage, world_pe(team, i)), nbytes);
+    return status;
+}
+
+/* Each PE begins with its own block, so that not all read from the same PE at once. */
+static int fcollect_direct(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
+    int status = pysh_team_sync(team, "fcollect");
+
+    if (status)
+        return status;
+    for (int i = 0; !status && i < team->n_pes; i++) {
+        int member = (team->my_pe + i) % team->n_pes;
+        status = pysh_get(dest + (size_t)member * nbytes, source, nbytes, world_pe(team, member));
+    }
+    return after_sync(team, "fcollect", status);
+}
+
+int ishmemx_fcollect(ishmemx_team_t team, void *dest, const void *source, size_t nbytes) {
+    pysh_call_t call = {"fcollect", -1, -1, -1, nbytes};
+    size_t total = 0;
+    int status;
+
+    PYSH_ENTER();
+    if (team && __builtin_mul_overflow(nbytes, (size_t)team->n_pes, &total))
+        total = SIZE_MAX;
+    status = arguments_check(team, dest, total, source, nbytes);
+    if (!status)
+        status = pysh_check_overlap(dest, total, source, nbytes);
+    status = pysh_coll_agree(team, &call, status);
+    if (status || !nbytes)
+        return status;
+    return (pysh_stage_fits(nbytes) ? fcollect_staged : fcollect_direct)(team, dest, source, nbytes);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * A conduit is how PEs reach each other. All of OpenSHMEM is built above this table, once. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ishmemx.h"
+
+typedef struct pysh_conduit {
+    const char *name;
+    /* Joins the job: after it pe, n_pes, exchange and barrier work. */
+    int (*init)(const ishmemx_config_t *config, int *pe_p, int *n_pes_p);
+    void (*finalize)(void);
+    /* Makes the host arena (heap = ISHMEMX_HEAP_HOST) or, for an accelerator that wants memory which
+     * CPU and simulated kernels share, the device arena; collective. peer[pe] is NULL where `pe` can
+     * be reached only by the calls below. The conduit owns the memory until finalize. */
+    int (*arena)(int heap, int64_t nbytes, char **base_p, char **peer);
+    /* All-gather of small blobs (nbytes <= PYSH_EXCHANGE_BYTES), collective, for bootstrap and
+     * agreement: all[i * nbytes] receives PE i's. A barrier too. MISMATCH when another PE is in another
+     * routine. */
+    int (*exchange)(const char *what, const void *mine, void *all, size_t nbytes);
+    int (*barrier)(const char *what); /* all PEs; `what` names the routine to those who look */
+    /* The same barrier; it tells besides whether every PE voted true. A barrier that fails has not
+     * counted the calling PE: the others go on waiting for it, and it may try again. */
+    int (*barrier_vote)(const char *what, bool mine, bool *all_p);
+    /* Only for peers whose arena is not mapped; NULL on a conduit that maps every arena. Offsets are
+     * into the arena `heap`. amo returns old bits in *fetched_p when it is not NULL. */
+    int (*put)(int heap, int64_t dest, const void *source, size_t nbytes, int pe);
+    int (*get)(int heap, void *dest, int64_t source, size_t nbytes, int pe);
+    int (*put_nbi)(int heap, int64_t dest, const void *source, size_t nbytes, int pe);
+    int (*get_nbi)(int heap, void *dest, int64_t source, size_t nbytes, int pe);
+    int (*amo)(int heap, int op, int type, int64_t dest, uint64_t value, uint64_t cond, int pe, uint64_t *fetched_p);
+    int (*fence)(void);
+    int (*quiet)(void);
+    /* For the wait loop: tells the others what this PE is waiting in (NULL: it runs again); sleeps up to
+     * `ns` or until woken; wakes a PE; ISHMEMX_ERR_PEER with the reason once a PE died or aborted. */
+    void (*activity)(const char *what);
+    void (*idle)(int64_t ns);
+    void (*wake)(int pe);
+    int (*liveness)(void);
+    /* Where the PEs stand, a line each, for timeouts; text is always terminated. */
+    void (*describe)(char *text, size_t capacity);
+    void (*abort)(int code, const char *why);
+    /* A word that turns non-zero once the job is being aborted; every public call looks at it. Valid
+     * from init to finalize. */
+    const _Atomic uint32_t *(*alarm)(void);
+} pysh_conduit_t;
+
+#define PYSH_EXCHANGE_BYTES 4096
+
+extern const pysh_conduit_t pysh_conduit_shm;

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What the files of the library share: the process-wide state and the functions between files.
+ * Layers, upward: status settings < wait < conduit accel < heap runtime < rma amo signal sync coll <
+ * shmem_*.c (the typed shell). */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "accel.h"
+#include "conduit.h"
+#include "ishmemx.h"
+
+#define PYSH_CACHE_LINE   64
+#define PYSH_SYSTEM_BYTES (64 * 1024) /* head of each arena, never handed out */
+
+/* Offsets in the system region of an arena. */
+#define PYSH_SYNC_SLOTS  0     /* u64 a sender: device sync */
+#define PYSH_SYNC_EPOCH  2048  /* u64: device sync, own PE only */
+#define PYSH_FAULT_CLAIM 2112  /* u64: device heap only */
+#define PYSH_STAGE       16384 /* host heap: two halves of PYSH_STAGE_BYTES for small collectives, see coll.c */
+#define PYSH_STAGE_BYTES 8192
+
+/* ---- status.c: the only place that formats an error ---- */
+int pysh_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "1.5 GiB": bytes for messages; the text lives in a ring of thread-local buffers. */
+const char *pysh_bytes_text(int64_t nbytes);
+
+/* ---- bootstrap.c ---- */
+/* How many of the job's PEs the launcher put on this host; 0 when it does not say. */
+int pysh_launcher_local_n_pes(int n_pes);
+
+/* ---- process-wide state (runtime.c) ---- */
+typedef struct pysh_arena {
+    char *base;       /* own mapping; NULL: there is no such heap */
+    int64_t nbytes;   /* the system region included */
+    char **peer;      /* [n_pes] where the calling process reaches the peers' arena; NULL entry: it cannot */
+    bool cpu_visible; /* false: a GPU's memory, only accel->copy reaches it */
+} pysh_arena_t;
+
+typedef struct pysh_state {
+    bool ready; /* between init and finalize */
+    int pe, n_pes;
+    bool check;
+    int64_t timeout_ns;            /* of a wait; 0: none */
+    int64_t spin;                  /* polls of a wait before it turns slow */
+    const _Atomic uint32_t *alarm; /* conduit->alarm(); non-zero: the job is being aborted */
+    const pysh_conduit_t *conduit;
+    const pysh_accel_t *accel; /* NULL: no device heap */
+    pysh_arena_t arena[ISHMEMX_HEAP_COUNT];
+    ishmemx_fault_t *fault; /* shared with kernels; NULL without a device heap */
+} pysh_state_t;
+extern pysh_state_t pysh;
+
+/* runtime.c defines ishmemx_ctx_default and ishmemx_team_world, and fills them in init. */
+struct ishmemx_ctx {
+    ishmemx_team_t team; /* PE numbers on the context are this team's */
+};
+struct ishmemx_team {
+    int start, stride, n_pes, my_pe; /* world PE of member i: start + i * stride */
+    unsigned staged;                 /* collectives through the stage so far: its half alternates */
+};
+
+/* OK, or STATE (before init, after finalize), PEER (the job is being aborted) or FAULT (a kernel
+ * recorded one). First line of every public routine: PYSH_ENTER(); */
+int pysh_enter(void);
+#define PYSH_ENTER()                \
+    do {                            \
+        int status_ = pysh_enter(); \
+        if (status_)                \
+            return status_;         \
+    } while (0)
+/* OK, or ARGUMENT naming the team's size. */
+int pysh_check_pe(int pe, int n_pes);
+
+/* ---- heap.c ---- */
+/* Which heap [address, address + nbytes) of the calling PE lies in; ARGUMENT when in none, or when it
+ * leaves the heap; `what` ("dest", "source", ...) goes into the message. */
+int pysh_heap_find(const void *address, size_t nbytes, const char *what, int *heap_p, int64_t *offset_p);
+int pysh_heap_setup(int heap, int64_t nbytes); /* allocator over an arena */
+int pysh_heap_agree(void);                     /* collective, after all set-ups: from here on peers may come */
+void pysh_heap_teardown(void);
+/* The barrier of the world team: conduit->barrier that also tells the others whether this PE has
+ * released blocks. */
+int pysh_heap_barrier(const char *what);
+/* Collective, right after pysh_heap_barrier: frees the blocks that every PE released. Costs nothing
+ * unless every PE had something released when it entered that barrier. */
+int pysh_heap_drain_if_pending(void);
+
+/* ---- rma.c ---- */
+/* Where the caller can reach [address, +nbytes) of `pe`: `peer_p` is NULL when only the conduit can. */
+int pysh_peer_address(const void *address, size_t nbytes, int pe, const char *what, char **peer_p, int *heap_p);
+/* Copies between any two addresses this process can name, on CPU or GPU memory; complete on return. */
+int pysh_copy(void *dest, const void *source, size_t nbytes);
+/* Is it memory that only the accelerator reaches? */
+bool pysh_on_gpu(const void *address);
+/* The world PE of PE `pe` of a context; ARGUMENT for an invalid context or PE. */
+int pysh_ctx_pe(ishmemx_ctx_t ctx, int pe, int *world_p);
+/* Blocking put and get to a world PE that has been checked. */
+int pysh_put(void *dest, const void *source, size_t nbytes, int pe);
+int pysh_get(void *dest, const void *source, size_t nbytes, int pe);
+/* OK, or ARGUMENT when the two ranges share a byte. */
+int pysh_check_overlap(const void *dest, size_t dest_bytes, const void *source, size_t source_bytes);
+
+/* ---- wait.c: how a PE waits; one loop for all waits ---- */
+typedef struct pysh_wait {
+    const char *what; /* "barrier_all", "wait_until": shown to others as this PE's activity */
+    int64_t polls, start_ns, next_check_ns, next_liveness_ns;
+} pysh_wait_t;
+/* Begin publishes nothing until the wait turns slow. Pause idles a little, longer each time; it returns
+ * non-OK when the wait must end (PEER, TIMEOUT, INTERRUPTED). End clears the published activity. */
+void pysh_wait_begin(pysh_wait_t *wait, const char *what);
+int pysh_wait_pause(pysh_wait_t *wait);
+void pysh_wait_end(pysh_wait_t *wait);
+int64_t pysh_now_ns(void);
+/* INTERRUPTED when the interrupt check asks to end the wait in `what`, else OK. */
+int pysh_wait_interrupted(const char *what);
+/* Wakes `pe` if it sleeps in a wait; after every store that a wait may be for. */
+void pysh_wake(int pe);
+
+/* ---- amo.c ---- */
+/* The operation on CPU-visible memory, sequentially consistent; returns the old bits. */
+uint64_t pysh_amo_apply(int op, int type, void *address, uint64_t value, uint64_t cond);
+/* OK, or TYPE naming the types inside the operation's table. */
+int pysh_amo_check(int op, int type);
+/* The operation on `pe`, a world PE that has been checked like op and type; `what` names the address. */
+int pysh_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe, const char *what,
+             uint64_t *fetched_p);
+
+/* ---- order.c ---- */
+int pysh_quiet(void);
+
+/* ---- sync.c ---- */
+/* OK, or why the team cannot take part in a collective. */
+int pysh_team_check(ishmemx_team_t team);
+int pysh_team_sync(ishmemx_team_t team, const char *what);
+/* An atomic load with acquire from the caller's own copy, on either heap. */
+int pysh_load_own(int type, const void *address, const char *what, uint64_t *bits_p);
+
+/* ---- coll.c ---- */
+typedef struct pysh_call { /* what the members of a collective must agree on */
+    const char *routine;
+    int op, type, root; /* -1 where the routine has none */
+    size_t nbytes;
+} pysh_call_t;
+/* Turns `status`, what this PE thinks of its arguments, into the answer for all: in checking mode every
+ * member fails with MISMATCH when one failed or they differ. Otherwise returns `status`. */
+int pysh_coll_agree(ishmemx_team_t team, const pysh_call_t *call, int status);
+/* A place on a symmetric heap; the same on every PE. */
+typedef struct pysh_place {
+    int heap;
+    int64_t offset;
+} pysh_place_t;
+/* Makes nbytes at `place` of world PE `pe` readable: *data_p points there, or to `buffer`, a copy. */
+int pysh_place_read(pysh_place_t place, size_t nbytes, int pe, void *buffer, const void **data_p);
+int pysh_place_write(pysh_place_t place, const void *data, size_t nbytes, int pe);
+/* Are nbytes few enough for the stage? The half of it that is in use; and the sync that makes it
+ * readable and turns to the other half, whatever `status` the caller has, which wins. */
+bool pysh_stage_fits(size_t nbytes);
+pysh_place_t pysh_stage(ishmemx_team_t team);
+int pysh_stage_sync(ishmemx_team_t team, const char *what, int status);
+
+/* ---- reduce.c ---- */
+/* OK, ARGUMENT for an unknown operation, or TYPE naming the types that it takes. */
+int pysh_reduce_check(int op, int type);
+
+/* ---- combine.c: the arithmetic of reductions, on accumulators ---- */
+/* half and bfloat16 accumulate in float, all others in their own type. */
+int pysh_accumulator_type(int type);
+/* acc[i] = in[i] and acc[i] = acc[i] op in[i] for i < n; `in` has the type, acc the accumulator's. */
+void pysh_combine_begin(int type, void *acc, const void *in, size_t n);
+void pysh_combine(int op, int type, void *acc, const void *in, size_t n);
+/* Rounds once (to nearest, ties to even), in place, from the accumulator's type to the type. */
+void pysh_combine_end(int type, void *acc, size_t n);

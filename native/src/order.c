@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Fence orders, quiet completes. On an invalid context both do nothing, as the specification has it. */
+#include "internal.h"
+
+/* What the copy engine started is ordered by completing it. */
+static int finish_copies(void) {
+    return pysh.accel && !pysh.accel->cpu_visible ? pysh.accel->quiet() : ISHMEMX_OK;
+}
+
+int pysh_quiet(void) {
+    int status = pysh.conduit->quiet ? pysh.conduit->quiet() : ISHMEMX_OK;
+    int copies = finish_copies();
+
+    atomic_thread_fence(memory_order_seq_cst);
+    return status ? status : copies;
+}
+
+int ishmemx_fence(ishmemx_ctx_t ctx) {
+    int status, copies;
+
+    PYSH_ENTER();
+    if (!ctx)
+        return ISHMEMX_OK;
+    status = pysh.conduit->fence ? pysh.conduit->fence() : ISHMEMX_OK;
+    copies = finish_copies();
+    atomic_thread_fence(memory_order_seq_cst);
+    return status ? status : copies;
+}
+
+int ishmemx_quiet(ishmemx_ctx_t ctx) {
+    PYSH_ENTER();
+    return ctx ? pysh_quiet() : ISHMEMX_OK;
+}

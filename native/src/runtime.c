@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Init and finalize: they put conduit, accelerator and heaps together and take them apart. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "internal.h"
+
+#define SPIN_ALONE  2000 /* polls when every PE can have a core: about 50 us */
+#define SPIN_SHARED 20   /* polls when PEs share cores: whoever is waited for may need this one */
+
+static const _Atomic uint32_t no_alarm;
+
+pysh_state_t pysh = {.pe = -1, .n_pes = -1, .alarm = &no_alarm};
+struct ishmemx_team ishmemx_team_world;
+struct ishmemx_ctx ishmemx_ctx_default = {.team = &ishmemx_team_world};
+
+static bool was_ready; /* for the message after finalize */
+
+/* Another conduit is one more row. The first is what "auto" takes. */
+static const pysh_conduit_t *const conduits[] = {&pysh_conduit_shm};
+
+static const pysh_conduit_t *conduit_find(const char *name) {
+    for (size_t i = 0; i < sizeof conduits / sizeof *conduits; i++)
+        if (strcasecmp(name, "auto") == 0 || strcasecmp(name, conduits[i]->name) == 0)
+            return conduits[i];
+    return NULL;
+}
+
+/* ---- entry checks ---- */
+
+int pysh_enter(void) {
+    if (!pysh.ready)
+        return pysh_fail(ISHMEMX_ERR_STATE, was_ready ? "pyshmem is finalised; initialise it again to go on"
+                                                      : "pyshmem is not initialised; call init first");
+    if (pysh.fault && __atomic_load_n(&pysh.fault->kind, __ATOMIC_RELAXED))
+        return pysh_fail(ISHMEMX_ERR_FAULT, "a kernel recorded a fault; ishmemx_fault_take() tells and clears it");
+    if (atomic_load_explicit(pysh.alarm, memory_order_relaxed))
+        return pysh.conduit->liveness();
+    return ISHMEMX_OK;
+}
+
+int pysh_check_pe(int pe, int n_pes) {
+    if (pe < 0 || pe >= n_pes)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "pe %d is outside the team of %d PE%s (0..%d)", pe, n_pes,
+                         n_pes == 1 ? "" : "s", n_pes - 1);
+    return ISHMEMX_OK;
+}
+
+int ishmemx_initialized(void) {
+    return pysh.ready;
+}
+
+int ishmemx_my_pe(void) {
+    return pysh.ready ? pysh.pe : -1;
+}
+
+int ishmemx_n_pes(void) {
+    return pysh.ready ? pysh.n_pes : -1;
+}
+
+/* ---- init ---- */
+
+static int64_t spin_choose(int64_t wanted, int n_pes) {
+    cpu_set_t cores;
+
+    if (wanted >= 0)
+        return wanted;
+    if (sched_getaffinity(0, sizeof cores, &cores) == 0 && n_pes <= CPU_COUNT(&cores))
+        return SPIN_ALONE;
+    return SPIN_SHARED;
+}
+
+static int config_check(const ishmemx_config_t *config) {
+    if (pysh.ready)
+        return pysh_fail(ISHMEMX_ERR_STATE, "pyshmem is initialised already");
+    if (config->n_pes < 1 || config->pe < 0 || config->pe >= config->n_pes)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "PE %d of a job of %d PEs", config->pe, config->n_pes);
+    if (config->n_pes > 1 && !(config->job && *config->job))
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a job of %d PEs needs a name, the same on all of them (PYSHMEM_JOB)",
+                         config->n_pes);
+    if (config->heap_bytes < 1)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "PYSHMEM_HEAP_SIZE must be positive");
+    if (config->accelerator < ISHMEMX_DEVICE_NONE || config->accelerator > ISHMEMX_DEVICE_SIM)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "accelerator %d is not known", config->accelerator);
+    if (config->accelerator == ISHMEMX_DEVICE_NONE)
+        return ISHMEMX_OK;
+    if (config->device_heap_bytes < 1)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "PYSHMEM_DEVICE_HEAP_SIZE must be positive");
+    if (config->n_pes > ISHMEMX_MAX_DEVICE_PES)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
+                         "kernels reach at most %d PEs, the job has %d; PYSHMEM_DEVICE=none "
+                         "runs without a device heap",
+                         ISHMEMX_MAX_DEVICE_PES, config->n_pes);
+    return ISHMEMX_OK;
+}
+
+static int64_t arena_nbytes(int64_t heap_bytes) {
+    int64_t usable = heap_bytes > INT64_MAX / 2 ? INT64_MAX / 2 : heap_bytes;
+
+    return PYSH_SYSTEM_BYTES + ((usable + 4095) & -4096);
+}
+
+static int host_heap_open(const ishmemx_config_t *config) {
+    pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_HOST];
+    int64_t nbytes = arena_nbytes(config->heap_bytes);
+    int status = pysh.conduit->arena(ISHMEMX_HEAP_HOST, nbytes, &arena->base, arena->peer);
+
+    if (status)
+        return status;
+    arena->nbytes = nbytes;
+    arena->cpu_visible = true;
+    memset(arena->base, 0, PYSH_SYSTEM_BYTES);
+    return pysh_heap_setup(ISHMEMX_HEAP_HOST, nbytes);
+}
+
+static void *fault_on_device; /* where kernels write pysh.fault */
+
+static int device_heap_open(const ishmemx_config_t *config) {
+    pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
+    const pysh_accel_t *accel = config->accelerator == ISHMEMX_DEVICE_CUDA ? &pysh_accel_cuda : &pysh_accel_sim;
+    int64_t nbytes = arena_nbytes(config->device_heap_bytes);
+    void *fault;
+    int status = accel->attach(config);
+
+    if (status)
+        return status;
+    pysh.accel = accel;
+    if ((status = accel->arena(nbytes, &arena->base, arena->peer)))
+        return status;
+    arena->nbytes = nbytes;
+    arena->cpu_visible = accel->cpu_visible;
+    if ((status = accel->zero(arena->base, PYSH_SYSTEM_BYTES)) ||
+        (status = accel->shared_alloc(sizeof *pysh.fault, &fault, &fault_on_device)))
+        return status;
+    pysh.fault = memset(fault, 0, sizeof *pysh.fault);
+    return pysh_heap_setup(ISHMEMX_HEAP_DEVICE, nbytes);
+}
+
+static void tear_down(void) {
+    if (pysh.fault)
+        pysh.accel->shared_free(pysh.fault);
+    if (pysh.accel)
+        pysh.accel->detach();
+    pysh_heap_teardown();
+    pysh.conduit->finalize();
+    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
+        free(pysh.arena[heap].peer);
+    fault_on_device = NULL;
+    pysh = (pysh_state_t){.pe = -1, .n_pes = -1, .alarm = &no_alarm};
+}
+
+/* A child of fork() is no PE: it must not act on the job's memory as if it were its parent. */
+static void forget_in_child(void) {
+    pysh.ready = false;
+}
+
+static int heaps_open(const ishmemx_config_t *config) {
+    int status;
+
+    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
+        pysh.arena[heap].peer = calloc((size_t)pysh.n_pes, sizeof *pysh.arena[heap].peer);
+        if (!pysh.arena[heap].peer)
+            return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a table of %d PEs", pysh.n_pes);
+    }
+    if ((status = host_heap_open(config)))
+        return status;
+    if (config->accelerator != ISHMEMX_DEVICE_NONE && (status = device_heap_open(config)))
+        return status;
+    return pysh_heap_agree();
+}
+
+int ishmemx_init(const ishmemx_config_t *config) {
+    static bool fork_handled;
+    const pysh_conduit_t *conduit;
+    const char *name, *origin;
+    int64_t position;
+    int status;
+
+    if ((status = config_check(config)) || (status = ishmemx_setting_number("CONDUIT", &position)) ||
+        (status = ishmemx_setting("CONDUIT", &name, &origin)))
+        return status;
+    if (!(conduit = conduit_find(name)))
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "conduit %s is not built in", name);
+    if (!fork_handled)
+        fork_handled = pthread_atfork(NULL, NULL, forget_in_child) == 0;
+    pysh.conduit = conduit;
+    pysh.timeout_ns = config->init_timeout_ns; /* until ready */
+    pysh.spin = spin_choose(config->spin, config->n_pes);
+    pysh.check = config->check;
+    if ((status = conduit->init(config, &pysh.pe, &pysh.n_pes))) {
+        pysh = (pysh_state_t){.pe = -1, .n_pes = -1, .alarm = &no_alarm};
+        return status;
+    }
+    pysh.alarm = conduit->alarm();
+    ishmemx_team_world = (struct ishmemx_team){.start = 0, .stride = 1, .n_pes = pysh.n_pes, .my_pe = pysh.pe};
+    if ((status = heaps_open(config))) {
+        conduit->abort(status, ishmemx_error()); /* the others learn why, not only that this PE left */
+        tear_down();
+        return status;
+    }
+    pysh.timeout_ns = config->timeout_ns;
+    pysh.ready = was_ready = true;
+    return ISHMEMX_OK;
+}
+
+/* ---- finalize and abort ---- */
+
+int ishmemx_finalize(void) {
+    int status, barrier;
+
+    if (!pysh.ready)
+        return ISHMEMX_OK;
+    status = pysh_quiet();
+    barrier = atomic_load(pysh.alarm) ? ISHMEMX_OK : pysh.conduit->barrier("finalize");
+    tear_down();
+    return status ? status : barrier;
+}
+
+int ishmemx_abort(int code, const char *why) {
+    if (!pysh.ready)
+        return pysh_fail(ISHMEMX_ERR_STATE, "abort: pyshmem is not initialised");
+    pysh.conduit->abort(code, why);
+    return ISHMEMX_OK;
+}
+
+/* ---- what kernels see, and what they report ---- */
+
+int ishmemx_device_state(int64_t *words) {
+    const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
+    int64_t base = (int64_t)(intptr_t)arena->base;
+
+    memset(words, 0, ISHMEMX_STATE_WORDS * sizeof *words);
+    if (!pysh.ready)
+        return ISHMEMX_OK;
+    words[ISHMEMX_STATE_ABI] = ISHMEMX_STATE_VERSION;
+    words[ISHMEMX_STATE_MY_PE] = pysh.pe;
+    words[ISHMEMX_STATE_N_PES] = pysh.n_pes;
+    words[ISHMEMX_STATE_TIMEOUT_NS] = pysh.timeout_ns;
+    if (!base)
+        return ISHMEMX_OK;
+    words[ISHMEMX_STATE_HEAP_BASE] = base;
+    words[ISHMEMX_STATE_HEAP_BYTES] = arena->nbytes;
+    words[ISHMEMX_STATE_SYNC_SLOTS] = base + PYSH_SYNC_SLOTS;
+    words[ISHMEMX_STATE_SYNC_EPOCH] = base + PYSH_SYNC_EPOCH;
+    words[ISHMEMX_STATE_FAULT_CLAIM] = base + PYSH_FAULT_CLAIM;
+    words[ISHMEMX_STATE_FAULT_RECORD] = (int64_t)(intptr_t)fault_on_device;
+    for (int pe = 0; pe < pysh.n_pes; pe++)
+        words[ISHMEMX_STATE_DELTA + pe] = (int64_t)(intptr_t)arena->peer[pe] - base;
+    return ISHMEMX_OK;
+}
+
+int ishmemx_fault_take(ishmemx_fault_t *fault) {
+    *fault = (ishmemx_fault_t){.kind = ISHMEMX_FAULT_NONE};
+    /* acquire: pairs with the kernel's release of `kind`, its last word */
+    if (!pysh.ready || !pysh.fault || !__atomic_load_n(&pysh.fault->kind, __ATOMIC_ACQUIRE))
+        return ISHMEMX_OK;
+    *fault = *pysh.fault;
+    __atomic_store_n(&pysh.fault->kind, 0, __ATOMIC_RELEASE);
+    /* The claim last: only then may the next fault write the record. */
+    return pysh.accel->zero(pysh.arena[ISHMEMX_HEAP_DEVICE].base + PYSH_FAULT_CLAIM, sizeof(uint64_t));
+}

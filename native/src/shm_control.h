@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The control segment of a job on one host: what its PEs, and the launcher post mortem, know about
+ * each other. A header, then a slot a PE. Words of a slot are written by its PE, except `sleeping`. */
+#pragma once
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "internal.h"
+
+#define PYSH_CONTROL_MAGIC  0x31304c5254435950ULL /* "PYCTRL01": raised when the layout changes */
+#define PYSH_ACTIVITY_WORDS 4
+
+/* The word `aborted`; a PE's abort ends with the job, the launcher's is for good. */
+enum { PYSH_ABORT_NONE = 0, PYSH_ABORT_IN_WRITING, PYSH_ABORT_BY_PE, PYSH_ABORT_BY_LAUNCHER };
+enum pysh_pe_state { PYSH_PE_ABSENT = 0, PYSH_PE_RUNNING, PYSH_PE_FINALIZED };
+
+/* Arrivals of the barrier: the counter of the running epoch and the votes for true. */
+#define PYSH_ARRIVAL     1ULL
+#define PYSH_VOTE        (1ULL << 16)
+#define PYSH_EPOCH_SHIFT 32
+#define PYSH_MAX_PES     0xffff
+
+typedef struct pysh_exchange {
+    alignas(PYSH_CACHE_LINE) uint32_t epoch, nbytes; /* tells that all PEs are in the same exchange */
+    alignas(PYSH_CACHE_LINE) unsigned char bytes[PYSH_EXCHANGE_BYTES];
+} pysh_exchange_t;
+
+typedef struct pysh_control_slot {
+    /* Futex: 1 while the PE may be asleep; whoever sets it back to 0 wakes the PE. */
+    alignas(PYSH_CACHE_LINE) _Atomic uint32_t sleeping;
+    alignas(PYSH_CACHE_LINE) _Atomic uint32_t state; /* enum pysh_pe_state */
+    _Atomic int32_t pid;
+    _Atomic uint64_t pid_namespace;                 /* a pid means something to processes of the same namespace only */
+    _Atomic int64_t activity_ns;                    /* since when, CLOCK_MONOTONIC; 0: not waiting */
+    _Atomic uint64_t activity[PYSH_ACTIVITY_WORDS]; /* text, not always terminated */
+    /* Two buffers by the parity of the epoch that the barrier after the writing begins: the one of
+     * epoch e is written again for e + 2, and nobody gets there before all have read it. */
+    pysh_exchange_t exchange[2];
+} pysh_control_slot_t;
+
+typedef struct pysh_control {
+    uint64_t magic;
+    int32_t n_pes;
+    _Atomic uint32_t aborted;
+    char why[512];
+    /* Counter and release word change at different times: waiters poll only the second. */
+    alignas(PYSH_CACHE_LINE) _Atomic uint64_t arrivals; /* epoch << 32 | votes << 16 | arrivals */
+    alignas(PYSH_CACHE_LINE) _Atomic uint64_t released; /* epochs completed << 1 | all voted true */
+    _Atomic uint32_t sleepers;                          /* PEs in a wait that may sleep */
+    alignas(PYSH_CACHE_LINE) pysh_control_slot_t slot[];
+} pysh_control_t;
+
+static_assert(sizeof(pysh_control_slot_t) % PYSH_CACHE_LINE == 0, "slots keep to their cache lines");
+static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "atomics work between processes");
+
+size_t pysh_control_nbytes(int n_pes);
+/* Maps the segment behind `fd`; n_pes 0 accepts any number, else a segment of another size fails. */
+int pysh_control_map(int fd, int n_pes, pysh_control_t **control_p);
+void pysh_control_unmap(pysh_control_t *control);
+/* Everything as after creation, but an abort by the launcher stays. By one process, while no other uses the segment. */
+void pysh_control_reset(pysh_control_t *control);
+
+void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what); /* NULL: not waiting */
+/* One line on where a PE stands. */
+void pysh_control_describe_slot(const pysh_control_slot_t *slot, char *text, size_t capacity);
+/* The first reason stays. */
+void pysh_control_set_abort(pysh_control_t *control, uint32_t by, const char *why);
+/* The reason, once there is one, else NULL. */
+const char *pysh_control_abort_reason(const pysh_control_t *control);

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``python -m pyshmem``, also the console script ``pyshmem``: run, info, doctor."""
+
+from __future__ import annotations
+
+from .cli import main
+
+if __name__ == "__main__":
+    main()

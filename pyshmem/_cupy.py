@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""CuPy arrays over memory of the device heap. The only file that imports CuPy, when it is used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def use_gpu(ordinal: int) -> None:
+    """Make GPU ``ordinal`` CuPy's current one in this thread."""
+    import cupy
+
+    cupy.cuda.Device(ordinal).use()
+
+
+def array_over(
+    address: int, nbytes: int, owner: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Any:
+    """An array over memory that ``owner`` keeps alive; without bytes, an array of its own."""
+    import cupy
+
+    if not nbytes:
+        return cupy.empty(shape, dtype)
+    memory = cupy.cuda.UnownedMemory(address, nbytes, owner)
+    return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def assign(array: Any, values: Any) -> None:
+    """Set the elements of a CuPy array; they are set on return."""
+    import cupy
+
+    array[...] = cupy.asarray(values, dtype=array.dtype)
+    cupy.cuda.get_current_stream().synchronize()
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """A copy in host memory of anything with ``__cuda_array_interface__``."""
+    import cupy
+
+    return np.asarray(cupy.asnumpy(cupy.asarray(array)))

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The cffi extension that _ffi_build.py makes.
+from typing import Any
+
+ffi: Any
+lib: Any

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``python -m pyshmem doctor``: what is missing for what, and the command that fixes it."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from .. import _lib, runtime
+from ..launch.settings import check_settings
+from . import facts
+
+_MARKS = {"ok": "[green]ok[/]", "missing": "[yellow]missing[/]", "wrong": "[red]wrong[/]"}
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    purpose: str  # what it is needed for: host, simulator, cuda, mpi
+    what: str
+    state: str  # ok, missing or wrong
+    detail: str = ""
+    fix: str = ""  # a command, or what to do
+
+
+@click.command()
+def doctor() -> None:
+    """Say what is missing for what, and the command that fixes it; run a job of 2 PEs.
+
+    The exit status is 0 when jobs on this host work, with or without accelerators.
+    """
+    console = Console()
+    findings = [*_host(), *_simulator(), *_cuda(), *_mpi(), _self_test()]
+    table = Table("for", "what", "state", "detail", header_style="bold")
+    for finding in findings:
+        mark = _MARKS[finding.state]
+        table.add_row(finding.purpose, finding.what, mark, escape(finding.detail))
+    console.print(table)
+    for finding in findings:
+        if finding.fix:
+            # One line each, never wrapped: they are there to be copied.
+            console.print(f"{finding.purpose}: {finding.what}:", style="bold", highlight=False)
+            console.print(f"    {escape(finding.fix)}", soft_wrap=True, highlight=False)
+    usable = _usable(findings)
+    console.print("works: " + (", ".join(usable) or "nothing"), style="bold")
+    sys.exit(0 if "host" in usable else 1)
+
+
+def _usable(findings: list[Finding]) -> list[str]:
+    purposes = dict.fromkeys(finding.purpose for finding in findings)
+    bad = {finding.purpose for finding in findings if finding.state != "ok"}
+    return [purpose for purpose in purposes if purpose not in bad]
+
+
+def _pip(*wanted: str) -> str:
+    return shlex.join([sys.executable, "-m", "pip", "install", *wanted])
+
+
+def _package(purpose: str, wanted: facts.Requirement) -> Finding:
+    version = facts.version_of(wanted.name)
+    if version is None:
+        return Finding(purpose, wanted.name, "missing", fix=_pip(wanted.text))
+    if not facts.satisfies(version, wanted.versions):
+        detail = f"{version} is installed, {wanted.versions} is needed"
+        return Finding(purpose, wanted.name, "wrong", detail, _pip(wanted.text))
+    return Finding(purpose, wanted.name, "ok", version)
+
+
+# ---- host ----------------------------------------------------------------------------------
+
+
+def _host() -> Iterator[Finding]:
+    # Without it this command could not have been imported.
+    yield Finding("host", "native library", "ok", _lib.__version__)
+    yield _memfd()
+    yield _socket()
+    yield _settings()
+
+
+def _memfd() -> Finding:
+    try:
+        os.close(os.memfd_create("pyshmem-doctor", os.MFD_CLOEXEC))
+    except OSError as error:
+        return Finding(
+            "host",
+            "memfd",
+            "wrong",
+            str(error),
+            "allow memfd_create in the container's seccomp profile",
+        )
+    return Finding("host", "memfd", "ok", "shared memory; the size of /dev/shm does not matter")
+
+
+def _socket() -> Finding:
+    """Abstract Unix sockets, with descriptors passed over them."""
+    name = f"\0pyshmem-doctor.{os.getpid()}"
+    try:
+        with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
+            server.bind(name)
+            server.listen(1)
+            client.connect(name)
+            peer, _ = server.accept()
+            with peer:
+                socket.send_fds(client, [b"x"], [0])
+                _, passed, _, _ = socket.recv_fds(peer, 1, 1)
+                for fd in passed:
+                    os.close(fd)
+    except OSError as error:
+        return Finding(
+            "host", "Unix sockets", "wrong", str(error), "allow AF_UNIX sockets in this container"
+        )
+    return Finding("host", "Unix sockets", "ok", "descriptors can be passed")
+
+
+def _settings() -> Finding:
+    try:
+        check_settings()
+    except ValueError as error:
+        return Finding("host", "settings", "wrong", str(error), "unset or correct the variable")
+    return Finding("host", "settings", "ok")
+
+
+def _self_test() -> Finding:
+    """A job of 2 PEs through the launcher."""
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", "2", "--device", "none"]
+    command += ["--timeout", "60", "-m", "pyshmem.cli.selftest"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("host", "job of 2 PEs", "wrong", str(error))
+    if done.returncode:
+        return Finding(
+            "host", "job of 2 PEs", "wrong", done.stderr.strip()[-1500:], shlex.join(command)
+        )
+    return Finding("host", "job of 2 PEs", "ok", "put and barrier_all")
+
+
+# ---- accelerators and MPI --------------------------------------------------------------------
+
+
+def _simulator() -> Iterator[Finding]:
+    for wanted in facts.requirements("sim"):
+        yield _package("simulator", wanted)
+
+
+def _cuda() -> Iterator[Finding]:
+    yield from _driver()
+    for wanted in facts.requirements("cuda"):
+        yield _package("cuda", wanted)
+    yield _nvvm()
+    yield from _peers()
+
+
+def _driver() -> Iterator[Finding]:
+    install = "install the NVIDIA driver, 580 or newer (in a container: start it with --gpus all)"
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        yield Finding("cuda", "driver", "missing", "libcuda.so.1 cannot be opened", install)
+        return
+    version = facts.driver_version() or "version unknown"
+    yield Finding("cuda", "driver", "ok", version)
+    count = runtime.gpu_count()
+    if not count:
+        hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+        detail = "the driver shows none" + (
+            f"; CUDA_VISIBLE_DEVICES={hidden}" if hidden is not None else ""
+        )
+        fix = "unset CUDA_VISIBLE_DEVICES" if hidden is not None else "nvidia-smi -L"
+        yield Finding("cuda", "GPUs", "missing", detail, fix)
+    else:
+        yield Finding("cuda", "GPUs", "ok", str(count))
+
+
+def _nvvm() -> Finding:
+    """The compiler library that numba-cuda loads."""
+    spec = importlib.util.find_spec("nvidia")
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    roots = [*places, *filter(None, [os.environ.get("CUDA_HOME"), "/usr/local/cuda"])]
+    for root in roots:
+        for folder, _, names in os.walk(root) if os.path.isdir(root) else ():
+            if any(name.startswith("libnvvm.so") for name in names):
+                return Finding("cuda", "NVVM", "ok", folder)
+    wanted = [
+        r.text
+        for r in facts.requirements("cuda")
+        if r.name.startswith(("numba-cuda", "cuda-toolkit"))
+    ]
+    return Finding("cuda", "NVVM", "missing", "libnvvm.so not found", _pip(*wanted))
+
+
+def _peers() -> Iterator[Finding]:
+    """Pairs of GPUs that cannot reach each other's memory."""
+    count = runtime.gpu_count()
+    pairs = [(a, b) for a in range(count) for b in range(count) if a != b]
+    if not pairs:
+        return
+    apart = [f"{a} to {b}" for a, b in pairs if not facts.can_access(a, b)]
+    if apart:
+        fix = "set CUDA_VISIBLE_DEVICES to GPUs that reach each other: nvidia-smi topo -p2p r"
+        yield Finding("cuda", "P2P", "wrong", "no access: " + ", ".join(apart), fix)
+    else:
+        yield Finding("cuda", "P2P", "ok", f"all {len(pairs)} pairs")
+
+
+def _mpi() -> Iterator[Finding]:
+    for wanted in facts.requirements("mpi"):
+        yield _package("mpi", wanted)
+    path = shutil.which("mpirun")
+    if path:
+        yield Finding("mpi", "mpirun", "ok", path)
+    else:
+        fix = "apt-get install openmpi-bin libopenmpi-dev (Debian, Ubuntu; as root)"
+        yield Finding("mpi", "mpirun", "missing", "not in PATH", fix)

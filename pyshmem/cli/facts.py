@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What this machine and this installation have; nothing here imports a library it reports on."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from .. import _lib, runtime
+
+DISTRIBUTION = "pyshmem-openshmem"
+PACKAGES = ("numpy", "cffi", "numba", "numba-cuda", "greenlet", "cupy", "mpi4py")
+
+
+class Gpu(NamedTuple):
+    """One GPU as the driver shows it."""
+
+    name: str
+    nbytes: int
+
+
+class Requirement(NamedTuple):
+    """One line of an extra of this package."""
+
+    name: str
+    extras: str
+    versions: str  # as in pyproject.toml: ==1.2.*, >=3
+
+    @property
+    def text(self) -> str:
+        """What pip takes."""
+        return self.name + self.extras + self.versions
+
+
+def version_of(package: str) -> str | None:
+    """The installed version of a distribution; ``cupy`` finds any of its builds."""
+    names = ("cupy-cuda13x", "cupy-cuda12x", "cupy") if package.startswith("cupy") else (package,)
+    for name in names:
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def versions() -> Iterator[tuple[str, str]]:
+    """Names and versions of what takes part; what is absent is ``not installed``."""
+    yield "pyshmem", _lib.__version__
+    yield "python", platform.python_version()
+    for name in PACKAGES:
+        yield name, version_of(name) or "not installed"
+    yield "NVIDIA driver", driver_version() or "none"
+    yield "system", f"{platform.system()} {platform.release()} {platform.machine()}"
+
+
+def driver_version() -> str | None:
+    """The version of the loaded NVIDIA kernel module."""
+    try:
+        return Path("/sys/module/nvidia/version").read_text().strip()
+    except OSError:
+        pass
+    try:
+        found = re.search(r"\b\d{3,}\.[\d.]+", Path("/proc/driver/nvidia/version").read_text())
+    except OSError:
+        return None
+    return found[0] if found else None
+
+
+def gpus() -> list[Gpu]:
+    """The GPUs that this process can see."""
+    found = []
+    for device in range(runtime.gpu_count()):
+        name, nbytes = _lib.ffi.new("char[]", 256), _lib.ffi.new("int64_t *")
+        _lib.check(_lib.lib.ishmemx_cuda_describe(device, name, len(name), nbytes))
+        found.append(Gpu(_lib.ffi.string(name).decode(errors="replace"), nbytes[0]))
+    return found
+
+
+def can_access(device: int, peer: int) -> bool:
+    """Whether GPU ``device`` can load and store memory of GPU ``peer``."""
+    can = _lib.ffi.new("int *")
+    _lib.check(_lib.lib.ishmemx_cuda_can_access(device, peer, can))
+    return bool(can[0])
+
+
+def requirements(extra: str) -> list[Requirement]:
+    """What an extra of this package asks for."""
+    found = []
+    try:
+        lines = importlib.metadata.requires(DISTRIBUTION) or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    for line in lines:
+        wanted, _, marker = line.partition(";")
+        if re.search(rf"extra\s*==\s*['\"]{extra}['\"]", marker):
+            match = re.fullmatch(r"([\w.-]+)(\[[\w,-]+\])?\s*\(?([^)]*)\)?", wanted.strip())
+            if match:
+                found.append(Requirement(match[1], match[2] or "", match[3].replace(" ", "")))
+    return found
+
+
+def satisfies(version: str, wanted: str) -> bool:
+    """Whether a version fits ``==1.2``, ``==1.2.*`` or ``>=1.2`` (commas join several)."""
+
+    def key(text: str) -> list[int]:
+        return [int(part) for part in re.findall(r"\d+", text)]
+
+    for clause in filter(None, wanted.split(",")):
+        operator, number = clause[:2], clause[2:]
+        have, want = key(version), key(number)
+        if operator == ">=" and have < want:
+            return False
+        if operator == "==" and number.endswith(".*") and have[: len(want)] != want:
+            return False
+        if operator == "==" and not number.endswith(".*") and have != want:
+            return False
+    return True

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``python -m pyshmem info``: versions, conduits, accelerators, settings, compiler flags."""
+
+from __future__ import annotations
+
+import importlib.resources
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from .._lib import setting
+from .._settings import SETTINGS
+from ..launch import LaunchError
+from ..launch.settings import settle_device
+from . import facts
+
+
+@click.command(
+    epilog="\b\nCompile an OpenSHMEM program in C and run it:\n"
+    "  cc hello.c -o hello $(python -m pyshmem info --cflags --libs)\n"
+    "  python -m pyshmem run -n 4 ./hello"
+)
+@click.option("--cflags", is_flag=True, help="Print what the C compiler needs, and nothing else.")
+@click.option("--libs", is_flag=True, help="Print what the linker needs, and nothing else.")
+def info(cflags: bool, libs: bool) -> None:
+    """Show versions, conduits, accelerators, and every setting with its value and origin."""
+    if cflags or libs:
+        flags = [*(compile_flags() if cflags else ()), *(link_flags() if libs else ())]
+        click.echo(shlex.join(flags))
+        return
+    console = Console()
+    for table in (_versions(), _conduits(), *_accelerators(), _settings()):
+        console.print(table)
+
+
+def _package_folder(name: str, file: str) -> Path:
+    """The folder of an installed file. An editable install spreads a folder over several."""
+    path = importlib.resources.files("pyshmem")
+    for part in (name, file):
+        path = path.joinpath(part)
+    if not path.is_file():
+        raise click.ClickException(f"{file} is not installed: the installation is incomplete")
+    return Path(str(path)).resolve().parent
+
+
+def compile_flags() -> list[str]:
+    """Include folders of ``shmem.h`` and of the header made when the package was built."""
+    folders = [_package_folder("include", name) for name in ("shmem.h", "shmem_types.h")]
+    return [f"-I{folder}" for folder in dict.fromkeys(folders)]
+
+
+def link_flags() -> list[str]:
+    """The library, found again at run time where it is now."""
+    folder = _package_folder("lib", "libpyshmem.so")
+    return [f"-L{folder}", f"-Wl,-rpath,{folder}", "-lpyshmem"]
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _versions() -> Table:
+    table = _table("Versions", "what", "version")
+    for name, version in facts.versions():
+        table.add_row(name, version)
+    return table
+
+
+def _conduits() -> Table:
+    table = _table("Conduits", "name", "reaches", "by")
+    table.add_row("shm", "PEs on this host", "shared memory (memfd), passed over a Unix socket")
+    return table
+
+
+def _accelerators() -> Iterator[Table]:
+    gpus = facts.gpus()
+    simulator = facts.version_of("numba")
+    try:
+        chosen = settle_device()
+    except (LaunchError, ValueError) as error:
+        chosen = str(error)
+    table = _table("Accelerators", "name", "state")
+    table.add_row("cuda", f"{len(gpus)} GPU(s)" if gpus else "no GPU visible")
+    table.add_row("sim", f"numba {simulator}" if simulator else "numba is not installed")
+    table.add_row("chosen", chosen)
+    yield table
+    if gpus:
+        yield _gpus(gpus)
+
+
+def _gpus(gpus: list[facts.Gpu]) -> Table:
+    peers = [f"to {peer}" for peer in range(len(gpus))]
+    table = _table(
+        "GPUs, and whether one loads and stores memory of another", "GPU", "name", "memory", *peers
+    )
+    for device, gpu in enumerate(gpus):
+        reach = (
+            "-" if peer == device else "yes" if facts.can_access(device, peer) else "no"
+            for peer in range(len(gpus))
+        )
+        table.add_row(str(device), gpu.name, f"{gpu.nbytes / 2**30:.1f} GiB", *reach)
+    return table
+
+
+def _settings() -> Table:
+    table = _table("Settings", "variable", "value", "from", "meaning")
+    for row in SETTINGS:
+        text, origin = setting(row.name)
+        variable = f"PYSHMEM_{row.name}" + (f"\n({row.alias})" if row.alias else "")
+        table.add_row(
+            variable, text, origin, row.help, style=None if origin == "default" else "bold"
+        )
+    return table

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The copy of a group of lanes: 16 bytes a lane where both sides can be aligned alike.
+
+Lanes take neighbouring pieces, so a warp's accesses are contiguous; each lane has four loads in
+flight before its first store, which is what fills NVLink from one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ._backend import (
+    copy16,
+    copy16x4,
+    copy_narrow,
+    copy_narrow_x4,
+    device_function,
+    opaque,
+    pull16,
+    pull16x4,
+    pull_narrow,
+    pull_narrow_x4,
+)
+
+
+def _make_copy(
+    wide: Callable[[int, int, int], None],
+    wide_x4: Callable[[int, int, int], None],
+    narrow: Callable[[int, int, int, int], None],
+    narrow_x4: Callable[[int, int, int, int], None],
+) -> Callable[[int, int, int, int, int], None]:
+    @device_function
+    def copy_lanes(dest: int, source: int, nbytes: int, rank: int, size: int) -> None:
+        """Lane ``rank`` of ``size`` copies its share of ``nbytes``; all are int64."""
+        # head + body + tail: the body is what 16-byte pieces can copy, on 16-byte boundaries.
+        head = nbytes
+        body = 0
+        if nbytes >= 16 and ((dest ^ source) & 15) == 0:
+            head = -dest & 15
+            body = (nbytes - head) & ~15
+            step = size << 4
+            end = head + body
+            at = head + (rank << 4)
+            while at + 3 * step < end:
+                wide_x4(dest + at, source + at, step)
+                at += step << 2
+            while at < end:
+                wide(dest + at, source + at, step)
+                at += opaque(step)  # opaque: unrolling these loops would cost a 64-bit division
+        # What is left, head and tail, goes in the widest pieces that all its boundaries allow.
+        left = nbytes - body
+        if left > 0:
+            bounds = dest | source | head | nbytes | 8
+            piece = bounds & -bounds
+            step = size * piece
+            at = rank * piece
+            if body == 0:
+                while at + 3 * step < left:
+                    narrow_x4(dest + at, source + at, step, piece)
+                    at += step << 2
+            while at < left:
+                place = at
+                if at >= head:
+                    place += body
+                narrow(dest + place, source + place, step, piece)
+                at += opaque(step)
+
+    return copy_lanes
+
+
+#: Any local memory to a peer (or to the own heap).
+push = _make_copy(copy16, copy16x4, copy_narrow, copy_narrow_x4)
+#: A peer's memory to any local memory; reads past the L1 cache.
+pull = _make_copy(pull16, pull16x4, pull_narrow, pull_narrow_x4)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Mistakes and timeouts in kernels: recorded where they happen, raised by the next host call.
+
+A kernel cannot raise. The faulty operation is left out, the first fault since the last report is
+written to memory that the host reads, and every pyshmem call of the host, and every launch of a
+kernel that uses pyshmem, raises it as ``KernelFault`` with the kernel's name and the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ._backend import (
+    SIM,
+    block_index,
+    claim,
+    device_function,
+    fence,
+    state,
+    thread_in_block,
+    trap,
+    write64,
+)
+from ._state import FAULT_CLAIM, FAULT_RECORD, MODULE
+
+# enum ishmemx_fault_kind
+FAULT_PE, FAULT_ADDRESS, FAULT_TIMEOUT, FAULT_UNINITIALIZED, FAULT_NELEMS = range(1, 6)
+
+#: Device routines by number; a scope's suffix is not told apart.
+OPS = (
+    "put", "get", "p", "g", "put_signal", "signal_op", "signal_wait_until", "wait_until",
+    "atomic_fetch", "atomic_set", "atomic_swap", "atomic_compare_swap", "atomic_add",
+    "atomic_and", "atomic_or", "atomic_xor", "sync_all", "barrier_all", "ptr", "put_nbi",
+    "get_nbi", "put_signal_nbi", "test", "signal_fetch",
+)  # fmt: skip
+OP = {name: number for number, name in enumerate(OPS)}
+
+
+@device_function
+def record_fault(kind: int, op: int, pe: int, a: int, b: int) -> None:
+    """Keeps the first fault; ``a`` and ``b`` are what ``ishmemx_fault`` says for the kind."""
+    word = state(FAULT_CLAIM)
+    if word == 0:
+        trap()  # no state block, so no record: the launch check was evaded
+    elif claim(word, 1) == 0:
+        record = state(FAULT_RECORD)
+        write64(record + 8, op)
+        write64(record + 16, pe)
+        write64(record + 24, state(MODULE))
+        write64(record + 32, block_index())
+        write64(record + 40, thread_in_block())
+        write64(record + 48, a)
+        write64(record + 56, b)
+        fence()  # pairs with the host's acquire load of `kind` in pysh_enter()
+        write64(record, kind)
+
+
+def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
+    """One sentence for the host's exception. ``fault`` has the fields of ``ishmemx_fault``."""
+    op = OPS[fault["op"]] if 0 <= fault["op"] < len(OPS) else f"operation {fault['op']}"
+    where = (
+        f"in kernel {kernel}, block {fault['block']}, thread {fault['thread']}: device routine {op}"
+    )
+    kind, pe, a, b = fault["kind"], fault["pe"], fault["a"], fault["b"]
+    if kind == FAULT_PE:
+        what = f"pe {a} is outside the job of {b} PEs (0..{b - 1}); nothing was transferred"
+    elif kind == FAULT_ADDRESS:
+        what = (
+            f"{b} bytes at {a:#x} are not on the device heap; pass an array made with "
+            "heap='device' (nothing was transferred)"
+        )
+    elif kind == FAULT_NELEMS:
+        what = f"nelems {a} does not fit the arrays, which hold {b}; nothing was transferred"
+    elif kind == FAULT_TIMEOUT:
+        what = (
+            f"waited longer than PYSHMEM_TIMEOUT for {a} and saw {b}"
+            + (f" from PE {pe}" if pe >= 0 else "")
+        )
+    else:
+        what = f"fault {kind}"
+    return f"{where}: {what}"
+
+
+__all__ = [
+    "FAULT_ADDRESS", "FAULT_NELEMS", "FAULT_PE", "FAULT_TIMEOUT", "OP", "OPS", "SIM",
+    "describe_fault", "record_fault",
+]  # fmt: skip

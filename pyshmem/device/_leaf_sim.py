@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Leaf primitives as C functions, for kernels that run in the simulator.
+
+The names of ``_leaf_cuda``, on the same int64 addresses. Integers are Python's, so values are cut
+to the width of their dtype when they reach memory, as a GPU would.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._lib import ffi, lib
+from .._types import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER, elements_of
+from . import simulator
+from ._state import WORDS
+
+__all__ = [
+    "address_of", "array_at", "atomic_add", "atomic_and", "atomic_compare_swap",
+    "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_or", "atomic_fetch_xor", "atomic_or",
+    "atomic_swap", "atomic_xor", "block_index", "block_share", "block_sync", "block_threads", "cast",
+    "claim", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "fence", "lane", "now",
+    "opaque", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4", "read", "read64", "read64_acquire", "read_acquire", "relax",
+    "require", "same_dtype", "signal_release_add", "signal_release_set", "state", "state_pe",
+    "thread_in_block", "to_int64", "trap", "warp_share", "warp_sync", "warp_threads", "write", "write64",
+]  # fmt: skip
+
+_MASK = (1 << 64) - 1
+
+#: The state block; ``_modules`` fills it.
+STATE = [0] * WORDS
+
+# -- order, time, control ------------------------------------------------------------------------
+
+fence = lib.ishmemx_leaf_fence
+now = lib.ishmemx_leaf_now
+relax = simulator.pause
+
+
+def opaque(value: int) -> int:
+    return value
+
+
+def trap() -> None:
+    raise RuntimeError("a kernel used pyshmem.device outside init() .. finalize()")
+
+
+def read64(address: int) -> int:
+    value: int = lib.ishmemx_leaf_load(address, 8)
+    return value - (1 << 64) if value >> 63 else value
+
+
+def read64_acquire(address: int) -> int:
+    value = read64(address)
+    fence()
+    return value
+
+
+def write64(address: int, value: int) -> None:
+    lib.ishmemx_leaf_store(address, int(value) & _MASK, 8)
+
+
+def signal_release_set(address: int, value: int) -> None:
+    lib.ishmemx_leaf_store_release(address, int(value) & _MASK)
+
+
+def signal_release_add(address: int, value: int) -> None:
+    fence()
+    lib.ishmemx_leaf_atomic(_ADD, _UINT64, address, int(value) & _MASK, 0)
+
+
+def claim(address: int, value: int) -> int:
+    old: int = lib.ishmemx_leaf_atomic(_SWAP, _UINT64, address, int(value) & _MASK, 0)
+    return old
+
+
+def state(index: int) -> int:
+    return STATE[index]
+
+
+state_pe = state
+
+# -- arrays --------------------------------------------------------------------------------------
+
+
+def _ndarray(array: Any) -> np.ndarray:
+    array = getattr(array, "_item", array)  # what Numba's simulator wraps around arguments
+    array = getattr(array, "_ary", array)
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"pyshmem.device routines take arrays, not {type(array).__name__}")
+    return array
+
+
+def address_of(array: Any) -> int:
+    array = _ndarray(array)
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        raise TypeError(
+            "pyshmem.device routines take contiguous arrays: this one has strides "
+            f"{array.strides}; pass a contiguous slice, or copy it first"
+        )
+    address: int = array.ctypes.data
+    return address
+
+
+def array_at(array: Any, address: int) -> np.ndarray:
+    array = _ndarray(array)
+    memory = ffi.buffer(ffi.cast("char *", address), array.nbytes)
+    order = "C" if array.flags.c_contiguous else "F"
+    return np.frombuffer(memory, np.uint8).view(array.dtype).reshape(array.shape, order=order)
+
+
+def same_dtype(dest: Any, source: Any) -> None:
+    if dest.dtype != source.dtype:
+        raise TypeError(f"dest holds {dest.dtype} but source holds {source.dtype}")
+
+
+_FAMILY_DTYPES = {
+    letter: {element.dtype for element in elements_of(letter)} for letter in "axb"
+}
+_FAMILY_DTYPES["+"] = _FAMILY_DTYPES["a"] | {"float32", "float64"}  # add: an extension
+_FAMILY_DTYPES["signal"] = {"uint64"}
+
+
+def require(family: str) -> Any:
+    allowed = _FAMILY_DTYPES[family]
+
+    def check(array: Any) -> None:
+        if array.dtype.name not in allowed:
+            raise TypeError(
+                f"{array.dtype} is not among the types of this routine: {', '.join(sorted(allowed))}"
+            )
+
+    return check
+
+
+# -- one element ---------------------------------------------------------------------------------
+
+
+def _bits(dtype: np.dtype, value: Any) -> int:
+    """The value as the dtype's bits; integers wrap round, as they do on a GPU."""
+    if dtype.kind in "iu":
+        return int(value) & ((1 << 8 * dtype.itemsize) - 1)
+    return int.from_bytes(np.asarray(value).astype(dtype).tobytes(), "little")
+
+
+def _value(dtype: np.dtype, bits: int) -> Any:
+    return np.frombuffer(bits.to_bytes(dtype.itemsize, "little"), dtype)[0]
+
+
+def read(address: int, like: Any) -> Any:
+    dtype = like.dtype
+    if dtype.itemsize > 8:
+        return np.frombuffer(bytes(ffi.buffer(ffi.cast("char *", address), 16)), dtype)[0]
+    return _value(dtype, lib.ishmemx_leaf_load(address, dtype.itemsize))
+
+
+def read_acquire(address: int, like: Any) -> Any:
+    value = read(address, like)
+    fence()
+    return value
+
+
+def write(address: int, like: Any, value: Any) -> None:
+    dtype = like.dtype
+    if dtype.itemsize > 8:
+        ffi.memmove(ffi.cast("char *", address), np.asarray(value).astype(dtype).tobytes(), 16)
+    else:
+        lib.ishmemx_leaf_store(address, _bits(dtype, value), dtype.itemsize)
+
+
+def cast(like: Any, value: Any) -> Any:
+    return _value(like.dtype, _bits(like.dtype, value))
+
+
+def to_int64(value: Any) -> int:
+    return int(value)
+
+
+# -- atomics ---------------------------------------------------------------------------------------
+
+_ADD, _SWAP, _COMPARE_SWAP = (ATOMIC_OPS.index(op) for op in ("add", "swap", "compare_swap"))
+_UINT64 = ELEMENT_NUMBER["uint64"]
+_TYPE = {name: ELEMENT_NUMBER[element.name] for name, element in BY_DTYPE.items()}
+
+
+def _atomic(name: str) -> Any:
+    op = ATOMIC_OPS.index(name)
+
+    def atomic(address: int, like: Any, value: Any) -> Any:
+        dtype = like.dtype
+        kind = _TYPE[dtype.name]
+        return _value(dtype, lib.ishmemx_leaf_atomic(op, kind, address, _bits(dtype, value), 0))
+
+    return atomic
+
+
+atomic_swap = _atomic("swap")
+atomic_add = atomic_fetch_add = _atomic("add")
+atomic_and = atomic_fetch_and = _atomic("and")
+atomic_or = atomic_fetch_or = _atomic("or")
+atomic_xor = atomic_fetch_xor = _atomic("xor")
+
+
+def atomic_compare_swap(address: int, like: Any, cond: Any, value: Any) -> Any:
+    dtype = like.dtype
+    old = lib.ishmemx_leaf_atomic(
+        _COMPARE_SWAP, _TYPE[dtype.name], address, _bits(dtype, value), _bits(dtype, cond)
+    )
+    return _value(dtype, old)
+
+
+# -- bulk copies -----------------------------------------------------------------------------------
+
+
+def _pieces(count: int) -> Any:
+    """``count`` pieces of ``nbytes``, ``step`` bytes apart, as one GPU lane copies them."""
+    copy = lib.ishmemx_leaf_copy
+
+    def pieces(dest: int, source: int, step: int, nbytes: int = 16) -> None:
+        if (dest | source) & (nbytes - 1):
+            raise RuntimeError(f"misaligned {nbytes}-byte access: {dest:#x} <- {source:#x}")
+        for offset in range(0, count * step, step):
+            copy(dest + offset, source + offset, nbytes)
+
+    return pieces
+
+
+copy16x4 = pull16x4 = copy_narrow_x4 = pull_narrow_x4 = _pieces(4)
+copy16 = pull16 = copy_narrow = pull_narrow = _pieces(1)
+
+# -- who is running --------------------------------------------------------------------------------
+
+
+def thread_in_block() -> int:
+    return simulator.current().thread_id
+
+
+def block_threads() -> int:
+    return simulator.current().block.size
+
+
+def block_index() -> int:
+    return simulator.current().block.index
+
+
+def lane() -> int:
+    return simulator.current().thread_id & 31
+
+
+def warp_threads() -> int:
+    return simulator.current().warp.size
+
+
+def block_sync() -> None:
+    thread = simulator.current()
+    thread.block.wait(thread)
+
+
+def warp_sync() -> None:
+    thread = simulator.current()
+    thread.warp.wait(thread)
+
+
+def block_share(value: int) -> int:
+    thread = simulator.current()
+    shared: int = thread.block.exchange(thread, value)[0]
+    return shared
+
+
+def warp_share(value: int) -> int:
+    thread = simulator.current()
+    shared: int = thread.warp.exchange(thread, value)[0]
+    return shared

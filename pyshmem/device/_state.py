@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The state block that every kernel reads: numbers of its words, and who keeps it filled.
+
+The words mirror ``enum ishmemx_state_word`` of ``native/include/ishmemx.h``; a test compares them.
+"""
+
+from __future__ import annotations
+
+#: Name of the constant symbol in compiled kernels. The number is the layout's version: a kernel
+#: cached on disk by another version is found out when it is loaded, not when it misbehaves.
+SYMBOL = "pyshmem_state_v1"
+VERSION = 1
+WORDS = 128
+
+ABI = 0
+MY_PE = 1
+N_PES = 2
+MODULE = 3
+HEAP_BASE = 4
+HEAP_BYTES = 5
+TIMEOUT_NS = 6
+SYNC_SLOTS = 7
+SYNC_EPOCH = 8
+FAULT_CLAIM = 9
+FAULT_RECORD = 10
+DELTA = 32
+
+#: Bytes between two PEs' slots of the device synchronisation.
+SYNC_SLOT_BYTES = 8

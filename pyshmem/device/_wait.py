@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The one spin loop of the device library, and the comparisons it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import _backend
+from ._backend import device_function, now, read64, read64_acquire, relax, state, to_int64
+from ._faults import FAULT_TIMEOUT, record_fault
+from ._state import FAULT_CLAIM, TIMEOUT_NS
+
+CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = range(1, 7)
+
+#: Polls with acquire order before the relaxed ones. An acquire load costs no second trip to memory
+#: when it succeeds, but each one drops the L1 cache under the block's other warps.
+_EAGER_POLLS = 64
+_POLLS_PER_CHECK = 1023  # of the clock and of the fault word; a mask
+
+
+@device_function
+def holds(value: Any, cmp: int, cmp_value: Any) -> bool:
+    """``value <cmp> cmp_value``, both of one dtype."""
+    if cmp == CMP_EQ:
+        return value == cmp_value  # type: ignore[no-any-return]
+    if cmp == CMP_NE:
+        return value != cmp_value  # type: ignore[no-any-return]
+    if cmp == CMP_GT:
+        return value > cmp_value  # type: ignore[no-any-return]
+    if cmp == CMP_GE:
+        return value >= cmp_value  # type: ignore[no-any-return]
+    if cmp == CMP_LT:
+        return value < cmp_value  # type: ignore[no-any-return]
+    return value <= cmp_value  # type: ignore[no-any-return]
+
+
+@device_function
+def _given_up(deadline: int, op: int, pe: int, cmp_value: Any, value: Any) -> int:
+    """Deadline of the wait (0: none yet), or -1 when it must end."""
+    limit = state(TIMEOUT_NS)
+    if read64(state(FAULT_CLAIM)) != 0:
+        return -1
+    if limit > 0 and deadline == 0:
+        return now() + limit
+    if limit > 0 and now() > deadline:
+        record_fault(FAULT_TIMEOUT, op, pe, to_int64(cmp_value), to_int64(value))
+        return -1
+    return deadline
+
+
+def _make_wait(read: Any, read_acquire: Any) -> Callable[..., Any]:
+    @device_function
+    def wait(address: int, like: Any, cmp: int, cmp_value: Any, op: int, pe: int) -> Any:
+        """Spins until the element at ``address`` compares as asked; returns what it saw.
+
+        What was stored before the release that made the comparison true is visible on return. Gives
+        up after the timeout, and soon after any fault on this PE, so that one missing signal ends a
+        kernel instead of costing a timeout for each of its waits. ``pe``: whom it waits for, or -1.
+        """
+        polls = 0
+        deadline = 0
+        value = read_acquire(address, like)
+        while not holds(value, cmp, cmp_value):
+            polls += 1
+            if polls & _POLLS_PER_CHECK == 0:
+                deadline = _given_up(deadline, op, pe, cmp_value, value)
+                if deadline < 0:
+                    break
+            relax()
+            if polls < _EAGER_POLLS:
+                value = read_acquire(address, like)
+            else:
+                value = read(address, like)
+        if polls >= _EAGER_POLLS:
+            read_acquire(address, like)  # for its order only: the value may have moved on
+        return value
+
+    return wait
+
+
+@device_function
+def _word(address: int, like: int) -> int:
+    return read64(address)
+
+
+@device_function
+def _word_acquire(address: int, like: int) -> int:
+    return read64_acquire(address)
+
+
+#: On an element of the dtype of the array ``like``.
+wait = _make_wait(_backend.read, _backend.read_acquire)
+#: On one of the library's own int64 words; ``like`` is ignored.
+wait_word = _make_wait(_word, _word_acquire)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Atomics from kernels, at system scope: atomic with every PE's kernels and host calls.
+
+``dest`` is a contiguous array on the device heap; its first element is the target. Types: 32 and 64
+bit integers, also float32 and float64 for fetch, set, swap and (an extension) add. Nothing here
+orders other accesses: see ``fence``. After a fault the fetching forms return 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import _backend as leaf
+from ._backend import cast, device_function, read, require, write
+from ._faults import OP
+from ._peers import peer_address
+
+_standard, _extended, _bitwise, _addable = (require(family) for family in "axb+")
+
+
+def _fetching(name: str, operation: Any, types: Any) -> Callable[..., Any]:
+    op = OP[name]
+
+    @device_function
+    def atomic(dest, value, pe):  # type: ignore[no-untyped-def]
+        types(dest)
+        remote = peer_address(dest, 1, dest.size, pe, op)
+        if remote != 0:
+            return operation(remote, dest, value)
+        return cast(dest, 0)
+
+    return atomic
+
+
+def _updating(name: str, operation: Any, types: Any) -> Callable[..., Any]:
+    op = OP[name]
+
+    @device_function
+    def atomic(dest, value, pe):  # type: ignore[no-untyped-def]
+        types(dest)
+        remote = peer_address(dest, 1, dest.size, pe, op)
+        if remote != 0:
+            operation(remote, dest, value)
+
+    return atomic
+
+
+_set = _updating("atomic_set", write, _extended)
+_swap = _fetching("atomic_swap", leaf.atomic_swap, _extended)
+_add = _updating("atomic_add", leaf.atomic_add, _addable)
+_fetch_add = _fetching("atomic_add", leaf.atomic_fetch_add, _addable)
+_and = _updating("atomic_and", leaf.atomic_and, _bitwise)
+_fetch_and = _fetching("atomic_and", leaf.atomic_fetch_and, _bitwise)
+_or = _updating("atomic_or", leaf.atomic_or, _bitwise)
+_fetch_or = _fetching("atomic_or", leaf.atomic_fetch_or, _bitwise)
+_xor = _updating("atomic_xor", leaf.atomic_xor, _bitwise)
+_fetch_xor = _fetching("atomic_xor", leaf.atomic_fetch_xor, _bitwise)
+_FETCH, _COMPARE_SWAP = OP["atomic_fetch"], OP["atomic_compare_swap"]
+
+
+@device_function
+def atomic_fetch(source, pe):  # type: ignore[no-untyped-def]
+    """The element on ``pe``. Spec: shmem_atomic_fetch."""
+    _extended(source)
+    remote = peer_address(source, 1, source.size, pe, _FETCH)
+    if remote != 0:
+        return read(remote, source)
+    return cast(source, 0)
+
+
+@device_function
+def atomic_set(dest, value, pe):  # type: ignore[no-untyped-def]
+    """Replace the element on ``pe``. Spec: shmem_atomic_set."""
+    _set(dest, value, pe)
+
+
+@device_function
+def atomic_swap(dest, value, pe):  # type: ignore[no-untyped-def]
+    """Replace the element on ``pe``; returns the old value. Spec: shmem_atomic_swap."""
+    return _swap(dest, value, pe)
+
+
+@device_function
+def atomic_compare_swap(dest, cond, value, pe):  # type: ignore[no-untyped-def]
+    """Replace the element on ``pe`` if it equals ``cond``; returns the old value.
+
+    Spec: shmem_atomic_compare_swap.
+    """
+    _standard(dest)
+    remote = peer_address(dest, 1, dest.size, pe, _COMPARE_SWAP)
+    if remote != 0:
+        return leaf.atomic_compare_swap(remote, dest, cond, value)
+    return cast(dest, 0)
+
+
+@device_function
+def atomic_inc(dest, pe):  # type: ignore[no-untyped-def]
+    """Add 1 to the element on ``pe``. Spec: shmem_atomic_inc."""
+    _standard(dest)
+    _add(dest, 1, pe)
+
+
+@device_function
+def atomic_fetch_inc(dest, pe):  # type: ignore[no-untyped-def]
+    """Add 1 to the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_inc."""
+    _standard(dest)
+    return _fetch_add(dest, 1, pe)
+
+
+@device_function
+def atomic_add(dest, value, pe):  # type: ignore[no-untyped-def]
+    """Add to the element on ``pe``. Spec: shmem_atomic_add (float32, float64: extension)."""
+    _add(dest, value, pe)
+
+
+@device_function
+def atomic_fetch_add(dest, value, pe):  # type: ignore[no-untyped-def]
+    """Add to the element on ``pe``; returns the old value.
+
+    Spec: shmem_atomic_fetch_add (float32, float64: extension).
+    """
+    return _fetch_add(dest, value, pe)
+
+
+@device_function
+def atomic_and(dest, value, pe):  # type: ignore[no-untyped-def]
+    """Bitwise and with the element on ``pe``. Spec: shmem_atomic_and."""
+    _and(dest, value, pe)
+
+
+@device_function
+def atomic_fetch_and(dest, value, pe):  # type: ignore[no-untyped-def]
+    """Bitwise and with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_and."""
+    return _fetch_and(dest, value, pe)
+
+
+@device_function
+def atomic_or(dest, value, pe):  # type: ignore[no-untyped-def]
+    """Bitwise or with the element on ``pe``. Spec: shmem_atomic_or."""
+    _or(dest, value, pe)
+
+
+@device_function
+def atomic_fetch_or(dest, value, pe):  # type: ignore[no-untyped-def]
+    """Bitwise or with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_or."""
+    return _fetch_or(dest, value, pe)
+
+
+@device_function
+def atomic_xor(dest, value, pe):  # type: ignore[no-untyped-def]
+    """Bitwise exclusive or with the element on ``pe``. Spec: shmem_atomic_xor."""
+    _xor(dest, value, pe)
+
+
+@device_function
+def atomic_fetch_xor(dest, value, pe):  # type: ignore[no-untyped-def]
+    """Bitwise exclusive or with the element on ``pe``; returns the old value.
+
+    Spec: shmem_atomic_fetch_xor.
+    """
+    return _fetch_xor(dest, value, pe)

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Signals from kernels: data with a flag behind it, and waiting for flags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._backend import (
+    address_of,
+    atomic_add,
+    cast,
+    device_function,
+    read_acquire,
+    require,
+    scopes,
+    signal_release_add,
+    signal_release_set,
+    to_int64,
+    write64,
+)
+from ._faults import OP
+from ._groups import Scope
+from ._peers import peer_address
+from ._wait import wait
+from .rma import transfer_put
+
+SIGNAL_SET, SIGNAL_ADD = 0, 1
+
+_signal_word = require("signal")
+
+
+@device_function
+def _deliver(sig_addr: Any, signal: int, sig_op: int, pe: int, op: int) -> None:
+    """The release store or add that makes the group's earlier stores visible with it."""
+    remote = peer_address(sig_addr, 1, sig_addr.size, pe, op)
+    if remote != 0:
+        if sig_op == SIGNAL_ADD:
+            signal_release_add(remote, signal)
+        else:
+            signal_release_set(remote, signal)
+
+
+def _put_signal(scope: Scope, op: int = OP["put_signal"]) -> Any:
+    rank, size, sync = scope.rank, scope.size, scope.sync
+
+    def put_signal(dest, source, sig_addr, signal, sig_op, pe, nelems=None):  # type: ignore[no-untyped-def]
+        """Copy ``source`` into ``dest`` on ``pe``, then update the signal there.
+
+        Whoever sees the signal sees the data. Other puts are not covered without a ``fence``.
+
+        Args:
+            dest, source, pe, nelems: as for ``put``.
+            sig_addr: uint64 array on the device heap; its first element is the signal.
+            signal: value to set or add.
+            sig_op: SIGNAL_SET or SIGNAL_ADD.
+
+        Completes: ``source`` may be changed on return.
+        Spec: shmem_put_signal.
+        """
+        count = source.size if nelems is None else nelems
+        _signal_word(sig_addr)
+        sync()
+        if transfer_put(dest, source, pe, count, op, rank(), size()) != 0:
+            sync()  # the signal is one thread's, behind the stores of all
+            if rank() == 0:
+                _deliver(sig_addr, signal, sig_op, pe, op)
+
+    return put_signal
+
+
+def _put_signal_nbi(scope: Scope) -> Any:
+    # Peers are reached by stores, so the source is read by the time the signal goes out.
+    body = _put_signal(scope, OP["put_signal_nbi"])
+    body.__name__ = "put_signal_nbi"
+    body.__doc__ = """Start what ``put_signal`` does; arguments as there.
+
+        Completes: nothing on return; ``source`` must not change until ``quiet``.
+        Spec: shmem_put_signal_nbi.
+        """
+    return body
+
+
+put_signal, put_signal_warp, put_signal_work_group = scopes(_put_signal)
+put_signal_nbi, put_signal_nbi_warp, put_signal_nbi_work_group = scopes(_put_signal_nbi)
+
+_SIGNAL_OP, _SIGNAL_WAIT = OP["signal_op"], OP["signal_wait_until"]
+
+
+@device_function
+def signal_op(sig_addr, signal, sig_op, pe):  # type: ignore[no-untyped-def]
+    """Set or add to a signal on ``pe``; no data goes with it, and no earlier put is ordered.
+
+    Spec: shmem_signal_set, shmem_signal_add (OpenSHMEM 1.6).
+    """
+    _signal_word(sig_addr)
+    remote = peer_address(sig_addr, 1, sig_addr.size, pe, _SIGNAL_OP)
+    if remote != 0:
+        if sig_op == SIGNAL_ADD:
+            atomic_add(remote, sig_addr, signal)
+        else:
+            write64(remote, signal)
+
+
+@device_function
+def signal_set(sig_addr, signal, pe):  # type: ignore[no-untyped-def]
+    """``signal_op`` with SIGNAL_SET.
+
+    Spec: shmem_signal_set (OpenSHMEM 1.6).
+    """
+    signal_op(sig_addr, signal, SIGNAL_SET, pe)
+
+
+@device_function
+def signal_add(sig_addr, signal, pe):  # type: ignore[no-untyped-def]
+    """``signal_op`` with SIGNAL_ADD.
+
+    Spec: shmem_signal_add (OpenSHMEM 1.6).
+    """
+    signal_op(sig_addr, signal, SIGNAL_ADD, pe)
+
+
+@device_function
+def signal_fetch(sig_addr):  # type: ignore[no-untyped-def]
+    """The caller's own signal, uint64; later reads see the data behind it.
+
+    Spec: shmem_signal_fetch.
+    """
+    _signal_word(sig_addr)
+    return read_acquire(address_of(sig_addr), sig_addr)
+
+
+def _signal_wait_until(scope: Scope) -> Any:
+    rank, share = scope.rank, scope.share
+
+    def signal_wait_until(sig_addr, cmp, cmp_value):  # type: ignore[no-untyped-def]
+        """Wait until the caller's own signal compares as asked; returns the value it had then.
+
+        Args:
+            sig_addr: uint64 array on the device heap; its first element is the signal.
+            cmp: CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT or CMP_LE.
+            cmp_value: value to compare with.
+
+        Faults: after PYSHMEM_TIMEOUT it returns what it saw, and the next host call raises.
+        Spec: shmem_signal_wait_until.
+        """
+        _signal_word(sig_addr)
+        seen = cast(sig_addr, cmp_value)
+        if rank() == 0:
+            seen = wait(address_of(sig_addr), sig_addr, cmp, seen, _SIGNAL_WAIT, -1)
+        return cast(sig_addr, share(to_int64(seen)))
+
+    return signal_wait_until
+
+
+signal_wait_until, signal_wait_until_warp, signal_wait_until_work_group = scopes(_signal_wait_until)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Waiting for the caller's own memory, from kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._backend import (
+    address_of,
+    cast,
+    device_function,
+    read_acquire,
+    require,
+    scopes,
+    to_int64,
+)
+from ._faults import OP
+from ._groups import Scope
+from ._wait import holds, wait
+
+_standard = require("a")
+_WAIT = OP["wait_until"]
+
+
+def _wait_until(scope: Scope) -> Any:
+    rank, share = scope.rank, scope.share
+
+    def wait_until(ivar, cmp, cmp_value):  # type: ignore[no-untyped-def]
+        """Wait until the caller's own element compares as asked; returns the value it had then.
+
+        Args:
+            ivar: array of 32 or 64 bit integers on the device heap, updated by atomics; its first
+                element is compared, with the sign of its dtype.
+            cmp: CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT or CMP_LE.
+            cmp_value: value to compare with.
+
+        Faults: after PYSHMEM_TIMEOUT it returns what it saw, and the next host call raises.
+        Spec: shmem_wait_until.
+        """
+        _standard(ivar)
+        seen = cast(ivar, cmp_value)
+        if rank() == 0:
+            seen = wait(address_of(ivar), ivar, cmp, seen, _WAIT, -1)
+        return cast(ivar, share(to_int64(seen)))
+
+    return wait_until
+
+
+wait_until, wait_until_warp, wait_until_work_group = scopes(_wait_until)
+
+
+@device_function
+def test(ivar, cmp, cmp_value):  # type: ignore[no-untyped-def]
+    """Whether the caller's own element compares as asked; arguments as for ``wait_until``.
+
+    When it is true, what was stored before the update is visible.
+    Spec: shmem_test.
+    """
+    _standard(ivar)
+    return holds(read_acquire(address_of(ivar), ivar), cmp, cast(ivar, cmp_value))

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The control segment: where PEs say what they are doing, and are told that the job is over."""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+from .. import _lib
+
+
+class Control(Protocol):
+    """What the launcher needs of a control segment."""
+
+    fd: int
+
+    def describe(self, pe: int) -> str:
+        """One phrase on where ``pe`` stands."""
+
+    def abort(self, why: str) -> None:
+        """Let every PE that waits end with ``why``."""
+
+    def close(self) -> None: ...
+
+
+class NativeControl:
+    """The segment of the native library. It lives as long as somebody holds its descriptor."""
+
+    def __init__(self, n_pes: int) -> None:
+        fd = _lib.ffi.new("int *")
+        _lib.check(_lib.lib.ishmemx_control_create(n_pes, fd))
+        self.fd: int = fd[0]
+
+    def describe(self, pe: int) -> str:
+        text = _lib.ffi.new("char[]", 256)
+        if _lib.lib.ishmemx_control_describe(self.fd, pe, text, len(text)):
+            return "unknown"
+        return _lib.ffi.string(text).decode(errors="replace")
+
+    def abort(self, why: str) -> None:
+        _lib.lib.ishmemx_control_abort(self.fd, why.encode())
+
+    def close(self) -> None:
+        os.close(self.fd)

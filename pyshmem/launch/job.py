@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The life of a job: start its PEs, pass their output on, notice what ends it, end the rest."""
+
+from __future__ import annotations
+
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from . import leftovers, report
+from .control import Control
+from .process import Process
+from .signals import ENDING, Signals, stop_here
+from .spec import JobSpec
+from .streams import PARTIAL_AGE, Stream, write_all
+
+# Seconds after the cause at which the PEs that are left get a signal; all are gone within two.
+_AFTER_FAILURE = ((0.7, signal.SIGTERM), (1.2, signal.SIGKILL))  # they may report first
+_AFTER_INTERRUPT = ((0.8, signal.SIGTERM), (1.3, signal.SIGKILL))
+_AFTER_OTHER_SIGNAL = ((1.0, signal.SIGKILL),)
+
+_UNKILLABLE_AFTER = 5.0  # a process in an uninterruptible call of the kernel
+_LEFTOVER_GRACE = 0.5  # what PEs started in the background may take to end by itself
+_SAME_REQUEST = 0.3  # timeout(1) and the like signal a process and then its group
+_TIMED_OUT = 124  # as timeout(1) does
+_FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+
+
+@dataclass
+class _Ending:
+    """Why the job is being ended, and the signals still to be sent."""
+
+    what: str  # empty: a PE failed, see _Job.failed
+    status: int
+    standing: list[tuple[int, str]]  # where each PE stood when it began
+    steps: list[tuple[float, int]]  # (time, signal)
+    since: float
+    sent: bool = field(default=False)  # whether one was: deaths from here on are our doing
+
+
+def run_job(spec: JobSpec, control: Control) -> int:
+    """Run a job to its end and return the exit status of the launcher.
+
+    0 when every PE ended with 0; the status of the PE that failed first (128 + signal when it was
+    killed); 124 after ``spec.timeout``; 128 + signal when the launcher was signalled.
+    """
+    return _Job(spec, control).run()
+
+
+class _Job:
+    def __init__(self, spec: JobSpec, control: Control) -> None:
+        self.spec = spec
+        self.control = control
+        self.processes: list[Process] = []
+        self.failed: list[Process] = []  # in the order of their deaths, before we sent signals
+        self.ending: _Ending | None = None
+        self.selector = selectors.DefaultSelector()
+
+    def run(self) -> int:
+        with Signals() as signals:
+            guard = leftovers.Guard(self.spec.job)
+            try:
+                self.selector.register(signals.fd, selectors.EVENT_READ)
+                self._start(guard)
+                self._watch(signals)
+            finally:
+                self._clean_up()
+                guard.dismiss()
+        return self._conclude()
+
+    # ---- start ---------------------------------------------------------------------------
+
+    def _start(self, guard: leftovers.Guard) -> None:
+        for pe in range(self.spec.n_pes):
+            process = Process(
+                pe,
+                self.spec.command,
+                self.spec.environment(pe, self.control.fd),
+                control_fd=self.control.fd,
+                tag=self.spec.label(pe),
+            )
+            self.processes.append(process)
+            if not process.in_foreground:
+                guard.watch(process.pid)
+            for stream in process.streams:
+                self.selector.register(stream.source, selectors.EVENT_READ, stream)
+
+    # ---- the loop ------------------------------------------------------------------------
+
+    def _watch(self, signals: Signals) -> None:
+        deadline = time.monotonic() + self.spec.timeout if self.spec.timeout else float("inf")
+        while any(process.returncode is None for process in self.processes):
+            ready = self.selector.select(self._idle_time(deadline))
+            now = time.monotonic()
+            for key, _ in ready:
+                self._pump(key.data, now)
+            for stream in self._streams():
+                stream.flush_partial(now)
+            for number in signals.take():
+                self._hear(number)
+            self._reap()
+            now = time.monotonic()
+            if now >= deadline and self.ending is None:
+                what = f"job still running after {self.spec.timeout:g} s"
+                self._end(what, _TIMED_OUT, _AFTER_FAILURE)
+            if not self._take_steps(now):
+                return
+
+    def _idle_time(self, deadline: float) -> float:
+        now = time.monotonic()
+        until = now + 1.0
+        if self.ending is None:
+            until = min(until, deadline)
+        elif self.ending.steps:
+            until = min(until, self.ending.steps[0][0])
+        if any(stream.partial for stream in self._streams()):
+            until = min(until, now + PARTIAL_AGE)
+        return max(0.0, until - now)
+
+    def _streams(self) -> Iterator[Stream]:
+        return (stream for process in self.processes for stream in process.streams)
+
+    def _pump(self, stream: Stream | None, now: float) -> None:
+        if stream is not None and not stream.pump(now):
+            self.selector.unregister(stream.source)
+
+    def _reap(self) -> None:
+        ended = [process for process in self.processes if process.poll()]
+        failed = [process for process in ended if process.returncode]
+        if failed and (self.ending is None or not self.ending.sent):
+            self.failed += failed
+        if failed and self.ending is None:
+            first = failed[0]
+            why = f"PE {first.pe} (pid {first.pid}) {report.how_it_ended(first.returncode or 0)}"
+            self._end("", 0, _AFTER_FAILURE, abort=why)
+
+    def _hear(self, number: int) -> None:
+        if number == signal.SIGTSTP:
+            self._suspend()
+        elif number in ENDING and self.ending is not None:
+            now = time.monotonic()
+            if now - self.ending.since > _SAME_REQUEST:  # asked again: no more grace
+                self.ending.steps = [(now, signal.SIGKILL)]
+        elif number in ENDING:
+            steps = _AFTER_INTERRUPT if number == signal.SIGINT else _AFTER_OTHER_SIGNAL
+            what = f"ended by {report.signal_name(number)}"
+            self._end(what, 128 + number, steps)
+            self._signal(number)
+
+    def _suspend(self) -> None:
+        """Stop all PEs and the launcher, as the terminal's stop key asks; then go on."""
+        for process in self.processes:
+            process.signal(signal.SIGSTOP)
+        stop_here()
+        for process in self.processes:
+            process.signal(signal.SIGCONT)
+
+    # ---- the end -------------------------------------------------------------------------
+
+    def _end(
+        self, what: str, status: int, steps: tuple[tuple[float, int], ...], abort: str = ""
+    ) -> None:
+        now = time.monotonic()
+        standing = [(process.pe, self._where(process)) for process in self.processes]
+        due = [(now + after, number) for after, number in steps]
+        self.ending = _Ending(what, status, standing, due, since=now)
+        if abort or status == _TIMED_OUT:
+            self.control.abort(abort or what)
+
+    def _where(self, process: Process) -> str:
+        if process.returncode == 0:
+            return "had ended with exit code 0"
+        return self.control.describe(process.pe)
+
+    def _signal(self, number: int) -> None:
+        assert self.ending is not None
+        self.ending.sent = True
+        for process in self.processes:
+            # What comes from the terminal has reached the PE in its foreground already.
+            if not (process.in_foreground and number in _FROM_TERMINAL):
+                process.signal(number)
+
+    def _take_steps(self, now: float) -> bool:
+        """Send what is due; False when there is nothing more that could end the PEs."""
+        if self.ending is None:
+            return True
+        while self.ending.steps and now >= self.ending.steps[0][0]:
+            _, number = self.ending.steps.pop(0)
+            self._signal(number)
+            if not self.ending.steps:
+                self.ending.steps = [(now + _UNKILLABLE_AFTER, 0)] if number else []
+                return bool(number)
+        return True
+
+    def _clean_up(self) -> None:
+        """Leave no process of the job, whatever happened."""
+        for process in self.processes:
+            process.signal(signal.SIGKILL)
+        groups = {process.pid for process in self.processes if not process.in_foreground}
+        grace = _LEFTOVER_GRACE if self.ending is None else 0.0
+        killed = leftovers.end(self.spec.job, groups, grace)
+        for process in self.processes:
+            process.poll()
+        for stream in self._streams():
+            stream.drain()
+            stream.close()
+        self.selector.close()
+        if killed and self.ending is None:
+            self._say([f"ended {killed} process(es) that the PEs had started and left running"])
+
+    # ---- the report ----------------------------------------------------------------------
+
+    def _conclude(self) -> int:
+        if self.ending is None:
+            return 0
+        if self.ending.what:
+            lines = [self.ending.what]
+            lines += [f"  {line}" for line in report.standing(self.ending.standing)]
+            self._say(lines)
+            return self.ending.status
+        cause = self._cause()
+        self._say(self._failure_lines(cause))
+        return report.exit_status(cause.returncode or 0)
+
+    def _cause(self) -> Process:
+        """The PE that failed by itself; the first one when several did."""
+        primary = [p for p in self.failed if not report.is_secondary(p.errors.last_lines())]
+        return (primary or self.failed)[0]
+
+    def _failure_lines(self, cause: Process) -> list[str]:
+        assert self.ending is not None
+        places = dict(self.ending.standing)
+        lines = [f"PE {cause.pe} (pid {cause.pid}) {report.how_it_ended(cause.returncode or 0)}"]
+        lines += [f"    {line.strip()}" for line in report.last_words(cause.errors.last_lines())]
+        lines.append(f"  PE {cause.pe} was: {places.pop(cause.pe)}")
+        lines += [f"  {line}" for line in report.standing(list(places.items()))]
+        for other in self.failed:
+            if other is not cause and not report.is_secondary(other.errors.last_lines()):
+                lines.append(f"  PE {other.pe} {report.how_it_ended(other.returncode or 0)} too")
+        return lines
+
+    def _say(self, lines: list[str]) -> None:
+        sys.stdout.flush()
+        text = "\n".join(lines)
+        write_all(2, f"pyshmem: {text}\n".encode(errors="replace"))

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Processes of a job that outlive it, and the guard that ends them when the launcher cannot.
+
+A PE dies with the launcher (``PR_SET_PDEATHSIG``), but what a PE started does not. Such processes
+are known by ``PYSHMEM_JOB`` in their environment, or by the process group of their PE.
+
+Standard library only and no relative import: the launcher starts this file as a program of its own.
+Its standard input holds one process group a line; ``done`` tells it that the launcher ended in
+order. The end of the input without that word means that the launcher was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Collection
+
+DONE = "done"
+
+
+def _of_job(pid: int, needle: bytes, groups: Collection[int]) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # After the command, which may hold anything: state, parent, process group.
+            fields = file.read().rpartition(b")")[2].split()
+        if fields[0] in b"ZX":
+            return False
+        if int(fields[2]) in groups:
+            return True
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return needle in b"\0" + file.read() + b"\0"
+    except (OSError, IndexError):
+        return False  # gone, or not ours
+
+
+def find(job: str, groups: Collection[int] = ()) -> list[int]:
+    """Living processes that belong to ``job``, other than the calling one."""
+    needle = b"\0PYSHMEM_JOB=" + os.fsencode(job) + b"\0"
+    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    return [pid for pid in pids if pid != os.getpid() and _of_job(pid, needle, groups)]
+
+
+def end(job: str, groups: Collection[int] = (), grace: float = 0.0, limit: float = 2.0) -> int:
+    """Kill what is left of ``job`` after ``grace`` seconds; return how many processes that hit."""
+    start = time.monotonic()
+    killed: set[int] = set()
+    clear = 0
+    while True:
+        pids = find(job, groups)
+        passed = time.monotonic() - start
+        # Twice, for a process has no environment for a moment while it starts a program.
+        clear = 0 if pids else clear + 1
+        if clear == 2 or passed > grace + limit:
+            return len(killed)
+        if passed >= grace:
+            for pid in pids:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                    killed.add(pid)
+                except (ProcessLookupError, PermissionError):
+                    pass
+        time.sleep(0.01)
+
+
+class Guard:
+    """This file running as a program beside the launcher, in a session of its own."""
+
+    def __init__(self, job: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, job],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={},  # it is not to be found by its job
+            bufsize=0,
+            start_new_session=True,
+        )
+
+    def watch(self, group: int) -> None:
+        """Have the processes of a group ended too if the launcher is killed."""
+        self._say(str(group))
+
+    def dismiss(self) -> None:
+        """End the guard: the launcher has left nothing."""
+        self._say(DONE)
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _say(self, word: str) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # somebody ended the guard; the job goes on without it
+            self._process.stdin.write(word.encode() + b"\n")
+
+
+def guard(job: str) -> None:
+    """Wait for the launcher's end; kill what it leaves if it did not end in order."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    words = sys.stdin.read().split()
+    if DONE not in words:
+        end(job, {int(word) for word in words})
+
+
+if __name__ == "__main__":
+    guard(sys.argv[1])

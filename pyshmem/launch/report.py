@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the launcher says about a job that did not end well."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Sequence
+
+#: What a signal usually means, where its name does not say it.
+_HINTS = {
+    signal.SIGKILL: "from outside, or because memory ran out",
+    signal.SIGSEGV: "invalid memory access",
+    signal.SIGBUS: "memory that is not there: a shared segment or file cut short",
+    signal.SIGABRT: "it aborted itself",
+    signal.SIGILL: "invalid instruction",
+    signal.SIGFPE: "arithmetic fault",
+}
+
+_TRACEBACK = "Traceback (most recent call last):"
+#: The last line of a PE that failed only because another had: never the cause when there is one.
+_SECONDARY = re.compile(r"\bPeerDied\b")
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def exit_status(returncode: int) -> int:
+    """The status a shell would show: 128 + signal for a PE that was killed."""
+    return returncode if returncode >= 0 else 128 - returncode
+
+
+def how_it_ended(returncode: int) -> str:
+    if returncode >= 0:
+        return f"ended with exit code {returncode}"
+    hint = _HINTS.get(signal.Signals(-returncode)) if -returncode in _HINTS else None
+    return f"was killed by {signal_name(-returncode)}" + (f" ({hint})" if hint else "")
+
+
+def last_words(lines: Sequence[str], limit: int = 6) -> list[str]:
+    """The end of what a PE wrote to stderr: where and what of its last traceback, if it has one."""
+    text = [line.rstrip() for line in lines if line.strip()]
+    starts = [i for i, line in enumerate(text) if _TRACEBACK in line]
+    if not starts:
+        files = [i for i, line in enumerate(text) if line.lstrip().startswith('File "')]
+        # A syntax error has no header, but begins with the file it is in.
+        return text[files[-1] :][:limit] if files and not _is_crash(text) else text[-3:]
+    frames = [i for i in range(starts[-1], len(text)) if text[i].lstrip().startswith('File "')]
+    ends = [
+        i
+        for i in range(starts[-1] + 1, len(text))
+        if not text[i].startswith(" ") and re.match(r"[\w.]+(:|$)", text[i])
+    ]
+    if not frames or not ends:
+        return text[starts[-1] :][-limit:]
+    frame = [i for i in frames if i < ends[0]][-1:] or frames[-1:]
+    words = [text[frame[0]]]
+    # Anything from the innermost frame on, but not the marks under its source line.
+    words += [line for line in text[frame[0] + 1 : ends[0]] if line.strip(" ^~")]
+    return (words + text[ends[0] :])[:limit]
+
+
+def _is_crash(text: Sequence[str]) -> bool:
+    """Whether Python's fault handler wrote the lines."""
+    return any(line.startswith("Fatal Python error") for line in text)
+
+
+def is_secondary(lines: Sequence[str]) -> bool:
+    """Whether a PE's last words say that it ended because another PE did."""
+    return any(_SECONDARY.search(line) for line in last_words(lines))
+
+
+def standing(descriptions: Sequence[tuple[int, str]]) -> list[str]:
+    """One line for the PEs that stood in the same place: ``PEs 0, 2..5: in barrier_all``."""
+    places: dict[str, list[int]] = {}
+    for pe, text in descriptions:
+        places.setdefault(text, []).append(pe)
+    return [
+        f"{'PE' if len(pes) == 1 else 'PEs'} {_ranges(pes)}: {text}" for text, pes in places.items()
+    ]
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(
+        f"{run[0]}..{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs
+    )

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Settings as the launcher needs them: all valid before a PE starts, the device decided once."""
+
+from __future__ import annotations
+
+from .. import _compat, _lib, runtime
+from .._settings import SETTINGS
+from .spec import LaunchError
+
+
+def check_settings() -> None:
+    """Raise ValueError for a setting that cannot be parsed: once here, not once a PE."""
+    for setting in SETTINGS:
+        if setting.kind != "string":
+            _lib.setting_number(setting.name)
+
+
+def settle_device() -> str:
+    """The accelerator of all PEs, as ``PYSHMEM_DEVICE`` asks: ``cuda``, ``sim`` or ``none``."""
+    device = runtime.choose_device()
+    if device == "cuda" and not runtime.gpu_count():
+        raise LaunchError(
+            "device cuda: no GPU is visible here; --device sim runs kernels without one "
+            "(`python -m pyshmem doctor` says what is missing)"
+        )
+    if device == "sim" and not _compat.has_module("numba"):
+        raise LaunchError(
+            "device sim: numba is not installed (`python -m pyshmem doctor` says how to install it)"
+        )
+    return device

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What to run: the command line of a job, its device, and the environment of each PE."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+class LaunchError(Exception):
+    """The job cannot be started as asked; the text says why and what to do."""
+
+
+def resolve_command(target: str, arguments: Sequence[str], *, module: bool = False) -> list[str]:
+    """The command that runs ``target``: a module, a Python script or an executable."""
+    python = [sys.executable]
+    if module:
+        return [*python, "-m", target, *arguments]
+    path = Path(target)
+    if path.is_dir():
+        if not (path / "__main__.py").is_file():
+            raise LaunchError(f"{target} is a directory without a __main__.py")
+        return [*python, target, *arguments]
+    if path.is_file():
+        if path.suffix not in {".py", ".pyc", ".pyz"} and os.access(path, os.X_OK):
+            return [str(path.absolute()), *arguments]
+        return [*python, target, *arguments]
+    if os.sep not in target and path.suffix != ".py":
+        found = shutil.which(target)
+        if found:
+            return [found, *arguments]
+    raise LaunchError(
+        f"{target}: no such file"
+        + ("" if os.sep in target or path.suffix == ".py" else ", nor a program in PATH")
+        + f" (looked in {Path.cwd()}); to run an installed module: -m {path.stem}"
+    )
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """A job to run on this host."""
+
+    n_pes: int
+    command: Sequence[str]
+    device: str = "none"  #: ``cuda``, ``sim`` or ``none``: decided once, so that all PEs agree
+    timeout: float = 0.0  #: seconds the job may take; 0: any
+    tag: bool = False  #: begin each line of output with the number of its PE
+    settings: Mapping[str, str] = field(default_factory=dict)  #: more ``PYSHMEM_*`` for the PEs
+    job: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def environment(self, pe: int, control_fd: int) -> dict[str, str]:
+        """The environment of ``pe``: the launcher's, and the job's."""
+        variables = dict(os.environ)
+        variables.update({f"PYSHMEM_{name}": value for name, value in self.settings.items()})
+        variables.update(
+            PYSHMEM_PE=str(pe),
+            PYSHMEM_N_PES=str(self.n_pes),
+            PYSHMEM_LOCAL_PE=str(pe),
+            PYSHMEM_JOB=self.job,
+            PYSHMEM_CONTROL_FD=str(control_fd),
+            PYSHMEM_DEVICE=self.device,
+        )
+        # A crash in native code shows the Python lines that led to it.
+        variables.setdefault("PYTHONFAULTHANDLER", "1")
+        if self.tag:
+            variables["PYTHONUNBUFFERED"] = "1"
+        if self.device == "sim":
+            variables["NUMBA_ENABLE_CUDASIM"] = "1"
+        elif self.device == "cuda":
+            variables.pop("NUMBA_ENABLE_CUDASIM", None)
+            # A module that is loaded lazily waits for the GPU, which waits for the module.
+            variables["CUDA_MODULE_LOADING"] = "EAGER"
+        return variables
+
+    def label(self, pe: int) -> str:
+        """The tag of a line of ``pe``; empty when lines are not tagged."""
+        return f"[{pe:>{len(str(self.n_pes - 1))}}] " if self.tag else ""

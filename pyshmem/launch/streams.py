@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The output of a PE on its way through the launcher: whole lines, tagged when asked."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from typing import IO
+
+PARTIAL_AGE = 0.1  # seconds after which text without a line end is passed on (a prompt, dots)
+LONGEST_LINE = 1 << 16
+
+
+def write_all(target: int, data: bytes) -> None:
+    """Write to a descriptor that somebody else may have closed or made non-blocking."""
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(target, view) :]
+        except BlockingIOError:
+            os.set_blocking(target, True)
+        except OSError:
+            return  # the reader is gone; the job is not to fail for that
+
+
+class Stream:
+    """One pipe from a PE, copied to ``target``; the last lines are kept for a report."""
+
+    def __init__(self, source: IO[bytes], target: int, tag: str = "", keep: int = 50) -> None:
+        os.set_blocking(source.fileno(), False)
+        self.source = source
+        self._target = target
+        self._tag = tag.encode()
+        self._pending = b""
+        self._pending_since = 0.0
+        self._line_begins = True
+        self._lines: deque[bytes] = deque(maxlen=keep)
+        self._last = b""
+
+    def pump(self, now: float) -> bool:
+        """Pass on what has come; False once the pipe has ended."""
+        try:
+            data = os.read(self.source.fileno(), 1 << 16)
+        except BlockingIOError:
+            return True
+        if not data:
+            self.flush()
+            return False
+        begins = not self._pending
+        self._pending += data
+        # A carriage return ends a line too, so that progress bars move.
+        end = max(self._pending.rfind(b"\n"), self._pending.rfind(b"\r")) + 1
+        if len(self._pending) - end > LONGEST_LINE:
+            end = len(self._pending)
+        if begins or end:
+            self._pending_since = now
+        self._pass(end)
+        return True
+
+    def drain(self) -> None:
+        """Pass on everything that is there without waiting for the end of the pipe."""
+        try:
+            while data := os.read(self.source.fileno(), 1 << 16):
+                self._pending += data
+        except BlockingIOError:
+            pass  # something that outlived the PE still holds the other end
+        self.flush()
+
+    def flush_partial(self, now: float) -> None:
+        """Pass on an unfinished line that has waited long enough."""
+        if self._pending and now - self._pending_since >= PARTIAL_AGE:
+            self.flush()
+
+    @property
+    def partial(self) -> bool:
+        return bool(self._pending)
+
+    def flush(self) -> None:
+        self._pass(len(self._pending))
+
+    def close(self) -> None:
+        self.source.close()
+
+    def last_lines(self) -> list[str]:
+        """The last lines that went through, oldest first, without their ends."""
+        lines = [*self._lines, self._last] if self._last else list(self._lines)
+        return [line.rpartition(b"\r")[2].decode(errors="replace") for line in lines]
+
+    def _pass(self, end: int) -> None:
+        data, self._pending = self._pending[:end], self._pending[end:]
+        if not data:
+            return
+        self._remember(data)
+        write_all(self._target, self._tagged(data) if self._tag else data)
+
+    def _remember(self, data: bytes) -> None:
+        *whole, self._last = (self._last + data).split(b"\n")
+        self._last = self._last[-LONGEST_LINE:]
+        self._lines.extend(line.rstrip(b"\r") for line in whole)
+
+    def _tagged(self, data: bytes) -> bytes:
+        parts = []
+        for line in data.splitlines(keepends=True):
+            parts.append(self._tag + line if self._line_begins else line)
+            self._line_begins = line.endswith((b"\n", b"\r"))
+        return b"".join(parts)

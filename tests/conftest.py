@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What all tests share: running a program on N PEs, the PE counts, the tests that need a GPU."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+RunPes = Callable[..., "subprocess.CompletedProcess[str]"]
+
+#: Variables of a job that the tests themselves may run in; a program under test must not see them.
+_JOB_VARIABLES = (
+    *(f"PYSHMEM_{name}" for name in ("PE", "N_PES", "LOCAL_PE", "JOB", "CONTROL_FD", "DEVICE")),
+    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"),
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--pes",
+        default="1,2,3,4",
+        help="numbers of PEs on which tests that take n_pes run, as 1,2,4",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "n_pes" in metafunc.fixturenames and not _parametrized(metafunc):
+        numbers = [int(n) for n in metafunc.config.getoption("--pes").split(",")]
+        metafunc.parametrize("n_pes", numbers, ids=lambda n: f"{n}pe", scope="session")
+
+
+def _parametrized(metafunc: pytest.Metafunc) -> bool:
+    marks = metafunc.definition.iter_markers("parametrize")
+    return any("n_pes" in str(mark.args[0]) for mark in marks)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    for_gpu = [report for report in skipped if "gpu" in report.keywords]
+    if for_gpu:
+        terminalreporter.write_line(
+            f"{len(for_gpu)} of the {len(skipped)} skipped tests need an NVIDIA GPU", yellow=True
+        )
+
+
+def clean_environment(**extra: str) -> dict[str, str]:
+    """This process's environment without the place in a job it may have, and with ``extra``."""
+    environment = {k: v for k, v in os.environ.items() if k not in _JOB_VARIABLES}
+    # The outer process has imported pyshmem, so an editable install is built already.
+    return environment | extra
+
+
+@pytest.fixture(scope="session")
+def launch_command() -> list[str]:
+    """``python -m pyshmem``."""
+    return [sys.executable, "-m", "pyshmem"]
+
+
+@pytest.fixture
+def run_pes(tmp_path: Path, launch_command: list[str]) -> RunPes:
+    """``run_pes(n, script_or_code, args, ...)``: run a program on ``n`` PEs and return its outcome.
+
+    ``script_or_code`` is a path, or the text of a Python program (indented as it may be).
+    The result is a ``CompletedProcess`` with text; ``check=True`` asserts that it succeeded.
+    """
+
+    def run(
+        n: int,
+        script_or_code: str | Path,
+        args: Sequence[object] = (),
+        *,
+        timeout: float = 60,
+        device: str = "none",
+        options: Sequence[str] = (),
+        env: dict[str, str] | None = None,
+        check: bool = False,
+    ) -> subprocess.CompletedProcess[str]:
+        script = script_or_code
+        if isinstance(script, str) and ("\n" in script or not Path(script).exists()):
+            path = tmp_path / "program.py"
+            path.write_text(textwrap.dedent(script))
+            script = path
+        command = [*launch_command, "run", "-n", str(n), "--device", device]
+        command += ["--timeout", f"{timeout:g}", *options, str(script), *map(str, args)]
+        result = run_command(command, timeout + 15, **(env or {}))
+        if check and result.returncode:
+            pytest.fail(
+                f"exit status {result.returncode} of {n} PEs\n"
+                f"---- stdout\n{result.stdout}\n---- stderr\n{result.stderr}",
+                pytrace=False,
+            )
+        return result
+
+    return run
+
+
+def run_command(
+    command: Sequence[str], timeout: float, **extra: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; past ``timeout`` its whole session is killed and the test fails."""
+    process = subprocess.Popen(
+        command,
+        env=clean_environment(**extra),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, errors = process.communicate()
+        pytest.fail(f"{command} did not end in {timeout:g} s\n{output}\n{errors}", pytrace=False)
+    return subprocess.CompletedProcess(list(command), process.returncode, output, errors)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Suites that every PE of a job runs, in lockstep: ``python -m pyshmem run -n 4 -m pytest tests/spmd``.
+
+All PEs run the same tests in the same order; a barrier stands before and after each. A failure on one
+PE ends the job, since the others would wait for it: its report is printed, and theirs are not lost.
+``tests/pe/test_suites.py`` runs these suites on 1, 2, 3 and 4 PEs.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import pyshmem
+
+
+@pytest.fixture(scope="session")
+def job():
+    running = pyshmem.init(heap_size="64M", device_heap_size="64M")
+    yield running
+    pyshmem.finalize()
+
+
+@pytest.fixture(autouse=True)
+def lockstep(job):
+    pyshmem.barrier_all()
+    yield
+    pyshmem.barrier_all()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed and pyshmem.initialized() and pyshmem.n_pes() > 1:
+        print(f"\nPE {pyshmem.my_pe()}: {item.nodeid}\n{report.longreprtext}", flush=True)
+        pyshmem.abort(1, f"{item.nodeid} failed on PE {pyshmem.my_pe()}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config):
+    # One PE's report is enough: the others only speak when they fail.
+    if os.environ.get("PYSHMEM_PE", "0") != "0":
+        config.option.verbose = -2
+        reporter = config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None:
+            config.pluginmanager.unregister(reporter)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels that communicate: in the simulator, or on GPUs when the job runs there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pyshmem
+
+
+@pytest.fixture(autouse=True)
+def needs_a_device(job):
+    if job.device == "none":
+        pytest.skip("the job has no device heap")
+
+
+@pytest.fixture
+def place(job):
+    """``place(array)``: a symmetric array on the device heap with these contents on this PE."""
+
+    def make(values, dtype=None):
+        values = np.ascontiguousarray(values, dtype=dtype)
+        array = pyshmem.zeros(values.shape, dtype=values.dtype, heap="device")
+        pyshmem.put(array, values, job.my_pe)
+        pyshmem.barrier_all()
+        return array
+
+    return make
+
+
+@pytest.fixture
+def show():
+    """The contents of a device array, after everybody's kernels are done."""
+
+    def contents(array):
+        from numba import cuda
+
+        cuda.synchronize()
+        pyshmem.barrier_all()
+        return pyshmem.to_numpy(array)
+
+    return contents

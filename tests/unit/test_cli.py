@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line: what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pyshmem._settings import SETTINGS
+from pyshmem.cli import COMMANDS, doctor, facts, main
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, env={"COLUMNS": "200"}, catch_exceptions=False)
+
+
+def test_help_names_every_command() -> None:
+    result = invoke("--help")
+    assert result.exit_code == 0
+    for name in COMMANDS:
+        assert name in result.output
+        assert invoke(name, "--help").exit_code == 0
+
+
+def test_the_console_script_is_the_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pyshmem", "--version"], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.startswith("pyshmem, version ")
+
+
+# ---- run ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["x.py"], "--n-pes"),
+        (["-n", "0", "x.py"], "0"),
+        (["-n", "two", "x.py"], "two"),
+        (["-n", "2"], "TARGET"),
+        (["-n", "2", "gone.py"], "gone.py: no such file"),
+        (["-n", "2", "--device", "tpu", "x.py"], "tpu"),
+        (["-n", "2", "--conduit", "smoke", "x.py"], "smoke"),
+        (["-n", "2", "--heap-size", "big", sys.executable], "PYSHMEM_HEAP_SIZE"),
+        (["-n", "2", "--timeout", "-1", "x.py"], "-1"),
+    ],
+)
+def test_run_refuses(arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSHMEM_HEAP_SIZE", "64M")  # put back what the option sets
+    result = invoke("run", *arguments)
+    assert result.exit_code != 0
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_run_passes_on_what_follows_the_target(tmp_path: Path) -> None:
+    script = tmp_path / "show.py"
+    script.write_text("import sys; print(sys.argv[1:])")
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", "1", "--device", "none"]
+    done = subprocess.run(
+        [*command, str(script), "-n", "9", "--tag", "--", "x"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == "['-n', '9', '--tag', '--', 'x']\n"
+
+
+def test_run_takes_modules_and_executables() -> None:
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", "2", "--device", "none"]
+    done = subprocess.run(
+        [*command, "-m", "json.tool", "--help"], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.count("usage:") == 2
+    done = subprocess.run(
+        [*command, "sh", "-c", "echo PE $PYSHMEM_PE"], capture_output=True, text=True, timeout=60
+    )
+    assert sorted(done.stdout.splitlines()) == ["PE 0", "PE 1"]
+
+
+# ---- info --------------------------------------------------------------------------------------
+
+
+def test_info_shows_every_setting_with_value_and_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSHMEM_SPIN", "123")
+    result = invoke("info")
+    assert result.exit_code == 0
+    for setting in SETTINGS:
+        assert f"PYSHMEM_{setting.name}" in result.output
+    row = next(line for line in result.output.splitlines() if "PYSHMEM_SPIN" in line)
+    assert row.count("PYSHMEM_SPIN") == 2  # the variable, and where its value is from
+    assert "123" in row
+
+
+def test_info_shows_versions_and_accelerators() -> None:
+    output = invoke("info").output
+    for text in ("pyshmem", "numpy", "cffi", "mpi4py", "NVIDIA driver", "shm", "cuda", "sim"):
+        assert text in output
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_the_printed_flags_compile_a_c_program(tmp_path: Path) -> None:
+    flags = shlex.split(invoke("info", "--cflags", "--libs").output)
+    source = tmp_path / "hello.c"
+    source.write_text(
+        "#include <shmem.h>\n#include <stdio.h>\n"
+        'int main(void) { shmem_init(); printf("PE %d of %d\\n", shmem_my_pe(), shmem_n_pes());'
+        " shmem_finalize(); return 0; }\n"
+    )
+    program = tmp_path / "hello"
+    subprocess.run(["cc", str(source), "-o", str(program), *flags], check=True, timeout=60)
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", "2", "--device", "none", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert sorted(done.stdout.splitlines()) == ["PE 0 of 2", "PE 1 of 2"], done.stderr
+
+
+# ---- doctor ------------------------------------------------------------------------------------
+
+
+def test_doctor_finds_the_host_path_working() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pyshmem", "doctor"], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "works: host" in done.stdout
+
+
+def test_doctor_gives_a_command_for_each_thing_that_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(facts, "version_of", lambda package: None)
+    findings = [*doctor._simulator(), *doctor._mpi()]
+    missing = [finding for finding in findings if finding.state == "missing"]
+    assert len(missing) >= 4
+    assert all(finding.fix for finding in missing)
+    assert any("pip install 'numba==" in finding.fix for finding in missing)
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "fits"),
+    [
+        ("0.68.0", "==0.68.*", True),
+        ("0.69.0", "==0.68.*", False),
+        ("13.0.2", "==13.0.2", True),
+        ("13.0.3", "==13.0.2", False),
+        ("3.5.6", ">=3", True),
+        ("2.9", ">=3", False),
+        ("14.2.0", ">=14,==14.*", True),
+        ("1", "", True),
+    ],
+)
+def test_versions_are_compared_as_numbers(version: str, wanted: str, fits: bool) -> None:
+    assert facts.satisfies(version, wanted) is fits
+
+
+def test_requirements_come_from_the_package() -> None:
+    assert {requirement.name for requirement in facts.requirements("sim")} == {
+        "numba",
+        "numba-cuda",
+        "greenlet",
+    }
+    assert any(requirement.extras == "[cu13]" for requirement in facts.requirements("cuda"))

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The parts of the launcher, one by one; whole jobs are in tests/pe/test_cleanup.py."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyshmem.launch import JobSpec, LaunchError, leftovers, report, resolve_command
+from pyshmem.launch.settings import check_settings, settle_device
+from pyshmem.launch.signals import Signals
+from pyshmem.launch.streams import PARTIAL_AGE, Stream
+
+# ---- what to run -----------------------------------------------------------------------------
+
+
+def test_a_python_script_runs_under_this_python(tmp_path: Path) -> None:
+    script = tmp_path / "a.py"
+    script.touch(mode=0o755)  # executable or not: another interpreter would lack pyshmem
+    assert resolve_command(str(script), ["-n", "3"]) == [sys.executable, str(script), "-n", "3"]
+
+
+def test_an_executable_file_runs_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hello").touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    assert resolve_command("hello", []) == [str(tmp_path / "hello")]
+
+
+def test_a_program_is_found_in_path() -> None:
+    assert resolve_command("sh", ["-c", "true"])[0].endswith("/sh")
+
+
+def test_a_module_is_named_as_for_python() -> None:
+    assert resolve_command("a.b", ["x"], module=True) == [sys.executable, "-m", "a.b", "x"]
+
+
+@pytest.mark.parametrize("target", ["gone.py", "gone-program", "./gone", "/gone/x.py"])
+def test_a_target_that_is_not_there_is_named(target: str) -> None:
+    with pytest.raises(LaunchError, match="no such file"):
+        resolve_command(target, [])
+
+
+def test_a_folder_needs_a_main(tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match="__main__"):
+        resolve_command(str(tmp_path), [])
+    (tmp_path / "__main__.py").touch()
+    assert resolve_command(str(tmp_path), [])[1] == str(tmp_path)
+
+
+def test_a_device_that_cannot_be_had_is_refused_with_a_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pyshmem.runtime.gpu_count", lambda: 0)
+    monkeypatch.setenv("PYSHMEM_DEVICE", "cuda")
+    with pytest.raises(LaunchError, match="--device sim"):
+        settle_device()
+    monkeypatch.setattr("pyshmem._compat.has_module", lambda name: False)
+    monkeypatch.setenv("PYSHMEM_DEVICE", "sim")
+    with pytest.raises(LaunchError, match="numba is not installed"):
+        settle_device()
+    monkeypatch.setenv("PYSHMEM_DEVICE", "auto")
+    assert settle_device() == "none"
+
+
+def test_a_malformed_setting_is_refused_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYSHMEM_TIMEOUT", "soon")
+    with pytest.raises(ValueError, match=r"PYSHMEM_TIMEOUT.*soon"):
+        check_settings()
+
+
+def test_environment_of_a_pe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    spec = JobSpec(4, ["x"], device="sim", settings={"CHECK": "1"})
+    environment = spec.environment(2, 9)
+    expected = {"PE": "2", "N_PES": "4", "LOCAL_PE": "2", "CONTROL_FD": "9", "CHECK": "1"}
+    assert {name: environment[f"PYSHMEM_{name}"] for name in expected} == expected
+    assert environment["PYSHMEM_JOB"] == spec.job != JobSpec(4, ["x"]).job
+    assert environment["PYSHMEM_DEVICE"] == "sim"
+    assert environment["NUMBA_ENABLE_CUDASIM"] == "1"
+    assert environment["OMP_NUM_THREADS"] == "7"
+    assert "PYTHONUNBUFFERED" not in environment
+
+
+def test_environment_with_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "1")
+    environment = JobSpec(2, ["x"], device="cuda", tag=True).environment(0, 9)
+    assert "NUMBA_ENABLE_CUDASIM" not in environment
+    assert environment["CUDA_MODULE_LOADING"] == "EAGER"
+    assert environment["PYTHONUNBUFFERED"] == "1"
+
+
+# ---- output ----------------------------------------------------------------------------------
+
+
+class _Pipes:
+    """A stream between two pipes."""
+
+    def __init__(self, tag: str = "", keep: int = 50) -> None:
+        source, self._in = os.pipe()
+        self._out, self._target = os.pipe()
+        os.set_blocking(self._out, False)
+        fcntl.fcntl(self._target, fcntl.F_SETPIPE_SZ, 1 << 20)  # nobody reads while it writes
+        self.stream = Stream(os.fdopen(source, "rb", 0), self._target, tag, keep)
+
+    def feed(self, data: bytes, now: float = 0.0) -> None:
+        os.write(self._in, data)
+        assert self.stream.pump(now)
+
+    def end(self) -> None:
+        os.close(self._in)
+        assert not self.stream.pump(0.0)
+
+    def passed(self) -> bytes:
+        try:
+            return os.read(self._out, 1 << 20)
+        except BlockingIOError:
+            return b""
+
+    def close(self) -> None:
+        self.stream.close()
+        os.close(self._out)
+        os.close(self._target)
+
+
+@pytest.fixture
+def pipes() -> Iterator[_Pipes]:
+    made = _Pipes(tag="[3] ")
+    yield made
+    made.close()
+
+
+def test_lines_pass_whole_and_tagged(pipes: _Pipes) -> None:
+    pipes.feed(b"one\ntw")
+    assert pipes.passed() == b"[3] one\n"
+    pipes.feed(b"o\nlast")
+    assert pipes.passed() == b"[3] two\n"
+    pipes.end()
+    assert pipes.passed() == b"[3] last"
+
+
+def test_a_carriage_return_passes_at_once(pipes: _Pipes) -> None:
+    pipes.feed(b"10%\r20%\r")
+    assert pipes.passed() == b"[3] 10%\r[3] 20%\r"
+    assert pipes.stream.last_lines() == [""]
+
+
+def test_a_prompt_passes_after_a_moment(pipes: _Pipes) -> None:
+    pipes.feed(b"name? ", now=1.0)
+    pipes.stream.flush_partial(1.0 + PARTIAL_AGE / 2)
+    assert pipes.passed() == b""
+    pipes.stream.flush_partial(1.0 + PARTIAL_AGE)
+    assert pipes.passed() == b"[3] name? "
+    pipes.feed(b"Bob\nx\n")
+    assert pipes.passed() == b"Bob\n[3] x\n"
+
+
+def test_a_line_without_end_does_not_fill_memory(pipes: _Pipes) -> None:
+    for _ in range(3):
+        pipes.feed(b"x" * 30000)
+    assert len(pipes.passed()) > 65536
+
+
+def test_the_last_lines_are_kept() -> None:
+    pipes = _Pipes(keep=3)
+    pipes.feed(b"".join(b"%d\n" % i for i in range(10)) + b"end")
+    pipes.end()
+    assert pipes.stream.last_lines() == ["7", "8", "9", "end"]
+    assert pipes.passed().startswith(b"0\n1\n")
+    pipes.close()
+
+
+def test_a_reader_that_has_gone_fails_nothing() -> None:
+    pipes = _Pipes()
+    os.close(pipes._out)
+    pipes.feed(b"line\n")
+    pipes._out = os.open(os.devnull, os.O_RDONLY)
+    pipes.close()
+
+
+# ---- reports ---------------------------------------------------------------------------------
+
+_ERROR = """before
+Traceback (most recent call last):
+  File "/x/a.py", line 9, in <module>
+    main()
+  File "/x/a.py", line 5, in main
+    raise ValueError("no")
+          ^^^^^^^^^^^^^^^^
+ValueError: no
+"""
+
+_SYNTAX = '  File "/x/a.py", line 1\n    def f(:\n          ^\nSyntaxError: invalid syntax\n'
+
+
+def test_last_words_are_the_place_and_the_error() -> None:
+    words = [line.strip() for line in report.last_words(_ERROR.splitlines())]
+    assert words == ['File "/x/a.py", line 5, in main', 'raise ValueError("no")', "ValueError: no"]
+
+
+def test_last_words_of_a_chained_error_are_of_the_last() -> None:
+    chained = _ERROR + "\nDuring handling of the above exception, another exception occurred:\n\n"
+    last = _ERROR.replace("ValueError", "KeyError").replace("line 5", "line 6")
+    words = report.last_words((chained + last).splitlines())
+    assert words[0].strip() == 'File "/x/a.py", line 6, in main'
+    assert words[-1] == "KeyError: no"
+
+
+def test_last_words_of_a_syntax_error() -> None:
+    words = report.last_words(_SYNTAX.splitlines())
+    assert words[0].strip() == 'File "/x/a.py", line 1'
+    assert words[-1] == "SyntaxError: invalid syntax"
+
+
+def test_last_words_of_any_program() -> None:
+    assert report.last_words(["a", "", "b", "c", "d"]) == ["b", "c", "d"]
+    assert report.last_words([]) == []
+
+
+@pytest.mark.parametrize(
+    ("returncode", "text", "status"),
+    [(3, "exit code 3", 3), (-9, "SIGKILL", 137), (-11, "SIGSEGV", 139), (-60, "signal 60", 188)],
+)
+def test_how_a_pe_ended(returncode: int, text: str, status: int) -> None:
+    assert text in report.how_it_ended(returncode)
+    assert report.exit_status(returncode) == status
+
+
+def test_pes_that_stand_together_share_a_line() -> None:
+    places = [(0, "running"), (1, "in x"), (2, "running"), (3, "running"), (4, "running")]
+    assert report.standing(places) == ["PEs 0, 2..4: running", "PE 1: in x"]
+
+
+# ---- signals and leftovers ---------------------------------------------------------------------
+
+
+def test_signals_arrive_as_numbers_and_handlers_come_back() -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    with Signals() as signals:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        assert signals.take() == [signal.SIGTERM, signal.SIGINT]
+        assert signals.take() == []
+    assert {number: signal.getsignal(number) for number in before} == before
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Signals() as signals:
+            signal.raise_signal(signal.SIGHUP)
+            assert signals.take() == []
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.fixture
+def sleeper() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A process of a made-up job, in a session of its own."""
+    job = uuid.uuid4().hex
+    process = subprocess.Popen(
+        ["sleep", "60"], env=os.environ | {"PYSHMEM_JOB": job}, start_new_session=True
+    )
+    while not Path(f"/proc/{process.pid}/environ").read_bytes():
+        time.sleep(0.001)  # it is starting
+    yield job, process
+    process.kill()
+    process.wait()
+
+
+def test_processes_are_known_by_job_or_group(
+    sleeper: tuple[str, subprocess.Popen[bytes]],
+) -> None:
+    job, process = sleeper
+    assert leftovers.find(job) == [process.pid]
+    assert leftovers.find(job[:-1]) == []
+    assert leftovers.find("no such job", [process.pid]) == [process.pid]
+
+
+def test_leftovers_are_ended(sleeper: tuple[str, subprocess.Popen[bytes]]) -> None:
+    job, process = sleeper
+    assert leftovers.end(job) == 1
+    assert process.wait(5) == -signal.SIGKILL
+    assert leftovers.end(job) == 0
+
+
+def test_the_guard_acts_only_when_the_launcher_was_killed(
+    sleeper: tuple[str, subprocess.Popen[bytes]],
+) -> None:
+    job, process = sleeper
+    guard = leftovers.Guard(job)
+    guard.dismiss()
+    assert process.poll() is None
+    guard = leftovers.Guard(job)
+    assert guard._process.stdin is not None
+    guard._process.stdin.close()  # what the kernel does for a launcher that was killed
+    assert guard._process.wait(10) == 0
+    assert process.wait(5) == -signal.SIGKILL
+
+
+def test_leftovers_may_end_by_themselves() -> None:
+    job = uuid.uuid4().hex
+    with subprocess.Popen(["sleep", "0.2"], env=os.environ | {"PYSHMEM_JOB": job}) as process:
+        start = time.monotonic()
+        assert leftovers.end(job, grace=5) == 0
+        assert time.monotonic() - start < 3
+    assert process.returncode == 0

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every device routine compiles to sm_90 for every dtype, inlined and with the orders it promises."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cuda.bindings.nvvm", reason="NVVM is not installed")
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    environment = dict(os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda")
+    script = Path(__file__).with_name("sm90.py")
+    run = subprocess.run(
+        [sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=900
+    )
+    assert run.returncode == 0, run.stderr[-4000:]
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def routines(compiled):
+    return [row for row in compiled if "routine" in row]
+
+
+def test_every_public_routine_is_compiled(routines):
+    source = Path(__file__).parents[2] / "pyshmem" / "device" / "__init__.py"
+    namespace: dict = {}
+    text = source.read_text()
+    exec(text[text.index("__all__ = [") : text.index("]", text.index("__all__ = [")) + 1], namespace)
+    public = {name for name in namespace["__all__"] if name.islower()} - {"as_argument"}
+    assert public == {row["routine"] for row in routines}
+
+
+def test_routines_are_inlined_and_use_no_local_memory(routines):
+    bad = [row for row in routines if row["calls"] or row["local"]]
+    assert not bad
+
+
+def test_routines_read_the_state_symbol(routines):
+    stateless = {"fence", "quiet", "test", "signal_fetch"}
+    bad = [
+        row for row in routines if not row["state"] and not row["routine"].startswith(tuple(stateless))
+    ]
+    assert not bad
+
+
+def test_no_atomic_stops_at_the_own_gpu(routines):
+    assert not [row for row in routines if row["gpu_scope"]]
+
+
+def has(row, order):
+    return any(found.startswith(order) for found in row["orders"])
+
+
+@pytest.mark.parametrize(
+    ("prefix", "order"),
+    [
+        ("put_signal", "st.release.sys"),
+        ("put_signal", "red.release.sys"),
+        ("fence", "fence.acq_rel.sys"),
+        ("quiet", "fence.acq_rel.sys"),
+        ("barrier_all", "fence.acq_rel.sys"),
+        ("sync_all", "ld.acquire.sys"),
+        ("wait_until", "ld.acquire.sys"),
+        ("signal_wait_until", "ld.acquire.sys"),
+        ("test", "ld.acquire.sys"),
+        ("signal_fetch", "ld.acquire.sys"),
+        ("atomic_fetch_add", "atom.relaxed.sys"),
+        ("atomic_compare_swap", "atom.relaxed.sys"),
+        ("atomic_add", "red.relaxed.sys"),
+        ("atomic_set", "st.relaxed.sys"),
+        ("get", "ld.relaxed.sys"),
+    ],
+)
+def test_promised_order_is_in_the_ptx(routines, prefix, order):
+    rows = [row for row in routines if row["routine"].startswith(prefix)]
+    assert rows
+    assert all(has(row, order) for row in rows), [row for row in rows if not has(row, order)]
+
+
+def test_bulk_copies_move_sixteen_bytes_a_lane(routines):
+    moves = [row for row in routines if row["routine"].startswith(("put", "get"))]
+    assert all(row["v4_loads"] >= 5 and row["v4_stores"] >= 5 for row in moves)
+
+
+def test_cubins_with_link_time_optimisation_keep_the_state_symbol(compiled):
+    cubins = [row for row in compiled if "cubin" in row]
+    assert len(cubins) == 3
+    assert all(row["state"] for row in cubins)

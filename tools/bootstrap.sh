@@ -1,0 +1,99 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Makes .venv in the checkout and installs pyshmem into it, editable, with what a task needs:
+#   tools/bootstrap.sh demo    the simulator (on a machine with a GPU also CUDA) and plots
+#   tools/bootstrap.sh test    that, the tests, the linters and the compiler for GPU code
+# Does nothing when that has been done. As root it installs missing Debian packages, and says so.
+set -eu
+cd "$(dirname "$0")/.."
+level=${1:-test}
+venv=.venv
+python=$venv/bin/python
+
+# The compiler for GPU code as pip packages: the tests compile for sm_90 without a GPU.
+toolchain='numba-cuda[cu13]==0.30.4 cuda-toolkit==13.0.2 nvidia-nvjitlink==13.0.88'
+
+say() { echo "bootstrap: $*" >&2; }
+die() { say "$@"; exit 1; }
+
+# Prints major.minor of a Python that pyshmem supports; fails for any other.
+supported_version() {
+    "$1" -c 'import sys; v = sys.version_info[:2]; print("%d.%d" % v); sys.exit(not (3, 11) <= v < (3, 14))' 2>/dev/null
+}
+
+find_python() {
+    for name in python3.13 python3.12 python3.11 python3; do
+        if supported_version "$name" >/dev/null; then
+            "$name" -c 'import sys; print(sys.executable)'
+            return
+        fi
+    done
+    die "no Python from 3.11 to 3.13 found (looked for python3.13, python3.12, python3.11, python3); install one"
+}
+
+# What is missing to make a virtual environment and build a C extension, as Debian packages.
+missing_packages() {
+    "$base" -c 'import venv, ensurepip' 2>/dev/null || printf 'python%s-venv ' "$version"
+    "$base" -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' ||
+        printf 'python%s-dev ' "$version"
+    printf '#include <stdio.h>\n' | ${CC:-cc} -E - >/dev/null 2>&1 || printf 'gcc libc6-dev '
+}
+
+install_packages() {
+    [ -n "$1" ] || return 0
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        die "missing: $1(names of Debian packages); install them, for example: sudo apt-get install $1"
+    fi
+    say "as root: apt-get install $1"
+    apt-get update -qq || say "apt-get update failed; trying with the lists there are"
+    # shellcheck disable=SC2086 # a list of packages
+    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $1 >&2
+}
+
+# A virtual environment holds absolute paths and belongs to one Python: where it was made, and with what.
+identity() { echo "$PWD $(supported_version "$python")"; }
+
+make_venv() {
+    base=$(find_python)
+    version=$(supported_version "$base")
+    install_packages "$(missing_packages)"
+    say "making $venv with $base ($version)"
+    rm -rf "$venv" build/cp* # a build folder knows its checkout and its Python
+    "$base" -m venv "$venv"
+    identity >"$venv/.made-for"
+}
+
+[ "$(cat "$venv/.made-for" 2>/dev/null)" = "$(identity)" ] || make_venv
+
+wanted=$(cat pyproject.toml meson.build tools/bootstrap.sh | cksum)
+is_ready() { [ "$(cat "$venv/.ready-$1" 2>/dev/null)" = "$wanted" ] && [ -d build ]; }
+if is_ready "$level" || is_ready test; then
+    exit 0
+fi
+
+extras=sim,demo,dev
+requirements=
+if [ -e /proc/driver/nvidia/version ] || [ -e /dev/nvidiactl ]; then
+    extras=$extras,cuda
+fi
+if [ "$level" = test ]; then
+    extras=$extras,test,lint
+    requirements=$toolchain
+fi
+# Warnings of pip are about its configuration, not about this project.
+pip() { "$python" -m pip --disable-pip-version-check --quiet --quiet "$@"; }
+PATH=$PWD/$venv/bin:$PATH # meson and ninja, for the build
+export PATH
+say "installing pyshmem[$extras] into $venv (once; takes some minutes the first time)"
+# What builds pyshmem has to be there before pyshmem, for an editable install builds on import.
+"$python" -c '
+import tomllib
+with open("pyproject.toml", "rb") as file:
+    table = tomllib.load(file)
+print(*table["build-system"]["requires"], *table["project"]["optional-dependencies"]["dev"], sep="\n")
+' >"$venv/build-requirements.txt"
+pip install -r "$venv/build-requirements.txt"
+# shellcheck disable=SC2086 # a list of requirements
+pip install --no-build-isolation -e ".[$extras]" $requirements
+echo "$wanted" >"$venv/.ready-$level"
+say "done"
