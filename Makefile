@@ -34,8 +34,8 @@ unit native gpu: ready-test ## one folder of tests
 examples: ready-test ## every example, checked
 	$(PYTEST) tests/examples
 
-bench: ready-test
-	$(PYTHON) bench/host.py
+bench: ready-test ## figures of this machine's device path, one JSON line each
+	$(PYTHON) -m pyshmem run -n 2 bench/device.py
 
 clean:
 	rm -rf build dist .venv/.ready-* .mypy_cache .pytest_cache .ruff_cache .hypothesis

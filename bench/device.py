@@ -132,6 +132,11 @@ def k_sync(iterations, ns):
         ns[0, 1] = now()
 
 
+def emit(op, nbytes, pes, blocks, threads, us):
+    row = {"peer": "pyshmem", "op": op, "bytes": nbytes, "pes": pes, "blocks": blocks}
+    print(json.dumps(row | {"threads": threads, "us": round(us, 4)}), flush=True)
+
+
 class Bench:
     def __init__(self, job):
         self.job = job
@@ -149,9 +154,7 @@ class Bench:
             if repeat:
                 best = min(best, (spans[:, 1].max() - spans[:, 0].min()) / iterations / 1e3)
         if self.job.my_pe == 0:
-            row = dict(peer="pyshmem", op=op, bytes=nbytes, pes=self.job.n_pes, blocks=blocks,
-                       threads=threads, us=round(best, 4))  # fmt: skip
-            print(json.dumps(row), flush=True)
+            emit(op, nbytes, self.job.n_pes, blocks, threads, best)
 
 
 def two_pes(bench, job):
@@ -171,7 +174,7 @@ def two_pes(bench, job):
         cuda.synchronize()
         span = bench.ns.copy_to_host()[0]
         if job.my_pe == 0 and repeat:
-            emit_round_trip("signal_pingpong", 8, 1, (span[1] - span[0]) / 2000 / 1e3)
+            emit("signal_pingpong", 8, 2, 1, 1, (span[1] - span[0]) / 2000 / 1e3)
     for nbytes in (8, 1024, 65536, 1 << 20):
         for repeat in range(3):
             clear()
@@ -181,7 +184,7 @@ def two_pes(bench, job):
             span = bench.ns.copy_to_host()[0]
             if job.my_pe == 0 and repeat:
                 us = (span[1] - span[0]) / iterations / 1e3
-                emit_round_trip("put_signal_pingpong", nbytes, 1024, us)
+                emit("put_signal_pingpong", nbytes, 2, 1, 1024, us)
     pyshmem.barrier_all()
     if job.my_pe == 0:
         for nbytes in SIZES:
@@ -199,12 +202,6 @@ def two_pes(bench, job):
             bench.time("put", k_put_thread, 1, 1, 200, nbytes, d[:nbytes], s[:nbytes], 1)
         bench.time("fetch_add", k_fetch_add, 1, 1, 1000, 8, c, 1)
     pyshmem.barrier_all()
-
-
-def emit_round_trip(op, nbytes, threads, us):
-    row = dict(peer="pyshmem", op=op, bytes=nbytes, pes=2, blocks=1, threads=threads,
-               us=round(us, 4))  # fmt: skip
-    print(json.dumps(row), flush=True)
 
 
 with pyshmem.init() as job:

@@ -25,7 +25,9 @@ from rich.table import Table
 
 from pyshmem import device as shmem
 
-DIFFUSION = np.float32(0.2)  # of a cell's difference to its neighbours, a step; below 0.25 is stable
+DIFFUSION = np.float32(
+    0.2
+)  # of a cell's difference to its neighbours, a step; below 0.25 is stable
 TOLERANCE = 1e-5
 
 
@@ -237,7 +239,12 @@ def main(rows: int, cols: int, steps: int, out: Path, compare: bool) -> None:
         for _ in range(2):  # compiles
             heat.step()
         heat.fill()
-        columns = ("[bold]{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        columns = (
+            "[bold]{task.description}",
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
         with Progress(*columns, console=console, disable=not first) as progress:
             seconds = run_steps(heat, steps, progress)
         error, field = 0.0, np.empty(0)
@@ -254,7 +261,7 @@ def main(rows: int, cols: int, steps: int, out: Path, compare: bool) -> None:
                 raise SystemExit(f"maximum error {error:.2e} is not below {TOLERANCE:.0e}")
 
 
-def report(console, job, plate, steps, seconds, alone, error, out) -> None:  # type: ignore[no-untyped-def]
+def report(console, job, plate, steps, seconds, alone, error, out) -> None:
     table = Table(title="heat", show_header=False)
     table.add_row("plate", f"{plate[0]} x {plate[1]}, float32")
     table.add_row("PEs", f"{job.n_pes} ({job.device})")

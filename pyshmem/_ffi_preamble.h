@@ -15,40 +15,33 @@
 TO_PYTHON const char *const PYSHMEM_VERSION_TEXT = PYSHMEM_VERSION;
 static __thread int last_status;
 
-TO_PYTHON int status_of_last_value(void)
-{
+TO_PYTHON int status_of_last_value(void) {
     return last_status;
 }
 
-TO_PYTHON uintptr_t ctx_default(void)
-{
+TO_PYTHON uintptr_t ctx_default(void) {
     return (uintptr_t)&ishmemx_ctx_default;
 }
 
-TO_PYTHON uintptr_t team_world(void)
-{
+TO_PYTHON uintptr_t team_world(void) {
     return (uintptr_t)&ishmemx_team_world;
 }
 
 /* Put and get on the default context: one argument less is 25 ns of some 300. */
-TO_PYTHON int put(uintptr_t dest, uintptr_t source, size_t nbytes, int pe)
-{
+TO_PYTHON int put(uintptr_t dest, uintptr_t source, size_t nbytes, int pe) {
     return ishmemx_put(ctx_default(), dest, source, nbytes, pe);
 }
 
-TO_PYTHON int get(uintptr_t dest, uintptr_t source, size_t nbytes, int pe)
-{
+TO_PYTHON int get(uintptr_t dest, uintptr_t source, size_t nbytes, int pe) {
     return ishmemx_get(ctx_default(), dest, source, nbytes, pe);
 }
 
-TO_PYTHON uintptr_t address_of(const void *buffer)
-{
+TO_PYTHON uintptr_t address_of(const void *buffer) {
     return (uintptr_t)buffer;
 }
 
 /* The heap that [address, address + nbytes) of this PE lies in, or -1. */
-TO_PYTHON int heap_of(uintptr_t address, size_t nbytes)
-{
+TO_PYTHON int heap_of(uintptr_t address, size_t nbytes) {
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
         uintptr_t base = 0;
         int64_t size = 0;
@@ -61,15 +54,13 @@ TO_PYTHON int heap_of(uintptr_t address, size_t nbytes)
 
 TO_PYTHON const uint64_t failed_signal = (uint64_t)-7919;
 
-TO_PYTHON uint64_t signal_fetch(uintptr_t sig_addr)
-{
+TO_PYTHON uint64_t signal_fetch(uintptr_t sig_addr) {
     uint64_t value;
     last_status = ishmemx_signal_fetch(sig_addr, &value);
     return last_status ? failed_signal : value;
 }
 
-TO_PYTHON uint64_t signal_wait_until(uintptr_t sig_addr, int cmp, uint64_t cmp_value)
-{
+TO_PYTHON uint64_t signal_wait_until(uintptr_t sig_addr, int cmp, uint64_t cmp_value) {
     uint64_t seen;
     last_status = ishmemx_wait_until(ISHMEMX_TYPE_UINT64, sig_addr, cmp, cmp_value, &seen);
     return last_status ? failed_signal : seen;
@@ -77,8 +68,7 @@ TO_PYTHON uint64_t signal_wait_until(uintptr_t sig_addr, int cmp, uint64_t cmp_v
 
 /* The interrupt check of slow waits: runs Python's signal handlers. What a handler raised is kept in
  * pyshmem._lib.interruption, which raises it once the wait has ended. */
-static int check_signals(void)
-{
+static int check_signals(void) {
     if (!Py_IsInitialized())
         return 0;
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -105,13 +95,11 @@ static pid_t initialized_by;
 static int others_know;
 
 /* The other PEs have been told already why this one ends. */
-TO_PYTHON void forget_exit_status(void)
-{
+TO_PYTHON void forget_exit_status(void) {
     others_know = 1;
 }
 
-static void leave_job(int status, void *unused)
-{
+static void leave_job(int status, void *unused) {
     (void)unused;
     if (getpid() != initialized_by || others_know || !ishmemx_initialized())
         return;
@@ -126,14 +114,12 @@ static void leave_job(int status, void *unused)
 }
 
 #ifndef __GLIBC__
-static void leave_job_plain(void)
-{
+static void leave_job_plain(void) {
     leave_job(0, NULL);
 }
 #endif
 
-TO_PYTHON void attach_to_interpreter(void)
-{
+TO_PYTHON void attach_to_interpreter(void) {
     ishmemx_set_interrupt_check(check_signals);
     others_know = 0;
     if (initialized_by == getpid())

@@ -8,8 +8,9 @@ it may have failed: ``if value == marker: check_value()``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, NoReturn
 
 from . import _errors
@@ -17,9 +18,11 @@ from . import _errors
 try:
     from . import _native
 except ImportError as error:
-    raise ImportError(
-        f"the native part of pyshmem cannot be loaded ({error}); build it with `pip install .`"
-    ) from error
+    _folder = Path(__file__).parent
+    _hint = "install pyshmem again"
+    if (_folder / "_ffi_build.py").exists():  # only sources have it
+        _hint = f"{_folder} is the source folder: run `make dev`, or start from another folder"
+    raise ImportError(f"the native part of pyshmem cannot be loaded ({error}); {_hint}") from error
 
 ffi: Any = _native.ffi
 lib: Any = _native.lib
@@ -57,7 +60,7 @@ class SignalOp(IntEnum):
 #: What a Python signal handler raised while a call waited; the extension sets it.
 interruption: BaseException | None = None
 
-_format_fault: Callable[[Mapping[str, int]], str] | None = None
+_format_fault: Callable[[dict[str, int]], str] | None = None
 
 _EXCEPTIONS: dict[int, type[Exception]] = {
     lib.ISHMEMX_ERR_ARGUMENT: ValueError,
@@ -103,7 +106,7 @@ def not_initialized(what: str) -> _errors.NotInitialized:
 # ---- kernels -----------------------------------------------------------------------------------
 
 
-def set_fault_formatter(formatter: Callable[[Mapping[str, int]], str]) -> None:
+def set_fault_formatter(formatter: Callable[[dict[str, int]], str]) -> None:
     """``pyshmem.device`` knows the kernels: it tells a fault in words."""
     global _format_fault
     _format_fault = formatter

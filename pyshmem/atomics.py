@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._arrays import out_of_range, target, unsupported_dtype
+from ._arrays import target
+from ._dtypes import out_of_range, unsupported_dtype
 from ._lib import check_value, fail
 from ._types import ATOMIC_OPS
 from .contexts import CTX_DEFAULT, Context
@@ -60,9 +61,7 @@ def _fetch(op: int, dest: Any, value: Any, pe: int, ctx: Context | None) -> Any:
 
 def _family(op: int) -> str:
     """The letter of the operation's types in _types.FAMILIES."""
-    if op in (_FETCH, _SET, _SWAP):
-        return "x"
-    return "a" if op == _ADD else "b"
+    return "x" if op in (_FETCH, _SET, _SWAP, _ADD) else "b"
 
 
 def atomic_fetch(source: Any, pe: int, *, ctx: Context | None = None) -> Any:
@@ -158,7 +157,8 @@ def atomic_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> None:
     """Add 1.
 
     Args:
-        dest: symmetric array of int32, int64, uint32 or uint64; element 0 is the target.
+        dest: symmetric array of int32, int64, uint32, uint64, and, as an extension, float32 or
+            float64; its element 0 is the target.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
 
@@ -173,12 +173,13 @@ def atomic_fetch_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> Any:
     """Add 1 and return what was there.
 
     Args:
-        dest: symmetric array of int32, int64, uint32 or uint64; element 0 is the target.
+        dest: symmetric array of int32, int64, uint32, uint64, and, as an extension, float32 or
+            float64; its element 0 is the target.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
 
     Returns:
-        The value from before, a Python int.
+        The value from before, a Python int or float.
 
     Completes: on return.
     Raises: see the module.
@@ -187,11 +188,12 @@ def atomic_fetch_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> Any:
     return _fetch(_ADD, dest, 1, pe, ctx)
 
 
-def atomic_add(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> None:
+def atomic_add(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> None:
     """Add ``value``; integers wrap around.
 
     Args:
-        dest: symmetric array of int32, int64, uint32 or uint64; element 0 is the target.
+        dest: symmetric array of int32, int64, uint32, uint64, and, as an extension, float32 or
+            float64; its element 0 is the target.
         value: within the dtype's range.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
@@ -203,17 +205,18 @@ def atomic_add(dest: Any, value: int, pe: int, *, ctx: Context | None = None) ->
     _change(_ADD, dest, value, pe, ctx)
 
 
-def atomic_fetch_add(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> Any:
+def atomic_fetch_add(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> Any:
     """Add ``value``, integers wrap around; return what was there.
 
     Args:
-        dest: symmetric array of int32, int64, uint32 or uint64; element 0 is the target.
+        dest: symmetric array of int32, int64, uint32, uint64, and, as an extension, float32 or
+            float64; its element 0 is the target.
         value: within the dtype's range.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
 
     Returns:
-        The value from before, a Python int.
+        The value from before, a Python int or float.
 
     Completes: on return.
     Raises: see the module.

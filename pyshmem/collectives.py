@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex
 
-from ._arrays import bytes_of, pair, place, unsupported_dtype
+from ._arrays import bytes_of, pair, place
+from ._dtypes import unsupported_dtype
 from ._lib import check, lib
 from ._types import ELEMENTS, REDUCE_OPS
 from .teams import TEAM_WORLD, Team

@@ -2,12 +2,13 @@
 """Arrays on the symmetric heaps: making, freeing, looking at them.
 
 Making and freeing are collective: all PEs make the same calls in the same order with the same
-sizes. An array on the host heap is a ``SymmetricArray`` (NumPy). On the device heap it is a CuPy
+sizes. On return a new array is ready on every PE, its elements set: puts may follow at once. An
+array on the host heap is a ``SymmetricArray`` (NumPy). On the device heap it is a CuPy
 array, or, in the simulator, again a ``SymmetricArray``, which simulated kernels and NumPy share.
 
 Garbage collection never synchronises. When the last reference to an array goes away its block is
 only marked; it is freed once every PE has dropped it, by the next allocation, ``barrier_all`` or
-``drain``.
+``drain``. Arrays that outlive their job can be looked at, but no routine takes them.
 """
 
 from __future__ import annotations
@@ -19,17 +20,9 @@ from typing import Any, NamedTuple, SupportsIndex
 import numpy as np
 
 from . import _cupy, _errors, runtime
-from ._arrays import (
-    DTypeLike,
-    SymmetricArray,
-    as_dtype,
-    gone,
-    heap_number,
-    kind_of,
-    place,
-    remember,
-    retire,
-)
+from ._arrays import SymmetricArray as SymmetricArray
+from ._arrays import gone, heap_number, place, remember, retire
+from ._dtypes import DTypeLike, as_dtype, kind_of
 from ._lib import check, ffi, lib
 from .teams import TEAM_WORLD
 
@@ -48,22 +41,14 @@ class Block:
         self.__array_interface__ = {
             "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3,
         }  # fmt: skip
-        self.finalizer = weakref.finalize(self, _release, address, _generation)
+        self.finalizer = weakref.finalize(self, lib.ishmemx_release, address)
         self.finalizer.atexit = False
 
 
 _blocks: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()
-_generation = 0  # jobs ended: a block of an earlier job must not be released into this one
-
-
-def _release(address: int, generation: int) -> None:
-    if generation == _generation:
-        lib.ishmemx_release(address)
 
 
 def _job_ended() -> None:
-    global _generation
-    _generation += 1
     for block in list(_blocks.values()):
         _invalidate(block, "its job was finalized")
     _blocks.clear()

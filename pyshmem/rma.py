@@ -7,7 +7,8 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from ._arrays import StreamLike, out_of_range, pair, stream_handle, target
+from ._arrays import StreamLike, pair, stream_handle, target
+from ._dtypes import out_of_range
 from ._errors import UnsupportedError
 from ._lib import check, check_value, fail, lib
 from .contexts import CTX_DEFAULT, Context

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._arrays import Kind, target, unsupported_dtype
+from ._arrays import target
+from ._dtypes import Kind, unsupported_dtype
 from ._lib import Cmp, check, check_value, fail, lib
 from .contexts import CTX_DEFAULT
 from .teams import TEAM_WORLD

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-RunPes = Callable[..., "subprocess.CompletedProcess[str]"]
+RunCommand = Callable[..., "subprocess.CompletedProcess[str]"]
 
 #: Variables of a job that the tests themselves may run in; a program under test must not see them.
 _JOB_VARIABLES = (
@@ -41,6 +42,25 @@ def _parametrized(metafunc: pytest.Metafunc) -> bool:
     return any("n_pes" in str(mark.args[0]) for mark in marks)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave ``spmd`` to the jobs that run it, unless it is what was asked for."""
+    if collection_path.name != "spmd" or "PYSHMEM_PE" in os.environ:
+        return None
+    return None if any("spmd" in argument for argument in config.args) else True
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") and not _has_gpu():
+        pytest.skip("needs an NVIDIA GPU")
+
+
+@functools.cache
+def _has_gpu() -> bool:
+    from pyshmem.runtime import gpu_count
+
+    return gpu_count() > 0
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
     for_gpu = [report for report in skipped if "gpu" in report.keywords]
@@ -52,23 +72,52 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def clean_environment(**extra: str) -> dict[str, str]:
     """This process's environment without the place in a job it may have, and with ``extra``."""
-    environment = {k: v for k, v in os.environ.items() if k not in _JOB_VARIABLES}
-    # The outer process has imported pyshmem, so an editable install is built already.
-    return environment | extra
+    return {k: v for k, v in os.environ.items() if k not in _JOB_VARIABLES} | extra
+
+
+def _run_command(
+    command: Sequence[str], timeout: float, *, check: bool = False, **extra: str
+) -> subprocess.CompletedProcess[str]:
+    process = subprocess.Popen(
+        command,
+        env=clean_environment(**extra),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, errors = process.communicate()
+        pytest.fail(f"{command} did not end in {timeout:g} s\n{output}\n{errors}", pytrace=False)
+    if check and process.returncode:
+        pytest.fail(
+            f"exit status {process.returncode}: {' '.join(command)}\n"
+            f"---- stdout\n{output}\n---- stderr\n{errors}",
+            pytrace=False,
+        )
+    return subprocess.CompletedProcess(list(command), process.returncode, output, errors)
 
 
 @pytest.fixture(scope="session")
-def launch_command() -> list[str]:
-    """``python -m pyshmem``."""
-    return [sys.executable, "-m", "pyshmem"]
+def run_command() -> RunCommand:
+    """``run_command(command, timeout, check=False, **variables)``: run a command to its end.
+
+    Past ``timeout`` its whole session is killed and the test fails. ``check`` fails the test, with
+    all output, when the exit status is not 0. It does not see the job the tests may run in.
+    """
+    return _run_command
 
 
 @pytest.fixture
-def run_pes(tmp_path: Path, launch_command: list[str]) -> RunPes:
+def run_pes(tmp_path: Path, run_command: RunCommand) -> RunCommand:
     """``run_pes(n, script_or_code, args, ...)``: run a program on ``n`` PEs and return its outcome.
 
     ``script_or_code`` is a path, or the text of a Python program (indented as it may be).
-    The result is a ``CompletedProcess`` with text; ``check=True`` asserts that it succeeded.
+    The result is a ``CompletedProcess`` with text; ``check=True`` fails the test if the job failed.
     """
 
     def run(
@@ -87,37 +136,8 @@ def run_pes(tmp_path: Path, launch_command: list[str]) -> RunPes:
             path = tmp_path / "program.py"
             path.write_text(textwrap.dedent(script))
             script = path
-        command = [*launch_command, "run", "-n", str(n), "--device", device]
+        command = [sys.executable, "-m", "pyshmem", "run", "-n", str(n), "--device", device]
         command += ["--timeout", f"{timeout:g}", *options, str(script), *map(str, args)]
-        result = run_command(command, timeout + 15, **(env or {}))
-        if check and result.returncode:
-            pytest.fail(
-                f"exit status {result.returncode} of {n} PEs\n"
-                f"---- stdout\n{result.stdout}\n---- stderr\n{result.stderr}",
-                pytrace=False,
-            )
-        return result
+        return run_command(command, timeout + 15, check=check, **(env or {}))
 
     return run
-
-
-def run_command(
-    command: Sequence[str], timeout: float, **extra: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; past ``timeout`` its whole session is killed and the test fails."""
-    process = subprocess.Popen(
-        command,
-        env=clean_environment(**extra),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        output, errors = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, errors = process.communicate()
-        pytest.fail(f"{command} did not end in {timeout:g} s\n{output}\n{errors}", pytrace=False)
-    return subprocess.CompletedProcess(list(command), process.returncode, output, errors)

@@ -143,8 +143,8 @@ ISHMEMX_API int ishmemx_atomic(ishmemx_ctx_t ctx, int op, int type, void *dest, 
 enum { ISHMEMX_SIGNAL_SET = 0, ISHMEMX_SIGNAL_ADD = 1 };
 enum { ISHMEMX_CMP_EQ = 1, ISHMEMX_CMP_NE, ISHMEMX_CMP_GT, ISHMEMX_CMP_GE, ISHMEMX_CMP_LT, ISHMEMX_CMP_LE };
 
-ISHMEMX_API int ishmemx_put_signal(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes,
-                                   uint64_t *sig_addr, uint64_t signal, int sig_op, int pe);
+ISHMEMX_API int ishmemx_put_signal(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, uint64_t *sig_addr,
+                                   uint64_t signal, int sig_op, int pe);
 ISHMEMX_API int ishmemx_put_signal_nbi(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes,
                                        uint64_t *sig_addr, uint64_t signal, int sig_op, int pe);
 ISHMEMX_API int ishmemx_signal_op(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe);
@@ -178,15 +178,15 @@ enum ishmemx_state_word {
     ISHMEMX_STATE_ABI = 0, /* ISHMEMX_STATE_VERSION once initialised, else 0 */
     ISHMEMX_STATE_MY_PE,
     ISHMEMX_STATE_N_PES,
-    ISHMEMX_STATE_MODULE,        /* filled per loaded module by the Python side */
-    ISHMEMX_STATE_HEAP_BASE,     /* device heap of this PE, first byte */
+    ISHMEMX_STATE_MODULE,    /* filled per loaded module by the Python side */
+    ISHMEMX_STATE_HEAP_BASE, /* device heap of this PE, first byte */
     ISHMEMX_STATE_HEAP_BYTES,
     ISHMEMX_STATE_TIMEOUT_NS,
-    ISHMEMX_STATE_SYNC_SLOTS,    /* u64 a sender, on the device heap: rising epochs */
-    ISHMEMX_STATE_SYNC_EPOCH,    /* u64, on the device heap, used by its own PE only */
-    ISHMEMX_STATE_FAULT_CLAIM,   /* u64, device memory: 0 while no fault is recorded */
-    ISHMEMX_STATE_FAULT_RECORD,  /* struct ishmemx_fault in memory that host and device share */
-    ISHMEMX_STATE_DELTA = 32,    /* + pe: peer's heap address minus own heap address */
+    ISHMEMX_STATE_SYNC_SLOTS,   /* u64 a sender, on the device heap: rising epochs */
+    ISHMEMX_STATE_SYNC_EPOCH,   /* u64, on the device heap, used by its own PE only */
+    ISHMEMX_STATE_FAULT_CLAIM,  /* u64, device memory: 0 while no fault is recorded */
+    ISHMEMX_STATE_FAULT_RECORD, /* struct ishmemx_fault in memory that host and device share */
+    ISHMEMX_STATE_DELTA = 32,   /* + pe: peer's heap address minus own heap address */
     ISHMEMX_STATE_WORDS = 128
 };
 enum { ISHMEMX_STATE_VERSION = 1, ISHMEMX_MAX_DEVICE_PES = ISHMEMX_STATE_WORDS - ISHMEMX_STATE_DELTA };
@@ -197,15 +197,15 @@ enum ishmemx_fault_kind {
     ISHMEMX_FAULT_ADDRESS, /* not on the device heap; a: address, b: bytes */
     ISHMEMX_FAULT_TIMEOUT, /* a wait; a: value waited for, b: value seen */
     ISHMEMX_FAULT_UNINITIALIZED,
-    ISHMEMX_FAULT_NELEMS   /* a: nelems, b: elements there are */
+    ISHMEMX_FAULT_NELEMS /* a: nelems, b: elements there are */
 };
 
 /* The first fault since the last report. Kernels write it, `kind` last; the host reads. */
 typedef struct ishmemx_fault {
     uint64_t kind;
-    uint64_t op;     /* number of the device routine, see pyshmem/device/_faults.py */
-    int64_t pe;      /* peer, or -1 */
-    int64_t module;  /* state word MODULE of the kernel */
+    uint64_t op;           /* number of the device routine, see pyshmem/device/_faults.py */
+    int64_t pe;            /* peer, or -1 */
+    int64_t module;        /* state word MODULE of the kernel */
     int64_t block, thread; /* linear indices */
     int64_t a, b;
 } ishmemx_fault_t;
@@ -217,7 +217,7 @@ ISHMEMX_API int ishmemx_fault_take(ishmemx_fault_t *fault);
 
 /* ---- leaf primitives of the simulator (addresses are int64 there) ---------------------------- */
 
-ISHMEMX_API uint64_t ishmemx_leaf_load(int64_t address, int nbytes);          /* relaxed, 1 2 4 8 bytes */
+ISHMEMX_API uint64_t ishmemx_leaf_load(int64_t address, int nbytes);              /* relaxed, 1 2 4 8 bytes */
 ISHMEMX_API void ishmemx_leaf_store(int64_t address, uint64_t value, int nbytes); /* relaxed */
 ISHMEMX_API void ishmemx_leaf_store_release(int64_t address, uint64_t value);     /* 8 bytes */
 ISHMEMX_API uint64_t ishmemx_leaf_atomic(int op, int type, int64_t address, uint64_t value, uint64_t cond);

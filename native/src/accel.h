@@ -12,7 +12,8 @@ typedef struct pysh_accel {
     const char *name;
     bool cpu_visible; /* the CPU may load and store the arena */
     int (*attach)(const ishmemx_config_t *config);
-    void (*detach)(void); /* after every PE has passed the final barrier */
+    /* After every PE has passed the final barrier; `blocks` of the arena are still held by the program. */
+    void (*detach)(int64_t blocks);
     /* Makes the arena and maps the peers'; collective. A peer out of reach fails, naming the pair. */
     int (*arena)(int64_t nbytes, char **base_p, char **peer);
     /* Is this address memory only the GPU reaches? False for any host memory. */

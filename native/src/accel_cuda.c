@@ -9,6 +9,7 @@
 #include "cuda_driver.h"
 #include "cuda_peers.h"
 #include "internal.h"
+#include "retired.h"
 
 #define ALLOCATION_UNIT   (2 * 1024 * 1024) /* so that no arena shares an allocation of the driver's */
 #define DETACH_TIMEOUT_NS 2000000000LL
@@ -78,7 +79,22 @@ static int attach_own(const ishmemx_config_t *config, pysh_cuda_card_t *card) {
     return pysh_cuda_amo_open(&gpu.amo, gpu.stream);
 }
 
-static void detach(void) {
+/* The primary context is the same for all our jobs; this may come after the job, in any thread. */
+static void unmap(void *base, size_t nbytes) {
+    CUdevice device;
+    CUcontext context;
+
+    (void)nbytes;
+    if (pysh_cuda.DeviceGet(&device, gpu.ordinal) || pysh_cuda.DevicePrimaryCtxRetain(&context, device))
+        return;
+    if (!pysh_cuda.CtxPushCurrent(context)) {
+        pysh_cuda.MemFree((CUdeviceptr)(uintptr_t)base);
+        pysh_cuda.CtxPopCurrent(&context);
+    }
+    pysh_cuda.DevicePrimaryCtxRelease(device);
+}
+
+static void detach(int64_t blocks) {
     if (!gpu.context)
         return;
     pysh_cuda.CtxSetCurrent(gpu.context);
@@ -93,7 +109,7 @@ static void detach(void) {
     free(gpu.opened);
     gpu.opened = NULL;
     if (gpu.base)
-        pysh_cuda.MemFree(gpu.base);
+        pysh_retire((void *)(uintptr_t)gpu.base, (size_t)gpu.nbytes, blocks, unmap);
     gpu.base = 0;
     gpu.nbytes = 0;
     pysh_cuda_amo_close(&gpu.amo);
@@ -102,7 +118,8 @@ static void detach(void) {
     if (gpu.nbi_stream)
         pysh_cuda.StreamDestroy(gpu.nbi_stream);
     gpu.stream = gpu.nbi_stream = NULL;
-    pysh_cuda.DevicePrimaryCtxRelease(gpu.device);
+    if (!blocks) /* the context's memory goes with it */
+        pysh_cuda.DevicePrimaryCtxRelease(gpu.device);
     gpu.context = NULL;
 }
 
@@ -117,7 +134,7 @@ static int attach(const ishmemx_config_t *config) {
     if (!status)
         status = pysh_cuda_check_matrix(gpu.device, &mine);
     if (status)
-        detach();
+        detach(0);
     return status;
 }
 

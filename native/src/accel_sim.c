@@ -10,7 +10,9 @@ static int attach(const ishmemx_config_t *config) {
     return ISHMEMX_OK;
 }
 
-static void detach(void) {}
+static void detach(int64_t blocks) {
+    (void)blocks; /* the arena is the conduit's */
+}
 
 static int arena(int64_t nbytes, char **base_p, char **peer) {
     return pysh.conduit->arena(ISHMEMX_HEAP_DEVICE, nbytes, base_p, peer);

@@ -13,14 +13,16 @@ typedef struct pysh_conduit {
     const char *name;
     /* Joins the job: after it pe, n_pes, exchange and barrier work. */
     int (*init)(const ishmemx_config_t *config, int *pe_p, int *n_pes_p);
-    void (*finalize)(void);
+    /* blocks[heap]: how many of its arena the program still holds; then the mapping outlives the job,
+     * see retired.h. */
+    void (*finalize)(const int64_t *blocks);
     /* Makes the host arena (heap = ISHMEMX_HEAP_HOST) or, for an accelerator that wants memory which
      * CPU and simulated kernels share, the device arena; collective. peer[pe] is NULL where `pe` can
-     * be reached only by the calls below. The conduit owns the memory until finalize. */
+     * be reached only by the calls below. The conduit owns the memory. */
     int (*arena)(int heap, int64_t nbytes, char **base_p, char **peer);
     /* All-gather of small blobs (nbytes <= PYSH_EXCHANGE_BYTES), collective, for bootstrap and
-     * agreement: all[i * nbytes] receives PE i's. A barrier too. MISMATCH when another PE is in another
-     * routine. */
+     * agreement: all[i * nbytes] receives PE i's. A barrier too. MISMATCH on all PEs
+     * when some are in another exchange, or in a plain barrier. */
     int (*exchange)(const char *what, const void *mine, void *all, size_t nbytes);
     int (*barrier)(const char *what); /* all PEs; `what` names the routine to those who look */
     /* The same barrier; it tells besides whether every PE voted true. A barrier that fails has not

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The conduit of one host: arenas are shared memory that every PE maps, so RMA and atomics are the
- * CPU's own; what is left is meeting, the barrier, waiting and noticing who is gone. */
+ * CPU's own; what is left is meeting, waiting and noticing who is gone, and the barrier (shm_barrier.c). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -13,14 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "retired.h"
+#include "shm_barrier.h"
 #include "shm_control.h"
 #include "shm_peers.h"
 #include "shm_rendezvous.h"
 
 #define ARENA_ALIGN ((size_t)2 << 20) /* each PE's arena begins at a huge page */
-/* A barrier that fails while it is about to complete waits for that; more than a moment only when the
- * PE that completes it was killed in between. */
-#define MAX_WITHDRAWALS 10
 
 enum { FD_CONTROL = 0, FD_ARENA, N_FDS = FD_ARENA + ISHMEMX_HEAP_COUNT };
 
@@ -113,7 +112,11 @@ static int meet(const ishmemx_config_t *config, int *fds) {
     return ISHMEMX_OK;
 }
 
-static void shm_finalize(void) {
+static void unmap(void *base, size_t nbytes) {
+    munmap(base, nbytes);
+}
+
+static void shm_finalize(const int64_t *blocks) {
     if (shm.control) {
         pysh_control_set_activity(shm.slot, NULL);
         /* release: pairs with the acquire in pysh_peers_check() */
@@ -122,7 +125,7 @@ static void shm_finalize(void) {
     }
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         if (shm.region[heap])
-            munmap(shm.region[heap], shm.region_nbytes[heap]);
+            pysh_retire(shm.region[heap], shm.region_nbytes[heap], blocks[heap], unmap);
     close_all(shm.arena_fd, ISHMEMX_HEAP_COUNT);
     pysh_peers_unwatch();
     memset(shm.region, 0, sizeof shm.region);
@@ -154,7 +157,7 @@ static int shm_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
     if (!status)
         status = pysh_conduit_shm.barrier("init");
     if (status) {
-        shm_finalize();
+        shm_finalize((int64_t[ISHMEMX_HEAP_COUNT]){0});
         shm.round--;
         return status;
     }
@@ -212,21 +215,6 @@ static int shm_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
 
 /* ---- waiting ---- */
 
-static void shm_wake(int pe) {
-    _Atomic uint32_t *sleeping = &shm.control->slot[pe].sleeping;
-
-    /* No fence between the caller's store and this load: a wake lost to that costs the sleeper at
-     * most one idle period. */
-    if (atomic_load_explicit(sleeping, memory_order_relaxed) && atomic_exchange(sleeping, 0))
-        syscall(SYS_futex, sleeping, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-}
-
-static void wake_all(void) {
-    if (atomic_load(&shm.control->sleepers))
-        for (int pe = 0; pe < shm.n_pes; pe++)
-            shm_wake(pe);
-}
-
 /* The first call only announces the sleep, and the caller looks once more at what it waits for. */
 static void shm_idle(int64_t ns) {
     struct timespec timeout = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
@@ -278,7 +266,7 @@ static void shm_abort(int code, const char *why) {
     snprintf(reason, sizeof reason, "PE %d gave up with code %d%s%s", shm.pe, code, why && *why ? ": " : "",
              why ? why : "");
     pysh_control_set_abort(shm.control, PYSH_ABORT_BY_PE, reason);
-    wake_all();
+    pysh_shm_wake_all(shm.control);
 }
 
 static const _Atomic uint32_t *shm_alarm(void) {
@@ -287,87 +275,20 @@ static const _Atomic uint32_t *shm_alarm(void) {
 
 /* ---- barrier and exchange ---- */
 
-static uint32_t epoch_now(void) {
-    /* acquire: pairs with the release of the last PE in complete_epoch() */
-    return (uint32_t)(atomic_load_explicit(&shm.control->released, memory_order_acquire) >> 1);
-}
-
-/* The last PE to arrive, with the counter's value, opens the next epoch. */
-static void complete_epoch(uint32_t epoch, uint64_t arrivals) {
-    bool all = (uint16_t)(arrivals / PYSH_VOTE) == shm.n_pes;
-    uint64_t next = (uint32_t)(epoch + 1);
-
-    atomic_store_explicit(&shm.control->arrivals, next << PYSH_EPOCH_SHIFT, memory_order_relaxed);
-    /* Sequentially consistent: it must come before the look at `sleepers` in wake_all(). */
-    atomic_store(&shm.control->released, next << 1 | all);
-    wake_all();
-}
-
-/* Takes the arrival back, unless the epoch is complete: then false, and its release is imminent. */
-static bool withdraw(uint32_t epoch, uint64_t arrival) {
-    uint64_t arrivals = atomic_load(&shm.control->arrivals);
-
-    do {
-        if (arrivals >> PYSH_EPOCH_SHIFT != epoch || (uint16_t)arrivals == shm.n_pes)
-            return false;
-    } while (!atomic_compare_exchange_weak(&shm.control->arrivals, &arrivals, arrivals - arrival));
-    return true;
-}
-
-static int shm_barrier_vote(const char *what, bool mine, bool *all_p) {
-    uint32_t epoch = epoch_now();
-    uint64_t arrival = PYSH_ARRIVAL + (mine ? PYSH_VOTE : 0);
-    /* acq_rel: the last arrival has seen what every PE stored before its own */
-    uint64_t arrivals = atomic_fetch_add_explicit(&shm.control->arrivals, arrival, memory_order_acq_rel) + arrival;
-    pysh_wait_t wait;
-    int status = ISHMEMX_OK;
-
-    if ((uint16_t)arrivals == shm.n_pes) {
-        complete_epoch(epoch, arrivals);
-    } else {
-        pysh_wait_begin(&wait, what);
-        for (int attempts = MAX_WITHDRAWALS; epoch_now() == epoch;)
-            if ((status = pysh_wait_pause(&wait)) && (withdraw(epoch, arrival) || --attempts == 0))
-                break;
-        pysh_wait_end(&wait);
-        if (epoch_now() == epoch)
-            return status;
-    }
-    if (all_p)
-        *all_p = atomic_load_explicit(&shm.control->released, memory_order_relaxed) & 1;
-    return ISHMEMX_OK;
+static void shm_wake(int pe) {
+    pysh_shm_wake(shm.control, pe);
 }
 
 static int shm_barrier(const char *what) {
-    return shm_barrier_vote(what, false, NULL);
+    return pysh_shm_arrive(shm.control, shm.pe, what, PYSH_ARRIVAL, NULL);
 }
 
-/* Each PE publishes, all pass the barrier, each reads. Which buffer, and why one barrier is enough: see
- * pysh_control_slot_t. */
-static int shm_exchange(const char *what, const void *mine, void *all, size_t nbytes) {
-    uint32_t epoch = epoch_now() + 1; /* the one that the barrier begins; a fresh slot says 0 */
-    pysh_exchange_t *exchange = &shm.slot->exchange[epoch & 1];
-    int status;
+static int shm_barrier_vote(const char *what, bool mine, bool *all_p) {
+    return pysh_shm_arrive(shm.control, shm.pe, what, PYSH_ARRIVAL + (mine ? PYSH_VOTE : 0), all_p);
+}
 
-    if (nbytes > sizeof exchange->bytes)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: exchange of %zu bytes, more than %zu", what, nbytes,
-                         sizeof exchange->bytes);
-    exchange->epoch = epoch;
-    exchange->nbytes = (uint32_t)nbytes;
-    memcpy(exchange->bytes, mine, nbytes);
-    if ((status = shm_barrier(what)))
-        return status;
-    for (int pe = 0; pe < shm.n_pes; pe++) {
-        exchange = &shm.control->slot[pe].exchange[epoch & 1];
-        if (exchange->epoch != epoch || exchange->nbytes != nbytes)
-            return pysh_fail(
-                ISHMEMX_ERR_MISMATCH,
-                "PE %d called another collective routine while PE %d called %s; all PEs must call the same "
-                "ones in the same order",
-                pe, shm.pe, what);
-        memcpy((char *)all + (size_t)pe * nbytes, exchange->bytes, nbytes);
-    }
-    return ISHMEMX_OK;
+static int shm_exchange(const char *what, const void *mine, void *all, size_t nbytes) {
+    return pysh_shm_exchange(shm.control, shm.pe, what, mine, all, nbytes);
 }
 
 const pysh_conduit_t pysh_conduit_shm = {

@@ -38,10 +38,12 @@ int pysh_heap_agree(void) {
     return ISHMEMX_OK;
 }
 
-void pysh_heap_teardown(void) {
+void pysh_heap_teardown(int64_t *blocks_p) {
     pthread_mutex_lock(&pysh_heaps.mutex);
-    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
+    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
+        blocks_p[heap] = (int64_t)pysh_heaps.allocator[heap].n_live - pysh_release_count(heap);
         pysh_allocator_destroy(&pysh_heaps.allocator[heap]);
+    }
     pysh_release_forget();
     free(pysh_heaps.gathered);
     pysh_heaps.gathered = NULL;
@@ -214,6 +216,8 @@ int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block
     if (ask.align < PYSH_ALLOCATOR_GRAIN)
         ask.align = PYSH_ALLOCATOR_GRAIN;
     ask.ordinal = pysh_heaps.ordinal + 1;
+    if ((status = pysh_quiet())) /* as before every barrier of the library's memory routines */
+        return status;
     do { /* once more when released blocks made room */
         if ((status = attempt(&ask, &offset, &freed)))
             return status;
@@ -260,7 +264,7 @@ int ishmemx_free(void *block) {
         return status;
     ask.nbytes = (uint64_t)found.nbytes;
     ask.ordinal = found.ordinal;
-    if ((status = agree("free", &ask, NULL)))
+    if ((status = pysh_quiet()) || (status = agree("free", &ask, NULL)))
         return status;
     pysh_heap_give(ask.heap, found.offset);
     return ISHMEMX_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What the files of the library share: the process-wide state and the functions between files.
- * Layers, upward: status settings < wait < conduit accel < heap runtime < rma amo signal sync coll <
+ * Layers, upward: status settings retired < wait < conduit accel < heap runtime < rma amo signal sync coll <
  * shmem_*.c (the typed shell). */
 #pragma once
 
@@ -81,7 +81,8 @@ int pysh_check_pe(int pe, int n_pes);
 int pysh_heap_find(const void *address, size_t nbytes, const char *what, int *heap_p, int64_t *offset_p);
 int pysh_heap_setup(int heap, int64_t nbytes); /* allocator over an arena */
 int pysh_heap_agree(void);                     /* collective, after all set-ups: from here on peers may come */
-void pysh_heap_teardown(void);
+/* Writes how many blocks of each heap the program still holds: neither freed nor released. */
+void pysh_heap_teardown(int64_t *blocks_p);
 /* The barrier of the world team: conduit->barrier that also tells the others whether this PE has
  * released blocks. */
 int pysh_heap_barrier(const char *what);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "heap.h"
+#include "retired.h"
 
 typedef struct released {
     uint64_t ordinal;
@@ -73,6 +74,8 @@ int ishmemx_release(void *block) {
     size_t at;
     int heap, status;
 
+    if (pysh_retired_release(block))
+        return ISHMEMX_OK;
     /* Not pysh_enter(): a fault or an abort is no reason to keep the block. */
     if (!pysh.ready)
         return pysh_fail(ISHMEMX_ERR_STATE, "release: the heaps are gone, pyshmem is not initialised");

@@ -9,8 +9,8 @@
 
 #include "internal.h"
 
-#define SPIN_ALONE  2000 /* polls when every PE can have a core: about 50 us */
-#define SPIN_SHARED 20   /* polls when PEs share cores: whoever is waited for may need this one */
+#define SPIN_ALONE  100 /* polls when every PE can have a core: some microseconds, since two PEs may meet on one */
+#define SPIN_SHARED 20  /* polls when PEs share cores: whoever is waited for may need this one */
 
 static const _Atomic uint32_t no_alarm;
 
@@ -141,12 +141,14 @@ static int device_heap_open(const ishmemx_config_t *config) {
 }
 
 static void tear_down(void) {
+    int64_t blocks[ISHMEMX_HEAP_COUNT];
+
+    pysh_heap_teardown(blocks);
     if (pysh.fault)
         pysh.accel->shared_free(pysh.fault);
     if (pysh.accel)
-        pysh.accel->detach();
-    pysh_heap_teardown();
-    pysh.conduit->finalize();
+        pysh.accel->detach(blocks[ISHMEMX_HEAP_DEVICE]);
+    pysh.conduit->finalize(blocks);
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         free(pysh.arena[heap].peer);
     fault_on_device = NULL;

@@ -17,11 +17,17 @@
 enum { PYSH_ABORT_NONE = 0, PYSH_ABORT_IN_WRITING, PYSH_ABORT_BY_PE, PYSH_ABORT_BY_LAUNCHER };
 enum pysh_pe_state { PYSH_PE_ABSENT = 0, PYSH_PE_RUNNING, PYSH_PE_FINALIZED };
 
-/* Arrivals of the barrier: the counter of the running epoch and the votes for true. */
+/* The word `arrivals` of the barrier: the running epoch, and three counts of ten bits of the PEs that
+ * arrived, that voted true, that came from an exchange. */
 #define PYSH_ARRIVAL     1ULL
-#define PYSH_VOTE        (1ULL << 16)
+#define PYSH_VOTE        (1ULL << 10)
+#define PYSH_EXCHANGE    (1ULL << 20)
 #define PYSH_EPOCH_SHIFT 32
-#define PYSH_MAX_PES     0xffff
+#define PYSH_MAX_PES     0x3ff
+/* The word `released`: epochs completed, and two bits about the last one. */
+#define PYSH_ALL_VOTED     1ULL
+#define PYSH_MIXED         2ULL /* some PEs came from an exchange, others did not */
+#define PYSH_RELEASE_SHIFT 2
 
 typedef struct pysh_exchange {
     alignas(PYSH_CACHE_LINE) uint32_t epoch, nbytes; /* tells that all PEs are in the same exchange */
@@ -47,8 +53,8 @@ typedef struct pysh_control {
     _Atomic uint32_t aborted;
     char why[512];
     /* Counter and release word change at different times: waiters poll only the second. */
-    alignas(PYSH_CACHE_LINE) _Atomic uint64_t arrivals; /* epoch << 32 | votes << 16 | arrivals */
-    alignas(PYSH_CACHE_LINE) _Atomic uint64_t released; /* epochs completed << 1 | all voted true */
+    alignas(PYSH_CACHE_LINE) _Atomic uint64_t arrivals; /* see PYSH_ARRIVAL */
+    alignas(PYSH_CACHE_LINE) _Atomic uint64_t released; /* see PYSH_ALL_VOTED */
     _Atomic uint32_t sleepers;                          /* PEs in a wait that may sleep */
     alignas(PYSH_CACHE_LINE) pysh_control_slot_t slot[];
 } pysh_control_t;

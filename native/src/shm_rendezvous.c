@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shm_control.h"
 #include "shm_rendezvous.h"
 
 #define SLICE_MS 10
@@ -133,7 +134,7 @@ static void guest_read(pysh_rendezvous_t *r, int i) {
     guest->pe = hello.pe < 0 ? 0 : hello.pe;
     r->n_hellos++;
     /* After a disagreement on n_pes the larger number of PEs is told. */
-    if (hello.n_pes - 1 > r->wanted && hello.n_pes <= 0xffff)
+    if (hello.n_pes - 1 > r->wanted && hello.n_pes <= PYSH_MAX_PES)
         r->wanted = hello.n_pes - 1;
     compare(r, &hello);
 }

@@ -44,7 +44,8 @@ def doctor() -> None:
     """
     console = Console()
     findings = [*_host(), *_simulator(), *_cuda(), *_mpi(), _self_test()]
-    table = Table("for", "what", "state", "detail", header_style="bold")
+    table = Table("for", "what", "state", header_style="bold")
+    table.add_column("detail", overflow="fold")
     for finding in findings:
         mark = _MARKS[finding.state]
         table.add_row(finding.purpose, finding.what, mark, escape(finding.detail))

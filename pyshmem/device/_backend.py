@@ -7,7 +7,6 @@ plain Python function callable from kernels of either kind.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -76,8 +75,3 @@ def check_simulator_choice(device: str) -> None:
             "the job runs on a GPU, but numba was imported with its simulator: "
             "unset NUMBA_ENABLE_CUDASIM"
         )
-
-
-def importing_module_is_late() -> bool:
-    """True when numba.cuda is already imported (its backend can no longer change)."""
-    return "numba.cuda" in sys.modules

@@ -32,24 +32,37 @@ def _make_copy(
     @device_function
     def copy_lanes(dest: int, source: int, nbytes: int, rank: int, size: int) -> None:
         """Lane ``rank`` of ``size`` copies its share of ``nbytes``; all are int64."""
-        # head + body + tail: the body is what 16-byte pieces can copy, on 16-byte boundaries.
-        head = nbytes
-        body = 0
-        if nbytes >= 16 and ((dest ^ source) & 15) == 0:
-            head = -dest & 15
-            body = (nbytes - head) & ~15
+        # head + body + tail: the body is what 16-byte pieces can copy, on 16-byte boundaries. Most
+        # calls are all body, and in short ones most lanes have no piece: both leave early.
+        head = 0
+        body = nbytes
+        if (dest | source | nbytes) & 15 != 0:
+            if nbytes >= 16 and ((dest ^ source) & 15) == 0:
+                head = -dest & 15
+                body = (nbytes - head) & ~15
+            else:
+                head = nbytes
+                body = 0
+            _copy_ragged(dest, source, nbytes, head, body, rank, size)
+        at = rank << 4
+        if at < body:
             step = size << 4
             end = head + body
-            at = head + (rank << 4)
+            at += head
             while at + 3 * step < end:
                 wide_x4(dest + at, source + at, step)
                 at += step << 2
             while at < end:
                 wide(dest + at, source + at, step)
                 at += opaque(step)  # opaque: unrolling these loops would cost a 64-bit division
-        # What is left, head and tail, goes in the widest pieces that all its boundaries allow.
+
+    @device_function
+    def _copy_ragged(
+        dest: int, source: int, nbytes: int, head: int, body: int, rank: int, size: int
+    ) -> None:
+        """Head and tail, in the widest pieces that all their boundaries allow."""
         left = nbytes - body
-        if left > 0:
+        if rank < left:
             bounds = dest | source | head | nbytes | 8
             piece = bounds & -bounds
             step = size * piece

@@ -72,9 +72,8 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
     elif kind == FAULT_NELEMS:
         what = f"nelems {a} does not fit the arrays, which hold {b}; nothing was transferred"
     elif kind == FAULT_TIMEOUT:
-        what = (
-            f"waited longer than PYSHMEM_TIMEOUT for {a} and saw {b}"
-            + (f" from PE {pe}" if pe >= 0 else "")
+        what = f"waited longer than PYSHMEM_TIMEOUT for {a} and saw {b}" + (
+            f" from PE {pe}" if pe >= 0 else ""
         )
     else:
         what = f"fault {kind}"

@@ -25,8 +25,11 @@ from ._backend import (
 
 
 class Scope(NamedTuple):
-    """Device functions: the thread's index in its group, the group's size, the group's barrier, and
-    the leader's int64 on all of its threads (a barrier too)."""
+    """Device functions of one scope.
+
+    ``rank`` is the thread's index in its group, ``size`` the group's size, ``sync`` its barrier, and
+    ``share`` gives the leader's int64 to all of its threads (a barrier too).
+    """
 
     suffix: str
     rank: Callable[[], int]
@@ -58,7 +61,14 @@ def _one_share(value: int) -> int:
 
 SCOPES = (
     Scope("", _one_rank, _one_size, _one_sync, _one_share, "the calling thread alone."),
-    Scope("_warp", lane, warp_threads, warp_sync, warp_share, "all threads of a warp call it together."),
+    Scope(
+        "_warp",
+        lane,
+        warp_threads,
+        warp_sync,
+        warp_share,
+        "all threads of a warp call it together.",
+    ),
     Scope(
         "_work_group",
         thread_in_block,

@@ -22,13 +22,14 @@ from .._types import elements_of
 from ._state import SYMBOL, WORDS
 
 __all__ = [
-    "address_of", "array_at", "atomic_add", "atomic_and", "atomic_compare_swap",
+    "address_of", "array_from", "atomic_add", "atomic_and", "atomic_compare_swap",
     "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_or", "atomic_fetch_xor", "atomic_or",
-    "atomic_swap", "atomic_xor", "block_index", "block_share", "block_sync", "block_threads", "cast",
-    "claim", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "fence", "lane", "now",
-    "opaque", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4", "read", "read64", "read64_acquire", "read_acquire", "relax",
-    "require", "same_dtype", "signal_release_add", "signal_release_set", "state", "state_pe",
-    "thread_in_block", "to_int64", "trap", "warp_share", "warp_sync", "warp_threads", "write", "write64",
+    "atomic_swap", "atomic_xor", "block_index", "block_share", "block_sync", "block_threads",
+    "cast", "claim", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "fence", "lane",
+    "now", "opaque", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4", "read", "read64",
+    "read64_acquire", "read_acquire", "relax", "require", "same_dtype", "signal_release_add",
+    "signal_release_set", "state", "state_pe", "thread_in_block", "to_int64", "trap",
+    "warp_share", "warp_sync", "warp_threads", "write", "write64",
 ]  # fmt: skip
 
 _I8, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
@@ -93,8 +94,10 @@ def relax(_context: Any) -> Any:
 
 
 class _ConstantSymbol(ir.GlobalVariable):
-    """``externally_initialized``, which llvmlite cannot say: without it link-time optimisation
-    folds the zero initialiser and deletes the symbol."""
+    """A global that is ``externally_initialized``, which llvmlite cannot say.
+
+    Without it link-time optimisation folds the zero initialiser and deletes the symbol.
+    """
 
     def descr(self, buf: list[str]) -> None:
         text: list[str] = []
@@ -114,7 +117,10 @@ def _state_symbol(module: ir.Module) -> ir.GlobalVariable:
 
 def _load_state(builder: Any, index: Any) -> Any:
     symbol = _state_symbol(builder.module)
-    return builder.load(builder.gep(symbol, [_I64(0), index], inbounds=True))
+    word = builder.load(builder.gep(symbol, [_I64(0), index], inbounds=True))
+    # The host changes it between kernels only, so it may be read before a barrier or a loop.
+    word.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return word
 
 
 @intrinsic
@@ -158,17 +164,26 @@ def address_of(_context: Any, array: Any) -> Any:
     return signature(_i64, array), codegen
 
 
-@intrinsic
-def array_at(_context: Any, array: Any, address: Any) -> Any:
-    """An array like ``array`` whose first element is at ``address``."""
-    _array(array)
+def array_from(locate: Callable[[Any, Any], int]) -> Any:
+    """``f(array, pe)``: an array like ``array`` whose first element is at ``locate(array, pe)``.
 
-    def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
-        view = arrayobj.make_array(array)(context, builder, value=args[0])
-        view.data = builder.inttoptr(args[1], view.data.type)
-        return view._getvalue()
+    An intrinsic, since Numba lets no ordinary device function return an array it was not given.
+    """
 
-    return signature(array, array, _i64), codegen
+    def typing(_context: Any, array: Any, pe: Any) -> Any:
+        kind = types.unliteral(pe)
+
+        def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
+            address = context.compile_internal(
+                builder, locate, signature(_i64, _array(array), kind), args
+            )
+            view = arrayobj.make_array(array)(context, builder, value=args[0])
+            view.data = builder.inttoptr(address, view.data.type)
+            return view._getvalue()
+
+        return signature(array, array, kind), codegen
+
+    return intrinsic(typing)
 
 
 @intrinsic
@@ -179,9 +194,7 @@ def same_dtype(_context: Any, dest: Any, source: Any) -> Any:
     return signature(types.void, dest, source), lambda c, _b, _s, _a: c.get_dummy_value()
 
 
-_FAMILY_DTYPES = {
-    letter: {element.dtype for element in elements_of(letter)} for letter in "axb"
-}
+_FAMILY_DTYPES = {letter: {element.dtype for element in elements_of(letter)} for letter in "axb"}
 _FAMILY_DTYPES["+"] = _FAMILY_DTYPES["a"] | {"float32", "float64"}  # add: an extension
 _FAMILY_DTYPES["signal"] = {"uint64"}
 
@@ -381,9 +394,11 @@ def _piece(nbytes: int) -> Any:
 
 
 def _emit_copy(builder: Any, nbytes: int, count: int, pull: bool, args: Any) -> None:
-    """``count`` loads, then as many stores, ``args[2]`` bytes apart: all loads are in flight at
-    once. A put reads any local memory (generic: shared memory too) and stores to the peer; a pull
-    reads the peer past the L1 cache, which would keep what an earlier pull saw."""
+    """``count`` loads, then as many stores, ``args[2]`` bytes apart: the loads fly together.
+
+    A put reads any local memory (generic: shared memory too) and stores to the peer; a pull reads the
+    peer past the L1 cache, which would keep what an earlier pull saw.
+    """
     dest, source, step = args[0], args[1], args[2]
     offsets = [builder.mul(step, _I64(k)) for k in range(count)]
     values = []
@@ -462,7 +477,7 @@ pull_narrow_x4, pull_narrow = _copy_narrow(4, True), _copy_narrow(1, True)
 def _device(function: Callable[..., Any]) -> Callable[..., Any]:
     from numba.cuda.extending import register_jitable
 
-    return register_jitable(function)  # type: ignore[no-any-return]
+    return register_jitable(function)
 
 
 @_device

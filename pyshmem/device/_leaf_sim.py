@@ -7,6 +7,7 @@ to the width of their dtype when they reach memory, as a GPU would.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,14 @@ from . import simulator
 from ._state import WORDS
 
 __all__ = [
-    "address_of", "array_at", "atomic_add", "atomic_and", "atomic_compare_swap",
+    "address_of", "array_from", "atomic_add", "atomic_and", "atomic_compare_swap",
     "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_or", "atomic_fetch_xor", "atomic_or",
-    "atomic_swap", "atomic_xor", "block_index", "block_share", "block_sync", "block_threads", "cast",
-    "claim", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "fence", "lane", "now",
-    "opaque", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4", "read", "read64", "read64_acquire", "read_acquire", "relax",
-    "require", "same_dtype", "signal_release_add", "signal_release_set", "state", "state_pe",
-    "thread_in_block", "to_int64", "trap", "warp_share", "warp_sync", "warp_threads", "write", "write64",
+    "atomic_swap", "atomic_xor", "block_index", "block_share", "block_sync", "block_threads",
+    "cast", "claim", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "fence", "lane",
+    "now", "opaque", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4", "read", "read64",
+    "read64_acquire", "read_acquire", "relax", "require", "same_dtype", "signal_release_add",
+    "signal_release_set", "state", "state_pe", "thread_in_block", "to_int64", "trap",
+    "warp_share", "warp_sync", "warp_threads", "write", "write64",
 ]  # fmt: skip
 
 _MASK = (1 << 64) - 1
@@ -103,11 +105,14 @@ def address_of(array: Any) -> int:
     return address
 
 
-def array_at(array: Any, address: int) -> np.ndarray:
-    array = _ndarray(array)
-    memory = ffi.buffer(ffi.cast("char *", address), array.nbytes)
-    order = "C" if array.flags.c_contiguous else "F"
-    return np.frombuffer(memory, np.uint8).view(array.dtype).reshape(array.shape, order=order)
+def array_from(locate: Callable[[Any, Any], int]) -> Callable[[Any, Any], np.ndarray]:
+    def view(array: Any, pe: int) -> np.ndarray:
+        address, array = locate(array, pe), _ndarray(array)
+        memory = ffi.buffer(ffi.cast("char *", address), array.nbytes)
+        order = "C" if array.flags.c_contiguous else "F"
+        return np.frombuffer(memory, np.uint8).view(array.dtype).reshape(array.shape, order=order)
+
+    return view
 
 
 def same_dtype(dest: Any, source: Any) -> None:
@@ -115,9 +120,7 @@ def same_dtype(dest: Any, source: Any) -> None:
         raise TypeError(f"dest holds {dest.dtype} but source holds {source.dtype}")
 
 
-_FAMILY_DTYPES = {
-    letter: {element.dtype for element in elements_of(letter)} for letter in "axb"
-}
+_FAMILY_DTYPES = {letter: {element.dtype for element in elements_of(letter)} for letter in "axb"}
 _FAMILY_DTYPES["+"] = _FAMILY_DTYPES["a"] | {"float32", "float64"}  # add: an extension
 _FAMILY_DTYPES["signal"] = {"uint64"}
 

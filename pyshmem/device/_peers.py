@@ -29,10 +29,11 @@ def n_pes() -> int:
 
 
 @device_function
-def peer_address(array: Any, nelems: int, most: int, pe: int, op: int) -> int:
-    """Where ``pe`` keeps its copy of ``array``, or 0 after recording what is wrong.
+def reachable(array: Any, nelems: int, most: int, pe: int, op: int) -> bool:
+    """Whether the first ``nelems`` elements of ``array`` may be accessed on ``pe``.
 
-    ``nelems`` elements are about to be accessed there; ``most`` is how many there may be.
+    Records what is wrong otherwise; the caller then leaves the operation out. ``most`` is how many
+    elements there are.
     """
     address = address_of(array)
     nbytes = nelems * array.itemsize
@@ -47,8 +48,14 @@ def peer_address(array: Any, nelems: int, most: int, pe: int, op: int) -> int:
         kind = FAULT_ADDRESS
     if kind != 0:
         record_fault(kind, op, pe, a, b)
-        return 0
-    return address + state(DELTA + pe)
+        return False
+    return True
 
 
-__all__ = ["my_pe", "n_pes", "peer_address"]
+@device_function
+def on_peer(array: Any, pe: int) -> int:
+    """Where ``pe`` keeps its copy of ``array``; only after ``reachable``."""
+    return address_of(array) + state(DELTA + pe)
+
+
+__all__ = ["my_pe", "n_pes", "on_peer", "reachable"]

@@ -7,32 +7,29 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _backend
-from ._backend import device_function, now, read64, read64_acquire, relax, state, to_int64
+from ._backend import device_function, now, opaque, read64, read64_acquire, relax, state, to_int64
 from ._faults import FAULT_TIMEOUT, record_fault
 from ._state import FAULT_CLAIM, TIMEOUT_NS
 
 CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = range(1, 7)
 
-#: Polls with acquire order before the relaxed ones. An acquire load costs no second trip to memory
-#: when it succeeds, but each one drops the L1 cache under the block's other warps.
-_EAGER_POLLS = 64
-_POLLS_PER_CHECK = 1023  # of the clock and of the fault word; a mask
+_POLLS_PER_CHECK = 1024  # of the clock and of the fault word
 
 
 @device_function
 def holds(value: Any, cmp: int, cmp_value: Any) -> bool:
     """``value <cmp> cmp_value``, both of one dtype."""
     if cmp == CMP_EQ:
-        return value == cmp_value  # type: ignore[no-any-return]
+        return value == cmp_value
     if cmp == CMP_NE:
-        return value != cmp_value  # type: ignore[no-any-return]
+        return value != cmp_value
     if cmp == CMP_GT:
-        return value > cmp_value  # type: ignore[no-any-return]
+        return value > cmp_value
     if cmp == CMP_GE:
-        return value >= cmp_value  # type: ignore[no-any-return]
+        return value >= cmp_value
     if cmp == CMP_LT:
-        return value < cmp_value  # type: ignore[no-any-return]
-    return value <= cmp_value  # type: ignore[no-any-return]
+        return value < cmp_value
+    return value <= cmp_value
 
 
 @device_function
@@ -58,23 +55,24 @@ def _make_wait(read: Any, read_acquire: Any) -> Callable[..., Any]:
         up after the timeout, and soon after any fault on this PE, so that one missing signal ends a
         kernel instead of costing a timeout for each of its waits. ``pe``: whom it waits for, or -1.
         """
-        polls = 0
         deadline = 0
-        value = read_acquire(address, like)
-        while not holds(value, cmp, cmp_value):
-            polls += 1
-            if polls & _POLLS_PER_CHECK == 0:
-                deadline = _given_up(deadline, op, pe, cmp_value, value)
-                if deadline < 0:
-                    break
-            relax()
-            if polls < _EAGER_POLLS:
-                value = read_acquire(address, like)
-            else:
+        value = cmp_value
+        while True:
+            # Nothing but the poll in this loop: a wait's latency is that of its turns. The loads are
+            # relaxed, which leaves the L1 cache to the block's other warps; the one after success is
+            # there for its order only and drops the cache, so that what follows reads fresh. Its value
+            # is unused, and on sm_90 the assembler leaves out the second trip to memory.
+            polls = 0
+            while polls < _POLLS_PER_CHECK:
                 value = read(address, like)
-        if polls >= _EAGER_POLLS:
-            read_acquire(address, like)  # for its order only: the value may have moved on
-        return value
+                if holds(value, cmp, cmp_value):
+                    read_acquire(address, like)
+                    return value
+                relax()
+                polls += opaque(1)  # opaque: unrolled, the loop falls out of the instruction cache
+            deadline = _given_up(deadline, op, pe, cmp_value, value)
+            if deadline < 0:
+                return value
 
     return wait
 

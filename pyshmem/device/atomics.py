@@ -14,7 +14,7 @@ from typing import Any
 from . import _backend as leaf
 from ._backend import cast, device_function, read, require, write
 from ._faults import OP
-from ._peers import peer_address
+from ._peers import on_peer, reachable
 
 _standard, _extended, _bitwise, _addable = (require(family) for family in "axb+")
 
@@ -23,11 +23,10 @@ def _fetching(name: str, operation: Any, types: Any) -> Callable[..., Any]:
     op = OP[name]
 
     @device_function
-    def atomic(dest, value, pe):  # type: ignore[no-untyped-def]
+    def atomic(dest, value, pe):
         types(dest)
-        remote = peer_address(dest, 1, dest.size, pe, op)
-        if remote != 0:
-            return operation(remote, dest, value)
+        if reachable(dest, 1, dest.size, pe, op):
+            return operation(on_peer(dest, pe), dest, value)
         return cast(dest, 0)
 
     return atomic
@@ -37,11 +36,10 @@ def _updating(name: str, operation: Any, types: Any) -> Callable[..., Any]:
     op = OP[name]
 
     @device_function
-    def atomic(dest, value, pe):  # type: ignore[no-untyped-def]
+    def atomic(dest, value, pe):
         types(dest)
-        remote = peer_address(dest, 1, dest.size, pe, op)
-        if remote != 0:
-            operation(remote, dest, value)
+        if reachable(dest, 1, dest.size, pe, op):
+            operation(on_peer(dest, pe), dest, value)
 
     return atomic
 
@@ -60,62 +58,60 @@ _FETCH, _COMPARE_SWAP = OP["atomic_fetch"], OP["atomic_compare_swap"]
 
 
 @device_function
-def atomic_fetch(source, pe):  # type: ignore[no-untyped-def]
+def atomic_fetch(source, pe):
     """The element on ``pe``. Spec: shmem_atomic_fetch."""
     _extended(source)
-    remote = peer_address(source, 1, source.size, pe, _FETCH)
-    if remote != 0:
-        return read(remote, source)
+    if reachable(source, 1, source.size, pe, _FETCH):
+        return read(on_peer(source, pe), source)
     return cast(source, 0)
 
 
 @device_function
-def atomic_set(dest, value, pe):  # type: ignore[no-untyped-def]
+def atomic_set(dest, value, pe):
     """Replace the element on ``pe``. Spec: shmem_atomic_set."""
     _set(dest, value, pe)
 
 
 @device_function
-def atomic_swap(dest, value, pe):  # type: ignore[no-untyped-def]
+def atomic_swap(dest, value, pe):
     """Replace the element on ``pe``; returns the old value. Spec: shmem_atomic_swap."""
     return _swap(dest, value, pe)
 
 
 @device_function
-def atomic_compare_swap(dest, cond, value, pe):  # type: ignore[no-untyped-def]
+def atomic_compare_swap(dest, cond, value, pe):
     """Replace the element on ``pe`` if it equals ``cond``; returns the old value.
 
     Spec: shmem_atomic_compare_swap.
     """
     _standard(dest)
-    remote = peer_address(dest, 1, dest.size, pe, _COMPARE_SWAP)
-    if remote != 0:
-        return leaf.atomic_compare_swap(remote, dest, cond, value)
+    if reachable(dest, 1, dest.size, pe, _COMPARE_SWAP):
+        return leaf.atomic_compare_swap(on_peer(dest, pe), dest, cond, value)
     return cast(dest, 0)
 
 
 @device_function
-def atomic_inc(dest, pe):  # type: ignore[no-untyped-def]
+def atomic_inc(dest, pe):
     """Add 1 to the element on ``pe``. Spec: shmem_atomic_inc."""
     _standard(dest)
     _add(dest, 1, pe)
 
 
 @device_function
-def atomic_fetch_inc(dest, pe):  # type: ignore[no-untyped-def]
+def atomic_fetch_inc(dest, pe):
     """Add 1 to the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_inc."""
     _standard(dest)
     return _fetch_add(dest, 1, pe)
 
 
 @device_function
-def atomic_add(dest, value, pe):  # type: ignore[no-untyped-def]
+def atomic_add(dest, value, pe):
     """Add to the element on ``pe``. Spec: shmem_atomic_add (float32, float64: extension)."""
     _add(dest, value, pe)
 
 
 @device_function
-def atomic_fetch_add(dest, value, pe):  # type: ignore[no-untyped-def]
+def atomic_fetch_add(dest, value, pe):
     """Add to the element on ``pe``; returns the old value.
 
     Spec: shmem_atomic_fetch_add (float32, float64: extension).
@@ -124,37 +120,37 @@ def atomic_fetch_add(dest, value, pe):  # type: ignore[no-untyped-def]
 
 
 @device_function
-def atomic_and(dest, value, pe):  # type: ignore[no-untyped-def]
+def atomic_and(dest, value, pe):
     """Bitwise and with the element on ``pe``. Spec: shmem_atomic_and."""
     _and(dest, value, pe)
 
 
 @device_function
-def atomic_fetch_and(dest, value, pe):  # type: ignore[no-untyped-def]
+def atomic_fetch_and(dest, value, pe):
     """Bitwise and with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_and."""
     return _fetch_and(dest, value, pe)
 
 
 @device_function
-def atomic_or(dest, value, pe):  # type: ignore[no-untyped-def]
+def atomic_or(dest, value, pe):
     """Bitwise or with the element on ``pe``. Spec: shmem_atomic_or."""
     _or(dest, value, pe)
 
 
 @device_function
-def atomic_fetch_or(dest, value, pe):  # type: ignore[no-untyped-def]
+def atomic_fetch_or(dest, value, pe):
     """Bitwise or with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_or."""
     return _fetch_or(dest, value, pe)
 
 
 @device_function
-def atomic_xor(dest, value, pe):  # type: ignore[no-untyped-def]
+def atomic_xor(dest, value, pe):
     """Bitwise exclusive or with the element on ``pe``. Spec: shmem_atomic_xor."""
     _xor(dest, value, pe)
 
 
 @device_function
-def atomic_fetch_xor(dest, value, pe):  # type: ignore[no-untyped-def]
+def atomic_fetch_xor(dest, value, pe):
     """Bitwise exclusive or with the element on ``pe``; returns the old value.
 
     Spec: shmem_atomic_fetch_xor.

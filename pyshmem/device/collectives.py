@@ -43,7 +43,7 @@ def _synchronise(scope: Scope, name: str) -> Any:
     op = OP[name]
 
     @device_function
-    def synchronise():  # type: ignore[no-untyped-def]
+    def synchronise():
         word = state(SYNC_EPOCH)
         sync()
         epoch = read64(word) + 1
@@ -58,7 +58,7 @@ def _synchronise(scope: Scope, name: str) -> Any:
 def _sync_all(scope: Scope) -> Any:
     synchronise = _synchronise(scope, "sync_all")
 
-    def sync_all():  # type: ignore[no-untyped-def]
+    def sync_all():
         """Wait until all PEs are here; the caller's stores to its own memory are visible to all.
 
         One group of the grid calls it, on every PE.
@@ -72,7 +72,7 @@ def _sync_all(scope: Scope) -> Any:
 def _barrier_all(scope: Scope) -> Any:
     synchronise = _synchronise(scope, "barrier_all")
 
-    def barrier_all():  # type: ignore[no-untyped-def]
+    def barrier_all():
         """``quiet``, then wait until all PEs are here.
 
         One group of the grid calls it, on every PE. With peers reached by stores the fence in front

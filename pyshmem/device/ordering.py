@@ -19,7 +19,7 @@ _fence = _backend.fence
 def _make_fence(scope: Scope) -> Any:
     rank, sync = scope.rank, scope.sync
 
-    def fence():  # type: ignore[no-untyped-def]
+    def fence():
         """Order the caller's earlier puts, atomics and signals before its later ones, for each PE.
 
         Spec: shmem_fence.
@@ -35,7 +35,7 @@ def _make_fence(scope: Scope) -> Any:
 def _make_quiet(scope: Scope) -> Any:
     rank, sync = scope.rank, scope.sync
 
-    def quiet():  # type: ignore[no-untyped-def]
+    def quiet():
         """Complete the caller's earlier puts, gets, atomics and signals at every PE.
 
         Spec: shmem_quiet.

@@ -6,22 +6,23 @@ from __future__ import annotations
 from typing import Any
 
 from . import _copy
-from ._backend import address_of, array_at, device_function, read, same_dtype, scopes, write
+from ._backend import address_of, array_from, device_function, read, same_dtype, scopes, write
 from ._faults import OP
 from ._groups import Scope
-from ._peers import peer_address
+from ._peers import on_peer, reachable
 
 
 @device_function
 def transfer_put(
     dest: Any, source: Any, pe: int, nelems: int, op: int, rank: int, size: int
-) -> int:
-    """Copies to ``pe`` with ``size`` lanes; returns the peer's address, 0 after a fault."""
+) -> bool:
+    """Copies to ``pe`` with ``size`` lanes; False after a fault."""
     same_dtype(dest, source)
-    remote = peer_address(dest, nelems, min(dest.size, source.size), pe, op)
-    if remote != 0:
-        _copy.push(remote, address_of(source), nelems * source.itemsize, rank, size)
-    return remote
+    if reachable(dest, nelems, min(dest.size, source.size), pe, op):
+        nbytes = nelems * source.itemsize
+        _copy.push(on_peer(dest, pe), address_of(source), nbytes, rank, size)
+        return True
+    return False
 
 
 @device_function
@@ -30,16 +31,16 @@ def transfer_get(
 ) -> None:
     """Copies from ``pe`` with ``size`` lanes."""
     same_dtype(dest, source)
-    remote = peer_address(source, nelems, min(dest.size, source.size), pe, op)
-    if remote != 0:
-        _copy.pull(address_of(dest), remote, nelems * source.itemsize, rank, size)
+    if reachable(source, nelems, min(dest.size, source.size), pe, op):
+        nbytes = nelems * source.itemsize
+        _copy.pull(address_of(dest), on_peer(source, pe), nbytes, rank, size)
 
 
 def _put(scope: Scope) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
     op = OP["put"]
 
-    def put(dest, source, pe, nelems=None):  # type: ignore[no-untyped-def]
+    def put(dest, source, pe, nelems=None):
         """Copy ``source`` into ``dest`` on ``pe``.
 
         Args:
@@ -64,7 +65,7 @@ def _put_nbi(scope: Scope) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
     op = OP["put_nbi"]
 
-    def put_nbi(dest, source, pe, nelems=None):  # type: ignore[no-untyped-def]
+    def put_nbi(dest, source, pe, nelems=None):
         """Start copying ``source`` into ``dest`` on ``pe``; arguments as for ``put``.
 
         Completes: nothing on return; ``source`` must not change until ``quiet``.
@@ -81,7 +82,7 @@ def _get(scope: Scope) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
     op = OP["get"]
 
-    def get(dest, source, pe, nelems=None):  # type: ignore[no-untyped-def]
+    def get(dest, source, pe, nelems=None):
         """Copy ``source`` on ``pe`` into ``dest``.
 
         Args:
@@ -106,7 +107,7 @@ def _get_nbi(scope: Scope) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
     op = OP["get_nbi"]
 
-    def get_nbi(dest, source, pe, nelems=None):  # type: ignore[no-untyped-def]
+    def get_nbi(dest, source, pe, nelems=None):
         """Start copying ``source`` on ``pe`` into ``dest``; arguments as for ``get``.
 
         Completes: nothing on return; ``dest`` is complete at ``quiet``.
@@ -128,33 +129,36 @@ _P, _G, _PTR = OP["p"], OP["g"], OP["ptr"]
 
 
 @device_function
-def p(dest, value, pe):  # type: ignore[no-untyped-def]
+def p(dest, value, pe):
     """Store ``value``, cast to dest's dtype, into the first element of ``dest`` on ``pe``.
 
     Completes: delivered at ``quiet``; ordered by ``fence``.
     Spec: shmem_p.
     """
-    remote = peer_address(dest, 1, dest.size, pe, _P)
-    if remote != 0:
-        write(remote, dest, value)
+    if reachable(dest, 1, dest.size, pe, _P):
+        write(on_peer(dest, pe), dest, value)
 
 
 @device_function
-def g(source, pe):  # type: ignore[no-untyped-def]
+def g(source, pe):
     """The first element of ``source`` on ``pe``; the caller's own after a fault.
 
     Spec: shmem_g.
     """
-    remote = peer_address(source, 1, source.size, pe, _G)
-    return read(remote if remote != 0 else address_of(source), source)
+    if reachable(source, 1, source.size, pe, _G):
+        return read(on_peer(source, pe), source)
+    return read(address_of(source), source)
 
 
-@device_function
-def ptr(array, pe):  # type: ignore[no-untyped-def]
-    """``array`` of ``pe``, to index directly; the caller's own array after a fault.
+def _locate(array, pe):
+    if reachable(array, array.size, array.size, pe, _PTR):
+        return on_peer(array, pe)
+    return address_of(array)
+
+
+ptr = array_from(_locate)
+ptr.__doc__ = """``ptr(array, pe)``: ``array`` of ``pe``, to index; the caller's own after a fault.
 
     Loads and stores through it are ordinary ones: order them with ``fence`` and ``quiet``.
     Spec: shmem_ptr.
     """
-    remote = peer_address(array, array.size, array.size, pe, _PTR)
-    return array_at(array, remote if remote != 0 else address_of(array))

@@ -20,7 +20,7 @@ from ._backend import (
 )
 from ._faults import OP
 from ._groups import Scope
-from ._peers import peer_address
+from ._peers import on_peer, reachable
 from ._wait import wait
 from .rma import transfer_put
 
@@ -32,8 +32,8 @@ _signal_word = require("signal")
 @device_function
 def _deliver(sig_addr: Any, signal: int, sig_op: int, pe: int, op: int) -> None:
     """The release store or add that makes the group's earlier stores visible with it."""
-    remote = peer_address(sig_addr, 1, sig_addr.size, pe, op)
-    if remote != 0:
+    if reachable(sig_addr, 1, sig_addr.size, pe, op):
+        remote = on_peer(sig_addr, pe)
         if sig_op == SIGNAL_ADD:
             signal_release_add(remote, signal)
         else:
@@ -43,7 +43,7 @@ def _deliver(sig_addr: Any, signal: int, sig_op: int, pe: int, op: int) -> None:
 def _put_signal(scope: Scope, op: int = OP["put_signal"]) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
 
-    def put_signal(dest, source, sig_addr, signal, sig_op, pe, nelems=None):  # type: ignore[no-untyped-def]
+    def put_signal(dest, source, sig_addr, signal, sig_op, pe, nelems=None):
         """Copy ``source`` into ``dest`` on ``pe``, then update the signal there.
 
         Whoever sees the signal sees the data. Other puts are not covered without a ``fence``.
@@ -60,7 +60,7 @@ def _put_signal(scope: Scope, op: int = OP["put_signal"]) -> Any:
         count = source.size if nelems is None else nelems
         _signal_word(sig_addr)
         sync()
-        if transfer_put(dest, source, pe, count, op, rank(), size()) != 0:
+        if transfer_put(dest, source, pe, count, op, rank(), size()):
             sync()  # the signal is one thread's, behind the stores of all
             if rank() == 0:
                 _deliver(sig_addr, signal, sig_op, pe, op)
@@ -87,22 +87,21 @@ _SIGNAL_OP, _SIGNAL_WAIT = OP["signal_op"], OP["signal_wait_until"]
 
 
 @device_function
-def signal_op(sig_addr, signal, sig_op, pe):  # type: ignore[no-untyped-def]
+def signal_op(sig_addr, signal, sig_op, pe):
     """Set or add to a signal on ``pe``; no data goes with it, and no earlier put is ordered.
 
     Spec: shmem_signal_set, shmem_signal_add (OpenSHMEM 1.6).
     """
     _signal_word(sig_addr)
-    remote = peer_address(sig_addr, 1, sig_addr.size, pe, _SIGNAL_OP)
-    if remote != 0:
+    if reachable(sig_addr, 1, sig_addr.size, pe, _SIGNAL_OP):
         if sig_op == SIGNAL_ADD:
-            atomic_add(remote, sig_addr, signal)
+            atomic_add(on_peer(sig_addr, pe), sig_addr, signal)
         else:
-            write64(remote, signal)
+            write64(on_peer(sig_addr, pe), signal)
 
 
 @device_function
-def signal_set(sig_addr, signal, pe):  # type: ignore[no-untyped-def]
+def signal_set(sig_addr, signal, pe):
     """``signal_op`` with SIGNAL_SET.
 
     Spec: shmem_signal_set (OpenSHMEM 1.6).
@@ -111,7 +110,7 @@ def signal_set(sig_addr, signal, pe):  # type: ignore[no-untyped-def]
 
 
 @device_function
-def signal_add(sig_addr, signal, pe):  # type: ignore[no-untyped-def]
+def signal_add(sig_addr, signal, pe):
     """``signal_op`` with SIGNAL_ADD.
 
     Spec: shmem_signal_add (OpenSHMEM 1.6).
@@ -120,7 +119,7 @@ def signal_add(sig_addr, signal, pe):  # type: ignore[no-untyped-def]
 
 
 @device_function
-def signal_fetch(sig_addr):  # type: ignore[no-untyped-def]
+def signal_fetch(sig_addr):
     """The caller's own signal, uint64; later reads see the data behind it.
 
     Spec: shmem_signal_fetch.
@@ -132,7 +131,7 @@ def signal_fetch(sig_addr):  # type: ignore[no-untyped-def]
 def _signal_wait_until(scope: Scope) -> Any:
     rank, share = scope.rank, scope.share
 
-    def signal_wait_until(sig_addr, cmp, cmp_value):  # type: ignore[no-untyped-def]
+    def signal_wait_until(sig_addr, cmp, cmp_value):
         """Wait until the caller's own signal compares as asked; returns the value it had then.
 
         Args:

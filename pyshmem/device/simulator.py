@@ -77,7 +77,7 @@ class Block(Group):
 class SimThread:
     """One CUDA thread. The names in camel case are what Numba's simulator reads."""
 
-    __slots__ = ("threadIdx", "blockIdx", "thread_id", "block", "warp", "grid", "green")
+    __slots__ = ("block", "blockIdx", "green", "grid", "threadIdx", "thread_id", "warp")
 
     def __init__(self, grid: Grid, block: Block, warp: Group, place: Any, body: Any) -> None:
         self.grid, self.block, self.warp = grid, block, warp
@@ -179,8 +179,10 @@ class Grid(Group):
                 namespace.update(original)
 
     def enter(self, function: Callable[..., Any]) -> None:
-        """Puts the simulated ``cuda`` module into the globals of a kernel or device function, once
-        a launch: threads of the launch interleave, so nobody may put it back before the end."""
+        """Puts the simulated ``cuda`` module into the globals of a kernel or device function.
+
+        Once a launch: its threads interleave, so nobody may put the real one back before the end.
+        """
         namespace = function.__globals__
         if id(namespace) not in self.swapped:
             from numba import cuda

@@ -25,7 +25,7 @@ _WAIT = OP["wait_until"]
 def _wait_until(scope: Scope) -> Any:
     rank, share = scope.rank, scope.share
 
-    def wait_until(ivar, cmp, cmp_value):  # type: ignore[no-untyped-def]
+    def wait_until(ivar, cmp, cmp_value):
         """Wait until the caller's own element compares as asked; returns the value it had then.
 
         Args:
@@ -50,7 +50,7 @@ wait_until, wait_until_warp, wait_until_work_group = scopes(_wait_until)
 
 
 @device_function
-def test(ivar, cmp, cmp_value):  # type: ignore[no-untyped-def]
+def test(ivar, cmp, cmp_value):
     """Whether the caller's own element compares as asked; arguments as for ``wait_until``.
 
     When it is true, what was stored before the update is visible.

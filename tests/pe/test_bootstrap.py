@@ -36,7 +36,8 @@ def program(tmp_path: Path) -> str:
 
 
 def clean() -> dict[str, str]:
-    prefixes = ("PYSHMEM_", "OMPI_", "PMI", "SLURM_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_")
+    prefixes = ("PYSHMEM_", "OMPI_COMM_", "PMI_", "PMIX_", "SLURM_", "RANK", "WORLD_SIZE")
+    prefixes += ("LOCAL_", "MASTER_", "TORCHELASTIC_")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(prefixes)}
     return environment | {"PYSHMEM_DEVICE": "none"}
 

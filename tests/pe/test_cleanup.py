@@ -367,6 +367,39 @@ os.write(1, f"PE {me} saw {len(seen)}\\n".encode())
     assert sorted(re.findall(r"PE \d saw \d", text)) == [f"PE {pe} saw 1" for pe in range(3)]
 
 
+def test_the_stop_key_stops_all_pes_until_the_job_goes_on(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import os, time\n"
+        "os.write(1, f'pid {os.getpid()}\\n'.encode())\n"
+        "time.sleep(1)\n"
+        "os.write(1, b'over\\n')\n"
+    )
+    pid, terminal = pty.fork()
+    if pid == 0:
+        command = [sys.executable, "-m", "pyshmem", "run", "-n", "2", "--device", "none"]
+        os.execv(sys.executable, [*command, str(script)])
+    try:
+        text = _read_until(terminal, lambda text: len(re.findall(r"pid \d+\r", text)) == 2)
+        pes = [psutil.Process(int(found)) for found in re.findall(r"pid (\d+)", text)]
+        os.write(terminal, b"\x1a")
+        _, status = os.waitpid(pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        deadline = time.monotonic() + 5
+        while {pe.status() for pe in pes} != {psutil.STATUS_STOPPED}:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGCONT)
+        _read_until(terminal, lambda text: text.count("over") == 2)
+        _, status = os.waitpid(pid, 0)
+    except BaseException:
+        os.kill(pid, signal.SIGKILL)
+        raise
+    finally:
+        os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
 def _read_until(terminal: int, done: Callable[[str], bool]) -> str:
     text, end = "", time.monotonic() + 20
     while not done(text) and time.monotonic() < end:

@@ -202,7 +202,11 @@ def facts(name, dtype, make):
         "local": len(re.findall(r"\.local\b", body)),
         "state": "pyshmem_state_v1" in ptx,
         "orders": sorted(
-            set(re.findall(r"\b(?:ld|st|atom|red|fence)\.(?:relaxed|acquire|release|acq_rel)\.\w+", body))
+            set(
+                re.findall(
+                    r"\b(?:ld|st|atom|red|fence)\.(?:relaxed|acquire|release|acq_rel)\.\w+", body
+                )
+            )
         ),
         "gpu_scope": len(re.findall(r"\b(?:atom|red)\.(?!relaxed\.sys|release\.sys)", body)),
         "v4_loads": len(re.findall(r"\bld\.(?:relaxed\.sys\.global\.)?v4\.", body)),

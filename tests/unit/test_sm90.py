@@ -34,7 +34,9 @@ def test_every_public_routine_is_compiled(routines):
     source = Path(__file__).parents[2] / "pyshmem" / "device" / "__init__.py"
     namespace: dict = {}
     text = source.read_text()
-    exec(text[text.index("__all__ = [") : text.index("]", text.index("__all__ = [")) + 1], namespace)
+    exec(
+        text[text.index("__all__ = [") : text.index("]", text.index("__all__ = [")) + 1], namespace
+    )
     public = {name for name in namespace["__all__"] if name.islower()} - {"as_argument"}
     assert public == {row["routine"] for row in routines}
 
@@ -47,7 +49,9 @@ def test_routines_are_inlined_and_use_no_local_memory(routines):
 def test_routines_read_the_state_symbol(routines):
     stateless = {"fence", "quiet", "test", "signal_fetch"}
     bad = [
-        row for row in routines if not row["state"] and not row["routine"].startswith(tuple(stateless))
+        row
+        for row in routines
+        if not row["state"] and not row["routine"].startswith(tuple(stateless))
     ]
     assert not bad
 

@@ -55,7 +55,12 @@ CASES = {
     "atomic_inc": (inc(shmem.atomic_inc, False), lambda a, b: a + 1, STANDARD, False),
     "atomic_fetch_inc": (inc(shmem.atomic_fetch_inc, True), lambda a, b: a + 1, STANDARD, True),
     "atomic_add": (updating(shmem.atomic_add), lambda a, b: a + b, STANDARD + FLOATS, False),
-    "atomic_fetch_add": (fetching(shmem.atomic_fetch_add), lambda a, b: a + b, STANDARD + FLOATS, True),
+    "atomic_fetch_add": (
+        fetching(shmem.atomic_fetch_add),
+        lambda a, b: a + b,
+        STANDARD + FLOATS,
+        True,
+    ),
     "atomic_and": (updating(shmem.atomic_and), lambda a, b: a & b, STANDARD, False),
     "atomic_fetch_and": (fetching(shmem.atomic_fetch_and), lambda a, b: a & b, STANDARD, True),
     "atomic_or": (updating(shmem.atomic_or), lambda a, b: a | b, STANDARD, False),
@@ -120,7 +125,9 @@ def wrap(dest, pe):
     shmem.atomic_add(dest, 3, pe)
 
 
-@pytest.mark.parametrize(("dtype", "start"), [("uint32", 2**32 - 1), ("int32", 2**31 - 1), ("uint64", 2**64 - 2)])
+@pytest.mark.parametrize(
+    ("dtype", "start"), [("uint32", 2**32 - 1), ("int32", 2**31 - 1), ("uint64", 2**64 - 2)]
+)
 def test_integers_wrap_round(job, place, show, dtype, start):
     dest = place(np.array([start], dtype))
     wrap[1, 1](dest, job.my_pe)

@@ -24,10 +24,14 @@ def set_on(dest, pe):
 
 def fault(kernel, grid, *arguments):
     """The message that the host gets: from the launch in the simulator, from a later call on a GPU."""
-    with pytest.raises(pyshmem.KernelFault) as caught:
+
+    def launch_and_ask():
         kernel[grid](*arguments)
         cuda.synchronize()
         pyshmem.quiet()
+
+    with pytest.raises(pyshmem.KernelFault) as caught:
+        launch_and_ask()
     return str(caught.value)
 
 
@@ -103,7 +107,7 @@ def test_wrong_types_are_found_before_the_kernel_runs(job, place):
 
     ints, floats = place(np.zeros(4, np.int32)), place(np.zeros(4, np.float32))
     small = place(np.zeros(4, np.int8))
-    with pytest.raises((TypeError, TypingError), match="strides|contiguous"):
+    with pytest.raises((TypeError, TypingError), match=r"strides|contiguous"):
         put_strided[1, 1](ints, ints[:2], job.my_pe)
     with pytest.raises((TypeError, TypingError), match="dest holds int32 but source holds float32"):
         put_other_dtype[1, 1](ints, floats, job.my_pe)

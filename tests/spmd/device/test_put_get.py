@@ -78,9 +78,19 @@ def test_every_alignment_and_length_copies_exactly_its_bytes(job, place, show, r
     threads = {"": 1, "_warp": 32, "_work_group": 48}[routine[3:]]
     peer = (job.my_pe + 1) % job.n_pes
     from_pe = (job.my_pe - 1) % job.n_pes if routine.startswith("put") else peer
-    cases = [(at, begin, n) for at in range(0, 16, 3) for begin in (at, 0, 5, 8) for n in (0, 1, 15, 16, 33, 200)]
+    cases = [
+        (at, begin, n)
+        for at in range(0, 16, 3)
+        for begin in (at, 0, 5, 8)
+        for n in (0, 1, 15, 16, 33, 200)
+    ]
     if job.device == "cuda":
-        cases = [(at, begin, n) for at in range(16) for begin in range(16) for n in (0, 1, 7, 17, 64, 333)]
+        cases = [
+            (at, begin, n)
+            for at in range(16)
+            for begin in range(16)
+            for n in (0, 1, 7, 17, 64, 333)
+        ]
     source = place(pattern(400, "uint8", job.my_pe))
     dest = place(np.zeros((len(cases), 400), np.uint8))
     rows = [dest[i] for i in range(len(cases))]

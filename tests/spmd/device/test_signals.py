@@ -96,7 +96,14 @@ def test_comparisons_use_the_sign_of_the_dtype(job, place, show, dtype, value):
     tested = place(np.zeros(6, np.int32))
     compare[1, 6](ivar, scalar, waited, tested)
     five = np.dtype(dtype).type(5)
-    expected = [five == scalar, five != scalar, five > scalar, five >= scalar, five < scalar, five <= scalar]
+    expected = [
+        five == scalar,
+        five != scalar,
+        five > scalar,
+        five >= scalar,
+        five < scalar,
+        five <= scalar,
+    ]
     assert show(tested).astype(bool).tolist() == [bool(e) for e in expected]
     assert show(waited).tolist() == [5 if e else 0 for e in expected]
 

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The state block in every loaded kernel, and the kernels' names, on a GPU.
+
+Each kernel is a module of its own with its own copy of the state symbol, so the constructor of Numba's
+modules is hooked: it sees kernels compiled now and kernels loaded from the on-disk cache. Word MODULE
+is different in each copy and leads from a recorded fault to the kernel's name.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import weakref
+from typing import Any
+
+import numpy as np
+from numba.cuda import dispatcher
+from numba.cuda.cudadrv import driver
+
+from .. import _lib
+from ._state import ABI, MODULE, SYMBOL, VERSION, WORDS
+
+_words = np.zeros(WORDS, np.int64)
+#: Loaded modules that carry the state symbol, and their kernels' names, by their word MODULE.
+_modules: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+_names: dict[int, str] = {}
+
+
+def push_all(words: list[int]) -> None:
+    """Write the block into all loaded kernels, and remember it for those that load later."""
+    _words[:] = words
+    for number, module in list(_modules.items()):
+        _push(number, module)
+
+
+def kernel_name(number: int) -> str:
+    """Name of the kernel whose word MODULE is ``number``."""
+    return _names.get(number, "?")
+
+
+def _demangled(symbol: str) -> str:
+    """The Python name in a mangled entry point: ``_ZN8__main__5shiftB2v1...`` is ``__main__.shift``."""
+    parts = []
+    place = symbol.find("_ZN") + 3
+    while place > 2 and (match := re.match(r"\d+", symbol[place:])):
+        start = place + match.end()
+        place = start + int(match.group())
+        parts.append(symbol[start:place])
+    return ".".join(parts) or symbol
+
+
+def _symbol_of(module: Any) -> int | None:
+    """Device address of the module's state block; None when it does not use pyshmem."""
+    get, success = driver.binding.cuLibraryGetGlobal, driver.binding.CUresult.CUDA_SUCCESS
+    status, pointer, nbytes = get(module.handle, SYMBOL.encode())
+    if status == success:
+        if nbytes != _words.nbytes:
+            raise RuntimeError(f"{SYMBOL} has {nbytes} bytes: clear Numba's kernel cache")
+        return int(pointer)
+    for version in range(1, VERSION):
+        if get(module.handle, f"pyshmem_state_v{version}".encode())[0] == success:
+            raise RuntimeError(
+                "this kernel was cached by another version of pyshmem: clear Numba's cache "
+                "(__pycache__ beside the script, or NUMBA_CACHE_DIR)"
+            )
+    return None
+
+
+def _push(number: int, module: Any) -> None:
+    words = _words.copy()
+    words[MODULE] = number
+    (status,) = driver.binding.cuMemcpyHtoD(_symbol_of(module), words.ctypes.data, words.nbytes)
+    if status != driver.binding.CUresult.CUDA_SUCCESS:
+        raise RuntimeError(f"filling the state block of a kernel: {status.name}")
+
+
+def _adopt(module: Any) -> None:
+    """Fill a module that was just loaded, if it uses pyshmem."""
+    if _symbol_of(module) is not None:
+        number = len(_names) + 1
+        _modules[number], _names[number] = module, "?"
+        module.pyshmem_module = number
+        _push(number, module)
+
+
+def _check_launch(kernel: Any) -> None:
+    """Before a launch: is there a job, and has a kernel recorded a fault?"""
+    number = getattr(kernel._codelibrary.get_cufunc().module, "pyshmem_module", 0)
+    if number:
+        if _names[number] == "?":
+            _names[number] = _demangled(kernel.entry_name)
+        if not _words[ABI]:
+            raise _lib.not_initialized(f"kernel {_names[number]} uses pyshmem.device")
+        _lib.raise_pending_fault()
+
+
+def install() -> None:
+    """Patch Numba: its modules when they load, its kernels when they are launched."""
+    construct, launch = driver.CudaPythonModule.__init__, dispatcher._Kernel.launch
+
+    @functools.wraps(construct)
+    def construct_and_fill(self: Any, *args: Any, **kwargs: Any) -> None:
+        construct(self, *args, **kwargs)
+        _adopt(self)
+
+    @functools.wraps(launch)
+    def check_and_launch(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _check_launch(self)
+        return launch(self, *args, **kwargs)
+
+    driver.CudaPythonModule.__init__ = construct_and_fill
+    dispatcher._Kernel.launch = check_and_launch

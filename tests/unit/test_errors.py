@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Statuses become exceptions; bad input is told with the value and the way out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import pyshmem
+from pyshmem import _lib
+from pyshmem._lib import lib
+
+
+@pytest.fixture
+def job() -> Iterator[pyshmem.Job]:
+    with pyshmem.init(heap_size="4M", device_heap_size="1M", device="none") as running:
+        yield running
+
+
+def test_every_status_has_an_exception() -> None:
+    statuses = {name: getattr(lib, name) for name in dir(lib) if name.startswith("ISHMEMX_ERR_")}
+    special = {"ISHMEMX_ERR_STATE", "ISHMEMX_ERR_INTERRUPTED", "ISHMEMX_ERR_FAULT"}
+    for name, status in statuses.items():
+        with pytest.raises(BaseException) as caught:
+            _lib.fail(status)
+        if name not in special | {"ISHMEMX_ERR_ARGUMENT", "ISHMEMX_ERR_TYPE"}:
+            assert isinstance(caught.value, pyshmem.ShmemError), name
+    with pytest.raises(KeyboardInterrupt):
+        _lib.fail(lib.ISHMEMX_ERR_INTERRUPTED)
+
+
+def test_an_interrupted_wait_raises_what_the_handler_raised(monkeypatch) -> None:
+    monkeypatch.setattr(_lib, "interruption", LookupError("from a handler"))
+    with pytest.raises(LookupError, match="from a handler"):
+        _lib.fail(lib.ISHMEMX_ERR_INTERRUPTED)
+    assert _lib.interruption is None
+
+
+def test_calls_before_init_and_after_finalize_say_so() -> None:
+    assert not pyshmem.initialized()
+    calls = [
+        pyshmem.my_pe,
+        pyshmem.n_pes,
+        pyshmem.barrier_all,
+        pyshmem.quiet,
+        pyshmem.drain,
+        lambda: pyshmem.zeros(3),
+        lambda: pyshmem.put(np.zeros(3), np.zeros(3), 0),
+        lambda: pyshmem.p(np.zeros(3), 1, 0),
+        lambda: pyshmem.free(np.zeros(3)),
+        lambda: pyshmem.heap_info(),
+    ]
+    for call in calls:
+        with pytest.raises(pyshmem.NotInitialized, match="init"):
+            call()
+    with pyshmem.init(heap_size="1M", device="none"):
+        array = pyshmem.zeros(3)
+    pyshmem.finalize()
+    with pytest.raises(pyshmem.NotInitialized, match="job that has ended"):
+        pyshmem.put(array, array, 0)
+    with pytest.raises(pyshmem.NotInitialized):
+        pyshmem.free(array)
+
+
+def test_init_is_counted() -> None:
+    with pyshmem.init(heap_size="1M", device="none") as outer:
+        with pyshmem.init() as inner:
+            assert inner is outer
+        assert pyshmem.initialized()
+        with pytest.raises(ValueError, match=r"'sim'.*'none'"):
+            pyshmem.init(device="sim")
+    assert not pyshmem.initialized()
+
+
+def test_init_says_what_is_wrong_with_its_arguments() -> None:
+    with pytest.raises(ValueError, match=r"'gpu'.*auto, cuda, sim and none"):
+        pyshmem.init(device="gpu")
+    with pytest.raises(ValueError, match="much"):
+        pyshmem.init(heap_size="much")
+    with pytest.raises(ValueError, match="-1"):
+        pyshmem.init(heap_size=-1)
+    assert not pyshmem.initialized()
+
+
+BAD_CALLS = {
+    "pe too large": (lambda a, b: pyshmem.put(a, b, 7), ValueError, "pe 7 .*1 PE.*0..0"),
+    "pe negative": (lambda a, b: pyshmem.get(a, b, -1), ValueError, "pe -1 .*0..0"),
+    "pe of a value": (lambda a, b: pyshmem.p(a, 1, 3), ValueError, "pe 3 "),
+    "pe no integer": (lambda a, b: pyshmem.put(a, b, 0.5), TypeError, "integer"),
+    "pe huge": (lambda a, b: pyshmem.p(a, 1, 2**40), ValueError, str(2**40)),
+    "root": (lambda a, b: pyshmem.broadcast(a, b, 2), ValueError, "2"),
+    "not symmetric": (
+        lambda a, b: pyshmem.put(np.zeros(4), a, 0),
+        ValueError,
+        "not on a symmetric heap; make it with",
+    ),
+    "not contiguous": (
+        lambda a, b: pyshmem.put(a[::2], b, 0, nelems=1),
+        ValueError,
+        r"dest is not C-contiguous .*strides \(16,\)",
+    ),
+    "read-only": (
+        lambda a, b: pyshmem.get(np.frombuffer(bytes(32)), b, 0),
+        ValueError,
+        "dest is read-only",
+    ),
+    "dtype": (
+        lambda a, b: pyshmem.put(a, np.zeros(4, np.float32), 0),
+        TypeError,
+        "source has dtype float32, dest has dtype float64",
+    ),
+    "no array": (lambda a, b: pyshmem.put(a, [1.0], 0), TypeError, "source is a list"),
+    "nelems too large": (
+        lambda a, b: pyshmem.put(a, b, 0, nelems=5),
+        ValueError,
+        "nelems is 5, but source has 4",
+    ),
+    "nelems negative": (lambda a, b: pyshmem.put(a, b, 0, nelems=-2), ValueError, "nelems is -2"),
+    "nelems no integer": (lambda a, b: pyshmem.put(a, b, 0, nelems=1.0), TypeError, "float"),
+    "dest too small": (
+        lambda a, b: pyshmem.put(a[:3], b, 0),
+        ValueError,
+        "source has 4 elements, but dest has 3; pass nelems=",
+    ),
+    "value of another kind": (
+        lambda a, b: pyshmem.p(a.view(np.int64), 1.5, 0),
+        TypeError,
+        r"value is 1.5 \(float\)",
+    ),
+    "value out of range": (
+        lambda a, b: pyshmem.p(a.view(np.int8), 300, 0),
+        OverflowError,
+        r"value 300 is outside int8 \(-128..127\)",
+    ),
+    "atomic value out of range": (
+        lambda a, b: pyshmem.atomic_add(a.view(np.uint32), -1, 0),
+        OverflowError,
+        "value -1 is outside uint32",
+    ),
+    "atomic dtype": (
+        lambda a, b: pyshmem.atomic_inc(a.view(np.int16), 0),
+        TypeError,
+        "int16 is outside .*int32, int64, uint32, uint64",
+    ),
+    "atomic dtype 2": (
+        lambda a, b: pyshmem.atomic_compare_swap(a, 0, 1, 0),
+        TypeError,
+        "float64 is outside .*int32, int64, uint32, uint64",
+    ),
+    "atomic of the core's table": (lambda a, b: pyshmem.atomic_or(a, 1.0, 0), TypeError, "int32"),
+    "bitwise reduction of floats": (
+        lambda a, b: pyshmem.xor_reduce(a, b),
+        TypeError,
+        "xor_reduce: dtype float64 is outside",
+    ),
+    "signal dtype": (lambda a, b: pyshmem.signal_fetch(a), TypeError, "signals are uint64"),
+    "wait dtype": (lambda a, b: pyshmem.wait_until(a, pyshmem.CMP_EQ, 0), TypeError, "float64"),
+    "comparison": (lambda a, b: pyshmem.test(a.view(np.int64), 9, 0), ValueError, "9"),
+    "no element": (lambda a, b: pyshmem.g(a[:0], 0), ValueError, "no elements"),
+    "freeing a view": (lambda a, b: pyshmem.free(a[1:]), ValueError, "view"),
+    "freeing another view": (lambda a, b: pyshmem.free(a[:]), ValueError, "view"),
+    "freeing ordinary memory": (lambda a, b: pyshmem.free(np.zeros(4)), ValueError, "symmetric"),
+    "heap": (lambda a, b: pyshmem.zeros(3, heap="gpu"), ValueError, "'gpu'.*'host' and 'device'"),
+    "no device heap": (
+        lambda a, b: pyshmem.zeros(3, heap="device"),
+        pyshmem.UnsupportedError,
+        "PYSHMEM_DEVICE",
+    ),
+    "shape": (lambda a, b: pyshmem.zeros((2, -1)), ValueError, r"\(2, -1\)"),
+    "Python objects": (lambda a, b: pyshmem.zeros(3, object), TypeError, "object"),
+    "unknown dtype": (lambda a, b: pyshmem.zeros(3, "int7"), TypeError, "'int7'"),
+    "heap exhausted": (
+        lambda a, b: pyshmem.zeros(1 << 30, np.uint8),
+        pyshmem.HeapExhausted,
+        "1.0 GiB requested, .*free, largest block .*PYSHMEM_HEAP_SIZE",
+    ),
+    "stream": (lambda a, b: pyshmem.put(a, b, 0, stream=object()), TypeError, "__cuda_stream__"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CALLS)
+def test_bad_input_is_told_and_loses_nothing(job, name: str) -> None:
+    call, exception, text = BAD_CALLS[name]
+    first, second = pyshmem.arange(4.0), pyshmem.arange(4.0)
+    with pytest.raises(exception, match=text):
+        call(first, second)
+    assert (first == np.arange(4.0)).all()
+    assert (second == np.arange(4.0)).all()
+    pyshmem.put(first, second, 0)
+    pyshmem.barrier_all()
+
+
+def test_freeing_twice_is_told(job) -> None:
+    array = pyshmem.zeros(3)
+    view = array[1:]
+    pyshmem.free(array)
+    with pytest.raises(ValueError, match="freed"):
+        pyshmem.free(array)
+    with pytest.raises(ValueError, match="freed"):
+        pyshmem.put(array, np.zeros(3), 0)
+    with pytest.raises(ValueError, match="freed"):
+        pyshmem.put(view, np.zeros(2), 0)
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"),
+    [("raise ValueError('x')", 1), ("raise SystemExit(3)", 3), ("sys.exit(4)", 4), ("pass", 0)],
+)
+def test_a_script_that_forgets_finalize_ends_with_its_own_status(ending: str, status: int) -> None:
+    code = f"import sys, pyshmem; pyshmem.init(heap_size='1M', device='none')\n{ending}"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert result.returncode == status

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tree is the architecture: who imports whom, and what importing pyshmem does."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pyshmem
+
+PACKAGE = Path(pyshmem.__file__).parent
+
+LAYERS = (
+    ("_types", "_settings", "_errors", "_compat"),
+    ("_lib",),
+    ("_dtypes", "_arrays", "_cupy", "heap", "teams", "contexts", "runtime"),
+    ("rma", "atomics", "signals", "sync", "ordering", "collectives", "locks"),
+    ("interop", "device"),
+    ("__init__",),
+    ("launch", "cli", "__main__"),
+)
+LAYER = {name: number for number, names in enumerate(LAYERS) for name in names}
+OPERATIONS = LAYERS[3]
+#: Run when the package is built, not part of it.
+BUILD_ONLY = {"_ffi_build", "_native"}
+HEAVY = {"numba", "cupy", "torch", "mpi4py", "ml_dtypes", "greenlet", "matplotlib"}
+
+FILES = [path for path in PACKAGE.rglob("*.py") if path.stem not in BUILD_ONLY]
+
+
+def unit_of(path: Path) -> str:
+    """The file, or the sub-package, that ``LAYERS`` lists."""
+    relative = path.relative_to(PACKAGE)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def imports_of(path: Path) -> set[str]:
+    """What of pyshmem the file imports, anywhere in it: units of ``LAYERS``."""
+    parents = path.relative_to(PACKAGE).parts[:-1]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = ["pyshmem", *parents][: len(parents) + 2 - node.level] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            modules = [f"{module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for module in modules:
+            parts = module.split(".")
+            if parts[0] == "pyshmem":
+                unit = parts[1] if len(parts) > 1 else "__init__"
+                found.add(unit if unit in LAYER or unit in BUILD_ONLY else "__init__")
+    return found - {unit_of(path)}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_down_only(path: Path) -> None:
+    unit = unit_of(path)
+    assert unit in LAYER, f"{unit} has no layer yet: add it to LAYERS"
+    for imported in imports_of(path) - BUILD_ONLY:
+        assert LAYER[imported] <= LAYER[unit], f"{unit} imports {imported}, which is above it"
+        sideways = unit in OPERATIONS and imported in OPERATIONS
+        assert not sideways, f"{unit} imports {imported}: operation modules are independent"
+
+
+def test_only_lib_imports_the_extension() -> None:
+    assert {unit_of(path) for path in FILES if "_native" in imports_of(path)} == {"_lib"}
+
+
+def test_the_build_reads_tables_without_the_package() -> None:
+    standard = set(sys.stdlib_module_names)
+    for name in ("_types", "_settings"):
+        tree = ast.parse((PACKAGE / f"{name}.py").read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                assert {alias.name.split(".")[0] for alias in node.names} <= standard
+            if isinstance(node, ast.ImportFrom):
+                assert not node.level
+                assert str(node.module).split(".")[0] in standard
+
+
+def run_python(code: str, **environment: str) -> str:
+    """What ``code`` prints in a fresh interpreter."""
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PATH": "/usr/bin:/bin", **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return result.stdout.strip()
+
+
+def test_import_loads_nothing_heavy_and_starts_nothing() -> None:
+    code = """
+import os, sys, threading
+before = set(os.listdir("/proc/self/fd"))
+import pyshmem
+heavy = {name.partition(".")[0] for name in sys.modules} & %r
+print(sorted(heavy), threading.active_count(), pyshmem.initialized(),
+      any("nvidia" in line for line in open("/proc/self/maps")))
+""" % (HEAVY | {"click", "rich"})
+    assert run_python(code) == "[] 1 False False"
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"PYSHMEM_DEVICE": "sim"}, "1"),
+        ({"PYSHMEM_DEVICE": "none"}, "None"),
+        ({"PYSHMEM_DEVICE": "cuda"}, "None"),
+        ({"PYSHMEM_DEVICE": "sim", "NUMBA_ENABLE_CUDASIM": "0"}, "0"),
+    ],
+    ids=["sim", "none", "cuda", "user"],
+)
+def test_import_arranges_the_simulator(environment: dict[str, str], expected: str) -> None:
+    code = "import os, pyshmem; print(os.environ.get('NUMBA_ENABLE_CUDASIM'))"
+    assert run_python(code, **environment) == expected
+
+
+def test_public_names_are_there_and_documented() -> None:
+    assert len(set(pyshmem.__all__)) == len(pyshmem.__all__)
+    for name in pyshmem.__all__:
+        value = getattr(pyshmem, name)
+        if callable(value):
+            assert value.__doc__, f"pyshmem.{name} has no docstring"
