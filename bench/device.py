@@ -83,14 +83,16 @@ def k_fetch_add(dest, peer, iterations, ns):
 def k_signal_pingpong(sig, iterations, ns):
     me = shmem.my_pe()
     peer = 1 - me
+    k = 1
     begin = now()
-    for k in range(1, iterations + 1):
+    while k <= iterations:
         if me == 0:
             shmem.signal_op(sig, k, shmem.SIGNAL_SET, peer)
             shmem.signal_wait_until(sig, shmem.CMP_GE, k)
         else:
             shmem.signal_wait_until(sig, shmem.CMP_GE, k)
             shmem.signal_op(sig, k, shmem.SIGNAL_SET, peer)
+        k += 1
     ns[0, 0] = begin
     ns[0, 1] = now()
 
@@ -99,14 +101,16 @@ def k_signal_pingpong(sig, iterations, ns):
 def k_put_signal_pingpong(dest, source, sig, iterations, ns):
     me = shmem.my_pe()
     peer = 1 - me
+    k = 1
     begin = now()
-    for k in range(1, iterations + 1):
+    while k <= iterations:
         if me == 0:
             shmem.put_signal_work_group(dest, source, sig, k, shmem.SIGNAL_SET, peer)
             shmem.signal_wait_until_work_group(sig, shmem.CMP_GE, k)
         else:
             shmem.signal_wait_until_work_group(sig, shmem.CMP_GE, k)
             shmem.put_signal_work_group(dest, source, sig, k, shmem.SIGNAL_SET, peer)
+        k += 1
     if cuda.threadIdx.x == 0:
         ns[0, 0] = begin
         ns[0, 1] = now()

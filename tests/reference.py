@@ -62,10 +62,18 @@ def reduce(op: str, parts: Sequence[np.ndarray]) -> np.ndarray:
     for part in parts[1:]:
         with np.errstate(all="ignore"):
             total = _COMBINE[op](total, part.astype(total.dtype))
-    return total.astype(dtype)
+    with np.errstate(all="ignore"):
+        return total.astype(dtype)
 
 
 def wrap(value: int, dtype: Any) -> int:
     """An integer as the dtype keeps it: modulo two to the power of its bits."""
     limits = np.iinfo(dtype)
     return (value - limits.min) % (limits.max - limits.min + 1) + limits.min
+
+
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Bit by bit, except those bits that a long double does not use."""
+    if a.dtype == np.longdouble:
+        return bool((a == b).all())
+    return a.tobytes() == b.tobytes()

@@ -14,7 +14,7 @@ from ._backend import (
     SIM,
     block_index,
     claim,
-    device_function,
+    cold,
     fence,
     state,
     thread_in_block,
@@ -36,8 +36,8 @@ OPS = (
 OP = {name: number for number, name in enumerate(OPS)}
 
 
-@device_function
-def record_fault(kind: int, op: int, pe: int, a: int, b: int) -> None:
+@cold
+def record_fault(kind: int, op: int, pe: int, a: int, b: int) -> int:
     """Keeps the first fault; ``a`` and ``b`` are what ``ishmemx_fault`` says for the kind."""
     word = state(FAULT_CLAIM)
     if word == 0:
@@ -53,6 +53,7 @@ def record_fault(kind: int, op: int, pe: int, a: int, b: int) -> None:
         write64(record + 56, b)
         fence()  # pairs with the host's acquire load of `kind` in pysh_enter()
         write64(record, kind)
+    return 0
 
 
 def describe_fault(fault: Mapping[str, int], kernel: str) -> str:

@@ -25,7 +25,7 @@ __all__ = [
     "address_of", "array_from", "atomic_add", "atomic_and", "atomic_compare_swap",
     "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_or", "atomic_fetch_xor", "atomic_or",
     "atomic_swap", "atomic_xor", "block_index", "block_share", "block_sync", "block_threads",
-    "cast", "claim", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "fence", "lane",
+    "cast", "claim", "cold", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "fence", "lane",
     "now", "opaque", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4", "read", "read64",
     "read64_acquire", "read_acquire", "relax", "require", "same_dtype", "signal_release_add",
     "signal_release_set", "state", "state_pe", "thread_in_block", "to_int64", "trap",
@@ -88,6 +88,29 @@ claim = _instruction("atom.relaxed.sys.global.exch.b64 $0, [$1], $2;", 2, result
 def relax(_context: Any) -> Any:
     """One turn of a spin wait: nothing to do on a GPU, whose other warps run anyway."""
     return signature(types.void), lambda context, _b, _s, _a: context.get_dummy_value()
+
+
+def cold(function: Callable[[int, int, int, int, int], int]) -> Any:
+    """``function``, of five int64 to int64, as a call that is never inlined.
+
+    For what hardly ever runs: inlined, it would stand between the instructions that do run, and the
+    short loops of waits would no longer fit the instruction cache.
+    """
+    kind = signature(_i64, *([_i64] * 5))
+
+    def typing(_context: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
+        def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
+            compiled = context.compile_subroutine(builder, function, kind)
+            callee = compiled.fndesc.declare_function(builder.module)
+            with builder.goto_entry_block():  # Numba's own helper would store a zero every time
+                result = builder.alloca(_I64)  # functions return through a pointer
+            call = builder.call(callee, [result, *args])
+            call.attributes.add("noinline")
+            return builder.load(result)
+
+        return kind, codegen
+
+    return intrinsic(typing)
 
 
 # -- the state block -----------------------------------------------------------------------------

@@ -21,7 +21,7 @@ __all__ = [
     "address_of", "array_from", "atomic_add", "atomic_and", "atomic_compare_swap",
     "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_or", "atomic_fetch_xor", "atomic_or",
     "atomic_swap", "atomic_xor", "block_index", "block_share", "block_sync", "block_threads",
-    "cast", "claim", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "fence", "lane",
+    "cast", "claim", "cold", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "fence", "lane",
     "now", "opaque", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4", "read", "read64",
     "read64_acquire", "read_acquire", "relax", "require", "same_dtype", "signal_release_add",
     "signal_release_set", "state", "state_pe", "thread_in_block", "to_int64", "trap",
@@ -42,6 +42,10 @@ relax = simulator.pause
 
 def opaque(value: int) -> int:
     return value
+
+
+def cold(function: Callable[..., int]) -> Callable[..., int]:
+    return function
 
 
 def trap() -> None:

@@ -38,7 +38,6 @@ def reachable(array: Any, nelems: int, most: int, pe: int, op: int) -> bool:
     address = address_of(array)
     nbytes = nelems * array.itemsize
     offset = address - state(HEAP_BASE)
-    # One call of record_fault: it is inlined, and it is long.
     kind, a, b = 0, address, nbytes
     if pe < 0 or pe >= state_pe(N_PES):
         kind, a, b = FAULT_PE, pe, state(N_PES)

@@ -7,7 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _backend
-from ._backend import device_function, now, opaque, read64, read64_acquire, relax, state, to_int64
+from ._backend import (
+    cold,
+    device_function,
+    now,
+    opaque,
+    read64,
+    read64_acquire,
+    relax,
+    state,
+    to_int64,
+)
 from ._faults import FAULT_TIMEOUT, record_fault
 from ._state import FAULT_CLAIM, TIMEOUT_NS
 
@@ -32,8 +42,8 @@ def holds(value: Any, cmp: int, cmp_value: Any) -> bool:
     return value <= cmp_value
 
 
-@device_function
-def _given_up(deadline: int, op: int, pe: int, cmp_value: Any, value: Any) -> int:
+@cold
+def _given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
     """Deadline of the wait (0: none yet), or -1 when it must end."""
     limit = state(TIMEOUT_NS)
     if read64(state(FAULT_CLAIM)) != 0:
@@ -41,7 +51,7 @@ def _given_up(deadline: int, op: int, pe: int, cmp_value: Any, value: Any) -> in
     if limit > 0 and deadline == 0:
         return now() + limit
     if limit > 0 and now() > deadline:
-        record_fault(FAULT_TIMEOUT, op, pe, to_int64(cmp_value), to_int64(value))
+        record_fault(FAULT_TIMEOUT, op, pe, expected, seen)
         return -1
     return deadline
 
@@ -70,7 +80,7 @@ def _make_wait(read: Any, read_acquire: Any) -> Callable[..., Any]:
                     return value
                 relax()
                 polls += opaque(1)  # opaque: unrolled, the loop falls out of the instruction cache
-            deadline = _given_up(deadline, op, pe, cmp_value, value)
+            deadline = _given_up(deadline, op, pe, to_int64(cmp_value), to_int64(value))
             if deadline < 0:
                 return value
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 NUMBERED = sorted(EXAMPLES.glob("[0-9][0-9]_*.py"))
 
 
-@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
 @pytest.mark.parametrize("example", NUMBERED, ids=lambda path: path.stem)
 def test_numbered_example(example: Path, n: int, run_pes: Callable) -> None:
     done = run_pes(n, example, device="auto", timeout=120, check=True)
@@ -28,10 +29,40 @@ def test_a_numbered_example_is_short_and_says_how_to_run_it(example: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("n", "rows", "cols"), [(1, 24, 40), (2, 33, 17), (3, 40, 24), (4, 32, 32)]
+    ("n", "rows", "cols"),
+    [(1, 24, 40), (2, 33, 17), (3, 40, 24), (4, 23, 40), (4, 6, 70), (3, 5, 3), (2, 5, 129)],
 )
 def test_heat(n: int, rows: int, cols: int, run_pes: Callable, tmp_path: Path) -> None:
     picture = tmp_path / "new" / "heat.png"
     sizes = ["--rows", rows, "--cols", cols, "--steps", 20]
     run_pes(n, EXAMPLES / "heat.py", [*sizes, "--out", picture], device="auto", check=True)
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--rows", 2, "--cols", 40], "at least 3 rows"),
+        (["--rows", 20, "--cols", -4], "at least 3 rows"),
+        (["--rows", 4, "--cols", 40], "4 rows are too few for 3 PEs"),
+        (["--rows", "many"], "not a valid integer"),
+    ],
+)
+def test_heat_refuses_sizes_that_cannot_be(
+    arguments: list[object], message: str, run_pes: Callable, tmp_path: Path
+) -> None:
+    picture = tmp_path / "heat.png"
+    command = [*arguments, "--out", picture]
+    done = run_pes(3, EXAMPLES / "heat.py", command, device="auto")
+    assert done.returncode != 0
+    assert message in done.stderr
+    assert not picture.exists()
+
+
+def test_programs_in_the_readme_run(run_pes: Callable) -> None:
+    readme = EXAMPLES.parent / "README.md"
+    programs = re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL)
+    if not programs:
+        pytest.skip("the README has no program yet")
+    for program in programs:
+        run_pes(2, program, device="auto", timeout=120, check=True)

@@ -10,22 +10,35 @@ from pathlib import Path
 import pytest
 
 SUITES = Path(__file__).parent.parent / "spmd"
+RunCommand = Callable[..., object]
 
 
-def run_suite(name: str, n_pes: int, device: str, run_command: Callable[..., object]) -> None:
+def run_suite(
+    name: str, n_pes: int, device: str, run_command: RunCommand, **variables: str
+) -> None:
     command = [sys.executable, "-m", "pyshmem", "run", "-n", str(n_pes), "--device", device]
     command += ["--timeout", "280", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    run_command([*command, str(SUITES / name)], 295, check=True)
+    run_command([*command, str(SUITES / name)], 295, check=True, **variables)
 
 
-def test_host_suite(n_pes: int, run_command: Callable[..., object]) -> None:
-    run_suite("host", n_pes, "none", run_command)
+def test_host_suite_without_an_accelerator(run_command: RunCommand) -> None:
+    run_suite("host", 2, "none", run_command)
 
 
-def test_device_suite_in_the_simulator(n_pes: int, run_command: Callable[..., object]) -> None:
+def test_host_suite_on_both_heaps(n_pes: int, run_command: RunCommand) -> None:
+    run_suite("host", n_pes, "sim", run_command)
+
+
+def test_device_suite_in_the_simulator(n_pes: int, run_command: RunCommand) -> None:
     run_suite("device", n_pes, "sim", run_command)
 
 
+@pytest.mark.parametrize("suite", ["host", "device"])
+def test_suites_in_checking_mode(suite: str, run_command: RunCommand) -> None:
+    run_suite(suite, 2, "sim", run_command, PYSHMEM_CHECK="1")
+
+
 @pytest.mark.gpu
-def test_device_suite_on_gpus(n_pes: int, run_command: Callable[..., object]) -> None:
-    run_suite("device", n_pes, "cuda", run_command)
+@pytest.mark.parametrize("suite", ["host", "device"])
+def test_suites_on_gpus(suite: str, n_pes: int, run_command: RunCommand) -> None:
+    run_suite(suite, n_pes, "cuda", run_command)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Host routines on both heaps; the device heap is the simulator's, or a GPU's when the job runs there."""
+"""Host routines on both heaps; the device heap is the simulator's, or a GPU's if the job runs there."""
 
 from __future__ import annotations
 

@@ -68,6 +68,7 @@ def test_compare_swap_changes_only_what_it_expects(job, right, heap, dtype):
     assert pyshmem.atomic_compare_swap(word, 4, 9, right) == 3
     pyshmem.barrier_all()
     assert pyshmem.to_numpy(word)[0] == 3
+    pyshmem.barrier_all()
     assert pyshmem.atomic_compare_swap(word, 3, 9, right) == 3
     pyshmem.barrier_all()
     assert pyshmem.to_numpy(word)[0] == 9
@@ -116,7 +117,7 @@ def test_operands_outside_the_dtype_are_refused(job, heap, dtype):
         for value in (limits.max + 1, limits.min - 1, 2**200):
             with pytest.raises(OverflowError, match=f"outside {dtype}"):
                 call(value)
-        with pytest.raises(TypeError, match="1.5"):
+        with pytest.raises(TypeError, match=r"1\.5"):
             call(1.5)
     assert pyshmem.atomic_fetch(word, job.my_pe) == 1
 
@@ -145,7 +146,7 @@ def test_each_routine_takes_the_dtypes_of_its_table(routine, element):
     if set(families) & set(element.families):
         call(word)
     else:
-        with pytest.raises(TypeError, match=f"{element.dtype}.*int32, int64, uint32, uint64"):
+        with pytest.raises(TypeError, match="int32, int64, uint32, uint64"):
             call(word)
 
 
@@ -161,7 +162,8 @@ def test_an_address_that_is_not_aligned_is_refused(job, heap, dtype):
 
 
 @pytest.mark.parametrize("dtype", STANDARD)
-def test_tickets_are_dealt_once(job, heap, dtype, rounds=200):
+def test_tickets_are_dealt_once(job, heap, dtype):
+    rounds = 200
     counter = pyshmem.zeros(1, dtype, heap=heap)
     dealt = pyshmem.zeros(rounds * job.n_pes, np.int32)
     for _ in range(rounds):
@@ -173,7 +175,8 @@ def test_tickets_are_dealt_once(job, heap, dtype, rounds=200):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_no_part_of_a_float_sum_is_lost(job, heap, dtype, rounds=100):
+def test_no_part_of_a_float_sum_is_lost(job, heap, dtype):
+    rounds = 100
     total = pyshmem.zeros(1, dtype, heap=heap)
     for _ in range(rounds):
         pyshmem.atomic_add(total, 0.5, 0)
@@ -183,7 +186,8 @@ def test_no_part_of_a_float_sum_is_lost(job, heap, dtype, rounds=100):
 
 
 @pytest.mark.parametrize("dtype", BITWISE)
-def test_no_bit_is_lost(job, heap, dtype, rounds=100):
+def test_no_bit_is_lost(job, heap, dtype):
+    rounds = 100
     words = pyshmem.zeros(3, dtype, heap=heap)
     mine = 1 << job.my_pe
     for _ in range(rounds):
@@ -199,7 +203,8 @@ def test_no_bit_is_lost(job, heap, dtype, rounds=100):
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint64"])
-def test_compare_swap_as_a_lock(job, heap, dtype, rounds=50):
+def test_compare_swap_as_a_lock(job, heap, dtype):
+    rounds = 50
     lock, plain = pyshmem.zeros(1, dtype, heap=heap), pyshmem.zeros(1, np.int64, heap=heap)
     for _ in range(rounds):
         while pyshmem.atomic_compare_swap(lock, 0, job.my_pe + 1, 0):
@@ -211,7 +216,8 @@ def test_compare_swap_as_a_lock(job, heap, dtype, rounds=50):
     assert pyshmem.g(plain, 0) == rounds * job.n_pes
 
 
-def test_swap_hands_every_value_to_one_pe(job, heap, rounds=100):
+def test_swap_hands_every_value_to_one_pe(job, heap):
+    rounds = 100
     word = pyshmem.full(1, -1, np.int64, heap=heap)
     seen = pyshmem.zeros(rounds * job.n_pes + 1, np.int32)
     for i in range(rounds):

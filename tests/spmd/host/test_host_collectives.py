@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import dtype_of, factors, pattern, reduce
+from reference import dtype_of, factors, pattern, reduce, same
 
 import pyshmem
 from pyshmem._types import ELEMENTS, REDUCE_OPS, elements_of
@@ -20,11 +20,6 @@ def routine(op):
     return getattr(pyshmem, f"{op}_reduce")
 
 
-def same_bytes(a, b):
-    """Bytes, except those a long double does not use."""
-    return (a == b).all() if a.dtype == np.longdouble else a.tobytes() == b.tobytes()
-
-
 # ---- broadcast -----------------------------------------------------------------------------------
 
 
@@ -34,8 +29,8 @@ def test_broadcast_reaches_everybody_from_every_root(job, heap, make, dtype):
     for root in range(job.n_pes):
         dest = pyshmem.zeros_like(source)
         pyshmem.broadcast(dest, source, root)
-        assert pyshmem.to_numpy(dest).tobytes() == pattern(21, dtype, root).tobytes()
-    assert pyshmem.to_numpy(source).tobytes() == pattern(21, dtype, job.my_pe).tobytes()
+        assert same(pyshmem.to_numpy(dest), pattern(21, dtype, root))
+    assert same(pyshmem.to_numpy(source), pattern(21, dtype, job.my_pe))
 
 
 @pytest.mark.parametrize("nbytes", NBYTES)
@@ -70,8 +65,8 @@ def test_fcollect_concatenates_in_pe_order(job, heap, make, dtype):
     source = make(pattern(13, dtype, job.my_pe), heap)
     dest = make(pattern(13 * job.n_pes, dtype, 9), heap)
     pyshmem.fcollect(dest, source)
-    expected = b"".join(pattern(13, dtype, pe).tobytes() for pe in range(job.n_pes))
-    assert pyshmem.to_numpy(dest).tobytes() == expected
+    expected = np.concatenate([pattern(13, dtype, pe) for pe in range(job.n_pes)])
+    assert same(pyshmem.to_numpy(dest), expected)
 
 
 @pytest.mark.parametrize("nbytes", NBYTES)
@@ -102,8 +97,8 @@ def data(op, dtype, n, pe):
 def test_reduction_equals_the_reference(job, make, same_everywhere, op, dtype, n):
     dest, source = make(data(op, dtype, n, 9)), make(data(op, dtype, n, job.my_pe))
     routine(op)(dest, source)
-    assert same_bytes(dest, reduce(op, [data(op, dtype, n, pe) for pe in range(job.n_pes)]))
-    assert same_bytes(source, data(op, dtype, n, job.my_pe))
+    assert same(dest, reduce(op, [data(op, dtype, n, pe) for pe in range(job.n_pes)]))
+    assert same(source, data(op, dtype, n, job.my_pe))
     if dtype != "longdouble":
         same_everywhere(dest)
 
@@ -116,7 +111,7 @@ def test_reduction_on_the_device_heap_in_place(job, make, op, dtype):
         array = make(data(op, dtype, n, job.my_pe), "device")
         routine(op)(array, array)
         expected = reduce(op, [data(op, dtype, n, pe) for pe in range(job.n_pes)])
-        assert same_bytes(pyshmem.to_numpy(array), expected)
+        assert same(pyshmem.to_numpy(array), expected)
 
 
 @pytest.mark.parametrize("nbytes", NBYTES)
@@ -142,7 +137,7 @@ def test_rounding_is_the_references_in_pe_order(job, make, same_everywhere, dtyp
 
     array = make(numbers(job.my_pe))
     routine(op)(array, array)
-    assert same_bytes(array, reduce(op, [numbers(pe) for pe in range(job.n_pes)]))
+    assert same(array, reduce(op, [numbers(pe) for pe in range(job.n_pes)]))
     if dtype != "longdouble":
         same_everywhere(array)
 
@@ -163,7 +158,9 @@ def test_complex_products_are_the_same_everywhere(job, make, same_everywhere, dt
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64", "uint64"])
 def test_integer_sums_and_products_wrap_around(job, make, dtype):
     limits = np.iinfo(dtype)
-    parts = [np.array([limits.max, limits.min, 3, limits.max - pe], dtype) for pe in range(job.n_pes)]
+    parts = [
+        np.array([limits.max, limits.min, 3, limits.max - pe], dtype) for pe in range(job.n_pes)
+    ]
     for op in ("sum", "prod"):
         array = make(parts[job.my_pe])
         routine(op)(array, array)
@@ -173,7 +170,10 @@ def test_integer_sums_and_products_wrap_around(job, make, dtype):
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64"])
 def test_min_and_max_have_the_sign_of_the_dtype(job, make, dtype):
     limits = np.iinfo(dtype)
-    parts = [np.array([limits.min, limits.max, pe], dtype)[:: 1 - 2 * (pe % 2)] for pe in range(job.n_pes)]
+    parts = [
+        np.array([limits.min, limits.max, pe], dtype)[:: 1 - 2 * (pe % 2)]
+        for pe in range(job.n_pes)
+    ]
     for op in ("min", "max"):
         array = make(parts[job.my_pe])
         routine(op)(array, array)
@@ -185,7 +185,9 @@ def test_each_reduction_takes_the_dtypes_of_its_table(element):
     array = pyshmem.ones(2, dtype_of(element.dtype))
     for op, family in FAMILY.items():
         if family not in element.families:
-            with pytest.raises(TypeError, match=f"{op}_reduce: dtype {element.dtype} is outside"):
+            with pytest.raises(
+                TypeError, match=f"{op}_reduce: dtype {array.dtype.name} is outside"
+            ):
                 routine(op)(array, array)
 
 
@@ -205,8 +207,9 @@ def test_dest_and_source_may_lie_on_different_heaps(job, make):
 # ---- one after the other -------------------------------------------------------------------------
 
 
-def test_collectives_follow_each_other_without_barriers(job, heap, make, rounds=60):
+def test_collectives_follow_each_other_without_barriers(job, heap, make):
     """The PEs are late in turn; small and large messages change places."""
+    rounds = 60
     small, large = make(np.zeros(3, int), heap), make(np.zeros(2000, int), heap)
     total, wide = pyshmem.zeros_like(small), pyshmem.zeros_like(large)
     everything = make(np.zeros((job.n_pes, 3), int), heap)
@@ -231,18 +234,13 @@ def test_collectives_follow_each_other_without_barriers(job, heap, make, rounds=
 def test_a_root_outside_the_team_is_refused(job):
     array = pyshmem.zeros(4)
     for root in (-1, job.n_pes):
-        if not setting_check():
-            with pytest.raises(ValueError, match=rf"root {root} is outside the team of {job.n_pes} PE"):
-                pyshmem.broadcast(array, array, root)
-
-
-def setting_check():
-    return bool(pyshmem._lib.setting_number("CHECK"))
+        with pytest.raises(ValueError, match=f"root {root} is outside the team of {job.n_pes} PE"):
+            pyshmem.broadcast(array, array, root)
 
 
 def test_a_dest_that_is_too_small_is_refused(job):
     source = pyshmem.zeros(4)
-    with pytest.raises(ValueError, match=rf"source has 4 elements, so dest needs {4 * job.n_pes}"):
+    with pytest.raises(ValueError, match=f"source has 4 elements.* dest has {4 * job.n_pes - 1}"):
         pyshmem.fcollect(pyshmem.zeros(4 * job.n_pes - 1), source)
     with pytest.raises(ValueError, match="source has 4 elements, but dest has 3"):
         pyshmem.sum_reduce(pyshmem.zeros(3), source)
@@ -269,7 +267,11 @@ def test_different_arguments_are_told_to_all_in_checking_mode(job, checking):
         lambda: (pyshmem.max_reduce if odd else pyshmem.min_reduce)(array, array),
         lambda: pyshmem.broadcast(array, array, 1 if odd else 0),
         lambda: pyshmem.fcollect(other, array, nelems=3 if odd else 4),
-        lambda: pyshmem.broadcast(array, array, 0, nelems=2) if odd else pyshmem.sum_reduce(array, array),
+        lambda: (
+            pyshmem.broadcast(array, array, 0, nelems=2)
+            if odd
+            else pyshmem.sum_reduce(array, array)
+        ),
     ):
         with pytest.raises(pyshmem.MismatchError):
             call()

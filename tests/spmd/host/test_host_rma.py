@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import dtype_of, pattern
+from reference import dtype_of, pattern, same
 
 import pyshmem
 from pyshmem._types import ELEMENTS
@@ -24,7 +24,7 @@ def test_put_fills_the_neighbours_array(job, right, left, heap, make, show, rout
     source = make(pattern(100, dtype, job.my_pe), heap)
     dest = pyshmem.zeros_like(source)
     routine(dest, source, right)
-    assert show(dest).tobytes() == pattern(100, dtype, left).tobytes()
+    assert same(show(dest), pattern(100, dtype, left))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, **by_name)
@@ -34,7 +34,7 @@ def test_get_reads_the_neighbours_array(job, right, heap, make, routine, dtype):
     dest = pyshmem.zeros_like(source)
     routine(dest, source, right)
     pyshmem.quiet()
-    assert pyshmem.to_numpy(dest).tobytes() == pattern(100, dtype, right).tobytes()
+    assert same(pyshmem.to_numpy(dest), pattern(100, dtype, right))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32", "complex128"])
@@ -163,11 +163,13 @@ def test_p_and_g_move_one_element(job, right, left, heap, make, show, dtype):
     pyshmem.p(dest[2:], pattern(5, dtype, job.my_pe)[1], right)
     expected = pattern(5, dtype, job.my_pe, salt=50)
     expected[2] = pattern(5, dtype, left)[1]
-    assert show(dest).tobytes() == expected.tobytes()
+    assert same(show(dest), expected)
     assert pyshmem.g(source[3:], right) == pattern(5, dtype, right)[3]
 
 
-@pytest.mark.parametrize("dtype", [e.dtype for e in ELEMENTS if e.dtype.strip("u").startswith("int")])
+@pytest.mark.parametrize(
+    "dtype", [e.dtype for e in ELEMENTS if e.dtype.strip("u").startswith("int")]
+)
 def test_p_and_g_carry_the_extremes_of_an_integer(right, heap, dtype):
     dest = pyshmem.zeros(1, dtype, heap=heap)
     limits = np.iinfo(dtype)

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs that go wrong: every PE is told what happened, and none waits for ever."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import clean_environment
+
+# ---- PEs that do not agree -----------------------------------------------------------------------
+
+
+def test_other_library_versions_are_told_on_all_pes(run_pes: Callable) -> None:
+    done = run_pes(
+        3,
+        """
+        import sys
+        from pyshmem._lib import ffi, lib
+        config = ffi.new("ishmemx_config_t *")
+        assert lib.ishmemx_config_from_environment(config) == 0
+        ours = ffi.string(config.version).decode()
+        other = ffi.new("char[]", b"9.8.7")
+        if config.pe == 1:
+            config.version = other
+        status = lib.ishmemx_init(config)
+        assert status == lib.ISHMEMX_ERR_MISMATCH, status
+        text = ffi.string(lib.ishmemx_error()).decode()
+        sys.stdout.write(f"PE {config.pe} has {ours}: {text}\\n")
+        """,
+        check=True,
+    )
+    lines = sorted(line for line in done.stdout.splitlines() if line.startswith("PE "))
+    assert [line[:4] for line in lines] == ["PE 0", "PE 1", "PE 2"]
+    for line in lines:
+        assert "version" in line
+        assert "9.8.7" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ("heap_size='2M' if me == 1 else '1M'", r"heap.*2\.0 MiB|2097152"),
+        ("heap_size='1M', device='none' if me == 1 else 'sim'", "device|accelerator"),
+    ],
+    ids=["heap sizes", "devices"],
+)
+def test_other_arguments_of_init_are_told_on_all_pes(
+    arguments: str, text: str, run_pes: Callable
+) -> None:
+    done = run_pes(
+        2,
+        f"""
+        import os, sys, pyshmem
+        me = int(os.environ["PYSHMEM_PE"])
+        try:
+            pyshmem.init({arguments})
+        except pyshmem.MismatchError as error:
+            sys.stdout.write(f"PE {{me}}: {{error}}\\n")
+        """,
+        device="sim",
+        check=True,
+    )
+    lines = sorted(line for line in done.stdout.splitlines() if line.startswith("PE "))
+    assert [line[:4] for line in lines] == ["PE 0", "PE 1"]
+    assert all(re.search(text, line) for line in lines), lines
+
+
+# ---- use at the wrong time -----------------------------------------------------------------------
+
+
+def test_use_before_init_and_after_finalize(run_pes: Callable) -> None:
+    run_pes(
+        2,
+        """
+        import numpy as np, pyshmem
+        kept = []
+        def refused():
+            for call in (
+                pyshmem.my_pe, pyshmem.barrier_all, pyshmem.quiet, pyshmem.drain,
+                lambda: pyshmem.zeros(2), lambda: pyshmem.put(np.zeros(2), np.zeros(2), 0),
+                lambda: pyshmem.g(np.zeros(2), 0), lambda: pyshmem.signal_fetch(np.zeros(1, "u8")),
+                lambda: pyshmem.sum_reduce(np.zeros(2), np.zeros(2)),
+                lambda: [pyshmem.put(array, array, 0) for array in kept] or pyshmem.n_pes(),
+            ):
+                try:
+                    call()
+                except pyshmem.NotInitialized as error:
+                    assert "init" in str(error), error
+                else:
+                    raise SystemExit("not refused")
+        refused()
+        with pyshmem.init(heap_size="1M"):
+            kept.append(pyshmem.zeros(2))
+        refused()
+        pyshmem.finalize()
+        """,
+        check=True,
+    )
+
+
+# ---- PEs that fail -------------------------------------------------------------------------------
+
+
+def test_a_syntax_error_on_one_pe_only(run_pes: Callable, tmp_path: Path) -> None:
+    (tmp_path / "part_0.py").write_text("import pyshmem\nwith pyshmem.init(): pass\n")
+    (tmp_path / "part_1.py").write_text("import pyshmem\nwith pyshmem.init() pass\n")
+    begin = time.monotonic()
+    done = run_pes(3, "import os\nme = os.environ['PYSHMEM_PE']\n__import__(f'part_{int(me) % 2}')")
+    assert done.returncode == 1
+    assert time.monotonic() - begin < 10
+    assert "SyntaxError" in done.stderr
+    assert "part_1.py" in done.stderr
+    assert re.search(r"PE 1 \(pid \d+\) ended with exit code 1", done.stderr)
+
+
+def test_an_exception_in_the_middle_reaches_the_others(run_pes: Callable) -> None:
+    done = run_pes(
+        3,
+        """
+        import sys, pyshmem
+        pyshmem.init(heap_size="1M")
+        pyshmem.barrier_all()
+        if pyshmem.my_pe() == 1:
+            raise ZeroDivisionError("a share of nothing")
+        try:
+            pyshmem.barrier_all()
+        except pyshmem.PeerDied as error:
+            sys.stdout.write(f"told: {error}\\n")
+            sys.exit(1)
+        """,
+    )
+    assert done.returncode == 1
+    told = [line for line in done.stdout.splitlines() if line.startswith("told: ")]
+    assert told
+    assert all("PE 1" in line and "ZeroDivisionError: a share of nothing" in line for line in told)
+    assert "Traceback" in done.stderr
+
+
+def test_a_pe_that_ends_before_the_others_barrier_is_told(run_pes: Callable) -> None:
+    done = run_pes(
+        2,
+        """
+        import pyshmem
+        with pyshmem.init(heap_size="1M") as job:
+            if job.my_pe == 1:
+                pyshmem.barrier_all()
+        """,
+    )
+    assert done.returncode == 1
+    assert (
+        "MismatchError: PE 0 called another collective routine while PE 1 called barrier_all"
+        in done.stderr
+    )
+
+
+def test_leaving_early_is_told_to_those_who_wait(run_pes: Callable) -> None:
+    done = run_pes(
+        2,
+        """
+        import pyshmem
+        with pyshmem.init(heap_size="1M") as job:
+            word = pyshmem.zeros(1, int)
+            if job.my_pe == 1:
+                pyshmem.wait_until(word, pyshmem.CMP_EQ, 1)
+        """,
+        env={"PYSHMEM_TIMEOUT": "1"},
+    )
+    assert done.returncode != 0
+    assert re.search(r"ShmemTimeout: (wait_until|finalize) took longer than 1 s", done.stderr)
+    assert re.search(r"PE 0 \(pid \d+\): in finalize for", done.stderr)
+    assert re.search(r"PE 1 \(pid \d+\): in wait_until for", done.stderr)
+
+
+def test_a_barrier_that_not_all_enter_times_out_with_a_report(run_pes: Callable) -> None:
+    done = run_pes(
+        2,
+        """
+        import time, pyshmem
+        pyshmem.init(heap_size="1M")
+        if pyshmem.my_pe() == 0:
+            pyshmem.barrier_all()
+        time.sleep(20)
+        """,
+        env={"PYSHMEM_TIMEOUT": "0.5"},
+    )
+    assert done.returncode != 0
+    assert re.search(r"barrier_all took longer than 0\.5 s \(PYSHMEM_TIMEOUT\)", done.stderr)
+    assert re.search(r"PE 1 \(pid \d+\): running", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"),
+    [
+        ("pyshmem.abort(7, 'enough')", 7),
+        ("pyshmem.global_exit(5)", 5),
+        ("pyshmem.global_exit(0)", None),
+    ],
+)
+def test_one_pe_ends_the_job(ending: str, status: int | None, run_pes: Callable) -> None:
+    program = f"""
+import pyshmem
+pyshmem.init(heap_size="1M")
+print("printed before", end="")
+pyshmem.barrier_all()
+if pyshmem.my_pe() == 1:
+    {ending}
+pyshmem.barrier_all()
+"""
+    begin = time.monotonic()
+    done = run_pes(2, program)
+    assert time.monotonic() - begin < 10
+    if status is not None:
+        assert done.returncode == status
+    assert "printed before" in done.stdout
+
+
+# ---- without a launcher that ends the others -----------------------------------------------------
+
+START = """
+import os, sys, pyshmem
+pyshmem.init(heap_size="1M")
+pyshmem.barrier_all()
+os.write(1, b"ready\\n")
+"""
+
+
+@pytest.fixture
+def start_alone(tmp_path: Path) -> Iterator[Callable]:
+    """``start_alone(program, n)``: the processes of a job that nobody watches."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(program: str, n: int) -> list[subprocess.Popen[str]]:
+        script = tmp_path / "program.py"
+        script.write_text(START + program)
+        job = {"WORLD_SIZE": str(n), "TORCHELASTIC_RUN_ID": uuid.uuid4().hex}
+        job |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "PYSHMEM_DEVICE": "none"}
+        for pe in range(n):
+            processes.append(
+                subprocess.Popen(
+                    [sys.executable, str(script)],
+                    env=clean_environment(RANK=str(pe), LOCAL_RANK=str(pe), **job),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        return processes
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+WAITS = {
+    "barrier_all": "pyshmem.barrier_all()",
+    "malloc": "pyshmem.zeros(3)",
+    "wait_until": "word = pyshmem.zeros(1, int)\nif me: pyshmem.wait_until(word, pyshmem.CMP_NE, 0)",
+    "sum_reduce": "pyshmem.sum_reduce(word, word)",
+}
+
+
+@pytest.mark.parametrize("routine", WAITS)
+def test_a_pe_killed_while_others_wait_is_named(routine: str, start_alone: Callable) -> None:
+    program = f"""
+me = pyshmem.my_pe()
+word = pyshmem.zeros(1, int)
+if me == 2 and {routine!r} != "wait_until":
+    import time; time.sleep(60)
+{WAITS[routine]}
+if me == 0: pyshmem.barrier_all()
+import time; time.sleep(60)
+"""
+    processes = start_alone(program, 3)
+    time.sleep(0.3)  # into the wait
+    begin = time.monotonic()
+    os.kill(processes[2].pid, signal.SIGKILL)
+    for process in processes[:2]:
+        _, errors = process.communicate(timeout=20)
+        assert process.returncode == 1
+        assert re.search(r"PeerDied: .*PE \d", errors), errors
+    assert time.monotonic() - begin < 3
+
+
+def test_a_pe_killed_inside_barrier_all_is_named_by_those_inside(start_alone: Callable) -> None:
+    processes = start_alone(
+        "import time\nif pyshmem.my_pe(): pyshmem.barrier_all()\ntime.sleep(60)", 3
+    )
+    time.sleep(0.3)
+    os.kill(processes[2].pid, signal.SIGKILL)
+    _, errors = processes[1].communicate(timeout=20)
+    expected = rf"PE 2 \(pid {processes[2].pid}\) died while this PE was in barrier_all"
+    assert re.search(expected, errors), errors
+
+
+# ---- signals to a PE -----------------------------------------------------------------------------
+
+
+def test_a_python_signal_handler_runs_in_a_wait(run_pes: Callable) -> None:
+    run_pes(
+        1,
+        """
+        import signal, pyshmem
+        with pyshmem.init(heap_size="1M") as job:
+            word = pyshmem.zeros(1, int)
+            signal.signal(signal.SIGALRM, lambda *_: pyshmem.atomic_set(word, 1, 0))
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            pyshmem.wait_until(word, pyshmem.CMP_EQ, 1)
+
+            def stop(*_):
+                raise LookupError("from the handler")
+            signal.signal(signal.SIGALRM, stop)
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            try:
+                pyshmem.wait_until(word, pyshmem.CMP_EQ, 2)
+            except LookupError as error:
+                assert str(error) == "from the handler"
+            else:
+                raise SystemExit("the wait went on")
+            pyshmem.barrier_all()
+        """,
+        check=True,
+    )

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Mistakes in a job of several PEs: told by the PE that makes them, with the value and the way out."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import pyshmem
+
+#: Calls that reach another PE; ``a`` and ``b`` are symmetric int64 arrays, ``s`` is a signal word.
+REMOTE = {
+    "put": lambda a, b, s, pe: pyshmem.put(a, b, pe),
+    "get": lambda a, b, s, pe: pyshmem.get(a, b, pe),
+    "put_nbi": lambda a, b, s, pe: pyshmem.put_nbi(a, b, pe),
+    "get_nbi": lambda a, b, s, pe: pyshmem.get_nbi(a, b, pe),
+    "p": lambda a, b, s, pe: pyshmem.p(a, 1, pe),
+    "g": lambda a, b, s, pe: pyshmem.g(a, pe),
+    "put_signal": lambda a, b, s, pe: pyshmem.put_signal(a, b, s, 1, pyshmem.SIGNAL_SET, pe),
+    "put_signal_nbi": lambda a, b, s, pe: pyshmem.put_signal_nbi(
+        a, b, s, 1, pyshmem.SIGNAL_ADD, pe
+    ),
+    "signal_set": lambda a, b, s, pe: pyshmem.signal_set(s, 1, pe),
+    "signal_add": lambda a, b, s, pe: pyshmem.signal_add(s, 1, pe),
+    "atomic_fetch": lambda a, b, s, pe: pyshmem.atomic_fetch(a, pe),
+    "atomic_set": lambda a, b, s, pe: pyshmem.atomic_set(a, 1, pe),
+    "atomic_swap": lambda a, b, s, pe: pyshmem.atomic_swap(a, 1, pe),
+    "atomic_compare_swap": lambda a, b, s, pe: pyshmem.atomic_compare_swap(a, 0, 1, pe),
+    "atomic_inc": lambda a, b, s, pe: pyshmem.atomic_inc(a, pe),
+    "atomic_fetch_inc": lambda a, b, s, pe: pyshmem.atomic_fetch_inc(a, pe),
+    "atomic_add": lambda a, b, s, pe: pyshmem.atomic_add(a, 1, pe),
+    "atomic_fetch_xor": lambda a, b, s, pe: pyshmem.atomic_fetch_xor(a, 1, pe),
+    "ptr": lambda a, b, s, pe: pyshmem.ptr(a, pe),
+}
+#: Calls that write from ``source`` into ``dest``, either of which may be wrong.
+COPIES = {
+    "put": lambda dest, source, **kw: pyshmem.put(dest, source, 0, **kw),
+    "put_nbi": lambda dest, source, **kw: pyshmem.put_nbi(dest, source, 0, **kw),
+    "get": lambda dest, source, **kw: pyshmem.get(dest, source, 0, **kw),
+    "get_nbi": lambda dest, source, **kw: pyshmem.get_nbi(dest, source, 0, **kw),
+    "put_signal": lambda dest, source, **kw: pyshmem.put_signal(
+        dest, source, pyshmem.new_signal(), 1, pyshmem.SIGNAL_SET, 0, **kw
+    ),
+    "broadcast": lambda dest, source, **kw: pyshmem.broadcast(dest, source, 0, **kw),
+    "fcollect": lambda dest, source, **kw: pyshmem.fcollect(dest, source, **kw),
+    "sum_reduce": lambda dest, source, **kw: pyshmem.sum_reduce(dest, source, **kw),
+}
+
+
+@pytest.mark.parametrize("routine", REMOTE)
+def test_a_pe_outside_the_team(job, heap, routine):
+    a, b = pyshmem.full(4, 7, np.int64, heap=heap), pyshmem.full(4, 8, np.int64, heap=heap)
+    signal = pyshmem.new_signal(heap=heap)
+    for pe in (-1, job.n_pes, 2**31 - 1):
+        team = f"pe {pe} is outside the team of {job.n_pes} PE"
+        with pytest.raises(ValueError, match=f"{team}.*" + re.escape(f"(0..{job.n_pes - 1})")):
+            REMOTE[routine](a, b, signal, pe)
+    with pytest.raises((ValueError, OverflowError)):
+        REMOTE[routine](a, b, signal, 2**40)
+    with pytest.raises(TypeError):
+        REMOTE[routine](a, b, signal, "1")
+    pyshmem.barrier_all()
+    assert pyshmem.to_numpy(a).tolist() == [7] * 4
+    assert pyshmem.to_numpy(b).tolist() == [8] * 4
+    assert pyshmem.signal_fetch(signal) == 0
+
+
+@pytest.mark.parametrize("routine", COPIES)
+def test_arrays_that_do_not_fit_the_routine(job, heap, routine):
+    call, gets = COPIES[routine], routine in ("get", "get_nbi")
+    n = 4 if gets else 4 * job.n_pes
+    good, dest = pyshmem.zeros(4, heap=heap), pyshmem.full(n, 7.0, heap=heap)
+    symmetric_source = gets or routine in ("broadcast", "fcollect", "sum_reduce")
+    wide = pyshmem.zeros((4, 2), heap=heap)
+    bad = [
+        (dest, wide[:, 0], {"nelems": 1}, ValueError, "source is not C-contiguous"),
+        (wide[:, 0], good, {"nelems": 1}, ValueError, "dest is not C-contiguous"),
+        (dest.view(np.int64), good, {}, TypeError, "dtype float64.*dtype int64|int64.*float64"),
+        (dest, good, {"nelems": 5}, ValueError, "nelems is 5"),
+        (dest, good, {"nelems": -1}, ValueError, "nelems is -1"),
+        (dest, good, {"nelems": 2**62}, ValueError, f"nelems is {2**62}"),
+        (dest, good, {"nelems": 1.0}, TypeError, "float"),
+        (dest, good[:3], {}, ValueError, "dest has 4 elements, but source has 3")
+        if gets
+        else (dest[:3], good, {}, ValueError, "source has 4 elements.*dest.* 3"),
+        (dest, [0.0] * 4, {}, TypeError, "source is a list"),
+        (None, good, {}, TypeError, "dest is a NoneType"),
+    ]
+    if symmetric_source:
+        bad.append((dest, np.zeros(4), {}, ValueError, "source .*not on a symmetric heap"))
+    if not gets:
+        bad.append((np.zeros(n), good, {}, ValueError, "dest .*not on a symmetric heap"))
+    for wrong_dest, source, keywords, error, message in bad:
+        with pytest.raises(error, match=message):
+            call(wrong_dest, source, **keywords)
+    pyshmem.barrier_all()
+    assert pyshmem.to_numpy(dest).tolist() == [7.0] * n
+
+
+def test_read_only_arrays_are_not_written(job):
+    source, frozen = pyshmem.zeros(4), np.zeros(4)
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="dest is read-only"):
+        pyshmem.get(frozen, source, 0)
+    symmetric = pyshmem.zeros(4)
+    view = symmetric[:]
+    view.flags.writeable = False
+    with pytest.raises(ValueError, match="dest is read-only"):
+        pyshmem.broadcast(view, source, 0)
+
+
+def test_arrays_of_the_other_kind_of_memory(job):
+    if job.device == "none":
+        with pytest.raises(pyshmem.UnsupportedError, match="PYSHMEM_DEVICE=sim"):
+            pyshmem.zeros(3, heap="device")
+    with pytest.raises(ValueError, match="'gpu'; the heaps are 'host' and 'device'"):
+        pyshmem.zeros(3, heap="gpu")
+    with pytest.raises(ValueError, match="'gpu'"):
+        pyshmem.heap_info("gpu")
+
+
+def test_shapes_and_dtypes_that_cannot_be(heap):
+    before = pyshmem.heap_info(heap)
+    for shape, dtype, error, message in (
+        (-1, float, ValueError, "negative"),
+        ((2, -3), float, ValueError, "negative"),
+        (1.5, float, (TypeError, AttributeError), "float"),
+        (3, object, TypeError, "Python objects"),
+        (3, "S0", TypeError, "no size"),
+        (3, "float7", TypeError, "float7"),
+    ):
+        with pytest.raises(error, match=message):
+            pyshmem.empty(shape, dtype, heap=heap)
+    with pytest.raises((ValueError, MemoryError, OverflowError)):
+        pyshmem.empty(2**62, np.float64, heap=heap)
+    assert pyshmem.heap_info(heap) == before
+
+
+def test_freeing_what_is_no_allocation(heap):
+    array = pyshmem.zeros(8, heap=heap)
+    for wrong in (array[2:], array[:], array.reshape(2, 4)):
+        with pytest.raises(ValueError, match="free"):
+            pyshmem.free(wrong)
+    with pytest.raises(ValueError, match="symmetric heap"):
+        pyshmem.free(np.zeros(3))
+    with pytest.raises(TypeError):
+        pyshmem.free(None)
+    pyshmem.free(array)
+
+
+def test_a_second_init_must_not_ask_for_another_device(job):
+    other = "none" if job.device != "none" else "sim"
+    with pytest.raises(ValueError, match=f"'{other}'.*'{job.device}'"):
+        pyshmem.init(device=other)
+    assert pyshmem.init() is job
+    pyshmem.finalize()
+    assert pyshmem.initialized()

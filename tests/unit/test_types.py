@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tables of Python and the constants and symbols of C agree."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pyshmem
+from pyshmem import _lib, _settings, _types
+from pyshmem._dtypes import as_dtype
+from pyshmem._lib import ffi, lib
+from pyshmem.cli.info import _package_folder
+
+INCLUDE = Path(__file__).parents[2] / "native" / "include"
+
+
+@pytest.fixture(scope="module")
+def symbols() -> set[str]:
+    """The names the library exports."""
+    library = _package_folder("lib", "libpyshmem.so") / "libpyshmem.so"
+    listed = subprocess.run(
+        ["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True
+    )
+    return {line.split()[-1].partition("@")[0] for line in listed.stdout.splitlines()}
+
+
+# ---- types ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("element", _types.ELEMENTS, ids=lambda element: element.name)
+def test_an_element_is_what_its_dtype_and_its_c_type_say(element: _types.Element) -> None:
+    assert as_dtype(element.dtype).itemsize == element.nbytes
+    assert set(element.families) <= set(_types.FAMILIES)
+    if "_Complex" not in element.ctype:  # cffi's name for it differs
+        assert ffi.sizeof(element.ctype) == element.nbytes
+    assert _types.BY_DTYPE[element.dtype] is element
+
+
+def test_numbers_of_the_table_are_those_of_c() -> None:
+    text = _types.c_lists()
+    for number, element in enumerate(_types.ELEMENTS):
+        assert f"#define ISHMEMX_TYPE_{element.name.upper()} {number}\n" in text
+    for prefix, names in (("ATOMIC", _types.ATOMIC_OPS), ("REDUCE", _types.REDUCE_OPS)):
+        for number, name in enumerate(names):
+            assert f"#define ISHMEMX_{prefix}_{name.upper()} {number}\n" in text
+            constant = getattr(lib, f"ISHMEMX_{prefix}_{name.upper()}", number)
+            assert constant == number
+
+
+def test_the_installed_list_is_the_tables() -> None:
+    installed = _package_folder("include", "shmem_types.h") / "shmem_types.h"
+    assert installed.read_text() == _types.c_lists()
+
+
+def test_signed_and_unsigned_integers_are_numbered_by_width() -> None:
+    """ISHMEMX_TYPE_OF computes the number from the width and the sign."""
+    names = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+    assert [element.name for element in _types.ELEMENTS[:8]] == names
+
+
+# ---- exported routines -----------------------------------------------------------------------------
+
+#: The typed routines of each family, with TYPENAME left out.
+ROUTINES = {
+    "r": ["put", "get", "put_nbi", "get_nbi", "p", "g", "put_signal", "put_signal_nbi",
+          "broadcast", "fcollect"],
+    "a": ["atomic_compare_swap", "atomic_inc", "atomic_add", "atomic_fetch_inc",
+          "atomic_fetch_add", "wait_until", "test"],
+    "x": ["atomic_fetch", "atomic_set", "atomic_swap"],
+    "b": [f"atomic_{fetch}{op}" for fetch in ("", "fetch_") for op in ("and", "or", "xor")],
+    "m": ["max_reduce", "min_reduce"],
+    "s": ["sum_reduce", "prod_reduce"],
+    "t": ["and_reduce", "or_reduce", "xor_reduce"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("typename", _types.TYPENAMES, ids=lambda typename: typename.name)
+def test_every_typename_has_its_routines(typename: _types.Typename, symbols: set[str]) -> None:
+    for family in typename.families:
+        for routine in ROUTINES[family]:
+            assert f"shmem_{typename.name}_{routine}" in symbols
+
+
+def test_every_prototype_is_exported_and_nothing_else(symbols: set[str]) -> None:
+    assert all(symbol.startswith(("shmem_", "ishmemx_")) for symbol in symbols), symbols
+    text = (INCLUDE / "ishmemx.h").read_text()
+    declared = set(re.findall(r"ISHMEMX_API [^;(]*?\b(ishmemx_\w+)\(", text))
+    declared |= set(re.findall(r"extern ISHMEMX_API [^;]*?(ishmemx_\w+);", text))
+    assert len(declared) > 50
+    assert {symbol for symbol in symbols if symbol.startswith("ishmemx_")} == declared
+
+
+# ---- settings --------------------------------------------------------------------------------------
+
+
+def test_settings_and_their_defaults_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    for row in _settings.SETTINGS:
+        monkeypatch.delenv(f"PYSHMEM_{row.name}", raising=False)
+        if row.alias:
+            monkeypatch.delenv(row.alias, raising=False)
+        assert _lib.setting(row.name) == (row.default, "default")
+    with pytest.raises(ValueError, match="NO_SUCH"):
+        _lib.setting("NO_SUCH")
+
+
+@pytest.mark.parametrize("row", _settings.SETTINGS, ids=lambda row: row.name)
+def test_a_setting_comes_from_its_variable(
+    row: _settings.Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, _, choices = row.kind.partition(":")
+    good, number, bad = {
+        "size": ("1.5k", 1536, "much"),
+        "integer": ("17", 17, "1.5"),
+        "seconds": ("0.25", 250_000_000, "soon"),
+        "flag": ("1", 1, "perhaps"),
+        "choice": (choices.split("|")[-1], len(choices.split("|")) - 1, "another"),
+        "string": ("text", None, None),
+    }[kind]
+    if row.alias:
+        monkeypatch.setenv(row.alias, good)
+        monkeypatch.delenv(f"PYSHMEM_{row.name}", raising=False)
+        assert _lib.setting(row.name) == (good, row.alias)
+        monkeypatch.setenv(row.alias, "3M")  # the own variable wins
+    monkeypatch.setenv(f"PYSHMEM_{row.name}", good)
+    assert _lib.setting(row.name) == (good, f"PYSHMEM_{row.name}")
+    if number is None:
+        return
+    assert _lib.setting_number(row.name) == number
+    monkeypatch.setenv(f"PYSHMEM_{row.name}", bad)
+    with pytest.raises(ValueError, match=f"PYSHMEM_{row.name}.*{re.escape(bad)}"):
+        _lib.setting_number(row.name)
+
+
+@pytest.mark.parametrize(
+    ("text", "nbytes"),
+    [("0", 0), ("4096", 4096), ("1k", 1024), ("1.5M", 1572864), ("2g", 2 << 30), ("1T", 1 << 40)],
+)
+def test_sizes_take_decimals_and_one_suffix(text: str, nbytes: int) -> None:
+    assert _lib.parse_size(text) == nbytes
+
+
+@pytest.mark.parametrize("text", ["", "k", "1kk", "-1", "1 2", "1e30", "nan", "99999999999T"])
+def test_a_malformed_size_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text) if text else "size"):
+        _lib.parse_size(text)
+
+
+# ---- constants -------------------------------------------------------------------------------------
+
+
+def test_constants_of_python_are_those_of_the_library() -> None:
+    assert [pyshmem.SIGNAL_SET, pyshmem.SIGNAL_ADD] == [0, 1]
+    for name in ("EQ", "NE", "GT", "GE", "LT", "LE"):
+        assert getattr(pyshmem, f"CMP_{name}") == getattr(lib, f"ISHMEMX_CMP_{name}")
+
+
+def test_words_of_the_state_block_are_those_of_c() -> None:
+    from pyshmem.device import _state
+
+    words = {name.removeprefix("ISHMEMX_STATE_") for name in dir(lib) if "ISHMEMX_STATE_" in name}
+    assert {"ABI", "DELTA", "VERSION", "WORDS"} <= words
+    for word in words:
+        assert getattr(_state, word) == getattr(lib, f"ISHMEMX_STATE_{word}"), word
+    assert f"v{_state.VERSION}" in _state.SYMBOL
+    assert lib.ISHMEMX_MAX_DEVICE_PES == _state.WORDS - _state.DELTA
+
+
+def test_fault_kinds_and_fields_are_those_of_c() -> None:
+    from pyshmem.device import _faults
+
+    kinds = {name for name in dir(lib) if name.startswith("ISHMEMX_FAULT_")}
+    for name in kinds - {"ISHMEMX_FAULT_NONE"}:
+        python = name.removeprefix("ISHMEMX_")
+        assert getattr(_faults, python) == getattr(lib, name), name
+    fields = ["kind", "op", "pe", "module", "block", "thread", "a", "b"]
+    assert [ffi.offsetof("ishmemx_fault_t", field) for field in fields] == list(range(0, 64, 8))
+    assert len(set(_faults.OPS)) == len(_faults.OPS)
+
+
+def test_device_constants_are_those_of_the_host() -> None:
+    from pyshmem import device
+
+    for name in (
+        "SIGNAL_SET",
+        "SIGNAL_ADD",
+        *(f"CMP_{c}" for c in ("EQ", "NE", "GT", "GE", "LT", "LE")),
+    ):
+        assert getattr(device, name) == getattr(pyshmem, name)
+
+
+def test_dtypes_without_an_element_move_as_bytes_only() -> None:
+    from pyshmem._dtypes import kind_of
+
+    for dtype in (">i4", "datetime64[s]", "V8", "S3"):
+        assert kind_of(np.dtype(dtype)).element == -1
+    for number, element in enumerate(_types.ELEMENTS):
+        assert kind_of(as_dtype(element.dtype)).element == number
