@@ -44,9 +44,7 @@ SETTINGS = (
 
 def c_lists() -> str:
     """The X-macro list that ``settings.c`` expands (``pysh_settings.h`` in the build folder)."""
-    rows = [
-        f'    X_({s.name}, "{s.kind}", "{s.default}", "{s.alias}") \\' for s in SETTINGS
-    ]
+    rows = [f'    X_({s.name}, "{s.kind}", "{s.default}", "{s.alias}") \\' for s in SETTINGS]
     return "\n".join(
         [
             "/* Made by pyshmem/_settings.py when the package is built. */",

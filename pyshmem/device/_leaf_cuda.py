@@ -13,12 +13,35 @@ from typing import Any
 from llvmlite import ir
 from numba import cuda
 from numba.core import errors
-from numba.cuda import cgutils, types
+from numba.cuda import types
 from numba.cuda.extending import intrinsic
 from numba.cuda.np import arrayobj
 from numba.cuda.typing import signature
 
-from .._types import elements_of
+from ._families import outside_family
+from ._leaf_cuda_atomic import (
+    atomic_add,
+    atomic_and,
+    atomic_compare_swap,
+    atomic_fetch_add,
+    atomic_fetch_and,
+    atomic_fetch_or,
+    atomic_fetch_xor,
+    atomic_or,
+    atomic_swap,
+    atomic_xor,
+)
+from ._leaf_cuda_copy import (
+    copy16,
+    copy16x4,
+    copy_narrow,
+    copy_narrow_x4,
+    pull16,
+    pull16x4,
+    pull_narrow,
+    pull_narrow_x4,
+)
+from ._ptx import I32, I64, array_type, from_bits, i64, instruction, load_bits, store_bits, to_bits
 from ._state import SYMBOL, WORDS
 
 __all__ = [
@@ -32,56 +55,20 @@ __all__ = [
     "warp_share", "warp_sync", "warp_threads", "write", "write64",
 ]  # fmt: skip
 
-_I8, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
-_BITS = {1: _I8, 2: _I16, 4: _I32, 8: _I64}
-_VOID = ir.VoidType()
-_i64 = types.int64
-_GLOBAL, _GENERIC = 1, 0
-
-
-def _asm(builder: Any, result: Any, text: str, constraints: str, args: list[Any]) -> Any:
-    kind = ir.FunctionType(result, [arg.type for arg in args])
-    constraints = f"{constraints},~{{memory}}" if constraints else "~{memory}"
-    return builder.call(ir.InlineAsm(kind, text, constraints, side_effect=True), args)
-
-
-def _instruction(text: str, operands: int, result: bool = False) -> Any:
-    """One PTX instruction on int64 operands as a device function."""
-    arguments = ["l"] * operands
-    constraints = ",".join((["=l"] if result else []) + arguments)
-    kind = signature(_i64 if result else types.void, *([_i64] * operands))
-
-    def codegen(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-        value = _asm(builder, _I64 if result else _VOID, text, constraints, list(args))
-        return value if result else context.get_dummy_value()
-
-    # An intrinsic reads its arity from the signature of the function, hence one def for each.
-    def nullary(_context: Any) -> Any:
-        return kind, codegen
-
-    def unary(_context: Any, a: Any) -> Any:
-        return kind, codegen
-
-    def binary(_context: Any, a: Any, b: Any) -> Any:
-        return kind, codegen
-
-    return intrinsic((nullary, unary, binary)[operands])
-
-
 # -- order, time, control ------------------------------------------------------------------------
 
-fence = _instruction("fence.acq_rel.sys;", 0)
-now = _instruction("mov.u64 $0, %globaltimer;", 0, result=True)
-opaque = _instruction("mov.b64 $0, $1;", 1, result=True)  # hides a value from loop unrolling
-trap = _instruction("trap;", 0)
-read64 = _instruction("ld.relaxed.sys.global.u64 $0, [$1];", 1, result=True)
-read64_acquire = _instruction("ld.acquire.sys.global.u64 $0, [$1];", 1, result=True)
-write64 = _instruction("st.relaxed.sys.global.u64 [$0], $1;", 2)
+fence = instruction("fence.acq_rel.sys;", 0)
+now = instruction("mov.u64 $0, %globaltimer;", 0, result=True)
+opaque = instruction("mov.b64 $0, $1;", 1, result=True)  # hides a value from loop unrolling
+trap = instruction("trap;", 0)
+read64 = instruction("ld.relaxed.sys.global.u64 $0, [$1];", 1, result=True)
+read64_acquire = instruction("ld.acquire.sys.global.u64 $0, [$1];", 1, result=True)
+write64 = instruction("st.relaxed.sys.global.u64 [$0], $1;", 2)
 # Release at system scope: pairs with the acquire that ends a wait of the receiving PE.
-signal_release_set = _instruction("st.release.sys.global.u64 [$0], $1;", 2)
-signal_release_add = _instruction("red.release.sys.global.add.u64 [$0], $1;", 2)
+signal_release_set = instruction("st.release.sys.global.u64 [$0], $1;", 2)
+signal_release_add = instruction("red.release.sys.global.add.u64 [$0], $1;", 2)
 # Leaves the given value in the word and returns the old one.
-claim = _instruction("atom.relaxed.sys.global.exch.b64 $0, [$1], $2;", 2, result=True)
+claim = instruction("atom.relaxed.sys.global.exch.b64 $0, [$1], $2;", 2, result=True)
 
 
 @intrinsic
@@ -96,14 +83,14 @@ def cold(function: Callable[[int, int, int, int, int], int]) -> Any:
     For what hardly ever runs: inlined, it would stand between the instructions that do run, and the
     short loops of waits would no longer fit the instruction cache.
     """
-    kind = signature(_i64, *([_i64] * 5))
+    kind = signature(i64, *([i64] * 5))
 
     def typing(_context: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
         def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
             compiled = context.compile_subroutine(builder, function, kind)
             callee = compiled.fndesc.declare_function(builder.module)
             with builder.goto_entry_block():  # Numba's own helper would store a zero every time
-                result = builder.alloca(_I64)  # functions return through a pointer
+                result = builder.alloca(I64)  # functions return through a pointer
             call = builder.call(callee, [result, *args])
             call.attributes.add("noinline")
             return builder.load(result)
@@ -132,7 +119,7 @@ def _state_symbol(module: ir.Module) -> ir.GlobalVariable:
     try:
         return module.get_global(SYMBOL)
     except KeyError:
-        kind = ir.ArrayType(_I64, WORDS)
+        kind = ir.ArrayType(I64, WORDS)
         symbol = _ConstantSymbol(module, kind, SYMBOL, addrspace=4)
         symbol.linkage, symbol.initializer, symbol.align = "weak", ir.Constant(kind, None), 64
         return symbol
@@ -140,7 +127,7 @@ def _state_symbol(module: ir.Module) -> ir.GlobalVariable:
 
 def _load_state(builder: Any, index: Any) -> Any:
     symbol = _state_symbol(builder.module)
-    word = builder.load(builder.gep(symbol, [_I64(0), index], inbounds=True))
+    word = builder.load(builder.gep(symbol, [I64(0), index], inbounds=True))
     # The host changes it between kernels only, so it may be read before a barrier or a loop.
     word.set_metadata("invariant.load", builder.module.add_metadata([]))
     return word
@@ -149,7 +136,7 @@ def _load_state(builder: Any, index: Any) -> Any:
 @intrinsic
 def state(_context: Any, index: Any) -> Any:
     """Word ``index`` of the state block: one load from constant memory."""
-    return signature(_i64, _i64), lambda _c, builder, _s, args: _load_state(builder, args[0])
+    return signature(i64, i64), lambda _c, builder, _s, args: _load_state(builder, args[0])
 
 
 @intrinsic
@@ -157,34 +144,23 @@ def state_pe(_context: Any, index: Any) -> Any:
     """The same as int32: PE arithmetic such as ``(me + 1) % n`` is slow in 64 bits."""
 
     def codegen(_c: Any, builder: Any, _s: Any, args: Any) -> Any:
-        return builder.trunc(_load_state(builder, args[0]), _I32)
+        return builder.trunc(_load_state(builder, args[0]), I32)
 
-    return signature(types.int32, _i64), codegen
+    return signature(types.int32, i64), codegen
 
 
 # -- arrays --------------------------------------------------------------------------------------
 
 
-def _array(kind: Any) -> Any:
-    if not isinstance(kind, types.Array):
-        raise errors.TypingError(f"pyshmem.device routines take arrays, not {kind}")
-    if kind.layout not in "CF" and kind.ndim > 0:
-        raise errors.TypingError(
-            "pyshmem.device routines take contiguous arrays: this one has strides "
-            f"({kind}); pass a contiguous slice, or copy it first"
-        )
-    return kind
-
-
 @intrinsic
 def address_of(_context: Any, array: Any) -> Any:
     """Address of the first element."""
-    _array(array)
+    array_type(array)
 
     def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
-        return builder.ptrtoint(arrayobj.make_array(array)(context, builder, args[0]).data, _I64)
+        return builder.ptrtoint(arrayobj.make_array(array)(context, builder, args[0]).data, I64)
 
-    return signature(_i64, array), codegen
+    return signature(i64, array), codegen
 
 
 def array_from(locate: Callable[[Any, Any], int]) -> Any:
@@ -198,7 +174,7 @@ def array_from(locate: Callable[[Any, Any], int]) -> Any:
 
         def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
             address = context.compile_internal(
-                builder, locate, signature(_i64, _array(array), kind), args
+                builder, locate, signature(i64, array_type(array), kind), args
             )
             view = arrayobj.make_array(array)(context, builder, value=args[0])
             view.data = builder.inttoptr(address, view.data.type)
@@ -212,25 +188,17 @@ def array_from(locate: Callable[[Any, Any], int]) -> Any:
 @intrinsic
 def same_dtype(_context: Any, dest: Any, source: Any) -> Any:
     """Compiles to nothing, or fails to compile when the dtypes differ."""
-    if _array(dest).dtype != _array(source).dtype:
+    if array_type(dest).dtype != array_type(source).dtype:
         raise errors.TypingError(f"dest holds {dest.dtype} but source holds {source.dtype}")
     return signature(types.void, dest, source), lambda c, _b, _s, _a: c.get_dummy_value()
 
 
-_FAMILY_DTYPES = {letter: {element.dtype for element in elements_of(letter)} for letter in "axb"}
-_FAMILY_DTYPES["+"] = _FAMILY_DTYPES["a"] | {"float32", "float64"}  # add: an extension
-_FAMILY_DTYPES["signal"] = {"uint64"}
-
-
 def require(family: str) -> Any:
     """A device function that fails to compile for arrays outside the family's table of types."""
-    allowed = _FAMILY_DTYPES[family]
 
     def check(_context: Any, array: Any) -> Any:
-        if str(_array(array).dtype) not in allowed:
-            raise errors.TypingError(
-                f"{array.dtype} is not among the types of this routine: {', '.join(sorted(allowed))}"
-            )
+        if message := outside_family(str(array_type(array).dtype), family):
+            raise errors.TypingError(message)
         return signature(types.void, array), lambda c, _b, _s, _a: c.get_dummy_value()
 
     return intrinsic(check)
@@ -239,73 +207,17 @@ def require(family: str) -> Any:
 # -- one element ---------------------------------------------------------------------------------
 
 
-def _reinterpret(builder: Any, value: Any, kind: Any) -> Any:
-    """The bits of ``value`` as LLVM type ``kind`` of the same size."""
-    if value.type == kind:
-        return value
-    slot = cgutils.alloca_once(builder, value.type)
-    builder.store(value, slot)
-    return builder.load(builder.bitcast(slot, kind.as_pointer()))
-
-
-def _from_bits(context: Any, builder: Any, dtype: Any, bits: Any) -> Any:
-    model = context.data_model_manager[dtype]
-    return model.from_data(builder, _reinterpret(builder, bits, model.get_data_type()))
-
-
-def _to_bits(context: Any, builder: Any, dtype: Any, value: Any, kind: Any) -> Any:
-    cast_value = context.cast(builder, value, kind, dtype)
-    data = context.data_model_manager[dtype].as_data(builder, cast_value)
-    nbytes = context.get_abi_sizeof(data.type)
-    return _reinterpret(builder, data, _BITS.get(nbytes, ir.IntType(8 * nbytes)))
-
-
-# PTX type suffix and register constraint by width; bytes travel in 16-bit registers.
-_WIDTH = {1: ("u8", "h"), 2: ("u16", "h"), 4: ("u32", "r"), 8: ("u64", "l")}
-
-
-def _load_bits(builder: Any, nbytes: int, address: Any, order: str = "relaxed") -> Any:
-    if nbytes == 16:
-        pair = _asm(
-            builder, ir.LiteralStructType([_I64, _I64]),
-            "ld.relaxed.sys.global.v2.u64 {$0, $1}, [$2];", "=l,=l,l", [address],
-        )  # fmt: skip
-        wide = ir.IntType(128)
-        low, high = (builder.zext(builder.extract_value(pair, i), wide) for i in (0, 1))
-        return builder.or_(low, builder.shl(high, wide(64)))
-    suffix, register = _WIDTH[nbytes]
-    bits = _asm(
-        builder, _I16 if nbytes == 1 else _BITS[nbytes],
-        f"ld.{order}.sys.global.{suffix} $0, [$1];", f"={register},l", [address],
-    )  # fmt: skip
-    return builder.trunc(bits, _I8) if nbytes == 1 else bits
-
-
-def _store_bits(builder: Any, nbytes: int, address: Any, bits: Any) -> None:
-    if nbytes == 16:
-        low = builder.trunc(bits, _I64)
-        high = builder.trunc(builder.lshr(bits, ir.IntType(128)(64)), _I64)
-        text = "st.relaxed.sys.global.v2.u64 [$0], {$1, $2};"
-        _asm(builder, _VOID, text, "l,l,l", [address, low, high])
-        return
-    suffix, register = _WIDTH[nbytes]
-    if nbytes == 1:
-        bits = builder.zext(bits, _I16)
-    text = f"st.relaxed.sys.global.{suffix} [$0], $1;"
-    _asm(builder, _VOID, text, f"l,{register}", [address, bits])
-
-
 def _read(order: str) -> Any:
     """``f(address, like)``: the element at ``address``, of the dtype of ``like``."""
 
     def typing(_context: Any, address: Any, like: Any) -> Any:
-        dtype = _array(like).dtype
+        dtype = array_type(like).dtype
 
         def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
             nbytes = context.get_abi_sizeof(context.get_data_type(dtype))
-            return _from_bits(context, builder, dtype, _load_bits(builder, nbytes, args[0], order))
+            return from_bits(context, builder, dtype, load_bits(builder, nbytes, args[0], order))
 
-        return signature(dtype, _i64, like), codegen
+        return signature(dtype, i64, like), codegen
 
     return intrinsic(typing)
 
@@ -317,20 +229,20 @@ read_acquire = _read("acquire")  # drops the L1 cache, so what comes after reads
 @intrinsic
 def write(_context: Any, address: Any, like: Any, value: Any) -> Any:
     """Stores ``value``, cast to the dtype of ``like``, at ``address``: relaxed."""
-    dtype, kind = _array(like).dtype, types.unliteral(value)
+    dtype, kind = array_type(like).dtype, types.unliteral(value)
 
     def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
-        bits = _to_bits(context, builder, dtype, args[2], kind)
-        _store_bits(builder, bits.type.width // 8, args[0], bits)
+        bits = to_bits(context, builder, dtype, args[2], kind)
+        store_bits(builder, bits.type.width // 8, args[0], bits)
         return context.get_dummy_value()
 
-    return signature(types.void, _i64, like, kind), codegen
+    return signature(types.void, i64, like, kind), codegen
 
 
 @intrinsic
 def cast(_context: Any, like: Any, value: Any) -> Any:
     """``value`` as the dtype of ``like``."""
-    dtype, kind = _array(like).dtype, types.unliteral(value)
+    dtype, kind = array_type(like).dtype, types.unliteral(value)
 
     def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
         return context.cast(builder, args[1], kind, dtype)
@@ -344,154 +256,9 @@ def to_int64(_context: Any, value: Any) -> Any:
     kind = types.unliteral(value)
 
     def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
-        return context.cast(builder, args[0], kind, _i64)
+        return context.cast(builder, args[0], kind, i64)
 
-    return signature(_i64, kind), codegen
-
-
-# -- atomics at system scope: numba.cuda.atomic reaches no further than the own GPU -----------------
-
-
-def _atomic_types(dtype: Any, nbytes: int, name: str) -> str:
-    if name == "add":
-        return ("f" if isinstance(dtype, types.Float) else "u") + str(8 * nbytes)
-    return f"b{8 * nbytes}"
-
-
-def _atomic(name: str, *, fetch: bool = True) -> Any:
-    """``f(address, like, value)``; ``fetch`` returns the old value."""
-
-    def typing(_context: Any, address: Any, like: Any, value: Any) -> Any:
-        dtype, kind = _array(like).dtype, types.unliteral(value)
-
-        def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
-            bits = _to_bits(context, builder, dtype, args[2], kind)
-            nbytes = bits.type.width // 8
-            suffix, register = _atomic_types(dtype, nbytes, name), _WIDTH[nbytes][1]
-            if not fetch:
-                text = f"red.relaxed.sys.global.{name}.{suffix} [$0], $1;"
-                _asm(builder, _VOID, text, f"l,{register}", [args[0], bits])
-                return context.get_dummy_value()
-            text = f"atom.relaxed.sys.global.{name}.{suffix} $0, [$1], $2;"
-            old = _asm(builder, bits.type, text, f"={register},l,{register}", [args[0], bits])
-            return _from_bits(context, builder, dtype, old)
-
-        return signature(dtype if fetch else types.void, _i64, like, kind), codegen
-
-    return intrinsic(typing)
-
-
-atomic_swap = _atomic("exch")
-atomic_fetch_add, atomic_add = _atomic("add"), _atomic("add", fetch=False)
-atomic_fetch_and, atomic_and = _atomic("and"), _atomic("and", fetch=False)
-atomic_fetch_or, atomic_or = _atomic("or"), _atomic("or", fetch=False)
-atomic_fetch_xor, atomic_xor = _atomic("xor"), _atomic("xor", fetch=False)
-
-
-@intrinsic
-def atomic_compare_swap(_context: Any, address: Any, like: Any, cond: Any, value: Any) -> Any:
-    """Stores ``value`` if the element equals ``cond``; returns the old value."""
-    dtype = _array(like).dtype
-    cond_kind, kind = types.unliteral(cond), types.unliteral(value)
-
-    def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
-        expected = _to_bits(context, builder, dtype, args[2], cond_kind)
-        bits = _to_bits(context, builder, dtype, args[3], kind)
-        nbytes = bits.type.width // 8
-        register = _WIDTH[nbytes][1]
-        text = f"atom.relaxed.sys.global.cas.b{8 * nbytes} $0, [$1], $2, $3;"
-        constraints = f"={register},l,{register},{register}"
-        old = _asm(builder, bits.type, text, constraints, [args[0], expected, bits])
-        return _from_bits(context, builder, dtype, old)
-
-    return signature(dtype, _i64, like, cond_kind, kind), codegen
-
-
-# -- bulk copies -----------------------------------------------------------------------------------
-
-_VECTOR = ir.VectorType(_I32, 4)
-
-
-def _piece(nbytes: int) -> Any:
-    return _VECTOR if nbytes == 16 else _BITS[nbytes]
-
-
-def _emit_copy(builder: Any, nbytes: int, count: int, pull: bool, args: Any) -> None:
-    """``count`` loads, then as many stores, ``args[2]`` bytes apart: the loads fly together.
-
-    A put reads any local memory (generic: shared memory too) and stores to the peer; a pull reads the
-    peer past the L1 cache, which would keep what an earlier pull saw.
-    """
-    dest, source, step = args[0], args[1], args[2]
-    offsets = [builder.mul(step, _I64(k)) for k in range(count)]
-    values = []
-    for offset in offsets:
-        place = builder.add(source, offset)
-        if not pull:
-            pointer = builder.inttoptr(place, ir.PointerType(_piece(nbytes), addrspace=_GENERIC))
-            value = builder.load(pointer)
-            value.align = nbytes
-        elif nbytes == 16:
-            quad = ir.LiteralStructType([_I32] * 4)
-            text = "ld.relaxed.sys.global.v4.u32 {$0, $1, $2, $3}, [$4];"
-            value = _asm(builder, quad, text, "=r,=r,=r,=r,l", [place])
-        else:
-            value = _load_bits(builder, nbytes, place)
-        values.append(value)
-    space = _GENERIC if pull else _GLOBAL
-    for offset, value in zip(offsets, values, strict=True):
-        if isinstance(value.type, ir.LiteralStructType):
-            vector = ir.Constant(_VECTOR, ir.Undefined)
-            for i in range(4):
-                vector = builder.insert_element(vector, builder.extract_value(value, i), _I32(i))
-            value = vector
-        pointer = builder.inttoptr(
-            builder.add(dest, offset), ir.PointerType(value.type, addrspace=space)
-        )
-        builder.store(value, pointer).align = nbytes
-
-
-def _copy16(count: int, pull: bool) -> Any:
-    """``f(dest, source, step)``: ``count`` pieces of 16 bytes, both addresses 16-byte aligned."""
-
-    def typing(_context: Any, dest: Any, source: Any, step: Any) -> Any:
-        def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
-            _emit_copy(builder, 16, count, pull, args)
-            return context.get_dummy_value()
-
-        return signature(types.void, _i64, _i64, _i64), codegen
-
-    return intrinsic(typing)
-
-
-def _copy_narrow(count: int, pull: bool) -> Any:
-    """``f(dest, source, step, nbytes)``: pieces of 8, 4, 2 or 1 bytes, chosen when it runs."""
-
-    def typing(_context: Any, dest: Any, source: Any, step: Any, nbytes: Any) -> Any:
-        def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
-            done = builder.append_basic_block("copied")
-            other = builder.append_basic_block("other")
-            choice = builder.switch(args[3], other)
-            for width in (8, 4, 2, 1):
-                block = builder.append_basic_block(f"copy{width}")
-                choice.add_case(_I64(width), block)
-                builder.position_at_end(block)
-                _emit_copy(builder, width, count, pull, args)
-                builder.branch(done)
-            builder.position_at_end(other)
-            builder.unreachable()
-            builder.position_at_end(done)
-            return context.get_dummy_value()
-
-        return signature(types.void, _i64, _i64, _i64, _i64), codegen
-
-    return intrinsic(typing)
-
-
-copy16x4, copy16 = _copy16(4, False), _copy16(1, False)
-pull16x4, pull16 = _copy16(4, True), _copy16(1, True)
-copy_narrow_x4, copy_narrow = _copy_narrow(4, False), _copy_narrow(1, False)
-pull_narrow_x4, pull_narrow = _copy_narrow(4, True), _copy_narrow(1, True)
+    return signature(i64, kind), codegen
 
 
 # -- who is running --------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from .._lib import ffi, lib
-from .._types import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER, elements_of
+from .._types import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER
 from . import simulator
+from ._families import outside_family
 from ._state import WORDS
 
 __all__ = [
@@ -124,19 +125,10 @@ def same_dtype(dest: Any, source: Any) -> None:
         raise TypeError(f"dest holds {dest.dtype} but source holds {source.dtype}")
 
 
-_FAMILY_DTYPES = {letter: {element.dtype for element in elements_of(letter)} for letter in "axb"}
-_FAMILY_DTYPES["+"] = _FAMILY_DTYPES["a"] | {"float32", "float64"}  # add: an extension
-_FAMILY_DTYPES["signal"] = {"uint64"}
-
-
 def require(family: str) -> Any:
-    allowed = _FAMILY_DTYPES[family]
-
     def check(array: Any) -> None:
-        if array.dtype.name not in allowed:
-            raise TypeError(
-                f"{array.dtype} is not among the types of this routine: {', '.join(sorted(allowed))}"
-            )
+        if message := outside_family(array.dtype.name, family):
+            raise TypeError(message)
 
     return check
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bulk copies: LLVM vectors, so that the compiler schedules and folds addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.cuda import types
+from numba.cuda.extending import intrinsic
+from numba.cuda.typing import signature
+
+from ._ptx import BITS, I32, I64, asm, i64, load_bits
+
+_GLOBAL, _GENERIC = 1, 0  # address spaces
+_VECTOR = ir.VectorType(I32, 4)
+
+
+def _piece(nbytes: int) -> Any:
+    return _VECTOR if nbytes == 16 else BITS[nbytes]
+
+
+def _emit_copy(builder: Any, nbytes: int, count: int, pull: bool, args: Any) -> None:
+    """``count`` loads, then as many stores, ``args[2]`` bytes apart: the loads fly together.
+
+    A put reads any local memory (generic: shared memory too) and stores to the peer; a pull reads the
+    peer past the L1 cache, which would keep what an earlier pull saw.
+    """
+    dest, source, step = args[0], args[1], args[2]
+    offsets = [builder.mul(step, I64(k)) for k in range(count)]
+    values = []
+    for offset in offsets:
+        place = builder.add(source, offset)
+        if not pull:
+            pointer = builder.inttoptr(place, ir.PointerType(_piece(nbytes), addrspace=_GENERIC))
+            value = builder.load(pointer)
+            value.align = nbytes
+        elif nbytes == 16:
+            quad = ir.LiteralStructType([I32] * 4)
+            text = "ld.relaxed.sys.global.v4.u32 {$0, $1, $2, $3}, [$4];"
+            value = asm(builder, quad, text, "=r,=r,=r,=r,l", [place])
+        else:
+            value = load_bits(builder, nbytes, place)
+        values.append(value)
+    space = _GENERIC if pull else _GLOBAL
+    for offset, value in zip(offsets, values, strict=True):
+        if isinstance(value.type, ir.LiteralStructType):
+            vector = ir.Constant(_VECTOR, ir.Undefined)
+            for i in range(4):
+                vector = builder.insert_element(vector, builder.extract_value(value, i), I32(i))
+            value = vector
+        pointer = builder.inttoptr(
+            builder.add(dest, offset), ir.PointerType(value.type, addrspace=space)
+        )
+        builder.store(value, pointer).align = nbytes
+
+
+def _copy16(count: int, pull: bool) -> Any:
+    """``f(dest, source, step)``: ``count`` pieces of 16 bytes, both addresses 16-byte aligned."""
+
+    def typing(_context: Any, dest: Any, source: Any, step: Any) -> Any:
+        def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
+            _emit_copy(builder, 16, count, pull, args)
+            return context.get_dummy_value()
+
+        return signature(types.void, i64, i64, i64), codegen
+
+    return intrinsic(typing)
+
+
+def _copy_narrow(count: int, pull: bool) -> Any:
+    """``f(dest, source, step, nbytes)``: pieces of 8, 4, 2 or 1 bytes, chosen when it runs."""
+
+    def typing(_context: Any, dest: Any, source: Any, step: Any, nbytes: Any) -> Any:
+        def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
+            done = builder.append_basic_block("copied")
+            other = builder.append_basic_block("other")
+            choice = builder.switch(args[3], other)
+            for width in (8, 4, 2, 1):
+                block = builder.append_basic_block(f"copy{width}")
+                choice.add_case(I64(width), block)
+                builder.position_at_end(block)
+                _emit_copy(builder, width, count, pull, args)
+                builder.branch(done)
+            builder.position_at_end(other)
+            builder.unreachable()
+            builder.position_at_end(done)
+            return context.get_dummy_value()
+
+        return signature(types.void, i64, i64, i64, i64), codegen
+
+    return intrinsic(typing)
+
+
+copy16x4, copy16 = _copy16(4, False), _copy16(1, False)
+pull16x4, pull16 = _copy16(4, True), _copy16(1, True)
+copy_narrow_x4, copy_narrow = _copy_narrow(4, False), _copy_narrow(1, False)
+pull_narrow_x4, pull_narrow = _copy_narrow(4, True), _copy_narrow(1, True)
