@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Waits in kernels that nobody ends: a report after the timeout, and no hang."""
+
+from __future__ import annotations
+
+import time
+
+WAIT = """
+    import pyshmem
+    from numba import cuda
+    from pyshmem import device as shmem
+
+    @cuda.jit
+    def wait_for_nobody(sig):
+        shmem.signal_wait_until_work_group(sig, shmem.CMP_GE, 7)
+        shmem.signal_wait_until_work_group(sig, shmem.CMP_GE, 8)  # gives up with the first
+
+    with pyshmem.init(device_heap_size="1M") as job:
+        sig = pyshmem.new_signal(heap="device")
+        try:
+            wait_for_nobody[2, 32](sig)
+            pyshmem.quiet()
+        except pyshmem.KernelFault as fault:
+            print(fault)
+        pyshmem.barrier_all()
+"""
+
+
+def test_a_wait_past_the_timeout_says_who_waited_for_what(run_pes):
+    begin = time.monotonic()
+    result = run_pes(2, WAIT, device="sim", env={"PYSHMEM_TIMEOUT": "0.5"}, check=True)
+    assert time.monotonic() - begin < 20
+    lines = result.stdout.splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert "wait_for_nobody" in line
+        assert "signal_wait_until" in line
+        assert "waited longer than PYSHMEM_TIMEOUT for 7 and saw 0" in line
+
+
+ONE_STAYS_AWAY = """
+    import pyshmem
+    from numba import cuda
+    from pyshmem import device as shmem
+
+    @cuda.jit
+    def meet():
+        shmem.barrier_all_work_group()
+
+    with pyshmem.init(device_heap_size="1M") as job:
+        told = pyshmem.zeros(1, dtype="int64")
+        if job.my_pe == 2:  # polls: a wait of the host would time out as the kernels' do
+            while not pyshmem.test(told, pyshmem.CMP_EQ, 2):
+                pass
+        else:
+            try:
+                meet[1, 32]()
+                pyshmem.quiet()
+            except pyshmem.KernelFault as fault:
+                print(job.my_pe, fault)
+            pyshmem.atomic_inc(told, 2)
+"""
+
+
+def test_a_barrier_that_one_pe_does_not_reach_names_that_pe(run_pes):
+    result = run_pes(3, ONE_STAYS_AWAY, device="sim", env={"PYSHMEM_TIMEOUT": "1"}, check=True)
+    lines = sorted(result.stdout.splitlines())
+    assert [line[0] for line in lines] == ["0", "1"]
+    assert all("barrier_all" in line and "from PE 2" in line for line in lines)
+
+
+UNINITIALISED = """
+    import pyshmem
+    import numpy as np
+    from numba import cuda
+    from pyshmem import device as shmem
+
+    @cuda.jit
+    def put(dest, source):
+        shmem.put(dest, source, 0)
+
+    def attempt(when):
+        try:
+            put[1, 1](np.zeros(4), np.ones(4))
+        except Exception as error:
+            print(when, type(error).__name__, error)
+
+    attempt("before")
+    with pyshmem.init(device_heap_size="1M"):
+        pass
+    attempt("after")
+"""
+
+
+def test_a_kernel_outside_init_and_finalize_is_an_error_not_a_write(run_pes):
+    result = run_pes(1, UNINITIALISED, device="sim", check=True)
+    before, after = result.stdout.splitlines()
+    assert before.startswith("before RuntimeError")
+    assert "outside init() .. finalize()" in before
+    assert after.startswith("after RuntimeError")
