@@ -216,9 +216,18 @@ def draw(field: np.ndarray, n_pes: int, out: Path) -> None:
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--rows", default=0, help="Rows of the plate; 0: 16384 on GPUs, 128 simulated.")
-@click.option("--cols", default=0, help="Columns of the plate; 0: as many as rows.")
-@click.option("--steps", default=0, help="Time steps; 0: 1000 on GPUs, 200 simulated.")
+@click.option(
+    "--rows",
+    default=0,
+    type=click.IntRange(0),
+    help="Rows of the plate; 0: 16384 on GPUs, 128 simulated.",
+)
+@click.option(
+    "--cols", default=0, type=click.IntRange(0), help="Columns of the plate; 0: as many as rows."
+)
+@click.option(
+    "--steps", default=0, type=click.IntRange(0), help="Time steps; 0: 1000 on GPUs, 200 simulated."
+)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("heat.png"))
 @click.option("--compare", is_flag=True, help="Also time the same kernel without the exchange.")
 def main(rows: int, cols: int, steps: int, out: Path, compare: bool) -> None:

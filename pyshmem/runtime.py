@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import sys
 import threading
@@ -138,6 +139,8 @@ def _start(
     check(lib.ishmemx_init(config))
     lib.attach_to_interpreter()
     _install_hooks()
+    if lib.ishmemx_n_pes() > 1:
+        _keep_lines_whole()
     if chosen == "cuda" and _compat.has_module("cupy"):
         _cupy.use_gpu(config.device)
     return Job(chosen, config.device if chosen == "cuda" else -1)
@@ -289,6 +292,13 @@ def _abort_for(error: BaseException) -> None:
     if lib.ishmemx_n_pes() > 1 and not isinstance(error, _errors.PeerDied):
         first_line = str(error).partition("\n")[0]
         _tell_others(1, f"{type(error).__name__}: {first_line}" if first_line else repr(error))
+
+
+def _keep_lines_whole() -> None:
+    """PEs share a terminal or a file: what they print goes out a line at a time, as it is printed."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, write_through=False)
 
 
 def _install_hooks() -> None:
