@@ -20,43 +20,28 @@ SIZES = [8 << (3 * k) for k in range(8)]  # 8 B to 16 MiB
 WIDE = (8, 16, 64, 128)  # blocks of 1024 threads
 
 
-@cuda.jit
-def k_put(dest, source, peer, iterations, ns):
-    part = source.size // cuda.gridDim.x
-    lo = cuda.blockIdx.x * part
-    begin = now()
-    for _ in range(iterations):
-        shmem.put_work_group(dest[lo : lo + part], source[lo : lo + part], peer)
-    shmem.quiet_work_group()
-    if cuda.threadIdx.x == 0:
-        ns[cuda.blockIdx.x, 0] = begin
-        ns[cuda.blockIdx.x, 1] = now()
+def mover(routine):
+    """A kernel whose blocks each move their part of ``source``, again and again."""
+
+    @cuda.jit
+    def kernel(dest, source, peer, iterations, ns):
+        part = source.size // cuda.gridDim.x
+        lo = cuda.blockIdx.x * part
+        begin = now()
+        for _ in range(iterations):
+            routine(dest[lo : lo + part], source[lo : lo + part], peer)
+        shmem.quiet_work_group()
+        if cuda.threadIdx.x == 0:
+            ns[cuda.blockIdx.x, 0] = begin
+            ns[cuda.blockIdx.x, 1] = now()
+
+    return kernel
 
 
-@cuda.jit
-def k_put_nbi(dest, source, peer, iterations, ns):
-    part = source.size // cuda.gridDim.x
-    lo = cuda.blockIdx.x * part
-    begin = now()
-    for _ in range(iterations):
-        shmem.put_nbi_work_group(dest[lo : lo + part], source[lo : lo + part], peer)
-    shmem.quiet_work_group()
-    if cuda.threadIdx.x == 0:
-        ns[cuda.blockIdx.x, 0] = begin
-        ns[cuda.blockIdx.x, 1] = now()
-
-
-@cuda.jit
-def k_get(dest, source, peer, iterations, ns):
-    part = source.size // cuda.gridDim.x
-    lo = cuda.blockIdx.x * part
-    begin = now()
-    for _ in range(iterations):
-        shmem.get_work_group(dest[lo : lo + part], source[lo : lo + part], peer)
-    shmem.quiet_work_group()
-    if cuda.threadIdx.x == 0:
-        ns[cuda.blockIdx.x, 0] = begin
-        ns[cuda.blockIdx.x, 1] = now()
+k_put, k_put_nbi, k_get = (
+    mover(routine)
+    for routine in (shmem.put_work_group, shmem.put_nbi_work_group, shmem.get_work_group)
+)
 
 
 @cuda.jit
@@ -116,24 +101,22 @@ def k_put_signal_pingpong(dest, source, sig, iterations, ns):
         ns[0, 1] = now()
 
 
-@cuda.jit
-def k_barrier(iterations, ns):
-    begin = now()
-    for _ in range(iterations):
-        shmem.barrier_all_work_group()
-    if cuda.threadIdx.x == 0:
-        ns[0, 0] = begin
-        ns[0, 1] = now()
+def meeting(routine):
+    """A kernel whose one block meets the other PEs, again and again."""
+
+    @cuda.jit
+    def kernel(iterations, ns):
+        begin = now()
+        for _ in range(iterations):
+            routine()
+        if cuda.threadIdx.x == 0:
+            ns[0, 0] = begin
+            ns[0, 1] = now()
+
+    return kernel
 
 
-@cuda.jit
-def k_sync(iterations, ns):
-    begin = now()
-    for _ in range(iterations):
-        shmem.sync_all_work_group()
-    if cuda.threadIdx.x == 0:
-        ns[0, 0] = begin
-        ns[0, 1] = now()
+k_barrier, k_sync = meeting(shmem.barrier_all_work_group), meeting(shmem.sync_all_work_group)
 
 
 def emit(op, nbytes, pes, blocks, threads, us):

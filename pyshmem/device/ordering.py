@@ -7,6 +7,7 @@ covers what its group stored before the barrier in front of it: no round trip to
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from . import _backend
@@ -16,37 +17,39 @@ from ._groups import Scope
 _fence = _backend.fence
 
 
-def _make_fence(scope: Scope) -> Any:
-    rank, sync = scope.rank, scope.sync
+def _ordering(name: str, doc: str) -> Callable[[Scope], Any]:
+    """The maker of ``fence`` or ``quiet``: here the two are one operation."""
 
-    def fence():
+    def make(scope: Scope) -> Any:
+        rank, sync = scope.rank, scope.sync
+
+        def order():
+            sync()
+            if rank() == 0:
+                _fence()
+            sync()
+
+        order.__name__, order.__doc__ = name, doc
+        return order
+
+    return make
+
+
+fence, fence_warp, fence_work_group = scopes(
+    _ordering(
+        "fence",
         """Order the caller's earlier puts, atomics and signals before its later ones, for each PE.
 
-        Spec: shmem_fence.
-        """
-        sync()
-        if rank() == 0:
-            _fence()
-        sync()
-
-    return fence
-
-
-def _make_quiet(scope: Scope) -> Any:
-    rank, sync = scope.rank, scope.sync
-
-    def quiet():
+    Spec: shmem_fence.
+    """,
+    )
+)
+quiet, quiet_warp, quiet_work_group = scopes(
+    _ordering(
+        "quiet",
         """Complete the caller's earlier puts, gets, atomics and signals at every PE.
 
-        Spec: shmem_quiet.
-        """
-        sync()
-        if rank() == 0:
-            _fence()
-        sync()
-
-    return quiet
-
-
-fence, fence_warp, fence_work_group = scopes(_make_fence)
-quiet, quiet_warp, quiet_work_group = scopes(_make_quiet)
+    Spec: shmem_quiet.
+    """,
+    )
+)
