@@ -43,7 +43,7 @@ def test_heat(n: int, rows: int, cols: int, run_pes: Callable, tmp_path: Path) -
     ("arguments", "message"),
     [
         (["--rows", 2, "--cols", 40], "at least 3 rows"),
-        (["--rows", 20, "--cols", -4], "at least 3 rows"),
+        (["--rows", 20, "--cols", -4], "not in the range"),
         (["--rows", 4, "--cols", 40], "4 rows are too few for 3 PEs"),
         (["--rows", "many"], "not a valid integer"),
     ],
