@@ -133,7 +133,11 @@ def c_lists() -> str:
         )
         rows = [
             f"X_({t.name}, {t.ctype}, "
-            + (f"ISHMEMX_TYPE_{t.element.upper()})" if t.element else f"ISHMEMX_TYPE_OF({t.ctype}))")
+            + (
+                f"ISHMEMX_TYPE_{t.element.upper()})"
+                if t.element
+                else f"ISHMEMX_TYPE_OF({t.ctype}))"
+            )
             for t in TYPENAMES
             if letter in t.families
         ]
