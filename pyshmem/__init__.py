@@ -14,7 +14,7 @@
 GPU; it may set ``NUMBA_ENABLE_CUDASIM``, see ``_compat.arrange_simulator``.
 """
 
-from . import _compat, _lib
+from . import _compat, _lib, profiling
 from ._arrays import SymmetricArray
 from ._errors import (
     HeapExhausted,
@@ -26,7 +26,7 @@ from ._errors import (
     ShmemTimeout,
     UnsupportedError,
 )
-from ._lib import Cmp, SignalOp, __version__
+from ._lib import Cmp, SignalOp, ThreadLevel, __version__
 from .atomics import (
     atomic_add,
     atomic_and,
@@ -43,20 +43,45 @@ from .atomics import (
     atomic_swap,
     atomic_xor,
 )
+from .atomics_nbi import (
+    atomic_compare_swap_nbi,
+    atomic_fetch_add_nbi,
+    atomic_fetch_and_nbi,
+    atomic_fetch_inc_nbi,
+    atomic_fetch_nbi,
+    atomic_fetch_or_nbi,
+    atomic_fetch_xor_nbi,
+    atomic_swap_nbi,
+)
 from .collectives import (
+    alltoall,
+    alltoalls,
     and_reduce,
     broadcast,
+    collect,
     fcollect,
     max_reduce,
     min_reduce,
     or_reduce,
     prod_reduce,
+    sum_exscan,
+    sum_inscan,
     sum_reduce,
     xor_reduce,
 )
-from .contexts import CTX_DEFAULT, Context
+from .contexts import (
+    CTX_DEFAULT,
+    CTX_NOSTORE,
+    CTX_PRIVATE,
+    CTX_SERIALIZED,
+    CTX_SESSION_BATCH,
+    Context,
+    CtxOption,
+)
 from .heap import (
-    HeapInfo,
+    MALLOC_ATOMICS_REMOTE,
+    MALLOC_SIGNAL_REMOTE,
+    Hint,
     arange,
     array,
     drain,
@@ -65,16 +90,33 @@ from .heap import (
     free,
     full,
     full_like,
-    heap_info,
     new_signal,
     ones,
     ones_like,
-    ptr,
+    realloc,
     to_numpy,
     zeros,
     zeros_like,
 )
-from .ordering import fence, quiet
+from .locks import Lock, clear_lock, set_lock, test_lock
+from .ordering import fence, pe_quiet, quiet
+from .profiling import pcontrol
+from .query import (
+    MAJOR_VERSION,
+    MINOR_VERSION,
+    THREAD_FUNNELED,
+    THREAD_MULTIPLE,
+    THREAD_SERIALIZED,
+    THREAD_SINGLE,
+    HeapInfo,
+    addr_accessible,
+    heap_info,
+    info_get_name,
+    info_get_version,
+    pe_accessible,
+    ptr,
+    query_thread,
+)
 from .rma import g, get, get_nbi, p, put, put_nbi
 from .runtime import (
     Job,
@@ -98,6 +140,7 @@ from .signals import (
     signal_set,
     signal_wait_until,
 )
+from .strided import ibget, ibput, iget, iput
 from .sync import (
     CMP_EQ,
     CMP_GE,
@@ -110,23 +153,49 @@ from .sync import (
     test,
     wait_until,
 )
-from .teams import TEAM_WORLD, Team
+from .teams import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, Team, TeamConfig
+from .wait_sets import (
+    test_all,
+    test_all_vector,
+    test_any,
+    test_any_vector,
+    test_some,
+    test_some_vector,
+    wait_until_all,
+    wait_until_all_vector,
+    wait_until_any,
+    wait_until_any_vector,
+    wait_until_some,
+    wait_until_some_vector,
+)
 
 __all__ = [
-    "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "CTX_DEFAULT", "SIGNAL_ADD",
-    "SIGNAL_SET", "TEAM_WORLD", "Cmp", "Context", "HeapExhausted", "HeapInfo", "Job",
-    "KernelFault", "MismatchError", "NotInitialized", "PeerDied", "ShmemError", "ShmemTimeout",
-    "SignalOp", "SymmetricArray", "Team", "UnsupportedError", "__version__", "abort",
-    "and_reduce", "arange", "array", "atomic_add", "atomic_and", "atomic_compare_swap",
-    "atomic_fetch", "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_inc",
-    "atomic_fetch_or", "atomic_fetch_xor", "atomic_inc", "atomic_or", "atomic_set",
-    "atomic_swap", "atomic_xor", "barrier_all", "broadcast", "choose_device", "drain", "empty",
-    "empty_like", "fcollect", "fence", "finalize", "free", "full", "full_like", "g", "get",
-    "get_nbi", "global_exit", "heap_info", "init", "initialized", "max_reduce", "min_reduce",
-    "my_pe", "n_pes", "new_signal", "ones", "ones_like", "or_reduce", "p", "prod_reduce", "ptr",
-    "put", "put_nbi", "put_signal", "put_signal_nbi", "quiet", "signal_add", "signal_fetch",
-    "signal_op", "signal_set", "signal_wait_until", "sum_reduce", "sync_all", "test",
-    "to_numpy", "wait_until", "xor_reduce", "zeros", "zeros_like",
+    "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "CTX_DEFAULT", "CTX_NOSTORE",
+    "CTX_PRIVATE", "CTX_SERIALIZED", "CTX_SESSION_BATCH", "MAJOR_VERSION",
+    "MALLOC_ATOMICS_REMOTE", "MALLOC_SIGNAL_REMOTE", "MINOR_VERSION", "SIGNAL_ADD",
+    "SIGNAL_SET", "TEAM_NODE", "TEAM_SHARED", "TEAM_WORLD", "THREAD_FUNNELED",
+    "THREAD_MULTIPLE", "THREAD_SERIALIZED", "THREAD_SINGLE", "Cmp", "Context", "CtxOption",
+    "HeapExhausted", "HeapInfo", "Hint", "Job", "KernelFault", "Lock", "MismatchError",
+    "NotInitialized", "PeerDied", "ShmemError", "ShmemTimeout", "SignalOp", "SymmetricArray",
+    "Team", "TeamConfig", "ThreadLevel", "UnsupportedError", "__version__", "abort",
+    "addr_accessible", "alltoall", "alltoalls", "and_reduce", "arange", "array", "atomic_add",
+    "atomic_and", "atomic_compare_swap", "atomic_compare_swap_nbi", "atomic_fetch",
+    "atomic_fetch_add", "atomic_fetch_add_nbi", "atomic_fetch_and", "atomic_fetch_and_nbi",
+    "atomic_fetch_inc", "atomic_fetch_inc_nbi", "atomic_fetch_nbi", "atomic_fetch_or",
+    "atomic_fetch_or_nbi", "atomic_fetch_xor", "atomic_fetch_xor_nbi", "atomic_inc",
+    "atomic_or", "atomic_set", "atomic_swap", "atomic_swap_nbi", "atomic_xor", "barrier_all",
+    "broadcast", "choose_device", "clear_lock", "collect", "drain", "empty", "empty_like",
+    "fcollect", "fence", "finalize", "free", "full", "full_like", "g", "get", "get_nbi",
+    "global_exit", "heap_info", "ibget", "ibput", "iget", "info_get_name", "info_get_version",
+    "init", "initialized", "iput", "max_reduce", "min_reduce", "my_pe", "n_pes", "new_signal",
+    "ones", "ones_like", "or_reduce", "p", "pcontrol", "pe_accessible", "pe_quiet",
+    "prod_reduce", "profiling", "ptr", "put", "put_nbi", "put_signal", "put_signal_nbi",
+    "query_thread", "quiet", "realloc", "set_lock", "signal_add", "signal_fetch", "signal_op",
+    "signal_set", "signal_wait_until", "sum_exscan", "sum_inscan", "sum_reduce", "sync_all",
+    "test", "test_all", "test_all_vector", "test_any", "test_any_vector", "test_lock",
+    "test_some", "test_some_vector", "to_numpy", "wait_until", "wait_until_all",
+    "wait_until_all_vector", "wait_until_any", "wait_until_any_vector", "wait_until_some",
+    "wait_until_some_vector", "xor_reduce", "zeros", "zeros_like",
 ]  # fmt: skip
 
 _compat.arrange_simulator(_lib.setting("DEVICE")[0])

@@ -56,7 +56,7 @@ def parameter(text: str) -> Parameter:
     plain = kind.replace("const ", "").replace(" ", "")
     if plain == "void*" or plain in ("ishmemx_ctx_t", "ishmemx_team_t") or name == "sig_addr":
         return Parameter(name, "uintptr_t", f"({kind})")
-    if plain == "void**":
+    if plain in ("void**", "ishmemx_ctx_t*", "ishmemx_team_t*"):
         return Parameter(name, "uintptr_t *", f"({kind})")
     return Parameter(name, kind, "")
 

@@ -27,6 +27,16 @@ TO_PYTHON uintptr_t team_world(void) {
     return (uintptr_t)&ishmemx_team_world;
 }
 
+TO_PYTHON uintptr_t team_shared(void) {
+    return (uintptr_t)&ishmemx_team_shared;
+}
+
+TO_PYTHON uintptr_t team_node(void) {
+    return (uintptr_t)&ishmemx_team_node;
+}
+
+TO_PYTHON const size_t NO_INDEX = SIZE_MAX;
+
 /* Put and get on the default context: one argument less is 25 ns of some 300. */
 TO_PYTHON int put(uintptr_t dest, uintptr_t source, size_t nbytes, int pe) {
     return ishmemx_put(ctx_default(), dest, source, nbytes, pe);

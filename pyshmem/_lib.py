@@ -57,6 +57,15 @@ class SignalOp(IntEnum):
     ADD = lib.ISHMEMX_SIGNAL_ADD
 
 
+class ThreadLevel(IntEnum):
+    """Which threads may call routines, and when."""
+
+    SINGLE = lib.ISHMEMX_THREAD_SINGLE
+    FUNNELED = lib.ISHMEMX_THREAD_FUNNELED
+    SERIALIZED = lib.ISHMEMX_THREAD_SERIALIZED
+    MULTIPLE = lib.ISHMEMX_THREAD_MULTIPLE
+
+
 #: What a Python signal handler raised while a call waited; the extension sets it.
 interruption: BaseException | None = None
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 import weakref
-from typing import Any, NamedTuple, SupportsIndex
+from enum import IntFlag
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -66,8 +67,8 @@ runtime.on_finalize(_job_ended)
 # ---- making ------------------------------------------------------------------------------------
 
 
-def _allocate(shape: Shape, dtype: DTypeLike, heap: str, zero: bool = False) -> Any:
-    """An array of ``shape``; the one place that takes memory from a heap."""
+def _allocate(shape: Shape, dtype: DTypeLike, heap: str, zero: bool = False, align: int = 0) -> Any:
+    """An array of ``shape``; the one place that takes new memory from a heap."""
     number = heap_number(heap)
     job = runtime.current()
     if heap == "device" and job.device == "none":
@@ -83,8 +84,15 @@ def _allocate(shape: Shape, dtype: DTypeLike, heap: str, zero: bool = False) -> 
         empty_array = np.empty(extents, kind).view(SymmetricArray)
         return _cupy.array_over(0, 0, None, extents, kind) if on_gpu else empty_array
     address = ffi.new("uintptr_t *")
-    check(lib.ishmemx_malloc(number, nbytes, 0, zero, address))
-    block = Block(address[0], nbytes)
+    check(lib.ishmemx_malloc(number, nbytes, align, zero, address))
+    return _array_over(address[0], nbytes, extents, kind, on_gpu)
+
+
+def _array_over(
+    address: int, nbytes: int, extents: tuple[int, ...], kind: np.dtype[Any], on_gpu: bool
+) -> Any:
+    """The array of a block that a heap has handed out."""
+    block = Block(address, nbytes)
     try:
         if on_gpu:
             array = _cupy.array_over(block.address, nbytes, block, extents, kind)
@@ -116,23 +124,46 @@ def _filled(array: Any, values: Any) -> Any:
     return array
 
 
-def empty(shape: Shape, dtype: DTypeLike = float, *, heap: str = "host") -> Any:
+class Hint(IntFlag):
+    """What an array is going to be used for. The heaps here serve all uses alike."""
+
+    ATOMICS_REMOTE = 1
+    SIGNAL_REMOTE = 2
+
+
+MALLOC_ATOMICS_REMOTE, MALLOC_SIGNAL_REMOTE = Hint.ATOMICS_REMOTE, Hint.SIGNAL_REMOTE
+
+
+def empty(
+    shape: Shape,
+    dtype: DTypeLike = float,
+    *,
+    heap: str = "host",
+    align: int | None = None,
+    hints: int = 0,
+) -> Any:
     """Make a symmetric array without setting its elements. Collective.
 
     Args:
         shape: extents, the same on all PEs; an extent of 0 is allowed and takes no memory.
         dtype: any of fixed size: NumPy's, ``"bfloat16"`` and others of ml_dtypes, structured ones.
         heap: ``"host"`` or ``"device"``.
+        align: bytes that the address is a multiple of, a power of two, at least 8; default 64.
+        hints: ``MALLOC_ATOMICS_REMOTE``, ``MALLOC_SIGNAL_REMOTE``, or both with ``|``.
 
     Returns:
         ``SymmetricArray`` (host heap, simulator) or CuPy array (device heap on a GPU).
 
     Completes: the array exists on all PEs on return.
     Raises: HeapExhausted, MismatchError (sizes differ between PEs), UnsupportedError (no device
-        heap), TypeError (dtype), ValueError (shape, heap), NotInitialized.
-    Spec: shmem_malloc (OpenSHMEM 1.5).
+        heap), TypeError (dtype), ValueError (shape, heap, align, hints), NotInitialized.
+    Spec: shmem_malloc, shmem_align, shmem_malloc_with_hints (OpenSHMEM 1.5).
     """
-    return _allocate(shape, dtype, heap)
+    if align is not None and (align < 8 or align & (align - 1)):
+        raise ValueError(f"align is {align}; give a power of two, 8 or more")
+    if not 0 <= hints <= MALLOC_ATOMICS_REMOTE | MALLOC_SIGNAL_REMOTE:
+        raise ValueError(f"hints is {hints}; give MALLOC_ATOMICS_REMOTE, MALLOC_SIGNAL_REMOTE or 0")
+    return _allocate(shape, dtype, heap, align=align or 0)
 
 
 def zeros(shape: Shape, dtype: DTypeLike = float, *, heap: str = "host") -> Any:
@@ -261,21 +292,67 @@ def free(array: Any) -> None:
     Spec: shmem_free (OpenSHMEM 1.5).
     """
     runtime.current()
+    block = _block_of(array, "freed")
+    if block is None:
+        return
+    check(lib.ishmemx_free(block.address))
+    _drop(block, "it was freed")
+
+
+def realloc(array: Any, shape: Shape) -> Any:
+    """Make an array of another shape from an array, on the same heap. Collective.
+
+    Args:
+        array: what ``empty``, ``zeros``, ... returned; not a view of it. It and its views must not
+            be used afterwards. After a failure it stays as it was.
+        shape: new extents, the same on all PEs; an extent of 0 frees the memory.
+
+    Returns:
+        The new array of the same dtype. In C order its elements are the old ones, as far as there
+        are; further ones are not set.
+
+    Completes: the array exists on all PEs on return.
+    Raises: ValueError (a view, freed before, shape), HeapExhausted, MismatchError, NotInitialized,
+        ShmemError.
+    Spec: shmem_realloc (OpenSHMEM 1.5).
+    """
+    job = runtime.current()
+    extents = _extents(shape)
+    nbytes = math.prod(extents) * array.dtype.itemsize
+    heap = "device" if hasattr(array, "__cuda_array_interface__") else getattr(array, "heap", None)
+    block = _block_of(array, "reallocated")
+    if block is None or not nbytes:
+        if block is not None:
+            free(array)
+        return _allocate(extents, array.dtype, heap or "host")
+    address = ffi.new("uintptr_t *")
+    check(lib.ishmemx_realloc(block.address, nbytes, address))
+    _drop(block, "it was reallocated")
+    on_gpu = heap == "device" and job.device == "cuda"
+    return _array_over(address[0], nbytes, extents, array.dtype, on_gpu)
+
+
+def _block_of(array: Any, verb: str) -> Block | None:
+    """The block of what an allocation returned; None for an array without elements."""
     if isinstance(array, SymmetricArray) and (why := gone(array)):
-        raise ValueError(f"the array cannot be freed: {why}")
+        raise ValueError(f"the array cannot be {verb}: {why}")
     address, nbytes, _ = place(array, "array", symmetric=True)
     if not nbytes:
-        return
+        return None
     block = _blocks.get(address)
     if block is None or block.array is None or block.array() is not array:
         raise ValueError(
             f"the array at {address:#x} is a view or another object than the allocation "
-            "returned; free that one"
+            f"returned and cannot be {verb}; give that one"
         )
-    check(lib.ishmemx_free(block.address))
+    return block
+
+
+def _drop(block: Block, why: str) -> None:
+    """The heap has taken the block back."""
     block.finalizer.detach()
     del _blocks[block.address]
-    _invalidate(block, "it was freed")
+    _invalidate(block, why)
 
 
 def drain() -> None:
@@ -288,67 +365,7 @@ def drain() -> None:
     check(lib.ishmemx_drain())
 
 
-class HeapInfo(NamedTuple):
-    """The state of a heap of this PE, in bytes where not said otherwise."""
-
-    nbytes: int
-    used: int  # with rounding
-    free: int
-    largest_free: int
-    allocations: int  # blocks in use
-    released: int  # blocks dropped here that other PEs still hold
-
-
-def heap_info(heap: str = "host") -> HeapInfo:
-    """How full a heap is here.
-
-    Raises: ValueError (heap), NotInitialized, UnsupportedError (no device heap).
-    Extension.
-    """
-    stats = ffi.new("ishmemx_heap_stats_t *")
-    check(lib.ishmemx_heap_stats(heap_number(heap), stats))
-    return HeapInfo(*(int(getattr(stats, field)) for field in HeapInfo._fields))
-
-
 # ---- looking -----------------------------------------------------------------------------------
-
-
-def ptr(array: Any, pe: int) -> Any:
-    """Another PE's copy of a symmetric array, for loads and stores without a call.
-
-    Args:
-        array: contiguous symmetric array or view.
-        pe: PE whose copy is meant, ``0 <= pe < n_pes()``.
-
-    Returns:
-        An array of the same shape and dtype (NumPy, or CuPy for the device heap of a GPU) that
-        views the copy on ``pe``; None where that memory cannot be reached from here. It is valid
-        until the array is freed; the one it came from is kept alive.
-
-    Raises: ValueError (pe, array), NotInitialized.
-    Spec: shmem_ptr (OpenSHMEM 1.5).
-    """
-    address, nbytes, _ = place(array, "array", symmetric=True)
-    peer = ffi.new("uintptr_t *")
-    check(lib.ishmemx_ptr(address, pe, peer))
-    if not peer[0]:
-        return None
-    if not isinstance(array, np.ndarray):
-        return _cupy.array_over(peer[0], nbytes, array, array.shape, array.dtype)
-    if not nbytes:
-        return np.empty(array.shape, array.dtype)
-    window = _Window(peer[0], nbytes, array)
-    return np.ndarray(array.shape, array.dtype, buffer=np.asarray(window))
-
-
-class _Window:
-    """Memory of a peer, which must not outlive the array it mirrors."""
-
-    def __init__(self, address: int, nbytes: int, keep: Any) -> None:
-        self.keep = keep
-        self.__array_interface__ = {
-            "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3,
-        }  # fmt: skip
 
 
 def to_numpy(array: Any) -> np.ndarray:

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import SupportsIndex
+
 from .contexts import CTX_DEFAULT, Context
 
 
@@ -30,3 +33,17 @@ def quiet(ctx: Context | None = None) -> None:
     Spec: shmem_quiet (OpenSHMEM 1.5).
     """
     (CTX_DEFAULT if ctx is None else ctx).quiet()
+
+
+def pe_quiet(pes: Iterable[SupportsIndex], ctx: Context | None = None) -> None:
+    """Complete the puts, gets, atomics and signals of a context whose targets are ``pes``.
+
+    Args:
+        pes: PEs of the context's team; none returns at once.
+        ctx: context whose operations are completed; default ``CTX_DEFAULT``.
+
+    Completes: what was issued on ``ctx`` to those PEs; it is visible to all PEs.
+    Raises: ValueError (pes), NotInitialized, PeerDied, ShmemTimeout, ShmemError.
+    Spec: shmem_pe_quiet (OpenSHMEM 1.6).
+    """
+    (CTX_DEFAULT if ctx is None else ctx).pe_quiet(pes)

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn
 
-from . import _compat, _cupy, _errors
+from . import _communicator, _compat, _cupy, _errors
 from ._lib import (
     ACCELERATORS,
+    ThreadLevel,
     check,
     ffi,
     lib,
@@ -81,6 +82,8 @@ def init(
     heap_size: int | str | None = None,
     device_heap_size: int | str | None = None,
     device: str | None = None,
+    comm: Any = None,
+    thread_level: int = ThreadLevel.MULTIPLE,
 ) -> Job:
     """Join the job. Collective.
 
@@ -94,22 +97,30 @@ def init(
         device: ``"cuda"``, ``"sim"``, ``"none"`` or ``"auto"``; default ``PYSHMEM_DEVICE``. Auto
             takes cuda where there is a GPU and CuPy and Numba are installed, else sim where Numba
             is installed, else none.
+        comm: communicator of mpi4py, or an object with its Get_rank, Get_size, bcast and allgather:
+            the job's PEs are its processes, numbered alike. Default: what the launcher says.
+        thread_level: which threads will call routines: ``THREAD_SINGLE``, ``THREAD_FUNNELED``,
+            ``THREAD_SERIALIZED`` or ``THREAD_MULTIPLE``; ``query_thread`` tells what was provided.
 
     Returns:
         The job, a context manager that finalizes.
 
-    Raises: ValueError (sizes, device), MismatchError (PEs differ), ShmemTimeout (a PE did not come
-        within ``PYSHMEM_INIT_TIMEOUT``), UnsupportedError (no such accelerator), ShmemError.
-    Spec: shmem_init (OpenSHMEM 1.6).
+    Raises: ValueError (sizes, device, comm, thread_level), TypeError (comm), MismatchError (PEs
+        differ), ShmemTimeout (a PE did not come within ``PYSHMEM_INIT_TIMEOUT``), UnsupportedError
+        (no such accelerator, comm of several hosts), ShmemError.
+    Spec: shmem_init, shmem_init_thread (OpenSHMEM 1.6).
     """
     global _job, _count
     with _lock:
         if _job is not None:
             if device not in (None, "auto", _job.device):
                 raise ValueError(f"device is {device!r}, but the job runs with {_job.device!r}")
+            if comm is not None:
+                _communicator.check_same(comm)
             _count += 1
             return _job
-        _job = _start(heap_size, device_heap_size, device)
+        level = ThreadLevel(thread_level)
+        _job = _start(heap_size, device_heap_size, device, comm, level)
         _count = 1
         try:
             for callback in tuple(_on_init):
@@ -122,10 +133,15 @@ def init(
 
 
 def _start(
-    heap_size: int | str | None, device_heap_size: int | str | None, device: str | None
+    heap_size: int | str | None,
+    device_heap_size: int | str | None,
+    device: str | None,
+    comm: Any,
+    level: ThreadLevel,
 ) -> Job:
     config = ffi.new("ishmemx_config_t *")
     check(lib.ishmemx_config_from_environment(config))
+    kept = None if comm is None else _communicator.place_in(comm, config)
     if heap_size is not None:
         config.heap_bytes = parse_size(heap_size)
     if device_heap_size is not None:
@@ -136,7 +152,8 @@ def _start(
         config.device = config.local_pe % max(gpu_count(), 1)
     if chosen == "sim":
         _compat.arrange_simulator("sim")
-    check(lib.ishmemx_init(config))
+    check(lib.ishmemx_init_thread(config, level, ffi.new("int *")))
+    del kept
     lib.attach_to_interpreter()
     _install_hooks()
     if lib.ishmemx_n_pes() > 1:
@@ -153,6 +170,8 @@ def choose_device(device: str | None = None) -> str:
         return wanted
     if wanted != "auto":
         raise ValueError(f"device is {wanted!r}; the devices are auto, cuda, sim and none")
+    if lib.ishmemx_several_hosts():
+        return "none"  # kernels reach one host
     numba = _compat.has_module("numba")
     if numba and _compat.simulator_requested():
         return "sim"

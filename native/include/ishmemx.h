@@ -72,17 +72,32 @@ typedef struct ishmemx_config {
  * Slurm, torchrun); without any, one PE. The accelerator is left ISHMEMX_DEVICE_NONE. */
 ISHMEMX_API int ishmemx_config_from_environment(ishmemx_config_t *config);
 
-ISHMEMX_API int ishmemx_init(const ishmemx_config_t *config); /* collective */
-/* Completes everything outstanding, then waits until all PEs are here (no longer than the timeout,
- * and not for PEs that died). A second call does nothing. */
+/* Collective. Calls are counted: a further one only asks for one more finalize, and its config is not
+ * looked at. The thread level is what the first one asked for (ishmemx_init: multiple). */
+ISHMEMX_API int ishmemx_init(const ishmemx_config_t *config);
+enum { ISHMEMX_THREAD_SINGLE = 0, ISHMEMX_THREAD_FUNNELED, ISHMEMX_THREAD_SERIALIZED, ISHMEMX_THREAD_MULTIPLE };
+ISHMEMX_API int ishmemx_init_thread(const ishmemx_config_t *config, int requested, int *provided);
+ISHMEMX_API int ishmemx_query_thread(int *provided);
+/* The last of as many calls as there were of init completes everything outstanding, then waits until
+ * all PEs are here (no longer than the timeout, and not for PEs that died). More calls do nothing. */
 ISHMEMX_API int ishmemx_finalize(void);
 ISHMEMX_API int ishmemx_initialized(void); /* 1 between init and finalize; not a status */
 ISHMEMX_API int ishmemx_my_pe(void);       /* -1 when not initialised */
 ISHMEMX_API int ishmemx_n_pes(void);
+/* 1 or 0, not a status: can `pe` be reached; is `address` symmetric, so that `pe`'s copy can be named. */
+ISHMEMX_API int ishmemx_pe_accessible(int pe);
+ISHMEMX_API int ishmemx_addr_accessible(const void *address, int pe);
 /* Ends the whole job: every other PE's next or current call fails with ISHMEMX_ERR_PEER. Returns. */
 ISHMEMX_API int ishmemx_abort(int code, const char *why);
 /* Called about every 10 ms while a wait is slow; non-zero ends the wait with INTERRUPTED. */
 ISHMEMX_API void ishmemx_set_interrupt_check(int (*check)(void));
+
+/* ---- conduits, before init too ------------------------------------------------------------- */
+
+/* 1 when the launcher put the job's PEs on several hosts; not a status. */
+ISHMEMX_API int ishmemx_several_hosts(void);
+/* Opens the OpenSHMEM library of the openshmem conduit and names it; UNSUPPORTED tells what was tried. */
+ISHMEMX_API int ishmemx_openshmem_describe(char *text, size_t capacity);
 
 /* ---- number of GPUs, before init too ------------------------------------------------------- */
 
@@ -104,6 +119,9 @@ typedef struct ishmemx_heap_stats {
  * does not synchronise. align 0 means 64. Zeroed when `zero` is set. Ends with a barrier. */
 ISHMEMX_API int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block_p);
 ISHMEMX_API int ishmemx_free(void *block); /* collective; begins with a barrier; NULL is allowed */
+/* Collective: a block of nbytes with the old contents, as far as they fit, in place of `block`, on the
+ * same heap. NULL is malloc, nbytes 0 is free. When it fails the old block stays as it was. */
+ISHMEMX_API int ishmemx_realloc(void *block, size_t nbytes, void **block_p);
 /* Local: the caller will not use the block again. It is freed by the next ishmemx_malloc,
  * ishmemx_barrier_all or ishmemx_drain after every PE has released it. Safe from a finalizer. */
 ISHMEMX_API int ishmemx_release(void *block);
@@ -115,17 +133,79 @@ ISHMEMX_API int ishmemx_heap_range(int heap, void **base, int64_t *nbytes);
  * heap on a GPU this is a device address. */
 ISHMEMX_API int ishmemx_ptr(const void *address, int pe, void **peer_p);
 
-/* ---- RMA (bytes) --------------------------------------------------------------------------- */
+/* ---- teams ----------------------------------------------------------------------------------- */
 
 typedef struct ishmemx_ctx *ishmemx_ctx_t;
-typedef struct ishmemx_team *ishmemx_team_t;
+typedef struct ishmemx_team *ishmemx_team_t; /* NULL: no team */
 extern ISHMEMX_API struct ishmemx_ctx ishmemx_ctx_default;
+/* All PEs; those whose symmetric heaps the caller can load and store; those on the caller's host. */
 extern ISHMEMX_API struct ishmemx_team ishmemx_team_world;
+extern ISHMEMX_API struct ishmemx_team ishmemx_team_shared;
+extern ISHMEMX_API struct ishmemx_team ishmemx_team_node;
+
+typedef struct ishmemx_team_config {
+    int num_contexts; /* a hint */
+} ishmemx_team_config_t;
+enum { ISHMEMX_TEAM_NUM_CONTEXTS = 1 }; /* mask: config->num_contexts means something */
+
+/* The four answer -1 for what is no team, or no PE of it; not statuses. */
+ISHMEMX_API int ishmemx_team_my_pe(ishmemx_team_t team);
+ISHMEMX_API int ishmemx_team_n_pes(ishmemx_team_t team);
+ISHMEMX_API int ishmemx_team_translate_pe(ishmemx_team_t source, int pe, ishmemx_team_t dest);
+ISHMEMX_API int ishmemx_team_world_pe(ishmemx_team_t team, int pe);
+/* Mask 0 does nothing, and config may then be NULL. */
+ISHMEMX_API int ishmemx_team_get_config(ishmemx_team_t team, long mask, ishmemx_team_config_t *config);
+
+/* Collective over the parent: all its PEs call it, with equal arguments, and all get the same status.
+ * *team_p is NULL on a PE that is in no new team, and after a failure; config NULL: the default. A
+ * team's PEs keep the order in which they are named. */
+ISHMEMX_API int ishmemx_team_split_strided(ishmemx_team_t parent, int start, int stride, int size,
+                                           const ishmemx_team_config_t *config, long mask, ishmemx_team_t *team_p);
+ISHMEMX_API int ishmemx_team_split_2d(ishmemx_team_t parent, int xrange, const ishmemx_team_config_t *xconfig,
+                                      long xmask, ishmemx_team_t *xteam_p, const ishmemx_team_config_t *yconfig,
+                                      long ymask, ishmemx_team_t *yteam_p);
+/* The n_pes PEs `pes` of the parent, in that order. */
+ISHMEMX_API int ishmemx_team_split_list(ishmemx_team_t parent, const int *pes, int n_pes,
+                                        const ishmemx_team_config_t *config, long mask, ishmemx_team_t *team_p);
+/* A team of each colour, ordered by key, then by number in the parent; a negative colour: no team. */
+ISHMEMX_API int ishmemx_team_split_color(ishmemx_team_t parent, int color, int key, const ishmemx_team_config_t *config,
+                                         long mask, ishmemx_team_t *team_p);
+/* By all PEs of the team; with its contexts. NULL is allowed. A predefined team cannot be destroyed. */
+ISHMEMX_API int ishmemx_team_destroy(ishmemx_team_t team);
+/* ishmemx_ptr with a PE of the team. */
+ISHMEMX_API int ishmemx_team_ptr(ishmemx_team_t team, const void *address, int pe, void **peer_p);
+
+/* ---- contexts: PE numbers on a context are those of its team --------------------------------- */
+
+enum { ISHMEMX_CTX_PRIVATE = 1, ISHMEMX_CTX_SERIALIZED = 2, ISHMEMX_CTX_NOSTORE = 4 };
+
+/* On failure *ctx_p is NULL. A private context works only in the thread that created it. */
+ISHMEMX_API int ishmemx_ctx_create(ishmemx_team_t team, long options, ishmemx_ctx_t *ctx_p);
+ISHMEMX_API int ishmemx_ctx_destroy(ishmemx_ctx_t ctx); /* quiet first; NULL is allowed */
+ISHMEMX_API int ishmemx_ctx_get_team(ishmemx_ctx_t ctx, ishmemx_team_t *team_p);
+
+typedef struct ishmemx_session_config {
+    size_t total_ops; /* a hint; SIZE_MAX: unknown */
+} ishmemx_session_config_t;
+enum { ISHMEMX_SESSION_BATCH = 1 };     /* option */
+enum { ISHMEMX_SESSION_TOTAL_OPS = 1 }; /* mask */
+/* Hints. Starting again adds options and replaces what the mask names; stopping twice is harmless. */
+ISHMEMX_API int ishmemx_session_start(ishmemx_ctx_t ctx, long options, const ishmemx_session_config_t *config,
+                                      long mask);
+ISHMEMX_API int ishmemx_session_stop(ishmemx_ctx_t ctx);
+
+/* ---- RMA (bytes) --------------------------------------------------------------------------- */
 
 ISHMEMX_API int ishmemx_put(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe);
 ISHMEMX_API int ishmemx_get(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe);
 ISHMEMX_API int ishmemx_put_nbi(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe);
 ISHMEMX_API int ishmemx_get_nbi(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe);
+/* Strided: blocks of `block` elements of `width` bytes; block i is at element i * stride on each side. Strides
+ * count elements and are at least 1, and at least `block` where there is more than one block. */
+ISHMEMX_API int ishmemx_iput(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                             ptrdiff_t source_stride, size_t block, size_t n_blocks, size_t width, int pe);
+ISHMEMX_API int ishmemx_iget(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                             ptrdiff_t source_stride, size_t block, size_t n_blocks, size_t width, int pe);
 /* In stream order; the arrays must live on the device heap, or the stream must be NULL and the
  * accelerator the simulator. */
 ISHMEMX_API int ishmemx_put_on_stream(void *dest, const void *source, size_t nbytes, int pe, void *stream);
@@ -137,6 +217,9 @@ ISHMEMX_API int ishmemx_get_on_stream(void *dest, const void *source, size_t nby
  * forms that fetch nothing. `cond` matters to compare_swap only. */
 ISHMEMX_API int ishmemx_atomic(ishmemx_ctx_t ctx, int op, int type, void *dest, uint64_t value, uint64_t cond, int pe,
                                uint64_t *fetched);
+/* The old value arrives at `fetch`, an element of the type, by the next quiet. */
+ISHMEMX_API int ishmemx_atomic_nbi(ishmemx_ctx_t ctx, int op, int type, void *fetch, void *dest, uint64_t value,
+                                   uint64_t cond, int pe);
 
 /* ---- signals -------------------------------------------------------------------------------- */
 
@@ -156,11 +239,29 @@ ISHMEMX_API int ishmemx_signal_fetch(const uint64_t *sig_addr, uint64_t *value);
  * bits that satisfied the comparison. */
 ISHMEMX_API int ishmemx_wait_until(int type, const void *ivar, int cmp, uint64_t value, uint64_t *seen);
 ISHMEMX_API int ishmemx_test(int type, const void *ivar, int cmp, uint64_t value, int *holds);
+/* The same on nelems elements at `ivars`, less those whose `status` is not 0 (NULL: none). `values` is one
+ * element of the type, or nelems of them when `vector`. Without an element in the set nothing waits:
+ * all holds, index is SIZE_MAX, found 0. any takes turns among the elements that hold; some writes
+ * the indices of all that hold, of which there is at least one after a wait. */
+ISHMEMX_API int ishmemx_wait_until_all(int type, const void *ivars, size_t nelems, const int *status, int cmp,
+                                       const void *values, int vector);
+ISHMEMX_API int ishmemx_wait_until_any(int type, const void *ivars, size_t nelems, const int *status, int cmp,
+                                       const void *values, int vector, size_t *index);
+ISHMEMX_API int ishmemx_wait_until_some(int type, const void *ivars, size_t nelems, size_t *indices, const int *status,
+                                        int cmp, const void *values, int vector, size_t *found);
+ISHMEMX_API int ishmemx_test_all(int type, const void *ivars, size_t nelems, const int *status, int cmp,
+                                 const void *values, int vector, int *holds);
+ISHMEMX_API int ishmemx_test_any(int type, const void *ivars, size_t nelems, const int *status, int cmp,
+                                 const void *values, int vector, size_t *index);
+ISHMEMX_API int ishmemx_test_some(int type, const void *ivars, size_t nelems, size_t *indices, const int *status,
+                                  int cmp, const void *values, int vector, size_t *found);
 
 /* ---- ordering and synchronisation ------------------------------------------------------------ */
 
 ISHMEMX_API int ishmemx_fence(ishmemx_ctx_t ctx);
 ISHMEMX_API int ishmemx_quiet(ishmemx_ctx_t ctx);
+/* quiet for n_pes PEs of the context; 0 returns at once. */
+ISHMEMX_API int ishmemx_pe_quiet(ishmemx_ctx_t ctx, const int *pes, size_t n_pes);
 ISHMEMX_API int ishmemx_barrier_all(void); /* quiet of the default context, sync, drain */
 ISHMEMX_API int ishmemx_team_sync(ishmemx_team_t team);
 
@@ -170,6 +271,23 @@ ISHMEMX_API int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *s
 ISHMEMX_API int ishmemx_fcollect(ishmemx_team_t team, void *dest, const void *source, size_t nbytes);
 /* Combines in PE order 0..n-1, so every PE gets the same bits. dest may equal source. */
 ISHMEMX_API int ishmemx_reduce(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce);
+/* One behind the other, in PE order; nbytes may differ and may be 0. dest has room for all. */
+ISHMEMX_API int ishmemx_collect(ishmemx_team_t team, void *dest, const void *source, size_t nbytes);
+/* nbytes from each PE to each PE. */
+ISHMEMX_API int ishmemx_alltoall(ishmemx_team_t team, void *dest, const void *source, size_t nbytes);
+/* Elements of `width` bytes, strides >= 1 in elements; the block of PE l begins at l * nelems * stride. */
+ISHMEMX_API int ishmemx_alltoalls(ishmemx_team_t team, void *dest, const void *source, ptrdiff_t dest_stride,
+                                  ptrdiff_t source_stride, size_t nelems, size_t width);
+/* Sums over PEs 0..me (inclusive) or 0..me-1 (exclusive: 0 on PE 0). dest may equal source. */
+ISHMEMX_API int ishmemx_sum_scan(ishmemx_team_t team, int exclusive, int type, void *dest, const void *source,
+                                 size_t nelems);
+
+/* ---- locks: a long of 8 bytes on the host heap, all 0 on every PE at first ---------------------- */
+
+/* First come, first served. A wait that ends early keeps the place in the queue: set it again. */
+ISHMEMX_API int ishmemx_set_lock(void *lock);
+ISHMEMX_API int ishmemx_test_lock(void *lock, int *acquired);
+ISHMEMX_API int ishmemx_clear_lock(void *lock); /* quiet of the default context first; by the holder only */
 
 /* ---- the device library ---------------------------------------------------------------------- */
 

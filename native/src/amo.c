@@ -140,3 +140,12 @@ int ishmemx_atomic(ishmemx_ctx_t ctx, int op, int type, void *dest, uint64_t val
         status = pysh_ctx_pe(ctx, pe, &world);
     return status ? status : pysh_amo(op, type, dest, value, cond, world, "dest", fetched);
 }
+
+/* Complete at once, which non-blocking allows. */
+int ishmemx_atomic_nbi(ishmemx_ctx_t ctx, int op, int type, void *fetch, void *dest, uint64_t value, uint64_t cond,
+                       int pe) {
+    uint64_t old = 0;
+    int status = ishmemx_atomic(ctx, op, type, dest, value, cond, pe, &old);
+
+    return status ? status : pysh_copy(fetch, &old, pysh_type_nbytes(type));
+}

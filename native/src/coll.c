@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Broadcast, fcollect and what all collectives share.
  *
- * Small messages go through the stage, a part of each host heap's system region: a PE copies its part
+ * Small messages go through the team's stage, a part of each host heap's system region: a PE copies its part
  * there, the team syncs, everybody reads what it needs. One sync is enough, because the stage has two
  * halves used in turn: whoever writes a half again has passed the sync of the call between, which its
  * readers entered only after they had read. So dest is free to be in use elsewhere until its own PE
@@ -14,7 +14,7 @@
 #include "internal.h"
 
 static int world_pe(ishmemx_team_t team, int member) {
-    return team->start + member * team->stride;
+    return team->pes[member];
 }
 
 /* ---- agreement, in checking mode ---- */
@@ -43,17 +43,18 @@ int pysh_coll_agree(ishmemx_team_t team, const pysh_call_t *call, int status) {
     record_t *all;
     int outcome;
 
-    if (!pysh.check || !team || team->n_pes == 1)
+    if (!pysh.check || !team || team->slot < 0 || team->n_pes == 1)
         return status;
-    all = calloc((size_t)pysh.n_pes, sizeof *all);
+    all = calloc((size_t)team->n_pes, sizeof *all);
     if (!all)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory to compare arguments", call->routine);
-    outcome = pysh.conduit->exchange(call->routine, &mine, all, sizeof mine);
-    for (int i = 0; !outcome && !status && i < team->n_pes; i++) {
-        int pe = world_pe(team, i);
-        if (memcmp(&all[pe], &mine, sizeof mine))
-            outcome = disagree(call, &mine, &all[pe], pe);
-    }
+    if (team == &ishmemx_team_world) /* it tells besides when others are in a barrier */
+        outcome = pysh.conduit->exchange(call->routine, &mine, all, sizeof mine);
+    else
+        outcome = pysh_team_gather(team, call->routine, &mine, all, sizeof mine);
+    for (int i = 0; !outcome && !status && i < team->n_pes; i++)
+        if (memcmp(&all[i], &mine, sizeof mine))
+            outcome = disagree(call, &mine, &all[i], world_pe(team, i));
     free(all);
     return status ? status : outcome;
 }
@@ -91,13 +92,12 @@ int pysh_place_write(pysh_place_t place, const void *data, size_t nbytes, int pe
 
 /* ---- the stage ---- */
 
-/* A conduit with calls of its own may not have mapped every PE's stage. */
 bool pysh_stage_fits(size_t nbytes) {
-    return nbytes <= PYSH_STAGE_BYTES && !pysh.conduit->put;
+    return nbytes <= PYSH_STAGE_BYTES;
 }
 
 pysh_place_t pysh_stage(ishmemx_team_t team) {
-    return (pysh_place_t){ISHMEMX_HEAP_HOST, PYSH_STAGE + (int64_t)(team->staged & 1) * PYSH_STAGE_BYTES};
+    return (pysh_place_t){ISHMEMX_HEAP_HOST, team->stage + (int64_t)(team->staged & 1) * PYSH_STAGE_BYTES};
 }
 
 int pysh_stage_sync(ishmemx_team_t team, const char *what, int status) {
@@ -109,29 +109,57 @@ int pysh_stage_sync(ishmemx_team_t team, const char *what, int status) {
 }
 
 static int stage_write(pysh_place_t stage, const void *source, size_t nbytes) {
-    return pysh_copy(mapped(stage, pysh.pe), source, nbytes);
+    return pysh_copy(pysh.arena[stage.heap].base + stage.offset, source, nbytes);
+}
+
+/* What `pe` staged, to anywhere in this process. */
+static int stage_read(pysh_place_t stage, void *dest, size_t nbytes, int pe) {
+    char *peer = mapped(stage, pe), copy[PYSH_STAGE_BYTES];
+    int status;
+
+    if (peer)
+        return pysh_copy(dest, peer, nbytes);
+    status = pysh.conduit->get(stage.heap, copy, stage.offset, nbytes, pe);
+    return status ? status : pysh_copy(dest, copy, nbytes);
+}
+
+int pysh_team_gather(ishmemx_team_t team, const char *what, const void *mine, void *all, size_t nbytes) {
+    pysh_place_t stage = pysh_stage(team);
+    int status = pysh_stage_sync(team, what, stage_write(stage, mine, nbytes));
+
+    for (int i = 0; !status && i < team->n_pes; i++)
+        status = stage_read(stage, (char *)all + (size_t)i * nbytes, nbytes, world_pe(team, i));
+    return status;
+}
+
+/* ---- beginning and end ---- */
+
+int pysh_coll_check(ishmemx_team_t team, const void *dest, size_t dest_bytes, const void *source, size_t source_bytes,
+                    pysh_place_t *dest_p, pysh_place_t *source_p) {
+    int status = pysh_team_check(team);
+
+    if (!status && dest_bytes)
+        status = pysh_heap_find(dest, dest_bytes, "dest", &dest_p->heap, &dest_p->offset);
+    if (!status && source_bytes)
+        status = pysh_heap_find(source, source_bytes, "source", &source_p->heap, &source_p->offset);
+    return status;
+}
+
+/* Whatever became of the copies, the sync takes place: the other members are in it. */
+int pysh_coll_end(ishmemx_team_t team, const char *what, int status) {
+    int delivered = pysh.conduit->quiet ? pysh.conduit->quiet() : ISHMEMX_OK;
+    int synced = pysh_team_sync(team, what);
+
+    return status ? status : delivered ? delivered : synced;
 }
 
 /* ---- broadcast and fcollect ---- */
 
 static int arguments_check(ishmemx_team_t team, const void *dest, size_t dest_bytes, const void *source,
                            size_t source_bytes) {
-    int heap, status;
-    int64_t offset;
+    pysh_place_t dest_place, source_place;
 
-    status = pysh_team_check(team);
-    if (!status && dest_bytes)
-        status = pysh_heap_find(dest, dest_bytes, "dest", &heap, &offset);
-    if (!status && source_bytes)
-        status = pysh_heap_find(source, source_bytes, "source", &heap, &offset);
-    return status;
-}
-
-/* Whatever became of the copies, the sync takes place: the other members are in it. */
-static int after_sync(ishmemx_team_t team, const char *what, int status) {
-    int synced = pysh_team_sync(team, what);
-
-    return status ? status : synced;
+    return pysh_coll_check(team, dest, dest_bytes, source, source_bytes, &dest_place, &source_place);
 }
 
 static int broadcast_staged(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
@@ -141,7 +169,7 @@ static int broadcast_staged(ishmemx_team_t team, void *dest, const void *source,
     if (team->my_pe == root)
         status = stage_write(stage, source, nbytes);
     status = pysh_stage_sync(team, "broadcast", status);
-    return status ? status : pysh_copy(dest, mapped(stage, world_pe(team, root)), nbytes);
+    return status ? status : stage_read(stage, dest, nbytes, world_pe(team, root));
 }
 
 static int broadcast_direct(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
@@ -153,7 +181,7 @@ static int broadcast_direct(ishmemx_team_t team, void *dest, const void *source,
         status = pysh_get(dest, source, nbytes, world_pe(team, root));
     else if (dest != source)
         status = pysh_copy(dest, source, nbytes);
-    return after_sync(team, "broadcast", status);
+    return pysh_coll_end(team, "broadcast", status);
 }
 
 int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
@@ -178,7 +206,7 @@ static int fcollect_staged(ishmemx_team_t team, char *dest, const void *source, 
     int status = pysh_stage_sync(team, "fcollect", stage_write(stage, source, nbytes));
 
     for (int i = 0; !status && i < team->n_pes; i++)
-        status = pysh_copy(dest + (size_t)i * nbytes, mapped(stage, world_pe(team, i)), nbytes);
+        status = stage_read(stage, dest + (size_t)i * nbytes, nbytes, world_pe(team, i));
     return status;
 }
 
@@ -192,7 +220,7 @@ static int fcollect_direct(ishmemx_team_t team, char *dest, const void *source, 
         int member = (team->my_pe + i) % team->n_pes;
         status = pysh_get(dest + (size_t)member * nbytes, source, nbytes, world_pe(team, member));
     }
-    return after_sync(team, "fcollect", status);
+    return pysh_coll_end(team, "fcollect", status);
 }
 
 int ishmemx_fcollect(ishmemx_team_t team, void *dest, const void *source, size_t nbytes) {
@@ -201,7 +229,7 @@ int ishmemx_fcollect(ishmemx_team_t team, void *dest, const void *source, size_t
     int status;
 
     PYSH_ENTER();
-    if (team && __builtin_mul_overflow(nbytes, (size_t)team->n_pes, &total))
+    if (team && team->slot >= 0 && __builtin_mul_overflow(nbytes, (size_t)team->n_pes, &total))
         total = SIZE_MAX;
     status = arguments_check(team, dest, total, source, nbytes);
     if (!status)

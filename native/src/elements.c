@@ -27,6 +27,10 @@ size_t pysh_type_nbytes(int type) {
     return elements[type].nbytes;
 }
 
+size_t pysh_type_width(int type) {
+    return type >= 0 && type < ISHMEMX_TYPE_COUNT ? elements[type].nbytes : 1;
+}
+
 size_t pysh_type_align(int type) {
     return elements[type].align;
 }

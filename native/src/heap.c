@@ -15,7 +15,7 @@ static const char *const heap_settings[ISHMEMX_HEAP_COUNT] = {"HEAP_SIZE", "DEVI
 /* ---- set-up ---- */
 
 int pysh_heap_setup(int heap, int64_t nbytes) {
-    if (!pysh_allocator_init(&pysh_heaps.allocator[heap], PYSH_SYSTEM_BYTES, nbytes & -PYSH_ALLOCATOR_GRAIN))
+    if (!pysh_allocator_init(&pysh_heaps.allocator[heap], pysh.arena[heap].system, nbytes & -PYSH_ALLOCATOR_GRAIN))
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for the book of the %s heap", heap_names[heap]);
     return ISHMEMX_OK;
 }
@@ -270,6 +270,32 @@ int ishmemx_free(void *block) {
     return ISHMEMX_OK;
 }
 
+/* Each PE moves its own contents between two barriers: that of malloc, and that of free. */
+int ishmemx_realloc(void *block, size_t nbytes, void **block_p) {
+    pysh_block_t old;
+    void *moved;
+    size_t kept;
+    int heap, status;
+
+    PYSH_ENTER();
+    if (!block)
+        return ishmemx_malloc(ISHMEMX_HEAP_HOST, nbytes, 0, 0, block_p);
+    if ((status = pysh_heap_block(block, "realloc", &heap, &old)))
+        return status;
+    if (!nbytes) {
+        if (!(status = ishmemx_free(block)))
+            *block_p = NULL;
+        return status;
+    }
+    if ((status = ishmemx_malloc(heap, nbytes, 0, 0, &moved)))
+        return status;
+    kept = nbytes < (size_t)old.nbytes ? nbytes : (size_t)old.nbytes;
+    if ((status = pysh_copy(moved, block, kept)) || (status = ishmemx_free(block)))
+        return status;
+    *block_p = moved;
+    return ISHMEMX_OK;
+}
+
 /* ---- addresses ---- */
 
 /* In checking mode an access must stay inside one allocated block. */
@@ -277,7 +303,7 @@ static int check_block(int heap, int64_t offset, size_t nbytes, const char *what
     const pysh_block_t *block;
     int status = ISHMEMX_OK;
 
-    if (offset < PYSH_SYSTEM_BYTES || nbytes == 0)
+    if (offset < pysh.arena[heap].system || nbytes == 0)
         return ISHMEMX_OK;
     pthread_mutex_lock(&pysh_heaps.mutex);
     block = pysh_allocator_find(&pysh_heaps.allocator[heap], offset);
@@ -308,6 +334,19 @@ int ishmemx_ptr(const void *address, int pe, void **peer_p) {
     peer = pysh.arena[heap].peer[pe];
     *peer_p = peer ? peer + offset : NULL;
     return ISHMEMX_OK;
+}
+
+int ishmemx_pe_accessible(int pe) {
+    return pysh.ready && pe >= 0 && pe < pysh.n_pes;
+}
+
+int ishmemx_addr_accessible(const void *address, int pe) {
+    if (!ishmemx_pe_accessible(pe))
+        return 0;
+    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
+        if ((uintptr_t)address - (uintptr_t)pysh.arena[heap].base < (uintptr_t)pysh.arena[heap].nbytes)
+            return 1;
+    return 0;
 }
 
 int ishmemx_heap_range(int heap, void **base, int64_t *nbytes) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What the files of the library share: the process-wide state and the functions between files.
- * Layers, upward: status settings retired < wait < conduit accel < heap runtime < rma amo signal sync coll <
- * shmem_*.c (the typed shell). */
+ * Layers, upward: status settings retired < wait < conduit accel < heap runtime < rma amo signal sync team ctx
+ * < coll reduce exchange scan split lock < shmem_*.c (the typed shell). */
 #pragma once
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,12 +17,13 @@
 #define PYSH_CACHE_LINE   64
 #define PYSH_SYSTEM_BYTES (64 * 1024) /* head of each arena, never handed out */
 
-/* Offsets in the system region of an arena. */
-#define PYSH_SYNC_SLOTS  0     /* u64 a sender: device sync */
-#define PYSH_SYNC_EPOCH  2048  /* u64: device sync, own PE only */
-#define PYSH_FAULT_CLAIM 2112  /* u64: device heap only */
-#define PYSH_STAGE       16384 /* host heap: two halves of PYSH_STAGE_BYTES for small collectives, see coll.c */
-#define PYSH_STAGE_BYTES 8192
+/* Offsets in the system region of an arena. That of the host arena goes on with the tables of teams, see team.c. */
+#define PYSH_SYNC_SLOTS  0    /* u64 a sender: device sync */
+#define PYSH_SYNC_EPOCH  2048 /* u64: device sync, own PE only */
+#define PYSH_FAULT_CLAIM 2112 /* u64: device heap only */
+
+#define PYSH_STAGE_BYTES 8192 /* a half of a team's stage, for small collectives: see coll.c */
+#define PYSH_MAX_TEAMS   64   /* of a PE at a time, predefined ones included */
 
 /* ---- status.c: the only place that formats an error ---- */
 int pysh_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -31,11 +33,15 @@ const char *pysh_bytes_text(int64_t nbytes);
 /* ---- bootstrap.c ---- */
 /* How many of the job's PEs the launcher put on this host; 0 when it does not say. */
 int pysh_launcher_local_n_pes(int n_pes);
+/* Whether an OpenSHMEM library is to be the conduit: the PEs are on several hosts, oshrun started them,
+ * or the user named a library. Not when our own launcher started them. */
+bool pysh_launcher_is_openshmem(void);
 
 /* ---- process-wide state (runtime.c) ---- */
 typedef struct pysh_arena {
     char *base;       /* own mapping; NULL: there is no such heap */
     int64_t nbytes;   /* the system region included */
+    int64_t system;   /* bytes of the system region */
     char **peer;      /* [n_pes] where the calling process reaches the peers' arena; NULL entry: it cannot */
     bool cpu_visible; /* false: a GPU's memory, only accel->copy reaches it */
 } pysh_arena_t;
@@ -57,10 +63,26 @@ extern pysh_state_t pysh;
 /* runtime.c defines ishmemx_ctx_default and ishmemx_team_world, and fills them in init. */
 struct ishmemx_ctx {
     ishmemx_team_t team; /* PE numbers on the context are this team's */
+    bool guarded;        /* private or destroyed: pysh_ctx_guard() looks closer */
+    bool dead;
+    long options;
+    pthread_t owner; /* of a private context */
+    bool in_session;
+    long session_options;
+    ishmemx_session_config_t session;
+    ishmemx_ctx_t next; /* in the list of live or of dead contexts */
 };
 struct ishmemx_team {
-    int start, stride, n_pes, my_pe; /* world PE of member i: start + i * stride */
-    unsigned staged;                 /* collectives through the stage so far: its half alternates */
+    int n_pes, my_pe;
+    int *pes;          /* world PE of each member */
+    int slot;          /* in the tables of the host arena's system region; -1: destroyed */
+    int64_t flags;     /* offset there of the flags that members raise at the owner of the arena, a u64 a member */
+    int64_t stage;     /* offset there of the stage */
+    uint64_t epoch;    /* syncs by flags so far */
+    unsigned staged;   /* collectives through the stage so far: its half alternates */
+    _Atomic bool busy; /* a thread is in a sync */
+    ishmemx_team_config_t config;
+    ishmemx_team_t next; /* in the list of live or of dead teams */
 };
 
 /* OK, or STATE (before init, after finalize), PEER (the job is being aborted) or FAULT (a kernel
@@ -134,11 +156,33 @@ int pysh_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe
 int pysh_quiet(void);
 
 /* ---- sync.c ---- */
-/* OK, or why the team cannot take part in a collective. */
-int pysh_team_check(ishmemx_team_t team);
-int pysh_team_sync(ishmemx_team_t team, const char *what);
 /* An atomic load with acquire from the caller's own copy, on either heap. */
 int pysh_load_own(int type, const void *address, const char *what, uint64_t *bits_p);
+/* OK, or what is wrong with waiting for [ivar, +nbytes); *heap_p is where it lies. */
+int pysh_wait_check(int type, const void *ivar, size_t nbytes, int cmp, const char *what, int *heap_p);
+/* A relaxed load of nbytes, 4 or 8; whoever acts on it adds an acquire fence. */
+int pysh_wait_load(int heap, const void *address, size_t nbytes, uint64_t *bits_p);
+bool pysh_wait_holds(int type, uint64_t seen, int cmp, uint64_t value);
+
+/* ---- team.c ---- */
+int64_t pysh_team_tables_nbytes(int n_pes); /* behind PYSH_SYSTEM_BYTES of the host arena */
+int pysh_teams_setup(void);                 /* the predefined teams; the heaps are open */
+void pysh_teams_teardown(void);
+/* OK, or why the team cannot take part in a collective. */
+int pysh_team_check(ishmemx_team_t team);
+/* A team of n_pes members, of which world PE pes[i] is member i; the slot is free on all of them. */
+int pysh_team_make(const int *pes, int n_pes, int slot, ishmemx_team_t *team_p);
+void pysh_team_drop(ishmemx_team_t team);
+uint64_t pysh_team_free_slots(void); /* a bit a slot */
+int pysh_team_sync(ishmemx_team_t team, const char *what);
+/* Around what only one thread may do with a team at a time: STATE when another is at it. */
+int pysh_team_claim(ishmemx_team_t team, const char *what);
+void pysh_team_unclaim(ishmemx_team_t team);
+
+/* ---- ctx.c ---- */
+/* OK, or why a guarded context cannot be used by the calling thread. */
+int pysh_ctx_guard(ishmemx_ctx_t ctx);
+void pysh_ctx_drop_team(ishmemx_team_t team); /* its contexts; NULL: all */
 
 /* ---- coll.c ---- */
 typedef struct pysh_call { /* what the members of a collective must agree on */
@@ -162,6 +206,13 @@ int pysh_place_write(pysh_place_t place, const void *data, size_t nbytes, int pe
 bool pysh_stage_fits(size_t nbytes);
 pysh_place_t pysh_stage(ishmemx_team_t team);
 int pysh_stage_sync(ishmemx_team_t team, const char *what, int status);
+/* A sync at the end of a collective that wrote to other PEs, whatever `status` the caller has, which wins. */
+int pysh_coll_end(ishmemx_team_t team, const char *what, int status);
+/* Checks what every collective checks, then finds dest and source; 0 bytes are not looked for. */
+int pysh_coll_check(ishmemx_team_t team, const void *dest, size_t dest_bytes, const void *source, size_t source_bytes,
+                    pysh_place_t *dest_p, pysh_place_t *source_p);
+/* A sync in which every member learns all members' nbytes <= PYSH_STAGE_BYTES, in the order of the team. */
+int pysh_team_gather(ishmemx_team_t team, const char *what, const void *mine, void *all, size_t nbytes);
 
 /* ---- reduce.c ---- */
 /* OK, ARGUMENT for an unknown operation, or TYPE naming the types that it takes. */

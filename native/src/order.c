@@ -21,6 +21,8 @@ int ishmemx_fence(ishmemx_ctx_t ctx) {
     PYSH_ENTER();
     if (!ctx)
         return ISHMEMX_OK;
+    if (ctx->guarded && (status = pysh_ctx_guard(ctx)))
+        return status;
     status = pysh.conduit->fence ? pysh.conduit->fence() : ISHMEMX_OK;
     copies = finish_copies();
     atomic_thread_fence(memory_order_seq_cst);
@@ -28,6 +30,24 @@ int ishmemx_fence(ishmemx_ctx_t ctx) {
 }
 
 int ishmemx_quiet(ishmemx_ctx_t ctx) {
+    int status;
+
     PYSH_ENTER();
-    return ctx ? pysh_quiet() : ISHMEMX_OK;
+    if (!ctx)
+        return ISHMEMX_OK;
+    if (ctx->guarded && (status = pysh_ctx_guard(ctx)))
+        return status;
+    return pysh_quiet();
+}
+
+int ishmemx_pe_quiet(ishmemx_ctx_t ctx, const int *pes, size_t n_pes) {
+    int world, status;
+
+    PYSH_ENTER();
+    if (!ctx || !n_pes)
+        return ISHMEMX_OK;
+    for (size_t i = 0; i < n_pes; i++)
+        if ((status = pysh_ctx_pe(ctx, pes[i], &world)))
+            return status;
+    return pysh_quiet();
 }

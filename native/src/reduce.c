@@ -48,7 +48,7 @@ static int combine_members(const reduction_t *r, pysh_place_t place, size_t n) {
 
     for (int i = 0; i < team->n_pes; i++) {
         const void *in;
-        int status = pysh_place_read(place, n * r->nbytes, team->start + i * team->stride, r->copy, &in);
+        int status = pysh_place_read(place, n * r->nbytes, team->pes[i], r->copy, &in);
         if (status)
             return status;
         if (i == 0)
@@ -90,20 +90,16 @@ static int reduce_slice(const reduction_t *r, pysh_place_t dest, pysh_place_t so
         count = last - first < r->block ? last - first : r->block;
         status = combine_members(r, (pysh_place_t){source.heap, source.offset + at}, count);
         for (int i = 0; !status && i < team->n_pes; i++)
-            status = pysh_place_write((pysh_place_t){dest.heap, dest.offset + at}, r->acc, count * r->nbytes,
-                                      team->start + i * team->stride);
+            status =
+                pysh_place_write((pysh_place_t){dest.heap, dest.offset + at}, r->acc, count * r->nbytes, team->pes[i]);
     }
     return status;
 }
 
 static int reduce_sliced(const reduction_t *r, pysh_place_t dest, pysh_place_t source, size_t n) {
-    int status = pysh_team_sync(r->team, r->name), synced;
+    int status = pysh_team_sync(r->team, r->name);
 
-    if (status)
-        return status;
-    status = reduce_slice(r, dest, source, n);
-    synced = pysh_team_sync(r->team, r->name); /* whatever became of it: the others are in it */
-    return status ? status : synced;
+    return status ? status : pysh_coll_end(r->team, r->name, reduce_slice(r, dest, source, n));
 }
 
 static int arguments_check(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce,
@@ -135,14 +131,14 @@ static int reduce(reduction_t *r, void *dest, const void *source, pysh_place_t d
     _Alignas(PYSH_CACHE_LINE) char small[2 * CPU_BLOCK_BYTES]; /* twice: an accumulator may be wider */
     size_t wide = pysh_type_nbytes(pysh_accumulator_type(r->type));
     bool staged = pysh_stage_fits(n * r->nbytes);
-    bool direct =
-        !pysh.conduit->put && pysh.arena[dest_place.heap].cpu_visible && pysh.arena[source_place.heap].cpu_visible;
+    bool mapped = !pysh.conduit->put;
+    bool direct = mapped && pysh.arena[dest_place.heap].cpu_visible && pysh.arena[source_place.heap].cpu_visible;
     char *large = NULL;
     int status;
 
     r->acc = small;
     r->block = CPU_BLOCK_BYTES / r->nbytes;
-    if (!staged && !direct) {
+    if (!(staged ? mapped : direct)) {
         r->block = GPU_BLOCK_BYTES / r->nbytes;
         large = malloc(r->block * (wide + r->nbytes));
         if (!large)

@@ -13,10 +13,15 @@ int pysh_ctx_pe(ishmemx_ctx_t ctx, int pe, int *world_p) {
 
     if (!ctx)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "the context is invalid (a null handle)");
+    if (__builtin_expect(ctx->guarded, 0)) {
+        int status = pysh_ctx_guard(ctx);
+        if (status)
+            return status;
+    }
     team = ctx->team;
     if ((unsigned)pe >= (unsigned)team->n_pes)
         return pysh_check_pe(pe, team->n_pes);
-    *world_p = team->start + pe * team->stride;
+    *world_p = team->pes[pe];
     return ISHMEMX_OK;
 }
 

@@ -15,17 +15,19 @@
 static const _Atomic uint32_t no_alarm;
 
 pysh_state_t pysh = {.pe = -1, .n_pes = -1, .alarm = &no_alarm};
-struct ishmemx_team ishmemx_team_world;
 struct ishmemx_ctx ishmemx_ctx_default = {.team = &ishmemx_team_world};
 
 static bool was_ready; /* for the message after finalize */
+static int n_inits;    /* without their finalize */
+static int thread_level;
 
-/* Another conduit is one more row. The first is what "auto" takes. */
-static const pysh_conduit_t *const conduits[] = {&pysh_conduit_shm};
+static const pysh_conduit_t *const conduits[] = {&pysh_conduit_shm, &pysh_conduit_openshmem};
 
 static const pysh_conduit_t *conduit_find(const char *name) {
+    if (strcasecmp(name, "auto") == 0)
+        return pysh_launcher_is_openshmem() ? &pysh_conduit_openshmem : &pysh_conduit_shm;
     for (size_t i = 0; i < sizeof conduits / sizeof *conduits; i++)
-        if (strcasecmp(name, "auto") == 0 || strcasecmp(name, conduits[i]->name) == 0)
+        if (strcasecmp(name, conduits[i]->name) == 0)
             return conduits[i];
     return NULL;
 }
@@ -75,8 +77,6 @@ static int64_t spin_choose(int64_t wanted, int n_pes) {
 }
 
 static int config_check(const ishmemx_config_t *config) {
-    if (pysh.ready)
-        return pysh_fail(ISHMEMX_ERR_STATE, "pyshmem is initialised already");
     if (config->n_pes < 1 || config->pe < 0 || config->pe >= config->n_pes)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "PE %d of a job of %d PEs", config->pe, config->n_pes);
     if (config->n_pes > 1 && !(config->job && *config->job))
@@ -98,20 +98,22 @@ static int config_check(const ishmemx_config_t *config) {
     return ISHMEMX_OK;
 }
 
-static int64_t arena_nbytes(int64_t heap_bytes) {
+static int64_t arena_nbytes(int64_t heap_bytes, int64_t system) {
     int64_t usable = heap_bytes > INT64_MAX / 2 ? INT64_MAX / 2 : heap_bytes;
 
-    return PYSH_SYSTEM_BYTES + ((usable + 4095) & -4096);
+    return system + ((usable + 4095) & -4096);
 }
 
 static int host_heap_open(const ishmemx_config_t *config) {
     pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_HOST];
-    int64_t nbytes = arena_nbytes(config->heap_bytes);
+    int64_t system = PYSH_SYSTEM_BYTES + pysh_team_tables_nbytes(pysh.n_pes);
+    int64_t nbytes = arena_nbytes(config->heap_bytes, system);
     int status = pysh.conduit->arena(ISHMEMX_HEAP_HOST, nbytes, &arena->base, arena->peer);
 
     if (status)
         return status;
     arena->nbytes = nbytes;
+    arena->system = system;
     arena->cpu_visible = true;
     memset(arena->base, 0, PYSH_SYSTEM_BYTES);
     return pysh_heap_setup(ISHMEMX_HEAP_HOST, nbytes);
@@ -122,7 +124,7 @@ static void *fault_on_device; /* where kernels write pysh.fault */
 static int device_heap_open(const ishmemx_config_t *config) {
     pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
     const pysh_accel_t *accel = config->accelerator == ISHMEMX_DEVICE_CUDA ? &pysh_accel_cuda : &pysh_accel_sim;
-    int64_t nbytes = arena_nbytes(config->device_heap_bytes);
+    int64_t nbytes = arena_nbytes(config->device_heap_bytes, PYSH_SYSTEM_BYTES);
     void *fault;
     int status = accel->attach(config);
 
@@ -132,6 +134,7 @@ static int device_heap_open(const ishmemx_config_t *config) {
     if ((status = accel->arena(nbytes, &arena->base, arena->peer)))
         return status;
     arena->nbytes = nbytes;
+    arena->system = PYSH_SYSTEM_BYTES;
     arena->cpu_visible = accel->cpu_visible;
     if ((status = accel->zero(arena->base, PYSH_SYSTEM_BYTES)) ||
         (status = accel->shared_alloc(sizeof *pysh.fault, &fault, &fault_on_device)))
@@ -143,6 +146,7 @@ static int device_heap_open(const ishmemx_config_t *config) {
 static void tear_down(void) {
     int64_t blocks[ISHMEMX_HEAP_COUNT];
 
+    pysh_teams_teardown();
     pysh_heap_teardown(blocks);
     if (pysh.fault)
         pysh.accel->shared_free(pysh.fault);
@@ -172,10 +176,10 @@ static int heaps_open(const ishmemx_config_t *config) {
         return status;
     if (config->accelerator != ISHMEMX_DEVICE_NONE && (status = device_heap_open(config)))
         return status;
-    return pysh_heap_agree();
+    return (status = pysh_teams_setup()) ? status : pysh_heap_agree();
 }
 
-int ishmemx_init(const ishmemx_config_t *config) {
+static int start(const ishmemx_config_t *config) {
     static bool fork_handled;
     const pysh_conduit_t *conduit;
     const char *name, *origin;
@@ -198,7 +202,6 @@ int ishmemx_init(const ishmemx_config_t *config) {
         return status;
     }
     pysh.alarm = conduit->alarm();
-    ishmemx_team_world = (struct ishmemx_team){.start = 0, .stride = 1, .n_pes = pysh.n_pes, .my_pe = pysh.pe};
     if ((status = heaps_open(config))) {
         conduit->abort(status, ishmemx_error()); /* the others learn why, not only that this PE left */
         tear_down();
@@ -209,13 +212,44 @@ int ishmemx_init(const ishmemx_config_t *config) {
     return ISHMEMX_OK;
 }
 
+int ishmemx_init_thread(const ishmemx_config_t *config, int requested, int *provided) {
+    int status;
+
+    if (requested < ISHMEMX_THREAD_SINGLE || requested > ISHMEMX_THREAD_MULTIPLE)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                         "the thread level is %d, not one of THREAD_SINGLE (%d) to "
+                         "THREAD_MULTIPLE (%d)",
+                         requested, ISHMEMX_THREAD_SINGLE, ISHMEMX_THREAD_MULTIPLE);
+    if (!pysh.ready) {
+        if ((status = start(config)))
+            return status;
+        n_inits = 0;
+        thread_level = requested;
+    }
+    n_inits++;
+    *provided = thread_level;
+    return ISHMEMX_OK;
+}
+
+int ishmemx_init(const ishmemx_config_t *config) {
+    int provided;
+
+    return ishmemx_init_thread(config, ISHMEMX_THREAD_MULTIPLE, &provided);
+}
+
+int ishmemx_query_thread(int *provided) {
+    PYSH_ENTER();
+    *provided = thread_level;
+    return ISHMEMX_OK;
+}
+
 /* ---- finalize and abort ---- */
 
 int ishmemx_finalize(void) {
     char nothing[1];
     int status, barrier;
 
-    if (!pysh.ready)
+    if (!pysh.ready || --n_inits > 0)
         return ISHMEMX_OK;
     status = pysh_quiet();
     /* An exchange of nothing: unlike a barrier it does not pass for the barrier_all that others are in. */

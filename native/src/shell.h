@@ -25,15 +25,20 @@ static inline size_t pysh_shell_nbytes(size_t nelems, size_t width) {
     return __builtin_mul_overflow(nelems, width, &nbytes) ? SIZE_MAX : nbytes;
 }
 
+/* The head of a routine and its name for profilers; weak, so that a profiler's own is taken in a static link. */
+#define ROUTINE(_result, _stem, ...)                                                                     \
+    extern ISHMEMX_API __typeof__(shmem_##_stem) pshmem_##_stem __attribute__((alias("shmem_" #_stem))); \
+    __attribute__((weak)) _result shmem_##_stem(__VA_ARGS__)
+
 /* A routine and its form with a context. `_body` uses ctx and the arguments, given in parentheses. */
 #define PYSH_ARGUMENTS(...) __VA_ARGS__
-#define BOTH(_result, _stem, _arguments, _body)                             \
-    _result shmem_##_stem(PYSH_ARGUMENTS _arguments) {                      \
-        const shmem_ctx_t ctx = SHMEM_CTX_DEFAULT;                          \
-        _body;                                                              \
-    }                                                                       \
-    _result shmem_ctx_##_stem(shmem_ctx_t ctx, PYSH_ARGUMENTS _arguments) { \
-        _body;                                                              \
+#define BOTH(_result, _stem, _arguments, _body)                                 \
+    ROUTINE(_result, _stem, PYSH_ARGUMENTS _arguments) {                        \
+        const shmem_ctx_t ctx = SHMEM_CTX_DEFAULT;                              \
+        _body;                                                                  \
+    }                                                                           \
+    ROUTINE(_result, ctx_##_stem, shmem_ctx_t ctx, PYSH_ARGUMENTS _arguments) { \
+        _body;                                                                  \
     }
 
 /* Values travel as the low bytes of a word (little endian). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The C shell: put, get, p, g, put with signal, typed, sized and in bytes. */
+ * The C shell: put, get, p, g, their strided forms, signals; typed, sized and in bytes. */
 #include "shell.h"
 
 #define COPY(_stem, _ctype, _width, _core)                                          \
@@ -20,22 +20,41 @@
     PUT_SIGNAL(_put##_signal, _ctype, _width, ishmemx_put_signal) \
     PUT_SIGNAL(_put##_signal_nbi, _ctype, _width, ishmemx_put_signal_nbi)
 
+#define STRIDED(_name, _verb, _bits, _ctype, _width)                                                                \
+    BOTH(void, _name##i##_verb##_bits,                                                                              \
+         (_ctype * dest, const _ctype *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),                \
+         SHELL(ishmemx_i##_verb(ctx, dest, source, dst, sst, 1, nelems, _width, pe)))                               \
+    BOTH(void, _name##ib##_verb##_bits,                                                                             \
+         (_ctype * dest, const _ctype *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe), \
+         SHELL(ishmemx_i##_verb(ctx, dest, source, dst, sst, bsize, nblocks, _width, pe)))
+
 #define TYPED(_name, _ctype, _type)                                       \
     RMA(_name##_put, _name##_get, _ctype, sizeof(_ctype))                 \
+    STRIDED(_name##_, put, , _ctype, sizeof(_ctype))                      \
+    STRIDED(_name##_, get, , _ctype, sizeof(_ctype))                      \
     BOTH(void, _name##_p, (_ctype * dest, _ctype value, int pe),          \
          SHELL(ishmemx_put(ctx, dest, &value, sizeof value, pe)))         \
     BOTH(_ctype, _name##_g, (const _ctype *source, int pe), _ctype value; \
          SHELL(ishmemx_get(ctx, &value, source, sizeof value, pe)); return value)
 SHMEM_TYPENAMES_R(TYPED)
 
-RMA(put8, get8, void, 1)
-RMA(put16, get16, void, 2)
-RMA(put32, get32, void, 4)
-RMA(put64, get64, void, 8)
-RMA(put128, get128, void, 16)
+#define SIZED(_bits)                             \
+    RMA(put##_bits, get##_bits, void, _bits / 8) \
+    STRIDED(, put, _bits, void, _bits / 8)       \
+    STRIDED(, get, _bits, void, _bits / 8)
+SIZED(8)
+SIZED(16)
+SIZED(32)
+SIZED(64)
+SIZED(128)
 RMA(putmem, getmem, void, 1)
 
-uint64_t shmem_signal_fetch(const uint64_t *sig_addr) {
+BOTH(void, signal_set, (uint64_t *sig_addr, uint64_t signal, int pe),
+     SHELL(ishmemx_signal_op(ctx, sig_addr, signal, ISHMEMX_SIGNAL_SET, pe)))
+BOTH(void, signal_add, (uint64_t *sig_addr, uint64_t signal, int pe),
+     SHELL(ishmemx_signal_op(ctx, sig_addr, signal, ISHMEMX_SIGNAL_ADD, pe)))
+
+ROUTINE(uint64_t, signal_fetch, const uint64_t *sig_addr) {
     uint64_t value;
 
     SHELL(ishmemx_signal_fetch(sig_addr, &value));

@@ -15,37 +15,68 @@ void pysh_shell_die(const char *routine) {
     exit(1);
 }
 
-void shmem_init(void) {
+static int start(int requested, int *provided) {
     ishmemx_config_t config;
+    int status = ishmemx_config_from_environment(&config);
 
-    SHELL(ishmemx_config_from_environment(&config));
-    SHELL(ishmemx_init(&config));
+    return status ? status : ishmemx_init_thread(&config, requested, provided);
 }
 
-void shmem_finalize(void) {
+ROUTINE(void, init, void) {
+    int provided;
+
+    SHELL(start(SHMEM_THREAD_SINGLE, &provided));
+}
+
+ROUTINE(int, init_thread, int requested, int *provided) {
+    return start(requested, provided);
+}
+
+ROUTINE(void, query_thread, int *provided) {
+    SHELL(ishmemx_query_thread(provided));
+}
+
+ROUTINE(void, query_initialized, int *initialized) {
+    *initialized = ishmemx_initialized();
+}
+
+ROUTINE(void, finalize, void) {
     SHELL(ishmemx_finalize());
 }
 
-void shmem_global_exit(int status) {
+ROUTINE(void, global_exit, int status) {
     fflush(NULL);
     ishmemx_abort(status, "shmem_global_exit");
     exit(status);
 }
 
-int shmem_my_pe(void) {
+ROUTINE(int, my_pe, void) {
     return ishmemx_my_pe();
 }
 
-int shmem_n_pes(void) {
+ROUTINE(int, n_pes, void) {
     return ishmemx_n_pes();
 }
 
-void shmem_info_get_version(int *major, int *minor) {
+ROUTINE(int, pe_accessible, int pe) {
+    return ishmemx_pe_accessible(pe);
+}
+
+ROUTINE(int, addr_accessible, const void *addr, int pe) {
+    return ishmemx_addr_accessible(addr, pe);
+}
+
+/* For profilers to put their own in its place. */
+ROUTINE(void, pcontrol, int level, ...) {
+    (void)level;
+}
+
+ROUTINE(void, info_get_version, int *major, int *minor) {
     *major = SHMEM_MAJOR_VERSION;
     *minor = SHMEM_MINOR_VERSION;
 }
 
-void shmem_info_get_name(char *name) {
+ROUTINE(void, info_get_name, char *name) {
     memcpy(name, SHMEM_VENDOR_STRING, sizeof SHMEM_VENDOR_STRING);
 }
 
@@ -60,24 +91,39 @@ static void *allocate(size_t nbytes, size_t align, int zero, const char *routine
     return status ? NULL : block;
 }
 
-void *shmem_malloc(size_t nbytes) {
+ROUTINE(void *, malloc, size_t nbytes) {
     return allocate(nbytes, 0, 0, __func__);
 }
 
-void *shmem_calloc(size_t nelems, size_t nbytes) {
+/* Everything the hints ask for is so of all symmetric memory. */
+ROUTINE(void *, malloc_with_hints, size_t nbytes, long hints) {
+    (void)hints;
+    return allocate(nbytes, 0, 0, __func__);
+}
+
+ROUTINE(void *, calloc, size_t nelems, size_t nbytes) {
     return allocate(pysh_shell_nbytes(nelems, nbytes), 0, 1, __func__);
 }
 
-void *shmem_align(size_t alignment, size_t nbytes) {
+ROUTINE(void *, align, size_t alignment, size_t nbytes) {
     return allocate(nbytes, alignment, 0, __func__);
 }
 
-void shmem_free(void *block) {
+ROUTINE(void *, realloc, void *block, size_t nbytes) {
+    void *moved = NULL;
+    int status = ishmemx_realloc(block, nbytes, &moved);
+
+    if (status && status != ISHMEMX_ERR_MEMORY)
+        pysh_shell_die(__func__);
+    return status ? NULL : moved;
+}
+
+ROUTINE(void, free, void *block) {
     SHELL(ishmemx_free(block));
 }
 
 /* NULL is an answer, not a failure: the address is not symmetric, or out of the caller's reach at that PE. */
-void *shmem_ptr(const void *dest, int pe) {
+ROUTINE(void *, ptr, const void *dest, int pe) {
     void *peer = NULL;
 
     return ishmemx_ptr(dest, pe, &peer) ? NULL : peer;
@@ -85,30 +131,49 @@ void *shmem_ptr(const void *dest, int pe) {
 
 /* ---- ordering and barriers ---- */
 
-void shmem_fence(void) {
+ROUTINE(void, fence, void) {
     SHELL(ishmemx_fence(SHMEM_CTX_DEFAULT));
 }
 
-void shmem_ctx_fence(shmem_ctx_t ctx) {
+ROUTINE(void, ctx_fence, shmem_ctx_t ctx) {
     SHELL(ishmemx_fence(ctx));
 }
 
-void shmem_quiet(void) {
+ROUTINE(void, quiet, void) {
     SHELL(ishmemx_quiet(SHMEM_CTX_DEFAULT));
 }
 
-void shmem_ctx_quiet(shmem_ctx_t ctx) {
+ROUTINE(void, ctx_quiet, shmem_ctx_t ctx) {
     SHELL(ishmemx_quiet(ctx));
 }
 
-void shmem_barrier_all(void) {
+BOTH(void, pe_quiet, (const int *target_pes, size_t npes), SHELL(ishmemx_pe_quiet(ctx, target_pes, npes)))
+
+ROUTINE(void, barrier_all, void) {
     SHELL(ishmemx_barrier_all());
 }
 
-void shmem_sync_all(void) {
+ROUTINE(void, sync_all, void) {
     SHELL(ishmemx_team_sync(SHMEM_TEAM_WORLD));
 }
 
-int shmem_team_sync(shmem_team_t team) {
+ROUTINE(int, team_sync, shmem_team_t team) {
     return ishmemx_team_sync(team);
+}
+
+/* ---- locks ---- */
+
+ROUTINE(void, set_lock, long *lock) {
+    SHELL(ishmemx_set_lock(lock));
+}
+
+ROUTINE(int, test_lock, long *lock) {
+    int acquired;
+
+    SHELL(ishmemx_test_lock(lock, &acquired));
+    return !acquired;
+}
+
+ROUTINE(void, clear_lock, long *lock) {
+    SHELL(ishmemx_clear_lock(lock));
 }

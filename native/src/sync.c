@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Waiting on one's own memory, barrier and team sync. */
+ * Waiting on one's own memory, and the barrier. */
 #include "elements.h"
 #include "internal.h"
 
-/* Relaxed: whoever acts on the value adds an acquire fence. A word of a GPU's memory comes by a copy. */
-static int load(int heap, const void *address, size_t nbytes, uint64_t *bits_p) {
+/* A word of a GPU's memory comes by a copy. */
+int pysh_wait_load(int heap, const void *address, size_t nbytes, uint64_t *bits_p) {
     uint64_t bits = 0;
     int status = ISHMEMX_OK;
 
@@ -28,7 +28,7 @@ int pysh_load_own(int type, const void *address, const char *what, uint64_t *bit
     if (!status)
         status = pysh_type_check_aligned(type, address, what);
     if (!status)
-        status = load(heap, address, nbytes, bits_p);
+        status = pysh_wait_load(heap, address, nbytes, bits_p);
     atomic_thread_fence(memory_order_acquire); /* pairs with the release in signal_send() */
     return status;
 }
@@ -50,7 +50,7 @@ static bool order_holds(int cmp, int order) {
     }
 }
 
-static bool holds(int type, uint64_t seen, int cmp, uint64_t value) {
+bool pysh_wait_holds(int type, uint64_t seen, int cmp, uint64_t value) {
     int64_t a = (int64_t)seen, b = (int64_t)value;
 
     switch (type) {
@@ -67,7 +67,7 @@ static bool holds(int type, uint64_t seen, int cmp, uint64_t value) {
     }
 }
 
-static int wait_check(int type, const void *ivar, int cmp, const char *what, int *heap_p) {
+int pysh_wait_check(int type, const void *ivar, size_t nbytes, int cmp, const char *what, int *heap_p) {
     int64_t offset;
     int status = pysh_type_check(type, PYSH_FAMILY_AMO, what);
 
@@ -75,7 +75,7 @@ static int wait_check(int type, const void *ivar, int cmp, const char *what, int
         status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: cmp is %d, not one of CMP_EQ (%d) to CMP_LE (%d)", what, cmp,
                            ISHMEMX_CMP_EQ, ISHMEMX_CMP_LE);
     if (!status)
-        status = pysh_heap_find(ivar, pysh_type_nbytes(type), "ivar", heap_p, &offset);
+        status = pysh_heap_find(ivar, nbytes, "ivar", heap_p, &offset);
     return status ? status : pysh_type_check_aligned(type, ivar, "ivar");
 }
 
@@ -86,12 +86,12 @@ int ishmemx_wait_until(int type, const void *ivar, int cmp, uint64_t value, uint
     size_t nbytes;
 
     PYSH_ENTER();
-    status = wait_check(type, ivar, cmp, "wait_until", &heap);
+    nbytes = pysh_type_width(type);
+    status = pysh_wait_check(type, ivar, nbytes, cmp, "wait_until", &heap);
     if (status)
         return status;
-    nbytes = pysh_type_nbytes(type);
     pysh_wait_begin(&wait, "wait_until");
-    while (!(status = load(heap, ivar, nbytes, &bits)) && !holds(type, bits, cmp, value))
+    while (!(status = pysh_wait_load(heap, ivar, nbytes, &bits)) && !pysh_wait_holds(type, bits, cmp, value))
         if ((status = pysh_wait_pause(&wait)))
             break;
     pysh_wait_end(&wait);
@@ -106,35 +106,14 @@ int ishmemx_test(int type, const void *ivar, int cmp, uint64_t value, int *resul
     int heap, status;
 
     PYSH_ENTER();
-    status = wait_check(type, ivar, cmp, "test", &heap);
+    status = pysh_wait_check(type, ivar, pysh_type_width(type), cmp, "test", &heap);
     if (!status)
-        status = load(heap, ivar, pysh_type_nbytes(type), &bits);
+        status = pysh_wait_load(heap, ivar, pysh_type_nbytes(type), &bits);
     if (status)
         return status;
     atomic_thread_fence(memory_order_acquire); /* pairs with the atomic of the PE that wrote the value */
-    *result = holds(type, bits, cmp, value);
+    *result = pysh_wait_holds(type, bits, cmp, value);
     return ISHMEMX_OK;
-}
-
-int pysh_team_check(ishmemx_team_t team) {
-    if (!team)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "the team is invalid (a null handle)");
-    if (team->n_pes != pysh.n_pes)
-        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "a team of %d of the %d PEs cannot synchronise yet", team->n_pes,
-                         pysh.n_pes);
-    return ISHMEMX_OK;
-}
-
-int pysh_team_sync(ishmemx_team_t team, const char *what) {
-    int status = pysh_team_check(team);
-
-    return status || team->n_pes == 1 ? status : pysh.conduit->barrier(what);
-}
-
-int ishmemx_team_sync(ishmemx_team_t team) {
-    PYSH_ENTER();
-    atomic_thread_fence(memory_order_seq_cst);
-    return pysh_team_sync(team, "team_sync");
 }
 
 int ishmemx_barrier_all(void) {
@@ -143,6 +122,10 @@ int ishmemx_barrier_all(void) {
     PYSH_ENTER();
     status = pysh_quiet();
     if (!status)
-        status = pysh_heap_barrier("barrier_all");
+        status = pysh_team_claim(&ishmemx_team_world, "barrier_all");
+    if (status)
+        return status;
+    status = pysh_heap_barrier("barrier_all");
+    pysh_team_unclaim(&ishmemx_team_world);
     return status ? status : pysh_heap_drain_if_pending();
 }

@@ -14,7 +14,13 @@ import pytest
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / "native" / "src"
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
-SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
+SANITIZERS = {
+    "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    "thread": ["-fsanitize=thread", "-Wno-tsan"],
+}
+
+#: Programs that print "ok" when every PE is content, a group of routines each.
+PROGRAMS = ["ring", "teams", "strided", "waits", "exchanges", "contexts", "generic", "deprecated"]
 
 Compile = Callable[[Sequence[str | Path], str], Path]
 
@@ -41,10 +47,10 @@ def build(tmp_path: Path) -> Compile:
     return compile_program
 
 
-def sanitizers_work(folder: Path) -> bool:
+def sanitizer_works(folder: Path, options: list[str]) -> bool:
     probe = folder / "probe.c"
     probe.write_text("int main(void) { return 0; }\n")
-    command = ["gcc", *SANITIZE, probe, "-o", folder / "probe"]
+    command = ["gcc", *options, probe, "-o", folder / "probe"]
     return (
         not subprocess.run(command, capture_output=True).returncode
         and not subprocess.run([folder / "probe"], capture_output=True).returncode
@@ -63,22 +69,26 @@ def test_the_allocator_keeps_its_book(build: Compile, run_command: Callable) -> 
 def test_the_allocator_under_sanitizers(
     build: Compile, run_command: Callable, tmp_path: Path
 ) -> None:
-    if not sanitizers_work(tmp_path):
+    options = [*SANITIZERS["address"], "-g", "-O1"]
+    if not sanitizer_works(tmp_path, options):
         pytest.skip("this gcc has no sanitizers")
     sources = [HERE / "allocator_test.c", SOURCES / "allocator.c"]
-    program = build(["-std=gnu11", *SANITIZE, f"-I{SOURCES}", *sources], "allocator")
+    program = build(["-std=gnu11", *options, f"-I{SOURCES}", *sources], "allocator")
     assert run_command([program], 60, check=True).stdout == "allocator ok\n"
 
 
 # ---- a program of users --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_a_plain_openshmem_program_runs(
-    build: Compile, flags: list[str], n_pes: int, run_pes: Callable
+    name: str, build: Compile, flags: list[str], n_pes: int, run_pes: Callable
 ) -> None:
-    program = build(["-std=c11", "-pedantic", "-O2", HERE / "ring.c", *flags], "ring")
-    done = run_pes(n_pes, program, check=True)
-    assert done.stdout == "ok\n"
+    arguments = ["-std=c11", "-pedantic", "-O2", HERE / f"{name}.c", *flags, "-lpthread"]
+    program = build(arguments, name)
+    for check in "01":
+        done = run_pes(n_pes, program, env={"PYSHMEM_CHECK": check}, check=True)
+        assert done.stdout == "ok\n"
 
 
 def test_a_program_started_alone_is_one_pe(
@@ -88,26 +98,37 @@ def test_a_program_started_alone_is_one_pe(
     assert run_command([program], 60, check=True).stdout == "ok\n"
 
 
-def test_the_library_under_sanitizers(
-    build: Compile, flags: list[str], n_pes: int, run_pes: Callable, tmp_path: Path
-) -> None:
-    """The whole library is built into the program, so that its memory is watched too."""
-    if not sanitizers_work(tmp_path):
-        pytest.skip("this gcc has no sanitizers")
-    if n_pes in (1, 4):
-        pytest.skip("2 and 3 PEs take every path")
+@pytest.fixture(scope="module", params=SANITIZERS)
+def sanitized(
+    request: pytest.FixtureRequest, flags: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> list[str | Path]:
+    """Options, headers and the whole library to build into a program, so that all of it is watched."""
+    folder = tmp_path_factory.mktemp(request.param)
+    options = [*SANITIZERS[request.param], "-g", "-O1"]
+    if not sanitizer_works(folder, options):
+        pytest.skip(f"this gcc has no {request.param} sanitizer")
     from pyshmem import _settings
 
-    (tmp_path / "pysh_settings.h").write_text(_settings.c_lists())
+    (folder / "pysh_settings.h").write_text(_settings.c_lists())
     includes = [flag for flag in flags if flag.startswith("-I")]
-    program = build(
-        ["-std=gnu11", "-fwrapv", *SANITIZE, '-DPYSHMEM_VERSION="0"', f"-I{tmp_path}", *includes,
-         HERE / "ring.c", *sorted(SOURCES.glob("*.c")), "-lpthread", "-ldl"],
-        "ring",
-    )  # fmt: skip
+    command = ["gcc", "-std=gnu11", "-fwrapv", *WARNINGS, *options, '-DPYSHMEM_VERSION="0"']
+    command += [f"-I{folder}", *includes, "-c", *sorted(SOURCES.glob("*.c"))]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return [*options, *includes, *sorted(folder.glob("*.o")), "-lpthread", "-ldl"]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_library_under_sanitizers(
+    name: str, build: Compile, sanitized: list[str | Path], n_pes: int, run_pes: Callable
+) -> None:
+    if n_pes in (1, 4):
+        pytest.skip("2 and 3 PEs take every path")
+    program = build(["-std=gnu11", HERE / f"{name}.c", *sanitized], name)
     done = run_pes(n_pes, program, timeout=120, check=True)
     assert done.stdout == "ok\n"
     assert "ERROR" not in done.stderr
+    assert "WARNING" not in done.stderr
 
 
 def test_a_failing_call_ends_a_c_job_with_the_reason(

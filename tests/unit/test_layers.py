@@ -17,9 +17,15 @@ PACKAGE = Path(pyshmem.__file__).parent
 LAYERS = (
     ("_types", "_settings", "_errors", "_compat"),
     ("_lib",),
-    ("_dtypes", "_arrays", "_cupy", "heap", "teams", "contexts", "runtime"),
-    ("rma", "atomics", "signals", "sync", "ordering", "collectives", "locks"),
-    ("interop", "device"),
+    (
+        *("_dtypes", "_arrays", "_cupy", "_communicator"),
+        *("heap", "teams", "contexts", "runtime", "query"),
+    ),
+    (
+        *("rma", "strided", "atomics", "atomics_nbi", "signals", "sync", "wait_sets"),
+        *("ordering", "collectives", "locks"),
+    ),
+    ("interop", "device", "profiling"),
     ("__init__",),
     ("launch", "cli", "__main__"),
 )

@@ -234,5 +234,5 @@ def test_sync_shows_stores_to_ones_own_memory(job, right):
     for i in range(rounds):
         mine[0] = i
         pyshmem.sync_all()
-        assert theirs[0] == i
+        assert theirs is None or theirs[0] == i  # None: on another host
         pyshmem.sync_all()
