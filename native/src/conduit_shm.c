@@ -27,9 +27,9 @@ static struct {
     int pe, n_pes;
     unsigned round; /* jobs this process has finished */
     pysh_control_t *control;
-    pysh_control_slot_t *slot; /* own */
-    const char *what;          /* the slow wait this PE is in, or NULL */
-    _Atomic bool armed;        /* it is counted in control->sleepers */
+    pysh_control_slot_t *slot;  /* own */
+    _Atomic(const char *) what; /* the slow wait this PE is in, or NULL */
+    _Atomic bool armed;         /* it is counted in control->sleepers */
     int arena_fd[ISHMEMX_HEAP_COUNT];
     char *region[ISHMEMX_HEAP_COUNT]; /* the arenas of all PEs, one behind the other */
     size_t region_nbytes[ISHMEMX_HEAP_COUNT];

@@ -39,7 +39,7 @@ if [[ $parts == *" tests "* ]]; then
     for n in ${PES:-1 2 3 4 8}; do
         [ "$n" -le "$gpus" ] || continue
         log=$results/device_$n.log
-        $run -n "$n" -m pytest -q -x -p no:cacheprovider -W ignore spmd > "$log" 2>&1
+        $run -n "$n" -m pytest -q -x -p no:cacheprovider -W ignore spmd/device > "$log" 2>&1
         code=$?
         [ $code -eq 0 ] || { status=1; tail -40 "$log"; }
         note "device tests, $n PEs" "exit $code: $(grep -E 'passed|failed|error' "$log" | tail -1)"
