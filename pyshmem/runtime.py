@@ -170,8 +170,6 @@ def choose_device(device: str | None = None) -> str:
         return wanted
     if wanted != "auto":
         raise ValueError(f"device is {wanted!r}; the devices are auto, cuda, sim and none")
-    if lib.ishmemx_several_hosts():
-        return "none"  # kernels reach one host
     numba = _compat.has_module("numba")
     if numba and _compat.simulator_requested():
         return "sim"

@@ -95,8 +95,6 @@ void pysh_wait_begin(pysh_wait_t *wait, const char *what) {
 }
 
 int pysh_wait_pause(pysh_wait_t *wait) {
-    if (pysh.conduit->progress)
-        pysh.conduit->progress();
     if (wait->polls++ < pysh.spin) {
         relax();
         return ISHMEMX_OK;
