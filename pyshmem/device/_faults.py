@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ._backend import (
-    SIM,
     block_index,
     claim,
     cold,
@@ -82,6 +81,6 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
 
 
 __all__ = [
-    "FAULT_ADDRESS", "FAULT_NELEMS", "FAULT_PE", "FAULT_TIMEOUT", "OP", "OPS", "SIM",
+    "FAULT_ADDRESS", "FAULT_NELEMS", "FAULT_PE", "FAULT_TIMEOUT", "OP", "OPS",
     "describe_fault", "record_fault",
 ]  # fmt: skip
