@@ -34,7 +34,8 @@ unit native gpu: ready-test ## one folder of tests
 examples: ready-test ## every example, checked
 	$(PYTEST) tests/examples
 
-bench: ready-test ## figures of this machine's device path, one JSON line each
+bench: ready-test ## figures of this machine, host and device path, one JSON line each
+	$(PYTHON) bench/host.py --plot build/bench/host.png
 	$(PYTHON) -m pyshmem run -n 2 bench/device.py
 
 clean:

@@ -22,7 +22,10 @@ class Setting(NamedTuple):
 
 
 SETTINGS = (
-    Setting("CONDUIT", "choice:auto|shm", "auto", "how PEs reach each other"),
+    Setting("CONDUIT", "choice:auto|shm|openshmem", "auto",
+            "how PEs reach each other; auto takes openshmem under oshrun and past one host, else shm"),
+    Setting("OPENSHMEM_LIBRARY", "string", "",
+            "OpenSHMEM library of conduit openshmem, a name or a path; default: liboshmem.so, then libsma.so"),
     Setting("DEVICE", "choice:auto|cuda|sim|none", "auto",
             "accelerator of the device heap; auto takes cuda where there is a GPU, else sim where numba is installed"),
     Setting("HEAP_SIZE", "size", "1G", "host symmetric heap of a PE, bytes; pages are taken when touched",

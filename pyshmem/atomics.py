@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._arrays import target
+from ._calls import fast
 from ._dtypes import out_of_range, unsupported_dtype
 from ._lib import check_value, fail
 from ._types import ATOMIC_OPS
@@ -23,6 +24,7 @@ from .contexts import CTX_DEFAULT, Context
 _DEFAULT = CTX_DEFAULT.handle
 _OP = {name: number for number, name in enumerate(ATOMIC_OPS)}
 _FETCH, _SET, _SWAP = _OP["fetch"], _OP["set"], _OP["swap"]
+_COMPARE_SWAP = _OP["compare_swap"]
 _ADD, _AND, _OR, _XOR = _OP["add"], _OP["and"], _OP["or"], _OP["xor"]
 
 
@@ -64,6 +66,7 @@ def _family(op: int) -> str:
     return "x" if op in (_FETCH, _SET, _SWAP, _ADD) else "b"
 
 
+@fast("read", _FETCH)
 def atomic_fetch(source: Any, pe: int, *, ctx: Context | None = None) -> Any:
     """Read element 0 of ``source`` on ``pe``.
 
@@ -83,6 +86,7 @@ def atomic_fetch(source: Any, pe: int, *, ctx: Context | None = None) -> Any:
     return _fetch(_FETCH, source, 0, pe, ctx)
 
 
+@fast("change", _SET)
 def atomic_set(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> None:
     """Write ``value``.
 
@@ -100,6 +104,7 @@ def atomic_set(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) ->
     _change(_SET, dest, value, pe, ctx)
 
 
+@fast("fetch", _SWAP)
 def atomic_swap(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> Any:
     """Write ``value`` and return what was there.
 
@@ -120,6 +125,7 @@ def atomic_swap(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -
     return _fetch(_SWAP, dest, value, pe, ctx)
 
 
+@fast("compare_swap", _COMPARE_SWAP)
 def atomic_compare_swap(
     dest: Any, cond: int, value: int, pe: int, *, ctx: Context | None = None
 ) -> Any:
@@ -153,6 +159,7 @@ def atomic_compare_swap(
     return int(old)
 
 
+@fast("touch", _ADD)
 def atomic_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> None:
     """Add 1.
 
@@ -169,6 +176,7 @@ def atomic_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> None:
     _change(_ADD, dest, 1, pe, ctx)
 
 
+@fast("read", _ADD)
 def atomic_fetch_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> Any:
     """Add 1 and return what was there.
 
@@ -188,6 +196,7 @@ def atomic_fetch_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> Any:
     return _fetch(_ADD, dest, 1, pe, ctx)
 
 
+@fast("change", _ADD)
 def atomic_add(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> None:
     """Add ``value``; integers wrap around.
 
@@ -205,6 +214,7 @@ def atomic_add(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) ->
     _change(_ADD, dest, value, pe, ctx)
 
 
+@fast("fetch", _ADD)
 def atomic_fetch_add(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> Any:
     """Add ``value``, integers wrap around; return what was there.
 
@@ -225,6 +235,7 @@ def atomic_fetch_add(dest: Any, value: Any, pe: int, *, ctx: Context | None = No
     return _fetch(_ADD, dest, value, pe, ctx)
 
 
+@fast("change", _AND)
 def atomic_and(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> None:
     """Bitwise and with ``value``.
 
@@ -241,6 +252,7 @@ def atomic_and(dest: Any, value: int, pe: int, *, ctx: Context | None = None) ->
     _change(_AND, dest, value, pe, ctx)
 
 
+@fast("fetch", _AND)
 def atomic_fetch_and(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> Any:
     """Bitwise and with ``value``; return what was there.
 
@@ -260,6 +272,7 @@ def atomic_fetch_and(dest: Any, value: int, pe: int, *, ctx: Context | None = No
     return _fetch(_AND, dest, value, pe, ctx)
 
 
+@fast("change", _OR)
 def atomic_or(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> None:
     """Bitwise or with ``value``.
 
@@ -276,6 +289,7 @@ def atomic_or(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> 
     _change(_OR, dest, value, pe, ctx)
 
 
+@fast("fetch", _OR)
 def atomic_fetch_or(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> Any:
     """Bitwise or with ``value``; return what was there.
 
@@ -295,6 +309,7 @@ def atomic_fetch_or(dest: Any, value: int, pe: int, *, ctx: Context | None = Non
     return _fetch(_OR, dest, value, pe, ctx)
 
 
+@fast("change", _XOR)
 def atomic_xor(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> None:
     """Bitwise exclusive or with ``value``.
 
@@ -311,6 +326,7 @@ def atomic_xor(dest: Any, value: int, pe: int, *, ctx: Context | None = None) ->
     _change(_XOR, dest, value, pe, ctx)
 
 
+@fast("fetch", _XOR)
 def atomic_fetch_xor(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> Any:
     """Bitwise exclusive or with ``value``; return what was there.
 

@@ -11,6 +11,7 @@ import operator
 from typing import Any, SupportsIndex
 
 from ._arrays import Place, bytes_of, pair, place
+from ._calls import fast
 from ._dtypes import unsupported_dtype
 from ._lib import check, lib
 from ._types import ELEMENTS, REDUCE_OPS
@@ -27,6 +28,7 @@ _ELEMENTS = {
 }
 
 
+@fast("broadcast")
 def broadcast(
     dest: Any,
     source: Any,
@@ -53,6 +55,7 @@ def broadcast(
     check(lib.ishmemx_broadcast(team.handle, dest_address, source_address, nbytes, root))
 
 
+@fast("fcollect")
 def fcollect(
     dest: Any,
     source: Any,
@@ -252,6 +255,7 @@ def _reduce(op: str, dest: Any, source: Any, nelems: SupportsIndex | None, team:
     check(lib.ishmemx_reduce(team.handle, _REDUCE[op], *typed))
 
 
+@fast("reduce", _REDUCE["and"])
 def and_reduce(
     dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
 ) -> None:
@@ -272,6 +276,7 @@ def and_reduce(
     _reduce("and", dest, source, nelems, team)
 
 
+@fast("reduce", _REDUCE["or"])
 def or_reduce(
     dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
 ) -> None:
@@ -292,6 +297,7 @@ def or_reduce(
     _reduce("or", dest, source, nelems, team)
 
 
+@fast("reduce", _REDUCE["xor"])
 def xor_reduce(
     dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
 ) -> None:
@@ -312,6 +318,7 @@ def xor_reduce(
     _reduce("xor", dest, source, nelems, team)
 
 
+@fast("reduce", _REDUCE["max"])
 def max_reduce(
     dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
 ) -> None:
@@ -332,6 +339,7 @@ def max_reduce(
     _reduce("max", dest, source, nelems, team)
 
 
+@fast("reduce", _REDUCE["min"])
 def min_reduce(
     dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
 ) -> None:
@@ -352,6 +360,7 @@ def min_reduce(
     _reduce("min", dest, source, nelems, team)
 
 
+@fast("reduce", _REDUCE["sum"])
 def sum_reduce(
     dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
 ) -> None:
@@ -374,6 +383,7 @@ def sum_reduce(
     _reduce("sum", dest, source, nelems, team)
 
 
+@fast("reduce", _REDUCE["prod"])
 def prod_reduce(
     dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
 ) -> None:

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import SupportsIndex
 
+from ._calls import fast
 from .contexts import CTX_DEFAULT, Context
 
 
+@fast("fence")
 def fence(ctx: Context | None = None) -> None:
     """Order the puts, atomics and signals to each PE: those before the fence before those after.
 
@@ -22,6 +24,7 @@ def fence(ctx: Context | None = None) -> None:
     (CTX_DEFAULT if ctx is None else ctx).fence()
 
 
+@fast("quiet")
 def quiet(ctx: Context | None = None) -> None:
     """Complete all puts, gets, atomics and signals of a context, here and at their targets.
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
 
+from ._calls import Call as FastCall
 from ._lib import lib
 from .contexts import Context
 from .locks import Lock
@@ -160,7 +161,7 @@ def _routines() -> Iterator[tuple[Any, str, str]]:
     """What is recorded: its owner, its name there, and its name in the record."""
     package: Any = sys.modules[__package__ or ""]
     for name in package.__all__:
-        if isinstance(vars(package).get(name), FunctionType) and name not in _LEFT_OUT:
+        if isinstance(vars(package).get(name), (FunctionType, FastCall)) and name not in _LEFT_OUT:
             yield package, name, name
     for kind in (Team, Context, Lock):
         for name, member in list(vars(kind).items()):

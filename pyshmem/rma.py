@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from ._arrays import StreamLike, pair, stream_handle, target
+from ._calls import fast
 from ._dtypes import out_of_range
 from ._errors import UnsupportedError
 from ._lib import check, check_value, fail, lib
@@ -17,8 +18,10 @@ _put, _get = lib.put, lib.get
 _ctx_put, _ctx_get = lib.ishmemx_put, lib.ishmemx_get
 _DEFAULT = CTX_DEFAULT.handle
 _PUT, _GET = ("source", "dest"), ("dest", "source")
+_PUT_CALL, _GET_CALL = 0, 1
 
 
+@fast("copy", _PUT_CALL)
 def put(
     dest: Any,
     source: Any,
@@ -57,6 +60,7 @@ def put(
         fail(status)
 
 
+@fast("copy", _GET_CALL)
 def get(
     dest: Any,
     source: Any,
@@ -147,6 +151,7 @@ def get_nbi(
     context.keep(dest)
 
 
+@fast("p")
 def p(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> None:
     """Store one value into element 0 of ``dest`` on ``pe``.
 
@@ -179,6 +184,7 @@ def p(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> None:
         fail(status)
 
 
+@fast("g")
 def g(source: Any, pe: int, *, ctx: Context | None = None) -> Any:
     """Element 0 of ``source`` on ``pe``.
 

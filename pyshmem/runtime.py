@@ -170,6 +170,8 @@ def choose_device(device: str | None = None) -> str:
         return wanted
     if wanted != "auto":
         raise ValueError(f"device is {wanted!r}; the devices are auto, cuda, sim and none")
+    if lib.ishmemx_several_hosts():
+        return "none"  # kernels reach one host
     numba = _compat.has_module("numba")
     if numba and _compat.simulator_requested():
         return "sim"
@@ -338,6 +340,7 @@ def _install_hooks() -> None:
 def _at_exit() -> None:
     """What of finalize needs the interpreter; the extension does the rest, knowing the status."""
     if _job is None:
+        lib.ishmemx_openshmem_leave()  # before mpi4py finalizes MPI, on which that library stands
         return
     if fault := take_fault():
         print(f"pyshmem: {fault}", file=sys.stderr)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._arrays import target
+from ._calls import fast
 from ._dtypes import Kind, unsupported_dtype
 from ._lib import Cmp, check, check_value, fail, lib
 from .contexts import CTX_DEFAULT
@@ -14,6 +15,7 @@ from .teams import TEAM_WORLD
 CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = Cmp.EQ, Cmp.NE, Cmp.GT, Cmp.GE, Cmp.LT, Cmp.LE
 
 
+@fast("barrier_all")
 def barrier_all() -> None:
     """Wait until all PEs are here, and complete all operations of ``CTX_DEFAULT``. Collective.
 
@@ -29,6 +31,7 @@ def barrier_all() -> None:
     del kept
 
 
+@fast("sync_all")
 def sync_all() -> None:
     """Wait until all PEs are here. Collective.
 
@@ -46,6 +49,7 @@ def _waitable(ivar: Any, routine: str) -> tuple[int, Kind]:
     return address, kind
 
 
+@fast("wait_until")
 def wait_until(ivar: Any, cmp: int, cmp_value: int) -> None:
     """Wait until element 0 of ``ivar`` here compares with ``cmp_value``.
 

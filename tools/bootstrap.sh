@@ -53,6 +53,19 @@ install_packages() {
 # A virtual environment holds absolute paths and belongs to one Python: where it was made, and with what.
 identity() { echo "$PWD $(supported_version "$python")"; }
 
+# What the tests of jobs under oshrun, on one host and on two, run on; without it they are skipped.
+install_openshmem() {
+    packages=
+    command -v oshrun >/dev/null || packages="openmpi-bin libopenmpi-dev "
+    command -v ip >/dev/null || packages="${packages}iproute2 "
+    [ -n "$packages" ] || return 0
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        say "going on without: ${packages}(names of Debian packages); the tests under oshrun are skipped"
+        return 0
+    fi
+    install_packages "$packages" || say "apt-get install failed; the tests under oshrun are skipped"
+}
+
 make_venv() {
     base=$(find_python)
     version=$(supported_version "$base")
@@ -77,6 +90,7 @@ if [ -e /proc/driver/nvidia/version ] || [ -e /dev/nvidiactl ]; then
     extras=$extras,cuda
 fi
 if [ "$level" = test ]; then
+    install_openshmem
     extras=$extras,test,lint
     requirements=$toolchain
 fi

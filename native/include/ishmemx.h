@@ -92,6 +92,16 @@ ISHMEMX_API int ishmemx_abort(int code, const char *why);
 /* Called about every 10 ms while a wait is slow; non-zero ends the wait with INTERRUPTED. */
 ISHMEMX_API void ishmemx_set_interrupt_check(int (*check)(void));
 
+/* ---- conduits, before init too ------------------------------------------------------------- */
+
+/* 1 when the launcher put the job's PEs on several hosts; not a status. */
+ISHMEMX_API int ishmemx_several_hosts(void);
+/* Opens the OpenSHMEM library of the openshmem conduit and names it; UNSUPPORTED tells what was tried. */
+ISHMEMX_API int ishmemx_openshmem_describe(char *text, size_t capacity);
+/* For who runs before MPI is finalized in a process that uses it too: the library, if it was started and no job
+ * runs, is left now and not at exit, when MPI has gone. There is no other job in this process afterwards. */
+ISHMEMX_API void ishmemx_openshmem_leave(void);
+
 /* ---- number of GPUs, before init too ------------------------------------------------------- */
 
 /* 0 GPUs where there is no driver; that is no failure. */

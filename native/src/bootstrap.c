@@ -181,3 +181,78 @@ int pysh_launcher_local_n_pes(int n_pes) {
         return 0;
     return local;
 }
+
+/* ---- is it an OpenSHMEM job? ---- */
+
+static bool launcher_spans_hosts(const launcher_t *launcher) {
+    int n_pes, local;
+
+    return variable(launcher->local_n_pes) && !variable_number(launcher->n_pes, &n_pes) &&
+           !variable_number(launcher->local_n_pes, &local) && local < n_pes;
+}
+
+/* The name that process `pid` was started by, and its parent; false at the end of the line. */
+static bool ancestor_read(long pid, char *name, size_t capacity, long *parent_p) {
+    char path[64], line[256];
+    const char *rest;
+    FILE *file;
+    size_t n;
+
+    snprintf(path, sizeof path, "/proc/%ld/cmdline", pid);
+    if (!(file = fopen(path, "re")))
+        return false;
+    n = fread(name, 1, capacity - 1, file);
+    name[n] = 0; /* the arguments follow its zero byte */
+    fclose(file);
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    if (!(file = fopen(path, "re")))
+        return false;
+    n = fread(line, 1, sizeof line - 1, file);
+    line[n] = 0;
+    fclose(file);
+    rest = strrchr(line, ')'); /* the command's name, which may have anything in it, is in parentheses */
+    return rest && sscanf(rest + 1, " %*c %ld", parent_p) == 1;
+}
+
+/* Open MPI's oshrun is its mpirun under another name, and gives its children the same environment: the
+ * nearest launcher among this process's ancestors tells. */
+static bool started_by_oshrun(void) {
+    static const char *const names[] = {"oshrun", "shmemrun"};
+    static const char *const others[] = {"mpirun", "mpiexec", "orterun", "orted", "prterun", "prted"};
+    char name[PATH_MAX];
+    long pid = (long)getppid();
+
+    while (pid > 1 && ancestor_read(pid, name, sizeof name, &pid)) {
+        const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (strncmp(base, names[i], strlen(names[i])) == 0)
+                return true;
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+            if (strncmp(base, others[i], strlen(others[i])) == 0)
+                return false;
+    }
+    return false;
+}
+
+bool pysh_launcher_is_openshmem(void) {
+    ishmemx_config_t config = {.job = ""};
+    const char *library, *origin;
+    const launcher_t *launcher;
+    bool ours = false;
+
+    if (place_from_settings(&config, &ours) || ours)
+        return false;
+    if (ishmemx_setting("OPENSHMEM_LIBRARY", &library, &origin) == ISHMEMX_OK && *library)
+        return true;
+    if (!(launcher = launcher_find()))
+        return false;
+    return launcher_spans_hosts(launcher) || (strcmp(launcher->name, "Open MPI") == 0 && started_by_oshrun());
+}
+
+int ishmemx_several_hosts(void) {
+    ishmemx_config_t config = {.job = ""};
+    const launcher_t *launcher = launcher_find();
+    bool ours = false;
+
+    return launcher && !place_from_settings(&config, &ours) && !ours && launcher_spans_hosts(launcher);
+}

@@ -37,10 +37,12 @@ typedef struct pysh_conduit {
     int (*amo)(int heap, int op, int type, int64_t dest, uint64_t value, uint64_t cond, int pe, uint64_t *fetched_p);
     int (*fence)(void);
     int (*quiet)(void);
+    /* Serves the other PEs' operations on this one; called while this PE waits. NULL: they need nobody. */
+    void (*progress)(void);
     /* For the wait loop: tells the others what this PE is waiting in (NULL: it runs again); sleeps up to
      * `ns` or until woken; wakes a PE; ISHMEMX_ERR_PEER with the reason once a PE died or aborted. */
     void (*activity)(const char *what);
-    void (*idle)(int64_t ns);
+    void (*idle)(bool for_memory, int64_t ns); /* for_memory: wake() ends it */
     void (*wake)(int pe);
     int (*liveness)(void);
     /* Is `pe` on the caller's host? NULL: all PEs are. */
@@ -55,4 +57,4 @@ typedef struct pysh_conduit {
 
 #define PYSH_EXCHANGE_BYTES 4096
 
-extern const pysh_conduit_t pysh_conduit_shm;
+extern const pysh_conduit_t pysh_conduit_shm, pysh_conduit_openshmem;

@@ -216,17 +216,18 @@ static int shm_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
 /* ---- waiting ---- */
 
 /* The first call only announces the sleep, and the caller looks once more at what it waits for. */
-static void shm_idle(int64_t ns) {
+static void shm_idle(bool for_memory, int64_t ns) {
+    uint32_t mine = for_memory ? PYSH_SLEEPS_FOR_MEMORY : PYSH_SLEEPS, seen;
     struct timespec timeout = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 
     if (!atomic_exchange(&shm.armed, true)) {
         atomic_fetch_add(&shm.control->sleepers, 1);
-        atomic_store(&shm.slot->sleeping, 1);
-    } else if (!atomic_exchange(&shm.slot->sleeping, 1)) {
+        atomic_fetch_or(&shm.slot->sleeping, mine);
+    } else if (!((seen = atomic_fetch_or(&shm.slot->sleeping, mine)) & mine)) {
         return; /* woken since the last look */
     } else {
-        syscall(SYS_futex, &shm.slot->sleeping, FUTEX_WAIT, 1, &timeout, NULL, 0);
-        atomic_store(&shm.slot->sleeping, 1);
+        syscall(SYS_futex, &shm.slot->sleeping, FUTEX_WAIT, seen, &timeout, NULL, 0);
+        atomic_fetch_or(&shm.slot->sleeping, mine);
     }
 }
 
@@ -276,7 +277,7 @@ static const _Atomic uint32_t *shm_alarm(void) {
 /* ---- barrier and exchange ---- */
 
 static void shm_wake(int pe) {
-    pysh_shm_wake(shm.control, pe);
+    pysh_shm_wake_for_memory(shm.control, pe);
 }
 
 static int shm_barrier(const char *what) {

@@ -33,6 +33,9 @@ const char *pysh_bytes_text(int64_t nbytes);
 /* ---- bootstrap.c ---- */
 /* How many of the job's PEs the launcher put on this host; 0 when it does not say. */
 int pysh_launcher_local_n_pes(int n_pes);
+/* Whether an OpenSHMEM library is to be the conduit: the PEs are on several hosts, oshrun started them,
+ * or the user named a library. Not when our own launcher started them. */
+bool pysh_launcher_is_openshmem(void);
 
 /* ---- process-wide state (runtime.c) ---- */
 typedef struct pysh_arena {
@@ -127,17 +130,19 @@ int pysh_check_overlap(const void *dest, size_t dest_bytes, const void *source, 
 /* ---- wait.c: how a PE waits; one loop for all waits ---- */
 typedef struct pysh_wait {
     const char *what; /* "barrier_all", "wait_until": shown to others as this PE's activity */
+    bool for_memory;  /* any store by another PE may end it */
     int64_t polls, start_ns, next_check_ns, next_liveness_ns;
 } pysh_wait_t;
 /* Begin publishes nothing until the wait turns slow. Pause idles a little, longer each time; it returns
  * non-OK when the wait must end (PEER, TIMEOUT, INTERRUPTED). End clears the published activity. */
 void pysh_wait_begin(pysh_wait_t *wait, const char *what);
+void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what); /* pysh_wake() does not end it */
 int pysh_wait_pause(pysh_wait_t *wait);
 void pysh_wait_end(pysh_wait_t *wait);
 int64_t pysh_now_ns(void);
 /* INTERRUPTED when the interrupt check asks to end the wait in `what`, else OK. */
 int pysh_wait_interrupted(const char *what);
-/* Wakes `pe` if it sleeps in a wait; after every store that a wait may be for. */
+/* Wakes `pe` if it sleeps in a wait for memory; after every store that a wait may be for. */
 void pysh_wake(int pe);
 
 /* ---- amo.c ---- */

@@ -21,12 +21,13 @@ static bool was_ready; /* for the message after finalize */
 static int n_inits;    /* without their finalize */
 static int thread_level;
 
-/* Another conduit is one more row. The first is what "auto" takes. */
-static const pysh_conduit_t *const conduits[] = {&pysh_conduit_shm};
+static const pysh_conduit_t *const conduits[] = {&pysh_conduit_shm, &pysh_conduit_openshmem};
 
 static const pysh_conduit_t *conduit_find(const char *name) {
+    if (strcasecmp(name, "auto") == 0)
+        return pysh_launcher_is_openshmem() ? &pysh_conduit_openshmem : &pysh_conduit_shm;
     for (size_t i = 0; i < sizeof conduits / sizeof *conduits; i++)
-        if (strcasecmp(name, "auto") == 0 || strcasecmp(name, conduits[i]->name) == 0)
+        if (strcasecmp(name, conduits[i]->name) == 0)
             return conduits[i];
     return NULL;
 }

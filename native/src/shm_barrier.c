@@ -11,20 +11,87 @@
  * PE that completes it was killed in between. */
 #define MAX_WITHDRAWALS 10
 
-void pysh_shm_wake(pysh_control_t *control, int pe) {
+static inline void wake(pysh_control_t *control, int pe, uint32_t bits) {
     _Atomic uint32_t *sleeping = &control->slot[pe].sleeping;
 
     /* No fence between the caller's store and this load: a wake lost to that costs the sleeper at
      * most one idle period. */
-    if (atomic_load_explicit(sleeping, memory_order_relaxed) && atomic_exchange(sleeping, 0))
+    if (atomic_load_explicit(sleeping, memory_order_relaxed) & bits && atomic_exchange(sleeping, 0))
         syscall(SYS_futex, sleeping, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+void pysh_shm_wake_for_memory(pysh_control_t *control, int pe) {
+    wake(control, pe, PYSH_SLEEPS_FOR_MEMORY);
 }
 
 void pysh_shm_wake_all(pysh_control_t *control) {
     if (atomic_load(&control->sleepers))
         for (int pe = 0; pe < control->n_pes; pe++)
-            pysh_shm_wake(control, pe);
+            wake(control, pe, PYSH_SLEEPS | PYSH_SLEEPS_FOR_MEMORY);
 }
+
+/* ---- the barrier of few PEs ---- */
+
+/* Have all arrived? A PE that takes its arrival back may do so after this one has read it, but then before
+ * somebody else's arrival, perhaps this PE's, is visible: so a second look tells, after a fence. The arrival
+ * itself is a plain store, so that the first look need not wait until the others have given the line up. */
+static bool few_complete(pysh_control_t *control, uint64_t epoch, uint64_t *about_p) {
+    uint64_t all = 0, any = 0;
+
+    for (int look = 0; look < 2; look++) {
+        if (look)
+            atomic_thread_fence(memory_order_seq_cst); /* also between the arrival and the look at `sleepers` */
+        all = UINT64_MAX;
+        any = 0;
+        for (int pe = 0; pe < control->n_pes; pe++) {
+            /* acquire: pairs with the release in few_arrive() */
+            uint64_t word = atomic_load_explicit(&control->slot[pe].arrived[epoch & 1], memory_order_acquire);
+            if (word >> PYSH_ARRIVED_SHIFT != epoch)
+                return false;
+            all &= word;
+            any |= word;
+        }
+    }
+    *about_p = (all & PYSH_FEW_VOTE ? PYSH_ALL_VOTED : 0) | ((all ^ any) & PYSH_FEW_EXCHANGE ? PYSH_MIXED : 0);
+    return true;
+}
+
+/* Takes the arrival back, unless all have arrived: then false. Of this PE and the last to arrive, one sees what
+ * the other has stored: the exchange is a fence here, few_complete() has one. */
+static bool few_withdraw(pysh_control_t *control, int pe, uint64_t epoch) {
+    _Atomic uint64_t *arrived = &control->slot[pe].arrived[epoch & 1];
+    uint64_t word = atomic_exchange(arrived, 0);
+
+    for (int other = 0; other < control->n_pes; other++)
+        if (other != pe && atomic_load(&control->slot[other].arrived[epoch & 1]) >> PYSH_ARRIVED_SHIFT != epoch)
+            return true;
+    atomic_store(arrived, word);
+    pysh_shm_wake_all(control);
+    return false;
+}
+
+static int few_arrive(pysh_control_t *control, int pe, const char *what, uint64_t bits, uint64_t *about_p) {
+    uint64_t epoch = ++control->slot[pe].passed;
+    pysh_wait_t wait;
+    int status = ISHMEMX_OK;
+
+    atomic_store_explicit(&control->slot[pe].arrived[epoch & 1], epoch << PYSH_ARRIVED_SHIFT | bits,
+                          memory_order_release);
+    if (few_complete(control, epoch, about_p)) {
+        pysh_shm_wake_all(control);
+        return ISHMEMX_OK;
+    }
+    pysh_wait_begin_barrier(&wait, what);
+    while (!few_complete(control, epoch, about_p))
+        if ((status = pysh_wait_pause(&wait)) && few_withdraw(control, pe, epoch)) {
+            control->slot[pe].passed--;
+            break;
+        }
+    pysh_wait_end(&wait);
+    return control->slot[pe].passed == epoch ? ISHMEMX_OK : status;
+}
+
+/* ---- the barrier of many PEs ---- */
 
 static uint32_t epoch_now(const pysh_control_t *control) {
     /* acquire: pairs with the release of the last PE in complete_epoch() */
@@ -62,6 +129,39 @@ static bool withdraw(pysh_control_t *control, uint32_t epoch, uint64_t arrival) 
     return true;
 }
 
+static int many_arrive(pysh_control_t *control, const char *what, uint64_t arrival, uint64_t *about_p) {
+    uint32_t epoch = epoch_now(control);
+    /* acq_rel: the last arrival has seen what every PE stored before its own */
+    uint64_t arrivals = atomic_fetch_add_explicit(&control->arrivals, arrival, memory_order_acq_rel) + arrival;
+    pysh_wait_t wait;
+    int status = ISHMEMX_OK;
+
+    if (count_of(arrivals, PYSH_ARRIVAL) == control->n_pes) {
+        complete_epoch(control, epoch, arrivals);
+    } else {
+        pysh_wait_begin_barrier(&wait, what);
+        for (int attempts = MAX_WITHDRAWALS; epoch_now(control) == epoch;)
+            if ((status = pysh_wait_pause(&wait)) && (withdraw(control, epoch, arrival) || --attempts == 0))
+                break;
+        pysh_wait_end(&wait);
+        if (epoch_now(control) == epoch)
+            return status;
+    }
+    *about_p = atomic_load_explicit(&control->released, memory_order_relaxed);
+    return ISHMEMX_OK;
+}
+
+/* ---- both ---- */
+
+static bool is_few(const pysh_control_t *control) {
+    return control->n_pes <= PYSH_FEW_PES;
+}
+
+/* Epochs that this PE has passed. */
+static uint32_t epochs_of(const pysh_control_t *control, int pe) {
+    return is_few(control) ? (uint32_t)control->slot[pe].passed : epoch_now(control);
+}
+
 static bool exchanges(const pysh_control_t *control, int pe, uint32_t epoch) {
     return control->slot[pe].exchange[epoch & 1].epoch == epoch;
 }
@@ -84,27 +184,15 @@ static int mixed_mismatch(const pysh_control_t *control, int pe, const char *wha
 }
 
 int pysh_shm_arrive(pysh_control_t *control, int pe, const char *what, uint64_t arrival, bool *all_p) {
-    uint32_t epoch = epoch_now(control);
-    /* acq_rel: the last arrival has seen what every PE stored before its own */
-    uint64_t arrivals = atomic_fetch_add_explicit(&control->arrivals, arrival, memory_order_acq_rel) + arrival;
-    uint64_t about;
-    pysh_wait_t wait;
-    int status = ISHMEMX_OK;
+    uint64_t bits = (arrival & PYSH_VOTE ? PYSH_FEW_VOTE : 0) | (arrival & PYSH_EXCHANGE ? PYSH_FEW_EXCHANGE : 0);
+    uint64_t about = 0;
+    int status =
+        is_few(control) ? few_arrive(control, pe, what, bits, &about) : many_arrive(control, what, arrival, &about);
 
-    if (count_of(arrivals, PYSH_ARRIVAL) == control->n_pes) {
-        complete_epoch(control, epoch, arrivals);
-    } else {
-        pysh_wait_begin(&wait, what);
-        for (int attempts = MAX_WITHDRAWALS; epoch_now(control) == epoch;)
-            if ((status = pysh_wait_pause(&wait)) && (withdraw(control, epoch, arrival) || --attempts == 0))
-                break;
-        pysh_wait_end(&wait);
-        if (epoch_now(control) == epoch)
-            return status;
-    }
-    about = atomic_load_explicit(&control->released, memory_order_relaxed);
+    if (status)
+        return status;
     if (about & PYSH_MIXED)
-        return mixed_mismatch(control, pe, what, epoch + 1);
+        return mixed_mismatch(control, pe, what, epochs_of(control, pe));
     if (all_p)
         *all_p = about & PYSH_ALL_VOTED;
     return ISHMEMX_OK;
@@ -113,7 +201,7 @@ int pysh_shm_arrive(pysh_control_t *control, int pe, const char *what, uint64_t 
 /* Each PE publishes, all pass the barrier, each reads. Which buffer, and why one barrier is enough: see
  * pysh_control_slot_t. */
 int pysh_shm_exchange(pysh_control_t *control, int pe, const char *what, const void *mine, void *all, size_t nbytes) {
-    uint32_t epoch = epoch_now(control) + 1; /* the one that the barrier begins; a fresh slot says 0 */
+    uint32_t epoch = epochs_of(control, pe) + 1; /* the one that the barrier ends; a fresh slot says 0 */
     pysh_exchange_t *exchange = &control->slot[pe].exchange[epoch & 1];
     int status;
 

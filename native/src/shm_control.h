@@ -10,14 +10,14 @@
 
 #include "internal.h"
 
-#define PYSH_CONTROL_MAGIC  0x31304c5254435950ULL /* "PYCTRL01": raised when the layout changes */
+#define PYSH_CONTROL_MAGIC  0x32304c5254435950ULL /* "PYCTRL02": raised when the layout changes */
 #define PYSH_ACTIVITY_WORDS 4
 
 /* The word `aborted`; a PE's abort ends with the job, the launcher's is for good. */
 enum { PYSH_ABORT_NONE = 0, PYSH_ABORT_IN_WRITING, PYSH_ABORT_BY_PE, PYSH_ABORT_BY_LAUNCHER };
 enum pysh_pe_state { PYSH_PE_ABSENT = 0, PYSH_PE_RUNNING, PYSH_PE_FINALIZED };
 
-/* The word `arrivals` of the barrier: the running epoch, and three counts of ten bits of the PEs that
+/* The word `arrivals` of the barrier of many PEs: the running epoch, and three counts of ten bits of the PEs that
  * arrived, that voted true, that came from an exchange. */
 #define PYSH_ARRIVAL     1ULL
 #define PYSH_VOTE        (1ULL << 10)
@@ -29,16 +29,29 @@ enum pysh_pe_state { PYSH_PE_ABSENT = 0, PYSH_PE_RUNNING, PYSH_PE_FINALIZED };
 #define PYSH_MIXED         2ULL /* some PEs came from an exchange, others did not */
 #define PYSH_RELEASE_SHIFT 2
 
+/* The words `arrived` of the barrier of few PEs: the epoch, and two bits. */
+#define PYSH_FEW_PES       8
+#define PYSH_FEW_VOTE      1ULL
+#define PYSH_FEW_EXCHANGE  2ULL
+#define PYSH_ARRIVED_SHIFT 2
+
+/* What a PE sleeps for: a barrier only, so that puts need not wake it; or something that a put may be. */
+enum { PYSH_SLEEPS = 1, PYSH_SLEEPS_FOR_MEMORY = 2 };
+
 typedef struct pysh_exchange {
     alignas(PYSH_CACHE_LINE) uint32_t epoch, nbytes; /* tells that all PEs are in the same exchange */
     alignas(PYSH_CACHE_LINE) unsigned char bytes[PYSH_EXCHANGE_BYTES];
 } pysh_exchange_t;
 
 typedef struct pysh_control_slot {
-    /* Futex: 1 while the PE may be asleep; whoever sets it back to 0 wakes the PE. */
+    /* Futex: PYSH_SLEEPS bits while the PE may be asleep; whoever sets it back to 0 wakes the PE. */
     alignas(PYSH_CACHE_LINE) _Atomic uint32_t sleeping;
+    /* Barrier of few PEs: where this PE has arrived, by the parity of the epoch, so that a PE that is in the
+     * next one leaves readable what the others may not have seen yet. */
+    alignas(PYSH_CACHE_LINE) _Atomic uint64_t arrived[2];
     alignas(PYSH_CACHE_LINE) _Atomic uint32_t state; /* enum pysh_pe_state */
     _Atomic int32_t pid;
+    uint64_t passed;                                /* epochs of the barrier of few PEs; own PE only */
     _Atomic uint64_t pid_namespace;                 /* a pid means something to processes of the same namespace only */
     _Atomic int64_t activity_ns;                    /* since when, CLOCK_MONOTONIC; 0: not waiting */
     _Atomic uint64_t activity[PYSH_ACTIVITY_WORDS]; /* text, not always terminated */

@@ -247,9 +247,9 @@ static int sync_by_flags(ishmemx_team_t team, const char *what) {
     return status;
 }
 
-/* The conduit's barrier is for all PEs only. It beats flags over a network and for many PEs. */
+/* The conduit's barrier is for all PEs only. It beats flags, and notices when others are in an allocation. */
 static bool by_barrier(ishmemx_team_t team) {
-    return team == &ishmemx_team_world && (team->n_pes > FEW_MEMBERS || pysh.check || pysh.conduit->put);
+    return team == &ishmemx_team_world;
 }
 
 static int team_sync(ishmemx_team_t team, const char *what, bool barrier) {
@@ -325,6 +325,5 @@ int ishmemx_team_ptr(ishmemx_team_t team, const void *address, int pe, void **pe
 int ishmemx_team_sync(ishmemx_team_t team) {
     PYSH_ENTER();
     atomic_thread_fence(memory_order_seq_cst);
-    /* The barrier notices when others are in an allocation instead. */
-    return team_sync(team, "team_sync", team == &ishmemx_team_world);
+    return pysh_team_sync(team, "team_sync");
 }

@@ -86,15 +86,21 @@ static int pause_slowly(pysh_wait_t *wait) {
         return ISHMEMX_OK;
     }
     idle = elapsed / 8;
-    pysh.conduit->idle(idle < MIN_IDLE_NS ? MIN_IDLE_NS : idle > MAX_IDLE_NS ? MAX_IDLE_NS : idle);
+    pysh.conduit->idle(wait->for_memory, idle < MIN_IDLE_NS ? MIN_IDLE_NS : idle > MAX_IDLE_NS ? MAX_IDLE_NS : idle);
     return ISHMEMX_OK;
 }
 
 void pysh_wait_begin(pysh_wait_t *wait, const char *what) {
+    *wait = (pysh_wait_t){.what = what, .for_memory = true};
+}
+
+void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what) {
     *wait = (pysh_wait_t){.what = what};
 }
 
 int pysh_wait_pause(pysh_wait_t *wait) {
+    if (pysh.conduit->progress)
+        pysh.conduit->progress();
     if (wait->polls++ < pysh.spin) {
         relax();
         return ISHMEMX_OK;

@@ -70,6 +70,17 @@ def driver_version() -> str | None:
     return found[0] if found else None
 
 
+def openshmem_library() -> tuple[str, str]:
+    """The library of the openshmem conduit, or why there is none; what is not its own work."""
+    text = _lib.ffi.new("char[]", 1024)
+    if _lib.lib.ishmemx_openshmem_describe(text, len(text)):
+        return _lib.ffi.string(_lib.lib.ishmemx_error()).decode(errors="replace"), ""
+    return _lib.ffi.string(text).decode(errors="replace"), (
+        "heaps, teams, contexts, signals, waits, barriers, collectives, scans, locks; "
+        "its own: put, get, atomics, ordering"
+    )
+
+
 def gpus() -> list[Gpu]:
     """The GPUs that this process can see."""
     found = []

@@ -76,6 +76,10 @@ def _versions() -> Table:
 def _conduits() -> Table:
     table = _table("Conduits", "name", "reaches", "by")
     table.add_row("shm", "PEs on this host", "shared memory (memfd), passed over a Unix socket")
+    library, built_above = facts.openshmem_library()
+    table.add_row("openshmem", "PEs that oshrun starts, on any hosts", library)
+    if built_above:
+        table.add_row("", "built above it", built_above)
     return table
 
 

@@ -13,6 +13,11 @@ def check_settings() -> None:
     for setting in SETTINGS:
         if setting.kind != "string":
             _lib.setting_number(setting.name)
+    if _lib.setting("CONDUIT")[0].lower() == "openshmem":
+        raise LaunchError(
+            "conduit openshmem: this launcher starts no OpenSHMEM jobs; start it with oshrun, as in "
+            "`oshrun -n 2 python script.py`"
+        )
 
 
 def settle_device() -> str:

@@ -19,20 +19,20 @@ LAYERS = (
     ("_lib",),
     (
         *("_dtypes", "_arrays", "_cupy", "_communicator"),
-        *("heap", "teams", "contexts", "runtime", "query"),
+        *("heap", "teams", "contexts", "runtime", "query", "_calls"),
     ),
     (
         *("rma", "strided", "atomics", "atomics_nbi", "signals", "sync", "wait_sets"),
         *("ordering", "collectives", "locks"),
     ),
-    ("interop", "device", "profiling"),
+    ("device", "profiling"),
     ("__init__",),
-    ("launch", "cli", "__main__"),
+    ("interop", "launch", "cli", "__main__"),
 )
 LAYER = {name: number for number, names in enumerate(LAYERS) for name in names}
 OPERATIONS = LAYERS[3]
 #: Run when the package is built, not part of it.
-BUILD_ONLY = {"_ffi_build", "_native"}
+BUILD_ONLY = {"_ffi_build", "_native", "_fast"}
 HEAVY = {"numba", "cupy", "torch", "mpi4py", "ml_dtypes", "greenlet", "matplotlib"}
 
 FILES = [path for path in PACKAGE.rglob("*.py") if path.stem not in BUILD_ONLY]
@@ -77,6 +77,7 @@ def test_imports_go_down_only(path: Path) -> None:
 
 def test_only_lib_imports_the_extension() -> None:
     assert {unit_of(path) for path in FILES if "_native" in imports_of(path)} == {"_lib"}
+    assert {unit_of(path) for path in FILES if "_fast" in imports_of(path)} == {"_calls"}
 
 
 def test_the_build_reads_tables_without_the_package() -> None:

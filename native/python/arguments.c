@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fast.h"
+
+#include <structmember.h>
+
+/* Where the slots of the classes are, and what else setup() was given. */
+static struct {
+    PyTypeObject *array, *plain, *context, *team;
+    Py_ssize_t address, nbytes, kind, dtype, element, ctx_handle, ctx_kept, team_handle;
+    PyObject *fail, *ctx_default;
+    PyObject *nelems_name, *ctx_name, *team_name, *dtype_name;
+} known;
+
+static PyObject *slot(PyObject *object, Py_ssize_t offset) {
+    return *(PyObject **)((char *)object + offset);
+}
+
+static int slot_find(PyObject *type, const char *name, Py_ssize_t *offset_p) {
+    PyObject *descriptor = PyObject_GetAttrString(type, name);
+
+    if (!descriptor)
+        return -1;
+    if (!Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) {
+        PyErr_Format(PyExc_TypeError, "%s of %R is no slot", name, type);
+        Py_DECREF(descriptor);
+        return -1;
+    }
+    *offset_p = ((PyMemberDescrObject *)descriptor)->d_member->offset;
+    Py_DECREF(descriptor);
+    return 0;
+}
+
+static PyObject *interned(const char *text) {
+    return PyUnicode_InternFromString(text);
+}
+
+/* (SymmetricArray, ndarray, Kind, Context, Team, CTX_DEFAULT, fail); kept for good. */
+int fast_arguments_setup(PyObject *setup) {
+    PyObject *array, *plain, *kind, *context, *team;
+
+    if (!PyArg_ParseTuple(setup, "O!O!O!O!O!OO", &PyType_Type, &array, &PyType_Type, &plain, &PyType_Type, &kind,
+                          &PyType_Type, &context, &PyType_Type, &team, &known.ctx_default, &known.fail))
+        return -1;
+    if (slot_find(array, "_address", &known.address) || slot_find(array, "_nbytes", &known.nbytes) ||
+        slot_find(array, "_kind", &known.kind) || slot_find(kind, "dtype", &known.dtype) ||
+        slot_find(kind, "element", &known.element) || slot_find(context, "handle", &known.ctx_handle) ||
+        slot_find(context, "_kept", &known.ctx_kept) || slot_find(team, "_handle", &known.team_handle))
+        return -1;
+    known.nelems_name = interned("nelems");
+    known.ctx_name = interned("ctx");
+    known.team_name = interned("team");
+    known.dtype_name = interned("dtype");
+    if (!known.nelems_name || !known.ctx_name || !known.team_name || !known.dtype_name)
+        return -1;
+    Py_INCREF(setup);
+    known.plain = (PyTypeObject *)plain;
+    known.context = (PyTypeObject *)context;
+    known.team = (PyTypeObject *)team;
+    known.array = (PyTypeObject *)array; /* last: from here on arrays are known */
+    return 0;
+}
+
+/* ---- arrays ---- */
+
+bool fast_place(PyObject *array, fast_place_t *place) {
+    PyObject *nbytes;
+    Py_ssize_t size;
+
+    if (!Py_IS_TYPE(array, known.array) || !(nbytes = slot(array, known.nbytes)))
+        return false;
+    size = PyLong_AsSsize_t(nbytes);
+    if (size < 0) /* UNKNOWN or GONE */
+        return false;
+    place->nbytes = (size_t)size;
+    place->address = PyLong_AsUnsignedLongLong(slot(array, known.address));
+    place->kind = slot(array, known.kind);
+    return true;
+}
+
+bool fast_buffer(PyObject *array, PyObject *kind, bool writable, Py_buffer *buffer) {
+    PyObject *dtype;
+    bool same;
+
+    if (!Py_IS_TYPE(array, known.plain) || !(dtype = PyObject_GetAttr(array, known.dtype_name))) {
+        PyErr_Clear();
+        return false;
+    }
+    same = dtype == slot(kind, known.dtype);
+    Py_DECREF(dtype);
+    if (same && PyObject_GetBuffer(array, buffer, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) == 0)
+        return true;
+    PyErr_Clear();
+    return false;
+}
+
+bool fast_nbytes(const fast_place_t *place, Py_ssize_t nelems, size_t *nbytes_p) {
+    int element;
+
+    *nbytes_p = place->nbytes;
+    if (nelems < 0)
+        return true;
+    if (!fast_element(place->kind, &element) || (size_t)nelems > place->nbytes / fast_element_nbytes(element))
+        return false;
+    *nbytes_p = (size_t)nelems * fast_element_nbytes(element);
+    return true;
+}
+
+bool fast_nothing_kept(void) {
+    PyObject *kept = slot(known.ctx_default, known.ctx_kept);
+
+    return kept && PyList_CheckExact(kept) && PyList_GET_SIZE(kept) == 0;
+}
+
+/* ---- numbers and options ---- */
+
+bool fast_int(PyObject *value, int *int_p) {
+    long number;
+    int overflow;
+
+    if (!PyLong_Check(value))
+        return false;
+    number = PyLong_AsLongAndOverflow(value, &overflow);
+    *int_p = (int)number;
+    return !overflow && *int_p == number;
+}
+
+/* Kinds live as long as the process. */
+bool fast_element(PyObject *kind, int *element_p) {
+    static PyObject *last;
+    static int last_element;
+
+    if (kind != last) {
+        if (!fast_int(slot(kind, known.element), &last_element)) {
+            last = NULL;
+            return false;
+        }
+        last = kind;
+    }
+    *element_p = last_element;
+    return last_element >= 0;
+}
+
+/* A handle that is not 0 of exactly that class. */
+static bool handle_of(PyObject *object, PyTypeObject *type, Py_ssize_t offset, uintptr_t *handle_p) {
+    PyObject *handle;
+
+    if (!Py_IS_TYPE(object, type) || !(handle = slot(object, offset)))
+        return false;
+    *handle_p = PyLong_AsUnsignedLongLong(handle);
+    return *handle_p != 0;
+}
+
+static bool nelems_of(PyObject *value, Py_ssize_t *nelems_p) {
+    if (value == Py_None)
+        return true;
+    if (!PyLong_CheckExact(value))
+        return false;
+    *nelems_p = PyLong_AsSsize_t(value);
+    if (*nelems_p == -1)
+        PyErr_Clear();
+    return *nelems_p >= 0;
+}
+
+bool fast_ctx_options(PyObject *const *named, PyObject *names, bool sized, fast_options_t *options) {
+    Py_ssize_t n = names ? PyTuple_GET_SIZE(names) : 0;
+
+    *options = (fast_options_t){-1, (uintptr_t)&ishmemx_ctx_default};
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i);
+        bool understood = false;
+        if (sized && name == known.nelems_name)
+            understood = nelems_of(named[i], &options->nelems);
+        else if (name == known.ctx_name)
+            understood = named[i] == Py_None || handle_of(named[i], known.context, known.ctx_handle, &options->handle);
+        if (!understood)
+            return false;
+    }
+    return true;
+}
+
+bool fast_team_options(PyObject *const *named, PyObject *names, fast_options_t *options) {
+    Py_ssize_t n = names ? PyTuple_GET_SIZE(names) : 0;
+
+    *options = (fast_options_t){-1, (uintptr_t)&ishmemx_team_world};
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i);
+        bool understood = false;
+        if (name == known.nelems_name)
+            understood = nelems_of(named[i], &options->nelems);
+        else if (name == known.team_name)
+            understood = handle_of(named[i], known.team, known.team_handle, &options->handle);
+        if (!understood)
+            return false;
+    }
+    return true;
+}
+
+PyObject *fast_finish(int status) {
+    PyObject *none;
+
+    if (!status)
+        Py_RETURN_NONE;
+    if (status == ISHMEMX_ERR_TYPE) /* Python names the dtypes, the library its own types */
+        return NULL;
+    none = PyObject_CallFunction(known.fail, "i", status);
+    Py_XDECREF(none);
+    if (none)
+        PyErr_SetString(PyExc_SystemError, "fail() returned");
+    return NULL;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The extension pyshmem._fast: the routines that programs call most, for the arguments they mostly have.
+ *
+ * A Call stands for a Python function, which it keeps as `slow`. Its entry reads the arguments straight
+ * from the objects and calls the library; where anything is out of the ordinary (another kind of array, a
+ * value to convert, an error in the arguments) it does nothing and lets `slow` have the call. So checks,
+ * conversions and messages are written once, in Python. */
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ishmemx.h"
+
+typedef struct fast_call {
+    PyObject_HEAD vectorcallfunc vectorcall;
+    PyObject *slow, *dict, *weakrefs;
+    int op; /* of a family of routines, which one */
+} fast_call_t;
+
+/* What an entry returns: a result; NULL with an exception; NULL without one when `slow` is to do it. */
+typedef PyObject *fast_entry_t(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names);
+/* An entry as what Python calls. */
+#define FAST_ENTRY(_name)                                                                                     \
+    PyObject *_name##_call(PyObject *self, PyObject *const *args, size_t n_flagged, PyObject *names) {        \
+        const fast_call_t *call = (const fast_call_t *)self;                                                  \
+        PyObject *result = _name(call, args, PyVectorcall_NARGS(n_flagged), names);                           \
+        return result || PyErr_Occurred() ? result : PyObject_Vectorcall(call->slow, args, n_flagged, names); \
+    }
+/* The entry of a family of routines; NULL: not in that file. */
+vectorcallfunc fast_rma_entry(const char *family);
+vectorcallfunc fast_atomic_entry(const char *family);
+vectorcallfunc fast_team_entry(const char *family);
+
+/* ---- arguments (arguments.c); each returns false where `slow` has to look ---- */
+
+/* A SymmetricArray whose place on a heap is known. */
+typedef struct fast_place {
+    uintptr_t address;
+    size_t nbytes;
+    PyObject *kind; /* borrowed */
+} fast_place_t;
+
+/* What may be given by name: nelems, and ctx or team. */
+typedef struct fast_options {
+    Py_ssize_t nelems; /* -1: not given */
+    uintptr_t handle;  /* of the context or team */
+} fast_options_t;
+
+int fast_arguments_setup(PyObject *setup); /* -1 with an exception */
+bool fast_place(PyObject *array, fast_place_t *place);
+/* A contiguous local array of `kind` as a buffer, to be released. */
+bool fast_buffer(PyObject *array, PyObject *kind, bool writable, Py_buffer *buffer);
+/* `sized`: the routine has nelems. */
+bool fast_ctx_options(PyObject *const *named, PyObject *names, bool sized, fast_options_t *options);
+bool fast_team_options(PyObject *const *named, PyObject *names, fast_options_t *options);
+bool fast_int(PyObject *value, int *int_p);
+/* The number of a kind's element, ISHMEMX_TYPE_*. */
+bool fast_element(PyObject *kind, int *element_p);
+/* Bytes of `nelems` elements of a place, or of all when it is -1. */
+bool fast_nbytes(const fast_place_t *place, Py_ssize_t nelems, size_t *nbytes_p);
+/* Values of integer and float elements; `bits` are the low bytes. */
+bool fast_value_in(int element, PyObject *value, uint64_t *bits_p);
+PyObject *fast_value_out(int element, uint64_t bits);
+bool fast_has_values(int element);
+size_t fast_element_nbytes(int element);
+bool fast_nothing_kept(void); /* by CTX_DEFAULT, for non-blocking operations */
+
+/* None; or the exception of `status`, or NULL without one where `slow` knows better what is wrong. */
+PyObject *fast_finish(int status);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The class Call and the module. */
+#include "fast.h"
+
+#include <structmember.h>
+
+static PyObject *call_new(PyTypeObject *type, PyObject *args, PyObject *names) {
+    PyObject *slow;
+    const char *family;
+    int op = 0;
+    vectorcallfunc entry;
+    fast_call_t *call;
+
+    if (names || !PyArg_ParseTuple(args, "Os|i:Call", &slow, &family, &op))
+        return NULL;
+    entry = fast_rma_entry(family);
+    if (!entry)
+        entry = fast_atomic_entry(family);
+    if (!entry)
+        entry = fast_team_entry(family);
+    if (!entry)
+        return PyErr_Format(PyExc_ValueError, "there is no family %s", family);
+    call = (fast_call_t *)type->tp_alloc(type, 0);
+    if (!call)
+        return NULL;
+    call->vectorcall = entry;
+    call->slow = Py_NewRef(slow);
+    call->op = op;
+    return (PyObject *)call;
+}
+
+static int call_traverse(PyObject *self, visitproc visit, void *arg) {
+    fast_call_t *call = (fast_call_t *)self;
+
+    Py_VISIT(call->slow);
+    Py_VISIT(call->dict);
+    return 0;
+}
+
+static int call_clear(PyObject *self) {
+    fast_call_t *call = (fast_call_t *)self;
+
+    Py_CLEAR(call->dict);
+    return 0; /* never without `slow` */
+}
+
+static void call_dealloc(PyObject *self) {
+    fast_call_t *call = (fast_call_t *)self;
+
+    PyObject_GC_UnTrack(self);
+    if (call->weakrefs)
+        PyObject_ClearWeakRefs(self);
+    call_clear(self);
+    Py_CLEAR(call->slow);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *call_repr(PyObject *self) {
+    return PyUnicode_FromFormat("<fast %R>", ((fast_call_t *)self)->slow);
+}
+
+/* Names the function for pickle, which finds it in its module. */
+static PyObject *call_reduce(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return PyObject_GetAttrString(self, "__qualname__");
+}
+
+/* With it help() and inspect take a Call for a routine. It is no method, and binds to nothing. */
+static PyObject *call_get(PyObject *self, PyObject *object, PyObject *type) {
+    (void)object, (void)type;
+    return Py_NewRef(self);
+}
+
+static PyMethodDef call_methods[] = {{"__reduce__", call_reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef call_attributes[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+                                        {NULL, NULL, NULL, NULL, NULL}};
+
+static PyTypeObject call_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pyshmem._fast.Call",
+    .tp_basicsize = sizeof(fast_call_t),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_new = call_new,
+    .tp_dealloc = call_dealloc,
+    .tp_traverse = call_traverse,
+    .tp_clear = call_clear,
+    .tp_repr = call_repr,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(fast_call_t, vectorcall),
+    .tp_dictoffset = offsetof(fast_call_t, dict),
+    .tp_weaklistoffset = offsetof(fast_call_t, weakrefs),
+    .tp_descr_get = call_get,
+    .tp_methods = call_methods,
+    .tp_getset = call_attributes,
+};
+
+static PyObject *setup(PyObject *module, PyObject *args) {
+    (void)module;
+    if (fast_arguments_setup(args))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {{"setup", setup, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "pyshmem._fast", .m_size = -1,
+                                    .m_methods = functions};
+
+PyMODINIT_FUNC PyInit__fast(void) {
+    PyObject *made;
+
+    if (PyType_Ready(&call_type) || !(made = PyModule_Create(&module)))
+        return NULL;
+    if (PyModule_AddObjectRef(made, "Call", (PyObject *)&call_type)) {
+        Py_DECREF(made);
+        return NULL;
+    }
+    return made;
+}

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two hosts out of network namespaces, joined by a veth pair; ``oshrun`` starts PEs on both."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from oshrun import EXAMPLES, PYTEST, SUITE, permission, reason_to_skip
+
+RunCommand = Callable[..., object]
+Hosts = Callable[..., list[str]]
+
+HOSTS = tuple(f"pysh-{os.getpid()}-{letter}" for letter in "ab")
+SECONDS_TO_LINK = 10
+PARTS = ("heap", "teams", "contexts", "locks", "signals", "wait_sets")
+
+# oshrun calls it as it would call ssh: the host, then the command.
+AGENT = """#!/bin/sh
+host=$1
+shift
+exec ip netns exec "$host" unshare --uts sh -c "hostname $host; $*"
+"""
+
+
+def ip(*arguments: str) -> str:
+    command = ["ip", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
+
+
+def make_hosts() -> None:
+    for host in HOSTS:
+        ip("netns", "add", host)
+    ip("-n", HOSTS[0], "link", "add", "pysh0", "type", "veth", "peer", "pysh1", "netns", HOSTS[1])
+    for number, host in enumerate(HOSTS):
+        ip("-n", host, "addr", "add", f"10.213.97.{number + 1}/24", "dev", f"pysh{number}")
+        ip("-n", host, "link", "set", f"pysh{number}", "up")
+        ip("-n", host, "link", "set", "lo", "up")
+    for number, host in enumerate(HOSTS):
+        wait_for_link(host, f"pysh{number}")
+
+
+def wait_for_link(host: str, device: str) -> None:
+    """Until the kernel has noticed both ends: UCX takes a link that is not up for none at all."""
+    deadline = time.monotonic() + SECONDS_TO_LINK
+    while "state UP" not in ip("-n", host, "-o", "link", "show", device):
+        if time.monotonic() > deadline:
+            pytest.fail(f"{device} of {host} is not up after {SECONDS_TO_LINK} s")
+        time.sleep(0.05)
+
+
+def remove_hosts() -> None:
+    for host in HOSTS:
+        subprocess.run(["ip", "netns", "del", host], capture_output=True, timeout=30)
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    """``hosts(n)``: the beginning of a command that runs on ``n`` PEs of each host."""
+    if reason_to_skip():
+        pytest.skip(reason_to_skip())
+    if not (shutil.which("ip") and shutil.which("unshare") and shutil.which("hostname")):
+        pytest.skip("ip, unshare or hostname is not installed")
+    agent = tmp_path_factory.mktemp("agent") / "agent.sh"
+    agent.write_text(AGENT)
+    agent.chmod(0o755)
+    try:
+        make_hosts()
+    except (subprocess.CalledProcessError, OSError) as error:
+        remove_hosts()
+        pytest.skip(f"network namespaces are not allowed: {getattr(error, 'stderr', error)}")
+
+    def command(n: int) -> list[str]:
+        here = ["ip", "netns", "exec", HOSTS[0], "unshare", "--uts", "sh", "-c"]
+        here += [f'hostname {HOSTS[0]}; exec "$@"', "sh"]
+        job = ["oshrun", "--mca", "plm_rsh_agent", str(agent), "--bind-to", "none"]
+        job += ["--host", ",".join(f"{host}:{n}" for host in HOSTS), "-n", str(2 * n)]
+        # One kernel has both hosts: without this the PEs would use its shared memory.
+        return [*here, *job, "-x", "UCX_TLS=tcp,self", sys.executable]
+
+    yield command
+    remove_hosts()
+
+
+def run(run_command: RunCommand, hosts: Hosts, n: int, *arguments: str | Path):
+    return run_command([*hosts(n), *map(str, arguments)], 280, check=True, **permission())
+
+
+@pytest.mark.parametrize("name", ["01_ring_put", "02_ping_pong", "04_pi"])
+def test_example(name: str, hosts: Hosts, run_command: RunCommand) -> None:
+    done = run(run_command, hosts, 1, EXAMPLES / f"{name}.py")
+    assert "ok" in done.stdout
+
+
+def test_the_pes_are_on_two_hosts(hosts: Hosts, run_command: RunCommand, tmp_path: Path) -> None:
+    program = tmp_path / "where.py"
+    program.write_text(
+        "import socket, pyshmem\n"
+        "with pyshmem.init() as job:\n"
+        "    other = pyshmem.ptr(pyshmem.zeros(1), 1 - job.my_pe)\n"
+        "    print('PE', job.my_pe, 'on', socket.gethostname(), job.device, other, flush=True)\n"
+    )
+    done = run(run_command, hosts, 1, program)
+    assert sorted(done.stdout.splitlines()) == [
+        f"PE 0 on {HOSTS[0]} none None",
+        f"PE 1 on {HOSTS[1]} none None",
+    ]
+
+
+def test_an_exception_on_one_host_ends_the_other(
+    hosts: Hosts, run_command: RunCommand, tmp_path: Path
+) -> None:
+    program = tmp_path / "fails.py"
+    program.write_text(
+        "import pyshmem\n"
+        "pyshmem.init()\n"
+        "if pyshmem.my_pe() == 1: raise ValueError('bad luck')\n"
+        "pyshmem.barrier_all()\n"
+    )
+    done = run_command([*hosts(1), str(program)], 60, **permission())
+    assert done.returncode != 0
+    assert "ValueError: bad luck" in done.stderr
+
+
+def test_host_suite(hosts: Hosts, run_command: RunCommand) -> None:
+    done = run(run_command, hosts, 1, *PYTEST, SUITE)
+    assert "passed" in done.stdout
+
+
+def test_host_suite_on_two_pes_a_host(hosts: Hosts, run_command: RunCommand) -> None:
+    # Some PEs mapped, some not. PEs that poll the network on one core take turns: less of it then.
+    few_cores = len(os.sched_getaffinity(0)) < 4
+    suite = [SUITE / f"test_host_{part}.py" for part in PARTS] if few_cores else [SUITE]
+    done = run(run_command, hosts, 2, *PYTEST, *suite)
+    assert "passed" in done.stdout
