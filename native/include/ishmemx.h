@@ -297,10 +297,41 @@ enum ishmemx_state_word {
     ISHMEMX_STATE_SYNC_EPOCH,   /* u64, on the device heap, used by its own PE only */
     ISHMEMX_STATE_FAULT_CLAIM,  /* u64, device memory: 0 while no fault is recorded */
     ISHMEMX_STATE_FAULT_RECORD, /* struct ishmemx_fault in memory that host and device share */
-    ISHMEMX_STATE_DELTA = 32,   /* + pe: peer's heap address minus own heap address */
-    ISHMEMX_STATE_WORDS = 128
+    ISHMEMX_STATE_HOST_BASE,    /* host heap of this PE as kernels see it */
+    ISHMEMX_STATE_HOST_BYTES,   /* 0: kernels do not see the host heap */
+    ISHMEMX_STATE_P2P,       /* 1: every peer's device heap is reached by loads and stores; 0: none, not even the own */
+    ISHMEMX_STATE_TEAMS,     /* table of ISHMEMX_DEVICE_TEAM_WORDS words a team slot, in device memory */
+    ISHMEMX_STATE_GRID_WORD, /* u64, device memory: what a grid's leader gives to all its threads */
+    ISHMEMX_STATE_RINGS = 16,           /* number of rings, 0: none */
+    ISHMEMX_STATE_RING_SLOTS,           /* requests a ring holds: a power of two */
+    ISHMEMX_STATE_RING = 20,            /* + 4 k: ring k: addresses of slots, control, device (host_proxy/ring.h) */
+    ISHMEMX_STATE_CUTOVER_PUT_MIN = 40, /* bytes: below, no put of any shape leaves the store path */
+    ISHMEMX_STATE_CUTOVER_GET_MIN,
+    ISHMEMX_STATE_CUTOVER_PUT = 48, /* + 4 * threads bucket + blocks bucket: bytes from which the ring is taken */
+    ISHMEMX_STATE_CUTOVER_GET = 64,
+    ISHMEMX_STATE_CUTOVER_COLL = 80, /* + enum ishmemx_cutover_coll: bytes a PE */
+    ISHMEMX_STATE_DELTA = 128,       /* + pe: peer's heap address minus own heap address */
+    ISHMEMX_STATE_WORDS = 256
 };
-enum { ISHMEMX_STATE_VERSION = 1, ISHMEMX_MAX_DEVICE_PES = ISHMEMX_STATE_WORDS - ISHMEMX_STATE_DELTA };
+enum { ISHMEMX_STATE_VERSION = 2, ISHMEMX_MAX_DEVICE_PES = ISHMEMX_STATE_WORDS - ISHMEMX_STATE_DELTA };
+/* Words of the table of teams; a slot that holds no team has n_pes 0. */
+enum ishmemx_device_team_word {
+    ISHMEMX_DEVICE_TEAM_N_PES,
+    ISHMEMX_DEVICE_TEAM_MY_PE,
+    ISHMEMX_DEVICE_TEAM_PES,   /* address of int32 world PEs, one a member */
+    ISHMEMX_DEVICE_TEAM_FLAGS, /* symmetric: a u64 a member, rising */
+    ISHMEMX_DEVICE_TEAM_EPOCH, /* u64 of the own PE: exchanges so far */
+    ISHMEMX_DEVICE_TEAM_STAGE, /* symmetric: two halves of ISHMEMX_DEVICE_STAGE_BYTES */
+    ISHMEMX_DEVICE_TEAM_RESERVED,
+    ISHMEMX_DEVICE_TEAM_RESERVED2,
+    ISHMEMX_DEVICE_TEAM_WORDS
+};
+enum { ISHMEMX_DEVICE_STAGE_BYTES = 64 * 1024 };
+/* Thresholds of the device collectives: from so many bytes a PE the second way is taken. */
+enum ishmemx_cutover_coll {
+    ISHMEMX_CUTOVER_REDUCE, /* every PE combines all  -> every PE combines its share */
+    ISHMEMX_CUTOVER_COUNT
+};
 
 enum ishmemx_fault_kind {
     ISHMEMX_FAULT_NONE = 0,

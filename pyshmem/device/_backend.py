@@ -25,7 +25,7 @@ SIM = bool(config.ENABLE_CUDASIM)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 if SIM:
-    from ._leaf_sim import *  # noqa: F403
+    from .simulator.leaves import *  # noqa: F403
 
     def device_function(function: _F) -> _F:
         """The simulator runs kernels as Python: nothing to do."""

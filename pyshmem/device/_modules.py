@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Keeps the state block that kernels read filled, and raises what kernels recorded.
 
-``_modules_cuda`` and ``_modules_sim`` know where the block is and which kernel a fault came from.
+``_modules_cuda`` and ``simulator.modules`` know where the block is and which kernel a fault came from.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ._faults import describe_fault
 from ._state import WORDS
 
 if SIM:
-    from ._modules_sim import install, kernel_name, push_all
+    from .simulator.modules import install, kernel_name, push_all
 else:
     from ._modules_cuda import install, kernel_name, push_all
 

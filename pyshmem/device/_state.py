@@ -8,9 +8,9 @@ from __future__ import annotations
 
 #: Name of the constant symbol in compiled kernels. The number is the layout's version: a kernel
 #: cached on disk by another version is found out when it is loaded, not when it misbehaves.
-SYMBOL = "pyshmem_state_v1"
-VERSION = 1
-WORDS = 128
+SYMBOL = "pyshmem_state_v2"
+VERSION = 2
+WORDS = 256
 
 ABI = 0
 MY_PE = 1
@@ -23,7 +23,20 @@ SYNC_SLOTS = 7
 SYNC_EPOCH = 8
 FAULT_CLAIM = 9
 FAULT_RECORD = 10
-DELTA = 32
+HOST_BASE = 11
+HOST_BYTES = 12
+P2P = 13
+TEAMS = 14
+GRID_WORD = 15
+RINGS = 16
+RING_SLOTS = 17
+RING = 20
+CUTOVER_PUT_MIN = 40
+CUTOVER_GET_MIN = 41
+CUTOVER_PUT = 48
+CUTOVER_GET = 64
+CUTOVER_COLL = 80
+DELTA = 128
 
 #: Bytes between two PEs' slots of the device synchronisation.
 SYNC_SLOT_BYTES = 8

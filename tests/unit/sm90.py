@@ -209,7 +209,7 @@ def facts(name, dtype, make):
         "dtype": dtype,
         "calls": hot_calls(ptx),
         "local_bytes": sum(map(int, re.findall(r"\.local .*__local_depot\d+\[(\d+)\]", ptx))),
-        "state": "pyshmem_state_v1" in ptx,
+        "state": "pyshmem_state_v2" in ptx,
         "orders": sorted(
             set(
                 re.findall(
@@ -236,7 +236,7 @@ def main(wanted):
         library = compile_kernel(kernel, arguments(getattr(types, dtypes[-1], None)), lto=True)
         cubin = library.get_cubin(cc=(9, 0, "a"))
         code = bytes(getattr(cubin, "code", cubin))
-        print(json.dumps({"cubin": base, "state": b"pyshmem_state_v1" in code}), flush=True)
+        print(json.dumps({"cubin": base, "state": b"pyshmem_state_v2" in code}), flush=True)
 
 
 if __name__ == "__main__":

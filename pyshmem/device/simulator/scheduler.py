@@ -23,7 +23,7 @@ from greenlet import getcurrent, greenlet
 from numba.cuda.simulator import kernel as numba_kernel
 from numba.cuda.simulator import kernelapi
 
-from ..heap import SymmetricArray
+from ...heap import SymmetricArray
 
 WARP = 32
 

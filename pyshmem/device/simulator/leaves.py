@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .._lib import ffi, lib
-from .._types import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER
-from . import simulator
-from ._families import outside_family
-from ._state import WORDS
+from ..._lib import ffi, lib
+from ..._types import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER
+from .._families import outside_family
+from .._state import WORDS
+from . import scheduler
 
 __all__ = [
     "address_of", "array_from", "atomic_add", "atomic_and", "atomic_compare_swap",
@@ -38,7 +38,7 @@ STATE = [0] * WORDS
 
 fence = lib.ishmemx_leaf_fence
 now = lib.ishmemx_leaf_now
-relax = simulator.pause
+relax = scheduler.pause
 
 
 def opaque(value: int) -> int:
@@ -232,42 +232,42 @@ copy16 = pull16 = copy_narrow = pull_narrow = _pieces(1)
 
 
 def thread_in_block() -> int:
-    return simulator.current().thread_id
+    return scheduler.current().thread_id
 
 
 def block_threads() -> int:
-    return simulator.current().block.size
+    return scheduler.current().block.size
 
 
 def block_index() -> int:
-    return simulator.current().block.index
+    return scheduler.current().block.index
 
 
 def lane() -> int:
-    return simulator.current().thread_id & 31
+    return scheduler.current().thread_id & 31
 
 
 def warp_threads() -> int:
-    return simulator.current().warp.size
+    return scheduler.current().warp.size
 
 
 def block_sync() -> None:
-    thread = simulator.current()
+    thread = scheduler.current()
     thread.block.wait(thread)
 
 
 def warp_sync() -> None:
-    thread = simulator.current()
+    thread = scheduler.current()
     thread.warp.wait(thread)
 
 
 def block_share(value: int) -> int:
-    thread = simulator.current()
+    thread = scheduler.current()
     shared: int = thread.block.exchange(thread, value)[0]
     return shared
 
 
 def warp_share(value: int) -> int:
-    thread = simulator.current()
+    thread = scheduler.current()
     shared: int = thread.warp.exchange(thread, value)[0]
     return shared
