@@ -68,6 +68,8 @@ enum pysh_request_flag {
         2 /* with REPLY: when a copy engine does the work, its stream stores the tag in device.done[cell] */
 };
 
+enum pysh_print_kind { PYSH_PRINT_INT, PYSH_PRINT_FLOAT, PYSH_PRINT_TEXT };
+
 enum pysh_request_op {
     PYSH_OP_NULL = 1, /* answers 0 */
     PYSH_OP_PUT,      /* dest at pe <- source, VALUE bytes; the reply says that it is complete there */

@@ -339,7 +339,10 @@ enum ishmemx_fault_kind {
     ISHMEMX_FAULT_ADDRESS, /* not on the device heap; a: address, b: bytes */
     ISHMEMX_FAULT_TIMEOUT, /* a wait; a: value waited for, b: value seen */
     ISHMEMX_FAULT_UNINITIALIZED,
-    ISHMEMX_FAULT_NELEMS /* a: nelems, b: elements there are */
+    ISHMEMX_FAULT_NELEMS, /* a: nelems, b: elements there are */
+    ISHMEMX_FAULT_PROXY,  /* a request failed on the host; a: status; ishmemx_proxy_error() has the text */
+    ISHMEMX_FAULT_TEAM,   /* a: slot that holds no team of this PE */
+    ISHMEMX_FAULT_STRIDE  /* a: stride, b: block */
 };
 
 /* The first fault since the last report. Kernels write it, `kind` last; the host reads. */
@@ -354,6 +357,30 @@ typedef struct ishmemx_fault {
 
 /* Copies the ISHMEMX_STATE_WORDS words of the state block. */
 ISHMEMX_API int ishmemx_device_state(int64_t *words);
+/* The error of the last request that failed in the proxy. */
+ISHMEMX_API int ishmemx_proxy_error(char *text, size_t capacity);
+
+/* Of all rings, since init; by operation (enum pysh_request_op of host_proxy/ring.h). */
+enum { ISHMEMX_RING_OPS = 12, ISHMEMX_MAX_HANDLERS = 64 };
+typedef struct ishmemx_proxy_stats {
+    int64_t requests[ISHMEMX_RING_OPS], bytes[ISHMEMX_RING_OPS], ns[ISHMEMX_RING_OPS]; /* ns: of those that are timed */
+    int64_t rings, credits, stalls, quiets;
+} ishmemx_proxy_stats_t;
+ISHMEMX_API int ishmemx_proxy_stats(ishmemx_proxy_stats_t *stats);
+
+/* Functions that kernels call through the ring; they run on the proxy's thread and must not wait for a PE. */
+typedef int64_t (*ishmemx_handler_t)(int64_t, int64_t, int64_t, int64_t);
+ISHMEMX_API int ishmemx_register_handler(ishmemx_handler_t function, int *number);
+ISHMEMX_API int ishmemx_unregister_handler(int number);
+
+/* The words ISHMEMX_STATE_CUTOVER_PUT_MIN .. of the state block, `count` of them; kernels launched after a new
+ * push of the state see them. */
+ISHMEMX_API int ishmemx_cutover_set(int first, int count, const int64_t *words);
+ISHMEMX_API int ishmemx_cutover_get(int first, int count, int64_t *words);
+/* The slot by which kernels know a team. */
+ISHMEMX_API int ishmemx_team_slot(ishmemx_team_t team, int *slot);
+ISHMEMX_API int ishmemx_ctx_team_slot(ishmemx_ctx_t ctx, int *slot);
+
 /* Copies the pending fault and clears it; kind NONE when there is none. */
 ISHMEMX_API int ishmemx_fault_take(ishmemx_fault_t *fault);
 
