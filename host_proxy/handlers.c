@@ -82,6 +82,29 @@ static pysh_outcome_t get(pysh_ring_t *ring, uint64_t ticket, const pysh_request
     return outcome(pysh_get(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe));
 }
 
+static pysh_outcome_t p(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+    size_t width = (size_t)pysh_request_type(request);
+
+    (void)ring;
+    (void)ticket;
+    if (width < 1 || width > 8)
+        return outcome(pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's p of %zu bytes", width));
+    return outcome(pysh_put(address(request->word[PYSH_WORD_DEST]), &request->word[PYSH_WORD_VALUE], width,
+                            pysh_request_pe(request)));
+}
+
+static pysh_outcome_t g(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+    size_t width = (size_t)pysh_request_type(request);
+    pysh_outcome_t result = {.status = ISHMEMX_OK};
+
+    (void)ring;
+    (void)ticket;
+    if (width < 1 || width > 8)
+        return outcome(pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's g of %zu bytes", width));
+    result.status = pysh_get(&result.value, address(request->word[PYSH_WORD_SOURCE]), width, pysh_request_pe(request));
+    return result;
+}
+
 static int signal_op(const pysh_request_t *request) {
     return pysh_request_high(request) == ISHMEMX_SIGNAL_SET ? ISHMEMX_ATOMIC_SET : ISHMEMX_ATOMIC_ADD;
 }
@@ -267,6 +290,8 @@ static const struct {
     [PYSH_OP_GET] = {get, true, true, true},
     [PYSH_OP_IPUT] = {strided, true, false, true},
     [PYSH_OP_IGET] = {strided, true, false, true},
+    [PYSH_OP_P] = {p, true, false, false},
+    [PYSH_OP_G] = {g, true, false, false},
     [PYSH_OP_AMO] = {amo, true, false, false},
     [PYSH_OP_PUT_SIGNAL] = {put_signal, true, true, true},
     [PYSH_OP_PRINT] = {print, false, false, false},

@@ -301,6 +301,7 @@ int pysh_proxy_drain(void) {
 void pysh_proxy_state(int64_t *words) {
     words[ISHMEMX_STATE_RINGS] = proxy.ring ? proxy.n_rings : 0;
     words[ISHMEMX_STATE_RING_SLOTS] = (int64_t)proxy.slots;
+    words[ISHMEMX_STATE_RING_LOG2] = __builtin_ctzll(proxy.slots | 1ULL << 63);
     for (int k = 0; proxy.ring && k < proxy.n_rings; k++) {
         int64_t *word = &words[ISHMEMX_STATE_RING + 4 * k];
         word[0] = (int64_t)(intptr_t)proxy.ring[k].slots_seen;

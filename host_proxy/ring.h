@@ -77,6 +77,8 @@ enum pysh_request_op {
     PYSH_OP_IPUT,     /* strided and block-strided; strides and block in elements of `type` bytes */
     PYSH_OP_IGET,
     PYSH_OP_AMO,        /* answers the old bits; PE's high half is ISHMEMX_ATOMIC_*, `type` ISHMEMX_TYPE_* */
+    PYSH_OP_P,          /* the low `type` bytes of VALUE, 1 to 8, to DEST at pe */
+    PYSH_OP_G,          /* answers `type` bytes of SOURCE at pe */
     PYSH_OP_PUT_SIGNAL, /* the signal lands after the data */
     PYSH_OP_PRINT,
     PYSH_OP_ABORT,   /* DEST: exit code; the rest as in PRINT, without a value */

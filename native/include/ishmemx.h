@@ -302,8 +302,9 @@ enum ishmemx_state_word {
     ISHMEMX_STATE_P2P,       /* 1: every peer's device heap is reached by loads and stores; 0: none, not even the own */
     ISHMEMX_STATE_TEAMS,     /* table of ISHMEMX_DEVICE_TEAM_WORDS words a team slot, in device memory */
     ISHMEMX_STATE_GRID_WORD, /* u64, device memory: what a grid's leader gives to all its threads */
-    ISHMEMX_STATE_RINGS = 16,           /* number of rings, 0: none */
-    ISHMEMX_STATE_RING_SLOTS,           /* requests a ring holds: a power of two */
+    ISHMEMX_STATE_RINGS = 16, /* number of rings, 0: none */
+    ISHMEMX_STATE_RING_SLOTS, /* requests a ring holds: a power of two, and its logarithm */
+    ISHMEMX_STATE_RING_LOG2,
     ISHMEMX_STATE_RING = 20,            /* + 4 k: ring k: addresses of slots, control, device (host_proxy/ring.h) */
     ISHMEMX_STATE_CUTOVER_PUT_MIN = 40, /* bytes: below, no put of any shape leaves the store path */
     ISHMEMX_STATE_CUTOVER_GET_MIN,
@@ -361,7 +362,7 @@ ISHMEMX_API int ishmemx_device_state(int64_t *words);
 ISHMEMX_API int ishmemx_proxy_error(char *text, size_t capacity);
 
 /* Of all rings, since init; by operation (enum pysh_request_op of host_proxy/ring.h). */
-enum { ISHMEMX_RING_OPS = 12, ISHMEMX_MAX_HANDLERS = 64 };
+enum { ISHMEMX_RING_OPS = 14, ISHMEMX_MAX_HANDLERS = 64 };
 typedef struct ishmemx_proxy_stats {
     int64_t requests[ISHMEMX_RING_OPS], bytes[ISHMEMX_RING_OPS], ns[ISHMEMX_RING_OPS]; /* ns: of those that are timed */
     int64_t rings, credits, stalls, quiets;

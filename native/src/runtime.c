@@ -349,7 +349,8 @@ int ishmemx_device_state(int64_t *words) {
         return ISHMEMX_OK;
     words[ISHMEMX_STATE_HEAP_BASE] = base;
     words[ISHMEMX_STATE_HEAP_BYTES] = arena->nbytes;
-    words[ISHMEMX_STATE_SYNC_SLOTS] = base + PYSH_SYNC_SLOTS;
+    words[ISHMEMX_STATE_SYNC_SLOTS] =
+        (pysh.p2p ? base : (int64_t)(intptr_t)pysh.arena[ISHMEMX_HEAP_HOST].base) + PYSH_SYNC_SLOTS;
     words[ISHMEMX_STATE_SYNC_EPOCH] = base + PYSH_SYNC_EPOCH;
     words[ISHMEMX_STATE_FAULT_CLAIM] = base + PYSH_FAULT_CLAIM;
     words[ISHMEMX_STATE_FAULT_RECORD] = (int64_t)(intptr_t)fault_on_device;

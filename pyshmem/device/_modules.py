@@ -25,6 +25,10 @@ def _format_fault(fault: Mapping[str, int]) -> str:
 
 def _on_init() -> None:
     check_simulator_choice(runtime.device_name())
+    _push()
+
+
+def _push() -> None:
     if runtime.device_name() != "none":
         push_all(_lib.device_state())
 
@@ -36,4 +40,5 @@ def _on_finalize() -> None:
 install()
 _lib.set_fault_formatter(_format_fault)
 runtime.on_init(_on_init)
+runtime.on_state_change(_push)
 runtime.on_finalize(_on_finalize)

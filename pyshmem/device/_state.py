@@ -30,6 +30,7 @@ TEAMS = 14
 GRID_WORD = 15
 RINGS = 16
 RING_SLOTS = 17
+RING_LOG2 = 18
 RING = 20
 CUTOVER_PUT_MIN = 40
 CUTOVER_GET_MIN = 41
@@ -37,6 +38,15 @@ CUTOVER_PUT = 48
 CUTOVER_GET = 64
 CUTOVER_COLL = 80
 DELTA = 128
+
+# Words of a row of the table of teams, and the sizes that go with it.
+(
+    DEVICE_TEAM_N_PES, DEVICE_TEAM_MY_PE, DEVICE_TEAM_PES, DEVICE_TEAM_FLAGS, DEVICE_TEAM_EPOCH,
+    DEVICE_TEAM_STAGE,
+) = range(6)  # fmt: skip
+DEVICE_TEAM_WORDS = 8
+DEVICE_STAGE_BYTES = 64 * 1024
+MAX_TEAMS = 64
 
 #: Bytes between two PEs' slots of the device synchronisation.
 SYNC_SLOT_BYTES = 8

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How the members of a team meet in a kernel, and how they spread bytes among each other.
+
+Every member has a flag of every other's. Exchange number e of a team is everybody raising their flag at
+everybody to e, and waiting until all their own flags have reached it. Numbers only rise: nothing is
+reset, and a member that is an exchange ahead does no harm.
+"""
+
+from __future__ import annotations
+
+from . import _backend, _copy
+from ._backend import cold, device_function, state
+from ._cutover import offloads_put
+from ._peers import near
+from ._state import DELTA
+from ._teams import row_flags, row_my_pe, row_n_pes, world_pe
+from ._transport import ring_put, store_word
+from ._wait import CMP_GE, wait_word
+
+_fence = _backend.fence
+
+
+@device_function
+def raise_flags(row: int, rank: int, size: int, epoch: int) -> None:
+    """The lanes share the members. The group has met before: what it stored is released with the flags."""
+    members = row_n_pes(row)
+    mine = row_flags(row) + 8 * row_my_pe(row)
+    if rank < members:
+        _fence()
+    member = rank
+    while member < members:
+        store_word(mine, epoch, world_pe(row, member))
+        member += size
+
+
+@device_function
+def await_flags(row: int, rank: int, size: int, epoch: int, op: int) -> None:
+    """Until all have raised theirs; the group meets afterwards."""
+    members = row_n_pes(row)
+    flags = row_flags(row)
+    member = rank
+    while member < members:
+        wait_word(flags + 8 * member, 0, CMP_GE, epoch, op, world_pe(row, member))
+        member += size
+
+
+@device_function
+def await_flag(row: int, member: int, epoch: int, op: int) -> None:
+    """Until one has."""
+    wait_word(row_flags(row) + 8 * member, 0, CMP_GE, epoch, op, world_pe(row, member))
+
+
+@cold
+def exchange(row: int, rank: int, size: int, epoch: int, op: int) -> int:
+    """Both. The parts of collectives are calls, so that kernels need no more registers than they."""
+    raise_flags(row, rank, size, epoch)
+    await_flags(row, rank, size, epoch, op)
+    return 0
+
+
+@cold
+def spread(
+    row: int, dest: int, source: int, source_step: int, nbytes: int, rank: int, size: int, op: int
+) -> int:
+    """``nbytes`` from ``source + m * source_step`` to ``dest`` at every member m, all at once."""
+    members = row_n_pes(row)
+    if not near() or offloads_put(members * nbytes, size):
+        member = rank
+        while member < members:  # a lane asks for a copy, and copies to all fly together
+            ring_put(dest, source + member * source_step, nbytes, world_pe(row, member), False, op)
+            member += size
+    elif size < members:
+        member = 0
+        while member < members:
+            to = dest + state(DELTA + world_pe(row, member))
+            _copy.push(to, source + member * source_step, nbytes, rank, size)
+            member += 1
+    else:
+        lanes = size // members
+        turn = rank // lanes
+        if turn < members:
+            # Members begin with their neighbours, so that no one is everybody's first.
+            member = (turn + row_my_pe(row)) % members
+            to = dest + state(DELTA + world_pe(row, member))
+            _copy.push(to, source + member * source_step, nbytes, rank - turn * lanes, lanes)
+    return 0
