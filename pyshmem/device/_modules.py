@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .. import _lib, runtime
+from .. import _arrays, _lib, runtime
 from ._backend import SIM, check_simulator_choice
 from ._faults import describe_fault
-from ._state import WORDS
+from ._state import HOST_BYTES, WORDS
 
 if SIM:
     from .simulator.modules import install, kernel_name, push_all
@@ -25,6 +25,7 @@ def _format_fault(fault: Mapping[str, int]) -> str:
 
 def _on_init() -> None:
     check_simulator_choice(runtime.device_name())
+    _arrays.pinned = not SIM and _lib.device_state()[HOST_BYTES] > 0
     _push()
 
 
@@ -34,6 +35,7 @@ def _push() -> None:
 
 
 def _on_finalize() -> None:
+    _arrays.pinned = False
     push_all([0] * WORDS)
 
 
