@@ -31,7 +31,7 @@ static bool land_flights(pysh_ring_t *ring) {
             continue;
         }
         if (status)
-            pysh_ring_complain(PYSH_OP_PUT, -1, status);
+            pysh_ring_explain();
         pysh_ring_reply(ring, ring->flight[i].ticket, 0, status);
         ring->flight[i] = ring->flight[--ring->n_flights];
         landed = true;

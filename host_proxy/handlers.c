@@ -204,16 +204,19 @@ static pysh_outcome_t print(pysh_ring_t *ring, uint64_t ticket, const pysh_reque
                        : pysh_fail(ISHMEMX_ERR_SYSTEM, "a kernel's print did not reach stdout"));
 }
 
+/* Ends the process: its main thread may be waiting for a kernel that waits for the reply. */
 static pysh_outcome_t quit(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     char label[25], place[64], why[160];
+    int code = pysh_request_pe(request);
 
     (void)ring;
     (void)ticket;
     label_of(request, label);
     place_of(request, place, sizeof place);
-    snprintf(why, sizeof why, "a kernel called abort(%d): %s (%s)", pysh_request_pe(request), label, place);
-    pysh.conduit->abort(pysh_request_pe(request), why);
-    return outcome(ISHMEMX_OK);
+    snprintf(why, sizeof why, "a kernel called abort(%d): %s (%s)", code, label, place);
+    pysh.conduit->abort(code, why);
+    dprintf(STDERR_FILENO, "PE %d: %s\n", pysh.pe, why);
+    _exit(code);
 }
 
 static pysh_outcome_t call(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {

@@ -56,7 +56,14 @@ int64_t pysh_proxy_device_nbytes(void) {
     return proxy.n_rings * device_nbytes_of_ring();
 }
 
-/* ---- errors that no kernel waits for ---- */
+/* ---- errors ---- */
+
+void pysh_ring_explain(void) {
+    pthread_mutex_lock(&proxy.mutex);
+    if (!__atomic_load_n(&pysh.fault[1].kind, __ATOMIC_RELAXED)) /* else the text is that record's, until it is taken */
+        snprintf(proxy.why, sizeof proxy.why, "%s", ishmemx_error());
+    pthread_mutex_unlock(&proxy.mutex);
+}
 
 void pysh_ring_complain(int op, int pe, int status) {
     ishmemx_fault_t *fault = &pysh.fault[1];
@@ -107,8 +114,12 @@ static void serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *requ
 
     if (result.pending)
         return;
-    if (__builtin_expect(result.status, 0))
-        pysh_ring_complain(pysh_request_op(request), pysh_request_pe(request), result.status);
+    if (__builtin_expect(result.status, 0)) {
+        if (pysh_request_flags(request) & PYSH_REQUEST_REPLY)
+            pysh_ring_explain();
+        else
+            pysh_ring_complain(pysh_request_op(request), pysh_request_pe(request), result.status);
+    }
     if (pysh_request_flags(request) & PYSH_REQUEST_REPLY) {
         /* A kernel that looks for its reply near itself is answered there too when the engine had nothing to do. */
         if (pysh_request_flags(request) & PYSH_REQUEST_DONE)
@@ -295,6 +306,9 @@ int pysh_proxy_drain(void) {
         }
         pysh_wait_end(&wait);
     }
+    /* A request that failed meanwhile is this call's error, not that of the next. */
+    if (!status && proxy.ring && __atomic_load_n(&pysh.fault[1].kind, __ATOMIC_RELAXED))
+        status = pysh_enter();
     return status;
 }
 

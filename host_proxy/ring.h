@@ -81,7 +81,7 @@ enum pysh_request_op {
     PYSH_OP_G,          /* answers `type` bytes of SOURCE at pe */
     PYSH_OP_PUT_SIGNAL, /* the signal lands after the data */
     PYSH_OP_PRINT,
-    PYSH_OP_ABORT,   /* DEST: exit code; the rest as in PRINT, without a value */
+    PYSH_OP_ABORT,   /* PE: exit code; label and place as in PRINT, without a value */
     PYSH_OP_CALL,    /* user handler, answers what it returned (POST is a CALL without a reply) */
     PYSH_OP_WAITING, /* a kernel's wait has turned slow or has ended: DEST device routine or -1, SOURCE expected,
                         VALUE seen, EXTRA address, EXTRA2 block and thread; PE: whom it waits for, -1 unknown;

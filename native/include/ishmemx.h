@@ -343,7 +343,8 @@ enum ishmemx_fault_kind {
     ISHMEMX_FAULT_NELEMS, /* a: nelems, b: elements there are */
     ISHMEMX_FAULT_PROXY,  /* a request failed on the host; a: status; ishmemx_proxy_error() has the text */
     ISHMEMX_FAULT_TEAM,   /* a: slot that holds no team of this PE */
-    ISHMEMX_FAULT_STRIDE  /* a: stride, b: block */
+    ISHMEMX_FAULT_STRIDE, /* a: stride, b: block */
+    ISHMEMX_FAULT_LOCK    /* cleared while nobody has it; a: its word */
 };
 
 /* The first fault since the last report. Kernels write it, `kind` last; the host reads. */

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .._lib import ffi, lib
+from ..proxy import OPERATIONS
 from ._backend import (
     block_index,
     claim,
@@ -26,8 +27,8 @@ from ._state import FAULT_CLAIM, FAULT_RECORD, MODULE
 # enum ishmemx_fault_kind
 (
     FAULT_PE, FAULT_ADDRESS, FAULT_TIMEOUT, FAULT_UNINITIALIZED, FAULT_NELEMS, FAULT_PROXY,
-    FAULT_TEAM, FAULT_STRIDE,
-) = range(1, 9)  # fmt: skip
+    FAULT_TEAM, FAULT_STRIDE, FAULT_LOCK,
+) = range(1, 10)  # fmt: skip
 
 #: Device routines by number; a scope's suffix is not told apart.
 OPS = (
@@ -71,6 +72,9 @@ def proxy_error() -> str:
 
 def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
     """One sentence for the host's exception. ``fault`` has the fields of ``ishmemx_fault``."""
+    if fault["module"] < 0:  # the proxy's own record: no kernel waited
+        request = OPERATIONS[fault["op"]] if 0 < fault["op"] < len(OPERATIONS) else "quiet"
+        return f"a kernel's {request} without a reply failed on the host: {proxy_error()}"
     op = OPS[fault["op"]] if 0 <= fault["op"] < len(OPS) else f"operation {fault['op']}"
     where = (
         f"in kernel {kernel}, block {fault['block']}, thread {fault['thread']}: device routine {op}"
@@ -93,6 +97,8 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
         what = f"the request failed on the host: {proxy_error()}"
     elif kind == FAULT_TEAM:
         what = f"slot {a} holds no team of this PE (destroyed, or not a member?)"
+    elif kind == FAULT_LOCK:
+        what = "the lock is not set by anyone"
     elif kind == FAULT_STRIDE:
         what = f"stride {a} is less than 1, or than the block of {b}; nothing was transferred"
     else:
@@ -101,7 +107,7 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
 
 
 __all__ = [
-    "FAULT_ADDRESS", "FAULT_NELEMS", "FAULT_PE", "FAULT_PROXY", "FAULT_STRIDE", "FAULT_TEAM",
+    "FAULT_ADDRESS", "FAULT_LOCK", "FAULT_NELEMS", "FAULT_PE", "FAULT_PROXY", "FAULT_STRIDE", "FAULT_TEAM",
     "FAULT_TIMEOUT", "OP", "OPS",
     "describe_fault", "record_fault",
 ]  # fmt: skip

@@ -45,6 +45,7 @@ from ._leaf_cuda_copy import (
     pull_narrow,
     pull_narrow_x4,
 )
+from ._leaf_cuda_message import label_word, print_bits, print_kind
 from ._ptx import (
     BITS,
     I32,
@@ -93,17 +94,22 @@ __all__ = [
     "copy_narrow_x4",
     "fence",
     "fetch_add64",
+    "fixed32",
+    "fixed64",
     "grid_blocks",
     "grid_sync",
     "high_bits_of",
     "in_global",
+    "label_word",
     "lane",
     "load_pair",
-    "nap",
+    "nap", "narrow",
     "no_sum",
     "now",
     "opaque",
     "outline",
+    "print_bits",
+    "print_kind",
     "pull16",
     "pull16x4",
     "pull_narrow",
@@ -112,7 +118,6 @@ __all__ = [
     "raw1",
     "raw16",
     "read",
-    "read32",
     "read64",
     "read64_acquire",
     "read_acquire",
@@ -362,14 +367,22 @@ def write(_context: Any, address: Any, like: Any, value: Any) -> Any:
     return signature(types.void, i64, like, kind), codegen
 
 
-@intrinsic
-def read32(_context: Any, address: Any) -> Any:
-    """The int32 at ``address``, relaxed."""
+def _fixed(kind: Any, bits: Any) -> Any:
+    """``f(address)``: a word that does not change while a kernel runs, so it may be kept or read early."""
 
-    def codegen(_context: Any, builder: Any, _s: Any, args: Any) -> Any:
-        return load_bits(builder, 4, args[0])
+    def typing(_context: Any, address: Any) -> Any:
+        def codegen(_context: Any, builder: Any, _s: Any, args: Any) -> Any:
+            word = builder.load(builder.inttoptr(args[0], ir.PointerType(bits, addrspace=1)))
+            word.align = bits.width // 8
+            word.set_metadata("invariant.load", builder.module.add_metadata([]))
+            return word
 
-    return signature(types.int32, i64), codegen
+        return signature(kind, i64), codegen
+
+    return intrinsic(typing)
+
+
+fixed32, fixed64 = _fixed(types.int32, I32), _fixed(i64, I64)
 
 
 @intrinsic
@@ -470,6 +483,12 @@ def store_pair(_context: Any, address: Any, low: Any, high: Any) -> Any:
         return context.get_dummy_value()
 
     return signature(types.void, i64, i64, i64), codegen
+
+
+@intrinsic
+def narrow(_context: Any, value: Any) -> Any:
+    """An int64 as int32, which the numbers of PEs are."""
+    return signature(types.int32, i64), lambda _c, builder, _s, args: builder.trunc(args[0], I32)
 
 
 @intrinsic

@@ -203,7 +203,7 @@ def copy_element(dest: int, source: int, itemsize: int) -> None:
     piece = min(8, itemsize)
     at = 0
     while at < itemsize:
-        copy_narrow(dest + at, source + at, 0, piece)
+        copy_narrow(dest + at, source + at, piece, piece)
         at += 8
 
 
@@ -217,12 +217,15 @@ def _alltoalls(scope: Scope) -> Any:
         members, me = row_n_pes(row), row_my_pe(row)
         place = dest + me * nelems * dst * itemsize
         if near():
-            at = rank()
-            while at < members * nelems:
-                member, i = at // nelems, at % nelems
-                to = place + i * dst * itemsize + state(DELTA + world_pe(row, member))
-                copy_element(to, source + (member * nelems + i) * sst * itemsize, itemsize)
-                at += size()
+            member = members * 0
+            while member < members:
+                to = place + state(DELTA + world_pe(row, member))
+                begin = source + member * nelems * sst * itemsize
+                i = rank() + nelems * 0
+                while i < nelems:
+                    copy_element(to + i * dst * itemsize, begin + i * sst * itemsize, itemsize)
+                    i += size()
+                member += 1
         else:
             member = rank()
             while member < members and nelems > 0:

@@ -148,6 +148,28 @@ def query(routine):
     return kernel, lambda t: (types.int32[::1],)
 
 
+def leave(routine):
+    def kernel(code):
+        routine(code, "a label")
+
+    return kernel, lambda t: (I32,)
+
+
+def say(routine):
+    def kernel(value):
+        routine("a label", value)
+        routine("a label")
+
+    return kernel, lambda t: (t,)
+
+
+def handled(routine):
+    def kernel(handler, value):
+        routine(handler, value, 2, 3, 4)
+
+    return kernel, lambda t: (types.int64, I32)
+
+
 #: Routine, without its scope -> kernel that calls it, dtypes, scopes.
 CASES = {
     "put": (transfer, ALL, SCOPES), "put_nbi": (transfer, ALL, SCOPES),
@@ -174,6 +196,9 @@ CASES = {
     "signal_wait_until": (wait, ("uint64",), SCOPES),
     "fence": (bare, ("none",), SCOPES), "quiet": (bare, ("none",), SCOPES),
     "sync_all": (bare, ("none",), SCOPES), "barrier_all": (bare, ("none",), SCOPES),
+    "abort": (leave, ("none",), SCOPES[:1]), "call": (handled, ("none",), SCOPES[:1]),
+    "post": (handled, ("none",), SCOPES[:1]),
+    "print": (say, ("boolean", "int8", "uint64", "float16", "float64"), SCOPES[:1]),
     "my_pe": (query, ("none",), SCOPES[:1]), "n_pes": (query, ("none",), SCOPES[:1]),
 }  # fmt: skip
 
@@ -189,7 +214,7 @@ def compile_kernel(function, arguments, *, lto):
     return library
 
 
-COLD = ("record_fault", "_given_up")
+COLD = ("record_fault", "given_up")
 
 
 def hot_calls(ptx):

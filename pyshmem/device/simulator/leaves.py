@@ -17,6 +17,7 @@ from ..._types import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER
 from .._families import BY_NUMBER, outside_family
 from .._state import WORDS
 from . import scheduler
+from .messages import label_word, print_bits, print_kind
 
 __all__ = [
     "AMO_SET",
@@ -50,17 +51,22 @@ __all__ = [
     "copy_narrow_x4",
     "fence",
     "fetch_add64",
+    "fixed32",
+    "fixed64",
     "grid_blocks",
     "grid_sync",
     "high_bits_of",
     "in_global",
+    "label_word",
     "lane",
     "load_pair",
-    "nap",
+    "nap", "narrow",
     "no_sum",
     "now",
     "opaque",
     "outline",
+    "print_bits",
+    "print_kind",
     "pull16",
     "pull16x4",
     "pull_narrow",
@@ -69,7 +75,6 @@ __all__ = [
     "raw1",
     "raw16",
     "read",
-    "read32",
     "read64",
     "read64_acquire",
     "read_acquire",
@@ -129,7 +134,7 @@ def read64(address: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def read32(address: int) -> int:
+def fixed32(address: int) -> int:
     value: int = lib.ishmemx_leaf_load(address, 4)
     return value - (1 << 32) if value >> 31 else value
 
@@ -138,6 +143,9 @@ def read64_acquire(address: int) -> int:
     value = read64(address)
     fence()
     return value
+
+
+fixed64 = read64
 
 
 def write64(address: int, value: int) -> None:
@@ -292,6 +300,9 @@ def type_number(like: Any) -> int:
 
 def in_global(address: int) -> bool:
     return True
+
+
+narrow = int
 
 
 def to_int64(value: Any) -> int:

@@ -88,7 +88,7 @@ def who(out):
     out[1] = shmem.n_pes()
 
 with pyshmem.init(device_heap_size="4M") as job:
-    out = pyshmem.zeros(2, dtype=np.int32, heap=heap)
+    out = pyshmem.zeros(2, dtype=np.int32, heap="device")
     who[1, 1](out)
     cuda.synchronize()
     hits = sum(who.stats.cache_hits.values())
