@@ -46,7 +46,7 @@
 #include <stdint.h>
 
 #define PYSH_RING_MAX_RINGS 4
-#define PYSH_RING_CREDIT    64 /* the proxy publishes `consumed` every so many requests, and when it goes idle */
+#define PYSH_RING_CREDIT    128 /* the proxy publishes `consumed` every so many requests, and when it goes idle */
 
 /* Words of a request, before they are packed into a slot. */
 enum pysh_request_word {

@@ -65,23 +65,9 @@ def spread(
     """``nbytes`` from ``source + m * source_step`` to ``dest`` at every member m, all at once."""
     members, me = row_n_pes(row), row_my_pe(row)
     # The proxy takes its time for each request, hence the weight of their number.
-    if near() and offloads_put((members - 1) * nbytes * 2 // members, size):
-        askers = (
-            min(size, 32) if size > 64 else size
-        )  # a warp asks while the others copy the own part
-        if size <= 64:
-            _copy.push(dest, source + me * source_step, nbytes, rank, size)
-        elif rank >= askers:
-            _copy.push(dest, source + me * source_step, nbytes, rank - askers, size - askers)
+    if not near() or offloads_put((members - 1) * nbytes * 2 // members, size):
         member = rank
-        while rank < askers and member < members:
-            if member != me:
-                pe = world_pe(row, member)
-                ring_put(dest, source + member * source_step, nbytes, pe, False, op)
-            member += askers
-    elif not near():
-        member = rank
-        while member < members:
+        while member < members:  # a lane asks for a copy, and copies to all fly together
             ring_put(dest, source + member * source_step, nbytes, world_pe(row, member), False, op)
             member += size
     elif size < members:

@@ -33,7 +33,7 @@ _fence = _backend.fence
 #: Flags, where they stand in the word KIND: a reply is wanted; the copy engine's stream may write it.
 REPLY, DONE = 1 << 16, 2 << 16
 
-CREDIT = 64
+CREDIT = 128
 # Offsets in pysh_ring_control_t and pysh_ring_device_t; the ticket is the latter's first word.
 CONTROL_CONSUMED, CONTROL_ASKED, CONTROL_ACKED, CONTROL_CELLS = 0, 128, 256, 384
 DEVICE_CONSUMED, DEVICE_PENDING, DEVICE_ACKED, DEVICE_WORDS = 128, 256, 384, 512

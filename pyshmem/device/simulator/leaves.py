@@ -399,12 +399,12 @@ _COMBINE = {
 }  # fmt: skip
 
 
-def combine(name: str) -> Any:
-    operation = _COMBINE[name]
+def combine(operation: str) -> Any:
+    function = _COMBINE[operation]
 
     def apply(like: Any, acc: np.ndarray, raw: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
-            result: np.ndarray = operation(acc, widen(like, raw))
+            result: np.ndarray = function(acc, widen(like, raw))
         return result
 
     return apply
