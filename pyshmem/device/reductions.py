@@ -205,8 +205,8 @@ def _reduction(name: str) -> Any:
                 return
             nbytes, d, s = nreduce * dest.itemsize, address_of(dest), address_of(source)
             sync()
-            # Decided by what is the same on all members.
-            if near() and (d | s | nbytes) & 15 == 0 and nbytes >= state(CUTOVER_COLL):
+            # Decided by what is the same on all members, as the place of empty arrays is not.
+            if near() and (d | s | nbytes) & 15 == 0 and nbytes >= max(state(CUTOVER_COLL), 1):
                 shared(row, d, s, nbytes, dest)
             else:
                 staged(row, d, s, nbytes, dest)

@@ -47,6 +47,8 @@ _PULL_FROM = 8192  # bytes from which members of a broadcast fetch for themselve
 @device_function
 def usable(array: Any, nelems: int, op: int) -> bool:
     """Can the first elements be used in a collective? Members near each other do without the host heap."""
+    if nelems == 0:
+        return True  # an empty array has no place
     way = reach(array, nelems, array.size, my_pe(), op)
     if way != NOWHERE and near() and way != BY_STORES:
         record_fault(FAULT_ADDRESS, op, -1, address_of(array), nelems * array.itemsize)

@@ -7,6 +7,7 @@ to the width of their dtype when they reach memory, as a GPU would.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -196,6 +197,23 @@ def state(index: int) -> int:
 
 
 state_pe = state
+
+
+def with_plain_integers(function: Any) -> Any:
+    """``function`` taking NumPy's narrow integers, from arguments and arrays of kernels, as Python's."""
+
+    @functools.wraps(function)
+    def plain(*arguments: Any, **named: Any) -> Any:
+        named = {name: _plain(value) for name, value in named.items()}
+        return function(*map(_plain, arguments), **named)
+
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    narrow = isinstance(value, np.integer) and value.dtype.itemsize < 8
+    return int(value) if narrow else value
+
 
 # -- arrays --------------------------------------------------------------------------------------
 
