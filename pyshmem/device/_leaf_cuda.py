@@ -53,6 +53,7 @@ from ._ptx import (
     VOID,
     array_type,
     asm,
+    dtype_name,
     from_bits,
     i64,
     instruction,
@@ -325,7 +326,7 @@ def require(family: str) -> Any:
     """A device function that fails to compile for arrays outside the family's table of types."""
 
     def check(_context: Any, array: Any) -> Any:
-        if message := outside_family(str(array_type(array).dtype), family):
+        if message := outside_family(dtype_name(array), family):
             raise errors.TypingError(message)
         return signature(types.void, array), lambda c, _b, _s, _a: c.get_dummy_value()
 
@@ -444,7 +445,7 @@ def value_of(_context: Any, like: Any, low: Any, high: Any) -> Any:
 @intrinsic
 def type_number(_context: Any, like: Any) -> Any:
     """Number of the dtype in the type table, a constant."""
-    number = BY_NUMBER[str(array_type(like).dtype)]
+    number = BY_NUMBER[dtype_name(like)]
     return signature(i64, like), lambda _c, _b, _s, _a: I64(number)
 
 

@@ -14,7 +14,7 @@ from numba.cuda import types
 from numba.cuda.extending import intrinsic
 from numba.cuda.typing import signature
 
-from ._ptx import BITS, I16, I32, I64, VOID, array_type, asm, i64, load_bits, store_bits
+from ._ptx import BITS, I16, I32, I64, VOID, array_type, asm, dtype_name, i64, load_bits, store_bits
 
 _PAIR = types.UniTuple(i64, 2)
 _FLOAT, _DOUBLE, _HALF = ir.FloatType(), ir.DoubleType(), ir.HalfType()
@@ -24,7 +24,7 @@ _SMALL_FLOATS = ("float16", "bfloat16")
 def _shape(like: Any) -> tuple[str, int, Any, bool]:
     """Dtype name, elements in 16 bytes, their type in an accumulator, and whether they are signed."""
     dtype = array_type(like).dtype
-    name = str(dtype)
+    name = dtype_name(like)
     if name in _SMALL_FLOATS:
         return name, 8, _FLOAT, True
     if name in ("float32", "complex64"):

@@ -57,6 +57,11 @@ def array_type(kind: Any) -> Any:
     return kind
 
 
+def dtype_name(array: Any) -> str:
+    """The name of an array's dtype in the type table; Numba has one of its own for bfloat16."""
+    return str(array_type(array).dtype).removeprefix("__nv_")
+
+
 def reinterpret(builder: Any, value: Any, kind: Any) -> Any:
     """The bits of ``value`` as LLVM type ``kind`` of the same size."""
     if value.type == kind:
