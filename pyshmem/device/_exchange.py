@@ -65,11 +65,26 @@ def spread(
     """``nbytes`` from ``source + m * source_step`` to ``dest`` at every member m, all at once."""
     members, me = row_n_pes(row), row_my_pe(row)
     # The proxy takes its time for each request, hence the weight of their number.
-    if not near() or offloads_put((members - 1) * nbytes * 2 // members, size):
+    if not near():
         member = rank
-        while member < members:  # a lane asks for a copy, and copies to all fly together
+        while member < members:  # a lane asks for each
             ring_put(dest, source + member * source_step, nbytes, world_pe(row, member), False, op)
             member += size
+    elif offloads_put((members - 1) * nbytes * 2 // members, size):
+        # A warp asks, and copies to all fly together; the others copy the own part. (For a copy within a GPU the
+        # driver may want a kernel, which a full GPU has no room for.)
+        askers = min(size, 32) if size > 64 else size
+        own = source + me * source_step
+        if size <= 64:
+            _copy.push(dest, own, nbytes, rank, size)
+        elif rank >= askers:
+            _copy.push(dest, own, nbytes, rank - askers, size - askers)
+        member = rank
+        while rank < askers and member < members:
+            if member != me:
+                pe = world_pe(row, member)
+                ring_put(dest, source + member * source_step, nbytes, pe, False, op)
+            member += askers
     elif size < members:
         member = 0
         while member < members:

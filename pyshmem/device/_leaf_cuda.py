@@ -58,6 +58,7 @@ from ._ptx import (
     i64,
     instruction,
     load_bits,
+    shared_symbol,
     store_bits,
     to_bits,
 )
@@ -562,14 +563,32 @@ def block_sync():
     cuda.syncthreads()
 
 
+@intrinsic
+def _share_word(_context: Any) -> Any:
+    """Address of a word of shared memory: one of a kernel, however often this is compiled into it."""
+
+    def codegen(_context: Any, builder: Any, _s: Any, _args: Any) -> Any:
+        return shared_symbol(builder, "pyshmem_share_word", 8)
+
+    return signature(i64), codegen
+
+
+_store_shared = instruction(
+    "{.reg .u64 t; cvta.to.shared.u64 t, $0; st.volatile.shared.u64 [t], $1;}", 2
+)
+_load_shared = instruction(
+    "{.reg .u64 t; cvta.to.shared.u64 t, $1; ld.volatile.shared.u64 $0, [t];}", 1, result=True
+)
+
+
 @_device
 def block_share(value):
     """The first thread's int64 ``value``, on every thread of the block; a barrier."""
-    slot = cuda.shared.array(1, types.int64)
+    word = _share_word()
     if thread_in_block() == 0:
-        slot[0] = value
+        _store_shared(word, value)
     cuda.syncthreads()
-    shared = slot[0]
+    shared = _load_shared(word)
     cuda.syncthreads()
     return shared
 

@@ -11,7 +11,7 @@ from numba.cuda import types
 from numba.cuda.extending import intrinsic, register_jitable
 from numba.cuda.typing import signature
 
-from ._ptx import BITS, I8, I32, I64, VOID, asm, i64, load_bits
+from ._ptx import BITS, I32, I64, VOID, asm, i64, load_bits, shared_symbol
 
 _GLOBAL, _GENERIC = 1, 0  # address spaces
 _VECTOR = ir.VectorType(I32, 4)
@@ -133,14 +133,7 @@ def _bulk_buffer(_context: Any) -> Any:
     """Address of the buffer in shared memory: one of a kernel, however often this is compiled into it."""
 
     def codegen(_context: Any, builder: Any, _s: Any, _args: Any) -> Any:
-        kind = ir.ArrayType(I8, _BULK_BYTES)
-        try:
-            buffer = builder.module.get_global("pyshmem_bulk_buffer")
-        except KeyError:
-            buffer = ir.GlobalVariable(builder.module, kind, "pyshmem_bulk_buffer", addrspace=3)
-            buffer.linkage, buffer.align = "weak", 128
-            buffer.initializer = ir.Constant(kind, ir.Undefined)
-        return builder.ptrtoint(builder.addrspacecast(buffer, ir.PointerType(kind)), I64)
+        return shared_symbol(builder, "pyshmem_bulk_buffer", _BULK_BYTES)
 
     return signature(i64), codegen
 

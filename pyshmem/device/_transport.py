@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Bytes and words to and from a peer, by whatever road there is. Addresses are the caller's own.
 
-By the ring the leader of a group asks for the whole transfer; what the group stored before is fenced
+Nobody asks a copy engine for a copy to itself: within a GPU the driver may do that by a kernel, which a
+full GPU has no room for. By the ring the leader of a group asks for the whole transfer; what the group stored before is fenced
 for the host to see. Groups meet before and after, in the routines.
 """
 
@@ -11,7 +12,7 @@ from . import _backend, _copy
 from ._backend import device_function, in_global, state, write64
 from ._cutover import offloads_get, offloads_put
 from ._faults import FAULT_ADDRESS, record_fault
-from ._peers import near
+from ._peers import my_pe, near
 from ._ring import AMO, DONE, GET, PUT, PUT_SIGNAL, ask, tell
 from ._state import DELTA
 
@@ -72,7 +73,7 @@ def ring_put_signal(
 @device_function
 def put_bytes(dest: int, source: int, nbytes: int, pe: int, rank: int, size: int, op: int) -> None:
     """``size`` lanes copy to ``pe``; complete for the source, delivered behind a fence."""
-    if near() and not offloads_put(nbytes, size):
+    if near() and (pe == my_pe() or not offloads_put(nbytes, size)):
         _copy.push(dest + state(DELTA + pe), source, nbytes, rank, size)
     elif rank == 0:
         ring_put(dest, source, nbytes, pe, False, op)
@@ -81,7 +82,7 @@ def put_bytes(dest: int, source: int, nbytes: int, pe: int, rank: int, size: int
 @device_function
 def get_bytes(dest: int, source: int, nbytes: int, pe: int, rank: int, size: int, op: int) -> None:
     """``size`` lanes copy from ``pe``."""
-    if near() and not offloads_get(nbytes, size):
+    if near() and (pe == my_pe() or not offloads_get(nbytes, size)):
         _copy.pull(dest, source + state(DELTA + pe), nbytes, rank, size)
     elif rank == 0:
         ring_get(dest, source, nbytes, pe, False, op)

@@ -11,7 +11,7 @@ from ._cutover import offloads_get, offloads_put
 from ._elements import ask_element, tell_element
 from ._faults import OP
 from ._groups import Scope
-from ._peers import BY_STORES, NOWHERE, on_peer, reach
+from ._peers import BY_STORES, NOWHERE, my_pe, on_peer, reach
 from ._teams import on_context
 from ._transport import ring_get, ring_put
 
@@ -26,7 +26,7 @@ def make_put(scope: Scope) -> Any:
         same_dtype(dest, source)
         way = reach(dest, nelems, min(dest.size, source.size), pe, op)
         nbytes = nelems * source.itemsize
-        if way == BY_STORES and not offloads_put(nbytes, size()):
+        if way == BY_STORES and (pe == my_pe() or not offloads_put(nbytes, size())):
             push(on_peer(dest, pe), address_of(source), nbytes, rank(), size())
         elif way != NOWHERE and rank() == 0:
             ring_put(address_of(dest), address_of(source), nbytes, pe, nbi, op)
@@ -45,7 +45,7 @@ def make_get(scope: Scope) -> Any:
         same_dtype(dest, source)
         way = reach(source, nelems, min(dest.size, source.size), pe, op)
         nbytes = nelems * source.itemsize
-        if way == BY_STORES and not offloads_get(nbytes, size()):
+        if way == BY_STORES and (pe == my_pe() or not offloads_get(nbytes, size())):
             pull(address_of(dest), on_peer(source, pe), nbytes, rank(), size())
         elif way != NOWHERE and rank() == 0:
             ring_get(address_of(dest), address_of(source), nbytes, pe, nbi, op)

@@ -23,7 +23,7 @@ from ._cutover import offloads_put
 from ._elements import tell_amo
 from ._faults import OP
 from ._groups import Scope
-from ._peers import BY_STORES, NOWHERE, near, on_peer, reach
+from ._peers import BY_STORES, NOWHERE, my_pe, near, on_peer, reach
 from ._teams import on_context
 from ._transport import ring_put, ring_put_signal
 from ._wait import wait
@@ -97,7 +97,7 @@ def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False) -> 
         _signal_word(sig_addr)
         world = on_context(ctx, pe)
         sync()
-        if not near() or offloads_put(count * source.itemsize, size()):
+        if not near() or (world != my_pe() and offloads_put(count * source.itemsize, size())):
             if rank() == 0:
                 _by_ring(dest, source, count, sig_addr, signal, sig_op, world, nbi, op)
             sync()
