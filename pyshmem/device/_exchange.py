@@ -8,9 +8,12 @@ reset, and a member that is an exchange ahead does no harm.
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import _backend, _copy
-from ._backend import cold, device_function, state
+from ._backend import cold, device_function, outline, state
 from ._cutover import offloads_put
+from ._groups import Scope
 from ._peers import near
 from ._state import DELTA
 from ._teams import row_flags, row_my_pe, row_n_pes, world_pe
@@ -50,16 +53,16 @@ def await_flag(row: int, member: int, epoch: int, op: int) -> None:
     wait_word(row_flags(row) + 8 * member, 0, CMP_GE, epoch, op, world_pe(row, member))
 
 
-@cold
-def exchange(row: int, rank: int, size: int, epoch: int, op: int) -> int:
-    """Both. The parts of collectives are calls, so that kernels need no more registers than they."""
+@device_function
+def _exchange(row: int, rank: int, size: int, epoch: int, op: int) -> int:
+    """Both."""
     raise_flags(row, rank, size, epoch)
     await_flags(row, rank, size, epoch, op)
     return 0
 
 
-@cold
-def spread(
+@device_function
+def _spread(
     row: int, dest: int, source: int, source_step: int, nbytes: int, rank: int, size: int, op: int
 ) -> int:
     """``nbytes`` from ``source + m * source_step`` to ``dest`` at every member m, all at once."""
@@ -100,3 +103,22 @@ def spread(
             to = dest + state(DELTA + world_pe(row, member))
             _copy.push(to, source + member * source_step, nbytes, rank - turn * lanes, lanes)
     return 0
+
+
+_exchange_apart, _spread_apart = cold(_exchange), cold(_spread)
+
+
+def apart(scope: Scope) -> Any:
+    """How the larger parts of collectives are made: as calls, but see ``parts``."""
+    return device_function if scope.suffix == "_warp" else outline
+
+
+def parts(scope: Scope) -> tuple[Any, Any]:
+    """``exchange`` and ``spread`` for groups of the scope: calls, so that kernels do not need many registers.
+
+    Not for warps: behind a call the assembler takes a warp for converged and leaves out its barrier,
+    while lanes may still be inside (seen with CUDA 13.0 on sm_90).
+    """
+    if scope.suffix == "_warp":
+        return _exchange, _spread
+    return _exchange_apart, _spread_apart

@@ -14,7 +14,6 @@ from ._backend import (
     combine,
     device_function,
     no_sum,
-    outline,
     raw1,
     raw16,
     read64,
@@ -27,7 +26,7 @@ from ._backend import (
     widen,
     write64,
 )
-from ._exchange import exchange, spread
+from ._exchange import apart, parts
 from ._faults import OP
 from ._groups import Scope
 from ._peers import near
@@ -73,9 +72,10 @@ def _make_fold(name: str) -> Any:
 def _make_staged(scope: Scope, name: str) -> Any:
     """The way of few bytes, and of peers out of reach: everybody's piece on everybody's stage, then combine."""
     rank, size, sync = scope.rank, scope.size, scope.sync
+    exchange, spread = parts(scope)
     fold16, fold1 = _make_fold(name)
 
-    @outline
+    @apart(scope)
     def combine_stage(row, dest, stage, room, nbytes, like):
         end = stage + row_n_pes(row) * room
         at = rank() << 4
@@ -118,6 +118,7 @@ def _make_shared(scope: Scope, name: str) -> Any:
     Nobody else reads or writes that share, so dest may be source.
     """
     rank, size, sync = scope.rank, scope.size, scope.sync
+    exchange, _spread = parts(scope)
     add = combine(name)
 
     @device_function
@@ -158,7 +159,7 @@ def _make_shared(scope: Scope, name: str) -> Any:
             store_acc16(at + 3 * step, like, a3)
             member += 1
 
-    @outline
+    @apart(scope)
     def combine_share(row, dest, source, nbytes, like):
         share = (nbytes // row_n_pes(row) + 15) & ~15
         at = row_my_pe(row) * share
@@ -229,8 +230,9 @@ def _scan(name: str, inclusive: bool) -> Any:
 
     def make(scope: Scope) -> Any:
         rank, size, sync = scope.rank, scope.size, scope.sync
+        exchange, spread = parts(scope)
 
-        @outline
+        @apart(scope)
         def store_prefixes(dest, stage, room, nbytes, count, like):
             """Of the first ``count`` members' pieces on the stage, element by element."""
             at = rank() * like.itemsize

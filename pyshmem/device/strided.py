@@ -11,7 +11,6 @@ from typing import Any
 from . import _backend
 from ._backend import (
     address_of,
-    cold,
     copy_narrow,
     device_function,
     in_global,
@@ -31,7 +30,7 @@ _fence, state = _backend.fence, _backend.state
 
 
 def _make_copy(piece_copy: Any) -> Any:
-    @cold
+    @device_function
     def copy_blocks(
         dest: int, source: int, dst: int, sst: int, bsize: int, nblocks: int, itemsize: int,
         rank: int, size: int,

@@ -14,7 +14,6 @@ from typing import Any
 
 from ._backend import (
     address_of,
-    cold,
     copy_narrow,
     device_function,
     read64,
@@ -24,7 +23,7 @@ from ._backend import (
     state,
     write64,
 )
-from ._exchange import await_flag, exchange, raise_flags, spread
+from ._exchange import apart, await_flag, parts, raise_flags
 from ._faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, FAULT_STRIDE, OP, record_fault
 from ._groups import Scope
 from ._peers import BY_STORES, NOWHERE, my_pe, near, reach
@@ -64,6 +63,7 @@ def half_of_stage(row: int, epoch: int) -> int:
 
 def _team_sync(scope: Scope) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
+    exchange, _spread = parts(scope)
     op = OP["team_sync"]
 
     def team_sync(team):
@@ -86,6 +86,7 @@ def _team_sync(scope: Scope) -> Any:
 
 def _broadcast(scope: Scope) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
+    exchange, spread = parts(scope)
     op = OP["broadcast"]
 
     def broadcast(team, dest, source, nelems, root):
@@ -138,6 +139,7 @@ def _broadcast(scope: Scope) -> Any:
 
 def _fcollect(scope: Scope) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
+    exchange, spread = parts(scope)
     op = OP["fcollect"]
 
     def fcollect(team, dest, source, nelems):
@@ -169,6 +171,7 @@ def _fcollect(scope: Scope) -> Any:
 
 def _alltoall(scope: Scope) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
+    exchange, spread = parts(scope)
     op = OP["alltoall"]
 
     def alltoall(team, dest, source, nelems):
@@ -211,9 +214,10 @@ def copy_element(dest: int, source: int, itemsize: int) -> None:
 
 def _alltoalls(scope: Scope) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
+    exchange, _spread = parts(scope)
     op = OP["alltoalls"]
 
-    @cold
+    @apart(scope)
     def scatter(row, dest, source, dst, sst, nelems, itemsize):
         """To each member its elements, by stores or, a lane a member, by strided requests."""
         members, me = row_n_pes(row), row_my_pe(row)
@@ -273,6 +277,7 @@ def _alltoalls(scope: Scope) -> Any:
 
 def _collect(scope: Scope) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
+    exchange, spread = parts(scope)
     op = OP["collect"]
 
     @device_function
