@@ -14,7 +14,7 @@
 GPU; it may set ``NUMBA_ENABLE_CUDASIM``, see ``_compat.arrange_simulator``.
 """
 
-from . import _compat, _lib, profiling
+from . import _compat, _lib, cutover, profiling
 from ._arrays import SymmetricArray
 from ._errors import (
     HeapExhausted,
@@ -101,6 +101,7 @@ from .heap import (
 from .locks import Lock, clear_lock, set_lock, test_lock
 from .ordering import fence, pe_quiet, quiet
 from .profiling import pcontrol
+from .proxy import Handler, ProxyStats, proxy_stats, register_handler, unregister_handler
 from .query import (
     MAJOR_VERSION,
     MINOR_VERSION,
@@ -171,31 +172,31 @@ from .wait_sets import (
 
 __all__ = [
     "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "CTX_DEFAULT", "CTX_NOSTORE",
-    "CTX_PRIVATE", "CTX_SERIALIZED", "CTX_SESSION_BATCH", "MAJOR_VERSION",
-    "MALLOC_ATOMICS_REMOTE", "MALLOC_SIGNAL_REMOTE", "MINOR_VERSION", "SIGNAL_ADD",
-    "SIGNAL_SET", "TEAM_NODE", "TEAM_SHARED", "TEAM_WORLD", "THREAD_FUNNELED",
-    "THREAD_MULTIPLE", "THREAD_SERIALIZED", "THREAD_SINGLE", "Cmp", "Context", "CtxOption",
-    "HeapExhausted", "HeapInfo", "Hint", "Job", "KernelFault", "Lock", "MismatchError",
-    "NotInitialized", "PeerDied", "ShmemError", "ShmemTimeout", "SignalOp", "SymmetricArray",
-    "Team", "TeamConfig", "ThreadLevel", "UnsupportedError", "__version__", "abort",
-    "addr_accessible", "alltoall", "alltoalls", "and_reduce", "arange", "array", "atomic_add",
-    "atomic_and", "atomic_compare_swap", "atomic_compare_swap_nbi", "atomic_fetch",
-    "atomic_fetch_add", "atomic_fetch_add_nbi", "atomic_fetch_and", "atomic_fetch_and_nbi",
-    "atomic_fetch_inc", "atomic_fetch_inc_nbi", "atomic_fetch_nbi", "atomic_fetch_or",
-    "atomic_fetch_or_nbi", "atomic_fetch_xor", "atomic_fetch_xor_nbi", "atomic_inc",
-    "atomic_or", "atomic_set", "atomic_swap", "atomic_swap_nbi", "atomic_xor", "barrier_all",
-    "broadcast", "choose_device", "clear_lock", "collect", "drain", "empty", "empty_like",
-    "fcollect", "fence", "finalize", "free", "full", "full_like", "g", "get", "get_nbi",
-    "global_exit", "heap_info", "ibget", "ibput", "iget", "info_get_name", "info_get_version",
-    "init", "initialized", "iput", "max_reduce", "min_reduce", "my_pe", "n_pes", "new_signal",
-    "ones", "ones_like", "or_reduce", "p", "pcontrol", "pe_accessible", "pe_quiet",
-    "prod_reduce", "profiling", "ptr", "put", "put_nbi", "put_signal", "put_signal_nbi",
-    "query_thread", "quiet", "realloc", "set_lock", "signal_add", "signal_fetch", "signal_op",
-    "signal_set", "signal_wait_until", "sum_exscan", "sum_inscan", "sum_reduce", "sync_all",
-    "test", "test_all", "test_all_vector", "test_any", "test_any_vector", "test_lock",
-    "test_some", "test_some_vector", "to_numpy", "wait_until", "wait_until_all",
-    "wait_until_all_vector", "wait_until_any", "wait_until_any_vector", "wait_until_some",
-    "wait_until_some_vector", "xor_reduce", "zeros", "zeros_like",
+    "CTX_PRIVATE", "CTX_SERIALIZED", "CTX_SESSION_BATCH", "MAJOR_VERSION", "MALLOC_ATOMICS_REMOTE",
+    "MALLOC_SIGNAL_REMOTE", "MINOR_VERSION", "SIGNAL_ADD", "SIGNAL_SET", "TEAM_NODE", "TEAM_SHARED",
+    "TEAM_WORLD", "THREAD_FUNNELED", "THREAD_MULTIPLE", "THREAD_SERIALIZED", "THREAD_SINGLE", "Cmp",
+    "Context", "CtxOption", "Handler", "HeapExhausted", "HeapInfo", "Hint", "Job", "KernelFault",
+    "Lock", "MismatchError", "NotInitialized", "PeerDied", "ProxyStats", "ShmemError",
+    "ShmemTimeout", "SignalOp", "SymmetricArray", "Team", "TeamConfig", "ThreadLevel",
+    "UnsupportedError", "__version__", "abort", "addr_accessible", "alltoall", "alltoalls",
+    "and_reduce", "arange", "array", "atomic_add", "atomic_and", "atomic_compare_swap",
+    "atomic_compare_swap_nbi", "atomic_fetch", "atomic_fetch_add", "atomic_fetch_add_nbi",
+    "atomic_fetch_and", "atomic_fetch_and_nbi", "atomic_fetch_inc", "atomic_fetch_inc_nbi",
+    "atomic_fetch_nbi", "atomic_fetch_or", "atomic_fetch_or_nbi", "atomic_fetch_xor",
+    "atomic_fetch_xor_nbi", "atomic_inc", "atomic_or", "atomic_set", "atomic_swap",
+    "atomic_swap_nbi", "atomic_xor", "barrier_all", "broadcast", "choose_device", "clear_lock",
+    "collect", "cutover", "drain", "empty", "empty_like", "fcollect", "fence", "finalize", "free",
+    "full", "full_like", "g", "get", "get_nbi", "global_exit", "heap_info", "ibget", "ibput",
+    "iget", "info_get_name", "info_get_version", "init", "initialized", "iput", "max_reduce",
+    "min_reduce", "my_pe", "n_pes", "new_signal", "ones", "ones_like", "or_reduce", "p", "pcontrol",
+    "pe_accessible", "pe_quiet", "prod_reduce", "profiling", "proxy_stats", "ptr", "put", "put_nbi",
+    "put_signal", "put_signal_nbi", "query_thread", "quiet", "realloc", "register_handler",
+    "set_lock", "signal_add", "signal_fetch", "signal_op", "signal_set", "signal_wait_until",
+    "sum_exscan", "sum_inscan", "sum_reduce", "sync_all", "test", "test_all", "test_all_vector",
+    "test_any", "test_any_vector", "test_lock", "test_some", "test_some_vector", "to_numpy",
+    "unregister_handler", "wait_until", "wait_until_all", "wait_until_all_vector", "wait_until_any",
+    "wait_until_any_vector", "wait_until_some", "wait_until_some_vector", "xor_reduce", "zeros",
+    "zeros_like",
 ]  # fmt: skip
 
 _compat.arrange_simulator(_lib.setting("DEVICE")[0])

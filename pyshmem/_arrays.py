@@ -29,6 +29,10 @@ UNKNOWN, GONE = -1, -2
 _LAYOUT = frozenset(("dtype", "shape", "strides", "data"))
 
 
+#: Do kernels on GPUs reach the host heap? ``pyshmem.device`` says so.
+pinned = False
+
+
 class SymmetricArray(np.ndarray):
     """A NumPy array on a symmetric heap.
 
@@ -53,6 +57,15 @@ class SymmetricArray(np.ndarray):
         """The heap the elements lie on, ``"host"`` or ``"device"``; None: on neither."""
         address = self.__array_interface__["data"][0]
         return _HEAP_NAMES.get(lib.heap_of(address, self.nbytes)) if not gone(self) else None
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """For kernels of a job without P2P, which see the pinned host heap; else there is none."""
+        if not pinned:
+            raise AttributeError("__cuda_array_interface__")
+        interface = dict(self.__array_interface__, strides=self.strides, version=3)
+        interface["data"] = (interface["data"][0], False)
+        return interface
 
     def copy(self, order: Any = "C") -> Any:
         """A copy in ordinary memory."""

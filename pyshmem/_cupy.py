@@ -39,4 +39,8 @@ def to_numpy(array: Any) -> np.ndarray:
     """A copy in host memory of anything with ``__cuda_array_interface__``."""
     import cupy
 
+    # A copy to pageable memory holds the driver while it waits for a kernel, and the proxy, whom
+    # the kernel may be waiting for, out of it.
+    cupy.cuda.get_current_stream().synchronize()
+
     return np.asarray(cupy.asnumpy(cupy.asarray(array)))

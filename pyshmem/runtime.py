@@ -30,6 +30,7 @@ _job: Job | None = None
 _count = 0  # inits without their finalize
 _on_init: list[Callable[[], None]] = []
 _on_finalize: list[Callable[[], None]] = []
+_on_state: list[Callable[[], None]] = []
 
 
 class Job:
@@ -270,6 +271,17 @@ def on_init(callback: Callable[[], None]) -> None:
 def on_finalize(callback: Callable[[], None]) -> None:
     """Call ``callback`` at the start of every last ``finalize``."""
     _on_finalize.append(callback)
+
+
+def on_state_change(callback: Callable[[], None]) -> None:
+    """Call ``callback`` when words of the state block that kernels read have changed."""
+    _on_state.append(callback)
+
+
+def state_changed() -> None:
+    """Words of the state block have changed: who gave them to kernels gives them again."""
+    for callback in tuple(_on_state):
+        callback()
 
 
 # ---- the end of a job that fails ---------------------------------------------------------------

@@ -7,6 +7,7 @@
 
 #include "cuda_amo.h"
 #include "cuda_driver.h"
+#include "cuda_engine.h"
 #include "cuda_peers.h"
 #include "internal.h"
 #include "retired.h"
@@ -76,6 +77,8 @@ static int attach_own(const ishmemx_config_t *config, pysh_cuda_card_t *card) {
         result = pysh_cuda.StreamCreate(&gpu.nbi_stream, CU_STREAM_NON_BLOCKING);
     if (result)
         return pysh_cuda_fail(result, "making a stream on GPU %d", gpu.ordinal);
+    if ((status = pysh_cuda_engine_open()))
+        return status;
     return pysh_cuda_amo_open(&gpu.amo, gpu.stream);
 }
 
@@ -113,6 +116,7 @@ static void detach(int64_t blocks) {
     gpu.base = 0;
     gpu.nbytes = 0;
     pysh_cuda_amo_close(&gpu.amo);
+    pysh_cuda_engine_close();
     if (gpu.stream)
         pysh_cuda.StreamDestroy(gpu.stream);
     if (gpu.nbi_stream)
@@ -132,7 +136,7 @@ static int attach(const ishmemx_config_t *config) {
                          ISHMEMX_MAX_DEVICE_PES, pysh.n_pes);
     status = pysh_cuda_agree(attach_own(config, &mine));
     if (!status)
-        status = pysh_cuda_check_matrix(gpu.device, &mine);
+        status = pysh.p2p ? pysh_cuda_check_matrix(gpu.device, &mine) : ISHMEMX_OK;
     if (status)
         detach(0);
     return status;
@@ -163,6 +167,8 @@ static int arena_open(const CUipcMemHandle *handles, char **peer) {
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
     for (int pe = 0; pe < pysh.n_pes; pe++) {
         CUresult result = 0;
+        if (pe != pysh.pe && !pysh.p2p)
+            continue;
         if (pe != pysh.pe)
             result = pysh_cuda.IpcOpenMemHandle(&gpu.opened[pe], handles[pe], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
         if (result) {
@@ -281,6 +287,35 @@ static int amo(int op, int type, void *address, uint64_t value, uint64_t cond, u
     return status;
 }
 
+static void thread_begin(void) {
+    pysh_cuda.CtxSetCurrent(gpu.context);
+}
+
+/* A GPU of our kind names registered memory as the host does; where it does not, nothing here would work. */
+static int host_open(void *base, size_t nbytes) {
+    CUdeviceptr seen = 0;
+    bool pushed = context_enter();
+    CUresult result =
+        pysh_cuda.MemHostRegister(base, nbytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+
+    if (!result)
+        result = pysh_cuda.MemHostGetDevicePointer(&seen, base, 0);
+    context_leave(pushed);
+    if (result)
+        return pysh_cuda_fail(result, "pinning the host heap of %s for kernels; lower PYSHMEM_HEAP_SIZE",
+                              pysh_bytes_text((int64_t)nbytes));
+    if (seen != (CUdeviceptr)(uintptr_t)base)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "this GPU sees host memory at other addresses than the host");
+    return ISHMEMX_OK;
+}
+
+static void host_close(void *base) {
+    bool pushed = context_enter();
+
+    pysh_cuda.MemHostUnregister(base);
+    context_leave(pushed);
+}
+
 static int shared_alloc(size_t nbytes, void **host_p, void **device_p) {
     void *host = NULL;
     CUdeviceptr device = 0;
@@ -319,6 +354,14 @@ const pysh_accel_t pysh_accel_cuda = {
     .copy_nbi = copy_nbi,
     .quiet = quiet,
     .zero = zero,
+    .offload = pysh_cuda_engine_copy,
+    .offload_done = pysh_cuda_engine_done,
+    .offload_mark = pysh_cuda_engine_mark,
+    .offload_finished = pysh_cuda_engine_finished,
+    .stamp = pysh_cuda_engine_stamp,
+    .thread_begin = thread_begin,
+    .host_open = host_open,
+    .host_close = host_close,
     .amo = amo,
     .shared_alloc = shared_alloc,
     .shared_free = shared_free,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "sim_engine.h"
 
 static int attach(const ishmemx_config_t *config) {
     (void)config;
@@ -12,6 +13,7 @@ static int attach(const ishmemx_config_t *config) {
 
 static void detach(int64_t blocks) {
     (void)blocks; /* the arena is the conduit's */
+    pysh_sim_engine_stop();
 }
 
 static int arena(int64_t nbytes, char **base_p, char **peer) {
@@ -51,6 +53,18 @@ static int amo(int op, int type, void *address, uint64_t value, uint64_t cond, u
     return ISHMEMX_OK;
 }
 
+static void thread_begin(void) {}
+
+static int host_open(void *base, size_t nbytes) {
+    (void)base;
+    (void)nbytes;
+    return ISHMEMX_OK;
+}
+
+static void host_close(void *base) {
+    (void)base;
+}
+
 static int shared_alloc(size_t nbytes, void **host_p, void **device_p) {
     void *block = calloc(1, nbytes);
 
@@ -72,6 +86,14 @@ const pysh_accel_t pysh_accel_sim = {
     .copy_nbi = copy,
     .quiet = quiet,
     .zero = zero,
+    .offload = pysh_sim_engine_copy,
+    .offload_done = pysh_sim_engine_done,
+    .offload_mark = pysh_sim_engine_mark,
+    .offload_finished = pysh_sim_engine_finished,
+    .stamp = pysh_sim_engine_stamp,
+    .thread_begin = thread_begin,
+    .host_open = host_open,
+    .host_close = host_close,
     .amo = amo,
     .shared_alloc = shared_alloc,
     .shared_free = free,

@@ -9,6 +9,13 @@
 
 #include "ishmemx.h"
 
+typedef struct pysh_kernel_wait { /* of a wait in a kernel that has turned slow */
+    int32_t op, pe;               /* device routine, -1: none; whom it waits for, -1: not known */
+    int32_t team_slot;            /* of a collective, else -1 */
+    int32_t block, thread;        /* linear indices */
+    int64_t expected, seen;
+} pysh_kernel_wait_t;
+
 typedef struct pysh_conduit {
     const char *name;
     /* Joins the job: after it pe, n_pes, exchange and barrier work. */
@@ -45,6 +52,8 @@ typedef struct pysh_conduit {
     void (*idle)(bool for_memory, int64_t ns); /* for_memory: wake() ends it */
     void (*wake)(int pe);
     int (*liveness)(void);
+    /* Publishes what a kernel of this PE waits for (op -1: no longer), for everybody's reports; may be NULL. */
+    void (*kernel_waits)(const pysh_kernel_wait_t *wait);
     /* Is `pe` on the caller's host? NULL: all PEs are. */
     bool (*on_host)(int pe);
     /* Where the PEs stand, a line each, for timeouts; text is always terminated. */

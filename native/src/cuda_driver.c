@@ -61,7 +61,7 @@ int pysh_cuda_open(int *count_p) {
     if (!have_library)
         return ISHMEMX_OK;
     if (missing_symbol)
-        return pysh_fail(ISHMEMX_ERR_SYSTEM, "libcuda.so.1 has no %s: the NVIDIA driver is older than 11.4",
+        return pysh_fail(ISHMEMX_ERR_SYSTEM, "libcuda.so.1 has no %s: the NVIDIA driver is older than 11.7",
                          missing_symbol);
     if (init_result == CUDA_ERROR_NO_DEVICE || init_result == CUDA_ERROR_STUB_LIBRARY)
         return ISHMEMX_OK;

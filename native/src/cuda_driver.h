@@ -12,6 +12,7 @@ typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct {
@@ -24,7 +25,11 @@ typedef struct {
 enum {
     CUDA_ERROR_STUB_LIBRARY = 34,
     CUDA_ERROR_NO_DEVICE = 100,
+    CUDA_ERROR_NOT_READY = 600,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+    CU_EVENT_DISABLE_TIMING = 2,
+    CU_MEMHOSTREGISTER_PORTABLE = 1,
+    CU_MEMHOSTREGISTER_DEVICEMAP = 2,
     CU_MEMORYTYPE_DEVICE = 2,
     CU_STREAM_NON_BLOCKING = 1,
     CU_MEMHOSTALLOC_PORTABLE = 1,
@@ -65,6 +70,13 @@ enum {
     X_(StreamCreate, cuStreamCreate, (CUstream *, unsigned))                                     \
     X_(StreamSynchronize, cuStreamSynchronize, (CUstream))                                       \
     X_(StreamDestroy, cuStreamDestroy_v2, (CUstream))                                            \
+    X_(StreamWriteValue64, cuStreamWriteValue64_v2, (CUstream, CUdeviceptr, uint64_t, unsigned)) \
+    X_(EventCreate, cuEventCreate, (CUevent *, unsigned))                                        \
+    X_(EventRecord, cuEventRecord, (CUevent, CUstream))                                          \
+    X_(EventQuery, cuEventQuery, (CUevent))                                                      \
+    X_(EventDestroy, cuEventDestroy_v2, (CUevent))                                               \
+    X_(MemHostRegister, cuMemHostRegister_v2, (void *, size_t, unsigned))                        \
+    X_(MemHostUnregister, cuMemHostUnregister, (void *))                                         \
     X_(ModuleLoadData, cuModuleLoadData, (CUmodule *, const void *))                             \
     X_(ModuleGetFunction, cuModuleGetFunction, (CUfunction *, CUmodule, const char *))           \
     X_(ModuleUnload, cuModuleUnload, (CUmodule))                                                 \

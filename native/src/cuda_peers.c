@@ -59,7 +59,8 @@ static int list_missing(const pysh_cuda_card_t *cards, const unsigned char *rows
         return ISHMEMX_OK;
     return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
                      "no peer access between GPUs: %s; choose GPUs joined by NVLink or one "
-                     "PCIe root with CUDA_VISIBLE_DEVICES, or run with fewer PEs",
+                     "PCIe root with CUDA_VISIBLE_DEVICES, run with fewer PEs, or set PYSHMEM_P2P=0 and use arrays "
+                     "on the host heap",
                      pairs);
 }
 

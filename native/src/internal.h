@@ -21,6 +21,7 @@
 #define PYSH_SYNC_SLOTS  0    /* u64 a sender: device sync */
 #define PYSH_SYNC_EPOCH  2048 /* u64: device sync, own PE only */
 #define PYSH_FAULT_CLAIM 2112 /* u64: device heap only */
+#define PYSH_GRID_WORD   2176 /* u64: device heap, own PE only */
 
 #define PYSH_STAGE_BYTES 8192 /* a half of a team's stage, for small collectives: see coll.c */
 #define PYSH_MAX_TEAMS   64   /* of a PE at a time, predefined ones included */
@@ -50,13 +51,14 @@ typedef struct pysh_state {
     bool ready; /* between init and finalize */
     int pe, n_pes;
     bool check;
+    bool p2p;                      /* kernels reach the peers' device heaps by loads and stores */
     int64_t timeout_ns;            /* of a wait; 0: none */
     int64_t spin;                  /* polls of a wait before it turns slow */
     const _Atomic uint32_t *alarm; /* conduit->alarm(); non-zero: the job is being aborted */
     const pysh_conduit_t *conduit;
     const pysh_accel_t *accel; /* NULL: no device heap */
     pysh_arena_t arena[ISHMEMX_HEAP_COUNT];
-    ishmemx_fault_t *fault; /* shared with kernels; NULL without a device heap */
+    ishmemx_fault_t *fault; /* [2] the kernels', shared with them, and the proxy's; NULL without a device heap */
 } pysh_state_t;
 extern pysh_state_t pysh;
 
@@ -180,6 +182,15 @@ int pysh_team_sync(ishmemx_team_t team, const char *what);
 /* Around what only one thread may do with a team at a time: STATE when another is at it. */
 int pysh_team_claim(ishmemx_team_t team, const char *what);
 void pysh_team_unclaim(ishmemx_team_t team);
+
+/* ---- device_teams.c: what kernels know of teams ---- */
+int64_t pysh_device_tables_nbytes(int n_pes); /* flags and stages, in the arena that kernels and peers reach */
+int64_t pysh_device_teams_nbytes(int n_pes);  /* the table of teams, in device memory */
+int pysh_device_teams_open(char *symmetric, int heap, char *table); /* where those are; both zero */
+void pysh_device_teams_close(void);
+/* Tells kernels of a team that has been made, or (n_pes 0) that the slot is free. */
+char *pysh_device_teams_table(void);
+int pysh_device_team_set(const struct ishmemx_team *team, int slot);
 
 /* ---- ctx.c ---- */
 /* OK, or why a guarded context cannot be used by the calling thread. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Fence orders, quiet completes. On an invalid context both do nothing, as the specification has it. */
 #include "internal.h"
+#include "proxy.h"
 
 /* What the copy engine started is ordered by completing it. */
 static int finish_copies(void) {
@@ -8,8 +9,11 @@ static int finish_copies(void) {
 }
 
 int pysh_quiet(void) {
-    int status = pysh.conduit->quiet ? pysh.conduit->quiet() : ISHMEMX_OK;
+    int status = pysh_proxy_drain();
     int copies = finish_copies();
+
+    if (pysh.conduit->quiet && !status)
+        status = pysh.conduit->quiet();
 
     atomic_thread_fence(memory_order_seq_cst);
     return status ? status : copies;
@@ -23,7 +27,9 @@ int ishmemx_fence(ishmemx_ctx_t ctx) {
         return ISHMEMX_OK;
     if (ctx->guarded && (status = pysh_ctx_guard(ctx)))
         return status;
-    status = pysh.conduit->fence ? pysh.conduit->fence() : ISHMEMX_OK;
+    status = pysh_proxy_drain();
+    if (pysh.conduit->fence && !status)
+        status = pysh.conduit->fence();
     copies = finish_copies();
     atomic_thread_fence(memory_order_seq_cst);
     return status ? status : copies;

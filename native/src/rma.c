@@ -78,6 +78,13 @@ static int gpu_copy(void *dest, const void *source, size_t nbytes, bool nbi) {
     return nbi ? pysh.accel->copy_nbi(dest, source, nbytes) : pysh.accel->copy(dest, source, nbytes);
 }
 
+static int refuse_unmapped(int pe) {
+    return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
+                     "the device heap of PE %d is out of reach (PYSHMEM_P2P=0): use arrays on "
+                     "the host heap",
+                     pe);
+}
+
 static int refuse_gpu_over_conduit(void) {
     return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
                      "conduit %s cannot copy between GPU memory and a PE that is not mapped; "
@@ -96,6 +103,8 @@ static inline int put_bytes(void *dest, const void *source, size_t nbytes, int p
         return status;
     if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, nbytes, source, nbytes)))
         return status;
+    if (!peer && (heap == ISHMEMX_HEAP_DEVICE || !pysh.conduit->put))
+        return refuse_unmapped(pe);
     if (!peer && pysh_on_gpu(source))
         return refuse_gpu_over_conduit();
     if (!peer)
@@ -119,6 +128,8 @@ static inline int get_bytes(void *dest, const void *source, size_t nbytes, int p
         return status;
     if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, nbytes, source, nbytes)))
         return status;
+    if (!peer && (heap == ISHMEMX_HEAP_DEVICE || !pysh.conduit->get))
+        return refuse_unmapped(pe);
     if (!peer && pysh_on_gpu(dest))
         return refuse_gpu_over_conduit();
     if (!peer)

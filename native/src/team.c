@@ -59,7 +59,7 @@ static int fill(ishmemx_team_t team, const int *pes, int n_pes, int slot) {
         if (pes[i] == pysh.pe)
             team->my_pe = i;
     place(team, slot);
-    return ISHMEMX_OK;
+    return pysh_device_team_set(team, slot);
 }
 
 static void empty(ishmemx_team_t team) {
@@ -115,6 +115,7 @@ void pysh_team_drop(ishmemx_team_t team) {
             break;
         }
     free_slots |= 1ULL << team->slot;
+    pysh_device_team_set(NULL, team->slot);
     handle_bury(team);
     pthread_mutex_unlock(&mutex);
 }

@@ -25,11 +25,13 @@ SIM = bool(config.ENABLE_CUDASIM)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 if SIM:
-    from ._leaf_sim import *  # noqa: F403
+    from .simulator.leaves import *  # noqa: F403
+    from .simulator.leaves import with_plain_integers
 
     def device_function(function: _F) -> _F:
-        """The simulator runs kernels as Python: nothing to do."""
-        return function
+        """The simulator runs kernels as Python; but NumPy would not add its int32 to an address."""
+        plain: _F = with_plain_integers(function)
+        return plain
 
 else:
     from numba.cuda.extending import register_jitable
@@ -42,16 +44,18 @@ else:
         return jitted
 
 
-def scopes(make: Callable[..., Callable[..., Any]]) -> tuple[Callable[..., Any], ...]:
-    """``make`` instantiated for a thread, a warp and a block: the three public names of a routine.
+def scopes(
+    make: Callable[..., Callable[..., Any]], grid: bool = False
+) -> tuple[Callable[..., Any], ...]:
+    """``make`` instantiated for a thread, a warp, a block and, if asked, a grid: its public names.
 
-    ``make(scope)`` returns the body; the names are that of the body, with ``_warp`` and
-    ``_work_group`` appended.
+    ``make(scope)`` returns the body; the names are that of the body, with ``_warp``,
+    ``_work_group`` and ``_grid`` appended.
     """
-    from ._groups import SCOPES
+    from ._groups import GRID, SCOPES
 
     functions = []
-    for scope in SCOPES:
+    for scope in (*SCOPES, GRID) if grid else SCOPES:
         body = make(scope)
         base = body.__name__
         body.__name__ = body.__qualname__ = base + scope.suffix

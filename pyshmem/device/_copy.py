@@ -8,19 +8,25 @@ flight before its first store, which is what fills NVLink from one block.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ._backend import (
+    bulk_copy,
+    bulk_room,
     copy16,
     copy16x4,
     copy_narrow,
     copy_narrow_x4,
     device_function,
+    in_global,
     opaque,
     pull16,
     pull16x4,
     pull_narrow,
     pull_narrow_x4,
 )
+
+_BULK_FROM = 256  # bytes from which one thread's copy is worth its way through shared memory
 
 
 def _make_copy(
@@ -85,3 +91,20 @@ def _make_copy(
 push = _make_copy(copy16, copy16x4, copy_narrow, copy_narrow_x4)
 #: A peer's memory to any local memory; reads past the L1 cache.
 pull = _make_copy(pull16, pull16x4, pull_narrow, pull_narrow_x4)
+
+
+def _make_alone(lanes: Callable[[int, int, int, int, int], None], check_source: bool) -> Any:
+    @device_function
+    def copy_alone(dest: int, source: int, nbytes: int, rank: int, size: int) -> None:
+        """One thread copies; in a small block by way of shared memory, many bytes at a time."""
+        if nbytes >= _BULK_FROM and (dest | source | nbytes) & 15 == 0:
+            room = bulk_room()
+            if room > 0 and in_global(source if check_source else dest):
+                bulk_copy(dest, source, nbytes, room)
+                return
+        lanes(dest, source, nbytes, 0, 1)
+
+    return copy_alone
+
+
+push_alone, pull_alone = _make_alone(push, True), _make_alone(pull, False)

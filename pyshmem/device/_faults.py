@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .._lib import ffi, lib
+from ..proxy import OPERATIONS
 from ._backend import (
     block_index,
     claim,
@@ -23,14 +25,20 @@ from ._backend import (
 from ._state import FAULT_CLAIM, FAULT_RECORD, MODULE
 
 # enum ishmemx_fault_kind
-FAULT_PE, FAULT_ADDRESS, FAULT_TIMEOUT, FAULT_UNINITIALIZED, FAULT_NELEMS = range(1, 6)
+(
+    FAULT_PE, FAULT_ADDRESS, FAULT_TIMEOUT, FAULT_UNINITIALIZED, FAULT_NELEMS, FAULT_PROXY,
+    FAULT_TEAM, FAULT_STRIDE, FAULT_LOCK,
+) = range(1, 10)  # fmt: skip
 
 #: Device routines by number; a scope's suffix is not told apart.
 OPS = (
     "put", "get", "p", "g", "put_signal", "signal_op", "signal_wait_until", "wait_until",
     "atomic_fetch", "atomic_set", "atomic_swap", "atomic_compare_swap", "atomic_add",
     "atomic_and", "atomic_or", "atomic_xor", "sync_all", "barrier_all", "ptr", "put_nbi",
-    "get_nbi", "put_signal_nbi", "test", "signal_fetch",
+    "get_nbi", "put_signal_nbi", "test", "signal_fetch", "ring", "iput", "iget", "ibput", "ibget",
+    "team_sync", "broadcast", "collect", "fcollect", "alltoall", "alltoalls", "reduce", "scan",
+    "wait_until_all", "wait_until_any", "wait_until_some", "test_all", "test_any", "test_some",
+    "set_lock", "test_lock", "clear_lock", "quiet", "team_translate_pe",
 )  # fmt: skip
 OP = {name: number for number, name in enumerate(OPS)}
 
@@ -55,8 +63,18 @@ def record_fault(kind: int, op: int, pe: int, a: int, b: int) -> int:
     return 0
 
 
+def proxy_error() -> str:
+    """What went wrong with the last request that failed in the proxy."""
+    text = ffi.new("char[512]")
+    lib.ishmemx_proxy_error(text, 512)
+    return ffi.string(text).decode(errors="replace")
+
+
 def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
     """One sentence for the host's exception. ``fault`` has the fields of ``ishmemx_fault``."""
+    if fault["module"] < 0:  # the proxy's own record: no kernel waited
+        request = OPERATIONS[fault["op"]] if 0 < fault["op"] < len(OPERATIONS) else "quiet"
+        return f"a kernel's {request} without a reply failed on the host: {proxy_error()}"
     op = OPS[fault["op"]] if 0 <= fault["op"] < len(OPS) else f"operation {fault['op']}"
     where = (
         f"in kernel {kernel}, block {fault['block']}, thread {fault['thread']}: device routine {op}"
@@ -75,12 +93,22 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
         what = f"waited longer than PYSHMEM_TIMEOUT for {a} and saw {b}" + (
             f" from PE {pe}" if pe >= 0 else ""
         )
+    elif kind == FAULT_PROXY:
+        what = f"the request failed on the host: {proxy_error()}"
+    elif kind == FAULT_TEAM:
+        what = f"slot {a} holds no team of this PE (destroyed, or not a member?)"
+    elif kind == FAULT_LOCK:
+        what = "the lock is not set by anyone"
+    elif kind == FAULT_STRIDE:
+        what = f"stride {a} is less than 1, or than the block of {b}; nothing was transferred"
     else:
         what = f"fault {kind}"
     return f"{where}: {what}"
 
 
 __all__ = [
-    "FAULT_ADDRESS", "FAULT_NELEMS", "FAULT_PE", "FAULT_TIMEOUT", "OP", "OPS",
+    "FAULT_ADDRESS", "FAULT_LOCK", "FAULT_NELEMS", "FAULT_PE", "FAULT_PROXY", "FAULT_STRIDE",
+    "FAULT_TEAM",
+    "FAULT_TIMEOUT", "OP", "OPS",
     "describe_fault", "record_fault",
 ]  # fmt: skip

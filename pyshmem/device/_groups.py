@@ -12,16 +12,23 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ._backend import (
+    block_index,
     block_share,
     block_sync,
     block_threads,
     device_function,
+    grid_blocks,
+    grid_sync,
     lane,
+    read64,
+    state,
     thread_in_block,
     warp_share,
     warp_sync,
     warp_threads,
+    write64,
 )
+from ._state import GRID_WORD
 
 
 class Scope(NamedTuple):
@@ -59,6 +66,27 @@ def _one_share(value: int) -> int:
     return value
 
 
+@device_function
+def _grid_rank() -> int:
+    return block_index() * block_threads() + thread_in_block()
+
+
+@device_function
+def _grid_size() -> int:
+    return grid_blocks() * block_threads()
+
+
+@device_function
+def _grid_share(value: int) -> int:
+    word = state(GRID_WORD)
+    if _grid_rank() == 0:
+        write64(word, value)
+    grid_sync()
+    shared = read64(word)
+    grid_sync()
+    return shared
+
+
 SCOPES = (
     Scope("", _one_rank, _one_size, _one_sync, _one_share, "the calling thread alone."),
     Scope(
@@ -77,4 +105,13 @@ SCOPES = (
         block_share,
         "all threads of a block call it together.",
     ),
+)
+#: For routines that a whole grid can share. The launch is cooperative, which Numba sees to by itself.
+GRID = Scope(
+    "_grid",
+    _grid_rank,
+    _grid_size,
+    grid_sync,
+    _grid_share,
+    "all threads of all blocks call it together, in a cooperative launch.",
 )

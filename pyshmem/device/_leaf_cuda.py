@@ -2,7 +2,7 @@
 """Leaf primitives as Numba intrinsics: inline PTX for order and atomicity, LLVM vectors for bulk.
 
 Addresses, sizes and offsets are int64 everywhere: Numba turns uint64 + int64 into float64.
-``_leaf_sim`` has the same names with C bodies; nothing above these two files knows which it uses.
+``simulator.leaves`` has the same names with C bodies; nothing above these two files knows which it uses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from numba.cuda.extending import intrinsic
 from numba.cuda.np import arrayobj
 from numba.cuda.typing import signature
 
-from ._families import outside_family
+from .._types import ATOMIC_OPS
+from ._families import BY_NUMBER, outside_family
 from ._leaf_cuda_atomic import (
     atomic_add,
     atomic_and,
@@ -31,7 +32,10 @@ from ._leaf_cuda_atomic import (
     atomic_swap,
     atomic_xor,
 )
+from ._leaf_cuda_combine import combine, no_sum, raw1, raw16, store_acc1, store_acc16, widen
 from ._leaf_cuda_copy import (
+    bulk_copy,
+    bulk_room,
     copy16,
     copy16x4,
     copy_narrow,
@@ -41,19 +45,108 @@ from ._leaf_cuda_copy import (
     pull_narrow,
     pull_narrow_x4,
 )
-from ._ptx import I32, I64, array_type, from_bits, i64, instruction, load_bits, store_bits, to_bits
+from ._leaf_cuda_message import label_word, print_bits, print_kind
+from ._ptx import (
+    BITS,
+    I32,
+    I64,
+    VOID,
+    array_type,
+    asm,
+    dtype_name,
+    from_bits,
+    i64,
+    instruction,
+    load_bits,
+    shared_symbol,
+    store_bits,
+    to_bits,
+)
 from ._state import SYMBOL, WORDS
 
 __all__ = [
-    "address_of", "array_from", "atomic_add", "atomic_and", "atomic_compare_swap",
-    "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_or", "atomic_fetch_xor", "atomic_or",
-    "atomic_swap", "atomic_xor", "block_index", "block_share", "block_sync", "block_threads",
-    "cast", "claim", "cold", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "fence", "lane",
-    "now", "opaque", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4", "read", "read64",
-    "read64_acquire", "read_acquire", "relax", "require", "same_dtype", "signal_release_add",
-    "signal_release_set", "state", "state_pe", "thread_in_block", "to_int64", "trap",
-    "warp_share", "warp_sync", "warp_threads", "write", "write64",
+    "AMO_SET",
+    "UINT64",
+    "address_of",
+    "array_from",
+    "atomic_add",
+    "atomic_and",
+    "atomic_compare_swap",
+    "atomic_fetch_add",
+    "atomic_fetch_and",
+    "atomic_fetch_or",
+    "atomic_fetch_xor",
+    "atomic_or",
+    "atomic_swap",
+    "atomic_xor",
+    "bits_of",
+    "block_index",
+    "block_share",
+    "block_sync",
+    "block_threads",
+    "bulk_copy",
+    "bulk_room",
+    "cast",
+    "claim",
+    "cold",
+    "combine",
+    "copy16",
+    "copy16x4",
+    "copy_narrow",
+    "copy_narrow_x4",
+    "fence",
+    "fetch_add64",
+    "fixed32",
+    "fixed64",
+    "grid_blocks",
+    "grid_sync",
+    "high_bits_of",
+    "in_global",
+    "label_word",
+    "lane",
+    "load_pair",
+    "nap", "narrow",
+    "no_sum",
+    "now",
+    "opaque",
+    "outline",
+    "print_bits",
+    "print_kind",
+    "pull16",
+    "pull16x4",
+    "pull_narrow",
+    "pull_narrow_x4",
+    "raise64",
+    "raw1",
+    "raw16",
+    "read",
+    "read64",
+    "read64_acquire",
+    "read_acquire",
+    "relax",
+    "require",
+    "same_dtype",
+    "signal_release_add",
+    "signal_release_set",
+    "state",
+    "state_pe",
+    "store_acc1",
+    "store_acc16",
+    "store_pair",
+    "thread_in_block",
+    "to_int64",
+    "trap",
+    "type_number",
+    "value_of",
+    "warp_share",
+    "warp_sync",
+    "warp_threads",
+    "widen",
+    "write",
+    "write64",
 ]  # fmt: skip
+
+UINT64, AMO_SET = BY_NUMBER["uint64"], ATOMIC_OPS.index("set")
 
 # -- order, time, control ------------------------------------------------------------------------
 
@@ -67,6 +160,10 @@ write64 = instruction("st.relaxed.sys.global.u64 [$0], $1;", 2)
 # Release at system scope: pairs with the acquire that ends a wait of the receiving PE.
 signal_release_set = instruction("st.release.sys.global.u64 [$0], $1;", 2)
 signal_release_add = instruction("red.release.sys.global.add.u64 [$0], $1;", 2)
+# The ring: tickets are the own GPU's affair; `raise64` also goes to memory that the host reads.
+fetch_add64 = instruction("atom.relaxed.gpu.global.add.u64 $0, [$1], $2;", 2, result=True)
+raise64 = instruction("red.relaxed.sys.global.max.u64 [$0], $1;", 2)
+nap = instruction("nanosleep.u32 1000;", 0)
 # Leaves the given value in the word and returns the old one.
 claim = instruction("atom.relaxed.sys.global.exch.b64 $0, [$1], $2;", 2, result=True)
 
@@ -77,27 +174,60 @@ def relax(_context: Any) -> Any:
     return signature(types.void), lambda context, _b, _s, _a: context.get_dummy_value()
 
 
-def cold(function: Callable[[int, int, int, int, int], int]) -> Any:
-    """``function``, of five int64 to int64, as a call that is never inlined.
+def _with_arity(arity: int, typing: Callable[..., Any]) -> Any:
+    """An intrinsic of ``arity`` arguments: Numba reads the number from the function's signature."""
+    names = ", ".join(f"a{i}" for i in range(arity))
+    namespace: dict[str, Any] = {"typing": typing}
+    exec(f"def routine(context, {names}): return typing({names})", namespace)
+    return intrinsic(namespace["routine"])
+
+
+def cold(function: Callable[..., int]) -> Any:
+    """``function``, of int64 to int64, as a call that is never inlined.
 
     For what hardly ever runs: inlined, it would stand between the instructions that do run, and the
     short loops of waits would no longer fit the instruction cache.
     """
-    kind = signature(i64, *([i64] * 5))
+    arity = function.__code__.co_argcount
+    kind = signature(i64, *([i64] * arity))
 
-    def typing(_context: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
-        def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
+    def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
+        compiled = context.compile_subroutine(builder, function, kind)
+        callee = compiled.fndesc.declare_function(builder.module)
+        with builder.goto_entry_block():  # Numba's own helper would store a zero every time
+            result = builder.alloca(I64)  # functions return through a pointer
+        call = builder.call(callee, [result, *args])
+        call.attributes.add("noinline")
+        return builder.load(result)
+
+    return _with_arity(arity, lambda *_types: (kind, codegen))
+
+
+def outline(function: Callable[..., int]) -> Any:
+    """``function``, of any arguments to int64, as a call that is never inlined.
+
+    For the parts of collectives: a kernel has as many registers as the largest of its functions, and
+    inlined into one they would have more than a block of 1,024 threads can have.
+    """
+
+    def typing(*kinds: Any) -> Any:
+        kind = signature(i64, *map(types.unliteral, kinds))
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             compiled = context.compile_subroutine(builder, function, kind)
             callee = compiled.fndesc.declare_function(builder.module)
-            with builder.goto_entry_block():  # Numba's own helper would store a zero every time
-                result = builder.alloca(I64)  # functions return through a pointer
-            call = builder.call(callee, [result, *args])
-            call.attributes.add("noinline")
-            return builder.load(result)
+            cast = [
+                context.cast(builder, *row) for row in zip(args, sig.args, kind.args, strict=True)
+            ]
+            _, value = context.call_conv.call_function(builder, callee, i64, kind.args, cast)
+            for made in builder.function.basic_blocks[-1].instructions + builder.block.instructions:
+                if isinstance(made, ir.CallInstr) and made.callee is callee:
+                    made.attributes.add("noinline")
+            return value
 
         return kind, codegen
 
-    return intrinsic(typing)
+    return _with_arity(function.__code__.co_argcount, typing)
 
 
 # -- the state block -----------------------------------------------------------------------------
@@ -197,7 +327,7 @@ def require(family: str) -> Any:
     """A device function that fails to compile for arrays outside the family's table of types."""
 
     def check(_context: Any, array: Any) -> Any:
-        if message := outside_family(str(array_type(array).dtype), family):
+        if message := outside_family(dtype_name(array), family):
             raise errors.TypingError(message)
         return signature(types.void, array), lambda c, _b, _s, _a: c.get_dummy_value()
 
@@ -239,6 +369,24 @@ def write(_context: Any, address: Any, like: Any, value: Any) -> Any:
     return signature(types.void, i64, like, kind), codegen
 
 
+def _fixed(kind: Any, bits: Any) -> Any:
+    """``f(address)``: a word that does not change while a kernel runs: it may be read early."""
+
+    def typing(_context: Any, address: Any) -> Any:
+        def codegen(_context: Any, builder: Any, _s: Any, args: Any) -> Any:
+            word = builder.load(builder.inttoptr(args[0], ir.PointerType(bits, addrspace=1)))
+            word.align = bits.width // 8
+            word.set_metadata("invariant.load", builder.module.add_metadata([]))
+            return word
+
+        return signature(kind, i64), codegen
+
+    return intrinsic(typing)
+
+
+fixed32, fixed64 = _fixed(types.int32, I32), _fixed(i64, I64)
+
+
 @intrinsic
 def cast(_context: Any, like: Any, value: Any) -> Any:
     """``value`` as the dtype of ``like``."""
@@ -248,6 +396,101 @@ def cast(_context: Any, like: Any, value: Any) -> Any:
         return context.cast(builder, args[1], kind, dtype)
 
     return signature(dtype, like, kind), codegen
+
+
+@intrinsic
+def bits_of(_context: Any, like: Any, value: Any) -> Any:
+    """The bits of ``value``, cast to the dtype of ``like``, as int64; of 16 bytes the lower 8."""
+    dtype, kind = array_type(like).dtype, types.unliteral(value)
+
+    def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
+        bits = to_bits(context, builder, dtype, args[1], kind)
+        if bits.type.width > 64:
+            return builder.trunc(bits, I64)
+        return builder.zext(bits, I64) if bits.type.width < 64 else bits
+
+    return signature(i64, like, kind), codegen
+
+
+@intrinsic
+def high_bits_of(_context: Any, like: Any, value: Any) -> Any:
+    """The upper 8 bytes of a value of 16; 0 for others."""
+    dtype, kind = array_type(like).dtype, types.unliteral(value)
+
+    def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
+        bits = to_bits(context, builder, dtype, args[1], kind)
+        if bits.type.width <= 64:
+            return I64(0)
+        return builder.trunc(builder.lshr(bits, bits.type(64)), I64)
+
+    return signature(i64, like, kind), codegen
+
+
+@intrinsic
+def value_of(_context: Any, like: Any, low: Any, high: Any) -> Any:
+    """The other way: ``low``, and ``high`` of 16 bytes, as the dtype of ``like``."""
+    dtype = array_type(like).dtype
+
+    def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
+        nbytes = context.get_abi_sizeof(context.get_data_type(dtype))
+        bits = builder.trunc(args[1], BITS[nbytes]) if nbytes < 8 else args[1]
+        if nbytes > 8:
+            wide = ir.IntType(128)
+            upper = builder.shl(builder.zext(args[2], wide), wide(64))
+            bits = builder.or_(builder.zext(bits, wide), upper)
+        return from_bits(context, builder, dtype, bits)
+
+    return signature(dtype, like, i64, i64), codegen
+
+
+@intrinsic
+def type_number(_context: Any, like: Any) -> Any:
+    """Number of the dtype in the type table, a constant."""
+    number = BY_NUMBER[dtype_name(like)]
+    return signature(i64, like), lambda _c, _b, _s, _a: I64(number)
+
+
+@intrinsic
+def in_global(_context: Any, address: Any) -> Any:
+    """Is it memory that others than this block can reach: neither shared nor local?"""
+
+    def codegen(_context: Any, builder: Any, _s: Any, args: Any) -> Any:
+        text = "{.reg .pred p; isspacep.global p, $1; selp.b32 $0, 1, 0, p;}"
+        return builder.trunc(asm(builder, I32, text, "=r,l", [args[0]]), ir.IntType(1))
+
+    return signature(types.boolean, i64), codegen
+
+
+@intrinsic
+def load_pair(_context: Any, address: Any) -> Any:
+    """Two int64 by one 16-byte access: with the second comes the first, stored before it."""
+    kind = types.UniTuple(i64, 2)
+
+    def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
+        pair = ir.LiteralStructType([I64, I64])
+        text = "{.reg .b128 t; ld.relaxed.sys.global.b128 t, [$2]; mov.b128 {$0, $1}, t;}"
+        both = asm(builder, pair, text, "=l,=l,l", [args[0]])
+        return context.make_tuple(builder, kind, [builder.extract_value(both, i) for i in (0, 1)])
+
+    return signature(kind, i64), codegen
+
+
+@intrinsic
+def store_pair(_context: Any, address: Any, low: Any, high: Any) -> Any:
+    """Stores two int64, relaxed, by one access of 16 bytes."""
+
+    def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
+        text = "{.reg .b128 t; mov.b128 t, {$1, $2}; st.relaxed.sys.global.b128 [$0], t;}"
+        asm(builder, VOID, text, "l,l,l", list(args))
+        return context.get_dummy_value()
+
+    return signature(types.void, i64, i64, i64), codegen
+
+
+@intrinsic
+def narrow(_context: Any, value: Any) -> Any:
+    """An int64 as int32, which the numbers of PEs are."""
+    return signature(types.int32, i64), lambda _c, builder, _s, args: builder.trunc(args[0], I32)
 
 
 @intrinsic
@@ -291,6 +534,18 @@ def block_index():
 
 
 @_device
+def grid_blocks():
+    """Blocks of the grid."""
+    return cuda.gridDim.x * cuda.gridDim.y * cuda.gridDim.z
+
+
+@_device
+def grid_sync():
+    """Barrier of the grid, in a cooperative launch."""
+    cuda.cg.this_grid().sync()
+
+
+@_device
 def lane():
     """Index of the thread in its warp."""
     return thread_in_block() & 31
@@ -308,14 +563,32 @@ def block_sync():
     cuda.syncthreads()
 
 
+@intrinsic
+def _share_word(_context: Any) -> Any:
+    """Address of a word of shared memory, one in a kernel."""
+
+    def codegen(_context: Any, builder: Any, _s: Any, _args: Any) -> Any:
+        return shared_symbol(builder, "pyshmem_share_word", 8)
+
+    return signature(i64), codegen
+
+
+_store_shared = instruction(
+    "{.reg .u64 t; cvta.to.shared.u64 t, $0; st.volatile.shared.u64 [t], $1;}", 2
+)
+_load_shared = instruction(
+    "{.reg .u64 t; cvta.to.shared.u64 t, $1; ld.volatile.shared.u64 $0, [t];}", 1, result=True
+)
+
+
 @_device
 def block_share(value):
     """The first thread's int64 ``value``, on every thread of the block; a barrier."""
-    slot = cuda.shared.array(1, types.int64)
+    word = _share_word()
     if thread_in_block() == 0:
-        slot[0] = value
+        _store_shared(word, value)
     cuda.syncthreads()
-    shared = slot[0]
+    shared = _load_shared(word)
     cuda.syncthreads()
     return shared
 

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Keeps the state block that kernels read filled, and raises what kernels recorded.
 
-``_modules_cuda`` and ``_modules_sim`` know where the block is and which kernel a fault came from.
+``_modules_cuda`` and ``simulator.modules`` know where the block is and which kernel a fault came from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .. import _lib, runtime
+from .. import _arrays, _lib, runtime
 from ._backend import SIM, check_simulator_choice
 from ._faults import describe_fault
-from ._state import WORDS
+from ._state import HOST_BYTES, WORDS
 
 if SIM:
-    from ._modules_sim import install, kernel_name, push_all
+    from .simulator.modules import install, kernel_name, push_all
 else:
     from ._modules_cuda import install, kernel_name, push_all
 
@@ -25,15 +25,22 @@ def _format_fault(fault: Mapping[str, int]) -> str:
 
 def _on_init() -> None:
     check_simulator_choice(runtime.device_name())
+    _arrays.pinned = not SIM and _lib.device_state()[HOST_BYTES] > 0
+    _push()
+
+
+def _push() -> None:
     if runtime.device_name() != "none":
         push_all(_lib.device_state())
 
 
 def _on_finalize() -> None:
+    _arrays.pinned = False
     push_all([0] * WORDS)
 
 
 install()
 _lib.set_fault_formatter(_format_fault)
 runtime.on_init(_on_init)
+runtime.on_state_change(_push)
 runtime.on_finalize(_on_finalize)

@@ -14,7 +14,7 @@ import weakref
 from typing import Any
 
 import numpy as np
-from numba.cuda import dispatcher
+from numba.cuda import codegen, dispatcher
 from numba.cuda.cudadrv import driver
 
 from .. import _lib
@@ -94,9 +94,26 @@ def _check_launch(kernel: Any) -> None:
         _lib.raise_pending_fault()
 
 
+#: Registers with which a block of 1,024 threads still fits; and what tells that a kernel uses
+#: collectives of teams, whose parts would like more.
+_REGISTERS, _COLLECTIVES = 64, "6device9_exchange"
+
+
+def _limit_registers(library: Any) -> None:
+    """For kernels that use collectives and do not say ``max_registers`` themselves."""
+    if not library._max_registers and any(_COLLECTIVES in text for text in library.llvm_strs):
+        library._max_registers = _REGISTERS
+
+
 def install() -> None:
-    """Patch Numba: its modules when they load, its kernels when they are launched."""
+    """Patch Numba: its modules when they load, its kernels when they are linked and launched."""
     construct, launch = driver.CudaPythonModule.__init__, dispatcher._Kernel.launch
+    link = codegen.CUDACodeLibrary.get_cubin
+
+    @functools.wraps(link)
+    def limit_and_link(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _limit_registers(self)
+        return link(self, *args, **kwargs)
 
     @functools.wraps(construct)
     def construct_and_fill(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -108,5 +125,6 @@ def install() -> None:
         _check_launch(self)
         return launch(self, *args, **kwargs)
 
+    codegen.CUDACodeLibrary.get_cubin = limit_and_link
     driver.CudaPythonModule.__init__ = construct_and_fill
     dispatcher._Kernel.launch = check_and_launch

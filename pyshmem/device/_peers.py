@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._backend import address_of, device_function, state, state_pe
+from ._backend import address_of, cold, device_function, state, state_pe
 from ._faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, record_fault
-from ._state import DELTA, HEAP_BASE, HEAP_BYTES, MY_PE, N_PES
+from ._state import DELTA, HEAP_BASE, HEAP_BYTES, HOST_BASE, HOST_BYTES, MY_PE, N_PES, P2P
+
+#: What ``reach`` says: out of the question; by loads and stores; by requests to the host.
+NOWHERE, BY_STORES, BY_RING = 0, 1, 2
 
 
 @device_function
@@ -29,32 +32,61 @@ def n_pes() -> int:
 
 
 @device_function
-def reachable(array: Any, nelems: int, most: int, pe: int, op: int) -> bool:
-    """Whether the first ``nelems`` elements of ``array`` may be accessed on ``pe``.
+def near() -> bool:
+    """Does this PE reach the device heaps of all by loads and stores?"""
+    return state(P2P) != 0
 
-    Records what is wrong otherwise; the caller then leaves the operation out. ``most`` is how many
-    elements there are.
-    """
-    address = address_of(array)
-    nbytes = nelems * array.itemsize
-    offset = address - state(HEAP_BASE)
+
+@cold
+def _reach_slowly(
+    address: int, nelems: int, most: int, itemsize: int, pe: int, op: int, _unused: int
+) -> int:
+    """What is neither wrong nor on the device heap of a job whose peers are near."""
+    nbytes = nelems * itemsize
     kind, a, b = 0, address, nbytes
+    on_device, on_host = address - state(HEAP_BASE), address - state(HOST_BASE)
     if pe < 0 or pe >= state_pe(N_PES):
         kind, a, b = FAULT_PE, pe, state(N_PES)
     elif nelems < 0 or nelems > most:
         kind, a, b = FAULT_NELEMS, nelems, most
-    elif offset < 0 or offset + nbytes > state(HEAP_BYTES):
+    elif (on_device < 0 or on_device + nbytes > state(HEAP_BYTES)) and (
+        on_host < 0 or on_host + nbytes > state(HOST_BYTES)
+    ):
         kind = FAULT_ADDRESS
     if kind != 0:
         record_fault(kind, op, pe, a, b)
-        return False
-    return True
+        return NOWHERE
+    return BY_RING
+
+
+@device_function
+def reach(array: Any, nelems: int, most: int, pe: int, op: int) -> int:
+    """How the first ``nelems`` elements of ``array`` on ``pe`` are accessed: BY_STORES, BY_RING, or 0.
+
+    With 0 what is wrong has been recorded; the caller leaves the operation out. ``most`` is how many
+    elements there are.
+    """
+    itemsize = array.itemsize
+    address = address_of(array)
+    offset = address - state(HEAP_BASE)
+    nbytes = nelems * itemsize
+    if (
+        pe >= 0
+        and pe < state_pe(N_PES)
+        and nelems >= 0
+        and nelems <= most
+        and offset >= 0
+        and offset + nbytes <= state(HEAP_BYTES)
+        and state(P2P) != 0
+    ):
+        return BY_STORES
+    return _reach_slowly(address, nelems, most, itemsize, pe, op, 0)
 
 
 @device_function
 def on_peer(array: Any, pe: int) -> int:
-    """Where ``pe`` keeps its copy of ``array``; only after ``reachable``."""
+    """Where ``pe`` keeps its copy of ``array``; only when ``reach`` said BY_STORES."""
     return address_of(array) + state(DELTA + pe)
 
 
-__all__ = ["my_pe", "n_pes", "on_peer", "reachable"]
+__all__ = ["BY_RING", "BY_STORES", "NOWHERE", "my_pe", "n_pes", "near", "on_peer", "reach"]

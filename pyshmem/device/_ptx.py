@@ -46,6 +46,21 @@ def instruction(text: str, operands: int, result: bool = False) -> Any:
     return intrinsic((nullary, unary, binary)[operands])
 
 
+def shared_symbol(builder: Any, name: str, nbytes: int) -> Any:
+    """Address of ``nbytes`` of shared memory by a weak name, which all modules of a kernel share.
+
+    Numba's own shared arrays have names that clash when two of its libraries each have one.
+    """
+    kind = ir.ArrayType(I8, nbytes)
+    try:
+        symbol = builder.module.get_global(name)
+    except KeyError:
+        symbol = ir.GlobalVariable(builder.module, kind, name, addrspace=3)
+        symbol.linkage, symbol.align = "weak", 16
+        symbol.initializer = ir.Constant(kind, ir.Undefined)
+    return builder.ptrtoint(builder.addrspacecast(symbol, ir.PointerType(kind)), I64)
+
+
 def array_type(kind: Any) -> Any:
     if not isinstance(kind, types.Array):
         raise errors.TypingError(f"pyshmem.device routines take arrays, not {kind}")
@@ -55,6 +70,11 @@ def array_type(kind: Any) -> Any:
             f"({kind}); pass a contiguous slice, or copy it first"
         )
     return kind
+
+
+def dtype_name(array: Any) -> str:
+    """The name of an array's dtype in the type table; Numba has one of its own for bfloat16."""
+    return str(array_type(array).dtype).removeprefix("__nv_")
 
 
 def reinterpret(builder: Any, value: Any, kind: Any) -> Any:

@@ -43,7 +43,7 @@ def holds(value: Any, cmp: int, cmp_value: Any) -> bool:
 
 
 @cold
-def _given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
+def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
     """Deadline of the wait (0: none yet), or -1 when it must end."""
     limit = state(TIMEOUT_NS)
     if read64(state(FAULT_CLAIM)) != 0:
@@ -80,7 +80,7 @@ def _make_wait(read: Any, read_acquire: Any) -> Callable[..., Any]:
                     return value
                 relax()
                 polls += opaque(1)  # opaque: unrolled, the loop falls out of the instruction cache
-            deadline = _given_up(deadline, op, pe, to_int64(cmp_value), to_int64(value))
+            deadline = given_up(deadline, op, pe, to_int64(cmp_value), to_int64(value))
             if deadline < 0:
                 return value
 

@@ -1,19 +1,39 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays as kernel arguments."""
+"""Arrays, teams and contexts as kernel arguments."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from .._lib import check, ffi, lib
+from ..contexts import Context
+from ..teams import Team
 from ._backend import SIM
 
 
+def slot_of(ask: Any, handle: int) -> int:
+    """The slot that the library knows a team or a context's team by."""
+    slot = ffi.new("int *")
+    check(ask(handle, slot))
+    return int(slot[0])
+
+
 def as_argument(array: Any) -> Any:
-    """``array`` in the form that costs least to pass to a kernel, for launches in a loop.
+    """What a kernel is given for a team, a context or an array.
+
+    A team or a context is the number of the team's slot, an int32, valid until it is destroyed.
+
+    An array is returned in the form that costs least to pass, for launches in a loop.
 
     A kernel takes a device-heap array as it is, but on a GPU Numba then wraps the CuPy array anew in
     every launch. The result shares the memory; the symmetric array must stay alive.
     """
+    if isinstance(array, Team):
+        return np.int32(slot_of(lib.ishmemx_team_slot, array.handle))
+    if isinstance(array, Context):
+        return np.int32(slot_of(lib.ishmemx_ctx_team_slot, array.handle))
     if SIM:
         return array
     from numba import cuda

@@ -3,7 +3,8 @@
 
 ``dest`` is a contiguous array on the device heap; its first element is the target. Types: 32 and 64
 bit integers, also float32 and float64 for fetch, set, swap and (an extension) add. Nothing here
-orders other accesses: see ``fence``. After a fault the fetching forms return 0.
+orders other accesses: see ``fence``. After a fault the fetching forms return 0. With a context
+(``as_argument(context)``) as ``ctx``, ``pe`` is a PE of its team.
 """
 
 from __future__ import annotations
@@ -11,35 +12,46 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._types import ATOMIC_OPS
 from . import _backend as leaf
 from ._backend import cast, device_function, read, require, write
+from ._elements import ask_amo, tell_amo
 from ._faults import OP
-from ._peers import on_peer, reachable
+from ._peers import BY_STORES, NOWHERE, on_peer, reach
+from ._teams import on_context
 
 _standard, _extended, _bitwise, _addable = (require(family) for family in "axb+")
 
 
 def _fetching(name: str, operation: Any, types: Any) -> Callable[..., Any]:
-    op = OP[name]
+    op, number = OP[name], ATOMIC_OPS.index(name.removeprefix("atomic_"))
 
     @device_function
-    def atomic(dest, value, pe):
+    def atomic(dest, value, pe, ctx):
         types(dest)
-        if reachable(dest, 1, dest.size, pe, op):
-            return operation(on_peer(dest, pe), dest, value)
+        world = on_context(ctx, pe)
+        way = reach(dest, 1, dest.size, world, op)
+        if way == BY_STORES:
+            return operation(on_peer(dest, world), dest, value)
+        if way != NOWHERE:
+            return ask_amo(number, dest, value, value, world)
         return cast(dest, 0)
 
     return atomic
 
 
 def _updating(name: str, operation: Any, types: Any) -> Callable[..., Any]:
-    op = OP[name]
+    op, number = OP[name], ATOMIC_OPS.index(name.removeprefix("atomic_"))
 
     @device_function
-    def atomic(dest, value, pe):
+    def atomic(dest, value, pe, ctx):
         types(dest)
-        if reachable(dest, 1, dest.size, pe, op):
-            operation(on_peer(dest, pe), dest, value)
+        world = on_context(ctx, pe)
+        way = reach(dest, 1, dest.size, world, op)
+        if way == BY_STORES:
+            operation(on_peer(dest, world), dest, value)
+        elif way != NOWHERE:
+            tell_amo(number, dest, value, world)
 
     return atomic
 
@@ -55,104 +67,113 @@ _fetch_or = _fetching("atomic_or", leaf.atomic_fetch_or, _bitwise)
 _xor = _updating("atomic_xor", leaf.atomic_xor, _bitwise)
 _fetch_xor = _fetching("atomic_xor", leaf.atomic_fetch_xor, _bitwise)
 _FETCH, _COMPARE_SWAP = OP["atomic_fetch"], OP["atomic_compare_swap"]
+_SWAP_IF = ATOMIC_OPS.index("compare_swap")
 
 
 @device_function
-def atomic_fetch(source, pe):
+def atomic_fetch(source, pe, ctx=None):
     """The element on ``pe``. Spec: shmem_atomic_fetch."""
     _extended(source)
-    if reachable(source, 1, source.size, pe, _FETCH):
-        return read(on_peer(source, pe), source)
+    world = on_context(ctx, pe)
+    way = reach(source, 1, source.size, world, _FETCH)
+    if way == BY_STORES:
+        return read(on_peer(source, world), source)
+    if way != NOWHERE:
+        return ask_amo(0, source, 0, 0, world)
     return cast(source, 0)
 
 
 @device_function
-def atomic_set(dest, value, pe):
+def atomic_set(dest, value, pe, ctx=None):
     """Replace the element on ``pe``. Spec: shmem_atomic_set."""
-    _set(dest, value, pe)
+    _set(dest, value, pe, ctx)
 
 
 @device_function
-def atomic_swap(dest, value, pe):
+def atomic_swap(dest, value, pe, ctx=None):
     """Replace the element on ``pe``; returns the old value. Spec: shmem_atomic_swap."""
-    return _swap(dest, value, pe)
+    return _swap(dest, value, pe, ctx)
 
 
 @device_function
-def atomic_compare_swap(dest, cond, value, pe):
+def atomic_compare_swap(dest, cond, value, pe, ctx=None):
     """Replace the element on ``pe`` if it equals ``cond``; returns the old value.
 
     Spec: shmem_atomic_compare_swap.
     """
     _standard(dest)
-    if reachable(dest, 1, dest.size, pe, _COMPARE_SWAP):
-        return leaf.atomic_compare_swap(on_peer(dest, pe), dest, cond, value)
+    world = on_context(ctx, pe)
+    way = reach(dest, 1, dest.size, world, _COMPARE_SWAP)
+    if way == BY_STORES:
+        return leaf.atomic_compare_swap(on_peer(dest, world), dest, cond, value)
+    if way != NOWHERE:
+        return ask_amo(_SWAP_IF, dest, value, cond, world)
     return cast(dest, 0)
 
 
 @device_function
-def atomic_inc(dest, pe):
+def atomic_inc(dest, pe, ctx=None):
     """Add 1 to the element on ``pe``. Spec: shmem_atomic_inc."""
     _standard(dest)
-    _add(dest, 1, pe)
+    _add(dest, 1, pe, ctx)
 
 
 @device_function
-def atomic_fetch_inc(dest, pe):
+def atomic_fetch_inc(dest, pe, ctx=None):
     """Add 1 to the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_inc."""
     _standard(dest)
-    return _fetch_add(dest, 1, pe)
+    return _fetch_add(dest, 1, pe, ctx)
 
 
 @device_function
-def atomic_add(dest, value, pe):
+def atomic_add(dest, value, pe, ctx=None):
     """Add to the element on ``pe``. Spec: shmem_atomic_add (float32, float64: extension)."""
-    _add(dest, value, pe)
+    _add(dest, value, pe, ctx)
 
 
 @device_function
-def atomic_fetch_add(dest, value, pe):
+def atomic_fetch_add(dest, value, pe, ctx=None):
     """Add to the element on ``pe``; returns the old value.
 
     Spec: shmem_atomic_fetch_add (float32, float64: extension).
     """
-    return _fetch_add(dest, value, pe)
+    return _fetch_add(dest, value, pe, ctx)
 
 
 @device_function
-def atomic_and(dest, value, pe):
+def atomic_and(dest, value, pe, ctx=None):
     """Bitwise and with the element on ``pe``. Spec: shmem_atomic_and."""
-    _and(dest, value, pe)
+    _and(dest, value, pe, ctx)
 
 
 @device_function
-def atomic_fetch_and(dest, value, pe):
+def atomic_fetch_and(dest, value, pe, ctx=None):
     """Bitwise and with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_and."""
-    return _fetch_and(dest, value, pe)
+    return _fetch_and(dest, value, pe, ctx)
 
 
 @device_function
-def atomic_or(dest, value, pe):
+def atomic_or(dest, value, pe, ctx=None):
     """Bitwise or with the element on ``pe``. Spec: shmem_atomic_or."""
-    _or(dest, value, pe)
+    _or(dest, value, pe, ctx)
 
 
 @device_function
-def atomic_fetch_or(dest, value, pe):
+def atomic_fetch_or(dest, value, pe, ctx=None):
     """Bitwise or with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_or."""
-    return _fetch_or(dest, value, pe)
+    return _fetch_or(dest, value, pe, ctx)
 
 
 @device_function
-def atomic_xor(dest, value, pe):
+def atomic_xor(dest, value, pe, ctx=None):
     """Bitwise exclusive or with the element on ``pe``. Spec: shmem_atomic_xor."""
-    _xor(dest, value, pe)
+    _xor(dest, value, pe, ctx)
 
 
 @device_function
-def atomic_fetch_xor(dest, value, pe):
+def atomic_fetch_xor(dest, value, pe, ctx=None):
     """Bitwise exclusive or with the element on ``pe``; returns the old value.
 
     Spec: shmem_atomic_fetch_xor.
     """
-    return _fetch_xor(dest, value, pe)
+    return _fetch_xor(dest, value, pe, ctx)

@@ -14,7 +14,9 @@ from . import _backend
 from ._backend import device_function, read64, scopes, state, state_pe, write64
 from ._faults import OP
 from ._groups import Scope
-from ._state import DELTA, MY_PE, N_PES, SYNC_EPOCH, SYNC_SLOT_BYTES, SYNC_SLOTS
+from ._ring import settle
+from ._state import MY_PE, N_PES, SYNC_EPOCH, SYNC_SLOT_BYTES, SYNC_SLOTS
+from ._transport import store_word
 from ._wait import CMP_GE, wait_word
 
 _fence = _backend.fence
@@ -30,7 +32,7 @@ def _meet(rank: int, size: int, epoch: int, op: int) -> None:
         _fence()  # release: what the group did is visible before the flags are
     pe = rank
     while pe < peers:
-        write64(mine + state(DELTA + pe), epoch)
+        store_word(mine, epoch, pe)
         pe += size
     pe = rank
     while pe < peers:
@@ -40,12 +42,16 @@ def _meet(rank: int, size: int, epoch: int, op: int) -> None:
 
 def _synchronise(scope: Scope, name: str) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
-    op = OP[name]
+    op, completes = OP[name], name == "barrier_all"
 
     @device_function
     def synchronise():
         word = state(SYNC_EPOCH)
         sync()
+        if completes:
+            if rank() == 0:
+                settle()
+            sync()
         epoch = read64(word) + 1
         _meet(rank(), size(), epoch, op)
         sync()

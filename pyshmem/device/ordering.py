@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fence and quiet from kernels.
 
-With peers reached by stores both are one ``fence.acq_rel.sys`` of one thread, which by causality
-covers what its group stored before the barrier in front of it: no round trip to anywhere.
+For what was stored, both are one ``fence.acq_rel.sys`` of one thread, which by causality covers what its
+group stored before the barrier in front of it: no round trip to anywhere. Requests without a
+reply that the ring still has are waited for; when there are none, that is two loads.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from . import _backend
 from ._backend import scopes
 from ._groups import Scope
+from ._ring import settle
 
 _fence = _backend.fence
 
@@ -23,10 +25,11 @@ def _ordering(name: str, doc: str) -> Callable[[Scope], Any]:
     def make(scope: Scope) -> Any:
         rank, sync = scope.rank, scope.sync
 
-        def order():
+        def order(ctx=None):
             sync()
             if rank() == 0:
                 _fence()
+                settle()
             sync()
 
         order.__name__, order.__doc__ = name, doc
@@ -53,3 +56,25 @@ quiet, quiet_warp, quiet_work_group = scopes(
     """,
     )
 )
+
+
+def _pe_quiet(scope: Scope) -> Any:
+    rank, sync = scope.rank, scope.sync
+
+    def pe_quiet(pes, npes, ctx=None):
+        """``quiet`` for the ``npes`` PEs listed in the int32 array ``pes``; with 0 it does nothing.
+
+        Completes what was sent to others besides: the ring is completed as a whole.
+        Spec: shmem_pe_quiet (OpenSHMEM 1.6).
+        """
+        if npes > 0:
+            sync()
+            if rank() == 0:
+                _fence()
+                settle()
+            sync()
+
+    return pe_quiet
+
+
+pe_quiet, pe_quiet_warp, pe_quiet_work_group = scopes(_pe_quiet)

@@ -7,40 +7,57 @@ from typing import Any
 
 from . import _copy
 from ._backend import address_of, array_from, device_function, read, same_dtype, scopes, write
+from ._cutover import offloads_get, offloads_put
+from ._elements import ask_element, tell_element
 from ._faults import OP
 from ._groups import Scope
-from ._peers import on_peer, reachable
+from ._peers import BY_STORES, NOWHERE, my_pe, on_peer, reach
+from ._teams import on_context
+from ._transport import ring_get, ring_put
 
 
-@device_function
-def transfer_put(
-    dest: Any, source: Any, pe: int, nelems: int, op: int, rank: int, size: int
-) -> bool:
-    """Copies to ``pe`` with ``size`` lanes; False after a fault."""
-    same_dtype(dest, source)
-    if reachable(dest, nelems, min(dest.size, source.size), pe, op):
+def make_put(scope: Scope) -> Any:
+    """``f(dest, source, pe, nelems, nbi, op)``: the group copies to ``pe``; False after a fault."""
+    push = _copy.push if scope.suffix else _copy.push_alone
+    rank, size = scope.rank, scope.size
+
+    @device_function
+    def transfer_put(dest: Any, source: Any, pe: int, nelems: int, nbi: bool, op: int) -> bool:
+        same_dtype(dest, source)
+        way = reach(dest, nelems, min(dest.size, source.size), pe, op)
         nbytes = nelems * source.itemsize
-        _copy.push(on_peer(dest, pe), address_of(source), nbytes, rank, size)
-        return True
-    return False
+        if way == BY_STORES and (pe == my_pe() or not offloads_put(nbytes, size())):
+            push(on_peer(dest, pe), address_of(source), nbytes, rank(), size())
+        elif way != NOWHERE and rank() == 0:
+            ring_put(address_of(dest), address_of(source), nbytes, pe, nbi, op)
+        return way != NOWHERE
+
+    return transfer_put
 
 
-@device_function
-def transfer_get(
-    dest: Any, source: Any, pe: int, nelems: int, op: int, rank: int, size: int
-) -> None:
-    """Copies from ``pe`` with ``size`` lanes."""
-    same_dtype(dest, source)
-    if reachable(source, nelems, min(dest.size, source.size), pe, op):
+def make_get(scope: Scope) -> Any:
+    """``f(dest, source, pe, nelems, nbi, op)``: the group copies from ``pe``."""
+    pull = _copy.pull if scope.suffix else _copy.pull_alone
+    rank, size = scope.rank, scope.size
+
+    @device_function
+    def transfer_get(dest: Any, source: Any, pe: int, nelems: int, nbi: bool, op: int) -> None:
+        same_dtype(dest, source)
+        way = reach(source, nelems, min(dest.size, source.size), pe, op)
         nbytes = nelems * source.itemsize
-        _copy.pull(address_of(dest), on_peer(source, pe), nbytes, rank, size)
+        if way == BY_STORES and (pe == my_pe() or not offloads_get(nbytes, size())):
+            pull(address_of(dest), on_peer(source, pe), nbytes, rank(), size())
+        elif way != NOWHERE and rank() == 0:
+            ring_get(address_of(dest), address_of(source), nbytes, pe, nbi, op)
+
+    return transfer_get
 
 
 def _put(scope: Scope) -> Any:
-    rank, size, sync = scope.rank, scope.size, scope.sync
+    sync, transfer_put = scope.sync, make_put(scope)
     op = OP["put"]
 
-    def put(dest, source, pe, nelems=None):
+    def put(dest, source, pe, nelems=None, ctx=None):
         """Copy ``source`` into ``dest`` on ``pe``.
 
         Args:
@@ -48,6 +65,7 @@ def _put(scope: Scope) -> Any:
             source: contiguous array of the same dtype in any memory of the kernel.
             pe: target PE, ``0 <= pe < n_pes()``.
             nelems: elements to copy; default ``source.size``.
+            ctx: a context (``as_argument(context)``); ``pe`` is then a PE of its team.
 
         Completes: ``source`` may be changed on return. Delivered at ``quiet``; ordered by ``fence``.
         Faults: pe, nelems or dest out of range: nothing is copied, the next host call raises.
@@ -55,17 +73,17 @@ def _put(scope: Scope) -> Any:
         """
         count = source.size if nelems is None else nelems
         sync()
-        transfer_put(dest, source, pe, count, op, rank(), size())
+        transfer_put(dest, source, on_context(ctx, pe), count, False, op)
         sync()
 
     return put
 
 
 def _put_nbi(scope: Scope) -> Any:
-    rank, size, sync = scope.rank, scope.size, scope.sync
+    sync, transfer_put = scope.sync, make_put(scope)
     op = OP["put_nbi"]
 
-    def put_nbi(dest, source, pe, nelems=None):
+    def put_nbi(dest, source, pe, nelems=None, ctx=None):
         """Start copying ``source`` into ``dest`` on ``pe``; arguments as for ``put``.
 
         Completes: nothing on return; ``source`` must not change until ``quiet``.
@@ -73,16 +91,16 @@ def _put_nbi(scope: Scope) -> Any:
         """
         count = source.size if nelems is None else nelems
         sync()
-        transfer_put(dest, source, pe, count, op, rank(), size())
+        transfer_put(dest, source, on_context(ctx, pe), count, True, op)
 
     return put_nbi
 
 
 def _get(scope: Scope) -> Any:
-    rank, size, sync = scope.rank, scope.size, scope.sync
+    sync, transfer_get = scope.sync, make_get(scope)
     op = OP["get"]
 
-    def get(dest, source, pe, nelems=None):
+    def get(dest, source, pe, nelems=None, ctx=None):
         """Copy ``source`` on ``pe`` into ``dest``.
 
         Args:
@@ -90,6 +108,7 @@ def _get(scope: Scope) -> Any:
             source: contiguous array on the device heap.
             pe: PE to read from, ``0 <= pe < n_pes()``.
             nelems: elements to copy; default ``dest.size``.
+            ctx: a context (``as_argument(context)``); ``pe`` is then a PE of its team.
 
         Completes: the data is in ``dest`` on return, for the whole group.
         Faults: pe, nelems or source out of range: nothing is copied, the next host call raises.
@@ -97,17 +116,17 @@ def _get(scope: Scope) -> Any:
         """
         count = dest.size if nelems is None else nelems
         sync()
-        transfer_get(dest, source, pe, count, op, rank(), size())
+        transfer_get(dest, source, on_context(ctx, pe), count, False, op)
         sync()
 
     return get
 
 
 def _get_nbi(scope: Scope) -> Any:
-    rank, size, sync = scope.rank, scope.size, scope.sync
+    sync, transfer_get = scope.sync, make_get(scope)
     op = OP["get_nbi"]
 
-    def get_nbi(dest, source, pe, nelems=None):
+    def get_nbi(dest, source, pe, nelems=None, ctx=None):
         """Start copying ``source`` on ``pe`` into ``dest``; arguments as for ``get``.
 
         Completes: nothing on return; ``dest`` is complete at ``quiet``.
@@ -115,7 +134,7 @@ def _get_nbi(scope: Scope) -> Any:
         """
         count = dest.size if nelems is None else nelems
         sync()
-        transfer_get(dest, source, pe, count, op, rank(), size())
+        transfer_get(dest, source, on_context(ctx, pe), count, True, op)
 
     return get_nbi
 
@@ -129,36 +148,45 @@ _P, _G, _PTR = OP["p"], OP["g"], OP["ptr"]
 
 
 @device_function
-def p(dest, value, pe):
+def p(dest, value, pe, ctx=None):
     """Store ``value``, cast to dest's dtype, into the first element of ``dest`` on ``pe``.
 
     Completes: delivered at ``quiet``; ordered by ``fence``.
     Spec: shmem_p.
     """
-    if reachable(dest, 1, dest.size, pe, _P):
-        write(on_peer(dest, pe), dest, value)
+    world = on_context(ctx, pe)
+    way = reach(dest, 1, dest.size, world, _P)
+    if way == BY_STORES:
+        write(on_peer(dest, world), dest, value)
+    elif way != NOWHERE:
+        tell_element(dest, value, world)
 
 
 @device_function
-def g(source, pe):
+def g(source, pe, ctx=None):
     """The first element of ``source`` on ``pe``; the caller's own after a fault.
 
     Spec: shmem_g.
     """
-    if reachable(source, 1, source.size, pe, _G):
-        return read(on_peer(source, pe), source)
+    world = on_context(ctx, pe)
+    way = reach(source, 1, source.size, world, _G)
+    if way == BY_STORES:
+        return read(on_peer(source, world), source)
+    if way != NOWHERE:
+        return ask_element(source, world)
     return read(address_of(source), source)
 
 
 def _locate(array, pe):
-    if reachable(array, array.size, array.size, pe, _PTR):
+    if reach(array, array.size, array.size, pe, _PTR) == BY_STORES:
         return on_peer(array, pe)
     return address_of(array)
 
 
 ptr = array_from(_locate)
-ptr.__doc__ = """``ptr(array, pe)``: ``array`` of ``pe``, to index; the caller's own after a fault.
+ptr.__doc__ = """``ptr(array, pe)``: ``array`` of ``pe``, to index.
 
+    The caller's own array after a fault, and for peers out of reach of loads and stores (PYSHMEM_P2P=0).
     Loads and stores through it are ordinary ones: order them with ``fence`` and ``quiet``.
     Spec: shmem_ptr.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._types import ATOMIC_OPS
 from ._backend import (
     address_of,
     atomic_add,
@@ -18,13 +19,18 @@ from ._backend import (
     to_int64,
     write64,
 )
+from ._cutover import offloads_put
+from ._elements import tell_amo
 from ._faults import OP
 from ._groups import Scope
-from ._peers import on_peer, reachable
+from ._peers import BY_STORES, NOWHERE, my_pe, near, on_peer, reach
+from ._teams import on_context
+from ._transport import ring_put, ring_put_signal
 from ._wait import wait
-from .rma import transfer_put
+from .rma import make_put
 
 SIGNAL_SET, SIGNAL_ADD = 0, 1
+_AMO_SET, _AMO_ADD = ATOMIC_OPS.index("set"), ATOMIC_OPS.index("add")
 
 _signal_word = require("signal")
 
@@ -32,7 +38,7 @@ _signal_word = require("signal")
 @device_function
 def _deliver(sig_addr: Any, signal: int, sig_op: int, pe: int, op: int) -> None:
     """The release store or add that makes the group's earlier stores visible with it."""
-    if reachable(sig_addr, 1, sig_addr.size, pe, op):
+    if reach(sig_addr, 1, sig_addr.size, pe, op) == BY_STORES:
         remote = on_peer(sig_addr, pe)
         if sig_op == SIGNAL_ADD:
             signal_release_add(remote, signal)
@@ -40,10 +46,40 @@ def _deliver(sig_addr: Any, signal: int, sig_op: int, pe: int, op: int) -> None:
             signal_release_set(remote, signal)
 
 
-def _put_signal(scope: Scope, op: int = OP["put_signal"]) -> Any:
-    rank, size, sync = scope.rank, scope.size, scope.sync
+@device_function
+def _by_ring(
+    dest: Any,
+    source: Any,
+    count: int,
+    sig_addr: Any,
+    signal: int,
+    sig_op: int,
+    pe: int,
+    nbi: bool,
+    op: int,
+) -> None:
+    """One thread asks for data and signal. A copy engine can set a signal, but not add to one."""
+    nbytes = count * source.itemsize
+    sig = address_of(sig_addr)
+    if reach(dest, count, min(dest.size, source.size), pe, op) == NOWHERE:
+        return
+    if reach(sig_addr, 1, sig_addr.size, pe, op) == NOWHERE:
+        return
+    if near() and sig_op == SIGNAL_ADD:
+        ring_put(address_of(dest), address_of(source), nbytes, pe, False, op)
+        _deliver(sig_addr, signal, sig_op, pe, op)
+    else:
+        word = pe | to_int64(sig_op) << 32
+        ring_put_signal(
+            address_of(dest), address_of(source), nbytes, sig, to_int64(signal), word, nbi, op
+        )
 
-    def put_signal(dest, source, sig_addr, signal, sig_op, pe, nelems=None):
+
+def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False) -> Any:
+    rank, size, sync = scope.rank, scope.size, scope.sync
+    transfer_put = make_put(scope)
+
+    def put_signal(dest, source, sig_addr, signal, sig_op, pe, nelems=None, ctx=None):
         """Copy ``source`` into ``dest`` on ``pe``, then update the signal there.
 
         Whoever sees the signal sees the data. Other puts are not covered without a ``fence``.
@@ -59,18 +95,23 @@ def _put_signal(scope: Scope, op: int = OP["put_signal"]) -> Any:
         """
         count = source.size if nelems is None else nelems
         _signal_word(sig_addr)
+        world = on_context(ctx, pe)
         sync()
-        if transfer_put(dest, source, pe, count, op, rank(), size()):
+        if not near() or (world != my_pe() and offloads_put(count * source.itemsize, size())):
+            if rank() == 0:
+                _by_ring(dest, source, count, sig_addr, signal, sig_op, world, nbi, op)
+            sync()
+        elif transfer_put(dest, source, world, count, nbi, op):
             sync()  # the signal is one thread's, behind the stores of all
             if rank() == 0:
-                _deliver(sig_addr, signal, sig_op, pe, op)
+                _deliver(sig_addr, signal, sig_op, world, op)
 
     return put_signal
 
 
 def _put_signal_nbi(scope: Scope) -> Any:
-    # Peers are reached by stores, so the source is read by the time the signal goes out.
-    body = _put_signal(scope, OP["put_signal_nbi"])
+    # By stores, the source is read by the time the signal goes out.
+    body = _put_signal(scope, OP["put_signal_nbi"], True)
     body.__name__ = "put_signal_nbi"
     body.__doc__ = """Start what ``put_signal`` does; arguments as there.
 
@@ -87,35 +128,39 @@ _SIGNAL_OP, _SIGNAL_WAIT = OP["signal_op"], OP["signal_wait_until"]
 
 
 @device_function
-def signal_op(sig_addr, signal, sig_op, pe):
+def signal_op(sig_addr, signal, sig_op, pe, ctx=None):
     """Set or add to a signal on ``pe``; no data goes with it, and no earlier put is ordered.
 
     Spec: shmem_signal_set, shmem_signal_add (OpenSHMEM 1.6).
     """
     _signal_word(sig_addr)
-    if reachable(sig_addr, 1, sig_addr.size, pe, _SIGNAL_OP):
+    world = on_context(ctx, pe)
+    way = reach(sig_addr, 1, sig_addr.size, world, _SIGNAL_OP)
+    if way == BY_STORES:
         if sig_op == SIGNAL_ADD:
-            atomic_add(on_peer(sig_addr, pe), sig_addr, signal)
+            atomic_add(on_peer(sig_addr, world), sig_addr, signal)
         else:
-            write64(on_peer(sig_addr, pe), signal)
+            write64(on_peer(sig_addr, world), signal)
+    elif way != NOWHERE:
+        tell_amo(_AMO_ADD if sig_op == SIGNAL_ADD else _AMO_SET, sig_addr, signal, world)
 
 
 @device_function
-def signal_set(sig_addr, signal, pe):
+def signal_set(sig_addr, signal, pe, ctx=None):
     """``signal_op`` with SIGNAL_SET.
 
     Spec: shmem_signal_set (OpenSHMEM 1.6).
     """
-    signal_op(sig_addr, signal, SIGNAL_SET, pe)
+    signal_op(sig_addr, signal, SIGNAL_SET, pe, ctx)
 
 
 @device_function
-def signal_add(sig_addr, signal, pe):
+def signal_add(sig_addr, signal, pe, ctx=None):
     """``signal_op`` with SIGNAL_ADD.
 
     Spec: shmem_signal_add (OpenSHMEM 1.6).
     """
-    signal_op(sig_addr, signal, SIGNAL_ADD, pe)
+    signal_op(sig_addr, signal, SIGNAL_ADD, pe, ctx)
 
 
 @device_function

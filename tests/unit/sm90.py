@@ -30,6 +30,7 @@ ALL = (
 STANDARD = ("int32", "int64", "uint32", "uint64")
 EXTENDED = (*STANDARD, "float32", "float64")
 SCOPES = ("", "_warp", "_work_group")
+GROUPS = (*SCOPES, "_grid")
 I32, U64 = types.int32, types.uint64[::1]
 
 
@@ -148,6 +149,70 @@ def query(routine):
     return kernel, lambda t: (types.int32[::1],)
 
 
+def leave(routine):
+    def kernel(code):
+        routine(code, "a label")
+
+    return kernel, lambda t: (I32,)
+
+
+def say(routine):
+    def kernel(value):
+        routine("a label", value)
+        routine("a label")
+
+    return kernel, lambda t: (t,)
+
+
+def handled(routine):
+    def kernel(handler, value):
+        routine(handler, value, 2, 3, 4)
+
+    return kernel, lambda t: (types.int64, I32)
+
+
+def collective(routine):
+    def kernel(team, dest, source, nelems):
+        routine(team, dest, source, nelems)
+
+    return kernel, lambda t: (I32, t[::1], t[::1], types.int64)
+
+
+def rooted(routine):
+    def kernel(team, dest, source, nelems, root):
+        routine(team, dest, source, nelems, root)
+
+    return kernel, lambda t: (I32, t[::1], t[::1], types.int64, I32)
+
+
+def strided_collective(routine):
+    def kernel(team, dest, source, nelems):
+        routine(team, dest, source, 2, 3, nelems)
+
+    return kernel, lambda t: (I32, t[::1], t[::1], types.int64)
+
+
+def of_team(routine):
+    def kernel(team):
+        routine(team)
+
+    return kernel, lambda t: (I32,)
+
+
+def about_team(routine):
+    def kernel(team, out):
+        out[0] = routine(team)
+
+    return kernel, lambda t: (I32, types.int32[::1])
+
+
+def translation(routine):
+    def kernel(team, pe, out):
+        out[0] = routine(team, pe, 0)
+
+    return kernel, lambda t: (I32, I32, types.int32[::1])
+
+
 #: Routine, without its scope -> kernel that calls it, dtypes, scopes.
 CASES = {
     "put": (transfer, ALL, SCOPES), "put_nbi": (transfer, ALL, SCOPES),
@@ -174,8 +239,33 @@ CASES = {
     "signal_wait_until": (wait, ("uint64",), SCOPES),
     "fence": (bare, ("none",), SCOPES), "quiet": (bare, ("none",), SCOPES),
     "sync_all": (bare, ("none",), SCOPES), "barrier_all": (bare, ("none",), SCOPES),
+    "abort": (leave, ("none",), SCOPES[:1]), "call": (handled, ("none",), SCOPES[:1]),
+    "post": (handled, ("none",), SCOPES[:1]),
+    "print": (say, ("boolean", "int8", "uint64", "float16", "float64"), SCOPES[:1]),
     "my_pe": (query, ("none",), SCOPES[:1]), "n_pes": (query, ("none",), SCOPES[:1]),
+    "team_my_pe": (about_team, ("none",), SCOPES[:1]),
+    "team_n_pes": (about_team, ("none",), SCOPES[:1]),
+    "team_translate_pe": (translation, ("none",), SCOPES[:1]),
+    "team_sync": (of_team, ("none",), GROUPS), "broadcast": (rooted, ("int8", "complex128"), GROUPS),
+    "fcollect": (collective, ("int8", "complex128"), GROUPS),
+    "collect": (collective, ("int8", "complex128"), GROUPS),
+    "alltoall": (collective, ("int8", "complex128"), GROUPS),
+    "alltoalls": (strided_collective, ("int8", "complex128"), GROUPS),
+    **{f"{op}_reduce": (collective, ("uint32",), GROUPS) for op in ("and", "or", "xor")},
+    **{f"{op}_reduce": (collective, ("float32",), GROUPS) for op in ("max", "min", "sum", "prod")},
+    **dict.fromkeys(("sum_inscan", "sum_exscan"), (collective, ("float32",), GROUPS)),
 }  # fmt: skip
+
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_REALS = (*_INTEGERS, "float16", "bfloat16", "float64")
+#: The dtypes of reductions, whose parts are many, at one scope.
+ONE_SCOPE = {
+    "xor_reduce": (collective, (*_INTEGERS, "boolean"), SCOPES[2:]),
+    "max_reduce": (collective, (*_REALS, "boolean"), SCOPES[2:]),
+    "sum_reduce": (collective, (*_REALS, "complex64", "complex128"), SCOPES[2:]),
+    "prod_reduce": (collective, (*_REALS, "complex64", "complex128"), SCOPES[2:]),
+    "sum_exscan": (collective, (*_REALS, "complex64", "complex128"), SCOPES[2:]),
+}
 
 
 def compile_kernel(function, arguments, *, lto):
@@ -189,7 +279,11 @@ def compile_kernel(function, arguments, *, lto):
     return library
 
 
-COLD = ("record_fault", "_given_up")
+COLD = (
+    "record_fault", "given_up", "exchange", "spread", "scatter", "combine_stage", "combine_share",
+    "store_prefixes", "reach_slowly", "cutover10_threshold", "ring3ask", "ring4tell", "await_quiet",
+    "cudaCG",
+)  # fmt: skip
 
 
 def hot_calls(ptx):
@@ -209,7 +303,7 @@ def facts(name, dtype, make):
         "dtype": dtype,
         "calls": hot_calls(ptx),
         "local_bytes": sum(map(int, re.findall(r"\.local .*__local_depot\d+\[(\d+)\]", ptx))),
-        "state": "pyshmem_state_v1" in ptx,
+        "state": "pyshmem_state_v2" in ptx,
         "orders": sorted(
             set(
                 re.findall(
@@ -224,7 +318,7 @@ def facts(name, dtype, make):
 
 
 def main(wanted):
-    for base, (make, dtypes, scopes) in CASES.items():
+    for base, (make, dtypes, scopes) in (*CASES.items(), *ONE_SCOPE.items()):
         for scope in scopes:
             for dtype in dtypes:
                 if not wanted or base + scope in wanted:
@@ -236,7 +330,7 @@ def main(wanted):
         library = compile_kernel(kernel, arguments(getattr(types, dtypes[-1], None)), lto=True)
         cubin = library.get_cubin(cc=(9, 0, "a"))
         code = bytes(getattr(cubin, "code", cubin))
-        print(json.dumps({"cubin": base, "state": b"pyshmem_state_v1" in code}), flush=True)
+        print(json.dumps({"cubin": base, "state": b"pyshmem_state_v2" in code}), flush=True)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ LAYERS = (
     ),
     (
         *("rma", "strided", "atomics", "atomics_nbi", "signals", "sync", "wait_sets"),
-        *("ordering", "collectives", "locks"),
+        *("ordering", "collectives", "locks", "cutover", "proxy"),
     ),
     ("device", "profiling"),
     ("__init__",),

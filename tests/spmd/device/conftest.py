@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import pyshmem
+from pyshmem import _lib
+from pyshmem.device import _state
 
 
 @pytest.fixture(autouse=True)
@@ -16,12 +18,24 @@ def needs_a_device(job):
 
 
 @pytest.fixture
-def place(job):
-    """``place(array)``: a symmetric array on the device heap with these contents on this PE."""
+def p2p(job):
+    """Do kernels reach their peers by loads and stores?"""
+    return bool(_lib.device_state()[_state.P2P])
+
+
+@pytest.fixture
+def heap(job, p2p):
+    """The heap of arrays for kernels: without P2P real GPUs are served on the host heap."""
+    return "device" if p2p or job.device == "sim" else "host"
+
+
+@pytest.fixture
+def place(job, heap):
+    """``place(array)``: a symmetric array, where kernels reach it, with these contents on this PE."""
 
     def make(values, dtype=None):
         values = np.ascontiguousarray(values, dtype=dtype)
-        array = pyshmem.zeros(values.shape, dtype=values.dtype, heap="device")
+        array = pyshmem.zeros(values.shape, dtype=values.dtype, heap=heap)
         pyshmem.put(array, values, job.my_pe)
         pyshmem.barrier_all()
         return array

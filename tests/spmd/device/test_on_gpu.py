@@ -25,9 +25,9 @@ def put_right(dest, source):
     shmem.put_work_group(dest, source, (shmem.my_pe() + 1) % shmem.n_pes())
 
 
-def test_device_heap_arrays_are_cupy_arrays(job, cupy, place, show):
-    source = pyshmem.full((4, 5), job.my_pe, dtype=np.float32, heap="device")
-    dest = pyshmem.zeros((4, 5), dtype=np.float32, heap="device")
+def test_device_heap_arrays_are_cupy_arrays(job, heap, cupy, place, show):
+    source = pyshmem.full((4, 5), job.my_pe, dtype=np.float32, heap=heap)
+    dest = pyshmem.zeros((4, 5), dtype=np.float32, heap=heap)
     assert isinstance(source, cupy.ndarray)
     source += 1  # CuPy's own kernels
     cupy.cuda.runtime.deviceSynchronize()
@@ -36,8 +36,8 @@ def test_device_heap_arrays_are_cupy_arrays(job, cupy, place, show):
     assert float(dest.sum()) == 20 * ((job.my_pe - 1) % job.n_pes + 1)
 
 
-def test_host_put_takes_a_local_cupy_array_and_views(job, cupy, show):
-    dest = pyshmem.zeros((6, 8), dtype=np.int64, heap="device")
+def test_host_put_takes_a_local_cupy_array_and_views(job, heap, cupy, show):
+    dest = pyshmem.zeros((6, 8), dtype=np.int64, heap=heap)
     pyshmem.put(dest[2], cupy.arange(8) + 10 * job.my_pe, (job.my_pe + 1) % job.n_pes)
     got = show(dest)
     assert (got[2] == np.arange(8) + 10 * ((job.my_pe - 1) % job.n_pes)).all()
@@ -45,10 +45,10 @@ def test_host_put_takes_a_local_cupy_array_and_views(job, cupy, show):
 
 
 @pytest.mark.parametrize("kind", ["cupy", "numba", "int"])
-def test_put_in_stream_order(job, cupy, show, kind):
+def test_put_in_stream_order(job, heap, cupy, show, kind):
     n = 1 << 20
-    mine = pyshmem.zeros(n, dtype=np.float32, heap="device")
-    dest = pyshmem.zeros(n, dtype=np.float32, heap="device")
+    mine = pyshmem.zeros(n, dtype=np.float32, heap=heap)
+    dest = pyshmem.zeros(n, dtype=np.float32, heap=heap)
     stream = cupy.cuda.Stream(non_blocking=True)
     given = {"cupy": stream, "numba": cuda.external_stream(stream.ptr), "int": stream.ptr}[kind]
     with stream:
@@ -58,18 +58,18 @@ def test_put_in_stream_order(job, cupy, show, kind):
     assert (show(dest) == (job.my_pe - 1) % job.n_pes + 1).all()
 
 
-def test_bfloat16_arrays_move_as_they_are(job, cupy, show):
+def test_bfloat16_arrays_move_as_they_are(job, heap, cupy, show):
     import ml_dtypes
 
     values = np.arange(40).astype(ml_dtypes.bfloat16)
-    dest = pyshmem.zeros(40, dtype="bfloat16", heap="device")
+    dest = pyshmem.zeros(40, dtype="bfloat16", heap=heap)
     pyshmem.put(dest, values, (job.my_pe + 1) % job.n_pes)
     pyshmem.barrier_all()
     assert (pyshmem.to_numpy(dest).view(np.uint16) == values.view(np.uint16)).all()
 
 
-def test_a_peers_array_from_ptr(job, cupy, show):
-    mine = pyshmem.full(16, job.my_pe, dtype=np.int32, heap="device")
+def test_a_peers_array_from_ptr(job, heap, cupy, show):
+    mine = pyshmem.full(16, job.my_pe, dtype=np.int32, heap=heap)
     pyshmem.barrier_all()
     theirs = pyshmem.ptr(mine, (job.my_pe + 1) % job.n_pes)
     assert (cupy.asnumpy(theirs) == (job.my_pe + 1) % job.n_pes).all()

@@ -37,19 +37,19 @@ PASS_ON = {
 
 @pytest.mark.parametrize("sig_op", [shmem.SIGNAL_SET, shmem.SIGNAL_ADD])
 @pytest.mark.parametrize(("nbi", "scope"), PASS_ON)
-def test_whoever_sees_the_signal_sees_the_data(job, place, show, nbi, scope, sig_op):
+def test_whoever_sees_the_signal_sees_the_data(job, heap, place, show, nbi, scope, sig_op):
     right, left = (job.my_pe + 1) % job.n_pes, (job.my_pe - 1) % job.n_pes
     source = place(np.arange(500, dtype=np.int32) + 1000 * job.my_pe)
     dest, copy = place(np.zeros(500, np.int32)), place(np.zeros(500, np.int32))
-    sig = pyshmem.new_signal(heap="device")
+    sig = pyshmem.new_signal(heap=heap)
     pyshmem.barrier_all()
     PASS_ON[nbi, scope][1, SCOPES[scope]](dest, source, copy, sig, 7, sig_op, right)
     assert (show(copy) == np.arange(500) + 1000 * left).all()
 
 
-def test_put_signal_of_nothing_still_signals(job, place, show):
+def test_put_signal_of_nothing_still_signals(job, heap, place, show):
     dest, copy = place(np.zeros(0, np.int32)), place(np.zeros(1, np.int32))
-    sig = pyshmem.new_signal(heap="device")
+    sig = pyshmem.new_signal(heap=heap)
     pyshmem.barrier_all()
     right = (job.my_pe + 1) % job.n_pes
     PASS_ON["", ""][1, 1](copy[:0], copy[:0], copy, sig, 3, shmem.SIGNAL_SET, right)
@@ -69,8 +69,8 @@ def wait_for(sig, cmp, value, seen):
     seen[1] = shmem.signal_fetch(sig)
 
 
-def test_signals_add_up_from_all_pes(job, place, show):
-    sig, seen = pyshmem.new_signal(heap="device"), place(np.zeros(2, np.uint64))
+def test_signals_add_up_from_all_pes(job, heap, place, show):
+    sig, seen = pyshmem.new_signal(heap=heap), place(np.zeros(2, np.uint64))
     pyshmem.barrier_all()
     add_signals[1, 8](sig, 0)
     if job.my_pe == 0:

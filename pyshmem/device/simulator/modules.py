@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from .. import _lib
-from . import _leaf_sim, simulator
-from ._state import MODULE
+from ... import _lib
+from .._state import MODULE
+from . import leaves, scheduler
 
 #: Kernels launched so far; the word MODULE holds the index of the running one.
 _names: list[str] = []
@@ -13,7 +13,7 @@ _names: list[str] = []
 
 def push_all(words: list[int]) -> None:
     """Give the block to the kernels launched from now on."""
-    _leaf_sim.STATE[:] = words
+    leaves.STATE[:] = words
 
 
 def kernel_name(number: int) -> str:
@@ -25,10 +25,10 @@ def _check_launch(kernel: str) -> None:
     _lib.raise_pending_fault()
     if kernel not in _names:
         _names.append(kernel)
-    _leaf_sim.STATE[MODULE] = _names.index(kernel)
+    leaves.STATE[MODULE] = _names.index(kernel)
 
 
 def install() -> None:
     """Patch Numba's simulator."""
-    simulator.install()
-    simulator.launch_checks.append(_check_launch)
+    scheduler.install()
+    scheduler.launch_checks.append(_check_launch)

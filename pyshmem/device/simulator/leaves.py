@@ -7,29 +7,103 @@ to the width of their dtype when they reach memory, as a GPU would.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .._lib import ffi, lib
-from .._types import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER
-from . import simulator
-from ._families import outside_family
-from ._state import WORDS
+from ..._lib import ffi, lib
+from ..._types import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER
+from .._families import BY_NUMBER, outside_family
+from .._state import WORDS
+from . import scheduler
+from .messages import label_word, print_bits, print_kind
 
 __all__ = [
-    "address_of", "array_from", "atomic_add", "atomic_and", "atomic_compare_swap",
-    "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_or", "atomic_fetch_xor", "atomic_or",
-    "atomic_swap", "atomic_xor", "block_index", "block_share", "block_sync", "block_threads",
-    "cast", "claim", "cold", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "fence", "lane",
-    "now", "opaque", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4", "read", "read64",
-    "read64_acquire", "read_acquire", "relax", "require", "same_dtype", "signal_release_add",
-    "signal_release_set", "state", "state_pe", "thread_in_block", "to_int64", "trap",
-    "warp_share", "warp_sync", "warp_threads", "write", "write64",
+    "AMO_SET",
+    "UINT64",
+    "address_of",
+    "array_from",
+    "atomic_add",
+    "atomic_and",
+    "atomic_compare_swap",
+    "atomic_fetch_add",
+    "atomic_fetch_and",
+    "atomic_fetch_or",
+    "atomic_fetch_xor",
+    "atomic_or",
+    "atomic_swap",
+    "atomic_xor",
+    "bits_of",
+    "block_index",
+    "block_share",
+    "block_sync",
+    "block_threads",
+    "bulk_copy",
+    "bulk_room",
+    "cast",
+    "claim",
+    "cold",
+    "combine",
+    "copy16",
+    "copy16x4",
+    "copy_narrow",
+    "copy_narrow_x4",
+    "fence",
+    "fetch_add64",
+    "fixed32",
+    "fixed64",
+    "grid_blocks",
+    "grid_sync",
+    "high_bits_of",
+    "in_global",
+    "label_word",
+    "lane",
+    "load_pair",
+    "nap", "narrow",
+    "no_sum",
+    "now",
+    "opaque",
+    "outline",
+    "print_bits",
+    "print_kind",
+    "pull16",
+    "pull16x4",
+    "pull_narrow",
+    "pull_narrow_x4",
+    "raise64",
+    "raw1",
+    "raw16",
+    "read",
+    "read64",
+    "read64_acquire",
+    "read_acquire",
+    "relax",
+    "require",
+    "same_dtype",
+    "signal_release_add",
+    "signal_release_set",
+    "state",
+    "state_pe",
+    "store_acc1",
+    "store_acc16",
+    "store_pair",
+    "thread_in_block",
+    "to_int64",
+    "trap",
+    "type_number",
+    "value_of",
+    "warp_share",
+    "warp_sync",
+    "warp_threads",
+    "widen",
+    "write",
+    "write64",
 ]  # fmt: skip
 
 _MASK = (1 << 64) - 1
+UINT64, AMO_SET = BY_NUMBER["uint64"], ATOMIC_OPS.index("set")
 
 #: The state block; ``_modules`` fills it.
 STATE = [0] * WORDS
@@ -38,7 +112,7 @@ STATE = [0] * WORDS
 
 fence = lib.ishmemx_leaf_fence
 now = lib.ishmemx_leaf_now
-relax = simulator.pause
+relax = scheduler.pause
 
 
 def opaque(value: int) -> int:
@@ -47,6 +121,9 @@ def opaque(value: int) -> int:
 
 def cold(function: Callable[..., int]) -> Callable[..., int]:
     return function
+
+
+outline = cold
 
 
 def trap() -> None:
@@ -58,10 +135,18 @@ def read64(address: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
+def fixed32(address: int) -> int:
+    value: int = lib.ishmemx_leaf_load(address, 4)
+    return value - (1 << 32) if value >> 31 else value
+
+
 def read64_acquire(address: int) -> int:
     value = read64(address)
     fence()
     return value
+
+
+fixed64 = read64
 
 
 def write64(address: int, value: int) -> None:
@@ -82,11 +167,53 @@ def claim(address: int, value: int) -> int:
     return old
 
 
+def fetch_add64(address: int, value: int) -> int:
+    old: int = lib.ishmemx_leaf_atomic(_ADD, _UINT64, address, value, 0)
+    return old
+
+
+def raise64(address: int, value: int) -> None:
+    seen = read64(address)
+    while seen < value:
+        old = lib.ishmemx_leaf_atomic(_COMPARE_SWAP, _UINT64, address, value, seen)
+        seen = value if old == seen else old
+
+
+def load_pair(address: int) -> tuple[int, int]:
+    second = read64_acquire(address + 8)
+    return read64(address), second
+
+
+def store_pair(address: int, low: int, high: int) -> None:
+    write64(address, low)
+    write64(address + 8, high)
+
+
+nap = scheduler.pause
+
+
 def state(index: int) -> int:
     return STATE[index]
 
 
 state_pe = state
+
+
+def with_plain_integers(function: Any) -> Any:
+    """``function`` taking NumPy's narrow integers, from arguments and arrays of kernels, as Python's."""
+
+    @functools.wraps(function)
+    def plain(*arguments: Any, **named: Any) -> Any:
+        named = {name: _plain(value) for name, value in named.items()}
+        return function(*map(_plain, arguments), **named)
+
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    narrow = isinstance(value, np.integer) and value.dtype.itemsize < 8
+    return int(value) if narrow else value
+
 
 # -- arrays --------------------------------------------------------------------------------------
 
@@ -172,6 +299,30 @@ def cast(like: Any, value: Any) -> Any:
     return _value(like.dtype, _bits(like.dtype, value))
 
 
+def bits_of(like: Any, value: Any) -> int:
+    return _bits(like.dtype, value) & _MASK
+
+
+def high_bits_of(like: Any, value: Any) -> int:
+    return _bits(like.dtype, value) >> 64
+
+
+def value_of(like: Any, low: int, high: int) -> Any:
+    bits = int(low) & _MASK | (int(high) & _MASK) << 64
+    return _value(like.dtype, bits & ((1 << 8 * like.dtype.itemsize) - 1))
+
+
+def type_number(like: Any) -> int:
+    return BY_NUMBER[like.dtype.name]
+
+
+def in_global(address: int) -> bool:
+    return True
+
+
+narrow = int
+
+
 def to_int64(value: Any) -> int:
     return int(value)
 
@@ -228,46 +379,113 @@ def _pieces(count: int) -> Any:
 copy16x4 = pull16x4 = copy_narrow_x4 = pull_narrow_x4 = _pieces(4)
 copy16 = pull16 = copy_narrow = pull_narrow = _pieces(1)
 
+
+def bulk_room() -> int:
+    return 0
+
+
+def bulk_copy(dest: int, source: int, nbytes: int, room: int) -> None:
+    raise RuntimeError("the simulator has no bulk copies")
+
+
+# -- reductions ----------------------------------------------------------------------------------
+
+
+def _elements(address: int, like: Any, nbytes: int) -> np.ndarray:
+    return np.frombuffer(bytes(ffi.buffer(ffi.cast("char *", address), nbytes)), like.dtype)
+
+
+def raw16(address: int, like: Any) -> np.ndarray:
+    return _elements(address, like, 16)
+
+
+def raw1(address: int, like: Any) -> np.ndarray:
+    return _elements(address, like, like.dtype.itemsize)
+
+
+def widen(like: Any, raw: np.ndarray) -> np.ndarray:
+    return raw.astype(np.float32) if like.dtype.name in ("float16", "bfloat16") else raw
+
+
+def no_sum(like: Any) -> np.ndarray:
+    return widen(like, np.zeros(max(1, 16 // like.dtype.itemsize), like.dtype))
+
+
+_COMBINE = {
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "max": np.maximum,
+    "min": np.minimum, "sum": np.add, "prod": np.multiply,
+}  # fmt: skip
+
+
+def combine(operation: str) -> Any:
+    function = _COMBINE[operation]
+
+    def apply(like: Any, acc: np.ndarray, raw: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            result: np.ndarray = function(acc, widen(like, raw))
+        return result
+
+    return apply
+
+
+def store_acc16(address: int, like: Any, acc: np.ndarray) -> None:
+    data = acc.astype(like.dtype).tobytes()
+    ffi.memmove(ffi.cast("char *", address), data, len(data))
+
+
+def store_acc1(address: int, like: Any, acc: np.ndarray) -> None:
+    store_acc16(address, like, acc[:1])
+
+
 # -- who is running --------------------------------------------------------------------------------
 
 
 def thread_in_block() -> int:
-    return simulator.current().thread_id
+    return scheduler.current().thread_id
 
 
 def block_threads() -> int:
-    return simulator.current().block.size
+    return scheduler.current().block.size
 
 
 def block_index() -> int:
-    return simulator.current().block.index
+    return scheduler.current().block.index
+
+
+def grid_blocks() -> int:
+    return scheduler.current().grid.blocks
+
+
+def grid_sync() -> None:
+    thread = scheduler.current()
+    thread.grid.wait(thread)
 
 
 def lane() -> int:
-    return simulator.current().thread_id & 31
+    return scheduler.current().thread_id & 31
 
 
 def warp_threads() -> int:
-    return simulator.current().warp.size
+    return scheduler.current().warp.size
 
 
 def block_sync() -> None:
-    thread = simulator.current()
+    thread = scheduler.current()
     thread.block.wait(thread)
 
 
 def warp_sync() -> None:
-    thread = simulator.current()
+    thread = scheduler.current()
     thread.warp.wait(thread)
 
 
 def block_share(value: int) -> int:
-    thread = simulator.current()
+    thread = scheduler.current()
     shared: int = thread.block.exchange(thread, value)[0]
     return shared
 
 
 def warp_share(value: int) -> int:
-    thread = simulator.current()
+    thread = scheduler.current()
     shared: int = thread.warp.exchange(thread, value)[0]
     return shared

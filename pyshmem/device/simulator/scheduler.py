@@ -23,7 +23,7 @@ from greenlet import getcurrent, greenlet
 from numba.cuda.simulator import kernel as numba_kernel
 from numba.cuda.simulator import kernelapi
 
-from ..heap import SymmetricArray
+from ...heap import SymmetricArray
 
 WARP = 32
 
@@ -112,6 +112,7 @@ class Grid(Group):
     def __init__(self, kernel: Any, grid_dim: Any, block_dim: Any, arguments: list[Any]) -> None:
         super().__init__()
         self.name = kernel.fn.__qualname__
+        self.blocks = grid_dim[0] * grid_dim[1] * grid_dim[2]
         self.hub = getcurrent()
         self.ready: deque[SimThread] = deque()
         self.pausing = 0

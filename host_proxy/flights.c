@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What is under way: copies of the engine, and the quiet that waits for them. */
+#include "rings.h"
+
+/* release: pairs with the kernel's acquire after the 16-byte load that saw the tag; `value`, and what was copied
+ * before it, are visible with it. */
+void pysh_ring_reply(pysh_ring_t *ring, uint64_t ticket, uint64_t value, int status) {
+    pysh_cell_t *cell = &ring->control->cell[ticket & ring->mask];
+    uint64_t tag = (uint32_t)(ticket + 1);
+
+    __atomic_store_n(&cell->value, value, __ATOMIC_RELAXED);
+    __atomic_store_n((uint64_t *)(void *)&cell->tag, tag | (uint64_t)(unsigned)status << 32, __ATOMIC_RELEASE);
+}
+
+bool pysh_flight_room(const pysh_ring_t *ring) {
+    return ring->n_flights < PYSH_MAX_FLIGHTS;
+}
+
+void pysh_flight_add(pysh_ring_t *ring, uint64_t ticket, uint64_t token) {
+    ring->flight[ring->n_flights++] = (pysh_flight_t){.ticket = ticket, .token = token};
+}
+
+static bool land_flights(pysh_ring_t *ring) {
+    bool landed = false;
+
+    for (int i = 0; i < ring->n_flights;) {
+        bool done = false;
+        int status = pysh.accel->offload_done(ring->flight[i].token, &done);
+        if (!status && !done) {
+            i++;
+            continue;
+        }
+        if (status)
+            pysh_ring_explain();
+        pysh_ring_reply(ring, ring->flight[i].ticket, 0, status);
+        ring->flight[i] = ring->flight[--ring->n_flights];
+        landed = true;
+    }
+    return landed;
+}
+
+/* Copies without a reply of the proxy's are known to the engine alone: are those before the mark done? */
+static bool engine_done(pysh_ring_t *ring) {
+    bool marked = true, all = true;
+    int status;
+
+    if (!atomic_load_explicit(&ring->in_flight, memory_order_relaxed))
+        return true;
+    status = pysh.accel->offload_finished(&marked, &all);
+    if (status) {
+        pysh_ring_complain(PYSH_OP_PUT, -1, status);
+        marked = all = true;
+    }
+    if (all)
+        atomic_store_explicit(&ring->in_flight, 0, memory_order_release); /* pairs with pysh_proxy_drain() */
+    return marked;
+}
+
+/* One quiet serves all who wait: it is for the highest ticket asked for when it began. */
+static bool step_quiet(pysh_ring_t *ring) {
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+
+    if (!ring->quiet_target) {
+        /* acquire: pairs with red.max of the kernels; tickets below it are in their slots, or will be */
+        uint64_t asked = __atomic_load_n(&ring->control->asked, __ATOMIC_ACQUIRE);
+        int status;
+        if (asked <= ring->control->acked || asked > head)
+            return false;
+        ring->quiet_target = asked;
+        pysh.accel->offload_mark();
+        if (pysh.conduit->quiet && (status = pysh.conduit->quiet()))
+            pysh_ring_complain(PYSH_OP_COUNT, -1, status);
+    }
+    if (ring->n_flights || !engine_done(ring))
+        return false;
+    /* release: pairs with the fence behind the kernel's load; what was copied is visible with it */
+    __atomic_store_n(&ring->control->acked, ring->quiet_target, __ATOMIC_RELEASE);
+    ring->quiet_target = 0;
+    ring->stats.quiets++;
+    return true;
+}
+
+bool pysh_ring_progress(pysh_ring_t *ring) {
+    bool landed = ring->n_flights && land_flights(ring);
+
+    return step_quiet(ring) || landed;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The proxy: a thread for each ring, which takes requests in ticket order and answers in any. It never takes
+ * Python's lock, allocates no device memory and uses streams of its own, so that a spinning kernel cannot stop it. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "rings.h"
+
+#define SPIN_ALONE      20000 /* polls before an idle proxy gives its core away, about a millisecond */
+#define SPIN_SHARED     50
+#define YIELDS          200
+#define MIN_SLEEP_NS    (20 * 1000LL)
+#define MAX_SLEEP_NS    (1000 * 1000LL)
+#define STOP_TIMEOUT_NS (2 * 1000000000LL)
+#define BATCH           64 /* requests before copies and quiets are looked at */
+
+static struct {
+    int n_rings;
+    uint64_t slots;
+    int64_t spin; /* polls of an idle proxy */
+    pysh_ring_t *ring;
+    pthread_mutex_t mutex; /* for `why` */
+    char why[512];
+} proxy = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- configuration ---- */
+
+int pysh_proxy_configure(void) {
+    int64_t rings, slots;
+    int status;
+
+    if ((status = ishmemx_setting_number("RINGS", &rings)) || (status = ishmemx_setting_number("RING_SLOTS", &slots)) ||
+        (status = ishmemx_setting_number("PROXY_SPIN", &proxy.spin)))
+        return status;
+    if (rings < 1 || rings > PYSH_RING_MAX_RINGS)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "PYSHMEM_RINGS is %lld, not 1 to %d", (long long)rings,
+                         PYSH_RING_MAX_RINGS);
+    if (slots < 8 || slots > 1 << 20 || (slots & (slots - 1)))
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "PYSHMEM_RING_SLOTS is %lld, not a power of two from 8 to 2^20",
+                         (long long)slots);
+    proxy.n_rings = (int)rings;
+    proxy.slots = (uint64_t)slots;
+    return ISHMEMX_OK;
+}
+
+static int64_t device_nbytes_of_ring(void) {
+    return ((int64_t)sizeof(pysh_ring_device_t) + 2 * (int64_t)proxy.slots * 8 + 4095) & -4096;
+}
+
+int64_t pysh_proxy_device_nbytes(void) {
+    return proxy.n_rings * device_nbytes_of_ring();
+}
+
+/* ---- errors ---- */
+
+void pysh_ring_explain(void) {
+    pthread_mutex_lock(&proxy.mutex);
+    if (!__atomic_load_n(&pysh.fault[1].kind, __ATOMIC_RELAXED)) /* else the text is that record's, until it is taken */
+        snprintf(proxy.why, sizeof proxy.why, "%s", ishmemx_error());
+    pthread_mutex_unlock(&proxy.mutex);
+}
+
+void pysh_ring_complain(int op, int pe, int status) {
+    ishmemx_fault_t *fault = &pysh.fault[1];
+
+    pthread_mutex_lock(&proxy.mutex);
+    if (!__atomic_load_n(&fault->kind, __ATOMIC_RELAXED)) {
+        snprintf(proxy.why, sizeof proxy.why, "%s", ishmemx_error());
+        *fault = (ishmemx_fault_t){.op = (uint64_t)op, .pe = pe, .module = -1, .a = status};
+        __atomic_store_n(&fault->kind, ISHMEMX_FAULT_PROXY, __ATOMIC_RELEASE); /* pairs with ishmemx_fault_take() */
+    }
+    pthread_mutex_unlock(&proxy.mutex);
+}
+
+int ishmemx_proxy_error(char *text, size_t capacity) {
+    pthread_mutex_lock(&proxy.mutex);
+    snprintf(text, capacity, "%s", proxy.why);
+    pthread_mutex_unlock(&proxy.mutex);
+    return ISHMEMX_OK;
+}
+
+/* ---- one ring ---- */
+
+/* acquire: each word pairs with the sender's store of it, behind the fence over what the request hands over. */
+static bool take(pysh_ring_t *ring, uint64_t ticket, pysh_request_t *request) {
+    const pysh_slot_t *slot = &ring->slots[ticket & ring->mask];
+    uint64_t phase = pysh_ring_phase(ticket, ring->log2_n);
+    pysh_slot_t copy;
+
+    copy.word[PYSH_SLOT_WORDS - 1] = __atomic_load_n(&slot->word[PYSH_SLOT_WORDS - 1], __ATOMIC_ACQUIRE);
+    if (copy.word[PYSH_SLOT_WORDS - 1] >> 56 != phase)
+        return false;
+    for (int i = 0; i < PYSH_SLOT_WORDS - 1; i++)
+        copy.word[i] = __atomic_load_n(&slot->word[i], __ATOMIC_ACQUIRE);
+    return pysh_request_unpack(&copy, phase, request);
+}
+
+/* release: pairs with the sender's load; the slots below have been copied out. */
+static void publish(pysh_ring_t *ring, uint64_t head) {
+    if (ring->published == head)
+        return;
+    ring->published = head;
+    __atomic_store_n(&ring->control->consumed, head, __ATOMIC_RELEASE);
+    ring->stats.credits++;
+}
+
+static void serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+    pysh_outcome_t result = pysh_ring_handle(ring, ticket, request);
+
+    if (result.pending)
+        return;
+    if (__builtin_expect(result.status, 0)) {
+        if (pysh_request_flags(request) & PYSH_REQUEST_REPLY)
+            pysh_ring_explain();
+        else
+            pysh_ring_complain(pysh_request_op(request), pysh_request_pe(request), result.status);
+    }
+    if (pysh_request_flags(request) & PYSH_REQUEST_REPLY) {
+        /* A kernel that looks for its reply near itself is answered there too when the engine had nothing to do. */
+        if (pysh_request_flags(request) & PYSH_REQUEST_DONE)
+            pysh.accel->stamp(&ring->device->word[ring->n + (ticket & ring->mask)],
+                              (uint32_t)(ticket + 1) | (uint64_t)(unsigned)result.status << 32);
+        else
+            pysh_ring_reply(ring, ticket, result.value, result.status);
+    }
+}
+
+/* Up to BATCH requests; how many. */
+static int serve_some(pysh_ring_t *ring) {
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    pysh_request_t request;
+    int n = 0;
+
+    while (n < BATCH && pysh_flight_room(ring) && take(ring, head, &request)) {
+        serve(ring, head, &request);
+        head++;
+        n++;
+        /* release: pairs with pysh_proxy_drain(), which then sees what the request did */
+        atomic_store_explicit(&ring->head, head, memory_order_release);
+        if (head - ring->published >= ring->credit)
+            publish(ring, head);
+    }
+    if (n == BATCH && take(ring, head + ring->mask, &request)) /* full to the last slot: senders wait for credit */
+        ring->stats.stalls++;
+    return n;
+}
+
+static void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void idle(int64_t spin, int64_t polls) {
+    struct timespec nap = {.tv_nsec = MIN_SLEEP_NS};
+    int64_t turn = polls - spin - YIELDS;
+
+    if (polls < spin) {
+        relax();
+    } else if (turn < 0) {
+        sched_yield();
+    } else {
+        nap.tv_nsec = turn > 12 ? MAX_SLEEP_NS : MIN_SLEEP_NS << (turn / 2);
+        nanosleep(&nap, NULL);
+    }
+}
+
+static void *run(void *argument) {
+    pysh_ring_t *ring = argument;
+    int64_t polls = 0, deadline = 0;
+
+    pysh.accel->thread_begin();
+    for (;;) {
+        int served = serve_some(ring);
+        bool moved = pysh_ring_progress(ring);
+        if (served || moved) {
+            polls = 0;
+            continue;
+        }
+        publish(ring, atomic_load_explicit(&ring->head, memory_order_relaxed));
+        if (atomic_load_explicit(&ring->stop, memory_order_acquire)) {
+            bool under_way = ring->n_flights || atomic_load_explicit(&ring->in_flight, memory_order_relaxed);
+            if (!deadline)
+                deadline = pysh_now_ns() + STOP_TIMEOUT_NS;
+            if (!under_way || pysh_now_ns() > deadline)
+                break;
+            if (!ring->n_flights)
+                __atomic_store_n(&ring->control->asked, ring->head, __ATOMIC_RELEASE); /* so that the quiet looks */
+        }
+        idle(proxy.spin, polls++);
+    }
+    return NULL;
+}
+
+/* ---- start and stop ---- */
+
+static int64_t spin_choose(void) {
+    cpu_set_t cores;
+
+    if (proxy.spin >= 0)
+        return proxy.spin;
+    return sched_getaffinity(0, sizeof cores, &cores) == 0 && 2 * pysh.n_pes <= CPU_COUNT(&cores) ? SPIN_ALONE
+                                                                                                  : SPIN_SHARED;
+}
+
+static int ring_open(pysh_ring_t *ring, char *device) {
+    size_t slots_bytes = proxy.slots * sizeof(pysh_slot_t);
+    size_t control_bytes = sizeof(pysh_ring_control_t) + proxy.slots * sizeof(pysh_cell_t);
+    void *slots, *control;
+    int status;
+
+    *ring = (pysh_ring_t){.n = proxy.slots, .mask = proxy.slots - 1, .log2_n = (unsigned)__builtin_ctzll(proxy.slots)};
+    ring->credit = ring->n / 2 < PYSH_RING_CREDIT ? ring->n / 2 : PYSH_RING_CREDIT;
+    ring->device = (pysh_ring_device_t *)(void *)device;
+    if ((status = pysh.accel->shared_alloc(slots_bytes, &slots, &ring->slots_seen)))
+        return status;
+    ring->slots = memset(slots, 0, slots_bytes);
+    if ((status = pysh.accel->shared_alloc(control_bytes, &control, &ring->control_seen)))
+        return status;
+    ring->control = memset(control, 0, control_bytes);
+    return ISHMEMX_OK;
+}
+
+/* The thread takes no signals: Python's handlers are for the threads of the program. */
+static int thread_start(pysh_ring_t *ring) {
+    sigset_t all, before;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&ring->thread, NULL, run, ring);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    ring->started = !error;
+    return error ? pysh_fail(ISHMEMX_ERR_SYSTEM, "starting a proxy thread: %s", strerror(error)) : ISHMEMX_OK;
+}
+
+int pysh_proxy_start(char *device) {
+    int status = ISHMEMX_OK;
+
+    proxy.ring = aligned_alloc(PYSH_CACHE_LINE, ((size_t)proxy.n_rings * sizeof *proxy.ring + PYSH_CACHE_LINE - 1) /
+                                                    PYSH_CACHE_LINE * PYSH_CACHE_LINE);
+    if (!proxy.ring)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for %d rings", proxy.n_rings);
+    memset(proxy.ring, 0, (size_t)proxy.n_rings * sizeof *proxy.ring);
+    proxy.spin = spin_choose();
+    for (int k = 0; !status && k < proxy.n_rings; k++)
+        status = ring_open(&proxy.ring[k], device + k * device_nbytes_of_ring());
+    for (int k = 0; !status && k < proxy.n_rings; k++)
+        status = thread_start(&proxy.ring[k]);
+    if (status)
+        pysh_proxy_stop();
+    return status;
+}
+
+void pysh_proxy_stop(void) {
+    for (int k = 0; proxy.ring && k < proxy.n_rings; k++)
+        atomic_store_explicit(&proxy.ring[k].stop, true, memory_order_release);
+    for (int k = 0; proxy.ring && k < proxy.n_rings; k++) {
+        pysh_ring_t *ring = &proxy.ring[k];
+        if (ring->started)
+            pthread_join(ring->thread, NULL);
+        if (ring->slots)
+            pysh.accel->shared_free(ring->slots);
+        if (ring->control)
+            pysh.accel->shared_free(ring->control);
+    }
+    free(proxy.ring);
+    proxy.ring = NULL;
+}
+
+/* ---- what others ask ---- */
+
+/* The slot of ticket `head` keeps its phase until the ticket has been served, and after that until the next lap. */
+static bool under_way(pysh_ring_t *ring) {
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire); /* pairs with serve_some() */
+    uint64_t first = __atomic_load_n(&ring->slots[head & ring->mask].word[0], __ATOMIC_ACQUIRE);
+
+    return first >> 56 == pysh_ring_phase(head, ring->log2_n) ||
+           atomic_load_explicit(&ring->in_flight, memory_order_acquire);
+}
+
+int pysh_proxy_drain(void) {
+    pysh_wait_t wait;
+    int status = ISHMEMX_OK;
+
+    for (int k = 0; proxy.ring && k < proxy.n_rings; k++) {
+        pysh_ring_t *ring = &proxy.ring[k];
+        if (!under_way(ring))
+            continue;
+        pysh_wait_begin(&wait, "quiet");
+        while (!status && under_way(ring)) {
+            uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+            uint64_t asked = __atomic_load_n(&ring->control->asked, __ATOMIC_RELAXED);
+            if (asked <
+                head) /* the quiet looks at the engine; a kernel's red.max at the same time only asks for more */
+                __atomic_compare_exchange_n(&ring->control->asked, &asked, head, false, __ATOMIC_RELEASE,
+                                            __ATOMIC_RELAXED);
+            status = pysh_wait_pause(&wait);
+        }
+        pysh_wait_end(&wait);
+    }
+    /* A request that failed meanwhile is this call's error, not that of the next. */
+    if (!status && proxy.ring && __atomic_load_n(&pysh.fault[1].kind, __ATOMIC_RELAXED))
+        status = pysh_enter();
+    return status;
+}
+
+void pysh_proxy_state(int64_t *words) {
+    words[ISHMEMX_STATE_RINGS] = proxy.ring ? proxy.n_rings : 0;
+    words[ISHMEMX_STATE_RING_SLOTS] = (int64_t)proxy.slots;
+    words[ISHMEMX_STATE_RING_LOG2] = __builtin_ctzll(proxy.slots | 1ULL << 63);
+    for (int k = 0; proxy.ring && k < proxy.n_rings; k++) {
+        int64_t *word = &words[ISHMEMX_STATE_RING + 4 * k];
+        word[0] = (int64_t)(intptr_t)proxy.ring[k].slots_seen;
+        word[1] = (int64_t)(intptr_t)proxy.ring[k].control_seen;
+        word[2] = (int64_t)(intptr_t)proxy.ring[k].device;
+    }
+}
+
+void pysh_proxy_describe(char *text, size_t capacity) {
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (int k = 0; proxy.ring && k < proxy.n_rings && used < capacity; k++) {
+        pysh_ring_t *ring = &proxy.ring[k];
+        used +=
+            (size_t)snprintf(text + used, capacity - used,
+                             "ring %d: %llu requests served, %llu copies under way, quiet asked %llu, reached %llu%s",
+                             k, (unsigned long long)ring->head, (unsigned long long)ring->in_flight,
+                             (unsigned long long)ring->control->asked, (unsigned long long)ring->control->acked,
+                             k + 1 < proxy.n_rings ? "; " : "");
+    }
+}
+
+int ishmemx_proxy_stats(ishmemx_proxy_stats_t *stats) {
+    PYSH_ENTER();
+    *stats = (ishmemx_proxy_stats_t){.rings = proxy.ring ? proxy.n_rings : 0};
+    for (int k = 0; proxy.ring && k < proxy.n_rings; k++) {
+        const ishmemx_proxy_stats_t *one = &proxy.ring[k].stats;
+        for (int op = 0; op < ISHMEMX_RING_OPS; op++) {
+            stats->requests[op] += one->requests[op];
+            stats->bytes[op] += one->bytes[op];
+            stats->ns[op] += one->ns[op];
+        }
+        stats->credits += one->credits;
+        stats->stalls += one->stalls;
+        stats->quiets += one->quiets;
+    }
+    return ISHMEMX_OK;
+}

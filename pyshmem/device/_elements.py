@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Single elements by the ring: values travel inside the request and the reply."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._backend import address_of, bits_of, device_function, high_bits_of, type_number, value_of
+from ._ring import AMO, G, P, ask, tell
+
+
+@device_function
+def tell_element(dest: Any, value: Any, pe: int) -> None:
+    """``p``; of 16 bytes in two halves."""
+    address, width = address_of(dest), min(8, dest.itemsize)
+    tell(P | width << 8, address, 0, bits_of(dest, value), 0, 0, pe)
+    if dest.itemsize > 8:
+        tell(P | width << 8, address + 8, 0, high_bits_of(dest, value), 0, 0, pe)
+
+
+@device_function
+def ask_element(source: Any, pe: int) -> Any:
+    """``g``; of 16 bytes in two halves."""
+    address, width = address_of(source), min(8, source.itemsize)
+    low = ask(G | width << 8, 0, address, 0, 0, 0, pe)
+    high = low & 0
+    if source.itemsize > 8:
+        high = ask(G | width << 8, 0, address + 8, 0, 0, 0, pe)
+    return value_of(source, low, high)
+
+
+@device_function
+def ask_amo(number: int, dest: Any, value: Any, cond: Any, pe: int) -> Any:
+    """A fetching atomic operation; ``number`` is its place in ATOMIC_OPS."""
+    kind = AMO | type_number(dest) << 8
+    word = pe | number << 32
+    bits = ask(kind, address_of(dest), 0, bits_of(dest, value), bits_of(dest, cond), 0, word)
+    return value_of(dest, bits, 0)
+
+
+@device_function
+def tell_amo(number: int, dest: Any, value: Any, pe: int) -> None:
+    """One that fetches nothing."""
+    word = pe | number << 32
+    tell(AMO | type_number(dest) << 8, address_of(dest), 0, bits_of(dest, value), 0, 0, word)
+
+
+@device_function
+def tell_amo_nbi(number: int, fetch: Any, dest: Any, value: Any, cond: Any, pe: int) -> None:
+    """One whose old value arrives in ``fetch`` by the next quiet."""
+    kind = AMO | type_number(dest) << 8
+    word = pe | number << 32
+    tell(
+        kind, address_of(dest), address_of(fetch), bits_of(dest, value), bits_of(dest, cond), 0, word
+    )  # fmt: skip

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bytes and words to and from a peer, by whatever road there is. Addresses are the caller's own.
+
+Nobody asks a copy engine for a copy to itself: within a GPU the driver may do that by a kernel,
+which a full GPU has no room for. By the ring the leader of a group asks for the whole transfer;
+what the group stored before is fenced for the host to see. Groups meet before and after, in the
+routines.
+"""
+
+from __future__ import annotations
+
+from . import _backend, _copy
+from ._backend import device_function, in_global, state, write64
+from ._cutover import offloads_get, offloads_put
+from ._faults import FAULT_ADDRESS, record_fault
+from ._peers import my_pe, near
+from ._ring import AMO, DONE, GET, PUT, PUT_SIGNAL, ask, tell
+from ._state import DELTA
+
+_fence = _backend.fence
+_UINT64, _SET = _backend.UINT64, _backend.AMO_SET
+
+
+@device_function
+def _host_sees(address: int, nbytes: int, pe: int, op: int) -> bool:
+    """Not so for shared and local memory: that is a fault of the caller's."""
+    if in_global(address):
+        return True
+    record_fault(FAULT_ADDRESS, op, pe, address, nbytes)
+    return False
+
+
+@device_function
+def ring_put(dest: int, source: int, nbytes: int, pe: int, nbi: bool, op: int) -> None:
+    """One thread asks for a put; to peers that are near the copy engine does it."""
+    if nbytes > 0 and _host_sees(source, nbytes, pe, op):
+        _fence()
+        if nbi:
+            tell(PUT, dest, source, nbytes, 0, 0, pe)
+        elif near():
+            ask(PUT | DONE, dest, source, nbytes, 0, 0, pe)
+        else:
+            ask(PUT, dest, source, nbytes, 0, 0, pe)
+
+
+@device_function
+def ring_get(dest: int, source: int, nbytes: int, pe: int, nbi: bool, op: int) -> None:
+    """One thread asks for a get."""
+    if nbytes > 0 and _host_sees(dest, nbytes, pe, op):
+        _fence()  # what is read from dest must not be overtaken
+        if nbi:
+            tell(GET, dest, source, nbytes, 0, 0, pe)
+        elif near():
+            ask(GET | DONE, dest, source, nbytes, 0, 0, pe)
+        else:
+            ask(GET, dest, source, nbytes, 0, 0, pe)
+
+
+@device_function
+def ring_put_signal(
+    dest: int, source: int, nbytes: int, sig: int, signal: int, pe_word: int, nbi: bool, op: int
+) -> None:
+    """Data and then the signal; ``pe_word`` has the signal's operation in its high half."""
+    if _host_sees(source, nbytes, pe_word & 0xFFFFFFFF, op):
+        _fence()
+        if nbi:
+            tell(PUT_SIGNAL, dest, source, nbytes, sig, signal, pe_word)
+        elif near():
+            ask(PUT_SIGNAL | DONE, dest, source, nbytes, sig, signal, pe_word)
+        else:
+            ask(PUT_SIGNAL, dest, source, nbytes, sig, signal, pe_word)
+
+
+@device_function
+def put_bytes(dest: int, source: int, nbytes: int, pe: int, rank: int, size: int, op: int) -> None:
+    """``size`` lanes copy to ``pe``; complete for the source, delivered behind a fence."""
+    if near() and (pe == my_pe() or not offloads_put(nbytes, size)):
+        _copy.push(dest + state(DELTA + pe), source, nbytes, rank, size)
+    elif rank == 0:
+        ring_put(dest, source, nbytes, pe, False, op)
+
+
+@device_function
+def get_bytes(dest: int, source: int, nbytes: int, pe: int, rank: int, size: int, op: int) -> None:
+    """``size`` lanes copy from ``pe``."""
+    if near() and (pe == my_pe() or not offloads_get(nbytes, size)):
+        _copy.pull(dest, source + state(DELTA + pe), nbytes, rank, size)
+    elif rank == 0:
+        ring_get(dest, source, nbytes, pe, False, op)
+
+
+@device_function
+def store_word(dest: int, value: int, pe: int) -> None:
+    """Eight bytes to ``pe``, relaxed; by the ring they come after earlier puts."""
+    if near():
+        write64(dest + state(DELTA + pe), value)
+    else:
+        tell(AMO | _UINT64 << 8, dest, 0, value, 0, 0, pe | _SET << 32)

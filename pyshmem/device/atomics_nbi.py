@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fetching atomics that do not wait: the old value is in ``fetch`` at the next ``quiet``.
+
+``fetch`` is an array of the dtype of ``dest`` in any memory of the kernel that its GPU's others
+reach; its first element receives the value. By loads and stores the value arrives at once. Types
+and contexts: as in ``atomics``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._types import ATOMIC_OPS
+from . import _backend as leaf
+from ._backend import address_of, cast, device_function, in_global, read, require, same_dtype
+from ._elements import tell_amo_nbi
+from ._faults import FAULT_ADDRESS, OP, record_fault
+from ._peers import BY_STORES, NOWHERE, on_peer, reach
+from ._teams import on_context
+
+_standard, _extended, _bitwise = (require(family) for family in "axb")
+
+
+@device_function
+def _read(address, like, _value, _cond):
+    return read(address, like)
+
+
+@device_function
+def _swap_if(address, like, value, cond):
+    return leaf.atomic_compare_swap(address, like, cond, value)
+
+
+def _plain(operation: Any) -> Any:
+    @device_function
+    def apply(address, like, value, _cond):
+        return operation(address, like, value)
+
+    return apply
+
+
+def _make(name: str, number_of: str, operation: Any, types: Any) -> Any:
+    """``f(fetch, dest, value, cond, pe, ctx)``."""
+    op, number = OP[name], ATOMIC_OPS.index(number_of)
+
+    @device_function
+    def atomic(fetch, dest, value, cond, pe, ctx):
+        types(dest)
+        same_dtype(fetch, dest)
+        world = on_context(ctx, pe)
+        way = reach(dest, 1, dest.size, world, op)
+        if way == BY_STORES:
+            fetch[0] = operation(on_peer(dest, world), dest, cast(dest, value), cast(dest, cond))
+        elif way != NOWHERE and in_global(address_of(fetch)):
+            tell_amo_nbi(number, fetch, dest, value, cond, world)
+        elif way != NOWHERE:
+            record_fault(FAULT_ADDRESS, op, world, address_of(fetch), fetch.itemsize)
+
+    return atomic
+
+
+_fetch = _make("atomic_fetch", "fetch", _read, _extended)
+_compare_swap = _make("atomic_compare_swap", "compare_swap", _swap_if, _standard)
+_swap = _make("atomic_swap", "swap", _plain(leaf.atomic_swap), _extended)
+_add = _make("atomic_add", "add", _plain(leaf.atomic_fetch_add), _standard)
+_and = _make("atomic_and", "and", _plain(leaf.atomic_fetch_and), _bitwise)
+_or = _make("atomic_or", "or", _plain(leaf.atomic_fetch_or), _bitwise)
+_xor = _make("atomic_xor", "xor", _plain(leaf.atomic_fetch_xor), _bitwise)
+
+
+@device_function
+def atomic_fetch_nbi(fetch, source, pe, ctx=None):
+    """Start fetching the element on ``pe``. Spec: shmem_atomic_fetch_nbi."""
+    _fetch(fetch, source, 0, 0, pe, ctx)
+
+
+@device_function
+def atomic_compare_swap_nbi(fetch, dest, cond, value, pe, ctx=None):
+    """Start ``atomic_compare_swap``. Spec: shmem_atomic_compare_swap_nbi."""
+    _compare_swap(fetch, dest, value, cond, pe, ctx)
+
+
+@device_function
+def atomic_swap_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_swap``. Spec: shmem_atomic_swap_nbi."""
+    _swap(fetch, dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_fetch_inc_nbi(fetch, dest, pe, ctx=None):
+    """Start ``atomic_fetch_inc``. Spec: shmem_atomic_fetch_inc_nbi."""
+    _add(fetch, dest, 1, 0, pe, ctx)
+
+
+@device_function
+def atomic_fetch_add_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_fetch_add``, on integers. Spec: shmem_atomic_fetch_add_nbi."""
+    _add(fetch, dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_fetch_and_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_fetch_and``. Spec: shmem_atomic_fetch_and_nbi."""
+    _and(fetch, dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_fetch_or_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_fetch_or``. Spec: shmem_atomic_fetch_or_nbi."""
+    _or(fetch, dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_fetch_xor_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_fetch_xor``. Spec: shmem_atomic_fetch_xor_nbi."""
+    _xor(fetch, dest, value, 0, pe, ctx)

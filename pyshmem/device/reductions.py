@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reductions and scans of a team from kernels.
+
+Members are combined in the team's order, element by element, so that every PE gets the same bits. 16-bit
+floats are combined in float32 and rounded once. ``team`` and who calls: see ``team_collectives``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._backend import (
+    address_of,
+    combine,
+    device_function,
+    no_sum,
+    raw1,
+    raw16,
+    read64,
+    require,
+    same_dtype,
+    scopes,
+    state,
+    store_acc1,
+    store_acc16,
+    widen,
+    write64,
+)
+from ._exchange import apart, parts
+from ._faults import OP
+from ._groups import Scope
+from ._peers import near
+from ._state import CUTOVER_COLL, DELTA, DEVICE_STAGE_BYTES
+from ._teams import row_epoch, row_my_pe, row_n_pes, team_row, world_pe
+from .team_collectives import half_of_stage, usable
+
+_FAMILY = {"and": "t", "or": "t", "xor": "t", "max": "m", "min": "m", "sum": "s", "prod": "s"}
+_REDUCE, _SCAN = OP["reduce"], OP["scan"]
+
+
+@device_function
+def _stage_room(members: int) -> int:
+    """Bytes a member may put on the stage at a time."""
+    return DEVICE_STAGE_BYTES // members & ~15
+
+
+def _make_fold(name: str) -> Any:
+    """``f(like, at, step, end)``: what is ``step`` apart before ``end``, combined."""
+    add = combine(name)
+
+    @device_function
+    def fold16(like, at, step, end):
+        acc = widen(like, raw16(at, like))
+        at += step
+        while at < end:
+            acc = add(like, acc, raw16(at, like))
+            at += step
+        return acc
+
+    @device_function
+    def fold1(like, at, step, end):
+        acc = widen(like, raw1(at, like))
+        at += step
+        while at < end:
+            acc = add(like, acc, raw1(at, like))
+            at += step
+        return acc
+
+    return fold16, fold1
+
+
+def _make_staged(scope: Scope, name: str) -> Any:
+    """For few bytes, and peers out of reach: all pieces on all stages, then combine."""
+    rank, size, sync = scope.rank, scope.size, scope.sync
+    exchange, spread = parts(scope)
+    fold16, fold1 = _make_fold(name)
+
+    @apart(scope)
+    def combine_stage(row, dest, stage, room, nbytes, like):
+        end = stage + row_n_pes(row) * room
+        at = rank() << 4
+        whole = nbytes & ~15 if dest & 15 == 0 else nbytes * 0
+        while at < whole:
+            store_acc16(dest + at, like, fold16(like, stage + at, room, end))
+            at += size() << 4
+        at = whole + rank() * like.itemsize
+        while at < nbytes:
+            store_acc1(dest + at, like, fold1(like, stage + at, room, end))
+            at += size() * like.itemsize
+        return 0
+
+    @device_function
+    def staged(row, dest, source, nbytes, like):
+        word, room = row_epoch(row), _stage_room(row_n_pes(row))
+        epoch = read64(word)
+        done = nbytes * 0
+        while done < nbytes:
+            epoch += 1
+            piece = min(room, nbytes - done)
+            stage = half_of_stage(row, epoch)
+            mine = stage + row_my_pe(row) * room
+            spread(row, mine, source + done, 0, piece, rank(), size(), _REDUCE)
+            sync()
+            exchange(row, rank(), size(), epoch, _REDUCE)
+            sync()
+            combine_stage(row, dest + done, stage, room, piece, like)
+            done += piece
+        sync()
+        if rank() == 0:
+            write64(word, epoch)
+
+    return staged
+
+
+def _make_shared(scope: Scope, name: str) -> Any:
+    """The way of many bytes: a member combines its share of all sources, and stores it at all.
+
+    Nobody else reads or writes that share, so dest may be source.
+    """
+    rank, size, sync = scope.rank, scope.size, scope.sync
+    exchange, _spread = parts(scope)
+    add = combine(name)
+
+    @device_function
+    def one(row, dest, source, like):
+        members = row_n_pes(row)
+        acc = widen(like, raw16(source + state(DELTA + world_pe(row, 0)), like))
+        member = members * 0 + 1
+        while member < members:
+            acc = add(like, acc, raw16(source + state(DELTA + world_pe(row, member)), like))
+            member += 1
+        member = members * 0
+        while member < members:
+            store_acc16(dest + state(DELTA + world_pe(row, member)), like, acc)
+            member += 1
+
+    @device_function
+    def four(row, dest, source, step, like):
+        """Four pieces with their loads in flight together."""
+        members = row_n_pes(row)
+        at = source + state(DELTA + world_pe(row, 0))
+        r0, r1 = raw16(at, like), raw16(at + step, like)
+        r2, r3 = raw16(at + 2 * step, like), raw16(at + 3 * step, like)
+        a0, a1, a2, a3 = widen(like, r0), widen(like, r1), widen(like, r2), widen(like, r3)
+        member = members * 0 + 1
+        while member < members:
+            at = source + state(DELTA + world_pe(row, member))
+            r0, r1 = raw16(at, like), raw16(at + step, like)
+            r2, r3 = raw16(at + 2 * step, like), raw16(at + 3 * step, like)
+            a0, a1 = add(like, a0, r0), add(like, a1, r1)
+            a2, a3 = add(like, a2, r2), add(like, a3, r3)
+            member += 1
+        member = members * 0
+        while member < members:
+            at = dest + state(DELTA + world_pe(row, member))
+            store_acc16(at, like, a0)
+            store_acc16(at + step, like, a1)
+            store_acc16(at + 2 * step, like, a2)
+            store_acc16(at + 3 * step, like, a3)
+            member += 1
+
+    @apart(scope)
+    def combine_share(row, dest, source, nbytes, like):
+        share = (nbytes // row_n_pes(row) + 15) & ~15
+        at = row_my_pe(row) * share
+        end = min(nbytes, at + share)
+        step = size() << 4
+        at += rank() << 4
+        while at + 3 * step < end:
+            four(row, dest + at, source + at, step, like)
+            at += 4 * step
+        while at < end:
+            one(row, dest + at, source + at, like)
+            at += step
+        return 0
+
+    @device_function
+    def shared(row, dest, source, nbytes, like):
+        word = row_epoch(row)
+        epoch = read64(word)
+        exchange(row, rank(), size(), epoch + 1, _REDUCE)  # the sources are ready, and the dests
+        sync()
+        combine_share(row, dest, source, nbytes, like)
+        sync()
+        exchange(row, rank(), size(), epoch + 2, _REDUCE)
+        sync()
+        if rank() == 0:
+            write64(word, epoch + 2)
+
+    return shared
+
+
+def _reduction(name: str) -> Any:
+    types = require(_FAMILY[name])
+
+    def make(scope: Scope) -> Any:
+        sync, staged, shared = scope.sync, _make_staged(scope, name), _make_shared(scope, name)
+
+        def reduce(team, dest, source, nreduce):
+            types(dest)
+            same_dtype(dest, source)
+            row = team_row(team, _REDUCE)
+            if row == 0:
+                return
+            if not (usable(dest, nreduce, _REDUCE) and usable(source, nreduce, _REDUCE)):
+                return
+            nbytes, d, s = nreduce * dest.itemsize, address_of(dest), address_of(source)
+            sync()
+            # Decided by what is the same on all members, as the place of empty arrays is not.
+            if near() and (d | s | nbytes) & 15 == 0 and nbytes >= max(state(CUTOVER_COLL), 1):
+                shared(row, d, s, nbytes, dest)
+            else:
+                staged(row, d, s, nbytes, dest)
+
+        reduce.__name__ = f"{name}_reduce"
+        reduce.__doc__ = f"""Combine ``nreduce`` elements of all members by {name}, in the team's order.
+
+        Every member gets the same bits. ``dest`` may be ``source``.
+        Completes: ``dest`` holds the result and ``source`` may be changed, on return.
+        Spec: shmem_{name}_reduce.
+        """
+        return reduce
+
+    return make
+
+
+def _scan(name: str, inclusive: bool) -> Any:
+    types = require("s")
+    add = combine("sum")
+
+    def make(scope: Scope) -> Any:
+        rank, size, sync = scope.rank, scope.size, scope.sync
+        exchange, spread = parts(scope)
+
+        @apart(scope)
+        def store_prefixes(dest, stage, room, nbytes, count, like):
+            """Of the first ``count`` members' pieces on the stage, element by element."""
+            at = rank() * like.itemsize
+            while at < nbytes:
+                acc = no_sum(like)
+                place, left = stage + at, count
+                while left > 0:
+                    acc = add(like, acc, raw1(place, like))
+                    place += room
+                    left -= 1
+                store_acc1(dest + at, like, acc)
+                at += size() * like.itemsize
+            return 0
+
+        def scan(team, dest, source, nelems):
+            types(dest)
+            same_dtype(dest, source)
+            row = team_row(team, _SCAN)
+            if row == 0:
+                return
+            if not (usable(dest, nelems, _SCAN) and usable(source, nelems, _SCAN)):
+                return
+            word, room = row_epoch(row), _stage_room(row_n_pes(row))
+            nbytes = nelems * dest.itemsize
+            count = row_my_pe(row) + (1 if inclusive else 0)
+            sync()
+            epoch = read64(word)
+            done = nbytes * 0
+            while done < nbytes:
+                epoch += 1
+                piece = min(room, nbytes - done)
+                stage = half_of_stage(row, epoch)
+                mine, begin = stage + row_my_pe(row) * room, address_of(source) + done
+                spread(row, mine, begin, 0, piece, rank(), size(), _SCAN)
+                sync()
+                exchange(row, rank(), size(), epoch, _SCAN)
+                sync()
+                store_prefixes(address_of(dest) + done, stage, room, piece, count, dest)
+                done += piece
+            sync()
+            if rank() == 0:
+                write64(word, epoch)
+
+        last = "the caller" if inclusive else "the one before"
+        scan.__name__ = name
+        scan.__doc__ = f"""Sums over the team's PEs 0 to {last}.
+
+        ``dest`` may be ``source``.
+        Completes: ``dest`` holds the sums and ``source`` may be changed, on return.
+        Spec: shmem_{name} (OpenSHMEM 1.6).
+        """
+        return scan
+
+    return make
+
+
+and_reduce, and_reduce_warp, and_reduce_work_group, and_reduce_grid = scopes(
+    _reduction("and"), grid=True
+)
+or_reduce, or_reduce_warp, or_reduce_work_group, or_reduce_grid = scopes(
+    _reduction("or"), grid=True
+)
+xor_reduce, xor_reduce_warp, xor_reduce_work_group, xor_reduce_grid = scopes(
+    _reduction("xor"), grid=True
+)
+max_reduce, max_reduce_warp, max_reduce_work_group, max_reduce_grid = scopes(
+    _reduction("max"), grid=True
+)
+min_reduce, min_reduce_warp, min_reduce_work_group, min_reduce_grid = scopes(
+    _reduction("min"), grid=True
+)
+sum_reduce, sum_reduce_warp, sum_reduce_work_group, sum_reduce_grid = scopes(
+    _reduction("sum"), grid=True
+)
+prod_reduce, prod_reduce_warp, prod_reduce_work_group, prod_reduce_grid = scopes(
+    _reduction("prod"), grid=True
+)
+sum_inscan, sum_inscan_warp, sum_inscan_work_group, sum_inscan_grid = scopes(
+    _scan("sum_inscan", True), grid=True
+)
+sum_exscan, sum_exscan_warp, sum_exscan_work_group, sum_exscan_grid = scopes(
+    _scan("sum_exscan", False), grid=True
+)
