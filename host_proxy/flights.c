@@ -52,31 +52,33 @@ static bool engine_done(pysh_ring_t *ring) {
         marked = all = true;
     }
     if (all)
-        atomic_store_explicit(&ring->in_flight, 0, memory_order_release); /* pairs with pysh_proxy_drain() */
+        atomic_store_explicit(&ring->in_flight, 0, memory_order_release); /* pairs with under_way() */
     return marked;
 }
 
-/* One quiet serves all who wait: it is for the highest ticket asked for when it began. */
+/* One quiet serves all who wait: it is for the highest ticket asked for when it began, or as far as requests have
+ * come: who asked for less need not wait for the rest. */
 static bool step_quiet(pysh_ring_t *ring) {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 
     if (!ring->quiet_target) {
-        /* acquire: pairs with red.max of the kernels; tickets below it are in their slots, or will be */
+        /* acquire: pairs with red.max of the kernels and ask_quiet() of the host */
         uint64_t asked = __atomic_load_n(&ring->control->asked, __ATOMIC_ACQUIRE);
         int status;
-        if (asked <= ring->control->acked || asked > head)
+        uint64_t target = asked < head ? asked : head;
+        if (target <= ring->control->acked)
             return false;
-        ring->quiet_target = asked;
+        ring->quiet_target = target;
         pysh.accel->offload_mark();
         if (pysh.conduit->quiet && (status = pysh.conduit->quiet()))
             pysh_ring_complain(PYSH_OP_COUNT, -1, status);
     }
-    if (ring->n_flights || !engine_done(ring))
+    if (!engine_done(ring)) /* that covers the copies whose replies are still to be written */
         return false;
     /* release: pairs with the fence behind the kernel's load; what was copied is visible with it */
     __atomic_store_n(&ring->control->acked, ring->quiet_target, __ATOMIC_RELEASE);
     ring->quiet_target = 0;
-    ring->stats.quiets++;
+    pysh_ring_count(&ring->stats.quiets, 1);
     return true;
 }
 

@@ -266,18 +266,29 @@ int ishmemx_unregister_handler(int number) {
 
 static pysh_outcome_t waiting(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     const uint64_t *word = request->word;
-    pysh_kernel_wait_t wait = {.op = (int32_t)word[PYSH_WORD_DEST],
+    pysh_kernel_wait_t wait = {.gave_up = word[PYSH_WORD_DEST] >> 32,
+                               .meets = pysh_request_high(request),
                                .pe = pysh_request_pe(request),
-                               .expected = (int64_t)word[PYSH_WORD_SOURCE],
-                               .seen = (int64_t)word[PYSH_WORD_VALUE],
-                               .team_slot = pysh_request_high(request) - 1,
-                               .block = (int32_t)(word[PYSH_WORD_EXTRA2] & 0xffffffff),
-                               .thread = (int32_t)(word[PYSH_WORD_EXTRA2] >> 32)};
+                               .expected = (int64_t)word[PYSH_WORD_SOURCE]};
+    char kernel[64], routine[32], whom[24] = "", place[40], rings[96]; /* with the rest: no more than wait.text */
+    int status = ISHMEMX_OK;
 
     (void)ring;
     (void)ticket;
+    pysh_name_get(ISHMEMX_NAME_KERNEL, (int64_t)word[PYSH_WORD_EXTRA], kernel, sizeof kernel);
+    pysh_name_get(ISHMEMX_NAME_ROUTINE, (int64_t)(word[PYSH_WORD_DEST] & 0xffff), routine, sizeof routine);
+    if (wait.pe >= 0)
+        snprintf(whom, sizeof whom, " from PE %d", wait.pe);
+    place_of(request, place, sizeof place);
+    pysh_proxy_describe(rings, sizeof rings);
+    snprintf(wait.text, sizeof wait.text, "kernel %s, %s, %s for %" PRId64 "%s, seen %" PRId64 "; %s", kernel, place,
+             routine, wait.expected, whom, (int64_t)word[PYSH_WORD_VALUE], rings);
     if (pysh.conduit->kernel_waits)
-        pysh.conduit->kernel_waits(&wait);
+        status = pysh.conduit->kernel_waits(&wait);
+    if (status) { /* why first: the kernel may be over a moment later, and its host look */
+        pysh_ring_complain(PYSH_OP_WAITING, wait.pe, status);
+        pysh_end_kernel_waits();
+    }
     return outcome(ISHMEMX_OK);
 }
 
@@ -316,12 +327,14 @@ static pysh_outcome_t checked(pysh_ring_t *ring, uint64_t ticket, const pysh_req
 pysh_outcome_t pysh_ring_handle(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     int op = pysh_request_op(request), row = op > 0 && op < PYSH_OP_COUNT ? op : 0;
     int64_t start = handlers[row].timed ? pysh_now_ns() : 0;
-    pysh_outcome_t result = checked(ring, ticket, request, op);
+    pysh_outcome_t result;
 
-    ring->stats.requests[row]++;
+    /* Before the handler: who has seen the engine's reply sees the count. */
+    pysh_ring_count(&ring->stats.requests[row], 1);
     if (handlers[row].moves_bytes)
-        ring->stats.bytes[row] += (int64_t)request->word[PYSH_WORD_VALUE];
+        pysh_ring_count(&ring->stats.bytes[row], (int64_t)request->word[PYSH_WORD_VALUE]);
+    result = checked(ring, ticket, request, op);
     if (start)
-        ring->stats.ns[row] += pysh_now_ns() - start;
+        pysh_ring_count(&ring->stats.ns[row], pysh_now_ns() - start);
     return result;
 }

@@ -69,9 +69,13 @@ void pysh_ring_complain(int op, int pe, int status) {
     ishmemx_fault_t *fault = &pysh.fault[1];
 
     pthread_mutex_lock(&proxy.mutex);
-    if (!__atomic_load_n(&fault->kind, __ATOMIC_RELAXED)) {
+    if (!__atomic_load_n(&fault->kind, __ATOMIC_ACQUIRE)) { /* pairs with the release that frees the record there */
         snprintf(proxy.why, sizeof proxy.why, "%s", ishmemx_error());
-        *fault = (ishmemx_fault_t){.op = (uint64_t)op, .pe = pe, .module = -1, .a = status};
+        fault->op = (uint64_t)op;
+        fault->pe = pe;
+        fault->module = -1;
+        fault->block = fault->thread = fault->b = 0;
+        fault->a = status;
         __atomic_store_n(&fault->kind, ISHMEMX_FAULT_PROXY, __ATOMIC_RELEASE); /* pairs with ishmemx_fault_take() */
     }
     pthread_mutex_unlock(&proxy.mutex);
@@ -106,7 +110,7 @@ static void publish(pysh_ring_t *ring, uint64_t head) {
         return;
     ring->published = head;
     __atomic_store_n(&ring->control->consumed, head, __ATOMIC_RELEASE);
-    ring->stats.credits++;
+    pysh_ring_count(&ring->stats.credits, 1);
 }
 
 static void serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
@@ -146,7 +150,7 @@ static int serve_some(pysh_ring_t *ring) {
             publish(ring, head);
     }
     if (n == BATCH && take(ring, head + ring->mask, &request)) /* full to the last slot: senders wait for credit */
-        ring->stats.stalls++;
+        pysh_ring_count(&ring->stats.stalls, 1);
     return n;
 }
 
@@ -172,12 +176,50 @@ static void idle(int64_t spin, int64_t polls) {
     }
 }
 
+/* Whether the slot has been written for its ticket. It keeps the phase until the next lap. */
+static bool written(const pysh_ring_t *ring, uint64_t ticket) {
+    uint64_t first = __atomic_load_n(&ring->slots[ticket & ring->mask].word[0], __ATOMIC_ACQUIRE);
+
+    return first >> 56 == pysh_ring_phase(ticket, ring->log2_n);
+}
+
+/* Requests that wait, or copies that no quiet has completed yet? */
+static bool under_way(pysh_ring_t *ring) {
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire); /* pairs with serve_some() */
+
+    /* acquire: pairs with step_quiet(); what it completed is visible */
+    return written(ring, head) || (atomic_load_explicit(&ring->in_flight, memory_order_acquire) &&
+                                   __atomic_load_n(&ring->control->acked, __ATOMIC_ACQUIRE) < head);
+}
+
+/* Asks for a quiet as kernels do, by a maximum. release: pairs with the acquire in step_quiet() */
+static void ask_quiet(pysh_ring_t *ring, uint64_t target) {
+    uint64_t asked = __atomic_load_n(&ring->control->asked, __ATOMIC_RELAXED);
+
+    while (asked < target && !__atomic_compare_exchange_n(&ring->control->asked, &asked, target, false,
+                                                          __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        continue;
+}
+
+/* Once it has been told to stop, the thread ends when nothing is under way, or at the deadline: a kernel that goes
+ * on sending, or a copy that never ends, must not keep it. */
+static bool finished(pysh_ring_t *ring, int64_t *deadline) {
+    if (!atomic_load_explicit(&ring->stop, memory_order_acquire)) /* pairs with pysh_proxy_stop() */
+        return false;
+    if (!*deadline)
+        *deadline = pysh_now_ns() + STOP_TIMEOUT_NS;
+    if (!ring->n_flights && !under_way(ring))
+        return true;
+    ask_quiet(ring, atomic_load_explicit(&ring->head, memory_order_relaxed));
+    return pysh_now_ns() > *deadline;
+}
+
 static void *run(void *argument) {
     pysh_ring_t *ring = argument;
     int64_t polls = 0, deadline = 0;
 
     pysh.accel->thread_begin();
-    for (;;) {
+    while (!finished(ring, &deadline)) {
         int served = serve_some(ring);
         bool moved = pysh_ring_progress(ring);
         if (served || moved) {
@@ -185,15 +227,6 @@ static void *run(void *argument) {
             continue;
         }
         publish(ring, atomic_load_explicit(&ring->head, memory_order_relaxed));
-        if (atomic_load_explicit(&ring->stop, memory_order_acquire)) {
-            bool under_way = ring->n_flights || atomic_load_explicit(&ring->in_flight, memory_order_relaxed);
-            if (!deadline)
-                deadline = pysh_now_ns() + STOP_TIMEOUT_NS;
-            if (!under_way || pysh_now_ns() > deadline)
-                break;
-            if (!ring->n_flights)
-                __atomic_store_n(&ring->control->asked, ring->head, __ATOMIC_RELEASE); /* so that the quiet looks */
-        }
         idle(proxy.spin, polls++);
     }
     return NULL;
@@ -277,35 +310,36 @@ void pysh_proxy_stop(void) {
 
 /* ---- what others ask ---- */
 
-/* The slot of ticket `head` keeps its phase until the ticket has been served, and after that until the next lap. */
-static bool under_way(pysh_ring_t *ring) {
-    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire); /* pairs with serve_some() */
-    uint64_t first = __atomic_load_n(&ring->slots[head & ring->mask].word[0], __ATOMIC_ACQUIRE);
+/* The tickets that are written now. Later ones are not waited for: a kernel that keeps sending must not hold the
+ * host's quiet up for ever. */
+static uint64_t written_so_far(pysh_ring_t *ring) {
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire), ticket = head;
 
-    return first >> 56 == pysh_ring_phase(head, ring->log2_n) ||
-           atomic_load_explicit(&ring->in_flight, memory_order_acquire);
+    while (ticket - head < ring->n && written(ring, ticket))
+        ticket++;
+    return ticket;
 }
 
-int pysh_proxy_drain(void) {
+static int drain(pysh_ring_t *ring) {
+    uint64_t target = written_so_far(ring);
     pysh_wait_t wait;
     int status = ISHMEMX_OK;
 
-    for (int k = 0; proxy.ring && k < proxy.n_rings; k++) {
-        pysh_ring_t *ring = &proxy.ring[k];
-        if (!under_way(ring))
-            continue;
-        pysh_wait_begin(&wait, "quiet");
-        while (!status && under_way(ring)) {
-            uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-            uint64_t asked = __atomic_load_n(&ring->control->asked, __ATOMIC_RELAXED);
-            if (asked <
-                head) /* the quiet looks at the engine; a kernel's red.max at the same time only asks for more */
-                __atomic_compare_exchange_n(&ring->control->asked, &asked, head, false, __ATOMIC_RELEASE,
-                                            __ATOMIC_RELAXED);
-            status = pysh_wait_pause(&wait);
-        }
-        pysh_wait_end(&wait);
-    }
+    ask_quiet(ring, target);
+    pysh_wait_begin(&wait, "quiet");
+    /* acquire: pairs with step_quiet() */
+    while (!status && __atomic_load_n(&ring->control->acked, __ATOMIC_ACQUIRE) < target)
+        status = pysh_wait_pause(&wait);
+    pysh_wait_end(&wait);
+    return status;
+}
+
+int pysh_proxy_drain(void) {
+    int status = ISHMEMX_OK;
+
+    for (int k = 0; !status && proxy.ring && k < proxy.n_rings; k++)
+        if (under_way(&proxy.ring[k]))
+            status = drain(&proxy.ring[k]);
     /* A request that failed meanwhile is this call's error, not that of the next. */
     if (!status && proxy.ring && __atomic_load_n(&pysh.fault[1].kind, __ATOMIC_RELAXED))
         status = pysh_enter();
@@ -334,9 +368,14 @@ void pysh_proxy_describe(char *text, size_t capacity) {
             (size_t)snprintf(text + used, capacity - used,
                              "ring %d: %llu requests served, %llu copies under way, quiet asked %llu, reached %llu%s",
                              k, (unsigned long long)ring->head, (unsigned long long)ring->in_flight,
-                             (unsigned long long)ring->control->asked, (unsigned long long)ring->control->acked,
+                             (unsigned long long)__atomic_load_n(&ring->control->asked, __ATOMIC_RELAXED),
+                             (unsigned long long)__atomic_load_n(&ring->control->acked, __ATOMIC_RELAXED),
                              k + 1 < proxy.n_rings ? "; " : "");
     }
+}
+
+static void add_up(int64_t *sum, const int64_t *part) {
+    *sum += __atomic_load_n(part, __ATOMIC_RELAXED); /* pairs with pysh_ring_count(); orders nothing */
 }
 
 int ishmemx_proxy_stats(ishmemx_proxy_stats_t *stats) {
@@ -345,13 +384,13 @@ int ishmemx_proxy_stats(ishmemx_proxy_stats_t *stats) {
     for (int k = 0; proxy.ring && k < proxy.n_rings; k++) {
         const ishmemx_proxy_stats_t *one = &proxy.ring[k].stats;
         for (int op = 0; op < ISHMEMX_RING_OPS; op++) {
-            stats->requests[op] += one->requests[op];
-            stats->bytes[op] += one->bytes[op];
-            stats->ns[op] += one->ns[op];
+            add_up(&stats->requests[op], &one->requests[op]);
+            add_up(&stats->bytes[op], &one->bytes[op]);
+            add_up(&stats->ns[op], &one->ns[op]);
         }
-        stats->credits += one->credits;
-        stats->stalls += one->stalls;
-        stats->quiets += one->quiets;
+        add_up(&stats->credits, &one->credits);
+        add_up(&stats->stalls, &one->stalls);
+        add_up(&stats->quiets, &one->quiets);
     }
     return ISHMEMX_OK;
 }

@@ -83,9 +83,9 @@ enum pysh_request_op {
     PYSH_OP_PRINT,
     PYSH_OP_ABORT,   /* PE: exit code; label and place as in PRINT, without a value */
     PYSH_OP_CALL,    /* user handler, answers what it returned (POST is a CALL without a reply) */
-    PYSH_OP_WAITING, /* a kernel's wait has turned slow or has ended: DEST device routine or -1, SOURCE expected,
-                        VALUE seen, EXTRA address, EXTRA2 block and thread; PE: whom it waits for, -1 unknown;
-                        high half: team slot + 1, or 0 */
+    PYSH_OP_WAITING, /* a kernel's wait is slow: DEST device routine, + 2^32 when it has given up; SOURCE expected,
+                        VALUE seen, EXTRA state word MODULE, EXTRA2 block and thread; PE: whom it waits for, -1
+                        unknown; high half: `meets` of pysh_kernel_wait_t */
     PYSH_OP_COUNT
 };
 

@@ -32,7 +32,7 @@ typedef struct pysh_ring {
     _Atomic bool stop;
     pthread_t thread;
     bool started;
-    ishmemx_proxy_stats_t stats; /* of this ring; read without a lock, a number may be a moment old */
+    ishmemx_proxy_stats_t stats; /* of this ring; read while it is counted, a number may be a moment old */
 } pysh_ring_t;
 
 typedef struct pysh_outcome { /* of a request */
@@ -54,6 +54,11 @@ bool pysh_ring_progress(pysh_ring_t *ring);
 void pysh_ring_explain(void);
 /* proxy.c: where no kernel waits for a reply, a fault record for the host's next call. */
 void pysh_ring_complain(int op, int pe, int status);
+
+/* By the ring's own thread, so no atomic addition is needed; pairs with the load in ishmemx_proxy_stats(). */
+static inline void pysh_ring_count(int64_t *count, int64_t more) {
+    __atomic_store_n(count, *count + more, __ATOMIC_RELAXED);
+}
 
 static inline int pysh_request_op(const pysh_request_t *request) {
     return (int)(request->word[PYSH_WORD_KIND] & 0xff);

@@ -101,7 +101,7 @@ def fail(status: int) -> NoReturn:
         raised, interruption = interruption, None
         raise raised if raised is not None else KeyboardInterrupt
     if status == lib.ISHMEMX_ERR_FAULT:
-        raise _errors.KernelFault(take_fault() or text)
+        raise take_fault() or _errors.KernelFault(text)
     if status == lib.ISHMEMX_ERR_STATE and not lib.ishmemx_initialized():
         raise _errors.NotInitialized(text)
     raise _EXCEPTIONS.get(status, _errors.ShmemError)(text)
@@ -121,20 +121,22 @@ def set_fault_formatter(formatter: Callable[[dict[str, int]], str]) -> None:
     _format_fault = formatter
 
 
-def take_fault() -> str:
-    """Tell and clear the fault that a kernel recorded; empty when there is none."""
+def take_fault() -> Exception | None:
+    """The fault that a kernel recorded, as an exception, and clear it; None when there is none."""
     record = ffi.new("ishmemx_fault_t *")
     if lib.ishmemx_fault_take(record) or record.kind == lib.ISHMEMX_FAULT_NONE:
-        return ""
+        return None
     fields = ("kind", "op", "pe", "module", "block", "thread", "a", "b")
     fault = {name: int(getattr(record, name)) for name in fields}
-    return _format_fault(fault) if _format_fault is not None else f"a kernel failed: {fault}"
+    text = _format_fault(fault) if _format_fault is not None else f"a kernel failed: {fault}"
+    own = fault["module"] < 0 and fault["a"] in (lib.ISHMEMX_ERR_MISMATCH, lib.ISHMEMX_ERR_PEER)
+    return _EXCEPTIONS[fault["a"]](text) if own else _errors.KernelFault(text)
 
 
 def raise_pending_fault() -> None:
     """Raise the fault that a kernel recorded, if there is one."""
-    if text := take_fault():
-        raise _errors.KernelFault(text)
+    if fault := take_fault():
+        raise fault
 
 
 def device_state() -> list[int]:

@@ -219,7 +219,7 @@ def _finish(*, quietly: bool) -> None:
     if quietly:
         return
     if fault:
-        raise _errors.KernelFault(fault)
+        raise fault
     check(status)
 
 
@@ -356,6 +356,6 @@ def _at_exit() -> None:
         return
     if fault := take_fault():
         print(f"pyshmem: {fault}", file=sys.stderr)
-        _tell_others(1, fault)
+        _tell_others(1, str(fault))
     for callback in tuple(_on_finalize):
         callback()

@@ -393,6 +393,13 @@ ISHMEMX_API int ishmemx_cutover_get(int first, int count, int64_t *words);
 ISHMEMX_API int ishmemx_team_slot(ishmemx_team_t team, int *slot);
 ISHMEMX_API int ishmemx_ctx_team_slot(ishmemx_ctx_t ctx, int *slot);
 
+/* For reports: the name of the kernels whose word MODULE is `number`, or of a device routine. Kept after finalize. */
+enum ishmemx_name_kind { ISHMEMX_NAME_KERNEL, ISHMEMX_NAME_ROUTINE, ISHMEMX_NAME_KINDS };
+ISHMEMX_API int ishmemx_name_set(int kind, int64_t number, const char *name);
+/* Kernels are launched on streams other than the default one, so nobody knows when all have finished. */
+ISHMEMX_API int ishmemx_other_streams(void);
+/* Where all PEs stand and what their kernels wait for, a line each; empty outside init and finalize. */
+ISHMEMX_API int ishmemx_report(char *text, size_t capacity);
 /* Copies the pending fault and clears it; kind NONE when there is none. */
 ISHMEMX_API int ishmemx_fault_take(ishmemx_fault_t *fault);
 

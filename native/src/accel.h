@@ -38,6 +38,8 @@ typedef struct pysh_accel {
     int (*offload_finished)(bool *marked_p, bool *all_p);
     /* Stores 8 bytes to device memory, some time soon. */
     void (*stamp)(void *address, uint64_t value);
+    /* Has it finished all kernels that this process launched? False when it cannot tell. */
+    bool (*idle)(void);
     /* First call of a thread that is going to use the accelerator. */
     void (*thread_begin)(void);
     /* Lets kernels load and store host memory, at the addresses that the host uses. */

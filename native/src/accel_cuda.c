@@ -287,6 +287,22 @@ static int amo(int op, int type, void *address, uint64_t value, uint64_t cond, u
     return status;
 }
 
+static _Atomic bool other_streams;
+
+/* Kernels on the default stream, and on those that wait for it. */
+static bool idle(void) {
+    bool pushed = context_enter();
+    CUresult result = atomic_load(&other_streams) ? CUDA_ERROR_NOT_READY : pysh_cuda.StreamQuery(NULL);
+
+    context_leave(pushed);
+    return !result;
+}
+
+int ishmemx_other_streams(void) {
+    atomic_store(&other_streams, true);
+    return ISHMEMX_OK;
+}
+
 static void thread_begin(void) {
     pysh_cuda.CtxSetCurrent(gpu.context);
 }
@@ -359,6 +375,7 @@ const pysh_accel_t pysh_accel_cuda = {
     .offload_mark = pysh_cuda_engine_mark,
     .offload_finished = pysh_cuda_engine_finished,
     .stamp = pysh_cuda_engine_stamp,
+    .idle = idle,
     .thread_begin = thread_begin,
     .host_open = host_open,
     .host_close = host_close,

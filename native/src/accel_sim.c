@@ -53,6 +53,11 @@ static int amo(int op, int type, void *address, uint64_t value, uint64_t cond, u
     return ISHMEMX_OK;
 }
 
+/* Simulated kernels run in the thread that launches them, which is in a call now. */
+static bool idle(void) {
+    return true;
+}
+
 static void thread_begin(void) {}
 
 static int host_open(void *base, size_t nbytes) {
@@ -91,6 +96,7 @@ const pysh_accel_t pysh_accel_sim = {
     .offload_mark = pysh_sim_engine_mark,
     .offload_finished = pysh_sim_engine_finished,
     .stamp = pysh_sim_engine_stamp,
+    .idle = idle,
     .thread_begin = thread_begin,
     .host_open = host_open,
     .host_close = host_close,

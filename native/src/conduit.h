@@ -9,11 +9,15 @@
 
 #include "ishmemx.h"
 
-typedef struct pysh_kernel_wait { /* of a wait in a kernel that has turned slow */
-    int32_t op, pe;               /* device routine, -1: none; whom it waits for, -1: not known */
-    int32_t team_slot;            /* of a collective, else -1 */
-    int32_t block, thread;        /* linear indices */
-    int64_t expected, seen;
+#define PYSH_WAIT_TEXT 320
+#define PYSH_MEETS_ALL 65 /* sync_all and barrier_all in kernels: all PEs, apart from the world team's others */
+
+typedef struct pysh_kernel_wait { /* a wait in a kernel that has turned slow, or given up */
+    bool gave_up;
+    int meets;        /* of a collective: the slot of its team + 1, or PYSH_MEETS_ALL; else 0 */
+    int pe;           /* whom it waits for, -1: not known */
+    int64_t expected; /* in a collective: how many of its team there have been with this one */
+    char text[PYSH_WAIT_TEXT];
 } pysh_kernel_wait_t;
 
 typedef struct pysh_conduit {
@@ -52,8 +56,12 @@ typedef struct pysh_conduit {
     void (*idle)(bool for_memory, int64_t ns); /* for_memory: wake() ends it */
     void (*wake)(int pe);
     int (*liveness)(void);
-    /* Publishes what a kernel of this PE waits for (op -1: no longer), for everybody's reports; may be NULL. */
-    void (*kernel_waits)(const pysh_kernel_wait_t *wait);
+    /* Publishes what a kernel of this PE waits for, for everybody's reports; again and again while it does. Not OK
+     * when the kernel had better give up: PEER, or MISMATCH because a PE's host meets it. */
+    int (*kernel_waits)(const pysh_kernel_wait_t *wait);
+    /* MISMATCH when a kernel is in a collective of the team, in one of which, `what`, this PE's host has been since
+     * `since_ns`. Looks at other PEs' memory: not for every turn of a wait. */
+    int (*kernel_meets)(ishmemx_team_t team, const char *what, int64_t since_ns);
     /* Is `pe` on the caller's host? NULL: all PEs are. */
     bool (*on_host)(int pe);
     /* Where the PEs stand, a line each, for timeouts; text is always terminated. */

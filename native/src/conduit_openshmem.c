@@ -374,7 +374,8 @@ int pysh_os_quiet(void) {
     .name = "openshmem", .init = os_init, .finalize = os_finalize, .arena = os_arena, .exchange = os_exchange,  \
     .barrier = os_barrier, .barrier_vote = os_barrier_vote, .activity = pysh_os_activity, .idle = pysh_os_idle, \
     .wake = pysh_os_wake_for_memory, .liveness = pysh_os_liveness, .on_host = os_on_host,                       \
-    .describe = pysh_os_describe, .abort = pysh_os_abort, .alarm = pysh_os_alarm
+    .kernel_waits = pysh_os_kernel_waits, .kernel_meets = pysh_os_kernel_meets, .describe = pysh_os_describe,   \
+    .abort = pysh_os_abort, .alarm = pysh_os_alarm
 
 const pysh_conduit_t pysh_conduit_openshmem = {
     COMMON,        .put = os_put,          .get = os_get,          .put_nbi = os_put_nbi,        .get_nbi = os_get_nbi,

@@ -107,6 +107,8 @@ void pysh_os_idle(bool for_memory, int64_t ns);
 void pysh_os_activity(const char *what);
 int pysh_os_liveness(void);
 void pysh_os_describe(char *text, size_t capacity);
+int pysh_os_kernel_waits(const pysh_kernel_wait_t *wait);
+int pysh_os_kernel_meets(ishmemx_team_t team, const char *what, int64_t since_ns);
 void pysh_os_abort(int code, const char *why);
 const _Atomic uint32_t *pysh_os_alarm(void);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "conduit_openshmem.h"
+#include "shm_board.h"
 
 /* Messages from other hosts are served slowly while this PE sleeps: it does so late, and briefly. */
 #define REMOTE_AWAKE_NS (1000 * 1000 * 1000LL)
@@ -136,8 +137,22 @@ int pysh_os_liveness(void) {
     return left >= 0 ? peer_lost(left, "finalised") : ISHMEMX_OK;
 }
 
+static pysh_control_slot_t *slot_of(int pe) {
+    return pysh_os.peer[pe] ? &pysh_os.peer[pe]->slot : NULL;
+}
+
+int pysh_os_kernel_waits(const pysh_kernel_wait_t *wait) {
+    int status = pysh_os_liveness();
+
+    return status ? status : pysh_board_post(&pysh_os.control->slot.board, wait);
+}
+
+int pysh_os_kernel_meets(ishmemx_team_t team, const char *what, int64_t since_ns) {
+    return pysh_board_meets(slot_of, team, what, since_ns);
+}
+
 void pysh_os_describe(char *text, size_t capacity) {
-    char line[96];
+    char line[512];
     size_t used = 0;
 
     text[0] = 0;

@@ -15,6 +15,7 @@
 
 #include "retired.h"
 #include "shm_barrier.h"
+#include "shm_board.h"
 #include "shm_control.h"
 #include "shm_peers.h"
 #include "shm_rendezvous.h"
@@ -249,7 +250,7 @@ static int shm_liveness(void) {
 }
 
 static void shm_describe(char *text, size_t capacity) {
-    char line[96];
+    char line[512];
     size_t used = 0;
 
     text[0] = 0;
@@ -259,6 +260,20 @@ static void shm_describe(char *text, size_t capacity) {
         used += (size_t)snprintf(text + used, capacity - used, "%sPE %d (pid %d): %s", pe ? "\n" : "", pe,
                                  (int)atomic_load(&slot->pid), line);
     }
+}
+
+static pysh_control_slot_t *slot_of(int pe) {
+    return &shm.control->slot[pe];
+}
+
+static int shm_kernel_waits(const pysh_kernel_wait_t *wait) {
+    int status = shm_liveness();
+
+    return status ? status : pysh_board_post(&shm.slot->board, wait);
+}
+
+static int shm_kernel_meets(ishmemx_team_t team, const char *what, int64_t since_ns) {
+    return pysh_board_meets(slot_of, team, what, since_ns);
 }
 
 static void shm_abort(int code, const char *why) {
@@ -304,6 +319,8 @@ const pysh_conduit_t pysh_conduit_shm = {
     .idle = shm_idle,
     .wake = shm_wake,
     .liveness = shm_liveness,
+    .kernel_waits = shm_kernel_waits,
+    .kernel_meets = shm_kernel_meets,
     .describe = shm_describe,
     .abort = shm_abort,
     .alarm = shm_alarm,

@@ -69,6 +69,7 @@ enum {
     X_(PointerGetAttribute, cuPointerGetAttribute, (void *, int, CUdeviceptr))                   \
     X_(StreamCreate, cuStreamCreate, (CUstream *, unsigned))                                     \
     X_(StreamSynchronize, cuStreamSynchronize, (CUstream))                                       \
+    X_(StreamQuery, cuStreamQuery, (CUstream))                                                   \
     X_(StreamDestroy, cuStreamDestroy_v2, (CUstream))                                            \
     X_(StreamWriteValue64, cuStreamWriteValue64_v2, (CUstream, CUdeviceptr, uint64_t, unsigned)) \
     X_(EventCreate, cuEventCreate, (CUevent *, unsigned))                                        \

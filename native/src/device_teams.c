@@ -80,6 +80,16 @@ int pysh_device_team_set(const struct ishmemx_team *team, int slot) {
     return pysh.accel->copy(kernels.table + slot * (int64_t)ROW_BYTES, row, sizeof row);
 }
 
+int pysh_device_epoch(int meets, int64_t *epoch_p) {
+    const char *word = kernels.table + EPOCHS + (meets - 1) * 8;
+
+    if (!kernels.table || meets < 1 || meets > PYSH_MEETS_ALL)
+        return ISHMEMX_ERR_STATE;
+    if (meets == PYSH_MEETS_ALL)
+        word = pysh.arena[ISHMEMX_HEAP_DEVICE].base + PYSH_SYNC_EPOCH;
+    return pysh.accel->copy(epoch_p, word, sizeof *epoch_p);
+}
+
 int ishmemx_team_slot(ishmemx_team_t team, int *slot) {
     int status;
 

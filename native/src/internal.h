@@ -58,7 +58,8 @@ typedef struct pysh_state {
     const pysh_conduit_t *conduit;
     const pysh_accel_t *accel; /* NULL: no device heap */
     pysh_arena_t arena[ISHMEMX_HEAP_COUNT];
-    ishmemx_fault_t *fault; /* [2] the kernels', shared with them, and the proxy's; NULL without a device heap */
+    _Atomic bool waits_ended; /* the waits of this PE's kernels have been ended from outside */
+    ishmemx_fault_t *fault;   /* [2] the kernels', shared with them, and the proxy's; NULL without a device heap */
 } pysh_state_t;
 extern pysh_state_t pysh;
 
@@ -96,6 +97,8 @@ int pysh_enter(void);
         if (status_)                \
             return status_;         \
     } while (0)
+/* The waits of this PE's kernels end soon; whoever calls it has recorded why in fault[1]. */
+void pysh_end_kernel_waits(void);
 /* OK, or ARGUMENT naming the team's size. */
 int pysh_check_pe(int pe, int n_pes);
 
@@ -129,16 +132,23 @@ int pysh_get(void *dest, const void *source, size_t nbytes, int pe);
 /* OK, or ARGUMENT when the two ranges share a byte. */
 int pysh_check_overlap(const void *dest, size_t dest_bytes, const void *source, size_t source_bytes);
 
+/* ---- report.c ---- */
+/* Where all PEs stand, and what their kernels wait for; the own rings too. */
+void pysh_report(char *text, size_t capacity);
+/* The name of a kernel or device routine, or its number; see ishmemx_name_set(). */
+void pysh_name_get(int kind, int64_t number, char *text, size_t capacity);
+
 /* ---- wait.c: how a PE waits; one loop for all waits ---- */
 typedef struct pysh_wait {
-    const char *what; /* "barrier_all", "wait_until": shown to others as this PE's activity */
-    bool for_memory;  /* any store by another PE may end it */
+    const char *what;    /* "barrier_all", "wait_until": shown to others as this PE's activity */
+    bool for_memory;     /* any store by another PE may end it */
+    ishmemx_team_t team; /* of the collective that it is a part of, or NULL */
     int64_t polls, start_ns, next_check_ns, next_liveness_ns;
 } pysh_wait_t;
 /* Begin publishes nothing until the wait turns slow. Pause idles a little, longer each time; it returns
  * non-OK when the wait must end (PEER, TIMEOUT, INTERRUPTED). End clears the published activity. */
 void pysh_wait_begin(pysh_wait_t *wait, const char *what);
-void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what); /* pysh_wake() does not end it */
+void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what); /* of all PEs; pysh_wake() does not end it */
 int pysh_wait_pause(pysh_wait_t *wait);
 void pysh_wait_end(pysh_wait_t *wait);
 int64_t pysh_now_ns(void);
@@ -191,6 +201,9 @@ void pysh_device_teams_close(void);
 /* Tells kernels of a team that has been made, or (n_pes 0) that the slot is free. */
 char *pysh_device_teams_table(void);
 int pysh_device_team_set(const struct ishmemx_team *team, int slot);
+/* How many exchanges this PE's finished kernels have made in the collectives that `meets` stands for, see
+ * pysh_kernel_wait_t; while no kernel runs. */
+int pysh_device_epoch(int meets, int64_t *epoch_p);
 
 /* ---- ctx.c ---- */
 /* OK, or why a guarded context cannot be used by the calling thread. */

@@ -11,7 +11,8 @@
 #include "proxy.h"
 
 #define SPIN_ALONE  100 /* polls when every PE can have a core: some microseconds, since two PEs may meet on one */
-#define SPIN_SHARED 20  /* polls when PEs share cores: whoever is waited for may need this one */
+#define STAMP_NS    1000000000LL /* for 8 bytes to reach a GPU */
+#define SPIN_SHARED 20           /* polls when PEs share cores: whoever is waited for may need this one */
 
 static const _Atomic uint32_t no_alarm;
 
@@ -385,6 +386,33 @@ int ishmemx_cutover_get(int first, int count, int64_t *words) {
     return ISHMEMX_OK;
 }
 
+static uint64_t *fault_claim(void) {
+    return (uint64_t *)(void *)(pysh.arena[ISHMEMX_HEAP_DEVICE].base + PYSH_FAULT_CLAIM);
+}
+
+void pysh_end_kernel_waits(void) {
+    if (atomic_exchange(&pysh.waits_ended, true))
+        return;
+    if (pysh.arena[ISHMEMX_HEAP_DEVICE].cpu_visible)
+        __atomic_store_n(fault_claim(), 2, __ATOMIC_RELEASE); /* pairs with given_up() of the device library */
+    else
+        pysh.accel->stamp(fault_claim(), 2);
+}
+
+/* Once the stamp is there: it must not come after the zero. */
+static int kernel_waits_go_on(void) {
+    int64_t deadline = pysh_now_ns() + STAMP_NS;
+    uint64_t claim = 0;
+    int status = ISHMEMX_OK;
+
+    if (!atomic_load(&pysh.waits_ended))
+        return ISHMEMX_OK;
+    while (!status && !claim && pysh_now_ns() < deadline)
+        status = pysh.accel->copy(&claim, fault_claim(), sizeof claim);
+    atomic_store(&pysh.waits_ended, false);
+    return status ? status : pysh.accel->zero(fault_claim(), sizeof claim);
+}
+
 int ishmemx_fault_take(ishmemx_fault_t *fault) {
     *fault = (ishmemx_fault_t){.kind = ISHMEMX_FAULT_NONE};
     if (!pysh.ready || !pysh.fault)
@@ -394,11 +422,12 @@ int ishmemx_fault_take(ishmemx_fault_t *fault) {
         if (__atomic_load_n(&pysh.fault[1].kind, __ATOMIC_ACQUIRE)) {
             *fault = pysh.fault[1];
             __atomic_store_n(&pysh.fault[1].kind, 0, __ATOMIC_RELEASE);
+            return kernel_waits_go_on();
         }
         return ISHMEMX_OK;
     }
     *fault = *pysh.fault;
     __atomic_store_n(&pysh.fault->kind, 0, __ATOMIC_RELEASE);
     /* The claim last: only then may the next fault write the record. */
-    return pysh.accel->zero(pysh.arena[ISHMEMX_HEAP_DEVICE].base + PYSH_FAULT_CLAIM, sizeof(uint64_t));
+    return pysh.accel->zero(fault_claim(), sizeof *fault_claim());
 }

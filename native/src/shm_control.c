@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shm_control.h"
+#include "shm_board.h"
 
 size_t pysh_control_nbytes(int n_pes) {
     return sizeof(pysh_control_t) + (size_t)n_pes * sizeof(pysh_control_slot_t);
@@ -88,11 +88,11 @@ void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what) {
     memcpy(words, what, strnlen(what, sizeof words));
     for (int i = 0; i < PYSH_ACTIVITY_WORDS; i++)
         atomic_store_explicit(&slot->activity[i], words[i], memory_order_relaxed);
-    /* release: pairs with the acquire in pysh_control_describe_slot() */
+    /* release: pairs with the acquire in describe_host() */
     atomic_store_explicit(&slot->activity_ns, pysh_now_ns(), memory_order_release);
 }
 
-void pysh_control_describe_slot(const pysh_control_slot_t *slot, char *text, size_t capacity) {
+static void describe_host(const pysh_control_slot_t *slot, char *text, size_t capacity) {
     uint64_t words[PYSH_ACTIVITY_WORDS];
     int64_t since = atomic_load_explicit(&slot->activity_ns, memory_order_acquire);
 
@@ -112,6 +112,15 @@ void pysh_control_describe_slot(const pysh_control_slot_t *slot, char *text, siz
         words[i] = atomic_load_explicit(&slot->activity[i], memory_order_relaxed);
     snprintf(text, capacity, "in %.*s for %.1f s", (int)sizeof words, (const char *)words,
              (double)(pysh_now_ns() - since) * 1e-9);
+}
+
+void pysh_control_describe_slot(const pysh_control_slot_t *slot, char *text, size_t capacity) {
+    size_t used;
+
+    describe_host(slot, text, capacity);
+    used = strlen(text);
+    if (atomic_load_explicit(&slot->state, memory_order_relaxed) == PYSH_PE_RUNNING)
+        pysh_board_describe(&slot->board, text + used, capacity - used);
 }
 
 void pysh_control_set_abort(pysh_control_t *control, uint32_t by, const char *why) {

@@ -10,7 +10,7 @@
 
 #include "internal.h"
 
-#define PYSH_CONTROL_MAGIC  0x32304c5254435950ULL /* "PYCTRL02": raised when the layout changes */
+#define PYSH_CONTROL_MAGIC  0x33304c5254435950ULL /* "PYCTRL03": raised when the layout changes */
 #define PYSH_ACTIVITY_WORDS 4
 
 /* The word `aborted`; a PE's abort ends with the job, the launcher's is for good. */
@@ -43,6 +43,21 @@ typedef struct pysh_exchange {
     alignas(PYSH_CACHE_LINE) unsigned char bytes[PYSH_EXCHANGE_BYTES];
 } pysh_exchange_t;
 
+/* What a kernel of a PE waits for, or gave up. */
+typedef struct pysh_news {
+    int64_t told_ns, since_ns;            /* CLOCK_MONOTONIC: told last, and first of this wait; told_ns 0: nothing */
+    int64_t gave_up, meets, pe, expected; /* see pysh_kernel_wait_t */
+    char text[PYSH_WAIT_TEXT];
+} pysh_news_t;
+
+/* Where a PE posts it: one thread at a time writes. Who reads takes a copy and looks whether `version`, which is odd
+ * during a change, is still the same. */
+typedef struct pysh_board {
+    _Atomic uint64_t version;
+    _Atomic uint64_t word[sizeof(pysh_news_t) / 8];
+    _Atomic int32_t refused_by; /* 1 + the PE whose host is in a collective that the kernel waits in; it says so here */
+} pysh_board_t;
+
 typedef struct pysh_control_slot {
     /* Futex: PYSH_SLEEPS bits while the PE may be asleep; whoever sets it back to 0 wakes the PE. */
     alignas(PYSH_CACHE_LINE) _Atomic uint32_t sleeping;
@@ -58,6 +73,7 @@ typedef struct pysh_control_slot {
     /* Two buffers by the parity of the epoch that the barrier after the writing begins: the one of
      * epoch e is written again for e + 2, and nobody gets there before all have read it. */
     pysh_exchange_t exchange[2];
+    alignas(PYSH_CACHE_LINE) pysh_board_t board;
 } pysh_control_slot_t;
 
 typedef struct pysh_control {
@@ -72,6 +88,7 @@ typedef struct pysh_control {
     alignas(PYSH_CACHE_LINE) pysh_control_slot_t slot[];
 } pysh_control_t;
 
+static_assert(sizeof(pysh_news_t) % 8 == 0, "news are copied as words");
 static_assert(sizeof(pysh_control_slot_t) % PYSH_CACHE_LINE == 0, "slots keep to their cache lines");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "atomics work between processes");
 
@@ -83,7 +100,7 @@ void pysh_control_unmap(pysh_control_t *control);
 void pysh_control_reset(pysh_control_t *control);
 
 void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what); /* NULL: not waiting */
-/* One line on where a PE stands. */
+/* One line on where a PE stands, and its kernel. */
 void pysh_control_describe_slot(const pysh_control_slot_t *slot, char *text, size_t capacity);
 /* The first reason stays. */
 void pysh_control_set_abort(pysh_control_t *control, uint32_t by, const char *why);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 static struct pollfd *watched;
 static bool *gone;
 static int n_watched;
+static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER; /* the proxies' threads look too */
 
 static void watch(int pe, pid_t pid) {
     watched[pe].fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -62,7 +64,7 @@ static bool process_ended(const pysh_control_t *control, int own, int pe) {
     return kill(atomic_load(&control->slot[pe].pid), 0) && errno == ESRCH;
 }
 
-int pysh_peers_check(const pysh_control_t *control, int pe, const char *what) {
+static int check(const pysh_control_t *control, int pe, const char *what) {
     const char *during = what ? " while this PE was in " : "";
     int left = -1;
 
@@ -82,4 +84,13 @@ int pysh_peers_check(const pysh_control_t *control, int pe, const char *what) {
     if (left >= 0)
         return pysh_fail(ISHMEMX_ERR_PEER, "PE %d finalised%s%s", left, during, what ? what : "");
     return ISHMEMX_OK;
+}
+
+int pysh_peers_check(const pysh_control_t *control, int pe, const char *what) {
+    int status;
+
+    pthread_mutex_lock(&looking);
+    status = check(control, pe, what);
+    pthread_mutex_unlock(&looking);
+    return status;
 }

@@ -6,8 +6,8 @@
 
 #include "internal.h"
 
-#define TEXT_CAPACITY 4096 /* a timeout lists every PE */
-#define RING          8    /* texts of pysh_bytes_text alive at the same time */
+#define TEXT_CAPACITY 10240 /* a timeout lists every PE */
+#define RING          8     /* texts of pysh_bytes_text alive at the same time */
 
 static _Thread_local char last_error[TEXT_CAPACITY];
 

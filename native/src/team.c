@@ -241,6 +241,7 @@ static int sync_by_flags(ishmemx_team_t team, const char *what) {
     int status;
 
     pysh_wait_begin(&wait, what);
+    wait.team = team;
     status = (team->n_pes <= FEW_MEMBERS ? sync_few : sync_many)(team, epoch, &wait);
     pysh_wait_end(&wait);
     if (!status)

@@ -42,9 +42,9 @@ static void relax(void) {
 }
 
 static int deadline_passed(const pysh_wait_t *wait) {
-    char standing[2048];
+    char standing[8192];
 
-    pysh.conduit->describe(standing, sizeof standing);
+    pysh_report(standing, sizeof standing);
     return pysh_fail(ISHMEMX_ERR_TIMEOUT, "%s took longer than %.3g s (%s); the PEs stand:\n%s", wait->what,
                      (double)pysh.timeout_ns * 1e-9, pysh.ready ? "PYSHMEM_TIMEOUT" : "PYSHMEM_INIT_TIMEOUT", standing);
 }
@@ -64,6 +64,8 @@ static int slow_checks(pysh_wait_t *wait, int64_t now) {
     if (!status && now >= wait->next_liveness_ns) {
         wait->next_liveness_ns = now + LIVENESS_NS;
         status = pysh.conduit->liveness();
+        if (!status && wait->team && pysh.conduit->kernel_meets)
+            status = pysh.conduit->kernel_meets(wait->team, wait->what, wait->start_ns);
     }
     return status;
 }
@@ -95,7 +97,7 @@ void pysh_wait_begin(pysh_wait_t *wait, const char *what) {
 }
 
 void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what) {
-    *wait = (pysh_wait_t){.what = what};
+    *wait = (pysh_wait_t){.what = what, .team = &ishmemx_team_world};
 }
 
 int pysh_wait_pause(pysh_wait_t *wait) {

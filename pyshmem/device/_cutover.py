@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._backend import cold, device_function, grid_blocks, state
+from ._backend import cold, device_function, grid_blocks, in_global, state
 from ._state import CUTOVER_GET, CUTOVER_GET_MIN, CUTOVER_PUT, CUTOVER_PUT_MIN
 
 
 @cold
-def _threshold(table: int, nbytes: int, size: int, _a: int, _b: int) -> int:
-    """Whether ``nbytes`` reach the threshold of ``size`` threads in a grid like this one."""
+def _threshold(table: int, nbytes: int, size: int, address: int) -> int:
+    """Whether ``nbytes`` reach the threshold of ``size`` threads in such a grid, and an engine them."""
+    if not in_global(address):
+        return 0
     blocks = grid_blocks()
     threads = (size > 1) + (size > 32) + (size > 128)
     row = table + 4 * threads + (blocks > 1) + (blocks > 8) + (blocks > 32)
@@ -20,13 +22,14 @@ def _threshold(table: int, nbytes: int, size: int, _a: int, _b: int) -> int:
 
 def _make(table: int, least: int) -> Any:
     @device_function
-    def offloads(nbytes: int, size: int) -> bool:
+    def offloads(nbytes: int, size: int, address: int) -> bool:
         # Most transfers are below every threshold and pay for one comparison.
-        return nbytes >= state(least) and _threshold(table, nbytes, size, 0, 0) != 0
+        return nbytes >= state(least) and _threshold(table, nbytes, size, address) != 0
 
     return offloads
 
 
-#: ``f(nbytes, size)``: does a put (get) of ``nbytes`` by ``size`` threads leave the store path?
+#: ``f(nbytes, size, address)``: does a put (get) of ``nbytes`` by ``size`` threads leave the store path?
+#: ``address`` is that of the caller's side: shared and local memory no engine sees.
 offloads_put = _make(CUTOVER_PUT, CUTOVER_PUT_MIN)
 offloads_get = _make(CUTOVER_GET, CUTOVER_GET_MIN)

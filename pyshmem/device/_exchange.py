@@ -13,10 +13,11 @@ from typing import Any
 from . import _backend, _copy
 from ._backend import cold, device_function, outline, state
 from ._cutover import offloads_put
+from ._faults import ROUTINE_BITS
 from ._groups import Scope
 from ._peers import near
 from ._state import DELTA
-from ._teams import row_flags, row_my_pe, row_n_pes, world_pe
+from ._teams import meets_in, row_flags, row_my_pe, row_n_pes, world_pe
 from ._transport import ring_put, store_word
 from ._wait import CMP_GE, wait_word
 
@@ -41,16 +42,18 @@ def await_flags(row: int, rank: int, size: int, epoch: int, op: int) -> None:
     """Until all have raised theirs; the group meets afterwards."""
     members = row_n_pes(row)
     flags = row_flags(row)
+    told = op | meets_in(row) << ROUTINE_BITS
     member = rank
     while member < members:
-        wait_word(flags + 8 * member, 0, CMP_GE, epoch, op, world_pe(row, member))
+        wait_word(flags + 8 * member, 0, CMP_GE, epoch, told, world_pe(row, member))
         member += size
 
 
 @device_function
 def await_flag(row: int, member: int, epoch: int, op: int) -> None:
     """Until one has."""
-    wait_word(row_flags(row) + 8 * member, 0, CMP_GE, epoch, op, world_pe(row, member))
+    told = op | meets_in(row) << ROUTINE_BITS
+    wait_word(row_flags(row) + 8 * member, 0, CMP_GE, epoch, told, world_pe(row, member))
 
 
 @device_function
@@ -71,9 +74,9 @@ def _spread(
     if not near():
         member = rank
         while member < members:  # a lane asks for each
-            ring_put(dest, source + member * source_step, nbytes, world_pe(row, member), False, op)
+            ring_put(dest, source + member * source_step, nbytes, world_pe(row, member), False)
             member += size
-    elif offloads_put((members - 1) * nbytes * 2 // members, size):
+    elif offloads_put((members - 1) * nbytes * 2 // members, size, source):
         # A warp asks, and copies to all fly together; the others copy the own part. (For a copy
         # within a GPU the driver may want a kernel, which a full GPU has no room for.)
         askers = min(size, 32) if size > 64 else size
@@ -86,7 +89,7 @@ def _spread(
         while rank < askers and member < members:
             if member != me:
                 pe = world_pe(row, member)
-                ring_put(dest, source + member * source_step, nbytes, pe, False, op)
+                ring_put(dest, source + member * source_step, nbytes, pe, False)
             member += askers
     elif size < members:
         member = 0

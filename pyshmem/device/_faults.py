@@ -8,7 +8,8 @@ kernel that uses pyshmem, raises it as ``KernelFault`` with the kernel's name an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from .._lib import ffi, lib
 from ..proxy import OPERATIONS
@@ -17,6 +18,7 @@ from ._backend import (
     claim,
     cold,
     fence,
+    note_call,
     state,
     thread_in_block,
     trap,
@@ -41,15 +43,23 @@ OPS = (
     "set_lock", "test_lock", "clear_lock", "quiet", "team_translate_pe",
 )  # fmt: skip
 OP = {name: number for number, name in enumerate(OPS)}
+ROUTINE_BITS = 16  # of a number in OPS, where more is packed above it
+
+for _name, _number in OP.items():
+    lib.ishmemx_name_set(lib.ISHMEMX_NAME_ROUTINE, _number, _name.encode())
 
 
 @cold
 def record_fault(kind: int, op: int, pe: int, a: int, b: int) -> int:
-    """Keeps the first fault; ``a`` and ``b`` are what ``ishmemx_fault`` says for the kind."""
+    """Keeps the first fault, and tells whether this is it.
+
+    ``a`` and ``b`` are what ``ishmemx_fault`` says for the kind.
+    """
     word = state(FAULT_CLAIM)
     if word == 0:
         trap()  # no state block, so no record: the launch check was evaded
     elif claim(word, 1) == 0:
+        note_call()
         record = state(FAULT_RECORD)
         write64(record + 8, op)
         write64(record + 16, pe)
@@ -60,20 +70,32 @@ def record_fault(kind: int, op: int, pe: int, a: int, b: int) -> int:
         write64(record + 56, b)
         fence()  # pairs with the host's acquire load of `kind` in pysh_enter()
         write64(record, kind)
+        return 1
     return 0
+
+
+def _text(ask: Callable[[Any, int], int], capacity: int) -> str:
+    text = ffi.new("char[]", capacity)
+    ask(text, capacity)
+    return ffi.string(text).decode(errors="replace")
 
 
 def proxy_error() -> str:
     """What went wrong with the last request that failed in the proxy."""
-    text = ffi.new("char[512]")
-    lib.ishmemx_proxy_error(text, 512)
-    return ffi.string(text).decode(errors="replace")
+    return _text(lib.ishmemx_proxy_error, 1024)
+
+
+def report() -> str:
+    """Where all PEs stand, and what their kernels wait for."""
+    return _text(lib.ishmemx_report, 8192)
 
 
 def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
     """One sentence for the host's exception. ``fault`` has the fields of ``ishmemx_fault``."""
     if fault["module"] < 0:  # the proxy's own record: no kernel waited
         request = OPERATIONS[fault["op"]] if 0 < fault["op"] < len(OPERATIONS) else "quiet"
+        if request == "waiting":
+            return f"a kernel's wait was ended: {proxy_error()}"
         return f"a kernel's {request} without a reply failed on the host: {proxy_error()}"
     op = OPS[fault["op"]] if 0 <= fault["op"] < len(OPS) else f"operation {fault['op']}"
     where = (
@@ -93,6 +115,7 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
         what = f"waited longer than PYSHMEM_TIMEOUT for {a} and saw {b}" + (
             f" from PE {pe}" if pe >= 0 else ""
         )
+        what += f"; the PEs stand:\n{report()}"
     elif kind == FAULT_PROXY:
         what = f"the request failed on the host: {proxy_error()}"
     elif kind == FAULT_TEAM:

@@ -40,10 +40,12 @@ from ._leaf_cuda_copy import (
     copy16x4,
     copy_narrow,
     copy_narrow_x4,
+    load_near,
     pull16,
     pull16x4,
     pull_narrow,
     pull_narrow_x4,
+    store_near,
 )
 from ._leaf_cuda_message import label_word, print_bits, print_kind
 from ._ptx import (
@@ -104,9 +106,11 @@ __all__ = [
     "in_global",
     "label_word",
     "lane",
+    "load_near",
     "load_pair",
     "nap", "narrow",
     "no_sum",
+    "note_call",
     "now",
     "opaque",
     "outline",
@@ -132,6 +136,7 @@ __all__ = [
     "state_pe",
     "store_acc1",
     "store_acc16",
+    "store_near",
     "store_pair",
     "thread_in_block",
     "to_int64",
@@ -511,6 +516,11 @@ def _device(function: Callable[..., Any]) -> Callable[..., Any]:
     from numba.cuda.extending import register_jitable
 
     return register_jitable(function)
+
+
+@_device
+def note_call():
+    """The simulator remembers the calling line here; on a GPU reports have the kernel's."""
 
 
 @_device

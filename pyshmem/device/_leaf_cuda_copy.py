@@ -69,28 +69,70 @@ def _copy16(count: int, pull: bool) -> Any:
     return intrinsic(typing)
 
 
+def _by_width(builder: Any, nbytes: Any, emit: Any) -> None:
+    """``emit(width)`` for the one of 8, 4, 2 and 1 that ``nbytes`` is when it runs."""
+    done = builder.append_basic_block("done")
+    other = builder.append_basic_block("other")
+    choice = builder.switch(nbytes, other)
+    for width in (8, 4, 2, 1):
+        block = builder.append_basic_block(f"width{width}")
+        choice.add_case(I64(width), block)
+        builder.position_at_end(block)
+        emit(width)
+        builder.branch(done)
+    builder.position_at_end(other)
+    builder.unreachable()
+    builder.position_at_end(done)
+
+
 def _copy_narrow(count: int, pull: bool) -> Any:
     """``f(dest, source, step, nbytes)``: pieces of 8, 4, 2 or 1 bytes, chosen when it runs."""
 
     def typing(_context: Any, dest: Any, source: Any, step: Any, nbytes: Any) -> Any:
         def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
-            done = builder.append_basic_block("copied")
-            other = builder.append_basic_block("other")
-            choice = builder.switch(args[3], other)
-            for width in (8, 4, 2, 1):
-                block = builder.append_basic_block(f"copy{width}")
-                choice.add_case(I64(width), block)
-                builder.position_at_end(block)
-                _emit_copy(builder, width, count, pull, args)
-                builder.branch(done)
-            builder.position_at_end(other)
-            builder.unreachable()
-            builder.position_at_end(done)
+            _by_width(builder, args[3], lambda width: _emit_copy(builder, width, count, pull, args))
             return context.get_dummy_value()
 
         return signature(types.void, i64, i64, i64, i64), codegen
 
     return intrinsic(typing)
+
+
+@intrinsic
+def load_near(_context: Any, address: Any, nbytes: Any) -> Any:
+    """8, 4, 2 or 1 bytes of any memory of the thread, as int64."""
+
+    def codegen(_context: Any, builder: Any, _s: Any, args: Any) -> Any:
+        found = []
+
+        def load(width: int) -> None:
+            value = builder.load(builder.inttoptr(args[0], ir.PointerType(BITS[width])))
+            value.align = width
+            found.append((value if width == 8 else builder.zext(value, I64), builder.block))
+
+        _by_width(builder, args[1], load)
+        result = builder.phi(I64)
+        for value, block in found:
+            result.add_incoming(value, block)
+        return result
+
+    return signature(i64, i64, i64), codegen
+
+
+@intrinsic
+def store_near(_context: Any, address: Any, nbytes: Any, bits: Any) -> Any:
+    """The other way."""
+
+    def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
+        def store(width: int) -> None:
+            value = args[2] if width == 8 else builder.trunc(args[2], BITS[width])
+            pointer = builder.inttoptr(args[0], ir.PointerType(BITS[width]))
+            builder.store(value, pointer).align = width
+
+        _by_width(builder, args[1], store)
+        return context.get_dummy_value()
+
+    return signature(types.void, i64, i64, i64), codegen
 
 
 _BULK_BYTES = 4096  # of shared memory, for the few threads of a small block

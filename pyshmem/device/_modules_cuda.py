@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import re
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def push_all(words: list[int]) -> None:
 
 
 def kernel_name(number: int) -> str:
-    """Name of the kernel whose word MODULE is ``number``."""
+    """Name of the kernel whose word MODULE is ``number``, and where it is defined."""
     return _names.get(number, "?")
 
 
@@ -83,15 +84,31 @@ def _adopt(module: Any) -> None:
         _push(number, module)
 
 
-def _check_launch(kernel: Any) -> None:
+_LEGACY_STREAM = 1  # CU_STREAM_LEGACY; 0 is the same
+
+
+def _name(number: int, kernel: Any) -> None:
+    """Cached kernels have their Python function from ``add_overload``, see ``install``."""
+    name = _demangled(kernel.entry_name)
+    if (function := getattr(kernel, "py_func", None)) is not None:
+        code = function.__code__
+        name += f" ({Path(code.co_filename).name}:{code.co_firstlineno})"
+    _names[number] = name
+    _lib.check(_lib.lib.ishmemx_name_set(_lib.lib.ISHMEMX_NAME_KERNEL, number, name.encode()))
+
+
+def _check_launch(kernel: Any, stream: Any) -> None:
     """Before a launch: is there a job, and has a kernel recorded a fault?"""
     number = getattr(kernel._codelibrary.get_cufunc().module, "pyshmem_module", 0)
     if number:
         if _names[number] == "?":
-            _names[number] = _demangled(kernel.entry_name)
+            _name(number, kernel)
         if not _words[ABI]:
             raise _lib.not_initialized(f"kernel {_names[number]} uses pyshmem.device")
         _lib.raise_pending_fault()
+        handle = getattr(stream, "handle", stream)
+        if int(getattr(handle, "value", handle) or 0) > _LEGACY_STREAM:
+            _lib.lib.ishmemx_other_streams()
 
 
 #: Registers with which a block of 1,024 threads still fits; and what tells that a kernel uses
@@ -108,7 +125,7 @@ def _limit_registers(library: Any) -> None:
 def install() -> None:
     """Patch Numba: its modules when they load, its kernels when they are linked and launched."""
     construct, launch = driver.CudaPythonModule.__init__, dispatcher._Kernel.launch
-    link = codegen.CUDACodeLibrary.get_cubin
+    link, add_overload = codegen.CUDACodeLibrary.get_cubin, dispatcher.CUDADispatcher.add_overload
 
     @functools.wraps(link)
     def limit_and_link(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -121,10 +138,19 @@ def install() -> None:
         _adopt(self)
 
     @functools.wraps(launch)
-    def check_and_launch(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _check_launch(self)
-        return launch(self, *args, **kwargs)
+    def check_and_launch(
+        self: Any, args: Any, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0
+    ) -> Any:
+        _check_launch(self, stream)
+        return launch(self, args, griddim, blockdim, stream, sharedmem)
+
+    @functools.wraps(add_overload)
+    def add_named_overload(self: Any, kernel: Any, argtypes: Any) -> Any:
+        if not hasattr(kernel, "py_func"):
+            kernel.py_func = self.py_func
+        return add_overload(self, kernel, argtypes)
 
     codegen.CUDACodeLibrary.get_cubin = limit_and_link
     driver.CudaPythonModule.__init__ = construct_and_fill
     dispatcher._Kernel.launch = check_and_launch
+    dispatcher.CUDADispatcher.add_overload = add_named_overload

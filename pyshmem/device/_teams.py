@@ -23,6 +23,7 @@ from ._state import (
 )
 
 TEAM_WORLD, TEAM_SHARED, TEAM_NODE = 0, 1, 2
+_ROW_SHIFT = (8 * DEVICE_TEAM_WORDS).bit_length() - 1
 
 
 @device_function
@@ -35,6 +36,12 @@ def team_row(team: int, op: int) -> int:
         record_fault(FAULT_TEAM, op, -1, team, 0)
         return 0
     return row
+
+
+@device_function
+def meets_in(row: int) -> int:
+    """The number of the team's slot + 1: how reports know its collectives."""
+    return ((row - state(TEAMS)) >> _ROW_SHIFT) + 1
 
 
 @device_function

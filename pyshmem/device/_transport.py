@@ -10,30 +10,47 @@ routines.
 from __future__ import annotations
 
 from . import _backend, _copy
-from ._backend import device_function, in_global, state, write64
-from ._cutover import offloads_get, offloads_put
-from ._faults import FAULT_ADDRESS, record_fault
+from ._backend import cold, device_function, in_global, load_near, state, store_near, write64
+from ._cutover import offloads_get
 from ._peers import my_pe, near
-from ._ring import AMO, DONE, GET, PUT, PUT_SIGNAL, ask, tell
+from ._ring import AMO, DONE, GET, PUT, PUT_SIGNAL, G, P, ask, tell
 from ._state import DELTA
 
 _fence = _backend.fence
 _UINT64, _SET = _backend.UINT64, _backend.AMO_SET
 
 
-@device_function
-def _host_sees(address: int, nbytes: int, pe: int, op: int) -> bool:
-    """Not so for shared and local memory: that is a fault of the caller's."""
-    if in_global(address):
-        return True
-    record_fault(FAULT_ADDRESS, op, pe, address, nbytes)
-    return False
+@cold
+def _put_pieces(dest: int, source: int, nbytes: int, pe: int) -> int:
+    """From shared or local memory: the host cannot read it, so the bytes travel in requests."""
+    bounds = dest | source | nbytes | 8
+    piece = bounds & -bounds
+    at = 0
+    while at < nbytes:
+        tell(P | piece << 8, dest + at, 0, load_near(source + at, piece), 0, 0, pe)
+        at += piece
+    return 0
+
+
+@cold
+def _get_pieces(dest: int, source: int, nbytes: int, pe: int) -> int:
+    """To shared or local memory, in replies."""
+    bounds = dest | source | nbytes | 8
+    piece = bounds & -bounds
+    at = 0
+    while at < nbytes:
+        store_near(dest + at, piece, ask(G | piece << 8, 0, source + at, 0, 0, 0, pe))
+        at += piece
+    return 0
 
 
 @device_function
-def ring_put(dest: int, source: int, nbytes: int, pe: int, nbi: bool, op: int) -> None:
+def ring_put(dest: int, source: int, nbytes: int, pe: int, nbi: bool) -> None:
     """One thread asks for a put; to peers that are near the copy engine does it."""
-    if nbytes > 0 and _host_sees(source, nbytes, pe, op):
+    if nbytes > 0:
+        if not in_global(source):
+            _put_pieces(dest, source, nbytes, pe)
+            return
         _fence()
         if nbi:
             tell(PUT, dest, source, nbytes, 0, 0, pe)
@@ -44,9 +61,12 @@ def ring_put(dest: int, source: int, nbytes: int, pe: int, nbi: bool, op: int) -
 
 
 @device_function
-def ring_get(dest: int, source: int, nbytes: int, pe: int, nbi: bool, op: int) -> None:
+def ring_get(dest: int, source: int, nbytes: int, pe: int, nbi: bool) -> None:
     """One thread asks for a get."""
-    if nbytes > 0 and _host_sees(dest, nbytes, pe, op):
+    if nbytes > 0:
+        if not in_global(dest):
+            _get_pieces(dest, source, nbytes, pe)
+            return
         _fence()  # what is read from dest must not be overtaken
         if nbi:
             tell(GET, dest, source, nbytes, 0, 0, pe)
@@ -58,35 +78,30 @@ def ring_get(dest: int, source: int, nbytes: int, pe: int, nbi: bool, op: int) -
 
 @device_function
 def ring_put_signal(
-    dest: int, source: int, nbytes: int, sig: int, signal: int, pe_word: int, nbi: bool, op: int
+    dest: int, source: int, nbytes: int, sig: int, signal: int, pe_word: int, nbi: bool
 ) -> None:
     """Data and then the signal; ``pe_word`` has the signal's operation in its high half."""
-    if _host_sees(source, nbytes, pe_word & 0xFFFFFFFF, op):
-        _fence()
-        if nbi:
-            tell(PUT_SIGNAL, dest, source, nbytes, sig, signal, pe_word)
-        elif near():
-            ask(PUT_SIGNAL | DONE, dest, source, nbytes, sig, signal, pe_word)
-        else:
-            ask(PUT_SIGNAL, dest, source, nbytes, sig, signal, pe_word)
+    if nbytes > 0 and not in_global(source):
+        _put_pieces(dest, source, nbytes, pe_word & 0xFFFFFFFF)
+        nbytes = (
+            nbytes * 0
+        )  # one ring takes a block's requests in turn: the signal comes after them
+    _fence()
+    if nbi:
+        tell(PUT_SIGNAL, dest, source, nbytes, sig, signal, pe_word)
+    elif near():
+        ask(PUT_SIGNAL | DONE, dest, source, nbytes, sig, signal, pe_word)
+    else:
+        ask(PUT_SIGNAL, dest, source, nbytes, sig, signal, pe_word)
 
 
 @device_function
-def put_bytes(dest: int, source: int, nbytes: int, pe: int, rank: int, size: int, op: int) -> None:
-    """``size`` lanes copy to ``pe``; complete for the source, delivered behind a fence."""
-    if near() and (pe == my_pe() or not offloads_put(nbytes, size)):
-        _copy.push(dest + state(DELTA + pe), source, nbytes, rank, size)
-    elif rank == 0:
-        ring_put(dest, source, nbytes, pe, False, op)
-
-
-@device_function
-def get_bytes(dest: int, source: int, nbytes: int, pe: int, rank: int, size: int, op: int) -> None:
+def get_bytes(dest: int, source: int, nbytes: int, pe: int, rank: int, size: int) -> None:
     """``size`` lanes copy from ``pe``."""
-    if near() and (pe == my_pe() or not offloads_get(nbytes, size)):
+    if near() and (pe == my_pe() or not offloads_get(nbytes, size, dest)):
         _copy.pull(dest, source + state(DELTA + pe), nbytes, rank, size)
     elif rank == 0:
-        ring_get(dest, source, nbytes, pe, False, op)
+        ring_get(dest, source, nbytes, pe, False)
 
 
 @device_function

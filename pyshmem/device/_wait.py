@@ -8,22 +8,34 @@ from typing import Any
 
 from . import _backend
 from ._backend import (
+    SIM,
+    block_index,
+    claim,
     cold,
     device_function,
+    note_call,
     now,
     opaque,
     read64,
     read64_acquire,
     relax,
     state,
+    thread_in_block,
     to_int64,
 )
-from ._faults import FAULT_TIMEOUT, record_fault
-from ._state import FAULT_CLAIM, TIMEOUT_NS
+from ._faults import FAULT_TIMEOUT, ROUTINE_BITS, record_fault
+from ._ring import WAITING, tell
+from ._state import FAULT_CLAIM, MODULE, TIMEOUT_NS
 
 CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = range(1, 7)
 
-_POLLS_PER_CHECK = 1024  # of the clock and of the fault word
+_POLLS_PER_CHECK = 64 if SIM else 1024  # of the clock and of the fault word
+#: When a wait is slow, and how often one of the PE's slow waits tells the host what it is for.
+_SLOW_NS, _TELL_NS = 200_000_000, 250_000_000
+_TOLD = 8  # the word behind FAULT_CLAIM: when one told last
+_NO_LIMIT = 1 << 61
+_GAVE_UP = 1 << 32
+_ROUTINE = (1 << ROUTINE_BITS) - 1
 
 
 @device_function
@@ -42,17 +54,43 @@ def holds(value: Any, cmp: int, cmp_value: Any) -> bool:
     return value <= cmp_value
 
 
+@device_function
+def _tell_wait(flags: int, op: int, pe: int, expected: int, seen: int) -> None:
+    note_call()
+    place = block_index() | thread_in_block() << 32
+    meets = op >> ROUTINE_BITS << 32
+    whom = pe & 0xFFFFFFFF
+    tell(WAITING, op & _ROUTINE | flags, expected, seen, state(MODULE), place, whom | meets)
+
+
+@device_function
+def _is_due(told: int, time: int) -> bool:
+    return time - read64(told) > _TELL_NS
+
+
 @cold
 def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
-    """Deadline of the wait (0: none yet), or -1 when it must end."""
+    """Deadline of the wait (0: none yet), or -1 when it must end.
+
+    Tells the host of slow waits, one of the PE's at a time, so that everybody's reports name it.
+    ``op``: the routine's number, and above ROUTINE_BITS ``meets`` of ``pysh_kernel_wait_t``.
+    """
     limit = state(TIMEOUT_NS)
-    if read64(state(FAULT_CLAIM)) != 0:
+    faults = state(FAULT_CLAIM)
+    if limit <= 0:
+        limit = _NO_LIMIT
+    if read64(faults) != 0:
         return -1
-    if limit > 0 and deadline == 0:
-        return now() + limit
-    if limit > 0 and now() > deadline:
-        record_fault(FAULT_TIMEOUT, op, pe, expected, seen)
+    time = now()
+    if deadline == 0:
+        return time + limit
+    if time > deadline:
+        if record_fault(FAULT_TIMEOUT, op & _ROUTINE, pe, expected, seen) != 0:
+            _tell_wait(_GAVE_UP, op, pe, expected, seen)
         return -1
+    slow = deadline - time < limit - _SLOW_NS
+    if slow and _is_due(faults + _TOLD, time) and time - claim(faults + _TOLD, time) > _TELL_NS:
+        _tell_wait(0, op, pe, expected, seen)
     return deadline
 
 

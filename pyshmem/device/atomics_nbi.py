@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fetching atomics that do not wait: the old value is in ``fetch`` at the next ``quiet``.
 
-``fetch`` is an array of the dtype of ``dest`` in any memory of the kernel that its GPU's others
-reach; its first element receives the value. By loads and stores the value arrives at once. Types
-and contexts: as in ``atomics``.
+``fetch`` is an array of the dtype of ``dest`` in any memory of the kernel; its first element receives
+the value. By loads and stores, and in shared and local memory, it arrives at once. Types and contexts:
+as in ``atomics``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 from .._types import ATOMIC_OPS
 from . import _backend as leaf
 from ._backend import address_of, cast, device_function, in_global, read, require, same_dtype
-from ._elements import tell_amo_nbi
-from ._faults import FAULT_ADDRESS, OP, record_fault
+from ._elements import ask_amo, tell_amo_nbi
+from ._faults import OP
 from ._peers import BY_STORES, NOWHERE, on_peer, reach
 from ._teams import on_context
 
@@ -54,7 +54,7 @@ def _make(name: str, number_of: str, operation: Any, types: Any) -> Any:
         elif way != NOWHERE and in_global(address_of(fetch)):
             tell_amo_nbi(number, fetch, dest, value, cond, world)
         elif way != NOWHERE:
-            record_fault(FAULT_ADDRESS, op, world, address_of(fetch), fetch.itemsize)
+            fetch[0] = ask_amo(number, dest, value, cond, world)
 
     return atomic
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import _backend
 from ._backend import device_function, read64, scopes, state, state_pe, write64
-from ._faults import OP
+from ._faults import OP, ROUTINE_BITS
 from ._groups import Scope
 from ._ring import settle
 from ._state import MY_PE, N_PES, SYNC_EPOCH, SYNC_SLOT_BYTES, SYNC_SLOTS
@@ -20,6 +20,7 @@ from ._transport import store_word
 from ._wait import CMP_GE, wait_word
 
 _fence = _backend.fence
+_MEETS_ALL = 65 << ROUTINE_BITS  # PYSH_MEETS_ALL of conduit.h
 
 
 @device_function
@@ -36,7 +37,7 @@ def _meet(rank: int, size: int, epoch: int, op: int) -> None:
         pe += size
     pe = rank
     while pe < peers:
-        wait_word(slots + pe * SYNC_SLOT_BYTES, 0, CMP_GE, epoch, op, pe)
+        wait_word(slots + pe * SYNC_SLOT_BYTES, 0, CMP_GE, epoch, op | _MEETS_ALL, pe)
         pe += size
 
 

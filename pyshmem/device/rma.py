@@ -25,11 +25,11 @@ def make_put(scope: Scope) -> Any:
     def transfer_put(dest: Any, source: Any, pe: int, nelems: int, nbi: bool, op: int) -> bool:
         same_dtype(dest, source)
         way = reach(dest, nelems, min(dest.size, source.size), pe, op)
-        nbytes = nelems * source.itemsize
-        if way == BY_STORES and (pe == my_pe() or not offloads_put(nbytes, size())):
-            push(on_peer(dest, pe), address_of(source), nbytes, rank(), size())
+        nbytes, begin = nelems * source.itemsize, address_of(source)
+        if way == BY_STORES and (pe == my_pe() or not offloads_put(nbytes, size(), begin)):
+            push(on_peer(dest, pe), begin, nbytes, rank(), size())
         elif way != NOWHERE and rank() == 0:
-            ring_put(address_of(dest), address_of(source), nbytes, pe, nbi, op)
+            ring_put(address_of(dest), begin, nbytes, pe, nbi)
         return way != NOWHERE
 
     return transfer_put
@@ -44,11 +44,11 @@ def make_get(scope: Scope) -> Any:
     def transfer_get(dest: Any, source: Any, pe: int, nelems: int, nbi: bool, op: int) -> None:
         same_dtype(dest, source)
         way = reach(source, nelems, min(dest.size, source.size), pe, op)
-        nbytes = nelems * source.itemsize
-        if way == BY_STORES and (pe == my_pe() or not offloads_get(nbytes, size())):
-            pull(address_of(dest), on_peer(source, pe), nbytes, rank(), size())
+        nbytes, to = nelems * source.itemsize, address_of(dest)
+        if way == BY_STORES and (pe == my_pe() or not offloads_get(nbytes, size(), to)):
+            pull(to, on_peer(source, pe), nbytes, rank(), size())
         elif way != NOWHERE and rank() == 0:
-            ring_get(address_of(dest), address_of(source), nbytes, pe, nbi, op)
+            ring_get(to, address_of(source), nbytes, pe, nbi)
 
     return transfer_get
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._types import ATOMIC_OPS
+from . import _backend
 from ._backend import (
     address_of,
     atomic_add,
@@ -29,6 +30,7 @@ from ._transport import ring_put, ring_put_signal
 from ._wait import wait
 from .rma import make_put
 
+_fence = _backend.fence
 SIGNAL_SET, SIGNAL_ADD = 0, 1
 _AMO_SET, _AMO_ADD = ATOMIC_OPS.index("set"), ATOMIC_OPS.index("add")
 
@@ -38,12 +40,16 @@ _signal_word = require("signal")
 @device_function
 def _deliver(sig_addr: Any, signal: int, sig_op: int, pe: int, op: int) -> None:
     """The release store or add that makes the group's earlier stores visible with it."""
-    if reach(sig_addr, 1, sig_addr.size, pe, op) == BY_STORES:
+    way = reach(sig_addr, 1, sig_addr.size, pe, op)
+    if way == BY_STORES:
         remote = on_peer(sig_addr, pe)
         if sig_op == SIGNAL_ADD:
             signal_release_add(remote, signal)
         else:
             signal_release_set(remote, signal)
+    elif way != NOWHERE:
+        _fence()
+        tell_amo(_AMO_ADD if sig_op == SIGNAL_ADD else _AMO_SET, sig_addr, signal, pe)
 
 
 @device_function
@@ -58,20 +64,21 @@ def _by_ring(
     nbi: bool,
     op: int,
 ) -> None:
-    """One thread asks for data and signal. A copy engine can set a signal, but not add to one."""
+    """One thread asks for data and signal. Copy engines set signals of the device heap, and no others."""
     nbytes = count * source.itemsize
     sig = address_of(sig_addr)
     if reach(dest, count, min(dest.size, source.size), pe, op) == NOWHERE:
         return
-    if reach(sig_addr, 1, sig_addr.size, pe, op) == NOWHERE:
+    way = reach(sig_addr, 1, sig_addr.size, pe, op)
+    if way == NOWHERE:
         return
-    if near() and sig_op == SIGNAL_ADD:
-        ring_put(address_of(dest), address_of(source), nbytes, pe, False, op)
+    if near() and (sig_op == SIGNAL_ADD or way != BY_STORES):
+        ring_put(address_of(dest), address_of(source), nbytes, pe, False)
         _deliver(sig_addr, signal, sig_op, pe, op)
     else:
         word = pe | to_int64(sig_op) << 32
         ring_put_signal(
-            address_of(dest), address_of(source), nbytes, sig, to_int64(signal), word, nbi, op
+            address_of(dest), address_of(source), nbytes, sig, to_int64(signal), word, nbi
         )
 
 
@@ -94,14 +101,15 @@ def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False) -> 
         Spec: shmem_put_signal.
         """
         count = source.size if nelems is None else nelems
+        nbytes = count * source.itemsize
         _signal_word(sig_addr)
         world = on_context(ctx, pe)
         sync()
-        if not near() or (world != my_pe() and offloads_put(count * source.itemsize, size())):
+        if not near() or (world != my_pe() and offloads_put(nbytes, size(), address_of(source))):
             if rank() == 0:
                 _by_ring(dest, source, count, sig_addr, signal, sig_op, world, nbi, op)
             sync()
-        elif transfer_put(dest, source, world, count, nbi, op):
+        elif transfer_put(dest, source, world, count, False, op):
             sync()  # the signal is one thread's, behind the stores of all
             if rank() == 0:
                 _deliver(sig_addr, signal, sig_op, world, op)

@@ -19,12 +19,13 @@ from ._backend import (
     same_dtype,
     scopes,
 )
-from ._faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_STRIDE, OP, record_fault
+from ._faults import FAULT_NELEMS, FAULT_STRIDE, OP, record_fault
 from ._groups import Scope
 from ._peers import BY_STORES, NOWHERE, reach
 from ._ring import IGET, IPUT, ask
 from ._state import DELTA
 from ._teams import on_context
+from ._transport import ring_get, ring_put
 
 _fence, state = _backend.fence, _backend.state
 
@@ -74,16 +75,23 @@ def _right(near: Any, far_stride: int, stride: int, bsize: int, nblocks: int, op
 @device_function
 def _ask(
     request: int, dest: Any, source: Any, dst: int, sst: int, bsize: int, nblocks: int, pe: int,
-    near: int, op: int,
+    near: int,
 ) -> None:  # fmt: skip
-    """By the ring; ``near`` is the address on the caller's side, which the host has to see."""
+    """By the ring; what the host cannot see at ``near``, the caller's side, goes block by block."""
+    to, begin, itemsize = address_of(dest), address_of(source), dest.itemsize
     if in_global(near):
         _fence()
-        kind = request | dest.itemsize << 8
-        word = pe | bsize << 32
-        ask(kind, address_of(dest), address_of(source), nblocks, dst, sst, word)
-    else:
-        record_fault(FAULT_ADDRESS, op, pe, near, nblocks * bsize * dest.itemsize)
+        ask(request | itemsize << 8, to, begin, nblocks, dst, sst, pe | bsize << 32)
+        return
+    block = nblocks * 0
+    while block < nblocks:
+        if request == IPUT:
+            ring_put(to, begin, bsize * itemsize, pe, False)
+        else:
+            ring_get(to, begin, bsize * itemsize, pe, False)
+        to += dst * itemsize
+        begin += sst * itemsize
+        block += 1
 
 
 @device_function
@@ -101,7 +109,7 @@ def _put(
             )
         elif way != NOWHERE and rank == 0:
             near = address_of(source)
-            _ask(IPUT, dest, source, dst, sst, bsize, nblocks, pe, near, op)
+            _ask(IPUT, dest, source, dst, sst, bsize, nblocks, pe, near)
 
 
 @device_function
@@ -119,7 +127,7 @@ def _get(
             )
         elif way != NOWHERE and rank == 0:
             near = address_of(dest)
-            _ask(IGET, dest, source, dst, sst, bsize, nblocks, pe, near, op)
+            _ask(IGET, dest, source, dst, sst, bsize, nblocks, pe, near)
 
 
 _PUT_DOC = """Completes: ``source`` may be changed on return. Delivered at ``quiet``.

@@ -123,7 +123,6 @@ def _broadcast(scope: Scope) -> Any:
                 world_pe(row, root),
                 rank(),
                 size(),
-                op,
             )
             epoch += 1
         elif mine:

@@ -13,6 +13,8 @@ import pytest
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / "native" / "src"
+PROXY = HERE.parents[1] / "host_proxy"
+LIBRARY = [*sorted(SOURCES.glob("*.c")), *sorted(PROXY.glob("*.c"))]
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 SANITIZERS = {
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
@@ -21,6 +23,22 @@ SANITIZERS = {
 
 #: Programs that print "ok" when every PE is content, a group of routines each.
 PROGRAMS = ["ring", "teams", "strided", "waits", "exchanges", "contexts", "generic", "deprecated"]
+
+#: Programs whose threads are a kernel's, on rings of so many slots: name, slots, arguments.
+RINGS = [
+    ("ring_replies", 8, ["8", "400"]),
+    ("ring_replies", 4096, ["8", "400"]),
+    ("ring_waiters", 1 << 19, []),
+    ("ring_stalled", 8, ["8", "100"]),
+    ("ring_orders", 4096, []),
+    ("ring_errors", 4096, []),
+    ("ring_stops", 4096, []),
+]
+
+#: What ring_orders replaces, to decide when copies are done.
+WRAPPED = {
+    "ring_orders": ["-Wl,--wrap=pysh_sim_engine_done", "-Wl,--wrap=pysh_sim_engine_finished"]
+}
 
 Compile = Callable[[Sequence[str | Path], str], Path]
 
@@ -98,24 +116,32 @@ def test_a_program_started_alone_is_one_pe(
     assert run_command([program], 60, check=True).stdout == "ok\n"
 
 
-@pytest.fixture(scope="module", params=SANITIZERS)
-def sanitized(
+@pytest.fixture(scope="module", params=[*SANITIZERS, "none"])
+def objects(
     request: pytest.FixtureRequest, flags: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> list[str | Path]:
     """Options, headers and the whole library to build into a program, so that all of it is watched."""
     folder = tmp_path_factory.mktemp(request.param)
-    options = [*SANITIZERS[request.param], "-g", "-O1"]
+    options = [*SANITIZERS.get(request.param, []), "-g", "-O1"]
     if not sanitizer_works(folder, options):
         pytest.skip(f"this gcc has no {request.param} sanitizer")
     from pyshmem import _settings
 
     (folder / "pysh_settings.h").write_text(_settings.c_lists())
-    includes = [flag for flag in flags if flag.startswith("-I")]
+    options += [*(flag for flag in flags if flag.startswith("-I")), f"-I{PROXY}"]
     command = ["gcc", "-std=gnu11", "-fwrapv", *WARNINGS, *options, '-DPYSHMEM_VERSION="0"']
-    command += [f"-I{folder}", *includes, "-c", *sorted(SOURCES.glob("*.c"))]
+    command += [f"-I{folder}", f"-I{SOURCES}", "-c", *LIBRARY]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     assert done.returncode == 0, done.stderr
-    return [*options, *includes, *sorted(folder.glob("*.o")), "-lpthread", "-ldl"]
+    return [*options, *sorted(folder.glob("*.o")), "-lpthread", "-ldl"]
+
+
+@pytest.fixture
+def sanitized(request: pytest.FixtureRequest, objects: list[str | Path]) -> list[str | Path]:
+    """``objects``, with a sanitizer: what else there is has been tested with the library itself."""
+    if not any("-fsanitize" in str(option) for option in objects):
+        pytest.skip("runs with sanitizers only")
+    return objects
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -129,6 +155,22 @@ def test_the_library_under_sanitizers(
     assert done.stdout == "ok\n"
     assert "ERROR" not in done.stderr
     assert "WARNING" not in done.stderr
+
+
+@pytest.mark.parametrize(("name", "slots", "arguments"), RINGS, ids=lambda value: str(value))
+def test_the_ring_serves_threads_as_it_does_kernels(
+    name: str,
+    slots: int,
+    arguments: list[str],
+    build: Compile,
+    objects: list[str | Path],
+    run_command: Callable,
+) -> None:
+    program = build(["-std=gnu11", HERE / f"{name}.c", *objects, *WRAPPED.get(name, [])], name)
+    settings = {"PYSHMEM_RING_SLOTS": str(slots)}
+    settings["PYSHMEM_TIMEOUT"] = "2" if name == "ring_stops" else "60"
+    done = run_command([program, *arguments], 120, check=True, **settings)
+    assert (done.stdout, done.stderr) == ("ok\n", "")
 
 
 def test_a_failing_call_ends_a_c_job_with_the_reason(
@@ -186,9 +228,8 @@ def test_sources_compile_without_a_warning_when_optimised(flags: list[str], tmp_
         "-Wmaybe-uninitialized",
         "-fvisibility=hidden",
     ]
-    command += ['-DPYSHMEM_VERSION="0"', f"-I{tmp_path}", *includes, "-fPIC", "-shared"]
+    command += ['-DPYSHMEM_VERSION="0"', f"-I{tmp_path}", *includes, f"-I{SOURCES}", f"-I{PROXY}"]
+    command += ["-fPIC", "-shared"]
     output = ["-o", tmp_path / "library.so"]
-    done = subprocess.run(
-        [*command, *sorted(SOURCES.glob("*.c")), *output], capture_output=True, text=True
-    )
+    done = subprocess.run([*command, *LIBRARY, *output], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

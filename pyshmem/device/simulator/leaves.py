@@ -8,7 +8,9 @@ to the width of their dtype when they reach memory, as a GPU would.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ import numpy as np
 from ..._lib import ffi, lib
 from ..._types import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER
 from .._families import BY_NUMBER, outside_family
-from .._state import WORDS
+from .._state import MODULE, WORDS
 from . import scheduler
 from .messages import label_word, print_bits, print_kind
 
@@ -60,9 +62,11 @@ __all__ = [
     "in_global",
     "label_word",
     "lane",
+    "load_near",
     "load_pair",
     "nap", "narrow",
     "no_sum",
+    "note_call",
     "now",
     "opaque",
     "outline",
@@ -88,6 +92,7 @@ __all__ = [
     "state_pe",
     "store_acc1",
     "store_acc16",
+    "store_near",
     "store_pair",
     "thread_in_block",
     "to_int64",
@@ -128,6 +133,20 @@ outline = cold
 
 def trap() -> None:
     raise RuntimeError("a kernel used pyshmem.device outside init() .. finalize()")
+
+
+#: Kernels with the line of their last call that failed or waited for long, by their word MODULE.
+CALLS: dict[int, str] = {}
+_PACKAGE = str(Path(__file__).parents[2])
+
+
+def note_call() -> None:
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    CALLS[STATE[MODULE]] = text = f"{scheduler.current().grid.name} ({place})"
+    lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, STATE[MODULE], text.encode())
 
 
 def read64(address: int) -> int:
@@ -378,6 +397,15 @@ def _pieces(count: int) -> Any:
 
 copy16x4 = pull16x4 = copy_narrow_x4 = pull_narrow_x4 = _pieces(4)
 copy16 = pull16 = copy_narrow = pull_narrow = _pieces(1)
+
+
+def load_near(address: int, nbytes: int) -> int:
+    value: int = lib.ishmemx_leaf_load(address, nbytes)
+    return value
+
+
+def store_near(address: int, nbytes: int, bits: int) -> None:
+    lib.ishmemx_leaf_store(address, int(bits) & _MASK, nbytes)
 
 
 def bulk_room() -> int:

@@ -17,8 +17,8 @@ def push_all(words: list[int]) -> None:
 
 
 def kernel_name(number: int) -> str:
-    """Name of the kernel whose word MODULE is ``number``."""
-    return _names[number] if 0 <= number < len(_names) else "?"
+    """Name of the kernel whose word MODULE is ``number``, and where it called what failed."""
+    return leaves.CALLS.get(number, _names[number]) if 0 <= number < len(_names) else "?"
 
 
 def _check_launch(kernel: str) -> None:

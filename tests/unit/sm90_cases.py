@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A kernel for every public device routine, and what to compile it for; see ``sm90.py``."""
+
+from __future__ import annotations
+
+from numba.cuda import types
+
+from pyshmem import device as shmem
+
+ALL = (
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+    "float32", "float64", "complex64", "complex128", "boolean", "bfloat16",
+)  # fmt: skip
+STANDARD = ("int32", "int64", "uint32", "uint64")
+EXTENDED = (*STANDARD, "float32", "float64")
+#: One of each width, for routines whose scopes differ in nothing that a dtype could touch.
+WIDTHS = ("int8", "bfloat16", "float32", "uint64", "complex128")
+SCOPES = ("", "_warp", "_work_group")
+GROUPS = (*SCOPES, "_grid")
+I32, U64 = types.int32, types.uint64[::1]
+
+
+def transfer(routine):
+    def kernel(dest, source, pe):
+        routine(dest, source, pe)
+        routine(dest[1:], source[2:], pe, nelems=3)
+
+    return kernel, lambda t: (t[::1], t[::1], I32)
+
+
+def put_signal(routine):
+    def kernel(dest, source, sig, pe):
+        routine(dest, source, sig, 1, shmem.SIGNAL_SET, pe)
+        routine(dest, source, sig, 1, shmem.SIGNAL_ADD, pe, nelems=3)
+
+    return kernel, lambda t: (t[::1], t[::1], U64, I32)
+
+
+def strided(routine):
+    def kernel(dest, source, stride, nelems, pe):
+        routine(dest, source, stride, 2, nelems, pe)
+
+    return kernel, lambda t: (t[::1], t[::1], types.int64, I32, I32)
+
+
+def blocked(routine):
+    def kernel(dest, source, stride, bsize, pe):
+        routine(dest, source, stride, 9, bsize, 3, pe)
+
+    return kernel, lambda t: (t[::1], t[::1], types.int64, I32, I32)
+
+
+def p(routine):
+    def kernel(dest, value, pe):
+        routine(dest, value, pe)
+
+    return kernel, lambda t: (t[::1], t, I32)
+
+
+def g(routine):
+    def kernel(dest, source, pe):
+        dest[0] = routine(source, pe)
+
+    return kernel, lambda t: (t[::1], t[::1], I32)
+
+
+def ptr(routine):
+    def kernel(array, pe):
+        array[0] = routine(array, pe)[1]
+
+    return kernel, lambda t: (t[::1], I32)
+
+
+def fetching(routine):
+    def kernel(dest, value, pe, old):
+        old[0] = routine(dest, value, pe)
+
+    return kernel, lambda t: (t[::1], t, I32, t[::1])
+
+
+def updating(routine):
+    def kernel(dest, value, pe):
+        routine(dest, value, pe)
+
+    return kernel, lambda t: (t[::1], t, I32)
+
+
+def fetch(routine):
+    def kernel(dest, pe, old):
+        old[0] = routine(dest, pe)
+
+    return kernel, lambda t: (t[::1], I32, t[::1])
+
+
+def inc(routine):
+    def kernel(dest, pe):
+        routine(dest, pe)
+
+    return kernel, lambda t: (t[::1], I32)
+
+
+def fetching_later(routine):
+    def kernel(dest, value, pe, old):
+        routine(old, dest, value, pe)
+
+    return kernel, lambda t: (t[::1], t, I32, t[::1])
+
+
+def fetch_later(routine):
+    def kernel(dest, pe, old):
+        routine(old, dest, pe)
+
+    return kernel, lambda t: (t[::1], I32, t[::1])
+
+
+def compare_swap_later(routine):
+    def kernel(dest, cond, value, pe, old):
+        routine(old, dest, cond, value, pe)
+
+    return kernel, lambda t: (t[::1], t, t, I32, t[::1])
+
+
+def compare_swap(routine):
+    def kernel(dest, cond, value, pe, old):
+        old[0] = routine(dest, cond, value, pe)
+
+    return kernel, lambda t: (t[::1], t, t, I32, t[::1])
+
+
+def wait(routine):
+    def kernel(ivar, cmp, value, seen):
+        seen[0] = routine(ivar, cmp, value)
+
+    return kernel, lambda t: (t[::1], I32, t, t[::1])
+
+
+def look(routine):
+    def kernel(ivars, status, cmp, value, out):
+        out[0] = routine(ivars, ivars.size, status, cmp, value)
+
+    return kernel, lambda t: (t[::1], types.int32[::1], I32, t, types.int64[::1])
+
+
+def look_vector(routine):
+    def kernel(ivars, status, cmp, values, out):
+        out[0] = routine(ivars, ivars.size, status, cmp, values)
+
+    return kernel, lambda t: (t[::1], types.int32[::1], I32, t[::1], types.int64[::1])
+
+
+def gather(routine):
+    def kernel(ivars, out, cmp, value):
+        out[0] = routine(ivars, ivars.size, out, None, cmp, value)
+
+    return kernel, lambda t: (t[::1], types.int64[::1], I32, t)
+
+
+def gather_vector(routine):
+    def kernel(ivars, out, cmp, values):
+        out[0] = routine(ivars, ivars.size, out, None, cmp, values)
+
+    return kernel, lambda t: (t[::1], types.int64[::1], I32, t[::1])
+
+
+def lock(routine):
+    def kernel(word):
+        routine(word)
+
+    return kernel, lambda t: (t[::1],)
+
+
+def signal(routine):
+    def kernel(sig, pe):
+        routine(sig, 1, shmem.SIGNAL_SET, pe)
+        routine(sig, 1, shmem.SIGNAL_ADD, pe)
+
+    return kernel, lambda t: (U64, I32)
+
+
+def signal_value(routine):
+    def kernel(sig, pe):
+        routine(sig, 1, pe)
+
+    return kernel, lambda t: (U64, I32)
+
+
+def signal_fetch(routine):
+    def kernel(sig, seen):
+        seen[0] = routine(sig)
+
+    return kernel, lambda t: (U64, U64)
+
+
+def bare(routine):
+    def kernel():
+        routine()
+
+    return kernel, lambda t: ()
+
+
+def listed(routine):
+    def kernel(pes, npes):
+        routine(pes, npes)
+
+    return kernel, lambda t: (types.int32[::1], I32)
+
+
+def query(routine):
+    def kernel(out):
+        out[0] = routine()
+
+    return kernel, lambda t: (types.int32[::1],)
+
+
+def leave(routine):
+    def kernel(code):
+        routine(code, "a label")
+
+    return kernel, lambda t: (I32,)
+
+
+def say(routine):
+    def kernel(value):
+        routine("a label", value)
+        routine("a label")
+
+    return kernel, lambda t: (t,)
+
+
+def handled(routine):
+    def kernel(handler, value):
+        routine(handler, value, 2, 3, 4)
+
+    return kernel, lambda t: (types.int64, I32)
+
+
+def collective(routine):
+    def kernel(team, dest, source, nelems):
+        routine(team, dest, source, nelems)
+
+    return kernel, lambda t: (I32, t[::1], t[::1], types.int64)
+
+
+def rooted(routine):
+    def kernel(team, dest, source, nelems, root):
+        routine(team, dest, source, nelems, root)
+
+    return kernel, lambda t: (I32, t[::1], t[::1], types.int64, I32)
+
+
+def strided_collective(routine):
+    def kernel(team, dest, source, nelems):
+        routine(team, dest, source, 2, 3, nelems)
+
+    return kernel, lambda t: (I32, t[::1], t[::1], types.int64)
+
+
+def of_team(routine):
+    def kernel(team):
+        routine(team)
+
+    return kernel, lambda t: (I32,)
+
+
+def about_team(routine):
+    def kernel(team, out):
+        out[0] = routine(team)
+
+    return kernel, lambda t: (I32, types.int32[::1])
+
+
+def translation(routine):
+    def kernel(team, pe, out):
+        out[0] = routine(team, pe, 0)
+
+    return kernel, lambda t: (I32, I32, types.int32[::1])
+
+
+WAITS, LOOKS = ("wait_until", "test"), ("all", "any")
+#: Routine, without its scope -> kernel that calls it, dtypes, scopes.
+CASES = {
+    "put": (transfer, ALL, SCOPES), "put_nbi": (transfer, WIDTHS, SCOPES),
+    "get": (transfer, ALL, SCOPES), "get_nbi": (transfer, WIDTHS, SCOPES),
+    "put_signal": (put_signal, ALL, SCOPES), "put_signal_nbi": (put_signal, WIDTHS, SCOPES),
+    **dict.fromkeys(("iput", "iget"), (strided, WIDTHS, SCOPES)),
+    **dict.fromkeys(("ibput", "ibget"), (blocked, WIDTHS, SCOPES)),
+    "p": (p, ALL, SCOPES[:1]), "g": (g, ALL, SCOPES[:1]), "ptr": (ptr, ALL, SCOPES[:1]),
+    "atomic_fetch": (fetch, EXTENDED, SCOPES[:1]), "atomic_set": (updating, EXTENDED, SCOPES[:1]),
+    "atomic_swap": (fetching, EXTENDED, SCOPES[:1]),
+    "atomic_compare_swap": (compare_swap, STANDARD, SCOPES[:1]),
+    "atomic_inc": (inc, STANDARD, SCOPES[:1]), "atomic_fetch_inc": (fetch, STANDARD, SCOPES[:1]),
+    "atomic_add": (updating, EXTENDED, SCOPES[:1]),
+    "atomic_fetch_add": (fetching, EXTENDED, SCOPES[:1]),
+    "atomic_and": (updating, STANDARD, SCOPES[:1]),
+    "atomic_fetch_and": (fetching, STANDARD, SCOPES[:1]),
+    "atomic_or": (updating, STANDARD, SCOPES[:1]),
+    "atomic_fetch_or": (fetching, STANDARD, SCOPES[:1]),
+    "atomic_xor": (updating, STANDARD, SCOPES[:1]),
+    "atomic_fetch_xor": (fetching, STANDARD, SCOPES[:1]),
+    "atomic_fetch_nbi": (fetch_later, EXTENDED, SCOPES[:1]),
+    "atomic_fetch_inc_nbi": (fetch_later, STANDARD, SCOPES[:1]),
+    "atomic_swap_nbi": (fetching_later, EXTENDED, SCOPES[:1]),
+    "atomic_compare_swap_nbi": (compare_swap_later, STANDARD, SCOPES[:1]),
+    **{
+        f"atomic_fetch_{op}_nbi": (fetching_later, STANDARD, SCOPES[:1])
+        for op in ("add", "and", "or", "xor")
+    },
+    **{f"{verb}_{which}": (look, STANDARD[1:3], SCOPES) for verb in WAITS for which in LOOKS},
+    **{
+        f"{verb}_{which}_vector": (look_vector, STANDARD[1:3], SCOPES)
+        for verb in WAITS
+        for which in LOOKS
+    },
+    **{f"{verb}_some": (gather, STANDARD[1:3], SCOPES) for verb in WAITS},
+    **{f"{verb}_some_vector": (gather_vector, STANDARD[1:3], SCOPES) for verb in WAITS},
+    **dict.fromkeys(("set_lock", "test_lock", "clear_lock"), (lock, ("int64",), SCOPES[:1])),
+    "pe_quiet": (listed, ("none",), SCOPES),
+    "wait_until": (wait, STANDARD, SCOPES), "test": (wait, STANDARD, SCOPES[:1]),
+    "signal_op": (signal, ("uint64",), SCOPES[:1]),
+    "signal_set": (signal_value, ("uint64",), SCOPES[:1]),
+    "signal_add": (signal_value, ("uint64",), SCOPES[:1]),
+    "signal_fetch": (signal_fetch, ("uint64",), SCOPES[:1]),
+    "signal_wait_until": (wait, ("uint64",), SCOPES),
+    "fence": (bare, ("none",), SCOPES), "quiet": (bare, ("none",), SCOPES),
+    "sync_all": (bare, ("none",), SCOPES), "barrier_all": (bare, ("none",), SCOPES),
+    "abort": (leave, ("none",), SCOPES[:1]), "call": (handled, ("none",), SCOPES[:1]),
+    "post": (handled, ("none",), SCOPES[:1]),
+    "print": (say, ("boolean", "int8", "uint64", "float16", "float64"), SCOPES[:1]),
+    "my_pe": (query, ("none",), SCOPES[:1]), "n_pes": (query, ("none",), SCOPES[:1]),
+    "team_my_pe": (about_team, ("none",), SCOPES[:1]),
+    "team_n_pes": (about_team, ("none",), SCOPES[:1]),
+    "team_translate_pe": (translation, ("none",), SCOPES[:1]),
+    "team_sync": (of_team, ("none",), GROUPS), "broadcast": (rooted, ("int8", "complex128"), GROUPS),
+    "fcollect": (collective, ("int8", "complex128"), GROUPS),
+    "collect": (collective, ("int8", "complex128"), GROUPS),
+    "alltoall": (collective, ("int8", "complex128"), GROUPS),
+    "alltoalls": (strided_collective, ("int8", "complex128"), GROUPS),
+    **{f"{op}_reduce": (collective, ("uint32",), GROUPS) for op in ("and", "or", "xor")},
+    **{f"{op}_reduce": (collective, ("float32",), GROUPS) for op in ("max", "min", "sum", "prod")},
+    **dict.fromkeys(("sum_inscan", "sum_exscan"), (collective, ("float32",), GROUPS)),
+}  # fmt: skip
+
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_REALS = (*_INTEGERS, "float16", "bfloat16", "float64")
+#: The dtypes of reductions, whose parts are many, and those that WIDTHS leaves out, at one scope.
+ONE_SCOPE = {
+    **{
+        name: (CASES[name][0], sorted(set(ALL) - set(WIDTHS)), SCOPES[:1])
+        for name, (_, dtypes, _) in CASES.items()
+        if dtypes is WIDTHS
+    },
+    "xor_reduce": (collective, (*_INTEGERS, "boolean"), SCOPES[2:]),
+    "max_reduce": (collective, (*_REALS, "boolean"), SCOPES[2:]),
+    "sum_reduce": (collective, (*_REALS, "complex64", "complex128"), SCOPES[2:]),
+    "prod_reduce": (collective, (*_REALS, "complex64", "complex128"), SCOPES[2:]),
+    "sum_exscan": (collective, (*_REALS, "complex64", "complex128"), SCOPES[2:]),
+}
