@@ -33,6 +33,21 @@ def test_device_suite_in_the_simulator(n_pes: int, run_command: RunCommand) -> N
     run_suite("device", n_pes, "sim", run_command)
 
 
+def test_device_suite_with_peers_out_of_reach(n_pes: int, run_command: RunCommand) -> None:
+    """Everything through the ring and the proxy."""
+    run_suite("device", n_pes, "sim", run_command, PYSHMEM_P2P="0")
+
+
+def test_device_suite_with_all_puts_by_the_copy_engine(run_command: RunCommand) -> None:
+    run_suite("device", 3, "sim", run_command, PYSHMEM_CUTOVER_PUT="1", PYSHMEM_CUTOVER_GET="1")
+
+
+def test_device_suite_through_two_short_rings(run_command: RunCommand) -> None:
+    run_suite(
+        "device", 2, "sim", run_command, PYSHMEM_P2P="0", PYSHMEM_RINGS="2", PYSHMEM_RING_SLOTS="8"
+    )
+
+
 @pytest.mark.parametrize("suite", ["host", "device"])
 def test_suites_in_checking_mode(suite: str, run_command: RunCommand) -> None:
     run_suite(suite, 2, "sim", run_command, PYSHMEM_CHECK="1")
