@@ -13,6 +13,7 @@ import pytest
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / "native" / "src"
+PROXY = HERE.parents[1] / "host_proxy"
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 SANITIZERS = {
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
@@ -112,7 +113,14 @@ def sanitized(
     (folder / "pysh_settings.h").write_text(_settings.c_lists())
     includes = [flag for flag in flags if flag.startswith("-I")]
     command = ["gcc", "-std=gnu11", "-fwrapv", *WARNINGS, *options, '-DPYSHMEM_VERSION="0"']
-    command += [f"-I{folder}", *includes, "-c", *sorted(SOURCES.glob("*.c"))]
+    command += [
+        f"-I{folder}",
+        *includes,
+        "-c",
+        f"-I{SOURCES}",
+        f"-I{PROXY}",
+        *sorted([*SOURCES.glob("*.c"), *PROXY.glob("*.c")]),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     assert done.returncode == 0, done.stderr
     return [*options, *includes, *sorted(folder.glob("*.o")), "-lpthread", "-ldl"]
@@ -189,6 +197,14 @@ def test_sources_compile_without_a_warning_when_optimised(flags: list[str], tmp_
     command += ['-DPYSHMEM_VERSION="0"', f"-I{tmp_path}", *includes, "-fPIC", "-shared"]
     output = ["-o", tmp_path / "library.so"]
     done = subprocess.run(
-        [*command, *sorted(SOURCES.glob("*.c")), *output], capture_output=True, text=True
+        [
+            *command,
+            f"-I{SOURCES}",
+            f"-I{PROXY}",
+            *sorted([*SOURCES.glob("*.c"), *PROXY.glob("*.c")]),
+            *output,
+        ],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
