@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ring's protocol keeps its promises in every order of steps, and needs each of its guards."""
+
+from __future__ import annotations
+
+import pytest
+from ring_model import GUARDS, SLOTS, Ring, Violation
+
+PROGRAMS = {
+    "replies": (("ask", "ask"), ("ask", "ask"), ("ask",)),
+    "three laps": (("ask", "ask", "ask"), ("ask", "ask", "ask")),
+    "one-way": (("tell", "tell", "quiet"), ("tell", "tell", "quiet")),
+    "mixed": (("tell", "ask", "quiet"), ("ask", "tell", "quiet")),
+    "replies of three": (("ask", "ask", "ask"), ("ask", "ask", "ask"), ("ask", "ask")),
+    "mixed of three": (("tell", "ask", "quiet"), ("tell", "ask"), ("ask", "quiet")),
+    "quiet of others": (("tell", "quiet"), ("tell", "quiet"), ("ask",)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_order_of_steps_breaks_the_ring(name: str) -> None:
+    programs = PROGRAMS[name]
+    requests = sum(verb != "quiet" for program in programs for verb in program)
+    assert requests > SLOTS  # slots are used again
+    assert Ring(programs).explore() > 1000
+
+
+@pytest.mark.parametrize(
+    ("guard", "name", "message"),
+    [
+        ("credit", "mixed", "waits forever at 'read'"),
+        ("busy", "three laps", "waits forever at 'read'"),
+        ("phase", "one-way", "was read as words of"),
+        ("quiet waits for slots", "one-way", "quiet returned before request"),
+        ("quiet waits for copies", "one-way", "quiet returned before request"),
+    ],
+)
+def test_each_guard_is_needed(guard: str, name: str, message: str) -> None:
+    assert guard in GUARDS
+    with pytest.raises(Violation, match=message):
+        Ring(PROGRAMS[name], GUARDS - {guard}).explore()
