@@ -63,7 +63,7 @@ __global__ void k_pingpong(volatile uint64_t *mine, volatile uint64_t *peer, int
 }
 
 int main() {
-    const size_t most = 16 << 20;
+    const size_t most = 64 << 20;
     char *source, *dest;
     uint64_t *flags[2];
     ns_t *ns[2];
@@ -88,8 +88,8 @@ int main() {
                       "\"us\": %.4f}\n";
     printf(row, "signal_pingpong", (size_t)8, 1, 1, (ns[0][1] - ns[0][0]) / 2000 / 1e3);
     CHECK(cudaSetDevice(0));
-    for (size_t nbytes = 32768; nbytes <= most; nbytes *= 8)
-        for (int blocks : {1, 8, 16, 64, 128}) {
+    for (size_t nbytes : {4096ul, 32768ul, 262144ul, 2ul << 20, 16ul << 20, 64ul << 20})
+        for (int blocks : {1, 8, 32, 132}) {
             int n = nbytes > (1 << 20) ? 20 : 500;
             double best = 1e30;
             for (int repeat = 0; repeat < 6; repeat++) {

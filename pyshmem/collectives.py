@@ -98,12 +98,13 @@ def collect(
         team: the PEs that take part.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
-    Raises: TypeError (dtypes differ), ValueError (nelems, layout, not symmetric), PeerDied,
+    Raises: TypeError (dtypes differ), ValueError (nelems, layout, not symmetric; a dest of one PE
+        that does not hold all elements raises on all, and nothing is written), PeerDied,
         ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_collect (OpenSHMEM 1.5).
     """
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES)
-    check(lib.ishmemx_collect(team.handle, dest_address, source_address, nbytes))
+    check(lib.ishmemx_collect(team.handle, dest_address, dest.nbytes, source_address, nbytes))
 
 
 def alltoall(

@@ -274,8 +274,9 @@ ISHMEMX_API int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *s
 ISHMEMX_API int ishmemx_fcollect(ishmemx_team_t team, void *dest, const void *source, size_t nbytes);
 /* Combines in PE order 0..n-1, so every PE gets the same bits. dest may equal source. */
 ISHMEMX_API int ishmemx_reduce(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce);
-/* One behind the other, in PE order; nbytes may differ and may be 0. dest has room for all. */
-ISHMEMX_API int ishmemx_collect(ishmemx_team_t team, void *dest, const void *source, size_t nbytes);
+/* One behind the other, in PE order; nbytes may differ and may be 0. When dest of one PE, of `capacity` bytes
+ * (SIZE_MAX: not known), does not hold all, the call fails on all. */
+ISHMEMX_API int ishmemx_collect(ishmemx_team_t team, void *dest, size_t capacity, const void *source, size_t nbytes);
 /* nbytes from each PE to each PE. */
 ISHMEMX_API int ishmemx_alltoall(ishmemx_team_t team, void *dest, const void *source, size_t nbytes);
 /* Elements of `width` bytes, strides >= 1 in elements; the block of PE l begins at l * nelems * stride. */

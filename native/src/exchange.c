@@ -10,7 +10,8 @@
 
 typedef struct part {
     uint64_t nbytes;
-    int64_t offset; /* of its source, which a PE without data need not name */
+    uint64_t capacity; /* of its dest */
+    int64_t offset;    /* of its source, which a PE without data need not name */
     int32_t heap;
 } part_t;
 
@@ -50,6 +51,17 @@ static int fetch_part(pysh_place_t stage, const part_t *part, int pe, char *dest
     return pysh_get(dest, pysh.arena[place.heap].base + place.offset, part->nbytes, pe);
 }
 
+/* Every PE looks at all, so all fail alike, before anything is written. */
+static int check_room(ishmemx_team_t team, const part_t *parts, size_t total) {
+    for (int i = 0; i < team->n_pes; i++)
+        if (parts[i].capacity < total)
+            return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                             "collect: the parts are %zu bytes together, but dest of PE %d of the "
+                             "team holds %llu",
+                             total, i, (unsigned long long)parts[i].capacity);
+    return ISHMEMX_OK;
+}
+
 static int collect_parts(ishmemx_team_t team, char *dest, const part_t *mine, const void *source, part_t *parts) {
     pysh_place_t stage = pysh_stage(team), ignored;
     int status = pysh_stage_sync(team, "collect", stage_part(stage, mine, source));
@@ -58,7 +70,8 @@ static int collect_parts(ishmemx_team_t team, char *dest, const part_t *mine, co
 
     if (status || (status = read_parts(team, stage, parts, &total, &large)))
         return status;
-    status = pysh_coll_check(team, dest, total, source, 0, &ignored, &ignored);
+    if (!(status = check_room(team, parts, total)))
+        status = pysh_coll_check(team, dest, total, source, 0, &ignored, &ignored);
     if (!status)
         status = pysh_check_overlap(dest, total, source, mine->nbytes);
     for (int i = 0; !status && i < team->n_pes; i++) {
@@ -69,10 +82,10 @@ static int collect_parts(ishmemx_team_t team, char *dest, const part_t *mine, co
     return large ? pysh_coll_end(team, "collect", status) : status;
 }
 
-int ishmemx_collect(ishmemx_team_t team, void *dest, const void *source, size_t nbytes) {
+int ishmemx_collect(ishmemx_team_t team, void *dest, size_t capacity, const void *source, size_t nbytes) {
     pysh_call_t call = {"collect", -1, -1, -1, 0};
     pysh_place_t dest_place, place = {0, 0};
-    part_t mine = {.nbytes = nbytes}, *parts;
+    part_t mine = {.nbytes = nbytes, .capacity = capacity}, *parts;
     int status;
 
     PYSH_ENTER();

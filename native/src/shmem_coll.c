@@ -8,7 +8,7 @@
         return ishmemx_broadcast(team, dest, source, pysh_shell_nbytes(nelems, _width), PE_root);               \
     }                                                                                                           \
     ROUTINE(int, _name##collect##_mem, shmem_team_t team, _ctype *dest, const _ctype *source, size_t nelems) {  \
-        return ishmemx_collect(team, dest, source, pysh_shell_nbytes(nelems, _width));                          \
+        return ishmemx_collect(team, dest, SIZE_MAX, source, pysh_shell_nbytes(nelems, _width));                \
     }                                                                                                           \
     ROUTINE(int, _name##fcollect##_mem, shmem_team_t team, _ctype *dest, const _ctype *source, size_t nelems) { \
         return ishmemx_fcollect(team, dest, source, pysh_shell_nbytes(nelems, _width));                         \

@@ -7,7 +7,7 @@ import importlib
 
 import click
 
-COMMANDS = ("run", "info", "doctor")
+COMMANDS = ("run", "info", "doctor", "bench", "tune")
 
 
 class _Commands(click.Group):

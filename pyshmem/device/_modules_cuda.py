@@ -111,14 +111,16 @@ def _check_launch(kernel: Any, stream: Any) -> None:
             _lib.lib.ishmemx_other_streams()
 
 
-#: Registers with which a block of 1,024 threads still fits; and what tells that a kernel uses
-#: collectives of teams, whose parts would like more.
-_REGISTERS, _COLLECTIVES = 64, "6device9_exchange"
+#: Registers with which a block of 1,024 threads still fits; and what tells that a kernel has the parts
+#: of the library that would like more: the ring and the collectives of teams.
+_REGISTERS = 64
+_LARGE_PARTS = ("6device5_ring", "6device9_exchange")
 
 
 def _limit_registers(library: Any) -> None:
-    """For kernels that use collectives and do not say ``max_registers`` themselves."""
-    if not library._max_registers and any(_COLLECTIVES in text for text in library.llvm_strs):
+    """For kernels that have large parts and do not say ``max_registers`` themselves."""
+    texts = [] if library._max_registers else library.llvm_strs
+    if any(part in text for text in texts for part in _LARGE_PARTS):
         library._max_registers = _REGISTERS
 
 

@@ -13,6 +13,8 @@ import pytest
 
 pytest.importorskip("mpi4py", reason="needs mpi4py")
 
+pytestmark = pytest.mark.flaky(reruns=1)  # as in tests/pe/test_oshrun.py
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "08_mpi.py"
 EVERYWHERE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 

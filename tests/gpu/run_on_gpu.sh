@@ -3,7 +3,12 @@
 # Builds pyshmem in place, runs the GPU tests on all visible GPUs, heat.py at full size and the device
 # benchmarks, and prints a short table last. Needs: Python >= 3.11 with the [cuda] and [test] extras
 # (or wheels of what is missing in $WHEELS), gcc; nvcc and nvidia-nvshmem for the peers' figures.
-# Usage: tests/gpu/run_on_gpu.sh [RESULTS_DIR] [tests] [heat] [bench]      (default: all three parts)
+# Usage: tests/gpu/run_on_gpu.sh [RESULTS_DIR] [PART...]                   (default: tests heat bench)
+#   tests heat          the device suite and the examples; heat.py at full size
+#   p2p0                the device suite with everything through the ring, on arrays of the host heap
+#   sanitizer           compute-sanitizer on some of the device suite, where the tool is there
+#   ring put get coll signals    these figures beside the peers', and whether they reach their targets
+#   bench               all figures
 # PES="1 2" limits the numbers of PEs of the device suite.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -68,28 +73,75 @@ if [[ $parts == *" heat "* ]]; then
     grep -E 'step|ratio|error' "$log" | tail -6 | tee -a "$summary"
 fi
 
-if [[ $parts == *" bench "* ]]; then
+if [[ $parts == *" p2p0 "* ]]; then
+    log=$results/p2p0_$gpus.log
+    PYSHMEM_P2P=0 PYSHMEM_HEAP_SIZE=256M timeout 100 $run --timeout 85 -n "$gpus" -m pytest -q -x -p no:cacheprovider -W ignore spmd/device > "$log" 2>&1
+    code=$?
+    [ $code -eq 0 ] || { status=1; tail -40 "$log" | cut -c1-200; }
+    note "device tests, $gpus PEs, PYSHMEM_P2P=0" "exit $code: $(grep -E 'passed|failed|error' "$log" | tail -1)"
+fi
+
+if [[ $parts == *" sanitizer "* ]]; then
+    sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null)
+    # Launcher's PEs are its children. Peers' kernels run at once, so racecheck stays with what one block shares.
+    for tool in memcheck racecheck; do
+        log=$results/sanitizer_$tool.log
+        [ -n "$sanitizer" ] || { note "compute-sanitizer $tool" "not run: the tool is not there"; continue; }
+        [ $tool = memcheck ] && choice='put_get or signals or collectives' || choice='put_get or signals'
+        timeout 45 "$sanitizer" --tool $tool --target-processes all --error-exitcode 9 $run --timeout 40 -n "$([ "$gpus" -gt 1 ] && echo 2 || echo 1)" \
+            -m pytest -q -x -p no:cacheprovider -W ignore spmd/device -k "$choice" > "$log" 2>&1
+        code=$?
+        [ $code -eq 0 ] || { status=1; grep -E '=========|Error|error' "$log" | head -20 | cut -c1-200; }
+        note "compute-sanitizer $tool" "exit $code (124: time was up): $(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$log" | sort | uniq -c | head -2 | tr '\n' ' ')"
+    done
+fi
+
+# ---- figures -----------------------------------------------------------------------------------------
+# Names of device.py's parts that are wanted.
+figure_parts=
+for part in put get ring coll signals; do
+    [[ $parts == *" $part "* || $parts == *" bench "* ]] || continue
+    figure_parts+=" ${part/%coll/collectives}"
+done
+
+build_peers() { # sets `nvshmem` to the library's folder when the programs are there
+    rm -f /tmp/bare_cuda /tmp/bare_offload /tmp/nvshmem_device
+    nvshmem=$($python -c 'import nvidia.nvshmem; print(list(nvidia.nvshmem.__path__)[0])' 2> /dev/null)
+    command -v nvcc > /dev/null || { nvshmem=; return; }
+    for program in bare_cuda bare_offload; do
+        nvcc -std=c++17 -O3 -arch=sm_90 "../bench/$program.cu" -o "/tmp/$program" 2>&1 | grep -i error &
+    done
+    [ -z "$nvshmem" ] || nvcc -std=c++17 -rdc=true -O3 -arch=sm_90 -I"$nvshmem/include" ../bench/nvshmem_device.cu -o /tmp/nvshmem_device \
+        -L"$nvshmem/lib" -l:libnvshmem_host.so.3 -lnvshmem_device -L/usr/local/cuda/lib64/stubs -lcuda 2>&1 | grep -i error
+    wait
+}
+
+run_nvshmem() { # its parts
+    local uid pe
+    uid=$(mktemp -u)
+    for ((pe = 0; pe < gpus; pe++)); do
+        LD_LIBRARY_PATH=$nvshmem/lib:${LD_LIBRARY_PATH:-} NVSHMEM_SYMMETRIC_SIZE=1G NVSHMEM_REMOTE_TRANSPORT=none \
+            RANK=$pe WORLD=$gpus UIDFILE=$uid timeout 80 /tmp/nvshmem_device "$@" >> "$figures" &
+    done
+    wait
+    rm -f "$uid"
+}
+
+if [ -n "$figure_parts" ]; then
     figures=$results/device_x$gpus.jsonl
     : > "$figures"
-    nvshmem=$($python -c 'import nvidia.nvshmem; print(list(nvidia.nvshmem.__path__)[0])' 2> /dev/null)
-    if [ -n "$nvshmem" ] && command -v nvcc > /dev/null; then
-        nvcc -std=c++17 -rdc=true -O3 -arch=sm_90 -I"$nvshmem/include" ../bench/nvshmem_device.cu -o /tmp/nvshmem_device \
-            -L"$nvshmem/lib" -l:libnvshmem_host.so.3 -lnvshmem_device -L/usr/local/cuda/lib64/stubs -lcuda 2>&1 | grep -i error
-        nvcc -std=c++17 -O3 -arch=sm_90 ../bench/bare_cuda.cu -o /tmp/bare_cuda 2>&1 | grep -i error
-        uid=$(mktemp -u)
-        for ((pe = 0; pe < gpus; pe++)); do
-            LD_LIBRARY_PATH=$nvshmem/lib:${LD_LIBRARY_PATH:-} NVSHMEM_SYMMETRIC_SIZE=1G NVSHMEM_REMOTE_TRANSPORT=none \
-                RANK=$pe WORLD=$gpus UIDFILE=$uid timeout 120 /tmp/nvshmem_device >> "$figures" &
-        done
-        wait
-        rm -f "$uid"
-        [ "$gpus" -lt 2 ] || timeout 60 /tmp/bare_cuda >> "$figures"
-    fi
-    $run -n "$gpus" ../bench/device.py >> "$figures" 2> "$results/bench.log"
-    code=$?
-    [ $code -eq 0 ] || { status=1; tail -40 "$results/bench.log"; }
-    note "bench/device.py, $gpus PEs" "exit $code"
-    $python ../bench/compare.py "$figures" | tee "$results/compare_x$gpus.txt"
+    build_peers
+    [[ " $figure_parts " == *" put "* ]] && [ "$gpus" -gt 1 ] && [ -x /tmp/bare_cuda ] && timeout 60 /tmp/bare_cuda >> "$figures"
+    [[ " $figure_parts " =~ " put "|" ring " ]] && [ -x /tmp/bare_offload ] && timeout 60 /tmp/bare_offload >> "$figures"
+    for part in $figure_parts; do
+        [ -z "$nvshmem" ] || [ "$part" = ring ] || run_nvshmem "$part"
+        timeout 90 $run --timeout 85 -n "$gpus" ../bench/device.py "$part" >> "$figures" 2> "$results/bench_$part.log"
+        code=$?
+        [ $code -eq 0 ] || { status=1; tail -20 "$results/bench_$part.log" | cut -c1-200; }
+        note "bench/device.py $part, $gpus PEs" "exit $code, $(grep -c . "$figures") rows"
+    done
+    $python ../bench/compare.py "$figures" > "$results/compare_x$gpus.txt"
+    $python ../bench/compare.py --targets "$figures" | tee "$results/targets_x$gpus.txt"
 fi
 echo "---- summary ($gpus GPUs) ----"
 cat "$summary"

@@ -33,21 +33,19 @@ def test_device_suite_in_the_simulator(n_pes: int, run_command: RunCommand) -> N
     run_suite("device", n_pes, "sim", run_command)
 
 
-def test_device_suite_without_p2p(n_pes: int, run_command: RunCommand) -> None:
+def test_device_suite_with_peers_out_of_reach(n_pes: int, run_command: RunCommand) -> None:
+    """Everything through the ring and the proxy."""
     run_suite("device", n_pes, "sim", run_command, PYSHMEM_P2P="0")
 
 
-@pytest.mark.parametrize("pes", [2, 3])
-def test_device_suite_by_copy_engines_alone(pes: int, run_command: RunCommand) -> None:
-    cutover = {"PYSHMEM_CUTOVER_PUT": "1", "PYSHMEM_CUTOVER_GET": "1"}
-    run_suite("device", pes, "sim", run_command, **cutover)
+def test_device_suite_with_all_puts_by_the_copy_engine(run_command: RunCommand) -> None:
+    run_suite("device", 3, "sim", run_command, PYSHMEM_CUTOVER_PUT="1", PYSHMEM_CUTOVER_GET="1")
 
 
-@pytest.mark.parametrize("p2p", ["0", "1"])
-def test_device_suite_with_a_ring_of_eight_slots(p2p: str, run_command: RunCommand) -> None:
-    """Every cell is used again and again, and senders wait for credit."""
-    few = {"PYSHMEM_P2P": p2p, "PYSHMEM_RING_SLOTS": "8", "PYSHMEM_CUTOVER_PUT": "1"}
-    run_suite("device", 2, "sim", run_command, **few)
+def test_device_suite_through_two_short_rings(run_command: RunCommand) -> None:
+    run_suite(
+        "device", 2, "sim", run_command, PYSHMEM_P2P="0", PYSHMEM_RINGS="2", PYSHMEM_RING_SLOTS="8"
+    )
 
 
 @pytest.mark.parametrize("suite", ["host", "device"])

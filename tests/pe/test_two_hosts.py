@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from oshrun import EXAMPLES, PYTEST, SUITE, permission, reason_to_skip
 
+pytestmark = pytest.mark.flaky(reruns=1)  # as in test_oshrun.py
+
 RunCommand = Callable[..., object]
 Hosts = Callable[..., list[str]]
 

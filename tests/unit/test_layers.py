@@ -27,7 +27,7 @@ LAYERS = (
     ),
     ("device", "profiling"),
     ("__init__",),
-    ("interop", "launch", "cli", "__main__"),
+    ("interop", "launch", "cli", "bench", "__main__"),
 )
 LAYER = {name: number for number, names in enumerate(LAYERS) for name in names}
 OPERATIONS = LAYERS[3]

@@ -1,115 +1,180 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kernels' side of the ring against ``host_proxy/ring.h``: numbers, offsets, packed requests."""
+"""The numbers of ``host_proxy/ring.h`` and those of kernels are the same; so are their requests."""
 
 from __future__ import annotations
 
+import ctypes
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-PROXY = Path(__file__).parents[2] / "host_proxy"
-OPERATIONS = re.findall(
-    r"\bPYSH_OP_(\w+)[,\s]",
-    re.search(r"enum pysh_request_op \{(.*?)\};", (PROXY / "ring.h").read_text(), re.S)[1],  # type: ignore[index]
-)
+import pyshmem  # noqa: F401  (turns on the simulator before numba is imported)
 
-#: Python's name: C's expression.
-NUMBERS = {name: f"PYSH_OP_{name}" for name in OPERATIONS if name != "COUNT"} | {
-    "REPLY": "PYSH_REQUEST_REPLY << 16",
-    "DONE": "PYSH_REQUEST_DONE << 16",
-    "CREDIT": "PYSH_RING_CREDIT",
-    "CONTROL_CONSUMED": "offsetof(pysh_ring_control_t, consumed)",
-    "CONTROL_ASKED": "offsetof(pysh_ring_control_t, asked)",
-    "CONTROL_ACKED": "offsetof(pysh_ring_control_t, acked)",
-    "CONTROL_CELLS": "offsetof(pysh_ring_control_t, cell)",
-    "DEVICE_CONSUMED": "offsetof(pysh_ring_device_t, consumed)",
-    "DEVICE_PENDING": "offsetof(pysh_ring_device_t, pending)",
-    "DEVICE_ACKED": "offsetof(pysh_ring_device_t, acked)",
-    "DEVICE_WORDS": "offsetof(pysh_ring_device_t, word)",
-}
+_ring = pytest.importorskip("pyshmem.device._ring")
 
-#: Every byte of the seven words is different, and the top bits are set in some.
-WORDS = [
-    int.from_bytes(bytes((37 * (8 * i + j) + 11) % 256 for j in range(8)), "little")
-    for i in range(7)
-]
-WORDS[6] &= ~(1 << 16)  # no reply wanted, so that the kernel writes nothing but the slot
-TICKETS = [0, 1, 8, 255 * 8 - 1, 255 * 8, 1 << 33]
+from pyshmem.device import _backend, _state  # noqa: E402
 
-PROGRAM = """
-#include <inttypes.h>
-#include <stdio.h>
+if not _backend.SIM:
+    pytest.skip("the simulator is off", allow_module_level=True)
+
+from pyshmem.device.simulator import leaves  # noqa: E402
+
+RING_H = Path(__file__).parents[2] / "host_proxy" / "ring.h"
+SLOTS, LOG2 = 8, 3
+INT64 = st.integers(-(2**63), 2**63 - 1)
+#: Words of a request in the order of ``_send``'s arguments, less the kind.
+WORDS = ("DEST", "SOURCE", "VALUE", "EXTRA", "EXTRA2", "PE")
+
+SHIM = """
 #include "ring.h"
-int main(void) {
-    pysh_request_t request = {{%(words)s}}, again;
-    const uint64_t ticket[] = {%(tickets)s};
-    pysh_slot_t slot;
-    %(numbers)s
-    for (int i = 0; i < %(n_tickets)d; i++) {
-        uint64_t phase = pysh_ring_phase(ticket[i], 3);
-        pysh_request_pack(&request, phase, &slot);
-        printf("%%" PRIu64, ticket[i]);
-        for (int word = 0; word < PYSH_SLOT_WORDS; word++)
-            printf(" %%" PRIu64, slot.word[word]);
-        printf(" %%d %%d\\n", pysh_request_unpack(&slot, phase, &again),
-               pysh_request_unpack(&slot, phase %% 255 + 1, &again));
-    }
-    return 0;
+void pack(const pysh_request_t *request, uint64_t phase, pysh_slot_t *slot) {
+    pysh_request_pack(request, phase, slot);
 }
+int unpack(const pysh_slot_t *slot, uint64_t phase, pysh_request_t *request) {
+    return pysh_request_unpack(slot, phase, request);
+}
+uint64_t phase(uint64_t ticket, unsigned log2_n) { return pysh_ring_phase(ticket, log2_n); }
+const uint64_t offsets[] = {
+    offsetof(pysh_ring_control_t, consumed), offsetof(pysh_ring_control_t, asked),
+    offsetof(pysh_ring_control_t, acked), offsetof(pysh_ring_control_t, cell),
+    offsetof(pysh_ring_device_t, ticket), offsetof(pysh_ring_device_t, consumed),
+    offsetof(pysh_ring_device_t, pending), offsetof(pysh_ring_device_t, acked),
+    offsetof(pysh_ring_device_t, word), sizeof(pysh_slot_t), sizeof(pysh_cell_t),
+};
 """
 
 
+def enumerators(name: str, prefix: str) -> dict[str, int]:
+    """The constants of an enum of ring.h, without their prefix."""
+    body = re.search(rf"enum {name} \{{(.*?)\}}", RING_H.read_text(), re.S)
+    assert body is not None
+    text = re.sub(r"/\*.*?\*/", "", body[1], flags=re.S)
+    values: dict[str, int] = {}
+    following = 0
+    for constant, value in re.findall(r"(\w+)(?:\s*=\s*(\d+))?", text):
+        following = int(value) if value else following
+        values[constant.removeprefix(prefix)] = following
+        following += 1
+    return values
+
+
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
-    """What C says: lines of a name and a number, then of a ticket, the packed words and two checks."""
+def header(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The inline functions of ring.h, compiled."""
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
     folder = tmp_path_factory.mktemp("ring")
-    numbers = (f'printf("{name} %ld\\n", (long)({c}));' for name, c in NUMBERS.items())
-    fields = {
-        "words": ", ".join(f"{word}ULL" for word in WORDS),
-        "tickets": ", ".join(f"{ticket}ULL" for ticket in TICKETS),
-        "n_tickets": len(TICKETS),
-        "numbers": "\n    ".join(numbers),
+    (folder / "shim.c").write_text(SHIM)
+    command = ["gcc", "-std=c11", "-shared", "-fPIC", f"-I{RING_H.parent}", "-o"]
+    subprocess.run([*command, folder / "shim.so", folder / "shim.c"], check=True)
+    library = ctypes.CDLL(str(folder / "shim.so"))
+    library.phase.argtypes = [ctypes.c_uint64, ctypes.c_uint]
+    library.phase.restype = ctypes.c_uint64
+    library.pack.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p]
+    library.unpack.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p]
+    return library
+
+
+class Memory:
+    """A ring in plain memory that nothing serves, and its words in the state block."""
+
+    def __init__(self) -> None:
+        self.slots = np.zeros((SLOTS, 8), np.uint64)
+        self.control = np.zeros(48 + 2 * SLOTS, np.uint64)
+        self.device = np.zeros(64 + 2 * SLOTS, np.uint64)
+
+    def state(self, words: list[int]) -> list[int]:
+        words[_state.RINGS], words[_state.RING_SLOTS], words[_state.RING_LOG2] = 1, SLOTS, LOG2
+        places = [array.ctypes.data for array in (self.slots, self.control, self.device)]
+        words[_state.RING : _state.RING + 3] = places
+        return words
+
+    def send(self, ticket: int, words: list[int], kind: int) -> np.ndarray:
+        """The slot after ``_send`` took this ticket."""
+        before = list(leaves.STATE)
+        self.device[0] = ticket
+        self.device[_ring.DEVICE_CONSUMED // 8] = ticket  # credit for all
+        leaves.STATE[:] = self.state(list(before))
+        try:
+            assert _ring._send(_state.RING, kind, *words) == ticket
+        finally:
+            leaves.STATE[:] = before
+        return self.slots[ticket % SLOTS]
+
+
+def test_operations_and_flags_are_those_of_the_header() -> None:
+    operations = enumerators("pysh_request_op", "PYSH_OP_")
+    count = operations.pop("COUNT")
+    assert {name: getattr(_ring, name) for name in operations} == operations
+    assert count == len(operations) + 1
+    flags = enumerators("pysh_request_flag", "PYSH_REQUEST_")
+    assert {name: value << 16 for name, value in flags.items()} == {
+        "REPLY": _ring.REPLY,
+        "DONE": _ring.DONE,
     }
-    (folder / "told.c").write_text(PROGRAM % fields)
-    command = ["gcc", "-std=c11", "-Wall", "-Werror", f"-I{PROXY}", folder / "told.c"]
-    subprocess.run([*command, "-o", folder / "told"], check=True)
-    output = subprocess.run([folder / "told"], check=True, capture_output=True, text=True).stdout
-    return [line.split() for line in output.splitlines()]
+    credit = re.search(r"#define PYSH_RING_CREDIT\s+(\d+)", RING_H.read_text())
+    assert credit is not None
+    assert int(credit[1]) == _ring.CREDIT
 
 
-def test_numbers_and_offsets_are_those_of_the_header(told: list[list[str]]) -> None:
-    ring = pytest.importorskip("pyshmem.device._ring")
-    assert len(OPERATIONS) > 10
-    for name, number in told[: len(NUMBERS)]:
-        assert getattr(ring, name) == int(number), name
+def test_offsets_are_those_of_the_header(header: ctypes.CDLL) -> None:
+    assert list((ctypes.c_uint64 * 11).in_dll(header, "offsets")) == [
+        _ring.CONTROL_CONSUMED,
+        _ring.CONTROL_ASKED,
+        _ring.CONTROL_ACKED,
+        _ring.CONTROL_CELLS,
+        0,  # fetch_add64(device)
+        _ring.DEVICE_CONSUMED,
+        _ring.DEVICE_PENDING,
+        _ring.DEVICE_ACKED,
+        _ring.DEVICE_WORDS,
+        64,
+        16,
+    ]
 
 
-def test_a_kernel_packs_a_request_as_the_header_does(
-    told: list[list[str]], monkeypatch: pytest.MonkeyPatch
+@settings(deadline=None)
+@given(words=st.lists(INT64, min_size=6, max_size=6), kind=INT64, ticket=st.integers(0, 2**40))
+def test_kernels_send_what_the_header_packs(
+    header: ctypes.CDLL, words: list[int], kind: int, ticket: int
 ) -> None:
-    ring = pytest.importorskip("pyshmem.device._ring")
-    from pyshmem.device._state import RING, RING_LOG2, RING_SLOTS
+    places = enumerators("pysh_request_word", "PYSH_WORD_")
+    request = np.zeros(7, np.int64)
+    for name, word in zip((*WORDS, "KIND"), (*words, kind), strict=True):
+        request[places[name]] = word
+    phase = header.phase(ticket, LOG2)
+    expected, back = np.zeros(8, np.uint64), np.zeros(7, np.int64)
+    header.pack(request.ctypes.data, phase, expected.ctypes.data)
 
-    slot: dict[int, int] = {}
-    base = 1 << 20
-    words = {RING_SLOTS: 8, RING_LOG2: 3, RING: base}
-    signed = [word - (1 << 64) if word >> 63 else word for word in WORDS]
-    monkeypatch.setattr(ring, "state", lambda word: words.get(word, 0))
-    monkeypatch.setattr(ring, "read64", lambda address: 1 << 40)
-    monkeypatch.setattr(
-        ring, "store_pair", lambda at, a, b: slot.update({at: a % 2**64, at + 8: b % 2**64})
-    )
-    plain = {name: getattr(ring, name) for name in ("_top", "_send")}
-    plain = {name: getattr(value, "py_func", value) for name, value in plain.items()}
-    monkeypatch.setattr(ring, "_top", plain["_top"])
-    dest, source, value, extra, extra2, pe, kind = signed
-    for line in told[len(NUMBERS) :]:
-        ticket, *packed, whole, of_another_turn = map(int, line)
-        monkeypatch.setattr(ring, "fetch_add64", lambda address, one, at=ticket: at)
-        slot.clear()
-        assert plain["_send"](RING, kind, dest, source, value, extra, extra2, pe) == ticket
-        first = base + 64 * (ticket % 8)
-        assert [slot[first + 8 * i] for i in range(8)] == packed
-        assert (whole, of_another_turn) == (1, 0)
+    slot = Memory().send(ticket, words, kind)
+
+    np.testing.assert_array_equal(slot, expected)
+    assert header.unpack(slot.ctypes.data, phase, back.ctypes.data)
+    np.testing.assert_array_equal(back, request)
+
+
+@settings(deadline=None)
+@given(ticket=st.integers(0, 2**40), word=st.integers(0, 7))
+def test_a_slot_with_a_word_of_the_lap_before_is_not_whole(
+    header: ctypes.CDLL, ticket: int, word: int
+) -> None:
+    memory, back = Memory(), np.zeros(7, np.int64)
+    old = memory.send(ticket, [1, 2, 3, 4, 5, 6], 7).copy()
+    slot = memory.send(ticket + SLOTS, [-1, -2, -3, -4, -5, -6], _ring.PUT).copy()
+    phase = header.phase(ticket + SLOTS, LOG2)
+    assert header.unpack(slot.ctypes.data, phase, back.ctypes.data)
+    slot[word] = old[word]
+    assert not header.unpack(slot.ctypes.data, phase, back.ctypes.data)
+
+
+def test_only_a_request_with_a_reply_takes_its_cell() -> None:
+    for kind, busy in ((_ring.PUT, 0), (_ring.PUT | _ring.REPLY, 1)):
+        memory = Memory()
+        memory.send(5, [0] * 6, kind)
+        assert memory.device[_ring.DEVICE_WORDS // 8 + 5] == busy

@@ -60,6 +60,19 @@ def test_collect_of_every_size(job, make, count):
     assert (dest[sum(n) :] == -1).all()
 
 
+def test_collect_into_too_little_fails_on_all_and_writes_nothing(job, make):
+    """Also when one PE's dest alone is too small."""
+    n = job.n_pes
+    source, dest = make(np.arange(4) + 1), make(np.full(4 * n + 8, -1))
+    room = 4 * n - 1 if job.my_pe == n - 1 else 4 * n
+    message = f"together, but dest of PE {n - 1} of the team holds" if n > 1 else "elements"
+    with pytest.raises(ValueError, match=message):
+        pyshmem.collect(dest[:room], source)
+    assert (pyshmem.to_numpy(dest) == -1).all()
+    pyshmem.collect(dest[: 4 * n], source)
+    assert (pyshmem.to_numpy(dest)[: 4 * n] == np.tile(np.arange(4) + 1, n)).all()
+
+
 def test_collect_of_nothing_at_all(make):
     dest = make(np.full(4, -1))
     pyshmem.collect(dest, make(np.zeros(2, int)), nelems=0)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``python -m pyshmem bench``: figures of this machine."""
+
+from __future__ import annotations
+
+import click
+
+from ._job import job_options, run_module
+
+PARTS = ("put", "get", "ring", "collectives", "signals")
+
+
+@click.command()
+@job_options
+@click.option(
+    "--plot", type=click.Path(dir_okay=False), help="Draw put and get over bytes: .png, .svg, .pdf."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON line for each figure.")
+@click.option("--all-shapes", is_flag=True, help="put, get: each of 16 groups and grids, not 7.")
+@click.argument("parts", nargs=-1, type=click.Choice(PARTS))
+@click.pass_context
+def bench(
+    ctx: click.Context,
+    n_pes: int,
+    device: str | None,
+    plot: str | None,
+    as_json: bool,
+    all_shapes: bool,
+    parts: tuple[str, ...],
+) -> None:
+    r"""Measure what kernels do, inside kernels: PARTS, or all.
+
+    \b
+    put, get     transfers by stores, by copy engines, and by the way the cutover table chooses
+    ring         requests to the host; fence and quiet
+    collectives  sync, barrier and collectives of data
+    signals      answers by signals, with and without data; fetch_add
+    """
+    arguments = [*(["--plot", plot] if plot else []), *(["--json"] if as_json else [])]
+    arguments += [*(["--all-shapes"] if all_shapes else []), *parts]
+    run_module(ctx, "pyshmem.bench", arguments, n_pes, device)

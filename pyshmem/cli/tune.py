@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``python -m pyshmem tune``: measure this machine's cutover table."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from ._job import job_options, run_module
+
+
+@click.command()
+@job_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    help="The file, instead of the one that init reads.  [PYSHMEM_TUNE_FILE]",
+)
+@click.pass_context
+def tune(ctx: click.Context, n_pes: int, device: str | None, output: str | None) -> None:
+    """Measure from how many bytes on copy engines are faster than stores, and keep the table.
+
+    Jobs on such GPUs read it when they start. Tune with the number of PEs that your jobs have;
+    tables for other numbers and GPUs stay in the file.
+    """
+    chosen = os.environ.get("PYSHMEM_TUNE_FILE")
+    if chosen and not Path(chosen).exists():  # a job would refuse to start without it
+        del os.environ["PYSHMEM_TUNE_FILE"]
+        output = output or chosen
+    arguments = ["--output", output] if output else []
+    run_module(ctx, "pyshmem.bench.tune", arguments, n_pes, device)

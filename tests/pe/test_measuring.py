@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``bench`` and ``tune`` in the simulator: every figure comes, and the tuned table is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("greenlet", reason="the simulator is not installed")
+
+
+def pyshmem_command(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pyshmem", *arguments],
+        env={**os.environ, "PYSHMEM_DEVICE_HEAP_SIZE": "16M", **variables},
+        capture_output=True,
+        text=True,
+        timeout=150,
+    )
+
+
+def test_bench_prints_a_row_for_each_figure() -> None:
+    done = pyshmem_command("bench", "-n", "2", "--device", "sim", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert all(row["us"] > 0 for row in rows)
+    ops = {row["op"] for row in rows}
+    assert {"put", "get_work_group", "ring_null", "ring_request", "fence", "barrier_all"} <= ops
+    assert {"fcollect_work_group", "sum_reduce_work_group", "signal_pingpong", "fetch_add"} <= ops
+    assert {row["peer"] for row in rows} == {"pyshmem", "pyshmem stores", "pyshmem engine"}
+
+
+def test_bench_draws_its_transfers(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "put.png"
+    done = pyshmem_command("bench", "put", "--device", "sim", "--plot", str(picture))
+    assert done.returncode == 0, done.stderr
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_jobs_read_what_tune_wrote(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "cutover.json"
+    done = pyshmem_command("tune", "--device", "sim", PYSHMEM_TUNE_FILE=str(path))
+    assert done.returncode == 0, done.stderr
+    assert f"written to {path}" in done.stdout
+    (table,) = json.loads(path.read_text())["tables"]
+    assert (table["gpu"], table["n_pes"]) == ("simulator", 2)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import pyshmem\nwith pyshmem.init():\n    print(pyshmem.cutover.origin('put'))\n"
+    )
+    done = pyshmem_command(
+        "run", "-n", "2", "--device", "sim", str(program), PYSHMEM_TUNE_FILE=str(path)
+    )
+    assert done.stdout.split() == [str(path)] * 2, done.stderr
+
+
+def test_tune_takes_two_pes(tmp_path: Path) -> None:
+    done = pyshmem_command("tune", "-n", "1", "--device", "sim", "-o", str(tmp_path / "t.json"))
+    assert done.returncode != 0
+    assert "2 PEs" in done.stderr

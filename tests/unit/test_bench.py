@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What tune and the benchmarks make of their times; no job is started."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numba.cuda", reason="kernels need numba and numba-cuda")
+
+from pyshmem import cutover
+from pyshmem.bench import parts, paths, tune
+from pyshmem.cli import bench
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+import targets
+
+SIZES = [1024, 4096, 16384]
+
+
+@pytest.mark.parametrize(
+    ("plain", "other", "expected"),
+    [
+        ([1, 2, 3], [9, 9, 9], None),
+        ([9, 9, 9], [1, 2, 9], 1024),
+        ([1, 4, 16], [4, 4, 4], 4096),
+        ([1, 4, 16], [2, 8, 8], 8192),  # as many times slower before as faster behind
+        ([9, 1, 9], [1, 9, 1], 8192),  # the last time that it was slower counts
+        ([], [], None),
+    ],
+)
+def test_the_crossing_is_where_the_other_way_stays_ahead(
+    plain: list[float], other: list[float], expected: int | None
+) -> None:
+    result = tune.crossing(SIZES[: len(plain)], plain, other)
+    assert result == expected
+
+
+def table(n_pes: int, reduce: int | None) -> dict:
+    rows = [[None] * len(cutover.BLOCKS) for _ in cutover.THREADS]
+    return {"gpu": "H", "n_pes": n_pes, "put": rows, "get": rows, "reduce": reduce}
+
+
+def test_a_new_table_replaces_only_its_own_kind() -> None:
+    text = None
+    for n_pes, reduce in ((2, 1), (4, 2), (2, 3)):
+        text = tune.with_table(text, table(n_pes, reduce), "f")
+    assert {t["n_pes"]: t["reduce"] for t in cutover.read_tables(text, "f")} == {4: 2, 2: 3}
+
+
+def test_a_file_that_is_no_table_is_not_overwritten() -> None:
+    with pytest.raises(ValueError, match="f is no cutover table"):
+        tune.with_table("[]", table(2, None), "f")
+
+
+def test_parts_of_a_grid_are_equal_and_aligned() -> None:
+    assert paths.grid_bytes(1 << 20, 132) % (132 * 16) == 0
+    assert paths.grid_bytes(64, 8) == 64
+
+
+def test_the_command_knows_all_parts() -> None:
+    assert set(bench.PARTS) == set(parts.PARTS)
+
+
+def test_a_target_without_a_figure_has_not_passed() -> None:
+    assert not any(verdict.passed for verdict in targets.judge({}))
+
+
+def test_the_worst_figure_decides_a_target() -> None:
+    shape = (2, 1, 1024)
+    figures = {
+        ("fcollect_work_group", 8, *shape): {"pyshmem": 1.0, "nvshmem": 2.0},
+        ("fcollect_work_group", 64, *shape): {"pyshmem": 3.0, "nvshmem": 2.0},
+    }
+    (verdict,) = [v for v in targets.judge(figures) if v.target.startswith("fcollect")]
+    assert (verdict.value, verdict.passed) == (1.5, False)
+    assert "64 B" in verdict.where
