@@ -64,7 +64,7 @@ def _by_ring(
     nbi: bool,
     op: int,
 ) -> None:
-    """One thread asks for data and signal. Copy engines set signals of the device heap, and no others."""
+    """One thread asks for data and signal. Copy engines set signals of the device heap only."""
     nbytes = count * source.itemsize
     sig = address_of(sig_addr)
     if reach(dest, count, min(dest.size, source.size), pe, op) == NOWHERE:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The end: quiet and finalize serve what is in the ring, and they do end when somebody goes on sending or a handler
- * takes for ever. Run with PYSHMEM_TIMEOUT=2. */
+ * takes for ever. Run with PYSHMEM_TIMEOUT=1. */
 #include <time.h>
 
 #include "kernel.h"
