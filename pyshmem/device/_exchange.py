@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from . import _backend, _copy
-from ._backend import cold, device_function, outline, state
+from ._backend import cold, device_function, outline, state, write64
 from ._cutover import offloads_put
 from ._faults import ROUTINE_BITS
 from ._groups import Scope
 from ._peers import near
 from ._state import DELTA
-from ._teams import meets_in, row_flags, row_my_pe, row_n_pes, world_pe
+from ._teams import meets_in, row_epoch, row_flags, row_my_pe, row_n_pes, world_pe
 from ._transport import ring_put, store_word
 from ._wait import CMP_GE, wait_word
 
@@ -126,3 +126,19 @@ def parts(scope: Scope) -> tuple[Any, Any]:
     if scope.suffix == "_warp":
         return _exchange, _spread
     return _exchange_apart, _spread_apart
+
+
+def ending(scope: Scope) -> Any:
+    """``f(row, epoch, op)``: the exchange at the end of a collective, which the leader then counts."""
+    rank, size, sync = scope.rank, scope.size, scope.sync
+    exchange, _ = parts(scope)
+
+    @device_function
+    def end(row, epoch, op):
+        sync()
+        exchange(row, rank(), size(), epoch, op)
+        sync()
+        if rank() == 0:
+            write64(row_epoch(row), epoch)
+
+    return end

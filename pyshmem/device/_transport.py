@@ -45,35 +45,35 @@ def _get_pieces(dest: int, source: int, nbytes: int, pe: int) -> int:
 
 
 @device_function
+def _hand_over(
+    request: int, dest: int, source: int, nbytes: int, sig: int, signal: int, pe: int, nbi: bool
+) -> None:
+    """One thread sends the request; to peers that are near the copy engine does the work."""
+    _fence()  # the host sees what the group stored, and what it read is not overtaken
+    if nbi:
+        tell(request, dest, source, nbytes, sig, signal, pe)
+    elif near():
+        ask(request | DONE, dest, source, nbytes, sig, signal, pe)
+    else:
+        ask(request, dest, source, nbytes, sig, signal, pe)
+
+
+@device_function
 def ring_put(dest: int, source: int, nbytes: int, pe: int, nbi: bool) -> None:
-    """One thread asks for a put; to peers that are near the copy engine does it."""
-    if nbytes > 0:
-        if not in_global(source):
-            _put_pieces(dest, source, nbytes, pe)
-            return
-        _fence()
-        if nbi:
-            tell(PUT, dest, source, nbytes, 0, 0, pe)
-        elif near():
-            ask(PUT | DONE, dest, source, nbytes, 0, 0, pe)
-        else:
-            ask(PUT, dest, source, nbytes, 0, 0, pe)
+    """One thread asks for a put."""
+    if nbytes > 0 and not in_global(source):
+        _put_pieces(dest, source, nbytes, pe)
+    elif nbytes > 0:
+        _hand_over(PUT, dest, source, nbytes, 0, 0, pe, nbi)
 
 
 @device_function
 def ring_get(dest: int, source: int, nbytes: int, pe: int, nbi: bool) -> None:
     """One thread asks for a get."""
-    if nbytes > 0:
-        if not in_global(dest):
-            _get_pieces(dest, source, nbytes, pe)
-            return
-        _fence()  # what is read from dest must not be overtaken
-        if nbi:
-            tell(GET, dest, source, nbytes, 0, 0, pe)
-        elif near():
-            ask(GET | DONE, dest, source, nbytes, 0, 0, pe)
-        else:
-            ask(GET, dest, source, nbytes, 0, 0, pe)
+    if nbytes > 0 and not in_global(dest):
+        _get_pieces(dest, source, nbytes, pe)
+    elif nbytes > 0:
+        _hand_over(GET, dest, source, nbytes, 0, 0, pe, nbi)
 
 
 @device_function
@@ -81,18 +81,11 @@ def ring_put_signal(
     dest: int, source: int, nbytes: int, sig: int, signal: int, pe_word: int, nbi: bool
 ) -> None:
     """Data and then the signal; ``pe_word`` has the signal's operation in its high half."""
+    left = nbytes
     if nbytes > 0 and not in_global(source):
         _put_pieces(dest, source, nbytes, pe_word & 0xFFFFFFFF)
-        nbytes = (
-            nbytes * 0
-        )  # one ring takes a block's requests in turn: the signal comes after them
-    _fence()
-    if nbi:
-        tell(PUT_SIGNAL, dest, source, nbytes, sig, signal, pe_word)
-    elif near():
-        ask(PUT_SIGNAL | DONE, dest, source, nbytes, sig, signal, pe_word)
-    else:
-        ask(PUT_SIGNAL, dest, source, nbytes, sig, signal, pe_word)
+        left -= nbytes  # one ring takes a block's requests in turn: the signal comes after them
+    _hand_over(PUT_SIGNAL, dest, source, left, sig, signal, pe_word, nbi)
 
 
 @device_function

@@ -57,7 +57,7 @@ def _make_copy(piece_copy: Any) -> Any:
     return copy_blocks
 
 
-_push_blocks, _pull_blocks = _make_copy(copy_narrow), _make_copy(pull_narrow)
+push_blocks, _pull_blocks = _make_copy(copy_narrow), _make_copy(pull_narrow)
 
 
 @device_function
@@ -104,9 +104,7 @@ def _put(
         way = reach(dest, (nblocks - 1) * dst + bsize, dest.size, pe, op)
         if way == BY_STORES:
             to = address_of(dest) + state(DELTA + pe)
-            _push_blocks(
-                to, address_of(source), dst, sst, bsize, nblocks, dest.itemsize, rank, size
-            )
+            push_blocks(to, address_of(source), dst, sst, bsize, nblocks, dest.itemsize, rank, size)
         elif way != NOWHERE and rank == 0:
             near = address_of(source)
             _ask(IPUT, dest, source, dst, sst, bsize, nblocks, pe, near)

@@ -14,16 +14,14 @@ from typing import Any
 
 from ._backend import (
     address_of,
-    copy_narrow,
     device_function,
     read64,
     require,
     same_dtype,
     scopes,
     state,
-    write64,
 )
-from ._exchange import apart, await_flag, parts, raise_flags
+from ._exchange import apart, await_flag, ending, parts, raise_flags
 from ._faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, FAULT_STRIDE, OP, record_fault
 from ._groups import Scope
 from ._peers import BY_STORES, NOWHERE, my_pe, near, reach
@@ -38,6 +36,7 @@ from ._teams import (
     world_pe,
 )
 from ._transport import get_bytes, store_word
+from .strided import push_blocks
 
 _data = require("r")
 _PULL_FROM = 8192  # bytes from which members of a broadcast fetch for themselves, all at once
@@ -62,8 +61,7 @@ def half_of_stage(row: int, epoch: int) -> int:
 
 
 def _team_sync(scope: Scope) -> Any:
-    rank, size, sync = scope.rank, scope.size, scope.sync
-    exchange, _spread = parts(scope)
+    sync, end = scope.sync, ending(scope)
     op = OP["team_sync"]
 
     def team_sync(team):
@@ -73,20 +71,15 @@ def _team_sync(scope: Scope) -> Any:
         """
         row = team_row(team, op)
         if row != 0:
-            word = row_epoch(row)
             sync()
-            epoch = read64(word) + 1
-            exchange(row, rank(), size(), epoch, op)
-            sync()
-            if rank() == 0:
-                write64(word, epoch)
+            end(row, read64(row_epoch(row)) + 1, op)
 
     return team_sync
 
 
 def _broadcast(scope: Scope) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
-    exchange, spread = parts(scope)
+    (_, spread), end = parts(scope), ending(scope)
     op = OP["broadcast"]
 
     def broadcast(team, dest, source, nelems, root):
@@ -106,9 +99,9 @@ def _broadcast(scope: Scope) -> Any:
             return
         if not (usable(dest, nelems, op) and usable(source, nelems, op)):
             return
-        word, nbytes = row_epoch(row), nelems * dest.itemsize
+        nbytes = nelems * dest.itemsize
         sync()
-        epoch = read64(word) + 1
+        epoch = read64(row_epoch(row)) + 1
         mine = row_my_pe(row) == root
         if near() and nbytes >= _PULL_FROM and row_n_pes(row) > 2:
             if mine:
@@ -127,19 +120,43 @@ def _broadcast(scope: Scope) -> Any:
             epoch += 1
         elif mine:
             spread(row, address_of(dest), address_of(source), 0, nbytes, rank(), size(), op)
-        sync()
-        exchange(row, rank(), size(), epoch, op)
-        sync()
-        if rank() == 0:
-            write64(word, epoch)
+        end(row, epoch, op)
 
     return broadcast
 
 
-def _fcollect(scope: Scope) -> Any:
+def _exchange_blocks(scope: Scope, op: int, own_blocks: bool) -> Any:
+    """``f(team, dest, source, nelems)``: to each member, a block of its own or the same one."""
     rank, size, sync = scope.rank, scope.size, scope.sync
-    exchange, spread = parts(scope)
-    op = OP["fcollect"]
+    (_, spread), end = parts(scope), ending(scope)
+
+    @device_function
+    def blocks(team, dest, source, nelems):
+        _data(dest)
+        same_dtype(dest, source)
+        row = team_row(team, op)
+        if row == 0:
+            return
+        together = nelems * row_n_pes(row)
+        if not (
+            usable(source, together if own_blocks else nelems, op) and usable(dest, together, op)
+        ):
+            return
+        nbytes = nelems * dest.itemsize
+        sync()
+        epoch = read64(row_epoch(row)) + 1
+        place, step = (
+            address_of(dest) + row_my_pe(row) * nbytes,
+            nbytes if own_blocks else nbytes * 0,
+        )
+        spread(row, place, address_of(source), step, nbytes, rank(), size(), op)
+        end(row, epoch, op)
+
+    return blocks
+
+
+def _fcollect(scope: Scope) -> Any:
+    blocks = _exchange_blocks(scope, OP["fcollect"], False)
 
     def fcollect(team, dest, source, nelems):
         """Copy ``nelems`` elements of every member into ``dest`` of every member, in the team's order.
@@ -147,31 +164,13 @@ def _fcollect(scope: Scope) -> Any:
         Completes: ``dest``, n_pes * nelems elements, holds the data and ``source`` may be changed.
         Spec: shmem_fcollect.
         """
-        _data(dest)
-        same_dtype(dest, source)
-        row = team_row(team, op)
-        if row == 0 or not usable(source, nelems, op):
-            return
-        if not usable(dest, nelems * row_n_pes(row), op):
-            return
-        word, nbytes = row_epoch(row), nelems * dest.itemsize
-        sync()
-        epoch = read64(word) + 1
-        place = address_of(dest) + row_my_pe(row) * nbytes
-        spread(row, place, address_of(source), 0, nbytes, rank(), size(), op)
-        sync()
-        exchange(row, rank(), size(), epoch, op)
-        sync()
-        if rank() == 0:
-            write64(word, epoch)
+        blocks(team, dest, source, nelems)
 
     return fcollect
 
 
 def _alltoall(scope: Scope) -> Any:
-    rank, size, sync = scope.rank, scope.size, scope.sync
-    exchange, spread = parts(scope)
-    op = OP["alltoall"]
+    blocks = _exchange_blocks(scope, OP["alltoall"], True)
 
     def alltoall(team, dest, source, nelems):
         """Copy block m of ``source`` into the caller's block of ``dest`` at member m, for every m.
@@ -180,40 +179,14 @@ def _alltoall(scope: Scope) -> Any:
         Completes: ``dest`` holds the data and ``source`` may be changed, on return.
         Spec: shmem_alltoall.
         """
-        _data(dest)
-        same_dtype(dest, source)
-        row = team_row(team, op)
-        if row == 0 or not usable(source, nelems * row_n_pes(row), op):
-            return
-        if not usable(dest, nelems * row_n_pes(row), op):
-            return
-        word, nbytes = row_epoch(row), nelems * dest.itemsize
-        sync()
-        epoch = read64(word) + 1
-        place = address_of(dest) + row_my_pe(row) * nbytes
-        spread(row, place, address_of(source), nbytes, nbytes, rank(), size(), op)
-        sync()
-        exchange(row, rank(), size(), epoch, op)
-        sync()
-        if rank() == 0:
-            write64(word, epoch)
+        blocks(team, dest, source, nelems)
 
     return alltoall
 
 
-@device_function
-def copy_element(dest: int, source: int, itemsize: int) -> None:
-    """One element, in pieces of at most 8 bytes."""
-    piece = min(8, itemsize)
-    at = 0
-    while at < itemsize:
-        copy_narrow(dest + at, source + at, piece, piece)
-        at += 8
-
-
 def _alltoalls(scope: Scope) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
-    exchange, _spread = parts(scope)
+    end = ending(scope)
     op = OP["alltoalls"]
 
     @apart(scope)
@@ -226,10 +199,7 @@ def _alltoalls(scope: Scope) -> Any:
             while member < members:
                 to = place + state(DELTA + world_pe(row, member))
                 begin = source + member * nelems * sst * itemsize
-                i = rank() + nelems * 0
-                while i < nelems:
-                    copy_element(to + i * dst * itemsize, begin + i * sst * itemsize, itemsize)
-                    i += size()
+                push_blocks(to, begin, dst, sst, 1, nelems, itemsize, rank(), size())
                 member += 1
         else:
             member = rank()
@@ -261,22 +231,17 @@ def _alltoalls(scope: Scope) -> Any:
             return
         if not usable(dest, (count - 1) * least * dst + least, op):
             return
-        word = row_epoch(row)
         sync()
-        epoch = read64(word) + 1
+        epoch = read64(row_epoch(row)) + 1
         scatter(row, address_of(dest), address_of(source), dst, sst, nelems, dest.itemsize)
-        sync()
-        exchange(row, rank(), size(), epoch, op)
-        sync()
-        if rank() == 0:
-            write64(word, epoch)
+        end(row, epoch, op)
 
     return alltoalls
 
 
 def _collect(scope: Scope) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
-    exchange, spread = parts(scope)
+    (exchange, spread), end = parts(scope), ending(scope)
     op = OP["collect"]
 
     @device_function
@@ -308,9 +273,8 @@ def _collect(scope: Scope) -> Any:
         row = team_row(team, op)
         if row == 0 or not usable(source, nelems, op):
             return
-        word = row_epoch(row)
         sync()
-        epoch = read64(word) + 1
+        epoch = read64(row_epoch(row)) + 1
         tell_counts(row, nelems, epoch)
         sync()
         exchange(row, rank(), size(), epoch, op)
@@ -324,11 +288,7 @@ def _collect(scope: Scope) -> Any:
         elif usable(dest, total, op):
             place, nbytes = address_of(dest) + before * dest.itemsize, nelems * dest.itemsize
             spread(row, place, address_of(source), 0, nbytes, rank(), size(), op)
-        sync()
-        exchange(row, rank(), size(), epoch + 1, op)
-        sync()
-        if rank() == 0:
-            write64(word, epoch + 1)
+        end(row, epoch + 1, op)
 
     return collect
 
