@@ -2,7 +2,7 @@
 """How the members of a team meet in a kernel, and how they spread bytes among each other.
 
 Every member has a flag of every other's. Exchange number e of a team is everybody raising their flag at
-everybody to e, and waiting until all their own flags have reached it. Numbers only rise: nothing is
+all others to e, and waiting until all others' flags have reached it. Numbers only rise: nothing is
 reset, and a member that is an exchange ahead does no harm.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _backend, _copy
-from ._backend import cold, device_function, outline, state, write64
+from ._backend import cold, device_function, outline, state, stride, write64
 from ._cutover import offloads_put
 from ._faults import ROUTINE_BITS
 from ._groups import Scope
@@ -19,33 +19,51 @@ from ._peers import near
 from ._state import DELTA
 from ._teams import meets_in, row_epoch, row_flags, row_my_pe, row_n_pes, world_pe
 from ._transport import ring_put, store_word
-from ._wait import CMP_GE, wait_word
+from ._wait import wait_word
 
 _fence = _backend.fence
 
 
+@cold
+def tell_all(dest: int, value: int, row: int, rank: int, size: int) -> int:
+    """A word to all other members, by the ring; the lanes share them."""
+    member = rank
+    while member < row_n_pes(row):
+        if member != row_my_pe(row):
+            store_word(dest, value, world_pe(row, member))
+        member += size
+    return 0
+
+
 @device_function
 def raise_flags(row: int, rank: int, size: int, epoch: int) -> None:
-    """The lanes share the members; what the group stored before it met is released."""
+    """The lanes share the other members; what the group stored before it met is released."""
     members = row_n_pes(row)
-    mine = row_flags(row) + 8 * row_my_pe(row)
+    me = row_my_pe(row)
+    mine = row_flags(row) + 8 * me
     if rank < members:
         _fence()
-    member = rank
-    while member < members:
-        store_word(mine, epoch, world_pe(row, member))
-        member += size
+    if near():
+        member = rank
+        while member < members:
+            if member != me:
+                write64(mine + state(DELTA + world_pe(row, member)), epoch)
+            member += stride(size)
+    else:
+        tell_all(mine, epoch, row, rank, size)
 
 
 @device_function
 def await_flags(row: int, rank: int, size: int, epoch: int, op: int) -> None:
-    """Until all have raised theirs; the group meets afterwards."""
+    """Until all others have raised theirs; the group meets afterwards."""
     members = row_n_pes(row)
+    me = row_my_pe(row)
     flags = row_flags(row)
     told = op | meets_in(row) << ROUTINE_BITS
     member = rank
     while member < members:
-        wait_word(flags + 8 * member, 0, CMP_GE, epoch, told, world_pe(row, member))
+        if member != me:
+            wait_word(flags + 8 * member, epoch, told, world_pe(row, member))
         member += size
 
 
@@ -53,7 +71,7 @@ def await_flags(row: int, rank: int, size: int, epoch: int, op: int) -> None:
 def await_flag(row: int, member: int, epoch: int, op: int) -> None:
     """Until one has."""
     told = op | meets_in(row) << ROUTINE_BITS
-    wait_word(row_flags(row) + 8 * member, 0, CMP_GE, epoch, told, world_pe(row, member))
+    wait_word(row_flags(row) + 8 * member, epoch, told, world_pe(row, member))
 
 
 @device_function

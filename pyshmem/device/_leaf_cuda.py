@@ -148,6 +148,7 @@ __all__ = [
     "store_acc16",
     "store_near",
     "store_pair",
+    "stride",
     "thread_in_block",
     "to_int64",
     "trap",
@@ -168,6 +169,13 @@ UINT64, AMO_SET = BY_NUMBER["uint64"], ATOMIC_OPS.index("set")
 fence = instruction("fence.acq_rel.sys;", 0)
 now = instruction("mov.u64 $0, %globaltimer;", 0, result=True)
 opaque = instruction("mov.b64 $0, $1;", 1, result=True)  # hides a value from loop unrolling
+# The same for the assembler's: adds what is always 0, as grids have at most 65,535 blocks in y.
+stride = instruction(
+    "{.reg .b32 y; .reg .b64 z; mov.u32 y, %nctaid.y; shr.u32 y, y, 16; cvt.u64.u32 z, y;"
+    " add.s64 $0, $1, z;}",
+    1,
+    result=True,
+)
 trap = instruction("trap;", 0)
 read64 = instruction("ld.relaxed.sys.global.u64 $0, [$1];", 1, result=True)
 read64_acquire = instruction("ld.acquire.sys.global.u64 $0, [$1];", 1, result=True)

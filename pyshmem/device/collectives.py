@@ -2,7 +2,7 @@
 """Synchronisation of all PEs from kernels: no host, one exchange of flags.
 
 Every PE has one slot for each sender on its device heap. Round ``k`` is everybody storing ``k`` into
-their slot at everybody, and waiting until all own slots hold at least ``k``. Values only rise, so
+their slot at all others, and waiting until the others' slots hold at least ``k``. Values only rise, so
 nothing is ever reset, and a fast PE that is a round ahead does no harm.
 """
 
@@ -11,13 +11,14 @@ from __future__ import annotations
 from typing import Any
 
 from . import _backend
-from ._backend import device_function, read64, scopes, state, state_pe, write64
+from ._backend import device_function, read64, scopes, state, state_pe, stride, write64
+from ._exchange import tell_all
 from ._faults import OP, ROUTINE_BITS
 from ._groups import Scope
+from ._peers import near
 from ._ring import settle
-from ._state import MY_PE, N_PES, SYNC_EPOCH, SYNC_SLOT_BYTES, SYNC_SLOTS
-from ._transport import store_word
-from ._wait import CMP_GE, wait_word
+from ._state import DELTA, MY_PE, N_PES, SYNC_EPOCH, SYNC_SLOT_BYTES, SYNC_SLOTS, TEAMS
+from ._wait import wait_word
 
 _fence = _backend.fence
 _MEETS_ALL = 65 << ROUTINE_BITS  # PYSH_MEETS_ALL of conduit.h
@@ -27,18 +28,24 @@ _MEETS_ALL = 65 << ROUTINE_BITS  # PYSH_MEETS_ALL of conduit.h
 def _meet(rank: int, size: int, epoch: int, op: int) -> None:
     """The lanes of the group share the peers: tell them the epoch, then wait for theirs."""
     slots = state(SYNC_SLOTS)
-    mine = slots + state_pe(MY_PE) * SYNC_SLOT_BYTES
+    me = state_pe(MY_PE)
+    mine = slots + me * SYNC_SLOT_BYTES
     peers = state_pe(N_PES)
     if rank < peers:
         _fence()  # release: what the group did is visible before the flags are
+    if near():
+        pe = rank
+        while pe < peers:
+            if pe != me:
+                write64(mine + state(DELTA + pe), epoch)
+            pe += stride(size)
+    else:
+        tell_all(mine, epoch, state(TEAMS), rank, size)
     pe = rank
     while pe < peers:
-        store_word(mine, epoch, pe)
-        pe += size
-    pe = rank
-    while pe < peers:
-        wait_word(slots + pe * SYNC_SLOT_BYTES, 0, CMP_GE, epoch, op | _MEETS_ALL, pe)
-        pe += size
+        if pe != me:
+            wait_word(slots + pe * SYNC_SLOT_BYTES, epoch, op | _MEETS_ALL, pe)
+        pe += stride(size)
 
 
 def _synchronise(scope: Scope, name: str) -> Any:

@@ -7,7 +7,6 @@ sends a request of its own. Requests of one block are served in the order of its
 
 from __future__ import annotations
 
-from . import _backend
 from ._backend import (
     block_index,
     device_function,
@@ -17,9 +16,7 @@ from ._backend import (
     thread_in_block,
     to_int64,
 )
-from ._ring import ABORT, CALL, PRINT, ask, tell
-
-_fence = _backend.fence
+from ._ring import ABORT, CALL, PRINT, RELEASE, ask, tell
 
 
 @device_function
@@ -79,9 +76,8 @@ def call(handler, a, b, c, d):
     Faults: a handler that is not registered.
     Extension.
     """
-    _fence()
     high = to_int64(handler) << 32
-    return ask(CALL, to_int64(a), to_int64(b), to_int64(c), to_int64(d), 0, high)
+    return ask(CALL | RELEASE, to_int64(a), to_int64(b), to_int64(c), to_int64(d), 0, high)
 
 
 @device_function
@@ -92,6 +88,5 @@ def post(handler, a, b, c, d):
     Completes: the function has returned after ``quiet``.
     Extension.
     """
-    _fence()
     high = to_int64(handler) << 32
-    tell(CALL, to_int64(a), to_int64(b), to_int64(c), to_int64(d), 0, high)
+    tell(CALL | RELEASE, to_int64(a), to_int64(b), to_int64(c), to_int64(d), 0, high)

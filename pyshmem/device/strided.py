@@ -22,12 +22,12 @@ from ._backend import (
 from ._faults import FAULT_NELEMS, FAULT_STRIDE, OP, record_fault
 from ._groups import Scope
 from ._peers import BY_STORES, NOWHERE, reach
-from ._ring import IGET, IPUT, ask
+from ._ring import IGET, IPUT, RELEASE, ask
 from ._state import DELTA
 from ._teams import on_context
 from ._transport import ring_get, ring_put
 
-_fence, state = _backend.fence, _backend.state
+state = _backend.state
 
 
 def _make_copy(piece_copy: Any) -> Any:
@@ -80,8 +80,7 @@ def _ask(
     """By the ring; what the host cannot see at ``near``, the caller's side, goes block by block."""
     to, begin, itemsize = address_of(dest), address_of(source), dest.itemsize
     if in_global(near):
-        _fence()
-        ask(request | itemsize << 8, to, begin, nblocks, dst, sst, pe | bsize << 32)
+        ask(request | itemsize << 8 | RELEASE, to, begin, nblocks, dst, sst, pe | bsize << 32)
         return
     block = nblocks * 0
     while block < nblocks:

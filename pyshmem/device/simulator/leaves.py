@@ -94,6 +94,7 @@ __all__ = [
     "store_acc16",
     "store_near",
     "store_pair",
+    "stride",
     "thread_in_block",
     "to_int64",
     "trap",
@@ -122,6 +123,9 @@ relax = scheduler.pause
 
 def opaque(value: int) -> int:
     return value
+
+
+stride = opaque
 
 
 def cold(function: Callable[..., int]) -> Callable[..., int]:
