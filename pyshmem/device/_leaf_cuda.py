@@ -130,6 +130,7 @@ __all__ = [
     "pull16x4",
     "pull_narrow",
     "pull_narrow_x4",
+    "quotient32",
     "raise64",
     "raw1",
     "raw16",
@@ -186,6 +187,11 @@ signal_release_add = instruction("red.release.sys.global.add.u64 [$0], $1;", 2)
 # The ring: tickets are the own GPU's affair; `raise64` also goes to memory that the host reads.
 fetch_add64 = instruction("atom.relaxed.gpu.global.add.u64 $0, [$1], $2;", 2, result=True)
 raise64 = instruction("red.relaxed.sys.global.max.u64 [$0], $1;", 2)
+quotient32 = instruction(
+    "{.reg .b32 a, b; cvt.u32.u64 a, $1; cvt.u32.u64 b, $2; div.u32 a, a, b; cvt.u64.u32 $0, a;}",
+    2,
+    result=True,
+)
 nap = instruction("nanosleep.u32 1000;", 0)
 # Leaves the given value in the word and returns the old one.
 claim = instruction("atom.relaxed.sys.global.exch.b64 $0, [$1], $2;", 2, result=True)

@@ -140,18 +140,25 @@ def _wait_longer(address: int, least: int, op: int, pe: int) -> int:
 
 
 @device_function
+def reached_soon(address: int, least: int) -> bool:
+    """``wait_word`` for as long as waits usually take; False: it is to be gone on with."""
+    polls = 0
+    while polls < _POLLS_PER_CHECK:
+        if read64(address) >= least:
+            read64_acquire(address)
+            return True
+        relax()
+        polls += opaque(1)
+    return False
+
+
+@device_function
 def wait_word(address: int, least: int, op: int, pe: int) -> int:
     """``wait`` for one of the library's own int64 words, which only rise, to reach ``least``.
 
-    Once it takes long the wait goes on in a function of its own: what reports need would take
-    registers from the collectives that call this.
+    Once it takes long it goes on in a function of its own: what reports need would take registers
+    from the collectives that call this.
     """
-    polls = 0
-    while polls < _POLLS_PER_CHECK:
-        value = read64(address)
-        if value >= least:
-            read64_acquire(address)
-            return value
-        relax()
-        polls += opaque(1)
+    if reached_soon(address, least):
+        return least
     return _wait_longer(address, least, op, pe)

@@ -11,46 +11,20 @@ from __future__ import annotations
 from typing import Any
 
 from . import _backend
-from ._backend import device_function, read64, scopes, state, state_pe, stride, write64
-from ._exchange import tell_all
+from ._backend import device_function, read64, scopes, state, write64
+from ._exchange import meet
 from ._faults import OP, ROUTINE_BITS
 from ._groups import Scope
-from ._peers import near
 from ._ring import settle
-from ._state import DELTA, MY_PE, N_PES, SYNC_EPOCH, SYNC_SLOT_BYTES, SYNC_SLOTS, TEAMS
-from ._wait import wait_word
+from ._state import SYNC_EPOCH, SYNC_SLOT_BYTES, SYNC_SLOTS, TEAMS
 
 _fence = _backend.fence
 _MEETS_ALL = 65 << ROUTINE_BITS  # PYSH_MEETS_ALL of conduit.h
 
 
-@device_function
-def _meet(rank: int, size: int, epoch: int, op: int) -> None:
-    """The lanes of the group share the peers: tell them the epoch, then wait for theirs."""
-    slots = state(SYNC_SLOTS)
-    me = state_pe(MY_PE)
-    mine = slots + me * SYNC_SLOT_BYTES
-    peers = state_pe(N_PES)
-    if rank < peers:
-        _fence()  # release: what the group did is visible before the flags are
-    if near():
-        pe = rank
-        while pe < peers:
-            if pe != me:
-                write64(mine + state(DELTA + pe), epoch)
-            pe += stride(size)
-    else:
-        tell_all(mine, epoch, state(TEAMS), rank, size)
-    pe = rank
-    while pe < peers:
-        if pe != me:
-            wait_word(slots + pe * SYNC_SLOT_BYTES, epoch, op | _MEETS_ALL, pe)
-        pe += stride(size)
-
-
 def _synchronise(scope: Scope, name: str) -> Any:
     rank, size, sync = scope.rank, scope.size, scope.sync
-    op, completes = OP[name], name == "barrier_all"
+    told, completes = OP[name] | _MEETS_ALL, name == "barrier_all"
 
     @device_function
     def synchronise():
@@ -61,7 +35,7 @@ def _synchronise(scope: Scope, name: str) -> Any:
                 settle()
             sync()
         epoch = read64(word) + 1
-        _meet(rank(), size(), epoch, op)
+        meet(state(TEAMS), state(SYNC_SLOTS), SYNC_SLOT_BYTES, rank(), size(), epoch, told)
         sync()
         if rank() == 0:
             write64(word, epoch)

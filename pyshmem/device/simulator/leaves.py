@@ -76,6 +76,7 @@ __all__ = [
     "pull16x4",
     "pull_narrow",
     "pull_narrow_x4",
+    "quotient32",
     "raise64",
     "raw1",
     "raw16",
@@ -126,6 +127,10 @@ def opaque(value: int) -> int:
 
 
 stride = opaque
+
+
+def quotient32(a: int, b: int) -> int:
+    return a // b
 
 
 def cold(function: Callable[..., int]) -> Callable[..., int]:
