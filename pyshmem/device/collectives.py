@@ -19,6 +19,11 @@ from ._state import MY_PE, N_PES, SYNC_EPOCH, SYNC_SLOT_BYTES, SYNC_SLOTS
 from ._transport import store_word
 from ._wait import CMP_GE, wait_word
 
+__all__ = [
+    "barrier_all", "barrier_all_warp", "barrier_all_work_group", "sync_all", "sync_all_warp",
+    "sync_all_work_group",
+]  # fmt: skip
+
 _fence = _backend.fence
 _MEETS_ALL = 65 << ROUTINE_BITS  # PYSH_MEETS_ALL of conduit.h
 

@@ -19,6 +19,8 @@ from ._backend import (
 )
 from ._ring import ABORT, CALL, PRINT, ask, tell
 
+__all__ = ["abort", "call", "post", "print"]
+
 _fence = _backend.fence
 
 

@@ -34,6 +34,18 @@ from ._state import CUTOVER_COLL, DELTA, DEVICE_STAGE_BYTES
 from ._teams import row_epoch, row_my_pe, row_n_pes, team_row, world_pe
 from .team_collectives import half_of_stage, usable
 
+__all__ = [
+    "and_reduce", "and_reduce_grid", "and_reduce_warp", "and_reduce_work_group", "max_reduce",
+    "max_reduce_grid", "max_reduce_warp", "max_reduce_work_group", "min_reduce", "min_reduce_grid",
+    "min_reduce_warp", "min_reduce_work_group", "or_reduce", "or_reduce_grid", "or_reduce_warp",
+    "or_reduce_work_group", "prod_reduce", "prod_reduce_grid", "prod_reduce_warp",
+    "prod_reduce_work_group", "sum_exscan", "sum_exscan_grid", "sum_exscan_warp",
+    "sum_exscan_work_group", "sum_inscan", "sum_inscan_grid", "sum_inscan_warp",
+    "sum_inscan_work_group", "sum_reduce", "sum_reduce_grid", "sum_reduce_warp",
+    "sum_reduce_work_group", "xor_reduce", "xor_reduce_grid", "xor_reduce_warp",
+    "xor_reduce_work_group",
+]  # fmt: skip
+
 _FAMILY = {"and": "t", "or": "t", "xor": "t", "max": "m", "min": "m", "sum": "s", "prod": "s"}
 _REDUCE, _SCAN = OP["reduce"], OP["scan"]
 

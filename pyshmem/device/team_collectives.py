@@ -38,6 +38,14 @@ from ._teams import (
 from ._transport import get_bytes, store_word
 from .strided import push_blocks
 
+__all__ = [
+    "alltoall", "alltoall_grid", "alltoall_warp", "alltoall_work_group", "alltoalls",
+    "alltoalls_grid", "alltoalls_warp", "alltoalls_work_group", "broadcast", "broadcast_grid",
+    "broadcast_warp", "broadcast_work_group", "collect", "collect_grid", "collect_warp",
+    "collect_work_group", "fcollect", "fcollect_grid", "fcollect_warp", "fcollect_work_group",
+    "team_sync", "team_sync_grid", "team_sync_warp", "team_sync_work_group",
+]  # fmt: skip
+
 _data = require("r")
 _PULL_FROM = 8192  # bytes from which members of a broadcast fetch for themselves, all at once
 

@@ -30,6 +30,19 @@ from ._groups import Scope
 from ._state import FAULT_CLAIM
 from ._wait import given_up, holds
 
+__all__ = [
+    "NO_INDEX", "test_all", "test_all_vector", "test_all_vector_warp", "test_all_vector_work_group",
+    "test_all_warp", "test_all_work_group", "test_any", "test_any_vector", "test_any_vector_warp",
+    "test_any_vector_work_group", "test_any_warp", "test_any_work_group", "test_some",
+    "test_some_vector", "test_some_vector_warp", "test_some_vector_work_group", "test_some_warp",
+    "test_some_work_group", "wait_until_all", "wait_until_all_vector", "wait_until_all_vector_warp",
+    "wait_until_all_vector_work_group", "wait_until_all_warp", "wait_until_all_work_group",
+    "wait_until_any", "wait_until_any_vector", "wait_until_any_vector_warp",
+    "wait_until_any_vector_work_group", "wait_until_any_warp", "wait_until_any_work_group",
+    "wait_until_some", "wait_until_some_vector", "wait_until_some_vector_warp",
+    "wait_until_some_vector_work_group", "wait_until_some_warp", "wait_until_some_work_group",
+]  # fmt: skip
+
 _standard = require("a")
 #: What the ``any`` forms return for no element: the bits of SIZE_MAX.
 NO_INDEX = -1

@@ -101,6 +101,8 @@ def main(share, of, wanted):
     for case in cases[share::of]:
         print(json.dumps(facts(*case)), flush=True)
     if share == 0:
+        public = sorted(name for name in set(shmem.__all__) - {"as_argument"} if name.islower())
+        print(json.dumps({"public": public}))
         cubins()
 
 
