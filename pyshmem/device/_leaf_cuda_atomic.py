@@ -11,6 +11,11 @@ from numba.cuda.typing import signature
 
 from ._ptx import VOID, WIDTH, array_type, asm, from_bits, i64, to_bits
 
+__all__ = [
+    "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch_add", "atomic_fetch_and",
+    "atomic_fetch_or", "atomic_fetch_xor", "atomic_or", "atomic_swap", "atomic_xor",
+]  # fmt: skip
+
 
 def _atomic_types(dtype: Any, nbytes: int, name: str) -> str:
     if name == "add":

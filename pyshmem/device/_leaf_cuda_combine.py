@@ -16,6 +16,8 @@ from numba.cuda.typing import signature
 
 from ._ptx import BITS, I16, I32, I64, VOID, array_type, asm, dtype_name, i64, load_bits, store_bits
 
+__all__ = ["combine", "no_sum", "raw1", "raw16", "store_acc1", "store_acc16", "widen"]
+
 _PAIR = types.UniTuple(i64, 2)
 _FLOAT, _DOUBLE, _HALF = ir.FloatType(), ir.DoubleType(), ir.HalfType()
 _SMALL_FLOATS = ("float16", "bfloat16")

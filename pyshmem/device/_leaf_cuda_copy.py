@@ -13,6 +13,11 @@ from numba.cuda.typing import signature
 
 from ._ptx import BITS, I32, I64, VOID, asm, i64, load_bits, shared_symbol
 
+__all__ = [
+    "bulk_copy", "bulk_room", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "load_near",
+    "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4", "store_near",
+]  # fmt: skip
+
 _GLOBAL, _GENERIC = 1, 0  # address spaces
 _VECTOR = ir.VectorType(I32, 4)
 

@@ -26,6 +26,11 @@ from ._ptx import (
     to_bits,
 )
 
+__all__ = [
+    "bits_of", "cast", "fixed32", "fixed64", "high_bits_of", "in_global", "load_pair", "narrow",
+    "read", "read_acquire", "store_pair", "to_int64", "type_number", "value_of", "write",
+]  # fmt: skip
+
 
 def _read(order: str) -> Any:
     """``f(address, like)``: the element at ``address``, of the dtype of ``like``."""
