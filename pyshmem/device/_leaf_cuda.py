@@ -14,21 +14,14 @@ from llvmlite import ir
 from numba import cuda
 from numba.core import errors
 from numba.cuda import types
-from numba.cuda.extending import intrinsic
+from numba.cuda.extending import intrinsic, register_jitable
 from numba.cuda.np import arrayobj
 from numba.cuda.typing import signature
 
 from .._types import ATOMIC_OPS
+from . import _ptx as ptx
 from ._families import BY_NUMBER, outside_family
-from ._ptx import (
-    I32,
-    I64,
-    array_type,
-    dtype_name,
-    i64,
-    instruction,
-    shared_symbol,
-)
+from ._ptx import I64, array_type, i64, instruction, leaf, shared_memory, with_arity
 from ._state import SYMBOL, WORDS
 
 __all__ = [
@@ -43,36 +36,27 @@ UINT64, AMO_SET = BY_NUMBER["uint64"], ATOMIC_OPS.index("set")
 
 # -- order, time, control ------------------------------------------------------------------------
 
-fence = instruction("fence.acq_rel.sys;", 0)
-now = instruction("mov.u64 $0, %globaltimer;", 0, result=True)
-opaque = instruction("mov.b64 $0, $1;", 1, result=True)  # hides a value from loop unrolling
-trap = instruction("trap;", 0)
-read64 = instruction("ld.relaxed.sys.global.u64 $0, [$1];", 1, result=True)
-read64_acquire = instruction("ld.acquire.sys.global.u64 $0, [$1];", 1, result=True)
-write64 = instruction("st.relaxed.sys.global.u64 [$0], $1;", 2)
+fence = instruction("fence.acq_rel.sys;")
+now = instruction("mov.u64 $0, %globaltimer;", results=1)
+opaque = instruction("mov.b64 $0, $1;", "l", results=1)  # hides a value from loop unrolling
+trap = instruction("trap;")
+read64 = instruction("ld.relaxed.sys.global.u64 $0, [$1];", "l", results=1)
+read64_acquire = instruction("ld.acquire.sys.global.u64 $0, [$1];", "l", results=1)
+write64 = instruction("st.relaxed.sys.global.u64 [$0], $1;", "ll")
 # Release at system scope: pairs with the acquire that ends a wait of the receiving PE.
-signal_release_set = instruction("st.release.sys.global.u64 [$0], $1;", 2)
-signal_release_add = instruction("red.release.sys.global.add.u64 [$0], $1;", 2)
+signal_release_set = instruction("st.release.sys.global.u64 [$0], $1;", "ll")
+signal_release_add = instruction("red.release.sys.global.add.u64 [$0], $1;", "ll")
 # The ring: tickets are the own GPU's affair; `raise64` also goes to memory that the host reads.
-fetch_add64 = instruction("atom.relaxed.gpu.global.add.u64 $0, [$1], $2;", 2, result=True)
-raise64 = instruction("red.relaxed.sys.global.max.u64 [$0], $1;", 2)
-nap = instruction("nanosleep.u32 1000;", 0)
+fetch_add64 = instruction("atom.relaxed.gpu.global.add.u64 $0, [$1], $2;", "ll", results=1)
+raise64 = instruction("red.relaxed.sys.global.max.u64 [$0], $1;", "ll")
+nap = instruction("nanosleep.u32 1000;")
 # Leaves the given value in the word and returns the old one.
-claim = instruction("atom.relaxed.sys.global.exch.b64 $0, [$1], $2;", 2, result=True)
+claim = instruction("atom.relaxed.sys.global.exch.b64 $0, [$1], $2;", "ll", results=1)
 
 
-@intrinsic
-def relax(_context: Any) -> Any:
+@register_jitable
+def relax():
     """One turn of a spin wait: nothing to do on a GPU, whose other warps run anyway."""
-    return signature(types.void), lambda context, _b, _s, _a: context.get_dummy_value()
-
-
-def _with_arity(arity: int, typing: Callable[..., Any]) -> Any:
-    """An intrinsic of ``arity`` arguments: Numba reads the number from the function's signature."""
-    names = ", ".join(f"a{i}" for i in range(arity))
-    namespace: dict[str, Any] = {"typing": typing}
-    exec(f"def routine(context, {names}): return typing({names})", namespace)
-    return intrinsic(namespace["routine"])
 
 
 def cold(function: Callable[..., int]) -> Any:
@@ -93,7 +77,7 @@ def cold(function: Callable[..., int]) -> Any:
         call.attributes.add("noinline")
         return builder.load(result)
 
-    return _with_arity(arity, lambda *_types: (kind, codegen))
+    return with_arity(arity, lambda *_types: (kind, codegen))
 
 
 def outline(function: Callable[..., int]) -> Any:
@@ -120,7 +104,7 @@ def outline(function: Callable[..., int]) -> Any:
 
         return kind, codegen
 
-    return _with_arity(function.__code__.co_argcount, typing)
+    return with_arity(function.__code__.co_argcount, typing)
 
 
 # -- the state block -----------------------------------------------------------------------------
@@ -148,28 +132,19 @@ def _state_symbol(module: ir.Module) -> ir.GlobalVariable:
         return symbol
 
 
-def _load_state(builder: Any, index: Any) -> Any:
-    symbol = _state_symbol(builder.module)
-    word = builder.load(builder.gep(symbol, [I64(0), index], inbounds=True))
-    # The host changes it between kernels only, so it may be read before a barrier or a loop.
-    word.set_metadata("invariant.load", builder.module.add_metadata([]))
-    return word
+def _state(kind: Any) -> Any:
+    """``f(index)``: that word of the state block, one load from constant memory."""
+
+    @leaf(lambda index: (kind, i64))
+    def state(context: Any, builder: Any, index: Any) -> Any:
+        place = builder.gep(_state_symbol(builder.module), [I64(0), index], inbounds=True)
+        return builder.trunc(ptx.load_constant(builder, place), context.get_value_type(kind))
+
+    return state
 
 
-@intrinsic
-def state(_context: Any, index: Any) -> Any:
-    """Word ``index`` of the state block: one load from constant memory."""
-    return signature(i64, i64), lambda _c, builder, _s, args: _load_state(builder, args[0])
-
-
-@intrinsic
-def state_pe(_context: Any, index: Any) -> Any:
-    """The same as int32: PE arithmetic such as ``(me + 1) % n`` is slow in 64 bits."""
-
-    def codegen(_c: Any, builder: Any, _s: Any, args: Any) -> Any:
-        return builder.trunc(_load_state(builder, args[0]), I32)
-
-    return signature(types.int32, i64), codegen
+state = _state(i64)
+state_pe = _state(types.int32)  # PE arithmetic such as ``(me + 1) % n`` is slow in 64 bits
 
 
 # -- arrays --------------------------------------------------------------------------------------
@@ -220,7 +195,7 @@ def require(family: str) -> Any:
     """A device function that fails to compile for arrays outside the family's table of types."""
 
     def check(_context: Any, array: Any) -> Any:
-        if message := outside_family(dtype_name(array), family):
+        if message := outside_family(ptx.dtype_name(array), family):
             raise errors.TypingError(message)
         return signature(types.void, array), lambda c, _b, _s, _a: c.get_dummy_value()
 
@@ -230,18 +205,12 @@ def require(family: str) -> Any:
 # -- who is running --------------------------------------------------------------------------------
 
 
-def _device(function: Callable[..., Any]) -> Callable[..., Any]:
-    from numba.cuda.extending import register_jitable
-
-    return register_jitable(function)
-
-
-@_device
+@register_jitable
 def note_call():
     """The simulator remembers the calling line here; on a GPU reports have the kernel's."""
 
 
-@_device
+@register_jitable
 def thread_in_block():
     """Linear index of the thread in its block, int32."""
     return cuda.threadIdx.x + cuda.blockDim.x * (
@@ -249,67 +218,58 @@ def thread_in_block():
     )
 
 
-@_device
+@register_jitable
 def block_threads():
     """Threads of the block, int32."""
     return cuda.blockDim.x * cuda.blockDim.y * cuda.blockDim.z
 
 
-@_device
+@register_jitable
 def block_index():
     """Linear index of the block in the grid."""
     return cuda.blockIdx.x + cuda.gridDim.x * (cuda.blockIdx.y + cuda.gridDim.y * cuda.blockIdx.z)
 
 
-@_device
+@register_jitable
 def grid_blocks():
     """Blocks of the grid."""
     return cuda.gridDim.x * cuda.gridDim.y * cuda.gridDim.z
 
 
-@_device
+@register_jitable
 def grid_sync():
     """Barrier of the grid, in a cooperative launch."""
     cuda.cg.this_grid().sync()
 
 
-@_device
+@register_jitable
 def lane():
     """Index of the thread in its warp."""
     return thread_in_block() & 31
 
 
-@_device
+@register_jitable
 def warp_threads():
     """Threads of the calling warp: 32, or fewer in a block's last one."""
     return min(32, block_threads() - (thread_in_block() & ~31))
 
 
-@_device
+@register_jitable
 def block_sync():
     """Barrier of the block."""
     cuda.syncthreads()
 
 
-@intrinsic
-def _share_word(_context: Any) -> Any:
-    """Address of a word of shared memory, one in a kernel."""
-
-    def codegen(_context: Any, builder: Any, _s: Any, _args: Any) -> Any:
-        return shared_symbol(builder, "pyshmem_share_word", 8)
-
-    return signature(i64), codegen
-
-
+_share_word = shared_memory("pyshmem_share_word", 8)
 _store_shared = instruction(
-    "{.reg .u64 t; cvta.to.shared.u64 t, $0; st.volatile.shared.u64 [t], $1;}", 2
+    "{.reg .u64 t; cvta.to.shared.u64 t, $0; st.volatile.shared.u64 [t], $1;}", "ll"
 )
 _load_shared = instruction(
-    "{.reg .u64 t; cvta.to.shared.u64 t, $1; ld.volatile.shared.u64 $0, [t];}", 1, result=True
+    "{.reg .u64 t; cvta.to.shared.u64 t, $1; ld.volatile.shared.u64 $0, [t];}", "l", results=1
 )
 
 
-@_device
+@register_jitable
 def block_share(value):
     """The first thread's int64 ``value``, on every thread of the block; a barrier."""
     word = _share_word()
@@ -321,13 +281,13 @@ def block_share(value):
     return shared
 
 
-@_device
+@register_jitable
 def warp_share(value):
     """The first lane's int64 ``value``, on every lane of the warp; a barrier."""
     return cuda.shfl_sync(0xFFFFFFFF >> (32 - warp_threads()), value, 0)
 
 
-@_device
+@register_jitable
 def warp_sync():
     """Barrier of the warp."""
     cuda.syncwarp()
