@@ -7,265 +7,29 @@ among the threads of a warp or a block, all of which make the same call. The sam
 Numba's simulator when there is no GPU.
 """
 
-from . import _modules  # noqa: F401  (fills the state block of kernels as they load)
-from ._peers import my_pe, n_pes
-from ._wait import CMP_EQ, CMP_GE, CMP_GT, CMP_LE, CMP_LT, CMP_NE
-from .arguments import as_argument
-from .atomics import (
-    atomic_add,
-    atomic_and,
-    atomic_compare_swap,
-    atomic_fetch,
-    atomic_fetch_add,
-    atomic_fetch_and,
-    atomic_fetch_inc,
-    atomic_fetch_or,
-    atomic_fetch_xor,
-    atomic_inc,
-    atomic_or,
-    atomic_set,
-    atomic_swap,
-    atomic_xor,
-)
-from .atomics_nbi import (
-    atomic_compare_swap_nbi,
-    atomic_fetch_add_nbi,
-    atomic_fetch_and_nbi,
-    atomic_fetch_inc_nbi,
-    atomic_fetch_nbi,
-    atomic_fetch_or_nbi,
-    atomic_fetch_xor_nbi,
-    atomic_swap_nbi,
-)
-from .collectives import (
-    barrier_all,
-    barrier_all_warp,
-    barrier_all_work_group,
-    sync_all,
-    sync_all_warp,
-    sync_all_work_group,
-)
-from .locks import (
-    clear_lock,
-    set_lock,
-    test_lock,
-)
-from .messages import abort, call, post, print
-from .ordering import (
-    fence,
-    fence_warp,
-    fence_work_group,
-    pe_quiet,
-    pe_quiet_warp,
-    pe_quiet_work_group,
-    quiet,
-    quiet_warp,
-    quiet_work_group,
-)
-from .reductions import (
-    and_reduce,
-    and_reduce_grid,
-    and_reduce_warp,
-    and_reduce_work_group,
-    max_reduce,
-    max_reduce_grid,
-    max_reduce_warp,
-    max_reduce_work_group,
-    min_reduce,
-    min_reduce_grid,
-    min_reduce_warp,
-    min_reduce_work_group,
-    or_reduce,
-    or_reduce_grid,
-    or_reduce_warp,
-    or_reduce_work_group,
-    prod_reduce,
-    prod_reduce_grid,
-    prod_reduce_warp,
-    prod_reduce_work_group,
-    sum_exscan,
-    sum_exscan_grid,
-    sum_exscan_warp,
-    sum_exscan_work_group,
-    sum_inscan,
-    sum_inscan_grid,
-    sum_inscan_warp,
-    sum_inscan_work_group,
-    sum_reduce,
-    sum_reduce_grid,
-    sum_reduce_warp,
-    sum_reduce_work_group,
-    xor_reduce,
-    xor_reduce_grid,
-    xor_reduce_warp,
-    xor_reduce_work_group,
-)
-from .rma import (
-    g,
-    get,
-    get_nbi,
-    get_nbi_warp,
-    get_nbi_work_group,
-    get_warp,
-    get_work_group,
-    p,
-    ptr,
-    put,
-    put_nbi,
-    put_nbi_warp,
-    put_nbi_work_group,
-    put_warp,
-    put_work_group,
-)
-from .signals import (
-    SIGNAL_ADD,
-    SIGNAL_SET,
-    put_signal,
-    put_signal_nbi,
-    put_signal_nbi_warp,
-    put_signal_nbi_work_group,
-    put_signal_warp,
-    put_signal_work_group,
-    signal_add,
-    signal_fetch,
-    signal_op,
-    signal_set,
-    signal_wait_until,
-    signal_wait_until_warp,
-    signal_wait_until_work_group,
-)
-from .strided import (
-    ibget,
-    ibget_warp,
-    ibget_work_group,
-    ibput,
-    ibput_warp,
-    ibput_work_group,
-    iget,
-    iget_warp,
-    iget_work_group,
-    iput,
-    iput_warp,
-    iput_work_group,
-)
-from .sync import test, wait_until, wait_until_warp, wait_until_work_group
-from .team_collectives import (
-    alltoall,
-    alltoall_grid,
-    alltoall_warp,
-    alltoall_work_group,
-    alltoalls,
-    alltoalls_grid,
-    alltoalls_warp,
-    alltoalls_work_group,
-    broadcast,
-    broadcast_grid,
-    broadcast_warp,
-    broadcast_work_group,
-    collect,
-    collect_grid,
-    collect_warp,
-    collect_work_group,
-    fcollect,
-    fcollect_grid,
-    fcollect_warp,
-    fcollect_work_group,
-    team_sync,
-    team_sync_grid,
-    team_sync_warp,
-    team_sync_work_group,
-)
-from .teams import (
-    TEAM_NODE,
-    TEAM_SHARED,
-    TEAM_WORLD,
-    team_my_pe,
-    team_n_pes,
-    team_translate_pe,
-)
-from .wait_sets import (
-    NO_INDEX,
-    test_all,
-    test_all_vector,
-    test_all_vector_warp,
-    test_all_vector_work_group,
-    test_all_warp,
-    test_all_work_group,
-    test_any,
-    test_any_vector,
-    test_any_vector_warp,
-    test_any_vector_work_group,
-    test_any_warp,
-    test_any_work_group,
-    test_some,
-    test_some_vector,
-    test_some_vector_warp,
-    test_some_vector_work_group,
-    test_some_warp,
-    test_some_work_group,
-    wait_until_all,
-    wait_until_all_vector,
-    wait_until_all_vector_warp,
-    wait_until_all_vector_work_group,
-    wait_until_all_warp,
-    wait_until_all_work_group,
-    wait_until_any,
-    wait_until_any_vector,
-    wait_until_any_vector_warp,
-    wait_until_any_vector_work_group,
-    wait_until_any_warp,
-    wait_until_any_work_group,
-    wait_until_some,
-    wait_until_some_vector,
-    wait_until_some_vector_warp,
-    wait_until_some_vector_work_group,
-    wait_until_some_warp,
-    wait_until_some_work_group,
-)
+# ruff: noqa: F403
+from types import ModuleType as _ModuleType
 
+from . import _modules  # noqa: F401  (fills the state block of kernels as they load)
+from .arguments import *
+from .atomics import *
+from .atomics_nbi import *
+from .collectives import *
+from .locks import *
+from .messages import *
+from .ordering import *
+from .reductions import *
+from .rma import *
+from .signals import *
+from .strided import *
+from .sync import *
+from .team_collectives import *
+from .teams import *
+from .wait_sets import *
+
+# What the modules' own lists brought, and not the modules.
 __all__ = [
-    "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "NO_INDEX", "SIGNAL_ADD",
-    "SIGNAL_SET", "TEAM_NODE", "TEAM_SHARED", "TEAM_WORLD", "abort", "alltoall",
-    "alltoall_grid", "alltoall_warp", "alltoall_work_group", "alltoalls", "alltoalls_grid",
-    "alltoalls_warp", "alltoalls_work_group", "and_reduce", "and_reduce_grid",
-    "and_reduce_warp", "and_reduce_work_group", "as_argument", "atomic_add", "atomic_and",
-    "atomic_compare_swap", "atomic_compare_swap_nbi", "atomic_fetch", "atomic_fetch_add",
-    "atomic_fetch_add_nbi", "atomic_fetch_and", "atomic_fetch_and_nbi", "atomic_fetch_inc",
-    "atomic_fetch_inc_nbi", "atomic_fetch_nbi", "atomic_fetch_or", "atomic_fetch_or_nbi",
-    "atomic_fetch_xor", "atomic_fetch_xor_nbi", "atomic_inc", "atomic_or", "atomic_set",
-    "atomic_swap", "atomic_swap_nbi", "atomic_xor", "barrier_all", "barrier_all_warp",
-    "barrier_all_work_group", "broadcast", "broadcast_grid", "broadcast_warp",
-    "broadcast_work_group", "call", "clear_lock", "collect", "collect_grid", "collect_warp",
-    "collect_work_group", "fcollect", "fcollect_grid", "fcollect_warp", "fcollect_work_group",
-    "fence", "fence_warp", "fence_work_group", "g", "get", "get_nbi", "get_nbi_warp",
-    "get_nbi_work_group", "get_warp", "get_work_group", "ibget", "ibget_warp",
-    "ibget_work_group", "ibput", "ibput_warp", "ibput_work_group", "iget", "iget_warp",
-    "iget_work_group", "iput", "iput_warp", "iput_work_group", "max_reduce", "max_reduce_grid",
-    "max_reduce_warp", "max_reduce_work_group", "min_reduce", "min_reduce_grid",
-    "min_reduce_warp", "min_reduce_work_group", "my_pe", "n_pes", "or_reduce", "or_reduce_grid",
-    "or_reduce_warp", "or_reduce_work_group", "p", "pe_quiet", "pe_quiet_warp",
-    "pe_quiet_work_group", "post", "print", "prod_reduce", "prod_reduce_grid",
-    "prod_reduce_warp", "prod_reduce_work_group", "ptr", "put", "put_nbi", "put_nbi_warp",
-    "put_nbi_work_group", "put_signal", "put_signal_nbi", "put_signal_nbi_warp",
-    "put_signal_nbi_work_group", "put_signal_warp", "put_signal_work_group", "put_warp",
-    "put_work_group", "quiet", "quiet_warp", "quiet_work_group", "set_lock", "signal_add",
-    "signal_fetch", "signal_op", "signal_set", "signal_wait_until", "signal_wait_until_warp",
-    "signal_wait_until_work_group", "sum_exscan", "sum_exscan_grid", "sum_exscan_warp",
-    "sum_exscan_work_group", "sum_inscan", "sum_inscan_grid", "sum_inscan_warp",
-    "sum_inscan_work_group", "sum_reduce", "sum_reduce_grid", "sum_reduce_warp",
-    "sum_reduce_work_group", "sync_all", "sync_all_warp", "sync_all_work_group", "team_my_pe",
-    "team_n_pes", "team_sync", "team_sync_grid", "team_sync_warp", "team_sync_work_group",
-    "team_translate_pe", "test", "test_all", "test_all_vector", "test_all_vector_warp",
-    "test_all_vector_work_group", "test_all_warp", "test_all_work_group", "test_any",
-    "test_any_vector", "test_any_vector_warp", "test_any_vector_work_group", "test_any_warp",
-    "test_any_work_group", "test_lock", "test_some", "test_some_vector",
-    "test_some_vector_warp", "test_some_vector_work_group", "test_some_warp",
-    "test_some_work_group", "wait_until", "wait_until_all", "wait_until_all_vector",
-    "wait_until_all_vector_warp", "wait_until_all_vector_work_group", "wait_until_all_warp",
-    "wait_until_all_work_group", "wait_until_any", "wait_until_any_vector",
-    "wait_until_any_vector_warp", "wait_until_any_vector_work_group", "wait_until_any_warp",
-    "wait_until_any_work_group", "wait_until_some", "wait_until_some_vector",
-    "wait_until_some_vector_warp", "wait_until_some_vector_work_group", "wait_until_some_warp",
-    "wait_until_some_work_group", "wait_until_warp", "wait_until_work_group", "xor_reduce",
-    "xor_reduce_grid", "xor_reduce_warp", "xor_reduce_work_group",
-]  # fmt: skip
+    name
+    for name, value in vars().items()
+    if not (name.startswith("_") or isinstance(value, _ModuleType))
+]

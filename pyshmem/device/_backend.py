@@ -37,6 +37,11 @@ else:
     from numba.cuda.extending import register_jitable
 
     from ._leaf_cuda import *  # noqa: F403
+    from ._leaf_cuda_atomic import *  # noqa: F403
+    from ._leaf_cuda_combine import *  # noqa: F403
+    from ._leaf_cuda_copy import *  # noqa: F403
+    from ._leaf_cuda_element import *  # noqa: F403
+    from ._leaf_cuda_message import *  # noqa: F403
 
     def device_function(function: _F) -> _F:
         """Callable from kernels; compiled, and inlined, for the types of each call."""

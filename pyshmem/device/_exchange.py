@@ -16,7 +16,7 @@ from ._cutover import offloads_put
 from ._faults import ROUTINE_BITS
 from ._groups import Scope, quotient
 from ._peers import near
-from ._state import DELTA
+from ._state import CUTOVER_PUT_MIN, DELTA, MY_PE, N_PES
 from ._teams import meets_in, row_epoch, row_flags, row_my_pe, row_n_pes, world_pe
 from ._transport import ring_put, store_word
 from ._wait import reached_soon, wait_word
@@ -24,60 +24,83 @@ from ._wait import reached_soon, wait_word
 _fence = _backend.fence
 
 
-@cold
-def _meet_far(row: int, flags: int, step: int, rank: int, size: int, epoch: int, told: int) -> int:
-    """``meet`` where peers are reached by the ring."""
-    mine = flags + step * row_my_pe(row)
-    member = rank
-    while member < row_n_pes(row):
-        if member != row_my_pe(row):
-            store_word(mine, epoch, world_pe(row, member))
-        member += size
-    _await_from(row, flags, step, rank, size, epoch, told)
-    return 0
+def _make_meet(members_of: Any, my_pe_of: Any, pe_of: Any) -> Any:
+    """``meet`` for teams whose rows these read."""
 
+    @device_function
+    def await_from(
+        row: int, flags: int, step: int, member: int, size: int, epoch: int, told: int
+    ) -> int:
+        """Until all others from ``member`` on, a lane's share of them, have raised their flags."""
+        while member < members_of(row):
+            if member != my_pe_of(row):
+                wait_word(flags + step * member, epoch, told, pe_of(row, member))
+            member += size
+        return 0
 
-@device_function
-def _await_from(
-    row: int, flags: int, step: int, member: int, size: int, epoch: int, told: int
-) -> int:
-    """Until all others from ``member`` on, a lane's share of them, have raised their flags."""
-    while member < row_n_pes(row):
-        if member != row_my_pe(row):
-            wait_word(flags + step * member, epoch, told, world_pe(row, member))
-        member += size
-    return 0
+    @cold
+    def meet_far(
+        row: int, flags: int, step: int, rank: int, size: int, epoch: int, told: int
+    ) -> int:
+        """``meet`` where peers are reached by the ring."""
+        mine = flags + step * my_pe_of(row)
+        member = rank
+        while member < members_of(row):
+            if member != my_pe_of(row):
+                store_word(mine, epoch, pe_of(row, member))
+            member += size
+        return await_from(row, flags, step, rank, size, epoch, told)
 
+    await_longer = cold(await_from)
 
-_await_longer = cold(_await_from)
+    @device_function
+    def meet(row: int, flags: int, step: int, rank: int, size: int, epoch: int, told: int) -> None:
+        """The lanes share the other members: raise the flag at each, and wait for theirs.
 
-
-@device_function
-def meet(row: int, flags: int, step: int, rank: int, size: int, epoch: int, told: int) -> None:
-    """The lanes share the other members: raise the flag at each, and wait for theirs.
-
-    Flags are ``step`` bytes apart. What the group stored before it met is released; it meets
-    afterwards. Whatever is not the usual case goes on in another function for good: values that live
-    on across a call are kept in local memory, which the fence throws out of the cache.
-    """
-    members, me = row_n_pes(row), row_my_pe(row)
-    if rank < members:
-        _fence()
-    if not near():
-        _meet_far(row, flags, step, rank, size, epoch, told)
-        return
-    mine = flags + step * me
-    member = rank
-    while member < members:
-        if member != me:
-            write64(mine + state(DELTA + world_pe(row, member)), epoch)
-        member += stride(size)
-    member = rank
-    while member < members:
-        if member != me and not reached_soon(flags + step * member, epoch):
-            _await_longer(row, flags, step, member, size, epoch, told)
+        Flags are ``step`` bytes apart. What the group stored before it met is released; it meets
+        afterwards. Whatever is not the usual case goes on in another function for good: values
+        that live on across a call are kept in local memory, which the fence throws out of the cache.
+        """
+        members, me = members_of(row), my_pe_of(row)
+        if rank < members:
+            _fence()
+        if not near():
+            meet_far(row, flags, step, rank, size, epoch, told)
             return
-        member += stride(size)
+        mine = flags + step * me
+        member = rank
+        while member < members:
+            if member != me:
+                write64(mine + state(DELTA + pe_of(row, member)), epoch)
+            member += stride(size)
+        member = rank
+        while member < members:
+            if member != me and not reached_soon(flags + step * member, epoch):
+                await_longer(row, flags, step, member, size, epoch, told)
+                return
+            member += stride(size)
+
+    return meet
+
+
+@device_function
+def _world_members(row: int) -> int:
+    return state(N_PES)
+
+
+@device_function
+def _world_my_pe(row: int) -> int:
+    return state(MY_PE)
+
+
+@device_function
+def _same(row: int, pe: int) -> int:
+    return pe
+
+
+#: Of all PEs, whose numbers are at hand, without a row; and of a team.
+meet_all = _make_meet(_world_members, _world_my_pe, _same)
+_meet = _make_meet(row_n_pes, row_my_pe, world_pe)
 
 
 @device_function
@@ -107,15 +130,32 @@ def await_flag(row: int, member: int, epoch: int, op: int) -> None:
 @device_function
 def _exchange(row: int, rank: int, size: int, epoch: int, op: int) -> int:
     """Everybody's flags."""
-    meet(row, row_flags(row), 8, rank, size, epoch, _told(row, op))
+    _meet(row, row_flags(row), 8, rank, size, epoch, _told(row, op))
     return 0
 
 
 @device_function
-def _spread(
-    row: int, dest: int, source: int, source_step: int, nbytes: int, rank: int, size: int, op: int
+def _spread_by_stores(
+    row: int, dest: int, source: int, source_step: int, nbytes: int, rank: int, size: int
 ) -> int:
-    """``nbytes`` from ``source + m * source_step`` to ``dest`` at every member m, all at once."""
+    """By at least as many lanes as there are members."""
+    members = row_n_pes(row)
+    lanes = quotient(size, members)
+    turn = quotient(rank, lanes)
+    if turn < members:
+        # Members begin with their neighbours, so that no one is everybody's first.
+        member = turn + row_my_pe(row)
+        if member >= members:
+            member -= members
+        to = dest + state(DELTA + world_pe(row, member))
+        _copy.push(to, source + member * source_step, nbytes, rank - turn * lanes, lanes)
+    return 0
+
+
+@cold
+def _spread_otherwise(
+    row: int, dest: int, source: int, source_step: int, nbytes: int, rank: int, size: int
+) -> int:
     members, me = row_n_pes(row), row_my_pe(row)
     # The proxy takes its time for each request, hence the weight of their number.
     if not near():
@@ -145,16 +185,19 @@ def _spread(
             _copy.push(to, source + member * source_step, nbytes, rank, size)
             member += 1
     else:
-        lanes = quotient(size, members)
-        turn = quotient(rank, lanes)
-        if turn < members:
-            # Members begin with their neighbours, so that no one is everybody's first.
-            member = turn + me
-            if member >= members:
-                member -= members
-            to = dest + state(DELTA + world_pe(row, member))
-            _copy.push(to, source + member * source_step, nbytes, rank - turn * lanes, lanes)
+        _spread_by_stores(row, dest, source, source_step, nbytes, rank, size)
     return 0
+
+
+@device_function
+def _spread(
+    row: int, dest: int, source: int, source_step: int, nbytes: int, rank: int, size: int
+) -> int:
+    """``nbytes`` from ``source + m * source_step`` to ``dest`` at every member m, all at once."""
+    # Few bytes must not pay for what the other cases need.
+    if near() and 2 * nbytes < state(CUTOVER_PUT_MIN) and size >= row_n_pes(row):
+        return _spread_by_stores(row, dest, source, source_step, nbytes, rank, size)
+    return _spread_otherwise(row, dest, source, source_step, nbytes, rank, size)
 
 
 _exchange_apart, _spread_apart = cold(_exchange), cold(_spread)

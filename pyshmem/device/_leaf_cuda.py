@@ -14,201 +14,62 @@ from llvmlite import ir
 from numba import cuda
 from numba.core import errors
 from numba.cuda import types
-from numba.cuda.extending import intrinsic
+from numba.cuda.extending import intrinsic, register_jitable
 from numba.cuda.np import arrayobj
 from numba.cuda.typing import signature
 
 from .._types import ATOMIC_OPS
+from . import _ptx as ptx
 from ._families import BY_NUMBER, outside_family
-from ._leaf_cuda_atomic import (
-    atomic_add,
-    atomic_and,
-    atomic_compare_swap,
-    atomic_fetch_add,
-    atomic_fetch_and,
-    atomic_fetch_or,
-    atomic_fetch_xor,
-    atomic_or,
-    atomic_swap,
-    atomic_xor,
-)
-from ._leaf_cuda_combine import combine, no_sum, raw1, raw16, store_acc1, store_acc16, widen
-from ._leaf_cuda_copy import (
-    bulk_copy,
-    bulk_room,
-    copy16,
-    copy16x4,
-    copy_narrow,
-    copy_narrow_x4,
-    load_near,
-    pull16,
-    pull16x4,
-    pull_narrow,
-    pull_narrow_x4,
-    store_near,
-)
-from ._leaf_cuda_element import (
-    bits_of,
-    cast,
-    fixed32,
-    fixed64,
-    high_bits_of,
-    in_global,
-    load_pair,
-    narrow,
-    read,
-    read_acquire,
-    store_pair,
-    to_int64,
-    type_number,
-    value_of,
-    write,
-)
-from ._leaf_cuda_message import label_word, print_bits, print_kind
-from ._ptx import (
-    I32,
-    I64,
-    array_type,
-    dtype_name,
-    i64,
-    instruction,
-    shared_symbol,
-)
+from ._ptx import I64, array_type, i64, instruction, leaf, shared_memory, with_arity
 from ._state import SYMBOL, WORDS
 
 __all__ = [
-    "AMO_SET",
-    "UINT64",
-    "address_of",
-    "array_from",
-    "atomic_add",
-    "atomic_and",
-    "atomic_compare_swap",
-    "atomic_fetch_add",
-    "atomic_fetch_and",
-    "atomic_fetch_or",
-    "atomic_fetch_xor",
-    "atomic_or",
-    "atomic_swap",
-    "atomic_xor",
-    "bits_of",
-    "block_index",
-    "block_share",
-    "block_sync",
-    "block_threads",
-    "bulk_copy",
-    "bulk_room",
-    "cast",
-    "claim",
-    "cold",
-    "combine",
-    "copy16",
-    "copy16x4",
-    "copy_narrow",
-    "copy_narrow_x4",
-    "fence",
-    "fetch_add64",
-    "fixed32",
-    "fixed64",
-    "grid_blocks",
-    "grid_sync",
-    "high_bits_of",
-    "in_global",
-    "label_word",
-    "lane",
-    "load_near",
-    "load_pair",
-    "nap", "narrow",
-    "no_sum",
-    "note_call",
-    "now",
-    "opaque",
-    "outline",
-    "print_bits",
-    "print_kind",
-    "pull16",
-    "pull16x4",
-    "pull_narrow",
-    "pull_narrow_x4",
-    "quotient32",
-    "raise64",
-    "raw1",
-    "raw16",
-    "read",
-    "read64",
-    "read64_acquire",
-    "read_acquire",
-    "relax",
-    "require",
-    "same_dtype",
-    "signal_release_add",
-    "signal_release_set",
-    "state",
-    "state_pe",
-    "store_acc1",
-    "store_acc16",
-    "store_near",
-    "store_pair",
-    "stride",
-    "thread_in_block",
-    "to_int64",
-    "trap",
-    "type_number",
-    "value_of",
-    "warp_share",
-    "warp_sync",
-    "warp_threads",
-    "widen",
-    "write",
-    "write64",
+    "AMO_SET", "UINT64", "address_of", "array_from", "block_index", "block_share", "block_sync",
+    "block_threads", "claim", "cold", "fence", "fetch_add64", "grid_blocks", "grid_sync", "lane",
+    "nap", "note_call", "now", "opaque", "outline", "quotient32", "raise64", "read64",
+    "read64_acquire", "relax", "require", "same_dtype", "signal_release_add", "signal_release_set",
+    "state", "state_pe", "stride", "thread_in_block", "trap", "warp_share", "warp_sync",
+    "warp_threads", "write64",
 ]  # fmt: skip
 
 UINT64, AMO_SET = BY_NUMBER["uint64"], ATOMIC_OPS.index("set")
 
 # -- order, time, control ------------------------------------------------------------------------
 
-fence = instruction("fence.acq_rel.sys;", 0)
-now = instruction("mov.u64 $0, %globaltimer;", 0, result=True)
-opaque = instruction("mov.b64 $0, $1;", 1, result=True)  # hides a value from loop unrolling
+fence = instruction("fence.acq_rel.sys;")
+now = instruction("mov.u64 $0, %globaltimer;", results=1)
+opaque = instruction("mov.b64 $0, $1;", "l", results=1)  # hides a value from loop unrolling
 # The same for the assembler's: adds what is always 0, as grids have at most 65,535 blocks in y.
 stride = instruction(
     "{.reg .b32 y; .reg .b64 z; mov.u32 y, %nctaid.y; shr.u32 y, y, 16; cvt.u64.u32 z, y;"
     " add.s64 $0, $1, z;}",
-    1,
-    result=True,
+    "l",
+    results=1,
 )
-trap = instruction("trap;", 0)
-read64 = instruction("ld.relaxed.sys.global.u64 $0, [$1];", 1, result=True)
-read64_acquire = instruction("ld.acquire.sys.global.u64 $0, [$1];", 1, result=True)
-write64 = instruction("st.relaxed.sys.global.u64 [$0], $1;", 2)
+trap = instruction("trap;")
+read64 = instruction("ld.relaxed.sys.global.u64 $0, [$1];", "l", results=1)
+read64_acquire = instruction("ld.acquire.sys.global.u64 $0, [$1];", "l", results=1)
+write64 = instruction("st.relaxed.sys.global.u64 [$0], $1;", "ll")
 # Release at system scope: pairs with the acquire that ends a wait of the receiving PE.
-signal_release_set = instruction("st.release.sys.global.u64 [$0], $1;", 2)
-signal_release_add = instruction("red.release.sys.global.add.u64 [$0], $1;", 2)
+signal_release_set = instruction("st.release.sys.global.u64 [$0], $1;", "ll")
+signal_release_add = instruction("red.release.sys.global.add.u64 [$0], $1;", "ll")
 # The ring: tickets are the own GPU's affair; `raise64` also goes to memory that the host reads.
-fetch_add64 = instruction("atom.relaxed.gpu.global.add.u64 $0, [$1], $2;", 2, result=True)
-raise64 = instruction("red.relaxed.sys.global.max.u64 [$0], $1;", 2)
+fetch_add64 = instruction("atom.relaxed.gpu.global.add.u64 $0, [$1], $2;", "ll", results=1)
+raise64 = instruction("red.relaxed.sys.global.max.u64 [$0], $1;", "ll")
 quotient32 = instruction(
     "{.reg .b32 a, b; cvt.u32.u64 a, $1; cvt.u32.u64 b, $2; div.u32 a, a, b; cvt.u64.u32 $0, a;}",
-    2,
-    result=True,
+    "ll",
+    results=1,
 )
-nap = instruction("nanosleep.u32 1000;", 0)
+nap = instruction("nanosleep.u32 1000;")
 # Leaves the given value in the word and returns the old one.
-claim = instruction("atom.relaxed.sys.global.exch.b64 $0, [$1], $2;", 2, result=True)
+claim = instruction("atom.relaxed.sys.global.exch.b64 $0, [$1], $2;", "ll", results=1)
 
 
-@intrinsic
-def relax(_context: Any) -> Any:
+@register_jitable
+def relax():
     """One turn of a spin wait: nothing to do on a GPU, whose other warps run anyway."""
-    return signature(types.void), lambda context, _b, _s, _a: context.get_dummy_value()
-
-
-def _with_arity(arity: int, typing: Callable[..., Any]) -> Any:
-    """An intrinsic of ``arity`` arguments: Numba reads the number from the function's signature."""
-    names = ", ".join(f"a{i}" for i in range(arity))
-    namespace: dict[str, Any] = {"typing": typing}
-    exec(f"def routine(context, {names}): return typing({names})", namespace)
-    return intrinsic(namespace["routine"])
 
 
 def cold(function: Callable[..., int]) -> Any:
@@ -229,7 +90,7 @@ def cold(function: Callable[..., int]) -> Any:
         call.attributes.add("noinline")
         return builder.load(result)
 
-    return _with_arity(arity, lambda *_types: (kind, codegen))
+    return with_arity(arity, lambda *_types: (kind, codegen))
 
 
 def outline(function: Callable[..., int]) -> Any:
@@ -256,7 +117,7 @@ def outline(function: Callable[..., int]) -> Any:
 
         return kind, codegen
 
-    return _with_arity(function.__code__.co_argcount, typing)
+    return with_arity(function.__code__.co_argcount, typing)
 
 
 # -- the state block -----------------------------------------------------------------------------
@@ -284,28 +145,19 @@ def _state_symbol(module: ir.Module) -> ir.GlobalVariable:
         return symbol
 
 
-def _load_state(builder: Any, index: Any) -> Any:
-    symbol = _state_symbol(builder.module)
-    word = builder.load(builder.gep(symbol, [I64(0), index], inbounds=True))
-    # The host changes it between kernels only, so it may be read before a barrier or a loop.
-    word.set_metadata("invariant.load", builder.module.add_metadata([]))
-    return word
+def _state(kind: Any) -> Any:
+    """``f(index)``: that word of the state block, one load from constant memory."""
+
+    @leaf(lambda index: (kind, i64))
+    def state(context: Any, builder: Any, index: Any) -> Any:
+        place = builder.gep(_state_symbol(builder.module), [I64(0), index], inbounds=True)
+        return builder.trunc(ptx.load_constant(builder, place), context.get_value_type(kind))
+
+    return state
 
 
-@intrinsic
-def state(_context: Any, index: Any) -> Any:
-    """Word ``index`` of the state block: one load from constant memory."""
-    return signature(i64, i64), lambda _c, builder, _s, args: _load_state(builder, args[0])
-
-
-@intrinsic
-def state_pe(_context: Any, index: Any) -> Any:
-    """The same as int32: PE arithmetic such as ``(me + 1) % n`` is slow in 64 bits."""
-
-    def codegen(_c: Any, builder: Any, _s: Any, args: Any) -> Any:
-        return builder.trunc(_load_state(builder, args[0]), I32)
-
-    return signature(types.int32, i64), codegen
+state = _state(i64)
+state_pe = _state(types.int32)  # PE arithmetic such as ``(me + 1) % n`` is slow in 64 bits
 
 
 # -- arrays --------------------------------------------------------------------------------------
@@ -356,7 +208,7 @@ def require(family: str) -> Any:
     """A device function that fails to compile for arrays outside the family's table of types."""
 
     def check(_context: Any, array: Any) -> Any:
-        if message := outside_family(dtype_name(array), family):
+        if message := outside_family(ptx.dtype_name(array), family):
             raise errors.TypingError(message)
         return signature(types.void, array), lambda c, _b, _s, _a: c.get_dummy_value()
 
@@ -366,18 +218,12 @@ def require(family: str) -> Any:
 # -- who is running --------------------------------------------------------------------------------
 
 
-def _device(function: Callable[..., Any]) -> Callable[..., Any]:
-    from numba.cuda.extending import register_jitable
-
-    return register_jitable(function)
-
-
-@_device
+@register_jitable
 def note_call():
     """The simulator remembers the calling line here; on a GPU reports have the kernel's."""
 
 
-@_device
+@register_jitable
 def thread_in_block():
     """Linear index of the thread in its block, int32."""
     return cuda.threadIdx.x + cuda.blockDim.x * (
@@ -385,67 +231,58 @@ def thread_in_block():
     )
 
 
-@_device
+@register_jitable
 def block_threads():
     """Threads of the block, int32."""
     return cuda.blockDim.x * cuda.blockDim.y * cuda.blockDim.z
 
 
-@_device
+@register_jitable
 def block_index():
     """Linear index of the block in the grid."""
     return cuda.blockIdx.x + cuda.gridDim.x * (cuda.blockIdx.y + cuda.gridDim.y * cuda.blockIdx.z)
 
 
-@_device
+@register_jitable
 def grid_blocks():
     """Blocks of the grid."""
     return cuda.gridDim.x * cuda.gridDim.y * cuda.gridDim.z
 
 
-@_device
+@register_jitable
 def grid_sync():
     """Barrier of the grid, in a cooperative launch."""
     cuda.cg.this_grid().sync()
 
 
-@_device
+@register_jitable
 def lane():
     """Index of the thread in its warp."""
     return thread_in_block() & 31
 
 
-@_device
+@register_jitable
 def warp_threads():
     """Threads of the calling warp: 32, or fewer in a block's last one."""
     return min(32, block_threads() - (thread_in_block() & ~31))
 
 
-@_device
+@register_jitable
 def block_sync():
     """Barrier of the block."""
     cuda.syncthreads()
 
 
-@intrinsic
-def _share_word(_context: Any) -> Any:
-    """Address of a word of shared memory, one in a kernel."""
-
-    def codegen(_context: Any, builder: Any, _s: Any, _args: Any) -> Any:
-        return shared_symbol(builder, "pyshmem_share_word", 8)
-
-    return signature(i64), codegen
-
-
+_share_word = shared_memory("pyshmem_share_word", 8)
 _store_shared = instruction(
-    "{.reg .u64 t; cvta.to.shared.u64 t, $0; st.volatile.shared.u64 [t], $1;}", 2
+    "{.reg .u64 t; cvta.to.shared.u64 t, $0; st.volatile.shared.u64 [t], $1;}", "ll"
 )
 _load_shared = instruction(
-    "{.reg .u64 t; cvta.to.shared.u64 t, $1; ld.volatile.shared.u64 $0, [t];}", 1, result=True
+    "{.reg .u64 t; cvta.to.shared.u64 t, $1; ld.volatile.shared.u64 $0, [t];}", "l", results=1
 )
 
 
-@_device
+@register_jitable
 def block_share(value):
     """The first thread's int64 ``value``, on every thread of the block; a barrier."""
     word = _share_word()
@@ -457,13 +294,13 @@ def block_share(value):
     return shared
 
 
-@_device
+@register_jitable
 def warp_share(value):
     """The first lane's int64 ``value``, on every lane of the warp; a barrier."""
     return cuda.shfl_sync(0xFFFFFFFF >> (32 - warp_threads()), value, 0)
 
 
-@_device
+@register_jitable
 def warp_sync():
     """Barrier of the warp."""
     cuda.syncwarp()

@@ -6,67 +6,45 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import cuda
 from numba.cuda import types
-from numba.cuda.extending import intrinsic, register_jitable
-from numba.cuda.typing import signature
+from numba.cuda.extending import register_jitable
 
-from ._ptx import BITS, I32, I64, VOID, asm, i64, load_bits, shared_symbol
+from ._leaf_cuda import block_threads, thread_in_block
+from ._ptx import BITS, I32, I64, asm, i64, instruction, leaf, load_bits, shared_memory
+
+__all__ = [
+    "bulk_copy", "bulk_room", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "load_near",
+    "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4", "store_near",
+]  # fmt: skip
 
 _GLOBAL, _GENERIC = 1, 0  # address spaces
 _VECTOR = ir.VectorType(I32, 4)
 
 
-def _piece(nbytes: int) -> Any:
-    return _VECTOR if nbytes == 16 else BITS[nbytes]
+def _load_peer(builder: Any, nbytes: int, place: Any) -> Any:
+    """Past the L1 cache, which would keep what an earlier pull saw."""
+    if nbytes < 16:
+        return load_bits(builder, nbytes, place)
+    quad = ir.LiteralStructType([I32] * 4)
+    text = "ld.relaxed.sys.global.v4.u32 {$0, $1, $2, $3}, [$4];"
+    words = asm(builder, quad, text, "=r,=r,=r,=r,l", [place])
+    vector = ir.Constant(_VECTOR, ir.Undefined)
+    for i in range(4):
+        vector = builder.insert_element(vector, builder.extract_value(words, i), I32(i))
+    return vector
 
 
-def _emit_copy(builder: Any, nbytes: int, count: int, pull: bool, args: Any) -> None:
-    """``count`` loads, then as many stores, ``args[2]`` bytes apart: the loads fly together.
-
-    A put reads any local memory (generic: shared memory too) and stores to the peer; a pull reads the
-    peer past the L1 cache, which would keep what an earlier pull saw.
-    """
-    dest, source, step = args[0], args[1], args[2]
-    offsets = [builder.mul(step, I64(k)) for k in range(count)]
-    values = []
-    for offset in offsets:
-        place = builder.add(source, offset)
-        if not pull:
-            pointer = builder.inttoptr(place, ir.PointerType(_piece(nbytes), addrspace=_GENERIC))
-            value = builder.load(pointer)
-            value.align = nbytes
-        elif nbytes == 16:
-            quad = ir.LiteralStructType([I32] * 4)
-            text = "ld.relaxed.sys.global.v4.u32 {$0, $1, $2, $3}, [$4];"
-            value = asm(builder, quad, text, "=r,=r,=r,=r,l", [place])
-        else:
-            value = load_bits(builder, nbytes, place)
-        values.append(value)
-    space = _GENERIC if pull else _GLOBAL
-    for offset, value in zip(offsets, values, strict=True):
-        if isinstance(value.type, ir.LiteralStructType):
-            vector = ir.Constant(_VECTOR, ir.Undefined)
-            for i in range(4):
-                vector = builder.insert_element(vector, builder.extract_value(value, i), I32(i))
-            value = vector
-        pointer = builder.inttoptr(
-            builder.add(dest, offset), ir.PointerType(value.type, addrspace=space)
-        )
-        builder.store(value, pointer).align = nbytes
+def _load(builder: Any, nbytes: int, place: Any) -> Any:
+    """Any memory of the thread: shared memory too."""
+    piece = _VECTOR if nbytes == 16 else BITS[nbytes]
+    value = builder.load(builder.inttoptr(place, ir.PointerType(piece, addrspace=_GENERIC)))
+    value.align = nbytes
+    return value
 
 
-def _copy16(count: int, pull: bool) -> Any:
-    """``f(dest, source, step)``: ``count`` pieces of 16 bytes, both addresses 16-byte aligned."""
-
-    def typing(_context: Any, dest: Any, source: Any, step: Any) -> Any:
-        def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
-            _emit_copy(builder, 16, count, pull, args)
-            return context.get_dummy_value()
-
-        return signature(types.void, i64, i64, i64), codegen
-
-    return intrinsic(typing)
+def _store(builder: Any, nbytes: int, place: Any, value: Any, space: int = _GENERIC) -> None:
+    pointer = builder.inttoptr(place, ir.PointerType(value.type, addrspace=space))
+    builder.store(value, pointer).align = nbytes
 
 
 def _by_width(builder: Any, nbytes: Any, emit: Any) -> None:
@@ -85,54 +63,62 @@ def _by_width(builder: Any, nbytes: Any, emit: Any) -> None:
     builder.position_at_end(done)
 
 
-def _copy_narrow(count: int, pull: bool) -> Any:
-    """``f(dest, source, step, nbytes)``: pieces of 8, 4, 2 or 1 bytes, chosen when it runs."""
+def _make_copies(count: int, pull: bool) -> tuple[Any, Any]:
+    """``f(dest, source, step)`` copies 16 bytes ``count`` times, ``f(..., nbytes)`` 8, 4, 2 or 1.
 
-    def typing(_context: Any, dest: Any, source: Any, step: Any, nbytes: Any) -> Any:
-        def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
-            _by_width(builder, args[3], lambda width: _emit_copy(builder, width, count, pull, args))
-            return context.get_dummy_value()
+    Places are ``step`` bytes apart and aligned; all loads come first: they fly together. A put reads any
+    local memory and stores to the peer, a pull the other way.
+    """
 
-        return signature(types.void, i64, i64, i64, i64), codegen
+    def emit(builder: Any, nbytes: int, dest: Any, source: Any, step: Any) -> None:
+        load, space = (_load_peer, _GENERIC) if pull else (_load, _GLOBAL)
+        offsets = [builder.mul(step, I64(k)) for k in range(count)]
+        values = [load(builder, nbytes, builder.add(source, offset)) for offset in offsets]
+        for offset, value in zip(offsets, values, strict=True):
+            _store(builder, nbytes, builder.add(dest, offset), value, space)
 
-    return intrinsic(typing)
+    @leaf(types.void)
+    def copy16(_context: Any, builder: Any, dest: Any, source: Any, step: Any) -> None:
+        emit(builder, 16, dest, source, step)
+
+    @leaf(types.void)
+    def copy_narrow(
+        _context: Any, builder: Any, dest: Any, source: Any, step: Any, nbytes: Any
+    ) -> None:
+        _by_width(builder, nbytes, lambda width: emit(builder, width, dest, source, step))
+
+    return copy16, copy_narrow
 
 
-@intrinsic
-def load_near(_context: Any, address: Any, nbytes: Any) -> Any:
+copy16, copy_narrow = _make_copies(1, pull=False)
+copy16x4, copy_narrow_x4 = _make_copies(4, pull=False)
+pull16, pull_narrow = _make_copies(1, pull=True)
+pull16x4, pull_narrow_x4 = _make_copies(4, pull=True)
+
+
+@leaf(i64)
+def load_near(_context: Any, builder: Any, address: Any, nbytes: Any) -> Any:
     """8, 4, 2 or 1 bytes of any memory of the thread, as int64."""
+    found = []
 
-    def codegen(_context: Any, builder: Any, _s: Any, args: Any) -> Any:
-        found = []
+    def load(width: int) -> None:
+        found.append((builder.zext(_load(builder, width, address), I64), builder.block))
 
-        def load(width: int) -> None:
-            value = builder.load(builder.inttoptr(args[0], ir.PointerType(BITS[width])))
-            value.align = width
-            found.append((value if width == 8 else builder.zext(value, I64), builder.block))
-
-        _by_width(builder, args[1], load)
-        result = builder.phi(I64)
-        for value, block in found:
-            result.add_incoming(value, block)
-        return result
-
-    return signature(i64, i64, i64), codegen
+    _by_width(builder, nbytes, load)
+    result = builder.phi(I64)
+    for value, block in found:
+        result.add_incoming(value, block)
+    return result
 
 
-@intrinsic
-def store_near(_context: Any, address: Any, nbytes: Any, bits: Any) -> Any:
+@leaf(types.void)
+def store_near(_context: Any, builder: Any, address: Any, nbytes: Any, bits: Any) -> None:
     """The other way."""
 
-    def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
-        def store(width: int) -> None:
-            value = args[2] if width == 8 else builder.trunc(args[2], BITS[width])
-            pointer = builder.inttoptr(args[0], ir.PointerType(BITS[width]))
-            builder.store(value, pointer).align = width
+    def store(width: int) -> None:
+        _store(builder, width, address, builder.trunc(bits, BITS[width]))
 
-        _by_width(builder, args[1], store)
-        return context.get_dummy_value()
-
-    return signature(types.void, i64, i64, i64), codegen
+    _by_width(builder, nbytes, store)
 
 
 _BULK_BYTES = 4096  # of shared memory, for the few threads of a small block
@@ -161,30 +147,14 @@ _BULK = """{
 }"""
 
 
-@intrinsic
-def _bulk(_context: Any, dest: Any, source: Any, shared: Any, nbytes: Any, room: Any) -> Any:
-    def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
-        narrow = [builder.trunc(arg, I32) for arg in args[3:]]
-        asm(builder, VOID, _BULK, "l,l,l,r,r", [*args[:3], *narrow])
-        return context.get_dummy_value()
-
-    return signature(types.void, i64, i64, i64, i64, i64), codegen
-
-
-@intrinsic
-def _bulk_buffer(_context: Any) -> Any:
-    """Address of the buffer in shared memory, one in a kernel."""
-
-    def codegen(_context: Any, builder: Any, _s: Any, _args: Any) -> Any:
-        return shared_symbol(builder, "pyshmem_bulk_buffer", _BULK_BYTES)
-
-    return signature(i64), codegen
+_bulk = instruction(_BULK, "lllrr")
+_bulk_buffer = shared_memory("pyshmem_bulk_buffer", _BULK_BYTES)
 
 
 @register_jitable
 def bulk_room():
     """Bytes that ``bulk_copy`` moves at a time; 0 in all but small blocks."""
-    threads = cuda.blockDim.x * cuda.blockDim.y * cuda.blockDim.z
+    threads = block_threads()
     if threads > 8:
         return 0
     return _BULK_BYTES // threads - 16
@@ -193,18 +163,9 @@ def bulk_room():
 @register_jitable
 def bulk_copy(dest, source, nbytes, room):
     """One thread copies, all 16-byte aligned, as fast as a few hundred do by stores."""
-    thread = cuda.threadIdx.x + cuda.blockDim.x * (
-        cuda.threadIdx.y + cuda.blockDim.y * cuda.threadIdx.z
-    )
-    share = _bulk_buffer() + thread * (room + 16)
+    share = _bulk_buffer() + thread_in_block() * (room + 16)
     at = 0
     while at < nbytes:
         piece = min(room, nbytes - at)
         _bulk(dest + at, source + at, share, piece, room)
         at += piece
-
-
-copy16x4, copy16 = _copy16(4, False), _copy16(1, False)
-pull16x4, pull16 = _copy16(4, True), _copy16(1, True)
-copy_narrow_x4, copy_narrow = _copy_narrow(4, False), _copy_narrow(1, False)
-pull_narrow_x4, pull_narrow = _copy_narrow(4, True), _copy_narrow(1, True)

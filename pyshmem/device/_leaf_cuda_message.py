@@ -13,6 +13,8 @@ from numba.cuda.typing import signature
 from ._families import PRINT_FLOAT, PRINT_INT, PRINT_TEXT, label_words
 from ._ptx import I64, i64
 
+__all__ = ["label_word", "print_bits", "print_kind"]
+
 
 @intrinsic
 def label_word(_context: Any, label: Any, index: Any) -> Any:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -12,9 +14,10 @@ from numba.cuda.extending import intrinsic
 from numba.cuda.typing import signature
 
 I8, I16, I32, I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
-BITS = {1: I8, 2: I16, 4: I32, 8: I64}
+BITS = {1: I8, 2: I16, 4: I32, 8: I64, 16: ir.IntType(128)}
 VOID = ir.VoidType()
 i64 = types.int64
+PAIR = types.UniTuple(i64, 2)
 
 
 def asm(builder: Any, result: Any, text: str, constraints: str, args: list[Any]) -> Any:
@@ -23,42 +26,83 @@ def asm(builder: Any, result: Any, text: str, constraints: str, args: list[Any])
     return builder.call(ir.InlineAsm(kind, text, constraints, side_effect=True), args)
 
 
-def instruction(text: str, operands: int, result: bool = False) -> Any:
-    """One PTX instruction on int64 operands as a device function."""
-    arguments = ["l"] * operands
-    constraints = ",".join((["=l"] if result else []) + arguments)
-    kind = signature(i64 if result else types.void, *([i64] * operands))
+def with_arity(arity: int, typing: Callable[..., Any]) -> Any:
+    """An intrinsic of ``arity`` arguments: Numba reads the number from the function's signature."""
+    names = ", ".join(f"a{i}" for i in range(arity))
+    namespace: dict[str, Any] = {"typing": typing}
+    exec(f"def routine(context, {names}): return typing({names})", namespace)
+    return intrinsic(namespace["routine"])
+
+
+def leaf(kinds: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Makes an intrinsic of ``emit(context, builder, *arguments)``, which returns an LLVM value or None.
+
+    ``kinds`` is the type of the result when all arguments are int64; else a function, from the types of
+    the arguments to that of the result and those that Numba casts the arguments to. An argument called
+    ``like`` is an array whose dtype counts: ``emit`` gets its type.
+    """
+
+    def decorate(emit: Callable[..., Any]) -> Any:
+        names = list(inspect.signature(emit).parameters)[2:]
+
+        def typing(*given: Any) -> Any:
+            rows = zip(names, given, strict=True)
+            given = tuple(
+                array_type(k) if name == "like" else types.unliteral(k) for name, k in rows
+            )
+            all_int64 = isinstance(kinds, types.Type)
+            result, *wanted = (kinds, *([i64] * len(names))) if all_int64 else kinds(*given)
+
+            def codegen(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+                rows = zip(names, given, args, strict=True)
+                args = [kind if name == "like" else value for name, kind, value in rows]
+                value = emit(context, builder, *args)
+                return context.get_dummy_value() if value is None else value
+
+            return signature(result, *wanted), codegen
+
+        return with_arity(len(names), typing)
+
+    return decorate
+
+
+def instruction(text: str, operands: str = "", results: int = 0) -> Any:
+    """PTX as a device function of int64 operands: ``l``, or ``r`` for what it takes as 32 bits.
+
+    It returns nothing, an int64, or two.
+    """
+    kind = (types.void, i64, PAIR)[results]
+    wanted = [types.int32 if operand == "r" else i64 for operand in operands]
+    constraints = ",".join(["=l"] * results + list(operands))
+    register = (VOID, I64, ir.LiteralStructType([I64, I64]))[results]
 
     def codegen(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-        value = asm(builder, I64 if result else VOID, text, constraints, list(args))
-        return value if result else context.get_dummy_value()
+        value = asm(builder, register, text, constraints, list(args))
+        if results == 2:
+            return context.make_tuple(builder, kind, cgutils.unpack_tuple(builder, value, 2))
+        return value if results else context.get_dummy_value()
 
-    # An intrinsic reads its arity from the signature of the function, hence one def for each.
-    def nullary(_context: Any) -> Any:
-        return kind, codegen
-
-    def unary(_context: Any, a: Any) -> Any:
-        return kind, codegen
-
-    def binary(_context: Any, a: Any, b: Any) -> Any:
-        return kind, codegen
-
-    return intrinsic((nullary, unary, binary)[operands])
+    return with_arity(len(operands), lambda *_given: (signature(kind, *wanted), codegen))
 
 
-def shared_symbol(builder: Any, name: str, nbytes: int) -> Any:
-    """Address of ``nbytes`` of shared memory by a weak name, which all modules of a kernel share.
+def shared_memory(name: str, nbytes: int) -> Any:
+    """``f()``: address of ``nbytes`` of shared memory, which all modules of a kernel have in common.
 
     Numba's own shared arrays have names that clash when two of its libraries each have one.
     """
     kind = ir.ArrayType(I8, nbytes)
-    try:
-        symbol = builder.module.get_global(name)
-    except KeyError:
-        symbol = ir.GlobalVariable(builder.module, kind, name, addrspace=3)
-        symbol.linkage, symbol.align = "weak", 16
-        symbol.initializer = ir.Constant(kind, ir.Undefined)
-    return builder.ptrtoint(builder.addrspacecast(symbol, ir.PointerType(kind)), I64)
+
+    @leaf(i64)
+    def address(_context: Any, builder: Any) -> Any:
+        try:
+            symbol = builder.module.get_global(name)
+        except KeyError:
+            symbol = ir.GlobalVariable(builder.module, kind, name, addrspace=3)
+            symbol.linkage, symbol.align = "weak", 16
+            symbol.initializer = ir.Constant(kind, ir.Undefined)
+        return builder.ptrtoint(builder.addrspacecast(symbol, ir.PointerType(kind)), I64)
+
+    return address
 
 
 def array_type(kind: Any) -> Any:
@@ -91,11 +135,24 @@ def from_bits(context: Any, builder: Any, dtype: Any, bits: Any) -> Any:
     return model.from_data(builder, reinterpret(builder, bits, model.get_data_type()))
 
 
-def to_bits(context: Any, builder: Any, dtype: Any, value: Any, kind: Any) -> Any:
-    cast_value = context.cast(builder, value, kind, dtype)
-    data = context.data_model_manager[dtype].as_data(builder, cast_value)
-    nbytes = context.get_abi_sizeof(data.type)
-    return reinterpret(builder, data, BITS.get(nbytes, ir.IntType(8 * nbytes)))
+def to_bits(context: Any, builder: Any, dtype: Any, value: Any) -> Any:
+    data = context.data_model_manager[dtype].as_data(builder, value)
+    return reinterpret(builder, data, BITS[context.get_abi_sizeof(data.type)])
+
+
+def split(builder: Any, bits: Any) -> tuple[Any, Any]:
+    """The lower 8 bytes, and the upper ones of 16, as int64."""
+    if bits.type.width <= 64:
+        return builder.zext(bits, I64), I64(0)
+    return builder.trunc(bits, I64), builder.trunc(builder.lshr(bits, bits.type(64)), I64)
+
+
+def join(builder: Any, nbytes: int, low: Any, high: Any) -> Any:
+    """The other way."""
+    if nbytes <= 8:
+        return builder.trunc(low, BITS[nbytes])
+    low, high = (builder.zext(word, BITS[16]) for word in (low, high))
+    return builder.or_(low, builder.shl(high, BITS[16](64)))
 
 
 # PTX type suffix and register constraint by width; bytes travel in 16-bit registers.
@@ -104,30 +161,31 @@ WIDTH = {1: ("u8", "h"), 2: ("u16", "h"), 4: ("u32", "r"), 8: ("u64", "l")}
 
 def load_bits(builder: Any, nbytes: int, address: Any, order: str = "relaxed") -> Any:
     if nbytes == 16:
-        pair = asm(
-            builder, ir.LiteralStructType([I64, I64]),
-            "ld.relaxed.sys.global.v2.u64 {$0, $1}, [$2];", "=l,=l,l", [address],
-        )  # fmt: skip
-        wide = ir.IntType(128)
-        low, high = (builder.zext(builder.extract_value(pair, i), wide) for i in (0, 1))
-        return builder.or_(low, builder.shl(high, wide(64)))
+        kind, text = (
+            ir.LiteralStructType([I64, I64]),
+            "ld.relaxed.sys.global.v2.u64 {$0, $1}, [$2];",
+        )
+        pair = asm(builder, kind, text, "=l,=l,l", [address])
+        return join(builder, 16, *cgutils.unpack_tuple(builder, pair, 2))
     suffix, register = WIDTH[nbytes]
-    bits = asm(
-        builder, I16 if nbytes == 1 else BITS[nbytes],
-        f"ld.{order}.sys.global.{suffix} $0, [$1];", f"={register},l", [address],
-    )  # fmt: skip
-    return builder.trunc(bits, I8) if nbytes == 1 else bits
+    text = f"ld.{order}.sys.global.{suffix} $0, [$1];"
+    bits = asm(builder, BITS[max(2, nbytes)], text, f"={register},l", [address])
+    return builder.trunc(bits, BITS[nbytes])
 
 
 def store_bits(builder: Any, nbytes: int, address: Any, bits: Any) -> None:
     if nbytes == 16:
-        low = builder.trunc(bits, I64)
-        high = builder.trunc(builder.lshr(bits, ir.IntType(128)(64)), I64)
         text = "st.relaxed.sys.global.v2.u64 [$0], {$1, $2};"
-        asm(builder, VOID, text, "l,l,l", [address, low, high])
+        asm(builder, VOID, text, "l,l,l", [address, *split(builder, bits)])
         return
     suffix, register = WIDTH[nbytes]
-    if nbytes == 1:
-        bits = builder.zext(bits, I16)
     text = f"st.relaxed.sys.global.{suffix} [$0], $1;"
+    bits = builder.zext(bits, BITS[max(2, nbytes)])
     asm(builder, VOID, text, f"l,{register}", [address, bits])
+
+
+def load_constant(builder: Any, pointer: Any) -> Any:
+    """A load of what changes between kernels only: it may stand before a barrier or a loop."""
+    word = builder.load(pointer)
+    word.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return word

@@ -12,6 +12,8 @@ from ..contexts import Context
 from ..teams import Team
 from ._backend import SIM
 
+__all__ = ["as_argument"]
+
 
 def slot_of(ask: Any, handle: int) -> int:
     """The slot that the library knows a team or a context's team by."""

@@ -20,6 +20,12 @@ from ._faults import OP
 from ._peers import BY_STORES, NOWHERE, on_peer, reach
 from ._teams import on_context
 
+__all__ = [
+    "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add",
+    "atomic_fetch_and", "atomic_fetch_inc", "atomic_fetch_or", "atomic_fetch_xor", "atomic_inc",
+    "atomic_or", "atomic_set", "atomic_swap", "atomic_xor",
+]  # fmt: skip
+
 _standard, _extended, _bitwise, _addable = (require(family) for family in "axb+")
 
 

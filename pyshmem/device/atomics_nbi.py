@@ -18,6 +18,12 @@ from ._faults import OP
 from ._peers import BY_STORES, NOWHERE, on_peer, reach
 from ._teams import on_context
 
+__all__ = [
+    "atomic_compare_swap_nbi", "atomic_fetch_add_nbi", "atomic_fetch_and_nbi",
+    "atomic_fetch_inc_nbi", "atomic_fetch_nbi", "atomic_fetch_or_nbi", "atomic_fetch_xor_nbi",
+    "atomic_swap_nbi",
+]  # fmt: skip
+
 _standard, _extended, _bitwise = (require(family) for family in "axb")
 
 

@@ -12,11 +12,16 @@ from typing import Any
 
 from . import _backend
 from ._backend import device_function, read64, scopes, state, write64
-from ._exchange import meet
+from ._exchange import meet_all
 from ._faults import OP, ROUTINE_BITS
 from ._groups import Scope
 from ._ring import settle
-from ._state import SYNC_EPOCH, SYNC_SLOT_BYTES, SYNC_SLOTS, TEAMS
+from ._state import SYNC_EPOCH, SYNC_SLOT_BYTES, SYNC_SLOTS
+
+__all__ = [
+    "barrier_all", "barrier_all_warp", "barrier_all_work_group", "sync_all", "sync_all_warp",
+    "sync_all_work_group",
+]  # fmt: skip
 
 _fence = _backend.fence
 _MEETS_ALL = 65 << ROUTINE_BITS  # PYSH_MEETS_ALL of conduit.h
@@ -35,7 +40,7 @@ def _synchronise(scope: Scope, name: str) -> Any:
                 settle()
             sync()
         epoch = read64(word) + 1
-        meet(state(TEAMS), state(SYNC_SLOTS), SYNC_SLOT_BYTES, rank(), size(), epoch, told)
+        meet_all(0, state(SYNC_SLOTS), SYNC_SLOT_BYTES, rank(), size(), epoch, told)
         sync()
         if rank() == 0:
             write64(word, epoch)

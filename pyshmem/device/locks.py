@@ -32,6 +32,8 @@ from ._ring import settle
 from ._state import FAULT_CLAIM, HEAP_BASE, HEAP_BYTES, HOST_BASE, N_PES
 from ._wait import given_up
 
+__all__ = ["clear_lock", "set_lock", "test_lock"]
+
 _lock_word = require("lock")
 _SET, _TEST, _CLEAR = OP["set_lock"], OP["test_lock"], OP["clear_lock"]
 _FETCH, _ADD, _SWAP_IF = (ATOMIC_OPS.index(name) for name in ("fetch", "add", "compare_swap"))

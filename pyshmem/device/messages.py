@@ -18,6 +18,8 @@ from ._backend import (
 )
 from ._ring import ABORT, CALL, PRINT, RELEASE, ask, tell
 
+__all__ = ["abort", "call", "post", "print"]
+
 
 @device_function
 def _place() -> int:

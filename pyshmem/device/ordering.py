@@ -16,6 +16,11 @@ from ._backend import scopes
 from ._groups import Scope
 from ._ring import settle
 
+__all__ = [
+    "fence", "fence_warp", "fence_work_group", "pe_quiet", "pe_quiet_warp", "pe_quiet_work_group",
+    "quiet", "quiet_warp", "quiet_work_group",
+]  # fmt: skip
+
 _fence = _backend.fence
 
 

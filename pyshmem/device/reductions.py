@@ -9,30 +9,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._backend import (
-    address_of,
-    combine,
-    device_function,
-    no_sum,
-    raw1,
-    raw16,
-    read64,
-    require,
-    same_dtype,
-    scopes,
-    state,
-    store_acc1,
-    store_acc16,
-    widen,
-    write64,
-)
+from . import _backend as leaf
+from ._backend import combine, device_function, raw1, raw16, scopes, state, store_acc1, store_acc16
 from ._exchange import apart, parts
 from ._faults import OP
 from ._groups import Scope, quotient
 from ._peers import near
 from ._state import CUTOVER_COLL, DELTA, DEVICE_STAGE_BYTES
-from ._teams import row_epoch, row_my_pe, row_n_pes, team_row, world_pe
-from .team_collectives import half_of_stage, usable
+from ._teams import row_epoch, row_my_pe, row_n_pes, world_pe
+from .team_collectives import entry, half_of_stage
+
+__all__ = [
+    "and_reduce", "and_reduce_grid", "and_reduce_warp", "and_reduce_work_group", "max_reduce",
+    "max_reduce_grid", "max_reduce_warp", "max_reduce_work_group", "min_reduce", "min_reduce_grid",
+    "min_reduce_warp", "min_reduce_work_group", "or_reduce", "or_reduce_grid", "or_reduce_warp",
+    "or_reduce_work_group", "prod_reduce", "prod_reduce_grid", "prod_reduce_warp",
+    "prod_reduce_work_group", "sum_exscan", "sum_exscan_grid", "sum_exscan_warp",
+    "sum_exscan_work_group", "sum_inscan", "sum_inscan_grid", "sum_inscan_warp",
+    "sum_inscan_work_group", "sum_reduce", "sum_reduce_grid", "sum_reduce_warp",
+    "sum_reduce_work_group", "xor_reduce", "xor_reduce_grid", "xor_reduce_warp",
+    "xor_reduce_work_group",
+]  # fmt: skip
 
 _FAMILY = {"and": "t", "or": "t", "xor": "t", "max": "m", "min": "m", "sum": "s", "prod": "s"}
 _REDUCE, _SCAN = OP["reduce"], OP["scan"]
@@ -44,36 +41,54 @@ def _stage_room(members: int) -> int:
     return quotient(DEVICE_STAGE_BYTES, members) & ~15
 
 
-def _make_fold(name: str) -> Any:
+def _make_fold(name: str, load: Any) -> Any:
     """``f(like, at, step, end)``: what is ``step`` apart before ``end``, combined."""
     add = combine(name)
 
     @device_function
-    def fold16(like, at, step, end):
-        acc = widen(like, raw16(at, like))
+    def fold(like, at, step, end):
+        acc = leaf.widen(like, load(at, like))
         at += step
         while at < end:
-            acc = add(like, acc, raw16(at, like))
+            acc = add(like, acc, load(at, like))
             at += step
         return acc
 
-    @device_function
-    def fold1(like, at, step, end):
-        acc = widen(like, raw1(at, like))
-        at += step
-        while at < end:
-            acc = add(like, acc, raw1(at, like))
-            at += step
-        return acc
-
-    return fold16, fold1
+    return fold
 
 
-def _make_staged(scope: Scope, name: str) -> Any:
-    """For few bytes, and peers out of reach: all pieces on all stages, then combine."""
+def _make_staged(scope: Scope, op: int, finish: Any) -> Any:
+    """For few bytes, and peers out of reach: all pieces on all stages, then ``finish``."""
     rank, size, sync = scope.rank, scope.size, scope.sync
     exchange, spread = parts(scope)
-    fold16, fold1 = _make_fold(name)
+
+    @device_function
+    def staged(row, dest, source, nbytes, like):
+        word, room = row_epoch(row), _stage_room(row_n_pes(row))
+        epoch = leaf.read64(word)
+        done = nbytes * 0
+        while done < nbytes:
+            epoch += 1
+            piece = min(room, nbytes - done)
+            stage = half_of_stage(row, epoch)
+            mine = stage + row_my_pe(row) * room
+            spread(row, mine, source + done, 0, piece, rank(), size())
+            sync()
+            exchange(row, rank(), size(), epoch, op)
+            sync()
+            finish(row, dest + done, stage, room, piece, like)
+            done += piece
+        sync()
+        if rank() == 0:
+            leaf.write64(word, epoch)
+
+    return staged
+
+
+def _make_combine_stage(scope: Scope, name: str) -> Any:
+    """``finish`` of a reduction."""
+    rank, size = scope.rank, scope.size
+    fold16, fold1 = _make_fold(name, raw16), _make_fold(name, raw1)
 
     @apart(scope)
     def combine_stage(row, dest, stage, room, nbytes, like):
@@ -89,27 +104,7 @@ def _make_staged(scope: Scope, name: str) -> Any:
             at += size() * like.itemsize
         return 0
 
-    @device_function
-    def staged(row, dest, source, nbytes, like):
-        word, room = row_epoch(row), _stage_room(row_n_pes(row))
-        epoch = read64(word)
-        done = nbytes * 0
-        while done < nbytes:
-            epoch += 1
-            piece = min(room, nbytes - done)
-            stage = half_of_stage(row, epoch)
-            mine = stage + row_my_pe(row) * room
-            spread(row, mine, source + done, 0, piece, rank(), size(), _REDUCE)
-            sync()
-            exchange(row, rank(), size(), epoch, _REDUCE)
-            sync()
-            combine_stage(row, dest + done, stage, room, piece, like)
-            done += piece
-        sync()
-        if rank() == 0:
-            write64(word, epoch)
-
-    return staged
+    return combine_stage
 
 
 def _make_shared(scope: Scope, name: str) -> Any:
@@ -124,7 +119,7 @@ def _make_shared(scope: Scope, name: str) -> Any:
     @device_function
     def one(row, dest, source, like):
         members = row_n_pes(row)
-        acc = widen(like, raw16(source + state(DELTA + world_pe(row, 0)), like))
+        acc = leaf.widen(like, raw16(source + state(DELTA + world_pe(row, 0)), like))
         member = members * 0 + 1
         while member < members:
             acc = add(like, acc, raw16(source + state(DELTA + world_pe(row, member)), like))
@@ -141,7 +136,12 @@ def _make_shared(scope: Scope, name: str) -> Any:
         at = source + state(DELTA + world_pe(row, 0))
         r0, r1 = raw16(at, like), raw16(at + step, like)
         r2, r3 = raw16(at + 2 * step, like), raw16(at + 3 * step, like)
-        a0, a1, a2, a3 = widen(like, r0), widen(like, r1), widen(like, r2), widen(like, r3)
+        a0, a1, a2, a3 = (
+            leaf.widen(like, r0),
+            leaf.widen(like, r1),
+            leaf.widen(like, r2),
+            leaf.widen(like, r3),
+        )
         member = members * 0 + 1
         while member < members:
             at = source + state(DELTA + world_pe(row, member))
@@ -177,7 +177,7 @@ def _make_shared(scope: Scope, name: str) -> Any:
     @device_function
     def shared(row, dest, source, nbytes, like):
         word = row_epoch(row)
-        epoch = read64(word)
+        epoch = leaf.read64(word)
         exchange(row, rank(), size(), epoch + 1, _REDUCE)  # the sources are ready, and the dests
         sync()
         combine_share(row, dest, source, nbytes, like)
@@ -185,26 +185,25 @@ def _make_shared(scope: Scope, name: str) -> Any:
         exchange(row, rank(), size(), epoch + 2, _REDUCE)
         sync()
         if rank() == 0:
-            write64(word, epoch + 2)
+            leaf.write64(word, epoch + 2)
 
     return shared
 
 
 def _reduction(name: str) -> Any:
-    types = require(_FAMILY[name])
+    """The reduction ``name`` at all scopes."""
+    types = leaf.require(_FAMILY[name])
 
     def make(scope: Scope) -> Any:
-        sync, staged, shared = scope.sync, _make_staged(scope, name), _make_shared(scope, name)
+        sync, shared = scope.sync, _make_shared(scope, name)
+        staged = _make_staged(scope, _REDUCE, _make_combine_stage(scope, name))
 
         def reduce(team, dest, source, nreduce):
             types(dest)
-            same_dtype(dest, source)
-            row = team_row(team, _REDUCE)
+            row = entry(team, dest, source, nreduce, _REDUCE)
             if row == 0:
                 return
-            if not (usable(dest, nreduce, _REDUCE) and usable(source, nreduce, _REDUCE)):
-                return
-            nbytes, d, s = nreduce * dest.itemsize, address_of(dest), address_of(source)
+            nbytes, d, s = nreduce * dest.itemsize, leaf.address_of(dest), leaf.address_of(source)
             sync()
             # Decided by what is the same on all members, as the place of empty arrays is not.
             if near() and (d | s | nbytes) & 15 == 0 and nbytes >= max(state(CUTOVER_COLL), 1):
@@ -221,60 +220,47 @@ def _reduction(name: str) -> Any:
         """
         return reduce
 
-    return make
+    return scopes(make, grid=True)
+
+
+def _make_store_prefixes(scope: Scope, inclusive: bool) -> Any:
+    """``finish`` of a scan: sums of the first members' pieces, element by element."""
+    rank, size, add = scope.rank, scope.size, combine("sum")
+
+    @apart(scope)
+    def store_prefixes(row, dest, stage, room, nbytes, like):
+        count = row_my_pe(row) + (1 if inclusive else 0)
+        at = rank() * like.itemsize
+        while at < nbytes:
+            acc = leaf.no_sum(like)
+            place, left = stage + at, count
+            while left > 0:
+                acc = add(like, acc, raw1(place, like))
+                place += room
+                left -= 1
+            store_acc1(dest + at, like, acc)
+            at += size() * like.itemsize
+        return 0
+
+    return store_prefixes
 
 
 def _scan(name: str, inclusive: bool) -> Any:
-    types = require("s")
-    add = combine("sum")
+    """The scan ``name`` at all scopes."""
+    types = leaf.require("s")
 
     def make(scope: Scope) -> Any:
-        rank, size, sync = scope.rank, scope.size, scope.sync
-        exchange, spread = parts(scope)
-
-        @apart(scope)
-        def store_prefixes(dest, stage, room, nbytes, count, like):
-            """Of the first ``count`` members' pieces on the stage, element by element."""
-            at = rank() * like.itemsize
-            while at < nbytes:
-                acc = no_sum(like)
-                place, left = stage + at, count
-                while left > 0:
-                    acc = add(like, acc, raw1(place, like))
-                    place += room
-                    left -= 1
-                store_acc1(dest + at, like, acc)
-                at += size() * like.itemsize
-            return 0
+        sync = scope.sync
+        staged = _make_staged(scope, _SCAN, _make_store_prefixes(scope, inclusive))
 
         def scan(team, dest, source, nelems):
             types(dest)
-            same_dtype(dest, source)
-            row = team_row(team, _SCAN)
+            row = entry(team, dest, source, nelems, _SCAN)
             if row == 0:
                 return
-            if not (usable(dest, nelems, _SCAN) and usable(source, nelems, _SCAN)):
-                return
-            word, room = row_epoch(row), _stage_room(row_n_pes(row))
+            sync()
             nbytes = nelems * dest.itemsize
-            count = row_my_pe(row) + (1 if inclusive else 0)
-            sync()
-            epoch = read64(word)
-            done = nbytes * 0
-            while done < nbytes:
-                epoch += 1
-                piece = min(room, nbytes - done)
-                stage = half_of_stage(row, epoch)
-                mine, begin = stage + row_my_pe(row) * room, address_of(source) + done
-                spread(row, mine, begin, 0, piece, rank(), size(), _SCAN)
-                sync()
-                exchange(row, rank(), size(), epoch, _SCAN)
-                sync()
-                store_prefixes(address_of(dest) + done, stage, room, piece, count, dest)
-                done += piece
-            sync()
-            if rank() == 0:
-                write64(word, epoch)
+            staged(row, leaf.address_of(dest), leaf.address_of(source), nbytes, dest)
 
         last = "the caller" if inclusive else "the one before"
         scan.__name__ = name
@@ -286,33 +272,15 @@ def _scan(name: str, inclusive: bool) -> Any:
         """
         return scan
 
-    return make
+    return scopes(make, grid=True)
 
 
-and_reduce, and_reduce_warp, and_reduce_work_group, and_reduce_grid = scopes(
-    _reduction("and"), grid=True
-)
-or_reduce, or_reduce_warp, or_reduce_work_group, or_reduce_grid = scopes(
-    _reduction("or"), grid=True
-)
-xor_reduce, xor_reduce_warp, xor_reduce_work_group, xor_reduce_grid = scopes(
-    _reduction("xor"), grid=True
-)
-max_reduce, max_reduce_warp, max_reduce_work_group, max_reduce_grid = scopes(
-    _reduction("max"), grid=True
-)
-min_reduce, min_reduce_warp, min_reduce_work_group, min_reduce_grid = scopes(
-    _reduction("min"), grid=True
-)
-sum_reduce, sum_reduce_warp, sum_reduce_work_group, sum_reduce_grid = scopes(
-    _reduction("sum"), grid=True
-)
-prod_reduce, prod_reduce_warp, prod_reduce_work_group, prod_reduce_grid = scopes(
-    _reduction("prod"), grid=True
-)
-sum_inscan, sum_inscan_warp, sum_inscan_work_group, sum_inscan_grid = scopes(
-    _scan("sum_inscan", True), grid=True
-)
-sum_exscan, sum_exscan_warp, sum_exscan_work_group, sum_exscan_grid = scopes(
-    _scan("sum_exscan", False), grid=True
-)
+and_reduce, and_reduce_warp, and_reduce_work_group, and_reduce_grid = _reduction("and")
+or_reduce, or_reduce_warp, or_reduce_work_group, or_reduce_grid = _reduction("or")
+xor_reduce, xor_reduce_warp, xor_reduce_work_group, xor_reduce_grid = _reduction("xor")
+max_reduce, max_reduce_warp, max_reduce_work_group, max_reduce_grid = _reduction("max")
+min_reduce, min_reduce_warp, min_reduce_work_group, min_reduce_grid = _reduction("min")
+sum_reduce, sum_reduce_warp, sum_reduce_work_group, sum_reduce_grid = _reduction("sum")
+prod_reduce, prod_reduce_warp, prod_reduce_work_group, prod_reduce_grid = _reduction("prod")
+sum_inscan, sum_inscan_warp, sum_inscan_work_group, sum_inscan_grid = _scan("sum_inscan", True)
+sum_exscan, sum_exscan_warp, sum_exscan_work_group, sum_exscan_grid = _scan("sum_exscan", False)

@@ -15,6 +15,11 @@ from ._peers import BY_STORES, NOWHERE, my_pe, on_peer, reach
 from ._teams import on_context
 from ._transport import ring_get, ring_put
 
+__all__ = [
+    "g", "get", "get_nbi", "get_nbi_warp", "get_nbi_work_group", "get_warp", "get_work_group", "p",
+    "ptr", "put", "put_nbi", "put_nbi_warp", "put_nbi_work_group", "put_warp", "put_work_group",
+]  # fmt: skip
+
 
 def make_put(scope: Scope) -> Any:
     """``f(dest, source, pe, nelems, nbi, op)``: the group copies to ``pe``; False after a fault."""

@@ -30,6 +30,13 @@ from ._transport import ring_put, ring_put_signal
 from ._wait import wait
 from .rma import make_put
 
+__all__ = [
+    "SIGNAL_ADD", "SIGNAL_SET", "put_signal", "put_signal_nbi", "put_signal_nbi_warp",
+    "put_signal_nbi_work_group", "put_signal_warp", "put_signal_work_group", "signal_add",
+    "signal_fetch", "signal_op", "signal_set", "signal_wait_until", "signal_wait_until_warp",
+    "signal_wait_until_work_group",
+]  # fmt: skip
+
 _fence = _backend.fence
 SIGNAL_SET, SIGNAL_ADD = 0, 1
 _AMO_SET, _AMO_ADD = ATOMIC_OPS.index("set"), ATOMIC_OPS.index("add")

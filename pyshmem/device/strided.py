@@ -27,6 +27,11 @@ from ._state import DELTA
 from ._teams import on_context
 from ._transport import ring_get, ring_put
 
+__all__ = [
+    "ibget", "ibget_warp", "ibget_work_group", "ibput", "ibput_warp", "ibput_work_group", "iget",
+    "iget_warp", "iget_work_group", "iput", "iput_warp", "iput_work_group",
+]  # fmt: skip
+
 state = _backend.state
 
 

@@ -16,7 +16,12 @@ from ._backend import (
 )
 from ._faults import OP
 from ._groups import Scope
-from ._wait import holds, wait
+from ._wait import CMP_EQ, CMP_GE, CMP_GT, CMP_LE, CMP_LT, CMP_NE, holds, wait
+
+__all__ = [
+    "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "test", "wait_until", "wait_until_warp",
+    "wait_until_work_group",
+]  # fmt: skip
 
 _standard = require("a")
 _WAIT = OP["wait_until"]

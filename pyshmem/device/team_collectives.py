@@ -12,33 +12,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._backend import (
-    address_of,
-    device_function,
-    read64,
-    require,
-    same_dtype,
-    scopes,
-    state,
-)
+from . import _backend as leaf
+from ._backend import address_of, device_function, read64, scopes, state
 from ._exchange import apart, await_flag, ending, parts, raise_flags
 from ._faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, FAULT_STRIDE, OP, record_fault
 from ._groups import Scope
 from ._peers import BY_STORES, NOWHERE, my_pe, near, reach
 from ._ring import IPUT, ask
 from ._state import DELTA, DEVICE_STAGE_BYTES
-from ._teams import (
-    row_epoch,
-    row_my_pe,
-    row_n_pes,
-    row_stage,
-    team_row,
-    world_pe,
-)
+from ._teams import row_epoch, row_my_pe, row_n_pes, row_stage, team_row, world_pe
 from ._transport import get_bytes, store_word
 from .strided import push_blocks
 
-_data = require("r")
+__all__ = [
+    "alltoall", "alltoall_grid", "alltoall_warp", "alltoall_work_group", "alltoalls",
+    "alltoalls_grid", "alltoalls_warp", "alltoalls_work_group", "broadcast", "broadcast_grid",
+    "broadcast_warp", "broadcast_work_group", "collect", "collect_grid", "collect_warp",
+    "collect_work_group", "fcollect", "fcollect_grid", "fcollect_warp", "fcollect_work_group",
+    "team_sync", "team_sync_grid", "team_sync_warp", "team_sync_work_group",
+]  # fmt: skip
+
+_data = leaf.require("r")
 _PULL_FROM = 8192  # bytes from which members of a broadcast fetch for themselves, all at once
 
 
@@ -52,6 +46,19 @@ def usable(array: Any, nelems: int, op: int) -> bool:
         record_fault(FAULT_ADDRESS, op, -1, address_of(array), nelems * array.itemsize)
         return False
     return way != NOWHERE
+
+
+@device_function
+def entry(team: int, dest: Any, source: Any, nelems: int, op: int) -> int:
+    """Where collectives begin: the team's row; 0, and a fault, when something is wrong.
+
+    ``nelems``: how many elements of both arrays are used.
+    """
+    leaf.same_dtype(dest, source)
+    row = team_row(team, op)
+    if row != 0 and usable(dest, nelems, op) and usable(source, nelems, op):
+        return row
+    return 0
 
 
 @device_function
@@ -90,14 +97,11 @@ def _broadcast(scope: Scope) -> Any:
         Spec: shmem_broadcast.
         """
         _data(dest)
-        same_dtype(dest, source)
-        row = team_row(team, op)
+        row = entry(team, dest, source, nelems, op)
         if row == 0:
             return
         if root < 0 or root >= row_n_pes(row):
             record_fault(FAULT_PE, op, -1, root, row_n_pes(row))
-            return
-        if not (usable(dest, nelems, op) and usable(source, nelems, op)):
             return
         nbytes = nelems * dest.itemsize
         sync()
@@ -109,17 +113,11 @@ def _broadcast(scope: Scope) -> Any:
             elif rank() == 0:
                 await_flag(row, root, epoch, op)
             sync()
-            get_bytes(
-                address_of(dest),
-                address_of(source),
-                nbytes,
-                world_pe(row, root),
-                rank(),
-                size(),
-            )
+            to, begin = address_of(dest), address_of(source)
+            get_bytes(to, begin, nbytes, world_pe(row, root), rank(), size())
             epoch += 1
         elif mine:
-            spread(row, address_of(dest), address_of(source), 0, nbytes, rank(), size(), op)
+            spread(row, address_of(dest), address_of(source), 0, nbytes, rank(), size())
         end(row, epoch, op)
 
     return broadcast
@@ -133,23 +131,19 @@ def _exchange_blocks(scope: Scope, op: int, own_blocks: bool) -> Any:
     @device_function
     def blocks(team, dest, source, nelems):
         _data(dest)
-        same_dtype(dest, source)
-        row = team_row(team, op)
+        row = entry(team, dest, source, 0, op)
         if row == 0:
             return
         together = nelems * row_n_pes(row)
-        if not (
-            usable(source, together if own_blocks else nelems, op) and usable(dest, together, op)
-        ):
+        taken = together if own_blocks else nelems
+        if not (usable(source, taken, op) and usable(dest, together, op)):
             return
         nbytes = nelems * dest.itemsize
         sync()
         epoch = read64(row_epoch(row)) + 1
-        place, step = (
-            address_of(dest) + row_my_pe(row) * nbytes,
-            nbytes if own_blocks else nbytes * 0,
-        )
-        spread(row, place, address_of(source), step, nbytes, rank(), size(), op)
+        step = nbytes if own_blocks else nbytes * 0
+        place = address_of(dest) + row_my_pe(row) * nbytes
+        spread(row, place, address_of(source), step, nbytes, rank(), size())
         end(row, epoch, op)
 
     return blocks
@@ -218,8 +212,7 @@ def _alltoalls(scope: Scope) -> Any:
         Spec: shmem_alltoalls.
         """
         _data(dest)
-        same_dtype(dest, source)
-        row = team_row(team, op)
+        row = entry(team, dest, source, 0, op)
         if row == 0:
             return
         if dst < 1 or sst < 1:
@@ -227,9 +220,8 @@ def _alltoalls(scope: Scope) -> Any:
             return
         count = nelems * row_n_pes(row)
         least = min(count, 1)
-        if not usable(source, (count - 1) * least * sst + least, op):
-            return
-        if not usable(dest, (count - 1) * least * dst + least, op):
+        last = (count - 1) * least
+        if not (usable(source, last * sst + least, op) and usable(dest, last * dst + least, op)):
             return
         sync()
         epoch = read64(row_epoch(row)) + 1
@@ -269,8 +261,7 @@ def _collect(scope: Scope) -> Any:
         Spec: shmem_collect.
         """
         _data(dest)
-        same_dtype(dest, source)
-        row = team_row(team, op)
+        row = entry(team, dest, source, 0, op)
         if row == 0 or not usable(source, nelems, op):
             return
         sync()
@@ -279,15 +270,13 @@ def _collect(scope: Scope) -> Any:
         sync()
         exchange(row, rank(), size(), epoch, op)
         sync()
-        total, before = (
-            add_counts(row, epoch, row_n_pes(row)),
-            add_counts(row, epoch, row_my_pe(row)),
-        )
+        total = add_counts(row, epoch, row_n_pes(row))
+        before = add_counts(row, epoch, row_my_pe(row))
         if total > dest.size:
             record_fault(FAULT_NELEMS, op, -1, total, dest.size)
         elif usable(dest, total, op):
             place, nbytes = address_of(dest) + before * dest.itemsize, nelems * dest.itemsize
-            spread(row, place, address_of(source), 0, nbytes, rank(), size(), op)
+            spread(row, place, address_of(source), 0, nbytes, rank(), size())
         end(row, epoch + 1, op)
 
     return collect

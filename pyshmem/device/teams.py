@@ -5,7 +5,13 @@ from __future__ import annotations
 
 from ._backend import device_function
 from ._faults import OP
+from ._peers import my_pe, n_pes
 from ._teams import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, row_my_pe, row_n_pes, team_row, world_pe
+
+__all__ = [
+    "TEAM_NODE", "TEAM_SHARED", "TEAM_WORLD", "my_pe", "n_pes", "team_my_pe", "team_n_pes",
+    "team_translate_pe",
+]  # fmt: skip
 
 _TRANSLATE = OP["team_translate_pe"]
 
@@ -44,8 +50,3 @@ def team_translate_pe(team, pe, dest_team):
     while member >= 0 and (world < 0 or world_pe(other, member) != world):
         member -= 1
     return member
-
-
-__all__ = [
-    "TEAM_NODE", "TEAM_SHARED", "TEAM_WORLD", "team_my_pe", "team_n_pes", "team_translate_pe",
-]  # fmt: skip

@@ -12,25 +12,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._backend import (
-    address_of,
-    cast,
-    device_function,
-    opaque,
-    read,
-    read64_acquire,
-    relax,
-    require,
-    scopes,
-    state,
-    to_int64,
-)
+from . import _backend as leaf
+from ._backend import device_function, opaque, scopes
 from ._faults import OP
 from ._groups import Scope
 from ._state import FAULT_CLAIM
 from ._wait import given_up, holds
 
-_standard = require("a")
+__all__ = [
+    "NO_INDEX", "test_all", "test_all_vector", "test_all_vector_warp", "test_all_vector_work_group",
+    "test_all_warp", "test_all_work_group", "test_any", "test_any_vector", "test_any_vector_warp",
+    "test_any_vector_work_group", "test_any_warp", "test_any_work_group", "test_some",
+    "test_some_vector", "test_some_vector_warp", "test_some_vector_work_group", "test_some_warp",
+    "test_some_work_group", "wait_until_all", "wait_until_all_vector", "wait_until_all_vector_warp",
+    "wait_until_all_vector_work_group", "wait_until_all_warp", "wait_until_all_work_group",
+    "wait_until_any", "wait_until_any_vector", "wait_until_any_vector_warp",
+    "wait_until_any_vector_work_group", "wait_until_any_warp", "wait_until_any_work_group",
+    "wait_until_some", "wait_until_some_vector", "wait_until_some_vector_warp",
+    "wait_until_some_vector_work_group", "wait_until_some_warp", "wait_until_some_work_group",
+]  # fmt: skip
+
+_standard = leaf.require("a")
 #: What the ``any`` forms return for no element: the bits of SIZE_MAX.
 NO_INDEX = -1
 _POLLS_PER_CHECK = 64
@@ -60,8 +62,8 @@ def _make_look(pick: Any) -> Any:
     def look(ivars, i, status, cmp, values):
         if not _counts(status, i):
             return False
-        seen = read(address_of(ivars) + i * ivars.itemsize, ivars)
-        return holds(seen, cmp, cast(ivars, pick(values, i)))
+        seen = leaf.read(leaf.address_of(ivars) + i * ivars.itemsize, ivars)
+        return holds(seen, cmp, leaf.cast(ivars, pick(values, i)))
 
     return look
 
@@ -69,226 +71,181 @@ def _make_look(pick: Any) -> Any:
 @device_function
 def _turn_over(deadline, polls, op, nelems):
     """After a round in which too little held: the deadline, or -1 when the wait must end."""
-    relax()
+    leaf.relax()
     if polls & (_POLLS_PER_CHECK - 1) == 0:
         return given_up(deadline, op, -1, nelems, 0)
     return deadline
 
 
-def _make_all(vector: bool, wait: bool) -> Any:
-    look = _make_look(_own if vector else _same)
-    op = OP["wait_until_all" if wait else "test_all"]
-    suffix = "_vector" if vector else ""
+@device_function
+def _read_fresh():
+    leaf.read64_acquire(leaf.state(FAULT_CLAIM))  # for its order
 
-    def make(scope: Scope) -> Any:
-        rank, size, share, sync = scope.rank, scope.size, scope.share, scope.sync
 
-        @device_function
-        def lane(ivars, nelems, status, cmp, values):
-            """Whether all of this lane's hold; a wait goes on until they do."""
-            i, deadline, polls = rank() + nelems * 0, 0, 0
-            while i < nelems:
-                if not _counts(status, i) or look(ivars, i, status, cmp, values):
-                    i += size()
-                elif not wait:
+def _make_all(scope: Scope, look: Any, op: int, wait: bool) -> Any:
+    """``f(ivars, nelems, status, cmp, values)``: the lanes of a wait share the elements."""
+    rank, size, share, sync = scope.rank, scope.size, scope.share, scope.sync
+
+    @device_function
+    def walk(ivars, nelems, status, cmp, values, rank, size):
+        """Whether every ``size``-th element from ``rank`` on holds; a wait goes on until it does."""
+        i, deadline, polls = rank + nelems * 0, 0, 0
+        while i < nelems:
+            if not _counts(status, i) or look(ivars, i, status, cmp, values):
+                i += size
+            elif not wait:
+                return False
+            else:
+                polls += opaque(1)
+                deadline = _turn_over(deadline, polls, op, nelems)
+                if deadline < 0:
                     return False
-                else:
-                    polls += opaque(1)
-                    deadline = _turn_over(deadline, polls, op, nelems)
-                    if deadline < 0:
-                        return False
+        return True
+
+    @device_function
+    def all_hold(ivars, nelems, status, cmp, values):
+        _standard(ivars)
+        if wait:
+            walk(ivars, nelems, status, cmp, values, rank(), size())
+            _read_fresh()
+            sync()
             return True
+        held = True
+        if rank() == 0:
+            held = walk(ivars, nelems, status, cmp, values, 0, 1)
+            _read_fresh()
+        return share(leaf.to_int64(held)) != 0
 
-        def body(ivars, nelems, status, cmp, values):
-            _standard(ivars)
-            if wait:
-                lane(ivars, nelems, status, cmp, values)
-                read64_acquire(state(FAULT_CLAIM))  # for its order
-                sync()
-                return True
-            result = 1
-            if rank() == 0:
-                i = nelems * 0
-                while i < nelems:
-                    if _counts(status, i) and not look(ivars, i, status, cmp, values):
-                        result = 0
-                    i += 1
-                read64_acquire(state(FAULT_CLAIM))
-            return share(to_int64(result)) != 0
-
-        routine = _public(body, wait, vector)
-        routine.__name__ = f"{'wait_until' if wait else 'test'}_all{suffix}"
-        routine.__doc__ = f"""{"Wait until" if wait else "Whether"} all elements hold.
-
-        What was stored before the changes may be read then.
-        Faults: a wait that takes longer than PYSHMEM_TIMEOUT ends, and the next host call raises.
-        Spec: shmem_{"wait_until" if wait else "test"}_all{suffix}.
-        """
-        return routine
-
-    return make
+    return all_hold
 
 
-def _public(body: Any, returns: bool, vector: bool) -> Any:
-    """The argument is called cmp_value or cmp_values."""
-    if vector:
+def _make_found(scope: Scope, look: Any, op: int, wait: bool) -> Any:
+    """``f(ivars, nelems, indices, status, cmp, values, first)``: how many hold, ``indices`` has which.
 
-        def routine_vector(ivars, nelems, status, cmp, cmp_values):
-            return body(ivars, nelems, status, cmp, cmp_values)
+    With None for ``indices``: one more than the first index found.
+    """
+    rank, share = scope.rank, scope.share
 
-        body = device_function(body)
-        return routine_vector
+    @device_function
+    def search(ivars, nelems, indices, status, cmp, values, first):
+        """Once round from element ``first`` on; and whether any element counts."""
+        i, found, some = nelems * 0, nelems * 0, False
+        while i < nelems:
+            at = i
+            if indices is None:
+                at = i + first if i + first < nelems else i + first - nelems
+            if _counts(status, at):
+                some = True
+                if look(ivars, at, status, cmp, values):
+                    if indices is None:
+                        return at + 1, True
+                    indices[found] = at
+                    found += 1
+            i += 1
+        return found, some
 
-    def routine(ivars, nelems, status, cmp, cmp_value):
+    @device_function
+    def found_ones(ivars, nelems, indices, status, cmp, values, first):
+        _standard(ivars)
+        found = nelems * 0
+        if rank() == 0:
+            deadline, polls = 0, 0
+            start = first + nelems * 0
+            if start >= nelems:
+                start = nelems * 0
+            found, some = search(ivars, nelems, indices, status, cmp, values, start)
+            while wait and some and found == 0:
+                polls += opaque(1)
+                deadline = _turn_over(deadline, polls, op, nelems)
+                if deadline < 0:
+                    break
+                found, some = search(ivars, nelems, indices, status, cmp, values, start)
+            _read_fresh()
+        return share(leaf.to_int64(found))
+
+    return found_ones
+
+
+def _signature(kind: str, vector: bool, body: Any) -> Any:
+    """What users call: the arguments of a kind, with ``cmp_value`` or ``cmp_values``."""
+
+    def all_one(ivars, nelems, status, cmp, cmp_value):
         return body(ivars, nelems, status, cmp, cmp_value)
 
-    body = device_function(body)
-    return routine
+    def all_own(ivars, nelems, status, cmp, cmp_values):
+        return body(ivars, nelems, status, cmp, cmp_values)
+
+    def any_one(ivars, nelems, status, cmp, cmp_value, first=0):
+        return body(ivars, nelems, None, status, cmp, cmp_value, first) - 1
+
+    def any_own(ivars, nelems, status, cmp, cmp_values, first=0):
+        return body(ivars, nelems, None, status, cmp, cmp_values, first) - 1
+
+    def some_one(ivars, nelems, indices, status, cmp, cmp_value):
+        return body(ivars, nelems, indices, status, cmp, cmp_value, 0)
+
+    def some_own(ivars, nelems, indices, status, cmp, cmp_values):
+        return body(ivars, nelems, indices, status, cmp, cmp_values, 0)
+
+    forms = {"all": (all_one, all_own), "any": (any_one, any_own), "some": (some_one, some_own)}
+    return forms[kind][vector]
 
 
-def _make_any(vector: bool, wait: bool) -> Any:
-    look = _make_look(_own if vector else _same)
-    op = OP["wait_until_any" if wait else "test_any"]
-    suffix = "_vector" if vector else ""
-
-    def make(scope: Scope) -> Any:
-        rank, share = scope.rank, scope.share
-
-        @device_function
-        def search(ivars, nelems, status, cmp, values, first):
-            """Of the elements from ``first`` on, and round; NO_INDEX, and how many count."""
-            i, some = nelems * 0, False
-            while i < nelems:
-                at = i + first
-                if at >= nelems:
-                    at -= nelems
-                if _counts(status, at):
-                    some = True
-                    if look(ivars, at, status, cmp, values):
-                        return at, True
-                i += 1
-            return nelems * 0 - 1, some
-
-        def body(ivars, nelems, status, cmp, values, first):
-            _standard(ivars)
-            found = nelems * 0 - 1
-            if rank() == 0:
-                deadline, polls = 0, 0
-                start = first + nelems * 0
-                if start >= nelems:
-                    start = nelems * 0
-                found, some = search(ivars, nelems, status, cmp, values, start)
-                while wait and some and found < 0:
-                    polls += opaque(1)
-                    deadline = _turn_over(deadline, polls, op, nelems)
-                    if deadline < 0:
-                        break
-                    found, some = search(ivars, nelems, status, cmp, values, start)
-                read64_acquire(state(FAULT_CLAIM))  # for its order
-            return share(to_int64(found))
-
-        routine = _public_any(body, vector)
-        routine.__name__ = f"{'wait_until' if wait else 'test'}_any{suffix}"
-        routine.__doc__ = f"""{"Wait for" if wait else "Look for"} an element that holds; its index.
-
-        ``first``: where to begin looking, for turns: one past the index found before.
-        NO_INDEX (-1, SIZE_MAX as bits) when there is none{" to wait for" if wait else ""}.
-        Spec: shmem_{"wait_until" if wait else "test"}_any{suffix}.
-        """
-        return routine
-
-    return make
+_FIRST_LINE = {
+    "wait_until_all": "Wait until all elements hold.",
+    "test_all": "Whether all elements hold.",
+    "wait_until_any": "Wait for an element that holds; its index.",
+    "test_any": "Look for an element that holds; its index.",
+    "wait_until_some": "Wait until some elements hold.",
+    "test_some": "Which elements hold.",
+}
+_DOC = {
+    "all": """What was stored before the changes may be read then.
+    Faults: a wait that takes longer than PYSHMEM_TIMEOUT ends, and the next host call raises.""",
+    "any": """``first``: where to begin looking, for turns: one past the index found before.
+    NO_INDEX (-1, SIZE_MAX as bits) when there is none (to wait for).""",
+    "some": """Writes their indices to the int64 array ``indices``, of ``nelems`` elements.
+    Returns how many.""",
+}
 
 
-def _public_any(body: Any, vector: bool) -> Any:
-    body = device_function(body)
-    if vector:
-
-        def routine_vector(ivars, nelems, status, cmp, cmp_values, first=0):
-            return body(ivars, nelems, status, cmp, cmp_values, first)
-
-        return routine_vector
-
-    def routine(ivars, nelems, status, cmp, cmp_value, first=0):
-        return body(ivars, nelems, status, cmp, cmp_value, first)
-
-    return routine
-
-
-def _make_some(vector: bool, wait: bool) -> Any:
-    look = _make_look(_own if vector else _same)
-    op = OP["wait_until_some" if wait else "test_some"]
-    suffix = "_vector" if vector else ""
+def _make(verb: str, kind: str, vector: bool = False) -> Any:
+    """``verb_kind`` or, with a value for each element, ``verb_kind_vector`` at all scopes."""
+    look, plain = _make_look(_own if vector else _same), f"{verb}_{kind}"
+    name = f"{plain}_vector" if vector else plain
 
     def make(scope: Scope) -> Any:
-        rank, share = scope.rank, scope.share
-
-        @device_function
-        def gather(ivars, nelems, indices, status, cmp, values):
-            i, found, some = nelems * 0, nelems * 0, False
-            while i < nelems:
-                if _counts(status, i):
-                    some = True
-                    if look(ivars, i, status, cmp, values):
-                        indices[found] = i
-                        found += 1
-                i += 1
-            return found, some
-
-        def body(ivars, nelems, indices, status, cmp, values):
-            _standard(ivars)
-            found = nelems * 0
-            if rank() == 0:
-                deadline, polls = 0, 0
-                found, some = gather(ivars, nelems, indices, status, cmp, values)
-                while wait and some and found == 0:
-                    polls += opaque(1)
-                    deadline = _turn_over(deadline, polls, op, nelems)
-                    if deadline < 0:
-                        break
-                    found, some = gather(ivars, nelems, indices, status, cmp, values)
-                read64_acquire(state(FAULT_CLAIM))  # for its order
-            return share(to_int64(found))
-
-        body = device_function(body)
-        if vector:
-
-            def routine(ivars, nelems, indices, status, cmp, cmp_values):
-                return body(ivars, nelems, indices, status, cmp, cmp_values)
-
-        else:
-
-            def routine(ivars, nelems, indices, status, cmp, cmp_value):
-                return body(ivars, nelems, indices, status, cmp, cmp_value)
-
-        routine.__name__ = f"{'wait_until' if wait else 'test'}_some{suffix}"
-        routine.__doc__ = f"""{"Wait until some elements hold" if wait else "Which elements hold"}.
-
-        Writes their indices to the int64 array ``indices``, of ``nelems`` elements; returns how many.
-        Spec: shmem_{"wait_until" if wait else "test"}_some{suffix}.
-        """
+        make_body = _make_all if kind == "all" else _make_found
+        body = make_body(scope, look, OP[plain], verb == "wait_until")
+        routine = _signature(kind, vector, body)
+        routine.__name__ = name
+        routine.__doc__ = f"{_FIRST_LINE[plain]}\n\n    {_DOC[kind]}\n    Spec: shmem_{name}."
         return routine
 
-    return make
+    return scopes(make)
 
 
-(wait_until_all, wait_until_all_warp, wait_until_all_work_group) = scopes(_make_all(False, True))
-(wait_until_all_vector, wait_until_all_vector_warp, wait_until_all_vector_work_group) = scopes(
-    _make_all(True, True)
+wait_until_all, wait_until_all_warp, wait_until_all_work_group = _make("wait_until", "all")
+wait_until_all_vector, wait_until_all_vector_warp, wait_until_all_vector_work_group = _make(
+    "wait_until", "all", vector=True
 )
-test_all, test_all_warp, test_all_work_group = scopes(_make_all(False, False))
-test_all_vector, test_all_vector_warp, test_all_vector_work_group = scopes(_make_all(True, False))
-wait_until_any, wait_until_any_warp, wait_until_any_work_group = scopes(_make_any(False, True))
-(wait_until_any_vector, wait_until_any_vector_warp, wait_until_any_vector_work_group) = scopes(
-    _make_any(True, True)
+test_all, test_all_warp, test_all_work_group = _make("test", "all")
+test_all_vector, test_all_vector_warp, test_all_vector_work_group = _make(
+    "test", "all", vector=True
 )
-test_any, test_any_warp, test_any_work_group = scopes(_make_any(False, False))
-test_any_vector, test_any_vector_warp, test_any_vector_work_group = scopes(_make_any(True, False))
-wait_until_some, wait_until_some_warp, wait_until_some_work_group = scopes(_make_some(False, True))
-(wait_until_some_vector, wait_until_some_vector_warp, wait_until_some_vector_work_group) = scopes(
-    _make_some(True, True)
+wait_until_any, wait_until_any_warp, wait_until_any_work_group = _make("wait_until", "any")
+wait_until_any_vector, wait_until_any_vector_warp, wait_until_any_vector_work_group = _make(
+    "wait_until", "any", vector=True
 )
-test_some, test_some_warp, test_some_work_group = scopes(_make_some(False, False))
-(test_some_vector, test_some_vector_warp, test_some_vector_work_group) = scopes(
-    _make_some(True, False)
+test_any, test_any_warp, test_any_work_group = _make("test", "any")
+test_any_vector, test_any_vector_warp, test_any_vector_work_group = _make(
+    "test", "any", vector=True
+)
+wait_until_some, wait_until_some_warp, wait_until_some_work_group = _make("wait_until", "some")
+wait_until_some_vector, wait_until_some_vector_warp, wait_until_some_vector_work_group = _make(
+    "wait_until", "some", vector=True
+)
+test_some, test_some_warp, test_some_work_group = _make("test", "some")
+test_some_vector, test_some_vector_warp, test_some_vector_work_group = _make(
+    "test", "some", vector=True
 )

@@ -37,9 +37,10 @@ def compile_kernel(function, arguments, *, lto):
 
 
 COLD = (
-    "record_fault", "given_up", "exchange", "spread", "scatter", "combine_stage", "combine_share",
-    "store_prefixes", "reach_slowly", "cutover10_threshold", "ring3ask", "ring4tell", "await_quiet",
-    "put_pieces", "get_pieces", "cudaCG",
+    "record_fault", "given_up", "wait_longer", "await_from", "meet_far", "quotient64", "exchange",
+    "spread", "scatter", "combine_stage", "combine_share", "store_prefixes", "reach_slowly",
+    "cutover10_threshold", "ring3ask", "ring4tell", "await_quiet", "put_pieces", "get_pieces",
+    "cudaCG",
 )  # fmt: skip
 
 
@@ -101,6 +102,8 @@ def main(share, of, wanted):
     for case in cases[share::of]:
         print(json.dumps(facts(*case)), flush=True)
     if share == 0:
+        public = sorted(name for name in set(shmem.__all__) - {"as_argument"} if name.islower())
+        print(json.dumps({"public": public}))
         cubins()
 
 
