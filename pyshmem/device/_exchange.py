@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _backend, _copy
-from ._backend import cold, device_function, outline, state, stride, write64
+from ._backend import device_function, outline, rare, state, stride, write64
 from ._cutover import offloads_put
 from ._faults import ROUTINE_BITS
 from ._groups import Scope, quotient
@@ -28,57 +28,63 @@ def _make_meet(members_of: Any, my_pe_of: Any, pe_of: Any) -> Any:
     """``meet`` for teams whose rows these read."""
 
     @device_function
-    def await_from(
-        row: int, flags: int, step: int, member: int, size: int, epoch: int, told: int
-    ) -> int:
-        """Until all others from ``member`` on, a lane's share of them, have raised their flags."""
-        while member < members_of(row):
-            if member != my_pe_of(row):
-                wait_word(flags + step * member, epoch, told, pe_of(row, member))
-            member += size
-        return 0
-
-    @cold
-    def meet_far(
-        row: int, flags: int, step: int, rank: int, size: int, epoch: int, told: int
-    ) -> int:
-        """``meet`` where peers are reached by the ring."""
-        mine = flags + step * my_pe_of(row)
-        member = rank
-        while member < members_of(row):
-            if member != my_pe_of(row):
-                store_word(mine, epoch, pe_of(row, member))
-            member += size
-        return await_from(row, flags, step, rank, size, epoch, told)
-
-    await_longer = cold(await_from)
+    def other(row: int, k: int) -> int:
+        """The member ``k`` behind the caller, so that no one is everybody's first."""
+        member = my_pe_of(row) + k
+        if member >= members_of(row):
+            member -= members_of(row)
+        return member
 
     @device_function
-    def meet(row: int, flags: int, step: int, rank: int, size: int, epoch: int, told: int) -> None:
+    def await_from(
+        row: int, flags: int, apart: int, k: int, size: int, epoch: int, told: int
+    ) -> int:
+        """Until the others from ``k`` on, a lane's share of them, have raised their flags."""
+        while k < members_of(row):
+            member = other(row, k)
+            wait_word(flags + apart * member, epoch, told, pe_of(row, member))
+            k += size
+        return 0
+
+    @rare
+    def meet_far(
+        row: int, flags: int, apart: int, rank: int, size: int, epoch: int, told: int
+    ) -> int:
+        """``meet`` where peers are reached by the ring."""
+        k = rank + 1
+        while k < members_of(row):
+            store_word(flags + apart * my_pe_of(row), epoch, pe_of(row, other(row, k)))
+            k += size
+        return await_from(row, flags, apart, rank + 1, size, epoch, told)
+
+    await_longer = rare(await_from)
+
+    @device_function
+    def meet(row: int, flags: int, apart: int, rank: int, size: int, epoch: int, told: int) -> None:
         """The lanes share the other members: raise the flag at each, and wait for theirs.
 
-        Flags are ``step`` bytes apart. What the group stored before it met is released; it meets
+        Flags are ``apart`` bytes apart. What the group stored before it met is released; it meets
         afterwards. Whatever is not the usual case goes on in another function for good: values
         that live on across a call are kept in local memory, which the fence throws out of the cache.
         """
-        members, me = members_of(row), my_pe_of(row)
-        if rank < members:
+        members = members_of(row)
+        if rank + 1 < members:
             _fence()
         if not near():
-            meet_far(row, flags, step, rank, size, epoch, told)
+            meet_far(row, flags, apart, rank, size, epoch, told)
             return
-        mine = flags + step * me
-        member = rank
-        while member < members:
-            if member != me:
-                write64(mine + state(DELTA + pe_of(row, member)), epoch)
-            member += stride(size)
-        member = rank
-        while member < members:
-            if member != me and not reached_soon(flags + step * member, epoch):
-                await_longer(row, flags, step, member, size, epoch, told)
+        mine = flags + apart * my_pe_of(row)
+        step = stride(size)
+        k = rank + 1
+        while k < members:
+            write64(mine + state(DELTA + pe_of(row, other(row, k))), epoch)
+            k += step
+        k = rank + 1
+        while k < members:
+            if not reached_soon(flags + apart * other(row, k), epoch):
+                await_longer(row, flags, apart, k, size, epoch, told)
                 return
-            member += stride(size)
+            k += step
 
     return meet
 
@@ -152,40 +158,43 @@ def _spread_by_stores(
     return 0
 
 
-@cold
+@rare
+def _spread_by_engine(
+    row: int, dest: int, source: int, source_step: int, nbytes: int, rank: int, size: int
+) -> int:
+    """A warp asks, and copies to all fly together; the others copy the own part.
+
+    For a copy within a GPU the driver may want a kernel, which a full GPU has no room for.
+    """
+    members, me = row_n_pes(row), row_my_pe(row)
+    askers = min(size, 32) if size > 64 else size
+    own = source + me * source_step
+    if size <= 64:
+        _copy.push(dest, own, nbytes, rank, size)
+    elif rank >= askers:
+        _copy.push(dest, own, nbytes, rank - askers, size - askers)
+    member = rank
+    while rank < askers and member < members:
+        if member != me:
+            ring_put(dest, source + member * source_step, nbytes, world_pe(row, member), False)
+        member += askers
+    return 0
+
+
+@rare
 def _spread_otherwise(
     row: int, dest: int, source: int, source_step: int, nbytes: int, rank: int, size: int
 ) -> int:
-    members, me = row_n_pes(row), row_my_pe(row)
-    # The proxy takes its time for each request, hence the weight of their number.
-    if not near():
-        member = rank
-        while member < members:  # a lane asks for each
-            ring_put(dest, source + member * source_step, nbytes, world_pe(row, member), False)
-            member += size
-    elif offloads_put(2 * nbytes - quotient(2 * nbytes, members), size, source):
-        # A warp asks, and copies to all fly together; the others copy the own part. (For a copy
-        # within a GPU the driver may want a kernel, which a full GPU has no room for.)
-        askers = min(size, 32) if size > 64 else size
-        own = source + me * source_step
-        if size <= 64:
-            _copy.push(dest, own, nbytes, rank, size)
-        elif rank >= askers:
-            _copy.push(dest, own, nbytes, rank - askers, size - askers)
-        member = rank
-        while rank < askers and member < members:
-            if member != me:
-                pe = world_pe(row, member)
-                ring_put(dest, source + member * source_step, nbytes, pe, False)
-            member += askers
-    elif size < members:
-        member = 0
-        while member < members:
-            to = dest + state(DELTA + world_pe(row, member))
-            _copy.push(to, source + member * source_step, nbytes, rank, size)
+    """By the ring, where a lane asks for each member; or by fewer lanes than members."""
+    member = 0 if near() else rank
+    while member < row_n_pes(row):
+        begin = source + member * source_step
+        if near():
+            _copy.push(dest + state(DELTA + world_pe(row, member)), begin, nbytes, rank, size)
             member += 1
-    else:
-        _spread_by_stores(row, dest, source, source_step, nbytes, rank, size)
+        else:
+            ring_put(dest, begin, nbytes, world_pe(row, member), False)
+            member += size
     return 0
 
 
@@ -194,13 +203,20 @@ def _spread(
     row: int, dest: int, source: int, source_step: int, nbytes: int, rank: int, size: int
 ) -> int:
     """``nbytes`` from ``source + m * source_step`` to ``dest`` at every member m, all at once."""
-    # Few bytes must not pay for what the other cases need.
-    if near() and 2 * nbytes < state(CUTOVER_PUT_MIN) and size >= row_n_pes(row):
-        return _spread_by_stores(row, dest, source, source_step, nbytes, rank, size)
-    return _spread_otherwise(row, dest, source, source_step, nbytes, rank, size)
+    members = row_n_pes(row)
+    if not near():
+        return _spread_otherwise(row, dest, source, source_step, nbytes, rank, size)
+    # The proxy takes its time for each request, hence the weight of their number. The first
+    # comparison is for few bytes, which must not pay for a division.
+    many = 2 * nbytes >= state(CUTOVER_PUT_MIN)
+    if many and offloads_put(2 * nbytes - quotient(2 * nbytes, members), size, source):
+        return _spread_by_engine(row, dest, source, source_step, nbytes, rank, size)
+    if size < members:
+        return _spread_otherwise(row, dest, source, source_step, nbytes, rank, size)
+    return _spread_by_stores(row, dest, source, source_step, nbytes, rank, size)
 
 
-_exchange_apart, _spread_apart = cold(_exchange), cold(_spread)
+_exchange_apart, _spread_apart = outline(_exchange), outline(_spread)
 
 
 def apart(scope: Scope) -> Any:

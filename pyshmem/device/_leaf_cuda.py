@@ -21,13 +21,13 @@ from numba.cuda.typing import signature
 from .._types import ATOMIC_OPS
 from . import _ptx as ptx
 from ._families import BY_NUMBER, outside_family
-from ._ptx import I64, array_type, i64, instruction, leaf, shared_memory, with_arity
+from ._ptx import I64, array_type, asm, i64, instruction, leaf, shared_memory, with_arity
 from ._state import SYMBOL, WORDS
 
 __all__ = [
     "AMO_SET", "UINT64", "address_of", "array_from", "block_index", "block_share", "block_sync",
     "block_threads", "claim", "cold", "fence", "fetch_add64", "grid_blocks", "grid_sync", "lane",
-    "nap", "note_call", "now", "opaque", "outline", "quotient32", "raise64", "read64",
+    "nap", "note_call", "now", "opaque", "outline", "quotient32", "raise64", "rare", "read64",
     "read64_acquire", "relax", "require", "same_dtype", "signal_release_add", "signal_release_set",
     "state", "state_pe", "stride", "thread_in_block", "trap", "warp_share", "warp_sync",
     "warp_threads", "write64",
@@ -41,12 +41,11 @@ fence = instruction("fence.acq_rel.sys;")
 now = instruction("mov.u64 $0, %globaltimer;", results=1)
 opaque = instruction("mov.b64 $0, $1;", "l", results=1)  # hides a value from loop unrolling
 # The same for the assembler's: adds what is always 0, as grids have at most 65,535 blocks in y.
-stride = instruction(
+_STRIDE = (
     "{.reg .b32 y; .reg .b64 z; mov.u32 y, %nctaid.y; shr.u32 y, y, 16; cvt.u64.u32 z, y;"
-    " add.s64 $0, $1, z;}",
-    "l",
-    results=1,
+    " add.s64 $0, $1, z;}"
 )
+stride = instruction(_STRIDE, "l", results=1)
 trap = instruction("trap;")
 read64 = instruction("ld.relaxed.sys.global.u64 $0, [$1];", "l", results=1)
 read64_acquire = instruction("ld.acquire.sys.global.u64 $0, [$1];", "l", results=1)
@@ -72,12 +71,17 @@ def relax():
     """One turn of a spin wait: nothing to do on a GPU, whose other warps run anyway."""
 
 
-def cold(function: Callable[..., int]) -> Any:
-    """``function``, of int64 to int64, as a call that is never inlined.
+def _call(builder: Any, callee: Any, args: Any) -> None:
+    builder.call(callee, args).attributes.add("noinline")
 
-    For what hardly ever runs: inlined, it would stand between the instructions that do run, and the
-    short loops of waits would no longer fit the instruction cache.
-    """
+
+def _call_hidden(builder: Any, callee: Any, args: Any) -> None:
+    """The address goes through something that the assembler does not see through."""
+    hidden = asm(builder, I64, _STRIDE, "=l,l", [builder.ptrtoint(callee, I64)])
+    builder.call(builder.inttoptr(hidden, callee.type), args)
+
+
+def _apart(make_call: Callable[..., None], function: Callable[..., int]) -> Any:
     arity = function.__code__.co_argcount
     kind = signature(i64, *([i64] * arity))
 
@@ -86,11 +90,29 @@ def cold(function: Callable[..., int]) -> Any:
         callee = compiled.fndesc.declare_function(builder.module)
         with builder.goto_entry_block():  # Numba's own helper would store a zero every time
             result = builder.alloca(I64)  # functions return through a pointer
-        call = builder.call(callee, [result, *args])
-        call.attributes.add("noinline")
+        make_call(builder, callee, [result, *args])
         return builder.load(result)
 
     return with_arity(arity, lambda *_types: (kind, codegen))
+
+
+def cold(function: Callable[..., int]) -> Any:
+    """``function``, of int64 to int64, as a call that is never inlined.
+
+    For what hardly ever runs: inlined, it would stand between the instructions that do run, and the
+    short loops of waits would no longer fit the instruction cache.
+    """
+    return _apart(_call, function)
+
+
+def rare(function: Callable[..., int]) -> Any:
+    """``cold`` for what needs many registers.
+
+    The assembler knows which registers a function and all that it calls use, and keeps the callers'
+    values out of them, in memory if need be, also while it is not called. Of a function behind an
+    address that it cannot know it assumes the usual convention, and then only the call costs.
+    """
+    return _apart(_call_hidden, function)
 
 
 def outline(function: Callable[..., int]) -> Any:
