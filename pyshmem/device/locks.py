@@ -124,8 +124,8 @@ def clear_lock(lock):
     _lock_word(lock)
     way = reach(lock, 1, lock.size, my_pe(), _CLEAR)
     if way != NOWHERE:
-        leaf.fence()
         settle()
+        leaf.fence()
         home = _home(lock)
         seen = _load(lock, home, way)
         if (seen >> 32) & _LOW32 == seen & _LOW32:

@@ -83,6 +83,10 @@ def facts(name, dtype, make):
                 )
             )
         ),
+        "fence_is_last": body.rfind("fence.acq_rel.sys")
+        > max(
+            (call.start() for call in re.finditer(r"(?m)^\s+_ZN\w+await_quiet", body)), default=0
+        ),
         "gpu_scope": len(re.findall(r"\b(?:atom|red)\.(?!relaxed\.sys|release\.sys)", body)),
         "v4_loads": len(re.findall(r"\bld\.(?:relaxed\.sys\.global\.)?v4\.", body)),
         "v4_stores": len(re.findall(r"\bst\.(?:global\.)?v4\.", body)),
