@@ -19,6 +19,7 @@ from ._backend import (
     relax,
     state,
     store_pair,
+    to_int64,
     write64,
 )
 from ._faults import FAULT_PROXY, FAULT_TIMEOUT, OP, record_fault
@@ -113,6 +114,11 @@ def _top(word: int, place: int) -> int:
 
 
 @device_function
+def _marked(word: int, mark: int) -> int:
+    return to_int64(word) & _LOW56 | mark
+
+
+@device_function
 def _send(
     ring: int, kind: int, dest: int, source: int, value: int, extra: int, extra2: int, pe: int
 ) -> int:
@@ -134,10 +140,10 @@ def _send(
     slot = state(ring) + 64 * index
     tops = _top(dest, 0) | _top(source, 8) | _top(value, 16) | _top(extra, 24)
     tops |= _top(extra2, 32) | _top(pe, 40) | _top(kind, 48)
-    store_pair(slot, dest & _LOW56 | mark, source & _LOW56 | mark)
-    store_pair(slot + 16, value & _LOW56 | mark, extra & _LOW56 | mark)
-    store_pair(slot + 32, extra2 & _LOW56 | mark, pe & _LOW56 | mark)
-    store_pair(slot + 48, kind & _LOW56 | mark, tops | mark)
+    store_pair(slot, _marked(dest, mark), _marked(source, mark))
+    store_pair(slot + 16, _marked(value, mark), _marked(extra, mark))
+    store_pair(slot + 32, _marked(extra2, mark), _marked(pe, mark))
+    store_pair(slot + 48, _marked(kind, mark), _marked(tops, mark))
     return ticket
 
 
