@@ -102,6 +102,7 @@ def test_lock(lock):
     way = reach(lock, 1, lock.size, my_pe(), _TEST)
     if way == NOWHERE:
         return False
+    relax()  # who tests in a loop lets the simulator's other threads run
     home = _home(lock)
     seen = _load(lock, home, way)
     if (seen >> 32) & _LOW32 != seen & _LOW32:

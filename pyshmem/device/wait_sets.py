@@ -108,6 +108,7 @@ def _make_all(vector: bool, wait: bool) -> Any:
                 return True
             result = 1
             if rank() == 0:
+                relax()  # who tests in a loop lets the simulator's other threads run
                 i = nelems * 0
                 while i < nelems:
                     if _counts(status, i) and not look(ivars, i, status, cmp, values):
@@ -173,6 +174,7 @@ def _make_any(vector: bool, wait: bool) -> Any:
             _standard(ivars)
             found = nelems * 0 - 1
             if rank() == 0:
+                relax()
                 deadline, polls = 0, 0
                 start = first + nelems * 0
                 if start >= nelems:
@@ -239,6 +241,7 @@ def _make_some(vector: bool, wait: bool) -> Any:
             _standard(ivars)
             found = nelems * 0
             if rank() == 0:
+                relax()
                 deadline, polls = 0, 0
                 found, some = gather(ivars, nelems, indices, status, cmp, values)
                 while wait and some and found == 0:
