@@ -81,6 +81,46 @@ def test_every_kind_of_wait_gives_up(routine, p2p, run_pes):
     assert f"device routine {routine}: waited longer than PYSHMEM_TIMEOUT" in result.stdout
 
 
+A_PROXY_ASLEEP = """
+    import ctypes
+    from pyshmem.device import _faults
+    import time
+    import numpy as np
+    import pyshmem
+    from numba import cuda
+    from pyshmem import device as shmem
+
+    @cuda.jit
+    def send(handler, microseconds, words):
+        if cuda.grid(1) == 0 and microseconds:
+            shmem.post(handler, microseconds, 0, 0, 0)
+        cuda.syncthreads()
+        shmem.atomic_add(words, 1, 0)
+        shmem.atomic_fetch_add(words[1:], 1, 0)
+
+    with pyshmem.init(device_heap_size="1M") as job:
+        words = pyshmem.zeros(2, dtype=np.int64, heap="device")
+        handler = pyshmem.register_handler(ctypes.CDLL(None).usleep)
+        try:
+            send[1, 64](handler, 1500000, words)
+            pyshmem.quiet()
+        except pyshmem.KernelFault as fault:
+            print(fault)
+        time.sleep(1.5)  # until the handler is through
+        before = pyshmem.to_numpy(words).copy()
+        send[4, 64](handler, 0, words)
+        pyshmem.quiet()
+        print(pyshmem.to_numpy(words) - before, " 0 of them given up" not in _faults.report())
+"""
+
+
+def test_senders_that_give_up_leave_the_ring_to_others(run_pes):
+    settings = {"PYSHMEM_TIMEOUT": "0.5", "PYSHMEM_P2P": "0", "PYSHMEM_RING_SLOTS": "8"}
+    result = run_pes(1, A_PROXY_ASLEEP, device="sim", env=settings, check=True)
+    assert "device routine ring: waited longer than PYSHMEM_TIMEOUT" in result.stdout
+    assert result.stdout.splitlines()[-1] == "[256 256] True"
+
+
 ONE_STAYS_AWAY = """
     import pyshmem
     from numba import cuda
