@@ -17,6 +17,7 @@
 #define MIN_SLEEP_NS    (20 * 1000LL)
 #define MAX_SLEEP_NS    (1000 * 1000LL)
 #define STOP_TIMEOUT_NS (2 * 1000000000LL)
+#define GRACE_NS        (100 * 1000000LL)
 #define BATCH           64 /* requests before copies and quiets are looked at */
 
 static struct {
@@ -134,14 +135,37 @@ static void serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *requ
     }
 }
 
+/* Whether the ticket's sender, or one of a later lap, has given up. Orders nothing. */
+static uint64_t last_skipped(const pysh_ring_t *ring, uint64_t ticket) {
+    return __atomic_load_n(pysh_ring_skipped(ring->control, ring->n, ticket), __ATOMIC_RELAXED);
+}
+
+/* A later lap's word may have replaced that of the ticket, or may be there alone: then its sender, which has credit,
+ * is given a while. All those behind it had that while too. */
+static bool skipped(pysh_ring_t *ring, uint64_t ticket) {
+    uint64_t last = last_skipped(ring, ticket);
+
+    if (last <= ticket)
+        return false;
+    if (ring->overdue != ticket && ring->overdue + 1 != ticket)
+        ring->overdue_ns = pysh_now_ns() + GRACE_NS;
+    ring->overdue = ticket;
+    return last == ticket + 1 || pysh_now_ns() > ring->overdue_ns;
+}
+
 /* Up to BATCH requests; how many. */
 static int serve_some(pysh_ring_t *ring) {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     pysh_request_t request;
     int n = 0;
 
-    while (n < BATCH && pysh_flight_room(ring) && take(ring, head, &request)) {
-        serve(ring, head, &request);
+    while (n < BATCH && pysh_flight_room(ring)) {
+        if (take(ring, head, &request))
+            serve(ring, head, &request);
+        else if (skipped(ring, head))
+            atomic_fetch_add_explicit(&ring->given_up, 1, memory_order_relaxed);
+        else
+            break;
         head++;
         n++;
         /* release: pairs with pysh_proxy_drain(), which then sees what the request did */
@@ -180,7 +204,7 @@ static void idle(int64_t spin, int64_t polls) {
 static bool written(const pysh_ring_t *ring, uint64_t ticket) {
     uint64_t first = __atomic_load_n(&ring->slots[ticket & ring->mask].word[0], __ATOMIC_ACQUIRE);
 
-    return first >> 56 == pysh_ring_phase(ticket, ring->log2_n);
+    return first >> 56 == pysh_ring_phase(ticket, ring->log2_n) || last_skipped(ring, ticket) > ticket;
 }
 
 /* Requests that wait, or copies that no quiet has completed yet? */
@@ -245,11 +269,14 @@ static int64_t spin_choose(void) {
 
 static int ring_open(pysh_ring_t *ring, char *device) {
     size_t slots_bytes = proxy.slots * sizeof(pysh_slot_t);
-    size_t control_bytes = sizeof(pysh_ring_control_t) + proxy.slots * sizeof(pysh_cell_t);
+    size_t control_bytes = sizeof(pysh_ring_control_t) + proxy.slots * (sizeof(pysh_cell_t) + sizeof(uint64_t));
     void *slots, *control;
     int status;
 
-    *ring = (pysh_ring_t){.n = proxy.slots, .mask = proxy.slots - 1, .log2_n = (unsigned)__builtin_ctzll(proxy.slots)};
+    *ring = (pysh_ring_t){.n = proxy.slots,
+                          .mask = proxy.slots - 1,
+                          .log2_n = (unsigned)__builtin_ctzll(proxy.slots),
+                          .overdue = UINT64_MAX / 2};
     ring->credit = ring->n / 2 < PYSH_RING_CREDIT ? ring->n / 2 : PYSH_RING_CREDIT;
     ring->device = (pysh_ring_device_t *)(void *)device;
     if ((status = pysh.accel->shared_alloc(slots_bytes, &slots, &ring->slots_seen)))
@@ -364,13 +391,14 @@ void pysh_proxy_describe(char *text, size_t capacity) {
     text[0] = '\0';
     for (int k = 0; proxy.ring && k < proxy.n_rings && used < capacity; k++) {
         pysh_ring_t *ring = &proxy.ring[k];
-        used +=
-            (size_t)snprintf(text + used, capacity - used,
-                             "ring %d: %llu requests served, %llu copies under way, quiet asked %llu, reached %llu%s",
-                             k, (unsigned long long)ring->head, (unsigned long long)ring->in_flight,
-                             (unsigned long long)__atomic_load_n(&ring->control->asked, __ATOMIC_RELAXED),
-                             (unsigned long long)__atomic_load_n(&ring->control->acked, __ATOMIC_RELAXED),
-                             k + 1 < proxy.n_rings ? "; " : "");
+        used += (size_t)snprintf(
+            text + used, capacity - used,
+            "ring %d: %llu requests served, %llu of them given up, %llu copies under way, quiet asked %llu, "
+            "reached %llu%s",
+            k, (unsigned long long)ring->head, (unsigned long long)ring->given_up, (unsigned long long)ring->in_flight,
+            (unsigned long long)__atomic_load_n(&ring->control->asked, __ATOMIC_RELAXED),
+            (unsigned long long)__atomic_load_n(&ring->control->acked, __ATOMIC_RELAXED),
+            k + 1 < proxy.n_rings ? "; " : "");
     }
 }
 

@@ -14,25 +14,27 @@
  *   2. waits for credit: t < consumed + N. It looks at device.consumed first, its shadow, and only when that
  *      would block it at control.consumed, with which it then raises the shadow. Only senders whose tickets are
  *      less than PYSH_RING_CREDIT past the credit look there: thousands of polls across the bus would starve the rest.
- *   3. that wants a reply waits until device.busy[t % N] is 0, then stores its tag there: whoever used the
+ *   3. that wants a reply waits until device.busy[t % N] is free, then stores 1 there: whoever used the
  *      cell before has read its reply. Only the owner of t can be here: t - N has been consumed, so
  *      its sender went through this step, and t + N has no credit yet. So no sender waits for a later one.
  *   4. stores the eight words of the slot, relaxed, in any order: there is no release and no last word. Each carries
  *      the phase of its ticket in its top byte, see pysh_request_pack(). What a request hands over in memory (the
  *      source of a put) the sender fences at system scope before.
  *   5. reads its reply from the cell, or from device.done[] when the request carries PYSH_REQUEST_DONE, and
- *      then stores 0 to device.busy[t % N].
+ *      then frees device.busy[t % N]. One that gives up stores the tag it waited for instead, with
+ *      PYSH_BUSY_LEFT: the next sender takes the cell over when that reply has come.
  * The tag of a reply is the low 32 bits of t + 1: senders that wait for cell t % N at one time have tickets less than
- * 2^32 apart. The phase in a slot may be short: credit keeps a slot to one ticket until the proxy has seen all of
- * its words, so what stands there is either this turn's or the one's before. A release before a last word would
- * wait for the seven others to reach the host and back: 1.5 us of 4.2 on an H200.
+ * 2^32 apart, and one whose ticket has another upper half than the cell's last user's overwrites the tag first. The
+ * phase in a slot may be short: credit keeps a slot to one ticket until the proxy has seen all of its words, so what
+ * stands there is either this turn's or the one's before. A release before a last word would wait for the seven others
+ * to reach the host and back: 1.5 us of 4.2 on an H200.
  *
  * Which store pairs with which load:
  *   a word (sender, relaxed)            -> the same word (proxy, acquire): it carries its own phase; and the source
  * data, which the sender fenced before it control.consumed (proxy, release)   -> control.consumed (sender, relaxed,
  * then a store that depends on it): a slot is not written before the proxy has copied it out cell.tag (proxy, release)
- * -> cell (sender, one 16-byte load, then acquire): value, and the data behind it device.busy (reader, relaxed 0) ->
- * device.busy (next sender, relaxed): the same GPU; the reply was in the reader's registers by then control.asked
+ * -> cell (sender, one 16-byte load, then acquire): value, and the data behind it device.busy (reader, relaxed, free)
+ * -> device.busy (next sender, relaxed): the same GPU; the reply was in the reader's registers by then control.asked
  * (kernel, red.max)     -> control.asked (proxy, acquire) control.acked (proxy, release)      -> control.acked (kernel,
  * relaxed, then fence)
  *
@@ -46,7 +48,12 @@
 #include <stdint.h>
 
 #define PYSH_RING_MAX_RINGS 4
-#define PYSH_RING_CREDIT    128 /* the proxy publishes `consumed` every so many requests, and when it goes idle */
+/* What device.busy[] has: 1 in use; free, the upper half of the last user's ticket from bit PYSH_BUSY_TURN on, 0 below;
+ * or a tag and LEFT. */
+#define PYSH_BUSY_TURN   34
+#define PYSH_BUSY_LEFT   (1ULL << 32)
+#define PYSH_BUSY_ENGINE (1ULL << 33) /* the reply that was given up is one for device.done[] */
+#define PYSH_RING_CREDIT 128          /* the proxy publishes `consumed` every so many requests, and when it goes idle */
 
 /* Words of a request, before they are packed into a slot. */
 enum pysh_request_word {
@@ -130,12 +137,16 @@ typedef struct pysh_cell { /* a reply; kernels read it with one 16-byte load */
     uint32_t tag, status; /* status: ishmemx_status; stored with the tag, as one word, last */
 } pysh_cell_t;
 
+/* Where the sender of a ticket that gives up before it has stored its request says so: it raises this to ticket + 1.
+ * The slot may still be another's, and without a word the ring would stand still at that ticket. */
+#define pysh_ring_skipped(_control, _n, _ticket) (&((uint64_t *)(void *)&(_control)->cell[_n])[(_ticket) & ((_n) - 1)])
+
 /* A line each, so that a poll for one is not slowed by stores to another. */
 typedef struct pysh_ring_control {
     uint64_t consumed, pad0[15]; /* requests copied out so far */
     uint64_t asked, pad1[15];    /* quiet: wanted */
     uint64_t acked, pad2[15];    /* quiet: reached */
-    pysh_cell_t cell[];          /* [N] */
+    pysh_cell_t cell[];          /* [N], and behind them skipped[N]: see pysh_ring_skipped() */
 } pysh_ring_control_t;
 
 typedef struct pysh_ring_device {

@@ -23,8 +23,11 @@ typedef struct pysh_ring {
     pysh_ring_device_t *device;      /* where kernels see it; the proxy only hands out addresses in it */
     uint64_t n, mask, credit;
     unsigned log2_n;
-    _Atomic uint64_t head;      /* tickets served: written by the proxy, read by a draining host */
-    uint64_t published;         /* control.consumed */
+    _Atomic uint64_t head;     /* tickets served: written by the proxy, read by a draining host */
+    uint64_t published;        /* control.consumed */
+    _Atomic uint64_t given_up; /* tickets without a request; among those below head */
+    uint64_t overdue;          /* a ticket that may have been given up, and until when it is waited for */
+    int64_t overdue_ns;
     _Atomic uint64_t in_flight; /* copies whose completion has not been seen: written by the proxy */
     pysh_flight_t flight[PYSH_MAX_FLIGHTS];
     int n_flights;

@@ -50,6 +50,7 @@ class Origin(NamedTuple):
 
 _set: dict[str, Sizes] = {op: {} for op in OPERATIONS}
 _table: dict[str, dict[Shape, Origin]] = {}
+_forced: list[tuple[str, int]] = []  # by the ``forced`` that are open, the innermost last
 
 
 def _bucket(value: int, bounds: tuple[int, ...], what: str) -> int:
@@ -145,15 +146,18 @@ def reset(op: str | None = None) -> None:
 def forced(op: str, nbytes: int | str) -> Iterator[None]:
     """Inside, ``op`` has this size for all shapes, whatever the environment says: to measure a path.
 
+    The inner of two for one ``op`` counts; ``get`` and ``origin`` do not see it.
+
     Args and errors: as ``set``.
     Extension.
     """
-    value = _parse(nbytes)
+    _shapes(op, None, None)
+    _forced.append((op, _parse(nbytes)))
     try:
-        _write({name: {s: value if name == op else e.nbytes for s, e in row.items()}
-                for name, row in _resolve().items()})  # fmt: skip
+        _apply()
         yield
     finally:
+        _forced.pop()
         _apply()
 
 
@@ -292,7 +296,10 @@ def _apply() -> None:
     _table.clear()
     _table.update(resolved)
     if runtime.initialized():
-        _write({op: {shape: e.nbytes for shape, e in row.items()} for op, row in resolved.items()})
+        sizes = {op: {shape: e.nbytes for shape, e in row.items()} for op, row in resolved.items()}
+        for op, nbytes in _forced:
+            sizes[op] = dict.fromkeys(sizes[op], nbytes)
+        _write(sizes)
 
 
 def _write(sizes: Mapping[str, Sizes]) -> None:

@@ -19,6 +19,7 @@ from ._backend import (
     relax,
     state,
     store_pair,
+    to_int64,
     write64,
 )
 from ._faults import FAULT_PROXY, FAULT_TIMEOUT, OP, record_fault
@@ -39,6 +40,11 @@ CREDIT = 128
 # Offsets in pysh_ring_control_t and pysh_ring_device_t; the ticket is the latter's first word.
 CONTROL_CONSUMED, CONTROL_ASKED, CONTROL_ACKED, CONTROL_CELLS = 0, 128, 256, 384
 DEVICE_CONSUMED, DEVICE_PENDING, DEVICE_ACKED, DEVICE_WORDS = 128, 256, 384, 512
+
+# pysh_ring_skipped(), and what a sender that gives up leaves in busy[].
+_CELL_BYTES, _WORD_BYTES = 16, 8
+_LEFT, _LEFT_ENGINE, _TURN = 1 << 32, 1 << 33, 34
+_IN_USE = (1 << _TURN) - 1  # unless it is 0
 
 _LOW56 = (1 << 56) - 1
 _LOW32 = (1 << 32) - 1
@@ -109,9 +115,47 @@ def _await_word(address: int, mask: int, expected: int) -> bool:
                 return False
 
 
+@cold
+def _take_cell(busy: int, cell: int, done: int, tag: int) -> int:
+    """Until the cell's last user has its reply, or the reply has come that it gave up: 1.
+
+    Its reply may be of 2^32 tickets before, so another tag is put there first. 0 after a timeout.
+    """
+    deadline = 0
+    polls = 0
+    while True:
+        word = read64(busy)
+        reply = done if word & _LEFT_ENGINE != 0 else cell + 8
+        left = word & _LEFT != 0 and read64(reply) & _LOW32 == word & _LOW32
+        if left or word & _IN_USE == 0:
+            write64(cell + 8, ~tag & _LOW32)
+            write64(done, ~tag & _LOW32)
+            _fence()  # the proxy answers behind it
+            return 1
+        relax()
+        polls += opaque(1)
+        if polls & (_POLLS_PER_CHECK - 1) == 0:
+            deadline = _expired(deadline, 0, word)
+            if deadline < 0:
+                return 0
+
+
+@cold
+def _skip(control: int, slots: int, ticket: int) -> int:
+    """Gives the ticket up, so that the proxy goes on behind it."""
+    index = ticket & (slots - 1)
+    raise64(control + CONTROL_CELLS + _CELL_BYTES * slots + _WORD_BYTES * index, ticket + 1)
+    return -1
+
+
 @device_function
 def _top(word: int, place: int) -> int:
     return ((word >> 56) & 255) << place
+
+
+@device_function
+def _marked(word: int, mark: int) -> int:
+    return to_int64(word) & _LOW56 | mark
 
 
 @device_function
@@ -126,22 +170,25 @@ def _send(
         _fence()  # here, while the ticket is under way
     slots = state(RING_SLOTS)
     index = ticket & (slots - 1)
-    if ticket >= known + slots and not _await_credit(device, state(ring + 1), ticket):
-        return -1
+    control = state(ring + 1)
+    if ticket >= known + slots and not _await_credit(device, control, ticket):
+        return _skip(control, slots, ticket)
     if kind & REPLY != 0:
         busy = device + DEVICE_WORDS + 8 * index
-        if read64(busy) != 0 and not _await_word(busy, -1, 0):
-            return -1
+        cell = control + CONTROL_CELLS + _CELL_BYTES * index
+        free, tag = ticket >> 32 << _TURN, (ticket + 1) & _LOW32
+        if read64(busy) != free and _take_cell(busy, cell, busy + 8 * slots, tag) == 0:
+            return _skip(control, slots, ticket)
         write64(busy, 1)
     # Seven words as eight of 56 bits and a phase: pysh_request_pack().
     mark = ((ticket >> state(RING_LOG2)) % 255 + 1) << 56
     slot = state(ring) + 64 * index
     tops = _top(dest, 0) | _top(source, 8) | _top(value, 16) | _top(extra, 24)
     tops |= _top(extra2, 32) | _top(pe, 40) | _top(kind, 48)
-    store_pair(slot, dest & _LOW56 | mark, source & _LOW56 | mark)
-    store_pair(slot + 16, value & _LOW56 | mark, extra & _LOW56 | mark)
-    store_pair(slot + 32, extra2 & _LOW56 | mark, pe & _LOW56 | mark)
-    store_pair(slot + 48, kind & _LOW56 | mark, tops | mark)
+    store_pair(slot, _marked(dest, mark), _marked(source, mark))
+    store_pair(slot + 16, _marked(value, mark), _marked(extra, mark))
+    store_pair(slot + 32, _marked(extra2, mark), _marked(pe, mark))
+    store_pair(slot + 48, _marked(kind, mark), _marked(tops, mark))
     return ticket
 
 
@@ -195,8 +242,9 @@ def ask(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, 
         status = _await_engine(device + DEVICE_WORDS + 8 * (slots + index), tag)
     else:
         answer, status = _await_cell(state(ring + 1) + CONTROL_CELLS + 16 * index, tag)
-    if status >= 0:
-        write64(device + DEVICE_WORDS + 8 * index, 0)  # the reply has been read: the next may come
+    left = tag | _LEFT | (_LEFT_ENGINE if kind & DONE != 0 else 0)
+    # The reply has been read: the next may come. Or it is still to come, and the next waits for it.
+    write64(device + DEVICE_WORDS + 8 * index, ticket >> 32 << _TURN if status >= 0 else left)
     read64_acquire(device)  # for its order: what the host or the engine stored is read fresh
     if status > 0:
         record_fault(FAULT_PROXY, _RING_WAIT, pe & _LOW32, status, kind & 255)

@@ -83,6 +83,7 @@ def atomic_fetch(source, pe, ctx=None):
     world = on_context(ctx, pe)
     way = reach(source, 1, source.size, world, _FETCH)
     if way == BY_STORES:
+        leaf.relax()  # as in test()
         return read(on_peer(source, world), source)
     if way != NOWHERE:
         return ask_amo(0, source, 0, 0, world)

@@ -104,6 +104,7 @@ def test_lock(lock):
     way = reach(lock, 1, lock.size, my_pe(), _TEST)
     if way == NOWHERE:
         return False
+    relax()  # who tests in a loop lets the simulator's other threads run
     home = _home(lock)
     seen = _load(lock, home, way)
     if (seen >> 32) & _LOW32 != seen & _LOW32:
@@ -126,8 +127,8 @@ def clear_lock(lock):
     _lock_word(lock)
     way = reach(lock, 1, lock.size, my_pe(), _CLEAR)
     if way != NOWHERE:
-        leaf.fence()
         settle()
+        leaf.fence()
         home = _home(lock)
         seen = _load(lock, home, way)
         if (seen >> 32) & _LOW32 == seen & _LOW32:

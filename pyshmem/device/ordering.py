@@ -33,8 +33,8 @@ def _ordering(name: str, doc: str) -> Callable[[Scope], Any]:
         def order(ctx=None):
             sync()
             if rank() == 0:
-                _fence()
                 settle()
+                _fence()  # behind it: an acquire of what another block's quiet has found complete
             sync()
 
         order.__name__, order.__doc__ = name, doc
@@ -75,8 +75,8 @@ def _pe_quiet(scope: Scope) -> Any:
         if npes > 0:
             sync()
             if rank() == 0:
-                _fence()
                 settle()
+                _fence()
             sync()
 
     return pe_quiet

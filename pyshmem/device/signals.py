@@ -13,6 +13,7 @@ from ._backend import (
     cast,
     device_function,
     read_acquire,
+    relax,
     require,
     scopes,
     signal_release_add,
@@ -185,6 +186,7 @@ def signal_fetch(sig_addr):
     Spec: shmem_signal_fetch.
     """
     _signal_word(sig_addr)
+    relax()  # as in test()
     return read_acquire(address_of(sig_addr), sig_addr)
 
 

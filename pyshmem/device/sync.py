@@ -10,6 +10,7 @@ from ._backend import (
     cast,
     device_function,
     read_acquire,
+    relax,
     require,
     scopes,
     to_int64,
@@ -62,4 +63,5 @@ def test(ivar, cmp, cmp_value):
     Spec: shmem_test.
     """
     _standard(ivar)
+    relax()  # who tests in a loop lets the simulator's other threads run
     return holds(read_acquire(address_of(ivar), ivar), cmp, cast(ivar, cmp_value))

@@ -30,6 +30,7 @@ RINGS = [
     ("ring_replies", 4096, ["8", "400"]),
     ("ring_waiters", 1 << 19, []),
     ("ring_stalled", 8, ["8", "100"]),
+    ("ring_skipped", 8, ["3", "100"]),
     ("ring_orders", 4096, []),
     ("ring_errors", 4096, []),
     ("ring_stops", 4096, []),

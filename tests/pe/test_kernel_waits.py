@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 WAIT = """
     import pyshmem
     from numba import cuda
@@ -36,6 +38,87 @@ def test_a_wait_past_the_timeout_says_who_waited_for_what(run_pes):
         assert "wait_for_nobody" in line
         assert "signal_wait_until" in line
         assert "waited longer than PYSHMEM_TIMEOUT for 7 and saw 0" in line
+
+
+IN_VAIN = """
+    import sys
+    import numpy as np
+    import pyshmem
+    from numba import cuda
+    from pyshmem import device as shmem
+
+    @cuda.jit
+    def wait_in_vain(which, words, indices):
+        if which == 0:
+            shmem.wait_until_all(words, 3, None, shmem.CMP_NE, 0)
+        elif which == 1:
+            shmem.wait_until_any(words, 3, None, shmem.CMP_NE, 0)
+        elif which == 2:
+            shmem.wait_until_some(words, 3, indices, None, shmem.CMP_NE, 0)
+        else:
+            shmem.set_lock(words)
+            shmem.set_lock(words)
+
+    with pyshmem.init(device_heap_size="1M") as job:
+        words = pyshmem.zeros(3, dtype=np.int64, heap="device")
+        indices = pyshmem.zeros(3, dtype=np.int64, heap="device")
+        try:
+            wait_in_vain[1, 1](int(sys.argv[1]), words, indices)
+            pyshmem.quiet()
+        except pyshmem.KernelFault as fault:
+            print(fault)
+"""
+
+
+@pytest.mark.parametrize("p2p", "10")
+@pytest.mark.parametrize(
+    "routine", ["wait_until_all", "wait_until_any", "wait_until_some", "set_lock"]
+)
+def test_every_kind_of_wait_gives_up(routine, p2p, run_pes):
+    number = ["wait_until_all", "wait_until_any", "wait_until_some", "set_lock"].index(routine)
+    settings = {"PYSHMEM_TIMEOUT": "0.3", "PYSHMEM_P2P": p2p}
+    result = run_pes(1, IN_VAIN, [str(number)], device="sim", env=settings, check=True)
+    assert f"device routine {routine}: waited longer than PYSHMEM_TIMEOUT" in result.stdout
+
+
+A_PROXY_ASLEEP = """
+    import ctypes
+    from pyshmem.device import _faults
+    import time
+    import numpy as np
+    import pyshmem
+    from numba import cuda
+    from pyshmem import device as shmem
+
+    @cuda.jit
+    def send(handler, microseconds, words):
+        if cuda.grid(1) == 0 and microseconds:
+            shmem.post(handler, microseconds, 0, 0, 0)
+        cuda.syncthreads()
+        shmem.atomic_add(words, 1, 0)
+        shmem.atomic_fetch_add(words[1:], 1, 0)
+
+    with pyshmem.init(device_heap_size="1M") as job:
+        words = pyshmem.zeros(2, dtype=np.int64, heap="device")
+        handler = pyshmem.register_handler(ctypes.CDLL(None).usleep)
+        try:
+            send[1, 64](handler, 1500000, words)
+            pyshmem.quiet()
+        except pyshmem.KernelFault as fault:
+            print(fault)
+        time.sleep(1.5)  # until the handler is through
+        before = pyshmem.to_numpy(words).copy()
+        send[4, 64](handler, 0, words)
+        pyshmem.quiet()
+        print(pyshmem.to_numpy(words) - before, " 0 of them given up" not in _faults.report())
+"""
+
+
+def test_senders_that_give_up_leave_the_ring_to_others(run_pes):
+    settings = {"PYSHMEM_TIMEOUT": "0.5", "PYSHMEM_P2P": "0", "PYSHMEM_RING_SLOTS": "8"}
+    result = run_pes(1, A_PROXY_ASLEEP, device="sim", env=settings, check=True)
+    assert "device routine ring: waited longer than PYSHMEM_TIMEOUT" in result.stdout
+    assert result.stdout.splitlines()[-1] == "[256 256] True"
 
 
 ONE_STAYS_AWAY = """

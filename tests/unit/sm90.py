@@ -40,7 +40,7 @@ COLD = (
     "record_fault", "given_up", "wait_longer", "await_from", "meet_far", "quotient64", "exchange",
     "spread", "scatter", "combine_stage", "combine_share", "store_prefixes", "reach_slowly",
     "cutover10_threshold", "ring3ask", "ring4tell", "await_quiet", "put_pieces", "get_pieces",
-    "cudaCG",
+    "cudaCG", "take_cell", "ring5_skip",
 )  # fmt: skip
 
 
@@ -83,6 +83,10 @@ def facts(name, dtype, make):
                     r"\b(?:ld|st|atom|red|fence)\.(?:relaxed|acquire|release|acq_rel)\.\w+", body
                 )
             )
+        ),
+        "fence_is_last": body.rfind("fence.acq_rel.sys")
+        > max(
+            (call.start() for call in re.finditer(r"(?m)^\s+_ZN\w+await_quiet", body)), default=0
         ),
         "gpu_scope": len(re.findall(r"\b(?:atom|red)\.(?!relaxed\.sys|release\.sys)", body)),
         "v4_loads": len(re.findall(r"\bld\.(?:relaxed\.sys\.global\.)?v4\.", body)),

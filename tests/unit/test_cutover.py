@@ -145,6 +145,11 @@ with pyshmem.init() as job:
     with cutover.forced("put", "never"):
         assert set(words()) == {cutover.NEVER}
         assert cutover.get("put") == 4096  # the table is as it was
+        with cutover.forced("get", 3), cutover.forced("put", 7):
+            cutover.set("put", 6)
+            assert set(words()) == {7}, words()
+        assert set(words()) == {cutover.NEVER}  # the outer one again
+    assert words()[0] == 6
     cutover.reset()
     assert set(words()) == {4096}
 assert cutover.get("put") == cutover.NEVER

@@ -103,6 +103,14 @@ def test_promised_order_is_in_the_ptx(routines, prefix, order):
     assert all(has(row, order) for row in rows), [row for row in rows if not has(row, order)]
 
 
+def test_a_fence_stands_behind_the_look_at_the_ring(routines):
+    """Another block's quiet may have raised the shadow: what it completed is acquired by that fence."""
+    ordering = ("fence", "quiet", "pe_quiet", "clear_lock")
+    rows = [row for row in routines if row["routine"].startswith(ordering)]
+    assert len(rows) > 9
+    assert all(row["fence_is_last"] for row in rows), rows
+
+
 def test_bulk_copies_move_sixteen_bytes_a_lane(routines):
     moves = [row for row in routines if row["routine"].startswith(("put", "get"))]
     assert all(row["v4_loads"] >= 5 and row["v4_stores"] >= 5 for row in moves)

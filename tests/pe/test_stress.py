@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random operations of kernels against NumPy: ``tests/gpu/stress.py`` with few of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+STRESS = Path(__file__).parents[1] / "gpu" / "stress.py"
+WAYS = {
+    "stores": {},
+    "ring": {"PYSHMEM_P2P": "0"},
+    "engines": {f"PYSHMEM_CUTOVER_{op}": "256" for op in ("PUT", "GET", "REDUCE")},
+    "two short rings": {"PYSHMEM_P2P": "0", "PYSHMEM_RINGS": "2", "PYSHMEM_RING_SLOTS": "8"},
+}
+
+
+def stress(n_pes: int, run_pes: Callable, device: str, operations: int, **variables: str) -> None:
+    heaps = {"PYSHMEM_HEAP_SIZE": "1G", "PYSHMEM_DEVICE_HEAP_SIZE": "1G", "PYSHMEM_TIMEOUT": "60"}
+    given = ["--operations", str(operations), "--seed", str(n_pes)]
+    done = run_pes(n_pes, STRESS, given, device=device, env=heaps | variables, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^mismatches +0$", done.stdout, re.MULTILINE)
+    performed = re.search(r"^operations +(\d+)$", done.stdout, re.MULTILINE)
+    assert performed
+    assert int(performed[1]) >= operations
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_random_operations_leave_what_numpy_says(way: str, n_pes: int, run_pes: Callable) -> None:
+    stress(n_pes, run_pes, "sim", 10000 if way == "two short rings" else 3000, **WAYS[way])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("way", WAYS)
+def test_random_operations_on_gpus(way: str, n_pes: int, run_pes: Callable) -> None:
+    stress(n_pes, run_pes, "cuda", 1000000, **WAYS[way])

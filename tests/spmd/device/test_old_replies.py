@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reply cells that hold what was left there 2^32 tickets ago, with the tag that is waited for."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+from numba import cuda
+
+import pyshmem
+from pyshmem import _lib
+from pyshmem import device as shmem
+from pyshmem.device import _ring, _state
+
+
+def word(address):
+    return ctypes.c_uint64.from_address(address)
+
+
+@cuda.jit
+def absolute(handler, value, out):
+    out[0] = shmem.call(handler, value, 0, 0, 0)
+
+
+def test_an_old_reply_is_not_taken_for_the_new_one(job, place, show):
+    if job.device != "sim":
+        pytest.skip("looks into the ring, which the host cannot on GPUs")
+    handler = pyshmem.register_handler(ctypes.CDLL(None).labs)
+    out, state = place(np.zeros(1, np.int64)), _lib.device_state()
+    control, device = state[_state.RING + 1], state[_state.RING + 2]
+    ticket = word(device).value
+    index = ticket % state[_state.RING_SLOTS]
+    cell = control + _ring.CONTROL_CELLS + 16 * index
+    word(cell).value = 999
+    word(cell + 8).value = (ticket + 1) % 2**32
+    word(device + _ring.DEVICE_WORDS + 8 * index).value = (
+        5 << 34
+    )  # used last with ticket 5 * 2^32 + ...
+    absolute[1, 1](handler, -17, out)
+    assert show(out)[0] == 17
+    assert word(device).value == ticket + 1
