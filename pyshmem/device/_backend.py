@@ -71,6 +71,13 @@ def scopes(
     return tuple(functions)
 
 
+def named(body: Callable[..., Any], name: str, **words: str) -> Callable[..., Any]:
+    """``body`` as ``name``, with ``{name}`` and other words filled into its docstring."""
+    body.__name__ = name
+    body.__doc__ = (body.__doc__ or "").format(name=name, **words)
+    return body
+
+
 def check_simulator_choice(device: str) -> None:
     """Raises when numba was imported for the other accelerator than the job runs on."""
     if device == "sim" and not SIM:

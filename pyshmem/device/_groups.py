@@ -11,23 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ._backend import (
-    block_index,
-    block_share,
-    block_sync,
-    block_threads,
-    device_function,
-    grid_blocks,
-    grid_sync,
-    lane,
-    read64,
-    state,
-    thread_in_block,
-    warp_share,
-    warp_sync,
-    warp_threads,
-    write64,
-)
+from . import _backend as leaf
+from ._backend import device_function, grid_sync
 from ._state import GRID_WORD
 
 
@@ -68,21 +53,21 @@ def _one_share(value: int) -> int:
 
 @device_function
 def _grid_rank() -> int:
-    return block_index() * block_threads() + thread_in_block()
+    return leaf.block_index() * leaf.block_threads() + leaf.thread_in_block()
 
 
 @device_function
 def _grid_size() -> int:
-    return grid_blocks() * block_threads()
+    return leaf.grid_blocks() * leaf.block_threads()
 
 
 @device_function
 def _grid_share(value: int) -> int:
-    word = state(GRID_WORD)
+    word = leaf.state(GRID_WORD)
     if _grid_rank() == 0:
-        write64(word, value)
+        leaf.write64(word, value)
     grid_sync()
-    shared = read64(word)
+    shared = leaf.read64(word)
     grid_sync()
     return shared
 
@@ -91,18 +76,18 @@ SCOPES = (
     Scope("", _one_rank, _one_size, _one_sync, _one_share, "the calling thread alone."),
     Scope(
         "_warp",
-        lane,
-        warp_threads,
-        warp_sync,
-        warp_share,
+        leaf.lane,
+        leaf.warp_threads,
+        leaf.warp_sync,
+        leaf.warp_share,
         "all threads of a warp call it together.",
     ),
     Scope(
         "_work_group",
-        thread_in_block,
-        block_threads,
-        block_sync,
-        block_share,
+        leaf.thread_in_block,
+        leaf.block_threads,
+        leaf.block_sync,
+        leaf.block_share,
         "all threads of a block call it together.",
     ),
 )

@@ -6,20 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._types import ATOMIC_OPS
-from . import _backend
-from ._backend import (
-    address_of,
-    atomic_add,
-    cast,
-    device_function,
-    read_acquire,
-    require,
-    scopes,
-    signal_release_add,
-    signal_release_set,
-    to_int64,
-    write64,
-)
+from . import _backend as leaf
+from ._backend import address_of, device_function, scopes, to_int64
 from ._cutover import offloads_put
 from ._elements import tell_amo
 from ._faults import OP
@@ -37,11 +25,10 @@ __all__ = [
     "signal_wait_until_work_group",
 ]  # fmt: skip
 
-_fence = _backend.fence
 SIGNAL_SET, SIGNAL_ADD = 0, 1
 _AMO_SET, _AMO_ADD = ATOMIC_OPS.index("set"), ATOMIC_OPS.index("add")
 
-_signal_word = require("signal")
+_signal_word = leaf.require("signal")
 
 
 @device_function
@@ -51,11 +38,11 @@ def _deliver(sig_addr: Any, signal: int, sig_op: int, pe: int, op: int) -> None:
     if way == BY_STORES:
         remote = on_peer(sig_addr, pe)
         if sig_op == SIGNAL_ADD:
-            signal_release_add(remote, signal)
+            leaf.signal_release_add(remote, signal)
         else:
-            signal_release_set(remote, signal)
+            leaf.signal_release_set(remote, signal)
     elif way != NOWHERE:
-        _fence()
+        leaf.fence()
         tell_amo(_AMO_ADD if sig_op == SIGNAL_ADD else _AMO_SET, sig_addr, signal, pe)
 
 
@@ -153,9 +140,9 @@ def signal_op(sig_addr, signal, sig_op, pe, ctx=None):
     way = reach(sig_addr, 1, sig_addr.size, world, _SIGNAL_OP)
     if way == BY_STORES:
         if sig_op == SIGNAL_ADD:
-            atomic_add(on_peer(sig_addr, world), sig_addr, signal)
+            leaf.atomic_add(on_peer(sig_addr, world), sig_addr, signal)
         else:
-            write64(on_peer(sig_addr, world), signal)
+            leaf.write64(on_peer(sig_addr, world), signal)
     elif way != NOWHERE:
         tell_amo(_AMO_ADD if sig_op == SIGNAL_ADD else _AMO_SET, sig_addr, signal, world)
 
@@ -185,7 +172,7 @@ def signal_fetch(sig_addr):
     Spec: shmem_signal_fetch.
     """
     _signal_word(sig_addr)
-    return read_acquire(address_of(sig_addr), sig_addr)
+    return leaf.read_acquire(address_of(sig_addr), sig_addr)
 
 
 def _signal_wait_until(scope: Scope) -> Any:
@@ -203,10 +190,10 @@ def _signal_wait_until(scope: Scope) -> Any:
         Spec: shmem_signal_wait_until.
         """
         _signal_word(sig_addr)
-        seen = cast(sig_addr, cmp_value)
+        seen = leaf.cast(sig_addr, cmp_value)
         if rank() == 0:
             seen = wait(address_of(sig_addr), sig_addr, cmp, seen, _SIGNAL_WAIT, -1)
-        return cast(sig_addr, share(to_int64(seen)))
+        return leaf.cast(sig_addr, share(to_int64(seen)))
 
     return signal_wait_until
 

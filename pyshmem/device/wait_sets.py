@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _backend as leaf
-from ._backend import device_function, opaque, scopes
+from ._backend import device_function, named, opaque, scopes
 from ._faults import OP
 from ._groups import Scope
 from ._state import FAULT_CLAIM
@@ -170,25 +170,44 @@ def _signature(kind: str, vector: bool, body: Any) -> Any:
     """What users call: the arguments of a kind, with ``cmp_value`` or ``cmp_values``."""
 
     def all_one(ivars, nelems, status, cmp, cmp_value):
+        """{first_line}
+
+        What was stored before the changes may be read then.
+        Faults: a wait that takes longer than PYSHMEM_TIMEOUT ends, and the next host call raises.
+        Spec: shmem_{name}.
+        """
         return body(ivars, nelems, status, cmp, cmp_value)
 
     def all_own(ivars, nelems, status, cmp, cmp_values):
         return body(ivars, nelems, status, cmp, cmp_values)
 
     def any_one(ivars, nelems, status, cmp, cmp_value, first=0):
+        """{first_line}
+
+        ``first``: where to begin looking, for turns: one past the index found before.
+        NO_INDEX (-1, SIZE_MAX as bits) when there is none (to wait for).
+        Spec: shmem_{name}.
+        """
         return body(ivars, nelems, None, status, cmp, cmp_value, first) - 1
 
     def any_own(ivars, nelems, status, cmp, cmp_values, first=0):
         return body(ivars, nelems, None, status, cmp, cmp_values, first) - 1
 
     def some_one(ivars, nelems, indices, status, cmp, cmp_value):
+        """{first_line}
+
+        Writes their indices to the int64 array ``indices``, of ``nelems`` elements; returns how many.
+        Spec: shmem_{name}.
+        """
         return body(ivars, nelems, indices, status, cmp, cmp_value, 0)
 
     def some_own(ivars, nelems, indices, status, cmp, cmp_values):
         return body(ivars, nelems, indices, status, cmp, cmp_values, 0)
 
     forms = {"all": (all_one, all_own), "any": (any_one, any_own), "some": (some_one, some_own)}
-    return forms[kind][vector]
+    one, own = forms[kind]
+    own.__doc__ = one.__doc__
+    return own if vector else one
 
 
 _FIRST_LINE = {
@@ -198,14 +217,6 @@ _FIRST_LINE = {
     "test_any": "Look for an element that holds; its index.",
     "wait_until_some": "Wait until some elements hold.",
     "test_some": "Which elements hold.",
-}
-_DOC = {
-    "all": """What was stored before the changes may be read then.
-    Faults: a wait that takes longer than PYSHMEM_TIMEOUT ends, and the next host call raises.""",
-    "any": """``first``: where to begin looking, for turns: one past the index found before.
-    NO_INDEX (-1, SIZE_MAX as bits) when there is none (to wait for).""",
-    "some": """Writes their indices to the int64 array ``indices``, of ``nelems`` elements.
-    Returns how many.""",
 }
 
 
@@ -218,9 +229,7 @@ def _make(verb: str, kind: str, vector: bool = False) -> Any:
         make_body = _make_all if kind == "all" else _make_found
         body = make_body(scope, look, OP[plain], verb == "wait_until")
         routine = _signature(kind, vector, body)
-        routine.__name__ = name
-        routine.__doc__ = f"{_FIRST_LINE[plain]}\n\n    {_DOC[kind]}\n    Spec: shmem_{name}."
-        return routine
+        return named(routine, name, first_line=_FIRST_LINE[plain])
 
     return scopes(make)
 
