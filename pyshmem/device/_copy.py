@@ -7,7 +7,6 @@ flight before its first store, which is what fills NVLink from one block.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from . import _backend as leaf
@@ -16,12 +15,7 @@ from ._backend import device_function, opaque
 _BULK_FROM = 256  # bytes from which one thread's copy is worth its way through shared memory
 
 
-def _make_copy(
-    wide: Callable[[int, int, int], None],
-    wide_x4: Callable[[int, int, int], None],
-    narrow: Callable[[int, int, int, int], None],
-    narrow_x4: Callable[[int, int, int, int], None],
-) -> Callable[[int, int, int, int, int], None]:
+def _make_copy(wide: Any, wide_x4: Any, narrow: Any, narrow_x4: Any) -> Any:
     @device_function
     def copy_lanes(dest: int, source: int, nbytes: int, rank: int, size: int) -> None:
         """Lane ``rank`` of ``size`` copies its share of ``nbytes``; all are int64."""
@@ -80,7 +74,7 @@ push = _make_copy(leaf.copy16, leaf.copy16x4, leaf.copy_narrow, leaf.copy_narrow
 pull = _make_copy(leaf.pull16, leaf.pull16x4, leaf.pull_narrow, leaf.pull_narrow_x4)
 
 
-def _make_alone(lanes: Callable[[int, int, int, int, int], None], check_source: bool) -> Any:
+def _make_alone(lanes: Any, check_source: bool) -> Any:
     @device_function
     def copy_alone(dest: int, source: int, nbytes: int, rank: int, size: int) -> None:
         """One thread copies; in a small block by way of shared memory, many bytes at a time."""

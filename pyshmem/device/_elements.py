@@ -32,24 +32,20 @@ def ask_element(source: Any, pe: int) -> Any:
 @device_function
 def ask_amo(number: int, dest: Any, value: Any, cond: Any, pe: int) -> Any:
     """A fetching atomic operation; ``number`` is its place in ATOMIC_OPS."""
-    kind = AMO | type_number(dest) << 8
-    word = pe | number << 32
-    bits = ask(kind, address_of(dest), 0, bits_of(dest, value), bits_of(dest, cond), 0, word)
+    kind, to, word = AMO | type_number(dest) << 8, address_of(dest), pe | number << 32
+    bits = ask(kind, to, 0, bits_of(dest, value), bits_of(dest, cond), 0, word)
     return value_of(dest, bits, 0)
 
 
 @device_function
 def tell_amo(number: int, dest: Any, value: Any, pe: int) -> None:
     """One that fetches nothing."""
-    word = pe | number << 32
-    tell(AMO | type_number(dest) << 8, address_of(dest), 0, bits_of(dest, value), 0, 0, word)
+    kind, to, word = AMO | type_number(dest) << 8, address_of(dest), pe | number << 32
+    tell(kind, to, 0, bits_of(dest, value), 0, 0, word)
 
 
 @device_function
 def tell_amo_nbi(number: int, fetch: Any, dest: Any, value: Any, cond: Any, pe: int) -> None:
     """One whose old value arrives in ``fetch`` by the next quiet."""
-    kind = AMO | type_number(dest) << 8
-    word = pe | number << 32
-    tell(
-        kind, address_of(dest), address_of(fetch), bits_of(dest, value), bits_of(dest, cond), 0, word
-    )  # fmt: skip
+    kind, to, word = AMO | type_number(dest) << 8, address_of(dest), pe | number << 32
+    tell(kind, to, address_of(fetch), bits_of(dest, value), bits_of(dest, cond), 0, word)

@@ -38,22 +38,20 @@ def raise_flags(row: int, rank: int, size: int, epoch: int) -> None:
 
 
 @device_function
-def await_flags(row: int, rank: int, size: int, epoch: int, op: int) -> None:
-    """Until all have raised theirs; the group meets afterwards."""
-    members = row_n_pes(row)
-    flags = row_flags(row)
+def await_flag(row: int, member: int, epoch: int, op: int) -> None:
+    """Until one has raised theirs."""
     told = op | meets_in(row) << ROUTINE_BITS
+    wait_word(row_flags(row) + 8 * member, 0, CMP_GE, epoch, told, world_pe(row, member))
+
+
+@device_function
+def await_flags(row: int, rank: int, size: int, epoch: int, op: int) -> None:
+    """Until all have; the group meets afterwards."""
+    members, flags, told = row_n_pes(row), row_flags(row), op | meets_in(row) << ROUTINE_BITS
     member = rank
     while member < members:
         wait_word(flags + 8 * member, 0, CMP_GE, epoch, told, world_pe(row, member))
         member += size
-
-
-@device_function
-def await_flag(row: int, member: int, epoch: int, op: int) -> None:
-    """Until one has."""
-    told = op | meets_in(row) << ROUTINE_BITS
-    wait_word(row_flags(row) + 8 * member, 0, CMP_GE, epoch, told, world_pe(row, member))
 
 
 @device_function

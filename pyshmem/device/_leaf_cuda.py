@@ -59,25 +59,31 @@ def relax():
     """One turn of a spin wait: nothing to do on a GPU, whose other warps run anyway."""
 
 
+def _as_call(function: Callable[..., int], kinds_of: Callable[..., Any]) -> Any:
+    def typing(*given: Any) -> Any:
+        kind = signature(i64, *kinds_of(given))
+
+        def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
+            compiled = context.compile_subroutine(builder, function, kind)
+            callee = compiled.fndesc.declare_function(builder.module)
+            with builder.goto_entry_block():  # Numba's own helper would store a zero every time
+                result = builder.alloca(I64)  # functions return through a pointer
+            packed = context.get_arg_packer(kind.args).as_arguments(builder, args)
+            builder.call(callee, [result, *packed]).attributes.add("noinline")
+            return builder.load(result)
+
+        return kind, codegen
+
+    return with_arity(function.__code__.co_argcount, typing)
+
+
 def cold(function: Callable[..., int]) -> Any:
     """``function``, of int64 to int64, as a call that is never inlined.
 
     For what hardly ever runs: inlined, it would stand between the instructions that do run, and the
     short loops of waits would no longer fit the instruction cache.
     """
-    arity = function.__code__.co_argcount
-    kind = signature(i64, *([i64] * arity))
-
-    def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
-        compiled = context.compile_subroutine(builder, function, kind)
-        callee = compiled.fndesc.declare_function(builder.module)
-        with builder.goto_entry_block():  # Numba's own helper would store a zero every time
-            result = builder.alloca(I64)  # functions return through a pointer
-        call = builder.call(callee, [result, *args])
-        call.attributes.add("noinline")
-        return builder.load(result)
-
-    return with_arity(arity, lambda *_types: (kind, codegen))
+    return _as_call(function, lambda given: [i64] * len(given))
 
 
 def outline(function: Callable[..., int]) -> Any:
@@ -86,25 +92,7 @@ def outline(function: Callable[..., int]) -> Any:
     For the parts of collectives: a kernel has as many registers as the largest of its functions, and
     inlined into one they would have more than a block of 1,024 threads can have.
     """
-
-    def typing(*kinds: Any) -> Any:
-        kind = signature(i64, *map(types.unliteral, kinds))
-
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            compiled = context.compile_subroutine(builder, function, kind)
-            callee = compiled.fndesc.declare_function(builder.module)
-            cast = [
-                context.cast(builder, *row) for row in zip(args, sig.args, kind.args, strict=True)
-            ]
-            _, value = context.call_conv.call_function(builder, callee, i64, kind.args, cast)
-            for made in builder.function.basic_blocks[-1].instructions + builder.block.instructions:
-                if isinstance(made, ir.CallInstr) and made.callee is callee:
-                    made.attributes.add("noinline")
-            return value
-
-        return kind, codegen
-
-    return with_arity(function.__code__.co_argcount, typing)
+    return _as_call(function, lambda given: map(types.unliteral, given))
 
 
 # -- the state block -----------------------------------------------------------------------------

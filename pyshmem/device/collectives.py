@@ -47,8 +47,8 @@ def _meet(rank: int, size: int, epoch: int, op: int) -> None:
 
 
 def _synchronise(scope: Scope, name: str) -> Any:
-    rank, size, sync = scope.rank, scope.size, scope.sync
-    op, completes = OP[name], name == "barrier_all"
+    rank, size, sync, op = scope.rank, scope.size, scope.sync, OP[name]
+    completes = name == "barrier_all"
 
     @device_function
     def synchronise():
@@ -64,12 +64,6 @@ def _synchronise(scope: Scope, name: str) -> Any:
         if rank() == 0:
             write64(word, epoch)
 
-    return synchronise
-
-
-def _sync_all(scope: Scope) -> Any:
-    synchronise = _synchronise(scope, "sync_all")
-
     def sync_all():
         """Wait until all PEs are here; the caller's stores to its own memory are visible to all.
 
@@ -77,12 +71,6 @@ def _sync_all(scope: Scope) -> Any:
         Spec: shmem_sync_all.
         """
         synchronise()
-
-    return sync_all
-
-
-def _barrier_all(scope: Scope) -> Any:
-    synchronise = _synchronise(scope, "barrier_all")
 
     def barrier_all():
         """``quiet``, then wait until all PEs are here.
@@ -93,8 +81,10 @@ def _barrier_all(scope: Scope) -> Any:
         """
         synchronise()
 
-    return barrier_all
+    return barrier_all if completes else sync_all
 
 
-sync_all, sync_all_warp, sync_all_work_group = scopes(_sync_all)
-barrier_all, barrier_all_warp, barrier_all_work_group = scopes(_barrier_all)
+sync_all, sync_all_warp, sync_all_work_group = scopes(lambda scope: _synchronise(scope, "sync_all"))
+barrier_all, barrier_all_warp, barrier_all_work_group = scopes(
+    lambda scope: _synchronise(scope, "barrier_all")
+)

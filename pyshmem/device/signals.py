@@ -48,32 +48,20 @@ def _deliver(sig_addr: Any, signal: int, sig_op: int, pe: int, op: int) -> None:
 
 @device_function
 def _by_ring(
-    dest: Any,
-    source: Any,
-    count: int,
-    sig_addr: Any,
-    signal: int,
-    sig_op: int,
-    pe: int,
-    nbi: bool,
+    dest: Any, source: Any, count: int, sig_addr: Any, signal: int, sig_op: int, pe: int, nbi: bool,
     op: int,
-) -> None:
+) -> None:  # fmt: skip
     """One thread asks for data and signal. Copy engines set signals of the device heap only."""
-    nbytes = count * source.itemsize
-    sig = address_of(sig_addr)
+    to, begin, nbytes = address_of(dest), address_of(source), count * source.itemsize
     if reach(dest, count, min(dest.size, source.size), pe, op) == NOWHERE:
         return
     way = reach(sig_addr, 1, sig_addr.size, pe, op)
-    if way == NOWHERE:
-        return
-    if near() and (sig_op == SIGNAL_ADD or way != BY_STORES):
-        ring_put(address_of(dest), address_of(source), nbytes, pe, False)
+    if near() and way != NOWHERE and (sig_op == SIGNAL_ADD or way != BY_STORES):
+        ring_put(to, begin, nbytes, pe, False)
         _deliver(sig_addr, signal, sig_op, pe, op)
-    else:
+    elif way != NOWHERE:
         word = pe | to_int64(sig_op) << 32
-        ring_put_signal(
-            address_of(dest), address_of(source), nbytes, sig, to_int64(signal), word, nbi
-        )
+        ring_put_signal(to, begin, nbytes, address_of(sig_addr), to_int64(signal), word, nbi)
 
 
 def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False) -> Any:
