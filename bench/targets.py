@@ -100,9 +100,9 @@ def _together(figures: Figures) -> Iterator[Verdict]:
         figures,
         "pyshmem",
         "nvshmem",
-        lambda op, nbytes, pes, *_: op.startswith("sum_reduce") and nbytes >= 32768 and pes >= 8,
+        lambda op, nbytes, pes, *_: op.startswith("sum_reduce") and nbytes >= 32768 and pes >= 4,
     )
-    yield _worst("sum_reduce from 32 KiB up on 8 PEs / NVSHMEM's", 0.25, large)
+    yield _worst("sum_reduce from 32 KiB up on 4 or 8 PEs / NVSHMEM's", 0.25, large)
 
 
 def judge(figures: Figures) -> list[Verdict]:

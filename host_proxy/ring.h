@@ -65,7 +65,8 @@ enum pysh_request_word {
 enum pysh_request_flag {
     PYSH_REQUEST_REPLY = 1, /* a reply is wanted, in the cell */
     PYSH_REQUEST_DONE =
-        2 /* with REPLY: when a copy engine does the work, its stream stores the tag in device.done[cell] */
+        2, /* with REPLY: when a copy engine does the work, its stream stores the tag in device.done[cell] */
+    PYSH_REQUEST_RELEASE = 4 /* the sender fenced before it stored the request: of no concern to the proxy */
 };
 
 enum pysh_print_kind { PYSH_PRINT_INT, PYSH_PRINT_FLOAT, PYSH_PRINT_TEXT };

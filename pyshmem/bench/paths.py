@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -91,9 +92,11 @@ def measure(clock: Clock, ops: tuple[str, ...], shapes: tuple[Shape, ...] | None
         for op, shape, nbytes in product(ops, shapes, sizes):
             if nbytes < 8 * shape[1]:
                 continue
-            for way in WAYS:
+            least = dict.fromkeys(WAYS, math.inf)
+            for way in WAYS if clock.simulated else (*WAYS, *WAYS):  # in turns: clocks drift
                 with by(op, way):
-                    us = transfers.time(op, shape, nbytes, 1)
+                    least[way] = min(least[way], transfers.time(op, shape, nbytes, 1))
+            for way, us in least.items():
                 clock.emit(transfers.name(op, shape), nbytes, shape, us, way)
     pyshmem.barrier_all()
     transfers.free()

@@ -27,9 +27,10 @@ from ._state import SYMBOL, WORDS
 __all__ = [
     "AMO_SET", "UINT64", "address_of", "array_from", "block_index", "block_share", "block_sync",
     "block_threads", "claim", "cold", "fence", "fetch_add64", "grid_blocks", "grid_sync", "lane",
-    "nap", "note_call", "now", "opaque", "outline", "raise64", "read64", "read64_acquire", "relax",
-    "require", "same_dtype", "signal_release_add", "signal_release_set", "state", "state_pe",
-    "thread_in_block", "trap", "warp_share", "warp_sync", "warp_threads", "write64",
+    "nap", "note_call", "now", "opaque", "outline", "quotient32", "raise64", "read64",
+    "read64_acquire", "relax", "require", "same_dtype", "signal_release_add", "signal_release_set",
+    "state", "state_pe", "stride", "thread_in_block", "trap", "warp_share", "warp_sync",
+    "warp_threads", "write64",
 ]  # fmt: skip
 
 UINT64, AMO_SET = BY_NUMBER["uint64"], ATOMIC_OPS.index("set")
@@ -39,6 +40,13 @@ UINT64, AMO_SET = BY_NUMBER["uint64"], ATOMIC_OPS.index("set")
 fence = instruction("fence.acq_rel.sys;")
 now = instruction("mov.u64 $0, %globaltimer;", results=1)
 opaque = instruction("mov.b64 $0, $1;", "l", results=1)  # hides a value from loop unrolling
+# The same for the assembler's: adds what is always 0, as grids have at most 65,535 blocks in y.
+stride = instruction(
+    "{.reg .b32 y; .reg .b64 z; mov.u32 y, %nctaid.y; shr.u32 y, y, 16; cvt.u64.u32 z, y;"
+    " add.s64 $0, $1, z;}",
+    "l",
+    results=1,
+)
 trap = instruction("trap;")
 read64 = instruction("ld.relaxed.sys.global.u64 $0, [$1];", "l", results=1)
 read64_acquire = instruction("ld.acquire.sys.global.u64 $0, [$1];", "l", results=1)
@@ -49,6 +57,11 @@ signal_release_add = instruction("red.release.sys.global.add.u64 [$0], $1;", "ll
 # The ring: tickets are the own GPU's affair; `raise64` also goes to memory that the host reads.
 fetch_add64 = instruction("atom.relaxed.gpu.global.add.u64 $0, [$1], $2;", "ll", results=1)
 raise64 = instruction("red.relaxed.sys.global.max.u64 [$0], $1;", "ll")
+quotient32 = instruction(
+    "{.reg .b32 a, b; cvt.u32.u64 a, $1; cvt.u32.u64 b, $2; div.u32 a, a, b; cvt.u64.u32 $0, a;}",
+    "ll",
+    results=1,
+)
 nap = instruction("nanosleep.u32 1000;")
 # Leaves the given value in the word and returns the old one.
 claim = instruction("atom.relaxed.sys.global.exch.b64 $0, [$1], $2;", "ll", results=1)

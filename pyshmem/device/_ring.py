@@ -32,6 +32,8 @@ _fence = _backend.fence
 ) = range(1, 14)  # fmt: skip
 #: Flags, where they stand in the word KIND: a reply is wanted; the copy engine's stream may write it.
 REPLY, DONE = 1 << 16, 2 << 16
+#: The host sees what the caller's group stored before, and what it read is not overtaken.
+RELEASE = 4 << 16
 
 CREDIT = 128
 # Offsets in pysh_ring_control_t and pysh_ring_device_t; the ticket is the latter's first word.
@@ -120,6 +122,8 @@ def _send(
     device = state(ring + 2)
     known = read64(device + DEVICE_CONSUMED)
     ticket = fetch_add64(device, 1)
+    if kind & RELEASE != 0:
+        _fence()  # here, while the ticket is under way
     slots = state(RING_SLOTS)
     index = ticket & (slots - 1)
     if ticket >= known + slots and not _await_credit(device, state(ring + 1), ticket):

@@ -13,10 +13,9 @@ from . import _backend, _copy
 from ._backend import cold, device_function, in_global, load_near, state, store_near, write64
 from ._cutover import offloads_get
 from ._peers import my_pe, near
-from ._ring import AMO, DONE, GET, PUT, PUT_SIGNAL, G, P, ask, tell
+from ._ring import AMO, DONE, GET, PUT, PUT_SIGNAL, RELEASE, G, P, ask, tell
 from ._state import DELTA
 
-_fence = _backend.fence
 _UINT64, _SET = _backend.UINT64, _backend.AMO_SET
 
 
@@ -49,13 +48,13 @@ def _hand_over(
     request: int, dest: int, source: int, nbytes: int, sig: int, signal: int, pe: int, nbi: bool
 ) -> None:
     """One thread sends the request; to peers that are near the copy engine does the work."""
-    _fence()  # the host sees what the group stored, and what it read is not overtaken
+    released = request | RELEASE
     if nbi:
-        tell(request, dest, source, nbytes, sig, signal, pe)
+        tell(released, dest, source, nbytes, sig, signal, pe)
     elif near():
-        ask(request | DONE, dest, source, nbytes, sig, signal, pe)
+        ask(released | DONE, dest, source, nbytes, sig, signal, pe)
     else:
-        ask(request, dest, source, nbytes, sig, signal, pe)
+        ask(released, dest, source, nbytes, sig, signal, pe)
 
 
 @device_function
@@ -102,5 +101,7 @@ def store_word(dest: int, value: int, pe: int) -> None:
     """Eight bytes to ``pe``, relaxed; by the ring they come after earlier puts."""
     if near():
         write64(dest + state(DELTA + pe), value)
+    elif pe == my_pe():
+        write64(dest, value)  # at once: nobody waits for words of their own
     else:
         tell(AMO | _UINT64 << 8, dest, 0, value, 0, 0, pe | _SET << 32)

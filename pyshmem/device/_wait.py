@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from . import _backend
 from ._backend import (
     SIM,
     block_index,
@@ -16,8 +14,10 @@ from ._backend import (
     note_call,
     now,
     opaque,
+    read,
     read64,
     read64_acquire,
+    read_acquire,
     relax,
     state,
     thread_in_block,
@@ -94,48 +94,71 @@ def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
     return deadline
 
 
-def _make_wait(read: Any, read_acquire: Any) -> Callable[..., Any]:
-    @device_function
-    def wait(address: int, like: Any, cmp: int, cmp_value: Any, op: int, pe: int) -> Any:
-        """Spins until the element at ``address`` compares as asked; returns what it saw.
+@device_function
+def wait(address: int, like: Any, cmp: int, cmp_value: Any, op: int, pe: int) -> Any:
+    """Spins until the element at ``address`` compares as asked; returns what it saw.
 
-        What was stored before the release that made the comparison true is visible on return. Gives
-        up after the timeout, and soon after any fault on this PE, so that one missing signal ends a
-        kernel instead of costing a timeout for each of its waits. ``pe``: whom it waits for, or -1.
-        """
-        deadline = 0
-        value = cmp_value
-        while True:
-            # Nothing but the poll in this loop: a wait's latency is that of its turns. The loads are
-            # relaxed, which leaves the L1 cache to the block's other warps; the one after success is
-            # there for its order only and drops the cache, so that what follows reads fresh. Its value
-            # is unused, and on sm_90 the assembler leaves out the second trip to memory.
-            polls = 0
-            while polls < _POLLS_PER_CHECK:
-                value = read(address, like)
-                if holds(value, cmp, cmp_value):
-                    read_acquire(address, like)
-                    return value
-                relax()
-                polls += opaque(1)  # opaque: unrolled, the loop falls out of the instruction cache
-            deadline = given_up(deadline, op, pe, to_int64(cmp_value), to_int64(value))
+    What was stored before the release that made the comparison true is visible on return. Gives
+    up after the timeout, and soon after any fault on this PE, so that one missing signal ends a
+    kernel instead of costing a timeout for each of its waits. ``pe``: whom it waits for, or -1.
+    """
+    deadline = 0
+    value = cmp_value
+    while True:
+        # Nothing but the poll in this loop: a wait's latency is that of its turns. The loads are
+        # relaxed, which leaves the L1 cache to the block's other warps; the one after success is
+        # there for its order only and drops the cache, so that what follows reads fresh. Its value
+        # is unused, and on sm_90 the assembler leaves out the second trip to memory.
+        polls = 0
+        while polls < _POLLS_PER_CHECK:
+            value = read(address, like)
+            if holds(value, cmp, cmp_value):
+                read_acquire(address, like)
+                return value
+            relax()
+            polls += opaque(1)  # opaque: unrolled, the loop falls out of the instruction cache
+        deadline = given_up(deadline, op, pe, to_int64(cmp_value), to_int64(value))
+        if deadline < 0:
+            return value
+
+
+@cold
+def _wait_longer(address: int, least: int, op: int, pe: int) -> int:
+    deadline = 0
+    polls = 0
+    while True:
+        value = read64(address)
+        if value >= least:
+            read64_acquire(address)
+            return value
+        relax()
+        polls += opaque(1)
+        if polls & (_POLLS_PER_CHECK - 1) == 0:
+            deadline = given_up(deadline, op, pe, least, value)
             if deadline < 0:
                 return value
 
-    return wait
+
+@device_function
+def reached_soon(address: int, least: int) -> bool:
+    """``wait_word`` for as long as waits usually take; False: it is to be gone on with."""
+    polls = 0
+    while polls < _POLLS_PER_CHECK:
+        if read64(address) >= least:
+            read64_acquire(address)
+            return True
+        relax()
+        polls += opaque(1)
+    return False
 
 
 @device_function
-def _word(address: int, like: int) -> int:
-    return read64(address)
+def wait_word(address: int, least: int, op: int, pe: int) -> int:
+    """``wait`` for one of the library's own int64 words, which only rise, to reach ``least``.
 
-
-@device_function
-def _word_acquire(address: int, like: int) -> int:
-    return read64_acquire(address)
-
-
-#: On an element of the dtype of the array ``like``.
-wait = _make_wait(_backend.read, _backend.read_acquire)
-#: On one of the library's own int64 words; ``like`` is ignored.
-wait_word = _make_wait(_word, _word_acquire)
+    Once it takes long it goes on in a function of its own: what reports need would take registers
+    from the collectives that call this.
+    """
+    if reached_soon(address, least):
+        return least
+    return _wait_longer(address, least, op, pe)

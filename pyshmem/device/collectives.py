@@ -2,7 +2,7 @@
 """Synchronisation of all PEs from kernels: no host, one exchange of flags.
 
 Every PE has one slot for each sender on its device heap. Round ``k`` is everybody storing ``k`` into
-their slot at everybody, and waiting until all own slots hold at least ``k``. Values only rise, so
+their slot at all others, and waiting until the others' slots hold at least ``k``. Values only rise, so
 nothing is ever reset, and a fast PE that is a round ahead does no harm.
 """
 
@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from . import _backend
-from ._backend import device_function, read64, scopes, state, state_pe, write64
+from ._backend import device_function, read64, scopes, state, write64
+from ._exchange import meet
 from ._faults import OP, ROUTINE_BITS
 from ._groups import Scope
 from ._ring import settle
-from ._state import MY_PE, N_PES, SYNC_EPOCH, SYNC_SLOT_BYTES, SYNC_SLOTS
-from ._transport import store_word
-from ._wait import CMP_GE, wait_word
+from ._state import SYNC_EPOCH, SYNC_SLOT_BYTES, SYNC_SLOTS, TEAMS
 
 __all__ = [
     "barrier_all", "barrier_all_warp", "barrier_all_work_group", "sync_all", "sync_all_warp",
@@ -28,27 +27,9 @@ _fence = _backend.fence
 _MEETS_ALL = 65 << ROUTINE_BITS  # PYSH_MEETS_ALL of conduit.h
 
 
-@device_function
-def _meet(rank: int, size: int, epoch: int, op: int) -> None:
-    """The lanes of the group share the peers: tell them the epoch, then wait for theirs."""
-    slots = state(SYNC_SLOTS)
-    mine = slots + state_pe(MY_PE) * SYNC_SLOT_BYTES
-    peers = state_pe(N_PES)
-    if rank < peers:
-        _fence()  # release: what the group did is visible before the flags are
-    pe = rank
-    while pe < peers:
-        store_word(mine, epoch, pe)
-        pe += size
-    pe = rank
-    while pe < peers:
-        wait_word(slots + pe * SYNC_SLOT_BYTES, 0, CMP_GE, epoch, op | _MEETS_ALL, pe)
-        pe += size
-
-
 def _synchronise(scope: Scope, name: str) -> Any:
-    rank, size, sync, op = scope.rank, scope.size, scope.sync, OP[name]
-    completes = name == "barrier_all"
+    rank, size, sync = scope.rank, scope.size, scope.sync
+    told, completes = OP[name] | _MEETS_ALL, name == "barrier_all"
 
     @device_function
     def synchronise():
@@ -59,7 +40,7 @@ def _synchronise(scope: Scope, name: str) -> Any:
                 settle()
             sync()
         epoch = read64(word) + 1
-        _meet(rank(), size(), epoch, op)
+        meet(state(TEAMS), state(SYNC_SLOTS), SYNC_SLOT_BYTES, rank(), size(), epoch, told)
         sync()
         if rank() == 0:
             write64(word, epoch)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from . import _backend as leaf
 from ._backend import device_function, to_int64
-from ._ring import ABORT, CALL, PRINT, ask, tell
+from ._ring import ABORT, CALL, PRINT, RELEASE, ask, tell
 
 __all__ = ["abort", "call", "post", "print"]
 
@@ -79,9 +79,8 @@ def call(handler, a, b, c, d):
     Faults: a handler that is not registered.
     Extension.
     """
-    leaf.fence()
     high = to_int64(handler) << 32
-    return ask(CALL, to_int64(a), to_int64(b), to_int64(c), to_int64(d), 0, high)
+    return ask(CALL | RELEASE, to_int64(a), to_int64(b), to_int64(c), to_int64(d), 0, high)
 
 
 @device_function
@@ -92,6 +91,5 @@ def post(handler, a, b, c, d):
     Completes: the function has returned after ``quiet``.
     Extension.
     """
-    leaf.fence()
     high = to_int64(handler) << 32
-    tell(CALL, to_int64(a), to_int64(b), to_int64(c), to_int64(d), 0, high)
+    tell(CALL | RELEASE, to_int64(a), to_int64(b), to_int64(c), to_int64(d), 0, high)

@@ -13,7 +13,7 @@ from . import _backend as leaf
 from ._backend import combine, device_function, named, raw1, raw16, scopes, state
 from ._exchange import apart, parts
 from ._faults import OP
-from ._groups import Scope
+from ._groups import Scope, quotient
 from ._peers import near
 from ._state import CUTOVER_COLL, DELTA, DEVICE_STAGE_BYTES
 from ._teams import row_epoch, row_my_pe, row_n_pes, world_pe
@@ -38,7 +38,7 @@ _REDUCE, _SCAN = OP["reduce"], OP["scan"]
 @device_function
 def _stage_room(members: int) -> int:
     """Bytes a member may put on the stage at a time."""
-    return DEVICE_STAGE_BYTES // members & ~15
+    return quotient(DEVICE_STAGE_BYTES, members) & ~15
 
 
 def _make_fold(name: str, load: Any) -> Any:
@@ -161,7 +161,7 @@ def _make_shared(scope: Scope, name: str) -> Any:
 
     @apart(scope)
     def combine_share(row, dest, source, nbytes, like):
-        share = (nbytes // row_n_pes(row) + 15) & ~15
+        share = (quotient(nbytes, row_n_pes(row)) + 15) & ~15
         at = row_my_pe(row) * share
         end = min(nbytes, at + share)
         step = size() << 4

@@ -160,6 +160,7 @@ def signal_fetch(sig_addr):
     Spec: shmem_signal_fetch.
     """
     _signal_word(sig_addr)
+    leaf.relax()  # as in test()
     return leaf.read_acquire(address_of(sig_addr), sig_addr)
 
 

@@ -13,7 +13,7 @@ from ._backend import address_of, device_function, named, narrow, scopes, state
 from ._faults import FAULT_NELEMS, FAULT_STRIDE, OP, record_fault
 from ._groups import Scope
 from ._peers import BY_STORES, NOWHERE, reach
-from ._ring import IGET, IPUT, ask
+from ._ring import IGET, IPUT, RELEASE, ask
 from ._state import DELTA
 from ._teams import on_context
 from ._transport import ring_get, ring_put
@@ -78,8 +78,7 @@ def _make_move(put: bool) -> Any:
     def ask_blocks(to, begin, itemsize, dst, sst, bsize, nblocks, pe):
         """By the ring; what the host cannot see of the caller's side goes block by block."""
         if leaf.in_global(begin if put else to):
-            leaf.fence()
-            ask(request | itemsize << 8, to, begin, nblocks, dst, sst, pe | bsize << 32)
+            ask(request | itemsize << 8 | RELEASE, to, begin, nblocks, dst, sst, pe | bsize << 32)
             return
         block = nblocks * 0
         while block < nblocks:

@@ -55,4 +55,5 @@ def test(ivar, cmp, cmp_value):
     Spec: shmem_test.
     """
     _standard(ivar)
+    leaf.relax()  # who tests in a loop lets the simulator's other threads run
     return holds(leaf.read_acquire(leaf.address_of(ivar), ivar), cmp, leaf.cast(ivar, cmp_value))

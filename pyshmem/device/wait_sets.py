@@ -112,6 +112,7 @@ def _make_all(scope: Scope, look: Any, op: int, wait: bool) -> Any:
             return True
         held = True
         if rank() == 0:
+            leaf.relax()  # who tests in a loop lets the simulator's other threads run
             held = walk(ivars, nelems, status, cmp, values, 0, 1)
             _read_fresh()
         return share(leaf.to_int64(held)) != 0
@@ -149,6 +150,7 @@ def _make_found(scope: Scope, look: Any, op: int, wait: bool) -> Any:
         _standard(ivars)
         found = nelems * 0
         if rank() == 0:
+            leaf.relax()
             deadline, polls = 0, 0
             start = first + nelems * 0
             if start >= nelems:

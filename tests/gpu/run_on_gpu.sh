@@ -17,7 +17,7 @@ parts=" ${*:-tests heat bench} "
 mkdir -p "$results"
 results=$(cd "$results" && pwd)
 python=${PYTHON:-python3}
-gpus=$($python -c 'import subprocess; print(len(subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout.splitlines()))')
+gpus=${GPUS:-$($python -c 'import subprocess; print(len(subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout.splitlines()))')}
 summary="$results/summary.txt"
 : > "$summary"
 status=0

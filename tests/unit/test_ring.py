@@ -117,6 +117,7 @@ def test_operations_and_flags_are_those_of_the_header() -> None:
     assert {name: value << 16 for name, value in flags.items()} == {
         "REPLY": _ring.REPLY,
         "DONE": _ring.DONE,
+        "RELEASE": _ring.RELEASE,
     }
     credit = re.search(r"#define PYSH_RING_CREDIT\s+(\d+)", RING_H.read_text())
     assert credit is not None

@@ -31,11 +31,11 @@ __all__ = [
     "fixed32", "fixed64", "grid_blocks", "grid_sync", "high_bits_of", "in_global", "label_word",
     "lane", "load_near", "load_pair", "nap", "narrow", "no_sum", "note_call", "now", "opaque",
     "outline", "print_bits", "print_kind", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4",
-    "raise64", "raw1", "raw16", "read", "read64", "read64_acquire", "read_acquire", "relax",
-    "require", "same_dtype", "signal_release_add", "signal_release_set", "state", "state_pe",
-    "store_acc1", "store_acc16", "store_near", "store_pair", "thread_in_block", "to_int64", "trap",
-    "type_number", "value_of", "warp_share", "warp_sync", "warp_threads", "widen", "write",
-    "write64",
+    "quotient32", "raise64", "raw1", "raw16", "read", "read64", "read64_acquire", "read_acquire",
+    "relax", "require", "same_dtype", "signal_release_add", "signal_release_set", "state",
+    "state_pe", "store_acc1", "store_acc16", "store_near", "store_pair", "stride",
+    "thread_in_block", "to_int64", "trap", "type_number", "value_of", "warp_share", "warp_sync",
+    "warp_threads", "widen", "write", "write64",
 ]  # fmt: skip
 
 _MASK = (1 << 64) - 1
@@ -53,6 +53,13 @@ relax = scheduler.pause
 
 def opaque(value: int) -> int:
     return value
+
+
+stride = opaque
+
+
+def quotient32(a: int, b: int) -> int:
+    return a // b
 
 
 def cold(function: Callable[..., int]) -> Callable[..., int]:
