@@ -48,26 +48,6 @@ class Scope(NamedTuple):
 
 
 @device_function
-def _one_rank() -> int:
-    return 0
-
-
-@device_function
-def _one_size() -> int:
-    return 1
-
-
-@device_function
-def _one_sync() -> None:
-    pass
-
-
-@device_function
-def _one_share(value: int) -> int:
-    return value
-
-
-@device_function
 def _grid_rank() -> int:
     return leaf.block_index() * leaf.block_threads() + leaf.thread_in_block()
 
@@ -88,31 +68,22 @@ def _grid_share(value: int) -> int:
     return shared
 
 
+_zero, _one = device_function(lambda: 0), device_function(lambda: 1)
+_nothing, _itself = device_function(lambda: None), device_function(lambda value: value)
+
 SCOPES = (
-    Scope("", _one_rank, _one_size, _one_sync, _one_share, "the calling thread alone."),
+    Scope("", _zero, _one, _nothing, _itself, "the calling thread alone."),
     Scope(
-        "_warp",
-        leaf.lane,
-        leaf.warp_threads,
-        leaf.warp_sync,
-        leaf.warp_share,
+        "_warp", leaf.lane, leaf.warp_threads, leaf.warp_sync, leaf.warp_share,
         "all threads of a warp call it together.",
     ),
     Scope(
-        "_work_group",
-        leaf.thread_in_block,
-        leaf.block_threads,
-        leaf.block_sync,
-        leaf.block_share,
+        "_work_group", leaf.thread_in_block, leaf.block_threads, leaf.block_sync, leaf.block_share,
         "all threads of a block call it together.",
     ),
-)
+)  # fmt: skip
 #: For routines that a whole grid can share. The launch is cooperative, which Numba sees to by itself.
 GRID = Scope(
-    "_grid",
-    _grid_rank,
-    _grid_size,
-    grid_sync,
-    _grid_share,
+    "_grid", _grid_rank, _grid_size, grid_sync, _grid_share,
     "all threads of all blocks call it together, in a cooperative launch.",
-)
+)  # fmt: skip

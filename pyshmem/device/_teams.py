@@ -6,6 +6,8 @@ The host changes rows between kernels only, as far as a kernel is concerned that
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import _state as words
 from ._backend import device_function, fixed32, fixed64, narrow, state
 from ._faults import FAULT_TEAM, record_fault
@@ -47,19 +49,13 @@ def row_my_pe(row: int) -> int:
     return fixed64(row + 8 * words.DEVICE_TEAM_MY_PE)
 
 
-@device_function
-def row_flags(row: int) -> int:
-    return fixed64(row + 8 * words.DEVICE_TEAM_FLAGS)
+def _word(number: int) -> Any:
+    """``f(row)``: that word of the row."""
+    return device_function(lambda row: fixed64(row + 8 * number))
 
 
-@device_function
-def row_epoch(row: int) -> int:
-    return fixed64(row + 8 * words.DEVICE_TEAM_EPOCH)
-
-
-@device_function
-def row_stage(row: int) -> int:
-    return fixed64(row + 8 * words.DEVICE_TEAM_STAGE)
+row_flags, row_epoch = _word(words.DEVICE_TEAM_FLAGS), _word(words.DEVICE_TEAM_EPOCH)
+row_stage = _word(words.DEVICE_TEAM_STAGE)
 
 
 @device_function

@@ -6,7 +6,15 @@ from __future__ import annotations
 from typing import Any
 
 from . import _copy
-from ._backend import address_of, array_from, device_function, read, same_dtype, scopes, write
+from ._backend import (
+    address_of,
+    array_from,
+    device_function,
+    read,
+    same_dtype,
+    scopes,
+    write,
+)
 from ._cutover import offloads_get, offloads_put
 from ._elements import ask_element, tell_element
 from ._faults import OP
@@ -58,9 +66,23 @@ def make_get(scope: Scope) -> Any:
     return transfer_get
 
 
+def _make_move(scope: Scope, name: str) -> Any:
+    """``f(dest, source, pe, nelems, ctx)``: the transfer ``name``, between the group's meetings."""
+    transfer = (make_put if name.startswith("put") else make_get)(scope)
+    sync, op, nbi = scope.sync, OP[name], name.endswith("nbi")
+
+    @device_function
+    def move(dest, source, pe, nelems, ctx):
+        sync()
+        transfer(dest, source, on_context(ctx, pe), nelems, nbi, op)
+        if not nbi:
+            sync()
+
+    return move
+
+
 def _put(scope: Scope) -> Any:
-    sync, transfer_put = scope.sync, make_put(scope)
-    op = OP["put"]
+    move = _make_move(scope, "put")
 
     def put(dest, source, pe, nelems=None, ctx=None):
         """Copy ``source`` into ``dest`` on ``pe``.
@@ -76,17 +98,13 @@ def _put(scope: Scope) -> Any:
         Faults: pe, nelems or dest out of range: nothing is copied, the next host call raises.
         Spec: shmem_put.
         """
-        count = source.size if nelems is None else nelems
-        sync()
-        transfer_put(dest, source, on_context(ctx, pe), count, False, op)
-        sync()
+        move(dest, source, pe, source.size if nelems is None else nelems, ctx)
 
     return put
 
 
 def _put_nbi(scope: Scope) -> Any:
-    sync, transfer_put = scope.sync, make_put(scope)
-    op = OP["put_nbi"]
+    move = _make_move(scope, "put_nbi")
 
     def put_nbi(dest, source, pe, nelems=None, ctx=None):
         """Start copying ``source`` into ``dest`` on ``pe``; arguments as for ``put``.
@@ -94,16 +112,13 @@ def _put_nbi(scope: Scope) -> Any:
         Completes: nothing on return; ``source`` must not change until ``quiet``.
         Spec: shmem_put_nbi.
         """
-        count = source.size if nelems is None else nelems
-        sync()
-        transfer_put(dest, source, on_context(ctx, pe), count, True, op)
+        move(dest, source, pe, source.size if nelems is None else nelems, ctx)
 
     return put_nbi
 
 
 def _get(scope: Scope) -> Any:
-    sync, transfer_get = scope.sync, make_get(scope)
-    op = OP["get"]
+    move = _make_move(scope, "get")
 
     def get(dest, source, pe, nelems=None, ctx=None):
         """Copy ``source`` on ``pe`` into ``dest``.
@@ -119,17 +134,13 @@ def _get(scope: Scope) -> Any:
         Faults: pe, nelems or source out of range: nothing is copied, the next host call raises.
         Spec: shmem_get.
         """
-        count = dest.size if nelems is None else nelems
-        sync()
-        transfer_get(dest, source, on_context(ctx, pe), count, False, op)
-        sync()
+        move(dest, source, pe, dest.size if nelems is None else nelems, ctx)
 
     return get
 
 
 def _get_nbi(scope: Scope) -> Any:
-    sync, transfer_get = scope.sync, make_get(scope)
-    op = OP["get_nbi"]
+    move = _make_move(scope, "get_nbi")
 
     def get_nbi(dest, source, pe, nelems=None, ctx=None):
         """Start copying ``source`` on ``pe`` into ``dest``; arguments as for ``get``.
@@ -137,9 +148,7 @@ def _get_nbi(scope: Scope) -> Any:
         Completes: nothing on return; ``dest`` is complete at ``quiet``.
         Spec: shmem_get_nbi.
         """
-        count = dest.size if nelems is None else nelems
-        sync()
-        transfer_get(dest, source, on_context(ctx, pe), count, True, op)
+        move(dest, source, pe, dest.size if nelems is None else nelems, ctx)
 
     return get_nbi
 
