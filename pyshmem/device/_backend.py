@@ -5,8 +5,6 @@ Everything above the leaves is written once and imports them from here. ``device
 plain Python function callable from kernels of either kind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

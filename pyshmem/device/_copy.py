@@ -5,17 +5,13 @@ Lanes take neighbouring pieces, so a warp's accesses are contiguous; each lane h
 flight before its first store, which is what fills NVLink from one block.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from . import _backend as leaf
 from ._backend import device_function, opaque
 
 _BULK_FROM = 256  # bytes from which one thread's copy is worth its way through shared memory
 
 
-def _make_copy(wide: Any, wide_x4: Any, narrow: Any, narrow_x4: Any) -> Any:
+def _make_copy(wide, wide_x4, narrow, narrow_x4):
     @device_function
     def copy_lanes(dest: int, source: int, nbytes: int, rank: int, size: int) -> None:
         """Lane ``rank`` of ``size`` copies its share of ``nbytes``; all are int64."""
@@ -74,7 +70,7 @@ push = _make_copy(leaf.copy16, leaf.copy16x4, leaf.copy_narrow, leaf.copy_narrow
 pull = _make_copy(leaf.pull16, leaf.pull16x4, leaf.pull_narrow, leaf.pull_narrow_x4)
 
 
-def _make_alone(lanes: Any, check_source: bool) -> Any:
+def _make_alone(lanes, check_source: bool):
     @device_function
     def copy_alone(dest: int, source: int, nbytes: int, rank: int, size: int) -> None:
         """One thread copies; in a small block by way of shared memory, many bytes at a time."""

@@ -6,8 +6,6 @@ written to memory that the host reads, and every pyshmem call of the host, and e
 kernel that uses pyshmem, raises it as ``KernelFault`` with the kernel's name and the block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -6,8 +6,6 @@ arguments. The group meets on entry, so that what any of its threads wrote is wh
 send, and on exit, unless the routine is ``_nbi``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@
 The words mirror ``enum ishmemx_state_word`` of ``native/include/ishmemx.h``; a test compares them.
 """
 
-from __future__ import annotations
-
 #: Name of the constant symbol in compiled kernels. The number is the layout's version: a kernel
 #: cached on disk by another version is found out when it is loaded, not when it misbehaves.
 SYMBOL = "pyshmem_state_v2"

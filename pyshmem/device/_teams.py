@@ -4,10 +4,6 @@
 The host changes rows between kernels only, as far as a kernel is concerned that may use the team.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from . import _state as words
 from ._backend import device_function, fixed32, fixed64, narrow, state
 from ._faults import FAULT_TEAM, record_fault
@@ -49,7 +45,7 @@ def row_my_pe(row: int) -> int:
     return fixed64(row + 8 * words.DEVICE_TEAM_MY_PE)
 
 
-def _word(number: int) -> Any:
+def _word(number: int):
     """``f(row)``: that word of the row."""
     return device_function(lambda row: fixed64(row + 8 * number))
 

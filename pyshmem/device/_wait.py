@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The one spin loop of the device library, and the comparisons it waits for."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from . import _backend as leaf
 from ._backend import SIM, cold, device_function, opaque, read64, relax, state, to_int64
 from ._faults import FAULT_TIMEOUT, ROUTINE_BITS, record_fault
@@ -23,7 +19,7 @@ _ROUTINE = (1 << ROUTINE_BITS) - 1
 
 
 @device_function
-def holds(value: Any, cmp: int, cmp_value: Any) -> bool:
+def holds(value, cmp: int, cmp_value) -> bool:
     """``value <cmp> cmp_value``, both of one dtype."""
     if cmp == CMP_EQ:
         return value == cmp_value
@@ -83,7 +79,7 @@ def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
 
 
 @device_function
-def wait(address: int, like: Any, cmp: int, cmp_value: Any, op: int, pe: int) -> Any:
+def wait(address: int, like, cmp: int, cmp_value, op: int, pe: int):
     """Spins until the element at ``address`` compares as asked; returns what it saw.
 
     What was stored before the release that made the comparison true is visible on return. Gives

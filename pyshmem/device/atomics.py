@@ -7,10 +7,6 @@ orders other accesses: see ``fence``. After a fault the fetching forms return 0.
 (``as_argument(context)``) as ``ctx``, ``pe`` is a PE of its team.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from .._types import ATOMIC_OPS
 from . import _backend as leaf
 from ._backend import cast, device_function, read, require, write
@@ -39,7 +35,7 @@ def _swap_if(address, like, value, cond):
     return leaf.atomic_compare_swap(address, like, cond, value)
 
 
-def _plain(operation: Any) -> Any:
+def _plain(operation):
     return device_function(lambda address, like, value, _cond: operation(address, like, value))
 
 
@@ -55,7 +51,7 @@ FETCHING = {
 }
 
 
-def _fetching(name: str) -> Any:
+def _fetching(name: str):
     op, number, (operation, types) = OP[f"atomic_{name}"], ATOMIC_OPS.index(name), FETCHING[name]
 
     @device_function
@@ -72,7 +68,7 @@ def _fetching(name: str) -> Any:
     return atomic
 
 
-def _updating(name: str, operation: Any, types: Any) -> Any:
+def _updating(name: str, operation, types):
     op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
 
     @device_function

@@ -6,10 +6,6 @@ the value. By loads and stores, and in shared and local memory, it arrives at on
 as in ``atomics``.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from .._types import ATOMIC_OPS
 from ._backend import address_of, device_function, in_global, require, same_dtype
 from ._elements import ask_amo, tell_amo_nbi
@@ -25,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _make(name: str) -> Any:
+def _make(name: str):
     """``f(fetch, dest, value, cond, pe, ctx)``."""
     op, number, (operation, types) = OP[f"atomic_{name}"], ATOMIC_OPS.index(name), FETCHING[name]
     if name == "add":

@@ -6,10 +6,6 @@ their slot at all others, and waiting until the others' slots hold at least ``k`
 nothing is ever reset, and a fast PE that is a round ahead does no harm.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from . import _backend
 from ._backend import device_function, read64, scopes, state, write64
 from ._exchange import meet
@@ -27,7 +23,7 @@ _fence = _backend.fence
 _MEETS_ALL = 65 << ROUTINE_BITS  # PYSH_MEETS_ALL of conduit.h
 
 
-def _synchronise(scope: Scope, name: str) -> Any:
+def _synchronise(scope: Scope, name: str):
     rank, size, sync = scope.rank, scope.size, scope.sync
     told, completes = OP[name] | _MEETS_ALL, name == "barrier_all"
 

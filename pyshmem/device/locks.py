@@ -7,10 +7,6 @@ chooses, the word has the next ticket in its lower half and the one that is serv
 half, for 2^32 - 1 turns.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from .._types import ATOMIC_OPS
 from . import _backend as leaf
 from ._backend import device_function, opaque, state
@@ -31,7 +27,7 @@ _POLLS_PER_CHECK = 64
 
 
 @device_function
-def _home(lock: Any) -> int:
+def _home(lock) -> int:
     """The PE whose word is the lock: spread over the PEs by cache lines."""
     offset = leaf.address_of(lock) - state(HEAP_BASE)
     if offset < 0 or offset >= state(HEAP_BYTES):
@@ -40,14 +36,14 @@ def _home(lock: Any) -> int:
 
 
 @device_function
-def _load(lock: Any, home: int, way: int) -> int:
+def _load(lock, home: int, way: int) -> int:
     if way == BY_STORES:
         return leaf.read(on_peer(lock, home), lock)
     return ask_amo(_FETCH, lock, 0, 0, home)
 
 
 @device_function
-def _add(lock: Any, value: int, home: int, way: int) -> int:
+def _add(lock, value: int, home: int, way: int) -> int:
     if way == BY_STORES:
         return leaf.atomic_fetch_add(on_peer(lock, home), lock, value)
     return ask_amo(_ADD, lock, value, 0, home)

@@ -5,8 +5,6 @@ All go through the ring to the proxy of the calling PE, also where peers are nea
 sends a request of its own. Requests of one block are served in the order of its calls.
 """
 
-from __future__ import annotations
-
 from . import _backend as leaf
 from ._backend import device_function, to_int64
 from ._ring import ABORT, CALL, PRINT, RELEASE, ask, tell

@@ -6,10 +6,6 @@ group stored before the barrier in front of it: no round trip to anywhere. Reque
 reply that the ring still has are waited for; when there are none, that is two loads.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from . import _backend as leaf
 from ._backend import device_function, scopes
 from ._groups import Scope
@@ -21,7 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _make_order(scope: Scope) -> Any:
+def _make_order(scope: Scope):
     """What ``fence`` and ``quiet`` do: here the two are one operation."""
     rank, sync = scope.rank, scope.sync
 
@@ -36,7 +32,7 @@ def _make_order(scope: Scope) -> Any:
     return order
 
 
-def _fence(scope: Scope) -> Any:
+def _fence(scope: Scope):
     order = _make_order(scope)
 
     def fence(ctx=None):
@@ -49,7 +45,7 @@ def _fence(scope: Scope) -> Any:
     return fence
 
 
-def _quiet(scope: Scope) -> Any:
+def _quiet(scope: Scope):
     order = _make_order(scope)
 
     def quiet(ctx=None):
@@ -62,7 +58,7 @@ def _quiet(scope: Scope) -> Any:
     return quiet
 
 
-def _pe_quiet(scope: Scope) -> Any:
+def _pe_quiet(scope: Scope):
     order = _make_order(scope)
 
     def pe_quiet(pes, npes, ctx=None):

@@ -5,10 +5,6 @@ Members are combined in the team's order, element by element, so that every PE g
 floats are combined in float32 and rounded once. ``team`` and who calls: see ``team_collectives``.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from . import _backend as leaf
 from ._backend import combine, device_function, named, raw1, raw16, scopes, state
 from ._exchange import apart, parts
@@ -41,7 +37,7 @@ def _stage_room(members: int) -> int:
     return quotient(DEVICE_STAGE_BYTES, members) & ~15
 
 
-def _make_fold(name: str, load: Any) -> Any:
+def _make_fold(name: str, load):
     """``f(like, at, step, end)``: what is ``step`` apart before ``end``, combined."""
     add = combine(name)
 
@@ -57,7 +53,7 @@ def _make_fold(name: str, load: Any) -> Any:
     return fold
 
 
-def _make_staged(scope: Scope, op: int, finish: Any) -> Any:
+def _make_staged(scope: Scope, op: int, finish):
     """For few bytes, and peers out of reach: all pieces on all stages, then ``finish``."""
     rank, size, sync = scope.rank, scope.size, scope.sync
     exchange, spread = parts(scope)
@@ -85,7 +81,7 @@ def _make_staged(scope: Scope, op: int, finish: Any) -> Any:
     return staged
 
 
-def _make_combine_stage(scope: Scope, name: str) -> Any:
+def _make_combine_stage(scope: Scope, name: str):
     """``finish`` of a reduction."""
     rank, size = scope.rank, scope.size
     fold16, fold1 = _make_fold(name, raw16), _make_fold(name, raw1)
@@ -107,7 +103,7 @@ def _make_combine_stage(scope: Scope, name: str) -> Any:
     return combine_stage
 
 
-def _make_shared(scope: Scope, name: str) -> Any:
+def _make_shared(scope: Scope, name: str):
     """The way of many bytes: a member combines its share of all sources, and stores it at all.
 
     Nobody else reads or writes that share, so dest may be source.
@@ -190,11 +186,11 @@ def _make_shared(scope: Scope, name: str) -> Any:
     return shared
 
 
-def _reduction(name: str) -> Any:
+def _reduction(name: str):
     """The reduction ``name`` at all scopes."""
     types = leaf.require(_FAMILY[name])
 
-    def make(scope: Scope) -> Any:
+    def make(scope: Scope):
         sync, shared = scope.sync, _make_shared(scope, name)
         staged = _make_staged(scope, _REDUCE, _make_combine_stage(scope, name))
 
@@ -222,7 +218,7 @@ def _reduction(name: str) -> Any:
     return scopes(make, grid=True)
 
 
-def _make_store_prefixes(scope: Scope, inclusive: bool) -> Any:
+def _make_store_prefixes(scope: Scope, inclusive: bool):
     """``finish`` of a scan: sums of the first members' pieces, element by element."""
     rank, size, add = scope.rank, scope.size, combine("sum")
 
@@ -244,11 +240,11 @@ def _make_store_prefixes(scope: Scope, inclusive: bool) -> Any:
     return store_prefixes
 
 
-def _scan(name: str, inclusive: bool) -> Any:
+def _scan(name: str, inclusive: bool):
     """The scan ``name`` at all scopes."""
     types = leaf.require("s")
 
-    def make(scope: Scope) -> Any:
+    def make(scope: Scope):
         sync = scope.sync
         staged = _make_staged(scope, _SCAN, _make_store_prefixes(scope, inclusive))
 

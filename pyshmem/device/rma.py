@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Put and get from kernels. Peers on the same host are reached by loads and stores."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from . import _copy
 from ._backend import (
     address_of,
@@ -29,13 +25,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-def make_put(scope: Scope) -> Any:
+def make_put(scope: Scope):
     """``f(dest, source, pe, nelems, nbi, op)``: the group copies to ``pe``; False after a fault."""
     push = _copy.push if scope.suffix else _copy.push_alone
     rank, size = scope.rank, scope.size
 
     @device_function
-    def transfer_put(dest: Any, source: Any, pe: int, nelems: int, nbi: bool, op: int) -> bool:
+    def transfer_put(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> bool:
         same_dtype(dest, source)
         way = reach(dest, nelems, min(dest.size, source.size), pe, op)
         nbytes, begin = nelems * source.itemsize, address_of(source)
@@ -48,13 +44,13 @@ def make_put(scope: Scope) -> Any:
     return transfer_put
 
 
-def make_get(scope: Scope) -> Any:
+def make_get(scope: Scope):
     """``f(dest, source, pe, nelems, nbi, op)``: the group copies from ``pe``."""
     pull = _copy.pull if scope.suffix else _copy.pull_alone
     rank, size = scope.rank, scope.size
 
     @device_function
-    def transfer_get(dest: Any, source: Any, pe: int, nelems: int, nbi: bool, op: int) -> None:
+    def transfer_get(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> None:
         same_dtype(dest, source)
         way = reach(source, nelems, min(dest.size, source.size), pe, op)
         nbytes, to = nelems * source.itemsize, address_of(dest)
@@ -66,7 +62,7 @@ def make_get(scope: Scope) -> Any:
     return transfer_get
 
 
-def _make_move(scope: Scope, name: str) -> Any:
+def _make_move(scope: Scope, name: str):
     """``f(dest, source, pe, nelems, ctx)``: the transfer ``name``, between the group's meetings."""
     transfer = (make_put if name.startswith("put") else make_get)(scope)
     sync, op, nbi = scope.sync, OP[name], name.endswith("nbi")
@@ -81,7 +77,7 @@ def _make_move(scope: Scope, name: str) -> Any:
     return move
 
 
-def _put(scope: Scope) -> Any:
+def _put(scope: Scope):
     move = _make_move(scope, "put")
 
     def put(dest, source, pe, nelems=None, ctx=None):
@@ -103,7 +99,7 @@ def _put(scope: Scope) -> Any:
     return put
 
 
-def _put_nbi(scope: Scope) -> Any:
+def _put_nbi(scope: Scope):
     move = _make_move(scope, "put_nbi")
 
     def put_nbi(dest, source, pe, nelems=None, ctx=None):
@@ -117,7 +113,7 @@ def _put_nbi(scope: Scope) -> Any:
     return put_nbi
 
 
-def _get(scope: Scope) -> Any:
+def _get(scope: Scope):
     move = _make_move(scope, "get")
 
     def get(dest, source, pe, nelems=None, ctx=None):
@@ -139,7 +135,7 @@ def _get(scope: Scope) -> Any:
     return get
 
 
-def _get_nbi(scope: Scope) -> Any:
+def _get_nbi(scope: Scope):
     move = _make_move(scope, "get_nbi")
 
     def get_nbi(dest, source, pe, nelems=None, ctx=None):

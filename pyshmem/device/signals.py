@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Signals from kernels: data with a flag behind it, and waiting for flags."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from .._types import ATOMIC_OPS
 from . import _backend as leaf
 from ._backend import address_of, device_function, scopes, to_int64
@@ -32,7 +28,7 @@ _signal_word = leaf.require("signal")
 
 
 @device_function
-def _deliver(sig_addr: Any, signal: int, sig_op: int, pe: int, op: int) -> None:
+def _deliver(sig_addr, signal: int, sig_op: int, pe: int, op: int) -> None:
     """The release store or add that makes the group's earlier stores visible with it."""
     way = reach(sig_addr, 1, sig_addr.size, pe, op)
     if way == BY_STORES:
@@ -48,7 +44,7 @@ def _deliver(sig_addr: Any, signal: int, sig_op: int, pe: int, op: int) -> None:
 
 @device_function
 def _by_ring(
-    dest: Any, source: Any, count: int, sig_addr: Any, signal: int, sig_op: int, pe: int, nbi: bool,
+    dest, source, count: int, sig_addr, signal: int, sig_op: int, pe: int, nbi: bool,
     op: int,
 ) -> None:  # fmt: skip
     """One thread asks for data and signal. Copy engines set signals of the device heap only."""
@@ -64,7 +60,7 @@ def _by_ring(
         ring_put_signal(to, begin, nbytes, address_of(sig_addr), to_int64(signal), word, nbi)
 
 
-def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False) -> Any:
+def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False):
     rank, size, sync = scope.rank, scope.size, scope.sync
     transfer_put = make_put(scope)
 
@@ -99,7 +95,7 @@ def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False) -> 
     return put_signal
 
 
-def _put_signal_nbi(scope: Scope) -> Any:
+def _put_signal_nbi(scope: Scope):
     # By stores, the source is read by the time the signal goes out.
     body = _put_signal(scope, OP["put_signal_nbi"], True)
     body.__name__ = "put_signal_nbi"
@@ -164,7 +160,7 @@ def signal_fetch(sig_addr):
     return leaf.read_acquire(address_of(sig_addr), sig_addr)
 
 
-def _signal_wait_until(scope: Scope) -> Any:
+def _signal_wait_until(scope: Scope):
     rank, share = scope.rank, scope.share
 
     def signal_wait_until(sig_addr, cmp, cmp_value):

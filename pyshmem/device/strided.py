@@ -4,10 +4,6 @@
 Strides count elements and are at least 1, and at least the block. Threads of a group share the elements.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from . import _backend as leaf
 from ._backend import address_of, device_function, named, narrow, scopes, state
 from ._faults import FAULT_NELEMS, FAULT_STRIDE, OP, record_fault
@@ -24,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _make_copy(piece_copy: Any) -> Any:
+def _make_copy(piece_copy):
     @device_function
     def copy_blocks(
         dest: int, source: int, dst: int, sst: int, bsize: int, nblocks: int, itemsize: int,
@@ -56,7 +52,7 @@ push_blocks, _pull_blocks = _make_copy(leaf.copy_narrow), _make_copy(leaf.pull_n
 
 @device_function
 def _way(
-    near: Any, far: Any, stride: int, far_stride: int, bsize: int, nblocks: int, pe: int, op: int
+    near, far, stride: int, far_stride: int, bsize: int, nblocks: int, pe: int, op: int
 ) -> int:
     """``reach``, when strides, counts and both arrays are right; else NOWHERE."""
     if bsize < 1 or far_stride < bsize or stride < bsize:
@@ -70,7 +66,7 @@ def _way(
     return reach(far, (nblocks - 1) * far_stride + bsize, far.size, pe, op)
 
 
-def _make_move(put: bool) -> Any:
+def _make_move(put: bool):
     """``f(dest, source, dst, sst, bsize, nblocks, pe, op, rank, size)``."""
     request, ring = (IPUT, ring_put) if put else (IGET, ring_get)
 
@@ -113,12 +109,12 @@ _COMPLETES = {
 }
 
 
-def _strided(name: str, blocked: bool) -> Any:
+def _strided(name: str, blocked: bool):
     """The routine ``name`` at all scopes."""
     op, way = OP[name], name[-3:]
     copy = _make_move(way == "put")
 
-    def make(scope: Scope) -> Any:
+    def make(scope: Scope):
         rank, size, sync = scope.rank, scope.size, scope.sync
 
         @device_function

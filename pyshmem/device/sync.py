@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Waiting for the caller's own memory, from kernels."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from . import _backend as leaf
 from ._backend import device_function, scopes
 from ._faults import OP
@@ -20,7 +16,7 @@ _standard = leaf.require("a")
 _WAIT = OP["wait_until"]
 
 
-def _wait_until(scope: Scope) -> Any:
+def _wait_until(scope: Scope):
     rank, share = scope.rank, scope.share
 
     def wait_until(ivar, cmp, cmp_value):

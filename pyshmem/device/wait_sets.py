@@ -8,10 +8,6 @@ all hold, any is NO_INDEX, some is 0. ``any`` and ``some`` see the elements from
 found last, so that each has its turn.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from . import _backend as leaf
 from ._backend import device_function, named, opaque, scopes
 from ._faults import OP
@@ -55,7 +51,7 @@ def _own(values, i):
     return values[i]
 
 
-def _make_look(pick: Any) -> Any:
+def _make_look(pick):
     """``f(ivars, i, status, cmp, values)``: does element i count, and hold?"""
 
     @device_function
@@ -82,7 +78,7 @@ def _read_fresh():
     leaf.read64_acquire(leaf.state(FAULT_CLAIM))  # for its order
 
 
-def _make_all(scope: Scope, look: Any, op: int, wait: bool) -> Any:
+def _make_all(scope: Scope, look, op: int, wait: bool):
     """``f(ivars, nelems, status, cmp, values)``: the lanes of a wait share the elements."""
     rank, size, share, sync = scope.rank, scope.size, scope.share, scope.sync
 
@@ -120,7 +116,7 @@ def _make_all(scope: Scope, look: Any, op: int, wait: bool) -> Any:
     return all_hold
 
 
-def _make_found(scope: Scope, look: Any, op: int, wait: bool) -> Any:
+def _make_found(scope: Scope, look, op: int, wait: bool):
     """``f(ivars, nelems, indices, status, cmp, values, first)``: how many hold, ``indices`` has which.
 
     With None for ``indices``: one more than the first index found.
@@ -168,7 +164,7 @@ def _make_found(scope: Scope, look: Any, op: int, wait: bool) -> Any:
     return found_ones
 
 
-def _signature(kind: str, vector: bool, body: Any) -> Any:
+def _signature(kind: str, vector: bool, body):
     """What users call: the arguments of a kind, with ``cmp_value`` or ``cmp_values``."""
 
     def all_one(ivars, nelems, status, cmp, cmp_value):
@@ -222,12 +218,12 @@ _FIRST_LINE = {
 }
 
 
-def _make(verb: str, kind: str, vector: bool = False) -> Any:
+def _make(verb: str, kind: str, vector: bool = False):
     """``verb_kind`` or, with a value for each element, ``verb_kind_vector`` at all scopes."""
     look, plain = _make_look(_own if vector else _same), f"{verb}_{kind}"
     name = f"{plain}_vector" if vector else plain
 
-    def make(scope: Scope) -> Any:
+    def make(scope: Scope):
         make_body = _make_all if kind == "all" else _make_found
         body = make_body(scope, look, OP[plain], verb == "wait_until")
         routine = _signature(kind, vector, body)
