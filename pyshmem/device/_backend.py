@@ -5,8 +5,6 @@ Everything above the leaves is written once and imports them from here. ``device
 plain Python function callable from kernels of either kind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -69,6 +67,13 @@ def scopes(
             body.__doc__ = body.__doc__.rstrip() + f"\n\n    Scope: {scope.help}\n    "
         functions.append(device_function(body))
     return tuple(functions)
+
+
+def named(body: Callable[..., Any], name: str, **words: str) -> Callable[..., Any]:
+    """``body`` as ``name``, with ``{name}`` and other words filled into its docstring."""
+    body.__name__ = name
+    body.__doc__ = (body.__doc__ or "").format(name=name, **words)
+    return body
 
 
 def check_simulator_choice(device: str) -> None:

@@ -5,36 +5,13 @@ Lanes take neighbouring pieces, so a warp's accesses are contiguous; each lane h
 flight before its first store, which is what fills NVLink from one block.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
-from ._backend import (
-    bulk_copy,
-    bulk_room,
-    copy16,
-    copy16x4,
-    copy_narrow,
-    copy_narrow_x4,
-    device_function,
-    in_global,
-    opaque,
-    pull16,
-    pull16x4,
-    pull_narrow,
-    pull_narrow_x4,
-)
+from . import _backend as leaf
+from ._backend import device_function, opaque
 
 _BULK_FROM = 256  # bytes from which one thread's copy is worth its way through shared memory
 
 
-def _make_copy(
-    wide: Callable[[int, int, int], None],
-    wide_x4: Callable[[int, int, int], None],
-    narrow: Callable[[int, int, int, int], None],
-    narrow_x4: Callable[[int, int, int, int], None],
-) -> Callable[[int, int, int, int, int], None]:
+def _make_copy(wide, wide_x4, narrow, narrow_x4):
     @device_function
     def copy_lanes(dest: int, source: int, nbytes: int, rank: int, size: int) -> None:
         """Lane ``rank`` of ``size`` copies its share of ``nbytes``; all are int64."""
@@ -88,19 +65,19 @@ def _make_copy(
 
 
 #: Any local memory to a peer (or to the own heap).
-push = _make_copy(copy16, copy16x4, copy_narrow, copy_narrow_x4)
+push = _make_copy(leaf.copy16, leaf.copy16x4, leaf.copy_narrow, leaf.copy_narrow_x4)
 #: A peer's memory to any local memory; reads past the L1 cache.
-pull = _make_copy(pull16, pull16x4, pull_narrow, pull_narrow_x4)
+pull = _make_copy(leaf.pull16, leaf.pull16x4, leaf.pull_narrow, leaf.pull_narrow_x4)
 
 
-def _make_alone(lanes: Callable[[int, int, int, int, int], None], check_source: bool) -> Any:
+def _make_alone(lanes, check_source: bool):
     @device_function
     def copy_alone(dest: int, source: int, nbytes: int, rank: int, size: int) -> None:
         """One thread copies; in a small block by way of shared memory, many bytes at a time."""
         if nbytes >= _BULK_FROM and (dest | source | nbytes) & 15 == 0:
-            room = bulk_room()
-            if room > 0 and in_global(source if check_source else dest):
-                bulk_copy(dest, source, nbytes, room)
+            room = leaf.bulk_room()
+            if room > 0 and leaf.in_global(source if check_source else dest):
+                leaf.bulk_copy(dest, source, nbytes, room)
                 return
         lanes(dest, source, nbytes, 0, 1)
 

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """When a transfer is better left to a copy engine: the thresholds of the state block."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from ._backend import cold, device_function, grid_blocks, in_global, state
 from ._state import CUTOVER_GET, CUTOVER_GET_MIN, CUTOVER_PUT, CUTOVER_PUT_MIN
 
@@ -20,7 +16,7 @@ def _threshold(table: int, nbytes: int, size: int, address: int) -> int:
     return nbytes >= state(row)
 
 
-def _make(table: int, least: int) -> Any:
+def _make(table: int, least: int):
     @device_function
     def offloads(nbytes: int, size: int, address: int) -> bool:
         # Most transfers are below every threshold and pay for one comparison.

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Single elements by the ring: values travel inside the request and the reply."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from ._backend import address_of, bits_of, device_function, high_bits_of, type_number, value_of
 from ._ring import AMO, G, P, ask, tell
 
 
 @device_function
-def tell_element(dest: Any, value: Any, pe: int) -> None:
+def tell_element(dest, value, pe: int) -> None:
     """``p``; of 16 bytes in two halves."""
     address, width = address_of(dest), min(8, dest.itemsize)
     tell(P | width << 8, address, 0, bits_of(dest, value), 0, 0, pe)
@@ -19,7 +15,7 @@ def tell_element(dest: Any, value: Any, pe: int) -> None:
 
 
 @device_function
-def ask_element(source: Any, pe: int) -> Any:
+def ask_element(source, pe: int):
     """``g``; of 16 bytes in two halves."""
     address, width = address_of(source), min(8, source.itemsize)
     low = ask(G | width << 8, 0, address, 0, 0, 0, pe)
@@ -30,26 +26,22 @@ def ask_element(source: Any, pe: int) -> Any:
 
 
 @device_function
-def ask_amo(number: int, dest: Any, value: Any, cond: Any, pe: int) -> Any:
+def ask_amo(number: int, dest, value, cond, pe: int):
     """A fetching atomic operation; ``number`` is its place in ATOMIC_OPS."""
-    kind = AMO | type_number(dest) << 8
-    word = pe | number << 32
-    bits = ask(kind, address_of(dest), 0, bits_of(dest, value), bits_of(dest, cond), 0, word)
+    kind, to, word = AMO | type_number(dest) << 8, address_of(dest), pe | number << 32
+    bits = ask(kind, to, 0, bits_of(dest, value), bits_of(dest, cond), 0, word)
     return value_of(dest, bits, 0)
 
 
 @device_function
-def tell_amo(number: int, dest: Any, value: Any, pe: int) -> None:
+def tell_amo(number: int, dest, value, pe: int) -> None:
     """One that fetches nothing."""
-    word = pe | number << 32
-    tell(AMO | type_number(dest) << 8, address_of(dest), 0, bits_of(dest, value), 0, 0, word)
+    kind, to, word = AMO | type_number(dest) << 8, address_of(dest), pe | number << 32
+    tell(kind, to, 0, bits_of(dest, value), 0, 0, word)
 
 
 @device_function
-def tell_amo_nbi(number: int, fetch: Any, dest: Any, value: Any, cond: Any, pe: int) -> None:
+def tell_amo_nbi(number: int, fetch, dest, value, cond, pe: int) -> None:
     """One whose old value arrives in ``fetch`` by the next quiet."""
-    kind = AMO | type_number(dest) << 8
-    word = pe | number << 32
-    tell(
-        kind, address_of(dest), address_of(fetch), bits_of(dest, value), bits_of(dest, cond), 0, word
-    )  # fmt: skip
+    kind, to, word = AMO | type_number(dest) << 8, address_of(dest), pe | number << 32
+    tell(kind, to, address_of(fetch), bits_of(dest, value), bits_of(dest, cond), 0, word)

@@ -6,8 +6,6 @@ all others to e, and waiting until all others' flags have reached it. Numbers on
 reset, and a member that is an exchange ahead does no harm.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from . import _backend, _copy
@@ -219,7 +217,7 @@ def _spread(
 _exchange_apart, _spread_apart = outline(_exchange), outline(_spread)
 
 
-def apart(scope: Scope) -> Any:
+def apart(scope: Scope):
     """How the larger parts of collectives are made: as calls, but see ``parts``."""
     return device_function if scope.suffix == "_warp" else outline
 
@@ -236,7 +234,7 @@ def parts(scope: Scope) -> tuple[Any, Any]:
     return _exchange_apart, _spread_apart
 
 
-def ending(scope: Scope) -> Any:
+def ending(scope: Scope):
     """``f(row, epoch, op)``: the exchange at the end of a collective, which the leader then counts."""
     rank, size, sync = scope.rank, scope.size, scope.sync
     exchange, _ = parts(scope)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What device routines take: dtypes, by the letters of the type table, and labels."""
 
-from __future__ import annotations
-
 from .._types import ELEMENT_NUMBER, ELEMENTS, elements_of
 
 FAMILY_DTYPES = {letter: {element.dtype for element in elements_of(letter)} for letter in "raxbmst"}

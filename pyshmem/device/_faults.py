@@ -6,24 +6,13 @@ written to memory that the host reads, and every pyshmem call of the host, and e
 kernel that uses pyshmem, raises it as ``KernelFault`` with the kernel's name and the block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._lib import ffi, lib
 from ..proxy import OPERATIONS
-from ._backend import (
-    block_index,
-    claim,
-    cold,
-    fence,
-    note_call,
-    state,
-    thread_in_block,
-    trap,
-    write64,
-)
+from . import _backend as leaf
+from ._backend import cold, state, write64
 from ._state import FAULT_CLAIM, FAULT_RECORD, MODULE
 
 # enum ishmemx_fault_kind
@@ -57,18 +46,18 @@ def record_fault(kind: int, op: int, pe: int, a: int, b: int) -> int:
     """
     word = state(FAULT_CLAIM)
     if word == 0:
-        trap()  # no state block, so no record: the launch check was evaded
-    elif claim(word, 1) == 0:
-        note_call()
+        leaf.trap()  # no state block, so no record: the launch check was evaded
+    elif leaf.claim(word, 1) == 0:
+        leaf.note_call()
         record = state(FAULT_RECORD)
         write64(record + 8, op)
         write64(record + 16, pe)
         write64(record + 24, state(MODULE))
-        write64(record + 32, block_index())
-        write64(record + 40, thread_in_block())
+        write64(record + 32, leaf.block_index())
+        write64(record + 40, leaf.thread_in_block())
         write64(record + 48, a)
         write64(record + 56, b)
-        fence()  # pairs with the host's acquire load of `kind` in pysh_enter()
+        leaf.fence()  # pairs with the host's acquire load of `kind` in pysh_enter()
         write64(record, kind)
         return 1
     return 0
@@ -90,6 +79,19 @@ def report() -> str:
     return _text(lib.ishmemx_report, 8192)
 
 
+_WHAT = {
+    FAULT_PE: "pe {a} is outside the job of {b} PEs (0..{last}); nothing was transferred",
+    FAULT_ADDRESS: "{b} bytes at {a:#x} are not on the device heap; pass an array made with "
+    "heap='device' (nothing was transferred)",
+    FAULT_NELEMS: "nelems {a} does not fit the arrays, which hold {b}; nothing was transferred",
+    FAULT_TIMEOUT: "waited longer than PYSHMEM_TIMEOUT for {a} and saw {b}{whom}; the PEs stand:\n",
+    FAULT_PROXY: "the request failed on the host: ",
+    FAULT_TEAM: "slot {a} holds no team of this PE (destroyed, or not a member?)",
+    FAULT_LOCK: "the lock is not set by anyone",
+    FAULT_STRIDE: "stride {a} is less than 1, or than the block of {b}; nothing was transferred",
+}
+
+
 def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
     """One sentence for the host's exception. ``fault`` has the fields of ``ishmemx_fault``."""
     if fault["module"] < 0:  # the proxy's own record: no kernel waited
@@ -102,36 +104,11 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
         f"in kernel {kernel}, block {fault['block']}, thread {fault['thread']}: device routine {op}"
     )
     kind, pe, a, b = fault["kind"], fault["pe"], fault["a"], fault["b"]
-    if kind == FAULT_PE:
-        what = f"pe {a} is outside the job of {b} PEs (0..{b - 1}); nothing was transferred"
-    elif kind == FAULT_ADDRESS:
-        what = (
-            f"{b} bytes at {a:#x} are not on the device heap; pass an array made with "
-            "heap='device' (nothing was transferred)"
-        )
-    elif kind == FAULT_NELEMS:
-        what = f"nelems {a} does not fit the arrays, which hold {b}; nothing was transferred"
-    elif kind == FAULT_TIMEOUT:
-        what = f"waited longer than PYSHMEM_TIMEOUT for {a} and saw {b}" + (
-            f" from PE {pe}" if pe >= 0 else ""
-        )
-        what += f"; the PEs stand:\n{report()}"
+    what = _WHAT.get(kind, "fault {kind}").format(
+        kind=kind, a=a, b=b, last=b - 1, whom=f" from PE {pe}" if pe >= 0 else ""
+    )
+    if kind == FAULT_TIMEOUT:
+        what += report()
     elif kind == FAULT_PROXY:
-        what = f"the request failed on the host: {proxy_error()}"
-    elif kind == FAULT_TEAM:
-        what = f"slot {a} holds no team of this PE (destroyed, or not a member?)"
-    elif kind == FAULT_LOCK:
-        what = "the lock is not set by anyone"
-    elif kind == FAULT_STRIDE:
-        what = f"stride {a} is less than 1, or than the block of {b}; nothing was transferred"
-    else:
-        what = f"fault {kind}"
+        what += proxy_error()
     return f"{where}: {what}"
-
-
-__all__ = [
-    "FAULT_ADDRESS", "FAULT_LOCK", "FAULT_NELEMS", "FAULT_PE", "FAULT_PROXY", "FAULT_STRIDE",
-    "FAULT_TEAM",
-    "FAULT_TIMEOUT", "OP", "OPS",
-    "describe_fault", "record_fault",
-]  # fmt: skip

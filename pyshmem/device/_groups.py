@@ -6,30 +6,11 @@ arguments. The group meets on entry, so that what any of its threads wrote is wh
 send, and on exit, unless the routine is ``_nbi``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ._backend import (
-    block_index,
-    block_share,
-    block_sync,
-    block_threads,
-    cold,
-    device_function,
-    grid_blocks,
-    grid_sync,
-    lane,
-    quotient32,
-    read64,
-    state,
-    thread_in_block,
-    warp_share,
-    warp_sync,
-    warp_threads,
-    write64,
-)
+from . import _backend as leaf
+from ._backend import cold, device_function, grid_sync
 from ._state import GRID_WORD
 
 
@@ -46,7 +27,7 @@ def quotient(a: int, b: int) -> int:
     """
     if (a | b) >> 32 != 0:
         return _quotient64(a, b)
-    return quotient32(a, b)
+    return leaf.quotient32(a, b)
 
 
 class Scope(NamedTuple):
@@ -65,71 +46,42 @@ class Scope(NamedTuple):
 
 
 @device_function
-def _one_rank() -> int:
-    return 0
-
-
-@device_function
-def _one_size() -> int:
-    return 1
-
-
-@device_function
-def _one_sync() -> None:
-    pass
-
-
-@device_function
-def _one_share(value: int) -> int:
-    return value
-
-
-@device_function
 def _grid_rank() -> int:
-    return block_index() * block_threads() + thread_in_block()
+    return leaf.block_index() * leaf.block_threads() + leaf.thread_in_block()
 
 
 @device_function
 def _grid_size() -> int:
-    return grid_blocks() * block_threads()
+    return leaf.grid_blocks() * leaf.block_threads()
 
 
 @device_function
 def _grid_share(value: int) -> int:
-    word = state(GRID_WORD)
+    word = leaf.state(GRID_WORD)
     if _grid_rank() == 0:
-        write64(word, value)
+        leaf.write64(word, value)
     grid_sync()
-    shared = read64(word)
+    shared = leaf.read64(word)
     grid_sync()
     return shared
 
 
+_zero, _one = device_function(lambda: 0), device_function(lambda: 1)
+_nothing, _itself = device_function(lambda: None), device_function(lambda value: value)
+
 SCOPES = (
-    Scope("", _one_rank, _one_size, _one_sync, _one_share, "the calling thread alone."),
+    Scope("", _zero, _one, _nothing, _itself, "the calling thread alone."),
     Scope(
-        "_warp",
-        lane,
-        warp_threads,
-        warp_sync,
-        warp_share,
+        "_warp", leaf.lane, leaf.warp_threads, leaf.warp_sync, leaf.warp_share,
         "all threads of a warp call it together.",
     ),
     Scope(
-        "_work_group",
-        thread_in_block,
-        block_threads,
-        block_sync,
-        block_share,
+        "_work_group", leaf.thread_in_block, leaf.block_threads, leaf.block_sync, leaf.block_share,
         "all threads of a block call it together.",
     ),
-)
+)  # fmt: skip
 #: For routines that a whole grid can share. The launch is cooperative, which Numba sees to by itself.
 GRID = Scope(
-    "_grid",
-    _grid_rank,
-    _grid_size,
-    grid_sync,
-    _grid_share,
+    "_grid", _grid_rank, _grid_size, grid_sync, _grid_share,
     "all threads of all blocks call it together, in a cooperative launch.",
-)
+)  # fmt: skip

@@ -5,8 +5,6 @@ Addresses, sizes and offsets are int64 everywhere: Numba turns uint64 + int64 in
 ``simulator.leaves`` has the same names with C bodies; nothing above these two files knows which it uses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -71,75 +69,54 @@ def relax():
     """One turn of a spin wait: nothing to do on a GPU, whose other warps run anyway."""
 
 
-def _call(builder: Any, callee: Any, args: Any) -> None:
-    builder.call(callee, args).attributes.add("noinline")
+def _as_call(function: Callable[..., int], kinds_of: Callable[..., Any], *, hidden: bool = False):
+    def typing(*given):
+        kind = signature(i64, *kinds_of(given))
+
+        def codegen(context, builder, _s, args):
+            compiled = context.compile_subroutine(builder, function, kind)
+            callee = compiled.fndesc.declare_function(builder.module)
+            with builder.goto_entry_block():  # Numba's own helper would store a zero every time
+                result = builder.alloca(I64)  # functions return through a pointer
+            packed = context.get_arg_packer(kind.args).as_arguments(builder, args)
+            if hidden:
+                address = asm(builder, I64, _STRIDE, "=l,l", [builder.ptrtoint(callee, I64)])
+                builder.call(builder.inttoptr(address, callee.type), [result, *packed])
+            else:
+                builder.call(callee, [result, *packed]).attributes.add("noinline")
+            return builder.load(result)
+
+        return kind, codegen
+
+    return with_arity(function.__code__.co_argcount, typing)
 
 
-def _call_hidden(builder: Any, callee: Any, args: Any) -> None:
-    """The address goes through something that the assembler does not see through."""
-    hidden = asm(builder, I64, _STRIDE, "=l,l", [builder.ptrtoint(callee, I64)])
-    builder.call(builder.inttoptr(hidden, callee.type), args)
-
-
-def _apart(make_call: Callable[..., None], function: Callable[..., int]) -> Any:
-    arity = function.__code__.co_argcount
-    kind = signature(i64, *([i64] * arity))
-
-    def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
-        compiled = context.compile_subroutine(builder, function, kind)
-        callee = compiled.fndesc.declare_function(builder.module)
-        with builder.goto_entry_block():  # Numba's own helper would store a zero every time
-            result = builder.alloca(I64)  # functions return through a pointer
-        make_call(builder, callee, [result, *args])
-        return builder.load(result)
-
-    return with_arity(arity, lambda *_types: (kind, codegen))
-
-
-def cold(function: Callable[..., int]) -> Any:
+def cold(function: Callable[..., int]):
     """``function``, of int64 to int64, as a call that is never inlined.
 
     For what hardly ever runs: inlined, it would stand between the instructions that do run, and the
     short loops of waits would no longer fit the instruction cache.
     """
-    return _apart(_call, function)
+    return _as_call(function, lambda given: [i64] * len(given))
 
 
-def rare(function: Callable[..., int]) -> Any:
+def rare(function: Callable[..., int]):
     """``cold`` for what needs many registers.
 
     The assembler knows which registers a function and all that it calls use, and keeps the callers'
     values out of them, in memory if need be, also while it is not called. Of a function behind an
     address that it cannot know it assumes the usual convention, and then only the call costs.
     """
-    return _apart(_call_hidden, function)
+    return _as_call(function, lambda given: [i64] * len(given), hidden=True)
 
 
-def outline(function: Callable[..., int]) -> Any:
+def outline(function: Callable[..., int]):
     """``function``, of any arguments to int64, as a call that is never inlined.
 
     For the parts of collectives: a kernel has as many registers as the largest of its functions, and
     inlined into one they would have more than a block of 1,024 threads can have.
     """
-
-    def typing(*kinds: Any) -> Any:
-        kind = signature(i64, *map(types.unliteral, kinds))
-
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            compiled = context.compile_subroutine(builder, function, kind)
-            callee = compiled.fndesc.declare_function(builder.module)
-            cast = [
-                context.cast(builder, *row) for row in zip(args, sig.args, kind.args, strict=True)
-            ]
-            _, value = context.call_conv.call_function(builder, callee, i64, kind.args, cast)
-            for made in builder.function.basic_blocks[-1].instructions + builder.block.instructions:
-                if isinstance(made, ir.CallInstr) and made.callee is callee:
-                    made.attributes.add("noinline")
-            return value
-
-        return kind, codegen
-
-    return with_arity(function.__code__.co_argcount, typing)
+    return _as_call(function, lambda given: map(types.unliteral, given))
 
 
 # -- the state block -----------------------------------------------------------------------------
@@ -167,11 +144,11 @@ def _state_symbol(module: ir.Module) -> ir.GlobalVariable:
         return symbol
 
 
-def _state(kind: Any) -> Any:
+def _state(kind):
     """``f(index)``: that word of the state block, one load from constant memory."""
 
     @leaf(lambda index: (kind, i64))
-    def state(context: Any, builder: Any, index: Any) -> Any:
+    def state(context, builder, index):
         place = builder.gep(_state_symbol(builder.module), [I64(0), index], inbounds=True)
         return builder.trunc(ptx.load_constant(builder, place), context.get_value_type(kind))
 
@@ -186,26 +163,26 @@ state_pe = _state(types.int32)  # PE arithmetic such as ``(me + 1) % n`` is slow
 
 
 @intrinsic
-def address_of(_context: Any, array: Any) -> Any:
+def address_of(_context, array):
     """Address of the first element."""
     array_type(array)
 
-    def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
+    def codegen(context, builder, _s, args):
         return builder.ptrtoint(arrayobj.make_array(array)(context, builder, args[0]).data, I64)
 
     return signature(i64, array), codegen
 
 
-def array_from(locate: Callable[[Any, Any], int]) -> Any:
+def array_from(locate: Callable[[Any, Any], int]):
     """``f(array, pe)``: an array like ``array`` whose first element is at ``locate(array, pe)``.
 
     An intrinsic, since Numba lets no ordinary device function return an array it was not given.
     """
 
-    def typing(_context: Any, array: Any, pe: Any) -> Any:
+    def typing(_context, array, pe):
         kind = types.unliteral(pe)
 
-        def codegen(context: Any, builder: Any, _s: Any, args: Any) -> Any:
+        def codegen(context, builder, _s, args):
             address = context.compile_internal(
                 builder, locate, signature(i64, array_type(array), kind), args
             )
@@ -219,17 +196,17 @@ def array_from(locate: Callable[[Any, Any], int]) -> Any:
 
 
 @intrinsic
-def same_dtype(_context: Any, dest: Any, source: Any) -> Any:
+def same_dtype(_context, dest, source):
     """Compiles to nothing, or fails to compile when the dtypes differ."""
     if array_type(dest).dtype != array_type(source).dtype:
         raise errors.TypingError(f"dest holds {dest.dtype} but source holds {source.dtype}")
     return signature(types.void, dest, source), lambda c, _b, _s, _a: c.get_dummy_value()
 
 
-def require(family: str) -> Any:
+def require(family: str):
     """A device function that fails to compile for arrays outside the family's table of types."""
 
-    def check(_context: Any, array: Any) -> Any:
+    def check(_context, array):
         if message := outside_family(ptx.dtype_name(array), family):
             raise errors.TypingError(message)
         return signature(types.void, array), lambda c, _b, _s, _a: c.get_dummy_value()

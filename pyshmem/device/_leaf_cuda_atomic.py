@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Atomics at system scope: ``numba.cuda.atomic`` reaches no further than the own GPU."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from numba.cuda import types
 
 from ._ptx import VOID, WIDTH, asm, from_bits, i64, leaf, to_bits
@@ -15,11 +11,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _atomic(name: str, *, fetch: bool = True) -> Any:
+def _atomic(name: str, *, fetch: bool = True):
     """``f(address, like, value)``; ``fetch`` returns the old value."""
 
     @leaf(lambda address, like, value: (like.dtype if fetch else types.void, i64, like, like.dtype))
-    def atomic(context: Any, builder: Any, address: Any, like: Any, value: Any) -> Any:
+    def atomic(context, builder, address, like, value):
         bits = to_bits(context, builder, like.dtype, value)
         letter = "b" if name != "add" else "f" if isinstance(like.dtype, types.Float) else "u"
         suffix, register = f"{name}.{letter}{bits.type.width}", WIDTH[bits.type.width // 8][1]
@@ -42,9 +38,7 @@ atomic_fetch_xor, atomic_xor = _atomic("xor"), _atomic("xor", fetch=False)
 
 
 @leaf(lambda address, like, cond, value: (like.dtype, i64, like, like.dtype, like.dtype))
-def atomic_compare_swap(
-    context: Any, builder: Any, address: Any, like: Any, cond: Any, value: Any
-) -> Any:
+def atomic_compare_swap(context, builder, address, like, cond, value):
     """Stores ``value`` if the element equals ``cond``; returns the old value."""
     expected, bits = (to_bits(context, builder, like.dtype, given) for given in (cond, value))
     register = WIDTH[bits.type.width // 8][1]

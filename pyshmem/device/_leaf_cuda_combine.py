@@ -5,8 +5,6 @@
 are summed in float32 and rounded once. With fewer elements than 16 bytes hold the rest is zeros.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir
@@ -22,7 +20,7 @@ _FLOAT, _DOUBLE, _HALF = ir.FloatType(), ir.DoubleType(), ir.HalfType()
 _SMALL_FLOATS = ("float16", "bfloat16")
 
 
-def _shape(like: Any) -> tuple[str, int, Any, bool]:
+def _shape(like) -> tuple[str, int, Any, bool]:
     """Dtype name, elements in 16 bytes, their type in an accumulator, and whether they are signed."""
     name = ptx.dtype_name(like)
     if name in _SMALL_FLOATS:
@@ -35,17 +33,17 @@ def _shape(like: Any) -> tuple[str, int, Any, bool]:
     return name, 16 // nbytes, ptx.BITS[nbytes], bool(getattr(like.dtype, "signed", False))
 
 
-def _nbytes(like: Any) -> int:
+def _nbytes(like) -> int:
     """Bytes of one element."""
     name, count, _, _ = _shape(like)
     return {"complex64": 8, "complex128": 16}.get(name, 16 // count)
 
 
-def _acc_kind(like: Any) -> Any:
+def _acc_kind(like):
     return types.UniTuple(i64, 4) if _shape(like)[0] in _SMALL_FLOATS else PAIR
 
 
-def _vector(builder: Any, words: Any, count: int, element: Any) -> Any:
+def _vector(builder, words, count: int, element):
     """A tuple of int64 as a vector of elements."""
     n = len(words.type.elements)
     vector = ir.Constant(ir.VectorType(I64, n), ir.Undefined)
@@ -54,13 +52,13 @@ def _vector(builder: Any, words: Any, count: int, element: Any) -> Any:
     return builder.bitcast(vector, ir.VectorType(element, count))
 
 
-def _words(builder: Any, vector: Any, n: int) -> list[Any]:
+def _words(builder, vector, n: int) -> list[Any]:
     """The other way: ``n`` int64."""
     wide = builder.bitcast(vector, ir.VectorType(I64, n))
     return [builder.extract_element(wide, I32(i)) for i in range(n)]
 
 
-def _map(builder: Any, vectors: list[Any], element: Any, function: Any) -> Any:
+def _map(builder, vectors: list[Any], element, function):
     """A new vector, element by element: a GPU has no others."""
     count = vectors[0].type.count
     result = ir.Constant(ir.VectorType(element, count), ir.Undefined)
@@ -70,32 +68,32 @@ def _map(builder: Any, vectors: list[Any], element: Any, function: Any) -> Any:
     return result
 
 
-def _elements(builder: Any, like: Any, raw: Any) -> Any:
+def _elements(builder, like, raw):
     """A pair as a vector of what accumulators hold."""
     name, count, element, _ = _shape(like)
     if name not in _SMALL_FLOATS:
         return _vector(builder, raw, count, element)
 
-    def half(bits: Any) -> Any:
+    def half(bits):
         return builder.fpext(builder.bitcast(bits, _HALF), _FLOAT)
 
-    def bfloat(bits: Any) -> Any:
+    def bfloat(bits):
         return builder.bitcast(builder.shl(builder.zext(bits, I32), I32(16)), _FLOAT)
 
     bits = _vector(builder, raw, 8, I16)
     return _map(builder, [bits], _FLOAT, half if name == "float16" else bfloat)
 
 
-def _narrow(builder: Any, like: Any, acc: Any) -> list[Any]:
+def _narrow(builder, like, acc) -> list[Any]:
     """An accumulator rounded to the dtype, as two int64."""
     name, count, element, _ = _shape(like)
     if name not in _SMALL_FLOATS:
         return list(cgutils.unpack_tuple(builder, acc, 2))
 
-    def bfloat(value: Any) -> Any:
+    def bfloat(value):
         return asm(builder, I16, "cvt.rn.bf16.f32 $0, $1;", "=h,f", [value])
 
-    def half(value: Any) -> Any:
+    def half(value):
         return builder.bitcast(builder.fptrunc(value, _HALF), I16)
 
     vector = _vector(builder, acc, count, element)
@@ -113,14 +111,14 @@ def raw16(address, like):
 
 
 @leaf(lambda address, like: (PAIR, i64, like))
-def raw1(context: Any, builder: Any, address: Any, like: Any) -> Any:
+def raw1(context, builder, address, like):
     """One element, past the L1 cache."""
     bits = ptx.load_bits(builder, _nbytes(like), address)
     return context.make_tuple(builder, PAIR, ptx.split(builder, bits))
 
 
 @leaf(lambda like, raw: (_acc_kind(like), like, PAIR))
-def widen(context: Any, builder: Any, like: Any, raw: Any) -> Any:
+def widen(context, builder, like, raw):
     """``raw`` as an accumulator."""
     kind = _acc_kind(like)
     return context.make_tuple(
@@ -129,19 +127,19 @@ def widen(context: Any, builder: Any, like: Any, raw: Any) -> Any:
 
 
 @leaf(lambda like: (_acc_kind(like), like))
-def no_sum(context: Any, builder: Any, like: Any) -> Any:
+def no_sum(context, builder, like):
     """An accumulator of zeros."""
     kind = _acc_kind(like)
     return context.make_tuple(builder, kind, [I64(0)] * len(kind))
 
 
-def _operation(builder: Any, name: str, element: Any, signed: bool) -> Any:
+def _operation(builder, name: str, element, signed: bool):
     """A function of two LLVM scalars."""
     real = isinstance(element, (ir.FloatType, ir.DoubleType))
     if name in ("max", "min"):
         sign = ">" if name == "max" else "<"
 
-        def choose(a: Any, b: Any) -> Any:
+        def choose(a, b):
             if real:
                 better = builder.fcmp_ordered(sign, b, a)
             else:
@@ -157,7 +155,7 @@ def _operation(builder: Any, name: str, element: Any, signed: bool) -> Any:
     }[name]  # fmt: skip
 
 
-def _complex_product(builder: Any, a: Any, b: Any) -> Any:
+def _complex_product(builder, a, b):
     """(a + bi)(c + di), the terms rounded one by one, as the host does."""
     result = a
     for i in range(0, a.type.count, 2):
@@ -170,11 +168,11 @@ def _complex_product(builder: Any, a: Any, b: Any) -> Any:
     return result
 
 
-def combine(operation: str) -> Any:
+def combine(operation: str):
     """``f(like, acc, raw)``: the accumulator with 16 more bytes combined into it."""
 
     @leaf(lambda like, acc, raw: (_acc_kind(like), like, _acc_kind(like), PAIR))
-    def apply(context: Any, builder: Any, like: Any, acc: Any, raw: Any) -> Any:
+    def apply(context, builder, like, acc, raw):
         name, count, element, signed = _shape(like)
         a, b = _vector(builder, acc, count, element), _elements(builder, like, raw)
         if operation == "prod" and name.startswith("complex"):
@@ -189,7 +187,7 @@ def combine(operation: str) -> Any:
 
 
 @leaf(lambda like, acc: (PAIR, like, _acc_kind(like)))
-def _rounded(context: Any, builder: Any, like: Any, acc: Any) -> Any:
+def _rounded(context, builder, like, acc):
     return context.make_tuple(builder, PAIR, _narrow(builder, like, acc))
 
 
@@ -201,7 +199,7 @@ def store_acc16(address, like, acc):
 
 
 @leaf(lambda address, like, acc: (types.void, i64, like, _acc_kind(like)))
-def store_acc1(_context: Any, builder: Any, address: Any, like: Any, acc: Any) -> None:
+def store_acc1(_context, builder, address, like, acc) -> None:
     """Rounds and stores one element."""
     nbytes = _nbytes(like)
     ptx.store_bits(

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Bulk copies: LLVM vectors, so that the compiler schedules and folds addresses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir
@@ -21,7 +19,7 @@ _GLOBAL, _GENERIC = 1, 0  # address spaces
 _VECTOR = ir.VectorType(I32, 4)
 
 
-def _load_peer(builder: Any, nbytes: int, place: Any) -> Any:
+def _load_peer(builder, nbytes: int, place):
     """Past the L1 cache, which would keep what an earlier pull saw."""
     if nbytes < 16:
         return load_bits(builder, nbytes, place)
@@ -34,7 +32,7 @@ def _load_peer(builder: Any, nbytes: int, place: Any) -> Any:
     return vector
 
 
-def _load(builder: Any, nbytes: int, place: Any) -> Any:
+def _load(builder, nbytes: int, place):
     """Any memory of the thread: shared memory too."""
     piece = _VECTOR if nbytes == 16 else BITS[nbytes]
     value = builder.load(builder.inttoptr(place, ir.PointerType(piece, addrspace=_GENERIC)))
@@ -42,12 +40,12 @@ def _load(builder: Any, nbytes: int, place: Any) -> Any:
     return value
 
 
-def _store(builder: Any, nbytes: int, place: Any, value: Any, space: int = _GENERIC) -> None:
+def _store(builder, nbytes: int, place, value, space: int = _GENERIC) -> None:
     pointer = builder.inttoptr(place, ir.PointerType(value.type, addrspace=space))
     builder.store(value, pointer).align = nbytes
 
 
-def _by_width(builder: Any, nbytes: Any, emit: Any) -> None:
+def _by_width(builder, nbytes, emit) -> None:
     """``emit(width)`` for the one of 8, 4, 2 and 1 that ``nbytes`` is when it runs."""
     done = builder.append_basic_block("done")
     other = builder.append_basic_block("other")
@@ -70,7 +68,7 @@ def _make_copies(count: int, pull: bool) -> tuple[Any, Any]:
     local memory and stores to the peer, a pull the other way.
     """
 
-    def emit(builder: Any, nbytes: int, dest: Any, source: Any, step: Any) -> None:
+    def emit(builder, nbytes: int, dest, source, step) -> None:
         load, space = (_load_peer, _GENERIC) if pull else (_load, _GLOBAL)
         offsets = [builder.mul(step, I64(k)) for k in range(count)]
         values = [load(builder, nbytes, builder.add(source, offset)) for offset in offsets]
@@ -78,13 +76,11 @@ def _make_copies(count: int, pull: bool) -> tuple[Any, Any]:
             _store(builder, nbytes, builder.add(dest, offset), value, space)
 
     @leaf(types.void)
-    def copy16(_context: Any, builder: Any, dest: Any, source: Any, step: Any) -> None:
+    def copy16(_context, builder, dest, source, step) -> None:
         emit(builder, 16, dest, source, step)
 
     @leaf(types.void)
-    def copy_narrow(
-        _context: Any, builder: Any, dest: Any, source: Any, step: Any, nbytes: Any
-    ) -> None:
+    def copy_narrow(_context, builder, dest, source, step, nbytes) -> None:
         _by_width(builder, nbytes, lambda width: emit(builder, width, dest, source, step))
 
     return copy16, copy_narrow
@@ -97,7 +93,7 @@ pull16x4, pull_narrow_x4 = _make_copies(4, pull=True)
 
 
 @leaf(i64)
-def load_near(_context: Any, builder: Any, address: Any, nbytes: Any) -> Any:
+def load_near(_context, builder, address, nbytes):
     """8, 4, 2 or 1 bytes of any memory of the thread, as int64."""
     found = []
 
@@ -112,7 +108,7 @@ def load_near(_context: Any, builder: Any, address: Any, nbytes: Any) -> Any:
 
 
 @leaf(types.void)
-def store_near(_context: Any, builder: Any, address: Any, nbytes: Any, bits: Any) -> None:
+def store_near(_context, builder, address, nbytes, bits) -> None:
     """The other way."""
 
     def store(width: int) -> None:

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One element: loads, stores, casts, and its bits."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from llvmlite import ir
 from numba.cuda import types
 from numba.cuda.extending import register_jitable
@@ -19,11 +15,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _read(order: str) -> Any:
+def _read(order: str):
     """``f(address, like)``: the element at ``address``, of the dtype of ``like``."""
 
     @leaf(lambda address, like: (like.dtype, i64, like))
-    def read(context: Any, builder: Any, address: Any, like: Any) -> Any:
+    def read(context, builder, address, like):
         nbytes = context.get_abi_sizeof(context.get_data_type(like.dtype))
         return ptx.from_bits(
             context, builder, like.dtype, ptx.load_bits(builder, nbytes, address, order)
@@ -37,17 +33,17 @@ read_acquire = _read("acquire")  # drops the L1 cache, so what comes after reads
 
 
 @leaf(lambda address, like, value: (types.void, i64, like, like.dtype))
-def write(context: Any, builder: Any, address: Any, like: Any, value: Any) -> None:
+def write(context, builder, address, like, value) -> None:
     """Stores ``value``, cast to the dtype of ``like``, at ``address``: relaxed."""
     bits = ptx.to_bits(context, builder, like.dtype, value)
     ptx.store_bits(builder, bits.type.width // 8, address, bits)
 
 
-def _fixed(kind: Any, bits: Any) -> Any:
+def _fixed(kind, bits):
     """``f(address)``: a word that does not change while a kernel runs: it may be read early."""
 
     @leaf(lambda address: (kind, i64))
-    def fixed(_context: Any, builder: Any, address: Any) -> Any:
+    def fixed(_context, builder, address):
         word = ptx.load_constant(
             builder, builder.inttoptr(address, ir.PointerType(bits, addrspace=1))
         )
@@ -61,32 +57,32 @@ fixed32, fixed64 = _fixed(types.int32, I32), _fixed(i64, I64)
 
 
 @leaf(lambda like, value: (like.dtype, like, like.dtype))
-def cast(_context: Any, _builder: Any, like: Any, value: Any) -> Any:
+def cast(_context, _builder, like, value):
     """``value`` as the dtype of ``like``."""
     return value
 
 
 @leaf(lambda like, value: (i64, like, like.dtype))
-def bits_of(context: Any, builder: Any, like: Any, value: Any) -> Any:
+def bits_of(context, builder, like, value):
     """The bits of ``value``, cast to the dtype of ``like``, as int64; of 16 bytes the lower 8."""
     return ptx.split(builder, ptx.to_bits(context, builder, like.dtype, value))[0]
 
 
 @leaf(lambda like, value: (i64, like, like.dtype))
-def high_bits_of(context: Any, builder: Any, like: Any, value: Any) -> Any:
+def high_bits_of(context, builder, like, value):
     """The upper 8 bytes of a value of 16; 0 for others."""
     return ptx.split(builder, ptx.to_bits(context, builder, like.dtype, value))[1]
 
 
 @leaf(lambda like, low, high: (like.dtype, like, i64, i64))
-def value_of(context: Any, builder: Any, like: Any, low: Any, high: Any) -> Any:
+def value_of(context, builder, like, low, high):
     """The other way: ``low``, and ``high`` of 16 bytes, as the dtype of ``like``."""
     nbytes = context.get_abi_sizeof(context.get_data_type(like.dtype))
     return ptx.from_bits(context, builder, like.dtype, ptx.join(builder, nbytes, low, high))
 
 
 @leaf(lambda like: (i64, like))
-def type_number(_context: Any, _builder: Any, like: Any) -> Any:
+def type_number(_context, _builder, like):
     """Number of the dtype in the type table, a constant."""
     return I64(BY_NUMBER[ptx.dtype_name(like)])
 
@@ -113,12 +109,12 @@ store_pair = instruction(
 
 
 @leaf(lambda value: (types.int32, types.int32))
-def narrow(_context: Any, _builder: Any, value: Any) -> Any:
+def narrow(_context, _builder, value):
     """An int64 as int32, which the numbers of PEs are."""
     return value
 
 
 @leaf(i64)
-def to_int64(_context: Any, _builder: Any, value: Any) -> Any:
+def to_int64(_context, _builder, value):
     """An integer's bits, or a float rounded towards zero, as int64 (for reports)."""
     return value

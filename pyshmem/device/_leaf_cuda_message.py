@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What messages to the host are made of, on GPUs: labels as constants, values as 64 bits."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from numba.core import errors
 from numba.cuda import types
 from numba.cuda.extending import intrinsic
@@ -17,7 +13,7 @@ __all__ = ["label_word", "print_bits", "print_kind"]
 
 
 @intrinsic
-def label_word(_context: Any, label: Any, index: Any) -> Any:
+def label_word(_context, label, index):
     """Eight of the label's bytes, a constant."""
     if not (isinstance(label, types.StringLiteral) and isinstance(index, types.IntegerLiteral)):
         raise errors.TypingError(
@@ -30,7 +26,7 @@ def label_word(_context: Any, label: Any, index: Any) -> Any:
     return signature(i64, label, index), lambda _c, _b, _s, _a: I64(word)
 
 
-def _kind(value: Any) -> int:
+def _kind(value) -> int:
     value = types.unliteral(value)
     if isinstance(value, (types.NoneType, types.Omitted)):
         return PRINT_TEXT
@@ -42,18 +38,18 @@ def _kind(value: Any) -> int:
 
 
 @intrinsic
-def print_kind(_context: Any, value: Any) -> Any:
+def print_kind(_context, value):
     """``enum pysh_print_kind``, a constant."""
     kind = _kind(value)
     return signature(i64, value), lambda _c, _b, _s, _a: I64(kind)
 
 
 @intrinsic
-def print_bits(_context: Any, value: Any) -> Any:
+def print_bits(_context, value):
     """The value as int64, or the bits of it as float64."""
     kind, given = _kind(value), types.unliteral(value)
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context, builder, sig, args):
         if kind == PRINT_TEXT:
             return I64(0)
         if kind == PRINT_INT:

@@ -4,8 +4,6 @@
 ``_modules_cuda`` and ``simulator.modules`` know where the block is and which kernel a fault came from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from .. import _arrays, _lib, runtime

@@ -6,8 +6,6 @@ modules is hooked: it sees kernels compiled now and kernels loaded from the on-d
 is different in each copy and leads from a recorded fault to the kernel's name.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import weakref
@@ -50,7 +48,7 @@ def _demangled(symbol: str) -> str:
     return ".".join(parts) or symbol
 
 
-def _symbol_of(module: Any) -> int | None:
+def _symbol_of(module) -> int | None:
     """Device address of the module's state block; None when it does not use pyshmem."""
     get, success = driver.binding.cuLibraryGetGlobal, driver.binding.CUresult.CUDA_SUCCESS
     status, pointer, nbytes = get(module.handle, SYMBOL.encode())
@@ -67,7 +65,7 @@ def _symbol_of(module: Any) -> int | None:
     return None
 
 
-def _push(number: int, module: Any) -> None:
+def _push(number: int, module) -> None:
     words = _words.copy()
     words[MODULE] = number
     (status,) = driver.binding.cuMemcpyHtoD(_symbol_of(module), words.ctypes.data, words.nbytes)
@@ -75,7 +73,7 @@ def _push(number: int, module: Any) -> None:
         raise RuntimeError(f"filling the state block of a kernel: {status.name}")
 
 
-def _adopt(module: Any) -> None:
+def _adopt(module) -> None:
     """Fill a module that was just loaded, if it uses pyshmem."""
     if _symbol_of(module) is not None:
         number = len(_names) + 1
@@ -87,7 +85,7 @@ def _adopt(module: Any) -> None:
 _LEGACY_STREAM = 1  # CU_STREAM_LEGACY; 0 is the same
 
 
-def _name(number: int, kernel: Any) -> None:
+def _name(number: int, kernel) -> None:
     """Cached kernels have their Python function from ``add_overload``, see ``install``."""
     name = _demangled(kernel.entry_name)
     if (function := getattr(kernel, "py_func", None)) is not None:
@@ -97,7 +95,7 @@ def _name(number: int, kernel: Any) -> None:
     _lib.check(_lib.lib.ishmemx_name_set(_lib.lib.ISHMEMX_NAME_KERNEL, number, name.encode()))
 
 
-def _check_launch(kernel: Any, stream: Any) -> None:
+def _check_launch(kernel, stream) -> None:
     """Before a launch: is there a job, and has a kernel recorded a fault?"""
     number = getattr(kernel._codelibrary.get_cufunc().module, "pyshmem_module", 0)
     if number:
@@ -117,7 +115,7 @@ _REGISTERS = 64
 _LARGE_PARTS = ("6device5_ring", "6device9_exchange")
 
 
-def _limit_registers(library: Any) -> None:
+def _limit_registers(library) -> None:
     """For kernels that have large parts and do not say ``max_registers`` themselves."""
     texts = [] if library._max_registers else library.llvm_strs
     if any(part in text for text in texts for part in _LARGE_PARTS):
@@ -130,24 +128,22 @@ def install() -> None:
     link, add_overload = codegen.CUDACodeLibrary.get_cubin, dispatcher.CUDADispatcher.add_overload
 
     @functools.wraps(link)
-    def limit_and_link(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def limit_and_link(self, *args, **kwargs):
         _limit_registers(self)
         return link(self, *args, **kwargs)
 
     @functools.wraps(construct)
-    def construct_and_fill(self: Any, *args: Any, **kwargs: Any) -> None:
+    def construct_and_fill(self, *args, **kwargs) -> None:
         construct(self, *args, **kwargs)
         _adopt(self)
 
     @functools.wraps(launch)
-    def check_and_launch(
-        self: Any, args: Any, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0
-    ) -> Any:
+    def check_and_launch(self, args, griddim, blockdim, stream: Any = 0, sharedmem: int = 0):
         _check_launch(self, stream)
         return launch(self, args, griddim, blockdim, stream, sharedmem)
 
     @functools.wraps(add_overload)
-    def add_named_overload(self: Any, kernel: Any, argtypes: Any) -> Any:
+    def add_named_overload(self, kernel, argtypes):
         if not hasattr(kernel, "py_func"):
             kernel.py_func = self.py_func
         return add_overload(self, kernel, argtypes)

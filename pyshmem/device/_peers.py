@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From a symmetric address of the caller to the same place on a peer, checked."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from ._backend import address_of, cold, device_function, state, state_pe
 from ._faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, record_fault
 from ._state import DELTA, HEAP_BASE, HEAP_BYTES, HOST_BASE, HOST_BYTES, MY_PE, N_PES, P2P
@@ -60,7 +56,7 @@ def _reach_slowly(
 
 
 @device_function
-def reach(array: Any, nelems: int, most: int, pe: int, op: int) -> int:
+def reach(array, nelems: int, most: int, pe: int, op: int) -> int:
     """How the first ``nelems`` elements of ``array`` on ``pe`` are accessed: BY_STORES, BY_RING, or 0.
 
     With 0 what is wrong has been recorded; the caller leaves the operation out. ``most`` is how many
@@ -84,7 +80,7 @@ def reach(array: Any, nelems: int, most: int, pe: int, op: int) -> int:
 
 
 @device_function
-def on_peer(array: Any, pe: int) -> int:
+def on_peer(array, pe: int) -> int:
     """Where ``pe`` keeps its copy of ``array``; only when ``reach`` said BY_STORES."""
     return address_of(array) + state(DELTA + pe)
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the leaf primitives for GPUs are made of: inline PTX, and values as bits."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -20,13 +18,13 @@ i64 = types.int64
 PAIR = types.UniTuple(i64, 2)
 
 
-def asm(builder: Any, result: Any, text: str, constraints: str, args: list[Any]) -> Any:
+def asm(builder, result, text: str, constraints: str, args: list[Any]):
     kind = ir.FunctionType(result, [arg.type for arg in args])
     constraints = f"{constraints},~{{memory}}" if constraints else "~{memory}"
     return builder.call(ir.InlineAsm(kind, text, constraints, side_effect=True), args)
 
 
-def with_arity(arity: int, typing: Callable[..., Any]) -> Any:
+def with_arity(arity: int, typing: Callable[..., Any]):
     """An intrinsic of ``arity`` arguments: Numba reads the number from the function's signature."""
     names = ", ".join(f"a{i}" for i in range(arity))
     namespace: dict[str, Any] = {"typing": typing}
@@ -34,7 +32,7 @@ def with_arity(arity: int, typing: Callable[..., Any]) -> Any:
     return intrinsic(namespace["routine"])
 
 
-def leaf(kinds: Any) -> Callable[[Callable[..., Any]], Any]:
+def leaf(kinds) -> Callable[[Callable[..., Any]], Any]:
     """Makes an intrinsic of ``emit(context, builder, *arguments)``, which returns an LLVM value or None.
 
     ``kinds`` is the type of the result when all arguments are int64; else a function, from the types of
@@ -42,10 +40,10 @@ def leaf(kinds: Any) -> Callable[[Callable[..., Any]], Any]:
     ``like`` is an array whose dtype counts: ``emit`` gets its type.
     """
 
-    def decorate(emit: Callable[..., Any]) -> Any:
+    def decorate(emit: Callable[..., Any]):
         names = list(inspect.signature(emit).parameters)[2:]
 
-        def typing(*given: Any) -> Any:
+        def typing(*given):
             rows = zip(names, given, strict=True)
             given = tuple(
                 array_type(k) if name == "like" else types.unliteral(k) for name, k in rows
@@ -53,7 +51,7 @@ def leaf(kinds: Any) -> Callable[[Callable[..., Any]], Any]:
             all_int64 = isinstance(kinds, types.Type)
             result, *wanted = (kinds, *([i64] * len(names))) if all_int64 else kinds(*given)
 
-            def codegen(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            def codegen(context, builder, _sig, args):
                 rows = zip(names, given, args, strict=True)
                 args = [kind if name == "like" else value for name, kind, value in rows]
                 value = emit(context, builder, *args)
@@ -66,7 +64,7 @@ def leaf(kinds: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-def instruction(text: str, operands: str = "", results: int = 0) -> Any:
+def instruction(text: str, operands: str = "", results: int = 0):
     """PTX as a device function of int64 operands: ``l``, or ``r`` for what it takes as 32 bits.
 
     It returns nothing, an int64, or two.
@@ -76,7 +74,7 @@ def instruction(text: str, operands: str = "", results: int = 0) -> Any:
     constraints = ",".join(["=l"] * results + list(operands))
     register = (VOID, I64, ir.LiteralStructType([I64, I64]))[results]
 
-    def codegen(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+    def codegen(context, builder, _sig, args):
         value = asm(builder, register, text, constraints, list(args))
         if results == 2:
             return context.make_tuple(builder, kind, cgutils.unpack_tuple(builder, value, 2))
@@ -85,7 +83,7 @@ def instruction(text: str, operands: str = "", results: int = 0) -> Any:
     return with_arity(len(operands), lambda *_given: (signature(kind, *wanted), codegen))
 
 
-def shared_memory(name: str, nbytes: int) -> Any:
+def shared_memory(name: str, nbytes: int):
     """``f()``: address of ``nbytes`` of shared memory, which all modules of a kernel have in common.
 
     Numba's own shared arrays have names that clash when two of its libraries each have one.
@@ -93,7 +91,7 @@ def shared_memory(name: str, nbytes: int) -> Any:
     kind = ir.ArrayType(I8, nbytes)
 
     @leaf(i64)
-    def address(_context: Any, builder: Any) -> Any:
+    def address(_context, builder):
         try:
             symbol = builder.module.get_global(name)
         except KeyError:
@@ -105,7 +103,7 @@ def shared_memory(name: str, nbytes: int) -> Any:
     return address
 
 
-def array_type(kind: Any) -> Any:
+def array_type(kind):
     if not isinstance(kind, types.Array):
         raise errors.TypingError(f"pyshmem.device routines take arrays, not {kind}")
     if kind.layout not in "CF" and kind.ndim > 0:
@@ -116,12 +114,12 @@ def array_type(kind: Any) -> Any:
     return kind
 
 
-def dtype_name(array: Any) -> str:
+def dtype_name(array) -> str:
     """The name of an array's dtype in the type table; Numba has one of its own for bfloat16."""
     return str(array_type(array).dtype).removeprefix("__nv_")
 
 
-def reinterpret(builder: Any, value: Any, kind: Any) -> Any:
+def reinterpret(builder, value, kind):
     """The bits of ``value`` as LLVM type ``kind`` of the same size."""
     if value.type == kind:
         return value
@@ -130,24 +128,24 @@ def reinterpret(builder: Any, value: Any, kind: Any) -> Any:
     return builder.load(builder.bitcast(slot, kind.as_pointer()))
 
 
-def from_bits(context: Any, builder: Any, dtype: Any, bits: Any) -> Any:
+def from_bits(context, builder, dtype, bits):
     model = context.data_model_manager[dtype]
     return model.from_data(builder, reinterpret(builder, bits, model.get_data_type()))
 
 
-def to_bits(context: Any, builder: Any, dtype: Any, value: Any) -> Any:
+def to_bits(context, builder, dtype, value):
     data = context.data_model_manager[dtype].as_data(builder, value)
     return reinterpret(builder, data, BITS[context.get_abi_sizeof(data.type)])
 
 
-def split(builder: Any, bits: Any) -> tuple[Any, Any]:
+def split(builder, bits) -> tuple[Any, Any]:
     """The lower 8 bytes, and the upper ones of 16, as int64."""
     if bits.type.width <= 64:
         return builder.zext(bits, I64), I64(0)
     return builder.trunc(bits, I64), builder.trunc(builder.lshr(bits, bits.type(64)), I64)
 
 
-def join(builder: Any, nbytes: int, low: Any, high: Any) -> Any:
+def join(builder, nbytes: int, low, high):
     """The other way."""
     if nbytes <= 8:
         return builder.trunc(low, BITS[nbytes])
@@ -159,7 +157,7 @@ def join(builder: Any, nbytes: int, low: Any, high: Any) -> Any:
 WIDTH = {1: ("u8", "h"), 2: ("u16", "h"), 4: ("u32", "r"), 8: ("u64", "l")}
 
 
-def load_bits(builder: Any, nbytes: int, address: Any, order: str = "relaxed") -> Any:
+def load_bits(builder, nbytes: int, address, order: str = "relaxed"):
     if nbytes == 16:
         kind, text = (
             ir.LiteralStructType([I64, I64]),
@@ -173,7 +171,7 @@ def load_bits(builder: Any, nbytes: int, address: Any, order: str = "relaxed") -
     return builder.trunc(bits, BITS[nbytes])
 
 
-def store_bits(builder: Any, nbytes: int, address: Any, bits: Any) -> None:
+def store_bits(builder, nbytes: int, address, bits) -> None:
     if nbytes == 16:
         text = "st.relaxed.sys.global.v2.u64 [$0], {$1, $2};"
         asm(builder, VOID, text, "l,l,l", [address, *split(builder, bits)])
@@ -184,7 +182,7 @@ def store_bits(builder: Any, nbytes: int, address: Any, bits: Any) -> None:
     asm(builder, VOID, text, f"l,{register}", [address, bits])
 
 
-def load_constant(builder: Any, pointer: Any) -> Any:
+def load_constant(builder, pointer):
     """A load of what changes between kernels only: it may stand before a barrier or a loop."""
     word = builder.load(pointer)
     word.set_metadata("invariant.load", builder.module.add_metadata([]))

@@ -4,40 +4,19 @@
 The words mirror ``enum ishmemx_state_word`` of ``native/include/ishmemx.h``; a test compares them.
 """
 
-from __future__ import annotations
-
 #: Name of the constant symbol in compiled kernels. The number is the layout's version: a kernel
 #: cached on disk by another version is found out when it is loaded, not when it misbehaves.
 SYMBOL = "pyshmem_state_v2"
 VERSION = 2
 WORDS = 256
 
-ABI = 0
-MY_PE = 1
-N_PES = 2
-MODULE = 3
-HEAP_BASE = 4
-HEAP_BYTES = 5
-TIMEOUT_NS = 6
-SYNC_SLOTS = 7
-SYNC_EPOCH = 8
-FAULT_CLAIM = 9
-FAULT_RECORD = 10
-HOST_BASE = 11
-HOST_BYTES = 12
-P2P = 13
-TEAMS = 14
-GRID_WORD = 15
-RINGS = 16
-RING_SLOTS = 17
-RING_LOG2 = 18
-RING = 20
-CUTOVER_PUT_MIN = 40
-CUTOVER_GET_MIN = 41
-CUTOVER_PUT = 48
-CUTOVER_GET = 64
-CUTOVER_COLL = 80
-DELTA = 128
+(
+    ABI, MY_PE, N_PES, MODULE, HEAP_BASE, HEAP_BYTES, TIMEOUT_NS, SYNC_SLOTS, SYNC_EPOCH, FAULT_CLAIM,
+    FAULT_RECORD, HOST_BASE, HOST_BYTES, P2P, TEAMS, GRID_WORD, RINGS, RING_SLOTS, RING_LOG2,
+) = range(19)  # fmt: skip
+# The first of several, and words at places of their own.
+RING, CUTOVER_PUT_MIN, CUTOVER_GET_MIN = 20, 40, 41
+CUTOVER_PUT, CUTOVER_GET, CUTOVER_COLL, DELTA = 48, 64, 80, 128
 
 # Words of a row of the table of teams, and the sizes that go with it.
 (

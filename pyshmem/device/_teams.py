@@ -4,23 +4,10 @@
 The host changes rows between kernels only, as far as a kernel is concerned that may use the team.
 """
 
-from __future__ import annotations
-
+from . import _state as words
 from ._backend import device_function, fixed32, fixed64, narrow, state
 from ._faults import FAULT_TEAM, record_fault
-from ._state import (
-    DEVICE_TEAM_EPOCH,
-    DEVICE_TEAM_FLAGS,
-    DEVICE_TEAM_MY_PE,
-    DEVICE_TEAM_N_PES,
-    DEVICE_TEAM_PES,
-    DEVICE_TEAM_STAGE,
-    DEVICE_TEAM_WORDS,
-    MAX_TEAMS,
-    MY_PE,
-    N_PES,
-    TEAMS,
-)
+from ._state import DEVICE_TEAM_WORDS, MAX_TEAMS, MY_PE, N_PES, TEAMS
 
 TEAM_WORLD, TEAM_SHARED, TEAM_NODE = 0, 1, 2
 _ROW_SHIFT = (8 * DEVICE_TEAM_WORDS).bit_length() - 1
@@ -32,7 +19,7 @@ def team_row(team: int, op: int) -> int:
     row = state(TEAMS) + 8 * DEVICE_TEAM_WORDS * team
     if team == TEAM_WORLD:
         return row
-    if team < 0 or team >= MAX_TEAMS or fixed64(row + 8 * DEVICE_TEAM_N_PES) == 0:
+    if team < 0 or team >= MAX_TEAMS or fixed64(row + 8 * words.DEVICE_TEAM_N_PES) == 0:
         record_fault(FAULT_TEAM, op, -1, team, 0)
         return 0
     return row
@@ -48,29 +35,23 @@ def meets_in(row: int) -> int:
 def row_n_pes(row: int) -> int:
     if row == state(TEAMS):  # the world team's numbers are at hand
         return state(N_PES)
-    return fixed64(row + 8 * DEVICE_TEAM_N_PES)
+    return fixed64(row + 8 * words.DEVICE_TEAM_N_PES)
 
 
 @device_function
 def row_my_pe(row: int) -> int:
     if row == state(TEAMS):
         return state(MY_PE)
-    return fixed64(row + 8 * DEVICE_TEAM_MY_PE)
+    return fixed64(row + 8 * words.DEVICE_TEAM_MY_PE)
 
 
-@device_function
-def row_flags(row: int) -> int:
-    return fixed64(row + 8 * DEVICE_TEAM_FLAGS)
+def _word(number: int):
+    """``f(row)``: that word of the row."""
+    return device_function(lambda row: fixed64(row + 8 * number))
 
 
-@device_function
-def row_epoch(row: int) -> int:
-    return fixed64(row + 8 * DEVICE_TEAM_EPOCH)
-
-
-@device_function
-def row_stage(row: int) -> int:
-    return fixed64(row + 8 * DEVICE_TEAM_STAGE)
+row_flags, row_epoch = _word(words.DEVICE_TEAM_FLAGS), _word(words.DEVICE_TEAM_EPOCH)
+row_stage = _word(words.DEVICE_TEAM_STAGE)
 
 
 @device_function
@@ -80,7 +61,7 @@ def world_pe(row: int, pe: int) -> int:
         return narrow(-1)
     if row == state(TEAMS):
         return narrow(pe)
-    return fixed32(fixed64(row + 8 * DEVICE_TEAM_PES) + 4 * pe)
+    return fixed32(fixed64(row + 8 * words.DEVICE_TEAM_PES) + 4 * pe)
 
 
 @device_function

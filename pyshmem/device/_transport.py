@@ -7,8 +7,6 @@ what the group stored before is fenced for the host to see. Groups meet before a
 routines.
 """
 
-from __future__ import annotations
-
 from . import _backend, _copy
 from ._backend import cold, device_function, in_global, load_near, state, store_near, write64
 from ._cutover import offloads_get

@@ -1,28 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The one spin loop of the device library, and the comparisons it waits for."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from ._backend import (
-    SIM,
-    block_index,
-    claim,
-    cold,
-    device_function,
-    note_call,
-    now,
-    opaque,
-    read,
-    read64,
-    read64_acquire,
-    read_acquire,
-    relax,
-    state,
-    thread_in_block,
-    to_int64,
-)
+from . import _backend as leaf
+from ._backend import SIM, cold, device_function, opaque, read64, relax, state, to_int64
 from ._faults import FAULT_TIMEOUT, ROUTINE_BITS, record_fault
 from ._ring import WAITING, tell
 from ._state import FAULT_CLAIM, MODULE, TIMEOUT_NS
@@ -39,7 +19,7 @@ _ROUTINE = (1 << ROUTINE_BITS) - 1
 
 
 @device_function
-def holds(value: Any, cmp: int, cmp_value: Any) -> bool:
+def holds(value, cmp: int, cmp_value) -> bool:
     """``value <cmp> cmp_value``, both of one dtype."""
     if cmp == CMP_EQ:
         return value == cmp_value
@@ -56,8 +36,8 @@ def holds(value: Any, cmp: int, cmp_value: Any) -> bool:
 
 @device_function
 def _tell_wait(flags: int, op: int, pe: int, expected: int, seen: int) -> None:
-    note_call()
-    place = block_index() | thread_in_block() << 32
+    leaf.note_call()
+    place = leaf.block_index() | leaf.thread_in_block() << 32
     meets = op >> ROUTINE_BITS << 32
     whom = pe & 0xFFFFFFFF
     tell(WAITING, op & _ROUTINE | flags, expected, seen, state(MODULE), place, whom | meets)
@@ -81,7 +61,7 @@ def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
         limit = _NO_LIMIT
     if read64(faults) != 0:
         return -1
-    time = now()
+    time = leaf.now()
     if deadline == 0:
         return time + limit
     if time > deadline:
@@ -89,13 +69,17 @@ def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
             _tell_wait(_GAVE_UP, op, pe, expected, seen)
         return -1
     slow = deadline - time < limit - _SLOW_NS
-    if slow and _is_due(faults + _TOLD, time) and time - claim(faults + _TOLD, time) > _TELL_NS:
+    if (
+        slow
+        and _is_due(faults + _TOLD, time)
+        and time - leaf.claim(faults + _TOLD, time) > _TELL_NS
+    ):
         _tell_wait(0, op, pe, expected, seen)
     return deadline
 
 
 @device_function
-def wait(address: int, like: Any, cmp: int, cmp_value: Any, op: int, pe: int) -> Any:
+def wait(address: int, like, cmp: int, cmp_value, op: int, pe: int):
     """Spins until the element at ``address`` compares as asked; returns what it saw.
 
     What was stored before the release that made the comparison true is visible on return. Gives
@@ -111,9 +95,9 @@ def wait(address: int, like: Any, cmp: int, cmp_value: Any, op: int, pe: int) ->
         # is unused, and on sm_90 the assembler leaves out the second trip to memory.
         polls = 0
         while polls < _POLLS_PER_CHECK:
-            value = read(address, like)
+            value = leaf.read(address, like)
             if holds(value, cmp, cmp_value):
-                read_acquire(address, like)
+                leaf.read_acquire(address, like)
                 return value
             relax()
             polls += opaque(1)  # opaque: unrolled, the loop falls out of the instruction cache
@@ -129,7 +113,7 @@ def _wait_longer(address: int, least: int, op: int, pe: int) -> int:
     while True:
         value = read64(address)
         if value >= least:
-            read64_acquire(address)
+            leaf.read64_acquire(address)
             return value
         relax()
         polls += opaque(1)
@@ -145,7 +129,7 @@ def reached_soon(address: int, least: int) -> bool:
     polls = 0
     while polls < _POLLS_PER_CHECK:
         if read64(address) >= least:
-            read64_acquire(address)
+            leaf.read64_acquire(address)
             return True
         relax()
         polls += opaque(1)

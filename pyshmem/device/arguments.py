@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Arrays, teams and contexts as kernel arguments."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
 from .._lib import check, ffi, lib
@@ -15,14 +11,14 @@ from ._backend import SIM
 __all__ = ["as_argument"]
 
 
-def slot_of(ask: Any, handle: int) -> int:
+def slot_of(ask, handle: int) -> int:
     """The slot that the library knows a team or a context's team by."""
     slot = ffi.new("int *")
     check(ask(handle, slot))
     return int(slot[0])
 
 
-def as_argument(array: Any) -> Any:
+def as_argument(array):
     """What a kernel is given for a team, a context or an array.
 
     A team or a context is the number of the team's slot, an int32, valid until it is destroyed.

@@ -7,11 +7,6 @@ orders other accesses: see ``fence``. After a fault the fetching forms return 0.
 (``as_argument(context)``) as ``ctx``, ``pe`` is a PE of its team.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 from .._types import ATOMIC_OPS
 from . import _backend as leaf
 from ._backend import cast, device_function, read, require, write
@@ -29,25 +24,52 @@ __all__ = [
 _standard, _extended, _bitwise, _addable = (require(family) for family in "axb+")
 
 
-def _fetching(name: str, operation: Any, types: Any) -> Callable[..., Any]:
-    op, number = OP[name], ATOMIC_OPS.index(name.removeprefix("atomic_"))
+@device_function
+def _read(address, like, _value, _cond):
+    leaf.relax()  # as in test()
+    return read(address, like)
+
+
+@device_function
+def _swap_if(address, like, value, cond):
+    return leaf.atomic_compare_swap(address, like, cond, value)
+
+
+def _plain(operation):
+    return device_function(lambda address, like, value, _cond: operation(address, like, value))
+
+
+#: The fetching ones: ``f(address, like, value, cond)``, and the types they are for.
+FETCHING = {
+    "fetch": (_read, _extended),
+    "compare_swap": (_swap_if, _standard),
+    "swap": (_plain(leaf.atomic_swap), _extended),
+    "add": (_plain(leaf.atomic_fetch_add), _addable),
+    "and": (_plain(leaf.atomic_fetch_and), _bitwise),
+    "or": (_plain(leaf.atomic_fetch_or), _bitwise),
+    "xor": (_plain(leaf.atomic_fetch_xor), _bitwise),
+}
+
+
+def _fetching(name: str):
+    op, number, (operation, types) = OP[f"atomic_{name}"], ATOMIC_OPS.index(name), FETCHING[name]
 
     @device_function
-    def atomic(dest, value, pe, ctx):
+    def atomic(dest, value, cond, pe, ctx):
         types(dest)
         world = on_context(ctx, pe)
         way = reach(dest, 1, dest.size, world, op)
         if way == BY_STORES:
-            return operation(on_peer(dest, world), dest, value)
+            return operation(on_peer(dest, world), dest, value, cond)
         if way != NOWHERE:
-            return ask_amo(number, dest, value, value, world)
+            return ask_amo(number, dest, value, cond, world)
         return cast(dest, 0)
 
     return atomic
 
 
-def _updating(name: str, operation: Any, types: Any) -> Callable[..., Any]:
-    op, number = OP[name], ATOMIC_OPS.index(name.removeprefix("atomic_"))
+def _updating(name: str, operation, types):
+    op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
 
     @device_function
     def atomic(dest, value, pe, ctx):
@@ -62,32 +84,20 @@ def _updating(name: str, operation: Any, types: Any) -> Callable[..., Any]:
     return atomic
 
 
-_set = _updating("atomic_set", write, _extended)
-_swap = _fetching("atomic_swap", leaf.atomic_swap, _extended)
-_add = _updating("atomic_add", leaf.atomic_add, _addable)
-_fetch_add = _fetching("atomic_add", leaf.atomic_fetch_add, _addable)
-_and = _updating("atomic_and", leaf.atomic_and, _bitwise)
-_fetch_and = _fetching("atomic_and", leaf.atomic_fetch_and, _bitwise)
-_or = _updating("atomic_or", leaf.atomic_or, _bitwise)
-_fetch_or = _fetching("atomic_or", leaf.atomic_fetch_or, _bitwise)
-_xor = _updating("atomic_xor", leaf.atomic_xor, _bitwise)
-_fetch_xor = _fetching("atomic_xor", leaf.atomic_fetch_xor, _bitwise)
-_FETCH, _COMPARE_SWAP = OP["atomic_fetch"], OP["atomic_compare_swap"]
-_SWAP_IF = ATOMIC_OPS.index("compare_swap")
+_fetch, _compare_swap, _swap, _fetch_add, _fetch_and, _fetch_or, _fetch_xor = map(
+    _fetching, FETCHING
+)
+_set = _updating("set", write, _extended)
+_add = _updating("add", leaf.atomic_add, _addable)
+_and = _updating("and", leaf.atomic_and, _bitwise)
+_or = _updating("or", leaf.atomic_or, _bitwise)
+_xor = _updating("xor", leaf.atomic_xor, _bitwise)
 
 
 @device_function
 def atomic_fetch(source, pe, ctx=None):
     """The element on ``pe``. Spec: shmem_atomic_fetch."""
-    _extended(source)
-    world = on_context(ctx, pe)
-    way = reach(source, 1, source.size, world, _FETCH)
-    if way == BY_STORES:
-        leaf.relax()  # as in test()
-        return read(on_peer(source, world), source)
-    if way != NOWHERE:
-        return ask_amo(0, source, 0, 0, world)
-    return cast(source, 0)
+    return _fetch(source, 0, 0, pe, ctx)
 
 
 @device_function
@@ -99,7 +109,7 @@ def atomic_set(dest, value, pe, ctx=None):
 @device_function
 def atomic_swap(dest, value, pe, ctx=None):
     """Replace the element on ``pe``; returns the old value. Spec: shmem_atomic_swap."""
-    return _swap(dest, value, pe, ctx)
+    return _swap(dest, value, 0, pe, ctx)
 
 
 @device_function
@@ -108,14 +118,7 @@ def atomic_compare_swap(dest, cond, value, pe, ctx=None):
 
     Spec: shmem_atomic_compare_swap.
     """
-    _standard(dest)
-    world = on_context(ctx, pe)
-    way = reach(dest, 1, dest.size, world, _COMPARE_SWAP)
-    if way == BY_STORES:
-        return leaf.atomic_compare_swap(on_peer(dest, world), dest, cond, value)
-    if way != NOWHERE:
-        return ask_amo(_SWAP_IF, dest, value, cond, world)
-    return cast(dest, 0)
+    return _compare_swap(dest, value, cond, pe, ctx)
 
 
 @device_function
@@ -129,7 +132,7 @@ def atomic_inc(dest, pe, ctx=None):
 def atomic_fetch_inc(dest, pe, ctx=None):
     """Add 1 to the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_inc."""
     _standard(dest)
-    return _fetch_add(dest, 1, pe, ctx)
+    return _fetch_add(dest, 1, 0, pe, ctx)
 
 
 @device_function
@@ -144,7 +147,7 @@ def atomic_fetch_add(dest, value, pe, ctx=None):
 
     Spec: shmem_atomic_fetch_add (float32, float64: extension).
     """
-    return _fetch_add(dest, value, pe, ctx)
+    return _fetch_add(dest, value, 0, pe, ctx)
 
 
 @device_function
@@ -156,7 +159,7 @@ def atomic_and(dest, value, pe, ctx=None):
 @device_function
 def atomic_fetch_and(dest, value, pe, ctx=None):
     """Bitwise and with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_and."""
-    return _fetch_and(dest, value, pe, ctx)
+    return _fetch_and(dest, value, 0, pe, ctx)
 
 
 @device_function
@@ -168,7 +171,7 @@ def atomic_or(dest, value, pe, ctx=None):
 @device_function
 def atomic_fetch_or(dest, value, pe, ctx=None):
     """Bitwise or with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_or."""
-    return _fetch_or(dest, value, pe, ctx)
+    return _fetch_or(dest, value, 0, pe, ctx)
 
 
 @device_function
@@ -183,4 +186,4 @@ def atomic_fetch_xor(dest, value, pe, ctx=None):
 
     Spec: shmem_atomic_fetch_xor.
     """
-    return _fetch_xor(dest, value, pe, ctx)
+    return _fetch_xor(dest, value, 0, pe, ctx)

@@ -6,17 +6,13 @@ the value. By loads and stores, and in shared and local memory, it arrives at on
 as in ``atomics``.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from .._types import ATOMIC_OPS
-from . import _backend as leaf
-from ._backend import address_of, cast, device_function, in_global, read, require, same_dtype
+from ._backend import address_of, device_function, in_global, require, same_dtype
 from ._elements import ask_amo, tell_amo_nbi
 from ._faults import OP
 from ._peers import BY_STORES, NOWHERE, on_peer, reach
 from ._teams import on_context
+from .atomics import FETCHING
 
 __all__ = [
     "atomic_compare_swap_nbi", "atomic_fetch_add_nbi", "atomic_fetch_and_nbi",
@@ -24,30 +20,12 @@ __all__ = [
     "atomic_swap_nbi",
 ]  # fmt: skip
 
-_standard, _extended, _bitwise = (require(family) for family in "axb")
 
-
-@device_function
-def _read(address, like, _value, _cond):
-    return read(address, like)
-
-
-@device_function
-def _swap_if(address, like, value, cond):
-    return leaf.atomic_compare_swap(address, like, cond, value)
-
-
-def _plain(operation: Any) -> Any:
-    @device_function
-    def apply(address, like, value, _cond):
-        return operation(address, like, value)
-
-    return apply
-
-
-def _make(name: str, number_of: str, operation: Any, types: Any) -> Any:
+def _make(name: str):
     """``f(fetch, dest, value, cond, pe, ctx)``."""
-    op, number = OP[name], ATOMIC_OPS.index(number_of)
+    op, number, (operation, types) = OP[f"atomic_{name}"], ATOMIC_OPS.index(name), FETCHING[name]
+    if name == "add":
+        types = require("a")
 
     @device_function
     def atomic(fetch, dest, value, cond, pe, ctx):
@@ -56,7 +34,7 @@ def _make(name: str, number_of: str, operation: Any, types: Any) -> Any:
         world = on_context(ctx, pe)
         way = reach(dest, 1, dest.size, world, op)
         if way == BY_STORES:
-            fetch[0] = operation(on_peer(dest, world), dest, cast(dest, value), cast(dest, cond))
+            fetch[0] = operation(on_peer(dest, world), dest, value, cond)
         elif way != NOWHERE and in_global(address_of(fetch)):
             tell_amo_nbi(number, fetch, dest, value, cond, world)
         elif way != NOWHERE:
@@ -65,13 +43,7 @@ def _make(name: str, number_of: str, operation: Any, types: Any) -> Any:
     return atomic
 
 
-_fetch = _make("atomic_fetch", "fetch", _read, _extended)
-_compare_swap = _make("atomic_compare_swap", "compare_swap", _swap_if, _standard)
-_swap = _make("atomic_swap", "swap", _plain(leaf.atomic_swap), _extended)
-_add = _make("atomic_add", "add", _plain(leaf.atomic_fetch_add), _standard)
-_and = _make("atomic_and", "and", _plain(leaf.atomic_fetch_and), _bitwise)
-_or = _make("atomic_or", "or", _plain(leaf.atomic_fetch_or), _bitwise)
-_xor = _make("atomic_xor", "xor", _plain(leaf.atomic_fetch_xor), _bitwise)
+_fetch, _compare_swap, _swap, _add, _and, _or, _xor = map(_make, FETCHING)
 
 
 @device_function

@@ -6,10 +6,6 @@ their slot at all others, and waiting until the others' slots hold at least ``k`
 nothing is ever reset, and a fast PE that is a round ahead does no harm.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from . import _backend
 from ._backend import device_function, read64, scopes, state, write64
 from ._exchange import meet_all
@@ -27,7 +23,7 @@ _fence = _backend.fence
 _MEETS_ALL = 65 << ROUTINE_BITS  # PYSH_MEETS_ALL of conduit.h
 
 
-def _synchronise(scope: Scope, name: str) -> Any:
+def _synchronise(scope: Scope, name: str):
     rank, size, sync = scope.rank, scope.size, scope.sync
     told, completes = OP[name] | _MEETS_ALL, name == "barrier_all"
 
@@ -45,12 +41,6 @@ def _synchronise(scope: Scope, name: str) -> Any:
         if rank() == 0:
             write64(word, epoch)
 
-    return synchronise
-
-
-def _sync_all(scope: Scope) -> Any:
-    synchronise = _synchronise(scope, "sync_all")
-
     def sync_all():
         """Wait until all PEs are here; the caller's stores to its own memory are visible to all.
 
@@ -58,12 +48,6 @@ def _sync_all(scope: Scope) -> Any:
         Spec: shmem_sync_all.
         """
         synchronise()
-
-    return sync_all
-
-
-def _barrier_all(scope: Scope) -> Any:
-    synchronise = _synchronise(scope, "barrier_all")
 
     def barrier_all():
         """``quiet``, then wait until all PEs are here.
@@ -74,8 +58,10 @@ def _barrier_all(scope: Scope) -> Any:
         """
         synchronise()
 
-    return barrier_all
+    return barrier_all if completes else sync_all
 
 
-sync_all, sync_all_warp, sync_all_work_group = scopes(_sync_all)
-barrier_all, barrier_all_warp, barrier_all_work_group = scopes(_barrier_all)
+sync_all, sync_all_warp, sync_all_work_group = scopes(lambda scope: _synchronise(scope, "sync_all"))
+barrier_all, barrier_all_warp, barrier_all_work_group = scopes(
+    lambda scope: _synchronise(scope, "barrier_all")
+)

@@ -7,24 +7,9 @@ chooses, the word has the next ticket in its lower half and the one that is serv
 half, for 2^32 - 1 turns.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from .._types import ATOMIC_OPS
 from . import _backend as leaf
-from ._backend import (
-    address_of,
-    device_function,
-    nap,
-    narrow,
-    opaque,
-    read,
-    read64_acquire,
-    relax,
-    require,
-    state,
-)
+from ._backend import device_function, opaque, state
 from ._elements import ask_amo
 from ._faults import FAULT_LOCK, OP, record_fault
 from ._peers import BY_STORES, NOWHERE, my_pe, on_peer, reach
@@ -34,7 +19,7 @@ from ._wait import given_up
 
 __all__ = ["clear_lock", "set_lock", "test_lock"]
 
-_lock_word = require("lock")
+_lock_word = leaf.require("lock")
 _SET, _TEST, _CLEAR = OP["set_lock"], OP["test_lock"], OP["clear_lock"]
 _FETCH, _ADD, _SWAP_IF = (ATOMIC_OPS.index(name) for name in ("fetch", "add", "compare_swap"))
 _LOW32 = (1 << 32) - 1
@@ -42,23 +27,23 @@ _POLLS_PER_CHECK = 64
 
 
 @device_function
-def _home(lock: Any) -> int:
+def _home(lock) -> int:
     """The PE whose word is the lock: spread over the PEs by cache lines."""
-    offset = address_of(lock) - state(HEAP_BASE)
+    offset = leaf.address_of(lock) - state(HEAP_BASE)
     if offset < 0 or offset >= state(HEAP_BYTES):
-        offset = address_of(lock) - state(HOST_BASE)
-    return narrow((offset >> 6) & 0x7FFFFFFF) % narrow(state(N_PES))
+        offset = leaf.address_of(lock) - state(HOST_BASE)
+    return leaf.narrow((offset >> 6) & 0x7FFFFFFF) % leaf.narrow(state(N_PES))
 
 
 @device_function
-def _load(lock: Any, home: int, way: int) -> int:
+def _load(lock, home: int, way: int) -> int:
     if way == BY_STORES:
-        return read(on_peer(lock, home), lock)
+        return leaf.read(on_peer(lock, home), lock)
     return ask_amo(_FETCH, lock, 0, 0, home)
 
 
 @device_function
-def _add(lock: Any, value: int, home: int, way: int) -> int:
+def _add(lock, value: int, home: int, way: int) -> int:
     if way == BY_STORES:
         return leaf.atomic_fetch_add(on_peer(lock, home), lock, value)
     return ask_amo(_ADD, lock, value, 0, home)
@@ -80,17 +65,17 @@ def set_lock(lock):
         deadline, polls = 0, 0
         served = (_load(lock, home, way) >> 32) & _LOW32
         while served != ticket:
-            relax()
-            nap()
+            leaf.relax()
+            leaf.nap()
             polls += opaque(1)
             if polls & (_POLLS_PER_CHECK - 1) == 0:
                 deadline = given_up(deadline, _SET, home, ticket, served)
                 if deadline < 0:
                     return
             served = (_load(lock, home, way) >> 32) & _LOW32
-        read64_acquire(
+        leaf.read64_acquire(
             state(FAULT_CLAIM)
-        )  # for its order: what was done under the lock is read fresh
+        )  # for its order: what was done under the lock is leaf.read fresh
 
 
 @device_function
@@ -104,7 +89,7 @@ def test_lock(lock):
     way = reach(lock, 1, lock.size, my_pe(), _TEST)
     if way == NOWHERE:
         return False
-    relax()  # who tests in a loop lets the simulator's other threads run
+    leaf.relax()  # who tests in a loop lets the simulator's other threads run
     home = _home(lock)
     seen = _load(lock, home, way)
     if (seen >> 32) & _LOW32 != seen & _LOW32:
@@ -113,7 +98,7 @@ def test_lock(lock):
         old = leaf.atomic_compare_swap(on_peer(lock, home), lock, seen, seen + 1)
     else:
         old = ask_amo(_SWAP_IF, lock, seen + 1, seen, home)
-    read64_acquire(state(FAULT_CLAIM))  # for its order
+    leaf.read64_acquire(state(FAULT_CLAIM))  # for its order
     return old == seen
 
 

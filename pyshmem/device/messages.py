@@ -5,17 +5,8 @@ All go through the ring to the proxy of the calling PE, also where peers are nea
 sends a request of its own. Requests of one block are served in the order of its calls.
 """
 
-from __future__ import annotations
-
-from ._backend import (
-    block_index,
-    device_function,
-    label_word,
-    print_bits,
-    print_kind,
-    thread_in_block,
-    to_int64,
-)
+from . import _backend as leaf
+from ._backend import device_function, to_int64
 from ._ring import ABORT, CALL, PRINT, RELEASE, ask, tell
 
 __all__ = ["abort", "call", "post", "print"]
@@ -23,7 +14,7 @@ __all__ = ["abort", "call", "post", "print"]
 
 @device_function
 def _place() -> int:
-    return block_index() | thread_in_block() << 32
+    return leaf.block_index() | leaf.thread_in_block() << 32
 
 
 @device_function
@@ -39,9 +30,13 @@ def print(label, value=None):
     Fails to compile: another kind of label or value.
     Extension.
     """
-    first, second, third = label_word(label, 0), label_word(label, 1), label_word(label, 2)
-    kind = print_kind(value) << 32
-    tell(PRINT, first, second, third, print_bits(value), _place(), kind)
+    first, second, third = (
+        leaf.label_word(label, 0),
+        leaf.label_word(label, 1),
+        leaf.label_word(label, 2),
+    )
+    kind = leaf.print_kind(value) << 32
+    tell(PRINT, first, second, third, leaf.print_bits(value), _place(), kind)
 
 
 @device_function
@@ -57,7 +52,11 @@ def abort(code, label=""):
     Does not return.
     Spec: shmem_global_exit, here from a kernel (extension).
     """
-    first, second, third = label_word(label, 0), label_word(label, 1), label_word(label, 2)
+    first, second, third = (
+        leaf.label_word(label, 0),
+        leaf.label_word(label, 1),
+        leaf.label_word(label, 2),
+    )
     ask(ABORT, first, second, third, 0, _place(), to_int64(code) & 0xFFFFFFFF)
 
 

@@ -6,13 +6,8 @@ group stored before the barrier in front of it: no round trip to anywhere. Reque
 reply that the ring still has are waited for; when there are none, that is two loads.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
-from . import _backend
-from ._backend import scopes
+from . import _backend as leaf
+from ._backend import device_function, scopes
 from ._groups import Scope
 from ._ring import settle
 
@@ -21,50 +16,50 @@ __all__ = [
     "quiet", "quiet_warp", "quiet_work_group",
 ]  # fmt: skip
 
-_fence = _backend.fence
+
+def _make_order(scope: Scope):
+    """What ``fence`` and ``quiet`` do: here the two are one operation."""
+    rank, sync = scope.rank, scope.sync
+
+    @device_function
+    def order():
+        sync()
+        if rank() == 0:
+            settle()
+            leaf.fence()  # behind it: an acquire of what another block's quiet has found complete
+        sync()
+
+    return order
 
 
-def _ordering(name: str, doc: str) -> Callable[[Scope], Any]:
-    """The maker of ``fence`` or ``quiet``: here the two are one operation."""
+def _fence(scope: Scope):
+    order = _make_order(scope)
 
-    def make(scope: Scope) -> Any:
-        rank, sync = scope.rank, scope.sync
-
-        def order(ctx=None):
-            sync()
-            if rank() == 0:
-                settle()
-                _fence()  # behind it: an acquire of what another block's quiet has found complete
-            sync()
-
-        order.__name__, order.__doc__ = name, doc
-        return order
-
-    return make
-
-
-fence, fence_warp, fence_work_group = scopes(
-    _ordering(
-        "fence",
+    def fence(ctx=None):
         """Order the caller's earlier puts, atomics and signals before its later ones, for each PE.
 
-    Spec: shmem_fence.
-    """,
-    )
-)
-quiet, quiet_warp, quiet_work_group = scopes(
-    _ordering(
-        "quiet",
+        Spec: shmem_fence.
+        """
+        order()
+
+    return fence
+
+
+def _quiet(scope: Scope):
+    order = _make_order(scope)
+
+    def quiet(ctx=None):
         """Complete the caller's earlier puts, gets, atomics and signals at every PE.
 
-    Spec: shmem_quiet.
-    """,
-    )
-)
+        Spec: shmem_quiet.
+        """
+        order()
+
+    return quiet
 
 
-def _pe_quiet(scope: Scope) -> Any:
-    rank, sync = scope.rank, scope.sync
+def _pe_quiet(scope: Scope):
+    order = _make_order(scope)
 
     def pe_quiet(pes, npes, ctx=None):
         """``quiet`` for the ``npes`` PEs listed in the int32 array ``pes``; with 0 it does nothing.
@@ -73,13 +68,11 @@ def _pe_quiet(scope: Scope) -> Any:
         Spec: shmem_pe_quiet (OpenSHMEM 1.6).
         """
         if npes > 0:
-            sync()
-            if rank() == 0:
-                settle()
-                _fence()
-            sync()
+            order()
 
     return pe_quiet
 
 
+fence, fence_warp, fence_work_group = scopes(_fence)
+quiet, quiet_warp, quiet_work_group = scopes(_quiet)
 pe_quiet, pe_quiet_warp, pe_quiet_work_group = scopes(_pe_quiet)

@@ -5,12 +5,8 @@ Members are combined in the team's order, element by element, so that every PE g
 floats are combined in float32 and rounded once. ``team`` and who calls: see ``team_collectives``.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from . import _backend as leaf
-from ._backend import combine, device_function, raw1, raw16, scopes, state, store_acc1, store_acc16
+from ._backend import combine, device_function, named, raw1, raw16, scopes, state
 from ._exchange import apart, parts
 from ._faults import OP
 from ._groups import Scope, quotient
@@ -41,7 +37,7 @@ def _stage_room(members: int) -> int:
     return quotient(DEVICE_STAGE_BYTES, members) & ~15
 
 
-def _make_fold(name: str, load: Any) -> Any:
+def _make_fold(name: str, load):
     """``f(like, at, step, end)``: what is ``step`` apart before ``end``, combined."""
     add = combine(name)
 
@@ -57,7 +53,7 @@ def _make_fold(name: str, load: Any) -> Any:
     return fold
 
 
-def _make_staged(scope: Scope, op: int, finish: Any) -> Any:
+def _make_staged(scope: Scope, op: int, finish):
     """For few bytes, and peers out of reach: all pieces on all stages, then ``finish``."""
     rank, size, sync = scope.rank, scope.size, scope.sync
     exchange, spread = parts(scope)
@@ -85,7 +81,7 @@ def _make_staged(scope: Scope, op: int, finish: Any) -> Any:
     return staged
 
 
-def _make_combine_stage(scope: Scope, name: str) -> Any:
+def _make_combine_stage(scope: Scope, name: str):
     """``finish`` of a reduction."""
     rank, size = scope.rank, scope.size
     fold16, fold1 = _make_fold(name, raw16), _make_fold(name, raw1)
@@ -96,18 +92,18 @@ def _make_combine_stage(scope: Scope, name: str) -> Any:
         at = rank() << 4
         whole = nbytes & ~15 if dest & 15 == 0 else nbytes * 0
         while at < whole:
-            store_acc16(dest + at, like, fold16(like, stage + at, room, end))
+            leaf.store_acc16(dest + at, like, fold16(like, stage + at, room, end))
             at += size() << 4
         at = whole + rank() * like.itemsize
         while at < nbytes:
-            store_acc1(dest + at, like, fold1(like, stage + at, room, end))
+            leaf.store_acc1(dest + at, like, fold1(like, stage + at, room, end))
             at += size() * like.itemsize
         return 0
 
     return combine_stage
 
 
-def _make_shared(scope: Scope, name: str) -> Any:
+def _make_shared(scope: Scope, name: str):
     """The way of many bytes: a member combines its share of all sources, and stores it at all.
 
     Nobody else reads or writes that share, so dest may be source.
@@ -126,7 +122,7 @@ def _make_shared(scope: Scope, name: str) -> Any:
             member += 1
         member = members * 0
         while member < members:
-            store_acc16(dest + state(DELTA + world_pe(row, member)), like, acc)
+            leaf.store_acc16(dest + state(DELTA + world_pe(row, member)), like, acc)
             member += 1
 
     @device_function
@@ -153,10 +149,10 @@ def _make_shared(scope: Scope, name: str) -> Any:
         member = members * 0
         while member < members:
             at = dest + state(DELTA + world_pe(row, member))
-            store_acc16(at, like, a0)
-            store_acc16(at + step, like, a1)
-            store_acc16(at + 2 * step, like, a2)
-            store_acc16(at + 3 * step, like, a3)
+            leaf.store_acc16(at, like, a0)
+            leaf.store_acc16(at + step, like, a1)
+            leaf.store_acc16(at + 2 * step, like, a2)
+            leaf.store_acc16(at + 3 * step, like, a3)
             member += 1
 
     @apart(scope)
@@ -190,15 +186,21 @@ def _make_shared(scope: Scope, name: str) -> Any:
     return shared
 
 
-def _reduction(name: str) -> Any:
+def _reduction(name: str):
     """The reduction ``name`` at all scopes."""
     types = leaf.require(_FAMILY[name])
 
-    def make(scope: Scope) -> Any:
+    def make(scope: Scope):
         sync, shared = scope.sync, _make_shared(scope, name)
         staged = _make_staged(scope, _REDUCE, _make_combine_stage(scope, name))
 
         def reduce(team, dest, source, nreduce):
+            """Combine ``nreduce`` elements of all members by {operation}, in the team's order.
+
+            Every member gets the same bits. ``dest`` may be ``source``.
+            Completes: ``dest`` holds the result and ``source`` may be changed, on return.
+            Spec: shmem_{name}.
+            """
             types(dest)
             row = entry(team, dest, source, nreduce, _REDUCE)
             if row == 0:
@@ -211,19 +213,12 @@ def _reduction(name: str) -> Any:
             else:
                 staged(row, d, s, nbytes, dest)
 
-        reduce.__name__ = f"{name}_reduce"
-        reduce.__doc__ = f"""Combine ``nreduce`` elements of all members by {name}, in the team's order.
-
-        Every member gets the same bits. ``dest`` may be ``source``.
-        Completes: ``dest`` holds the result and ``source`` may be changed, on return.
-        Spec: shmem_{name}_reduce.
-        """
-        return reduce
+        return named(reduce, f"{name}_reduce", operation=name)
 
     return scopes(make, grid=True)
 
 
-def _make_store_prefixes(scope: Scope, inclusive: bool) -> Any:
+def _make_store_prefixes(scope: Scope, inclusive: bool):
     """``finish`` of a scan: sums of the first members' pieces, element by element."""
     rank, size, add = scope.rank, scope.size, combine("sum")
 
@@ -238,22 +233,28 @@ def _make_store_prefixes(scope: Scope, inclusive: bool) -> Any:
                 acc = add(like, acc, raw1(place, like))
                 place += room
                 left -= 1
-            store_acc1(dest + at, like, acc)
+            leaf.store_acc1(dest + at, like, acc)
             at += size() * like.itemsize
         return 0
 
     return store_prefixes
 
 
-def _scan(name: str, inclusive: bool) -> Any:
+def _scan(name: str, inclusive: bool):
     """The scan ``name`` at all scopes."""
     types = leaf.require("s")
 
-    def make(scope: Scope) -> Any:
+    def make(scope: Scope):
         sync = scope.sync
         staged = _make_staged(scope, _SCAN, _make_store_prefixes(scope, inclusive))
 
         def scan(team, dest, source, nelems):
+            """Sums over the team's PEs 0 to {last}.
+
+            ``dest`` may be ``source``.
+            Completes: ``dest`` holds the sums and ``source`` may be changed, on return.
+            Spec: shmem_{name} (OpenSHMEM 1.6).
+            """
             types(dest)
             row = entry(team, dest, source, nelems, _SCAN)
             if row == 0:
@@ -262,15 +263,7 @@ def _scan(name: str, inclusive: bool) -> Any:
             nbytes = nelems * dest.itemsize
             staged(row, leaf.address_of(dest), leaf.address_of(source), nbytes, dest)
 
-        last = "the caller" if inclusive else "the one before"
-        scan.__name__ = name
-        scan.__doc__ = f"""Sums over the team's PEs 0 to {last}.
-
-        ``dest`` may be ``source``.
-        Completes: ``dest`` holds the sums and ``source`` may be changed, on return.
-        Spec: shmem_{name} (OpenSHMEM 1.6).
-        """
-        return scan
+        return named(scan, name, last="the caller" if inclusive else "the one before")
 
     return scopes(make, grid=True)
 

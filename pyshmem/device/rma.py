@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Put and get from kernels. Peers on the same host are reached by loads and stores."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from . import _copy
-from ._backend import address_of, array_from, device_function, read, same_dtype, scopes, write
+from ._backend import (
+    address_of,
+    array_from,
+    device_function,
+    read,
+    same_dtype,
+    scopes,
+    write,
+)
 from ._cutover import offloads_get, offloads_put
 from ._elements import ask_element, tell_element
 from ._faults import OP
@@ -21,13 +25,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-def make_put(scope: Scope) -> Any:
+def make_put(scope: Scope):
     """``f(dest, source, pe, nelems, nbi, op)``: the group copies to ``pe``; False after a fault."""
     push = _copy.push if scope.suffix else _copy.push_alone
     rank, size = scope.rank, scope.size
 
     @device_function
-    def transfer_put(dest: Any, source: Any, pe: int, nelems: int, nbi: bool, op: int) -> bool:
+    def transfer_put(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> bool:
         same_dtype(dest, source)
         way = reach(dest, nelems, min(dest.size, source.size), pe, op)
         nbytes, begin = nelems * source.itemsize, address_of(source)
@@ -40,13 +44,13 @@ def make_put(scope: Scope) -> Any:
     return transfer_put
 
 
-def make_get(scope: Scope) -> Any:
+def make_get(scope: Scope):
     """``f(dest, source, pe, nelems, nbi, op)``: the group copies from ``pe``."""
     pull = _copy.pull if scope.suffix else _copy.pull_alone
     rank, size = scope.rank, scope.size
 
     @device_function
-    def transfer_get(dest: Any, source: Any, pe: int, nelems: int, nbi: bool, op: int) -> None:
+    def transfer_get(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> None:
         same_dtype(dest, source)
         way = reach(source, nelems, min(dest.size, source.size), pe, op)
         nbytes, to = nelems * source.itemsize, address_of(dest)
@@ -58,9 +62,23 @@ def make_get(scope: Scope) -> Any:
     return transfer_get
 
 
-def _put(scope: Scope) -> Any:
-    sync, transfer_put = scope.sync, make_put(scope)
-    op = OP["put"]
+def _make_move(scope: Scope, name: str):
+    """``f(dest, source, pe, nelems, ctx)``: the transfer ``name``, between the group's meetings."""
+    transfer = (make_put if name.startswith("put") else make_get)(scope)
+    sync, op, nbi = scope.sync, OP[name], name.endswith("nbi")
+
+    @device_function
+    def move(dest, source, pe, nelems, ctx):
+        sync()
+        transfer(dest, source, on_context(ctx, pe), nelems, nbi, op)
+        if not nbi:
+            sync()
+
+    return move
+
+
+def _put(scope: Scope):
+    move = _make_move(scope, "put")
 
     def put(dest, source, pe, nelems=None, ctx=None):
         """Copy ``source`` into ``dest`` on ``pe``.
@@ -76,17 +94,13 @@ def _put(scope: Scope) -> Any:
         Faults: pe, nelems or dest out of range: nothing is copied, the next host call raises.
         Spec: shmem_put.
         """
-        count = source.size if nelems is None else nelems
-        sync()
-        transfer_put(dest, source, on_context(ctx, pe), count, False, op)
-        sync()
+        move(dest, source, pe, source.size if nelems is None else nelems, ctx)
 
     return put
 
 
-def _put_nbi(scope: Scope) -> Any:
-    sync, transfer_put = scope.sync, make_put(scope)
-    op = OP["put_nbi"]
+def _put_nbi(scope: Scope):
+    move = _make_move(scope, "put_nbi")
 
     def put_nbi(dest, source, pe, nelems=None, ctx=None):
         """Start copying ``source`` into ``dest`` on ``pe``; arguments as for ``put``.
@@ -94,16 +108,13 @@ def _put_nbi(scope: Scope) -> Any:
         Completes: nothing on return; ``source`` must not change until ``quiet``.
         Spec: shmem_put_nbi.
         """
-        count = source.size if nelems is None else nelems
-        sync()
-        transfer_put(dest, source, on_context(ctx, pe), count, True, op)
+        move(dest, source, pe, source.size if nelems is None else nelems, ctx)
 
     return put_nbi
 
 
-def _get(scope: Scope) -> Any:
-    sync, transfer_get = scope.sync, make_get(scope)
-    op = OP["get"]
+def _get(scope: Scope):
+    move = _make_move(scope, "get")
 
     def get(dest, source, pe, nelems=None, ctx=None):
         """Copy ``source`` on ``pe`` into ``dest``.
@@ -119,17 +130,13 @@ def _get(scope: Scope) -> Any:
         Faults: pe, nelems or source out of range: nothing is copied, the next host call raises.
         Spec: shmem_get.
         """
-        count = dest.size if nelems is None else nelems
-        sync()
-        transfer_get(dest, source, on_context(ctx, pe), count, False, op)
-        sync()
+        move(dest, source, pe, dest.size if nelems is None else nelems, ctx)
 
     return get
 
 
-def _get_nbi(scope: Scope) -> Any:
-    sync, transfer_get = scope.sync, make_get(scope)
-    op = OP["get_nbi"]
+def _get_nbi(scope: Scope):
+    move = _make_move(scope, "get_nbi")
 
     def get_nbi(dest, source, pe, nelems=None, ctx=None):
         """Start copying ``source`` on ``pe`` into ``dest``; arguments as for ``get``.
@@ -137,9 +144,7 @@ def _get_nbi(scope: Scope) -> Any:
         Completes: nothing on return; ``dest`` is complete at ``quiet``.
         Spec: shmem_get_nbi.
         """
-        count = dest.size if nelems is None else nelems
-        sync()
-        transfer_get(dest, source, on_context(ctx, pe), count, True, op)
+        move(dest, source, pe, dest.size if nelems is None else nelems, ctx)
 
     return get_nbi
 

@@ -1,26 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Signals from kernels: data with a flag behind it, and waiting for flags."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from .._types import ATOMIC_OPS
-from . import _backend
-from ._backend import (
-    address_of,
-    atomic_add,
-    cast,
-    device_function,
-    read_acquire,
-    relax,
-    require,
-    scopes,
-    signal_release_add,
-    signal_release_set,
-    to_int64,
-    write64,
-)
+from . import _backend as leaf
+from ._backend import address_of, device_function, scopes, to_int64
 from ._cutover import offloads_put
 from ._elements import tell_amo
 from ._faults import OP
@@ -38,59 +21,46 @@ __all__ = [
     "signal_wait_until_work_group",
 ]  # fmt: skip
 
-_fence = _backend.fence
 SIGNAL_SET, SIGNAL_ADD = 0, 1
 _AMO_SET, _AMO_ADD = ATOMIC_OPS.index("set"), ATOMIC_OPS.index("add")
 
-_signal_word = require("signal")
+_signal_word = leaf.require("signal")
 
 
 @device_function
-def _deliver(sig_addr: Any, signal: int, sig_op: int, pe: int, op: int) -> None:
+def _deliver(sig_addr, signal: int, sig_op: int, pe: int, op: int) -> None:
     """The release store or add that makes the group's earlier stores visible with it."""
     way = reach(sig_addr, 1, sig_addr.size, pe, op)
     if way == BY_STORES:
         remote = on_peer(sig_addr, pe)
         if sig_op == SIGNAL_ADD:
-            signal_release_add(remote, signal)
+            leaf.signal_release_add(remote, signal)
         else:
-            signal_release_set(remote, signal)
+            leaf.signal_release_set(remote, signal)
     elif way != NOWHERE:
-        _fence()
+        leaf.fence()
         tell_amo(_AMO_ADD if sig_op == SIGNAL_ADD else _AMO_SET, sig_addr, signal, pe)
 
 
 @device_function
 def _by_ring(
-    dest: Any,
-    source: Any,
-    count: int,
-    sig_addr: Any,
-    signal: int,
-    sig_op: int,
-    pe: int,
-    nbi: bool,
+    dest, source, count: int, sig_addr, signal: int, sig_op: int, pe: int, nbi: bool,
     op: int,
-) -> None:
+) -> None:  # fmt: skip
     """One thread asks for data and signal. Copy engines set signals of the device heap only."""
-    nbytes = count * source.itemsize
-    sig = address_of(sig_addr)
+    to, begin, nbytes = address_of(dest), address_of(source), count * source.itemsize
     if reach(dest, count, min(dest.size, source.size), pe, op) == NOWHERE:
         return
     way = reach(sig_addr, 1, sig_addr.size, pe, op)
-    if way == NOWHERE:
-        return
-    if near() and (sig_op == SIGNAL_ADD or way != BY_STORES):
-        ring_put(address_of(dest), address_of(source), nbytes, pe, False)
+    if near() and way != NOWHERE and (sig_op == SIGNAL_ADD or way != BY_STORES):
+        ring_put(to, begin, nbytes, pe, False)
         _deliver(sig_addr, signal, sig_op, pe, op)
-    else:
+    elif way != NOWHERE:
         word = pe | to_int64(sig_op) << 32
-        ring_put_signal(
-            address_of(dest), address_of(source), nbytes, sig, to_int64(signal), word, nbi
-        )
+        ring_put_signal(to, begin, nbytes, address_of(sig_addr), to_int64(signal), word, nbi)
 
 
-def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False) -> Any:
+def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False):
     rank, size, sync = scope.rank, scope.size, scope.sync
     transfer_put = make_put(scope)
 
@@ -125,7 +95,7 @@ def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False) -> 
     return put_signal
 
 
-def _put_signal_nbi(scope: Scope) -> Any:
+def _put_signal_nbi(scope: Scope):
     # By stores, the source is read by the time the signal goes out.
     body = _put_signal(scope, OP["put_signal_nbi"], True)
     body.__name__ = "put_signal_nbi"
@@ -154,9 +124,9 @@ def signal_op(sig_addr, signal, sig_op, pe, ctx=None):
     way = reach(sig_addr, 1, sig_addr.size, world, _SIGNAL_OP)
     if way == BY_STORES:
         if sig_op == SIGNAL_ADD:
-            atomic_add(on_peer(sig_addr, world), sig_addr, signal)
+            leaf.atomic_add(on_peer(sig_addr, world), sig_addr, signal)
         else:
-            write64(on_peer(sig_addr, world), signal)
+            leaf.write64(on_peer(sig_addr, world), signal)
     elif way != NOWHERE:
         tell_amo(_AMO_ADD if sig_op == SIGNAL_ADD else _AMO_SET, sig_addr, signal, world)
 
@@ -186,11 +156,11 @@ def signal_fetch(sig_addr):
     Spec: shmem_signal_fetch.
     """
     _signal_word(sig_addr)
-    relax()  # as in test()
-    return read_acquire(address_of(sig_addr), sig_addr)
+    leaf.relax()  # as in test()
+    return leaf.read_acquire(address_of(sig_addr), sig_addr)
 
 
-def _signal_wait_until(scope: Scope) -> Any:
+def _signal_wait_until(scope: Scope):
     rank, share = scope.rank, scope.share
 
     def signal_wait_until(sig_addr, cmp, cmp_value):
@@ -205,10 +175,10 @@ def _signal_wait_until(scope: Scope) -> Any:
         Spec: shmem_signal_wait_until.
         """
         _signal_word(sig_addr)
-        seen = cast(sig_addr, cmp_value)
+        seen = leaf.cast(sig_addr, cmp_value)
         if rank() == 0:
             seen = wait(address_of(sig_addr), sig_addr, cmp, seen, _SIGNAL_WAIT, -1)
-        return cast(sig_addr, share(to_int64(seen)))
+        return leaf.cast(sig_addr, share(to_int64(seen)))
 
     return signal_wait_until
 

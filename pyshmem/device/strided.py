@@ -4,21 +4,8 @@
 Strides count elements and are at least 1, and at least the block. Threads of a group share the elements.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
-from . import _backend
-from ._backend import (
-    address_of,
-    copy_narrow,
-    device_function,
-    in_global,
-    narrow,
-    pull_narrow,
-    same_dtype,
-    scopes,
-)
+from . import _backend as leaf
+from ._backend import address_of, device_function, named, narrow, scopes, state
 from ._faults import FAULT_NELEMS, FAULT_STRIDE, OP, record_fault
 from ._groups import Scope
 from ._peers import BY_STORES, NOWHERE, reach
@@ -32,10 +19,8 @@ __all__ = [
     "iget_warp", "iget_work_group", "iput", "iput_warp", "iput_work_group",
 ]  # fmt: skip
 
-state = _backend.state
 
-
-def _make_copy(piece_copy: Any) -> Any:
+def _make_copy(piece_copy):
     @device_function
     def copy_blocks(
         dest: int, source: int, dst: int, sst: int, bsize: int, nblocks: int, itemsize: int,
@@ -62,136 +47,113 @@ def _make_copy(piece_copy: Any) -> Any:
     return copy_blocks
 
 
-push_blocks, _pull_blocks = _make_copy(copy_narrow), _make_copy(pull_narrow)
+push_blocks, _pull_blocks = _make_copy(leaf.copy_narrow), _make_copy(leaf.pull_narrow)
 
 
 @device_function
-def _right(near: Any, far_stride: int, stride: int, bsize: int, nblocks: int, op: int) -> bool:
-    """Are strides and counts right, and does the caller's own array hold what they say?"""
+def _way(
+    near, far, stride: int, far_stride: int, bsize: int, nblocks: int, pe: int, op: int
+) -> int:
+    """``reach``, when strides, counts and both arrays are right; else NOWHERE."""
     if bsize < 1 or far_stride < bsize or stride < bsize:
         record_fault(FAULT_STRIDE, op, -1, min(far_stride, stride), bsize)
-        return False
+        return NOWHERE
     if nblocks < 0 or (nblocks > 0 and (nblocks - 1) * stride + bsize > near.size):
         record_fault(FAULT_NELEMS, op, -1, (nblocks - 1) * stride + bsize, near.size)
-        return False
-    return nblocks > 0
+        return NOWHERE
+    if nblocks == 0:
+        return NOWHERE
+    return reach(far, (nblocks - 1) * far_stride + bsize, far.size, pe, op)
 
 
-@device_function
-def _ask(
-    request: int, dest: Any, source: Any, dst: int, sst: int, bsize: int, nblocks: int, pe: int,
-    near: int,
-) -> None:  # fmt: skip
-    """By the ring; what the host cannot see at ``near``, the caller's side, goes block by block."""
-    to, begin, itemsize = address_of(dest), address_of(source), dest.itemsize
-    if in_global(near):
-        ask(request | itemsize << 8 | RELEASE, to, begin, nblocks, dst, sst, pe | bsize << 32)
-        return
-    block = nblocks * 0
-    while block < nblocks:
-        if request == IPUT:
-            ring_put(to, begin, bsize * itemsize, pe, False)
+def _make_move(put: bool):
+    """``f(dest, source, dst, sst, bsize, nblocks, pe, op, rank, size)``."""
+    request, ring = (IPUT, ring_put) if put else (IGET, ring_get)
+
+    @device_function
+    def ask_blocks(to, begin, itemsize, dst, sst, bsize, nblocks, pe):
+        """By the ring; what the host cannot see of the caller's side goes block by block."""
+        if leaf.in_global(begin if put else to):
+            ask(request | itemsize << 8 | RELEASE, to, begin, nblocks, dst, sst, pe | bsize << 32)
+            return
+        block = nblocks * 0
+        while block < nblocks:
+            ring(to, begin, bsize * itemsize, pe, False)
+            to += dst * itemsize
+            begin += sst * itemsize
+            block += 1
+
+    @device_function
+    def move(dest, source, dst, sst, bsize, nblocks, pe, op, rank, size):
+        leaf.same_dtype(dest, source)
+        to, begin, itemsize = address_of(dest), address_of(source), dest.itemsize
+        if put:
+            way = _way(source, dest, sst, dst, bsize, nblocks, pe, op)
         else:
-            ring_get(to, begin, bsize * itemsize, pe, False)
-        to += dst * itemsize
-        begin += sst * itemsize
-        block += 1
-
-
-@device_function
-def _put(
-    dest: Any, source: Any, dst: int, sst: int, bsize: int, nblocks: int, pe: int, op: int,
-    rank: int, size: int,
-) -> None:  # fmt: skip
-    same_dtype(dest, source)
-    if _right(source, dst, sst, bsize, nblocks, op):
-        way = reach(dest, (nblocks - 1) * dst + bsize, dest.size, pe, op)
-        if way == BY_STORES:
-            to = address_of(dest) + state(DELTA + pe)
-            push_blocks(to, address_of(source), dst, sst, bsize, nblocks, dest.itemsize, rank, size)
+            way = _way(dest, source, dst, sst, bsize, nblocks, pe, op)
+        if way == BY_STORES and put:
+            there = to + state(DELTA + pe)
+            push_blocks(there, begin, dst, sst, bsize, nblocks, itemsize, rank, size)
+        elif way == BY_STORES:
+            there = begin + state(DELTA + pe)
+            _pull_blocks(to, there, dst, sst, bsize, nblocks, itemsize, rank, size)
         elif way != NOWHERE and rank == 0:
-            near = address_of(source)
-            _ask(IPUT, dest, source, dst, sst, bsize, nblocks, pe, near)
+            ask_blocks(to, begin, itemsize, dst, sst, bsize, nblocks, pe)
+
+    return move
 
 
-@device_function
-def _get(
-    dest: Any, source: Any, dst: int, sst: int, bsize: int, nblocks: int, pe: int, op: int,
-    rank: int, size: int,
-) -> None:  # fmt: skip
-    same_dtype(dest, source)
-    if _right(dest, sst, dst, bsize, nblocks, op):
-        way = reach(source, (nblocks - 1) * sst + bsize, source.size, pe, op)
-        if way == BY_STORES:
-            begin = address_of(source) + state(DELTA + pe)
-            _pull_blocks(
-                address_of(dest), begin, dst, sst, bsize, nblocks, dest.itemsize, rank, size
-            )
-        elif way != NOWHERE and rank == 0:
-            near = address_of(dest)
-            _ask(IGET, dest, source, dst, sst, bsize, nblocks, pe, near)
+_COMPLETES = {
+    "put": "``source`` may be changed on return. Delivered at ``quiet``.",
+    "get": "the data is in ``dest`` on return.",
+}
 
 
-_PUT_DOC = """Completes: ``source`` may be changed on return. Delivered at ``quiet``.
-        Faults: pe, a stride, a count or an array out of range: nothing is copied, the next host
-        call raises.
-        """
-_GET_DOC = _PUT_DOC.replace(
-    "``source`` may be changed on return. Delivered at ``quiet``.",
-    "the data is in ``dest`` on return.",
-)
+def _strided(name: str, blocked: bool):
+    """The routine ``name`` at all scopes."""
+    op, way = OP[name], name[-3:]
+    copy = _make_move(way == "put")
 
-
-def _single(name: str, move: Any) -> Any:
-    op = OP[name]
-
-    def make(scope: Scope) -> Any:
+    def make(scope: Scope):
         rank, size, sync = scope.rank, scope.size, scope.sync
 
-        def strided(dest, source, dst, sst, nelems, pe, ctx=None):
+        @device_function
+        def move(dest, source, dst, sst, bsize, nblocks, pe, ctx):
             world = on_context(ctx, pe)
             sync()
-            move(dest, source, dst, sst, 1, nelems, world, op, rank(), size())
+            copy(dest, source, dst, sst, bsize, nblocks, world, op, rank(), size())
             sync()
 
-        strided.__name__ = name
-        strided.__doc__ = f"""Copy ``nelems`` elements ``sst`` apart, to places ``dst`` apart.
+        def elements(dest, source, dst, sst, nelems, pe, ctx=None):
+            """Copy ``nelems`` elements ``sst`` apart, to places ``dst`` apart.
 
-        {"``dest`` is on ``pe``." if name == "iput" else "``source`` is on ``pe``."}
-        {_PUT_DOC if name == "iput" else _GET_DOC}
-        Spec: shmem_{name}.
-        """
-        return strided
+            ``{far}`` is on ``pe``.
+            Completes: {completes}
+            Faults: pe, a stride, a count or an array out of range: nothing is copied, the next host
+            call raises.
+            Spec: shmem_{name}.
+            """
+            move(dest, source, dst, sst, 1, nelems, pe, ctx)
 
-    return make
+        def blocks(dest, source, dst, sst, bsize, nblocks, pe, ctx=None):
+            """Copy ``nblocks`` blocks of ``bsize`` elements.
 
+            Blocks begin ``sst`` elements apart in ``source`` and ``dst`` apart in ``dest``;
+            ``{far}`` is on ``pe``.
+            Completes: {completes}
+            Faults: pe, a stride, a count or an array out of range: nothing is copied, the next host
+            call raises.
+            Spec: shmem_{name} (OpenSHMEM 1.6).
+            """
+            move(dest, source, dst, sst, bsize, nblocks, pe, ctx)
 
-def _blocked(name: str, move: Any) -> Any:
-    op = OP[name]
+        far = "dest" if way == "put" else "source"
+        return named(blocks if blocked else elements, name, far=far, completes=_COMPLETES[way])
 
-    def make(scope: Scope) -> Any:
-        rank, size, sync = scope.rank, scope.size, scope.sync
-
-        def strided(dest, source, dst, sst, bsize, nblocks, pe, ctx=None):
-            world = on_context(ctx, pe)
-            sync()
-            move(dest, source, dst, sst, bsize, nblocks, world, op, rank(), size())
-            sync()
-
-        strided.__name__ = name
-        strided.__doc__ = f"""Copy ``nblocks`` blocks of ``bsize`` elements.
-
-        Blocks begin ``sst`` elements apart in ``source`` and ``dst`` apart in ``dest``;
-        {"``dest`` is on ``pe``." if name == "ibput" else "``source`` is on ``pe``."}
-        {_PUT_DOC if name == "ibput" else _GET_DOC}
-        Spec: shmem_{name} (OpenSHMEM 1.6).
-        """
-        return strided
-
-    return make
+    return scopes(make)
 
 
-iput, iput_warp, iput_work_group = scopes(_single("iput", _put))
-iget, iget_warp, iget_work_group = scopes(_single("iget", _get))
-ibput, ibput_warp, ibput_work_group = scopes(_blocked("ibput", _put))
-ibget, ibget_warp, ibget_work_group = scopes(_blocked("ibget", _get))
+iput, iput_warp, iput_work_group = _strided("iput", False)
+iget, iget_warp, iget_work_group = _strided("iget", False)
+ibput, ibput_warp, ibput_work_group = _strided("ibput", True)
+ibget, ibget_warp, ibget_work_group = _strided("ibget", True)

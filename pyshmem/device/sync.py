@@ -1,20 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Waiting for the caller's own memory, from kernels."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from ._backend import (
-    address_of,
-    cast,
-    device_function,
-    read_acquire,
-    relax,
-    require,
-    scopes,
-    to_int64,
-)
+from . import _backend as leaf
+from ._backend import device_function, scopes
 from ._faults import OP
 from ._groups import Scope
 from ._wait import CMP_EQ, CMP_GE, CMP_GT, CMP_LE, CMP_LT, CMP_NE, holds, wait
@@ -24,11 +12,11 @@ __all__ = [
     "wait_until_work_group",
 ]  # fmt: skip
 
-_standard = require("a")
+_standard = leaf.require("a")
 _WAIT = OP["wait_until"]
 
 
-def _wait_until(scope: Scope) -> Any:
+def _wait_until(scope: Scope):
     rank, share = scope.rank, scope.share
 
     def wait_until(ivar, cmp, cmp_value):
@@ -44,10 +32,10 @@ def _wait_until(scope: Scope) -> Any:
         Spec: shmem_wait_until.
         """
         _standard(ivar)
-        seen = cast(ivar, cmp_value)
+        seen = leaf.cast(ivar, cmp_value)
         if rank() == 0:
-            seen = wait(address_of(ivar), ivar, cmp, seen, _WAIT, -1)
-        return cast(ivar, share(to_int64(seen)))
+            seen = wait(leaf.address_of(ivar), ivar, cmp, seen, _WAIT, -1)
+        return leaf.cast(ivar, share(leaf.to_int64(seen)))
 
     return wait_until
 
@@ -63,5 +51,5 @@ def test(ivar, cmp, cmp_value):
     Spec: shmem_test.
     """
     _standard(ivar)
-    relax()  # who tests in a loop lets the simulator's other threads run
-    return holds(read_acquire(address_of(ivar), ivar), cmp, cast(ivar, cmp_value))
+    leaf.relax()  # who tests in a loop lets the simulator's other threads run
+    return holds(leaf.read_acquire(leaf.address_of(ivar), ivar), cmp, leaf.cast(ivar, cmp_value))

@@ -8,10 +8,6 @@ with the same arguments; different teams may be used by different blocks at one 
 must be free at every member when the first calls.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from . import _backend as leaf
 from ._backend import address_of, device_function, read64, scopes, state
 from ._exchange import apart, await_flag, ending, parts, raise_flags
@@ -37,7 +33,7 @@ _PULL_FROM = 8192  # bytes from which members of a broadcast fetch for themselve
 
 
 @device_function
-def usable(array: Any, nelems: int, op: int) -> bool:
+def usable(array, nelems: int, op: int) -> bool:
     """Can the first elements be used in a collective? With P2P that is the device heap."""
     if nelems == 0:
         return True  # an empty array has no place
@@ -49,7 +45,7 @@ def usable(array: Any, nelems: int, op: int) -> bool:
 
 
 @device_function
-def entry(team: int, dest: Any, source: Any, nelems: int, op: int) -> int:
+def entry(team: int, dest, source, nelems: int, op: int) -> int:
     """Where collectives begin: the team's row; 0, and a fault, when something is wrong.
 
     ``nelems``: how many elements of both arrays are used.
@@ -67,7 +63,7 @@ def half_of_stage(row: int, epoch: int) -> int:
     return row_stage(row) + (epoch & 1) * DEVICE_STAGE_BYTES
 
 
-def _team_sync(scope: Scope) -> Any:
+def _team_sync(scope: Scope):
     sync, end = scope.sync, ending(scope)
     op = OP["team_sync"]
 
@@ -84,7 +80,7 @@ def _team_sync(scope: Scope) -> Any:
     return team_sync
 
 
-def _broadcast(scope: Scope) -> Any:
+def _broadcast(scope: Scope):
     rank, size, sync = scope.rank, scope.size, scope.sync
     (_, spread), end = parts(scope), ending(scope)
     op = OP["broadcast"]
@@ -123,7 +119,7 @@ def _broadcast(scope: Scope) -> Any:
     return broadcast
 
 
-def _exchange_blocks(scope: Scope, op: int, own_blocks: bool) -> Any:
+def _exchange_blocks(scope: Scope, op: int, own_blocks: bool):
     """``f(team, dest, source, nelems)``: to each member, a block of its own or the same one."""
     rank, size, sync = scope.rank, scope.size, scope.sync
     (_, spread), end = parts(scope), ending(scope)
@@ -149,7 +145,7 @@ def _exchange_blocks(scope: Scope, op: int, own_blocks: bool) -> Any:
     return blocks
 
 
-def _fcollect(scope: Scope) -> Any:
+def _fcollect(scope: Scope):
     blocks = _exchange_blocks(scope, OP["fcollect"], False)
 
     def fcollect(team, dest, source, nelems):
@@ -163,7 +159,7 @@ def _fcollect(scope: Scope) -> Any:
     return fcollect
 
 
-def _alltoall(scope: Scope) -> Any:
+def _alltoall(scope: Scope):
     blocks = _exchange_blocks(scope, OP["alltoall"], True)
 
     def alltoall(team, dest, source, nelems):
@@ -178,7 +174,7 @@ def _alltoall(scope: Scope) -> Any:
     return alltoall
 
 
-def _alltoalls(scope: Scope) -> Any:
+def _alltoalls(scope: Scope):
     rank, size, sync = scope.rank, scope.size, scope.sync
     end = ending(scope)
     op = OP["alltoalls"]
@@ -231,7 +227,7 @@ def _alltoalls(scope: Scope) -> Any:
     return alltoalls
 
 
-def _collect(scope: Scope) -> Any:
+def _collect(scope: Scope):
     rank, size, sync = scope.rank, scope.size, scope.sync
     (exchange, spread), end = parts(scope), ending(scope)
     op = OP["collect"]

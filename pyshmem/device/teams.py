@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Teams from kernels: numbers of PEs. ``team`` is the number of a team's slot, see ``as_argument``."""
 
-from __future__ import annotations
-
 from ._backend import device_function
 from ._faults import OP
 from ._peers import my_pe, n_pes

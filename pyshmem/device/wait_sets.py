@@ -8,12 +8,8 @@ all hold, any is NO_INDEX, some is 0. ``any`` and ``some`` see the elements from
 found last, so that each has its turn.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from . import _backend as leaf
-from ._backend import device_function, opaque, scopes
+from ._backend import device_function, named, opaque, scopes
 from ._faults import OP
 from ._groups import Scope
 from ._state import FAULT_CLAIM
@@ -55,7 +51,7 @@ def _own(values, i):
     return values[i]
 
 
-def _make_look(pick: Any) -> Any:
+def _make_look(pick):
     """``f(ivars, i, status, cmp, values)``: does element i count, and hold?"""
 
     @device_function
@@ -82,7 +78,7 @@ def _read_fresh():
     leaf.read64_acquire(leaf.state(FAULT_CLAIM))  # for its order
 
 
-def _make_all(scope: Scope, look: Any, op: int, wait: bool) -> Any:
+def _make_all(scope: Scope, look, op: int, wait: bool):
     """``f(ivars, nelems, status, cmp, values)``: the lanes of a wait share the elements."""
     rank, size, share, sync = scope.rank, scope.size, scope.share, scope.sync
 
@@ -120,7 +116,7 @@ def _make_all(scope: Scope, look: Any, op: int, wait: bool) -> Any:
     return all_hold
 
 
-def _make_found(scope: Scope, look: Any, op: int, wait: bool) -> Any:
+def _make_found(scope: Scope, look, op: int, wait: bool):
     """``f(ivars, nelems, indices, status, cmp, values, first)``: how many hold, ``indices`` has which.
 
     With None for ``indices``: one more than the first index found.
@@ -150,7 +146,7 @@ def _make_found(scope: Scope, look: Any, op: int, wait: bool) -> Any:
         _standard(ivars)
         found = nelems * 0
         if rank() == 0:
-            leaf.relax()  # who tests in a loop lets the simulator's other threads run
+            leaf.relax()
             deadline, polls = 0, 0
             start = first + nelems * 0
             if start >= nelems:
@@ -168,29 +164,48 @@ def _make_found(scope: Scope, look: Any, op: int, wait: bool) -> Any:
     return found_ones
 
 
-def _signature(kind: str, vector: bool, body: Any) -> Any:
+def _signature(kind: str, vector: bool, body):
     """What users call: the arguments of a kind, with ``cmp_value`` or ``cmp_values``."""
 
     def all_one(ivars, nelems, status, cmp, cmp_value):
+        """{first_line}
+
+        What was stored before the changes may be read then.
+        Faults: a wait that takes longer than PYSHMEM_TIMEOUT ends, and the next host call raises.
+        Spec: shmem_{name}.
+        """
         return body(ivars, nelems, status, cmp, cmp_value)
 
     def all_own(ivars, nelems, status, cmp, cmp_values):
         return body(ivars, nelems, status, cmp, cmp_values)
 
     def any_one(ivars, nelems, status, cmp, cmp_value, first=0):
+        """{first_line}
+
+        ``first``: where to begin looking, for turns: one past the index found before.
+        NO_INDEX (-1, SIZE_MAX as bits) when there is none (to wait for).
+        Spec: shmem_{name}.
+        """
         return body(ivars, nelems, None, status, cmp, cmp_value, first) - 1
 
     def any_own(ivars, nelems, status, cmp, cmp_values, first=0):
         return body(ivars, nelems, None, status, cmp, cmp_values, first) - 1
 
     def some_one(ivars, nelems, indices, status, cmp, cmp_value):
+        """{first_line}
+
+        Writes their indices to the int64 array ``indices``, of ``nelems`` elements; returns how many.
+        Spec: shmem_{name}.
+        """
         return body(ivars, nelems, indices, status, cmp, cmp_value, 0)
 
     def some_own(ivars, nelems, indices, status, cmp, cmp_values):
         return body(ivars, nelems, indices, status, cmp, cmp_values, 0)
 
     forms = {"all": (all_one, all_own), "any": (any_one, any_own), "some": (some_one, some_own)}
-    return forms[kind][vector]
+    one, own = forms[kind]
+    own.__doc__ = one.__doc__
+    return own if vector else one
 
 
 _FIRST_LINE = {
@@ -201,28 +216,18 @@ _FIRST_LINE = {
     "wait_until_some": "Wait until some elements hold.",
     "test_some": "Which elements hold.",
 }
-_DOC = {
-    "all": """What was stored before the changes may be read then.
-    Faults: a wait that takes longer than PYSHMEM_TIMEOUT ends, and the next host call raises.""",
-    "any": """``first``: where to begin looking, for turns: one past the index found before.
-    NO_INDEX (-1, SIZE_MAX as bits) when there is none (to wait for).""",
-    "some": """Writes their indices to the int64 array ``indices``, of ``nelems`` elements.
-    Returns how many.""",
-}
 
 
-def _make(verb: str, kind: str, vector: bool = False) -> Any:
+def _make(verb: str, kind: str, vector: bool = False):
     """``verb_kind`` or, with a value for each element, ``verb_kind_vector`` at all scopes."""
     look, plain = _make_look(_own if vector else _same), f"{verb}_{kind}"
     name = f"{plain}_vector" if vector else plain
 
-    def make(scope: Scope) -> Any:
+    def make(scope: Scope):
         make_body = _make_all if kind == "all" else _make_found
         body = make_body(scope, look, OP[plain], verb == "wait_until")
         routine = _signature(kind, vector, body)
-        routine.__name__ = name
-        routine.__doc__ = f"{_FIRST_LINE[plain]}\n\n    {_DOC[kind]}\n    Spec: shmem_{name}."
-        return routine
+        return named(routine, name, first_line=_FIRST_LINE[plain])
 
     return scopes(make)
 
