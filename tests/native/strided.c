@@ -127,6 +127,28 @@ static void memory(void) {
 }
 
 /* Inits are counted; a query may come at any time. */
+/* A count of 0 needs no address, and moves nothing; but a signal goes. */
+static void nothing(void) {
+    uint64_t *sig = shmem_calloc(1, sizeof *sig);
+
+    shmem_long_put(NULL, NULL, 0, right);
+    shmem_long_get_nbi(NULL, NULL, 0, right);
+    shmem_putmem(NULL, NULL, 0, right);
+    shmem_long_iput(NULL, NULL, 1, 1, 0, right);
+    shmem_long_put_signal(NULL, NULL, 0, sig, 3, SHMEM_SIGNAL_SET, right);
+    CHECK(shmem_signal_wait_until(sig, SHMEM_CMP_NE, 0) == 3);
+    CHECK(!shmem_long_broadcast(SHMEM_TEAM_WORLD, NULL, NULL, 0, 0));
+    CHECK(!shmem_long_fcollect(SHMEM_TEAM_WORLD, NULL, NULL, 0));
+    CHECK(!shmem_long_alltoall(SHMEM_TEAM_WORLD, NULL, NULL, 0));
+    CHECK(!shmem_long_sum_reduce(SHMEM_TEAM_WORLD, NULL, NULL, 0));
+    if (me == 0) { /* no allocation, so no barrier either */
+        CHECK(shmem_malloc(0) == NULL && shmem_calloc(0, 8) == NULL && shmem_align(64, 0) == NULL);
+        shmem_free(NULL);
+    }
+    shmem_barrier_all();
+    shmem_free(sig);
+}
+
 static void setup(void) {
     int provided = -1, initialized = -1;
 
@@ -158,5 +180,6 @@ int main(void) {
     blocks();
     fetching();
     memory();
+    nothing();
     return conclude();
 }

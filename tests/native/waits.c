@@ -82,11 +82,12 @@ static void turns(void) {
 static void signedness(void) {
     int32_t *s = shmem_calloc(2, sizeof *s);
     uint32_t *u = shmem_calloc(2, sizeof *u);
-    size_t indices[2];
+    size_t indices[2] = {7, 7};
 
     s[0] = -1, s[1] = 1;
     u[0] = UINT32_MAX, u[1] = 1;
     CHECK(shmem_int32_test_some(s, 2, indices, NULL, SHMEM_CMP_LT, 0) == 1 && indices[0] == 0);
+    CHECK(indices[1] == 7); /* only as many as were found */
     CHECK(shmem_uint32_test_some(u, 2, indices, NULL, SHMEM_CMP_GT, 5) == 1 && indices[0] == 0);
     CHECK(shmem_int32_test_all(s, 2, NULL, SHMEM_CMP_LE, 1) && !shmem_int32_test_all(s, 2, NULL, SHMEM_CMP_LT, 1));
     CHECK(ishmemx_test_any(ISHMEMX_TYPE_INT8, s, 2, NULL, SHMEM_CMP_EQ, s, 0, indices) == ISHMEMX_ERR_TYPE);
