@@ -280,3 +280,6 @@ SHMEM_TYPENAMES_S(SHMEM_REDUCE_SUMS_)
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L && !defined(__cplusplus)
 #include "shmem_generic.h"
 #endif
+#ifdef __cplusplus
+#include "shmem_overloads.h"
+#endif

@@ -21,7 +21,7 @@
 #include "shm_rendezvous.h"
 #include "statics.h"
 
-#define ARENA_ALIGN ((size_t)2 << 20) /* each PE's arena begins at a huge page */
+#define ARENA_ALIGN ((size_t)16 << 20) /* each PE's arena begins so: the most shmem_align can give */
 
 enum { FD_CONTROL = 0, FD_ARENA, N_FDS = FD_ARENA + ISHMEMX_HEAP_COUNT };
 

@@ -226,6 +226,19 @@ def test_static_variables_under_sanitizers(
 # ---- alone -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("standard", ["c++11", "c++20"])
+def test_generic_routines_of_cxx(
+    standard: str, flags: list[str], tmp_path: Path, n_pes: int, run_pes: Callable
+) -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    program, source = tmp_path / "overloads", HERE / "overloads.cpp"
+    command = ["g++", f"-std={standard}", *WARNINGS, "-o", program, source, *flags]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert run_pes(n_pes, program, check=True).stdout == "ok\n"
+
+
 def test_a_program_started_alone_is_one_pe(
     build: Compile, flags: list[str], run_command: Callable
 ) -> None:
