@@ -26,9 +26,16 @@ static bool copy(copy_func_t *call, pid_t pid, void *own, uintptr_t there, size_
     return true;
 }
 
-static int transfer(copy_func_t *call, void *own, int64_t offset, size_t nbytes, int pe) {
+static int refuse_heap(int pe) {
+    return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "the device heap of PE %d is out of reach: use arrays on the host heap",
+                     pe);
+}
+
+static int transfer(copy_func_t *call, int arena, void *own, int64_t offset, size_t nbytes, int pe) {
     const pysh_static_peer_t *peer = &pysh_static_peers[pe];
 
+    if (arena != PYSH_STATICS)
+        return refuse_heap(pe);
     if (copy(call, peer->pid, own, peer->base + (uintptr_t)offset, nbytes))
         return ISHMEMX_OK;
     return pysh_fail(errno == ESRCH ? ISHMEMX_ERR_PEER : ISHMEMX_ERR_SYSTEM,
@@ -36,21 +43,21 @@ static int transfer(copy_func_t *call, void *own, int64_t offset, size_t nbytes,
 }
 
 int pysh_static_put(int arena, int64_t dest, const void *source, size_t nbytes, int pe) {
-    int status = transfer(process_vm_writev, (void *)source, dest, nbytes, pe);
+    int status = transfer(process_vm_writev, arena, (void *)source, dest, nbytes, pe);
 
-    (void)arena;
     pysh_wake(pe);
     return status;
 }
 
 int pysh_static_get(int arena, void *dest, int64_t source, size_t nbytes, int pe) {
-    (void)arena;
-    return transfer(process_vm_readv, dest, source, nbytes, pe);
+    return transfer(process_vm_readv, arena, dest, source, nbytes, pe);
 }
 
 int pysh_static_amo(int arena, int op, int type, int64_t dest, uint64_t value, uint64_t cond, int pe,
                     uint64_t *fetched_p) {
-    (void)arena, (void)op, (void)type, (void)dest, (void)value, (void)cond, (void)fetched_p;
+    (void)op, (void)type, (void)dest, (void)value, (void)cond, (void)fetched_p;
+    if (arena != PYSH_STATICS)
+        return refuse_heap(pe);
     return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
                      "atomics, signals and locks do not reach the static variables of PE %d, which is not mapped; use "
                      "memory of shmem_malloc, or call shmem_init before threads are made",
