@@ -44,6 +44,8 @@ SETTINGS = (
             "bytes from which each PE of a device reduction combines its share; the same on all PEs"),
     Setting("TUNE_FILE", "string", "",
             "file of cutover tables, read and written by tune; default cutover.json in the user's settings folder"),
+    Setting("STATICS", "choice:auto|map|conduit|none", "auto",
+            "how PEs reach each other's static variables, in C: mapped, by the conduit's copies, auto as it can"),
     Setting("TIMEOUT", "seconds", "600",
             "a wait that takes longer fails with a report, on the host and in kernels; 0 waits for ever"),
     Setting("INIT_TIMEOUT", "seconds", "60", "how long init waits for the other PEs"),

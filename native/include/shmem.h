@@ -24,6 +24,7 @@ extern "C" {
 #define SHMEM_THREAD_SERIALIZED ISHMEMX_THREAD_SERIALIZED
 #define SHMEM_THREAD_MULTIPLE   ISHMEMX_THREAD_MULTIPLE
 
+typedef int shmem_cmp_t; /* programs written for Sandia OpenSHMEM name it */
 #define SHMEM_CMP_EQ ISHMEMX_CMP_EQ
 #define SHMEM_CMP_NE ISHMEMX_CMP_NE
 #define SHMEM_CMP_GT ISHMEMX_CMP_GT
@@ -279,4 +280,7 @@ SHMEM_TYPENAMES_S(SHMEM_REDUCE_SUMS_)
 
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L && !defined(__cplusplus)
 #include "shmem_generic.h"
+#endif
+#ifdef __cplusplus
+#include "shmem_overloads.h"
 #endif

@@ -39,8 +39,8 @@ typedef struct pysh_conduit {
     /* The same barrier; it tells besides whether every PE voted true. A barrier that fails has not
      * counted the calling PE: the others go on waiting for it, and it may try again. */
     int (*barrier_vote)(const char *what, bool mine, bool *all_p);
-    /* Only for peers whose arena is not mapped; NULL on a conduit that maps every arena. Offsets are
-     * into the arena `heap`. amo returns old bits in *fetched_p when it is not NULL. */
+    /* Only for peers whose arena is not mapped. Offsets are into the arena `heap`. amo returns old bits in
+     * *fetched_p when it is not NULL. */
     int (*put)(int heap, int64_t dest, const void *source, size_t nbytes, int pe);
     int (*get)(int heap, void *dest, int64_t source, size_t nbytes, int pe);
     int (*put_nbi)(int heap, int64_t dest, const void *source, size_t nbytes, int pe);
@@ -48,6 +48,8 @@ typedef struct pysh_conduit {
     int (*amo)(int heap, int op, int type, int64_t dest, uint64_t value, uint64_t cond, int pe, uint64_t *fetched_p);
     int (*fence)(void);
     int (*quiet)(void);
+    /* Do these calls reach [address, +nbytes) of the caller's static variables at `pe`? */
+    bool (*reaches)(const void *address, size_t nbytes, int pe);
     /* Serves the other PEs' operations on this one; called while this PE waits. NULL: they need nobody. */
     void (*progress)(void);
     /* For the wait loop: tells the others what this PE is waiting in (NULL: it runs again); sleeps up to

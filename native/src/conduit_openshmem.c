@@ -14,6 +14,7 @@
 #include "conduit_openshmem.h"
 #include "retired.h"
 #include "shm_rendezvous.h"
+#include "statics.h"
 
 #define ARENA_ALIGN ((size_t)2 << 20)
 #define SPARE_BYTES ((int64_t)16 << 20) /* control block, alignment and the library's own needs */
@@ -357,6 +358,16 @@ static int os_amo(int heap, int op, int type, int64_t dest, uint64_t value, uint
     return pysh_os_amo(op, type, at(heap, dest), value, cond, pe, fetched_p);
 }
 
+static bool os_reaches(const void *address, size_t nbytes, int pe) {
+    bool reaches;
+
+    PYSH_OS_LOCK();
+    reaches = pysh_os.library->addr_accessible(address, pe) &&
+              pysh_os.library->addr_accessible((const char *)address + nbytes - 1, pe);
+    PYSH_OS_UNLOCK();
+    return reaches;
+}
+
 /* Fence too: the signal that follows a put may take another way to the PE than the put. */
 int pysh_os_quiet(void) {
     if (!atomic_load(&pysh_os.dirty))
@@ -379,8 +390,16 @@ int pysh_os_quiet(void) {
 
 const pysh_conduit_t pysh_conduit_openshmem = {
     COMMON,        .put = os_put,          .get = os_get,          .put_nbi = os_put_nbi,        .get_nbi = os_get_nbi,
-    .amo = os_amo, .fence = pysh_os_quiet, .quiet = pysh_os_quiet, .progress = pysh_os_progress,
+    .amo = os_amo, .fence = pysh_os_quiet, .quiet = pysh_os_quiet, .progress = pysh_os_progress, .reaches = os_reaches,
 };
 
-/* Every PE maps every arena. */
-static const pysh_conduit_t conduit_mapped = {COMMON};
+/* Every PE maps every heap of the others, and they are on one host. */
+static const pysh_conduit_t conduit_mapped = {
+    COMMON,
+    .put = pysh_static_put,
+    .get = pysh_static_get,
+    .put_nbi = pysh_static_put,
+    .get_nbi = pysh_static_get,
+    .amo = pysh_static_amo,
+    .reaches = pysh_static_reaches,
+};

@@ -22,6 +22,7 @@
     X_(void, info_get_name, (char *name))                                                         \
     X_(void *, align, (size_t alignment, size_t nbytes))                                          \
     X_(void *, ptr, (const void *address, int pe))                                                \
+    X_(int, addr_accessible, (const void *address, int pe))                                       \
     X_(void, barrier_all, (void))                                                                 \
     X_(void, fence, (void))                                                                       \
     X_(void, quiet, (void))                                                                       \

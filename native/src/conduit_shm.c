@@ -19,8 +19,9 @@
 #include "shm_control.h"
 #include "shm_peers.h"
 #include "shm_rendezvous.h"
+#include "statics.h"
 
-#define ARENA_ALIGN ((size_t)2 << 20) /* each PE's arena begins at a huge page */
+#define ARENA_ALIGN ((size_t)16 << 20) /* each PE's arena begins so: the most shmem_align can give */
 
 enum { FD_CONTROL = 0, FD_ARENA, N_FDS = FD_ARENA + ISHMEMX_HEAP_COUNT };
 
@@ -315,6 +316,12 @@ const pysh_conduit_t pysh_conduit_shm = {
     .exchange = shm_exchange,
     .barrier = shm_barrier,
     .barrier_vote = shm_barrier_vote,
+    .put = pysh_static_put,
+    .get = pysh_static_get,
+    .put_nbi = pysh_static_put,
+    .get_nbi = pysh_static_get,
+    .amo = pysh_static_amo,
+    .reaches = pysh_static_reaches,
     .activity = shm_activity,
     .idle = shm_idle,
     .wake = shm_wake,

@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "heap.h"
+#include "statics.h"
 
 pysh_heaps_t pysh_heaps = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static const char *const heap_names[ISHMEMX_HEAP_COUNT] = {"host", "device"};
+static const char *const heap_names[] = {"host", "device"};
+static const char *const arena_names[PYSH_ARENA_COUNT] = {"host heap", "device heap", "static variables"};
 static const char *const heap_settings[ISHMEMX_HEAP_COUNT] = {"HEAP_SIZE", "DEVICE_HEAP_SIZE"};
 
 /* ---- set-up ---- */
@@ -103,21 +105,22 @@ static int agree(const char *what, const ask_t *mine, bool *all_released_p) {
 static int not_symmetric(const void *address, const char *what) {
     return pysh_fail(
         ISHMEMX_ERR_ARGUMENT,
-        "%s: %p is not on a symmetric heap (host: %s at %p%s); allocate it with shmem_malloc or pyshmem.empty", what,
+        "%s: %p is not on a symmetric heap (host: %s at %p%s)%s; allocate it with shmem_malloc or pyshmem.empty", what,
         address, pysh_bytes_text(pysh.arena[0].nbytes), (void *)pysh.arena[0].base,
-        pysh.arena[1].base ? "; or the device heap" : "");
+        pysh.arena[1].base ? "; or the device heap" : "", pysh_statics_why_not(address));
 }
 
 static int locate(const void *address, size_t nbytes, const char *what, int *heap_p, int64_t *offset_p) {
-    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
+    for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++) {
         const pysh_arena_t *arena = &pysh.arena[heap];
         uintptr_t offset = (uintptr_t)address - (uintptr_t)arena->base;
 
         if (offset >= (uintptr_t)arena->nbytes)
             continue;
         if (nbytes > (uintptr_t)arena->nbytes - offset)
-            return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: %zu bytes leave the %s heap, which ends %zu bytes behind %p",
-                             what, nbytes, heap_names[heap], (size_t)((uintptr_t)arena->nbytes - offset), address);
+            return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: %zu bytes leave the %s, which end%s %zu bytes behind %p", what,
+                             nbytes, arena_names[heap], heap == PYSH_STATICS ? "" : "s",
+                             (size_t)((uintptr_t)arena->nbytes - offset), address);
         *heap_p = heap;
         *offset_p = (int64_t)offset;
         return ISHMEMX_OK;
@@ -236,6 +239,8 @@ int pysh_heap_block(const void *address, const char *what, int *heap_p, pysh_blo
 
     if (status)
         return status;
+    if (*heap_p == PYSH_STATICS)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: %p is a static variable, not a block of a heap", what, address);
     pthread_mutex_lock(&pysh_heaps.mutex);
     found = pysh_allocator_find(&pysh_heaps.allocator[*heap_p], offset);
     if (!found)
@@ -343,7 +348,7 @@ int ishmemx_pe_accessible(int pe) {
 int ishmemx_addr_accessible(const void *address, int pe) {
     if (!ishmemx_pe_accessible(pe))
         return 0;
-    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
+    for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++)
         if ((uintptr_t)address - (uintptr_t)pysh.arena[heap].base < (uintptr_t)pysh.arena[heap].nbytes)
             return 1;
     return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What the files of the library share: the process-wide state and the functions between files.
- * Layers, upward: status settings retired < wait < conduit accel < heap runtime < rma amo signal sync team ctx
- * < coll reduce exchange scan split lock < shmem_*.c (the typed shell). */
+ * Layers, upward: status settings retired < wait < statics < conduit accel < heap runtime < rma amo signal sync team
+ * ctx < coll reduce exchange scan split lock < shmem_*.c (the typed shell). */
 #pragma once
 
 #include <pthread.h>
@@ -22,6 +22,9 @@
 #define PYSH_SYNC_EPOCH  2048 /* u64: device sync, own PE only */
 #define PYSH_FAULT_CLAIM 2112 /* u64: device heap only */
 #define PYSH_GRID_WORD   2176 /* u64: device heap, own PE only */
+
+#define PYSH_STATICS     ISHMEMX_HEAP_COUNT /* the arena behind the heaps: a C program's static variables */
+#define PYSH_ARENA_COUNT (PYSH_STATICS + 1)
 
 #define PYSH_STAGE_BYTES 8192 /* a half of a team's stage, for small collectives: see coll.c */
 #define PYSH_MAX_TEAMS   64   /* of a PE at a time, predefined ones included */
@@ -57,7 +60,7 @@ typedef struct pysh_state {
     const _Atomic uint32_t *alarm; /* conduit->alarm(); non-zero: the job is being aborted */
     const pysh_conduit_t *conduit;
     const pysh_accel_t *accel; /* NULL: no device heap */
-    pysh_arena_t arena[ISHMEMX_HEAP_COUNT];
+    pysh_arena_t arena[PYSH_ARENA_COUNT];
     _Atomic bool waits_ended; /* the waits of this PE's kernels have been ended from outside */
     ishmemx_fault_t *fault;   /* [2] the kernels', shared with them, and the proxy's; NULL without a device heap */
 } pysh_state_t;

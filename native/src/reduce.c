@@ -125,14 +125,22 @@ static int arguments_check(ishmemx_team_t team, int op, int type, void *dest, co
     return status;
 }
 
+static bool all_mapped(ishmemx_team_t team, int heap) {
+    for (int i = 0; i < team->n_pes; i++)
+        if (!pysh.arena[heap].peer[team->pes[i]])
+            return false;
+    return true;
+}
+
 /* The buffers: on the stack where the CPU reaches the sources, else large and from malloc. */
 static int reduce(reduction_t *r, void *dest, const void *source, pysh_place_t dest_place, pysh_place_t source_place,
                   size_t n) {
     _Alignas(PYSH_CACHE_LINE) char small[2 * CPU_BLOCK_BYTES]; /* twice: an accumulator may be wider */
     size_t wide = pysh_type_nbytes(pysh_accumulator_type(r->type));
     bool staged = pysh_stage_fits(n * r->nbytes);
-    bool mapped = !pysh.conduit->put;
-    bool direct = mapped && pysh.arena[dest_place.heap].cpu_visible && pysh.arena[source_place.heap].cpu_visible;
+    bool mapped = all_mapped(r->team, ISHMEMX_HEAP_HOST);
+    bool direct = all_mapped(r->team, source_place.heap) && pysh.arena[dest_place.heap].cpu_visible &&
+                  pysh.arena[source_place.heap].cpu_visible;
     char *large = NULL;
     int status;
 

@@ -9,6 +9,7 @@
 
 #include "internal.h"
 #include "proxy.h"
+#include "statics.h"
 
 #define SPIN_ALONE  100 /* polls when every PE can have a core: some microseconds, since two PEs may meet on one */
 #define STAMP_NS    1000000000LL /* for 8 bytes to reach a GPU */
@@ -220,7 +221,8 @@ static void tear_down(void) {
     if (pysh.accel)
         pysh.accel->detach(blocks[ISHMEMX_HEAP_DEVICE]);
     pysh.conduit->finalize(blocks);
-    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
+    pysh_statics_close();
+    for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++)
         free(pysh.arena[heap].peer);
     fault_on_device = NULL;
     pysh = (pysh_state_t){.pe = -1, .n_pes = -1, .alarm = &no_alarm};
@@ -234,12 +236,12 @@ static void forget_in_child(void) {
 static int heaps_open(const ishmemx_config_t *config) {
     int status;
 
-    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
+    for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++) {
         pysh.arena[heap].peer = calloc((size_t)pysh.n_pes, sizeof *pysh.arena[heap].peer);
         if (!pysh.arena[heap].peer)
             return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a table of %d PEs", pysh.n_pes);
     }
-    if ((status = host_heap_open(config)))
+    if ((status = host_heap_open(config)) || (status = pysh_statics_open()))
         return status;
     if (config->accelerator != ISHMEMX_DEVICE_NONE && (status = device_heap_open(config)))
         return status;

@@ -5,6 +5,7 @@
 
 #undef shmem_sync /* generic in C11 */
 #undef shmem_wait_until
+#undef shmem_wait
 
 _Static_assert(PYSH_SET_SYNC_WORDS <= SHMEM_SYNC_SIZE, "pSync has the words that a set needs");
 

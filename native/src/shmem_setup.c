@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "shell.h"
+#include "statics.h"
 
 void pysh_shell_die(const char *routine) {
     char text[1024];
@@ -19,6 +20,8 @@ static int start(int requested, int *provided) {
     ishmemx_config_t config;
     int status = ishmemx_config_from_environment(&config);
 
+    if (!status && !ishmemx_initialized())
+        pysh_statics_adopt(config.n_pes);
     return status ? status : ishmemx_init_thread(&config, requested, provided);
 }
 

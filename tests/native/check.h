@@ -18,7 +18,7 @@ static int failures;
 
 /* The exit status; PE 0 says ok when all PEs are. */
 static inline int conclude(void) {
-    int me = shmem_my_pe(), *count = shmem_malloc(2 * sizeof *count), failed;
+    int me = shmem_my_pe(), *count = (int *)shmem_malloc(2 * sizeof *count), failed;
 
     count[0] = failures;
     shmem_barrier_all();

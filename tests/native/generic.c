@@ -76,6 +76,28 @@ static void atomics(shmem_ctx_t ctx) {
     shmem_free(i);
 }
 
+static void old_names(void) {
+    static long long many;
+    static double real = 1;
+
+    shmem_add(&many, 4, right);
+    shmem_inc(&many, right);
+    shmem_barrier_all();
+    CHECK(shmem_fadd(&many, 1, me) == 5 && shmem_finc(&many, me) == 6 && shmem_cswap(&many, 7, 3, me) == 7);
+    shmem_wait(&many, 0);
+    CHECK(shmem_fetch(&many, me) == 3 && shmem_swap(&real, 2.5, me) == 1);
+    shmem_set(&real, 4.5, me);
+    CHECK(real == 4.5);
+    shmem_barrier_all();
+}
+
+static void alignment(void) {
+    char *block = shmem_align(16 << 20, 100);
+
+    CHECK(block && (uintptr_t)block % (16 << 20) == 0);
+    shmem_free(block);
+}
+
 static void collectives(void) {
     short *s = shmem_calloc(64, sizeof *s);
     double complex *c = shmem_calloc(2, sizeof *c);
@@ -109,6 +131,8 @@ int main(void) {
     CHECK(!shmem_ctx_create(0, &ctx));
     rma(ctx);
     atomics(ctx);
+    old_names();
+    alignment();
     collectives();
     shmem_ctx_destroy(ctx);
     return conclude();

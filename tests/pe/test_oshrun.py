@@ -61,8 +61,8 @@ extern char **environ;
 static int global;
 int main(void) {
     shmem_init();
-    if (environ[0] && !shmem_addr_accessible(&global, 0))
-        puts("good"); /* only the heap is symmetric */
+    if (environ[0] && shmem_addr_accessible(&global, 0))
+        puts("good");
     shmem_finalize();
     return 0;
 }
@@ -88,6 +88,33 @@ def test_c_program(
     )
     variables = {"OMPI_MCA_sshmem": "mmap"} if memory == "not mapped" else {}
     done = run_command([*launch(2), str(program)], 120, check=True, **permission(), **variables)
+    assert "ok" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("way", "variables"),
+    [
+        ("mapped", {}),
+        ("mapped", {"OMPI_MCA_sshmem": "mmap"}),
+        ("copied", {"PYSHMEM_STATICS": "conduit"}),
+        ("library", {"PYSHMEM_STATICS": "conduit", "OMPI_MCA_sshmem": "mmap"}),
+    ],
+)
+@pytest.mark.parametrize("link", ["-pie", "-no-pie"])
+def test_static_variables_of_a_c_program(
+    link: str,
+    way: str,
+    variables: dict[str, str],
+    flags: list[str],
+    run_command: RunCommand,
+    tmp_path: Path,
+) -> None:
+    program, source = tmp_path / "statics", TESTS / "native" / "statics.c"
+    command = ["gcc", "-std=gnu11", link, "-o", str(program), str(source), *flags, "-lpthread"]
+    run_command(command, 60, check=True)
+    done = run_command(
+        [*launch(3), str(program), way], 120, check=True, **permission(), **variables
+    )
     assert "ok" in done.stdout
 
 

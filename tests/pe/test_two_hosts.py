@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from oshrun import EXAMPLES, PYTEST, SUITE, permission, reason_to_skip
+from oshrun import EXAMPLES, PYTEST, SUITE, TESTS, permission, reason_to_skip
 
 pytestmark = pytest.mark.flaky(reruns=1)  # as in test_oshrun.py
 
@@ -128,6 +128,21 @@ def test_an_exception_on_one_host_ends_the_other(
     done = run_command([*hosts(1), str(program)], 60, **permission())
     assert done.returncode != 0
     assert "ValueError: bad luck" in done.stderr
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_static_variables_of_a_c_program(
+    n: int, hosts: Hosts, run_command: RunCommand, tmp_path: Path
+) -> None:
+    program, source = tmp_path / "statics", TESTS / "native" / "statics.c"
+    info = run_command(
+        [sys.executable, "-m", "pyshmem", "info", "--cflags", "--libs"], 60, check=True
+    )
+    command = ["gcc", "-std=gnu11", "-o", str(program), str(source), *info.stdout.split()]
+    run_command([*command, "-lpthread"], 60, check=True)
+    job = [*hosts(n)[:-1], str(program), "library"]
+    done = run_command(job, 120, check=True, **permission())
+    assert "ok" in done.stdout
 
 
 def test_host_suite(hosts: Hosts, run_command: RunCommand) -> None:
