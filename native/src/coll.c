@@ -38,12 +38,12 @@ static int disagree(const pysh_call_t *call, const record_t *mine, const record_
                      pysh.pe, pe);
 }
 
-int pysh_coll_agree(ishmemx_team_t team, const pysh_call_t *call, int status) {
+static int agree(ishmemx_team_t team, const pysh_call_t *call, int status) {
     record_t mine = {.op = call->op, .type = call->type, .root = call->root, .status = status, .nbytes = call->nbytes};
     record_t *all;
     int outcome;
 
-    if (!pysh.check || !team || team->slot < 0 || team->n_pes == 1)
+    if (!pysh.check || team->n_pes == 1)
         return status;
     all = calloc((size_t)team->n_pes, sizeof *all);
     if (!all)
@@ -57,6 +57,18 @@ int pysh_coll_agree(ishmemx_team_t team, const pysh_call_t *call, int status) {
             outcome = disagree(call, &mine, &all[i], world_pe(team, i));
     free(all);
     return status ? status : outcome;
+}
+
+int pysh_coll_begin(ishmemx_team_t team, const pysh_call_t *call, int status) {
+    int claimed;
+
+    if (!team || team->slot < 0)
+        return status;
+    if ((claimed = pysh_team_claim(team, call->routine)))
+        return status ? status : claimed;
+    if ((status = agree(team, call, status)))
+        pysh_team_unclaim(team);
+    return status;
 }
 
 /* ---- places: one name for the same bytes of every PE ---- */
@@ -195,10 +207,12 @@ int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *source, size_
                            team->n_pes - 1);
     if (!status && dest != source)
         status = pysh_check_overlap(dest, nbytes, source, nbytes);
-    status = pysh_coll_agree(team, &call, status);
-    if (status || !nbytes)
+    if ((status = pysh_coll_begin(team, &call, status)))
         return status;
-    return (pysh_stage_fits(nbytes) ? broadcast_staged : broadcast_direct)(team, dest, source, nbytes, root);
+    if (nbytes)
+        status = (pysh_stage_fits(nbytes) ? broadcast_staged : broadcast_direct)(team, dest, source, nbytes, root);
+    pysh_team_unclaim(team);
+    return status;
 }
 
 static int fcollect_staged(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
@@ -234,8 +248,10 @@ int ishmemx_fcollect(ishmemx_team_t team, void *dest, const void *source, size_t
     status = arguments_check(team, dest, total, source, nbytes);
     if (!status)
         status = pysh_check_overlap(dest, total, source, nbytes);
-    status = pysh_coll_agree(team, &call, status);
-    if (status || !nbytes)
+    if ((status = pysh_coll_begin(team, &call, status)))
         return status;
-    return (pysh_stage_fits(nbytes) ? fcollect_staged : fcollect_direct)(team, dest, source, nbytes);
+    if (nbytes)
+        status = (pysh_stage_fits(nbytes) ? fcollect_staged : fcollect_direct)(team, dest, source, nbytes);
+    pysh_team_unclaim(team);
+    return status;
 }

@@ -90,15 +90,17 @@ int ishmemx_collect(ishmemx_team_t team, void *dest, size_t capacity, const void
 
     PYSH_ENTER();
     status = pysh_coll_check(team, dest, 0, source, nbytes, &dest_place, &place);
-    if ((status = pysh_coll_agree(team, &call, status)))
+    if ((status = pysh_coll_begin(team, &call, status)))
         return status;
     mine.heap = place.heap;
     mine.offset = place.offset;
     parts = malloc((size_t)team->n_pes * sizeof *parts);
-    if (!parts)
-        return pysh_fail(ISHMEMX_ERR_MEMORY, "collect: no memory for the sizes of %d PEs", team->n_pes);
-    status = collect_parts(team, dest, &mine, source, parts);
+    if (parts)
+        status = collect_parts(team, dest, &mine, source, parts);
+    else
+        status = pysh_fail(ISHMEMX_ERR_MEMORY, "collect: no memory for the sizes of %d PEs", team->n_pes);
     free(parts);
+    pysh_team_unclaim(team);
     return status;
 }
 
@@ -165,12 +167,14 @@ static int alltoalls(const char *routine, ishmemx_team_t team, void *dest, const
         status = pysh_coll_check(team, dest, dest_bytes, source, source_bytes, &dest_place, &source_place);
     if (!status)
         status = pysh_check_overlap(dest, dest_bytes, source, source_bytes);
-    status = pysh_coll_agree(team, &call, status);
-    if (status || !nelems || !width)
+    if ((status = pysh_coll_begin(team, &call, status)))
         return status;
-    if (dest_stride == 1 && source_stride == 1 && pysh_stage_fits(source_bytes))
-        return alltoall_staged(team, dest, source, nelems * width);
-    return alltoalls_direct(team, dest, source, dest_stride, source_stride, nelems, width);
+    if (nelems && width && dest_stride == 1 && source_stride == 1 && pysh_stage_fits(source_bytes))
+        status = alltoall_staged(team, dest, source, nelems * width);
+    else if (nelems && width)
+        status = alltoalls_direct(team, dest, source, dest_stride, source_stride, nelems, width);
+    pysh_team_unclaim(team);
+    return status;
 }
 
 int ishmemx_alltoall(ishmemx_team_t team, void *dest, const void *source, size_t nbytes) {

@@ -218,18 +218,21 @@ int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block
     }
     if (ask.align < PYSH_ALLOCATOR_GRAIN)
         ask.align = PYSH_ALLOCATOR_GRAIN;
-    ask.ordinal = pysh_heaps.ordinal + 1;
-    if ((status = pysh_quiet())) /* as before every barrier of the library's memory routines */
+    /* quiet as before every barrier of the library's memory routines */
+    if ((status = pysh_quiet()) || (status = pysh_team_claim(&ishmemx_team_world, "malloc")))
         return status;
-    do { /* once more when released blocks made room */
-        if ((status = attempt(&ask, &offset, &freed)))
-            return status;
-    } while (offset < 0 && freed > 0);
-    if (offset < 0)
-        return exhausted(&ask, offset);
-    pysh_heaps.ordinal++;
-    *block_p = pysh.arena[heap].base + offset;
-    return ISHMEMX_OK;
+    ask.ordinal = pysh_heaps.ordinal + 1;
+    do /* once more when released blocks made room */
+        status = attempt(&ask, &offset, &freed);
+    while (!status && offset < 0 && freed > 0);
+    if (!status && offset < 0)
+        status = exhausted(&ask, offset);
+    if (!status) {
+        pysh_heaps.ordinal++;
+        *block_p = pysh.arena[heap].base + offset;
+    }
+    pysh_team_unclaim(&ishmemx_team_world);
+    return status;
 }
 
 int pysh_heap_block(const void *address, const char *what, int *heap_p, pysh_block_t *block_p) {
@@ -269,10 +272,12 @@ int ishmemx_free(void *block) {
         return status;
     ask.nbytes = (uint64_t)found.nbytes;
     ask.ordinal = found.ordinal;
-    if ((status = pysh_quiet()) || (status = agree("free", &ask, NULL)))
+    if ((status = pysh_quiet()) || (status = pysh_team_claim(&ishmemx_team_world, "free")))
         return status;
-    pysh_heap_give(ask.heap, found.offset);
-    return ISHMEMX_OK;
+    if (!(status = agree("free", &ask, NULL)))
+        pysh_heap_give(ask.heap, found.offset);
+    pysh_team_unclaim(&ishmemx_team_world);
+    return status;
 }
 
 /* Each PE moves its own contents between two barriers: that of malloc, and that of free. */

@@ -86,7 +86,7 @@ struct ishmemx_team {
     int64_t stage;     /* offset there of the stage */
     uint64_t epoch;    /* syncs by flags so far */
     unsigned staged;   /* collectives through the stage so far: its half alternates */
-    _Atomic bool busy; /* a thread is in a sync */
+    _Atomic bool busy; /* a thread has claimed it */
     ishmemx_team_config_t config;
     ishmemx_team_t next; /* in the list of live or of dead teams */
 };
@@ -191,10 +191,11 @@ int pysh_team_check(ishmemx_team_t team);
 int pysh_team_make(const int *pes, int n_pes, int slot, ishmemx_team_t *team_p);
 void pysh_team_drop(ishmemx_team_t team);
 uint64_t pysh_team_free_slots(void); /* a bit a slot */
-int pysh_team_sync(ishmemx_team_t team, const char *what);
-/* Around what only one thread may do with a team at a time: STATE when another is at it. */
+/* Around what only one thread may do with a team at a time, which is every collective from the agreement to the
+ * last sync: STATE when another is at it. */
 int pysh_team_claim(ishmemx_team_t team, const char *what);
 void pysh_team_unclaim(ishmemx_team_t team);
+int pysh_team_sync(ishmemx_team_t team, const char *what); /* the caller has claimed the team */
 
 /* ---- device_teams.c: what kernels know of teams ---- */
 int64_t pysh_device_tables_nbytes(int n_pes); /* flags and stages, in the arena that kernels and peers reach */
@@ -219,9 +220,10 @@ typedef struct pysh_call { /* what the members of a collective must agree on */
     int op, type, root; /* -1 where the routine has none */
     size_t nbytes;
 } pysh_call_t;
-/* Turns `status`, what this PE thinks of its arguments, into the answer for all: in checking mode every
- * member fails with MISMATCH when one failed or they differ. Otherwise returns `status`. */
-int pysh_coll_agree(ishmemx_team_t team, const pysh_call_t *call, int status);
+/* Claims the team, unless it is no team that can be; then turns `status`, what this PE thinks of its arguments, into
+ * the answer for all: in checking mode every member fails with MISMATCH when one failed or they differ.
+ * After OK, and only then, the caller unclaims the team when it is done. */
+int pysh_coll_begin(ishmemx_team_t team, const pysh_call_t *call, int status);
 /* A place on a symmetric heap; the same on every PE. */
 typedef struct pysh_place {
     int heap;

@@ -169,10 +169,12 @@ int ishmemx_reduce(ishmemx_team_t team, int op, int type, void *dest, const void
     status = arguments_check(team, op, type, dest, source, nreduce, &dest_place, &source_place);
     if (!status)
         call.nbytes = nreduce * pysh_type_nbytes(type);
-    status = pysh_coll_agree(team, &call, status);
-    if (status || !nreduce)
+    if ((status = pysh_coll_begin(team, &call, status)))
         return status;
     r.nbytes = pysh_type_nbytes(type);
     r.name = operations[op].name;
-    return reduce(&r, dest, source, dest_place, source_place, nreduce);
+    if (nreduce)
+        status = reduce(&r, dest, source, dest_place, source_place, nreduce);
+    pysh_team_unclaim(team);
+    return status;
 }

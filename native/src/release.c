@@ -193,6 +193,11 @@ int ishmemx_drain(void) {
     int status;
 
     PYSH_ENTER();
+    if ((status = pysh_team_claim(&ishmemx_team_world, "drain")))
+        return status;
     status = pysh_heap_barrier("drain");
-    return status ? status : pysh_heap_drain_if_pending();
+    if (!status)
+        status = pysh_heap_drain_if_pending();
+    pysh_team_unclaim(&ishmemx_team_world);
+    return status;
 }

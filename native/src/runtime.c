@@ -318,13 +318,21 @@ int ishmemx_query_thread(int *provided) {
 
 int ishmemx_finalize(void) {
     char nothing[1];
+    bool aborted = atomic_load(pysh.alarm);
     int status, barrier;
 
-    if (!pysh.ready || --n_inits > 0)
+    if (!pysh.ready)
         return ISHMEMX_OK;
+    if (n_inits > 1) {
+        n_inits--;
+        return ISHMEMX_OK;
+    }
+    if (!aborted && (status = pysh_team_claim(&ishmemx_team_world, "finalize")))
+        return status; /* the job goes on: that thread uses what would be taken down */
+    n_inits = 0;
     status = pysh_quiet();
     /* An exchange of nothing: unlike a barrier it does not pass for the barrier_all that others are in. */
-    barrier = atomic_load(pysh.alarm) ? ISHMEMX_OK : pysh.conduit->exchange("finalize", "", nothing, 0);
+    barrier = aborted || atomic_load(pysh.alarm) ? ISHMEMX_OK : pysh.conduit->exchange("finalize", "", nothing, 0);
     tear_down();
     return status ? status : barrier;
 }

@@ -68,7 +68,7 @@ int ishmemx_sum_scan(ishmemx_team_t team, int exclusive, int type, void *dest, c
 
     PYSH_ENTER();
     status = arguments_check(team, type, dest, source, nelems);
-    if ((status = pysh_coll_agree(team, &call, status)))
+    if ((status = pysh_coll_begin(team, &call, status)))
         return status;
     scan.members = team->my_pe + (exclusive ? 0 : 1);
     scan.nbytes = pysh_type_nbytes(type);
@@ -76,5 +76,6 @@ int ishmemx_sum_scan(ishmemx_team_t team, int exclusive, int type, void *dest, c
         n = nelems - done < PYSH_STAGE_BYTES / scan.nbytes ? nelems - done : PYSH_STAGE_BYTES / scan.nbytes;
         status = scan_piece(&scan, (char *)dest + done * scan.nbytes, (const char *)source + done * scan.nbytes, n);
     }
+    pysh_team_unclaim(team);
     return status;
 }

@@ -126,6 +126,8 @@ int ishmemx_barrier_all(void) {
     if (status)
         return status;
     status = pysh_heap_barrier("barrier_all");
+    if (!status)
+        status = pysh_heap_drain_if_pending();
     pysh_team_unclaim(&ishmemx_team_world);
-    return status ? status : pysh_heap_drain_if_pending();
+    return status;
 }

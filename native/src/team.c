@@ -254,20 +254,10 @@ static bool by_barrier(ishmemx_team_t team) {
     return team == &ishmemx_team_world;
 }
 
-static int team_sync(ishmemx_team_t team, const char *what, bool barrier) {
-    int status = pysh_team_check(team);
-
-    if (status || team->n_pes == 1)
-        return status;
-    if ((status = pysh_team_claim(team, what)))
-        return status;
-    status = barrier ? pysh.conduit->barrier(what) : sync_by_flags(team, what);
-    pysh_team_unclaim(team);
-    return status;
-}
-
 int pysh_team_sync(ishmemx_team_t team, const char *what) {
-    return team_sync(team, what, by_barrier(team));
+    if (team->n_pes == 1)
+        return ISHMEMX_OK;
+    return by_barrier(team) ? pysh.conduit->barrier(what) : sync_by_flags(team, what);
 }
 
 /* ---- what teams tell ---- */
@@ -325,7 +315,13 @@ int ishmemx_team_ptr(ishmemx_team_t team, const void *address, int pe, void **pe
 }
 
 int ishmemx_team_sync(ishmemx_team_t team) {
+    int status;
+
     PYSH_ENTER();
+    if ((status = pysh_team_check(team)) || (status = pysh_team_claim(team, "team_sync")))
+        return status;
     atomic_thread_fence(memory_order_seq_cst);
-    return pysh_team_sync(team, "team_sync");
+    status = pysh_team_sync(team, "team_sync");
+    pysh_team_unclaim(team);
+    return status;
 }

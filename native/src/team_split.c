@@ -78,7 +78,8 @@ static int conclude(const request_t *request, int status, int32_t *all, ishmemx_
     return status;
 }
 
-static int split(const request_t *request, offer_t mine, ishmemx_team_t *team_p) {
+/* The parent is claimed. */
+static int split_claimed(const request_t *request, offer_t mine, ishmemx_team_t *team_p) {
     ishmemx_team_t parent = request->parent;
     offer_t *all = malloc((size_t)parent->n_pes * (sizeof *all + sizeof(int)));
     int status;
@@ -95,6 +96,16 @@ static int split(const request_t *request, offer_t mine, ishmemx_team_t *team_p)
         status = conclude(request, status, (int32_t *)all, team_p);
     }
     free(all);
+    return status;
+}
+
+static int split(const request_t *request, offer_t mine, ishmemx_team_t *team_p) {
+    int status = pysh_team_claim(request->parent, request->what);
+
+    if (status)
+        return status;
+    status = split_claimed(request, mine, team_p);
+    pysh_team_unclaim(request->parent);
     return status;
 }
 
@@ -205,15 +216,18 @@ int ishmemx_team_split_2d(ishmemx_team_t parent, int xrange, const ishmemx_team_
         mine.status = config_check(request.what, xconfig, xmask);
     if (!mine.status)
         mine.status = config_check(request.what, yconfig, ymask);
-    if ((status = split(&request, mine, xteam_p)))
+    if ((status = pysh_team_claim(parent, request.what)))
         return status;
-    request.choose = choose_column;
-    request.config = yconfig;
-    request.mask = ymask;
-    if ((status = split(&request, mine, yteam_p))) {
-        pysh_team_drop(*xteam_p);
-        *xteam_p = NULL;
+    if (!(status = split_claimed(&request, mine, xteam_p))) {
+        request.choose = choose_column;
+        request.config = yconfig;
+        request.mask = ymask;
+        if ((status = split_claimed(&request, mine, yteam_p))) {
+            pysh_team_drop(*xteam_p);
+            *xteam_p = NULL;
+        }
     }
+    pysh_team_unclaim(parent);
     return status;
 }
 
@@ -317,8 +331,12 @@ int ishmemx_team_destroy(ishmemx_team_t team) {
         return status;
     if (team == &ishmemx_team_world || team == &ishmemx_team_shared || team == &ishmemx_team_node)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a predefined team cannot be destroyed");
+    if ((status = pysh_team_claim(team, "team_destroy")))
+        return status;
     status = pysh_team_sync(team, "team_destroy");
-    if (status != ISHMEMX_ERR_INTERRUPTED && status != ISHMEMX_ERR_STATE)
+    if (status == ISHMEMX_ERR_INTERRUPTED)
+        pysh_team_unclaim(team);
+    else
         pysh_team_drop(team);
     return status;
 }
