@@ -2,7 +2,7 @@
 """Makes ``_native.c``, the cffi extension, when the package is built.
 
 The declarations come from ``ishmemx.h`` and the type table; nothing is copied by hand. Addresses
-(``void *``, signal addresses, contexts, teams) become ``uintptr_t``: Python keeps addresses as
+(``void *``, signal addresses, contexts, teams, requests) become ``uintptr_t``: Python keeps addresses as
 ints, and an int costs cffi less than a pointer object. ``ScalarCalls`` below are the typed shells
 that carry one value, so that cffi checks its range and Python makes no temporary.
 
@@ -22,6 +22,10 @@ from _types import ELEMENTS, Element  # type: ignore[import-not-found]
 
 #: Elements whose NumPy scalar and C scalar are the same thing, 1 to 8 bytes.
 SCALARS = tuple(e for e in ELEMENTS if re.fullmatch(r"u?int\d+|float|double", e.name))
+
+
+#: Types of ishmemx.h that Python keeps as integers.
+HANDLES = ("ishmemx_ctx_t", "ishmemx_team_t", "ishmemx_request_t")
 
 
 class Parameter(NamedTuple):
@@ -54,9 +58,9 @@ def parameter(text: str) -> Parameter:
         return Parameter("", text, "")
     kind, name = match[1].strip(), match[2]
     plain = kind.replace("const ", "").replace(" ", "")
-    if plain == "void*" or plain in ("ishmemx_ctx_t", "ishmemx_team_t") or name == "sig_addr":
+    if plain == "void*" or plain in HANDLES or name == "sig_addr":
         return Parameter(name, "uintptr_t", f"({kind})")
-    if plain in ("void**", "ishmemx_ctx_t*", "ishmemx_team_t*"):
+    if plain == "void**" or plain.removesuffix("*") in HANDLES:
         return Parameter(name, "uintptr_t *", f"({kind})")
     return Parameter(name, kind, "")
 

@@ -7,25 +7,13 @@ PE order, so all PEs get the same bits.
 
 from __future__ import annotations
 
-import operator
 from typing import Any, SupportsIndex
 
-from ._arrays import Place, bytes_of, pair, place
+from . import _collective as arguments
 from ._calls import fast
-from ._dtypes import unsupported_dtype
+from ._collective import REDUCE
 from ._lib import check, lib
-from ._types import ELEMENTS, REDUCE_OPS
 from .teams import TEAM_WORLD, Team
-
-_NAMES = ("source", "dest")
-_REDUCE = {name: number for number, name in enumerate(REDUCE_OPS)}
-#: The family of types of each reduction, see _types.FAMILIES.
-_FAMILY = {"and": "t", "or": "t", "xor": "t", "max": "m", "min": "m", "sum": "s", "prod": "s"}
-#: The numbers of the elements of each reduction.
-_ELEMENTS = {
-    op: {number for number, element in enumerate(ELEMENTS) if family in element.families}
-    for op, family in _FAMILY.items()
-}
 
 
 @fast("broadcast")
@@ -51,8 +39,7 @@ def broadcast(
         ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_broadcast (OpenSHMEM 1.5).
     """
-    source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES)
-    check(lib.ishmemx_broadcast(team.handle, dest_address, source_address, nbytes, root))
+    check(lib.ishmemx_broadcast(*arguments.broadcast(dest, source, root, nelems, team)))
 
 
 @fast("fcollect")
@@ -76,10 +63,7 @@ def fcollect(
         ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_fcollect (OpenSHMEM 1.5).
     """
-    given = place(source, "source", symmetric=True)
-    result = place(dest, "dest", symmetric=True, writable=True)
-    nbytes = bytes_of(given, result, nelems, _NAMES, team.n_pes())
-    check(lib.ishmemx_fcollect(team.handle, result[0], given[0], nbytes))
+    check(lib.ishmemx_fcollect(*arguments.fcollect(dest, source, nelems, team)))
 
 
 def collect(
@@ -103,8 +87,7 @@ def collect(
         ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_collect (OpenSHMEM 1.5).
     """
-    source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES)
-    check(lib.ishmemx_collect(team.handle, dest_address, dest.nbytes, source_address, nbytes))
+    check(lib.ishmemx_collect(*arguments.collect(dest, source, nelems, team)))
 
 
 def alltoall(
@@ -128,12 +111,7 @@ def alltoall(
         ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_alltoall (OpenSHMEM 1.5).
     """
-    given = place(source, "source", symmetric=True)
-    result = place(dest, "dest", symmetric=True, writable=True)
-    n_pes, width = team.n_pes(), given[2].dtype.itemsize
-    count = _block(given[1] // width, n_pes, nelems)
-    nbytes = bytes_of(given, result, count * n_pes, _NAMES) // n_pes
-    check(lib.ishmemx_alltoall(team.handle, result[0], given[0], nbytes))
+    check(lib.ishmemx_alltoall(*arguments.alltoall(dest, source, nelems, team)))
 
 
 def alltoalls(
@@ -161,52 +139,7 @@ def alltoalls(
         PeerDied, ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_alltoalls (OpenSHMEM 1.5).
     """
-    given = place(source, "source", symmetric=True)
-    result = place(dest, "dest", symmetric=True, writable=True)
-    bytes_of(given, result, 0, _NAMES)
-    steps = operator.index(dst), operator.index(sst)
-    n_pes, width = team.n_pes(), given[2].dtype.itemsize
-    for name, step in zip(("dst", "sst"), steps, strict=True):
-        if step < 1:
-            raise ValueError(f"{name} is {step}; give 1 or more")
-    count = _block(_spaced(given, steps[1]), n_pes, nelems)
-    for name, side, step in (("source", given, steps[1]), ("dest", result, steps[0])):
-        if count * n_pes > _spaced(side, step):
-            raise ValueError(
-                f"nelems is {count}, so {name} needs {(count * n_pes - 1) * step + 1} elements, "
-                f"{step} apart, but it has {side[1] // width}"
-            )
-    check(lib.ishmemx_alltoalls(team.handle, result[0], given[0], *steps, count, width))
-
-
-def _spaced(side: Place, step: int) -> int:
-    """How many elements at a distance of ``step`` an array has."""
-    return -(-(side[1] // side[2].dtype.itemsize) // step)
-
-
-def _block(available: int, n_pes: int, nelems: SupportsIndex | None) -> int:
-    """The elements of a block of ``alltoall``."""
-    if nelems is not None:
-        count = operator.index(nelems)
-        if count < 0:
-            raise ValueError(f"nelems is {count}; give 0 or more")
-        return count
-    if available % n_pes:
-        raise ValueError(
-            f"source has {available} elements, which {n_pes} PEs cannot share evenly; pass nelems="
-        )
-    return available // n_pes
-
-
-def _typed(
-    routine: str, op: str, dest: Any, source: Any, nelems: SupportsIndex | None
-) -> tuple[int, int, int, int]:
-    """Element type, addresses of dest and source, and number of elements."""
-    source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES)
-    kind = place(source, "source", symmetric=True)[2]
-    if kind.element not in _ELEMENTS[op]:
-        raise unsupported_dtype(routine, kind, _FAMILY[op])
-    return kind.element, dest_address, source_address, nbytes // kind.dtype.itemsize
+    check(lib.ishmemx_alltoalls(*arguments.alltoalls(dest, source, dst, sst, nelems, team)))
 
 
 def sum_inscan(
@@ -226,8 +159,7 @@ def sum_inscan(
         NotInitialized, ShmemError.
     Spec: shmem_sum_inscan (OpenSHMEM 1.6).
     """
-    typed = _typed("sum_inscan", "sum", dest, source, nelems)
-    check(lib.ishmemx_sum_scan(team.handle, 0, *typed))
+    check(lib.ishmemx_sum_scan(*arguments.scan("sum_inscan", 0, dest, source, nelems, team)))
 
 
 def sum_exscan(
@@ -247,16 +179,14 @@ def sum_exscan(
         NotInitialized, ShmemError.
     Spec: shmem_sum_exscan (OpenSHMEM 1.6).
     """
-    typed = _typed("sum_exscan", "sum", dest, source, nelems)
-    check(lib.ishmemx_sum_scan(team.handle, 1, *typed))
+    check(lib.ishmemx_sum_scan(*arguments.scan("sum_exscan", 1, dest, source, nelems, team)))
 
 
 def _reduce(op: str, dest: Any, source: Any, nelems: SupportsIndex | None, team: Team) -> None:
-    typed = _typed(f"{op}_reduce", op, dest, source, nelems)
-    check(lib.ishmemx_reduce(team.handle, _REDUCE[op], *typed))
+    check(lib.ishmemx_reduce(*arguments.reduce(op, dest, source, nelems, team)))
 
 
-@fast("reduce", _REDUCE["and"])
+@fast("reduce", REDUCE["and"])
 def and_reduce(
     dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
 ) -> None:
@@ -277,7 +207,7 @@ def and_reduce(
     _reduce("and", dest, source, nelems, team)
 
 
-@fast("reduce", _REDUCE["or"])
+@fast("reduce", REDUCE["or"])
 def or_reduce(
     dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
 ) -> None:
@@ -298,7 +228,7 @@ def or_reduce(
     _reduce("or", dest, source, nelems, team)
 
 
-@fast("reduce", _REDUCE["xor"])
+@fast("reduce", REDUCE["xor"])
 def xor_reduce(
     dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
 ) -> None:
@@ -319,7 +249,7 @@ def xor_reduce(
     _reduce("xor", dest, source, nelems, team)
 
 
-@fast("reduce", _REDUCE["max"])
+@fast("reduce", REDUCE["max"])
 def max_reduce(
     dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
 ) -> None:
@@ -340,7 +270,7 @@ def max_reduce(
     _reduce("max", dest, source, nelems, team)
 
 
-@fast("reduce", _REDUCE["min"])
+@fast("reduce", REDUCE["min"])
 def min_reduce(
     dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
 ) -> None:
@@ -361,7 +291,7 @@ def min_reduce(
     _reduce("min", dest, source, nelems, team)
 
 
-@fast("reduce", _REDUCE["sum"])
+@fast("reduce", REDUCE["sum"])
 def sum_reduce(
     dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
 ) -> None:
@@ -384,7 +314,7 @@ def sum_reduce(
     _reduce("sum", dest, source, nelems, team)
 
 
-@fast("reduce", _REDUCE["prod"])
+@fast("reduce", REDUCE["prod"])
 def prod_reduce(
     dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
 ) -> None:

@@ -286,6 +286,38 @@ ISHMEMX_API int ishmemx_alltoalls(ishmemx_team_t team, void *dest, const void *s
 ISHMEMX_API int ishmemx_sum_scan(ishmemx_team_t team, int exclusive, int type, void *dest, const void *source,
                                  size_t nelems);
 
+/* ---- non-blocking collectives ------------------------------------------------------------------ */
+
+/* The routines above, begun: the members begin the same ones on a team in the same order, blocking ones in between
+ * alike. dest and source stay untouched until the request is complete. 8 requests of a team may be outstanding; a
+ * further call waits for the oldest. Requests move on while the PE is in test, in wait, in a call that begins another
+ * one, or in any other wait of the library. team_destroy and finalize complete what is left. Where PYSHMEM_CHECK is
+ * set, arguments that differ fail at test and wait, on all members. */
+typedef struct ishmemx_request *ishmemx_request_t;
+ISHMEMX_API int ishmemx_sync_nb(ishmemx_team_t team, ishmemx_request_t *request);
+ISHMEMX_API int ishmemx_barrier_nb(ishmemx_team_t team, ishmemx_request_t *request); /* quiet, then sync_nb */
+ISHMEMX_API int ishmemx_broadcast_nb(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root,
+                                     ishmemx_request_t *request);
+ISHMEMX_API int ishmemx_fcollect_nb(ishmemx_team_t team, void *dest, const void *source, size_t nbytes,
+                                    ishmemx_request_t *request);
+ISHMEMX_API int ishmemx_collect_nb(ishmemx_team_t team, void *dest, size_t capacity, const void *source, size_t nbytes,
+                                   ishmemx_request_t *request);
+ISHMEMX_API int ishmemx_alltoall_nb(ishmemx_team_t team, void *dest, const void *source, size_t nbytes,
+                                    ishmemx_request_t *request);
+ISHMEMX_API int ishmemx_alltoalls_nb(ishmemx_team_t team, void *dest, const void *source, ptrdiff_t dest_stride,
+                                     ptrdiff_t source_stride, size_t nelems, size_t width, ishmemx_request_t *request);
+ISHMEMX_API int ishmemx_reduce_nb(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce,
+                                  ishmemx_request_t *request);
+ISHMEMX_API int ishmemx_sum_scan_nb(ishmemx_team_t team, int exclusive, int type, void *dest, const void *source,
+                                    size_t nelems, ishmemx_request_t *request);
+/* Is it complete? Fails as the collective did, with *done 1. Also of a complete one, as often as one likes, even after
+ * finalize. */
+ISHMEMX_API int ishmemx_request_test(ishmemx_request_t request, int *done);
+/* A wait that ends early (TIMEOUT, INTERRUPTED) leaves the request outstanding. */
+ISHMEMX_API int ishmemx_request_wait(ishmemx_request_t request);
+/* The caller will not name it again. One that is outstanding still completes, by progress of other calls. */
+ISHMEMX_API int ishmemx_request_free(ishmemx_request_t request);
+
 /* ---- locks: a long of 8 bytes on the host heap, all 0 on every PE at first ---------------------- */
 
 /* First come, first served. A wait that ends early keeps the place in the queue: set it again. */

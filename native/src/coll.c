@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "request.h"
 
 static int world_pe(ishmemx_team_t team, int member) {
     return team->pes[member];
@@ -19,12 +19,14 @@ static int world_pe(ishmemx_team_t team, int member) {
 
 /* ---- agreement, in checking mode ---- */
 
-typedef struct record {
-    int op, type, root, status;
-    uint64_t nbytes;
-} record_t;
+pysh_record_t pysh_record_of(const pysh_call_t *call, int status) {
+    return (pysh_record_t){
+        .op = call->op, .type = call->type, .root = call->root, .status = status, .nbytes = call->nbytes};
+}
 
-static int disagree(const pysh_call_t *call, const record_t *mine, const record_t *other, int pe) {
+int pysh_record_compare(const pysh_call_t *call, const pysh_record_t *mine, const pysh_record_t *other, int pe) {
+    if (!memcmp(mine, other, sizeof *mine))
+        return ISHMEMX_OK;
     if (other->status)
         return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d refused its arguments; the message is there", call->routine,
                          pe);
@@ -39,8 +41,7 @@ static int disagree(const pysh_call_t *call, const record_t *mine, const record_
 }
 
 static int agree(ishmemx_team_t team, const pysh_call_t *call, int status) {
-    record_t mine = {.op = call->op, .type = call->type, .root = call->root, .status = status, .nbytes = call->nbytes};
-    record_t *all;
+    pysh_record_t mine = pysh_record_of(call, status), *all;
     int outcome;
 
     if (!pysh.check || team->n_pes == 1)
@@ -53,8 +54,7 @@ static int agree(ishmemx_team_t team, const pysh_call_t *call, int status) {
     else
         outcome = pysh_team_gather(team, call->routine, &mine, all, sizeof mine);
     for (int i = 0; !outcome && !status && i < team->n_pes; i++)
-        if (memcmp(&all[i], &mine, sizeof mine))
-            outcome = disagree(call, &mine, &all[i], world_pe(team, i));
+        outcome = pysh_record_compare(call, &mine, &all[i], world_pe(team, i));
     free(all);
     return status ? status : outcome;
 }
@@ -184,16 +184,27 @@ static int broadcast_staged(ishmemx_team_t team, void *dest, const void *source,
     return status ? status : stage_read(stage, dest, nbytes, world_pe(team, root));
 }
 
+static int broadcast_fetch(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
+    if (team->my_pe != root)
+        return pysh_get(dest, source, nbytes, world_pe(team, root));
+    return dest == source ? ISHMEMX_OK : pysh_copy(dest, source, nbytes);
+}
+
 static int broadcast_direct(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
     int status = pysh_team_sync(team, "broadcast");
 
-    if (status)
-        return status;
-    if (team->my_pe != root)
-        status = pysh_get(dest, source, nbytes, world_pe(team, root));
-    else if (dest != source)
-        status = pysh_copy(dest, source, nbytes);
-    return pysh_coll_end(team, "broadcast", status);
+    return status ? status : pysh_coll_end(team, "broadcast", broadcast_fetch(team, dest, source, nbytes, root));
+}
+
+static int broadcast_check(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
+    int status = arguments_check(team, dest, nbytes, source, nbytes);
+
+    if (!status && (root < 0 || root >= team->n_pes))
+        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "root %d is outside the team of %d PEs (0..%d)", root, team->n_pes,
+                           team->n_pes - 1);
+    if (!status && dest != source)
+        status = pysh_check_overlap(dest, nbytes, source, nbytes);
+    return status;
 }
 
 int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
@@ -201,18 +212,28 @@ int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *source, size_
     int status;
 
     PYSH_ENTER();
-    status = arguments_check(team, dest, nbytes, source, nbytes);
-    if (!status && (root < 0 || root >= team->n_pes))
-        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "root %d is outside the team of %d PEs (0..%d)", root, team->n_pes,
-                           team->n_pes - 1);
-    if (!status && dest != source)
-        status = pysh_check_overlap(dest, nbytes, source, nbytes);
-    if ((status = pysh_coll_begin(team, &call, status)))
+    if ((status = pysh_coll_begin(team, &call, broadcast_check(team, dest, source, nbytes, root))))
         return status;
     if (nbytes)
         status = (pysh_stage_fits(nbytes) ? broadcast_staged : broadcast_direct)(team, dest, source, nbytes, root);
     pysh_team_unclaim(team);
     return status;
+}
+
+static int broadcast_pull(const struct ishmemx_request *request) {
+    return broadcast_fetch(request->team, request->dest, request->source, request->call.nbytes, request->call.root);
+}
+
+int ishmemx_broadcast_nb(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root,
+                         ishmemx_request_t *request) {
+    struct ishmemx_request asked = {.team = team,
+                                    .call = {"broadcast_nb", -1, -1, root, nbytes},
+                                    .pull = nbytes ? broadcast_pull : NULL,
+                                    .dest = dest,
+                                    .source = source};
+
+    PYSH_ENTER();
+    return pysh_request_begin(&asked, broadcast_check(team, dest, source, nbytes, root), request);
 }
 
 static int fcollect_staged(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
@@ -225,33 +246,57 @@ static int fcollect_staged(ishmemx_team_t team, char *dest, const void *source, 
 }
 
 /* Each PE begins with its own block, so that not all read from the same PE at once. */
-static int fcollect_direct(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
-    int status = pysh_team_sync(team, "fcollect");
+static int fcollect_fetch(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
+    int status = ISHMEMX_OK;
 
-    if (status)
-        return status;
     for (int i = 0; !status && i < team->n_pes; i++) {
         int member = (team->my_pe + i) % team->n_pes;
         status = pysh_get(dest + (size_t)member * nbytes, source, nbytes, world_pe(team, member));
     }
-    return pysh_coll_end(team, "fcollect", status);
+    return status;
+}
+
+static int fcollect_direct(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
+    int status = pysh_team_sync(team, "fcollect");
+
+    return status ? status : pysh_coll_end(team, "fcollect", fcollect_fetch(team, dest, source, nbytes));
+}
+
+static int fcollect_check(ishmemx_team_t team, void *dest, const void *source, size_t nbytes) {
+    size_t total = 0;
+    int status;
+
+    if (team && team->slot >= 0 && __builtin_mul_overflow(nbytes, (size_t)team->n_pes, &total))
+        total = SIZE_MAX;
+    status = arguments_check(team, dest, total, source, nbytes);
+    return status ? status : pysh_check_overlap(dest, total, source, nbytes);
 }
 
 int ishmemx_fcollect(ishmemx_team_t team, void *dest, const void *source, size_t nbytes) {
     pysh_call_t call = {"fcollect", -1, -1, -1, nbytes};
-    size_t total = 0;
     int status;
 
     PYSH_ENTER();
-    if (team && team->slot >= 0 && __builtin_mul_overflow(nbytes, (size_t)team->n_pes, &total))
-        total = SIZE_MAX;
-    status = arguments_check(team, dest, total, source, nbytes);
-    if (!status)
-        status = pysh_check_overlap(dest, total, source, nbytes);
-    if ((status = pysh_coll_begin(team, &call, status)))
+    if ((status = pysh_coll_begin(team, &call, fcollect_check(team, dest, source, nbytes))))
         return status;
     if (nbytes)
         status = (pysh_stage_fits(nbytes) ? fcollect_staged : fcollect_direct)(team, dest, source, nbytes);
     pysh_team_unclaim(team);
     return status;
+}
+
+static int fcollect_pull(const struct ishmemx_request *request) {
+    return fcollect_fetch(request->team, request->dest, request->source, request->call.nbytes);
+}
+
+int ishmemx_fcollect_nb(ishmemx_team_t team, void *dest, const void *source, size_t nbytes,
+                        ishmemx_request_t *request) {
+    struct ishmemx_request asked = {.team = team,
+                                    .call = {"fcollect_nb", -1, -1, -1, nbytes},
+                                    .pull = nbytes ? fcollect_pull : NULL,
+                                    .dest = dest,
+                                    .source = source};
+
+    PYSH_ENTER();
+    return pysh_request_begin(&asked, fcollect_check(team, dest, source, nbytes), request);
 }

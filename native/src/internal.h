@@ -80,13 +80,16 @@ struct ishmemx_ctx {
 };
 struct ishmemx_team {
     int n_pes, my_pe;
-    int *pes;          /* world PE of each member */
-    int slot;          /* in the tables of the host arena's system region; -1: destroyed */
-    int64_t flags;     /* offset there of the flags that members raise at the owner of the arena, a u64 a member */
-    int64_t stage;     /* offset there of the stage */
-    uint64_t epoch;    /* syncs by flags so far */
-    unsigned staged;   /* collectives through the stage so far: its half alternates */
-    _Atomic bool busy; /* a thread has claimed it */
+    int *pes;             /* world PE of each member */
+    int slot;             /* in the tables of the host arena's system region; -1: destroyed */
+    int64_t flags;        /* offset there of the flags that members raise at the owner of the arena, a u64 a member */
+    int64_t stage;        /* offset there of the stage */
+    uint64_t epoch;       /* syncs by flags so far */
+    int64_t requests;     /* offset there of the slots of requests: request.h */
+    uint64_t requested;   /* requests so far */
+    int64_t flags_nbytes; /* of one row of flags */
+    unsigned staged;      /* collectives through the stage so far: its half alternates */
+    _Atomic bool busy;    /* a thread has claimed it */
     ishmemx_team_config_t config;
     ishmemx_team_t next; /* in the list of live or of dead teams */
 };
@@ -154,6 +157,8 @@ void pysh_wait_begin(pysh_wait_t *wait, const char *what);
 void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what); /* of all PEs; pysh_wake() does not end it */
 int pysh_wait_pause(pysh_wait_t *wait);
 void pysh_wait_end(pysh_wait_t *wait);
+/* What every wait is to move on at each turn; NULL: nothing. It must not wait itself. */
+void pysh_wait_also(void (*progress)(void));
 int64_t pysh_now_ns(void);
 /* INTERRUPTED when the interrupt check asks to end the wait in `what`, else OK. */
 int pysh_wait_interrupted(const char *what);
@@ -196,6 +201,9 @@ uint64_t pysh_team_free_slots(void); /* a bit a slot */
 int pysh_team_claim(ishmemx_team_t team, const char *what);
 void pysh_team_unclaim(ishmemx_team_t team);
 int pysh_team_sync(ishmemx_team_t team, const char *what); /* the caller has claimed the team */
+/* Stores `value` in this PE's word of the row of flags at `offset` of the member's host heap, releasing what this PE
+ * stored before, and wakes it. */
+int pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t value);
 
 /* ---- device_teams.c: what kernels know of teams ---- */
 int64_t pysh_device_tables_nbytes(int n_pes); /* flags and stages, in the arena that kernels and peers reach */
@@ -220,6 +228,13 @@ typedef struct pysh_call { /* what the members of a collective must agree on */
     int op, type, root; /* -1 where the routine has none */
     size_t nbytes;
 } pysh_call_t;
+typedef struct pysh_record { /* a call, with what its PE thinks of its arguments, for the others to compare */
+    int op, type, root, status;
+    uint64_t nbytes;
+} pysh_record_t;
+pysh_record_t pysh_record_of(const pysh_call_t *call, int status);
+/* OK, or MISMATCH saying how this PE's call differs from that of world PE `pe`. */
+int pysh_record_compare(const pysh_call_t *call, const pysh_record_t *mine, const pysh_record_t *other, int pe);
 /* Claims the team, unless it is no team that can be; then turns `status`, what this PE thinks of its arguments, into
  * the answer for all: in checking mode every member fails with MISMATCH when one failed or they differ.
  * After OK, and only then, the caller unclaims the team when it is done. */
@@ -248,6 +263,9 @@ int pysh_team_gather(ishmemx_team_t team, const char *what, const void *mine, vo
 /* ---- reduce.c ---- */
 /* OK, ARGUMENT for an unknown operation, or TYPE naming the types that it takes. */
 int pysh_reduce_check(int op, int type);
+/* Of n elements of `width` bytes, those that this member works on for all: *first_p to *last_p - 1. Slices begin at
+ * cache lines of the source. */
+void pysh_slice(ishmemx_team_t team, size_t width, size_t n, size_t *first_p, size_t *last_p);
 
 /* ---- combine.c: the arithmetic of reductions, on accumulators ---- */
 /* half and bfloat16 accumulate in float, all others in their own type. */

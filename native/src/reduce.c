@@ -9,22 +9,22 @@
 #include <string.h>
 
 #include "elements.h"
-#include "internal.h"
+#include "request.h"
 
 #define CPU_BLOCK_BYTES PYSH_STAGE_BYTES /* stays in the first-level cache */
 #define GPU_BLOCK_BYTES (256 * 1024)     /* a copy costs some microseconds whatever its size */
 
 static const struct {
-    const char *name;
+    const char *name, *name_nb;
     unsigned family;
 } operations[ISHMEMX_REDUCE_COUNT] = {
-    [ISHMEMX_REDUCE_AND] = {"and_reduce", PYSH_FAMILY_REDUCE_BITWISE},
-    [ISHMEMX_REDUCE_OR] = {"or_reduce", PYSH_FAMILY_REDUCE_BITWISE},
-    [ISHMEMX_REDUCE_XOR] = {"xor_reduce", PYSH_FAMILY_REDUCE_BITWISE},
-    [ISHMEMX_REDUCE_MAX] = {"max_reduce", PYSH_FAMILY_REDUCE_ORDER},
-    [ISHMEMX_REDUCE_MIN] = {"min_reduce", PYSH_FAMILY_REDUCE_ORDER},
-    [ISHMEMX_REDUCE_SUM] = {"sum_reduce", PYSH_FAMILY_REDUCE_ARITHMETIC},
-    [ISHMEMX_REDUCE_PROD] = {"prod_reduce", PYSH_FAMILY_REDUCE_ARITHMETIC},
+    [ISHMEMX_REDUCE_AND] = {"and_reduce", "and_reduce_nb", PYSH_FAMILY_REDUCE_BITWISE},
+    [ISHMEMX_REDUCE_OR] = {"or_reduce", "or_reduce_nb", PYSH_FAMILY_REDUCE_BITWISE},
+    [ISHMEMX_REDUCE_XOR] = {"xor_reduce", "xor_reduce_nb", PYSH_FAMILY_REDUCE_BITWISE},
+    [ISHMEMX_REDUCE_MAX] = {"max_reduce", "max_reduce_nb", PYSH_FAMILY_REDUCE_ORDER},
+    [ISHMEMX_REDUCE_MIN] = {"min_reduce", "min_reduce_nb", PYSH_FAMILY_REDUCE_ORDER},
+    [ISHMEMX_REDUCE_SUM] = {"sum_reduce", "sum_reduce_nb", PYSH_FAMILY_REDUCE_ARITHMETIC},
+    [ISHMEMX_REDUCE_PROD] = {"prod_reduce", "prod_reduce_nb", PYSH_FAMILY_REDUCE_ARITHMETIC},
 };
 
 typedef struct reduction {
@@ -32,6 +32,7 @@ typedef struct reduction {
     int op, type;
     size_t nbytes;    /* of an element */
     size_t block;     /* elements at a time */
+    bool synced;      /* all members are known to be here, and will be told of the end */
     char *acc, *copy; /* a block in the accumulator's type; a block of a source the CPU cannot reach */
     const char *name;
 } reduction_t;
@@ -70,12 +71,11 @@ static int reduce_staged(const reduction_t *r, void *dest, const void *source, s
     return status ? status : pysh_copy(dest, r->acc, n * r->nbytes);
 }
 
-/* The elements first..last-1 are this PE's; slices begin at cache lines of the source. */
-static void my_slice(const reduction_t *r, size_t n, size_t *first_p, size_t *last_p) {
-    size_t line = PYSH_CACHE_LINE / r->nbytes, members = (size_t)r->team->n_pes;
+void pysh_slice(ishmemx_team_t team, size_t width, size_t n, size_t *first_p, size_t *last_p) {
+    size_t line = PYSH_CACHE_LINE / width, members = (size_t)team->n_pes;
     size_t slice = ((n + members - 1) / members + line - 1) / line * line;
 
-    *first_p = (size_t)r->team->my_pe * slice < n ? (size_t)r->team->my_pe * slice : n;
+    *first_p = (size_t)team->my_pe * slice < n ? (size_t)team->my_pe * slice : n;
     *last_p = n - *first_p < slice ? n : *first_p + slice;
 }
 
@@ -84,7 +84,7 @@ static int reduce_slice(const reduction_t *r, pysh_place_t dest, pysh_place_t so
     size_t first, last, count;
     int status = ISHMEMX_OK;
 
-    my_slice(r, n, &first, &last);
+    pysh_slice(team, r->nbytes, n, &first, &last);
     for (; !status && first < last; first += count) {
         int64_t at = (int64_t)(first * r->nbytes);
         count = last - first < r->block ? last - first : r->block;
@@ -97,8 +97,11 @@ static int reduce_slice(const reduction_t *r, pysh_place_t dest, pysh_place_t so
 }
 
 static int reduce_sliced(const reduction_t *r, pysh_place_t dest, pysh_place_t source, size_t n) {
-    int status = pysh_team_sync(r->team, r->name);
+    int status;
 
+    if (r->synced)
+        return reduce_slice(r, dest, source, n);
+    status = pysh_team_sync(r->team, r->name);
     return status ? status : pysh_coll_end(r->team, r->name, reduce_slice(r, dest, source, n));
 }
 
@@ -137,7 +140,7 @@ static int reduce(reduction_t *r, void *dest, const void *source, pysh_place_t d
                   size_t n) {
     _Alignas(PYSH_CACHE_LINE) char small[2 * CPU_BLOCK_BYTES]; /* twice: an accumulator may be wider */
     size_t wide = pysh_type_nbytes(pysh_accumulator_type(r->type));
-    bool staged = pysh_stage_fits(n * r->nbytes);
+    bool staged = !r->synced && pysh_stage_fits(n * r->nbytes);
     bool mapped = all_mapped(r->team, ISHMEMX_HEAP_HOST);
     bool direct = all_mapped(r->team, source_place.heap) && pysh.arena[dest_place.heap].cpu_visible &&
                   pysh.arena[source_place.heap].cpu_visible;
@@ -177,4 +180,35 @@ int ishmemx_reduce(ishmemx_team_t team, int op, int type, void *dest, const void
         status = reduce(&r, dest, source, dest_place, source_place, nreduce);
     pysh_team_unclaim(team);
     return status;
+}
+
+static int reduce_pull(const struct ishmemx_request *request) {
+    reduction_t r = {.team = request->team,
+                     .op = request->call.op,
+                     .type = request->call.type,
+                     .nbytes = request->width,
+                     .synced = true,
+                     .name = request->call.routine};
+
+    return reduce(&r, request->dest, request->source, request->dest_place, request->source_place, request->nelems);
+}
+
+int ishmemx_reduce_nb(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce,
+                      ishmemx_request_t *request) {
+    struct ishmemx_request asked = {.team = team,
+                                    .call = {"reduce_nb", op, type, -1, 0},
+                                    .pull = nreduce ? reduce_pull : NULL,
+                                    .dest = dest,
+                                    .source = source,
+                                    .nelems = nreduce};
+    int status;
+
+    PYSH_ENTER();
+    status = arguments_check(team, op, type, dest, source, nreduce, &asked.dest_place, &asked.source_place);
+    if (!status) {
+        asked.call.routine = operations[op].name_nb;
+        asked.width = pysh_type_nbytes(type);
+        asked.call.nbytes = nreduce * asked.width;
+    }
+    return pysh_request_begin(&asked, status, request);
 }

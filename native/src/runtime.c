@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "internal.h"
 #include "proxy.h"
+#include "request.h"
 #include "statics.h"
 
 #define SPIN_ALONE  100 /* polls when every PE can have a core: some microseconds, since two PEs may meet on one */
@@ -331,6 +331,8 @@ int ishmemx_finalize(void) {
         return status; /* the job goes on: that thread uses what would be taken down */
     n_inits = 0;
     status = pysh_quiet();
+    if (!status && !aborted)
+        status = pysh_requests_complete(NULL, "finalize");
     /* An exchange of nothing: unlike a barrier it does not pass for the barrier_all that others are in. */
     barrier = aborted || atomic_load(pysh.alarm) ? ISHMEMX_OK : pysh.conduit->exchange("finalize", "", nothing, 0);
     tear_down();

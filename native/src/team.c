@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "request.h"
 
 #define FEW_MEMBERS  8
 #define KEPT_HANDLES 256 /* destroyed teams whose handles are still told from live ones */
@@ -35,15 +35,23 @@ static int64_t all_flags_nbytes(int n_pes) {
 }
 
 int64_t pysh_team_tables_nbytes(int n_pes) {
-    return all_flags_nbytes(n_pes) + PYSH_MAX_TEAMS * 2LL * PYSH_STAGE_BYTES;
+    return all_flags_nbytes(n_pes) +
+           PYSH_MAX_TEAMS * (2LL * PYSH_STAGE_BYTES + pysh_request_slots_nbytes(flags_nbytes(n_pes)));
 }
 
 /* Nobody raises a flag of the slot yet: that the others have come here too is the caller's to see to. */
 static void place(ishmemx_team_t team, int slot) {
+    int64_t slots_nbytes;
+
     team->slot = slot;
+    team->flags_nbytes = flags_nbytes(pysh.n_pes);
+    slots_nbytes = pysh_request_slots_nbytes(team->flags_nbytes);
     team->flags = PYSH_SYSTEM_BYTES + slot * flags_nbytes(pysh.n_pes);
     team->stage = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes) + slot * 2LL * PYSH_STAGE_BYTES;
-    memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->flags, 0, (size_t)flags_nbytes(pysh.n_pes));
+    team->requests = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes) + PYSH_MAX_TEAMS * 2LL * PYSH_STAGE_BYTES +
+                     slot * slots_nbytes;
+    memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->flags, 0, (size_t)team->flags_nbytes);
+    memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->requests, 0, (size_t)slots_nbytes);
 }
 
 /* ---- life and death ---- */
@@ -162,6 +170,7 @@ int pysh_teams_setup(void) {
 }
 
 void pysh_teams_teardown(void) {
+    pysh_requests_abandon();
     pysh_ctx_drop_team(NULL);
     while (live)
         pysh_team_drop(live);
@@ -192,15 +201,16 @@ void pysh_team_unclaim(ishmemx_team_t team) {
     atomic_store_explicit(&team->busy, false, memory_order_release);
 }
 
-static int raise_flag(ishmemx_team_t team, int member, uint64_t epoch) {
-    int64_t offset = team->flags + team->my_pe * (int64_t)sizeof epoch;
+int pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t value) {
     int pe = team->pes[member];
     char *peer = pysh.arena[ISHMEMX_HEAP_HOST].peer[pe];
 
+    offset += team->my_pe * (int64_t)sizeof value;
     if (!peer)
-        return pysh.conduit->amo(ISHMEMX_HEAP_HOST, ISHMEMX_ATOMIC_SET, ISHMEMX_TYPE_UINT64, offset, epoch, 0, pe,
+        return pysh.conduit->amo(ISHMEMX_HEAP_HOST, ISHMEMX_ATOMIC_SET, ISHMEMX_TYPE_UINT64, offset, value, 0, pe,
                                  NULL);
-    __atomic_store_n((uint64_t *)(peer + offset), epoch, __ATOMIC_RELEASE); /* pairs with await_flag() */
+    /* release: pairs with await_flag(), and with all_reached() of request.c */
+    __atomic_store_n((uint64_t *)(peer + offset), value, __ATOMIC_RELEASE);
     pysh_wake(pe);
     return ISHMEMX_OK;
 }
@@ -218,7 +228,7 @@ static int sync_few(ishmemx_team_t team, uint64_t epoch, pysh_wait_t *wait) {
     int n = team->n_pes, status = ISHMEMX_OK;
 
     for (int i = 1; !status && i < n; i++)
-        status = raise_flag(team, (team->my_pe + i) % n, epoch);
+        status = pysh_flag_raise(team, team->flags, (team->my_pe + i) % n, epoch);
     for (int i = 1; !status && i < n; i++)
         status = await_flag(team, (team->my_pe + i) % n, epoch, wait);
     return status;
@@ -228,7 +238,7 @@ static int sync_many(ishmemx_team_t team, uint64_t epoch, pysh_wait_t *wait) {
     int n = team->n_pes, status = ISHMEMX_OK;
 
     for (int distance = 1; !status && distance < n; distance *= 2) {
-        status = raise_flag(team, (team->my_pe + distance) % n, epoch);
+        status = pysh_flag_raise(team, team->flags, (team->my_pe + distance) % n, epoch);
         if (!status)
             status = await_flag(team, (team->my_pe + n - distance) % n, epoch, wait);
     }

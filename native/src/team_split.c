@@ -5,7 +5,7 @@
  * its flags are down before anybody raises one. */
 #include <stdlib.h>
 
-#include "internal.h"
+#include "request.h"
 
 enum { N_ARGUMENTS = 3 };
 
@@ -333,7 +333,8 @@ int ishmemx_team_destroy(ishmemx_team_t team) {
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a predefined team cannot be destroyed");
     if ((status = pysh_team_claim(team, "team_destroy")))
         return status;
-    status = pysh_team_sync(team, "team_destroy");
+    if (!(status = pysh_requests_complete(team, "team_destroy")))
+        status = pysh_team_sync(team, "team_destroy");
     if (status == ISHMEMX_ERR_INTERRUPTED)
         pysh_team_unclaim(team);
     else

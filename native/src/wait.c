@@ -13,9 +13,14 @@
 #define LIVENESS_NS (100 * 1000 * 1000LL)
 
 static int (*_Atomic interrupt_check)(void);
+static void (*_Atomic also)(void);
 
 void ishmemx_set_interrupt_check(int (*check)(void)) {
     atomic_store(&interrupt_check, check);
+}
+
+void pysh_wait_also(void (*progress)(void)) {
+    atomic_store_explicit(&also, progress, memory_order_relaxed);
 }
 
 int pysh_wait_interrupted(const char *what) {
@@ -101,6 +106,10 @@ void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what) {
 }
 
 int pysh_wait_pause(pysh_wait_t *wait) {
+    void (*progress)(void) = atomic_load_explicit(&also, memory_order_relaxed);
+
+    if (progress)
+        progress();
     if (pysh.conduit->progress)
         pysh.conduit->progress();
     if (wait->polls++ < pysh.spin) {

@@ -20,10 +20,11 @@ LAYERS = (
     (
         *("_dtypes", "_arrays", "_cupy", "_communicator"),
         *("heap", "teams", "contexts", "runtime", "query", "_calls"),
+        *("requests", "_collective"),
     ),
     (
         *("rma", "strided", "atomics", "atomics_nbi", "signals", "sync", "wait_sets"),
-        *("ordering", "collectives", "locks", "cutover", "proxy"),
+        *("ordering", "collectives", "collectives_nb", "locks", "cutover", "proxy"),
     ),
     ("device", "profiling"),
     ("__init__",),

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Requests that do not complete, or whose program ends before they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+LATE = """
+import pyshmem
+
+with pyshmem.init() as job:
+    dest, source = pyshmem.zeros(4, int), pyshmem.ones(4, int)
+    told = pyshmem.zeros(1, int)
+    if job.my_pe == 0:
+        request = pyshmem.sum_reduce_nb(dest, source)
+        try:
+            request.wait()
+        except pyshmem.ShmemTimeout as error:
+            print(error)
+        pyshmem.p(told, 1, 1)
+    else:
+        while not pyshmem.test(told, pyshmem.CMP_EQ, 1):
+            pass
+        request = pyshmem.sum_reduce_nb(dest, source)
+    request.wait()
+    print(job.my_pe, dest[0])
+"""
+
+
+def test_a_wait_for_a_late_pe_says_where_all_stand_and_can_be_made_again(run_pes: Callable) -> None:
+    done = run_pes(2, LATE, env={"PYSHMEM_TIMEOUT": "1"}, timeout=60, check=True)
+    assert "sum_reduce_nb took longer than 1 s (PYSHMEM_TIMEOUT); the PEs stand:" in done.stdout
+    assert "in sum_reduce_nb for" in done.stdout
+    assert sorted(done.stdout.splitlines()[-2:]) == ["0 2", "1 2"]
+
+
+LEFT = """
+import pyshmem
+
+with pyshmem.init() as job:
+    dest, source = pyshmem.zeros(4, int), pyshmem.ones(4, int)
+    request = pyshmem.sum_reduce_nb(dest, source)
+    if job.my_pe == 0:
+        request.wait()
+        print(dest[0])
+request.wait()
+print("ended", request.test())
+"""
+
+
+def test_finalize_completes_what_is_outstanding(n_pes: int, run_pes: Callable) -> None:
+    done = run_pes(n_pes, LEFT, timeout=60, check=True)
+    assert sorted(done.stdout.splitlines()) == [str(n_pes)] + ["ended True"] * n_pes
+
+
+DIES = """
+import os
+import pyshmem
+
+with pyshmem.init() as job:
+    request = pyshmem.sync_nb() if job.my_pe == 0 else os._exit(3)
+    try:
+        while not request.test():
+            pass
+    except pyshmem.PeerDied as error:
+        print("told")
+        raise
+"""
+
+
+def test_who_only_tests_learns_of_a_dead_pe(run_pes: Callable) -> None:
+    done = run_pes(2, DIES, timeout=60)
+    assert done.returncode
+    assert "told" in done.stdout
