@@ -68,12 +68,14 @@ typedef struct pysh_conduit {
     bool (*on_host)(int pe);
     /* Where the PEs stand, a line each, for timeouts; text is always terminated. */
     void (*describe)(char *text, size_t capacity);
-    void (*abort)(int code, const char *why);
+    void (*abort)(int code, const char *why); /* `why` NULL: shmem_global_exit, no failure */
     /* A word that turns non-zero once the job is being aborted; every public call looks at it. Valid
-     * from init to finalize. */
+     * from init to finalize. After shmem_global_exit it is PYSH_GLOBAL_EXIT with the status in the low byte. */
     const _Atomic uint32_t *(*alarm)(void);
 } pysh_conduit_t;
 
 #define PYSH_EXCHANGE_BYTES 4096
+#define PYSH_GLOBAL_EXIT    0x100u
+#define PYSH_ALARM_RISES    1u /* the word while the reason is being written */
 
 extern const pysh_conduit_t pysh_conduit_shm, pysh_conduit_openshmem;

@@ -166,41 +166,40 @@ void pysh_os_describe(char *text, size_t capacity) {
 
 /* ---- abort ---- */
 
-static void abort_mapped(int pe, const char *reason) {
+static void abort_mapped(int pe, const char *reason, uint32_t word) {
     pysh_os_control_t *peer = pysh_os.peer[pe];
 
     if (atomic_load(&peer->aborted))
         return;
     memcpy(peer->why, reason, sizeof peer->why);
     /* release: pairs with the acquire in pysh_os_liveness() */
-    atomic_store_explicit(&peer->aborted, 1, memory_order_release);
+    atomic_store_explicit(&peer->aborted, word, memory_order_release);
     pysh_os_wake(pe);
 }
 
 /* Does not wait for the others: they may serve nobody any more. */
-static void abort_remote(int pe, const char *reason) {
-    static const uint32_t yes = 1;
-
+static void abort_remote(int pe, const char *reason, uint32_t word) {
     PYSH_OS_LOCK();
     pysh_os.library->putmem(pysh_os.control->why, reason, sizeof pysh_os.control->why, pe);
     pysh_os.library->fence();
-    pysh_os.library->putmem((void *)&pysh_os.control->aborted, &yes, sizeof yes, pe);
+    pysh_os.library->putmem((void *)&pysh_os.control->aborted, &word, sizeof word, pe);
     PYSH_OS_UNLOCK();
 }
 
 void pysh_os_abort(int code, const char *why) {
     const struct timespec moment = {.tv_nsec = 1000 * 1000};
     char reason[sizeof pysh_os.control->why] = "";
+    uint32_t word = why ? PYSH_ABORT_BY_PE : PYSH_GLOBAL_EXIT | (code & 0xff);
     bool remote = false;
 
     pysh_os.unfit = true;
-    snprintf(reason, sizeof reason, "PE %d gave up with code %d%s%s", pysh_os.pe, code, why && *why ? ": " : "",
-             why ? why : "");
+    snprintf(reason, sizeof reason, "PE %d gave up with code %d%s%s", pysh_os.pe, code, why && !*why ? "" : ": ",
+             why ? why : "shmem_global_exit");
     for (int pe = 0; pe < pysh_os.n_pes; pe++) {
         if (pysh_os.peer[pe]) {
-            abort_mapped(pe, reason);
+            abort_mapped(pe, reason, word);
         } else {
-            abort_remote(pe, reason);
+            abort_remote(pe, reason, word);
             remote = true;
         }
     }

@@ -280,9 +280,9 @@ static int shm_kernel_meets(ishmemx_team_t team, const char *what, int64_t since
 static void shm_abort(int code, const char *why) {
     char reason[512];
 
-    snprintf(reason, sizeof reason, "PE %d gave up with code %d%s%s", shm.pe, code, why && *why ? ": " : "",
-             why ? why : "");
-    pysh_control_set_abort(shm.control, PYSH_ABORT_BY_PE, reason);
+    snprintf(reason, sizeof reason, "PE %d gave up with code %d%s%s", shm.pe, code, why && !*why ? "" : ": ",
+             why ? why : "shmem_global_exit");
+    pysh_control_set_abort(shm.control, why ? PYSH_ABORT_BY_PE : PYSH_GLOBAL_EXIT | (code & 0xff), reason);
     pysh_shm_wake_all(shm.control);
 }
 

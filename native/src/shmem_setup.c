@@ -1,14 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The C shell: setup, memory, ordering, barriers. */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "shell.h"
 #include "statics.h"
 
+/* Another PE's shmem_global_exit is this one's too. */
+static void follow_global_exit(void) {
+    uint32_t word;
+
+    while ((word = atomic_load(pysh.alarm)) == PYSH_ALARM_RISES)
+        sched_yield();
+    if (!(word & PYSH_GLOBAL_EXIT))
+        return;
+    fflush(NULL);
+    exit((int)(word & 0xff));
+}
+
 void pysh_shell_die(const char *routine) {
     char text[1024];
 
+    follow_global_exit();
     snprintf(text, sizeof text, "%s: %s", routine, ishmemx_error());
     fprintf(stderr, "PE %d: %s\n", ishmemx_my_pe(), text);
     fflush(NULL);
@@ -49,7 +63,8 @@ ROUTINE(void, finalize, void) {
 
 ROUTINE(void, global_exit, int status) {
     fflush(NULL);
-    ishmemx_abort(status, "shmem_global_exit");
+    if (pysh.ready)
+        pysh.conduit->abort(status, NULL);
     exit(status);
 }
 
