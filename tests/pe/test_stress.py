@@ -14,6 +14,10 @@ WAYS = {
     "stores": {},
     "ring": {"PYSHMEM_P2P": "0"},
     "engines": {f"PYSHMEM_CUTOVER_{op}": "256" for op in ("PUT", "GET", "REDUCE")},
+    "two rings' engines": {
+        "PYSHMEM_RINGS": "2",
+        **{f"PYSHMEM_CUTOVER_{op}": "64" for op in ("PUT", "GET", "REDUCE")},
+    },
     "two short rings": {"PYSHMEM_P2P": "0", "PYSHMEM_RINGS": "2", "PYSHMEM_RING_SLOTS": "8"},
 }
 
@@ -31,7 +35,7 @@ def stress(n_pes: int, run_pes: Callable, device: str, operations: int, **variab
 
 @pytest.mark.parametrize("way", WAYS)
 def test_random_operations_leave_what_numpy_says(way: str, n_pes: int, run_pes: Callable) -> None:
-    stress(n_pes, run_pes, "sim", 10000 if way == "two short rings" else 3000, **WAYS[way])
+    stress(n_pes, run_pes, "sim", 8000 if way == "two short rings" else 2000, **WAYS[way])
 
 
 @pytest.mark.gpu

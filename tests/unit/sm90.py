@@ -38,7 +38,8 @@ def compile_kernel(function, arguments, *, lto):
 
 COLD = (
     "record_fault", "given_up", "exchange", "spread", "scatter", "combine_stage", "combine_share",
-    "store_prefixes", "reach_slowly", "cutover10_threshold", "ring3ask", "ring4tell", "await_quiet", "take_cell", "ring5_skip",
+    "store_prefixes", "reach_slowly", "cutover10_threshold", "ring3ask", "ring4tell", "await_quiet",
+    "take_cell", "ring5_skip",
     "put_pieces", "get_pieces", "cudaCG",
 )  # fmt: skip
 
