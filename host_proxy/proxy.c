@@ -374,7 +374,8 @@ void pysh_proxy_describe(char *text, size_t capacity) {
         unsigned long long asked = __atomic_load_n(&ring->control->asked, __ATOMIC_RELAXED);
         unsigned long long acked = __atomic_load_n(&ring->control->acked, __ATOMIC_RELAXED);
         used += (size_t)snprintf(text + used, capacity - used,
-                                 "%sring %d: %llu requests served, %llu of them given up, %llu copies under way, "
+                                 "%s"
+                                 "ring %d: %llu requests served, %llu of them given up, %llu copies under way, "
                                  "quiet asked %llu, reached %llu",
                                  k ? "; " : "", k, served, given_up, flying, asked, acked);
     }
