@@ -2,6 +2,8 @@
  * What is under way: copies of the engine, and the quiet that waits for them. */
 #include "rings.h"
 
+#define GRACE_NS (100 * 1000000LL)
+
 /* release: pairs with the kernel's acquire after the 16-byte load that saw the tag; `value`, and what was copied
  * before it, are visible with it. */
 void pysh_ring_reply(pysh_ring_t *ring, uint64_t ticket, uint64_t value, int status) {
@@ -10,6 +12,22 @@ void pysh_ring_reply(pysh_ring_t *ring, uint64_t ticket, uint64_t value, int sta
 
     __atomic_store_n(&cell->value, value, __ATOMIC_RELAXED);
     __atomic_store_n((uint64_t *)(void *)&cell->tag, tag | (uint64_t)(unsigned)status << 32, __ATOMIC_RELEASE);
+}
+
+/* A later lap's word may have replaced that of the ticket, or may be there alone: then its sender, which has credit,
+ * is given a while. All those behind it had that while too. */
+bool pysh_ring_given_up(pysh_ring_t *ring, uint64_t ticket) {
+    uint64_t last = pysh_ring_last_skipped(ring, ticket);
+    bool gone;
+
+    if (last <= ticket)
+        return false;
+    if (ring->overdue != ticket && ring->overdue + 1 != ticket)
+        ring->overdue_ns = pysh_now_ns() + GRACE_NS;
+    ring->overdue = ticket;
+    gone = last == ticket + 1 || pysh_now_ns() > ring->overdue_ns;
+    atomic_fetch_add_explicit(&ring->given_up, gone, memory_order_relaxed);
+    return gone;
 }
 
 bool pysh_flight_room(const pysh_ring_t *ring) {

@@ -17,7 +17,6 @@
 #define MIN_SLEEP_NS    (20 * 1000LL)
 #define MAX_SLEEP_NS    (1000 * 1000LL)
 #define STOP_TIMEOUT_NS (2 * 1000000000LL)
-#define GRACE_NS        (100 * 1000000LL)
 #define BATCH           64 /* requests before copies and quiets are looked at */
 
 static struct {
@@ -135,24 +134,6 @@ static void serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *requ
     }
 }
 
-/* Whether the ticket's sender, or one of a later lap, has given up. Orders nothing. */
-static uint64_t last_skipped(const pysh_ring_t *ring, uint64_t ticket) {
-    return __atomic_load_n(pysh_ring_skipped(ring->control, ring->n, ticket), __ATOMIC_RELAXED);
-}
-
-/* A later lap's word may have replaced that of the ticket, or may be there alone: then its sender, which has credit,
- * is given a while. All those behind it had that while too. */
-static bool skipped(pysh_ring_t *ring, uint64_t ticket) {
-    uint64_t last = last_skipped(ring, ticket);
-
-    if (last <= ticket)
-        return false;
-    if (ring->overdue != ticket && ring->overdue + 1 != ticket)
-        ring->overdue_ns = pysh_now_ns() + GRACE_NS;
-    ring->overdue = ticket;
-    return last == ticket + 1 || pysh_now_ns() > ring->overdue_ns;
-}
-
 /* Up to BATCH requests; how many. */
 static int serve_some(pysh_ring_t *ring) {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
@@ -162,9 +143,7 @@ static int serve_some(pysh_ring_t *ring) {
     while (n < BATCH && pysh_flight_room(ring)) {
         if (take(ring, head, &request))
             serve(ring, head, &request);
-        else if (skipped(ring, head))
-            atomic_fetch_add_explicit(&ring->given_up, 1, memory_order_relaxed);
-        else
+        else if (!pysh_ring_given_up(ring, head))
             break;
         head++;
         n++;
@@ -204,7 +183,7 @@ static void idle(int64_t spin, int64_t polls) {
 static bool written(const pysh_ring_t *ring, uint64_t ticket) {
     uint64_t first = __atomic_load_n(&ring->slots[ticket & ring->mask].word[0], __ATOMIC_ACQUIRE);
 
-    return first >> 56 == pysh_ring_phase(ticket, ring->log2_n) || last_skipped(ring, ticket) > ticket;
+    return first >> 56 == pysh_ring_phase(ticket, ring->log2_n) || pysh_ring_last_skipped(ring, ticket) > ticket;
 }
 
 /* Requests that wait, or copies that no quiet has completed yet? */
@@ -391,14 +370,14 @@ void pysh_proxy_describe(char *text, size_t capacity) {
     text[0] = '\0';
     for (int k = 0; proxy.ring && k < proxy.n_rings && used < capacity; k++) {
         pysh_ring_t *ring = &proxy.ring[k];
-        used += (size_t)snprintf(
-            text + used, capacity - used,
-            "ring %d: %llu requests served, %llu of them given up, %llu copies under way, quiet asked %llu, "
-            "reached %llu%s",
-            k, (unsigned long long)ring->head, (unsigned long long)ring->given_up, (unsigned long long)ring->in_flight,
-            (unsigned long long)__atomic_load_n(&ring->control->asked, __ATOMIC_RELAXED),
-            (unsigned long long)__atomic_load_n(&ring->control->acked, __ATOMIC_RELAXED),
-            k + 1 < proxy.n_rings ? "; " : "");
+        unsigned long long served = ring->head, given_up = ring->given_up, flying = ring->in_flight;
+        unsigned long long asked = __atomic_load_n(&ring->control->asked, __ATOMIC_RELAXED);
+        unsigned long long acked = __atomic_load_n(&ring->control->acked, __ATOMIC_RELAXED);
+        used += (size_t)snprintf(text + used, capacity - used,
+                                 "%s"
+                                 "ring %d: %llu requests served, %llu of them given up, %llu copies under way, "
+                                 "quiet asked %llu, reached %llu",
+                                 k ? "; " : "", k, served, given_up, flying, asked, acked);
     }
 }
 

@@ -52,11 +52,18 @@ void pysh_flight_add(pysh_ring_t *ring, uint64_t ticket, uint64_t token);
 void pysh_ring_reply(pysh_ring_t *ring, uint64_t ticket, uint64_t value, int status);
 /* Writes the replies of finished copies, and takes the quiet a step on; true when it did something. */
 bool pysh_ring_progress(pysh_ring_t *ring);
+/* Whether the proxy goes on behind a ticket without a request. */
+bool pysh_ring_given_up(pysh_ring_t *ring, uint64_t ticket);
 /* proxy.c: keeps the text of the calling thread's error, for the fault that the kernel records when it has its reply.
  */
 void pysh_ring_explain(void);
 /* proxy.c: where no kernel waits for a reply, a fault record for the host's next call. */
 void pysh_ring_complain(int op, int pe, int status);
+
+/* More than `ticket` when its sender, or one of a later lap, has given up. Orders nothing. */
+static inline uint64_t pysh_ring_last_skipped(const pysh_ring_t *ring, uint64_t ticket) {
+    return __atomic_load_n(pysh_ring_skipped(ring->control, ring->n, ticket), __ATOMIC_RELAXED);
+}
 
 /* By the ring's own thread, so no atomic addition is needed; pairs with the load in ishmemx_proxy_stats(). */
 static inline void pysh_ring_count(int64_t *count, int64_t more) {

@@ -152,6 +152,50 @@ def test_a_barrier_that_one_pe_does_not_reach_names_that_pe(run_pes):
     assert all("barrier_all" in line and "from PE 2" in line for line in lines)
 
 
+A_TEAM_ANEW = """
+    import numpy as np
+    import pyshmem
+    from numba import cuda
+    from pyshmem import device as shmem
+
+    @cuda.jit
+    def add_up(team, dest, source):
+        shmem.sum_reduce_work_group(team, dest, source, 4)
+
+    with pyshmem.init(device_heap_size="1M") as job:
+        dest = pyshmem.zeros(4, dtype=np.int64, heap="device")
+        source = pyshmem.full(4, job.my_pe + 1, dtype=np.int64, heap="device")
+        told = pyshmem.zeros(1, dtype="int64")
+        team = pyshmem.Team.from_pes(range(job.n_pes))
+        if job.my_pe == 2:
+            while not pyshmem.test(told, pyshmem.CMP_EQ, 2):
+                pass
+        else:
+            try:
+                add_up[1, 32](shmem.as_argument(team), dest, source)
+                pyshmem.quiet()
+            except pyshmem.KernelFault as fault:
+                print("fault", str(fault).count("reduce: waited longer"))
+            pyshmem.atomic_inc(told, 2)
+        pyshmem.barrier_all()
+        team.destroy()
+        with pyshmem.Team.from_pes(range(job.n_pes)) as team:
+            for _ in range(3):
+                add_up[1, 32](shmem.as_argument(team), dest, source)
+            cuda.synchronize()
+            pyshmem.barrier_all()
+        print(pyshmem.to_numpy(dest).tolist())
+"""
+
+
+@pytest.mark.parametrize("p2p", "10")
+def test_a_team_made_anew_forgets_the_collective_that_failed(p2p, run_pes):
+    settings = {"PYSHMEM_TIMEOUT": "1", "PYSHMEM_P2P": p2p}
+    result = run_pes(3, A_TEAM_ANEW, device="sim", env=settings, check=True)
+    lines = sorted(result.stdout.splitlines())
+    assert lines == ["[6, 6, 6, 6]"] * 3 + ["fault 1"] * 2
+
+
 UNINITIALISED = """
     import pyshmem
     import numpy as np

@@ -14,7 +14,10 @@ WAYS = {
     "stores": {},
     "ring": {"PYSHMEM_P2P": "0"},
     "engines": {f"PYSHMEM_CUTOVER_{op}": "256" for op in ("PUT", "GET", "REDUCE")},
-    "two short rings": {"PYSHMEM_P2P": "0", "PYSHMEM_RINGS": "2", "PYSHMEM_RING_SLOTS": "8"},
+}
+TWO_RINGS = {
+    "engines": {**WAYS["engines"], "PYSHMEM_RINGS": "2"},
+    "eight slots": {"PYSHMEM_P2P": "0", "PYSHMEM_RINGS": "2", "PYSHMEM_RING_SLOTS": "8"},
 }
 
 
@@ -31,7 +34,12 @@ def stress(n_pes: int, run_pes: Callable, device: str, operations: int, **variab
 
 @pytest.mark.parametrize("way", WAYS)
 def test_random_operations_leave_what_numpy_says(way: str, n_pes: int, run_pes: Callable) -> None:
-    stress(n_pes, run_pes, "sim", 10000 if way == "two short rings" else 3000, **WAYS[way])
+    stress(n_pes, run_pes, "sim", 1500, **WAYS[way])
+
+
+@pytest.mark.parametrize("way", TWO_RINGS)
+def test_random_operations_through_two_rings(way: str, run_pes: Callable) -> None:
+    stress(3, run_pes, "sim", 8000, **TWO_RINGS[way])
 
 
 @pytest.mark.gpu
