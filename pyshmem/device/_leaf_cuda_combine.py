@@ -169,7 +169,10 @@ def _operation(builder: Any, name: str, element: Any, signed: bool) -> Any:
 
         def choose(a: Any, b: Any) -> Any:
             if real:
-                better = builder.fcmp_ordered(sign, b, a)
+                wins = builder.fcmp_ordered(sign, b, a)
+                better = builder.or_(
+                    wins, builder.fcmp_unordered("uno", b, b)
+                )  # a NaN is the result
             else:
                 better = (builder.icmp_signed if signed else builder.icmp_unsigned)(sign, b, a)
             return builder.select(better, b, a)
