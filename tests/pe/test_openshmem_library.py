@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 
 RunCommand = Callable[..., object]
 
+HEADER = Path(__file__).parents[2] / "native" / "src" / "conduit_openshmem.h"
 NAMES = ["liboshmem.so.40", "liboshmem.so", "libsma.so.1", "libsma.so"]
 DESCRIBE = """
 import ctypes, sys
@@ -97,3 +99,29 @@ def test_libraries_of_both_makers_are_told(fake, run_command, tmp_path: Path) ->
     assert done.returncode
     assert "two OpenSHMEM libraries were found" in done.stdout
     assert "PYSHMEM_OPENSHMEM_LIBRARY names the one" in done.stdout
+
+
+def whole() -> str:
+    """C text with every routine the conduit looks for; those that are asked for a version answer."""
+    calls = re.search(r"#define PYSH_OPENSHMEM_CALLS.*?\n\n", HEADER.read_text(), re.DOTALL)
+    assert calls
+    names = set(re.findall(r"_\(\w[\w *]*, (\w+),", calls[0])) - {
+        "info_get_version",
+        "info_get_name",
+    }
+    assert len(names) > 20
+    lines = [version(4), "void shmem_info_get_name(char *n) { n[0] = 'F'; n[1] = 0; }"]
+    return "\n".join([*lines, *(f"void shmem_{name}(void) {{}}" for name in sorted(names))])
+
+
+def test_a_second_library_in_the_process_is_told(fake, run_command, tmp_path: Path) -> None:
+    library = fake("libsma.so.1", whole())
+    alone = describe(run_command, PYSHMEM_OPENSHMEM_LIBRARY=str(library), check=True)
+    assert alone.stdout.strip() == f"OpenSHMEM 1.4, F, in {library}"
+    (tmp_path / "other").mkdir()
+    other = fake("other/liboshmem.so.40", version(4))
+    done = describe(run_command, other, PYSHMEM_OPENSHMEM_LIBRARY=str(library))
+    assert done.returncode
+    assert "two OpenSHMEM libraries are in this process" in done.stdout
+    assert str(library) in done.stdout
+    assert str(other) in done.stdout
