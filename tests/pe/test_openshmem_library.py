@@ -47,9 +47,8 @@ def fake(tmp_path: Path, run_command: RunCommand) -> Callable[[str, str], Path]:
 
 
 def version(minor: int) -> str:
-    return (
-        "void shmem_info_get_version(int *major, int *minor) { *major = 1; *minor = %d; }" % minor
-    )
+    body = f"*major = 1; *minor = {minor};"
+    return f"void shmem_info_get_version(int *major, int *minor) {{ {body} }}"
 
 
 def test_no_library_at_all_lists_what_was_tried(run_command: RunCommand, tmp_path: Path) -> None:
