@@ -22,7 +22,17 @@ SANITIZERS = {
 }
 
 #: Programs that print "ok" when every PE is content, a group of routines each.
-PROGRAMS = ["ring", "teams", "strided", "waits", "exchanges", "contexts", "generic", "deprecated"]
+PROGRAMS = [
+    "ring",
+    "teams",
+    "strided",
+    "waits",
+    "exchanges",
+    "contexts",
+    "generic",
+    "deprecated",
+    "threads",
+]
 
 #: Programs whose threads are a kernel's, on rings of so many slots: name, slots, arguments.
 RINGS = [
