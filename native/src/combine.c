@@ -71,8 +71,8 @@ typedef void combine_func_t(void *restrict acc, const void *restrict in, size_t 
 #define AND(_a, _b)  ((_a) & (_b))
 #define OR(_a, _b)   ((_a) | (_b))
 #define XOR(_a, _b)  ((_a) ^ (_b))
-#define MAX(_a, _b)  ((_a) > (_b) || (_a) != (_a) ? (_a) : (_b))
-#define MIN(_a, _b)  ((_a) < (_b) || (_a) != (_a) ? (_a) : (_b))
+#define MAX(_a, _b)  ((_b) > (_a) || (_b) != (_b) ? (_b) : (_a))
+#define MIN(_a, _b)  ((_b) < (_a) || (_b) != (_b) ? (_b) : (_a))
 #define SUM(_a, _b)  ((_a) + (_b))
 #define PROD(_a, _b) ((_a) * (_b))
 

@@ -115,13 +115,7 @@ int ishmemx_ctx_get_team(ishmemx_ctx_t ctx, ishmemx_team_t *team_p) {
 /* ---- sessions: hints that a host of shared memory has no use for; kept, so that they are checked ---- */
 
 int ishmemx_session_start(ishmemx_ctx_t ctx, long options, const ishmemx_session_config_t *config, long mask) {
-    int status;
-
-    PYSH_ENTER();
-    if (!ctx)
-        return ISHMEMX_OK;
-    if (ctx->guarded && (status = pysh_ctx_guard(ctx)))
-        return status;
+    PYSH_ENTER_CTX(ctx);
     if (options & ~(long)ISHMEMX_SESSION_BATCH)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "the session options are %ld; the only one is CTX_SESSION_BATCH (%d)",
                          options, ISHMEMX_SESSION_BATCH);
@@ -140,13 +134,7 @@ int ishmemx_session_start(ishmemx_ctx_t ctx, long options, const ishmemx_session
 }
 
 int ishmemx_session_stop(ishmemx_ctx_t ctx) {
-    int status;
-
-    PYSH_ENTER();
-    if (!ctx)
-        return ISHMEMX_OK;
-    if (ctx->guarded && (status = pysh_ctx_guard(ctx)))
-        return status;
+    PYSH_ENTER_CTX(ctx);
     ctx->in_session = false;
     return ISHMEMX_OK;
 }

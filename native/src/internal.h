@@ -103,6 +103,15 @@ int pysh_enter(void);
         if (status_)                \
             return status_;         \
     } while (0)
+/* Instead of it where an invalid context means that there is nothing to do. */
+#define PYSH_ENTER_CTX(_ctx)                      \
+    do {                                          \
+        int guard_ = pysh_enter();                \
+        if (!guard_ && (_ctx) && (_ctx)->guarded) \
+            guard_ = pysh_ctx_guard(_ctx);        \
+        if (guard_ || !(_ctx))                    \
+            return guard_;                        \
+    } while (0)
 /* The waits of this PE's kernels end soon; whoever calls it has recorded why in fault[1]. */
 void pysh_end_kernel_waits(void);
 /* OK, or ARGUMENT naming the team's size. */

@@ -22,11 +22,7 @@ int pysh_quiet(void) {
 int ishmemx_fence(ishmemx_ctx_t ctx) {
     int status, copies;
 
-    PYSH_ENTER();
-    if (!ctx)
-        return ISHMEMX_OK;
-    if (ctx->guarded && (status = pysh_ctx_guard(ctx)))
-        return status;
+    PYSH_ENTER_CTX(ctx);
     status = pysh_proxy_drain();
     if (pysh.conduit->fence && !status)
         status = pysh.conduit->fence();
@@ -36,13 +32,7 @@ int ishmemx_fence(ishmemx_ctx_t ctx) {
 }
 
 int ishmemx_quiet(ishmemx_ctx_t ctx) {
-    int status;
-
-    PYSH_ENTER();
-    if (!ctx)
-        return ISHMEMX_OK;
-    if (ctx->guarded && (status = pysh_ctx_guard(ctx)))
-        return status;
+    PYSH_ENTER_CTX(ctx);
     return pysh_quiet();
 }
 

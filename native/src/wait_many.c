@@ -94,10 +94,16 @@ static int look_all(const many_t *many, size_t *first, bool *holds_p) {
     return status;
 }
 
-static int look_any(const many_t *many, size_t *index_p) {
+/* What one look found: an index, or how many; NO_INDEX or NO_COUNT when nothing holds. */
+typedef int look_func_t(const many_t *many, size_t *indices, size_t *result_p);
+#define NO_INDEX SIZE_MAX
+#define NO_COUNT 0
+
+static int look_any(const many_t *many, size_t *indices, size_t *index_p) {
     struct turn *turn = turn_of(many);
     bool holds = false;
 
+    (void)indices;
     for (size_t k = 0; k < many->nelems; k++) {
         size_t i = turn->next + k < many->nelems ? turn->next + k : turn->next + k - many->nelems;
         int status = included(many, i) ? element_holds(many, i, &holds) : ISHMEMX_OK;
@@ -109,7 +115,7 @@ static int look_any(const many_t *many, size_t *index_p) {
             return ISHMEMX_OK;
         }
     }
-    *index_p = SIZE_MAX;
+    *index_p = NO_INDEX;
     return ISHMEMX_OK;
 }
 
@@ -151,50 +157,45 @@ int ishmemx_wait_until_all(int type, const void *ivars, size_t nelems, const int
     return outcome;
 }
 
-int ishmemx_wait_until_any(int type, const void *ivars, size_t nelems, const int *status, int cmp, const void *values,
-                           int vector, size_t *index) {
-    size_t found = SIZE_MAX;
-    many_t many;
+static int wait_until(const many_t *many, const char *what, look_func_t *look, size_t *indices, size_t none,
+                      size_t *result_p) {
+    size_t result = none;
+    int outcome = ISHMEMX_OK;
     pysh_wait_t wait;
-    int outcome;
 
-    PYSH_ENTER();
-    if ((outcome = begin(type, ivars, nelems, status, cmp, values, vector, "wait_until_any", &many)))
-        return outcome;
-    if (!nothing_included(&many)) {
-        pysh_wait_begin(&wait, "wait_until_any");
-        while (!(outcome = look_any(&many, &found)) && found == SIZE_MAX)
+    if (!nothing_included(many)) {
+        pysh_wait_begin(&wait, what);
+        while (!(outcome = look(many, indices, &result)) && result == none)
             if ((outcome = pysh_wait_pause(&wait)))
                 break;
         pysh_wait_end(&wait);
         acquire();
     }
     if (!outcome)
-        *index = found;
+        *result_p = result;
     return outcome;
+}
+
+int ishmemx_wait_until_any(int type, const void *ivars, size_t nelems, const int *status, int cmp, const void *values,
+                           int vector, size_t *index) {
+    const char *what = "wait_until_any";
+    many_t many;
+    int outcome;
+
+    PYSH_ENTER();
+    outcome = begin(type, ivars, nelems, status, cmp, values, vector, what, &many);
+    return outcome ? outcome : wait_until(&many, what, look_any, NULL, NO_INDEX, index);
 }
 
 int ishmemx_wait_until_some(int type, const void *ivars, size_t nelems, size_t *indices, const int *status, int cmp,
                             const void *values, int vector, size_t *found) {
-    size_t n = 0;
+    const char *what = "wait_until_some";
     many_t many;
-    pysh_wait_t wait;
     int outcome;
 
     PYSH_ENTER();
-    if ((outcome = begin(type, ivars, nelems, status, cmp, values, vector, "wait_until_some", &many)))
-        return outcome;
-    if (!nothing_included(&many)) {
-        pysh_wait_begin(&wait, "wait_until_some");
-        while (!(outcome = look_some(&many, indices, &n)) && !n)
-            if ((outcome = pysh_wait_pause(&wait)))
-                break;
-        pysh_wait_end(&wait);
-        acquire();
-    }
-    if (!outcome)
-        *found = n;
-    return outcome;
+    outcome = begin(type, ivars, nelems, status, cmp, values, vector, what, &many);
+    return outcome ? outcome : wait_until(&many, what, look_some, indices, NO_COUNT, found);
 }
 
 int ishmemx_test_all(int type, const void *ivars, size_t nelems, const int *status, int cmp, const void *values,
@@ -216,14 +217,14 @@ int ishmemx_test_all(int type, const void *ivars, size_t nelems, const int *stat
 
 int ishmemx_test_any(int type, const void *ivars, size_t nelems, const int *status, int cmp, const void *values,
                      int vector, size_t *index) {
-    size_t found = SIZE_MAX;
+    size_t found = NO_INDEX;
     many_t many;
     int outcome;
 
     PYSH_ENTER();
     outcome = begin(type, ivars, nelems, status, cmp, values, vector, "test_any", &many);
     if (!outcome && nelems)
-        outcome = look_any(&many, &found);
+        outcome = look_any(&many, NULL, &found);
     acquire();
     if (!outcome)
         *index = found;

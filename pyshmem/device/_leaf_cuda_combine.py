@@ -141,7 +141,10 @@ def _operation(builder, name: str, element, signed: bool):
 
         def choose(a, b):
             if real:
-                better = builder.fcmp_ordered(sign, b, a)
+                wins = builder.fcmp_ordered(sign, b, a)
+                better = builder.or_(
+                    wins, builder.fcmp_unordered("uno", b, b)
+                )  # a NaN is the result
             else:
                 better = (builder.icmp_signed if signed else builder.icmp_unsigned)(sign, b, a)
             return builder.select(better, b, a)

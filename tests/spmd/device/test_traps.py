@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where programs and libraries most often read the specification wrongly, in kernels: docs/semantics.md."""
+"""Kernels: where the specification is most often read wrongly. See docs/semantics.md."""
 
 from __future__ import annotations
 
@@ -76,6 +76,25 @@ def test_a_group_sends_what_any_of_its_threads_stored_before(job, place, show):
         store_all_then_put[1, 96](dest, source, 10 * i + job.my_pe, right)
         assert (show(dest) == 10 * i + left).all()
         pyshmem.barrier_all()
+
+
+@cuda.jit
+def extremes(team, greatest, least, source):
+    shmem.max_reduce_work_group(team, greatest, source, source.size)
+    shmem.min_reduce_work_group(team, least, source, source.size)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_nan_of_any_pe_is_the_extreme(job, place, show, dtype):
+    values = np.full(job.n_pes + 2, 1 + job.my_pe, dtype)
+    values[job.my_pe] = np.nan  # of one PE, in each of the first elements
+    source = place(values)
+    greatest, least = place(np.zeros_like(values)), place(np.zeros_like(values))
+    extremes[1, 32](shmem.TEAM_WORLD, greatest, least, source)
+    nans = np.arange(values.size) < job.n_pes
+    for got, number in ((show(greatest), job.n_pes), (show(least), 1)):
+        assert (np.isnan(got) == nans).all()
+        assert (got[~nans] == number).all()
 
 
 @cuda.jit
