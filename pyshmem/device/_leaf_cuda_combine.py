@@ -74,14 +74,13 @@ def _elements(builder, like, raw):
     if name not in _SMALL_FLOATS:
         return _vector(builder, raw, count, element)
 
-    def half(bits):
-        return builder.fpext(builder.bitcast(bits, _HALF), _FLOAT)
-
-    def bfloat(bits):
-        return builder.bitcast(builder.shl(builder.zext(bits, I32), I32(16)), _FLOAT)
-
     bits = _vector(builder, raw, 8, I16)
-    return _map(builder, [bits], _FLOAT, half if name == "float16" else bfloat)
+    if name == "float16":
+        return _map(
+            builder, [bits], _FLOAT, lambda b: builder.fpext(builder.bitcast(b, _HALF), _FLOAT)
+        )
+    high = _map(builder, [bits], I32, lambda b: builder.shl(builder.zext(b, I32), I32(16)))
+    return builder.bitcast(high, ir.VectorType(_FLOAT, 8))
 
 
 def _narrow(builder, like, acc) -> list[Any]:
@@ -90,14 +89,12 @@ def _narrow(builder, like, acc) -> list[Any]:
     if name not in _SMALL_FLOATS:
         return list(cgutils.unpack_tuple(builder, acc, 2))
 
-    def bfloat(value):
-        return asm(builder, I16, "cvt.rn.bf16.f32 $0, $1;", "=h,f", [value])
-
-    def half(value):
+    def rounded(value):
+        if name == "bfloat16":
+            return asm(builder, I16, "cvt.rn.bf16.f32 $0, $1;", "=h,f", [value])
         return builder.bitcast(builder.fptrunc(value, _HALF), I16)
 
-    vector = _vector(builder, acc, count, element)
-    return _words(builder, _map(builder, [vector], I16, bfloat if name == "bfloat16" else half), 2)
+    return _words(builder, _map(builder, [_vector(builder, acc, count, element)], I16, rounded), 2)
 
 
 _load16 = instruction("ld.relaxed.sys.global.v2.u64 {$0, $1}, [$2];", "l", results=2)
@@ -121,9 +118,8 @@ def raw1(context, builder, address, like):
 def widen(context, builder, like, raw):
     """``raw`` as an accumulator."""
     kind = _acc_kind(like)
-    return context.make_tuple(
-        builder, kind, _words(builder, _elements(builder, like, raw), len(kind))
-    )
+    words = _words(builder, _elements(builder, like, raw), len(kind))
+    return context.make_tuple(builder, kind, words)
 
 
 @leaf(lambda like: (_acc_kind(like), like))
