@@ -6,8 +6,6 @@ all others to e, and waiting until all others' flags have reached it. Numbers on
 reset, and a member that is an exchange ahead does no harm.
 """
 
-from typing import Any
-
 from . import _backend, _copy
 from ._backend import cold, device_function, outline, state, stride, write64
 from ._cutover import offloads_put
@@ -163,7 +161,7 @@ def apart(scope: Scope):
     return device_function if scope.suffix == "_warp" else outline
 
 
-def parts(scope: Scope) -> tuple[Any, Any]:
+def parts(scope: Scope) -> tuple:
     """``exchange`` and ``spread`` for groups of the scope.
 
     They are calls, so that kernels do not need many registers.

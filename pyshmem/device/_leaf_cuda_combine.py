@@ -5,8 +5,6 @@
 are summed in float32 and rounded once. With fewer elements than 16 bytes hold the rest is zeros.
 """
 
-from typing import Any
-
 from llvmlite import ir
 from numba.cuda import cgutils, types
 from numba.cuda.extending import register_jitable
@@ -20,7 +18,7 @@ _FLOAT, _DOUBLE, _HALF = ir.FloatType(), ir.DoubleType(), ir.HalfType()
 _SMALL_FLOATS = ("float16", "bfloat16")
 
 
-def _shape(like) -> tuple[str, int, Any, bool]:
+def _shape(like) -> tuple:
     """Dtype name, elements in 16 bytes, their type in an accumulator, and whether they are signed."""
     name = ptx.dtype_name(like)
     if name in _SMALL_FLOATS:
@@ -52,13 +50,13 @@ def _vector(builder, words, count: int, element):
     return builder.bitcast(vector, ir.VectorType(element, count))
 
 
-def _words(builder, vector, n: int) -> list[Any]:
+def _words(builder, vector, n: int) -> list:
     """The other way: ``n`` int64."""
     wide = builder.bitcast(vector, ir.VectorType(I64, n))
     return [builder.extract_element(wide, I32(i)) for i in range(n)]
 
 
-def _map(builder, vectors: list[Any], element, function):
+def _map(builder, vectors: list, element, function):
     """A new vector, element by element: a GPU has no others."""
     count = vectors[0].type.count
     result = ir.Constant(ir.VectorType(element, count), ir.Undefined)
@@ -83,7 +81,7 @@ def _elements(builder, like, raw):
     return builder.bitcast(high, ir.VectorType(_FLOAT, 8))
 
 
-def _narrow(builder, like, acc) -> list[Any]:
+def _narrow(builder, like, acc) -> list:
     """An accumulator rounded to the dtype, as two int64."""
     name, count, element, _ = _shape(like)
     if name not in _SMALL_FLOATS:
