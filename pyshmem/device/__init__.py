@@ -13,7 +13,6 @@ from types import ModuleType as _ModuleType
 from . import _modules  # noqa: F401  (fills the state block of kernels as they load)
 from .arguments import *
 from .atomics import *
-from .atomics_nbi import *
 from .collectives import *
 from .locks import *
 from .messages import *

@@ -35,7 +35,6 @@ else:
     from numba.cuda.extending import register_jitable
 
     from ._leaf_cuda import *  # noqa: F403
-    from ._leaf_cuda_atomic import *  # noqa: F403
     from ._leaf_cuda_combine import *  # noqa: F403
     from ._leaf_cuda_copy import *  # noqa: F403
     from ._leaf_cuda_element import *  # noqa: F403
@@ -47,9 +46,7 @@ else:
         return jitted
 
 
-def scopes(
-    make: Callable[..., Callable[..., Any]], grid: bool = False
-) -> tuple[Callable[..., Any], ...]:
+def scopes(make: Callable[..., Any], grid: bool = False) -> tuple[Callable[..., Any], ...]:
     """``make`` instantiated for a thread, a warp, a block and, if asked, a grid: its public names.
 
     ``make(scope)`` returns the body; the names are that of the body, with ``_warp``,

@@ -6,8 +6,6 @@ all others to e, and waiting until all others' flags have reached it. Numbers on
 reset, and a member that is an exchange ahead does no harm.
 """
 
-from typing import Any
-
 from . import _backend, _copy
 from ._backend import device_function, outline, rare, state, stride, write64
 from ._cutover import offloads_put
@@ -22,7 +20,7 @@ from ._wait import reached_soon, wait_word
 _fence = _backend.fence
 
 
-def _make_meet(members_of: Any, my_pe_of: Any, pe_of: Any) -> Any:
+def _make_meet(members_of, my_pe_of, pe_of):
     """``meet`` for teams whose rows these read."""
 
     @device_function
@@ -222,7 +220,7 @@ def apart(scope: Scope):
     return device_function if scope.suffix == "_warp" else outline
 
 
-def parts(scope: Scope) -> tuple[Any, Any]:
+def parts(scope: Scope) -> tuple:
     """``exchange`` and ``spread`` for groups of the scope.
 
     They are calls, so that kernels do not need many registers.

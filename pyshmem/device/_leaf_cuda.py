@@ -6,7 +6,6 @@ Addresses, sizes and offsets are int64 everywhere: Numba turns uint64 + int64 in
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from llvmlite import ir
 from numba import cuda
@@ -69,7 +68,7 @@ def relax():
     """One turn of a spin wait: nothing to do on a GPU, whose other warps run anyway."""
 
 
-def _as_call(function: Callable[..., int], kinds_of: Callable[..., Any], *, hidden: bool = False):
+def _as_call(function: Callable[..., int], kinds_of: Callable, *, hidden: bool = False):
     def typing(*given):
         kind = signature(i64, *kinds_of(given))
 
@@ -173,7 +172,7 @@ def address_of(_context, array):
     return signature(i64, array), codegen
 
 
-def array_from(locate: Callable[[Any, Any], int]):
+def array_from(locate: Callable[..., int]):
     """``f(array, pe)``: an array like ``array`` whose first element is at ``locate(array, pe)``.
 
     An intrinsic, since Numba lets no ordinary device function return an array it was not given.

@@ -5,8 +5,6 @@
 are summed in float32 and rounded once. With fewer elements than 16 bytes hold the rest is zeros.
 """
 
-from typing import Any
-
 from llvmlite import ir
 from numba.cuda import cgutils, types
 from numba.cuda.extending import register_jitable
@@ -20,7 +18,7 @@ _FLOAT, _DOUBLE, _HALF = ir.FloatType(), ir.DoubleType(), ir.HalfType()
 _SMALL_FLOATS = ("float16", "bfloat16")
 
 
-def _shape(like) -> tuple[str, int, Any, bool]:
+def _shape(like) -> tuple:
     """Dtype name, elements in 16 bytes, their type in an accumulator, and whether they are signed."""
     name = ptx.dtype_name(like)
     if name in _SMALL_FLOATS:
@@ -52,13 +50,13 @@ def _vector(builder, words, count: int, element):
     return builder.bitcast(vector, ir.VectorType(element, count))
 
 
-def _words(builder, vector, n: int) -> list[Any]:
+def _words(builder, vector, n: int) -> list:
     """The other way: ``n`` int64."""
     wide = builder.bitcast(vector, ir.VectorType(I64, n))
     return [builder.extract_element(wide, I32(i)) for i in range(n)]
 
 
-def _map(builder, vectors: list[Any], element, function):
+def _map(builder, vectors: list, element, function):
     """A new vector, element by element: a GPU has no others."""
     count = vectors[0].type.count
     result = ir.Constant(ir.VectorType(element, count), ir.Undefined)
@@ -74,30 +72,27 @@ def _elements(builder, like, raw):
     if name not in _SMALL_FLOATS:
         return _vector(builder, raw, count, element)
 
-    def half(bits):
-        return builder.fpext(builder.bitcast(bits, _HALF), _FLOAT)
-
-    def bfloat(bits):
-        return builder.bitcast(builder.shl(builder.zext(bits, I32), I32(16)), _FLOAT)
-
     bits = _vector(builder, raw, 8, I16)
-    return _map(builder, [bits], _FLOAT, half if name == "float16" else bfloat)
+    if name == "float16":
+        return _map(
+            builder, [bits], _FLOAT, lambda b: builder.fpext(builder.bitcast(b, _HALF), _FLOAT)
+        )
+    high = _map(builder, [bits], I32, lambda b: builder.shl(builder.zext(b, I32), I32(16)))
+    return builder.bitcast(high, ir.VectorType(_FLOAT, 8))
 
 
-def _narrow(builder, like, acc) -> list[Any]:
+def _narrow(builder, like, acc) -> list:
     """An accumulator rounded to the dtype, as two int64."""
     name, count, element, _ = _shape(like)
     if name not in _SMALL_FLOATS:
         return list(cgutils.unpack_tuple(builder, acc, 2))
 
-    def bfloat(value):
-        return asm(builder, I16, "cvt.rn.bf16.f32 $0, $1;", "=h,f", [value])
-
-    def half(value):
+    def rounded(value):
+        if name == "bfloat16":
+            return asm(builder, I16, "cvt.rn.bf16.f32 $0, $1;", "=h,f", [value])
         return builder.bitcast(builder.fptrunc(value, _HALF), I16)
 
-    vector = _vector(builder, acc, count, element)
-    return _words(builder, _map(builder, [vector], I16, bfloat if name == "bfloat16" else half), 2)
+    return _words(builder, _map(builder, [_vector(builder, acc, count, element)], I16, rounded), 2)
 
 
 _load16 = instruction("ld.relaxed.sys.global.v2.u64 {$0, $1}, [$2];", "l", results=2)
@@ -121,9 +116,8 @@ def raw1(context, builder, address, like):
 def widen(context, builder, like, raw):
     """``raw`` as an accumulator."""
     kind = _acc_kind(like)
-    return context.make_tuple(
-        builder, kind, _words(builder, _elements(builder, like, raw), len(kind))
-    )
+    words = _words(builder, _elements(builder, like, raw), len(kind))
+    return context.make_tuple(builder, kind, words)
 
 
 @leaf(lambda like: (_acc_kind(like), like))

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Bulk copies: LLVM vectors, so that the compiler schedules and folds addresses."""
 
-from typing import Any
-
 from llvmlite import ir
 from numba.cuda import types
 from numba.cuda.extending import register_jitable
@@ -61,7 +59,7 @@ def _by_width(builder, nbytes, emit) -> None:
     builder.position_at_end(done)
 
 
-def _make_copies(count: int, pull: bool) -> tuple[Any, Any]:
+def _make_copies(count: int, pull: bool) -> tuple:
     """``f(dest, source, step)`` copies 16 bytes ``count`` times, ``f(..., nbytes)`` 8, 4, 2 or 1.
 
     Places are ``step`` bytes apart and aligned; all loads come first: they fly together. A put reads any

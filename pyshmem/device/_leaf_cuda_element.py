@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One element: loads, stores, casts, and its bits."""
+"""One element: loads, stores, casts, its bits, and atomics."""
 
 from llvmlite import ir
 from numba.cuda import types
@@ -10,8 +10,10 @@ from ._families import BY_NUMBER
 from ._ptx import I32, I64, i64, instruction, leaf
 
 __all__ = [
-    "bits_of", "cast", "fixed32", "fixed64", "high_bits_of", "in_global", "load_pair", "narrow",
-    "read", "read_acquire", "store_pair", "to_int64", "type_number", "value_of", "write",
+    "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch_add", "atomic_fetch_and",
+    "atomic_fetch_or", "atomic_fetch_xor", "atomic_or", "atomic_swap", "atomic_xor", "bits_of",
+    "cast", "fixed32", "fixed64", "high_bits_of", "in_global", "load_pair", "narrow", "read",
+    "read_acquire", "store_pair", "to_int64", "type_number", "value_of", "write",
 ]  # fmt: skip
 
 
@@ -118,3 +120,43 @@ def narrow(_context, _builder, value):
 def to_int64(_context, _builder, value):
     """An integer's bits, or a float rounded towards zero, as int64 (for reports)."""
     return value
+
+
+# -- atomics at system scope: ``numba.cuda.atomic`` reaches no further than the own GPU ------------
+
+
+def _atomic(name: str, *, fetch: bool = True):
+    """``f(address, like, value)``; ``fetch`` returns the old value."""
+
+    @leaf(lambda address, like, value: (like.dtype if fetch else types.void, i64, like, like.dtype))
+    def atomic(context, builder, address, like, value):
+        bits = ptx.to_bits(context, builder, like.dtype, value)
+        letter = "b" if name != "add" else "f" if isinstance(like.dtype, types.Float) else "u"
+        suffix, register = f"{name}.{letter}{bits.type.width}", ptx.WIDTH[bits.type.width // 8][1]
+        if not fetch:
+            text = f"red.relaxed.sys.global.{suffix} [$0], $1;"
+            ptx.asm(builder, ptx.VOID, text, f"l,{register}", [address, bits])
+            return None
+        text = f"atom.relaxed.sys.global.{suffix} $0, [$1], $2;"
+        old = ptx.asm(builder, bits.type, text, f"={register},l,{register}", [address, bits])
+        return ptx.from_bits(context, builder, like.dtype, old)
+
+    return atomic
+
+
+atomic_swap = _atomic("exch")
+atomic_fetch_add, atomic_add = _atomic("add"), _atomic("add", fetch=False)
+atomic_fetch_and, atomic_and = _atomic("and"), _atomic("and", fetch=False)
+atomic_fetch_or, atomic_or = _atomic("or"), _atomic("or", fetch=False)
+atomic_fetch_xor, atomic_xor = _atomic("xor"), _atomic("xor", fetch=False)
+
+
+@leaf(lambda address, like, cond, value: (like.dtype, i64, like, like.dtype, like.dtype))
+def atomic_compare_swap(context, builder, address, like, cond, value):
+    """Stores ``value`` if the element equals ``cond``; returns the old value."""
+    expected, bits = (ptx.to_bits(context, builder, like.dtype, given) for given in (cond, value))
+    register = ptx.WIDTH[bits.type.width // 8][1]
+    text = f"atom.relaxed.sys.global.cas.b{bits.type.width} $0, [$1], $2, $3;"
+    constraints = f"={register},l,{register},{register}"
+    old = ptx.asm(builder, bits.type, text, constraints, [address, expected, bits])
+    return ptx.from_bits(context, builder, like.dtype, old)

@@ -83,6 +83,3 @@ def reach(array, nelems: int, most: int, pe: int, op: int) -> int:
 def on_peer(array, pe: int) -> int:
     """Where ``pe`` keeps its copy of ``array``; only when ``reach`` said BY_STORES."""
     return address_of(array) + state(DELTA + pe)
-
-
-__all__ = ["BY_RING", "BY_STORES", "NOWHERE", "my_pe", "n_pes", "near", "on_peer", "reach"]

@@ -3,7 +3,6 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any
 
 from llvmlite import ir
 from numba.core import errors
@@ -18,21 +17,21 @@ i64 = types.int64
 PAIR = types.UniTuple(i64, 2)
 
 
-def asm(builder, result, text: str, constraints: str, args: list[Any]):
+def asm(builder, result, text: str, constraints: str, args: list):
     kind = ir.FunctionType(result, [arg.type for arg in args])
     constraints = f"{constraints},~{{memory}}" if constraints else "~{memory}"
     return builder.call(ir.InlineAsm(kind, text, constraints, side_effect=True), args)
 
 
-def with_arity(arity: int, typing: Callable[..., Any]):
+def with_arity(arity: int, typing: Callable):
     """An intrinsic of ``arity`` arguments: Numba reads the number from the function's signature."""
     names = ", ".join(f"a{i}" for i in range(arity))
-    namespace: dict[str, Any] = {"typing": typing}
+    namespace: dict = {"typing": typing}
     exec(f"def routine(context, {names}): return typing({names})", namespace)
     return intrinsic(namespace["routine"])
 
 
-def leaf(kinds) -> Callable[[Callable[..., Any]], Any]:
+def leaf(kinds) -> Callable:
     """Makes an intrinsic of ``emit(context, builder, *arguments)``, which returns an LLVM value or None.
 
     ``kinds`` is the type of the result when all arguments are int64; else a function, from the types of
@@ -40,7 +39,7 @@ def leaf(kinds) -> Callable[[Callable[..., Any]], Any]:
     ``like`` is an array whose dtype counts: ``emit`` gets its type.
     """
 
-    def decorate(emit: Callable[..., Any]):
+    def decorate(emit: Callable):
         names = list(inspect.signature(emit).parameters)[2:]
 
         def typing(*given):
@@ -138,7 +137,7 @@ def to_bits(context, builder, dtype, value):
     return reinterpret(builder, data, BITS[context.get_abi_sizeof(data.type)])
 
 
-def split(builder, bits) -> tuple[Any, Any]:
+def split(builder, bits) -> tuple:
     """The lower 8 bytes, and the upper ones of 16, as int64."""
     if bits.type.width <= 64:
         return builder.zext(bits, I64), I64(0)

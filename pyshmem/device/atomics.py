@@ -5,20 +5,26 @@
 bit integers, also float32 and float64 for fetch, set, swap and (an extension) add. Nothing here
 orders other accesses: see ``fence``. After a fault the fetching forms return 0. With a context
 (``as_argument(context)``) as ``ctx``, ``pe`` is a PE of its team.
+
+The ``_nbi`` forms do not wait: ``fetch`` is an array of the dtype of ``dest`` in any memory of the
+kernel; its first element receives the old value, at the next ``quiet`` at the latest. By loads and
+stores, and in shared and local memory, it arrives at once.
 """
 
 from .._types import ATOMIC_OPS
 from . import _backend as leaf
 from ._backend import cast, device_function, read, require, write
-from ._elements import ask_amo, tell_amo
+from ._elements import ask_amo, tell_amo, tell_amo_nbi
 from ._faults import OP
 from ._peers import BY_STORES, NOWHERE, on_peer, reach
 from ._teams import on_context
 
 __all__ = [
-    "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add",
-    "atomic_fetch_and", "atomic_fetch_inc", "atomic_fetch_or", "atomic_fetch_xor", "atomic_inc",
-    "atomic_or", "atomic_set", "atomic_swap", "atomic_xor",
+    "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_compare_swap_nbi", "atomic_fetch",
+    "atomic_fetch_add", "atomic_fetch_add_nbi", "atomic_fetch_and", "atomic_fetch_and_nbi",
+    "atomic_fetch_inc", "atomic_fetch_inc_nbi", "atomic_fetch_nbi", "atomic_fetch_or",
+    "atomic_fetch_or_nbi", "atomic_fetch_xor", "atomic_fetch_xor_nbi", "atomic_inc", "atomic_or",
+    "atomic_set", "atomic_swap", "atomic_swap_nbi", "atomic_xor",
 ]  # fmt: skip
 
 _standard, _extended, _bitwise, _addable = (require(family) for family in "axb+")
@@ -40,7 +46,7 @@ def _plain(operation):
 
 
 #: The fetching ones: ``f(address, like, value, cond)``, and the types they are for.
-FETCHING = {
+_FETCHING = {
     "fetch": (_read, _extended),
     "compare_swap": (_swap_if, _standard),
     "swap": (_plain(leaf.atomic_swap), _extended),
@@ -52,7 +58,7 @@ FETCHING = {
 
 
 def _fetching(name: str):
-    op, number, (operation, types) = OP[f"atomic_{name}"], ATOMIC_OPS.index(name), FETCHING[name]
+    op, number, (operation, types) = OP[f"atomic_{name}"], ATOMIC_OPS.index(name), _FETCHING[name]
 
     @device_function
     def atomic(dest, value, cond, pe, ctx):
@@ -85,7 +91,7 @@ def _updating(name: str, operation, types):
 
 
 _fetch, _compare_swap, _swap, _fetch_add, _fetch_and, _fetch_or, _fetch_xor = map(
-    _fetching, FETCHING
+    _fetching, _FETCHING
 )
 _set = _updating("set", write, _extended)
 _add = _updating("add", leaf.atomic_add, _addable)
@@ -187,3 +193,81 @@ def atomic_fetch_xor(dest, value, pe, ctx=None):
     Spec: shmem_atomic_fetch_xor.
     """
     return _fetch_xor(dest, value, 0, pe, ctx)
+
+
+# -- without waiting: the old value is in ``fetch`` at the next ``quiet`` --------------------------
+
+
+def _starting(name: str):
+    """``f(fetch, dest, value, cond, pe, ctx)``."""
+    op, number, (operation, types) = OP[f"atomic_{name}"], ATOMIC_OPS.index(name), _FETCHING[name]
+    if name == "add":
+        types = _standard
+
+    @device_function
+    def atomic(fetch, dest, value, cond, pe, ctx):
+        types(dest)
+        leaf.same_dtype(fetch, dest)
+        world = on_context(ctx, pe)
+        way = reach(dest, 1, dest.size, world, op)
+        if way == BY_STORES:
+            fetch[0] = operation(on_peer(dest, world), dest, value, cond)
+        elif way != NOWHERE and leaf.in_global(leaf.address_of(fetch)):
+            tell_amo_nbi(number, fetch, dest, value, cond, world)
+        elif way != NOWHERE:
+            fetch[0] = ask_amo(number, dest, value, cond, world)
+
+    return atomic
+
+
+(
+    _start_fetch, _start_compare_swap, _start_swap, _start_add, _start_and, _start_or, _start_xor,
+) = map(_starting, _FETCHING)  # fmt: skip
+
+
+@device_function
+def atomic_fetch_nbi(fetch, source, pe, ctx=None):
+    """Start fetching the element on ``pe``. Spec: shmem_atomic_fetch_nbi."""
+    _start_fetch(fetch, source, 0, 0, pe, ctx)
+
+
+@device_function
+def atomic_compare_swap_nbi(fetch, dest, cond, value, pe, ctx=None):
+    """Start ``atomic_compare_swap``. Spec: shmem_atomic_compare_swap_nbi."""
+    _start_compare_swap(fetch, dest, value, cond, pe, ctx)
+
+
+@device_function
+def atomic_swap_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_swap``. Spec: shmem_atomic_swap_nbi."""
+    _start_swap(fetch, dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_fetch_inc_nbi(fetch, dest, pe, ctx=None):
+    """Start ``atomic_fetch_inc``. Spec: shmem_atomic_fetch_inc_nbi."""
+    _start_add(fetch, dest, 1, 0, pe, ctx)
+
+
+@device_function
+def atomic_fetch_add_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_fetch_add``, on integers. Spec: shmem_atomic_fetch_add_nbi."""
+    _start_add(fetch, dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_fetch_and_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_fetch_and``. Spec: shmem_atomic_fetch_and_nbi."""
+    _start_and(fetch, dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_fetch_or_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_fetch_or``. Spec: shmem_atomic_fetch_or_nbi."""
+    _start_or(fetch, dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_fetch_xor_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_fetch_xor``. Spec: shmem_atomic_fetch_xor_nbi."""
+    _start_xor(fetch, dest, value, 0, pe, ctx)

@@ -6,7 +6,6 @@ their slot at all others, and waiting until the others' slots hold at least ``k`
 nothing is ever reset, and a fast PE that is a round ahead does no harm.
 """
 
-from . import _backend
 from ._backend import device_function, read64, scopes, state, write64
 from ._exchange import meet_all
 from ._faults import OP, ROUTINE_BITS
@@ -19,7 +18,6 @@ __all__ = [
     "sync_all_work_group",
 ]  # fmt: skip
 
-_fence = _backend.fence
 _MEETS_ALL = 65 << ROUTINE_BITS  # PYSH_MEETS_ALL of conduit.h
 
 

@@ -27,19 +27,29 @@ _AMO_SET, _AMO_ADD = ATOMIC_OPS.index("set"), ATOMIC_OPS.index("add")
 _signal_word = leaf.require("signal")
 
 
-@device_function
-def _deliver(sig_addr, signal: int, sig_op: int, pe: int, op: int) -> None:
-    """The release store or add that makes the group's earlier stores visible with it."""
-    way = reach(sig_addr, 1, sig_addr.size, pe, op)
-    if way == BY_STORES:
-        remote = on_peer(sig_addr, pe)
-        if sig_op == SIGNAL_ADD:
-            leaf.signal_release_add(remote, signal)
-        else:
-            leaf.signal_release_set(remote, signal)
-    elif way != NOWHERE:
-        leaf.fence()
-        tell_amo(_AMO_ADD if sig_op == SIGNAL_ADD else _AMO_SET, sig_addr, signal, pe)
+def _make_update(add, replace, releases: bool):
+    """``f(sig_addr, signal, sig_op, pe, op)``; ``releases``: the group's earlier stores go with it."""
+
+    @device_function
+    def update(sig_addr, signal, sig_op, pe, op):
+        way = reach(sig_addr, 1, sig_addr.size, pe, op)
+        if way == BY_STORES and sig_op == SIGNAL_ADD:
+            add(on_peer(sig_addr, pe), sig_addr, signal)
+        elif way == BY_STORES:
+            replace(on_peer(sig_addr, pe), signal)
+        elif way != NOWHERE:
+            if releases:
+                leaf.fence()
+            tell_amo(_AMO_ADD if sig_op == SIGNAL_ADD else _AMO_SET, sig_addr, signal, pe)
+
+    return update
+
+
+_release_add = device_function(
+    lambda remote, _like, signal: leaf.signal_release_add(remote, signal)
+)
+_deliver = _make_update(_release_add, leaf.signal_release_set, True)
+_send = _make_update(leaf.atomic_add, leaf.write64, False)
 
 
 @device_function
@@ -120,15 +130,7 @@ def signal_op(sig_addr, signal, sig_op, pe, ctx=None):
     Spec: shmem_signal_set, shmem_signal_add (OpenSHMEM 1.6).
     """
     _signal_word(sig_addr)
-    world = on_context(ctx, pe)
-    way = reach(sig_addr, 1, sig_addr.size, world, _SIGNAL_OP)
-    if way == BY_STORES:
-        if sig_op == SIGNAL_ADD:
-            leaf.atomic_add(on_peer(sig_addr, world), sig_addr, signal)
-        else:
-            leaf.write64(on_peer(sig_addr, world), signal)
-    elif way != NOWHERE:
-        tell_amo(_AMO_ADD if sig_op == SIGNAL_ADD else _AMO_SET, sig_addr, signal, world)
+    _send(sig_addr, signal, sig_op, on_context(ctx, pe), _SIGNAL_OP)
 
 
 @device_function

@@ -208,13 +208,11 @@ def _signature(kind: str, vector: bool, body):
     return own if vector else one
 
 
-_FIRST_LINE = {
-    "wait_until_all": "Wait until all elements hold.",
-    "test_all": "Whether all elements hold.",
-    "wait_until_any": "Wait for an element that holds; its index.",
-    "test_any": "Look for an element that holds; its index.",
-    "wait_until_some": "Wait until some elements hold.",
-    "test_some": "Which elements hold.",
+#: Of docstrings, of waits and tests.
+_FIRST_LINES = {
+    "all": ("Wait until all elements hold.", "Whether all elements hold."),
+    "any": ("Wait for an element that holds; its index.", "Look for one that holds; its index."),
+    "some": ("Wait until some elements hold.", "Which elements hold."),
 }
 
 
@@ -227,7 +225,7 @@ def _make(verb: str, kind: str, vector: bool = False):
         make_body = _make_all if kind == "all" else _make_found
         body = make_body(scope, look, OP[plain], verb == "wait_until")
         routine = _signature(kind, vector, body)
-        return named(routine, name, first_line=_FIRST_LINE[plain])
+        return named(routine, name, first_line=_FIRST_LINES[kind][verb == "test"])
 
     return scopes(make)
 

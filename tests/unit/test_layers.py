@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,36 @@ def test_public_names_are_there_and_documented() -> None:
         value = getattr(pyshmem, name)
         if callable(value):
             assert value.__doc__, f"pyshmem.{name} has no docstring"
+
+
+def code_lines(path: Path) -> int:
+    """Lines with code: no comments, docstrings, imports, or lists of public names."""
+    source = path.read_text()
+    apart: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        lists_names = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if lists_names or is_text or isinstance(node, (ast.Import, ast.ImportFrom)):
+            apart |= set(range(node.lineno, node.end_lineno + 1))
+    blank = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    with path.open("rb") as file:
+        rows = [t for t in tokenize.tokenize(file.readline) if t.string and t.type not in blank]
+    lines = {n for t in rows[1:] for n in range(t.start[0], t.end[0] + 1)}
+    return len(lines - apart)
+
+
+def test_the_device_library_stays_small() -> None:
+    """Under 3,000 lines for all scopes and dtypes; the simulator is an accelerator of its own."""
+    files = [path for path in (PACKAGE / "device").rglob("*.py") if "simulator" not in path.parts]
+    assert sum(map(code_lines, files)) < 3000
+
+
+def test_both_accelerators_have_the_same_leaves() -> None:
+    def listed(path: Path) -> set[str]:
+        text = path.read_text()
+        start = text.index("__all__ = [") + len("__all__ = ")
+        return set(ast.literal_eval(text[start : text.index("]", start) + 1]))
+
+    device = PACKAGE / "device"
+    cuda = set().union(*map(listed, device.glob("_leaf_cuda*.py")))
+    assert cuda == listed(device / "simulator" / "leaves.py")
