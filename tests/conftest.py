@@ -13,14 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from environment import clean_environment
 
 RunCommand = Callable[..., "subprocess.CompletedProcess[str]"]
-
-#: Variables of a job that the tests themselves may run in; a program under test must not see them.
-_JOB_VARIABLES = (
-    *(f"PYSHMEM_{name}" for name in ("PE", "N_PES", "LOCAL_PE", "JOB", "CONTROL_FD", "DEVICE")),
-    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"),
-)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -68,11 +63,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(
             f"{len(for_gpu)} of the {len(skipped)} skipped tests need an NVIDIA GPU", yellow=True
         )
-
-
-def clean_environment(**extra: str) -> dict[str, str]:
-    """This process's environment without the place in a job it may have, and with ``extra``."""
-    return {k: v for k, v in os.environ.items() if k not in _JOB_VARIABLES} | extra
 
 
 def _run_command(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import clean_environment
+from environment import clean_environment
 
 # ---- PEs that do not agree -----------------------------------------------------------------------
 

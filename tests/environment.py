@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The environment of programs under test."""
+
+from __future__ import annotations
+
+import os
+
+#: Variables of a job that the tests themselves may run in; a program under test must not see them.
+_JOB_VARIABLES = (
+    *(f"PYSHMEM_{name}" for name in ("PE", "N_PES", "LOCAL_PE", "JOB", "CONTROL_FD", "DEVICE")),
+    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"),
+)
+
+
+def clean_environment(**extra: str) -> dict[str, str]:
+    """This process's environment without the place in a job it may have, and with ``extra``."""
+    return {k: v for k, v in os.environ.items() if k not in _JOB_VARIABLES} | extra
