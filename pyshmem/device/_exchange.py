@@ -136,44 +136,16 @@ def _exchange(row: int, rank: int, size: int, epoch: int, op: int) -> int:
     return 0
 
 
-@device_function
-def _spread_by_stores(
-    row: int, dest: int, source: int, source_step: int, nbytes: int, rank: int, size: int
-) -> int:
-    """By at least as many lanes as there are members."""
-    members = row_n_pes(row)
-    lanes = quotient(size, members)
-    turn = quotient(rank, lanes)
-    if turn < members:
-        # Members begin with their neighbours, so that no one is everybody's first.
-        member = turn + row_my_pe(row)
-        if member >= members:
-            member -= members
-        to = dest + state(DELTA + world_pe(row, member))
-        _copy.push(to, source + member * source_step, nbytes, rank - turn * lanes, lanes)
-    return 0
-
-
 @rare
-def _spread_by_engine(
+def _ask_engine(
     row: int, dest: int, source: int, source_step: int, nbytes: int, rank: int, size: int
 ) -> int:
-    """A warp asks, and copies to all fly together; the others copy the own part.
-
-    For a copy within a GPU the driver may want a kernel, which a full GPU has no room for.
-    """
-    members, me = row_n_pes(row), row_my_pe(row)
-    askers = min(size, 32) if size > 64 else size
-    own = source + me * source_step
-    if size <= 64:
-        _copy.push(dest, own, nbytes, rank, size)
-    elif rank >= askers:
-        _copy.push(dest, own, nbytes, rank - askers, size - askers)
+    """For a copy to each other member; they fly together."""
     member = rank
-    while rank < askers and member < members:
-        if member != me:
+    while member < row_n_pes(row):
+        if member != row_my_pe(row):
             ring_put(dest, source + member * source_step, nbytes, world_pe(row, member), False)
-        member += askers
+        member += size
     return 0
 
 
@@ -202,14 +174,34 @@ def _spread(
     members = row_n_pes(row)
     if not near():
         return _spread_otherwise(row, dest, source, source_step, nbytes, rank, size)
+    me = row_my_pe(row)
     # The proxy takes its time for each request, hence the weight of their number. The first
     # comparison is for few bytes, which must not pay for a division.
     many = 2 * nbytes >= state(CUTOVER_PUT_MIN)
     if many and offloads_put(2 * nbytes - quotient(2 * nbytes, members), size, source):
-        return _spread_by_engine(row, dest, source, source_step, nbytes, rank, size)
-    if size < members:
+        # A warp asks; the others copy the own part, as for a copy within a GPU the driver may want
+        # a kernel, which a full GPU has no room for.
+        askers = 32 if size > 64 else size
+        if rank < askers:
+            _ask_engine(row, dest, source, source_step, nbytes, rank, askers)
+        member, at, lanes = me, rank, size
+        if size > 64:
+            at -= askers
+            lanes -= askers
+    elif size < members:
         return _spread_otherwise(row, dest, source, source_step, nbytes, rank, size)
-    return _spread_by_stores(row, dest, source, source_step, nbytes, rank, size)
+    else:
+        lanes = quotient(size, members)
+        turn = quotient(rank, lanes)
+        member, at = turn + me, rank - turn * lanes
+        if turn >= members:
+            at = -1
+        elif member >= members:  # members begin with their neighbours: no one is everybody's first
+            member -= members
+    if at >= 0:
+        to = dest + state(DELTA + world_pe(row, member))
+        _copy.push(to, source + member * source_step, nbytes, at, lanes)
+    return 0
 
 
 _exchange_apart, _spread_apart = outline(_exchange), outline(_spread)
