@@ -3,8 +3,8 @@
 
     from pyshmem.interop import shmem4py as shmem    # was: from shmem4py import shmem
 
-Importing it initialises, as there. What differs: arrays are in C order; contexts and teams are
-``pyshmem.Context`` and ``pyshmem.Team``, invalid ones are None; errors are pyshmem's exceptions.
+Importing it initialises, as there. What differs: arrays are in C order; errors are pyshmem's
+exceptions, of which most are RuntimeErrors, too.
 
 Extension.
 """
@@ -24,15 +24,27 @@ from .._lib import Cmp as CMP
 from .._lib import SignalOp as SIGNAL
 from .._lib import ThreadLevel as THREAD
 from .._lib import ffi as ffi
-from ..contexts import CTX_DEFAULT as CTX_DEFAULT
-from ..contexts import Context as Ctx
+from .._lib import lib as _lib
 from ..contexts import CtxOption as CTX
 from ..heap import Hint as MALLOC
 from ..locks import Lock as _Lock
-from ..teams import Team as Team
+from ._shmem4py_handles import CTX_DEFAULT as CTX_DEFAULT
+from ._shmem4py_handles import CTX_INVALID as CTX_INVALID
+from ._shmem4py_handles import TEAM_INVALID as TEAM_INVALID
+from ._shmem4py_handles import TEAM_SHARED as TEAM_SHARED
+from ._shmem4py_handles import TEAM_WORLD as TEAM_WORLD
+from ._shmem4py_handles import Ctx as Ctx
+from ._shmem4py_handles import Team as Team
+from ._shmem4py_handles import bare
+
+
+class lib:
+    """The constant that programs look up in shmem4py's bindings."""
+
+    SHMEM_TEAM_NUM_CONTEXTS: int = _lib.ISHMEMX_TEAM_NUM_CONTEXTS
+
 
 VENDOR_STRING = pyshmem.info_get_name()
-CTX_INVALID = TEAM_INVALID = None
 CTX_PRIVATE, CTX_SERIALIZED, CTX_NOSTORE = CTX
 MALLOC_ATOMICS_REMOTE, MALLOC_SIGNAL_REMOTE = MALLOC
 SIGNAL_SET, SIGNAL_ADD = SIGNAL.SET, SIGNAL.ADD
@@ -62,8 +74,6 @@ CMP_LT = pyshmem.CMP_LT
 CMP_NE = pyshmem.CMP_NE
 MAJOR_VERSION = pyshmem.MAJOR_VERSION
 MINOR_VERSION = pyshmem.MINOR_VERSION
-TEAM_SHARED = pyshmem.TEAM_SHARED
-TEAM_WORLD = pyshmem.TEAM_WORLD
 barrier_all = pyshmem.barrier_all
 clear_lock = pyshmem.clear_lock
 finalize = pyshmem.finalize
@@ -96,7 +106,7 @@ def _adapted(name: str, order: str) -> Callable[..., Any]:
         given = {renamed.get(key, key): value for key, value in (given | kwargs).items()}
         if "cmp" in given:
             given["cmp"] = _COMPARISONS.get(given["cmp"], given["cmp"])
-        result = function(**{key: value for key, value in given.items() if value is not None})
+        result = function(**{key: bare(value) for key, value in given.items() if value is not None})
         return result.tolist() if "_some" in name else result
 
     call.__name__ = call.__qualname__ = name
@@ -167,7 +177,7 @@ def iput(
     ctx: Ctx | None = None,
 ) -> None:  # fmt: skip
     """``pyshmem.iput`` of as many elements as both sides hold."""
-    pyshmem.iput(target, source, pe, **_spaced(target, source, tst, sst, size), ctx=ctx)
+    pyshmem.iput(target, source, pe, **_spaced(target, source, tst, sst, size), ctx=bare(ctx))
 
 
 def iget(
@@ -175,7 +185,7 @@ def iget(
     ctx: Ctx | None = None,
 ) -> None:  # fmt: skip
     """``pyshmem.iget`` of as many elements as both sides hold."""
-    pyshmem.iget(target, source, pe, **_spaced(target, source, tst, sst, size), ctx=ctx)
+    pyshmem.iget(target, source, pe, **_spaced(target, source, tst, sst, size), ctx=bare(ctx))
 
 
 def _operation(op: Any) -> str:
@@ -185,14 +195,14 @@ def _operation(op: Any) -> str:
 def atomic_op(target: Any, value: Any, op: str, pe: int, ctx: Ctx | None = None) -> None:
     """The atomic operation ``op``: set, inc, add, and, or, xor."""
     rest = (pe,) if _operation(op) == AMO_INC else (value, pe)
-    getattr(pyshmem, f"atomic_{_operation(op)}")(target, *rest, ctx=ctx)
+    getattr(pyshmem, f"atomic_{_operation(op)}")(target, *rest, ctx=bare(ctx))
 
 
 def atomic_fetch_op(target: Any, value: Any, op: str, pe: int, ctx: Ctx | None = None) -> Any:
     """``atomic_op`` that returns what was there."""
     name = "atomic_swap" if _operation(op) == AMO_SET else f"atomic_fetch_{_operation(op)}"
     rest = (pe,) if _operation(op) == AMO_INC else (value, pe)
-    return getattr(pyshmem, name)(target, *rest, ctx=ctx)
+    return getattr(pyshmem, name)(target, *rest, ctx=bare(ctx))
 
 
 def atomic_fetch_op_nbi(
@@ -201,7 +211,7 @@ def atomic_fetch_op_nbi(
     """``atomic_fetch_op`` whose value from before arrives in ``fetch`` by ``quiet``."""
     name = "atomic_swap_nbi" if _operation(op) == AMO_SET else f"atomic_fetch_{_operation(op)}_nbi"
     rest = (pe,) if _operation(op) == AMO_INC else (value, pe)
-    getattr(pyshmem, name)(fetch, target, *rest, ctx=ctx)
+    getattr(pyshmem, name)(fetch, target, *rest, ctx=bare(ctx))
 
 
 def reduce(
@@ -209,7 +219,7 @@ def reduce(
 ) -> None:
     """The reduction ``op``: and, or, xor, max, min, sum, prod."""
     where = TEAM_WORLD if team is None else team
-    getattr(pyshmem, f"{_operation(op)}_reduce")(target, source, nelems=size, team=where)
+    getattr(pyshmem, f"{_operation(op)}_reduce")(target, source, nelems=size, team=bare(where))
 
 
 def put_signal(
@@ -217,7 +227,7 @@ def put_signal(
     size: int | None = None, ctx: Ctx | None = None,
 ) -> None:  # fmt: skip
     """``pyshmem.put_signal`` in shmem4py's order."""
-    pyshmem.put_signal(target, source, signal, value, sigop, pe, nelems=size, ctx=ctx)
+    pyshmem.put_signal(target, source, signal, value, sigop, pe, nelems=size, ctx=bare(ctx))
 
 
 def put_signal_nbi(
@@ -225,7 +235,7 @@ def put_signal_nbi(
     size: int | None = None, ctx: Ctx | None = None,
 ) -> None:  # fmt: skip
     """``pyshmem.put_signal_nbi`` in shmem4py's order."""
-    pyshmem.put_signal_nbi(target, source, signal, value, sigop, pe, nelems=size, ctx=ctx)
+    pyshmem.put_signal_nbi(target, source, signal, value, sigop, pe, nelems=size, ctx=bare(ctx))
 
 
 def sync(team: Team | None = None) -> None:

@@ -46,6 +46,32 @@ try:
     shmem.put(box, box, right, 2, None, 7)
 except TypeError as error:
     assert "5 arguments" in str(error)
+
+other = shmem.Team(shmem.TEAM_WORLD)
+assert other == shmem.TEAM_WORLD
+assert other is not shmem.TEAM_WORLD
+other.destroy()
+assert not other and shmem.TEAM_WORLD and other == shmem.TEAM_INVALID
+try:
+    other.my_pe()
+except RuntimeError as error:
+    assert "invalid" in str(error)
+else:
+    raise AssertionError
+whole = shmem.TEAM_WORLD.split_strided(num_contexts=2)
+assert (whole.n_pes(), whole.translate_pe(), whole.get_config()) == (n, me, {"num_contexts": 2})
+shmem.reduce(total, shmem.array([1], dtype='i8'), team=whole)
+assert total[0] == n
+with shmem.Ctx.create(shmem.CTX_SERIALIZED, whole) as ctx:
+    shmem.put(box, np.full(1, 7, dtype='i4'), right, size=1, ctx=ctx)
+    ctx.quiet()
+    assert ctx.get_team() == whole
+assert ctx == shmem.CTX_INVALID
+shmem.sync(whole)
+assert box[0] == 7
+first = shmem.TEAM_WORLD.split_strided(0, 1, 1)
+assert bool(first) == (me == 0)
+whole.destroy()
 print("ok", flush=True)
 """
 
