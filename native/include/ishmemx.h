@@ -190,8 +190,8 @@ ISHMEMX_API int ishmemx_ctx_get_team(ishmemx_ctx_t ctx, ishmemx_team_t *team_p);
 typedef struct ishmemx_session_config {
     size_t total_ops; /* a hint; SIZE_MAX: unknown */
 } ishmemx_session_config_t;
-enum { ISHMEMX_SESSION_BATCH = 1 };     /* option */
-enum { ISHMEMX_SESSION_TOTAL_OPS = 1 }; /* mask */
+enum { ISHMEMX_SESSION_BATCH = 1, ISHMEMX_SESSION_SAME_AMO = 2 }; /* options */
+enum { ISHMEMX_SESSION_TOTAL_OPS = 1 };                           /* mask */
 /* Hints. Starting again adds options and replaces what the mask names; stopping twice is harmless. */
 ISHMEMX_API int ishmemx_session_start(ishmemx_ctx_t ctx, long options, const ishmemx_session_config_t *config,
                                       long mask);

@@ -226,7 +226,9 @@ def test_a_failing_call_ends_a_c_job_with_the_reason(
 # ---- headers ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("header", ["shmem.h", "shmemx.h", "ishmemx.h"])
+@pytest.mark.parametrize(
+    "header", ["shmem.h", "shmemx.h", "ishmemx.h", "pshmem.h", "mpp/shmem.h", "mpp/shmemx.h"]
+)
 @pytest.mark.parametrize(
     ("compiler", "options"),
     [("gcc", ["-std=c11", "-pedantic"]), ("gcc", ["-std=c17"]), ("g++", ["-std=c++11"]),
