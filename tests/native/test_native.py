@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -88,6 +89,12 @@ def test_a_plain_openshmem_program_runs(
     for check in "01":
         done = run_pes(n_pes, program, env={"PYSHMEM_CHECK": check}, check=True)
         assert done.stdout == "ok\n"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="counts stores by a flag of x86-64")
+def test_puts_store_each_byte_once(build: Compile, flags: list[str], run_command: Callable) -> None:
+    program = build(["-std=c11", "-O2", HERE / "stores.c", *flags], "stores")
+    assert run_command([program], 60, check=True).stdout == "ok\n"
 
 
 def test_static_variables_under_sanitizers(
