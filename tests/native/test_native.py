@@ -6,6 +6,7 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -228,6 +229,19 @@ def test_a_failing_call_ends_a_c_job_with_the_reason(
     done = run_pes(2, build(["-std=c11", source, *flags], "wrong"))
     assert done.returncode != 0
     assert "PE 1: shmem_long_p: pe 7 is outside the team of 2 PEs (0..1)" in done.stderr
+
+
+@pytest.mark.parametrize(("command", "name"), [("cc", "ring.c"), ("cxx", "overloads.cpp")])
+def test_a_compiler_that_knows_openshmem(
+    command: str, name: str, tmp_path: Path, run_command: Callable
+) -> None:
+    compiler = [sys.executable, "-m", "pyshmem", command, "-O1", f"-I{HERE}"]
+    run_command([*compiler, "-c", HERE / name, "-o", tmp_path / "part.o"], 60, check=True)
+    run_command([*compiler, tmp_path / "part.o", "-o", tmp_path / "user"], 60, check=True)
+    assert run_command([tmp_path / "user"], 60, check=True).stdout == "ok\n"
+    failed = run_command([*compiler, "--no-such-option"], 60)
+    assert failed.returncode
+    assert "no-such-option" in failed.stderr
 
 
 # ---- headers ---------------------------------------------------------------------------------------
