@@ -112,7 +112,7 @@ ISHMEMX_API int ishmemx_cuda_can_access(int device, int peer, int *can);
 
 /* ---- symmetric heaps ----------------------------------------------------------------------- */
 
-typedef struct ishmemx_heap_stats {
+typedef struct {
     int64_t nbytes, used, free, largest_free; /* bytes; used counts rounding */
     int64_t allocations;                      /* live blocks */
     int64_t released;                         /* released here, not yet by every PE */
@@ -407,7 +407,7 @@ ISHMEMX_API int ishmemx_proxy_error(char *text, size_t capacity);
 
 /* Of all rings, since init; by operation (enum pysh_request_op of host_proxy/ring.h). */
 enum { ISHMEMX_RING_OPS = 14, ISHMEMX_MAX_HANDLERS = 64 };
-typedef struct ishmemx_proxy_stats {
+typedef struct {
     int64_t requests[ISHMEMX_RING_OPS], bytes[ISHMEMX_RING_OPS], ns[ISHMEMX_RING_OPS]; /* ns: of those that are timed */
     int64_t rings, credits, stalls, quiets;
 } ishmemx_proxy_stats_t;

@@ -24,7 +24,7 @@ SANITIZERS = {
 
 #: Programs that print "ok" when every PE is content, a group of routines each.
 PROGRAMS = ["ring", "teams", "strided", "waits", "exchanges", "contexts", "generic", "deprecated"]
-PROGRAMS += ["claims", "requests", "threads"]
+PROGRAMS += ["claims", "requests", "threads", "sandia"]
 
 #: Programs whose threads are a kernel's, on rings of so many slots: name, slots, arguments.
 RINGS = [
@@ -252,9 +252,9 @@ def test_a_compiler_that_knows_openshmem(
 )
 @pytest.mark.parametrize(
     ("compiler", "options"),
-    [("gcc", ["-std=c11", "-pedantic"]), ("gcc", ["-std=c17"]), ("g++", ["-std=c++11"]),
-     ("g++", ["-std=c++20"])],
-    ids=["c11", "c17", "c++11", "c++20"],
+    [("gcc", ["-std=c99", "-pedantic"]), ("gcc", ["-std=c11", "-pedantic"]), ("gcc", ["-std=c17"]),
+     ("g++", ["-std=c++11", "-pedantic", "-Wshadow"]), ("g++", ["-std=c++20"])],
+    ids=["c99", "c11", "c17", "c++11", "c++20"],
 )  # fmt: skip
 def test_headers_compile_by_themselves(
     header: str, compiler: str, options: list[str], flags: list[str], tmp_path: Path
