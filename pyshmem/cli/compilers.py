@@ -7,7 +7,9 @@ For build systems that want a compiler, as ``oshcc`` is: ``make CC='pyshmem cc'`
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import sys
 from typing import NoReturn
 
 import click
@@ -17,6 +19,9 @@ from .info import compile_flags, link_flags
 #: With one of these there is nothing to link.
 NO_LINK = frozenset({"-c", "-E", "-S", "-M", "-MM", "-fsyntax-only"})
 
+#: Asks for the command, as of the compilers of Sandia OpenSHMEM and of Open MPI.
+SHOW = frozenset({"-show", "--showme"})
+
 _as_given = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
@@ -24,8 +29,13 @@ def _become(compiler: str, arguments: tuple[str, ...]) -> NoReturn:
     path = shutil.which(compiler)
     if path is None:
         raise click.ClickException(f"there is no {compiler} on the PATH: install a compiler")
-    libraries = [] if NO_LINK.intersection(arguments) else link_flags()
-    os.execv(path, [compiler, *compile_flags(), *arguments, *libraries])
+    wanted = [argument for argument in arguments if argument not in SHOW]
+    libraries = [] if NO_LINK.intersection(wanted) else link_flags()
+    command = [compiler, *compile_flags(), *wanted, *libraries]
+    if len(wanted) < len(arguments):
+        click.echo(shlex.join(command))
+        sys.exit()
+    os.execv(path, command)
 
 
 @click.command(context_settings=_as_given, add_help_option=False)

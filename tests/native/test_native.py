@@ -239,6 +239,9 @@ def test_a_compiler_that_knows_openshmem(
     run_command([*compiler, "-c", HERE / name, "-o", tmp_path / "part.o"], 60, check=True)
     run_command([*compiler, tmp_path / "part.o", "-o", tmp_path / "user"], 60, check=True)
     assert run_command([tmp_path / "user"], 60, check=True).stdout == "ok\n"
+    shown = run_command([*compiler, "-show"], 60, check=True).stdout.split()
+    assert f"-I{HERE}" in shown
+    assert "-lpyshmem" in shown
     failed = run_command([*compiler, "--no-such-option"], 60)
     assert failed.returncode
     assert "no-such-option" in failed.stderr
