@@ -15,7 +15,7 @@ from ._faults import FAULT_LOCK, OP, record_fault
 from ._peers import BY_STORES, NOWHERE, my_pe, on_peer, reach
 from ._ring import settle
 from ._state import FAULT_CLAIM, HEAP_BASE, HEAP_BYTES, HOST_BASE, N_PES
-from ._wait import given_up
+from ._wait import go_on
 
 __all__ = ["clear_lock", "set_lock", "test_lock"]
 
@@ -23,7 +23,6 @@ _lock_word = leaf.require("lock")
 _SET, _TEST, _CLEAR = OP["set_lock"], OP["test_lock"], OP["clear_lock"]
 _FETCH, _ADD, _SWAP_IF = (ATOMIC_OPS.index(name) for name in ("fetch", "add", "compare_swap"))
 _LOW32 = (1 << 32) - 1
-_POLLS_PER_CHECK = 64
 
 
 @device_function
@@ -64,18 +63,13 @@ def set_lock(lock):
         ticket = _add(lock, 1, home, way) & _LOW32
         deadline, polls = 0, 0
         served = (_load(lock, home, way) >> 32) & _LOW32
-        while served != ticket:
-            leaf.relax()
+        while served != ticket and deadline >= 0:
             leaf.nap()
             polls += opaque(1)
-            if polls & (_POLLS_PER_CHECK - 1) == 0:
-                deadline = given_up(deadline, _SET, home, ticket, served)
-                if deadline < 0:
-                    return
+            deadline = go_on(deadline, polls, _SET, home, ticket, served)
             served = (_load(lock, home, way) >> 32) & _LOW32
-        leaf.read64_acquire(
-            state(FAULT_CLAIM)
-        )  # for its order: what was done under the lock is leaf.read fresh
+        # For its order: what was done under the lock is read fresh.
+        leaf.read64_acquire(state(FAULT_CLAIM))
 
 
 @device_function

@@ -13,7 +13,7 @@ from ._backend import device_function, named, opaque, scopes
 from ._faults import OP
 from ._groups import Scope
 from ._state import FAULT_CLAIM
-from ._wait import given_up, holds
+from ._wait import go_on, holds
 
 __all__ = [
     "NO_INDEX", "test_all", "test_all_vector", "test_all_vector_warp", "test_all_vector_work_group",
@@ -31,7 +31,6 @@ __all__ = [
 _standard = leaf.require("a")
 #: What the ``any`` forms return for no element: the bits of SIZE_MAX.
 NO_INDEX = -1
-_POLLS_PER_CHECK = 64
 
 
 @device_function
@@ -52,25 +51,14 @@ def _own(values, i):
 
 
 def _make_look(pick):
-    """``f(ivars, i, status, cmp, values)``: does element i count, and hold?"""
+    """``f(ivars, i, cmp, values)``: does element i hold?"""
 
     @device_function
-    def look(ivars, i, status, cmp, values):
-        if not _counts(status, i):
-            return False
+    def look(ivars, i, cmp, values):
         seen = leaf.read(leaf.address_of(ivars) + i * ivars.itemsize, ivars)
         return holds(seen, cmp, leaf.cast(ivars, pick(values, i)))
 
     return look
-
-
-@device_function
-def _turn_over(deadline, polls, op, nelems):
-    """After a round in which too little held: the deadline, or -1 when the wait must end."""
-    leaf.relax()
-    if polls & (_POLLS_PER_CHECK - 1) == 0:
-        return given_up(deadline, op, -1, nelems, 0)
-    return deadline
 
 
 @device_function
@@ -86,16 +74,14 @@ def _make_all(scope: Scope, look, op: int, wait: bool):
     def walk(ivars, nelems, status, cmp, values, rank, size):
         """Whether every ``size``-th element from ``rank`` on holds; a wait goes on until it does."""
         i, deadline, polls = rank + nelems * 0, 0, 0
-        while i < nelems:
-            if not _counts(status, i) or look(ivars, i, status, cmp, values):
+        while i < nelems and deadline >= 0:
+            if not _counts(status, i) or look(ivars, i, cmp, values):
                 i += size
             elif not wait:
                 return False
             else:
                 polls += opaque(1)
-                deadline = _turn_over(deadline, polls, op, nelems)
-                if deadline < 0:
-                    return False
+                deadline = go_on(deadline, polls, op, -1, nelems, 0)
         return True
 
     @device_function
@@ -133,7 +119,7 @@ def _make_found(scope: Scope, look, op: int, wait: bool):
                 at = i + first if i + first < nelems else i + first - nelems
             if _counts(status, at):
                 some = True
-                if look(ivars, at, status, cmp, values):
+                if look(ivars, at, cmp, values):
                     if indices is None:
                         return at + 1, True
                     indices[found] = at
@@ -147,17 +133,16 @@ def _make_found(scope: Scope, look, op: int, wait: bool):
         found = nelems * 0
         if rank() == 0:
             leaf.relax()
-            deadline, polls = 0, 0
+            deadline, polls, some = 0, 0, True
             start = first + nelems * 0
             if start >= nelems:
                 start = nelems * 0
-            found, some = search(ivars, nelems, indices, status, cmp, values, start)
-            while wait and some and found == 0:
-                polls += opaque(1)
-                deadline = _turn_over(deadline, polls, op, nelems)
-                if deadline < 0:
-                    break
+            while some and deadline >= 0:
                 found, some = search(ivars, nelems, indices, status, cmp, values, start)
+                if not wait or found > 0:
+                    break
+                polls += opaque(1)
+                deadline = go_on(deadline, polls, op, -1, nelems, 0)
             _read_fresh()
         return share(leaf.to_int64(found))
 
