@@ -113,22 +113,9 @@ def wait(address: int, like, cmp: int, cmp_value, op: int, pe: int):
     return value
 
 
-@cold
-def _wait_longer(address: int, least: int, op: int, pe: int) -> int:
-    deadline, polls, value = 0, 0, 0
-    while deadline >= 0:
-        value = read64(address)
-        if value >= least:
-            leaf.read64_acquire(address)
-            return value
-        polls += opaque(1)
-        deadline = go_on(deadline, polls, op, pe, least, value)
-    return value
-
-
 @device_function
 def reached_soon(address: int, least: int) -> bool:
-    """``wait_word`` for as long as waits usually take; False: it is to be gone on with."""
+    """``wait_word`` for as long as waits usually take; False: it is to be gone on with by that."""
     polls = 0
     while polls < _POLLS_PER_CHECK:
         if read64(address) >= least:
@@ -139,13 +126,18 @@ def reached_soon(address: int, least: int) -> bool:
     return False
 
 
-@device_function
+@cold
 def wait_word(address: int, least: int, op: int, pe: int) -> int:
     """``wait`` for one of the library's own int64 words, which only rise, to reach ``least``.
 
-    Once it takes long it goes on in a function of its own: what reports need would take registers
-    from the collectives that call this.
+    A function of its own: what reports need would take registers from the collectives that call it.
     """
-    if reached_soon(address, least):
-        return least
-    return _wait_longer(address, least, op, pe)
+    deadline, polls, value = 0, 0, 0
+    while deadline >= 0:
+        value = read64(address)
+        if value >= least:
+            leaf.read64_acquire(address)
+            return value
+        polls += opaque(1)
+        deadline = go_on(deadline, polls, op, pe, least, value)
+    return value
