@@ -201,41 +201,36 @@ _FIRST_LINES = {
 }
 
 
-def _make(verb: str, kind: str, vector: bool = False):
-    """``verb_kind`` or, with a value for each element, ``verb_kind_vector`` at all scopes."""
-    look, plain = _make_look(_own if vector else _same), f"{verb}_{kind}"
-    name = f"{plain}_vector" if vector else plain
+def _make(name: str):
+    """The routine ``name`` at all scopes; a ``_vector`` form has a value for each element."""
+    plain = name.removesuffix("_vector")
+    verb, kind = plain.rsplit("_", 1)
+    look = _make_look(_same if name == plain else _own)
 
     def make(scope: Scope):
         make_body = _make_all if kind == "all" else _make_found
         body = make_body(scope, look, OP[plain], verb == "wait_until")
-        routine = _signature(kind, vector, body)
+        routine = _signature(kind, name != plain, body)
         return named(routine, name, first_line=_FIRST_LINES[kind][verb == "test"])
 
     return scopes(make)
 
 
-wait_until_all, wait_until_all_warp, wait_until_all_work_group = _make("wait_until", "all")
+wait_until_all, wait_until_all_warp, wait_until_all_work_group = _make("wait_until_all")
+wait_until_any, wait_until_any_warp, wait_until_any_work_group = _make("wait_until_any")
+wait_until_some, wait_until_some_warp, wait_until_some_work_group = _make("wait_until_some")
 wait_until_all_vector, wait_until_all_vector_warp, wait_until_all_vector_work_group = _make(
-    "wait_until", "all", vector=True
+    "wait_until_all_vector"
 )
-test_all, test_all_warp, test_all_work_group = _make("test", "all")
-test_all_vector, test_all_vector_warp, test_all_vector_work_group = _make(
-    "test", "all", vector=True
-)
-wait_until_any, wait_until_any_warp, wait_until_any_work_group = _make("wait_until", "any")
 wait_until_any_vector, wait_until_any_vector_warp, wait_until_any_vector_work_group = _make(
-    "wait_until", "any", vector=True
+    "wait_until_any_vector"
 )
-test_any, test_any_warp, test_any_work_group = _make("test", "any")
-test_any_vector, test_any_vector_warp, test_any_vector_work_group = _make(
-    "test", "any", vector=True
-)
-wait_until_some, wait_until_some_warp, wait_until_some_work_group = _make("wait_until", "some")
 wait_until_some_vector, wait_until_some_vector_warp, wait_until_some_vector_work_group = _make(
-    "wait_until", "some", vector=True
+    "wait_until_some_vector"
 )
-test_some, test_some_warp, test_some_work_group = _make("test", "some")
-test_some_vector, test_some_vector_warp, test_some_vector_work_group = _make(
-    "test", "some", vector=True
-)
+test_all, test_all_warp, test_all_work_group = _make("test_all")
+test_any, test_any_warp, test_any_work_group = _make("test_any")
+test_some, test_some_warp, test_some_work_group = _make("test_some")
+test_all_vector, test_all_vector_warp, test_all_vector_work_group = _make("test_all_vector")
+test_any_vector, test_any_vector_warp, test_any_vector_work_group = _make("test_any_vector")
+test_some_vector, test_some_vector_warp, test_some_vector_work_group = _make("test_some_vector")
