@@ -29,40 +29,40 @@ def _other(row: int, k: int) -> int:
 
 
 @rare
-def _await_from(row: int, flags: int, apart: int, k: int, size: int, epoch: int, told: int) -> int:
+def _await_from(row: int, flags: int, k: int, size: int, epoch: int, told: int) -> int:
     """Until the others from ``k`` on, a lane's share of them, have raised their flags."""
     while k < row_n_pes(row):
         member = _other(row, k)
-        wait_word(flags + apart * member, epoch, told, member_pe(row, member))
+        wait_word(flags + 8 * member, epoch, told, member_pe(row, member))
         k += size
     return 0
 
 
 @rare
-def _meet_far(row: int, flags: int, apart: int, rank: int, size: int, epoch: int, told: int) -> int:
+def _meet_far(row: int, flags: int, rank: int, size: int, epoch: int, told: int) -> int:
     """``meet`` where peers are reached by the ring."""
     k = rank + 1
     while k < row_n_pes(row):
-        store_word(flags + apart * row_my_pe(row), epoch, member_pe(row, _other(row, k)))
+        store_word(flags + 8 * row_my_pe(row), epoch, member_pe(row, _other(row, k)))
         k += size
-    return _await_from(row, flags, apart, rank + 1, size, epoch, told)
+    return _await_from(row, flags, rank + 1, size, epoch, told)
 
 
 @device_function
-def meet(row: int, flags: int, apart: int, rank: int, size: int, epoch: int, told: int) -> None:
+def meet(row: int, flags: int, rank: int, size: int, epoch: int, told: int) -> None:
     """The lanes share the other members: raise the flag at each, and wait for theirs.
 
-    Flags are ``apart`` bytes apart. What the group stored before it met is released; it meets
-    afterwards. Whatever is not the usual case goes on in another function for good: values
-    that live on across a call are kept in local memory, which the fence throws out of the cache.
+    What the group stored before it met is released; it meets afterwards. Whatever is not the usual
+    case goes on in another function for good: values that live on across a call are kept in local
+    memory, which the fence throws out of the cache.
     """
     members = row_n_pes(row)
     if rank + 1 < members:
         leaf.fence()
     if not near():
-        _meet_far(row, flags, apart, rank, size, epoch, told)
+        _meet_far(row, flags, rank, size, epoch, told)
         return
-    mine = flags + apart * row_my_pe(row)
+    mine = flags + 8 * row_my_pe(row)
     step = stride(size)
     k = rank + 1
     while k < members:
@@ -70,8 +70,8 @@ def meet(row: int, flags: int, apart: int, rank: int, size: int, epoch: int, tol
         k += step
     k = rank + 1
     while k < members:
-        if not reached_soon(flags + apart * _other(row, k), epoch):
-            _await_from(row, flags, apart, k, size, epoch, told)
+        if not reached_soon(flags + 8 * _other(row, k), epoch):
+            _await_from(row, flags, k, size, epoch, told)
             return
         k += step
 
@@ -103,14 +103,12 @@ def await_flag(row: int, member: int, epoch: int, op: int) -> None:
 @device_function
 def _exchange(row: int, rank: int, size: int, epoch: int, op: int) -> int:
     """Everybody's flags."""
-    meet(row, row_flags(row), 8, rank, size, epoch, _told(row, op))
+    meet(row, row_flags(row), rank, size, epoch, _told(row, op))
     return 0
 
 
 @rare
-def _ask_each(
-    row: int, but: int, dest: int, source: int, step: int, nbytes: int, rank: int, size: int
-) -> int:
+def _ask_each(row, but, dest, source, step, nbytes, rank, size) -> int:
     """A lane asks for the copy to a member, of all ``but`` one; they fly together."""
     member = rank
     while member < row_n_pes(row):
@@ -121,9 +119,7 @@ def _ask_each(
 
 
 @rare
-def _push_in_turn(
-    row: int, dest: int, source: int, step: int, nbytes: int, rank: int, size: int
-) -> int:
+def _push_in_turn(row, dest, source, step, nbytes, rank, size) -> int:
     """Lanes that are fewer than the members copy to one after the other."""
     member = 0
     while member < row_n_pes(row):

@@ -158,10 +158,8 @@ WIDTH = {1: ("u8", "h"), 2: ("u16", "h"), 4: ("u32", "r"), 8: ("u64", "l")}
 
 def load_bits(builder, nbytes: int, address, order: str = "relaxed"):
     if nbytes == 16:
-        kind, text = (
-            ir.LiteralStructType([I64, I64]),
-            "ld.relaxed.sys.global.v2.u64 {$0, $1}, [$2];",
-        )
+        kind = ir.LiteralStructType([I64, I64])
+        text = "ld.relaxed.sys.global.v2.u64 {$0, $1}, [$2];"
         pair = asm(builder, kind, text, "=l,=l,l", [address])
         return join(builder, 16, *cgutils.unpack_tuple(builder, pair, 2))
     suffix, register = WIDTH[nbytes]

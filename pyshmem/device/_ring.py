@@ -125,9 +125,7 @@ def _marked(word: int, mark: int) -> int:
 
 
 @device_function
-def _send(
-    ring: int, kind: int, dest: int, source: int, value: int, extra: int, extra2: int, pe: int
-) -> int:
+def _send(ring, kind, dest, source, value, extra, extra2, pe) -> int:
     """Takes a ticket and stores the request; the ticket, or -1 after a timeout."""
     device = state(ring + 2)
     known = read64(device + DEVICE_CONSUMED)

@@ -11,7 +11,7 @@ from ._exchange import meet
 from ._faults import OP, ROUTINE_BITS
 from ._groups import Scope
 from ._ring import settle
-from ._state import SYNC_EPOCH, SYNC_SLOT_BYTES, SYNC_SLOTS, TEAMS
+from ._state import SYNC_EPOCH, SYNC_SLOTS, TEAMS
 
 __all__ = [
     "barrier_all", "barrier_all_warp", "barrier_all_work_group", "sync_all", "sync_all_warp",
@@ -34,7 +34,7 @@ def _synchronise(scope: Scope, name: str):
                 settle()
             sync()
         epoch = read64(word) + 1
-        meet(state(TEAMS), state(SYNC_SLOTS), SYNC_SLOT_BYTES, rank(), size(), epoch, told)
+        meet(state(TEAMS), state(SYNC_SLOTS), rank(), size(), epoch, told)
         sync()
         if rank() == 0:
             write64(word, epoch)

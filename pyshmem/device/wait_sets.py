@@ -134,9 +134,7 @@ def _make_found(scope: Scope, look, op: int, wait: bool):
         if rank() == 0:
             leaf.relax()
             deadline, polls, some = 0, 0, True
-            start = first + nelems * 0
-            if start >= nelems:
-                start = nelems * 0
+            start = (first if first < nelems else 0) + nelems * 0
             while some and deadline >= 0:
                 found, some = search(ivars, nelems, indices, status, cmp, values, start)
                 if not wait or found > 0:
