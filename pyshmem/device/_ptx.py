@@ -43,10 +43,8 @@ def leaf(kinds) -> Callable:
         names = list(inspect.signature(emit).parameters)[2:]
 
         def typing(*given):
-            rows = zip(names, given, strict=True)
-            given = tuple(
-                array_type(k) if name == "like" else types.unliteral(k) for name, k in rows
-            )
+            plain = [array_type if name == "like" else types.unliteral for name in names]
+            given = tuple(kind(k) for kind, k in zip(plain, given, strict=True))
             all_int64 = isinstance(kinds, types.Type)
             result, *wanted = (kinds, *([i64] * len(names))) if all_int64 else kinds(*given)
 

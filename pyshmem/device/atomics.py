@@ -75,6 +75,7 @@ def _fetching(name: str):
 
 
 def _updating(name: str, operation, types):
+    """Those that fetch nothing: ``f(dest, value, pe, ctx)``."""
     op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
 
     @device_function
