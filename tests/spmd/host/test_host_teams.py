@@ -42,6 +42,24 @@ def test_pes_outside_a_strided_team_get_none(job):
         team.destroy()
 
 
+def test_a_split_makes_a_team_for_each_triple(job, not_checking):
+    first = job.my_pe // 2 * 2
+    size = min(2, job.n_pes - first)
+    with TEAM_WORLD.split_strided(first, 1, size) as team:
+        assert team.pes() == list(range(first, first + size))
+        total = pyshmem.zeros(1)
+        pyshmem.sum_reduce(total, pyshmem.array([float(job.my_pe)]), team=team)
+        assert total[0] == sum(team.pes())
+
+
+def test_different_triples_are_told_to_all_in_checking_mode(job, checking):
+    if job.n_pes < 3:
+        pytest.skip("two triples need three PEs")
+    first = job.my_pe // 2 * 2
+    with pytest.raises(pyshmem.MismatchError):
+        TEAM_WORLD.split_strided(first, 1, min(2, job.n_pes - first))
+
+
 def test_stride_zero_makes_a_team_of_one(job):
     team = TEAM_WORLD.split_strided(job.n_pes - 1, 0, 1)
     assert (team is not None) == (job.my_pe == job.n_pes - 1)
