@@ -31,6 +31,7 @@ RINGS = [
     ("ring_waiters", 1 << 19, []),
     ("ring_stalled", 8, ["8", "100"]),
     ("ring_skipped", 8, ["3", "100"]),
+    ("ring_skipped", 8, ["300", "100"]),  # until phases come again
     ("ring_orders", 4096, []),
     ("ring_errors", 4096, []),
     ("ring_stops", 4096, []),
