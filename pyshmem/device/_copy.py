@@ -40,9 +40,7 @@ def _make_copy(wide, wide_x4, narrow, narrow_x4):
                 at += opaque(step)  # opaque: unrolling these loops would cost a 64-bit division
 
     @device_function
-    def _copy_ragged(
-        dest: int, source: int, nbytes: int, head: int, body: int, rank: int, size: int
-    ) -> None:
+    def _copy_ragged(dest, source, nbytes, head, body, rank, size) -> None:
         """Head and tail, in the widest pieces that all their boundaries allow."""
         left = nbytes - body
         if rank < left:

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """When a transfer is better left to a copy engine: the thresholds of the state block."""
 
-from ._backend import cold, device_function, grid_blocks, in_global, state
+from ._backend import device_function, grid_blocks, in_global, state
 from ._state import CUTOVER_GET, CUTOVER_GET_MIN, CUTOVER_PUT, CUTOVER_PUT_MIN
 
 
-@cold
-def _threshold(table: int, nbytes: int, size: int, address: int) -> int:
-    """Whether ``nbytes`` reach the threshold of ``size`` threads in such a grid, and an engine them."""
+@device_function
+def _reaches(table: int, nbytes: int, size: int, address: int) -> bool:
+    """Do ``nbytes`` reach the threshold of ``size`` threads in such a grid, and an engine them?"""
     if not in_global(address):
-        return 0
+        return False
     blocks = grid_blocks()
     threads = (size > 1) + (size > 32) + (size > 128)
     row = table + 4 * threads + (blocks > 1) + (blocks > 8) + (blocks > 32)
@@ -20,7 +20,7 @@ def _make(table: int, least: int):
     @device_function
     def offloads(nbytes: int, size: int, address: int) -> bool:
         # Most transfers are below every threshold and pay for one comparison.
-        return nbytes >= state(least) and _threshold(table, nbytes, size, address) != 0
+        return nbytes >= state(least) and _reaches(table, nbytes, size, address)
 
     return offloads
 

@@ -34,14 +34,7 @@ def ask_amo(number: int, dest, value, cond, pe: int):
 
 
 @device_function
-def tell_amo(number: int, dest, value, pe: int) -> None:
-    """One that fetches nothing."""
+def tell_amo(number: int, dest, value, pe: int, cond=0, fetch: int = 0) -> None:
+    """One that fetches nothing; or the old value to the address ``fetch``, by the next quiet."""
     kind, to, word = AMO | type_number(dest) << 8, address_of(dest), pe | number << 32
-    tell(kind, to, 0, bits_of(dest, value), 0, 0, word)
-
-
-@device_function
-def tell_amo_nbi(number: int, fetch, dest, value, cond, pe: int) -> None:
-    """One whose old value arrives in ``fetch`` by the next quiet."""
-    kind, to, word = AMO | type_number(dest) << 8, address_of(dest), pe | number << 32
-    tell(kind, to, address_of(fetch), bits_of(dest, value), bits_of(dest, cond), 0, word)
+    tell(kind, to, fetch, bits_of(dest, value), bits_of(dest, cond), 0, word)

@@ -6,103 +6,78 @@ all others to e, and waiting until all others' flags have reached it. Numbers on
 reset, and a member that is an exchange ahead does no harm.
 """
 
-from . import _backend, _copy
-from ._backend import device_function, outline, rare, state, stride, write64
+from . import _backend as leaf
+from . import _copy
+from ._backend import device_function, outline, rare, read64, state, stride, write64
 from ._cutover import offloads_put
 from ._faults import ROUTINE_BITS
 from ._groups import Scope, quotient
 from ._peers import near
-from ._state import CUTOVER_PUT_MIN, DELTA, MY_PE, N_PES
-from ._teams import meets_in, row_epoch, row_flags, row_my_pe, row_n_pes, world_pe
+from ._state import CUTOVER_PUT_MIN, DELTA
+from ._teams import meets_in, member_pe, row_epoch, row_flags, row_my_pe, row_n_pes
 from ._transport import ring_put, store_word
 from ._wait import reached_soon, wait_word
 
-_fence = _backend.fence
+
+@device_function
+def _other(row: int, k: int) -> int:
+    """The member ``k`` behind the caller, so that no one is everybody's first."""
+    member = row_my_pe(row) + k
+    if member >= row_n_pes(row):
+        member -= row_n_pes(row)
+    return member
 
 
-def _make_meet(members_of, my_pe_of, pe_of):
-    """``meet`` for teams whose rows these read."""
+@rare
+def _await_from(row: int, flags: int, k: int, size: int, epoch: int, told: int) -> int:
+    """Until the others from ``k`` on, a lane's share of them, have raised their flags."""
+    while k < row_n_pes(row):
+        member = _other(row, k)
+        wait_word(flags + 8 * member, epoch, told, member_pe(row, member))
+        k += size
+    return 0
 
-    @device_function
-    def other(row: int, k: int) -> int:
-        """The member ``k`` behind the caller, so that no one is everybody's first."""
-        member = my_pe_of(row) + k
-        if member >= members_of(row):
-            member -= members_of(row)
-        return member
 
-    @device_function
-    def await_from(
-        row: int, flags: int, apart: int, k: int, size: int, epoch: int, told: int
-    ) -> int:
-        """Until the others from ``k`` on, a lane's share of them, have raised their flags."""
-        while k < members_of(row):
-            member = other(row, k)
-            wait_word(flags + apart * member, epoch, told, pe_of(row, member))
-            k += size
-        return 0
+@rare
+def _meet_far(row: int, flags: int, rank: int, size: int, epoch: int, told: int) -> int:
+    """``meet`` where peers are reached by the ring."""
+    k = rank + 1
+    while k < row_n_pes(row):
+        store_word(flags + 8 * row_my_pe(row), epoch, member_pe(row, _other(row, k)))
+        k += size
+    return _await_from(row, flags, rank + 1, size, epoch, told)
 
-    @rare
-    def meet_far(
-        row: int, flags: int, apart: int, rank: int, size: int, epoch: int, told: int
-    ) -> int:
-        """``meet`` where peers are reached by the ring."""
-        k = rank + 1
-        while k < members_of(row):
-            store_word(flags + apart * my_pe_of(row), epoch, pe_of(row, other(row, k)))
-            k += size
-        return await_from(row, flags, apart, rank + 1, size, epoch, told)
 
-    await_longer = rare(await_from)
+@device_function
+def meet(row: int, flags: int, rank: int, size: int, epoch: int, told: int) -> None:
+    """The lanes share the other members: raise the flag at each, and wait for theirs.
 
-    @device_function
-    def meet(row: int, flags: int, apart: int, rank: int, size: int, epoch: int, told: int) -> None:
-        """The lanes share the other members: raise the flag at each, and wait for theirs.
-
-        Flags are ``apart`` bytes apart. What the group stored before it met is released; it meets
-        afterwards. Whatever is not the usual case goes on in another function for good: values
-        that live on across a call are kept in local memory, which the fence throws out of the cache.
-        """
-        members = members_of(row)
-        if rank + 1 < members:
-            _fence()
-        if not near():
-            meet_far(row, flags, apart, rank, size, epoch, told)
-            return
-        mine = flags + apart * my_pe_of(row)
+    What the group stored before it met is released; it meets afterwards. Whatever is not the usual
+    case goes on in another function for good: values that live on across a call are kept in local
+    memory, which the fence throws out of the cache.
+    """
+    members = row_n_pes(row)
+    k = rank + 1
+    if not near():
+        if k < members:
+            leaf.fence()
+        _meet_far(row, flags, rank, size, epoch, told)
+    elif k < members:
+        mine = flags + 8 * row_my_pe(row)
         step = stride(size)
-        k = rank + 1
+        first = mine + state(DELTA + member_pe(row, _other(row, k)))
+        leaf.fence()  # all that comes between it and the first store is waited for by the others
+        write64(first, epoch)
+        k += step
         while k < members:
-            write64(mine + state(DELTA + pe_of(row, other(row, k))), epoch)
+            write64(mine + state(DELTA + member_pe(row, _other(row, k))), epoch)
             k += step
         k = rank + 1
         while k < members:
-            if not reached_soon(flags + apart * other(row, k), epoch):
-                await_longer(row, flags, apart, k, size, epoch, told)
+            if not reached_soon(flags + 8 * _other(row, k), epoch):
+                _await_from(row, flags, k, size, epoch, told)
                 return
             k += step
-
-    return meet
-
-
-@device_function
-def _world_members(row: int) -> int:
-    return state(N_PES)
-
-
-@device_function
-def _world_my_pe(row: int) -> int:
-    return state(MY_PE)
-
-
-@device_function
-def _same(row: int, pe: int) -> int:
-    return pe
-
-
-#: Of all PEs, whose numbers are at hand, without a row; and of a team.
-meet_all = _make_meet(_world_members, _world_my_pe, _same)
-_meet = _make_meet(row_n_pes, row_my_pe, world_pe)
 
 
 @device_function
@@ -115,65 +90,55 @@ def raise_flags(row: int, rank: int, size: int, epoch: int) -> None:
     """The lanes share the other members; what the group stored before it met is released."""
     me = row_my_pe(row)
     if rank < row_n_pes(row):
-        _fence()
+        leaf.fence()
     member = rank
     while member < row_n_pes(row):
         if member != me:
-            store_word(row_flags(row) + 8 * me, epoch, world_pe(row, member))
+            store_word(row_flags(row) + 8 * me, epoch, member_pe(row, member))
         member += size
 
 
 @device_function
 def await_flag(row: int, member: int, epoch: int, op: int) -> None:
     """Until one member has raised its flag."""
-    wait_word(row_flags(row) + 8 * member, epoch, _told(row, op), world_pe(row, member))
+    wait_word(row_flags(row) + 8 * member, epoch, _told(row, op), member_pe(row, member))
 
 
 @device_function
 def _exchange(row: int, rank: int, size: int, epoch: int, op: int) -> int:
     """Everybody's flags."""
-    _meet(row, row_flags(row), 8, rank, size, epoch, _told(row, op))
+    meet(row, row_flags(row), rank, size, epoch, _told(row, op))
     return 0
 
 
 @rare
-def _ask_engine(
-    row: int, dest: int, source: int, source_step: int, nbytes: int, rank: int, size: int
-) -> int:
-    """For a copy to each other member; they fly together."""
+def _ask_each(row, but, dest, source, step, nbytes, rank, size) -> int:
+    """A lane asks for the copy to a member, of all ``but`` one; they fly together."""
     member = rank
     while member < row_n_pes(row):
-        if member != row_my_pe(row):
-            ring_put(dest, source + member * source_step, nbytes, world_pe(row, member), False)
+        if member != but:
+            ring_put(dest, source + member * step, nbytes, member_pe(row, member), False)
         member += size
     return 0
 
 
 @rare
-def _spread_otherwise(
-    row: int, dest: int, source: int, source_step: int, nbytes: int, rank: int, size: int
-) -> int:
-    """By the ring, where a lane asks for each member; or by fewer lanes than members."""
-    member = 0 if near() else rank
+def _push_in_turn(row, dest, source, step, nbytes, rank, size) -> int:
+    """Lanes that are fewer than the members copy to one after the other."""
+    member = 0
     while member < row_n_pes(row):
-        begin = source + member * source_step
-        if near():
-            _copy.push(dest + state(DELTA + world_pe(row, member)), begin, nbytes, rank, size)
-            member += 1
-        else:
-            ring_put(dest, begin, nbytes, world_pe(row, member), False)
-            member += size
+        to = dest + state(DELTA + member_pe(row, member))
+        _copy.push(to, source + member * step, nbytes, rank, size)
+        member += 1
     return 0
 
 
 @device_function
-def _spread(
-    row: int, dest: int, source: int, source_step: int, nbytes: int, rank: int, size: int
-) -> int:
-    """``nbytes`` from ``source + m * source_step`` to ``dest`` at every member m, all at once."""
+def _spread(row: int, dest: int, source: int, step: int, nbytes: int, rank: int, size: int) -> int:
+    """``nbytes`` from ``source + m * step`` to ``dest`` at every member m, all at once."""
     members = row_n_pes(row)
     if not near():
-        return _spread_otherwise(row, dest, source, source_step, nbytes, rank, size)
+        return _ask_each(row, -1, dest, source, step, nbytes, rank, size)
     me = row_my_pe(row)
     # The proxy takes its time for each request, hence the weight of their number. The first
     # comparison is for few bytes, which must not pay for a division.
@@ -183,13 +148,13 @@ def _spread(
         # a kernel, which a full GPU has no room for.
         askers = 32 if size > 64 else size
         if rank < askers:
-            _ask_engine(row, dest, source, source_step, nbytes, rank, askers)
+            _ask_each(row, me, dest, source, step, nbytes, rank, askers)
         member, at, lanes = me, rank, size
         if size > 64:
             at -= askers
             lanes -= askers
     elif size < members:
-        return _spread_otherwise(row, dest, source, source_step, nbytes, rank, size)
+        return _push_in_turn(row, dest, source, step, nbytes, rank, size)
     else:
         lanes = quotient(size, members)
         turn = quotient(rank, lanes)
@@ -199,8 +164,8 @@ def _spread(
         elif member >= members:  # members begin with their neighbours: no one is everybody's first
             member -= members
     if at >= 0:
-        to = dest + state(DELTA + world_pe(row, member))
-        _copy.push(to, source + member * source_step, nbytes, at, lanes)
+        to = dest + state(DELTA + member_pe(row, member))
+        _copy.push(to, source + member * step, nbytes, at, lanes)
     return 0
 
 
@@ -213,28 +178,40 @@ def apart(scope: Scope):
 
 
 def parts(scope: Scope) -> tuple:
-    """``exchange`` and ``spread`` for groups of the scope.
+    """What collectives are made of: ``start``, ``send``, ``meet_members``, ``end``.
 
-    They are calls, so that kernels do not need many registers.
+    The larger ones are calls, so that kernels do not need many registers.
     Not for warps: behind a call the assembler takes a warp for converged and leaves out its barrier,
     while lanes may still be inside (seen with CUDA 13.0 on sm_90).
     """
-    if scope.suffix == "_warp":
-        return _exchange, _spread
-    return _exchange_apart, _spread_apart
-
-
-def ending(scope: Scope):
-    """``f(row, epoch, op)``: the exchange at the end of a collective, which the leader then counts."""
     rank, size, sync = scope.rank, scope.size, scope.sync
-    exchange, _ = parts(scope)
+    exchange, spread = _exchange_apart, _spread_apart
+    if scope.suffix == "_warp":
+        exchange, spread = _exchange, _spread
+
+    @device_function
+    def start(row):
+        """The group meets; the number of its first exchange."""
+        sync()
+        return read64(row_epoch(row)) + 1
+
+    @device_function
+    def send(row, dest, source, step, nbytes):
+        """``nbytes`` from ``source + m * step`` to ``dest`` at every member m."""
+        spread(row, dest, source, step, nbytes, rank(), size())
+
+    @device_function
+    def meet_members(row, epoch, op):
+        """An exchange of a group that has met."""
+        exchange(row, rank(), size(), epoch, op)
+        sync()
 
     @device_function
     def end(row, epoch, op):
+        """The last exchange, which the leader then counts."""
         sync()
-        exchange(row, rank(), size(), epoch, op)
-        sync()
+        meet_members(row, epoch, op)
         if rank() == 0:
             write64(row_epoch(row), epoch)
 
-    return end
+    return start, send, meet_members, end

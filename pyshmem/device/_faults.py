@@ -87,7 +87,7 @@ _WHAT = {
     FAULT_TIMEOUT: "waited longer than PYSHMEM_TIMEOUT for {a} and saw {b}{whom}; the PEs stand:\n",
     FAULT_PROXY: "the request failed on the host: ",
     FAULT_TEAM: "slot {a} holds no team of this PE (destroyed, or not a member?)",
-    FAULT_LOCK: "the lock is not set by anyone",
+    FAULT_LOCK: "no thread of this PE has the lock; it stays as it is",
     FAULT_STRIDE: "stride {a} is less than 1, or than the block of {b}; nothing was transferred",
 }
 

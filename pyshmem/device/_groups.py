@@ -33,8 +33,9 @@ def quotient(a: int, b: int) -> int:
 class Scope(NamedTuple):
     """Device functions of one scope.
 
-    ``rank`` is the thread's index in its group, ``size`` the group's size, ``sync`` its barrier, and
-    ``share`` gives the leader's int64 to all of its threads (a barrier too).
+    ``rank`` is the thread's index in its group, ``size`` the group's size, ``sync`` its barrier,
+    ``share`` gives the leader's int64 to all of its threads (a barrier too), and ``leads`` says
+    whether this is the leader, when its rank would else be kept for that.
     """
 
     suffix: str
@@ -42,6 +43,7 @@ class Scope(NamedTuple):
     size: Callable[[], int]
     sync: Callable[[], None]
     share: Callable[[int], int]
+    leads: Callable[[], bool]
     help: str
 
 
@@ -69,19 +71,24 @@ def _grid_share(value: int) -> int:
 _zero, _one = device_function(lambda: 0), device_function(lambda: 1)
 _nothing, _itself = device_function(lambda: None), device_function(lambda value: value)
 
+_yes = device_function(lambda: True)
+_leads_warp = device_function(lambda: leaf.lane() == 0)
+_leads_block = device_function(lambda: leaf.follows_in_block() == 0)
+_leads_grid = device_function(lambda: _grid_rank() == 0)
+
 SCOPES = (
-    Scope("", _zero, _one, _nothing, _itself, "the calling thread alone."),
+    Scope("", _zero, _one, _nothing, _itself, _yes, "the calling thread alone."),
     Scope(
         "_warp", leaf.lane, leaf.warp_threads, leaf.warp_sync, leaf.warp_share,
-        "all threads of a warp call it together.",
+        _leads_warp, "all threads of a warp call it together.",
     ),
     Scope(
         "_work_group", leaf.thread_in_block, leaf.block_threads, leaf.block_sync, leaf.block_share,
-        "all threads of a block call it together.",
+        _leads_block, "all threads of a block call it together.",
     ),
 )  # fmt: skip
 #: For routines that a whole grid can share. The launch is cooperative, which Numba sees to by itself.
 GRID = Scope(
     "_grid", _grid_rank, _grid_size, grid_sync, _grid_share,
-    "all threads of all blocks call it together, in a cooperative launch.",
+    _leads_grid, "all threads of all blocks call it together, in a cooperative launch.",
 )  # fmt: skip

@@ -23,7 +23,8 @@ from ._state import SYMBOL, WORDS
 
 __all__ = [
     "AMO_SET", "UINT64", "address_of", "array_from", "block_index", "block_share", "block_sync",
-    "block_threads", "claim", "cold", "fence", "fetch_add64", "grid_blocks", "grid_sync", "lane",
+    "block_threads", "claim", "cold", "fence", "fetch_add64", "follows_in_block", "grid_blocks",
+    "grid_sync", "lane",
     "nap", "note_call", "now", "opaque", "outline", "quotient32", "raise64", "rare", "read64",
     "read64_acquire", "relax", "require", "same_dtype", "signal_release_add", "signal_release_set",
     "state", "state_pe", "stride", "thread_in_block", "trap", "warp_share", "warp_sync",
@@ -227,6 +228,14 @@ def thread_in_block():
     return cuda.threadIdx.x + cuda.blockDim.x * (
         cuda.threadIdx.y + cuda.blockDim.y * cuda.threadIdx.z
     )
+
+
+#: Not 0 except in the block's first thread: short enough to ask for again instead of keeping it.
+follows_in_block = instruction(
+    "{.reg .u32 a, b; mov.u32 a, %tid.x; mov.u32 b, %tid.y; or.b32 a, a, b; mov.u32 b, %tid.z; "
+    "or.b32 a, a, b; cvt.u64.u32 $0, a;}",
+    results=1,
+)
 
 
 @register_jitable

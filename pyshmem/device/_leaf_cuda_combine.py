@@ -16,17 +16,17 @@ __all__ = ["combine", "no_sum", "raw1", "raw16", "store_acc1", "store_acc16", "w
 
 _FLOAT, _DOUBLE, _HALF = ir.FloatType(), ir.DoubleType(), ir.HalfType()
 _SMALL_FLOATS = ("float16", "bfloat16")
+_REALS = {
+    "float16": (8, _FLOAT), "bfloat16": (8, _FLOAT), "float32": (4, _FLOAT),
+    "float64": (2, _DOUBLE), "complex64": (4, _FLOAT), "complex128": (2, _DOUBLE),
+}  # fmt: skip
 
 
 def _shape(like) -> tuple:
     """Dtype name, elements in 16 bytes, their type in an accumulator, and whether they are signed."""
     name = ptx.dtype_name(like)
-    if name in _SMALL_FLOATS:
-        return name, 8, _FLOAT, True
-    if name in ("float32", "complex64"):
-        return name, 4, _FLOAT, True
-    if name in ("float64", "complex128"):
-        return name, 2, _DOUBLE, True
+    if name in _REALS:
+        return name, *_REALS[name], True
     nbytes = 1 if name in ("bool", "boolean") else like.dtype.bitwidth // 8
     return name, 16 // nbytes, ptx.BITS[nbytes], bool(getattr(like.dtype, "signed", False))
 
@@ -135,10 +135,8 @@ def _operation(builder, name: str, element, signed: bool):
 
         def choose(a, b):
             if real:
-                wins = builder.fcmp_ordered(sign, b, a)
-                better = builder.or_(
-                    wins, builder.fcmp_unordered("uno", b, b)
-                )  # a NaN is the result
+                is_nan = builder.fcmp_unordered("uno", b, b)  # which is the result then
+                better = builder.or_(builder.fcmp_ordered(sign, b, a), is_nan)
             else:
                 better = (builder.icmp_signed if signed else builder.icmp_unsigned)(sign, b, a)
             return builder.select(better, b, a)
@@ -198,7 +196,5 @@ def store_acc16(address, like, acc):
 @leaf(lambda address, like, acc: (types.void, i64, like, _acc_kind(like)))
 def store_acc1(_context, builder, address, like, acc) -> None:
     """Rounds and stores one element."""
-    nbytes = _nbytes(like)
-    ptx.store_bits(
-        builder, nbytes, address, ptx.join(builder, nbytes, *_narrow(builder, like, acc))
-    )
+    bits = ptx.join(builder, _nbytes(like), *_narrow(builder, like, acc))
+    ptx.store_bits(builder, _nbytes(like), address, bits)

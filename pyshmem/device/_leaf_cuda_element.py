@@ -23,9 +23,8 @@ def _read(order: str):
     @leaf(lambda address, like: (like.dtype, i64, like))
     def read(context, builder, address, like):
         nbytes = context.get_abi_sizeof(context.get_data_type(like.dtype))
-        return ptx.from_bits(
-            context, builder, like.dtype, ptx.load_bits(builder, nbytes, address, order)
-        )
+        bits = ptx.load_bits(builder, nbytes, address, order)
+        return ptx.from_bits(context, builder, like.dtype, bits)
 
     return read
 
@@ -46,9 +45,8 @@ def _fixed(kind, bits):
 
     @leaf(lambda address: (kind, i64))
     def fixed(_context, builder, address):
-        word = ptx.load_constant(
-            builder, builder.inttoptr(address, ir.PointerType(bits, addrspace=1))
-        )
+        pointer = builder.inttoptr(address, ir.PointerType(bits, addrspace=1))
+        word = ptx.load_constant(builder, pointer)
         word.align = bits.width // 8
         return word
 

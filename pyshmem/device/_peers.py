@@ -34,9 +34,7 @@ def near() -> bool:
 
 
 @cold
-def _reach_slowly(
-    address: int, nelems: int, most: int, itemsize: int, pe: int, op: int, _unused: int
-) -> int:
+def _reach_slowly(address, nelems, most, itemsize, pe, op, _unused) -> int:
     """What is neither wrong nor on the device heap of a job whose peers are near."""
     nbytes = nelems * itemsize
     kind, a, b = 0, address, nbytes

@@ -43,10 +43,8 @@ def leaf(kinds) -> Callable:
         names = list(inspect.signature(emit).parameters)[2:]
 
         def typing(*given):
-            rows = zip(names, given, strict=True)
-            given = tuple(
-                array_type(k) if name == "like" else types.unliteral(k) for name, k in rows
-            )
+            plain = [array_type if name == "like" else types.unliteral for name in names]
+            given = tuple(kind(k) for kind, k in zip(plain, given, strict=True))
             all_int64 = isinstance(kinds, types.Type)
             result, *wanted = (kinds, *([i64] * len(names))) if all_int64 else kinds(*given)
 
@@ -158,10 +156,8 @@ WIDTH = {1: ("u8", "h"), 2: ("u16", "h"), 4: ("u32", "r"), 8: ("u64", "l")}
 
 def load_bits(builder, nbytes: int, address, order: str = "relaxed"):
     if nbytes == 16:
-        kind, text = (
-            ir.LiteralStructType([I64, I64]),
-            "ld.relaxed.sys.global.v2.u64 {$0, $1}, [$2];",
-        )
+        kind = ir.LiteralStructType([I64, I64])
+        text = "ld.relaxed.sys.global.v2.u64 {$0, $1}, [$2];"
         pair = asm(builder, kind, text, "=l,=l,l", [address])
         return join(builder, 16, *cgutils.unpack_tuple(builder, pair, 2))
     suffix, register = WIDTH[nbytes]

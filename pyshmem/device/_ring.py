@@ -3,29 +3,10 @@
 
 from __future__ import annotations
 
-from . import _backend
-from ._backend import (
-    block_index,
-    cold,
-    device_function,
-    fetch_add64,
-    load_pair,
-    nap,
-    now,
-    opaque,
-    raise64,
-    read64,
-    read64_acquire,
-    relax,
-    state,
-    store_pair,
-    to_int64,
-    write64,
-)
+from . import _backend as leaf
+from ._backend import cold, device_function, opaque, raise64, read64, state, write64
 from ._faults import FAULT_PROXY, FAULT_TIMEOUT, OP, record_fault
 from ._state import FAULT_CLAIM, RING, RING_LOG2, RING_SLOTS, RINGS, TIMEOUT_NS
-
-_fence = _backend.fence
 
 # enum pysh_request_op
 (
@@ -58,7 +39,7 @@ def _own_ring() -> int:
     rings = state(RINGS)
     if rings <= 1:
         return RING
-    return RING + 4 * (block_index() % rings)
+    return RING + 4 * (leaf.block_index() % rings)
 
 
 @device_function
@@ -68,10 +49,19 @@ def _expired(deadline: int, a: int, b: int) -> int:
     if read64(state(FAULT_CLAIM)) != 0:
         return -1
     if limit > 0 and deadline == 0:
-        return now() + limit
-    if limit > 0 and now() > deadline:
+        return leaf.now() + limit
+    if limit > 0 and leaf.now() > deadline:
         record_fault(FAULT_TIMEOUT, _RING_WAIT, -1, a, b)
         return -1
+    return deadline
+
+
+@device_function
+def _go_on(deadline: int, polls: int, a: int, b: int) -> int:
+    """After a look in vain: the deadline, or -1 when the wait must end."""
+    leaf.relax()
+    if polls & (_POLLS_PER_CHECK - 1) == 0:
+        return _expired(deadline, a, b)
     return deadline
 
 
@@ -79,9 +69,8 @@ def _expired(deadline: int, a: int, b: int) -> int:
 def _await_credit(device: int, control: int, ticket: int) -> bool:
     """Until the ticket's slot is free. Only the next to go look across the bus."""
     slots = state(RING_SLOTS)
-    deadline = 0
-    polls = 0
-    while True:
+    deadline, polls = 0, 0
+    while deadline >= 0:
         known = read64(device + DEVICE_CONSUMED)
         if ticket < known + slots:
             return True
@@ -90,29 +79,10 @@ def _await_credit(device: int, control: int, ticket: int) -> bool:
             if seen > known:
                 raise64(device + DEVICE_CONSUMED, seen)
         else:
-            nap()
-        relax()
+            leaf.nap()
         polls += opaque(1)
-        if polls & (_POLLS_PER_CHECK - 1) == 0:
-            deadline = _expired(deadline, ticket - slots + 1, known)
-            if deadline < 0:
-                return False
-
-
-@device_function
-def _await_word(address: int, mask: int, expected: int) -> bool:
-    """Until ``word & mask == expected`` in memory near the kernel."""
-    deadline = 0
-    polls = 0
-    while True:
-        if read64(address) & mask == expected:
-            return True
-        relax()
-        polls += opaque(1)
-        if polls & (_POLLS_PER_CHECK - 1) == 0:
-            deadline = _expired(deadline, expected, read64(address))
-            if deadline < 0:
-                return False
+        deadline = _go_on(deadline, polls, ticket - slots + 1, known)
+    return False
 
 
 @cold
@@ -121,23 +91,19 @@ def _take_cell(busy: int, cell: int, done: int, tag: int) -> int:
 
     Its reply may be of 2^32 tickets before, so another tag is put there first. 0 after a timeout.
     """
-    deadline = 0
-    polls = 0
-    while True:
+    deadline, polls = 0, 0
+    while deadline >= 0:
         word = read64(busy)
         reply = done if word & _LEFT_ENGINE != 0 else cell + 8
         left = word & _LEFT != 0 and read64(reply) & _LOW32 == word & _LOW32
         if left or word & _IN_USE == 0:
             write64(cell + 8, ~tag & _LOW32)
             write64(done, ~tag & _LOW32)
-            _fence()  # the proxy answers behind it
+            leaf.fence()  # the proxy answers behind it
             return 1
-        relax()
         polls += opaque(1)
-        if polls & (_POLLS_PER_CHECK - 1) == 0:
-            deadline = _expired(deadline, 0, word)
-            if deadline < 0:
-                return 0
+        deadline = _go_on(deadline, polls, 0, word)
+    return 0
 
 
 @cold
@@ -155,19 +121,17 @@ def _top(word: int, place: int) -> int:
 
 @device_function
 def _marked(word: int, mark: int) -> int:
-    return to_int64(word) & _LOW56 | mark
+    return leaf.to_int64(word) & _LOW56 | mark
 
 
 @device_function
-def _send(
-    ring: int, kind: int, dest: int, source: int, value: int, extra: int, extra2: int, pe: int
-) -> int:
+def _send(ring, kind, dest, source, value, extra, extra2, pe) -> int:
     """Takes a ticket and stores the request; the ticket, or -1 after a timeout."""
     device = state(ring + 2)
     known = read64(device + DEVICE_CONSUMED)
-    ticket = fetch_add64(device, 1)
+    ticket = leaf.fetch_add64(device, 1)
     if kind & RELEASE != 0:
-        _fence()  # here, while the ticket is under way
+        leaf.fence()  # here, while the ticket is under way
     slots = state(RING_SLOTS)
     index = ticket & (slots - 1)
     control = state(ring + 1)
@@ -185,10 +149,10 @@ def _send(
     slot = state(ring) + 64 * index
     tops = _top(dest, 0) | _top(source, 8) | _top(value, 16) | _top(extra, 24)
     tops |= _top(extra2, 32) | _top(pe, 40) | _top(kind, 48)
-    store_pair(slot, _marked(dest, mark), _marked(source, mark))
-    store_pair(slot + 16, _marked(value, mark), _marked(extra, mark))
-    store_pair(slot + 32, _marked(extra2, mark), _marked(pe, mark))
-    store_pair(slot + 48, _marked(kind, mark), _marked(tops, mark))
+    leaf.store_pair(slot, _marked(dest, mark), _marked(source, mark))
+    leaf.store_pair(slot + 16, _marked(value, mark), _marked(extra, mark))
+    leaf.store_pair(slot + 32, _marked(extra2, mark), _marked(pe, mark))
+    leaf.store_pair(slot + 48, _marked(kind, mark), _marked(tops, mark))
     return ticket
 
 
@@ -204,25 +168,26 @@ def tell(kind: int, dest: int, source: int, value: int, extra: int, extra2: int,
 @device_function
 def _await_cell(cell: int, tag: int) -> tuple[int, int]:
     """Value and status of the reply; status -1 after a timeout."""
-    deadline = 0
-    polls = 0
-    while True:
-        value, word = load_pair(cell)
+    deadline, polls = 0, 0
+    while deadline >= 0:
+        value, word = leaf.load_pair(cell)
         if word & _LOW32 == tag:
             return value, (word >> 32) & _LOW32
-        relax()
         polls += opaque(1)
-        if polls & (_POLLS_PER_CHECK - 1) == 0:
-            deadline = _expired(deadline, tag, word)
-            if deadline < 0:
-                return value, -1
+        deadline = _go_on(deadline, polls, tag, word)
+    return 0, -1
 
 
 @device_function
 def _await_engine(word: int, tag: int) -> int:
     """Status of the reply that a stream writes near the kernel; -1 after a timeout."""
-    if _await_word(word, _LOW32, tag):
-        return (read64(word) >> 32) & _LOW32
+    deadline, polls = 0, 0
+    while deadline >= 0:
+        seen = read64(word)
+        if seen & _LOW32 == tag:
+            return (seen >> 32) & _LOW32
+        polls += opaque(1)
+        deadline = _go_on(deadline, polls, tag, seen)
     return -1
 
 
@@ -245,7 +210,7 @@ def ask(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, 
     left = tag | _LEFT | (_LEFT_ENGINE if kind & DONE != 0 else 0)
     # The reply has been read: the next may come. Or it is still to come, and the next waits for it.
     write64(device + DEVICE_WORDS + 8 * index, ticket >> 32 << _TURN if status >= 0 else left)
-    read64_acquire(device)  # for its order: what the host or the engine stored is read fresh
+    leaf.read64_acquire(device)  # for its order: what the host or the engine stored is read fresh
     if status > 0:
         record_fault(FAULT_PROXY, _RING_WAIT, pe & _LOW32, status, kind & 255)
         return 0
@@ -255,20 +220,16 @@ def ask(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, 
 @cold
 def _await_quiet(device: int, control: int, need: int, _a: int, _b: int) -> int:
     raise64(control + CONTROL_ASKED, need)
-    deadline = 0
-    polls = 0
-    while True:
+    deadline, polls = 0, 0
+    while deadline >= 0:
         acked = read64(control + CONTROL_ACKED)
         if acked >= need:
             raise64(device + DEVICE_ACKED, acked)
-            _fence()
+            leaf.fence()
             return 0
-        relax()
         polls += opaque(1)
-        if polls & (_POLLS_PER_CHECK - 1) == 0:
-            deadline = _expired(deadline, need, acked)
-            if deadline < 0:
-                return 0
+        deadline = _go_on(deadline, polls, need, acked)
+    return 0
 
 
 @device_function

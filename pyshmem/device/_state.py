@@ -26,6 +26,3 @@ CUTOVER_PUT, CUTOVER_GET, CUTOVER_COLL, DELTA = 48, 64, 80, 128
 DEVICE_TEAM_WORDS = 8
 DEVICE_STAGE_BYTES = 64 * 1024
 MAX_TEAMS = 64
-
-#: Bytes between two PEs' slots of the device synchronisation.
-SYNC_SLOT_BYTES = 8

@@ -31,37 +31,35 @@ def meets_in(row: int) -> int:
     return ((row - state(TEAMS)) >> _ROW_SHIFT) + 1
 
 
-@device_function
-def row_n_pes(row: int) -> int:
-    if row == state(TEAMS):  # the world team's numbers are at hand
-        return state(N_PES)
-    return fixed64(row + 8 * words.DEVICE_TEAM_N_PES)
-
-
-@device_function
-def row_my_pe(row: int) -> int:
-    if row == state(TEAMS):
-        return state(MY_PE)
-    return fixed64(row + 8 * words.DEVICE_TEAM_MY_PE)
-
-
 def _word(number: int):
     """``f(row)``: that word of the row."""
     return device_function(lambda row: fixed64(row + 8 * number))
 
 
 row_flags, row_epoch = _word(words.DEVICE_TEAM_FLAGS), _word(words.DEVICE_TEAM_EPOCH)
-row_stage = _word(words.DEVICE_TEAM_STAGE)
+row_stage, _row_pes = _word(words.DEVICE_TEAM_STAGE), _word(words.DEVICE_TEAM_PES)
+
+
+def _number(at_hand: int, number: int):
+    """``f(row)``: the same, but the world team's is a word of the state block."""
+    word = _word(number)
+    return device_function(lambda row: state(at_hand) if row == state(TEAMS) else word(row))
+
+
+row_n_pes = _number(N_PES, words.DEVICE_TEAM_N_PES)
+row_my_pe = _number(MY_PE, words.DEVICE_TEAM_MY_PE)
+
+
+@device_function
+def member_pe(row: int, member: int) -> int:
+    """World number of a member, an int32, as all PEs are."""
+    return narrow(member) if row == state(TEAMS) else fixed32(_row_pes(row) + 4 * member)
 
 
 @device_function
 def world_pe(row: int, pe: int) -> int:
-    """World number of the team's PE ``pe``; -1 when it has none. An int32, as all PEs are."""
-    if pe < 0 or pe >= row_n_pes(row):
-        return narrow(-1)
-    if row == state(TEAMS):
-        return narrow(pe)
-    return fixed32(fixed64(row + 8 * words.DEVICE_TEAM_PES) + 4 * pe)
+    """The same for what may be no member: -1 then."""
+    return member_pe(row, pe) if pe >= 0 and pe < row_n_pes(row) else narrow(-1)
 
 
 @device_function

@@ -79,6 +79,15 @@ def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
 
 
 @device_function
+def go_on(deadline: int, polls: int, op: int, pe: int, expected: int, seen: int) -> int:
+    """After a look in vain: the deadline of the wait, or -1 when it must end."""
+    relax()
+    if polls & (_POLLS_PER_CHECK - 1) == 0:
+        return given_up(deadline, op, pe, expected, seen)
+    return deadline
+
+
+@device_function
 def wait(address: int, like, cmp: int, cmp_value, op: int, pe: int):
     """Spins until the element at ``address`` compares as asked; returns what it saw.
 
@@ -86,9 +95,8 @@ def wait(address: int, like, cmp: int, cmp_value, op: int, pe: int):
     up after the timeout, and soon after any fault on this PE, so that one missing signal ends a
     kernel instead of costing a timeout for each of its waits. ``pe``: whom it waits for, or -1.
     """
-    deadline = 0
-    value = cmp_value
-    while True:
+    deadline, value = 0, cmp_value
+    while deadline >= 0:
         # Nothing but the poll in this loop: a wait's latency is that of its turns. The loads are
         # relaxed, which leaves the L1 cache to the block's other warps; the one after success is
         # there for its order only and drops the cache, so that what follows reads fresh. Its value
@@ -102,30 +110,12 @@ def wait(address: int, like, cmp: int, cmp_value, op: int, pe: int):
             relax()
             polls += opaque(1)  # opaque: unrolled, the loop falls out of the instruction cache
         deadline = given_up(deadline, op, pe, to_int64(cmp_value), to_int64(value))
-        if deadline < 0:
-            return value
-
-
-@cold
-def _wait_longer(address: int, least: int, op: int, pe: int) -> int:
-    deadline = 0
-    polls = 0
-    while True:
-        value = read64(address)
-        if value >= least:
-            leaf.read64_acquire(address)
-            return value
-        relax()
-        polls += opaque(1)
-        if polls & (_POLLS_PER_CHECK - 1) == 0:
-            deadline = given_up(deadline, op, pe, least, value)
-            if deadline < 0:
-                return value
+    return value
 
 
 @device_function
 def reached_soon(address: int, least: int) -> bool:
-    """``wait_word`` for as long as waits usually take; False: it is to be gone on with."""
+    """``wait_word`` for as long as waits usually take; False: it is to be gone on with by that."""
     polls = 0
     while polls < _POLLS_PER_CHECK:
         if read64(address) >= least:
@@ -136,13 +126,18 @@ def reached_soon(address: int, least: int) -> bool:
     return False
 
 
-@device_function
+@cold
 def wait_word(address: int, least: int, op: int, pe: int) -> int:
     """``wait`` for one of the library's own int64 words, which only rise, to reach ``least``.
 
-    Once it takes long it goes on in a function of its own: what reports need would take registers
-    from the collectives that call this.
+    A function of its own: what reports need would take registers from the collectives that call it.
     """
-    if reached_soon(address, least):
-        return least
-    return _wait_longer(address, least, op, pe)
+    deadline, polls, value = 0, 0, 0
+    while deadline >= 0:
+        value = read64(address)
+        if value >= least:
+            leaf.read64_acquire(address)
+            return value
+        polls += opaque(1)
+        deadline = go_on(deadline, polls, op, pe, least, value)
+    return value

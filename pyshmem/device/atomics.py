@@ -14,7 +14,7 @@ stores, and in shared and local memory, it arrives at once.
 from .._types import ATOMIC_OPS
 from . import _backend as leaf
 from ._backend import cast, device_function, read, require, write
-from ._elements import ask_amo, tell_amo, tell_amo_nbi
+from ._elements import ask_amo, tell_amo
 from ._faults import OP
 from ._peers import BY_STORES, NOWHERE, on_peer, reach
 from ._teams import on_context
@@ -75,6 +75,7 @@ def _fetching(name: str):
 
 
 def _updating(name: str, operation, types):
+    """Those that fetch nothing: ``f(dest, value, pe, ctx)``."""
     op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
 
     @device_function
@@ -213,7 +214,7 @@ def _starting(name: str):
         if way == BY_STORES:
             fetch[0] = operation(on_peer(dest, world), dest, value, cond)
         elif way != NOWHERE and leaf.in_global(leaf.address_of(fetch)):
-            tell_amo_nbi(number, fetch, dest, value, cond, world)
+            tell_amo(number, dest, value, world, cond, leaf.address_of(fetch))
         elif way != NOWHERE:
             fetch[0] = ask_amo(number, dest, value, cond, world)
 

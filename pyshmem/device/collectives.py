@@ -7,37 +7,33 @@ nothing is ever reset, and a fast PE that is a round ahead does no harm.
 """
 
 from ._backend import device_function, read64, scopes, state, write64
-from ._exchange import meet_all
+from ._exchange import meet
 from ._faults import OP, ROUTINE_BITS
 from ._groups import Scope
 from ._ring import settle
-from ._state import SYNC_EPOCH, SYNC_SLOT_BYTES, SYNC_SLOTS
+from ._state import SYNC_EPOCH, SYNC_SLOTS, TEAMS
 
 __all__ = [
     "barrier_all", "barrier_all_warp", "barrier_all_work_group", "sync_all", "sync_all_warp",
     "sync_all_work_group",
 ]  # fmt: skip
 
+_SYNC, _BARRIER = OP["sync_all"], OP["barrier_all"]
 _MEETS_ALL = 65 << ROUTINE_BITS  # PYSH_MEETS_ALL of conduit.h
 
 
-def _synchronise(scope: Scope, name: str):
+def _meetings(scope: Scope) -> tuple:
     rank, size, sync = scope.rank, scope.size, scope.sync
-    told, completes = OP[name] | _MEETS_ALL, name == "barrier_all"
 
     @device_function
-    def synchronise():
-        word = state(SYNC_EPOCH)
+    def synchronise(op):
         sync()
-        if completes:
-            if rank() == 0:
-                settle()
-            sync()
-        epoch = read64(word) + 1
-        meet_all(0, state(SYNC_SLOTS), SYNC_SLOT_BYTES, rank(), size(), epoch, told)
+        # As it stands there: an addition would have to wait for the load, in front of the fence.
+        epoch = read64(state(SYNC_EPOCH))
+        meet(state(TEAMS), state(SYNC_SLOTS), rank(), size(), epoch, op | _MEETS_ALL)
         sync()
         if rank() == 0:
-            write64(word, epoch)
+            write64(state(SYNC_EPOCH), epoch + 1)
 
     def sync_all():
         """Wait until all PEs are here; the caller's stores to its own memory are visible to all.
@@ -45,7 +41,7 @@ def _synchronise(scope: Scope, name: str):
         One group of the grid calls it, on every PE.
         Spec: shmem_sync_all.
         """
-        synchronise()
+        synchronise(_SYNC)
 
     def barrier_all():
         """``quiet``, then wait until all PEs are here.
@@ -54,12 +50,13 @@ def _synchronise(scope: Scope, name: str):
         of the flags is the quiet.
         Spec: shmem_barrier_all.
         """
-        synchronise()
+        sync()
+        if rank() == 0:
+            settle()
+        synchronise(_BARRIER)
 
-    return barrier_all if completes else sync_all
+    return sync_all, barrier_all
 
 
-sync_all, sync_all_warp, sync_all_work_group = scopes(lambda scope: _synchronise(scope, "sync_all"))
-barrier_all, barrier_all_warp, barrier_all_work_group = scopes(
-    lambda scope: _synchronise(scope, "barrier_all")
-)
+sync_all, sync_all_warp, sync_all_work_group = scopes(lambda scope: _meetings(scope)[0])
+barrier_all, barrier_all_warp, barrier_all_work_group = scopes(lambda scope: _meetings(scope)[1])

@@ -2,51 +2,46 @@
 """Locks between kernels: first come, first served, for threads of any PE.
 
 A lock is element 0 of a symmetric int64 array, 0 on all PEs at first. It is for kernels or for the
-host, not both: the host's queue is of PEs, this one of threads. On one PE, which the array's place
-chooses, the word has the next ticket in its lower half and the one that is served in its upper
-half, for 2^32 - 1 turns.
+host, not both: the host's queue is of PEs, this one of threads. On one PE, its home, which the array's
+place chooses, the word has the next ticket in its upper half and the one that is served in its lower 31
+bits; both begin anew after 2^31. Bit 31 is set in the word of the PE whose thread has the lock, with its
+ticket below: at home, that is the one that is served.
 """
 
-from .._types import ATOMIC_OPS
 from . import _backend as leaf
-from ._backend import device_function, opaque, state
-from ._elements import ask_amo
+from ._backend import address_of, device_function, opaque, read, state, write
 from ._faults import FAULT_LOCK, OP, record_fault
-from ._peers import BY_STORES, NOWHERE, my_pe, on_peer, reach
+from ._peers import NOWHERE, my_pe, reach
 from ._ring import settle
 from ._state import FAULT_CLAIM, HEAP_BASE, HEAP_BYTES, HOST_BASE, N_PES
-from ._wait import given_up
+from ._wait import go_on
+from .atomics import atomic_compare_swap, atomic_fetch, atomic_fetch_add
 
 __all__ = ["clear_lock", "set_lock", "test_lock"]
 
 _lock_word = leaf.require("lock")
 _SET, _TEST, _CLEAR = OP["set_lock"], OP["test_lock"], OP["clear_lock"]
-_FETCH, _ADD, _SWAP_IF = (ATOMIC_OPS.index(name) for name in ("fetch", "add", "compare_swap"))
-_LOW32 = (1 << 32) - 1
-_POLLS_PER_CHECK = 64
+_NEXT, _HELD = 1 << 32, 1 << 31
+_TICKET = _HELD - 1
 
 
 @device_function
 def _home(lock) -> int:
     """The PE whose word is the lock: spread over the PEs by cache lines."""
-    offset = leaf.address_of(lock) - state(HEAP_BASE)
+    offset = address_of(lock) - state(HEAP_BASE)
     if offset < 0 or offset >= state(HEAP_BYTES):
-        offset = leaf.address_of(lock) - state(HOST_BASE)
+        offset = address_of(lock) - state(HOST_BASE)
     return leaf.narrow((offset >> 6) & 0x7FFFFFFF) % leaf.narrow(state(N_PES))
 
 
 @device_function
-def _load(lock, home: int, way: int) -> int:
-    if way == BY_STORES:
-        return leaf.read(on_peer(lock, home), lock)
-    return ask_amo(_FETCH, lock, 0, 0, home)
-
-
-@device_function
-def _add(lock, value: int, home: int, way: int) -> int:
-    if way == BY_STORES:
-        return leaf.atomic_fetch_add(on_peer(lock, home), lock, value)
-    return ask_amo(_ADD, lock, value, 0, home)
+def _take(lock, home: int, ticket: int) -> None:
+    """It is the caller's turn."""
+    leaf.read64_acquire(state(FAULT_CLAIM))  # for its order: what holders did is read fresh
+    if home == my_pe():
+        atomic_fetch_add(lock, _HELD, home)
+    else:
+        write(address_of(lock), lock, ticket | _HELD)
 
 
 @device_function
@@ -58,24 +53,17 @@ def set_lock(lock):
     Spec: shmem_set_lock.
     """
     _lock_word(lock)
-    way = reach(lock, 1, lock.size, my_pe(), _SET)
-    if way != NOWHERE:
-        home = _home(lock)
-        ticket = _add(lock, 1, home, way) & _LOW32
-        deadline, polls = 0, 0
-        served = (_load(lock, home, way) >> 32) & _LOW32
-        while served != ticket:
-            leaf.relax()
+    if reach(lock, 1, lock.size, my_pe(), _SET) != NOWHERE:
+        home, deadline, polls = _home(lock), 0, 0
+        word = atomic_fetch_add(lock, _NEXT, home)
+        ticket = (word >> 32) & _TICKET
+        while word & _TICKET != ticket and deadline >= 0:
             leaf.nap()
             polls += opaque(1)
-            if polls & (_POLLS_PER_CHECK - 1) == 0:
-                deadline = given_up(deadline, _SET, home, ticket, served)
-                if deadline < 0:
-                    return
-            served = (_load(lock, home, way) >> 32) & _LOW32
-        leaf.read64_acquire(
-            state(FAULT_CLAIM)
-        )  # for its order: what was done under the lock is leaf.read fresh
+            deadline = go_on(deadline, polls, _SET, home, ticket, word & _TICKET)
+            word = atomic_fetch(lock, home)
+        if word & _TICKET == ticket:
+            _take(lock, home, ticket)
 
 
 @device_function
@@ -86,37 +74,40 @@ def test_lock(lock):
     Spec: shmem_test_lock.
     """
     _lock_word(lock)
-    way = reach(lock, 1, lock.size, my_pe(), _TEST)
-    if way == NOWHERE:
+    if reach(lock, 1, lock.size, my_pe(), _TEST) == NOWHERE:
         return False
-    leaf.relax()  # who tests in a loop lets the simulator's other threads run
     home = _home(lock)
-    seen = _load(lock, home, way)
-    if (seen >> 32) & _LOW32 != seen & _LOW32:
+    word = leaf.to_int64(atomic_fetch(lock, home))
+    ticket = (word >> 32) & _TICKET
+    if word & _TICKET != ticket or atomic_compare_swap(lock, word, word + _NEXT, home) != word:
         return False
-    if way == BY_STORES:
-        old = leaf.atomic_compare_swap(on_peer(lock, home), lock, seen, seen + 1)
-    else:
-        old = ask_amo(_SWAP_IF, lock, seen + 1, seen, home)
-    leaf.read64_acquire(state(FAULT_CLAIM))  # for its order
-    return old == seen
+    _take(lock, home, ticket)
+    return True
 
 
 @device_function
 def clear_lock(lock):
     """``quiet``, then give the lock to the next. The thread that set it calls it.
 
-    Faults: a lock that nobody has.
+    Faults: a lock that no thread of this PE has stays as it is.
     Spec: shmem_clear_lock.
     """
     _lock_word(lock)
-    way = reach(lock, 1, lock.size, my_pe(), _CLEAR)
-    if way != NOWHERE:
-        settle()
-        leaf.fence()
-        home = _home(lock)
-        seen = _load(lock, home, way)
-        if (seen >> 32) & _LOW32 == seen & _LOW32:
-            record_fault(FAULT_LOCK, _CLEAR, home, seen, 0)
-        else:
-            _add(lock, 1 << 32, home, way)
+    if reach(lock, 1, lock.size, my_pe(), _CLEAR) == NOWHERE:
+        return
+    home = _home(lock)
+    word = read(address_of(lock), lock)
+    if home == my_pe():
+        word = atomic_fetch(lock, home)
+    ticket = word & _TICKET
+    step = ((ticket + 1) & _TICKET) - ticket
+    if word & _HELD == 0:
+        record_fault(FAULT_LOCK, _CLEAR, home, word, 0)
+        return
+    if home == my_pe():
+        step -= _HELD
+    else:
+        write(address_of(lock), lock, 0)
+    settle()
+    leaf.fence()  # what the holder did, and its own word, come before the next one's turn
+    atomic_fetch_add(lock, step, home)

@@ -6,7 +6,7 @@ sends a request of its own. Requests of one block are served in the order of its
 """
 
 from . import _backend as leaf
-from ._backend import device_function, to_int64
+from ._backend import device_function, label_word, to_int64
 from ._ring import ABORT, CALL, PRINT, RELEASE, ask, tell
 
 __all__ = ["abort", "call", "post", "print"]
@@ -30,11 +30,7 @@ def print(label, value=None):
     Fails to compile: another kind of label or value.
     Extension.
     """
-    first, second, third = (
-        leaf.label_word(label, 0),
-        leaf.label_word(label, 1),
-        leaf.label_word(label, 2),
-    )
+    first, second, third = label_word(label, 0), label_word(label, 1), label_word(label, 2)
     kind = leaf.print_kind(value) << 32
     tell(PRINT, first, second, third, leaf.print_bits(value), _place(), kind)
 
@@ -52,11 +48,7 @@ def abort(code, label=""):
     Does not return.
     Spec: shmem_global_exit, here from a kernel (extension).
     """
-    first, second, third = (
-        leaf.label_word(label, 0),
-        leaf.label_word(label, 1),
-        leaf.label_word(label, 2),
-    )
+    first, second, third = label_word(label, 0), label_word(label, 1), label_word(label, 2)
     ask(ABORT, first, second, third, 0, _place(), to_int64(code) & 0xFFFFFFFF)
 
 

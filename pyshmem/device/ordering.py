@@ -17,23 +17,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _make_order(scope: Scope):
-    """What ``fence`` and ``quiet`` do: here the two are one operation."""
+def _orders(scope: Scope) -> tuple:
     rank, sync = scope.rank, scope.sync
 
     @device_function
     def order():
+        """What ``fence`` and ``quiet`` do: here the two are one operation."""
         sync()
         if rank() == 0:
             settle()
             leaf.fence()  # behind it: an acquire of what another block's quiet has found complete
         sync()
-
-    return order
-
-
-def _fence(scope: Scope):
-    order = _make_order(scope)
 
     def fence(ctx=None):
         """Order the caller's earlier puts, atomics and signals before its later ones, for each PE.
@@ -42,24 +36,12 @@ def _fence(scope: Scope):
         """
         order()
 
-    return fence
-
-
-def _quiet(scope: Scope):
-    order = _make_order(scope)
-
     def quiet(ctx=None):
         """Complete the caller's earlier puts, gets, atomics and signals at every PE.
 
         Spec: shmem_quiet.
         """
         order()
-
-    return quiet
-
-
-def _pe_quiet(scope: Scope):
-    order = _make_order(scope)
 
     def pe_quiet(pes, npes, ctx=None):
         """``quiet`` for the ``npes`` PEs listed in the int32 array ``pes``; with 0 it does nothing.
@@ -70,9 +52,9 @@ def _pe_quiet(scope: Scope):
         if npes > 0:
             order()
 
-    return pe_quiet
+    return fence, quiet, pe_quiet
 
 
-fence, fence_warp, fence_work_group = scopes(_fence)
-quiet, quiet_warp, quiet_work_group = scopes(_quiet)
-pe_quiet, pe_quiet_warp, pe_quiet_work_group = scopes(_pe_quiet)
+fence, fence_warp, fence_work_group = scopes(lambda scope: _orders(scope)[0])
+quiet, quiet_warp, quiet_work_group = scopes(lambda scope: _orders(scope)[1])
+pe_quiet, pe_quiet_warp, pe_quiet_work_group = scopes(lambda scope: _orders(scope)[2])

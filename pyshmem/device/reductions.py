@@ -12,7 +12,7 @@ from ._faults import OP
 from ._groups import Scope, quotient
 from ._peers import near
 from ._state import CUTOVER_COLL, DELTA, DEVICE_STAGE_BYTES
-from ._teams import row_epoch, row_my_pe, row_n_pes, world_pe
+from ._teams import member_pe, row_epoch, row_my_pe, row_n_pes
 from .team_collectives import entry, half_of_stage
 
 __all__ = [
@@ -55,28 +55,25 @@ def _make_fold(name: str, load):
 
 def _make_staged(scope: Scope, op: int, finish):
     """For few bytes, and peers out of reach: all pieces on all stages, then ``finish``."""
-    rank, size, sync = scope.rank, scope.size, scope.sync
-    exchange, spread = parts(scope)
+    sync, (start, send, meet_members, _) = scope.sync, parts(scope)
+    rank = scope.rank
 
     @device_function
     def staged(row, dest, source, nbytes, like):
-        word, room = row_epoch(row), _stage_room(row_n_pes(row))
-        epoch = leaf.read64(word)
+        room, epoch = _stage_room(row_n_pes(row)), start(row)
         done = nbytes * 0
         while done < nbytes:
-            epoch += 1
             piece = min(room, nbytes - done)
             stage = half_of_stage(row, epoch)
-            mine = stage + row_my_pe(row) * room
-            spread(row, mine, source + done, 0, piece, rank(), size())
+            send(row, stage + row_my_pe(row) * room, source + done, 0, piece)
             sync()
-            exchange(row, rank(), size(), epoch, op)
-            sync()
+            meet_members(row, epoch, op)
             finish(row, dest + done, stage, room, piece, like)
             done += piece
+            epoch += 1
         sync()
         if rank() == 0:
-            leaf.write64(word, epoch)
+            leaf.write64(row_epoch(row), epoch - 1)
 
     return staged
 
@@ -108,39 +105,34 @@ def _make_shared(scope: Scope, name: str):
 
     Nobody else reads or writes that share, so dest may be source.
     """
-    rank, size, sync = scope.rank, scope.size, scope.sync
-    exchange, _spread = parts(scope)
-    add = combine(name)
+    rank, size, add = scope.rank, scope.size, combine(name)
+    start, _, meet_members, end = parts(scope)
 
     @device_function
     def one(row, dest, source, like):
         members = row_n_pes(row)
-        acc = leaf.widen(like, raw16(source + state(DELTA + world_pe(row, 0)), like))
+        acc = leaf.widen(like, raw16(source + state(DELTA + member_pe(row, 0)), like))
         member = members * 0 + 1
         while member < members:
-            acc = add(like, acc, raw16(source + state(DELTA + world_pe(row, member)), like))
+            acc = add(like, acc, raw16(source + state(DELTA + member_pe(row, member)), like))
             member += 1
         member = members * 0
         while member < members:
-            leaf.store_acc16(dest + state(DELTA + world_pe(row, member)), like, acc)
+            leaf.store_acc16(dest + state(DELTA + member_pe(row, member)), like, acc)
             member += 1
 
     @device_function
     def four(row, dest, source, step, like):
         """Four pieces with their loads in flight together."""
         members = row_n_pes(row)
-        at = source + state(DELTA + world_pe(row, 0))
+        at = source + state(DELTA + member_pe(row, 0))
         r0, r1 = raw16(at, like), raw16(at + step, like)
         r2, r3 = raw16(at + 2 * step, like), raw16(at + 3 * step, like)
-        a0, a1, a2, a3 = (
-            leaf.widen(like, r0),
-            leaf.widen(like, r1),
-            leaf.widen(like, r2),
-            leaf.widen(like, r3),
-        )
+        a0, a1 = leaf.widen(like, r0), leaf.widen(like, r1)
+        a2, a3 = leaf.widen(like, r2), leaf.widen(like, r3)
         member = members * 0 + 1
         while member < members:
-            at = source + state(DELTA + world_pe(row, member))
+            at = source + state(DELTA + member_pe(row, member))
             r0, r1 = raw16(at, like), raw16(at + step, like)
             r2, r3 = raw16(at + 2 * step, like), raw16(at + 3 * step, like)
             a0, a1 = add(like, a0, r0), add(like, a1, r1)
@@ -148,7 +140,7 @@ def _make_shared(scope: Scope, name: str):
             member += 1
         member = members * 0
         while member < members:
-            at = dest + state(DELTA + world_pe(row, member))
+            at = dest + state(DELTA + member_pe(row, member))
             leaf.store_acc16(at, like, a0)
             leaf.store_acc16(at + step, like, a1)
             leaf.store_acc16(at + 2 * step, like, a2)
@@ -172,16 +164,10 @@ def _make_shared(scope: Scope, name: str):
 
     @device_function
     def shared(row, dest, source, nbytes, like):
-        word = row_epoch(row)
-        epoch = leaf.read64(word)
-        exchange(row, rank(), size(), epoch + 1, _REDUCE)  # the sources are ready, and the dests
-        sync()
+        epoch = start(row)
+        meet_members(row, epoch, _REDUCE)  # the sources are ready, and the dests
         combine_share(row, dest, source, nbytes, like)
-        sync()
-        exchange(row, rank(), size(), epoch + 2, _REDUCE)
-        sync()
-        if rank() == 0:
-            leaf.write64(word, epoch + 2)
+        end(row, epoch + 1, _REDUCE)
 
     return shared
 
@@ -191,7 +177,7 @@ def _reduction(name: str):
     types = leaf.require(_FAMILY[name])
 
     def make(scope: Scope):
-        sync, shared = scope.sync, _make_shared(scope, name)
+        shared = _make_shared(scope, name)
         staged = _make_staged(scope, _REDUCE, _make_combine_stage(scope, name))
 
         def reduce(team, dest, source, nreduce):
@@ -206,7 +192,6 @@ def _reduction(name: str):
             if row == 0:
                 return
             nbytes, d, s = nreduce * dest.itemsize, leaf.address_of(dest), leaf.address_of(source)
-            sync()
             # Decided by what is the same on all members, as the place of empty arrays is not.
             if near() and (d | s | nbytes) & 15 == 0 and nbytes >= max(state(CUTOVER_COLL), 1):
                 shared(row, d, s, nbytes, dest)
@@ -245,7 +230,6 @@ def _scan(name: str, inclusive: bool):
     types = leaf.require("s")
 
     def make(scope: Scope):
-        sync = scope.sync
         staged = _make_staged(scope, _SCAN, _make_store_prefixes(scope, inclusive))
 
         def scan(team, dest, source, nelems):
@@ -259,7 +243,6 @@ def _scan(name: str, inclusive: bool):
             row = entry(team, dest, source, nelems, _SCAN)
             if row == 0:
                 return
-            sync()
             nbytes = nelems * dest.itemsize
             staged(row, leaf.address_of(dest), leaf.address_of(source), nbytes, dest)
 

@@ -28,7 +28,7 @@ __all__ = [
 def make_put(scope: Scope):
     """``f(dest, source, pe, nelems, nbi, op)``: the group copies to ``pe``; False after a fault."""
     push = _copy.push if scope.suffix else _copy.push_alone
-    rank, size = scope.rank, scope.size
+    rank, size, leads = scope.rank, scope.size, scope.leads
 
     @device_function
     def transfer_put(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> bool:
@@ -37,7 +37,7 @@ def make_put(scope: Scope):
         nbytes, begin = nelems * source.itemsize, address_of(source)
         if way == BY_STORES and (pe == my_pe() or not offloads_put(nbytes, size(), begin)):
             push(on_peer(dest, pe), begin, nbytes, rank(), size())
-        elif way != NOWHERE and rank() == 0:
+        elif way != NOWHERE and leads():
             ring_put(address_of(dest), begin, nbytes, pe, nbi)
         return way != NOWHERE
 
@@ -47,7 +47,7 @@ def make_put(scope: Scope):
 def make_get(scope: Scope):
     """``f(dest, source, pe, nelems, nbi, op)``: the group copies from ``pe``."""
     pull = _copy.pull if scope.suffix else _copy.pull_alone
-    rank, size = scope.rank, scope.size
+    rank, size, leads = scope.rank, scope.size, scope.leads
 
     @device_function
     def transfer_get(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> None:
@@ -56,7 +56,7 @@ def make_get(scope: Scope):
         nbytes, to = nelems * source.itemsize, address_of(dest)
         if way == BY_STORES and (pe == my_pe() or not offloads_get(nbytes, size(), to)):
             pull(to, on_peer(source, pe), nbytes, rank(), size())
-        elif way != NOWHERE and rank() == 0:
+        elif way != NOWHERE and leads():
             ring_get(to, address_of(source), nbytes, pe, nbi)
 
     return transfer_get

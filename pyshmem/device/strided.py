@@ -22,10 +22,7 @@ __all__ = [
 
 def _make_copy(piece_copy):
     @device_function
-    def copy_blocks(
-        dest: int, source: int, dst: int, sst: int, bsize: int, nblocks: int, itemsize: int,
-        rank: int, size: int,
-    ) -> int:  # fmt: skip
+    def copy_blocks(dest, source, dst, sst, bsize, nblocks, itemsize, rank, size):
         """Lanes stand side by side in a block, and on so many blocks as that leaves lanes for."""
         lanes = narrow(min(bsize, size))
         rows, row = narrow(size) // lanes, narrow(rank) // lanes
@@ -42,18 +39,15 @@ def _make_copy(piece_copy):
                     done += 8
                 at += lanes
             block += rows
-        return 0
 
     return copy_blocks
 
 
-push_blocks, _pull_blocks = _make_copy(leaf.copy_narrow), _make_copy(leaf.pull_narrow)
+push_blocks, pull_blocks = _make_copy(leaf.copy_narrow), _make_copy(leaf.pull_narrow)
 
 
 @device_function
-def _way(
-    near, far, stride: int, far_stride: int, bsize: int, nblocks: int, pe: int, op: int
-) -> int:
+def _way(near, far, stride, far_stride, bsize, nblocks, pe, op):
     """``reach``, when strides, counts and both arrays are right; else NOWHERE."""
     if bsize < 1 or far_stride < bsize or stride < bsize:
         record_fault(FAULT_STRIDE, op, -1, min(far_stride, stride), bsize)
@@ -68,7 +62,9 @@ def _way(
 
 def _make_move(put: bool):
     """``f(dest, source, dst, sst, bsize, nblocks, pe, op, rank, size)``."""
-    request, ring = (IPUT, ring_put) if put else (IGET, ring_get)
+    copy, request, ring = pull_blocks, IGET, ring_get
+    if put:
+        copy, request, ring = push_blocks, IPUT, ring_put
 
     @device_function
     def ask_blocks(to, begin, itemsize, dst, sst, bsize, nblocks, pe):
@@ -91,12 +87,10 @@ def _make_move(put: bool):
             way = _way(source, dest, sst, dst, bsize, nblocks, pe, op)
         else:
             way = _way(dest, source, dst, sst, bsize, nblocks, pe, op)
-        if way == BY_STORES and put:
-            there = to + state(DELTA + pe)
-            push_blocks(there, begin, dst, sst, bsize, nblocks, itemsize, rank, size)
-        elif way == BY_STORES:
-            there = begin + state(DELTA + pe)
-            _pull_blocks(to, there, dst, sst, bsize, nblocks, itemsize, rank, size)
+        if way == BY_STORES:
+            there = state(DELTA + pe)
+            to, begin = (to + there, begin) if put else (to, begin + there)
+            copy(to, begin, dst, sst, bsize, nblocks, itemsize, rank, size)
         elif way != NOWHERE and rank == 0:
             ask_blocks(to, begin, itemsize, dst, sst, bsize, nblocks, pe)
 

@@ -10,13 +10,13 @@ must be free at every member when the first calls.
 
 from . import _backend as leaf
 from ._backend import address_of, device_function, read64, scopes, state
-from ._exchange import apart, await_flag, ending, parts, raise_flags
+from ._exchange import apart, await_flag, parts, raise_flags
 from ._faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, FAULT_STRIDE, OP, record_fault
 from ._groups import Scope
 from ._peers import BY_STORES, NOWHERE, my_pe, near, reach
 from ._ring import IPUT, ask
 from ._state import DELTA, DEVICE_STAGE_BYTES
-from ._teams import row_epoch, row_my_pe, row_n_pes, row_stage, team_row, world_pe
+from ._teams import member_pe, row_my_pe, row_n_pes, row_stage, team_row
 from ._transport import get_bytes, store_word
 from .strided import push_blocks
 
@@ -64,7 +64,7 @@ def half_of_stage(row: int, epoch: int) -> int:
 
 
 def _team_sync(scope: Scope):
-    sync, end = scope.sync, ending(scope)
+    start, _, _, end = parts(scope)
     op = OP["team_sync"]
 
     def team_sync(team):
@@ -74,15 +74,14 @@ def _team_sync(scope: Scope):
         """
         row = team_row(team, op)
         if row != 0:
-            sync()
-            end(row, read64(row_epoch(row)) + 1, op)
+            end(row, start(row), op)
 
     return team_sync
 
 
 def _broadcast(scope: Scope):
     rank, size, sync = scope.rank, scope.size, scope.sync
-    (_, spread), end = parts(scope), ending(scope)
+    start, send, _, end = parts(scope)
     op = OP["broadcast"]
 
     def broadcast(team, dest, source, nelems, root):
@@ -100,8 +99,7 @@ def _broadcast(scope: Scope):
             record_fault(FAULT_PE, op, -1, root, row_n_pes(row))
             return
         nbytes = nelems * dest.itemsize
-        sync()
-        epoch = read64(row_epoch(row)) + 1
+        epoch = start(row)
         mine = row_my_pe(row) == root
         if near() and nbytes >= _PULL_FROM and row_n_pes(row) > 2:
             if mine:
@@ -110,10 +108,10 @@ def _broadcast(scope: Scope):
                 await_flag(row, root, epoch, op)
             sync()
             to, begin = address_of(dest), address_of(source)
-            get_bytes(to, begin, nbytes, world_pe(row, root), rank(), size())
+            get_bytes(to, begin, nbytes, member_pe(row, root), rank(), size())
             epoch += 1
         elif mine:
-            spread(row, address_of(dest), address_of(source), 0, nbytes, rank(), size())
+            send(row, address_of(dest), address_of(source), 0, nbytes)
         end(row, epoch, op)
 
     return broadcast
@@ -121,8 +119,7 @@ def _broadcast(scope: Scope):
 
 def _exchange_blocks(scope: Scope, op: int, own_blocks: bool):
     """``f(team, dest, source, nelems)``: to each member, a block of its own or the same one."""
-    rank, size, sync = scope.rank, scope.size, scope.sync
-    (_, spread), end = parts(scope), ending(scope)
+    start, send, _, end = parts(scope)
 
     @device_function
     def blocks(team, dest, source, nelems):
@@ -135,11 +132,10 @@ def _exchange_blocks(scope: Scope, op: int, own_blocks: bool):
         if not (usable(source, taken, op) and usable(dest, together, op)):
             return
         nbytes = nelems * dest.itemsize
-        sync()
-        epoch = read64(row_epoch(row)) + 1
+        epoch = start(row)
         step = nbytes if own_blocks else nbytes * 0
         place = address_of(dest) + row_my_pe(row) * nbytes
-        spread(row, place, address_of(source), step, nbytes, rank(), size())
+        send(row, place, address_of(source), step, nbytes)
         end(row, epoch, op)
 
     return blocks
@@ -175,8 +171,8 @@ def _alltoall(scope: Scope):
 
 
 def _alltoalls(scope: Scope):
-    rank, size, sync = scope.rank, scope.size, scope.sync
-    end = ending(scope)
+    rank, size = scope.rank, scope.size
+    start, _, _, end = parts(scope)
     op = OP["alltoalls"]
 
     @apart(scope)
@@ -187,7 +183,7 @@ def _alltoalls(scope: Scope):
         if near():
             member = members * 0
             while member < members:
-                to = place + state(DELTA + world_pe(row, member))
+                to = place + state(DELTA + member_pe(row, member))
                 begin = source + member * nelems * sst * itemsize
                 push_blocks(to, begin, dst, sst, 1, nelems, itemsize, rank(), size())
                 member += 1
@@ -195,7 +191,7 @@ def _alltoalls(scope: Scope):
             member = rank()
             while member < members and nelems > 0:
                 begin = source + member * nelems * sst * itemsize
-                pe = world_pe(row, member) | (nelems * 0 + 1) << 32
+                pe = member_pe(row, member) | (nelems * 0 + 1) << 32
                 ask(IPUT | itemsize << 8, place, begin, nelems, dst, sst, pe)
                 member += size()
         return 0
@@ -219,8 +215,7 @@ def _alltoalls(scope: Scope):
         last = (count - 1) * least
         if not (usable(source, last * sst + least, op) and usable(dest, last * dst + least, op)):
             return
-        sync()
-        epoch = read64(row_epoch(row)) + 1
+        epoch = start(row)
         scatter(row, address_of(dest), address_of(source), dst, sst, nelems, dest.itemsize)
         end(row, epoch, op)
 
@@ -229,7 +224,7 @@ def _alltoalls(scope: Scope):
 
 def _collect(scope: Scope):
     rank, size, sync = scope.rank, scope.size, scope.sync
-    (exchange, spread), end = parts(scope), ending(scope)
+    start, send, meet_members, end = parts(scope)
     op = OP["collect"]
 
     @device_function
@@ -238,7 +233,7 @@ def _collect(scope: Scope):
         slot = half_of_stage(row, epoch) + 8 * row_my_pe(row)
         member = rank()
         while member < row_n_pes(row):
-            store_word(slot, nelems, world_pe(row, member))
+            store_word(slot, nelems, member_pe(row, member))
             member += size()
 
     @device_function
@@ -260,19 +255,17 @@ def _collect(scope: Scope):
         row = entry(team, dest, source, 0, op)
         if row == 0 or not usable(source, nelems, op):
             return
-        sync()
-        epoch = read64(row_epoch(row)) + 1
+        epoch = start(row)
         tell_counts(row, nelems, epoch)
         sync()
-        exchange(row, rank(), size(), epoch, op)
-        sync()
+        meet_members(row, epoch, op)
         total = add_counts(row, epoch, row_n_pes(row))
         before = add_counts(row, epoch, row_my_pe(row))
         if total > dest.size:
             record_fault(FAULT_NELEMS, op, -1, total, dest.size)
         elif usable(dest, total, op):
             place, nbytes = address_of(dest) + before * dest.itemsize, nelems * dest.itemsize
-            spread(row, place, address_of(source), 0, nbytes, rank(), size())
+            send(row, place, address_of(source), 0, nbytes)
         end(row, epoch + 1, op)
 
     return collect

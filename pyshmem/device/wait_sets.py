@@ -13,7 +13,7 @@ from ._backend import device_function, named, opaque, scopes
 from ._faults import OP
 from ._groups import Scope
 from ._state import FAULT_CLAIM
-from ._wait import given_up, holds
+from ._wait import go_on, holds
 
 __all__ = [
     "NO_INDEX", "test_all", "test_all_vector", "test_all_vector_warp", "test_all_vector_work_group",
@@ -31,7 +31,6 @@ __all__ = [
 _standard = leaf.require("a")
 #: What the ``any`` forms return for no element: the bits of SIZE_MAX.
 NO_INDEX = -1
-_POLLS_PER_CHECK = 64
 
 
 @device_function
@@ -52,25 +51,14 @@ def _own(values, i):
 
 
 def _make_look(pick):
-    """``f(ivars, i, status, cmp, values)``: does element i count, and hold?"""
+    """``f(ivars, i, cmp, values)``: does element i hold?"""
 
     @device_function
-    def look(ivars, i, status, cmp, values):
-        if not _counts(status, i):
-            return False
+    def look(ivars, i, cmp, values):
         seen = leaf.read(leaf.address_of(ivars) + i * ivars.itemsize, ivars)
         return holds(seen, cmp, leaf.cast(ivars, pick(values, i)))
 
     return look
-
-
-@device_function
-def _turn_over(deadline, polls, op, nelems):
-    """After a round in which too little held: the deadline, or -1 when the wait must end."""
-    leaf.relax()
-    if polls & (_POLLS_PER_CHECK - 1) == 0:
-        return given_up(deadline, op, -1, nelems, 0)
-    return deadline
 
 
 @device_function
@@ -86,16 +74,14 @@ def _make_all(scope: Scope, look, op: int, wait: bool):
     def walk(ivars, nelems, status, cmp, values, rank, size):
         """Whether every ``size``-th element from ``rank`` on holds; a wait goes on until it does."""
         i, deadline, polls = rank + nelems * 0, 0, 0
-        while i < nelems:
-            if not _counts(status, i) or look(ivars, i, status, cmp, values):
+        while i < nelems and deadline >= 0:
+            if not _counts(status, i) or look(ivars, i, cmp, values):
                 i += size
             elif not wait:
                 return False
             else:
                 polls += opaque(1)
-                deadline = _turn_over(deadline, polls, op, nelems)
-                if deadline < 0:
-                    return False
+                deadline = go_on(deadline, polls, op, -1, nelems, 0)
         return True
 
     @device_function
@@ -133,7 +119,7 @@ def _make_found(scope: Scope, look, op: int, wait: bool):
                 at = i + first if i + first < nelems else i + first - nelems
             if _counts(status, at):
                 some = True
-                if look(ivars, at, status, cmp, values):
+                if look(ivars, at, cmp, values):
                     if indices is None:
                         return at + 1, True
                     indices[found] = at
@@ -147,17 +133,14 @@ def _make_found(scope: Scope, look, op: int, wait: bool):
         found = nelems * 0
         if rank() == 0:
             leaf.relax()
-            deadline, polls = 0, 0
-            start = first + nelems * 0
-            if start >= nelems:
-                start = nelems * 0
-            found, some = search(ivars, nelems, indices, status, cmp, values, start)
-            while wait and some and found == 0:
-                polls += opaque(1)
-                deadline = _turn_over(deadline, polls, op, nelems)
-                if deadline < 0:
-                    break
+            deadline, polls, some = 0, 0, True
+            start = (first if first < nelems else 0) + nelems * 0
+            while some and deadline >= 0:
                 found, some = search(ivars, nelems, indices, status, cmp, values, start)
+                if not wait or found > 0:
+                    break
+                polls += opaque(1)
+                deadline = go_on(deadline, polls, op, -1, nelems, 0)
             _read_fresh()
         return share(leaf.to_int64(found))
 
@@ -216,41 +199,36 @@ _FIRST_LINES = {
 }
 
 
-def _make(verb: str, kind: str, vector: bool = False):
-    """``verb_kind`` or, with a value for each element, ``verb_kind_vector`` at all scopes."""
-    look, plain = _make_look(_own if vector else _same), f"{verb}_{kind}"
-    name = f"{plain}_vector" if vector else plain
+def _make(name: str):
+    """The routine ``name`` at all scopes; a ``_vector`` form has a value for each element."""
+    plain = name.removesuffix("_vector")
+    verb, kind = plain.rsplit("_", 1)
+    look = _make_look(_same if name == plain else _own)
 
     def make(scope: Scope):
         make_body = _make_all if kind == "all" else _make_found
         body = make_body(scope, look, OP[plain], verb == "wait_until")
-        routine = _signature(kind, vector, body)
+        routine = _signature(kind, name != plain, body)
         return named(routine, name, first_line=_FIRST_LINES[kind][verb == "test"])
 
     return scopes(make)
 
 
-wait_until_all, wait_until_all_warp, wait_until_all_work_group = _make("wait_until", "all")
+wait_until_all, wait_until_all_warp, wait_until_all_work_group = _make("wait_until_all")
+wait_until_any, wait_until_any_warp, wait_until_any_work_group = _make("wait_until_any")
+wait_until_some, wait_until_some_warp, wait_until_some_work_group = _make("wait_until_some")
 wait_until_all_vector, wait_until_all_vector_warp, wait_until_all_vector_work_group = _make(
-    "wait_until", "all", vector=True
+    "wait_until_all_vector"
 )
-test_all, test_all_warp, test_all_work_group = _make("test", "all")
-test_all_vector, test_all_vector_warp, test_all_vector_work_group = _make(
-    "test", "all", vector=True
-)
-wait_until_any, wait_until_any_warp, wait_until_any_work_group = _make("wait_until", "any")
 wait_until_any_vector, wait_until_any_vector_warp, wait_until_any_vector_work_group = _make(
-    "wait_until", "any", vector=True
+    "wait_until_any_vector"
 )
-test_any, test_any_warp, test_any_work_group = _make("test", "any")
-test_any_vector, test_any_vector_warp, test_any_vector_work_group = _make(
-    "test", "any", vector=True
-)
-wait_until_some, wait_until_some_warp, wait_until_some_work_group = _make("wait_until", "some")
 wait_until_some_vector, wait_until_some_vector_warp, wait_until_some_vector_work_group = _make(
-    "wait_until", "some", vector=True
+    "wait_until_some_vector"
 )
-test_some, test_some_warp, test_some_work_group = _make("test", "some")
-test_some_vector, test_some_vector_warp, test_some_vector_work_group = _make(
-    "test", "some", vector=True
-)
+test_all, test_all_warp, test_all_work_group = _make("test_all")
+test_any, test_any_warp, test_any_work_group = _make("test_any")
+test_some, test_some_warp, test_some_work_group = _make("test_some")
+test_all_vector, test_all_vector_warp, test_all_vector_work_group = _make("test_all_vector")
+test_any_vector, test_any_vector_warp, test_any_vector_work_group = _make("test_any_vector")
+test_some_vector, test_some_vector_warp, test_some_vector_work_group = _make("test_some_vector")

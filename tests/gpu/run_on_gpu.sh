@@ -9,7 +9,7 @@
 #   sanitizer           compute-sanitizer on some of the device suite, where the tool is there
 #   ring put get coll signals    these figures beside the peers', and whether they reach their targets
 #   bench               all figures
-# PES="1 2" limits the numbers of PEs of the device suite.
+# PES="1 2" limits the numbers of PEs of the device suite; ROUNDS=1: each figure is measured once instead of twice.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 results=${1:-build/gpu}; shift || true
@@ -39,16 +39,35 @@ $python -m pip install -q --no-index --no-deps --no-build-isolation --upgrade --
 cd tests # not the checkout: the installed package is what is tested
 run="timeout 300 $python -m pyshmem run --device cuda --timeout 240"
 
+# The device suite on `$1` PEs, in parts that run side by side: most of the time goes to compiling kernels.
+suite() { # n name [VARIABLE=value...]
+    local n=$1 name=$2 part code=0 rest
+    shift 2
+    rest=$(ls spmd/device/test_*.py | grep -vE 'put_get|collectives|waits|signals|atomics|strided')
+    local -a shards=("spmd/device/test_put_get.py" "spmd/device/test_collectives.py" "spmd/device/test_collectives_reduce.py"
+        "spmd/device/test_waits.py spmd/device/test_signals.py spmd/device/test_strided.py" "spmd/device/test_atomics.py spmd/device/test_atomics_nbi.py $rest")
+    for part in "${!shards[@]}"; do
+        # shellcheck disable=SC2086 # words
+        { env "$@" $run -n "$n" -m pytest -q -x -p no:cacheprovider -W ignore ${shards[part]} > "$results/${name}_$part.log" 2>&1
+          echo $? > "$results/${name}_$part.code"; } &
+    done
+    wait
+    for part in "${!shards[@]}"; do
+        [ "$(cat "$results/${name}_$part.code")" = 0 ] || { code=1 status=1; tail -30 "$results/${name}_$part.log" | cut -c1-200; }
+        rm -f "$results/${name}_$part.code"
+    done
+    note "$name" "exit $code: $(cat "$results/${name}"_*.log | grep -E ' (passed|failed|skipped)' | grep -oE '[0-9]+ (passed|failed|skipped|errors?)' | awk '{n[$2] += $1} END {for (k in n) printf "%d %s ", n[k], k}')"
+}
+
 if [[ $parts == *" tests "* ]]; then
     $python -m pyshmem info > "$results/info.txt" 2>&1
     for n in ${PES:-1 2 3 4 8}; do
         [ "$n" -le "$gpus" ] || continue
-        log=$results/device_$n.log
-        $run -n "$n" -m pytest -q -x -p no:cacheprovider -W ignore spmd/device > "$log" 2>&1
-        code=$?
-        [ $code -eq 0 ] || { status=1; tail -40 "$log"; }
-        note "device tests, $n PEs" "exit $code: $(grep -E 'passed|failed|error' "$log" | tail -1)"
+        suite "$n" "device_$n"
     done
+fi
+
+if [[ $parts == *" tests "* && -z ${PES:-} ]]; then
     for n in 3; do # several PEs share a GPU
         log=$results/shared_gpu_$n.log
         CUDA_VISIBLE_DEVICES=0 $run -n $n -m pytest -q -x -p no:cacheprovider -W ignore spmd/device -k 'signals or faults' > "$log" 2>&1
@@ -74,11 +93,7 @@ if [[ $parts == *" heat "* ]]; then
 fi
 
 if [[ $parts == *" p2p0 "* ]]; then
-    log=$results/p2p0_$gpus.log
-    PYSHMEM_P2P=0 PYSHMEM_HEAP_SIZE=256M timeout 100 $run --timeout 85 -n "$gpus" -m pytest -q -x -p no:cacheprovider -W ignore spmd/device > "$log" 2>&1
-    code=$?
-    [ $code -eq 0 ] || { status=1; tail -40 "$log" | cut -c1-200; }
-    note "device tests, $gpus PEs, PYSHMEM_P2P=0" "exit $code: $(grep -E 'passed|failed|error' "$log" | tail -1)"
+    suite "$gpus" "p2p0_$gpus" PYSHMEM_P2P=0 PYSHMEM_HEAP_SIZE=256M
 fi
 
 if [[ $parts == *" sanitizer "* ]]; then
@@ -131,14 +146,17 @@ if [ -n "$figure_parts" ]; then
     figures=$results/device_x$gpus.jsonl
     : > "$figures"
     build_peers
-    [[ " $figure_parts " == *" put "* ]] && [ "$gpus" -gt 1 ] && [ -x /tmp/bare_cuda ] && timeout 60 /tmp/bare_cuda >> "$figures"
-    [[ " $figure_parts " =~ " put "|" ring " ]] && [ -x /tmp/bare_offload ] && timeout 60 /tmp/bare_offload >> "$figures"
-    for part in $figure_parts; do
-        [ -z "$nvshmem" ] || [ "$part" = ring ] || run_nvshmem "$part"
-        timeout 90 $run --timeout 85 -n "$gpus" ../bench/device.py "$part" >> "$figures" 2> "$results/bench_$part.log"
-        code=$?
-        [ $code -eq 0 ] || { status=1; tail -20 "$results/bench_$part.log" | cut -c1-200; }
-        note "bench/device.py $part, $gpus PEs" "exit $code, $(grep -c . "$figures") rows"
+    # Everybody several times, in turn; compare.py takes the least of each.
+    for ((round = 1; round <= ${ROUNDS:-2}; round++)); do
+        [[ " $figure_parts " == *" put "* ]] && [ "$gpus" -gt 1 ] && [ -x /tmp/bare_cuda ] && timeout 60 /tmp/bare_cuda >> "$figures"
+        [[ " $figure_parts " =~ " put "|" ring " ]] && [ -x /tmp/bare_offload ] && timeout 60 /tmp/bare_offload >> "$figures"
+        for part in $figure_parts; do
+            [ -z "$nvshmem" ] || [ "$part" = ring ] || run_nvshmem "$part"
+            timeout 90 $run --timeout 85 -n "$gpus" ../bench/device.py "$part" >> "$figures" 2> "$results/bench_$part.log"
+            code=$?
+            [ $code -eq 0 ] || { status=1; tail -20 "$results/bench_$part.log" | cut -c1-200; }
+            note "bench/device.py $part, $gpus PEs" "exit $code, $(grep -c . "$figures") rows"
+        done
     done
     $python ../bench/compare.py "$figures" > "$results/compare_x$gpus.txt"
     $python ../bench/compare.py --targets "$figures" | tee "$results/targets_x$gpus.txt"

@@ -37,9 +37,9 @@ def compile_kernel(function, arguments, *, lto):
 
 
 COLD = (
-    "record_fault", "given_up", "wait_longer", "await_from", "meet_far", "quotient64", "exchange",
+    "record_fault", "given_up", "wait_word", "await_from", "meet_far", "quotient64", "exchange",
     "spread", "scatter", "combine_stage", "combine_share", "store_prefixes", "reach_slowly",
-    "cutover10_threshold", "ring3ask", "ring4tell", "await_quiet", "put_pieces", "get_pieces",
+    "ring3ask", "ring4tell", "await_quiet", "put_pieces", "get_pieces",
     "cudaCG", "take_cell", "ring5_skip",
 )  # fmt: skip
 

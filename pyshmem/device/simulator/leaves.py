@@ -28,7 +28,8 @@ __all__ = [
     "atomic_fetch_xor", "atomic_or", "atomic_swap", "atomic_xor", "bits_of", "block_index",
     "block_share", "block_sync", "block_threads", "bulk_copy", "bulk_room", "cast", "claim", "cold",
     "combine", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "fence", "fetch_add64",
-    "fixed32", "fixed64", "grid_blocks", "grid_sync", "high_bits_of", "in_global", "label_word",
+    "fixed32", "fixed64", "follows_in_block", "grid_blocks", "grid_sync", "high_bits_of",
+    "in_global", "label_word",
     "lane", "load_near", "load_pair", "nap", "narrow", "no_sum", "note_call", "now", "opaque",
     "outline", "print_bits", "print_kind", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4",
     "quotient32", "raise64", "rare", "raw1", "raw16", "read", "read64", "read64_acquire",
@@ -411,6 +412,10 @@ def store_acc1(address: int, like: Any, acc: np.ndarray) -> None:
 
 def thread_in_block() -> int:
     return scheduler.current().thread_id
+
+
+def follows_in_block() -> int:
+    return thread_in_block()
 
 
 def block_threads() -> int:

@@ -112,10 +112,38 @@ def test_test_lock_does_not_wait(job, place, show):
 def test_a_lock_that_nobody_has_cannot_be_cleared(job, place, show):
     lock = place(np.zeros(1, np.int64))
     message = fault_of(lambda: release[1, 1](lock))
-    assert "clear_lock: the lock is not set by anyone" in message
+    assert "clear_lock: no thread of this PE has the lock" in message
     show(lock)
     count[1, 1](lock, place(np.zeros(1, np.int64)), 2, 0)  # and works as before
     show(lock)
+
+
+@pytest.mark.parametrize("offset", [0, 8, 16])
+def test_only_the_pe_that_has_a_lock_clears_it(job, place, show, offset):
+    locks, got = place(np.zeros(24, np.int64)), place(np.zeros(1, np.int64))
+    lock, owner = locks[offset:], job.n_pes - 1
+    if job.my_pe == owner:
+        try_once[1, 1](lock, got)
+    show(got)
+    if job.my_pe != owner:
+        message = fault_of(lambda: release[1, 1](lock))
+        assert "clear_lock: no thread of this PE has the lock" in message
+        try_once[1, 1](lock, got)  # the owner still has it
+    assert show(got)[0] == (job.my_pe == owner)
+    if job.my_pe == owner:
+        release[1, 1](lock)
+    show(lock)
+    count[1, 1](lock, place(np.zeros(1, np.int64)), 2, 0)
+    assert not (show(locks) & 1 << 31).any()
+
+
+@pytest.mark.parametrize("taker", [count, count_by_trying], ids=["set", "test"])
+@pytest.mark.parametrize("offset", [0, 8])
+def test_tickets_begin_anew(job, place, show, offset, taker):
+    last = (1 << 31) - 2
+    locks, counter = place(np.full(24, last << 32 | last)), place(np.zeros(1, np.int64))
+    taker[2, 1](locks[offset:], counter, 5, 0)
+    assert show(counter)[0] == (10 * job.n_pes if job.my_pe == 0 else 0)
 
 
 def test_a_lock_is_an_int64(job, place):
