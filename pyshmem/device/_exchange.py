@@ -58,26 +58,27 @@ def meet(row: int, flags: int, rank: int, size: int, epoch: int, told: int) -> N
     """
     members = row_n_pes(row)
     k = rank + 1
-    if not near():
-        if k < members:
-            leaf.fence()
-        _meet_far(row, flags, rank, size, epoch, told)
-    elif k < members:
+    if (k < members) & near():  # one branch: from the last flag seen to the next fence others wait
         mine = flags + 8 * row_my_pe(row)
         step = stride(size)
         first = mine + state(DELTA + member_pe(row, _other(row, k)))
-        leaf.fence()  # all that comes between it and the first store is waited for by the others
+        leaf.fence()
         write64(first, epoch)
         k += step
         while k < members:
             write64(mine + state(DELTA + member_pe(row, _other(row, k))), epoch)
             k += step
         k = rank + 1
-        while k < members:
+        while True:
             if not reached_soon(flags + 8 * _other(row, k), epoch):
                 _await_from(row, flags, k, size, epoch, told)
                 return
             k += step
+            if k >= members:
+                return
+    elif k < members:
+        leaf.fence()
+        _meet_far(row, flags, rank, size, epoch, told)
 
 
 @device_function

@@ -29,11 +29,12 @@ def _meetings(scope: Scope) -> tuple:
     def synchronise(op):
         sync()
         # As it stands there: an addition would have to wait for the load, in front of the fence.
-        epoch = read64(state(SYNC_EPOCH))
+        word = state(SYNC_EPOCH)
+        epoch = read64(word)
         meet(state(TEAMS), state(SYNC_SLOTS), rank(), size(), epoch, op | _MEETS_ALL)
         sync()
         if rank() == 0:
-            write64(state(SYNC_EPOCH), epoch + 1)
+            write64(word, epoch + 1)
 
     def sync_all():
         """Wait until all PEs are here; the caller's stores to its own memory are visible to all.
