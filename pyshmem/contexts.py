@@ -35,6 +35,8 @@ CTX_SERIALIZED = CtxOption.SERIALIZED
 CTX_NOSTORE = CtxOption.NOSTORE
 #: Session option: many operations come in a row.
 CTX_SESSION_BATCH: int = lib.ISHMEMX_SESSION_BATCH
+#: Session option: every atomic is the same operation on the same type.
+CTX_SESSION_SAME_AMO: int = lib.ISHMEMX_SESSION_SAME_AMO
 
 
 class Context:
@@ -119,7 +121,8 @@ class Context:
         Called again, it adds options, and replaces ``total_ops`` where that is given.
 
         Args:
-            options: ``CTX_SESSION_BATCH``: many operations in a row; or 0.
+            options: ``CTX_SESSION_BATCH``: many operations in a row;
+                ``CTX_SESSION_SAME_AMO``: atomics of one kind; both, or 0.
             total_ops: expected number of operations.
 
         Raises: ValueError (options), NotInitialized, ShmemError.

@@ -85,7 +85,7 @@ def _run_command(
         pytest.fail(f"{command} did not end in {timeout:g} s\n{output}\n{errors}", pytrace=False)
     if check and process.returncode:
         pytest.fail(
-            f"exit status {process.returncode}: {' '.join(command)}\n"
+            f"exit status {process.returncode}: {' '.join(map(str, command))}\n"
             f"---- stdout\n{output}\n---- stderr\n{errors}",
             pytrace=False,
         )

@@ -112,7 +112,7 @@ ISHMEMX_API int ishmemx_cuda_can_access(int device, int peer, int *can);
 
 /* ---- symmetric heaps ----------------------------------------------------------------------- */
 
-typedef struct ishmemx_heap_stats {
+typedef struct {
     int64_t nbytes, used, free, largest_free; /* bytes; used counts rounding */
     int64_t allocations;                      /* live blocks */
     int64_t released;                         /* released here, not yet by every PE */
@@ -190,8 +190,8 @@ ISHMEMX_API int ishmemx_ctx_get_team(ishmemx_ctx_t ctx, ishmemx_team_t *team_p);
 typedef struct ishmemx_session_config {
     size_t total_ops; /* a hint; SIZE_MAX: unknown */
 } ishmemx_session_config_t;
-enum { ISHMEMX_SESSION_BATCH = 1 };     /* option */
-enum { ISHMEMX_SESSION_TOTAL_OPS = 1 }; /* mask */
+enum { ISHMEMX_SESSION_BATCH = 1, ISHMEMX_SESSION_SAME_AMO = 2 }; /* options */
+enum { ISHMEMX_SESSION_TOTAL_OPS = 1 };                           /* mask */
 /* Hints. Starting again adds options and replaces what the mask names; stopping twice is harmless. */
 ISHMEMX_API int ishmemx_session_start(ishmemx_ctx_t ctx, long options, const ishmemx_session_config_t *config,
                                       long mask);
@@ -407,7 +407,7 @@ ISHMEMX_API int ishmemx_proxy_error(char *text, size_t capacity);
 
 /* Of all rings, since init; by operation (enum pysh_request_op of host_proxy/ring.h). */
 enum { ISHMEMX_RING_OPS = 14, ISHMEMX_MAX_HANDLERS = 64 };
-typedef struct ishmemx_proxy_stats {
+typedef struct {
     int64_t requests[ISHMEMX_RING_OPS], bytes[ISHMEMX_RING_OPS], ns[ISHMEMX_RING_OPS]; /* ns: of those that are timed */
     int64_t rings, credits, stalls, quiets;
 } ishmemx_proxy_stats_t;

@@ -18,6 +18,7 @@ extern "C" {
 #define SHMEM_MINOR_VERSION 6
 #define SHMEM_MAX_NAME_LEN  256
 #define SHMEM_VENDOR_STRING "pyshmem"
+#define OSHMEM_SPEC_VERSION 10600 /* programs written for Open MPI look at it */
 
 #define SHMEM_THREAD_SINGLE     ISHMEMX_THREAD_SINGLE
 #define SHMEM_THREAD_FUNNELED   ISHMEMX_THREAD_FUNNELED
@@ -44,6 +45,7 @@ typedef int shmem_cmp_t; /* programs written for Sandia OpenSHMEM name it */
 #define SHMEM_CTX_SERIALIZED        ((long)ISHMEMX_CTX_SERIALIZED)
 #define SHMEM_CTX_NOSTORE           ((long)ISHMEMX_CTX_NOSTORE)
 #define SHMEM_CTX_SESSION_BATCH     ((long)ISHMEMX_SESSION_BATCH)
+#define SHMEM_CTX_SESSION_SAME_AMO  ((long)ISHMEMX_SESSION_SAME_AMO)
 #define SHMEM_CTX_SESSION_TOTAL_OPS ((long)ISHMEMX_SESSION_TOTAL_OPS)
 
 /* ---- library handles ---------------------------------------------------------------------- */
@@ -247,6 +249,7 @@ SHMEM_DATA_(, mem, void)
     SHMEM_REDUCE_(_name##_prod_reduce, _ctype)   \
     SHMEM_REDUCE_(_name##_sum_inscan, _ctype) SHMEM_REDUCE_(_name##_sum_exscan, _ctype)
 SHMEM_TYPENAMES_T(SHMEM_REDUCE_BITS_)
+SHMEM_REDUCE_BITS_(longlong, long long, ) /* Sandia OpenSHMEM has these too */
 SHMEM_TYPENAMES_M(SHMEM_REDUCE_ORDER_)
 SHMEM_TYPENAMES_S(SHMEM_REDUCE_SUMS_)
 

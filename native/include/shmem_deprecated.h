@@ -84,8 +84,15 @@ SHMEM_SET_TYPES_S_(SHMEM_SET_SUMS_)
     SHMEM_ROUTINE_(void, _name##_wait, _ctype *ivar, _ctype cmp_value);
 SHMEM_OLD_NUMBERS_(SHMEM_OLD_EXTENDED_)
 SHMEM_OLD_INTEGERS_(SHMEM_OLD_STANDARD_)
+SHMEM_ROUTINE_(void, short_wait, short *ivar, short cmp_value);
 SHMEM_ROUTINE_(void, wait, long *ivar, long cmp_value);
 SHMEM_ROUTINE_(void, wait_until, long *ivar, int cmp, long cmp_value);
+
+#define SHMEM_OLD_SHORTS_(X_) X_(short, short, ISHMEMX_TYPE_INT16) X_(ushort, unsigned short, ISHMEMX_TYPE_UINT16)
+#define SHMEM_OLD_SHORT_(_name, _ctype, _type)                                         \
+    SHMEM_ROUTINE_(void, _name##_wait_until, _ctype *ivar, int cmp, _ctype cmp_value); \
+    SHMEM_ROUTINE_(int, _name##_test, _ctype *ivar, int cmp, _ctype cmp_value);
+SHMEM_OLD_SHORTS_(SHMEM_OLD_SHORT_)
 
 /* Memory is coherent: these do nothing. */
 SHMEM_ROUTINE_(void, clear_cache_inv, void);
@@ -127,3 +134,4 @@ static inline void shfree(void *block) {
 #undef SHMEM_SET_SUMS_
 #undef SHMEM_OLD_EXTENDED_
 #undef SHMEM_OLD_STANDARD_
+#undef SHMEM_OLD_SHORT_

@@ -46,6 +46,13 @@ void shmem_no_routine_for_this_type(void);
     SHMEM_C11_ONE_(ulonglong, unsigned long long, _head, _tail) \
     default:                                                    \
         shmem_no_routine_for_this_type
+#define SHMEM_C11_WAIT_(_head, _tail)                    \
+    SHMEM_C11_ONE_(short, short, _head, _tail)           \
+    SHMEM_C11_ONE_(ushort, unsigned short, _head, _tail) \
+    SHMEM_C11_A_(_head, _tail)
+#define SHMEM_C11_OLD_WAIT_(_head, _tail)      \
+    SHMEM_C11_ONE_(short, short, _head, _tail) \
+    SHMEM_C11_OLD_STANDARD_(_head, _tail)
 #define SHMEM_C11_OLD_STANDARD_(_head, _tail)         \
     SHMEM_C11_ONE_(int, int, _head, _tail)            \
     SHMEM_C11_ONE_(long, long, _head, _tail)          \
@@ -90,6 +97,7 @@ void shmem_no_routine_for_this_type(void);
     SHMEM_C11_ONE_(int16, int16_t, _head, _tail)                \
     SHMEM_C11_ONE_(uint, unsigned int, _head, _tail)            \
     SHMEM_C11_ONE_(ulong, unsigned long, _head, _tail)          \
+    SHMEM_C11_ONE_(longlong, long long, _head, _tail)           \
     SHMEM_C11_ONE_(ulonglong, unsigned long long, _head, _tail) \
     SHMEM_C11_ONE_(int32, int32_t, _head, _tail)                \
     SHMEM_C11_ONE_(int64, int64_t, _head, _tail)                \
@@ -150,8 +158,8 @@ void shmem_no_routine_for_this_type(void);
 #define shmem_atomic_xor(...)           SHMEM_C11_CTX_(B, _atomic_xor, __VA_ARGS__)
 #define shmem_atomic_fetch_xor_nbi(...) SHMEM_C11_CTX_(B, _atomic_fetch_xor_nbi, __VA_ARGS__)
 
-#define shmem_wait_until(...)             SHMEM_C11_OWN_(A, _wait_until, __VA_ARGS__)
-#define shmem_test(...)                   SHMEM_C11_OWN_(A, _test, __VA_ARGS__)
+#define shmem_wait_until(...)             SHMEM_C11_OWN_(WAIT, _wait_until, __VA_ARGS__)
+#define shmem_test(...)                   SHMEM_C11_OWN_(WAIT, _test, __VA_ARGS__)
 #define shmem_wait_until_all(...)         SHMEM_C11_OWN_(A, _wait_until_all, __VA_ARGS__)
 #define shmem_wait_until_all_vector(...)  SHMEM_C11_OWN_(A, _wait_until_all_vector, __VA_ARGS__)
 #define shmem_wait_until_any(...)         SHMEM_C11_OWN_(A, _wait_until_any, __VA_ARGS__)
@@ -174,7 +182,7 @@ void shmem_no_routine_for_this_type(void);
 #define shmem_inc(...)   SHMEM_C11_OWN_(OLD_STANDARD, _inc, __VA_ARGS__)
 #define shmem_fadd(...)  SHMEM_C11_OWN_(OLD_STANDARD, _fadd, __VA_ARGS__)
 #define shmem_add(...)   SHMEM_C11_OWN_(OLD_STANDARD, _add, __VA_ARGS__)
-#define shmem_wait(...)  SHMEM_C11_OWN_(OLD_STANDARD, _wait, __VA_ARGS__)
+#define shmem_wait(...)  SHMEM_C11_OWN_(OLD_WAIT, _wait, __VA_ARGS__)
 
 #define shmem_broadcast(...) SHMEM_C11_TEAM_(R, _broadcast, __VA_ARGS__)
 #define shmem_collect(...)   SHMEM_C11_TEAM_(R, _collect, __VA_ARGS__)

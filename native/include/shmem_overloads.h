@@ -16,7 +16,9 @@
     X_(longdouble, long double) \
     X_(char, char) X_(schar, signed char) X_(short, short) X_(uchar, unsigned char) X_(ushort, unsigned short)
 #define SHMEM_CXX_T_(X_) \
-    SHMEM_CXX_B_(X_) X_(uchar, unsigned char) X_(ushort, unsigned short) X_(int8, int8_t) X_(int16, int16_t)
+    SHMEM_CXX_B_(X_)     \
+    X_(uchar, unsigned char) X_(ushort, unsigned short) X_(int8, int8_t) X_(int16, int16_t) X_(longlong, long long)
+#define SHMEM_CXX_SHORTS_(X_) X_(short, short) X_(ushort, unsigned short)
 
 /* One routine for one type; and its form with a context. Parameters and arguments come in parentheses. */
 #define SHMEM_CXX_LIST_(...) __VA_ARGS__
@@ -131,12 +133,22 @@ SHMEM_OLD_INTEGERS_(SHMEM_CXX_OLD_STANDARD_)
     SHMEM_CXX_ONE_(size_t, _name, test_some##_vector,                                                                  \
                    (_ctype * ivars, size_t nelems, size_t *indices, const int *status, int cmp, _value),               \
                    (ivars, nelems, indices, status, cmp, values))
-#define SHMEM_CXX_TEST_(_name, _ctype)                                                                   \
-    SHMEM_CXX_ONE_(int, _name, test, (_ctype * ivar, int cmp, _ctype cmp_value), (ivar, cmp, cmp_value)) \
-    SHMEM_CXX_MANY_(_name, _ctype, , _ctype values)                                                      \
+#define SHMEM_CXX_TEST_ONE_(_name, _ctype) \
+    SHMEM_CXX_ONE_(int, _name, test, (_ctype * ivar, int cmp, _ctype cmp_value), (ivar, cmp, cmp_value))
+#define SHMEM_CXX_TEST_(_name, _ctype)              \
+    SHMEM_CXX_TEST_ONE_(_name, _ctype)              \
+    SHMEM_CXX_MANY_(_name, _ctype, , _ctype values) \
     SHMEM_CXX_MANY_(_name, _ctype, _vector, const _ctype *values)
 SHMEM_CXX_I_(SHMEM_CXX_UNTIL_)
+SHMEM_CXX_SHORTS_(SHMEM_CXX_UNTIL_)
 SHMEM_CXX_A_(SHMEM_CXX_TEST_)
+SHMEM_CXX_SHORTS_(SHMEM_CXX_TEST_ONE_)
+
+#define SHMEM_CXX_WAIT_(_name, _ctype) \
+    SHMEM_CXX_ONE_(void, _name, wait, (_ctype * ivar, _ctype cmp_value), (ivar, cmp_value))
+SHMEM_CXX_WAIT_(short, short)
+SHMEM_CXX_WAIT_(int, int)
+SHMEM_CXX_WAIT_(longlong, long long)
 
 /* ---- collectives ------------------------------------------------------------------------------- */
 

@@ -116,9 +116,10 @@ int ishmemx_ctx_get_team(ishmemx_ctx_t ctx, ishmemx_team_t *team_p) {
 
 int ishmemx_session_start(ishmemx_ctx_t ctx, long options, const ishmemx_session_config_t *config, long mask) {
     PYSH_ENTER_CTX(ctx);
-    if (options & ~(long)ISHMEMX_SESSION_BATCH)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "the session options are %ld; the only one is CTX_SESSION_BATCH (%d)",
-                         options, ISHMEMX_SESSION_BATCH);
+    if (options & ~(long)(ISHMEMX_SESSION_BATCH | ISHMEMX_SESSION_SAME_AMO))
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                         "the session options are %ld, not of CTX_SESSION_BATCH (%d) and CTX_SESSION_SAME_AMO (%d)",
+                         options, ISHMEMX_SESSION_BATCH, ISHMEMX_SESSION_SAME_AMO);
     if (mask & ~(long)ISHMEMX_SESSION_TOTAL_OPS)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "the session mask is %ld; its only bit is CTX_SESSION_TOTAL_OPS (%d)",
                          mask, ISHMEMX_SESSION_TOTAL_OPS);

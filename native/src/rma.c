@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "store.h"
 
 /* Programs that spin on a word stored by a small put are woken like those that wait for an atomic. */
 #define WAKE_BYTES 8
@@ -111,7 +112,7 @@ static inline int put_bytes(void *dest, const void *source, size_t nbytes, int p
         return (nbi ? pysh.conduit->put_nbi : pysh.conduit->put)(heap, offset_in(heap, dest), source, nbytes, pe);
     if (!pysh.arena[heap].cpu_visible || pysh_on_gpu(source))
         return gpu_copy(peer, source, nbytes, nbi);
-    memcpy(peer, source, nbytes);
+    pysh_store(peer, source, nbytes);
     if (nbytes <= WAKE_BYTES)
         pysh_wake(pe);
     return ISHMEMX_OK;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "store.h"
 
 typedef struct strides {
     ptrdiff_t dest, source; /* bytes from block to block */
@@ -68,7 +69,8 @@ static void copy_blocks(char *dest, const char *source, const strides_t *s) {
         COPY_BLOCKS(16);
         break;
     default:
-        COPY_BLOCKS(s->block);
+        for (size_t i = 0; i < s->n_blocks; i++, dest += s->dest, source += s->source)
+            pysh_store(dest, source, s->block);
     }
 }
 

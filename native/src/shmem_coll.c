@@ -39,6 +39,7 @@ DATA(, mem, void, 1)
     REDUCE(_name, sum, SUM, _ctype, _type)      \
     REDUCE(_name, prod, PROD, _ctype, _type)
 SHMEM_TYPENAMES_T(REDUCE_BITWISE)
+REDUCE_BITWISE(longlong, long long, ISHMEMX_TYPE_OF(long long))
 SHMEM_TYPENAMES_M(REDUCE_ORDER)
 SHMEM_TYPENAMES_S(REDUCE_ARITHMETIC)
 

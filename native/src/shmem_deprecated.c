@@ -121,6 +121,10 @@ SHMEM_OLD_NUMBERS_(EXTENDED)
     }
 SHMEM_OLD_INTEGERS_(STANDARD)
 
+ROUTINE(void, short_wait, short *ivar, short cmp_value) {
+    SHELL(ishmemx_wait_until(TYPE_short, ivar, SHMEM_CMP_NE, TO_BITS(cmp_value), NULL));
+}
+
 ROUTINE(void, wait, long *ivar, long cmp_value) {
     SHELL(ishmemx_wait_until(TYPE_long, ivar, SHMEM_CMP_NE, TO_BITS(cmp_value), NULL));
 }

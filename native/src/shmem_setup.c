@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "shell.h"
+#include "shmemx.h"
 #include "statics.h"
 
 /* Another PE's shmem_global_exit is this one's too. */
@@ -82,6 +83,10 @@ ROUTINE(int, pe_accessible, int pe) {
 
 ROUTINE(int, addr_accessible, const void *addr, int pe) {
     return ishmemx_addr_accessible(addr, pe);
+}
+
+double shmemx_wtime(void) {
+    return (double)pysh_now_ns() * 1e-9;
 }
 
 /* For profilers to put their own in its place. */

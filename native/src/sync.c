@@ -12,8 +12,10 @@ int pysh_wait_load(int heap, const void *address, size_t nbytes, uint64_t *bits_
         status = pysh.accel->copy(&bits, address, nbytes);
     else if (nbytes == 4)
         bits = __atomic_load_n((const uint32_t *)address, __ATOMIC_RELAXED);
-    else
+    else if (nbytes == 8)
         bits = __atomic_load_n((const uint64_t *)address, __ATOMIC_RELAXED);
+    else
+        bits = __atomic_load_n((const uint16_t *)address, __ATOMIC_RELAXED);
     if (!status)
         *bits_p = bits;
     return status;
@@ -54,6 +56,8 @@ bool pysh_wait_holds(int type, uint64_t seen, int cmp, uint64_t value) {
     int64_t a = (int64_t)seen, b = (int64_t)value;
 
     switch (type) {
+    case ISHMEMX_TYPE_INT16:
+        return order_holds(cmp, ((int16_t)seen > (int16_t)value) - ((int16_t)seen < (int16_t)value));
     case ISHMEMX_TYPE_INT32:
         a = (int32_t)seen, b = (int32_t)value;
         /* fall through */
@@ -69,7 +73,7 @@ bool pysh_wait_holds(int type, uint64_t seen, int cmp, uint64_t value) {
 
 int pysh_wait_check(int type, const void *ivar, size_t nbytes, int cmp, const char *what, int *heap_p) {
     int64_t offset;
-    int status = pysh_type_check(type, PYSH_FAMILY_AMO, what);
+    int status = pysh_type_check(type, PYSH_FAMILY_WAIT, what);
 
     if (!status && (cmp < ISHMEMX_CMP_EQ || cmp > ISHMEMX_CMP_LE))
         status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: cmp is %d, not one of CMP_EQ (%d) to CMP_LE (%d)", what, cmp,

@@ -4,6 +4,7 @@
  * round tells that every PE succeeded, so that a team exists either everywhere or nowhere, and that
  * its flags are down before anybody raises one. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "request.h"
 
@@ -23,21 +24,26 @@ typedef struct request {
     int (*choose)(const struct request *request, const offer_t *all, int *members);
     int a, b, c; /* for choose */
     const int *list;
+    /* May this PE of the parent give other arguments? NULL: no PE may. */
+    bool (*apart)(const struct request *request, int pe);
     const ishmemx_team_config_t *config;
     long mask;
 } request_t;
 
-/* Another PE's refusal or difference makes the call fail here too. */
-static int compare(const request_t *request, const offer_t *mine, const offer_t *all) {
-    for (int i = 0; i < request->parent->n_pes; i++) {
+/* Another PE's refusal makes the call fail here too. */
+static int refused(const request_t *request, const offer_t *all) {
+    for (int i = 0; i < request->parent->n_pes; i++)
         if (all[i].status)
             return pysh_fail(ISHMEMX_ERR_MISMATCH,
                              "%s: PE %d of the parent refused its arguments; the message is there", request->what, i);
-        for (int k = 0; k < N_ARGUMENTS; k++)
-            if (all[i].equal[k] != mine->equal[k])
-                return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d of the parent gave other arguments than PE %d",
-                                 request->what, i, request->parent->my_pe);
-    }
+    return ISHMEMX_OK;
+}
+
+static int compare(const request_t *request, const offer_t *mine, const offer_t *all) {
+    for (int i = 0; i < request->parent->n_pes; i++)
+        if (memcmp(all[i].equal, mine->equal, sizeof mine->equal) && !(request->apart && request->apart(request, i)))
+            return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d of the parent gave other arguments than PE %d",
+                             request->what, i, request->parent->my_pe);
     return ISHMEMX_OK;
 }
 
@@ -91,8 +97,9 @@ static int split_claimed(const request_t *request, offer_t mine, ishmemx_team_t 
     status = pysh_team_gather(parent, request->what, &mine, all, sizeof mine);
     if (!status && mine.status)
         status = mine.status; /* its message stands */
-    else if (!status && !(status = compare(request, &mine, all))) {
-        status = make(request, all, (int *)(all + parent->n_pes), team_p);
+    else if (!status && !(status = refused(request, all))) {
+        if (!(status = compare(request, &mine, all)))
+            status = make(request, all, (int *)(all + parent->n_pes), team_p);
         status = conclude(request, status, (int32_t *)all, team_p);
     }
     free(all);
@@ -135,6 +142,18 @@ static int choose_strided(const request_t *request, const offer_t *all, int *mem
     return inside ? request->c : 0;
 }
 
+/* Programs make several teams by one call, each PE with the triplet of its own, against the specification; so only
+ * those in the triplet must give the same, unless in checking mode. */
+static bool apart_strided(const request_t *request, int pe) {
+    int distance = pe - request->a;
+
+    if (pysh.check)
+        return false;
+    if (!request->b)
+        return distance != 0;
+    return distance % request->b || distance / request->b < 0 || distance / request->b >= request->c;
+}
+
 static int strided_check(const request_t *request) {
     int64_t n = request->parent->n_pes, start = request->a, stride = request->b, size = request->c;
     int64_t last = start + (size - 1) * stride;
@@ -161,6 +180,7 @@ int ishmemx_team_split_strided(ishmemx_team_t parent, int start, int stride, int
     request_t request = {.what = "team_split_strided",
                          .parent = parent,
                          .choose = choose_strided,
+                         .apart = apart_strided,
                          .a = start,
                          .b = stride,
                          .c = size,

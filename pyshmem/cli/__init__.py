@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command line: one module a command, imported when the command is used."""
+"""The command line: each command in a module that is imported when the command is used."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ import importlib
 
 import click
 
-COMMANDS = ("run", "info", "doctor", "bench", "tune")
+#: The commands and their modules.
+COMMANDS = {
+    "run": "run",
+    "cc": "compilers",
+    "cxx": "compilers",
+    "info": "info",
+    "doctor": "doctor",
+    "bench": "bench",
+    "tune": "tune",
+}
 
 
 class _Commands(click.Group):
@@ -17,7 +26,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        command = getattr(importlib.import_module(f"{__name__}.{COMMANDS[cmd_name]}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
 

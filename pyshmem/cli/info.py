@@ -21,7 +21,7 @@ from . import facts
 
 @click.command(
     epilog="\b\nCompile an OpenSHMEM program in C and run it:\n"
-    "  cc hello.c -o hello $(python -m pyshmem info --cflags --libs)\n"
+    "  python -m pyshmem cc hello.c -o hello\n"
     "  python -m pyshmem run -n 4 ./hello"
 )
 @click.option("--cflags", is_flag=True, help="Print what the C compiler needs, and nothing else.")

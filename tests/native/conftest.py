@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 

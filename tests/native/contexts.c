@@ -52,10 +52,12 @@ static void sessions(void) {
 
     CHECK(!shmem_ctx_create(SHMEM_CTX_NOSTORE, &ctx));
     shmem_ctx_session_start(ctx, 0, NULL, 0);
+    shmem_ctx_session_start(ctx, SHMEM_CTX_SESSION_BATCH | SHMEM_CTX_SESSION_SAME_AMO, NULL, 0);
     shmem_ctx_session_start(ctx, SHMEM_CTX_SESSION_BATCH, &config, SHMEM_CTX_SESSION_TOTAL_OPS);
     shmem_ctx_session_stop(ctx);
     shmem_ctx_session_stop(ctx);
     shmem_ctx_session_stop(SHMEM_CTX_INVALID);
+    CHECK(ishmemx_session_start(ctx, 4, NULL, 0) == ISHMEMX_ERR_ARGUMENT);
     CHECK(ishmemx_session_start(ctx, 0, NULL, SHMEM_CTX_SESSION_TOTAL_OPS) == ISHMEMX_ERR_ARGUMENT);
     shmem_ctx_destroy(ctx);
 }

@@ -73,6 +73,24 @@ static void atomics(void) {
     shfree(count);
 }
 
+/* Each PE is sent its left neighbour's negative number, and, once it has seen that, a large one. */
+static void shorts(void) {
+    static short number = 1;
+    static unsigned short large = 2;
+    int right = (me + 1) % n;
+
+    CHECK(!shmem_short_test(&number, SHMEM_CMP_LT, 0) && shmem_ushort_test(&large, SHMEM_CMP_LE, 2));
+    shmem_barrier_all();
+    shmem_short_p(&number, (short)(-1 - me), right);
+    shmem_short_wait(&number, 1);
+    shmem_short_wait_until(&number, SHMEM_CMP_LT, 0);
+    CHECK(number == -1 - (me + n - 1) % n && shmem_short_test(&number, SHMEM_CMP_GT, -32768));
+    shmem_ushort_p(&large, 65000, right);
+    shmem_ushort_wait_until(&large, SHMEM_CMP_GT, 40000);
+    CHECK(large == 65000);
+    shmem_barrier_all();
+}
+
 int main(void) {
     long *sync;
 
@@ -83,5 +101,6 @@ int main(void) {
     sets(0, sync);
     sets(1, sync + _SHMEM_SYNC_SIZE);
     atomics();
+    shorts();
     return conclude();
 }

@@ -79,12 +79,17 @@ static void atomics(shmem_ctx_t ctx) {
 static void old_names(void) {
     static long long many;
     static double real = 1;
+    static short brief = 1;
+    static unsigned short natural = 7;
 
     shmem_add(&many, 4, right);
     shmem_inc(&many, right);
     shmem_barrier_all();
     CHECK(shmem_fadd(&many, 1, me) == 5 && shmem_finc(&many, me) == 6 && shmem_cswap(&many, 7, 3, me) == 7);
     shmem_wait(&many, 0);
+    shmem_wait(&brief, 0);
+    shmem_wait_until(&brief, SHMEM_CMP_GT, -1);
+    CHECK(shmem_test(&natural, SHMEM_CMP_LT, 8) && !shmem_test(&brief, SHMEM_CMP_EQ, 7));
     CHECK(shmem_fetch(&many, me) == 3 && shmem_swap(&real, 2.5, me) == 1);
     shmem_set(&real, 4.5, me);
     CHECK(real == 4.5);
@@ -102,10 +107,12 @@ static void collectives(void) {
     short *s = shmem_calloc(64, sizeof *s);
     double complex *c = shmem_calloc(2, sizeof *c);
     unsigned char *b = shmem_calloc(2, 1);
+    long long *l = shmem_calloc(2, sizeof *l);
 
     s[0] = (short)(me + 1);
     c[0] = 1 + 2 * I;
     b[0] = 1;
+    l[0] = ~(1LL << me);
     CHECK(!shmem_broadcast(SHMEM_TEAM_WORLD, s + 1, s, 1, n - 1) && s[1] == n);
     shmem_barrier_all();
     CHECK(!shmem_fcollect(SHMEM_TEAM_WORLD, s + 2, s, 1) && s[1 + n] == n);
@@ -114,7 +121,9 @@ static void collectives(void) {
     CHECK(!shmem_sum_reduce(SHMEM_TEAM_WORLD, c + 1, c, 1) && creal(c[1]) == n && cimag(c[1]) == 2 * n);
     CHECK(!shmem_sum_exscan(SHMEM_TEAM_WORLD, c + 1, c, 1) && creal(c[1]) == me);
     CHECK(!shmem_and_reduce(SHMEM_TEAM_WORLD, b + 1, b, 1) && b[1] == 1);
+    CHECK(!shmem_and_reduce(SHMEM_TEAM_WORLD, l + 1, l, 1) && l[1] == ~((1LL << n) - 1));
     shmem_barrier_all();
+    shmem_free(l);
     shmem_free(b);
     shmem_free(c);
     shmem_free(s);

@@ -74,6 +74,14 @@ template <typename T> static void old_names() {
     CHECK(shmem_swap(&word, T(2), me) == T(1));
 }
 
+template <typename T> static void old_waits() {
+    static T word = T(40000); /* negative as a short */
+
+    shmem_wait(&word, T(1));
+    shmem_wait_until(&word, SHMEM_CMP_LT, T(40001));
+    CHECK(shmem_test(&word, SHMEM_CMP_EQ, T(40000)));
+}
+
 template <typename T> static void collectives() {
     static T source[2], dest[8];
 
@@ -89,6 +97,8 @@ template <typename T> static void collectives() {
 
 int main() {
     static unsigned char bits[2] = {3, 0};
+    static long long many[2] = {6, 0};
+    static unsigned short natural = 40000;
 
     shmem_init();
     me = shmem_my_pe();
@@ -102,6 +112,10 @@ int main() {
     old_names<int>(), old_names<long>(), old_names<float>(), old_names<double>();
     collectives<signed char>(), collectives<int>(), collectives<double>(), collectives<uint64_t>();
     CHECK(!shmem_and_reduce(SHMEM_TEAM_WORLD, bits + 1, bits, 1) && bits[1] == 3);
+    CHECK(!shmem_xor_reduce(SHMEM_TEAM_WORLD, many + 1, many, 1) && many[1] == (n % 2 ? 6 : 0));
+    old_waits<short>(), old_waits<int>(), old_waits<long>(), old_waits<long long>();
+    shmem_wait_until(&natural, SHMEM_CMP_GT, 39999);
+    CHECK(shmem_test(&natural, SHMEM_CMP_EQ, 40000));
     shmem_ctx_destroy(ctx);
     return conclude();
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Teams: who is in them, in which order, what they refuse; syncs and collectives on them. */
+#include <stdlib.h>
+
 #include "check.h"
 
 static int me, n;
@@ -80,6 +82,19 @@ static void strided(void) {
     shmem_barrier_all();
 }
 
+/* One call, a team for each pair of PEs: against the specification, which checking mode says. */
+static void pairs(void) {
+    const char *checking = getenv("PYSHMEM_CHECK");
+    int first = me - me % 2, size = first + 1 < n ? 2 : 1, refused = n > 2 && checking && *checking == '1';
+    shmem_team_t team = SHMEM_TEAM_WORLD;
+
+    CHECK(!shmem_team_split_strided(SHMEM_TEAM_WORLD, first, 1, size, NULL, 0, &team) == !refused);
+    CHECK(shmem_team_n_pes(team) == (refused ? -1 : size) && shmem_team_my_pe(team) == (refused ? -1 : me % 2));
+    talk(team);
+    shmem_team_destroy(team);
+    shmem_barrier_all();
+}
+
 static void refuses(int start, int stride, int size) {
     shmem_team_t team = SHMEM_TEAM_WORLD;
 
@@ -101,6 +116,7 @@ static void refused(void) {
         refuses(n - 1, 1, 2); /* no wrap-around */
         refuses(0, -1, 2);
         refuses(0, me == 0 ? 1 : 2, 1); /* not what the others ask for */
+        refuses(0, 1, me == 0 ? 2 : 1);
         CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, me == 0 ? 0 : 1, NULL, 0, &team) != 0);
     }
     CHECK(shmem_team_split_strided(SHMEM_TEAM_INVALID, 0, 1, 1, NULL, 0, &team) != 0 && team == SHMEM_TEAM_INVALID);
@@ -172,6 +188,7 @@ int main(void) {
     talk(SHMEM_TEAM_INVALID); /* the arrays */
     predefined();
     strided();
+    pairs();
     refused();
     two_dimensions(1);
     two_dimensions(2);

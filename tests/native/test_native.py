@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import functools
+import platform
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,7 +26,7 @@ SANITIZERS = {
 
 #: Programs that print "ok" when every PE is content, a group of routines each.
 PROGRAMS = ["ring", "teams", "strided", "waits", "exchanges", "contexts", "generic", "deprecated"]
-PROGRAMS += ["claims", "requests", "threads"]
+PROGRAMS += ["claims", "requests", "threads", "sandia"]
 
 #: Programs whose threads are a kernel's, on rings of so many slots: name, slots, arguments.
 RINGS = [
@@ -93,6 +95,12 @@ def test_a_plain_openshmem_program_runs(
     for check in "01":
         done = run_pes(n_pes, program, env={"PYSHMEM_CHECK": check}, check=True)
         assert done.stdout == "ok\n"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="counts stores by a flag of x86-64")
+def test_puts_store_each_byte_once(build: Compile, flags: list[str], run_command: Callable) -> None:
+    program = build(["-std=c11", "-O2", HERE / "stores.c", *flags], "stores")
+    assert run_command([program], 60, check=True).stdout == "ok\n"
 
 
 def test_static_variables_under_sanitizers(
@@ -258,15 +266,33 @@ def test_a_failing_call_ends_a_c_job_with_the_reason(
     assert "PE 1: shmem_long_p: pe 7 is outside the team of 2 PEs (0..1)" in done.stderr
 
 
+@pytest.mark.parametrize(("command", "name"), [("cc", "ring.c"), ("cxx", "overloads.cpp")])
+def test_a_compiler_that_knows_openshmem(
+    command: str, name: str, tmp_path: Path, run_command: Callable
+) -> None:
+    compiler = [sys.executable, "-m", "pyshmem", command, "-O1", f"-I{HERE}"]
+    run_command([*compiler, "-c", HERE / name, "-o", tmp_path / "part.o"], 60, check=True)
+    run_command([*compiler, tmp_path / "part.o", "-o", tmp_path / "user"], 60, check=True)
+    assert run_command([tmp_path / "user"], 60, check=True).stdout == "ok\n"
+    shown = run_command([*compiler, "-show"], 60, check=True).stdout.split()
+    assert f"-I{HERE}" in shown
+    assert "-lpyshmem" in shown
+    failed = run_command([*compiler, "--no-such-option"], 60)
+    assert failed.returncode
+    assert "no-such-option" in failed.stderr
+
+
 # ---- headers ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("header", ["shmem.h", "shmemx.h", "ishmemx.h"])
+@pytest.mark.parametrize(
+    "header", ["shmem.h", "shmemx.h", "ishmemx.h", "pshmem.h", "mpp/shmem.h", "mpp/shmemx.h"]
+)
 @pytest.mark.parametrize(
     ("compiler", "options"),
-    [("gcc", ["-std=c11", "-pedantic"]), ("gcc", ["-std=c17"]), ("g++", ["-std=c++11"]),
-     ("g++", ["-std=c++20"])],
-    ids=["c11", "c17", "c++11", "c++20"],
+    [("gcc", ["-std=c99", "-pedantic"]), ("gcc", ["-std=c11", "-pedantic"]), ("gcc", ["-std=c17"]),
+     ("g++", ["-std=c++11", "-pedantic", "-Wshadow"]), ("g++", ["-std=c++20"])],
+    ids=["c99", "c11", "c17", "c++11", "c++20"],
 )  # fmt: skip
 def test_headers_compile_by_themselves(
     header: str, compiler: str, options: list[str], flags: list[str], tmp_path: Path

@@ -188,7 +188,7 @@ def test_sessions_are_hints(job, make, right, left):
     box = make(np.zeros(3, int))
     with Context() as ctx:
         ctx.session_stop()
-        ctx.session_start(pyshmem.CTX_SESSION_BATCH, total_ops=3)
+        ctx.session_start(pyshmem.CTX_SESSION_BATCH | pyshmem.CTX_SESSION_SAME_AMO, total_ops=3)
         ctx.session_start(0, total_ops=30)
         for i in range(3):
             pyshmem.p(box[i:], job.my_pe, right, ctx=ctx)
