@@ -14,6 +14,12 @@ void pysh_ring_reply(pysh_ring_t *ring, uint64_t ticket, uint64_t value, int sta
     __atomic_store_n((uint64_t *)(void *)&cell->tag, tag | (uint64_t)(unsigned)status << 32, __ATOMIC_RELEASE);
 }
 
+/* What stands in a slot is of the phase of 255 laps on: were those between given up, it would pass for a request. */
+static void empty(pysh_slot_t *slot) {
+    for (int i = 0; i < PYSH_SLOT_WORDS; i++)
+        __atomic_store_n(&slot->word[i], 0, __ATOMIC_RELAXED); /* before publish() lets the next sender store there */
+}
+
 /* A later lap's word may have replaced that of the ticket, or may be there alone: then its sender, which has credit,
  * is given a while. All those behind it had that while too. */
 bool pysh_ring_given_up(pysh_ring_t *ring, uint64_t ticket) {
@@ -26,7 +32,10 @@ bool pysh_ring_given_up(pysh_ring_t *ring, uint64_t ticket) {
         ring->overdue_ns = pysh_now_ns() + GRACE_NS;
     ring->overdue = ticket;
     gone = last == ticket + 1 || pysh_now_ns() > ring->overdue_ns;
-    atomic_fetch_add_explicit(&ring->given_up, gone, memory_order_relaxed);
+    if (gone) {
+        empty(&ring->slots[ticket & ring->mask]);
+        atomic_fetch_add_explicit(&ring->given_up, 1, memory_order_relaxed);
+    }
     return gone;
 }
 

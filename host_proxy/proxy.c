@@ -24,9 +24,7 @@ static struct {
     uint64_t slots;
     int64_t spin; /* polls of an idle proxy */
     pysh_ring_t *ring;
-    pthread_mutex_t mutex; /* for `why` */
-    char why[512];
-} proxy = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+} proxy;
 
 /* ---- configuration ---- */
 
@@ -54,38 +52,6 @@ static int64_t device_nbytes_of_ring(void) {
 
 int64_t pysh_proxy_device_nbytes(void) {
     return proxy.n_rings * device_nbytes_of_ring();
-}
-
-/* ---- errors ---- */
-
-void pysh_ring_explain(void) {
-    pthread_mutex_lock(&proxy.mutex);
-    if (!__atomic_load_n(&pysh.fault[1].kind, __ATOMIC_RELAXED)) /* else the text is that record's, until it is taken */
-        snprintf(proxy.why, sizeof proxy.why, "%s", ishmemx_error());
-    pthread_mutex_unlock(&proxy.mutex);
-}
-
-void pysh_ring_complain(int op, int pe, int status) {
-    ishmemx_fault_t *fault = &pysh.fault[1];
-
-    pthread_mutex_lock(&proxy.mutex);
-    if (!__atomic_load_n(&fault->kind, __ATOMIC_ACQUIRE)) { /* pairs with the release that frees the record there */
-        snprintf(proxy.why, sizeof proxy.why, "%s", ishmemx_error());
-        fault->op = (uint64_t)op;
-        fault->pe = pe;
-        fault->module = -1;
-        fault->block = fault->thread = fault->b = 0;
-        fault->a = status;
-        __atomic_store_n(&fault->kind, ISHMEMX_FAULT_PROXY, __ATOMIC_RELEASE); /* pairs with ishmemx_fault_take() */
-    }
-    pthread_mutex_unlock(&proxy.mutex);
-}
-
-int ishmemx_proxy_error(char *text, size_t capacity) {
-    pthread_mutex_lock(&proxy.mutex);
-    snprintf(text, capacity, "%s", proxy.why);
-    pthread_mutex_unlock(&proxy.mutex);
-    return ISHMEMX_OK;
 }
 
 /* ---- one ring ---- */

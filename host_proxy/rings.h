@@ -52,12 +52,11 @@ void pysh_flight_add(pysh_ring_t *ring, uint64_t ticket, uint64_t token);
 void pysh_ring_reply(pysh_ring_t *ring, uint64_t ticket, uint64_t value, int status);
 /* Writes the replies of finished copies, and takes the quiet a step on; true when it did something. */
 bool pysh_ring_progress(pysh_ring_t *ring);
-/* Whether the proxy goes on behind a ticket without a request. */
+/* Whether the proxy goes on behind a ticket without a request; its slot is empty then. */
 bool pysh_ring_given_up(pysh_ring_t *ring, uint64_t ticket);
-/* proxy.c: keeps the text of the calling thread's error, for the fault that the kernel records when it has its reply.
- */
+/* errors.c: keeps the text of the calling thread's error, for the fault that a kernel records when it has its reply. */
 void pysh_ring_explain(void);
-/* proxy.c: where no kernel waits for a reply, a fault record for the host's next call. */
+/* errors.c: where no kernel waits for a reply, a fault record for the host's next call. */
 void pysh_ring_complain(int op, int pe, int status);
 
 /* More than `ticket` when its sender, or one of a later lap, has given up. Orders nothing. */

@@ -13,5 +13,9 @@ _JOB_VARIABLES = (
 
 
 def clean_environment(**extra: str) -> dict[str, str]:
-    """This process's environment without the place in a job it may have, and with ``extra``."""
-    return {k: v for k, v in os.environ.items() if k not in _JOB_VARIABLES} | extra
+    """This process's environment without the place in a job it may have, and with ``extra``.
+
+    Bytecode is kept: suites start their tests some hundred times.
+    """
+    without = (*_JOB_VARIABLES, "PYTHONDONTWRITEBYTECODE")
+    return {k: v for k, v in os.environ.items() if k not in without} | extra

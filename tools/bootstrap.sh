@@ -97,7 +97,8 @@ fi
 # Warnings of pip are about its configuration, not about this project.
 pip() { "$python" -m pip --disable-pip-version-check --quiet --quiet "$@"; }
 PATH=$PWD/$venv/bin:$PATH # meson and ninja, for the build
-export PATH
+NINJA=$PWD/tools/ninja # the editable install remembers it
+export PATH NINJA
 say "installing pyshmem[$extras] into $venv (once; takes some minutes the first time)"
 # What builds pyshmem has to be there before pyshmem, for an editable install builds on import.
 "$python" -c '

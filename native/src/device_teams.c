@@ -82,12 +82,15 @@ int pysh_device_team_set(const struct ishmemx_team *team, int slot) {
 
 int pysh_device_epoch(int meets, int64_t *epoch_p) {
     const char *word = kernels.table + EPOCHS + (meets - 1) * 8;
+    int status;
 
     if (!kernels.table || meets < 1 || meets > PYSH_MEETS_ALL)
         return ISHMEMX_ERR_STATE;
     if (meets == PYSH_MEETS_ALL)
         word = pysh.arena[ISHMEMX_HEAP_DEVICE].base + PYSH_SYNC_EPOCH;
-    return pysh.accel->copy(epoch_p, word, sizeof *epoch_p);
+    status = pysh.accel->copy(epoch_p, word, sizeof *epoch_p);
+    *epoch_p -= !status && meets == PYSH_MEETS_ALL; /* that word is a number ahead */
+    return status;
 }
 
 int ishmemx_team_slot(ishmemx_team_t team, int *slot) {

@@ -142,9 +142,11 @@ __attribute__((constructor)) static void cutover_never(void) {
  * they are at one offset on all PEs), the table of teams, rings. */
 static int device_system_open(pysh_arena_t *arena) {
     char *at = arena->base + PYSH_SYSTEM_BYTES, *symmetric = kernel_tables ? kernel_tables : at;
-    int status = pysh.accel->zero(arena->base, (size_t)arena->system);
+    const int64_t first_sync = 1;
+    int status;
 
-    if (status)
+    if ((status = pysh.accel->zero(arena->base, (size_t)arena->system)) ||
+        (status = pysh.accel->copy(arena->base + PYSH_SYNC_EPOCH, &first_sync, sizeof first_sync)))
         return status;
     at += kernel_tables ? 0 : pysh_device_tables_nbytes(pysh.n_pes);
     if ((status = pysh_device_teams_open(symmetric, kernel_tables ? ISHMEMX_HEAP_HOST : ISHMEMX_HEAP_DEVICE, at)))

@@ -57,23 +57,28 @@ def meet(row: int, flags: int, rank: int, size: int, epoch: int, told: int) -> N
     memory, which the fence throws out of the cache.
     """
     members = row_n_pes(row)
-    if rank + 1 < members:
+    k = rank + 1
+    if (k < members) & near():  # one branch: from the last flag seen to the next fence others wait
+        mine = flags + 8 * row_my_pe(row)
+        step = stride(size)
+        first = mine + state(DELTA + member_pe(row, _other(row, k)))
         leaf.fence()
-    if not near():
+        write64(first, epoch)
+        k += step
+        while k < members:
+            write64(mine + state(DELTA + member_pe(row, _other(row, k))), epoch)
+            k += step
+        k = rank + 1
+        while True:
+            if not reached_soon(flags + 8 * _other(row, k), epoch):
+                _await_from(row, flags, k, size, epoch, told)
+                return
+            k += step
+            if k >= members:
+                return
+    elif k < members:
+        leaf.fence()
         _meet_far(row, flags, rank, size, epoch, told)
-        return
-    mine = flags + 8 * row_my_pe(row)
-    step = stride(size)
-    k = rank + 1
-    while k < members:
-        write64(mine + state(DELTA + member_pe(row, _other(row, k))), epoch)
-        k += step
-    k = rank + 1
-    while k < members:
-        if not reached_soon(flags + 8 * _other(row, k), epoch):
-            _await_from(row, flags, k, size, epoch, told)
-            return
-        k += step
 
 
 @device_function

@@ -28,11 +28,13 @@ def _meetings(scope: Scope) -> tuple:
     @device_function
     def synchronise(op):
         sync()
-        epoch = read64(state(SYNC_EPOCH)) + 1
+        # As it stands there: an addition would have to wait for the load, in front of the fence.
+        word = state(SYNC_EPOCH)
+        epoch = read64(word)
         meet(state(TEAMS), state(SYNC_SLOTS), rank(), size(), epoch, op | _MEETS_ALL)
         sync()
         if rank() == 0:
-            write64(state(SYNC_EPOCH), epoch)
+            write64(word, epoch + 1)
 
     def sync_all():
         """Wait until all PEs are here; the caller's stores to its own memory are visible to all.

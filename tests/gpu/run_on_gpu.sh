@@ -9,7 +9,8 @@
 #   sanitizer           compute-sanitizer on some of the device suite, where the tool is there
 #   ring put get coll signals    these figures beside the peers', and whether they reach their targets
 #   bench               all figures
-# PES="1 2" limits the numbers of PEs of the device suite; ROUNDS=1: each figure is measured once instead of twice.
+# PES="1 2" limits the numbers of PEs of the device suite; ROUNDS=1: each figure is measured once instead of twice;
+# BUILT=1: what an earlier call has built is taken, so that several may run side by side.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 results=${1:-build/gpu}; shift || true
@@ -29,12 +30,14 @@ site=$PWD/build/gpu-site
 mkdir -p "$site"
 export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH} CUDA_MODULE_LOADING=EAGER
 export NVSHMEM_DISABLE_NVLS=1 NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1
-if [ -d "${WHEELS:-}" ]; then
-    $python -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$site" "$WHEELS"/*.whl || exit 1
+if [ -z "${BUILT:-}" ]; then
+    if [ -d "${WHEELS:-}" ]; then
+        $python -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$site" "$WHEELS"/*.whl || exit 1
+    fi
+    export PATH=$site/bin:$PATH
+    $python -m pip install -q --no-index --no-deps --no-build-isolation --upgrade --target "$site" . \
+        > "$results/build.log" 2>&1 || { cat "$results/build.log"; exit 1; }
 fi
-export PATH=$site/bin:$PATH
-$python -m pip install -q --no-index --no-deps --no-build-isolation --upgrade --target "$site" . \
-    > "$results/build.log" 2>&1 || { cat "$results/build.log"; exit 1; }
 
 cd tests # not the checkout: the installed package is what is tested
 run="timeout 300 $python -m pyshmem run --device cuda --timeout 240"

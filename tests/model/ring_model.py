@@ -2,9 +2,10 @@
 """Every order in which senders and the proxy can take the steps of ``host_proxy/ring.h``.
 
 A ring of two slots with two words each; senders run short programs of ``ask``, ``tell`` and
-``quiet``. Stores to slots reach the host one by one, in any order but that of one place. Requests
-complete in any order, credit is published at any time, and there are only as many phases as the
-protocol needs: two. ``explore`` visits all states and says what is wrong in the first bad one.
+``quiet``, and of ``ask?`` and ``tell?``, which may give up wherever they wait. Stores to slots reach
+the host one by one, in any order but that of one place. Requests complete in any order, credit is
+published at any time, and there are only as many phases as the protocol needs: two. ``explore``
+visits all states and says what is wrong in the first bad one.
 """
 
 from __future__ import annotations
@@ -15,8 +16,14 @@ from typing import NamedTuple
 
 SLOTS = 2
 WORDS = 2
+EMPTY = ((-1, 0),) * WORDS
 #: What may be left out of the protocol, to see that it is missed.
-GUARDS = frozenset({"credit", "busy", "phase", "quiet waits for slots", "quiet waits for copies"})
+GUARDS = frozenset(
+    {
+        *("credit", "busy", "phase", "quiet waits for slots", "quiet waits for copies"),
+        *("skip", "later laps", "grace", "wipe", "left"),
+    }
+)
 
 Program = tuple[str, ...]
 
@@ -37,17 +44,18 @@ class State(NamedTuple):
     senders: tuple[Sender, ...]
     ticket: int = 0
     shadow: int = 0  # device.consumed
-    busy: tuple[int, ...] = (0,) * SLOTS
+    busy: tuple[int, ...] = (0,) * SLOTS  # 1: in use; negative: the tag of a reply given up
     pending: int = 0
     acked_shadow: int = 0
     stores: frozenset[tuple[int, int, int]] = (
         frozenset()
     )  # ticket, word, reply wanted: on their way
-    slots: tuple[tuple[tuple[int, int], ...], ...] = (((-1, 0),) * WORDS,) * SLOTS
+    slots: tuple[tuple[tuple[int, int], ...], ...] = (EMPTY,) * SLOTS
     consumed: int = 0
     asked: int = 0
     acked: int = 0
     cells: tuple[int, ...] = (0,) * SLOTS  # tags
+    skipped: tuple[int, ...] = (0,) * SLOTS  # 1 + the last ticket that was given up
     head: int = 0
     flights: frozenset[tuple[int, int]] = frozenset()  # ticket, reply wanted: taken, not complete
     target: int = 0
@@ -87,10 +95,22 @@ class Ring:
                 raise Violation(f"quiet returned before request {ticket} was complete")
         return Sender(step=me.step + 1)
 
+    def give_up(self, s: State, me: Sender) -> Iterator[tuple[State, Sender]]:
+        """The end of a wait that takes too long."""
+        place, done = me.ticket % SLOTS, Sender(step=me.step + 1, told=me.told)
+        if me.at in ("credit", "busy"):
+            last = max(s.skipped[place], me.ticket + 1) if "skip" in self.guards else 0
+            yield s._replace(skipped=put(s.skipped, place, last)), done
+        elif me.at == "read":
+            tag = -(me.ticket + 1) if "left" in self.guards else 0
+            yield s._replace(busy=put(s.busy, place, tag)), done
+
     def sender(self, s: State, me: Sender, verb: str) -> Iterator[tuple[State, Sender]]:
         """What this sender can do next; nothing while it waits."""
         cell = me.ticket % SLOTS
-        wants = int(verb == "ask")
+        wants = int(verb.startswith("ask"))
+        if verb.endswith("?"):
+            yield from self.give_up(s, me)
         if me.at == "next":
             yield from self.begin(s, me, verb)
         elif me.at == "credit":
@@ -100,7 +120,8 @@ class Ring:
             elif s.consumed > s.shadow:
                 yield s._replace(shadow=s.consumed), me
         elif me.at == "busy":
-            if not s.busy[cell] or "busy" not in self.guards:
+            left = s.busy[cell] < 0 and s.cells[cell] == -s.busy[cell]
+            if left or not s.busy[cell] or "busy" not in self.guards:
                 yield s._replace(busy=put(s.busy, cell, 1)), me._replace(at="store")
         elif me.at == "store":
             new = frozenset((me.ticket, word, wants) for word in range(WORDS))
@@ -130,12 +151,25 @@ class Ring:
                     slots=put(s.slots, place, slot), stores=s.stores - {(ticket, word, wants)}
                 )
 
+    def given_up(self, s: State) -> bool:
+        """Whether the proxy goes on behind its next ticket, whose request has not come."""
+        last = s.skipped[s.head % SLOTS]
+        if last <= s.head + 1 or "later laps" not in self.guards:
+            return last == s.head + 1
+        # A sender that has credit gives up, or stores its request, while the proxy gives it a while.
+        before = any(me.ticket == s.head and me.at != "read" for me in s.senders)
+        coming = before or any(ticket == s.head for ticket, _, _ in s.stores)
+        return not coming or "grace" not in self.guards
+
     def proxy(self, s: State) -> Iterator[State]:
         words = s.slots[s.head % SLOTS]
         if all(self.phase(ticket) == self.phase(s.head) for ticket, _ in words):
             if any(ticket != s.head for ticket, _ in words):
                 raise Violation(f"request {s.head} was read as words of {[t for t, _ in words]}")
             yield s._replace(head=s.head + 1, flights=s.flights | {words[0]})
+        elif self.given_up(s):
+            blank = EMPTY if "wipe" in self.guards else words
+            yield s._replace(head=s.head + 1, slots=put(s.slots, s.head % SLOTS, blank))
         if s.consumed < s.head:
             yield s._replace(consumed=s.head)
         for ticket, wants in s.flights:

@@ -14,6 +14,10 @@ PROGRAMS = {
     "replies of three": (("ask", "ask", "ask"), ("ask", "ask", "ask"), ("ask", "ask")),
     "mixed of three": (("tell", "ask", "quiet"), ("tell", "ask"), ("ask", "quiet")),
     "quiet of others": (("tell", "quiet"), ("tell", "quiet"), ("ask",)),
+    "replies given up": (("ask?", "ask"), ("ask?", "ask"), ("ask",)),
+    "tickets given up": (("tell?", "ask"), ("ask?", "tell", "quiet")),
+    "laps given up": (("tell?", "tell?"), ("tell?", "ask?")),
+    "laps of one": (("tell", "ask", "tell?", "tell?", "tell", "ask", "quiet"),),
 }
 
 
@@ -22,12 +26,17 @@ def test_no_order_of_steps_breaks_the_ring(name: str) -> None:
     programs = PROGRAMS[name]
     requests = sum(verb != "quiet" for program in programs for verb in program)
     assert requests > SLOTS  # slots are used again
-    assert Ring(programs).explore() > 1000
+    assert Ring(programs).explore() > (1000 if len(programs) > 1 else 100)
 
 
 @pytest.mark.parametrize(
     ("guard", "name", "message"),
     [
+        ("skip", "tickets given up", "waits forever at"),
+        ("later laps", "laps given up", "were never served"),
+        ("grace", "laps given up", "was read as words of"),
+        ("wipe", "laps of one", "was read as words of"),
+        ("left", "replies given up", "waits forever at"),
         ("credit", "mixed", "waits forever at 'read'"),
         ("busy", "three laps", "waits forever at 'read'"),
         ("phase", "one-way", "was read as words of"),

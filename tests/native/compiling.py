@@ -3,9 +3,33 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
 Compile = Callable[[Sequence[str | Path], str], Path]
+
+
+def gcc(*arguments: str | Path) -> None:
+    """Run gcc, which must have nothing to say against it."""
+    done = subprocess.run(["gcc", *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def compile_objects(
+    options: Sequence[str | Path], sources: Sequence[Path], folder: Path
+) -> list[Path]:
+    """The object files of ``sources`` in ``folder``, by a gcc a core."""
+    objects = [folder / f"{source.stem}.o" for source in sources]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [
+            pool.submit(gcc, *options, "-c", source, "-o", made)
+            for source, made in zip(sources, objects, strict=True)
+        ]
+    for job in jobs:
+        job.result()
+    return objects

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from compiling import WARNINGS, Compile
+from compiling import WARNINGS, Compile, gcc
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def flags() -> list[str]:
     """What a user's Makefile would ask for."""
     command = [sys.executable, "-m", "pyshmem", "info", "--cflags", "--libs"]
@@ -20,15 +21,19 @@ def flags() -> list[str]:
     return done.stdout.split()
 
 
-@pytest.fixture
-def build(tmp_path: Path) -> Compile:
-    """``build(arguments, name)``: compile with gcc, without a warning."""
+@pytest.fixture(scope="session")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """``build(arguments, name)``: compile with gcc, without a warning; the same only once."""
+    root, numbers = tmp_path_factory.mktemp("programs"), itertools.count()
+    built: dict[tuple[str, ...], Path] = {}
 
     def compile_program(arguments: Sequence[str | Path], name: str) -> Path:
-        program = tmp_path / name
-        command = ["gcc", *WARNINGS, "-o", program, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return program
+        key = (name, *map(str, arguments))
+        if key not in built:
+            folder = root / str(next(numbers))
+            folder.mkdir()
+            gcc(*WARNINGS, "-o", folder / name, *arguments)
+            built[key] = folder / name
+        return built[key]
 
     return compile_program

@@ -82,11 +82,11 @@ static inline uint64_t *done_of(uint64_t ticket) {
 /* Steps 1 to 4. Where a GPU has the order from dependences and C11 has not, the loads are acquires. */
 static inline uint64_t send_request(const pysh_request_t *request) {
     uint64_t ticket = __atomic_fetch_add(&kernel.device->ticket, 1, __ATOMIC_RELAXED);
-    uint64_t *word = kernel.slots[ticket & (kernel.n - 1)].word, known;
+    uint64_t *word = kernel.slots[ticket & (kernel.n - 1)].word, known, polls = 0;
     pysh_slot_t slot;
 
     while ((known = __atomic_load_n(&kernel.device->consumed, __ATOMIC_ACQUIRE)) + kernel.n <= ticket) {
-        if (ticket < known + kernel.n + PYSH_RING_CREDIT)
+        if (ticket < known + kernel.n + PYSH_RING_CREDIT || ++polls % 4096 == 0)
             raise_to(&kernel.device->consumed, __atomic_load_n(&kernel.control->consumed, __ATOMIC_ACQUIRE));
         sched_yield();
     }

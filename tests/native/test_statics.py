@@ -96,7 +96,8 @@ def test_static_variables_of_different_programs_are_not_symmetric(
 ) -> None:
     (tmp_path / "user.c").write_text(STATIC_USER)
     for name, options in (("first", ["-O0"]), ("second", ["-O2"])):
-        build([*options, tmp_path / "user.c", *flags], name)
+        program = build([*options, tmp_path / "user.c", *flags], name)
+        (tmp_path / name).symlink_to(program)
     choose = tmp_path / "choose.sh"
     choose.write_text(
         '#!/bin/sh\n[ "$PYSHMEM_PE" = 0 ] && exec "$(dirname "$0")/first" put\n'

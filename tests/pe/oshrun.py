@@ -10,7 +10,8 @@ from pathlib import Path
 TESTS = Path(__file__).parent.parent
 SUITE = TESTS / "spmd" / "host"
 EXAMPLES = TESTS.parent / "examples"
-PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider"]
+#: Hypothesis, which no suite uses, would be imported for its line in the summary.
+PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
 
 
 def reason_to_skip() -> str:

@@ -5,8 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
+WAYS = [
+    "from pyshmem.interop import shmem4py as shmem",
+    "from pyshmem.interop.shmem4py import shmem",
+]
 PROGRAM = """
-from pyshmem.interop import shmem4py as shmem
 import numpy as np
 
 me, n = shmem.my_pe(), shmem.n_pes()
@@ -76,6 +81,96 @@ print("ok", flush=True)
 """
 
 
-def test_a_program_for_shmem4py_runs(n_pes: int, run_pes: Callable) -> None:
-    done = run_pes(n_pes, PROGRAM, device="none", timeout=60, check=True)
+MEMORY = """
+me, n = shmem.my_pe(), shmem.n_pes()
+right, left = (me + 1) % n, (me - 1) % n
+
+
+def refused(kind, call, *arguments):
+    try:
+        call(*arguments)
+    except kind:
+        return
+    raise AssertionError(f"{call} was not refused")
+
+
+for make in (shmem.zeros, shmem.empty, shmem.ones, shmem.new_array):
+    made = make((2, 3), "i4", "F")
+    assert made.flags.f_contiguous and not made.flags.c_contiguous
+    shmem.free(made)
+    refused(KeyError, shmem.free, made)
+grid = shmem.array(np.arange(6).reshape(2, 3) + 10 * me, order="F")
+other = shmem.array(np.asfortranarray(np.ones((2, 3), int)))
+assert grid.strides == other.strides == (8, 16)
+shmem.barrier_all()
+shmem.put(other, grid, right)
+shmem.barrier_all()
+assert (other == np.arange(6).reshape(2, 3) + 10 * left).all()
+local = np.zeros((2, 3), int, order="F")
+shmem.get(local, grid, right)
+assert (local == np.arange(6).reshape(2, 3) + 10 * right).all()
+shmem.barrier_all()
+shmem.put_nbi(other, local, right)
+shmem.quiet()
+shmem.barrier_all()
+assert (other == np.arange(6).reshape(2, 3) + 10 * me).all()
+shmem.sum_reduce(other, grid)
+assert other[1, 2] == 5 * n + 5 * n * (n - 1)
+there = shmem.ptr(grid, right)
+assert there.strides == grid.strides and there[0, 1] == 1 + 10 * right
+assert shmem.addr_accessible(addr=grid, pe=right)
+refused(ValueError, shmem.put, other[:, ::2], local[:, ::2], right)
+refused(ValueError, shmem.free, grid[:, :2])
+shmem.barrier_all()
+
+# Without size, what both hold.
+short = shmem.array([-1, -1])
+shmem.put(short, np.arange(5) + me, right)
+shmem.barrier_all()
+assert short.tolist() == [left, left + 1]
+shmem.broadcast(short, shmem.array(np.arange(5) + me), 0)
+assert short.tolist() == [0, 1]
+shmem.alltoall(shmem.zeros(n, int), shmem.zeros(2 * n, int))
+shmem.reduce(short, short, "MAX")
+shmem.barrier_all()
+shmem.atomic_op(short[:1], 1, shmem.AMO.INC, right)
+shmem.barrier_all()
+assert shmem.test(short[:1], "EQ", 1)
+
+for count in (0, 3):
+    mem = shmem.alloc(count, 8, align=128, clear=True)
+    assert isinstance(mem, memoryview) and mem.nbytes == 8 * count and not any(mem)
+    shmem.barrier_all()
+    array = shmem.fromalloc(mem[8:], dtype="i8") if count else shmem.fromalloc(mem)
+    assert array.shape == (max(count - 1, 0),)
+    if count:
+        shmem.put(array, np.full(2, me), right)
+        shmem.barrier_all()
+        assert np.frombuffer(mem, int).tolist() == [0, left, left]
+        refused(ValueError, shmem.free, array)
+    shmem.free(mem)
+    refused(KeyError, shmem.free, mem)
+refused(TypeError, shmem.fromalloc, bytearray(8))
+cell = shmem.full((), 7)
+pointer, size, typename = shmem._getbuffer(grid)
+assert (size, typename, pointer[1]) == (6, "long", grid[1, 0])
+assert shmem._getbuffer(np.zeros((), "f4"))[2] == "float"
+refused(TypeError, shmem._getbuffer, [1])
+lock = shmem.Lock()
+lock.acquire()
+lock.release()
+lock.destroy()
+lock.destroy()
+print("ok", flush=True)
+"""
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["package", "module"])
+def test_a_program_for_shmem4py_runs(way: str, n_pes: int, run_pes: Callable) -> None:
+    done = run_pes(n_pes, f"{way}\n{PROGRAM}", check=True)
+    assert done.stdout.count("ok") == n_pes
+
+
+def test_memory_and_arrays_in_either_order(n_pes: int, run_pes: Callable) -> None:
+    done = run_pes(n_pes, f"{WAYS[1]}\nimport numpy as np\n{MEMORY}", check=True)
     assert done.stdout.count("ok") == n_pes

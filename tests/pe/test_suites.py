@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from oshrun import PYTEST
 
 SUITES = Path(__file__).parent.parent / "spmd"
 RunCommand = Callable[..., object]
@@ -17,7 +18,7 @@ def run_suite(
     name: str, n_pes: int, device: str, run_command: RunCommand, **variables: str
 ) -> None:
     command = [sys.executable, "-m", "pyshmem", "run", "-n", str(n_pes), "--device", device]
-    command += ["--timeout", "280", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += ["--timeout", "280", *PYTEST]
     run_command([*command, str(SUITES / name)], 295, check=True, **variables)
 
 

@@ -8,6 +8,7 @@ PE ends the job, since the others would wait for it: its report is printed, and 
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -46,3 +47,9 @@ def pytest_configure(config):
         reporter = config.pluginmanager.getplugin("terminalreporter")
         if reporter is not None:
             config.pluginmanager.unregister(reporter)
+
+
+def pytest_collection_finish():
+    # Numba and the tests are a large heap that the tests' many gc.collect() need not walk.
+    gc.collect()
+    gc.freeze()

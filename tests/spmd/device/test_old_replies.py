@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reply cells that hold what was left there 2^32 tickets ago, with the tag that is waited for."""
+"""Rings in which others were before: old replies, and tickets that were given up."""
 
 from __future__ import annotations
 
@@ -41,3 +41,20 @@ def test_an_old_reply_is_not_taken_for_the_new_one(job, place, show):
     absolute[1, 1](handler, -17, out)
     assert show(out)[0] == 17
     assert word(device).value == ticket + 1
+
+
+def test_the_ring_goes_on_far_behind_tickets_that_were_given_up(job, place, show):
+    if job.device != "sim":
+        pytest.skip("looks into the ring, which the host cannot on GPUs")
+    handler = pyshmem.register_handler(ctypes.CDLL(None).labs)
+    out, state = place(np.zeros(1, np.int64)), _lib.device_state()
+    control, device = state[_state.RING + 1], state[_state.RING + 2]
+    slots = state[_state.RING_SLOTS]
+    first = word(device).value
+    last = first + 2 * slots + 2 * _ring.CREDIT  # nobody who waits is near the credit any more
+    word(device).value = last
+    for ticket in range(max(first, last - slots), last):
+        place_of = control + _ring.CONTROL_CELLS + 16 * slots + 8 * (ticket % slots)
+        word(place_of).value = ticket + 1
+    absolute[1, 1](handler, -17, out)
+    assert show(out)[0] == 17

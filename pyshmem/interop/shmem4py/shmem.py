@@ -1,41 +1,50 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs written for shmem4py: its names and argument orders, on pyshmem.
-
-    from pyshmem.interop import shmem4py as shmem    # was: from shmem4py import shmem
-
-Importing it initialises, as there. What differs: arrays are in C order; errors are pyshmem's
-exceptions, of which most are RuntimeErrors, too.
+"""The routines of ``shmem4py.shmem`` on pyshmem; the package says what differs.
 
 Extension.
 """
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable
-from typing import Any
+from enum import StrEnum
+from typing import Any, NoReturn
 
 import numpy as np
 
 import pyshmem
 
-from .. import _errors
-from .._lib import Cmp as CMP
-from .._lib import SignalOp as SIGNAL
-from .._lib import ThreadLevel as THREAD
-from .._lib import ffi as ffi
-from .._lib import lib as _lib
-from ..contexts import CtxOption as CTX
-from ..heap import Hint as MALLOC
-from ..locks import Lock as _Lock
-from ._shmem4py_handles import CTX_DEFAULT as CTX_DEFAULT
-from ._shmem4py_handles import CTX_INVALID as CTX_INVALID
-from ._shmem4py_handles import TEAM_INVALID as TEAM_INVALID
-from ._shmem4py_handles import TEAM_SHARED as TEAM_SHARED
-from ._shmem4py_handles import TEAM_WORLD as TEAM_WORLD
-from ._shmem4py_handles import Ctx as Ctx
-from ._shmem4py_handles import Team as Team
-from ._shmem4py_handles import bare
+from ..._lib import Cmp as CMP
+from ..._lib import SignalOp as SIGNAL
+from ..._lib import ThreadLevel as THREAD
+from ..._lib import ffi as ffi
+from ..._lib import lib as _lib
+from ...contexts import CtxOption as CTX
+from ...heap import Hint as MALLOC
+from ...locks import Lock as _Lock
+from . import join
+from ._handles import CTX_DEFAULT as CTX_DEFAULT
+from ._handles import CTX_INVALID as CTX_INVALID
+from ._handles import TEAM_INVALID as TEAM_INVALID
+from ._handles import TEAM_SHARED as TEAM_SHARED
+from ._handles import TEAM_WORLD as TEAM_WORLD
+from ._handles import Ctx as Ctx
+from ._handles import Team as Team
+from ._handles import bare
+from ._memory import _getbuffer as _getbuffer
+from ._memory import alloc as alloc
+from ._memory import array as array
+from ._memory import del_array as del_array
+from ._memory import empty as empty
+from ._memory import free as free
+from ._memory import fromalloc as fromalloc
+from ._memory import full as full
+from ._memory import in_c_order
+from ._memory import new_array as new_array
+from ._memory import ones as ones
+from ._memory import zeros as zeros
 
 
 class lib:
@@ -49,21 +58,40 @@ CTX_PRIVATE, CTX_SERIALIZED, CTX_NOSTORE = CTX
 MALLOC_ATOMICS_REMOTE, MALLOC_SIGNAL_REMOTE = MALLOC
 SIGNAL_SET, SIGNAL_ADD = SIGNAL.SET, SIGNAL.ADD
 THREAD_SINGLE, THREAD_FUNNELED, THREAD_SERIALIZED, THREAD_MULTIPLE = THREAD
-AMO_SET, AMO_INC, AMO_ADD, AMO_AND, AMO_OR, AMO_XOR = "set", "inc", "add", "and", "or", "xor"
-OP_AND, OP_OR, OP_XOR, OP_MAX, OP_MIN = "and", "or", "xor", "max", "min"
-OP_SUM, OP_PROD = "sum", "prod"
+
+
+class AMO(StrEnum):
+    """Operations of ``atomic_op`` and its like."""
+
+    SET = "set"
+    INC = "inc"
+    ADD = "add"
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+
+
+class OP(StrEnum):
+    """Operations of ``reduce``."""
+
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+    MAX = "max"
+    MIN = "min"
+    SUM = "sum"
+    PROD = "prod"
+
+
+AMO_SET, AMO_INC, AMO_ADD, AMO_AND, AMO_OR, AMO_XOR = AMO
+OP_AND, OP_OR, OP_XOR, OP_MAX, OP_MIN, OP_SUM, OP_PROD = OP
 _COMPARISONS: dict[Any, CMP] = {
     "eq": CMP.EQ, "ne": CMP.NE, "gt": CMP.GT, "ge": CMP.GE, "lt": CMP.LT, "le": CMP.LE,
     "==": CMP.EQ, "!=": CMP.NE, ">": CMP.GT, ">=": CMP.GE, "<": CMP.LT, "<=": CMP.LE,
 }  # fmt: skip
-#: Parameters that have another name here.
-_PARAMETERS = {
-    "target": "dest",
-    "size": "nelems",
-    "tst": "dst",
-    "value": "cmp_value",
-    "values": "cmp_values",
-}
+#: Parameters that have another name in pyshmem, and those that may be left out.
+_RENAMED = {"target": "dest", "size": "nelems", "addr": "array"}
+_DEFAULTS = {"size": None, "ctx": None, "team": None, "status": None}
 
 # What is the same there.
 CMP_EQ = pyshmem.CMP_EQ
@@ -77,7 +105,6 @@ MINOR_VERSION = pyshmem.MINOR_VERSION
 barrier_all = pyshmem.barrier_all
 clear_lock = pyshmem.clear_lock
 finalize = pyshmem.finalize
-global_exit = pyshmem.global_exit
 info_get_name = pyshmem.info_get_name
 info_get_version = pyshmem.info_get_version
 init = pyshmem.init
@@ -86,16 +113,36 @@ n_pes = pyshmem.n_pes
 pe_accessible = pyshmem.pe_accessible
 query_thread = pyshmem.query_thread
 set_lock = pyshmem.set_lock
-signal_fetch = pyshmem.signal_fetch
 sync_all = pyshmem.sync_all
 
 
-def _adapted(name: str, order: str) -> Callable[..., Any]:
+def _plain(value: Any) -> Any:
+    """What pyshmem's routines take: arrays in C order, objects instead of handles."""
+    return in_c_order(bare(value))
+
+
+def _comparison(cmp: Any) -> Any:
+    return _COMPARISONS.get(cmp.lower(), cmp) if isinstance(cmp, str) else cmp
+
+
+def _held_by_both(target: Any, source: Any) -> int | None:
+    """The default of ``size``; None, pyshmem's default, when they hold the same."""
+    return None if target.size == source.size else min(target.size, source.size)
+
+
+def _signature(names: list[str]) -> inspect.Signature:
+    kind, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+    return inspect.Signature(
+        [inspect.Parameter(name, kind, default=_DEFAULTS.get(name, empty)) for name in names]
+    )
+
+
+def _adapted(name: str, order: str, **renamed: str) -> Callable[..., Any]:
     """The routine ``name`` of pyshmem, called with the parameters of ``order``."""
     function = getattr(pyshmem, name)
     names = order.split()
-    # An atomic's value keeps its name; that of a comparison has another.
-    renamed = {key: value for key, value in _PARAMETERS.items() if key != "value" or "cmp" in names}
+    renamed = _RENAMED | renamed
+    sized = {"target", "source", "size"} <= set(names) and name not in ("collect", "fcollect")
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if len(args) > len(names):
@@ -103,20 +150,32 @@ def _adapted(name: str, order: str) -> Callable[..., Any]:
         given = dict(zip(names, args, strict=False))
         if twice := given.keys() & kwargs.keys():
             raise TypeError(f"{name} got {', '.join(sorted(twice))} twice")
-        given = {renamed.get(key, key): value for key, value in (given | kwargs).items()}
+        given |= kwargs
+        if sized and given.get("size") is None:
+            given["size"] = _held_by_both(given["target"], given["source"])
         if "cmp" in given:
-            given["cmp"] = _COMPARISONS.get(given["cmp"], given["cmp"])
-        result = function(**{key: bare(value) for key, value in given.items() if value is not None})
+            given["cmp"] = _comparison(given["cmp"])
+        items = [(key, value) for key, value in given.items() if value is not None]
+        result = function(**{renamed.get(key, key): _plain(value) for key, value in items})
         return result.tolist() if "_some" in name else result
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"``pyshmem.{name}`` with the parameters {order.replace(' ', ', ')}."
+    call.__signature__ = _signature(names)  # type: ignore[attr-defined]
     return call
 
 
 put, get, put_nbi, get_nbi = (
     _adapted(name, "target source pe size ctx") for name in ("put", "get", "put_nbi", "get_nbi")
 )
+put_signal, put_signal_nbi = (
+    _adapted(
+        name, "target source pe signal value sigop size ctx",
+        signal="sig_addr", value="signal", sigop="sig_op",
+    )
+    for name in ("put_signal", "put_signal_nbi")
+)  # fmt: skip
+signal_fetch = _adapted("signal_fetch", "signal", signal="sig_addr")
 atomic_set, atomic_add, atomic_and, atomic_or, atomic_xor = (
     _adapted(f"atomic_{op}", "target value pe ctx") for op in ("set", "add", "and", "or", "xor")
 )
@@ -140,36 +199,44 @@ atomic_compare_swap_nbi = _adapted("atomic_compare_swap_nbi", "fetch target cond
     for op in ("swap", "fetch_add", "fetch_and", "fetch_or", "fetch_xor")
 )  # fmt: skip
 broadcast = _adapted("broadcast", "target source root size team")
-collect, fcollect, alltoall = (
-    _adapted(name, "target source size team") for name in ("collect", "fcollect", "alltoall")
-)
-alltoalls = _adapted("alltoalls", "target source tst sst size team")
+collect, fcollect = (_adapted(name, "target source size team") for name in ("collect", "fcollect"))
 and_reduce, or_reduce, xor_reduce, max_reduce, min_reduce, sum_reduce, prod_reduce = (
     _adapted(f"{op}_reduce", "target source size team")
     for op in ("and", "or", "xor", "max", "min", "sum", "prod")
 )
-wait_until, test = (_adapted(name, "ivar cmp value") for name in ("wait_until", "test"))
-signal_wait_until = _adapted("signal_wait_until", "sig_addr cmp value")
+wait_until, test = (
+    _adapted(name, "ivar cmp value", value="cmp_value") for name in ("wait_until", "test")
+)
+signal_wait_until = _adapted(
+    "signal_wait_until", "signal cmp value", signal="sig_addr", value="cmp_value"
+)
 wait_until_all, wait_until_any, wait_until_some, test_all, test_any, test_some = (
-    _adapted(f"{verb}_{which}", "ivars cmp value status")
+    _adapted(f"{verb}_{which}", "ivars cmp value status", value="cmp_value")
     for verb, which in itertools.product(("wait_until", "test"), ("all", "any", "some"))
 )
 (
     wait_until_all_vector, wait_until_any_vector, wait_until_some_vector,
     test_all_vector, test_any_vector, test_some_vector,
 ) = (
-    _adapted(f"{verb}_{which}_vector", "ivars cmp values status")
+    _adapted(f"{verb}_{which}_vector", "ivars cmp values status", values="cmp_values")
     for verb, which in itertools.product(("wait_until", "test"), ("all", "any", "some"))
 )  # fmt: skip
 fence, quiet = (_adapted(name, "ctx") for name in ("fence", "quiet"))
-ptr = _adapted("ptr", "array pe")
-addr_accessible = _adapted("addr_accessible", "array pe")
+addr_accessible = _adapted("addr_accessible", "addr pe")
 
 
-def _spaced(target: Any, source: Any, tst: int, sst: int, size: int | None) -> dict[str, int]:
-    if size is None:
-        size = min(-(-np.asarray(target).size // tst), -(-np.asarray(source).size // sst))
-    return {"dst": tst, "sst": sst, "nelems": size}
+def ptr(target: Any, pe: int) -> Any:
+    """``pyshmem.ptr``, in the order of ``target`` and as writable."""
+    copy = pyshmem.ptr(in_c_order(target), pe)
+    if copy is None:
+        return None
+    copy.flags.writeable = target.flags.writeable
+    return copy.T if target.flags.fnc else copy
+
+
+def _at_distances(target: Any, source: Any, tst: int, sst: int) -> int:
+    """How many elements both hold at these distances."""
+    return min(-(-target.size // tst), -(-source.size // sst))
 
 
 def iput(
@@ -177,7 +244,8 @@ def iput(
     ctx: Ctx | None = None,
 ) -> None:  # fmt: skip
     """``pyshmem.iput`` of as many elements as both sides hold."""
-    pyshmem.iput(target, source, pe, **_spaced(target, source, tst, sst, size), ctx=bare(ctx))
+    nelems = _at_distances(target, source, tst, sst) if size is None else size
+    pyshmem.iput(_plain(target), _plain(source), pe, dst=tst, sst=sst, nelems=nelems, ctx=bare(ctx))
 
 
 def iget(
@@ -185,24 +253,48 @@ def iget(
     ctx: Ctx | None = None,
 ) -> None:  # fmt: skip
     """``pyshmem.iget`` of as many elements as both sides hold."""
-    pyshmem.iget(target, source, pe, **_spaced(target, source, tst, sst, size), ctx=bare(ctx))
+    nelems = _at_distances(target, source, tst, sst) if size is None else size
+    pyshmem.iget(_plain(target), _plain(source), pe, dst=tst, sst=sst, nelems=nelems, ctx=bare(ctx))
+
+
+def alltoall(target: Any, source: Any, size: int | None = None, team: Team | None = None) -> None:
+    """``pyshmem.alltoall`` of as many elements as both sides hold."""
+    alltoalls(target, source, 1, 1, size, team)
+
+
+def alltoalls(
+    target: Any, source: Any, tst: int = 1, sst: int = 1, size: int | None = None,
+    team: Team | None = None,
+) -> None:  # fmt: skip
+    """``pyshmem.alltoalls`` of as many elements as both sides hold."""
+    whole = TEAM_WORLD if team is None else team
+    if size is None:
+        held = _at_distances(target, source, tst, sst)
+        size, rest = divmod(held, whole.n_pes())
+        if rest:
+            raise ValueError(f"{held} elements are no blocks of equal size for {whole.n_pes()} PEs")
+    arrays = _plain(target), _plain(source)
+    if tst == sst == 1:
+        pyshmem.alltoall(*arrays, nelems=size, team=bare(whole))
+    else:
+        pyshmem.alltoalls(*arrays, dst=tst, sst=sst, nelems=size, team=bare(whole))
 
 
 def _operation(op: Any) -> str:
-    return str(getattr(op, "value", op))
+    return str(op).lower()
 
 
 def atomic_op(target: Any, value: Any, op: str, pe: int, ctx: Ctx | None = None) -> None:
     """The atomic operation ``op``: set, inc, add, and, or, xor."""
     rest = (pe,) if _operation(op) == AMO_INC else (value, pe)
-    getattr(pyshmem, f"atomic_{_operation(op)}")(target, *rest, ctx=bare(ctx))
+    getattr(pyshmem, f"atomic_{_operation(op)}")(_plain(target), *rest, ctx=bare(ctx))
 
 
 def atomic_fetch_op(target: Any, value: Any, op: str, pe: int, ctx: Ctx | None = None) -> Any:
     """``atomic_op`` that returns what was there."""
     name = "atomic_swap" if _operation(op) == AMO_SET else f"atomic_fetch_{_operation(op)}"
     rest = (pe,) if _operation(op) == AMO_INC else (value, pe)
-    return getattr(pyshmem, name)(target, *rest, ctx=bare(ctx))
+    return getattr(pyshmem, name)(_plain(target), *rest, ctx=bare(ctx))
 
 
 def atomic_fetch_op_nbi(
@@ -211,31 +303,17 @@ def atomic_fetch_op_nbi(
     """``atomic_fetch_op`` whose value from before arrives in ``fetch`` by ``quiet``."""
     name = "atomic_swap_nbi" if _operation(op) == AMO_SET else f"atomic_fetch_{_operation(op)}_nbi"
     rest = (pe,) if _operation(op) == AMO_INC else (value, pe)
-    getattr(pyshmem, name)(fetch, target, *rest, ctx=bare(ctx))
+    getattr(pyshmem, name)(_plain(fetch), _plain(target), *rest, ctx=bare(ctx))
 
 
 def reduce(
     target: Any, source: Any, op: str = OP_SUM, size: int | None = None, team: Team | None = None
 ) -> None:
     """The reduction ``op``: and, or, xor, max, min, sum, prod."""
-    where = TEAM_WORLD if team is None else team
-    getattr(pyshmem, f"{_operation(op)}_reduce")(target, source, nelems=size, team=bare(where))
-
-
-def put_signal(
-    target: Any, source: Any, pe: int, signal: Any, value: int, sigop: int,
-    size: int | None = None, ctx: Ctx | None = None,
-) -> None:  # fmt: skip
-    """``pyshmem.put_signal`` in shmem4py's order."""
-    pyshmem.put_signal(target, source, signal, value, sigop, pe, nelems=size, ctx=bare(ctx))
-
-
-def put_signal_nbi(
-    target: Any, source: Any, pe: int, signal: Any, value: int, sigop: int,
-    size: int | None = None, ctx: Ctx | None = None,
-) -> None:  # fmt: skip
-    """``pyshmem.put_signal_nbi`` in shmem4py's order."""
-    pyshmem.put_signal_nbi(target, source, signal, value, sigop, pe, nelems=size, ctx=bare(ctx))
+    where = bare(TEAM_WORLD if team is None else team)
+    nelems = _held_by_both(target, source) if size is None else size
+    routine = getattr(pyshmem, f"{_operation(op)}_reduce")
+    routine(_plain(target), _plain(source), nelems=nelems, team=where)
 
 
 def sync(team: Team | None = None) -> None:
@@ -243,81 +321,7 @@ def sync(team: Team | None = None) -> None:
     (TEAM_WORLD if team is None else team).sync()
 
 
-# ---- memory ------------------------------------------------------------------------------------
-
-
-def _made(array: Any, order: str) -> Any:
-    if order == "F" and array.ndim > 1:
-        pyshmem.free(array)
-        raise _errors.UnsupportedError("arrays on a symmetric heap are in C order, not 'F'")
-    return array
-
-
-def new_array(
-    shape: Any, dtype: Any = float, order: str = "C", *,
-    align: int | None = None, hints: int | None = None, clear: bool = True,
-) -> Any:  # fmt: skip
-    """A symmetric array, of zeros unless ``clear`` is false. Collective."""
-    array = pyshmem.empty(shape, dtype, align=align, hints=hints or 0)
-    if clear:
-        array[...] = 0
-        pyshmem.sync_all()
-    return _made(array, order)
-
-
-def empty(shape: Any, dtype: Any = float, order: str = "C", **options: Any) -> Any:
-    """A symmetric array without values. Collective."""
-    return new_array(shape, dtype, order, clear=False, **options)
-
-
-def zeros(shape: Any, dtype: Any = float, order: str = "C", **options: Any) -> Any:
-    """A symmetric array of zeros. Collective."""
-    return new_array(shape, dtype, order, **options)
-
-
-def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **options: Any) -> Any:
-    """A symmetric array of one value. Collective."""
-    kind = np.asarray(fill_value).dtype if dtype is None else dtype
-    array = new_array(shape, kind, order, clear=False, **options)
-    array[...] = np.asarray(fill_value).astype(array.dtype)
-    pyshmem.sync_all()
-    return array
-
-
-def ones(shape: Any, dtype: Any = float, order: str = "C", **options: Any) -> Any:
-    """A symmetric array of ones. Collective."""
-    return full(shape, 1, dtype, order, **options)
-
-
-def array(obj: Any, dtype: Any = None, *, order: str = "K", **options: Any) -> Any:
-    """A symmetric array with the elements of another. Collective."""
-    values = np.asarray(obj, dtype)
-    made = new_array(values.shape, values.dtype, order, clear=False, **options)
-    made[...] = values
-    pyshmem.sync_all()
-    return made
-
-
-def alloc(
-    count: int, size: int = 1, align: int | None = None, hints: int | None = None,
-    clear: bool = True,
-) -> Any:  # fmt: skip
-    """``count * size`` symmetric bytes. Collective."""
-    return new_array(count * size, np.uint8, align=align, hints=hints, clear=clear)
-
-
-def fromalloc(mem: Any, shape: Any = None, dtype: Any = None, order: str = "C") -> Any:
-    """What ``alloc`` returned as an array; free ``mem``, not the array."""
-    typed = mem.view(np.uint8 if dtype is None else dtype)
-    return typed if shape is None else typed.reshape(shape, order=order)
-
-
-def free(mem: Any) -> None:
-    """Give an array back. Collective."""
-    pyshmem.free(mem)
-
-
-del_array = free
+# ---- signals, locks and the rest -----------------------------------------------------------------
 
 
 def new_signal() -> Any:
@@ -328,9 +332,6 @@ def new_signal() -> Any:
 def del_signal(signal: Any) -> None:
     """Give a signal word back. Collective."""
     pyshmem.free(signal)
-
-
-# ---- locks and the rest ------------------------------------------------------------------------
 
 
 def new_lock() -> Any:
@@ -363,7 +364,10 @@ class Lock(_Lock):
         self.clear()
 
     def destroy(self) -> None:
-        """Nothing: the memory goes back when every PE has dropped the lock."""
+        """Give the lock back. Collective."""
+        if self.word is not None:
+            pyshmem.free(self.word)
+            self.word = None
 
 
 def init_thread(requested: int = THREAD_MULTIPLE) -> THREAD:
@@ -372,10 +376,14 @@ def init_thread(requested: int = THREAD_MULTIPLE) -> THREAD:
     return pyshmem.query_thread()
 
 
+def global_exit(status: int = 0) -> NoReturn:
+    """``pyshmem.global_exit``."""
+    pyshmem.global_exit(status)
+
+
 def pcontrol(level: int = 1) -> None:
     """``pyshmem.pcontrol``."""
     pyshmem.pcontrol(level)
 
 
-if not pyshmem.initialized():
-    pyshmem.init()
+join()
