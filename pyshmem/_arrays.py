@@ -64,7 +64,7 @@ class SymmetricArray(np.ndarray):
         if not pinned:
             raise AttributeError("__cuda_array_interface__")
         interface = dict(self.__array_interface__, strides=self.strides, version=3)
-        interface["data"] = (interface["data"][0], False)
+        interface["data"] = (interface["data"][0] if self.size else 0, False)
         return interface
 
     def copy(self, order: Any = "C") -> Any:

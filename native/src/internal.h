@@ -34,6 +34,10 @@ int pysh_fail(int status, const char *format, ...) __attribute__((format(printf,
 /* "1.5 GiB": bytes for messages; the text lives in a ring of thread-local buffers. */
 const char *pysh_bytes_text(int64_t nbytes);
 
+/* ---- settings.c ---- */
+/* What the specification's SHMEM_VERSION and SHMEM_INFO ask for, to stdout. */
+void pysh_settings_announce(void);
+
 /* ---- bootstrap.c ---- */
 /* How many of the job's PEs the launcher put on this host; 0 when it does not say. */
 int pysh_launcher_local_n_pes(int n_pes);

@@ -298,6 +298,8 @@ int ishmemx_init_thread(const ishmemx_config_t *config, int requested, int *prov
             return status;
         n_inits = 0;
         thread_level = requested;
+        if (pysh.pe == 0)
+            pysh_settings_announce();
     }
     n_inits++;
     *provided = thread_level;

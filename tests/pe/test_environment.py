@@ -33,3 +33,13 @@ def test_a_heap_size_that_is_none_names_its_variable(run_pes: Callable) -> None:
     done = run_pes(2, PROGRAM, env={"SHMEM_SYMMETRIC_SIZE": "much"})
     assert done.returncode != 0
     assert "SHMEM_SYMMETRIC_SIZE is 'much', which is not a size" in done.stderr
+
+
+@pytest.mark.parametrize("variable", ["SHMEM_VERSION", "SHMEM_INFO"])
+def test_the_library_says_what_it_is(variable: str, run_pes: Callable) -> None:
+    """Once, on PE 0; with SHMEM_INFO it also lists what can be set."""
+    done = run_pes(2, PROGRAM, env={variable: "1", "PYSHMEM_HEAP_SIZE": "3M"}, check=True)
+    assert done.stdout.count("OpenSHMEM 1.6\n") == 1
+    listed = "PYSHMEM_HEAP_SIZE          size = 3M (PYSHMEM_HEAP_SIZE)" in done.stdout
+    assert listed == (variable == "SHMEM_INFO")
+    assert "OpenSHMEM" not in run_pes(1, PROGRAM, check=True).stdout

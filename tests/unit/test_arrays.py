@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import pyshmem
+from pyshmem import _arrays
 from pyshmem._types import ELEMENTS
 
 DTYPES = [
@@ -219,6 +220,14 @@ def test_local_arrays_of_other_libraries(wrap: Any) -> None:
         return
     pyshmem.put(dest, wrap(source), 0)
     assert (dest == source).all()
+
+
+def test_a_pinned_array_without_elements_has_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As CUDA's interface for arrays asks; drivers refuse an address that is none."""
+    monkeypatch.setattr(_arrays, "pinned", True)
+    full, empty = pyshmem.zeros(3), pyshmem.zeros((0, 4))
+    assert full.__cuda_array_interface__["data"] == (full.ctypes.data, False)
+    assert empty.__cuda_array_interface__["data"] == (0, False)
 
 
 def test_an_interface_on_the_heap_is_symmetric() -> None:

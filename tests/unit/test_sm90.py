@@ -13,6 +13,8 @@ import pytest
 
 pytest.importorskip("cuda.bindings.nvvm", reason="NVVM is not installed")
 
+pytestmark = pytest.mark.timeout(1000)  # the first test waits for all the compiling
+
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):

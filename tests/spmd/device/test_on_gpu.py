@@ -14,9 +14,11 @@ pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture(autouse=True)
-def cupy(job):
+def cupy(job, heap):
     if job.device != "cuda":
         pytest.skip("the job does not run on a GPU")
+    if heap != "device":
+        pytest.skip("without P2P kernels work on the host heap, whose arrays are NumPy's")
     return pytest.importorskip("cupy")
 
 
