@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "elements.h"
+
 enum { PUT, GET };
 
 /* Starts the copy of the bytes that both sides have; the arguments are in order. */
@@ -93,7 +95,7 @@ static PyObject *wait_until(const fast_call_t *call, PyObject *const *args, Py_s
 
     (void)call;
     if (n_args != 3 || names || !fast_int(args[1], &cmp) || !word_of(args[0], &ivar, &element) ||
-        !fast_value_in(element, args[2], &bits))
+        !(PYSH_FAMILY_AMO >> element & 1) || !fast_value_in(element, args[2], &bits))
         return NULL;
     Py_BEGIN_ALLOW_THREADS status = ishmemx_wait_until(element, (void *)ivar.address, cmp, bits, &seen);
     Py_END_ALLOW_THREADS return fast_finish(status);
