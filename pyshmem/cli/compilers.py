@@ -6,9 +6,9 @@ For build systems that want a compiler, as ``oshcc`` is: ``make CC='pyshmem cc'`
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
+import subprocess
 import sys
 from typing import NoReturn
 
@@ -22,12 +22,15 @@ NO_LINK = frozenset({"-c", "-E", "-S", "-M", "-MM", "-fsyntax-only"})
 #: Asks for the command, as of the compilers of Sandia OpenSHMEM and of Open MPI.
 SHOW = frozenset({"-show", "--showme"})
 
-_as_given = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+_as_given = {
+    "ignore_unknown_options": True,
+    "allow_interspersed_args": False,
+    "help_option_names": ["--help"],  # -h is a letter of theirs
+}
 
 
-def _become(compiler: str, arguments: tuple[str, ...]) -> NoReturn:
-    path = shutil.which(compiler)
-    if path is None:
+def _compile(compiler: str, arguments: tuple[str, ...]) -> NoReturn:
+    if shutil.which(compiler) is None:
         raise click.ClickException(f"there is no {compiler} on the PATH: install a compiler")
     wanted = [argument for argument in arguments if argument not in SHOW]
     libraries = [] if NO_LINK.intersection(wanted) else link_flags()
@@ -35,18 +38,18 @@ def _become(compiler: str, arguments: tuple[str, ...]) -> NoReturn:
     if len(wanted) < len(arguments):
         click.echo(shlex.join(command))
         sys.exit()
-    os.execv(path, command)
+    sys.exit(subprocess.run(command, check=False).returncode)
 
 
-@click.command(context_settings=_as_given, add_help_option=False)
+@click.command(context_settings=_as_given)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def cc(arguments: tuple[str, ...]) -> None:
     """Compile and link an OpenSHMEM program in C; ARGUMENTS are those of cc."""
-    _become("cc", arguments)
+    _compile("cc", arguments)
 
 
-@click.command(context_settings=_as_given, add_help_option=False)
+@click.command(context_settings=_as_given)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def cxx(arguments: tuple[str, ...]) -> None:
     """Compile and link an OpenSHMEM program in C++; ARGUMENTS are those of c++."""
-    _become("c++", arguments)
+    _compile("c++", arguments)
