@@ -19,15 +19,21 @@ def place_in(comm: Any, config: Any) -> Any:
     """Set PE, number of PEs and job name of an ``ishmemx_config_t``. Collective over ``comm``.
 
     Returns:
-        What ``config`` points into; keep it until the library has read ``config``.
+        What ``config`` points into; keep it until the library has read ``config``. None past one
+        host: there the launcher's own job is the communicator's.
     """
     rank, size = rank_and_size(comm)
-    hosts = comm.allgather(_host())
+    launched_so = (config.pe, config.n_pes) == (rank, size)
+    hosts, launched_alike = zip(*comm.allgather((_host(), launched_so)), strict=True)
     if len(set(hosts)) > 1:
-        raise UnsupportedError(
-            f"the communicator spans {len(set(hosts))} hosts; this conduit reaches the PEs of one "
-            "host, so give it the communicator of a host (comm.Split_type(MPI.COMM_TYPE_SHARED))"
-        )
+        if not all(launched_alike):
+            raise UnsupportedError(
+                f"the communicator spans {len(set(hosts))} hosts and is not the whole job in the "
+                "launcher's order, which past one host is what the OpenSHMEM library gives; take "
+                "MPI.COMM_WORLD, or the communicator of a host "
+                "(comm.Split_type(MPI.COMM_TYPE_SHARED))"
+            )
+        return None
     name = ffi.new("char[]", comm.bcast(f"comm-{uuid.uuid4()}" if rank == 0 else None).encode())
     config.pe, config.n_pes, config.local_pe = rank, size, rank
     config.job, config.control_fd = name, -1

@@ -99,7 +99,8 @@ def init(
             takes cuda where there is a GPU and CuPy and Numba are installed, else sim where Numba
             is installed, else none.
         comm: communicator of mpi4py, or an object with its Get_rank, Get_size, bcast and allgather:
-            the job's PEs are its processes, numbered alike. Default: what the launcher says.
+            the job's PEs are its processes, numbered alike; past one host only ``MPI.COMM_WORLD``.
+            Default: what the launcher says.
         thread_level: which threads will call routines: ``THREAD_SINGLE``, ``THREAD_FUNNELED``,
             ``THREAD_SERIALIZED`` or ``THREAD_MULTIPLE``; ``query_thread`` tells what was provided.
 
@@ -108,7 +109,7 @@ def init(
 
     Raises: ValueError (sizes, device, comm, thread_level), TypeError (comm), MismatchError (PEs
         differ), ShmemTimeout (a PE did not come within ``PYSHMEM_INIT_TIMEOUT``), UnsupportedError
-        (no such accelerator, comm of several hosts), ShmemError.
+        (no such accelerator, a comm of several hosts that is not the launcher's job), ShmemError.
     Spec: shmem_init, shmem_init_thread (OpenSHMEM 1.6).
     """
     global _job, _count

@@ -130,6 +130,37 @@ def test_an_exception_on_one_host_ends_the_other(
     assert "ValueError: bad luck" in done.stderr
 
 
+COMMUNICATORS = """
+import numpy as np, pyshmem
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+back = world.Split(0, -world.rank)
+try:
+    pyshmem.init(comm=back)
+except pyshmem.UnsupportedError as error:
+    assert "spans 2 hosts" in str(error) and "MPI.COMM_WORLD" in str(error)
+else:
+    raise SystemExit("not refused")
+with pyshmem.init(comm=world) as job:
+    assert (job.my_pe, job.n_pes) == (world.rank, world.size)
+    box = pyshmem.zeros(job.n_pes, dtype=np.int64)
+    pyshmem.fcollect(box, pyshmem.full(1, world.rank, dtype=np.int64))
+    assert world.allreduce(int(box.sum())) == job.n_pes * sum(range(job.n_pes))
+    print("ok", flush=True)
+"""
+
+
+def test_a_communicator_of_both_hosts(
+    hosts: Hosts, run_command: RunCommand, tmp_path: Path
+) -> None:
+    pytest.importorskip("mpi4py", reason="needs mpi4py")
+    program = tmp_path / "communicators.py"
+    program.write_text(COMMUNICATORS)
+    job = [{"oshrun": "mpirun"}.get(word, word) for word in hosts(2)]
+    done = run_command([*job, str(program)], 120, check=True, **permission())
+    assert done.stdout.count("ok") == 4
+
+
 @pytest.mark.parametrize("n", [1, 2])
 def test_static_variables_of_a_c_program(
     n: int, hosts: Hosts, run_command: RunCommand, tmp_path: Path
