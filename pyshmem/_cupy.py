@@ -27,11 +27,22 @@ def array_over(
     return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0))
 
 
+#: The dtypes that CuPy computes with, by NumPy's characters; of others it holds and moves the bytes.
+COMPUTED = "?bhilqBHILQefdFD"
+
+
 def assign(array: Any, values: Any) -> None:
     """Set the elements of a CuPy array; they are set on return."""
     import cupy
 
-    array[...] = cupy.asarray(values, dtype=array.dtype)
+    if array.dtype.char in COMPUTED:
+        array[...] = cupy.asarray(values, dtype=array.dtype)
+    elif array.nbytes:
+        if hasattr(values, "__cuda_array_interface__"):
+            values = to_numpy(values)
+        source = np.broadcast_to(np.asarray(values, dtype=array.dtype), array.shape)
+        source = np.ascontiguousarray(source)
+        array.data.copy_from_host(source.ctypes.data, array.nbytes)
     cupy.cuda.get_current_stream().synchronize()
 
 
