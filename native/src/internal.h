@@ -116,10 +116,10 @@ int pysh_enter(void);
         if (guard_ || !(_ctx))                    \
             return guard_;                        \
     } while (0)
-/* The waits of this PE's kernels end soon; whoever calls it has recorded why in fault[1]. */
-void pysh_end_kernel_waits(void);
 /* OK, or ARGUMENT naming the team's size. */
 int pysh_check_pe(int pe, int n_pes);
+/* Of an arena with so large a heap behind its system region. */
+int64_t pysh_arena_nbytes(int64_t heap_bytes, int64_t system);
 
 /* ---- heap.c ---- */
 /* Which heap [address, address + nbytes) of the calling PE lies in; ARGUMENT when in none, or when it
@@ -217,6 +217,13 @@ int pysh_team_sync(ishmemx_team_t team, const char *what); /* the caller has cla
 /* Stores `value` in this PE's word of the row of flags at `offset` of the member's host heap, releasing what this PE
  * stored before, and wakes it. */
 int pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t value);
+
+/* ---- device_heap.c: the device heap as kernels see it ---- */
+/* `tables`: flags and stages of kernels' collectives on the host arena; NULL: on the device arena. */
+int pysh_device_heap_open(const ishmemx_config_t *config, char *tables);
+void pysh_device_heap_close(int64_t block); /* as detach of the accelerator */
+/* The waits of this PE's kernels end soon; whoever calls it has recorded why in fault[1]. */
+void pysh_end_kernel_waits(void);
 
 /* ---- device_teams.c: what kernels know of teams ---- */
 int64_t pysh_device_tables_nbytes(int n_pes); /* flags and stages, in the arena that kernels and peers reach */
