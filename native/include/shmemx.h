@@ -12,6 +12,7 @@ extern "C" {
 
 /* Seconds since some moment in the past, the same for all PEs of a host. */
 ISHMEMX_API double shmemx_wtime(void);
+#define HAVE_SHMEMX_WTIME /* as programs for Sandia OpenSHMEM ask */
 
 #define SHMEMX_SCAN_(_name, _ctype, _verb)                                                                             \
     static inline int shmemx_##_name##_##_verb(shmem_team_t team, _ctype *dest, const _ctype *source, size_t nelems) { \

@@ -7,6 +7,7 @@
  * it running. Its calls are made one at a time, whatever thread level it grants: heavy use from several
  * threads has failed in UCX. */
 #define _GNU_SOURCE
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,12 +40,25 @@ static struct {
 
 /* ---- init ---- */
 
-/* When a job failed, the library's collective finalize would wait for PEs that are gone; leaving it out
- * makes oshrun end them. */
+/* The exit of a PE in the middle of a job. What the library does behind this, from its own exit handler, waits for PEs
+ * that are gone, or takes the heap from under threads that still run. Of a C program that ends with 0 and never calls
+ * finalize, as of start_pes times, it makes a good end. */
+static void leave_job(int status) {
+    if (status) { /* the launcher ends the others */
+        fflush(NULL);
+        _exit(status);
+    }
+    if (atomic_load(pysh_os_alarm()) & PYSH_GLOBAL_EXIT)
+        pysh_os.library->global_exit(0);
+}
+
 static void leave_library(int status, void *unused) {
-    (void)status;
     (void)unused;
-    if (own.owner != getpid() || own.joined || pysh_os.unfit)
+    if (own.owner != getpid())
+        return;
+    if (own.joined)
+        leave_job(status);
+    if (own.joined || pysh_os.unfit)
         return;
     PYSH_OS_LOCK(); /* for good: no progress from here on */
     pysh_os.library->finalize();

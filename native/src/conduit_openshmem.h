@@ -16,6 +16,7 @@
 #define PYSH_OPENSHMEM_CALLS(X_)                                                                  \
     X_(int, init_thread, (int requested, int *provided))                                          \
     X_(void, finalize, (void))                                                                    \
+    X_(void, global_exit, (int status))                                                           \
     X_(int, my_pe, (void))                                                                        \
     X_(int, n_pes, (void))                                                                        \
     X_(void, info_get_version, (int *major, int *minor))                                          \

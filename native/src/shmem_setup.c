@@ -1,12 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The C shell: setup, memory, ordering, barriers. */
+#define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "shell.h"
 #include "shmemx.h"
 #include "statics.h"
+
+/* Every thread of a PE notices the end of the job, but C lets only one call exit(): the others wait for its handlers.
+ */
+static _Noreturn void leave(int status) {
+    static _Atomic long leaving; /* thread; 0: none */
+    long me = syscall(SYS_gettid), other = 0;
+
+    if (atomic_compare_exchange_strong(&leaving, &other, me))
+        exit(status);
+    if (other == me) /* from one of its handlers */
+        _exit(status);
+    for (;;)
+        pause();
+}
 
 /* Another PE's shmem_global_exit is this one's too. */
 static void follow_global_exit(void) {
@@ -17,7 +34,7 @@ static void follow_global_exit(void) {
     if (!(word & PYSH_GLOBAL_EXIT))
         return;
     fflush(NULL);
-    exit((int)(word & 0xff));
+    leave((int)(word & 0xff));
 }
 
 void pysh_shell_die(const char *routine) {
@@ -28,7 +45,7 @@ void pysh_shell_die(const char *routine) {
     fprintf(stderr, "PE %d: %s\n", ishmemx_my_pe(), text);
     fflush(NULL);
     ishmemx_abort(1, text);
-    exit(1);
+    leave(1);
 }
 
 static int start(int requested, int *provided) {
@@ -66,7 +83,7 @@ ROUTINE(void, global_exit, int status) {
     fflush(NULL);
     if (pysh.ready)
         pysh.conduit->abort(status, NULL);
-    exit(status);
+    leave(status);
 }
 
 ROUTINE(int, my_pe, void) {

@@ -4,6 +4,10 @@
 
 #include "check.h"
 
+#ifndef HAVE_SHMEMX_WTIME
+#error "programs that bring their own shmemx_wtime ask for this"
+#endif
+
 int main(void) {
     static int source[4], dest[4], cells[8];
     static uint64_t signal;

@@ -97,6 +97,16 @@ def test_a_plain_openshmem_program_runs(
         assert done.stdout == "ok\n"
 
 
+@pytest.mark.parametrize(("way", "code"), [("g", 7), ("g", 0), ("e", 7), ("f", 1)])
+def test_a_job_that_one_of_many_threads_ends(
+    way: str, code: int, build: Compile, flags: list[str], run_pes: Callable
+) -> None:
+    program = build(["-std=gnu11", HERE / "leaving.c", *flags, "-lpthread"], "leaving")
+    done = run_pes(2, program, [way, str(code)])
+    assert done.returncode == code, done.stderr
+    assert done.stdout.count("left") == 2
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="counts stores by a flag of x86-64")
 def test_puts_store_each_byte_once(build: Compile, flags: list[str], run_command: Callable) -> None:
     program = build(["-std=c11", "-O2", HERE / "stores.c", *flags], "stores")

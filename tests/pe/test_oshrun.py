@@ -163,6 +163,20 @@ def test_global_exit_ends_the_job_with_its_code(run_command: RunCommand, tmp_pat
     assert done.returncode == 7
 
 
+@pytest.mark.parametrize(("way", "code"), [("g", 7), ("g", 0), ("e", 7), ("f", 1)])
+def test_a_job_that_one_of_many_threads_ends(
+    way: str, code: int, flags: list[str], run_command: RunCommand, tmp_path: Path
+) -> None:
+    """By shmem_global_exit, exit or a mistake: no crash of the others, no waiting for them."""
+    program, source = tmp_path / "leaving", TESTS / "native" / "leaving.c"
+    command = ["gcc", "-std=gnu11", "-o", str(program), str(source), *flags, "-lpthread"]
+    run_command(command, 60, check=True)
+    done = run_command([*launch(2), str(program), way, str(code)], 60, **permission())
+    assert done.returncode == code, done.stderr
+    assert "Signal" not in done.stderr, done.stderr
+    assert done.stdout.count("left") == (1 if way == "e" else 2)  # oshrun kills who goes on
+
+
 def test_a_script_that_does_not_start(run_command: RunCommand, tmp_path: Path) -> None:
     done = run(run_command, 2, write(tmp_path, INIT + "import no_such_module\n"))
     assert done.returncode != 0

@@ -94,16 +94,26 @@ def facts(name, dtype, make):
     }
 
 
-def main(share, of, wanted):
-    """Every ``of``-th case, from number ``share`` on, of the routines named, or of all."""
-    cases = [
-        (base + scope, dtype, make)
+FIRST = 6  # what the first case of a routine costs more than the others: Numba sees its callees
+
+
+def shares(wanted, of):
+    """The cases of the routines named, or of all, in ``of`` lists; those of one routine together."""
+    lists, costs = [[] for _ in range(of)], [0] * of
+    routines = [
+        [(base + scope, dtype, make) for scope in scopes for dtype in dtypes]
         for base, (make, dtypes, scopes) in (*CASES.items(), *ONE_SCOPE.items())
-        for scope in scopes
-        for dtype in dtypes
-        if not wanted or base + scope in wanted
     ]
-    for case in cases[share::of]:
+    for cases in sorted(routines, key=len, reverse=True):
+        cheapest = costs.index(min(costs))
+        lists[cheapest] += [case for case in cases if not wanted or case[0] in wanted]
+        costs[cheapest] += FIRST + len(cases)
+    return lists
+
+
+def main(share, of, wanted):
+    """Compile and print one of ``of`` shares."""
+    for case in shares(wanted, of)[share]:
         print(json.dumps(facts(*case)), flush=True)
     if share == 0:
         public = sorted(name for name in set(shmem.__all__) - {"as_argument"} if name.islower())
