@@ -103,7 +103,7 @@ int64_t pysh_allocator_take(pysh_allocator_t *allocator, int64_t nbytes, int64_t
         return PYSH_ALLOCATOR_NO_METADATA;
     for (size_t i = 0; i < allocator->n_holes; i++) {
         int64_t end = allocator->hole[i].offset + allocator->hole[i].nbytes;
-        int64_t offset = round_up(allocator->hole[i].offset, align);
+        int64_t offset = round_up(allocator->address + allocator->hole[i].offset, align) - allocator->address;
         size_t at;
 
         if (offset > end || end - offset < range)
@@ -151,6 +151,29 @@ bool pysh_allocator_give(pysh_allocator_t *allocator, int64_t offset) {
     allocator->n_live--;
     allocator->used -= range;
     hole_add(allocator, offset, range);
+    return true;
+}
+
+bool pysh_allocator_resize(pysh_allocator_t *allocator, int64_t offset, int64_t nbytes) {
+    size_t above = live_above(allocator, offset);
+    size_t i = first_above(allocator->hole, allocator->n_holes, sizeof *allocator->hole, offset);
+    pysh_block_t *block = above ? &allocator->live[above - 1] : NULL;
+    int64_t range, wanted;
+
+    if (!block || block->offset != offset || nbytes < 1 || nbytes > allocator->nbytes)
+        return false;
+    range = round_up(block->nbytes, PYSH_ALLOCATOR_GRAIN);
+    wanted = round_up(nbytes, PYSH_ALLOCATOR_GRAIN);
+    if (wanted > range) {
+        const pysh_extent_t *behind = &allocator->hole[i];
+        if (i == allocator->n_holes || behind->offset != offset + range || behind->nbytes < wanted - range)
+            return false;
+        hole_cut(allocator, i, offset + range, wanted - range);
+    } else if (wanted < range) {
+        hole_add(allocator, offset + wanted, range - wanted);
+    }
+    block->nbytes = nbytes;
+    allocator->used += wanted - range;
     return true;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The symmetric heaps: collective allocation over the deterministic allocator, and addresses. Blocks
- * released by garbage collection are in release.c. */
+ * The symmetric heaps: collective allocation over the deterministic allocator. Blocks released by garbage collection
+ * are in release.c, the meaning of addresses in address.c. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 pysh_heaps_t pysh_heaps = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static const char *const heap_names[] = {"host", "device"};
-static const char *const arena_names[PYSH_ARENA_COUNT] = {"host heap", "device heap", "static variables"};
 static const char *const heap_settings[ISHMEMX_HEAP_COUNT] = {"HEAP_SIZE", "DEVICE_HEAP_SIZE"};
 
 /* ---- set-up ---- */
@@ -19,24 +18,28 @@ static const char *const heap_settings[ISHMEMX_HEAP_COUNT] = {"HEAP_SIZE", "DEVI
 int pysh_heap_setup(int heap, int64_t nbytes) {
     if (!pysh_allocator_init(&pysh_heaps.allocator[heap], pysh.arena[heap].system, nbytes & -PYSH_ALLOCATOR_GRAIN))
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for the book of the %s heap", heap_names[heap]);
+    pysh_heaps.allocator[heap].address = (int64_t)(intptr_t)pysh.arena[heap].base;
     return ISHMEMX_OK;
 }
 
 int pysh_heap_agree(void) {
-    uint64_t mine = 0, *all;
+    uint64_t mine[ISHMEMX_HEAP_COUNT], *all;
     int status;
 
     pysh_heaps.gathered = malloc((size_t)pysh.n_pes * PYSH_EXCHANGE_BYTES);
     if (!pysh_heaps.gathered)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to talk to %d PEs", pysh.n_pes);
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
-        mine |= (uint64_t)(uintptr_t)pysh.arena[heap].base;
-    if ((status = pysh.conduit->exchange("init", &mine, pysh_heaps.gathered, sizeof mine)))
+        mine[heap] = (uint64_t)(uintptr_t)pysh.arena[heap].base;
+    if ((status = pysh.conduit->exchange("init", mine, pysh_heaps.gathered, sizeof mine)))
         return status;
     all = pysh_heaps.gathered;
-    for (int pe = 0; pe < pysh.n_pes; pe++)
-        mine |= all[pe];
-    pysh_heaps.max_align = (int64_t)(mine & -mine);
+    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
+        uint64_t differ = 1ULL << 62;
+        for (int pe = 0; pe < pysh.n_pes; pe++)
+            differ |= all[ISHMEMX_HEAP_COUNT * pe + heap] ^ all[heap];
+        pysh_heaps.max_align[heap] = differ & -differ;
+    }
     return ISHMEMX_OK;
 }
 
@@ -56,8 +59,10 @@ void pysh_heap_teardown(int64_t *blocks_p) {
 /* ---- agreement ---- */
 
 /* What a PE is about to do; equal on all PEs, or the call fails on all. */
+enum { ASK_MALLOC, ASK_FREE, ASK_REALLOC };
+
 typedef struct ask {
-    int32_t frees, heap, zero;
+    int32_t kind, heap, zero;
     int32_t has_released; /* the only member that may differ */
     uint64_t nbytes, align, ordinal;
 } ask_t;
@@ -65,8 +70,11 @@ typedef struct ask {
 static const char *ask_text(const ask_t *ask, char *text, size_t capacity) {
     unsigned long long nbytes = ask->nbytes, ordinal = ask->ordinal;
 
-    if (ask->frees)
+    if (ask->kind == ASK_FREE)
         snprintf(text, capacity, "frees block %llu of %llu bytes on the %s heap", ordinal, nbytes,
+                 heap_names[ask->heap & 1]);
+    else if (ask->kind == ASK_REALLOC)
+        snprintf(text, capacity, "asks for %llu bytes for block %llu on the %s heap", nbytes, ordinal,
                  heap_names[ask->heap & 1]);
     else
         snprintf(text, capacity, "asks for %llu bytes on the %s heap, aligned to %llu%s, as block %llu", nbytes,
@@ -75,7 +83,7 @@ static const char *ask_text(const ask_t *ask, char *text, size_t capacity) {
 }
 
 static bool same(const ask_t *a, const ask_t *b) {
-    return a->frees == b->frees && a->heap == b->heap && a->zero == b->zero && a->nbytes == b->nbytes &&
+    return a->kind == b->kind && a->heap == b->heap && a->zero == b->zero && a->nbytes == b->nbytes &&
            a->align == b->align && a->ordinal == b->ordinal;
 }
 
@@ -98,34 +106,6 @@ static int agree(const char *what, const ask_t *mine, bool *all_released_p) {
     if (all_released_p)
         *all_released_p = all_released;
     return ISHMEMX_OK;
-}
-
-/* ---- where an address lies ---- */
-
-static int not_symmetric(const void *address, const char *what) {
-    return pysh_fail(
-        ISHMEMX_ERR_ARGUMENT,
-        "%s: %p is not on a symmetric heap (host: %s at %p%s)%s; allocate it with shmem_malloc or pyshmem.empty", what,
-        address, pysh_bytes_text(pysh.arena[0].nbytes), (void *)pysh.arena[0].base,
-        pysh.arena[1].base ? "; or the device heap" : "", pysh_statics_why_not(address));
-}
-
-static int locate(const void *address, size_t nbytes, const char *what, int *heap_p, int64_t *offset_p) {
-    for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++) {
-        const pysh_arena_t *arena = &pysh.arena[heap];
-        uintptr_t offset = (uintptr_t)address - (uintptr_t)arena->base;
-
-        if (offset >= (uintptr_t)arena->nbytes)
-            continue;
-        if (nbytes > (uintptr_t)arena->nbytes - offset)
-            return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: %zu bytes leave the %s, which end%s %zu bytes behind %p", what,
-                             nbytes, arena_names[heap], heap == PYSH_STATICS ? "" : "s",
-                             (size_t)((uintptr_t)arena->nbytes - offset), address);
-        *heap_p = heap;
-        *offset_p = (int64_t)offset;
-        return ISHMEMX_OK;
-    }
-    return not_symmetric(address, what);
 }
 
 /* ---- malloc and free ---- */
@@ -209,9 +189,11 @@ int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block
         return status;
     if (align & (align - 1))
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "align is %zu, not a power of two", align);
-    if (align > (size_t)pysh_heaps.max_align)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "align is %zu, more than the %lld to which the heaps themselves are",
-                         align, (long long)pysh_heaps.max_align);
+    if (align > pysh_heaps.max_align[heap])
+        return pysh_fail(
+            ISHMEMX_ERR_ARGUMENT,
+            "align is %zu; the %s heap lies at other addresses on other PEs, the same up to an align of %llu", align,
+            heap_names[heap], (unsigned long long)pysh_heaps.max_align[heap]);
     if (nbytes == 0) {
         *block_p = NULL;
         return ISHMEMX_OK;
@@ -238,7 +220,7 @@ int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block
 int pysh_heap_block(const void *address, const char *what, int *heap_p, pysh_block_t *block_p) {
     const pysh_block_t *found;
     int64_t offset = 0;
-    int status = locate(address, 1, what, heap_p, &offset);
+    int status = pysh_heap_locate(address, 1, what, heap_p, &offset);
 
     if (status)
         return status;
@@ -262,7 +244,7 @@ int pysh_heap_block(const void *address, const char *what, int *heap_p, pysh_blo
 
 int ishmemx_free(void *block) {
     pysh_block_t found;
-    ask_t ask = {.frees = true};
+    ask_t ask = {.kind = ASK_FREE};
     int status;
 
     PYSH_ENTER();
@@ -280,11 +262,38 @@ int ishmemx_free(void *block) {
     return status;
 }
 
+/* Where it is, if there is room behind it; the contents need not move then. */
+static int resize(const pysh_block_t *block, int heap, size_t nbytes, bool *done_p) {
+    ask_t ask = {.kind = ASK_REALLOC, .heap = heap, .nbytes = nbytes, .ordinal = block->ordinal};
+    int64_t wanted = nbytes > INT64_MAX ? INT64_MAX : (int64_t)nbytes;
+    int status;
+
+    if ((status = pysh_quiet()) || (status = pysh_team_claim(&ishmemx_team_world, "realloc")))
+        return status;
+    if (!(status = agree("realloc", &ask, NULL))) {
+        pthread_mutex_lock(&pysh_heaps.mutex);
+        *done_p = pysh_allocator_resize(&pysh_heaps.allocator[heap], block->offset, wanted);
+        pthread_mutex_unlock(&pysh_heaps.mutex);
+    }
+    pysh_team_unclaim(&ishmemx_team_world);
+    return status;
+}
+
 /* Each PE moves its own contents between two barriers: that of malloc, and that of free. */
-int ishmemx_realloc(void *block, size_t nbytes, void **block_p) {
-    pysh_block_t old;
+static int move(void *block, const pysh_block_t *old, int heap, size_t nbytes, void **block_p) {
+    size_t kept = nbytes < (size_t)old->nbytes ? nbytes : (size_t)old->nbytes;
     void *moved;
-    size_t kept;
+    int status = ishmemx_malloc(heap, nbytes, 0, 0, &moved);
+
+    if (status || (status = pysh_copy(moved, block, kept)) || (status = ishmemx_free(block)))
+        return status;
+    *block_p = moved;
+    return ISHMEMX_OK;
+}
+
+int ishmemx_realloc(void *block, size_t nbytes, void **block_p) {
+    bool resized = false;
+    pysh_block_t old;
     int heap, status;
 
     PYSH_ENTER();
@@ -297,67 +306,15 @@ int ishmemx_realloc(void *block, size_t nbytes, void **block_p) {
             *block_p = NULL;
         return status;
     }
-    if ((status = ishmemx_malloc(heap, nbytes, 0, 0, &moved)))
+    if ((status = resize(&old, heap, nbytes, &resized)))
         return status;
-    kept = nbytes < (size_t)old.nbytes ? nbytes : (size_t)old.nbytes;
-    if ((status = pysh_copy(moved, block, kept)) || (status = ishmemx_free(block)))
-        return status;
-    *block_p = moved;
+    if (!resized)
+        return move(block, &old, heap, nbytes, block_p);
+    *block_p = block;
     return ISHMEMX_OK;
 }
 
-/* ---- addresses ---- */
-
-/* In checking mode an access must stay inside one allocated block. */
-static int check_block(int heap, int64_t offset, size_t nbytes, const char *what) {
-    const pysh_block_t *block;
-    int status = ISHMEMX_OK;
-
-    if (offset < pysh.arena[heap].system || nbytes == 0)
-        return ISHMEMX_OK;
-    pthread_mutex_lock(&pysh_heaps.mutex);
-    block = pysh_allocator_find(&pysh_heaps.allocator[heap], offset);
-    if (!block)
-        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s lies in a part of the %s heap that is not allocated (freed?)",
-                           what, heap_names[heap]);
-    else if ((int64_t)nbytes > block->offset + block->nbytes - offset)
-        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: %zu bytes from byte %lld of a block of %lld bytes", what, nbytes,
-                           (long long)(offset - block->offset), (long long)block->nbytes);
-    pthread_mutex_unlock(&pysh_heaps.mutex);
-    return status;
-}
-
-int pysh_heap_find(const void *address, size_t nbytes, const char *what, int *heap_p, int64_t *offset_p) {
-    int status = locate(address, nbytes, what, heap_p, offset_p);
-
-    return status || !pysh.check ? status : check_block(*heap_p, *offset_p, nbytes, what);
-}
-
-int ishmemx_ptr(const void *address, int pe, void **peer_p) {
-    int64_t offset;
-    int heap, status;
-    char *peer;
-
-    PYSH_ENTER();
-    if ((status = pysh_check_pe(pe, pysh.n_pes)) || (status = pysh_heap_find(address, 1, "ptr", &heap, &offset)))
-        return status;
-    peer = pysh.arena[heap].peer[pe];
-    *peer_p = peer ? peer + offset : NULL;
-    return ISHMEMX_OK;
-}
-
-int ishmemx_pe_accessible(int pe) {
-    return pysh.ready && pe >= 0 && pe < pysh.n_pes;
-}
-
-int ishmemx_addr_accessible(const void *address, int pe) {
-    if (!ishmemx_pe_accessible(pe))
-        return 0;
-    for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++)
-        if ((uintptr_t)address - (uintptr_t)pysh.arena[heap].base < (uintptr_t)pysh.arena[heap].nbytes)
-            return 1;
-    return 0;
-}
+/* ---- looking ---- */
 
 int ishmemx_heap_range(int heap, void **base, int64_t *nbytes) {
     if (heap < 0 || heap >= ISHMEMX_HEAP_COUNT)

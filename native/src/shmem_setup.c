@@ -120,13 +120,13 @@ ROUTINE(void, info_get_name, char *name) {
     memcpy(name, SHMEM_VENDOR_STRING, sizeof SHMEM_VENDOR_STRING);
 }
 
-/* ---- memory: a heap without room gives NULL, every other failure ends the job ---- */
+/* ---- memory: NULL for no room and for an alignment that cannot be; every other failure ends the job ---- */
 
 static void *allocate(size_t nbytes, size_t align, int zero, const char *routine) {
     void *block = NULL;
     int status = ishmemx_malloc(ISHMEMX_HEAP_HOST, nbytes, align, zero, &block);
 
-    if (status && status != ISHMEMX_ERR_MEMORY)
+    if (status && status != ISHMEMX_ERR_MEMORY && !(align && status == ISHMEMX_ERR_ARGUMENT))
         pysh_shell_die(routine);
     return status ? NULL : block;
 }
@@ -146,7 +146,7 @@ ROUTINE(void *, calloc, size_t nelems, size_t nbytes) {
 }
 
 ROUTINE(void *, align, size_t alignment, size_t nbytes) {
-    return allocate(nbytes, alignment, 0, __func__);
+    return alignment ? allocate(nbytes, alignment, 0, __func__) : NULL;
 }
 
 ROUTINE(void *, realloc, void *block, size_t nbytes) {

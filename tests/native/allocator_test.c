@@ -104,6 +104,37 @@ static void give_one(pysh_allocator_t *allocator) {
     block[i] = block[--n_blocks];
 }
 
+static void resize_one(pysh_allocator_t *allocator) {
+    int64_t nbytes = 1 + (int64_t)(random_next() % 3000), grains = grains_in(nbytes), kept, room;
+    pysh_block_t *one;
+
+    if (!n_blocks)
+        return;
+    one = &block[random_next() % (uint64_t)n_blocks];
+    kept = grains_in(one->nbytes);
+    for (room = kept; grain_of(one->offset) + room < GRAINS && !owner[grain_of(one->offset) + room];)
+        room++;
+    CHECK(!pysh_allocator_resize(allocator, one->offset + PYSH_ALLOCATOR_GRAIN / 2, nbytes));
+    CHECK(pysh_allocator_resize(allocator, one->offset, nbytes) == (grains <= room));
+    if (grains > room)
+        return;
+    one->nbytes = nbytes;
+    for (int64_t i = 0; i < kept || i < grains; i++)
+        owner[grain_of(one->offset) + i] = i < grains ? one->ordinal : 0;
+}
+
+static void test_ranges_are_aligned_by_their_addresses(void) {
+    pysh_allocator_t allocator;
+
+    CHECK(pysh_allocator_init(&allocator, FIRST, END));
+    allocator.address = (1 << 20) + 3 * PYSH_ALLOCATOR_GRAIN;
+    for (int64_t align = PYSH_ALLOCATOR_GRAIN; align <= 1024; align *= 2) {
+        int64_t offset = pysh_allocator_take(&allocator, 1, align, 1);
+        CHECK(offset >= FIRST && (allocator.address + offset) % align == 0);
+    }
+    pysh_allocator_destroy(&allocator);
+}
+
 static void test_random_calls_match_the_map(void) {
     pysh_allocator_t allocator;
 
@@ -112,6 +143,8 @@ static void test_random_calls_match_the_map(void) {
         bool growing = step / 1000 % 2 == 0; /* fill up, then drain, again and again */
         if (random_next() % 8 < (growing ? 6u : 2u))
             take_one(&allocator, step);
+        else if (random_next() % 2)
+            resize_one(&allocator);
         else
             give_one(&allocator);
         if (step % 16 == 0)
@@ -150,6 +183,7 @@ static void test_an_empty_range_has_nothing(void) {
 
 int main(void) {
     test_random_calls_match_the_map();
+    test_ranges_are_aligned_by_their_addresses();
     test_a_full_heap_refuses_and_stays_as_it_is();
     test_an_empty_range_has_nothing();
     puts("allocator ok");

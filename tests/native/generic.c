@@ -97,8 +97,11 @@ static void old_names(void) {
 }
 
 static void alignment(void) {
+    const size_t refused[] = {0, 3, 24, SIZE_MAX / 2 + 1};
     char *block = shmem_align(16 << 20, 100);
 
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        CHECK(shmem_align(refused[i], 100) == NULL); /* an answer, and the job goes on */
     CHECK(block && (uintptr_t)block % (16 << 20) == 0);
     shmem_free(block);
 }

@@ -111,12 +111,15 @@ static void memory(void) {
     block = shmem_realloc(block, 10000 * sizeof *block);
     CHECK(block && block[99] == me + 99 && block[0] == me);
     CHECK(shmem_realloc(block, (size_t)1 << 50) == NULL && block[99] == me + 99); /* the old one stays */
+    old = block;
     block = shmem_realloc(block, 10 * sizeof *block);
-    CHECK(block && block[9] == me + 9);
+    CHECK(block == old && block[9] == me + 9); /* where it was, and nothing is copied */
+    block = shmem_realloc(block, 5000 * sizeof *block);
+    CHECK(block == old && block[9] == me + 9);
     CHECK(shmem_int_g(block + 9, right) == right + 9);
     CHECK(shmem_realloc(block, 0) == NULL);
     block = shmem_realloc(NULL, 64);
-    CHECK(block && old);
+    CHECK(block != NULL);
     CHECK(shmem_addr_accessible(block, right) == 1 && shmem_addr_accessible(&outside, right) == 0);
     CHECK(shmem_addr_accessible(block, n) == 0 && shmem_pe_accessible(n) == 0 && shmem_pe_accessible(-1) == 0);
     CHECK(shmem_pe_accessible(right) == 1);

@@ -46,7 +46,7 @@ class Allocator(ctypes.Structure):
     """``pysh_allocator_t``."""
 
     _fields_ = [
-        ("nbytes", ctypes.c_int64), ("used", ctypes.c_int64),
+        ("nbytes", ctypes.c_int64), ("used", ctypes.c_int64), ("address", ctypes.c_int64),
         ("hole", ctypes.POINTER(Extent)), ("live", ctypes.c_void_p),
         ("n_holes", ctypes.c_size_t), ("n_live", ctypes.c_size_t),
         ("hole_capacity", ctypes.c_size_t), ("live_capacity", ctypes.c_size_t),

@@ -110,6 +110,16 @@ def test_realloc_keeps_the_elements(job, heap, make, right, left, before, after)
     assert (pyshmem.to_numpy(new).reshape(-1)[:kept] == np.arange(kept) + left).all()
 
 
+def test_realloc_needs_no_second_block(job, heap):
+    most = pyshmem.heap_info(heap).largest_free
+    array = pyshmem.empty(most, np.uint8, heap=heap)
+    array = pyshmem.realloc(array, most // 2)
+    array = pyshmem.realloc(array, most)
+    assert pyshmem.heap_info(heap).largest_free < most
+    pyshmem.free(array)
+    assert pyshmem.heap_info(heap).largest_free == most
+
+
 def test_realloc_to_and_from_nothing(job, make):
     used = pyshmem.heap_info().allocations
     array = pyshmem.realloc(make(np.arange(4)), 0)
