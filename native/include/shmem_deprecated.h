@@ -104,28 +104,13 @@ SHMEM_ROUTINE_(void, udcflush_line, void *dest);
 
 /* ---- other names ------------------------------------------------------------------------------- */
 
-static inline void start_pes(int npes) {
-    (void)npes;
-    shmem_init();
-}
-static inline int _my_pe(void) {
-    return shmem_my_pe();
-}
-static inline int _num_pes(void) {
-    return shmem_n_pes();
-}
-static inline void *shmalloc(size_t nbytes) {
-    return shmem_malloc(nbytes);
-}
-static inline void *shrealloc(void *block, size_t nbytes) {
-    return shmem_realloc(block, nbytes);
-}
-static inline void *shmemalign(size_t alignment, size_t nbytes) {
-    return shmem_align(alignment, nbytes);
-}
-static inline void shfree(void *block) {
-    shmem_free(block);
-}
+ISHMEMX_API void start_pes(int npes);
+ISHMEMX_API int _my_pe(void);
+ISHMEMX_API int _num_pes(void);
+ISHMEMX_API void *shmalloc(size_t nbytes);
+ISHMEMX_API void *shrealloc(void *block, size_t nbytes);
+ISHMEMX_API void *shmemalign(size_t alignment, size_t nbytes);
+ISHMEMX_API void shfree(void *block);
 
 #undef SHMEM_SET_DATA_
 #undef SHMEM_SET_REDUCE_

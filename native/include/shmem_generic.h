@@ -59,10 +59,6 @@ void shmem_no_routine_for_this_type(void);
     SHMEM_C11_ONE_(longlong, long long, _head, _tail) \
     default:                                          \
         shmem_no_routine_for_this_type
-#define SHMEM_C11_OLD_EXTENDED_(_head, _tail)    \
-    SHMEM_C11_ONE_(float, float, _head, _tail)   \
-    SHMEM_C11_ONE_(double, double, _head, _tail) \
-    SHMEM_C11_OLD_STANDARD_(_head, _tail)
 #define SHMEM_C11_B_(_head, _tail)                              \
     SHMEM_C11_ONE_(uint, unsigned int, _head, _tail)            \
     SHMEM_C11_ONE_(ulong, unsigned long, _head, _tail)          \
@@ -173,15 +169,15 @@ void shmem_no_routine_for_this_type(void);
 #define shmem_test_some(...)              SHMEM_C11_OWN_(A, _test_some, __VA_ARGS__)
 #define shmem_test_some_vector(...)       SHMEM_C11_OWN_(A, _test_some_vector, __VA_ARGS__)
 
-/* The names of before 1.4. */
-#define shmem_fetch(...) SHMEM_C11_OWN_(OLD_EXTENDED, _fetch, __VA_ARGS__)
-#define shmem_set(...)   SHMEM_C11_OWN_(OLD_EXTENDED, _set, __VA_ARGS__)
-#define shmem_swap(...)  SHMEM_C11_OWN_(OLD_EXTENDED, _swap, __VA_ARGS__)
-#define shmem_cswap(...) SHMEM_C11_OWN_(OLD_STANDARD, _cswap, __VA_ARGS__)
-#define shmem_finc(...)  SHMEM_C11_OWN_(OLD_STANDARD, _finc, __VA_ARGS__)
-#define shmem_inc(...)   SHMEM_C11_OWN_(OLD_STANDARD, _inc, __VA_ARGS__)
-#define shmem_fadd(...)  SHMEM_C11_OWN_(OLD_STANDARD, _fadd, __VA_ARGS__)
-#define shmem_add(...)   SHMEM_C11_OWN_(OLD_STANDARD, _add, __VA_ARGS__)
+/* The names of before 1.4, for all types of those that came in their place. */
+#define shmem_fetch(...) SHMEM_C11_OWN_(X, _atomic_fetch, __VA_ARGS__)
+#define shmem_set(...)   SHMEM_C11_OWN_(X, _atomic_set, __VA_ARGS__)
+#define shmem_swap(...)  SHMEM_C11_OWN_(X, _atomic_swap, __VA_ARGS__)
+#define shmem_cswap(...) SHMEM_C11_OWN_(A, _atomic_compare_swap, __VA_ARGS__)
+#define shmem_finc(...)  SHMEM_C11_OWN_(A, _atomic_fetch_inc, __VA_ARGS__)
+#define shmem_inc(...)   SHMEM_C11_OWN_(A, _atomic_inc, __VA_ARGS__)
+#define shmem_fadd(...)  SHMEM_C11_OWN_(A, _atomic_fetch_add, __VA_ARGS__)
+#define shmem_add(...)   SHMEM_C11_OWN_(A, _atomic_add, __VA_ARGS__)
 #define shmem_wait(...)  SHMEM_C11_OWN_(OLD_WAIT, _wait, __VA_ARGS__)
 
 #define shmem_broadcast(...) SHMEM_C11_TEAM_(R, _broadcast, __VA_ARGS__)

@@ -97,19 +97,24 @@ SHMEM_CXX_X_(SHMEM_CXX_EXTENDED_)
 SHMEM_CXX_A_(SHMEM_CXX_STANDARD_)
 SHMEM_CXX_B_(SHMEM_CXX_BITWISE_)
 
-/* The names of before 1.4. */
-#define SHMEM_CXX_OLD_EXTENDED_(_name, _ctype)                                                 \
-    SHMEM_CXX_ONE_(_ctype, _name, fetch, (const _ctype *source, int pe), (source, pe))         \
-    SHMEM_CXX_ONE_(void, _name, set, (_ctype * dest, _ctype value, int pe), (dest, value, pe)) \
-    SHMEM_CXX_ONE_(_ctype, _name, swap, (_ctype * dest, _ctype value, int pe), (dest, value, pe))
-#define SHMEM_CXX_OLD_STANDARD_(_name, _ctype)                                                                        \
-    SHMEM_CXX_ONE_(_ctype, _name, cswap, (_ctype * dest, _ctype cond, _ctype value, int pe), (dest, cond, value, pe)) \
-    SHMEM_CXX_ONE_(_ctype, _name, finc, (_ctype * dest, int pe), (dest, pe))                                          \
-    SHMEM_CXX_ONE_(void, _name, inc, (_ctype * dest, int pe), (dest, pe))                                             \
-    SHMEM_CXX_ONE_(_ctype, _name, fadd, (_ctype * dest, _ctype value, int pe), (dest, value, pe))                     \
-    SHMEM_CXX_ONE_(void, _name, add, (_ctype * dest, _ctype value, int pe), (dest, value, pe))
-SHMEM_OLD_NUMBERS_(SHMEM_CXX_OLD_EXTENDED_)
-SHMEM_OLD_INTEGERS_(SHMEM_CXX_OLD_STANDARD_)
+/* The names of before 1.4, for all types of those that came in their place. */
+#define SHMEM_CXX_OLD_(_result, _name, _old, _tail, _parameters, _arguments) \
+    static inline _result shmem_##_old _parameters {                         \
+        return shmem_##_name##_atomic_##_tail _arguments;                    \
+    }
+#define SHMEM_CXX_OLD_EXTENDED_(_name, _ctype)                                                      \
+    SHMEM_CXX_OLD_(_ctype, _name, fetch, fetch, (const _ctype *source, int pe), (source, pe))       \
+    SHMEM_CXX_OLD_(void, _name, set, set, (_ctype * dest, _ctype value, int pe), (dest, value, pe)) \
+    SHMEM_CXX_OLD_(_ctype, _name, swap, swap, (_ctype * dest, _ctype value, int pe), (dest, value, pe))
+#define SHMEM_CXX_OLD_STANDARD_(_name, _ctype)                                                               \
+    SHMEM_CXX_OLD_(_ctype, _name, cswap, compare_swap, (_ctype * dest, _ctype cond, _ctype value, int pe),   \
+                   (dest, cond, value, pe))                                                                  \
+    SHMEM_CXX_OLD_(_ctype, _name, finc, fetch_inc, (_ctype * dest, int pe), (dest, pe))                      \
+    SHMEM_CXX_OLD_(void, _name, inc, inc, (_ctype * dest, int pe), (dest, pe))                               \
+    SHMEM_CXX_OLD_(_ctype, _name, fadd, fetch_add, (_ctype * dest, _ctype value, int pe), (dest, value, pe)) \
+    SHMEM_CXX_OLD_(void, _name, add, add, (_ctype * dest, _ctype value, int pe), (dest, value, pe))
+SHMEM_CXX_X_(SHMEM_CXX_OLD_EXTENDED_)
+SHMEM_CXX_A_(SHMEM_CXX_OLD_STANDARD_)
 
 /* ---- waits; shmem_wait_until for long is a C function of old ------------------------------------- */
 

@@ -43,6 +43,39 @@ SHMEMX_BOTH_BLOCKS_(, 32, void)
 SHMEMX_BOTH_BLOCKS_(, 64, void)
 SHMEMX_BOTH_BLOCKS_(, 128, void)
 
+#define SHMEMX_NBI_(_name, _ctype, _stem, _parameters, _arguments)                                      \
+    static inline void shmemx_##_name##_atomic_##_stem##_nbi(_ctype *fetch, SHMEMX_LIST_ _parameters) { \
+        shmem_##_name##_atomic_##_stem##_nbi(fetch, SHMEMX_LIST_ _arguments);                           \
+    }                                                                                                   \
+    static inline void shmemx_ctx_##_name##_atomic_##_stem##_nbi(shmem_ctx_t ctx, _ctype *fetch,        \
+                                                                 SHMEMX_LIST_ _parameters) {            \
+        shmem_ctx_##_name##_atomic_##_stem##_nbi(ctx, fetch, SHMEMX_LIST_ _arguments);                  \
+    }
+#define SHMEMX_LIST_(...) __VA_ARGS__
+#define SHMEMX_NBI_VALUE_(_name, _ctype, _stem) \
+    SHMEMX_NBI_(_name, _ctype, _stem, (_ctype * dest, _ctype value, int pe), (dest, value, pe))
+#define SHMEMX_NBI_X_(_name, _ctype, _type)                                         \
+    SHMEMX_NBI_(_name, _ctype, fetch, (const _ctype *source, int pe), (source, pe)) \
+    SHMEMX_NBI_VALUE_(_name, _ctype, swap)
+#define SHMEMX_NBI_A_(_name, _ctype, _type)                                                      \
+    SHMEMX_NBI_(_name, _ctype, compare_swap, (_ctype * dest, _ctype cond, _ctype value, int pe), \
+                (dest, cond, value, pe))                                                         \
+    SHMEMX_NBI_(_name, _ctype, fetch_inc, (_ctype * dest, int pe), (dest, pe))                   \
+    SHMEMX_NBI_VALUE_(_name, _ctype, fetch_add)
+#define SHMEMX_NBI_B_(_name, _ctype, _type)     \
+    SHMEMX_NBI_VALUE_(_name, _ctype, fetch_and) \
+    SHMEMX_NBI_VALUE_(_name, _ctype, fetch_or)  \
+    SHMEMX_NBI_VALUE_(_name, _ctype, fetch_xor)
+SHMEM_TYPENAMES_X(SHMEMX_NBI_X_)
+SHMEM_TYPENAMES_A(SHMEMX_NBI_A_)
+SHMEM_TYPENAMES_B(SHMEMX_NBI_B_)
+
+#undef SHMEMX_NBI_
+#undef SHMEMX_LIST_
+#undef SHMEMX_NBI_VALUE_
+#undef SHMEMX_NBI_X_
+#undef SHMEMX_NBI_A_
+#undef SHMEMX_NBI_B_
 #undef SHMEMX_SCAN_
 #undef SHMEMX_SCANS_
 #undef SHMEMX_BLOCKS_
@@ -58,6 +91,15 @@ SHMEMX_BOTH_BLOCKS_(, 128, void)
 #define shmemx_sum_exscan shmem_sum_exscan
 #define shmemx_ibput      shmem_ibput
 #define shmemx_ibget      shmem_ibget
+
+#define shmemx_atomic_fetch_nbi        shmem_atomic_fetch_nbi
+#define shmemx_atomic_swap_nbi         shmem_atomic_swap_nbi
+#define shmemx_atomic_compare_swap_nbi shmem_atomic_compare_swap_nbi
+#define shmemx_atomic_fetch_inc_nbi    shmem_atomic_fetch_inc_nbi
+#define shmemx_atomic_fetch_add_nbi    shmem_atomic_fetch_add_nbi
+#define shmemx_atomic_fetch_and_nbi    shmem_atomic_fetch_and_nbi
+#define shmemx_atomic_fetch_or_nbi     shmem_atomic_fetch_or_nbi
+#define shmemx_atomic_fetch_xor_nbi    shmem_atomic_fetch_xor_nbi
 
 #define shmemx_signal_set        shmem_signal_set
 #define shmemx_signal_add        shmem_signal_add

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What the opened library's references to symbols are bound to; see docs/decisions/0004-openshmem-conduit.md.
  *
- * - Its calls of its own shmem_* find ours, in a C program that is linked with ours. RTLD_DEEPBIND would
+ * - Its calls of its own routines find ours, in a C program that is linked with ours. RTLD_DEEPBIND would
  *   prevent it, but also gives it libc's `environ` where the program has a copy of its own (an executable at a
  *   fixed address, such as Debian's Python): then setenv() in one half of Open MPI frees what the other uses.
  * - Open MPI offers other PEs, besides its heap, the writable memory below `_end`, where it takes the program's
@@ -59,6 +59,12 @@ static bool begins(const char *name, const char *start) {
     return strncmp(name, start, strlen(start)) == 0;
 }
 
+/* The names of before 1.2 have no common beginning. */
+static bool is_routine(const char *name) {
+    return begins(name, "sh") || begins(name, "pshmem") || begins(name, "start_pes") || begins(name, "_my_pe") ||
+           begins(name, "_num_pes");
+}
+
 /* 0: as the linker bound it. */
 static uintptr_t wanted(const image_t *image, const ElfW(Sym) * symbol) {
     const char *name = image->names + symbol->st_name;
@@ -66,7 +72,7 @@ static uintptr_t wanted(const image_t *image, const ElfW(Sym) * symbol) {
 
     if (strcmp(name, "_end") == 0)
         return image->program_end;
-    if (symbol->st_shndx != SHN_UNDEF && is_function && (begins(name, "shmem") || begins(name, "pshmem")))
+    if (symbol->st_shndx != SHN_UNDEF && is_function && is_routine(name))
         return image->map->l_addr + symbol->st_value;
     return 0;
 }

@@ -18,6 +18,14 @@ void pysh_shell_die(const char *routine) __attribute__((noreturn, cold));
             pysh_shell_die(__func__); \
     } while (0)
 
+/* For collectives, whose result says that they failed, but seldom to anybody: prints why, too. */
+int pysh_shell_tell(const char *routine, int status) __attribute__((cold));
+#define TELL(_status)                                                     \
+    do {                                                                  \
+        int result_ = (_status);                                          \
+        return result_ ? pysh_shell_tell(__func__, result_) : ISHMEMX_OK; \
+    } while (0)
+
 /* Saturates: a count no heap can hold fails as out of bounds, and never wraps to a small one. */
 static inline size_t pysh_shell_nbytes(size_t nelems, size_t width) {
     size_t nbytes;

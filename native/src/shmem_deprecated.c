@@ -152,3 +152,34 @@ ROUTINE(void, set_cache_line_inv, void *dest) {
 ROUTINE(void, udcflush_line, void *dest) {
     (void)dest;
 }
+
+/* ---- names of before 1.2 ---- */
+
+void start_pes(int npes) {
+    (void)npes;
+    shmem_init();
+}
+
+int _my_pe(void) {
+    return shmem_my_pe();
+}
+
+int _num_pes(void) {
+    return shmem_n_pes();
+}
+
+void *shmalloc(size_t nbytes) {
+    return shmem_malloc(nbytes);
+}
+
+void *shrealloc(void *block, size_t nbytes) {
+    return shmem_realloc(block, nbytes);
+}
+
+void *shmemalign(size_t alignment, size_t nbytes) {
+    return shmem_align(alignment, nbytes);
+}
+
+void shfree(void *block) {
+    shmem_free(block);
+}

@@ -37,6 +37,12 @@ static void follow_global_exit(void) {
     leave((int)(word & 0xff));
 }
 
+int pysh_shell_tell(const char *routine, int status) {
+    follow_global_exit();
+    fprintf(stderr, "PE %d: %s: %s\n", ishmemx_my_pe(), routine, ishmemx_error());
+    return status;
+}
+
 void pysh_shell_die(const char *routine) {
     char text[1024];
 
@@ -198,7 +204,7 @@ ROUTINE(void, sync_all, void) {
 }
 
 ROUTINE(int, team_sync, shmem_team_t team) {
-    return ishmemx_team_sync(team);
+    TELL(ishmemx_team_sync(team));
 }
 
 /* ---- locks ---- */

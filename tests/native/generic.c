@@ -81,6 +81,7 @@ static void old_names(void) {
     static double real = 1;
     static short brief = 1;
     static unsigned short natural = 7;
+    static unsigned count = 4;
 
     shmem_add(&many, 4, right);
     shmem_inc(&many, right);
@@ -90,6 +91,8 @@ static void old_names(void) {
     shmem_wait(&brief, 0);
     shmem_wait_until(&brief, SHMEM_CMP_GT, -1);
     CHECK(shmem_test(&natural, SHMEM_CMP_LT, 8) && !shmem_test(&brief, SHMEM_CMP_EQ, 7));
+    shmem_add(&count, 3U, me);
+    CHECK(shmem_fadd(&count, 1U, me) == 7 && shmem_fetch(&count, me) == 8);
     CHECK(shmem_fetch(&many, me) == 3 && shmem_swap(&real, 2.5, me) == 1);
     shmem_set(&real, 4.5, me);
     CHECK(real == 4.5);

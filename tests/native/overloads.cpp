@@ -72,6 +72,7 @@ template <typename T> static void old_names() {
     CHECK(shmem_fetch(&word, right_pe) == T(1));
     shmem_barrier_all();
     CHECK(shmem_swap(&word, T(2), me) == T(1));
+    shmem_set(&word, T(0), me);
 }
 
 template <typename T> static void old_waits() {
@@ -109,7 +110,7 @@ int main() {
     rma<float>(), rma<double>(), rma<long double>(), rma<size_t>();
     atomics<int>(), atomics<long>(), atomics<long long>(), atomics<unsigned>(), atomics<size_t>();
     bitwise<unsigned>(), bitwise<int32_t>(), bitwise<uint64_t>();
-    old_names<int>(), old_names<long>(), old_names<float>(), old_names<double>();
+    old_names<int>(), old_names<long>(), old_names<unsigned>(), old_names<float>(), old_names<double>();
     collectives<signed char>(), collectives<int>(), collectives<double>(), collectives<uint64_t>();
     CHECK(!shmem_and_reduce(SHMEM_TEAM_WORLD, bits + 1, bits, 1) && bits[1] == 3);
     CHECK(!shmem_xor_reduce(SHMEM_TEAM_WORLD, many + 1, many, 1) && many[1] == (n % 2 ? 6 : 0));

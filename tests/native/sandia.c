@@ -37,6 +37,11 @@ int main(void) {
     for (int i = 0; i < 8; i++)
         CHECK(cells[i] == (me + n - 1) % n + i / 4 * 2 + i % 2);
     shmem_barrier_all();
+    shmemx_int_atomic_fetch_add_nbi(dest, cells, 0, right);
+    shmemx_ctx_int32_atomic_fetch_xor_nbi(SHMEM_CTX_DEFAULT, dest + 1, cells, 0, right);
+    shmemx_atomic_fetch_nbi(dest + 2, cells, right);
+    shmem_quiet();
+    CHECK(dest[0] == me && dest[1] == me && dest[2] == me);
     shmemx_ibget(SHMEM_CTX_DEFAULT, dest, cells, 2, 4, 2, 2, right);
     CHECK(!memcmp(dest, (int[]){me, me + 1, me + 2, me + 3}, sizeof dest));
     CHECK(shmemx_wtime() >= begin && shmemx_wtime() < begin + 3600);

@@ -86,6 +86,10 @@ def test_every_typename_has_its_routines(typename: _types.Typename, symbols: set
             assert f"shmem_{typename.name}_{routine}" in symbols
 
 
+#: Of before 1.2; programs and tools look them up.
+OLD_NAMES = {"start_pes", "_my_pe", "_num_pes", "shmalloc", "shrealloc", "shmemalign", "shfree"}
+
+
 def test_every_prototype_is_exported_and_nothing_else(symbols: set[str]) -> None:
     text = (INCLUDE / "ishmemx.h").read_text() + (INCLUDE / "shmemx.h").read_text()
     declared = set(re.findall(r"ISHMEMX_API [^;(]*?\b(i?shmemx_\w+)\(", text))
@@ -93,7 +97,7 @@ def test_every_prototype_is_exported_and_nothing_else(symbols: set[str]) -> None
         declared |= set(re.findall(r"\w+", names))
     assert len(declared) > 50
     of_the_standard = {name for name in symbols if name.startswith(("shmem_", "pshmem_"))}
-    assert symbols - of_the_standard == declared
+    assert symbols - of_the_standard == declared | OLD_NAMES
 
 
 # ---- settings --------------------------------------------------------------------------------------
