@@ -8,9 +8,13 @@ Numba's simulator when there is no GPU.
 """
 
 # ruff: noqa: F403
+from types import FunctionType as _FunctionType
 from types import ModuleType as _ModuleType
 
-from . import _modules  # noqa: F401  (fills the state block of kernels as they load)
+from . import (
+    _backend,
+    _modules,  # noqa: F401  (fills the state block of kernels as they load)
+)
 from .arguments import *
 from .atomics import *
 from .collectives import *
@@ -32,3 +36,10 @@ __all__ = [
     for name, value in vars().items()
     if not (name.startswith("_") or isinstance(value, _ModuleType))
 ]
+
+if _backend.SIM:
+    from .simulator.leaves import with_plain_integers as _with_plain_integers
+
+    for _name in __all__:  # NumPy would not add an int32 of a kernel to an address
+        if isinstance(globals()[_name], _FunctionType):
+            globals()[_name] = _with_plain_integers(globals()[_name])

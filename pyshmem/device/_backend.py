@@ -24,12 +24,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 if SIM:
     from .simulator.leaves import *  # noqa: F403
-    from .simulator.leaves import with_plain_integers
 
     def device_function(function: _F) -> _F:
-        """The simulator runs kernels as Python; but NumPy would not add its int32 to an address."""
-        plain: _F = with_plain_integers(function)
-        return plain
+        """The simulator runs kernels as Python."""
+        return function
 
 else:
     from numba.cuda.extending import register_jitable

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._arrays import SymmetricArray
 from ..._lib import ffi, lib
 from ..._types import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER
 from .._families import BY_NUMBER, outside_family
@@ -160,11 +161,16 @@ def state(index: int) -> int:
 state_pe = state
 
 
+_NARROW = frozenset((np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32))
+
+
 def with_plain_integers(function: Any) -> Any:
     """``function`` taking NumPy's narrow integers, from arguments and arrays of kernels, as Python's."""
 
     @functools.wraps(function)
     def plain(*arguments: Any, **named: Any) -> Any:
+        if not named and _NARROW.isdisjoint(map(type, arguments)):
+            return function(*arguments)
         named = {name: _plain(value) for name, value in named.items()}
         return function(*map(_plain, arguments), **named)
 
@@ -172,14 +178,15 @@ def with_plain_integers(function: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    narrow = isinstance(value, np.integer) and value.dtype.itemsize < 8
-    return int(value) if narrow else value
+    return int(value) if type(value) in _NARROW else value
 
 
 # -- arrays --------------------------------------------------------------------------------------
 
 
 def _ndarray(array: Any) -> np.ndarray:
+    if isinstance(array, np.ndarray):
+        return array
     array = getattr(array, "_item", array)  # what Numba's simulator wraps around arguments
     array = getattr(array, "_ary", array)
     if not isinstance(array, np.ndarray):
@@ -189,6 +196,8 @@ def _ndarray(array: Any) -> np.ndarray:
 
 def address_of(array: Any) -> int:
     array = _ndarray(array)
+    if type(array) is SymmetricArray and array._nbytes >= 0:
+        return array._address
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         raise TypeError(
             "pyshmem.device routines take contiguous arrays: this one has strides "
@@ -208,6 +217,12 @@ def array_from(locate: Callable[[Any, Any], int]) -> Callable[[Any, Any], np.nda
     return view
 
 
+@functools.cache
+def _name(dtype: np.dtype) -> str:
+    """NumPy makes it anew each time."""
+    return dtype.name
+
+
 def same_dtype(dest: Any, source: Any) -> None:
     if dest.dtype != source.dtype:
         raise TypeError(f"dest holds {dest.dtype} but source holds {source.dtype}")
@@ -215,7 +230,7 @@ def same_dtype(dest: Any, source: Any) -> None:
 
 def require(family: str) -> Any:
     def check(array: Any) -> None:
-        if message := outside_family(array.dtype.name, family):
+        if message := outside_family(_name(array.dtype), family):
             raise TypeError(message)
 
     return check
@@ -274,7 +289,7 @@ def value_of(like: Any, low: int, high: int) -> Any:
 
 
 def type_number(like: Any) -> int:
-    return BY_NUMBER[like.dtype.name]
+    return BY_NUMBER[_name(like.dtype)]
 
 
 def in_global(address: int) -> bool:
@@ -300,7 +315,7 @@ def _atomic(name: str) -> Any:
 
     def atomic(address: int, like: Any, value: Any) -> Any:
         dtype = like.dtype
-        kind = _TYPE[dtype.name]
+        kind = _TYPE[_name(dtype)]
         return _value(dtype, lib.ishmemx_leaf_atomic(op, kind, address, _bits(dtype, value), 0))
 
     return atomic
@@ -316,7 +331,7 @@ atomic_xor = atomic_fetch_xor = _atomic("xor")
 def atomic_compare_swap(address: int, like: Any, cond: Any, value: Any) -> Any:
     dtype = like.dtype
     old = lib.ishmemx_leaf_atomic(
-        _COMPARE_SWAP, _TYPE[dtype.name], address, _bits(dtype, value), _bits(dtype, cond)
+        _COMPARE_SWAP, _TYPE[_name(dtype)], address, _bits(dtype, value), _bits(dtype, cond)
     )
     return _value(dtype, old)
 
@@ -374,7 +389,7 @@ def raw1(address: int, like: Any) -> np.ndarray:
 
 
 def widen(like: Any, raw: np.ndarray) -> np.ndarray:
-    return raw.astype(np.float32) if like.dtype.name in ("float16", "bfloat16") else raw
+    return raw.astype(np.float32) if _name(like.dtype) in ("float16", "bfloat16") else raw
 
 
 def no_sum(like: Any) -> np.ndarray:
