@@ -279,9 +279,9 @@ def translation(routine):
 WAITS, LOOKS = ("wait_until", "test"), ("all", "any")
 #: Routine, without its scope -> kernel that calls it, dtypes, scopes.
 CASES = {
-    "put": (transfer, ALL, SCOPES), "put_nbi": (transfer, WIDTHS, SCOPES),
-    "get": (transfer, ALL, SCOPES), "get_nbi": (transfer, WIDTHS, SCOPES),
-    "put_signal": (put_signal, ALL, SCOPES), "put_signal_nbi": (put_signal, WIDTHS, SCOPES),
+    "put": (transfer, WIDTHS, SCOPES), "put_nbi": (transfer, WIDTHS, SCOPES),
+    "get": (transfer, WIDTHS, SCOPES), "get_nbi": (transfer, WIDTHS, SCOPES),
+    "put_signal": (put_signal, WIDTHS, SCOPES), "put_signal_nbi": (put_signal, WIDTHS, SCOPES),
     **dict.fromkeys(("iput", "iget"), (strided, WIDTHS, SCOPES)),
     **dict.fromkeys(("ibput", "ibget"), (blocked, WIDTHS, SCOPES)),
     "p": (p, ALL, SCOPES[:1]), "g": (g, ALL, SCOPES[:1]), "ptr": (ptr, ALL, SCOPES[:1]),
