@@ -24,6 +24,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 if SIM:
     from .simulator.leaves import *  # noqa: F403
+    from .simulator.leaves_element import *  # noqa: F403
 
     def device_function(function: _F) -> _F:
         """The simulator runs kernels as Python."""

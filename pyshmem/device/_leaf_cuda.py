@@ -2,7 +2,7 @@
 """Leaf primitives as Numba intrinsics: inline PTX for order and atomicity, LLVM vectors for bulk.
 
 Addresses, sizes and offsets are int64 everywhere: Numba turns uint64 + int64 into float64.
-``simulator.leaves`` has the same names with C bodies; nothing above these two files knows which it uses.
+``simulator.leaves`` has the same names with C bodies; nothing above these files knows which it uses.
 """
 
 from collections.abc import Callable

@@ -6,6 +6,8 @@
 # Usage: tests/gpu/run_on_gpu.sh [RESULTS_DIR] [PART...]                   (default: tests heat bench)
 #   tests heat          the device suite and the examples; heat.py at full size
 #   p2p0                the device suite with everything through the ring, on arrays of the host heap
+#   host                the host suite, half of it on arrays of the GPUs
+#   stress              10 million random operations, by stores and through the ring, on two PEs each
 #   sanitizer           compute-sanitizer on some of the device suite, where the tool is there
 #   ring put get coll signals    these figures beside the peers', and whether they reach their targets
 #   bench               all figures
@@ -88,7 +90,8 @@ fi
 
 if [[ $parts == *" heat "* ]]; then
     log=$results/heat_$gpus.log
-    $run -n "$gpus" ../examples/heat.py --compare --out "$results/heat_$gpus.png" > "$log" 2>&1
+    # PE 0 checks in NumPy while the others wait.
+    PYSHMEM_TIMEOUT=240 $run -n "$gpus" ../examples/heat.py --compare --out "$results/heat_$gpus.png" > "$log" 2>&1
     code=$?
     [ $code -eq 0 ] || { status=1; tail -40 "$log"; }
     note "heat.py, $gpus PEs" "exit $code"
@@ -97,6 +100,24 @@ fi
 
 if [[ $parts == *" p2p0 "* ]]; then
     suite "$gpus" "p2p0_$gpus" PYSHMEM_P2P=0 PYSHMEM_HEAP_SIZE=256M
+fi
+
+if [[ $parts == *" host "* ]]; then
+    log=$results/host_$gpus.log
+    $run -n "$gpus" -m pytest -q -x -p no:cacheprovider -W ignore spmd/host > "$log" 2>&1
+    code=$?
+    [ $code -eq 0 ] || { status=1; tail -40 "$log" | cut -c1-200; }
+    note "host suite, $gpus PEs" "exit $code: $(grep -E 'passed|failed|error' "$log" | tail -1)"
+fi
+
+if [[ $parts == *" stress "* ]]; then
+    for p2p in 1 0; do
+        log=$results/stress_p2p$p2p.log
+        PYSHMEM_P2P=$p2p PYSHMEM_HEAP_SIZE=1G $run -n 2 gpu/stress.py --operations 10000000 --seed $((11 + p2p)) > "$log" 2>&1
+        code=$?
+        [ $code -eq 0 ] || { status=1; tail -20 "$log" | cut -c1-200; }
+        note "stress, PYSHMEM_P2P=$p2p" "exit $code: $(grep -E 'mismatches' "$log" | tail -1 | tr -s ' ')"
+    done
 fi
 
 if [[ $parts == *" sanitizer "* ]]; then

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import os
-import pty
 import random
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -330,89 +328,7 @@ def test_a_launcher_that_is_killed_leaves_nothing(start: Start, program: str) ->
     job.assert_nothing_left(within=GONE_WITHIN + SLACK)
 
 
-def test_ctrl_c_on_a_terminal_reaches_each_pe_once(tmp_path: Path) -> None:
-    script = tmp_path / "program.py"
-    script.write_text(
-        """
-import os, signal, sys, time
-seen = []
-signal.signal(signal.SIGINT, lambda *a: seen.append(1))
-me = os.environ["PYSHMEM_PE"]
-if me == "0":
-    print("read", input(), flush=True)
-print("ready", flush=True)
-end = time.monotonic() + 20
-while not seen and time.monotonic() < end:
-    time.sleep(0.01)
-time.sleep(0.4)
-os.write(1, f"PE {me} saw {len(seen)}\\n".encode())
-"""
-    )
-    pid, terminal = pty.fork()
-    if pid == 0:
-        command = [sys.executable, "-m", "pyshmem", "run", "-n", "3", "--device", "none"]
-        os.execv(sys.executable, [*command, str(script)])
-    try:
-        os.write(terminal, b"Bob\n")
-        _read_until(terminal, lambda text: text.count("ready") == 3)
-        os.write(terminal, b"\x03")
-        text = _read_until(terminal, lambda text: "ended by SIGINT" in text)
-        _, status = os.waitpid(pid, 0)
-    except BaseException:
-        os.kill(pid, signal.SIGKILL)
-        raise
-    finally:
-        os.close(terminal)
-    assert os.waitstatus_to_exitcode(status) == 130
-    assert sorted(re.findall(r"PE \d saw \d", text)) == [f"PE {pe} saw 1" for pe in range(3)]
-
-
-def test_the_stop_key_stops_all_pes_until_the_job_goes_on(tmp_path: Path) -> None:
-    script = tmp_path / "program.py"
-    script.write_text(
-        "import os, time\n"
-        "os.write(1, f'pid {os.getpid()}\\n'.encode())\n"
-        "time.sleep(1)\n"
-        "os.write(1, b'over\\n')\n"
-    )
-    pid, terminal = pty.fork()
-    if pid == 0:
-        command = [sys.executable, "-m", "pyshmem", "run", "-n", "2", "--device", "none"]
-        os.execv(sys.executable, [*command, str(script)])
-    try:
-        text = _read_until(terminal, lambda text: len(re.findall(r"pid \d+\r", text)) == 2)
-        pes = [psutil.Process(int(found)) for found in re.findall(r"pid (\d+)", text)]
-        os.write(terminal, b"\x1a")
-        _, status = os.waitpid(pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status)
-        deadline = time.monotonic() + 5
-        while {pe.status() for pe in pes} != {psutil.STATUS_STOPPED}:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        os.kill(pid, signal.SIGCONT)
-        _read_until(terminal, lambda text: text.count("over") == 2)
-        _, status = os.waitpid(pid, 0)
-    except BaseException:
-        os.kill(pid, signal.SIGKILL)
-        raise
-    finally:
-        os.close(terminal)
-    assert os.waitstatus_to_exitcode(status) == 0
-
-
-def _read_until(terminal: int, done: Callable[[str], bool]) -> str:
-    text, end = "", time.monotonic() + 20
-    while not done(text) and time.monotonic() < end:
-        if select.select([terminal], [], [], 0.1)[0]:
-            try:
-                text += os.read(terminal, 4096).decode()
-            except OSError:
-                break  # the other side has closed
-    assert done(text), text
-    return text
-
-
-# ---- output and input ----------------------------------------------------------------------------
+# ---- output --------------------------------------------------------------------------------------
 
 
 def test_lines_are_tagged_with_their_pe(start: Start) -> None:
@@ -421,14 +337,6 @@ def test_lines_are_tagged_with_their_pe(start: Start) -> None:
     assert job.process.stdout is not None
     assert sorted(job.process.stdout.read().splitlines()) == ["[0] out", "[1] out"]
     assert sorted(job.report().splitlines()) == ["[0] err", "[1] err"]
-
-
-def test_input_goes_to_pe_0(tmp_path: Path) -> None:
-    script = tmp_path / "program.py"
-    script.write_text("import os, sys; print(os.environ['PYSHMEM_PE'], repr(sys.stdin.read()))")
-    command = [sys.executable, "-m", "pyshmem", "run", "-n", "2", "--device", "none", str(script)]
-    done = subprocess.run(command, input="hello", capture_output=True, text=True, timeout=60)
-    assert sorted(done.stdout.splitlines()) == ["0 'hello'", "1 ''"]
 
 
 def test_a_lot_of_output_passes_whole(start: Start) -> None:
