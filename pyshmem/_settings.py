@@ -49,7 +49,8 @@ SETTINGS = (
     Setting("TIMEOUT", "seconds", "600",
             "a wait that takes longer fails with a report, on the host and in kernels; 0 waits for ever"),
     Setting("INIT_TIMEOUT", "seconds", "60", "how long init waits for the other PEs"),
-    Setting("CHECK", "flag", "0", "checking mode: overlap, alignment, arguments that differ between PEs"),
+    Setting("CHECK", "flag", "0", "checking mode: overlap, alignment, arguments that differ between PEs",
+            "SHMEM_DEBUG"),
     Setting("SPIN", "integer", "-1", "polls before a waiting PE yields its core; -1 chooses from the core count"),
     # Set by launchers, not by users.
     Setting("PE", "integer", "-1", "number of this PE (set by the launcher)"),

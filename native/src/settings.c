@@ -171,6 +171,8 @@ int ishmemx_setting_number(const char *name, int64_t *value) {
         wanted = "an integer";
     } else if (strcmp(setting->kind, "flag") == 0) {
         good = parse_flag(text, value);
+        if (!good && origin == setting->alias) /* SHMEM_DEBUG may be anything */
+            *value = good = true;
         wanted = "0 or 1";
     } else if (strncmp(setting->kind, "choice:", 7) == 0) {
         good = parse_choice(setting->kind + 7, text, value);

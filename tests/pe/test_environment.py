@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -43,3 +44,10 @@ def test_the_library_says_what_it_is(variable: str, run_pes: Callable) -> None:
     listed = "PYSHMEM_HEAP_SIZE          size = 3M (PYSHMEM_HEAP_SIZE)" in done.stdout
     assert listed == (variable == "SHMEM_INFO")
     assert "OpenSHMEM" not in run_pes(1, PROGRAM, check=True).stdout
+
+
+@pytest.mark.parametrize(("text", "checks"), [("1", 1), ("verbose", 1), ("0", 0)])
+def test_debug_is_the_checking_mode(text: str, checks: int, run_command: Callable) -> None:
+    program = "from pyshmem._lib import setting_number; print(setting_number('CHECK'))"
+    done = run_command([sys.executable, "-c", program], 60, check=True, SHMEM_DEBUG=text)
+    assert done.stdout == f"{checks}\n"
