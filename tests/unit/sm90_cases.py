@@ -21,19 +21,24 @@ I32, U64 = types.int32, types.uint64[::1]
 
 
 def transfer(routine):
+    def kernel(dest, source, pe, nelems):
+        routine(dest[1:], source[2:], pe, nelems=nelems)
+
+    return kernel, lambda t: (t[::1], t[::1], I32, types.int64)
+
+
+def whole(routine):
     def kernel(dest, source, pe):
         routine(dest, source, pe)
-        routine(dest[1:], source[2:], pe, nelems=3)
 
     return kernel, lambda t: (t[::1], t[::1], I32)
 
 
 def put_signal(routine):
-    def kernel(dest, source, sig, pe):
-        routine(dest, source, sig, 1, shmem.SIGNAL_SET, pe)
-        routine(dest, source, sig, 1, shmem.SIGNAL_ADD, pe, nelems=3)
+    def kernel(dest, source, sig, sig_op, pe):
+        routine(dest, source, sig, 1, sig_op, pe, nelems=3)
 
-    return kernel, lambda t: (t[::1], t[::1], U64, I32)
+    return kernel, lambda t: (t[::1], t[::1], U64, I32, I32)
 
 
 def strided(routine):
@@ -279,8 +284,8 @@ def translation(routine):
 WAITS, LOOKS = ("wait_until", "test"), ("all", "any")
 #: Routine, without its scope -> kernel that calls it, dtypes, scopes.
 CASES = {
-    "put": (transfer, WIDTHS, SCOPES), "put_nbi": (transfer, WIDTHS, SCOPES),
-    "get": (transfer, WIDTHS, SCOPES), "get_nbi": (transfer, WIDTHS, SCOPES),
+    "put": (transfer, WIDTHS, SCOPES), "put_nbi": (whole, WIDTHS, SCOPES),
+    "get": (transfer, WIDTHS, SCOPES), "get_nbi": (whole, WIDTHS, SCOPES),
     "put_signal": (put_signal, WIDTHS, SCOPES), "put_signal_nbi": (put_signal, WIDTHS, SCOPES),
     **dict.fromkeys(("iput", "iget"), (strided, WIDTHS, SCOPES)),
     **dict.fromkeys(("ibput", "ibget"), (blocked, WIDTHS, SCOPES)),
