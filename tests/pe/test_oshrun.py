@@ -148,7 +148,7 @@ def test_start_and_end_are_sound_every_time(
 ) -> None:
     packages = f"import site\nsite.addsitedir({sysconfig.get_path('purelib')!r})\n"
     program = write(tmp_path, packages + INIT + "pyshmem.barrier_all()\n")
-    for _ in range(6):
+    for _ in range(4):
         run_command([*launch(4), python, str(program)], 60, check=True, **permission())
 
 
