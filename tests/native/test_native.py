@@ -100,6 +100,16 @@ def test_a_plain_openshmem_program_runs(
         assert list(side_by_side.map(run, "01")) == ["ok\n", "ok\n"]
 
 
+def test_a_collective_that_fails_says_why(
+    build: Compile, flags: list[str], run_pes: Callable
+) -> None:
+    program = build(["-std=c11", HERE / "refused.c", *flags], "refused")
+    done = run_pes(2, program, check=True)
+    assert done.stdout == "ok\n"
+    for pe in range(2):
+        assert f"PE {pe}: shmem_int_broadcast: " in done.stderr
+
+
 @pytest.mark.parametrize(("way", "code"), [("g", 7), ("g", 0), ("e", 7), ("f", 1)])
 def test_a_job_that_one_of_many_threads_ends(
     way: str, code: int, build: Compile, flags: list[str], run_pes: Callable

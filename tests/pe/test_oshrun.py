@@ -76,7 +76,9 @@ def flags() -> list[str]:
 
 
 @pytest.mark.parametrize("memory", ["mapped", "not mapped"])
-@pytest.mark.parametrize("name", ["ring", "contexts", "exchanges", "threads", "claims", "requests"])
+@pytest.mark.parametrize(
+    "name", ["ring", "contexts", "exchanges", "threads", "claims", "requests", "generic", "strided"]
+)
 def test_c_program(
     name: str, memory: str, flags: list[str], run_command: RunCommand, tmp_path: Path
 ) -> None:
