@@ -10,10 +10,6 @@
 
 #include "internal.h"
 
-#ifndef PYSHMEM_VERSION
-#define PYSHMEM_VERSION "unknown"
-#endif
-
 #define JOB_CAPACITY 512
 
 /* Variables of a launcher. It is recognised by `pe`, `n_pes` and, where given, `marker`. The job's

@@ -56,9 +56,11 @@ static void leave_library(int status, void *unused) {
     (void)unused;
     if (own.owner != getpid())
         return;
-    if (own.joined)
+    if (own.joined) {
         leave_job(status);
-    if (own.joined || pysh_os.unfit)
+        return;
+    }
+    if (pysh_os.unfit)
         return;
     PYSH_OS_LOCK(); /* for good: no progress from here on */
     pysh_os.library->finalize();

@@ -119,9 +119,14 @@ static int zero_block(int heap, int64_t offset, size_t nbytes) {
     return ISHMEMX_OK;
 }
 
+/* As the allocator counts; more than that no heap has. */
+static int64_t asked(const ask_t *ask) {
+    return ask->nbytes > INT64_MAX ? INT64_MAX : (int64_t)ask->nbytes;
+}
+
 static int exhausted(const ask_t *ask, int64_t refusal) {
     const pysh_allocator_t *allocator = &pysh_heaps.allocator[ask->heap];
-    int64_t requested = ask->nbytes > INT64_MAX ? INT64_MAX : (int64_t)ask->nbytes;
+    int64_t requested = asked(ask);
 
     if (refusal == PYSH_ALLOCATOR_NO_METADATA)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for the book of the %s heap", heap_names[ask->heap]);
@@ -134,7 +139,7 @@ static int exhausted(const ask_t *ask, int64_t refusal) {
 }
 
 static int64_t take(const ask_t *ask) {
-    int64_t offset, nbytes = ask->nbytes > INT64_MAX ? INT64_MAX : (int64_t)ask->nbytes;
+    int64_t offset, nbytes = asked(ask);
 
     pthread_mutex_lock(&pysh_heaps.mutex);
     offset = pysh_allocator_take(&pysh_heaps.allocator[ask->heap], nbytes, (int64_t)ask->align, ask->ordinal);
@@ -265,14 +270,13 @@ int ishmemx_free(void *block) {
 /* Where it is, if there is room behind it; the contents need not move then. */
 static int resize(const pysh_block_t *block, int heap, size_t nbytes, bool *done_p) {
     ask_t ask = {.kind = ASK_REALLOC, .heap = heap, .nbytes = nbytes, .ordinal = block->ordinal};
-    int64_t wanted = nbytes > INT64_MAX ? INT64_MAX : (int64_t)nbytes;
     int status;
 
     if ((status = pysh_quiet()) || (status = pysh_team_claim(&ishmemx_team_world, "realloc")))
         return status;
     if (!(status = agree("realloc", &ask, NULL))) {
         pthread_mutex_lock(&pysh_heaps.mutex);
-        *done_p = pysh_allocator_resize(&pysh_heaps.allocator[heap], block->offset, wanted);
+        *done_p = pysh_allocator_resize(&pysh_heaps.allocator[heap], block->offset, asked(&ask));
         pthread_mutex_unlock(&pysh_heaps.mutex);
     }
     pysh_team_unclaim(&ishmemx_team_world);

@@ -29,6 +29,10 @@
 #define PYSH_STAGE_BYTES 8192 /* a half of a team's stage, for small collectives: see coll.c */
 #define PYSH_MAX_TEAMS   64   /* of a PE at a time, predefined ones included */
 
+#ifndef PYSHMEM_VERSION
+#define PYSHMEM_VERSION "unknown"
+#endif
+
 /* ---- status.c: the only place that formats an error ---- */
 int pysh_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "1.5 GiB": bytes for messages; the text lives in a ring of thread-local buffers. */

@@ -7,12 +7,7 @@
 
 #include "internal.h"
 #include "pysh_settings.h"
-
-#ifndef PYSHMEM_VERSION
-#define PYSHMEM_VERSION "unknown"
-#endif
-#define PYSH_SPEC_MAJOR 1
-#define PYSH_SPEC_MINOR 6
+#include "shmem.h"
 
 typedef struct setting {
     const char *name, *variable, *kind, *initial, *alias;
@@ -191,7 +186,7 @@ void pysh_settings_announce(void) {
     const char *text, *origin;
 
     if (variable_text("SHMEM_VERSION") || variable_text("SHMEM_INFO"))
-        printf("pyshmem %s, OpenSHMEM %d.%d\n", PYSHMEM_VERSION, PYSH_SPEC_MAJOR, PYSH_SPEC_MINOR);
+        printf("pyshmem %s, OpenSHMEM %d.%d\n", PYSHMEM_VERSION, SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION);
     for (size_t i = 0; i < N_SETTINGS && variable_text("SHMEM_INFO"); i++)
         if (!ishmemx_setting(settings[i].name, &text, &origin))
             printf("  %-26s %s = %s (%s)\n", settings[i].variable, settings[i].kind, *text ? text : "''", origin);

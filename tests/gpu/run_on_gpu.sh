@@ -25,6 +25,11 @@ summary="$results/summary.txt"
 : > "$summary"
 status=0
 
+# After a run with exit code `$1`: if it failed, the last `$3` lines of its log `$2`.
+show_failure() {
+    [ "$1" -eq 0 ] || { status=1; tail -"$3" "$2" | cut -c1-200; }
+}
+
 note() { printf '%-44s %s\n' "$1" "$2" | tee -a "$summary"; }
 
 # A site folder for what is installed here, so that the machine's own packages stay as they are.
@@ -77,13 +82,13 @@ if [[ $parts == *" tests "* && -z ${PES:-} ]]; then
         log=$results/shared_gpu_$n.log
         CUDA_VISIBLE_DEVICES=0 $run -n $n -m pytest -q -x -p no:cacheprovider -W ignore spmd/device -k 'signals or faults' > "$log" 2>&1
         code=$?
-        [ $code -eq 0 ] || { status=1; tail -40 "$log"; }
+        show_failure $code "$log" 40
         note "device tests, $n PEs on one GPU" "exit $code: $(grep -E 'passed|failed|error' "$log" | tail -1)"
     done
     for example in ../examples/0*.py; do
         $run -n "$gpus" "$example" > "$results/example.log" 2>&1
         code=$?
-        [ $code -eq 0 ] || { status=1; tail -20 "$results/example.log"; }
+        show_failure $code "$results/example.log" 20
         note "$(basename "$example"), $gpus PEs" "exit $code: $(tail -1 "$results/example.log")"
     done
 fi
@@ -93,7 +98,7 @@ if [[ $parts == *" heat "* ]]; then
     # PE 0 checks in NumPy while the others wait.
     PYSHMEM_TIMEOUT=240 $run -n "$gpus" ../examples/heat.py --compare --out "$results/heat_$gpus.png" > "$log" 2>&1
     code=$?
-    [ $code -eq 0 ] || { status=1; tail -40 "$log"; }
+    show_failure $code "$log" 40
     note "heat.py, $gpus PEs" "exit $code"
     grep -E 'step|ratio|error' "$log" | tail -6 | tee -a "$summary"
 fi
@@ -106,7 +111,7 @@ if [[ $parts == *" host "* ]]; then
     log=$results/host_$gpus.log
     $run -n "$gpus" -m pytest -q -x -p no:cacheprovider -W ignore spmd/host > "$log" 2>&1
     code=$?
-    [ $code -eq 0 ] || { status=1; tail -40 "$log" | cut -c1-200; }
+    show_failure $code "$log" 40
     note "host suite, $gpus PEs" "exit $code: $(grep -E 'passed|failed|error' "$log" | tail -1)"
 fi
 
@@ -115,7 +120,7 @@ if [[ $parts == *" stress "* ]]; then
         log=$results/stress_p2p$p2p.log
         PYSHMEM_P2P=$p2p PYSHMEM_HEAP_SIZE=1G $run -n 2 gpu/stress.py --operations 10000000 --seed $((11 + p2p)) > "$log" 2>&1
         code=$?
-        [ $code -eq 0 ] || { status=1; tail -20 "$log" | cut -c1-200; }
+        show_failure $code "$log" 20
         note "stress, PYSHMEM_P2P=$p2p" "exit $code: $(grep -E 'mismatches' "$log" | tail -1 | tr -s ' ')"
     done
 fi
@@ -180,7 +185,7 @@ if [ -n "$figure_parts" ]; then
             [ -z "$nvshmem" ] || [ "$part" = ring ] || run_nvshmem "$part"
             timeout 90 $run --timeout 85 -n "$gpus" ../bench/device.py "$part" >> "$figures" 2> "$results/bench_$part.log"
             code=$?
-            [ $code -eq 0 ] || { status=1; tail -20 "$results/bench_$part.log" | cut -c1-200; }
+            show_failure $code "$results/bench_$part.log" 20
             note "bench/device.py $part, $gpus PEs" "exit $code, $(grep -c . "$figures") rows"
         done
     done

@@ -14,6 +14,7 @@ import pytest
 from oshrun import EXAMPLES, PYTEST, SUITE, TESTS, launch, permission, reason_to_skip
 
 RunCommand = Callable[..., object]
+Compiled = Callable[..., Path]
 
 # Open MPI's own start and end fail now and then on a loaded machine: once more, and pytest says so.
 pytestmark = [
@@ -75,19 +76,26 @@ def flags() -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
 
+@pytest.fixture
+def compiled(flags: list[str], run_command: RunCommand, tmp_path: Path) -> Compiled:
+    """``compiled(name, *options)``: a program of tests/native."""
+
+    def build(name: str, *options: str) -> Path:
+        program, source = tmp_path / name, TESTS / "native" / f"{name}.c"
+        command = ["gcc", "-std=gnu11", *options, "-o", str(program), str(source)]
+        run_command([*command, *flags, "-lpthread"], 60, check=True)
+        return program
+
+    return build
+
+
 @pytest.mark.parametrize("memory", ["mapped", "not mapped"])
 @pytest.mark.parametrize(
     "name", ["ring", "contexts", "exchanges", "threads", "claims", "requests", "generic", "strided"]
 )
-def test_c_program(
-    name: str, memory: str, flags: list[str], run_command: RunCommand, tmp_path: Path
-) -> None:
+def test_c_program(name: str, memory: str, compiled: Compiled, run_command: RunCommand) -> None:
     # Its shmem_* are ours, and come first in the program: the library below must call its own.
-    program = tmp_path / name
-    source = TESTS / "native" / f"{name}.c"
-    run_command(
-        ["gcc", "-std=gnu11", "-o", str(program), str(source), *flags, "-lpthread"], 60, check=True
-    )
+    program = compiled(name)
     variables = {"OMPI_MCA_sshmem": "mmap"} if memory == "not mapped" else {}
     done = run_command([*launch(2), str(program)], 120, check=True, **permission(), **variables)
     assert "ok" in done.stdout
@@ -107,13 +115,10 @@ def test_static_variables_of_a_c_program(
     link: str,
     way: str,
     variables: dict[str, str],
-    flags: list[str],
+    compiled: Compiled,
     run_command: RunCommand,
-    tmp_path: Path,
 ) -> None:
-    program, source = tmp_path / "statics", TESTS / "native" / "statics.c"
-    command = ["gcc", "-std=gnu11", link, "-o", str(program), str(source), *flags, "-lpthread"]
-    run_command(command, 60, check=True)
+    program = compiled("statics", link)
     done = run_command(
         [*launch(3), str(program), way], 120, check=True, **permission(), **variables
     )
@@ -150,7 +155,7 @@ def test_start_and_end_are_sound_every_time(
 ) -> None:
     packages = f"import site\nsite.addsitedir({sysconfig.get_path('purelib')!r})\n"
     program = write(tmp_path, packages + INIT + "pyshmem.barrier_all()\n")
-    for _ in range(4):
+    for _ in range(6):
         run_command([*launch(4), python, str(program)], 60, check=True, **permission())
 
 
@@ -167,12 +172,10 @@ def test_global_exit_ends_the_job_with_its_code(run_command: RunCommand, tmp_pat
 
 @pytest.mark.parametrize(("way", "code"), [("g", 7), ("g", 0), ("e", 7), ("f", 1)])
 def test_a_job_that_one_of_many_threads_ends(
-    way: str, code: int, flags: list[str], run_command: RunCommand, tmp_path: Path
+    way: str, code: int, compiled: Compiled, run_command: RunCommand
 ) -> None:
     """By shmem_global_exit, exit or a mistake: no crash of the others, no waiting for them."""
-    program, source = tmp_path / "leaving", TESTS / "native" / "leaving.c"
-    command = ["gcc", "-std=gnu11", "-o", str(program), str(source), *flags, "-lpthread"]
-    run_command(command, 60, check=True)
+    program = compiled("leaving")
     done = run_command([*launch(2), str(program), way, str(code)], 60, **permission())
     assert done.returncode == code, done.stderr
     assert "Signal" not in done.stderr, done.stderr

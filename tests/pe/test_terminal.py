@@ -11,10 +11,27 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+
+
+@contextmanager
+def job_on_terminal(script: Path, n: int) -> Iterator[tuple[int, int]]:
+    """The launcher of a job on ``n`` PEs, and the terminal it is on; who enters waits for its end."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        command = [sys.executable, "-m", "pyshmem", "run", "-n", str(n), "--device", "none"]
+        os.execv(sys.executable, [*command, str(script)])
+    try:
+        yield pid, terminal
+    except BaseException:
+        os.kill(pid, signal.SIGKILL)
+        raise
+    finally:
+        os.close(terminal)
 
 
 def test_ctrl_c_on_a_terminal_reaches_each_pe_once(tmp_path: Path) -> None:
@@ -35,21 +52,12 @@ time.sleep(0.4)
 os.write(1, f"PE {me} saw {len(seen)}\\n".encode())
 """
     )
-    pid, terminal = pty.fork()
-    if pid == 0:
-        command = [sys.executable, "-m", "pyshmem", "run", "-n", "3", "--device", "none"]
-        os.execv(sys.executable, [*command, str(script)])
-    try:
+    with job_on_terminal(script, 3) as (pid, terminal):
         os.write(terminal, b"Bob\n")
         _read_until(terminal, lambda text: text.count("ready") == 3)
         os.write(terminal, b"\x03")
         text = _read_until(terminal, lambda text: "ended by SIGINT" in text)
         _, status = os.waitpid(pid, 0)
-    except BaseException:
-        os.kill(pid, signal.SIGKILL)
-        raise
-    finally:
-        os.close(terminal)
     assert os.waitstatus_to_exitcode(status) == 130
     assert sorted(re.findall(r"PE \d saw \d", text)) == [f"PE {pe} saw 1" for pe in range(3)]
 
@@ -62,11 +70,7 @@ def test_the_stop_key_stops_all_pes_until_the_job_goes_on(tmp_path: Path) -> Non
         "time.sleep(1)\n"
         "os.write(1, b'over\\n')\n"
     )
-    pid, terminal = pty.fork()
-    if pid == 0:
-        command = [sys.executable, "-m", "pyshmem", "run", "-n", "2", "--device", "none"]
-        os.execv(sys.executable, [*command, str(script)])
-    try:
+    with job_on_terminal(script, 2) as (pid, terminal):
         text = _read_until(terminal, lambda text: len(re.findall(r"pid \d+\r", text)) == 2)
         pes = [psutil.Process(int(found)) for found in re.findall(r"pid (\d+)", text)]
         os.write(terminal, b"\x1a")
@@ -79,11 +83,6 @@ def test_the_stop_key_stops_all_pes_until_the_job_goes_on(tmp_path: Path) -> Non
         os.kill(pid, signal.SIGCONT)
         _read_until(terminal, lambda text: text.count("over") == 2)
         _, status = os.waitpid(pid, 0)
-    except BaseException:
-        os.kill(pid, signal.SIGKILL)
-        raise
-    finally:
-        os.close(terminal)
     assert os.waitstatus_to_exitcode(status) == 0
 
 

@@ -347,14 +347,16 @@ CASES = {
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _REALS = (*_INTEGERS, "float16", "bfloat16", "float64")
-_PARTS = ("int32", "uint8", "float16", "float64", "complex128")
-#: At one scope: the other dtypes of copies, which differ by their width only, so put and get stand for
-#: all; and the dtypes of reductions, whose parts are many, sum and max for all.
+#: The dtypes of reductions, whose parts are many, and those that WIDTHS leaves out, at one scope.
 ONE_SCOPE = {
-    **{name: (transfer, sorted(set(ALL) - set(WIDTHS)), SCOPES[:1]) for name in ("put", "get")},
+    **{
+        name: (CASES[name][0], sorted(set(ALL) - set(WIDTHS)), SCOPES[:1])
+        for name, (_, dtypes, _) in CASES.items()
+        if dtypes is WIDTHS
+    },
     "xor_reduce": (collective, (*_INTEGERS, "boolean"), SCOPES[2:]),
     "max_reduce": (collective, (*_REALS, "boolean"), SCOPES[2:]),
     "sum_reduce": (collective, (*_REALS, "complex64", "complex128"), SCOPES[2:]),
-    "prod_reduce": (collective, _PARTS, SCOPES[2:]),
-    "sum_exscan": (collective, _PARTS, SCOPES[2:]),
+    "prod_reduce": (collective, (*_REALS, "complex64", "complex128"), SCOPES[2:]),
+    "sum_exscan": (collective, (*_REALS, "complex64", "complex128"), SCOPES[2:]),
 }
