@@ -6,6 +6,8 @@ all others to e, and waiting until all others' flags have reached it. Numbers on
 reset, and a member that is an exchange ahead does no harm.
 """
 
+from collections.abc import Callable
+
 from . import _backend as leaf
 from . import _copy
 from ._backend import device_function, outline, rare, read64, state, stride, write64
@@ -38,47 +40,66 @@ def _await_from(row: int, flags: int, k: int, size: int, epoch: int, told: int) 
     return 0
 
 
-@rare
-def _meet_far(row: int, flags: int, rank: int, size: int, epoch: int, told: int) -> int:
-    """``meet`` where peers are reached by the ring."""
+@device_function
+def _raise_all(row: int, flags: int, rank: int, size: int, epoch: int) -> None:
     k = rank + 1
     while k < row_n_pes(row):
         store_word(flags + 8 * row_my_pe(row), epoch, member_pe(row, _other(row, k)))
         k += size
+
+
+@rare
+def _meet_far(row: int, flags: int, rank: int, size: int, epoch: int, told: int) -> int:
+    """``meet`` where peers are reached by the ring."""
+    _raise_all(row, flags, rank, size, epoch)
     return _await_from(row, flags, rank + 1, size, epoch, told)
 
 
-@device_function
-def meet(row: int, flags: int, rank: int, size: int, epoch: int, told: int) -> None:
-    """The lanes share the other members: raise the flag at each, and wait for theirs.
+def meeting(lift: Callable[[int, int], None], number_of: Callable[[int], int]):
+    """``f(row, flags, rank, size, count, told)``: an exchange of flags.
 
-    What the group stored before it met is released; it meets afterwards. Whatever is not the usual
-    case goes on in another function for good: values that live on across a call are kept in local
-    memory, which the fence throws out of the cache.
+    ``lift(flag, count)`` raises a flag, ``number_of(count)`` is the exchange's number.
     """
-    members = row_n_pes(row)
-    k = rank + 1
-    if (k < members) & near():  # one branch: from the last flag seen to the next fence others wait
-        mine = flags + 8 * row_my_pe(row)
-        step = stride(size)
-        first = mine + state(DELTA + member_pe(row, _other(row, k)))
-        leaf.fence()
-        write64(first, epoch)
-        k += step
-        while k < members:
-            write64(mine + state(DELTA + member_pe(row, _other(row, k))), epoch)
-            k += step
+
+    @device_function
+    def meet(row: int, flags: int, rank: int, size: int, count: int, told: int) -> None:
+        """The lanes share the other members: raise the flag at each, and wait for theirs.
+
+        What the group stored before it met is released; it meets afterwards. Whatever is not the
+        usual case goes on in another function for good: values that live on across a call are kept
+        in local memory, which the fence throws out of the cache.
+        """
+        members = row_n_pes(row)
         k = rank + 1
-        while True:
-            if not reached_soon(flags + 8 * _other(row, k), epoch):
-                _await_from(row, flags, k, size, epoch, told)
-                return
+        if (
+            k < members
+        ) & near():  # one branch: from the last flag seen to the next fence others wait
+            mine = flags + 8 * row_my_pe(row)
+            step = stride(size)
+            first = mine + state(DELTA + member_pe(row, _other(row, k)))
+            leaf.fence()
+            lift(first, count)
             k += step
-            if k >= members:
-                return
-    elif k < members:
-        leaf.fence()
-        _meet_far(row, flags, rank, size, epoch, told)
+            while k < members:
+                lift(mine + state(DELTA + member_pe(row, _other(row, k))), count)
+                k += step
+            k = rank + 1
+            epoch = number_of(count)
+            while True:
+                if not reached_soon(flags + 8 * _other(row, k), epoch):
+                    _await_from(row, flags, k, size, epoch, told)
+                    return
+                k += step
+                if k >= members:
+                    return
+        elif k < members:
+            leaf.fence()
+            _meet_far(row, flags, rank, size, number_of(count), told)
+
+    return meet
+
+
+_meet = meeting(write64, device_function(lambda count: count))
 
 
 @device_function
@@ -89,14 +110,9 @@ def _told(row: int, op: int) -> int:
 @device_function
 def raise_flags(row: int, rank: int, size: int, epoch: int) -> None:
     """The lanes share the other members; what the group stored before it met is released."""
-    me = row_my_pe(row)
-    if rank < row_n_pes(row):
+    if rank + 1 < row_n_pes(row):
         leaf.fence()
-    member = rank
-    while member < row_n_pes(row):
-        if member != me:
-            store_word(row_flags(row) + 8 * me, epoch, member_pe(row, member))
-        member += size
+    _raise_all(row, row_flags(row), rank, size, epoch)
 
 
 @device_function
@@ -108,7 +124,7 @@ def await_flag(row: int, member: int, epoch: int, op: int) -> None:
 @device_function
 def _exchange(row: int, rank: int, size: int, epoch: int, op: int) -> int:
     """Everybody's flags."""
-    meet(row, row_flags(row), rank, size, epoch, _told(row, op))
+    _meet(row, row_flags(row), rank, size, epoch, _told(row, op))
     return 0
 
 

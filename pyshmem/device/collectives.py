@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Synchronisation of all PEs from kernels: no host, one exchange of flags.
 
-Every PE has one slot for each sender on its device heap. Round ``k`` is everybody storing ``k`` into
-their slot at all others, and waiting until the others' slots hold at least ``k``. Values only rise, so
+Every PE has one slot for each sender on its device heap. Round ``k`` is everybody raising their slot
+at all others to ``k``, and waiting until the others' slots hold at least ``k``. Values only rise, so
 nothing is ever reset, and a fast PE that is a round ahead does no harm.
 """
 
-from ._backend import device_function, read64, scopes, state, write64
-from ._exchange import meet
+from ._backend import add64, device_function, read64, scopes, state
+from ._exchange import meeting
 from ._faults import OP, ROUTINE_BITS
 from ._groups import Scope
 from ._ring import settle
@@ -20,6 +20,9 @@ __all__ = [
 
 _SYNC, _BARRIER = OP["sync_all"], OP["barrier_all"]
 _MEETS_ALL = 65 << ROUTINE_BITS  # PYSH_MEETS_ALL of conduit.h
+# The flags take part in every exchange, so adding 1 raises them to its number. That number is then
+# loaded while they fly: in front of the fence, the fence would wait for it.
+_meet = meeting(device_function(lambda flag, word: add64(flag, 1)), read64)
 
 
 def _meetings(scope: Scope) -> tuple:
@@ -28,13 +31,11 @@ def _meetings(scope: Scope) -> tuple:
     @device_function
     def synchronise(op):
         sync()
-        # As it stands there: an addition would have to wait for the load, in front of the fence.
         word = state(SYNC_EPOCH)
-        epoch = read64(word)
-        meet(state(TEAMS), state(SYNC_SLOTS), rank(), size(), epoch, op | _MEETS_ALL)
+        _meet(state(TEAMS), state(SYNC_SLOTS), rank(), size(), word, op | _MEETS_ALL)
         sync()
         if rank() == 0:
-            write64(word, epoch + 1)
+            add64(word, 1)
 
     def sync_all():
         """Wait until all PEs are here; the caller's stores to its own memory are visible to all.

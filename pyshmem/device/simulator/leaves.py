@@ -23,7 +23,7 @@ from . import scheduler
 from .messages import label_word, print_bits, print_kind
 
 __all__ = [
-    "AMO_SET", "UINT64", "block_index", "block_share", "block_sync", "block_threads", "claim",
+    "AMO_SET", "UINT64", "add64", "block_index", "block_share", "block_sync", "block_threads", "claim",
     "cold", "fence", "fetch_add64", "fixed32", "fixed64", "follows_in_block", "grid_blocks",
     "grid_sync", "label_word", "lane", "load_pair", "nap", "note_call", "now", "opaque",
     "outline", "print_bits", "print_kind", "quotient32", "raise64", "rare", "read64",
@@ -126,6 +126,10 @@ def claim(address: int, value: int) -> int:
 def fetch_add64(address: int, value: int) -> int:
     old: int = lib.ishmemx_leaf_atomic(_ADD, _UINT64, address, value, 0)
     return old
+
+
+def add64(address: int, value: int) -> None:
+    fetch_add64(address, value)
 
 
 def raise64(address: int, value: int) -> None:
