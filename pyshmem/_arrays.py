@@ -13,6 +13,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from . import _cupy
 from ._dtypes import Kind, kind_of
 from ._lib import HEAPS, ffi, lib, not_initialized
 
@@ -139,6 +140,10 @@ def place(array: Any, name: str, *, symmetric: bool, writable: bool = False) -> 
     elif hasattr(array, "__cuda_array_interface__"):
         interface = array.__cuda_array_interface__
         address, nbytes, kind = _place_of_interface(interface, array, name, writable)
+        if why := _cupy.gone(array):
+            raise _no_longer(name, why)
+        if nbytes and lib.heap_of(address, nbytes) < 0:
+            _cupy.wait_for(interface)  # on the heap kernels may be at work by design
     elif hasattr(array, "__array_interface__"):
         interface = array.__array_interface__
         address, nbytes, kind = _place_of_interface(interface, array, name, writable)

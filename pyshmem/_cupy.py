@@ -7,11 +7,18 @@ from typing import Any
 
 import numpy as np
 
+#: Whether the job's kernels run on a GPU.
+on_gpu = False
+
+_LEGACY_DEFAULT = 1  # CUDA's handle of the stream that is also written 0
+
 
 def use_gpu(ordinal: int) -> None:
     """Make GPU ``ordinal`` CuPy's current one in this thread."""
+    global on_gpu
     import cupy
 
+    on_gpu = True
     cupy.cuda.Device(ordinal).use()
 
 
@@ -25,6 +32,12 @@ def array_over(
         return cupy.empty(shape, dtype)
     memory = cupy.cuda.UnownedMemory(address, nbytes, owner)
     return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def gone(array: Any) -> str:
+    """Why the block of a CuPy array or of its base can no longer be used; empty: it can."""
+    owner = getattr(getattr(getattr(array, "data", None), "mem", None), "_owner", None)
+    return getattr(owner, "gone", "")
 
 
 #: The dtypes that CuPy computes with, by NumPy's characters; of others it holds and moves the bytes.
@@ -44,6 +57,23 @@ def assign(array: Any, values: Any) -> None:
         source = np.ascontiguousarray(source)
         array.data.copy_from_host(source.ctypes.data, array.nbytes)
     cupy.cuda.get_current_stream().synchronize()
+
+
+def wait_for(interface: dict[str, Any]) -> None:
+    """Wait for what may be at work on a local array, as its ``__cuda_array_interface__`` has it.
+
+    Interfaces of before version 3, torch's for one, name no stream: then it is the default one.
+    """
+    stream = interface.get("stream") or (interface["version"] < 3 and _LEGACY_DEFAULT)
+    if stream and on_gpu:
+        synchronize(stream)
+
+
+def synchronize(stream: int) -> None:
+    """Wait for a stream, given as its handle."""
+    import cupy
+
+    cupy.cuda.ExternalStream(stream).synchronize()
 
 
 def to_numpy(array: Any) -> np.ndarray:

@@ -33,11 +33,14 @@ Shape = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
 class Block:
     """Memory handed out by a heap. It lives as long as an array or a view of it does."""
 
-    __slots__ = ("__array_interface__", "__weakref__", "address", "array", "finalizer", "nbytes")
+    __slots__ = (
+        "__array_interface__", "__weakref__", "address", "array", "finalizer", "gone", "nbytes",
+    )  # fmt: skip
 
     def __init__(self, address: int, nbytes: int) -> None:
         self.address = address
         self.nbytes = nbytes
+        self.gone = ""  # why it can no longer be used
         self.array: weakref.ref[Any] | None = None  # what the allocation returned
         self.__array_interface__ = {
             "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3,
@@ -56,6 +59,7 @@ def _job_ended() -> None:
 
 
 def _invalidate(block: Block, why: str) -> None:
+    block.gone = why
     array = block.array() if block.array is not None else None
     if isinstance(array, SymmetricArray):
         retire(array, why)

@@ -36,7 +36,7 @@ def put(
     Args:
         dest: symmetric array, contiguous, at least ``nelems`` elements.
         source: local array of the same dtype: NumPy, CuPy, or anything with an array interface or
-            DLPack.
+            DLPack. Outside the heap, the stream that fills it is waited for.
         pe: target PE, ``0 <= pe < n_pes()``.
         nelems: elements to copy, not bytes; default ``source.size``.
         ctx: context that orders and completes the copy; default ``CTX_DEFAULT``.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import pickle
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -235,6 +236,32 @@ def test_an_interface_on_the_heap_is_symmetric() -> None:
     pyshmem.put(Interface(dest), np.arange(4.0), 0)
     pyshmem.p(Interface(dest[3:]), 9.0, 0)
     assert dest.tolist() == [0, 1, 2, 9]
+
+
+def test_local_arrays_of_a_gpu_are_waited_for_as_they_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[int] = []
+    monkeypatch.setattr(_arrays._cupy, "on_gpu", True)
+    monkeypatch.setattr(_arrays._cupy, "synchronize", waited.append)
+    dest, source, name = pyshmem.zeros(4), np.arange(4.0), "__cuda_array_interface__"
+    for stream in (1, 77, None):
+        pyshmem.put(dest, Interface(source, name, stream=stream), 0)
+        pyshmem.get(Interface(source, name, stream=stream), dest, 0)
+    assert waited == [1, 1, 77, 77]
+    pyshmem.put(Interface(dest, name, stream=1), source, 0)  # not on the heap
+    assert waited == [1, 1, 77, 77]
+    pyshmem.put(dest, Interface(source, name, version=2), 0)  # as torch's: the default stream
+    assert waited == [1, 1, 77, 77, 1]
+
+
+def test_an_array_of_a_gpu_whose_block_is_gone() -> None:
+    block = SimpleNamespace(gone="")
+    array = Interface(np.arange(4.0), "__cuda_array_interface__")
+    array.data = SimpleNamespace(mem=SimpleNamespace(_owner=block))  # as CuPy's
+    dest = pyshmem.zeros(4)
+    pyshmem.put(dest, array, 0)
+    block.gone = "it was freed"
+    with pytest.raises(ValueError, match="source cannot be used any more: it was freed"):
+        pyshmem.put(dest, array, 0)
 
 
 def test_strides_of_an_interface_are_looked_at() -> None:
