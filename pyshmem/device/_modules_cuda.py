@@ -95,12 +95,25 @@ def _name(number: int, kernel) -> None:
     _lib.check(_lib.lib.ishmemx_name_set(_lib.lib.ISHMEMX_NAME_KERNEL, number, name.encode()))
 
 
+#: Bytes of stack of the deepest of the calls that ``rare`` makes, of which the assembler does not know.
+_RARE_BYTES = 768
+
+
+def _reserve_stack(function) -> None:
+    """For a kernel whose own part leaves too little of it for those calls."""
+    limit, need = driver.binding.CUlimit.CU_LIMIT_STACK_SIZE, function.attrs.local + _RARE_BYTES
+    if driver.driver.cuCtxGetLimit(limit) < need:
+        driver.driver.cuCtxSetLimit(limit, need)
+
+
 def _check_launch(kernel, stream) -> None:
     """Before a launch: is there a job, and has a kernel recorded a fault?"""
-    number = getattr(kernel._codelibrary.get_cufunc().module, "pyshmem_module", 0)
+    function = kernel._codelibrary.get_cufunc()
+    number = getattr(function.module, "pyshmem_module", 0)
     if number:
         if _names[number] == "?":
             _name(number, kernel)
+            _reserve_stack(function)
         if not _words[ABI]:
             raise _lib.not_initialized(f"kernel {_names[number]} uses pyshmem.device")
         _lib.raise_pending_fault()

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from numba import cuda
@@ -46,6 +48,15 @@ def test_host_put_takes_a_local_cupy_array_and_views(job, heap, cupy, show):
     assert got.sum() == got[2].sum()
 
 
+def test_host_put_waits_for_what_fills_a_local_cupy_array(job, heap, cupy, show):
+    dest = pyshmem.zeros(8, dtype=np.float64, heap=heap)
+    local = cupy.zeros(1 << 24)
+    for _ in range(50):  # some milliseconds
+        local += 1
+    pyshmem.put(dest, local[:8], (job.my_pe + 1) % job.n_pes)
+    assert (show(dest) == 50).all()
+
+
 @pytest.mark.parametrize("kind", ["cupy", "numba", "int"])
 def test_put_in_stream_order(job, heap, cupy, show, kind):
     n = 1 << 20
@@ -75,6 +86,28 @@ def test_a_peers_array_from_ptr(job, heap, cupy, show):
     pyshmem.barrier_all()
     theirs = pyshmem.ptr(mine, (job.my_pe + 1) % job.n_pes)
     assert (cupy.asnumpy(theirs) == (job.my_pe + 1) % job.n_pes).all()
+
+
+@cuda.jit
+def meet_with_a_large_frame(which, out):
+    own = cuda.local.array(100, np.int64)
+    for i in range(100):
+        own[i] = i * i
+    shmem.team_sync_work_group(shmem.TEAM_WORLD)
+    if cuda.threadIdx.x == 0:
+        out[0] = own[which]
+
+
+def test_a_slow_wait_finds_room_on_the_stack(job, heap, show):
+    """Its report is made many calls deep."""
+    out = pyshmem.zeros(1, dtype=np.int64, heap=heap)
+    meet_with_a_large_frame[1, 32](1, out)
+    cuda.synchronize()
+    pyshmem.barrier_all()
+    if job.my_pe == 0:
+        time.sleep(0.8)
+    meet_with_a_large_frame[1, 32](9, out)
+    assert show(out)[0] == 81
 
 
 CACHED = """
