@@ -89,10 +89,11 @@ static bool step_quiet(pysh_ring_t *ring) {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 
     if (!ring->quiet_target) {
-        /* acquire: pairs with red.max of the kernels and ask_quiet() of the host */
+        /* acquire: pairs with the kernels' stores, and with ask_quiet() of the host */
         uint64_t asked = __atomic_load_n(&ring->control->asked, __ATOMIC_ACQUIRE);
+        uint64_t wanted = atomic_load_explicit(&ring->wanted, memory_order_acquire);
+        uint64_t most = asked > wanted ? asked : wanted, target = most < head ? most : head;
         int status;
-        uint64_t target = asked < head ? asked : head;
         if (target <= ring->control->acked)
             return false;
         ring->quiet_target = target;

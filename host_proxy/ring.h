@@ -30,18 +30,22 @@
  * to reach the host and back: 1.5 us of 4.2 on an H200.
  *
  * Which store pairs with which load:
- *   a word (sender, relaxed)            -> the same word (proxy, acquire): it carries its own phase; and the source
- * data, which the sender fenced before it control.consumed (proxy, release)   -> control.consumed (sender, relaxed,
- * then a store that depends on it): a slot is not written before the proxy has copied it out cell.tag (proxy, release)
- * -> cell (sender, one 16-byte load, then acquire): value, and the data behind it device.busy (reader, relaxed, free)
- * -> device.busy (next sender, relaxed): the same GPU; the reply was in the reader's registers by then control.asked
- * (kernel, red.max)     -> control.asked (proxy, acquire) control.acked (proxy, release)      -> control.acked (kernel,
- * relaxed, then fence)
+ *   - a word (sender, relaxed) -> the same word (proxy, acquire): it carries its own phase; and the source data, which
+ *     the sender fenced before it
+ *   - control.consumed (proxy, release) -> control.consumed (sender, relaxed, then a store that depends on it): a slot
+ *     is not written before the proxy has copied it out
+ *   - cell.tag (proxy, release) -> cell (sender, one 16-byte load, then acquire): value, and the data behind it
+ *   - device.busy (reader, relaxed, free) -> device.busy (next sender, relaxed): the same GPU; the reply was in the
+ *     reader's registers by then
+ *   - control.asked (kernel, relaxed) -> control.asked (proxy, acquire)
+ *   - control.acked (proxy, release) -> control.acked (kernel, relaxed, then fence)
  *
  * Quiet is no request. A request without a reply raises device.pending to its ticket + 1. Quiet compares
  * device.pending with device.acked, the shadow of control.acked: equal or less, nothing is in flight, and a fence is
- * all. Otherwise it raises control.asked to `pending` and waits until control.acked has reached it: the proxy writes
- * there the number a when all tickets below a are complete, remotely too. */
+ * all. Otherwise it stores `pending` in control.asked and waits until control.acked has reached it: the proxy writes
+ * there the number a when all tickets below a are complete, remotely too. One that asks for less may store its number
+ * later, so who still waits stores its own again; a maximum would have to be an atomic on the host's memory, which
+ * most GPUs only have by themselves. */
 #pragma once
 
 #include <stddef.h>

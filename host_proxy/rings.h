@@ -31,7 +31,8 @@ typedef struct pysh_ring {
     _Atomic uint64_t in_flight; /* copies whose completion has not been seen: written by the proxy */
     pysh_flight_t flight[PYSH_MAX_FLIGHTS];
     int n_flights;
-    uint64_t quiet_target; /* of the quiet in progress; 0: none */
+    _Atomic uint64_t wanted; /* quiet, by the host: what control.asked is for kernels */
+    uint64_t quiet_target;   /* of the quiet in progress; 0: none */
     _Atomic bool stop;
     pthread_t thread;
     bool started;

@@ -22,7 +22,7 @@ from ._ptx import I64, array_type, asm, i64, instruction, leaf, shared_memory, w
 from ._state import SYMBOL, WORDS
 
 __all__ = [
-    "AMO_SET", "UINT64", "address_of", "array_from", "block_index", "block_share", "block_sync",
+    "AMO_SET", "UINT64", "add64", "address_of", "array_from", "block_index", "block_share", "block_sync",
     "block_threads", "claim", "cold", "fence", "fetch_add64", "follows_in_block", "grid_blocks",
     "grid_sync", "lane",
     "nap", "note_call", "now", "opaque", "outline", "quotient32", "raise64", "rare", "read64",
@@ -48,12 +48,14 @@ trap = instruction("trap;")
 read64 = instruction("ld.relaxed.sys.global.u64 $0, [$1];", "l", results=1)
 read64_acquire = instruction("ld.acquire.sys.global.u64 $0, [$1];", "l", results=1)
 write64 = instruction("st.relaxed.sys.global.u64 [$0], $1;", "ll")
+add64 = instruction("red.relaxed.sys.global.add.u64 [$0], $1;", "ll")
 # Release at system scope: pairs with the acquire that ends a wait of the receiving PE.
 signal_release_set = instruction("st.release.sys.global.u64 [$0], $1;", "ll")
 signal_release_add = instruction("red.release.sys.global.add.u64 [$0], $1;", "ll")
-# The ring: tickets are the own GPU's affair; `raise64` also goes to memory that the host reads.
+# The ring: the own GPU's affair. In the host's memory no atomic of a GPU is one for the host, which only
+# reads what is raised there.
 fetch_add64 = instruction("atom.relaxed.gpu.global.add.u64 $0, [$1], $2;", "ll", results=1)
-raise64 = instruction("red.relaxed.sys.global.max.u64 [$0], $1;", "ll")
+raise64 = instruction("red.relaxed.gpu.global.max.u64 [$0], $1;", "ll")
 quotient32 = instruction(
     "{.reg .b32 a, b; cvt.u32.u64 a, $1; cvt.u32.u64 b, $2; div.u32 a, a, b; cvt.u64.u32 $0, a;}",
     "ll",

@@ -98,8 +98,7 @@ def _take_cell(busy: int, cell: int, done: int, tag: int) -> int:
     while deadline >= 0:
         word = read64(busy)
         reply = done if word & _LEFT_ENGINE != 0 else cell + 8
-        left = word & _LEFT != 0 and read64(reply) & _LOW32 == word & _LOW32
-        if left or word & _IN_USE == 0:
+        if word & _IN_USE == 0 or (word & _LEFT != 0 and read64(reply) & _LOW32 == word & _LOW32):
             write64(cell + 8, ~tag & _LOW32)
             write64(done, ~tag & _LOW32)
             leaf.fence()  # the proxy answers behind it
@@ -112,8 +111,8 @@ def _take_cell(busy: int, cell: int, done: int, tag: int) -> int:
 @cold
 def _skip(control: int, slots: int, ticket: int) -> int:
     """Gives the ticket up, so that the proxy goes on behind it."""
-    index = ticket & (slots - 1)
-    raise64(control + CONTROL_CELLS + _CELL_BYTES * slots + _WORD_BYTES * index, ticket + 1)
+    cells = control + CONTROL_CELLS
+    raise64(cells + _CELL_BYTES * slots + _WORD_BYTES * (ticket & (slots - 1)), ticket + 1)
     return -1
 
 
@@ -222,14 +221,16 @@ def ask(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, 
 
 @cold
 def _await_quiet(device: int, control: int, need: int, _a: int, _b: int) -> int:
-    raise64(control + CONTROL_ASKED, need)
-    deadline, polls = 0, 0
+    deadline, polls, told = 0, 0, -1
     while deadline >= 0:
         acked = read64(control + CONTROL_ACKED)
         if acked >= need:
             raise64(device + DEVICE_ACKED, acked)
             leaf.fence()
             return 0
+        if acked != told or polls & (_POLLS_PER_CHECK - 1) == 0:
+            write64(control + CONTROL_ASKED, need)  # again: who asks for less may have come after
+            told = acked
         polls += opaque(1)
         deadline = _go_on(deadline, polls, need, acked)
     return 0

@@ -21,7 +21,7 @@ EMPTY = ((-1, 0),) * WORDS
 GUARDS = frozenset(
     {
         *("credit", "busy", "phase", "quiet waits for slots", "quiet waits for copies"),
-        *("skip", "later laps", "grace", "wipe", "left"),
+        *("asked again", "skip", "later laps", "grace", "wipe", "left"),
     }
 )
 
@@ -87,7 +87,7 @@ class Ring:
         elif s.pending <= s.acked_shadow:
             yield s, self.settled(s, me)
         else:
-            yield s, me._replace(at="raise asked", need=s.pending)
+            yield s, me._replace(at="store asked", need=s.pending)
 
     def settled(self, s: State, me: Sender) -> Sender:
         for ticket in me.told:
@@ -135,10 +135,12 @@ class Ring:
         elif me.at == "pend":
             done = Sender(step=me.step + 1, told=(*me.told, me.ticket))
             yield s._replace(pending=max(s.pending, me.ticket + 1)), done
-        elif me.at == "raise asked":
-            yield s._replace(asked=max(s.asked, me.need)), me._replace(at="await")
+        elif me.at == "store asked":
+            yield s._replace(asked=me.need), me._replace(at="await")
         elif s.acked >= me.need:  # at "await"
             yield s._replace(acked_shadow=max(s.acked_shadow, s.acked)), self.settled(s, me)
+        elif s.asked < me.need and "asked again" in self.guards:
+            yield s._replace(asked=me.need), me
 
     def bus(self, s: State) -> Iterator[State]:
         """One store reaches its slot: the oldest of those to its place."""

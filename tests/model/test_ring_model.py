@@ -56,6 +56,7 @@ def test_no_order_of_steps_breaks_the_ring(name: str, explored: dict[str, Future
         ("credit", "mixed", "waits forever at 'read'"),
         ("busy", "three laps", "waits forever at 'read'"),
         ("phase", "one-way", "was read as words of"),
+        ("asked again", "quiet of others", "waits forever at 'await'"),
         ("quiet waits for slots", "one-way", "quiet returned before request"),
         ("quiet waits for copies", "one-way", "quiet returned before request"),
     ],

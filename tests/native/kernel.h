@@ -144,9 +144,10 @@ static inline void quiet(void) {
 
     if (need <= __atomic_load_n(&kernel.device->acked, __ATOMIC_ACQUIRE))
         return;
-    raise_to(&kernel.control->asked, need);
-    while (__atomic_load_n(&kernel.control->acked, __ATOMIC_ACQUIRE) < need)
+    while (__atomic_load_n(&kernel.control->acked, __ATOMIC_ACQUIRE) < need) {
+        __atomic_store_n(&kernel.control->asked, need, __ATOMIC_RELEASE); /* again: others may ask for less */
         sched_yield();
+    }
     raise_to(&kernel.device->acked, need);
 }
 
