@@ -12,8 +12,7 @@ def _reaches(table: int, nbytes: int, size: int, address: int) -> bool:
         return False
     blocks = grid_blocks()
     threads = (size > 1) + (size > 32) + (size > 128)
-    row = table + 4 * threads + (blocks > 1) + (blocks > 8) + (blocks > 32)
-    return nbytes >= state(row)
+    return nbytes >= state(table + 4 * threads + (blocks > 1) + (blocks > 8) + (blocks > 32))
 
 
 def _make(table: int, least: int):

@@ -43,8 +43,10 @@ def _reach_slowly(address, nelems, most, itemsize, pe, op, _unused) -> int:
         kind, a, b = FAULT_PE, pe, state(N_PES)
     elif nelems < 0 or nelems > most:
         kind, a, b = FAULT_NELEMS, nelems, most
-    elif (on_device < 0 or on_device + nbytes > state(HEAP_BYTES)) and (
-        on_host < 0 or on_host + nbytes > state(HOST_BYTES)
+    elif (
+        nbytes > 0  # an array without elements may have no address
+        and (on_device < 0 or on_device + nbytes > state(HEAP_BYTES))
+        and (on_host < 0 or on_host + nbytes > state(HOST_BYTES))
     ):
         kind = FAULT_ADDRESS
     if kind != 0:
