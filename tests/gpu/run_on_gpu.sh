@@ -8,7 +8,7 @@
 #   p2p0                the device suite with everything through the ring, on arrays of the host heap
 #   host                the host suite, half of it on arrays of the GPUs
 #   stress              10 million random operations, by stores and through the ring, on two PEs each
-#   sanitizer           compute-sanitizer on some of the device suite, where the tool is there
+#   sanitizer           compute-sanitizer on the device suite, where the tool is there: SANITIZER_TIME seconds (280) a tool
 #   ring put get coll signals    these figures beside the peers', and whether they reach their targets
 #   bench               all figures
 # PES="1 2" limits the numbers of PEs of the device suite; ROUNDS=1: each figure is measured once instead of twice;
@@ -125,21 +125,45 @@ if [[ $parts == *" stress "* ]]; then
     done
 fi
 
+# Files of the device suite on `$2` PEs under a tool of compute-sanitizer, a process for each. Exit code 124 is no failure:
+# time was up.
+sanitize() { # tool n file...
+    local tool=$1 n=$2 file name code worst=0 options=
+    shift 2
+    [ "$tool" = racecheck ] || options="--report-api-errors no" # Python's bindings ask for what there is not
+    for file in "$@"; do
+        name=$results/sanitizer_${tool}_$(basename "$file" .py)
+        # The launcher's PEs are its children.
+        # shellcheck disable=SC2086 # words
+        { timeout "$limit" "$sanitizer" --tool "$tool" $options --target-processes all --error-exitcode 9 $run --timeout $((limit - 5)) -n "$n" \
+            -m pytest -v -x -p no:cacheprovider -W ignore "$file" > "$name.log" 2>&1
+          echo $? > "$name.code"; } &
+    done
+    wait
+    for file in "$results/sanitizer_$tool"_*.code; do
+        code=$(cat "$file")
+        case $code in
+            0) ;;
+            124) [ $worst -ne 0 ] || worst=124 ;;
+            *) worst=$code status=1; echo "${file##*/}: $code"; grep -E '=========|Error|error' "${file%.code}.log" | head -8 | cut -c1-200 ;;
+        esac
+        rm -f "$file"
+    done
+    note "compute-sanitizer $tool, $n PEs" "exit $worst (124: time was up): $(cat "$results/sanitizer_$tool"_*.log | grep -c ' PASSED') passed, $(cat "$results/sanitizer_$tool"_*.log |
+        grep -oE '(ERROR|RACECHECK) SUMMARY: [0-9]+' | awk '{n += $3} END {print n + 0}') errors in $(cat "$results/sanitizer_$tool"_*.log | grep -cE 'SUMMARY') reports"
+}
+
 if [[ $parts == *" sanitizer "* ]]; then
     sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null)
-    # Launcher's PEs are its children. Peers' kernels run at once, so racecheck stays with what one block shares.
-    for tool in memcheck racecheck; do
-        log=$results/sanitizer_$tool.log
-        [ -n "$sanitizer" ] || { note "compute-sanitizer $tool" "not run: the tool is not there"; continue; }
-        [ $tool = memcheck ] && choice='put_get or signals or collectives' || choice='put_get or signals'
-        options=; [ $tool = racecheck ] || options="--report-api-errors no" # Python's bindings ask for what there is not
-        # shellcheck disable=SC2086 # words
-        timeout 45 "$sanitizer" --tool $tool $options --target-processes all --error-exitcode 9 $run --timeout 40 -n "$([ "$gpus" -gt 1 ] && echo 2 || echo 1)" \
-            -m pytest -q -x -p no:cacheprovider -W ignore spmd/device -k "$choice" > "$log" 2>&1
-        code=$?
-        [ $code -eq 0 ] || { status=1; grep -E '=========|Error|error' "$log" | head -20 | cut -c1-200; }
-        note "compute-sanitizer $tool" "exit $code (124: time was up): $(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$log" | sort | uniq -c | head -2 | tr '\n' ' ')"
-    done
+    limit=${SANITIZER_TIME:-280}
+    n=$([ "$gpus" -gt 1 ] && echo 2 || echo 1)
+    if [ -n "$sanitizer" ]; then
+        sanitize memcheck "$n" spmd/device/test_*.py
+        # Peers' kernels run at once, so racecheck stays with what one block shares.
+        sanitize racecheck "$n" spmd/device/test_{put_get,signals,collectives}.py
+    else
+        note compute-sanitizer "not run: the tool is not there"
+    fi
 fi
 
 # ---- figures -----------------------------------------------------------------------------------------
