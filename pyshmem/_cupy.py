@@ -64,7 +64,7 @@ def wait_for(interface: dict[str, Any]) -> None:
 
     Interfaces of before version 3, torch's for one, name no stream: then it is the default one.
     """
-    stream = interface.get("stream") or (interface["version"] < 3 and _LEGACY_DEFAULT)
+    stream = interface.get("stream") or (interface.get("version", 0) < 3 and _LEGACY_DEFAULT)
     if stream and on_gpu:
         synchronize(stream)
 

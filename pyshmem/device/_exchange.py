@@ -71,9 +71,8 @@ def meeting(lift: Callable[[int, int], None], number_of: Callable[[int], int]):
         """
         members = row_n_pes(row)
         k = rank + 1
-        if (
-            k < members
-        ) & near():  # one branch: from the last flag seen to the next fence others wait
+        # One branch: from the last flag seen to the next fence others wait.
+        if (k < members) & near():
             mine = flags + 8 * row_my_pe(row)
             step = stride(size)
             first = mine + state(DELTA + member_pe(row, _other(row, k)))
