@@ -95,8 +95,8 @@ def _name(number: int, kernel) -> None:
     _lib.check(_lib.lib.ishmemx_name_set(_lib.lib.ISHMEMX_NAME_KERNEL, number, name.encode()))
 
 
-#: Bytes of stack of the deepest of the calls that ``rare`` makes, of which the assembler does not know.
-_RARE_BYTES = 768
+#: Bytes of stack of the library's deepest calls; of those through ``rare`` the assembler does not know.
+_RARE_BYTES = 896
 
 
 def _reserve_stack(function) -> None:

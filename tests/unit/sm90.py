@@ -16,10 +16,12 @@ import pyshmem
 
 # isort: split
 import numba.cuda.dispatcher as dispatcher
+from cubin import Cubin
 from numba.cuda import compiler, types
 from sm90_cases import CASES, ONE_SCOPE
 
 from pyshmem import device as shmem
+from pyshmem.device import _modules_cuda
 
 # Numba asks the driver for the GPU of device functions even when told the architecture.
 dispatcher.get_current_device = lambda: python_types.SimpleNamespace(compute_capability=(9, 0))
@@ -119,6 +121,7 @@ def main(share, of, wanted):
         public = sorted(name for name in set(shmem.__all__) - {"as_argument"} if name.islower())
         print(json.dumps({"public": public}))
         cubins()
+        stacks()
 
 
 def cubins():
@@ -130,6 +133,35 @@ def cubins():
         cubin = library.get_cubin(cc=(9, 0, "a"))
         code = bytes(getattr(cubin, "code", cubin))
         print(json.dumps({"cubin": base, "state": b"pyshmem_state_v2" in code}), flush=True)
+
+
+def collectives(team, dest, source, nelems, sig, lock):
+    """A kernel with the library's deepest calls."""
+    shmem.sum_reduce_work_group(team, dest, source, nelems)
+    shmem.sum_exscan_work_group(team, dest, source, nelems)
+    shmem.collect_work_group(team, dest, source, nelems)
+    shmem.alltoalls_work_group(team, dest, source, 2, 2, nelems)
+    shmem.put_signal_work_group(dest, source, sig, 1, shmem.SIGNAL_SET, 1)
+    shmem.barrier_all_work_group()
+    shmem.set_lock(lock)
+
+
+def stacks():
+    # Without link-time optimisation, which leaves no sizes of single functions to be read.
+    array = {
+        name: types.Array(getattr(types, name), 1, "C") for name in ("float32", "uint64", "int64")
+    }
+    data = array["float32"]
+    arguments = types.int64, data, data, types.int64, array["uint64"], array["int64"]
+    for registers in (32, 64, None):
+        library = compile_kernel(collectives, arguments, lto=False)
+        library._max_registers = registers
+        cubin = library.get_cubin(cc=(9, 0))
+        code = Cubin(bytes(getattr(cubin, "code", cubin)))
+        (kernel,) = (name for name in code.frames if "collectivesB" in name)
+        calls = code.deepest(kernel)[1:]
+        stack = {"stack": code.stack_of(calls), "depth": len(calls)}
+        print(json.dumps(stack | {"reserved": _modules_cuda._RARE_BYTES}), flush=True)
 
 
 if __name__ == "__main__":

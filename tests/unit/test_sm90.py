@@ -122,3 +122,9 @@ def test_cubins_with_link_time_optimisation_keep_the_state_symbol(compiled):
     cubins = [row for row in compiled if "cubin" in row]
     assert len(cubins) == 3
     assert all(row["state"] for row in cubins)
+
+
+def test_the_deepest_calls_of_a_collective_fit_the_reserved_stack(compiled):
+    stacks = [row for row in compiled if "stack" in row]
+    assert len(stacks) == 3
+    assert all(row["depth"] > 5 and 500 < row["stack"] <= row["reserved"] for row in stacks), stacks
