@@ -106,7 +106,7 @@ static pysh_outcome_t g(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t
 }
 
 static int signal_op(const pysh_request_t *request) {
-    return pysh_request_high(request) == ISHMEMX_SIGNAL_SET ? ISHMEMX_ATOMIC_SET : ISHMEMX_ATOMIC_ADD;
+    return pysh_request_high(request) == ISHMEMX_SIGNAL_ADD ? ISHMEMX_ATOMIC_ADD : ISHMEMX_ATOMIC_SET;
 }
 
 static pysh_outcome_t put_signal(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {

@@ -45,8 +45,13 @@ def fcollect(dest: Any, source: Any, nelems: Nelems, team: Team) -> tuple[int, .
 
 def collect(dest: Any, source: Any, nelems: Nelems, team: Team) -> tuple[int, ...]:
     """Team, address of dest and its bytes, address of source, bytes of this PE."""
-    source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES)
-    return team.handle, dest_address, dest.nbytes, source_address, nbytes
+    given = place(source, "source", symmetric=True)
+    result = place(dest, "dest", symmetric=True, writable=True)
+    bytes_of(given, result, 0, _NAMES)  # their dtypes
+    nbytes = bytes_of(
+        given, given, nelems, _NAMES
+    )  # the library finds a dest too small, for all PEs
+    return team.handle, result[0], result[1], given[0], nbytes
 
 
 def alltoall(dest: Any, source: Any, nelems: Nelems, team: Team) -> tuple[int, ...]:

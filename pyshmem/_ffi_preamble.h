@@ -120,6 +120,8 @@ static void leave_job(int status, void *unused) {
         ishmemx_abort(status, why);
     } else if (ishmemx_finalize()) {
         fprintf(stderr, "pyshmem: finalize at exit: %s\n", ishmemx_error());
+        fflush(NULL);
+        _exit(1); /* here nothing else changes the status */
     }
 }
 

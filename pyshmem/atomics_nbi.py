@@ -38,7 +38,7 @@ def _start(
     if not capacity:
         raise ValueError("fetch has no elements; its element 0 receives the value")
     context = CTX_DEFAULT if ctx is None else ctx
-    context.keep(fetch)
+    context.keep(fetch, pe)
     bits = _bits(kind, value, pe), _bits(kind, cond, pe)
     check(lib.ishmemx_atomic_nbi(context.handle, _OP[op], kind.element, slot, address, *bits, pe))
 

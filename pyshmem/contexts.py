@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Contexts: what fence and quiet order and complete.
 
-``barrier_all`` and freeing memory complete ``CTX_DEFAULT`` only: work on another context needs its
-own ``quiet`` before. Contexts are destroyed by ``destroy``, with their team or with the job, not by
-garbage collection.
+``barrier_all`` and freeing memory promise that of ``CTX_DEFAULT`` only: work on another context needs
+its own ``quiet`` before, which also lets go of the local arrays of its non-blocking operations.
+Contexts are destroyed by ``destroy``, with their team or with the job, not by garbage collection.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ class Context:
     def _set(self, handle: int, team: Team) -> None:
         self.handle = handle  # ishmemx_ctx_t, 0: destroyed
         self.team = team
-        self._kept: list[Any] = []
+        self._kept: list[tuple[int, Any]] = []  # with the PE of the operation
 
     # ---- what the operations use -----------------------------------------------------------------
 
-    def keep(self, array: Any) -> None:
+    def keep(self, array: Any, pe: int) -> None:
         """Keep the local array of a non-blocking operation alive until it is complete."""
-        self._kept.append(array)
+        self._kept.append((pe, array))
 
-    def take_kept(self) -> list[Any]:
+    def take_kept(self) -> list[tuple[int, Any]]:
         """The kept arrays, for a caller that completes the operations and then drops the list."""
         taken, self._kept = self._kept, []
         return taken
@@ -111,7 +111,9 @@ class Context:
         Spec: shmem_ctx_pe_quiet (OpenSHMEM 1.6).
         """
         numbers = [int(pe) for pe in pes]
+        kept = self.take_kept()
         check(lib.ishmemx_pe_quiet(self.handle, ffi.new("int[]", numbers), len(numbers)))
+        self._kept += [(pe, array) for pe, array in kept if pe not in numbers]
 
     # ---- sessions --------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ only marked; it is freed once every PE has dropped it, by the next allocation, `
 from __future__ import annotations
 
 import math
+import operator
 import weakref
 from enum import IntFlag
 from typing import Any, SupportsIndex
@@ -112,7 +113,7 @@ def _array_over(
 
 def _extents(shape: Shape) -> tuple[int, ...]:
     extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    found = tuple(int(extent.__index__()) for extent in extents)
+    found = tuple(operator.index(extent) for extent in extents)
     if any(extent < 0 for extent in found):
         raise ValueError(f"shape {found} has a negative extent")
     return found

@@ -31,6 +31,9 @@ def _word(lock: Any) -> int:
 def set_lock(lock: Any) -> None:
     """Wait until this PE has the lock.
 
+    After a ``ShmemTimeout`` the PE keeps its place in the queue: the lock comes to it and waits for its
+    next ``set_lock`` or ``test_lock``.
+
     Args:
         lock: symmetric int64 array on the host heap; element 0 is the lock.
 

@@ -121,7 +121,7 @@ def put_nbi(
     source_address, dest_address, nbytes = pair(source, dest, nelems, _PUT, "source")
     context = CTX_DEFAULT if ctx is None else ctx
     check(lib.ishmemx_put_nbi(context.handle, dest_address, source_address, nbytes, pe))
-    context.keep(source)
+    context.keep(source, pe)
 
 
 def get_nbi(
@@ -148,7 +148,7 @@ def get_nbi(
     dest_address, source_address, nbytes = pair(dest, source, nelems, _GET, "dest")
     context = CTX_DEFAULT if ctx is None else ctx
     check(lib.ishmemx_get_nbi(context.handle, dest_address, source_address, nbytes, pe))
-    context.keep(dest)
+    context.keep(dest, pe)
 
 
 @fast("p")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import io
 import os
 import sys
@@ -301,8 +302,11 @@ def abort(code: int = 1, message: str = "") -> NoReturn:
     """
     if _job is not None:
         _tell_others(code, message)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(
+            Exception
+        ):  # closed, gone, or on a full disk: the job ends all the same
+            stream.flush()
     os._exit(code)
 
 

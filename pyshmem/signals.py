@@ -92,7 +92,7 @@ def put_signal_nbi(
     )
     if status:
         fail(status)
-    context.keep(source)
+    context.keep(source, pe)
 
 
 def signal_op(

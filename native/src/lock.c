@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Locks: first come, first served. The 8 bytes on each PE are two words. `last`, on the lock's home PE
  * only, tells which PE is at the end of the queue. `place`, on each PE, is its own place in the queue:
- * whether it waits or holds, and who comes after it. All words are 0 while nobody has the lock. */
+ * whether it waits or holds, and who comes after it. All words are 0 while nobody has the lock. A PE whose
+ * wait ended early stays in the queue: its next set_lock goes on, or finds that its turn has come. */
 #include "elements.h"
 #include "internal.h"
 
 #define NEXT    0xffffu /* of `place`: 1 + the PE that comes next */
 #define WAITING 0x10000u
 #define HOLDING 0x20000u
+#define QUEUED  0x40000u /* from set_lock on until it holds; without WAITING its turn has come */
 
 typedef struct lock {
     uint32_t *last, *place;
@@ -66,8 +68,8 @@ int ishmemx_set_lock(void *address) {
         return status;
     if (place & HOLDING)
         return pysh_fail(ISHMEMX_ERR_STATE, "PE %d holds the lock already; a lock cannot be set twice", pysh.pe);
-    if (!(place & WAITING)) { /* else a wait that ended early left it in the queue */
-        if ((status = own(ISHMEMX_ATOMIC_SET, &lock, WAITING, &ignored)) ||
+    if (!(place & QUEUED)) {
+        if ((status = own(ISHMEMX_ATOMIC_SET, &lock, QUEUED | WAITING, &ignored)) ||
             (status = amo(ISHMEMX_ATOMIC_SWAP, lock.last, (uint32_t)pysh.pe + 1, 0, lock.home, &before)))
             return status;
         if (before)
@@ -91,6 +93,10 @@ int ishmemx_test_lock(void *address, int *acquired) {
     *acquired = 0;
     if (place & (HOLDING | WAITING))
         return ISHMEMX_OK;
+    if (place & QUEUED) {
+        *acquired = 1;
+        return own(ISHMEMX_ATOMIC_OR, &lock, HOLDING, &ignored);
+    }
     if ((status = own(ISHMEMX_ATOMIC_SET, &lock, HOLDING, &ignored)) ||
         (status = amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock.last, (uint32_t)pysh.pe + 1, 0, lock.home, &before)))
         return status;
@@ -111,7 +117,7 @@ int ishmemx_clear_lock(void *address) {
     if ((status = pysh_quiet()))
         return status;
     if (!(place & NEXT)) { /* nobody is known to come next: perhaps nobody does */
-        if ((status = own(ISHMEMX_ATOMIC_AND, &lock, ~HOLDING, &ignored)) ||
+        if ((status = own(ISHMEMX_ATOMIC_AND, &lock, ~(HOLDING | QUEUED), &ignored)) ||
             (status = amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock.last, 0, (uint32_t)pysh.pe + 1, lock.home, &last)))
             return status;
         if (last == (uint32_t)pysh.pe + 1)

@@ -2,6 +2,7 @@
  * The control segment: made, mapped, read. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,6 +22,11 @@ int ishmemx_control_create(int n_pes, int *fd) {
     if (n_pes < 1 || n_pes > PYSH_MAX_PES)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a job has 1 to %d PEs, not %d", PYSH_MAX_PES, n_pes);
     made = memfd_create("pyshmem-control", MFD_CLOEXEC);
+    if (made >= 0 && made <= STDERR_FILENO) { /* a standard stream was closed: PEs must not write into this */
+        int low = made;
+        made = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        close(low);
+    }
     if (made < 0)
         return pysh_fail(ISHMEMX_ERR_SYSTEM, "memfd_create: %s", strerror(errno));
     if (ftruncate(made, (off_t)pysh_control_nbytes(n_pes)))

@@ -11,6 +11,7 @@ import click
 from ..launch import JobSpec, LaunchError, resolve_command, run_job
 from ..launch.control import NativeControl
 from ..launch.settings import check_settings, settle_device
+from ..launch.streams import occupy_standard_streams
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -78,6 +79,7 @@ def run(
             timeout=timeout,
             tag=tag,
         )
+        occupy_standard_streams()
         control = NativeControl(n_pes)
     except (LaunchError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error

@@ -80,7 +80,7 @@ def report() -> str:
 
 
 _WHAT = {
-    FAULT_PE: "pe {a} is outside the job of {b} PEs (0..{last}); nothing was transferred",
+    FAULT_PE: "pe {a} is not one of the {b} PEs (0..{last}); nothing was transferred",
     FAULT_ADDRESS: "{b} bytes at {a:#x} are not on the device heap; pass an array made with "
     "heap='device' (nothing was transferred)",
     FAULT_NELEMS: "nelems {a} does not fit the arrays, which hold {b}; nothing was transferred",

@@ -9,8 +9,9 @@ from ._backend import (
     read,
     same_dtype,
     scopes,
+    to_int64,
     write,
-)
+)  # fmt: skip
 from ._cutover import offloads_get, offloads_put
 from ._elements import ask_element, tell_element
 from ._faults import OP
@@ -94,7 +95,7 @@ def _put(scope: Scope):
         Faults: pe, nelems or dest out of range: nothing is copied, the next host call raises.
         Spec: shmem_put.
         """
-        move(dest, source, pe, source.size if nelems is None else nelems, ctx)
+        move(dest, source, pe, source.size if nelems is None else to_int64(nelems), ctx)
 
     return put
 
@@ -108,7 +109,7 @@ def _put_nbi(scope: Scope):
         Completes: nothing on return; ``source`` must not change until ``quiet``.
         Spec: shmem_put_nbi.
         """
-        move(dest, source, pe, source.size if nelems is None else nelems, ctx)
+        move(dest, source, pe, source.size if nelems is None else to_int64(nelems), ctx)
 
     return put_nbi
 
@@ -130,7 +131,7 @@ def _get(scope: Scope):
         Faults: pe, nelems or source out of range: nothing is copied, the next host call raises.
         Spec: shmem_get.
         """
-        move(dest, source, pe, dest.size if nelems is None else nelems, ctx)
+        move(dest, source, pe, dest.size if nelems is None else to_int64(nelems), ctx)
 
     return get
 
@@ -144,7 +145,7 @@ def _get_nbi(scope: Scope):
         Completes: nothing on return; ``dest`` is complete at ``quiet``.
         Spec: shmem_get_nbi.
         """
-        move(dest, source, pe, dest.size if nelems is None else nelems, ctx)
+        move(dest, source, pe, dest.size if nelems is None else to_int64(nelems), ctx)
 
     return get_nbi
 

@@ -88,7 +88,7 @@ def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False):
         Completes: ``source`` may be changed on return.
         Spec: shmem_put_signal.
         """
-        count = source.size if nelems is None else nelems
+        count = source.size if nelems is None else to_int64(nelems)
         nbytes = count * source.itemsize
         _signal_word(sig_addr)
         world = on_context(ctx, pe)

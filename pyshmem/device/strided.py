@@ -26,7 +26,7 @@ def _make_copy(piece_copy):
         """Lanes stand side by side in a block, and on so many blocks as that leaves lanes for."""
         lanes = narrow(min(bsize, size))
         rows, row = narrow(size) // lanes, narrow(rank) // lanes
-        piece = min(8, itemsize)
+        piece = (itemsize | 8) & -(itemsize | 8)  # divides the element, and its address
         block = row + nblocks * 0
         while row < rows and block < nblocks:
             at = narrow(rank) - row * lanes + bsize * 0
@@ -36,7 +36,7 @@ def _make_copy(piece_copy):
                 done = 0
                 while done < itemsize:
                     piece_copy(to + done, begin + done, piece, piece)
-                    done += 8
+                    done += piece
                 at += lanes
             block += rows
 

@@ -212,7 +212,7 @@ def _alltoalls(scope: Scope):
             return
         count = nelems * row_n_pes(row)
         least = min(count, 1)
-        last = (count - 1) * least
+        last = max(count - 1, 0)
         if not (usable(source, last * sst + least, op) and usable(dest, last * dst + least, op)):
             return
         epoch = start(row)

@@ -243,6 +243,7 @@ class _Job:
         return lines
 
     def _say(self, lines: list[str]) -> None:
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed before the launcher began
+            sys.stdout.flush()
         text = "\n".join(lines)
         write_all(2, f"pyshmem: {text}\n".encode(errors="replace"))

@@ -18,8 +18,9 @@ _HINTS = {
 }
 
 _TRACEBACK = "Traceback (most recent call last):"
-#: The last line of a PE that failed only because another had: never the cause when there is one.
-_SECONDARY = re.compile(r"\bPeerDied\b")
+#: In the last lines of a PE, of Python or of C, that failed only because another had: never the cause
+#: when there is one.
+_SECONDARY = re.compile(r"\bPeerDied\b|\bthe job is being aborted: |\bdied while this PE was in ")
 
 
 def signal_name(number: int) -> str:

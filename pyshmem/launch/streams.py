@@ -23,6 +23,19 @@ def write_all(target: int, data: bytes) -> None:
             return  # the reader is gone; the job is not to fail for that
 
 
+def occupy_standard_streams() -> None:
+    """Open the null device where a standard stream is closed, lest another file takes its number.
+
+    PEs inherit what has the numbers 0 to 2, and read and write it.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+            os.set_inheritable(number, True)
+
+
 class Stream:
     """One pipe from a PE, copied to ``target``; the last lines are kept for a report."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -118,6 +119,7 @@ def test_a_job_that_one_of_many_threads_ends(
     done = run_pes(2, program, [way, str(code)])
     assert done.returncode == code, done.stderr
     assert done.stdout.count("left") == 2
+    assert way != "f" or re.search(r"(?m)^pyshmem: PE 0 \(pid", done.stderr), done.stderr
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="counts stores by a flag of x86-64")

@@ -333,3 +333,73 @@ def test_a_python_signal_handler_runs_in_a_wait(run_pes: Callable) -> None:
         """,
         check=True,
     )
+
+
+def test_a_lock_comes_to_a_pe_whose_wait_ended_early(run_pes: Callable) -> None:
+    run_pes(
+        2,
+        """
+        import time, pyshmem
+        job = pyshmem.init(heap_size="1M")
+        lock = pyshmem.Lock()
+        for take in (lock.set, lock.test):
+            if job.my_pe == 0:
+                lock.set()
+                pyshmem.sync_all()
+                time.sleep(0.8)
+                lock.clear()
+                pyshmem.sync_all()
+            else:
+                pyshmem.sync_all()
+                try:
+                    lock.set()
+                    raise SystemExit("it has the lock")
+                except pyshmem.ShmemTimeout:
+                    pass
+                pyshmem.sync_all()
+                assert take() is not False
+                lock.clear()
+            pyshmem.sync_all()
+        with lock:
+            pass
+        """,
+        env={"PYSHMEM_TIMEOUT": "0.5"},
+        check=True,
+    )
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_a_launcher_whose_standard_streams_are_closed(
+    closed: str, tmp_path: Path, run_command: Callable
+) -> None:
+    """Nothing of the job's own takes their place."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import sys, pyshmem\n"
+        "print('x' * 100_000)\n"
+        "with pyshmem.init(heap_size='1M') as job:\n"
+        "    print('x' * 100_000)\n"
+        "    pyshmem.barrier_all()\n"
+        "    assert not sys.stdin or sys.stdin.read() == ''\n"
+        f"    open(r'{tmp_path}/' + str(job.my_pe), 'w').close()\n"
+    )
+    command = f"{sys.executable} -m pyshmem run -n 2 --device none --timeout 20 {script} {closed}"
+    done = run_command(["bash", "-c", command], 30)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "0").exists()
+    assert (tmp_path / "1").exists()
+
+
+def test_global_exit_ends_the_job_though_nothing_can_be_printed(run_pes: Callable) -> None:
+    done = run_pes(
+        2,
+        """
+        import sys, pyshmem
+        job = pyshmem.init(heap_size="1M")
+        sys.stdout.close()
+        if job.my_pe == 0:
+            pyshmem.global_exit(7)
+        pyshmem.barrier_all()
+        """,
+    )
+    assert done.returncode == 7

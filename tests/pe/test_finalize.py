@@ -146,3 +146,17 @@ assert len(os.listdir("/proc/self/fd")) == descriptors
         device="none",
         check=True,
     )
+
+
+def test_a_finalize_at_exit_that_fails_fails_the_job(run_pes: Callable) -> None:
+    done = run_pes(
+        2,
+        """
+        import time, pyshmem
+        if pyshmem.init(heap_size="1M").my_pe == 0:
+            time.sleep(2)
+        """,
+        env={"PYSHMEM_TIMEOUT": "0.5"},
+    )
+    assert "finalize at exit: finalize took longer than 0.5 s" in done.stderr
+    assert done.returncode == 1

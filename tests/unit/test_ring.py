@@ -100,7 +100,7 @@ class Memory:
         before = list(leaves.STATE)
         self.device[0] = ticket
         self.device[_ring.DEVICE_CONSUMED // 8] = ticket  # credit for all
-        leaves.STATE[:] = self.state(list(before))
+        leaves.STATE[:] = self.state(before or [0] * _state.WORDS)
         try:
             assert _ring._send(_state.RING, kind, *words) == ticket
         finally:

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._lib import lib
+from ..._lib import lib, not_initialized
 from ..._types import ATOMIC_OPS, ELEMENT_NUMBER
 from .._families import BY_NUMBER
-from .._state import MODULE, WORDS
+from .._state import MODULE
 from . import scheduler
 from .messages import label_word, print_bits, print_kind
 
@@ -37,8 +37,8 @@ UINT64, AMO_SET = BY_NUMBER["uint64"], ATOMIC_OPS.index("set")
 _ADD, _SWAP, COMPARE_SWAP = (ATOMIC_OPS.index(op) for op in ("add", "swap", "compare_swap"))
 _UINT64 = ELEMENT_NUMBER["uint64"]
 
-#: The state block; ``_modules`` fills it.
-STATE = [0] * WORDS
+#: The state block; ``_modules`` fills it. Empty while no job runs.
+STATE: list[int] = []
 
 # -- order, time, control ------------------------------------------------------------------------
 
@@ -153,17 +153,20 @@ nap = scheduler.pause
 
 
 def state(index: int) -> int:
-    return STATE[index]
+    try:
+        return STATE[index]
+    except IndexError:
+        raise not_initialized("a kernel uses pyshmem.device") from None
 
 
 state_pe = state
 
 
-_NARROW = frozenset((np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32))
+_NARROW = frozenset((np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32, np.uint64))
 
 
 def with_plain_integers(function: Any) -> Any:
-    """``function`` taking NumPy's narrow integers, from arguments and arrays of kernels, as Python's."""
+    """``function`` taking NumPy's integers, from arguments and arrays of kernels, as Python's."""
 
     @functools.wraps(function)
     def plain(*arguments: Any, **named: Any) -> Any:

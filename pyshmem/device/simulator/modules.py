@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ... import _lib
-from .._state import MODULE
+from .._state import ABI, MODULE
 from . import leaves, scheduler
 
 #: Kernels launched so far; the word MODULE holds the index of the running one.
@@ -13,7 +13,7 @@ _names: list[str] = []
 
 def push_all(words: list[int]) -> None:
     """Give the block to the kernels launched from now on."""
-    leaves.STATE[:] = words
+    leaves.STATE[:] = words if words[ABI] else []
 
 
 def kernel_name(number: int) -> str:
@@ -25,7 +25,8 @@ def _check_launch(kernel: str) -> None:
     _lib.raise_pending_fault()
     if kernel not in _names:
         _names.append(kernel)
-    leaves.STATE[MODULE] = _names.index(kernel)
+    if leaves.STATE:
+        leaves.STATE[MODULE] = _names.index(kernel)
 
 
 def install() -> None:

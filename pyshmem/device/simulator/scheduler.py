@@ -12,6 +12,7 @@ pyshmem routine in its loop: nothing else lets the other threads run.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from greenlet import getcurrent, greenlet
 from numba.cuda.simulator import kernel as numba_kernel
 from numba.cuda.simulator import kernelapi
 
-from ...heap import SymmetricArray
+from ..._arrays import SymmetricArray, gone
 
 WARP = 32
 
@@ -227,6 +228,8 @@ def _by_reference(argument: Any) -> bool:
     base = argument
     while isinstance(base, np.ndarray):
         if isinstance(base, SymmetricArray):
+            if why := gone(base):
+                raise ValueError(f"an array given to a kernel cannot be used any more: {why}")
             return True
         base = base.base
     return False
@@ -234,9 +237,33 @@ def _by_reference(argument: Any) -> bool:
 
 def _launch(kernel: Any, *arguments: Any) -> Any:
     """Replaces the simulator's kernel call: launches from the host, calls from kernels."""
-    if _current is not None:
+    if _current is not None and _turn.owner == threading.get_ident():
         _current.grid.enter(kernel.fn)
         return kernel.fn(*arguments)
+    with _turn:
+        return _run(kernel, arguments)
+
+
+class _Turn:
+    """Kernels that several threads launch run one after the other."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.owner = 0  # the thread whose kernel runs
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+        self.owner = threading.get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        self.owner = 0
+        self.lock.release()
+
+
+_turn = _Turn()
+
+
+def _run(kernel: Any, arguments: tuple[Any, ...]) -> None:
     for check in launch_checks:
         check(kernel.fn.__qualname__)
     grid_dim, block_dim = numba_kernel.normalize_kernel_dimensions(
@@ -252,7 +279,15 @@ def _launch(kernel: Any, *arguments: Any) -> Any:
         copy_back()
     for check in launch_checks:
         check(kernel.fn.__qualname__)
-    return None
+
+
+def _real_cuda(_module: Any, name: str) -> Any:
+    """What only the host uses, ``synchronize`` for one, while another thread's kernel runs."""
+    from numba import cuda
+
+    if _turn.owner == threading.get_ident():
+        raise AttributeError(f"kernels have no cuda.{name}")
+    return getattr(cuda, name)
 
 
 def _argument(kernel: Any, argument: Any, write_back: list[Callable[[], None]]) -> Any:
@@ -322,6 +357,7 @@ def install() -> None:
     kernelapi.GridGroup.sync = lambda self: current().grid.wait(current())
     module = kernelapi.FakeCUDAModule
     module.shared = property(lambda self: current().block.shared)
+    module.__getattr__ = _real_cuda
     additions = {
         "syncwarp": _sync_warp,
         "shfl_sync": _shuffle(lambda lane, operand: operand),

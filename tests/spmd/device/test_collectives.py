@@ -178,7 +178,7 @@ def test_a_root_outside_the_team(job, place):
             lambda root=root: BROADCAST[""][1, 1](shmem.TEAM_WORLD, array, array, 0, 4, root)
         )
         assert "broadcast" in message
-        assert f"pe {root} is outside" in message
+        assert f"pe {root} is not one of" in message
 
 
 def test_more_elements_than_the_arrays_hold(job, place):

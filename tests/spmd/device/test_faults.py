@@ -39,7 +39,7 @@ def fault(kernel, grid, *arguments):
 def test_a_wrong_pe_names_kernel_block_and_range(job, place, show, offset):
     dest, source = place(np.zeros(4, np.int32)), place(np.ones(4, np.int32))
     message = fault(put_to, (3, 32), dest, source, job.n_pes + offset, 4)
-    assert f"pe {job.n_pes + offset} is outside the job of {job.n_pes} PEs" in message
+    assert f"pe {job.n_pes + offset} is not one of the {job.n_pes} PEs" in message
     assert "put_to" in message
     assert "block 2" in message
     assert (show(dest) == 0).all()
@@ -47,7 +47,7 @@ def test_a_wrong_pe_names_kernel_block_and_range(job, place, show, offset):
 
 def test_a_negative_pe_is_a_fault_too(job, place, show):
     message = fault(set_on, (1, 1), place(np.zeros(1, np.int64)), -1)
-    assert "pe -1 is outside" in message
+    assert "pe -1 is not one of" in message
     assert "atomic_set" in message
 
 
@@ -113,3 +113,13 @@ def test_wrong_types_are_found_before_the_kernel_runs(job, place):
         put_other_dtype[1, 1](ints, floats, job.my_pe)
     with pytest.raises((TypeError, TypingError), match="int8 is not among the types"):
         add_bytes[1, 1](small, job.my_pe)
+
+
+@cuda.jit
+def scatter(dest, source, nelems):
+    shmem.alltoalls_work_group(shmem.TEAM_WORLD, dest, source, 1, 1, nelems)
+
+
+def test_a_negative_count_of_alltoalls(job, place):
+    arrays = [place(np.zeros(64, np.int64)) for _ in range(2)]
+    assert "nelems" in fault(scatter, (1, 8), *arrays, -1)

@@ -209,3 +209,22 @@ def test_kernels_know_their_place(job, place, show):
     out = place(np.zeros(2, np.int32))
     who[1, 1](out)
     assert show(out).tolist() == [job.my_pe, job.n_pes]
+
+
+@cuda.jit
+def fetch_as_many_as_told(dest, source, sig, pe):
+    count = shmem.signal_wait_until_work_group(sig, shmem.CMP_NE, 0)  # uint64
+    shmem.get_work_group(dest, source, pe, count)
+    if cuda.threadIdx.x == 0:
+        shmem.put(dest[40:], source[40:], shmem.my_pe(), count)
+
+
+@pytest.mark.parametrize("count", [20, 21])
+def test_a_signal_is_a_count(job, heap, place, show, count):
+    dest, source = place(np.zeros(64, np.float32)), place(np.arange(1, 65, dtype=np.float32))
+    sig = pyshmem.new_signal(heap=heap)
+    pyshmem.signal_set(sig, count, job.my_pe)
+    fetch_as_many_as_told[1, 4](dest, source, sig, (job.my_pe + 1) % job.n_pes)
+    expected = np.zeros(64)
+    expected[:count], expected[40 : 40 + count] = range(1, count + 1), range(41, 41 + count)
+    assert (show(dest) == expected).all()

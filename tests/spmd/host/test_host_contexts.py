@@ -202,6 +202,17 @@ def test_sessions_are_hints(job, make, right, left):
     assert (box == left).all()
 
 
+def test_pe_quiet_lets_go_of_what_it_has_completed(job, make, right):
+    dest, others = make(np.zeros(8, np.int64)), (right + 1) % job.n_pes
+    kept = len(CTX_DEFAULT._kept)
+    pyshmem.put_nbi(dest, np.ones(8, np.int64), right)
+    pyshmem.pe_quiet([others] if others != right else [])
+    assert len(CTX_DEFAULT._kept) == kept + 1
+    pyshmem.pe_quiet([right])
+    assert len(CTX_DEFAULT._kept) == kept
+    pyshmem.barrier_all()
+
+
 def test_pe_quiet_completes_for_some_pes(job, make, right, left):
     box, n = make(np.zeros(500)), job.n_pes
     pyshmem.put_nbi(box, np.full(500, 1.0 + job.my_pe), right)

@@ -65,12 +65,20 @@ def test_collect_into_too_little_fails_on_all_and_writes_nothing(job, make):
     n = job.n_pes
     source, dest = make(np.arange(4) + 1), make(np.full(4 * n + 8, -1))
     room = 4 * n - 1 if job.my_pe == n - 1 else 4 * n
-    message = f"together, but dest of PE {n - 1} of the team holds" if n > 1 else "elements"
+    message = f"together, but dest of PE {n - 1} of the team holds"
     with pytest.raises(ValueError, match=message):
         pyshmem.collect(dest[:room], source)
     assert (pyshmem.to_numpy(dest) == -1).all()
     pyshmem.collect(dest[: 4 * n], source)
     assert (pyshmem.to_numpy(dest)[: 4 * n] == np.tile(np.arange(4) + 1, n)).all()
+
+
+def test_collect_of_a_part_that_is_too_large_by_itself_fails_on_all(job, make):
+    dest, source = make(np.zeros(1, np.int64)), make(np.ones(5, np.int64))
+    for collect in (pyshmem.collect, lambda *a, **k: pyshmem.collect_nb(*a, **k).wait()):
+        with pytest.raises(ValueError, match="but dest of PE"):
+            collect(dest, source, nelems=3 if job.my_pe == 0 else 0)
+        pyshmem.barrier_all()
 
 
 def test_collect_of_nothing_at_all(make):

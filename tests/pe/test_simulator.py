@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels of the simulator where a program does what it should not, or from several threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+pytest.importorskip("greenlet", reason="the simulator is not installed")
+
+
+def test_kernels_outside_a_job_are_told_so(run_pes: Callable) -> None:
+    run_pes(
+        1,
+        """
+        import numpy as np, pyshmem
+        from numba import cuda
+        from pyshmem import device as shmem
+
+        calls = {
+            "barrier_all": cuda.jit(lambda: shmem.barrier_all()),
+            "quiet": cuda.jit(lambda: shmem.quiet()),
+            "team_sync": cuda.jit(lambda: shmem.team_sync(shmem.TEAM_WORLD)),
+            "n_pes": cuda.jit(lambda: shmem.n_pes()),
+            "print": cuda.jit(lambda: shmem.print("a", 1)),
+        }
+
+        def refused():
+            for name, kernel in calls.items():
+                try:
+                    kernel[1, 1]()
+                    raise SystemExit(f"{name} went on")
+                except pyshmem.NotInitialized as error:
+                    assert "pyshmem.device" in str(error)
+
+        refused()
+        with pyshmem.init(device_heap_size="1M"):
+            for kernel in calls.values():
+                kernel[1, 1]()
+        refused()
+        """,
+        device="sim",
+        check=True,
+    )
+
+
+def test_threads_launch_in_turn(run_pes: Callable) -> None:
+    run_pes(
+        2,
+        """
+        import threading, time, numpy as np, pyshmem
+        from numba import cuda
+        from pyshmem import device as shmem
+
+        @cuda.jit
+        def wait(sig, out):
+            shmem.signal_wait_until(sig, shmem.CMP_EQ, 1)
+            out[cuda.threadIdx.x] += 1
+
+        @cuda.jit
+        def count(out):
+            out[cuda.threadIdx.x] += 1
+
+        with pyshmem.init(device_heap_size="1M") as job:
+            sig, out = pyshmem.new_signal(heap="device"), pyshmem.zeros(4, np.int64, heap="device")
+            first = threading.Thread(target=lambda: wait[1, 4](sig, out))
+            first.start()
+            time.sleep(0.2)
+            cuda.synchronize()  # the host's, though a kernel runs
+            second = threading.Thread(target=lambda: count[1, 4](out))
+            second.start()
+            pyshmem.signal_set(sig, 1, (job.my_pe + 1) % job.n_pes)
+            first.join()
+            second.join()
+            assert (out == 2).all(), out
+        """,
+        device="sim",
+        check=True,
+    )
+
+
+def test_a_kernel_is_not_given_an_array_that_was_freed(run_pes: Callable) -> None:
+    run_pes(
+        1,
+        """
+        import numpy as np, pyshmem
+        from numba import cuda
+        from pyshmem import device as shmem
+
+        @cuda.jit
+        def touch(a):
+            shmem.p(a, 1, 0)
+
+        with pyshmem.init(device_heap_size="1M"):
+            array = pyshmem.zeros(4, np.int64, heap="device")
+            view = array[1:]
+            pyshmem.free(array)
+            for gone in (array, view):
+                try:
+                    touch[1, 1](gone)
+                    raise SystemExit("it was taken")
+                except ValueError as error:
+                    assert "it was freed" in str(error)
+        """,
+        device="sim",
+        check=True,
+    )
