@@ -22,6 +22,9 @@ _TRACEBACK = "Traceback (most recent call last):"
 #: when there is one.
 _SECONDARY = re.compile(r"\bPeerDied\b|\bthe job is being aborted: |\bdied while this PE was in ")
 
+#: What a routine of C says of the mistake that ends its PE.
+_OF_C = re.compile(r"PE \d+: p?shmemx?_\w+: ")
+
 
 def signal_name(number: int) -> str:
     try:
@@ -72,6 +75,8 @@ def _is_crash(text: Sequence[str]) -> bool:
 
 def is_secondary(lines: Sequence[str]) -> bool:
     """Whether a PE's last words say that it ended because another PE did."""
+    if of_c := [line for line in lines if _OF_C.match(line)]:
+        return all(_SECONDARY.search(line) for line in of_c)  # its threads may all have a word
     return any(_SECONDARY.search(line) for line in last_words(lines))
 
 

@@ -30,7 +30,7 @@ WAIT = """
 
 def test_a_wait_past_the_timeout_says_who_waited_for_what(run_pes):
     begin = time.monotonic()
-    result = run_pes(2, WAIT, device="sim", env={"PYSHMEM_TIMEOUT": "0.5"}, check=True)
+    result = run_pes(2, WAIT, device="sim", env={"PYSHMEM_TIMEOUT": "1.5"}, check=True)
     assert time.monotonic() - begin < 20
     lines = [line for line in result.stdout.splitlines() if line.startswith("in kernel")]
     assert len(lines) == 2
@@ -222,6 +222,5 @@ UNINITIALISED = """
 def test_a_kernel_outside_init_and_finalize_is_an_error_not_a_write(run_pes):
     result = run_pes(1, UNINITIALISED, device="sim", check=True)
     before, after = result.stdout.splitlines()
-    assert before.startswith("before RuntimeError")
-    assert "outside init() .. finalize()" in before
-    assert after.startswith("after RuntimeError")
+    assert before.startswith("before NotInitialized a kernel uses pyshmem.device")
+    assert after.startswith("after NotInitialized")
