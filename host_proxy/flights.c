@@ -89,10 +89,7 @@ static bool step_quiet(pysh_ring_t *ring) {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 
     if (!ring->quiet_target) {
-        /* acquire: pairs with the kernels' stores, and with ask_quiet() of the host */
-        uint64_t asked = __atomic_load_n(&ring->control->asked, __ATOMIC_ACQUIRE);
-        uint64_t wanted = atomic_load_explicit(&ring->wanted, memory_order_acquire);
-        uint64_t most = asked > wanted ? asked : wanted, target = most < head ? most : head;
+        uint64_t wanted = pysh_ring_wanted(ring), target = wanted < head ? wanted : head;
         int status;
         if (target <= ring->control->acked)
             return false;

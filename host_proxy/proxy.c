@@ -161,8 +161,8 @@ static bool under_way(pysh_ring_t *ring) {
                                    __atomic_load_n(&ring->control->acked, __ATOMIC_ACQUIRE) < head);
 }
 
-/* release: pairs with the acquire in step_quiet(). A word of its own, for the host's atomics and a GPU's stores do not
- * know of each other. */
+/* release: pairs with the acquire in pysh_ring_wanted(). A word of its own, for the host's atomics and a GPU's stores
+ * do not know of each other. */
 static void ask_quiet(pysh_ring_t *ring, uint64_t target) {
     uint64_t wanted = atomic_load_explicit(&ring->wanted, memory_order_relaxed);
 
@@ -338,14 +338,13 @@ void pysh_proxy_describe(char *text, size_t capacity) {
     for (int k = 0; proxy.ring && k < proxy.n_rings && used < capacity; k++) {
         pysh_ring_t *ring = &proxy.ring[k];
         unsigned long long served = ring->head, given_up = ring->given_up, flying = ring->in_flight;
-        unsigned long long asked = __atomic_load_n(&ring->control->asked, __ATOMIC_RELAXED), wanted = ring->wanted;
+        unsigned long long asked = pysh_ring_wanted(ring);
         unsigned long long acked = __atomic_load_n(&ring->control->acked, __ATOMIC_RELAXED);
         used += (size_t)snprintf(text + used, capacity - used,
                                  "%s"
                                  "ring %d: %llu requests served, %llu of them given up, %llu copies under way, "
                                  "quiet asked %llu, reached %llu",
-                                 k ? "; " : "", k, served, given_up, flying,
-                                 asked > wanted ? asked : wanted, acked);
+                                 k ? "; " : "", k, served, given_up, flying, asked, acked);
     }
 }
 

@@ -65,6 +65,15 @@ static inline uint64_t pysh_ring_last_skipped(const pysh_ring_t *ring, uint64_t 
     return __atomic_load_n(pysh_ring_skipped(ring->control, ring->n, ticket), __ATOMIC_RELAXED);
 }
 
+/* The ticket up to which kernels or the host want a quiet. acquire: pairs with the kernels' stores, and with
+ * ask_quiet() of the host */
+static inline uint64_t pysh_ring_wanted(const pysh_ring_t *ring) {
+    uint64_t asked = __atomic_load_n(&ring->control->asked, __ATOMIC_ACQUIRE);
+    uint64_t wanted = atomic_load_explicit(&ring->wanted, memory_order_acquire);
+
+    return asked > wanted ? asked : wanted;
+}
+
 /* By the ring's own thread, so no atomic addition is needed; pairs with the load in ishmemx_proxy_stats(). */
 static inline void pysh_ring_count(int64_t *count, int64_t more) {
     __atomic_store_n(count, *count + more, __ATOMIC_RELAXED);

@@ -48,9 +48,8 @@ def collect(dest: Any, source: Any, nelems: Nelems, team: Team) -> tuple[int, ..
     given = place(source, "source", symmetric=True)
     result = place(dest, "dest", symmetric=True, writable=True)
     bytes_of(given, result, 0, _NAMES)  # their dtypes
-    nbytes = bytes_of(
-        given, given, nelems, _NAMES
-    )  # the library finds a dest too small, for all PEs
+    # Only against the source: a dest that is too small is found by the library, for all PEs.
+    nbytes = bytes_of(given, given, nelems, _NAMES)
     return team.handle, result[0], result[1], given[0], nbytes
 
 

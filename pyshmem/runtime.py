@@ -303,9 +303,8 @@ def abort(code: int = 1, message: str = "") -> NoReturn:
     if _job is not None:
         _tell_others(code, message)
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(
-            Exception
-        ):  # closed, gone, or on a full disk: the job ends all the same
+        # Closed, gone, or on a full disk: the job ends all the same.
+        with contextlib.suppress(Exception):
             stream.flush()
     os._exit(code)
 

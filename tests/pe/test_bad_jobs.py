@@ -346,7 +346,7 @@ def test_a_lock_comes_to_a_pe_whose_wait_ended_early(run_pes: Callable) -> None:
             if job.my_pe == 0:
                 lock.set()
                 pyshmem.sync_all()
-                time.sleep(0.8)
+                time.sleep(2.2)
                 lock.clear()
                 pyshmem.sync_all()
             else:
@@ -363,7 +363,7 @@ def test_a_lock_comes_to_a_pe_whose_wait_ended_early(run_pes: Callable) -> None:
         with lock:
             pass
         """,
-        env={"PYSHMEM_TIMEOUT": "0.5"},
+        env={"PYSHMEM_TIMEOUT": "1.5"},
         check=True,
     )
 

@@ -247,7 +247,7 @@ def test_local_arrays_of_a_gpu_are_waited_for_as_they_ask(monkeypatch: pytest.Mo
         pyshmem.put(dest, Interface(source, name, stream=stream), 0)
         pyshmem.get(Interface(source, name, stream=stream), dest, 0)
     assert waited == [1, 1, 77, 77]
-    pyshmem.put(Interface(dest, name, stream=1), source, 0)  # not on the heap
+    pyshmem.put(Interface(dest, name, stream=1), source, 0)  # on the heap: not waited for
     assert waited == [1, 1, 77, 77]
     pyshmem.put(dest, Interface(source, name, version=2), 0)  # as torch's: the default stream
     assert waited == [1, 1, 77, 77, 1]

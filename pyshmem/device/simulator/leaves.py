@@ -162,15 +162,17 @@ def state(index: int) -> int:
 state_pe = state
 
 
-_NARROW = frozenset((np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32, np.uint64))
+_OTHER_INTEGERS = frozenset(
+    (np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32, np.uint64)
+)
 
 
 def with_plain_integers(function: Any) -> Any:
-    """``function`` taking NumPy's integers, from arguments and arrays of kernels, as Python's."""
+    """``function`` taking NumPy's integers but int64, from arguments and arrays of kernels, as ours."""
 
     @functools.wraps(function)
     def plain(*arguments: Any, **named: Any) -> Any:
-        if not named and _NARROW.isdisjoint(map(type, arguments)):
+        if not named and _OTHER_INTEGERS.isdisjoint(map(type, arguments)):
             return function(*arguments)
         named = {name: _plain(value) for name, value in named.items()}
         return function(*map(_plain, arguments), **named)
@@ -179,7 +181,7 @@ def with_plain_integers(function: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    return int(value) if type(value) in _NARROW else value
+    return int(value) if type(value) in _OTHER_INTEGERS else value
 
 
 # -- who is running --------------------------------------------------------------------------------

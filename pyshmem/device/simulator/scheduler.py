@@ -224,7 +224,7 @@ def pause() -> None:
 
 
 def _by_reference(argument: Any) -> bool:
-    """Arrays on the symmetric heap, and views of them."""
+    """Arrays on the symmetric heap, and views of them; ValueError when they are gone."""
     base = argument
     while isinstance(base, np.ndarray):
         if isinstance(base, SymmetricArray):
