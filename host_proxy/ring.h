@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The ring: how a kernel asks the host for what loads and stores cannot do. Freestanding; the device side is
- * pyshmem/device/_ring.py, which mirrors the numbers (a test compares them).
+ * pyshmem/device/ring/requests.py, which mirrors the numbers (a test compares them).
  *
  * Three places:
  *   slots    N requests of 64 bytes, in memory that host and kernels share (pinned); kernels write, the proxy reads
@@ -163,5 +163,5 @@ typedef struct pysh_ring_device {
 
 _Static_assert(sizeof(pysh_slot_t) == 64, "a request is one cache line");
 _Static_assert(sizeof(pysh_cell_t) == 16, "a reply is one 16-byte load");
-_Static_assert(offsetof(pysh_ring_control_t, cell) == 384, "mirrored in pyshmem/device/_ring.py");
-_Static_assert(offsetof(pysh_ring_device_t, word) == 512, "mirrored in pyshmem/device/_ring.py");
+_Static_assert(offsetof(pysh_ring_control_t, cell) == 384, "mirrored in pyshmem/device/ring/requests.py");
+_Static_assert(offsetof(pysh_ring_device_t, word) == 512, "mirrored in pyshmem/device/ring/requests.py");

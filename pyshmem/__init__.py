@@ -11,12 +11,12 @@
 
 ``python -m pyshmem run -n 4 script.py`` starts it. The same operations for Numba kernels are in
 ``pyshmem.device``, which is imported separately. Importing pyshmem starts nothing and touches no
-GPU; it may set ``NUMBA_ENABLE_CUDASIM``, see ``_compat.arrange_simulator``.
+GPU; it may set ``NUMBA_ENABLE_CUDASIM``, see ``compat.arrange_simulator``.
 """
 
-from . import _compat, _lib, cutover, profiling
-from ._arrays import SymmetricArray
-from ._errors import (
+from ._core import compat, library
+from ._core.arrays import SymmetricArray
+from ._core.errors import (
     HeapExhausted,
     KernelFault,
     MismatchError,
@@ -26,8 +26,9 @@ from ._errors import (
     ShmemTimeout,
     UnsupportedError,
 )
-from ._lib import Cmp, SignalOp, ThreadLevel, __version__
-from .atomics import (
+from ._core.library import Cmp, SignalOp, ThreadLevel, __version__
+from .host import cutover, profiling
+from .host.atomics import (
     atomic_add,
     atomic_and,
     atomic_compare_swap,
@@ -43,7 +44,7 @@ from .atomics import (
     atomic_swap,
     atomic_xor,
 )
-from .atomics_nbi import (
+from .host.atomics_nbi import (
     atomic_compare_swap_nbi,
     atomic_fetch_add_nbi,
     atomic_fetch_and_nbi,
@@ -53,7 +54,7 @@ from .atomics_nbi import (
     atomic_fetch_xor_nbi,
     atomic_swap_nbi,
 )
-from .collectives import (
+from .host.collectives.blocking import (
     alltoall,
     alltoalls,
     and_reduce,
@@ -69,7 +70,7 @@ from .collectives import (
     sum_reduce,
     xor_reduce,
 )
-from .collectives_nb import (
+from .host.collectives.nonblocking import (
     alltoall_nb,
     alltoalls_nb,
     and_reduce_nb,
@@ -87,7 +88,8 @@ from .collectives_nb import (
     sync_nb,
     xor_reduce_nb,
 )
-from .contexts import (
+from .host.collectives.requests import Request
+from .host.contexts import (
     CTX_DEFAULT,
     CTX_NOSTORE,
     CTX_PRIVATE,
@@ -97,7 +99,7 @@ from .contexts import (
     Context,
     CtxOption,
 )
-from .heap import (
+from .host.heap import (
     MALLOC_ATOMICS_REMOTE,
     MALLOC_SIGNAL_REMOTE,
     Hint,
@@ -117,11 +119,11 @@ from .heap import (
     zeros,
     zeros_like,
 )
-from .locks import Lock, clear_lock, set_lock, test_lock
-from .ordering import fence, pe_quiet, quiet
-from .profiling import pcontrol
-from .proxy import Handler, ProxyStats, proxy_stats, register_handler, unregister_handler
-from .query import (
+from .host.locks import Lock, clear_lock, set_lock, test_lock
+from .host.ordering import fence, pe_quiet, quiet
+from .host.profiling import pcontrol
+from .host.proxy import Handler, ProxyStats, proxy_stats, register_handler, unregister_handler
+from .host.query import (
     MAJOR_VERSION,
     MINOR_VERSION,
     THREAD_FUNNELED,
@@ -137,9 +139,8 @@ from .query import (
     ptr,
     query_thread,
 )
-from .requests import Request
-from .rma import g, get, get_nbi, p, put, put_nbi
-from .runtime import (
+from .host.rma import g, get, get_nbi, p, put, put_nbi
+from .host.runtime import (
     Job,
     abort,
     choose_device,
@@ -150,7 +151,7 @@ from .runtime import (
     my_pe,
     n_pes,
 )
-from .signals import (
+from .host.signals import (
     SIGNAL_ADD,
     SIGNAL_SET,
     put_signal,
@@ -161,27 +162,24 @@ from .signals import (
     signal_set,
     signal_wait_until,
 )
-from .strided import ibget, ibput, iget, iput
-from .sync import (
+from .host.strided import ibget, ibput, iget, iput
+from .host.sync import barrier_all, sync_all
+from .host.teams import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, Team, TeamConfig
+from .host.waits import (
     CMP_EQ,
     CMP_GE,
     CMP_GT,
     CMP_LE,
     CMP_LT,
     CMP_NE,
-    barrier_all,
-    sync_all,
     test,
-    wait_until,
-)
-from .teams import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, Team, TeamConfig
-from .wait_sets import (
     test_all,
     test_all_vector,
     test_any,
     test_any_vector,
     test_some,
     test_some_vector,
+    wait_until,
     wait_until_all,
     wait_until_all_vector,
     wait_until_any,
@@ -223,4 +221,4 @@ __all__ = [
     "xor_reduce", "xor_reduce_nb", "zeros", "zeros_like",
 ]  # fmt: skip
 
-_compat.arrange_simulator(_lib.setting("DEVICE")[0])
+compat.arrange_simulator(library.setting("DEVICE")[0])

@@ -51,7 +51,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @functools.cache
 def _has_gpu() -> bool:
-    from pyshmem.runtime import gpu_count
+    from pyshmem.host.runtime import gpu_count
 
     return gpu_count() > 0
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyshmem
-from pyshmem._types import TYPENAMES
+from pyshmem._core.type_table import TYPENAMES
 
 ROOT = Path(__file__).parent.parent
 NAMES = ROOT / "tests" / "openshmem-functions-1.6.txt"
@@ -113,7 +113,7 @@ def file_of(name: str) -> str:
         value = value.fget
     source = inspect.getsourcefile(value)
     assert source is not None
-    return f"pyshmem/{Path(source).name}"
+    return f"pyshmem/{Path(source).relative_to(Path(pyshmem.__file__).parent)}"
 
 
 def used_names(path: Path) -> set[str]:

@@ -327,7 +327,7 @@ ISHMEMX_API int ishmemx_clear_lock(void *lock); /* quiet of the default context 
 
 /* ---- the device library ---------------------------------------------------------------------- */
 
-/* Words of the state block that every kernel reads; pyshmem/device/_state.py mirrors the numbers. */
+/* Words of the state block that every kernel reads; pyshmem/device/state.py mirrors the numbers. */
 enum ishmemx_state_word {
     ISHMEMX_STATE_ABI = 0, /* ISHMEMX_STATE_VERSION once initialised, else 0 */
     ISHMEMX_STATE_MY_PE,
@@ -393,7 +393,7 @@ enum ishmemx_fault_kind {
 /* The first fault since the last report. Kernels write it, `kind` last; the host reads. */
 typedef struct ishmemx_fault {
     uint64_t kind;
-    uint64_t op;           /* number of the device routine, see pyshmem/device/_faults.py */
+    uint64_t op;           /* number of the device routine, see pyshmem/device/faults.py */
     int64_t pe;            /* peer, or -1 */
     int64_t module;        /* state word MODULE of the kernel */
     int64_t block, thread; /* linear indices */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The extension pyshmem._fast: the routines that programs call most, for the arguments they mostly have.
+ * The extension pyshmem._core._fast: the routines that programs call most, for the arguments they mostly have.
  *
  * A Call stands for a Python function, which it keeps as `slow`. Its entry reads the arguments straight
  * from the objects and calls the library; where anything is out of the ordinary (another kind of array, a

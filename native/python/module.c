@@ -77,7 +77,7 @@ static PyGetSetDef call_attributes[] = {{"__dict__", PyObject_GenericGetDict, Py
                                         {NULL, NULL, NULL, NULL, NULL}};
 
 static PyTypeObject call_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pyshmem._fast.Call",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pyshmem._core._fast.Call",
     .tp_basicsize = sizeof(fast_call_t),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_new = call_new,
@@ -103,7 +103,7 @@ static PyObject *setup(PyObject *module, PyObject *args) {
 
 static PyMethodDef functions[] = {{"setup", setup, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "pyshmem._fast", .m_size = -1,
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "pyshmem._core._fast", .m_size = -1,
                                     .m_methods = functions};
 
 PyMODINIT_FUNC PyInit__fast(void) {

@@ -15,7 +15,7 @@ static const struct {
 };
 
 #define PYSH_X(_name, _ctype, _nbytes) \
-    _Static_assert(sizeof(_ctype) == _nbytes, "pyshmem/_types.py has another width than this compiler");
+    _Static_assert(sizeof(_ctype) == _nbytes, "pyshmem/_core/type_table.py has another width than this compiler");
 ISHMEMX_ELEMENTS(PYSH_X)
 #undef PYSH_X
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The elements of pyshmem/_types.py as C sees them: numbers by name, families as bit masks. */
+ * The elements of pyshmem/_core/type_table.py as C sees them: numbers by name, families as bit masks. */
 #pragma once
 
 #include <stddef.h>

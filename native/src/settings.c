@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The settings table of pyshmem/_settings.py: finds the text of a setting and parses it. */
+ * The settings table of pyshmem/_core/settings.py: finds the text of a setting and parses it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

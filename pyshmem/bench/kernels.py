@@ -10,8 +10,8 @@ import numpy as np
 from numba import cuda
 
 from pyshmem import device as shmem
-from pyshmem.device._backend import now
-from pyshmem.device._ring import NULL, ask, tell
+from pyshmem.device.leaf.chosen import now
+from pyshmem.device.ring.requests import NULL, ask, tell
 
 
 def mover(routine: Callable[..., Any]) -> Any:

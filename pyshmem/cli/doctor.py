@@ -19,7 +19,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .. import _lib, runtime
+from .._core import library
+from ..host import runtime
 from ..launch.settings import check_settings
 from . import facts
 
@@ -85,7 +86,7 @@ def _package(purpose: str, wanted: facts.Requirement) -> Finding:
 
 def _host() -> Iterator[Finding]:
     # Without it this command could not have been imported.
-    yield Finding("host", "native library", "ok", _lib.__version__)
+    yield Finding("host", "native library", "ok", library.__version__)
     yield _memfd()
     yield _socket()
     yield _settings()

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from .. import _lib, runtime
+from .._core import library
+from ..host import runtime
 
 DISTRIBUTION = "pyshmem-openshmem"
 PACKAGES = ("numpy", "cffi", "numba", "numba-cuda", "greenlet", "cupy", "mpi4py")
@@ -49,7 +50,7 @@ def version_of(package: str) -> str | None:
 
 def versions() -> Iterator[tuple[str, str]]:
     """Names and versions of what takes part; what is absent is ``not installed``."""
-    yield "pyshmem", _lib.__version__
+    yield "pyshmem", library.__version__
     yield "python", platform.python_version()
     for name in PACKAGES:
         yield name, version_of(name) or "not installed"
@@ -72,10 +73,10 @@ def driver_version() -> str | None:
 
 def openshmem_library() -> tuple[str, str]:
     """The library of the openshmem conduit, or why there is none; what is not its own work."""
-    text = _lib.ffi.new("char[]", 1024)
-    if _lib.lib.ishmemx_openshmem_describe(text, len(text)):
-        return _lib.ffi.string(_lib.lib.ishmemx_error()).decode(errors="replace"), ""
-    return _lib.ffi.string(text).decode(errors="replace"), (
+    text = library.ffi.new("char[]", 1024)
+    if library.lib.ishmemx_openshmem_describe(text, len(text)):
+        return library.ffi.string(library.lib.ishmemx_error()).decode(errors="replace"), ""
+    return library.ffi.string(text).decode(errors="replace"), (
         "heaps, teams, contexts, signals, waits, barriers, collectives, scans, locks; "
         "its own: put, get, atomics, ordering"
     )
@@ -85,16 +86,16 @@ def gpus() -> list[Gpu]:
     """The GPUs that this process can see."""
     found = []
     for device in range(runtime.gpu_count()):
-        name, nbytes = _lib.ffi.new("char[]", 256), _lib.ffi.new("int64_t *")
-        _lib.check(_lib.lib.ishmemx_cuda_describe(device, name, len(name), nbytes))
-        found.append(Gpu(_lib.ffi.string(name).decode(errors="replace"), nbytes[0]))
+        name, nbytes = library.ffi.new("char[]", 256), library.ffi.new("int64_t *")
+        library.check(library.lib.ishmemx_cuda_describe(device, name, len(name), nbytes))
+        found.append(Gpu(library.ffi.string(name).decode(errors="replace"), nbytes[0]))
     return found
 
 
 def can_access(device: int, peer: int) -> bool:
     """Whether GPU ``device`` can load and store memory of GPU ``peer``."""
-    can = _lib.ffi.new("int *")
-    _lib.check(_lib.lib.ishmemx_cuda_can_access(device, peer, can))
+    can = library.ffi.new("int *")
+    library.check(library.lib.ishmemx_cuda_can_access(device, peer, can))
     return bool(can[0])
 
 

@@ -12,8 +12,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from .._lib import setting
-from .._settings import SETTINGS
+from .._core.library import setting
+from .._core.settings import SETTINGS
 from ..launch import LaunchError
 from ..launch.settings import settle_device
 from . import facts

@@ -11,24 +11,22 @@ Numba's simulator when there is no GPU.
 from types import FunctionType as _FunctionType
 from types import ModuleType as _ModuleType
 
-from . import (
-    _backend,
-    _modules,  # noqa: F401  (fills the state block of kernels as they load)
-)
-from .arguments import *
-from .atomics import *
-from .collectives import *
-from .locks import *
-from .messages import *
-from .ordering import *
-from .reductions import *
-from .rma import *
-from .signals import *
-from .strided import *
-from .sync import *
-from .team_collectives import *
-from .teams import *
-from .wait_sets import *
+from .api.arguments import *
+from .api.atomics import *
+from .api.collectives import *
+from .api.locks import *
+from .api.messages import *
+from .api.ordering import *
+from .api.reductions import *
+from .api.rma import *
+from .api.signals import *
+from .api.strided import *
+from .api.sync import *
+from .api.teams import *
+from .api.wait_sets import *
+from .api.waits import *
+from .jit import modules as modules
+from .leaf import chosen as chosen
 
 # What the modules' own lists brought, and not the modules.
 __all__ = [
@@ -37,8 +35,8 @@ __all__ = [
     if not (name.startswith("_") or isinstance(value, _ModuleType))
 ]
 
-if _backend.SIM:
-    from .simulator.leaves import with_plain_integers as _with_plain_integers
+if chosen.SIM:
+    from .leaf.sim.threads import with_plain_integers as _with_plain_integers
 
     for _name in __all__:  # NumPy would not add an int32 of a kernel to an address
         if isinstance(globals()[_name], _FunctionType):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import Protocol
 
-from .. import _lib
+from .._core import library
 
 
 class Control(Protocol):
@@ -27,18 +27,18 @@ class NativeControl:
     """The segment of the native library. It lives as long as somebody holds its descriptor."""
 
     def __init__(self, n_pes: int) -> None:
-        fd = _lib.ffi.new("int *")
-        _lib.check(_lib.lib.ishmemx_control_create(n_pes, fd))
+        fd = library.ffi.new("int *")
+        library.check(library.lib.ishmemx_control_create(n_pes, fd))
         self.fd: int = fd[0]
 
     def describe(self, pe: int) -> str:
-        text = _lib.ffi.new("char[]", 256)
-        if _lib.lib.ishmemx_control_describe(self.fd, pe, text, len(text)):
+        text = library.ffi.new("char[]", 256)
+        if library.lib.ishmemx_control_describe(self.fd, pe, text, len(text)):
             return "unknown"
-        return _lib.ffi.string(text).decode(errors="replace")
+        return library.ffi.string(text).decode(errors="replace")
 
     def abort(self, why: str) -> None:
-        _lib.lib.ishmemx_control_abort(self.fd, why.encode())
+        library.lib.ishmemx_control_abort(self.fd, why.encode())
 
     def close(self) -> None:
         os.close(self.fd)

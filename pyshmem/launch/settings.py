@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from .. import _compat, _lib, runtime
-from .._settings import SETTINGS
+from .._core import compat, library
+from .._core.settings import SETTINGS
+from ..host import runtime
 from .spec import LaunchError
 
 
@@ -12,8 +13,8 @@ def check_settings() -> None:
     """Raise ValueError for a setting that cannot be parsed: once here, not once a PE."""
     for setting in SETTINGS:
         if setting.kind != "string":
-            _lib.setting_number(setting.name)
-    if _lib.setting("CONDUIT")[0].lower() == "openshmem":
+            library.setting_number(setting.name)
+    if library.setting("CONDUIT")[0].lower() == "openshmem":
         raise LaunchError(
             "conduit openshmem: this launcher starts no OpenSHMEM jobs; start it with oshrun, as in "
             "`oshrun -n 2 python script.py`"
@@ -28,7 +29,7 @@ def settle_device() -> str:
             "device cuda: no GPU is visible here; --device sim runs kernels without one "
             "(`python -m pyshmem doctor` says what is missing)"
         )
-    if device == "sim" and not _compat.has_module("numba"):
+    if device == "sim" and not compat.has_module("numba"):
         raise LaunchError(
             "device sim: numba is not installed (`python -m pyshmem doctor` says how to install it)"
         )

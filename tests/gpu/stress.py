@@ -39,9 +39,9 @@ from stress_program import (
 from stress_reference import Memory, fresh_bits
 
 import pyshmem  # before numba
-from pyshmem import _lib
 from pyshmem import device as shmem
-from pyshmem.device import _state
+from pyshmem._core import library
+from pyshmem.device import state
 
 WRITERS = (*BYTES, *PRIVATE, "iput", "p")
 SCOPES = ("", "_warp", "_work_group", "")
@@ -203,8 +203,8 @@ def main() -> int:
         on_gpus = job.device == "cuda"
         chosen = arguments(on_gpus)
         shape = Shape(job.n_pes, chosen.blocks, chosen.threads, chosen.steps)
-        near = _lib.device_state()[
-            _state.P2P
+        near = library.device_state()[
+            state.P2P
         ]  # kernels on GPUs whose peers are far use the host heap
         heap = "device" if near or not on_gpus else "host"
         pool, reals = pools(chosen.seed, job.n_pes), floats(chosen.seed, job.n_pes)

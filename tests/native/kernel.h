@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * A kernel's side of the ring, in C: threads of a test program stand for those of a kernel, on the simulator's
- * device heap. The steps are those of ring.h; pyshmem/device/_ring.py has them for kernels. */
+ * device heap. The steps are those of ring.h; pyshmem/device/ring/requests.py has them for kernels. */
 #pragma once
 
 #include <ishmemx.h>

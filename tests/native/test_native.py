@@ -173,9 +173,9 @@ def watched(
         options = [*SANITIZERS[sanitizer], "-g", "-O1"]
         if not sanitizer_works(folder, options):
             return None
-        from pyshmem import _settings
+        from pyshmem._core import settings
 
-        (folder / "pysh_settings.h").write_text(_settings.c_lists())
+        (folder / "pysh_settings.h").write_text(settings.c_lists())
         options += [*(flag for flag in flags if flag.startswith("-I")), f"-I{PROXY}"]
         command = ["-std=gnu11", "-fwrapv", *WARNINGS, *options, '-DPYSHMEM_VERSION="0"']
         objects = compile_objects([*command, f"-I{folder}", f"-I{SOURCES}"], LIBRARY, folder)
@@ -332,9 +332,9 @@ def test_headers_compile_by_themselves(
 
 
 def test_sources_compile_without_a_warning_when_optimised(flags: list[str], tmp_path: Path) -> None:
-    from pyshmem import _settings
+    from pyshmem._core import settings
 
-    (tmp_path / "pysh_settings.h").write_text(_settings.c_lists())
+    (tmp_path / "pysh_settings.h").write_text(settings.c_lists())
     includes = [flag for flag in flags if flag.startswith("-I")]
     options = ["-std=gnu11", "-O3", *WARNINGS, "-Wmaybe-uninitialized", "-fvisibility=hidden"]
     options += ['-DPYSHMEM_VERSION="0"', f"-I{tmp_path}", *includes, f"-I{SOURCES}", f"-I{PROXY}"]

@@ -24,7 +24,7 @@ def test_other_library_versions_are_told_on_all_pes(run_pes: Callable) -> None:
         3,
         """
         import sys
-        from pyshmem._lib import ffi, lib
+        from pyshmem._core.library import ffi, lib
         config = ffi.new("ishmemx_config_t *")
         assert lib.ishmemx_config_from_environment(config) == 0
         ours = ffi.string(config.version).decode()

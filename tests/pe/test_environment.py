@@ -48,6 +48,6 @@ def test_the_library_says_what_it_is(variable: str, run_pes: Callable) -> None:
 
 @pytest.mark.parametrize(("text", "checks"), [("1", 1), ("verbose", 1), ("0", 0)])
 def test_debug_is_the_checking_mode(text: str, checks: int, run_command: Callable) -> None:
-    program = "from pyshmem._lib import setting_number; print(setting_number('CHECK'))"
+    program = "from pyshmem._core.library import setting_number; print(setting_number('CHECK'))"
     done = run_command([sys.executable, "-c", program], 60, check=True, SHMEM_DEBUG=text)
     assert done.stdout == f"{checks}\n"

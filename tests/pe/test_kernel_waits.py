@@ -83,7 +83,7 @@ def test_every_kind_of_wait_gives_up(routine, p2p, run_pes):
 
 A_PROXY_ASLEEP = """
     import ctypes
-    from pyshmem.device import _faults
+    from pyshmem.device import faults
     import time
     import numpy as np
     import pyshmem
@@ -110,7 +110,7 @@ A_PROXY_ASLEEP = """
         before = pyshmem.to_numpy(words).copy()
         send[4, 64](handler, 0, words)
         pyshmem.quiet()
-        print(pyshmem.to_numpy(words) - before, " 0 of them given up" not in _faults.report())
+        print(pyshmem.to_numpy(words) - before, " 0 of them given up" not in faults.report())
 """
 
 

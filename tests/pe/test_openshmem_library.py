@@ -17,7 +17,7 @@ HEADER = Path(__file__).parents[2] / "native" / "src" / "conduit_openshmem.h"
 NAMES = ["liboshmem.so.40", "liboshmem.so", "libsma.so.1", "libsma.so"]
 DESCRIBE = """
 import ctypes, sys
-from pyshmem._lib import ffi, lib
+from pyshmem._core.library import ffi, lib
 for other in sys.argv[1:]:
     ctypes.CDLL(other)
 text = ffi.new("char[]", 4096)

@@ -21,7 +21,7 @@ from numba.cuda import compiler, types
 from sm90_cases import CASES, ONE_SCOPE
 
 from pyshmem import device as shmem
-from pyshmem.device import _modules_cuda
+from pyshmem.device.jit import numba_cuda
 
 # Numba asks the driver for the GPU of device functions even when told the architecture.
 dispatcher.get_current_device = lambda: python_types.SimpleNamespace(compute_capability=(9, 0))
@@ -161,7 +161,7 @@ def stacks():
         (kernel,) = (name for name in code.frames if "collectivesB" in name)
         calls = code.deepest(kernel)[1:]
         stack = {"stack": code.stack_of(calls), "depth": len(calls)}
-        print(json.dumps(stack | {"reserved": _modules_cuda._RARE_BYTES}), flush=True)
+        print(json.dumps(stack | {"reserved": numba_cuda._RARE_BYTES}), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyshmem
-from pyshmem import _lib
-from pyshmem._lib import ffi, lib
+from pyshmem._core import library
+from pyshmem._core.library import ffi, lib
 
 SOURCES = Path(__file__).parents[2] / "native" / "src"
 GRAIN = 64
@@ -159,7 +159,7 @@ def job() -> Iterator[pyshmem.Job]:
 def place(heap: int, calls: list[Any]) -> list[int]:
     """The offsets that the library gives for ``calls``, with everything freed at the end."""
     base, block = ffi.new("uintptr_t *"), ffi.new("uintptr_t *")
-    _lib.check(lib.ishmemx_heap_range(heap, base, ffi.new("int64_t *")))
+    library.check(lib.ishmemx_heap_range(heap, base, ffi.new("int64_t *")))
     live: list[tuple[int, int]] = []
     offsets = []
     for what, value, log_align in calls:
@@ -169,7 +169,7 @@ def place(heap: int, calls: list[Any]) -> list[int]:
             if status == lib.ISHMEMX_ERR_MEMORY:
                 offsets.append(-1)
                 continue
-            _lib.check(status)
+            library.check(status)
             begin, end = block[0], block[0] + nbytes
             assert begin % (GRAIN << log_align) == 0
             assert all(end <= other or other_end <= begin for other, other_end in live)
@@ -178,9 +178,9 @@ def place(heap: int, calls: list[Any]) -> list[int]:
             live.append((begin, end))
             offsets.append(begin - base[0])
         elif live:
-            _lib.check(lib.ishmemx_free(live.pop(value % len(live))[0]))
+            library.check(lib.ishmemx_free(live.pop(value % len(live))[0]))
     for begin, _ in live:
-        _lib.check(lib.ishmemx_free(begin))
+        library.check(lib.ishmemx_free(begin))
     return offsets
 
 
@@ -189,9 +189,9 @@ def place(heap: int, calls: list[Any]) -> list[int]:
 def test_a_heap_gives_the_same_offsets_again(job: Any, calls: list[Any], name: str) -> None:
     empty = pyshmem.heap_info(name)
     assert (empty.used, empty.free, empty.largest_free) == (0, HEAP_BYTES, HEAP_BYTES)
-    offsets = place(_lib.HEAPS[name], calls)
+    offsets = place(library.HEAPS[name], calls)
     assert pyshmem.heap_info(name) == empty
-    assert place(_lib.HEAPS[name], calls) == offsets
+    assert place(library.HEAPS[name], calls) == offsets
     assert all(
         offset == -1 or offset >= 64 * 1024 for offset in offsets
     )  # behind the system region

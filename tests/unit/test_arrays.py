@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import pyshmem
-from pyshmem import _arrays
-from pyshmem._types import ELEMENTS
+from pyshmem._core import arrays as symmetric
+from pyshmem._core.type_table import ELEMENTS
 
 DTYPES = [
     *(element.dtype for element in ELEMENTS),
@@ -225,7 +225,7 @@ def test_local_arrays_of_other_libraries(wrap: Any) -> None:
 
 def test_a_pinned_array_without_elements_has_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """As CUDA's interface for arrays asks; drivers refuse an address that is none."""
-    monkeypatch.setattr(_arrays, "pinned", True)
+    monkeypatch.setattr(symmetric, "pinned", True)
     full, empty = pyshmem.zeros(3), pyshmem.zeros((0, 4))
     assert full.__cuda_array_interface__["data"] == (full.ctypes.data, False)
     assert empty.__cuda_array_interface__["data"] == (0, False)
@@ -240,8 +240,8 @@ def test_an_interface_on_the_heap_is_symmetric() -> None:
 
 def test_local_arrays_of_a_gpu_are_waited_for_as_they_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[int] = []
-    monkeypatch.setattr(_arrays._cupy, "on_gpu", True)
-    monkeypatch.setattr(_arrays._cupy, "synchronize", waited.append)
+    monkeypatch.setattr(symmetric.cupy_arrays, "on_gpu", True)
+    monkeypatch.setattr(symmetric.cupy_arrays, "synchronize", waited.append)
     dest, source, name = pyshmem.zeros(4), np.arange(4.0), "__cuda_array_interface__"
     for stream in (1, 77, None):
         pyshmem.put(dest, Interface(source, name, stream=stream), 0)
@@ -283,7 +283,7 @@ def test_read_only_sources_are_fine() -> None:
 
 
 def test_streams_of_any_library() -> None:
-    from pyshmem._arrays import stream_handle
+    from pyshmem._core.arrays import stream_handle
 
     class Protocol:
         def __cuda_stream__(self) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pyshmem._settings import SETTINGS
+from pyshmem._core.settings import SETTINGS
 from pyshmem.cli import COMMANDS, doctor, facts, main
 
 

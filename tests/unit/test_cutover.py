@@ -130,7 +130,7 @@ def test_the_table_of_the_next_smaller_job_is_taken() -> None:
 PROGRAM = """
 import pyshmem
 from pyshmem import cutover
-from pyshmem._lib import device_state, lib
+from pyshmem._core.library import device_state, lib
 
 def words():
     state = device_state()

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import pyshmem
-from pyshmem import _lib
-from pyshmem._lib import lib
+from pyshmem._core import library
+from pyshmem._core.library import lib
 
 
 @pytest.fixture
@@ -26,18 +26,18 @@ def test_every_status_has_an_exception() -> None:
     special = {"ISHMEMX_ERR_STATE", "ISHMEMX_ERR_INTERRUPTED", "ISHMEMX_ERR_FAULT"}
     for name, status in statuses.items():
         with pytest.raises(BaseException) as caught:
-            _lib.fail(status)
+            library.fail(status)
         if name not in special | {"ISHMEMX_ERR_ARGUMENT", "ISHMEMX_ERR_TYPE"}:
             assert isinstance(caught.value, pyshmem.ShmemError), name
     with pytest.raises(KeyboardInterrupt):
-        _lib.fail(lib.ISHMEMX_ERR_INTERRUPTED)
+        library.fail(lib.ISHMEMX_ERR_INTERRUPTED)
 
 
 def test_an_interrupted_wait_raises_what_the_handler_raised(monkeypatch) -> None:
-    monkeypatch.setattr(_lib, "interruption", LookupError("from a handler"))
+    monkeypatch.setattr(library, "interruption", LookupError("from a handler"))
     with pytest.raises(LookupError, match="from a handler"):
-        _lib.fail(lib.ISHMEMX_ERR_INTERRUPTED)
-    assert _lib.interruption is None
+        library.fail(lib.ISHMEMX_ERR_INTERRUPTED)
+    assert library.interruption is None
 
 
 def test_calls_before_init_and_after_finalize_say_so() -> None:

@@ -59,11 +59,11 @@ def test_a_folder_needs_a_main(tmp_path: Path) -> None:
 def test_a_device_that_cannot_be_had_is_refused_with_a_way_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pyshmem.runtime.gpu_count", lambda: 0)
+    monkeypatch.setattr("pyshmem.host.runtime.gpu_count", lambda: 0)
     monkeypatch.setenv("PYSHMEM_DEVICE", "cuda")
     with pytest.raises(LaunchError, match="--device sim"):
         settle_device()
-    monkeypatch.setattr("pyshmem._compat.has_module", lambda name: False)
+    monkeypatch.setattr("pyshmem._core.compat.has_module", lambda name: False)
     monkeypatch.setenv("PYSHMEM_DEVICE", "sim")
     with pytest.raises(LaunchError, match="numba is not installed"):
         settle_device()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import pyshmem
-from pyshmem import proxy
-from pyshmem._lib import ffi, lib
+from pyshmem._core.library import ffi, lib
+from pyshmem.host import proxy
 
 RING_H = Path(__file__).parents[2] / "host_proxy" / "ring.h"
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)

@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 
 import pyshmem  # noqa: F401  (turns on the simulator before numba is imported)
 
-_ring = pytest.importorskip("pyshmem.device._ring")
+_ring = pytest.importorskip("pyshmem.device.ring.requests")
 
-from pyshmem.device import _backend, _state  # noqa: E402
+from pyshmem.device import state  # noqa: E402
+from pyshmem.device.leaf import chosen  # noqa: E402
 
-if not _backend.SIM:
+if not chosen.SIM:
     pytest.skip("the simulator is off", allow_module_level=True)
 
-from pyshmem.device.simulator import leaves  # noqa: E402
+from pyshmem.device.leaf.sim import threads as leaves  # noqa: E402
 
 RING_H = Path(__file__).parents[2] / "host_proxy" / "ring.h"
 SLOTS, LOG2 = 8, 3
@@ -90,9 +91,9 @@ class Memory:
         self.device = np.zeros(64 + 2 * SLOTS, np.uint64)
 
     def state(self, words: list[int]) -> list[int]:
-        words[_state.RINGS], words[_state.RING_SLOTS], words[_state.RING_LOG2] = 1, SLOTS, LOG2
+        words[state.RINGS], words[state.RING_SLOTS], words[state.RING_LOG2] = 1, SLOTS, LOG2
         places = [array.ctypes.data for array in (self.slots, self.control, self.device)]
-        words[_state.RING : _state.RING + 3] = places
+        words[state.RING : state.RING + 3] = places
         return words
 
     def send(self, ticket: int, words: list[int], kind: int) -> np.ndarray:
@@ -100,9 +101,9 @@ class Memory:
         before = list(leaves.STATE)
         self.device[0] = ticket
         self.device[_ring.DEVICE_CONSUMED // 8] = ticket  # credit for all
-        leaves.STATE[:] = self.state(before or [0] * _state.WORDS)
+        leaves.STATE[:] = self.state(before or [0] * state.WORDS)
         try:
-            assert _ring._send(_state.RING, kind, *words) == ticket
+            assert _ring._send(state.RING, kind, *words) == ticket
         finally:
             leaves.STATE[:] = before
         return self.slots[ticket % SLOTS]

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import pyshmem
-from pyshmem import _lib, _settings, _types
-from pyshmem._dtypes import as_dtype
-from pyshmem._lib import ffi, lib
+from pyshmem._core import library, settings, type_table
+from pyshmem._core.dtypes import as_dtype
+from pyshmem._core.library import ffi, lib
 from pyshmem.cli.info import _package_folder
 
 INCLUDE = Path(__file__).parents[2] / "native" / "include"
@@ -32,20 +32,20 @@ def symbols() -> set[str]:
 # ---- types ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("element", _types.ELEMENTS, ids=lambda element: element.name)
-def test_an_element_is_what_its_dtype_and_its_c_type_say(element: _types.Element) -> None:
+@pytest.mark.parametrize("element", type_table.ELEMENTS, ids=lambda element: element.name)
+def test_an_element_is_what_its_dtype_and_its_c_type_say(element: type_table.Element) -> None:
     assert as_dtype(element.dtype).itemsize == element.nbytes
-    assert set(element.families) <= set(_types.FAMILIES)
+    assert set(element.families) <= set(type_table.FAMILIES)
     if "_Complex" not in element.ctype:  # cffi's name for it differs
         assert ffi.sizeof(element.ctype) == element.nbytes
-    assert _types.BY_DTYPE[element.dtype] is element
+    assert type_table.BY_DTYPE[element.dtype] is element
 
 
 def test_numbers_of_the_table_are_those_of_c() -> None:
-    text = _types.c_lists()
-    for number, element in enumerate(_types.ELEMENTS):
+    text = type_table.c_lists()
+    for number, element in enumerate(type_table.ELEMENTS):
         assert f"#define ISHMEMX_TYPE_{element.name.upper()} {number}\n" in text
-    for prefix, names in (("ATOMIC", _types.ATOMIC_OPS), ("REDUCE", _types.REDUCE_OPS)):
+    for prefix, names in (("ATOMIC", type_table.ATOMIC_OPS), ("REDUCE", type_table.REDUCE_OPS)):
         for number, name in enumerate(names):
             assert f"#define ISHMEMX_{prefix}_{name.upper()} {number}\n" in text
             constant = getattr(lib, f"ISHMEMX_{prefix}_{name.upper()}", number)
@@ -54,13 +54,13 @@ def test_numbers_of_the_table_are_those_of_c() -> None:
 
 def test_the_installed_list_is_the_tables() -> None:
     installed = _package_folder("include", "shmem_types.h") / "shmem_types.h"
-    assert installed.read_text() == _types.c_lists()
+    assert installed.read_text() == type_table.c_lists()
 
 
 def test_signed_and_unsigned_integers_are_numbered_by_width() -> None:
     """ISHMEMX_TYPE_OF computes the number from the width and the sign."""
     names = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-    assert [element.name for element in _types.ELEMENTS[:8]] == names
+    assert [element.name for element in type_table.ELEMENTS[:8]] == names
 
 
 # ---- exported routines -----------------------------------------------------------------------------
@@ -79,8 +79,8 @@ ROUTINES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("typename", _types.TYPENAMES, ids=lambda typename: typename.name)
-def test_every_typename_has_its_routines(typename: _types.Typename, symbols: set[str]) -> None:
+@pytest.mark.parametrize("typename", type_table.TYPENAMES, ids=lambda typename: typename.name)
+def test_every_typename_has_its_routines(typename: type_table.Typename, symbols: set[str]) -> None:
     for family in typename.families:
         for routine in ROUTINES[family]:
             assert f"shmem_{typename.name}_{routine}" in symbols
@@ -104,18 +104,18 @@ def test_every_prototype_is_exported_and_nothing_else(symbols: set[str]) -> None
 
 
 def test_settings_and_their_defaults_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    for row in _settings.SETTINGS:
+    for row in settings.SETTINGS:
         monkeypatch.delenv(f"PYSHMEM_{row.name}", raising=False)
         if row.alias:
             monkeypatch.delenv(row.alias, raising=False)
-        assert _lib.setting(row.name) == (row.default, "default")
+        assert library.setting(row.name) == (row.default, "default")
     with pytest.raises(ValueError, match="NO_SUCH"):
-        _lib.setting("NO_SUCH")
+        library.setting("NO_SUCH")
 
 
-@pytest.mark.parametrize("row", _settings.SETTINGS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", settings.SETTINGS, ids=lambda row: row.name)
 def test_a_setting_comes_from_its_variable(
-    row: _settings.Setting, monkeypatch: pytest.MonkeyPatch
+    row: settings.Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind, _, choices = row.kind.partition(":")
     good, number, bad = {
@@ -129,16 +129,16 @@ def test_a_setting_comes_from_its_variable(
     if row.alias:
         monkeypatch.setenv(row.alias, good)
         monkeypatch.delenv(f"PYSHMEM_{row.name}", raising=False)
-        assert _lib.setting(row.name) == (good, row.alias)
+        assert library.setting(row.name) == (good, row.alias)
         monkeypatch.setenv(row.alias, "3M")  # the own variable wins
     monkeypatch.setenv(f"PYSHMEM_{row.name}", good)
-    assert _lib.setting(row.name) == (good, f"PYSHMEM_{row.name}")
+    assert library.setting(row.name) == (good, f"PYSHMEM_{row.name}")
     if number is None:
         return
-    assert _lib.setting_number(row.name) == number
+    assert library.setting_number(row.name) == number
     monkeypatch.setenv(f"PYSHMEM_{row.name}", bad)
     with pytest.raises(ValueError, match=f"PYSHMEM_{row.name}.*{re.escape(bad)}"):
-        _lib.setting_number(row.name)
+        library.setting_number(row.name)
 
 
 @pytest.mark.parametrize(
@@ -146,13 +146,13 @@ def test_a_setting_comes_from_its_variable(
     [("0", 0), ("4096", 4096), ("1k", 1024), ("1.5M", 1572864), ("2g", 2 << 30), ("1T", 1 << 40)],
 )
 def test_sizes_take_decimals_and_one_suffix(text: str, nbytes: int) -> None:
-    assert _lib.parse_size(text) == nbytes
+    assert library.parse_size(text) == nbytes
 
 
 @pytest.mark.parametrize("text", ["", "k", "1kk", "-1", "1 2", "1e30", "nan", "99999999999T"])
 def test_a_malformed_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(text) if text else "size"):
-        _lib.parse_size(text)
+        library.parse_size(text)
 
 
 # ---- constants -------------------------------------------------------------------------------------
@@ -165,26 +165,26 @@ def test_constants_of_python_are_those_of_the_library() -> None:
 
 
 def test_words_of_the_state_block_are_those_of_c() -> None:
-    from pyshmem.device import _state
+    from pyshmem.device import state
 
     words = {name.removeprefix("ISHMEMX_STATE_") for name in dir(lib) if "ISHMEMX_STATE_" in name}
     assert {"ABI", "DELTA", "VERSION", "WORDS"} <= words
     for word in words:
-        assert getattr(_state, word) == getattr(lib, f"ISHMEMX_STATE_{word}"), word
-    assert f"v{_state.VERSION}" in _state.SYMBOL
-    assert lib.ISHMEMX_MAX_DEVICE_PES == _state.WORDS - _state.DELTA
+        assert getattr(state, word) == getattr(lib, f"ISHMEMX_STATE_{word}"), word
+    assert f"v{state.VERSION}" in state.SYMBOL
+    assert lib.ISHMEMX_MAX_DEVICE_PES == state.WORDS - state.DELTA
 
 
 def test_fault_kinds_and_fields_are_those_of_c() -> None:
-    from pyshmem.device import _faults
+    from pyshmem.device import faults
 
     kinds = {name for name in dir(lib) if name.startswith("ISHMEMX_FAULT_")}
     for name in kinds - {"ISHMEMX_FAULT_NONE"}:
         python = name.removeprefix("ISHMEMX_")
-        assert getattr(_faults, python) == getattr(lib, name), name
+        assert getattr(faults, python) == getattr(lib, name), name
     fields = ["kind", "op", "pe", "module", "block", "thread", "a", "b"]
     assert [ffi.offsetof("ishmemx_fault_t", field) for field in fields] == list(range(0, 64, 8))
-    assert len(set(_faults.OPS)) == len(_faults.OPS)
+    assert len(set(faults.OPS)) == len(faults.OPS)
 
 
 def test_device_constants_are_those_of_the_host() -> None:
@@ -199,9 +199,9 @@ def test_device_constants_are_those_of_the_host() -> None:
 
 
 def test_dtypes_without_an_element_move_as_bytes_only() -> None:
-    from pyshmem._dtypes import kind_of
+    from pyshmem._core.dtypes import kind_of
 
     for dtype in (">i4", "datetime64[s]", "V8", "S3"):
         assert kind_of(np.dtype(dtype)).element == -1
-    for number, element in enumerate(_types.ELEMENTS):
+    for number, element in enumerate(type_table.ELEMENTS):
         assert kind_of(as_dtype(element.dtype)).element == number

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import pyshmem
 
-from ...contexts import CTX_DEFAULT as _CTX_DEFAULT
-from ...contexts import Context
-from ...teams import Team as _Team
-from ...teams import TeamConfig
+from ...host.contexts import CTX_DEFAULT as _CTX_DEFAULT
+from ...host.contexts import Context
+from ...host.teams import Team as _Team
+from ...host.teams import TeamConfig
 
 _PREDEFINED: tuple[Any, ...] = (
     pyshmem.TEAM_WORLD, pyshmem.TEAM_SHARED, pyshmem.TEAM_NODE, _CTX_DEFAULT,

@@ -10,10 +10,10 @@ import numpy as np
 
 import pyshmem
 
-from ..._arrays import SymmetricArray
-from ..._dtypes import as_dtype
-from ..._lib import ffi
-from ..._types import TYPENAMES
+from ..._core.arrays import SymmetricArray
+from ..._core.dtypes import as_dtype
+from ..._core.library import ffi
+from ..._core.type_table import TYPENAMES
 
 #: What ``alloc`` has made and ``free`` has not taken back, by ``id``.
 _owners: weakref.WeakValueDictionary[int, SymmetricArray] = weakref.WeakValueDictionary()

@@ -16,14 +16,14 @@ import numpy as np
 
 import pyshmem
 
-from ..._lib import Cmp as CMP
-from ..._lib import SignalOp as SIGNAL
-from ..._lib import ThreadLevel as THREAD
-from ..._lib import ffi as ffi
-from ..._lib import lib as _lib
-from ...contexts import CtxOption as CTX
-from ...heap import Hint as MALLOC
-from ...locks import Lock as _Lock
+from ..._core.library import Cmp as CMP
+from ..._core.library import SignalOp as SIGNAL
+from ..._core.library import ThreadLevel as THREAD
+from ..._core.library import ffi as ffi
+from ..._core.library import lib as _lib
+from ...host.contexts import CtxOption as CTX
+from ...host.heap import Hint as MALLOC
+from ...host.locks import Lock as _Lock
 from . import join
 from ._handles import CTX_DEFAULT as CTX_DEFAULT
 from ._handles import CTX_INVALID as CTX_INVALID

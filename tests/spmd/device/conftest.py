@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import pyshmem
-from pyshmem import _lib
-from pyshmem.device import _state
+from pyshmem._core import library
+from pyshmem.device import state
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def needs_a_device(job):
 @pytest.fixture
 def p2p(job):
     """Do kernels reach their peers by loads and stores?"""
-    return bool(_lib.device_state()[_state.P2P])
+    return bool(library.device_state()[state.P2P])
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from team_kinds import KINDS, LAUNCH, by_scope, team_of, values_of
 import pyshmem
 from pyshmem import cutover
 from pyshmem import device as shmem
-from pyshmem.device._families import FAMILY_DTYPES
+from pyshmem.device.families import FAMILY_DTYPES
 
 OPS = {
     "and": ("t", np.bitwise_and), "or": ("t", np.bitwise_or), "xor": ("t", np.bitwise_xor),

@@ -10,9 +10,10 @@ import pytest
 from numba import cuda
 
 import pyshmem
-from pyshmem import _lib
 from pyshmem import device as shmem
-from pyshmem.device import _ring, _state
+from pyshmem._core import library
+from pyshmem.device import state
+from pyshmem.device.ring import requests
 
 
 def word(address):
@@ -28,16 +29,15 @@ def test_an_old_reply_is_not_taken_for_the_new_one(job, place, show):
     if job.device != "sim":
         pytest.skip("looks into the ring, which the host cannot on GPUs")
     handler = pyshmem.register_handler(ctypes.CDLL(None).labs)
-    out, state = place(np.zeros(1, np.int64)), _lib.device_state()
-    control, device = state[_state.RING + 1], state[_state.RING + 2]
+    out, words = place(np.zeros(1, np.int64)), library.device_state()
+    control, device = words[state.RING + 1], words[state.RING + 2]
     ticket = word(device).value
-    index = ticket % state[_state.RING_SLOTS]
-    cell = control + _ring.CONTROL_CELLS + 16 * index
+    index = ticket % words[state.RING_SLOTS]
+    cell = control + requests.CONTROL_CELLS + 16 * index
     word(cell).value = 999
     word(cell + 8).value = (ticket + 1) % 2**32
-    word(device + _ring.DEVICE_WORDS + 8 * index).value = (
-        5 << 34
-    )  # used last with ticket 5 * 2^32 + ...
+    # It was used last with ticket 5 * 2^32 + ...
+    word(device + requests.DEVICE_WORDS + 8 * index).value = 5 << 34
     absolute[1, 1](handler, -17, out)
     assert show(out)[0] == 17
     assert word(device).value == ticket + 1
@@ -47,14 +47,14 @@ def test_the_ring_goes_on_far_behind_tickets_that_were_given_up(job, place, show
     if job.device != "sim":
         pytest.skip("looks into the ring, which the host cannot on GPUs")
     handler = pyshmem.register_handler(ctypes.CDLL(None).labs)
-    out, state = place(np.zeros(1, np.int64)), _lib.device_state()
-    control, device = state[_state.RING + 1], state[_state.RING + 2]
-    slots = state[_state.RING_SLOTS]
+    out, words = place(np.zeros(1, np.int64)), library.device_state()
+    control, device = words[state.RING + 1], words[state.RING + 2]
+    slots = words[state.RING_SLOTS]
     first = word(device).value
-    last = first + 2 * slots + 2 * _ring.CREDIT  # nobody who waits is near the credit any more
+    last = first + 2 * slots + 2 * requests.CREDIT  # nobody who waits is near the credit any more
     word(device).value = last
     for ticket in range(max(first, last - slots), last):
-        place_of = control + _ring.CONTROL_CELLS + 16 * slots + 8 * (ticket % slots)
+        place_of = control + requests.CONTROL_CELLS + 16 * slots + 8 * (ticket % slots)
         word(place_of).value = ticket + 1
     absolute[1, 1](handler, -17, out)
     assert show(out)[0] == 17

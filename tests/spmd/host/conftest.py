@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pyshmem
-from pyshmem._lib import setting_number
+from pyshmem._core.library import setting_number
 
 
 @pytest.fixture(params=["host", "device"])

@@ -8,7 +8,7 @@ import pytest
 from reference import wrap
 
 import pyshmem
-from pyshmem._types import ELEMENTS, elements_of
+from pyshmem._core.type_table import ELEMENTS, elements_of
 
 STANDARD = [element.dtype for element in elements_of("a")]
 EXTENDED = [element.dtype for element in elements_of("x")]

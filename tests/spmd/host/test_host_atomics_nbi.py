@@ -11,7 +11,7 @@ import pytest
 from reference import dtype_of, wrap
 
 import pyshmem
-from pyshmem._types import ELEMENTS, elements_of
+from pyshmem._core.type_table import ELEMENTS, elements_of
 
 FAMILY = {
     "fetch": "x", "swap": "x", "compare_swap": "a", "fetch_inc": "x", "fetch_add": "x",

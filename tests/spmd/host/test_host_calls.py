@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import pickle
 
@@ -10,16 +11,16 @@ import numpy as np
 import pytest
 
 import pyshmem
-from pyshmem import _calls
+from pyshmem.host import fast_calls
 
-FAST = [name for name in pyshmem.__all__ if isinstance(getattr(pyshmem, name), _calls.Call)]
+FAST = [name for name in pyshmem.__all__ if isinstance(getattr(pyshmem, name), fast_calls.Call)]
 
 
 def reached(monkeypatch: pytest.MonkeyPatch, module: str, name: str) -> list[str]:
     """Collects a word each time the Python routine gets as far as ``name`` of its module."""
     words: list[str] = []
-    target = f"pyshmem.{module}.{name}"
-    original = getattr(getattr(pyshmem, module), name)
+    target = f"pyshmem.host.{module}.{name}"
+    original = getattr(importlib.import_module(f"pyshmem.host.{module}"), name)
 
     def watch(*args: object, **kwargs: object) -> object:
         words.append(name)

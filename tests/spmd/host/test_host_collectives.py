@@ -8,7 +8,7 @@ import pytest
 from reference import dtype_of, factors, pattern, reduce, same
 
 import pyshmem
-from pyshmem._types import ELEMENTS, REDUCE_OPS, elements_of
+from pyshmem._core.type_table import ELEMENTS, REDUCE_OPS, elements_of
 
 FAMILY = {"and": "t", "or": "t", "xor": "t", "max": "m", "min": "m", "sum": "s", "prod": "s"}
 ROWS = [(op, e.dtype) for op in REDUCE_OPS for e in elements_of(FAMILY[op])]

@@ -13,7 +13,7 @@ import pytest
 from reference import pattern
 
 import pyshmem
-from pyshmem._lib import HEAPS, check, ffi, lib
+from pyshmem._core.library import HEAPS, check, ffi, lib
 
 
 def offset_of(array, heap):

@@ -8,7 +8,7 @@ import pytest
 from reference import dtype_of, pattern, same
 
 import pyshmem
-from pyshmem._types import ELEMENTS
+from pyshmem._core.type_table import ELEMENTS
 
 PAIR = np.dtype([("id", "i4"), ("where", "f8", (2,))])
 DTYPES = [*(element.dtype for element in ELEMENTS), "float8_e4m3fn", "datetime64[s]", PAIR]

@@ -8,7 +8,7 @@ import pytest
 from reference import COMPARISONS, pattern, same, wrap
 
 import pyshmem
-from pyshmem._types import ELEMENTS, elements_of
+from pyshmem._core.type_table import ELEMENTS, elements_of
 
 WAITABLE = [element.dtype for element in elements_of("a")]
 PUTS = (pyshmem.put_signal, pyshmem.put_signal_nbi)

@@ -8,7 +8,7 @@ import pytest
 from reference import pattern, same
 
 import pyshmem
-from pyshmem._types import elements_of
+from pyshmem._core.type_table import elements_of
 
 DTYPES = [element.dtype for element in elements_of("r")]
 STRIDES = [(1, 1), (2, 1), (1, 3), (3, 2), (7, 7)]

@@ -11,7 +11,7 @@ from reference import dtype_of, factors, pattern, reduce, same
 
 import pyshmem
 from pyshmem import TEAM_WORLD, Team
-from pyshmem._types import ELEMENTS, REDUCE_OPS, elements_of
+from pyshmem._core.type_table import ELEMENTS, REDUCE_OPS, elements_of
 
 DTYPES = [element.dtype for element in elements_of("r")]
 SUMS = [element.dtype for element in elements_of("s")]

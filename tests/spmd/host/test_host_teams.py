@@ -8,7 +8,7 @@ import pytest
 
 import pyshmem
 from pyshmem import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, Team, TeamConfig
-from pyshmem._lib import lib
+from pyshmem._core.library import lib
 
 
 def test_predefined_teams_hold_all_pes_of_one_host(job):

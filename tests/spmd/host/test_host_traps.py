@@ -14,7 +14,7 @@ from reference import pattern
 
 import pyshmem
 from pyshmem import TEAM_SHARED, TEAM_WORLD, Context, TeamConfig
-from pyshmem._lib import lib
+from pyshmem._core.library import lib
 
 # ---- completion ----------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from reference import dtype_of, pattern, same
 
 import pyshmem
 from pyshmem import TEAM_WORLD, Team
-from pyshmem._types import REDUCE_OPS, elements_of
+from pyshmem._core.type_table import REDUCE_OPS, elements_of
 
 FAMILY = {"and": "t", "or": "t", "xor": "t", "max": "m", "min": "m", "sum": "s", "prod": "s"}
 REDUCTIONS = [(op, e.dtype) for op in REDUCE_OPS for e in elements_of(FAMILY[op])]

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What everything else stands on: the tables, settings, errors, the native library, arrays."""

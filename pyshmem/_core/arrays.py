@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From an array to address, type and number of elements: the only validation of arrays.
+
+The core gets ints, so an array on a heap keeps its own (``SymmetricArray``), and two such arrays
+are checked by comparing ints. Anything else (NumPy, CuPy, ``__cuda_array_interface__``, DLPack) is
+looked at each time.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from . import cupy_arrays
+from .dtypes import Kind, kind_of
+from .library import HEAPS, ffi, lib, not_initialized
+
+_HEAP_NAMES = {number: name for name, number in HEAPS.items()}
+
+
+#: Where the elements of an array are: address, bytes, kind.
+Place = tuple[int, int, Kind]
+
+#: Values of SymmetricArray._nbytes that are no size.
+UNKNOWN, GONE = -1, -2
+
+#: Assigning one of these moves or reinterprets the elements.
+_LAYOUT = frozenset(("dtype", "shape", "strides", "data"))
+
+
+#: Do kernels on GPUs reach the host heap? ``pyshmem.device`` says so.
+pinned = False
+
+
+class SymmetricArray(np.ndarray):
+    """A NumPy array on a symmetric heap.
+
+    Views and slices stay symmetric. Copies and results of arithmetic are plain ``np.ndarray``.
+    The memory goes back to the heap by ``pyshmem.free``, or, some time after the last reference to
+    the array and its views has gone, in a later collective call.
+    """
+
+    # _nbytes is UNKNOWN, and _address and _kind are unset, until it is known that the array lies on
+    # a heap. It is GONE, and _gone says why, once the block of an allocated array is no longer its.
+    __slots__ = ("_address", "_gone", "_kind", "_nbytes")
+    _address: int
+    _nbytes: int
+    _kind: Kind
+    _gone: str
+
+    def __array_finalize__(self, array: Any) -> None:
+        _set_nbytes(self, UNKNOWN)
+
+    @property
+    def heap(self) -> str | None:
+        """The heap the elements lie on, ``"host"`` or ``"device"``; None: on neither."""
+        address = self.__array_interface__["data"][0]
+        return _HEAP_NAMES.get(lib.heap_of(address, self.nbytes)) if not gone(self) else None
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """For kernels of a job without P2P, which see the pinned host heap; else there is none."""
+        if not pinned:
+            raise AttributeError("__cuda_array_interface__")
+        interface = dict(self.__array_interface__, strides=self.strides, version=3)
+        interface["data"] = (interface["data"][0] if self.size else 0, False)
+        return interface
+
+    def copy(self, order: Any = "C") -> Any:
+        """A copy in ordinary memory."""
+        return self.view(np.ndarray).copy(order)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        if array is self:
+            return self
+        return array[()] if return_scalar else array.view(np.ndarray)
+
+    def __reduce__(self) -> Any:
+        return self.view(np.ndarray).__reduce__()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _LAYOUT and self._nbytes != GONE:
+            _set_nbytes(self, UNKNOWN)
+        super().__setattr__(name, value)
+
+
+def gone(array: np.ndarray) -> str:
+    """Why the elements of ``array`` can no longer be used; empty: they can."""
+    base = array.base
+    owner = base if type(base) is SymmetricArray else array
+    return owner._gone if type(owner) is SymmetricArray and owner._nbytes == GONE else ""
+
+
+# The setters of the slots; SymmetricArray.__setattr__ is for users.
+_set_address = SymmetricArray.__dict__["_address"].__set__
+_set_nbytes = SymmetricArray.__dict__["_nbytes"].__set__
+_set_kind = SymmetricArray.__dict__["_kind"].__set__
+
+
+def remember(array: SymmetricArray, address: int, nbytes: int, kind: Kind) -> None:
+    """Keep what the operations need of an array on a heap."""
+    _set_address(array, address)
+    _set_kind(array, kind)
+    _set_nbytes(array, nbytes)
+
+
+def retire(array: SymmetricArray, why: str) -> None:
+    """The memory of what an allocation returned is no longer its own; nor its views'."""
+    array._gone = why
+    _set_nbytes(array, GONE)
+
+
+def heap_number(heap: str) -> int:
+    """The number of a heap by its name."""
+    try:
+        return HEAPS[heap]
+    except (KeyError, TypeError):
+        raise ValueError(f"heap is {heap!r}; the heaps are 'host' and 'device'") from None
+
+
+def place(array: Any, name: str, *, symmetric: bool, writable: bool = False) -> Place:
+    """Where the elements of ``array`` are.
+
+    Args:
+        array: anything with contiguous elements.
+        name: what the caller calls it, for messages.
+        symmetric: it has to lie on a symmetric heap.
+        writable: its elements will be written.
+    """
+    ours = type(array) is SymmetricArray
+    if ours:
+        if array._nbytes >= 0:
+            return array._address, array._nbytes, array._kind
+        if why := gone(array):
+            raise _no_longer(name, why)
+    if isinstance(array, np.ndarray):
+        address, nbytes, kind = _place_of_ndarray(array, name, writable)
+    elif hasattr(array, "__cuda_array_interface__"):
+        interface = array.__cuda_array_interface__
+        address, nbytes, kind = _place_of_interface(interface, array, name, writable)
+        if why := cupy_arrays.gone(array):
+            raise _no_longer(name, why)
+        if nbytes and lib.heap_of(address, nbytes) < 0:
+            cupy_arrays.wait_for(interface)  # on the heap kernels may be at work by design
+    elif hasattr(array, "__array_interface__"):
+        interface = array.__array_interface__
+        address, nbytes, kind = _place_of_interface(interface, array, name, writable)
+    elif hasattr(array, "__dlpack__"):
+        address, nbytes, kind = _place_of_ndarray(np.from_dlpack(array), name, writable)
+    else:
+        raise TypeError(f"{name} is a {type(array).__name__}, not an array")
+    if (ours or symmetric) and nbytes:
+        if lib.heap_of(address, nbytes) >= 0:
+            if ours:
+                remember(array, address, nbytes, kind)
+        elif symmetric:
+            raise _not_symmetric(name, address, nbytes)
+    elif symmetric:  # without elements it has no place of its own
+        address = _any_address()
+    return address, nbytes, kind
+
+
+def _any_address() -> int:
+    """The first address of the host heap, for transfers of nothing."""
+    base = ffi.new("uintptr_t *")
+    lib.ishmemx_heap_range(0, base, ffi.new("int64_t *"))
+    return int(base[0])
+
+
+def _no_longer(name: str, why: str) -> Exception:
+    if not lib.ishmemx_initialized():
+        return not_initialized(f"{name} was made in a job that has ended")
+    return ValueError(f"{name} cannot be used any more: {why}")
+
+
+def _not_symmetric(name: str, address: int, nbytes: int) -> Exception:
+    if not lib.ishmemx_initialized():
+        return not_initialized(f"{name} has to be on a symmetric heap")
+    return ValueError(
+        f"{name} at {address:#x} ({nbytes} bytes) is not on a symmetric heap; "
+        "make it with pyshmem.empty, zeros, array, ..."
+    )
+
+
+def _place_of_ndarray(array: np.ndarray, name: str, writable: bool) -> Place:
+    try:
+        buffer = ffi.from_buffer(array)
+        address, nbytes = lib.address_of(buffer), len(buffer)
+    except (ValueError, BufferError):  # strided, or of a dtype that buffers cannot describe
+        if not array.flags.c_contiguous:
+            raise _not_contiguous(name, array.shape, array.strides) from None
+        address, nbytes = array.__array_interface__["data"][0], array.nbytes
+    if writable and not array.flags.writeable:
+        raise ValueError(f"{name} is read-only")
+    return address, nbytes, kind_of(array.dtype)
+
+
+def _place_of_interface(interface: dict[str, Any], array: Any, name: str, writable: bool) -> Place:
+    address, read_only = interface["data"]
+    if writable and read_only:
+        raise ValueError(f"{name} is read-only")
+    # An array's own dtype tells more than the type string, which has no bfloat16.
+    dtype = getattr(array, "dtype", None)
+    if not isinstance(dtype, np.dtype):
+        dtype = np.dtype(interface.get("descr") or interface["typestr"])
+        if dtype.str != interface["typestr"]:
+            dtype = np.dtype(interface["typestr"])
+    shape, strides = tuple(interface["shape"]), interface.get("strides")
+    size, expected = 1, []
+    for extent in reversed(shape):
+        expected.append(size * dtype.itemsize)
+        size *= extent
+    if strides is not None and size:
+        pairs = zip(reversed(tuple(strides)), expected, reversed(shape), strict=True)
+        if any(extent > 1 and stride != wanted for stride, wanted, extent in pairs):
+            raise _not_contiguous(name, shape, tuple(strides))
+    return address, size * dtype.itemsize, kind_of(dtype)
+
+
+def _not_contiguous(name: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> ValueError:
+    return ValueError(
+        f"{name} is not C-contiguous (shape {shape}, strides {strides} bytes); "
+        "pass a contiguous part or a copy"
+    )
+
+
+# ---- what the operations call ------------------------------------------------------------------
+
+
+def pair(
+    sized: Any, other: Any, nelems: SupportsIndex | None, names: tuple[str, str], local: str = ""
+) -> tuple[int, int, int]:
+    """The addresses of two arrays and the bytes to copy between them.
+
+    Args:
+        sized: array whose size is the default of ``nelems``.
+        other: array of the same dtype and at least ``nelems`` elements.
+        nelems: elements to copy.
+        names: what the caller calls the two, for messages.
+        local: which of ``names`` may lie outside the symmetric heaps.
+    """
+    try:
+        nbytes = sized._nbytes
+        if nelems is None and 0 <= nbytes <= other._nbytes and sized._kind is other._kind:
+            return sized._address, other._address, nbytes
+    except AttributeError:
+        pass
+    first = place(sized, names[0], symmetric=names[0] != local, writable=names[0] == "dest")
+    second = place(other, names[1], symmetric=names[1] != local, writable=names[1] == "dest")
+    return first[0], second[0], bytes_of(first, second, nelems, names)
+
+
+def bytes_of(
+    sized: Place,
+    other: Place,
+    nelems: SupportsIndex | None,
+    names: tuple[str, str],
+    factor: int = 1,
+) -> int:
+    """The bytes of ``nelems`` elements, checked: ``other`` holds ``factor`` times as many."""
+    _, available, kind = sized
+    _, capacity, other_kind = other
+    if kind is not other_kind:
+        raise TypeError(
+            f"{names[0]} has dtype {kind.dtype}, {names[1]} has dtype {other_kind.dtype}; "
+            "they must be the same"
+        )
+    itemsize = kind.dtype.itemsize
+    nbytes = available if nelems is None else operator.index(nelems) * itemsize
+    if 0 <= nbytes <= available and nbytes * factor <= capacity:
+        return nbytes
+    count = nbytes // itemsize
+    if count < 0:
+        raise ValueError(f"nelems is {count}; give 0 or more")
+    if nbytes > available:
+        raise ValueError(f"nelems is {count}, but {names[0]} has {available // itemsize} elements")
+    asked = f"{names[0]} has {count} elements" if nelems is None else f"nelems is {count}"
+    needed = f", so {names[1]} needs {count * factor}" if factor > 1 else ""
+    hint = "; pass nelems=, or parts of equal size" if nelems is None else ""
+    raise ValueError(f"{asked}{needed}, but {names[1]} has {capacity // itemsize}{hint}")
+
+
+def target(array: Any, name: str) -> tuple[int, Kind]:
+    """The address of element 0 of a symmetric array, and its kind."""
+    try:
+        if array._nbytes > 0:
+            return array._address, array._kind
+    except AttributeError:
+        pass
+    address, nbytes, kind = place(array, name, symmetric=True)
+    if not nbytes:
+        raise ValueError(f"{name} has no elements; its element 0 is the target")
+    return address, kind
+
+
+def signal_target(array: Any) -> int:
+    """The address of a symmetric signal word."""
+    address, kind = target(array, "sig_addr")
+    if kind is not UINT64:
+        raise TypeError(f"sig_addr has dtype {kind.dtype}; signals are uint64")
+    return address
+
+
+UINT64 = kind_of(np.dtype(np.uint64))
+
+#: Streams: an int, or an object of CuPy, torch, Numba or with ``__cuda_stream__``.
+StreamLike = Any
+
+
+def stream_handle(stream: StreamLike) -> int:
+    """The ``cudaStream_t`` of a stream object, as an int."""
+    if isinstance(stream, int):
+        return stream
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        described = protocol() if callable(protocol) else protocol
+        return int(described[1])
+    for attribute in ("ptr", "cuda_stream", "handle"):
+        value = getattr(stream, attribute, None)
+        if value is not None:
+            return int(getattr(value, "value", value) or 0)
+    if "simulator" in type(stream).__module__ or "simulator" in getattr(stream, "__module__", ""):
+        return 0
+    raise TypeError(
+        f"stream is a {type(stream).__name__}; give an int, a CuPy, torch or Numba stream, or an "
+        "object with __cuda_stream__"
+    )

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a dtype to what the core can do with it."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .library import lib
+from .type_table import ELEMENTS, elements_of
+
+#: What users may give as a dtype: also names of ml_dtypes and torch dtypes.
+DTypeLike = npt.DTypeLike | Any
+
+
+class Kind:
+    """What the core can do with a dtype. One object a dtype, so ``is`` compares dtypes."""
+
+    __slots__ = (
+        "atomic", "atomic_fetch", "compare_swap", "dtype", "element", "failed", "g", "native", "p",
+        "test", "wait_until",
+    )  # fmt: skip
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+        names = [e.name for e in ELEMENTS if _is_element(dtype, e.dtype)]
+        name = names[0] if names else ""
+        #: Number of the element type in the core, -1: bytes only.
+        self.element = next((i for i, e in enumerate(ELEMENTS) if e.name == name), -1)
+        #: Calls of the extension for one value; None: not for this dtype.
+        self.p: Any = getattr(lib, f"p_{name}", None)
+        self.g: Any = getattr(lib, f"g_{name}", None)
+        self.atomic: Any = getattr(lib, f"atomic_{name}", None)
+        self.atomic_fetch: Any = getattr(lib, f"atomic_fetch_{name}", None)
+        self.compare_swap: Any = getattr(lib, f"compare_swap_{name}", None)
+        self.wait_until: Any = getattr(lib, f"wait_until_{name}", None)
+        self.test: Any = getattr(lib, f"test_{name}", None)
+        #: What those return when they may have failed.
+        self.failed: Any = getattr(lib, f"failed_{name}", None)
+        #: The Python type of one value.
+        self.native: type = float if dtype.kind == "f" else int
+
+    def scalar(self, value: Any, name: str) -> Any:
+        """``value`` as ``native``, refusing what would lose something."""
+        try:
+            return operator.index(value) if self.native is int else float(value)
+        except TypeError:
+            raise TypeError(
+                f"{name} is {value!r} ({type(value).__name__}); the array's dtype is {self.dtype}"
+            ) from None
+
+
+def out_of_range(kind: Kind, pe: Any, *values: Any) -> Exception:
+    """The error behind an OverflowError of the extension: one of ``values``, or ``pe``."""
+    if kind.native is int:
+        limits = np.iinfo(kind.dtype)
+        for value in values:
+            if not limits.min <= value <= limits.max:
+                return OverflowError(
+                    f"value {value} is outside {kind.dtype} ({limits.min}..{limits.max})"
+                )
+    return ValueError(f"pe {pe} is outside the job")
+
+
+def _is_element(dtype: np.dtype[Any], name: str) -> bool:
+    if not dtype.isnative or dtype.fields is not None:
+        return False
+    if name == "bfloat16":  # known to NumPy only where ml_dtypes has been imported
+        return dtype.name == name
+    return dtype == np.dtype(name)
+
+
+_kinds: dict[np.dtype[Any], Kind] = {}
+
+
+def kind_of(dtype: np.dtype[Any]) -> Kind:
+    """The ``Kind`` of a dtype."""
+    try:
+        return _kinds[dtype]
+    except KeyError:
+        return _kinds.setdefault(dtype, Kind(dtype))
+
+
+def as_dtype(dtype: Any) -> np.dtype[Any]:
+    """A dtype from what NumPy takes, a name of ml_dtypes such as "bfloat16", or a torch dtype."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        import ml_dtypes
+
+        name = str(dtype).removeprefix("torch.")
+        named = getattr(ml_dtypes, name, None) or getattr(np, name, None)
+        if not isinstance(named, type):
+            raise TypeError(f"dtype {dtype!r} is known neither to NumPy nor to ml_dtypes") from None
+        found = np.dtype(named)
+    if found.hasobject:
+        raise TypeError(f"dtype {found} holds Python objects; other PEs cannot use their addresses")
+    if found.itemsize == 0:
+        raise TypeError(f"dtype {found} has no size; give one, such as 'S8'")
+    return found
+
+
+def unsupported_dtype(routine: str, kind: Kind, family: str) -> TypeError:
+    """The error of a dtype outside the table of ``routine``; names those inside."""
+    inside = ", ".join(element.dtype for element in elements_of(family))
+    return TypeError(f"{routine}: dtype {kind.dtype} is outside the routine's types: {inside}")

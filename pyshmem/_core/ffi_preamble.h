@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The hand-written part of the cffi extension; ffi_build.py compiles it into _native.c, after
+ * ishmemx.h and the shells that take addresses as integers. What is marked TO_PYTHON is callable from
+ * Python. A call that returns a value returns failed_* when it fails and leaves its status in
+ * last_status: the caller asks for it only when it sees that value, as with -1 and PyErr_Occurred(). */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TO_PYTHON static
+
+TO_PYTHON const char *const PYSHMEM_VERSION_TEXT = PYSHMEM_VERSION;
+static __thread int last_status;
+
+TO_PYTHON int status_of_last_value(void) {
+    return last_status;
+}
+
+TO_PYTHON uintptr_t ctx_default(void) {
+    return (uintptr_t)&ishmemx_ctx_default;
+}
+
+TO_PYTHON uintptr_t team_world(void) {
+    return (uintptr_t)&ishmemx_team_world;
+}
+
+TO_PYTHON uintptr_t team_shared(void) {
+    return (uintptr_t)&ishmemx_team_shared;
+}
+
+TO_PYTHON uintptr_t team_node(void) {
+    return (uintptr_t)&ishmemx_team_node;
+}
+
+TO_PYTHON const size_t NO_INDEX = SIZE_MAX;
+
+/* Put and get on the default context: one argument less is 25 ns of some 300. */
+TO_PYTHON int put(uintptr_t dest, uintptr_t source, size_t nbytes, int pe) {
+    return ishmemx_put(ctx_default(), dest, source, nbytes, pe);
+}
+
+TO_PYTHON int get(uintptr_t dest, uintptr_t source, size_t nbytes, int pe) {
+    return ishmemx_get(ctx_default(), dest, source, nbytes, pe);
+}
+
+TO_PYTHON uintptr_t address_of(const void *buffer) {
+    return (uintptr_t)buffer;
+}
+
+/* The heap that [address, address + nbytes) of this PE lies in, or -1. */
+TO_PYTHON int heap_of(uintptr_t address, size_t nbytes) {
+    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
+        uintptr_t base = 0;
+        int64_t size = 0;
+        if (ishmemx_heap_range(heap, &base, &size) == 0 && base && address >= base &&
+            address - base <= (uintptr_t)size && nbytes <= (uintptr_t)size - (address - base))
+            return heap;
+    }
+    return -1;
+}
+
+TO_PYTHON const uint64_t failed_signal = (uint64_t)-7919;
+
+TO_PYTHON uint64_t signal_fetch(uintptr_t sig_addr) {
+    uint64_t value;
+    last_status = ishmemx_signal_fetch(sig_addr, &value);
+    return last_status ? failed_signal : value;
+}
+
+TO_PYTHON uint64_t signal_wait_until(uintptr_t sig_addr, int cmp, uint64_t cmp_value) {
+    uint64_t seen;
+    last_status = ishmemx_wait_until(ISHMEMX_TYPE_UINT64, sig_addr, cmp, cmp_value, &seen);
+    return last_status ? failed_signal : seen;
+}
+
+/* The interrupt check of slow waits: runs Python's signal handlers. What a handler raised is kept in
+ * pyshmem._core.library.interruption, which raises it once the wait has ended. */
+static int check_signals(void) {
+    if (!Py_IsInitialized())
+        return 0;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int raised = PyErr_CheckSignals();
+    if (raised) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        PyErr_NormalizeException(&type, &value, &traceback);
+        PyObject *module = PyImport_ImportModule("pyshmem._core.library");
+        if (!module || PyObject_SetAttrString(module, "interruption", value ? value : Py_None))
+            PyErr_Clear();
+        Py_XDECREF(module);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    }
+    PyGILState_Release(gil);
+    return raised != 0;
+}
+
+/* Runs after the interpreter has ended, when the exit status is known: a PE that fails must not wait
+ * for the others in finalize but end them. */
+static pid_t initialized_by;
+static int others_know;
+
+/* The other PEs have been told already why this one ends. */
+TO_PYTHON void forget_exit_status(void) {
+    others_know = 1;
+}
+
+static void leave_job(int status, void *unused) {
+    (void)unused;
+    if (getpid() != initialized_by || others_know || !ishmemx_initialized())
+        return;
+    ishmemx_set_interrupt_check(NULL);
+    if (status) {
+        char why[64];
+        snprintf(why, sizeof why, "exited with status %d", status);
+        ishmemx_abort(status, why);
+    } else if (ishmemx_finalize()) {
+        fprintf(stderr, "pyshmem: finalize at exit: %s\n", ishmemx_error());
+        fflush(NULL);
+        _exit(1); /* here nothing else changes the status */
+    }
+}
+
+#ifndef __GLIBC__
+static void leave_job_plain(void) {
+    leave_job(0, NULL);
+}
+#endif
+
+TO_PYTHON void attach_to_interpreter(void) {
+    ishmemx_set_interrupt_check(check_signals);
+    others_know = 0;
+    if (initialized_by == getpid())
+        return;
+    initialized_by = getpid();
+#ifdef __GLIBC__
+    on_exit(leave_job, NULL);
+#else
+    atexit(leave_job_plain);
+#endif
+}

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The native library: only this file imports the extension and makes exceptions of statuses.
+
+A call that returns a status goes ``status = lib.f(...)``, ``if status: fail(status)``, or
+``check(lib.f(...))`` where 50 ns do not matter. A call that returns a value returns a marker when
+it may have failed: ``if value == marker: check_value()``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NoReturn
+
+from . import errors
+
+try:
+    from . import _native
+except ImportError as error:
+    _folder = Path(__file__).parents[1]
+    _hint = "install pyshmem again"
+    if (_folder / "_core" / "ffi_build.py").exists():  # only sources have it
+        _hint = f"{_folder} is the source folder: run `make dev`, or start from another folder"
+    raise ImportError(f"the native part of pyshmem cannot be loaded ({error}); {_hint}") from error
+
+ffi: Any = _native.ffi
+lib: Any = _native.lib
+
+__version__: str = ffi.string(lib.PYSHMEM_VERSION_TEXT).decode()
+
+#: The heaps, by the name users give.
+HEAPS: dict[str, int] = {"host": lib.ISHMEMX_HEAP_HOST, "device": lib.ISHMEMX_HEAP_DEVICE}
+#: The accelerators, by the name users give.
+ACCELERATORS: dict[str, int] = {
+    "none": lib.ISHMEMX_DEVICE_NONE,
+    "cuda": lib.ISHMEMX_DEVICE_CUDA,
+    "sim": lib.ISHMEMX_DEVICE_SIM,
+}
+
+
+class Cmp(IntEnum):
+    """Comparisons of ``wait_until``, ``test`` and ``signal_wait_until``."""
+
+    EQ = lib.ISHMEMX_CMP_EQ
+    NE = lib.ISHMEMX_CMP_NE
+    GT = lib.ISHMEMX_CMP_GT
+    GE = lib.ISHMEMX_CMP_GE
+    LT = lib.ISHMEMX_CMP_LT
+    LE = lib.ISHMEMX_CMP_LE
+
+
+class SignalOp(IntEnum):
+    """How a signal changes the signal word."""
+
+    SET = lib.ISHMEMX_SIGNAL_SET
+    ADD = lib.ISHMEMX_SIGNAL_ADD
+
+
+class ThreadLevel(IntEnum):
+    """Which threads may call routines, and when."""
+
+    SINGLE = lib.ISHMEMX_THREAD_SINGLE
+    FUNNELED = lib.ISHMEMX_THREAD_FUNNELED
+    SERIALIZED = lib.ISHMEMX_THREAD_SERIALIZED
+    MULTIPLE = lib.ISHMEMX_THREAD_MULTIPLE
+
+
+#: What a Python signal handler raised while a call waited; the extension sets it.
+interruption: BaseException | None = None
+
+_format_fault: Callable[[dict[str, int]], str] | None = None
+
+_EXCEPTIONS: dict[int, type[Exception]] = {
+    lib.ISHMEMX_ERR_ARGUMENT: ValueError,
+    lib.ISHMEMX_ERR_TYPE: TypeError,
+    lib.ISHMEMX_ERR_MEMORY: errors.HeapExhausted,
+    lib.ISHMEMX_ERR_MISMATCH: errors.MismatchError,
+    lib.ISHMEMX_ERR_PEER: errors.PeerDied,
+    lib.ISHMEMX_ERR_TIMEOUT: errors.ShmemTimeout,
+    lib.ISHMEMX_ERR_UNSUPPORTED: errors.UnsupportedError,
+}
+
+
+def check(status: int) -> None:
+    """Raise the exception of a status that is not OK."""
+    if status:
+        fail(status)
+
+
+def check_value() -> None:
+    """Raise if the last value-returning call of this thread failed."""
+    check(lib.status_of_last_value())
+
+
+def fail(status: int) -> NoReturn:
+    """Raise the exception of ``status``, with the library's text."""
+    global interruption
+    text = ffi.string(lib.ishmemx_error()).decode(errors="replace")
+    if status == lib.ISHMEMX_ERR_INTERRUPTED:
+        raised, interruption = interruption, None
+        raise raised if raised is not None else KeyboardInterrupt
+    if status == lib.ISHMEMX_ERR_FAULT:
+        raise take_fault() or errors.KernelFault(text)
+    if status == lib.ISHMEMX_ERR_STATE and not lib.ishmemx_initialized():
+        raise errors.NotInitialized(text)
+    raise _EXCEPTIONS.get(status, errors.ShmemError)(text)
+
+
+def not_initialized(what: str) -> errors.NotInitialized:
+    """The error of using ``what`` outside init and finalize."""
+    return errors.NotInitialized(f"{what}, but pyshmem is not initialised; call pyshmem.init()")
+
+
+# ---- kernels -----------------------------------------------------------------------------------
+
+
+def set_fault_formatter(formatter: Callable[[dict[str, int]], str]) -> None:
+    """``pyshmem.device`` knows the kernels: it tells a fault in words."""
+    global _format_fault
+    _format_fault = formatter
+
+
+def take_fault() -> Exception | None:
+    """The fault that a kernel recorded, as an exception, and clear it; None when there is none."""
+    record = ffi.new("ishmemx_fault_t *")
+    if lib.ishmemx_fault_take(record) or record.kind == lib.ISHMEMX_FAULT_NONE:
+        return None
+    fields = ("kind", "op", "pe", "module", "block", "thread", "a", "b")
+    fault = {name: int(getattr(record, name)) for name in fields}
+    text = _format_fault(fault) if _format_fault is not None else f"a kernel failed: {fault}"
+    own = fault["module"] < 0 and fault["a"] in (lib.ISHMEMX_ERR_MISMATCH, lib.ISHMEMX_ERR_PEER)
+    return _EXCEPTIONS[fault["a"]](text) if own else errors.KernelFault(text)
+
+
+def raise_pending_fault() -> None:
+    """Raise the fault that a kernel recorded, if there is one."""
+    if fault := take_fault():
+        raise fault
+
+
+def device_state() -> list[int]:
+    """The words of the state block that kernels read."""
+    words = ffi.new("int64_t[]", lib.ISHMEMX_STATE_WORDS)
+    check(lib.ishmemx_device_state(words))
+    return list(words)
+
+
+# ---- settings ----------------------------------------------------------------------------------
+
+
+def setting(name: str) -> tuple[str, str]:
+    """The text of setting ``name`` (without ``PYSHMEM_``) and where it came from."""
+    text, origin = ffi.new("const char **"), ffi.new("const char **")
+    check(lib.ishmemx_setting(name.encode(), text, origin))
+    return ffi.string(text[0]).decode(), ffi.string(origin[0]).decode()
+
+
+def setting_number(name: str) -> int:
+    """Setting ``name`` as a number: bytes, nanoseconds, 0 or 1, position of the choice."""
+    value = ffi.new("int64_t *")
+    check(lib.ishmemx_setting_number(name.encode(), value))
+    return int(value[0])
+
+
+def parse_size(size: int | str) -> int:
+    """Bytes of ``4096`` or ``"1.5G"``."""
+    if isinstance(size, str):
+        nbytes = ffi.new("int64_t *")
+        check(lib.ishmemx_parse_size(size.encode(), nbytes))
+        return int(nbytes[0])
+    if size < 0:
+        raise ValueError(f"a heap of {size} bytes: give 0 or more, or a text such as '512M'")
+    return int(size)

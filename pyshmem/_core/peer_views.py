@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays over another PE's copy of a symmetric array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import cupy_arrays
+
+
+def view_of_peer(address: int, nbytes: int, array: Any) -> Any:
+    """An array like ``array`` over the copy at ``address``; it keeps ``array``. None for 0."""
+    if not address:
+        return None
+    if not isinstance(array, np.ndarray):
+        return cupy_arrays.array_over(address, nbytes, array, array.shape, array.dtype)
+    if not nbytes:
+        return np.empty(array.shape, array.dtype)
+    window = _Window(address, nbytes, array)
+    return np.ndarray(array.shape, array.dtype, buffer=np.asarray(window))
+
+
+class _Window:
+    """Memory of a peer, which must not outlive the array it mirrors."""
+
+    def __init__(self, address: int, nbytes: int, keep: Any) -> None:
+        self.keep = keep
+        self.__array_interface__ = {
+            "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3,
+        }  # fmt: skip

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every environment variable, once: name, kind, default, help.
+
+Standard library only: the build runs this file before the package exists
+(``python settings.py`` prints the C list). ``native/src/settings.c`` parses the values, for
+Python and C programs alike; ``pyshmem._core.library`` hands them to Python.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Setting(NamedTuple):
+    """One row. The variable is ``PYSHMEM_<name>``; ``alias`` is read when that one is not set."""
+
+    name: str
+    kind: str  # size, integer, seconds, flag, choice:a|b|c, string
+    default: str
+    help: str
+    alias: str = ""
+
+
+SETTINGS = (
+    Setting("CONDUIT", "choice:auto|shm|openshmem", "auto",
+            "how PEs reach each other; auto takes openshmem under oshrun and past one host, else shm"),
+    Setting("OPENSHMEM_LIBRARY", "string", "",
+            "OpenSHMEM library of conduit openshmem, a name or a path; default: liboshmem.so, then libsma.so"),
+    Setting("DEVICE", "choice:auto|cuda|sim|none", "auto",
+            "accelerator of the device heap; auto takes cuda where there is a GPU, else sim where numba is installed"),
+    Setting("HEAP_SIZE", "size", "1G", "host symmetric heap of a PE, bytes; pages are taken when touched",
+            "SHMEM_SYMMETRIC_SIZE"),
+    Setting("DEVICE_HEAP_SIZE", "size", "1G", "device symmetric heap of a PE, bytes"),
+    Setting("P2P", "flag", "1",
+            "kernels reach peers by loads and stores; 0 sends everything through the ring to the proxy"),
+    Setting("RINGS", "integer", "1", "request rings, each with a proxy thread: 1 to 4"),
+    Setting("RING_SLOTS", "integer", "4096", "requests a ring holds: a power of two, at least 8"),
+    Setting("PROXY_SPIN", "integer", "-1",
+            "polls before an idle proxy gives its core away; -1 chooses from the core count"),
+    Setting("CUTOVER_PUT", "string", "",
+            "bytes from which kernels' puts take a copy engine: 64K, never, or threads:blocks=size,..."),
+    Setting("CUTOVER_GET", "string", "", "the same of gets"),
+    Setting("CUTOVER_REDUCE", "string", "",
+            "bytes from which each PE of a device reduction combines its share; the same on all PEs"),
+    Setting("TUNE_FILE", "string", "",
+            "file of cutover tables, read and written by tune; default cutover.json in the user's settings folder"),
+    Setting("STATICS", "choice:auto|map|conduit|none", "auto",
+            "how PEs reach each other's static variables, in C: mapped, by the conduit's copies, auto as it can"),
+    Setting("TIMEOUT", "seconds", "600",
+            "a wait that takes longer fails with a report, on the host and in kernels; 0 waits for ever"),
+    Setting("INIT_TIMEOUT", "seconds", "60", "how long init waits for the other PEs"),
+    Setting("CHECK", "flag", "0", "checking mode: overlap, alignment, arguments that differ between PEs",
+            "SHMEM_DEBUG"),
+    Setting("SPIN", "integer", "-1", "polls before a waiting PE yields its core; -1 chooses from the core count"),
+    # Set by launchers, not by users.
+    Setting("PE", "integer", "-1", "number of this PE (set by the launcher)"),
+    Setting("N_PES", "integer", "-1", "number of PEs of the job (set by the launcher)"),
+    Setting("LOCAL_PE", "integer", "-1", "number of this PE on its host (set by the launcher)"),
+    Setting("JOB", "string", "", "name of the job, the same on every PE (set by the launcher)"),
+    Setting("CONTROL_FD", "integer", "-1", "descriptor of the job's control segment (set by the launcher)"),
+)  # fmt: skip
+
+
+def c_lists() -> str:
+    """The X-macro list that ``settings.c`` expands (``pysh_settings.h`` in the build folder)."""
+    rows = [f'    X_({s.name}, "{s.kind}", "{s.default}", "{s.alias}") \\' for s in SETTINGS]
+    return "\n".join(
+        [
+            "/* Made by pyshmem/_core/settings.py when the package is built. */",
+            "#pragma once",
+            "#define PYSH_SETTINGS(X_) \\",
+            *rows,
+            "    /* end */",
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    print(c_lists(), end="")

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays, teams and contexts as kernel arguments."""
+
+import numpy as np
+
+from ..._core.library import check, ffi, lib
+from ...host.contexts import Context
+from ...host.teams import Team
+from ..leaf.chosen import SIM
+
+__all__ = ["as_argument"]
+
+
+def slot_of(ask, handle: int) -> int:
+    """The slot that the library knows a team or a context's team by."""
+    slot = ffi.new("int *")
+    check(ask(handle, slot))
+    return int(slot[0])
+
+
+def as_argument(array):
+    """What a kernel is given for a team, a context or an array.
+
+    A team or a context is the number of the team's slot, an int32, valid until it is destroyed.
+
+    An array is returned in the form that costs least to pass, for launches in a loop.
+
+    A kernel takes a device-heap array as it is, but on a GPU Numba then wraps the CuPy array anew in
+    every launch. The result shares the memory; the symmetric array must stay alive.
+    """
+    if isinstance(array, Team):
+        return np.int32(slot_of(lib.ishmemx_team_slot, array.handle))
+    if isinstance(array, Context):
+        return np.int32(slot_of(lib.ishmemx_ctx_team_slot, array.handle))
+    if SIM:
+        return array
+    from numba import cuda
+
+    return cuda.as_cuda_array(array, sync=False)

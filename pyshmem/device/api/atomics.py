@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Atomics from kernels, at system scope: atomic with every PE's kernels and host calls.
+
+``dest`` is a contiguous array on the device heap; its first element is the target. Types: 32 and 64
+bit integers, also float32 and float64 for fetch, set, swap and (an extension) add. Nothing here
+orders other accesses: see ``fence``. After a fault the fetching forms return 0. With a context
+(``as_argument(context)``) as ``ctx``, ``pe`` is a PE of its team.
+
+The ``_nbi`` forms do not wait: ``fetch`` is an array of the dtype of ``dest`` in any memory of the
+kernel; its first element receives the old value, at the next ``quiet`` at the latest. By loads and
+stores, and in shared and local memory, it arrives at once.
+"""
+
+from ..._core.type_table import ATOMIC_OPS
+from ..faults import OP
+from ..leaf import chosen as leaf
+from ..leaf.chosen import cast, device_function, read, require, write
+from ..peers import BY_STORES, NOWHERE, on_peer, reach
+from ..ring.elements import ask_amo, tell_amo
+from ..team.rows import on_context
+
+__all__ = [
+    "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_compare_swap_nbi", "atomic_fetch",
+    "atomic_fetch_add", "atomic_fetch_add_nbi", "atomic_fetch_and", "atomic_fetch_and_nbi",
+    "atomic_fetch_inc", "atomic_fetch_inc_nbi", "atomic_fetch_nbi", "atomic_fetch_or",
+    "atomic_fetch_or_nbi", "atomic_fetch_xor", "atomic_fetch_xor_nbi", "atomic_inc", "atomic_or",
+    "atomic_set", "atomic_swap", "atomic_swap_nbi", "atomic_xor",
+]  # fmt: skip
+
+_standard, _extended, _bitwise, _addable = (require(family) for family in "axb+")
+
+
+@device_function
+def _read(address, like, _value, _cond):
+    leaf.relax()  # as in test()
+    return read(address, like)
+
+
+@device_function
+def _swap_if(address, like, value, cond):
+    return leaf.atomic_compare_swap(address, like, cond, value)
+
+
+def _plain(operation):
+    return device_function(lambda address, like, value, _cond: operation(address, like, value))
+
+
+#: The fetching ones: ``f(address, like, value, cond)``, and the types they are for.
+_FETCHING = {
+    "fetch": (_read, _extended),
+    "compare_swap": (_swap_if, _standard),
+    "swap": (_plain(leaf.atomic_swap), _extended),
+    "add": (_plain(leaf.atomic_fetch_add), _addable),
+    "and": (_plain(leaf.atomic_fetch_and), _bitwise),
+    "or": (_plain(leaf.atomic_fetch_or), _bitwise),
+    "xor": (_plain(leaf.atomic_fetch_xor), _bitwise),
+}
+
+
+def _fetching(name: str):
+    op, number, (operation, types) = OP[f"atomic_{name}"], ATOMIC_OPS.index(name), _FETCHING[name]
+
+    @device_function
+    def atomic(dest, value, cond, pe, ctx):
+        types(dest)
+        world = on_context(ctx, pe)
+        way = reach(dest, 1, dest.size, world, op)
+        if way == BY_STORES:
+            return operation(on_peer(dest, world), dest, value, cond)
+        if way != NOWHERE:
+            return ask_amo(number, dest, value, cond, world)
+        return cast(dest, 0)
+
+    return atomic
+
+
+def _updating(name: str, operation, types):
+    """Those that fetch nothing: ``f(dest, value, pe, ctx)``."""
+    op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
+
+    @device_function
+    def atomic(dest, value, pe, ctx):
+        types(dest)
+        world = on_context(ctx, pe)
+        way = reach(dest, 1, dest.size, world, op)
+        if way == BY_STORES:
+            operation(on_peer(dest, world), dest, value)
+        elif way != NOWHERE:
+            tell_amo(number, dest, value, world)
+
+    return atomic
+
+
+_fetch, _compare_swap, _swap, _fetch_add, _fetch_and, _fetch_or, _fetch_xor = map(
+    _fetching, _FETCHING
+)
+_set = _updating("set", write, _extended)
+_add = _updating("add", leaf.atomic_add, _addable)
+_and = _updating("and", leaf.atomic_and, _bitwise)
+_or = _updating("or", leaf.atomic_or, _bitwise)
+_xor = _updating("xor", leaf.atomic_xor, _bitwise)
+
+
+@device_function
+def atomic_fetch(source, pe, ctx=None):
+    """The element on ``pe``. Spec: shmem_atomic_fetch."""
+    return _fetch(source, 0, 0, pe, ctx)
+
+
+@device_function
+def atomic_set(dest, value, pe, ctx=None):
+    """Replace the element on ``pe``. Spec: shmem_atomic_set."""
+    _set(dest, value, pe, ctx)
+
+
+@device_function
+def atomic_swap(dest, value, pe, ctx=None):
+    """Replace the element on ``pe``; returns the old value. Spec: shmem_atomic_swap."""
+    return _swap(dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_compare_swap(dest, cond, value, pe, ctx=None):
+    """Replace the element on ``pe`` if it equals ``cond``; returns the old value.
+
+    Spec: shmem_atomic_compare_swap.
+    """
+    return _compare_swap(dest, value, cond, pe, ctx)
+
+
+@device_function
+def atomic_inc(dest, pe, ctx=None):
+    """Add 1 to the element on ``pe``. Spec: shmem_atomic_inc."""
+    _standard(dest)
+    _add(dest, 1, pe, ctx)
+
+
+@device_function
+def atomic_fetch_inc(dest, pe, ctx=None):
+    """Add 1 to the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_inc."""
+    _standard(dest)
+    return _fetch_add(dest, 1, 0, pe, ctx)
+
+
+@device_function
+def atomic_add(dest, value, pe, ctx=None):
+    """Add to the element on ``pe``. Spec: shmem_atomic_add (float32, float64: extension)."""
+    _add(dest, value, pe, ctx)
+
+
+@device_function
+def atomic_fetch_add(dest, value, pe, ctx=None):
+    """Add to the element on ``pe``; returns the old value.
+
+    Spec: shmem_atomic_fetch_add (float32, float64: extension).
+    """
+    return _fetch_add(dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_and(dest, value, pe, ctx=None):
+    """Bitwise and with the element on ``pe``. Spec: shmem_atomic_and."""
+    _and(dest, value, pe, ctx)
+
+
+@device_function
+def atomic_fetch_and(dest, value, pe, ctx=None):
+    """Bitwise and with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_and."""
+    return _fetch_and(dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_or(dest, value, pe, ctx=None):
+    """Bitwise or with the element on ``pe``. Spec: shmem_atomic_or."""
+    _or(dest, value, pe, ctx)
+
+
+@device_function
+def atomic_fetch_or(dest, value, pe, ctx=None):
+    """Bitwise or with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_or."""
+    return _fetch_or(dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_xor(dest, value, pe, ctx=None):
+    """Bitwise exclusive or with the element on ``pe``. Spec: shmem_atomic_xor."""
+    _xor(dest, value, pe, ctx)
+
+
+@device_function
+def atomic_fetch_xor(dest, value, pe, ctx=None):
+    """Bitwise exclusive or with the element on ``pe``; returns the old value.
+
+    Spec: shmem_atomic_fetch_xor.
+    """
+    return _fetch_xor(dest, value, 0, pe, ctx)
+
+
+# -- without waiting: the old value is in ``fetch`` at the next ``quiet`` --------------------------
+
+
+def _starting(name: str):
+    """``f(fetch, dest, value, cond, pe, ctx)``."""
+    op, number, (operation, types) = OP[f"atomic_{name}"], ATOMIC_OPS.index(name), _FETCHING[name]
+    if name == "add":
+        types = _standard
+
+    @device_function
+    def atomic(fetch, dest, value, cond, pe, ctx):
+        types(dest)
+        leaf.same_dtype(fetch, dest)
+        world = on_context(ctx, pe)
+        way = reach(dest, 1, dest.size, world, op)
+        if way == BY_STORES:
+            fetch[0] = operation(on_peer(dest, world), dest, value, cond)
+        elif way != NOWHERE and leaf.in_global(leaf.address_of(fetch)):
+            tell_amo(number, dest, value, world, cond, leaf.address_of(fetch))
+        elif way != NOWHERE:
+            fetch[0] = ask_amo(number, dest, value, cond, world)
+
+    return atomic
+
+
+(
+    _start_fetch, _start_compare_swap, _start_swap, _start_add, _start_and, _start_or, _start_xor,
+) = map(_starting, _FETCHING)  # fmt: skip
+
+
+@device_function
+def atomic_fetch_nbi(fetch, source, pe, ctx=None):
+    """Start fetching the element on ``pe``. Spec: shmem_atomic_fetch_nbi."""
+    _start_fetch(fetch, source, 0, 0, pe, ctx)
+
+
+@device_function
+def atomic_compare_swap_nbi(fetch, dest, cond, value, pe, ctx=None):
+    """Start ``atomic_compare_swap``. Spec: shmem_atomic_compare_swap_nbi."""
+    _start_compare_swap(fetch, dest, value, cond, pe, ctx)
+
+
+@device_function
+def atomic_swap_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_swap``. Spec: shmem_atomic_swap_nbi."""
+    _start_swap(fetch, dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_fetch_inc_nbi(fetch, dest, pe, ctx=None):
+    """Start ``atomic_fetch_inc``. Spec: shmem_atomic_fetch_inc_nbi."""
+    _start_add(fetch, dest, 1, 0, pe, ctx)
+
+
+@device_function
+def atomic_fetch_add_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_fetch_add``, on integers. Spec: shmem_atomic_fetch_add_nbi."""
+    _start_add(fetch, dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_fetch_and_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_fetch_and``. Spec: shmem_atomic_fetch_and_nbi."""
+    _start_and(fetch, dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_fetch_or_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_fetch_or``. Spec: shmem_atomic_fetch_or_nbi."""
+    _start_or(fetch, dest, value, 0, pe, ctx)
+
+
+@device_function
+def atomic_fetch_xor_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_fetch_xor``. Spec: shmem_atomic_fetch_xor_nbi."""
+    _start_xor(fetch, dest, value, 0, pe, ctx)

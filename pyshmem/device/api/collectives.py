@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Collectives of a team from kernels: synchronisation and data.
+
+``team`` is the number of a team's slot: TEAM_WORLD, TEAM_SHARED, TEAM_NODE, or what
+``as_argument(team)`` gives on the host. One group of a PE's grid calls a routine, on every member, all
+with the same arguments; different teams may be used by different blocks at one time. ``dest`` and
+``source`` are contiguous arrays on the heap that kernels reach. As the specification has it, ``dest``
+must be free at every member when the first calls.
+"""
+
+from ..faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, FAULT_STRIDE, OP, record_fault
+from ..groups import Scope, scopes
+from ..leaf import chosen as leaf
+from ..leaf.chosen import address_of, device_function, read64, state
+from ..peers import BY_STORES, NOWHERE, my_pe, near, reach
+from ..ring.requests import IPUT, ask
+from ..ring.transport import get_bytes, store_word
+from ..state import DELTA, DEVICE_STAGE_BYTES
+from ..team.flags import apart, await_flag, parts, raise_flags
+from ..team.rows import member_pe, row_my_pe, row_n_pes, row_stage, team_row
+from .strided import push_blocks
+
+__all__ = [
+    "alltoall", "alltoall_grid", "alltoall_warp", "alltoall_work_group", "alltoalls",
+    "alltoalls_grid", "alltoalls_warp", "alltoalls_work_group", "broadcast", "broadcast_grid",
+    "broadcast_warp", "broadcast_work_group", "collect", "collect_grid", "collect_warp",
+    "collect_work_group", "fcollect", "fcollect_grid", "fcollect_warp", "fcollect_work_group",
+    "team_sync", "team_sync_grid", "team_sync_warp", "team_sync_work_group",
+]  # fmt: skip
+
+_data = leaf.require("r")
+_PULL_FROM = 8192  # bytes from which members of a broadcast fetch for themselves, all at once
+
+
+@device_function
+def usable(array, nelems: int, op: int) -> bool:
+    """Can the first elements be used in a collective? With P2P that is the device heap."""
+    if nelems == 0:
+        return True  # an empty array has no place
+    way = reach(array, nelems, array.size, my_pe(), op)
+    if way != NOWHERE and near() and way != BY_STORES:
+        record_fault(FAULT_ADDRESS, op, -1, address_of(array), nelems * array.itemsize)
+        return False
+    return way != NOWHERE
+
+
+@device_function
+def entry(team: int, dest, source, nelems: int, op: int) -> int:
+    """Where collectives begin: the team's row; 0, and a fault, when something is wrong.
+
+    ``nelems``: how many elements of both arrays are used.
+    """
+    leaf.same_dtype(dest, source)
+    row = team_row(team, op)
+    if row != 0 and usable(dest, nelems, op) and usable(source, nelems, op):
+        return row
+    return 0
+
+
+@device_function
+def half_of_stage(row: int, epoch: int) -> int:
+    """The half of the stage for this exchange: its last readers are two exchanges behind."""
+    return row_stage(row) + (epoch & 1) * DEVICE_STAGE_BYTES
+
+
+def _team_sync(scope: Scope):
+    start, _, _, end = parts(scope)
+    op = OP["team_sync"]
+
+    def team_sync(team):
+        """Wait until all members are here; the caller's stores to its own memory are visible to all.
+
+        Spec: shmem_team_sync.
+        """
+        row = team_row(team, op)
+        if row != 0:
+            end(row, start(row), op)
+
+    return team_sync
+
+
+def _broadcast(scope: Scope):
+    rank, size, sync = scope.rank, scope.size, scope.sync
+    start, send, _, end = parts(scope)
+    op = OP["broadcast"]
+
+    def broadcast(team, dest, source, nelems, root):
+        """Copy ``source`` of the team's PE ``root`` into ``dest`` of every member, the root too.
+
+        Completes: ``dest`` holds the data and ``source`` may be changed, on return.
+        Faults: team, root, nelems or an array out of range: this PE leaves the routine out.
+        Spec: shmem_broadcast.
+        """
+        _data(dest)
+        row = entry(team, dest, source, nelems, op)
+        if row == 0:
+            return
+        if root < 0 or root >= row_n_pes(row):
+            record_fault(FAULT_PE, op, -1, root, row_n_pes(row))
+            return
+        nbytes = nelems * dest.itemsize
+        epoch = start(row)
+        mine = row_my_pe(row) == root
+        if near() and nbytes >= _PULL_FROM and row_n_pes(row) > 2:
+            if mine:
+                raise_flags(row, rank(), size(), epoch)
+            elif rank() == 0:
+                await_flag(row, root, epoch, op)
+            sync()
+            to, begin = address_of(dest), address_of(source)
+            get_bytes(to, begin, nbytes, member_pe(row, root), rank(), size())
+            epoch += 1
+        elif mine:
+            send(row, address_of(dest), address_of(source), 0, nbytes)
+        end(row, epoch, op)
+
+    return broadcast
+
+
+def _exchange_blocks(scope: Scope, op: int, own_blocks: bool):
+    """``f(team, dest, source, nelems)``: to each member, a block of its own or the same one."""
+    start, send, _, end = parts(scope)
+
+    @device_function
+    def blocks(team, dest, source, nelems):
+        _data(dest)
+        row = entry(team, dest, source, 0, op)
+        if row == 0:
+            return
+        together = nelems * row_n_pes(row)
+        taken = together if own_blocks else nelems
+        if not (usable(source, taken, op) and usable(dest, together, op)):
+            return
+        nbytes = nelems * dest.itemsize
+        epoch = start(row)
+        step = nbytes if own_blocks else nbytes * 0
+        place = address_of(dest) + row_my_pe(row) * nbytes
+        send(row, place, address_of(source), step, nbytes)
+        end(row, epoch, op)
+
+    return blocks
+
+
+def _fcollect(scope: Scope):
+    blocks = _exchange_blocks(scope, OP["fcollect"], False)
+
+    def fcollect(team, dest, source, nelems):
+        """Copy ``nelems`` elements of every member into ``dest`` of every member, in the team's order.
+
+        Completes: ``dest``, n_pes * nelems elements, holds the data and ``source`` may be changed.
+        Spec: shmem_fcollect.
+        """
+        blocks(team, dest, source, nelems)
+
+    return fcollect
+
+
+def _alltoall(scope: Scope):
+    blocks = _exchange_blocks(scope, OP["alltoall"], True)
+
+    def alltoall(team, dest, source, nelems):
+        """Copy block m of ``source`` into the caller's block of ``dest`` at member m, for every m.
+
+        Blocks have ``nelems`` elements; both arrays hold n_pes blocks.
+        Completes: ``dest`` holds the data and ``source`` may be changed, on return.
+        Spec: shmem_alltoall.
+        """
+        blocks(team, dest, source, nelems)
+
+    return alltoall
+
+
+def _alltoalls(scope: Scope):
+    rank, size = scope.rank, scope.size
+    start, _, _, end = parts(scope)
+    op = OP["alltoalls"]
+
+    @apart(scope)
+    def scatter(row, dest, source, dst, sst, nelems, itemsize):
+        """To each member its elements, by stores or, a lane a member, by strided requests."""
+        members, me = row_n_pes(row), row_my_pe(row)
+        place = dest + me * nelems * dst * itemsize
+        if near():
+            member = members * 0
+            while member < members:
+                to = place + state(DELTA + member_pe(row, member))
+                begin = source + member * nelems * sst * itemsize
+                push_blocks(to, begin, dst, sst, 1, nelems, itemsize, rank(), size())
+                member += 1
+        else:
+            member = rank()
+            while member < members and nelems > 0:
+                begin = source + member * nelems * sst * itemsize
+                pe = member_pe(row, member) | (nelems * 0 + 1) << 32
+                ask(IPUT | itemsize << 8, place, begin, nelems, dst, sst, pe)
+                member += size()
+        return 0
+
+    def alltoalls(team, dest, source, dst, sst, nelems):
+        """``alltoall`` of elements that lie ``dst`` and ``sst`` elements apart, 1 or more.
+
+        The block of member m begins at element m * nelems * stride of either array.
+        Completes: ``dest`` holds the data and ``source`` may be changed, on return.
+        Spec: shmem_alltoalls.
+        """
+        _data(dest)
+        row = entry(team, dest, source, 0, op)
+        if row == 0:
+            return
+        if dst < 1 or sst < 1:
+            record_fault(FAULT_STRIDE, op, -1, min(dst, sst), 1)
+            return
+        count = nelems * row_n_pes(row)
+        least = min(count, 1)
+        last = max(count - 1, 0)
+        if not (usable(source, last * sst + least, op) and usable(dest, last * dst + least, op)):
+            return
+        epoch = start(row)
+        scatter(row, address_of(dest), address_of(source), dst, sst, nelems, dest.itemsize)
+        end(row, epoch, op)
+
+    return alltoalls
+
+
+def _collect(scope: Scope):
+    rank, size, sync = scope.rank, scope.size, scope.sync
+    start, send, meet_members, end = parts(scope)
+    op = OP["collect"]
+
+    @device_function
+    def tell_counts(row, nelems, epoch):
+        """Every member's count, in the stage of every member."""
+        slot = half_of_stage(row, epoch) + 8 * row_my_pe(row)
+        member = rank()
+        while member < row_n_pes(row):
+            store_word(slot, nelems, member_pe(row, member))
+            member += size()
+
+    @device_function
+    def add_counts(row, epoch, end):
+        total, member = epoch * 0, epoch * 0
+        while member < end:
+            total += read64(half_of_stage(row, epoch) + 8 * member)
+            member += 1
+        return total
+
+    def collect(team, dest, source, nelems):
+        """``fcollect`` with a count of its own for each member, 0 or more.
+
+        Faults: a dest that does not hold all of them, on every member: nothing is copied.
+        Completes: ``dest`` holds the data and ``source`` may be changed, on return.
+        Spec: shmem_collect.
+        """
+        _data(dest)
+        row = entry(team, dest, source, 0, op)
+        if row == 0 or not usable(source, nelems, op):
+            return
+        epoch = start(row)
+        tell_counts(row, nelems, epoch)
+        sync()
+        meet_members(row, epoch, op)
+        total = add_counts(row, epoch, row_n_pes(row))
+        before = add_counts(row, epoch, row_my_pe(row))
+        if total > dest.size:
+            record_fault(FAULT_NELEMS, op, -1, total, dest.size)
+        elif usable(dest, total, op):
+            place, nbytes = address_of(dest) + before * dest.itemsize, nelems * dest.itemsize
+            send(row, place, address_of(source), 0, nbytes)
+        end(row, epoch + 1, op)
+
+    return collect
+
+
+team_sync, team_sync_warp, team_sync_work_group, team_sync_grid = scopes(_team_sync, grid=True)
+broadcast, broadcast_warp, broadcast_work_group, broadcast_grid = scopes(_broadcast, grid=True)
+fcollect, fcollect_warp, fcollect_work_group, fcollect_grid = scopes(_fcollect, grid=True)
+collect, collect_warp, collect_work_group, collect_grid = scopes(_collect, grid=True)
+alltoall, alltoall_warp, alltoall_work_group, alltoall_grid = scopes(_alltoall, grid=True)
+alltoalls, alltoalls_warp, alltoalls_work_group, alltoalls_grid = scopes(_alltoalls, grid=True)

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reductions and scans of a team from kernels.
+
+Members are combined in the team's order, element by element, so that every PE gets the same bits. 16-bit
+floats are combined in float32 and rounded once. ``team`` and who calls: see ``team_collectives``.
+"""
+
+from ..faults import OP
+from ..groups import Scope, named, quotient, scopes
+from ..leaf import chosen as leaf
+from ..leaf.chosen import combine, device_function, raw1, raw16, state
+from ..peers import near
+from ..state import CUTOVER_COLL, DELTA, DEVICE_STAGE_BYTES
+from ..team.flags import apart, parts
+from ..team.rows import member_pe, row_epoch, row_my_pe, row_n_pes
+from .collectives import entry, half_of_stage
+
+__all__ = [
+    "and_reduce", "and_reduce_grid", "and_reduce_warp", "and_reduce_work_group", "max_reduce",
+    "max_reduce_grid", "max_reduce_warp", "max_reduce_work_group", "min_reduce", "min_reduce_grid",
+    "min_reduce_warp", "min_reduce_work_group", "or_reduce", "or_reduce_grid", "or_reduce_warp",
+    "or_reduce_work_group", "prod_reduce", "prod_reduce_grid", "prod_reduce_warp",
+    "prod_reduce_work_group", "sum_exscan", "sum_exscan_grid", "sum_exscan_warp",
+    "sum_exscan_work_group", "sum_inscan", "sum_inscan_grid", "sum_inscan_warp",
+    "sum_inscan_work_group", "sum_reduce", "sum_reduce_grid", "sum_reduce_warp",
+    "sum_reduce_work_group", "xor_reduce", "xor_reduce_grid", "xor_reduce_warp",
+    "xor_reduce_work_group",
+]  # fmt: skip
+
+_FAMILY = {"and": "t", "or": "t", "xor": "t", "max": "m", "min": "m", "sum": "s", "prod": "s"}
+_REDUCE, _SCAN = OP["reduce"], OP["scan"]
+
+
+@device_function
+def _stage_room(members: int) -> int:
+    """Bytes a member may put on the stage at a time."""
+    return quotient(DEVICE_STAGE_BYTES, members) & ~15
+
+
+def _make_fold(name: str, load):
+    """``f(like, at, step, end)``: what is ``step`` apart before ``end``, combined."""
+    add = combine(name)
+
+    @device_function
+    def fold(like, at, step, end):
+        acc = leaf.widen(like, load(at, like))
+        at += step
+        while at < end:
+            acc = add(like, acc, load(at, like))
+            at += step
+        return acc
+
+    return fold
+
+
+def _make_staged(scope: Scope, op: int, finish):
+    """For few bytes, and peers out of reach: all pieces on all stages, then ``finish``."""
+    sync, (start, send, meet_members, _) = scope.sync, parts(scope)
+    rank = scope.rank
+
+    @device_function
+    def staged(row, dest, source, nbytes, like):
+        room, epoch = _stage_room(row_n_pes(row)), start(row)
+        done = nbytes * 0
+        while done < nbytes:
+            piece = min(room, nbytes - done)
+            stage = half_of_stage(row, epoch)
+            send(row, stage + row_my_pe(row) * room, source + done, 0, piece)
+            sync()
+            meet_members(row, epoch, op)
+            finish(row, dest + done, stage, room, piece, like)
+            done += piece
+            epoch += 1
+        sync()
+        if rank() == 0:
+            leaf.write64(row_epoch(row), epoch - 1)
+
+    return staged
+
+
+def _make_combine_stage(scope: Scope, name: str):
+    """``finish`` of a reduction."""
+    rank, size = scope.rank, scope.size
+    fold16, fold1 = _make_fold(name, raw16), _make_fold(name, raw1)
+
+    @apart(scope)
+    def combine_stage(row, dest, stage, room, nbytes, like):
+        end = stage + row_n_pes(row) * room
+        at = rank() << 4
+        whole = nbytes & ~15 if dest & 15 == 0 else nbytes * 0
+        while at < whole:
+            leaf.store_acc16(dest + at, like, fold16(like, stage + at, room, end))
+            at += size() << 4
+        at = whole + rank() * like.itemsize
+        while at < nbytes:
+            leaf.store_acc1(dest + at, like, fold1(like, stage + at, room, end))
+            at += size() * like.itemsize
+        return 0
+
+    return combine_stage
+
+
+def _make_shared(scope: Scope, name: str):
+    """The way of many bytes: a member combines its share of all sources, and stores it at all.
+
+    Nobody else reads or writes that share, so dest may be source.
+    """
+    rank, size, add = scope.rank, scope.size, combine(name)
+    start, _, meet_members, end = parts(scope)
+
+    @device_function
+    def one(row, dest, source, like):
+        members = row_n_pes(row)
+        acc = leaf.widen(like, raw16(source + state(DELTA + member_pe(row, 0)), like))
+        member = members * 0 + 1
+        while member < members:
+            acc = add(like, acc, raw16(source + state(DELTA + member_pe(row, member)), like))
+            member += 1
+        member = members * 0
+        while member < members:
+            leaf.store_acc16(dest + state(DELTA + member_pe(row, member)), like, acc)
+            member += 1
+
+    @device_function
+    def four(row, dest, source, step, like):
+        """Four pieces with their loads in flight together."""
+        members = row_n_pes(row)
+        at = source + state(DELTA + member_pe(row, 0))
+        r0, r1 = raw16(at, like), raw16(at + step, like)
+        r2, r3 = raw16(at + 2 * step, like), raw16(at + 3 * step, like)
+        a0, a1 = leaf.widen(like, r0), leaf.widen(like, r1)
+        a2, a3 = leaf.widen(like, r2), leaf.widen(like, r3)
+        member = members * 0 + 1
+        while member < members:
+            at = source + state(DELTA + member_pe(row, member))
+            r0, r1 = raw16(at, like), raw16(at + step, like)
+            r2, r3 = raw16(at + 2 * step, like), raw16(at + 3 * step, like)
+            a0, a1 = add(like, a0, r0), add(like, a1, r1)
+            a2, a3 = add(like, a2, r2), add(like, a3, r3)
+            member += 1
+        member = members * 0
+        while member < members:
+            at = dest + state(DELTA + member_pe(row, member))
+            leaf.store_acc16(at, like, a0)
+            leaf.store_acc16(at + step, like, a1)
+            leaf.store_acc16(at + 2 * step, like, a2)
+            leaf.store_acc16(at + 3 * step, like, a3)
+            member += 1
+
+    @apart(scope)
+    def combine_share(row, dest, source, nbytes, like):
+        share = (quotient(nbytes, row_n_pes(row)) + 15) & ~15
+        at = row_my_pe(row) * share
+        end = min(nbytes, at + share)
+        step = size() << 4
+        at += rank() << 4
+        while at + 3 * step < end:
+            four(row, dest + at, source + at, step, like)
+            at += 4 * step
+        while at < end:
+            one(row, dest + at, source + at, like)
+            at += step
+        return 0
+
+    @device_function
+    def shared(row, dest, source, nbytes, like):
+        epoch = start(row)
+        meet_members(row, epoch, _REDUCE)  # the sources are ready, and the dests
+        combine_share(row, dest, source, nbytes, like)
+        end(row, epoch + 1, _REDUCE)
+
+    return shared
+
+
+def _reduction(name: str):
+    """The reduction ``name`` at all scopes."""
+    types = leaf.require(_FAMILY[name])
+
+    def make(scope: Scope):
+        shared = _make_shared(scope, name)
+        staged = _make_staged(scope, _REDUCE, _make_combine_stage(scope, name))
+
+        def reduce(team, dest, source, nreduce):
+            """Combine ``nreduce`` elements of all members by {operation}, in the team's order.
+
+            Every member gets the same bits. ``dest`` may be ``source``.
+            Completes: ``dest`` holds the result and ``source`` may be changed, on return.
+            Spec: shmem_{name}.
+            """
+            types(dest)
+            row = entry(team, dest, source, nreduce, _REDUCE)
+            if row == 0:
+                return
+            nbytes, d, s = nreduce * dest.itemsize, leaf.address_of(dest), leaf.address_of(source)
+            # Decided by what is the same on all members, as the place of empty arrays is not.
+            if near() and (d | s | nbytes) & 15 == 0 and nbytes >= max(state(CUTOVER_COLL), 1):
+                shared(row, d, s, nbytes, dest)
+            else:
+                staged(row, d, s, nbytes, dest)
+
+        return named(reduce, f"{name}_reduce", operation=name)
+
+    return scopes(make, grid=True)
+
+
+def _make_store_prefixes(scope: Scope, inclusive: bool):
+    """``finish`` of a scan: sums of the first members' pieces, element by element."""
+    rank, size, add = scope.rank, scope.size, combine("sum")
+
+    @apart(scope)
+    def store_prefixes(row, dest, stage, room, nbytes, like):
+        count = row_my_pe(row) + (1 if inclusive else 0)
+        at = rank() * like.itemsize
+        while at < nbytes:
+            acc = leaf.no_sum(like)
+            place, left = stage + at, count
+            while left > 0:
+                acc = add(like, acc, raw1(place, like))
+                place += room
+                left -= 1
+            leaf.store_acc1(dest + at, like, acc)
+            at += size() * like.itemsize
+        return 0
+
+    return store_prefixes
+
+
+def _scan(name: str, inclusive: bool):
+    """The scan ``name`` at all scopes."""
+    types = leaf.require("s")
+
+    def make(scope: Scope):
+        staged = _make_staged(scope, _SCAN, _make_store_prefixes(scope, inclusive))
+
+        def scan(team, dest, source, nelems):
+            """Sums over the team's PEs 0 to {last}.
+
+            ``dest`` may be ``source``.
+            Completes: ``dest`` holds the sums and ``source`` may be changed, on return.
+            Spec: shmem_{name} (OpenSHMEM 1.6).
+            """
+            types(dest)
+            row = entry(team, dest, source, nelems, _SCAN)
+            if row == 0:
+                return
+            nbytes = nelems * dest.itemsize
+            staged(row, leaf.address_of(dest), leaf.address_of(source), nbytes, dest)
+
+        return named(scan, name, last="the caller" if inclusive else "the one before")
+
+    return scopes(make, grid=True)
+
+
+and_reduce, and_reduce_warp, and_reduce_work_group, and_reduce_grid = _reduction("and")
+or_reduce, or_reduce_warp, or_reduce_work_group, or_reduce_grid = _reduction("or")
+xor_reduce, xor_reduce_warp, xor_reduce_work_group, xor_reduce_grid = _reduction("xor")
+max_reduce, max_reduce_warp, max_reduce_work_group, max_reduce_grid = _reduction("max")
+min_reduce, min_reduce_warp, min_reduce_work_group, min_reduce_grid = _reduction("min")
+sum_reduce, sum_reduce_warp, sum_reduce_work_group, sum_reduce_grid = _reduction("sum")
+prod_reduce, prod_reduce_warp, prod_reduce_work_group, prod_reduce_grid = _reduction("prod")
+sum_inscan, sum_inscan_warp, sum_inscan_work_group, sum_inscan_grid = _scan("sum_inscan", True)
+sum_exscan, sum_exscan_warp, sum_exscan_work_group, sum_exscan_grid = _scan("sum_exscan", False)

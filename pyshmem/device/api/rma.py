@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Put and get from kernels. Peers on the same host are reached by loads and stores."""
+
+from .. import copies
+from ..faults import OP
+from ..groups import Scope, scopes
+from ..leaf.chosen import address_of, array_from, device_function, read, same_dtype, to_int64, write
+from ..peers import BY_STORES, NOWHERE, my_pe, on_peer, reach
+from ..ring.cutover import offloads_get, offloads_put
+from ..ring.elements import ask_element, tell_element
+from ..ring.transport import ring_get, ring_put
+from ..team.rows import on_context
+
+__all__ = [
+    "g", "get", "get_nbi", "get_nbi_warp", "get_nbi_work_group", "get_warp", "get_work_group", "p",
+    "ptr", "put", "put_nbi", "put_nbi_warp", "put_nbi_work_group", "put_warp", "put_work_group",
+]  # fmt: skip
+
+
+def make_put(scope: Scope):
+    """``f(dest, source, pe, nelems, nbi, op)``: the group copies to ``pe``; False after a fault."""
+    push = copies.push if scope.suffix else copies.push_alone
+    rank, size, leads = scope.rank, scope.size, scope.leads
+
+    @device_function
+    def transfer_put(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> bool:
+        same_dtype(dest, source)
+        way = reach(dest, nelems, min(dest.size, source.size), pe, op)
+        nbytes, begin = nelems * source.itemsize, address_of(source)
+        if way == BY_STORES and (pe == my_pe() or not offloads_put(nbytes, size(), begin)):
+            push(on_peer(dest, pe), begin, nbytes, rank(), size())
+        elif way != NOWHERE and leads():
+            ring_put(address_of(dest), begin, nbytes, pe, nbi)
+        return way != NOWHERE
+
+    return transfer_put
+
+
+def make_get(scope: Scope):
+    """``f(dest, source, pe, nelems, nbi, op)``: the group copies from ``pe``."""
+    pull = copies.pull if scope.suffix else copies.pull_alone
+    rank, size, leads = scope.rank, scope.size, scope.leads
+
+    @device_function
+    def transfer_get(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> None:
+        same_dtype(dest, source)
+        way = reach(source, nelems, min(dest.size, source.size), pe, op)
+        nbytes, to = nelems * source.itemsize, address_of(dest)
+        if way == BY_STORES and (pe == my_pe() or not offloads_get(nbytes, size(), to)):
+            pull(to, on_peer(source, pe), nbytes, rank(), size())
+        elif way != NOWHERE and leads():
+            ring_get(to, address_of(source), nbytes, pe, nbi)
+
+    return transfer_get
+
+
+def _make_move(scope: Scope, name: str):
+    """``f(dest, source, pe, nelems, ctx)``: the transfer ``name``, between the group's meetings."""
+    transfer = (make_put if name.startswith("put") else make_get)(scope)
+    sync, op, nbi = scope.sync, OP[name], name.endswith("nbi")
+
+    @device_function
+    def move(dest, source, pe, nelems, ctx):
+        sync()
+        transfer(dest, source, on_context(ctx, pe), nelems, nbi, op)
+        if not nbi:
+            sync()
+
+    return move
+
+
+def _put(scope: Scope):
+    move = _make_move(scope, "put")
+
+    def put(dest, source, pe, nelems=None, ctx=None):
+        """Copy ``source`` into ``dest`` on ``pe``.
+
+        Args:
+            dest: contiguous array on the device heap.
+            source: contiguous array of the same dtype in any memory of the kernel.
+            pe: target PE, ``0 <= pe < n_pes()``.
+            nelems: elements to copy; default ``source.size``.
+            ctx: a context (``as_argument(context)``); ``pe`` is then a PE of its team.
+
+        Completes: ``source`` may be changed on return. Delivered at ``quiet``; ordered by ``fence``.
+        Faults: pe, nelems or dest out of range: nothing is copied, the next host call raises.
+        Spec: shmem_put.
+        """
+        move(dest, source, pe, source.size if nelems is None else to_int64(nelems), ctx)
+
+    return put
+
+
+def _put_nbi(scope: Scope):
+    move = _make_move(scope, "put_nbi")
+
+    def put_nbi(dest, source, pe, nelems=None, ctx=None):
+        """Start copying ``source`` into ``dest`` on ``pe``; arguments as for ``put``.
+
+        Completes: nothing on return; ``source`` must not change until ``quiet``.
+        Spec: shmem_put_nbi.
+        """
+        move(dest, source, pe, source.size if nelems is None else to_int64(nelems), ctx)
+
+    return put_nbi
+
+
+def _get(scope: Scope):
+    move = _make_move(scope, "get")
+
+    def get(dest, source, pe, nelems=None, ctx=None):
+        """Copy ``source`` on ``pe`` into ``dest``.
+
+        Args:
+            dest: contiguous array of the same dtype in any memory of the kernel.
+            source: contiguous array on the device heap.
+            pe: PE to read from, ``0 <= pe < n_pes()``.
+            nelems: elements to copy; default ``dest.size``.
+            ctx: a context (``as_argument(context)``); ``pe`` is then a PE of its team.
+
+        Completes: the data is in ``dest`` on return, for the whole group.
+        Faults: pe, nelems or source out of range: nothing is copied, the next host call raises.
+        Spec: shmem_get.
+        """
+        move(dest, source, pe, dest.size if nelems is None else to_int64(nelems), ctx)
+
+    return get
+
+
+def _get_nbi(scope: Scope):
+    move = _make_move(scope, "get_nbi")
+
+    def get_nbi(dest, source, pe, nelems=None, ctx=None):
+        """Start copying ``source`` on ``pe`` into ``dest``; arguments as for ``get``.
+
+        Completes: nothing on return; ``dest`` is complete at ``quiet``.
+        Spec: shmem_get_nbi.
+        """
+        move(dest, source, pe, dest.size if nelems is None else to_int64(nelems), ctx)
+
+    return get_nbi
+
+
+put, put_warp, put_work_group = scopes(_put)
+put_nbi, put_nbi_warp, put_nbi_work_group = scopes(_put_nbi)
+get, get_warp, get_work_group = scopes(_get)
+get_nbi, get_nbi_warp, get_nbi_work_group = scopes(_get_nbi)
+
+_P, _G, _PTR = OP["p"], OP["g"], OP["ptr"]
+
+
+@device_function
+def p(dest, value, pe, ctx=None):
+    """Store ``value``, cast to dest's dtype, into the first element of ``dest`` on ``pe``.
+
+    Completes: delivered at ``quiet``; ordered by ``fence``.
+    Spec: shmem_p.
+    """
+    world = on_context(ctx, pe)
+    way = reach(dest, 1, dest.size, world, _P)
+    if way == BY_STORES:
+        write(on_peer(dest, world), dest, value)
+    elif way != NOWHERE:
+        tell_element(dest, value, world)
+
+
+@device_function
+def g(source, pe, ctx=None):
+    """The first element of ``source`` on ``pe``; the caller's own after a fault.
+
+    Spec: shmem_g.
+    """
+    world = on_context(ctx, pe)
+    way = reach(source, 1, source.size, world, _G)
+    if way == BY_STORES:
+        return read(on_peer(source, world), source)
+    if way != NOWHERE:
+        return ask_element(source, world)
+    return read(address_of(source), source)
+
+
+def _locate(array, pe):
+    if reach(array, array.size, array.size, pe, _PTR) == BY_STORES:
+        return on_peer(array, pe)
+    return address_of(array)
+
+
+ptr = array_from(_locate)
+ptr.__doc__ = """``ptr(array, pe)``: ``array`` of ``pe``, to index.
+
+    The caller's own array after a fault, and for peers out of reach of loads and stores (PYSHMEM_P2P=0).
+    Loads and stores through it are ordinary ones: order them with ``fence`` and ``quiet``.
+    Spec: shmem_ptr.
+    """

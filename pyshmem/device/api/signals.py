@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Signals from kernels: data with a flag behind it, and waiting for flags."""
+
+from ..._core.type_table import ATOMIC_OPS
+from ..faults import OP
+from ..groups import Scope, scopes
+from ..leaf import chosen as leaf
+from ..leaf.chosen import address_of, device_function, to_int64
+from ..peers import BY_STORES, NOWHERE, my_pe, near, on_peer, reach
+from ..ring.cutover import offloads_put
+from ..ring.elements import tell_amo
+from ..ring.transport import ring_put, ring_put_signal
+from ..team.rows import on_context
+from ..wait_loop import wait
+from .rma import make_put
+
+__all__ = [
+    "SIGNAL_ADD", "SIGNAL_SET", "put_signal", "put_signal_nbi", "put_signal_nbi_warp",
+    "put_signal_nbi_work_group", "put_signal_warp", "put_signal_work_group", "signal_add",
+    "signal_fetch", "signal_op", "signal_set", "signal_wait_until", "signal_wait_until_warp",
+    "signal_wait_until_work_group",
+]  # fmt: skip
+
+SIGNAL_SET, SIGNAL_ADD = 0, 1
+_AMO_SET, _AMO_ADD = ATOMIC_OPS.index("set"), ATOMIC_OPS.index("add")
+
+_signal_word = leaf.require("signal")
+
+
+def _make_update(add, replace, releases: bool):
+    """``f(sig_addr, signal, sig_op, pe, op)``; ``releases``: the group's earlier stores go with it."""
+
+    @device_function
+    def update(sig_addr, signal, sig_op, pe, op):
+        way = reach(sig_addr, 1, sig_addr.size, pe, op)
+        if way == BY_STORES and sig_op == SIGNAL_ADD:
+            add(on_peer(sig_addr, pe), sig_addr, signal)
+        elif way == BY_STORES:
+            replace(on_peer(sig_addr, pe), signal)
+        elif way != NOWHERE:
+            if releases:
+                leaf.fence()
+            tell_amo(_AMO_ADD if sig_op == SIGNAL_ADD else _AMO_SET, sig_addr, signal, pe)
+
+    return update
+
+
+_release_add = device_function(
+    lambda remote, _like, signal: leaf.signal_release_add(remote, signal)
+)
+_deliver = _make_update(_release_add, leaf.signal_release_set, True)
+_send = _make_update(leaf.atomic_add, leaf.write64, False)
+
+
+@device_function
+def _by_ring(
+    dest, source, count: int, sig_addr, signal: int, sig_op: int, pe: int, nbi: bool,
+    op: int,
+) -> None:  # fmt: skip
+    """One thread asks for data and signal. Copy engines set signals of the device heap only."""
+    to, begin, nbytes = address_of(dest), address_of(source), count * source.itemsize
+    if reach(dest, count, min(dest.size, source.size), pe, op) == NOWHERE:
+        return
+    way = reach(sig_addr, 1, sig_addr.size, pe, op)
+    if near() and way != NOWHERE and (sig_op == SIGNAL_ADD or way != BY_STORES):
+        ring_put(to, begin, nbytes, pe, False)
+        _deliver(sig_addr, signal, sig_op, pe, op)
+    elif way != NOWHERE:
+        word = pe | to_int64(sig_op) << 32
+        ring_put_signal(to, begin, nbytes, address_of(sig_addr), to_int64(signal), word, nbi)
+
+
+def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False):
+    rank, size, sync = scope.rank, scope.size, scope.sync
+    transfer_put = make_put(scope)
+
+    def put_signal(dest, source, sig_addr, signal, sig_op, pe, nelems=None, ctx=None):
+        """Copy ``source`` into ``dest`` on ``pe``, then update the signal there.
+
+        Whoever sees the signal sees the data. Other puts are not covered without a ``fence``.
+
+        Args:
+            dest, source, pe, nelems: as for ``put``.
+            sig_addr: uint64 array on the device heap; its first element is the signal.
+            signal: value to set or add.
+            sig_op: SIGNAL_SET or SIGNAL_ADD.
+
+        Completes: ``source`` may be changed on return.
+        Spec: shmem_put_signal.
+        """
+        count = source.size if nelems is None else to_int64(nelems)
+        nbytes = count * source.itemsize
+        _signal_word(sig_addr)
+        world = on_context(ctx, pe)
+        sync()
+        if not near() or (world != my_pe() and offloads_put(nbytes, size(), address_of(source))):
+            if rank() == 0:
+                _by_ring(dest, source, count, sig_addr, signal, sig_op, world, nbi, op)
+            sync()
+        elif transfer_put(dest, source, world, count, False, op):
+            sync()  # the signal is one thread's, behind the stores of all
+            if rank() == 0:
+                _deliver(sig_addr, signal, sig_op, world, op)
+
+    return put_signal
+
+
+def _put_signal_nbi(scope: Scope):
+    # By stores, the source is read by the time the signal goes out.
+    body = _put_signal(scope, OP["put_signal_nbi"], True)
+    body.__name__ = "put_signal_nbi"
+    body.__doc__ = """Start what ``put_signal`` does; arguments as there.
+
+        Completes: nothing on return; ``source`` must not change until ``quiet``.
+        Spec: shmem_put_signal_nbi.
+        """
+    return body
+
+
+put_signal, put_signal_warp, put_signal_work_group = scopes(_put_signal)
+put_signal_nbi, put_signal_nbi_warp, put_signal_nbi_work_group = scopes(_put_signal_nbi)
+
+_SIGNAL_OP, _SIGNAL_WAIT = OP["signal_op"], OP["signal_wait_until"]
+
+
+@device_function
+def signal_op(sig_addr, signal, sig_op, pe, ctx=None):
+    """Set or add to a signal on ``pe``; no data goes with it, and no earlier put is ordered.
+
+    Spec: shmem_signal_set, shmem_signal_add (OpenSHMEM 1.6).
+    """
+    _signal_word(sig_addr)
+    _send(sig_addr, signal, sig_op, on_context(ctx, pe), _SIGNAL_OP)
+
+
+@device_function
+def signal_set(sig_addr, signal, pe, ctx=None):
+    """``signal_op`` with SIGNAL_SET.
+
+    Spec: shmem_signal_set (OpenSHMEM 1.6).
+    """
+    signal_op(sig_addr, signal, SIGNAL_SET, pe, ctx)
+
+
+@device_function
+def signal_add(sig_addr, signal, pe, ctx=None):
+    """``signal_op`` with SIGNAL_ADD.
+
+    Spec: shmem_signal_add (OpenSHMEM 1.6).
+    """
+    signal_op(sig_addr, signal, SIGNAL_ADD, pe, ctx)
+
+
+@device_function
+def signal_fetch(sig_addr):
+    """The caller's own signal, uint64; later reads see the data behind it.
+
+    Spec: shmem_signal_fetch.
+    """
+    _signal_word(sig_addr)
+    leaf.relax()  # as in test()
+    return leaf.read_acquire(address_of(sig_addr), sig_addr)
+
+
+def _signal_wait_until(scope: Scope):
+    rank, share = scope.rank, scope.share
+
+    def signal_wait_until(sig_addr, cmp, cmp_value):
+        """Wait until the caller's own signal compares as asked; returns the value it had then.
+
+        Args:
+            sig_addr: uint64 array on the device heap; its first element is the signal.
+            cmp: CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT or CMP_LE.
+            cmp_value: value to compare with.
+
+        Faults: after PYSHMEM_TIMEOUT it returns what it saw, and the next host call raises.
+        Spec: shmem_signal_wait_until.
+        """
+        _signal_word(sig_addr)
+        seen = leaf.cast(sig_addr, cmp_value)
+        if rank() == 0:
+            seen = wait(address_of(sig_addr), sig_addr, cmp, seen, _SIGNAL_WAIT, -1)
+        return leaf.cast(sig_addr, share(to_int64(seen)))
+
+    return signal_wait_until
+
+
+signal_wait_until, signal_wait_until_warp, signal_wait_until_work_group = scopes(_signal_wait_until)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Strided put and get from kernels: every so many elements, or blocks of them.
+
+Strides count elements and are at least 1, and at least the block. Threads of a group share the elements.
+"""
+
+from ..faults import FAULT_NELEMS, FAULT_STRIDE, OP, record_fault
+from ..groups import Scope, named, scopes
+from ..leaf import chosen as leaf
+from ..leaf.chosen import address_of, device_function, narrow, state
+from ..peers import BY_STORES, NOWHERE, reach
+from ..ring.requests import IGET, IPUT, RELEASE, ask
+from ..ring.transport import ring_get, ring_put
+from ..state import DELTA
+from ..team.rows import on_context
+
+__all__ = [
+    "ibget", "ibget_warp", "ibget_work_group", "ibput", "ibput_warp", "ibput_work_group", "iget",
+    "iget_warp", "iget_work_group", "iput", "iput_warp", "iput_work_group",
+]  # fmt: skip
+
+
+def _make_copy(piece_copy):
+    @device_function
+    def copy_blocks(dest, source, dst, sst, bsize, nblocks, itemsize, rank, size):
+        """Lanes stand side by side in a block, and on so many blocks as that leaves lanes for."""
+        lanes = narrow(min(bsize, size))
+        rows, row = narrow(size) // lanes, narrow(rank) // lanes
+        piece = (itemsize | 8) & -(itemsize | 8)  # divides the element, and its address
+        block = row + nblocks * 0
+        while row < rows and block < nblocks:
+            at = narrow(rank) - row * lanes + bsize * 0
+            while at < bsize:
+                to = dest + (block * dst + at) * itemsize
+                begin = source + (block * sst + at) * itemsize
+                done = 0
+                while done < itemsize:
+                    piece_copy(to + done, begin + done, piece, piece)
+                    done += piece
+                at += lanes
+            block += rows
+
+    return copy_blocks
+
+
+push_blocks, pull_blocks = _make_copy(leaf.copy_narrow), _make_copy(leaf.pull_narrow)
+
+
+@device_function
+def _way(near, far, stride, far_stride, bsize, nblocks, pe, op):
+    """``reach``, when strides, counts and both arrays are right; else NOWHERE."""
+    if bsize < 1 or far_stride < bsize or stride < bsize:
+        record_fault(FAULT_STRIDE, op, -1, min(far_stride, stride), bsize)
+        return NOWHERE
+    if nblocks < 0 or (nblocks > 0 and (nblocks - 1) * stride + bsize > near.size):
+        record_fault(FAULT_NELEMS, op, -1, (nblocks - 1) * stride + bsize, near.size)
+        return NOWHERE
+    if nblocks == 0:
+        return NOWHERE
+    return reach(far, (nblocks - 1) * far_stride + bsize, far.size, pe, op)
+
+
+def _make_move(put: bool):
+    """``f(dest, source, dst, sst, bsize, nblocks, pe, op, rank, size)``."""
+    copy, request, ring = pull_blocks, IGET, ring_get
+    if put:
+        copy, request, ring = push_blocks, IPUT, ring_put
+
+    @device_function
+    def ask_blocks(to, begin, itemsize, dst, sst, bsize, nblocks, pe):
+        """By the ring; what the host cannot see of the caller's side goes block by block."""
+        if leaf.in_global(begin if put else to):
+            ask(request | itemsize << 8 | RELEASE, to, begin, nblocks, dst, sst, pe | bsize << 32)
+            return
+        block = nblocks * 0
+        while block < nblocks:
+            ring(to, begin, bsize * itemsize, pe, False)
+            to += dst * itemsize
+            begin += sst * itemsize
+            block += 1
+
+    @device_function
+    def move(dest, source, dst, sst, bsize, nblocks, pe, op, rank, size):
+        leaf.same_dtype(dest, source)
+        to, begin, itemsize = address_of(dest), address_of(source), dest.itemsize
+        if put:
+            way = _way(source, dest, sst, dst, bsize, nblocks, pe, op)
+        else:
+            way = _way(dest, source, dst, sst, bsize, nblocks, pe, op)
+        if way == BY_STORES:
+            there = state(DELTA + pe)
+            to, begin = (to + there, begin) if put else (to, begin + there)
+            copy(to, begin, dst, sst, bsize, nblocks, itemsize, rank, size)
+        elif way != NOWHERE and rank == 0:
+            ask_blocks(to, begin, itemsize, dst, sst, bsize, nblocks, pe)
+
+    return move
+
+
+_COMPLETES = {
+    "put": "``source`` may be changed on return. Delivered at ``quiet``.",
+    "get": "the data is in ``dest`` on return.",
+}
+
+
+def _strided(name: str, blocked: bool):
+    """The routine ``name`` at all scopes."""
+    op, way = OP[name], name[-3:]
+    copy = _make_move(way == "put")
+
+    def make(scope: Scope):
+        rank, size, sync = scope.rank, scope.size, scope.sync
+
+        @device_function
+        def move(dest, source, dst, sst, bsize, nblocks, pe, ctx):
+            world = on_context(ctx, pe)
+            sync()
+            copy(dest, source, dst, sst, bsize, nblocks, world, op, rank(), size())
+            sync()
+
+        def elements(dest, source, dst, sst, nelems, pe, ctx=None):
+            """Copy ``nelems`` elements ``sst`` apart, to places ``dst`` apart.
+
+            ``{far}`` is on ``pe``.
+            Completes: {completes}
+            Faults: pe, a stride, a count or an array out of range: nothing is copied, the next host
+            call raises.
+            Spec: shmem_{name}.
+            """
+            move(dest, source, dst, sst, 1, nelems, pe, ctx)
+
+        def blocks(dest, source, dst, sst, bsize, nblocks, pe, ctx=None):
+            """Copy ``nblocks`` blocks of ``bsize`` elements.
+
+            Blocks begin ``sst`` elements apart in ``source`` and ``dst`` apart in ``dest``;
+            ``{far}`` is on ``pe``.
+            Completes: {completes}
+            Faults: pe, a stride, a count or an array out of range: nothing is copied, the next host
+            call raises.
+            Spec: shmem_{name} (OpenSHMEM 1.6).
+            """
+            move(dest, source, dst, sst, bsize, nblocks, pe, ctx)
+
+        far = "dest" if way == "put" else "source"
+        return named(blocks if blocked else elements, name, far=far, completes=_COMPLETES[way])
+
+    return scopes(make)
+
+
+iput, iput_warp, iput_work_group = _strided("iput", False)
+iget, iget_warp, iget_work_group = _strided("iget", False)
+ibput, ibput_warp, ibput_work_group = _strided("ibput", True)
+ibget, ibget_warp, ibget_work_group = _strided("ibget", True)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Synchronisation of all PEs from kernels: no host, one exchange of flags.
+
+Every PE has one slot for each sender on its device heap. Round ``k`` is everybody raising their slot
+at all others to ``k``, and waiting until the others' slots hold at least ``k``. Values only rise, so
+nothing is ever reset, and a fast PE that is a round ahead does no harm.
+"""
+
+from ..faults import OP, ROUTINE_BITS
+from ..groups import Scope, scopes
+from ..leaf.chosen import add64, device_function, read64, state
+from ..ring.requests import settle
+from ..state import SYNC_EPOCH, SYNC_SLOTS, TEAMS
+from ..team.flags import meeting
+
+__all__ = [
+    "barrier_all", "barrier_all_warp", "barrier_all_work_group", "sync_all", "sync_all_warp",
+    "sync_all_work_group",
+]  # fmt: skip
+
+_SYNC, _BARRIER = OP["sync_all"], OP["barrier_all"]
+_MEETS_ALL = 65 << ROUTINE_BITS  # PYSH_MEETS_ALL of conduit.h
+# The flags take part in every exchange, so adding 1 raises them to its number. That number is then
+# loaded while they fly: in front of the fence, the fence would wait for it.
+_meet = meeting(device_function(lambda flag, word: add64(flag, 1)), read64)
+
+
+def _meetings(scope: Scope) -> tuple:
+    rank, size, sync = scope.rank, scope.size, scope.sync
+
+    @device_function
+    def synchronise(op):
+        sync()
+        word = state(SYNC_EPOCH)
+        _meet(state(TEAMS), state(SYNC_SLOTS), rank(), size(), word, op | _MEETS_ALL)
+        sync()
+        if rank() == 0:
+            add64(word, 1)
+
+    def sync_all():
+        """Wait until all PEs are here; the caller's stores to its own memory are visible to all.
+
+        One group of the grid calls it, on every PE.
+        Spec: shmem_sync_all.
+        """
+        synchronise(_SYNC)
+
+    def barrier_all():
+        """``quiet``, then wait until all PEs are here.
+
+        One group of the grid calls it, on every PE. With peers reached by stores the fence in front
+        of the flags is the quiet.
+        Spec: shmem_barrier_all.
+        """
+        sync()
+        if rank() == 0:
+            settle()
+        synchronise(_BARRIER)
+
+    return sync_all, barrier_all
+
+
+sync_all, sync_all_warp, sync_all_work_group = scopes(lambda scope: _meetings(scope)[0])
+barrier_all, barrier_all_warp, barrier_all_work_group = scopes(lambda scope: _meetings(scope)[1])

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Waiting for, and testing, several elements of the caller's own memory from kernels.
+
+``ivars`` is an array of 32 or 64 bit integers where kernels reach it; its first ``nelems`` elements
+count, but those whose ``status`` is not 0: an int32 array, or None. ``cmp_value`` is the right-hand
+side of all, ``cmp_values``, an array, one an element. With nothing left to look at nothing waits:
+all hold, any is NO_INDEX, some is 0. ``any`` and ``some`` see the elements from behind the one
+found last, so that each has its turn.
+"""
+
+from ..faults import OP
+from ..groups import Scope, named, scopes
+from ..leaf import chosen as leaf
+from ..leaf.chosen import device_function, opaque
+from ..state import FAULT_CLAIM
+from ..wait_loop import go_on, holds
+
+__all__ = [
+    "NO_INDEX", "test_all", "test_all_vector", "test_all_vector_warp", "test_all_vector_work_group",
+    "test_all_warp", "test_all_work_group", "test_any", "test_any_vector", "test_any_vector_warp",
+    "test_any_vector_work_group", "test_any_warp", "test_any_work_group", "test_some",
+    "test_some_vector", "test_some_vector_warp", "test_some_vector_work_group", "test_some_warp",
+    "test_some_work_group", "wait_until_all", "wait_until_all_vector", "wait_until_all_vector_warp",
+    "wait_until_all_vector_work_group", "wait_until_all_warp", "wait_until_all_work_group",
+    "wait_until_any", "wait_until_any_vector", "wait_until_any_vector_warp",
+    "wait_until_any_vector_work_group", "wait_until_any_warp", "wait_until_any_work_group",
+    "wait_until_some", "wait_until_some_vector", "wait_until_some_vector_warp",
+    "wait_until_some_vector_work_group", "wait_until_some_warp", "wait_until_some_work_group",
+]  # fmt: skip
+
+_standard = leaf.require("a")
+#: What the ``any`` forms return for no element: the bits of SIZE_MAX.
+NO_INDEX = -1
+
+
+@device_function
+def _counts(status, i):
+    if status is None:
+        return True
+    return status[i] == 0
+
+
+@device_function
+def _same(values, _i):
+    return values
+
+
+@device_function
+def _own(values, i):
+    return values[i]
+
+
+def _make_look(pick):
+    """``f(ivars, i, cmp, values)``: does element i hold?"""
+
+    @device_function
+    def look(ivars, i, cmp, values):
+        seen = leaf.read(leaf.address_of(ivars) + i * ivars.itemsize, ivars)
+        return holds(seen, cmp, leaf.cast(ivars, pick(values, i)))
+
+    return look
+
+
+@device_function
+def _read_fresh():
+    leaf.read64_acquire(leaf.state(FAULT_CLAIM))  # for its order
+
+
+def _make_all(scope: Scope, look, op: int, wait: bool):
+    """``f(ivars, nelems, status, cmp, values)``: the lanes of a wait share the elements."""
+    rank, size, share, sync = scope.rank, scope.size, scope.share, scope.sync
+
+    @device_function
+    def walk(ivars, nelems, status, cmp, values, rank, size):
+        """Whether every ``size``-th element from ``rank`` on holds; a wait goes on until it does."""
+        i, deadline, polls = rank + nelems * 0, 0, 0
+        while i < nelems and deadline >= 0:
+            if not _counts(status, i) or look(ivars, i, cmp, values):
+                i += size
+            elif not wait:
+                return False
+            else:
+                polls += opaque(1)
+                deadline = go_on(deadline, polls, op, -1, nelems, 0)
+        return True
+
+    @device_function
+    def all_hold(ivars, nelems, status, cmp, values):
+        _standard(ivars)
+        if wait:
+            walk(ivars, nelems, status, cmp, values, rank(), size())
+            _read_fresh()
+            sync()
+            return True
+        held = True
+        if rank() == 0:
+            leaf.relax()  # who tests in a loop lets the simulator's other threads run
+            held = walk(ivars, nelems, status, cmp, values, 0, 1)
+            _read_fresh()
+        return share(leaf.to_int64(held)) != 0
+
+    return all_hold
+
+
+def _make_found(scope: Scope, look, op: int, wait: bool):
+    """``f(ivars, nelems, indices, status, cmp, values, first)``: how many hold, ``indices`` has which.
+
+    With None for ``indices``: one more than the first index found.
+    """
+    rank, share = scope.rank, scope.share
+
+    @device_function
+    def search(ivars, nelems, indices, status, cmp, values, first):
+        """Once round from element ``first`` on; and whether any element counts."""
+        i, found, some = nelems * 0, nelems * 0, False
+        while i < nelems:
+            at = i
+            if indices is None:
+                at = i + first if i + first < nelems else i + first - nelems
+            if _counts(status, at):
+                some = True
+                if look(ivars, at, cmp, values):
+                    if indices is None:
+                        return at + 1, True
+                    indices[found] = at
+                    found += 1
+            i += 1
+        return found, some
+
+    @device_function
+    def found_ones(ivars, nelems, indices, status, cmp, values, first):
+        _standard(ivars)
+        found = nelems * 0
+        if rank() == 0:
+            leaf.relax()
+            deadline, polls, some = 0, 0, True
+            start = (first if first < nelems else 0) + nelems * 0
+            while some and deadline >= 0:
+                found, some = search(ivars, nelems, indices, status, cmp, values, start)
+                if not wait or found > 0:
+                    break
+                polls += opaque(1)
+                deadline = go_on(deadline, polls, op, -1, nelems, 0)
+            _read_fresh()
+        return share(leaf.to_int64(found))
+
+    return found_ones
+
+
+def _signature(kind: str, vector: bool, body):
+    """What users call: the arguments of a kind, with ``cmp_value`` or ``cmp_values``."""
+
+    def all_one(ivars, nelems, status, cmp, cmp_value):
+        """{first_line}
+
+        What was stored before the changes may be read then.
+        Faults: a wait that takes longer than PYSHMEM_TIMEOUT ends, and the next host call raises.
+        Spec: shmem_{name}.
+        """
+        return body(ivars, nelems, status, cmp, cmp_value)
+
+    def all_own(ivars, nelems, status, cmp, cmp_values):
+        return body(ivars, nelems, status, cmp, cmp_values)
+
+    def any_one(ivars, nelems, status, cmp, cmp_value, first=0):
+        """{first_line}
+
+        ``first``: where to begin looking, for turns: one past the index found before.
+        NO_INDEX (-1, SIZE_MAX as bits) when there is none (to wait for).
+        Spec: shmem_{name}.
+        """
+        return body(ivars, nelems, None, status, cmp, cmp_value, first) - 1
+
+    def any_own(ivars, nelems, status, cmp, cmp_values, first=0):
+        return body(ivars, nelems, None, status, cmp, cmp_values, first) - 1
+
+    def some_one(ivars, nelems, indices, status, cmp, cmp_value):
+        """{first_line}
+
+        Writes their indices to the int64 array ``indices``, of ``nelems`` elements; returns how many.
+        Spec: shmem_{name}.
+        """
+        return body(ivars, nelems, indices, status, cmp, cmp_value, 0)
+
+    def some_own(ivars, nelems, indices, status, cmp, cmp_values):
+        return body(ivars, nelems, indices, status, cmp, cmp_values, 0)
+
+    forms = {"all": (all_one, all_own), "any": (any_one, any_own), "some": (some_one, some_own)}
+    one, own = forms[kind]
+    own.__doc__ = one.__doc__
+    return own if vector else one
+
+
+#: Of docstrings, of waits and tests.
+_FIRST_LINES = {
+    "all": ("Wait until all elements hold.", "Whether all elements hold."),
+    "any": ("Wait for an element that holds; its index.", "Look for one that holds; its index."),
+    "some": ("Wait until some elements hold.", "Which elements hold."),
+}
+
+
+def _make(name: str):
+    """The routine ``name`` at all scopes; a ``_vector`` form has a value for each element."""
+    plain = name.removesuffix("_vector")
+    verb, kind = plain.rsplit("_", 1)
+    look = _make_look(_same if name == plain else _own)
+
+    def make(scope: Scope):
+        make_body = _make_all if kind == "all" else _make_found
+        body = make_body(scope, look, OP[plain], verb == "wait_until")
+        routine = _signature(kind, name != plain, body)
+        return named(routine, name, first_line=_FIRST_LINES[kind][verb == "test"])
+
+    return scopes(make)
+
+
+wait_until_all, wait_until_all_warp, wait_until_all_work_group = _make("wait_until_all")
+wait_until_any, wait_until_any_warp, wait_until_any_work_group = _make("wait_until_any")
+wait_until_some, wait_until_some_warp, wait_until_some_work_group = _make("wait_until_some")
+wait_until_all_vector, wait_until_all_vector_warp, wait_until_all_vector_work_group = _make(
+    "wait_until_all_vector"
+)
+wait_until_any_vector, wait_until_any_vector_warp, wait_until_any_vector_work_group = _make(
+    "wait_until_any_vector"
+)
+wait_until_some_vector, wait_until_some_vector_warp, wait_until_some_vector_work_group = _make(
+    "wait_until_some_vector"
+)
+test_all, test_all_warp, test_all_work_group = _make("test_all")
+test_any, test_any_warp, test_any_work_group = _make("test_any")
+test_some, test_some_warp, test_some_work_group = _make("test_some")
+test_all_vector, test_all_vector_warp, test_all_vector_work_group = _make("test_all_vector")
+test_any_vector, test_any_vector_warp, test_any_vector_work_group = _make("test_any_vector")
+test_some_vector, test_some_vector_warp, test_some_vector_work_group = _make("test_some_vector")

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Waiting for the caller's own memory, from kernels."""
+
+from ..faults import OP
+from ..groups import Scope, scopes
+from ..leaf import chosen as leaf
+from ..leaf.chosen import device_function
+from ..wait_loop import CMP_EQ, CMP_GE, CMP_GT, CMP_LE, CMP_LT, CMP_NE, holds, wait
+
+__all__ = [
+    "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "test", "wait_until", "wait_until_warp",
+    "wait_until_work_group",
+]  # fmt: skip
+
+_standard = leaf.require("a")
+_WAIT = OP["wait_until"]
+
+
+def _wait_until(scope: Scope):
+    rank, share = scope.rank, scope.share
+
+    def wait_until(ivar, cmp, cmp_value):
+        """Wait until the caller's own element compares as asked; returns the value it had then.
+
+        Args:
+            ivar: array of 32 or 64 bit integers on the device heap, updated by atomics; its first
+                element is compared, with the sign of its dtype.
+            cmp: CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT or CMP_LE.
+            cmp_value: value to compare with.
+
+        Faults: after PYSHMEM_TIMEOUT it returns what it saw, and the next host call raises.
+        Spec: shmem_wait_until.
+        """
+        _standard(ivar)
+        seen = leaf.cast(ivar, cmp_value)
+        if rank() == 0:
+            seen = wait(leaf.address_of(ivar), ivar, cmp, seen, _WAIT, -1)
+        return leaf.cast(ivar, share(leaf.to_int64(seen)))
+
+    return wait_until
+
+
+wait_until, wait_until_warp, wait_until_work_group = scopes(_wait_until)
+
+
+@device_function
+def test(ivar, cmp, cmp_value):
+    """Whether the caller's own element compares as asked; arguments as for ``wait_until``.
+
+    When it is true, what was stored before the update is visible.
+    Spec: shmem_test.
+    """
+    _standard(ivar)
+    leaf.relax()  # who tests in a loop lets the simulator's other threads run
+    return holds(leaf.read_acquire(leaf.address_of(ivar), ivar), cmp, leaf.cast(ivar, cmp_value))

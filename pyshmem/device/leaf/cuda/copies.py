@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bulk copies: LLVM vectors, so that the compiler schedules and folds addresses."""
+
+from llvmlite import ir
+from numba.cuda import types
+from numba.cuda.extending import register_jitable
+
+from ..ptx import BITS, I32, I64, asm, i64, instruction, leaf, load_bits, shared_memory
+from .threads import block_threads, thread_in_block
+
+__all__ = [
+    "bulk_copy", "bulk_room", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "load_near",
+    "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4", "store_near",
+]  # fmt: skip
+
+_GLOBAL, _GENERIC = 1, 0  # address spaces
+_VECTOR = ir.VectorType(I32, 4)
+
+
+def _load_peer(builder, nbytes: int, place):
+    """Past the L1 cache, which would keep what an earlier pull saw."""
+    if nbytes < 16:
+        return load_bits(builder, nbytes, place)
+    quad = ir.LiteralStructType([I32] * 4)
+    text = "ld.relaxed.sys.global.v4.u32 {$0, $1, $2, $3}, [$4];"
+    words = asm(builder, quad, text, "=r,=r,=r,=r,l", [place])
+    vector = ir.Constant(_VECTOR, ir.Undefined)
+    for i in range(4):
+        vector = builder.insert_element(vector, builder.extract_value(words, i), I32(i))
+    return vector
+
+
+def _load(builder, nbytes: int, place):
+    """Any memory of the thread: shared memory too."""
+    piece = _VECTOR if nbytes == 16 else BITS[nbytes]
+    value = builder.load(builder.inttoptr(place, ir.PointerType(piece, addrspace=_GENERIC)))
+    value.align = nbytes
+    return value
+
+
+def _store(builder, nbytes: int, place, value, space: int = _GENERIC) -> None:
+    pointer = builder.inttoptr(place, ir.PointerType(value.type, addrspace=space))
+    builder.store(value, pointer).align = nbytes
+
+
+def _by_width(builder, nbytes, emit) -> None:
+    """``emit(width)`` for the one of 8, 4, 2 and 1 that ``nbytes`` is when it runs."""
+    done = builder.append_basic_block("done")
+    other = builder.append_basic_block("other")
+    choice = builder.switch(nbytes, other)
+    for width in (8, 4, 2, 1):
+        block = builder.append_basic_block(f"width{width}")
+        choice.add_case(I64(width), block)
+        builder.position_at_end(block)
+        emit(width)
+        builder.branch(done)
+    builder.position_at_end(other)
+    builder.unreachable()
+    builder.position_at_end(done)
+
+
+def _make_copies(count: int, pull: bool) -> tuple:
+    """``f(dest, source, step)`` copies 16 bytes ``count`` times, ``f(..., nbytes)`` 8, 4, 2 or 1.
+
+    Places are ``step`` bytes apart and aligned; all loads come first: they fly together. A put reads any
+    local memory and stores to the peer, a pull the other way.
+    """
+
+    def emit(builder, nbytes: int, dest, source, step) -> None:
+        load, space = (_load_peer, _GENERIC) if pull else (_load, _GLOBAL)
+        offsets = [builder.mul(step, I64(k)) for k in range(count)]
+        values = [load(builder, nbytes, builder.add(source, offset)) for offset in offsets]
+        for offset, value in zip(offsets, values, strict=True):
+            _store(builder, nbytes, builder.add(dest, offset), value, space)
+
+    @leaf(types.void)
+    def copy16(_context, builder, dest, source, step) -> None:
+        emit(builder, 16, dest, source, step)
+
+    @leaf(types.void)
+    def copy_narrow(_context, builder, dest, source, step, nbytes) -> None:
+        _by_width(builder, nbytes, lambda width: emit(builder, width, dest, source, step))
+
+    return copy16, copy_narrow
+
+
+copy16, copy_narrow = _make_copies(1, pull=False)
+copy16x4, copy_narrow_x4 = _make_copies(4, pull=False)
+pull16, pull_narrow = _make_copies(1, pull=True)
+pull16x4, pull_narrow_x4 = _make_copies(4, pull=True)
+
+
+@leaf(i64)
+def load_near(_context, builder, address, nbytes):
+    """8, 4, 2 or 1 bytes of any memory of the thread, as int64."""
+    found = []
+
+    def load(width: int) -> None:
+        found.append((builder.zext(_load(builder, width, address), I64), builder.block))
+
+    _by_width(builder, nbytes, load)
+    result = builder.phi(I64)
+    for value, block in found:
+        result.add_incoming(value, block)
+    return result
+
+
+@leaf(types.void)
+def store_near(_context, builder, address, nbytes, bits) -> None:
+    """The other way."""
+
+    def store(width: int) -> None:
+        _store(builder, width, address, builder.trunc(bits, BITS[width]))
+
+    _by_width(builder, nbytes, store)
+
+
+_BULK_BYTES = 4096  # of shared memory, for the few threads of a small block
+
+# A thread's share of the buffer holds its barrier in the last 16 bytes. Loads and stores of the
+# copy unit are of another proxy than the thread's own, hence the fence in front; both ends are
+# waited for.
+_BULK = """{
+    .reg .pred p;
+    .reg .b64 t;
+    .reg .b32 s, b;
+    cvta.to.shared.u64 t, $2;
+    cvt.u32.u64 s, t;
+    add.u32 b, s, $4;
+    mbarrier.init.shared::cta.b64 [b], 1;
+    fence.proxy.async;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [b], $3;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [$1], $3, [b];
+    LOADED:
+    mbarrier.try_wait.parity.shared::cta.b64 p, [b], 0;
+    @!p bra LOADED;
+    cp.async.bulk.global.shared::cta.bulk_group [$0], [s], $3;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    mbarrier.inval.shared::cta.b64 [b];
+}"""
+
+
+_bulk = instruction(_BULK, "lllrr")
+_bulk_buffer = shared_memory("pyshmem_bulk_buffer", _BULK_BYTES)
+
+
+@register_jitable
+def bulk_room():
+    """Bytes that ``bulk_copy`` moves at a time; 0 in all but small blocks."""
+    threads = block_threads()
+    if threads > 8:
+        return 0
+    return _BULK_BYTES // threads - 16
+
+
+@register_jitable
+def bulk_copy(dest, source, nbytes, room):
+    """One thread copies, all 16-byte aligned, as fast as a few hundred do by stores."""
+    share = _bulk_buffer() + thread_in_block() * (room + 16)
+    at = 0
+    while at < nbytes:
+        piece = min(room, nbytes - at)
+        _bulk(dest + at, source + at, share, piece, room)
+        at += piece

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One element: loads, stores, casts, its bits, and atomics."""
+
+from llvmlite import ir
+from numba.cuda import types
+from numba.cuda.extending import register_jitable
+
+from ...families import BY_NUMBER
+from .. import ptx as ptx
+from ..ptx import I32, I64, i64, instruction, leaf
+
+__all__ = [
+    "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch_add", "atomic_fetch_and",
+    "atomic_fetch_or", "atomic_fetch_xor", "atomic_or", "atomic_swap", "atomic_xor", "bits_of",
+    "cast", "fixed32", "fixed64", "high_bits_of", "in_global", "load_pair", "narrow", "read",
+    "read_acquire", "store_pair", "to_int64", "type_number", "value_of", "write",
+]  # fmt: skip
+
+
+def _read(order: str):
+    """``f(address, like)``: the element at ``address``, of the dtype of ``like``."""
+
+    @leaf(lambda address, like: (like.dtype, i64, like))
+    def read(context, builder, address, like):
+        nbytes = context.get_abi_sizeof(context.get_data_type(like.dtype))
+        bits = ptx.load_bits(builder, nbytes, address, order)
+        return ptx.from_bits(context, builder, like.dtype, bits)
+
+    return read
+
+
+read = _read("relaxed")  # past the L1 cache
+read_acquire = _read("acquire")  # drops the L1 cache, so what comes after reads fresh; 2 to 8 bytes
+
+
+@leaf(lambda address, like, value: (types.void, i64, like, like.dtype))
+def write(context, builder, address, like, value) -> None:
+    """Stores ``value``, cast to the dtype of ``like``, at ``address``: relaxed."""
+    bits = ptx.to_bits(context, builder, like.dtype, value)
+    ptx.store_bits(builder, bits.type.width // 8, address, bits)
+
+
+def _fixed(kind, bits):
+    """``f(address)``: a word that does not change while a kernel runs: it may be read early."""
+
+    @leaf(lambda address: (kind, i64))
+    def fixed(_context, builder, address):
+        pointer = builder.inttoptr(address, ir.PointerType(bits, addrspace=1))
+        word = ptx.load_constant(builder, pointer)
+        word.align = bits.width // 8
+        return word
+
+    return fixed
+
+
+fixed32, fixed64 = _fixed(types.int32, I32), _fixed(i64, I64)
+
+
+@leaf(lambda like, value: (like.dtype, like, like.dtype))
+def cast(_context, _builder, like, value):
+    """``value`` as the dtype of ``like``."""
+    return value
+
+
+@leaf(lambda like, value: (i64, like, like.dtype))
+def bits_of(context, builder, like, value):
+    """The bits of ``value``, cast to the dtype of ``like``, as int64; of 16 bytes the lower 8."""
+    return ptx.split(builder, ptx.to_bits(context, builder, like.dtype, value))[0]
+
+
+@leaf(lambda like, value: (i64, like, like.dtype))
+def high_bits_of(context, builder, like, value):
+    """The upper 8 bytes of a value of 16; 0 for others."""
+    return ptx.split(builder, ptx.to_bits(context, builder, like.dtype, value))[1]
+
+
+@leaf(lambda like, low, high: (like.dtype, like, i64, i64))
+def value_of(context, builder, like, low, high):
+    """The other way: ``low``, and ``high`` of 16 bytes, as the dtype of ``like``."""
+    nbytes = context.get_abi_sizeof(context.get_data_type(like.dtype))
+    return ptx.from_bits(context, builder, like.dtype, ptx.join(builder, nbytes, low, high))
+
+
+@leaf(lambda like: (i64, like))
+def type_number(_context, _builder, like):
+    """Number of the dtype in the type table, a constant."""
+    return I64(BY_NUMBER[ptx.dtype_name(like)])
+
+
+_is_global = instruction(
+    "{.reg .pred p; isspacep.global p, $1; selp.b64 $0, 1, 0, p;}", "l", results=1
+)
+
+
+@register_jitable
+def in_global(address):
+    """Is it memory that others than this block can reach: neither shared nor local?"""
+    return _is_global(address) != 0
+
+
+#: Two int64 by one 16-byte access: with the second comes the first, stored before it.
+load_pair = instruction(
+    "{.reg .b128 t; ld.relaxed.sys.global.b128 t, [$2]; mov.b128 {$0, $1}, t;}", "l", results=2
+)
+#: Stores two int64, relaxed, by one access of 16 bytes.
+store_pair = instruction(
+    "{.reg .b128 t; mov.b128 t, {$1, $2}; st.relaxed.sys.global.b128 [$0], t;}", "lll"
+)
+
+
+@leaf(lambda value: (types.int32, types.int32))
+def narrow(_context, _builder, value):
+    """An int64 as int32, which the numbers of PEs are."""
+    return value
+
+
+@leaf(i64)
+def to_int64(_context, _builder, value):
+    """An integer's bits, or a float rounded towards zero, as int64 (for reports)."""
+    return value
+
+
+# -- atomics at system scope: ``numba.cuda.atomic`` reaches no further than the own GPU ------------
+
+
+def _atomic(name: str, *, fetch: bool = True):
+    """``f(address, like, value)``; ``fetch`` returns the old value."""
+
+    @leaf(lambda address, like, value: (like.dtype if fetch else types.void, i64, like, like.dtype))
+    def atomic(context, builder, address, like, value):
+        bits = ptx.to_bits(context, builder, like.dtype, value)
+        letter = "b" if name != "add" else "f" if isinstance(like.dtype, types.Float) else "u"
+        suffix, register = f"{name}.{letter}{bits.type.width}", ptx.WIDTH[bits.type.width // 8][1]
+        if not fetch:
+            text = f"red.relaxed.sys.global.{suffix} [$0], $1;"
+            ptx.asm(builder, ptx.VOID, text, f"l,{register}", [address, bits])
+            return None
+        text = f"atom.relaxed.sys.global.{suffix} $0, [$1], $2;"
+        old = ptx.asm(builder, bits.type, text, f"={register},l,{register}", [address, bits])
+        return ptx.from_bits(context, builder, like.dtype, old)
+
+    return atomic
+
+
+atomic_swap = _atomic("exch")
+atomic_fetch_add, atomic_add = _atomic("add"), _atomic("add", fetch=False)
+atomic_fetch_and, atomic_and = _atomic("and"), _atomic("and", fetch=False)
+atomic_fetch_or, atomic_or = _atomic("or"), _atomic("or", fetch=False)
+atomic_fetch_xor, atomic_xor = _atomic("xor"), _atomic("xor", fetch=False)
+
+
+@leaf(lambda address, like, cond, value: (like.dtype, i64, like, like.dtype, like.dtype))
+def atomic_compare_swap(context, builder, address, like, cond, value):
+    """Stores ``value`` if the element equals ``cond``; returns the old value."""
+    expected, bits = (ptx.to_bits(context, builder, like.dtype, given) for given in (cond, value))
+    register = ptx.WIDTH[bits.type.width // 8][1]
+    text = f"atom.relaxed.sys.global.cas.b{bits.type.width} $0, [$1], $2, $3;"
+    constraints = f"={register},l,{register},{register}"
+    old = ptx.asm(builder, bits.type, text, constraints, [address, expected, bits])
+    return ptx.from_bits(context, builder, like.dtype, old)

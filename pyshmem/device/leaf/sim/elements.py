@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Leaf primitives on arrays and elements: atomics, copies and the arithmetic of reductions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...._core.arrays import SymmetricArray
+from ...._core.library import ffi, lib
+from ...._core.type_table import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER
+from ...families import BY_NUMBER, outside_family
+from .threads import COMPARE_SWAP, MASK, fence
+
+__all__ = [
+    "address_of", "array_from", "atomic_add", "atomic_and", "atomic_compare_swap",
+    "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_or", "atomic_fetch_xor", "atomic_or",
+    "atomic_swap", "atomic_xor", "bits_of", "bulk_copy", "bulk_room", "cast", "combine",
+    "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "high_bits_of", "in_global",
+    "load_near", "narrow", "no_sum", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4",
+    "raw1", "raw16", "read", "read_acquire", "require", "same_dtype", "store_acc1",
+    "store_acc16", "store_near", "to_int64", "type_number", "value_of", "widen", "write",
+]  # fmt: skip
+
+# -- arrays --------------------------------------------------------------------------------------
+
+
+def _ndarray(array: Any) -> np.ndarray:
+    if isinstance(array, np.ndarray):
+        return array
+    array = getattr(array, "_item", array)  # what Numba's simulator wraps around arguments
+    array = getattr(array, "_ary", array)
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"pyshmem.device routines take arrays, not {type(array).__name__}")
+    return array
+
+
+def address_of(array: Any) -> int:
+    array = _ndarray(array)
+    if type(array) is SymmetricArray and array._nbytes >= 0:
+        return array._address
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        raise TypeError(
+            "pyshmem.device routines take contiguous arrays: this one has strides "
+            f"{array.strides}; pass a contiguous slice, or copy it first"
+        )
+    address: int = array.ctypes.data
+    return address
+
+
+def array_from(locate: Callable[[Any, Any], int]) -> Callable[[Any, Any], np.ndarray]:
+    def view(array: Any, pe: int) -> np.ndarray:
+        address, array = locate(array, pe), _ndarray(array)
+        memory = ffi.buffer(ffi.cast("char *", address), array.nbytes)
+        order = "C" if array.flags.c_contiguous else "F"
+        return np.frombuffer(memory, np.uint8).view(array.dtype).reshape(array.shape, order=order)
+
+    return view
+
+
+@functools.cache
+def _name(dtype: np.dtype) -> str:
+    """NumPy makes it anew each time."""
+    return dtype.name
+
+
+def same_dtype(dest: Any, source: Any) -> None:
+    if dest.dtype != source.dtype:
+        raise TypeError(f"dest holds {dest.dtype} but source holds {source.dtype}")
+
+
+def require(family: str) -> Any:
+    def check(array: Any) -> None:
+        if message := outside_family(_name(array.dtype), family):
+            raise TypeError(message)
+
+    return check
+
+
+# -- one element ---------------------------------------------------------------------------------
+
+
+def _bits(dtype: np.dtype, value: Any) -> int:
+    """The value as the dtype's bits; integers wrap round, as they do on a GPU."""
+    if dtype.kind in "iu":
+        return int(value) & ((1 << 8 * dtype.itemsize) - 1)
+    return int.from_bytes(np.asarray(value).astype(dtype).tobytes(), "little")
+
+
+def _value(dtype: np.dtype, bits: int) -> Any:
+    return np.frombuffer(bits.to_bytes(dtype.itemsize, "little"), dtype)[0]
+
+
+def read(address: int, like: Any) -> Any:
+    dtype = like.dtype
+    if dtype.itemsize > 8:
+        return np.frombuffer(bytes(ffi.buffer(ffi.cast("char *", address), 16)), dtype)[0]
+    return _value(dtype, lib.ishmemx_leaf_load(address, dtype.itemsize))
+
+
+def read_acquire(address: int, like: Any) -> Any:
+    value = read(address, like)
+    fence()
+    return value
+
+
+def write(address: int, like: Any, value: Any) -> None:
+    dtype = like.dtype
+    if dtype.itemsize > 8:
+        ffi.memmove(ffi.cast("char *", address), np.asarray(value).astype(dtype).tobytes(), 16)
+    else:
+        lib.ishmemx_leaf_store(address, _bits(dtype, value), dtype.itemsize)
+
+
+def cast(like: Any, value: Any) -> Any:
+    return _value(like.dtype, _bits(like.dtype, value))
+
+
+def bits_of(like: Any, value: Any) -> int:
+    return _bits(like.dtype, value) & MASK
+
+
+def high_bits_of(like: Any, value: Any) -> int:
+    return _bits(like.dtype, value) >> 64
+
+
+def value_of(like: Any, low: int, high: int) -> Any:
+    bits = int(low) & MASK | (int(high) & MASK) << 64
+    return _value(like.dtype, bits & ((1 << 8 * like.dtype.itemsize) - 1))
+
+
+def type_number(like: Any) -> int:
+    return BY_NUMBER[_name(like.dtype)]
+
+
+def in_global(address: int) -> bool:
+    return True
+
+
+narrow = int
+
+
+def to_int64(value: Any) -> int:
+    return int(value)
+
+
+# -- atomics ---------------------------------------------------------------------------------------
+
+_TYPE = {name: ELEMENT_NUMBER[element.name] for name, element in BY_DTYPE.items()}
+
+
+def _atomic(name: str) -> Any:
+    op = ATOMIC_OPS.index(name)
+
+    def atomic(address: int, like: Any, value: Any) -> Any:
+        dtype = like.dtype
+        kind = _TYPE[_name(dtype)]
+        return _value(dtype, lib.ishmemx_leaf_atomic(op, kind, address, _bits(dtype, value), 0))
+
+    return atomic
+
+
+atomic_swap = _atomic("swap")
+atomic_add = atomic_fetch_add = _atomic("add")
+atomic_and = atomic_fetch_and = _atomic("and")
+atomic_or = atomic_fetch_or = _atomic("or")
+atomic_xor = atomic_fetch_xor = _atomic("xor")
+
+
+def atomic_compare_swap(address: int, like: Any, cond: Any, value: Any) -> Any:
+    dtype = like.dtype
+    old = lib.ishmemx_leaf_atomic(
+        COMPARE_SWAP, _TYPE[_name(dtype)], address, _bits(dtype, value), _bits(dtype, cond)
+    )
+    return _value(dtype, old)
+
+
+# -- bulk copies -----------------------------------------------------------------------------------
+
+
+def _pieces(count: int) -> Any:
+    """``count`` pieces of ``nbytes``, ``step`` bytes apart, as one GPU lane copies them."""
+    copy = lib.ishmemx_leaf_copy
+
+    def pieces(dest: int, source: int, step: int, nbytes: int = 16) -> None:
+        if (dest | source) & (nbytes - 1):
+            raise RuntimeError(f"misaligned {nbytes}-byte access: {dest:#x} <- {source:#x}")
+        for offset in range(0, count * step, step):
+            copy(dest + offset, source + offset, nbytes)
+
+    return pieces
+
+
+copy16x4 = pull16x4 = copy_narrow_x4 = pull_narrow_x4 = _pieces(4)
+copy16 = pull16 = copy_narrow = pull_narrow = _pieces(1)
+
+
+def load_near(address: int, nbytes: int) -> int:
+    value: int = lib.ishmemx_leaf_load(address, nbytes)
+    return value
+
+
+def store_near(address: int, nbytes: int, bits: int) -> None:
+    lib.ishmemx_leaf_store(address, int(bits) & MASK, nbytes)
+
+
+def bulk_room() -> int:
+    return 0
+
+
+def bulk_copy(dest: int, source: int, nbytes: int, room: int) -> None:
+    raise RuntimeError("the simulator has no bulk copies")
+
+
+# -- reductions ----------------------------------------------------------------------------------
+
+
+def _elements(address: int, like: Any, nbytes: int) -> np.ndarray:
+    return np.frombuffer(bytes(ffi.buffer(ffi.cast("char *", address), nbytes)), like.dtype)
+
+
+def raw16(address: int, like: Any) -> np.ndarray:
+    return _elements(address, like, 16)
+
+
+def raw1(address: int, like: Any) -> np.ndarray:
+    return _elements(address, like, like.dtype.itemsize)
+
+
+def widen(like: Any, raw: np.ndarray) -> np.ndarray:
+    return raw.astype(np.float32) if _name(like.dtype) in ("float16", "bfloat16") else raw
+
+
+def no_sum(like: Any) -> np.ndarray:
+    return widen(like, np.zeros(max(1, 16 // like.dtype.itemsize), like.dtype))
+
+
+_COMBINE = {
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "max": np.maximum,
+    "min": np.minimum, "sum": np.add, "prod": np.multiply,
+}  # fmt: skip
+
+
+def combine(operation: str) -> Any:
+    function = _COMBINE[operation]
+
+    def apply(like: Any, acc: np.ndarray, raw: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            result: np.ndarray = function(acc, widen(like, raw))
+        return result
+
+    return apply
+
+
+def store_acc16(address: int, like: Any, acc: np.ndarray) -> None:
+    data = acc.astype(like.dtype).tobytes()
+    ffi.memmove(ffi.cast("char *", address), data, len(data))
+
+
+def store_acc1(address: int, like: Any, acc: np.ndarray) -> None:
+    store_acc16(address, like, acc[:1])

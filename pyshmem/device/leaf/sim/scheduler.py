@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Numba's CUDA simulator under a greenlet scheduler.
+
+Numba runs a simulated grid block after block, with an OS thread for each CUDA thread. Here every
+CUDA thread is a greenlet of one OS thread: all blocks run concurrently, barriers cost a switch, waits
+yield to each other, and warp operations and grid barriers exist. Arrays on the symmetric heap go
+into a kernel by reference, so that what a peer writes while the kernel runs is seen.
+
+It is for correctness, not speed. A kernel that polls plain memory must call ``cuda.nanosleep`` or a
+pyshmem routine in its loop: nothing else lets the other threads run.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from greenlet import getcurrent, greenlet
+from numba.cuda.simulator import kernel as numba_kernel
+from numba.cuda.simulator import kernelapi
+
+from ...._core.arrays import SymmetricArray, gone
+
+WARP = 32
+
+
+class Group:
+    """Threads that meet: a block, a warp of it, or the grid."""
+
+    def __init__(self) -> None:
+        self.size = 0  # threads it started with
+        self.live = 0
+        self.waiting: list[SimThread] = []
+        self.values: dict[int, Any] = {}
+
+    def join(self) -> None:
+        self.size += 1
+        self.live += 1
+
+    def leave(self) -> None:
+        self.live -= 1
+        self._release_if_complete()
+
+    def wait(self, thread: SimThread) -> None:
+        """Returns when every live thread of the group has called it."""
+        self.waiting.append(thread)
+        self._release_if_complete()
+        thread.block_until_ready()
+
+    def exchange(self, thread: SimThread, value: Any) -> list[Any]:
+        """The values of all live threads, in thread order."""
+        self.values[thread.thread_id] = value
+        self.wait(thread)
+        values = [self.values[key] for key in sorted(self.values)]
+        self.wait(thread)
+        self.values.pop(thread.thread_id, None)
+        return values
+
+    def _release_if_complete(self) -> None:
+        if self.waiting and len(self.waiting) >= self.live:
+            released, self.waiting = self.waiting, []
+            for thread in released:
+                thread.grid.ready.append(thread)
+
+
+class Block(Group):
+    def __init__(self, index: int, dynshared_size: int) -> None:
+        super().__init__()
+        self.index = index
+        self.shared = kernelapi.FakeCUDAShared(dynshared_size)
+
+
+class SimThread:
+    """One CUDA thread. The names in camel case are what Numba's simulator reads."""
+
+    __slots__ = ("block", "blockIdx", "green", "grid", "threadIdx", "thread_id", "warp")
+
+    def __init__(self, grid: Grid, block: Block, warp: Group, place: Any, body: Any) -> None:
+        self.grid, self.block, self.warp = grid, block, warp
+        self.blockIdx, self.threadIdx, self.thread_id = place
+        self.green = greenlet(body, parent=grid.hub)
+        for group in (block, warp, grid):
+            group.join()
+
+    def block_until_ready(self) -> None:
+        """Runs others until a group puts this thread back on the ready queue."""
+        self.grid.hub.switch()
+
+    def syncthreads(self) -> None:
+        self.block.wait(self)
+
+    def syncthreads_count(self, value: Any) -> int:
+        return sum(1 for item in self.block.exchange(self, value) if item)
+
+    def syncthreads_and(self, value: Any) -> int:
+        return int(all(self.block.exchange(self, value)))
+
+    def syncthreads_or(self, value: Any) -> int:
+        return int(any(self.block.exchange(self, value)))
+
+
+class Grid(Group):
+    """One kernel launch."""
+
+    #: Sleep between rounds in which every thread only polled, in seconds: first and longest.
+    IDLE = (20e-6, 1e-3)
+
+    def __init__(self, kernel: Any, grid_dim: Any, block_dim: Any, arguments: list[Any]) -> None:
+        super().__init__()
+        self.name = kernel.fn.__qualname__
+        self.blocks = grid_dim[0] * grid_dim[1] * grid_dim[2]
+        self.hub = getcurrent()
+        self.ready: deque[SimThread] = deque()
+        self.pausing = 0
+        self.swapped: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self.module = kernelapi.FakeCUDAModule(grid_dim, block_dim, kernel.dynshared_size)
+        body = self._body(kernel.fn, arguments)
+        for block_number, block_point in enumerate(_points(grid_dim)):
+            block = Block(block_number, kernel.dynshared_size)
+            block_index = kernelapi.Dim3(*block_point)
+            warp = Group()
+            for thread_id, thread_point in enumerate(_points(block_dim)):
+                if thread_id % WARP == 0:
+                    warp = Group()
+                place = (block_index, kernelapi.Dim3(*thread_point), thread_id)
+                self.ready.append(SimThread(self, block, warp, place, body))
+
+    def _body(self, function: Callable[..., Any], arguments: list[Any]) -> Callable[[], None]:
+        def body() -> None:
+            function(*arguments)
+
+        return body
+
+    def run(self) -> None:
+        global _current
+        idle = self.IDLE[0]
+        while self.ready:
+            self.pausing = 0
+            round_size = len(self.ready)
+            for _ in range(round_size):
+                if not self.ready:
+                    break
+                thread = self.ready.popleft()
+                _current = thread
+                try:
+                    thread.green.switch()
+                except BaseException as error:
+                    error.add_note(
+                        f"in simulated kernel {self.name}, block {tuple(thread.blockIdx)}, "
+                        f"thread {tuple(thread.threadIdx)}"
+                    )
+                    raise
+                if thread.green.dead:
+                    for group in (thread.warp, thread.block, self):
+                        group.leave()
+            if self.pausing >= round_size:  # nobody did anything but poll: others need the core
+                time.sleep(idle)
+                idle = min(2 * idle, self.IDLE[1])
+            else:
+                idle = self.IDLE[0]
+        if self.live:
+            raise RuntimeError(
+                f"simulated kernel {self.name} deadlocked: {self.live} threads wait in a barrier "
+                "that the others do not reach"
+            )
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        global _current
+        try:
+            with numba_kernel._push_kernel_context(self.module):
+                yield
+        finally:
+            _current = None
+            for namespace, original in self.swapped.values():
+                namespace.update(original)
+
+    def enter(self, function: Callable[..., Any]) -> None:
+        """Puts the simulated ``cuda`` module into the globals of a kernel or device function.
+
+        Once a launch: its threads interleave, so nobody may put the real one back before the end.
+        """
+        namespace = function.__globals__
+        if id(namespace) not in self.swapped:
+            from numba import cuda
+
+            original = {key: value for key, value in namespace.items() if value is cuda}
+            self.swapped[id(namespace)] = (namespace, original)
+            namespace.update(dict.fromkeys(original, self.module))
+
+
+def _points(dim: Any) -> Iterator[tuple[int, int, int]]:
+    """Indices of a grid or block, x fastest, as CUDA counts them."""
+    for z in range(dim[2]):
+        for y in range(dim[1]):
+            for x in range(dim[0]):
+                yield x, y, z
+
+
+_current: SimThread | None = None
+
+
+def current() -> SimThread:
+    """The running CUDA thread."""
+    if _current is None:
+        raise RuntimeError("pyshmem.device routines are called from kernels, not from the host")
+    return _current
+
+
+def pause() -> None:
+    """One turn of a spin wait: the other threads run first."""
+    thread = current()
+    thread.grid.pausing += 1
+    thread.grid.ready.append(thread)
+    thread.grid.hub.switch()
+
+
+# -- what kernels see ------------------------------------------------------------------------------
+
+
+def _by_reference(argument: Any) -> bool:
+    """Arrays on the symmetric heap, and views of them; ValueError when they are gone."""
+    base = argument
+    while isinstance(base, np.ndarray):
+        if isinstance(base, SymmetricArray):
+            if why := gone(base):
+                raise ValueError(f"an array given to a kernel cannot be used any more: {why}")
+            return True
+        base = base.base
+    return False
+
+
+def _launch(kernel: Any, *arguments: Any) -> Any:
+    """Replaces the simulator's kernel call: launches from the host, calls from kernels."""
+    if _current is not None and _turn.owner == threading.get_ident():
+        _current.grid.enter(kernel.fn)
+        return kernel.fn(*arguments)
+    with _turn:
+        return _run(kernel, arguments)
+
+
+class _Turn:
+    """Kernels that several threads launch run one after the other."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.owner = 0  # the thread whose kernel runs
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+        self.owner = threading.get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        self.owner = 0
+        self.lock.release()
+
+
+_turn = _Turn()
+
+
+def _run(kernel: Any, arguments: tuple[Any, ...]) -> None:
+    for check in launch_checks:
+        check(kernel.fn.__qualname__)
+    grid_dim, block_dim = numba_kernel.normalize_kernel_dimensions(
+        kernel.grid_dim, kernel.block_dim
+    )
+    write_back: list[Callable[[], None]] = []
+    seen = [_argument(kernel, argument, write_back) for argument in arguments]
+    grid = Grid(kernel, grid_dim, block_dim, seen)
+    with grid.active():
+        grid.enter(kernel.fn)
+        grid.run()
+    for copy_back in write_back:
+        copy_back()
+    for check in launch_checks:
+        check(kernel.fn.__qualname__)
+
+
+def _real_cuda(_module: Any, name: str) -> Any:
+    """What only the host uses, ``synchronize`` for one, while another thread's kernel runs."""
+    from numba import cuda
+
+    if _turn.owner == threading.get_ident():
+        raise AttributeError(f"kernels have no cuda.{name}")
+    return getattr(cuda, name)
+
+
+def _argument(kernel: Any, argument: Any, write_back: list[Callable[[], None]]) -> Any:
+    for extension in kernel.extensions:
+        _, argument = extension.prepare_args(None, argument, stream=0, retr=write_back)
+    if _by_reference(argument):
+        return argument.view(np.ndarray)
+    if isinstance(argument, np.ndarray) and argument.ndim > 0:
+        argument = numba_kernel.InOut(argument).to_device(write_back)
+    elif isinstance(argument, numba_kernel.ArgHint):
+        argument = argument.to_device(write_back)
+    if isinstance(argument, numba_kernel.FakeCUDAArray):
+        return numba_kernel.FakeWithinKernelCUDAArray(argument)
+    return argument
+
+
+#: Called with the kernel's name before and after every launch; ``jit.modules`` adds one for faults.
+launch_checks: list[Callable[[str], None]] = []
+
+
+class _CurrentThread:
+    """Stands in for ``threading`` in Numba's simulator."""
+
+    @staticmethod
+    def current_thread() -> SimThread:
+        return current()
+
+
+def _lane(thread: SimThread) -> int:
+    return thread.thread_id % WARP
+
+
+def _shuffle(pick: Callable[[int, int], int]) -> Callable[..., Any]:
+    def shuffle(_module: Any, mask: int, value: Any, operand: int) -> Any:
+        thread = current()
+        values = thread.warp.exchange(thread, value)
+        source = pick(_lane(thread), int(operand))
+        return values[source] if 0 <= source < len(values) else value
+
+    return shuffle
+
+
+def _ballot(_module: Any, mask: int, predicate: Any) -> int:
+    thread = current()
+    votes = thread.warp.exchange(thread, predicate)
+    return sum(1 << index for index, vote in enumerate(votes) if vote)
+
+
+def _vote(decide: Callable[[list[Any]], bool]) -> Callable[..., bool]:
+    def vote(_module: Any, mask: int, predicate: Any) -> bool:
+        thread = current()
+        return decide(thread.warp.exchange(thread, predicate))
+
+    return vote
+
+
+def _sync_warp(_module: Any, mask: int = 0xFFFFFFFF) -> None:
+    thread = current()
+    thread.warp.wait(thread)
+
+
+def install() -> None:
+    """Patches Numba's simulator. ``pyshmem.device`` does it on import when the simulator is on."""
+    numba_kernel.FakeCUDAKernel.__call__ = _launch
+    numba_kernel.FakeOverload.max_cooperative_grid_blocks = lambda self, *_: 1 << 20
+    kernelapi.threading = _CurrentThread
+    kernelapi.GridGroup.sync = lambda self: current().grid.wait(current())
+    module = kernelapi.FakeCUDAModule
+    module.shared = property(lambda self: current().block.shared)
+    module.__getattr__ = _real_cuda
+    additions = {
+        "syncwarp": _sync_warp,
+        "shfl_sync": _shuffle(lambda lane, operand: operand),
+        "shfl_xor_sync": _shuffle(lambda lane, operand: lane ^ operand),
+        "shfl_up_sync": _shuffle(lambda lane, operand: lane - operand),
+        "shfl_down_sync": _shuffle(lambda lane, operand: lane + operand),
+        "ballot_sync": _ballot,
+        "all_sync": _vote(all),
+        "any_sync": _vote(any),
+        "activemask": lambda self: (1 << current().warp.live) - 1,
+        "nanosleep": lambda self, _ns: pause(),
+    }
+    for name, function in additions.items():
+        setattr(module, name, function)

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Leaf primitives as C functions, for kernels that run in the simulator: words, time, threads.
+
+The names of ``leaf.cuda.threads``, on the same int64 addresses. Integers are Python's, so values are cut
+to the width of their dtype when they reach memory, as a GPU would.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...._core.library import lib, not_initialized
+from ...._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
+from ...families import BY_NUMBER
+from ...state import MODULE
+from . import scheduler
+from .messages import label_word, print_bits, print_kind
+
+__all__ = [
+    "AMO_SET", "UINT64", "add64", "block_index", "block_share", "block_sync", "block_threads", "claim",
+    "cold", "fence", "fetch_add64", "fixed32", "fixed64", "follows_in_block", "grid_blocks",
+    "grid_sync", "label_word", "lane", "load_pair", "nap", "note_call", "now", "opaque",
+    "outline", "print_bits", "print_kind", "quotient32", "raise64", "rare", "read64",
+    "read64_acquire", "relax", "signal_release_add", "signal_release_set", "state", "state_pe",
+    "store_pair", "stride", "thread_in_block", "trap", "warp_share", "warp_sync",
+    "warp_threads", "write64",
+]  # fmt: skip
+
+MASK = (1 << 64) - 1
+UINT64, AMO_SET = BY_NUMBER["uint64"], ATOMIC_OPS.index("set")
+_ADD, _SWAP, COMPARE_SWAP = (ATOMIC_OPS.index(op) for op in ("add", "swap", "compare_swap"))
+_UINT64 = ELEMENT_NUMBER["uint64"]
+
+#: The state block; ``jit.modules`` fills it. Empty while no job runs.
+STATE: list[int] = []
+
+# -- order, time, control ------------------------------------------------------------------------
+
+fence = lib.ishmemx_leaf_fence
+now = lib.ishmemx_leaf_now
+relax = scheduler.pause
+
+
+def opaque(value: int) -> int:
+    return value
+
+
+stride = opaque
+
+
+def quotient32(a: int, b: int) -> int:
+    return a // b
+
+
+def cold(function: Callable[..., int]) -> Callable[..., int]:
+    return function
+
+
+rare = cold
+
+
+outline = cold
+
+
+def trap() -> None:
+    raise RuntimeError("a kernel used pyshmem.device outside init() .. finalize()")
+
+
+#: Kernels with the line of their last call that failed or waited for long, by their word MODULE.
+CALLS: dict[int, str] = {}
+_PACKAGE = str(Path(__file__).parents[3])
+
+
+def note_call() -> None:
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    CALLS[STATE[MODULE]] = text = f"{scheduler.current().grid.name} ({place})"
+    lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, STATE[MODULE], text.encode())
+
+
+def read64(address: int) -> int:
+    value: int = lib.ishmemx_leaf_load(address, 8)
+    return value - (1 << 64) if value >> 63 else value
+
+
+def fixed32(address: int) -> int:
+    value: int = lib.ishmemx_leaf_load(address, 4)
+    return value - (1 << 32) if value >> 31 else value
+
+
+def read64_acquire(address: int) -> int:
+    value = read64(address)
+    fence()
+    return value
+
+
+fixed64 = read64
+
+
+def write64(address: int, value: int) -> None:
+    lib.ishmemx_leaf_store(address, int(value) & MASK, 8)
+
+
+def signal_release_set(address: int, value: int) -> None:
+    lib.ishmemx_leaf_store_release(address, int(value) & MASK)
+
+
+def signal_release_add(address: int, value: int) -> None:
+    fence()
+    lib.ishmemx_leaf_atomic(_ADD, _UINT64, address, int(value) & MASK, 0)
+
+
+def claim(address: int, value: int) -> int:
+    old: int = lib.ishmemx_leaf_atomic(_SWAP, _UINT64, address, int(value) & MASK, 0)
+    return old
+
+
+def fetch_add64(address: int, value: int) -> int:
+    old: int = lib.ishmemx_leaf_atomic(_ADD, _UINT64, address, value, 0)
+    return old
+
+
+def add64(address: int, value: int) -> None:
+    fetch_add64(address, value)
+
+
+def raise64(address: int, value: int) -> None:
+    seen = read64(address)
+    while seen < value:
+        old = lib.ishmemx_leaf_atomic(COMPARE_SWAP, _UINT64, address, value, seen)
+        seen = value if old == seen else old
+
+
+def load_pair(address: int) -> tuple[int, int]:
+    second = read64_acquire(address + 8)
+    return read64(address), second
+
+
+def store_pair(address: int, low: int, high: int) -> None:
+    write64(address, low)
+    write64(address + 8, high)
+
+
+nap = scheduler.pause
+
+
+def state(index: int) -> int:
+    try:
+        return STATE[index]
+    except IndexError:
+        raise not_initialized("a kernel uses pyshmem.device") from None
+
+
+state_pe = state
+
+
+_OTHER_INTEGERS = frozenset(
+    (np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32, np.uint64)
+)
+
+
+def with_plain_integers(function: Any) -> Any:
+    """``function`` taking NumPy's integers but int64, from arguments and arrays of kernels, as ours."""
+
+    @functools.wraps(function)
+    def plain(*arguments: Any, **named: Any) -> Any:
+        if not named and _OTHER_INTEGERS.isdisjoint(map(type, arguments)):
+            return function(*arguments)
+        named = {name: _plain(value) for name, value in named.items()}
+        return function(*map(_plain, arguments), **named)
+
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if type(value) in _OTHER_INTEGERS else value
+
+
+# -- who is running --------------------------------------------------------------------------------
+
+
+def thread_in_block() -> int:
+    return scheduler.current().thread_id
+
+
+def follows_in_block() -> int:
+    return thread_in_block()
+
+
+def block_threads() -> int:
+    return scheduler.current().block.size
+
+
+def block_index() -> int:
+    return scheduler.current().block.index
+
+
+def grid_blocks() -> int:
+    return scheduler.current().grid.blocks
+
+
+def grid_sync() -> None:
+    thread = scheduler.current()
+    thread.grid.wait(thread)
+
+
+def lane() -> int:
+    return scheduler.current().thread_id & 31
+
+
+def warp_threads() -> int:
+    return scheduler.current().warp.size
+
+
+def block_sync() -> None:
+    thread = scheduler.current()
+    thread.block.wait(thread)
+
+
+def warp_sync() -> None:
+    thread = scheduler.current()
+    thread.warp.wait(thread)
+
+
+def block_share(value: int) -> int:
+    thread = scheduler.current()
+    shared: int = thread.block.exchange(thread, value)[0]
+    return shared
+
+
+def warp_share(value: int) -> int:
+    thread = scheduler.current()
+    shared: int = thread.warp.exchange(thread, value)[0]
+    return shared

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a symmetric address of the caller to the same place on a peer, checked."""
+
+from .faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, record_fault
+from .leaf.chosen import address_of, cold, device_function, state, state_pe
+from .state import DELTA, HEAP_BASE, HEAP_BYTES, HOST_BASE, HOST_BYTES, MY_PE, N_PES, P2P
+
+#: What ``reach`` says: out of the question; by loads and stores; by requests to the host.
+NOWHERE, BY_STORES, BY_RING = 0, 1, 2
+
+
+@device_function
+def my_pe() -> int:
+    """Number of the calling PE, int32.
+
+    Spec: shmem_my_pe.
+    """
+    return state_pe(MY_PE)
+
+
+@device_function
+def n_pes() -> int:
+    """Number of PEs of the job, int32.
+
+    Spec: shmem_n_pes.
+    """
+    return state_pe(N_PES)
+
+
+@device_function
+def near() -> bool:
+    """Does this PE reach the device heaps of all by loads and stores?"""
+    return state(P2P) != 0
+
+
+@cold
+def _reach_slowly(address, nelems, most, itemsize, pe, op, _unused) -> int:
+    """What is neither wrong nor on the device heap of a job whose peers are near."""
+    nbytes = nelems * itemsize
+    kind, a, b = 0, address, nbytes
+    on_device, on_host = address - state(HEAP_BASE), address - state(HOST_BASE)
+    if pe < 0 or pe >= state_pe(N_PES):
+        kind, a, b = FAULT_PE, pe, state(N_PES)
+    elif nelems < 0 or nelems > most:
+        kind, a, b = FAULT_NELEMS, nelems, most
+    elif (
+        nbytes > 0  # an array without elements may have no address
+        and (on_device < 0 or on_device + nbytes > state(HEAP_BYTES))
+        and (on_host < 0 or on_host + nbytes > state(HOST_BYTES))
+    ):
+        kind = FAULT_ADDRESS
+    if kind != 0:
+        record_fault(kind, op, pe, a, b)
+        return NOWHERE
+    return BY_RING
+
+
+@device_function
+def reach(array, nelems: int, most: int, pe: int, op: int) -> int:
+    """How the first ``nelems`` elements of ``array`` on ``pe`` are accessed: BY_STORES, BY_RING, or 0.
+
+    With 0 what is wrong has been recorded; the caller leaves the operation out. ``most`` is how many
+    elements there are.
+    """
+    itemsize = array.itemsize
+    address = address_of(array)
+    offset = address - state(HEAP_BASE)
+    nbytes = nelems * itemsize
+    if (
+        pe >= 0
+        and pe < state_pe(N_PES)
+        and nelems >= 0
+        and nelems <= most
+        and offset >= 0
+        and offset + nbytes <= state(HEAP_BYTES)
+        and state(P2P) != 0
+    ):
+        return BY_STORES
+    return _reach_slowly(address, nelems, most, itemsize, pe, op, 0)
+
+
+@device_function
+def on_peer(array, pe: int) -> int:
+    """Where ``pe`` keeps its copy of ``array``; only when ``reach`` said BY_STORES."""
+    return address_of(array) + state(DELTA + pe)

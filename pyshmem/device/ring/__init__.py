@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What kernels ask of the host: requests, and when a copy engine is the better way."""

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""When a transfer is better left to a copy engine: the thresholds of the state block."""
+
+from ..leaf.chosen import device_function, grid_blocks, in_global, state
+from ..state import CUTOVER_GET, CUTOVER_GET_MIN, CUTOVER_PUT, CUTOVER_PUT_MIN
+
+
+@device_function
+def _reaches(table: int, nbytes: int, size: int, address: int) -> bool:
+    """Do ``nbytes`` reach the threshold of ``size`` threads in such a grid, and an engine them?"""
+    if not in_global(address):
+        return False
+    blocks = grid_blocks()
+    threads = (size > 1) + (size > 32) + (size > 128)
+    return nbytes >= state(table + 4 * threads + (blocks > 1) + (blocks > 8) + (blocks > 32))
+
+
+def _make(table: int, least: int):
+    @device_function
+    def offloads(nbytes: int, size: int, address: int) -> bool:
+        # Most transfers are below every threshold and pay for one comparison.
+        return nbytes >= state(least) and _reaches(table, nbytes, size, address)
+
+    return offloads
+
+
+#: ``f(nbytes, size, address)``: does a put (get) of ``nbytes`` by ``size`` threads leave the store path?
+#: ``address`` is that of the caller's side: shared and local memory no engine sees.
+offloads_put = _make(CUTOVER_PUT, CUTOVER_PUT_MIN)
+offloads_get = _make(CUTOVER_GET, CUTOVER_GET_MIN)

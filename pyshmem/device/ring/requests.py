@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The device side of the ring: requests to the host. The protocol stands in ``host_proxy/ring.h``."""
+
+from __future__ import annotations
+
+from ..faults import FAULT_PROXY, FAULT_TIMEOUT, OP, record_fault
+from ..leaf import chosen as leaf
+from ..leaf.chosen import cold, device_function, opaque, raise64, read64, state, write64
+from ..state import FAULT_CLAIM, RING, RING_LOG2, RING_SLOTS, RINGS, TIMEOUT_NS
+
+# enum pysh_request_op
+(
+    NULL, PUT, GET, IPUT, IGET, AMO, P, G, PUT_SIGNAL, PRINT, ABORT, CALL, WAITING,
+) = range(1, 14)  # fmt: skip
+#: Flags, where they stand in the word KIND: a reply is wanted; the copy engine's stream may write it.
+REPLY, DONE = 1 << 16, 2 << 16
+#: The host sees what the caller's group stored before, and what it read is not overtaken.
+RELEASE = 4 << 16
+
+CREDIT = 128
+# Offsets in pysh_ring_control_t and pysh_ring_device_t; the ticket is the latter's first word.
+CONTROL_CONSUMED, CONTROL_ASKED, CONTROL_ACKED, CONTROL_CELLS = 0, 128, 256, 384
+DEVICE_CONSUMED, DEVICE_PENDING, DEVICE_ACKED, DEVICE_WORDS = 128, 256, 384, 512
+
+# pysh_ring_skipped(), and what a sender that gives up leaves in busy[].
+_CELL_BYTES, _WORD_BYTES = 16, 8
+_LEFT, _LEFT_ENGINE, _TURN = 1 << 32, 1 << 33, 34
+_IN_USE = (1 << _TURN) - 1  # unless it is 0
+
+_LOW56 = (1 << 56) - 1
+_LOW32 = (1 << 32) - 1
+_POLLS_PER_CHECK, _RARELY = 256, 255 if leaf.SIM else 4095
+_RING_WAIT = OP["ring"]
+
+
+@device_function
+def _own_ring() -> int:
+    """First state word of the block's ring: a block keeps to one, so its requests stay in order."""
+    rings = state(RINGS)
+    if rings <= 1:
+        return RING
+    return RING + 4 * (leaf.block_index() % rings)
+
+
+@device_function
+def _expired(deadline: int, a: int, b: int) -> int:
+    """Deadline of a wait for the ring (0: none yet), or -1 when it must end."""
+    limit = state(TIMEOUT_NS)
+    if read64(state(FAULT_CLAIM)) != 0:
+        return -1
+    if limit > 0 and deadline == 0:
+        return leaf.now() + limit
+    if limit > 0 and leaf.now() > deadline:
+        record_fault(FAULT_TIMEOUT, _RING_WAIT, -1, a, b)
+        return -1
+    return deadline
+
+
+@device_function
+def _go_on(deadline: int, polls: int, a: int, b: int) -> int:
+    """After a look in vain: the deadline, or -1 when the wait must end."""
+    leaf.relax()
+    if polls & (_POLLS_PER_CHECK - 1) == 0:
+        return _expired(deadline, a, b)
+    return deadline
+
+
+@device_function
+def _await_credit(device: int, control: int, ticket: int) -> bool:
+    """Until the ticket's slot is free. Only the next to go look across the bus.
+
+    The others do so now and then, as the next ones may all have given up.
+    """
+    slots = state(RING_SLOTS)
+    deadline, polls = 0, 0
+    while deadline >= 0:
+        known = read64(device + DEVICE_CONSUMED)
+        if ticket < known + slots:
+            return True
+        if ticket < known + slots + CREDIT or polls & _RARELY == _RARELY:
+            seen = read64(control + CONTROL_CONSUMED)
+            if seen > known:
+                raise64(device + DEVICE_CONSUMED, seen)
+        else:
+            leaf.nap()
+        polls += opaque(1)
+        deadline = _go_on(deadline, polls, ticket - slots + 1, known)
+    return False
+
+
+@cold
+def _take_cell(busy: int, cell: int, done: int, tag: int) -> int:
+    """Until the cell's last user has its reply, or the reply has come that it gave up: 1.
+
+    Its reply may be of 2^32 tickets before, so another tag is put there first. 0 after a timeout.
+    """
+    deadline, polls = 0, 0
+    while deadline >= 0:
+        word = read64(busy)
+        reply = done if word & _LEFT_ENGINE != 0 else cell + 8
+        if word & _IN_USE == 0 or (word & _LEFT != 0 and read64(reply) & _LOW32 == word & _LOW32):
+            write64(cell + 8, ~tag & _LOW32)
+            write64(done, ~tag & _LOW32)
+            leaf.fence()  # the proxy answers behind it
+            return 1
+        polls += opaque(1)
+        deadline = _go_on(deadline, polls, 0, word)
+    return 0
+
+
+@cold
+def _skip(control: int, slots: int, ticket: int) -> int:
+    """Gives the ticket up, so that the proxy goes on behind it."""
+    cells = control + CONTROL_CELLS
+    raise64(cells + _CELL_BYTES * slots + _WORD_BYTES * (ticket & (slots - 1)), ticket + 1)
+    return -1
+
+
+@device_function
+def _top(word: int, place: int) -> int:
+    return ((word >> 56) & 255) << place
+
+
+@device_function
+def _marked(word: int, mark: int) -> int:
+    return leaf.to_int64(word) & _LOW56 | mark
+
+
+@device_function
+def _send(ring, kind, dest, source, value, extra, extra2, pe) -> int:
+    """Takes a ticket and stores the request; the ticket, or -1 after a timeout."""
+    device = state(ring + 2)
+    known = read64(device + DEVICE_CONSUMED)
+    ticket = leaf.fetch_add64(device, 1)
+    if kind & RELEASE != 0:
+        leaf.fence()  # here, while the ticket is under way
+    slots = state(RING_SLOTS)
+    index = ticket & (slots - 1)
+    control = state(ring + 1)
+    if ticket >= known + slots and not _await_credit(device, control, ticket):
+        return _skip(control, slots, ticket)
+    if kind & REPLY != 0:
+        busy = device + DEVICE_WORDS + 8 * index
+        cell = control + CONTROL_CELLS + _CELL_BYTES * index
+        free, tag = ticket >> 32 << _TURN, (ticket + 1) & _LOW32
+        if read64(busy) != free and _take_cell(busy, cell, busy + 8 * slots, tag) == 0:
+            return _skip(control, slots, ticket)
+        write64(busy, 1)
+    # Seven words as eight of 56 bits and a phase: pysh_request_pack().
+    mark = ((ticket >> state(RING_LOG2)) % 255 + 1) << 56
+    slot = state(ring) + 64 * index
+    tops = _top(dest, 0) | _top(source, 8) | _top(value, 16) | _top(extra, 24)
+    tops |= _top(extra2, 32) | _top(pe, 40) | _top(kind, 48)
+    leaf.store_pair(slot, _marked(dest, mark), _marked(source, mark))
+    leaf.store_pair(slot + 16, _marked(value, mark), _marked(extra, mark))
+    leaf.store_pair(slot + 32, _marked(extra2, mark), _marked(pe, mark))
+    leaf.store_pair(slot + 48, _marked(kind, mark), _marked(tops, mark))
+    return ticket
+
+
+@cold
+def tell(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, pe: int) -> int:
+    """Sends a request that has no reply; ``quiet`` completes it. The words are those of ring.h."""
+    ring = _own_ring()
+    ticket = _send(ring, kind, dest, source, value, extra, extra2, pe)
+    raise64(state(ring + 2) + DEVICE_PENDING, ticket + 1)
+    return 0
+
+
+@device_function
+def _await_cell(cell: int, tag: int) -> tuple[int, int]:
+    """Value and status of the reply; status -1 after a timeout."""
+    deadline, polls = 0, 0
+    while deadline >= 0:
+        value, word = leaf.load_pair(cell)
+        if word & _LOW32 == tag:
+            return value, (word >> 32) & _LOW32
+        polls += opaque(1)
+        deadline = _go_on(deadline, polls, tag, word)
+    return 0, -1
+
+
+@device_function
+def _await_engine(word: int, tag: int) -> int:
+    """Status of the reply that a stream writes near the kernel; -1 after a timeout."""
+    deadline, polls = 0, 0
+    while deadline >= 0:
+        seen = read64(word)
+        if seen & _LOW32 == tag:
+            return (seen >> 32) & _LOW32
+        polls += opaque(1)
+        deadline = _go_on(deadline, polls, tag, seen)
+    return -1
+
+
+@cold
+def ask(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, pe: int) -> int:
+    """Sends a request and waits for its reply; the value in it, 0 after a fault."""
+    ring = _own_ring()
+    ticket = _send(ring, kind | REPLY, dest, source, value, extra, extra2, pe)
+    if ticket < 0:
+        return 0
+    device = state(ring + 2)
+    slots = state(RING_SLOTS)
+    index = ticket & (slots - 1)
+    tag = (ticket + 1) & _LOW32
+    answer = ticket & 0
+    if kind & DONE != 0:
+        status = _await_engine(device + DEVICE_WORDS + 8 * (slots + index), tag)
+    else:
+        answer, status = _await_cell(state(ring + 1) + CONTROL_CELLS + 16 * index, tag)
+    left = tag | _LEFT | (_LEFT_ENGINE if kind & DONE != 0 else 0)
+    # The reply has been read: the next may come. Or it is still to come, and the next waits for it.
+    write64(device + DEVICE_WORDS + 8 * index, ticket >> 32 << _TURN if status >= 0 else left)
+    leaf.read64_acquire(device)  # for its order: what the host or the engine stored is read fresh
+    if status > 0:
+        record_fault(FAULT_PROXY, _RING_WAIT, pe & _LOW32, status, kind & 255)
+        return 0
+    return answer
+
+
+@cold
+def _await_quiet(device: int, control: int, need: int, _a: int, _b: int) -> int:
+    deadline, polls, told = 0, 0, -1
+    while deadline >= 0:
+        acked = read64(control + CONTROL_ACKED)
+        if acked >= need:
+            raise64(device + DEVICE_ACKED, acked)
+            leaf.fence()
+            return 0
+        if acked != told or polls & (_POLLS_PER_CHECK - 1) == 0:
+            write64(control + CONTROL_ASKED, need)  # again: who asks for less may have come after
+            told = acked
+        polls += opaque(1)
+        deadline = _go_on(deadline, polls, need, acked)
+    return 0
+
+
+@device_function
+def settle() -> None:
+    """One thread waits for the requests without a reply; two loads a ring when there are none."""
+    rings = state(RINGS)
+    k = 0
+    while k < rings:
+        device = state(RING + 4 * k + 2)
+        need = read64(device + DEVICE_PENDING)
+        if need > read64(device + DEVICE_ACKED):
+            _await_quiet(device, state(RING + 4 * k + 1), need, 0, 0)
+        k += opaque(1)

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How the members of a team meet in a kernel, and how they spread bytes among each other.
+
+Every member has a flag of every other's. Exchange number e of a team is everybody raising their flag at
+all others to e, and waiting until all others' flags have reached it. Numbers only rise: nothing is
+reset, and a member that is an exchange ahead does no harm.
+"""
+
+from collections.abc import Callable
+
+from .. import copies
+from ..faults import ROUTINE_BITS
+from ..groups import Scope, quotient
+from ..leaf import chosen as leaf
+from ..leaf.chosen import device_function, outline, rare, read64, state, stride, write64
+from ..peers import near
+from ..ring.cutover import offloads_put
+from ..ring.transport import ring_put, store_word
+from ..state import CUTOVER_PUT_MIN, DELTA
+from ..wait_loop import reached_soon, wait_word
+from .rows import meets_in, member_pe, row_epoch, row_flags, row_my_pe, row_n_pes
+
+
+@device_function
+def _other(row: int, k: int) -> int:
+    """The member ``k`` behind the caller, so that no one is everybody's first."""
+    member = row_my_pe(row) + k
+    if member >= row_n_pes(row):
+        member -= row_n_pes(row)
+    return member
+
+
+@rare
+def _await_from(row: int, flags: int, k: int, size: int, epoch: int, told: int) -> int:
+    """Until the others from ``k`` on, a lane's share of them, have raised their flags."""
+    while k < row_n_pes(row):
+        member = _other(row, k)
+        wait_word(flags + 8 * member, epoch, told, member_pe(row, member))
+        k += size
+    return 0
+
+
+@device_function
+def _raise_all(row: int, flags: int, rank: int, size: int, epoch: int) -> None:
+    k = rank + 1
+    while k < row_n_pes(row):
+        store_word(flags + 8 * row_my_pe(row), epoch, member_pe(row, _other(row, k)))
+        k += size
+
+
+@rare
+def _meet_far(row: int, flags: int, rank: int, size: int, epoch: int, told: int) -> int:
+    """``meet`` where peers are reached by the ring."""
+    _raise_all(row, flags, rank, size, epoch)
+    return _await_from(row, flags, rank + 1, size, epoch, told)
+
+
+def meeting(lift: Callable[[int, int], None], number_of: Callable[[int], int]):
+    """``f(row, flags, rank, size, count, told)``: an exchange of flags.
+
+    ``lift(flag, count)`` raises a flag, ``number_of(count)`` is the exchange's number.
+    """
+
+    @device_function
+    def meet(row: int, flags: int, rank: int, size: int, count: int, told: int) -> None:
+        """The lanes share the other members: raise the flag at each, and wait for theirs.
+
+        What the group stored before it met is released; it meets afterwards. Whatever is not the
+        usual case goes on in another function for good: values that live on across a call are kept
+        in local memory, which the fence throws out of the cache.
+        """
+        members = row_n_pes(row)
+        k = rank + 1
+        # One branch: from the last flag seen to the next fence others wait.
+        if (k < members) & near():
+            mine = flags + 8 * row_my_pe(row)
+            step = stride(size)
+            first = mine + state(DELTA + member_pe(row, _other(row, k)))
+            leaf.fence()
+            lift(first, count)
+            k += step
+            while k < members:
+                lift(mine + state(DELTA + member_pe(row, _other(row, k))), count)
+                k += step
+            k = rank + 1
+            epoch = number_of(count)
+            while True:
+                if not reached_soon(flags + 8 * _other(row, k), epoch):
+                    _await_from(row, flags, k, size, epoch, told)
+                    return
+                k += step
+                if k >= members:
+                    return
+        elif k < members:
+            leaf.fence()
+            _meet_far(row, flags, rank, size, number_of(count), told)
+
+    return meet
+
+
+_meet = meeting(write64, device_function(lambda count: count))
+
+
+@device_function
+def _told(row: int, op: int) -> int:
+    return op | meets_in(row) << ROUTINE_BITS
+
+
+@device_function
+def raise_flags(row: int, rank: int, size: int, epoch: int) -> None:
+    """The lanes share the other members; what the group stored before it met is released."""
+    if rank + 1 < row_n_pes(row):
+        leaf.fence()
+    _raise_all(row, row_flags(row), rank, size, epoch)
+
+
+@device_function
+def await_flag(row: int, member: int, epoch: int, op: int) -> None:
+    """Until one member has raised its flag."""
+    wait_word(row_flags(row) + 8 * member, epoch, _told(row, op), member_pe(row, member))
+
+
+@device_function
+def _exchange(row: int, rank: int, size: int, epoch: int, op: int) -> int:
+    """Everybody's flags."""
+    _meet(row, row_flags(row), rank, size, epoch, _told(row, op))
+    return 0
+
+
+@rare
+def _ask_each(row, but, dest, source, step, nbytes, rank, size) -> int:
+    """A lane asks for the copy to a member, of all ``but`` one; they fly together."""
+    member = rank
+    while member < row_n_pes(row):
+        if member != but:
+            ring_put(dest, source + member * step, nbytes, member_pe(row, member), False)
+        member += size
+    return 0
+
+
+@rare
+def _push_in_turn(row, dest, source, step, nbytes, rank, size) -> int:
+    """Lanes that are fewer than the members copy to one after the other."""
+    member = 0
+    while member < row_n_pes(row):
+        to = dest + state(DELTA + member_pe(row, member))
+        copies.push(to, source + member * step, nbytes, rank, size)
+        member += 1
+    return 0
+
+
+@device_function
+def _spread(row: int, dest: int, source: int, step: int, nbytes: int, rank: int, size: int) -> int:
+    """``nbytes`` from ``source + m * step`` to ``dest`` at every member m, all at once."""
+    members = row_n_pes(row)
+    if not near():
+        return _ask_each(row, -1, dest, source, step, nbytes, rank, size)
+    me = row_my_pe(row)
+    # The proxy takes its time for each request, hence the weight of their number. The first
+    # comparison is for few bytes, which must not pay for a division.
+    many = 2 * nbytes >= state(CUTOVER_PUT_MIN)
+    if many and offloads_put(2 * nbytes - quotient(2 * nbytes, members), size, source):
+        # A warp asks; the others copy the own part, as for a copy within a GPU the driver may want
+        # a kernel, which a full GPU has no room for.
+        askers = 32 if size > 64 else size
+        if rank < askers:
+            _ask_each(row, me, dest, source, step, nbytes, rank, askers)
+        member, at, lanes = me, rank, size
+        if size > 64:
+            at -= askers
+            lanes -= askers
+    elif size < members:
+        return _push_in_turn(row, dest, source, step, nbytes, rank, size)
+    else:
+        lanes = quotient(size, members)
+        turn = quotient(rank, lanes)
+        member, at = turn + me, rank - turn * lanes
+        if turn >= members:
+            at = -1
+        elif member >= members:  # members begin with their neighbours: no one is everybody's first
+            member -= members
+    if at >= 0:
+        to = dest + state(DELTA + member_pe(row, member))
+        copies.push(to, source + member * step, nbytes, at, lanes)
+    return 0
+
+
+_exchange_apart, _spread_apart = outline(_exchange), outline(_spread)
+
+
+def apart(scope: Scope):
+    """How the larger parts of collectives are made: as calls, but see ``parts``."""
+    return device_function if scope.suffix == "_warp" else outline
+
+
+def parts(scope: Scope) -> tuple:
+    """What collectives are made of: ``start``, ``send``, ``meet_members``, ``end``.
+
+    The larger ones are calls, so that kernels do not need many registers.
+    Not for warps: behind a call the assembler takes a warp for converged and leaves out its barrier,
+    while lanes may still be inside (seen with CUDA 13.0 on sm_90).
+    """
+    rank, size, sync = scope.rank, scope.size, scope.sync
+    exchange, spread = _exchange_apart, _spread_apart
+    if scope.suffix == "_warp":
+        exchange, spread = _exchange, _spread
+
+    @device_function
+    def start(row):
+        """The group meets; the number of its first exchange."""
+        sync()
+        return read64(row_epoch(row)) + 1
+
+    @device_function
+    def send(row, dest, source, step, nbytes):
+        """``nbytes`` from ``source + m * step`` to ``dest`` at every member m."""
+        spread(row, dest, source, step, nbytes, rank(), size())
+
+    @device_function
+    def meet_members(row, epoch, op):
+        """An exchange of a group that has met."""
+        exchange(row, rank(), size(), epoch, op)
+        sync()
+
+    @device_function
+    def end(row, epoch, op):
+        """The last exchange, which the leader then counts."""
+        sync()
+        meet_members(row, epoch, op)
+        if rank() == 0:
+            write64(row_epoch(row), epoch)
+
+    return start, send, meet_members, end

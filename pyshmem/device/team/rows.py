@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Teams as kernels know them: rows of a table in device memory, by the number of the team's slot.
+
+The host changes rows between kernels only, as far as a kernel is concerned that may use the team.
+"""
+
+from .. import state as words
+from ..faults import FAULT_TEAM, record_fault
+from ..leaf.chosen import device_function, fixed32, fixed64, narrow, state
+from ..state import DEVICE_TEAM_WORDS, MAX_TEAMS, MY_PE, N_PES, TEAMS
+
+TEAM_WORLD, TEAM_SHARED, TEAM_NODE = 0, 1, 2
+_ROW_SHIFT = (8 * DEVICE_TEAM_WORDS).bit_length() - 1
+
+
+@device_function
+def team_row(team: int, op: int) -> int:
+    """Address of the team's row; 0, and a fault, when the slot holds no team of this PE."""
+    row = state(TEAMS) + 8 * DEVICE_TEAM_WORDS * team
+    if team == TEAM_WORLD:
+        return row
+    if team < 0 or team >= MAX_TEAMS or fixed64(row + 8 * words.DEVICE_TEAM_N_PES) == 0:
+        record_fault(FAULT_TEAM, op, -1, team, 0)
+        return 0
+    return row
+
+
+@device_function
+def meets_in(row: int) -> int:
+    """The number of the team's slot + 1: how reports know its collectives."""
+    return ((row - state(TEAMS)) >> _ROW_SHIFT) + 1
+
+
+def _word(number: int):
+    """``f(row)``: that word of the row."""
+    return device_function(lambda row: fixed64(row + 8 * number))
+
+
+row_flags, row_epoch = _word(words.DEVICE_TEAM_FLAGS), _word(words.DEVICE_TEAM_EPOCH)
+row_stage, _row_pes = _word(words.DEVICE_TEAM_STAGE), _word(words.DEVICE_TEAM_PES)
+
+
+def _number(at_hand: int, number: int):
+    """``f(row)``: the same, but the world team's is a word of the state block."""
+    word = _word(number)
+    return device_function(lambda row: state(at_hand) if row == state(TEAMS) else word(row))
+
+
+row_n_pes = _number(N_PES, words.DEVICE_TEAM_N_PES)
+row_my_pe = _number(MY_PE, words.DEVICE_TEAM_MY_PE)
+
+
+@device_function
+def member_pe(row: int, member: int) -> int:
+    """World number of a member, an int32, as all PEs are."""
+    return narrow(member) if row == state(TEAMS) else fixed32(_row_pes(row) + 4 * member)
+
+
+@device_function
+def world_pe(row: int, pe: int) -> int:
+    """The same for what may be no member: -1 then."""
+    return member_pe(row, pe) if pe >= 0 and pe < row_n_pes(row) else narrow(-1)
+
+
+@device_function
+def on_context(ctx, pe):
+    """The world PE that ``pe`` is on a context; None is the default one, and costs nothing."""
+    if ctx is None:
+        return pe
+    row = team_row(ctx, 0)
+    if row == 0:
+        return pe * 0 - 1
+    return world_pe(row, pe)

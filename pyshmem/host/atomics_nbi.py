@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Non-blocking atomic memory operations: the fetched value arrives by ``quiet``.
+
+``fetch`` is element 0 of a contiguous, writable local array of the dtype of ``dest``. It must not be
+read or changed until ``quiet`` of the context; ``fence`` does not complete it. It is kept alive.
+
+All raise TypeError (dtype outside the routine's types, dtypes differ, value not a number of that
+kind), OverflowError (value outside the dtype's range), ValueError (pe, layout, not symmetric),
+NotInitialized, PeerDied and ShmemError.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from .._core.arrays import place, target
+from .._core.dtypes import Kind, out_of_range, unsupported_dtype
+from .._core.library import check, lib
+from .._core.type_table import ATOMIC_OPS, ELEMENTS
+from .contexts import CTX_DEFAULT, Context
+
+_OP = {name: number for number, name in enumerate(ATOMIC_OPS)}
+#: The letter of each operation's types in type_table.FAMILIES; float add is an extension.
+_FAMILY = {"compare_swap": "a", "and": "b", "or": "b", "xor": "b"}
+
+
+def _start(
+    op: str, fetch: Any, dest: Any, value: Any, pe: int, ctx: Context | None, cond: Any = 0
+) -> None:
+    address, kind = target(dest, "source" if op == "fetch" else "dest")
+    family = _FAMILY.get(op, "x")
+    if kind.element < 0 or family not in ELEMENTS[kind.element].families:
+        raise unsupported_dtype(f"atomic {op}", kind, family)
+    slot, capacity, fetched = place(fetch, "fetch", symmetric=False, writable=True)
+    if fetched is not kind:
+        raise TypeError(f"fetch has dtype {fetched.dtype}, dest has dtype {kind.dtype}")
+    if not capacity:
+        raise ValueError("fetch has no elements; its element 0 receives the value")
+    context = CTX_DEFAULT if ctx is None else ctx
+    context.keep(fetch, pe)
+    bits = _bits(kind, value, pe), _bits(kind, cond, pe)
+    check(lib.ishmemx_atomic_nbi(context.handle, _OP[op], kind.element, slot, address, *bits, pe))
+
+
+def _bits(kind: Kind, value: Any, pe: int) -> int:
+    """The bits of one value, as the library carries them."""
+    number = kind.scalar(value, "value")
+    letters = {4: "fiI", 8: "dqQ"}[kind.dtype.itemsize]
+    letter = letters["fiu".index(kind.dtype.kind)]
+    try:
+        return int.from_bytes(struct.pack(f"={letter}", number), "little")
+    except (struct.error, OverflowError):
+        raise out_of_range(kind, pe, number) from None
+
+
+def atomic_fetch_nbi(fetch: Any, source: Any, pe: int, *, ctx: Context | None = None) -> None:
+    """Start reading element 0 of ``source`` on ``pe``.
+
+    Args:
+        fetch: local array; element 0 receives the value from before.
+        source: symmetric array of int32, int64, uint32, uint64, float32 or float64; its
+            element 0 is the target.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+
+    Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
+    Raises: see the module.
+    Spec: shmem_atomic_fetch_nbi (OpenSHMEM 1.5).
+    """
+    _start("fetch", fetch, source, 0, pe, ctx)
+
+
+def atomic_swap_nbi(
+    fetch: Any, dest: Any, value: Any, pe: int, *, ctx: Context | None = None
+) -> None:
+    """Start writing ``value`` and fetching what was there.
+
+    Args:
+        fetch: local array; element 0 receives the value from before.
+        dest: symmetric array of int32, int64, uint32, uint64, float32 or float64; its
+            element 0 is the target.
+        value: within the dtype's range.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+
+    Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
+    Raises: see the module.
+    Spec: shmem_atomic_swap_nbi (OpenSHMEM 1.5).
+    """
+    _start("swap", fetch, dest, value, pe, ctx)
+
+
+def atomic_compare_swap_nbi(
+    fetch: Any, dest: Any, cond: int, value: int, pe: int, *, ctx: Context | None = None
+) -> None:
+    """Start writing ``value`` if ``cond`` is there, and fetching what was there.
+
+    Args:
+        fetch: local array; element 0 receives the value from before.
+        dest: symmetric array of int32, int64, uint32 or uint64; its
+            element 0 is the target.
+        cond: what the element must be for the write to happen.
+        value: within the dtype's range.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+
+    Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
+    Raises: see the module.
+    Spec: shmem_atomic_compare_swap_nbi (OpenSHMEM 1.5).
+    """
+    _start("compare_swap", fetch, dest, value, pe, ctx, cond)
+
+
+def atomic_fetch_inc_nbi(fetch: Any, dest: Any, pe: int, *, ctx: Context | None = None) -> None:
+    """Start adding 1 and fetching what was there.
+
+    Args:
+        fetch: local array; element 0 receives the value from before.
+        dest: symmetric array of int32, int64, uint32, uint64, and, as an
+            extension, float32 or float64; its element 0 is the target.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+
+    Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
+    Raises: see the module.
+    Spec: shmem_atomic_fetch_inc_nbi (OpenSHMEM 1.5).
+    """
+    _start("add", fetch, dest, 1, pe, ctx)
+
+
+def atomic_fetch_add_nbi(
+    fetch: Any, dest: Any, value: Any, pe: int, *, ctx: Context | None = None
+) -> None:
+    """Start adding ``value`` and fetching what was there; integers wrap around.
+
+    Args:
+        fetch: local array; element 0 receives the value from before.
+        dest: symmetric array of int32, int64, uint32, uint64, and, as an
+            extension, float32 or float64; its element 0 is the target.
+        value: within the dtype's range.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+
+    Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
+    Raises: see the module.
+    Spec: shmem_atomic_fetch_add_nbi (OpenSHMEM 1.5).
+    """
+    _start("add", fetch, dest, value, pe, ctx)
+
+
+def atomic_fetch_and_nbi(
+    fetch: Any, dest: Any, value: int, pe: int, *, ctx: Context | None = None
+) -> None:
+    """Start a bitwise and with ``value`` and fetching what was there.
+
+    Args:
+        fetch: local array; element 0 receives the value from before.
+        dest: symmetric array of int32, int64, uint32 or uint64; its
+            element 0 is the target.
+        value: within the dtype's range.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+
+    Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
+    Raises: see the module.
+    Spec: shmem_atomic_fetch_and_nbi (OpenSHMEM 1.5).
+    """
+    _start("and", fetch, dest, value, pe, ctx)
+
+
+def atomic_fetch_or_nbi(
+    fetch: Any, dest: Any, value: int, pe: int, *, ctx: Context | None = None
+) -> None:
+    """Start a bitwise or with ``value`` and fetching what was there.
+
+    Args:
+        fetch: local array; element 0 receives the value from before.
+        dest: symmetric array of int32, int64, uint32 or uint64; its
+            element 0 is the target.
+        value: within the dtype's range.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+
+    Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
+    Raises: see the module.
+    Spec: shmem_atomic_fetch_or_nbi (OpenSHMEM 1.5).
+    """
+    _start("or", fetch, dest, value, pe, ctx)
+
+
+def atomic_fetch_xor_nbi(
+    fetch: Any, dest: Any, value: int, pe: int, *, ctx: Context | None = None
+) -> None:
+    """Start a bitwise exclusive or with ``value`` and fetching what was there.
+
+    Args:
+        fetch: local array; element 0 receives the value from before.
+        dest: symmetric array of int32, int64, uint32 or uint64; its
+            element 0 is the target.
+        value: within the dtype's range.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+
+    Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
+    Raises: see the module.
+    Spec: shmem_atomic_fetch_xor_nbi (OpenSHMEM 1.5).
+    """
+    _start("xor", fetch, dest, value, pe, ctx)

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Collective data movement and reductions. All PEs of the team make the same call.
+
+Decisions that depend on arguments use only those that are equal on all PEs. Reductions combine in
+PE order, so all PEs get the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, SupportsIndex
+
+from ..._core.library import check, lib
+from ..fast_calls import fast
+from ..teams import TEAM_WORLD, Team
+from . import arguments as arguments
+from .arguments import REDUCE
+
+
+@fast("broadcast")
+def broadcast(
+    dest: Any,
+    source: Any,
+    root: int,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
+) -> None:
+    """Copy ``source`` of ``root`` into ``dest`` of all PEs of the team, the root's too.
+
+    Args:
+        dest: symmetric array, contiguous, at least ``nelems`` elements.
+        source: symmetric array of the same dtype; its elements matter on the root.
+        root: PE of the team that has the data, ``0 <= root < team.n_pes()``; equal on all PEs.
+        nelems: elements to copy; default ``source.size``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtypes differ), ValueError (root, nelems, layout, not symmetric), PeerDied,
+        ShmemTimeout, NotInitialized, ShmemError.
+    Spec: shmem_broadcast (OpenSHMEM 1.5).
+    """
+    check(lib.ishmemx_broadcast(*arguments.broadcast(dest, source, root, nelems, team)))
+
+
+@fast("fcollect")
+def fcollect(
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
+) -> None:
+    """Concatenate ``source`` of all PEs of the team, in PE order, into ``dest`` of each.
+
+    Args:
+        dest: symmetric array, contiguous, at least ``nelems * team.n_pes()`` elements.
+        source: symmetric array of the same dtype, at least ``nelems`` elements.
+        nelems: elements that each PE gives; default ``source.size``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtypes differ), ValueError (nelems, layout, not symmetric), PeerDied,
+        ShmemTimeout, NotInitialized, ShmemError.
+    Spec: shmem_fcollect (OpenSHMEM 1.5).
+    """
+    check(lib.ishmemx_fcollect(*arguments.fcollect(dest, source, nelems, team)))
+
+
+def collect(
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
+) -> None:
+    """Concatenate ``source`` of all PEs of the team, as many elements as each gives, into ``dest``.
+
+    Args:
+        dest: symmetric array, contiguous, with room for the elements of all PEs together.
+        source: symmetric array of the same dtype, at least ``nelems`` elements.
+        nelems: elements that this PE gives, also 0; default ``source.size``; PEs may differ.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtypes differ), ValueError (nelems, layout, not symmetric; a dest of one PE
+        that does not hold all elements raises on all, and nothing is written), PeerDied,
+        ShmemTimeout, NotInitialized, ShmemError.
+    Spec: shmem_collect (OpenSHMEM 1.5).
+    """
+    check(lib.ishmemx_collect(*arguments.collect(dest, source, nelems, team)))
+
+
+def alltoall(
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
+) -> None:
+    """Give block ``pe`` of ``source`` to each PE; ``dest`` gets the blocks in PE order.
+
+    Args:
+        dest: symmetric array, contiguous, at least ``nelems * team.n_pes()`` elements.
+        source: symmetric array of the same dtype, at least as many elements.
+        nelems: elements of a block; default ``source.size // team.n_pes()``, without rest; equal
+            on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtypes differ), ValueError (nelems, layout, not symmetric), PeerDied,
+        ShmemTimeout, NotInitialized, ShmemError.
+    Spec: shmem_alltoall (OpenSHMEM 1.5).
+    """
+    check(lib.ishmemx_alltoall(*arguments.alltoall(dest, source, nelems, team)))
+
+
+def alltoalls(
+    dest: Any,
+    source: Any,
+    *,
+    dst: SupportsIndex = 1,
+    sst: SupportsIndex = 1,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
+) -> None:
+    """``alltoall`` of elements at a distance: block ``pe`` starts at ``pe * nelems * stride``.
+
+    Args:
+        dest: symmetric array, contiguous.
+        source: symmetric array of the same dtype.
+        dst: distance of the elements in ``dest``, at least 1; equal on all PEs.
+        sst: the same in ``source``.
+        nelems: elements of a block; default what ``source`` has at its distance, divided by
+            ``team.n_pes()``, without rest; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtypes differ), ValueError (dst, sst, nelems, layout, not symmetric),
+        PeerDied, ShmemTimeout, NotInitialized, ShmemError.
+    Spec: shmem_alltoalls (OpenSHMEM 1.5).
+    """
+    check(lib.ishmemx_alltoalls(*arguments.alltoalls(dest, source, dst, sst, nelems, team)))
+
+
+def sum_inscan(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Sum over PEs 0 to this one of each element of ``source``, into ``dest``.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be
+            ``source`` itself.
+        source: symmetric array, contiguous, of an integer, floating-point or complex dtype.
+        nelems: elements to sum; default ``source.size``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Spec: shmem_sum_inscan (OpenSHMEM 1.6).
+    """
+    check(lib.ishmemx_sum_scan(*arguments.scan("sum_inscan", 0, dest, source, nelems, team)))
+
+
+def sum_exscan(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Sum over the PEs before this one of each element of ``source``, into ``dest``; PE 0 gets 0.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be
+            ``source`` itself.
+        source: symmetric array, contiguous, of an integer, floating-point or complex dtype.
+        nelems: elements to sum; default ``source.size``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Spec: shmem_sum_exscan (OpenSHMEM 1.6).
+    """
+    check(lib.ishmemx_sum_scan(*arguments.scan("sum_exscan", 1, dest, source, nelems, team)))
+
+
+def _reduce(op: str, dest: Any, source: Any, nelems: SupportsIndex | None, team: Team) -> None:
+    check(lib.ishmemx_reduce(*arguments.reduce(op, dest, source, nelems, team)))
+
+
+@fast("reduce", REDUCE["and"])
+def and_reduce(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Bitwise and over all PEs of the team of each element of ``source``, into ``dest``.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be
+            ``source`` itself.
+        source: symmetric array, contiguous, of an integer or bool dtype.
+        nelems: elements to reduce; default ``source.size``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Spec: shmem_and_reduce (OpenSHMEM 1.5).
+    """
+    _reduce("and", dest, source, nelems, team)
+
+
+@fast("reduce", REDUCE["or"])
+def or_reduce(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Bitwise or over all PEs of the team of each element of ``source``, into ``dest``.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be
+            ``source`` itself.
+        source: symmetric array, contiguous, of an integer or bool dtype.
+        nelems: elements to reduce; default ``source.size``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Spec: shmem_or_reduce (OpenSHMEM 1.5).
+    """
+    _reduce("or", dest, source, nelems, team)
+
+
+@fast("reduce", REDUCE["xor"])
+def xor_reduce(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Bitwise exclusive or over all PEs of the team of each element of ``source``, into ``dest``.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be
+            ``source`` itself.
+        source: symmetric array, contiguous, of an integer or bool dtype.
+        nelems: elements to reduce; default ``source.size``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Spec: shmem_xor_reduce (OpenSHMEM 1.5).
+    """
+    _reduce("xor", dest, source, nelems, team)
+
+
+@fast("reduce", REDUCE["max"])
+def max_reduce(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Largest over all PEs of the team of each element of ``source``, into ``dest``.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be
+            ``source`` itself.
+        source: symmetric array, contiguous, of an integer, real floating-point or bool dtype.
+        nelems: elements to reduce; default ``source.size``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Spec: shmem_max_reduce (OpenSHMEM 1.5).
+    """
+    _reduce("max", dest, source, nelems, team)
+
+
+@fast("reduce", REDUCE["min"])
+def min_reduce(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Smallest over all PEs of the team of each element of ``source``, into ``dest``.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be
+            ``source`` itself.
+        source: symmetric array, contiguous, of an integer, real floating-point or bool dtype.
+        nelems: elements to reduce; default ``source.size``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Spec: shmem_min_reduce (OpenSHMEM 1.5).
+    """
+    _reduce("min", dest, source, nelems, team)
+
+
+@fast("reduce", REDUCE["sum"])
+def sum_reduce(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Sum over all PEs of the team of each element of ``source``, into ``dest``.
+
+    float16 and bfloat16 accumulate in float32. Integers wrap around.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be
+            ``source`` itself.
+        source: symmetric array, contiguous, of an integer, floating-point or complex dtype.
+        nelems: elements to reduce; default ``source.size``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Spec: shmem_sum_reduce (OpenSHMEM 1.5).
+    """
+    _reduce("sum", dest, source, nelems, team)
+
+
+@fast("reduce", REDUCE["prod"])
+def prod_reduce(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Product over all PEs of the team of each element of ``source``, into ``dest``.
+
+    float16 and bfloat16 accumulate in float32. Integers wrap around.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be
+            ``source`` itself.
+        source: symmetric array, contiguous, of an integer, floating-point or complex dtype.
+        nelems: elements to reduce; default ``source.size``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Spec: shmem_prod_reduce (OpenSHMEM 1.5).
+    """
+    _reduce("prod", dest, source, nelems, team)

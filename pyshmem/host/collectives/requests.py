@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Requests: non-blocking collectives under way. See ``collectives_nb`` for what begins them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Generator
+from typing import Any
+
+from ..._core.library import check, ffi, lib
+
+_FIRST_PAUSE_S, _LAST_PAUSE_S = 50e-6, 1e-3
+
+
+class _Held:
+    """What the library knows of a request, and the arrays that it uses until it is complete."""
+
+    __slots__ = ("__weakref__", "arrays", "handle")
+
+    def __init__(self, handle: int, arrays: tuple[Any, ...]) -> None:
+        self.handle = handle  # ishmemx_request_t
+        self.arrays = arrays
+
+    def __del__(self, free: Callable[[int], int] = lib.ishmemx_request_free) -> None:
+        free(self.handle)
+
+
+#: Of requests that were dropped before they were complete; looked through when another one begins.
+_dropped: list[_Held] = []
+
+
+class Request:
+    """A collective that this PE has begun. ``await request`` waits for it in an asyncio program.
+
+    It holds the arrays until it is complete. Do not change ``source``, nor look at ``dest``, before
+    that. A request that is dropped before is a ResourceWarning: it still completes, by progress in
+    later calls, at the latest in ``finalize``.
+    """
+
+    __slots__ = ("_done", "_held", "_routine")
+
+    def __init__(self, handle: int, arrays: tuple[Any, ...], routine: str) -> None:
+        self._held = _Held(handle, arrays)
+        self._routine = routine
+        self._done = False
+
+    def test(self) -> bool:
+        """Move requests on, and tell whether this one is complete. Never waits for another PE.
+
+        Completes: when True, ``dest`` of this PE, and ``source`` may be changed.
+        Raises: what the collective failed with, again at each call: MismatchError (PYSHMEM_CHECK:
+            PEs differ), ValueError (``collect_nb``: a dest that is too small); PeerDied,
+            NotInitialized, ShmemError.
+        Extension.
+        """
+        if self._done:
+            return True
+        done = ffi.new("int *")
+        check(lib.ishmemx_request_test(self._held.handle, done))
+        if done[0]:
+            self._end()
+        return self._done
+
+    def wait(self) -> None:
+        """Wait until the request is complete; at once when it is.
+
+        Completes: ``dest`` of this PE, and ``source`` may be changed.
+        Raises: as ``test``, and ShmemTimeout: the request is still under way and may be waited for
+            again.
+        Extension.
+        """
+        if not self._done:
+            check(lib.ishmemx_request_wait(self._held.handle))
+            self._end()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """Let other tasks run until the request is complete. Cancelling the task leaves it as it is.
+
+        Only limits of the task end it early (``asyncio.timeout``); PYSHMEM_TIMEOUT is for ``wait``.
+        Raises: as ``test``.
+        Extension.
+        """
+        from asyncio import sleep
+
+        pause = 0.0
+        while not self.test():
+            yield from sleep(pause).__await__()
+            pause = min(max(2 * pause, _FIRST_PAUSE_S), _LAST_PAUSE_S)
+
+    def _end(self) -> None:
+        self._done = True
+        self._held.arrays = ()
+
+    def __del__(self) -> None:
+        held = getattr(self, "_held", None)
+        if held is None or self._done or _is_complete(held):
+            return
+        _dropped.append(held)
+        warnings.warn(
+            f"{self!r} was dropped; wait for it", ResourceWarning, stacklevel=2, source=self
+        )
+
+    def __repr__(self) -> str:
+        return f"<pyshmem request {self._routine}, {'complete' if self._done else 'under way'}>"
+
+
+def begin(
+    routine: Callable[..., int], arguments: tuple[int, ...], arrays: tuple[Any, ...], name: str
+) -> Request:
+    """Call a ``_nb`` routine of the library."""
+    _dropped[:] = [held for held in _dropped if not _is_complete(held)]
+    handle = ffi.new("uintptr_t *")
+    check(routine(*arguments, handle))
+    return Request(int(handle[0]), arrays, name)
+
+
+def _is_complete(held: _Held) -> bool:
+    """Also of a request that failed, or whose job has ended."""
+    done = ffi.new("int *")
+    lib.ishmemx_request_test(held.handle, done)
+    return bool(done[0])

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Contexts: what fence and quiet order and complete.
+
+``barrier_all`` and freeing memory promise that of ``CTX_DEFAULT`` only: work on another context needs
+its own ``quiet`` before, which also lets go of the local arrays of its non-blocking operations.
+Contexts are destroyed by ``destroy``, with their team or with the job, not by garbage collection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from enum import IntFlag
+from types import TracebackType
+from typing import Any, SupportsIndex
+
+from .._core.library import check, ffi, lib
+from . import runtime
+from .teams import TEAM_WORLD, Team
+
+
+class CtxOption(IntFlag):
+    """How a context is used, a promise of the program."""
+
+    PRIVATE = lib.ISHMEMX_CTX_PRIVATE
+    SERIALIZED = lib.ISHMEMX_CTX_SERIALIZED
+    NOSTORE = lib.ISHMEMX_CTX_NOSTORE
+
+
+#: Used by the thread that creates it only; another thread's calls are refused.
+CTX_PRIVATE = CtxOption.PRIVATE
+#: Never used by two threads at a time.
+CTX_SERIALIZED = CtxOption.SERIALIZED
+#: quiet and fence need not order the program's own stores.
+CTX_NOSTORE = CtxOption.NOSTORE
+#: Session option: many operations come in a row.
+CTX_SESSION_BATCH: int = lib.ISHMEMX_SESSION_BATCH
+#: Session option: every atomic is the same operation on the same type.
+CTX_SESSION_SAME_AMO: int = lib.ISHMEMX_SESSION_SAME_AMO
+
+
+class Context:
+    """A stream of operations; operations of different contexts are not ordered.
+
+    A context manager: leaving the block completes and destroys it.
+
+    Args:
+        options: ``CTX_PRIVATE``, ``CTX_SERIALIZED``, ``CTX_NOSTORE``, or several with ``|``.
+        team: team whose PE numbers the operations use.
+
+    Raises: ValueError (options, team destroyed), MemoryError (too many contexts; the program may go
+        on without), NotInitialized, ShmemError.
+    Spec: shmem_ctx_create (OpenSHMEM 1.5).
+    """
+
+    __slots__ = ("__weakref__", "_kept", "handle", "team")
+
+    def __init__(self, options: int = 0, team: Team = TEAM_WORLD) -> None:
+        handle = ffi.new("uintptr_t *")
+        check(lib.ishmemx_ctx_create(team.handle, options, handle))
+        self._set(handle[0], team)
+        team._contexts.add(self)
+        _made.add(self)
+
+    def _set(self, handle: int, team: Team) -> None:
+        self.handle = handle  # ishmemx_ctx_t, 0: destroyed
+        self.team = team
+        self._kept: list[tuple[int, Any]] = []  # with the PE of the operation
+
+    # ---- what the operations use -----------------------------------------------------------------
+
+    def keep(self, array: Any, pe: int) -> None:
+        """Keep the local array of a non-blocking operation alive until it is complete."""
+        self._kept.append((pe, array))
+
+    def take_kept(self) -> list[tuple[int, Any]]:
+        """The kept arrays, for a caller that completes the operations and then drops the list."""
+        taken, self._kept = self._kept, []
+        return taken
+
+    def forget(self) -> None:
+        """The library no longer has the context."""
+        self.handle = 0
+        self._kept = []
+        _made.discard(self)
+
+    # ---- ordering --------------------------------------------------------------------------------
+
+    def fence(self) -> None:
+        """Order this context's puts, atomics and signals to each PE: earlier before later ones.
+
+        Raises: NotInitialized, PeerDied, ShmemError (another thread's private context).
+        Spec: shmem_ctx_fence (OpenSHMEM 1.5).
+        """
+        check(lib.ishmemx_fence(self.handle))
+
+    def quiet(self) -> None:
+        """Complete all operations of this context, here and at their targets.
+
+        Raises: NotInitialized, PeerDied, ShmemTimeout, ShmemError (another thread's private
+            context).
+        Spec: shmem_ctx_quiet (OpenSHMEM 1.5).
+        """
+        kept = self.take_kept()
+        check(lib.ishmemx_quiet(self.handle))
+        del kept
+
+    def pe_quiet(self, pes: Iterable[SupportsIndex]) -> None:
+        """Complete the operations of this context whose targets are ``pes``; as ``pe_quiet``.
+
+        Spec: shmem_ctx_pe_quiet (OpenSHMEM 1.6).
+        """
+        numbers = [int(pe) for pe in pes]
+        kept = self.take_kept()
+        check(lib.ishmemx_pe_quiet(self.handle, ffi.new("int[]", numbers), len(numbers)))
+        self._kept += [(pe, array) for pe, array in kept if pe not in numbers]
+
+    # ---- sessions --------------------------------------------------------------------------------
+
+    def session_start(self, options: int = 0, *, total_ops: int | None = None) -> None:
+        """Tell the library what is going to be done on this context; hints only.
+
+        Called again, it adds options, and replaces ``total_ops`` where that is given.
+
+        Args:
+            options: ``CTX_SESSION_BATCH``: many operations in a row;
+                ``CTX_SESSION_SAME_AMO``: atomics of one kind; both, or 0.
+            total_ops: expected number of operations.
+
+        Raises: ValueError (options), NotInitialized, ShmemError.
+        Spec: shmem_ctx_session_start (OpenSHMEM 1.6).
+        """
+        config, mask = ffi.NULL, 0
+        if total_ops is not None:
+            config = ffi.new("ishmemx_session_config_t *", (total_ops,))
+            mask = lib.ISHMEMX_SESSION_TOTAL_OPS
+        check(lib.ishmemx_session_start(self.handle, options, config, mask))
+
+    def session_stop(self) -> None:
+        """End the session; without one it does nothing.
+
+        Raises: NotInitialized, ShmemError.
+        Spec: shmem_ctx_session_stop (OpenSHMEM 1.6).
+        """
+        check(lib.ishmemx_session_stop(self.handle))
+
+    @contextmanager
+    def session(self, options: int = 0, *, total_ops: int | None = None) -> Iterator[Context]:
+        """``session_start`` and, when the block is left, ``session_stop``.
+
+        Extension.
+        """
+        self.session_start(options, total_ops=total_ops)
+        try:
+            yield self
+        finally:
+            self.session_stop()
+
+    # ---- the end ---------------------------------------------------------------------------------
+
+    def get_team(self) -> Team | None:
+        """The team the context was made on; None once it is destroyed.
+
+        Spec: shmem_ctx_get_team (OpenSHMEM 1.5).
+        """
+        return self.team if self.handle else None
+
+    def destroy(self) -> None:
+        """Complete the context's operations and give it back; a second call does nothing.
+
+        Raises: ValueError (``CTX_DEFAULT``), PeerDied, NotInitialized, ShmemError (another thread's
+            private context).
+        Spec: shmem_ctx_destroy (OpenSHMEM 1.5).
+        """
+        check(lib.ishmemx_ctx_destroy(self.handle))
+        self.forget()
+
+    def __enter__(self) -> Context:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.destroy()
+
+    def __repr__(self) -> str:
+        return f"<pyshmem context on {self.team!r}>"
+
+
+#: Alive until they are destroyed, since they keep what their operations still use.
+_made: set[Context] = set()
+
+
+Team._new_context = Context
+
+
+def _default() -> Context:
+    context = Context.__new__(Context)
+    context._set(lib.ctx_default(), TEAM_WORLD)
+    return context
+
+
+def _job_ended() -> None:
+    for context in tuple(_made):
+        context.forget()
+
+
+#: The context of operations that are given none.
+CTX_DEFAULT: Context = _default()
+
+runtime.on_finalize(_job_ended)

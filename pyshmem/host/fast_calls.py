@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The short way into the library for the routines that programs call most.
+
+``@fast(family)`` puts a ``Call`` of the extension ``_fast`` before a Python function: with arguments as
+they mostly are (arrays from ``pyshmem``, plain numbers) it calls the library at once; everything else,
+mistakes included, goes to the Python function, which stays in ``__wrapped__``. The families, and what
+they take, are in ``native/python``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .._core import _fast  # type: ignore[attr-defined]
+from .._core.arrays import SymmetricArray
+from .._core.dtypes import Kind
+from .._core.library import fail
+from .contexts import CTX_DEFAULT, Context
+from .teams import Team
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+#: What stands for a routine that has a short way.
+Call: type = _fast.Call
+
+_fast.setup(SymmetricArray, np.ndarray, Kind, Context, Team, CTX_DEFAULT, fail)
+
+
+def fast(family: str, op: int = 0) -> Callable[[_F], _F]:
+    """Give a routine of ``family`` the short way; ``op`` is its number among those of the family."""
+
+    def decorate(function: _F) -> _F:
+        return functools.update_wrapper(Call(function, family, op), function)  # type: ignore[return-value]
+
+    return decorate

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Locks: one PE at a time, first come, first served.
+
+A lock is element 0 of a symmetric int64 array on the host heap that is 0 on all PEs at first. It is
+not re-entrant: its holder must not set it again.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from .._core.arrays import target
+from .._core.dtypes import kind_of
+from .._core.library import check, ffi, lib
+from . import heap
+from .contexts import CTX_DEFAULT
+
+_LONG = kind_of(np.dtype(np.int64))
+
+
+def _word(lock: Any) -> int:
+    address, kind = target(lock, "lock")
+    if kind is not _LONG:
+        raise TypeError(f"lock has dtype {kind.dtype}; locks are int64")
+    return address
+
+
+def set_lock(lock: Any) -> None:
+    """Wait until this PE has the lock.
+
+    After a ``ShmemTimeout`` the PE keeps its place in the queue: the lock comes to it and waits for its
+    next ``set_lock`` or ``test_lock``.
+
+    Args:
+        lock: symmetric int64 array on the host heap; element 0 is the lock.
+
+    Raises: TypeError (not int64), ValueError (not symmetric), ShmemTimeout, PeerDied,
+        NotInitialized, ShmemError (this PE has it already).
+    Spec: shmem_set_lock (OpenSHMEM 1.5).
+    """
+    check(lib.ishmemx_set_lock(_word(lock)))
+
+
+def test_lock(lock: Any) -> bool:
+    """Take the lock if nobody has it; whether this PE has it now.
+
+    The C routine returns 0 for that, this one True.
+
+    Args:
+        lock: symmetric int64 array on the host heap; element 0 is the lock.
+
+    Raises: as ``set_lock``.
+    Spec: shmem_test_lock (OpenSHMEM 1.5).
+    """
+    acquired = ffi.new("int *")
+    check(lib.ishmemx_test_lock(_word(lock), acquired))
+    return bool(acquired[0])
+
+
+def clear_lock(lock: Any) -> None:
+    """Complete all operations of ``CTX_DEFAULT`` and give the lock to the next PE.
+
+    Args:
+        lock: symmetric int64 array that this PE has locked.
+
+    Raises: as ``set_lock``; ShmemError (this PE does not have the lock).
+    Spec: shmem_clear_lock (OpenSHMEM 1.5).
+    """
+    kept = CTX_DEFAULT.take_kept()
+    check(lib.ishmemx_clear_lock(_word(lock)))
+    del kept
+
+
+class Lock:
+    """A lock of its own. Making it is collective. ``with lock:`` holds it for a block.
+
+    Attributes:
+        word: the symmetric int64 array that ``set_lock`` and the others take.
+    """
+
+    __slots__ = ("word",)
+
+    def __init__(self) -> None:
+        self.word = heap.zeros(1, np.int64)
+
+    def set(self) -> None:
+        """``set_lock``."""
+        set_lock(self.word)
+
+    def test(self) -> bool:
+        """``test_lock``."""
+        return test_lock(self.word)
+
+    def clear(self) -> None:
+        """``clear_lock``."""
+        clear_lock(self.word)
+
+    def __enter__(self) -> Lock:
+        self.set()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.clear()

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Memory ordering: fence orders, quiet completes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import SupportsIndex
+
+from .contexts import CTX_DEFAULT, Context
+from .fast_calls import fast
+
+
+@fast("fence")
+def fence(ctx: Context | None = None) -> None:
+    """Order the puts, atomics and signals to each PE: those before the fence before those after.
+
+    Args:
+        ctx: context whose operations are ordered; default ``CTX_DEFAULT``.
+
+    Completes: nothing; use ``quiet`` for that.
+    Raises: NotInitialized, PeerDied, ShmemError.
+    Spec: shmem_fence (OpenSHMEM 1.5).
+    """
+    (CTX_DEFAULT if ctx is None else ctx).fence()
+
+
+@fast("quiet")
+def quiet(ctx: Context | None = None) -> None:
+    """Complete all puts, gets, atomics and signals of a context, here and at their targets.
+
+    Args:
+        ctx: context whose operations are completed; default ``CTX_DEFAULT``.
+
+    Completes: everything issued on ``ctx`` by this PE from the host.
+    Raises: NotInitialized, PeerDied, ShmemTimeout, ShmemError.
+    Spec: shmem_quiet (OpenSHMEM 1.5).
+    """
+    (CTX_DEFAULT if ctx is None else ctx).quiet()
+
+
+def pe_quiet(pes: Iterable[SupportsIndex], ctx: Context | None = None) -> None:
+    """Complete the puts, gets, atomics and signals of a context whose targets are ``pes``.
+
+    Args:
+        pes: PEs of the context's team; none returns at once.
+        ctx: context whose operations are completed; default ``CTX_DEFAULT``.
+
+    Completes: what was issued on ``ctx`` to those PEs; it is visible to all PEs.
+    Raises: ValueError (pes), NotInitialized, PeerDied, ShmemTimeout, ShmemError.
+    Spec: shmem_pe_quiet (OpenSHMEM 1.6).
+    """
+    (CTX_DEFAULT if ctx is None else ctx).pe_quiet(pes)

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Remote memory access: put, get, their non-blocking forms, p and g."""
+
+from __future__ import annotations
+
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from .._core.arrays import StreamLike, pair, stream_handle, target
+from .._core.dtypes import out_of_range
+from .._core.errors import UnsupportedError
+from .._core.library import check, check_value, fail, lib
+from .contexts import CTX_DEFAULT, Context
+from .fast_calls import fast
+
+_put, _get = lib.put, lib.get
+_ctx_put, _ctx_get = lib.ishmemx_put, lib.ishmemx_get
+_DEFAULT = CTX_DEFAULT.handle
+_PUT, _GET = ("source", "dest"), ("dest", "source")
+_PUT_CALL, _GET_CALL = 0, 1
+
+
+@fast("copy", _PUT_CALL)
+def put(
+    dest: Any,
+    source: Any,
+    pe: int,
+    *,
+    nelems: SupportsIndex | None = None,
+    ctx: Context | None = None,
+    stream: StreamLike = None,
+) -> None:
+    """Copy ``source`` into ``dest`` on ``pe``.
+
+    Args:
+        dest: symmetric array, contiguous, at least ``nelems`` elements.
+        source: local array of the same dtype: NumPy, CuPy, or anything with an array interface or
+            DLPack. Outside the heap, the stream that fills it is waited for.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        nelems: elements to copy, not bytes; default ``source.size``.
+        ctx: context that orders and completes the copy; default ``CTX_DEFAULT``.
+        stream: CUDA stream to copy in the order of; both arrays on the device heap.
+
+    Completes: locally on return (``source`` may be changed); at ``pe`` by ``quiet``. With
+        ``stream``: both when the stream gets there.
+    Raises: TypeError (dtypes differ, not an array), ValueError (pe, nelems, layout, not symmetric),
+        NotInitialized, PeerDied, ShmemError.
+    Spec: shmem_put (OpenSHMEM 1.5).
+    """
+    source_address, dest_address, nbytes = pair(source, dest, nelems, _PUT, "source")
+    if stream is not None:
+        handle = _stream_for(stream, ctx)
+        status = lib.ishmemx_put_on_stream(dest_address, source_address, nbytes, pe, handle)
+    elif ctx is None:
+        status = _put(dest_address, source_address, nbytes, pe)
+    else:
+        status = _ctx_put(ctx.handle, dest_address, source_address, nbytes, pe)
+    if status:
+        fail(status)
+
+
+@fast("copy", _GET_CALL)
+def get(
+    dest: Any,
+    source: Any,
+    pe: int,
+    *,
+    nelems: SupportsIndex | None = None,
+    ctx: Context | None = None,
+    stream: StreamLike = None,
+) -> None:
+    """Copy ``source`` on ``pe`` into ``dest``.
+
+    Args:
+        dest: local array, contiguous and writable, of the dtype of ``source``.
+        source: symmetric array, contiguous, at least ``nelems`` elements.
+        pe: PE to read from, ``0 <= pe < n_pes()``.
+        nelems: elements to copy, not bytes; default ``dest.size``.
+        ctx: context; default ``CTX_DEFAULT``.
+        stream: CUDA stream to copy in the order of; both arrays on the device heap.
+
+    Completes: on return. With ``stream``: when the stream gets there.
+    Raises: TypeError (dtypes differ, not an array), ValueError (pe, nelems, layout, not symmetric),
+        NotInitialized, PeerDied, ShmemError.
+    Spec: shmem_get (OpenSHMEM 1.5).
+    """
+    dest_address, source_address, nbytes = pair(dest, source, nelems, _GET, "dest")
+    if stream is not None:
+        handle = _stream_for(stream, ctx)
+        status = lib.ishmemx_get_on_stream(dest_address, source_address, nbytes, pe, handle)
+    elif ctx is None:
+        status = _get(dest_address, source_address, nbytes, pe)
+    else:
+        status = _ctx_get(ctx.handle, dest_address, source_address, nbytes, pe)
+    if status:
+        fail(status)
+
+
+def put_nbi(
+    dest: Any,
+    source: Any,
+    pe: int,
+    *,
+    nelems: SupportsIndex | None = None,
+    ctx: Context | None = None,
+) -> None:
+    """Start copying ``source`` into ``dest`` on ``pe``.
+
+    Args:
+        dest: symmetric array, contiguous, at least ``nelems`` elements.
+        source: local array of the same dtype; leave it unchanged until ``quiet``. It is kept alive.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        nelems: elements to copy, not bytes; default ``source.size``.
+        ctx: context that orders and completes the copy; default ``CTX_DEFAULT``.
+
+    Completes: nothing on return; here and at ``pe`` by ``quiet``.
+    Raises: as ``put``.
+    Spec: shmem_put_nbi (OpenSHMEM 1.5).
+    """
+    source_address, dest_address, nbytes = pair(source, dest, nelems, _PUT, "source")
+    context = CTX_DEFAULT if ctx is None else ctx
+    check(lib.ishmemx_put_nbi(context.handle, dest_address, source_address, nbytes, pe))
+    context.keep(source, pe)
+
+
+def get_nbi(
+    dest: Any,
+    source: Any,
+    pe: int,
+    *,
+    nelems: SupportsIndex | None = None,
+    ctx: Context | None = None,
+) -> None:
+    """Start copying ``source`` on ``pe`` into ``dest``.
+
+    Args:
+        dest: local array, contiguous and writable; do not use it until ``quiet``. It is kept alive.
+        source: symmetric array of the same dtype, contiguous, at least ``nelems`` elements.
+        pe: PE to read from, ``0 <= pe < n_pes()``.
+        nelems: elements to copy, not bytes; default ``dest.size``.
+        ctx: context that completes the copy; default ``CTX_DEFAULT``.
+
+    Completes: nothing on return; by ``quiet``.
+    Raises: as ``get``.
+    Spec: shmem_get_nbi (OpenSHMEM 1.5).
+    """
+    dest_address, source_address, nbytes = pair(dest, source, nelems, _GET, "dest")
+    context = CTX_DEFAULT if ctx is None else ctx
+    check(lib.ishmemx_get_nbi(context.handle, dest_address, source_address, nbytes, pe))
+    context.keep(dest, pe)
+
+
+@fast("p")
+def p(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> None:
+    """Store one value into element 0 of ``dest`` on ``pe``.
+
+    Args:
+        dest: symmetric array, contiguous, of any dtype.
+        value: a scalar that the dtype can hold.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        ctx: context that orders and completes the store; default ``CTX_DEFAULT``.
+
+    Completes: at ``pe`` by ``quiet``.
+    Raises: TypeError and OverflowError (value), ValueError (pe, not symmetric), NotInitialized,
+        PeerDied, ShmemError.
+    Spec: shmem_p (OpenSHMEM 1.5).
+    """
+    address, kind = target(dest, "dest")
+    handle = _DEFAULT if ctx is None else ctx.handle
+    if kind.p is None:
+        one = np.array(value, kind.dtype)
+        if one.size != 1:
+            raise ValueError(f"value has {one.size} elements; p stores one")
+        status = _ctx_put(handle, address, one.ctypes.data, kind.dtype.itemsize, pe)
+    else:
+        if type(value) is not kind.native:
+            value = kind.scalar(value, "value")
+        try:
+            status = kind.p(handle, address, value, pe)
+        except OverflowError:
+            raise out_of_range(kind, pe, value) from None
+    if status:
+        fail(status)
+
+
+@fast("g")
+def g(source: Any, pe: int, *, ctx: Context | None = None) -> Any:
+    """Element 0 of ``source`` on ``pe``.
+
+    Args:
+        source: symmetric array, contiguous, of any dtype.
+        pe: PE to read from, ``0 <= pe < n_pes()``.
+        ctx: context; default ``CTX_DEFAULT``.
+
+    Returns:
+        A Python int, float, bool or complex; for other dtypes a NumPy scalar.
+
+    Completes: on return.
+    Raises: ValueError (pe, not symmetric), NotInitialized, PeerDied, ShmemError.
+    Spec: shmem_g (OpenSHMEM 1.5).
+    """
+    address, kind = target(source, "source")
+    handle = _DEFAULT if ctx is None else ctx.handle
+    if kind.g is None:
+        one = np.empty((), kind.dtype)
+        check(_ctx_get(handle, one.ctypes.data, address, kind.dtype.itemsize, pe))
+        return one.item() if kind.dtype.kind in "biufc" else one[()]
+    value = kind.g(handle, address, pe)
+    if value == kind.failed:
+        check_value()
+    return value
+
+
+def _stream_for(stream: StreamLike, ctx: Context | None) -> int:
+    if ctx is not None and ctx is not CTX_DEFAULT:
+        raise UnsupportedError("a copy is ordered by a stream or by a context: give one of them")
+    return stream_handle(stream)

@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Setup and query: init, finalize, my_pe, n_pes; and what happens when a script ends or fails."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import io
+import os
+import sys
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, NoReturn
+
+from .._core import compat, cupy_arrays, errors
+from .._core.library import (
+    ACCELERATORS,
+    ThreadLevel,
+    check,
+    ffi,
+    lib,
+    not_initialized,
+    parse_size,
+    setting,
+    take_fault,
+)
+from . import communicator
+
+_lock = threading.RLock()
+_job: Job | None = None
+_count = 0  # inits without their finalize
+_on_init: list[Callable[[], None]] = []
+_on_finalize: list[Callable[[], None]] = []
+_on_state: list[Callable[[], None]] = []
+
+
+class Job:
+    """The running job, as seen by one PE. A context manager: leaving the block finalizes.
+
+    Leaving it by an exception ends the whole job: the calls of the other PEs fail with ``PeerDied``
+    and this exception's text.
+
+    Attributes:
+        my_pe: number of this PE.
+        n_pes: number of PEs.
+        device: where the device heap lives: ``"cuda"``, ``"sim"`` or ``"none"``.
+        gpu: ordinal of the GPU this PE drives, -1 without one.
+    """
+
+    def __init__(self, device: str, gpu: int) -> None:
+        self.my_pe: int = lib.ishmemx_my_pe()
+        self.n_pes: int = lib.ishmemx_n_pes()
+        self.device = device
+        self.gpu = gpu
+
+    def finalize(self) -> None:
+        """The same as ``pyshmem.finalize``."""
+        finalize()
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None or (isinstance(error, SystemExit) and not error.code):
+            finalize()
+        elif _job is not None:
+            _abort_for(error)
+            _finish(quietly=True)
+
+    def __repr__(self) -> str:
+        return f"<pyshmem job: PE {self.my_pe} of {self.n_pes}, device {self.device}>"
+
+
+# ---- init and finalize -------------------------------------------------------------------------
+
+
+def init(
+    *,
+    heap_size: int | str | None = None,
+    device_heap_size: int | str | None = None,
+    device: str | None = None,
+    comm: Any = None,
+    thread_level: int = ThreadLevel.MULTIPLE,
+) -> Job:
+    """Join the job. Collective.
+
+    Calls are counted, as in OpenSHMEM 1.6: a second ``init`` returns the same job, and the last
+    ``finalize`` ends it. All PEs give equal sizes and the same ``device``.
+
+    Args:
+        heap_size: bytes of the host heap of each PE, or a text such as ``"512M"``; default
+            ``PYSHMEM_HEAP_SIZE``.
+        device_heap_size: the same of the device heap; default ``PYSHMEM_DEVICE_HEAP_SIZE``.
+        device: ``"cuda"``, ``"sim"``, ``"none"`` or ``"auto"``; default ``PYSHMEM_DEVICE``. Auto
+            takes cuda where there is a GPU and CuPy and Numba are installed, else sim where Numba
+            is installed, else none.
+        comm: communicator of mpi4py, or an object with its Get_rank, Get_size, bcast and allgather:
+            the job's PEs are its processes, numbered alike; past one host only ``MPI.COMM_WORLD``.
+            Default: what the launcher says.
+        thread_level: which threads will call routines: ``THREAD_SINGLE``, ``THREAD_FUNNELED``,
+            ``THREAD_SERIALIZED`` or ``THREAD_MULTIPLE``; ``query_thread`` tells what was provided.
+
+    Returns:
+        The job, a context manager that finalizes.
+
+    Raises: ValueError (sizes, device, comm, thread_level), TypeError (comm), MismatchError (PEs
+        differ), ShmemTimeout (a PE did not come within ``PYSHMEM_INIT_TIMEOUT``), UnsupportedError
+        (no such accelerator, a comm of several hosts that is not the launcher's job), ShmemError.
+    Spec: shmem_init, shmem_init_thread (OpenSHMEM 1.6).
+    """
+    global _job, _count
+    with _lock:
+        if _job is not None:
+            if device not in (None, "auto", _job.device):
+                raise ValueError(f"device is {device!r}, but the job runs with {_job.device!r}")
+            if comm is not None:
+                communicator.check_same(comm)
+            _count += 1
+            return _job
+        level = ThreadLevel(thread_level)
+        _job = _start(heap_size, device_heap_size, device, comm, level)
+        _count = 1
+        try:
+            for callback in tuple(_on_init):
+                callback()
+        except BaseException as error:
+            _abort_for(error)
+            _finish(quietly=True)
+            raise
+        return _job
+
+
+def _start(
+    heap_size: int | str | None,
+    device_heap_size: int | str | None,
+    device: str | None,
+    comm: Any,
+    level: ThreadLevel,
+) -> Job:
+    config = ffi.new("ishmemx_config_t *")
+    check(lib.ishmemx_config_from_environment(config))
+    kept = None if comm is None else communicator.place_in(comm, config)
+    if heap_size is not None:
+        config.heap_bytes = parse_size(heap_size)
+    if device_heap_size is not None:
+        config.device_heap_bytes = parse_size(device_heap_size)
+    chosen = choose_device(device)
+    config.accelerator = ACCELERATORS[chosen]
+    if chosen == "cuda" and config.device < 0:
+        config.device = config.local_pe % max(gpu_count(), 1)
+    if chosen == "sim":
+        compat.arrange_simulator("sim")
+    check(lib.ishmemx_init_thread(config, level, ffi.new("int *")))
+    del kept
+    lib.attach_to_interpreter()
+    _install_hooks()
+    if lib.ishmemx_n_pes() > 1:
+        _keep_lines_whole()
+    if chosen == "cuda" and compat.has_module("cupy"):
+        cupy_arrays.use_gpu(config.device)
+    return Job(chosen, config.device if chosen == "cuda" else -1)
+
+
+def choose_device(device: str | None = None) -> str:
+    """The accelerator that ``init(device=device)`` takes on this machine."""
+    wanted = setting("DEVICE")[0] if device is None else device
+    if wanted in ACCELERATORS:
+        return wanted
+    if wanted != "auto":
+        raise ValueError(f"device is {wanted!r}; the devices are auto, cuda, sim and none")
+    if lib.ishmemx_several_hosts():
+        return "none"  # kernels reach one host
+    numba = compat.has_module("numba")
+    if numba and compat.simulator_requested():
+        return "sim"
+    if gpu_count() and numba and compat.has_module("cupy"):
+        return "cuda"
+    return "sim" if numba else "none"
+
+
+def gpu_count() -> int:
+    """The number of GPUs that the driver shows; 0 without a driver."""
+    count = ffi.new("int *")
+    check(lib.ishmemx_cuda_count(count))
+    return int(count[0])
+
+
+def finalize() -> None:
+    """Leave the job: complete everything outstanding and wait for the other PEs. Collective.
+
+    Ends the job when it is the last of as many calls as there were of ``init``; after that, and
+    before ``init``, it does nothing. Called at exit for those who forget.
+
+    Raises: ShmemTimeout, PeerDied, KernelFault (of a kernel whose fault no call has told yet).
+    Spec: shmem_finalize (OpenSHMEM 1.6).
+    """
+    global _count
+    with _lock:
+        if _job is None:
+            return
+        _count -= 1
+        if _count <= 0:
+            _finish(quietly=False)
+
+
+def _finish(*, quietly: bool) -> None:
+    """End the job here; ``quietly`` after a failure that the user is being told anyway."""
+    global _job, _count
+    _job, _count = None, 0
+    fault = take_fault()
+    try:
+        for callback in tuple(_on_finalize):
+            callback()
+    finally:
+        status = lib.ishmemx_finalize()
+    if quietly:
+        return
+    if fault:
+        raise fault
+    check(status)
+
+
+# ---- query -------------------------------------------------------------------------------------
+
+
+def initialized() -> bool:
+    """Whether the job runs: between ``init`` and the last ``finalize``."""
+    return _job is not None
+
+
+def my_pe() -> int:
+    """The number of this PE.
+
+    Raises: NotInitialized.
+    Spec: shmem_my_pe (OpenSHMEM 1.5).
+    """
+    return current().my_pe
+
+
+def n_pes() -> int:
+    """The number of PEs of the job.
+
+    Raises: NotInitialized.
+    Spec: shmem_n_pes (OpenSHMEM 1.5).
+    """
+    return current().n_pes
+
+
+def current() -> Job:
+    """The running job."""
+    if _job is None:
+        raise not_initialized("the call needs a running job")
+    return _job
+
+
+def device_name() -> str:
+    """Where the device heap of the running job lives: ``"cuda"``, ``"sim"`` or ``"none"``."""
+    return current().device
+
+
+def on_init(callback: Callable[[], None]) -> None:
+    """Call ``callback`` at the end of every ``init``; now too, if the job runs."""
+    _on_init.append(callback)
+    if _job is not None:
+        callback()
+
+
+def on_finalize(callback: Callable[[], None]) -> None:
+    """Call ``callback`` at the start of every last ``finalize``."""
+    _on_finalize.append(callback)
+
+
+def on_state_change(callback: Callable[[], None]) -> None:
+    """Call ``callback`` when words of the state block that kernels read have changed."""
+    _on_state.append(callback)
+
+
+def state_changed() -> None:
+    """Words of the state block have changed: who gave them to kernels gives them again."""
+    for callback in tuple(_on_state):
+        callback()
+
+
+# ---- the end of a job that fails ---------------------------------------------------------------
+
+
+def abort(code: int = 1, message: str = "") -> NoReturn:
+    """End the whole job now, from one PE.
+
+    The other PEs' current or next calls fail with ``PeerDied`` and ``message``.
+
+    Args:
+        code: exit status of this process.
+        message: what the others are told.
+
+    Extension.
+    """
+    if _job is not None:
+        _tell_others(code, message)
+    for stream in (sys.stdout, sys.stderr):
+        # Closed, gone, or on a full disk: the job ends all the same.
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code)
+
+
+def global_exit(status: int) -> NoReturn:
+    """End the whole job with ``status``, from one PE.
+
+    Spec: shmem_global_exit (OpenSHMEM 1.5).
+    """
+    abort(status, f"global_exit({status})")
+
+
+def _tell_others(code: int, text: str) -> None:
+    lib.ishmemx_abort(code, text.encode(errors="replace"))
+    lib.forget_exit_status()
+
+
+def _abort_for(error: BaseException) -> None:
+    """Tell the other PEs of an exception that ends this one."""
+    if lib.ishmemx_n_pes() > 1 and not isinstance(error, errors.PeerDied):
+        first_line = str(error).partition("\n")[0]
+        _tell_others(1, f"{type(error).__name__}: {first_line}" if first_line else repr(error))
+
+
+def _keep_lines_whole() -> None:
+    """PEs share a terminal or a file: what they print goes out a line at a time, as it is printed."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, write_through=False)
+
+
+def _install_hooks() -> None:
+    """Once: uncaught exceptions and the end of the script must not leave the other PEs waiting."""
+    if getattr(sys.excepthook, "_pyshmem", False):
+        return
+    previous = sys.excepthook
+
+    def excepthook(kind: type[BaseException], error: BaseException, traceback: Any) -> None:
+        interactive = hasattr(sys, "ps1") or sys.flags.interactive
+        if _job is not None and not interactive:
+            _abort_for(error)
+        previous(kind, error, traceback)
+
+    excepthook._pyshmem = True  # type: ignore[attr-defined]
+    sys.excepthook = excepthook
+    atexit.register(_at_exit)
+
+
+def _at_exit() -> None:
+    """What of finalize needs the interpreter; the extension does the rest, knowing the status."""
+    if _job is None:
+        lib.ishmemx_openshmem_leave()  # before mpi4py finalizes MPI, on which that library stands
+        return
+    if fault := take_fault():
+        print(f"pyshmem: {fault}", file=sys.stderr)
+        _tell_others(1, str(fault))
+    for callback in tuple(_on_finalize):
+        callback()

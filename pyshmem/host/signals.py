@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Signals: data and a flag in one operation, and waiting for the flag.
+
+A signal word is element 0 of a symmetric uint64 array (``new_signal``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, SupportsIndex
+
+from .._core.arrays import pair, signal_target
+from .._core.library import SignalOp, check, check_value, fail, lib
+from .contexts import CTX_DEFAULT, Context
+
+SIGNAL_SET = SignalOp.SET
+SIGNAL_ADD = SignalOp.ADD
+
+_DEFAULT = CTX_DEFAULT.handle
+_NAMES = ("source", "dest")
+
+
+def put_signal(
+    dest: Any,
+    source: Any,
+    sig_addr: Any,
+    signal: int,
+    sig_op: int,
+    pe: int,
+    *,
+    nelems: SupportsIndex | None = None,
+    ctx: Context | None = None,
+) -> None:
+    """Copy ``source`` into ``dest`` on ``pe``, then change the signal word there.
+
+    Args:
+        dest: symmetric array, contiguous, at least ``nelems`` elements.
+        source: local array of the same dtype.
+        sig_addr: symmetric uint64 array; element 0 is the signal word. Not part of ``dest``.
+        signal: value the signal word is set to or increased by, ``0 <= signal < 2**64``.
+        sig_op: ``SIGNAL_SET`` or ``SIGNAL_ADD``.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        nelems: elements to copy, not bytes; default ``source.size``.
+        ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+
+    Completes: locally on return; whoever sees the signal on ``pe`` sees the data.
+    Raises: TypeError (dtypes, signal not uint64), ValueError (pe, nelems, sig_op, layout),
+        OverflowError (signal), NotInitialized, PeerDied, ShmemError.
+    Spec: shmem_put_signal (OpenSHMEM 1.5).
+    """
+    source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES, "source")
+    word = signal_target(sig_addr)
+    handle = _DEFAULT if ctx is None else ctx.handle
+    status = lib.ishmemx_put_signal(
+        handle, dest_address, source_address, nbytes, word, signal, sig_op, pe
+    )
+    if status:
+        fail(status)
+
+
+def put_signal_nbi(
+    dest: Any,
+    source: Any,
+    sig_addr: Any,
+    signal: int,
+    sig_op: int,
+    pe: int,
+    *,
+    nelems: SupportsIndex | None = None,
+    ctx: Context | None = None,
+) -> None:
+    """Start copying ``source`` into ``dest`` on ``pe``; the signal word there changes after it.
+
+    Args:
+        dest: symmetric array, contiguous, at least ``nelems`` elements.
+        source: local array of the same dtype; leave it unchanged until ``quiet``. It is kept alive.
+        sig_addr: symmetric uint64 array; element 0 is the signal word. Not part of ``dest``.
+        signal: value the signal word is set to or increased by, ``0 <= signal < 2**64``.
+        sig_op: ``SIGNAL_SET`` or ``SIGNAL_ADD``.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        nelems: elements to copy, not bytes; default ``source.size``.
+        ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+
+    Completes: nothing on return; by ``quiet``. Whoever sees the signal on ``pe`` sees the data.
+    Raises: as ``put_signal``.
+    Spec: shmem_put_signal_nbi (OpenSHMEM 1.5).
+    """
+    source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES, "source")
+    word = signal_target(sig_addr)
+    context = CTX_DEFAULT if ctx is None else ctx
+    status = lib.ishmemx_put_signal_nbi(
+        context.handle, dest_address, source_address, nbytes, word, signal, sig_op, pe
+    )
+    if status:
+        fail(status)
+    context.keep(source, pe)
+
+
+def signal_op(
+    sig_addr: Any, signal: int, sig_op: int, pe: int, *, ctx: Context | None = None
+) -> None:
+    """Change the signal word on ``pe`` without data.
+
+    Args:
+        sig_addr: symmetric uint64 array; element 0 is the signal word.
+        signal: value it is set to or increased by, ``0 <= signal < 2**64``.
+        sig_op: ``SIGNAL_SET`` or ``SIGNAL_ADD``.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+
+    Completes: at ``pe`` by ``quiet``. Not ordered after earlier puts: put a ``fence`` between, or
+        use ``put_signal``.
+    Raises: TypeError (not uint64), ValueError (pe, sig_op, not symmetric), OverflowError (signal),
+        NotInitialized, PeerDied, ShmemError.
+    Spec: shmem_signal_set and shmem_signal_add (OpenSHMEM 1.6) in one.
+    """
+    handle = _DEFAULT if ctx is None else ctx.handle
+    check(lib.ishmemx_signal_op(handle, signal_target(sig_addr), signal, sig_op, pe))
+
+
+def signal_set(sig_addr: Any, signal: int, pe: int, *, ctx: Context | None = None) -> None:
+    """Set the signal word on ``pe``: ``signal_op`` with ``SIGNAL_SET``.
+
+    Spec: shmem_signal_set (OpenSHMEM 1.6).
+    """
+    signal_op(sig_addr, signal, SIGNAL_SET, pe, ctx=ctx)
+
+
+def signal_add(sig_addr: Any, signal: int, pe: int, *, ctx: Context | None = None) -> None:
+    """Increase the signal word on ``pe``: ``signal_op`` with ``SIGNAL_ADD``.
+
+    Spec: shmem_signal_add (OpenSHMEM 1.6).
+    """
+    signal_op(sig_addr, signal, SIGNAL_ADD, pe, ctx=ctx)
+
+
+def signal_fetch(sig_addr: Any) -> int:
+    """The value of this PE's signal word.
+
+    Args:
+        sig_addr: symmetric uint64 array; element 0 is the signal word.
+
+    Completes: on return.
+    Raises: TypeError (not uint64), ValueError (not symmetric), NotInitialized, ShmemError.
+    Spec: shmem_signal_fetch (OpenSHMEM 1.5).
+    """
+    value: int = lib.signal_fetch(signal_target(sig_addr))
+    if value == lib.failed_signal:
+        check_value()
+    return value
+
+
+def signal_wait_until(sig_addr: Any, cmp: int, cmp_value: int) -> int:
+    """Wait until this PE's signal word compares with ``cmp_value``.
+
+    Args:
+        sig_addr: symmetric uint64 array; element 0 is the signal word.
+        cmp: ``CMP_EQ``, ``CMP_NE``, ``CMP_GT``, ``CMP_GE``, ``CMP_LT`` or ``CMP_LE``.
+        cmp_value: right-hand side, ``0 <= cmp_value < 2**64``.
+
+    Returns:
+        The value that satisfied the comparison.
+
+    Completes: data that came with the signal may be read on return.
+    Raises: ShmemTimeout, PeerDied, TypeError (not uint64), ValueError (cmp, not symmetric),
+        OverflowError (cmp_value), NotInitialized, ShmemError.
+    Spec: shmem_signal_wait_until (OpenSHMEM 1.5).
+    """
+    value: int = lib.signal_wait_until(signal_target(sig_addr), cmp, cmp_value)
+    if value == lib.failed_signal:
+        check_value()
+    return value

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Strided remote memory access: every so many elements, or blocks of them.
+
+Strides count elements. They are within the given arrays, which are contiguous themselves.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, SupportsIndex
+
+from .._core.arrays import Place, place
+from .._core.library import check, lib
+from .contexts import CTX_DEFAULT, Context
+
+
+def iput(
+    dest: Any,
+    source: Any,
+    pe: int,
+    *,
+    dst: SupportsIndex = 1,
+    sst: SupportsIndex = 1,
+    nelems: SupportsIndex | None = None,
+    ctx: Context | None = None,
+) -> None:
+    """Copy each ``sst``-th element of ``source`` to each ``dst``-th of ``dest`` on ``pe``.
+
+    Args:
+        dest: symmetric array, contiguous.
+        source: local array of the same dtype, contiguous.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        dst: distance in ``dest``, at least 1.
+        sst: distance in ``source``, at least 1.
+        nelems: elements to copy; default as many as ``source`` has at that distance.
+        ctx: context that orders and completes the copy; default ``CTX_DEFAULT``.
+
+    Completes: locally on return; at ``pe`` by ``quiet``.
+    Raises: TypeError (dtypes differ, not an array), ValueError (pe, dst, sst, nelems, layout, not
+        symmetric), NotInitialized, PeerDied, ShmemError.
+    Spec: shmem_iput (OpenSHMEM 1.5).
+    """
+    far, near = _sides(dest, source, put=True)
+    count = _blocks(near, "source", sst, 1, nelems, "nelems")
+    _copy(lib.ishmemx_iput, far, near, (dst, sst), 1, count, pe, ctx)
+
+
+def iget(
+    dest: Any,
+    source: Any,
+    pe: int,
+    *,
+    dst: SupportsIndex = 1,
+    sst: SupportsIndex = 1,
+    nelems: SupportsIndex | None = None,
+    ctx: Context | None = None,
+) -> None:
+    """Copy each ``sst``-th element of ``source`` on ``pe`` to each ``dst``-th of ``dest``.
+
+    Args:
+        dest: local array, contiguous and writable.
+        source: symmetric array of the same dtype, contiguous.
+        pe: PE to read from, ``0 <= pe < n_pes()``.
+        dst: distance in ``dest``, at least 1.
+        sst: distance in ``source``, at least 1.
+        nelems: elements to copy; default as many as ``dest`` has at that distance.
+        ctx: context; default ``CTX_DEFAULT``.
+
+    Completes: on return.
+    Raises: as ``iput``.
+    Spec: shmem_iget (OpenSHMEM 1.5).
+    """
+    near, far = _sides(dest, source, put=False)
+    count = _blocks(near, "dest", dst, 1, nelems, "nelems")
+    _copy(lib.ishmemx_iget, near, far, (dst, sst), 1, count, pe, ctx)
+
+
+def ibput(
+    dest: Any,
+    source: Any,
+    pe: int,
+    *,
+    bsize: SupportsIndex,
+    dst: SupportsIndex | None = None,
+    sst: SupportsIndex | None = None,
+    nblocks: SupportsIndex | None = None,
+    ctx: Context | None = None,
+) -> None:
+    """Copy blocks of ``bsize`` elements of ``source`` to ``dest`` on ``pe``.
+
+    Args:
+        dest: symmetric array, contiguous.
+        source: local array of the same dtype, contiguous.
+        pe: target PE, ``0 <= pe < n_pes()``.
+        bsize: elements of a block.
+        dst: distance of the first elements of blocks in ``dest``, at least ``bsize``, the default.
+        sst: the same in ``source``.
+        nblocks: blocks to copy; default as many as ``source`` has at that distance.
+        ctx: context that orders and completes the copy; default ``CTX_DEFAULT``.
+
+    Completes: locally on return; at ``pe`` by ``quiet``.
+    Raises: as ``iput``; also ValueError (bsize, nblocks).
+    Spec: shmem_ibput (OpenSHMEM 1.6).
+    """
+    far, near = _sides(dest, source, put=True)
+    strides = (bsize if dst is None else dst, bsize if sst is None else sst)
+    count = _blocks(near, "source", strides[1], bsize, nblocks, "nblocks")
+    _copy(lib.ishmemx_iput, far, near, strides, bsize, count, pe, ctx)
+
+
+def ibget(
+    dest: Any,
+    source: Any,
+    pe: int,
+    *,
+    bsize: SupportsIndex,
+    dst: SupportsIndex | None = None,
+    sst: SupportsIndex | None = None,
+    nblocks: SupportsIndex | None = None,
+    ctx: Context | None = None,
+) -> None:
+    """Copy blocks of ``bsize`` elements of ``source`` on ``pe`` to ``dest``.
+
+    Args:
+        dest: local array, contiguous and writable.
+        source: symmetric array of the same dtype, contiguous.
+        pe: PE to read from, ``0 <= pe < n_pes()``.
+        bsize: elements of a block.
+        dst: distance of the first elements of blocks in ``dest``, at least ``bsize``, the default.
+        sst: the same in ``source``.
+        nblocks: blocks to copy; default as many as ``dest`` has at that distance.
+        ctx: context; default ``CTX_DEFAULT``.
+
+    Completes: on return.
+    Raises: as ``ibput``.
+    Spec: shmem_ibget (OpenSHMEM 1.6).
+    """
+    near, far = _sides(dest, source, put=False)
+    strides = (bsize if dst is None else dst, bsize if sst is None else sst)
+    count = _blocks(near, "dest", strides[0], bsize, nblocks, "nblocks")
+    _copy(lib.ishmemx_iget, near, far, strides, bsize, count, pe, ctx)
+
+
+def _sides(dest: Any, source: Any, *, put: bool) -> tuple[Place, Place]:
+    """Where the elements of ``dest`` and ``source`` are; the far side is symmetric."""
+    to = place(dest, "dest", symmetric=put, writable=True)
+    origin = place(source, "source", symmetric=not put)
+    if to[2] is not origin[2]:
+        raise TypeError(
+            f"source has dtype {origin[2].dtype}, dest has dtype {to[2].dtype}; "
+            "they must be the same"
+        )
+    return to, origin
+
+
+def _blocks(
+    near: Place,
+    name: str,
+    stride: SupportsIndex,
+    block: SupportsIndex,
+    count: SupportsIndex | None,
+    called: str,
+) -> int:
+    """The number of blocks to copy: what was given, or what the near side has."""
+    if count is not None:
+        number = operator.index(count)
+        if number < 0:
+            raise ValueError(f"{called} is {number}; give 0 or more")
+        return number
+    size, step, length = _elements(near), operator.index(stride), operator.index(block)
+    if step < 1 or length < 1:  # _copy tells which
+        return 1
+    return max(0, (size - length) // step + 1)
+
+
+def _elements(place_of: Place) -> int:
+    return place_of[1] // place_of[2].dtype.itemsize
+
+
+def _copy(
+    routine: Any,
+    to: Place,
+    origin: Place,
+    strides: tuple[SupportsIndex, SupportsIndex],
+    block: SupportsIndex,
+    count: int,
+    pe: int,
+    ctx: Context | None,
+) -> None:
+    length = operator.index(block)
+    if length < 1:
+        raise ValueError(f"bsize is {length}; give 1 or more")
+    steps = operator.index(strides[0]), operator.index(strides[1])
+    for name, letter, side, step in (
+        ("dest", "dst", to, steps[0]),
+        ("source", "sst", origin, steps[1]),
+    ):
+        if step < 1 or (step < length and count > 1):
+            raise ValueError(f"{letter} is {step}; give {length if count > 1 else 1} or more")
+        needed = (count - 1) * step + length if count else 0
+        if needed > _elements(side):
+            blocks = f"{count} elements" if length == 1 else f"{count} blocks of {length} elements"
+            raise ValueError(
+                f"{blocks}, {step} apart, need {needed} elements of {name}, which has "
+                f"{_elements(side)}"
+            )
+    handle = (CTX_DEFAULT if ctx is None else ctx).handle
+    width = to[2].dtype.itemsize
+    check(routine(handle, to[0], origin[0], *steps, length, count, width, pe))

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Teams: ordered sets of PEs that collectives and contexts are about.
+
+Making a team is collective over the parent: all its PEs make the same call, and those that are in no
+new team get None. A failure is one on all of them. A team ends by ``destroy`` or with the job.
+"""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex
+
+from .._core.arrays import place
+from .._core.library import check, ffi, lib
+from .._core.peer_views import view_of_peer
+from . import runtime
+from .runtime import current
+
+if TYPE_CHECKING:
+    from .contexts import Context
+
+
+class TeamConfig(NamedTuple):
+    """What a team is made with.
+
+    Attributes:
+        num_contexts: contexts that this PE is going to have on the team at a time; a hint.
+    """
+
+    num_contexts: int = 0
+
+
+class Team:
+    """A set of PEs, numbered from 0 within the team.
+
+    A context manager: leaving the block destroys it, unless by an exception.
+    """
+
+    __slots__ = ("__weakref__", "_contexts", "_handle", "_name")
+    #: ``contexts.Context``, which stands above this file and puts itself here.
+    _new_context: ClassVar[type[Context]]
+
+    def __init__(self, handle: int, name: str) -> None:
+        self._handle = handle  # ishmemx_team_t, 0: destroyed
+        self._name = name
+        self._contexts: weakref.WeakSet[Context] = weakref.WeakSet()
+
+    @property
+    def handle(self) -> int:
+        """What the library knows the team by."""
+        if not self._handle:
+            raise ValueError(f"{self._name} was destroyed, or its job was finalized")
+        return self._handle
+
+    # ---- looking ---------------------------------------------------------------------------------
+
+    def my_pe(self) -> int:
+        """The number of this PE in the team.
+
+        Raises: ValueError (destroyed), NotInitialized.
+        Spec: shmem_team_my_pe (OpenSHMEM 1.5).
+        """
+        current()
+        return int(lib.ishmemx_team_my_pe(self.handle))
+
+    def n_pes(self) -> int:
+        """The number of PEs of the team.
+
+        Raises: ValueError (destroyed), NotInitialized.
+        Spec: shmem_team_n_pes (OpenSHMEM 1.5).
+        """
+        current()
+        return int(lib.ishmemx_team_n_pes(self.handle))
+
+    def translate_pe(self, pe: int, dest_team: Team) -> int:
+        """The number in ``dest_team`` of this team's PE ``pe``; -1 when it is not a member.
+
+        Raises: ValueError (pe, destroyed), NotInitialized.
+        Spec: shmem_team_translate_pe (OpenSHMEM 1.5).
+        """
+        n_pes = self.n_pes()
+        if not 0 <= pe < n_pes:
+            raise ValueError(f"pe {pe} is outside the team of {n_pes} PEs (0..{n_pes - 1})")
+        return int(lib.ishmemx_team_translate_pe(self.handle, pe, dest_team.handle))
+
+    def get_config(self) -> TeamConfig:
+        """What the team was made with, as it is now.
+
+        Raises: ValueError (destroyed), NotInitialized, ShmemError.
+        Spec: shmem_team_get_config (OpenSHMEM 1.6).
+        """
+        current()
+        config = ffi.new("ishmemx_team_config_t *")
+        check(lib.ishmemx_team_get_config(self.handle, lib.ISHMEMX_TEAM_NUM_CONTEXTS, config))
+        return TeamConfig(int(config.num_contexts))
+
+    def pes(self) -> list[int]:
+        """The numbers in ``TEAM_WORLD`` of the team's PEs, in team order.
+
+        Raises: ValueError (destroyed), NotInitialized.
+        Extension.
+        """
+        return [int(lib.ishmemx_team_world_pe(self.handle, pe)) for pe in range(self.n_pes())]
+
+    def ptr(self, array: Any, pe: int) -> Any:
+        """The copy on the team's PE ``pe`` of a symmetric array, as ``pyshmem.ptr``.
+
+        Raises: ValueError (pe, array, destroyed), NotInitialized.
+        Spec: shmem_team_ptr (OpenSHMEM 1.6).
+        """
+        address, nbytes, _ = place(array, "array", symmetric=True)
+        peer = ffi.new("uintptr_t *")
+        check(lib.ishmemx_team_ptr(self.handle, address, pe, peer))
+        return view_of_peer(peer[0], nbytes, array)
+
+    # ---- making ----------------------------------------------------------------------------------
+
+    def split_strided(
+        self, start: int, stride: int, size: int, *, config: TeamConfig | None = None
+    ) -> Team | None:
+        """Make the team of this team's PEs ``start``, ``start + stride``, ... Collective.
+
+        Args:
+            start: PE of this team that is PE 0 of the new one.
+            stride: distance, also negative (the order is reversed), or 0 for a team of one.
+            size: number of PEs; none may lie outside this team.
+            config: what the new team is made with.
+
+        Returns:
+            The team; None on the PEs that are not in it.
+
+        Raises: ValueError (start, stride, size, destroyed), MismatchError, PeerDied, ShmemTimeout,
+            NotInitialized, ShmemError.
+        Spec: shmem_team_split_strided (OpenSHMEM 1.6).
+        """
+        team = ffi.new("uintptr_t *")
+        options = _options(config)
+        check(lib.ishmemx_team_split_strided(self.handle, start, stride, size, *options, team))
+        return _made(team[0], f"{self._name}[{start}:{stride}:{size}]")
+
+    def split_2d(
+        self,
+        xrange: int,
+        *,
+        xaxis_config: TeamConfig | None = None,
+        yaxis_config: TeamConfig | None = None,
+    ) -> tuple[Team, Team]:
+        """Make a row and a column team of each PE: ``pe`` is at ``pe % xrange, pe // xrange``.
+
+        Collective.
+
+        Args:
+            xrange: PEs in a row; more than the team has is as many as it has. The last row may be
+                shorter.
+            xaxis_config: what the rows are made with.
+            yaxis_config: what the columns are made with.
+
+        Returns:
+            The row and the column this PE is in.
+
+        Raises: ValueError (xrange, destroyed), MismatchError, PeerDied, ShmemTimeout,
+            NotInitialized, ShmemError.
+        Spec: shmem_team_split_2d (OpenSHMEM 1.5).
+        """
+        row, column = ffi.new("uintptr_t *"), ffi.new("uintptr_t *")
+        rows, columns = _options(xaxis_config), _options(yaxis_config)
+        check(lib.ishmemx_team_split_2d(self.handle, xrange, *rows, row, *columns, column))
+        x, y = _made(row[0], f"row of {self._name}"), _made(column[0], f"column of {self._name}")
+        assert x is not None
+        assert y is not None
+        return x, y
+
+    @staticmethod
+    def from_pes(
+        pes: Iterable[SupportsIndex], *, parent: Team | None = None,
+        config: TeamConfig | None = None,
+    ) -> Team | None:  # fmt: skip
+        """Make the team of the given PEs, in the given order. Collective over ``parent``.
+
+        Args:
+            pes: numbers in ``parent``, each once; equal on all PEs.
+            parent: team whose PEs make the call; default ``TEAM_WORLD``.
+            config: what the new team is made with.
+
+        Returns:
+            The team; None on the PEs that are not in it.
+
+        Raises: ValueError (pes, destroyed), MismatchError, PeerDied, ShmemTimeout, NotInitialized,
+            ShmemError.
+        Extension.
+        """
+        whole = TEAM_WORLD if parent is None else parent
+        team, listed = ffi.new("uintptr_t *"), [operator.index(pe) for pe in pes]
+        numbers = ffi.new("int[]", listed)
+        options = _options(config)
+        check(lib.ishmemx_team_split_list(whole.handle, numbers, len(listed), *options, team))
+        return _made(team[0], f"{whole._name}{listed}")
+
+    def split(
+        self, color: int | None, key: int = 0, *, config: TeamConfig | None = None
+    ) -> Team | None:
+        """Make a team of the PEs of each colour. Collective.
+
+        Args:
+            color: PEs of equal colour, 0 or more, come into one team; None: into none.
+            key: order in the new team; equal keys keep the order of this team.
+            config: what the new team is made with.
+
+        Returns:
+            The team of this PE's colour; None without a colour.
+
+        Raises: ValueError (color, destroyed), PeerDied, ShmemTimeout, NotInitialized, ShmemError.
+        Extension.
+        """
+        if color is not None and color < 0:
+            raise ValueError(f"color is {color}; give 0 or more, or None for no team")
+        team, number = ffi.new("uintptr_t *"), -1 if color is None else color
+        check(lib.ishmemx_team_split_color(self.handle, number, key, *_options(config), team))
+        return _made(team[0], f"color {color} of {self._name}")
+
+    def create_ctx(self, options: int = 0) -> Context:
+        """Make a context whose PE numbers are this team's; the same as ``Context(options, self)``.
+
+        Spec: shmem_team_create_ctx (OpenSHMEM 1.5).
+        """
+        return self._new_context(options, team=self)
+
+    # ---- using -----------------------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Wait until all PEs of the team are here. Collective.
+
+        Completes: this PE's and the others' stores to their own memory; no puts, gets or atomics:
+            for a barrier, call ``quiet`` of the context before.
+        Raises: ValueError (destroyed), PeerDied, ShmemTimeout, NotInitialized, ShmemError.
+        Spec: shmem_team_sync (OpenSHMEM 1.5).
+        """
+        check(lib.ishmemx_team_sync(self.handle))
+
+    def destroy(self) -> None:
+        """Give the team back, with its contexts. All its PEs do; a second call does nothing.
+
+        Raises: ValueError (a predefined team), PeerDied, ShmemTimeout, NotInitialized, ShmemError.
+        Spec: shmem_team_destroy (OpenSHMEM 1.5).
+        """
+        check(lib.ishmemx_team_destroy(self._handle))
+        self._forget()
+
+    def _forget(self) -> None:
+        """The library no longer has the team, nor its contexts."""
+        for context in tuple(self._contexts):
+            context.forget()
+        self._contexts.clear()
+        self._handle = 0
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:  # the other PEs may not come to where all destroy it
+            self.destroy()
+
+    def __repr__(self) -> str:
+        return f"<pyshmem team {self._name}>"
+
+
+_made_teams: weakref.WeakSet[Team] = weakref.WeakSet()
+
+
+def _made(handle: int, name: str) -> Team | None:
+    if not handle:
+        return None
+    team = Team(handle, name)
+    _made_teams.add(team)
+    return team
+
+
+def _options(config: TeamConfig | None) -> tuple[Any, int]:
+    """The configuration and its mask, as the library takes them."""
+    if config is None:
+        return ffi.NULL, 0
+    return ffi.new("ishmemx_team_config_t *", tuple(config)), lib.ISHMEMX_TEAM_NUM_CONTEXTS
+
+
+def _job_ended() -> None:
+    for team in tuple(_made_teams):
+        team._forget()
+    _made_teams.clear()
+
+
+#: All PEs of the job.
+TEAM_WORLD: Team = Team(lib.team_world(), "TEAM_WORLD")
+#: The PEs whose symmetric heaps this PE can load and store.
+TEAM_SHARED: Team = Team(lib.team_shared(), "TEAM_SHARED")
+#: The PEs on this host. Extension.
+TEAM_NODE: Team = Team(lib.team_node(), "TEAM_NODE")
+
+runtime.on_finalize(_job_ended)
