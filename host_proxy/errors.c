@@ -2,7 +2,7 @@
  * Requests that failed: the text for the kernel's fault record, or a record of the proxy's own. */
 #include <stdio.h>
 
-#include "rings.h"
+#include "host_proxy/rings.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for `why` */
 static char why[512];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What is under way: copies of the engine, and the quiet that waits for them. */
-#include "rings.h"
+#include "host_proxy/rings.h"
 
 #define GRACE_NS (100 * 1000000LL)
 

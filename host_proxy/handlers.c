@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "elements.h"
-#include "rings.h"
+#include "base/elements.h"
+#include "host_proxy/rings.h"
 
 static struct {
     pthread_mutex_t mutex;

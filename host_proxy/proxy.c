@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "rings.h"
+#include "host_proxy/rings.h"
 
 #define SPIN_ALONE      20000 /* polls before an idle proxy gives its core away, about a millisecond */
 #define SPIN_SHARED     50

@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "internal.h"
-#include "proxy.h"
-#include "ring.h"
+#include "base/internal.h"
+#include "host_proxy/proxy.h"
+#include "host_proxy/ring.h"
 
 #define PYSH_MAX_FLIGHTS 64 /* copies with a reply that the proxy has to write itself */
 
