@@ -51,5 +51,3 @@ typedef struct pysh_accel {
     int (*shared_alloc)(size_t nbytes, void **host_p, void **device_p);
     void (*shared_free)(void *host);
 } pysh_accel_t;
-
-extern const pysh_accel_t pysh_accel_sim, pysh_accel_cuda;

@@ -3,24 +3,35 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/settings.h"
+#include "base/state.h"
+#include "base/status.h"
 #include "collectives/request.h"
+#include "conduit/conduit.h"
+#include "conduit/openshmem/conduit_openshmem.h"
+#include "conduit/shm/conduit_shm.h"
+#include "device/device_heap.h"
+#include "device/device_teams.h"
 #include "host_proxy/proxy.h"
-#include "memory/statics.h"
+#include "job/bootstrap.h"
+#include "job/enter.h"
+#include "job/quiet.h"
+#include "memory/heap.h"
+#include "memory/static_share.h"
+#include "memory/system_region.h"
+#include "teams/team.h"
 
 #define SPIN_ALONE  100 /* polls when every PE can have a core: some microseconds, since two PEs may meet on one */
 #define SPIN_SHARED 20  /* polls when PEs share cores: whoever is waited for may need this one */
 
-static const _Atomic uint32_t no_alarm;
-
-pysh_state_t pysh = {.pe = -1, .n_pes = -1, .alarm = &no_alarm};
-struct ishmemx_ctx ishmemx_ctx_default = {.team = &ishmemx_team_world};
-
-static bool was_ready; /* for the message after finalize */
-static int n_inits;    /* without their finalize */
+static int n_inits; /* without their finalize */
 static int thread_level;
 
 static const pysh_conduit_t *const conduits[] = {&pysh_conduit_shm, &pysh_conduit_openshmem};
@@ -32,39 +43,6 @@ static const pysh_conduit_t *conduit_find(const char *name) {
         if (strcasecmp(name, conduits[i]->name) == 0)
             return conduits[i];
     return NULL;
-}
-
-/* ---- entry checks ---- */
-
-int pysh_enter(void) {
-    if (!pysh.ready)
-        return pysh_fail(ISHMEMX_ERR_STATE, was_ready ? "pyshmem is finalised; initialise it again to go on"
-                                                      : "pyshmem is not initialised; call init first");
-    if (pysh.fault && (__atomic_load_n(&pysh.fault[0].kind, __ATOMIC_RELAXED) |
-                       __atomic_load_n(&pysh.fault[1].kind, __ATOMIC_RELAXED)))
-        return pysh_fail(ISHMEMX_ERR_FAULT, "a kernel recorded a fault; ishmemx_fault_take() tells and clears it");
-    if (atomic_load_explicit(pysh.alarm, memory_order_relaxed))
-        return pysh.conduit->liveness();
-    return ISHMEMX_OK;
-}
-
-int pysh_check_pe(int pe, int n_pes) {
-    if (pe < 0 || pe >= n_pes)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "pe %d is outside the team of %d PE%s (0..%d)", pe, n_pes,
-                         n_pes == 1 ? "" : "s", n_pes - 1);
-    return ISHMEMX_OK;
-}
-
-int ishmemx_initialized(void) {
-    return pysh.ready;
-}
-
-int ishmemx_my_pe(void) {
-    return pysh.ready ? pysh.pe : -1;
-}
-
-int ishmemx_n_pes(void) {
-    return pysh.ready ? pysh.n_pes : -1;
 }
 
 /* ---- init ---- */
@@ -101,12 +79,6 @@ static int config_check(const ishmemx_config_t *config) {
     return ISHMEMX_OK;
 }
 
-int64_t pysh_arena_nbytes(int64_t heap_bytes, int64_t system) {
-    int64_t usable = heap_bytes > INT64_MAX / 2 ? INT64_MAX / 2 : heap_bytes;
-
-    return system + ((usable + 4095) & -4096);
-}
-
 /* *tables_p: flags and stages of kernels' collectives when they are on the host arena, else NULL. */
 static int host_heap_open(const ishmemx_config_t *config, char **tables_p) {
     pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_HOST];
@@ -130,6 +102,7 @@ static void tear_down(void) {
     int64_t blocks[ISHMEMX_HEAP_COUNT];
 
     pysh_proxy_stop();
+    pysh_requests_abandon();
     pysh_teams_teardown();
     pysh_device_teams_close();
     pysh_heap_teardown(blocks);
@@ -138,7 +111,7 @@ static void tear_down(void) {
     pysh_statics_close();
     for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++)
         free(pysh.arena[heap].peer);
-    pysh = (pysh_state_t){.pe = -1, .n_pes = -1, .alarm = &no_alarm};
+    pysh_state_clear();
 }
 
 /* A child of fork() is no PE: it must not act on the job's memory as if it were its parent. */
@@ -182,8 +155,10 @@ static int start(const ishmemx_config_t *config) {
     pysh.spin = spin_choose(config->spin, config->n_pes);
     pysh.check = config->check;
     pysh.p2p = p2p != 0;
+    pysh.local_n_pes = pysh_launcher_local_n_pes(config->n_pes);
+    pysh.team_tables_nbytes = pysh_team_tables_nbytes(config->n_pes);
     if ((status = conduit->init(config, &pysh.pe, &pysh.n_pes))) {
-        pysh = (pysh_state_t){.pe = -1, .n_pes = -1, .alarm = &no_alarm};
+        pysh_state_clear();
         return status;
     }
     pysh.alarm = conduit->alarm();
@@ -193,7 +168,8 @@ static int start(const ishmemx_config_t *config) {
         return status;
     }
     pysh.timeout_ns = config->timeout_ns;
-    pysh.ready = was_ready = true;
+    pysh_entered_first();
+    pysh.ready = true;
     return ISHMEMX_OK;
 }
 

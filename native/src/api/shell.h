@@ -3,9 +3,11 @@
  * ishmemx_ routine, and ends the job when that fails and it has no result to say so. */
 #pragma once
 
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "base/internal.h"
+#include "ishmemx.h"
 #include "shmem.h"
 
 /* Prints the calling thread's error with the PE and the routine, aborts the job and exits. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The C shell: atomics. */
+#include <stdint.h>
+
 #include "api/shell.h"
+#include "ishmemx.h"
 
 /* Bodies for variables `value` and `cond` of the type; cond matters to compare_swap only. */
 #define UPDATE(_op, _type) SHELL(ishmemx_atomic(ctx, ISHMEMX_ATOMIC_##_op, _type, dest, TO_BITS(value), 0, pe, NULL))

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The C shell: collectives. */
+#include <stdint.h>
+
 #include "api/shell.h"
+#include "ishmemx.h"
 
 #define DATA(_name, _mem, _ctype, _width)                                                                       \
     ROUTINE(int, _name##broadcast##_mem, shmem_team_t team, _ctype *dest, const _ctype *source, size_t nelems,  \

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The C shell: deprecated routines. */
+#include <stdint.h>
+
 #include "api/shell.h"
 #include "collectives/active_set.h"
+#include "ishmemx.h"
 
 #undef shmem_sync /* generic in C11 */
 #undef shmem_wait_until

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The C shell: put, get, p, g, their strided forms, signals; typed, sized and in bytes. */
+#include <stdint.h>
+
 #include "api/shell.h"
+#include "ishmemx.h"
 
 #define COPY(_stem, _ctype, _width, _core)                                          \
     BOTH(void, _stem, (_ctype * dest, const _ctype *source, size_t nelems, int pe), \

@@ -2,13 +2,19 @@
  * The C shell: setup, memory, ordering, barriers. */
 #define _GNU_SOURCE
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "api/shell.h"
-#include "memory/statics.h"
+#include "base/clock.h"
+#include "base/state.h"
+#include "conduit/conduit.h"
+#include "job/bootstrap.h"
+#include "memory/static_segment.h"
 #include "shmemx.h"
 
 /* Every thread of a PE notices the end of the job, but C lets only one call exit(): the others wait for its handlers.
@@ -59,7 +65,7 @@ static int start(int requested, int *provided) {
     int status = ishmemx_config_from_environment(&config);
 
     if (!status && !ishmemx_initialized())
-        pysh_statics_adopt(config.n_pes);
+        pysh_statics_adopt(config.n_pes, pysh_launcher_local_n_pes(config.n_pes));
     return status ? status : ishmemx_init_thread(&config, requested, provided);
 }
 

@@ -2,6 +2,7 @@
  * The C shell: teams and contexts. What has an int result returns non-zero on failure; the others
  * do nothing for an invalid handle, as the specification has it. */
 #include "api/shell.h"
+#include "ishmemx.h"
 
 ROUTINE(int, team_my_pe, shmem_team_t team) {
     return ishmemx_team_my_pe(team);

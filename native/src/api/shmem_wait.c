@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The C shell: wait and test, on one element and on many. */
+#include <stdint.h>
+
 #include "api/shell.h"
+#include "ishmemx.h"
 
 #define ONE(_name, _ctype, _type)                                                \
     ROUTINE(void, _name##_wait_until, _ctype *ivar, int cmp, _ctype cmp_value) { \

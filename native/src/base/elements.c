@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/elements.h"
 
+#include <stdint.h>
 #include <stdio.h>
 
-#include "base/internal.h"
+#include "base/status.h"
+#include "ishmemx.h"
 
 static const struct {
     const char *name;

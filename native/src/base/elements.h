@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "ishmemx.h"
 #include "shmem_types.h"
 
 /* PYSH_TYPE_int32 and so on: the same numbers as ISHMEMX_TYPE_INT32, in a form that macros can paste. */

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The settings table of pyshmem/_settings.py: finds the text of a setting and parses it. */
+#include "base/settings.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/internal.h"
+#include "base/status.h"
+#include "ishmemx.h"
 #include "pysh_settings.h"
 #include "shmem.h"
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The text of the last failure, a thread each. */
+#include "base/status.h"
+
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/internal.h"
+#include "ishmemx.h"
 
 #define TEXT_CAPACITY 10240 /* a timeout lists every PE */
 #define RING          8     /* texts of pysh_bytes_text alive at the same time */
@@ -40,4 +43,22 @@ const char *pysh_bytes_text(int64_t nbytes) {
     }
     snprintf(text, sizeof ring[0], unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
     return text;
+}
+
+/* ---- errors that many routines find ---- */
+
+int pysh_check_pe(int pe, int n_pes) {
+    if (pe < 0 || pe >= n_pes)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "pe %d is outside the team of %d PE%s (0..%d)", pe, n_pes,
+                         n_pes == 1 ? "" : "s", n_pes - 1);
+    return ISHMEMX_OK;
+}
+
+int pysh_check_overlap(const void *dest, size_t dest_bytes, const void *source, size_t source_bytes) {
+    uintptr_t d = (uintptr_t)dest, s = (uintptr_t)source;
+
+    if (!dest_bytes || !source_bytes || d + dest_bytes <= s || s + source_bytes <= d)
+        return ISHMEMX_OK;
+    return pysh_fail(ISHMEMX_ERR_ARGUMENT, "dest [%p, +%zu) and source [%p, +%zu) overlap", dest, dest_bytes, source,
+                     source_bytes);
 }

@@ -2,10 +2,20 @@
  * See active_set.h. A sync counts arrivals in the first PE's word and releases the others by theirs. */
 #include "collectives/active_set.h"
 
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 
+#include "accel/copy.h"
 #include "base/elements.h"
-#include "base/internal.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "collectives/combine.h"
+#include "collectives/reduce.h"
+#include "job/enter.h"
+#include "memory/address.h"
+#include "ops/amo.h"
+#include "ops/rma.h"
 
 enum { WORD_ARRIVALS, WORD_RELEASE, WORD_NBYTES };
 enum { OUTSIDE = -1 }; /* instead of a status */

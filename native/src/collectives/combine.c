@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The arithmetic of reductions. One loop an operation and type, made from the lists of shmem_types.h.
  * Integers wrap (the build has -fwrapv). A NaN among the values of a min or max is its result. */
+#include "collectives/combine.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/elements.h"
-#include "base/internal.h"
+#include "ishmemx.h"
 
 #undef bool /* the type's name goes through two macros below */
 

@@ -5,11 +5,24 @@
  * Small ones go through the stage (coll.c) and every PE computes the whole result. Large ones are cut
  * into a slice a PE: between two syncs its owner reads the slice of every source, block by block, and
  * writes the result to every dest. Nobody else reads or writes that slice, so dest may equal source. */
+#include "collectives/reduce.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "accel/copy.h"
 #include "base/elements.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "collectives/collective.h"
+#include "collectives/combine.h"
 #include "collectives/request.h"
+#include "job/enter.h"
+#include "memory/address.h"
+#include "teams/stage.h"
+#include "teams/team.h"
 
 #define CPU_BLOCK_BYTES PYSH_STAGE_BYTES /* stays in the first-level cache */
 #define GPU_BLOCK_BYTES (256 * 1024)     /* a copy costs some microseconds whatever its size */

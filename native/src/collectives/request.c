@@ -2,19 +2,29 @@
  * See request.h. */
 #include "collectives/request.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ANNOUNCEMENT_BYTES (2 * PYSH_CACHE_LINE)
-#define LIVENESS_NS        (100 * 1000 * 1000LL)
-_Static_assert(sizeof(pysh_announcement_t) <= ANNOUNCEMENT_BYTES, "a slot begins with an announcement");
+#include "base/clock.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "collectives/collective.h"
+#include "conduit/conduit.h"
+#include "conduit/wait.h"
+#include "job/enter.h"
+#include "job/quiet.h"
+#include "teams/stage.h"
+#include "teams/team.h"
+
+#define LIVENESS_NS (100 * 1000 * 1000LL)
+_Static_assert(sizeof(pysh_announcement_t) <= PYSH_ANNOUNCEMENT_BYTES, "a slot begins with an announcement");
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for what follows, and for requests in the list */
 static struct ishmemx_request *outstanding;
-
-int64_t pysh_request_slots_nbytes(int64_t flags_nbytes) {
-    return PYSH_REQUEST_SLOTS * (ANNOUNCEMENT_BYTES + flags_nbytes);
-}
 
 static char *own(int64_t offset) {
     return pysh.arena[ISHMEMX_HEAP_HOST].base + offset;
@@ -47,12 +57,12 @@ static int raise_flags(const struct ishmemx_request *request, uint64_t value) {
     int status = ISHMEMX_OK;
 
     for (int i = 1; !status && i < team->n_pes; i++)
-        status = pysh_flag_raise(team, request->slot + ANNOUNCEMENT_BYTES, (team->my_pe + i) % team->n_pes, value);
+        status = pysh_flag_raise(team, request->slot + PYSH_ANNOUNCEMENT_BYTES, (team->my_pe + i) % team->n_pes, value);
     return status;
 }
 
 static bool all_reached(struct ishmemx_request *request, uint64_t value) {
-    const uint64_t *flags = (const uint64_t *)(void *)own(request->slot + ANNOUNCEMENT_BYTES);
+    const uint64_t *flags = (const uint64_t *)(void *)own(request->slot + PYSH_ANNOUNCEMENT_BYTES);
     ishmemx_team_t team = request->team;
 
     for (; request->reached < team->n_pes; request->reached++)
@@ -206,8 +216,7 @@ static int announce(struct ishmemx_request *request) {
         status = await(team, request->number - PYSH_REQUEST_SLOTS, request->call.routine);
     if (status)
         return status;
-    request->slot = team->requests + (int64_t)(request->number % PYSH_REQUEST_SLOTS) *
-                                         (pysh_request_slots_nbytes(team->flags_nbytes) / PYSH_REQUEST_SLOTS);
+    request->slot = team->requests + (int64_t)(request->number % PYSH_REQUEST_SLOTS) * pysh_team_request_nbytes(team);
     write_announcement(request);
     status = raise_flags(request, done_at_once(request) ? done_value(request) : announced_value(request));
     if (status)
@@ -218,6 +227,7 @@ static int announce(struct ishmemx_request *request) {
     request->next = outstanding;
     outstanding = request;
     pysh_wait_also(pysh_requests_progress);
+    pysh_team_set_requests(pysh_requests_complete);
     pthread_mutex_unlock(&mutex);
     return ISHMEMX_OK;
 }

@@ -7,10 +7,16 @@
  * Requests move on in pysh_requests_progress(), which every wait of the library calls. */
 #pragma once
 
-#include "base/internal.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#define PYSH_REQUEST_SLOTS 8 /* requests of a team that may be outstanding */
-#define PYSH_ERROR_BYTES   512
+#include "collectives/collective.h"
+#include "ishmemx.h"
+#include "teams/stage.h"
+
+#define PYSH_ERROR_BYTES 512
 
 typedef struct pysh_part { /* what a member of a collect gives */
     uint64_t nbytes;
@@ -59,5 +65,3 @@ void pysh_requests_progress(void);
 int pysh_requests_complete(ishmemx_team_t team, const char *what);
 /* At the end of the job: what is outstanding fails. */
 void pysh_requests_abandon(void);
-/* Bytes of the tables of a team: its slots. */
-int64_t pysh_request_slots_nbytes(int64_t flags_nbytes);

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Scans: sums over the PEs before (exclusive) or up to (inclusive) the calling one, in PE order. They go
  * through the stage (coll.c) a piece at a time: what a PE staged it may overwrite, so dest may equal source. */
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "accel/copy.h"
 #include "base/elements.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "collectives/collective.h"
+#include "collectives/combine.h"
+#include "collectives/reduce.h"
 #include "collectives/request.h"
+#include "job/enter.h"
+#include "teams/stage.h"
+#include "teams/team.h"
 
 typedef struct scan {
     ishmemx_team_t team;

@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "conduit/board.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "accel/accel.h"
+#include "base/clock.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "conduit/control.h"
 
 #define FRESH_NS   (2 * 1000000000LL) /* a wait is told again four times a second */
 #define GAVE_UP_NS (60 * 1000000000LL)
@@ -89,34 +100,45 @@ int pysh_board_post(pysh_board_t *board, const pysh_kernel_wait_t *wait) {
                      refused_by - 1, wait->text);
 }
 
+static int member_pe(const pysh_members_t *members, int i) {
+    return members->pes ? members->pes[i] : i;
+}
+
 /* A slot's number may be another team's elsewhere; but not at a PE that is in both. */
-static bool same_team(const pysh_news_t *news, ishmemx_team_t team) {
-    if (news->meets != team->slot + 1 && (news->meets != PYSH_MEETS_ALL || team != &ishmemx_team_world))
+static bool same_team(const pysh_news_t *news, const pysh_members_t *members) {
+    if (news->meets != members->slot + 1 && (news->meets != PYSH_MEETS_ALL || members->slot != PYSH_WORLD_SLOT))
         return false;
-    for (int i = 0; i < team->n_pes; i++)
-        if (team->pes[i] == news->pe)
+    for (int i = 0; i < members->n_pes; i++)
+        if (member_pe(members, i) == news->pe)
             return true;
     return false;
 }
 
+static int (*_Atomic kernel_epoch)(int meets, int64_t *epoch_p);
+
+void pysh_board_kernel_epoch(int (*epoch)(int meets, int64_t *epoch_p)) {
+    atomic_store(&kernel_epoch, epoch);
+}
+
 /* Have host and kernel been at it long enough, and will no kernel of this PE come to meet that one? */
 static bool never_meet(const pysh_news_t *news, int64_t since_ns) {
+    int (*epoch)(int meets, int64_t *epoch_p) = atomic_load(&kernel_epoch);
     int64_t patience = pysh.arena[ISHMEMX_HEAP_DEVICE].cpu_visible ? PATIENCE_NS : GPU_PATIENCE_NS, done;
 
     if (news->since_ns > since_ns)
         since_ns = news->since_ns;
-    return !news->gave_up && news->told_ns - since_ns >= patience && pysh.accel && pysh.accel->idle() &&
-           pysh_device_epoch((int)news->meets, &done) == ISHMEMX_OK && done < news->expected;
+    return !news->gave_up && news->told_ns - since_ns >= patience && pysh.accel && pysh.accel->idle() && epoch &&
+           epoch((int)news->meets, &done) == ISHMEMX_OK && done < news->expected;
 }
 
-int pysh_board_meets(pysh_slot_of_t *slot_of, ishmemx_team_t team, const char *what, int64_t since_ns) {
+int pysh_board_meets(pysh_slot_of_t *slot_of, const pysh_members_t *members, const char *what, int64_t since_ns) {
     pysh_news_t news;
 
-    for (int i = 0; i < team->n_pes; i++) {
-        int pe = team->pes[i];
+    for (int i = 0; i < members->n_pes; i++) {
+        int pe = member_pe(members, i);
         pysh_control_slot_t *slot = pe == pysh.pe ? NULL : slot_of(pe);
 
-        if (!slot || !pysh_board_read(&slot->board, &news) || !same_team(&news, team) ||
+        if (!slot || !pysh_board_read(&slot->board, &news) || !same_team(&news, members) ||
             atomic_load_explicit(&slot->activity_ns, memory_order_relaxed) || !never_meet(&news, since_ns))
             continue;
         atomic_store(&slot->board.refused_by, pysh.pe + 1);

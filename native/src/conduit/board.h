@@ -2,6 +2,11 @@
  * What kernels wait for, posted where the other PEs and the launcher can read it. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "conduit/conduit.h"
 #include "conduit/control.h"
 
 /* The news of a board; false when there is none, or none that still matters. */
@@ -13,4 +18,7 @@ int pysh_board_post(pysh_board_t *board, const pysh_kernel_wait_t *wait);
 /* Where `pe` keeps its slot; NULL when that is out of reach. */
 typedef pysh_control_slot_t *pysh_slot_of_t(int pe);
 /* See kernel_meets of pysh_conduit_t. */
-int pysh_board_meets(pysh_slot_of_t *slot_of, ishmemx_team_t team, const char *what, int64_t since_ns);
+int pysh_board_meets(pysh_slot_of_t *slot_of, const pysh_members_t *members, const char *what, int64_t since_ns);
+/* Who says how many rounds this PE's finished kernels have made in the collectives that `meets` stands for, see
+ * pysh_kernel_wait_t; asked while no kernel runs. NULL: nobody can. */
+void pysh_board_kernel_epoch(int (*epoch)(int meets, int64_t *epoch_p));

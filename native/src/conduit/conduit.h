@@ -20,6 +20,14 @@ typedef struct pysh_kernel_wait { /* a wait in a kernel that has turned slow, or
     char text[PYSH_WAIT_TEXT];
 } pysh_kernel_wait_t;
 
+#define PYSH_WORLD_SLOT 0 /* of the team of all PEs */
+
+typedef struct pysh_members { /* of the collective that a wait of the host belongs to */
+    int slot;                 /* of their team */
+    int n_pes;                /* 0: the wait belongs to none */
+    const int *pes;           /* world PEs; NULL: all, in order */
+} pysh_members_t;
+
 typedef struct pysh_conduit {
     const char *name;
     /* Joins the job: after it pe, n_pes, exchange and barrier work. */
@@ -61,9 +69,9 @@ typedef struct pysh_conduit {
     /* Publishes what a kernel of this PE waits for, for everybody's reports; again and again while it does. Not OK
      * when the kernel had better give up: PEER, or MISMATCH because a PE's host meets it. */
     int (*kernel_waits)(const pysh_kernel_wait_t *wait);
-    /* MISMATCH when a kernel is in a collective of the team, in one of which, `what`, this PE's host has been since
+    /* MISMATCH when a kernel is in a collective of the members, in one of which, `what`, this PE's host has been since
      * `since_ns`. Looks at other PEs' memory: not for every turn of a wait. */
-    int (*kernel_meets)(ishmemx_team_t team, const char *what, int64_t since_ns);
+    int (*kernel_meets)(const pysh_members_t *members, const char *what, int64_t since_ns);
     /* Is `pe` on the caller's host? NULL: all PEs are. */
     bool (*on_host)(int pe);
     /* Where the PEs stand, a line each, for timeouts; text is always terminated. */
@@ -77,5 +85,3 @@ typedef struct pysh_conduit {
 #define PYSH_EXCHANGE_BYTES 4096
 #define PYSH_GLOBAL_EXIT    0x100u
 #define PYSH_ALARM_RISES    1u /* the word while the reason is being written */
-
-extern const pysh_conduit_t pysh_conduit_shm, pysh_conduit_openshmem;

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The control segment: made, mapped, read. */
 #define _GNU_SOURCE
+#include "conduit/control.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/status.h"
 #include "conduit/board.h"
+#include "ishmemx.h"
 
 size_t pysh_control_nbytes(int n_pes) {
     return sizeof(pysh_control_t) + (size_t)n_pes * sizeof(pysh_control_slot_t);

@@ -6,9 +6,11 @@
 #include <assert.h>
 #include <stdalign.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "base/internal.h"
+#include "base/state.h"
+#include "conduit/conduit.h"
 
 #define PYSH_CONTROL_MAGIC  0x33304c5254435950ULL /* "PYCTRL03": raised when the layout changes */
 #define PYSH_ACTIVITY_WORDS 4

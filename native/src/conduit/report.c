@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What the PEs are at, for those who have waited too long; and the names of what kernels do. */
+#include "conduit/report.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/internal.h"
-#include "host_proxy/proxy.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
 
 /* ---- names ---- */
 
@@ -54,12 +60,20 @@ void pysh_name_get(int kind, int64_t number, char *text, size_t capacity) {
 
 /* ---- reports ---- */
 
+static void (*_Atomic describe_rings)(char *text, size_t capacity);
+
+void pysh_report_rings(void (*describe)(char *text, size_t capacity)) {
+    atomic_store(&describe_rings, describe);
+}
+
 void pysh_report(char *text, size_t capacity) {
-    char rings[512];
+    void (*describe)(char *text, size_t capacity) = atomic_load(&describe_rings);
+    char rings[512] = "";
     size_t used;
 
     pysh.conduit->describe(text, capacity);
-    pysh_proxy_describe(rings, sizeof rings);
+    if (describe)
+        describe(rings, sizeof rings);
     used = strlen(text);
     if (rings[0])
         snprintf(text + used, capacity - used, "\nPE %d's %s", pysh.pe, rings);

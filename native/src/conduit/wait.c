@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * How a PE waits: it spins, then yields its core, then sleeps until it is woken; while it waits slowly
  * it looks for interrupts, dead PEs and its deadline. */
+#include "conduit/wait.h"
+
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <time.h>
 
-#include "base/internal.h"
+#include "base/clock.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "conduit/report.h"
 
 #define YIELD_NS    (200 * 1000LL)
 #define MIN_IDLE_NS (50 * 1000LL)
@@ -29,13 +38,6 @@ int pysh_wait_interrupted(const char *what) {
     if (check && check())
         return pysh_fail(ISHMEMX_ERR_INTERRUPTED, "interrupted in %s", what);
     return ISHMEMX_OK;
-}
-
-int64_t pysh_now_ns(void) {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
 static void relax(void) {
@@ -69,8 +71,8 @@ static int slow_checks(pysh_wait_t *wait, int64_t now) {
     if (!status && now >= wait->next_liveness_ns) {
         wait->next_liveness_ns = now + LIVENESS_NS;
         status = pysh.conduit->liveness();
-        if (!status && wait->team && pysh.conduit->kernel_meets)
-            status = pysh.conduit->kernel_meets(wait->team, wait->what, wait->start_ns);
+        if (!status && wait->members.n_pes > 0 && pysh.conduit->kernel_meets)
+            status = pysh.conduit->kernel_meets(&wait->members, wait->what, wait->start_ns);
     }
     return status;
 }
@@ -102,7 +104,7 @@ void pysh_wait_begin(pysh_wait_t *wait, const char *what) {
 }
 
 void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what) {
-    *wait = (pysh_wait_t){.what = what, .team = &ishmemx_team_world};
+    *wait = (pysh_wait_t){.what = what, .members = {.slot = PYSH_WORLD_SLOT, .n_pes = pysh.n_pes}};
 }
 
 int pysh_wait_pause(pysh_wait_t *wait) {

@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The device heap from the kernels' side: the arena's system region, the state block that kernels read, the cutover
  * table in it, and the faults that kernels report. */
+#include "device/device_heap.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/internal.h"
+#include "accel/accel.h"
+#include "accel/cuda/accel_cuda.h"
+#include "accel/sim/accel_sim.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "conduit/report.h"
+#include "device/device_teams.h"
 #include "host_proxy/proxy.h"
-
-#define STAMP_NS 1000000000LL /* for 8 bytes to reach a GPU */
+#include "job/quiet.h"
+#include "memory/heap.h"
+#include "memory/system_region.h"
 
 static char *kernel_tables;   /* flags and stages of kernels' collectives when they are on the host arena */
 static void *fault_on_device; /* where kernels write pysh.fault[0] */
@@ -41,6 +53,8 @@ static int device_system_open(pysh_arena_t *arena) {
             return status;
         host_opened = true;
     }
+    pysh_quiet_set_rings(pysh_proxy_drain);
+    pysh_report_rings(pysh_proxy_describe);
     return pysh_proxy_start(at + pysh_device_teams_nbytes(pysh.n_pes));
 }
 
@@ -99,12 +113,14 @@ void pysh_device_heap_close(int64_t block) {
         pysh.accel->shared_free(pysh.fault);
     if (pysh.accel)
         pysh.accel->detach(block);
+    pysh_quiet_set_rings(NULL);
+    pysh_report_rings(NULL);
     host_opened = false;
     kernel_tables = NULL;
     fault_on_device = NULL;
 }
 
-/* ---- what kernels see, and what they report ---- */
+/* ---- what kernels see ---- */
 
 int ishmemx_device_state(int64_t *words) {
     const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
@@ -154,50 +170,4 @@ int ishmemx_cutover_get(int first, int count, int64_t *words) {
                          first, first + count - 1);
     memcpy(words, &cutover[first - ISHMEMX_STATE_CUTOVER_PUT_MIN], (size_t)count * sizeof *words);
     return ISHMEMX_OK;
-}
-
-static uint64_t *fault_claim(void) {
-    return (uint64_t *)(void *)(pysh.arena[ISHMEMX_HEAP_DEVICE].base + PYSH_FAULT_CLAIM);
-}
-
-void pysh_end_kernel_waits(void) {
-    if (atomic_exchange(&pysh.waits_ended, true))
-        return;
-    if (pysh.arena[ISHMEMX_HEAP_DEVICE].cpu_visible)
-        __atomic_store_n(fault_claim(), 2, __ATOMIC_RELEASE); /* pairs with given_up() of the device library */
-    else
-        pysh.accel->stamp(fault_claim(), 2);
-}
-
-/* Once the stamp is there: it must not come after the zero. */
-static int kernel_waits_go_on(void) {
-    int64_t deadline = pysh_now_ns() + STAMP_NS;
-    uint64_t claim = 0;
-    int status = ISHMEMX_OK;
-
-    if (!atomic_load(&pysh.waits_ended))
-        return ISHMEMX_OK;
-    while (!status && !claim && pysh_now_ns() < deadline)
-        status = pysh.accel->copy(&claim, fault_claim(), sizeof claim);
-    atomic_store(&pysh.waits_ended, false);
-    return status ? status : pysh.accel->zero(fault_claim(), sizeof claim);
-}
-
-int ishmemx_fault_take(ishmemx_fault_t *fault) {
-    *fault = (ishmemx_fault_t){.kind = ISHMEMX_FAULT_NONE};
-    if (!pysh.ready || !pysh.fault)
-        return ISHMEMX_OK;
-    /* acquire: pairs with the kernel's release of `kind`, its last word, or with the proxy's */
-    if (!__atomic_load_n(&pysh.fault->kind, __ATOMIC_ACQUIRE)) {
-        if (__atomic_load_n(&pysh.fault[1].kind, __ATOMIC_ACQUIRE)) {
-            *fault = pysh.fault[1];
-            __atomic_store_n(&pysh.fault[1].kind, 0, __ATOMIC_RELEASE);
-            return kernel_waits_go_on();
-        }
-        return ISHMEMX_OK;
-    }
-    *fault = *pysh.fault;
-    __atomic_store_n(&pysh.fault->kind, 0, __ATOMIC_RELEASE);
-    /* The claim last: only then may the next fault write the record. */
-    return pysh.accel->zero(fault_claim(), sizeof *fault_claim());
 }

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What kernels know of teams: a table of slots in device memory, and for each slot flags and a stage that members
  * store to, on the arena that kernels and their peers reach. */
+#include "device/device_teams.h"
+
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/internal.h"
+#include "accel/accel.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/board.h"
+#include "conduit/conduit.h"
+#include "job/enter.h"
+#include "memory/system_region.h"
+#include "teams/ctx.h"
+#include "teams/team.h"
 
 static struct {
     char *symmetric; /* flags of all slots, then their stages */
@@ -34,17 +45,6 @@ int64_t pysh_device_teams_nbytes(int n_pes) {
     return (LISTS + PYSH_MAX_TEAMS * (int64_t)n_pes * 4 + 4095) & -4096;
 }
 
-int pysh_device_teams_open(char *symmetric, int heap, char *table) {
-    kernels.symmetric = symmetric;
-    kernels.heap = heap;
-    kernels.table = table;
-    return ISHMEMX_OK;
-}
-
-void pysh_device_teams_close(void) {
-    memset(&kernels, 0, sizeof kernels);
-}
-
 char *pysh_device_teams_table(void) {
     return kernels.table;
 }
@@ -58,7 +58,7 @@ static int zero_own_flags(int64_t offset) {
     return ISHMEMX_OK;
 }
 
-int pysh_device_team_set(const struct ishmemx_team *team, int slot) {
+static int team_set(const struct ishmemx_team *team, int slot) {
     int64_t row[ISHMEMX_DEVICE_TEAM_WORDS] = {0}, flags = slot * flags_nbytes(pysh.n_pes);
     char *list = kernels.table + LISTS + slot * (int64_t)pysh.n_pes * 4, *epoch = kernels.table + EPOCHS + slot * 8;
     int status = ISHMEMX_OK;
@@ -80,7 +80,8 @@ int pysh_device_team_set(const struct ishmemx_team *team, int slot) {
     return pysh.accel->copy(kernels.table + slot * (int64_t)ROW_BYTES, row, sizeof row);
 }
 
-int pysh_device_epoch(int meets, int64_t *epoch_p) {
+/* See pysh_board_kernel_epoch(). */
+static int kernel_epoch(int meets, int64_t *epoch_p) {
     const char *word = kernels.table + EPOCHS + (meets - 1) * 8;
     int status;
 
@@ -91,6 +92,21 @@ int pysh_device_epoch(int meets, int64_t *epoch_p) {
     status = pysh.accel->copy(epoch_p, word, sizeof *epoch_p);
     *epoch_p -= !status && meets == PYSH_MEETS_ALL; /* that word is a number ahead */
     return status;
+}
+
+int pysh_device_teams_open(char *symmetric, int heap, char *table) {
+    kernels.symmetric = symmetric;
+    kernels.heap = heap;
+    kernels.table = table;
+    pysh_team_set_kernels(team_set);
+    pysh_board_kernel_epoch(kernel_epoch);
+    return ISHMEMX_OK;
+}
+
+void pysh_device_teams_close(void) {
+    pysh_team_set_kernels(NULL);
+    pysh_board_kernel_epoch(NULL);
+    memset(&kernels, 0, sizeof kernels);
 }
 
 int ishmemx_team_slot(ishmemx_team_t team, int *slot) {

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Where a process learns its place in the job: from our launcher's settings or from the environment
  * that another launcher made. */
+#include "job/bootstrap.h"
+
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/internal.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "ishmemx.h"
 
 #define JOB_CAPACITY 512
 

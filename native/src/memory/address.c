@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Where an address lies: on which heap or among the static variables, in which block, and where at a peer. */
-#include <pthread.h>
+#include "memory/address.h"
 
+#include <pthread.h>
+#include <stdint.h>
+
+#include "base/state.h"
+#include "base/status.h"
+#include "memory/allocator.h"
 #include "memory/heap.h"
-#include "memory/statics.h"
+#include "memory/static_share.h"
 
 static const char *const arena_names[PYSH_ARENA_COUNT] = {"host heap", "device heap", "static variables"};
 
@@ -56,30 +62,4 @@ int pysh_heap_find(const void *address, size_t nbytes, const char *what, int *he
     int status = pysh_heap_locate(address, nbytes, what, heap_p, offset_p);
 
     return status || !pysh.check ? status : check_block(*heap_p, *offset_p, nbytes, what);
-}
-
-int ishmemx_ptr(const void *address, int pe, void **peer_p) {
-    int64_t offset;
-    int heap, status;
-    char *peer;
-
-    PYSH_ENTER();
-    if ((status = pysh_check_pe(pe, pysh.n_pes)) || (status = pysh_heap_find(address, 1, "ptr", &heap, &offset)))
-        return status;
-    peer = pysh.arena[heap].peer[pe];
-    *peer_p = peer ? peer + offset : NULL;
-    return ISHMEMX_OK;
-}
-
-int ishmemx_pe_accessible(int pe) {
-    return pysh.ready && pe >= 0 && pe < pysh.n_pes;
-}
-
-int ishmemx_addr_accessible(const void *address, int pe) {
-    if (!ishmemx_pe_accessible(pe))
-        return 0;
-    for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++)
-        if ((uintptr_t)address - (uintptr_t)pysh.arena[heap].base < (uintptr_t)pysh.arena[heap].nbytes)
-            return 1;
-    return 0;
 }

@@ -2,6 +2,8 @@
  * First fit over two sorted arrays: holes and live blocks. */
 #include "memory/allocator.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Shared by heap.c, address.c and release.c: the book of the symmetric heaps. */
+ * The symmetric heaps: arenas, and the book of the blocks on them. ishmemx_malloc() and its kin are collectives, see
+ * collectives/malloc.c. */
 #pragma once
 
 #include <pthread.h>
-#include <stdio.h>
+#include <stdint.h>
 
-#include "base/internal.h"
+#include "ishmemx.h"
 #include "memory/allocator.h"
 
 typedef struct pysh_heaps {
@@ -21,13 +22,11 @@ extern pysh_heaps_t pysh_heaps;
 int pysh_heap_block(const void *address, const char *what, int *heap_p, pysh_block_t *block_p);
 void pysh_heap_give(int heap, int64_t offset);
 
-/* ---- address.c ---- */
-int pysh_heap_locate(const void *address, size_t nbytes, const char *what, int *heap_p, int64_t *offset_p);
+const char *pysh_heap_name(int heap);
 
-/* ---- release.c; has, count and forget with the mutex held ---- */
-bool pysh_release_has(uint64_t ordinal);
-int64_t pysh_release_count(int heap);
-void pysh_release_forget(void);
-bool pysh_release_pending(void);
-/* Collective: frees what every PE has released, in the order of allocation. */
-int pysh_release_agree(const char *what, size_t *freed_p);
+int pysh_heap_setup(int heap, int64_t nbytes); /* allocator over an arena */
+int pysh_heap_agree(void);                     /* collective, after all set-ups: from here on peers may come */
+/* Writes how many blocks of each heap the program still holds: neither freed nor released. */
+void pysh_heap_teardown(int64_t *blocks_p);
+/* Of an arena with so large a heap behind its system region. */
+int64_t pysh_arena_nbytes(int64_t heap_bytes, int64_t system);

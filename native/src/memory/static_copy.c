@@ -2,12 +2,19 @@
  * Static variables of PEs that could not map each other's: the kernel copies, where it lets one process of the user
  * write another. Not atomic, so neither are there atomics. */
 #define _GNU_SOURCE
+#include "memory/static_copy.h"
+
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 
-#include "base/internal.h"
-#include "memory/statics.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/wait.h"
+#include "memory/static_share.h"
 
 typedef ssize_t copy_func_t(pid_t, const struct iovec *, unsigned long, const struct iovec *, unsigned long,
                             unsigned long);

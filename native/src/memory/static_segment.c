@@ -5,18 +5,22 @@
  * can map them too. Nothing may write in between, so it is done with one thread and all signals blocked. What the
  * linker has made read-only (RELRO) stays out. */
 #define _GNU_SOURCE
+#include "memory/static_segment.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <unistd.h>
 
-#include "base/internal.h"
-#include "memory/statics.h"
+#include "ishmemx.h"
 
 #define ENTRIES 512          /* of the page map at a time */
 #define IN_USE  (3ULL << 62) /* present or swapped */
@@ -170,16 +174,15 @@ static void part_in_child(void) {
 }
 
 /* Not for a library that reaches other hosts: Open MPI offers the network private memory only. */
-static bool may_map(int n_pes) {
-    int local = pysh_launcher_local_n_pes(n_pes);
+static bool may_map(int n_pes, int local_n_pes) {
     int64_t way;
 
     if (ishmemx_setting_number("STATICS", &way)) /* init will say so */
         return false;
-    return (way == PYSH_STATICS_AUTO || way == PYSH_STATICS_MAP) && !(local && local < n_pes);
+    return (way == PYSH_STATICS_AUTO || way == PYSH_STATICS_MAP) && !(local_n_pes && local_n_pes < n_pes);
 }
 
-void pysh_statics_adopt(int n_pes) {
+void pysh_statics_adopt(int n_pes, int local_n_pes) {
     static bool fork_handled;
     pysh_static_segment_t *own = &pysh_static_segment;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), file_end;
@@ -198,7 +201,7 @@ void pysh_statics_adopt(int n_pes) {
     own->pages = (char *)(found.start & -page);
     own->pages_nbytes = ((found.end + page - 1) & -page) - (uintptr_t)own->pages;
     file_end = (found.file_end + page - 1) & -page;
-    if (n_pes < 2 || !may_map(n_pes) || !has_one_thread())
+    if (n_pes < 2 || !may_map(n_pes, local_n_pes) || !has_one_thread())
         return;
     if (!fork_handled && pthread_atfork(NULL, NULL, part_in_child))
         return;

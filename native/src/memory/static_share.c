@@ -2,8 +2,12 @@
  * How the PEs agree on a way to each other's static variables: all map them, or all copy them by the conduit,
  * or there are none. */
 #define _GNU_SOURCE
+#include "memory/static_share.h"
+
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/internal.h"
-#include "memory/statics.h"
+#include "base/clock.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "memory/static_segment.h"
 
 typedef struct offer {
     uint64_t layout, device, inode;

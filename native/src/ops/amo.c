@@ -2,10 +2,21 @@
  * Atomic memory operations. Values are bits in a uint64_t; those of 4-byte types are the low half.
  * Which types an operation takes: fetch, set, swap the extended family; compare_swap the standard one;
  * and, or, xor the bitwise one; add the standard one and, our extension, float and double. */
+#include "ops/amo.h"
+
+#include <stdint.h>
 #include <string.h>
 
+#include "accel/accel.h"
+#include "accel/copy.h"
+#include "base/cpu_amo.h"
 #include "base/elements.h"
-#include "base/internal.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "conduit/wait.h"
+#include "job/enter.h"
+#include "ops/rma.h"
 
 static const struct {
     const char *name;
@@ -27,84 +38,6 @@ int pysh_amo_check(int op, int type) {
     if ((unsigned)type < ISHMEMX_TYPE_COUNT && operations[op].family >> type & 1)
         return ISHMEMX_OK;
     return pysh_type_check(type, operations[op].family, operations[op].name);
-}
-
-static uint64_t apply_32(int op, uint32_t *word, uint32_t value, uint32_t cond) {
-    switch (op) {
-    case ISHMEMX_ATOMIC_FETCH:
-        return __atomic_load_n(word, __ATOMIC_SEQ_CST);
-    case ISHMEMX_ATOMIC_SET:
-    case ISHMEMX_ATOMIC_SWAP:
-        return __atomic_exchange_n(word, value, __ATOMIC_SEQ_CST);
-    case ISHMEMX_ATOMIC_COMPARE_SWAP:
-        __atomic_compare_exchange_n(word, &cond, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-        return cond; /* now the old value, swapped or not */
-    case ISHMEMX_ATOMIC_ADD:
-        return __atomic_fetch_add(word, value, __ATOMIC_SEQ_CST);
-    case ISHMEMX_ATOMIC_AND:
-        return __atomic_fetch_and(word, value, __ATOMIC_SEQ_CST);
-    case ISHMEMX_ATOMIC_OR:
-        return __atomic_fetch_or(word, value, __ATOMIC_SEQ_CST);
-    default:
-        return __atomic_fetch_xor(word, value, __ATOMIC_SEQ_CST);
-    }
-}
-
-static uint64_t apply_64(int op, uint64_t *word, uint64_t value, uint64_t cond) {
-    switch (op) {
-    case ISHMEMX_ATOMIC_FETCH:
-        return __atomic_load_n(word, __ATOMIC_SEQ_CST);
-    case ISHMEMX_ATOMIC_SET:
-    case ISHMEMX_ATOMIC_SWAP:
-        return __atomic_exchange_n(word, value, __ATOMIC_SEQ_CST);
-    case ISHMEMX_ATOMIC_COMPARE_SWAP:
-        __atomic_compare_exchange_n(word, &cond, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-        return cond; /* now the old value, swapped or not */
-    case ISHMEMX_ATOMIC_ADD:
-        return __atomic_fetch_add(word, value, __ATOMIC_SEQ_CST);
-    case ISHMEMX_ATOMIC_AND:
-        return __atomic_fetch_and(word, value, __ATOMIC_SEQ_CST);
-    case ISHMEMX_ATOMIC_OR:
-        return __atomic_fetch_or(word, value, __ATOMIC_SEQ_CST);
-    default:
-        return __atomic_fetch_xor(word, value, __ATOMIC_SEQ_CST);
-    }
-}
-
-static uint64_t add_float(uint32_t *word, uint32_t bits) {
-    uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED), sum;
-    float a, b;
-
-    memcpy(&b, &bits, sizeof b);
-    do {
-        memcpy(&a, &old, sizeof a);
-        a += b;
-        memcpy(&sum, &a, sizeof sum);
-    } while (!__atomic_compare_exchange_n(word, &old, sum, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
-    return old;
-}
-
-static uint64_t add_double(uint64_t *word, uint64_t bits) {
-    uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED), sum;
-    double a, b;
-
-    memcpy(&b, &bits, sizeof b);
-    do {
-        memcpy(&a, &old, sizeof a);
-        a += b;
-        memcpy(&sum, &a, sizeof sum);
-    } while (!__atomic_compare_exchange_n(word, &old, sum, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
-    return old;
-}
-
-uint64_t pysh_amo_apply(int op, int type, void *address, uint64_t value, uint64_t cond) {
-    if (op == ISHMEMX_ATOMIC_ADD && type == ISHMEMX_TYPE_FLOAT)
-        return add_float(address, (uint32_t)value);
-    if (op == ISHMEMX_ATOMIC_ADD && type == ISHMEMX_TYPE_DOUBLE)
-        return add_double(address, value);
-    if (pysh_type_nbytes(type) == 4)
-        return apply_32(op, address, (uint32_t)value, (uint32_t)cond);
-    return apply_64(op, address, value, cond);
 }
 
 int pysh_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe, const char *what,

@@ -1,32 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Fence orders, quiet completes. On an invalid context both do nothing, as the specification has it. */
-#include "base/internal.h"
-#include "host_proxy/proxy.h"
+#include <stdatomic.h>
 
-/* What the copy engine started is ordered by completing it. */
-static int finish_copies(void) {
-    return pysh.accel && !pysh.accel->cpu_visible ? pysh.accel->quiet() : ISHMEMX_OK;
-}
-
-int pysh_quiet(void) {
-    int status = pysh_proxy_drain();
-    int copies = finish_copies();
-
-    if (pysh.conduit->quiet && !status)
-        status = pysh.conduit->quiet();
-
-    atomic_thread_fence(memory_order_seq_cst);
-    return status ? status : copies;
-}
+#include "base/state.h"
+#include "conduit/conduit.h"
+#include "job/enter.h"
+#include "job/quiet.h"
+#include "ops/rma.h"
+#include "teams/ctx.h"
 
 int ishmemx_fence(ishmemx_ctx_t ctx) {
     int status, copies;
 
     PYSH_ENTER_CTX(ctx);
-    status = pysh_proxy_drain();
+    status = pysh_quiet_rings();
     if (pysh.conduit->fence && !status)
         status = pysh.conduit->fence();
-    copies = finish_copies();
+    copies = pysh_quiet_copies();
     atomic_thread_fence(memory_order_seq_cst);
     return status ? status : copies;
 }

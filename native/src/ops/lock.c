@@ -3,8 +3,17 @@
  * only, tells which PE is at the end of the queue. `place`, on each PE, is its own place in the queue:
  * whether it waits or holds, and who comes after it. All words are 0 while nobody has the lock. A PE whose
  * wait ended early stays in the queue: its next set_lock goes on, or finds that its turn has come. */
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/elements.h"
-#include "base/internal.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/wait.h"
+#include "job/enter.h"
+#include "job/quiet.h"
+#include "memory/address.h"
+#include "ops/amo.h"
 
 #define NEXT    0xffffu /* of `place`: 1 + the PE that comes next */
 #define WAITING 0x10000u

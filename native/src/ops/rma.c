@@ -1,10 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Put and get. One road for all: find the heap and the peer's copy of the address, then memcpy, the
  * accelerator's copy engine, or the conduit. */
+#include "ops/rma.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "base/internal.h"
+#include "accel/accel.h"
+#include "accel/copy.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "conduit/wait.h"
+#include "job/enter.h"
+#include "memory/address.h"
 #include "ops/store.h"
+#include "teams/ctx.h"
+#include "teams/team.h"
 
 /* Programs that spin on a word stored by a small put are woken like those that wait for an atomic. */
 #define WAKE_BYTES 8
@@ -46,28 +59,6 @@ int pysh_peer_address(const void *address, size_t nbytes, int pe, const char *wh
     *heap_p = heap;
     *peer_p = arena->peer[pe] ? arena->peer[pe] + ((const char *)address - arena->base) : NULL;
     return ISHMEMX_OK;
-}
-
-bool pysh_on_gpu(const void *address) {
-    if (!pysh.accel || pysh.accel->cpu_visible || in_arena(&pysh.arena[ISHMEMX_HEAP_HOST], address, 0))
-        return false;
-    return pysh.accel->is_device(address);
-}
-
-int pysh_copy(void *dest, const void *source, size_t nbytes) {
-    if (pysh_on_gpu(dest) || pysh_on_gpu(source))
-        return pysh.accel->copy(dest, source, nbytes);
-    memmove(dest, source, nbytes);
-    return ISHMEMX_OK;
-}
-
-int pysh_check_overlap(const void *dest, size_t dest_bytes, const void *source, size_t source_bytes) {
-    uintptr_t d = (uintptr_t)dest, s = (uintptr_t)source;
-
-    if (!dest_bytes || !source_bytes || d + dest_bytes <= s || s + source_bytes <= d)
-        return ISHMEMX_OK;
-    return pysh_fail(ISHMEMX_ERR_ARGUMENT, "dest [%p, +%zu) and source [%p, +%zu) overlap", dest, dest_bytes, source,
-                     source_bytes);
 }
 
 static int64_t offset_in(int heap, const void *address) {

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Strided and block-strided put and get: blocks of elements, one every so many elements, on each side. */
+#include <stdbool.h>
 #include <string.h>
 
-#include "base/internal.h"
+#include "accel/copy.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/wait.h"
+#include "job/enter.h"
+#include "ops/rma.h"
 #include "ops/store.h"
 
 typedef struct strides {

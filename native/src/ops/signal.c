@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Signals: a 64-bit word that is set or added to once the data that goes with it has arrived. */
+#include <stdint.h>
+
 #include "base/elements.h"
-#include "base/internal.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "job/enter.h"
+#include "ops/amo.h"
+#include "ops/rma.h"
+#include "ops/wait_until.h"
 
 /* Everything that can be wrong with a signal, found before any data moves. */
 static int signal_check(const uint64_t *sig_addr, int sig_op, int pe) {

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Waiting on many of one's own elements, and testing them: for all, for any, for some. */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/elements.h"
-#include "base/internal.h"
+#include "base/status.h"
+#include "conduit/wait.h"
+#include "ishmemx.h"
+#include "job/enter.h"
+#include "ops/wait_until.h"
 
 typedef struct many {
     int type, heap, cmp;

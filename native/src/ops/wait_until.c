@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Waiting on one's own memory, and the barrier. */
+#include "ops/wait_until.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "accel/accel.h"
 #include "base/elements.h"
-#include "base/internal.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/wait.h"
+#include "job/enter.h"
+#include "memory/address.h"
 
 /* A word of a GPU's memory comes by a copy. */
 int pysh_wait_load(int heap, const void *address, size_t nbytes, uint64_t *bits_p) {
@@ -118,20 +129,4 @@ int ishmemx_test(int type, const void *ivar, int cmp, uint64_t value, int *resul
     atomic_thread_fence(memory_order_acquire); /* pairs with the atomic of the PE that wrote the value */
     *result = pysh_wait_holds(type, bits, cmp, value);
     return ISHMEMX_OK;
-}
-
-int ishmemx_barrier_all(void) {
-    int status;
-
-    PYSH_ENTER();
-    status = pysh_quiet();
-    if (!status)
-        status = pysh_team_claim(&ishmemx_team_world, "barrier_all");
-    if (status)
-        return status;
-    status = pysh_heap_barrier("barrier_all");
-    if (!status)
-        status = pysh_heap_drain_if_pending();
-    pysh_team_unclaim(&ishmemx_team_world);
-    return status;
 }

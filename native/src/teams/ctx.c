@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Contexts. Every operation of every context is completed by the same quiet; what a context adds is the
  * team that its PE numbers are of, and the check that a private one stays in its thread. */
+#include "teams/ctx.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 
-#include "base/internal.h"
+#include "base/status.h"
+#include "ishmemx.h"
+#include "job/enter.h"
+#include "job/quiet.h"
+#include "teams/team.h"
 
 #define KEPT_HANDLES 256 /* destroyed contexts whose handles are still told from live ones */
 #define ALL_OPTIONS  (long)(ISHMEMX_CTX_PRIVATE | ISHMEMX_CTX_SERIALIZED | ISHMEMX_CTX_NOSTORE)
+
+struct ishmemx_ctx ishmemx_ctx_default = {.team = &ishmemx_team_world};
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for what follows */
 static ishmemx_ctx_t live, oldest_dead, newest_dead;

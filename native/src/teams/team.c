@@ -6,15 +6,27 @@
  * the sync; numbers only rise, so a call that was interrupted can be made again. Few members raise
  * flags at all others at once, which needs every PE to run only once; many spread the news
  * in rounds of doubling distance. The world team may use the conduit's barrier instead. */
+#include "teams/team.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/request.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "conduit/wait.h"
+#include "job/enter.h"
+#include "memory/system_region.h"
+#include "teams/ctx.h"
 
 #define FEW_MEMBERS  8
 #define KEPT_HANDLES 256 /* destroyed teams whose handles are still told from live ones */
 
-enum { SLOT_WORLD, SLOT_SHARED, SLOT_NODE, SLOTS_PREDEFINED };
+enum { SLOT_WORLD = PYSH_WORLD_SLOT, SLOT_SHARED, SLOT_NODE, SLOTS_PREDEFINED };
 
 struct ishmemx_team ishmemx_team_world = {.slot = -1}, ishmemx_team_shared = {.slot = -1},
                     ishmemx_team_node = {.slot = -1};
@@ -34,9 +46,17 @@ static int64_t all_flags_nbytes(int n_pes) {
     return (PYSH_MAX_TEAMS * flags_nbytes(n_pes) + 4095) & -4096;
 }
 
+static int64_t request_slots_nbytes(int64_t flags_nbytes) {
+    return PYSH_REQUEST_SLOTS * (PYSH_ANNOUNCEMENT_BYTES + flags_nbytes);
+}
+
 int64_t pysh_team_tables_nbytes(int n_pes) {
     return all_flags_nbytes(n_pes) +
-           PYSH_MAX_TEAMS * (2LL * PYSH_STAGE_BYTES + pysh_request_slots_nbytes(flags_nbytes(n_pes)));
+           PYSH_MAX_TEAMS * (2LL * PYSH_STAGE_BYTES + request_slots_nbytes(flags_nbytes(n_pes)));
+}
+
+int64_t pysh_team_request_nbytes(ishmemx_team_t team) {
+    return PYSH_ANNOUNCEMENT_BYTES + team->flags_nbytes;
 }
 
 /* Nobody raises a flag of the slot yet: that the others have come here too is the caller's to see to. */
@@ -45,7 +65,7 @@ static void place(ishmemx_team_t team, int slot) {
 
     team->slot = slot;
     team->flags_nbytes = flags_nbytes(pysh.n_pes);
-    slots_nbytes = pysh_request_slots_nbytes(team->flags_nbytes);
+    slots_nbytes = request_slots_nbytes(team->flags_nbytes);
     team->flags = PYSH_SYSTEM_BYTES + slot * flags_nbytes(pysh.n_pes);
     team->stage = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes) + slot * 2LL * PYSH_STAGE_BYTES;
     team->requests = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes) + PYSH_MAX_TEAMS * 2LL * PYSH_STAGE_BYTES +
@@ -54,7 +74,32 @@ static void place(ishmemx_team_t team, int slot) {
     memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->requests, 0, (size_t)slots_nbytes);
 }
 
-/* ---- life and death ---- */
+/* ---- those above who must know of teams ---- */
+
+static int (*_Atomic kernels_changed)(const struct ishmemx_team *team, int slot);
+static int (*_Atomic requests_complete)(ishmemx_team_t team, const char *what);
+
+void pysh_team_set_kernels(int (*changed)(const struct ishmemx_team *team, int slot)) {
+    atomic_store(&kernels_changed, changed);
+}
+
+void pysh_team_set_requests(int (*complete)(ishmemx_team_t team, const char *what)) {
+    atomic_store(&requests_complete, complete);
+}
+
+static int tell_kernels(const struct ishmemx_team *team, int slot) {
+    int (*changed)(const struct ishmemx_team *team, int slot) = atomic_load(&kernels_changed);
+
+    return changed ? changed(team, slot) : ISHMEMX_OK;
+}
+
+int pysh_team_complete_requests(ishmemx_team_t team, const char *what) {
+    int (*complete)(ishmemx_team_t team, const char *what) = atomic_load(&requests_complete);
+
+    return complete ? complete(team, what) : ISHMEMX_OK;
+}
+
+/* ---- making and destroying ---- */
 
 static int fill(ishmemx_team_t team, const int *pes, int n_pes, int slot) {
     int *copy = malloc((size_t)n_pes * sizeof *copy);
@@ -67,7 +112,7 @@ static int fill(ishmemx_team_t team, const int *pes, int n_pes, int slot) {
         if (pes[i] == pysh.pe)
             team->my_pe = i;
     place(team, slot);
-    return pysh_device_team_set(team, slot);
+    return tell_kernels(team, slot);
 }
 
 static void empty(ishmemx_team_t team) {
@@ -123,7 +168,7 @@ void pysh_team_drop(ishmemx_team_t team) {
             break;
         }
     free_slots |= 1ULL << team->slot;
-    pysh_device_team_set(NULL, team->slot);
+    tell_kernels(NULL, team->slot);
     handle_bury(team);
     pthread_mutex_unlock(&mutex);
 }
@@ -170,7 +215,6 @@ int pysh_teams_setup(void) {
 }
 
 void pysh_teams_teardown(void) {
-    pysh_requests_abandon();
     pysh_ctx_drop_team(NULL);
     while (live)
         pysh_team_drop(live);
@@ -251,7 +295,7 @@ static int sync_by_flags(ishmemx_team_t team, const char *what) {
     int status;
 
     pysh_wait_begin(&wait, what);
-    wait.team = team;
+    wait.members = (pysh_members_t){.slot = team->slot, .n_pes = team->n_pes, .pes = team->pes};
     status = (team->n_pes <= FEW_MEMBERS ? sync_few : sync_many)(team, epoch, &wait);
     pysh_wait_end(&wait);
     if (!status)
@@ -313,25 +357,4 @@ int ishmemx_team_get_config(ishmemx_team_t team, long mask, ishmemx_team_config_
     if (mask)
         config->num_contexts = team->config.num_contexts;
     return ISHMEMX_OK;
-}
-
-int ishmemx_team_ptr(ishmemx_team_t team, const void *address, int pe, void **peer_p) {
-    int status;
-
-    PYSH_ENTER();
-    if ((status = pysh_team_check(team)) || (status = pysh_check_pe(pe, team->n_pes)))
-        return status;
-    return ishmemx_ptr(address, team->pes[pe], peer_p);
-}
-
-int ishmemx_team_sync(ishmemx_team_t team) {
-    int status;
-
-    PYSH_ENTER();
-    if ((status = pysh_team_check(team)) || (status = pysh_team_claim(team, "team_sync")))
-        return status;
-    atomic_thread_fence(memory_order_seq_cst);
-    status = pysh_team_sync(team, "team_sync");
-    pysh_team_unclaim(team);
-    return status;
 }

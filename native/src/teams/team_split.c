@@ -3,10 +3,16 @@
  * free; each then knows the members of its team, and all members of it choose the same slot. A second
  * round tells that every PE succeeded, so that a team exists either everywhere or nowhere, and that
  * its flags are down before anybody raises one. */
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/request.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "job/enter.h"
+#include "teams/stage.h"
+#include "teams/team.h"
 
 enum { N_ARGUMENTS = 3 };
 
@@ -353,7 +359,7 @@ int ishmemx_team_destroy(ishmemx_team_t team) {
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a predefined team cannot be destroyed");
     if ((status = pysh_team_claim(team, "team_destroy")))
         return status;
-    if (!(status = pysh_requests_complete(team, "team_destroy")))
+    if (!(status = pysh_team_complete_requests(team, "team_destroy")))
         status = pysh_team_sync(team, "team_destroy");
     if (status == ISHMEMX_ERR_INTERRUPTED)
         pysh_team_unclaim(team);

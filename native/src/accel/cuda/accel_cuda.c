@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Device heaps on NVIDIA GPUs: cuMemAlloc arenas that the PEs of a host open with CUDA IPC. Several PEs
  * may share a GPU. All our work runs on streams of our own that do not wait for the default stream. */
+#include "accel/cuda/accel_cuda.h"
+
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "accel/accel.h"
 #include "accel/cuda/amo.h"
 #include "accel/cuda/driver.h"
 #include "accel/cuda/engine.h"
 #include "accel/cuda/peers.h"
-#include "base/internal.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
 #include "memory/retired.h"
 
 #define ALLOCATION_UNIT   (2 * 1024 * 1024) /* so that no arena shares an allocation of the driver's */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "accel/cuda/amo.h"
 
+#include <stdint.h>
+
+#include "accel/cuda/driver.h"
 #include "base/elements.h"
-#include "base/internal.h"
+#include "ishmemx.h"
 
 #define ADD_FLOAT  16 /* case numbers: op for 4 bytes, 8 + op for 8 bytes, then the two float sums */
 #define ADD_DOUBLE 17

@@ -4,9 +4,12 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
-#include "base/internal.h"
+#include "base/status.h"
+#include "ishmemx.h"
 
 pysh_cuda_t pysh_cuda;
 

@@ -2,9 +2,14 @@
 #include "accel/cuda/engine.h"
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 
-#include "base/internal.h"
+#include "accel/accel.h"
+#include "accel/cuda/driver.h"
+#include "base/state.h"
+#include "base/status.h"
 
 #define TOKEN_PE_SHIFT 48 /* a token is the peer and the number of the copy on its stream */
 

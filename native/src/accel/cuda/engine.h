@@ -3,8 +3,11 @@
  * thread has the context; calls come from the proxy's threads. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "accel/accel.h"
-#include "accel/cuda/driver.h"
 
 int pysh_cuda_engine_open(void);
 void pysh_cuda_engine_close(void);

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/internal.h"
+#include "accel/cuda/driver.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
 
 typedef struct verdict {
     int status;

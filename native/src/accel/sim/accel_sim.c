@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The simulator's accelerator: its device heap is memory that all PEs map, its copy engine memcpy. */
+#include "accel/sim/accel_sim.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "accel/accel.h"
 #include "accel/sim/engine.h"
-#include "base/internal.h"
+#include "base/cpu_amo.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
 
 static int attach(const ishmemx_config_t *config) {
     (void)config;

@@ -4,10 +4,14 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/internal.h"
+#include "accel/accel.h"
+#include "base/status.h"
+#include "ishmemx.h"
 
 #define MAX_STAMPS 2
 

@@ -2,6 +2,10 @@
  * The simulator's copy engine: a thread that copies in the order it was asked. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "accel/accel.h"
 
 int pysh_sim_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps,

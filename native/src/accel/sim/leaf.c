@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The simulator's bodies of the device library's leaf primitives. The lanes, and how a copy is cut into
  * pieces, live in pyshmem/device; here is what one lane does with one piece. */
+#include <stdatomic.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "base/internal.h"
+#include "base/clock.h"
+#include "base/cpu_amo.h"
+#include "ishmemx.h"
 
 #define AT(_type, _address) ((_type *)(uintptr_t)(_address))
 

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Atomics on PEs that are not mapped. The library does what it does right: in Open MPI 4.1 fetch, set,
  * swap, add of 32 and 64 bits, and compare_swap of 64. All else is compare_swap of the 64 bits around. */
+#include "conduit/openshmem/amo.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/cpu_amo.h"
 #include "base/elements.h"
+#include "conduit/openshmem/library.h"
 #include "conduit/openshmem/openshmem.h"
+#include "ishmemx.h"
 
 /* True when the library has done it. */
 static bool native_64(int op, unsigned long *word, uint64_t value, uint64_t cond, int pe, uint64_t *fetched_p) {

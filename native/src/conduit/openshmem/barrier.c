@@ -3,9 +3,20 @@
  * shm_barrier.c, with the counter on PE 0 and a release word on every PE. Where all PEs are mapped the
  * last to arrive opens the next epoch; else PE 0 does, which sees the counter without a message. The
  * library's own barrier could not be interrupted, nor tell who is missing. */
+#include "conduit/openshmem/barrier.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/status.h"
+#include "conduit/control.h"
 #include "conduit/openshmem/openshmem.h"
+#include "conduit/openshmem/transfer.h"
+#include "conduit/openshmem/wait.h"
+#include "conduit/wait.h"
+#include "ishmemx.h"
 
 #define MAX_WITHDRAWALS 10 /* see shm_barrier.c */
 

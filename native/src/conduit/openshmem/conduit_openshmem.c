@@ -7,21 +7,35 @@
  * it running. Its calls are made one at a time, whatever thread level it grants: heavy use from several
  * threads has failed in UCX. */
 #define _GNU_SOURCE
+#include "conduit/openshmem/conduit_openshmem.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "conduit/control.h"
+#include "conduit/hello.h"
+#include "conduit/openshmem/amo.h"
+#include "conduit/openshmem/barrier.h"
+#include "conduit/openshmem/library.h"
 #include "conduit/openshmem/openshmem.h"
-#include "conduit/shm/rendezvous.h"
+#include "conduit/openshmem/transfer.h"
+#include "conduit/openshmem/wait.h"
 #include "memory/retired.h"
-#include "memory/statics.h"
+#include "memory/static_copy.h"
+#include "memory/system_region.h"
 
 #define ARENA_ALIGN ((size_t)2 << 20)
 #define SPARE_BYTES ((int64_t)16 << 20) /* control block, alignment and the library's own needs */
 #define MAX_BLOCKS  32
-
-pysh_openshmem_t pysh_os = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static const pysh_conduit_t conduit_mapped;
 
@@ -110,11 +124,11 @@ static int check_launcher(const ishmemx_config_t *config) {
 }
 
 static int library_start(const ishmemx_config_t *config) {
-    int local = pysh_launcher_local_n_pes(config->n_pes), level = 0, status;
+    int local = pysh.local_n_pes, level = 0, status;
 
     if ((status = check_launcher(config)))
         return status;
-    own.heap_bytes = config->heap_bytes + SPARE_BYTES + pysh_team_tables_nbytes(config->n_pes);
+    own.heap_bytes = config->heap_bytes + SPARE_BYTES + pysh.team_tables_nbytes;
     if (config->accelerator == ISHMEMX_DEVICE_SIM)
         own.heap_bytes += config->device_heap_bytes;
     if ((status = pysh_openshmem_open(&pysh_os.library)) ||
@@ -255,7 +269,7 @@ static int take_block(int heap, int64_t nbytes, int *index_p) {
         *index_p = __builtin_ctz(mask);
         atomic_store(&own.block[*index_p].used, true);
         if (heap == ISHMEMX_HEAP_HOST) /* the rest is as the earlier job left it */
-            memset(own.block[*index_p].base, 0, (size_t)(PYSH_SYSTEM_BYTES + pysh_team_tables_nbytes(pysh_os.n_pes)));
+            memset(own.block[*index_p].base, 0, (size_t)(PYSH_SYSTEM_BYTES + pysh.team_tables_nbytes));
         return ISHMEMX_OK;
     }
     PYSH_OS_LOCK(); /* the thread that serves other hosts waits; the library waits for the other PEs */
@@ -343,56 +357,9 @@ static int os_barrier_vote(const char *what, bool mine, bool *all_p) {
     return pysh_os_arrive(what, PYSH_OS_ARRIVAL + (mine ? PYSH_OS_VOTE : 0), all_p);
 }
 
-/* ---- peers that are not mapped ---- */
-
-static char *at(int heap, int64_t offset) {
-    return pysh.arena[heap].base + offset;
-}
-
-/* No size and a null pointer would abort the library. */
-#define TRANSFER(_name, _call)  \
-    static int _name {          \
-        if (!nbytes)            \
-            return ISHMEMX_OK;  \
-        PYSH_OS_LOCK();         \
-        pysh_os.library->_call; \
-        pysh_os.dirty = true;   \
-        PYSH_OS_UNLOCK();       \
-        return ISHMEMX_OK;      \
-    }
-TRANSFER(os_put(int heap, int64_t dest, const void *source, size_t nbytes, int pe),
-         putmem(at(heap, dest), source, nbytes, pe))
-TRANSFER(os_get(int heap, void *dest, int64_t source, size_t nbytes, int pe),
-         getmem(dest, at(heap, source), nbytes, pe))
-TRANSFER(os_put_nbi(int heap, int64_t dest, const void *source, size_t nbytes, int pe),
-         putmem_nbi(at(heap, dest), source, nbytes, pe))
-TRANSFER(os_get_nbi(int heap, void *dest, int64_t source, size_t nbytes, int pe),
-         getmem_nbi(dest, at(heap, source), nbytes, pe))
-
 static int os_amo(int heap, int op, int type, int64_t dest, uint64_t value, uint64_t cond, int pe,
                   uint64_t *fetched_p) {
-    return pysh_os_amo(op, type, at(heap, dest), value, cond, pe, fetched_p);
-}
-
-static bool os_reaches(const void *address, size_t nbytes, int pe) {
-    bool reaches;
-
-    PYSH_OS_LOCK();
-    reaches = pysh_os.library->addr_accessible(address, pe) &&
-              pysh_os.library->addr_accessible((const char *)address + nbytes - 1, pe);
-    PYSH_OS_UNLOCK();
-    return reaches;
-}
-
-/* Fence too: the signal that follows a put may take another way to the PE than the put. */
-int pysh_os_quiet(void) {
-    if (!atomic_load(&pysh_os.dirty))
-        return ISHMEMX_OK;
-    PYSH_OS_LOCK();
-    pysh_os.library->quiet();
-    pysh_os.dirty = false;
-    PYSH_OS_UNLOCK();
-    return ISHMEMX_OK;
+    return pysh_os_amo(op, type, pysh.arena[heap].base + dest, value, cond, pe, fetched_p);
 }
 
 /* ---- the tables ---- */
@@ -405,8 +372,16 @@ int pysh_os_quiet(void) {
     .abort = pysh_os_abort, .alarm = pysh_os_alarm
 
 const pysh_conduit_t pysh_conduit_openshmem = {
-    COMMON,        .put = os_put,          .get = os_get,          .put_nbi = os_put_nbi,        .get_nbi = os_get_nbi,
-    .amo = os_amo, .fence = pysh_os_quiet, .quiet = pysh_os_quiet, .progress = pysh_os_progress, .reaches = os_reaches,
+    COMMON,
+    .put = pysh_os_put,
+    .get = pysh_os_get,
+    .put_nbi = pysh_os_put_nbi,
+    .get_nbi = pysh_os_get_nbi,
+    .amo = os_amo,
+    .fence = pysh_os_quiet,
+    .quiet = pysh_os_quiet,
+    .progress = pysh_os_progress,
+    .reaches = pysh_os_reaches,
 };
 
 /* Every PE maps every heap of the others, and they are on one host. */

@@ -8,12 +8,17 @@
  *   data to end. Where no program has that symbol it is the library's own, high up, and with it comes whatever
  *   happens to be mapped lower: not the same pieces on all PEs, so that init crashes now and then. */
 #define _GNU_SOURCE
+#include "conduit/openshmem/elf.h"
+
 #include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "conduit/openshmem/openshmem.h"
+#include "base/status.h"
+#include "ishmemx.h"
 
 typedef struct image {
     const struct link_map *map;

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The OpenSHMEM library under the openshmem conduit: found, opened, checked, started. */
 #define _GNU_SOURCE
+#include "conduit/openshmem/library.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "conduit/openshmem/openshmem.h"
+#include "base/status.h"
+#include "conduit/openshmem/elf.h"
+#include "ishmemx.h"
 
 #define THREAD_MULTIPLE 3 /* the same in Open MPI and Sandia OpenSHMEM; a lower level is accepted */
 

@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * How a PE of the openshmem conduit waits, serves the others meanwhile, notices who is gone, and aborts. */
 #define _GNU_SOURCE
+#include "conduit/openshmem/wait.h"
+
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/status.h"
 #include "conduit/board.h"
+#include "conduit/conduit.h"
+#include "conduit/control.h"
 #include "conduit/openshmem/openshmem.h"
+#include "ishmemx.h"
 
 /* Messages from other hosts are served slowly while this PE sleeps: it does so late, and briefly. */
 #define REMOTE_AWAKE_NS (1000 * 1000 * 1000LL)
@@ -147,8 +158,8 @@ int pysh_os_kernel_waits(const pysh_kernel_wait_t *wait) {
     return status ? status : pysh_board_post(&pysh_os.control->slot.board, wait);
 }
 
-int pysh_os_kernel_meets(ishmemx_team_t team, const char *what, int64_t since_ns) {
-    return pysh_board_meets(slot_of, team, what, since_ns);
+int pysh_os_kernel_meets(const pysh_members_t *members, const char *what, int64_t since_ns) {
+    return pysh_board_meets(slot_of, members, what, since_ns);
 }
 
 void pysh_os_describe(char *text, size_t capacity) {

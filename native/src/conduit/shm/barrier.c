@@ -3,9 +3,17 @@
 #include "conduit/shm/barrier.h"
 
 #include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/status.h"
+#include "conduit/control.h"
+#include "conduit/wait.h"
+#include "ishmemx.h"
 
 /* A barrier that fails while it is about to complete waits for that; more than a moment only when the
  * PE that completes it was killed in between. */

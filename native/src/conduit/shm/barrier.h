@@ -5,6 +5,10 @@
  * others': the way from the last arrival to everybody is one cache line long. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "conduit/control.h"
 
 void pysh_shm_wake_for_memory(pysh_control_t *control, int pe);

@@ -2,9 +2,14 @@
  * The conduit of one host: arenas are shared memory that every PE maps, so RMA and atomics are the
  * CPU's own; what is left is meeting, waiting and noticing who is gone, and the barrier (shm_barrier.c). */
 #define _GNU_SOURCE
+#include "conduit/shm/conduit_shm.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +18,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/state.h"
+#include "base/status.h"
 #include "conduit/board.h"
+#include "conduit/conduit.h"
 #include "conduit/control.h"
+#include "conduit/hello.h"
 #include "conduit/shm/barrier.h"
 #include "conduit/shm/peers.h"
 #include "conduit/shm/rendezvous.h"
 #include "memory/retired.h"
-#include "memory/statics.h"
+#include "memory/static_copy.h"
 
 #define ARENA_ALIGN ((size_t)16 << 20) /* each PE's arena begins so: the most shmem_align can give */
 
@@ -137,7 +146,7 @@ static void shm_finalize(const int64_t *blocks) {
 }
 
 static int shm_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
-    int fds[N_FDS], local = pysh_launcher_local_n_pes(config->n_pes), status;
+    int fds[N_FDS], local = pysh.local_n_pes, status;
 
     if (config->n_pes > PYSH_MAX_PES)
         return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "the shm conduit has at most %d PEs, not %d", PYSH_MAX_PES,
@@ -273,8 +282,8 @@ static int shm_kernel_waits(const pysh_kernel_wait_t *wait) {
     return status ? status : pysh_board_post(&shm.slot->board, wait);
 }
 
-static int shm_kernel_meets(ishmemx_team_t team, const char *what, int64_t since_ns) {
-    return pysh_board_meets(slot_of, team, what, since_ns);
+static int shm_kernel_meets(const pysh_members_t *members, const char *what, int64_t since_ns) {
+    return pysh_board_meets(slot_of, members, what, since_ns);
 }
 
 static void shm_abort(int code, const char *why) {

@@ -3,13 +3,19 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/status.h"
+#include "conduit/hello.h"
 #include "conduit/shm/rendezvous.h"
+#include "conduit/wait.h"
+#include "ishmemx.h"
 
 #define SLICE_MS 10
 #define RETRY_NS (1000 * 1000LL)
@@ -31,21 +37,6 @@ socklen_t pysh_rendezvous_address(const char *job, unsigned round, struct sockad
             snprintf(name, capacity, "pyshmem.%u.%u.#%016llx", (unsigned)getuid(), round, (unsigned long long)hash);
     }
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)nbytes);
-}
-
-void pysh_hello_fill(const ishmemx_config_t *config, pysh_hello_t *hello_p) {
-    struct stat namespace;
-
-    memset(hello_p, 0, sizeof *hello_p);
-    hello_p->magic = PYSH_HELLO_MAGIC;
-    snprintf(hello_p->version, sizeof hello_p->version, "%s", config->version ? config->version : "unknown");
-    hello_p->pe = config->pe;
-    hello_p->n_pes = config->n_pes;
-    hello_p->accelerator = config->accelerator;
-    hello_p->pid = getpid();
-    hello_p->heap_bytes = config->heap_bytes;
-    hello_p->device_heap_bytes = config->device_heap_bytes;
-    hello_p->pid_namespace = stat("/proc/self/ns/pid", &namespace) == 0 ? namespace.st_ino : 0;
 }
 
 /* One attempt; -1 with errno when nobody listens. */

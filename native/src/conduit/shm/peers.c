@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * One pidfd a peer: it turns readable when the process ends, a zombie included. */
 #define _GNU_SOURCE
+#include "conduit/shm/peers.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <unistd.h>
 
-#include "conduit/shm/peers.h"
+#include "base/status.h"
+#include "conduit/control.h"
+#include "ishmemx.h"
 
 /* poll() skips negative descriptors: own and unknown PEs. `gone` are those that died before. */
 static struct pollfd *watched;

@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * PE 0's side of the rendezvous: it gathers the hellos, compares them and answers all alike. */
 #define _GNU_SOURCE
+#include "conduit/shm/rendezvous.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/status.h"
 #include "conduit/control.h"
-#include "conduit/shm/rendezvous.h"
+#include "conduit/hello.h"
+#include "conduit/wait.h"
+#include "ishmemx.h"
 
 #define SLICE_MS 10
 #define GRACE_NS (5 * 1000000000LL) /* for PEs that come after the job was refused: they are told too */

@@ -8,19 +8,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "base/internal.h"
+#include "conduit/hello.h"
+#include "ishmemx.h"
 
-#define PYSH_HELLO_MAGIC     0x4d485350u /* "PSHM"; it and `version` keep their place in all versions */
 #define PYSH_MAX_DESCRIPTORS 4
-
-/* What a PE tells about itself. All but pe, pid and pid_namespace must agree. */
-typedef struct pysh_hello {
-    uint32_t magic;
-    char version[60];
-    int32_t pe, n_pes, accelerator, pid;
-    int64_t heap_bytes, device_heap_bytes;
-    uint64_t pid_namespace;
-} pysh_hello_t;
 
 /* The answer; descriptors come with it when status is ISHMEMX_OK. */
 typedef struct pysh_reply {
@@ -44,7 +35,6 @@ typedef struct pysh_rendezvous {
 
 /* `round` counts the jobs of the process: the next one of the same name meets elsewhere. */
 socklen_t pysh_rendezvous_address(const char *job, unsigned round, struct sockaddr_un *address_p);
-void pysh_hello_fill(const ishmemx_config_t *config, pysh_hello_t *hello_p);
 
 /* PE 0: waits for all. On failure every PE that came has been told why, and all is closed. */
 int pysh_rendezvous_gather(const ishmemx_config_t *config, unsigned round, pysh_rendezvous_t *rendezvous_p);

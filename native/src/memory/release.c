@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Blocks that their owners dropped. A PE's garbage collector releases when it likes; the block is freed
  * in a collective call, once every PE has released it. */
+#include "memory/release.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "memory/allocator.h"
 #include "memory/heap.h"
 #include "memory/retired.h"
 
@@ -187,17 +197,4 @@ int pysh_heap_drain_if_pending(void) {
         return ISHMEMX_OK;
     all_pending = false;
     return pysh_release_agree("drain", &freed);
-}
-
-int ishmemx_drain(void) {
-    int status;
-
-    PYSH_ENTER();
-    if ((status = pysh_team_claim(&ishmemx_team_world, "drain")))
-        return status;
-    status = pysh_heap_barrier("drain");
-    if (!status)
-        status = pysh_heap_drain_if_pending();
-    pysh_team_unclaim(&ishmemx_team_world);
-    return status;
 }
