@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What is under way: copies of the engine, and the quiet that waits for them. */
-#include "rings.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "accel/accel.h"
+#include "base/clock.h"
+#include "base/state.h"
+#include "conduit/conduit.h"
+#include "host_proxy/ring.h"
+#include "host_proxy/rings.h"
 
 #define GRACE_NS (100 * 1000000LL)
 

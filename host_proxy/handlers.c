@@ -2,12 +2,28 @@
  * What each request does. A handler never waits: the copy engine's work is started, and everything else is loads
  * and stores to mapped memory, or a call of the conduit. */
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "elements.h"
-#include "rings.h"
+#include "accel/accel.h"
+#include "accel/copy.h"
+#include "base/clock.h"
+#include "base/elements.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "conduit/report.h"
+#include "host_proxy/proxy.h"
+#include "host_proxy/ring.h"
+#include "host_proxy/rings.h"
+#include "job/fault.h"
+#include "ops/amo.h"
+#include "ops/rma.h"
 
 static struct {
     pthread_mutex_t mutex;

@@ -2,14 +2,27 @@
  * The proxy: a thread for each ring, which takes requests in ticket order and answers in any. It never takes
  * Python's lock, allocates no device memory and uses streams of its own, so that a spinning kernel cannot stop it. */
 #define _GNU_SOURCE
+#include "host_proxy/proxy.h"
+
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "rings.h"
+#include "accel/accel.h"
+#include "base/clock.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/wait.h"
+#include "host_proxy/ring.h"
+#include "host_proxy/rings.h"
+#include "job/enter.h"
 
 #define SPIN_ALONE      20000 /* polls before an idle proxy gives its core away, about a millisecond */
 #define SPIN_SHARED     50

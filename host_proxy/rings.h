@@ -4,10 +4,11 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#include "internal.h"
-#include "proxy.h"
-#include "ring.h"
+#include "host_proxy/ring.h"
+#include "ishmemx.h"
 
 #define PYSH_MAX_FLIGHTS 64 /* copies with a reply that the proxy has to write itself */
 

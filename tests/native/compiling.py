@@ -24,7 +24,7 @@ def compile_objects(
     options: Sequence[str | Path], sources: Sequence[Path], folder: Path
 ) -> list[Path]:
     """The object files of ``sources`` in ``folder``, by a gcc a core."""
-    objects = [folder / f"{source.stem}.o" for source in sources]
+    objects = [folder / f"{number}-{source.stem}.o" for number, source in enumerate(sources)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [
             pool.submit(gcc, *options, "-c", source, "-o", made)

@@ -18,8 +18,9 @@ from compiling import WARNINGS, Compile, compile_objects, gcc
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / "native" / "src"
-PROXY = HERE.parents[1] / "host_proxy"
-LIBRARY = [*sorted(SOURCES.glob("*.c")), *sorted(PROXY.glob("*.c"))]
+ROOT = HERE.parents[1]
+PROXY = ROOT / "host_proxy"
+LIBRARY = [*sorted(SOURCES.rglob("*.c")), *sorted(PROXY.glob("*.c"))]
 SANITIZERS = {
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
     "thread": ["-fsanitize=thread", "-Wno-tsan"],
@@ -68,7 +69,7 @@ def sanitizer_works(folder: Path, options: list[str]) -> bool:
 
 
 def test_the_allocator_keeps_its_book(build: Compile, run_command: Callable) -> None:
-    sources = [HERE / "allocator_test.c", SOURCES / "allocator.c"]
+    sources = [HERE / "allocator_test.c", SOURCES / "memory" / "allocator.c"]
     program = build(["-std=gnu11", "-O2", f"-I{SOURCES}", *sources], "allocator")
     assert run_command([program], 60, check=True).stdout == "allocator ok\n"
 
@@ -79,7 +80,7 @@ def test_the_allocator_under_sanitizers(
     options = [*SANITIZERS["address"], "-g", "-O1"]
     if not sanitizer_works(tmp_path, options):
         pytest.skip("this gcc has no sanitizers")
-    sources = [HERE / "allocator_test.c", SOURCES / "allocator.c"]
+    sources = [HERE / "allocator_test.c", SOURCES / "memory" / "allocator.c"]
     program = build(["-std=gnu11", *options, f"-I{SOURCES}", *sources], "allocator")
     assert run_command([program], 60, check=True).stdout == "allocator ok\n"
 
@@ -178,7 +179,9 @@ def watched(
         (folder / "pysh_settings.h").write_text(settings.c_lists())
         options += [*(flag for flag in flags if flag.startswith("-I")), f"-I{PROXY}"]
         command = ["-std=gnu11", "-fwrapv", *WARNINGS, *options, '-DPYSHMEM_VERSION="0"']
-        objects = compile_objects([*command, f"-I{folder}", f"-I{SOURCES}"], LIBRARY, folder)
+        objects = compile_objects(
+            [*command, f"-I{folder}", f"-I{SOURCES}", f"-I{ROOT}"], LIBRARY, folder
+        )
         return [*options, *objects, "-lpthread", "-ldl"]
 
     return compile_library
@@ -337,6 +340,6 @@ def test_sources_compile_without_a_warning_when_optimised(flags: list[str], tmp_
     (tmp_path / "pysh_settings.h").write_text(settings.c_lists())
     includes = [flag for flag in flags if flag.startswith("-I")]
     options = ["-std=gnu11", "-O3", *WARNINGS, "-Wmaybe-uninitialized", "-fvisibility=hidden"]
-    options += ['-DPYSHMEM_VERSION="0"', f"-I{tmp_path}", *includes, f"-I{SOURCES}", f"-I{PROXY}"]
+    options += ['-DPYSHMEM_VERSION="0"', f"-I{tmp_path}", *includes, f"-I{SOURCES}", f"-I{ROOT}"]
     objects = compile_objects([*options, "-fPIC"], LIBRARY, tmp_path)
     gcc("-shared", *objects, "-o", tmp_path / "library.so")

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * An accelerator is where a device heap lives and what copies it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ishmemx.h"
+
+typedef struct pysh_stamp { /* 8 bytes that a stream stores behind a copy */
+    void *address;
+    uint64_t value;
+} pysh_stamp_t;
+
+typedef struct pysh_accel {
+    const char *name;
+    bool cpu_visible; /* the CPU may load and store the arena */
+    int (*attach)(const ishmemx_config_t *config);
+    /* After every PE has passed the final barrier; `blocks` of the arena are still held by the program. */
+    void (*detach)(int64_t blocks);
+    /* Makes the arena and maps the peers'; collective. A peer out of reach fails, naming the pair. */
+    int (*arena)(int64_t nbytes, char **base_p, char **peer);
+    /* Is this address memory only the GPU reaches? False for any host memory. */
+    bool (*is_device)(const void *address);
+    /* Complete on return / ordered on `stream` / started, completed by quiet. Any UVA addresses. */
+    int (*copy)(void *dest, const void *source, size_t nbytes);
+    int (*copy_on_stream)(void *dest, const void *source, size_t nbytes, void *stream);
+    int (*copy_nbi)(void *dest, const void *source, size_t nbytes);
+    int (*quiet)(void);
+    int (*zero)(void *dest, size_t nbytes);
+    /* The copy engine, for the proxy: starts a copy on the stream for `pe`, which then stores the stamps, in order. */
+    int (*offload)(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps, int n_stamps,
+                   uint64_t *token_p);
+    int (*offload_done)(uint64_t token, bool *done_p);
+    /* Are the copies started before the last mark complete, and all of them? */
+    void (*offload_mark)(void);
+    int (*offload_finished)(bool *marked_p, bool *all_p);
+    /* Stores 8 bytes to device memory, some time soon. */
+    void (*stamp)(void *address, uint64_t value);
+    /* Has it finished all kernels that this process launched? False when it cannot tell. */
+    bool (*idle)(void);
+    /* First call of a thread that is going to use the accelerator. */
+    void (*thread_begin)(void);
+    /* Lets kernels load and store host memory, at the addresses that the host uses. */
+    int (*host_open)(void *base, size_t nbytes);
+    void (*host_close)(void *base);
+    /* An atomic on device memory of this PE or a mapped peer, complete on return. */
+    int (*amo)(int op, int type, void *address, uint64_t value, uint64_t cond, uint64_t *fetched_p);
+    /* Memory that host and kernels both load and store. */
+    int (*shared_alloc)(size_t nbytes, void **host_p, void **device_p);
+    void (*shared_free)(void *host);
+} pysh_accel_t;

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * How a PE waits: it spins, then yields its core, then sleeps until it is woken; while it waits slowly
+ * it looks for interrupts, dead PEs and its deadline. */
+#include "conduit/wait.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "conduit/report.h"
+
+#define YIELD_NS    (200 * 1000LL)
+#define MIN_IDLE_NS (50 * 1000LL)
+#define MAX_IDLE_NS (1000 * 1000LL)
+#define CHECK_NS    (10 * 1000 * 1000LL)
+#define LIVENESS_NS (100 * 1000 * 1000LL)
+
+static int (*_Atomic interrupt_check)(void);
+static void (*_Atomic also)(void);
+
+void ishmemx_set_interrupt_check(int (*check)(void)) {
+    atomic_store(&interrupt_check, check);
+}
+
+void pysh_wait_also(void (*progress)(void)) {
+    atomic_store_explicit(&also, progress, memory_order_relaxed);
+}
+
+int pysh_wait_interrupted(const char *what) {
+    int (*check)(void) = atomic_load_explicit(&interrupt_check, memory_order_relaxed);
+
+    if (check && check())
+        return pysh_fail(ISHMEMX_ERR_INTERRUPTED, "interrupted in %s", what);
+    return ISHMEMX_OK;
+}
+
+static void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int deadline_passed(const pysh_wait_t *wait) {
+    char standing[8192];
+
+    pysh_report(standing, sizeof standing);
+    return pysh_fail(ISHMEMX_ERR_TIMEOUT, "%s took longer than %.3g s (%s); the PEs stand:\n%s", wait->what,
+                     (double)pysh.timeout_ns * 1e-9, pysh.ready ? "PYSHMEM_TIMEOUT" : "PYSHMEM_INIT_TIMEOUT", standing);
+}
+
+/* What can end the wait other than success; each at its own pace. */
+static int slow_checks(pysh_wait_t *wait, int64_t now) {
+    int status = ISHMEMX_OK;
+
+    if (now >= wait->next_check_ns) {
+        wait->next_check_ns = now + CHECK_NS;
+        status = pysh_wait_interrupted(wait->what);
+        if (!status && atomic_load_explicit(pysh.alarm, memory_order_relaxed))
+            status = pysh.conduit->liveness();
+        if (!status && pysh.timeout_ns > 0 && now - wait->start_ns > pysh.timeout_ns)
+            status = deadline_passed(wait);
+    }
+    if (!status && now >= wait->next_liveness_ns) {
+        wait->next_liveness_ns = now + LIVENESS_NS;
+        status = pysh.conduit->liveness();
+        if (!status && wait->members.n_pes > 0 && pysh.conduit->kernel_meets)
+            status = pysh.conduit->kernel_meets(&wait->members, wait->what, wait->start_ns);
+    }
+    return status;
+}
+
+static int pause_slowly(pysh_wait_t *wait) {
+    int64_t now = pysh_now_ns(), elapsed, idle;
+    int status;
+
+    if (!wait->start_ns) {
+        wait->start_ns = now;
+        wait->next_check_ns = now + CHECK_NS;
+        wait->next_liveness_ns = now + LIVENESS_NS;
+        pysh.conduit->activity(wait->what);
+    }
+    if ((status = slow_checks(wait, now)))
+        return status;
+    elapsed = now - wait->start_ns;
+    if (elapsed < YIELD_NS) {
+        sched_yield();
+        return ISHMEMX_OK;
+    }
+    idle = elapsed / 8;
+    pysh.conduit->idle(wait->for_memory, idle < MIN_IDLE_NS ? MIN_IDLE_NS : idle > MAX_IDLE_NS ? MAX_IDLE_NS : idle);
+    return ISHMEMX_OK;
+}
+
+void pysh_wait_begin(pysh_wait_t *wait, const char *what) {
+    *wait = (pysh_wait_t){.what = what, .for_memory = true};
+}
+
+void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what) {
+    *wait = (pysh_wait_t){.what = what, .members = {.slot = PYSH_WORLD_SLOT, .n_pes = pysh.n_pes}};
+}
+
+int pysh_wait_pause(pysh_wait_t *wait) {
+    void (*progress)(void) = atomic_load_explicit(&also, memory_order_relaxed);
+
+    if (progress)
+        progress();
+    if (pysh.conduit->progress)
+        pysh.conduit->progress();
+    if (wait->polls++ < pysh.spin) {
+        relax();
+        return ISHMEMX_OK;
+    }
+    return pause_slowly(wait);
+}
+
+void pysh_wait_end(pysh_wait_t *wait) {
+    if (wait->start_ns)
+        pysh.conduit->activity(NULL);
+}
+
+void pysh_wake(int pe) {
+    pysh.conduit->wake(pe);
+}
