@@ -36,6 +36,13 @@ class Parameter(NamedTuple):
     cast: str
 
 
+def with_parts(header: Path) -> str:
+    """The text of ``header`` with those of its own kind that it includes, which lie beside it."""
+    text = header.read_text(encoding="utf-8")
+    parts = re.findall(r'^#include "(ishmemx_\w+\.h)"', text, flags=re.M)
+    return "\n".join([text, *(header.with_name(n).read_text(encoding="utf-8") for n in parts)])
+
+
 def declarations(header: str) -> list[str]:
     """The C declarations of ``header``, one a string, without comments and preprocessor lines."""
     text = re.sub(r"/\*.*?\*/", " ", header, flags=re.S)
@@ -191,7 +198,7 @@ def main(header_path: str, output_path: str) -> None:
     """Write the C source of the extension."""
     from cffi import FFI
 
-    header_cdef, shells = convert(Path(header_path).read_text(encoding="utf-8"))
+    header_cdef, shells = convert(with_parts(Path(header_path)))
     scalar_cdef, scalar_source = scalar_calls()
     ffi = FFI()
     preamble = Path(__file__).with_name("ffi_preamble.h").read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 """Every environment variable, once: name, kind, default, help.
 
 Standard library only: the build runs this file before the package exists
-(``python settings.py`` prints the C list). ``native/src/settings.c`` parses the values, for
+(``python settings.py`` prints the C list). ``native/src/base/settings.c`` parses the values, for
 Python and C programs alike; ``pyshmem._core.library`` hands them to Python.
 """
 
@@ -62,7 +62,7 @@ SETTINGS = (
 
 
 def c_lists() -> str:
-    """The X-macro list that ``settings.c`` expands (``pysh_settings.h`` in the build folder)."""
+    """The X-macro list that ``base/settings.c`` expands (``pysh_settings.h`` in the build folder)."""
     rows = [f'    X_({s.name}, "{s.kind}", "{s.default}", "{s.alias}") \\' for s in SETTINGS]
     return "\n".join(
         [

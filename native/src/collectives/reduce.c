@@ -2,7 +2,7 @@
  * Reductions. Every element is combined in PE order 0..n-1, so every PE gets the same bits; half and
  * bfloat16 accumulate in float and are rounded once, at the end.
  *
- * Small ones go through the stage (coll.c) and every PE computes the whole result. Large ones are cut
+ * Small ones go through the stage (teams/stage.c) and every PE computes the whole result. Large ones are cut
  * into a slice a PE: between two syncs its owner reads the slice of every source, block by block, and
  * writes the result to every dest. Nobody else reads or writes that slice, so dest may equal source. */
 #include "collectives/reduce.h"

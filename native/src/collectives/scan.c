@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Scans: sums over the PEs before (exclusive) or up to (inclusive) the calling one, in PE order. They go
- * through the stage (coll.c) a piece at a time: what a PE staged it may overwrite, so dest may equal source. */
+ * through the stage (teams/stage.c) a piece at a time: what a PE staged it may overwrite, so dest may equal source. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -33,7 +33,7 @@ typedef struct pysh_conduit {
     /* Joins the job: after it pe, n_pes, exchange and barrier work. */
     int (*init)(const ishmemx_config_t *config, int *pe_p, int *n_pes_p);
     /* blocks[heap]: how many of its arena the program still holds; then the mapping outlives the job,
-     * see retired.h. */
+     * see memory/retired.h. */
     void (*finalize)(const int64_t *blocks);
     /* Makes the host arena (heap = ISHMEMX_HEAP_HOST) or, for an accelerator that wants memory which
      * CPU and simulated kernels share, the device arena; collective. peer[pe] is NULL where `pe` can

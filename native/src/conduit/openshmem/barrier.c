@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Barrier and exchange of the openshmem conduit, over the PEs' control blocks: the same protocol as
- * shm_barrier.c, with the counter on PE 0 and a release word on every PE. Where all PEs are mapped the
+ * shm/barrier.c, with the counter on PE 0 and a release word on every PE. Where all PEs are mapped the
  * last to arrive opens the next epoch; else PE 0 does, which sees the counter without a message. The
  * library's own barrier could not be interrupted, nor tell who is missing. */
 #include "conduit/openshmem/barrier.h"
@@ -18,7 +18,7 @@
 #include "conduit/wait.h"
 #include "ishmemx.h"
 
-#define MAX_WITHDRAWALS 10 /* see shm_barrier.c */
+#define MAX_WITHDRAWALS 10 /* see shm/barrier.c */
 
 /* ---- words of the control blocks ---- */
 
@@ -200,7 +200,7 @@ int pysh_os_arrive(const char *what, uint64_t arrival, bool *all_p) {
 
 /* ---- exchange ---- */
 
-/* Each PE publishes, all pass the barrier, each reads; the buffers' turns are those of shm_control.h. */
+/* Each PE publishes, all pass the barrier, each reads; the buffers' turns are those of control.h. */
 int pysh_os_exchange(const char *what, const void *mine, void *all, size_t nbytes) {
     uint32_t epoch = (uint32_t)(epoch_now() + 1);
     pysh_exchange_t *own = &pysh_os.control->slot.exchange[epoch & 1], copy;

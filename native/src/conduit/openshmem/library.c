@@ -25,7 +25,7 @@ static pysh_openshmem_library_t library;
 static const char *const open_mpi_names[] = {"liboshmem.so.40", "liboshmem.so", NULL};
 static const char *const sandia_names[] = {"libsma.so.1", "libsma.so", NULL};
 
-/* Without RTLD_GLOBAL its shmem_* stay apart from ours; conduit_openshmem_elf.c does the rest. */
+/* Without RTLD_GLOBAL its shmem_* stay apart from ours; elf.c does the rest. */
 static void *open_one(const char *name, char *tried, size_t capacity) {
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     size_t used = strlen(tried);

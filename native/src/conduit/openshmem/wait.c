@@ -82,7 +82,7 @@ static void wake(int pe, uint32_t bits) {
     if (!pysh_os.peer[pe])
         return;
     sleeping = &pysh_os.peer[pe]->slot.sleeping;
-    /* No fence: see wake() of shm_barrier.c */
+    /* No fence: see wake() of shm/barrier.c */
     if (atomic_load_explicit(sleeping, memory_order_relaxed) & bits && atomic_exchange(sleeping, 0))
         syscall(SYS_futex, sleeping, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The conduit of one host: arenas are shared memory that every PE maps, so RMA and atomics are the
- * CPU's own; what is left is meeting, waiting and noticing who is gone, and the barrier (shm_barrier.c). */
+ * CPU's own; what is left is meeting, waiting and noticing who is gone, and the barrier (barrier.c). */
 #define _GNU_SOURCE
 #include "conduit/shm/conduit_shm.h"
 
