@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ishmemx_contract.h"
 #include "ishmemx_job.h"
 #include "ishmemx_teams.h"
 
@@ -41,8 +42,7 @@ ISHMEMX_API int ishmemx_atomic_nbi(ishmemx_ctx_t ctx, int op, int type, void *fe
 
 /* ---- signals -------------------------------------------------------------------------------- */
 
-enum { ISHMEMX_SIGNAL_SET = 0, ISHMEMX_SIGNAL_ADD = 1 };
-enum { ISHMEMX_CMP_EQ = 1, ISHMEMX_CMP_NE, ISHMEMX_CMP_GT, ISHMEMX_CMP_GE, ISHMEMX_CMP_LT, ISHMEMX_CMP_LE };
+/* sig_op is ISHMEMX_SIGNAL_*, cmp ISHMEMX_CMP_*: ishmemx_contract.h. */
 
 ISHMEMX_API int ishmemx_put_signal(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, uint64_t *sig_addr,
                                    uint64_t signal, int sig_op, int pe);

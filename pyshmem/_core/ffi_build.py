@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from contract import c_header  # type: ignore[import-not-found]
 from type_table import ELEMENTS, Element  # type: ignore[import-not-found]
 
 #: Elements whose NumPy scalar and C scalar are the same thing, 1 to 8 bytes.
@@ -40,7 +41,10 @@ def with_parts(header: Path) -> str:
     """The text of ``header`` with those of its own kind that it includes, which lie beside it."""
     text = header.read_text(encoding="utf-8")
     parts = re.findall(r'^#include "(ishmemx_\w+\.h)"', text, flags=re.M)
-    return "\n".join([text, *(header.with_name(n).read_text(encoding="utf-8") for n in parts)])
+    contract = c_header(public=True)
+    return "\n".join(
+        [text, contract, *(header.with_name(n).read_text(encoding="utf-8") for n in parts)]
+    )
 
 
 def declarations(header: str) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import errors
+from .contract import HASH
 
 try:
     from . import _native
@@ -26,6 +27,11 @@ except ImportError as error:
 
 ffi: Any = _native.ffi
 lib: Any = _native.lib
+
+if lib.ishmemx_contract() != int(HASH, 16):
+    raise ImportError(
+        "the native part of pyshmem is another version's than its Python files; install pyshmem again"
+    )
 
 __version__: str = ffi.string(lib.PYSHMEM_VERSION_TEXT).decode()
 

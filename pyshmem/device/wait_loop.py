@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The one spin loop of the device library, and the comparisons it waits for."""
 
+from .._core.contract import CMP
 from .faults import FAULT_TIMEOUT, ROUTINE_BITS, record_fault
 from .leaf import chosen as leaf
 from .leaf.chosen import SIM, cold, device_function, opaque, read64, relax, state, to_int64
 from .ring.requests import WAITING, tell
 from .state import FAULT_CLAIM, MODULE, TIMEOUT_NS
 
-CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = range(1, 7)
+CMP_EQ, CMP_NE, CMP_GT = CMP.EQ, CMP.NE, CMP.GT
+CMP_GE, CMP_LT, CMP_LE = CMP.GE, CMP.LT, CMP.LE
 
 _POLLS_PER_CHECK = 64 if SIM else 1024  # of the clock and of the fault word
 #: When a wait is slow, and how often one of the PE's slow waits tells the host what it is for.

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from compiling import WARNINGS, Compile, compile_objects, gcc
+from compiling import WARNINGS, Compile, compile_objects, gcc, write_made_headers
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / "native" / "src"
@@ -174,10 +174,8 @@ def watched(
         options = [*SANITIZERS[sanitizer], "-g", "-O1"]
         if not sanitizer_works(folder, options):
             return None
-        from pyshmem._core import settings
-
-        (folder / "pysh_settings.h").write_text(settings.c_lists())
-        options += [*(flag for flag in flags if flag.startswith("-I")), f"-I{PROXY}"]
+        write_made_headers(folder)
+        options += [*(flag for flag in flags if flag.startswith("-I")), f"-I{PROXY}", f"-I{folder}"]
         command = ["-std=gnu11", "-fwrapv", *WARNINGS, *options, '-DPYSHMEM_VERSION="0"']
         objects = compile_objects(
             [*command, f"-I{folder}", f"-I{SOURCES}", f"-I{ROOT}"], LIBRARY, folder
@@ -228,8 +226,9 @@ def run_ring(
     assert (done.stdout, done.stderr) == ("ok\n", "")
 
 
-def plain(flags: list[str]) -> list[str | Path]:
-    return ["-O2", f"-I{PROXY}", *flags, "-lpthread"]
+def plain(flags: list[str], folder: Path) -> list[str | Path]:
+    write_made_headers(folder)
+    return ["-O2", f"-I{PROXY}", f"-I{folder}", *flags, "-lpthread"]
 
 
 @pytest.mark.parametrize(
@@ -243,9 +242,10 @@ def test_the_ring_serves_threads_as_it_does_kernels(
     arguments: list[str],
     build: Compile,
     flags: list[str],
+    made: Path,
     run_command: Callable,
 ) -> None:
-    run_ring(name, slots, arguments, plain(flags), build, run_command)
+    run_ring(name, slots, arguments, plain(flags, made), build, run_command)
 
 
 @pytest.mark.parametrize(("name", "slots", "arguments"), RINGS, ids=ring_id)
@@ -264,10 +264,11 @@ def test_the_ring_under_sanitizers(
 def test_the_ring_ends_while_kernels_go_on_also_under_sanitizers(
     build: Compile,
     flags: list[str],
+    made: Path,
     watched: Callable[[str], list[str | Path] | None],
     run_command: Callable,
 ) -> None:
-    builds = [plain(flags), *(found for name in SANITIZERS if (found := watched(name)))]
+    builds = [plain(flags, made), *(found for name in SANITIZERS if (found := watched(name)))]
     with ThreadPoolExecutor() as pool:
         runs = [pool.submit(run_ring, *STOPS, compiled, build, run_command) for compiled in builds]
     for run in runs:
@@ -335,9 +336,7 @@ def test_headers_compile_by_themselves(
 
 
 def test_sources_compile_without_a_warning_when_optimised(flags: list[str], tmp_path: Path) -> None:
-    from pyshmem._core import settings
-
-    (tmp_path / "pysh_settings.h").write_text(settings.c_lists())
+    write_made_headers(tmp_path)
     includes = [flag for flag in flags if flag.startswith("-I")]
     options = ["-std=gnu11", "-O3", *WARNINGS, "-Wmaybe-uninitialized", "-fvisibility=hidden"]
     options += ['-DPYSHMEM_VERSION="0"', f"-I{tmp_path}", *includes, f"-I{SOURCES}", f"-I{ROOT}"]

@@ -31,7 +31,7 @@ LAYERS = (
 LAYER = {folder: number for number, folders in enumerate(LAYERS) for folder in folders}
 #: Headers that users get, or that the build makes; and the one that kernels share.
 PUBLIC = {path.name for path in (ROOT / "native" / "include").iterdir() if path.suffix == ".h"}
-GENERATED = {"shmem_types.h", "pysh_settings.h"}
+GENERATED = {"shmem_types.h", "pysh_settings.h", "ishmemx_contract.h", "pysh_contract.h"}
 
 FILES = sorted(path for folder in (SOURCES, ROOT / "host_proxy") for path in folder.rglob("*.[ch]"))
 

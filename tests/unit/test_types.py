@@ -164,29 +164,6 @@ def test_constants_of_python_are_those_of_the_library() -> None:
         assert getattr(pyshmem, f"CMP_{name}") == getattr(lib, f"ISHMEMX_CMP_{name}")
 
 
-def test_words_of_the_state_block_are_those_of_c() -> None:
-    from pyshmem.device import state
-
-    words = {name.removeprefix("ISHMEMX_STATE_") for name in dir(lib) if "ISHMEMX_STATE_" in name}
-    assert {"ABI", "DELTA", "VERSION", "WORDS"} <= words
-    for word in words:
-        assert getattr(state, word) == getattr(lib, f"ISHMEMX_STATE_{word}"), word
-    assert f"v{state.VERSION}" in state.SYMBOL
-    assert lib.ISHMEMX_MAX_DEVICE_PES == state.WORDS - state.DELTA
-
-
-def test_fault_kinds_and_fields_are_those_of_c() -> None:
-    from pyshmem.device import faults
-
-    kinds = {name for name in dir(lib) if name.startswith("ISHMEMX_FAULT_")}
-    for name in kinds - {"ISHMEMX_FAULT_NONE"}:
-        python = name.removeprefix("ISHMEMX_")
-        assert getattr(faults, python) == getattr(lib, name), name
-    fields = ["kind", "op", "pe", "module", "block", "thread", "a", "b"]
-    assert [ffi.offsetof("ishmemx_fault_t", field) for field in fields] == list(range(0, 64, 8))
-    assert len(set(faults.OPS)) == len(faults.OPS)
-
-
 def test_device_constants_are_those_of_the_host() -> None:
     from pyshmem import device
 

@@ -34,8 +34,8 @@ __attribute__((constructor)) static void cutover_never(void) {
 
 /* ---- open and close ---- */
 
-/* The device arena's system region: the words of memory/system_region.h, tables of collectives (with P2P; they come first, for
- * they are at one offset on all PEs), the table of teams, rings. */
+/* The device arena's system region: the words of memory/system_region.h, tables of collectives (with P2P; they come
+ * first, for they are at one offset on all PEs), the table of teams, rings. */
 static int device_system_open(pysh_arena_t *arena) {
     char *at = arena->base + PYSH_SYSTEM_BYTES, *symmetric = kernel_tables ? kernel_tables : at;
     const int64_t first_sync = 1;
@@ -122,6 +122,10 @@ void pysh_device_heap_close(int64_t block) {
 
 /* ---- what kernels see ---- */
 
+int64_t ishmemx_contract(void) {
+    return ISHMEMX_CONTRACT;
+}
+
 int ishmemx_device_state(int64_t *words) {
     const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
     int64_t base = (int64_t)(intptr_t)arena->base;
@@ -129,7 +133,7 @@ int ishmemx_device_state(int64_t *words) {
     memset(words, 0, ISHMEMX_STATE_WORDS * sizeof *words);
     if (!pysh.ready)
         return ISHMEMX_OK;
-    words[ISHMEMX_STATE_ABI] = ISHMEMX_STATE_VERSION;
+    words[ISHMEMX_STATE_ABI] = ISHMEMX_CONTRACT;
     words[ISHMEMX_STATE_MY_PE] = pysh.pe;
     words[ISHMEMX_STATE_N_PES] = pysh.n_pes;
     words[ISHMEMX_STATE_TIMEOUT_NS] = pysh.timeout_ns;

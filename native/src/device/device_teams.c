@@ -28,21 +28,21 @@ static int64_t flags_nbytes(int n_pes) {
 }
 
 static int64_t all_flags_nbytes(int n_pes) {
-    return (PYSH_MAX_TEAMS * flags_nbytes(n_pes) + 4095) & -4096;
+    return (ISHMEMX_MAX_TEAMS * flags_nbytes(n_pes) + 4095) & -4096;
 }
 
 int64_t pysh_device_tables_nbytes(int n_pes) {
-    return all_flags_nbytes(n_pes) + PYSH_MAX_TEAMS * 2LL * ISHMEMX_DEVICE_STAGE_BYTES;
+    return all_flags_nbytes(n_pes) + ISHMEMX_MAX_TEAMS * 2LL * ISHMEMX_DEVICE_STAGE_BYTES;
 }
 
 enum {
     ROW_BYTES = ISHMEMX_DEVICE_TEAM_WORDS * 8,
-    EPOCHS = PYSH_MAX_TEAMS * ROW_BYTES,
-    LISTS = EPOCHS + PYSH_MAX_TEAMS * 8
+    EPOCHS = ISHMEMX_MAX_TEAMS * ROW_BYTES,
+    LISTS = EPOCHS + ISHMEMX_MAX_TEAMS * 8
 };
 
 int64_t pysh_device_teams_nbytes(int n_pes) {
-    return (LISTS + PYSH_MAX_TEAMS * (int64_t)n_pes * 4 + 4095) & -4096;
+    return (LISTS + ISHMEMX_MAX_TEAMS * (int64_t)n_pes * 4 + 4095) & -4096;
 }
 
 char *pysh_device_teams_table(void) {

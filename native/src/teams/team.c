@@ -43,7 +43,7 @@ static int64_t flags_nbytes(int n_pes) {
 }
 
 static int64_t all_flags_nbytes(int n_pes) {
-    return (PYSH_MAX_TEAMS * flags_nbytes(n_pes) + 4095) & -4096;
+    return (ISHMEMX_MAX_TEAMS * flags_nbytes(n_pes) + 4095) & -4096;
 }
 
 static int64_t request_slots_nbytes(int64_t flags_nbytes) {
@@ -52,7 +52,7 @@ static int64_t request_slots_nbytes(int64_t flags_nbytes) {
 
 int64_t pysh_team_tables_nbytes(int n_pes) {
     return all_flags_nbytes(n_pes) +
-           PYSH_MAX_TEAMS * (2LL * PYSH_STAGE_BYTES + request_slots_nbytes(flags_nbytes(n_pes)));
+           ISHMEMX_MAX_TEAMS * (2LL * PYSH_STAGE_BYTES + request_slots_nbytes(flags_nbytes(n_pes)));
 }
 
 int64_t pysh_team_request_nbytes(ishmemx_team_t team) {
@@ -68,7 +68,7 @@ static void place(ishmemx_team_t team, int slot) {
     slots_nbytes = request_slots_nbytes(team->flags_nbytes);
     team->flags = PYSH_SYSTEM_BYTES + slot * flags_nbytes(pysh.n_pes);
     team->stage = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes) + slot * 2LL * PYSH_STAGE_BYTES;
-    team->requests = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes) + PYSH_MAX_TEAMS * 2LL * PYSH_STAGE_BYTES +
+    team->requests = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes) + ISHMEMX_MAX_TEAMS * 2LL * PYSH_STAGE_BYTES +
                      slot * slots_nbytes;
     memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->flags, 0, (size_t)team->flags_nbytes);
     memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->requests, 0, (size_t)slots_nbytes);

@@ -8,7 +8,6 @@
 
 #include "base/state.h"
 
-#define PYSH_MAX_TEAMS          64   /* of a PE at a time, predefined ones included */
 #define PYSH_STAGE_BYTES        8192 /* a half of a team's stage, for small collectives: see stage.h */
 #define PYSH_REQUEST_SLOTS      8    /* of a team, for non-blocking collectives: see collectives/request.h */
 #define PYSH_ANNOUNCEMENT_BYTES (2 * PYSH_CACHE_LINE) /* at the head of each, before a row of flags */

@@ -65,7 +65,7 @@ static int make(const request_t *request, const offer_t *all, int *members, ishm
     }
     if (!slots)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: these PEs have %d teams already; destroy one", request->what,
-                         PYSH_MAX_TEAMS);
+                         ISHMEMX_MAX_TEAMS);
     status = pysh_team_make(members, n_pes, __builtin_ctzll(slots), team_p);
     if (!status && request->mask)
         (*team_p)->config = *request->config;

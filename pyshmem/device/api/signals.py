@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Signals from kernels: data with a flag behind it, and waiting for flags."""
 
+from ..._core.contract import SIGNAL
 from ..._core.type_table import ATOMIC_OPS
 from ..faults import OP
 from ..groups import Scope, scopes
@@ -21,7 +22,7 @@ __all__ = [
     "signal_wait_until_work_group",
 ]  # fmt: skip
 
-SIGNAL_SET, SIGNAL_ADD = 0, 1
+SIGNAL_SET, SIGNAL_ADD = SIGNAL.SET, SIGNAL.ADD
 _AMO_SET, _AMO_ADD = ATOMIC_OPS.index("set"), ATOMIC_OPS.index("add")
 
 _signal_word = leaf.require("signal")

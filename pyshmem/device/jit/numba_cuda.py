@@ -17,7 +17,7 @@ from numba.cuda import codegen, dispatcher
 from numba.cuda.cudadrv import driver
 
 from ..._core import library
-from ..state import ABI, MODULE, SYMBOL, VERSION, WORDS
+from ..state import ABI, MODULE, SYMBOL, WORDS, refuse_other_contracts
 
 _words = np.zeros(WORDS, np.int64)
 #: Loaded modules that carry the state symbol, and their kernels' names, by their word MODULE.
@@ -56,12 +56,7 @@ def _symbol_of(module) -> int | None:
         if nbytes != _words.nbytes:
             raise RuntimeError(f"{SYMBOL} has {nbytes} bytes: clear Numba's kernel cache")
         return int(pointer)
-    for version in range(1, VERSION):
-        if get(module.handle, f"pyshmem_state_v{version}".encode())[0] == success:
-            raise RuntimeError(
-                "this kernel was cached by another version of pyshmem: clear Numba's cache "
-                "(__pycache__ beside the script, or NUMBA_CACHE_DIR)"
-            )
+    refuse_other_contracts(module.object_code.code)
     return None
 
 
