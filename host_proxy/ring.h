@@ -97,7 +97,7 @@ enum pysh_request_op {
     PYSH_OP_CALL,    /* user handler, answers what it returned (POST is a CALL without a reply) */
     PYSH_OP_WAITING, /* a kernel's wait is slow: DEST device routine, + 2^32 when it has given up; SOURCE expected,
                         VALUE seen, EXTRA state word MODULE, EXTRA2 block and thread; PE: whom it waits for, -1
-                        unknown; high half: `meets` of pysh_kernel_wait_t */
+                        unknown; high half: `collective` of pysh_kernel_wait_t */
     PYSH_OP_COUNT
 };
 

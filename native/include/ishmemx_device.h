@@ -51,7 +51,7 @@ enum ishmemx_device_team_word {
     ISHMEMX_DEVICE_TEAM_MY_PE,
     ISHMEMX_DEVICE_TEAM_PES,   /* address of int32 world PEs, one a member */
     ISHMEMX_DEVICE_TEAM_FLAGS, /* symmetric: a u64 a member, rising */
-    ISHMEMX_DEVICE_TEAM_EPOCH, /* u64 of the own PE: exchanges so far */
+    ISHMEMX_DEVICE_TEAM_EPOCH, /* u64 of the own PE: rounds of flags so far */
     ISHMEMX_DEVICE_TEAM_STAGE, /* symmetric: two halves of ISHMEMX_DEVICE_STAGE_BYTES */
     ISHMEMX_DEVICE_TEAM_RESERVED,
     ISHMEMX_DEVICE_TEAM_RESERVED2,

@@ -34,8 +34,8 @@ __attribute__((constructor)) static void cutover_never(void) {
 
 /* ---- open and close ---- */
 
-/* The device arena's system region: the words of memory/system_region.h, tables of collectives (with P2P; they come first, for
- * they are at one offset on all PEs), the table of teams, rings. */
+/* The device arena's system region: the words of memory/system_region.h, tables of collectives (with P2P; they come
+ * first, for they are at one offset on all PEs), the table of teams, rings. */
 static int device_system_open(pysh_arena_t *arena) {
     char *at = arena->base + PYSH_SYSTEM_BYTES, *symmetric = kernel_tables ? kernel_tables : at;
     const int64_t first_sync = 1;
