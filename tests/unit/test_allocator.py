@@ -19,6 +19,7 @@ from pyshmem import _lib
 from pyshmem._lib import ffi, lib
 
 SOURCES = Path(__file__).parents[2] / "native" / "src"
+SOURCE = SOURCES / "memory" / "allocator.c"
 GRAIN = 64
 FIRST, END = 4096, 4096 + 512 * GRAIN
 HEAP_BYTES = 1 << 20
@@ -58,7 +59,7 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """``allocator.c`` as a library of its own."""
     library = tmp_path_factory.mktemp("allocator") / "allocator.so"
     options = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
-    subprocess.run(["gcc", *options, "-o", library, SOURCES / "memory" / "allocator.c"], check=True)
+    subprocess.run(["gcc", *options, f"-I{SOURCES}", "-o", library, SOURCE], check=True)
     loaded = ctypes.CDLL(str(library))
     book, i64 = ctypes.POINTER(Allocator), ctypes.c_int64
     for name, result, arguments in (
