@@ -25,7 +25,7 @@ lint: ready-test
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
-	find native tests -name '*.[ch]' -exec .venv/bin/clang-format --dry-run -Werror {} +
+	find native host_proxy tests -name '*.[ch]' -exec .venv/bin/clang-format --dry-run -Werror {} +
 	$(PYTHON) -m codespell_lib
 
 unit native gpu: ready-test ## one folder of tests

@@ -283,7 +283,7 @@ int ishmemx_unregister_handler(int number) {
 static pysh_outcome_t waiting(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     const uint64_t *word = request->word;
     pysh_kernel_wait_t wait = {.gave_up = word[PYSH_WORD_DEST] >> 32,
-                               .meets = pysh_request_high(request),
+                               .collective = pysh_request_high(request),
                                .pe = pysh_request_pe(request),
                                .expected = (int64_t)word[PYSH_WORD_SOURCE]};
     char kernel[64], routine[32], whom[24] = "", place[40], rings[96]; /* with the rest: no more than wait.text */

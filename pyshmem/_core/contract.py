@@ -130,7 +130,7 @@ DEVICE_TEAM = Group(
         ("MY_PE", ""),
         ("PES", "address of int32 world PEs, one a member"),
         ("FLAGS", "symmetric: a u64 a member, rising"),
-        ("EPOCH", "u64 of the own PE: meetings of the members so far"),
+        ("EPOCH", "u64 of the own PE: rounds of flags so far"),
         ("STAGE", "symmetric: two halves of ISHMEMX_DEVICE_STAGE_BYTES"),
         ("WORDS", ""),
     ),

@@ -55,7 +55,7 @@ def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
     """Deadline of the wait (0: none yet), or -1 when it must end.
 
     Tells the host of slow waits, one of the PE's at a time, so that everybody's reports name it.
-    ``op``: the routine's number, and above ROUTINE_BITS ``meets`` of ``pysh_kernel_wait_t``.
+    ``op``: the routine's number, and above ROUTINE_BITS ``collective`` of ``pysh_kernel_wait_t``.
     """
     limit = state(TIMEOUT_NS)
     faults = state(FAULT_CLAIM)

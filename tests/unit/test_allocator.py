@@ -19,6 +19,7 @@ from pyshmem._core import library
 from pyshmem._core.library import ffi, lib
 
 SOURCES = Path(__file__).parents[2] / "native" / "src"
+SOURCE = SOURCES / "memory" / "allocator.c"
 GRAIN = 64
 FIRST, END = 4096, 4096 + 512 * GRAIN
 HEAP_BYTES = 1 << 20

@@ -16,13 +16,13 @@
 #include "teams/stage.h"
 #include "teams/team.h"
 
-#define SMALL_PART (PYSH_STAGE_BYTES - sizeof(pysh_part_t))
+#define SMALL_CONTRIBUTION (PYSH_STAGE_BYTES - sizeof(pysh_contribution_t))
 
-static int stage_part(pysh_place_t stage, const pysh_part_t *mine, const void *source) {
+static int stage_contribution(pysh_place_t stage, const pysh_contribution_t *mine, const void *source) {
     char *own = pysh.arena[stage.heap].base + stage.offset;
 
     memcpy(own, mine, sizeof *mine);
-    if (!mine->nbytes || mine->nbytes > SMALL_PART)
+    if (!mine->nbytes || mine->nbytes > SMALL_CONTRIBUTION)
         return ISHMEMX_OK;
     return pysh_copy(own + sizeof *mine, source, mine->nbytes);
 }
@@ -32,65 +32,67 @@ static size_t plus(size_t total, uint64_t nbytes) {
     return __builtin_add_overflow(total, nbytes, &total) ? SIZE_MAX : total;
 }
 
-/* Learns the parts, their total, and whether one is too large for the stage. */
-static int read_parts(ishmemx_team_t team, pysh_place_t stage, pysh_part_t *parts, size_t *total_p, bool *large_p) {
+/* Learns the contributions, their total, and whether one is too large for the stage. */
+static int read_contributions(ishmemx_team_t team, pysh_place_t stage, pysh_contribution_t *contributions,
+                              size_t *total_p, bool *large_p) {
     *total_p = 0;
     *large_p = false;
     for (int i = 0; i < team->n_pes; i++) {
         const void *data;
-        int status = pysh_place_read(stage, sizeof *parts, team->pes[i], &parts[i], &data);
+        int status = pysh_place_read(stage, sizeof *contributions, team->pes[i], &contributions[i], &data);
         if (status)
             return status;
-        if (data != &parts[i])
-            memcpy(&parts[i], data, sizeof *parts);
-        *large_p |= parts[i].nbytes > SMALL_PART;
-        *total_p = plus(*total_p, parts[i].nbytes);
+        if (data != &contributions[i])
+            memcpy(&contributions[i], data, sizeof *contributions);
+        *large_p |= contributions[i].nbytes > SMALL_CONTRIBUTION;
+        *total_p = plus(*total_p, contributions[i].nbytes);
     }
     return ISHMEMX_OK;
 }
 
-static int fetch_part(pysh_place_t stage, const pysh_part_t *part, int pe, char *dest) {
-    bool small = part->nbytes <= SMALL_PART;
-    pysh_place_t place = {small ? stage.heap : part->heap, small ? stage.offset + (int64_t)sizeof *part : part->offset};
+static int fetch_contribution(pysh_place_t stage, const pysh_contribution_t *contribution, int pe, char *dest) {
+    bool small = contribution->nbytes <= SMALL_CONTRIBUTION;
+    pysh_place_t place = {small ? stage.heap : contribution->heap,
+                          small ? stage.offset + (int64_t)sizeof *contribution : contribution->offset};
 
-    return pysh_get(dest, pysh.arena[place.heap].base + place.offset, part->nbytes, pe);
+    return pysh_get(dest, pysh.arena[place.heap].base + place.offset, contribution->nbytes, pe);
 }
 
 /* Every PE looks at all, so all fail alike, before anything is written. */
-static int check_room(ishmemx_team_t team, const pysh_part_t *parts, size_t total) {
+static int check_room(ishmemx_team_t team, const pysh_contribution_t *contributions, size_t total) {
     for (int i = 0; i < team->n_pes; i++)
-        if (parts[i].capacity < total)
+        if (contributions[i].capacity < total)
             return pysh_fail(ISHMEMX_ERR_ARGUMENT,
                              "collect: the parts are %zu bytes together, but dest of PE %d of the "
                              "team holds %llu",
-                             total, i, (unsigned long long)parts[i].capacity);
+                             total, i, (unsigned long long)contributions[i].capacity);
     return ISHMEMX_OK;
 }
 
-static int check_dest(ishmemx_team_t team, const void *dest, const pysh_part_t *mine, const void *source,
-                      const pysh_part_t *parts, size_t total) {
+static int check_dest(ishmemx_team_t team, const void *dest, const pysh_contribution_t *mine, const void *source,
+                      const pysh_contribution_t *contributions, size_t total) {
     pysh_place_t ignored;
-    int status = check_room(team, parts, total);
+    int status = check_room(team, contributions, total);
 
     if (!status)
         status = pysh_coll_check(team, dest, total, source, 0, &ignored, &ignored);
     return status ? status : pysh_check_overlap(dest, total, source, mine->nbytes);
 }
 
-static int collect_parts(ishmemx_team_t team, char *dest, const pysh_part_t *mine, const void *source,
-                         pysh_part_t *parts) {
+static int fetch_contributions(ishmemx_team_t team, char *dest, const pysh_contribution_t *mine, const void *source,
+                               pysh_contribution_t *contributions) {
     pysh_place_t stage = pysh_stage(team);
-    int status = pysh_stage_sync(team, "collect", stage_part(stage, mine, source));
+    int status = pysh_stage_sync(team, "collect", stage_contribution(stage, mine, source));
     bool large;
     size_t total;
 
-    if (status || (status = read_parts(team, stage, parts, &total, &large)))
+    if (status || (status = read_contributions(team, stage, contributions, &total, &large)))
         return status;
-    status = check_dest(team, dest, mine, source, parts, total);
+    status = check_dest(team, dest, mine, source, contributions, total);
     for (int i = 0; !status && i < team->n_pes; i++) {
-        if (parts[i].nbytes)
-            status = fetch_part(stage, &parts[i], team->pes[i], dest);
-        dest += parts[i].nbytes;
+        if (contributions[i].nbytes)
+            status = fetch_contribution(stage, &contributions[i], team->pes[i], dest);
+        dest += contributions[i].nbytes;
     }
     return large ? pysh_coll_end(team, "collect", status) : status;
 }
@@ -98,7 +100,7 @@ static int collect_parts(ishmemx_team_t team, char *dest, const pysh_part_t *min
 int ishmemx_collect(ishmemx_team_t team, void *dest, size_t capacity, const void *source, size_t nbytes) {
     pysh_call_t call = {"collect", -1, -1, -1, 0};
     pysh_place_t dest_place, place = {0, 0};
-    pysh_part_t mine = {.nbytes = nbytes, .capacity = capacity}, *parts;
+    pysh_contribution_t mine = {.nbytes = nbytes, .capacity = capacity}, *contributions;
     int status;
 
     PYSH_ENTER();
@@ -107,12 +109,12 @@ int ishmemx_collect(ishmemx_team_t team, void *dest, size_t capacity, const void
         return status;
     mine.heap = place.heap;
     mine.offset = place.offset;
-    parts = malloc((size_t)team->n_pes * sizeof *parts);
-    if (parts)
-        status = collect_parts(team, dest, &mine, source, parts);
+    contributions = malloc((size_t)team->n_pes * sizeof *contributions);
+    if (contributions)
+        status = fetch_contributions(team, dest, &mine, source, contributions);
     else
         status = pysh_fail(ISHMEMX_ERR_MEMORY, "collect: no memory for the sizes of %d PEs", team->n_pes);
-    free(parts);
+    free(contributions);
     pysh_team_unclaim(team);
     return status;
 }
@@ -120,28 +122,29 @@ int ishmemx_collect(ishmemx_team_t team, void *dest, size_t capacity, const void
 /* The parts were announced; all are read straight from the members' sources. */
 static int collect_pull(const struct ishmemx_request *request) {
     ishmemx_team_t team = request->team;
-    pysh_part_t *parts = malloc((size_t)team->n_pes * sizeof *parts);
+    pysh_contribution_t *contributions = malloc((size_t)team->n_pes * sizeof *contributions);
     pysh_announcement_t theirs;
     char *dest = request->dest;
     int status = ISHMEMX_OK;
     size_t total = 0;
 
-    if (!parts)
+    if (!contributions)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "collect: no memory for the sizes of %d PEs", team->n_pes);
     for (int i = 0; !status && i < team->n_pes; i++) {
         if ((status = pysh_request_read(request, i, &theirs)))
             break;
-        parts[i] = theirs.part;
-        total = plus(total, parts[i].nbytes);
+        contributions[i] = theirs.contribution;
+        total = plus(total, contributions[i].nbytes);
     }
     if (!status)
-        status = check_dest(team, dest, &request->part, request->source, parts, total);
+        status = check_dest(team, dest, &request->contribution, request->source, contributions, total);
     for (int i = 0; !status && i < team->n_pes; i++) {
-        if (parts[i].nbytes)
-            status = pysh_get(dest, pysh.arena[parts[i].heap].base + parts[i].offset, parts[i].nbytes, team->pes[i]);
-        dest += parts[i].nbytes;
+        if (contributions[i].nbytes)
+            status = pysh_get(dest, pysh.arena[contributions[i].heap].base + contributions[i].offset,
+                              contributions[i].nbytes, team->pes[i]);
+        dest += contributions[i].nbytes;
     }
-    free(parts);
+    free(contributions);
     return status;
 }
 
@@ -152,13 +155,13 @@ int ishmemx_collect_nb(ishmemx_team_t team, void *dest, size_t capacity, const v
                                     .pull = collect_pull,
                                     .dest = dest,
                                     .source = source,
-                                    .part = {.nbytes = nbytes, .capacity = capacity}};
+                                    .contribution = {.nbytes = nbytes, .capacity = capacity}};
     pysh_place_t ignored;
     int status;
 
     PYSH_ENTER();
     status = pysh_coll_check(team, dest, 0, source, nbytes, &ignored, &asked.source_place);
-    asked.part.heap = asked.source_place.heap;
-    asked.part.offset = asked.source_place.offset;
+    asked.contribution.heap = asked.source_place.heap;
+    asked.contribution.offset = asked.source_place.offset;
     return pysh_request_begin(&asked, status, request);
 }

@@ -124,8 +124,8 @@ static bool step(struct ishmemx_request *request) {
     return all_reached(request, done_value(request));
 }
 
-static void part(struct ishmemx_request *request) {
-    if (atomic_exchange(&request->parted, true))
+static void drop(struct ishmemx_request *request) {
+    if (atomic_exchange(&request->dropped, true))
         free(request);
 }
 
@@ -140,7 +140,7 @@ static void take_out(struct ishmemx_request **at) {
 
     *at = request->next;
     atomic_store_explicit(&request->complete, true, memory_order_release);
-    part(request);
+    drop(request);
 }
 
 /* No more than a look when a wait inside of a step comes here again: the lock is taken. */
@@ -154,7 +154,7 @@ void pysh_requests_progress(void) {
             at = &(*at)->next;
     }
     if (!outstanding)
-        pysh_wait_also(NULL);
+        pysh_wait_set_progress(NULL);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -191,7 +191,7 @@ void pysh_requests_abandon(void) {
                  pysh_fail(ISHMEMX_ERR_STATE, "%s: the job ended before it was complete", outstanding->call.routine));
         take_out(&outstanding);
     }
-    pysh_wait_also(NULL);
+    pysh_wait_set_progress(NULL);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -203,7 +203,7 @@ static void write_announcement(const struct ishmemx_request *request) {
     memset(mine, 0, sizeof *mine);
     strncpy(mine->routine, request->call.routine, sizeof mine->routine - 1);
     mine->record = pysh_record_of(&request->call, request->status);
-    mine->part = request->part;
+    mine->contribution = request->contribution;
 }
 
 /* The caller has claimed the team; a failure leaves things as they were. */
@@ -226,7 +226,7 @@ static int announce(struct ishmemx_request *request) {
     pthread_mutex_lock(&mutex);
     request->next = outstanding;
     outstanding = request;
-    pysh_wait_also(pysh_requests_progress);
+    pysh_wait_set_progress(pysh_requests_progress);
     pysh_team_set_requests(pysh_requests_complete);
     pthread_mutex_unlock(&mutex);
     return ISHMEMX_OK;
@@ -257,7 +257,7 @@ int pysh_request_begin(const struct ishmemx_request *asked, int status, ishmemx_
     }
     if (status) { /* its text again, after what may have been said since; then nobody holds the request */
         status = pysh_fail(status, "%s", request->error);
-        part(request);
+        drop(request);
         return status;
     }
     *request_p = request;
@@ -322,7 +322,7 @@ int ishmemx_request_wait(ishmemx_request_t request) {
 
 int ishmemx_request_free(ishmemx_request_t request) {
     if (request)
-        part(request);
+        drop(request);
     return ISHMEMX_OK;
 }
 

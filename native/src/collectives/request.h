@@ -18,17 +18,17 @@
 
 #define PYSH_ERROR_BYTES 512
 
-typedef struct pysh_part { /* what a member of a collect gives */
+typedef struct pysh_contribution { /* what a member of a collect gives */
     uint64_t nbytes;
     uint64_t capacity; /* of its dest */
     int64_t offset;    /* of its source, which a PE without data need not name */
     int32_t heap;
-} pysh_part_t;
+} pysh_contribution_t;
 
 typedef struct pysh_announcement {
     char routine[24];
     pysh_record_t record;
-    pysh_part_t part; /* of a collect */
+    pysh_contribution_t contribution; /* of a collect */
 } pysh_announcement_t;
 
 struct ishmemx_request {
@@ -41,14 +41,14 @@ struct ishmemx_request {
     pysh_place_t dest_place, source_place;
     size_t nelems, width;
     ptrdiff_t dest_stride, source_stride;
-    pysh_part_t part;
+    pysh_contribution_t contribution;
     /* How far it is; with the lock of request.c held. */
     uint64_t number;       /* in the team, from 1 */
     int64_t slot;          /* offset on the host heap */
     bool pulled;           /* this member is done */
     int reached;           /* members that have been seen to have come as far */
     _Atomic bool complete; /* release: pairs with the acquire of who tests or waits; status and error are final */
-    _Atomic bool parted;   /* by the user, or by the library after completion: the second of them frees it */
+    _Atomic bool dropped;  /* by the user, or by the library after completion: the second of them frees it */
     int status;
     char error[PYSH_ERROR_BYTES];
     struct ishmemx_request *next;

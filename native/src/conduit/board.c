@@ -23,7 +23,7 @@
 #define GPU_PATIENCE_NS (5 * 1000000000LL)
 #define ATTEMPTS        1000
 
-enum { WORDS = sizeof(pysh_news_t) / 8 };
+enum { WORDS = sizeof(pysh_posted_wait_t) / 8 };
 
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* a proxy thread for each ring */
 
@@ -32,7 +32,7 @@ static void copy_out(const pysh_board_t *board, uint64_t *words) {
         words[i] = atomic_load_explicit(&board->word[i], memory_order_relaxed);
 }
 
-bool pysh_board_read(const pysh_board_t *board, pysh_news_t *news) {
+bool pysh_board_read(const pysh_board_t *board, pysh_posted_wait_t *posted) {
     uint64_t words[WORDS], version;
     int64_t age;
 
@@ -41,18 +41,18 @@ bool pysh_board_read(const pysh_board_t *board, pysh_news_t *news) {
         copy_out(board, words);
         atomic_thread_fence(memory_order_acquire);
         if (version % 2 == 0 && atomic_load_explicit(&board->version, memory_order_relaxed) == version) {
-            memcpy(news, words, sizeof *news);
-            age = pysh_now_ns() - news->told_ns;
-            return news->told_ns && age < (news->gave_up ? GAVE_UP_NS : FRESH_NS);
+            memcpy(posted, words, sizeof *posted);
+            age = pysh_now_ns() - posted->posted_ns;
+            return posted->posted_ns && age < (posted->gave_up ? GAVE_UP_NS : FRESH_NS);
         }
     }
     return false;
 }
 
-static void board_write(pysh_board_t *board, const pysh_news_t *news) {
+static void board_write(pysh_board_t *board, const pysh_posted_wait_t *posted) {
     uint64_t words[WORDS], version = atomic_load_explicit(&board->version, memory_order_relaxed);
 
-    memcpy(words, news, sizeof *news);
+    memcpy(words, posted, sizeof *posted);
     atomic_store_explicit(&board->version, version + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     for (int i = 0; i < WORDS; i++)
@@ -61,38 +61,38 @@ static void board_write(pysh_board_t *board, const pysh_news_t *news) {
 }
 
 void pysh_board_describe(const pysh_board_t *board, char *text, size_t capacity) {
-    pysh_news_t news;
+    pysh_posted_wait_t posted;
 
     text[0] = '\0';
-    if (!pysh_board_read(board, &news))
+    if (!pysh_board_read(board, &posted))
         return;
-    if (news.gave_up)
-        snprintf(text, capacity, "; its kernel gave up %.1f s ago: %s", (double)(pysh_now_ns() - news.told_ns) * 1e-9,
-                 news.text);
+    if (posted.gave_up)
+        snprintf(text, capacity, "; its kernel gave up %.1f s ago: %s",
+                 (double)(pysh_now_ns() - posted.posted_ns) * 1e-9, posted.text);
     else
         snprintf(text, capacity, "; its kernel waits (%.1f s so far): %s",
-                 (double)(pysh_now_ns() - news.since_ns) * 1e-9, news.text);
+                 (double)(pysh_now_ns() - posted.since_ns) * 1e-9, posted.text);
 }
 
 int pysh_board_post(pysh_board_t *board, const pysh_kernel_wait_t *wait) {
-    pysh_news_t old, news = {.gave_up = wait->gave_up,
-                             .meets = wait->meets,
-                             .pe = wait->pe,
-                             .expected = wait->expected,
-                             .told_ns = pysh_now_ns()};
+    pysh_posted_wait_t old, posted = {.gave_up = wait->gave_up,
+                                      .collective = wait->collective,
+                                      .pe = wait->pe,
+                                      .expected = wait->expected,
+                                      .posted_ns = pysh_now_ns()};
     int refused_by;
 
-    memcpy(news.text, wait->text, sizeof news.text);
+    memcpy(posted.text, wait->text, sizeof posted.text);
     pthread_mutex_lock(&writing);
     /* Several lanes take turns in telling of one collective. */
-    news.since_ns =
-        pysh_board_read(board, &old) && !old.gave_up && old.meets == news.meets && old.expected == news.expected
-            ? old.since_ns
-            : news.told_ns;
-    board_write(board, &news);
+    posted.since_ns = pysh_board_read(board, &old) && !old.gave_up && old.collective == posted.collective &&
+                              old.expected == posted.expected
+                          ? old.since_ns
+                          : posted.posted_ns;
+    board_write(board, &posted);
     pthread_mutex_unlock(&writing);
     refused_by = atomic_exchange(&board->refused_by, 0);
-    if (!refused_by || !wait->meets)
+    if (!refused_by || !wait->collective)
         return ISHMEMX_OK;
     return pysh_fail(ISHMEMX_ERR_MISMATCH,
                      "the host of PE %d is in a collective of the same team (or of all PEs) as %s; the members call "
@@ -105,47 +105,48 @@ static int member_pe(const pysh_members_t *members, int i) {
 }
 
 /* A slot's number may be another team's elsewhere; but not at a PE that is in both. */
-static bool same_team(const pysh_news_t *news, const pysh_members_t *members) {
-    if (news->meets != members->slot + 1 && (news->meets != PYSH_MEETS_ALL || members->slot != PYSH_WORLD_SLOT))
+static bool same_team(const pysh_posted_wait_t *posted, const pysh_members_t *members) {
+    if (posted->collective != members->slot + 1 &&
+        (posted->collective != PYSH_COLLECTIVE_ALL || members->slot != PYSH_WORLD_SLOT))
         return false;
     for (int i = 0; i < members->n_pes; i++)
-        if (member_pe(members, i) == news->pe)
+        if (member_pe(members, i) == posted->pe)
             return true;
     return false;
 }
 
-static int (*_Atomic kernel_epoch)(int meets, int64_t *epoch_p);
+static int (*_Atomic kernel_epoch)(int collective, int64_t *epoch_p);
 
-void pysh_board_kernel_epoch(int (*epoch)(int meets, int64_t *epoch_p)) {
+void pysh_board_kernel_epoch(int (*epoch)(int collective, int64_t *epoch_p)) {
     atomic_store(&kernel_epoch, epoch);
 }
 
 /* Have host and kernel been at it long enough, and will no kernel of this PE come to meet that one? */
-static bool never_meet(const pysh_news_t *news, int64_t since_ns) {
-    int (*epoch)(int meets, int64_t *epoch_p) = atomic_load(&kernel_epoch);
+static bool kernel_never_joins(const pysh_posted_wait_t *posted, int64_t since_ns) {
+    int (*epoch)(int collective, int64_t *epoch_p) = atomic_load(&kernel_epoch);
     int64_t patience = pysh.arena[ISHMEMX_HEAP_DEVICE].cpu_visible ? PATIENCE_NS : GPU_PATIENCE_NS, done;
 
-    if (news->since_ns > since_ns)
-        since_ns = news->since_ns;
-    return !news->gave_up && news->told_ns - since_ns >= patience && pysh.accel && pysh.accel->idle() && epoch &&
-           epoch((int)news->meets, &done) == ISHMEMX_OK && done < news->expected;
+    if (posted->since_ns > since_ns)
+        since_ns = posted->since_ns;
+    return !posted->gave_up && posted->posted_ns - since_ns >= patience && pysh.accel && pysh.accel->idle() && epoch &&
+           epoch((int)posted->collective, &done) == ISHMEMX_OK && done < posted->expected;
 }
 
-int pysh_board_meets(pysh_slot_of_t *slot_of, const pysh_members_t *members, const char *what, int64_t since_ns) {
-    pysh_news_t news;
+int pysh_board_mismatch(pysh_slot_of_t *slot_of, const pysh_members_t *members, const char *what, int64_t since_ns) {
+    pysh_posted_wait_t posted;
 
     for (int i = 0; i < members->n_pes; i++) {
         int pe = member_pe(members, i);
         pysh_control_slot_t *slot = pe == pysh.pe ? NULL : slot_of(pe);
 
-        if (!slot || !pysh_board_read(&slot->board, &news) || !same_team(&news, members) ||
-            atomic_load_explicit(&slot->activity_ns, memory_order_relaxed) || !never_meet(&news, since_ns))
+        if (!slot || !pysh_board_read(&slot->board, &posted) || !same_team(&posted, members) ||
+            atomic_load_explicit(&slot->activity_ns, memory_order_relaxed) || !kernel_never_joins(&posted, since_ns))
             continue;
         atomic_store(&slot->board.refused_by, pysh.pe + 1);
         return pysh_fail(ISHMEMX_ERR_MISMATCH,
                          "PE %d is in %s on the host, but PE %d is in a collective of the same team in %s; the members "
                          "call a collective all from the host, or all from kernels",
-                         pysh.pe, what, pe, news.text);
+                         pysh.pe, what, pe, posted.text);
     }
     return ISHMEMX_OK;
 }

@@ -9,12 +9,12 @@
 
 #include "ishmemx.h"
 
-#define PYSH_WAIT_TEXT 320
-#define PYSH_MEETS_ALL 65 /* sync_all and barrier_all in kernels: all PEs, apart from the world team's others */
+#define PYSH_WAIT_TEXT      320
+#define PYSH_COLLECTIVE_ALL 65 /* sync_all and barrier_all in kernels: all PEs, apart from the world team's others */
 
 typedef struct pysh_kernel_wait { /* a wait in a kernel that has turned slow, or given up */
     bool gave_up;
-    int meets;        /* of a collective: the slot of its team + 1, or PYSH_MEETS_ALL; else 0 */
+    int collective;   /* of a collective: the slot of its team + 1, or PYSH_COLLECTIVE_ALL; else 0 */
     int pe;           /* whom it waits for, -1: not known */
     int64_t expected; /* in a collective: how many of its team there have been with this one */
     char text[PYSH_WAIT_TEXT];
@@ -71,7 +71,7 @@ typedef struct pysh_conduit {
     int (*kernel_waits)(const pysh_kernel_wait_t *wait);
     /* MISMATCH when a kernel is in a collective of the members, in one of which, `what`, this PE's host has been since
      * `since_ns`. Looks at other PEs' memory: not for every turn of a wait. */
-    int (*kernel_meets)(const pysh_members_t *members, const char *what, int64_t since_ns);
+    int (*kernel_mismatch)(const pysh_members_t *members, const char *what, int64_t since_ns);
     /* Is `pe` on the caller's host? NULL: all PEs are. */
     bool (*on_host)(int pe);
     /* Where the PEs stand, a line each, for timeouts; text is always terminated. */

@@ -46,17 +46,17 @@ typedef struct pysh_exchange {
 } pysh_exchange_t;
 
 /* What a kernel of a PE waits for, or gave up. */
-typedef struct pysh_news {
-    int64_t told_ns, since_ns;            /* CLOCK_MONOTONIC: told last, and first of this wait; told_ns 0: nothing */
-    int64_t gave_up, meets, pe, expected; /* see pysh_kernel_wait_t */
+typedef struct pysh_posted_wait {
+    int64_t posted_ns, since_ns; /* CLOCK_MONOTONIC: posted last, and first of this wait; posted_ns 0: nothing */
+    int64_t gave_up, collective, pe, expected; /* see pysh_kernel_wait_t */
     char text[PYSH_WAIT_TEXT];
-} pysh_news_t;
+} pysh_posted_wait_t;
 
 /* Where a PE posts it: one thread at a time writes. Who reads takes a copy and looks whether `version`, which is odd
  * during a change, is still the same. */
 typedef struct pysh_board {
     _Atomic uint64_t version;
-    _Atomic uint64_t word[sizeof(pysh_news_t) / 8];
+    _Atomic uint64_t word[sizeof(pysh_posted_wait_t) / 8];
     _Atomic int32_t refused_by; /* 1 + the PE whose host is in a collective that the kernel waits in; it says so here */
 } pysh_board_t;
 
@@ -90,7 +90,7 @@ typedef struct pysh_control {
     alignas(PYSH_CACHE_LINE) pysh_control_slot_t slot[];
 } pysh_control_t;
 
-static_assert(sizeof(pysh_news_t) % 8 == 0, "news are copied as words");
+static_assert(sizeof(pysh_posted_wait_t) % 8 == 0, "it is copied as words");
 static_assert(sizeof(pysh_control_slot_t) % PYSH_CACHE_LINE == 0, "slots keep to their cache lines");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "atomics work between processes");
 

@@ -22,14 +22,14 @@
 #define LIVENESS_NS (100 * 1000 * 1000LL)
 
 static int (*_Atomic interrupt_check)(void);
-static void (*_Atomic also)(void);
+static void (*_Atomic waiting_progress)(void);
 
 void ishmemx_set_interrupt_check(int (*check)(void)) {
     atomic_store(&interrupt_check, check);
 }
 
-void pysh_wait_also(void (*progress)(void)) {
-    atomic_store_explicit(&also, progress, memory_order_relaxed);
+void pysh_wait_set_progress(void (*progress)(void)) {
+    atomic_store_explicit(&waiting_progress, progress, memory_order_relaxed);
 }
 
 int pysh_wait_interrupted(const char *what) {
@@ -71,8 +71,8 @@ static int slow_checks(pysh_wait_t *wait, int64_t now) {
     if (!status && now >= wait->next_liveness_ns) {
         wait->next_liveness_ns = now + LIVENESS_NS;
         status = pysh.conduit->liveness();
-        if (!status && wait->members.n_pes > 0 && pysh.conduit->kernel_meets)
-            status = pysh.conduit->kernel_meets(&wait->members, wait->what, wait->start_ns);
+        if (!status && wait->members.n_pes > 0 && pysh.conduit->kernel_mismatch)
+            status = pysh.conduit->kernel_mismatch(&wait->members, wait->what, wait->start_ns);
     }
     return status;
 }
@@ -108,7 +108,7 @@ void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what) {
 }
 
 int pysh_wait_pause(pysh_wait_t *wait) {
-    void (*progress)(void) = atomic_load_explicit(&also, memory_order_relaxed);
+    void (*progress)(void) = atomic_load_explicit(&waiting_progress, memory_order_relaxed);
 
     if (progress)
         progress();

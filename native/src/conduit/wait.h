@@ -20,7 +20,7 @@ void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what); /* of all PEs
 int pysh_wait_pause(pysh_wait_t *wait);
 void pysh_wait_end(pysh_wait_t *wait);
 /* What every wait is to move on at each turn; NULL: nothing. It must not wait itself. */
-void pysh_wait_also(void (*progress)(void));
+void pysh_wait_set_progress(void (*progress)(void));
 /* INTERRUPTED when the interrupt check asks to end the wait in `what`, else OK. */
 int pysh_wait_interrupted(const char *what);
 /* Wakes `pe` if it sleeps in a wait for memory; after every store that a wait may be for. */

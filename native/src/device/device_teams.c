@@ -81,16 +81,16 @@ static int team_set(const struct ishmemx_team *team, int slot) {
 }
 
 /* See pysh_board_kernel_epoch(). */
-static int kernel_epoch(int meets, int64_t *epoch_p) {
-    const char *word = kernels.table + EPOCHS + (meets - 1) * 8;
+static int kernel_epoch(int collective, int64_t *epoch_p) {
+    const char *word = kernels.table + EPOCHS + (collective - 1) * 8;
     int status;
 
-    if (!kernels.table || meets < 1 || meets > PYSH_MEETS_ALL)
+    if (!kernels.table || collective < 1 || collective > PYSH_COLLECTIVE_ALL)
         return ISHMEMX_ERR_STATE;
-    if (meets == PYSH_MEETS_ALL)
+    if (collective == PYSH_COLLECTIVE_ALL)
         word = pysh.arena[ISHMEMX_HEAP_DEVICE].base + PYSH_SYNC_EPOCH;
     status = pysh.accel->copy(epoch_p, word, sizeof *epoch_p);
-    *epoch_p -= !status && meets == PYSH_MEETS_ALL; /* that word is a number ahead */
+    *epoch_p -= !status && collective == PYSH_COLLECTIVE_ALL; /* that word is a number ahead */
     return status;
 }
 

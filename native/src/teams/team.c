@@ -4,7 +4,7 @@
  * A team has a slot in tables of the host arena's system region, the same on all its members: a row of
  * flags, one a member, and a stage (teams/stage.c). In a sync a member raises its flag at others to the number of
  * the sync; numbers only rise, so a call that was interrupted can be made again. Few members raise
- * flags at all others at once, which needs every PE to run only once; many spread the news
+ * flags at all others at once, which needs every PE to run only once; many spread the flags
  * in rounds of doubling distance. The world team may use the conduit's barrier instead. */
 #include "teams/team.h"
 

@@ -31,7 +31,7 @@ typedef struct request {
     int a, b, c; /* for choose */
     const int *list;
     /* May this PE of the parent give other arguments? NULL: no PE may. */
-    bool (*apart)(const struct request *request, int pe);
+    bool (*may_differ)(const struct request *request, int pe);
     const ishmemx_team_config_t *config;
     long mask;
 } request_t;
@@ -47,7 +47,8 @@ static int refused(const request_t *request, const offer_t *all) {
 
 static int compare(const request_t *request, const offer_t *mine, const offer_t *all) {
     for (int i = 0; i < request->parent->n_pes; i++)
-        if (memcmp(all[i].equal, mine->equal, sizeof mine->equal) && !(request->apart && request->apart(request, i)))
+        if (memcmp(all[i].equal, mine->equal, sizeof mine->equal) &&
+            !(request->may_differ && request->may_differ(request, i)))
             return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d of the parent gave other arguments than PE %d",
                              request->what, i, request->parent->my_pe);
     return ISHMEMX_OK;
@@ -150,7 +151,7 @@ static int choose_strided(const request_t *request, const offer_t *all, int *mem
 
 /* Programs make several teams by one call, each PE with the triplet of its own, against the specification; so only
  * those in the triplet must give the same, unless in checking mode. */
-static bool apart_strided(const request_t *request, int pe) {
+static bool strided_is_disjoint(const request_t *request, int pe) {
     int distance = pe - request->a;
 
     if (pysh.check)
@@ -186,7 +187,7 @@ int ishmemx_team_split_strided(ishmemx_team_t parent, int start, int stride, int
     request_t request = {.what = "team_split_strided",
                          .parent = parent,
                          .choose = choose_strided,
-                         .apart = apart_strided,
+                         .may_differ = strided_is_disjoint,
                          .a = start,
                          .b = stride,
                          .c = size,

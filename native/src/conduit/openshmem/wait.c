@@ -158,8 +158,8 @@ int pysh_os_kernel_waits(const pysh_kernel_wait_t *wait) {
     return status ? status : pysh_board_post(&pysh_os.control->slot.board, wait);
 }
 
-int pysh_os_kernel_meets(const pysh_members_t *members, const char *what, int64_t since_ns) {
-    return pysh_board_meets(slot_of, members, what, since_ns);
+int pysh_os_kernel_mismatch(const pysh_members_t *members, const char *what, int64_t since_ns) {
+    return pysh_board_mismatch(slot_of, members, what, since_ns);
 }
 
 void pysh_os_describe(char *text, size_t capacity) {

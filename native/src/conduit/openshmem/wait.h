@@ -19,6 +19,6 @@ void pysh_os_activity(const char *what);
 int pysh_os_liveness(void);
 void pysh_os_describe(char *text, size_t capacity);
 int pysh_os_kernel_waits(const pysh_kernel_wait_t *wait);
-int pysh_os_kernel_meets(const pysh_members_t *members, const char *what, int64_t since_ns);
+int pysh_os_kernel_mismatch(const pysh_members_t *members, const char *what, int64_t since_ns);
 void pysh_os_abort(int code, const char *why);
 const _Atomic uint32_t *pysh_os_alarm(void);

@@ -43,7 +43,7 @@ void pysh_shm_wake_all(pysh_control_t *control) {
 /* Have all arrived? A PE that takes its arrival back may do so after this one has read it, but then before
  * somebody else's arrival, perhaps this PE's, is visible: so a second look tells, after a fence. The arrival
  * itself is a plain store, so that the first look need not wait until the others have given the line up. */
-static bool few_complete(pysh_control_t *control, uint64_t epoch, uint64_t *about_p) {
+static bool few_complete(pysh_control_t *control, uint64_t epoch, uint64_t *outcome_p) {
     uint64_t all = 0, any = 0;
 
     for (int look = 0; look < 2; look++) {
@@ -60,7 +60,7 @@ static bool few_complete(pysh_control_t *control, uint64_t epoch, uint64_t *abou
             any |= word;
         }
     }
-    *about_p = (all & PYSH_FEW_VOTE ? PYSH_ALL_VOTED : 0) | ((all ^ any) & PYSH_FEW_EXCHANGE ? PYSH_MIXED : 0);
+    *outcome_p = (all & PYSH_FEW_VOTE ? PYSH_ALL_VOTED : 0) | ((all ^ any) & PYSH_FEW_EXCHANGE ? PYSH_MIXED : 0);
     return true;
 }
 
@@ -78,19 +78,19 @@ static bool few_withdraw(pysh_control_t *control, int pe, uint64_t epoch) {
     return false;
 }
 
-static int few_arrive(pysh_control_t *control, int pe, const char *what, uint64_t bits, uint64_t *about_p) {
+static int few_arrive(pysh_control_t *control, int pe, const char *what, uint64_t bits, uint64_t *outcome_p) {
     uint64_t epoch = ++control->slot[pe].passed;
     pysh_wait_t wait;
     int status = ISHMEMX_OK;
 
     atomic_store_explicit(&control->slot[pe].arrived[epoch & 1], epoch << PYSH_ARRIVED_SHIFT | bits,
                           memory_order_release);
-    if (few_complete(control, epoch, about_p)) {
+    if (few_complete(control, epoch, outcome_p)) {
         pysh_shm_wake_all(control);
         return ISHMEMX_OK;
     }
     pysh_wait_begin_barrier(&wait, what);
-    while (!few_complete(control, epoch, about_p))
+    while (!few_complete(control, epoch, outcome_p))
         if ((status = pysh_wait_pause(&wait)) && few_withdraw(control, pe, epoch)) {
             control->slot[pe].passed--;
             break;
@@ -137,7 +137,7 @@ static bool withdraw(pysh_control_t *control, uint32_t epoch, uint64_t arrival) 
     return true;
 }
 
-static int many_arrive(pysh_control_t *control, const char *what, uint64_t arrival, uint64_t *about_p) {
+static int many_arrive(pysh_control_t *control, const char *what, uint64_t arrival, uint64_t *outcome_p) {
     uint32_t epoch = epoch_now(control);
     /* acq_rel: the last arrival has seen what every PE stored before its own */
     uint64_t arrivals = atomic_fetch_add_explicit(&control->arrivals, arrival, memory_order_acq_rel) + arrival;
@@ -155,7 +155,7 @@ static int many_arrive(pysh_control_t *control, const char *what, uint64_t arriv
         if (epoch_now(control) == epoch)
             return status;
     }
-    *about_p = atomic_load_explicit(&control->released, memory_order_relaxed);
+    *outcome_p = atomic_load_explicit(&control->released, memory_order_relaxed);
     return ISHMEMX_OK;
 }
 

@@ -282,8 +282,8 @@ static int shm_kernel_waits(const pysh_kernel_wait_t *wait) {
     return status ? status : pysh_board_post(&shm.slot->board, wait);
 }
 
-static int shm_kernel_meets(const pysh_members_t *members, const char *what, int64_t since_ns) {
-    return pysh_board_meets(slot_of, members, what, since_ns);
+static int shm_kernel_mismatch(const pysh_members_t *members, const char *what, int64_t since_ns) {
+    return pysh_board_mismatch(slot_of, members, what, since_ns);
 }
 
 static void shm_abort(int code, const char *why) {
@@ -336,7 +336,7 @@ const pysh_conduit_t pysh_conduit_shm = {
     .wake = shm_wake,
     .liveness = shm_liveness,
     .kernel_waits = shm_kernel_waits,
-    .kernel_meets = shm_kernel_meets,
+    .kernel_mismatch = shm_kernel_mismatch,
     .describe = shm_describe,
     .abort = shm_abort,
     .alarm = shm_alarm,

@@ -85,9 +85,9 @@ static int take_answer(const ishmemx_config_t *config, int socket, int *fds, int
         char bytes[CMSG_SPACE(PYSH_MAX_DESCRIPTORS * sizeof(int))];
     } control;
     pysh_reply_t reply = {0};
-    struct iovec part = {.iov_base = &reply, .iov_len = sizeof reply};
+    struct iovec bytes = {.iov_base = &reply, .iov_len = sizeof reply};
     struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+        .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     struct cmsghdr *header;
 
     if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) <= 0 || reply.magic != PYSH_HELLO_MAGIC)

@@ -53,8 +53,8 @@ static void answer(const pysh_guest_t *guest, const pysh_reply_t *reply, const i
         struct cmsghdr header;
         char bytes[CMSG_SPACE(PYSH_MAX_DESCRIPTORS * sizeof(int))];
     } control = {0};
-    struct iovec part = {.iov_base = (void *)reply, .iov_len = sizeof *reply};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    struct iovec bytes = {.iov_base = (void *)reply, .iov_len = sizeof *reply};
+    struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
 
     if (n_fds) {
         message.msg_control = &control;
