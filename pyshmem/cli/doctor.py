@@ -20,7 +20,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from .._core import library
+from .._core.errors import ShmemError
 from ..host import runtime
+from ..launch.control import NativeControl
 from ..launch.settings import check_settings
 from . import facts
 
@@ -94,8 +96,8 @@ def _host() -> Iterator[Finding]:
 
 def _memfd() -> Finding:
     try:
-        os.close(os.memfd_create("pyshmem-doctor", os.MFD_CLOEXEC))
-    except OSError as error:
+        NativeControl(1).close()  # made as a job's is
+    except ShmemError as error:
         return Finding(
             "host",
             "memfd",

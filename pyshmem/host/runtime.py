@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn
 
-from .._core import compat, cupy_arrays, errors
+from .._core import compat, cupy_arrays, errors, library
 from .._core.library import (
     ACCELERATORS,
     ThreadLevel,
@@ -224,6 +224,17 @@ def _finish(*, quietly: bool) -> None:
     if fault:
         raise fault
     check(status)
+
+
+def _forget_in_child() -> None:
+    """A child of fork is no PE: neither it nor its end may touch the job."""
+    global _job, _count
+    if _job is not None:
+        library.forked_by = _job.my_pe
+        _job, _count = None, 0
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
 
 
 # ---- query -------------------------------------------------------------------------------------

@@ -116,6 +116,8 @@ static void tear_down(void) {
 
 /* A child of fork() is no PE: it must not act on the job's memory as if it were its parent. */
 static void forget_in_child(void) {
+    if (pysh.ready)
+        pysh_entered_by_fork(pysh.pe);
     pysh.ready = false;
 }
 
@@ -142,6 +144,8 @@ static int start(const ishmemx_config_t *config) {
     int64_t position, p2p;
     int status;
 
+    if (pysh_is_forked(ISHMEMX_ERR_UNSUPPORTED))
+        return ISHMEMX_ERR_UNSUPPORTED;
     if ((status = config_check(config)) || (status = ishmemx_setting_number("P2P", &p2p)) ||
         (status = ishmemx_setting_number("CONDUIT", &position)) ||
         (status = ishmemx_setting("CONDUIT", &name, &origin)))
@@ -155,7 +159,8 @@ static int start(const ishmemx_config_t *config) {
     pysh.spin = spin_choose(config->spin, config->n_pes);
     pysh.check = config->check;
     pysh.p2p = p2p != 0;
-    pysh.local_n_pes = pysh_launcher_local_n_pes(config->n_pes);
+    pysh.several_hosts = pysh_launcher_several_hosts(config->n_pes);
+    pysh.srun = pysh_launcher_is_srun(config->n_pes, &pysh.srun_pmi);
     pysh.team_tables_nbytes = pysh_team_tables_nbytes(config->n_pes);
     if ((status = conduit->init(config, &pysh.pe, &pysh.n_pes))) {
         pysh_state_clear();

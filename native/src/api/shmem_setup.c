@@ -65,7 +65,7 @@ static int start(int requested, int *provided) {
     int status = ishmemx_config_from_environment(&config);
 
     if (!status && !ishmemx_initialized())
-        pysh_statics_adopt(config.n_pes, pysh_launcher_local_n_pes(config.n_pes));
+        pysh_statics_adopt(config.n_pes, pysh_launcher_several_hosts(config.n_pes));
     return status ? status : ishmemx_init_thread(&config, requested, provided);
 }
 

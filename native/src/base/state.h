@@ -26,7 +26,8 @@ typedef struct pysh_arena {
 typedef struct pysh_state {
     bool ready; /* between init and finalize */
     int pe, n_pes;
-    int local_n_pes;            /* of them on this host, as the launcher says; 0: it does not */
+    bool several_hosts;         /* that the PEs are on, as the launcher says */
+    bool srun, srun_pmi;        /* srun started the job; and offers PMI */
     int64_t team_tables_nbytes; /* of the tables behind the first PYSH_SYSTEM_BYTES of the host arena */
     bool check;
     bool p2p;                      /* kernels reach the peers' device heaps by loads and stores */

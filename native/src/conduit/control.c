@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory_file.h"
 #include "base/status.h"
 #include "conduit/board.h"
 #include "ishmemx.h"
@@ -28,15 +29,14 @@ int ishmemx_control_create(int n_pes, int *fd) {
 
     if (n_pes < 1 || n_pes > PYSH_MAX_PES)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a job has 1 to %d PEs, not %d", PYSH_MAX_PES, n_pes);
-    made = memfd_create("pyshmem-control", MFD_CLOEXEC);
-    if (made >= 0 && made <= STDERR_FILENO) { /* a standard stream was closed: PEs must not write into this */
+    if ((made = pysh_memory_file("pyshmem-control")) < 0)
+        return ISHMEMX_ERR_SYSTEM;
+    if (made <= STDERR_FILENO) { /* a standard stream was closed: PEs must not write into this */
         int low = made;
         made = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         close(low);
     }
-    if (made < 0)
-        return pysh_fail(ISHMEMX_ERR_SYSTEM, "memfd_create: %s", strerror(errno));
-    if (ftruncate(made, (off_t)pysh_control_nbytes(n_pes)))
+    if (made < 0 || ftruncate(made, (off_t)pysh_control_nbytes(n_pes)))
         goto failed;
     control = mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, made, 0);
     if (control == MAP_FAILED)
@@ -48,7 +48,8 @@ int ishmemx_control_create(int n_pes, int *fd) {
     return ISHMEMX_OK;
 failed:
     pysh_fail(ISHMEMX_ERR_SYSTEM, "control segment of %d PEs: %s", n_pes, strerror(errno));
-    close(made);
+    if (made >= 0)
+        close(made);
     return ISHMEMX_ERR_SYSTEM;
 }
 

@@ -41,6 +41,7 @@ static const launcher_t launchers[] = {
      "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE",
      {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
+    {"PALS", "PALS_RANKID", "PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", {"PALS_APID"}},
     {"PMI", NULL, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {"PMI_JOBID", "PALS_APID", "PMI_PORT"}},
     /* A batch script has SLURM_PROCID too, but only srun sets the number of tasks of a step. */
     {"Slurm",
@@ -50,6 +51,7 @@ static const launcher_t launchers[] = {
      "SLURM_LOCALID",
      NULL,
      {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+    {"Flux", NULL, "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", NULL, {"FLUX_JOB_ID"}},
     {"the RANK and WORLD_SIZE variables",
      NULL,
      "RANK",
@@ -60,6 +62,16 @@ static const launcher_t launchers[] = {
 };
 
 #define N_LAUNCHERS (sizeof launchers / sizeof *launchers)
+
+/* Who starts PEs by another launcher's means (PMI) may say by these how many hosts they are on. */
+static const struct {
+    const char *n_pes, *n_hosts;
+} steps[] = {
+    {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_NODES"},
+    {"FLUX_JOB_SIZE", "FLUX_JOB_NNODES"},
+};
+
+#define N_STEPS (sizeof steps / sizeof *steps)
 
 static const char *variable(const char *name) {
     const char *text = name ? getenv(name) : NULL;
@@ -173,24 +185,40 @@ int ishmemx_config_from_environment(ishmemx_config_t *config) {
     return ISHMEMX_OK;
 }
 
-int pysh_launcher_local_n_pes(int n_pes) {
-    const launcher_t *launcher = launcher_find();
-    int of_launcher, local;
+/* ---- is it on several hosts, and an OpenSHMEM job? ---- */
 
-    if (!launcher || variable_number(launcher->n_pes, &of_launcher) || of_launcher != n_pes)
-        return 0;
-    if (!variable(launcher->local_n_pes) || variable_number(launcher->local_n_pes, &local))
-        return 0;
-    return local;
+static bool is_number(const char *name, int *value_p) {
+    return variable(name) && !variable_number(name, value_p);
 }
 
-/* ---- is it an OpenSHMEM job? ---- */
-
 static bool launcher_spans_hosts(const launcher_t *launcher) {
-    int n_pes, local;
+    int n_pes, local, of_step, n_hosts;
 
-    return variable(launcher->local_n_pes) && !variable_number(launcher->n_pes, &n_pes) &&
-           !variable_number(launcher->local_n_pes, &local) && local < n_pes;
+    if (!is_number(launcher->n_pes, &n_pes))
+        return false;
+    if (is_number(launcher->local_n_pes, &local))
+        return local < n_pes;
+    for (size_t i = 0; i < N_STEPS; i++)
+        if (is_number(steps[i].n_pes, &of_step) && of_step == n_pes && is_number(steps[i].n_hosts, &n_hosts) &&
+            n_hosts > 1)
+            return true;
+    return false;
+}
+
+bool pysh_launcher_several_hosts(int n_pes) {
+    const launcher_t *launcher = launcher_find();
+    int of_launcher;
+
+    return launcher && is_number(launcher->n_pes, &of_launcher) && of_launcher == n_pes &&
+           launcher_spans_hosts(launcher);
+}
+
+bool pysh_launcher_is_srun(int n_pes, bool *pmi_p) {
+    int of_step;
+
+    *pmi_p = variable("PMIX_RANK") || variable("PMI_RANK");
+    return variable("SLURM_STEP_ID") && !variable("OMPI_COMM_WORLD_SIZE") &&
+           is_number("SLURM_STEP_NUM_TASKS", &of_step) && of_step == n_pes;
 }
 
 /* The name that process `pid` was started by, and its parent; false at the end of the line. */

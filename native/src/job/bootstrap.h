@@ -4,8 +4,10 @@
 
 #include <stdbool.h>
 
-/* How many of the job's PEs the launcher put on this host; 0 when it does not say. */
-int pysh_launcher_local_n_pes(int n_pes);
+/* Whether the launcher says that its n_pes PEs are on several hosts. */
+bool pysh_launcher_several_hosts(int n_pes);
+/* Whether srun started the job of n_pes PEs; *pmi_p: and offers PMI, by which PEs of an OpenSHMEM library meet. */
+bool pysh_launcher_is_srun(int n_pes, bool *pmi_p);
 /* Whether an OpenSHMEM library is to be the conduit: the PEs are on several hosts, oshrun started them,
  * or the user named a library. Not when our own launcher started them. */
 bool pysh_launcher_is_openshmem(void);

@@ -9,13 +9,29 @@
 #include "base/status.h"
 #include "conduit/conduit.h"
 
-static bool was_ready; /* for the message after finalize */
+static bool was_ready;     /* for the message after finalize */
+static int forked_by = -1; /* the PE of which this process is a child of fork() */
 
 void pysh_entered_first(void) {
     was_ready = true;
 }
 
+void pysh_entered_by_fork(int pe) {
+    forked_by = pe;
+}
+
+bool pysh_is_forked(int status) {
+    if (forked_by >= 0)
+        pysh_fail(status,
+                  "PE %d forked this process while its job ran; it is no PE, and only the process that called init can "
+                  "call pyshmem",
+                  forked_by);
+    return forked_by >= 0;
+}
+
 int pysh_enter(void) {
+    if (!pysh.ready && pysh_is_forked(ISHMEMX_ERR_STATE))
+        return ISHMEMX_ERR_STATE;
     if (!pysh.ready)
         return pysh_fail(ISHMEMX_ERR_STATE, was_ready ? "pyshmem is finalised; initialise it again to go on"
                                                       : "pyshmem is not initialised; call init first");

@@ -20,6 +20,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "base/memory_file.h"
 #include "ishmemx.h"
 
 #define ENTRIES 512          /* of the page map at a time */
@@ -118,7 +119,7 @@ static bool copy_sparse(int fd, int map, const char *pages, size_t first, size_t
 /* The descriptor of the file that now lies under the pages, or -1. */
 static int move_pages(char *pages, size_t file_nbytes, size_t nbytes, size_t page) {
     int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    int fd = memfd_create("pyshmem-statics", MFD_CLOEXEC);
+    int fd = pysh_memory_file("pyshmem-statics");
     bool copied = fd >= 0 && ftruncate(fd, (off_t)nbytes) == 0 && write_all(fd, pages, file_nbytes, 0) &&
                   copy_sparse(fd, map, pages, file_nbytes, nbytes, page);
 
@@ -174,15 +175,15 @@ static void part_in_child(void) {
 }
 
 /* Not for a library that reaches other hosts: Open MPI offers the network private memory only. */
-static bool may_map(int n_pes, int local_n_pes) {
+static bool may_map(bool several_hosts) {
     int64_t way;
 
     if (ishmemx_setting_number("STATICS", &way)) /* init will say so */
         return false;
-    return (way == PYSH_STATICS_AUTO || way == PYSH_STATICS_MAP) && !(local_n_pes && local_n_pes < n_pes);
+    return (way == PYSH_STATICS_AUTO || way == PYSH_STATICS_MAP) && !several_hosts;
 }
 
-void pysh_statics_adopt(int n_pes, int local_n_pes) {
+void pysh_statics_adopt(int n_pes, bool several_hosts) {
     static bool fork_handled;
     pysh_static_segment_t *own = &pysh_static_segment;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), file_end;
@@ -201,7 +202,7 @@ void pysh_statics_adopt(int n_pes, int local_n_pes) {
     own->pages = (char *)(found.start & -page);
     own->pages_nbytes = ((found.end + page - 1) & -page) - (uintptr_t)own->pages;
     file_end = (found.file_end + page - 1) & -page;
-    if (n_pes < 2 || !may_map(n_pes, local_n_pes) || !has_one_thread())
+    if (n_pes < 2 || !may_map(several_hosts) || !has_one_thread())
         return;
     if (!fork_handled && pthread_atfork(NULL, NULL, part_in_child))
         return;

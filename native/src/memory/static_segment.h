@@ -23,4 +23,4 @@ extern pysh_static_segment_t pysh_static_segment;
 
 /* First step of C's shmem_init: puts the variables on memory that the other PEs can map. What prevents it is no
  * failure: the PEs then choose another way in pysh_statics_open(). */
-void pysh_statics_adopt(int n_pes, int local_n_pes);
+void pysh_statics_adopt(int n_pes, bool several_hosts);

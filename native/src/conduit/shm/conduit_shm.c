@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memory_file.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/board.h"
@@ -71,9 +72,9 @@ static int make_descriptors(const ishmemx_config_t *config, int *fds) {
                 pysh_fail(ISHMEMX_ERR_ARGUMENT, "PYSHMEM_CONTROL_FD is %d: %s", config->control_fd, strerror(errno));
     }
     for (int heap = 0; !status && heap < ISHMEMX_HEAP_COUNT; heap++) {
-        fds[FD_ARENA + heap] = memfd_create(heap ? "pyshmem-device-heap" : "pyshmem-heap", MFD_CLOEXEC);
+        fds[FD_ARENA + heap] = pysh_memory_file(heap ? "pyshmem-device-heap" : "pyshmem-heap");
         if (fds[FD_ARENA + heap] < 0)
-            status = pysh_fail(ISHMEMX_ERR_SYSTEM, "memfd_create: %s", strerror(errno));
+            status = ISHMEMX_ERR_SYSTEM;
     }
     if (!status)
         status = pysh_control_map(fds[FD_CONTROL], config->n_pes, &shm.control);
@@ -146,16 +147,18 @@ static void shm_finalize(const int64_t *blocks) {
 }
 
 static int shm_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
-    int fds[N_FDS], local = pysh.local_n_pes, status;
+    int fds[N_FDS], status;
 
     if (config->n_pes > PYSH_MAX_PES)
         return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "the shm conduit has at most %d PEs, not %d", PYSH_MAX_PES,
                          config->n_pes);
-    if (local && local < config->n_pes)
-        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
-                         "the launcher put %d of the %d PEs on this host; the shm conduit reaches one host only, so "
-                         "start all PEs on one host",
-                         local, config->n_pes);
+    if (pysh.several_hosts)
+        return pysh_fail(
+            ISHMEMX_ERR_UNSUPPORTED,
+            "the launcher put the %d PEs on several hosts, and the shm conduit reaches one only: start all "
+            "PEs on one host, or take PYSHMEM_CONDUIT=openshmem and the launcher of an OpenSHMEM library "
+            "(oshrun)",
+            config->n_pes);
     shm.pe = config->pe;
     shm.n_pes = config->n_pes;
     shm.what = NULL;

@@ -39,6 +39,18 @@ socklen_t pysh_rendezvous_address(const char *job, unsigned round, struct sockad
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)nbytes);
 }
 
+/* Our launcher starts all PEs on one host; others may not say that theirs are on several. */
+void pysh_rendezvous_hint(const ishmemx_config_t *config, char *text, size_t capacity) {
+    char host[128] = "";
+
+    gethostname(host, sizeof host - 1);
+    text[0] = 0;
+    if (config->control_fd < 0)
+        snprintf(text, capacity,
+                 "; the shm conduit looks for PEs on this host only (%s): start those of several hosts with oshrun",
+                 host);
+}
+
 /* One attempt; -1 with errno when nobody listens. */
 static int try_connect(const struct sockaddr_un *address, socklen_t nbytes) {
     int made = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -58,8 +70,10 @@ static int find_host(const ishmemx_config_t *config, unsigned round, int64_t dea
     struct timespec retry = {.tv_nsec = RETRY_NS};
     struct ucred credentials;
     socklen_t n_credentials = sizeof credentials;
+    char hint[256];
     int status;
 
+    pysh_rendezvous_hint(config, hint, sizeof hint);
     while ((*socket_p = try_connect(&address, nbytes)) < 0) {
         if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR)
             return pysh_fail(ISHMEMX_ERR_SYSTEM, "rendezvous of job '%s': %s", config->job, strerror(errno));
@@ -67,8 +81,8 @@ static int find_host(const ishmemx_config_t *config, unsigned round, int64_t dea
             return status;
         if (pysh_now_ns() > deadline)
             return pysh_fail(ISHMEMX_ERR_TIMEOUT,
-                             "job '%s' cannot start: PE 0 did not show up within %.3g s (PYSHMEM_INIT_TIMEOUT)",
-                             config->job, (double)config->init_timeout_ns * 1e-9);
+                             "job '%s' cannot start: PE 0 did not show up within %.3g s (PYSHMEM_INIT_TIMEOUT)%s",
+                             config->job, (double)config->init_timeout_ns * 1e-9, hint);
         nanosleep(&retry, NULL);
     }
     if (getsockopt(*socket_p, SOL_SOCKET, SO_PEERCRED, &credentials, &n_credentials) || credentials.uid != getuid()) {

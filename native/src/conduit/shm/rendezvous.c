@@ -186,8 +186,8 @@ static bool serve(pysh_rendezvous_t *r) {
     return true;
 }
 
-static void refuse_missing(pysh_rendezvous_t *r, int64_t timeout_ns) {
-    char missing[256];
+static void refuse_missing(pysh_rendezvous_t *r, const ishmemx_config_t *config) {
+    char missing[256], hint[256];
     size_t used = 0;
     int n_missing = 0;
 
@@ -198,8 +198,10 @@ static void refuse_missing(pysh_rendezvous_t *r, int64_t timeout_ns) {
             used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%d", n_missing ? ", " : "", pe);
         n_missing++;
     }
-    refuse(r, ISHMEMX_ERR_TIMEOUT, "PE%s %s%s did not show up within %.3g s (PYSHMEM_INIT_TIMEOUT)",
-           n_missing > 1 ? "s" : "", missing, used >= sizeof missing - 16 ? " ..." : "", (double)timeout_ns * 1e-9);
+    pysh_rendezvous_hint(config, hint, sizeof hint);
+    refuse(r, ISHMEMX_ERR_TIMEOUT, "PE%s %s%s did not show up within %.3g s (PYSHMEM_INIT_TIMEOUT)%s",
+           n_missing > 1 ? "s" : "", missing, used >= sizeof missing - 16 ? " ..." : "",
+           (double)config->init_timeout_ns * 1e-9, hint);
 }
 
 static int rendezvous_open(const ishmemx_config_t *config, unsigned round, pysh_rendezvous_t *r) {
@@ -246,7 +248,7 @@ int pysh_rendezvous_gather(const ishmemx_config_t *config, unsigned round, pysh_
         if (r->refusal.status && !refused && deadline > pysh_now_ns() + GRACE_NS)
             deadline = pysh_now_ns() + GRACE_NS;
         if (pysh_now_ns() > deadline) {
-            refuse_missing(r, config->init_timeout_ns);
+            refuse_missing(r, config);
             break;
         }
         if (r->refusal.status == ISHMEMX_ERR_INTERRUPTED)

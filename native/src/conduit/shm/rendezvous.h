@@ -35,6 +35,8 @@ typedef struct pysh_rendezvous {
 
 /* `round` counts the jobs of the process: the next one of the same name meets elsewhere. */
 socklen_t pysh_rendezvous_address(const char *job, unsigned round, struct sockaddr_un *address_p);
+/* What to say of PEs that do not show up, on one host; `text` may be empty. */
+void pysh_rendezvous_hint(const ishmemx_config_t *config, char *text, size_t capacity);
 
 /* PE 0: waits for all. On failure every PE that came has been told why, and all is closed. */
 int pysh_rendezvous_gather(const ishmemx_config_t *config, unsigned round, pysh_rendezvous_t *rendezvous_p);
