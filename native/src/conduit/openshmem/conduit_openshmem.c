@@ -123,14 +123,6 @@ static int check_launcher(const ishmemx_config_t *config) {
                      config->n_pes);
 }
 
-static int refuse_srun(const ishmemx_config_t *config) {
-    return pysh_fail(
-        ISHMEMX_ERR_MISMATCH,
-        "srun started %d tasks but OpenSHMEM (%s) sees 1: use srun --mpi=pmix (see srun --mpi=list) or oshrun "
-        "inside the allocation",
-        config->n_pes, pysh_os.library->path);
-}
-
 static int library_start(const ishmemx_config_t *config) {
     int level = 0, status;
 
@@ -139,12 +131,8 @@ static int library_start(const ishmemx_config_t *config) {
     own.heap_bytes = config->heap_bytes + SPARE_BYTES + pysh.team_tables_nbytes;
     if (config->accelerator == ISHMEMX_DEVICE_SIM)
         own.heap_bytes += config->device_heap_bytes;
-    if ((status = pysh_openshmem_open(&pysh_os.library)))
-        return status;
-    /* Open MPI (which alone has `progress`) would end the process, or be a job of one PE; others need no PMI here. */
-    if (pysh_os.library->progress && config->n_pes > 1 && pysh.srun && !pysh.srun_pmi)
-        return refuse_srun(config);
-    if ((status = pysh_openshmem_start(pysh_os.library, own.heap_bytes, pysh.several_hosts, &level)))
+    if ((status = pysh_openshmem_open(&pysh_os.library)) || (status = pysh_openshmem_check_srun(config->n_pes, 0)) ||
+        (status = pysh_openshmem_start(pysh_os.library, own.heap_bytes, pysh.several_hosts, &level)))
         return status;
     own.owner = getpid();
     on_exit(leave_library, NULL);
@@ -159,8 +147,8 @@ static int check_place(const ishmemx_config_t *config) {
                          pysh_os.n_pes);
     if (pysh_os.pe == config->pe && pysh_os.n_pes == config->n_pes)
         return ISHMEMX_OK;
-    if (pysh_os.n_pes == 1 && config->n_pes > 1 && pysh.srun)
-        return refuse_srun(config);
+    if (pysh_openshmem_check_srun(config->n_pes, pysh_os.n_pes))
+        return ISHMEMX_ERR_MISMATCH;
     return pysh_fail(ISHMEMX_ERR_MISMATCH,
                      "%s says PE %d of %d, but the launcher PE %d of %d; start the job with the launcher of that "
                      "library (oshrun for Open MPI), or take PYSHMEM_CONDUIT=shm",

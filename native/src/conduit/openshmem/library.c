@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/state.h"
 #include "base/status.h"
 #include "conduit/openshmem/elf.h"
 #include "ishmemx.h"
@@ -165,6 +166,19 @@ int ishmemx_openshmem_describe(char *text, size_t capacity) {
 }
 
 /* ---- started ---- */
+
+int pysh_openshmem_check_srun(int n_pes, int seen_n_pes) {
+    /* Open MPI, which alone has `progress`, would end the process or be a job of one PE; others need no PMI here. */
+    bool lost = seen_n_pes == 1 || (seen_n_pes == 0 && library.progress && !pysh.srun_pmi);
+
+    if (n_pes < 2 || !pysh.srun || !lost)
+        return ISHMEMX_OK;
+    return pysh_fail(
+        ISHMEMX_ERR_MISMATCH,
+        "srun started %d tasks but OpenSHMEM (%s) sees 1: use srun --mpi=pmix (see srun --mpi=list) or oshrun "
+        "inside the allocation",
+        n_pes, library.path);
+}
 
 /* Each library reads one or more of them. */
 static const char *const heap_variables[] = {"SHMEM_SYMMETRIC_HEAP_SIZE", "SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE"};

@@ -51,5 +51,8 @@ typedef struct pysh_openshmem_library {
 
 /* Opens the library once a process: UNSUPPORTED tells what was tried. */
 int pysh_openshmem_open(const pysh_openshmem_library_t **library_p);
+/* OK, or that the n_pes PEs that srun started cannot meet: the library says that they are seen_n_pes (0: it has not
+ * started). */
+int pysh_openshmem_check_srun(int n_pes, int seen_n_pes);
 /* The library's init, for symmetric memory of `nbytes`, with its environment and defects seen to. */
 int pysh_openshmem_start(const pysh_openshmem_library_t *library, int64_t nbytes, bool several_hosts, int *level_p);
