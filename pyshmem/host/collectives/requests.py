@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Requests: non-blocking collectives under way. See ``collectives_nb`` for what begins them."""
+"""Requests: non-blocking collectives under way. See ``nonblocking`` for what begins them."""
 
 from __future__ import annotations
 
