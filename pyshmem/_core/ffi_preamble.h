@@ -37,15 +37,6 @@ TO_PYTHON uintptr_t team_node(void) {
 
 TO_PYTHON const size_t NO_INDEX = SIZE_MAX;
 
-/* Put and get on the default context: one argument less is 25 ns of some 300. */
-TO_PYTHON int put(uintptr_t dest, uintptr_t source, size_t nbytes, int pe) {
-    return ishmemx_put(ctx_default(), dest, source, nbytes, pe);
-}
-
-TO_PYTHON int get(uintptr_t dest, uintptr_t source, size_t nbytes, int pe) {
-    return ishmemx_get(ctx_default(), dest, source, nbytes, pe);
-}
-
 TO_PYTHON uintptr_t address_of(const void *buffer) {
     return (uintptr_t)buffer;
 }

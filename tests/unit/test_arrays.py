@@ -15,6 +15,7 @@ import pytest
 
 import pyshmem
 from pyshmem._core import arrays as symmetric
+from pyshmem._core import dlpack
 from pyshmem._core.type_table import ELEMENTS
 
 DTYPES = [
@@ -221,6 +222,76 @@ def test_local_arrays_of_other_libraries(wrap: Any) -> None:
         return
     pyshmem.put(dest, wrap(source), 0)
     assert (dest == source).all()
+
+
+class BFloat16Tensor:
+    """A tensor as torch's: its dtype is torch's own, NumPy's is not to be had."""
+
+    def __init__(self, bits: np.ndarray, interface: Any, versioned: bool) -> None:
+        self.bits, self.interface, self.versioned = bits, interface, versioned
+        self.dtype = type("dtype", (), {"__repr__": lambda self: "torch.bfloat16"})()
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        if isinstance(self.interface, type):
+            raise self.interface(str(self.dtype))
+        return dict(self.bits.__array_interface__, typestr=self.interface, descr=None, version=2)
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        if arguments and not self.versioned:
+            raise TypeError("unexpected keyword argument 'max_version'")
+        capsule = self.bits.__dlpack__(**arguments)
+        name = dlpack._name_of(capsule)
+        address = dlpack._pointer_in(capsule, name)
+        if self.versioned:
+            address += dlpack._Versioned.tensor.offset
+        dlpack._Tensor.from_address(address).kind = 4  # kDLBfloat
+        return capsule
+
+    def __dlpack_device__(self) -> Any:
+        return 1, 0
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+@pytest.mark.parametrize("interface", ["<V2", AttributeError, KeyError])
+def test_bfloat16_tensors_are_put_and_got(interface: Any, versioned: bool, heap: str) -> None:
+    values = np.arange(6, dtype=ml_dtypes.bfloat16)
+    dest = pyshmem.zeros(6, "bfloat16", heap=heap)
+    pyshmem.put(dest, BFloat16Tensor(values.view(np.uint16), interface, versioned), 0)
+    assert (pyshmem.to_numpy(dest) == values).all()
+    got = np.zeros(6, np.uint16)
+    pyshmem.get(BFloat16Tensor(got, interface, versioned), dest, 0)
+    assert (got.view(ml_dtypes.bfloat16) == values).all()
+    with pytest.raises(TypeError, match="bfloat16"):
+        pyshmem.put(pyshmem.zeros(6, "float16"), BFloat16Tensor(got, interface, versioned), 0)
+
+
+def test_tensors_that_cannot_be_used_say_why() -> None:
+    class Strange(DLPack):
+        field: str
+        value: int
+
+        def __dlpack__(self, **arguments: Any) -> Any:
+            capsule = self.array.__dlpack__()
+            tensor = dlpack._Tensor.from_address(dlpack._pointer_in(capsule, b"dltensor"))
+            setattr(tensor, self.field, self.value)
+            return capsule
+
+    dest = pyshmem.zeros(4)
+    strange = Strange(np.arange(4.0))
+    for field, value, why in (("kind", 3, "dtype 3"), ("lanes", 2, "2 lanes"), ("device", 4, "4")):
+        strange.field, strange.value = field, value
+        with pytest.raises(TypeError, match=f"source is a Strange that cannot be used: .*{why}"):
+            pyshmem.put(dest, strange, 0)
+    frozen = np.arange(4.0)
+    frozen.flags.writeable = False
+    pyshmem.put(dest, DLPack(frozen), 0)
+    with pytest.raises(ValueError, match="dest is read-only"):
+        pyshmem.get(DLPack(frozen), dest, 0)
+    pyshmem.put(dest[:2], DLPack(np.arange(4.0)[2:]), 0)
+    assert dest[:2].tolist() == [2, 3]
+    with pytest.raises(ValueError, match="not C-contiguous"):
+        pyshmem.put(dest, DLPack(np.arange(8.0)[::2]), 0)
 
 
 def test_a_pinned_array_without_elements_has_no_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Requests: non-blocking collectives under way. See ``collectives_nb`` for what begins them."""
+"""Requests: non-blocking collectives under way. See ``nonblocking`` for what begins them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ class Request:
         self._done = False
 
     def test(self) -> bool:
-        """Move requests on, and tell whether this one is complete. Never waits for another PE.
+        """Move requests on, and tell whether this one is complete.
+
+        It waits for no call of another PE. But the call that finds that all PEs have begun does this
+        PE's share of the work: it takes as long as copying or combining those bytes.
 
         Completes: when True, ``dest`` of this PE, and ``source`` may be changed.
         Raises: what the collective failed with, again at each call: MismatchError (PYSHMEM_CHECK:

@@ -184,6 +184,41 @@ def test_a_source_is_kept_until_quiet_of_its_context(job, make, right):
     pyshmem.barrier_all()
 
 
+def test_threads_that_complete_at_one_time_keep_what_is_not_complete(job, make, right):
+    """A thread's pe_quiet sorts the kept arrays while another one completes them and starts anew."""
+    box, source = make(np.zeros(3)), np.ones(3)
+    others = ThreadPoolExecutor(1)
+
+    class Target(int):
+        """A PE's number that another thread gets in between when it is compared."""
+
+        def __eq__(self, pe):
+            others.submit(work).result()
+            return int(self) == pe
+
+        __hash__ = int.__hash__
+
+    def work():
+        ctx.quiet()
+        pyshmem.put_nbi(box, source, right, ctx=ctx)
+
+    with Context() as ctx, others:
+        ctx.keep(np.ones(1), Target(right))
+        ctx.pe_quiet([right])
+        assert [array for _, array in ctx._kept if array is source]
+    pyshmem.barrier_all()
+
+
+def test_what_could_not_be_completed_is_kept(job, make, right):
+    box, source = make(np.zeros(3)), np.ones(3)
+    with Context() as ctx:
+        pyshmem.put_nbi(box, source, right, ctx=ctx)
+        with pytest.raises(ValueError, match="outside"):
+            ctx.pe_quiet([right, job.n_pes])
+        assert [array for _, array in ctx._kept if array is source]
+    pyshmem.barrier_all()
+
+
 def test_sessions_are_hints(job, make, right, left):
     box = make(np.zeros(3, int))
     with Context() as ctx:
