@@ -36,34 +36,36 @@ static struct {
     pthread_mutex_t amo_lock;
 } gpu = {.amo_lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- our context, for the time of a call, on whatever thread it comes from ---- */
+/* ---- our context and capture mode, for the time of a call, on whatever thread it comes from ---- */
 
-static bool context_enter(void) {
+typedef struct visit {
+    bool pushed;
+    int mode;
+} visit_t;
+
+static visit_t context_enter(void) {
+    visit_t visit = {.mode = pysh_cuda_relax()};
     CUcontext current = NULL;
 
     pysh_cuda.CtxGetCurrent(&current);
-    return current != gpu.context && pysh_cuda.CtxPushCurrent(gpu.context) == 0;
+    visit.pushed = current != gpu.context && pysh_cuda.CtxPushCurrent(gpu.context) == 0;
+    return visit;
 }
 
-static void context_leave(bool pushed) {
+static void context_leave(visit_t visit) {
     CUcontext popped;
 
-    if (pushed)
+    if (visit.pushed)
         pysh_cuda.CtxPopCurrent(&popped);
+    pysh_cuda_restore(visit.mode);
 }
 
 /* ---- attach and detach ---- */
 
-static int attach_own(const ishmemx_config_t *config, pysh_cuda_card_t *card) {
-    int count;
+static int attach_card(const ishmemx_config_t *config, pysh_cuda_card_t *card, int count) {
     CUresult result;
-    int status = pysh_cuda_open(&count);
+    int status;
 
-    if (status)
-        return status;
-    if (!count)
-        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "there is no NVIDIA GPU, or no driver for it, on this host; "
-                                                  "PYSHMEM_DEVICE=sim runs kernels in the simulator");
     gpu.ordinal = config->device >= 0 ? config->device : (config->local_pe > 0 ? config->local_pe : 0) % count;
     if (gpu.ordinal >= count)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "GPU %d was asked for, but this process sees %d", gpu.ordinal, count);
@@ -90,24 +92,44 @@ static int attach_own(const ishmemx_config_t *config, pysh_cuda_card_t *card) {
     return pysh_cuda_amo_open(&gpu.amo, gpu.stream);
 }
 
+static int attach_own(const ishmemx_config_t *config, pysh_cuda_card_t *card) {
+    int count, mode;
+    int status = pysh_cuda_open(&count);
+
+    if (status)
+        return status;
+    if (!count)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "there is no NVIDIA GPU, or no driver for it, on this host; "
+                                                  "PYSHMEM_DEVICE=sim runs kernels in the simulator");
+    mode = pysh_cuda_relax();
+    status = attach_card(config, card, count);
+    pysh_cuda_restore(mode);
+    return status;
+}
+
 /* The primary context is the same for all our jobs; this may come after the job, in any thread. */
 static void unmap(void *base, size_t nbytes) {
+    int mode = pysh_cuda_relax();
     CUdevice device;
     CUcontext context;
 
     (void)nbytes;
-    if (pysh_cuda.DeviceGet(&device, gpu.ordinal) || pysh_cuda.DevicePrimaryCtxRetain(&context, device))
-        return;
-    if (!pysh_cuda.CtxPushCurrent(context)) {
-        pysh_cuda.MemFree((CUdeviceptr)(uintptr_t)base);
-        pysh_cuda.CtxPopCurrent(&context);
+    if (!pysh_cuda.DeviceGet(&device, gpu.ordinal) && !pysh_cuda.DevicePrimaryCtxRetain(&context, device)) {
+        if (!pysh_cuda.CtxPushCurrent(context)) {
+            pysh_cuda.MemFree((CUdeviceptr)(uintptr_t)base);
+            pysh_cuda.CtxPopCurrent(&context);
+        }
+        pysh_cuda.DevicePrimaryCtxRelease(device);
     }
-    pysh_cuda.DevicePrimaryCtxRelease(device);
+    pysh_cuda_restore(mode);
 }
 
 static void detach(int64_t blocks) {
+    int mode;
+
     if (!gpu.context)
         return;
+    mode = pysh_cuda_relax();
     pysh_cuda.CtxSetCurrent(gpu.context);
     for (int pe = 0; gpu.opened && pe < pysh.n_pes; pe++)
         if (gpu.opened[pe])
@@ -133,6 +155,7 @@ static void detach(int64_t blocks) {
     if (!blocks) /* the context's memory goes with it */
         pysh_cuda.DevicePrimaryCtxRelease(gpu.device);
     gpu.context = NULL;
+    pysh_cuda_restore(mode);
 }
 
 static int attach(const ishmemx_config_t *config) {
@@ -190,7 +213,7 @@ static int arena_open(const CUipcMemHandle *handles, char **peer) {
 
 static int arena(int64_t nbytes, char **base_p, char **peer) {
     CUipcMemHandle mine = {{0}}, *handles = calloc((size_t)pysh.n_pes, sizeof *handles);
-    bool pushed = context_enter();
+    visit_t visit = context_enter();
     int status = handles ? arena_make(nbytes, &mine) : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join the PEs");
 
     status = pysh_cuda_agree(status);
@@ -200,7 +223,7 @@ static int arena(int64_t nbytes, char **base_p, char **peer) {
         status = pysh_cuda_agree(arena_open(handles, peer));
     if (!status)
         *base_p = (char *)(uintptr_t)gpu.base;
-    context_leave(pushed);
+    context_leave(visit);
     free(handles);
     return status;
 }
@@ -211,13 +234,13 @@ static bool is_device(const void *address) {
     CUdeviceptr pointer = (CUdeviceptr)(uintptr_t)address;
     unsigned type = 0;
     CUresult result;
-    bool pushed;
+    visit_t visit;
 
     if (pointer - gpu.base < (CUdeviceptr)gpu.nbytes)
         return true;
-    pushed = context_enter();
+    visit = context_enter();
     result = pysh_cuda.PointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer);
-    context_leave(pushed);
+    context_leave(visit);
     return !result && type == CU_MEMORYTYPE_DEVICE; /* an address the driver does not know is host memory */
 }
 
@@ -230,28 +253,28 @@ static int copy_fail(CUresult result, const void *dest, const void *source, size
 }
 
 static int copy(void *dest, const void *source, size_t nbytes) {
-    bool pushed = context_enter();
+    visit_t visit = context_enter();
     CUresult result = start_copy(dest, source, nbytes, gpu.stream);
 
     if (!result)
         result = pysh_cuda.StreamSynchronize(gpu.stream);
-    context_leave(pushed);
+    context_leave(visit);
     return result ? copy_fail(result, dest, source, nbytes) : ISHMEMX_OK;
 }
 
 static int copy_on_stream(void *dest, const void *source, size_t nbytes, void *stream) {
-    bool pushed = context_enter();
+    visit_t visit = context_enter();
     CUresult result = start_copy(dest, source, nbytes, stream);
 
-    context_leave(pushed);
+    context_leave(visit);
     return result ? copy_fail(result, dest, source, nbytes) : ISHMEMX_OK;
 }
 
 static int copy_nbi(void *dest, const void *source, size_t nbytes) {
-    bool pushed = context_enter();
+    visit_t visit = context_enter();
     CUresult result = start_copy(dest, source, nbytes, gpu.nbi_stream);
 
-    context_leave(pushed);
+    context_leave(visit);
     gpu.nbi_started++;
     return result ? copy_fail(result, dest, source, nbytes) : ISHMEMX_OK;
 }
@@ -259,14 +282,14 @@ static int copy_nbi(void *dest, const void *source, size_t nbytes) {
 /* Only counts read before the wait are finished by it: a copy of another thread may start meanwhile. */
 static int quiet(void) {
     uint64_t started = gpu.nbi_started, finished = gpu.nbi_finished;
-    bool pushed;
+    visit_t visit;
     CUresult result;
 
     if (started == finished)
         return ISHMEMX_OK;
-    pushed = context_enter();
+    visit = context_enter();
     result = pysh_cuda.StreamSynchronize(gpu.nbi_stream);
-    context_leave(pushed);
+    context_leave(visit);
     if (result)
         return pysh_cuda_fail(result, "completing copies");
     while (finished < started && !atomic_compare_exchange_weak(&gpu.nbi_finished, &finished, started)) {
@@ -275,34 +298,40 @@ static int quiet(void) {
 }
 
 static int zero(void *dest, size_t nbytes) {
-    bool pushed = context_enter();
+    visit_t visit = context_enter();
     CUresult result = pysh_cuda.MemsetD8Async((CUdeviceptr)(uintptr_t)dest, 0, nbytes, gpu.stream);
 
     if (!result)
         result = pysh_cuda.StreamSynchronize(gpu.stream);
-    context_leave(pushed);
+    context_leave(visit);
     return result ? pysh_cuda_fail(result, "zeroing %zu bytes at %p", nbytes, dest) : ISHMEMX_OK;
 }
 
 static int amo(int op, int type, void *address, uint64_t value, uint64_t cond, uint64_t *fetched_p) {
-    bool pushed = context_enter();
+    visit_t visit = context_enter();
     int status;
 
     pthread_mutex_lock(&gpu.amo_lock);
     status = pysh_cuda_amo_run(&gpu.amo, gpu.stream, op, type, (CUdeviceptr)(uintptr_t)address, value, cond, fetched_p);
     pthread_mutex_unlock(&gpu.amo_lock);
-    context_leave(pushed);
+    context_leave(visit);
     return status;
 }
 
 static _Atomic bool other_streams;
 
-/* Kernels on the default stream, and on those that wait for it. */
+/* Kernels on the default stream, and on those that wait for it. While one of these captures, the default stream may
+ * only be asked whether it does. */
 static bool idle(void) {
-    bool pushed = context_enter();
-    CUresult result = atomic_load(&other_streams) ? CUDA_ERROR_NOT_READY : pysh_cuda.StreamQuery(NULL);
+    visit_t visit = context_enter();
+    int capturing = 0;
+    CUresult result = atomic_load(&other_streams) ? CUDA_ERROR_NOT_READY : 0;
 
-    context_leave(pushed);
+    if (!result)
+        result = pysh_cuda.StreamIsCapturing(NULL, &capturing);
+    if (!result)
+        result = capturing ? CUDA_ERROR_NOT_READY : pysh_cuda.StreamQuery(NULL);
+    context_leave(visit);
     return !result;
 }
 
@@ -311,20 +340,30 @@ int ishmemx_other_streams(void) {
     return ISHMEMX_OK;
 }
 
+/* For the thread's life: it has no captures of its own that the mode would have to protect. */
 static void thread_begin(void) {
     pysh_cuda.CtxSetCurrent(gpu.context);
+    pysh_cuda_relax();
+}
+
+/* Any thread of the program may end the waits of kernels. */
+static void stamp(void *address, uint64_t value) {
+    visit_t visit = context_enter();
+
+    pysh_cuda_engine_stamp(address, value);
+    context_leave(visit);
 }
 
 /* A GPU of our kind names registered memory as the host does; where it does not, nothing here would work. */
 static int host_open(void *base, size_t nbytes) {
     CUdeviceptr seen = 0;
-    bool pushed = context_enter();
+    visit_t visit = context_enter();
     CUresult result =
         pysh_cuda.MemHostRegister(base, nbytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
 
     if (!result)
         result = pysh_cuda.MemHostGetDevicePointer(&seen, base, 0);
-    context_leave(pushed);
+    context_leave(visit);
     if (result)
         return pysh_cuda_fail(result, "pinning the host heap of %s for kernels; lower PYSHMEM_HEAP_SIZE",
                               pysh_bytes_text((int64_t)nbytes));
@@ -334,23 +373,23 @@ static int host_open(void *base, size_t nbytes) {
 }
 
 static void host_close(void *base) {
-    bool pushed = context_enter();
+    visit_t visit = context_enter();
 
     pysh_cuda.MemHostUnregister(base);
-    context_leave(pushed);
+    context_leave(visit);
 }
 
 static int shared_alloc(size_t nbytes, void **host_p, void **device_p) {
     void *host = NULL;
     CUdeviceptr device = 0;
-    bool pushed = context_enter();
+    visit_t visit = context_enter();
     CUresult result = pysh_cuda.MemHostAlloc(&host, nbytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
 
     if (!result)
         result = pysh_cuda.MemHostGetDevicePointer(&device, host, 0);
     if (result && host)
         pysh_cuda.MemFreeHost(host);
-    context_leave(pushed);
+    context_leave(visit);
     if (result)
         return pysh_cuda_fail(result, "allocating %zu bytes of pinned memory", nbytes);
     memset(host, 0, nbytes);
@@ -360,10 +399,10 @@ static int shared_alloc(size_t nbytes, void **host_p, void **device_p) {
 }
 
 static void shared_free(void *host) {
-    bool pushed = context_enter();
+    visit_t visit = context_enter();
 
     pysh_cuda.MemFreeHost(host);
-    context_leave(pushed);
+    context_leave(visit);
 }
 
 const pysh_accel_t pysh_accel_cuda = {
@@ -382,7 +421,7 @@ const pysh_accel_t pysh_accel_cuda = {
     .offload_done = pysh_cuda_engine_done,
     .offload_mark = pysh_cuda_engine_mark,
     .offload_finished = pysh_cuda_engine_finished,
-    .stamp = pysh_cuda_engine_stamp,
+    .stamp = stamp,
     .idle = idle,
     .thread_begin = thread_begin,
     .host_open = host_open,
