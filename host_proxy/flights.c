@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "accel/accel.h"
+#include "accel/engine/engine.h"
 #include "base/clock.h"
 #include "base/state.h"
 #include "conduit/conduit.h"
@@ -61,7 +62,7 @@ static bool land_flights(pysh_ring_t *ring) {
 
     for (int i = 0; i < ring->n_flights;) {
         bool done = false;
-        int status = pysh.accel->offload_done(ring->flight[i].token, &done);
+        int status = pysh_engine_done(ring->flight[i].token, &done);
         if (!status && !done) {
             i++;
             continue;
@@ -75,6 +76,24 @@ static bool land_flights(pysh_ring_t *ring) {
     return landed;
 }
 
+/* Copies that the engine's process has failed to do: their kernels are answered, or the host is. */
+static bool answer_failures(void) {
+    pysh_stamp_t reply;
+    int status;
+    bool any = false;
+
+    while (pysh_engine_failure(&reply, &status)) {
+        any = true;
+        if (reply.address) {
+            pysh_ring_explain();
+            pysh.accel->stamp(reply.address, reply.value | (uint64_t)(unsigned)status << 32);
+        } else {
+            pysh_ring_complain(PYSH_OP_PUT, -1, status);
+        }
+    }
+    return any;
+}
+
 /* Copies without a reply of the proxy's are known to the engine alone: are those before the mark done? */
 static bool engine_done(pysh_ring_t *ring) {
     bool marked = true, all = true;
@@ -82,7 +101,7 @@ static bool engine_done(pysh_ring_t *ring) {
 
     if (!atomic_load_explicit(&ring->in_flight, memory_order_relaxed))
         return true;
-    status = pysh.accel->offload_finished(&marked, &all);
+    status = pysh_engine_finished(&marked, &all);
     if (status) {
         pysh_ring_complain(PYSH_OP_PUT, -1, status);
         marked = all = true;
@@ -103,7 +122,7 @@ static bool step_quiet(pysh_ring_t *ring) {
         if (target <= ring->control->acked)
             return false;
         ring->quiet_target = target;
-        pysh.accel->offload_mark();
+        pysh_engine_mark();
         if (pysh.conduit->quiet && (status = pysh.conduit->quiet()))
             pysh_ring_complain(PYSH_OP_COUNT, -1, status);
     }
@@ -117,7 +136,7 @@ static bool step_quiet(pysh_ring_t *ring) {
 }
 
 bool pysh_ring_progress(pysh_ring_t *ring) {
-    bool landed = ring->n_flights && land_flights(ring);
+    bool failed = answer_failures(), landed = ring->n_flights && land_flights(ring);
 
-    return step_quiet(ring) || landed;
+    return step_quiet(ring) || landed || failed;
 }

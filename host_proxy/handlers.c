@@ -12,6 +12,7 @@
 
 #include "accel/accel.h"
 #include "accel/copy.h"
+#include "accel/engine/engine.h"
 #include "base/clock.h"
 #include "base/elements.h"
 #include "base/state.h"
@@ -64,9 +65,11 @@ static pysh_outcome_t start_copy(pysh_ring_t *ring, uint64_t ticket, const pysh_
     if (flags & PYSH_REQUEST_DONE)
         stamp[n++] = (pysh_stamp_t){.address = &ring->device->word[ring->n + (ticket & ring->mask)],
                                     .value = (uint32_t)(ticket + 1)};
+    status = pysh_engine_copy(pysh_request_pe(request), dest, source, request->word[PYSH_WORD_VALUE], stamp, n,
+                              flags & PYSH_REQUEST_DONE, &token);
+    if (status == PYSH_ENGINE_FULL)
+        return (pysh_outcome_t){.again = true};
     atomic_fetch_add_explicit(&ring->in_flight, 1, memory_order_relaxed);
-    status =
-        pysh.accel->offload(pysh_request_pe(request), dest, source, request->word[PYSH_WORD_VALUE], stamp, n, &token);
     if (status)
         return outcome(status);
     if (flags & PYSH_REQUEST_REPLY && !(flags & PYSH_REQUEST_DONE))
@@ -350,6 +353,11 @@ pysh_outcome_t pysh_ring_handle(pysh_ring_t *ring, uint64_t ticket, const pysh_r
     if (handlers[row].moves_bytes)
         pysh_ring_count(&ring->stats.bytes[row], (int64_t)request->word[PYSH_WORD_VALUE]);
     result = checked(ring, ticket, request, op);
+    if (result.again) { /* it has not begun */
+        pysh_ring_count(&ring->stats.requests[row], -1);
+        if (handlers[row].moves_bytes)
+            pysh_ring_count(&ring->stats.bytes[row], -(int64_t)request->word[PYSH_WORD_VALUE]);
+    }
     if (start)
         pysh_ring_count(&ring->stats.ns[row], pysh_now_ns() - start);
     return result;

@@ -92,11 +92,12 @@ static void publish(pysh_ring_t *ring, uint64_t head) {
     pysh_ring_count(&ring->stats.credits, 1);
 }
 
-static void serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+/* False: not now, for want of room. */
+static bool serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     pysh_outcome_t result = pysh_ring_handle(ring, ticket, request);
 
-    if (result.pending)
-        return;
+    if (result.pending || result.again)
+        return !result.again;
     if (__builtin_expect(result.status, 0)) {
         if (pysh_request_flags(request) & PYSH_REQUEST_REPLY)
             pysh_ring_explain();
@@ -111,6 +112,7 @@ static void serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *requ
         else
             pysh_ring_reply(ring, ticket, result.value, result.status);
     }
+    return true;
 }
 
 /* Up to BATCH requests; how many. */
@@ -120,10 +122,12 @@ static int serve_some(pysh_ring_t *ring) {
     int n = 0;
 
     while (n < BATCH && pysh_flight_room(ring)) {
-        if (take(ring, head, &request))
-            serve(ring, head, &request);
-        else if (!pysh_ring_given_up(ring, head))
+        if (take(ring, head, &request)) {
+            if (!serve(ring, head, &request))
+                break;
+        } else if (!pysh_ring_given_up(ring, head)) {
             break;
+        }
         head++;
         n++;
         /* release: pairs with pysh_proxy_drain(), which then sees what the request did */
@@ -136,20 +140,12 @@ static int serve_some(pysh_ring_t *ring) {
     return n;
 }
 
-static void relax(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 static void idle(int64_t spin, int64_t polls) {
     struct timespec nap = {.tv_nsec = MIN_SLEEP_NS};
     int64_t turn = polls - spin - YIELDS;
 
     if (polls < spin) {
-        relax();
+        pysh_relax();
     } else if (turn < 0) {
         sched_yield();
     } else {

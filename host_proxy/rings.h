@@ -44,6 +44,7 @@ typedef struct pysh_outcome { /* of a request */
     uint64_t value;
     int status;
     bool pending; /* the reply is another's to write: the copy engine's stream, or flights' */
+    bool again; /* nothing has been done for want of room: the request is to be handled again, and those behind wait */
 } pysh_outcome_t;
 
 /* handlers.c: does what a request asks, without waiting for a PE or a copy. */

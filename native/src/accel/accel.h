@@ -13,6 +13,17 @@ typedef struct pysh_stamp { /* 8 bytes that a stream stores behind a copy */
     uint64_t value;
 } pysh_stamp_t;
 
+#define PYSH_IPC_BYTES 64
+
+/* How another process of the host maps the device heaps. */
+typedef struct pysh_engine_map {
+    int pe, n_pes;
+    int device;     /* GPU ordinal */
+    int64_t nbytes; /* of an arena */
+    int64_t stride; /* from one arena to the next, where they are in one file */
+    unsigned char handle[ISHMEMX_MAX_DEVICE_PES][PYSH_IPC_BYTES]; /* of CUDA IPC */
+} pysh_engine_map_t;
+
 typedef struct pysh_accel {
     const char *name;
     bool cpu_visible; /* the CPU may load and store the arena */
@@ -36,6 +47,10 @@ typedef struct pysh_accel {
     /* Are the copies started before the last mark complete, and all of them? */
     void (*offload_mark)(void);
     int (*offload_finished)(bool *marked_p, bool *all_p);
+    /* For a copy engine in another process: writes how it maps the device heaps; *fd_p, which stays the accelerator's,
+     * is the file that they are in, or -1. In that process: makes the copy engine and maps the heaps. */
+    int (*share)(pysh_engine_map_t *map, int *fd_p);
+    int (*join)(const pysh_engine_map_t *map, int fd, char **base);
     /* Stores 8 bytes to device memory, some time soon. */
     void (*stamp)(void *address, uint64_t value);
     /* Has it finished all kernels that this process launched? False when it cannot tell. */

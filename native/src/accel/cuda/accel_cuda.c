@@ -30,7 +30,8 @@ static struct {
     CUstream stream, nbi_stream;
     CUdeviceptr base;
     int64_t nbytes;
-    CUdeviceptr *opened; /* [n_pes] mappings of the peers' arenas; 0: none */
+    CUipcMemHandle *handles; /* [n_pes] of the PEs' arenas */
+    CUdeviceptr *opened;     /* [n_pes] mappings of the peers' arenas; 0: none */
     _Atomic uint64_t nbi_started, nbi_finished;
     pysh_cuda_amo_t amo;
     pthread_mutex_t amo_lock;
@@ -62,14 +63,14 @@ static void context_leave(visit_t visit) {
 
 /* ---- attach and detach ---- */
 
-static int attach_card(const ishmemx_config_t *config, pysh_cuda_card_t *card, int count) {
+/* The GPU's primary context, current; *card is for the other PEs to know it by. */
+static int open_card(int ordinal, int count, pysh_cuda_card_t *card) {
     CUresult result;
-    int status;
 
-    gpu.ordinal = config->device >= 0 ? config->device : (config->local_pe > 0 ? config->local_pe : 0) % count;
-    if (gpu.ordinal >= count)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "GPU %d was asked for, but this process sees %d", gpu.ordinal, count);
-    result = pysh_cuda.DeviceGet(&gpu.device, gpu.ordinal);
+    if (ordinal >= count)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "GPU %d was asked for, but this process sees %d", ordinal, count);
+    gpu.ordinal = ordinal;
+    result = pysh_cuda.DeviceGet(&gpu.device, ordinal);
     if (!result)
         result = pysh_cuda.DeviceGetUuid(&card->uuid, gpu.device);
     if (!result)
@@ -78,11 +79,20 @@ static int attach_card(const ishmemx_config_t *config, pysh_cuda_card_t *card, i
         result = pysh_cuda.DevicePrimaryCtxRetain(&gpu.context, gpu.device);
     if (result) {
         gpu.context = NULL;
-        return pysh_cuda_fail(result, "opening GPU %d", gpu.ordinal);
+        return pysh_cuda_fail(result, "opening GPU %d", ordinal);
     }
     result = pysh_cuda.CtxSetCurrent(gpu.context);
-    if (!result)
-        result = pysh_cuda.StreamCreate(&gpu.stream, CU_STREAM_NON_BLOCKING);
+    return result ? pysh_cuda_fail(result, "the context of GPU %d", ordinal) : ISHMEMX_OK;
+}
+
+static int attach_card(const ishmemx_config_t *config, pysh_cuda_card_t *card, int count) {
+    int ordinal = config->device >= 0 ? config->device : (config->local_pe > 0 ? config->local_pe : 0) % count;
+    int status = open_card(ordinal, count, card);
+    CUresult result;
+
+    if (status)
+        return status;
+    result = pysh_cuda.StreamCreate(&gpu.stream, CU_STREAM_NON_BLOCKING);
     if (!result)
         result = pysh_cuda.StreamCreate(&gpu.nbi_stream, CU_STREAM_NON_BLOCKING);
     if (result)
@@ -140,7 +150,9 @@ static void detach(int64_t blocks) {
         pysh.conduit->barrier("finalize");
     }
     free(gpu.opened);
+    free(gpu.handles);
     gpu.opened = NULL;
+    gpu.handles = NULL;
     if (gpu.base)
         pysh_retire((void *)(uintptr_t)gpu.base, (size_t)gpu.nbytes, blocks, unmap);
     gpu.base = 0;
@@ -212,19 +224,75 @@ static int arena_open(const CUipcMemHandle *handles, char **peer) {
 }
 
 static int arena(int64_t nbytes, char **base_p, char **peer) {
-    CUipcMemHandle mine = {{0}}, *handles = calloc((size_t)pysh.n_pes, sizeof *handles);
+    CUipcMemHandle mine = {{0}};
     visit_t visit = context_enter();
-    int status = handles ? arena_make(nbytes, &mine) : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join the PEs");
+    int status;
+
+    gpu.handles = calloc((size_t)pysh.n_pes, sizeof *gpu.handles);
+    status = gpu.handles ? arena_make(nbytes, &mine) : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join the PEs");
 
     status = pysh_cuda_agree(status);
     if (!status)
-        status = pysh.conduit->exchange("init", &mine, handles, sizeof mine);
+        status = pysh.conduit->exchange("init", &mine, gpu.handles, sizeof mine);
     if (!status)
-        status = pysh_cuda_agree(arena_open(handles, peer));
+        status = pysh_cuda_agree(arena_open(gpu.handles, peer));
     if (!status)
         *base_p = (char *)(uintptr_t)gpu.base;
     context_leave(visit);
-    free(handles);
+    return status;
+}
+
+/* ---- a copy engine in another process ---- */
+
+static int share(pysh_engine_map_t *map, int *fd_p) {
+    *map = (pysh_engine_map_t){.pe = pysh.pe, .n_pes = pysh.n_pes, .device = gpu.ordinal, .nbytes = gpu.nbytes};
+    memcpy(map->handle, gpu.handles, (size_t)pysh.n_pes * sizeof *gpu.handles);
+    *fd_p = -1;
+    return ISHMEMX_OK;
+}
+
+/* A first copy in each direction: what the driver loads or maps at first use, it does now. */
+static CUresult try_copies(int n_pes, char *const *base) {
+    CUstream stream = NULL;
+    CUdeviceptr scratch = 0;
+    CUresult result = pysh_cuda.MemAlloc(&scratch, ALLOCATION_UNIT);
+
+    if (!result)
+        result = pysh_cuda.StreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    for (int pe = 0; !result && pe < n_pes; pe++)
+        result = pysh_cuda.MemcpyAsync(scratch, (CUdeviceptr)(uintptr_t)base[pe], 8, stream);
+    if (!result)
+        result = pysh_cuda.StreamWriteValue64(stream, scratch, 0, 0);
+    if (!result)
+        result = pysh_cuda.StreamSynchronize(stream);
+    if (stream)
+        pysh_cuda.StreamDestroy(stream);
+    if (scratch)
+        pysh_cuda.MemFree(scratch);
+    return result;
+}
+
+static int join(const pysh_engine_map_t *map, int fd, char **base) {
+    pysh_cuda_card_t card;
+    CUresult result;
+    int count, status = pysh_cuda_open(&count);
+
+    (void)fd;
+    if (!status)
+        status = open_card(map->device, count, &card);
+    if (!status)
+        status = pysh_cuda_engine_open();
+    for (int pe = 0; !status && pe < map->n_pes; pe++) {
+        CUipcMemHandle handle;
+        CUdeviceptr mapped = 0;
+        memcpy(&handle, map->handle[pe], sizeof handle);
+        result = pysh_cuda.IpcOpenMemHandle(&mapped, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+        if (result)
+            status = pysh_cuda_fail(result, "GPU %d cannot map the device heap of PE %d (CUDA IPC)", map->device, pe);
+        base[pe] = (char *)(uintptr_t)mapped;
+    }
+    if (!status && (result = try_copies(map->n_pes, base)))
+        status = pysh_cuda_fail(result, "a first copy on GPU %d", map->device);
     return status;
 }
 
@@ -421,6 +489,8 @@ const pysh_accel_t pysh_accel_cuda = {
     .offload_done = pysh_cuda_engine_done,
     .offload_mark = pysh_cuda_engine_mark,
     .offload_finished = pysh_cuda_engine_finished,
+    .share = share,
+    .join = join,
     .stamp = stamp,
     .idle = idle,
     .thread_begin = thread_begin,
