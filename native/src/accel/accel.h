@@ -13,7 +13,8 @@ typedef struct pysh_stamp { /* 8 bytes that a stream stores behind a copy */
     uint64_t value;
 } pysh_stamp_t;
 
-#define PYSH_IPC_BYTES 64
+#define PYSH_IPC_BYTES   64
+#define PYSH_ENGINE_FULL (-1) /* no room for it now: ask again */
 
 /* How another process of the host maps the device heaps. */
 typedef struct pysh_engine_map {
@@ -62,6 +63,10 @@ typedef struct pysh_accel {
     void (*host_close)(void *base);
     /* An atomic on device memory of this PE or a mapped peer, complete on return. */
     int (*amo)(int op, int type, void *address, uint64_t value, uint64_t cond, uint64_t *fetched_p);
+    /* The same, started: OK, or PYSH_ENGINE_FULL when as many as can be are under way. Those of a thread to one word
+     * are done in the order in which they were begun. Poll until it is done, once more than that not. */
+    int (*amo_begin)(int op, int type, void *address, uint64_t value, uint64_t cond, int *slot_p);
+    int (*amo_poll)(int slot, bool *done_p, uint64_t *fetched_p);
     /* Memory that host and kernels both load and store. */
     int (*shared_alloc)(size_t nbytes, void **host_p, void **device_p);
     void (*shared_free)(void *host);

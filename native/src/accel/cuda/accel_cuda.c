@@ -34,8 +34,9 @@ static struct {
     CUdeviceptr *opened;     /* [n_pes] mappings of the peers' arenas; 0: none */
     _Atomic uint64_t nbi_started, nbi_finished;
     pysh_cuda_amo_t amo;
-    pthread_mutex_t amo_lock;
-} gpu = {.amo_lock = PTHREAD_MUTEX_INITIALIZER};
+    pthread_mutex_t amo_lock;       /* for slot 0, held while a host call waits */
+    pthread_mutex_t amo_slots_lock; /* for the others: no wait under it */
+} gpu = {.amo_lock = PTHREAD_MUTEX_INITIALIZER, .amo_slots_lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- our context and capture mode, for the time of a call, on whatever thread it comes from ---- */
 
@@ -386,6 +387,25 @@ static int amo(int op, int type, void *address, uint64_t value, uint64_t cond, u
     return status;
 }
 
+/* By the proxies' threads, which have the context. */
+static int amo_begin(int op, int type, void *address, uint64_t value, uint64_t cond, int *slot_p) {
+    int status;
+
+    pthread_mutex_lock(&gpu.amo_slots_lock);
+    status = pysh_cuda_amo_begin(&gpu.amo, op, type, (CUdeviceptr)(uintptr_t)address, value, cond, slot_p);
+    pthread_mutex_unlock(&gpu.amo_slots_lock);
+    return status;
+}
+
+static int amo_poll(int slot, bool *done_p, uint64_t *fetched_p) {
+    int status;
+
+    pthread_mutex_lock(&gpu.amo_slots_lock);
+    status = pysh_cuda_amo_poll(&gpu.amo, slot, done_p, fetched_p);
+    pthread_mutex_unlock(&gpu.amo_slots_lock);
+    return status;
+}
+
 static _Atomic bool other_streams;
 
 /* Kernels on the default stream, and on those that wait for it. While one of these captures, the default stream may
@@ -497,6 +517,8 @@ const pysh_accel_t pysh_accel_cuda = {
     .host_open = host_open,
     .host_close = host_close,
     .amo = amo,
+    .amo_begin = amo_begin,
+    .amo_poll = amo_poll,
     .shared_alloc = shared_alloc,
     .shared_free = shared_free,
 };

@@ -10,8 +10,6 @@
 
 #include "accel/accel.h"
 
-#define PYSH_ENGINE_FULL (-1) /* no room for a copy now: ask again */
-
 /* Starts the process where the settings ask for it; the device heap is open. Waits until it serves. */
 int pysh_engine_start(const ishmemx_config_t *config);
 /* Ends it; copies have been completed. Before the heaps are unmapped. */
