@@ -12,6 +12,7 @@
 
 #include "accel/accel.h"
 #include "accel/copy.h"
+#include "accel/engine/engine.h"
 #include "base/clock.h"
 #include "base/elements.h"
 #include "base/state.h"
@@ -64,13 +65,36 @@ static pysh_outcome_t start_copy(pysh_ring_t *ring, uint64_t ticket, const pysh_
     if (flags & PYSH_REQUEST_DONE)
         stamp[n++] = (pysh_stamp_t){.address = &ring->device->word[ring->n + (ticket & ring->mask)],
                                     .value = (uint32_t)(ticket + 1)};
+    status = pysh_engine_copy(pysh_request_pe(request), dest, source, request->word[PYSH_WORD_VALUE], stamp, n,
+                              flags & PYSH_REQUEST_DONE, &token);
+    if (status == PYSH_ENGINE_FULL)
+        return (pysh_outcome_t){.again = true};
     atomic_fetch_add_explicit(&ring->in_flight, 1, memory_order_relaxed);
-    status =
-        pysh.accel->offload(pysh_request_pe(request), dest, source, request->word[PYSH_WORD_VALUE], stamp, n, &token);
     if (status)
         return outcome(status);
     if (flags & PYSH_REQUEST_REPLY && !(flags & PYSH_REQUEST_DONE))
-        pysh_flight_add(ring, ticket, token);
+        pysh_flight_add(ring, ticket, request, pysh_step_engine)->token = token;
+    return (pysh_outcome_t){.pending = true};
+}
+
+/* What the proxy copies itself: all of it now when it is little, and the CPU reaches both ends; else in pieces. Their
+ * range is checked before the first, so that one that fails has moved nothing. */
+static pysh_outcome_t start_pieces(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, uint64_t here,
+                                   uint64_t there, const char *what) {
+    uint64_t nbytes = request->word[PYSH_WORD_VALUE];
+    bool gpu_here = pysh_on_gpu(address(here)), gpu_there = pysh_on_gpu(address(there));
+    pysh_flight_t *flight;
+    char *peer;
+    int heap, status;
+
+    if (!nbytes || (nbytes <= PYSH_PIECE_BYTES && !gpu_here && !gpu_there))
+        return outcome(ISHMEMX_OK);
+    status = pysh_peer_address(address(there), nbytes, pysh_request_pe(request), what, &peer, &heap);
+    if (status || (!peer && heap == ISHMEMX_HEAP_DEVICE)) /* that is refused by who is asked to copy it at once */
+        return outcome(status);
+    flight = pysh_flight_add(ring, ticket, request, pysh_step_copy);
+    flight->gpu[0] = pysh_request_op(request) == PYSH_OP_GET ? gpu_here : gpu_there;
+    flight->gpu[1] = pysh_request_op(request) == PYSH_OP_GET ? gpu_there : gpu_here;
     return (pysh_outcome_t){.pending = true};
 }
 
@@ -79,11 +103,15 @@ static pysh_outcome_t put(pysh_ring_t *ring, uint64_t ticket, const pysh_request
     uint64_t nbytes = word[PYSH_WORD_VALUE];
     int pe = pysh_request_pe(request);
     char *peer = on_device_heap(word[PYSH_WORD_DEST], nbytes) ? device_arena()->peer[pe] : NULL;
+    pysh_outcome_t result;
 
     if (peer && nbytes && pysh.p2p)
         return start_copy(ring, ticket, request, peer + (word[PYSH_WORD_DEST] - (uintptr_t)device_arena()->base),
                           address(word[PYSH_WORD_SOURCE]), NULL);
-    return outcome(pysh_put(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe));
+    result = start_pieces(ring, ticket, request, word[PYSH_WORD_SOURCE], word[PYSH_WORD_DEST], "dest");
+    if (!result.pending && !result.status)
+        result.status = pysh_put(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
+    return result;
 }
 
 static pysh_outcome_t get(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
@@ -91,11 +119,15 @@ static pysh_outcome_t get(pysh_ring_t *ring, uint64_t ticket, const pysh_request
     uint64_t nbytes = word[PYSH_WORD_VALUE];
     int pe = pysh_request_pe(request);
     char *peer = on_device_heap(word[PYSH_WORD_SOURCE], nbytes) ? device_arena()->peer[pe] : NULL;
+    pysh_outcome_t result;
 
     if (peer && nbytes && pysh.p2p)
         return start_copy(ring, ticket, request, address(word[PYSH_WORD_DEST]),
                           peer + (word[PYSH_WORD_SOURCE] - (uintptr_t)device_arena()->base), NULL);
-    return outcome(pysh_get(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe));
+    result = start_pieces(ring, ticket, request, word[PYSH_WORD_DEST], word[PYSH_WORD_SOURCE], "source");
+    if (!result.pending && !result.status)
+        result.status = pysh_get(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
+    return result;
 }
 
 static pysh_outcome_t p(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
@@ -121,15 +153,12 @@ static pysh_outcome_t g(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t
     return result;
 }
 
-static int signal_op(const pysh_request_t *request) {
-    return pysh_request_high(request) == ISHMEMX_SIGNAL_ADD ? ISHMEMX_ATOMIC_ADD : ISHMEMX_ATOMIC_SET;
-}
-
 static pysh_outcome_t put_signal(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     const uint64_t *word = request->word;
     uint64_t nbytes = word[PYSH_WORD_VALUE], base = (uintptr_t)device_arena()->base;
     int pe = pysh_request_pe(request), status;
     char *peer = on_device_heap(word[PYSH_WORD_DEST], nbytes) ? device_arena()->peer[pe] : NULL;
+    pysh_outcome_t result;
 
     if (peer && nbytes && pysh.p2p) {
         pysh_stamp_t signal = {.address = peer + (word[PYSH_WORD_EXTRA] - base), .value = word[PYSH_WORD_EXTRA2]};
@@ -139,26 +168,31 @@ static pysh_outcome_t put_signal(pysh_ring_t *ring, uint64_t ticket, const pysh_
         return start_copy(ring, ticket, request, peer + (word[PYSH_WORD_DEST] - base), address(word[PYSH_WORD_SOURCE]),
                           &signal);
     }
+    result = start_pieces(ring, ticket, request, word[PYSH_WORD_SOURCE], word[PYSH_WORD_DEST], "dest");
+    if (result.pending || result.status)
+        return result;
     status = pysh_put(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
+    if (!status && pysh_amo_is_polled(request, word[PYSH_WORD_EXTRA])) {
+        pysh_flight_add(ring, ticket, request, pysh_step_amo);
+        return (pysh_outcome_t){.pending = true};
+    }
     if (!status && nbytes && pysh.conduit->fence)
         status = pysh.conduit->fence();
     if (!status)
-        status = pysh_amo(signal_op(request), ISHMEMX_TYPE_UINT64, address(word[PYSH_WORD_EXTRA]),
+        status = pysh_amo(pysh_request_signal_op(request), ISHMEMX_TYPE_UINT64, address(word[PYSH_WORD_EXTRA]),
                           word[PYSH_WORD_EXTRA2], 0, pe, "sig_addr", NULL);
     return outcome(status);
 }
 
 static pysh_outcome_t strided(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
-    const uint64_t *word = request->word;
-    int (*move)(ishmemx_ctx_t, void *, const void *, ptrdiff_t, ptrdiff_t, size_t, size_t, size_t, int) =
-        pysh_request_op(request) == PYSH_OP_IPUT ? ishmemx_iput : ishmemx_iget;
+    pysh_flight_t first = {.request = *request};
+    uint64_t value;
+    int status = pysh_step_strided(ring, &first, &value);
 
-    (void)ring;
-    (void)ticket;
-    return outcome(move(&ishmemx_ctx_default, address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]),
-                        (ptrdiff_t)word[PYSH_WORD_EXTRA], (ptrdiff_t)word[PYSH_WORD_EXTRA2],
-                        (size_t)pysh_request_high(request), word[PYSH_WORD_VALUE], (size_t)pysh_request_type(request),
-                        pysh_request_pe(request)));
+    if (status != PYSH_MOVED)
+        return outcome(status);
+    pysh_flight_add(ring, ticket, request, pysh_step_strided)->moved = first.moved;
+    return (pysh_outcome_t){.pending = true};
 }
 
 /* ---- values ---- */
@@ -168,13 +202,15 @@ static pysh_outcome_t amo(pysh_ring_t *ring, uint64_t ticket, const pysh_request
     int op = pysh_request_high(request), type = pysh_request_type(request);
     pysh_outcome_t result = {.status = pysh_amo_check(op, type)};
 
-    (void)ring;
-    (void)ticket;
+    if (!result.status && pysh_amo_is_polled(request, word[PYSH_WORD_DEST])) {
+        pysh_flight_add(ring, ticket, request, pysh_step_amo);
+        return (pysh_outcome_t){.pending = true};
+    }
     if (!result.status)
         result.status = pysh_amo(op, type, address(word[PYSH_WORD_DEST]), word[PYSH_WORD_VALUE], word[PYSH_WORD_EXTRA],
                                  pysh_request_pe(request), "dest", &result.value);
-    if (!result.status && word[PYSH_WORD_SOURCE]) /* non-blocking fetch: the old value's place is not the reply */
-        result.status = pysh_copy(address(word[PYSH_WORD_SOURCE]), &result.value, pysh_type_nbytes(type));
+    if (!result.status)
+        result.status = pysh_amo_deliver(request, result.value);
     return result;
 }
 
@@ -350,6 +386,11 @@ pysh_outcome_t pysh_ring_handle(pysh_ring_t *ring, uint64_t ticket, const pysh_r
     if (handlers[row].moves_bytes)
         pysh_ring_count(&ring->stats.bytes[row], (int64_t)request->word[PYSH_WORD_VALUE]);
     result = checked(ring, ticket, request, op);
+    if (result.again) { /* it has not begun */
+        pysh_ring_count(&ring->stats.requests[row], -1);
+        if (handlers[row].moves_bytes)
+            pysh_ring_count(&ring->stats.bytes[row], -(int64_t)request->word[PYSH_WORD_VALUE]);
+    }
     if (start)
         pysh_ring_count(&ring->stats.ns[row], pysh_now_ns() - start);
     return result;

@@ -92,25 +92,31 @@ static void publish(pysh_ring_t *ring, uint64_t head) {
     pysh_ring_count(&ring->stats.credits, 1);
 }
 
-static void serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
-    pysh_outcome_t result = pysh_ring_handle(ring, ticket, request);
-
-    if (result.pending)
-        return;
-    if (__builtin_expect(result.status, 0)) {
+void pysh_ring_answer(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, uint64_t value, int status) {
+    if (__builtin_expect(status, 0)) {
         if (pysh_request_flags(request) & PYSH_REQUEST_REPLY)
             pysh_ring_explain();
         else
-            pysh_ring_complain(pysh_request_op(request), pysh_request_pe(request), result.status);
+            pysh_ring_complain(pysh_request_op(request), pysh_request_pe(request), status);
     }
     if (pysh_request_flags(request) & PYSH_REQUEST_REPLY) {
         /* A kernel that looks for its reply near itself is answered there too when the engine had nothing to do. */
         if (pysh_request_flags(request) & PYSH_REQUEST_DONE)
             pysh.accel->stamp(&ring->device->word[ring->n + (ticket & ring->mask)],
-                              (uint32_t)(ticket + 1) | (uint64_t)(unsigned)result.status << 32);
+                              (uint32_t)(ticket + 1) | (uint64_t)(unsigned)status << 32);
         else
-            pysh_ring_reply(ring, ticket, result.value, result.status);
+            pysh_ring_reply(ring, ticket, value, status);
     }
+}
+
+/* False: not now, for want of room. */
+static bool serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+    pysh_outcome_t result = pysh_ring_handle(ring, ticket, request);
+
+    if (result.pending || result.again)
+        return !result.again;
+    pysh_ring_answer(ring, ticket, request, result.value, result.status);
+    return true;
 }
 
 /* Up to BATCH requests; how many. */
@@ -120,10 +126,12 @@ static int serve_some(pysh_ring_t *ring) {
     int n = 0;
 
     while (n < BATCH && pysh_flight_room(ring)) {
-        if (take(ring, head, &request))
-            serve(ring, head, &request);
-        else if (!pysh_ring_given_up(ring, head))
+        if (take(ring, head, &request)) {
+            if (!serve(ring, head, &request))
+                break;
+        } else if (!pysh_ring_given_up(ring, head)) {
             break;
+        }
         head++;
         n++;
         /* release: pairs with pysh_proxy_drain(), which then sees what the request did */
@@ -136,20 +144,12 @@ static int serve_some(pysh_ring_t *ring) {
     return n;
 }
 
-static void relax(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 static void idle(int64_t spin, int64_t polls) {
     struct timespec nap = {.tv_nsec = MIN_SLEEP_NS};
     int64_t turn = polls - spin - YIELDS;
 
     if (polls < spin) {
-        relax();
+        pysh_relax();
     } else if (turn < 0) {
         sched_yield();
     } else {
@@ -244,7 +244,11 @@ static int ring_open(pysh_ring_t *ring, char *device) {
     if ((status = pysh.accel->shared_alloc(control_bytes, &control, &ring->control_seen)))
         return status;
     ring->control = memset(control, 0, control_bytes);
-    return ISHMEMX_OK;
+    if (!pysh.arena[ISHMEMX_HEAP_DEVICE].cpu_visible) {
+        void *seen;
+        status = pysh.accel->shared_alloc(PYSH_PIECE_BYTES, &ring->stage, &seen);
+    }
+    return status;
 }
 
 /* The thread takes no signals: Python's handlers are for the threads of the program. */
@@ -289,6 +293,8 @@ void pysh_proxy_stop(void) {
             pysh.accel->shared_free(ring->slots);
         if (ring->control)
             pysh.accel->shared_free(ring->control);
+        if (ring->stage)
+            pysh.accel->shared_free(ring->stage);
     }
     free(proxy.ring);
     proxy.ring = NULL;

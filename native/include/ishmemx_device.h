@@ -31,6 +31,8 @@ typedef struct ishmemx_fault {
 ISHMEMX_API int64_t ishmemx_contract(void);
 /* Copies the ISHMEMX_STATE_WORDS words of the state block. */
 ISHMEMX_API int ishmemx_device_state(int64_t *words);
+/* What the program pyshmem-engine runs: the process of a PE's copy engine. Nobody else calls it. */
+ISHMEMX_API int ishmemx_engine_main(void);
 /* The error of the last request that failed in the proxy. */
 ISHMEMX_API int ishmemx_proxy_error(char *text, size_t capacity);
 

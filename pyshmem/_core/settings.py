@@ -37,6 +37,8 @@ SETTINGS = (
     Setting("RING_SLOTS", "integer", "4096", "requests a ring holds: a power of two, at least 8"),
     Setting("PROXY_SPIN", "integer", "-1",
             "polls before an idle proxy gives its core away; -1 chooses from the core count"),
+    Setting("ENGINE", "choice:thread|process", "thread",
+            "where a kernel's copies by a copy engine are started: in the PE's proxy, or in a process of their own"),
     Setting("CUTOVER_PUT", "string", "",
             "bytes from which kernels' puts take a copy engine: 64K, never, or threads:blocks=size,..."),
     Setting("CUTOVER_GET", "string", "", "the same of gets"),

@@ -261,6 +261,17 @@ def test_the_ring_under_sanitizers(
     run_ring(name, slots, arguments, compiled, build, run_command)
 
 
+def test_the_engine_process_under_sanitizers(
+    build: Compile, sanitized: list[str | Path], run_pes: Callable
+) -> None:
+    program = build(["-std=gnu11", HERE / "engine.c", *sanitized], "engine")
+    main = HERE.parents[1] / "native" / "engine" / "main.c"
+    gcc("-std=gnu11", "-o", program.parent / "pyshmem-engine", main, *sanitized)
+    settings = {"PYSHMEM_ENGINE": "process", "PYSHMEM_TIMEOUT": "60"}
+    done = run_pes(2, program, env=settings, timeout=120, check=True)
+    assert (done.stdout, done.stderr) == ("ok\n", "")
+
+
 def test_the_ring_ends_while_kernels_go_on_also_under_sanitizers(
     build: Compile,
     flags: list[str],

@@ -19,6 +19,7 @@ LAYERS = (
     ("conduit",),
     ("memory",),
     ("accel/cuda", "accel/sim", "conduit/shm", "conduit/openshmem"),
+    ("accel/engine",),
     ("job",),
     ("teams",),
     ("ops",),

@@ -13,6 +13,18 @@ typedef struct pysh_stamp { /* 8 bytes that a stream stores behind a copy */
     uint64_t value;
 } pysh_stamp_t;
 
+#define PYSH_IPC_BYTES   64
+#define PYSH_ENGINE_FULL (-1) /* no room for it now: ask again */
+
+/* How another process of the host maps the device heaps. */
+typedef struct pysh_engine_map {
+    int pe, n_pes;
+    int device;     /* GPU ordinal */
+    int64_t nbytes; /* of an arena */
+    int64_t stride; /* from one arena to the next, where they are in one file */
+    unsigned char handle[ISHMEMX_MAX_DEVICE_PES][PYSH_IPC_BYTES]; /* of CUDA IPC */
+} pysh_engine_map_t;
+
 typedef struct pysh_accel {
     const char *name;
     bool cpu_visible; /* the CPU may load and store the arena */
@@ -36,6 +48,10 @@ typedef struct pysh_accel {
     /* Are the copies started before the last mark complete, and all of them? */
     void (*offload_mark)(void);
     int (*offload_finished)(bool *marked_p, bool *all_p);
+    /* For a copy engine in another process: writes how it maps the device heaps; *fd_p, which stays the accelerator's,
+     * is the file that they are in, or -1. In that process: makes the copy engine and maps the heaps. */
+    int (*share)(pysh_engine_map_t *map, int *fd_p);
+    int (*join)(const pysh_engine_map_t *map, int fd, char **base);
     /* Stores 8 bytes to device memory, some time soon. */
     void (*stamp)(void *address, uint64_t value);
     /* Has it finished all kernels that this process launched? False when it cannot tell. */
@@ -47,6 +63,10 @@ typedef struct pysh_accel {
     void (*host_close)(void *base);
     /* An atomic on device memory of this PE or a mapped peer, complete on return. */
     int (*amo)(int op, int type, void *address, uint64_t value, uint64_t cond, uint64_t *fetched_p);
+    /* The same, started: OK, or PYSH_ENGINE_FULL when as many as can be are under way. Those of a thread to one word
+     * are done in the order in which they were begun. Poll until it is done, once more than that not. */
+    int (*amo_begin)(int op, int type, void *address, uint64_t value, uint64_t cond, int *slot_p);
+    int (*amo_poll)(int slot, bool *done_p, uint64_t *fetched_p);
     /* Memory that host and kernels both load and store. */
     int (*shared_alloc)(size_t nbytes, void **host_p, void **device_p);
     void (*shared_free)(void *host);

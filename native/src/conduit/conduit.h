@@ -39,6 +39,8 @@ typedef struct pysh_conduit {
      * CPU and simulated kernels share, the device arena; collective. peer[pe] is NULL where `pe` can
      * be reached only by the calls below. The conduit owns the memory. */
     int (*arena)(int heap, int64_t nbytes, char **base_p, char **peer);
+    /* The file that has the arenas of all PEs, and from one to the next; NULL: there is none. */
+    int (*arena_file)(int heap, int64_t *stride_p);
     /* All-gather of small blobs (nbytes <= PYSH_EXCHANGE_BYTES), collective, for bootstrap and
      * agreement: all[i * nbytes] receives PE i's. A barrier too. MISMATCH on all PEs
      * when some are in another exchange, or in a plain barrier. */

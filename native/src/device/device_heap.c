@@ -10,6 +10,7 @@
 
 #include "accel/accel.h"
 #include "accel/cuda/accel_cuda.h"
+#include "accel/engine/engine.h"
 #include "accel/sim/accel_sim.h"
 #include "base/state.h"
 #include "base/status.h"
@@ -101,12 +102,13 @@ int pysh_device_heap_open(const ishmemx_config_t *config, char *tables) {
     if ((status = accel->shared_alloc(2 * sizeof *pysh.fault, &fault, &fault_on_device)))
         return status;
     pysh.fault = memset(fault, 0, 2 * sizeof *pysh.fault);
-    if ((status = device_system_open(arena)))
+    if ((status = device_system_open(arena)) || (status = pysh_engine_start(config)))
         return status;
     return pysh_heap_setup(ISHMEMX_HEAP_DEVICE, nbytes);
 }
 
 void pysh_device_heap_close(int64_t block) {
+    pysh_engine_stop();
     if (host_opened)
         pysh.accel->host_close(pysh.arena[ISHMEMX_HEAP_HOST].base);
     if (pysh.fault)

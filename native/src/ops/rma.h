@@ -13,3 +13,8 @@ int pysh_ctx_pe(ishmemx_ctx_t ctx, int pe, int *world_p);
 /* Blocking put and get to a world PE that has been checked. */
 int pysh_put(void *dest, const void *source, size_t nbytes, int pe);
 int pysh_get(void *dest, const void *source, size_t nbytes, int pe);
+/* Strided and block-strided; strides in elements of `width` bytes. */
+int pysh_iput(void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t block,
+              size_t n_blocks, size_t width, int pe);
+int pysh_iget(void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t block,
+              size_t n_blocks, size_t width, int pe);

@@ -89,54 +89,70 @@ static int reach(const void *address, size_t nbytes, const char *what, const voi
     return status;
 }
 
-int ishmemx_iput(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
-                 size_t block, size_t n_blocks, size_t width, int pe) {
+int pysh_iput(void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t block,
+              size_t n_blocks, size_t width, int pe) {
     size_t dest_bytes, source_bytes;
     strides_t s;
     char *peer;
-    int world, status;
+    int status;
 
-    PYSH_ENTER();
-    if ((status = pysh_ctx_pe(ctx, pe, &world)) || !block || !n_blocks || !width)
-        return status;
+    if (!block || !n_blocks || !width)
+        return ISHMEMX_OK;
     status = strides_check(dest_stride, source_stride, block, n_blocks, width, &s, &dest_bytes, &source_bytes);
     if (!status)
-        status = reach(dest, dest_bytes, "dest", source, world, &peer);
+        status = reach(dest, dest_bytes, "dest", source, pe, &peer);
     if (status)
         return status;
-    if (pysh.check && world == pysh.pe && (status = pysh_check_overlap(dest, dest_bytes, source, source_bytes)))
+    if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, dest_bytes, source, source_bytes)))
         return status;
     if (peer) {
         copy_blocks(peer, source, &s);
-        pysh_wake(world);
+        pysh_wake(pe);
     }
     for (size_t i = 0; !peer && !status && i < n_blocks; i++)
-        status = pysh_put((char *)dest + (ptrdiff_t)i * s.dest, (const char *)source + (ptrdiff_t)i * s.source, s.block,
-                          world);
+        status =
+            pysh_put((char *)dest + (ptrdiff_t)i * s.dest, (const char *)source + (ptrdiff_t)i * s.source, s.block, pe);
+    return status;
+}
+
+int ishmemx_iput(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
+                 size_t block, size_t n_blocks, size_t width, int pe) {
+    int world, status;
+
+    PYSH_ENTER();
+    status = pysh_ctx_pe(ctx, pe, &world);
+    return status ? status : pysh_iput(dest, source, dest_stride, source_stride, block, n_blocks, width, world);
+}
+
+int pysh_iget(void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t block,
+              size_t n_blocks, size_t width, int pe) {
+    size_t dest_bytes, source_bytes;
+    strides_t s;
+    char *peer;
+    int status;
+
+    if (!block || !n_blocks || !width)
+        return ISHMEMX_OK;
+    status = strides_check(dest_stride, source_stride, block, n_blocks, width, &s, &dest_bytes, &source_bytes);
+    if (!status)
+        status = reach(source, source_bytes, "source", dest, pe, &peer);
+    if (status)
+        return status;
+    if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, dest_bytes, source, source_bytes)))
+        return status;
+    if (peer)
+        copy_blocks(dest, peer, &s);
+    for (size_t i = 0; !peer && !status && i < n_blocks; i++)
+        status =
+            pysh_get((char *)dest + (ptrdiff_t)i * s.dest, (const char *)source + (ptrdiff_t)i * s.source, s.block, pe);
     return status;
 }
 
 int ishmemx_iget(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
                  size_t block, size_t n_blocks, size_t width, int pe) {
-    size_t dest_bytes, source_bytes;
-    strides_t s;
-    char *peer;
     int world, status;
 
     PYSH_ENTER();
-    if ((status = pysh_ctx_pe(ctx, pe, &world)) || !block || !n_blocks || !width)
-        return status;
-    status = strides_check(dest_stride, source_stride, block, n_blocks, width, &s, &dest_bytes, &source_bytes);
-    if (!status)
-        status = reach(source, source_bytes, "source", dest, world, &peer);
-    if (status)
-        return status;
-    if (pysh.check && world == pysh.pe && (status = pysh_check_overlap(dest, dest_bytes, source, source_bytes)))
-        return status;
-    if (peer)
-        copy_blocks(dest, peer, &s);
-    for (size_t i = 0; !peer && !status && i < n_blocks; i++)
-        status = pysh_get((char *)dest + (ptrdiff_t)i * s.dest, (const char *)source + (ptrdiff_t)i * s.source, s.block,
-                          world);
-    return status;
+    status = pysh_ctx_pe(ctx, pe, &world);
+    return status ? status : pysh_iget(dest, source, dest_stride, source_stride, block, n_blocks, width, world);
 }

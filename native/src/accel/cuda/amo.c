@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "accel/accel.h"
 #include "accel/cuda/driver.h"
 #include "base/elements.h"
 #include "ishmemx.h"
@@ -62,58 +63,106 @@ static int case_of(int op, int type) {
 }
 
 static CUresult launch(pysh_cuda_amo_t *amo, CUstream stream, int number, CUdeviceptr address, uint64_t value,
-                       uint64_t cond) {
-    void *arguments[] = {&address, &value, &cond, &amo->device_word, &number};
+                       uint64_t cond, CUdeviceptr result) {
+    void *arguments[] = {&address, &value, &cond, &result, &number};
 
     return pysh_cuda.LaunchKernel(amo->function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL);
 }
 
 /* Loads and stores go by the copy engine: it moves an aligned word whole, and needs no room on a GPU
  * that is full of kernels waiting for this word. */
+static CUresult start(pysh_cuda_amo_t *amo, CUstream stream, int slot, int op, int type, CUdeviceptr address,
+                      uint64_t value, uint64_t cond, bool fetches) {
+    CUdeviceptr word = amo->device_word + (CUdeviceptr)slot * sizeof *amo->word;
+    size_t nbytes = pysh_type_nbytes(type);
+
+    amo->word[slot] = op == ISHMEMX_ATOMIC_SET ? value : 0;
+    if (op == ISHMEMX_ATOMIC_SET && !fetches)
+        return pysh_cuda.MemcpyAsync(address, word, nbytes, stream);
+    if (op == ISHMEMX_ATOMIC_FETCH)
+        return pysh_cuda.MemcpyAsync(word, address, nbytes, stream);
+    return launch(amo, stream, case_of(op, type), address, value, cond, word);
+}
+
+static int failed(CUresult result, int op, CUdeviceptr address) {
+    return pysh_cuda_fail(result, "atomic operation %d on GPU memory %p", op, (void *)(uintptr_t)address);
+}
+
 int pysh_cuda_amo_run(pysh_cuda_amo_t *amo, CUstream stream, int op, int type, CUdeviceptr address, uint64_t value,
                       uint64_t cond, uint64_t *fetched_p) {
-    CUdeviceptr word = (CUdeviceptr)(uintptr_t)amo->word;
-    size_t nbytes = pysh_type_nbytes(type);
-    CUresult result;
+    CUresult result = start(amo, stream, 0, op, type, address, value, cond, fetched_p != NULL);
 
-    *amo->word = op == ISHMEMX_ATOMIC_SET ? value : 0;
-    if (op == ISHMEMX_ATOMIC_SET && !fetched_p)
-        result = pysh_cuda.MemcpyAsync(address, word, nbytes, stream);
-    else if (op == ISHMEMX_ATOMIC_FETCH)
-        result = pysh_cuda.MemcpyAsync(word, address, nbytes, stream);
-    else
-        result = launch(amo, stream, case_of(op, type), address, value, cond);
     if (!result)
         result = pysh_cuda.StreamSynchronize(stream);
     if (result)
-        return pysh_cuda_fail(result, "atomic operation %d on GPU memory %p", op, (void *)(uintptr_t)address);
+        return failed(result, op, address);
     if (fetched_p)
         *fetched_p = *(volatile uint64_t *)amo->word;
     return ISHMEMX_OK;
 }
 
+int pysh_cuda_amo_begin(pysh_cuda_amo_t *amo, int op, int type, CUdeviceptr address, uint64_t value, uint64_t cond,
+                        int *slot_p) {
+    CUresult result;
+    int slot = 1;
+
+    while (slot < PYSH_CUDA_AMO_SLOTS && amo->used[slot])
+        slot++;
+    if (slot == PYSH_CUDA_AMO_SLOTS)
+        return PYSH_ENGINE_FULL;
+    result = start(amo, amo->stream, slot, op, type, address, value, cond, false);
+    if (!result)
+        result = pysh_cuda.EventRecord(amo->event[slot], amo->stream);
+    if (result)
+        return failed(result, op, address);
+    amo->used[slot] = true;
+    *slot_p = slot;
+    return ISHMEMX_OK;
+}
+
+int pysh_cuda_amo_poll(pysh_cuda_amo_t *amo, int slot, bool *done_p, uint64_t *fetched_p) {
+    CUresult result = pysh_cuda.EventQuery(amo->event[slot]);
+
+    *done_p = result != CUDA_ERROR_NOT_READY;
+    if (!*done_p)
+        return ISHMEMX_OK;
+    amo->used[slot] = false;
+    *fetched_p = ((volatile uint64_t *)amo->word)[slot];
+    return result ? pysh_cuda_fail(result, "an atomic operation on GPU memory for a kernel") : ISHMEMX_OK;
+}
+
 int pysh_cuda_amo_open(pysh_cuda_amo_t *amo, CUstream stream) {
+    const size_t spare = PYSH_CUDA_AMO_SLOTS; /* a word for the first run to read, behind the slots' */
     void *word = NULL;
-    CUresult result =
-        pysh_cuda.MemHostAlloc(&word, 2 * sizeof *amo->word, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    CUresult result = pysh_cuda.MemHostAlloc(&word, (spare + 1) * sizeof *amo->word,
+                                             CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
     if (result)
         return pysh_cuda_fail(result, "allocating pinned memory");
     amo->word = word;
-    amo->word[1] = 0;
+    amo->word[spare] = 0;
     result = pysh_cuda.MemHostGetDevicePointer(&amo->device_word, word, 0);
+    if (!result)
+        result = pysh_cuda.StreamCreate(&amo->stream, CU_STREAM_NON_BLOCKING);
+    for (int slot = 1; !result && slot < PYSH_CUDA_AMO_SLOTS; slot++)
+        result = pysh_cuda.EventCreate(&amo->event[slot], CU_EVENT_DISABLE_TIMING);
     if (!result)
         result = pysh_cuda.ModuleLoadData(&amo->module, ptx);
     if (!result)
         result = pysh_cuda.ModuleGetFunction(&amo->function, amo->module, "pysh_amo");
     if (!result)
         result = launch(amo, stream, case_of(ISHMEMX_ATOMIC_FETCH, ISHMEMX_TYPE_UINT64),
-                        amo->device_word + sizeof *amo->word, 0, 0);
+                        amo->device_word + spare * sizeof *amo->word, 0, 0, amo->device_word);
     if (!result)
         result = pysh_cuda.StreamSynchronize(stream);
     return result ? pysh_cuda_fail(result, "loading the kernel for atomic operations") : ISHMEMX_OK;
 }
 
 void pysh_cuda_amo_close(pysh_cuda_amo_t *amo) {
+    if (amo->stream)
+        pysh_cuda.StreamDestroy(amo->stream);
+    for (int slot = 1; slot < PYSH_CUDA_AMO_SLOTS; slot++)
+        if (amo->event[slot])
+            pysh_cuda.EventDestroy(amo->event[slot]);
     if (amo->module)
         pysh_cuda.ModuleUnload(amo->module);
     if (amo->word)

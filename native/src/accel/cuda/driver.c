@@ -74,6 +74,17 @@ int pysh_cuda_open(int *count_p) {
     return result ? pysh_cuda_fail(result, "cuDeviceGetCount") : ISHMEMX_OK;
 }
 
+int pysh_cuda_relax(void) {
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+    pysh_cuda.ThreadExchangeStreamCaptureMode(&mode);
+    return mode;
+}
+
+void pysh_cuda_restore(int mode) {
+    pysh_cuda.ThreadExchangeStreamCaptureMode(&mode);
+}
+
 /* ---- questions that can be asked before init ---- */
 
 static int device_at(int ordinal, CUdevice *device_p) {

@@ -32,6 +32,7 @@ enum {
     CU_MEMHOSTREGISTER_DEVICEMAP = 2,
     CU_MEMORYTYPE_DEVICE = 2,
     CU_STREAM_NON_BLOCKING = 1,
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
     CU_MEMHOSTALLOC_PORTABLE = 1,
     CU_MEMHOSTALLOC_DEVICEMAP = 2,
     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1
@@ -71,6 +72,8 @@ enum {
     X_(StreamSynchronize, cuStreamSynchronize, (CUstream))                                       \
     X_(StreamQuery, cuStreamQuery, (CUstream))                                                   \
     X_(StreamDestroy, cuStreamDestroy_v2, (CUstream))                                            \
+    X_(StreamIsCapturing, cuStreamIsCapturing, (CUstream, int *))                                \
+    X_(ThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, (int *))              \
     X_(StreamWriteValue64, cuStreamWriteValue64_v2, (CUstream, CUdeviceptr, uint64_t, unsigned)) \
     X_(EventCreate, cuEventCreate, (CUevent *, unsigned))                                        \
     X_(EventRecord, cuEventRecord, (CUevent, CUstream))                                          \
@@ -96,3 +99,8 @@ extern pysh_cuda_t pysh_cuda;
 int pysh_cuda_open(int *count_p);
 /* SYSTEM with the driver's name and text of `result`; `format` says what was tried. */
 int pysh_cuda_fail(CUresult result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A stream capture in global mode on one thread forbids all threads in that mode, which is the initial one, most of the
+ * driver's calls: the call fails and the capture is lost. Between these two the calling thread is in relaxed mode, in
+ * which it is free of other threads' captures. The first returns the mode for the second to bring back. */
+int pysh_cuda_relax(void);
+void pysh_cuda_restore(int mode);

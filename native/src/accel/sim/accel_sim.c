@@ -2,10 +2,12 @@
  * The simulator's accelerator: its device heap is memory that all PEs map, its copy engine memcpy. */
 #include "accel/sim/accel_sim.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "accel/accel.h"
 #include "accel/sim/engine.h"
@@ -26,6 +28,28 @@ static void detach(int64_t blocks) {
 
 static int arena(int64_t nbytes, char **base_p, char **peer) {
     return pysh.conduit->arena(ISHMEMX_HEAP_DEVICE, nbytes, base_p, peer);
+}
+
+static int share(pysh_engine_map_t *map, int *fd_p) {
+    *map = (pysh_engine_map_t){.pe = pysh.pe, .n_pes = pysh.n_pes, .nbytes = pysh.arena[ISHMEMX_HEAP_DEVICE].nbytes};
+    if (!pysh.conduit->arena_file)
+        return pysh_fail(
+            ISHMEMX_ERR_UNSUPPORTED,
+            "PYSHMEM_ENGINE=process: the device heap of conduit %s is in no file that another process maps",
+            pysh.conduit->name);
+    *fd_p = pysh.conduit->arena_file(ISHMEMX_HEAP_DEVICE, &map->stride);
+    return ISHMEMX_OK;
+}
+
+static int join(const pysh_engine_map_t *map, int fd, char **base) {
+    size_t total = (size_t)map->stride * (size_t)map->n_pes;
+    char *region = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+
+    if (region == MAP_FAILED)
+        return pysh_fail(ISHMEMX_ERR_SYSTEM, "mapping the device heaps: %s", strerror(errno));
+    for (int pe = 0; pe < map->n_pes; pe++)
+        base[pe] = region + pe * map->stride;
+    return ISHMEMX_OK;
 }
 
 static bool is_device(const void *address) {
@@ -103,6 +127,8 @@ const pysh_accel_t pysh_accel_sim = {
     .offload_done = pysh_sim_engine_done,
     .offload_mark = pysh_sim_engine_mark,
     .offload_finished = pysh_sim_engine_finished,
+    .share = share,
+    .join = join,
     .stamp = pysh_sim_engine_stamp,
     .idle = idle,
     .thread_begin = thread_begin,

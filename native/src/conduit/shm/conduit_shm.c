@@ -227,6 +227,11 @@ static int shm_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
     return ISHMEMX_OK;
 }
 
+static int shm_arena_file(int heap, int64_t *stride_p) {
+    *stride_p = (int64_t)(shm.region_nbytes[heap] / (size_t)shm.n_pes);
+    return shm.arena_fd[heap];
+}
+
 /* ---- waiting ---- */
 
 /* The first call only announces the sleep, and the caller looks once more at what it waits for. */
@@ -325,6 +330,7 @@ const pysh_conduit_t pysh_conduit_shm = {
     .init = shm_init,
     .finalize = shm_finalize,
     .arena = shm_arena,
+    .arena_file = shm_arena_file,
     .exchange = shm_exchange,
     .barrier = shm_barrier,
     .barrier_vote = shm_barrier_vote,
