@@ -55,14 +55,19 @@ class Kind:
 
 def out_of_range(kind: Kind, pe: Any, *values: Any) -> Exception:
     """The error behind an OverflowError of the extension: one of ``values``, or ``pe``."""
-    if kind.native is int:
-        limits = np.iinfo(kind.dtype)
-        for value in values:
-            if not limits.min <= value <= limits.max:
-                return OverflowError(
-                    f"value {value} is outside {kind.dtype} ({limits.min}..{limits.max})"
-                )
-    return ValueError(f"pe {pe} is outside the job")
+    error = integer_error(kind, *values) if kind.native is int else None
+    return error or ValueError(f"pe {pe} is outside the job")
+
+
+def integer_error(kind: Kind, *values: int) -> OverflowError | None:
+    """The error of the first of ``values`` that an integer dtype cannot hold; None: it holds all."""
+    limits = np.iinfo(kind.dtype)
+    for value in values:
+        if not limits.min <= value <= limits.max:
+            return OverflowError(
+                f"value {value} is outside {kind.dtype} ({limits.min}..{limits.max})"
+            )
+    return None
 
 
 def _is_element(dtype: np.dtype[Any], name: str) -> bool:
