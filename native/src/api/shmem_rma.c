@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The C shell: put, get, p, g, their strided forms, signals; typed, sized and in bytes. */
+ * The C shell: put, get, p, g, their strided forms; typed, sized and in bytes. */
 #include <stdint.h>
 
 #include "api/shell.h"
@@ -9,19 +9,11 @@
     BOTH(void, _stem, (_ctype * dest, const _ctype *source, size_t nelems, int pe), \
          SHELL(_core(ctx, dest, source, pysh_shell_nbytes(nelems, _width), pe)))
 
-#define PUT_SIGNAL(_stem, _ctype, _width, _core)                                                                       \
-    BOTH(                                                                                                              \
-        void, _stem,                                                                                                   \
-        (_ctype * dest, const _ctype *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe), \
-        SHELL(_core(ctx, dest, source, pysh_shell_nbytes(nelems, _width), sig_addr, signal, sig_op, pe)))
-
-#define RMA(_put, _get, _ctype, _width)                           \
-    COPY(_put, _ctype, _width, ishmemx_put)                       \
-    COPY(_put##_nbi, _ctype, _width, ishmemx_put_nbi)             \
-    COPY(_get, _ctype, _width, ishmemx_get)                       \
-    COPY(_get##_nbi, _ctype, _width, ishmemx_get_nbi)             \
-    PUT_SIGNAL(_put##_signal, _ctype, _width, ishmemx_put_signal) \
-    PUT_SIGNAL(_put##_signal_nbi, _ctype, _width, ishmemx_put_signal_nbi)
+#define RMA(_put, _get, _ctype, _width)               \
+    COPY(_put, _ctype, _width, ishmemx_put)           \
+    COPY(_put##_nbi, _ctype, _width, ishmemx_put_nbi) \
+    COPY(_get, _ctype, _width, ishmemx_get)           \
+    COPY(_get##_nbi, _ctype, _width, ishmemx_get_nbi)
 
 #define STRIDED(_name, _verb, _bits, _ctype, _width)                                                                \
     BOTH(void, _name##i##_verb##_bits,                                                                              \
@@ -51,15 +43,3 @@ SIZED(32)
 SIZED(64)
 SIZED(128)
 RMA(putmem, getmem, void, 1)
-
-BOTH(void, signal_set, (uint64_t *sig_addr, uint64_t signal, int pe),
-     SHELL(ishmemx_signal_op(ctx, sig_addr, signal, ISHMEMX_SIGNAL_SET, pe)))
-BOTH(void, signal_add, (uint64_t *sig_addr, uint64_t signal, int pe),
-     SHELL(ishmemx_signal_op(ctx, sig_addr, signal, ISHMEMX_SIGNAL_ADD, pe)))
-
-ROUTINE(uint64_t, signal_fetch, const uint64_t *sig_addr) {
-    uint64_t value;
-
-    SHELL(ishmemx_signal_fetch(sig_addr, &value));
-    return value;
-}

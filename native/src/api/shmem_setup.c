@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The C shell: setup, memory, ordering, barriers. */
+ * The C shell: setup and query. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdatomic.h>
@@ -130,102 +130,4 @@ ROUTINE(void, info_get_version, int *major, int *minor) {
 
 ROUTINE(void, info_get_name, char *name) {
     memcpy(name, SHMEM_VENDOR_STRING, sizeof SHMEM_VENDOR_STRING);
-}
-
-/* ---- memory: NULL for no room and for an alignment that cannot be; every other failure ends the job ---- */
-
-static void *allocate(size_t nbytes, size_t align, int zero, const char *routine) {
-    void *block = NULL;
-    int status = ishmemx_malloc(ISHMEMX_HEAP_HOST, nbytes, align, zero, &block);
-
-    if (status && status != ISHMEMX_ERR_MEMORY && !(align && status == ISHMEMX_ERR_ARGUMENT))
-        pysh_shell_die(routine);
-    return status ? NULL : block;
-}
-
-ROUTINE(void *, malloc, size_t nbytes) {
-    return allocate(nbytes, 0, 0, __func__);
-}
-
-/* Everything the hints ask for is so of all symmetric memory. */
-ROUTINE(void *, malloc_with_hints, size_t nbytes, long hints) {
-    (void)hints;
-    return allocate(nbytes, 0, 0, __func__);
-}
-
-ROUTINE(void *, calloc, size_t nelems, size_t nbytes) {
-    return allocate(pysh_shell_nbytes(nelems, nbytes), 0, 1, __func__);
-}
-
-ROUTINE(void *, align, size_t alignment, size_t nbytes) {
-    return alignment ? allocate(nbytes, alignment, 0, __func__) : NULL;
-}
-
-ROUTINE(void *, realloc, void *block, size_t nbytes) {
-    void *moved = NULL;
-    int status = ishmemx_realloc(block, nbytes, &moved);
-
-    if (status && status != ISHMEMX_ERR_MEMORY)
-        pysh_shell_die(__func__);
-    return status ? NULL : moved;
-}
-
-ROUTINE(void, free, void *block) {
-    SHELL(ishmemx_free(block));
-}
-
-/* NULL is an answer, not a failure: the address is not symmetric, or out of the caller's reach at that PE. */
-ROUTINE(void *, ptr, const void *dest, int pe) {
-    void *peer = NULL;
-
-    return ishmemx_ptr(dest, pe, &peer) ? NULL : peer;
-}
-
-/* ---- ordering and barriers ---- */
-
-ROUTINE(void, fence, void) {
-    SHELL(ishmemx_fence(SHMEM_CTX_DEFAULT));
-}
-
-ROUTINE(void, ctx_fence, shmem_ctx_t ctx) {
-    SHELL(ishmemx_fence(ctx));
-}
-
-ROUTINE(void, quiet, void) {
-    SHELL(ishmemx_quiet(SHMEM_CTX_DEFAULT));
-}
-
-ROUTINE(void, ctx_quiet, shmem_ctx_t ctx) {
-    SHELL(ishmemx_quiet(ctx));
-}
-
-BOTH(void, pe_quiet, (const int *target_pes, size_t npes), SHELL(ishmemx_pe_quiet(ctx, target_pes, npes)))
-
-ROUTINE(void, barrier_all, void) {
-    SHELL(ishmemx_barrier_all());
-}
-
-ROUTINE(void, sync_all, void) {
-    SHELL(ishmemx_team_sync(SHMEM_TEAM_WORLD));
-}
-
-ROUTINE(int, team_sync, shmem_team_t team) {
-    TELL(ishmemx_team_sync(team));
-}
-
-/* ---- locks ---- */
-
-ROUTINE(void, set_lock, long *lock) {
-    SHELL(ishmemx_set_lock(lock));
-}
-
-ROUTINE(int, test_lock, long *lock) {
-    int acquired;
-
-    SHELL(ishmemx_test_lock(lock, &acquired));
-    return !acquired;
-}
-
-ROUTINE(void, clear_lock, long *lock) {
-    SHELL(ishmemx_clear_lock(lock));
 }
