@@ -24,6 +24,23 @@ void pysh_ring_reply(pysh_ring_t *ring, uint64_t ticket, uint64_t value, int sta
     __atomic_store_n((uint64_t *)(void *)&cell->tag, tag | (uint64_t)(unsigned)status << 32, __ATOMIC_RELEASE);
 }
 
+void pysh_ring_answer(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, uint64_t value, int status) {
+    if (__builtin_expect(status, 0)) {
+        if (pysh_request_flags(request) & PYSH_REQUEST_REPLY)
+            pysh_ring_explain();
+        else
+            pysh_ring_complain(pysh_request_op(request), pysh_request_pe(request), status);
+    }
+    if (pysh_request_flags(request) & PYSH_REQUEST_REPLY) {
+        /* A kernel that looks for its reply near itself is answered there too when the engine had nothing to do. */
+        if (pysh_request_flags(request) & PYSH_REQUEST_DONE)
+            pysh.accel->stamp(&ring->device->word[ring->n + (ticket & ring->mask)],
+                              (uint32_t)(ticket + 1) | (uint64_t)(unsigned)status << 32);
+        else
+            pysh_ring_reply(ring, ticket, value, status);
+    }
+}
+
 /* What stands in a slot is of the phase of 255 laps on: were those between given up, it would pass for a request. */
 static void empty(pysh_slot_t *slot) {
     for (int i = 0; i < PYSH_SLOT_WORDS; i++)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "accel/accel.h"
 #include "base/clock.h"
@@ -30,7 +31,8 @@
 #define MIN_SLEEP_NS    (20 * 1000LL)
 #define MAX_SLEEP_NS    (1000 * 1000LL)
 #define STOP_TIMEOUT_NS (2 * 1000000000LL)
-#define BATCH           64 /* requests before copies and quiets are looked at */
+#define STOP_GRACE_NS   (1000000000LL) /* for a user's handler that has begun before */
+#define BATCH           64             /* requests before copies and quiets are looked at */
 
 static struct {
     int n_rings;
@@ -92,23 +94,6 @@ static void publish(pysh_ring_t *ring, uint64_t head) {
     pysh_ring_count(&ring->stats.credits, 1);
 }
 
-void pysh_ring_answer(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, uint64_t value, int status) {
-    if (__builtin_expect(status, 0)) {
-        if (pysh_request_flags(request) & PYSH_REQUEST_REPLY)
-            pysh_ring_explain();
-        else
-            pysh_ring_complain(pysh_request_op(request), pysh_request_pe(request), status);
-    }
-    if (pysh_request_flags(request) & PYSH_REQUEST_REPLY) {
-        /* A kernel that looks for its reply near itself is answered there too when the engine had nothing to do. */
-        if (pysh_request_flags(request) & PYSH_REQUEST_DONE)
-            pysh.accel->stamp(&ring->device->word[ring->n + (ticket & ring->mask)],
-                              (uint32_t)(ticket + 1) | (uint64_t)(unsigned)status << 32);
-        else
-            pysh_ring_reply(ring, ticket, value, status);
-    }
-}
-
 /* False: not now, for want of room. */
 static bool serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     pysh_outcome_t result = pysh_ring_handle(ring, ticket, request);
@@ -144,18 +129,16 @@ static int serve_some(pysh_ring_t *ring) {
     return n;
 }
 
-static void idle(int64_t spin, int64_t polls) {
-    struct timespec nap = {.tv_nsec = MIN_SLEEP_NS};
-    int64_t turn = polls - spin - YIELDS;
+static void idle(int64_t polls) {
+    int64_t turn = polls - proxy.spin - YIELDS;
+    struct timespec nap = {.tv_nsec = turn > 12 ? MAX_SLEEP_NS : MIN_SLEEP_NS << (turn > 0 ? turn / 2 : 0)};
 
-    if (polls < spin) {
+    if (polls < proxy.spin)
         pysh_relax();
-    } else if (turn < 0) {
+    else if (turn < 0)
         sched_yield();
-    } else {
-        nap.tv_nsec = turn > 12 ? MAX_SLEEP_NS : MIN_SLEEP_NS << (turn / 2);
+    else
         nanosleep(&nap, NULL);
-    }
 }
 
 /* Whether the slot has been written for its ticket. It keeps the phase until the next lap. */
@@ -210,7 +193,7 @@ static void *run(void *argument) {
             continue;
         }
         publish(ring, atomic_load_explicit(&ring->head, memory_order_relaxed));
-        idle(proxy.spin, polls++);
+        idle(polls++);
     }
     return NULL;
 }
@@ -282,21 +265,52 @@ int pysh_proxy_start(char *device) {
     return status;
 }
 
+/* Waits for the thread; false when a user's handler keeps it past the deadline: then it is left behind, and takes
+ * nothing of the ring's with it. */
+static bool joined(pysh_ring_t *ring, int64_t deadline) {
+    struct timespec nap = {.tv_nsec = MAX_SLEEP_NS};
+
+    for (;; nanosleep(&nap, NULL)) {
+        if (pthread_tryjoin_np(ring->thread, NULL) == 0)
+            return true;
+        if (pysh_now_ns() > deadline &&
+            atomic_compare_exchange_strong(&ring->calls, &(int){PYSH_RING_CALLS}, PYSH_RING_LEFT)) {
+            pthread_detach(ring->thread);
+            dprintf(STDERR_FILENO,
+                    "PE %d: a handler that a kernel called has not returned; its thread is left behind\n", pysh.pe);
+            return false;
+        }
+    }
+}
+
+static void ring_close(pysh_ring_t *ring) {
+    if (ring->slots)
+        pysh.accel->shared_free(ring->slots);
+    if (ring->control)
+        pysh.accel->shared_free(ring->control);
+    if (ring->stage)
+        pysh.accel->shared_free(ring->stage);
+}
+
+/* The rings of threads that were left behind, so that they are not lost sight of. */
+static pysh_ring_t *left_behind;
+
 void pysh_proxy_stop(void) {
+    int64_t deadline = pysh_now_ns() + STOP_TIMEOUT_NS + STOP_GRACE_NS;
+    bool all = true;
+
     for (int k = 0; proxy.ring && k < proxy.n_rings; k++)
         atomic_store_explicit(&proxy.ring[k].stop, true, memory_order_release);
     for (int k = 0; proxy.ring && k < proxy.n_rings; k++) {
-        pysh_ring_t *ring = &proxy.ring[k];
-        if (ring->started)
-            pthread_join(ring->thread, NULL);
-        if (ring->slots)
-            pysh.accel->shared_free(ring->slots);
-        if (ring->control)
-            pysh.accel->shared_free(ring->control);
-        if (ring->stage)
-            pysh.accel->shared_free(ring->stage);
+        if (!proxy.ring[k].started || joined(&proxy.ring[k], deadline))
+            ring_close(&proxy.ring[k]);
+        else
+            all = false;
     }
-    free(proxy.ring);
+    if (all)
+        free(proxy.ring);
+    else
+        left_behind = proxy.ring;
     proxy.ring = NULL;
 }
 

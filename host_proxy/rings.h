@@ -15,6 +15,10 @@
 #define PYSH_UNDERWAY    (-2)         /* of a step: not finished, and nothing could be done now */
 #define PYSH_MOVED       (-3)         /* of a step: not finished, but further than before */
 
+/* FREE to CALLS by the thread before a user's handler, and back behind it; CALLS to LEFT by who stops the ring and
+ * has waited long enough. A thread that finds LEFT ends at once: the ring, and the job, are not there any more. */
+enum pysh_ring_call { PYSH_RING_FREE, PYSH_RING_CALLS, PYSH_RING_LEFT };
+
 typedef struct pysh_ring pysh_ring_t;
 typedef struct pysh_flight pysh_flight_t;
 
@@ -52,6 +56,7 @@ struct pysh_ring {
     uint64_t quiet_target;       /* of the quiet in progress; 0: none */
     bool quiet_begun;            /* its flights are over: engine and conduit are being completed */
     _Atomic bool stop;
+    _Atomic int calls; /* enum pysh_ring_call: whose the thread is while a user's handler runs on it */
     pthread_t thread;
     bool started;
     ishmemx_proxy_stats_t stats; /* of this ring; read while it is counted, a number may be a moment old */
@@ -64,8 +69,16 @@ typedef struct pysh_outcome { /* of a request */
     bool again; /* nothing has been done for want of room: the request is to be handled again, and those behind wait */
 } pysh_outcome_t;
 
+static inline pysh_outcome_t pysh_outcome(int status) {
+    return (pysh_outcome_t){.status = status};
+}
+
 /* handlers.c: does what a request asks, without waiting for a PE or a copy. */
 pysh_outcome_t pysh_ring_handle(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
+/* messages.c */
+pysh_outcome_t pysh_handle_print(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
+pysh_outcome_t pysh_handle_quit(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
+pysh_outcome_t pysh_handle_waiting(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
 /* flights.c */
 bool pysh_flight_room(const pysh_ring_t *ring);
 /* The flight of a request, for its handler to fill in; the outcome is then that it is pending. */

@@ -272,6 +272,15 @@ def test_the_engine_process_under_sanitizers(
     assert (done.stdout, done.stderr) == ("ok\n", "")
 
 
+def test_a_handler_that_blocks_does_not_keep_finalize(
+    build: Compile, flags: list[str], made: Path, run_command: Callable
+) -> None:
+    program = build(["-std=gnu11", HERE / "ring_blocked.c", *plain(flags, made)], "ring_blocked")
+    done = run_command([program], 60, check=True, PYSHMEM_TIMEOUT="1")
+    assert done.stdout == "ok\n"
+    assert "has not returned; its thread is left behind" in done.stderr
+
+
 def test_the_ring_ends_while_kernels_go_on_also_under_sanitizers(
     build: Compile,
     flags: list[str],
