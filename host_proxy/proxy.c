@@ -292,9 +292,6 @@ static void ring_close(pysh_ring_t *ring) {
         pysh.accel->shared_free(ring->stage);
 }
 
-/* The rings of threads that were left behind, so that they are not lost sight of. */
-static pysh_ring_t *left_behind;
-
 void pysh_proxy_stop(void) {
     int64_t deadline = pysh_now_ns() + STOP_TIMEOUT_NS + STOP_GRACE_NS;
     bool all = true;
@@ -307,10 +304,8 @@ void pysh_proxy_stop(void) {
         else
             all = false;
     }
-    if (all)
+    if (all) /* a thread that is left behind looks at its ring once more */
         free(proxy.ring);
-    else
-        left_behind = proxy.ring;
     proxy.ring = NULL;
 }
 

@@ -3,7 +3,7 @@
  * the last. Run with PYSHMEM_P2P=0, on 1 PE; argument "cuda": with the fake driver. */
 #include "fake_cuda.h"
 
-enum { BIG = 8 << 20, WORDS = 4096 };
+enum { BIG = 4 << 20, WORDS = 4096 };
 
 static char *big, *local;
 static uint64_t *sig;
@@ -138,7 +138,7 @@ int main(int argc, char **argv) {
     all();
     free(local);
     if (cuda) { /* both ways through the pinned piece, then along the GPU */
-        fake_cuda("fake_cuda_slow", 2000);
+        fake_cuda("fake_cuda_slow", 500);
         local = device;
         all();
         big = device;

@@ -16,8 +16,12 @@ from compiling import Compile, gcc
 HERE = Path(__file__).parent
 PROXY = HERE.parents[1] / "host_proxy"
 
-#: Programs for one PE that print "ok": name, settings.
-PROGRAMS = [("cuda_captures", {})]
+#: Programs for one PE that print "ok": name, argument, settings.
+PROGRAMS: list[tuple[str, str, dict[str, str]]] = [
+    ("cuda_captures", "cuda", {}),
+    ("ring_pieces", "sim", {"PYSHMEM_P2P": "0", "PYSHMEM_DEVICE_HEAP_SIZE": "32M"}),
+    ("ring_pieces", "cuda", {"PYSHMEM_P2P": "0", "PYSHMEM_DEVICE_HEAP_SIZE": "32M"}),
+]
 
 
 @pytest.fixture(scope="session")
@@ -29,9 +33,10 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("name", "settings"), PROGRAMS)
+@pytest.mark.parametrize(("name", "argument", "settings"), PROGRAMS)
 def test_the_cuda_accelerator_beside_other_uses_of_the_driver(
     name: str,
+    argument: str,
     settings: dict[str, str],
     build: Compile,
     flags: list[str],
@@ -41,7 +46,7 @@ def test_the_cuda_accelerator_beside_other_uses_of_the_driver(
     options = ["-std=gnu11", "-O2", f"-I{PROXY}", HERE / f"{name}.c", *flags, "-lpthread", "-ldl"]
     program = build(options, name)
     settings = {"PYSHMEM_TIMEOUT": "30", "PYSHMEM_DEVICE_HEAP_SIZE": "8M", **settings}
-    done = run_command([program], 60, check=True, LD_LIBRARY_PATH=str(driver), **settings)
+    done = run_command([program, argument], 60, check=True, LD_LIBRARY_PATH=str(driver), **settings)
     assert (done.stdout, done.stderr) == ("ok\n", "")
 
 
