@@ -340,6 +340,8 @@ static pysh_outcome_t waiting(pysh_ring_t *ring, uint64_t ticket, const pysh_req
     if (status) { /* why first: the kernel may be over a moment later, and its host look */
         pysh_ring_complain(PYSH_OP_WAITING, wait.pe, status);
         pysh_end_kernel_waits();
+    } else if (!wait.gave_up && pysh.report_after_ns > 0 && pysh_now_ns() - wait.since_ns > pysh.report_after_ns) {
+        pysh_report_long_wait("a kernel", wait.since_ns);
     }
     return outcome(ISHMEMX_OK);
 }

@@ -201,6 +201,7 @@ static void *run(void *argument) {
     pysh_ring_t *ring = argument;
     int64_t polls = 0, deadline = 0;
 
+    pysh_wait_to_the_end(true); /* kernels are served until the job has ended */
     pysh.accel->thread_begin();
     while (!finished(ring, &deadline)) {
         int served = serve_some(ring);

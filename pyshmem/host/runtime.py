@@ -158,7 +158,7 @@ def _start(
         compat.arrange_simulator("sim")
     check(lib.ishmemx_init_thread(config, level, ffi.new("int *")))
     del kept
-    lib.attach_to_interpreter()
+    lib.attach_to_interpreter(threading.main_thread().ident)
     _install_hooks()
     if lib.ishmemx_n_pes() > 1:
         _keep_lines_whole()

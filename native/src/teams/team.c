@@ -241,6 +241,17 @@ int pysh_team_claim(ishmemx_team_t team, const char *what) {
                      pysh.pe);
 }
 
+bool pysh_teams_busy(void) {
+    bool busy = atomic_load(&ishmemx_team_world.busy) || atomic_load(&ishmemx_team_shared.busy) ||
+                atomic_load(&ishmemx_team_node.busy);
+
+    pthread_mutex_lock(&mutex);
+    for (ishmemx_team_t team = live; !busy && team; team = team->next)
+        busy = atomic_load(&team->busy);
+    pthread_mutex_unlock(&mutex);
+    return busy;
+}
+
 void pysh_team_unclaim(ishmemx_team_t team) {
     atomic_store_explicit(&team->busy, false, memory_order_release);
 }

@@ -40,6 +40,8 @@ uint64_t pysh_team_free_slots(void); /* a bit a slot */
 /* Around what only one thread may do with a team at a time, which is every collective from the agreement to the
  * last sync: STATE when another is at it. */
 int pysh_team_claim(ishmemx_team_t team, const char *what);
+/* Is a thread in a collective of any team? */
+bool pysh_teams_busy(void);
 void pysh_team_unclaim(ishmemx_team_t team);
 int pysh_team_sync(ishmemx_team_t team, const char *what); /* the caller has claimed the team */
 /* Stores `value` in this PE's word of the row of flags at `offset` of the member's host heap, releasing what this PE

@@ -29,6 +29,8 @@
 #include "conduit/openshmem/openshmem.h"
 #include "conduit/openshmem/transfer.h"
 #include "conduit/openshmem/wait.h"
+#include "conduit/sleep.h"
+#include "memory/core_dump.h"
 #include "memory/retired.h"
 #include "memory/static_copy.h"
 #include "memory/system_region.h"
@@ -224,10 +226,11 @@ static int os_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
         status = control_open();
     if (status)
         return status;
+    pysh_sleep_prepare();
     pysh_hello_fill(config, &hello);
     atomic_store(&pysh_os.control->slot.pid, hello.pid);
     atomic_store(&pysh_os.control->slot.pid_namespace, hello.pid_namespace);
-    pysh_control_set_activity(&pysh_os.control->slot, NULL);
+    pysh_control_set_activity(&pysh_os.control->slot, NULL, 0);
     atomic_store(&pysh_os.control->slot.state, PYSH_PE_RUNNING);
     pysh_os.what = NULL;
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
@@ -311,6 +314,9 @@ static int os_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
         mapped = mapped && peer[pe];
     }
     PYSH_OS_UNLOCK();
+    for (int pe = 0; pe < pysh_os.n_pes; pe++)
+        if (peer[pe])
+            pysh_arena_no_dump(peer[pe], (size_t)nbytes);
     if ((status = all_say(mapped && pysh_os.direct, &all_mapped)))
         return status;
     if (heap == ISHMEMX_HEAP_DEVICE && !all_mapped)
@@ -332,10 +338,14 @@ static void give_back(void *base, size_t nbytes) {
             atomic_store(&own.block[i].used, false);
 }
 
-static void os_finalize(const int64_t *blocks) {
-    pysh_control_set_activity(&pysh_os.control->slot, NULL);
+static void os_leave(void) {
     /* release: pairs with the acquire in liveness */
     atomic_store_explicit(&pysh_os.control->slot.state, PYSH_PE_FINALIZED, memory_order_release);
+}
+
+static void os_finalize(const int64_t *blocks) {
+    pysh_control_set_activity(&pysh_os.control->slot, NULL, 0);
+    os_leave();
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         if (own.arena[heap] >= 0)
             pysh_retire(own.block[own.arena[heap]].base, (size_t)own.block[own.arena[heap]].nbytes, blocks[heap],
@@ -366,12 +376,12 @@ static int os_amo(int heap, int op, int type, int64_t dest, uint64_t value, uint
 
 /* ---- the tables ---- */
 
-#define COMMON                                                                                                      \
-    .name = "openshmem", .init = os_init, .finalize = os_finalize, .arena = os_arena, .exchange = os_exchange,      \
-    .barrier = os_barrier, .barrier_vote = os_barrier_vote, .activity = pysh_os_activity, .idle = pysh_os_idle,     \
-    .wake = pysh_os_wake_for_memory, .liveness = pysh_os_liveness, .on_host = os_on_host,                           \
-    .kernel_waits = pysh_os_kernel_waits, .kernel_mismatch = pysh_os_kernel_mismatch, .describe = pysh_os_describe, \
-    .abort = pysh_os_abort, .alarm = pysh_os_alarm
+#define COMMON                                                                                                         \
+    .name = "openshmem", .init = os_init, .finalize = os_finalize, .leave = os_leave, .arena = os_arena,               \
+    .exchange = os_exchange, .barrier = os_barrier, .barrier_vote = os_barrier_vote, .activity = pysh_os_activity,     \
+    .idle = pysh_os_idle, .idle_end = pysh_os_idle_end, .wake = pysh_os_wake_for_memory, .liveness = pysh_os_liveness, \
+    .on_host = os_on_host, .kernel_waits = pysh_os_kernel_waits, .kernel_mismatch = pysh_os_kernel_mismatch,                 \
+    .describe = pysh_os_describe, .claim_report = pysh_os_claim_report, .abort = pysh_os_abort, .alarm = pysh_os_alarm
 
 const pysh_conduit_t pysh_conduit_openshmem = {
     COMMON,
