@@ -241,10 +241,10 @@ static int ring_open(pysh_ring_t *ring, char *device) {
     ring->device = (pysh_ring_device_t *)(void *)device;
     if ((status = pysh.accel->shared_alloc(slots_bytes, &slots, &ring->slots_seen)))
         return status;
-    ring->slots = memset(slots, 0, slots_bytes);
+    ring->slots = pysh.accel->cpu_visible ? slots : memset(slots, 0, slots_bytes); /* the simulator's is zero */
     if ((status = pysh.accel->shared_alloc(control_bytes, &control, &ring->control_seen)))
         return status;
-    ring->control = memset(control, 0, control_bytes);
+    ring->control = pysh.accel->cpu_visible ? control : memset(control, 0, control_bytes);
     if (!pysh.arena[ISHMEMX_HEAP_DEVICE].cpu_visible) {
         void *seen;
         status = pysh.accel->shared_alloc(PYSH_PIECE_BYTES, &ring->stage, &seen);
@@ -276,10 +276,22 @@ int pysh_proxy_start(char *device) {
     proxy.spin = spin_choose();
     for (int k = 0; !status && k < proxy.n_rings; k++)
         status = ring_open(&proxy.ring[k], device + k * device_nbytes_of_ring());
-    for (int k = 0; !status && k < proxy.n_rings; k++)
-        status = thread_start(&proxy.ring[k]);
+    if (!status && !pysh.accel->cpu_visible)
+        status = pysh_proxy_wake();
     if (status)
         pysh_proxy_stop();
+    return status;
+}
+
+int pysh_proxy_wake(void) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* any thread may be the first to launch a kernel */
+    int status = ISHMEMX_OK;
+
+    pthread_mutex_lock(&mutex);
+    for (int k = 0; !status && proxy.ring && k < proxy.n_rings; k++)
+        if (!proxy.ring[k].started)
+            status = thread_start(&proxy.ring[k]);
+    pthread_mutex_unlock(&mutex);
     return status;
 }
 

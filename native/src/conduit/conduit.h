@@ -63,6 +63,7 @@ typedef struct pysh_conduit {
     int (*amo)(int heap, int op, int type, int64_t dest, uint64_t value, uint64_t cond, int pe, uint64_t *fetched_p);
     int (*fence)(void);
     int (*quiet)(void);
+    bool (*outstanding)(void); /* is there something for quiet to complete? NULL: never */
     /* Do these calls reach [address, +nbytes) of the caller's static variables at `pe`? */
     bool (*reaches)(const void *address, size_t nbytes, int pe);
     /* Serves the other PEs' operations on this one; called while this PE waits. NULL: they need nobody. */

@@ -182,6 +182,58 @@ uint64_t pysh_team_free_slots(void) {
     return slots;
 }
 
+/* ---- teams that were dropped ---- */
+
+int ishmemx_team_release(ishmemx_team_t team) {
+    if (pysh.ready && team && team->slot >= SLOTS_PREDEFINED)
+        atomic_store(&team->dropped, true);
+    return ISHMEMX_OK;
+}
+
+uint64_t pysh_team_dropped_slots(void) {
+    uint64_t slots = 0;
+
+    pthread_mutex_lock(&mutex);
+    for (ishmemx_team_t team = live; team; team = team->next)
+        if (atomic_load(&team->dropped) && !atomic_load(&team->n_outstanding))
+            slots |= 1ULL << team->slot;
+    pthread_mutex_unlock(&mutex);
+    return slots;
+}
+
+static bool dropped_by(ishmemx_team_t team, int pe, const int *pes, int n_pes, const char *dropped_slots,
+                       size_t stride) {
+    for (int i = 0; i < n_pes; i++)
+        if ((pes ? pes[i] : i) == pe) {
+            uint64_t slots;
+            memcpy(&slots, dropped_slots + (size_t)i * stride, sizeof slots);
+            return slots >> team->slot & 1;
+        }
+    return false;
+}
+
+static ishmemx_team_t dropped_by_all(const int *pes, int n_pes, const void *dropped_slots, size_t stride) {
+    ishmemx_team_t team;
+
+    pthread_mutex_lock(&mutex);
+    for (team = live; team; team = team->next) {
+        bool all = atomic_load(&team->dropped);
+        for (int i = 0; all && i < team->n_pes; i++)
+            all = dropped_by(team, team->pes[i], pes, n_pes, dropped_slots, stride);
+        if (all)
+            break;
+    }
+    pthread_mutex_unlock(&mutex);
+    return team;
+}
+
+void pysh_teams_sweep(const int *pes, int n_pes, const void *dropped_slots, size_t stride) {
+    ishmemx_team_t team;
+
+    while ((team = dropped_by_all(pes, n_pes, dropped_slots, stride)))
+        pysh_team_drop(team);
+}
+
 /* Can the caller load and store every heap of `pe`? */
 static bool shares(int pe) {
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)

@@ -294,9 +294,8 @@ static int take_block(int heap, int64_t nbytes, int *index_p) {
     return ISHMEMX_OK;
 }
 
-/* Whether every PE says yes. */
-static int all_say(bool mine, bool *all_p) {
-    return pysh_os_arrive("init", PYSH_OS_ARRIVAL + (mine ? PYSH_OS_VOTE : 0), all_p);
+static int os_barrier_vote(const char *what, bool mine, bool *all_p) {
+    return pysh_os_arrive(what, PYSH_OS_ARRIVAL + (mine ? PYSH_OS_VOTE : 0), all_p);
 }
 
 static int os_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
@@ -317,7 +316,7 @@ static int os_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
     for (int pe = 0; pe < pysh_os.n_pes; pe++)
         if (peer[pe])
             pysh_arena_no_dump(peer[pe], (size_t)nbytes);
-    if ((status = all_say(mapped && pysh_os.direct, &all_mapped)))
+    if ((status = os_barrier_vote("init", mapped && pysh_os.direct, &all_mapped)))
         return status;
     if (heap == ISHMEMX_HEAP_DEVICE && !all_mapped)
         return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
@@ -362,11 +361,7 @@ static int os_exchange(const char *what, const void *mine, void *all, size_t nby
 }
 
 static int os_barrier(const char *what) {
-    return pysh_os_arrive(what, PYSH_OS_ARRIVAL, NULL);
-}
-
-static int os_barrier_vote(const char *what, bool mine, bool *all_p) {
-    return pysh_os_arrive(what, PYSH_OS_ARRIVAL + (mine ? PYSH_OS_VOTE : 0), all_p);
+    return os_barrier_vote(what, false, NULL);
 }
 
 static int os_amo(int heap, int op, int type, int64_t dest, uint64_t value, uint64_t cond, int pe,
@@ -383,26 +378,23 @@ static int os_amo(int heap, int op, int type, int64_t dest, uint64_t value, uint
     .on_host = os_on_host, .kernel_waits = pysh_os_kernel_waits, .kernel_mismatch = pysh_os_kernel_mismatch,                 \
     .describe = pysh_os_describe, .claim_report = pysh_os_claim_report, .abort = pysh_os_abort, .alarm = pysh_os_alarm
 
-const pysh_conduit_t pysh_conduit_openshmem = {
-    COMMON,
-    .put = pysh_os_put,
-    .get = pysh_os_get,
-    .put_nbi = pysh_os_put_nbi,
-    .get_nbi = pysh_os_get_nbi,
-    .amo = os_amo,
-    .fence = pysh_os_quiet,
-    .quiet = pysh_os_quiet,
-    .progress = pysh_os_progress,
-    .reaches = pysh_os_reaches,
-};
+const pysh_conduit_t pysh_conduit_openshmem = {COMMON,
+                                               .put = pysh_os_put,
+                                               .get = pysh_os_get,
+                                               .put_nbi = pysh_os_put_nbi,
+                                               .get_nbi = pysh_os_get_nbi,
+                                               .amo = os_amo,
+                                               .fence = pysh_os_quiet,
+                                               .quiet = pysh_os_quiet,
+                                               .outstanding = pysh_os_outstanding,
+                                               .progress = pysh_os_progress,
+                                               .reaches = pysh_os_reaches};
 
 /* Every PE maps every heap of the others, and they are on one host. */
-static const pysh_conduit_t conduit_mapped = {
-    COMMON,
-    .put = pysh_static_put,
-    .get = pysh_static_get,
-    .put_nbi = pysh_static_put,
-    .get_nbi = pysh_static_get,
-    .amo = pysh_static_amo,
-    .reaches = pysh_static_reaches,
-};
+static const pysh_conduit_t conduit_mapped = {COMMON,
+                                              .put = pysh_static_put,
+                                              .get = pysh_static_get,
+                                              .put_nbi = pysh_static_put,
+                                              .get_nbi = pysh_static_get,
+                                              .amo = pysh_static_amo,
+                                              .reaches = pysh_static_reaches};
