@@ -173,6 +173,16 @@ void pysh_team_drop(ishmemx_team_t team) {
     pthread_mutex_unlock(&mutex);
 }
 
+ishmemx_team_t pysh_team_find(bool (*holds)(ishmemx_team_t team, void *argument), void *argument) {
+    ishmemx_team_t team;
+
+    pthread_mutex_lock(&mutex);
+    for (team = live; team && !holds(team, argument); team = team->next)
+        continue;
+    pthread_mutex_unlock(&mutex);
+    return team;
+}
+
 uint64_t pysh_team_free_slots(void) {
     uint64_t slots;
 
@@ -180,58 +190,6 @@ uint64_t pysh_team_free_slots(void) {
     slots = free_slots;
     pthread_mutex_unlock(&mutex);
     return slots;
-}
-
-/* ---- teams that were dropped ---- */
-
-int ishmemx_team_release(ishmemx_team_t team) {
-    if (pysh.ready && team && team->slot >= SLOTS_PREDEFINED)
-        atomic_store(&team->dropped, true);
-    return ISHMEMX_OK;
-}
-
-uint64_t pysh_team_dropped_slots(void) {
-    uint64_t slots = 0;
-
-    pthread_mutex_lock(&mutex);
-    for (ishmemx_team_t team = live; team; team = team->next)
-        if (atomic_load(&team->dropped) && !atomic_load(&team->n_outstanding))
-            slots |= 1ULL << team->slot;
-    pthread_mutex_unlock(&mutex);
-    return slots;
-}
-
-static bool dropped_by(ishmemx_team_t team, int pe, const int *pes, int n_pes, const char *dropped_slots,
-                       size_t stride) {
-    for (int i = 0; i < n_pes; i++)
-        if ((pes ? pes[i] : i) == pe) {
-            uint64_t slots;
-            memcpy(&slots, dropped_slots + (size_t)i * stride, sizeof slots);
-            return slots >> team->slot & 1;
-        }
-    return false;
-}
-
-static ishmemx_team_t dropped_by_all(const int *pes, int n_pes, const void *dropped_slots, size_t stride) {
-    ishmemx_team_t team;
-
-    pthread_mutex_lock(&mutex);
-    for (team = live; team; team = team->next) {
-        bool all = atomic_load(&team->dropped);
-        for (int i = 0; all && i < team->n_pes; i++)
-            all = dropped_by(team, team->pes[i], pes, n_pes, dropped_slots, stride);
-        if (all)
-            break;
-    }
-    pthread_mutex_unlock(&mutex);
-    return team;
-}
-
-void pysh_teams_sweep(const int *pes, int n_pes, const void *dropped_slots, size_t stride) {
-    ishmemx_team_t team;
-
-    while ((team = dropped_by_all(pes, n_pes, dropped_slots, stride)))
-        pysh_team_drop(team);
 }
 
 /* Can the caller load and store every heap of `pe`? */
@@ -293,15 +251,14 @@ int pysh_team_claim(ishmemx_team_t team, const char *what) {
                      pysh.pe);
 }
 
-bool pysh_teams_busy(void) {
-    bool busy = atomic_load(&ishmemx_team_world.busy) || atomic_load(&ishmemx_team_shared.busy) ||
-                atomic_load(&ishmemx_team_node.busy);
+static bool is_busy(ishmemx_team_t team, void *unused) {
+    (void)unused;
+    return atomic_load(&team->busy);
+}
 
-    pthread_mutex_lock(&mutex);
-    for (ishmemx_team_t team = live; !busy && team; team = team->next)
-        busy = atomic_load(&team->busy);
-    pthread_mutex_unlock(&mutex);
-    return busy;
+bool pysh_teams_busy(void) {
+    return is_busy(&ishmemx_team_world, NULL) || is_busy(&ishmemx_team_shared, NULL) ||
+           is_busy(&ishmemx_team_node, NULL) || pysh_team_find(is_busy, NULL);
 }
 
 void pysh_team_unclaim(ishmemx_team_t team) {

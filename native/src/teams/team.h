@@ -39,6 +39,8 @@ int pysh_team_check(ishmemx_team_t team);
 /* A team of n_pes members, of which world PE pes[i] is member i; the slot is free on all of them. */
 int pysh_team_make(const int *pes, int n_pes, int slot, ishmemx_team_t *team_p);
 void pysh_team_drop(ishmemx_team_t team);
+/* The first team, of those that the program made, for which `holds`; with the list locked. */
+ishmemx_team_t pysh_team_find(bool (*holds)(ishmemx_team_t team, void *argument), void *argument);
 uint64_t pysh_team_free_slots(void); /* a bit a slot */
 /* The slots of teams that this PE has dropped, and that have no request outstanding. */
 uint64_t pysh_team_dropped_slots(void);

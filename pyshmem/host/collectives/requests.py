@@ -119,7 +119,7 @@ def begin(
 
 
 def _forget_completed() -> None:
-    """Let go of dropped requests that are complete; others, and other threads, may drop more meanwhile."""
+    """Let go of dropped requests that are complete; other threads may drop more meanwhile."""
     for _ in range(len(_dropped)):
         try:
             held = _dropped.popleft()
