@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Scans: sums over the PEs before (exclusive) or up to (inclusive) the calling one, in PE order. Small ones go through
- * the stage (teams/stage.c): what a PE staged it may overwrite, so dest may equal source. Of large ones each member sums
- * a slice for all. */
+ * the stage (teams/stage.c): what a PE staged it may overwrite, so dest may equal source. Of large ones each member
+ * sums a slice for all. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>

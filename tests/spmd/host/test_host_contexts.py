@@ -204,7 +204,9 @@ def test_a_source_is_kept_until_quiet_of_its_context(job, make, right, never_at_
     pyshmem.barrier_all()
 
 
-def test_threads_that_complete_at_one_time_keep_what_is_not_complete(job, make, right):
+def test_threads_that_complete_at_one_time_keep_what_is_not_complete(
+    job, make, right, never_at_once
+):
     """A thread's pe_quiet sorts the kept arrays while another one completes them and starts anew."""
     box, source = make(np.zeros(3)), np.ones(3)
     others = ThreadPoolExecutor(1)
@@ -229,7 +231,7 @@ def test_threads_that_complete_at_one_time_keep_what_is_not_complete(job, make, 
     pyshmem.barrier_all()
 
 
-def test_what_could_not_be_completed_is_kept(job, make, right):
+def test_what_could_not_be_completed_is_kept(job, make, right, never_at_once):
     box, source = make(np.zeros(3)), np.ones(3)
     with Context() as ctx:
         pyshmem.put_nbi(box, source, right, ctx=ctx)
