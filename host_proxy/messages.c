@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
@@ -88,6 +89,8 @@ pysh_outcome_t pysh_handle_waiting(pysh_ring_t *ring, uint64_t ticket, const pys
     if (status) { /* why first: the kernel may be over a moment later, and its host look */
         pysh_ring_complain(PYSH_OP_WAITING, wait.pe, status);
         pysh_end_kernel_waits();
+    } else if (!wait.gave_up && pysh.report_after_ns > 0 && pysh_now_ns() - wait.since_ns > pysh.report_after_ns) {
+        pysh_report_long_wait("a kernel", wait.since_ns);
     }
     return pysh_outcome(ISHMEMX_OK);
 }

@@ -184,6 +184,7 @@ static void *run(void *argument) {
     pysh_ring_t *ring = argument;
     int64_t polls = 0, deadline = 0;
 
+    pysh_wait_to_the_end(true); /* kernels are served until the job has ended */
     pysh.accel->thread_begin();
     while (!finished(ring, &deadline)) {
         int served = serve_some(ring);
@@ -223,10 +224,10 @@ static int ring_open(pysh_ring_t *ring, char *device) {
     ring->device = (pysh_ring_device_t *)(void *)device;
     if ((status = pysh.accel->shared_alloc(slots_bytes, &slots, &ring->slots_seen)))
         return status;
-    ring->slots = memset(slots, 0, slots_bytes);
+    ring->slots = pysh.accel->cpu_visible ? slots : memset(slots, 0, slots_bytes); /* the simulator's is zero */
     if ((status = pysh.accel->shared_alloc(control_bytes, &control, &ring->control_seen)))
         return status;
-    ring->control = memset(control, 0, control_bytes);
+    ring->control = pysh.accel->cpu_visible ? control : memset(control, 0, control_bytes);
     if (!pysh.arena[ISHMEMX_HEAP_DEVICE].cpu_visible) {
         void *seen;
         status = pysh.accel->shared_alloc(PYSH_PIECE_BYTES, &ring->stage, &seen);
@@ -258,10 +259,22 @@ int pysh_proxy_start(char *device) {
     proxy.spin = spin_choose();
     for (int k = 0; !status && k < proxy.n_rings; k++)
         status = ring_open(&proxy.ring[k], device + k * device_nbytes_of_ring());
-    for (int k = 0; !status && k < proxy.n_rings; k++)
-        status = thread_start(&proxy.ring[k]);
+    if (!status && !pysh.accel->cpu_visible)
+        status = pysh_proxy_wake();
     if (status)
         pysh_proxy_stop();
+    return status;
+}
+
+int pysh_proxy_wake(void) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* any thread may be the first to launch a kernel */
+    int status = ISHMEMX_OK;
+
+    pthread_mutex_lock(&mutex);
+    for (int k = 0; !status && proxy.ring && k < proxy.n_rings; k++)
+        if (!proxy.ring[k].started)
+            status = thread_start(&proxy.ring[k]);
+    pthread_mutex_unlock(&mutex);
     return status;
 }
 
@@ -359,40 +372,7 @@ void pysh_proxy_state(int64_t *words) {
     }
 }
 
-void pysh_proxy_describe(char *text, size_t capacity) {
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (int k = 0; proxy.ring && k < proxy.n_rings && used < capacity; k++) {
-        pysh_ring_t *ring = &proxy.ring[k];
-        unsigned long long served = ring->head, given_up = ring->given_up, flying = ring->in_flight;
-        unsigned long long asked = pysh_ring_wanted(ring);
-        unsigned long long acked = __atomic_load_n(&ring->control->acked, __ATOMIC_RELAXED);
-        used += (size_t)snprintf(text + used, capacity - used,
-                                 "%s"
-                                 "ring %d: %llu requests served, %llu of them given up, %llu copies under way, "
-                                 "quiet asked %llu, reached %llu",
-                                 k ? "; " : "", k, served, given_up, flying, asked, acked);
-    }
-}
-
-static void add_up(int64_t *sum, const int64_t *part) {
-    *sum += __atomic_load_n(part, __ATOMIC_RELAXED); /* pairs with pysh_ring_count(); orders nothing */
-}
-
-int ishmemx_proxy_stats(ishmemx_proxy_stats_t *stats) {
-    PYSH_ENTER();
-    *stats = (ishmemx_proxy_stats_t){.rings = proxy.ring ? proxy.n_rings : 0};
-    for (int k = 0; proxy.ring && k < proxy.n_rings; k++) {
-        const ishmemx_proxy_stats_t *one = &proxy.ring[k].stats;
-        for (int op = 0; op < ISHMEMX_RING_OPS; op++) {
-            add_up(&stats->requests[op], &one->requests[op]);
-            add_up(&stats->bytes[op], &one->bytes[op]);
-            add_up(&stats->ns[op], &one->ns[op]);
-        }
-        add_up(&stats->credits, &one->credits);
-        add_up(&stats->stalls, &one->stalls);
-        add_up(&stats->quiets, &one->quiets);
-    }
-    return ISHMEMX_OK;
+pysh_ring_t *pysh_proxy_rings(int *n_rings_p) {
+    *n_rings_p = proxy.ring ? proxy.n_rings : 0;
+    return proxy.ring;
 }

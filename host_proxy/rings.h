@@ -105,6 +105,9 @@ void pysh_ring_explain(void);
 /* errors.c: where no kernel waits for a reply, a fault record for the host's next call. */
 void pysh_ring_complain(int op, int pe, int status);
 
+/* proxy.c: the rings that are open; NULL and 0 outside init and finalize. */
+pysh_ring_t *pysh_proxy_rings(int *n_rings_p);
+
 /* More than `ticket` when its sender, or one of a later lap, has given up. Orders nothing. */
 static inline uint64_t pysh_ring_last_skipped(const pysh_ring_t *ring, uint64_t ticket) {
     return __atomic_load_n(pysh_ring_skipped(ring->control, ring->n, ticket), __ATOMIC_RELAXED);

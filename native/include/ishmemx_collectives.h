@@ -57,6 +57,8 @@ ISHMEMX_API int ishmemx_sum_scan_nb(ishmemx_team_t team, int exclusive, int type
 /* Is it complete? Fails as the collective did, with *done 1. Also of a complete one, as often as one likes, even after
  * finalize. */
 ISHMEMX_API int ishmemx_request_test(ishmemx_request_t request, int *done);
+/* 1 when it is complete; a look that moves nothing on, for destructors. */
+ISHMEMX_API int ishmemx_request_complete(ishmemx_request_t request);
 /* A wait that ends early (TIMEOUT, INTERRUPTED) leaves the request outstanding. */
 ISHMEMX_API int ishmemx_request_wait(ishmemx_request_t request);
 /* The caller will not name it again. One that is outstanding still completes, by progress of other calls. */

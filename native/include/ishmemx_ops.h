@@ -78,6 +78,8 @@ ISHMEMX_API int ishmemx_test_some(int type, const void *ivars, size_t nelems, si
 
 ISHMEMX_API int ishmemx_fence(ishmemx_ctx_t ctx);
 ISHMEMX_API int ishmemx_quiet(ishmemx_ctx_t ctx);
+/* 0 when no non-blocking operation of this PE's host may still use local memory: the sources of all can be let go. */
+ISHMEMX_API int ishmemx_outstanding(void);
 /* quiet for n_pes PEs of the context; 0 returns at once. */
 ISHMEMX_API int ishmemx_pe_quiet(ishmemx_ctx_t ctx, const int *pes, size_t n_pes);
 ISHMEMX_API int ishmemx_barrier_all(void); /* quiet of the default context, sync, drain */

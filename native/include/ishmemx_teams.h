@@ -50,6 +50,9 @@ ISHMEMX_API int ishmemx_team_split_color(ishmemx_team_t parent, int color, int k
                                          long mask, ishmemx_team_t *team_p);
 /* By all PEs of the team; with its contexts. NULL is allowed. A predefined team cannot be destroyed. */
 ISHMEMX_API int ishmemx_team_destroy(ishmemx_team_t team);
+/* Nobody on this PE names the team any more. Once all its members have said so it is destroyed, by the next call that
+ * splits a team with all of them in it, or by drain. Local, and moves no data. */
+ISHMEMX_API int ishmemx_team_release(ishmemx_team_t team);
 /* ishmemx_ptr with a PE of the team. */
 ISHMEMX_API int ishmemx_team_ptr(ishmemx_team_t team, const void *address, int pe, void **peer_p);
 
@@ -60,6 +63,8 @@ enum { ISHMEMX_CTX_PRIVATE = 1, ISHMEMX_CTX_SERIALIZED = 2, ISHMEMX_CTX_NOSTORE 
 /* On failure *ctx_p is NULL. A private context works only in the thread that created it. */
 ISHMEMX_API int ishmemx_ctx_create(ishmemx_team_t team, long options, ishmemx_ctx_t *ctx_p);
 ISHMEMX_API int ishmemx_ctx_destroy(ishmemx_ctx_t ctx); /* quiet first; NULL is allowed */
+/* Destroys a context that nobody names any more, without completing its operations; from any thread. */
+ISHMEMX_API int ishmemx_ctx_drop(ishmemx_ctx_t ctx);
 ISHMEMX_API int ishmemx_ctx_get_team(ishmemx_ctx_t ctx, ishmemx_team_t *team_p);
 
 typedef struct ishmemx_session_config {

@@ -89,7 +89,7 @@ def run(
         spec = JobSpec(
             n_pes=n_pes,
             command=resolve_command(target, arguments, module=module),
-            device=settle_device(),
+            device=settle_device(n_pes),
             timeout=timeout,
             grace=grace,
             tag=tag,

@@ -3,11 +3,14 @@
 
 ``barrier_all`` and freeing memory promise that of ``CTX_DEFAULT`` only: work on another context needs
 its own ``quiet`` before, which also lets go of the local arrays of its non-blocking operations.
-Contexts are destroyed by ``destroy``, with their team or with the job, not by garbage collection.
+Contexts are destroyed by ``destroy``, with their team or with the job. One that is dropped before is
+a ResourceWarning: it is destroyed then, and the next quiet of any context completes its operations.
 """
 
 from __future__ import annotations
 
+import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntFlag
@@ -75,9 +78,11 @@ class Context:
         """Keep the local array of a non-blocking operation alive until it is complete.
 
         To be called when the operation has begun: a thread that takes the array after that, to
-        complete what has begun, completes this operation too.
+        complete what has begun, completes this operation too. On a conduit that completes operations
+        at once nothing is kept.
         """
-        self._kept.append((pe, array))
+        if lib.ishmemx_outstanding():
+            self._kept.append((pe, array))
 
     def complete_by(
         self, routine: Callable[..., int], *args: Any, pes: Iterable[int] | None = None
@@ -101,6 +106,15 @@ class Context:
             incomplete = [] if pes is None else [entry for entry in taken if entry[0] not in pes]
         finally:
             self._kept.extend(incomplete)
+
+    def __del__(self, drop: Callable[[int], int] = lib.ishmemx_ctx_drop) -> None:
+        if not getattr(self, "handle", 0) or self.handle == _DEFAULT_HANDLE:
+            return
+        drop(self.handle)  # moves no data; the operations are completed by any later quiet
+        CTX_DEFAULT._kept.extend(self._kept)
+        warnings.warn(
+            f"{self!r} was dropped; destroy it", ResourceWarning, stacklevel=2, source=self
+        )
 
     def forget(self) -> None:
         """The library no longer has the context."""
@@ -211,8 +225,8 @@ class Context:
         return f"<pyshmem context on {self.team!r}>"
 
 
-#: Alive until they are destroyed, since they keep what their operations still use.
-_made: set[Context] = set()
+_made: weakref.WeakSet[Context] = weakref.WeakSet()
+_DEFAULT_HANDLE = lib.ctx_default()
 
 
 Team._new_context = Context

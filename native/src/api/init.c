@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/cores.h"
 #include "base/settings.h"
 #include "base/state.h"
 #include "base/status.h"
@@ -17,6 +18,7 @@
 #include "conduit/conduit.h"
 #include "conduit/openshmem/conduit_openshmem.h"
 #include "conduit/shm/conduit_shm.h"
+#include "conduit/wait.h"
 #include "device/device_heap.h"
 #include "device/device_teams.h"
 #include "host_proxy/proxy.h"
@@ -33,6 +35,7 @@
 
 static int n_inits; /* without their finalize */
 static int thread_level;
+static bool stuck; /* an earlier job could not be taken down */
 
 static const pysh_conduit_t *const conduits[] = {&pysh_conduit_shm, &pysh_conduit_openshmem};
 
@@ -48,13 +51,9 @@ static const pysh_conduit_t *conduit_find(const char *name) {
 /* ---- init ---- */
 
 static int64_t spin_choose(int64_t wanted, int n_pes) {
-    cpu_set_t cores;
-
     if (wanted >= 0)
         return wanted;
-    if (sched_getaffinity(0, sizeof cores, &cores) == 0 && n_pes <= CPU_COUNT(&cores))
-        return SPIN_ALONE;
-    return SPIN_SHARED;
+    return n_pes <= pysh_cores() ? SPIN_ALONE : SPIN_SHARED;
 }
 
 static int config_check(const ishmemx_config_t *config) {
@@ -118,7 +117,7 @@ static void tear_down(void) {
 static void forget_in_child(void) {
     if (pysh.ready)
         pysh_entered_by_fork(pysh.pe);
-    pysh.ready = false;
+    pysh.ready = 0;
 }
 
 static int heaps_open(const ishmemx_config_t *config) {
@@ -141,12 +140,16 @@ static int start(const ishmemx_config_t *config) {
     static bool fork_handled;
     const pysh_conduit_t *conduit;
     const char *name, *origin;
-    int64_t position, p2p;
+    int64_t position, p2p, core_heaps, report_after_ns;
     int status;
 
     if (pysh_is_forked(ISHMEMX_ERR_UNSUPPORTED))
         return ISHMEMX_ERR_UNSUPPORTED;
+    if (stuck)
+        return pysh_fail(ISHMEMX_ERR_STATE, "init: a thread is still in a wait of the job before");
     if ((status = config_check(config)) || (status = ishmemx_setting_number("P2P", &p2p)) ||
+        (status = ishmemx_setting_number("CORE_HEAPS", &core_heaps)) ||
+        (status = ishmemx_setting_number("REPORT_AFTER", &report_after_ns)) ||
         (status = ishmemx_setting_number("CONDUIT", &position)) ||
         (status = ishmemx_setting("CONDUIT", &name, &origin)))
         return status;
@@ -162,6 +165,7 @@ static int start(const ishmemx_config_t *config) {
     pysh.several_hosts = pysh_launcher_several_hosts(config->n_pes);
     pysh.srun = pysh_launcher_is_srun(config->n_pes, &pysh.srun_pmi);
     pysh.team_tables_nbytes = pysh_team_tables_nbytes(config->n_pes);
+    pysh.core_heaps = core_heaps != 0;
     if ((status = conduit->init(config, &pysh.pe, &pysh.n_pes))) {
         pysh_state_clear();
         return status;
@@ -173,8 +177,9 @@ static int start(const ishmemx_config_t *config) {
         return status;
     }
     pysh.timeout_ns = config->timeout_ns;
+    pysh.report_after_ns = report_after_ns;
     pysh_entered_first();
-    pysh.ready = true;
+    atomic_store(&pysh.ready, PYSH_READY);
     return ISHMEMX_OK;
 }
 
@@ -213,10 +218,30 @@ int ishmemx_query_thread(int *provided) {
 
 /* ---- finalize and abort ---- */
 
-int ishmemx_finalize(void) {
+/* The job is over for this PE, but a thread is still in a wait: everything stays mapped until the process ends. */
+static int leave_mapped(void) {
+    pysh.conduit->leave();
+    atomic_store(&pysh.ready, 0);
+    stuck = true;
+    return pysh_fail(ISHMEMX_ERR_STATE, "finalize: another thread of PE %d does not come out of a wait", pysh.pe);
+}
+
+/* With the world team claimed, and no other thread in a wait. */
+static int end_job(void) {
     char nothing[1];
     bool aborted = atomic_load(pysh.alarm);
-    int status, barrier;
+    int status = pysh_quiet(), barrier;
+
+    if (!status && !aborted)
+        status = pysh_requests_complete(NULL, "finalize");
+    /* An exchange of nothing: unlike a barrier it does not pass for the barrier_all that others are in. */
+    barrier = aborted || atomic_load(pysh.alarm) ? ISHMEMX_OK : pysh.conduit->exchange("finalize", "", nothing, 0);
+    tear_down();
+    return status ? status : barrier;
+}
+
+int ishmemx_finalize(void) {
+    int status, ready = PYSH_READY;
 
     if (!pysh.ready)
         return ISHMEMX_OK;
@@ -224,16 +249,14 @@ int ishmemx_finalize(void) {
         n_inits--;
         return ISHMEMX_OK;
     }
-    if (!aborted && (status = pysh_team_claim(&ishmemx_team_world, "finalize")))
-        return status; /* the job goes on: that thread uses what would be taken down */
+    if (!atomic_compare_exchange_strong(&pysh.ready, &ready, PYSH_ENDING))
+        return pysh_fail(ISHMEMX_ERR_STATE, "finalize: another thread is at it");
     n_inits = 0;
-    status = pysh_quiet();
-    if (!status && !aborted)
-        status = pysh_requests_complete(NULL, "finalize");
-    /* An exchange of nothing: unlike a barrier it does not pass for the barrier_all that others are in. */
-    barrier = aborted || atomic_load(pysh.alarm) ? ISHMEMX_OK : pysh.conduit->exchange("finalize", "", nothing, 0);
-    tear_down();
-    return status ? status : barrier;
+    pysh_wait_to_the_end(true);
+    status = pysh_waits_drain(pysh_teams_busy) ? pysh_team_claim(&ishmemx_team_world, "finalize") : ISHMEMX_ERR_STATE;
+    status = status ? leave_mapped() : end_job();
+    pysh_wait_to_the_end(false);
+    return status;
 }
 
 int ishmemx_abort(int code, const char *why) {

@@ -23,15 +23,19 @@ typedef struct pysh_arena {
     bool cpu_visible; /* false: a GPU's memory, only accel->copy reaches it */
 } pysh_arena_t;
 
+enum { PYSH_READY = 1, PYSH_ENDING }; /* ENDING: finalize is at work, and other threads' calls fail */
+
 typedef struct pysh_state {
-    bool ready; /* between init and finalize */
+    _Atomic int ready; /* between init and finalize: PYSH_READY, at last PYSH_ENDING; else 0 */
     int pe, n_pes;
     bool several_hosts;         /* that the PEs are on, as the launcher says */
     bool srun, srun_pmi;        /* srun started the job; and offers PMI */
     int64_t team_tables_nbytes; /* of the tables behind the first PYSH_SYSTEM_BYTES of the host arena */
     bool check;
     bool p2p;                      /* kernels reach the peers' device heaps by loads and stores */
+    bool core_heaps;               /* the arenas belong into core dumps */
     int64_t timeout_ns;            /* of a wait; 0: none */
+    int64_t report_after_ns;       /* of a wait that goes on; 0: never */
     int64_t spin;                  /* polls of a wait before it turns slow */
     const _Atomic uint32_t *alarm; /* conduit->alarm(); non-zero: the job is being aborted */
     const struct pysh_conduit *conduit;

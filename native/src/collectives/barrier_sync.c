@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Barrier of all PEs, sync of a team, and the freeing of released blocks that goes with them. */
 #include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
 
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
 #include "ishmemx.h"
 #include "job/enter.h"
 #include "job/quiet.h"
@@ -36,6 +41,18 @@ int ishmemx_team_sync(ishmemx_team_t team) {
     return status;
 }
 
+/* Teams that all their members have dropped. */
+static int sweep_teams(void) {
+    uint64_t mine = pysh_team_dropped_slots(), *all = malloc((size_t)pysh.n_pes * sizeof *all);
+    int status = all ? pysh.conduit->exchange("drain", &mine, all, sizeof mine)
+                     : pysh_fail(ISHMEMX_ERR_MEMORY, "drain: no memory to hear %d PEs", pysh.n_pes);
+
+    if (!status)
+        pysh_teams_sweep(NULL, pysh.n_pes, all, sizeof *all);
+    free(all);
+    return status;
+}
+
 int ishmemx_drain(void) {
     int status;
 
@@ -45,6 +62,8 @@ int ishmemx_drain(void) {
     status = pysh_heap_barrier("drain");
     if (!status)
         status = pysh_heap_drain_if_pending();
+    if (!status)
+        status = sweep_teams();
     pysh_team_unclaim(&ishmemx_team_world);
     return status;
 }

@@ -139,6 +139,7 @@ static void take_out(struct ishmemx_request **at) {
     struct ishmemx_request *request = *at;
 
     *at = request->next;
+    atomic_fetch_sub(&request->team->n_outstanding, 1);
     atomic_store_explicit(&request->complete, true, memory_order_release);
     drop(request);
 }
@@ -226,6 +227,7 @@ static int announce(struct ishmemx_request *request) {
     pthread_mutex_lock(&mutex);
     request->next = outstanding;
     outstanding = request;
+    atomic_fetch_add(&team->n_outstanding, 1);
     pysh_wait_set_progress(pysh_requests_progress);
     pysh_team_set_requests(pysh_requests_complete);
     pthread_mutex_unlock(&mutex);
@@ -284,6 +286,10 @@ static int look_around(void) {
 
 static int result_of(ishmemx_request_t request) {
     return request->status ? pysh_fail(request->status, "%s", request->error) : ISHMEMX_OK;
+}
+
+int ishmemx_request_complete(ishmemx_request_t request) {
+    return request && is_complete(request);
 }
 
 /* What is complete can be asked after finalize too. */

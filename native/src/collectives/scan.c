@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Scans: sums over the PEs before (exclusive) or up to (inclusive) the calling one, in PE order. They go
- * through the stage (teams/stage.c) a piece at a time: what a PE staged it may overwrite, so dest may equal source. */
+ * Scans: sums over the PEs before (exclusive) or up to (inclusive) the calling one, in PE order. Small ones go through
+ * the stage (teams/stage.c): what a PE staged it may overwrite, so dest may equal source. Of large ones each member
+ * sums a slice for all. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -73,22 +74,32 @@ static int arguments_check(ishmemx_team_t team, int type, void *dest, const void
     return status;
 }
 
+static int scan_pull(const struct ishmemx_request *request);
+
+/* As the non-blocking one: a member sums a slice of the elements over all PEs, so that the work of a member does not
+ * grow with their number. */
+static int scan_sliced(struct ishmemx_request *request) {
+    int status = pysh_team_sync(request->team, "scan");
+
+    return status ? status : pysh_coll_end(request->team, "scan", scan_pull(request));
+}
+
 int ishmemx_sum_scan(ishmemx_team_t team, int exclusive, int type, void *dest, const void *source, size_t nelems) {
-    pysh_call_t call = {"sum_scan", exclusive != 0, type, -1, nelems};
-    pysh_place_t dest_place, source_place;
+    struct ishmemx_request whole = {
+        .team = team, .call = {"sum_scan", exclusive != 0, type, -1, nelems}, .nelems = nelems};
     scan_t scan = {.team = team, .type = type};
     int status;
 
     PYSH_ENTER();
-    status = arguments_check(team, type, dest, source, nelems, &dest_place, &source_place);
-    if ((status = pysh_coll_begin(team, &call, status)))
+    status = arguments_check(team, type, dest, source, nelems, &whole.dest_place, &whole.source_place);
+    if ((status = pysh_coll_begin(team, &whole.call, status)))
         return status;
     scan.members = team->my_pe + (exclusive ? 0 : 1);
-    scan.nbytes = pysh_type_nbytes(type);
-    for (size_t done = 0, n; !status && done < nelems; done += n) {
-        n = nelems - done < PYSH_STAGE_BYTES / scan.nbytes ? nelems - done : PYSH_STAGE_BYTES / scan.nbytes;
-        status = scan_piece(&scan, (char *)dest + done * scan.nbytes, (const char *)source + done * scan.nbytes, n);
-    }
+    scan.nbytes = whole.width = pysh_type_nbytes(type);
+    if (nelems && pysh_stage_fits(nelems * scan.nbytes))
+        status = scan_piece(&scan, dest, source, nelems);
+    else if (nelems)
+        status = scan_sliced(&whole);
     pysh_team_unclaim(team);
     return status;
 }

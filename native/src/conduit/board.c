@@ -74,7 +74,7 @@ void pysh_board_describe(const pysh_board_t *board, char *text, size_t capacity)
                  (double)(pysh_now_ns() - posted.since_ns) * 1e-9, posted.text);
 }
 
-int pysh_board_post(pysh_board_t *board, const pysh_kernel_wait_t *wait) {
+int pysh_board_post(pysh_board_t *board, pysh_kernel_wait_t *wait) {
     pysh_posted_wait_t old, posted = {.gave_up = wait->gave_up,
                                       .collective = wait->collective,
                                       .pe = wait->pe,
@@ -89,6 +89,7 @@ int pysh_board_post(pysh_board_t *board, const pysh_kernel_wait_t *wait) {
                               old.expected == posted.expected
                           ? old.since_ns
                           : posted.posted_ns;
+    wait->since_ns = posted.since_ns;
     board_write(board, &posted);
     pthread_mutex_unlock(&writing);
     refused_by = atomic_exchange(&board->refused_by, 0);

@@ -14,7 +14,7 @@ bool pysh_board_read(const pysh_board_t *board, pysh_posted_wait_t *posted);
 /* "; its kernel waits (3.2 s so far): ...", or nothing. */
 void pysh_board_describe(const pysh_board_t *board, char *text, size_t capacity);
 /* Posts the wait on the caller's own board; MISMATCH when a PE has said there that its host is in the collective. */
-int pysh_board_post(pysh_board_t *board, const pysh_kernel_wait_t *wait);
+int pysh_board_post(pysh_board_t *board, pysh_kernel_wait_t *wait);
 /* Where `pe` keeps its slot; NULL when that is out of reach. */
 typedef pysh_control_slot_t *pysh_slot_of_t(int pe);
 /* See kernel_mismatch of pysh_conduit_t. */

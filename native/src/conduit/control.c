@@ -92,7 +92,7 @@ void pysh_control_reset(pysh_control_t *control) {
     memset(control->slot, 0, (size_t)control->n_pes * sizeof *control->slot);
 }
 
-void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what) {
+void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns) {
     uint64_t words[PYSH_ACTIVITY_WORDS] = {0};
 
     if (!what) {
@@ -103,7 +103,7 @@ void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what) {
     for (int i = 0; i < PYSH_ACTIVITY_WORDS; i++)
         atomic_store_explicit(&slot->activity[i], words[i], memory_order_relaxed);
     /* release: pairs with the acquire in describe_host() */
-    atomic_store_explicit(&slot->activity_ns, pysh_now_ns(), memory_order_release);
+    atomic_store_explicit(&slot->activity_ns, since_ns, memory_order_release);
 }
 
 static void describe_host(const pysh_control_slot_t *slot, char *text, size_t capacity) {
@@ -153,6 +153,12 @@ const char *pysh_control_abort_reason(const pysh_control_t *control) {
     if (aborted == PYSH_ABORT_NONE)
         return NULL;
     return aborted == PYSH_ABORT_IN_WRITING ? "the reason is not written yet" : control->why;
+}
+
+bool pysh_control_claim_report(_Atomic int64_t *word, int64_t since_ns) {
+    int64_t last = atomic_load(word);
+
+    return last < since_ns && atomic_compare_exchange_strong(word, &last, pysh_now_ns());
 }
 
 int ishmemx_control_describe(int fd, int pe, char *text, size_t capacity) {

@@ -12,7 +12,7 @@
 #include "base/state.h"
 #include "conduit/conduit.h"
 
-#define PYSH_CONTROL_MAGIC  0x33304c5254435950ULL /* "PYCTRL03": raised when the layout changes */
+#define PYSH_CONTROL_MAGIC  0x34304c5254435950ULL /* "PYCTRL04": raised when the layout changes */
 #define PYSH_ACTIVITY_WORDS 4
 
 /* The word `aborted`; a PE's abort ends with the job, the launcher's is for good. */
@@ -37,9 +37,6 @@ enum pysh_pe_state { PYSH_PE_ABSENT = 0, PYSH_PE_RUNNING, PYSH_PE_FINALIZED };
 #define PYSH_FEW_EXCHANGE  2ULL
 #define PYSH_ARRIVED_SHIFT 2
 
-/* What a PE sleeps for: a barrier only, so that puts need not wake it; or something that a put may be. */
-enum { PYSH_SLEEPS = 1, PYSH_SLEEPS_FOR_MEMORY = 2 };
-
 typedef struct pysh_exchange {
     alignas(PYSH_CACHE_LINE) uint32_t epoch, nbytes; /* tells that all PEs are in the same exchange */
     alignas(PYSH_CACHE_LINE) unsigned char bytes[PYSH_EXCHANGE_BYTES];
@@ -61,13 +58,14 @@ typedef struct pysh_board {
 } pysh_board_t;
 
 typedef struct pysh_control_slot {
-    /* Futex: PYSH_SLEEPS bits while the PE may be asleep; whoever sets it back to 0 wakes the PE. */
+    /* Futex: see sleep.h. */
     alignas(PYSH_CACHE_LINE) _Atomic uint32_t sleeping;
     /* Barrier of few PEs: where this PE has arrived, by the parity of the epoch, so that a PE that is in the
      * next one leaves readable what the others may not have seen yet. */
     alignas(PYSH_CACHE_LINE) _Atomic uint64_t arrived[2];
     alignas(PYSH_CACHE_LINE) _Atomic uint32_t state; /* enum pysh_pe_state */
     _Atomic int32_t pid;
+    _Atomic int64_t reported_ns;                    /* see pysh_control_claim_report(); used by the PEs of the host */
     uint64_t passed;                                /* epochs of the barrier of few PEs; own PE only */
     _Atomic uint64_t pid_namespace;                 /* a pid means something to processes of the same namespace only */
     _Atomic int64_t activity_ns;                    /* since when, CLOCK_MONOTONIC; 0: not waiting */
@@ -81,12 +79,13 @@ typedef struct pysh_control_slot {
 typedef struct pysh_control {
     uint64_t magic;
     int32_t n_pes;
+    uint32_t few; /* 1: the barrier is that of few PEs; decided by PE 0 for all */
     _Atomic uint32_t aborted;
     char why[512];
     /* Counter and release word change at different times: waiters poll only the second. */
     alignas(PYSH_CACHE_LINE) _Atomic uint64_t arrivals; /* see PYSH_ARRIVAL */
     alignas(PYSH_CACHE_LINE) _Atomic uint64_t released; /* see PYSH_ALL_VOTED */
-    _Atomic uint32_t sleepers;                          /* PEs in a wait that may sleep */
+    _Atomic uint32_t sleepers;                          /* threads in a wait that may sleep */
     alignas(PYSH_CACHE_LINE) pysh_control_slot_t slot[];
 } pysh_control_t;
 
@@ -101,10 +100,12 @@ void pysh_control_unmap(pysh_control_t *control);
 /* Everything as after creation, but an abort by the launcher stays. By one process, while no other uses the segment. */
 void pysh_control_reset(pysh_control_t *control);
 
-void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what); /* NULL: not waiting */
+void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns); /* NULL: not waiting */
 /* One line on where a PE stands, and its kernel. */
 void pysh_control_describe_slot(const pysh_control_slot_t *slot, char *text, size_t capacity);
 /* The first reason stays. */
 void pysh_control_set_abort(pysh_control_t *control, uint32_t by, const char *why);
 /* The reason, once there is one, else NULL. */
 const char *pysh_control_abort_reason(const pysh_control_t *control);
+/* See claim_report of pysh_conduit_t; `word`, of one PE of the host, is when the last report was. */
+bool pysh_control_claim_report(_Atomic int64_t *word, int64_t since_ns);

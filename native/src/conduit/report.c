@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
@@ -77,6 +79,18 @@ void pysh_report(char *text, size_t capacity) {
     used = strlen(text);
     if (rings[0])
         snprintf(text + used, capacity - used, "\nPE %d's %s", pysh.pe, rings);
+}
+
+void pysh_report_long_wait(const char *what, int64_t since_ns) {
+    char standing[8192];
+
+    if (!pysh.conduit->claim_report(since_ns))
+        return;
+    pysh_report(standing, sizeof standing);
+    dprintf(STDERR_FILENO,
+            "pyshmem: PE %d waits in %s for %.3g s and goes on (PYSHMEM_TIMEOUT ends such waits, PYSHMEM_REPORT_AFTER "
+            "moves this message); the PEs stand:\n%s\n",
+            pysh.pe, what, (double)(pysh_now_ns() - since_ns) * 1e-9, standing);
 }
 
 int ishmemx_report(char *text, size_t capacity) {

@@ -3,6 +3,7 @@
  * it looks for interrupts, dead PEs and its deadline. */
 #include "conduit/wait.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,6 +21,14 @@
 #define MAX_IDLE_NS (1000 * 1000LL)
 #define CHECK_NS    (10 * 1000 * 1000LL)
 #define LIVENESS_NS (100 * 1000 * 1000LL)
+
+/* How long finalize waits for other threads to come out of their waits. */
+#define DRAIN_NS (1000 * 1000 * 1000LL)
+
+static _Atomic int n_waiting; /* threads of the program in a wait that did not end at its first look */
+static _Thread_local bool to_the_end;
+static pthread_mutex_t slow_mutex = PTHREAD_MUTEX_INITIALIZER; /* for the list */
+static pysh_wait_t *slow;                                      /* the PE's slow waits, the latest first */
 
 static int (*_Atomic interrupt_check)(void);
 static void (*_Atomic waiting_progress)(void);
@@ -40,6 +49,36 @@ int pysh_wait_interrupted(const char *what) {
     return ISHMEMX_OK;
 }
 
+/* ---- waits of other threads end before the job does ---- */
+
+void pysh_wait_to_the_end(bool really) {
+    to_the_end = really;
+}
+
+bool pysh_waits_to_the_end(void) {
+    return to_the_end;
+}
+
+static int ended(const pysh_wait_t *wait) {
+    if (atomic_load(&pysh.ready) != PYSH_ENDING || to_the_end)
+        return ISHMEMX_OK;
+    return pysh_fail(ISHMEMX_ERR_STATE, "%s: another thread finalised pyshmem while this one waited", wait->what);
+}
+
+bool pysh_waits_drain(bool (*busy)(void)) {
+    const struct timespec moment = {.tv_nsec = 100 * 1000};
+    int64_t deadline = pysh_now_ns() + DRAIN_NS;
+
+    while (atomic_load(&n_waiting) || busy()) {
+        if (pysh_now_ns() > deadline)
+            return false;
+        nanosleep(&moment, NULL);
+    }
+    return true;
+}
+
+/* ---- slow waits ---- */
+
 static void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -56,6 +95,13 @@ static int deadline_passed(const pysh_wait_t *wait) {
                      (double)pysh.timeout_ns * 1e-9, pysh.ready ? "PYSHMEM_TIMEOUT" : "PYSHMEM_INIT_TIMEOUT", standing);
 }
 
+static void report_if_long(pysh_wait_t *wait, int64_t now) {
+    if (wait->reported || pysh.report_after_ns <= 0 || now - wait->start_ns <= pysh.report_after_ns)
+        return;
+    wait->reported = true;
+    pysh_report_long_wait(wait->what, wait->start_ns);
+}
+
 /* What can end the wait other than success; each at its own pace. */
 static int slow_checks(pysh_wait_t *wait, int64_t now) {
     int status = ISHMEMX_OK;
@@ -67,6 +113,8 @@ static int slow_checks(pysh_wait_t *wait, int64_t now) {
             status = pysh.conduit->liveness();
         if (!status && pysh.timeout_ns > 0 && now - wait->start_ns > pysh.timeout_ns)
             status = deadline_passed(wait);
+        if (!status)
+            report_if_long(wait, now);
     }
     if (!status && now >= wait->next_liveness_ns) {
         wait->next_liveness_ns = now + LIVENESS_NS;
@@ -77,6 +125,26 @@ static int slow_checks(pysh_wait_t *wait, int64_t now) {
     return status;
 }
 
+/* What is published is the latest of the slow waits. */
+static void list_slow(pysh_wait_t *wait) {
+    pthread_mutex_lock(&slow_mutex);
+    wait->next_slow = slow;
+    slow = wait;
+    pysh.conduit->activity(wait->what, wait->start_ns);
+    pthread_mutex_unlock(&slow_mutex);
+}
+
+static void unlist_slow(pysh_wait_t *wait) {
+    pysh_wait_t **at = &slow;
+
+    pthread_mutex_lock(&slow_mutex);
+    while (*at != wait)
+        at = &(*at)->next_slow;
+    *at = wait->next_slow;
+    pysh.conduit->activity(slow ? slow->what : NULL, slow ? slow->start_ns : 0);
+    pthread_mutex_unlock(&slow_mutex);
+}
+
 static int pause_slowly(pysh_wait_t *wait) {
     int64_t now = pysh_now_ns(), elapsed, idle;
     int status;
@@ -85,9 +153,9 @@ static int pause_slowly(pysh_wait_t *wait) {
         wait->start_ns = now;
         wait->next_check_ns = now + CHECK_NS;
         wait->next_liveness_ns = now + LIVENESS_NS;
-        pysh.conduit->activity(wait->what);
+        list_slow(wait);
     }
-    if ((status = slow_checks(wait, now)))
+    if ((status = ended(wait)) || (status = slow_checks(wait, now)))
         return status;
     elapsed = now - wait->start_ns;
     if (elapsed < YIELD_NS) {
@@ -95,7 +163,7 @@ static int pause_slowly(pysh_wait_t *wait) {
         return ISHMEMX_OK;
     }
     idle = elapsed / 8;
-    pysh.conduit->idle(wait->for_memory, idle < MIN_IDLE_NS ? MIN_IDLE_NS : idle > MAX_IDLE_NS ? MAX_IDLE_NS : idle);
+    pysh.conduit->idle(wait, idle < MIN_IDLE_NS ? MIN_IDLE_NS : idle > MAX_IDLE_NS ? MAX_IDLE_NS : idle);
     return ISHMEMX_OK;
 }
 
@@ -114,7 +182,14 @@ int pysh_wait_pause(pysh_wait_t *wait) {
         progress();
     if (pysh.conduit->progress)
         pysh.conduit->progress();
-    if (wait->polls++ < pysh.spin) {
+    if (!wait->polls++ && !to_the_end) {
+        int status;
+
+        atomic_fetch_add(&n_waiting, 1); /* before the look at `ready`, as finalize changes that before it counts */
+        if ((status = ended(wait)))
+            return status;
+    }
+    if (wait->polls <= pysh.spin) {
         relax();
         return ISHMEMX_OK;
     }
@@ -122,8 +197,12 @@ int pysh_wait_pause(pysh_wait_t *wait) {
 }
 
 void pysh_wait_end(pysh_wait_t *wait) {
+    if (wait->may_sleep)
+        pysh.conduit->idle_end(wait);
     if (wait->start_ns)
-        pysh.conduit->activity(NULL);
+        unlist_slow(wait);
+    if (wait->polls && !to_the_end)
+        atomic_fetch_sub_explicit(&n_waiting, 1, memory_order_release); /* the last that the wait does */
 }
 
 void pysh_wake(int pe) {

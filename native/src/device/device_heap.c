@@ -131,6 +131,7 @@ int64_t ishmemx_contract(void) {
 int ishmemx_device_state(int64_t *words) {
     const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
     int64_t base = (int64_t)(intptr_t)arena->base;
+    int status;
 
     memset(words, 0, ISHMEMX_STATE_WORDS * sizeof *words);
     if (!pysh.ready)
@@ -141,6 +142,8 @@ int ishmemx_device_state(int64_t *words) {
     words[ISHMEMX_STATE_TIMEOUT_NS] = pysh.timeout_ns;
     if (!base)
         return ISHMEMX_OK;
+    if ((status = pysh_proxy_wake()))
+        return status;
     words[ISHMEMX_STATE_HEAP_BASE] = base;
     words[ISHMEMX_STATE_HEAP_BYTES] = arena->nbytes;
     words[ISHMEMX_STATE_SYNC_SLOTS] =

@@ -207,14 +207,14 @@ static bool launcher_spans_hosts(const launcher_t *launcher) {
 
 bool pysh_launcher_several_hosts(int n_pes) {
     const launcher_t *launcher = launcher_find();
-    int of_launcher;
+    int of_launcher = 0;
 
     return launcher && is_number(launcher->n_pes, &of_launcher) && of_launcher == n_pes &&
            launcher_spans_hosts(launcher);
 }
 
 bool pysh_launcher_is_srun(int n_pes, bool *pmi_p) {
-    int of_step;
+    int of_step = 0;
 
     *pmi_p = variable("PMIX_RANK") || variable("PMI_RANK");
     return variable("SLURM_STEP_ID") && !variable("OMPI_COMM_WORLD_SIZE") &&

@@ -8,6 +8,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
+#include "conduit/wait.h"
 
 static bool was_ready;     /* for the message after finalize */
 static int forked_by = -1; /* the PE of which this process is a child of fork() */
@@ -29,12 +30,22 @@ bool pysh_is_forked(int status) {
     return forked_by >= 0;
 }
 
-int pysh_enter(void) {
-    if (!pysh.ready && pysh_is_forked(ISHMEMX_ERR_STATE))
+static int not_ready(void) {
+    if (atomic_load(&pysh.ready)) /* ending */
+        return pysh_waits_to_the_end() ? ISHMEMX_OK
+                                       : pysh_fail(ISHMEMX_ERR_STATE, "another thread is finalising pyshmem");
+    if (pysh_is_forked(ISHMEMX_ERR_STATE))
         return ISHMEMX_ERR_STATE;
-    if (!pysh.ready)
-        return pysh_fail(ISHMEMX_ERR_STATE, was_ready ? "pyshmem is finalised; initialise it again to go on"
-                                                      : "pyshmem is not initialised; call init first");
+    return pysh_fail(ISHMEMX_ERR_STATE, was_ready ? "pyshmem is finalised; initialise it again to go on"
+                                                  : "pyshmem is not initialised; call init first");
+}
+
+int pysh_enter(void) {
+    int status;
+
+    if (__builtin_expect(atomic_load_explicit(&pysh.ready, memory_order_relaxed) != PYSH_READY, 0) &&
+        (status = not_ready()))
+        return status;
     if (pysh.fault && (__atomic_load_n(&pysh.fault[0].kind, __ATOMIC_RELAXED) |
                        __atomic_load_n(&pysh.fault[1].kind, __ATOMIC_RELAXED)))
         return pysh_fail(ISHMEMX_ERR_FAULT, "a kernel recorded a fault; ishmemx_fault_take() tells and clears it");
@@ -44,7 +55,7 @@ int pysh_enter(void) {
 }
 
 int ishmemx_initialized(void) {
-    return pysh.ready;
+    return atomic_load(&pysh.ready) == PYSH_READY;
 }
 
 int ishmemx_my_pe(void) {

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,8 @@ static _Atomic size_t pending; /* n_released, for those without the mutex */
 static bool all_pending;       /* as of the last pysh_heap_barrier */
 
 /* What a PE tells in an agreement: its lowest released ordinals above those dealt with. */
-#define PER_ROUND (PYSH_EXCHANGE_BYTES / sizeof(uint64_t) - 2)
+#define PER_ROUND   (PYSH_EXCHANGE_BYTES / sizeof(uint64_t) - 2)
+#define FIRST_ROUND 14 /* of them in the first round: mostly there are no more */
 typedef struct offer {
     uint64_t n, more; /* more: it has further ones */
     uint64_t ordinal[PER_ROUND];
@@ -116,15 +118,19 @@ int ishmemx_release(void *block) {
 
 /* ---- agreement ---- */
 
-static void offer_fill(offer_t *offer, uint64_t done) {
+static size_t offer_nbytes(size_t most) {
+    return offsetof(offer_t, ordinal) + most * sizeof(uint64_t);
+}
+
+static void offer_fill(offer_t *offer, uint64_t done, size_t most) {
     size_t first, n;
 
-    memset(offer, 0, sizeof *offer);
+    memset(offer, 0, offer_nbytes(most));
     pthread_mutex_lock(&pysh_heaps.mutex);
     first = first_above(done);
     n = n_released - first;
-    offer->more = n > PER_ROUND;
-    offer->n = offer->more ? PER_ROUND : n;
+    offer->more = n > most;
+    offer->n = offer->more ? most : n;
     for (size_t i = 0; i < offer->n; i++)
         offer->ordinal[i] = released[first + i].ordinal;
     pthread_mutex_unlock(&pysh_heaps.mutex);
@@ -156,26 +162,30 @@ static void free_released(uint64_t ordinal) {
     pysh_heap_give(gone.heap, gone.offset);
 }
 
+/* What `pe` told in a round of so many ordinals. */
+static const offer_t *offer_of(int pe, size_t most) {
+    return (const offer_t *)(const void *)((const char *)pysh_heaps.gathered + (size_t)pe * offer_nbytes(most));
+}
+
 int pysh_release_agree(const char *what, size_t *freed_p) {
-    const offer_t *all = pysh_heaps.gathered;
     uint64_t done = 0;
     offer_t mine;
     int status;
 
     *freed_p = 0;
-    while (done != UINT64_MAX) {
+    for (size_t most = FIRST_ROUND; done != UINT64_MAX; most = PER_ROUND) {
         uint64_t bound = UINT64_MAX; /* beyond it some PE has not told all */
 
-        offer_fill(&mine, done);
-        if ((status = pysh.conduit->exchange(what, &mine, pysh_heaps.gathered, sizeof mine)))
+        offer_fill(&mine, done, most);
+        if ((status = pysh.conduit->exchange(what, &mine, pysh_heaps.gathered, offer_nbytes(most))))
             return status;
         for (int pe = 0; pe < pysh.n_pes; pe++)
-            if (all[pe].more && all[pe].ordinal[PER_ROUND - 1] < bound)
-                bound = all[pe].ordinal[PER_ROUND - 1];
+            if (offer_of(pe, most)->more && offer_of(pe, most)->ordinal[most - 1] < bound)
+                bound = offer_of(pe, most)->ordinal[most - 1];
         for (size_t i = 0; i < mine.n && mine.ordinal[i] <= bound; i++) {
             bool everywhere = true;
             for (int pe = 0; pe < pysh.n_pes && everywhere; pe++)
-                everywhere = offered(&all[pe], mine.ordinal[i]);
+                everywhere = offered(offer_of(pe, most), mine.ordinal[i]);
             if (everywhere) {
                 free_released(mine.ordinal[i]);
                 ++*freed_p;

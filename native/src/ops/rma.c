@@ -14,6 +14,7 @@
 #include "conduit/conduit.h"
 #include "conduit/wait.h"
 #include "job/enter.h"
+#include "job/quiet.h"
 #include "memory/address.h"
 #include "ops/store.h"
 #include "teams/ctx.h"
@@ -67,7 +68,10 @@ static int64_t offset_in(int heap, const void *address) {
 
 /* A GPU's memory is on one side or on both. */
 static int gpu_copy(void *dest, const void *source, size_t nbytes, bool nbi) {
-    return nbi ? pysh.accel->copy_nbi(dest, source, nbytes) : pysh.accel->copy(dest, source, nbytes);
+    if (!nbi)
+        return pysh.accel->copy(dest, source, nbytes);
+    pysh_quiet_copy_started();
+    return pysh.accel->copy_nbi(dest, source, nbytes);
 }
 
 static int refuse_unmapped(int pe) {

@@ -112,6 +112,12 @@ int ishmemx_ctx_destroy(ishmemx_ctx_t ctx) {
     return status;
 }
 
+int ishmemx_ctx_drop(ishmemx_ctx_t ctx) {
+    if (pysh.ready && ctx && ctx != &ishmemx_ctx_default && !ctx->dead)
+        drop(NULL, ctx);
+    return ISHMEMX_OK;
+}
+
 int ishmemx_ctx_get_team(ishmemx_ctx_t ctx, ishmemx_team_t *team_p) {
     *team_p = NULL;
     PYSH_ENTER();

@@ -173,6 +173,16 @@ void pysh_team_drop(ishmemx_team_t team) {
     pthread_mutex_unlock(&mutex);
 }
 
+ishmemx_team_t pysh_team_find(bool (*holds)(ishmemx_team_t team, void *argument), void *argument) {
+    ishmemx_team_t team;
+
+    pthread_mutex_lock(&mutex);
+    for (team = live; team && !holds(team, argument); team = team->next)
+        continue;
+    pthread_mutex_unlock(&mutex);
+    return team;
+}
+
 uint64_t pysh_team_free_slots(void) {
     uint64_t slots;
 
@@ -239,6 +249,16 @@ int pysh_team_claim(ishmemx_team_t team, const char *what) {
     return pysh_fail(ISHMEMX_ERR_STATE,
                      "%s: another thread of PE %d is in a collective routine of the same team; one at a time", what,
                      pysh.pe);
+}
+
+static bool is_busy(ishmemx_team_t team, void *unused) {
+    (void)unused;
+    return atomic_load(&team->busy);
+}
+
+bool pysh_teams_busy(void) {
+    return is_busy(&ishmemx_team_world, NULL) || is_busy(&ishmemx_team_shared, NULL) ||
+           is_busy(&ishmemx_team_node, NULL) || pysh_team_find(is_busy, NULL);
 }
 
 void pysh_team_unclaim(ishmemx_team_t team) {

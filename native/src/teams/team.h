@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/state.h"
@@ -24,6 +25,8 @@ struct ishmemx_team {
     int64_t flags_nbytes; /* of one row of flags */
     unsigned staged;      /* collectives through the stage so far: its half alternates */
     _Atomic bool busy;    /* a thread has claimed it */
+    _Atomic bool dropped; /* nobody on this PE names it */
+    _Atomic int n_outstanding; /* requests */
     ishmemx_team_config_t config;
     ishmemx_team_t next; /* in the list of live or of dead teams */
 };
@@ -36,10 +39,19 @@ int pysh_team_check(ishmemx_team_t team);
 /* A team of n_pes members, of which world PE pes[i] is member i; the slot is free on all of them. */
 int pysh_team_make(const int *pes, int n_pes, int slot, ishmemx_team_t *team_p);
 void pysh_team_drop(ishmemx_team_t team);
+/* The first team, of those that the program made, for which `holds`; with the list locked. */
+ishmemx_team_t pysh_team_find(bool (*holds)(ishmemx_team_t team, void *argument), void *argument);
 uint64_t pysh_team_free_slots(void); /* a bit a slot */
+/* The slots of teams that this PE has dropped, and that have no request outstanding. */
+uint64_t pysh_team_dropped_slots(void);
+/* After `n_pes` PEs, world PE pes[i] (NULL: i), told theirs, `stride` bytes apart: destroys the teams that all members
+ * have dropped. Nobody is in a call of such a team any more, and each member comes to the same result. */
+void pysh_teams_sweep(const int *pes, int n_pes, const void *dropped_slots, size_t stride);
 /* Around what only one thread may do with a team at a time, which is every collective from the agreement to the
  * last sync: STATE when another is at it. */
 int pysh_team_claim(ishmemx_team_t team, const char *what);
+/* Is a thread in a collective of any team? */
+bool pysh_teams_busy(void);
 void pysh_team_unclaim(ishmemx_team_t team);
 int pysh_team_sync(ishmemx_team_t team, const char *what); /* the caller has claimed the team */
 /* Stores `value` in this PE's word of the row of flags at `offset` of the member's host heap, releasing what this PE

@@ -17,7 +17,7 @@
 enum { N_ARGUMENTS = 3 };
 
 typedef struct offer { /* what a PE tells the others */
-    uint64_t free_slots;
+    uint64_t free_slots, dropped_slots;
     int32_t status;              /* what it thinks of its arguments */
     int32_t color, key;          /* may differ between PEs */
     uint32_t equal[N_ARGUMENTS]; /* may not */
@@ -94,20 +94,23 @@ static int conclude(const request_t *request, int status, int32_t *all, ishmemx_
 /* The parent is claimed. */
 static int split_claimed(const request_t *request, offer_t mine, ishmemx_team_t *team_p) {
     ishmemx_team_t parent = request->parent;
-    offer_t *all = malloc((size_t)parent->n_pes * (sizeof *all + sizeof(int)));
+    offer_t *all = malloc((size_t)parent->n_pes * (sizeof *all + 2 * sizeof(int)));
     int status;
 
     *team_p = NULL;
     if (!all)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory to talk to %d PEs", request->what, parent->n_pes);
     mine.free_slots = pysh_team_free_slots();
+    mine.dropped_slots = pysh_team_dropped_slots();
     status = pysh_team_gather(parent, request->what, &mine, all, sizeof mine);
     if (!status && mine.status)
         status = mine.status; /* its message stands */
     else if (!status && !(status = refused(request, all))) {
         if (!(status = compare(request, &mine, all)))
             status = make(request, all, (int *)(all + parent->n_pes), team_p);
-        status = conclude(request, status, (int32_t *)all, team_p);
+        status = conclude(request, status, (int32_t *)(all + parent->n_pes) + parent->n_pes, team_p);
+        /* Their slots are free for the next split: in this one the others do not know of it yet. */
+        pysh_teams_sweep(parent->pes, parent->n_pes, &all->dropped_slots, sizeof *all);
     }
     free(all);
     return status;

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -26,7 +27,7 @@ class _Held:
 
 
 #: Of requests that were dropped before they were complete; looked through when another one begins.
-_dropped: list[_Held] = []
+_dropped: deque[_Held] = deque()
 
 
 class Request:
@@ -111,14 +112,23 @@ def begin(
     routine: Callable[..., int], arguments: tuple[int, ...], arrays: tuple[Any, ...], name: str
 ) -> Request:
     """Call a ``_nb`` routine of the library."""
-    _dropped[:] = [held for held in _dropped if not _is_complete(held)]
+    _forget_completed()
     handle = ffi.new("uintptr_t *")
     check(routine(*arguments, handle))
     return Request(int(handle[0]), arrays, name)
 
 
+def _forget_completed() -> None:
+    """Let go of dropped requests that are complete; other threads may drop more meanwhile."""
+    for _ in range(len(_dropped)):
+        try:
+            held = _dropped.popleft()
+        except IndexError:  # another thread is at it too
+            return
+        if not _is_complete(held):
+            _dropped.append(held)
+
+
 def _is_complete(held: _Held) -> bool:
-    """Also of a request that failed, or whose job has ended."""
-    done = ffi.new("int *")
-    lib.ishmemx_request_test(held.handle, done)
-    return bool(done[0])
+    """A look that moves nothing. Also of a request that failed, or whose job has ended."""
+    return bool(lib.ishmemx_request_complete(held.handle))

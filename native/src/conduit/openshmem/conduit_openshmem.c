@@ -29,6 +29,8 @@
 #include "conduit/openshmem/openshmem.h"
 #include "conduit/openshmem/transfer.h"
 #include "conduit/openshmem/wait.h"
+#include "conduit/sleep.h"
+#include "memory/core_dump.h"
 #include "memory/retired.h"
 #include "memory/static_copy.h"
 #include "memory/system_region.h"
@@ -224,10 +226,11 @@ static int os_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
         status = control_open();
     if (status)
         return status;
+    pysh_sleep_prepare();
     pysh_hello_fill(config, &hello);
     atomic_store(&pysh_os.control->slot.pid, hello.pid);
     atomic_store(&pysh_os.control->slot.pid_namespace, hello.pid_namespace);
-    pysh_control_set_activity(&pysh_os.control->slot, NULL);
+    pysh_control_set_activity(&pysh_os.control->slot, NULL, 0);
     atomic_store(&pysh_os.control->slot.state, PYSH_PE_RUNNING);
     pysh_os.what = NULL;
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
@@ -291,9 +294,8 @@ static int take_block(int heap, int64_t nbytes, int *index_p) {
     return ISHMEMX_OK;
 }
 
-/* Whether every PE says yes. */
-static int all_say(bool mine, bool *all_p) {
-    return pysh_os_arrive("init", PYSH_OS_ARRIVAL + (mine ? PYSH_OS_VOTE : 0), all_p);
+static int os_barrier_vote(const char *what, bool mine, bool *all_p) {
+    return pysh_os_arrive(what, PYSH_OS_ARRIVAL + (mine ? PYSH_OS_VOTE : 0), all_p);
 }
 
 static int os_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
@@ -311,7 +313,10 @@ static int os_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
         mapped = mapped && peer[pe];
     }
     PYSH_OS_UNLOCK();
-    if ((status = all_say(mapped && pysh_os.direct, &all_mapped)))
+    for (int pe = 0; pe < pysh_os.n_pes; pe++)
+        if (peer[pe])
+            pysh_arena_no_dump(peer[pe], (size_t)nbytes);
+    if ((status = os_barrier_vote("init", mapped && pysh_os.direct, &all_mapped)))
         return status;
     if (heap == ISHMEMX_HEAP_DEVICE && !all_mapped)
         return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
@@ -332,10 +337,14 @@ static void give_back(void *base, size_t nbytes) {
             atomic_store(&own.block[i].used, false);
 }
 
-static void os_finalize(const int64_t *blocks) {
-    pysh_control_set_activity(&pysh_os.control->slot, NULL);
+static void os_leave(void) {
     /* release: pairs with the acquire in liveness */
     atomic_store_explicit(&pysh_os.control->slot.state, PYSH_PE_FINALIZED, memory_order_release);
+}
+
+static void os_finalize(const int64_t *blocks) {
+    pysh_control_set_activity(&pysh_os.control->slot, NULL, 0);
+    os_leave();
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         if (own.arena[heap] >= 0)
             pysh_retire(own.block[own.arena[heap]].base, (size_t)own.block[own.arena[heap]].nbytes, blocks[heap],
@@ -352,11 +361,7 @@ static int os_exchange(const char *what, const void *mine, void *all, size_t nby
 }
 
 static int os_barrier(const char *what) {
-    return pysh_os_arrive(what, PYSH_OS_ARRIVAL, NULL);
-}
-
-static int os_barrier_vote(const char *what, bool mine, bool *all_p) {
-    return pysh_os_arrive(what, PYSH_OS_ARRIVAL + (mine ? PYSH_OS_VOTE : 0), all_p);
+    return os_barrier_vote(what, false, NULL);
 }
 
 static int os_amo(int heap, int op, int type, int64_t dest, uint64_t value, uint64_t cond, int pe,
@@ -366,33 +371,30 @@ static int os_amo(int heap, int op, int type, int64_t dest, uint64_t value, uint
 
 /* ---- the tables ---- */
 
-#define COMMON                                                                                                      \
-    .name = "openshmem", .init = os_init, .finalize = os_finalize, .arena = os_arena, .exchange = os_exchange,      \
-    .barrier = os_barrier, .barrier_vote = os_barrier_vote, .activity = pysh_os_activity, .idle = pysh_os_idle,     \
-    .wake = pysh_os_wake_for_memory, .liveness = pysh_os_liveness, .on_host = os_on_host,                           \
-    .kernel_waits = pysh_os_kernel_waits, .kernel_mismatch = pysh_os_kernel_mismatch, .describe = pysh_os_describe, \
-    .abort = pysh_os_abort, .alarm = pysh_os_alarm
+#define COMMON                                                                                                         \
+    .name = "openshmem", .init = os_init, .finalize = os_finalize, .leave = os_leave, .arena = os_arena,               \
+    .exchange = os_exchange, .barrier = os_barrier, .barrier_vote = os_barrier_vote, .activity = pysh_os_activity,     \
+    .idle = pysh_os_idle, .idle_end = pysh_os_idle_end, .wake = pysh_os_wake_for_memory, .liveness = pysh_os_liveness, \
+    .on_host = os_on_host, .kernel_waits = pysh_os_kernel_waits, .kernel_mismatch = pysh_os_kernel_mismatch,           \
+    .describe = pysh_os_describe, .claim_report = pysh_os_claim_report, .abort = pysh_os_abort, .alarm = pysh_os_alarm
 
-const pysh_conduit_t pysh_conduit_openshmem = {
-    COMMON,
-    .put = pysh_os_put,
-    .get = pysh_os_get,
-    .put_nbi = pysh_os_put_nbi,
-    .get_nbi = pysh_os_get_nbi,
-    .amo = os_amo,
-    .fence = pysh_os_quiet,
-    .quiet = pysh_os_quiet,
-    .progress = pysh_os_progress,
-    .reaches = pysh_os_reaches,
-};
+const pysh_conduit_t pysh_conduit_openshmem = {COMMON,
+                                               .put = pysh_os_put,
+                                               .get = pysh_os_get,
+                                               .put_nbi = pysh_os_put_nbi,
+                                               .get_nbi = pysh_os_get_nbi,
+                                               .amo = os_amo,
+                                               .fence = pysh_os_quiet,
+                                               .quiet = pysh_os_quiet,
+                                               .outstanding = pysh_os_outstanding,
+                                               .progress = pysh_os_progress,
+                                               .reaches = pysh_os_reaches};
 
 /* Every PE maps every heap of the others, and they are on one host. */
-static const pysh_conduit_t conduit_mapped = {
-    COMMON,
-    .put = pysh_static_put,
-    .get = pysh_static_get,
-    .put_nbi = pysh_static_put,
-    .get_nbi = pysh_static_get,
-    .amo = pysh_static_amo,
-    .reaches = pysh_static_reaches,
-};
+static const pysh_conduit_t conduit_mapped = {COMMON,
+                                              .put = pysh_static_put,
+                                              .get = pysh_static_get,
+                                              .put_nbi = pysh_static_put,
+                                              .get_nbi = pysh_static_get,
+                                              .amo = pysh_static_amo,
+                                              .reaches = pysh_static_reaches};

@@ -53,3 +53,7 @@ int pysh_os_quiet(void) {
     PYSH_OS_UNLOCK();
     return ISHMEMX_OK;
 }
+
+bool pysh_os_outstanding(void) {
+    return atomic_load_explicit(&pysh_os.dirty, memory_order_relaxed);
+}

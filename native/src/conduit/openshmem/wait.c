@@ -4,7 +4,6 @@
 #include "conduit/openshmem/wait.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,7 +12,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +21,8 @@
 #include "conduit/conduit.h"
 #include "conduit/control.h"
 #include "conduit/openshmem/openshmem.h"
+#include "conduit/sleep.h"
+#include "conduit/wait.h"
 #include "ishmemx.h"
 
 /* Messages from other hosts are served slowly while this PE sleeps: it does so late, and briefly. */
@@ -30,11 +30,6 @@
 #define REMOTE_IDLE_NS  (100 * 1000LL)
 #define BACKGROUND_NS   (200 * 1000LL)
 #define ABORT_ATTEMPTS  200
-
-static struct {
-    _Atomic bool armed;  /* asleep or about to be */
-    int64_t waits_since; /* the slow wait */
-} waiting;
 
 /* ---- progress ---- */
 
@@ -77,14 +72,8 @@ int pysh_os_serve_in_background(void) {
 /* ---- waiting ---- */
 
 static void wake(int pe, uint32_t bits) {
-    _Atomic uint32_t *sleeping;
-
-    if (!pysh_os.peer[pe])
-        return;
-    sleeping = &pysh_os.peer[pe]->slot.sleeping;
-    /* No fence: see wake() of shm/barrier.c */
-    if (atomic_load_explicit(sleeping, memory_order_relaxed) & bits && atomic_exchange(sleeping, 0))
-        syscall(SYS_futex, sleeping, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    if (pysh_os.peer[pe])
+        pysh_sleep_wake(&pysh_os.peer[pe]->slot.sleeping, bits);
 }
 
 void pysh_os_wake(int pe) {
@@ -95,30 +84,20 @@ void pysh_os_wake_for_memory(int pe) {
     wake(pe, PYSH_SLEEPS_FOR_MEMORY);
 }
 
-/* The first call only announces the sleep, and the caller looks once more at what it waits for. */
-void pysh_os_idle(bool for_memory, int64_t ns) {
-    uint32_t mine = for_memory ? PYSH_SLEEPS_FOR_MEMORY : PYSH_SLEEPS, seen;
-    _Atomic uint32_t *sleeping = &pysh_os.control->slot.sleeping;
-    struct timespec timeout = {.tv_nsec = pysh_os.direct || ns < REMOTE_IDLE_NS ? ns : REMOTE_IDLE_NS};
-
-    if (!pysh_os.direct && pysh_now_ns() - waiting.waits_since < REMOTE_AWAKE_NS) {
+void pysh_os_idle(pysh_wait_t *wait, int64_t ns) {
+    if (!pysh_os.direct && pysh_now_ns() - wait->start_ns < REMOTE_AWAKE_NS)
         sched_yield();
-        return;
-    }
-    if (!atomic_exchange(&waiting.armed, true)) {
-        atomic_fetch_or(sleeping, mine);
-    } else if ((seen = atomic_fetch_or(sleeping, mine)) & mine) {
-        syscall(SYS_futex, sleeping, FUTEX_WAIT, seen, &timeout, NULL, 0);
-        atomic_fetch_or(sleeping, mine);
-    }
+    else
+        pysh_sleep(&pysh_os.control->slot.sleeping, wait, pysh_os.direct || ns < REMOTE_IDLE_NS ? ns : REMOTE_IDLE_NS);
 }
 
-void pysh_os_activity(const char *what) {
+void pysh_os_idle_end(pysh_wait_t *wait) {
+    pysh_sleep_end(&pysh_os.control->slot.sleeping, wait);
+}
+
+void pysh_os_activity(const char *what, int64_t since_ns) {
     pysh_os.what = what;
-    waiting.waits_since = what ? pysh_now_ns() : 0;
-    pysh_control_set_activity(&pysh_os.control->slot, what);
-    if (!what && atomic_exchange(&waiting.armed, false))
-        atomic_store(&pysh_os.control->slot.sleeping, 0);
+    pysh_control_set_activity(&pysh_os.control->slot, what, since_ns);
 }
 
 static int peer_lost(int pe, const char *how) {
@@ -152,7 +131,7 @@ static pysh_control_slot_t *slot_of(int pe) {
     return pysh_os.peer[pe] ? &pysh_os.peer[pe]->slot : NULL;
 }
 
-int pysh_os_kernel_waits(const pysh_kernel_wait_t *wait) {
+int pysh_os_kernel_waits(pysh_kernel_wait_t *wait) {
     int status = pysh_os_liveness();
 
     return status ? status : pysh_board_post(&pysh_os.control->slot.board, wait);
@@ -160,6 +139,14 @@ int pysh_os_kernel_waits(const pysh_kernel_wait_t *wait) {
 
 int pysh_os_kernel_mismatch(const pysh_members_t *members, const char *what, int64_t since_ns) {
     return pysh_board_mismatch(slot_of, members, what, since_ns);
+}
+
+bool pysh_os_claim_report(int64_t since_ns) {
+    int pe = 0;
+
+    while (!pysh_os.peer[pe]) /* the first PE of this host: its own at the latest */
+        pe++;
+    return pysh_control_claim_report(&pysh_os.peer[pe]->slot.reported_ns, since_ns);
 }
 
 void pysh_os_describe(char *text, size_t capacity) {

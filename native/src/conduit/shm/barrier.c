@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#define _GNU_SOURCE
 #include "conduit/shm/barrier.h"
 
-#include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/status.h"
 #include "conduit/control.h"
+#include "conduit/sleep.h"
 #include "conduit/wait.h"
 #include "ishmemx.h"
 
@@ -19,23 +16,14 @@
  * PE that completes it was killed in between. */
 #define MAX_WITHDRAWALS 10
 
-static inline void wake(pysh_control_t *control, int pe, uint32_t bits) {
-    _Atomic uint32_t *sleeping = &control->slot[pe].sleeping;
-
-    /* No fence between the caller's store and this load: a wake lost to that costs the sleeper at
-     * most one idle period. */
-    if (atomic_load_explicit(sleeping, memory_order_relaxed) & bits && atomic_exchange(sleeping, 0))
-        syscall(SYS_futex, sleeping, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-}
-
 void pysh_shm_wake_for_memory(pysh_control_t *control, int pe) {
-    wake(control, pe, PYSH_SLEEPS_FOR_MEMORY);
+    pysh_sleep_wake(&control->slot[pe].sleeping, PYSH_SLEEPS_FOR_MEMORY);
 }
 
 void pysh_shm_wake_all(pysh_control_t *control) {
     if (atomic_load(&control->sleepers))
         for (int pe = 0; pe < control->n_pes; pe++)
-            wake(control, pe, PYSH_SLEEPS | PYSH_SLEEPS_FOR_MEMORY);
+            pysh_sleep_wake(&control->slot[pe].sleeping, PYSH_SLEEPS | PYSH_SLEEPS_FOR_MEMORY);
 }
 
 /* ---- the barrier of few PEs ---- */
@@ -96,7 +84,11 @@ static int few_arrive(pysh_control_t *control, int pe, const char *what, uint64_
             break;
         }
     pysh_wait_end(&wait);
-    return control->slot[pe].passed == epoch ? ISHMEMX_OK : status;
+    if (control->slot[pe].passed != epoch)
+        return status;
+    /* Of two that arrive at the same time neither may see the other at its first look; others sleep. */
+    pysh_shm_wake_all(control);
+    return ISHMEMX_OK;
 }
 
 /* ---- the barrier of many PEs ---- */
@@ -162,7 +154,7 @@ static int many_arrive(pysh_control_t *control, const char *what, uint64_t arriv
 /* ---- both ---- */
 
 static bool is_few(const pysh_control_t *control) {
-    return control->n_pes <= PYSH_FEW_PES;
+    return control->few;
 }
 
 /* Epochs that this PE has passed. */

@@ -2,7 +2,8 @@
  * Barrier and exchange of the shm conduit, over the control segment; and waking those who sleep in a wait.
  *
  * Many PEs count their arrivals in one word. Up to PYSH_FEW_PES write each a word of its own and read the
- * others': the way from the last arrival to everybody is one cache line long. */
+ * others': the way from the last arrival to everybody is one cache line long. But where PEs share cores, who looks at n
+ * words looks in vain most of the time, and the counter is the faster one. */
 #pragma once
 
 #include <stdbool.h>

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,10 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/memory_file.h"
 #include "base/state.h"
 #include "base/status.h"
@@ -28,6 +26,9 @@
 #include "conduit/shm/barrier.h"
 #include "conduit/shm/peers.h"
 #include "conduit/shm/rendezvous.h"
+#include "conduit/sleep.h"
+#include "conduit/wait.h"
+#include "memory/core_dump.h"
 #include "memory/retired.h"
 #include "memory/static_copy.h"
 
@@ -40,8 +41,7 @@ static struct {
     unsigned round; /* jobs this process has finished */
     pysh_control_t *control;
     pysh_control_slot_t *slot;  /* own */
-    _Atomic(const char *) what; /* the slow wait this PE is in, or NULL */
-    _Atomic bool armed;         /* it is counted in control->sleepers */
+    _Atomic(const char *) what; /* a slow wait this PE is in, or NULL */
     int arena_fd[ISHMEMX_HEAP_COUNT];
     char *region[ISHMEMX_HEAP_COUNT]; /* the arenas of all PEs, one behind the other */
     size_t region_nbytes[ISHMEMX_HEAP_COUNT];
@@ -86,6 +86,7 @@ static int make_descriptors(const ishmemx_config_t *config, int *fds) {
 /* PE 0, while no other PE uses the segment: enters all PEs, so that a death is seen from the start. */
 static void enter_all(const pysh_hello_t *hello) {
     pysh_control_reset(shm.control);
+    shm.control->few = shm.n_pes <= PYSH_FEW_PES && shm.n_pes <= pysh_cores();
     for (int pe = 0; pe < shm.n_pes; pe++) {
         pysh_control_slot_t *slot = &shm.control->slot[pe];
         atomic_store(&slot->pid, hello[pe].pid);
@@ -128,11 +129,15 @@ static void unmap(void *base, size_t nbytes) {
     munmap(base, nbytes);
 }
 
+static void shm_leave(void) {
+    /* release: pairs with the acquire in pysh_peers_check() */
+    atomic_store_explicit(&shm.slot->state, PYSH_PE_FINALIZED, memory_order_release);
+}
+
 static void shm_finalize(const int64_t *blocks) {
     if (shm.control) {
-        pysh_control_set_activity(shm.slot, NULL);
-        /* release: pairs with the acquire in pysh_peers_check() */
-        atomic_store_explicit(&shm.slot->state, PYSH_PE_FINALIZED, memory_order_release);
+        pysh_control_set_activity(shm.slot, NULL, 0);
+        shm_leave();
         pysh_control_unmap(shm.control);
     }
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
@@ -164,6 +169,7 @@ static int shm_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
     shm.what = NULL;
     if ((status = meet(config, fds)))
         return status;
+    pysh_sleep_prepare();
     shm.slot = &shm.control->slot[shm.pe];
     close(fds[FD_CONTROL]);
     memcpy(shm.arena_fd, fds + FD_ARENA, sizeof shm.arena_fd);
@@ -219,6 +225,7 @@ static int shm_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
                          "symmetric %s heap of %s for each of %d PEs: %s; lower PYSHMEM_%sHEAP_SIZE",
                          heap == ISHMEMX_HEAP_HOST ? "host" : "device", pysh_bytes_text(nbytes), shm.n_pes,
                          strerror(errno), heap == ISHMEMX_HEAP_HOST ? "" : "DEVICE_");
+    pysh_arena_no_dump(region, total);
     shm.region[heap] = region;
     shm.region_nbytes[heap] = total;
     for (int pe = 0; pe < shm.n_pes; pe++)
@@ -234,29 +241,20 @@ static int shm_arena_file(int heap, int64_t *stride_p) {
 
 /* ---- waiting ---- */
 
-/* The first call only announces the sleep, and the caller looks once more at what it waits for. */
-static void shm_idle(bool for_memory, int64_t ns) {
-    uint32_t mine = for_memory ? PYSH_SLEEPS_FOR_MEMORY : PYSH_SLEEPS, seen;
-    struct timespec timeout = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-
-    if (!atomic_exchange(&shm.armed, true)) {
+static void shm_idle(pysh_wait_t *wait, int64_t ns) {
+    if (!wait->may_sleep) /* before the caller's next look: pairs with pysh_shm_wake_all() */
         atomic_fetch_add(&shm.control->sleepers, 1);
-        atomic_fetch_or(&shm.slot->sleeping, mine);
-    } else if (!((seen = atomic_fetch_or(&shm.slot->sleeping, mine)) & mine)) {
-        return; /* woken since the last look */
-    } else {
-        syscall(SYS_futex, &shm.slot->sleeping, FUTEX_WAIT, seen, &timeout, NULL, 0);
-        atomic_fetch_or(&shm.slot->sleeping, mine);
-    }
+    pysh_sleep(&shm.slot->sleeping, wait, ns);
 }
 
-static void shm_activity(const char *what) {
+static void shm_idle_end(pysh_wait_t *wait) {
+    pysh_sleep_end(&shm.slot->sleeping, wait);
+    atomic_fetch_sub(&shm.control->sleepers, 1);
+}
+
+static void shm_activity(const char *what, int64_t since_ns) {
     shm.what = what;
-    pysh_control_set_activity(shm.slot, what);
-    if (!what && atomic_exchange(&shm.armed, false)) {
-        atomic_store(&shm.slot->sleeping, 0);
-        atomic_fetch_sub(&shm.control->sleepers, 1);
-    }
+    pysh_control_set_activity(shm.slot, what, since_ns);
 }
 
 static int shm_liveness(void) {
@@ -265,6 +263,10 @@ static int shm_liveness(void) {
     if (why)
         return pysh_fail(ISHMEMX_ERR_PEER, "the job is being aborted: %s", why);
     return pysh_peers_check(shm.control, shm.pe, shm.what);
+}
+
+static bool shm_claim_report(int64_t since_ns) {
+    return pysh_control_claim_report(&shm.control->slot[0].reported_ns, since_ns);
 }
 
 static void shm_describe(char *text, size_t capacity) {
@@ -284,7 +286,7 @@ static pysh_control_slot_t *slot_of(int pe) {
     return &shm.control->slot[pe];
 }
 
-static int shm_kernel_waits(const pysh_kernel_wait_t *wait) {
+static int shm_kernel_waits(pysh_kernel_wait_t *wait) {
     int status = shm_liveness();
 
     return status ? status : pysh_board_post(&shm.slot->board, wait);
@@ -329,6 +331,7 @@ const pysh_conduit_t pysh_conduit_shm = {
     .name = "shm",
     .init = shm_init,
     .finalize = shm_finalize,
+    .leave = shm_leave,
     .arena = shm_arena,
     .arena_file = shm_arena_file,
     .exchange = shm_exchange,
@@ -342,10 +345,12 @@ const pysh_conduit_t pysh_conduit_shm = {
     .reaches = pysh_static_reaches,
     .activity = shm_activity,
     .idle = shm_idle,
+    .idle_end = shm_idle_end,
     .wake = shm_wake,
     .liveness = shm_liveness,
     .kernel_waits = shm_kernel_waits,
     .kernel_mismatch = shm_kernel_mismatch,
+    .claim_report = shm_claim_report,
     .describe = shm_describe,
     .abort = shm_abort,
     .alarm = shm_alarm,
