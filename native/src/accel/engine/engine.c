@@ -64,14 +64,11 @@ static int wait_until_ready(const ishmemx_config_t *config) {
     }
 }
 
-int pysh_engine_start(const ishmemx_config_t *config) {
+static int process_start(const ishmemx_config_t *config) {
     pysh_engine_queue_t *queue;
-    int64_t where;
     int fd[PYSH_ENGINE_FDS] = {0}, arenas = -1;
-    int status = ishmemx_setting_number("ENGINE", &where);
+    int status;
 
-    if (status || !where || !pysh.p2p) /* without P2P no peer's memory is mapped: there is nothing for an engine */
-        return status;
     if ((status = pysh_engine_segment(&queue, &fd[PYSH_ENGINE_FD_QUEUE])))
         return status;
     queue->accelerator = config->accelerator;
@@ -91,6 +88,24 @@ int pysh_engine_start(const ishmemx_config_t *config) {
     engine.queue = queue;
     if ((status = wait_until_ready(config)))
         pysh_engine_stop();
+    return status;
+}
+
+int pysh_engine_start(const ishmemx_config_t *config) {
+    enum { AUTO, THREAD };
+    int64_t where;
+    int status = ishmemx_setting_number("ENGINE", &where);
+
+    if (status || where == THREAD || !pysh.p2p) /* without P2P no peer's memory is mapped: nothing for an engine */
+        return status;
+    if (where == AUTO && pysh.accel->cpu_visible) /* no driver, so no lock of a driver to be kept from */
+        return ISHMEMX_OK;
+    status = process_start(config);
+    if (status && where == AUTO) { /* no reason to end a job: the proxy's thread does the same work */
+        dprintf(STDERR_FILENO, "PE %d: kernels' copies are started by the proxy's thread, not by a process: %s\n",
+                pysh.pe, ishmemx_error());
+        return ISHMEMX_OK;
+    }
     return status;
 }
 
