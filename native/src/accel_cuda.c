@@ -303,6 +303,11 @@ int ishmemx_other_streams(void) {
     return ISHMEMX_OK;
 }
 
+int ishmemx_other_streams_done(void) {
+    atomic_store(&other_streams, false);
+    return ISHMEMX_OK;
+}
+
 static void thread_begin(void) {
     pysh_cuda.CtxSetCurrent(gpu.context);
 }

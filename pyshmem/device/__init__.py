@@ -26,6 +26,7 @@ from .api.teams import *
 from .api.wait_sets import *
 from .api.waits import *
 from .jit import modules as modules
+from .jit.modules import *
 from .leaf import chosen as chosen
 
 # What the modules' own lists brought, and not the modules.

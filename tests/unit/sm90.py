@@ -16,12 +16,11 @@ import pyshmem
 
 # isort: split
 import numba.cuda.dispatcher as dispatcher
-from cubin import Cubin
 from numba.cuda import compiler, types
 from sm90_cases import CASES, ONE_SCOPE
 
 from pyshmem import device as shmem
-from pyshmem.device.jit import numba_cuda
+from pyshmem.device.jit.cubin import Cubin, stack_need
 
 # Numba asks the driver for the GPU of device functions even when told the architecture.
 dispatcher.get_current_device = lambda: python_types.SimpleNamespace(compute_capability=(9, 0))
@@ -157,11 +156,14 @@ def stacks():
         library = compile_kernel(collectives, arguments, lto=False)
         library._max_registers = registers
         cubin = library.get_cubin(cc=(9, 0))
-        code = Cubin(bytes(getattr(cubin, "code", cubin)))
+        image = bytes(getattr(cubin, "code", cubin))
+        code = Cubin(image)
         (kernel,) = (name for name in code.frames if "collectivesB" in name)
         calls = code.deepest(kernel)[1:]
-        stack = {"stack": code.stack_of(calls), "depth": len(calls)}
-        print(json.dumps(stack | {"reserved": numba_cuda._RARE_BYTES}), flush=True)
+        row = {"stack": code.stack_of(calls), "depth": len(calls), "reserved": stack_need(image)}
+        # Each function has a section of its own here: what its instructions take is its frame.
+        misread = [name for name, nbytes in code.taken.items() if code.frames[name] != nbytes]
+        print(json.dumps(row | {"frame": code.frames[kernel], "misread": misread}), flush=True)
 
 
 if __name__ == "__main__":

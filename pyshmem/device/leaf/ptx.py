@@ -10,6 +10,9 @@ from numba.cuda import cgutils, types
 from numba.cuda.extending import intrinsic
 from numba.cuda.typing import signature
 
+#: Metadata of modules with functions that take many registers: ``jit`` looks for it.
+MANY_REGISTERS = "pyshmem.many_registers"
+
 I8, I16, I32, I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 BITS = {1: I8, 2: I16, 4: I32, 8: I64, 16: ir.IntType(128)}
 VOID = ir.VoidType()

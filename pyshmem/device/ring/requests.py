@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ..faults import FAULT_PROXY, FAULT_TIMEOUT, OP, record_fault
 from ..leaf import chosen as leaf
-from ..leaf.chosen import cold, device_function, opaque, raise64, read64, state, write64
+from ..leaf.chosen import cold, cold_large, device_function, opaque, raise64, read64, state, write64
 from ..state import FAULT_CLAIM, RING, RING_LOG2, RING_SLOTS, RINGS, TIMEOUT_NS
 
 # enum pysh_request_op
@@ -158,7 +158,7 @@ def _send(ring, kind, dest, source, value, extra, extra2, pe) -> int:
     return ticket
 
 
-@cold
+@cold_large
 def tell(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, pe: int) -> int:
     """Sends a request that has no reply; ``quiet`` completes it. The words are those of ring.h."""
     ring = _own_ring()
@@ -193,7 +193,7 @@ def _await_engine(word: int, tag: int) -> int:
     return -1
 
 
-@cold
+@cold_large
 def ask(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, pe: int) -> int:
     """Sends a request and waits for its reply; the value in it, 0 after a fault."""
     ring = _own_ring()
@@ -219,7 +219,7 @@ def ask(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, 
     return answer
 
 
-@cold
+@cold_large
 def _await_quiet(device: int, control: int, need: int, _a: int, _b: int) -> int:
     deadline, polls, told = 0, 0, -1
     while deadline >= 0:

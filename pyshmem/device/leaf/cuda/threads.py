@@ -23,7 +23,7 @@ from ..ptx import I64, array_type, asm, i64, instruction, leaf, shared_memory, w
 
 __all__ = [
     "AMO_SET", "UINT64", "add64", "address_of", "array_from", "block_index", "block_share", "block_sync",
-    "block_threads", "claim", "cold", "fence", "fetch_add64", "follows_in_block", "grid_blocks",
+    "block_threads", "claim", "cold", "cold_large", "fence", "fetch_add64", "follows_in_block", "grid_blocks",
     "grid_sync", "lane",
     "nap", "note_call", "now", "opaque", "outline", "quotient32", "raise64", "rare", "read64",
     "read64_acquire", "relax", "require", "same_dtype", "signal_release_add", "signal_release_set",
@@ -71,11 +71,15 @@ def relax():
     """One turn of a spin wait: nothing to do on a GPU, whose other warps run anyway."""
 
 
-def _as_call(function: Callable[..., int], kinds_of: Callable, *, hidden: bool = False):
+def _as_call(
+    function: Callable[..., int], kinds_of: Callable, *, hidden: bool = False, many: bool = True
+):
     def typing(*given):
         kind = signature(i64, *kinds_of(given))
 
         def codegen(context, builder, _s, args):
+            if many:
+                builder.module.add_named_metadata(ptx.MANY_REGISTERS, ["1"])
             compiled = context.compile_subroutine(builder, function, kind)
             callee = compiled.fndesc.declare_function(builder.module)
             with builder.goto_entry_block():  # Numba's own helper would store a zero every time
@@ -99,6 +103,11 @@ def cold(function: Callable[..., int]):
     For what hardly ever runs: inlined, it would stand between the instructions that do run, and the
     short loops of waits would no longer fit the instruction cache.
     """
+    return _as_call(function, lambda given: [i64] * len(given), many=False)
+
+
+def cold_large(function: Callable[..., int]):
+    """``cold`` for what needs many registers: the kernel is made with a limit of them, see ``jit``."""
     return _as_call(function, lambda given: [i64] * len(given))
 
 

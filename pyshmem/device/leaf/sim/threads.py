@@ -24,7 +24,7 @@ from .messages import label_word, print_bits, print_kind
 
 __all__ = [
     "AMO_SET", "UINT64", "add64", "block_index", "block_share", "block_sync", "block_threads", "claim",
-    "cold", "fence", "fetch_add64", "fixed32", "fixed64", "follows_in_block", "grid_blocks",
+    "cold", "cold_large", "fence", "fetch_add64", "fixed32", "fixed64", "follows_in_block", "grid_blocks",
     "grid_sync", "label_word", "lane", "load_pair", "nap", "note_call", "now", "opaque",
     "outline", "print_bits", "print_kind", "quotient32", "raise64", "rare", "read64",
     "read64_acquire", "relax", "signal_release_add", "signal_release_set", "state", "state_pe",
@@ -62,7 +62,7 @@ def cold(function: Callable[..., int]) -> Callable[..., int]:
     return function
 
 
-rare = cold
+rare = cold_large = cold
 
 
 outline = cold
