@@ -34,7 +34,7 @@ def near() -> bool:
 
 
 @cold
-def _reach_slowly(address, nelems, most, itemsize, pe, op, _unused) -> int:
+def _reach_slowly(address, nelems, most, itemsize, pe, op) -> int:
     """What is neither wrong nor on the device heap of a job whose peers are near."""
     nbytes = nelems * itemsize
     kind, a, b = 0, address, nbytes
@@ -76,7 +76,7 @@ def reach(array, nelems: int, most: int, pe: int, op: int) -> int:
         and state(P2P) != 0
     ):
         return BY_STORES
-    return _reach_slowly(address, nelems, most, itemsize, pe, op, 0)
+    return _reach_slowly(address, nelems, most, itemsize, pe, op)
 
 
 @device_function

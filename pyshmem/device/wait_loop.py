@@ -10,9 +10,9 @@ from .state import FAULT_CLAIM, MODULE, TIMEOUT_NS
 CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = range(1, 7)
 
 _POLLS_PER_CHECK = 64 if SIM else 1024  # of the clock and of the fault word
-#: When a wait is slow, and how often one of the PE's slow waits tells the host what it is for.
-_SLOW_NS, _TELL_NS = 200_000_000, 250_000_000
-_TOLD = 8  # the word behind FAULT_CLAIM: when one told last
+#: When a wait is slow, and how often one of the PE's slow waits is reported to the host.
+_SLOW_NS, _REPORT_EVERY_NS = 200_000_000, 250_000_000
+_LAST_REPORT = 8  # the word behind FAULT_CLAIM: when the last one was reported
 _NO_LIMIT = 1 << 61
 _GAVE_UP = 1 << 32
 _ROUTINE = (1 << ROUTINE_BITS) - 1
@@ -35,25 +35,25 @@ def holds(value, cmp: int, cmp_value) -> bool:
 
 
 @device_function
-def _tell_wait(flags: int, op: int, pe: int, expected: int, seen: int) -> None:
+def _report_wait(flags: int, op: int, pe: int, expected: int, seen: int) -> None:
     leaf.note_call()
     place = leaf.block_index() | leaf.thread_in_block() << 32
-    meets = op >> ROUTINE_BITS << 32
+    team = op >> ROUTINE_BITS << 32
     whom = pe & 0xFFFFFFFF
-    tell(WAITING, op & _ROUTINE | flags, expected, seen, state(MODULE), place, whom | meets)
+    tell(WAITING, op & _ROUTINE | flags, expected, seen, state(MODULE), place, whom | team)
 
 
 @device_function
-def _is_due(told: int, time: int) -> bool:
-    return time - read64(told) > _TELL_NS
+def _is_due(last: int, time: int) -> bool:
+    return time - read64(last) > _REPORT_EVERY_NS
 
 
 @cold
 def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
     """Deadline of the wait (0: none yet), or -1 when it must end.
 
-    Tells the host of slow waits, one of the PE's at a time, so that everybody's reports name it.
-    ``op``: the routine's number, and above ROUTINE_BITS ``meets`` of ``pysh_kernel_wait_t``.
+    Reports slow waits to the host, one of the PE's at a time, so that everybody's reports name it.
+    ``op``: the routine's number, and above ROUTINE_BITS the team's, 0 for none.
     """
     limit = state(TIMEOUT_NS)
     faults = state(FAULT_CLAIM)
@@ -66,15 +66,15 @@ def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
         return time + limit
     if time > deadline:
         if record_fault(FAULT_TIMEOUT, op & _ROUTINE, pe, expected, seen) != 0:
-            _tell_wait(_GAVE_UP, op, pe, expected, seen)
+            _report_wait(_GAVE_UP, op, pe, expected, seen)
         return -1
     slow = deadline - time < limit - _SLOW_NS
     if (
         slow
-        and _is_due(faults + _TOLD, time)
-        and time - leaf.claim(faults + _TOLD, time) > _TELL_NS
+        and _is_due(faults + _LAST_REPORT, time)
+        and time - leaf.claim(faults + _LAST_REPORT, time) > _REPORT_EVERY_NS
     ):
-        _tell_wait(0, op, pe, expected, seen)
+        _report_wait(0, op, pe, expected, seen)
     return deadline
 
 

@@ -39,13 +39,13 @@ def compile_kernel(function, arguments, *, lto):
 
 COLD = (
     "record_fault", "given_up", "wait_word", "await_from", "meet_far", "quotient64", "exchange",
-    "spread", "scatter", "combine_stage", "combine_share", "store_prefixes", "reach_slowly",
-    "ring3ask", "ring4tell", "await_quiet", "put_pieces", "get_pieces",
-    "cudaCG", "take_cell", "ring5_skip",
+    "_round", "spread", "scatter", "combine_stage", "combine_share", "store_prefixes", "reach_slowly",
+    "requests3ask", "requests4tell", "await_quiet", "put_pieces", "get_pieces",
+    "cudaCG", "take_cell", "requests5_skip",
 )  # fmt: skip
 
 
-ASIDE = "5_ring|7_faults|6_peers|8_cutover"
+ASIDE = "6device4ring|6device6faults|6device5peers"
 
 
 def functions(ptx):

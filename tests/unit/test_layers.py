@@ -203,3 +203,15 @@ def test_both_accelerators_have_the_same_leaves() -> None:
     cuda = set().union(*(listed(path) for path in (leaf / "cuda").glob("[!_]*.py")))
     simulated = [leaf / "sim" / f"{name}.py" for name in ("threads", "elements")]
     assert cuda == set().union(*map(listed, simulated))
+
+
+def test_one_place_makes_every_device_routine() -> None:
+    code = """
+import pyshmem
+from pyshmem import device
+from pyshmem.device.routine import ROUTINES
+public = {name for name in device.__all__ if name.islower()}
+print(sorted(public - set(ROUTINES)), sorted(set(ROUTINES) - public))
+"""
+    # Of the host's side, and the one that gives kernels an array, which only an intrinsic can.
+    assert run_python(code, PYSHMEM_DEVICE="sim") == "['as_argument', 'prepare', 'ptr'] []"

@@ -17,6 +17,7 @@ from ..leaf import chosen as leaf
 from ..leaf.chosen import cast, device_function, read, require, write
 from ..peers import BY_STORES, NOWHERE, on_peer, reach
 from ..ring.elements import ask_amo, tell_amo
+from ..routine import routine
 from ..team.rows import on_context
 
 __all__ = [
@@ -101,25 +102,25 @@ _or = _updating("or", leaf.atomic_or, _bitwise)
 _xor = _updating("xor", leaf.atomic_xor, _bitwise)
 
 
-@device_function
+@routine
 def atomic_fetch(source, pe, ctx=None):
     """The element on ``pe``. Spec: shmem_atomic_fetch."""
     return _fetch(source, 0, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_set(dest, value, pe, ctx=None):
     """Replace the element on ``pe``. Spec: shmem_atomic_set."""
     _set(dest, value, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_swap(dest, value, pe, ctx=None):
     """Replace the element on ``pe``; returns the old value. Spec: shmem_atomic_swap."""
     return _swap(dest, value, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_compare_swap(dest, cond, value, pe, ctx=None):
     """Replace the element on ``pe`` if it equals ``cond``; returns the old value.
 
@@ -128,27 +129,27 @@ def atomic_compare_swap(dest, cond, value, pe, ctx=None):
     return _compare_swap(dest, value, cond, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_inc(dest, pe, ctx=None):
     """Add 1 to the element on ``pe``. Spec: shmem_atomic_inc."""
     _standard(dest)
     _add(dest, 1, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_fetch_inc(dest, pe, ctx=None):
     """Add 1 to the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_inc."""
     _standard(dest)
     return _fetch_add(dest, 1, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_add(dest, value, pe, ctx=None):
     """Add to the element on ``pe``. Spec: shmem_atomic_add (float32, float64: extension)."""
     _add(dest, value, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_fetch_add(dest, value, pe, ctx=None):
     """Add to the element on ``pe``; returns the old value.
 
@@ -157,37 +158,37 @@ def atomic_fetch_add(dest, value, pe, ctx=None):
     return _fetch_add(dest, value, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_and(dest, value, pe, ctx=None):
     """Bitwise and with the element on ``pe``. Spec: shmem_atomic_and."""
     _and(dest, value, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_fetch_and(dest, value, pe, ctx=None):
     """Bitwise and with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_and."""
     return _fetch_and(dest, value, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_or(dest, value, pe, ctx=None):
     """Bitwise or with the element on ``pe``. Spec: shmem_atomic_or."""
     _or(dest, value, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_fetch_or(dest, value, pe, ctx=None):
     """Bitwise or with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_or."""
     return _fetch_or(dest, value, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_xor(dest, value, pe, ctx=None):
     """Bitwise exclusive or with the element on ``pe``. Spec: shmem_atomic_xor."""
     _xor(dest, value, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_fetch_xor(dest, value, pe, ctx=None):
     """Bitwise exclusive or with the element on ``pe``; returns the old value.
 
@@ -226,49 +227,49 @@ def _starting(name: str):
 ) = map(_starting, _FETCHING)  # fmt: skip
 
 
-@device_function
+@routine
 def atomic_fetch_nbi(fetch, source, pe, ctx=None):
     """Start fetching the element on ``pe``. Spec: shmem_atomic_fetch_nbi."""
     _start_fetch(fetch, source, 0, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_compare_swap_nbi(fetch, dest, cond, value, pe, ctx=None):
     """Start ``atomic_compare_swap``. Spec: shmem_atomic_compare_swap_nbi."""
     _start_compare_swap(fetch, dest, value, cond, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_swap_nbi(fetch, dest, value, pe, ctx=None):
     """Start ``atomic_swap``. Spec: shmem_atomic_swap_nbi."""
     _start_swap(fetch, dest, value, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_fetch_inc_nbi(fetch, dest, pe, ctx=None):
     """Start ``atomic_fetch_inc``. Spec: shmem_atomic_fetch_inc_nbi."""
     _start_add(fetch, dest, 1, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_fetch_add_nbi(fetch, dest, value, pe, ctx=None):
     """Start ``atomic_fetch_add``, on integers. Spec: shmem_atomic_fetch_add_nbi."""
     _start_add(fetch, dest, value, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_fetch_and_nbi(fetch, dest, value, pe, ctx=None):
     """Start ``atomic_fetch_and``. Spec: shmem_atomic_fetch_and_nbi."""
     _start_and(fetch, dest, value, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_fetch_or_nbi(fetch, dest, value, pe, ctx=None):
     """Start ``atomic_fetch_or``. Spec: shmem_atomic_fetch_or_nbi."""
     _start_or(fetch, dest, value, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_fetch_xor_nbi(fetch, dest, value, pe, ctx=None):
     """Start ``atomic_fetch_xor``. Spec: shmem_atomic_fetch_xor_nbi."""
     _start_xor(fetch, dest, value, 0, pe, ctx)

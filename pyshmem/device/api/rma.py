@@ -3,12 +3,13 @@
 
 from .. import copies
 from ..faults import OP
-from ..groups import Scope, scopes
+from ..groups import Scope
 from ..leaf.chosen import address_of, array_from, device_function, read, same_dtype, to_int64, write
 from ..peers import BY_STORES, NOWHERE, my_pe, on_peer, reach
 from ..ring.cutover import offloads_get, offloads_put
 from ..ring.elements import ask_element, tell_element
 from ..ring.transport import ring_get, ring_put
+from ..routine import routine, scoped
 from ..team.rows import on_context
 
 __all__ = [
@@ -141,15 +142,15 @@ def _get_nbi(scope: Scope):
     return get_nbi
 
 
-put, put_warp, put_work_group = scopes(_put)
-put_nbi, put_nbi_warp, put_nbi_work_group = scopes(_put_nbi)
-get, get_warp, get_work_group = scopes(_get)
-get_nbi, get_nbi_warp, get_nbi_work_group = scopes(_get_nbi)
+put, put_warp, put_work_group = scoped(_put)
+put_nbi, put_nbi_warp, put_nbi_work_group = scoped(_put_nbi)
+get, get_warp, get_work_group = scoped(_get)
+get_nbi, get_nbi_warp, get_nbi_work_group = scoped(_get_nbi)
 
 _P, _G, _PTR = OP["p"], OP["g"], OP["ptr"]
 
 
-@device_function
+@routine
 def p(dest, value, pe, ctx=None):
     """Store ``value``, cast to dest's dtype, into the first element of ``dest`` on ``pe``.
 
@@ -164,7 +165,7 @@ def p(dest, value, pe, ctx=None):
         tell_element(dest, value, world)
 
 
-@device_function
+@routine
 def g(source, pe, ctx=None):
     """The first element of ``source`` on ``pe``; the caller's own after a fault.
 

@@ -3,13 +3,14 @@
 
 from ..._core.type_table import ATOMIC_OPS
 from ..faults import OP
-from ..groups import Scope, scopes
+from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import address_of, device_function, to_int64
 from ..peers import BY_STORES, NOWHERE, my_pe, near, on_peer, reach
 from ..ring.cutover import offloads_put
 from ..ring.elements import tell_amo
 from ..ring.transport import ring_put, ring_put_signal
+from ..routine import routine, scoped
 from ..team.rows import on_context
 from ..wait_loop import wait
 from .rma import make_put
@@ -117,13 +118,13 @@ def _put_signal_nbi(scope: Scope):
     return body
 
 
-put_signal, put_signal_warp, put_signal_work_group = scopes(_put_signal)
-put_signal_nbi, put_signal_nbi_warp, put_signal_nbi_work_group = scopes(_put_signal_nbi)
+put_signal, put_signal_warp, put_signal_work_group = scoped(_put_signal)
+put_signal_nbi, put_signal_nbi_warp, put_signal_nbi_work_group = scoped(_put_signal_nbi)
 
 _SIGNAL_OP, _SIGNAL_WAIT = OP["signal_op"], OP["signal_wait_until"]
 
 
-@device_function
+@routine
 def signal_op(sig_addr, signal, sig_op, pe, ctx=None):
     """Set or add to a signal on ``pe``; no data goes with it, and no earlier put is ordered.
 
@@ -133,7 +134,7 @@ def signal_op(sig_addr, signal, sig_op, pe, ctx=None):
     _send(sig_addr, signal, sig_op, on_context(ctx, pe), _SIGNAL_OP)
 
 
-@device_function
+@routine
 def signal_set(sig_addr, signal, pe, ctx=None):
     """``signal_op`` with SIGNAL_SET.
 
@@ -142,7 +143,7 @@ def signal_set(sig_addr, signal, pe, ctx=None):
     signal_op(sig_addr, signal, SIGNAL_SET, pe, ctx)
 
 
-@device_function
+@routine
 def signal_add(sig_addr, signal, pe, ctx=None):
     """``signal_op`` with SIGNAL_ADD.
 
@@ -151,7 +152,7 @@ def signal_add(sig_addr, signal, pe, ctx=None):
     signal_op(sig_addr, signal, SIGNAL_ADD, pe, ctx)
 
 
-@device_function
+@routine
 def signal_fetch(sig_addr):
     """The caller's own signal, uint64; later reads see the data behind it.
 
@@ -185,4 +186,4 @@ def _signal_wait_until(scope: Scope):
     return signal_wait_until
 
 
-signal_wait_until, signal_wait_until_warp, signal_wait_until_work_group = scopes(_signal_wait_until)
+signal_wait_until, signal_wait_until_warp, signal_wait_until_work_group = scoped(_signal_wait_until)

@@ -5,12 +5,13 @@ Strides count elements and are at least 1, and at least the block. Threads of a 
 """
 
 from ..faults import FAULT_NELEMS, FAULT_STRIDE, OP, record_fault
-from ..groups import Scope, named, scopes
+from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import address_of, device_function, narrow, state
 from ..peers import BY_STORES, NOWHERE, reach
 from ..ring.requests import IGET, IPUT, RELEASE, ask
 from ..ring.transport import ring_get, ring_put
+from ..routine import scoped
 from ..state import DELTA
 from ..team.rows import on_context
 
@@ -27,9 +28,9 @@ def _make_copy(piece_copy):
         lanes = narrow(min(bsize, size))
         rows, row = narrow(size) // lanes, narrow(rank) // lanes
         piece = (itemsize | 8) & -(itemsize | 8)  # divides the element, and its address
-        block = row + nblocks * 0
+        block = leaf.to_int64(row)
         while row < rows and block < nblocks:
-            at = narrow(rank) - row * lanes + bsize * 0
+            at = leaf.to_int64(narrow(rank) - row * lanes)
             while at < bsize:
                 to = dest + (block * dst + at) * itemsize
                 begin = source + (block * sst + at) * itemsize
@@ -72,7 +73,7 @@ def _make_move(put: bool):
         if leaf.in_global(begin if put else to):
             ask(request | itemsize << 8 | RELEASE, to, begin, nblocks, dst, sst, pe | bsize << 32)
             return
-        block = nblocks * 0
+        block = 0
         while block < nblocks:
             ring(to, begin, bsize * itemsize, pe, False)
             to += dst * itemsize
@@ -141,10 +142,10 @@ def _strided(name: str, blocked: bool):
             """
             move(dest, source, dst, sst, bsize, nblocks, pe, ctx)
 
-        far = "dest" if way == "put" else "source"
-        return named(blocks if blocked else elements, name, far=far, completes=_COMPLETES[way])
+        return blocks if blocked else elements
 
-    return scopes(make)
+    far = "dest" if way == "put" else "source"
+    return scoped(make, name, far=far, completes=_COMPLETES[way])
 
 
 iput, iput_warp, iput_work_group = _strided("iput", False)

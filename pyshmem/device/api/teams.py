@@ -2,8 +2,8 @@
 """Teams from kernels: numbers of PEs. ``team`` is the number of a team's slot, see ``as_argument``."""
 
 from ..faults import OP
-from ..leaf.chosen import device_function
 from ..peers import my_pe, n_pes
+from ..routine import routine
 from ..team.rows import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, row_my_pe, row_n_pes, team_row, world_pe
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
 _TRANSLATE = OP["team_translate_pe"]
 
 
-@device_function
+@routine
 def team_my_pe(team):
     """Number of the calling PE in the team; -1 after a fault.
 
@@ -24,7 +24,7 @@ def team_my_pe(team):
     return row_my_pe(row) if row != 0 else -1
 
 
-@device_function
+@routine
 def team_n_pes(team):
     """Number of PEs of the team; -1 after a fault.
 
@@ -34,7 +34,7 @@ def team_n_pes(team):
     return row_n_pes(row) if row != 0 else -1
 
 
-@device_function
+@routine
 def team_translate_pe(team, pe, dest_team):
     """The number in ``dest_team`` of the team's PE ``pe``; -1 when it is not a member, or after a fault.
 

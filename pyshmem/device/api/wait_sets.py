@@ -9,9 +9,10 @@ found last, so that each has its turn.
 """
 
 from ..faults import OP
-from ..groups import Scope, named, scopes
+from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import device_function, opaque
+from ..routine import scoped
 from ..state import FAULT_CLAIM
 from ..wait_loop import go_on, holds
 
@@ -73,7 +74,7 @@ def _make_all(scope: Scope, look, op: int, wait: bool):
     @device_function
     def walk(ivars, nelems, status, cmp, values, rank, size):
         """Whether every ``size``-th element from ``rank`` on holds; a wait goes on until it does."""
-        i, deadline, polls = rank + nelems * 0, 0, 0
+        i, deadline, polls = leaf.to_int64(rank), 0, 0
         while i < nelems and deadline >= 0:
             if not _counts(status, i) or look(ivars, i, cmp, values):
                 i += size
@@ -112,7 +113,7 @@ def _make_found(scope: Scope, look, op: int, wait: bool):
     @device_function
     def search(ivars, nelems, indices, status, cmp, values, first):
         """Once round from element ``first`` on; and whether any element counts."""
-        i, found, some = nelems * 0, nelems * 0, False
+        i, found, some = 0, 0, False
         while i < nelems:
             at = i
             if indices is None:
@@ -130,11 +131,11 @@ def _make_found(scope: Scope, look, op: int, wait: bool):
     @device_function
     def found_ones(ivars, nelems, indices, status, cmp, values, first):
         _standard(ivars)
-        found = nelems * 0
+        found = 0
         if rank() == 0:
             leaf.relax()
             deadline, polls, some = 0, 0, True
-            start = (first if first < nelems else 0) + nelems * 0
+            start = leaf.to_int64(first) if first < nelems else 0
             while some and deadline >= 0:
                 found, some = search(ivars, nelems, indices, status, cmp, values, start)
                 if not wait or found > 0:
@@ -208,10 +209,9 @@ def _make(name: str):
     def make(scope: Scope):
         make_body = _make_all if kind == "all" else _make_found
         body = make_body(scope, look, OP[plain], verb == "wait_until")
-        routine = _signature(kind, name != plain, body)
-        return named(routine, name, first_line=_FIRST_LINES[kind][verb == "test"])
+        return _signature(kind, name != plain, body)
 
-    return scopes(make)
+    return scoped(make, name, first_line=_FIRST_LINES[kind][verb == "test"])
 
 
 wait_until_all, wait_until_all_warp, wait_until_all_work_group = _make("wait_until_all")

@@ -2,9 +2,9 @@
 """Waiting for the caller's own memory, from kernels."""
 
 from ..faults import OP
-from ..groups import Scope, scopes
+from ..groups import Scope
 from ..leaf import chosen as leaf
-from ..leaf.chosen import device_function
+from ..routine import routine, scoped
 from ..wait_loop import CMP_EQ, CMP_GE, CMP_GT, CMP_LE, CMP_LT, CMP_NE, holds, wait
 
 __all__ = [
@@ -40,10 +40,10 @@ def _wait_until(scope: Scope):
     return wait_until
 
 
-wait_until, wait_until_warp, wait_until_work_group = scopes(_wait_until)
+wait_until, wait_until_warp, wait_until_work_group = scoped(_wait_until)
 
 
-@device_function
+@routine
 def test(ivar, cmp, cmp_value):
     """Whether the caller's own element compares as asked; arguments as for ``wait_until``.
 

@@ -30,6 +30,9 @@ if SIM:
         """The simulator runs kernels as Python."""
         return function
 
+    #: Public routines take NumPy's integers: NumPy would not add an int32 of a kernel to an address.
+    public_function = with_plain_integers  # noqa: F405
+
 else:
     from numba.cuda.extending import register_jitable
 
@@ -43,6 +46,10 @@ else:
         """Callable from kernels; compiled, and inlined, for the types of each call."""
         jitted: _F = register_jitable(function)
         return jitted
+
+    def public_function(function: _F) -> _F:
+        """Kernels are compiled for the integers that they have."""
+        return function
 
 
 def check_simulator_choice(device: str) -> None:

@@ -28,10 +28,14 @@ def asm(builder, result, text: str, constraints: str, args: list):
 
 def with_arity(arity: int, typing: Callable):
     """An intrinsic of ``arity`` arguments: Numba reads the number from the function's signature."""
-    names = ", ".join(f"a{i}" for i in range(arity))
-    namespace: dict = {"typing": typing}
-    exec(f"def routine(context, {names}): return typing({names})", namespace)
-    return intrinsic(namespace["routine"])
+
+    def routine(_context, *arguments):
+        return typing(*arguments)
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    names = ["context", *(f"a{i}" for i in range(arity))]
+    routine.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+    return intrinsic(routine)
 
 
 def leaf(kinds) -> Callable:

@@ -19,7 +19,7 @@ def ask_element(source, pe: int):
     """``g``; of 16 bytes in two halves."""
     address, width = address_of(source), min(8, source.itemsize)
     low = ask(G | width << 8, 0, address, 0, 0, 0, pe)
-    high = low & 0
+    high = 0
     if source.itemsize > 8:
         high = ask(G | width << 8, 0, address + 8, 0, 0, 0, pe)
     return value_of(source, low, high)

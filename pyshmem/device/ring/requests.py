@@ -204,7 +204,7 @@ def ask(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, 
     slots = state(RING_SLOTS)
     index = ticket & (slots - 1)
     tag = (ticket + 1) & _LOW32
-    answer = ticket & 0
+    answer = 0
     if kind & DONE != 0:
         status = _await_engine(device + DEVICE_WORDS + 8 * (slots + index), tag)
     else:
@@ -220,17 +220,17 @@ def ask(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, 
 
 
 @cold_large
-def _await_quiet(device: int, control: int, need: int, _a: int, _b: int) -> int:
-    deadline, polls, told = 0, 0, -1
+def _await_quiet(device: int, control: int, need: int) -> int:
+    deadline, polls, seen = 0, 0, -1
     while deadline >= 0:
         acked = read64(control + CONTROL_ACKED)
         if acked >= need:
             raise64(device + DEVICE_ACKED, acked)
             leaf.fence()
             return 0
-        if acked != told or polls & (_POLLS_PER_CHECK - 1) == 0:
+        if acked != seen or polls & (_POLLS_PER_CHECK - 1) == 0:
             write64(control + CONTROL_ASKED, need)  # again: who asks for less may have come after
-            told = acked
+            seen = acked
         polls += opaque(1)
         deadline = _go_on(deadline, polls, need, acked)
     return 0
@@ -245,5 +245,5 @@ def settle() -> None:
         device = state(RING + 4 * k + 2)
         need = read64(device + DEVICE_PENDING)
         if need > read64(device + DEVICE_ACKED):
-            _await_quiet(device, state(RING + 4 * k + 1), need, 0, 0)
+            _await_quiet(device, state(RING + 4 * k + 1), need)
         k += opaque(1)

@@ -22,13 +22,12 @@ from .. import ptx as ptx
 from ..ptx import I64, array_type, asm, i64, instruction, leaf, shared_memory, with_arity
 
 __all__ = [
-    "AMO_SET", "UINT64", "add64", "address_of", "array_from", "block_index", "block_share", "block_sync",
-    "block_threads", "claim", "cold", "cold_large", "fence", "fetch_add64", "follows_in_block", "grid_blocks",
-    "grid_sync", "lane",
-    "nap", "note_call", "now", "opaque", "outline", "quotient32", "raise64", "rare", "read64",
-    "read64_acquire", "relax", "require", "same_dtype", "signal_release_add", "signal_release_set",
-    "state", "state_pe", "stride", "thread_in_block", "trap", "warp_share", "warp_sync",
-    "warp_threads", "write64",
+    "AMO_SET", "UINT64", "add64", "address_of", "array_from", "block_index", "block_share",
+    "block_sync", "block_threads", "claim", "cold", "cold_large", "fence", "fetch_add64",
+    "follows_in_block", "grid_blocks", "grid_sync", "lane", "nap", "note_call", "now", "opaque",
+    "outline", "quotient32", "raise64", "rare", "read64", "read64_acquire", "relax", "require",
+    "same_dtype", "signal_release_add", "signal_release_set", "state", "state_pe", "stride",
+    "thread_in_block", "trap", "warp_share", "warp_sync", "warp_threads", "write64",
 ]  # fmt: skip
 
 UINT64, AMO_SET = BY_NUMBER["uint64"], ATOMIC_OPS.index("set")
