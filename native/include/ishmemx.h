@@ -387,7 +387,8 @@ enum ishmemx_fault_kind {
     ISHMEMX_FAULT_PROXY,  /* a request failed on the host; a: status; ishmemx_proxy_error() has the text */
     ISHMEMX_FAULT_TEAM,   /* a: slot that holds no team of this PE */
     ISHMEMX_FAULT_STRIDE, /* a: stride, b: block */
-    ISHMEMX_FAULT_LOCK    /* cleared by a PE that does not have it; a: its word there */
+    ISHMEMX_FAULT_LOCK,   /* cleared by a PE that does not have it; a: its word there */
+    ISHMEMX_FAULT_CHOICE  /* a: what is no comparison, or no operation on signals; b: the last that is */
 };
 
 /* The first fault since the last report. Kernels write it, `kind` last; the host reads. */

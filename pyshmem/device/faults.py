@@ -18,8 +18,8 @@ from .state import FAULT_CLAIM, FAULT_RECORD, MODULE
 # enum ishmemx_fault_kind
 (
     FAULT_PE, FAULT_ADDRESS, FAULT_TIMEOUT, FAULT_UNINITIALIZED, FAULT_NELEMS, FAULT_PROXY,
-    FAULT_TEAM, FAULT_STRIDE, FAULT_LOCK,
-) = range(1, 10)  # fmt: skip
+    FAULT_TEAM, FAULT_STRIDE, FAULT_LOCK, FAULT_CHOICE,
+) = range(1, 11)  # fmt: skip
 
 #: Device routines by number; a scope's suffix is not told apart.
 OPS = (
@@ -88,6 +88,8 @@ _WHAT = {
     FAULT_PROXY: "the request failed on the host: ",
     FAULT_TEAM: "slot {a} holds no team of this PE (destroyed, or not a member?)",
     FAULT_LOCK: "no thread of this PE has the lock; it stays as it is",
+    FAULT_CHOICE: "{a} is no comparison or signal operation, the last of which is {b}; "
+    "nothing was done",
     FAULT_STRIDE: "stride {a} is less than 1, or than the block of {b}; nothing was transferred",
 }
 

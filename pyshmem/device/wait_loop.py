@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The one spin loop of the device library, and the comparisons it waits for."""
 
-from .faults import FAULT_TIMEOUT, ROUTINE_BITS, record_fault
+from .faults import FAULT_CHOICE, FAULT_TIMEOUT, ROUTINE_BITS, record_fault
 from .leaf import chosen as leaf
 from .leaf.chosen import SIM, cold, device_function, opaque, read64, relax, state, to_int64
 from .ring.requests import WAITING, tell
@@ -16,6 +16,15 @@ _LAST_REPORT = 8  # the word behind FAULT_CLAIM: when the last one was reported
 _NO_LIMIT = 1 << 61
 _GAVE_UP = 1 << 32
 _ROUTINE = (1 << ROUTINE_BITS) - 1
+
+
+@device_function
+def is_comparison(cmp: int, op: int) -> bool:
+    """Whether ``cmp`` is one of CMP_EQ to CMP_LE; else a fault, and nothing is to be waited for."""
+    if cmp < CMP_EQ or cmp > CMP_LE:
+        record_fault(FAULT_CHOICE, op, -1, cmp, CMP_LE)
+        return False
+    return True
 
 
 @device_function
@@ -96,6 +105,8 @@ def wait(address: int, like, cmp: int, cmp_value, op: int, pe: int):
     kernel instead of costing a timeout for each of its waits. ``pe``: whom it waits for, or -1.
     """
     deadline, value = 0, cmp_value
+    if not is_comparison(cmp, op):
+        return leaf.read_acquire(address, like)
     while deadline >= 0:
         # Nothing but the poll in this loop: a wait's latency is that of its turns. The loads are
         # relaxed, which leaves the L1 cache to the block's other warps; the one after success is

@@ -11,7 +11,7 @@ must be free at every member when the first calls.
 from ..faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, FAULT_STRIDE, OP, record_fault
 from ..groups import Scope
 from ..leaf import chosen as leaf
-from ..leaf.chosen import address_of, device_function, read64, state
+from ..leaf.chosen import address_of, device_function, read64, state, to_int64
 from ..peers import BY_STORES, NOWHERE, my_pe, near, reach
 from ..ring.requests import IPUT, ask
 from ..ring.transport import get_bytes, store_word
@@ -19,7 +19,7 @@ from ..routine import scoped
 from ..state import DELTA, DEVICE_STAGE_BYTES
 from ..team.flags import await_flag, outlined, raise_flags, steps
 from ..team.rows import member_pe, row_my_pe, row_n_pes, row_stage, team_row
-from .strided import push_blocks
+from .strided import extent, push_blocks
 
 __all__ = [
     "alltoall", "alltoall_grid", "alltoall_warp", "alltoall_work_group", "alltoalls",
@@ -40,7 +40,7 @@ def usable(array, nelems: int, op: int) -> bool:
         return True  # an empty array has no place
     way = reach(array, nelems, array.size, my_pe(), op)
     if way != NOWHERE and near() and way != BY_STORES:
-        record_fault(FAULT_ADDRESS, op, -1, address_of(array), nelems * array.itemsize)
+        record_fault(FAULT_ADDRESS, op, -1, address_of(array), nelems * leaf.itemsize_of(array))
         return False
     return way != NOWHERE
 
@@ -93,13 +93,14 @@ def _broadcast(scope: Scope):
         Spec: shmem_broadcast.
         """
         _data(dest)
+        nelems, root = to_int64(nelems), to_int64(root)
         row = entry(team, dest, source, nelems, op)
         if row == 0:
             return
         if root < 0 or root >= row_n_pes(row):
             record_fault(FAULT_PE, op, -1, root, row_n_pes(row))
             return
-        nbytes = nelems * dest.itemsize
+        nbytes = nelems * leaf.itemsize_of(dest)
         epoch = start(row)
         mine = row_my_pe(row) == root
         if near() and nbytes >= _PULL_FROM and row_n_pes(row) > 2:
@@ -123,16 +124,19 @@ def _make_blocks(scope: Scope, op: int, own_blocks: bool):
     start, send, _, end = steps(scope)
 
     @device_function
-    def blocks(team, dest, source, nelems):
+    def blocks(team, dest, source, count):
         _data(dest)
+        nelems = to_int64(count)
         row = entry(team, dest, source, 0, op)
         if row == 0:
+            return
+        if not usable(dest, nelems, op):  # which bounds the product
             return
         together = nelems * row_n_pes(row)
         taken = together if own_blocks else nelems
         if not (usable(source, taken, op) and usable(dest, together, op)):
             return
-        nbytes = nelems * dest.itemsize
+        nbytes = nelems * leaf.itemsize_of(dest)
         epoch = start(row)
         step = nbytes if own_blocks else 0
         place = address_of(dest) + row_my_pe(row) * nbytes
@@ -205,19 +209,22 @@ def _alltoalls(scope: Scope):
         Spec: shmem_alltoalls.
         """
         _data(dest)
+        dst, sst, nelems = to_int64(dst), to_int64(sst), to_int64(nelems)
         row = entry(team, dest, source, 0, op)
         if row == 0:
             return
         if dst < 1 or sst < 1:
             record_fault(FAULT_STRIDE, op, -1, min(dst, sst), 1)
             return
+        if not (usable(source, nelems, op) and usable(dest, nelems, op)):  # bounds the product
+            return
         count = nelems * row_n_pes(row)
         least = min(count, 1)
-        last = max(count - 1, 0)
-        if not (usable(source, last * sst + least, op) and usable(dest, last * dst + least, op)):
+        taken, filled = extent(max(count, 1), sst, least), extent(max(count, 1), dst, least)
+        if not (usable(source, taken, op) and usable(dest, filled, op)):
             return
         epoch = start(row)
-        scatter(row, address_of(dest), address_of(source), dst, sst, nelems, dest.itemsize)
+        scatter(row, address_of(dest), address_of(source), dst, sst, nelems, leaf.itemsize_of(dest))
         end(row, epoch, op)
 
     return alltoalls
@@ -253,6 +260,7 @@ def _collect(scope: Scope):
         Spec: shmem_collect.
         """
         _data(dest)
+        nelems = to_int64(nelems)
         row = entry(team, dest, source, 0, op)
         if row == 0 or not usable(source, nelems, op):
             return
@@ -265,7 +273,10 @@ def _collect(scope: Scope):
         if total > dest.size:
             record_fault(FAULT_NELEMS, op, -1, total, dest.size)
         elif usable(dest, total, op):
-            place, nbytes = address_of(dest) + before * dest.itemsize, nelems * dest.itemsize
+            place, nbytes = (
+                address_of(dest) + before * leaf.itemsize_of(dest),
+                nelems * leaf.itemsize_of(dest),
+            )
             send(row, place, address_of(source), 0, nbytes)
         end(row, epoch + 1, op)
 

@@ -14,7 +14,7 @@ from ..leaf.chosen import address_of, device_function, opaque, read, state, writ
 from ..peers import NOWHERE, my_pe, reach
 from ..ring.requests import settle
 from ..routine import routine
-from ..state import FAULT_CLAIM, HEAP_BASE, HEAP_BYTES, HOST_BASE, N_PES
+from ..state import HEAP_BASE, HEAP_BYTES, HOST_BASE, N_PES
 from ..wait_loop import go_on
 from .atomics import atomic_compare_swap, atomic_fetch, atomic_fetch_add
 
@@ -38,7 +38,7 @@ def _home(lock) -> int:
 @device_function
 def _take(lock, home: int, ticket: int) -> None:
     """It is the caller's turn."""
-    leaf.read64_acquire(state(FAULT_CLAIM))  # for its order: what holders did is read fresh
+    leaf.fence()  # behind the look at the lock's word: what holders did before is read fresh
     if home == my_pe():
         atomic_fetch_add(lock, _HELD, home)
     else:

@@ -8,7 +8,7 @@ floats are combined in float32 and rounded once. ``team`` and who calls: see ``t
 from ..faults import OP
 from ..groups import Scope, quotient
 from ..leaf import chosen as leaf
-from ..leaf.chosen import combine, device_function, raw1, raw16, state
+from ..leaf.chosen import combine, device_function, raw1, raw16, state, to_int64
 from ..peers import near
 from ..routine import scoped
 from ..state import CUTOVER_COLL, DELTA, DEVICE_STAGE_BYTES
@@ -92,10 +92,10 @@ def _make_combine_stage(scope: Scope, name: str):
         while at < whole:
             leaf.store_acc16(dest + at, like, fold16(like, stage + at, room, end))
             at += size() << 4
-        at = whole + rank() * like.itemsize
+        at = whole + rank() * leaf.itemsize_of(like)
         while at < nbytes:
             leaf.store_acc1(dest + at, like, fold1(like, stage + at, room, end))
-            at += size() * like.itemsize
+            at += size() * leaf.itemsize_of(like)
         return 0
 
     return combine_stage
@@ -189,10 +189,15 @@ def _reduction(name: str):
             Spec: shmem_{name}.
             """
             types(dest)
+            nreduce = to_int64(nreduce)
             row = entry(team, dest, source, nreduce, _REDUCE)
             if row == 0:
                 return
-            nbytes, d, s = nreduce * dest.itemsize, leaf.address_of(dest), leaf.address_of(source)
+            nbytes, d, s = (
+                nreduce * leaf.itemsize_of(dest),
+                leaf.address_of(dest),
+                leaf.address_of(source),
+            )
             # Decided by what is the same on all members, as the place of empty arrays is not.
             if near() and (d | s | nbytes) & 15 == 0 and nbytes >= max(state(CUTOVER_COLL), 1):
                 shared(row, d, s, nbytes, dest)
@@ -211,7 +216,7 @@ def _make_store_prefixes(scope: Scope, inclusive: bool):
     @outlined(scope)
     def store_prefixes(row, dest, stage, room, nbytes, like):
         count = row_my_pe(row) + (1 if inclusive else 0)
-        at = rank() * like.itemsize
+        at = rank() * leaf.itemsize_of(like)
         while at < nbytes:
             acc = leaf.no_sum(like)
             place, left = stage + at, count
@@ -220,7 +225,7 @@ def _make_store_prefixes(scope: Scope, inclusive: bool):
                 place += room
                 left -= 1
             leaf.store_acc1(dest + at, like, acc)
-            at += size() * like.itemsize
+            at += size() * leaf.itemsize_of(like)
         return 0
 
     return store_prefixes
@@ -241,10 +246,11 @@ def _scan(name: str, inclusive: bool):
             Spec: shmem_{name} (OpenSHMEM 1.6).
             """
             types(dest)
+            nelems = to_int64(nelems)
             row = entry(team, dest, source, nelems, _SCAN)
             if row == 0:
                 return
-            nbytes = nelems * dest.itemsize
+            nbytes = nelems * leaf.itemsize_of(dest)
             staged(row, leaf.address_of(dest), leaf.address_of(source), nbytes, dest)
 
         return scan

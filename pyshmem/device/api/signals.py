@@ -2,7 +2,7 @@
 """Signals from kernels: data with a flag behind it, and waiting for flags."""
 
 from ..._core.type_table import ATOMIC_OPS
-from ..faults import OP
+from ..faults import FAULT_CHOICE, OP, record_fault
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import address_of, device_function, to_int64
@@ -28,11 +28,21 @@ _AMO_SET, _AMO_ADD = ATOMIC_OPS.index("set"), ATOMIC_OPS.index("add")
 _signal_word = leaf.require("signal")
 
 
+@device_function
+def _is_signal_op(sig_op, op: int) -> bool:
+    if sig_op != SIGNAL_SET and sig_op != SIGNAL_ADD:
+        record_fault(FAULT_CHOICE, op, -1, sig_op, SIGNAL_ADD)
+        return False
+    return True
+
+
 def _make_update(add, replace, releases: bool):
     """``f(sig_addr, signal, sig_op, pe, op)``; ``releases``: the group's earlier stores go with it."""
 
     @device_function
     def update(sig_addr, signal, sig_op, pe, op):
+        if not _is_signal_op(sig_op, op):
+            return
         way = reach(sig_addr, 1, sig_addr.size, pe, op)
         if way == BY_STORES and sig_op == SIGNAL_ADD:
             add(on_peer(sig_addr, pe), sig_addr, signal)
@@ -59,7 +69,7 @@ def _by_ring(
     op: int,
 ) -> None:  # fmt: skip
     """One thread asks for data and signal. Copy engines set signals of the device heap only."""
-    to, begin, nbytes = address_of(dest), address_of(source), count * source.itemsize
+    to, begin, nbytes = address_of(dest), address_of(source), count * leaf.itemsize_of(source)
     if reach(dest, count, min(dest.size, source.size), pe, op) == NOWHERE:
         return
     way = reach(sig_addr, 1, sig_addr.size, pe, op)
@@ -90,10 +100,12 @@ def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False):
         Spec: shmem_put_signal.
         """
         count = source.size if nelems is None else to_int64(nelems)
-        nbytes = count * source.itemsize
+        nbytes = count * leaf.itemsize_of(source)
         _signal_word(sig_addr)
         world = on_context(ctx, pe)
         sync()
+        if not _is_signal_op(sig_op, op):
+            return
         if not near() or (world != my_pe() and offloads_put(nbytes, size(), address_of(source))):
             if rank() == 0:
                 _by_ring(dest, source, count, sig_addr, signal, sig_op, world, nbi, op)

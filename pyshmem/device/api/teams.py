@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Teams from kernels: numbers of PEs. ``team`` is the number of a team's slot, see ``as_argument``."""
 
+from .. import peers
 from ..faults import OP
-from ..peers import my_pe, n_pes
 from ..routine import routine
 from ..team.rows import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, row_my_pe, row_n_pes, team_row, world_pe
 
@@ -12,6 +12,24 @@ __all__ = [
 ]  # fmt: skip
 
 _TRANSLATE = OP["team_translate_pe"]
+
+
+@routine
+def my_pe():
+    """Number of the calling PE, int32.
+
+    Spec: shmem_my_pe.
+    """
+    return peers.my_pe()
+
+
+@routine
+def n_pes():
+    """Number of PEs of the job, int32.
+
+    Spec: shmem_n_pes.
+    """
+    return peers.n_pes()
 
 
 @routine

@@ -27,7 +27,7 @@ from numba.cuda.cudadrv import devices, driver
 
 from ..._core import cupy_arrays, library
 from ..._core.errors import ShmemError
-from ..leaf.ptx import MANY_REGISTERS
+from ..leaf.ptx import MANY_REGISTERS, NO_BULK_COPIES, without_bulk_copies
 from ..state import ABI, MODULE, SYMBOL, VERSION, WORDS
 from .cubin import stack_need
 from .running import Running, beside_captures, hold_frees
@@ -209,7 +209,7 @@ class Integration:
 
         @functools.wraps(link)
         def limit_and_link(code_library, *args, **kwargs):
-            _limit_registers(code_library)
+            prepare_link(code_library)
             return link(code_library, *args, **kwargs)
 
         @functools.wraps(construct)
@@ -281,12 +281,27 @@ def _reserve_stack(code: bytes) -> None:
         driver.driver.cuCtxSetLimit(limit, -(-need // 16) * 16)
 
 
+def prepare_link(code_library: Any) -> None:
+    """What a kernel's library is told before it is linked."""
+    _limit_registers(code_library)
+    _decline_bulk_copies(code_library)
+
+
 def _limit_registers(code_library: Any) -> None:
     """For kernels with functions that take many and do not say ``max_registers`` themselves."""
     if code_library._max_registers or not code_library._entry_name:
         return
     if any(MANY_REGISTERS in text for text in code_library.llvm_strs):
         code_library._max_registers = library.setting_number("KERNEL_REGISTERS") or None
+
+
+def _decline_bulk_copies(code_library: Any) -> None:
+    """For kernels that call ``no_bulk_copies``: a choice of the kernel, not of the functions in it."""
+    texts = code_library.llvm_strs
+    if code_library._entry_name and any(NO_BULK_COPIES in text for text in texts):
+        code_library._llvm_strs = [without_bulk_copies(text) for text in texts]
+        code_library._ptx_cache.clear()
+        code_library._ltoir_cache.clear()
 
 
 def _gone(argument: Any) -> str:

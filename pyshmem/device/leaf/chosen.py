@@ -25,13 +25,14 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 if SIM:
     from .sim.elements import *  # noqa: F403
     from .sim.threads import *  # noqa: F403
+    from .sim.threads import with_plain_integers
 
     def device_function(function: _F) -> _F:
         """The simulator runs kernels as Python."""
         return function
 
     #: Public routines take NumPy's integers: NumPy would not add an int32 of a kernel to an address.
-    public_function = with_plain_integers  # noqa: F405
+    public_function = with_plain_integers
 
 else:
     from numba.cuda.extending import register_jitable

@@ -313,8 +313,15 @@ def block_share(value):
 
 @register_jitable
 def warp_share(value):
-    """The first lane's int64 ``value``, on every lane of the warp; a barrier."""
-    return cuda.shfl_sync(0xFFFFFFFF >> (32 - warp_threads()), value, 0)
+    """The first lane's int64 ``value``, on every lane of the warp; a barrier.
+
+    A shuffle alone orders no memory in PTX's model, ``bar.warp.sync`` does: what the first lane has
+    acquired before, all lanes see behind it.
+    """
+    mask = 0xFFFFFFFF >> (32 - warp_threads())
+    shared = cuda.shfl_sync(mask, value, 0)
+    cuda.syncwarp(mask)
+    return shared
 
 
 @register_jitable

@@ -29,7 +29,7 @@ __all__ = [
     "opaque", "outline", "print_bits", "print_kind", "quotient32", "raise64", "rare", "read64",
     "read64_acquire", "relax", "signal_release_add", "signal_release_set", "state", "state_pe",
     "store_pair", "stride", "thread_in_block", "trap", "warp_share", "warp_sync", "warp_threads",
-    "with_plain_integers", "write64",
+     "write64",
 ]  # fmt: skip
 
 MASK = (1 << 64) - 1
