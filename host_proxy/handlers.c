@@ -135,7 +135,7 @@ static pysh_outcome_t put_signal(pysh_ring_t *ring, uint64_t ticket, const pysh_
 static pysh_outcome_t strided(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     const uint64_t *word = request->word;
     int (*move)(ishmemx_ctx_t, void *, const void *, ptrdiff_t, ptrdiff_t, size_t, size_t, size_t, int) =
-        pysh_request_op(request) == PYSH_OP_IPUT ? ishmemx_iput : ishmemx_iget;
+        pysh_request_op(request) == PYSH_OP_IPUT ? pysh_iput : pysh_iget;
 
     (void)ring;
     (void)ticket;

@@ -151,6 +151,11 @@ bool pysh_on_gpu(const void *address);
 int pysh_ctx_pe(ishmemx_ctx_t ctx, int pe, int *world_p);
 /* Blocking put and get to a world PE that has been checked. */
 int pysh_put(void *dest, const void *source, size_t nbytes, int pe);
+/* ishmemx_iput and ishmemx_iget for the proxy, whom the fault of some kernel does not concern. */
+int pysh_iput(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
+              size_t block, size_t n_blocks, size_t width, int pe);
+int pysh_iget(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
+              size_t block, size_t n_blocks, size_t width, int pe);
 int pysh_get(void *dest, const void *source, size_t nbytes, int pe);
 /* OK, or ARGUMENT when the two ranges share a byte. */
 int pysh_check_overlap(const void *dest, size_t dest_bytes, const void *source, size_t source_bytes);

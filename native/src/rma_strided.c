@@ -83,14 +83,13 @@ static int reach(const void *address, size_t nbytes, const char *what, const voi
     return status;
 }
 
-int ishmemx_iput(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
+int pysh_iput(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
                  size_t block, size_t n_blocks, size_t width, int pe) {
     size_t dest_bytes, source_bytes;
     strides_t s;
     char *peer;
     int world, status;
 
-    PYSH_ENTER();
     if ((status = pysh_ctx_pe(ctx, pe, &world)) || !block || !n_blocks || !width)
         return status;
     status = strides_check(dest_stride, source_stride, block, n_blocks, width, &s, &dest_bytes, &source_bytes);
@@ -110,14 +109,19 @@ int ishmemx_iput(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t de
     return status;
 }
 
-int ishmemx_iget(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
+int ishmemx_iput(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
+                 size_t block, size_t n_blocks, size_t width, int pe) {
+    PYSH_ENTER();
+    return pysh_iput(ctx, dest, source, dest_stride, source_stride, block, n_blocks, width, pe);
+}
+
+int pysh_iget(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
                  size_t block, size_t n_blocks, size_t width, int pe) {
     size_t dest_bytes, source_bytes;
     strides_t s;
     char *peer;
     int world, status;
 
-    PYSH_ENTER();
     if ((status = pysh_ctx_pe(ctx, pe, &world)) || !block || !n_blocks || !width)
         return status;
     status = strides_check(dest_stride, source_stride, block, n_blocks, width, &s, &dest_bytes, &source_bytes);
@@ -133,4 +137,10 @@ int ishmemx_iget(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t de
         status = pysh_get((char *)dest + (ptrdiff_t)i * s.dest, (const char *)source + (ptrdiff_t)i * s.source, s.block,
                           world);
     return status;
+}
+
+int ishmemx_iget(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
+                 size_t block, size_t n_blocks, size_t width, int pe) {
+    PYSH_ENTER();
+    return pysh_iget(ctx, dest, source, dest_stride, source_stride, block, n_blocks, width, pe);
 }

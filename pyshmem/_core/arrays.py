@@ -9,12 +9,13 @@ looked at each time.
 from __future__ import annotations
 
 import operator
+import sys
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from . import cupy_arrays
-from .dtypes import Kind, kind_of
+from .dtypes import Kind, as_dtype, is_torch_bfloat16, kind_of
 from .library import HEAPS, ffi, lib, not_initialized
 
 _HEAP_NAMES = {number: name for name, number in HEAPS.items()}
@@ -135,6 +136,9 @@ def place(array: Any, name: str, *, symmetric: bool, writable: bool = False) -> 
             return array._address, array._nbytes, array._kind
         if why := gone(array):
             raise _no_longer(name, why)
+    as_given = is_torch_bfloat16(array)
+    if as_given:
+        array = array.view(sys.modules["torch"].int16)
     if isinstance(array, np.ndarray):
         address, nbytes, kind = _place_of_ndarray(array, name, writable)
     elif hasattr(array, "__cuda_array_interface__"):
@@ -151,6 +155,8 @@ def place(array: Any, name: str, *, symmetric: bool, writable: bool = False) -> 
         address, nbytes, kind = _place_of_ndarray(np.from_dlpack(array), name, writable)
     else:
         raise TypeError(f"{name} is a {type(array).__name__}, not an array")
+    if as_given:
+        kind = kind_of(as_dtype("bfloat16"))
     if (ours or symmetric) and nbytes:
         if lib.heap_of(address, nbytes) >= 0:
             if ours:

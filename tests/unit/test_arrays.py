@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import gc
 import pickle
+import sys
+import types
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -297,6 +299,32 @@ def test_streams_of_any_library() -> None:
         setattr(stream, name, 5)
         assert stream_handle(stream) == 5
     assert stream_handle(Protocol()) == stream_handle(5) == 5
+
+
+def test_a_torch_tensor_of_bfloat16_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch shows those bits to nobody under their own name."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+
+    class Tensor:
+        def __init__(self, bits: np.ndarray, dtype: str) -> None:
+            self.bits, self.dtype = bits, dtype
+
+        def view(self, dtype: str) -> np.ndarray:
+            assert dtype == "torch.int16"
+            return self.bits
+
+        def __array__(self) -> None:
+            raise TypeError("Got unsupported ScalarType BFloat16")
+
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(int16="torch.int16"))
+    values = np.arange(8).astype(ml_dtypes.bfloat16)
+    dest = pyshmem.zeros(8, dtype="bfloat16")
+    pyshmem.put(dest, Tensor(values.view(np.int16), "torch.bfloat16"), 0)
+    assert (dest.view(np.int16) == values.view(np.int16)).all()
+    with pytest.raises(TypeError, match="bfloat16"):
+        pyshmem.put(
+            pyshmem.zeros(8, dtype="int16"), Tensor(values.view(np.int16), "torch.bfloat16"), 0
+        )
 
 
 # ---- lifetime ----------------------------------------------------------------------------------
