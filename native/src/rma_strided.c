@@ -84,7 +84,7 @@ static int reach(const void *address, size_t nbytes, const char *what, const voi
 }
 
 int pysh_iput(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
-                 size_t block, size_t n_blocks, size_t width, int pe) {
+              size_t block, size_t n_blocks, size_t width, int pe) {
     size_t dest_bytes, source_bytes;
     strides_t s;
     char *peer;
@@ -116,7 +116,7 @@ int ishmemx_iput(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t de
 }
 
 int pysh_iget(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
-                 size_t block, size_t n_blocks, size_t width, int pe) {
+              size_t block, size_t n_blocks, size_t width, int pe) {
     size_t dest_bytes, source_bytes;
     strides_t s;
     char *peer;

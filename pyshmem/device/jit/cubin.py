@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
+from collections.abc import Iterable
 
 _SECTION, _SYMBOL, _RELOCATION = (struct.Struct(f) for f in ("<IIQQQQIIQQ", "<IBBHQQ", "<QQq"))
 _RELOCATIONS, _FUNCTION = 4, 2  # SHT_RELA, STT_FUNC
@@ -88,7 +89,7 @@ class Cubin:
                 self._deepest[function] += max(ways, key=self.stack_of)
         return self._deepest[function]
 
-    def stack_of(self, functions: list[str]) -> int:
+    def stack_of(self, functions: Iterable[str]) -> int:
         """Bytes of stack of these functions together."""
         return sum(max(self.frames.get(name, 0), self.taken.get(name, 0)) for name in functions)
 

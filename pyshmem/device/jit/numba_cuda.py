@@ -106,7 +106,7 @@ class Integration:
 
         Loading waits for the kernels that run, so it must not be left to the first launch.
         """
-        with _current(module.context), beside_captures():
+        with _current(module.context):
             if _symbol_of(module) is None:
                 return
             _load_kernels(module.handle)
@@ -214,8 +214,9 @@ class Integration:
 
         @functools.wraps(construct)
         def construct_and_adopt(module, *args, **kwargs) -> None:
-            construct(module, *args, **kwargs)
-            self.adopt(module)
+            with beside_captures():
+                construct(module, *args, **kwargs)
+                self.adopt(module)
 
         @functools.wraps(launch)
         def check_and_launch(kernel, args, griddim, blockdim, stream: Any = 0, sharedmem: int = 0):

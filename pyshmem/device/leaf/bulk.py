@@ -7,6 +7,9 @@ BULK_THREADS = 8  # in larger blocks stores are as fast, and a share too small
 BARRIER_BYTES = 16
 
 
-def bulk_share(threads: int) -> int:
-    """Bytes of each thread's share: a multiple of 16, as copies and barriers are aligned."""
-    return (BULK_BYTES // threads) & ~15
+def bulk_share(even: int) -> int:
+    """Bytes of each thread's share when the buffer's are divided evenly.
+
+    A multiple of 16, as copies and barriers are aligned: 3, 5, 6 and 7 threads leave some over.
+    """
+    return even & ~15

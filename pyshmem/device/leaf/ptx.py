@@ -36,7 +36,8 @@ def with_arity(arity: int, typing: Callable):
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     names = ["context", *(f"a{i}" for i in range(arity))]
-    routine.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+    shown = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+    setattr(routine, "__signature__", shown)  # noqa: B010  (no attribute that type checkers know)
     return intrinsic(routine)
 
 

@@ -22,7 +22,7 @@ from ..ptx import (
     load_bits,
     shared_address,
 )  # fmt: skip
-from .threads import block_threads, thread_in_block
+from .threads import block_threads, quotient32, thread_in_block
 
 __all__ = [
     "bulk_copy", "bulk_room", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "load_near",
@@ -191,7 +191,7 @@ def bulk_room():
     threads = block_threads()
     if threads > BULK_THREADS or _bulk_bytes() == 0:
         return 0
-    return _share(threads) - BARRIER_BYTES
+    return _share(quotient32(BULK_BYTES, threads)) - BARRIER_BYTES
 
 
 @register_jitable

@@ -13,6 +13,7 @@ from numba.core import errors
 from numba.cuda import types
 from numba.cuda.extending import intrinsic, register_jitable
 from numba.cuda.np import arrayobj
+from numba.cuda.nvvmutils import call_sreg
 from numba.cuda.typing import signature
 
 from ...._core.type_table import ATOMIC_OPS
@@ -232,12 +233,23 @@ def note_call():
     """The simulator remembers the calling line here; on a GPU reports have the kernel's."""
 
 
-@register_jitable
-def thread_in_block():
+# In 32 bits, as the registers are: Numba would multiply in 64, in five instructions each.
+
+
+@leaf(lambda: (types.int32,))
+def thread_in_block(_context, builder):
     """Linear index of the thread in its block, int32."""
-    return cuda.threadIdx.x + cuda.blockDim.x * (
-        cuda.threadIdx.y + cuda.blockDim.y * cuda.threadIdx.z
+    x, y, z, columns, rows = (
+        call_sreg(builder, name) for name in ("tid.x", "tid.y", "tid.z", "ntid.x", "ntid.y")
     )
+    return builder.add(x, builder.mul(columns, builder.add(y, builder.mul(rows, z))))
+
+
+@leaf(lambda: (types.int32,))
+def block_threads(_context, builder):
+    """Threads of the block, int32."""
+    x, y, z = (call_sreg(builder, name) for name in ("ntid.x", "ntid.y", "ntid.z"))
+    return builder.mul(x, builder.mul(y, z))
 
 
 #: Not 0 except in the block's first thread: short enough to ask for again instead of keeping it.
@@ -246,12 +258,6 @@ follows_in_block = instruction(
     "or.b32 a, a, b; cvt.u64.u32 $0, a;}",
     results=1,
 )
-
-
-@register_jitable
-def block_threads():
-    """Threads of the block, int32."""
-    return cuda.blockDim.x * cuda.blockDim.y * cuda.blockDim.z
 
 
 @register_jitable

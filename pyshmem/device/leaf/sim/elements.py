@@ -217,7 +217,7 @@ def store_near(address: int, nbytes: int, bits: int) -> None:
 def bulk_room() -> int:
     """As on a GPU, so that what copies make of it is seen here."""
     threads = block_threads()
-    return bulk_share(threads) - BARRIER_BYTES if threads <= BULK_THREADS else 0
+    return bulk_share(BULK_BYTES // threads) - BARRIER_BYTES if threads <= BULK_THREADS else 0
 
 
 def bulk_copy(dest: int, source: int, nbytes: int, room: int) -> None:
