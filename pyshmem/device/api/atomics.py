@@ -11,6 +11,8 @@ kernel; its first element receives the old value, at the next ``quiet`` at the l
 stores, and in shared and local memory, it arrives at once.
 """
 
+from typing import Any, NamedTuple
+
 from ..._core.type_table import ATOMIC_OPS
 from ..faults import OP
 from ..leaf import chosen as leaf
@@ -46,20 +48,31 @@ def _plain(operation):
     return device_function(lambda address, like, value, _cond: operation(address, like, value))
 
 
-#: The fetching ones: ``f(address, like, value, cond)``, and the types they are for.
-_FETCHING = {
-    "fetch": (_read, _extended),
-    "compare_swap": (_swap_if, _standard),
-    "swap": (_plain(leaf.atomic_swap), _extended),
-    "add": (_plain(leaf.atomic_fetch_add), _addable),
-    "and": (_plain(leaf.atomic_fetch_and), _bitwise),
-    "or": (_plain(leaf.atomic_fetch_or), _bitwise),
-    "xor": (_plain(leaf.atomic_fetch_xor), _bitwise),
+class _Operation(NamedTuple):
+    """One operation in its forms, and the types each is for."""
+
+    fetching: Any  # f(address, like, value, cond)
+    updating: Any  # f(address, like, value), which fetches nothing
+    types: Any
+    nbi_types: Any
+
+
+_OPERATIONS = {
+    "fetch": _Operation(_read, None, _extended, _extended),
+    "compare_swap": _Operation(_swap_if, None, _standard, _standard),
+    "swap": _Operation(_plain(leaf.atomic_swap), None, _extended, _extended),
+    "set": _Operation(None, write, _extended, None),
+    "add": _Operation(_plain(leaf.atomic_fetch_add), leaf.atomic_add, _addable, _standard),
+    "and": _Operation(_plain(leaf.atomic_fetch_and), leaf.atomic_and, _bitwise, _bitwise),
+    "or": _Operation(_plain(leaf.atomic_fetch_or), leaf.atomic_or, _bitwise, _bitwise),
+    "xor": _Operation(_plain(leaf.atomic_fetch_xor), leaf.atomic_xor, _bitwise, _bitwise),
 }
 
 
 def _fetching(name: str):
-    op, number, (operation, types) = OP[f"atomic_{name}"], ATOMIC_OPS.index(name), _FETCHING[name]
+    """``f(dest, value, cond, pe, ctx)``: the old value."""
+    op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
+    operation, types = _OPERATIONS[name].fetching, _OPERATIONS[name].types
 
     @device_function
     def atomic(dest, value, cond, pe, ctx):
@@ -75,9 +88,10 @@ def _fetching(name: str):
     return atomic
 
 
-def _updating(name: str, operation, types):
-    """Those that fetch nothing: ``f(dest, value, pe, ctx)``."""
+def _updating(name: str):
+    """``f(dest, value, pe, ctx)``, which fetches nothing."""
     op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
+    operation, types = _OPERATIONS[name].updating, _OPERATIONS[name].types
 
     @device_function
     def atomic(dest, value, pe, ctx):
@@ -92,14 +106,35 @@ def _updating(name: str, operation, types):
     return atomic
 
 
-_fetch, _compare_swap, _swap, _fetch_add, _fetch_and, _fetch_or, _fetch_xor = map(
-    _fetching, _FETCHING
-)
-_set = _updating("set", write, _extended)
-_add = _updating("add", leaf.atomic_add, _addable)
-_and = _updating("and", leaf.atomic_and, _bitwise)
-_or = _updating("or", leaf.atomic_or, _bitwise)
-_xor = _updating("xor", leaf.atomic_xor, _bitwise)
+def _starting(name: str):
+    """``f(fetch, dest, value, cond, pe, ctx)``: the old value is in ``fetch`` at the next quiet."""
+    op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
+    operation, types = _OPERATIONS[name].fetching, _OPERATIONS[name].nbi_types
+
+    @device_function
+    def atomic(fetch, dest, value, cond, pe, ctx):
+        types(dest)
+        leaf.same_dtype(fetch, dest)
+        world = on_context(ctx, pe)
+        way = reach(dest, 1, dest.size, world, op)
+        if way == BY_STORES:
+            fetch[0] = operation(on_peer(dest, world), dest, value, cond)
+        elif way != NOWHERE and leaf.in_global(leaf.address_of(fetch)):
+            tell_amo(number, dest, value, world, cond, leaf.address_of(fetch))
+        elif way != NOWHERE:
+            fetch[0] = ask_amo(number, dest, value, cond, world)
+
+    return atomic
+
+
+_FETCHING = ("fetch", "compare_swap", "swap", "add", "and", "or", "xor")
+(
+    _fetch, _compare_swap, _swap, _fetch_add, _fetch_and, _fetch_or, _fetch_xor,
+) = map(_fetching, _FETCHING)  # fmt: skip
+(
+    _start_fetch, _start_compare_swap, _start_swap, _start_add, _start_and, _start_or, _start_xor,
+) = map(_starting, _FETCHING)  # fmt: skip
+_set, _add, _and, _or, _xor = map(_updating, ("set", "add", "and", "or", "xor"))
 
 
 @routine
@@ -198,33 +233,6 @@ def atomic_fetch_xor(dest, value, pe, ctx=None):
 
 
 # -- without waiting: the old value is in ``fetch`` at the next ``quiet`` --------------------------
-
-
-def _starting(name: str):
-    """``f(fetch, dest, value, cond, pe, ctx)``."""
-    op, number, (operation, types) = OP[f"atomic_{name}"], ATOMIC_OPS.index(name), _FETCHING[name]
-    if name == "add":
-        types = _standard
-
-    @device_function
-    def atomic(fetch, dest, value, cond, pe, ctx):
-        types(dest)
-        leaf.same_dtype(fetch, dest)
-        world = on_context(ctx, pe)
-        way = reach(dest, 1, dest.size, world, op)
-        if way == BY_STORES:
-            fetch[0] = operation(on_peer(dest, world), dest, value, cond)
-        elif way != NOWHERE and leaf.in_global(leaf.address_of(fetch)):
-            tell_amo(number, dest, value, world, cond, leaf.address_of(fetch))
-        elif way != NOWHERE:
-            fetch[0] = ask_amo(number, dest, value, cond, world)
-
-    return atomic
-
-
-(
-    _start_fetch, _start_compare_swap, _start_swap, _start_add, _start_and, _start_or, _start_xor,
-) = map(_starting, _FETCHING)  # fmt: skip
 
 
 @routine

@@ -96,5 +96,7 @@ class Cubin:
 
 def stack_need(code: bytes) -> int:
     """Bytes of stack a thread that the kernels of a cubin need at most, calls by address included."""
+    if not code.startswith(b"\x7fELF"):  # PTX, which the driver assembles
+        return 0
     cubin = Cubin(code)
     return max((cubin.stack_of(cubin.deepest(name)) for name in cubin.taken), default=0)

@@ -25,7 +25,7 @@ from numba.cuda import codegen, dispatcher
 from numba.cuda.core import sigutils
 from numba.cuda.cudadrv import devices, driver
 
-from ..._core import cupy_arrays, library
+from ..._core import arrays, cupy_arrays, library
 from ..._core.errors import ShmemError
 from ..leaf.ptx import MANY_REGISTERS, NO_BULK_COPIES, without_bulk_copies
 from ..state import ABI, MODULE, SYMBOL, VERSION, WORDS
@@ -128,6 +128,8 @@ class Integration:
                 flags = binding.CUstream_flags.CU_STREAM_NON_BLOCKING.value
                 self._streams[gpu] = _checked(binding.cuStreamCreate(flags), doing)
             stream, where = self._streams[gpu], _symbol_of(module)
+            if where is None:
+                raise ShmemError(f"{doing}: its module is gone")
             copy = binding.cuMemcpyHtoDAsync(where, words.ctypes.data, words.nbytes, stream)
             _checked(copy, doing)
             _checked(binding.cuStreamSynchronize(stream), doing)
@@ -309,6 +311,8 @@ def _gone(argument: Any) -> str:
     """Why a CuPy array, or what ``as_argument`` made of one, can no longer be used."""
     if isinstance(argument, (int, float, np.generic)):
         return ""
+    if isinstance(argument, np.ndarray):  # of the pinned host heap, where there is no P2P
+        return arrays.gone(argument)
     memory = getattr(argument, "gpu_data", None)
     return cupy_arrays.gone(argument if memory is None else getattr(memory, "owner", None))
 
