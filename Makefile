@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Each target makes .venv and installs what it needs, once: Python >= 3.11, gcc and make suffice.
+# Each target makes .venv and installs what it needs, once. To be there: Python >= 3.11 with headers and venv, gcc, make.
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
 PES := 1 2 3 4
 
-.PHONY: demo test dev lint unit native gpu examples bench clean distclean ready-demo ready-test
+# make quick: what most changes break first, of the suites that every PE of a job runs; unit tests marked slow are left out.
+QUICK_HOST := rma atomics signals collectives teams heap
+QUICK_DEVICE := put_get signals waits faults collectives
+SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
+
+.PHONY: demo test quick dev lint unit native gpu examples bench clean distclean ready-demo ready-test
 .DEFAULT_GOAL := demo
 
 ready-demo ready-test: ready-%:
@@ -16,6 +21,11 @@ demo: ready-demo ## the heat equation on 4 PEs; leaves build/demo/heat.png
 test: lint ## everything; tests that need a GPU say so and are skipped without one
 	$(PYTEST) tests
 
+quick: lint ## while working: under 3 minutes on 2 cores
+	$(PYTEST) -q -m "not slow" tests/unit
+	$(PYTHON) -m pyshmem run -n 3 --device none $(SUITE) $(QUICK_HOST:%=tests/spmd/host/test_host_%.py)
+	$(PYTHON) -m pyshmem run -n 2 --device sim $(SUITE) $(QUICK_DEVICE:%=tests/spmd/device/test_%.py)
+
 test-%: ready-test ## test-4: the per-PE suite on 4 PEs
 	$(PYTEST) tests/pe --pes $*
 
@@ -25,7 +35,7 @@ lint: ready-test
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
-	find native tests -name '*.[ch]' -exec .venv/bin/clang-format --dry-run -Werror {} +
+	find native host_proxy tests -name '*.[ch]' -exec .venv/bin/clang-format --dry-run -Werror {} +
 	$(PYTHON) -m codespell_lib
 
 unit native gpu: ready-test ## one folder of tests

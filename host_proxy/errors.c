@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Requests that failed: the text for the kernel's fault record, or a record of the proxy's own. */
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 
-#include "rings.h"
+#include "base/state.h"
+#include "host_proxy/rings.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for `why` */
 static char why[512];

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What is under way: copies of the engine, and the quiet that waits for them. */
-#include "rings.h"
+ * What is under way: requests that the proxy comes back to, copies of the engine, and the quiet that waits for both. */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "accel/accel.h"
+#include "accel/engine/engine.h"
+#include "base/clock.h"
+#include "base/state.h"
+#include "conduit/conduit.h"
+#include "host_proxy/ring.h"
+#include "host_proxy/rings.h"
 
 #define GRACE_NS (100 * 1000000LL)
 
@@ -12,6 +22,23 @@ void pysh_ring_reply(pysh_ring_t *ring, uint64_t ticket, uint64_t value, int sta
 
     __atomic_store_n(&cell->value, value, __ATOMIC_RELAXED);
     __atomic_store_n((uint64_t *)(void *)&cell->tag, tag | (uint64_t)(unsigned)status << 32, __ATOMIC_RELEASE);
+}
+
+void pysh_ring_answer(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, uint64_t value, int status) {
+    if (__builtin_expect(status, 0)) {
+        if (pysh_request_flags(request) & PYSH_REQUEST_REPLY)
+            pysh_ring_explain();
+        else
+            pysh_ring_complain(pysh_request_op(request), pysh_request_pe(request), status);
+    }
+    if (pysh_request_flags(request) & PYSH_REQUEST_REPLY) {
+        /* A kernel that looks for its reply near itself is answered there too when the engine had nothing to do. */
+        if (pysh_request_flags(request) & PYSH_REQUEST_DONE)
+            pysh.accel->stamp(&ring->device->word[ring->n + (ticket & ring->mask)],
+                              (uint32_t)(ticket + 1) | (uint64_t)(unsigned)status << 32);
+        else
+            pysh_ring_reply(ring, ticket, value, status);
+    }
 }
 
 /* What stands in a slot is of the phase of 255 laps on: were those between given up, it would pass for a request. */
@@ -43,27 +70,57 @@ bool pysh_flight_room(const pysh_ring_t *ring) {
     return ring->n_flights < PYSH_MAX_FLIGHTS;
 }
 
-void pysh_flight_add(pysh_ring_t *ring, uint64_t ticket, uint64_t token) {
-    ring->flight[ring->n_flights++] = (pysh_flight_t){.ticket = ticket, .token = token};
+pysh_flight_t *pysh_flight_add(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request,
+                               int (*step)(pysh_ring_t *, pysh_flight_t *, uint64_t *)) {
+    pysh_flight_t *flight = &ring->flight[ring->n_flights++];
+
+    *flight = (pysh_flight_t){.ticket = ticket, .request = *request, .step = step};
+    atomic_fetch_add_explicit(&ring->in_flight, 1, memory_order_relaxed);
+    return flight;
 }
 
-static bool land_flights(pysh_ring_t *ring) {
-    bool landed = false;
+/* In the order of their tickets, for the steps of two atomic operations of a thread are not to change places. */
+static bool step_flights(pysh_ring_t *ring) {
+    bool moved = false;
+    int kept = 0;
 
-    for (int i = 0; i < ring->n_flights;) {
-        bool done = false;
-        int status = pysh.accel->offload_done(ring->flight[i].token, &done);
-        if (!status && !done) {
-            i++;
-            continue;
+    for (int i = 0; i < ring->n_flights; i++) {
+        pysh_flight_t *flight = &ring->flight[i];
+        uint64_t value = 0;
+        int status = flight->step(ring, flight, &value);
+        if (status == PYSH_UNDERWAY || status == PYSH_MOVED) {
+            if (ring->staged == flight)
+                ring->staged = &ring->flight[kept];
+            ring->flight[kept++] = *flight;
+        } else {
+            pysh_ring_answer(ring, flight->ticket, &flight->request, value, status);
         }
-        if (status)
-            pysh_ring_explain();
-        pysh_ring_reply(ring, ring->flight[i].ticket, 0, status);
-        ring->flight[i] = ring->flight[--ring->n_flights];
-        landed = true;
+        moved = moved || status != PYSH_UNDERWAY;
     }
-    return landed;
+    ring->n_flights = kept;
+    return moved;
+}
+
+static bool flights_below(const pysh_ring_t *ring, uint64_t ticket) {
+    return ring->n_flights && ring->flight[0].ticket < ticket;
+}
+
+/* Copies that the engine's process has failed to do: their kernels are answered, or the host is. */
+static bool answer_failures(void) {
+    pysh_stamp_t reply;
+    int status;
+    bool any = false;
+
+    while (pysh_engine_failure(&reply, &status)) {
+        any = true;
+        if (reply.address) {
+            pysh_ring_explain();
+            pysh.accel->stamp(reply.address, reply.value | (uint64_t)(unsigned)status << 32);
+        } else {
+            pysh_ring_complain(PYSH_OP_PUT, -1, status);
+        }
+    }
+    return any;
 }
 
 /* Copies without a reply of the proxy's are known to the engine alone: are those before the mark done? */
@@ -73,12 +130,12 @@ static bool engine_done(pysh_ring_t *ring) {
 
     if (!atomic_load_explicit(&ring->in_flight, memory_order_relaxed))
         return true;
-    status = pysh.accel->offload_finished(&marked, &all);
+    status = pysh_engine_finished(&marked, &all);
     if (status) {
         pysh_ring_complain(PYSH_OP_PUT, -1, status);
         marked = all = true;
     }
-    if (all)
+    if (all && !ring->n_flights)
         atomic_store_explicit(&ring->in_flight, 0, memory_order_release); /* pairs with under_way() */
     return marked;
 }
@@ -90,11 +147,17 @@ static bool step_quiet(pysh_ring_t *ring) {
 
     if (!ring->quiet_target) {
         uint64_t wanted = pysh_ring_wanted(ring), target = wanted < head ? wanted : head;
-        int status;
         if (target <= ring->control->acked)
             return false;
         ring->quiet_target = target;
-        pysh.accel->offload_mark();
+        ring->quiet_begun = false;
+    }
+    if (flights_below(ring, ring->quiet_target))
+        return false;
+    if (!ring->quiet_begun) {
+        int status = ISHMEMX_OK;
+        ring->quiet_begun = true;
+        pysh_engine_mark();
         if (pysh.conduit->quiet && (status = pysh.conduit->quiet()))
             pysh_ring_complain(PYSH_OP_COUNT, -1, status);
     }
@@ -108,7 +171,7 @@ static bool step_quiet(pysh_ring_t *ring) {
 }
 
 bool pysh_ring_progress(pysh_ring_t *ring) {
-    bool landed = ring->n_flights && land_flights(ring);
+    bool failed = answer_failures(), moved = ring->n_flights && step_flights(ring);
 
-    return step_quiet(ring) || landed;
+    return step_quiet(ring) || moved || failed;
 }

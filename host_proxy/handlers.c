@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What each request does. A handler never waits: the copy engine's work is started, and everything else is loads
- * and stores to mapped memory, or a call of the conduit. */
-#include <inttypes.h>
-#include <stdio.h>
+ * What each request does. The library's handlers start what takes long and return: a copy engine's work, a flight that
+ * pieces.c takes on. Everything else is loads and stores to mapped memory, or a call of the conduit. Those of users
+ * return when they like, and keep their ring waiting. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "elements.h"
-#include "rings.h"
+#include "accel/accel.h"
+#include "accel/copy.h"
+#include "accel/engine/engine.h"
+#include "base/clock.h"
+#include "base/elements.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "host_proxy/ring.h"
+#include "host_proxy/rings.h"
+#include "ops/amo.h"
+#include "ops/rma.h"
 
 static struct {
     pthread_mutex_t mutex;
@@ -16,10 +28,6 @@ static struct {
 
 static inline void *address(uint64_t word) {
     return (void *)(uintptr_t)word;
-}
-
-static inline pysh_outcome_t outcome(int status) {
-    return (pysh_outcome_t){.status = status};
 }
 
 /* ---- bytes ---- */
@@ -48,13 +56,36 @@ static pysh_outcome_t start_copy(pysh_ring_t *ring, uint64_t ticket, const pysh_
     if (flags & PYSH_REQUEST_DONE)
         stamp[n++] = (pysh_stamp_t){.address = &ring->device->word[ring->n + (ticket & ring->mask)],
                                     .value = (uint32_t)(ticket + 1)};
+    status = pysh_engine_copy(pysh_request_pe(request), dest, source, request->word[PYSH_WORD_VALUE], stamp, n,
+                              flags & PYSH_REQUEST_DONE, &token);
+    if (status == PYSH_ENGINE_FULL)
+        return (pysh_outcome_t){.again = true};
     atomic_fetch_add_explicit(&ring->in_flight, 1, memory_order_relaxed);
-    status =
-        pysh.accel->offload(pysh_request_pe(request), dest, source, request->word[PYSH_WORD_VALUE], stamp, n, &token);
     if (status)
-        return outcome(status);
+        return pysh_outcome(status);
     if (flags & PYSH_REQUEST_REPLY && !(flags & PYSH_REQUEST_DONE))
-        pysh_flight_add(ring, ticket, token);
+        pysh_flight_add(ring, ticket, request, pysh_step_engine)->token = token;
+    return (pysh_outcome_t){.pending = true};
+}
+
+/* What the proxy copies itself: all of it now when it is little, and the CPU reaches both ends; else in pieces. Their
+ * range is checked before the first, so that one that fails has moved nothing. */
+static pysh_outcome_t start_pieces(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, uint64_t here,
+                                   uint64_t there, const char *what) {
+    uint64_t nbytes = request->word[PYSH_WORD_VALUE];
+    bool gpu_here = pysh_on_gpu(address(here)), gpu_there = pysh_on_gpu(address(there));
+    pysh_flight_t *flight;
+    char *peer;
+    int heap, status;
+
+    if (!nbytes || (nbytes <= PYSH_PIECE_BYTES && !gpu_here && !gpu_there))
+        return pysh_outcome(ISHMEMX_OK);
+    status = pysh_peer_address(address(there), nbytes, pysh_request_pe(request), what, &peer, &heap);
+    if (status || (!peer && heap == ISHMEMX_HEAP_DEVICE)) /* that is refused by who is asked to copy it at once */
+        return pysh_outcome(status);
+    flight = pysh_flight_add(ring, ticket, request, pysh_step_copy);
+    flight->gpu[0] = pysh_request_op(request) == PYSH_OP_GET ? gpu_here : gpu_there;
+    flight->gpu[1] = pysh_request_op(request) == PYSH_OP_GET ? gpu_there : gpu_here;
     return (pysh_outcome_t){.pending = true};
 }
 
@@ -63,11 +94,15 @@ static pysh_outcome_t put(pysh_ring_t *ring, uint64_t ticket, const pysh_request
     uint64_t nbytes = word[PYSH_WORD_VALUE];
     int pe = pysh_request_pe(request);
     char *peer = on_device_heap(word[PYSH_WORD_DEST], nbytes) ? device_arena()->peer[pe] : NULL;
+    pysh_outcome_t result;
 
     if (peer && nbytes && pysh.p2p)
         return start_copy(ring, ticket, request, peer + (word[PYSH_WORD_DEST] - (uintptr_t)device_arena()->base),
                           address(word[PYSH_WORD_SOURCE]), NULL);
-    return outcome(pysh_put(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe));
+    result = start_pieces(ring, ticket, request, word[PYSH_WORD_SOURCE], word[PYSH_WORD_DEST], "dest");
+    if (!result.pending && !result.status)
+        result.status = pysh_put(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
+    return result;
 }
 
 static pysh_outcome_t get(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
@@ -75,11 +110,15 @@ static pysh_outcome_t get(pysh_ring_t *ring, uint64_t ticket, const pysh_request
     uint64_t nbytes = word[PYSH_WORD_VALUE];
     int pe = pysh_request_pe(request);
     char *peer = on_device_heap(word[PYSH_WORD_SOURCE], nbytes) ? device_arena()->peer[pe] : NULL;
+    pysh_outcome_t result;
 
     if (peer && nbytes && pysh.p2p)
         return start_copy(ring, ticket, request, address(word[PYSH_WORD_DEST]),
                           peer + (word[PYSH_WORD_SOURCE] - (uintptr_t)device_arena()->base), NULL);
-    return outcome(pysh_get(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe));
+    result = start_pieces(ring, ticket, request, word[PYSH_WORD_DEST], word[PYSH_WORD_SOURCE], "source");
+    if (!result.pending && !result.status)
+        result.status = pysh_get(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
+    return result;
 }
 
 static pysh_outcome_t p(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
@@ -88,9 +127,9 @@ static pysh_outcome_t p(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t
     (void)ring;
     (void)ticket;
     if (width < 1 || width > 8)
-        return outcome(pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's p of %zu bytes", width));
-    return outcome(pysh_put(address(request->word[PYSH_WORD_DEST]), &request->word[PYSH_WORD_VALUE], width,
-                            pysh_request_pe(request)));
+        return pysh_outcome(pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's p of %zu bytes", width));
+    return pysh_outcome(pysh_put(address(request->word[PYSH_WORD_DEST]), &request->word[PYSH_WORD_VALUE], width,
+                                 pysh_request_pe(request)));
 }
 
 static pysh_outcome_t g(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
@@ -100,13 +139,9 @@ static pysh_outcome_t g(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t
     (void)ring;
     (void)ticket;
     if (width < 1 || width > 8)
-        return outcome(pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's g of %zu bytes", width));
+        return pysh_outcome(pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's g of %zu bytes", width));
     result.status = pysh_get(&result.value, address(request->word[PYSH_WORD_SOURCE]), width, pysh_request_pe(request));
     return result;
-}
-
-static int signal_op(const pysh_request_t *request) {
-    return pysh_request_high(request) == ISHMEMX_SIGNAL_ADD ? ISHMEMX_ATOMIC_ADD : ISHMEMX_ATOMIC_SET;
 }
 
 static pysh_outcome_t put_signal(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
@@ -114,35 +149,41 @@ static pysh_outcome_t put_signal(pysh_ring_t *ring, uint64_t ticket, const pysh_
     uint64_t nbytes = word[PYSH_WORD_VALUE], base = (uintptr_t)device_arena()->base;
     int pe = pysh_request_pe(request), status;
     char *peer = on_device_heap(word[PYSH_WORD_DEST], nbytes) ? device_arena()->peer[pe] : NULL;
+    pysh_outcome_t result;
 
     if (peer && nbytes && pysh.p2p) {
         pysh_stamp_t signal = {.address = peer + (word[PYSH_WORD_EXTRA] - base), .value = word[PYSH_WORD_EXTRA2]};
         if (pysh_request_high(request) != ISHMEMX_SIGNAL_SET || !on_device_heap(word[PYSH_WORD_EXTRA], 8))
-            return outcome(
+            return pysh_outcome(
                 pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "a copy engine can only set a signal of the device heap"));
         return start_copy(ring, ticket, request, peer + (word[PYSH_WORD_DEST] - base), address(word[PYSH_WORD_SOURCE]),
                           &signal);
     }
+    result = start_pieces(ring, ticket, request, word[PYSH_WORD_SOURCE], word[PYSH_WORD_DEST], "dest");
+    if (result.pending || result.status)
+        return result;
     status = pysh_put(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
+    if (!status && pysh_amo_is_polled(request, word[PYSH_WORD_EXTRA])) {
+        pysh_flight_add(ring, ticket, request, pysh_step_amo);
+        return (pysh_outcome_t){.pending = true};
+    }
     if (!status && nbytes && pysh.conduit->fence)
         status = pysh.conduit->fence();
     if (!status)
-        status = pysh_amo(signal_op(request), ISHMEMX_TYPE_UINT64, address(word[PYSH_WORD_EXTRA]),
+        status = pysh_amo(pysh_request_signal_op(request), ISHMEMX_TYPE_UINT64, address(word[PYSH_WORD_EXTRA]),
                           word[PYSH_WORD_EXTRA2], 0, pe, "sig_addr", NULL);
-    return outcome(status);
+    return pysh_outcome(status);
 }
 
 static pysh_outcome_t strided(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
-    const uint64_t *word = request->word;
-    int (*move)(ishmemx_ctx_t, void *, const void *, ptrdiff_t, ptrdiff_t, size_t, size_t, size_t, int) =
-        pysh_request_op(request) == PYSH_OP_IPUT ? pysh_iput : pysh_iget;
+    pysh_flight_t first = {.request = *request};
+    uint64_t value;
+    int status = pysh_step_strided(ring, &first, &value);
 
-    (void)ring;
-    (void)ticket;
-    return outcome(move(&ishmemx_ctx_default, address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]),
-                        (ptrdiff_t)word[PYSH_WORD_EXTRA], (ptrdiff_t)word[PYSH_WORD_EXTRA2],
-                        (size_t)pysh_request_high(request), word[PYSH_WORD_VALUE], (size_t)pysh_request_type(request),
-                        pysh_request_pe(request)));
+    if (status != PYSH_MOVED)
+        return pysh_outcome(status);
+    pysh_flight_add(ring, ticket, request, pysh_step_strided)->moved = first.moved;
+    return (pysh_outcome_t){.pending = true};
 }
 
 /* ---- values ---- */
@@ -152,13 +193,15 @@ static pysh_outcome_t amo(pysh_ring_t *ring, uint64_t ticket, const pysh_request
     int op = pysh_request_high(request), type = pysh_request_type(request);
     pysh_outcome_t result = {.status = pysh_amo_check(op, type)};
 
-    (void)ring;
-    (void)ticket;
+    if (!result.status && pysh_amo_is_polled(request, word[PYSH_WORD_DEST])) {
+        pysh_flight_add(ring, ticket, request, pysh_step_amo);
+        return (pysh_outcome_t){.pending = true};
+    }
     if (!result.status)
         result.status = pysh_amo(op, type, address(word[PYSH_WORD_DEST]), word[PYSH_WORD_VALUE], word[PYSH_WORD_EXTRA],
                                  pysh_request_pe(request), "dest", &result.value);
-    if (!result.status && word[PYSH_WORD_SOURCE]) /* non-blocking fetch: the old value's place is not the reply */
-        result.status = pysh_copy(address(word[PYSH_WORD_SOURCE]), &result.value, pysh_type_nbytes(type));
+    if (!result.status)
+        result.status = pysh_amo_deliver(request, result.value);
     return result;
 }
 
@@ -166,65 +209,17 @@ static pysh_outcome_t null(pysh_ring_t *ring, uint64_t ticket, const pysh_reques
     (void)ring;
     (void)ticket;
     (void)request;
-    return outcome(ISHMEMX_OK);
+    return pysh_outcome(ISHMEMX_OK);
 }
 
-/* ---- messages ---- */
-
-static void label_of(const pysh_request_t *request, char *label) {
-    memcpy(label, request->word, 24);
-    label[24] = '\0';
-}
-
-static void place_of(const pysh_request_t *request, char *text, size_t capacity) {
-    uint64_t place = request->word[PYSH_WORD_EXTRA2];
-
-    snprintf(text, capacity, "block %" PRIu64 ", thread %" PRIu64, place & 0xffffffff, place >> 32);
-}
-
-static pysh_outcome_t print(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
-    char label[25], place[64], line[160];
-    int64_t value = (int64_t)request->word[PYSH_WORD_EXTRA];
-    double real;
-    int used;
-
-    (void)ring;
-    (void)ticket;
-    label_of(request, label);
-    place_of(request, place, sizeof place);
-    memcpy(&real, &value, sizeof real);
-    if (pysh_request_high(request) == PYSH_PRINT_INT)
-        used = snprintf(line, sizeof line, "PE %d: %s = %" PRId64 " (%s)\n", pysh.pe, label, value, place);
-    else if (pysh_request_high(request) == PYSH_PRINT_FLOAT)
-        used = snprintf(line, sizeof line, "PE %d: %s = %.17g (%s)\n", pysh.pe, label, real, place);
-    else
-        used = snprintf(line, sizeof line, "PE %d: %s (%s)\n", pysh.pe, label, place);
-    return outcome(write(STDOUT_FILENO, line, (size_t)used) == used
-                       ? ISHMEMX_OK
-                       : pysh_fail(ISHMEMX_ERR_SYSTEM, "a kernel's print did not reach stdout"));
-}
-
-/* Ends the process: its main thread may be waiting for a kernel that waits for the reply. */
-static pysh_outcome_t quit(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
-    char label[25], place[64], why[160];
-    int code = pysh_request_pe(request);
-
-    (void)ring;
-    (void)ticket;
-    label_of(request, label);
-    place_of(request, place, sizeof place);
-    snprintf(why, sizeof why, "a kernel called abort(%d): %s (%s)", code, label, place);
-    pysh.conduit->abort(code, why);
-    dprintf(STDERR_FILENO, "PE %d: %s\n", pysh.pe, why);
-    _exit(code);
-}
+/* ---- handlers of users ---- */
 
 static pysh_outcome_t call(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     int number = pysh_request_high(request);
     const int64_t *argument = (const int64_t *)(const void *)request->word;
     ishmemx_handler_t function = NULL;
+    pysh_outcome_t result = {.status = ISHMEMX_OK};
 
-    (void)ring;
     (void)ticket;
     if (number >= 0 && number < ISHMEMX_MAX_HANDLERS) {
         pthread_mutex_lock(&user.mutex);
@@ -232,8 +227,13 @@ static pysh_outcome_t call(pysh_ring_t *ring, uint64_t ticket, const pysh_reques
         pthread_mutex_unlock(&user.mutex);
     }
     if (!function)
-        return outcome(pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel called handler %d, which is not registered", number));
-    return (pysh_outcome_t){.value = (uint64_t)function(argument[0], argument[1], argument[2], argument[3])};
+        return pysh_outcome(
+            pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel called handler %d, which is not registered", number));
+    atomic_store(&ring->calls, PYSH_RING_CALLS);
+    result.value = (uint64_t)function(argument[0], argument[1], argument[2], argument[3]);
+    if (!atomic_compare_exchange_strong(&ring->calls, &(int){PYSH_RING_CALLS}, PYSH_RING_FREE))
+        pthread_exit(NULL);
+    return result;
 }
 
 int ishmemx_register_handler(ishmemx_handler_t function, int *number) {
@@ -264,34 +264,6 @@ int ishmemx_unregister_handler(int number) {
     return known ? ISHMEMX_OK : pysh_fail(ISHMEMX_ERR_ARGUMENT, "handler %d is not registered", number);
 }
 
-static pysh_outcome_t waiting(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
-    const uint64_t *word = request->word;
-    pysh_kernel_wait_t wait = {.gave_up = word[PYSH_WORD_DEST] >> 32,
-                               .meets = pysh_request_high(request),
-                               .pe = pysh_request_pe(request),
-                               .expected = (int64_t)word[PYSH_WORD_SOURCE]};
-    char kernel[64], routine[32], whom[24] = "", place[40], rings[96]; /* with the rest: no more than wait.text */
-    int status = ISHMEMX_OK;
-
-    (void)ring;
-    (void)ticket;
-    pysh_name_get(ISHMEMX_NAME_KERNEL, (int64_t)word[PYSH_WORD_EXTRA], kernel, sizeof kernel);
-    pysh_name_get(ISHMEMX_NAME_ROUTINE, (int64_t)(word[PYSH_WORD_DEST] & 0xffff), routine, sizeof routine);
-    if (wait.pe >= 0)
-        snprintf(whom, sizeof whom, " from PE %d", wait.pe);
-    place_of(request, place, sizeof place);
-    pysh_proxy_describe(rings, sizeof rings);
-    snprintf(wait.text, sizeof wait.text, "kernel %s, %s, %s for %" PRId64 "%s, seen %" PRId64 "; %s", kernel, place,
-             routine, wait.expected, whom, (int64_t)word[PYSH_WORD_VALUE], rings);
-    if (pysh.conduit->kernel_waits)
-        status = pysh.conduit->kernel_waits(&wait);
-    if (status) { /* why first: the kernel may be over a moment later, and its host look */
-        pysh_ring_complain(PYSH_OP_WAITING, wait.pe, status);
-        pysh_end_kernel_waits();
-    }
-    return outcome(ISHMEMX_OK);
-}
-
 /* ---- the table ---- */
 
 static const struct {
@@ -308,19 +280,20 @@ static const struct {
     [PYSH_OP_G] = {g, true, false, false},
     [PYSH_OP_AMO] = {amo, true, false, false},
     [PYSH_OP_PUT_SIGNAL] = {put_signal, true, true, true},
-    [PYSH_OP_PRINT] = {print, false, false, false},
-    [PYSH_OP_ABORT] = {quit, false, false, false},
+    [PYSH_OP_PRINT] = {pysh_handle_print, false, false, false},
+    [PYSH_OP_ABORT] = {pysh_handle_quit, false, false, false},
     [PYSH_OP_CALL] = {call, false, false, true},
-    [PYSH_OP_WAITING] = {waiting, false, false, false},
+    [PYSH_OP_WAITING] = {pysh_handle_waiting, false, false, false},
 };
 
 static pysh_outcome_t checked(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, int op) {
     int pe = pysh_request_pe(request);
 
     if (op <= 0 || op >= PYSH_OP_COUNT)
-        return outcome(pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel sent a request with the unknown operation %d", op));
+        return pysh_outcome(
+            pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel sent a request with the unknown operation %d", op));
     if (handlers[op].has_pe && (unsigned)pe >= (unsigned)pysh.n_pes)
-        return outcome(pysh_check_pe(pe, pysh.n_pes));
+        return pysh_outcome(pysh_check_pe(pe, pysh.n_pes));
     return handlers[op].handle(ring, ticket, request);
 }
 
@@ -334,6 +307,11 @@ pysh_outcome_t pysh_ring_handle(pysh_ring_t *ring, uint64_t ticket, const pysh_r
     if (handlers[row].moves_bytes)
         pysh_ring_count(&ring->stats.bytes[row], (int64_t)request->word[PYSH_WORD_VALUE]);
     result = checked(ring, ticket, request, op);
+    if (result.again) { /* it has not begun */
+        pysh_ring_count(&ring->stats.requests[row], -1);
+        if (handlers[row].moves_bytes)
+            pysh_ring_count(&ring->stats.bytes[row], -(int64_t)request->word[PYSH_WORD_VALUE]);
+    }
     if (start)
         pysh_ring_count(&ring->stats.ns[row], pysh_now_ns() - start);
     return result;

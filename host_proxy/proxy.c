@@ -2,14 +2,28 @@
  * The proxy: a thread for each ring, which takes requests in ticket order and answers in any. It never takes
  * Python's lock, allocates no device memory and uses streams of its own, so that a spinning kernel cannot stop it. */
 #define _GNU_SOURCE
+#include "host_proxy/proxy.h"
+
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "rings.h"
+#include "accel/accel.h"
+#include "base/clock.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/wait.h"
+#include "host_proxy/ring.h"
+#include "host_proxy/rings.h"
+#include "job/enter.h"
 
 #define SPIN_ALONE      20000 /* polls before an idle proxy gives its core away, about a millisecond */
 #define SPIN_SHARED     50
@@ -17,7 +31,8 @@
 #define MIN_SLEEP_NS    (20 * 1000LL)
 #define MAX_SLEEP_NS    (1000 * 1000LL)
 #define STOP_TIMEOUT_NS (2 * 1000000000LL)
-#define BATCH           64 /* requests before copies and quiets are looked at */
+#define STOP_GRACE_NS   (1000000000LL) /* for a user's handler that has begun before */
+#define BATCH           64             /* requests before copies and quiets are looked at */
 
 static struct {
     int n_rings;
@@ -79,25 +94,14 @@ static void publish(pysh_ring_t *ring, uint64_t head) {
     pysh_ring_count(&ring->stats.credits, 1);
 }
 
-static void serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+/* False: not now, for want of room. */
+static bool serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     pysh_outcome_t result = pysh_ring_handle(ring, ticket, request);
 
-    if (result.pending)
-        return;
-    if (__builtin_expect(result.status, 0)) {
-        if (pysh_request_flags(request) & PYSH_REQUEST_REPLY)
-            pysh_ring_explain();
-        else
-            pysh_ring_complain(pysh_request_op(request), pysh_request_pe(request), result.status);
-    }
-    if (pysh_request_flags(request) & PYSH_REQUEST_REPLY) {
-        /* A kernel that looks for its reply near itself is answered there too when the engine had nothing to do. */
-        if (pysh_request_flags(request) & PYSH_REQUEST_DONE)
-            pysh.accel->stamp(&ring->device->word[ring->n + (ticket & ring->mask)],
-                              (uint32_t)(ticket + 1) | (uint64_t)(unsigned)result.status << 32);
-        else
-            pysh_ring_reply(ring, ticket, result.value, result.status);
-    }
+    if (result.pending || result.again)
+        return !result.again;
+    pysh_ring_answer(ring, ticket, request, result.value, result.status);
+    return true;
 }
 
 /* Up to BATCH requests; how many. */
@@ -107,10 +111,12 @@ static int serve_some(pysh_ring_t *ring) {
     int n = 0;
 
     while (n < BATCH && pysh_flight_room(ring)) {
-        if (take(ring, head, &request))
-            serve(ring, head, &request);
-        else if (!pysh_ring_given_up(ring, head))
+        if (take(ring, head, &request)) {
+            if (!serve(ring, head, &request))
+                break;
+        } else if (!pysh_ring_given_up(ring, head)) {
             break;
+        }
         head++;
         n++;
         /* release: pairs with pysh_proxy_drain(), which then sees what the request did */
@@ -123,26 +129,16 @@ static int serve_some(pysh_ring_t *ring) {
     return n;
 }
 
-static void relax(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
+static void idle(int64_t polls) {
+    int64_t turn = polls - proxy.spin - YIELDS;
+    struct timespec nap = {.tv_nsec = turn > 12 ? MAX_SLEEP_NS : MIN_SLEEP_NS << (turn > 0 ? turn / 2 : 0)};
 
-static void idle(int64_t spin, int64_t polls) {
-    struct timespec nap = {.tv_nsec = MIN_SLEEP_NS};
-    int64_t turn = polls - spin - YIELDS;
-
-    if (polls < spin) {
-        relax();
-    } else if (turn < 0) {
+    if (polls < proxy.spin)
+        pysh_relax();
+    else if (turn < 0)
         sched_yield();
-    } else {
-        nap.tv_nsec = turn > 12 ? MAX_SLEEP_NS : MIN_SLEEP_NS << (turn / 2);
+    else
         nanosleep(&nap, NULL);
-    }
 }
 
 /* Whether the slot has been written for its ticket. It keeps the phase until the next lap. */
@@ -188,6 +184,7 @@ static void *run(void *argument) {
     pysh_ring_t *ring = argument;
     int64_t polls = 0, deadline = 0;
 
+    pysh_wait_to_the_end(true); /* kernels are served until the job has ended */
     pysh.accel->thread_begin();
     while (!finished(ring, &deadline)) {
         int served = serve_some(ring);
@@ -197,7 +194,7 @@ static void *run(void *argument) {
             continue;
         }
         publish(ring, atomic_load_explicit(&ring->head, memory_order_relaxed));
-        idle(proxy.spin, polls++);
+        idle(polls++);
     }
     return NULL;
 }
@@ -227,11 +224,15 @@ static int ring_open(pysh_ring_t *ring, char *device) {
     ring->device = (pysh_ring_device_t *)(void *)device;
     if ((status = pysh.accel->shared_alloc(slots_bytes, &slots, &ring->slots_seen)))
         return status;
-    ring->slots = memset(slots, 0, slots_bytes);
+    ring->slots = pysh.accel->cpu_visible ? slots : memset(slots, 0, slots_bytes); /* the simulator's is zero */
     if ((status = pysh.accel->shared_alloc(control_bytes, &control, &ring->control_seen)))
         return status;
-    ring->control = memset(control, 0, control_bytes);
-    return ISHMEMX_OK;
+    ring->control = pysh.accel->cpu_visible ? control : memset(control, 0, control_bytes);
+    if (!pysh.arena[ISHMEMX_HEAP_DEVICE].cpu_visible) {
+        void *seen;
+        status = pysh.accel->shared_alloc(PYSH_PIECE_BYTES, &ring->stage, &seen);
+    }
+    return status;
 }
 
 /* The thread takes no signals: Python's handlers are for the threads of the program. */
@@ -258,26 +259,66 @@ int pysh_proxy_start(char *device) {
     proxy.spin = spin_choose();
     for (int k = 0; !status && k < proxy.n_rings; k++)
         status = ring_open(&proxy.ring[k], device + k * device_nbytes_of_ring());
-    for (int k = 0; !status && k < proxy.n_rings; k++)
-        status = thread_start(&proxy.ring[k]);
+    if (!status && !pysh.accel->cpu_visible)
+        status = pysh_proxy_wake();
     if (status)
         pysh_proxy_stop();
     return status;
 }
 
+int pysh_proxy_wake(void) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* any thread may be the first to launch a kernel */
+    int status = ISHMEMX_OK;
+
+    pthread_mutex_lock(&mutex);
+    for (int k = 0; !status && proxy.ring && k < proxy.n_rings; k++)
+        if (!proxy.ring[k].started)
+            status = thread_start(&proxy.ring[k]);
+    pthread_mutex_unlock(&mutex);
+    return status;
+}
+
+/* Waits for the thread; false when a user's handler keeps it past the deadline: then it is left behind, and takes
+ * nothing of the ring's with it. */
+static bool joined(pysh_ring_t *ring, int64_t deadline) {
+    struct timespec nap = {.tv_nsec = MAX_SLEEP_NS};
+
+    for (;; nanosleep(&nap, NULL)) {
+        if (pthread_tryjoin_np(ring->thread, NULL) == 0)
+            return true;
+        if (pysh_now_ns() > deadline &&
+            atomic_compare_exchange_strong(&ring->calls, &(int){PYSH_RING_CALLS}, PYSH_RING_LEFT)) {
+            pthread_detach(ring->thread);
+            dprintf(STDERR_FILENO,
+                    "PE %d: a handler that a kernel called has not returned; its thread is left behind\n", pysh.pe);
+            return false;
+        }
+    }
+}
+
+static void ring_close(pysh_ring_t *ring) {
+    if (ring->slots)
+        pysh.accel->shared_free(ring->slots);
+    if (ring->control)
+        pysh.accel->shared_free(ring->control);
+    if (ring->stage)
+        pysh.accel->shared_free(ring->stage);
+}
+
 void pysh_proxy_stop(void) {
+    int64_t deadline = pysh_now_ns() + STOP_TIMEOUT_NS + STOP_GRACE_NS;
+    bool all = true;
+
     for (int k = 0; proxy.ring && k < proxy.n_rings; k++)
         atomic_store_explicit(&proxy.ring[k].stop, true, memory_order_release);
     for (int k = 0; proxy.ring && k < proxy.n_rings; k++) {
-        pysh_ring_t *ring = &proxy.ring[k];
-        if (ring->started)
-            pthread_join(ring->thread, NULL);
-        if (ring->slots)
-            pysh.accel->shared_free(ring->slots);
-        if (ring->control)
-            pysh.accel->shared_free(ring->control);
+        if (!proxy.ring[k].started || joined(&proxy.ring[k], deadline))
+            ring_close(&proxy.ring[k]);
+        else
+            all = false;
     }
-    free(proxy.ring);
+    if (all) /* a thread that is left behind looks at its ring once more */
+        free(proxy.ring);
     proxy.ring = NULL;
 }
 
@@ -331,40 +372,7 @@ void pysh_proxy_state(int64_t *words) {
     }
 }
 
-void pysh_proxy_describe(char *text, size_t capacity) {
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (int k = 0; proxy.ring && k < proxy.n_rings && used < capacity; k++) {
-        pysh_ring_t *ring = &proxy.ring[k];
-        unsigned long long served = ring->head, given_up = ring->given_up, flying = ring->in_flight;
-        unsigned long long asked = pysh_ring_wanted(ring);
-        unsigned long long acked = __atomic_load_n(&ring->control->acked, __ATOMIC_RELAXED);
-        used += (size_t)snprintf(text + used, capacity - used,
-                                 "%s"
-                                 "ring %d: %llu requests served, %llu of them given up, %llu copies under way, "
-                                 "quiet asked %llu, reached %llu",
-                                 k ? "; " : "", k, served, given_up, flying, asked, acked);
-    }
-}
-
-static void add_up(int64_t *sum, const int64_t *part) {
-    *sum += __atomic_load_n(part, __ATOMIC_RELAXED); /* pairs with pysh_ring_count(); orders nothing */
-}
-
-int ishmemx_proxy_stats(ishmemx_proxy_stats_t *stats) {
-    PYSH_ENTER();
-    *stats = (ishmemx_proxy_stats_t){.rings = proxy.ring ? proxy.n_rings : 0};
-    for (int k = 0; proxy.ring && k < proxy.n_rings; k++) {
-        const ishmemx_proxy_stats_t *one = &proxy.ring[k].stats;
-        for (int op = 0; op < ISHMEMX_RING_OPS; op++) {
-            add_up(&stats->requests[op], &one->requests[op]);
-            add_up(&stats->bytes[op], &one->bytes[op]);
-            add_up(&stats->ns[op], &one->ns[op]);
-        }
-        add_up(&stats->credits, &one->credits);
-        add_up(&stats->stalls, &one->stalls);
-        add_up(&stats->quiets, &one->quiets);
-    }
-    return ISHMEMX_OK;
+pysh_ring_t *pysh_proxy_rings(int *n_rings_p) {
+    *n_rings_p = proxy.ring ? proxy.n_rings : 0;
+    return proxy.ring;
 }

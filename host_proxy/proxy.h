@@ -10,8 +10,11 @@
 int64_t pysh_proxy_device_nbytes(void);
 /* Reads and checks the settings RINGS and RING_SLOTS; before the arenas are made. */
 int pysh_proxy_configure(void);
-/* Makes the rings, whose device parts begin at `device` (already zero), and starts a thread each. */
+/* Makes the rings, whose device parts begin at `device` (already zero). On GPUs a thread each is started; for the
+ * simulator when the state block is asked for, without which no kernel runs: most of its jobs have none. */
 int pysh_proxy_start(char *device);
+/* Starts the threads that are not there yet. */
+int pysh_proxy_wake(void);
 /* Serves what is in the rings, for a bounded time, and ends the threads. No-op when not started. */
 void pysh_proxy_stop(void);
 /* Until all that finished kernels have told the rings is complete. Two loads a ring when nothing is under way. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The ring: how a kernel asks the host for what loads and stores cannot do. Freestanding; the device side is
- * pyshmem/device/ring/requests.py, which mirrors the numbers (a test compares them).
+ * pyshmem/device/ring/requests.py. The numbers are the contract's (pyshmem/_core/contract.py).
  *
  * Three places:
  *   slots    N requests of 64 bytes, in memory that host and kernels share (pinned); kernels write, the proxy reads
@@ -51,62 +51,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PYSH_RING_MAX_RINGS 4
-/* What device.busy[] has: 1 in use; free, the upper half of the last user's ticket from bit PYSH_BUSY_TURN on, 0 below;
- * or a tag and LEFT. */
-#define PYSH_BUSY_TURN   34
-#define PYSH_BUSY_LEFT   (1ULL << 32)
-#define PYSH_BUSY_ENGINE (1ULL << 33) /* the reply that was given up is one for device.done[] */
-#define PYSH_RING_CREDIT 128          /* the proxy publishes `consumed` every so many requests, and when it goes idle */
+#include "pysh_contract.h"
 
-/* Words of a request, before they are packed into a slot. */
-enum pysh_request_word {
-    PYSH_WORD_DEST,   /* address at the caller; PRINT: characters 0..7 of the label; CALL, POST: argument 0 */
-    PYSH_WORD_SOURCE, /* address at the caller; AMO without a reply: where the old value goes, or 0; characters 8..15 */
-    PYSH_WORD_VALUE,  /* bytes of PUT and GET, blocks of IPUT and IGET, the value of AMO; characters 16..23 */
-    PYSH_WORD_EXTRA,  /* cond of AMO, sig_addr of PUT_SIGNAL, dest stride of IPUT and IGET; the value of PRINT */
-    PYSH_WORD_EXTRA2, /* signal of PUT_SIGNAL, source stride; PRINT, ABORT: block (low 32), thread (high 32) */
-    PYSH_WORD_PE,   /* world pe (low 32); high 32: the AMO's number, sig_op, elements of a block, handler, kind of PRINT
-                     */
-    PYSH_WORD_KIND, /* op (bits 0..7), type or width in bytes (8..15), flags (16..31), scope (32..47) */
-    PYSH_REQUEST_WORDS,
-    PYSH_SLOT_WORDS = 8
-};
+/* What device.busy[] has: 1 in use; free, the upper half of the last user's ticket from bit PYSH_RING_BUSY_TURN_BIT
+ * on, 0 below; or a tag and LEFT, and ENGINE when the reply that was given up is one for device.done[]. */
+#define PYSH_BUSY_LEFT   (1ULL << PYSH_RING_BUSY_LEFT_BIT)
+#define PYSH_BUSY_ENGINE (1ULL << PYSH_RING_BUSY_ENGINE_BIT)
 
-enum pysh_request_flag {
-    PYSH_REQUEST_REPLY = 1, /* a reply is wanted, in the cell */
-    PYSH_REQUEST_DONE =
-        2, /* with REPLY: when a copy engine does the work, its stream stores the tag in device.done[cell] */
-    PYSH_REQUEST_RELEASE = 4 /* the sender fenced before it stored the request: of no concern to the proxy */
-};
-
-enum pysh_print_kind { PYSH_PRINT_INT, PYSH_PRINT_FLOAT, PYSH_PRINT_TEXT };
-
-enum pysh_request_op {
-    PYSH_OP_NULL = 1, /* answers 0 */
-    PYSH_OP_PUT,      /* dest at pe <- source, VALUE bytes; the reply says that it is complete there */
-    PYSH_OP_GET,      /* dest <- source at pe */
-    PYSH_OP_IPUT,     /* strided and block-strided; strides and block in elements of `type` bytes */
-    PYSH_OP_IGET,
-    PYSH_OP_AMO,        /* answers the old bits; PE's high half is ISHMEMX_ATOMIC_*, `type` ISHMEMX_TYPE_* */
-    PYSH_OP_P,          /* the low `type` bytes of VALUE, 1 to 8, to DEST at pe */
-    PYSH_OP_G,          /* answers `type` bytes of SOURCE at pe */
-    PYSH_OP_PUT_SIGNAL, /* the signal lands after the data */
-    PYSH_OP_PRINT,
-    PYSH_OP_ABORT,   /* PE: exit code; label and place as in PRINT, without a value */
-    PYSH_OP_CALL,    /* user handler, answers what it returned (POST is a CALL without a reply) */
-    PYSH_OP_WAITING, /* a kernel's wait is slow: DEST device routine, + 2^32 when it has given up; SOURCE expected,
-                        VALUE seen, EXTRA state word MODULE, EXTRA2 block and thread; PE: whom it waits for, -1
-                        unknown; high half: `meets` of pysh_kernel_wait_t */
-    PYSH_OP_COUNT
-};
+enum { PYSH_SLOT_WORDS = 8 };
 
 typedef struct pysh_slot {
     uint64_t word[PYSH_SLOT_WORDS];
 } pysh_slot_t;
 
 typedef struct pysh_request {
-    uint64_t word[PYSH_REQUEST_WORDS];
+    uint64_t word[PYSH_WORD_COUNT];
 } pysh_request_t;
 
 /* The phase of ticket t in a ring of N slots: never 0, so that zeroed slots are empty, and not that of t - N. */
@@ -118,18 +77,18 @@ static inline uint64_t pysh_ring_phase(uint64_t ticket, unsigned log2_n) {
 static inline void pysh_request_pack(const pysh_request_t *request, uint64_t phase, pysh_slot_t *slot) {
     uint64_t tops = 0;
 
-    for (int i = 0; i < PYSH_REQUEST_WORDS; i++) {
+    for (int i = 0; i < PYSH_WORD_COUNT; i++) {
         tops |= request->word[i] >> 56 << 8 * i;
         slot->word[i] = (request->word[i] & 0x00ffffffffffffffULL) | phase << 56;
     }
-    slot->word[PYSH_REQUEST_WORDS] = tops | phase << 56;
+    slot->word[PYSH_WORD_COUNT] = tops | phase << 56;
 }
 
 /* The other way; false when a word is of another phase (`slot` is a copy, its words loaded with acquire). */
 static inline int pysh_request_unpack(const pysh_slot_t *slot, uint64_t phase, pysh_request_t *request) {
-    uint64_t tops = slot->word[PYSH_REQUEST_WORDS], other = tops >> 56 ^ phase;
+    uint64_t tops = slot->word[PYSH_WORD_COUNT], other = tops >> 56 ^ phase;
 
-    for (int i = 0; i < PYSH_REQUEST_WORDS; i++) {
+    for (int i = 0; i < PYSH_WORD_COUNT; i++) {
         other |= slot->word[i] >> 56 ^ phase;
         request->word[i] = (slot->word[i] & 0x00ffffffffffffffULL) | (tops >> 8 * i & 0xff) << 56;
     }
@@ -162,6 +121,16 @@ typedef struct pysh_ring_device {
 } pysh_ring_device_t;
 
 _Static_assert(sizeof(pysh_slot_t) == 64, "a request is one cache line");
-_Static_assert(sizeof(pysh_cell_t) == 16, "a reply is one 16-byte load");
-_Static_assert(offsetof(pysh_ring_control_t, cell) == 384, "mirrored in pyshmem/device/ring/requests.py");
-_Static_assert(offsetof(pysh_ring_device_t, word) == 512, "mirrored in pyshmem/device/ring/requests.py");
+_Static_assert(sizeof(pysh_cell_t) == PYSH_RING_CELL_BYTES, "a reply is one 16-byte load");
+#define PYSH_RING_AT(_type, _field, _bytes) \
+    _Static_assert(offsetof(_type, _field) == (_bytes), "not as in the contract")
+PYSH_RING_AT(pysh_ring_control_t, consumed, PYSH_RING_CONTROL_CONSUMED);
+PYSH_RING_AT(pysh_ring_control_t, asked, PYSH_RING_CONTROL_ASKED);
+PYSH_RING_AT(pysh_ring_control_t, acked, PYSH_RING_CONTROL_ACKED);
+PYSH_RING_AT(pysh_ring_control_t, cell, PYSH_RING_CONTROL_CELLS);
+PYSH_RING_AT(pysh_ring_device_t, ticket, PYSH_RING_DEVICE_TICKET);
+PYSH_RING_AT(pysh_ring_device_t, consumed, PYSH_RING_DEVICE_CONSUMED);
+PYSH_RING_AT(pysh_ring_device_t, pending, PYSH_RING_DEVICE_PENDING);
+PYSH_RING_AT(pysh_ring_device_t, acked, PYSH_RING_DEVICE_ACKED);
+PYSH_RING_AT(pysh_ring_device_t, word, PYSH_RING_DEVICE_WORDS);
+#undef PYSH_RING_AT

@@ -4,19 +4,38 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#include "internal.h"
-#include "proxy.h"
-#include "ring.h"
+#include "host_proxy/ring.h"
+#include "ishmemx.h"
 
-#define PYSH_MAX_FLIGHTS 64 /* copies with a reply that the proxy has to write itself */
+#define PYSH_MAX_FLIGHTS 64           /* requests under way that the proxy has to come back to */
+#define PYSH_PIECE_BYTES (256 * 1024) /* what the proxy copies at a time */
+#define PYSH_UNDERWAY    (-2)         /* of a step: not finished, and nothing could be done now */
+#define PYSH_MOVED       (-3)         /* of a step: not finished, but further than before */
 
-/* A copy that the engine works on; its reply is due when the engine says that it is done. */
-typedef struct pysh_flight {
-    uint64_t ticket, token;
-} pysh_flight_t;
+/* FREE to CALLS by the thread before a user's handler, and back behind it; CALLS to LEFT by who stops the ring and
+ * has waited long enough. A thread that finds LEFT ends at once: the ring, and the job, are not there any more. */
+enum pysh_ring_call { PYSH_RING_FREE, PYSH_RING_CALLS, PYSH_RING_LEFT };
 
-typedef struct pysh_ring {
+typedef struct pysh_ring pysh_ring_t;
+typedef struct pysh_flight pysh_flight_t;
+
+/* A request that is not over when its handler returns. `step` takes it on, without waiting: UNDERWAY, MOVED, or the
+ * status of the request, with *value_p for the reply. */
+struct pysh_flight {
+    uint64_t ticket;
+    pysh_request_t request;
+    int (*step)(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
+    uint64_t token; /* of the copy engine */
+    uint64_t moved; /* bytes, or blocks of a strided copy, that have been moved */
+    bool started;   /* what `token` or `slot` stands for is under way */
+    bool gpu[2];    /* dest, source: is memory that only the GPU reaches */
+    int slot;       /* of an atomic operation */
+};
+
+struct pysh_ring {
     pysh_slot_t *slots;              /* [n], shared memory */
     pysh_ring_control_t *control;    /* shared memory */
     void *slots_seen, *control_seen; /* the same, where kernels see them */
@@ -31,25 +50,51 @@ typedef struct pysh_ring {
     _Atomic uint64_t in_flight; /* copies whose completion has not been seen: written by the proxy */
     pysh_flight_t flight[PYSH_MAX_FLIGHTS];
     int n_flights;
-    _Atomic uint64_t wanted; /* quiet, by the host: what control.asked is for kernels */
-    uint64_t quiet_target;   /* of the quiet in progress; 0: none */
+    void *stage; /* PYSH_PIECE_BYTES of pinned memory, between a GPU and other PEs' host memory, or NULL */
+    const pysh_flight_t *staged; /* whose data is in it; NULL: nobody's */
+    _Atomic uint64_t wanted;     /* quiet, by the host: what control.asked is for kernels */
+    uint64_t quiet_target;       /* of the quiet in progress; 0: none */
+    bool quiet_begun;            /* its flights are over: engine and conduit are being completed */
     _Atomic bool stop;
+    _Atomic int calls; /* enum pysh_ring_call: whose the thread is while a user's handler runs on it */
     pthread_t thread;
     bool started;
     ishmemx_proxy_stats_t stats; /* of this ring; read while it is counted, a number may be a moment old */
-} pysh_ring_t;
+};
 
 typedef struct pysh_outcome { /* of a request */
     uint64_t value;
     int status;
-    bool pending; /* the reply is another's to write: the copy engine's stream, or flights' */
+    bool pending; /* the reply is another's to write: the copy engine's stream, or that of a flight */
+    bool again; /* nothing has been done for want of room: the request is to be handled again, and those behind wait */
 } pysh_outcome_t;
+
+static inline pysh_outcome_t pysh_outcome(int status) {
+    return (pysh_outcome_t){.status = status};
+}
 
 /* handlers.c: does what a request asks, without waiting for a PE or a copy. */
 pysh_outcome_t pysh_ring_handle(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
+/* messages.c */
+pysh_outcome_t pysh_handle_print(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
+pysh_outcome_t pysh_handle_quit(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
+pysh_outcome_t pysh_handle_waiting(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
 /* flights.c */
 bool pysh_flight_room(const pysh_ring_t *ring);
-void pysh_flight_add(pysh_ring_t *ring, uint64_t ticket, uint64_t token);
+/* The flight of a request, for its handler to fill in; the outcome is then that it is pending. */
+pysh_flight_t *pysh_flight_add(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request,
+                               int (*step)(pysh_ring_t *, pysh_flight_t *, uint64_t *));
+void pysh_ring_answer(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, uint64_t value, int status);
+/* pieces.c: the steps of a put, get or put_signal that goes by the proxy itself, of a strided one, of a copy that the
+ * engine answers nobody for, and of an atomic operation on a GPU's memory. */
+int pysh_step_copy(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
+int pysh_step_strided(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
+int pysh_step_engine(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
+int pysh_step_amo(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
+/* Puts the old value of an atomic operation where a non-blocking one wants it. */
+int pysh_amo_deliver(const pysh_request_t *request, uint64_t value);
+/* Is it memory of the calling PE's that only its GPU reaches, so that an atomic operation there has to be polled? */
+bool pysh_amo_is_polled(const pysh_request_t *request, uint64_t place);
 void pysh_ring_reply(pysh_ring_t *ring, uint64_t ticket, uint64_t value, int status);
 /* Writes the replies of finished copies, and takes the quiet a step on; true when it did something. */
 bool pysh_ring_progress(pysh_ring_t *ring);
@@ -59,6 +104,9 @@ bool pysh_ring_given_up(pysh_ring_t *ring, uint64_t ticket);
 void pysh_ring_explain(void);
 /* errors.c: where no kernel waits for a reply, a fault record for the host's next call. */
 void pysh_ring_complain(int op, int pe, int status);
+
+/* proxy.c: the rings that are open; NULL and 0 outside init and finalize. */
+pysh_ring_t *pysh_proxy_rings(int *n_rings_p);
 
 /* More than `ticket` when its sender, or one of a later lap, has given up. Orders nothing. */
 static inline uint64_t pysh_ring_last_skipped(const pysh_ring_t *ring, uint64_t ticket) {
@@ -93,4 +141,7 @@ static inline int pysh_request_pe(const pysh_request_t *request) {
 }
 static inline int pysh_request_high(const pysh_request_t *request) {
     return (int)(request->word[PYSH_WORD_PE] >> 32);
+}
+static inline int pysh_request_signal_op(const pysh_request_t *request) {
+    return pysh_request_high(request) == ISHMEMX_SIGNAL_ADD ? ISHMEMX_ATOMIC_ADD : ISHMEMX_ATOMIC_SET;
 }

@@ -11,7 +11,7 @@
 
 ``python -m pyshmem run -n 4 script.py`` starts it. The same operations for Numba kernels are in
 ``pyshmem.device``, which is imported separately. Importing pyshmem starts nothing and touches no
-GPU; it may set ``NUMBA_ENABLE_CUDASIM``, see ``compat.arrange_simulator``.
+GPU; without one, Numba takes its simulator when it is imported later (``compat.arrange_simulator``).
 """
 
 from ._core import compat, library

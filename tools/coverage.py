@@ -179,6 +179,11 @@ def page(names: list[str]) -> str:
         "type, width and context; in Python the dtype of the arrays selects the type, `ctx=` the "
         "context.",
         "",
+        "Tests are the files that use the Python name. The C functions have tests of their own besides: "
+        "`tests/unit/test_coverage.py` looks for each in the library, "
+        "`tests/spmd/host/test_host_c_functions.py` calls each that has a type or a width in its name, "
+        "by that name, and `tests/native` has programs in C for the rest.",
+        "",
         "| Family (C) | Functions | Datatypes | Python | File | Tests |",
         "|---|---|---|---|---|---|",
     ]

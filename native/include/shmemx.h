@@ -101,8 +101,16 @@ SHMEM_TYPENAMES_B(SHMEMX_NBI_B_)
 #define shmemx_atomic_fetch_or_nbi     shmem_atomic_fetch_or_nbi
 #define shmemx_atomic_fetch_xor_nbi    shmem_atomic_fetch_xor_nbi
 
-#define shmemx_signal_set        shmem_signal_set
-#define shmemx_signal_add        shmem_signal_add
+/* With a context first, as in Sandia OpenSHMEM, or without: four arguments, or three. */
+#define SHMEMX_FIFTH_(_1, _2, _3, _4, _routine, ...) _routine
+#define shmemx_signal_set(...)                                                                             \
+    SHMEMX_FIFTH_(__VA_ARGS__, shmem_ctx_signal_set, shmem_signal_set, shmem_signal_set, shmem_signal_set, \
+                  0)(__VA_ARGS__)
+#define shmemx_signal_add(...)                                                                             \
+    SHMEMX_FIFTH_(__VA_ARGS__, shmem_ctx_signal_add, shmem_signal_add, shmem_signal_add, shmem_signal_add, \
+                  0)(__VA_ARGS__)
 #define shmemx_ctx_signal_set    shmem_ctx_signal_set
 #define shmemx_ctx_signal_add    shmem_ctx_signal_add
 #define shmemx_query_initialized shmem_query_initialized
+
+#define SHMEMX_TEAM_NODE (&ishmemx_team_node) /* the PEs of this host */

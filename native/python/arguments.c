@@ -126,8 +126,8 @@ bool fast_int(PyObject *value, int *int_p) {
 
 /* Kinds live as long as the process. */
 bool fast_element(PyObject *kind, int *element_p) {
-    static PyObject *last;
-    static int last_element;
+    static _Thread_local PyObject *last; /* a thread's own: without Python's lock two may come here at once */
+    static _Thread_local int last_element;
 
     if (kind != last) {
         if (!fast_int(slot(kind, known.element), &last_element)) {

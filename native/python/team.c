@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "elements.h"
+#include "base/elements.h"
 
 static PyObject *barrier_all(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
     int status;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "elements.h"
+#include "base/elements.h"
 
 enum form { NEITHER, SIGNED, UNSIGNED, FLOAT };
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The cffi extension that _ffi_build.py makes.
+# The cffi extension that ffi_build.py makes.
 from typing import Any
 
 ffi: Any

@@ -9,13 +9,12 @@ looked at each time.
 from __future__ import annotations
 
 import operator
-import sys
 from typing import Any, SupportsIndex
 
 import numpy as np
 
-from . import cupy_arrays
-from .dtypes import Kind, as_dtype, is_torch_bfloat16, kind_of
+from . import cupy_arrays, dlpack
+from .dtypes import Kind, as_dtype, kind_of
 from .library import HEAPS, ffi, lib, not_initialized
 
 _HEAP_NAMES = {number: name for name, number in HEAPS.items()}
@@ -136,27 +135,15 @@ def place(array: Any, name: str, *, symmetric: bool, writable: bool = False) -> 
             return array._address, array._nbytes, array._kind
         if why := gone(array):
             raise _no_longer(name, why)
-    as_given = is_torch_bfloat16(array)
-    if as_given:
-        array = array.view(sys.modules["torch"].int16)
     if isinstance(array, np.ndarray):
         address, nbytes, kind = _place_of_ndarray(array, name, writable)
-    elif hasattr(array, "__cuda_array_interface__"):
-        interface = array.__cuda_array_interface__
-        address, nbytes, kind = _place_of_interface(interface, array, name, writable)
+    else:
+        interface, dtype, on_gpu = _describe(array, name)
+        address, nbytes, kind = _place_of_interface(interface, dtype, name, writable)
         if why := cupy_arrays.gone(array):
             raise _no_longer(name, why)
-        if nbytes and lib.heap_of(address, nbytes) < 0:
+        if on_gpu and nbytes and lib.heap_of(address, nbytes) < 0:
             cupy_arrays.wait_for(interface)  # on the heap kernels may be at work by design
-    elif hasattr(array, "__array_interface__"):
-        interface = array.__array_interface__
-        address, nbytes, kind = _place_of_interface(interface, array, name, writable)
-    elif hasattr(array, "__dlpack__"):
-        address, nbytes, kind = _place_of_ndarray(np.from_dlpack(array), name, writable)
-    else:
-        raise TypeError(f"{name} is a {type(array).__name__}, not an array")
-    if as_given:
-        kind = kind_of(as_dtype("bfloat16"))
     if (ours or symmetric) and nbytes:
         if lib.heap_of(address, nbytes) >= 0:
             if ours:
@@ -203,16 +190,48 @@ def _place_of_ndarray(array: np.ndarray, name: str, writable: bool) -> Place:
     return address, nbytes, kind_of(array.dtype)
 
 
-def _place_of_interface(interface: dict[str, Any], array: Any, name: str, writable: bool) -> Place:
+def _describe(array: Any, name: str) -> tuple[dict[str, Any], np.dtype[Any], bool]:
+    """An array of another library: its interface, its dtype, and whether a GPU may be at work on it."""
+    for protocol in ("__cuda_array_interface__", "__array_interface__"):
+        try:
+            interface = getattr(array, protocol, None)
+        except Exception:  # torch's raises various ones for a dtype that it cannot express
+            if not hasattr(array, "__dlpack__"):
+                raise
+            continue
+        if interface is not None:
+            return interface, _dtype_of(interface, array), protocol == "__cuda_array_interface__"
+    if not hasattr(array, "__dlpack__"):
+        raise TypeError(f"{name} is a {type(array).__name__}, not an array")
+    try:
+        interface, dtype, device = dlpack.describe(array)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} is a {type(array).__name__} that cannot be used: {error}"
+        ) from None
+    return interface, dtype, device != dlpack.HOST
+
+
+def _dtype_of(interface: dict[str, Any], array: Any) -> np.dtype[Any]:
+    # An array's own dtype tells more than the type string, which has no bfloat16.
+    own = getattr(array, "dtype", None)
+    if isinstance(own, np.dtype):
+        return own
+    dtype = np.dtype(interface.get("descr") or interface["typestr"])
+    if dtype.str != interface["typestr"]:
+        dtype = np.dtype(interface["typestr"])
+    if dtype.kind == "V" and not dtype.fields and own is not None:
+        named = as_dtype(own)
+        return named if named.itemsize == dtype.itemsize else dtype
+    return dtype
+
+
+def _place_of_interface(
+    interface: dict[str, Any], dtype: np.dtype[Any], name: str, writable: bool
+) -> Place:
     address, read_only = interface["data"]
     if writable and read_only:
         raise ValueError(f"{name} is read-only")
-    # An array's own dtype tells more than the type string, which has no bfloat16.
-    dtype = getattr(array, "dtype", None)
-    if not isinstance(dtype, np.dtype):
-        dtype = np.dtype(interface.get("descr") or interface["typestr"])
-        if dtype.str != interface["typestr"]:
-            dtype = np.dtype(interface["typestr"])
     shape, strides = tuple(interface["shape"]), interface.get("strides")
     size, expected = 1, []
     for extent in reversed(shape):

@@ -1,17 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What has to be in place before NumPy or Numba are used. Imported first."""
+"""What this package asks of NumPy and Numba, arranged before either is used.
+
+Nothing outside the process sees it: no environment variable is set, so programs that this one starts
+find Numba as it is, and NumPy gets no name that stays. Two modules of Numba are met while they are
+imported, whenever and by whomever that is.
+"""
 
 from __future__ import annotations
 
+import importlib.abc
 import importlib.util
 import os
 import sys
+import threading
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-# numba-cuda 0.30 overloads np.row_stack at its first compile; NumPy 2.5 has dropped that name.
-if "row_stack" not in np.__dict__:
-    np.row_stack = np.vstack
+#: Whether Numba, when it is imported, is to take its simulator.
+_simulator = False
+
+_VARIABLE = "NUMBA_ENABLE_CUDASIM"
+#: Where Numba keeps that choice. numba-cuda has a module of its own, which beside Numba is the same.
+_CONFIGS = ("numba.core.config", "numba.cuda.core.config")
 
 
 def has_module(name: str) -> bool:
@@ -25,18 +39,98 @@ def may_have_gpu() -> bool:
 
 
 def simulator_requested() -> bool:
-    """Whether ``NUMBA_ENABLE_CUDASIM`` asks Numba for its simulator."""
-    return os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
+    """Whether Numba runs kernels in its simulator, or will once it is imported."""
+    for config in _loaded_configs():
+        return bool(getattr(config, "ENABLE_CUDASIM", 0))
+    return _simulator or os.environ.get(_VARIABLE, "0") not in ("", "0")
 
 
 def arrange_simulator(device: str) -> None:
-    """Ask Numba for its simulator where kernels cannot run on a GPU.
+    """Let Numba take its simulator where kernels cannot run on a GPU.
 
-    Numba reads ``NUMBA_ENABLE_CUDASIM`` once, when it is imported. So ``import pyshmem`` sets it,
-    unless the user has set it or Numba is there already, when ``device`` is ``"sim"``, or is
-    ``"auto"`` on a machine without an NVIDIA driver.
+    Numba chooses once, when ``numba.cuda`` is imported, by ``NUMBA_ENABLE_CUDASIM``. Where the user
+    has not set that variable and ``numba.cuda`` is not there yet, it finds a choice made here: the
+    simulator when ``device`` is ``"sim"``, or is ``"auto"`` on a machine without an NVIDIA driver.
     """
-    if "NUMBA_ENABLE_CUDASIM" in os.environ or "numba" in sys.modules:
+    global _simulator
+    if _simulator or _VARIABLE in os.environ or "numba.cuda" in sys.modules:
         return
-    if device == "sim" or (device == "auto" and not may_have_gpu()):
-        os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
+    _simulator = device == "sim" or (device == "auto" and not may_have_gpu())
+    if _simulator:
+        for config in _loaded_configs():
+            _set_simulator(config)
+
+
+def _loaded_configs() -> list[ModuleType]:
+    return [sys.modules[name] for name in _CONFIGS if name in sys.modules]
+
+
+Execution = Callable[[ModuleType], None]
+
+
+def _choose_simulator(execute: Execution, module: ModuleType) -> None:
+    """Execute a module of Numba's settings and add the choice that has been made."""
+    execute(module)
+    if _simulator:
+        _set_simulator(module)
+
+
+def _set_simulator(module: ModuleType) -> None:
+    """Add the simulator to the variables that a module of Numba's settings reads.
+
+    Numba reads them again whenever one of them has changed, so the choice stands where it reads them
+    and not in their result. Variables of the user, which it reads from ``environ``, count for more.
+    """
+    settings: Any = getattr(module, "_env_reloader", None)
+    if settings is None:
+        vars(module)["ENABLE_CUDASIM"] = 1
+        return
+    process = settings.process_environ
+    settings.process_environ = lambda environ: process({_VARIABLE: "1", **environ})
+    settings.update(force=True)
+
+
+def _lend_row_stack(execute: Execution, module: ModuleType) -> None:
+    """Execute numba-cuda's array functions, which name ``np.row_stack``; NumPy 2.5 has dropped it."""
+    if "row_stack" in vars(np):
+        execute(module)
+        return
+    vars(np)["row_stack"] = np.vstack
+    try:
+        execute(module)
+    finally:
+        del vars(np)["row_stack"]
+
+
+class _NumbaImports(importlib.abc.MetaPathFinder):
+    """Finds the modules of Numba that need something, as the other finders do, and adds it."""
+
+    needs = dict.fromkeys(_CONFIGS, _choose_simulator) | {"numba.cuda.np.arrayobj": _lend_row_stack}
+
+    def __init__(self) -> None:
+        #: Set while the other finders are asked: that of numba-cuda asks all, this one among them.
+        self._asking = threading.local()
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in self.needs or getattr(self._asking, "now", False):
+            return None
+        self._asking.now = True
+        try:
+            spec = next(filter(None, self._answers(name, path, target)), None)
+        finally:
+            self._asking.now = False
+        if spec is not None and spec.loader is not None:
+            execute, need = spec.loader.exec_module, self.needs[name]
+            # On this module's own loader, which in all else stays what tools expect.
+            vars(spec.loader)["exec_module"] = lambda module: need(execute, module)
+        return spec
+
+    def _answers(self, name: str, path: Any, target: Any) -> Any:
+        for finder in sys.meta_path:
+            if finder is not self and hasattr(finder, "find_spec"):
+                yield finder.find_spec(name, path, target)
+
+
+sys.meta_path.insert(0, _NumbaImports())

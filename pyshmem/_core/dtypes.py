@@ -56,14 +56,19 @@ class Kind:
 
 def out_of_range(kind: Kind, pe: Any, *values: Any) -> Exception:
     """The error behind an OverflowError of the extension: one of ``values``, or ``pe``."""
-    if kind.native is int:
-        limits = np.iinfo(kind.dtype)
-        for value in values:
-            if not limits.min <= value <= limits.max:
-                return OverflowError(
-                    f"value {value} is outside {kind.dtype} ({limits.min}..{limits.max})"
-                )
-    return ValueError(f"pe {pe} is outside the job")
+    error = integer_error(kind, *values) if kind.native is int else None
+    return error or ValueError(f"pe {pe} is outside the job")
+
+
+def integer_error(kind: Kind, *values: int) -> OverflowError | None:
+    """The error of the first of ``values`` that an integer dtype cannot hold; None: it holds all."""
+    limits = np.iinfo(kind.dtype)
+    for value in values:
+        if not limits.min <= value <= limits.max:
+            return OverflowError(
+                f"value {value} is outside {kind.dtype} ({limits.min}..{limits.max})"
+            )
+    return None
 
 
 def _is_element(dtype: np.dtype[Any], name: str) -> bool:
@@ -107,7 +112,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
 class AsBits:
     """An array of 16-bit elements, of any library, as uint16: for those who do not know its dtype.
 
-    torch has no ``__cuda_array_interface__`` and no NumPy array for bfloat16; CuPy's has no name in it.
+    torch has no ``__cuda_array_interface__`` for bfloat16; CuPy's has no name for it.
     """
 
     def __init__(self, array: Any) -> None:
@@ -120,11 +125,6 @@ class AsBits:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return dict(self._array.__cuda_array_interface__, typestr="<u2", descr=[("", "<u2")])
-
-
-def is_torch_bfloat16(array: Any) -> bool:
-    """Whether it is a tensor of the dtype that torch gives to nobody else but by DLPack."""
-    return str(getattr(array, "dtype", "")) == "torch.bfloat16"
 
 
 def unsupported_dtype(routine: str, kind: Kind, family: str) -> TypeError:

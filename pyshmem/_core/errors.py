@@ -25,7 +25,7 @@ class PeerDied(ShmemError):
 
 
 class ShmemTimeout(ShmemError):
-    """A wait outlasted ``PYSHMEM_TIMEOUT``."""
+    """A wait outlasted ``PYSHMEM_TIMEOUT`` (default: none), or init ``PYSHMEM_INIT_TIMEOUT``."""
 
 
 class UnsupportedError(ShmemError):

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from contract import c_header  # type: ignore[import-not-found]
 from type_table import ELEMENTS, Element  # type: ignore[import-not-found]
 
 #: Elements whose NumPy scalar and C scalar are the same thing, 1 to 8 bytes.
@@ -34,6 +35,16 @@ class Parameter(NamedTuple):
     name: str
     ctype: str
     cast: str
+
+
+def with_parts(header: Path) -> str:
+    """The text of ``header`` with those of its own kind that it includes, which lie beside it."""
+    text = header.read_text(encoding="utf-8")
+    parts = re.findall(r'^#include "(ishmemx_\w+\.h)"', text, flags=re.M)
+    contract = c_header(public=True)
+    return "\n".join(
+        [text, contract, *(header.with_name(n).read_text(encoding="utf-8") for n in parts)]
+    )
 
 
 def declarations(header: str) -> list[str]:
@@ -191,7 +202,7 @@ def main(header_path: str, output_path: str) -> None:
     """Write the C source of the extension."""
     from cffi import FFI
 
-    header_cdef, shells = convert(Path(header_path).read_text(encoding="utf-8"))
+    header_cdef, shells = convert(with_parts(Path(header_path)))
     scalar_cdef, scalar_source = scalar_calls()
     ffi = FFI()
     preamble = Path(__file__).with_name("ffi_preamble.h").read_text(encoding="utf-8")

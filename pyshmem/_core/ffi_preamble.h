@@ -5,6 +5,7 @@
  * Python. A call that returns a value returns failed_* when it fails and leaves its status in
  * last_status: the caller asks for it only when it sees that value, as with -1 and PyErr_Occurred(). */
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,15 +38,6 @@ TO_PYTHON uintptr_t team_node(void) {
 
 TO_PYTHON const size_t NO_INDEX = SIZE_MAX;
 
-/* Put and get on the default context: one argument less is 25 ns of some 300. */
-TO_PYTHON int put(uintptr_t dest, uintptr_t source, size_t nbytes, int pe) {
-    return ishmemx_put(ctx_default(), dest, source, nbytes, pe);
-}
-
-TO_PYTHON int get(uintptr_t dest, uintptr_t source, size_t nbytes, int pe) {
-    return ishmemx_get(ctx_default(), dest, source, nbytes, pe);
-}
-
 TO_PYTHON uintptr_t address_of(const void *buffer) {
     return (uintptr_t)buffer;
 }
@@ -76,10 +68,13 @@ TO_PYTHON uint64_t signal_wait_until(uintptr_t sig_addr, int cmp, uint64_t cmp_v
     return last_status ? failed_signal : seen;
 }
 
-/* The interrupt check of slow waits: runs Python's signal handlers. What a handler raised is kept in
- * pyshmem._core.library.interruption, which raises it once the wait has ended. */
+static uintptr_t main_thread;
+
+/* The interrupt check of slow waits: runs Python's signal handlers, which only the main thread does. Another thread that
+ * took the lock for that would not come back from it once the interpreter is on its way out. What a handler raised is
+ * kept in pyshmem._core.library.interruption, which raises it once the wait has ended. */
 static int check_signals(void) {
-    if (!Py_IsInitialized())
+    if ((uintptr_t)pthread_self() != main_thread || !Py_IsInitialized())
         return 0;
     PyGILState_STATE gil = PyGILState_Ensure();
     int raised = PyErr_CheckSignals();
@@ -131,7 +126,8 @@ static void leave_job_plain(void) {
 }
 #endif
 
-TO_PYTHON void attach_to_interpreter(void) {
+TO_PYTHON void attach_to_interpreter(uintptr_t main_thread_ident) {
+    main_thread = main_thread_ident;
     ishmemx_set_interrupt_check(check_signals);
     others_know = 0;
     if (initialized_by == getpid())

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import errors
+from .contract import HASH
 
 try:
     from . import _native
@@ -26,6 +27,11 @@ except ImportError as error:
 
 ffi: Any = _native.ffi
 lib: Any = _native.lib
+
+if lib.ishmemx_contract() != int(HASH, 16):
+    raise ImportError(
+        "the native part of pyshmem is another version's than its Python files; install pyshmem again"
+    )
 
 __version__: str = ffi.string(lib.PYSHMEM_VERSION_TEXT).decode()
 
@@ -69,6 +75,9 @@ class ThreadLevel(IntEnum):
 #: What a Python signal handler raised while a call waited; the extension sets it.
 interruption: BaseException | None = None
 
+#: The PE of which this process is a child of ``fork``; ``runtime`` sets it.
+forked_by: int | None = None
+
 _format_fault: Callable[[dict[str, int]], str] | None = None
 
 _EXCEPTIONS: dict[int, type[Exception]] = {
@@ -109,6 +118,11 @@ def fail(status: int) -> NoReturn:
 
 def not_initialized(what: str) -> errors.NotInitialized:
     """The error of using ``what`` outside init and finalize."""
+    if forked_by is not None:
+        return errors.NotInitialized(
+            f"{what}, but PE {forked_by} forked this process while its job ran: it is no PE, and "
+            "only the process that called init can call pyshmem"
+        )
     return errors.NotInitialized(f"{what}, but pyshmem is not initialised; call pyshmem.init()")
 
 

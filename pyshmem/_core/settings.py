@@ -2,7 +2,7 @@
 """Every environment variable, once: name, kind, default, help.
 
 Standard library only: the build runs this file before the package exists
-(``python settings.py`` prints the C list). ``native/src/settings.c`` parses the values, for
+(``python settings.py`` prints the C list). ``native/src/base/settings.c`` parses the values, for
 Python and C programs alike; ``pyshmem._core.library`` hands them to Python.
 """
 
@@ -37,6 +37,8 @@ SETTINGS = (
     Setting("RING_SLOTS", "integer", "4096", "requests a ring holds: a power of two, at least 8"),
     Setting("PROXY_SPIN", "integer", "-1",
             "polls before an idle proxy gives its core away; -1 chooses from the core count"),
+    Setting("ENGINE", "choice:thread|process", "thread",
+            "where a kernel's copies by a copy engine are started: in the PE's proxy, or in a process of their own"),
     Setting("CUTOVER_PUT", "string", "",
             "bytes from which kernels' puts take a copy engine: 64K, never, or threads:blocks=size,..."),
     Setting("CUTOVER_GET", "string", "", "the same of gets"),
@@ -48,9 +50,12 @@ SETTINGS = (
             "file of cutover tables, read and written by tune; default cutover.json in the user's settings folder"),
     Setting("STATICS", "choice:auto|map|conduit|none", "auto",
             "how PEs reach each other's static variables, in C: mapped, by the conduit's copies, auto as it can"),
-    Setting("TIMEOUT", "seconds", "600",
-            "a wait that takes longer fails with a report, on the host and in kernels; 0 waits for ever"),
+    Setting("TIMEOUT", "seconds", "0",
+            "a wait that takes longer fails with a report, on the host and in kernels; 0: waits never fail"),
+    Setting("REPORT_AFTER", "seconds", "60",
+            "a wait that takes longer goes on, and one PE of a host tells once where all stand; 0: never"),
     Setting("INIT_TIMEOUT", "seconds", "60", "how long init waits for the other PEs"),
+    Setting("CORE_HEAPS", "flag", "0", "core dumps hold the symmetric heaps too, this PE's and its peers'"),
     Setting("CHECK", "flag", "0", "checking mode: overlap, alignment, arguments that differ between PEs",
             "SHMEM_DEBUG"),
     Setting("SPIN", "integer", "-1", "polls before a waiting PE yields its core; -1 chooses from the core count"),
@@ -64,7 +69,7 @@ SETTINGS = (
 
 
 def c_lists() -> str:
-    """The X-macro list that ``settings.c`` expands (``pysh_settings.h`` in the build folder)."""
+    """The X-macro list that ``base/settings.c`` expands (``pysh_settings.h`` in the build folder)."""
     rows = [f'    X_({s.name}, "{s.kind}", "{s.default}", "{s.alias}") \\' for s in SETTINGS]
     return "\n".join(
         [

@@ -20,9 +20,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from .._core import library
+from .._core.errors import ShmemError
 from ..host import runtime
+from ..launch.control import NativeControl
 from ..launch.settings import check_settings
 from . import facts
+
+_LEAST_ARCHITECTURE = (8, 0)  # that kernels are compiled for
+_BULK_ARCHITECTURE = (9, 0)  # from which on the hardware has bulk copies
 
 _MARKS = {"ok": "[green]ok[/]", "missing": "[yellow]missing[/]", "wrong": "[red]wrong[/]"}
 
@@ -94,8 +99,8 @@ def _host() -> Iterator[Finding]:
 
 def _memfd() -> Finding:
     try:
-        os.close(os.memfd_create("pyshmem-doctor", os.MFD_CLOEXEC))
-    except OSError as error:
+        NativeControl(1).close()  # made as a job's is
+    except ShmemError as error:
         return Finding(
             "host",
             "memfd",
@@ -162,12 +167,16 @@ def _cuda() -> Iterator[Finding]:
     yield from _driver()
     for wanted in facts.requirements("cuda"):
         yield _package("cuda", wanted)
+    yield from _numpy_with_numba()
     yield _nvvm()
     yield from _peers()
 
 
 def _driver() -> Iterator[Finding]:
-    install = "install the NVIDIA driver, 580 or newer (in a container: start it with --gpus all)"
+    install = (
+        "install the NVIDIA driver, 580 or newer, for GPUs of sm_80 (bulk copies: sm_90) or newer "
+        "(in a container: start it with --gpus all)"
+    )
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -185,6 +194,43 @@ def _driver() -> Iterator[Finding]:
         yield Finding("cuda", "GPUs", "missing", detail, fix)
     else:
         yield Finding("cuda", "GPUs", "ok", str(count))
+        yield _architecture(count)
+
+
+def _architecture(n_gpus: int) -> Finding:
+    """Whether kernels run on every GPU: by the oldest."""
+    try:
+        oldest = min(facts.architecture(device) for device in range(n_gpus))
+    except (OSError, RuntimeError) as error:
+        return Finding("cuda", "architecture", "wrong", str(error), "nvidia-smi")
+    name = "sm_{}{}".format(*oldest)
+    if oldest < _LEAST_ARCHITECTURE:
+        return Finding(
+            "cuda",
+            "architecture",
+            "wrong",
+            f"{name}; kernels need sm_80 or newer",
+            "set CUDA_VISIBLE_DEVICES to GPUs of sm_80 or newer, or run with --device sim",
+        )
+    without = "" if oldest >= _BULK_ARCHITECTURE else "; all but bulk copies, which need sm_90"
+    return Finding("cuda", "architecture", "ok", name + without)
+
+
+def _numpy_with_numba() -> Iterator[Finding]:
+    """NumPy 2.5 has dropped ``row_stack``, which numba-cuda 0.30 looks up at its first compile."""
+    numpy, numba = facts.version_of("numpy"), facts.version_of("numba-cuda")
+    if numpy is None or numba is None:
+        return
+    if facts.satisfies(numpy, ">=2.5") and facts.satisfies(numba, "==0.30.*"):
+        yield Finding(
+            "cuda",
+            "NumPy with numba-cuda",
+            "ok",
+            f"NumPy {numpy} lacks row_stack, without which numba-cuda {numba} compiles nothing; "
+            "importing pyshmem adds it",
+            "import pyshmem and pyshmem.device before any kernel is compiled, those without "
+            f"pyshmem too; or {_pip('numpy<2.5')}",
+        )
 
 
 def _nvvm() -> Finding:

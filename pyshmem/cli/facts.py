@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
 import platform
 import re
@@ -90,6 +91,22 @@ def gpus() -> list[Gpu]:
         library.check(library.lib.ishmemx_cuda_describe(device, name, len(name), nbytes))
         found.append(Gpu(library.ffi.string(name).decode(errors="replace"), nbytes[0]))
     return found
+
+
+def architecture(device: int) -> tuple[int, int]:
+    """The compute capability of a GPU, as (9, 0), which compilers call sm_90; by the driver itself.
+
+    Raises: OSError (no driver), RuntimeError (the driver refuses).
+    """
+    driver, number, values = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), []
+    if driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(number), device):
+        raise RuntimeError(f"the driver does not show GPU {device}")
+    for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+        value = ctypes.c_int()
+        if driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, number):
+            raise RuntimeError(f"the driver does not tell the architecture of GPU {device}")
+        values.append(value.value)
+    return values[0], values[1]
 
 
 def can_access(device: int, peer: int) -> bool:

@@ -40,6 +40,14 @@ from ..launch.streams import occupy_standard_streams
     metavar="SECONDS",
     help="End the job after this long and say where each PE stood.",
 )
+@click.option(
+    "--grace",
+    type=click.FloatRange(min=0),
+    default=JobSpec.grace,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time for the PEs to end after SIGINT or SIGTERM, before they are killed.",
+)
 @click.option("-l", "--tag", is_flag=True, help="Begin each line of output with its PE.")
 @click.option("-m", "--module", is_flag=True, help="TARGET is a module, as in python -m.")
 @click.argument("target")
@@ -51,6 +59,7 @@ def run(
     heap_size: str | None,
     device_heap_size: str | None,
     timeout: float,
+    grace: float,
     tag: bool,
     module: bool,
     target: str,
@@ -60,6 +69,11 @@ def run(
 
     Options stand before TARGET; all that follows is passed to it. When a PE fails, the others are
     ended within two seconds and the report names the PE, the reason and where the others stood.
+
+    SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to the PEs. The first four
+    ask the job to end: the PEs have the time of --grace for it, and none when asked a second time
+    (Ctrl-C twice). The exit status is then 128 + signal, but 0 if all PEs end with 0 on SIGTERM.
+    SIGUSR1 and SIGUSR2 mean what the program makes of them.
     """
     options = {
         "CONDUIT": conduit,
@@ -75,8 +89,9 @@ def run(
         spec = JobSpec(
             n_pes=n_pes,
             command=resolve_command(target, arguments, module=module),
-            device=settle_device(),
+            device=settle_device(n_pes),
             timeout=timeout,
+            grace=grace,
             tag=tag,
         )
         occupy_standard_streams()

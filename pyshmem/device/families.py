@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What device routines take: dtypes, by the letters of the type table, and labels."""
 
+from .._core.contract import PRINT
 from .._core.type_table import ELEMENT_NUMBER, ELEMENTS, elements_of
 
 FAMILY_DTYPES = {letter: {element.dtype for element in elements_of(letter)} for letter in "raxbmst"}
@@ -26,7 +27,7 @@ def outside_family(dtype: str, family: str) -> str:
 
 
 # enum pysh_print_kind
-PRINT_INT, PRINT_FLOAT, PRINT_TEXT = range(3)
+PRINT_INT, PRINT_FLOAT, PRINT_TEXT = PRINT.INT, PRINT.FLOAT, PRINT.TEXT
 LABEL_BYTES = 24
 
 

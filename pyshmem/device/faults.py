@@ -9,30 +9,22 @@ kernel that uses pyshmem, raises it as ``KernelFault`` with the kernel's name an
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .._core.contract import FAULT, ROUTINES
+from .._core.contract import FAULT_FIELD as _AT
 from .._core.library import ffi, lib
 from ..host.proxy import OPERATIONS
 from .leaf import chosen as leaf
 from .leaf.chosen import cold, state, write64
 from .state import FAULT_CLAIM, FAULT_RECORD, MODULE
 
-# enum ishmemx_fault_kind
-(
-    FAULT_PE, FAULT_ADDRESS, FAULT_TIMEOUT, FAULT_UNINITIALIZED, FAULT_NELEMS, FAULT_PROXY,
-    FAULT_TEAM, FAULT_STRIDE, FAULT_LOCK, FAULT_CHOICE,
-) = range(1, 11)  # fmt: skip
+FAULT_PE, FAULT_ADDRESS, FAULT_NELEMS = FAULT.PE, FAULT.ADDRESS, FAULT.NELEMS
+FAULT_TIMEOUT, FAULT_PROXY, FAULT_TEAM = FAULT.TIMEOUT, FAULT.PROXY, FAULT.TEAM
+FAULT_STRIDE, FAULT_LOCK, FAULT_CHOICE = FAULT.STRIDE, FAULT.LOCK, FAULT.CHOICE
+_AT_KIND, _AT_OP, _AT_PE, _AT_MODULE = _AT.KIND, _AT.OP, _AT.PE, _AT.MODULE
+_AT_BLOCK, _AT_THREAD, _AT_A, _AT_B = _AT.BLOCK, _AT.THREAD, _AT.A, _AT.B
 
-#: Device routines by number; a scope's suffix is not told apart.
-OPS = (
-    "put", "get", "p", "g", "put_signal", "signal_op", "signal_wait_until", "wait_until",
-    "atomic_fetch", "atomic_set", "atomic_swap", "atomic_compare_swap", "atomic_add",
-    "atomic_and", "atomic_or", "atomic_xor", "sync_all", "barrier_all", "ptr", "put_nbi",
-    "get_nbi", "put_signal_nbi", "test", "signal_fetch", "ring", "iput", "iget", "ibput", "ibget",
-    "team_sync", "broadcast", "collect", "fcollect", "alltoall", "alltoalls", "reduce", "scan",
-    "wait_until_all", "wait_until_any", "wait_until_some", "test_all", "test_any", "test_some",
-    "set_lock", "test_lock", "clear_lock", "quiet", "team_translate_pe",
-)  # fmt: skip
-OP = {name: number for number, name in enumerate(OPS)}
-ROUTINE_BITS = 16  # of a number in OPS, where more is packed above it
+OP = {name: number for number, name in enumerate(ROUTINES)}
+ROUTINE_BITS = 16  # of a number in ROUTINES, where more is packed above it
 
 for _name, _number in OP.items():
     lib.ishmemx_name_set(lib.ISHMEMX_NAME_ROUTINE, _number, _name.encode())
@@ -50,15 +42,15 @@ def record_fault(kind: int, op: int, pe: int, a: int, b: int) -> int:
     elif leaf.claim(word, 1) == 0:
         leaf.note_call()
         record = state(FAULT_RECORD)
-        write64(record + 8, op)
-        write64(record + 16, pe)
-        write64(record + 24, state(MODULE))
-        write64(record + 32, leaf.block_index())
-        write64(record + 40, leaf.thread_in_block())
-        write64(record + 48, a)
-        write64(record + 56, b)
+        write64(record + _AT_OP, op)
+        write64(record + _AT_PE, pe)
+        write64(record + _AT_MODULE, state(MODULE))
+        write64(record + _AT_BLOCK, leaf.block_index())
+        write64(record + _AT_THREAD, leaf.thread_in_block())
+        write64(record + _AT_A, a)
+        write64(record + _AT_B, b)
         leaf.fence()  # pairs with the host's acquire load of `kind` in pysh_enter()
-        write64(record, kind)
+        write64(record + _AT_KIND, kind)
         return 1
     return 0
 
@@ -101,7 +93,7 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
         if request == "waiting":
             return f"a kernel's wait was ended: {proxy_error()}"
         return f"a kernel's {request} without a reply failed on the host: {proxy_error()}"
-    op = OPS[fault["op"]] if 0 <= fault["op"] < len(OPS) else f"operation {fault['op']}"
+    op = ROUTINES[fault["op"]] if 0 <= fault["op"] < len(ROUTINES) else f"operation {fault['op']}"
     where = (
         f"in kernel {kernel}, block {fault['block']}, thread {fault['thread']}: device routine {op}"
     )

@@ -1,28 +1,41 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The state block that every kernel reads: numbers of its words, and who keeps it filled.
+"""The state block that every kernel reads: numbers of its words, as in the contract."""
 
-The words mirror ``enum ishmemx_state_word`` of ``native/include/ishmemx.h``; a test compares them.
-"""
+import re
 
-#: Name of the constant symbol in compiled kernels. The number is the layout's version: a kernel
-#: cached on disk by another version is found out when it is loaded, not when it misbehaves.
-SYMBOL = "pyshmem_state_v2"
-VERSION = 2
-WORDS = 256
+from .._core.contract import DEVICE_TEAM, HASH, SIZES, STATE
 
-(
-    ABI, MY_PE, N_PES, MODULE, HEAP_BASE, HEAP_BYTES, TIMEOUT_NS, SYNC_SLOTS, SYNC_EPOCH, FAULT_CLAIM,
-    FAULT_RECORD, HOST_BASE, HOST_BYTES, P2P, TEAMS, GRID_WORD, RINGS, RING_SLOTS, RING_LOG2,
-) = range(19)  # fmt: skip
-# The first of several, and words at places of their own.
-RING, CUTOVER_PUT_MIN, CUTOVER_GET_MIN = 20, 40, 41
-CUTOVER_PUT, CUTOVER_GET, CUTOVER_COLL, DELTA = 48, 64, 80, 128
+_PREFIX = "pyshmem_state_"
+#: Name of the constant symbol in compiled kernels. With the contract's hash, so that a kernel cached on
+#: disk by another version is found out when it is loaded, not when it misbehaves.
+SYMBOL = _PREFIX + HASH
+WORDS = STATE.WORDS
+
+ABI, MODULE = STATE.ABI, STATE.MODULE
+MY_PE, N_PES, TEAMS = STATE.MY_PE, STATE.N_PES, STATE.TEAMS
+HEAP_BASE, HEAP_BYTES, DELTA = STATE.HEAP_BASE, STATE.HEAP_BYTES, STATE.DELTA
+HOST_BASE, HOST_BYTES, P2P = STATE.HOST_BASE, STATE.HOST_BYTES, STATE.P2P
+SYNC_SLOTS, SYNC_EPOCH, GRID_WORD = STATE.SYNC_SLOTS, STATE.SYNC_EPOCH, STATE.GRID_WORD
+TIMEOUT_NS, FAULT_CLAIM, FAULT_RECORD = STATE.TIMEOUT_NS, STATE.FAULT_CLAIM, STATE.FAULT_RECORD
+# The first of several where there are more.
+RINGS, RING_SLOTS, RING_LOG2, RING = STATE.RINGS, STATE.RING_SLOTS, STATE.RING_LOG2, STATE.RING
+CUTOVER_PUT_MIN, CUTOVER_GET_MIN = STATE.CUTOVER_PUT_MIN, STATE.CUTOVER_GET_MIN
+CUTOVER_PUT, CUTOVER_GET, CUTOVER_COLL = STATE.CUTOVER_PUT, STATE.CUTOVER_GET, STATE.CUTOVER_COLL
 
 # Words of a row of the table of teams, and the sizes that go with it.
-(
-    DEVICE_TEAM_N_PES, DEVICE_TEAM_MY_PE, DEVICE_TEAM_PES, DEVICE_TEAM_FLAGS, DEVICE_TEAM_EPOCH,
-    DEVICE_TEAM_STAGE,
-) = range(6)  # fmt: skip
-DEVICE_TEAM_WORDS = 8
-DEVICE_STAGE_BYTES = 64 * 1024
-MAX_TEAMS = 64
+DEVICE_TEAM_N_PES, DEVICE_TEAM_MY_PE = DEVICE_TEAM.N_PES, DEVICE_TEAM.MY_PE
+DEVICE_TEAM_PES, DEVICE_TEAM_FLAGS = DEVICE_TEAM.PES, DEVICE_TEAM.FLAGS
+DEVICE_TEAM_EPOCH, DEVICE_TEAM_STAGE = DEVICE_TEAM.EPOCH, DEVICE_TEAM.STAGE
+DEVICE_TEAM_WORDS = DEVICE_TEAM.WORDS
+DEVICE_STAGE_BYTES, MAX_TEAMS = SIZES.DEVICE_STAGE_BYTES, SIZES.MAX_TEAMS
+
+
+def refuse_other_contracts(code: bytes) -> None:
+    """Raises RuntimeError when compiled code names the state block of another contract than ours."""
+    names = set(re.findall(rb"\b%s\w+" % _PREFIX.encode(), code)) - {SYMBOL.encode()}
+    if names:
+        raise RuntimeError(
+            "this kernel was cached by another version of pyshmem: clear Numba's cache "
+            f"(__pycache__ beside the script, or NUMBA_CACHE_DIR); it reads {min(names).decode()}, "
+            f"this version's is {SYMBOL}"
+        )

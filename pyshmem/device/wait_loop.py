@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The one spin loop of the device library, and the comparisons it waits for."""
 
+from .._core.contract import CMP
 from .faults import FAULT_CHOICE, FAULT_TIMEOUT, ROUTINE_BITS, record_fault
 from .leaf import chosen as leaf
 from .leaf.chosen import SIM, cold, device_function, opaque, read64, relax, state, to_int64
 from .ring.requests import WAITING, tell
 from .state import FAULT_CLAIM, MODULE, TIMEOUT_NS
 
-CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = range(1, 7)
+CMP_EQ, CMP_NE, CMP_GT = CMP.EQ, CMP.NE, CMP.GT
+CMP_GE, CMP_LT, CMP_LE = CMP.GE, CMP.LT, CMP.LE
 
 _POLLS_PER_CHECK = 64 if SIM else 1024  # of the clock and of the fault word
 #: When a wait is slow, and how often one of the PE's slow waits is reported to the host.
@@ -62,7 +64,7 @@ def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
     """Deadline of the wait (0: none yet), or -1 when it must end.
 
     Reports slow waits to the host, one of the PE's at a time, so that everybody's reports name it.
-    ``op``: the routine's number, and above ROUTINE_BITS the team's, 0 for none.
+    ``op``: the routine's number, and above ROUTINE_BITS ``collective`` of ``pysh_kernel_wait_t``.
     """
     limit = state(TIMEOUT_NS)
     faults = state(FAULT_CLAIM)

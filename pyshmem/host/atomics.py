@@ -17,43 +17,36 @@ from typing import Any
 from .._core.arrays import target
 from .._core.dtypes import out_of_range, unsupported_dtype
 from .._core.library import check_value, fail
-from .._core.type_table import ATOMIC_OPS
-from .contexts import CTX_DEFAULT, Context
+from .._core.type_table import ATOMIC_FAMILY
+from .._core.type_table import ATOMIC_NUMBER as _OP
+from .contexts import Context, handle_of
 from .fast_calls import fast
 
-_DEFAULT = CTX_DEFAULT.handle
-_OP = {name: number for number, name in enumerate(ATOMIC_OPS)}
-_FETCH, _SET, _SWAP = _OP["fetch"], _OP["set"], _OP["swap"]
-_COMPARE_SWAP = _OP["compare_swap"]
-_ADD, _AND, _OR, _XOR = _OP["add"], _OP["and"], _OP["or"], _OP["xor"]
 
-
-def _change(op: int, dest: Any, value: Any, pe: int, ctx: Context | None) -> None:
+def _change(op: str, dest: Any, value: Any, pe: int, ctx: Context | None) -> None:
     """An operation that fetches nothing."""
     address, kind = target(dest, "dest")
     if kind.atomic is None:
-        raise unsupported_dtype(f"atomic {ATOMIC_OPS[op]}", kind, _family(op))
+        raise unsupported_dtype(f"atomic {op}", kind, ATOMIC_FAMILY[op])
     if type(value) is not kind.native:
         value = kind.scalar(value, "value")
-    handle = _DEFAULT if ctx is None else ctx.handle
     try:
-        status = kind.atomic(handle, op, address, value, pe)
+        status = kind.atomic(handle_of(ctx), _OP[op], address, value, pe)
     except OverflowError:
         raise out_of_range(kind, pe, value) from None
     if status:
         fail(status)
 
 
-def _fetch(op: int, dest: Any, value: Any, pe: int, ctx: Context | None) -> Any:
+def _fetch(op: str, dest: Any, value: Any, pe: int, ctx: Context | None) -> Any:
     """An operation that returns the value from before."""
     address, kind = target(dest, "dest")
     if kind.atomic_fetch is None:
-        raise unsupported_dtype(f"atomic {ATOMIC_OPS[op]}", kind, _family(op))
+        raise unsupported_dtype(f"atomic {op}", kind, ATOMIC_FAMILY[op])
     if type(value) is not kind.native:
         value = kind.scalar(value, "value")
-    handle = _DEFAULT if ctx is None else ctx.handle
     try:
-        old = kind.atomic_fetch(handle, op, address, value, pe)
+        old = kind.atomic_fetch(handle_of(ctx), _OP[op], address, value, pe)
     except OverflowError:
         raise out_of_range(kind, pe, value) from None
     if old == kind.failed:
@@ -61,12 +54,7 @@ def _fetch(op: int, dest: Any, value: Any, pe: int, ctx: Context | None) -> Any:
     return old
 
 
-def _family(op: int) -> str:
-    """The letter of the operation's types in type_table.FAMILIES."""
-    return "x" if op in (_FETCH, _SET, _SWAP, _ADD) else "b"
-
-
-@fast("read", _FETCH)
+@fast("read", _OP["fetch"])
 def atomic_fetch(source: Any, pe: int, *, ctx: Context | None = None) -> Any:
     """Read element 0 of ``source`` on ``pe``.
 
@@ -83,10 +71,10 @@ def atomic_fetch(source: Any, pe: int, *, ctx: Context | None = None) -> Any:
     Raises: see the module.
     Spec: shmem_atomic_fetch (OpenSHMEM 1.5).
     """
-    return _fetch(_FETCH, source, 0, pe, ctx)
+    return _fetch("fetch", source, 0, pe, ctx)
 
 
-@fast("change", _SET)
+@fast("change", _OP["set"])
 def atomic_set(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> None:
     """Write ``value``.
 
@@ -101,10 +89,10 @@ def atomic_set(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) ->
     Raises: see the module.
     Spec: shmem_atomic_set (OpenSHMEM 1.5).
     """
-    _change(_SET, dest, value, pe, ctx)
+    _change("set", dest, value, pe, ctx)
 
 
-@fast("fetch", _SWAP)
+@fast("fetch", _OP["swap"])
 def atomic_swap(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> Any:
     """Write ``value`` and return what was there.
 
@@ -122,10 +110,10 @@ def atomic_swap(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -
     Raises: see the module.
     Spec: shmem_atomic_swap (OpenSHMEM 1.5).
     """
-    return _fetch(_SWAP, dest, value, pe, ctx)
+    return _fetch("swap", dest, value, pe, ctx)
 
 
-@fast("compare_swap", _COMPARE_SWAP)
+@fast("compare_swap", _OP["compare_swap"])
 def atomic_compare_swap(
     dest: Any, cond: int, value: int, pe: int, *, ctx: Context | None = None
 ) -> Any:
@@ -147,11 +135,10 @@ def atomic_compare_swap(
     """
     address, kind = target(dest, "dest")
     if kind.compare_swap is None:
-        raise unsupported_dtype("atomic compare_swap", kind, "a")
+        raise unsupported_dtype("atomic compare_swap", kind, ATOMIC_FAMILY["compare_swap"])
     cond, value = kind.scalar(cond, "cond"), kind.scalar(value, "value")
-    handle = _DEFAULT if ctx is None else ctx.handle
     try:
-        old = kind.compare_swap(handle, address, cond, value, pe)
+        old = kind.compare_swap(handle_of(ctx), address, cond, value, pe)
     except OverflowError:
         raise out_of_range(kind, pe, cond, value) from None
     if old == kind.failed:
@@ -159,7 +146,7 @@ def atomic_compare_swap(
     return int(old)
 
 
-@fast("touch", _ADD)
+@fast("touch", _OP["add"])
 def atomic_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> None:
     """Add 1.
 
@@ -173,10 +160,10 @@ def atomic_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> None:
     Raises: see the module.
     Spec: shmem_atomic_inc (OpenSHMEM 1.5).
     """
-    _change(_ADD, dest, 1, pe, ctx)
+    _change("add", dest, 1, pe, ctx)
 
 
-@fast("read", _ADD)
+@fast("read", _OP["add"])
 def atomic_fetch_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> Any:
     """Add 1 and return what was there.
 
@@ -193,10 +180,10 @@ def atomic_fetch_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> Any:
     Raises: see the module.
     Spec: shmem_atomic_fetch_inc (OpenSHMEM 1.5).
     """
-    return _fetch(_ADD, dest, 1, pe, ctx)
+    return _fetch("add", dest, 1, pe, ctx)
 
 
-@fast("change", _ADD)
+@fast("change", _OP["add"])
 def atomic_add(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> None:
     """Add ``value``; integers wrap around.
 
@@ -211,10 +198,10 @@ def atomic_add(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) ->
     Raises: see the module.
     Spec: shmem_atomic_add (OpenSHMEM 1.5).
     """
-    _change(_ADD, dest, value, pe, ctx)
+    _change("add", dest, value, pe, ctx)
 
 
-@fast("fetch", _ADD)
+@fast("fetch", _OP["add"])
 def atomic_fetch_add(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> Any:
     """Add ``value``, integers wrap around; return what was there.
 
@@ -232,10 +219,10 @@ def atomic_fetch_add(dest: Any, value: Any, pe: int, *, ctx: Context | None = No
     Raises: see the module.
     Spec: shmem_atomic_fetch_add (OpenSHMEM 1.5).
     """
-    return _fetch(_ADD, dest, value, pe, ctx)
+    return _fetch("add", dest, value, pe, ctx)
 
 
-@fast("change", _AND)
+@fast("change", _OP["and"])
 def atomic_and(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> None:
     """Bitwise and with ``value``.
 
@@ -249,10 +236,10 @@ def atomic_and(dest: Any, value: int, pe: int, *, ctx: Context | None = None) ->
     Raises: see the module.
     Spec: shmem_atomic_and (OpenSHMEM 1.5).
     """
-    _change(_AND, dest, value, pe, ctx)
+    _change("and", dest, value, pe, ctx)
 
 
-@fast("fetch", _AND)
+@fast("fetch", _OP["and"])
 def atomic_fetch_and(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> Any:
     """Bitwise and with ``value``; return what was there.
 
@@ -269,10 +256,10 @@ def atomic_fetch_and(dest: Any, value: int, pe: int, *, ctx: Context | None = No
     Raises: see the module.
     Spec: shmem_atomic_fetch_and (OpenSHMEM 1.5).
     """
-    return _fetch(_AND, dest, value, pe, ctx)
+    return _fetch("and", dest, value, pe, ctx)
 
 
-@fast("change", _OR)
+@fast("change", _OP["or"])
 def atomic_or(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> None:
     """Bitwise or with ``value``.
 
@@ -286,10 +273,10 @@ def atomic_or(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> 
     Raises: see the module.
     Spec: shmem_atomic_or (OpenSHMEM 1.5).
     """
-    _change(_OR, dest, value, pe, ctx)
+    _change("or", dest, value, pe, ctx)
 
 
-@fast("fetch", _OR)
+@fast("fetch", _OP["or"])
 def atomic_fetch_or(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> Any:
     """Bitwise or with ``value``; return what was there.
 
@@ -306,10 +293,10 @@ def atomic_fetch_or(dest: Any, value: int, pe: int, *, ctx: Context | None = Non
     Raises: see the module.
     Spec: shmem_atomic_fetch_or (OpenSHMEM 1.5).
     """
-    return _fetch(_OR, dest, value, pe, ctx)
+    return _fetch("or", dest, value, pe, ctx)
 
 
-@fast("change", _XOR)
+@fast("change", _OP["xor"])
 def atomic_xor(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> None:
     """Bitwise exclusive or with ``value``.
 
@@ -323,10 +310,10 @@ def atomic_xor(dest: Any, value: int, pe: int, *, ctx: Context | None = None) ->
     Raises: see the module.
     Spec: shmem_atomic_xor (OpenSHMEM 1.5).
     """
-    _change(_XOR, dest, value, pe, ctx)
+    _change("xor", dest, value, pe, ctx)
 
 
-@fast("fetch", _XOR)
+@fast("fetch", _OP["xor"])
 def atomic_fetch_xor(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> Any:
     """Bitwise exclusive or with ``value``; return what was there.
 
@@ -343,4 +330,4 @@ def atomic_fetch_xor(dest: Any, value: int, pe: int, *, ctx: Context | None = No
     Raises: see the module.
     Spec: shmem_atomic_fetch_xor (OpenSHMEM 1.5).
     """
-    return _fetch(_XOR, dest, value, pe, ctx)
+    return _fetch("xor", dest, value, pe, ctx)

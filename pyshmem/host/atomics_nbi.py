@@ -17,30 +17,26 @@ from typing import Any
 from .._core.arrays import place, target
 from .._core.dtypes import Kind, out_of_range, unsupported_dtype
 from .._core.library import check, lib
-from .._core.type_table import ATOMIC_OPS, ELEMENTS
-from .contexts import CTX_DEFAULT, Context
-
-_OP = {name: number for number, name in enumerate(ATOMIC_OPS)}
-#: The letter of each operation's types in type_table.FAMILIES; float add is an extension.
-_FAMILY = {"compare_swap": "a", "and": "b", "or": "b", "xor": "b"}
+from .._core.type_table import ATOMIC_FAMILY, ATOMIC_NUMBER, ELEMENTS
+from .contexts import Context, context_of
 
 
 def _start(
     op: str, fetch: Any, dest: Any, value: Any, pe: int, ctx: Context | None, cond: Any = 0
 ) -> None:
     address, kind = target(dest, "source" if op == "fetch" else "dest")
-    family = _FAMILY.get(op, "x")
-    if kind.element < 0 or family not in ELEMENTS[kind.element].families:
-        raise unsupported_dtype(f"atomic {op}", kind, family)
+    if kind.element < 0 or ATOMIC_FAMILY[op] not in ELEMENTS[kind.element].families:
+        raise unsupported_dtype(f"atomic {op}", kind, ATOMIC_FAMILY[op])
     slot, capacity, fetched = place(fetch, "fetch", symmetric=False, writable=True)
     if fetched is not kind:
         raise TypeError(f"fetch has dtype {fetched.dtype}, dest has dtype {kind.dtype}")
     if not capacity:
         raise ValueError("fetch has no elements; its element 0 receives the value")
-    context = CTX_DEFAULT if ctx is None else ctx
-    context.keep(fetch, pe)
+    context = context_of(ctx)
     bits = _bits(kind, value, pe), _bits(kind, cond, pe)
-    check(lib.ishmemx_atomic_nbi(context.handle, _OP[op], kind.element, slot, address, *bits, pe))
+    number = ATOMIC_NUMBER[op]
+    check(lib.ishmemx_atomic_nbi(context.handle, number, kind.element, slot, address, *bits, pe))
+    context.keep(fetch, pe)
 
 
 def _bits(kind: Kind, value: Any, pe: int) -> int:

@@ -3,12 +3,15 @@
 
 ``barrier_all`` and freeing memory promise that of ``CTX_DEFAULT`` only: work on another context needs
 its own ``quiet`` before, which also lets go of the local arrays of its non-blocking operations.
-Contexts are destroyed by ``destroy``, with their team or with the job, not by garbage collection.
+Contexts are destroyed by ``destroy``, with their team or with the job. One that is dropped before is
+a ResourceWarning: it is destroyed then, and the next quiet of any context completes its operations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntFlag
 from types import TracebackType
@@ -65,23 +68,58 @@ class Context:
     def _set(self, handle: int, team: Team) -> None:
         self.handle = handle  # ishmemx_ctx_t, 0: destroyed
         self.team = team
-        self._kept: list[tuple[int, Any]] = []  # with the PE of the operation
+        # Arrays with the PE of their operation. Threads share the list, and the extension looks into
+        # it: it is never replaced, and append, pop and extend are one step each.
+        self._kept: list[tuple[int, Any]] = []
 
     # ---- what the operations use -----------------------------------------------------------------
 
     def keep(self, array: Any, pe: int) -> None:
-        """Keep the local array of a non-blocking operation alive until it is complete."""
-        self._kept.append((pe, array))
+        """Keep the local array of a non-blocking operation alive until it is complete.
 
-    def take_kept(self) -> list[tuple[int, Any]]:
-        """The kept arrays, for a caller that completes the operations and then drops the list."""
-        taken, self._kept = self._kept, []
-        return taken
+        To be called when the operation has begun: a thread that takes the array after that, to
+        complete what has begun, completes this operation too. On a conduit that completes operations
+        at once nothing is kept.
+        """
+        if lib.ishmemx_outstanding():
+            self._kept.append((pe, array))
+
+    def complete_by(
+        self, routine: Callable[..., int], *args: Any, pes: Iterable[int] | None = None
+    ) -> None:
+        """Call a routine that completes this context's operations, and then let go of their arrays.
+
+        Args:
+            routine: returns a status; where that is an error, the arrays are kept.
+            args: its arguments.
+            pes: the targets whose operations it completes; default all.
+        """
+        taken: list[tuple[int, Any]] = []
+        for _ in range(len(self._kept)):
+            try:
+                taken.append(self._kept.pop())
+            except IndexError:  # another thread completes the rest
+                break
+        incomplete = taken
+        try:
+            check(routine(*args))
+            incomplete = [] if pes is None else [entry for entry in taken if entry[0] not in pes]
+        finally:
+            self._kept.extend(incomplete)
+
+    def __del__(self, drop: Callable[[int], int] = lib.ishmemx_ctx_drop) -> None:
+        if not getattr(self, "handle", 0) or self.handle == _DEFAULT_HANDLE:
+            return
+        drop(self.handle)  # moves no data; the operations are completed by any later quiet
+        CTX_DEFAULT._kept.extend(self._kept)
+        warnings.warn(
+            f"{self!r} was dropped; destroy it", ResourceWarning, stacklevel=2, source=self
+        )
 
     def forget(self) -> None:
         """The library no longer has the context."""
         self.handle = 0
-        self._kept = []
+        self._kept.clear()
         _made.discard(self)
 
     # ---- ordering --------------------------------------------------------------------------------
@@ -101,9 +139,7 @@ class Context:
             context).
         Spec: shmem_ctx_quiet (OpenSHMEM 1.5).
         """
-        kept = self.take_kept()
-        check(lib.ishmemx_quiet(self.handle))
-        del kept
+        self.complete_by(lib.ishmemx_quiet, self.handle)
 
     def pe_quiet(self, pes: Iterable[SupportsIndex]) -> None:
         """Complete the operations of this context whose targets are ``pes``; as ``pe_quiet``.
@@ -111,9 +147,8 @@ class Context:
         Spec: shmem_ctx_pe_quiet (OpenSHMEM 1.6).
         """
         numbers = [int(pe) for pe in pes]
-        kept = self.take_kept()
-        check(lib.ishmemx_pe_quiet(self.handle, ffi.new("int[]", numbers), len(numbers)))
-        self._kept += [(pe, array) for pe, array in kept if pe not in numbers]
+        listed = ffi.new("int[]", numbers)
+        self.complete_by(lib.ishmemx_pe_quiet, self.handle, listed, len(numbers), pes=set(numbers))
 
     # ---- sessions --------------------------------------------------------------------------------
 
@@ -190,8 +225,8 @@ class Context:
         return f"<pyshmem context on {self.team!r}>"
 
 
-#: Alive until they are destroyed, since they keep what their operations still use.
-_made: set[Context] = set()
+_made: weakref.WeakSet[Context] = weakref.WeakSet()
+_DEFAULT_HANDLE = lib.ctx_default()
 
 
 Team._new_context = Context
@@ -210,5 +245,17 @@ def _job_ended() -> None:
 
 #: The context of operations that are given none.
 CTX_DEFAULT: Context = _default()
+_DEFAULT_HANDLE = CTX_DEFAULT.handle
+
+
+def context_of(ctx: Context | None) -> Context:
+    """The context of an operation whose argument ``ctx`` is this."""
+    return CTX_DEFAULT if ctx is None else ctx
+
+
+def handle_of(ctx: Context | None) -> int:
+    """The same as the library takes it."""
+    return _DEFAULT_HANDLE if ctx is None else ctx.handle
+
 
 runtime.on_finalize(_job_ended)

@@ -69,9 +69,7 @@ def clear_lock(lock: Any) -> None:
     Raises: as ``set_lock``; ShmemError (this PE does not have the lock).
     Spec: shmem_clear_lock (OpenSHMEM 1.5).
     """
-    kept = CTX_DEFAULT.take_kept()
-    check(lib.ishmemx_clear_lock(_word(lock)))
-    del kept
+    CTX_DEFAULT.complete_by(lib.ishmemx_clear_lock, _word(lock))
 
 
 class Lock:

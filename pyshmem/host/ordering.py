@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import SupportsIndex
 
-from .contexts import CTX_DEFAULT, Context
+from .contexts import Context, context_of
 from .fast_calls import fast
 
 
@@ -21,7 +21,7 @@ def fence(ctx: Context | None = None) -> None:
     Raises: NotInitialized, PeerDied, ShmemError.
     Spec: shmem_fence (OpenSHMEM 1.5).
     """
-    (CTX_DEFAULT if ctx is None else ctx).fence()
+    context_of(ctx).fence()
 
 
 @fast("quiet")
@@ -35,7 +35,7 @@ def quiet(ctx: Context | None = None) -> None:
     Raises: NotInitialized, PeerDied, ShmemTimeout, ShmemError.
     Spec: shmem_quiet (OpenSHMEM 1.5).
     """
-    (CTX_DEFAULT if ctx is None else ctx).quiet()
+    context_of(ctx).quiet()
 
 
 def pe_quiet(pes: Iterable[SupportsIndex], ctx: Context | None = None) -> None:
@@ -49,4 +49,4 @@ def pe_quiet(pes: Iterable[SupportsIndex], ctx: Context | None = None) -> None:
     Raises: ValueError (pes), NotInitialized, PeerDied, ShmemTimeout, ShmemError.
     Spec: shmem_pe_quiet (OpenSHMEM 1.6).
     """
-    (CTX_DEFAULT if ctx is None else ctx).pe_quiet(pes)
+    context_of(ctx).pe_quiet(pes)

@@ -10,14 +10,12 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .._core.contract import REQUEST_OP
 from .._core.library import check, ffi, lib
 from .contexts import CTX_DEFAULT
 
-#: What a request can ask for; the position is its number in ``host_proxy/ring.h``.
-OPERATIONS = (
-    *("unknown", "null", "put", "get", "iput", "iget", "amo", "p", "g"),
-    *("put_signal", "print", "abort", "call", "waiting"),
-)
+#: What a request can ask for; the position is its number.
+OPERATIONS = ("unknown", *(name.lower() for name in REQUEST_OP.names() if name != "COUNT"))
 
 
 class OperationStats(NamedTuple):

@@ -11,12 +11,10 @@ from .._core.arrays import StreamLike, pair, stream_handle, target
 from .._core.dtypes import out_of_range
 from .._core.errors import UnsupportedError
 from .._core.library import check, check_value, fail, lib
-from .contexts import CTX_DEFAULT, Context
+from .contexts import CTX_DEFAULT, Context, context_of, handle_of
 from .fast_calls import fast
 
-_put, _get = lib.put, lib.get
-_ctx_put, _ctx_get = lib.ishmemx_put, lib.ishmemx_get
-_DEFAULT = CTX_DEFAULT.handle
+_put, _get = lib.ishmemx_put, lib.ishmemx_get
 _PUT, _GET = ("source", "dest"), ("dest", "source")
 _PUT_CALL, _GET_CALL = 0, 1
 
@@ -52,10 +50,8 @@ def put(
     if stream is not None:
         handle = _stream_for(stream, ctx)
         status = lib.ishmemx_put_on_stream(dest_address, source_address, nbytes, pe, handle)
-    elif ctx is None:
-        status = _put(dest_address, source_address, nbytes, pe)
     else:
-        status = _ctx_put(ctx.handle, dest_address, source_address, nbytes, pe)
+        status = _put(handle_of(ctx), dest_address, source_address, nbytes, pe)
     if status:
         fail(status)
 
@@ -89,10 +85,8 @@ def get(
     if stream is not None:
         handle = _stream_for(stream, ctx)
         status = lib.ishmemx_get_on_stream(dest_address, source_address, nbytes, pe, handle)
-    elif ctx is None:
-        status = _get(dest_address, source_address, nbytes, pe)
     else:
-        status = _ctx_get(ctx.handle, dest_address, source_address, nbytes, pe)
+        status = _get(handle_of(ctx), dest_address, source_address, nbytes, pe)
     if status:
         fail(status)
 
@@ -119,7 +113,7 @@ def put_nbi(
     Spec: shmem_put_nbi (OpenSHMEM 1.5).
     """
     source_address, dest_address, nbytes = pair(source, dest, nelems, _PUT, "source")
-    context = CTX_DEFAULT if ctx is None else ctx
+    context = context_of(ctx)
     check(lib.ishmemx_put_nbi(context.handle, dest_address, source_address, nbytes, pe))
     context.keep(source, pe)
 
@@ -146,7 +140,7 @@ def get_nbi(
     Spec: shmem_get_nbi (OpenSHMEM 1.5).
     """
     dest_address, source_address, nbytes = pair(dest, source, nelems, _GET, "dest")
-    context = CTX_DEFAULT if ctx is None else ctx
+    context = context_of(ctx)
     check(lib.ishmemx_get_nbi(context.handle, dest_address, source_address, nbytes, pe))
     context.keep(dest, pe)
 
@@ -167,12 +161,12 @@ def p(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> None:
     Spec: shmem_p (OpenSHMEM 1.5).
     """
     address, kind = target(dest, "dest")
-    handle = _DEFAULT if ctx is None else ctx.handle
+    handle = handle_of(ctx)
     if kind.p is None:
         one = np.array(value, kind.dtype)
         if one.size != 1:
             raise ValueError(f"value has {one.size} elements; p stores one")
-        status = _ctx_put(handle, address, one.ctypes.data, kind.dtype.itemsize, pe)
+        status = _put(handle, address, one.ctypes.data, kind.dtype.itemsize, pe)
     else:
         if type(value) is not kind.native:
             value = kind.scalar(value, "value")
@@ -201,10 +195,10 @@ def g(source: Any, pe: int, *, ctx: Context | None = None) -> Any:
     Spec: shmem_g (OpenSHMEM 1.5).
     """
     address, kind = target(source, "source")
-    handle = _DEFAULT if ctx is None else ctx.handle
+    handle = handle_of(ctx)
     if kind.g is None:
         one = np.empty((), kind.dtype)
-        check(_ctx_get(handle, one.ctypes.data, address, kind.dtype.itemsize, pe))
+        check(_get(handle, one.ctypes.data, address, kind.dtype.itemsize, pe))
         return one.item() if kind.dtype.kind in "biufc" else one[()]
     value = kind.g(handle, address, pe)
     if value == kind.failed:

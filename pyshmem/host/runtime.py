@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn
 
-from .._core import compat, cupy_arrays, errors
+from .._core import compat, cupy_arrays, errors, library
 from .._core.library import (
     ACCELERATORS,
     ThreadLevel,
@@ -99,7 +99,8 @@ def init(
         device_heap_size: the same of the device heap; default ``PYSHMEM_DEVICE_HEAP_SIZE``.
         device: ``"cuda"``, ``"sim"``, ``"none"`` or ``"auto"``; default ``PYSHMEM_DEVICE``. Auto
             takes cuda where there is a GPU and CuPy and Numba are installed, else sim where Numba
-            is installed, else none.
+            is installed and the job has at most 128 PEs, else none. A simulated device costs a job
+            that runs no kernel next to nothing.
         comm: communicator of mpi4py, or an object with its Get_rank, Get_size, bcast and allgather:
             the job's PEs are its processes, numbered alike; past one host only ``MPI.COMM_WORLD``.
             Default: what the launcher says.
@@ -150,7 +151,7 @@ def _start(
         config.heap_bytes = parse_size(heap_size)
     if device_heap_size is not None:
         config.device_heap_bytes = parse_size(device_heap_size)
-    chosen = choose_device(device)
+    chosen = choose_device(device, config.n_pes)
     config.accelerator = ACCELERATORS[chosen]
     if chosen == "cuda" and config.device < 0:
         config.device = config.local_pe % max(gpu_count(), 1)
@@ -158,7 +159,7 @@ def _start(
         compat.arrange_simulator("sim")
     check(lib.ishmemx_init_thread(config, level, ffi.new("int *")))
     del kept
-    lib.attach_to_interpreter()
+    lib.attach_to_interpreter(threading.main_thread().ident)
     _install_hooks()
     if lib.ishmemx_n_pes() > 1:
         _keep_lines_whole()
@@ -167,8 +168,8 @@ def _start(
     return Job(chosen, config.device if chosen == "cuda" else -1)
 
 
-def choose_device(device: str | None = None) -> str:
-    """The accelerator that ``init(device=device)`` takes on this machine."""
+def choose_device(device: str | None = None, n_pes: int = 1) -> str:
+    """The accelerator that ``init(device=device)`` takes on this machine, for a job of ``n_pes``."""
     wanted = setting("DEVICE")[0] if device is None else device
     if wanted in ACCELERATORS:
         return wanted
@@ -177,11 +178,12 @@ def choose_device(device: str | None = None) -> str:
     if lib.ishmemx_several_hosts():
         return "none"  # kernels reach one host
     numba = compat.has_module("numba")
+    simulated = "sim" if numba and n_pes <= lib.ISHMEMX_MAX_DEVICE_PES else "none"
     if numba and compat.simulator_requested():
-        return "sim"
+        return simulated
     if gpu_count() and numba and compat.has_module("cupy"):
         return "cuda"
-    return "sim" if numba else "none"
+    return simulated
 
 
 def gpu_count() -> int:
@@ -224,6 +226,17 @@ def _finish(*, quietly: bool) -> None:
     if fault:
         raise fault
     check(status)
+
+
+def _forget_in_child() -> None:
+    """A child of fork is no PE: neither it nor its end may touch the job."""
+    global _job, _count
+    if _job is not None:
+        library.forked_by = _job.my_pe
+        _job, _count = None, 0
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
 
 
 # ---- query -------------------------------------------------------------------------------------

@@ -10,12 +10,11 @@ from typing import Any, SupportsIndex
 
 from .._core.arrays import pair, signal_target
 from .._core.library import SignalOp, check, check_value, fail, lib
-from .contexts import CTX_DEFAULT, Context
+from .contexts import Context, context_of, handle_of
 
 SIGNAL_SET = SignalOp.SET
 SIGNAL_ADD = SignalOp.ADD
 
-_DEFAULT = CTX_DEFAULT.handle
 _NAMES = ("source", "dest")
 
 
@@ -49,9 +48,8 @@ def put_signal(
     """
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES, "source")
     word = signal_target(sig_addr)
-    handle = _DEFAULT if ctx is None else ctx.handle
     status = lib.ishmemx_put_signal(
-        handle, dest_address, source_address, nbytes, word, signal, sig_op, pe
+        handle_of(ctx), dest_address, source_address, nbytes, word, signal, sig_op, pe
     )
     if status:
         fail(status)
@@ -86,7 +84,7 @@ def put_signal_nbi(
     """
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES, "source")
     word = signal_target(sig_addr)
-    context = CTX_DEFAULT if ctx is None else ctx
+    context = context_of(ctx)
     status = lib.ishmemx_put_signal_nbi(
         context.handle, dest_address, source_address, nbytes, word, signal, sig_op, pe
     )
@@ -113,8 +111,7 @@ def signal_op(
         NotInitialized, PeerDied, ShmemError.
     Spec: shmem_signal_set and shmem_signal_add (OpenSHMEM 1.6) in one.
     """
-    handle = _DEFAULT if ctx is None else ctx.handle
-    check(lib.ishmemx_signal_op(handle, signal_target(sig_addr), signal, sig_op, pe))
+    check(lib.ishmemx_signal_op(handle_of(ctx), signal_target(sig_addr), signal, sig_op, pe))
 
 
 def signal_set(sig_addr: Any, signal: int, pe: int, *, ctx: Context | None = None) -> None:

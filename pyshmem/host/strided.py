@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 
 from .._core.arrays import Place, place
 from .._core.library import check, lib
-from .contexts import CTX_DEFAULT, Context
+from .contexts import Context, handle_of
 
 
 def iput(
@@ -204,6 +204,5 @@ def _copy(
                 f"{blocks}, {step} apart, need {needed} elements of {name}, which has "
                 f"{_elements(side)}"
             )
-    handle = (CTX_DEFAULT if ctx is None else ctx).handle
     width = to[2].dtype.itemsize
-    check(routine(handle, to[0], origin[0], *steps, length, count, width, pe))
+    check(routine(handle_of(ctx), to[0], origin[0], *steps, length, count, width, pe))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .._core.library import check, fail, lib
+from .._core.library import check, lib
 from .contexts import CTX_DEFAULT
 from .fast_calls import fast
 from .teams import TEAM_WORLD
@@ -18,11 +18,7 @@ def barrier_all() -> None:
     Raises: PeerDied, ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_barrier_all (OpenSHMEM 1.5).
     """
-    kept = CTX_DEFAULT.take_kept()
-    status = lib.ishmemx_barrier_all()
-    if status:
-        fail(status)
-    del kept
+    CTX_DEFAULT.complete_by(lib.ishmemx_barrier_all)
 
 
 @fast("sync_all")

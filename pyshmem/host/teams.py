@@ -2,14 +2,17 @@
 """Teams: ordered sets of PEs that collectives and contexts are about.
 
 Making a team is collective over the parent: all its PEs make the same call, and those that are in no
-new team get None. A failure is one on all of them. A team ends by ``destroy`` or with the job.
+new team get None. A failure is one on all of them. A team ends by ``destroy`` or with the job. One
+that is dropped is a ResourceWarning; it ends, once all its PEs have dropped it, in the next split of
+a team that holds them, or in ``drain``.
 """
 
 from __future__ import annotations
 
 import operator
+import warnings
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex
 
@@ -256,6 +259,14 @@ class Team:
         self._contexts.clear()
         self._handle = 0
 
+    def __del__(self, release: Callable[[int], int] = lib.ishmemx_team_release) -> None:
+        if not getattr(self, "_handle", 0) or self._handle in _PREDEFINED:
+            return
+        release(self._handle)
+        warnings.warn(
+            f"{self!r} was dropped; destroy it", ResourceWarning, stacklevel=2, source=self
+        )
+
     def __enter__(self) -> Team:
         return self
 
@@ -272,6 +283,7 @@ class Team:
         return f"<pyshmem team {self._name}>"
 
 
+_PREDEFINED = (lib.team_world(), lib.team_shared(), lib.team_node())
 _made_teams: weakref.WeakSet[Team] = weakref.WeakSet()
 
 

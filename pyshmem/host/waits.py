@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, SupportsIndex
 import numpy as np
 
 from .._core.arrays import place, target
-from .._core.dtypes import Kind, unsupported_dtype
+from .._core.dtypes import Kind, integer_error, unsupported_dtype
 from .._core.library import Cmp, check, check_value, fail, ffi, lib
 from .fast_calls import fast
 
@@ -115,15 +115,11 @@ def _set(routine: str, ivars: Any, values: Any, nelems: Count, status: Any, vect
 
 def _right_hand_side(kind: Kind, values: Any, vector: int) -> np.ndarray:
     given = np.asarray(values) if vector else np.asarray(kind.scalar(values, "cmp_value"))
-    limits = np.iinfo(kind.dtype)
     if given.size and given.dtype != kind.dtype:
         if given.dtype.kind not in "iuO":
             raise TypeError(f"cmp_values has dtype {given.dtype}; ivars has {kind.dtype}")
-        for value in (int(given.min()), int(given.max())):
-            if not limits.min <= value <= limits.max:
-                raise OverflowError(
-                    f"value {value} is outside {kind.dtype} ({limits.min}..{limits.max})"
-                )
+        if error := integer_error(kind, int(given.min()), int(given.max())):
+            raise error
     return np.ascontiguousarray(given, kind.dtype).reshape(-1)
 
 

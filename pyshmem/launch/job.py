@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 from . import leftovers, report
 from .control import Control
 from .process import Process
-from .signals import ENDING, Signals, stop_here
+from .signals import ENDING, PASSED, Signals, stop_here
 from .spec import JobSpec
 from .streams import PARTIAL_AGE, Stream, write_all
 
 # Seconds after the cause at which the PEs that are left get a signal; all are gone within two.
 _AFTER_FAILURE = ((0.7, signal.SIGTERM), (1.2, signal.SIGKILL))  # they may report first
-_AFTER_INTERRUPT = ((0.8, signal.SIGTERM), (1.3, signal.SIGKILL))
-_AFTER_OTHER_SIGNAL = ((1.0, signal.SIGKILL),)
 
+_PATIENCE = 1.0  # seconds after which whoever asked the job to end is told what it waits for
 _UNKILLABLE_AFTER = 5.0  # a process in an uninterruptible call of the kernel
 _LEFTOVER_GRACE = 0.5  # what PEs started in the background may take to end by itself
 _SAME_REQUEST = 0.3  # timeout(1) and the like signal a process and then its group
@@ -39,13 +38,17 @@ class _Ending:
     steps: list[tuple[float, int]]  # (time, signal)
     since: float
     sent: bool = field(default=False)  # whether one was: deaths from here on are our doing
+    asked: int = field(default=0)  # the signal to the launcher that asked for it; 0: none
+    note_at: float = field(default=float("inf"))  # when the asker is to be told of the wait
+    killed: list[int] = field(default_factory=list)  # PEs that did not end by themselves
 
 
 def run_job(spec: JobSpec, control: Control) -> int:
     """Run a job to its end and return the exit status of the launcher.
 
     0 when every PE ended with 0; the status of the PE that failed first (128 + signal when it was
-    killed); 124 after ``spec.timeout``; 128 + signal when the launcher was signalled.
+    killed); 124 after ``spec.timeout``; 128 + signal when the launcher was asked to end, but 0 when
+    all PEs ended with 0 after a SIGTERM, as programs do that save their state for a batch system.
     """
     return _Job(spec, control).run()
 
@@ -68,7 +71,10 @@ class _Job:
                 self._watch(signals)
             finally:
                 self._clean_up()
-                guard.dismiss()
+                if why_not := guard.dismiss():
+                    self._say(
+                        [f"had the launcher been killed, PEs' processes would stay: {why_not}"]
+                    )
         return self._conclude()
 
     # ---- start ---------------------------------------------------------------------------
@@ -115,7 +121,7 @@ class _Job:
         if self.ending is None:
             until = min(until, deadline)
         elif self.ending.steps:
-            until = min(until, self.ending.steps[0][0])
+            until = min(until, self.ending.steps[0][0], self.ending.note_at)
         if any(stream.partial for stream in self._streams()):
             until = min(until, now + PARTIAL_AGE)
         return max(0.0, until - now)
@@ -140,14 +146,21 @@ class _Job:
     def _hear(self, number: int) -> None:
         if number == signal.SIGTSTP:
             self._suspend()
+        elif number in PASSED:
+            for process in self.processes:
+                process.signal_alone(number)
         elif number in ENDING and self.ending is not None:
             now = time.monotonic()
             if now - self.ending.since > _SAME_REQUEST:  # asked again: no more grace
                 self.ending.steps = [(now, signal.SIGKILL)]
         elif number in ENDING:
-            steps = _AFTER_INTERRUPT if number == signal.SIGINT else _AFTER_OTHER_SIGNAL
-            what = f"ended by {report.signal_name(number)}"
-            self._end(what, 128 + number, steps)
+            grace = self.spec.grace
+            ending = self._end(
+                f"ended by {report.signal_name(number)}", 128 + number, ((grace, signal.SIGKILL),)
+            )
+            ending.asked = number
+            if grace > _PATIENCE:
+                ending.note_at = ending.since + _PATIENCE
             self._signal(number)
 
     def _suspend(self) -> None:
@@ -162,13 +175,14 @@ class _Job:
 
     def _end(
         self, what: str, status: int, steps: tuple[tuple[float, int], ...], abort: str = ""
-    ) -> None:
+    ) -> _Ending:
         now = time.monotonic()
         standing = [(process.pe, self._where(process)) for process in self.processes]
         due = [(now + after, number) for after, number in steps]
         self.ending = _Ending(what, status, standing, due, since=now)
         if abort or status == _TIMED_OUT:
             self.control.abort(abort or what)
+        return self.ending
 
     def _where(self, process: Process) -> str:
         if process.returncode == 0:
@@ -187,13 +201,30 @@ class _Job:
         """Send what is due; False when there is nothing more that could end the PEs."""
         if self.ending is None:
             return True
+        if now >= self.ending.note_at:
+            self.ending.note_at = float("inf")
+            self._say([self._what_the_asker_waits_for()])
         while self.ending.steps and now >= self.ending.steps[0][0]:
             _, number = self.ending.steps.pop(0)
+            if number == signal.SIGKILL:
+                self.ending.killed = self._running()
             self._signal(number)
             if not self.ending.steps:
                 self.ending.steps = [(now + _UNKILLABLE_AFTER, 0)] if number else []
                 return bool(number)
         return True
+
+    def _running(self) -> list[int]:
+        return [process.pe for process in self.processes if process.returncode is None]
+
+    def _what_the_asker_waits_for(self) -> str:
+        assert self.ending is not None
+        name = report.signal_name(self.ending.asked)
+        again = "Ctrl-C again" if self.ending.asked == signal.SIGINT else "a second signal"
+        return (
+            f"{name} was passed on; {report.pes(self._running())} may run until "
+            f"{self.spec.grace:g} s after it (--grace); {again} kills at once"
+        )
 
     def _clean_up(self) -> None:
         """Leave no process of the job, whatever happened."""
@@ -208,6 +239,8 @@ class _Job:
             stream.drain()
             stream.close()
         self.selector.close()
+        if not leftovers.can_look():
+            self._say(["no /proc here: processes that the PEs started and left may still run"])
         if killed and self.ending is None:
             self._say([f"ended {killed} process(es) that the PEs had started and left running"])
 
@@ -216,8 +249,13 @@ class _Job:
     def _conclude(self) -> int:
         if self.ending is None:
             return 0
+        codes = {process.returncode for process in self.processes}
+        if self.ending.asked == signal.SIGTERM and codes == {0}:
+            return 0
         if self.ending.what:
             lines = [self.ending.what]
+            if self.ending.asked and self.ending.killed:
+                lines.append(f"  {report.pes(self.ending.killed)} did not end and had to be killed")
             lines += [f"  {line}" for line in report.standing(self.ending.standing)]
             self._say(lines)
             return self.ending.status

@@ -2,7 +2,8 @@
 """Processes of a job that outlive it, and the guard that ends them when the launcher cannot.
 
 A PE dies with the launcher (``PR_SET_PDEATHSIG``), but what a PE started does not. Such processes
-are known by ``PYSHMEM_JOB`` in their environment, or by the process group of their PE.
+are known by ``PYSHMEM_JOB`` in their environment, or by the process group of their PE; where there
+is no ``/proc`` to read this from, only by the group.
 
 Standard library only and no relative import: the launcher starts this file as a program of its own.
 Its standard input holds one process group a line; ``done`` tells it that the launcher ended in
@@ -21,6 +22,12 @@ from collections.abc import Collection
 
 DONE = "done"
 
+#: What the guard does not end by: a batch system signals all processes of a job alike.
+_DEAF_TO = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT),
+    *(signal.SIGUSR1, signal.SIGUSR2),
+)
+
 
 def _of_job(pid: int, needle: bytes, groups: Collection[int]) -> bool:
     try:
@@ -37,15 +44,33 @@ def _of_job(pid: int, needle: bytes, groups: Collection[int]) -> bool:
         return False  # gone, or not ours
 
 
+def can_look() -> bool:
+    """Whether processes can be listed: ``/proc`` is there."""
+    return os.path.exists("/proc/self/stat")
+
+
+def _end_groups(groups: Collection[int]) -> None:
+    """Without a list of processes: kill the groups whole. Their leaders are not reaped yet or gone."""
+    for group in groups:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+
+
 def find(job: str, groups: Collection[int] = ()) -> list[int]:
     """Living processes that belong to ``job``, other than the calling one."""
     needle = b"\0PYSHMEM_JOB=" + os.fsencode(job) + b"\0"
+    if not can_look():
+        return []
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
     return [pid for pid in pids if pid != os.getpid() and _of_job(pid, needle, groups)]
 
 
 def end(job: str, groups: Collection[int] = (), grace: float = 0.0, limit: float = 2.0) -> int:
     """Kill what is left of ``job`` after ``grace`` seconds; return how many processes that hit."""
+    if not can_look():
+        time.sleep(grace)
+        _end_groups(groups)
+        return 0
     start = time.monotonic()
     killed: set[int] = set()
     clear = 0
@@ -70,26 +95,40 @@ class Guard:
     """This file running as a program beside the launcher, in a session of its own."""
 
     def __init__(self, job: str) -> None:
+        # The environment stays, for this Python may need its LD_LIBRARY_PATH or PYTHONHOME to start;
+        # but for the name of a job that the launcher itself may be in, which would find the guard.
+        environment = {name: text for name, text in os.environ.items() if name != "PYSHMEM_JOB"}
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__, job],
+            [sys.executable, "-s", "-P", "-S", __file__, job],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={},  # it is not to be found by its job
+            stderr=subprocess.PIPE,
+            env=environment,
             bufsize=0,
             start_new_session=True,
+            preexec_fn=_turn_deaf,
         )
 
     def watch(self, group: int) -> None:
         """Have the processes of a group ended too if the launcher is killed."""
         self._say(str(group))
 
-    def dismiss(self) -> None:
-        """End the guard: the launcher has left nothing."""
+    def dismiss(self) -> str:
+        """End the guard: the launcher has left nothing.
+
+        Returns: why it did not guard, if it could not start; else nothing.
+        """
         self._say(DONE)
         assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        assert self._process.stderr is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        words = self._process.stderr.read().decode(errors="replace").strip()
+        self._process.stderr.close()
+        status = self._process.wait()
+        if status <= 0:
+            return ""  # or somebody ended it
+        return words.rpartition("\n")[2] or f"exit code {status}"
 
     def _say(self, word: str) -> None:
         assert self._process.stdin is not None
@@ -97,10 +136,14 @@ class Guard:
             self._process.stdin.write(word.encode() + b"\n")
 
 
+def _turn_deaf() -> None:
+    """Before the program starts, which keeps what is ignored so."""
+    for number in _DEAF_TO:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def guard(job: str) -> None:
     """Wait for the launcher's end; kill what it leaves if it did not end in order."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
     words = sys.stdin.read().split()
     if DONE not in words:
         end(job, {int(word) for word in words})

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -80,12 +81,14 @@ class Process:
 
     def signal(self, number: int) -> None:
         """Send a signal to the PE and what it started; nothing when it has ended."""
+        self._send(os.kill if self.in_foreground else os.killpg, number)
+
+    def signal_alone(self, number: int) -> None:
+        """Send a signal to the PE and not to what it started, which may not expect it."""
+        self._send(os.kill, number)
+
+    def _send(self, send: Callable[[int, int], None], number: int) -> None:
         if self._process.returncode is not None:
             return  # reaped: the number may belong to somebody else by now
-        try:
-            if self.in_foreground:
-                os.kill(self.pid, number)
-            else:
-                os.killpg(self.pid, number)
-        except ProcessLookupError:
-            pass
+        with contextlib.suppress(ProcessLookupError):
+            send(self.pid, number)

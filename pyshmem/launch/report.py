@@ -85,9 +85,12 @@ def standing(descriptions: Sequence[tuple[int, str]]) -> list[str]:
     places: dict[str, list[int]] = {}
     for pe, text in descriptions:
         places.setdefault(text, []).append(pe)
-    return [
-        f"{'PE' if len(pes) == 1 else 'PEs'} {_ranges(pes)}: {text}" for text, pes in places.items()
-    ]
+    return [f"{pes(numbers)}: {text}" for text, numbers in places.items()]
+
+
+def pes(numbers: Sequence[int]) -> str:
+    """``PE 3``, or ``PEs 0, 2..5``."""
+    return f"{'PE' if len(numbers) == 1 else 'PEs'} {_ranges(numbers)}"
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -8,9 +8,12 @@ import signal
 from types import FrameType, TracebackType
 from typing import Self
 
-#: What ends a job, besides a terminal's stop key and the end of a PE, which are heard too.
+#: What asks the job to end: passed on to the PEs, which have some time for it.
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-HEARD = (*ENDING, signal.SIGTSTP, signal.SIGCHLD)
+#: What is passed on and means what the program makes of it.
+PASSED = (signal.SIGUSR1, signal.SIGUSR2)
+#: A terminal's stop key and the end of a PE are heard too.
+HEARD = (*ENDING, *PASSED, signal.SIGTSTP, signal.SIGCHLD)
 
 
 def _hear(number: int, frame: FrameType | None) -> None:

@@ -49,6 +49,7 @@ class JobSpec:
     command: Sequence[str]
     device: str = "none"  #: ``cuda``, ``sim`` or ``none``: decided once, so that all PEs agree
     timeout: float = 0.0  #: seconds the job may take; 0: any
+    grace: float = 10.0  #: seconds from a signal that ends the job to SIGKILL
     tag: bool = False  #: begin each line of output with the number of its PE
     settings: Mapping[str, str] = field(default_factory=dict)  #: more ``PYSHMEM_*`` for the PEs
     job: str = field(default_factory=lambda: secrets.token_hex(8))

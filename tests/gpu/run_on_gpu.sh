@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Builds pyshmem in place, runs the GPU tests on all visible GPUs, heat.py at full size and the device
 # benchmarks, and prints a short table last. Needs: Python >= 3.11 with the [cuda] and [test] extras
-# (or wheels of what is missing in $WHEELS), gcc; nvcc and nvidia-nvshmem for the peers' figures.
+# (or wheels of what is missing in $WHEELS), gcc; nvcc and nvidia-nvshmem, or another NVSHMEM in $NVSHMEM_HOME, for
+# the peers' figures.
 # Usage: tests/gpu/run_on_gpu.sh [RESULTS_DIR] [PART...]                   (default: tests heat bench)
 #   tests heat          the device suite and the examples; heat.py at full size
 #   p2p0                the device suite with everything through the ring, on arrays of the host heap
@@ -176,7 +177,7 @@ done
 
 build_peers() { # sets `nvshmem` to the library's folder when the programs are there
     rm -f /tmp/bare_cuda /tmp/bare_offload /tmp/nvshmem_device
-    nvshmem=$($python -c 'import nvidia.nvshmem; print(list(nvidia.nvshmem.__path__)[0])' 2> /dev/null)
+    nvshmem=${NVSHMEM_HOME:-$($python -c 'import nvidia.nvshmem; print(list(nvidia.nvshmem.__path__)[0])' 2> /dev/null)}
     command -v nvcc > /dev/null || { nvshmem=; return; }
     for program in bare_cuda bare_offload; do
         nvcc -std=c++17 -O3 -arch=sm_90 "../bench/$program.cu" -o "/tmp/$program" 2>&1 | grep -i error &

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The allocator of the symmetric heaps against a map of its grains; no PE. Built of this file and
- * native/src/allocator.c. */
+ * native/src/memory/allocator.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocator.h"
+#include "memory/allocator.h"
 
 #define FIRST      4096
 #define GRAINS     2000

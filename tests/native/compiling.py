@@ -20,11 +20,19 @@ def gcc(*arguments: str | Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def write_made_headers(folder: Path) -> None:
+    """The headers that only the library's own sources include, as the build makes them."""
+    from pyshmem._core import contract, settings
+
+    (folder / "pysh_settings.h").write_text(settings.c_lists())
+    (folder / "pysh_contract.h").write_text(contract.c_header(public=False))
+
+
 def compile_objects(
     options: Sequence[str | Path], sources: Sequence[Path], folder: Path
 ) -> list[Path]:
     """The object files of ``sources`` in ``folder``, by a gcc a core."""
-    objects = [folder / f"{source.stem}.o" for source in sources]
+    objects = [folder / f"{number}-{source.stem}.o" for number, source in enumerate(sources)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [
             pool.submit(gcc, *options, "-c", source, "-o", made)

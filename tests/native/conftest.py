@@ -22,6 +22,12 @@ def flags() -> list[str]:
 
 
 @pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for headers that the build makes."""
+    return tmp_path_factory.mktemp("made")
+
+
+@pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     """``build(arguments, name)``: compile with gcc, without a warning; the same only once."""
     root, numbers = tmp_path_factory.mktemp("programs"), itertools.count()

@@ -44,13 +44,14 @@ static void fail(const char *format, ...) {
             fail("%s:%d: %s does not hold", __FILE__, __LINE__, #_holds); \
     } while (0)
 
-/* One PE with a simulated device, and ring 0. Settings come from the environment. */
-static void kernel_begin(void) {
+/* One PE with an accelerator, and ring 0. Settings come from the environment. With the fake driver of fake_cuda.c a
+ * GPU's memory is memory that this program reaches too. */
+static void kernel_begin_on(int accelerator) {
     static int64_t words[ISHMEMX_STATE_WORDS];
     ishmemx_config_t config;
 
     MUST(ishmemx_config_from_environment(&config));
-    config.accelerator = ISHMEMX_DEVICE_SIM;
+    config.accelerator = accelerator;
     MUST(ishmemx_init(&config));
     MUST(ishmemx_device_state(words));
     kernel.slots = (pysh_slot_t *)(intptr_t)words[ISHMEMX_STATE_RING];
@@ -58,6 +59,10 @@ static void kernel_begin(void) {
     kernel.device = (pysh_ring_device_t *)(intptr_t)words[ISHMEMX_STATE_RING + 2];
     kernel.n = (uint64_t)words[ISHMEMX_STATE_RING_SLOTS];
     kernel.log2_n = (unsigned)words[ISHMEMX_STATE_RING_LOG2];
+}
+
+static inline void kernel_begin(void) {
+    kernel_begin_on(ISHMEMX_DEVICE_SIM);
 }
 
 static inline uint64_t look(const uint64_t *word) {

@@ -31,7 +31,10 @@ int main(void) {
     shmemx_int_ibput(cells, source, 4, 2, 2, 2, right);
     shmemx_ctx_ibput32(SHMEM_CTX_DEFAULT, cells + 2, source, 4, 2, 2, 2, right);
     shmem_fence();
-    shmemx_signal_set(&signal, 5, right);
+    shmemx_signal_set(&signal, 4, right);
+    shmem_fence();
+    shmemx_signal_set(SHMEM_CTX_DEFAULT, &signal, 5, right);
+    CHECK(shmem_team_n_pes(SHMEMX_TEAM_NODE) == shmem_n_pes());
     shmemx_ctx_signal_add(SHMEM_CTX_DEFAULT, &signal, 2, right);
     shmem_signal_wait_until(&signal, SHMEM_CMP_EQ, 7);
     for (int i = 0; i < 8; i++)

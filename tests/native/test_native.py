@@ -14,12 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from compiling import WARNINGS, Compile, compile_objects, gcc
+from compiling import WARNINGS, Compile, compile_objects, gcc, write_made_headers
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / "native" / "src"
-PROXY = HERE.parents[1] / "host_proxy"
-LIBRARY = [*sorted(SOURCES.glob("*.c")), *sorted(PROXY.glob("*.c"))]
+ROOT = HERE.parents[1]
+PROXY = ROOT / "host_proxy"
+LIBRARY = [*sorted(SOURCES.rglob("*.c")), *sorted(PROXY.glob("*.c"))]
 SANITIZERS = {
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
     "thread": ["-fsanitize=thread", "-Wno-tsan"],
@@ -27,7 +28,7 @@ SANITIZERS = {
 
 #: Programs that print "ok" when every PE is content, a group of routines each.
 PROGRAMS = ["ring", "teams", "strided", "waits", "exchanges", "contexts", "generic", "deprecated"]
-PROGRAMS += ["claims", "requests", "threads", "sandia"]
+PROGRAMS += ["claims", "requests", "threads", "sandia", "wakes"]
 
 #: Programs whose threads are a kernel's, on rings of so many slots: name, slots, arguments.
 RINGS = [
@@ -68,7 +69,7 @@ def sanitizer_works(folder: Path, options: list[str]) -> bool:
 
 
 def test_the_allocator_keeps_its_book(build: Compile, run_command: Callable) -> None:
-    sources = [HERE / "allocator_test.c", SOURCES / "allocator.c"]
+    sources = [HERE / "allocator_test.c", SOURCES / "memory" / "allocator.c"]
     program = build(["-std=gnu11", "-O2", f"-I{SOURCES}", *sources], "allocator")
     assert run_command([program], 60, check=True).stdout == "allocator ok\n"
 
@@ -79,7 +80,7 @@ def test_the_allocator_under_sanitizers(
     options = [*SANITIZERS["address"], "-g", "-O1"]
     if not sanitizer_works(tmp_path, options):
         pytest.skip("this gcc has no sanitizers")
-    sources = [HERE / "allocator_test.c", SOURCES / "allocator.c"]
+    sources = [HERE / "allocator_test.c", SOURCES / "memory" / "allocator.c"]
     program = build(["-std=gnu11", *options, f"-I{SOURCES}", *sources], "allocator")
     assert run_command([program], 60, check=True).stdout == "allocator ok\n"
 
@@ -173,12 +174,12 @@ def watched(
         options = [*SANITIZERS[sanitizer], "-g", "-O1"]
         if not sanitizer_works(folder, options):
             return None
-        from pyshmem._core import settings
-
-        (folder / "pysh_settings.h").write_text(settings.c_lists())
-        options += [*(flag for flag in flags if flag.startswith("-I")), f"-I{PROXY}"]
+        write_made_headers(folder)
+        options += [*(flag for flag in flags if flag.startswith("-I")), f"-I{PROXY}", f"-I{folder}"]
         command = ["-std=gnu11", "-fwrapv", *WARNINGS, *options, '-DPYSHMEM_VERSION="0"']
-        objects = compile_objects([*command, f"-I{folder}", f"-I{SOURCES}"], LIBRARY, folder)
+        objects = compile_objects(
+            [*command, f"-I{folder}", f"-I{SOURCES}", f"-I{ROOT}"], LIBRARY, folder
+        )
         return [*options, *objects, "-lpthread", "-ldl"]
 
     return compile_library
@@ -225,8 +226,9 @@ def run_ring(
     assert (done.stdout, done.stderr) == ("ok\n", "")
 
 
-def plain(flags: list[str]) -> list[str | Path]:
-    return ["-O2", f"-I{PROXY}", *flags, "-lpthread"]
+def plain(flags: list[str], folder: Path) -> list[str | Path]:
+    write_made_headers(folder)
+    return ["-O2", f"-I{PROXY}", f"-I{folder}", *flags, "-lpthread"]
 
 
 @pytest.mark.parametrize(
@@ -240,9 +242,10 @@ def test_the_ring_serves_threads_as_it_does_kernels(
     arguments: list[str],
     build: Compile,
     flags: list[str],
+    made: Path,
     run_command: Callable,
 ) -> None:
-    run_ring(name, slots, arguments, plain(flags), build, run_command)
+    run_ring(name, slots, arguments, plain(flags, made), build, run_command)
 
 
 @pytest.mark.parametrize(("name", "slots", "arguments"), RINGS, ids=ring_id)
@@ -258,13 +261,34 @@ def test_the_ring_under_sanitizers(
     run_ring(name, slots, arguments, compiled, build, run_command)
 
 
+def test_the_engine_process_under_sanitizers(
+    build: Compile, sanitized: list[str | Path], run_pes: Callable
+) -> None:
+    program = build(["-std=gnu11", HERE / "engine.c", *sanitized], "engine")
+    main = HERE.parents[1] / "native" / "engine" / "main.c"
+    gcc("-std=gnu11", "-o", program.parent / "pyshmem-engine", main, *sanitized)
+    settings = {"PYSHMEM_ENGINE": "process", "PYSHMEM_TIMEOUT": "60"}
+    done = run_pes(2, program, env=settings, timeout=120, check=True)
+    assert (done.stdout, done.stderr) == ("ok\n", "")
+
+
+def test_a_handler_that_blocks_does_not_keep_finalize(
+    build: Compile, flags: list[str], made: Path, run_command: Callable
+) -> None:
+    program = build(["-std=gnu11", HERE / "ring_blocked.c", *plain(flags, made)], "ring_blocked")
+    done = run_command([program], 60, check=True, PYSHMEM_TIMEOUT="1")
+    assert done.stdout == "ok\n"
+    assert "has not returned; its thread is left behind" in done.stderr
+
+
 def test_the_ring_ends_while_kernels_go_on_also_under_sanitizers(
     build: Compile,
     flags: list[str],
+    made: Path,
     watched: Callable[[str], list[str | Path] | None],
     run_command: Callable,
 ) -> None:
-    builds = [plain(flags), *(found for name in SANITIZERS if (found := watched(name)))]
+    builds = [plain(flags, made), *(found for name in SANITIZERS if (found := watched(name)))]
     with ThreadPoolExecutor() as pool:
         runs = [pool.submit(run_ring, *STOPS, compiled, build, run_command) for compiled in builds]
     for run in runs:
@@ -332,11 +356,9 @@ def test_headers_compile_by_themselves(
 
 
 def test_sources_compile_without_a_warning_when_optimised(flags: list[str], tmp_path: Path) -> None:
-    from pyshmem._core import settings
-
-    (tmp_path / "pysh_settings.h").write_text(settings.c_lists())
+    write_made_headers(tmp_path)
     includes = [flag for flag in flags if flag.startswith("-I")]
     options = ["-std=gnu11", "-O3", *WARNINGS, "-Wmaybe-uninitialized", "-fvisibility=hidden"]
-    options += ['-DPYSHMEM_VERSION="0"', f"-I{tmp_path}", *includes, f"-I{SOURCES}", f"-I{PROXY}"]
+    options += ['-DPYSHMEM_VERSION="0"', f"-I{tmp_path}", *includes, f"-I{SOURCES}", f"-I{ROOT}"]
     objects = compile_objects([*options, "-fPIC"], LIBRARY, tmp_path)
     gcc("-shared", *objects, "-o", tmp_path / "library.so")

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,8 +37,8 @@ def program(tmp_path: Path) -> str:
 
 
 def clean() -> dict[str, str]:
-    prefixes = ("PYSHMEM_", "OMPI_COMM_", "PMI_", "PMIX_", "SLURM_", "RANK", "WORLD_SIZE")
-    prefixes += ("LOCAL_", "MASTER_", "TORCHELASTIC_")
+    prefixes = ("PYSHMEM_", "OMPI_COMM_", "PMI_", "PMIX_", "PALS_", "SLURM_", "FLUX_", "RANK")
+    prefixes += ("WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(prefixes)}
     return environment | {"PYSHMEM_DEVICE": "none"}
 
@@ -85,6 +86,25 @@ def test_torchrun_variables(program: str, n_pes: int, free_port: int) -> None:
     )
     assert [status for status, _, _ in results] == [0] * n_pes, results
     assert sorted(output.strip() for _, output, _ in results) == expected(n_pes)
+
+
+#: Variables of launchers on one host: of the PE, of all PEs, and the job's name.
+LAUNCHERS = {
+    "srun": (("SLURM_PROCID", "SLURM_LOCALID"), ("SLURM_STEP_NUM_TASKS",), "SLURM_JOB_ID"),
+    "hydra": (("PMI_RANK", "MPI_LOCALRANKID"), ("PMI_SIZE", "MPI_LOCALNRANKS"), "PMI_JOBID"),
+    "PALS": (("PALS_RANKID", "PALS_LOCAL_RANKID"), ("PMI_SIZE", "PALS_LOCAL_SIZE"), "PALS_APID"),
+    "Flux": (("FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID"), ("FLUX_JOB_SIZE",), "FLUX_JOB_ID"),
+}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_variables_of_other_launchers(launcher: str, program: str) -> None:
+    of_pe, of_all, job = LAUNCHERS[launcher]
+    common = dict.fromkeys(of_all, "2") | {job: uuid.uuid4().hex}
+    common |= {"SLURM_STEP_ID": "0"} if launcher == "srun" else {}
+    results = list(run_all(program, [common | dict.fromkeys(of_pe, pe) for pe in "01"]))
+    assert [status for status, _, _ in results] == [0, 0], results
+    assert sorted(output.strip() for _, output, _ in results) == expected(2)
 
 
 def test_two_jobs_side_by_side_do_not_meet(program: str, free_port: int) -> None:

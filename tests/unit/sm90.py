@@ -26,6 +26,7 @@ from sm90_cases import CASES, ONE_SCOPE, U64
 from pyshmem import device as shmem
 from pyshmem.device.jit import numba_cuda
 from pyshmem.device.jit.cubin import Cubin, stack_need
+from pyshmem.device.state import SYMBOL
 
 #: A process compiles for one: Numba keeps device functions without asking what they were made for.
 CC = tuple(map(int, os.environ.get("COMPILE_FOR", "9.0").split(".")))
@@ -84,7 +85,7 @@ def facts(name, dtype, make):
         "dtype": dtype,
         "calls": hot_calls(ptx),
         "local_bytes": max(sum(map(int, depots)) for depots in local),
-        "state": "pyshmem_state_v2" in ptx,
+        "state": SYMBOL in ptx,
         "orders": sorted(
             set(
                 re.findall(
@@ -138,7 +139,7 @@ def cubins():
         library = compile_kernel(kernel, arguments(getattr(types, dtypes[-1], None)), lto=True)
         cubin = library.get_cubin(cc=(9, 0, "a"))
         code = bytes(getattr(cubin, "code", cubin))
-        print(json.dumps({"cubin": base, "state": b"pyshmem_state_v2" in code}), flush=True)
+        print(json.dumps({"cubin": base, "state": SYMBOL.encode() in code}), flush=True)
 
 
 def collectives(team, dest, source, nelems, sig, lock):

@@ -19,6 +19,7 @@ from pyshmem._core import library
 from pyshmem._core.library import ffi, lib
 
 SOURCES = Path(__file__).parents[2] / "native" / "src"
+SOURCE = SOURCES / "memory" / "allocator.c"
 GRAIN = 64
 FIRST, END = 4096, 4096 + 512 * GRAIN
 HEAP_BYTES = 1 << 20
@@ -57,8 +58,17 @@ class Allocator(ctypes.Structure):
 def code(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """``allocator.c`` as a library of its own."""
     library = tmp_path_factory.mktemp("allocator") / "allocator.so"
-    options = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
-    subprocess.run(["gcc", *options, "-o", library, SOURCES / "allocator.c"], check=True)
+    options = [
+        "-std=gnu11",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-fPIC",
+        "-shared",
+        f"-I{SOURCES}",
+    ]
+    subprocess.run(["gcc", *options, "-o", library, SOURCES / "memory" / "allocator.c"], check=True)
     loaded = ctypes.CDLL(str(library))
     book, i64 = ctypes.POINTER(Allocator), ctypes.c_int64
     for name, result, arguments in (

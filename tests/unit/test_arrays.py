@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import gc
 import pickle
-import sys
-import types
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +15,7 @@ import pytest
 
 import pyshmem
 from pyshmem._core import arrays as symmetric
+from pyshmem._core import dlpack
 from pyshmem._core.type_table import ELEMENTS
 
 DTYPES = [
@@ -225,6 +224,76 @@ def test_local_arrays_of_other_libraries(wrap: Any) -> None:
     assert (dest == source).all()
 
 
+class BFloat16Tensor:
+    """A tensor as torch's: its dtype is torch's own, NumPy's is not to be had."""
+
+    def __init__(self, bits: np.ndarray, interface: Any, versioned: bool) -> None:
+        self.bits, self.interface, self.versioned = bits, interface, versioned
+        self.dtype = type("dtype", (), {"__repr__": lambda self: "torch.bfloat16"})()
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        if isinstance(self.interface, type):
+            raise self.interface(str(self.dtype))
+        return dict(self.bits.__array_interface__, typestr=self.interface, descr=None, version=2)
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        if arguments and not self.versioned:
+            raise TypeError("unexpected keyword argument 'max_version'")
+        capsule = self.bits.__dlpack__(**arguments)
+        name = dlpack._name_of(capsule)
+        address = dlpack._pointer_in(capsule, name)
+        if self.versioned:
+            address += dlpack._Versioned.tensor.offset
+        dlpack._Tensor.from_address(address).kind = 4  # kDLBfloat
+        return capsule
+
+    def __dlpack_device__(self) -> Any:
+        return 1, 0
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+@pytest.mark.parametrize("interface", ["<V2", AttributeError, KeyError])
+def test_bfloat16_tensors_are_put_and_got(interface: Any, versioned: bool, heap: str) -> None:
+    values = np.arange(6, dtype=ml_dtypes.bfloat16)
+    dest = pyshmem.zeros(6, "bfloat16", heap=heap)
+    pyshmem.put(dest, BFloat16Tensor(values.view(np.uint16), interface, versioned), 0)
+    assert (pyshmem.to_numpy(dest) == values).all()
+    got = np.zeros(6, np.uint16)
+    pyshmem.get(BFloat16Tensor(got, interface, versioned), dest, 0)
+    assert (got.view(ml_dtypes.bfloat16) == values).all()
+    with pytest.raises(TypeError, match="bfloat16"):
+        pyshmem.put(pyshmem.zeros(6, "float16"), BFloat16Tensor(got, interface, versioned), 0)
+
+
+def test_tensors_that_cannot_be_used_say_why() -> None:
+    class Strange(DLPack):
+        field: str
+        value: int
+
+        def __dlpack__(self, **arguments: Any) -> Any:
+            capsule = self.array.__dlpack__()
+            tensor = dlpack._Tensor.from_address(dlpack._pointer_in(capsule, b"dltensor"))
+            setattr(tensor, self.field, self.value)
+            return capsule
+
+    dest = pyshmem.zeros(4)
+    strange = Strange(np.arange(4.0))
+    for field, value, why in (("kind", 3, "dtype 3"), ("lanes", 2, "2 lanes"), ("device", 4, "4")):
+        strange.field, strange.value = field, value
+        with pytest.raises(TypeError, match=f"source is a Strange that cannot be used: .*{why}"):
+            pyshmem.put(dest, strange, 0)
+    frozen = np.arange(4.0)
+    frozen.flags.writeable = False
+    pyshmem.put(dest, DLPack(frozen), 0)
+    with pytest.raises(ValueError, match="dest is read-only"):
+        pyshmem.get(DLPack(frozen), dest, 0)
+    pyshmem.put(dest[:2], DLPack(np.arange(4.0)[2:]), 0)
+    assert dest[:2].tolist() == [2, 3]
+    with pytest.raises(ValueError, match="not C-contiguous"):
+        pyshmem.put(dest, DLPack(np.arange(8.0)[::2]), 0)
+
+
 def test_a_pinned_array_without_elements_has_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """As CUDA's interface for arrays asks; drivers refuse an address that is none."""
     monkeypatch.setattr(symmetric, "pinned", True)
@@ -299,32 +368,6 @@ def test_streams_of_any_library() -> None:
         setattr(stream, name, 5)
         assert stream_handle(stream) == 5
     assert stream_handle(Protocol()) == stream_handle(5) == 5
-
-
-def test_a_torch_tensor_of_bfloat16_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Torch shows those bits to nobody under their own name."""
-    ml_dtypes = pytest.importorskip("ml_dtypes")
-
-    class Tensor:
-        def __init__(self, bits: np.ndarray, dtype: str) -> None:
-            self.bits, self.dtype = bits, dtype
-
-        def view(self, dtype: str) -> np.ndarray:
-            assert dtype == "torch.int16"
-            return self.bits
-
-        def __array__(self) -> None:
-            raise TypeError("Got unsupported ScalarType BFloat16")
-
-    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(int16="torch.int16"))
-    values = np.arange(8).astype(ml_dtypes.bfloat16)
-    dest = pyshmem.zeros(8, dtype="bfloat16")
-    pyshmem.put(dest, Tensor(values.view(np.int16), "torch.bfloat16"), 0)
-    assert (dest.view(np.int16) == values.view(np.int16)).all()
-    with pytest.raises(TypeError, match="bfloat16"):
-        pyshmem.put(
-            pyshmem.zeros(8, dtype="int16"), Tensor(values.view(np.int16), "torch.bfloat16"), 0
-        )
 
 
 # ---- lifetime ----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from environment import clean_environment
 
 from pyshmem._core.settings import SETTINGS
 from pyshmem.cli import COMMANDS, doctor, facts, main
@@ -141,6 +142,81 @@ def test_doctor_gives_a_command_for_each_thing_that_is_missing(
     assert len(missing) >= 4
     assert all(finding.fix for finding in missing)
     assert any("pip install 'numba==" in finding.fix for finding in missing)
+
+
+class _Driver:
+    """What ``facts.architecture`` calls of libcuda, with GPUs of these architectures."""
+
+    def __init__(self, *gpus: tuple[int, int]) -> None:
+        self._gpus = gpus
+
+    def cuInit(self, flags: int) -> int:
+        return 0
+
+    def cuDeviceGet(self, number, device: int) -> int:
+        number._obj.value = device
+        return 0 if device < len(self._gpus) else 101
+
+    def cuDeviceGetAttribute(self, value, attribute: int, number) -> int:
+        value._obj.value = self._gpus[number.value][attribute - 75]
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("gpus", "state", "text"),
+    [
+        ([(9, 0), (10, 0)], "ok", "sm_90"),
+        ([(9, 0), (8, 6)], "ok", "sm_86; all but bulk copies, which need sm_90"),
+        ([(7, 5)], "wrong", "sm_75; kernels need sm_80 or newer"),
+    ],
+)
+def test_doctor_tells_whether_the_gpus_are_new_enough(
+    gpus: list[tuple[int, int]], state: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts.ctypes, "CDLL", lambda name: _Driver(*gpus))
+    finding = doctor._architecture(len(gpus))
+    assert (finding.state, finding.detail) == (state, text)
+    assert bool(finding.fix) == (state == "wrong")
+    assert "does not show GPU" in doctor._architecture(len(gpus) + 1).detail
+
+
+def test_doctor_knows_that_numba_cuda_needs_a_name_of_older_numpy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    versions = {"numpy": "2.5.1", "numba-cuda": "0.30.4"}
+    monkeypatch.setattr(facts, "version_of", versions.get)
+    [finding] = doctor._numpy_with_numba()
+    assert "row_stack" in finding.detail
+    assert "before any kernel is compiled" in finding.fix
+    versions["numpy"] = "2.4.6"
+    assert list(doctor._numpy_with_numba()) == []
+
+
+def test_importing_pyshmem_late_is_in_time_for_numba_cuda() -> None:
+    """Numba before pyshmem, with a NumPy that lacks the name: only a compile before is too early."""
+    program = """
+import numpy
+numpy.__dict__.pop("row_stack", None)
+from numba import cuda, int32
+def compile():
+    return cuda.compile(lambda a: None, (int32,), cc=(9, 0))[0]
+try:
+    compile()
+    raise SystemExit("numba-cuda needs row_stack no more: doctor need not speak of it")
+except AttributeError as error:
+    assert "row_stack" in str(error)
+import pyshmem, pyshmem.device
+assert ".entry" in compile() or ".func" in compile()
+"""
+    environment = clean_environment(NUMBA_ENABLE_CUDASIM="0")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -309,6 +309,66 @@ def test_the_guard_acts_only_when_the_launcher_was_killed(
     assert process.wait(5) == -signal.SIGKILL
 
 
+@pytest.fixture
+def python_in_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Python that cannot start without LD_LIBRARY_PATH."""
+    wrapper = tmp_path / "python"
+    wrapper.write_text(
+        '#!/bin/sh\n[ "$LD_LIBRARY_PATH" = "$0.d" ] || { echo "no libpython" >&2; exit 127; }\n'
+        f'exec {sys.executable} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(wrapper))
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{wrapper}.d")
+
+
+@pytest.mark.usefixtures("python_in_need")
+def test_the_guard_has_the_environment_that_its_python_needs(
+    sleeper: tuple[str, subprocess.Popen[bytes]],
+) -> None:
+    job, process = sleeper
+    guard = leftovers.Guard(job)
+    assert guard._process.stdin is not None
+    guard._process.stdin.close()
+    assert guard._process.wait(10) == 0
+    assert process.wait(5) == -signal.SIGKILL
+
+
+@pytest.mark.usefixtures("python_in_need")
+def test_a_guard_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert leftovers.Guard("a").dismiss() == ""
+    monkeypatch.delenv("LD_LIBRARY_PATH")
+    assert leftovers.Guard("a").dismiss() == "no libpython"
+
+
+def test_the_guard_is_deaf_to_the_signals_of_a_batch_system() -> None:
+    guard = leftovers.Guard("a")
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
+        guard._process.send_signal(number)
+    guard.dismiss()
+    assert guard._process.returncode == 0
+
+
+def test_the_guard_is_not_of_the_job_that_its_launcher_is_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    outer = uuid.uuid4().hex
+    monkeypatch.setenv("PYSHMEM_JOB", outer)
+    guard = leftovers.Guard("inner")
+    assert leftovers.find(outer) == []
+    guard.dismiss()
+
+
+def test_without_proc_groups_are_ended_whole(
+    sleeper: tuple[str, subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, process = sleeper
+    monkeypatch.setattr(leftovers, "can_look", lambda: False)
+    assert leftovers.find(job) == []
+    assert leftovers.end(job, [process.pid]) == 0
+    assert process.wait(5) == -signal.SIGKILL
+
+
 def test_leftovers_may_end_by_themselves() -> None:
     job = uuid.uuid4().hex
     with subprocess.Popen(["sleep", "0.2"], env=os.environ | {"PYSHMEM_JOB": job}) as process:

@@ -154,16 +154,65 @@ print(sorted(heavy), threading.active_count(), pyshmem.initialized(),
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [
-        ({"PYSHMEM_DEVICE": "sim"}, "1"),
-        ({"PYSHMEM_DEVICE": "none"}, "None"),
-        ({"PYSHMEM_DEVICE": "cuda"}, "None"),
-        ({"PYSHMEM_DEVICE": "sim", "NUMBA_ENABLE_CUDASIM": "0"}, "0"),
+        ({"PYSHMEM_DEVICE": "sim"}, "True"),
+        ({"PYSHMEM_DEVICE": "none"}, "False"),
+        ({"PYSHMEM_DEVICE": "cuda"}, "False"),
+        ({"PYSHMEM_DEVICE": "sim", "NUMBA_ENABLE_CUDASIM": "0"}, "False"),
+        ({"PYSHMEM_DEVICE": "cuda", "NUMBA_ENABLE_CUDASIM": "1"}, "True"),
     ],
-    ids=["sim", "none", "cuda", "user"],
+    ids=["sim", "none", "cuda", "user-off", "user-on"],
 )
-def test_import_arranges_the_simulator(environment: dict[str, str], expected: str) -> None:
-    code = "import os, pyshmem; print(os.environ.get('NUMBA_ENABLE_CUDASIM'))"
+@pytest.mark.parametrize("before", ["", "import numba", "import pyshmem, numba.core.config"])
+def test_import_arranges_the_simulator(
+    environment: dict[str, str], expected: str, before: str
+) -> None:
+    code = f"""
+{before}
+import pyshmem
+from numba import cuda
+print(hasattr(cuda, "simulator") and "simulator" in cuda.jit.__module__)
+"""
     assert run_python(code, **environment) == expected
+
+
+def test_the_simulator_stays_when_numba_reads_its_variables_again() -> None:
+    code = """
+import os, pyshmem
+from numba.cuda.core import config
+os.environ["NUMBA_CAPTURED_ERRORS"] = "new_style"
+config.reload_config()
+print(config.ENABLE_CUDASIM)
+"""
+    assert run_python(code, PYSHMEM_DEVICE="sim") == "1"
+
+
+def test_children_of_a_program_do_not_inherit_the_simulator() -> None:
+    code = """
+import os, subprocess, sys
+before = dict(os.environ)
+import pyshmem
+from numba import cuda
+child = "from numba.cuda.core import config; print(config.ENABLE_CUDASIM)"
+subprocess.run([sys.executable, "-c", child])
+print(os.environ == before)
+"""
+    assert run_python(code, PYSHMEM_DEVICE="sim").split() == ["0", "True"]
+
+
+@pytest.mark.parametrize("first", ["import pyshmem", "from numba import cuda"])
+def test_numpy_without_row_stack_stays_without(first: str) -> None:
+    """NumPy 2.5 has dropped the name, which numba-cuda asks for as it compiles its first kernel."""
+    code = f"""
+import numpy as np
+vars(np).pop("row_stack", None)
+{first}
+import pyshmem
+from numba import cuda, types
+cuda.compile_ptx(lambda a: None, (types.int64,), cc=(9, 0))
+import sys
+print("numba.cuda.np.arrayobj" in sys.modules, hasattr(np, "row_stack"))
+"""
+    assert run_python(code, PYSHMEM_DEVICE="cuda") == "True False"
 
 
 def test_public_names_are_there_and_documented() -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,6 +17,7 @@ import pyshmem  # noqa: F401  (turns on the simulator before numba is imported)
 
 _ring = pytest.importorskip("pyshmem.device.ring.requests")
 
+from pyshmem._core import contract  # noqa: E402
 from pyshmem.device import state  # noqa: E402
 from pyshmem.device.leaf import chosen  # noqa: E402
 
@@ -41,28 +41,7 @@ int unpack(const pysh_slot_t *slot, uint64_t phase, pysh_request_t *request) {
     return pysh_request_unpack(slot, phase, request);
 }
 uint64_t phase(uint64_t ticket, unsigned log2_n) { return pysh_ring_phase(ticket, log2_n); }
-const uint64_t offsets[] = {
-    offsetof(pysh_ring_control_t, consumed), offsetof(pysh_ring_control_t, asked),
-    offsetof(pysh_ring_control_t, acked), offsetof(pysh_ring_control_t, cell),
-    offsetof(pysh_ring_device_t, ticket), offsetof(pysh_ring_device_t, consumed),
-    offsetof(pysh_ring_device_t, pending), offsetof(pysh_ring_device_t, acked),
-    offsetof(pysh_ring_device_t, word), sizeof(pysh_slot_t), sizeof(pysh_cell_t),
-};
 """
-
-
-def enumerators(name: str, prefix: str) -> dict[str, int]:
-    """The constants of an enum of ring.h, without their prefix."""
-    body = re.search(rf"enum {name} \{{(.*?)\}}", RING_H.read_text(), re.S)
-    assert body is not None
-    text = re.sub(r"/\*.*?\*/", "", body[1], flags=re.S)
-    values: dict[str, int] = {}
-    following = 0
-    for constant, value in re.findall(r"(\w+)(?:\s*=\s*(\d+))?", text):
-        following = int(value) if value else following
-        values[constant.removeprefix(prefix)] = following
-        following += 1
-    return values
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +51,8 @@ def header(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         pytest.skip("gcc is not installed")
     folder = tmp_path_factory.mktemp("ring")
     (folder / "shim.c").write_text(SHIM)
-    command = ["gcc", "-std=c11", "-shared", "-fPIC", f"-I{RING_H.parent}", "-o"]
+    (folder / "pysh_contract.h").write_text(contract.c_header(public=False))
+    command = ["gcc", "-std=c11", "-shared", "-fPIC", f"-I{RING_H.parent}", f"-I{folder}", "-o"]
     subprocess.run([*command, folder / "shim.so", folder / "shim.c"], check=True)
     library = ctypes.CDLL(str(folder / "shim.so"))
     library.phase.argtypes = [ctypes.c_uint64, ctypes.c_uint]
@@ -109,47 +89,14 @@ class Memory:
         return self.slots[ticket % SLOTS]
 
 
-def test_operations_and_flags_are_those_of_the_header() -> None:
-    operations = enumerators("pysh_request_op", "PYSH_OP_")
-    count = operations.pop("COUNT")
-    assert {name: getattr(_ring, name) for name in operations} == operations
-    assert count == len(operations) + 1
-    flags = enumerators("pysh_request_flag", "PYSH_REQUEST_")
-    assert {name: value << 16 for name, value in flags.items()} == {
-        "REPLY": _ring.REPLY,
-        "DONE": _ring.DONE,
-        "RELEASE": _ring.RELEASE,
-    }
-    credit = re.search(r"#define PYSH_RING_CREDIT\s+(\d+)", RING_H.read_text())
-    assert credit is not None
-    assert int(credit[1]) == _ring.CREDIT
-
-
-def test_offsets_are_those_of_the_header(header: ctypes.CDLL) -> None:
-    assert list((ctypes.c_uint64 * 11).in_dll(header, "offsets")) == [
-        _ring.CONTROL_CONSUMED,
-        _ring.CONTROL_ASKED,
-        _ring.CONTROL_ACKED,
-        _ring.CONTROL_CELLS,
-        0,  # fetch_add64(device)
-        _ring.DEVICE_CONSUMED,
-        _ring.DEVICE_PENDING,
-        _ring.DEVICE_ACKED,
-        _ring.DEVICE_WORDS,
-        64,
-        16,
-    ]
-
-
 @settings(deadline=None)
 @given(words=st.lists(INT64, min_size=6, max_size=6), kind=INT64, ticket=st.integers(0, 2**40))
 def test_kernels_send_what_the_header_packs(
     header: ctypes.CDLL, words: list[int], kind: int, ticket: int
 ) -> None:
-    places = enumerators("pysh_request_word", "PYSH_WORD_")
     request = np.zeros(7, np.int64)
     for name, word in zip((*WORDS, "KIND"), (*words, kind), strict=True):
-        request[places[name]] = word
+        request[getattr(contract.REQUEST_WORD, name)] = word
     phase = header.phase(ticket, LOG2)
     expected, back = np.zeros(8, np.uint64), np.zeros(7, np.int64)
     header.pack(request.ctypes.data, phase, expected.ctypes.data)

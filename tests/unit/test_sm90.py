@@ -14,7 +14,8 @@ import pytest
 
 pytest.importorskip("cuda.bindings.nvvm", reason="NVVM is not installed")
 
-pytestmark = pytest.mark.timeout(1000)  # the first test waits for all the compiling
+#: Slow, for the first test waits for all the compiling.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1000)]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Signals from kernels: data with a flag behind it, and waiting for flags."""
 
+from ..._core.contract import SIGNAL
 from ..._core.type_table import ATOMIC_OPS
 from ..faults import FAULT_CHOICE, OP, record_fault
 from ..groups import Scope
@@ -22,7 +23,7 @@ __all__ = [
     "signal_wait_until_work_group",
 ]  # fmt: skip
 
-SIGNAL_SET, SIGNAL_ADD = 0, 1
+SIGNAL_SET, SIGNAL_ADD = SIGNAL.SET, SIGNAL.ADD
 _AMO_SET, _AMO_ADD = ATOMIC_OPS.index("set"), ATOMIC_OPS.index("add")
 
 _signal_word = leaf.require("signal")

@@ -28,7 +28,7 @@ from numba.cuda.cudadrv import devices, driver
 from ..._core import arrays, cupy_arrays, library
 from ..._core.errors import ShmemError
 from ..leaf.ptx import MANY_REGISTERS, NO_BULK_COPIES, without_bulk_copies
-from ..state import ABI, MODULE, SYMBOL, VERSION, WORDS
+from ..state import ABI, MODULE, SYMBOL, WORDS, refuse_other_contracts
 from .cubin import stack_need
 from .running import Running, beside_captures, hold_frees
 
@@ -260,12 +260,7 @@ def _symbol_of(module: Any) -> int | None:
         if nbytes != 8 * WORDS:
             raise RuntimeError(f"{SYMBOL} has {nbytes} bytes: clear Numba's kernel cache")
         return int(pointer)
-    for version in range(1, VERSION):
-        if get(module.handle, f"pyshmem_state_v{version}".encode())[0] == _SUCCESS:
-            raise RuntimeError(
-                "this kernel was cached by another version of pyshmem: clear Numba's cache "
-                "(__pycache__ beside the script, or NUMBA_CACHE_DIR)"
-            )
+    refuse_other_contracts(module.object_code.code)
     return None
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from ..._core.contract import REQUEST_FLAG, REQUEST_OP
+from ..._core.contract import RING as _RING
 from ..faults import FAULT_PROXY, FAULT_TIMEOUT, OP, record_fault
 from ..leaf import chosen as leaf
 from ..leaf.chosen import (
@@ -18,23 +20,26 @@ from ..leaf.chosen import (
 )
 from ..state import FAULT_CLAIM, RING, RING_LOG2, RING_SLOTS, RINGS, TIMEOUT_NS
 
-# enum pysh_request_op
-(
-    NULL, PUT, GET, IPUT, IGET, AMO, P, G, PUT_SIGNAL, PRINT, ABORT, CALL, WAITING,
-) = range(1, 14)  # fmt: skip
+NULL, PUT, GET, PUT_SIGNAL = REQUEST_OP.NULL, REQUEST_OP.PUT, REQUEST_OP.GET, REQUEST_OP.PUT_SIGNAL
+IPUT, IGET, AMO = REQUEST_OP.IPUT, REQUEST_OP.IGET, REQUEST_OP.AMO
+P, G, CALL = REQUEST_OP.P, REQUEST_OP.G, REQUEST_OP.CALL
+PRINT, ABORT, WAITING = REQUEST_OP.PRINT, REQUEST_OP.ABORT, REQUEST_OP.WAITING
 #: Flags, where they stand in the word KIND: a reply is wanted; the copy engine's stream may write it.
-REPLY, DONE = 1 << 16, 2 << 16
+REPLY, DONE = REQUEST_FLAG.REPLY << 16, REQUEST_FLAG.DONE << 16
 #: The host sees what the caller's group stored before, and what it read is not overtaken.
-RELEASE = 4 << 16
+RELEASE = REQUEST_FLAG.RELEASE << 16
 
-CREDIT = 128
-# Offsets in pysh_ring_control_t and pysh_ring_device_t; the ticket is the latter's first word.
-CONTROL_CONSUMED, CONTROL_ASKED, CONTROL_ACKED, CONTROL_CELLS = 0, 128, 256, 384
-DEVICE_CONSUMED, DEVICE_PENDING, DEVICE_ACKED, DEVICE_WORDS = 128, 256, 384, 512
+CREDIT = _RING.CREDIT
+CONTROL_CONSUMED, CONTROL_ASKED = _RING.CONTROL_CONSUMED, _RING.CONTROL_ASKED
+CONTROL_ACKED, CONTROL_CELLS = _RING.CONTROL_ACKED, _RING.CONTROL_CELLS
+# The ticket is the first word in device memory.
+DEVICE_CONSUMED, DEVICE_PENDING = _RING.DEVICE_CONSUMED, _RING.DEVICE_PENDING
+DEVICE_ACKED, DEVICE_WORDS = _RING.DEVICE_ACKED, _RING.DEVICE_WORDS
 
 # pysh_ring_skipped(), and what a sender that gives up leaves in busy[].
-_CELL_BYTES, _WORD_BYTES = 16, 8
-_LEFT, _LEFT_ENGINE, _TURN = 1 << 32, 1 << 33, 34
+_CELL_BYTES, _WORD_BYTES = _RING.CELL_BYTES, 8
+_LEFT, _LEFT_ENGINE = 1 << _RING.BUSY_LEFT_BIT, 1 << _RING.BUSY_ENGINE_BIT
+_TURN = _RING.BUSY_TURN_BIT
 _IN_USE = (1 << _TURN) - 1  # unless it is 0
 
 _LOW56 = (1 << 56) - 1

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Requests: non-blocking collectives under way. See ``collectives_nb`` for what begins them."""
+"""Requests: non-blocking collectives under way. See ``nonblocking`` for what begins them."""
 
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -26,7 +27,7 @@ class _Held:
 
 
 #: Of requests that were dropped before they were complete; looked through when another one begins.
-_dropped: list[_Held] = []
+_dropped: deque[_Held] = deque()
 
 
 class Request:
@@ -45,7 +46,10 @@ class Request:
         self._done = False
 
     def test(self) -> bool:
-        """Move requests on, and tell whether this one is complete. Never waits for another PE.
+        """Move requests on, and tell whether this one is complete.
+
+        It waits for no call of another PE. But the call that finds that all PEs have begun does this
+        PE's share of the work: it takes as long as copying or combining those bytes.
 
         Completes: when True, ``dest`` of this PE, and ``source`` may be changed.
         Raises: what the collective failed with, again at each call: MismatchError (PYSHMEM_CHECK:
@@ -108,14 +112,23 @@ def begin(
     routine: Callable[..., int], arguments: tuple[int, ...], arrays: tuple[Any, ...], name: str
 ) -> Request:
     """Call a ``_nb`` routine of the library."""
-    _dropped[:] = [held for held in _dropped if not _is_complete(held)]
+    _forget_completed()
     handle = ffi.new("uintptr_t *")
     check(routine(*arguments, handle))
     return Request(int(handle[0]), arrays, name)
 
 
+def _forget_completed() -> None:
+    """Let go of dropped requests that are complete; other threads may drop more meanwhile."""
+    for _ in range(len(_dropped)):
+        try:
+            held = _dropped.popleft()
+        except IndexError:  # another thread is at it too
+            return
+        if not _is_complete(held):
+            _dropped.append(held)
+
+
 def _is_complete(held: _Held) -> bool:
-    """Also of a request that failed, or whose job has ended."""
-    done = ffi.new("int *")
-    lib.ishmemx_request_test(held.handle, done)
-    return bool(done[0])
+    """A look that moves nothing. Also of a request that failed, or whose job has ended."""
+    return bool(lib.ishmemx_request_complete(held.handle))

@@ -13,6 +13,7 @@ import pytest
 
 import pyshmem
 from pyshmem import CTX_DEFAULT, TEAM_WORLD, Context
+from pyshmem.host import contexts
 
 
 @pytest.fixture
@@ -165,7 +166,26 @@ def test_team_destroy_ends_its_shareable_contexts(job, right):
     ctx.destroy()
 
 
-def test_a_source_is_kept_until_quiet_of_its_context(job, make, right):
+@pytest.fixture
+def never_at_once(monkeypatch):
+    """As on a conduit whose operations complete by quiet."""
+    monkeypatch.setattr(contexts, "lib", Delayed(contexts.lib))
+
+
+class Delayed:
+    """The library, with operations that are outstanding."""
+
+    def __init__(self, library):
+        self._library = library
+
+    def ishmemx_outstanding(self):
+        return 1
+
+    def __getattr__(self, name):
+        return getattr(self._library, name)
+
+
+def test_a_source_is_kept_until_quiet_of_its_context(job, make, right, never_at_once):
     class Traced(np.ndarray):
         pass
 
@@ -181,6 +201,43 @@ def test_a_source_is_kept_until_quiet_of_its_context(job, make, right):
         ctx.quiet()
         gc.collect()
         assert watch() is None
+    pyshmem.barrier_all()
+
+
+def test_threads_that_complete_at_one_time_keep_what_is_not_complete(
+    job, make, right, never_at_once
+):
+    """A thread's pe_quiet sorts the kept arrays while another one completes them and starts anew."""
+    box, source = make(np.zeros(3)), np.ones(3)
+    others = ThreadPoolExecutor(1)
+
+    class Target(int):
+        """A PE's number that another thread gets in between when it is compared."""
+
+        def __eq__(self, pe):
+            others.submit(work).result()
+            return int(self) == pe
+
+        __hash__ = int.__hash__
+
+    def work():
+        ctx.quiet()
+        pyshmem.put_nbi(box, source, right, ctx=ctx)
+
+    with Context() as ctx, others:
+        ctx.keep(np.ones(1), Target(right))
+        ctx.pe_quiet([right])
+        assert [array for _, array in ctx._kept if array is source]
+    pyshmem.barrier_all()
+
+
+def test_what_could_not_be_completed_is_kept(job, make, right, never_at_once):
+    box, source = make(np.zeros(3)), np.ones(3)
+    with Context() as ctx:
+        pyshmem.put_nbi(box, source, right, ctx=ctx)
+        with pytest.raises(ValueError, match="outside"):
+            ctx.pe_quiet([right, job.n_pes])
+        assert [array for _, array in ctx._kept if array is source]
     pyshmem.barrier_all()
 
 
@@ -202,7 +259,7 @@ def test_sessions_are_hints(job, make, right, left):
     assert (box == left).all()
 
 
-def test_pe_quiet_lets_go_of_what_it_has_completed(job, make, right):
+def test_pe_quiet_lets_go_of_what_it_has_completed(job, make, right, never_at_once):
     dest, others = make(np.zeros(8, np.int64)), (right + 1) % job.n_pes
     kept = len(CTX_DEFAULT._kept)
     pyshmem.put_nbi(dest, np.ones(8, np.int64), right)

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Requests that are words for people: a kernel's print, abort, and the news that it waits. */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "conduit/report.h"
+#include "host_proxy/proxy.h"
+#include "host_proxy/ring.h"
+#include "host_proxy/rings.h"
+#include "job/fault.h"
+
+static void label_of(const pysh_request_t *request, char *label) {
+    memcpy(label, request->word, 24);
+    label[24] = '\0';
+}
+
+static void place_of(const pysh_request_t *request, char *text, size_t capacity) {
+    uint64_t place = request->word[PYSH_WORD_EXTRA2];
+
+    snprintf(text, capacity, "block %" PRIu64 ", thread %" PRIu64, place & 0xffffffff, place >> 32);
+}
+
+pysh_outcome_t pysh_handle_print(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+    char label[25], place[64], line[160];
+    int64_t value = (int64_t)request->word[PYSH_WORD_EXTRA];
+    double real;
+    int used;
+
+    (void)ring;
+    (void)ticket;
+    label_of(request, label);
+    place_of(request, place, sizeof place);
+    memcpy(&real, &value, sizeof real);
+    if (pysh_request_high(request) == PYSH_PRINT_INT)
+        used = snprintf(line, sizeof line, "PE %d: %s = %" PRId64 " (%s)\n", pysh.pe, label, value, place);
+    else if (pysh_request_high(request) == PYSH_PRINT_FLOAT)
+        used = snprintf(line, sizeof line, "PE %d: %s = %.17g (%s)\n", pysh.pe, label, real, place);
+    else
+        used = snprintf(line, sizeof line, "PE %d: %s (%s)\n", pysh.pe, label, place);
+    return pysh_outcome(write(STDOUT_FILENO, line, (size_t)used) == used
+                            ? ISHMEMX_OK
+                            : pysh_fail(ISHMEMX_ERR_SYSTEM, "a kernel's print did not reach stdout"));
+}
+
+/* Ends the process: its main thread may be waiting for a kernel that waits for the reply. */
+pysh_outcome_t pysh_handle_quit(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+    char label[25], place[64], why[160];
+    int code = pysh_request_pe(request);
+
+    (void)ring;
+    (void)ticket;
+    label_of(request, label);
+    place_of(request, place, sizeof place);
+    snprintf(why, sizeof why, "a kernel called abort(%d): %s (%s)", code, label, place);
+    pysh.conduit->abort(code, why);
+    dprintf(STDERR_FILENO, "PE %d: %s\n", pysh.pe, why);
+    _exit(code);
+}
+
+pysh_outcome_t pysh_handle_waiting(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+    const uint64_t *word = request->word;
+    pysh_kernel_wait_t wait = {.gave_up = word[PYSH_WORD_DEST] >> 32,
+                               .collective = pysh_request_high(request),
+                               .pe = pysh_request_pe(request),
+                               .expected = (int64_t)word[PYSH_WORD_SOURCE]};
+    char kernel[64], routine[32], whom[24] = "", place[40], rings[96]; /* with the rest: no more than wait.text */
+    int status = ISHMEMX_OK;
+
+    (void)ring;
+    (void)ticket;
+    pysh_name_get(ISHMEMX_NAME_KERNEL, (int64_t)word[PYSH_WORD_EXTRA], kernel, sizeof kernel);
+    pysh_name_get(ISHMEMX_NAME_ROUTINE, (int64_t)(word[PYSH_WORD_DEST] & 0xffff), routine, sizeof routine);
+    if (wait.pe >= 0)
+        snprintf(whom, sizeof whom, " from PE %d", wait.pe);
+    place_of(request, place, sizeof place);
+    pysh_proxy_describe(rings, sizeof rings);
+    snprintf(wait.text, sizeof wait.text, "kernel %s, %s, %s for %" PRId64 "%s, seen %" PRId64 "; %s", kernel, place,
+             routine, wait.expected, whom, (int64_t)word[PYSH_WORD_VALUE], rings);
+    if (pysh.conduit->kernel_waits)
+        status = pysh.conduit->kernel_waits(&wait);
+    if (status) { /* why first: the kernel may be over a moment later, and its host look */
+        pysh_ring_complain(PYSH_OP_WAITING, wait.pe, status);
+        pysh_end_kernel_waits();
+    } else if (!wait.gave_up && pysh.report_after_ns > 0 && pysh_now_ns() - wait.since_ns > pysh.report_after_ns) {
+        pysh_report_long_wait("a kernel", wait.since_ns);
+    }
+    return pysh_outcome(ISHMEMX_OK);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Requests that take the proxy long, step by step: between two steps it serves others. */
+#include <string.h>
+
+#include "accel/accel.h"
+#include "accel/copy.h"
+#include "accel/engine/engine.h"
+#include "base/elements.h"
+#include "base/state.h"
+#include "conduit/conduit.h"
+#include "host_proxy/ring.h"
+#include "host_proxy/rings.h"
+#include "ops/amo.h"
+#include "ops/rma.h"
+
+#define PIECE_BLOCKS 1024 /* of a strided copy */
+
+static inline char *address(uint64_t word) {
+    return (char *)(uintptr_t)word;
+}
+
+int pysh_step_engine(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
+    bool done = false;
+    int status = pysh_engine_done(flight->token, &done);
+
+    (void)ring;
+    (void)value_p;
+    return status || done ? status : PYSH_UNDERWAY;
+}
+
+/* ---- copies ---- */
+
+/* One piece between memory that the CPU reaches. */
+static int move_piece(const pysh_request_t *request, void *dest, const void *source, size_t nbytes) {
+    int pe = pysh_request_pe(request);
+
+    return pysh_request_op(request) == PYSH_OP_GET ? pysh_get(dest, source, nbytes, pe)
+                                                   : pysh_put(dest, source, nbytes, pe);
+}
+
+/* One piece by the GPU's copy engine: OK when it is there, else UNDERWAY. */
+static int engine_piece(pysh_flight_t *flight, void *dest, const void *source, size_t nbytes) {
+    bool done = false;
+    int status = ISHMEMX_OK;
+
+    if (!flight->started)
+        status = pysh.accel->offload(pysh.pe, dest, source, nbytes, NULL, 0, &flight->token);
+    flight->started = !status;
+    if (!status)
+        status = pysh.accel->offload_done(flight->token, &done);
+    if (!status && !done)
+        return PYSH_UNDERWAY;
+    flight->started = false;
+    return status;
+}
+
+/* A copy between a GPU and memory that the driver does not know would keep the proxy in the driver until it is over.
+ * So it goes through the ring's pinned piece, which one flight has at a time. */
+static int staged_piece(pysh_ring_t *ring, pysh_flight_t *flight, char *dest, const char *source, size_t nbytes) {
+    bool gets = pysh_request_op(&flight->request) == PYSH_OP_GET;
+    int pe = pysh_request_pe(&flight->request), status = ISHMEMX_OK;
+
+    if (ring->staged && ring->staged != flight)
+        return PYSH_UNDERWAY;
+    if (!ring->staged && flight->gpu[0] && gets)
+        status = pysh_get(ring->stage, source, nbytes, pe);
+    else if (!ring->staged && flight->gpu[0])
+        memcpy(ring->stage, source, nbytes);
+    ring->staged = flight;
+    if (!status)
+        status = flight->gpu[0] ? engine_piece(flight, dest, ring->stage, nbytes)
+                                : engine_piece(flight, ring->stage, source, nbytes);
+    if (!status && !flight->gpu[0] && gets)
+        memcpy(dest, ring->stage, nbytes);
+    else if (!status && !flight->gpu[0])
+        status = pysh_put(dest, ring->stage, nbytes, pe);
+    if (status != PYSH_UNDERWAY)
+        ring->staged = NULL;
+    return status;
+}
+
+/* Where the own copy of a symmetric address on the device heap is meant, as it is without P2P, the two are one. */
+static int next_piece(pysh_ring_t *ring, pysh_flight_t *flight, size_t nbytes) {
+    char *dest = address(flight->request.word[PYSH_WORD_DEST]) + flight->moved;
+    const char *source = address(flight->request.word[PYSH_WORD_SOURCE]) + flight->moved;
+
+    if (!flight->gpu[0] && !flight->gpu[1])
+        return move_piece(&flight->request, dest, source, nbytes);
+    if (flight->gpu[0] && flight->gpu[1])
+        return engine_piece(flight, dest, source, nbytes);
+    return staged_piece(ring, flight, dest, source, nbytes);
+}
+
+int pysh_step_copy(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
+    const uint64_t *word = flight->request.word;
+    uint64_t left = word[PYSH_WORD_VALUE] - flight->moved;
+    size_t nbytes = left < PYSH_PIECE_BYTES ? left : PYSH_PIECE_BYTES;
+    int status = next_piece(ring, flight, nbytes);
+
+    if (status)
+        return status;
+    flight->moved += nbytes;
+    if (flight->moved < word[PYSH_WORD_VALUE])
+        return PYSH_MOVED;
+    if (pysh_request_op(&flight->request) != PYSH_OP_PUT_SIGNAL)
+        return ISHMEMX_OK;
+    if (pysh.conduit->fence && (status = pysh.conduit->fence()))
+        return status;
+    if (pysh_amo_is_polled(&flight->request, word[PYSH_WORD_EXTRA])) {
+        flight->step = pysh_step_amo;
+        return pysh_step_amo(ring, flight, value_p);
+    }
+    return pysh_amo(pysh_request_signal_op(&flight->request), ISHMEMX_TYPE_UINT64, address(word[PYSH_WORD_EXTRA]),
+                    word[PYSH_WORD_EXTRA2], 0, pysh_request_pe(&flight->request), "sig_addr", NULL);
+}
+
+int pysh_step_strided(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
+    const pysh_request_t *request = &flight->request;
+    const uint64_t *word = request->word;
+    size_t width = (size_t)pysh_request_type(request), block = (size_t)(unsigned)pysh_request_high(request);
+    uint64_t left = word[PYSH_WORD_VALUE] - flight->moved, n = left < PIECE_BLOCKS ? left : PIECE_BLOCKS;
+    int64_t dest_stride = (int64_t)word[PYSH_WORD_EXTRA], source_stride = (int64_t)word[PYSH_WORD_EXTRA2];
+    int (*move)(void *, const void *, ptrdiff_t, ptrdiff_t, size_t, size_t, size_t, int) =
+        pysh_request_op(request) == PYSH_OP_IPUT ? pysh_iput : pysh_iget;
+    int status;
+
+    (void)ring;
+    (void)value_p;
+    status = move(address(word[PYSH_WORD_DEST] + flight->moved * (uint64_t)dest_stride * width),
+                  address(word[PYSH_WORD_SOURCE] + flight->moved * (uint64_t)source_stride * width), dest_stride,
+                  source_stride, block, n, width, pysh_request_pe(request));
+    flight->moved += n;
+    return status || flight->moved == word[PYSH_WORD_VALUE] ? status : PYSH_MOVED;
+}
+
+/* ---- atomic operations on a GPU's memory ---- */
+
+bool pysh_amo_is_polled(const pysh_request_t *request, uint64_t place) {
+    const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
+
+    return arena->base && !arena->cpu_visible && arena->peer[pysh_request_pe(request)] &&
+           place - (uint64_t)(uintptr_t)arena->base < (uint64_t)arena->nbytes;
+}
+
+int pysh_amo_deliver(const pysh_request_t *request, uint64_t value) {
+    uint64_t place = request->word[PYSH_WORD_SOURCE];
+
+    return place ? pysh_copy(address(place), &value, pysh_type_nbytes(pysh_request_type(request))) : ISHMEMX_OK;
+}
+
+static int begin_amo(pysh_flight_t *flight) {
+    const uint64_t *word = flight->request.word;
+    bool signals = pysh_request_op(&flight->request) == PYSH_OP_PUT_SIGNAL;
+    int op = signals ? pysh_request_signal_op(&flight->request) : pysh_request_high(&flight->request);
+    int type = signals ? ISHMEMX_TYPE_UINT64 : pysh_request_type(&flight->request);
+    const char *what = signals ? "sig_addr" : "dest";
+    char *place = address(word[signals ? PYSH_WORD_EXTRA : PYSH_WORD_DEST]), *peer;
+    int heap, status;
+
+    status = pysh_peer_address(place, pysh_type_nbytes(type), pysh_request_pe(&flight->request), what, &peer, &heap);
+    if (!status)
+        status = pysh_type_check_aligned(type, place, what);
+    if (status)
+        return status;
+    return pysh.accel->amo_begin(op, type, peer, word[signals ? PYSH_WORD_EXTRA2 : PYSH_WORD_VALUE],
+                                 signals ? 0 : word[PYSH_WORD_EXTRA], &flight->slot);
+}
+
+int pysh_step_amo(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
+    bool done = false;
+    int status = ISHMEMX_OK;
+
+    (void)ring;
+    if (!flight->started && (status = begin_amo(flight)))
+        return status == PYSH_ENGINE_FULL ? PYSH_UNDERWAY : status;
+    flight->started = true;
+    status = pysh.accel->amo_poll(flight->slot, &done, value_p);
+    if (!status && !done)
+        return PYSH_UNDERWAY;
+    if (!status && pysh_request_op(&flight->request) == PYSH_OP_AMO)
+        status = pysh_amo_deliver(&flight->request, *value_p);
+    return status;
+}

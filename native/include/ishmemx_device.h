@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Part of ishmemx.h: what kernels and the host know of each other. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ishmemx_contract.h"
+#include "ishmemx_job.h"
+#include "ishmemx_teams.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- the device library ---------------------------------------------------------------------- */
+
+/* The state block, rows of teams and kinds of faults: ishmemx_contract.h, made of pyshmem/_core/contract.py. */
+
+/* The first fault since the last report. Kernels write it, `kind` last; the host reads. */
+typedef struct ishmemx_fault {
+    uint64_t kind;
+    uint64_t op;           /* number of the device routine, of the contract's ROUTINES */
+    int64_t pe;            /* peer, or -1 */
+    int64_t module;        /* state word MODULE of the kernel */
+    int64_t block, thread; /* linear indices */
+    int64_t a, b;
+} ishmemx_fault_t;
+
+/* ISHMEMX_CONTRACT of the library, which may be another than that of the caller's headers. */
+ISHMEMX_API int64_t ishmemx_contract(void);
+/* Copies the ISHMEMX_STATE_WORDS words of the state block. */
+ISHMEMX_API int ishmemx_device_state(int64_t *words);
+/* What the program pyshmem-engine runs: the process of a PE's copy engine. Nobody else calls it. */
+ISHMEMX_API int ishmemx_engine_main(void);
+/* The error of the last request that failed in the proxy. */
+ISHMEMX_API int ishmemx_proxy_error(char *text, size_t capacity);
+
+/* Of all rings, since init; by operation (enum pysh_request_op). */
+typedef struct {
+    int64_t requests[ISHMEMX_RING_OPS], bytes[ISHMEMX_RING_OPS], ns[ISHMEMX_RING_OPS]; /* ns: of those that are timed */
+    int64_t rings, credits, stalls, quiets;
+} ishmemx_proxy_stats_t;
+ISHMEMX_API int ishmemx_proxy_stats(ishmemx_proxy_stats_t *stats);
+
+/* Functions that kernels call through the ring; they run on the proxy's thread and must not wait for a PE. */
+typedef int64_t (*ishmemx_handler_t)(int64_t, int64_t, int64_t, int64_t);
+ISHMEMX_API int ishmemx_register_handler(ishmemx_handler_t function, int *number);
+ISHMEMX_API int ishmemx_unregister_handler(int number);
+
+/* The words ISHMEMX_STATE_CUTOVER_PUT_MIN .. of the state block, `count` of them; kernels launched after a new
+ * push of the state see them. */
+ISHMEMX_API int ishmemx_cutover_set(int first, int count, const int64_t *words);
+ISHMEMX_API int ishmemx_cutover_get(int first, int count, int64_t *words);
+/* The slot by which kernels know a team. */
+ISHMEMX_API int ishmemx_team_slot(ishmemx_team_t team, int *slot);
+ISHMEMX_API int ishmemx_ctx_team_slot(ishmemx_ctx_t ctx, int *slot);
+
+/* For reports: the name of the kernels whose word MODULE is `number`, or of a device routine. Kept after finalize. */
+enum ishmemx_name_kind { ISHMEMX_NAME_KERNEL, ISHMEMX_NAME_ROUTINE, ISHMEMX_NAME_KINDS };
+ISHMEMX_API int ishmemx_name_set(int kind, int64_t number, const char *name);
+/* Kernels are launched on streams other than the default one, so nobody knows when all have finished. */
+ISHMEMX_API int ishmemx_other_streams(void);
+/* Those have all finished; the default stream may be asked again. */
+ISHMEMX_API int ishmemx_other_streams_done(void);
+/* Where all PEs stand and what their kernels wait for, a line each; empty outside init and finalize. */
+ISHMEMX_API int ishmemx_report(char *text, size_t capacity);
+/* Copies the pending fault and clears it; kind NONE when there is none. */
+ISHMEMX_API int ishmemx_fault_take(ishmemx_fault_t *fault);
+
+/* ---- leaf primitives of the simulator (addresses are int64 there) ---------------------------- */
+
+ISHMEMX_API uint64_t ishmemx_leaf_load(int64_t address, int nbytes);              /* relaxed, 1 2 4 8 bytes */
+ISHMEMX_API void ishmemx_leaf_store(int64_t address, uint64_t value, int nbytes); /* relaxed */
+ISHMEMX_API void ishmemx_leaf_store_release(int64_t address, uint64_t value);     /* 8 bytes */
+ISHMEMX_API uint64_t ishmemx_leaf_atomic(int op, int type, int64_t address, uint64_t value, uint64_t cond);
+ISHMEMX_API void ishmemx_leaf_copy(int64_t dest, int64_t source, int64_t nbytes); /* one lane's piece */
+ISHMEMX_API void ishmemx_leaf_fence(void);
+ISHMEMX_API int64_t ishmemx_leaf_now(void); /* ns, monotonic */
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Part of ishmemx.h: the symmetric heaps. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ishmemx_job.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- symmetric heaps ----------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t nbytes, used, free, largest_free; /* bytes; used counts rounding */
+    int64_t allocations;                      /* live blocks */
+    int64_t released;                         /* released here, not yet by every PE */
+} ishmemx_heap_stats_t;
+
+/* Collective; equal arguments on all PEs, else ISHMEMX_ERR_MISMATCH on all. nbytes 0 gives NULL and
+ * does not synchronise. align 0 means 64. Zeroed when `zero` is set. Ends with a barrier. */
+ISHMEMX_API int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block_p);
+ISHMEMX_API int ishmemx_free(void *block); /* collective; begins with a barrier; NULL is allowed */
+/* Collective: a block of nbytes with the old contents, as far as they fit, in place of `block`, on the
+ * same heap. NULL is malloc, nbytes 0 is free. When it fails the old block stays as it was. */
+ISHMEMX_API int ishmemx_realloc(void *block, size_t nbytes, void **block_p);
+/* Local: the caller will not use the block again. It is freed by the next ishmemx_malloc,
+ * ishmemx_barrier_all or ishmemx_drain after every PE has released it. Safe from a finalizer. */
+ISHMEMX_API int ishmemx_release(void *block);
+ISHMEMX_API int ishmemx_drain(void); /* collective */
+ISHMEMX_API int ishmemx_heap_stats(int heap, ishmemx_heap_stats_t *stats);
+/* Base and size of a heap of the calling PE; base NULL when there is none. */
+ISHMEMX_API int ishmemx_heap_range(int heap, void **base, int64_t *nbytes);
+/* The address at which the caller can load and store `pe`'s copy of `address`, or NULL. For a device
+ * heap on a GPU this is a device address. */
+ISHMEMX_API int ishmemx_ptr(const void *address, int pe, void **peer_p);
+
+#ifdef __cplusplus
+}
+#endif

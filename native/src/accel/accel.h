@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * An accelerator is where a device heap lives and what copies it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ishmemx.h"
+
+typedef struct pysh_stamp { /* 8 bytes that a stream stores behind a copy */
+    void *address;
+    uint64_t value;
+} pysh_stamp_t;
+
+#define PYSH_IPC_BYTES   64
+#define PYSH_ENGINE_FULL (-1) /* no room for it now: ask again */
+
+/* How another process of the host maps the device heaps. */
+typedef struct pysh_engine_map {
+    int pe, n_pes;
+    int device;     /* GPU ordinal */
+    int64_t nbytes; /* of an arena */
+    int64_t stride; /* from one arena to the next, where they are in one file */
+    unsigned char handle[ISHMEMX_MAX_DEVICE_PES][PYSH_IPC_BYTES]; /* of CUDA IPC */
+} pysh_engine_map_t;
+
+typedef struct pysh_accel {
+    const char *name;
+    bool cpu_visible; /* the CPU may load and store the arena */
+    int (*attach)(const ishmemx_config_t *config);
+    /* After every PE has passed the final barrier; `blocks` of the arena are still held by the program. */
+    void (*detach)(int64_t blocks);
+    /* Makes the arena and maps the peers'; collective. A peer out of reach fails, naming the pair. */
+    int (*arena)(int64_t nbytes, char **base_p, char **peer);
+    /* Is this address memory only the GPU reaches? False for any host memory. */
+    bool (*is_device)(const void *address);
+    /* Complete on return / ordered on `stream` / started, completed by quiet. Any UVA addresses. */
+    int (*copy)(void *dest, const void *source, size_t nbytes);
+    int (*copy_on_stream)(void *dest, const void *source, size_t nbytes, void *stream);
+    int (*copy_nbi)(void *dest, const void *source, size_t nbytes);
+    int (*quiet)(void);
+    int (*zero)(void *dest, size_t nbytes);
+    /* The copy engine, for the proxy: starts a copy on the stream for `pe`, which then stores the stamps, in order. */
+    int (*offload)(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps, int n_stamps,
+                   uint64_t *token_p);
+    int (*offload_done)(uint64_t token, bool *done_p);
+    /* Are the copies started before the last mark complete, and all of them? */
+    void (*offload_mark)(void);
+    int (*offload_finished)(bool *marked_p, bool *all_p);
+    /* For a copy engine in another process: writes how it maps the device heaps; *fd_p, which stays the accelerator's,
+     * is the file that they are in, or -1. In that process: makes the copy engine and maps the heaps. */
+    int (*share)(pysh_engine_map_t *map, int *fd_p);
+    int (*join)(const pysh_engine_map_t *map, int fd, char **base);
+    /* Stores 8 bytes to device memory, some time soon. */
+    void (*stamp)(void *address, uint64_t value);
+    /* Has it finished all kernels that this process launched? False when it cannot tell. */
+    bool (*idle)(void);
+    /* First call of a thread that is going to use the accelerator. */
+    void (*thread_begin)(void);
+    /* Lets kernels load and store host memory, at the addresses that the host uses. */
+    int (*host_open)(void *base, size_t nbytes);
+    void (*host_close)(void *base);
+    /* An atomic on device memory of this PE or a mapped peer, complete on return. */
+    int (*amo)(int op, int type, void *address, uint64_t value, uint64_t cond, uint64_t *fetched_p);
+    /* The same, started: OK, or PYSH_ENGINE_FULL when as many as can be are under way. Those of a thread to one word
+     * are done in the order in which they were begun. Poll until it is done, once more than that not. */
+    int (*amo_begin)(int op, int type, void *address, uint64_t value, uint64_t cond, int *slot_p);
+    int (*amo_poll)(int slot, bool *done_p, uint64_t *fetched_p);
+    /* Memory that host and kernels both load and store. */
+    int (*shared_alloc)(size_t nbytes, void **host_p, void **device_p);
+    void (*shared_free)(void *host);
+} pysh_accel_t;

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Device heaps on NVIDIA GPUs: cuMemAlloc arenas that the PEs of a host open with CUDA IPC. Several PEs
+ * may share a GPU. All our work runs on streams of our own that do not wait for the default stream. */
+#include "accel/cuda/accel_cuda.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "accel/accel.h"
+#include "accel/cuda/amo.h"
+#include "accel/cuda/driver.h"
+#include "accel/cuda/engine.h"
+#include "accel/cuda/gpu.h"
+#include "accel/cuda/peers.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "memory/retired.h"
+
+#define DETACH_TIMEOUT_NS 2000000000LL
+
+pysh_cuda_gpu_t pysh_gpu = {.amo_lock = PTHREAD_MUTEX_INITIALIZER, .amo_slots_lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- our context and capture mode, for the time of a call, on whatever thread it comes from ---- */
+
+pysh_cuda_visit_t pysh_cuda_enter(void) {
+    pysh_cuda_visit_t visit = {.mode = pysh_cuda_relax()};
+    CUcontext current = NULL;
+
+    pysh_cuda.CtxGetCurrent(&current);
+    visit.pushed = current != pysh_gpu.context && pysh_cuda.CtxPushCurrent(pysh_gpu.context) == 0;
+    return visit;
+}
+
+void pysh_cuda_leave(pysh_cuda_visit_t visit) {
+    CUcontext popped;
+
+    if (visit.pushed)
+        pysh_cuda.CtxPopCurrent(&popped);
+    pysh_cuda_restore(visit.mode);
+}
+
+/* ---- attach and detach ---- */
+
+static int attach_card(const ishmemx_config_t *config, pysh_cuda_card_t *card, int count) {
+    int ordinal = config->device >= 0 ? config->device : (config->local_pe > 0 ? config->local_pe : 0) % count;
+    int status = pysh_cuda_open_card(ordinal, count, card);
+    CUresult result;
+
+    if (status)
+        return status;
+    result = pysh_cuda.StreamCreate(&pysh_gpu.stream, CU_STREAM_NON_BLOCKING);
+    if (!result)
+        result = pysh_cuda.StreamCreate(&pysh_gpu.nbi_stream, CU_STREAM_NON_BLOCKING);
+    if (result)
+        return pysh_cuda_fail(result, "making a stream on GPU %d", pysh_gpu.ordinal);
+    if ((status = pysh_cuda_engine_open()))
+        return status;
+    return pysh_cuda_amo_open(&pysh_gpu.amo, pysh_gpu.stream);
+}
+
+static int attach_own(const ishmemx_config_t *config, pysh_cuda_card_t *card) {
+    int count, mode;
+    int status = pysh_cuda_open(&count);
+
+    if (status)
+        return status;
+    if (!count)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "there is no NVIDIA GPU, or no driver for it, on this host; "
+                                                  "PYSHMEM_DEVICE=sim runs kernels in the simulator");
+    mode = pysh_cuda_relax();
+    status = attach_card(config, card, count);
+    pysh_cuda_restore(mode);
+    return status;
+}
+
+/* The primary context is the same for all our jobs; this may come after the job, in any thread. */
+static void unmap(void *base, size_t nbytes) {
+    int mode = pysh_cuda_relax();
+    CUdevice device;
+    CUcontext context;
+
+    (void)nbytes;
+    if (!pysh_cuda.DeviceGet(&device, pysh_gpu.ordinal) && !pysh_cuda.DevicePrimaryCtxRetain(&context, device)) {
+        if (!pysh_cuda.CtxPushCurrent(context)) {
+            pysh_cuda.MemFree((CUdeviceptr)(uintptr_t)base);
+            pysh_cuda.CtxPopCurrent(&context);
+        }
+        pysh_cuda.DevicePrimaryCtxRelease(device);
+    }
+    pysh_cuda_restore(mode);
+}
+
+static void detach(int64_t blocks) {
+    int mode;
+
+    if (!pysh_gpu.context)
+        return;
+    mode = pysh_cuda_relax();
+    pysh_cuda.CtxSetCurrent(pysh_gpu.context);
+    for (int pe = 0; pysh_gpu.opened && pe < pysh.n_pes; pe++)
+        if (pysh_gpu.opened[pe])
+            pysh_cuda.IpcCloseMemHandle(pysh_gpu.opened[pe]);
+    /* The driver asks that all mappings go before the memory does. A PE that is late has died. */
+    if (pysh_gpu.opened && pysh.ready && !atomic_load(pysh.alarm)) {
+        pysh.timeout_ns = DETACH_TIMEOUT_NS;
+        pysh.conduit->barrier("finalize");
+    }
+    free(pysh_gpu.opened);
+    free(pysh_gpu.handles);
+    pysh_gpu.opened = NULL;
+    pysh_gpu.handles = NULL;
+    if (pysh_gpu.base)
+        pysh_retire((void *)(uintptr_t)pysh_gpu.base, (size_t)pysh_gpu.nbytes, blocks, unmap);
+    pysh_gpu.base = 0;
+    pysh_gpu.nbytes = 0;
+    pysh_cuda_amo_close(&pysh_gpu.amo);
+    pysh_cuda_engine_close();
+    if (pysh_gpu.stream)
+        pysh_cuda.StreamDestroy(pysh_gpu.stream);
+    if (pysh_gpu.nbi_stream)
+        pysh_cuda.StreamDestroy(pysh_gpu.nbi_stream);
+    pysh_gpu.stream = pysh_gpu.nbi_stream = NULL;
+    if (!blocks) /* the context's memory goes with it */
+        pysh_cuda.DevicePrimaryCtxRelease(pysh_gpu.device);
+    pysh_gpu.context = NULL;
+    pysh_cuda_restore(mode);
+}
+
+static int attach(const ishmemx_config_t *config) {
+    pysh_cuda_card_t mine = {.bus = ""};
+    int status;
+
+    if (pysh.n_pes > ISHMEMX_MAX_DEVICE_PES)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "a device heap serves %d PEs at most; there are %d",
+                         ISHMEMX_MAX_DEVICE_PES, pysh.n_pes);
+    status = pysh_cuda_agree(attach_own(config, &mine));
+    if (!status)
+        status = pysh.p2p ? pysh_cuda_check_matrix(pysh_gpu.device, &mine) : ISHMEMX_OK;
+    if (status)
+        detach(0);
+    return status;
+}
+
+/* ---- the arena ---- */
+
+static int arena_make(int64_t nbytes, CUipcMemHandle *handle) {
+    size_t total =
+               ((size_t)nbytes + PYSH_CUDA_ALLOCATION_UNIT - 1) / PYSH_CUDA_ALLOCATION_UNIT * PYSH_CUDA_ALLOCATION_UNIT,
+           vacant = 0, all = 0;
+    CUresult result = pysh_cuda.MemAlloc(&pysh_gpu.base, total);
+
+    if (result) {
+        pysh_gpu.base = 0;
+        pysh_cuda.MemGetInfo(&vacant, &all);
+        return pysh_cuda_fail(result,
+                              "allocating a device heap of %s on GPU %d (%s free); lower "
+                              "PYSHMEM_DEVICE_HEAP_SIZE",
+                              pysh_bytes_text((int64_t)total), pysh_gpu.ordinal, pysh_bytes_text((int64_t)vacant));
+    }
+    pysh_gpu.nbytes = nbytes;
+    result = pysh_cuda.IpcGetMemHandle(handle, pysh_gpu.base);
+    return result ? pysh_cuda_fail(result, "sharing the device heap of GPU %d (CUDA IPC)", pysh_gpu.ordinal)
+                  : ISHMEMX_OK;
+}
+
+static int arena_open(const CUipcMemHandle *handles, char **peer) {
+    pysh_gpu.opened = calloc((size_t)pysh.n_pes, sizeof *pysh_gpu.opened);
+    if (!pysh_gpu.opened)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
+    for (int pe = 0; pe < pysh.n_pes; pe++) {
+        CUresult result = 0;
+        if (pe != pysh.pe && !pysh.p2p)
+            continue;
+        if (pe != pysh.pe)
+            result = pysh_cuda.IpcOpenMemHandle(&pysh_gpu.opened[pe], handles[pe], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+        if (result) {
+            pysh_gpu.opened[pe] = 0;
+            return pysh_cuda_fail(result, "GPU %d cannot map the device heap of PE %d (CUDA IPC)", pysh_gpu.ordinal,
+                                  pe);
+        }
+        peer[pe] = (char *)(uintptr_t)(pe == pysh.pe ? pysh_gpu.base : pysh_gpu.opened[pe]);
+    }
+    return ISHMEMX_OK;
+}
+
+static int arena(int64_t nbytes, char **base_p, char **peer) {
+    CUipcMemHandle mine = {{0}};
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+    int status;
+
+    pysh_gpu.handles = calloc((size_t)pysh.n_pes, sizeof *pysh_gpu.handles);
+    status = pysh_gpu.handles ? arena_make(nbytes, &mine) : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join the PEs");
+
+    status = pysh_cuda_agree(status);
+    if (!status)
+        status = pysh.conduit->exchange("init", &mine, pysh_gpu.handles, sizeof mine);
+    if (!status)
+        status = pysh_cuda_agree(arena_open(pysh_gpu.handles, peer));
+    if (!status)
+        *base_p = (char *)(uintptr_t)pysh_gpu.base;
+    pysh_cuda_leave(visit);
+    return status;
+}
+
+/* ---- copies ---- */
+
+static bool is_device(const void *address) {
+    CUdeviceptr pointer = (CUdeviceptr)(uintptr_t)address;
+    unsigned type = 0;
+    CUresult result;
+    pysh_cuda_visit_t visit;
+
+    if (pointer - pysh_gpu.base < (CUdeviceptr)pysh_gpu.nbytes)
+        return true;
+    visit = pysh_cuda_enter();
+    result = pysh_cuda.PointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer);
+    pysh_cuda_leave(visit);
+    return !result && type == CU_MEMORYTYPE_DEVICE; /* an address the driver does not know is host memory */
+}
+
+static CUresult start_copy(void *dest, const void *source, size_t nbytes, CUstream stream) {
+    return pysh_cuda.MemcpyAsync((CUdeviceptr)(uintptr_t)dest, (CUdeviceptr)(uintptr_t)source, nbytes, stream);
+}
+
+static int copy_fail(CUresult result, const void *dest, const void *source, size_t nbytes) {
+    return pysh_cuda_fail(result, "copying %zu bytes from %p to %p", nbytes, source, dest);
+}
+
+static int copy(void *dest, const void *source, size_t nbytes) {
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+    CUresult result = start_copy(dest, source, nbytes, pysh_gpu.stream);
+
+    if (!result)
+        result = pysh_cuda.StreamSynchronize(pysh_gpu.stream);
+    pysh_cuda_leave(visit);
+    return result ? copy_fail(result, dest, source, nbytes) : ISHMEMX_OK;
+}
+
+static int copy_on_stream(void *dest, const void *source, size_t nbytes, void *stream) {
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+    CUresult result = start_copy(dest, source, nbytes, stream);
+
+    pysh_cuda_leave(visit);
+    return result ? copy_fail(result, dest, source, nbytes) : ISHMEMX_OK;
+}
+
+static int copy_nbi(void *dest, const void *source, size_t nbytes) {
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+    CUresult result = start_copy(dest, source, nbytes, pysh_gpu.nbi_stream);
+
+    pysh_cuda_leave(visit);
+    pysh_gpu.nbi_started++;
+    return result ? copy_fail(result, dest, source, nbytes) : ISHMEMX_OK;
+}
+
+/* Only counts read before the wait are finished by it: a copy of another thread may start meanwhile. */
+static int quiet(void) {
+    uint64_t started = pysh_gpu.nbi_started, finished = pysh_gpu.nbi_finished;
+    pysh_cuda_visit_t visit;
+    CUresult result;
+
+    if (started == finished)
+        return ISHMEMX_OK;
+    visit = pysh_cuda_enter();
+    result = pysh_cuda.StreamSynchronize(pysh_gpu.nbi_stream);
+    pysh_cuda_leave(visit);
+    if (result)
+        return pysh_cuda_fail(result, "completing copies");
+    while (finished < started && !atomic_compare_exchange_weak(&pysh_gpu.nbi_finished, &finished, started)) {
+    }
+    return ISHMEMX_OK;
+}
+
+static int zero(void *dest, size_t nbytes) {
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+    CUresult result = pysh_cuda.MemsetD8Async((CUdeviceptr)(uintptr_t)dest, 0, nbytes, pysh_gpu.stream);
+
+    if (!result)
+        result = pysh_cuda.StreamSynchronize(pysh_gpu.stream);
+    pysh_cuda_leave(visit);
+    return result ? pysh_cuda_fail(result, "zeroing %zu bytes at %p", nbytes, dest) : ISHMEMX_OK;
+}
+
+static int amo(int op, int type, void *address, uint64_t value, uint64_t cond, uint64_t *fetched_p) {
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+    int status;
+
+    pthread_mutex_lock(&pysh_gpu.amo_lock);
+    status = pysh_cuda_amo_run(&pysh_gpu.amo, pysh_gpu.stream, op, type, (CUdeviceptr)(uintptr_t)address, value, cond,
+                               fetched_p);
+    pthread_mutex_unlock(&pysh_gpu.amo_lock);
+    pysh_cuda_leave(visit);
+    return status;
+}
+
+/* By the proxies' threads, which have the context. */
+static int amo_begin(int op, int type, void *address, uint64_t value, uint64_t cond, int *slot_p) {
+    int status;
+
+    pthread_mutex_lock(&pysh_gpu.amo_slots_lock);
+    status = pysh_cuda_amo_begin(&pysh_gpu.amo, op, type, (CUdeviceptr)(uintptr_t)address, value, cond, slot_p);
+    pthread_mutex_unlock(&pysh_gpu.amo_slots_lock);
+    return status;
+}
+
+static int amo_poll(int slot, bool *done_p, uint64_t *fetched_p) {
+    int status;
+
+    pthread_mutex_lock(&pysh_gpu.amo_slots_lock);
+    status = pysh_cuda_amo_poll(&pysh_gpu.amo, slot, done_p, fetched_p);
+    pthread_mutex_unlock(&pysh_gpu.amo_slots_lock);
+    return status;
+}
+
+static _Atomic bool other_streams;
+
+/* Kernels on the default stream, and on those that wait for it. While one of these captures, the default stream may
+ * only be asked whether it does. */
+static bool idle(void) {
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+    int capturing = 0;
+    CUresult result = atomic_load(&other_streams) ? CUDA_ERROR_NOT_READY : 0;
+
+    if (!result)
+        result = pysh_cuda.StreamIsCapturing(NULL, &capturing);
+    if (!result)
+        result = capturing ? CUDA_ERROR_NOT_READY : pysh_cuda.StreamQuery(NULL);
+    pysh_cuda_leave(visit);
+    return !result;
+}
+
+int ishmemx_other_streams(void) {
+    atomic_store(&other_streams, true);
+    return ISHMEMX_OK;
+}
+
+int ishmemx_other_streams_done(void) {
+    atomic_store(&other_streams, false);
+    return ISHMEMX_OK;
+}
+
+/* For the thread's life: it has no captures of its own that the mode would have to protect. */
+static void thread_begin(void) {
+    pysh_cuda.CtxSetCurrent(pysh_gpu.context);
+    pysh_cuda_relax();
+}
+
+/* Any thread of the program may end the waits of kernels. */
+static void stamp(void *address, uint64_t value) {
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+
+    pysh_cuda_engine_stamp(address, value);
+    pysh_cuda_leave(visit);
+}
+
+const pysh_accel_t pysh_accel_cuda = {
+    .name = "cuda",
+    .cpu_visible = false,
+    .attach = attach,
+    .detach = detach,
+    .arena = arena,
+    .is_device = is_device,
+    .copy = copy,
+    .copy_on_stream = copy_on_stream,
+    .copy_nbi = copy_nbi,
+    .quiet = quiet,
+    .zero = zero,
+    .offload = pysh_cuda_engine_copy,
+    .offload_done = pysh_cuda_engine_done,
+    .offload_mark = pysh_cuda_engine_mark,
+    .offload_finished = pysh_cuda_engine_finished,
+    .share = pysh_cuda_share,
+    .join = pysh_cuda_join,
+    .stamp = stamp,
+    .idle = idle,
+    .thread_begin = thread_begin,
+    .host_open = pysh_cuda_host_open,
+    .host_close = pysh_cuda_host_close,
+    .amo = amo,
+    .amo_begin = amo_begin,
+    .amo_poll = amo_poll,
+    .shared_alloc = pysh_cuda_shared_alloc,
+    .shared_free = pysh_cuda_shared_free,
+};

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The part of the CUDA driver API that we use, opened at run time: the library builds and loads where
+ * there is no CUDA. Types and numbers are those of cuda.h. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct {
+    char bytes[16];
+} CUuuid;
+typedef struct {
+    char reserved[64];
+} CUipcMemHandle;
+
+enum {
+    CUDA_ERROR_STUB_LIBRARY = 34,
+    CUDA_ERROR_NO_DEVICE = 100,
+    CUDA_ERROR_NOT_READY = 600,
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+    CU_EVENT_DISABLE_TIMING = 2,
+    CU_MEMHOSTREGISTER_PORTABLE = 1,
+    CU_MEMHOSTREGISTER_DEVICEMAP = 2,
+    CU_MEMORYTYPE_DEVICE = 2,
+    CU_STREAM_NON_BLOCKING = 1,
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+    CU_MEMHOSTALLOC_PORTABLE = 1,
+    CU_MEMHOSTALLOC_DEVICEMAP = 2,
+    CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1
+};
+
+/* X_(name here, symbol, arguments) */
+#define PYSH_CUDA_CALLS(X_)                                                                      \
+    X_(Init, cuInit, (unsigned))                                                                 \
+    X_(GetErrorName, cuGetErrorName, (CUresult, const char **))                                  \
+    X_(GetErrorString, cuGetErrorString, (CUresult, const char **))                              \
+    X_(DeviceGetCount, cuDeviceGetCount, (int *))                                                \
+    X_(DeviceGet, cuDeviceGet, (CUdevice *, int))                                                \
+    X_(DeviceGetName, cuDeviceGetName, (char *, int, CUdevice))                                  \
+    X_(DeviceTotalMem, cuDeviceTotalMem_v2, (size_t *, CUdevice))                                \
+    X_(DeviceGetUuid, cuDeviceGetUuid_v2, (CUuuid *, CUdevice))                                  \
+    X_(DeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *, int, CUdevice))                          \
+    X_(DeviceCanAccessPeer, cuDeviceCanAccessPeer, (int *, CUdevice, CUdevice))                  \
+    X_(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                \
+    X_(DevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice))                        \
+    X_(CtxGetCurrent, cuCtxGetCurrent, (CUcontext *))                                            \
+    X_(CtxSetCurrent, cuCtxSetCurrent, (CUcontext))                                              \
+    X_(CtxPushCurrent, cuCtxPushCurrent_v2, (CUcontext))                                         \
+    X_(CtxPopCurrent, cuCtxPopCurrent_v2, (CUcontext *))                                         \
+    X_(MemAlloc, cuMemAlloc_v2, (CUdeviceptr *, size_t))                                         \
+    X_(MemFree, cuMemFree_v2, (CUdeviceptr))                                                     \
+    X_(MemGetInfo, cuMemGetInfo_v2, (size_t *, size_t *))                                        \
+    X_(IpcGetMemHandle, cuIpcGetMemHandle, (CUipcMemHandle *, CUdeviceptr))                      \
+    X_(IpcOpenMemHandle, cuIpcOpenMemHandle_v2, (CUdeviceptr *, CUipcMemHandle, unsigned))       \
+    X_(IpcCloseMemHandle, cuIpcCloseMemHandle, (CUdeviceptr))                                    \
+    X_(MemcpyAsync, cuMemcpyAsync, (CUdeviceptr, CUdeviceptr, size_t, CUstream))                 \
+    X_(MemsetD8Async, cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, CUstream))           \
+    X_(MemHostAlloc, cuMemHostAlloc, (void **, size_t, unsigned))                                \
+    X_(MemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, (CUdeviceptr *, void *, unsigned)) \
+    X_(MemFreeHost, cuMemFreeHost, (void *))                                                     \
+    X_(PointerGetAttribute, cuPointerGetAttribute, (void *, int, CUdeviceptr))                   \
+    X_(StreamCreate, cuStreamCreate, (CUstream *, unsigned))                                     \
+    X_(StreamSynchronize, cuStreamSynchronize, (CUstream))                                       \
+    X_(StreamQuery, cuStreamQuery, (CUstream))                                                   \
+    X_(StreamDestroy, cuStreamDestroy_v2, (CUstream))                                            \
+    X_(StreamIsCapturing, cuStreamIsCapturing, (CUstream, int *))                                \
+    X_(ThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, (int *))              \
+    X_(StreamWriteValue64, cuStreamWriteValue64_v2, (CUstream, CUdeviceptr, uint64_t, unsigned)) \
+    X_(EventCreate, cuEventCreate, (CUevent *, unsigned))                                        \
+    X_(EventRecord, cuEventRecord, (CUevent, CUstream))                                          \
+    X_(EventQuery, cuEventQuery, (CUevent))                                                      \
+    X_(EventDestroy, cuEventDestroy_v2, (CUevent))                                               \
+    X_(MemHostRegister, cuMemHostRegister_v2, (void *, size_t, unsigned))                        \
+    X_(MemHostUnregister, cuMemHostUnregister, (void *))                                         \
+    X_(ModuleLoadData, cuModuleLoadData, (CUmodule *, const void *))                             \
+    X_(ModuleGetFunction, cuModuleGetFunction, (CUfunction *, CUmodule, const char *))           \
+    X_(ModuleUnload, cuModuleUnload, (CUmodule))                                                 \
+    X_(LaunchKernel, cuLaunchKernel,                                                             \
+       (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))
+
+typedef struct pysh_cuda {
+#define PYSH_X(_name, _symbol, _arguments) CUresult(*_name) _arguments;
+    PYSH_CUDA_CALLS(PYSH_X)
+#undef PYSH_X
+} pysh_cuda_t;
+extern pysh_cuda_t pysh_cuda;
+
+/* Opens the driver and initialises it, once. OK with *count_p = 0 where there is no driver or no GPU;
+ * SYSTEM where there is one that does not work. */
+int pysh_cuda_open(int *count_p);
+/* SYSTEM with the driver's name and text of `result`; `format` says what was tried. */
+int pysh_cuda_fail(CUresult result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A stream capture in global mode on one thread forbids all threads in that mode, which is the initial one, most of the
+ * driver's calls: the call fails and the capture is lost. Between these two the calling thread is in relaxed mode, in
+ * which it is free of other threads' captures. The first returns the mode for the second to bring back. */
+int pysh_cuda_relax(void);
+void pysh_cuda_restore(int mode);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "accel/cuda/peers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "accel/cuda/driver.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+
+typedef struct verdict {
+    int status;
+    char text[512];
+} verdict_t;
+
+int pysh_cuda_agree(int status) {
+    verdict_t mine = {.status = status}, *all = calloc((size_t)pysh.n_pes, sizeof *all);
+    int outcome;
+
+    if (!all)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
+    if (status)
+        snprintf(mine.text, sizeof mine.text, "%s", ishmemx_error());
+    outcome = pysh.conduit->exchange("init", &mine, all, sizeof mine);
+    for (int pe = 0; !outcome && !status && pe < pysh.n_pes; pe++)
+        if (all[pe].status)
+            outcome = pysh_fail(all[pe].status, "PE %d: %s", pe, all[pe].text);
+    free(all);
+    return status ? status : outcome;
+}
+
+/* A GPU this process does not see is taken for reachable here: opening its arena decides. */
+static int reaches(CUdevice own, const pysh_cuda_card_t *mine, const pysh_cuda_card_t *peer) {
+    int count = 0, can = 1;
+
+    if (!memcmp(&mine->uuid, &peer->uuid, sizeof mine->uuid) || pysh_cuda_open(&count))
+        return 1;
+    for (int i = 0; i < count; i++) {
+        CUdevice device;
+        CUuuid uuid;
+        if (pysh_cuda.DeviceGet(&device, i) || pysh_cuda.DeviceGetUuid(&uuid, device) ||
+            memcmp(&uuid, &peer->uuid, sizeof uuid))
+            continue;
+        return pysh_cuda.DeviceCanAccessPeer(&can, own, device) == 0 && can;
+    }
+    return 1;
+}
+
+/* Every PE sees every row, so every PE fails with the same list of pairs. */
+static int list_missing(const pysh_cuda_card_t *cards, const unsigned char *rows) {
+    char pairs[1024] = "";
+    size_t used = 0;
+
+    for (int a = 0; a < pysh.n_pes; a++)
+        for (int b = 0; b < pysh.n_pes && used < sizeof pairs; b++)
+            if (!rows[a * ISHMEMX_MAX_DEVICE_PES + b])
+                used += (size_t)snprintf(pairs + used, sizeof pairs - used, "%sPE %d (GPU %s) to PE %d (GPU %s)",
+                                         used ? ", " : "", a, cards[a].bus, b, cards[b].bus);
+    if (!used)
+        return ISHMEMX_OK;
+    return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
+                     "no peer access between GPUs: %s; choose GPUs joined by NVLink or one "
+                     "PCIe root with CUDA_VISIBLE_DEVICES, run with fewer PEs, or set PYSHMEM_P2P=0 and use arrays "
+                     "on the host heap",
+                     pairs);
+}
+
+int pysh_cuda_check_matrix(CUdevice device, const pysh_cuda_card_t *mine) {
+    unsigned char row[ISHMEMX_MAX_DEVICE_PES] = {0};
+    pysh_cuda_card_t *cards = calloc((size_t)pysh.n_pes, sizeof *cards);
+    unsigned char *rows = calloc((size_t)pysh.n_pes, sizeof row);
+    int status = ISHMEMX_OK;
+
+    if (!cards || !rows)
+        status = pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
+    if (!status)
+        status = pysh.conduit->exchange("init", mine, cards, sizeof *mine);
+    for (int pe = 0; !status && pe < pysh.n_pes; pe++)
+        row[pe] = (unsigned char)reaches(device, mine, &cards[pe]);
+    if (!status)
+        status = pysh.conduit->exchange("init", row, rows, sizeof row);
+    if (!status)
+        status = list_missing(cards, rows);
+    free(cards);
+    free(rows);
+    return status;
+}

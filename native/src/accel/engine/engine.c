@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "accel/engine/engine.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "accel/engine/queue.h"
+#include "accel/engine/spawn.h"
+#include "base/clock.h"
+#include "base/state.h"
+#include "base/status.h"
+
+#define TOKEN_PROCESS   (1ULL << 63) /* of a token: the process has the copy */
+#define STOP_TIMEOUT_NS (2 * 1000000000LL)
+#define ALIVE_NS        1000000 /* between two looks whether the process still lives, while copies are under way */
+
+static struct {
+    pthread_mutex_t mutex;      /* for all but the queue's atomics */
+    pysh_engine_queue_t *queue; /* NULL: no process */
+    int socket;
+    pid_t pid;
+    bool gone;    /* it died: copies go by the thread */
+    uint64_t low; /* all jobs below are complete */
+    uint64_t mark;
+    int64_t looked_ns;
+    pysh_stamp_t reply[PYSH_ENGINE_JOBS]; /* of the job in a slot: where a kernel waits; address NULL: nowhere */
+    _Atomic bool busy;                    /* jobs may be under way: what the proxies look at when they poll */
+} engine = {.mutex = PTHREAD_MUTEX_INITIALIZER, .socket = -1};
+
+/* ---- start and stop ---- */
+
+static int wait_until_ready(const ishmemx_config_t *config) {
+    int64_t timeout_ns = config->init_timeout_ns, deadline = pysh_now_ns() + timeout_ns;
+    struct timespec nap = {.tv_nsec = 1000 * 1000};
+    char byte;
+
+    for (;;) {
+        /* acquire: pairs with the release of the process; its text is there */
+        uint32_t state = atomic_load_explicit(&engine.queue->state, memory_order_acquire);
+        if (state == PYSH_ENGINE_SERVES)
+            return ISHMEMX_OK;
+        if (state == PYSH_ENGINE_FAILED)
+            return pysh_fail(ISHMEMX_ERR_SYSTEM, "the copy engine's process: %s", engine.queue->text);
+        if (recv(engine.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0 &&
+            atomic_load_explicit(&engine.queue->state, memory_order_acquire) == PYSH_ENGINE_STARTS)
+            return pysh_fail(ISHMEMX_ERR_SYSTEM, "the copy engine's process (pid %d) ended before it served",
+                             (int)engine.pid);
+        if (timeout_ns && pysh_now_ns() > deadline)
+            return pysh_fail(ISHMEMX_ERR_TIMEOUT, "the copy engine's process (pid %d) did not begin to serve",
+                             (int)engine.pid);
+        nanosleep(&nap, NULL);
+    }
+}
+
+int pysh_engine_start(const ishmemx_config_t *config) {
+    pysh_engine_queue_t *queue;
+    int64_t where;
+    int fd[PYSH_ENGINE_FDS] = {0}, arenas = -1;
+    int status = ishmemx_setting_number("ENGINE", &where);
+
+    if (status || !where || !pysh.p2p) /* without P2P no peer's memory is mapped: there is nothing for an engine */
+        return status;
+    if ((status = pysh_engine_segment(&queue, &fd[PYSH_ENGINE_FD_QUEUE])))
+        return status;
+    queue->accelerator = config->accelerator;
+    queue->parent = (int)getpid();
+    queue->spin = pysh_engine_spin();
+    status = pysh.accel->share(&queue->map, &arenas);
+    fd[PYSH_ENGINE_FD_ARENAS] = arenas;
+    if (!status)
+        status = pysh_engine_spawn(fd, &engine.socket, &engine.pid);
+    close(fd[PYSH_ENGINE_FD_QUEUE]);
+    if (status) {
+        munmap(queue, sizeof *queue);
+        return status;
+    }
+    engine.low = engine.mark = 0;
+    engine.gone = false;
+    engine.queue = queue;
+    if ((status = wait_until_ready(config)))
+        pysh_engine_stop();
+    return status;
+}
+
+/* The end of the socket ends the process; one that is stuck in a call of the driver is killed. */
+void pysh_engine_stop(void) {
+    int64_t deadline = pysh_now_ns() + STOP_TIMEOUT_NS;
+    struct timespec nap = {.tv_nsec = 1000 * 1000};
+
+    if (!engine.queue)
+        return;
+    shutdown(engine.socket, SHUT_RDWR);
+    close(engine.socket);
+    while (waitpid(engine.pid, NULL, WNOHANG) == 0) {
+        if (pysh_now_ns() > deadline)
+            kill(engine.pid, SIGKILL);
+        nanosleep(&nap, NULL);
+    }
+    munmap(engine.queue, sizeof *engine.queue);
+    engine.queue = NULL;
+    engine.socket = -1;
+    atomic_store(&engine.busy, false);
+}
+
+/* ---- copies ---- */
+
+static bool place_in(const void *address, uint64_t nbytes, int pe, uint64_t *place_p) {
+    const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
+    uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)arena->peer[pe]);
+
+    *place_p = (uint64_t)pe << PYSH_ENGINE_PLACE_PE | offset;
+    return arena->peer[pe] && offset < (uint64_t)arena->nbytes && nbytes <= (uint64_t)arena->nbytes - offset;
+}
+
+/* One end of a copy is at `pe`, the other the caller's; false when that is not on a device heap. */
+static bool place_of(const void *address, uint64_t nbytes, int pe, uint64_t *place_p) {
+    return place_in(address, nbytes, pysh.pe, place_p) || place_in(address, nbytes, pe, place_p);
+}
+
+static bool job_of(pysh_engine_job_t *job, int pe, const void *dest, const void *source, size_t nbytes,
+                   const pysh_stamp_t *stamps, int n_stamps) {
+    bool mapped = n_stamps <= PYSH_ENGINE_STAMPS && place_of(dest, nbytes, pe, &job->dest) &&
+                  place_of(source, nbytes, pe, &job->source);
+
+    for (int i = 0; mapped && i < n_stamps; i++) {
+        mapped = place_of(stamps[i].address, 8, pe, &job->stamp[i]);
+        job->value[i] = stamps[i].value;
+    }
+    job->nbytes = nbytes;
+    job->n_stamps = n_stamps;
+    job->pe = pe;
+    job->status = ISHMEMX_OK;
+    return mapped;
+}
+
+/* The store of `posted` and the load of `asleep` are sequentially consistent, as the engine's two the other way round
+ * are: one of them sees the other. */
+static void post(uint64_t number) {
+    atomic_store(&engine.queue->posted, number + 1);
+    if (atomic_load(&engine.queue->asleep) && atomic_exchange(&engine.queue->asleep, 0))
+        syscall(SYS_futex, &engine.queue->asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps, int n_stamps,
+                     bool reply, uint64_t *token_p) {
+    pysh_engine_job_t job = {.n_stamps = 0}, *slot;
+    uint64_t number;
+
+    if (!engine.queue || !job_of(&job, pe, dest, source, nbytes, stamps, n_stamps))
+        return pysh.accel->offload(pe, dest, source, nbytes, stamps, n_stamps, token_p);
+    pthread_mutex_lock(&engine.mutex);
+    if (engine.gone) {
+        pthread_mutex_unlock(&engine.mutex);
+        return pysh.accel->offload(pe, dest, source, nbytes, stamps, n_stamps, token_p);
+    }
+    number = atomic_load_explicit(&engine.queue->posted, memory_order_relaxed);
+    if (number - engine.low >= PYSH_ENGINE_JOBS) { /* pysh_engine_failure() takes `low` on */
+        pthread_mutex_unlock(&engine.mutex);
+        return PYSH_ENGINE_FULL;
+    }
+    slot = &engine.queue->job[number % PYSH_ENGINE_JOBS];
+    atomic_store_explicit(&job.done, number, memory_order_relaxed); /* not n + 1: under way */
+    *slot = job;
+    engine.reply[number % PYSH_ENGINE_JOBS] = reply ? stamps[n_stamps - 1] : (pysh_stamp_t){.address = NULL};
+    atomic_store(&engine.busy, true);
+    post(number);
+    pthread_mutex_unlock(&engine.mutex);
+    *token_p = TOKEN_PROCESS | number;
+    return ISHMEMX_OK;
+}
+
+/* ---- how far they are ---- */
+
+static bool ended(uint64_t number) {
+    return atomic_load_explicit(&engine.queue->job[number % PYSH_ENGINE_JOBS].done, memory_order_acquire) == number + 1;
+}
+
+/* With the mutex held. All copies that a process has left undone have failed. */
+static void bury(void) {
+    uint64_t posted = atomic_load(&engine.queue->posted);
+
+    engine.gone = true;
+    snprintf(engine.queue->text, sizeof engine.queue->text,
+             "the copy engine's process (pid %d) has died; copies go by the proxy's thread from now on",
+             (int)engine.pid);
+    for (uint64_t number = engine.low; number < posted; number++)
+        if (!ended(number)) {
+            pysh_engine_job_t *job = &engine.queue->job[number % PYSH_ENGINE_JOBS];
+            job->status = ISHMEMX_ERR_SYSTEM;
+            atomic_store_explicit(&job->done, number + 1, memory_order_release);
+        }
+}
+
+static void look_after(void) {
+    int64_t now = pysh_now_ns();
+    char byte;
+
+    if (engine.gone || now - engine.looked_ns < ALIVE_NS)
+        return;
+    engine.looked_ns = now;
+    if (recv(engine.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+        bury();
+}
+
+bool pysh_engine_failure(pysh_stamp_t *reply_p, int *status_p) {
+    bool failed = false;
+
+    if (!atomic_load_explicit(&engine.busy, memory_order_relaxed))
+        return false;
+    pthread_mutex_lock(&engine.mutex);
+    while (!failed && engine.low < atomic_load_explicit(&engine.queue->posted, memory_order_relaxed)) {
+        if (!ended(engine.low)) {
+            look_after();
+            if (!ended(engine.low))
+                break;
+        }
+        *status_p = engine.queue->job[engine.low % PYSH_ENGINE_JOBS].status;
+        *reply_p = engine.reply[engine.low % PYSH_ENGINE_JOBS];
+        if ((failed = *status_p != ISHMEMX_OK))
+            pysh_fail(*status_p, "a copy for a kernel: %s", engine.queue->text);
+        engine.low++;
+    }
+    if (engine.low == atomic_load_explicit(&engine.queue->posted, memory_order_relaxed))
+        atomic_store_explicit(&engine.busy, false, memory_order_relaxed);
+    pthread_mutex_unlock(&engine.mutex);
+    return failed;
+}
+
+int pysh_engine_done(uint64_t token, bool *done_p) {
+    uint64_t number = token & ~TOKEN_PROCESS;
+
+    if (!(token & TOKEN_PROCESS))
+        return pysh.accel->offload_done(token, done_p);
+    pthread_mutex_lock(&engine.mutex);
+    *done_p = number < engine.low || ended(number);
+    pthread_mutex_unlock(&engine.mutex);
+    return ISHMEMX_OK;
+}
+
+void pysh_engine_mark(void) {
+    pysh.accel->offload_mark();
+    if (!engine.queue)
+        return;
+    pthread_mutex_lock(&engine.mutex);
+    engine.mark = atomic_load_explicit(&engine.queue->posted, memory_order_relaxed);
+    pthread_mutex_unlock(&engine.mutex);
+}
+
+int pysh_engine_finished(bool *marked_p, bool *all_p) {
+    int status = pysh.accel->offload_finished(marked_p, all_p);
+
+    if (!engine.queue)
+        return status;
+    pthread_mutex_lock(&engine.mutex); /* `low` is up to date: the proxy has just looked for failures */
+    *marked_p = *marked_p && engine.low >= engine.mark;
+    *all_p = *all_p && engine.low == atomic_load_explicit(&engine.queue->posted, memory_order_relaxed);
+    pthread_mutex_unlock(&engine.mutex);
+    return status;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The copy engine that the proxies use: the accelerator's, on the calling thread, or one in a process of its own that
+ * maps all device heaps (PYSHMEM_ENGINE=process). There no lock of the driver that this process holds, for a free or a
+ * load that waits for a kernel, and no stream capture stops a copy. What is not on a device heap goes by the thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "accel/accel.h"
+
+/* Starts the process where the settings ask for it; the device heap is open. Waits until it serves. */
+int pysh_engine_start(const ishmemx_config_t *config);
+/* Ends it; copies have been completed. Before the heaps are unmapped. */
+void pysh_engine_stop(void);
+/* Starts a copy to or from `pe`, which then stores the stamps, in order: OK, FULL or an error. When the last stamp is a
+ * kernel's reply, `reply` is set, and a copy that fails later is answered by pysh_engine_failure(). */
+int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps, int n_stamps,
+                     bool reply, uint64_t *token_p);
+int pysh_engine_done(uint64_t token, bool *done_p);
+/* Are the copies started before the last mark complete, and all of them? */
+void pysh_engine_mark(void);
+int pysh_engine_finished(bool *marked_p, bool *all_p);
+/* Takes the next copy of the process that has failed; false: there is none. *status_p and pysh_fail()'s text say why;
+ * reply_p->address is NULL when no kernel waits for a reply, else where that goes. */
+bool pysh_engine_failure(pysh_stamp_t *reply_p, int *status_p);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The simulator's accelerator: its device heap is memory that all PEs map, its copy engine memcpy. */
+#define _GNU_SOURCE
+#include "accel/sim/accel_sim.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "accel/accel.h"
+#include "accel/sim/engine.h"
+#include "base/cpu_amo.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+
+#define PAGE_BYTES  4096
+#define LARGE_BYTES (64 * 1024)
+
+static int attach(const ishmemx_config_t *config) {
+    (void)config;
+    return ISHMEMX_OK;
+}
+
+static void detach(int64_t blocks) {
+    (void)blocks; /* the arena is the conduit's */
+    pysh_sim_engine_stop();
+}
+
+static int arena(int64_t nbytes, char **base_p, char **peer) {
+    return pysh.conduit->arena(ISHMEMX_HEAP_DEVICE, nbytes, base_p, peer);
+}
+
+static int share(pysh_engine_map_t *map, int *fd_p) {
+    *map = (pysh_engine_map_t){.pe = pysh.pe, .n_pes = pysh.n_pes, .nbytes = pysh.arena[ISHMEMX_HEAP_DEVICE].nbytes};
+    if (!pysh.conduit->arena_file)
+        return pysh_fail(
+            ISHMEMX_ERR_UNSUPPORTED,
+            "PYSHMEM_ENGINE=process: the device heap of conduit %s is in no file that another process maps",
+            pysh.conduit->name);
+    *fd_p = pysh.conduit->arena_file(ISHMEMX_HEAP_DEVICE, &map->stride);
+    return ISHMEMX_OK;
+}
+
+static int join(const pysh_engine_map_t *map, int fd, char **base) {
+    size_t total = (size_t)map->stride * (size_t)map->n_pes;
+    char *region = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+
+    if (region == MAP_FAILED)
+        return pysh_fail(ISHMEMX_ERR_SYSTEM, "mapping the device heaps: %s", strerror(errno));
+    for (int pe = 0; pe < map->n_pes; pe++)
+        base[pe] = region + pe * map->stride;
+    return ISHMEMX_OK;
+}
+
+static bool is_device(const void *address) {
+    (void)address;
+    return false;
+}
+
+static int copy(void *dest, const void *source, size_t nbytes) {
+    memmove(dest, source, nbytes);
+    return ISHMEMX_OK;
+}
+
+static int copy_on_stream(void *dest, const void *source, size_t nbytes, void *stream) {
+    if (stream)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "the simulator has no streams but the default one (0)");
+    return copy(dest, source, nbytes);
+}
+
+static int quiet(void) {
+    return ISHMEMX_OK;
+}
+
+/* Large ranges give their pages back, which then read as zero: what no kernel touches costs no memory. */
+static int zero(void *dest, size_t nbytes) {
+    size_t head = -(uintptr_t)dest % PAGE_BYTES;
+    size_t whole = nbytes > head ? (nbytes - head) / PAGE_BYTES * PAGE_BYTES : 0;
+
+    if (whole < LARGE_BYTES || madvise((char *)dest + head, whole, MADV_REMOVE)) {
+        memset(dest, 0, nbytes);
+        return ISHMEMX_OK;
+    }
+    memset(dest, 0, head);
+    memset((char *)dest + head + whole, 0, nbytes - head - whole);
+    return ISHMEMX_OK;
+}
+
+static int amo(int op, int type, void *address, uint64_t value, uint64_t cond, uint64_t *fetched_p) {
+    uint64_t old = pysh_amo_apply(op, type, address, value, cond);
+
+    if (fetched_p)
+        *fetched_p = old;
+    return ISHMEMX_OK;
+}
+
+/* Simulated kernels run in the thread that launches them, which is in a call now. */
+static bool idle(void) {
+    return true;
+}
+
+static void thread_begin(void) {}
+
+static int host_open(void *base, size_t nbytes) {
+    (void)base;
+    (void)nbytes;
+    return ISHMEMX_OK;
+}
+
+static void host_close(void *base) {
+    (void)base;
+}
+
+static int shared_alloc(size_t nbytes, void **host_p, void **device_p) {
+    void *block = calloc(1, nbytes);
+
+    if (!block)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for %zu bytes shared with kernels", nbytes);
+    *host_p = *device_p = block;
+    return ISHMEMX_OK;
+}
+
+const pysh_accel_t pysh_accel_sim = {
+    .name = "sim",
+    .cpu_visible = true,
+    .attach = attach,
+    .detach = detach,
+    .arena = arena,
+    .is_device = is_device,
+    .copy = copy,
+    .copy_on_stream = copy_on_stream,
+    .copy_nbi = copy,
+    .quiet = quiet,
+    .zero = zero,
+    .offload = pysh_sim_engine_copy,
+    .offload_done = pysh_sim_engine_done,
+    .offload_mark = pysh_sim_engine_mark,
+    .offload_finished = pysh_sim_engine_finished,
+    .share = share,
+    .join = join,
+    .stamp = pysh_sim_engine_stamp,
+    .idle = idle,
+    .thread_begin = thread_begin,
+    .host_open = host_open,
+    .host_close = host_close,
+    .amo = amo,
+    .shared_alloc = shared_alloc,
+    .shared_free = free,
+};

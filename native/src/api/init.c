@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Init and finalize: they put conduit, accelerator and heaps together and take them apart. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cores.h"
+#include "base/settings.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "collectives/request.h"
+#include "conduit/conduit.h"
+#include "conduit/openshmem/conduit_openshmem.h"
+#include "conduit/shm/conduit_shm.h"
+#include "conduit/wait.h"
+#include "device/device_heap.h"
+#include "device/device_teams.h"
+#include "host_proxy/proxy.h"
+#include "job/bootstrap.h"
+#include "job/enter.h"
+#include "job/quiet.h"
+#include "memory/heap.h"
+#include "memory/static_share.h"
+#include "memory/system_region.h"
+#include "teams/team.h"
+
+#define SPIN_ALONE  100 /* polls when every PE can have a core: some microseconds, since two PEs may meet on one */
+#define SPIN_SHARED 20  /* polls when PEs share cores: whoever is waited for may need this one */
+
+static int n_inits; /* without their finalize */
+static int thread_level;
+static bool stuck; /* an earlier job could not be taken down */
+
+static const pysh_conduit_t *const conduits[] = {&pysh_conduit_shm, &pysh_conduit_openshmem};
+
+static const pysh_conduit_t *conduit_find(const char *name) {
+    if (strcasecmp(name, "auto") == 0)
+        return pysh_launcher_is_openshmem() ? &pysh_conduit_openshmem : &pysh_conduit_shm;
+    for (size_t i = 0; i < sizeof conduits / sizeof *conduits; i++)
+        if (strcasecmp(name, conduits[i]->name) == 0)
+            return conduits[i];
+    return NULL;
+}
+
+/* ---- init ---- */
+
+static int64_t spin_choose(int64_t wanted, int n_pes) {
+    if (wanted >= 0)
+        return wanted;
+    return n_pes <= pysh_cores() ? SPIN_ALONE : SPIN_SHARED;
+}
+
+static int config_check(const ishmemx_config_t *config) {
+    if (config->n_pes < 1 || config->pe < 0 || config->pe >= config->n_pes)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "PE %d of a job of %d PEs", config->pe, config->n_pes);
+    if (config->n_pes > 1 && !(config->job && *config->job))
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a job of %d PEs needs a name, the same on all of them (PYSHMEM_JOB)",
+                         config->n_pes);
+    if (config->heap_bytes < 1)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "PYSHMEM_HEAP_SIZE must be positive");
+    if (config->accelerator < ISHMEMX_DEVICE_NONE || config->accelerator > ISHMEMX_DEVICE_SIM)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "accelerator %d is not known", config->accelerator);
+    if (config->accelerator == ISHMEMX_DEVICE_NONE)
+        return ISHMEMX_OK;
+    if (config->device_heap_bytes < 1)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "PYSHMEM_DEVICE_HEAP_SIZE must be positive");
+    if (config->n_pes > ISHMEMX_MAX_DEVICE_PES)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
+                         "kernels reach at most %d PEs, the job has %d; PYSHMEM_DEVICE=none "
+                         "runs without a device heap",
+                         ISHMEMX_MAX_DEVICE_PES, config->n_pes);
+    return ISHMEMX_OK;
+}
+
+/* *tables_p: flags and stages of kernels' collectives when they are on the host arena, else NULL. */
+static int host_heap_open(const ishmemx_config_t *config, char **tables_p) {
+    pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_HOST];
+    int64_t teams = PYSH_SYSTEM_BYTES + ((pysh_team_tables_nbytes(pysh.n_pes) + 4095) & -4096);
+    bool kernels = config->accelerator != ISHMEMX_DEVICE_NONE && !pysh.p2p; /* their collectives meet here */
+    int64_t system = teams + (kernels ? pysh_device_tables_nbytes(pysh.n_pes) : 0);
+    int64_t nbytes = pysh_arena_nbytes(config->heap_bytes, system);
+    int status = pysh.conduit->arena(ISHMEMX_HEAP_HOST, nbytes, &arena->base, arena->peer);
+
+    if (status)
+        return status;
+    arena->nbytes = nbytes;
+    arena->system = system;
+    arena->cpu_visible = true;
+    memset(arena->base, 0, PYSH_SYSTEM_BYTES);
+    *tables_p = kernels ? arena->base + teams : NULL;
+    return pysh_heap_setup(ISHMEMX_HEAP_HOST, nbytes);
+}
+
+static void tear_down(void) {
+    int64_t blocks[ISHMEMX_HEAP_COUNT];
+
+    pysh_proxy_stop();
+    pysh_requests_abandon();
+    pysh_teams_teardown();
+    pysh_device_teams_close();
+    pysh_heap_teardown(blocks);
+    pysh_device_heap_close(blocks[ISHMEMX_HEAP_DEVICE]);
+    pysh.conduit->finalize(blocks);
+    pysh_statics_close();
+    for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++)
+        free(pysh.arena[heap].peer);
+    pysh_state_clear();
+}
+
+/* A child of fork() is no PE: it must not act on the job's memory as if it were its parent. */
+static void forget_in_child(void) {
+    if (pysh.ready)
+        pysh_entered_by_fork(pysh.pe);
+    pysh.ready = 0;
+}
+
+static int heaps_open(const ishmemx_config_t *config) {
+    char *kernel_tables;
+    int status;
+
+    for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++) {
+        pysh.arena[heap].peer = calloc((size_t)pysh.n_pes, sizeof *pysh.arena[heap].peer);
+        if (!pysh.arena[heap].peer)
+            return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a table of %d PEs", pysh.n_pes);
+    }
+    if ((status = host_heap_open(config, &kernel_tables)) || (status = pysh_statics_open()))
+        return status;
+    if (config->accelerator != ISHMEMX_DEVICE_NONE && (status = pysh_device_heap_open(config, kernel_tables)))
+        return status;
+    return (status = pysh_teams_setup()) ? status : pysh_heap_agree();
+}
+
+static int start(const ishmemx_config_t *config) {
+    static bool fork_handled;
+    const pysh_conduit_t *conduit;
+    const char *name, *origin;
+    int64_t position, p2p, core_heaps, report_after_ns;
+    int status;
+
+    if (pysh_is_forked(ISHMEMX_ERR_UNSUPPORTED))
+        return ISHMEMX_ERR_UNSUPPORTED;
+    if (stuck)
+        return pysh_fail(ISHMEMX_ERR_STATE, "init: a thread is still in a wait of the job before");
+    if ((status = config_check(config)) || (status = ishmemx_setting_number("P2P", &p2p)) ||
+        (status = ishmemx_setting_number("CORE_HEAPS", &core_heaps)) ||
+        (status = ishmemx_setting_number("REPORT_AFTER", &report_after_ns)) ||
+        (status = ishmemx_setting_number("CONDUIT", &position)) ||
+        (status = ishmemx_setting("CONDUIT", &name, &origin)))
+        return status;
+    if (!(conduit = conduit_find(name)))
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "conduit %s is not built in", name);
+    if (!fork_handled)
+        fork_handled = pthread_atfork(NULL, NULL, forget_in_child) == 0;
+    pysh.conduit = conduit;
+    pysh.timeout_ns = config->init_timeout_ns; /* until ready */
+    pysh.spin = spin_choose(config->spin, config->n_pes);
+    pysh.check = config->check;
+    pysh.p2p = p2p != 0;
+    pysh.several_hosts = pysh_launcher_several_hosts(config->n_pes);
+    pysh.srun = pysh_launcher_is_srun(config->n_pes, &pysh.srun_pmi);
+    pysh.team_tables_nbytes = pysh_team_tables_nbytes(config->n_pes);
+    pysh.core_heaps = core_heaps != 0;
+    if ((status = conduit->init(config, &pysh.pe, &pysh.n_pes))) {
+        pysh_state_clear();
+        return status;
+    }
+    pysh.alarm = conduit->alarm();
+    if ((status = heaps_open(config))) {
+        conduit->abort(status, ishmemx_error()); /* the others learn why, not only that this PE left */
+        tear_down();
+        return status;
+    }
+    pysh.timeout_ns = config->timeout_ns;
+    pysh.report_after_ns = report_after_ns;
+    pysh_entered_first();
+    atomic_store(&pysh.ready, PYSH_READY);
+    return ISHMEMX_OK;
+}
+
+int ishmemx_init_thread(const ishmemx_config_t *config, int requested, int *provided) {
+    int status;
+
+    if (requested < ISHMEMX_THREAD_SINGLE || requested > ISHMEMX_THREAD_MULTIPLE)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                         "the thread level is %d, not one of THREAD_SINGLE (%d) to "
+                         "THREAD_MULTIPLE (%d)",
+                         requested, ISHMEMX_THREAD_SINGLE, ISHMEMX_THREAD_MULTIPLE);
+    if (!pysh.ready) {
+        if ((status = start(config)))
+            return status;
+        n_inits = 0;
+        thread_level = requested;
+        if (pysh.pe == 0)
+            pysh_settings_announce();
+    }
+    n_inits++;
+    *provided = thread_level;
+    return ISHMEMX_OK;
+}
+
+int ishmemx_init(const ishmemx_config_t *config) {
+    int provided;
+
+    return ishmemx_init_thread(config, ISHMEMX_THREAD_MULTIPLE, &provided);
+}
+
+int ishmemx_query_thread(int *provided) {
+    PYSH_ENTER();
+    *provided = thread_level;
+    return ISHMEMX_OK;
+}
+
+/* ---- finalize and abort ---- */
+
+/* The job is over for this PE, but a thread is still in a wait: everything stays mapped until the process ends. */
+static int leave_mapped(void) {
+    pysh.conduit->leave();
+    atomic_store(&pysh.ready, 0);
+    stuck = true;
+    return pysh_fail(ISHMEMX_ERR_STATE, "finalize: another thread of PE %d does not come out of a wait", pysh.pe);
+}
+
+/* With the world team claimed, and no other thread in a wait. */
+static int end_job(void) {
+    char nothing[1];
+    bool aborted = atomic_load(pysh.alarm);
+    int status = pysh_quiet(), barrier;
+
+    if (!status && !aborted)
+        status = pysh_requests_complete(NULL, "finalize");
+    /* An exchange of nothing: unlike a barrier it does not pass for the barrier_all that others are in. */
+    barrier = aborted || atomic_load(pysh.alarm) ? ISHMEMX_OK : pysh.conduit->exchange("finalize", "", nothing, 0);
+    tear_down();
+    return status ? status : barrier;
+}
+
+int ishmemx_finalize(void) {
+    int status, ready = PYSH_READY;
+
+    if (!pysh.ready)
+        return ISHMEMX_OK;
+    if (n_inits > 1) {
+        n_inits--;
+        return ISHMEMX_OK;
+    }
+    if (!atomic_compare_exchange_strong(&pysh.ready, &ready, PYSH_ENDING))
+        return pysh_fail(ISHMEMX_ERR_STATE, "finalize: another thread is at it");
+    n_inits = 0;
+    pysh_wait_to_the_end(true);
+    status = pysh_waits_drain(pysh_teams_busy) ? pysh_team_claim(&ishmemx_team_world, "finalize") : ISHMEMX_ERR_STATE;
+    status = status ? leave_mapped() : end_job();
+    pysh_wait_to_the_end(false);
+    return status;
+}
+
+int ishmemx_abort(int code, const char *why) {
+    if (!pysh.ready)
+        return pysh_fail(ISHMEMX_ERR_STATE, "abort: pyshmem is not initialised");
+    pysh.conduit->abort(code, why);
+    return ISHMEMX_OK;
+}

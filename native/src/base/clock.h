@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The clock of all waits. */
+#pragma once
+
+#include <stdint.h>
+
+int64_t pysh_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* Between two polls: lets the core's other thread run. */
+static inline void pysh_relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The elements of pyshmem/_core/type_table.py as C sees them: numbers by name, families as bit masks. */
+#pragma once
+
+#include <stddef.h>
+
+#include "ishmemx.h"
+#include "shmem_types.h"
+
+/* PYSH_TYPE_int32 and so on: the same numbers as ISHMEMX_TYPE_INT32, in a form that macros can paste. */
+enum pysh_type {
+#define PYSH_X(_name, _ctype, _nbytes) PYSH_TYPE_##_name,
+    ISHMEMX_ELEMENTS(PYSH_X)
+#undef PYSH_X
+};
+
+#define PYSH_TYPE_BIT(_name, _ctype) | 1u << PYSH_TYPE_##_name
+enum pysh_family {
+    PYSH_FAMILY_AMO = 0u ISHMEMX_ELEMENTS_A(PYSH_TYPE_BIT),
+    PYSH_FAMILY_WAIT = PYSH_FAMILY_AMO | 1u << PYSH_TYPE_int16 | 1u << PYSH_TYPE_uint16, /* C's deprecated forms */
+    PYSH_FAMILY_AMO_EXTENDED = 0u ISHMEMX_ELEMENTS_X(PYSH_TYPE_BIT),
+    PYSH_FAMILY_AMO_BITWISE = 0u ISHMEMX_ELEMENTS_B(PYSH_TYPE_BIT),
+    PYSH_FAMILY_REDUCE_ORDER = 0u ISHMEMX_ELEMENTS_M(PYSH_TYPE_BIT),
+    PYSH_FAMILY_REDUCE_ARITHMETIC = 0u ISHMEMX_ELEMENTS_S(PYSH_TYPE_BIT),
+    PYSH_FAMILY_REDUCE_BITWISE = 0u ISHMEMX_ELEMENTS_T(PYSH_TYPE_BIT)
+};
+
+/* For 0 <= type < ISHMEMX_TYPE_COUNT. */
+const char *pysh_type_name(int type);
+size_t pysh_type_nbytes(int type);
+size_t pysh_type_align(int type);
+/* For any number; 1 for what is no type. */
+size_t pysh_type_width(int type);
+/* OK, or TYPE saying that `what` is not for `type` and naming the types of `family` it is for. */
+int pysh_type_check(int type, unsigned family, const char *what);
+/* OK, or ARGUMENT when `address` does not suit elements of `type`. */
+int pysh_type_check_aligned(int type, const void *address, const char *name);

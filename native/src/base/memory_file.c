@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "base/memory_file.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/status.h"
+#include "ishmemx.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U
+#endif
+
+/* Linux from 6.3 on wants to hear that nobody will execute the file, and with vm.memfd_noexec=2 insists; earlier ones
+ * do not know the word. */
+int pysh_memory_file(const char *name) {
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd < 0)
+        pysh_fail(ISHMEMX_ERR_SYSTEM, "memfd_create: %s%s", strerror(errno),
+                  errno == EPERM || errno == EACCES || errno == ENOSYS
+                      ? "; the host or the container forbids shared memory without a name (seccomp profile?)"
+                      : "");
+    return fd;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The state of the process in the job, and nothing else. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ishmemx.h"
+
+#define PYSH_CACHE_LINE  64
+#define PYSH_STATICS     ISHMEMX_HEAP_COUNT /* the arena behind the heaps: a C program's static variables */
+#define PYSH_ARENA_COUNT (PYSH_STATICS + 1)
+
+struct pysh_accel;
+struct pysh_conduit;
+
+typedef struct pysh_arena {
+    char *base;       /* own mapping; NULL: there is no such heap */
+    int64_t nbytes;   /* the system region included */
+    int64_t system;   /* bytes of the system region */
+    char **peer;      /* [n_pes] where the calling process reaches the peers' arena; NULL entry: it cannot */
+    bool cpu_visible; /* false: a GPU's memory, only accel->copy reaches it */
+} pysh_arena_t;
+
+enum { PYSH_READY = 1, PYSH_ENDING }; /* ENDING: finalize is at work, and other threads' calls fail */
+
+typedef struct pysh_state {
+    _Atomic int ready; /* between init and finalize: PYSH_READY, at last PYSH_ENDING; else 0 */
+    int pe, n_pes;
+    bool several_hosts;         /* that the PEs are on, as the launcher says */
+    bool srun, srun_pmi;        /* srun started the job; and offers PMI */
+    int64_t team_tables_nbytes; /* of the tables behind the first PYSH_SYSTEM_BYTES of the host arena */
+    bool check;
+    bool p2p;                      /* kernels reach the peers' device heaps by loads and stores */
+    bool core_heaps;               /* the arenas belong into core dumps */
+    int64_t timeout_ns;            /* of a wait; 0: none */
+    int64_t report_after_ns;       /* of a wait that goes on; 0: never */
+    int64_t spin;                  /* polls of a wait before it turns slow */
+    const _Atomic uint32_t *alarm; /* conduit->alarm(); non-zero: the job is being aborted */
+    const struct pysh_conduit *conduit;
+    const struct pysh_accel *accel; /* NULL: no device heap */
+    pysh_arena_t arena[PYSH_ARENA_COUNT];
+    _Atomic bool waits_ended; /* the waits of this PE's kernels have been ended from outside */
+    ishmemx_fault_t *fault;   /* [2] the kernels', shared with them, and the proxy's; NULL without a device heap */
+} pysh_state_t;
+extern pysh_state_t pysh;
+
+/* As before init. */
+void pysh_state_clear(void);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The text of the last failure, a thread each. */
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ishmemx.h"
+
+#define TEXT_CAPACITY 10240 /* a timeout lists every PE */
+#define RING          8     /* texts of pysh_bytes_text alive at the same time */
+
+static _Thread_local char last_error[TEXT_CAPACITY];
+
+const char *ishmemx_error(void) {
+    return last_error;
+}
+
+int pysh_fail(int status, const char *format, ...) {
+    char text[TEXT_CAPACITY]; /* the arguments may point into last_error */
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    memcpy(last_error, text, strlen(text) + 1);
+    return status;
+}
+
+const char *pysh_bytes_text(int64_t nbytes) {
+    static _Thread_local char ring[RING][32];
+    static _Thread_local unsigned next;
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    char *text = ring[next++ % RING];
+    double value = (double)nbytes;
+    size_t unit = 0;
+
+    while (value >= 1024 && unit + 1 < sizeof units / sizeof *units) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(text, sizeof ring[0], unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    return text;
+}
+
+/* ---- errors that many routines find ---- */
+
+int pysh_check_pe(int pe, int n_pes) {
+    if (pe < 0 || pe >= n_pes)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "pe %d is outside the team of %d PE%s (0..%d)", pe, n_pes,
+                         n_pes == 1 ? "" : "s", n_pes - 1);
+    return ISHMEMX_OK;
+}
+
+int pysh_check_overlap(const void *dest, size_t dest_bytes, const void *source, size_t source_bytes) {
+    uintptr_t d = (uintptr_t)dest, s = (uintptr_t)source;
+
+    if (!dest_bytes || !source_bytes || d + dest_bytes <= s || s + source_bytes <= d)
+        return ISHMEMX_OK;
+    return pysh_fail(ISHMEMX_ERR_ARGUMENT, "dest [%p, +%zu) and source [%p, +%zu) overlap", dest, dest_bytes, source,
+                     source_bytes);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * How a routine fails: a status, and the text of the last failure of the thread. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+int pysh_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "1.5 GiB": bytes for messages; the text lives in a ring of thread-local buffers. */
+const char *pysh_bytes_text(int64_t nbytes);
+
+/* OK, or ARGUMENT naming the team's size. */
+int pysh_check_pe(int pe, int n_pes);
+/* OK, or ARGUMENT when the two ranges share a byte. */
+int pysh_check_overlap(const void *dest, size_t dest_bytes, const void *source, size_t source_bytes);

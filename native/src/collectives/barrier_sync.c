@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Barrier of all PEs, sync of a team, and the freeing of released blocks that goes with them. */
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "ishmemx.h"
+#include "job/enter.h"
+#include "job/quiet.h"
+#include "memory/release.h"
+#include "teams/team.h"
+
+int ishmemx_barrier_all(void) {
+    int status;
+
+    PYSH_ENTER();
+    status = pysh_quiet();
+    if (!status)
+        status = pysh_team_claim(&ishmemx_team_world, "barrier_all");
+    if (status)
+        return status;
+    status = pysh_heap_barrier("barrier_all");
+    if (!status)
+        status = pysh_heap_drain_if_pending();
+    pysh_team_unclaim(&ishmemx_team_world);
+    return status;
+}
+
+int ishmemx_team_sync(ishmemx_team_t team) {
+    int status;
+
+    PYSH_ENTER();
+    if ((status = pysh_team_check(team)) || (status = pysh_team_claim(team, "team_sync")))
+        return status;
+    atomic_thread_fence(memory_order_seq_cst);
+    status = pysh_team_sync(team, "team_sync");
+    pysh_team_unclaim(team);
+    return status;
+}
+
+/* Teams that all their members have dropped. */
+static int sweep_teams(void) {
+    uint64_t mine = pysh_team_dropped_slots(), *all = malloc((size_t)pysh.n_pes * sizeof *all);
+    int status = all ? pysh.conduit->exchange("drain", &mine, all, sizeof mine)
+                     : pysh_fail(ISHMEMX_ERR_MEMORY, "drain: no memory to hear %d PEs", pysh.n_pes);
+
+    if (!status)
+        pysh_teams_sweep(NULL, pysh.n_pes, all, sizeof *all);
+    free(all);
+    return status;
+}
+
+int ishmemx_drain(void) {
+    int status;
+
+    PYSH_ENTER();
+    if ((status = pysh_team_claim(&ishmemx_team_world, "drain")))
+        return status;
+    status = pysh_heap_barrier("drain");
+    if (!status)
+        status = pysh_heap_drain_if_pending();
+    if (!status)
+        status = sweep_teams();
+    pysh_team_unclaim(&ishmemx_team_world);
+    return status;
+}

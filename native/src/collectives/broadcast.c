@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Broadcast, blocking and non-blocking. */
+#include "accel/copy.h"
+#include "base/status.h"
+#include "collectives/collective.h"
+#include "collectives/request.h"
+#include "ishmemx.h"
+#include "job/enter.h"
+#include "ops/rma.h"
+#include "teams/stage.h"
+#include "teams/team.h"
+
+static int broadcast_staged(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
+    pysh_place_t stage = pysh_stage(team);
+    int status = ISHMEMX_OK;
+
+    if (team->my_pe == root)
+        status = pysh_stage_write(stage, source, nbytes);
+    status = pysh_stage_sync(team, "broadcast", status);
+    return status ? status : pysh_stage_read(stage, dest, nbytes, team->pes[root]);
+}
+
+static int broadcast_fetch(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
+    if (team->my_pe != root)
+        return pysh_get(dest, source, nbytes, team->pes[root]);
+    return dest == source ? ISHMEMX_OK : pysh_copy(dest, source, nbytes);
+}
+
+static int broadcast_direct(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
+    int status = pysh_team_sync(team, "broadcast");
+
+    return status ? status : pysh_coll_end(team, "broadcast", broadcast_fetch(team, dest, source, nbytes, root));
+}
+
+static int broadcast_check(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
+    pysh_place_t dest_place, source_place;
+    int status = pysh_coll_check(team, dest, nbytes, source, nbytes, &dest_place, &source_place);
+
+    if (!status && (root < 0 || root >= team->n_pes))
+        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "root %d is outside the team of %d PEs (0..%d)", root, team->n_pes,
+                           team->n_pes - 1);
+    if (!status && dest != source)
+        status = pysh_check_overlap(dest, nbytes, source, nbytes);
+    return status;
+}
+
+int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
+    pysh_call_t call = {"broadcast", -1, -1, root, nbytes};
+    int status;
+
+    PYSH_ENTER();
+    if ((status = pysh_coll_begin(team, &call, broadcast_check(team, dest, source, nbytes, root))))
+        return status;
+    if (nbytes)
+        status = (pysh_stage_fits(nbytes) ? broadcast_staged : broadcast_direct)(team, dest, source, nbytes, root);
+    pysh_team_unclaim(team);
+    return status;
+}
+
+static int broadcast_pull(const struct ishmemx_request *request) {
+    return broadcast_fetch(request->team, request->dest, request->source, request->call.nbytes, request->call.root);
+}
+
+int ishmemx_broadcast_nb(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root,
+                         ishmemx_request_t *request) {
+    struct ishmemx_request asked = {.team = team,
+                                    .call = {"broadcast_nb", -1, -1, root, nbytes},
+                                    .pull = nbytes ? broadcast_pull : NULL,
+                                    .dest = dest,
+                                    .source = source};
+
+    PYSH_ENTER();
+    return pysh_request_begin(&asked, broadcast_check(team, dest, source, nbytes, root), request);
+}

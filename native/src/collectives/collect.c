@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Collect, blocking and non-blocking: the sizes may differ, so each PE gives its own, with the data when that is small.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "accel/copy.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "collectives/collective.h"
+#include "collectives/request.h"
+#include "job/enter.h"
+#include "ops/rma.h"
+#include "teams/stage.h"
+#include "teams/team.h"
+
+#define SMALL_CONTRIBUTION (PYSH_STAGE_BYTES - sizeof(pysh_contribution_t))
+
+static int stage_contribution(pysh_place_t stage, const pysh_contribution_t *mine, const void *source) {
+    char *own = pysh.arena[stage.heap].base + stage.offset;
+
+    memcpy(own, mine, sizeof *mine);
+    if (!mine->nbytes || mine->nbytes > SMALL_CONTRIBUTION)
+        return ISHMEMX_OK;
+    return pysh_copy(own + sizeof *mine, source, mine->nbytes);
+}
+
+/* Saturates: more than any dest holds. */
+static size_t plus(size_t total, uint64_t nbytes) {
+    return __builtin_add_overflow(total, nbytes, &total) ? SIZE_MAX : total;
+}
+
+/* Learns the contributions, their total, and whether one is too large for the stage. */
+static int read_contributions(ishmemx_team_t team, pysh_place_t stage, pysh_contribution_t *contributions,
+                              size_t *total_p, bool *large_p) {
+    *total_p = 0;
+    *large_p = false;
+    for (int i = 0; i < team->n_pes; i++) {
+        const void *data;
+        int status = pysh_place_read(stage, sizeof *contributions, team->pes[i], &contributions[i], &data);
+        if (status)
+            return status;
+        if (data != &contributions[i])
+            memcpy(&contributions[i], data, sizeof *contributions);
+        *large_p |= contributions[i].nbytes > SMALL_CONTRIBUTION;
+        *total_p = plus(*total_p, contributions[i].nbytes);
+    }
+    return ISHMEMX_OK;
+}
+
+static int fetch_contribution(pysh_place_t stage, const pysh_contribution_t *contribution, int pe, char *dest) {
+    bool small = contribution->nbytes <= SMALL_CONTRIBUTION;
+    pysh_place_t place = {small ? stage.heap : contribution->heap,
+                          small ? stage.offset + (int64_t)sizeof *contribution : contribution->offset};
+
+    return pysh_get(dest, pysh.arena[place.heap].base + place.offset, contribution->nbytes, pe);
+}
+
+/* Every PE looks at all, so all fail alike, before anything is written. */
+static int check_room(ishmemx_team_t team, const pysh_contribution_t *contributions, size_t total) {
+    for (int i = 0; i < team->n_pes; i++)
+        if (contributions[i].capacity < total)
+            return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                             "collect: the parts are %zu bytes together, but dest of PE %d of the "
+                             "team holds %llu",
+                             total, i, (unsigned long long)contributions[i].capacity);
+    return ISHMEMX_OK;
+}
+
+static int check_dest(ishmemx_team_t team, const void *dest, const pysh_contribution_t *mine, const void *source,
+                      const pysh_contribution_t *contributions, size_t total) {
+    pysh_place_t ignored;
+    int status = check_room(team, contributions, total);
+
+    if (!status)
+        status = pysh_coll_check(team, dest, total, source, 0, &ignored, &ignored);
+    return status ? status : pysh_check_overlap(dest, total, source, mine->nbytes);
+}
+
+static int fetch_contributions(ishmemx_team_t team, char *dest, const pysh_contribution_t *mine, const void *source,
+                               pysh_contribution_t *contributions) {
+    pysh_place_t stage = pysh_stage(team);
+    int status = pysh_stage_sync(team, "collect", stage_contribution(stage, mine, source));
+    bool large;
+    size_t total;
+
+    if (status || (status = read_contributions(team, stage, contributions, &total, &large)))
+        return status;
+    status = check_dest(team, dest, mine, source, contributions, total);
+    for (int i = 0; !status && i < team->n_pes; i++) {
+        if (contributions[i].nbytes)
+            status = fetch_contribution(stage, &contributions[i], team->pes[i], dest);
+        dest += contributions[i].nbytes;
+    }
+    return large ? pysh_coll_end(team, "collect", status) : status;
+}
+
+int ishmemx_collect(ishmemx_team_t team, void *dest, size_t capacity, const void *source, size_t nbytes) {
+    pysh_call_t call = {"collect", -1, -1, -1, 0};
+    pysh_place_t dest_place, place = {0, 0};
+    pysh_contribution_t mine = {.nbytes = nbytes, .capacity = capacity}, *contributions;
+    int status;
+
+    PYSH_ENTER();
+    status = pysh_coll_check(team, dest, 0, source, nbytes, &dest_place, &place);
+    if ((status = pysh_coll_begin(team, &call, status)))
+        return status;
+    mine.heap = place.heap;
+    mine.offset = place.offset;
+    contributions = malloc((size_t)team->n_pes * sizeof *contributions);
+    if (contributions)
+        status = fetch_contributions(team, dest, &mine, source, contributions);
+    else
+        status = pysh_fail(ISHMEMX_ERR_MEMORY, "collect: no memory for the sizes of %d PEs", team->n_pes);
+    free(contributions);
+    pysh_team_unclaim(team);
+    return status;
+}
+
+/* The parts were announced; all are read straight from the members' sources. */
+static int collect_pull(const struct ishmemx_request *request) {
+    ishmemx_team_t team = request->team;
+    pysh_contribution_t *contributions = malloc((size_t)team->n_pes * sizeof *contributions);
+    pysh_announcement_t theirs;
+    char *dest = request->dest;
+    int status = ISHMEMX_OK;
+    size_t total = 0;
+
+    if (!contributions)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "collect: no memory for the sizes of %d PEs", team->n_pes);
+    for (int i = 0; !status && i < team->n_pes; i++) {
+        if ((status = pysh_request_read(request, i, &theirs)))
+            break;
+        contributions[i] = theirs.contribution;
+        total = plus(total, contributions[i].nbytes);
+    }
+    if (!status)
+        status = check_dest(team, dest, &request->contribution, request->source, contributions, total);
+    for (int i = 0; !status && i < team->n_pes; i++) {
+        if (contributions[i].nbytes)
+            status = pysh_get(dest, pysh.arena[contributions[i].heap].base + contributions[i].offset,
+                              contributions[i].nbytes, team->pes[i]);
+        dest += contributions[i].nbytes;
+    }
+    free(contributions);
+    return status;
+}
+
+int ishmemx_collect_nb(ishmemx_team_t team, void *dest, size_t capacity, const void *source, size_t nbytes,
+                       ishmemx_request_t *request) {
+    struct ishmemx_request asked = {.team = team,
+                                    .call = {"collect_nb", -1, -1, -1, 0},
+                                    .pull = collect_pull,
+                                    .dest = dest,
+                                    .source = source,
+                                    .contribution = {.nbytes = nbytes, .capacity = capacity}};
+    pysh_place_t ignored;
+    int status;
+
+    PYSH_ENTER();
+    status = pysh_coll_check(team, dest, 0, source, nbytes, &ignored, &asked.source_place);
+    asked.contribution.heap = asked.source_place.heap;
+    asked.contribution.offset = asked.source_place.offset;
+    return pysh_request_begin(&asked, status, request);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What all collectives share. Small messages go through the team's stage (teams/stage.c); large ones are read straight
+ * from the members' sources, between two syncs. */
+#include "collectives/collective.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "memory/address.h"
+#include "teams/stage.h"
+#include "teams/team.h"
+
+/* ---- agreement, in checking mode ---- */
+
+pysh_record_t pysh_record_of(const pysh_call_t *call, int status) {
+    return (pysh_record_t){
+        .op = call->op, .type = call->type, .root = call->root, .status = status, .nbytes = call->nbytes};
+}
+
+int pysh_record_compare(const pysh_call_t *call, const pysh_record_t *mine, const pysh_record_t *other, int pe) {
+    if (!memcmp(mine, other, sizeof *mine))
+        return ISHMEMX_OK;
+    if (other->status)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d refused its arguments; the message is there", call->routine,
+                         pe);
+    if (mine->nbytes != other->nbytes)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: %llu bytes on PE %d, but %llu on PE %d", call->routine,
+                         (unsigned long long)mine->nbytes, pysh.pe, (unsigned long long)other->nbytes, pe);
+    if (mine->root != other->root)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: root %d on PE %d, but %d on PE %d", call->routine, mine->root,
+                         pysh.pe, other->root, pe);
+    return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: another operation or type on PE %d than on PE %d", call->routine,
+                     pysh.pe, pe);
+}
+
+static int agree(ishmemx_team_t team, const pysh_call_t *call, int status) {
+    pysh_record_t mine = pysh_record_of(call, status), *all;
+    int outcome;
+
+    if (!pysh.check || team->n_pes == 1)
+        return status;
+    all = calloc((size_t)team->n_pes, sizeof *all);
+    if (!all)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory to compare arguments", call->routine);
+    if (team == &ishmemx_team_world) /* it tells besides when others are in a barrier */
+        outcome = pysh.conduit->exchange(call->routine, &mine, all, sizeof mine);
+    else
+        outcome = pysh_team_gather(team, call->routine, &mine, all, sizeof mine);
+    for (int i = 0; !outcome && !status && i < team->n_pes; i++)
+        outcome = pysh_record_compare(call, &mine, &all[i], team->pes[i]);
+    free(all);
+    return status ? status : outcome;
+}
+
+int pysh_coll_begin(ishmemx_team_t team, const pysh_call_t *call, int status) {
+    int claimed;
+
+    if (!team || team->slot < 0)
+        return status;
+    if ((claimed = pysh_team_claim(team, call->routine)))
+        return status ? status : claimed;
+    if ((status = agree(team, call, status)))
+        pysh_team_unclaim(team);
+    return status;
+}
+
+/* ---- beginning and end ---- */
+
+int pysh_coll_check(ishmemx_team_t team, const void *dest, size_t dest_bytes, const void *source, size_t source_bytes,
+                    pysh_place_t *dest_p, pysh_place_t *source_p) {
+    int status = pysh_team_check(team);
+
+    if (!status && dest_bytes)
+        status = pysh_heap_find(dest, dest_bytes, "dest", &dest_p->heap, &dest_p->offset);
+    if (!status && source_bytes)
+        status = pysh_heap_find(source, source_bytes, "source", &source_p->heap, &source_p->offset);
+    return status;
+}
+
+/* Whatever became of the copies, the sync takes place: the other members are in it. */
+int pysh_coll_end(ishmemx_team_t team, const char *what, int status) {
+    int delivered = pysh.conduit->quiet ? pysh.conduit->quiet() : ISHMEMX_OK;
+    int synced = pysh_team_sync(team, what);
+
+    return status ? status : delivered ? delivered : synced;
+}

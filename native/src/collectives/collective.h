@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What all collectives share: agreement of the members, beginning and end. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ishmemx.h"
+#include "teams/stage.h"
+
+typedef struct pysh_call { /* what the members of a collective must agree on */
+    const char *routine;
+    int op, type, root; /* -1 where the routine has none */
+    size_t nbytes;
+} pysh_call_t;
+typedef struct pysh_record { /* a call, with what its PE thinks of its arguments, for the others to compare */
+    int op, type, root, status;
+    uint64_t nbytes;
+} pysh_record_t;
+pysh_record_t pysh_record_of(const pysh_call_t *call, int status);
+/* OK, or MISMATCH saying how this PE's call differs from that of world PE `pe`. */
+int pysh_record_compare(const pysh_call_t *call, const pysh_record_t *mine, const pysh_record_t *other, int pe);
+/* Claims the team, unless it is no team that can be; then turns `status`, what this PE thinks of its arguments, into
+ * the answer for all: in checking mode every member fails with MISMATCH when one failed or they differ.
+ * After OK, and only then, the caller unclaims the team when it is done. */
+int pysh_coll_begin(ishmemx_team_t team, const pysh_call_t *call, int status);
+/* A sync at the end of a collective that wrote to other PEs, whatever `status` the caller has, which wins. */
+int pysh_coll_end(ishmemx_team_t team, const char *what, int status);
+/* Checks what every collective checks, then finds dest and source; 0 bytes are not looked for. */
+int pysh_coll_check(ishmemx_team_t team, const void *dest, size_t dest_bytes, const void *source, size_t source_bytes,
+                    pysh_place_t *dest_p, pysh_place_t *source_p);

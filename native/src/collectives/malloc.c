@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Allocation on the symmetric heaps, by all PEs together: they agree on what each is about to do. */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "accel/accel.h"
+#include "accel/copy.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "job/enter.h"
+#include "job/quiet.h"
+#include "memory/allocator.h"
+#include "memory/heap.h"
+#include "memory/release.h"
+#include "teams/team.h"
+
+static const char *const heap_settings[ISHMEMX_HEAP_COUNT] = {"HEAP_SIZE", "DEVICE_HEAP_SIZE"};
+
+/* ---- agreement ---- */
+
+/* What a PE is about to do; equal on all PEs, or the call fails on all. */
+enum { ASK_MALLOC, ASK_FREE, ASK_REALLOC };
+
+typedef struct ask {
+    int32_t kind, heap, zero;
+    int32_t has_released; /* the only member that may differ */
+    uint64_t nbytes, align, ordinal;
+} ask_t;
+
+static const char *ask_text(const ask_t *ask, char *text, size_t capacity) {
+    unsigned long long nbytes = ask->nbytes, ordinal = ask->ordinal;
+
+    if (ask->kind == ASK_FREE)
+        snprintf(text, capacity, "frees block %llu of %llu bytes on the %s heap", ordinal, nbytes,
+                 pysh_heap_name(ask->heap & 1));
+    else if (ask->kind == ASK_REALLOC)
+        snprintf(text, capacity, "asks for %llu bytes for block %llu on the %s heap", nbytes, ordinal,
+                 pysh_heap_name(ask->heap & 1));
+    else
+        snprintf(text, capacity, "asks for %llu bytes on the %s heap, aligned to %llu%s, as block %llu", nbytes,
+                 pysh_heap_name(ask->heap & 1), (unsigned long long)ask->align, ask->zero ? ", zeroed" : "", ordinal);
+    return text;
+}
+
+static bool same(const ask_t *a, const ask_t *b) {
+    return a->kind == b->kind && a->heap == b->heap && a->zero == b->zero && a->nbytes == b->nbytes &&
+           a->align == b->align && a->ordinal == b->ordinal;
+}
+
+/* A barrier after which all PEs know that they agree; *all_released_p (may be NULL): every PE has
+ * released blocks. */
+static int agree(const char *what, const ask_t *mine, bool *all_released_p) {
+    const ask_t *all = pysh_heaps.gathered;
+    char first[160], other[160];
+    bool all_released = true;
+    int status = pysh.conduit->exchange(what, mine, pysh_heaps.gathered, sizeof *mine);
+
+    if (status)
+        return status;
+    for (int pe = 0; pe < pysh.n_pes; pe++) {
+        all_released = all_released && all[pe].has_released;
+        if (!same(&all[0], &all[pe]))
+            return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE 0 %s; PE %d %s", what,
+                             ask_text(&all[0], first, sizeof first), pe, ask_text(&all[pe], other, sizeof other));
+    }
+    if (all_released_p)
+        *all_released_p = all_released;
+    return ISHMEMX_OK;
+}
+
+/* ---- malloc and free ---- */
+
+static int zero_block(int heap, int64_t offset, size_t nbytes) {
+    char *block = pysh.arena[heap].base + offset;
+
+    if (!pysh.arena[heap].cpu_visible)
+        return pysh.accel->zero(block, nbytes);
+    memset(block, 0, nbytes);
+    return ISHMEMX_OK;
+}
+
+/* As the allocator counts; more than that no heap has. */
+static int64_t asked(const ask_t *ask) {
+    return ask->nbytes > INT64_MAX ? INT64_MAX : (int64_t)ask->nbytes;
+}
+
+static int exhausted(const ask_t *ask, int64_t refusal) {
+    const pysh_allocator_t *allocator = &pysh_heaps.allocator[ask->heap];
+    int64_t requested = asked(ask);
+
+    if (refusal == PYSH_ALLOCATOR_NO_METADATA)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for the book of the %s heap", pysh_heap_name(ask->heap));
+    return pysh_fail(ISHMEMX_ERR_MEMORY,
+                     "symmetric %s heap exhausted: %s requested, %s free, largest block %s; raise PYSHMEM_%s (now %s)",
+                     pysh_heap_name(ask->heap), pysh_bytes_text(requested),
+                     pysh_bytes_text(allocator->nbytes - allocator->used),
+                     pysh_bytes_text(pysh_allocator_largest(allocator)), heap_settings[ask->heap],
+                     pysh_bytes_text(allocator->nbytes));
+}
+
+static int64_t take(const ask_t *ask) {
+    int64_t offset, nbytes = asked(ask);
+
+    pthread_mutex_lock(&pysh_heaps.mutex);
+    offset = pysh_allocator_take(&pysh_heaps.allocator[ask->heap], nbytes, (int64_t)ask->align, ask->ordinal);
+    pthread_mutex_unlock(&pysh_heaps.mutex);
+    return offset;
+}
+
+/* One attempt, the same on all PEs: *offset_p is negative when the heap is exhausted; *freed_p counts the
+ * released blocks that were freed on this occasion. */
+static int attempt(ask_t *ask, int64_t *offset_p, size_t *freed_p) {
+    int64_t offset = take(ask);
+    bool all_released;
+    int status = ISHMEMX_OK;
+
+    *freed_p = 0;
+    if (ask->zero && offset >= 0)
+        status = zero_block(ask->heap, offset, (size_t)ask->nbytes);
+    ask->has_released = pysh_release_pending();
+    if (!status)
+        status = agree("malloc", ask, &all_released);
+    if (!status && all_released)
+        status = pysh_release_agree("malloc", freed_p);
+    if (status && offset >= 0)
+        pysh_heap_give(ask->heap, offset);
+    *offset_p = offset;
+    return status;
+}
+
+static int check_heap(int heap) {
+    if (heap < 0 || heap >= ISHMEMX_HEAP_COUNT)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "heap %d is neither host (0) nor device (1)", heap);
+    if (!pysh.arena[heap].base)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
+                         "there is no device heap: this job has no accelerator; PYSHMEM_DEVICE=sim simulates one");
+    return ISHMEMX_OK;
+}
+
+int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block_p) {
+    ask_t ask = {.heap = heap, .zero = zero != 0, .nbytes = nbytes, .align = align ? align : PYSH_ALLOCATOR_GRAIN};
+    int64_t offset;
+    size_t freed;
+    int status;
+
+    PYSH_ENTER();
+    if ((status = check_heap(heap)))
+        return status;
+    if (align & (align - 1))
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "align is %zu, not a power of two", align);
+    if (align > pysh_heaps.max_align[heap])
+        return pysh_fail(
+            ISHMEMX_ERR_ARGUMENT,
+            "align is %zu; the %s heap lies at other addresses on other PEs, the same up to an align of %llu", align,
+            pysh_heap_name(heap), (unsigned long long)pysh_heaps.max_align[heap]);
+    if (nbytes == 0) {
+        *block_p = NULL;
+        return ISHMEMX_OK;
+    }
+    if (ask.align < PYSH_ALLOCATOR_GRAIN)
+        ask.align = PYSH_ALLOCATOR_GRAIN;
+    /* quiet as before every barrier of the library's memory routines */
+    if ((status = pysh_quiet()) || (status = pysh_team_claim(&ishmemx_team_world, "malloc")))
+        return status;
+    ask.ordinal = pysh_heaps.ordinal + 1;
+    do /* once more when released blocks made room */
+        status = attempt(&ask, &offset, &freed);
+    while (!status && offset < 0 && freed > 0);
+    if (!status && offset < 0)
+        status = exhausted(&ask, offset);
+    if (!status) {
+        pysh_heaps.ordinal++;
+        *block_p = pysh.arena[heap].base + offset;
+    }
+    pysh_team_unclaim(&ishmemx_team_world);
+    return status;
+}
+
+int ishmemx_free(void *block) {
+    pysh_block_t found;
+    ask_t ask = {.kind = ASK_FREE};
+    int status;
+
+    PYSH_ENTER();
+    if (!block)
+        return ISHMEMX_OK;
+    if ((status = pysh_heap_block(block, "free", &ask.heap, &found)))
+        return status;
+    ask.nbytes = (uint64_t)found.nbytes;
+    ask.ordinal = found.ordinal;
+    if ((status = pysh_quiet()) || (status = pysh_team_claim(&ishmemx_team_world, "free")))
+        return status;
+    if (!(status = agree("free", &ask, NULL)))
+        pysh_heap_give(ask.heap, found.offset);
+    pysh_team_unclaim(&ishmemx_team_world);
+    return status;
+}
+
+/* Where it is, if there is room behind it; the contents need not move then. */
+static int resize(const pysh_block_t *block, int heap, size_t nbytes, bool *done_p) {
+    ask_t ask = {.kind = ASK_REALLOC, .heap = heap, .nbytes = nbytes, .ordinal = block->ordinal};
+    int status;
+
+    if ((status = pysh_quiet()) || (status = pysh_team_claim(&ishmemx_team_world, "realloc")))
+        return status;
+    if (!(status = agree("realloc", &ask, NULL))) {
+        pthread_mutex_lock(&pysh_heaps.mutex);
+        *done_p = pysh_allocator_resize(&pysh_heaps.allocator[heap], block->offset, asked(&ask));
+        pthread_mutex_unlock(&pysh_heaps.mutex);
+    }
+    pysh_team_unclaim(&ishmemx_team_world);
+    return status;
+}
+
+/* Each PE moves its own contents between two barriers: that of malloc, and that of free. */
+static int move(void *block, const pysh_block_t *old, int heap, size_t nbytes, void **block_p) {
+    size_t kept = nbytes < (size_t)old->nbytes ? nbytes : (size_t)old->nbytes;
+    void *moved;
+    int status = ishmemx_malloc(heap, nbytes, 0, 0, &moved);
+
+    if (status || (status = pysh_copy(moved, block, kept)) || (status = ishmemx_free(block)))
+        return status;
+    *block_p = moved;
+    return ISHMEMX_OK;
+}
+
+int ishmemx_realloc(void *block, size_t nbytes, void **block_p) {
+    bool resized = false;
+    pysh_block_t old;
+    int heap, status;
+
+    PYSH_ENTER();
+    if (!block)
+        return ishmemx_malloc(ISHMEMX_HEAP_HOST, nbytes, 0, 0, block_p);
+    if ((status = pysh_heap_block(block, "realloc", &heap, &old)))
+        return status;
+    if (!nbytes) {
+        if (!(status = ishmemx_free(block)))
+            *block_p = NULL;
+        return status;
+    }
+    if ((status = resize(&old, heap, nbytes, &resized)))
+        return status;
+    if (!resized)
+        return move(block, &old, heap, nbytes, block_p);
+    *block_p = block;
+    return ISHMEMX_OK;
+}
+
+/* ---- looking ---- */
+
+int ishmemx_heap_range(int heap, void **base, int64_t *nbytes) {
+    if (heap < 0 || heap >= ISHMEMX_HEAP_COUNT)
+        return check_heap(heap);
+    *base = pysh.arena[heap].base;
+    *nbytes = pysh.arena[heap].nbytes;
+    return ISHMEMX_OK;
+}
+
+int ishmemx_heap_stats(int heap, ishmemx_heap_stats_t *stats) {
+    const pysh_allocator_t *allocator;
+    int status;
+
+    PYSH_ENTER();
+    if ((status = check_heap(heap)))
+        return status;
+    allocator = &pysh_heaps.allocator[heap];
+    pthread_mutex_lock(&pysh_heaps.mutex);
+    *stats = (ishmemx_heap_stats_t){.nbytes = allocator->nbytes,
+                                    .used = allocator->used,
+                                    .free = allocator->nbytes - allocator->used,
+                                    .largest_free = pysh_allocator_largest(allocator),
+                                    .allocations = (int64_t)allocator->n_live,
+                                    .released = pysh_release_count(heap)};
+    pthread_mutex_unlock(&pysh_heaps.mutex);
+    return ISHMEMX_OK;
+}

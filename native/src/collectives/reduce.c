@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Reductions. Every element is combined in PE order 0..n-1, so every PE gets the same bits; half and
+ * bfloat16 accumulate in float and are rounded once, at the end.
+ *
+ * Small ones go through the stage (teams/stage.c) and every PE computes the whole result. Large ones are cut
+ * into a slice a PE: between two syncs its owner reads the slice of every source, block by block, and
+ * writes the result to every dest. Nobody else reads or writes that slice, so dest may equal source. */
+#include "collectives/reduce.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "accel/copy.h"
+#include "base/elements.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "collectives/collective.h"
+#include "collectives/combine.h"
+#include "collectives/request.h"
+#include "job/enter.h"
+#include "memory/address.h"
+#include "teams/stage.h"
+#include "teams/team.h"
+
+#define CPU_BLOCK_BYTES PYSH_STAGE_BYTES /* stays in the first-level cache */
+#define GPU_BLOCK_BYTES (256 * 1024)     /* a copy costs some microseconds whatever its size */
+
+static const struct {
+    const char *name, *name_nb;
+    unsigned family;
+} operations[ISHMEMX_REDUCE_COUNT] = {
+    [ISHMEMX_REDUCE_AND] = {"and_reduce", "and_reduce_nb", PYSH_FAMILY_REDUCE_BITWISE},
+    [ISHMEMX_REDUCE_OR] = {"or_reduce", "or_reduce_nb", PYSH_FAMILY_REDUCE_BITWISE},
+    [ISHMEMX_REDUCE_XOR] = {"xor_reduce", "xor_reduce_nb", PYSH_FAMILY_REDUCE_BITWISE},
+    [ISHMEMX_REDUCE_MAX] = {"max_reduce", "max_reduce_nb", PYSH_FAMILY_REDUCE_ORDER},
+    [ISHMEMX_REDUCE_MIN] = {"min_reduce", "min_reduce_nb", PYSH_FAMILY_REDUCE_ORDER},
+    [ISHMEMX_REDUCE_SUM] = {"sum_reduce", "sum_reduce_nb", PYSH_FAMILY_REDUCE_ARITHMETIC},
+    [ISHMEMX_REDUCE_PROD] = {"prod_reduce", "prod_reduce_nb", PYSH_FAMILY_REDUCE_ARITHMETIC},
+};
+
+typedef struct reduction {
+    ishmemx_team_t team;
+    int op, type;
+    size_t nbytes;    /* of an element */
+    size_t block;     /* elements at a time */
+    bool synced;      /* all members are known to be here, and will be told of the end */
+    char *acc, *copy; /* a block in the accumulator's type; a block of a source the CPU cannot reach */
+    const char *name;
+} reduction_t;
+
+int pysh_reduce_check(int op, int type) {
+    if (op < 0 || op >= ISHMEMX_REDUCE_COUNT)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "there is no reduction number %d", op);
+    return pysh_type_check(type, operations[op].family, operations[op].name);
+}
+
+/* Combines n elements at `place` of every member; the result is in r->acc, in the element's type. */
+static int combine_members(const reduction_t *r, pysh_place_t place, size_t n) {
+    ishmemx_team_t team = r->team;
+
+    for (int i = 0; i < team->n_pes; i++) {
+        const void *in;
+        int status = pysh_place_read(place, n * r->nbytes, team->pes[i], r->copy, &in);
+        if (status)
+            return status;
+        if (i == 0)
+            pysh_combine_begin(r->type, r->acc, in, n);
+        else
+            pysh_combine(r->op, r->type, r->acc, in, n);
+    }
+    pysh_combine_end(r->type, r->acc, n);
+    return ISHMEMX_OK;
+}
+
+static int reduce_staged(const reduction_t *r, void *dest, const void *source, size_t n) {
+    pysh_place_t stage = pysh_stage(r->team);
+    int status = pysh_copy(pysh.arena[stage.heap].base + stage.offset, source, n * r->nbytes);
+
+    status = pysh_stage_sync(r->team, r->name, status);
+    if (!status)
+        status = combine_members(r, stage, n);
+    return status ? status : pysh_copy(dest, r->acc, n * r->nbytes);
+}
+
+void pysh_slice(ishmemx_team_t team, size_t width, size_t n, size_t *first_p, size_t *last_p) {
+    size_t line = PYSH_CACHE_LINE / width, members = (size_t)team->n_pes;
+    size_t slice = ((n + members - 1) / members + line - 1) / line * line;
+
+    *first_p = (size_t)team->my_pe * slice < n ? (size_t)team->my_pe * slice : n;
+    *last_p = n - *first_p < slice ? n : *first_p + slice;
+}
+
+static int reduce_slice(const reduction_t *r, pysh_place_t dest, pysh_place_t source, size_t n) {
+    ishmemx_team_t team = r->team;
+    size_t first, last, count;
+    int status = ISHMEMX_OK;
+
+    pysh_slice(team, r->nbytes, n, &first, &last);
+    for (; !status && first < last; first += count) {
+        int64_t at = (int64_t)(first * r->nbytes);
+        count = last - first < r->block ? last - first : r->block;
+        status = combine_members(r, (pysh_place_t){source.heap, source.offset + at}, count);
+        for (int i = 0; !status && i < team->n_pes; i++)
+            status =
+                pysh_place_write((pysh_place_t){dest.heap, dest.offset + at}, r->acc, count * r->nbytes, team->pes[i]);
+    }
+    return status;
+}
+
+static int reduce_sliced(const reduction_t *r, pysh_place_t dest, pysh_place_t source, size_t n) {
+    int status;
+
+    if (r->synced)
+        return reduce_slice(r, dest, source, n);
+    status = pysh_team_sync(r->team, r->name);
+    return status ? status : pysh_coll_end(r->team, r->name, reduce_slice(r, dest, source, n));
+}
+
+static int arguments_check(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce,
+                           pysh_place_t *dest_p, pysh_place_t *source_p) {
+    size_t nbytes;
+    int status = pysh_team_check(team);
+
+    if (!status)
+        status = pysh_reduce_check(op, type);
+    if (status || !nreduce)
+        return status;
+    if (__builtin_mul_overflow(nreduce, pysh_type_nbytes(type), &nbytes))
+        nbytes = SIZE_MAX;
+    status = pysh_heap_find(dest, nbytes, "dest", &dest_p->heap, &dest_p->offset);
+    if (!status)
+        status = pysh_heap_find(source, nbytes, "source", &source_p->heap, &source_p->offset);
+    if (!status)
+        status = pysh_type_check_aligned(type, dest, "dest");
+    if (!status)
+        status = pysh_type_check_aligned(type, source, "source");
+    if (!status && dest != source)
+        status = pysh_check_overlap(dest, nbytes, source, nbytes);
+    return status;
+}
+
+static bool all_mapped(ishmemx_team_t team, int heap) {
+    for (int i = 0; i < team->n_pes; i++)
+        if (!pysh.arena[heap].peer[team->pes[i]])
+            return false;
+    return true;
+}
+
+/* The buffers: on the stack where the CPU reaches the sources, else large and from malloc. */
+static int reduce(reduction_t *r, void *dest, const void *source, pysh_place_t dest_place, pysh_place_t source_place,
+                  size_t n) {
+    _Alignas(PYSH_CACHE_LINE) char small[2 * CPU_BLOCK_BYTES]; /* twice: an accumulator may be wider */
+    size_t wide = pysh_type_nbytes(pysh_accumulator_type(r->type));
+    bool staged = !r->synced && pysh_stage_fits(n * r->nbytes);
+    bool mapped = all_mapped(r->team, ISHMEMX_HEAP_HOST);
+    bool direct = all_mapped(r->team, source_place.heap) && pysh.arena[dest_place.heap].cpu_visible &&
+                  pysh.arena[source_place.heap].cpu_visible;
+    char *large = NULL;
+    int status;
+
+    r->acc = small;
+    r->block = CPU_BLOCK_BYTES / r->nbytes;
+    if (!(staged ? mapped : direct)) {
+        r->block = GPU_BLOCK_BYTES / r->nbytes;
+        large = malloc(r->block * (wide + r->nbytes));
+        if (!large)
+            return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory for a block of %d bytes", r->name, GPU_BLOCK_BYTES);
+        r->acc = large;
+        r->copy = large + r->block * wide;
+    }
+    status = staged ? reduce_staged(r, dest, source, n) : reduce_sliced(r, dest_place, source_place, n);
+    free(large);
+    return status;
+}
+
+int ishmemx_reduce(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce) {
+    pysh_place_t dest_place = {0, 0}, source_place = {0, 0};
+    pysh_call_t call = {"reduce", op, type, -1, 0};
+    reduction_t r = {.team = team, .op = op, .type = type};
+    int status;
+
+    PYSH_ENTER();
+    status = arguments_check(team, op, type, dest, source, nreduce, &dest_place, &source_place);
+    if (!status)
+        call.nbytes = nreduce * pysh_type_nbytes(type);
+    if ((status = pysh_coll_begin(team, &call, status)))
+        return status;
+    r.nbytes = pysh_type_nbytes(type);
+    r.name = operations[op].name;
+    if (nreduce)
+        status = reduce(&r, dest, source, dest_place, source_place, nreduce);
+    pysh_team_unclaim(team);
+    return status;
+}
+
+static int reduce_pull(const struct ishmemx_request *request) {
+    reduction_t r = {.team = request->team,
+                     .op = request->call.op,
+                     .type = request->call.type,
+                     .nbytes = request->width,
+                     .synced = true,
+                     .name = request->call.routine};
+
+    return reduce(&r, request->dest, request->source, request->dest_place, request->source_place, request->nelems);
+}
+
+int ishmemx_reduce_nb(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce,
+                      ishmemx_request_t *request) {
+    struct ishmemx_request asked = {.team = team,
+                                    .call = {"reduce_nb", op, type, -1, 0},
+                                    .pull = nreduce ? reduce_pull : NULL,
+                                    .dest = dest,
+                                    .source = source,
+                                    .nelems = nreduce};
+    int status;
+
+    PYSH_ENTER();
+    status = arguments_check(team, op, type, dest, source, nreduce, &asked.dest_place, &asked.source_place);
+    if (!status) {
+        asked.call.routine = operations[op].name_nb;
+        asked.width = pysh_type_nbytes(type);
+        asked.call.nbytes = nreduce * asked.width;
+    }
+    return pysh_request_begin(&asked, status, request);
+}

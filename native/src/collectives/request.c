@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * See request.h. */
+#include "collectives/request.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "collectives/collective.h"
+#include "conduit/conduit.h"
+#include "conduit/wait.h"
+#include "job/enter.h"
+#include "job/quiet.h"
+#include "teams/stage.h"
+#include "teams/team.h"
+
+#define LIVENESS_NS (100 * 1000 * 1000LL)
+_Static_assert(sizeof(pysh_announcement_t) <= PYSH_ANNOUNCEMENT_BYTES, "a slot begins with an announcement");
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for what follows, and for requests in the list */
+static struct ishmemx_request *outstanding;
+
+static char *own(int64_t offset) {
+    return pysh.arena[ISHMEMX_HEAP_HOST].base + offset;
+}
+
+/* ---- one request ---- */
+
+static uint64_t announced_value(const struct ishmemx_request *request) {
+    return 2 * request->number;
+}
+
+static uint64_t done_value(const struct ishmemx_request *request) {
+    return 2 * request->number + 1;
+}
+
+/* A member without work is done as it announces, unless its arguments are to be compared. */
+static bool done_at_once(const struct ishmemx_request *request) {
+    return request->status || (!request->pull && !pysh.check);
+}
+
+static void remember(struct ishmemx_request *request, int status) {
+    if (!status || request->status)
+        return;
+    request->status = status;
+    strncpy(request->error, ishmemx_error(), sizeof request->error - 1);
+}
+
+static int raise_flags(const struct ishmemx_request *request, uint64_t value) {
+    ishmemx_team_t team = request->team;
+    int status = ISHMEMX_OK;
+
+    for (int i = 1; !status && i < team->n_pes; i++)
+        status = pysh_flag_raise(team, request->slot + PYSH_ANNOUNCEMENT_BYTES, (team->my_pe + i) % team->n_pes, value);
+    return status;
+}
+
+static bool all_reached(struct ishmemx_request *request, uint64_t value) {
+    const uint64_t *flags = (const uint64_t *)(void *)own(request->slot + PYSH_ANNOUNCEMENT_BYTES);
+    ishmemx_team_t team = request->team;
+
+    for (; request->reached < team->n_pes; request->reached++)
+        if (request->reached != team->my_pe && /* acquire: pairs with the release in pysh_flag_raise() */
+            __atomic_load_n(&flags[request->reached], __ATOMIC_ACQUIRE) < value)
+            return false;
+    return true;
+}
+
+int pysh_request_read(const struct ishmemx_request *request, int member, pysh_announcement_t *theirs) {
+    pysh_place_t place = {ISHMEMX_HEAP_HOST, request->slot};
+    const void *data;
+    int status = pysh_place_read(place, sizeof *theirs, request->team->pes[member], theirs, &data);
+
+    if (!status && data != theirs)
+        memcpy(theirs, data, sizeof *theirs);
+    return status;
+}
+
+/* In checking mode; every member looks at all, so all fail alike, before anything is written. */
+static int compare(const struct ishmemx_request *request) {
+    const pysh_announcement_t *mine = (const pysh_announcement_t *)(void *)own(request->slot);
+    pysh_announcement_t theirs;
+    int status = ISHMEMX_OK;
+
+    for (int i = 0; !status && i < request->team->n_pes; i++) {
+        if ((status = pysh_request_read(request, i, &theirs)))
+            return status;
+        if (strcmp(mine->routine, theirs.routine) != 0)
+            status = pysh_fail(ISHMEMX_ERR_MISMATCH, "%s on PE %d, but %s on PE %d", mine->routine, pysh.pe,
+                               theirs.routine, request->team->pes[i]);
+        else
+            status = pysh_record_compare(&request->call, &mine->record, &theirs.record, request->team->pes[i]);
+    }
+    return status;
+}
+
+/* Whatever becomes of the work, the flags are raised: the other members look for them. */
+static void work(struct ishmemx_request *request) {
+    int delivered, status = pysh.check ? compare(request) : ISHMEMX_OK;
+
+    if (!status && request->pull)
+        status = request->pull(request);
+    remember(request, status);
+    delivered = pysh.conduit->quiet ? pysh.conduit->quiet() : ISHMEMX_OK;
+    remember(request, delivered);
+    remember(request, raise_flags(request, done_value(request)));
+}
+
+/* Is it complete? */
+static bool step(struct ishmemx_request *request) {
+    if (!request->pulled) {
+        if (!all_reached(request, announced_value(request)))
+            return false;
+        work(request);
+        request->pulled = true;
+        request->reached = 0;
+    }
+    return all_reached(request, done_value(request));
+}
+
+static void drop(struct ishmemx_request *request) {
+    if (atomic_exchange(&request->dropped, true))
+        free(request);
+}
+
+static bool is_complete(const struct ishmemx_request *request) {
+    return atomic_load_explicit(&request->complete, memory_order_acquire);
+}
+
+/* ---- all requests ---- */
+
+static void take_out(struct ishmemx_request **at) {
+    struct ishmemx_request *request = *at;
+
+    *at = request->next;
+    atomic_fetch_sub(&request->team->n_outstanding, 1);
+    atomic_store_explicit(&request->complete, true, memory_order_release);
+    drop(request);
+}
+
+/* No more than a look when a wait inside of a step comes here again: the lock is taken. */
+void pysh_requests_progress(void) {
+    if (pthread_mutex_trylock(&mutex))
+        return;
+    for (struct ishmemx_request **at = &outstanding; *at;) {
+        if (step(*at))
+            take_out(at);
+        else
+            at = &(*at)->next;
+    }
+    if (!outstanding)
+        pysh_wait_set_progress(NULL);
+    pthread_mutex_unlock(&mutex);
+}
+
+static bool any_outstanding(ishmemx_team_t team, uint64_t last) {
+    bool found = false;
+
+    pthread_mutex_lock(&mutex);
+    for (const struct ishmemx_request *request = outstanding; !found && request; request = request->next)
+        found = !team || (request->team == team && request->number <= last);
+    pthread_mutex_unlock(&mutex);
+    return found;
+}
+
+/* Waits until the requests of the team up to number `last` are complete. */
+static int await(ishmemx_team_t team, uint64_t last, const char *what) {
+    pysh_wait_t wait;
+    int status = ISHMEMX_OK;
+
+    pysh_wait_begin(&wait, what);
+    for (pysh_requests_progress(); !status && any_outstanding(team, last); pysh_requests_progress())
+        status = pysh_wait_pause(&wait);
+    pysh_wait_end(&wait);
+    return status;
+}
+
+int pysh_requests_complete(ishmemx_team_t team, const char *what) {
+    return await(team, UINT64_MAX, what);
+}
+
+void pysh_requests_abandon(void) {
+    pthread_mutex_lock(&mutex);
+    while (outstanding) {
+        remember(outstanding,
+                 pysh_fail(ISHMEMX_ERR_STATE, "%s: the job ended before it was complete", outstanding->call.routine));
+        take_out(&outstanding);
+    }
+    pysh_wait_set_progress(NULL);
+    pthread_mutex_unlock(&mutex);
+}
+
+/* ---- beginning ---- */
+
+static void write_announcement(const struct ishmemx_request *request) {
+    pysh_announcement_t *mine = (pysh_announcement_t *)(void *)own(request->slot);
+
+    memset(mine, 0, sizeof *mine);
+    strncpy(mine->routine, request->call.routine, sizeof mine->routine - 1);
+    mine->record = pysh_record_of(&request->call, request->status);
+    mine->contribution = request->contribution;
+}
+
+/* The caller has claimed the team; a failure leaves things as they were. */
+static int announce(struct ishmemx_request *request) {
+    ishmemx_team_t team = request->team;
+    int status = ISHMEMX_OK;
+
+    request->number = team->requested + 1;
+    if (request->number > PYSH_REQUEST_SLOTS)
+        status = await(team, request->number - PYSH_REQUEST_SLOTS, request->call.routine);
+    if (status)
+        return status;
+    request->slot = team->requests + (int64_t)(request->number % PYSH_REQUEST_SLOTS) * pysh_team_request_nbytes(team);
+    write_announcement(request);
+    status = raise_flags(request, done_at_once(request) ? done_value(request) : announced_value(request));
+    if (status)
+        return status;
+    team->requested++;
+    request->pulled = done_at_once(request);
+    pthread_mutex_lock(&mutex);
+    request->next = outstanding;
+    outstanding = request;
+    atomic_fetch_add(&team->n_outstanding, 1);
+    pysh_wait_set_progress(pysh_requests_progress);
+    pysh_team_set_requests(pysh_requests_complete);
+    pthread_mutex_unlock(&mutex);
+    return ISHMEMX_OK;
+}
+
+int pysh_request_begin(const struct ishmemx_request *asked, int status, ishmemx_request_t *request_p) {
+    struct ishmemx_request *request;
+    ishmemx_team_t team = asked->team;
+    int begun;
+
+    *request_p = NULL;
+    if (!team || team->slot < 0 || (status && (!pysh.check || team->n_pes == 1)))
+        return status;
+    if ((begun = pysh_team_claim(team, asked->call.routine)))
+        return status ? status : begun;
+    request = malloc(sizeof *request);
+    if (request) {
+        *request = *asked;
+        remember(request, status);
+        begun = announce(request);
+    } else {
+        begun = pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory for a request", asked->call.routine);
+    }
+    pysh_team_unclaim(team);
+    if (begun) {
+        free(request);
+        return begun;
+    }
+    if (status) { /* its text again, after what may have been said since; then nobody holds the request */
+        status = pysh_fail(status, "%s", request->error);
+        drop(request);
+        return status;
+    }
+    *request_p = request;
+    pysh_requests_progress();
+    return ISHMEMX_OK;
+}
+
+/* ---- what users do with a request ---- */
+
+static int check_request(ishmemx_request_t request) {
+    return request ? ISHMEMX_OK : pysh_fail(ISHMEMX_ERR_ARGUMENT, "the request is a null handle");
+}
+
+/* Whoever only ever tests learns of a dead PE too. */
+static int look_around(void) {
+    static _Atomic int64_t next_ns;
+    int64_t now = pysh_now_ns();
+
+    if (now < atomic_load_explicit(&next_ns, memory_order_relaxed))
+        return ISHMEMX_OK;
+    atomic_store_explicit(&next_ns, now + LIVENESS_NS, memory_order_relaxed);
+    return pysh.conduit->liveness();
+}
+
+static int result_of(ishmemx_request_t request) {
+    return request->status ? pysh_fail(request->status, "%s", request->error) : ISHMEMX_OK;
+}
+
+int ishmemx_request_complete(ishmemx_request_t request) {
+    return request && is_complete(request);
+}
+
+/* What is complete can be asked after finalize too. */
+int ishmemx_request_test(ishmemx_request_t request, int *done) {
+    int status = check_request(request);
+
+    if (status)
+        return status;
+    if (!is_complete(request)) {
+        PYSH_ENTER();
+        pysh_requests_progress();
+        if (!is_complete(request)) {
+            *done = 0;
+            return look_around();
+        }
+    }
+    *done = 1;
+    return result_of(request);
+}
+
+int ishmemx_request_wait(ishmemx_request_t request) {
+    int status = check_request(request);
+    pysh_wait_t wait;
+
+    if (status)
+        return status;
+    if (!is_complete(request)) {
+        PYSH_ENTER();
+        pysh_wait_begin(&wait, request->call.routine);
+        for (pysh_requests_progress(); !status && !is_complete(request); pysh_requests_progress())
+            status = pysh_wait_pause(&wait);
+        pysh_wait_end(&wait);
+    }
+    return is_complete(request) ? result_of(request) : status;
+}
+
+int ishmemx_request_free(ishmemx_request_t request) {
+    if (request)
+        drop(request);
+    return ISHMEMX_OK;
+}
+
+/* ---- requests without data ---- */
+
+int ishmemx_sync_nb(ishmemx_team_t team, ishmemx_request_t *request) {
+    struct ishmemx_request asked = {.team = team, .call = {"sync_nb", -1, -1, -1, 0}};
+
+    PYSH_ENTER();
+    atomic_thread_fence(memory_order_seq_cst);
+    return pysh_request_begin(&asked, pysh_team_check(team), request);
+}
+
+int ishmemx_barrier_nb(ishmemx_team_t team, ishmemx_request_t *request) {
+    struct ishmemx_request asked = {.team = team, .call = {"barrier_nb", -1, -1, -1, 0}};
+    int status;
+
+    PYSH_ENTER();
+    if ((status = pysh_quiet()))
+        return status;
+    return pysh_request_begin(&asked, pysh_team_check(team), request);
+}

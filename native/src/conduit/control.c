@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The control segment: made, mapped, read. */
+#define _GNU_SOURCE
+#include "conduit/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory_file.h"
+#include "base/status.h"
+#include "conduit/board.h"
+#include "ishmemx.h"
+
+size_t pysh_control_nbytes(int n_pes) {
+    return sizeof(pysh_control_t) + (size_t)n_pes * sizeof(pysh_control_slot_t);
+}
+
+int ishmemx_control_create(int n_pes, int *fd) {
+    pysh_control_t *control;
+    int made;
+
+    if (n_pes < 1 || n_pes > PYSH_MAX_PES)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a job has 1 to %d PEs, not %d", PYSH_MAX_PES, n_pes);
+    if ((made = pysh_memory_file("pyshmem-control")) < 0)
+        return ISHMEMX_ERR_SYSTEM;
+    if (made <= STDERR_FILENO) { /* a standard stream was closed: PEs must not write into this */
+        int low = made;
+        made = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        close(low);
+    }
+    if (made < 0 || ftruncate(made, (off_t)pysh_control_nbytes(n_pes)))
+        goto failed;
+    control = mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, made, 0);
+    if (control == MAP_FAILED)
+        goto failed;
+    control->n_pes = n_pes;
+    control->magic = PYSH_CONTROL_MAGIC;
+    munmap(control, sizeof *control);
+    *fd = made;
+    return ISHMEMX_OK;
+failed:
+    pysh_fail(ISHMEMX_ERR_SYSTEM, "control segment of %d PEs: %s", n_pes, strerror(errno));
+    if (made >= 0)
+        close(made);
+    return ISHMEMX_ERR_SYSTEM;
+}
+
+int pysh_control_map(int fd, int n_pes, pysh_control_t **control_p) {
+    pysh_control_t *control;
+    struct stat status;
+    int found;
+
+    if (fstat(fd, &status))
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "control segment: descriptor %d: %s", fd, strerror(errno));
+    if (status.st_size < (off_t)pysh_control_nbytes(1))
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "descriptor %d is no control segment", fd);
+    control = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (control == MAP_FAILED)
+        return pysh_fail(ISHMEMX_ERR_SYSTEM, "control segment: mmap: %s", strerror(errno));
+    found = control->n_pes;
+    if (control->magic != PYSH_CONTROL_MAGIC || pysh_control_nbytes(found) != (size_t)status.st_size) {
+        munmap(control, (size_t)status.st_size);
+        return pysh_fail(ISHMEMX_ERR_MISMATCH, "descriptor %d is no control segment of this version of pyshmem", fd);
+    }
+    if (n_pes && found != n_pes) {
+        munmap(control, (size_t)status.st_size);
+        return pysh_fail(ISHMEMX_ERR_MISMATCH, "the launcher's control segment is for %d PEs, the job has %d", found,
+                         n_pes);
+    }
+    *control_p = control;
+    return ISHMEMX_OK;
+}
+
+void pysh_control_unmap(pysh_control_t *control) {
+    munmap(control, pysh_control_nbytes(control->n_pes));
+}
+
+void pysh_control_reset(pysh_control_t *control) {
+    if (atomic_load(&control->aborted) != PYSH_ABORT_BY_LAUNCHER)
+        atomic_store(&control->aborted, PYSH_ABORT_NONE);
+    atomic_store(&control->arrivals, 0);
+    atomic_store(&control->released, 0);
+    atomic_store(&control->sleepers, 0);
+    memset(control->slot, 0, (size_t)control->n_pes * sizeof *control->slot);
+}
+
+void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns) {
+    uint64_t words[PYSH_ACTIVITY_WORDS] = {0};
+
+    if (!what) {
+        atomic_store_explicit(&slot->activity_ns, 0, memory_order_relaxed);
+        return;
+    }
+    memcpy(words, what, strnlen(what, sizeof words));
+    for (int i = 0; i < PYSH_ACTIVITY_WORDS; i++)
+        atomic_store_explicit(&slot->activity[i], words[i], memory_order_relaxed);
+    /* release: pairs with the acquire in describe_host() */
+    atomic_store_explicit(&slot->activity_ns, since_ns, memory_order_release);
+}
+
+static void describe_host(const pysh_control_slot_t *slot, char *text, size_t capacity) {
+    uint64_t words[PYSH_ACTIVITY_WORDS];
+    int64_t since = atomic_load_explicit(&slot->activity_ns, memory_order_acquire);
+
+    switch (atomic_load_explicit(&slot->state, memory_order_relaxed)) {
+    case PYSH_PE_ABSENT:
+        snprintf(text, capacity, "not initialised");
+        return;
+    case PYSH_PE_FINALIZED:
+        snprintf(text, capacity, "finalised");
+        return;
+    }
+    if (!since) {
+        snprintf(text, capacity, "running");
+        return;
+    }
+    for (int i = 0; i < PYSH_ACTIVITY_WORDS; i++)
+        words[i] = atomic_load_explicit(&slot->activity[i], memory_order_relaxed);
+    snprintf(text, capacity, "in %.*s for %.1f s", (int)sizeof words, (const char *)words,
+             (double)(pysh_now_ns() - since) * 1e-9);
+}
+
+void pysh_control_describe_slot(const pysh_control_slot_t *slot, char *text, size_t capacity) {
+    size_t used;
+
+    describe_host(slot, text, capacity);
+    used = strlen(text);
+    if (atomic_load_explicit(&slot->state, memory_order_relaxed) == PYSH_PE_RUNNING)
+        pysh_board_describe(&slot->board, text + used, capacity - used);
+}
+
+void pysh_control_set_abort(pysh_control_t *control, uint32_t by, const char *why) {
+    uint32_t none = PYSH_ABORT_NONE;
+
+    if (!atomic_compare_exchange_strong(&control->aborted, &none, PYSH_ABORT_IN_WRITING))
+        return;
+    snprintf(control->why, sizeof control->why, "%s", why);
+    /* release: pairs with the acquire in pysh_control_abort_reason() */
+    atomic_store_explicit(&control->aborted, by, memory_order_release);
+}
+
+const char *pysh_control_abort_reason(const pysh_control_t *control) {
+    uint32_t aborted = atomic_load_explicit(&control->aborted, memory_order_acquire);
+
+    if (aborted == PYSH_ABORT_NONE)
+        return NULL;
+    return aborted == PYSH_ABORT_IN_WRITING ? "the reason is not written yet" : control->why;
+}
+
+bool pysh_control_claim_report(_Atomic int64_t *word, int64_t since_ns) {
+    int64_t last = atomic_load(word);
+
+    return last < since_ns && atomic_compare_exchange_strong(word, &last, pysh_now_ns());
+}
+
+int ishmemx_control_describe(int fd, int pe, char *text, size_t capacity) {
+    pysh_control_t *control = NULL;
+    int status = pysh_control_map(fd, 0, &control);
+
+    if (status)
+        return status;
+    if (pe < 0 || pe >= control->n_pes)
+        status = pysh_check_pe(pe, control->n_pes);
+    else
+        pysh_control_describe_slot(&control->slot[pe], text, capacity);
+    pysh_control_unmap(control);
+    return status;
+}
+
+int ishmemx_control_abort(int fd, const char *why) {
+    pysh_control_t *control = NULL;
+    int status = pysh_control_map(fd, 0, &control);
+
+    if (status)
+        return status;
+    pysh_control_set_abort(control, PYSH_ABORT_BY_LAUNCHER, why);
+    pysh_control_unmap(control);
+    return ISHMEMX_OK;
+}

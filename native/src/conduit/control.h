@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The control segment of a job on one host: what its PEs, and the launcher post mortem, know about
+ * each other. A header, then a slot a PE. Words of a slot are written by its PE, except `sleeping`. */
+#pragma once
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/state.h"
+#include "conduit/conduit.h"
+
+#define PYSH_CONTROL_MAGIC  0x34304c5254435950ULL /* "PYCTRL04": raised when the layout changes */
+#define PYSH_ACTIVITY_WORDS 4
+
+/* The word `aborted`; a PE's abort ends with the job, the launcher's is for good. */
+enum { PYSH_ABORT_NONE = 0, PYSH_ABORT_IN_WRITING = PYSH_ALARM_RISES, PYSH_ABORT_BY_PE, PYSH_ABORT_BY_LAUNCHER };
+enum pysh_pe_state { PYSH_PE_ABSENT = 0, PYSH_PE_RUNNING, PYSH_PE_FINALIZED };
+
+/* The word `arrivals` of the barrier of many PEs: the running epoch, and three counts of ten bits of the PEs that
+ * arrived, that voted true, that came from an exchange. */
+#define PYSH_ARRIVAL     1ULL
+#define PYSH_VOTE        (1ULL << 10)
+#define PYSH_EXCHANGE    (1ULL << 20)
+#define PYSH_EPOCH_SHIFT 32
+#define PYSH_MAX_PES     0x3ff
+/* The word `released`: epochs completed, and two bits about the last one. */
+#define PYSH_ALL_VOTED     1ULL
+#define PYSH_MIXED         2ULL /* some PEs came from an exchange, others did not */
+#define PYSH_RELEASE_SHIFT 2
+
+/* The words `arrived` of the barrier of few PEs: the epoch, and two bits. */
+#define PYSH_FEW_PES       8
+#define PYSH_FEW_VOTE      1ULL
+#define PYSH_FEW_EXCHANGE  2ULL
+#define PYSH_ARRIVED_SHIFT 2
+
+typedef struct pysh_exchange {
+    alignas(PYSH_CACHE_LINE) uint32_t epoch, nbytes; /* tells that all PEs are in the same exchange */
+    alignas(PYSH_CACHE_LINE) unsigned char bytes[PYSH_EXCHANGE_BYTES];
+} pysh_exchange_t;
+
+/* What a kernel of a PE waits for, or gave up. */
+typedef struct pysh_posted_wait {
+    int64_t posted_ns, since_ns; /* CLOCK_MONOTONIC: posted last, and first of this wait; posted_ns 0: nothing */
+    int64_t gave_up, collective, pe, expected; /* see pysh_kernel_wait_t */
+    char text[PYSH_WAIT_TEXT];
+} pysh_posted_wait_t;
+
+/* Where a PE posts it: one thread at a time writes. Who reads takes a copy and looks whether `version`, which is odd
+ * during a change, is still the same. */
+typedef struct pysh_board {
+    _Atomic uint64_t version;
+    _Atomic uint64_t word[sizeof(pysh_posted_wait_t) / 8];
+    _Atomic int32_t refused_by; /* 1 + the PE whose host is in a collective that the kernel waits in; it says so here */
+} pysh_board_t;
+
+typedef struct pysh_control_slot {
+    /* Futex: see sleep.h. */
+    alignas(PYSH_CACHE_LINE) _Atomic uint32_t sleeping;
+    /* Barrier of few PEs: where this PE has arrived, by the parity of the epoch, so that a PE that is in the
+     * next one leaves readable what the others may not have seen yet. */
+    alignas(PYSH_CACHE_LINE) _Atomic uint64_t arrived[2];
+    alignas(PYSH_CACHE_LINE) _Atomic uint32_t state; /* enum pysh_pe_state */
+    _Atomic int32_t pid;
+    _Atomic int64_t reported_ns;                    /* see pysh_control_claim_report(); used by the PEs of the host */
+    uint64_t passed;                                /* epochs of the barrier of few PEs; own PE only */
+    _Atomic uint64_t pid_namespace;                 /* a pid means something to processes of the same namespace only */
+    _Atomic int64_t activity_ns;                    /* since when, CLOCK_MONOTONIC; 0: not waiting */
+    _Atomic uint64_t activity[PYSH_ACTIVITY_WORDS]; /* text, not always terminated */
+    /* Two buffers by the parity of the epoch that the barrier after the writing begins: the one of
+     * epoch e is written again for e + 2, and nobody gets there before all have read it. */
+    pysh_exchange_t exchange[2];
+    alignas(PYSH_CACHE_LINE) pysh_board_t board;
+} pysh_control_slot_t;
+
+typedef struct pysh_control {
+    uint64_t magic;
+    int32_t n_pes;
+    uint32_t few; /* 1: the barrier is that of few PEs; decided by PE 0 for all */
+    _Atomic uint32_t aborted;
+    char why[512];
+    /* Counter and release word change at different times: waiters poll only the second. */
+    alignas(PYSH_CACHE_LINE) _Atomic uint64_t arrivals; /* see PYSH_ARRIVAL */
+    alignas(PYSH_CACHE_LINE) _Atomic uint64_t released; /* see PYSH_ALL_VOTED */
+    _Atomic uint32_t sleepers;                          /* threads in a wait that may sleep */
+    alignas(PYSH_CACHE_LINE) pysh_control_slot_t slot[];
+} pysh_control_t;
+
+static_assert(sizeof(pysh_posted_wait_t) % 8 == 0, "it is copied as words");
+static_assert(sizeof(pysh_control_slot_t) % PYSH_CACHE_LINE == 0, "slots keep to their cache lines");
+static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "atomics work between processes");
+
+size_t pysh_control_nbytes(int n_pes);
+/* Maps the segment behind `fd`; n_pes 0 accepts any number, else a segment of another size fails. */
+int pysh_control_map(int fd, int n_pes, pysh_control_t **control_p);
+void pysh_control_unmap(pysh_control_t *control);
+/* Everything as after creation, but an abort by the launcher stays. By one process, while no other uses the segment. */
+void pysh_control_reset(pysh_control_t *control);
+
+void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns); /* NULL: not waiting */
+/* One line on where a PE stands, and its kernel. */
+void pysh_control_describe_slot(const pysh_control_slot_t *slot, char *text, size_t capacity);
+/* The first reason stays. */
+void pysh_control_set_abort(pysh_control_t *control, uint32_t by, const char *why);
+/* The reason, once there is one, else NULL. */
+const char *pysh_control_abort_reason(const pysh_control_t *control);
+/* See claim_report of pysh_conduit_t; `word`, of one PE of the host, is when the last report was. */
+bool pysh_control_claim_report(_Atomic int64_t *word, int64_t since_ns);

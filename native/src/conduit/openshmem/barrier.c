@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Barrier and exchange of the openshmem conduit, over the PEs' control blocks: the same protocol as
+ * shm/barrier.c, with the counter on PE 0 and a release word on every PE. Where all PEs are mapped the
+ * last to arrive opens the next epoch; else PE 0 does, which sees the counter without a message. The
+ * library's own barrier could not be interrupted, nor tell who is missing. */
+#include "conduit/openshmem/barrier.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "conduit/control.h"
+#include "conduit/openshmem/openshmem.h"
+#include "conduit/openshmem/transfer.h"
+#include "conduit/openshmem/wait.h"
+#include "conduit/wait.h"
+#include "ishmemx.h"
+
+#define MAX_WITHDRAWALS 10 /* see shm/barrier.c */
+
+/* ---- words of the control blocks ---- */
+
+static _Atomic uint64_t *mapped(_Atomic uint64_t *word, int pe) {
+    return (_Atomic uint64_t *)((char *)pysh_os.peer[pe] + ((char *)word - (char *)pysh_os.control));
+}
+
+/* With PEs on several hosts even PE 0 itself counts by the library: one kind of atomic a word. */
+static uint64_t word_add(_Atomic uint64_t *word, uint64_t value, int pe) {
+    uint64_t old;
+
+    if (pysh_os.direct)
+        return atomic_fetch_add(mapped(word, pe), value);
+    PYSH_OS_LOCK();
+    old = pysh_os.library->ulong_atomic_fetch_add((unsigned long *)word, value, pe);
+    PYSH_OS_UNLOCK();
+    return old;
+}
+
+static void word_store(_Atomic uint64_t *word, uint64_t value, int pe) {
+    if (pysh_os.direct) {
+        atomic_store(mapped(word, pe), value);
+        return;
+    }
+    PYSH_OS_LOCK();
+    pysh_os.library->ulong_atomic_swap((unsigned long *)word, value, pe); /* complete on return */
+    PYSH_OS_UNLOCK();
+}
+
+static void word_send(_Atomic uint64_t *word, uint64_t value, int pe) {
+    if (pysh_os.direct || pe == pysh_os.pe) {
+        atomic_store(mapped(word, pe), value);
+        pysh_os_wake(pe);
+        return;
+    }
+    PYSH_OS_LOCK();
+    pysh_os.library->ulong_atomic_set((unsigned long *)word, value, pe);
+    PYSH_OS_UNLOCK();
+}
+
+static uint64_t word_compare_swap(_Atomic uint64_t *word, uint64_t cond, uint64_t value, int pe) {
+    uint64_t old = cond;
+
+    if (pysh_os.direct) {
+        atomic_compare_exchange_strong(mapped(word, pe), &old, value);
+        return old;
+    }
+    PYSH_OS_LOCK();
+    old = pysh_os.library->ulong_atomic_compare_swap((unsigned long *)word, cond, value, pe);
+    PYSH_OS_UNLOCK();
+    return old;
+}
+
+/* ---- what each PE publishes for an exchange ---- */
+
+/* The head of a PE's buffer, and as much of its bytes as were asked for. */
+static const pysh_exchange_t *fetch(const pysh_exchange_t *own, size_t nbytes, int pe, pysh_exchange_t *copy) {
+    if (pysh_os.direct)
+        return (const pysh_exchange_t *)((char *)pysh_os.peer[pe] + ((char *)own - (char *)pysh_os.control));
+    if (pe == pysh_os.pe)
+        return own;
+    PYSH_OS_LOCK();
+    pysh_os.library->getmem(copy, own, offsetof(pysh_exchange_t, bytes) + nbytes, pe);
+    PYSH_OS_UNLOCK();
+    return copy;
+}
+
+/* `other` called something else than this PE. */
+static int call_mismatch(const char *what, int other) {
+    return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                     "PE %d called another collective routine while PE %d called %s; all PEs must call the same ones "
+                     "in the same order",
+                     other, pysh_os.pe, what);
+}
+
+/* Finds a PE that did not come from an exchange when this one did, or the other way round. */
+static int mixed_mismatch(const char *what, uint32_t epoch) {
+    const pysh_exchange_t *own = &pysh_os.control->slot.exchange[epoch & 1];
+    int other = 0;
+
+    for (; other < pysh_os.n_pes - 1; other++) {
+        pysh_exchange_t copy;
+        if ((fetch(own, 0, other, &copy)->epoch == epoch) != (own->epoch == epoch))
+            break;
+    }
+    return call_mismatch(what, other);
+}
+
+/* ---- barrier ---- */
+
+static uint64_t epoch_now(void) {
+    /* acquire: pairs with the release of the last PE in complete_epoch() */
+    return atomic_load_explicit(&pysh_os.control->released, memory_order_acquire) >> PYSH_RELEASE_SHIFT;
+}
+
+static bool of_epoch(uint64_t arrivals, uint64_t epoch) {
+    return arrivals >> PYSH_OS_EPOCH_SHIFT == (uint16_t)epoch;
+}
+
+static int count_of(uint64_t arrivals, uint64_t unit) {
+    return (int)(arrivals / unit & PYSH_OS_MAX_PES);
+}
+
+/* Counts this PE; true when it is the last and opens the next epoch. */
+static bool count_in(uint64_t arrival) {
+    _Atomic uint64_t *word = &pysh_os.control->arrivals;
+
+    if (pysh_os.direct)
+        return count_of(word_add(word, arrival, 0) + arrival, PYSH_OS_ARRIVAL) == pysh_os.n_pes;
+    PYSH_OS_LOCK();
+    pysh_os.library->ulong_atomic_add((unsigned long *)word, arrival, 0); /* nobody waits for an answer */
+    PYSH_OS_UNLOCK();
+    return false;
+}
+
+/* PE 0 looks whether all have come. */
+static bool all_counted(void) {
+    return !pysh_os.direct && pysh_os.pe == 0 &&
+           count_of(atomic_load(&pysh_os.control->arrivals), PYSH_OS_ARRIVAL) == pysh_os.n_pes;
+}
+
+/* Opens the next epoch, for the calling PE last. */
+static void complete_epoch(uint64_t epoch) {
+    uint64_t arrivals = atomic_load(mapped(&pysh_os.control->arrivals, 0));
+    int exchanging = count_of(arrivals, PYSH_OS_EXCHANGE);
+    uint64_t about = 0;
+
+    if (count_of(arrivals, PYSH_OS_VOTE) == pysh_os.n_pes)
+        about |= PYSH_ALL_VOTED;
+    if (exchanging && exchanging < pysh_os.n_pes)
+        about |= PYSH_MIXED;
+    word_store(&pysh_os.control->arrivals, (epoch + 1) << PYSH_OS_EPOCH_SHIFT, 0);
+    for (int i = 1; i <= pysh_os.n_pes; i++)
+        word_send(&pysh_os.control->released, (epoch + 1) << PYSH_RELEASE_SHIFT | about,
+                  (pysh_os.pe + i) % pysh_os.n_pes);
+}
+
+/* Takes the arrival back, unless the epoch is complete: then false, and its release is imminent. */
+static bool withdraw(uint64_t epoch, uint64_t arrival) {
+    uint64_t arrivals = word_add(&pysh_os.control->arrivals, 0, 0), seen;
+
+    for (;; arrivals = seen) {
+        if (!of_epoch(arrivals, epoch) || count_of(arrivals, PYSH_OS_ARRIVAL) == pysh_os.n_pes)
+            return false;
+        seen = word_compare_swap(&pysh_os.control->arrivals, arrivals, arrivals - arrival, 0);
+        if (seen == arrivals)
+            return true;
+    }
+}
+
+int pysh_os_arrive(const char *what, uint64_t arrival, bool *all_p) {
+    uint64_t epoch = epoch_now(), about;
+    pysh_wait_t wait;
+    int status = pysh_os_quiet(); /* what was put by the library has arrived before this PE does */
+
+    if (status)
+        return status;
+    atomic_thread_fence(memory_order_seq_cst);
+    if (count_in(arrival)) {
+        complete_epoch(epoch);
+    } else {
+        pysh_wait_begin_barrier(&wait, what);
+        for (int attempts = MAX_WITHDRAWALS; epoch_now() == epoch;)
+            if (all_counted())
+                complete_epoch(epoch);
+            else if ((status = pysh_wait_pause(&wait)) && (withdraw(epoch, arrival) || --attempts == 0))
+                break;
+        pysh_wait_end(&wait);
+        if (epoch_now() == epoch)
+            return status;
+    }
+    about = atomic_load_explicit(&pysh_os.control->released, memory_order_relaxed);
+    if (about & PYSH_MIXED)
+        return mixed_mismatch(what, (uint32_t)(epoch + 1));
+    if (all_p)
+        *all_p = about & PYSH_ALL_VOTED;
+    return ISHMEMX_OK;
+}
+
+/* ---- exchange ---- */
+
+/* Each PE publishes, all pass the barrier, each reads; the buffers' turns are those of control.h. */
+int pysh_os_exchange(const char *what, const void *mine, void *all, size_t nbytes) {
+    uint32_t epoch = (uint32_t)(epoch_now() + 1);
+    pysh_exchange_t *own = &pysh_os.control->slot.exchange[epoch & 1], copy;
+    int status;
+
+    if (nbytes > sizeof own->bytes)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: exchange of %zu bytes, more than %zu", what, nbytes,
+                         sizeof own->bytes);
+    own->epoch = epoch;
+    own->nbytes = (uint32_t)nbytes;
+    memcpy(own->bytes, mine, nbytes);
+    if ((status = pysh_os_arrive(what, PYSH_OS_ARRIVAL + PYSH_OS_EXCHANGE, NULL)))
+        return status;
+    for (int pe = 0; pe < pysh_os.n_pes; pe++) {
+        const pysh_exchange_t *theirs = fetch(own, nbytes, pe, &copy);
+        if (theirs->epoch != epoch || theirs->nbytes != nbytes)
+            return call_mismatch(what, pe);
+        memcpy((char *)all + (size_t)pe * nbytes, theirs->bytes, nbytes);
+    }
+    return ISHMEMX_OK;
+}

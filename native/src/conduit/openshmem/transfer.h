@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Put and get to peers that are not mapped, see pysh_conduit_t. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+int pysh_os_put(int heap, int64_t dest, const void *source, size_t nbytes, int pe);
+int pysh_os_get(int heap, void *dest, int64_t source, size_t nbytes, int pe);
+int pysh_os_put_nbi(int heap, int64_t dest, const void *source, size_t nbytes, int pe);
+int pysh_os_get_nbi(int heap, void *dest, int64_t source, size_t nbytes, int pe);
+bool pysh_os_reaches(const void *address, size_t nbytes, int pe);
+int pysh_os_quiet(void);
+bool pysh_os_outstanding(void);

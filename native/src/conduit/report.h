@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Where the PEs stand, for those who have waited too long; and the names of what kernels do. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where all PEs stand, and what their kernels wait for; the own rings too. */
+void pysh_report(char *text, size_t capacity);
+/* Writes the report to stderr on behalf of a wait that goes on, in `what` since `since_ns`: unless a PE of this host
+ * has done so since then, whose report shows this wait. */
+void pysh_report_long_wait(const char *what, int64_t since_ns);
+/* Who writes a line on each of this PE's rings; NULL: there are none. */
+void pysh_report_rings(void (*describe)(char *text, size_t capacity));
+/* The name of a kernel or device routine, or its number; see ishmemx_name_set(). */
+void pysh_name_get(int kind, int64_t number, char *text, size_t capacity);

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "conduit/shm/barrier.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "conduit/control.h"
+#include "conduit/sleep.h"
+#include "conduit/wait.h"
+#include "ishmemx.h"
+
+/* A barrier that fails while it is about to complete waits for that; more than a moment only when the
+ * PE that completes it was killed in between. */
+#define MAX_WITHDRAWALS 10
+
+void pysh_shm_wake_for_memory(pysh_control_t *control, int pe) {
+    pysh_sleep_wake(&control->slot[pe].sleeping, PYSH_SLEEPS_FOR_MEMORY);
+}
+
+void pysh_shm_wake_all(pysh_control_t *control) {
+    if (atomic_load(&control->sleepers))
+        for (int pe = 0; pe < control->n_pes; pe++)
+            pysh_sleep_wake(&control->slot[pe].sleeping, PYSH_SLEEPS | PYSH_SLEEPS_FOR_MEMORY);
+}
+
+/* ---- the barrier of few PEs ---- */
+
+/* Have all arrived? A PE that takes its arrival back may do so after this one has read it, but then before
+ * somebody else's arrival, perhaps this PE's, is visible: so a second look tells, after a fence. The arrival
+ * itself is a plain store, so that the first look need not wait until the others have given the line up. */
+static bool few_complete(pysh_control_t *control, uint64_t epoch, uint64_t *outcome_p) {
+    uint64_t all = 0, any = 0;
+
+    for (int look = 0; look < 2; look++) {
+        if (look)
+            atomic_thread_fence(memory_order_seq_cst); /* also between the arrival and the look at `sleepers` */
+        all = UINT64_MAX;
+        any = 0;
+        for (int pe = 0; pe < control->n_pes; pe++) {
+            /* acquire: pairs with the release in few_arrive() */
+            uint64_t word = atomic_load_explicit(&control->slot[pe].arrived[epoch & 1], memory_order_acquire);
+            if (word >> PYSH_ARRIVED_SHIFT != epoch)
+                return false;
+            all &= word;
+            any |= word;
+        }
+    }
+    *outcome_p = (all & PYSH_FEW_VOTE ? PYSH_ALL_VOTED : 0) | ((all ^ any) & PYSH_FEW_EXCHANGE ? PYSH_MIXED : 0);
+    return true;
+}
+
+/* Takes the arrival back, unless all have arrived: then false. Of this PE and the last to arrive, one sees what
+ * the other has stored: the exchange is a fence here, few_complete() has one. */
+static bool few_withdraw(pysh_control_t *control, int pe, uint64_t epoch) {
+    _Atomic uint64_t *arrived = &control->slot[pe].arrived[epoch & 1];
+    uint64_t word = atomic_exchange(arrived, 0);
+
+    for (int other = 0; other < control->n_pes; other++)
+        if (other != pe && atomic_load(&control->slot[other].arrived[epoch & 1]) >> PYSH_ARRIVED_SHIFT != epoch)
+            return true;
+    atomic_store(arrived, word);
+    pysh_shm_wake_all(control);
+    return false;
+}
+
+static int few_arrive(pysh_control_t *control, int pe, const char *what, uint64_t bits, uint64_t *outcome_p) {
+    uint64_t epoch = ++control->slot[pe].passed;
+    pysh_wait_t wait;
+    int status = ISHMEMX_OK;
+
+    atomic_store_explicit(&control->slot[pe].arrived[epoch & 1], epoch << PYSH_ARRIVED_SHIFT | bits,
+                          memory_order_release);
+    if (few_complete(control, epoch, outcome_p)) {
+        pysh_shm_wake_all(control);
+        return ISHMEMX_OK;
+    }
+    pysh_wait_begin_barrier(&wait, what);
+    while (!few_complete(control, epoch, outcome_p))
+        if ((status = pysh_wait_pause(&wait)) && few_withdraw(control, pe, epoch)) {
+            control->slot[pe].passed--;
+            break;
+        }
+    pysh_wait_end(&wait);
+    if (control->slot[pe].passed != epoch)
+        return status;
+    /* Of two that arrive at the same time neither may see the other at its first look; others sleep. */
+    pysh_shm_wake_all(control);
+    return ISHMEMX_OK;
+}
+
+/* ---- the barrier of many PEs ---- */
+
+static uint32_t epoch_now(const pysh_control_t *control) {
+    /* acquire: pairs with the release of the last PE in complete_epoch() */
+    return (uint32_t)(atomic_load_explicit(&control->released, memory_order_acquire) >> PYSH_RELEASE_SHIFT);
+}
+
+/* How many PEs added `unit` to the counter. */
+static int count_of(uint64_t arrivals, uint64_t unit) {
+    return (int)(arrivals / unit & PYSH_MAX_PES);
+}
+
+/* The last PE to arrive, with the counter's value, opens the next epoch. */
+static void complete_epoch(pysh_control_t *control, uint32_t epoch, uint64_t arrivals) {
+    int exchanging = count_of(arrivals, PYSH_EXCHANGE);
+    uint64_t next = (uint32_t)(epoch + 1), about = 0;
+
+    if (count_of(arrivals, PYSH_VOTE) == control->n_pes)
+        about |= PYSH_ALL_VOTED;
+    if (exchanging && exchanging < control->n_pes)
+        about |= PYSH_MIXED;
+    atomic_store_explicit(&control->arrivals, next << PYSH_EPOCH_SHIFT, memory_order_relaxed);
+    /* Sequentially consistent: it must come before the look at `sleepers` in pysh_shm_wake_all(). */
+    atomic_store(&control->released, next << PYSH_RELEASE_SHIFT | about);
+    pysh_shm_wake_all(control);
+}
+
+/* Takes the arrival back, unless the epoch is complete: then false, and its release is imminent. */
+static bool withdraw(pysh_control_t *control, uint32_t epoch, uint64_t arrival) {
+    uint64_t arrivals = atomic_load(&control->arrivals);
+
+    do {
+        if (arrivals >> PYSH_EPOCH_SHIFT != epoch || count_of(arrivals, PYSH_ARRIVAL) == control->n_pes)
+            return false;
+    } while (!atomic_compare_exchange_weak(&control->arrivals, &arrivals, arrivals - arrival));
+    return true;
+}
+
+static int many_arrive(pysh_control_t *control, const char *what, uint64_t arrival, uint64_t *outcome_p) {
+    uint32_t epoch = epoch_now(control);
+    /* acq_rel: the last arrival has seen what every PE stored before its own */
+    uint64_t arrivals = atomic_fetch_add_explicit(&control->arrivals, arrival, memory_order_acq_rel) + arrival;
+    pysh_wait_t wait;
+    int status = ISHMEMX_OK;
+
+    if (count_of(arrivals, PYSH_ARRIVAL) == control->n_pes) {
+        complete_epoch(control, epoch, arrivals);
+    } else {
+        pysh_wait_begin_barrier(&wait, what);
+        for (int attempts = MAX_WITHDRAWALS; epoch_now(control) == epoch;)
+            if ((status = pysh_wait_pause(&wait)) && (withdraw(control, epoch, arrival) || --attempts == 0))
+                break;
+        pysh_wait_end(&wait);
+        if (epoch_now(control) == epoch)
+            return status;
+    }
+    *outcome_p = atomic_load_explicit(&control->released, memory_order_relaxed);
+    return ISHMEMX_OK;
+}
+
+/* ---- both ---- */
+
+static bool is_few(const pysh_control_t *control) {
+    return control->few;
+}
+
+/* Epochs that this PE has passed. */
+static uint32_t epochs_of(const pysh_control_t *control, int pe) {
+    return is_few(control) ? (uint32_t)control->slot[pe].passed : epoch_now(control);
+}
+
+static bool exchanges(const pysh_control_t *control, int pe, uint32_t epoch) {
+    return control->slot[pe].exchange[epoch & 1].epoch == epoch;
+}
+
+/* `pe` called `what`, `other` something else. */
+static int call_mismatch(const char *what, int pe, int other) {
+    return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                     "PE %d called another collective routine while PE %d called %s; all PEs must call the same ones "
+                     "in the same order",
+                     other, pe, what);
+}
+
+static int mixed_mismatch(const pysh_control_t *control, int pe, const char *what, uint32_t epoch) {
+    bool mine = exchanges(control, pe, epoch);
+    int other = 0;
+
+    while (other < control->n_pes - 1 && exchanges(control, other, epoch) == mine)
+        other++;
+    return call_mismatch(what, pe, other);
+}
+
+int pysh_shm_arrive(pysh_control_t *control, int pe, const char *what, uint64_t arrival, bool *all_p) {
+    uint64_t bits = (arrival & PYSH_VOTE ? PYSH_FEW_VOTE : 0) | (arrival & PYSH_EXCHANGE ? PYSH_FEW_EXCHANGE : 0);
+    uint64_t about = 0;
+    int status =
+        is_few(control) ? few_arrive(control, pe, what, bits, &about) : many_arrive(control, what, arrival, &about);
+
+    if (status)
+        return status;
+    if (about & PYSH_MIXED)
+        return mixed_mismatch(control, pe, what, epochs_of(control, pe));
+    if (all_p)
+        *all_p = about & PYSH_ALL_VOTED;
+    return ISHMEMX_OK;
+}
+
+/* Each PE publishes, all pass the barrier, each reads. Which buffer, and why one barrier is enough: see
+ * pysh_control_slot_t. */
+int pysh_shm_exchange(pysh_control_t *control, int pe, const char *what, const void *mine, void *all, size_t nbytes) {
+    uint32_t epoch = epochs_of(control, pe) + 1; /* the one that the barrier ends; a fresh slot says 0 */
+    pysh_exchange_t *exchange = &control->slot[pe].exchange[epoch & 1];
+    int status;
+
+    if (nbytes > sizeof exchange->bytes)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: exchange of %zu bytes, more than %zu", what, nbytes,
+                         sizeof exchange->bytes);
+    exchange->epoch = epoch;
+    exchange->nbytes = (uint32_t)nbytes;
+    memcpy(exchange->bytes, mine, nbytes);
+    if ((status = pysh_shm_arrive(control, pe, what, PYSH_ARRIVAL + PYSH_EXCHANGE, NULL)))
+        return status;
+    for (int peer = 0; peer < control->n_pes; peer++) {
+        exchange = &control->slot[peer].exchange[epoch & 1];
+        if (exchange->epoch != epoch || exchange->nbytes != nbytes)
+            return call_mismatch(what, pe, peer);
+        memcpy((char *)all + (size_t)peer * nbytes, exchange->bytes, nbytes);
+    }
+    return ISHMEMX_OK;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * One pidfd a peer: it turns readable when the process ends, a zombie included. */
+#define _GNU_SOURCE
+#include "conduit/shm/peers.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "conduit/control.h"
+#include "ishmemx.h"
+
+/* poll() skips negative descriptors: own and unknown PEs. `gone` are those that died before. */
+static struct pollfd *watched;
+static bool *gone;
+static int n_watched;
+static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER; /* the proxies' threads look too */
+
+static void watch(int pe, pid_t pid) {
+    watched[pe].fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    watched[pe].events = POLLIN;
+    gone[pe] = watched[pe].fd < 0 && errno == ESRCH;
+}
+
+int pysh_peers_watch(const pysh_control_t *control, int pe) {
+    uint64_t namespace = atomic_load(&control->slot[pe].pid_namespace);
+
+    n_watched = 0;
+    watched = calloc((size_t)control->n_pes, sizeof *watched);
+    gone = calloc((size_t)control->n_pes, sizeof *gone);
+    if (!watched || !gone) {
+        pysh_peers_unwatch();
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to watch %d PEs", control->n_pes);
+    }
+    for (int peer = 0; peer < control->n_pes; peer++) {
+        watched[peer].fd = -1;
+        n_watched = peer + 1;
+        if (peer != pe && atomic_load(&control->slot[peer].pid_namespace) == namespace)
+            watch(peer, atomic_load(&control->slot[peer].pid));
+    }
+    return ISHMEMX_OK;
+}
+
+void pysh_peers_unwatch(void) {
+    for (int pe = 0; pe < n_watched; pe++)
+        if (watched[pe].fd >= 0)
+            close(watched[pe].fd);
+    free(watched);
+    free(gone);
+    watched = NULL;
+    gone = NULL;
+    n_watched = 0;
+}
+
+/* The process is there no more; without pidfd only its parent's wait makes that known. */
+static bool process_ended(const pysh_control_t *control, int own, int pe) {
+    if (gone[pe] || watched[pe].revents)
+        return true;
+    if (watched[pe].fd >= 0 || pe == own ||
+        atomic_load(&control->slot[pe].pid_namespace) != atomic_load(&control->slot[own].pid_namespace))
+        return false;
+    return kill(atomic_load(&control->slot[pe].pid), 0) && errno == ESRCH;
+}
+
+static int check(const pysh_control_t *control, int pe, const char *what) {
+    const char *during = what ? " while this PE was in " : "";
+    int left = -1;
+
+    if (!watched || poll(watched, (nfds_t)n_watched, 0) < 0)
+        return ISHMEMX_OK;
+    for (int peer = 0; peer < n_watched; peer++) {
+        bool ended = process_ended(control, pe, peer);
+
+        /* After the look at the process: a PE that ended without having said so has died. */
+        if (atomic_load_explicit(&control->slot[peer].state, memory_order_acquire) == PYSH_PE_FINALIZED)
+            left = peer;
+        else if (ended)
+            return pysh_fail(ISHMEMX_ERR_PEER, "PE %d (pid %d) died%s%s", peer,
+                             (int)atomic_load(&control->slot[peer].pid), during, what ? what : "");
+    }
+    /* Others may have left because of a death: that is the better news. */
+    if (left >= 0)
+        return pysh_fail(ISHMEMX_ERR_PEER, "PE %d finalised%s%s", left, during, what ? what : "");
+    return ISHMEMX_OK;
+}
+
+int pysh_peers_check(const pysh_control_t *control, int pe, const char *what) {
+    int status;
+
+    pthread_mutex_lock(&looking);
+    status = check(control, pe, what);
+    pthread_mutex_unlock(&looking);
+    return status;
+}

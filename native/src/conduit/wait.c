@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * How a PE waits: it spins, then yields its core, then sleeps until it is woken; while it waits slowly
+ * it looks for interrupts, dead PEs and its deadline. */
+#include "conduit/wait.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "conduit/report.h"
+
+#define YIELD_NS    (200 * 1000LL)
+#define MIN_IDLE_NS (50 * 1000LL)
+#define MAX_IDLE_NS (1000 * 1000LL)
+#define CHECK_NS    (10 * 1000 * 1000LL)
+#define LIVENESS_NS (100 * 1000 * 1000LL)
+
+/* How long finalize waits for other threads to come out of their waits. */
+#define DRAIN_NS (1000 * 1000 * 1000LL)
+
+static _Atomic int n_waiting; /* threads of the program in a wait that did not end at its first look */
+static _Thread_local bool to_the_end;
+static pthread_mutex_t slow_mutex = PTHREAD_MUTEX_INITIALIZER; /* for the list */
+static pysh_wait_t *slow;                                      /* the PE's slow waits, the latest first */
+
+static int (*_Atomic interrupt_check)(void);
+static void (*_Atomic waiting_progress)(void);
+
+void ishmemx_set_interrupt_check(int (*check)(void)) {
+    atomic_store(&interrupt_check, check);
+}
+
+void pysh_wait_set_progress(void (*progress)(void)) {
+    atomic_store_explicit(&waiting_progress, progress, memory_order_relaxed);
+}
+
+int pysh_wait_interrupted(const char *what) {
+    int (*check)(void) = atomic_load_explicit(&interrupt_check, memory_order_relaxed);
+
+    if (check && check())
+        return pysh_fail(ISHMEMX_ERR_INTERRUPTED, "interrupted in %s", what);
+    return ISHMEMX_OK;
+}
+
+/* ---- waits of other threads end before the job does ---- */
+
+void pysh_wait_to_the_end(bool really) {
+    to_the_end = really;
+}
+
+bool pysh_waits_to_the_end(void) {
+    return to_the_end;
+}
+
+static int ended(const pysh_wait_t *wait) {
+    if (atomic_load(&pysh.ready) != PYSH_ENDING || to_the_end)
+        return ISHMEMX_OK;
+    return pysh_fail(ISHMEMX_ERR_STATE, "%s: another thread finalised pyshmem while this one waited", wait->what);
+}
+
+bool pysh_waits_drain(bool (*busy)(void)) {
+    const struct timespec moment = {.tv_nsec = 100 * 1000};
+    int64_t deadline = pysh_now_ns() + DRAIN_NS;
+
+    while (atomic_load(&n_waiting) || busy()) {
+        if (pysh_now_ns() > deadline)
+            return false;
+        nanosleep(&moment, NULL);
+    }
+    return true;
+}
+
+/* ---- slow waits ---- */
+
+static void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int deadline_passed(const pysh_wait_t *wait) {
+    char standing[8192];
+
+    pysh_report(standing, sizeof standing);
+    return pysh_fail(ISHMEMX_ERR_TIMEOUT, "%s took longer than %.3g s (%s); the PEs stand:\n%s", wait->what,
+                     (double)pysh.timeout_ns * 1e-9, pysh.ready ? "PYSHMEM_TIMEOUT" : "PYSHMEM_INIT_TIMEOUT", standing);
+}
+
+static void report_if_long(pysh_wait_t *wait, int64_t now) {
+    if (wait->reported || pysh.report_after_ns <= 0 || now - wait->start_ns <= pysh.report_after_ns)
+        return;
+    wait->reported = true;
+    pysh_report_long_wait(wait->what, wait->start_ns);
+}
+
+/* What can end the wait other than success; each at its own pace. */
+static int slow_checks(pysh_wait_t *wait, int64_t now) {
+    int status = ISHMEMX_OK;
+
+    if (now >= wait->next_check_ns) {
+        wait->next_check_ns = now + CHECK_NS;
+        status = pysh_wait_interrupted(wait->what);
+        if (!status && atomic_load_explicit(pysh.alarm, memory_order_relaxed))
+            status = pysh.conduit->liveness();
+        if (!status && pysh.timeout_ns > 0 && now - wait->start_ns > pysh.timeout_ns)
+            status = deadline_passed(wait);
+        if (!status)
+            report_if_long(wait, now);
+    }
+    if (!status && now >= wait->next_liveness_ns) {
+        wait->next_liveness_ns = now + LIVENESS_NS;
+        status = pysh.conduit->liveness();
+        if (!status && wait->members.n_pes > 0 && pysh.conduit->kernel_mismatch)
+            status = pysh.conduit->kernel_mismatch(&wait->members, wait->what, wait->start_ns);
+    }
+    return status;
+}
+
+/* What is published is the latest of the slow waits. */
+static void list_slow(pysh_wait_t *wait) {
+    pthread_mutex_lock(&slow_mutex);
+    wait->next_slow = slow;
+    slow = wait;
+    pysh.conduit->activity(wait->what, wait->start_ns);
+    pthread_mutex_unlock(&slow_mutex);
+}
+
+static void unlist_slow(pysh_wait_t *wait) {
+    pysh_wait_t **at = &slow;
+
+    pthread_mutex_lock(&slow_mutex);
+    while (*at != wait)
+        at = &(*at)->next_slow;
+    *at = wait->next_slow;
+    pysh.conduit->activity(slow ? slow->what : NULL, slow ? slow->start_ns : 0);
+    pthread_mutex_unlock(&slow_mutex);
+}
+
+static int pause_slowly(pysh_wait_t *wait) {
+    int64_t now = pysh_now_ns(), elapsed, idle;
+    int status;
+
+    if (!wait->start_ns) {
+        wait->start_ns = now;
+        wait->next_check_ns = now + CHECK_NS;
+        wait->next_liveness_ns = now + LIVENESS_NS;
+        list_slow(wait);
+    }
+    if ((status = ended(wait)) || (status = slow_checks(wait, now)))
+        return status;
+    elapsed = now - wait->start_ns;
+    if (elapsed < YIELD_NS) {
+        sched_yield();
+        return ISHMEMX_OK;
+    }
+    idle = elapsed / 8;
+    pysh.conduit->idle(wait, idle < MIN_IDLE_NS ? MIN_IDLE_NS : idle > MAX_IDLE_NS ? MAX_IDLE_NS : idle);
+    return ISHMEMX_OK;
+}
+
+void pysh_wait_begin(pysh_wait_t *wait, const char *what) {
+    *wait = (pysh_wait_t){.what = what, .for_memory = true};
+}
+
+void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what) {
+    *wait = (pysh_wait_t){.what = what, .members = {.slot = PYSH_WORLD_SLOT, .n_pes = pysh.n_pes}};
+}
+
+int pysh_wait_pause(pysh_wait_t *wait) {
+    void (*progress)(void) = atomic_load_explicit(&waiting_progress, memory_order_relaxed);
+
+    if (progress)
+        progress();
+    if (pysh.conduit->progress)
+        pysh.conduit->progress();
+    if (!wait->polls++ && !to_the_end) {
+        int status;
+
+        atomic_fetch_add(&n_waiting, 1); /* before the look at `ready`, as finalize changes that before it counts */
+        if ((status = ended(wait)))
+            return status;
+    }
+    if (wait->polls <= pysh.spin) {
+        relax();
+        return ISHMEMX_OK;
+    }
+    return pause_slowly(wait);
+}
+
+void pysh_wait_end(pysh_wait_t *wait) {
+    if (wait->may_sleep)
+        pysh.conduit->idle_end(wait);
+    if (wait->start_ns)
+        unlist_slow(wait);
+    if (wait->polls && !to_the_end)
+        atomic_fetch_sub_explicit(&n_waiting, 1, memory_order_release); /* the last that the wait does */
+}
+
+void pysh_wake(int pe) {
+    pysh.conduit->wake(pe);
+}

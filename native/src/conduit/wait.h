@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * How a PE waits; one loop for all waits. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conduit/conduit.h"
+
+typedef struct pysh_wait {
+    const char *what;       /* "barrier_all", "wait_until": shown to others as this PE's activity */
+    bool for_memory;        /* any store by another PE may end it */
+    bool reported;          /* it has been reported as long */
+    bool may_sleep;         /* it is counted among the PE's sleepers: sleep.h */
+    uint32_t ticket;        /* of its sleep */
+    pysh_members_t members; /* of the collective that it belongs to */
+    int64_t polls, start_ns, next_check_ns, next_liveness_ns;
+    struct pysh_wait *next_slow; /* in the list of the PE's slow waits */
+} pysh_wait_t;
+/* Begin publishes nothing until the wait turns slow. Pause idles a little, longer each time; it returns
+ * non-OK when the wait must end (PEER, TIMEOUT, INTERRUPTED). End clears the published activity. */
+void pysh_wait_begin(pysh_wait_t *wait, const char *what);
+void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what); /* of all PEs; pysh_wake() does not end it */
+int pysh_wait_pause(pysh_wait_t *wait);
+void pysh_wait_end(pysh_wait_t *wait);
+/* What every wait is to move on at each turn; NULL: nothing. It must not wait itself. */
+void pysh_wait_set_progress(void (*progress)(void));
+/* The calling thread ends the job, or serves kernels until it has ended: its waits and calls go on in PYSH_ENDING. */
+void pysh_wait_to_the_end(bool really);
+bool pysh_waits_to_the_end(void);
+/* In PYSH_ENDING other threads' waits end with STATE. True once no thread is in one, and none is `busy`. False after a
+ * while: one of them does not come out, and what waits look at must stay where it is. */
+bool pysh_waits_drain(bool (*busy)(void));
+/* INTERRUPTED when the interrupt check asks to end the wait in `what`, else OK. */
+int pysh_wait_interrupted(const char *what);
+/* Wakes `pe` if it sleeps in a wait for memory; after every store that a wait may be for. */
+void pysh_wake(int pe);

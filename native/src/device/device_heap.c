@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The device heap from the kernels' side: the arena's system region, the state block that kernels read, the cutover
+ * table in it, and the faults that kernels report. */
+#include "device/device_heap.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "accel/accel.h"
+#include "accel/cuda/accel_cuda.h"
+#include "accel/engine/engine.h"
+#include "accel/sim/accel_sim.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "conduit/report.h"
+#include "device/device_teams.h"
+#include "host_proxy/proxy.h"
+#include "job/quiet.h"
+#include "memory/heap.h"
+#include "memory/system_region.h"
+
+static char *kernel_tables;   /* flags and stages of kernels' collectives when they are on the host arena */
+static void *fault_on_device; /* where kernels write pysh.fault[0] */
+static bool host_opened;      /* kernels see the host arena */
+static int64_t cutover[ISHMEMX_STATE_DELTA - ISHMEMX_STATE_CUTOVER_PUT_MIN]; /* outlives a job */
+
+/* Until somebody knows better nothing leaves the store path. */
+__attribute__((constructor)) static void cutover_never(void) {
+    for (size_t i = 0; i < sizeof cutover / sizeof *cutover; i++)
+        cutover[i] = INT64_MAX;
+}
+
+/* ---- open and close ---- */
+
+/* The device arena's system region: the words of memory/system_region.h, tables of collectives (with P2P; they come
+ * first, for they are at one offset on all PEs), the table of teams, rings. */
+static int device_system_open(pysh_arena_t *arena) {
+    char *at = arena->base + PYSH_SYSTEM_BYTES, *symmetric = kernel_tables ? kernel_tables : at;
+    const int64_t first_sync = 1;
+    int status;
+
+    if ((status = pysh.accel->zero(arena->base, (size_t)arena->system)) ||
+        (status = pysh.accel->copy(arena->base + PYSH_SYNC_EPOCH, &first_sync, sizeof first_sync)))
+        return status;
+    at += kernel_tables ? 0 : pysh_device_tables_nbytes(pysh.n_pes);
+    if ((status = pysh_device_teams_open(symmetric, kernel_tables ? ISHMEMX_HEAP_HOST : ISHMEMX_HEAP_DEVICE, at)))
+        return status;
+    if (!pysh.p2p) {
+        const pysh_arena_t *host = &pysh.arena[ISHMEMX_HEAP_HOST];
+        if ((status = pysh.accel->host_open(host->base, (size_t)host->nbytes)))
+            return status;
+        host_opened = true;
+    }
+    pysh_quiet_set_rings(pysh_proxy_drain);
+    pysh_report_rings(pysh_proxy_describe);
+    return pysh_proxy_start(at + pysh_device_teams_nbytes(pysh.n_pes));
+}
+
+static int64_t device_system_nbytes(void) {
+    return PYSH_SYSTEM_BYTES + (kernel_tables ? 0 : pysh_device_tables_nbytes(pysh.n_pes)) +
+           pysh_device_teams_nbytes(pysh.n_pes) + pysh_proxy_device_nbytes();
+}
+
+/* The places that kernels share follow from these. */
+static int device_agree(void) {
+    int64_t mine[3] = {pysh.p2p, 0, pysh_proxy_device_nbytes()}, *all = calloc((size_t)pysh.n_pes, sizeof mine);
+    int status = all ? ishmemx_setting_number("RING_SLOTS", &mine[1])
+                     : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
+
+    if (!status)
+        status = pysh.conduit->exchange("init", mine, all, sizeof mine);
+    for (int pe = 0; !status && pe < pysh.n_pes; pe++)
+        if (memcmp(&all[3 * pe], all, sizeof mine) != 0)
+            status = pysh_fail(ISHMEMX_ERR_MISMATCH,
+                               "PYSHMEM_P2P, PYSHMEM_RINGS and PYSHMEM_RING_SLOTS must be the same "
+                               "on all PEs; those of PE 0 and PE %d differ",
+                               pe);
+    free(all);
+    return status;
+}
+
+int pysh_device_heap_open(const ishmemx_config_t *config, char *tables) {
+    pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
+    const pysh_accel_t *accel = config->accelerator == ISHMEMX_DEVICE_CUDA ? &pysh_accel_cuda : &pysh_accel_sim;
+    int64_t nbytes;
+    void *fault;
+    int status = pysh_proxy_configure();
+
+    kernel_tables = tables;
+    if (status || (status = device_agree()) || (status = accel->attach(config)))
+        return status;
+    pysh.accel = accel;
+    nbytes = pysh_arena_nbytes(config->device_heap_bytes, device_system_nbytes());
+    if ((status = accel->arena(nbytes, &arena->base, arena->peer)))
+        return status;
+    arena->nbytes = nbytes;
+    arena->system = device_system_nbytes();
+    arena->cpu_visible = accel->cpu_visible;
+    if ((status = accel->shared_alloc(2 * sizeof *pysh.fault, &fault, &fault_on_device)))
+        return status;
+    pysh.fault = memset(fault, 0, 2 * sizeof *pysh.fault);
+    if ((status = device_system_open(arena)) || (status = pysh_engine_start(config)))
+        return status;
+    return pysh_heap_setup(ISHMEMX_HEAP_DEVICE, nbytes);
+}
+
+void pysh_device_heap_close(int64_t block) {
+    pysh_engine_stop();
+    if (host_opened)
+        pysh.accel->host_close(pysh.arena[ISHMEMX_HEAP_HOST].base);
+    if (pysh.fault)
+        pysh.accel->shared_free(pysh.fault);
+    if (pysh.accel)
+        pysh.accel->detach(block);
+    pysh_quiet_set_rings(NULL);
+    pysh_report_rings(NULL);
+    host_opened = false;
+    kernel_tables = NULL;
+    fault_on_device = NULL;
+}
+
+/* ---- what kernels see ---- */
+
+int64_t ishmemx_contract(void) {
+    return ISHMEMX_CONTRACT;
+}
+
+int ishmemx_device_state(int64_t *words) {
+    const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
+    int64_t base = (int64_t)(intptr_t)arena->base;
+    int status;
+
+    memset(words, 0, ISHMEMX_STATE_WORDS * sizeof *words);
+    if (!pysh.ready)
+        return ISHMEMX_OK;
+    words[ISHMEMX_STATE_ABI] = ISHMEMX_CONTRACT;
+    words[ISHMEMX_STATE_MY_PE] = pysh.pe;
+    words[ISHMEMX_STATE_N_PES] = pysh.n_pes;
+    words[ISHMEMX_STATE_TIMEOUT_NS] = pysh.timeout_ns;
+    if (!base)
+        return ISHMEMX_OK;
+    if ((status = pysh_proxy_wake()))
+        return status;
+    words[ISHMEMX_STATE_HEAP_BASE] = base;
+    words[ISHMEMX_STATE_HEAP_BYTES] = arena->nbytes;
+    words[ISHMEMX_STATE_SYNC_SLOTS] =
+        (pysh.p2p ? base : (int64_t)(intptr_t)pysh.arena[ISHMEMX_HEAP_HOST].base) + PYSH_SYNC_SLOTS;
+    words[ISHMEMX_STATE_SYNC_EPOCH] = base + PYSH_SYNC_EPOCH;
+    words[ISHMEMX_STATE_FAULT_CLAIM] = base + PYSH_FAULT_CLAIM;
+    words[ISHMEMX_STATE_FAULT_RECORD] = (int64_t)(intptr_t)fault_on_device;
+    if (host_opened || arena->cpu_visible) {
+        words[ISHMEMX_STATE_HOST_BASE] = (int64_t)(intptr_t)pysh.arena[ISHMEMX_HEAP_HOST].base;
+        words[ISHMEMX_STATE_HOST_BYTES] = pysh.arena[ISHMEMX_HEAP_HOST].nbytes;
+    }
+    words[ISHMEMX_STATE_P2P] = pysh.p2p;
+    words[ISHMEMX_STATE_TEAMS] = (int64_t)(intptr_t)pysh_device_teams_table();
+    words[ISHMEMX_STATE_GRID_WORD] = base + PYSH_GRID_WORD;
+    pysh_proxy_state(words);
+    memcpy(&words[ISHMEMX_STATE_CUTOVER_PUT_MIN], cutover, sizeof cutover);
+    for (int pe = 0; pe < pysh.n_pes && pysh.p2p; pe++)
+        words[ISHMEMX_STATE_DELTA + pe] = (int64_t)(intptr_t)arena->peer[pe] - base;
+    return ISHMEMX_OK;
+}
+
+int ishmemx_cutover_set(int first, int count, const int64_t *words) {
+    if (first < ISHMEMX_STATE_CUTOVER_PUT_MIN || count < 0 || first + count > ISHMEMX_STATE_DELTA)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "words %d to %d of the state block are not all of the cutover table",
+                         first, first + count - 1);
+    memcpy(&cutover[first - ISHMEMX_STATE_CUTOVER_PUT_MIN], words, (size_t)count * sizeof *words);
+    return ISHMEMX_OK;
+}
+
+int ishmemx_cutover_get(int first, int count, int64_t *words) {
+    if (first < ISHMEMX_STATE_CUTOVER_PUT_MIN || count < 0 || first + count > ISHMEMX_STATE_DELTA)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "words %d to %d of the state block are not all of the cutover table",
+                         first, first + count - 1);
+    memcpy(words, &cutover[first - ISHMEMX_STATE_CUTOVER_PUT_MIN], (size_t)count * sizeof *words);
+    return ISHMEMX_OK;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What the launcher says of the job. */
+#pragma once
+
+#include <stdbool.h>
+
+/* Whether the launcher says that its n_pes PEs are on several hosts. */
+bool pysh_launcher_several_hosts(int n_pes);
+/* Whether srun started the job of n_pes PEs; *pmi_p: and offers PMI, by which PEs of an OpenSHMEM library meet. */
+bool pysh_launcher_is_srun(int n_pes, bool *pmi_p);
+/* Whether an OpenSHMEM library is to be the conduit: the PEs are on several hosts, oshrun started them,
+ * or the user named a library. Not when our own launcher started them. */
+bool pysh_launcher_is_openshmem(void);

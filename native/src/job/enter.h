@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The first line of every public routine. */
+#pragma once
+
+#include <stdbool.h>
+
+/* OK, or STATE (before init, after finalize), PEER (the job is being aborted) or FAULT (a kernel
+ * recorded one). First line of every public routine: PYSH_ENTER(); */
+int pysh_enter(void);
+#define PYSH_ENTER()                \
+    do {                            \
+        int status_ = pysh_enter(); \
+        if (status_)                \
+            return status_;         \
+    } while (0)
+/* This process is a child of fork() by PE `pe` of a running job: it can call nothing, and begin no job. */
+void pysh_entered_by_fork(int pe);
+/* Whether it is one; then the last error is `status` and says so. */
+bool pysh_is_forked(int status);
+/* There has been a job: from here on a call without one is told that it came after finalize. */
+void pysh_entered_first(void);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Completes what this PE has issued, wherever that is under way: rings, copy engine, conduit. */
+#pragma once
+
+int pysh_quiet(void);
+/* Its steps, for fence: what kernels have told the rings, and the host's own copies. */
+int pysh_quiet_rings(void);
+int pysh_quiet_copies(void);
+/* A non-blocking copy of the copy engine has been started: there is something to complete. */
+void pysh_quiet_copy_started(void);
+/* Who drains the rings; NULL: there are none. */
+void pysh_quiet_set_rings(int (*drain)(void));

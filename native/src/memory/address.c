@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Where an address lies: on which heap or among the static variables, in which block, and where at a peer. */
+#include "memory/address.h"
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "base/state.h"
+#include "base/status.h"
+#include "memory/allocator.h"
+#include "memory/heap.h"
+#include "memory/static_share.h"
+
+static const char *const arena_names[PYSH_ARENA_COUNT] = {"host heap", "device heap", "static variables"};
+
+static int not_symmetric(const void *address, const char *what) {
+    return pysh_fail(
+        ISHMEMX_ERR_ARGUMENT,
+        "%s: %p is not on a symmetric heap (host: %s at %p%s)%s; allocate it with shmem_malloc or pyshmem.empty", what,
+        address, pysh_bytes_text(pysh.arena[0].nbytes), (void *)pysh.arena[0].base,
+        pysh.arena[1].base ? "; or the device heap" : "", pysh_statics_why_not(address));
+}
+
+int pysh_heap_locate(const void *address, size_t nbytes, const char *what, int *heap_p, int64_t *offset_p) {
+    for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++) {
+        const pysh_arena_t *arena = &pysh.arena[heap];
+        uintptr_t offset = (uintptr_t)address - (uintptr_t)arena->base;
+
+        if (offset >= (uintptr_t)arena->nbytes)
+            continue;
+        if (nbytes > (uintptr_t)arena->nbytes - offset)
+            return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: %zu bytes leave the %s, which end%s %zu bytes behind %p", what,
+                             nbytes, arena_names[heap], heap == PYSH_STATICS ? "" : "s",
+                             (size_t)((uintptr_t)arena->nbytes - offset), address);
+        *heap_p = heap;
+        *offset_p = (int64_t)offset;
+        return ISHMEMX_OK;
+    }
+    return not_symmetric(address, what);
+}
+
+/* In checking mode an access must stay inside one allocated block. */
+static int check_block(int heap, int64_t offset, size_t nbytes, const char *what) {
+    const pysh_block_t *block;
+    int status = ISHMEMX_OK;
+
+    if (offset < pysh.arena[heap].system || nbytes == 0)
+        return ISHMEMX_OK;
+    pthread_mutex_lock(&pysh_heaps.mutex);
+    block = pysh_allocator_find(&pysh_heaps.allocator[heap], offset);
+    if (!block)
+        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s lies in a part of the %s that is not allocated (freed?)", what,
+                           arena_names[heap]);
+    else if ((int64_t)nbytes > block->offset + block->nbytes - offset)
+        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: %zu bytes from byte %lld of a block of %lld bytes", what, nbytes,
+                           (long long)(offset - block->offset), (long long)block->nbytes);
+    pthread_mutex_unlock(&pysh_heaps.mutex);
+    return status;
+}
+
+int pysh_heap_find(const void *address, size_t nbytes, const char *what, int *heap_p, int64_t *offset_p) {
+    int status = pysh_heap_locate(address, nbytes, what, heap_p, offset_p);
+
+    return status || !pysh.check ? status : check_block(*heap_p, *offset_p, nbytes, what);
+}

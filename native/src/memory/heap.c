@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The book of the symmetric heaps, over the deterministic allocator. */
+#include "memory/heap.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "memory/address.h"
+#include "memory/allocator.h"
+#include "memory/release.h"
+
+pysh_heaps_t pysh_heaps = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+const char *pysh_heap_name(int heap) {
+    static const char *const names[ISHMEMX_HEAP_COUNT] = {"host", "device"};
+
+    return names[heap];
+}
+
+/* ---- set-up ---- */
+
+int64_t pysh_arena_nbytes(int64_t heap_bytes, int64_t system) {
+    int64_t usable = heap_bytes > INT64_MAX / 2 ? INT64_MAX / 2 : heap_bytes;
+
+    return system + ((usable + 4095) & -4096);
+}
+
+int pysh_heap_setup(int heap, int64_t nbytes) {
+    if (!pysh_allocator_init(&pysh_heaps.allocator[heap], pysh.arena[heap].system, nbytes & -PYSH_ALLOCATOR_GRAIN))
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for the book of the %s heap", pysh_heap_name(heap));
+    pysh_heaps.allocator[heap].address = (int64_t)(intptr_t)pysh.arena[heap].base;
+    return ISHMEMX_OK;
+}
+
+int pysh_heap_agree(void) {
+    uint64_t mine[ISHMEMX_HEAP_COUNT], *all;
+    int status;
+
+    pysh_heaps.gathered = malloc((size_t)pysh.n_pes * PYSH_EXCHANGE_BYTES);
+    if (!pysh_heaps.gathered)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to talk to %d PEs", pysh.n_pes);
+    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
+        mine[heap] = (uint64_t)(uintptr_t)pysh.arena[heap].base;
+    if ((status = pysh.conduit->exchange("init", mine, pysh_heaps.gathered, sizeof mine)))
+        return status;
+    all = pysh_heaps.gathered;
+    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
+        uint64_t differ = 1ULL << 62;
+        for (int pe = 0; pe < pysh.n_pes; pe++)
+            differ |= all[ISHMEMX_HEAP_COUNT * pe + heap] ^ all[heap];
+        pysh_heaps.max_align[heap] = differ & -differ;
+    }
+    return ISHMEMX_OK;
+}
+
+void pysh_heap_teardown(int64_t *blocks_p) {
+    pthread_mutex_lock(&pysh_heaps.mutex);
+    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
+        blocks_p[heap] = (int64_t)pysh_heaps.allocator[heap].n_live - pysh_release_count(heap);
+        pysh_allocator_destroy(&pysh_heaps.allocator[heap]);
+    }
+    pysh_release_forget();
+    free(pysh_heaps.gathered);
+    pysh_heaps.gathered = NULL;
+    pysh_heaps.ordinal = 0;
+    pthread_mutex_unlock(&pysh_heaps.mutex);
+}
+
+/* ---- blocks ---- */
+
+void pysh_heap_give(int heap, int64_t offset) {
+    pthread_mutex_lock(&pysh_heaps.mutex);
+    pysh_allocator_give(&pysh_heaps.allocator[heap], offset);
+    pthread_mutex_unlock(&pysh_heaps.mutex);
+}
+
+int pysh_heap_block(const void *address, const char *what, int *heap_p, pysh_block_t *block_p) {
+    const pysh_block_t *found;
+    int64_t offset = 0;
+    int status = pysh_heap_locate(address, 1, what, heap_p, &offset);
+
+    if (status)
+        return status;
+    if (*heap_p == PYSH_STATICS)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: %p is a static variable, not a block of a heap", what, address);
+    pthread_mutex_lock(&pysh_heaps.mutex);
+    found = pysh_allocator_find(&pysh_heaps.allocator[*heap_p], offset);
+    if (!found)
+        status = pysh_fail(ISHMEMX_ERR_STATE, "%s: %p is no block of the %s heap; was it freed before?", what, address,
+                           pysh_heap_name(*heap_p));
+    else if (found->offset != offset)
+        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: %p is %lld bytes inside a block; pass its first byte", what,
+                           address, (long long)(offset - found->offset));
+    else if (pysh_release_has(found->ordinal))
+        status = pysh_fail(ISHMEMX_ERR_STATE, "%s: the block at %p was released before", what, address);
+    else
+        *block_p = *found;
+    pthread_mutex_unlock(&pysh_heaps.mutex);
+    return status;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The symmetric heaps: arenas, and the book of the blocks on them. ishmemx_malloc() and its kin are collectives, see
+ * collectives/malloc.c. */
+#pragma once
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "ishmemx.h"
+#include "memory/allocator.h"
+
+typedef struct pysh_heaps {
+    pthread_mutex_t mutex; /* a finalizer may release in any thread; never held while waiting */
+    pysh_allocator_t allocator[ISHMEMX_HEAP_COUNT];
+    uint64_t ordinal;                       /* of the last allocation on either heap; equal on all PEs */
+    uint64_t max_align[ISHMEMX_HEAP_COUNT]; /* up to which the addresses of a heap are alike on all PEs */
+    void *gathered;                         /* [n_pes * PYSH_EXCHANGE_BYTES] for exchange */
+} pysh_heaps_t;
+extern pysh_heaps_t pysh_heaps;
+
+/* The block that begins at `address`, neither freed nor released; `what` names the routine. */
+int pysh_heap_block(const void *address, const char *what, int *heap_p, pysh_block_t *block_p);
+void pysh_heap_give(int heap, int64_t offset);
+
+const char *pysh_heap_name(int heap);
+
+int pysh_heap_setup(int heap, int64_t nbytes); /* allocator over an arena */
+int pysh_heap_agree(void);                     /* collective, after all set-ups: from here on peers may come */
+/* Writes how many blocks of each heap the program still holds: neither freed nor released. */
+void pysh_heap_teardown(int64_t *blocks_p);
+/* Of an arena with so large a heap behind its system region. */
+int64_t pysh_arena_nbytes(int64_t heap_bytes, int64_t system);

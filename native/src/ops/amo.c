@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Atomic memory operations. Values are bits in a uint64_t; those of 4-byte types are the low half.
+ * Which types an operation takes: fetch, set, swap the extended family; compare_swap the standard one;
+ * and, or, xor the bitwise one; add the standard one and, our extension, float and double. */
+#include "ops/amo.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "accel/accel.h"
+#include "accel/copy.h"
+#include "base/cpu_amo.h"
+#include "base/elements.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "conduit/wait.h"
+#include "job/enter.h"
+#include "ops/rma.h"
+
+static const struct {
+    const char *name;
+    unsigned family;
+} operations[ISHMEMX_ATOMIC_COUNT] = {
+    [ISHMEMX_ATOMIC_FETCH] = {"atomic_fetch", PYSH_FAMILY_AMO_EXTENDED},
+    [ISHMEMX_ATOMIC_SET] = {"atomic_set", PYSH_FAMILY_AMO_EXTENDED},
+    [ISHMEMX_ATOMIC_SWAP] = {"atomic_swap", PYSH_FAMILY_AMO_EXTENDED},
+    [ISHMEMX_ATOMIC_COMPARE_SWAP] = {"atomic_compare_swap", PYSH_FAMILY_AMO},
+    [ISHMEMX_ATOMIC_ADD] = {"atomic_add", PYSH_FAMILY_AMO | PYSH_FAMILY_AMO_EXTENDED},
+    [ISHMEMX_ATOMIC_AND] = {"atomic_and", PYSH_FAMILY_AMO_BITWISE},
+    [ISHMEMX_ATOMIC_OR] = {"atomic_or", PYSH_FAMILY_AMO_BITWISE},
+    [ISHMEMX_ATOMIC_XOR] = {"atomic_xor", PYSH_FAMILY_AMO_BITWISE},
+};
+
+int pysh_amo_check(int op, int type) {
+    if (op < 0 || op >= ISHMEMX_ATOMIC_COUNT)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "there is no atomic operation number %d", op);
+    if ((unsigned)type < ISHMEMX_TYPE_COUNT && operations[op].family >> type & 1)
+        return ISHMEMX_OK;
+    return pysh_type_check(type, operations[op].family, operations[op].name);
+}
+
+int pysh_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe, const char *what,
+             uint64_t *fetched_p) {
+    char *peer;
+    int heap;
+    uint64_t old;
+    int status = pysh_peer_address(dest, pysh_type_nbytes(type), pe, what, &peer, &heap);
+
+    if (!status)
+        status = pysh_type_check_aligned(type, dest, what);
+    if (status)
+        return status;
+    if (!peer)
+        return pysh.conduit->amo(heap, op, type, (char *)dest - pysh.arena[heap].base, value, cond, pe, fetched_p);
+    if (!pysh.arena[heap].cpu_visible)
+        return pysh.accel->amo(op, type, peer, value, cond, fetched_p);
+    old = pysh_amo_apply(op, type, peer, value, cond);
+    if (op != ISHMEMX_ATOMIC_FETCH)
+        pysh_wake(pe);
+    if (fetched_p)
+        *fetched_p = old;
+    return ISHMEMX_OK;
+}
+
+int ishmemx_atomic(ishmemx_ctx_t ctx, int op, int type, void *dest, uint64_t value, uint64_t cond, int pe,
+                   uint64_t *fetched) {
+    int world = 0, status;
+
+    PYSH_ENTER();
+    status = pysh_amo_check(op, type);
+    if (!status)
+        status = pysh_ctx_pe(ctx, pe, &world);
+    return status ? status : pysh_amo(op, type, dest, value, cond, world, "dest", fetched);
+}
+
+/* Complete at once, which non-blocking allows. */
+int ishmemx_atomic_nbi(ishmemx_ctx_t ctx, int op, int type, void *fetch, void *dest, uint64_t value, uint64_t cond,
+                       int pe) {
+    uint64_t old = 0;
+    int status = ishmemx_atomic(ctx, op, type, dest, value, cond, pe, &old);
+
+    return status ? status : pysh_copy(fetch, &old, pysh_type_nbytes(type));
+}

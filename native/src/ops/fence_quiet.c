@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Fence orders, quiet completes. On an invalid context both do nothing, as the specification has it. */
+#include <stdatomic.h>
+
+#include "base/state.h"
+#include "conduit/conduit.h"
+#include "job/enter.h"
+#include "job/quiet.h"
+#include "ops/rma.h"
+#include "teams/ctx.h"
+
+int ishmemx_fence(ishmemx_ctx_t ctx) {
+    int status, copies;
+
+    PYSH_ENTER_CTX(ctx);
+    status = pysh_quiet_rings();
+    if (pysh.conduit->fence && !status)
+        status = pysh.conduit->fence();
+    copies = pysh_quiet_copies();
+    atomic_thread_fence(memory_order_seq_cst);
+    return status ? status : copies;
+}
+
+int ishmemx_quiet(ishmemx_ctx_t ctx) {
+    PYSH_ENTER_CTX(ctx);
+    return pysh_quiet();
+}
+
+int ishmemx_pe_quiet(ishmemx_ctx_t ctx, const int *pes, size_t n_pes) {
+    int world, status;
+
+    PYSH_ENTER();
+    if (!ctx || !n_pes)
+        return ISHMEMX_OK;
+    for (size_t i = 0; i < n_pes; i++)
+        if ((status = pysh_ctx_pe(ctx, pes[i], &world)))
+            return status;
+    return pysh_quiet();
+}

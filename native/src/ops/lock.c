@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Locks: first come, first served. The 8 bytes on each PE are two words. `last`, on the lock's home PE
+ * only, tells which PE is at the end of the queue. `place`, on each PE, is its own place in the queue:
+ * whether it waits or holds, and who comes after it. All words are 0 while nobody has the lock. A PE whose
+ * wait ended early stays in the queue: its next set_lock goes on, or finds that its turn has come. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/elements.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/wait.h"
+#include "job/enter.h"
+#include "job/quiet.h"
+#include "memory/address.h"
+#include "ops/amo.h"
+
+#define NEXT    0xffffu /* of `place`: 1 + the PE that comes next */
+#define WAITING 0x10000u
+#define HOLDING 0x20000u
+#define QUEUED  0x40000u /* from set_lock on until it holds; without WAITING its turn has come */
+
+typedef struct lock {
+    uint32_t *last, *place;
+    int home;
+} lock_t;
+
+static int amo(int op, uint32_t *word, uint32_t value, uint32_t cond, int pe, uint32_t *old_p) {
+    uint64_t old = 0;
+    int status = pysh_amo(op, ISHMEMX_TYPE_UINT32, word, value, cond, pe, "lock", &old);
+
+    *old_p = (uint32_t)old;
+    return status;
+}
+
+static int own(int op, const lock_t *lock, uint32_t value, uint32_t *old_p) {
+    return amo(op, lock->place, value, 0, pysh.pe, old_p);
+}
+
+/* Where the lock is, and this PE's place. */
+static int find(void *address, lock_t *lock, uint32_t *place_p) {
+    int heap;
+    int64_t offset;
+    int status = pysh_heap_find(address, sizeof(int64_t), "lock", &heap, &offset);
+
+    if (!status)
+        status = pysh_type_check_aligned(ISHMEMX_TYPE_INT64, address, "lock");
+    if (!status && pysh.n_pes >= (int)NEXT)
+        status = pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "locks are for up to %u PEs, the job has %d", NEXT - 1, pysh.n_pes);
+    if (status)
+        return status;
+    lock->last = address;
+    lock->place = lock->last + 1;
+    lock->home = (int)(offset / PYSH_CACHE_LINE % pysh.n_pes);
+    return own(ISHMEMX_ATOMIC_FETCH, lock, 0, place_p);
+}
+
+static int await_place(const lock_t *lock, const char *what, uint32_t mask, bool set, uint32_t *place_p) {
+    pysh_wait_t wait;
+    int status;
+
+    pysh_wait_begin(&wait, what);
+    while (!(status = own(ISHMEMX_ATOMIC_FETCH, lock, 0, place_p)) && !(*place_p & mask) == set)
+        if ((status = pysh_wait_pause(&wait)))
+            break;
+    pysh_wait_end(&wait);
+    return status;
+}
+
+int ishmemx_set_lock(void *address) {
+    uint32_t place, before = 0, ignored;
+    lock_t lock;
+    int status;
+
+    PYSH_ENTER();
+    if ((status = find(address, &lock, &place)))
+        return status;
+    if (place & HOLDING)
+        return pysh_fail(ISHMEMX_ERR_STATE, "PE %d holds the lock already; a lock cannot be set twice", pysh.pe);
+    if (!(place & QUEUED)) {
+        if ((status = own(ISHMEMX_ATOMIC_SET, &lock, QUEUED | WAITING, &ignored)) ||
+            (status = amo(ISHMEMX_ATOMIC_SWAP, lock.last, (uint32_t)pysh.pe + 1, 0, lock.home, &before)))
+            return status;
+        if (before)
+            status = amo(ISHMEMX_ATOMIC_OR, lock.place, (uint32_t)pysh.pe + 1, 0, (int)before - 1, &ignored);
+        else
+            status = own(ISHMEMX_ATOMIC_AND, &lock, ~WAITING, &ignored);
+    }
+    if (!status)
+        status = await_place(&lock, "set_lock", WAITING, false, &place);
+    return status ? status : own(ISHMEMX_ATOMIC_OR, &lock, HOLDING, &ignored);
+}
+
+int ishmemx_test_lock(void *address, int *acquired) {
+    uint32_t place, before, ignored;
+    lock_t lock;
+    int status;
+
+    PYSH_ENTER();
+    if ((status = find(address, &lock, &place)))
+        return status;
+    *acquired = 0;
+    if (place & (HOLDING | WAITING))
+        return ISHMEMX_OK;
+    if (place & QUEUED) {
+        *acquired = 1;
+        return own(ISHMEMX_ATOMIC_OR, &lock, HOLDING, &ignored);
+    }
+    if ((status = own(ISHMEMX_ATOMIC_SET, &lock, HOLDING, &ignored)) ||
+        (status = amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock.last, (uint32_t)pysh.pe + 1, 0, lock.home, &before)))
+        return status;
+    *acquired = !before;
+    return before ? own(ISHMEMX_ATOMIC_SET, &lock, 0, &ignored) : ISHMEMX_OK;
+}
+
+int ishmemx_clear_lock(void *address) {
+    uint32_t place, last, ignored;
+    lock_t lock;
+    int status;
+
+    PYSH_ENTER();
+    if ((status = find(address, &lock, &place)))
+        return status;
+    if (!(place & HOLDING))
+        return pysh_fail(ISHMEMX_ERR_STATE, "PE %d does not hold the lock; only the PE that set it clears it", pysh.pe);
+    if ((status = pysh_quiet()))
+        return status;
+    if (!(place & NEXT)) { /* nobody is known to come next: perhaps nobody does */
+        if ((status = own(ISHMEMX_ATOMIC_AND, &lock, ~(HOLDING | QUEUED), &ignored)) ||
+            (status = amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock.last, 0, (uint32_t)pysh.pe + 1, lock.home, &last)))
+            return status;
+        if (last == (uint32_t)pysh.pe + 1)
+            return ISHMEMX_OK;
+        if ((status = own(ISHMEMX_ATOMIC_OR, &lock, HOLDING, &ignored)) ||
+            (status = await_place(&lock, "clear_lock", NEXT, true, &place)))
+            return status;
+    }
+    if ((status = own(ISHMEMX_ATOMIC_SET, &lock, 0, &ignored)))
+        return status;
+    return amo(ISHMEMX_ATOMIC_AND, lock.place, ~WAITING, 0, (int)(place & NEXT) - 1, &ignored);
+}

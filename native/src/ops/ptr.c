@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Where the caller can load and store another PE's memory, and whether it reaches it at all. */
+#include <stdint.h>
+
+#include "base/state.h"
+#include "base/status.h"
+#include "job/enter.h"
+#include "memory/address.h"
+#include "teams/team.h"
+
+int ishmemx_ptr(const void *address, int pe, void **peer_p) {
+    int64_t offset;
+    int heap, status;
+    char *peer;
+
+    PYSH_ENTER();
+    if ((status = pysh_check_pe(pe, pysh.n_pes)) || (status = pysh_heap_find(address, 1, "ptr", &heap, &offset)))
+        return status;
+    peer = pysh.arena[heap].peer[pe];
+    *peer_p = peer ? peer + offset : NULL;
+    return ISHMEMX_OK;
+}
+
+int ishmemx_pe_accessible(int pe) {
+    return pysh.ready && pe >= 0 && pe < pysh.n_pes;
+}
+
+int ishmemx_addr_accessible(const void *address, int pe) {
+    if (!ishmemx_pe_accessible(pe))
+        return 0;
+    for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++)
+        if ((uintptr_t)address - (uintptr_t)pysh.arena[heap].base < (uintptr_t)pysh.arena[heap].nbytes)
+            return 1;
+    return 0;
+}
+
+int ishmemx_team_ptr(ishmemx_team_t team, const void *address, int pe, void **peer_p) {
+    int status;
+
+    PYSH_ENTER();
+    if ((status = pysh_team_check(team)) || (status = pysh_check_pe(pe, team->n_pes)))
+        return status;
+    return ishmemx_ptr(address, team->pes[pe], peer_p);
+}

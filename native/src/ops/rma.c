@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Put and get. One road for all: find the heap and the peer's copy of the address, then memcpy, the
+ * accelerator's copy engine, or the conduit. */
+#include "ops/rma.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "accel/accel.h"
+#include "accel/copy.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "conduit/wait.h"
+#include "job/enter.h"
+#include "job/quiet.h"
+#include "memory/address.h"
+#include "ops/store.h"
+#include "teams/ctx.h"
+#include "teams/team.h"
+
+/* Programs that spin on a word stored by a small put are woken like those that wait for an atomic. */
+#define WAKE_BYTES 8
+
+int pysh_ctx_pe(ishmemx_ctx_t ctx, int pe, int *world_p) {
+    const struct ishmemx_team *team;
+
+    if (!ctx)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "the context is invalid (a null handle)");
+    if (__builtin_expect(ctx->guarded, 0)) {
+        int status = pysh_ctx_guard(ctx);
+        if (status)
+            return status;
+    }
+    team = ctx->team;
+    if ((unsigned)pe >= (unsigned)team->n_pes)
+        return pysh_check_pe(pe, team->n_pes);
+    *world_p = team->pes[pe];
+    return ISHMEMX_OK;
+}
+
+static inline bool in_arena(const pysh_arena_t *arena, const void *address, size_t nbytes) {
+    uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)arena->base);
+
+    return arena->base && offset < (uint64_t)arena->nbytes && nbytes <= (uint64_t)arena->nbytes - offset;
+}
+
+int pysh_peer_address(const void *address, size_t nbytes, int pe, const char *what, char **peer_p, int *heap_p) {
+    const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_HOST];
+    int heap = ISHMEMX_HEAP_HOST;
+
+    if (__builtin_expect(pysh.check || !in_arena(arena, address, nbytes), 0)) {
+        int64_t offset;
+        int status = pysh_heap_find(address, nbytes, what, &heap, &offset);
+        if (status)
+            return status;
+        arena = &pysh.arena[heap];
+    }
+    *heap_p = heap;
+    *peer_p = arena->peer[pe] ? arena->peer[pe] + ((const char *)address - arena->base) : NULL;
+    return ISHMEMX_OK;
+}
+
+static int64_t offset_in(int heap, const void *address) {
+    return (const char *)address - pysh.arena[heap].base;
+}
+
+/* A GPU's memory is on one side or on both. */
+static int gpu_copy(void *dest, const void *source, size_t nbytes, bool nbi) {
+    if (!nbi)
+        return pysh.accel->copy(dest, source, nbytes);
+    pysh_quiet_copy_started();
+    return pysh.accel->copy_nbi(dest, source, nbytes);
+}
+
+static int refuse_unmapped(int pe) {
+    return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
+                     "the device heap of PE %d is out of reach (PYSHMEM_P2P=0): use arrays on "
+                     "the host heap",
+                     pe);
+}
+
+static int refuse_gpu_over_conduit(void) {
+    return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
+                     "conduit %s cannot copy between GPU memory and a PE that is not mapped; "
+                     "copy to an array on the host heap first",
+                     pysh.conduit->name);
+}
+
+static inline int put_bytes(void *dest, const void *source, size_t nbytes, int pe, bool nbi) {
+    char *peer;
+    int heap, status;
+
+    if (!nbytes)
+        return ISHMEMX_OK;
+    status = pysh_peer_address(dest, nbytes, pe, "dest", &peer, &heap);
+    if (status)
+        return status;
+    if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, nbytes, source, nbytes)))
+        return status;
+    if (!peer && (heap == ISHMEMX_HEAP_DEVICE || !pysh.conduit->put))
+        return refuse_unmapped(pe);
+    if (!peer && pysh_on_gpu(source))
+        return refuse_gpu_over_conduit();
+    if (!peer)
+        return (nbi ? pysh.conduit->put_nbi : pysh.conduit->put)(heap, offset_in(heap, dest), source, nbytes, pe);
+    if (!pysh.arena[heap].cpu_visible || pysh_on_gpu(source))
+        return gpu_copy(peer, source, nbytes, nbi);
+    pysh_store(peer, source, nbytes);
+    if (nbytes <= WAKE_BYTES)
+        pysh_wake(pe);
+    return ISHMEMX_OK;
+}
+
+static inline int get_bytes(void *dest, const void *source, size_t nbytes, int pe, bool nbi) {
+    char *peer;
+    int heap, status;
+
+    if (!nbytes)
+        return ISHMEMX_OK;
+    status = pysh_peer_address(source, nbytes, pe, "source", &peer, &heap);
+    if (status)
+        return status;
+    if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, nbytes, source, nbytes)))
+        return status;
+    if (!peer && (heap == ISHMEMX_HEAP_DEVICE || !pysh.conduit->get))
+        return refuse_unmapped(pe);
+    if (!peer && pysh_on_gpu(dest))
+        return refuse_gpu_over_conduit();
+    if (!peer)
+        return (nbi ? pysh.conduit->get_nbi : pysh.conduit->get)(heap, dest, offset_in(heap, source), nbytes, pe);
+    if (!pysh.arena[heap].cpu_visible || pysh_on_gpu(dest))
+        return gpu_copy(dest, peer, nbytes, nbi);
+    memcpy(dest, peer, nbytes);
+    return ISHMEMX_OK;
+}
+
+int pysh_put(void *dest, const void *source, size_t nbytes, int pe) {
+    return put_bytes(dest, source, nbytes, pe, false);
+}
+
+int pysh_get(void *dest, const void *source, size_t nbytes, int pe) {
+    return get_bytes(dest, source, nbytes, pe, false);
+}
+
+int ishmemx_put(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe) {
+    int world = 0, status;
+
+    PYSH_ENTER();
+    status = pysh_ctx_pe(ctx, pe, &world);
+    return status ? status : put_bytes(dest, source, nbytes, world, false);
+}
+
+int ishmemx_get(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe) {
+    int world = 0, status;
+
+    PYSH_ENTER();
+    status = pysh_ctx_pe(ctx, pe, &world);
+    return status ? status : get_bytes(dest, source, nbytes, world, false);
+}
+
+int ishmemx_put_nbi(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe) {
+    int world = 0, status;
+
+    PYSH_ENTER();
+    status = pysh_ctx_pe(ctx, pe, &world);
+    return status ? status : put_bytes(dest, source, nbytes, world, true);
+}
+
+int ishmemx_get_nbi(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe) {
+    int world = 0, status;
+
+    PYSH_ENTER();
+    status = pysh_ctx_pe(ctx, pe, &world);
+    return status ? status : get_bytes(dest, source, nbytes, world, true);
+}
+
+/* What a copy in stream order asks of its arguments; *peer_p is where to copy to or from. */
+static int stream_check(const void *symmetric, const char *what, const void *local, const char *local_what,
+                        size_t nbytes, int pe, void *stream, char **peer_p) {
+    int heap, status;
+
+    if (!pysh.accel)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "there is no stream: the job runs without an accelerator");
+    if ((unsigned)pe >= (unsigned)pysh.n_pes)
+        return pysh_check_pe(pe, pysh.n_pes);
+    if (pysh.accel->cpu_visible && stream)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "the simulator has no streams but the default one (0)");
+    status = pysh_peer_address(symmetric, nbytes, pe, what, peer_p, &heap);
+    if (status)
+        return status;
+    if (!*peer_p)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "PE %d is out of reach of a copy on a stream (PYSHMEM_P2P=0)", pe);
+    if (pysh.accel->cpu_visible)
+        return ISHMEMX_OK;
+    if (heap != ISHMEMX_HEAP_DEVICE)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s is on the host heap; a copy on a stream takes the device heap",
+                         what);
+    if (!pysh.accel->is_device(local))
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s is not GPU memory; a copy on a stream takes the device heap",
+                         local_what);
+    return ISHMEMX_OK;
+}
+
+int ishmemx_put_on_stream(void *dest, const void *source, size_t nbytes, int pe, void *stream) {
+    char *peer = NULL;
+    int status;
+
+    PYSH_ENTER();
+    status = stream_check(dest, "dest", source, "source", nbytes, pe, stream, &peer);
+    if (status || !nbytes)
+        return status;
+    return pysh.accel->copy_on_stream(peer, source, nbytes, stream);
+}
+
+int ishmemx_get_on_stream(void *dest, const void *source, size_t nbytes, int pe, void *stream) {
+    char *peer = NULL;
+    int status;
+
+    PYSH_ENTER();
+    status = stream_check(source, "source", dest, "dest", nbytes, pe, stream, &peer);
+    if (status || !nbytes)
+        return status;
+    return pysh.accel->copy_on_stream(dest, peer, nbytes, stream);
+}

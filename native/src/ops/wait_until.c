@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Waiting on one's own memory, and the barrier. */
+#include "ops/wait_until.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "accel/accel.h"
+#include "base/elements.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/wait.h"
+#include "job/enter.h"
+#include "memory/address.h"
+
+/* A word of a GPU's memory comes by a copy. */
+int pysh_wait_load(int heap, const void *address, size_t nbytes, uint64_t *bits_p) {
+    uint64_t bits = 0;
+    int status = ISHMEMX_OK;
+
+    if (!pysh.arena[heap].cpu_visible)
+        status = pysh.accel->copy(&bits, address, nbytes);
+    else if (nbytes == 4)
+        bits = __atomic_load_n((const uint32_t *)address, __ATOMIC_RELAXED);
+    else if (nbytes == 8)
+        bits = __atomic_load_n((const uint64_t *)address, __ATOMIC_RELAXED);
+    else
+        bits = __atomic_load_n((const uint16_t *)address, __ATOMIC_RELAXED);
+    if (!status)
+        *bits_p = bits;
+    return status;
+}
+
+int pysh_load_own(int type, const void *address, const char *what, uint64_t *bits_p) {
+    int heap;
+    int64_t offset;
+    size_t nbytes = pysh_type_nbytes(type);
+    int status = pysh_heap_find(address, nbytes, what, &heap, &offset);
+
+    if (!status)
+        status = pysh_type_check_aligned(type, address, what);
+    if (!status)
+        status = pysh_wait_load(heap, address, nbytes, bits_p);
+    atomic_thread_fence(memory_order_acquire); /* pairs with the release in signal_send() */
+    return status;
+}
+
+static bool order_holds(int cmp, int order) {
+    switch (cmp) {
+    case ISHMEMX_CMP_EQ:
+        return order == 0;
+    case ISHMEMX_CMP_NE:
+        return order != 0;
+    case ISHMEMX_CMP_GT:
+        return order > 0;
+    case ISHMEMX_CMP_GE:
+        return order >= 0;
+    case ISHMEMX_CMP_LT:
+        return order < 0;
+    default:
+        return order <= 0;
+    }
+}
+
+bool pysh_wait_holds(int type, uint64_t seen, int cmp, uint64_t value) {
+    int64_t a = (int64_t)seen, b = (int64_t)value;
+
+    switch (type) {
+    case ISHMEMX_TYPE_INT16:
+        return order_holds(cmp, ((int16_t)seen > (int16_t)value) - ((int16_t)seen < (int16_t)value));
+    case ISHMEMX_TYPE_INT32:
+        a = (int32_t)seen, b = (int32_t)value;
+        /* fall through */
+    case ISHMEMX_TYPE_INT64:
+        return order_holds(cmp, (a > b) - (a < b));
+    case ISHMEMX_TYPE_UINT32:
+        seen = (uint32_t)seen, value = (uint32_t)value;
+        /* fall through */
+    default:
+        return order_holds(cmp, (seen > value) - (seen < value));
+    }
+}
+
+int pysh_wait_check(int type, const void *ivar, size_t nbytes, int cmp, const char *what, int *heap_p) {
+    int64_t offset;
+    int status = pysh_type_check(type, PYSH_FAMILY_WAIT, what);
+
+    if (!status && (cmp < ISHMEMX_CMP_EQ || cmp > ISHMEMX_CMP_LE))
+        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: cmp is %d, not one of CMP_EQ (%d) to CMP_LE (%d)", what, cmp,
+                           ISHMEMX_CMP_EQ, ISHMEMX_CMP_LE);
+    if (!status)
+        status = pysh_heap_find(ivar, nbytes, "ivar", heap_p, &offset);
+    return status ? status : pysh_type_check_aligned(type, ivar, "ivar");
+}
+
+int ishmemx_wait_until(int type, const void *ivar, int cmp, uint64_t value, uint64_t *seen) {
+    pysh_wait_t wait;
+    uint64_t bits = 0;
+    int heap, status;
+    size_t nbytes;
+
+    PYSH_ENTER();
+    nbytes = pysh_type_width(type);
+    status = pysh_wait_check(type, ivar, nbytes, cmp, "wait_until", &heap);
+    if (status)
+        return status;
+    pysh_wait_begin(&wait, "wait_until");
+    while (!(status = pysh_wait_load(heap, ivar, nbytes, &bits)) && !pysh_wait_holds(type, bits, cmp, value))
+        if ((status = pysh_wait_pause(&wait)))
+            break;
+    pysh_wait_end(&wait);
+    atomic_thread_fence(memory_order_acquire); /* pairs with the atomic of the PE that wrote the value */
+    if (!status && seen)
+        *seen = bits;
+    return status;
+}
+
+int ishmemx_test(int type, const void *ivar, int cmp, uint64_t value, int *result) {
+    uint64_t bits;
+    int heap, status;
+
+    PYSH_ENTER();
+    status = pysh_wait_check(type, ivar, pysh_type_width(type), cmp, "test", &heap);
+    if (!status)
+        status = pysh_wait_load(heap, ivar, pysh_type_nbytes(type), &bits);
+    if (status)
+        return status;
+    atomic_thread_fence(memory_order_acquire); /* pairs with the atomic of the PE that wrote the value */
+    *result = pysh_wait_holds(type, bits, cmp, value);
+    return ISHMEMX_OK;
+}

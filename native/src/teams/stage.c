@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The stage of a team: a part of each host heap's system region, for small messages. A PE copies its piece there, the
+ * team syncs, everybody reads what it needs. One sync is enough, because the stage has two halves used in turn: whoever
+ * writes a half again has passed the sync of the call between, which its readers entered only after they had read. So
+ * dest is free to be in use elsewhere until its own PE enters, and source may change as soon as the routine returns. */
+#include "teams/stage.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "accel/accel.h"
+#include "accel/copy.h"
+#include "base/state.h"
+#include "conduit/conduit.h"
+#include "teams/team.h"
+
+/* ---- places: one name for the same bytes of every PE ---- */
+
+static char *mapped(pysh_place_t place, int pe) {
+    char *peer = pysh.arena[place.heap].peer[pe];
+
+    return peer ? peer + place.offset : NULL;
+}
+
+int pysh_place_read(pysh_place_t place, size_t nbytes, int pe, void *buffer, const void **data_p) {
+    const char *peer = mapped(place, pe);
+
+    *data_p = buffer;
+    if (!peer)
+        return pysh.conduit->get(place.heap, buffer, place.offset, nbytes, pe);
+    if (!pysh.arena[place.heap].cpu_visible)
+        return pysh.accel->copy(buffer, peer, nbytes);
+    *data_p = peer;
+    return ISHMEMX_OK;
+}
+
+int pysh_place_write(pysh_place_t place, const void *data, size_t nbytes, int pe) {
+    char *peer = mapped(place, pe);
+
+    if (!peer)
+        return pysh.conduit->put(place.heap, place.offset, data, nbytes, pe);
+    if (!pysh.arena[place.heap].cpu_visible)
+        return pysh.accel->copy(peer, data, nbytes);
+    memcpy(peer, data, nbytes);
+    return ISHMEMX_OK;
+}
+
+/* ---- the stage ---- */
+
+bool pysh_stage_fits(size_t nbytes) {
+    return nbytes <= PYSH_STAGE_BYTES;
+}
+
+pysh_place_t pysh_stage(ishmemx_team_t team) {
+    return (pysh_place_t){ISHMEMX_HEAP_HOST, team->stage + (int64_t)(team->staged & 1) * PYSH_STAGE_BYTES};
+}
+
+int pysh_stage_sync(ishmemx_team_t team, const char *what, int status) {
+    int synced = pysh_team_sync(team, what);
+
+    if (!synced)
+        team->staged++; /* a sync that was interrupted did not count: the call can be made again */
+    return status ? status : synced;
+}
+
+int pysh_stage_write(pysh_place_t stage, const void *source, size_t nbytes) {
+    return pysh_copy(pysh.arena[stage.heap].base + stage.offset, source, nbytes);
+}
+
+int pysh_stage_read(pysh_place_t stage, void *dest, size_t nbytes, int pe) {
+    char *peer = mapped(stage, pe), copy[PYSH_STAGE_BYTES];
+    int status;
+
+    if (peer)
+        return pysh_copy(dest, peer, nbytes);
+    status = pysh.conduit->get(stage.heap, copy, stage.offset, nbytes, pe);
+    return status ? status : pysh_copy(dest, copy, nbytes);
+}
+
+int pysh_team_gather(ishmemx_team_t team, const char *what, const void *mine, void *all, size_t nbytes) {
+    pysh_place_t stage = pysh_stage(team);
+    int status = pysh_stage_sync(team, what, pysh_stage_write(stage, mine, nbytes));
+
+    for (int i = 0; !status && i < team->n_pes; i++)
+        status = pysh_stage_read(stage, (char *)all + (size_t)i * nbytes, nbytes, team->pes[i]);
+    return status;
+}

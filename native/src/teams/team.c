@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Teams: who is in them, and how any of them synchronises.
+ *
+ * A team has a slot in tables of the host arena's system region, the same on all its members: a row of
+ * flags, one a member, and a stage (teams/stage.c). In a sync a member raises its flag at others to the number of
+ * the sync; numbers only rise, so a call that was interrupted can be made again. Few members raise
+ * flags at all others at once, which needs every PE to run only once; many spread the flags
+ * in rounds of doubling distance. The world team may use the conduit's barrier instead. */
+#include "teams/team.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+#include "conduit/wait.h"
+#include "job/enter.h"
+#include "memory/system_region.h"
+#include "teams/ctx.h"
+
+#define FEW_MEMBERS  8
+#define KEPT_HANDLES 256 /* destroyed teams whose handles are still told from live ones */
+
+enum { SLOT_WORLD = PYSH_WORLD_SLOT, SLOT_SHARED, SLOT_NODE, SLOTS_PREDEFINED };
+
+struct ishmemx_team ishmemx_team_world = {.slot = -1}, ishmemx_team_shared = {.slot = -1},
+                    ishmemx_team_node = {.slot = -1};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for what follows */
+static uint64_t free_slots;
+static ishmemx_team_t live, oldest_dead, newest_dead;
+static int n_dead;
+
+/* ---- the tables ---- */
+
+static int64_t flags_nbytes(int n_pes) {
+    return ((int64_t)n_pes * (int64_t)sizeof(uint64_t) + PYSH_CACHE_LINE - 1) / PYSH_CACHE_LINE * PYSH_CACHE_LINE;
+}
+
+static int64_t all_flags_nbytes(int n_pes) {
+    return (ISHMEMX_MAX_TEAMS * flags_nbytes(n_pes) + 4095) & -4096;
+}
+
+static int64_t request_slots_nbytes(int64_t flags_nbytes) {
+    return PYSH_REQUEST_SLOTS * (PYSH_ANNOUNCEMENT_BYTES + flags_nbytes);
+}
+
+int64_t pysh_team_tables_nbytes(int n_pes) {
+    return all_flags_nbytes(n_pes) +
+           ISHMEMX_MAX_TEAMS * (2LL * PYSH_STAGE_BYTES + request_slots_nbytes(flags_nbytes(n_pes)));
+}
+
+int64_t pysh_team_request_nbytes(ishmemx_team_t team) {
+    return PYSH_ANNOUNCEMENT_BYTES + team->flags_nbytes;
+}
+
+/* Nobody raises a flag of the slot yet: that the others have come here too is the caller's to see to. */
+static void place(ishmemx_team_t team, int slot) {
+    int64_t slots_nbytes;
+
+    team->slot = slot;
+    team->flags_nbytes = flags_nbytes(pysh.n_pes);
+    slots_nbytes = request_slots_nbytes(team->flags_nbytes);
+    team->flags = PYSH_SYSTEM_BYTES + slot * flags_nbytes(pysh.n_pes);
+    team->stage = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes) + slot * 2LL * PYSH_STAGE_BYTES;
+    team->requests = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes) + ISHMEMX_MAX_TEAMS * 2LL * PYSH_STAGE_BYTES +
+                     slot * slots_nbytes;
+    memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->flags, 0, (size_t)team->flags_nbytes);
+    memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->requests, 0, (size_t)slots_nbytes);
+}
+
+/* ---- those above who must know of teams ---- */
+
+static int (*_Atomic kernels_changed)(const struct ishmemx_team *team, int slot);
+static int (*_Atomic requests_complete)(ishmemx_team_t team, const char *what);
+
+void pysh_team_set_kernels(int (*changed)(const struct ishmemx_team *team, int slot)) {
+    atomic_store(&kernels_changed, changed);
+}
+
+void pysh_team_set_requests(int (*complete)(ishmemx_team_t team, const char *what)) {
+    atomic_store(&requests_complete, complete);
+}
+
+static int tell_kernels(const struct ishmemx_team *team, int slot) {
+    int (*changed)(const struct ishmemx_team *team, int slot) = atomic_load(&kernels_changed);
+
+    return changed ? changed(team, slot) : ISHMEMX_OK;
+}
+
+int pysh_team_complete_requests(ishmemx_team_t team, const char *what) {
+    int (*complete)(ishmemx_team_t team, const char *what) = atomic_load(&requests_complete);
+
+    return complete ? complete(team, what) : ISHMEMX_OK;
+}
+
+/* ---- making and destroying ---- */
+
+static int fill(ishmemx_team_t team, const int *pes, int n_pes, int slot) {
+    int *copy = malloc((size_t)n_pes * sizeof *copy);
+
+    if (!copy)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a team of %d PEs", n_pes);
+    memcpy(copy, pes, (size_t)n_pes * sizeof *copy);
+    *team = (struct ishmemx_team){.n_pes = n_pes, .my_pe = -1, .pes = copy};
+    for (int i = 0; i < n_pes; i++)
+        if (pes[i] == pysh.pe)
+            team->my_pe = i;
+    place(team, slot);
+    return tell_kernels(team, slot);
+}
+
+static void empty(ishmemx_team_t team) {
+    free(team->pes);
+    *team = (struct ishmemx_team){.my_pe = -1, .slot = -1};
+}
+
+/* With the mutex held: the handle that has been dead for longest, or a new one. */
+static ishmemx_team_t handle_take(void) {
+    ishmemx_team_t team = oldest_dead;
+
+    if (n_dead < KEPT_HANDLES)
+        return calloc(1, sizeof *team);
+    oldest_dead = team->next;
+    n_dead--;
+    return team;
+}
+
+static void handle_bury(ishmemx_team_t team) {
+    empty(team);
+    if (n_dead++ == 0)
+        oldest_dead = team;
+    else
+        newest_dead->next = team;
+    newest_dead = team;
+}
+
+int pysh_team_make(const int *pes, int n_pes, int slot, ishmemx_team_t *team_p) {
+    ishmemx_team_t team;
+    int status;
+
+    pthread_mutex_lock(&mutex);
+    team = handle_take();
+    status = team ? fill(team, pes, n_pes, slot) : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a team");
+    if (!status) {
+        team->next = live;
+        live = team;
+        free_slots &= ~(1ULL << slot);
+        *team_p = team;
+    } else if (team) {
+        handle_bury(team);
+    }
+    pthread_mutex_unlock(&mutex);
+    return status;
+}
+
+void pysh_team_drop(ishmemx_team_t team) {
+    pysh_ctx_drop_team(team);
+    pthread_mutex_lock(&mutex);
+    for (ishmemx_team_t *at = &live; *at; at = &(*at)->next)
+        if (*at == team) {
+            *at = team->next;
+            break;
+        }
+    free_slots |= 1ULL << team->slot;
+    tell_kernels(NULL, team->slot);
+    handle_bury(team);
+    pthread_mutex_unlock(&mutex);
+}
+
+ishmemx_team_t pysh_team_find(bool (*holds)(ishmemx_team_t team, void *argument), void *argument) {
+    ishmemx_team_t team;
+
+    pthread_mutex_lock(&mutex);
+    for (team = live; team && !holds(team, argument); team = team->next)
+        continue;
+    pthread_mutex_unlock(&mutex);
+    return team;
+}
+
+uint64_t pysh_team_free_slots(void) {
+    uint64_t slots;
+
+    pthread_mutex_lock(&mutex);
+    slots = free_slots;
+    pthread_mutex_unlock(&mutex);
+    return slots;
+}
+
+/* Can the caller load and store every heap of `pe`? */
+static bool shares(int pe) {
+    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
+        if (pysh.arena[heap].base && !pysh.arena[heap].peer[pe])
+            return false;
+    return true;
+}
+
+int pysh_teams_setup(void) {
+    int *pes = malloc((size_t)pysh.n_pes * sizeof *pes), n_pes = 0, status;
+
+    if (!pes)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a team of %d PEs", pysh.n_pes);
+    for (int pe = 0; pe < pysh.n_pes; pe++)
+        pes[pe] = pe;
+    status = fill(&ishmemx_team_world, pes, pysh.n_pes, SLOT_WORLD);
+    for (int pe = 0; pe < pysh.n_pes; pe++)
+        if (shares(pe))
+            pes[n_pes++] = pe;
+    if (!status)
+        status = fill(&ishmemx_team_shared, pes, n_pes, SLOT_SHARED);
+    n_pes = 0;
+    for (int pe = 0; pe < pysh.n_pes; pe++)
+        if (!pysh.conduit->on_host || pysh.conduit->on_host(pe))
+            pes[n_pes++] = pe;
+    if (!status)
+        status = fill(&ishmemx_team_node, pes, n_pes, SLOT_NODE);
+    free(pes);
+    free_slots = ~((1ULL << SLOTS_PREDEFINED) - 1);
+    return status;
+}
+
+void pysh_teams_teardown(void) {
+    pysh_ctx_drop_team(NULL);
+    while (live)
+        pysh_team_drop(live);
+    empty(&ishmemx_team_world);
+    empty(&ishmemx_team_shared);
+    empty(&ishmemx_team_node);
+}
+
+/* ---- sync ---- */
+
+int pysh_team_check(ishmemx_team_t team) {
+    if (!team)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "the team is invalid (a null handle)");
+    if (team->slot < 0)
+        return pysh_fail(ISHMEMX_ERR_STATE, "the team was destroyed");
+    return ISHMEMX_OK;
+}
+
+int pysh_team_claim(ishmemx_team_t team, const char *what) {
+    if (!atomic_exchange_explicit(&team->busy, true, memory_order_acquire))
+        return ISHMEMX_OK;
+    return pysh_fail(ISHMEMX_ERR_STATE,
+                     "%s: another thread of PE %d is in a collective routine of the same team; one at a time", what,
+                     pysh.pe);
+}
+
+static bool is_busy(ishmemx_team_t team, void *unused) {
+    (void)unused;
+    return atomic_load(&team->busy);
+}
+
+bool pysh_teams_busy(void) {
+    return is_busy(&ishmemx_team_world, NULL) || is_busy(&ishmemx_team_shared, NULL) ||
+           is_busy(&ishmemx_team_node, NULL) || pysh_team_find(is_busy, NULL);
+}
+
+void pysh_team_unclaim(ishmemx_team_t team) {
+    atomic_store_explicit(&team->busy, false, memory_order_release);
+}
+
+int pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t value) {
+    int pe = team->pes[member];
+    char *peer = pysh.arena[ISHMEMX_HEAP_HOST].peer[pe];
+
+    offset += team->my_pe * (int64_t)sizeof value;
+    if (!peer)
+        return pysh.conduit->amo(ISHMEMX_HEAP_HOST, ISHMEMX_ATOMIC_SET, ISHMEMX_TYPE_UINT64, offset, value, 0, pe,
+                                 NULL);
+    /* release: pairs with await_flag(), and with all_reached() of request.c */
+    __atomic_store_n((uint64_t *)(peer + offset), value, __ATOMIC_RELEASE);
+    pysh_wake(pe);
+    return ISHMEMX_OK;
+}
+
+static int await_flag(ishmemx_team_t team, int member, uint64_t epoch, pysh_wait_t *wait) {
+    const uint64_t *flag = (const uint64_t *)(pysh.arena[ISHMEMX_HEAP_HOST].base + team->flags) + member;
+    int status = ISHMEMX_OK;
+
+    while (!status && __atomic_load_n(flag, __ATOMIC_ACQUIRE) < epoch)
+        status = pysh_wait_pause(wait);
+    return status;
+}
+
+static int sync_few(ishmemx_team_t team, uint64_t epoch, pysh_wait_t *wait) {
+    int n = team->n_pes, status = ISHMEMX_OK;
+
+    for (int i = 1; !status && i < n; i++)
+        status = pysh_flag_raise(team, team->flags, (team->my_pe + i) % n, epoch);
+    for (int i = 1; !status && i < n; i++)
+        status = await_flag(team, (team->my_pe + i) % n, epoch, wait);
+    return status;
+}
+
+static int sync_many(ishmemx_team_t team, uint64_t epoch, pysh_wait_t *wait) {
+    int n = team->n_pes, status = ISHMEMX_OK;
+
+    for (int distance = 1; !status && distance < n; distance *= 2) {
+        status = pysh_flag_raise(team, team->flags, (team->my_pe + distance) % n, epoch);
+        if (!status)
+            status = await_flag(team, (team->my_pe + n - distance) % n, epoch, wait);
+    }
+    return status;
+}
+
+static int sync_by_flags(ishmemx_team_t team, const char *what) {
+    uint64_t epoch = team->epoch + 1;
+    pysh_wait_t wait;
+    int status;
+
+    pysh_wait_begin(&wait, what);
+    wait.members = (pysh_members_t){.slot = team->slot, .n_pes = team->n_pes, .pes = team->pes};
+    status = (team->n_pes <= FEW_MEMBERS ? sync_few : sync_many)(team, epoch, &wait);
+    pysh_wait_end(&wait);
+    if (!status)
+        team->epoch = epoch;
+    return status;
+}
+
+/* The conduit's barrier is for all PEs only. It beats flags, and notices when others are in an allocation. */
+static bool by_barrier(ishmemx_team_t team) {
+    return team == &ishmemx_team_world;
+}
+
+int pysh_team_sync(ishmemx_team_t team, const char *what) {
+    if (team->n_pes == 1)
+        return ISHMEMX_OK;
+    return by_barrier(team) ? pysh.conduit->barrier(what) : sync_by_flags(team, what);
+}
+
+/* ---- what teams tell ---- */
+
+static bool usable(ishmemx_team_t team) {
+    return pysh.ready && team && team->slot >= 0;
+}
+
+int ishmemx_team_my_pe(ishmemx_team_t team) {
+    return usable(team) ? team->my_pe : -1;
+}
+
+int ishmemx_team_n_pes(ishmemx_team_t team) {
+    return usable(team) ? team->n_pes : -1;
+}
+
+int ishmemx_team_world_pe(ishmemx_team_t team, int pe) {
+    return usable(team) && pe >= 0 && pe < team->n_pes ? team->pes[pe] : -1;
+}
+
+int ishmemx_team_translate_pe(ishmemx_team_t source, int pe, ishmemx_team_t dest) {
+    int world = ishmemx_team_world_pe(source, pe);
+
+    if (world < 0 || !usable(dest))
+        return -1;
+    if (dest == &ishmemx_team_world)
+        return world;
+    for (int i = 0; i < dest->n_pes; i++)
+        if (dest->pes[i] == world)
+            return i;
+    return -1;
+}
+
+int ishmemx_team_get_config(ishmemx_team_t team, long mask, ishmemx_team_config_t *config) {
+    int status;
+
+    PYSH_ENTER();
+    if ((status = pysh_team_check(team)))
+        return status;
+    if (mask & ~(long)ISHMEMX_TEAM_NUM_CONTEXTS)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "the configuration mask is %ld; its only bit is TEAM_NUM_CONTEXTS (%d)",
+                         mask, ISHMEMX_TEAM_NUM_CONTEXTS);
+    if (mask)
+        config->num_contexts = team->config.num_contexts;
+    return ISHMEMX_OK;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Teams: who is in them, and how any of them synchronises. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/state.h"
+
+#define PYSH_STAGE_BYTES        8192 /* a half of a team's stage, for small collectives: see stage.h */
+#define PYSH_REQUEST_SLOTS      8    /* of a team, for non-blocking collectives: see collectives/request.h */
+#define PYSH_ANNOUNCEMENT_BYTES (2 * PYSH_CACHE_LINE) /* at the head of each, before a row of flags */
+
+struct ishmemx_team {
+    int n_pes, my_pe;
+    int *pes;             /* world PE of each member */
+    int slot;             /* in the tables of the host arena's system region; -1: destroyed */
+    int64_t flags;        /* offset there of the flags that members raise at the owner of the arena, a u64 a member */
+    int64_t stage;        /* offset there of the stage */
+    uint64_t epoch;       /* syncs by flags so far */
+    int64_t requests;     /* offset there of the slots of requests: request.h */
+    uint64_t requested;   /* requests so far */
+    int64_t flags_nbytes; /* of one row of flags */
+    unsigned staged;      /* collectives through the stage so far: its half alternates */
+    _Atomic bool busy;    /* a thread has claimed it */
+    _Atomic bool dropped; /* nobody on this PE names it */
+    _Atomic int n_outstanding; /* requests */
+    ishmemx_team_config_t config;
+    ishmemx_team_t next; /* in the list of live or of dead teams */
+};
+
+int64_t pysh_team_tables_nbytes(int n_pes); /* behind PYSH_SYSTEM_BYTES of the host arena */
+int pysh_teams_setup(void);                 /* the predefined teams; the heaps are open */
+void pysh_teams_teardown(void);
+/* OK, or why the team cannot take part in a collective. */
+int pysh_team_check(ishmemx_team_t team);
+/* A team of n_pes members, of which world PE pes[i] is member i; the slot is free on all of them. */
+int pysh_team_make(const int *pes, int n_pes, int slot, ishmemx_team_t *team_p);
+void pysh_team_drop(ishmemx_team_t team);
+/* The first team, of those that the program made, for which `holds`; with the list locked. */
+ishmemx_team_t pysh_team_find(bool (*holds)(ishmemx_team_t team, void *argument), void *argument);
+uint64_t pysh_team_free_slots(void); /* a bit a slot */
+/* The slots of teams that this PE has dropped, and that have no request outstanding. */
+uint64_t pysh_team_dropped_slots(void);
+/* After `n_pes` PEs, world PE pes[i] (NULL: i), told theirs, `stride` bytes apart: destroys the teams that all members
+ * have dropped. Nobody is in a call of such a team any more, and each member comes to the same result. */
+void pysh_teams_sweep(const int *pes, int n_pes, const void *dropped_slots, size_t stride);
+/* Around what only one thread may do with a team at a time, which is every collective from the agreement to the
+ * last sync: STATE when another is at it. */
+int pysh_team_claim(ishmemx_team_t team, const char *what);
+/* Is a thread in a collective of any team? */
+bool pysh_teams_busy(void);
+void pysh_team_unclaim(ishmemx_team_t team);
+int pysh_team_sync(ishmemx_team_t team, const char *what); /* the caller has claimed the team */
+/* Stores `value` in this PE's word of the row of flags at `offset` of the member's host heap, releasing what this PE
+ * stored before, and wakes it. */
+int pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t value);
+
+/* Bytes of one slot of requests. */
+int64_t pysh_team_request_nbytes(ishmemx_team_t team);
+/* Who tells this PE's kernels of a team that has been made, or (NULL) that the slot is free. NULL: nobody need. */
+void pysh_team_set_kernels(int (*changed)(const struct ishmemx_team *team, int slot));
+/* Who completes the requests of a team that is to be destroyed. NULL: there have been none. */
+void pysh_team_set_requests(int (*complete)(ishmemx_team_t team, const char *what));
+int pysh_team_complete_requests(ishmemx_team_t team, const char *what);

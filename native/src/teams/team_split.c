@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Making teams out of a parent. All its PEs tell each other what they ask for and which slots they have
+ * free; each then knows the members of its team, and all members of it choose the same slot. A second
+ * round tells that every PE succeeded, so that a team exists either everywhere or nowhere, and that
+ * its flags are down before anybody raises one. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/state.h"
+#include "base/status.h"
+#include "job/enter.h"
+#include "teams/stage.h"
+#include "teams/team.h"
+
+enum { N_ARGUMENTS = 3 };
+
+typedef struct offer { /* what a PE tells the others */
+    uint64_t free_slots, dropped_slots;
+    int32_t status;              /* what it thinks of its arguments */
+    int32_t color, key;          /* may differ between PEs */
+    uint32_t equal[N_ARGUMENTS]; /* may not */
+} offer_t;
+
+typedef struct request {
+    const char *what;
+    ishmemx_team_t parent;
+    /* The members of this PE's new team, as numbers in the parent; returns how many, 0 when it is in none. */
+    int (*choose)(const struct request *request, const offer_t *all, int *members);
+    int a, b, c; /* for choose */
+    const int *list;
+    /* May this PE of the parent give other arguments? NULL: no PE may. */
+    bool (*may_differ)(const struct request *request, int pe);
+    const ishmemx_team_config_t *config;
+    long mask;
+} request_t;
+
+/* Another PE's refusal makes the call fail here too. */
+static int refused(const request_t *request, const offer_t *all) {
+    for (int i = 0; i < request->parent->n_pes; i++)
+        if (all[i].status)
+            return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                             "%s: PE %d of the parent refused its arguments; the message is there", request->what, i);
+    return ISHMEMX_OK;
+}
+
+static int compare(const request_t *request, const offer_t *mine, const offer_t *all) {
+    for (int i = 0; i < request->parent->n_pes; i++)
+        if (memcmp(all[i].equal, mine->equal, sizeof mine->equal) &&
+            !(request->may_differ && request->may_differ(request, i)))
+            return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d of the parent gave other arguments than PE %d",
+                             request->what, i, request->parent->my_pe);
+    return ISHMEMX_OK;
+}
+
+static int make(const request_t *request, const offer_t *all, int *members, ishmemx_team_t *team_p) {
+    int n_pes = request->choose(request, all, members), status;
+    uint64_t slots = ~0ULL;
+
+    if (!n_pes)
+        return ISHMEMX_OK;
+    for (int i = 0; i < n_pes; i++) {
+        slots &= all[members[i]].free_slots;
+        members[i] = request->parent->pes[members[i]];
+    }
+    if (!slots)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: these PEs have %d teams already; destroy one", request->what,
+                         ISHMEMX_MAX_TEAMS);
+    status = pysh_team_make(members, n_pes, __builtin_ctzll(slots), team_p);
+    if (!status && request->mask)
+        (*team_p)->config = *request->config;
+    return status;
+}
+
+/* Fails on all PEs when it failed on one. */
+static int conclude(const request_t *request, int status, int32_t *all, ishmemx_team_t *team_p) {
+    int32_t mine = status;
+    int gathered = pysh_team_gather(request->parent, request->what, &mine, all, sizeof mine);
+
+    for (int i = 0; !gathered && !status && i < request->parent->n_pes; i++)
+        if (all[i])
+            status =
+                pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d of the parent could not make its team", request->what, i);
+    if (!status)
+        status = gathered;
+    if (status && *team_p) {
+        pysh_team_drop(*team_p);
+        *team_p = NULL;
+    }
+    return status;
+}
+
+/* The parent is claimed. */
+static int split_claimed(const request_t *request, offer_t mine, ishmemx_team_t *team_p) {
+    ishmemx_team_t parent = request->parent;
+    offer_t *all = malloc((size_t)parent->n_pes * (sizeof *all + 2 * sizeof(int)));
+    int status;
+
+    *team_p = NULL;
+    if (!all)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory to talk to %d PEs", request->what, parent->n_pes);
+    mine.free_slots = pysh_team_free_slots();
+    mine.dropped_slots = pysh_team_dropped_slots();
+    status = pysh_team_gather(parent, request->what, &mine, all, sizeof mine);
+    if (!status && mine.status)
+        status = mine.status; /* its message stands */
+    else if (!status && !(status = refused(request, all))) {
+        if (!(status = compare(request, &mine, all)))
+            status = make(request, all, (int *)(all + parent->n_pes), team_p);
+        status = conclude(request, status, (int32_t *)(all + parent->n_pes) + parent->n_pes, team_p);
+        /* Their slots are free for the next split: in this one the others do not know of it yet. */
+        pysh_teams_sweep(parent->pes, parent->n_pes, &all->dropped_slots, sizeof *all);
+    }
+    free(all);
+    return status;
+}
+
+static int split(const request_t *request, offer_t mine, ishmemx_team_t *team_p) {
+    int status = pysh_team_claim(request->parent, request->what);
+
+    if (status)
+        return status;
+    status = split_claimed(request, mine, team_p);
+    pysh_team_unclaim(request->parent);
+    return status;
+}
+
+static int config_check(const char *what, const ishmemx_team_config_t *config, long mask) {
+    if (mask & ~(long)ISHMEMX_TEAM_NUM_CONTEXTS)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                         "%s: the configuration mask is %ld; its only bit is TEAM_NUM_CONTEXTS "
+                         "(%d)",
+                         what, mask, ISHMEMX_TEAM_NUM_CONTEXTS);
+    if (mask && !config)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: a configuration mask without a configuration", what);
+    if (mask && config->num_contexts < 0)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: num_contexts is %d", what, config->num_contexts);
+    return ISHMEMX_OK;
+}
+
+/* ---- strided ---- */
+
+static int choose_strided(const request_t *request, const offer_t *all, int *members) {
+    bool inside = false;
+
+    (void)all;
+    for (int i = 0; i < request->c; i++) {
+        members[i] = request->a + i * request->b;
+        inside |= members[i] == request->parent->my_pe;
+    }
+    return inside ? request->c : 0;
+}
+
+/* Programs make several teams by one call, each PE with the triplet of its own, against the specification; so only
+ * those in the triplet must give the same, unless in checking mode. */
+static bool strided_is_disjoint(const request_t *request, int pe) {
+    int distance = pe - request->a;
+
+    if (pysh.check)
+        return false;
+    if (!request->b)
+        return distance != 0;
+    return distance % request->b || distance / request->b < 0 || distance / request->b >= request->c;
+}
+
+static int strided_check(const request_t *request) {
+    int64_t n = request->parent->n_pes, start = request->a, stride = request->b, size = request->c;
+    int64_t last = start + (size - 1) * stride;
+
+    if (size < 1 || size > n)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: size is %lld; the parent has %lld PEs", request->what,
+                         (long long)size, (long long)n);
+    if (start < 0 || start >= n)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: start is %lld; the parent's PEs are 0..%lld", request->what,
+                         (long long)start, (long long)n - 1);
+    if (stride == 0 && size != 1)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: stride 0 is for a team of 1 PE, not of %lld", request->what,
+                         (long long)size);
+    if (last < 0 || last >= n)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                         "%s: the last PE would be %lld; the parent's PEs are 0..%lld, and there "
+                         "is no wrap-around",
+                         request->what, (long long)last, (long long)n - 1);
+    return ISHMEMX_OK;
+}
+
+int ishmemx_team_split_strided(ishmemx_team_t parent, int start, int stride, int size,
+                               const ishmemx_team_config_t *config, long mask, ishmemx_team_t *team_p) {
+    request_t request = {.what = "team_split_strided",
+                         .parent = parent,
+                         .choose = choose_strided,
+                         .may_differ = strided_is_disjoint,
+                         .a = start,
+                         .b = stride,
+                         .c = size,
+                         .config = config,
+                         .mask = mask};
+    offer_t mine = {.equal = {(uint32_t)start, (uint32_t)stride, (uint32_t)size}};
+
+    *team_p = NULL;
+    PYSH_ENTER();
+    if ((mine.status = pysh_team_check(parent)))
+        return mine.status;
+    if (!(mine.status = strided_check(&request)))
+        mine.status = config_check(request.what, config, mask);
+    return split(&request, mine, team_p);
+}
+
+/* ---- two-dimensional ---- */
+
+static int choose_row(const request_t *request, const offer_t *all, int *members) {
+    int xrange = request->a, first = request->parent->my_pe / xrange * xrange, n = 0;
+
+    (void)all;
+    for (int pe = first; pe < first + xrange && pe < request->parent->n_pes; pe++)
+        members[n++] = pe;
+    return n;
+}
+
+static int choose_column(const request_t *request, const offer_t *all, int *members) {
+    int xrange = request->a, n = 0;
+
+    (void)all;
+    for (int pe = request->parent->my_pe % xrange; pe < request->parent->n_pes; pe += xrange)
+        members[n++] = pe;
+    return n;
+}
+
+int ishmemx_team_split_2d(ishmemx_team_t parent, int xrange, const ishmemx_team_config_t *xconfig, long xmask,
+                          ishmemx_team_t *xteam_p, const ishmemx_team_config_t *yconfig, long ymask,
+                          ishmemx_team_t *yteam_p) {
+    request_t request = {
+        .what = "team_split_2d", .parent = parent, .choose = choose_row, .config = xconfig, .mask = xmask};
+    offer_t mine = {.equal = {(uint32_t)xrange}};
+    int status;
+
+    *xteam_p = *yteam_p = NULL;
+    PYSH_ENTER();
+    if ((status = pysh_team_check(parent)))
+        return status;
+    request.a = xrange < parent->n_pes ? xrange : parent->n_pes;
+    if (xrange < 1)
+        mine.status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: xrange is %d, not at least 1", request.what, xrange);
+    if (!mine.status)
+        mine.status = config_check(request.what, xconfig, xmask);
+    if (!mine.status)
+        mine.status = config_check(request.what, yconfig, ymask);
+    if ((status = pysh_team_claim(parent, request.what)))
+        return status;
+    if (!(status = split_claimed(&request, mine, xteam_p))) {
+        request.choose = choose_column;
+        request.config = yconfig;
+        request.mask = ymask;
+        if ((status = split_claimed(&request, mine, yteam_p))) {
+            pysh_team_drop(*xteam_p);
+            *xteam_p = NULL;
+        }
+    }
+    pysh_team_unclaim(parent);
+    return status;
+}
+
+/* ---- any list ---- */
+
+static int choose_list(const request_t *request, const offer_t *all, int *members) {
+    bool inside = false;
+
+    (void)all;
+    for (int i = 0; i < request->c; i++) {
+        members[i] = request->list[i];
+        inside |= members[i] == request->parent->my_pe;
+    }
+    return inside ? request->c : 0;
+}
+
+static int list_check(const request_t *request, offer_t *mine) {
+    uint64_t hash = 14695981039346656037ULL; /* FNV-1a, a word at a time */
+
+    if (request->c < 1 || request->c > request->parent->n_pes)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: a list of %d PEs; the parent has %d", request->what, request->c,
+                         request->parent->n_pes);
+    for (int i = 0; i < request->c; i++) {
+        int status = pysh_check_pe(request->list[i], request->parent->n_pes);
+        if (status)
+            return status;
+        for (int k = 0; k < i; k++)
+            if (request->list[k] == request->list[i])
+                return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: PE %d is in the list twice", request->what,
+                                 request->list[i]);
+        hash = (hash ^ (uint32_t)request->list[i]) * 1099511628211ULL;
+    }
+    mine->equal[1] = (uint32_t)hash;
+    mine->equal[2] = (uint32_t)(hash >> 32);
+    return ISHMEMX_OK;
+}
+
+int ishmemx_team_split_list(ishmemx_team_t parent, const int *pes, int n_pes, const ishmemx_team_config_t *config,
+                            long mask, ishmemx_team_t *team_p) {
+    request_t request = {.what = "team_split_list",
+                         .parent = parent,
+                         .choose = choose_list,
+                         .c = n_pes,
+                         .list = pes,
+                         .config = config,
+                         .mask = mask};
+    offer_t mine = {.equal = {(uint32_t)n_pes}};
+
+    *team_p = NULL;
+    PYSH_ENTER();
+    if ((mine.status = pysh_team_check(parent)))
+        return mine.status;
+    if (!(mine.status = list_check(&request, &mine)))
+        mine.status = config_check(request.what, config, mask);
+    return split(&request, mine, team_p);
+}
+
+/* ---- by colour ---- */
+
+static int choose_color(const request_t *request, const offer_t *all, int *members) {
+    int color = all[request->parent->my_pe].color, n = 0;
+
+    if (color < 0)
+        return 0;
+    for (int pe = 0; pe < request->parent->n_pes; pe++) {
+        int at = n;
+        if (all[pe].color != color)
+            continue;
+        for (; at > 0 && all[members[at - 1]].key > all[pe].key; at--)
+            members[at] = members[at - 1];
+        members[at] = pe;
+        n++;
+    }
+    return n;
+}
+
+int ishmemx_team_split_color(ishmemx_team_t parent, int color, int key, const ishmemx_team_config_t *config, long mask,
+                             ishmemx_team_t *team_p) {
+    request_t request = {
+        .what = "team_split_color", .parent = parent, .choose = choose_color, .config = config, .mask = mask};
+    offer_t mine = {.color = color, .key = key};
+
+    *team_p = NULL;
+    PYSH_ENTER();
+    if ((mine.status = pysh_team_check(parent)))
+        return mine.status;
+    mine.status = config_check(request.what, config, mask);
+    return split(&request, mine, team_p);
+}
+
+/* ---- destroy ---- */
+
+/* The sync keeps the slot from those who would use it again while a member still reads the stage. */
+int ishmemx_team_destroy(ishmemx_team_t team) {
+    int status;
+
+    PYSH_ENTER();
+    if (!team)
+        return ISHMEMX_OK;
+    if ((status = pysh_team_check(team)))
+        return status;
+    if (team == &ishmemx_team_world || team == &ishmemx_team_shared || team == &ishmemx_team_node)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a predefined team cannot be destroyed");
+    if ((status = pysh_team_claim(team, "team_destroy")))
+        return status;
+    if (!(status = pysh_team_complete_requests(team, "team_destroy")))
+        status = pysh_team_sync(team, "team_destroy");
+    if (status == ISHMEMX_ERR_INTERRUPTED)
+        pysh_team_unclaim(team);
+    else
+        pysh_team_drop(team);
+    return status;
+}

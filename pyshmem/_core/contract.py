@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the C library, kernels and Python must agree on to the bit, written once.
+
+Standard library only, as ``type_table``: the build runs this file for C headers (``contract.py public``
+for ``ishmemx_contract.h``, ``private`` for ``pysh_contract.h``); Python and kernels import it.
+``HASH`` stands for all of it, types and operations included, and is part of the name of the state symbol
+in compiled kernels: one cached by a pyshmem with another contract is refused when it is loaded.
+
+A group is a C enumeration of ``PREFIX_NAME``; in Python ``contract.STATE.TEAMS`` is the number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+try:
+    from .type_table import ATOMIC_OPS, ELEMENTS, REDUCE_OPS
+except ImportError:  # the build runs this file, not the package
+    from type_table import ATOMIC_OPS, ELEMENTS, REDUCE_OPS  # type: ignore[import-not-found,no-redef]
+
+
+class Constant(NamedTuple):
+    """A number, and what C readers are told of it."""
+
+    name: str
+    value: int
+    comment: str
+
+
+class Group:
+    """Numbers of one kind. An entry is a name, or a name with a comment; it follows the one before.
+
+    ``at`` gives entries numbers of their own, from which the next ones count on.
+    """
+
+    def __init__(
+        self,
+        c_name: str,
+        prefix: str,
+        comment: str,
+        entries: tuple[tuple[str, str], ...],
+        *,
+        first: int = 0,
+        at: dict[str, int] | None = None,
+        public: bool = True,
+    ) -> None:
+        self.c_name, self.prefix, self.comment, self.public = c_name, prefix, comment, public
+        self._constants: dict[str, Constant] = {}
+        number = first
+        for name, text in entries:
+            number = (at or {}).get(name, number)
+            self._constants[name] = Constant(name, number, text)
+            number += 1
+
+    def __iter__(self) -> Iterator[Constant]:
+        return iter(self._constants.values())
+
+    def __getattr__(self, name: str) -> int:
+        try:
+            return self.__dict__["_constants"][name].value
+        except KeyError:
+            raise AttributeError(f"{self.prefix}{name} is not in the contract") from None
+
+    def names(self) -> tuple[str, ...]:
+        """The names, in order."""
+        return tuple(self._constants)
+
+    def c_text(self) -> str:
+        """The enumeration. Not one of bytes: values may need 64 bits, so each is a constant."""
+        lines = [f"/* {self.comment} */", f"enum {self.c_name} {{"]
+        for name, value, text in self:
+            number = hex(value) if value > 1 << 20 else str(value)
+            lines.append(
+                f"    {self.prefix}{name} = {number}, " + (f"/* {text} */" if text else "")
+            )
+        return "\n".join(line.rstrip() for line in [*lines, "};"])
+
+
+MAX_RINGS = 4
+
+STATE = Group(
+    "ishmemx_state_word",
+    "ISHMEMX_STATE_",
+    "Words of the state block that every kernel reads.",
+    (
+        ("ABI", "ISHMEMX_CONTRACT once initialised, else 0"),
+        ("MY_PE", ""),
+        ("N_PES", ""),
+        ("MODULE", "filled for each loaded module by the Python side"),
+        ("HEAP_BASE", "device heap of this PE, first byte"),
+        ("HEAP_BYTES", ""),
+        ("TIMEOUT_NS", "of a wait; 0: none"),
+        ("SYNC_SLOTS", "a u64 a sender, on the device heap: rising epochs"),
+        ("SYNC_EPOCH", "u64, on the device heap, used by its own PE only"),
+        ("FAULT_CLAIM", "u64, device memory: 0 while no fault is recorded"),
+        ("FAULT_RECORD", "struct ishmemx_fault in memory that host and device share"),
+        ("HOST_BASE", "host heap of this PE as kernels see it"),
+        ("HOST_BYTES", "0: kernels do not see the host heap"),
+        (
+            "P2P",
+            "1: every peer's device heap is reached by loads and stores; 0: none, not even the own",
+        ),
+        ("TEAMS", "table of ISHMEMX_DEVICE_TEAM_WORDS words a team slot, in device memory"),
+        ("GRID_WORD", "u64, device memory: what a grid's leader gives to all its threads"),
+        ("RINGS", "number of rings, 0: none"),
+        ("RING_SLOTS", "requests a ring holds: a power of two, and its logarithm"),
+        ("RING_LOG2", ""),
+        ("RING", "+ 4 k: ring k: addresses of slots, control, device (host_proxy/ring.h)"),
+        ("CUTOVER_PUT_MIN", "bytes: below, no put of any shape leaves the store path"),
+        ("CUTOVER_GET_MIN", ""),
+        ("CUTOVER_PUT", "+ 4 * threads bucket + blocks bucket: bytes from which the ring is taken"),
+        ("CUTOVER_GET", ""),
+        ("CUTOVER_COLL", "+ enum ishmemx_cutover_coll: bytes a PE"),
+        ("DELTA", "+ pe: the peer's heap address minus the own"),
+        ("WORDS", ""),
+    ),
+    at={"RING": 20, "CUTOVER_PUT_MIN": 40, "CUTOVER_PUT": 48, "CUTOVER_GET": 64, "CUTOVER_COLL": 80}
+    | {"DELTA": 128, "WORDS": 256},
+)
+
+DEVICE_TEAM = Group(
+    "ishmemx_device_team_word",
+    "ISHMEMX_DEVICE_TEAM_",
+    "Words of a row of the table of teams; a slot that holds no team has n_pes 0.",
+    (
+        ("N_PES", ""),
+        ("MY_PE", ""),
+        ("PES", "address of int32 world PEs, one a member"),
+        ("FLAGS", "symmetric: a u64 a member, rising"),
+        ("EPOCH", "u64 of the own PE: rounds of flags so far"),
+        ("STAGE", "symmetric: two halves of ISHMEMX_DEVICE_STAGE_BYTES"),
+        ("WORDS", ""),
+    ),
+    at={"WORDS": 8},
+)
+
+CUTOVER = Group(
+    "ishmemx_cutover_coll",
+    "ISHMEMX_CUTOVER_",
+    "Thresholds of the device collectives: from so many bytes a PE the second way is taken.",
+    (("REDUCE", "every PE combines all -> every PE combines its share"), ("COUNT", "")),
+)
+
+FAULT = Group(
+    "ishmemx_fault_kind",
+    "ISHMEMX_FAULT_",
+    "What a kernel, or the proxy, recorded as wrong.",
+    (
+        ("NONE", ""),
+        ("PE", "pe outside the job; a: pe, b: number of PEs"),
+        ("ADDRESS", "not on the device heap; a: address, b: bytes"),
+        ("TIMEOUT", "a wait; a: value waited for, b: value seen"),
+        ("NELEMS", "a: nelems, b: elements there are"),
+        ("PROXY", "a request failed on the host; a: status; ishmemx_proxy_error() has the text"),
+        ("TEAM", "a: slot that holds no team of this PE"),
+        ("STRIDE", "a: stride, b: block"),
+        ("LOCK", "cleared by a PE that does not have it; a: its word there"),
+        ("CHOICE", "a: no comparison, or no signal operation; b: the last one there is"),
+    ),
+)
+
+FAULT_FIELD = Group(
+    "pysh_fault_field",
+    "PYSH_FAULT_AT_",
+    "Bytes from the start of ishmemx_fault_t, the record that kernels write: `kind` last.",
+    tuple((name, "") for name in ("KIND", "OP", "PE", "MODULE", "BLOCK", "THREAD", "A", "B")),
+    at={
+        name: 8 * n
+        for n, name in enumerate(("KIND", "OP", "PE", "MODULE", "BLOCK", "THREAD", "A", "B"))
+    },
+    public=False,
+)
+
+SIGNAL = Group(
+    "ishmemx_signal_kind",
+    "ISHMEMX_SIGNAL_",
+    "How a signal changes its word.",
+    (("SET", ""), ("ADD", "")),
+)
+
+CMP = Group(
+    "ishmemx_cmp",
+    "ISHMEMX_CMP_",
+    "Comparisons of waits and tests.",
+    tuple((name, "") for name in ("EQ", "NE", "GT", "GE", "LT", "LE")),
+    first=1,
+)
+
+REQUEST_WORD = Group(
+    "pysh_request_word",
+    "PYSH_WORD_",
+    "Words of a request, before they are packed into a slot.",
+    (
+        (
+            "DEST",
+            "address at the caller; PRINT: characters 0..7 of the label; CALL, POST: argument 0",
+        ),
+        (
+            "SOURCE",
+            "address at the caller; AMO without a reply: for the old value, or 0; characters 8..15",
+        ),
+        (
+            "VALUE",
+            "bytes of PUT and GET, blocks of IPUT and IGET, the value of AMO; characters 16..23",
+        ),
+        (
+            "EXTRA",
+            "cond of AMO, sig_addr of PUT_SIGNAL, dest stride of IPUT and IGET; the value of PRINT",
+        ),
+        (
+            "EXTRA2",
+            "signal of PUT_SIGNAL, source stride; PRINT, ABORT: block (low 32), thread (high 32)",
+        ),
+        (
+            "PE",
+            "world pe (low 32); high 32: AMO's number, sig_op, elements a block, handler, PRINT's kind",
+        ),
+        ("KIND", "op (bits 0..7), type or width in bytes (8..15), flags (16..31), scope (32..47)"),
+        ("COUNT", ""),
+    ),
+    public=False,
+)
+
+REQUEST_FLAG = Group(
+    "pysh_request_flag",
+    "PYSH_REQUEST_",
+    "Flags of a request, in its word KIND from bit 16.",
+    (
+        ("REPLY", "a reply is wanted, in the cell"),
+        (
+            "DONE",
+            "with REPLY: an engine's stream, where one works, stores the tag in device.done[cell]",
+        ),
+        ("RELEASE", "the sender fenced before it stored the request: of no concern to the proxy"),
+    ),
+    at={"REPLY": 1, "DONE": 2, "RELEASE": 4},
+    public=False,
+)
+
+REQUEST_OP = Group(
+    "pysh_request_op",
+    "PYSH_OP_",
+    "What a request asks for.",
+    (
+        ("NULL", "answers 0"),
+        ("PUT", "dest at pe <- source, VALUE bytes; the reply says that it is complete there"),
+        ("GET", "dest <- source at pe"),
+        ("IPUT", "strided and block-strided; strides and block in elements of `type` bytes"),
+        ("IGET", ""),
+        ("AMO", "answers the old bits; PE's high half is ISHMEMX_ATOMIC_*, `type` ISHMEMX_TYPE_*"),
+        ("P", "the low `type` bytes of VALUE, 1 to 8, to DEST at pe"),
+        ("G", "answers `type` bytes of SOURCE at pe"),
+        ("PUT_SIGNAL", "the signal lands after the data"),
+        ("PRINT", ""),
+        ("ABORT", "PE: exit code; label and place as in PRINT, without a value"),
+        ("CALL", "user handler, answers what it returned (POST is a CALL without a reply)"),
+        ("WAITING", "a kernel's wait is slow; see pysh_kernel_wait_t"),
+        ("COUNT", ""),
+    ),
+    first=1,
+    public=False,
+)
+
+SIZES = Group(
+    "ishmemx_sizes",
+    "ISHMEMX_",
+    "Sizes that the library and kernels share.",
+    (
+        ("DEVICE_STAGE_BYTES", "of a half of a team's stage"),
+        ("MAX_TEAMS", "of a PE at a time, predefined ones included"),
+        ("MAX_DEVICE_PES", "that the state block has room for"),
+        ("MAX_HANDLERS", ""),
+        ("RING_OPS", "operations of a request, and one that is none"),
+    ),
+    at={"DEVICE_STAGE_BYTES": 64 * 1024, "MAX_TEAMS": 64, "MAX_HANDLERS": 64}
+    | {"MAX_DEVICE_PES": STATE.WORDS - STATE.DELTA, "RING_OPS": REQUEST_OP.COUNT},
+)
+
+PRINT = Group(
+    "pysh_print_kind",
+    "PYSH_PRINT_",
+    "What the value of a PRINT is.",
+    (("INT", ""), ("FLOAT", ""), ("TEXT", "")),
+    public=False,
+)
+
+RING = Group(
+    "pysh_ring_constant",
+    "PYSH_RING_",
+    "Bytes in the ring's control block and in its words in device memory; see host_proxy/ring.h.",
+    (
+        ("MAX_RINGS", ""),
+        ("CREDIT", "the proxy publishes `consumed` every so many requests, and when it goes idle"),
+        ("CONTROL_CONSUMED", ""),
+        ("CONTROL_ASKED", ""),
+        ("CONTROL_ACKED", ""),
+        ("CONTROL_CELLS", ""),
+        ("DEVICE_TICKET", ""),
+        ("DEVICE_CONSUMED", ""),
+        ("DEVICE_PENDING", ""),
+        ("DEVICE_ACKED", ""),
+        ("DEVICE_WORDS", ""),
+        ("CELL_BYTES", ""),
+        ("BUSY_LEFT_BIT", "in busy[]: a tag whose reply its sender gave up"),
+        ("BUSY_ENGINE_BIT", "in busy[]: that reply is one for device.done[]"),
+        ("BUSY_TURN_BIT", "in busy[]: from here on the upper half of the last user's ticket"),
+    ),
+    at={"MAX_RINGS": MAX_RINGS, "CREDIT": 128, "CELL_BYTES": 16}
+    | {"CONTROL_CONSUMED": 0, "CONTROL_ASKED": 128, "CONTROL_ACKED": 256, "CONTROL_CELLS": 384}
+    | {"DEVICE_TICKET": 0, "DEVICE_CONSUMED": 128, "DEVICE_PENDING": 256, "DEVICE_ACKED": 384}
+    | {"DEVICE_WORDS": 512, "BUSY_LEFT_BIT": 32, "BUSY_ENGINE_BIT": 33, "BUSY_TURN_BIT": 34},
+    public=False,
+)
+
+#: Routines of kernels by number, for faults and reports; a scope's suffix is not told apart.
+ROUTINES = (
+    "put", "get", "p", "g", "put_signal", "signal_op", "signal_wait_until", "wait_until",
+    "atomic_fetch", "atomic_set", "atomic_swap", "atomic_compare_swap", "atomic_add",
+    "atomic_and", "atomic_or", "atomic_xor", "sync_all", "barrier_all", "ptr", "put_nbi",
+    "get_nbi", "put_signal_nbi", "test", "signal_fetch", "ring", "iput", "iget", "ibput", "ibget",
+    "team_sync", "broadcast", "collect", "fcollect", "alltoall", "alltoalls", "reduce", "scan",
+    "wait_until_all", "wait_until_any", "wait_until_some", "test_all", "test_any", "test_some",
+    "set_lock", "test_lock", "clear_lock", "quiet", "team_translate_pe",
+)  # fmt: skip
+
+GROUPS = (
+    *(STATE, DEVICE_TEAM, SIZES, CUTOVER, FAULT, FAULT_FIELD, SIGNAL, CMP),
+    *(REQUEST_WORD, REQUEST_FLAG, REQUEST_OP, PRINT, RING),
+)
+
+
+def contract_hash(groups: tuple[Group, ...] = GROUPS) -> str:
+    """Twelve hexadecimal digits that are others as soon as one name or number is another."""
+    numbers = [(group.prefix, name, value) for group in groups for name, value, _ in group]
+    types = [(element.name, element.dtype, element.nbytes) for element in ELEMENTS]
+    text = repr((numbers, types, ATOMIC_OPS, REDUCE_OPS, ROUTINES))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+HASH = contract_hash()
+
+
+def c_header(public: bool) -> str:
+    """``ishmemx_contract.h``, which users of ``ishmemx.h`` see, or ``pysh_contract.h``. Freestanding."""
+    lines = [
+        "/* Made by pyshmem/_core/contract.py when the package is built. */",
+        "#pragma once",
+        "",
+    ]
+    if public:
+        lines += [
+            f'#define ISHMEMX_CONTRACT_TEXT "{HASH}"',
+            f"#define ISHMEMX_CONTRACT 0x{HASH}LL",
+            "",
+        ]
+    lines += [group.c_text() + "\n" for group in GROUPS if group.public == public]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(c_header(sys.argv[1] == "public"), end="")

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The CUDA accelerator against a driver that is none: it has the rules of one, see ``fake_cuda.c``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from compiling import Compile, gcc
+
+HERE = Path(__file__).parent
+PROXY = HERE.parents[1] / "host_proxy"
+
+#: Programs for one PE that print "ok": name, argument, settings.
+PROGRAMS: list[tuple[str, str, dict[str, str]]] = [
+    ("cuda_captures", "cuda", {}),
+    ("ring_pieces", "sim", {"PYSHMEM_P2P": "0", "PYSHMEM_DEVICE_HEAP_SIZE": "32M"}),
+    ("ring_pieces", "cuda", {"PYSHMEM_P2P": "0", "PYSHMEM_DEVICE_HEAP_SIZE": "32M"}),
+]
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the fake driver, for LD_LIBRARY_PATH."""
+    folder = tmp_path_factory.mktemp("driver")
+    options = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
+    gcc(*options, "-o", folder / "libcuda.so.1", HERE / "fake_cuda.c", "-lpthread")
+    return folder
+
+
+@pytest.mark.parametrize(("name", "argument", "settings"), PROGRAMS)
+def test_the_cuda_accelerator_beside_other_uses_of_the_driver(
+    name: str,
+    argument: str,
+    settings: dict[str, str],
+    build: Compile,
+    flags: list[str],
+    driver: Path,
+    run_command: Callable,
+) -> None:
+    options = ["-std=gnu11", "-O2", f"-I{PROXY}", HERE / f"{name}.c", *flags, "-lpthread", "-ldl"]
+    program = build(options, name)
+    settings = {"PYSHMEM_TIMEOUT": "30", "PYSHMEM_DEVICE_HEAP_SIZE": "8M", **settings}
+    done = run_command([program, argument], 60, check=True, LD_LIBRARY_PATH=str(driver), **settings)
+    assert (done.stdout, done.stderr) == ("ok\n", "")
+
+
+# ---- the copy engine in a process of its own -------------------------------------------------------
+
+ENGINE = {"PYSHMEM_ENGINE": "process", "PYSHMEM_DEVICE_HEAP_SIZE": "8M", "PYSHMEM_TIMEOUT": "60"}
+
+
+@pytest.fixture
+def engine(build: Compile, flags: list[str]) -> Path:
+    options = ["-std=gnu11", "-O2", f"-I{PROXY}", HERE / "engine.c", *flags, "-lpthread", "-ldl"]
+    return build(options, "engine")
+
+
+@pytest.mark.parametrize("n_pes", [1, 3])
+@pytest.mark.parametrize("accelerator", ["sim", "cuda"])
+def test_an_engine_in_a_process_of_its_own(
+    accelerator: str, n_pes: int, engine: Path, driver: Path, run_pes: Callable
+) -> None:
+    settings = {**ENGINE, "LD_LIBRARY_PATH": str(driver)}
+    done = run_pes(n_pes, engine, [accelerator], env=settings, check=True)
+    assert done.stdout == "ok\n"
+
+
+def test_an_engine_does_not_outlive_its_pe(engine: Path, run_command: Callable) -> None:
+    done = run_command([engine, "sim", "killed"], 60, **ENGINE)
+    assert done.returncode == -signal.SIGKILL
+    pid, deadline = int(done.stdout), time.monotonic() + 30
+    assert pid > 0
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline, "the engine's process is still there"
+        time.sleep(0.01)
+
+
+def test_an_engine_that_cannot_start_says_why(
+    engine: Path, tmp_path: Path, flags: list[str], run_command: Callable
+) -> None:
+    folder = next(flag.removeprefix("-L") for flag in flags if flag.startswith("-L"))
+    copy = tmp_path / "libpyshmem.so"  # without the program beside it
+    copy.write_bytes((Path(folder) / "libpyshmem.so").read_bytes())
+    done = run_command([engine], 60, LD_PRELOAD=str(copy), **ENGINE)
+    assert done.returncode == 1
+    assert f"PYSHMEM_ENGINE=process needs the program {tmp_path}/pyshmem-engine" in done.stderr
+    program = tmp_path / "pyshmem-engine"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    os.chmod(program, 0o755)
+    done = run_command([engine], 60, LD_PRELOAD=str(copy), **ENGINE)
+    assert done.returncode == 1
+    assert "ended before it served" in done.stderr

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Hosts and processes that lack what a job needs: a clear word, neither a hang nor a wrong one."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from environment import clean_environment
+from oshrun import permission, reason_to_skip
+
+PROGRAM = """
+import os, pyshmem
+with pyshmem.init(heap_size="1M") as job:
+    pyshmem.barrier_all()
+    os.write(1, f"PE {job.my_pe} of {job.n_pes}\\n".encode())
+"""
+
+SELF_TEST = ["-m", "pyshmem", "run", "-n", "2", "--device", "none", "-m", "pyshmem.cli.selftest"]
+
+
+@pytest.fixture
+def run_alone(tmp_path: Path, run_command: Callable) -> Callable:
+    """``run_alone(**variables)``: one process of a job, started by another launcher than ours."""
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+
+    def run(**variables: str) -> subprocess.CompletedProcess[str]:
+        variables = {"PYSHMEM_DEVICE": "none", **permission(), **variables}
+        return run_command([sys.executable, str(script)], 60, **variables)
+
+    return run
+
+
+# ---- several hosts -------------------------------------------------------------------------------
+
+#: What srun gives to the first of four tasks on two hosts.
+SRUN = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
+SRUN |= {"SLURM_STEP_NUM_TASKS": "4", "SLURM_STEP_NUM_NODES": "2"}
+
+ON_TWO_HOSTS = {
+    "srun": SRUN,
+    "srun, pmi2": SRUN | {"PMI_RANK": "0", "PMI_SIZE": "4"},
+    "PALS": {"PALS_RANKID": "0", "PMI_SIZE": "4", "PALS_LOCAL_SIZE": "2", "PALS_APID": "x"},
+    "Flux": {"FLUX_TASK_RANK": "0", "FLUX_JOB_SIZE": "4", "FLUX_JOB_NNODES": "2"},
+    "torchrun": {"RANK": "0", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"},
+}
+
+
+@pytest.mark.parametrize("launcher", ON_TWO_HOSTS)
+def test_the_shm_conduit_refuses_several_hosts_at_once(launcher: str, run_alone: Callable) -> None:
+    begin = time.monotonic()
+    done = run_alone(PYSHMEM_CONDUIT="shm", **ON_TWO_HOSTS[launcher])
+    assert time.monotonic() - begin < 40  # PYSHMEM_INIT_TIMEOUT is 60
+    assert done.returncode == 1
+    assert "UnsupportedError: the launcher put the 4 PEs on several hosts" in done.stderr
+    assert "oshrun" in done.stderr
+
+
+@pytest.mark.parametrize("pe", ["0", "2"])
+def test_hosts_that_no_variable_tells_of_are_thought_of(pe: str, run_alone: Callable) -> None:
+    done = run_alone(
+        RANK=pe, WORLD_SIZE="3", MASTER_PORT=uuid.uuid4().hex, PYSHMEM_INIT_TIMEOUT="1"
+    )
+    assert done.returncode == 1
+    assert re.search(r"PEs? [\d, ]+ did not show up within 1 s", done.stderr)
+    assert re.search(
+        r"on this host only \(.+\): start those of several hosts with oshrun", done.stderr
+    )
+
+
+def test_our_own_launcher_blames_no_other_host(run_pes: Callable) -> None:
+    program = "import os, time, pyshmem\nif os.environ['PYSHMEM_PE'] == '1': time.sleep(9)\n"
+    done = run_pes(2, program + "pyshmem.init()", env={"PYSHMEM_INIT_TIMEOUT": "1"})
+    assert "PE 1 did not show up within 1 s" in done.stderr
+    assert "several hosts" not in done.stderr
+
+
+@pytest.mark.skipif(bool(reason_to_skip()), reason=reason_to_skip())
+@pytest.mark.parametrize(
+    "pmi", [{}, {"PMI_RANK": "0", "PMI_SIZE": "4"}, {"PMIX_RANK": "0", "PMIX_NAMESPACE": "x"}]
+)
+def test_srun_without_a_pmi_that_the_library_takes(
+    pmi: dict[str, str], run_alone: Callable
+) -> None:
+    done = run_alone(**SRUN, **pmi)
+    assert done.returncode == 1
+    words = r"srun started 4 tasks but OpenSHMEM \(.*\) sees 1: use srun --mpi=pmix"
+    assert re.search(words, done.stderr), done.stderr
+
+
+def test_a_batch_script_is_no_task_of_a_step(run_alone: Callable) -> None:
+    done = run_alone(SLURM_JOB_ID="7", SLURM_PROCID="0", SLURM_NTASKS="4", SLURM_NNODES="2")
+    assert done.stdout == "PE 0 of 1\n", done.stderr
+
+
+# ---- fork ----------------------------------------------------------------------------------------
+
+
+def test_a_child_of_fork_is_told_that_it_is_no_pe(run_pes: Callable) -> None:
+    run_pes(
+        2,
+        """
+        import os, sys, numpy as np, pyshmem
+        job = pyshmem.init(heap_size="1M")
+        me, array = job.my_pe, pyshmem.zeros(2)
+        calls = (
+            pyshmem.my_pe, pyshmem.barrier_all, pyshmem.quiet, lambda: pyshmem.zeros(2),
+            lambda: pyshmem.put(array, np.ones(2), 0), lambda: pyshmem.g(array, 0),
+            lambda: pyshmem.init(heap_size="1M"),
+        )
+        child = os.fork()
+        if child == 0:
+            for call in calls:
+                try:
+                    call()
+                except (pyshmem.NotInitialized, pyshmem.UnsupportedError) as error:
+                    if f"PE {me} forked this process" not in str(error):
+                        os._exit(2)
+                else:
+                    os._exit(3)
+            pyshmem.finalize()
+            raise ValueError("an error of a child")
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+        pyshmem.barrier_all()  # neither its finalize nor its failure was a PE's
+        pyshmem.finalize()
+        """,
+        timeout=30,
+        check=True,
+    )
+
+
+def test_a_child_forked_before_init_may_be_a_pe(run_pes: Callable) -> None:
+    run_pes(
+        2,
+        "import os\nif os.fork() == 0:\n" + textwrap.indent(PROGRAM, "    ") + "else:\n"
+        "    assert os.waitstatus_to_exitcode(os.wait()[1]) == 0\n",
+        check=True,
+    )
+
+
+# ---- /proc and memfd -----------------------------------------------------------------------------
+
+
+def test_a_job_on_a_host_without_proc(run_command: Callable) -> None:
+    hide = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    if (
+        not shutil.which("unshare")
+        or subprocess.run([*hide, "true"], capture_output=True).returncode
+    ):
+        pytest.skip("no right to hide /proc from a process")
+    done = run_command([*hide, sys.executable, *SELF_TEST], 60)
+    assert done.returncode == 0, done.stderr
+    assert "no /proc here: processes that the PEs started and left may still run" in done.stderr
+
+
+#: Kernels that want MFD_NOEXEC_SEAL (8) as vm.memfd_noexec=2 does, that do not know it, that refuse all.
+KERNELS = {
+    "insists": ("flags & 8 ? 0 : EACCES", 0),
+    "does not know": ("flags & 8 ? EINVAL : 0", 0),
+    "forbids": ("EPERM", 1),
+}
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_what_kernels_make_of_memory_without_a_name(kernel: str, tmp_path: Path) -> None:
+    why, status = KERNELS[kernel]
+    (tmp_path / "memfd.c").write_text(
+        "#define _GNU_SOURCE\n#include <errno.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n"
+        "int memfd_create(const char *name, unsigned flags) {\n"
+        f"    errno = {why};\n"
+        "    return errno ? -1 : (int)syscall(SYS_memfd_create, name, flags & 1);\n}\n"
+    )
+    library = tmp_path / "memfd.so"
+    command = ["gcc", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "memfd.c")]
+    subprocess.run(command, check=True, timeout=60)
+    environment = clean_environment(LD_PRELOAD=str(library))
+    done = subprocess.run(
+        [sys.executable, *SELF_TEST], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == status, done.stderr
+    if status:
+        assert "the host or the container forbids shared memory without a name" in done.stderr

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs without a launcher that ends the others when a PE dies: those who wait for it are told."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from environment import clean_environment
+
+START = """
+import os, sys, pyshmem
+pyshmem.init(heap_size="1M")
+pyshmem.barrier_all()
+os.write(1, b"ready\\n")
+"""
+
+
+@pytest.fixture
+def start_alone(tmp_path: Path) -> Iterator[Callable]:
+    """``start_alone(program, n)``: the processes of a job that nobody watches."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(program: str, n: int) -> list[subprocess.Popen[str]]:
+        script = tmp_path / "program.py"
+        script.write_text(START + program)
+        job = {"WORLD_SIZE": str(n), "TORCHELASTIC_RUN_ID": uuid.uuid4().hex}
+        job |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "PYSHMEM_DEVICE": "none"}
+        for pe in range(n):
+            processes.append(
+                subprocess.Popen(
+                    [sys.executable, str(script)],
+                    env=clean_environment(RANK=str(pe), LOCAL_RANK=str(pe), **job),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        return processes
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+WAITS = {
+    "barrier_all": "pyshmem.barrier_all()",
+    "malloc": "pyshmem.zeros(3)",
+    "wait_until": "word = pyshmem.zeros(1, int)\nif me: pyshmem.wait_until(word, pyshmem.CMP_NE, 0)",
+    "sum_reduce": "pyshmem.sum_reduce(word, word)",
+}
+
+
+@pytest.mark.parametrize("routine", WAITS)
+def test_a_pe_killed_while_others_wait_is_named(routine: str, start_alone: Callable) -> None:
+    program = f"""
+me = pyshmem.my_pe()
+word = pyshmem.zeros(1, int)
+if me == 2 and {routine!r} != "wait_until":
+    import time; time.sleep(60)
+{WAITS[routine]}
+if me == 0: pyshmem.barrier_all()
+import time; time.sleep(60)
+"""
+    processes = start_alone(program, 3)
+    time.sleep(0.3)  # into the wait
+    begin = time.monotonic()
+    os.kill(processes[2].pid, signal.SIGKILL)
+    for process in processes[:2]:
+        _, errors = process.communicate(timeout=20)
+        assert process.returncode == 1
+        assert re.search(r"PeerDied: .*PE \d", errors), errors
+    assert time.monotonic() - begin < 3
+
+
+def test_a_pe_killed_inside_barrier_all_is_named_by_those_inside(start_alone: Callable) -> None:
+    processes = start_alone(
+        "import time\nif pyshmem.my_pe(): pyshmem.barrier_all()\ntime.sleep(60)", 3
+    )
+    time.sleep(0.3)
+    os.kill(processes[2].pid, signal.SIGKILL)
+    _, errors = processes[1].communicate(timeout=20)
+    expected = rf"PE 2 \(pid {processes[2].pid}\) died while this PE was in barrier_all"
+    assert re.search(expected, errors), errors

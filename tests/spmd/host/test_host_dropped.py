@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What programs drop without ending it: teams, contexts, sources of non-blocking operations."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+
+import pyshmem
+from pyshmem import TEAM_WORLD, Context
+from pyshmem._core.library import lib
+from pyshmem.host.collectives import requests
+from pyshmem.host.contexts import CTX_DEFAULT
+
+
+@pytest.fixture(autouse=True)
+def _all_together():
+    pyshmem.barrier_all()
+    yield
+    pyshmem.barrier_all()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_dropped_teams_make_room_for_new_ones(job):
+    for round_ in range(200):
+        team = TEAM_WORLD.split(job.my_pe % 2)
+        team.sync()
+        if round_ % 3 == 0:
+            inner = team.split(0)
+            inner.sync()
+            del inner
+        del team
+        gc.collect() if round_ % 50 == 0 else None
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_dropped_team_stays_while_one_of_its_pes_has_it(job):
+    team = TEAM_WORLD.split(0)
+    held = team if job.my_pe == 0 else None
+    slots = []
+    del team
+    for _ in range(70):  # more than there are slots
+        slots.append(TEAM_WORLD.split(0).n_pes())
+    assert slots == [job.n_pes] * 70
+    if held is not None:
+        assert held.n_pes() == job.n_pes
+    del held
+    pyshmem.drain()
+
+
+def test_a_dropped_team_and_context_warn(job):
+    team = TEAM_WORLD.split(0)
+    context = Context()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del team, context
+        gc.collect()
+    assert [w.category for w in caught] == [ResourceWarning] * 2
+    assert all("was dropped; destroy it" in str(w.message) for w in caught)
+    pyshmem.drain()
+
+
+def test_ended_teams_and_contexts_do_not_warn(job):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with TEAM_WORLD.split(0), Context():
+            pass
+        gc.collect()
+
+
+def test_sources_are_let_go_when_nothing_is_outstanding(job, make, right):
+    dest, word = make(np.zeros(4, np.int64)), pyshmem.new_signal()
+    pyshmem.quiet()
+    source = np.arange(4)
+    gone = weakref.ref(source)
+    for _ in range(1000):
+        pyshmem.put_signal_nbi(dest, source, word, 1, pyshmem.SIGNAL_ADD, right)
+    assert bool(CTX_DEFAULT._kept) == bool(lib.ishmemx_outstanding())
+    if not lib.ishmemx_outstanding():
+        del source
+        assert gone() is None
+    pyshmem.quiet()
+    assert not CTX_DEFAULT._kept
+    assert not lib.ishmemx_outstanding()
+
+
+def test_a_destructor_moves_no_requests_on(job, make, monkeypatch):
+    def moved(*_):
+        raise AssertionError("a destructor moved requests on")
+
+    dest, source = make(np.zeros(4)), make(np.ones(4))
+    request = pyshmem.sum_reduce_nb(dest, source)
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setattr(requests, "lib", _Watched(requests.lib, moved))
+        request.__del__()
+    request.wait()
+
+
+class _Watched:
+    """The library, with the routine that moves requests on replaced."""
+
+    def __init__(self, library, moved):
+        self._library = library
+        self.ishmemx_request_test = moved
+
+    def __getattr__(self, name):
+        return getattr(self._library, name)
+
+
+def test_threads_may_drop_requests_at_once(job):
+    n = 100
+
+    def drop(_):
+        for _ in range(n):
+            requests._dropped.append(requests._Held(0, ()))
+            requests._forget_completed()
+
+    threads = [threading.Thread(target=drop, args=(k,)) for k in range(3)]
+    requests._forget_completed()
+    before = len(requests._dropped)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(requests._dropped) == before + 3 * n  # a null handle is never complete
+    for _ in range(3 * n):
+        requests._dropped.pop()

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tree is the architecture for C as well: who includes whom in native/ and host_proxy/."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "native" / "src"
+
+#: From the bottom up. A folder includes its own headers and those of the rows above its own in this
+#: list; two folders of a row do not know each other.
+LAYERS = (
+    ("base",),
+    ("accel",),
+    ("conduit",),
+    ("memory",),
+    ("accel/cuda", "accel/sim", "conduit/shm", "conduit/openshmem"),
+    ("accel/engine",),
+    ("job",),
+    ("teams",),
+    ("ops",),
+    ("collectives",),
+    ("host_proxy",),
+    ("device",),
+    ("stream",),
+    ("api",),
+)
+LAYER = {folder: number for number, folders in enumerate(LAYERS) for folder in folders}
+#: Headers that users get, or that the build makes; and the one that kernels share.
+PUBLIC = {path.name for path in (ROOT / "native" / "include").iterdir() if path.suffix == ".h"}
+GENERATED = {"shmem_types.h", "pysh_settings.h", "ishmemx_contract.h", "pysh_contract.h"}
+
+FILES = sorted(path for folder in (SOURCES, ROOT / "host_proxy") for path in folder.rglob("*.[ch]"))
+
+
+def name_of(path: Path) -> str:
+    """The file as an include names it."""
+    return str(path.relative_to(ROOT if path.is_relative_to(ROOT / "host_proxy") else SOURCES))
+
+
+NAMES = {name_of(path): path for path in FILES}
+
+
+def folder_of(name: str) -> str:
+    return name.rpartition("/")[0]
+
+
+def includes_of(text: str) -> list[str]:
+    """The headers in quotes that ``text`` includes, less those of users and of the build."""
+    found = re.findall(r'^#include "([^"]+)"', text, flags=re.M)
+    return [name for name in found if name not in PUBLIC | GENERATED]
+
+
+def complaint(name: str, included: str) -> str:
+    """What is wrong with ``name`` including ``included``; empty when nothing is."""
+    own, other = folder_of(name), folder_of(included)
+    if included not in NAMES:
+        return f"{name} includes {included}, which is no header of a layer"
+    if own not in LAYER:
+        return f"{own} has no layer yet: add it to LAYERS"
+    if own != other and LAYER[other] >= LAYER[own]:
+        return f"{name} includes {included}, which is not below it"
+    return ""
+
+
+def circle_in(graph: dict[str, list[str]]) -> list[str]:
+    """A circle of ``graph``, or nothing."""
+    done: set[str] = set()
+
+    def visit(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in done:
+            return []
+        for included in graph.get(name, []):
+            if found := visit(included, [*path, name]):
+                return found
+        done.add(name)
+        return []
+
+    return next((found for name in graph if (found := visit(name, []))), [])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_includes_go_down_only(name: str) -> None:
+    included = includes_of(NAMES[name].read_text(encoding="utf-8"))
+    assert [why for header in included if (why := complaint(name, header))] == []
+
+
+def test_the_walk_notices_what_it_looks_for() -> None:
+    assert complaint("base/status.c", "ops/rma.h")
+    assert complaint("accel/cuda/engine.c", "conduit/shm/barrier.h")
+    assert complaint("ops/rma.c", "internal.h")
+    assert not complaint("api/init.c", "teams/team.h")
+    assert circle_in({"a": ["b"], "b": ["c"], "c": ["b"]}) == ["b", "c", "b"]
+
+
+def test_no_header_includes_itself_on_a_detour() -> None:
+    graph = {name: includes_of(path.read_text(encoding="utf-8")) for name, path in NAMES.items()}
+    assert circle_in(graph) == []
+
+
+def declared_in(text: str) -> set[str]:
+    """The functions and variables that a header declares without a body."""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    text = re.sub(r"^#(?:.*\\\n)*.*$", "", text, flags=re.M)
+    found = re.findall(r"^(?!typedef|static)\w[\w *]*?\b(pysh_\w+)\([^;{}]*\)[^;{}]*;", text, re.M)
+    return {*found, *re.findall(r"^extern [^;]*?(\w+)(?:\[\])?;", text, flags=re.M)}
+
+
+def defined_in(text: str) -> set[str]:
+    """The functions and variables that a source file defines."""
+    found = re.findall(
+        r"^(?!static|typedef|#)[a-z][^;={}#\n]*?\b(pysh_\w+)\([^;{}]*\) \{", text, re.M
+    )
+    found += re.findall(r"^(?!static|typedef|extern|#)[\w *]*?\b(pysh\w*)(?: = |;)", text, re.M)
+    for macro, name in re.findall(r"^([A-Z]+)\((pysh_\w+)\(", text, flags=re.M):
+        found += [name] if f"#define {macro}(_name" in text else []
+    return set(found)
+
+
+HEADERS = [name for name in NAMES if name.endswith(".h")]
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_what_a_header_declares_is_defined_beside_it(name: str) -> None:
+    """No header lends its name to a function of a higher layer."""
+    beside = [path for other, path in NAMES.items() if folder_of(other) == folder_of(name)]
+    defined = set().union(*(defined_in(path.read_text(encoding="utf-8")) for path in beside))
+    assert declared_in(NAMES[name].read_text(encoding="utf-8")) - defined == set()
+
+
+def test_state_h_has_the_state_alone() -> None:
+    text = NAMES["base/state.h"].read_text(encoding="utf-8")
+    assert declared_in(text) == {"pysh", "pysh_state_clear"}
+
+
+ALL_C = [path for folder in ("native", "host_proxy") for path in (ROOT / folder).rglob("*.[ch]")]
+
+
+@pytest.mark.parametrize("path", ALL_C, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_file_has_more_than_400_lines(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in ALL_C}), ids=lambda p: p.name)
+def test_a_large_folder_starts_with_a_readme(folder: Path) -> None:
+    readme = folder / "README.md"
+    if len([path for path in folder.iterdir() if path.is_file()]) > 5:
+        assert readme.is_file()
+    if readme.is_file():
+        assert len(readme.read_text(encoding="utf-8").splitlines()) <= 30
