@@ -125,7 +125,9 @@ def main(share, of, wanted):
     for case in shares(wanted, of)[share]:
         print(json.dumps(facts(*case)), flush=True)
     if share == 0:
-        public = sorted(name for name in set(shmem.__all__) - {"as_argument"} if name.islower())
+        public = sorted(
+            name for name in set(shmem.__all__) - {"as_argument", "prepare"} if name.islower()
+        )
         print(json.dumps({"public": public}))
         cubins()
         stacks()
