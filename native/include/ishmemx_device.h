@@ -61,6 +61,8 @@ enum ishmemx_name_kind { ISHMEMX_NAME_KERNEL, ISHMEMX_NAME_ROUTINE, ISHMEMX_NAME
 ISHMEMX_API int ishmemx_name_set(int kind, int64_t number, const char *name);
 /* Kernels are launched on streams other than the default one, so nobody knows when all have finished. */
 ISHMEMX_API int ishmemx_other_streams(void);
+/* Those have all finished; the default stream may be asked again. */
+ISHMEMX_API int ishmemx_other_streams_done(void);
 /* Where all PEs stand and what their kernels wait for, a line each; empty outside init and finalize. */
 ISHMEMX_API int ishmemx_report(char *text, size_t capacity);
 /* Copies the pending fault and clears it; kind NONE when there is none. */

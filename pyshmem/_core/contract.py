@@ -158,6 +158,7 @@ FAULT = Group(
         ("TEAM", "a: slot that holds no team of this PE"),
         ("STRIDE", "a: stride, b: block"),
         ("LOCK", "cleared by a PE that does not have it; a: its word there"),
+        ("CHOICE", "a: no comparison, or no signal operation; b: the last one there is"),
     ),
 )
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,24 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     if found.itemsize == 0:
         raise TypeError(f"dtype {found} has no size; give one, such as 'S8'")
     return found
+
+
+class AsBits:
+    """An array of 16-bit elements, of any library, as uint16: for those who do not know its dtype.
+
+    torch has no ``__cuda_array_interface__`` for bfloat16; CuPy's has no name for it.
+    """
+
+    def __init__(self, array: Any) -> None:
+        if str(array.dtype).startswith("torch."):
+            array = array.view(sys.modules["torch"].int16)  # the same memory
+        self._array = array
+        #: What tells whether an array of ours is still there.
+        self.data = getattr(array, "data", None)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return dict(self._array.__cuda_array_interface__, typestr="<u2", descr=[("", "<u2")])
 
 
 def unsupported_dtype(routine: str, kind: Kind, family: str) -> TypeError:

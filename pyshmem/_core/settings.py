@@ -44,6 +44,8 @@ SETTINGS = (
     Setting("CUTOVER_GET", "string", "", "the same of gets"),
     Setting("CUTOVER_REDUCE", "string", "",
             "bytes from which each PE of a device reduction combines its share; the same on all PEs"),
+    Setting("KERNEL_REGISTERS", "integer", "64",
+            "registers a thread of kernels with rings or collectives, unless cuda.jit(max_registers=) says; 0: no cap"),
     Setting("TUNE_FILE", "string", "",
             "file of cutover tables, read and written by tune; default cutover.json in the user's settings folder"),
     Setting("STATICS", "choice:auto|map|conduit|none", "auto",

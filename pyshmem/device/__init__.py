@@ -8,7 +8,6 @@ Numba's simulator when there is no GPU.
 """
 
 # ruff: noqa: F403
-from types import FunctionType as _FunctionType
 from types import ModuleType as _ModuleType
 
 from .api.arguments import *
@@ -26,7 +25,7 @@ from .api.teams import *
 from .api.wait_sets import *
 from .api.waits import *
 from .jit import modules as modules
-from .leaf import chosen as chosen
+from .jit.modules import *
 
 # What the modules' own lists brought, and not the modules.
 __all__ = [
@@ -34,10 +33,3 @@ __all__ = [
     for name, value in vars().items()
     if not (name.startswith("_") or isinstance(value, _ModuleType))
 ]
-
-if chosen.SIM:
-    from .leaf.sim.threads import with_plain_integers as _with_plain_integers
-
-    for _name in __all__:  # NumPy would not add an int32 of a kernel to an address
-        if isinstance(globals()[_name], _FunctionType):
-            globals()[_name] = _with_plain_integers(globals()[_name])

@@ -8,13 +8,25 @@ flight before its first store, which is what fills NVLink from one block.
 from .leaf import chosen as leaf
 from .leaf.chosen import device_function, opaque
 
+_FEW = 256  # bytes up to which words of 8 are as good as pieces of 16
 _BULK_FROM = 256  # bytes from which one thread's copy is worth its way through shared memory
 
 
 def _make_copy(wide, wide_x4, narrow, narrow_x4):
     @device_function
+    def few(dest: int, source: int, nbytes: int, rank: int, size: int) -> bool:
+        """Copies what is a word a lane at most: no loop, no division, nothing to align."""
+        if nbytes > _FEW or nbytes > size << 3 or (dest | source | nbytes) & 7 != 0:
+            return False
+        if rank << 3 < nbytes:
+            narrow(dest + (rank << 3), source + (rank << 3), 8, 8)
+        return True
+
+    @device_function
     def copy_lanes(dest: int, source: int, nbytes: int, rank: int, size: int) -> None:
         """Lane ``rank`` of ``size`` copies its share of ``nbytes``; all are int64."""
+        if few(dest, source, nbytes, rank, size):
+            return
         # head + body + tail: the body is what 16-byte pieces can copy, on 16-byte boundaries. Most
         # calls are all body, and in short ones most lanes have no piece: both leave early.
         head = 0
@@ -59,19 +71,21 @@ def _make_copy(wide, wide_x4, narrow, narrow_x4):
                 narrow(dest + place, source + place, step, piece)
                 at += opaque(step)
 
-    return copy_lanes
+    return copy_lanes, few
 
 
 #: Any local memory to a peer (or to the own heap).
-push = _make_copy(leaf.copy16, leaf.copy16x4, leaf.copy_narrow, leaf.copy_narrow_x4)
+push, _push_few = _make_copy(leaf.copy16, leaf.copy16x4, leaf.copy_narrow, leaf.copy_narrow_x4)
 #: A peer's memory to any local memory; reads past the L1 cache.
-pull = _make_copy(leaf.pull16, leaf.pull16x4, leaf.pull_narrow, leaf.pull_narrow_x4)
+pull, _pull_few = _make_copy(leaf.pull16, leaf.pull16x4, leaf.pull_narrow, leaf.pull_narrow_x4)
 
 
-def _make_alone(lanes, check_source: bool):
+def _make_alone(lanes, few, check_source: bool):
     @device_function
     def copy_alone(dest: int, source: int, nbytes: int, rank: int, size: int) -> None:
         """One thread copies; in a small block by way of shared memory, many bytes at a time."""
+        if few(dest, source, nbytes, 0, 1):
+            return
         if nbytes >= _BULK_FROM and (dest | source | nbytes) & 15 == 0:
             room = leaf.bulk_room()
             if room > 0 and leaf.in_global(source if check_source else dest):
@@ -82,4 +96,4 @@ def _make_alone(lanes, check_source: bool):
     return copy_alone
 
 
-push_alone, pull_alone = _make_alone(push, True), _make_alone(pull, False)
+push_alone, pull_alone = _make_alone(push, _push_few, True), _make_alone(pull, _pull_few, False)

@@ -19,7 +19,7 @@ from .state import FAULT_CLAIM, FAULT_RECORD, MODULE
 
 FAULT_PE, FAULT_ADDRESS, FAULT_NELEMS = FAULT.PE, FAULT.ADDRESS, FAULT.NELEMS
 FAULT_TIMEOUT, FAULT_PROXY, FAULT_TEAM = FAULT.TIMEOUT, FAULT.PROXY, FAULT.TEAM
-FAULT_STRIDE, FAULT_LOCK = FAULT.STRIDE, FAULT.LOCK
+FAULT_STRIDE, FAULT_LOCK, FAULT_CHOICE = FAULT.STRIDE, FAULT.LOCK, FAULT.CHOICE
 _AT_KIND, _AT_OP, _AT_PE, _AT_MODULE = _AT.KIND, _AT.OP, _AT.PE, _AT.MODULE
 _AT_BLOCK, _AT_THREAD, _AT_A, _AT_B = _AT.BLOCK, _AT.THREAD, _AT.A, _AT.B
 
@@ -80,6 +80,8 @@ _WHAT = {
     FAULT_PROXY: "the request failed on the host: ",
     FAULT_TEAM: "slot {a} holds no team of this PE (destroyed, or not a member?)",
     FAULT_LOCK: "no thread of this PE has the lock; it stays as it is",
+    FAULT_CHOICE: "{a} is no comparison or signal operation, the last of which is {b}; "
+    "nothing was done",
     FAULT_STRIDE: "stride {a} is less than 1, or than the block of {b}; nothing was transferred",
 }
 

@@ -7,7 +7,7 @@ send, and on exit, unless the routine is ``_nbi``.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .leaf import chosen as leaf
 from .leaf.chosen import cold, device_function, grid_sync
@@ -92,28 +92,3 @@ GRID = Scope(
     "_grid", _grid_rank, _grid_size, grid_sync, _grid_share,
     _leads_grid, "all threads of all blocks call it together, in a cooperative launch.",
 )  # fmt: skip
-
-
-def scopes(make: Callable[..., Any], grid: bool = False) -> tuple[Callable[..., Any], ...]:
-    """``make`` instantiated for a thread, a warp, a block and, if asked, a grid: its public names.
-
-    ``make(scope)`` returns the body; the names are that of the body, with ``_warp``,
-    ``_work_group`` and ``_grid`` appended.
-    """
-    functions = []
-    for scope in (*SCOPES, GRID) if grid else SCOPES:
-        body = make(scope)
-        base = body.__name__
-        body.__name__ = body.__qualname__ = base + scope.suffix
-        body.__module__ = "pyshmem.device"
-        if body.__doc__:
-            body.__doc__ = body.__doc__.rstrip() + f"\n\n    Scope: {scope.help}\n    "
-        functions.append(device_function(body))
-    return tuple(functions)
-
-
-def named(body: Callable[..., Any], name: str, **words: str) -> Callable[..., Any]:
-    """``body`` as ``name``, with ``{name}`` and other words filled into its docstring."""
-    body.__name__ = name
-    body.__doc__ = (body.__doc__ or "").format(name=name, **words)
-    return body

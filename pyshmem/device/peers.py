@@ -2,7 +2,7 @@
 """From a symmetric address of the caller to the same place on a peer, checked."""
 
 from .faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, record_fault
-from .leaf.chosen import address_of, cold, device_function, state, state_pe
+from .leaf.chosen import address_of, cold, device_function, itemsize_of, state, state_pe
 from .state import DELTA, HEAP_BASE, HEAP_BYTES, HOST_BASE, HOST_BYTES, MY_PE, N_PES, P2P
 
 #: What ``reach`` says: out of the question; by loads and stores; by requests to the host.
@@ -34,7 +34,7 @@ def near() -> bool:
 
 
 @cold
-def _reach_slowly(address, nelems, most, itemsize, pe, op, _unused) -> int:
+def _reach_slowly(address, nelems, most, itemsize, pe, op) -> int:
     """What is neither wrong nor on the device heap of a job whose peers are near."""
     nbytes = nelems * itemsize
     kind, a, b = 0, address, nbytes
@@ -62,7 +62,7 @@ def reach(array, nelems: int, most: int, pe: int, op: int) -> int:
     With 0 what is wrong has been recorded; the caller leaves the operation out. ``most`` is how many
     elements there are.
     """
-    itemsize = array.itemsize
+    itemsize = itemsize_of(array)
     address = address_of(array)
     offset = address - state(HEAP_BASE)
     nbytes = nelems * itemsize
@@ -76,7 +76,7 @@ def reach(array, nelems: int, most: int, pe: int, op: int) -> int:
         and state(P2P) != 0
     ):
         return BY_STORES
-    return _reach_slowly(address, nelems, most, itemsize, pe, op, 0)
+    return _reach_slowly(address, nelems, most, itemsize, pe, op)
 
 
 @device_function

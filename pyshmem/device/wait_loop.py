@@ -2,7 +2,7 @@
 """The one spin loop of the device library, and the comparisons it waits for."""
 
 from .._core.contract import CMP
-from .faults import FAULT_TIMEOUT, ROUTINE_BITS, record_fault
+from .faults import FAULT_CHOICE, FAULT_TIMEOUT, ROUTINE_BITS, record_fault
 from .leaf import chosen as leaf
 from .leaf.chosen import SIM, cold, device_function, opaque, read64, relax, state, to_int64
 from .ring.requests import WAITING, tell
@@ -12,12 +12,21 @@ CMP_EQ, CMP_NE, CMP_GT = CMP.EQ, CMP.NE, CMP.GT
 CMP_GE, CMP_LT, CMP_LE = CMP.GE, CMP.LT, CMP.LE
 
 _POLLS_PER_CHECK = 64 if SIM else 1024  # of the clock and of the fault word
-#: When a wait is slow, and how often one of the PE's slow waits tells the host what it is for.
-_SLOW_NS, _TELL_NS = 200_000_000, 250_000_000
-_TOLD = 8  # the word behind FAULT_CLAIM: when one told last
+#: When a wait is slow, and how often one of the PE's slow waits is reported to the host.
+_SLOW_NS, _REPORT_EVERY_NS = 200_000_000, 250_000_000
+_LAST_REPORT = 8  # the word behind FAULT_CLAIM: when the last one was reported
 _NO_LIMIT = 1 << 61
 _GAVE_UP = 1 << 32
 _ROUTINE = (1 << ROUTINE_BITS) - 1
+
+
+@device_function
+def is_comparison(cmp: int, op: int) -> bool:
+    """Whether ``cmp`` is one of CMP_EQ to CMP_LE; else a fault, and nothing is to be waited for."""
+    if cmp < CMP_EQ or cmp > CMP_LE:
+        record_fault(FAULT_CHOICE, op, -1, cmp, CMP_LE)
+        return False
+    return True
 
 
 @device_function
@@ -37,24 +46,24 @@ def holds(value, cmp: int, cmp_value) -> bool:
 
 
 @device_function
-def _tell_wait(flags: int, op: int, pe: int, expected: int, seen: int) -> None:
+def _report_wait(flags: int, op: int, pe: int, expected: int, seen: int) -> None:
     leaf.note_call()
     place = leaf.block_index() | leaf.thread_in_block() << 32
-    meets = op >> ROUTINE_BITS << 32
+    team = op >> ROUTINE_BITS << 32
     whom = pe & 0xFFFFFFFF
-    tell(WAITING, op & _ROUTINE | flags, expected, seen, state(MODULE), place, whom | meets)
+    tell(WAITING, op & _ROUTINE | flags, expected, seen, state(MODULE), place, whom | team)
 
 
 @device_function
-def _is_due(told: int, time: int) -> bool:
-    return time - read64(told) > _TELL_NS
+def _is_due(last: int, time: int) -> bool:
+    return time - read64(last) > _REPORT_EVERY_NS
 
 
 @cold
 def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
     """Deadline of the wait (0: none yet), or -1 when it must end.
 
-    Tells the host of slow waits, one of the PE's at a time, so that everybody's reports name it.
+    Reports slow waits to the host, one of the PE's at a time, so that everybody's reports name it.
     ``op``: the routine's number, and above ROUTINE_BITS ``collective`` of ``pysh_kernel_wait_t``.
     """
     limit = state(TIMEOUT_NS)
@@ -68,15 +77,15 @@ def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
         return time + limit
     if time > deadline:
         if record_fault(FAULT_TIMEOUT, op & _ROUTINE, pe, expected, seen) != 0:
-            _tell_wait(_GAVE_UP, op, pe, expected, seen)
+            _report_wait(_GAVE_UP, op, pe, expected, seen)
         return -1
     slow = deadline - time < limit - _SLOW_NS
     if (
         slow
-        and _is_due(faults + _TOLD, time)
-        and time - leaf.claim(faults + _TOLD, time) > _TELL_NS
+        and _is_due(faults + _LAST_REPORT, time)
+        and time - leaf.claim(faults + _LAST_REPORT, time) > _REPORT_EVERY_NS
     ):
-        _tell_wait(0, op, pe, expected, seen)
+        _report_wait(0, op, pe, expected, seen)
     return deadline
 
 
@@ -98,6 +107,8 @@ def wait(address: int, like, cmp: int, cmp_value, op: int, pe: int):
     kernel instead of costing a timeout for each of its waits. ``pe``: whom it waits for, or -1.
     """
     deadline, value = 0, cmp_value
+    if not is_comparison(cmp, op):
+        return leaf.read_acquire(address, like)
     while deadline >= 0:
         # Nothing but the poll in this loop: a wait's latency is that of its turns. The loads are
         # relaxed, which leaves the L1 cache to the block's other warps; the one after success is

@@ -11,6 +11,8 @@ buckets. Each entry comes from the first of these that has one:
 4. what ships with pyshmem for such GPUs;
 5. never.
 
+All PEs must reduce alike: ``init`` gives them the largest entry that one of them has for ``reduce``.
+
 ``docs/tuning.md`` has examples. Where kernels do not reach peers (``PYSHMEM_P2P=0``) nothing is read.
 """
 
@@ -25,7 +27,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._core.library import check, ffi, lib, parse_size, setting
+from .._core.type_table import ELEMENT_NUMBER, REDUCE_OPS
 from . import runtime
+from .teams import TEAM_WORLD
 
 #: A size that no call reaches.
 NEVER: int = 2**63 - 1
@@ -50,6 +54,7 @@ class Origin(NamedTuple):
 
 _set: dict[str, Sizes] = {op: {} for op in OPERATIONS}
 _table: dict[str, dict[Shape, Origin]] = {}
+_agreed: dict[Origin, Origin] = {}  # for the entry of ``reduce``, where PEs had others at ``init``
 _forced: list[tuple[str, int]] = []  # by the ``forced`` that are open, the innermost last
 
 
@@ -284,6 +289,8 @@ def _resolve() -> dict[str, dict[Shape, Origin]]:
         for sizes, where in layers:
             row |= {shape: Origin(size, where) for shape, size in sizes.get(op, {}).items()}
         resolved[op] = row
+    reduce = resolved["reduce"]
+    reduce[_ANY] = _agreed.get(reduce[_ANY], reduce[_ANY])
     return resolved
 
 
@@ -302,6 +309,27 @@ def _apply() -> None:
         _write(sizes)
 
 
+def _agree() -> None:
+    """At ``init``: PEs with other GPUs or other files would reduce in other ways, and wait for ever."""
+    _agreed.clear()
+    _apply()
+    own = _table["reduce"][_ANY]
+    if runtime.n_pes() == 1 or runtime.device_name() == "none":
+        return
+    block = ffi.new("uintptr_t *")
+    check(lib.ishmemx_malloc(lib.ISHMEMX_HEAP_HOST, 16, 16, 1, block))
+    words = ffi.cast("int64_t *", block[0])
+    words[0] = own.nbytes
+    most, kind = REDUCE_OPS.index("max"), ELEMENT_NUMBER["int64"]
+    status = lib.ishmemx_reduce(TEAM_WORLD.handle, most, kind, block[0] + 8, block[0], 1)
+    largest = int(words[1])
+    check(status)
+    check(lib.ishmemx_free(block[0]))
+    if largest != own.nbytes:
+        _agreed[own] = Origin(largest, "the largest of all PEs'")
+        _apply()
+
+
 def _write(sizes: Mapping[str, Sizes]) -> None:
     places = {"put": lib.ISHMEMX_STATE_CUTOVER_PUT, "get": lib.ISHMEMX_STATE_CUTOVER_GET}
     least = {"put": lib.ISHMEMX_STATE_CUTOVER_PUT_MIN, "get": lib.ISHMEMX_STATE_CUTOVER_GET_MIN}
@@ -314,5 +342,5 @@ def _write(sizes: Mapping[str, Sizes]) -> None:
     runtime.state_changed()
 
 
-runtime.on_init(_apply)
+runtime.on_init(_agree)
 runtime.on_finalize(_table.clear)

@@ -51,3 +51,20 @@ def test_debug_is_the_checking_mode(text: str, checks: int, run_command: Callabl
     program = "from pyshmem._core.library import setting_number; print(setting_number('CHECK'))"
     done = run_command([sys.executable, "-c", program], 60, check=True, SHMEM_DEBUG=text)
     assert done.stdout == f"{checks}\n"
+
+
+AGREE = """
+import os
+os.environ["PYSHMEM_CUTOVER_REDUCE"] = ["4K", "64K", "8K"][int(os.environ["PYSHMEM_PE"])]
+import pyshmem
+from pyshmem import cutover
+with pyshmem.init(device="sim") as job:
+    cutover.set("put", "1M")  # what was agreed stays
+    print(cutover.get("reduce"), pyshmem.heap_info().allocations)
+"""
+
+
+def test_pes_agree_how_kernels_reduce(run_pes: Callable) -> None:
+    """With two ways of one reduction in a job its PEs would wait for each other for ever."""
+    done = run_pes(3, AGREE, check=True)
+    assert done.stdout.splitlines() == ["65536 0"] * 3

@@ -8,30 +8,37 @@ and dtype; ``test_sm90.py`` reads them. No GPU is needed: NVVM makes the PTX, nv
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import types as python_types
+
+import numpy as np
 
 import pyshmem
 
 # isort: split
 import numba.cuda.dispatcher as dispatcher
-from cubin import Cubin
+from numba import cuda
 from numba.cuda import compiler, types
-from sm90_cases import CASES, ONE_SCOPE
+from sm90_cases import CASES, ONE_SCOPE, U64
 
 from pyshmem import device as shmem
 from pyshmem.device.jit import numba_cuda
+from pyshmem.device.jit.cubin import Cubin, stack_need
+from pyshmem.device.state import SYMBOL
 
+#: A process compiles for one: Numba keeps device functions without asking what they were made for.
+CC = tuple(map(int, os.environ.get("COMPILE_FOR", "9.0").split(".")))
 # Numba asks the driver for the GPU of device functions even when told the architecture.
-dispatcher.get_current_device = lambda: python_types.SimpleNamespace(compute_capability=(9, 0))
+dispatcher.get_current_device = lambda: python_types.SimpleNamespace(compute_capability=CC)
 
 
-def compile_kernel(function, arguments, *, lto):
+def compile_kernel(function, arguments, *, lto, debug=False):
     """The library that a launch makes, without launching."""
     library, _ = compiler._compile_pyfunc_with_fixup(
-        function, types.void(*arguments), device=False, cc=(9, 0), lto=lto, abi="numba",
-        abi_info=None, debug=False, lineinfo=False, fastmath=False, opt=True, forceinline=False,
+        function, types.void(*arguments), device=False, cc=CC, lto=lto, abi="numba",
+        abi_info=None, debug=debug, lineinfo=False, fastmath=False, opt=not debug, forceinline=False,
         launch_bounds=None,
     )  # fmt: skip
     library._lto = lto
@@ -40,13 +47,13 @@ def compile_kernel(function, arguments, *, lto):
 
 COLD = (
     "record_fault", "given_up", "wait_word", "await_from", "meet_far", "quotient64", "exchange",
-    "spread", "scatter", "combine_stage", "combine_share", "store_prefixes", "reach_slowly",
-    "ring3ask", "ring4tell", "await_quiet", "put_pieces", "get_pieces",
-    "cudaCG", "take_cell", "ring5_skip",
+    "_round", "spread", "scatter", "combine_stage", "combine_share", "store_prefixes", "reach_slowly",
+    "requests3ask", "requests4tell", "await_quiet", "put_pieces", "get_pieces",
+    "cudaCG", "take_cell", "requests5_skip",
 )  # fmt: skip
 
 
-ASIDE = "5_ring|7_faults|6_peers|8_cutover"
+ASIDE = "6device4ring|6device6faults|6device5peers"
 
 
 def functions(ptx):
@@ -78,7 +85,7 @@ def facts(name, dtype, make):
         "dtype": dtype,
         "calls": hot_calls(ptx),
         "local_bytes": max(sum(map(int, depots)) for depots in local),
-        "state": "pyshmem_state_v2" in ptx,
+        "state": SYMBOL in ptx,
         "orders": sorted(
             set(
                 re.findall(
@@ -118,7 +125,9 @@ def main(share, of, wanted):
     for case in shares(wanted, of)[share]:
         print(json.dumps(facts(*case)), flush=True)
     if share == 0:
-        public = sorted(name for name in set(shmem.__all__) - {"as_argument"} if name.islower())
+        public = sorted(
+            name for name in set(shmem.__all__) - {"as_argument", "prepare"} if name.islower()
+        )
         print(json.dumps({"public": public}))
         cubins()
         stacks()
@@ -132,7 +141,7 @@ def cubins():
         library = compile_kernel(kernel, arguments(getattr(types, dtypes[-1], None)), lto=True)
         cubin = library.get_cubin(cc=(9, 0, "a"))
         code = bytes(getattr(cubin, "code", cubin))
-        print(json.dumps({"cubin": base, "state": b"pyshmem_state_v2" in code}), flush=True)
+        print(json.dumps({"cubin": base, "state": SYMBOL.encode() in code}), flush=True)
 
 
 def collectives(team, dest, source, nelems, sig, lock):
@@ -157,13 +166,120 @@ def stacks():
         library = compile_kernel(collectives, arguments, lto=False)
         library._max_registers = registers
         cubin = library.get_cubin(cc=(9, 0))
-        code = Cubin(bytes(getattr(cubin, "code", cubin)))
+        image = bytes(getattr(cubin, "code", cubin))
+        code = Cubin(image)
         (kernel,) = (name for name in code.frames if "collectivesB" in name)
         calls = code.deepest(kernel)[1:]
-        stack = {"stack": code.stack_of(calls), "depth": len(calls)}
-        print(json.dumps(stack | {"reserved": numba_cuda._RARE_BYTES}), flush=True)
+        row = {"stack": code.stack_of(calls), "depth": len(calls), "reserved": stack_need(image)}
+        # Each function has a section of its own here: what its instructions take is its frame.
+        misread = [name for name, nbytes in code.taken.items() if code.frames[name] != nbytes]
+        print(json.dumps(row | {"frame": code.frames[kernel], "misread": misread}), flush=True)
+
+
+def image_of(library):
+    """The cubin that a launch on this architecture makes, with what is done to Numba there."""
+    numba_cuda.prepare_link(library)
+    cubin = library.get_cubin(cc=CC)
+    return bytes(getattr(cubin, "code", cubin))
+
+
+def architectures():
+    """Copies by threads, assembled: with bulk copies where the architecture has them."""
+    for name in ("put", "get", "put_nbi", "get_nbi", "put_signal"):
+        make, _, _ = CASES[name]
+        kernel, arguments = make(getattr(shmem, name))
+        library = compile_kernel(kernel, arguments(types.float32), lto=True)
+        image = image_of(library)
+        text = library.get_lto_ptx(cc=CC)
+        row = {"assembled": name, "bytes": len(image), "bulk": "cp.async.bulk" in text}
+        print(json.dumps(row | {"buffer": "pyshmem_bulk_buffer" in text}), flush=True)
+    declined()
+    constants()
+    unsigned_counts()
+    litmus()
+
+
+def declined():
+    def kernel(dest, source):
+        shmem.no_bulk_copies()
+        shmem.put(dest, source, 1)
+
+    library = compile_kernel(kernel, (types.float32[::1], types.float32[::1]), lto=True)
+    image_of(library)
+    text = library.get_lto_ptx(cc=CC)
+    bulk = "cp.async.bulk" in text or "pyshmem_bulk_buffer" in text
+    print(json.dumps({"declined": True, "bulk": bulk}), flush=True)
+
+
+def unsigned_counts():
+    """Numba makes float64 of uint64 + int64: counts are int64 from the door on."""
+
+    def kernel(dest, source, ivars, counts):
+        n = counts[0]
+        shmem.broadcast(0, dest, source, n, n)
+        shmem.fcollect(0, dest, source, n)
+        shmem.collect(0, dest, source, n)
+        shmem.alltoall(0, dest, source, n)
+        shmem.alltoalls(0, dest, source, n, n, n)
+        shmem.sum_reduce(0, dest, source, n)
+        shmem.sum_inscan(0, dest, source, n)
+        shmem.ibput(dest, source, n, n, n, n, 0)
+        shmem.iget(dest, source, n, n, n, 0)
+        shmem.wait_until_all(ivars, n, None, shmem.CMP_EQ, 0)
+        shmem.test_any(ivars, n, None, shmem.CMP_EQ, 0, n)
+
+    data = types.float32[::1]
+    library = compile_kernel(kernel, (data, data, types.int64[::1], U64), lto=False)
+    text = "\n".join(
+        body for name, body in functions(library.get_asm_str(cc=CC)) if "reductions" not in name
+    )
+    print(json.dumps({"unsigned_counts": len(re.findall(r"\bcvt\.\w+\.f64", text))}), flush=True)
+
+
+def litmus():
+    """The texts of the functions in which somebody waits, for ``test_sm90`` to look at their orders."""
+
+    def warp_wait(sig, out):
+        out[cuda.grid(1)] = shmem.signal_wait_until_warp(sig, shmem.CMP_EQ, 1)
+
+    def wait_any(ivars, out):
+        out[0] = shmem.wait_until_any(ivars, 4, None, shmem.CMP_EQ, 1)
+
+    def lock(word):
+        shmem.set_lock(word)
+
+    def request(dest, source):
+        shmem.get(dest, source, 1)
+
+    i64, f32 = types.int64[::1], types.float32[::1]
+    for kernel, arguments in (
+        (warp_wait, (U64, U64)), (wait_any, (i64, i64)), (lock, (i64,)), (request, (f32, f32)),
+    ):  # fmt: skip
+        text = compile_kernel(kernel, arguments, lto=False).get_asm_str(cc=CC)
+        bodies = {"ask": "", "entry": ""}
+        for name, body in functions(text):
+            bodies["ask" if "requests3ask" in name else "entry"] += body
+        print(json.dumps({"litmus": kernel.__name__} | bodies), flush=True)
+
+
+TABLE = np.arange(100, dtype=np.float32)
+
+
+def constants():
+    """Numba gives arrays in constant memory no itemsize: a copy of 0 bytes would leave no loop."""
+
+    def kernel(dest):
+        shmem.put_work_group(dest, TABLE, 1)
+
+    text = compile_kernel(kernel, (types.float32[::1],), lto=False).get_asm_str(cc=CC)
+    (entry,) = re.findall(r"\.entry[^{]*\{(.*?)\n\}", text, re.S)
+    copies = "st.global.v4" in entry
+    print(json.dumps({"constant_source": copies}), flush=True)
 
 
 if __name__ == "__main__":
     assert pyshmem.__version__
+    if sys.argv[1:] == ["architectures"]:
+        architectures()
+        sys.exit()
     main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

@@ -35,10 +35,10 @@ def whole(routine):
 
 
 def put_signal(routine):
-    def kernel(dest, source, sig, sig_op, pe):
-        routine(dest, source, sig, 1, sig_op, pe, nelems=3)
+    def kernel(dest, source, sig, sig_op, pe, nelems):
+        routine(dest, source, sig, 1, sig_op, pe, nelems=nelems)
 
-    return kernel, lambda t: (t[::1], t[::1], U64, I32, I32)
+    return kernel, lambda t: (t[::1], t[::1], U64, I32, I32, types.int64)
 
 
 def strided(routine):
@@ -327,6 +327,7 @@ CASES = {
     "signal_fetch": (signal_fetch, ("uint64",), SCOPES[:1]),
     "signal_wait_until": (wait, ("uint64",), SCOPES),
     "fence": (bare, ("none",), SCOPES), "quiet": (bare, ("none",), SCOPES),
+    "no_bulk_copies": (bare, ("none",), SCOPES[:1]),
     "sync_all": (bare, ("none",), SCOPES), "barrier_all": (bare, ("none",), SCOPES),
     "abort": (leave, ("none",), SCOPES[:1]), "call": (handled, ("none",), SCOPES[:1]),
     "post": (handled, ("none",), SCOPES[:1]),

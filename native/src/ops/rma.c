@@ -190,6 +190,8 @@ static int stream_check(const void *symmetric, const char *what, const void *loc
     status = pysh_peer_address(symmetric, nbytes, pe, what, peer_p, &heap);
     if (status)
         return status;
+    if (!*peer_p)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "PE %d is out of reach of a copy on a stream (PYSHMEM_P2P=0)", pe);
     if (pysh.accel->cpu_visible)
         return ISHMEMX_OK;
     if (heap != ISHMEMX_HEAP_DEVICE)

@@ -3,6 +3,7 @@
 
 import numpy as np
 
+from ..._core.dtypes import AsBits, as_dtype
 from ..._core.library import check, ffi, lib
 from ...host.contexts import Context
 from ...host.teams import Team
@@ -36,4 +37,7 @@ def as_argument(array):
         return array
     from numba import cuda
 
-    return cuda.as_cuda_array(array, sync=False)
+    if str(array.dtype).removeprefix("torch.") != "bfloat16":
+        return cuda.as_cuda_array(array, sync=False)
+    # No type string of array interfaces means bfloat16: Numba learns it from the dtype.
+    return cuda.as_cuda_array(AsBits(array), sync=False).view(as_dtype("bfloat16"))

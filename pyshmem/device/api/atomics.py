@@ -11,12 +11,15 @@ kernel; its first element receives the old value, at the next ``quiet`` at the l
 stores, and in shared and local memory, it arrives at once.
 """
 
+from typing import Any, NamedTuple
+
 from ..._core.type_table import ATOMIC_OPS
 from ..faults import OP
 from ..leaf import chosen as leaf
 from ..leaf.chosen import cast, device_function, read, require, write
 from ..peers import BY_STORES, NOWHERE, on_peer, reach
 from ..ring.elements import ask_amo, tell_amo
+from ..routine import routine
 from ..team.rows import on_context
 
 __all__ = [
@@ -45,20 +48,31 @@ def _plain(operation):
     return device_function(lambda address, like, value, _cond: operation(address, like, value))
 
 
-#: The fetching ones: ``f(address, like, value, cond)``, and the types they are for.
-_FETCHING = {
-    "fetch": (_read, _extended),
-    "compare_swap": (_swap_if, _standard),
-    "swap": (_plain(leaf.atomic_swap), _extended),
-    "add": (_plain(leaf.atomic_fetch_add), _addable),
-    "and": (_plain(leaf.atomic_fetch_and), _bitwise),
-    "or": (_plain(leaf.atomic_fetch_or), _bitwise),
-    "xor": (_plain(leaf.atomic_fetch_xor), _bitwise),
+class _Operation(NamedTuple):
+    """One operation in its forms, and the types each is for."""
+
+    fetching: Any  # f(address, like, value, cond)
+    updating: Any  # f(address, like, value), which fetches nothing
+    types: Any
+    nbi_types: Any
+
+
+_OPERATIONS = {
+    "fetch": _Operation(_read, None, _extended, _extended),
+    "compare_swap": _Operation(_swap_if, None, _standard, _standard),
+    "swap": _Operation(_plain(leaf.atomic_swap), None, _extended, _extended),
+    "set": _Operation(None, write, _extended, None),
+    "add": _Operation(_plain(leaf.atomic_fetch_add), leaf.atomic_add, _addable, _standard),
+    "and": _Operation(_plain(leaf.atomic_fetch_and), leaf.atomic_and, _bitwise, _bitwise),
+    "or": _Operation(_plain(leaf.atomic_fetch_or), leaf.atomic_or, _bitwise, _bitwise),
+    "xor": _Operation(_plain(leaf.atomic_fetch_xor), leaf.atomic_xor, _bitwise, _bitwise),
 }
 
 
 def _fetching(name: str):
-    op, number, (operation, types) = OP[f"atomic_{name}"], ATOMIC_OPS.index(name), _FETCHING[name]
+    """``f(dest, value, cond, pe, ctx)``: the old value."""
+    op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
+    operation, types = _OPERATIONS[name].fetching, _OPERATIONS[name].types
 
     @device_function
     def atomic(dest, value, cond, pe, ctx):
@@ -74,9 +88,10 @@ def _fetching(name: str):
     return atomic
 
 
-def _updating(name: str, operation, types):
-    """Those that fetch nothing: ``f(dest, value, pe, ctx)``."""
+def _updating(name: str):
+    """``f(dest, value, pe, ctx)``, which fetches nothing."""
     op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
+    operation, types = _OPERATIONS[name].updating, _OPERATIONS[name].types
 
     @device_function
     def atomic(dest, value, pe, ctx):
@@ -91,119 +106,10 @@ def _updating(name: str, operation, types):
     return atomic
 
 
-_fetch, _compare_swap, _swap, _fetch_add, _fetch_and, _fetch_or, _fetch_xor = map(
-    _fetching, _FETCHING
-)
-_set = _updating("set", write, _extended)
-_add = _updating("add", leaf.atomic_add, _addable)
-_and = _updating("and", leaf.atomic_and, _bitwise)
-_or = _updating("or", leaf.atomic_or, _bitwise)
-_xor = _updating("xor", leaf.atomic_xor, _bitwise)
-
-
-@device_function
-def atomic_fetch(source, pe, ctx=None):
-    """The element on ``pe``. Spec: shmem_atomic_fetch."""
-    return _fetch(source, 0, 0, pe, ctx)
-
-
-@device_function
-def atomic_set(dest, value, pe, ctx=None):
-    """Replace the element on ``pe``. Spec: shmem_atomic_set."""
-    _set(dest, value, pe, ctx)
-
-
-@device_function
-def atomic_swap(dest, value, pe, ctx=None):
-    """Replace the element on ``pe``; returns the old value. Spec: shmem_atomic_swap."""
-    return _swap(dest, value, 0, pe, ctx)
-
-
-@device_function
-def atomic_compare_swap(dest, cond, value, pe, ctx=None):
-    """Replace the element on ``pe`` if it equals ``cond``; returns the old value.
-
-    Spec: shmem_atomic_compare_swap.
-    """
-    return _compare_swap(dest, value, cond, pe, ctx)
-
-
-@device_function
-def atomic_inc(dest, pe, ctx=None):
-    """Add 1 to the element on ``pe``. Spec: shmem_atomic_inc."""
-    _standard(dest)
-    _add(dest, 1, pe, ctx)
-
-
-@device_function
-def atomic_fetch_inc(dest, pe, ctx=None):
-    """Add 1 to the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_inc."""
-    _standard(dest)
-    return _fetch_add(dest, 1, 0, pe, ctx)
-
-
-@device_function
-def atomic_add(dest, value, pe, ctx=None):
-    """Add to the element on ``pe``. Spec: shmem_atomic_add (float32, float64: extension)."""
-    _add(dest, value, pe, ctx)
-
-
-@device_function
-def atomic_fetch_add(dest, value, pe, ctx=None):
-    """Add to the element on ``pe``; returns the old value.
-
-    Spec: shmem_atomic_fetch_add (float32, float64: extension).
-    """
-    return _fetch_add(dest, value, 0, pe, ctx)
-
-
-@device_function
-def atomic_and(dest, value, pe, ctx=None):
-    """Bitwise and with the element on ``pe``. Spec: shmem_atomic_and."""
-    _and(dest, value, pe, ctx)
-
-
-@device_function
-def atomic_fetch_and(dest, value, pe, ctx=None):
-    """Bitwise and with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_and."""
-    return _fetch_and(dest, value, 0, pe, ctx)
-
-
-@device_function
-def atomic_or(dest, value, pe, ctx=None):
-    """Bitwise or with the element on ``pe``. Spec: shmem_atomic_or."""
-    _or(dest, value, pe, ctx)
-
-
-@device_function
-def atomic_fetch_or(dest, value, pe, ctx=None):
-    """Bitwise or with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_or."""
-    return _fetch_or(dest, value, 0, pe, ctx)
-
-
-@device_function
-def atomic_xor(dest, value, pe, ctx=None):
-    """Bitwise exclusive or with the element on ``pe``. Spec: shmem_atomic_xor."""
-    _xor(dest, value, pe, ctx)
-
-
-@device_function
-def atomic_fetch_xor(dest, value, pe, ctx=None):
-    """Bitwise exclusive or with the element on ``pe``; returns the old value.
-
-    Spec: shmem_atomic_fetch_xor.
-    """
-    return _fetch_xor(dest, value, 0, pe, ctx)
-
-
-# -- without waiting: the old value is in ``fetch`` at the next ``quiet`` --------------------------
-
-
 def _starting(name: str):
-    """``f(fetch, dest, value, cond, pe, ctx)``."""
-    op, number, (operation, types) = OP[f"atomic_{name}"], ATOMIC_OPS.index(name), _FETCHING[name]
-    if name == "add":
-        types = _standard
+    """``f(fetch, dest, value, cond, pe, ctx)``: the old value is in ``fetch`` at the next quiet."""
+    op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
+    operation, types = _OPERATIONS[name].fetching, _OPERATIONS[name].nbi_types
 
     @device_function
     def atomic(fetch, dest, value, cond, pe, ctx):
@@ -221,54 +127,157 @@ def _starting(name: str):
     return atomic
 
 
+_FETCHING = ("fetch", "compare_swap", "swap", "add", "and", "or", "xor")
+(
+    _fetch, _compare_swap, _swap, _fetch_add, _fetch_and, _fetch_or, _fetch_xor,
+) = map(_fetching, _FETCHING)  # fmt: skip
 (
     _start_fetch, _start_compare_swap, _start_swap, _start_add, _start_and, _start_or, _start_xor,
 ) = map(_starting, _FETCHING)  # fmt: skip
+_set, _add, _and, _or, _xor = map(_updating, ("set", "add", "and", "or", "xor"))
 
 
-@device_function
+@routine
+def atomic_fetch(source, pe, ctx=None):
+    """The element on ``pe``. Spec: shmem_atomic_fetch."""
+    return _fetch(source, 0, 0, pe, ctx)
+
+
+@routine
+def atomic_set(dest, value, pe, ctx=None):
+    """Replace the element on ``pe``. Spec: shmem_atomic_set."""
+    _set(dest, value, pe, ctx)
+
+
+@routine
+def atomic_swap(dest, value, pe, ctx=None):
+    """Replace the element on ``pe``; returns the old value. Spec: shmem_atomic_swap."""
+    return _swap(dest, value, 0, pe, ctx)
+
+
+@routine
+def atomic_compare_swap(dest, cond, value, pe, ctx=None):
+    """Replace the element on ``pe`` if it equals ``cond``; returns the old value.
+
+    Spec: shmem_atomic_compare_swap.
+    """
+    return _compare_swap(dest, value, cond, pe, ctx)
+
+
+@routine
+def atomic_inc(dest, pe, ctx=None):
+    """Add 1 to the element on ``pe``. Spec: shmem_atomic_inc."""
+    _standard(dest)
+    _add(dest, 1, pe, ctx)
+
+
+@routine
+def atomic_fetch_inc(dest, pe, ctx=None):
+    """Add 1 to the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_inc."""
+    _standard(dest)
+    return _fetch_add(dest, 1, 0, pe, ctx)
+
+
+@routine
+def atomic_add(dest, value, pe, ctx=None):
+    """Add to the element on ``pe``. Spec: shmem_atomic_add (float32, float64: extension)."""
+    _add(dest, value, pe, ctx)
+
+
+@routine
+def atomic_fetch_add(dest, value, pe, ctx=None):
+    """Add to the element on ``pe``; returns the old value.
+
+    Spec: shmem_atomic_fetch_add (float32, float64: extension).
+    """
+    return _fetch_add(dest, value, 0, pe, ctx)
+
+
+@routine
+def atomic_and(dest, value, pe, ctx=None):
+    """Bitwise and with the element on ``pe``. Spec: shmem_atomic_and."""
+    _and(dest, value, pe, ctx)
+
+
+@routine
+def atomic_fetch_and(dest, value, pe, ctx=None):
+    """Bitwise and with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_and."""
+    return _fetch_and(dest, value, 0, pe, ctx)
+
+
+@routine
+def atomic_or(dest, value, pe, ctx=None):
+    """Bitwise or with the element on ``pe``. Spec: shmem_atomic_or."""
+    _or(dest, value, pe, ctx)
+
+
+@routine
+def atomic_fetch_or(dest, value, pe, ctx=None):
+    """Bitwise or with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_or."""
+    return _fetch_or(dest, value, 0, pe, ctx)
+
+
+@routine
+def atomic_xor(dest, value, pe, ctx=None):
+    """Bitwise exclusive or with the element on ``pe``. Spec: shmem_atomic_xor."""
+    _xor(dest, value, pe, ctx)
+
+
+@routine
+def atomic_fetch_xor(dest, value, pe, ctx=None):
+    """Bitwise exclusive or with the element on ``pe``; returns the old value.
+
+    Spec: shmem_atomic_fetch_xor.
+    """
+    return _fetch_xor(dest, value, 0, pe, ctx)
+
+
+# -- without waiting: the old value is in ``fetch`` at the next ``quiet`` --------------------------
+
+
+@routine
 def atomic_fetch_nbi(fetch, source, pe, ctx=None):
     """Start fetching the element on ``pe``. Spec: shmem_atomic_fetch_nbi."""
     _start_fetch(fetch, source, 0, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_compare_swap_nbi(fetch, dest, cond, value, pe, ctx=None):
     """Start ``atomic_compare_swap``. Spec: shmem_atomic_compare_swap_nbi."""
     _start_compare_swap(fetch, dest, value, cond, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_swap_nbi(fetch, dest, value, pe, ctx=None):
     """Start ``atomic_swap``. Spec: shmem_atomic_swap_nbi."""
     _start_swap(fetch, dest, value, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_fetch_inc_nbi(fetch, dest, pe, ctx=None):
     """Start ``atomic_fetch_inc``. Spec: shmem_atomic_fetch_inc_nbi."""
     _start_add(fetch, dest, 1, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_fetch_add_nbi(fetch, dest, value, pe, ctx=None):
     """Start ``atomic_fetch_add``, on integers. Spec: shmem_atomic_fetch_add_nbi."""
     _start_add(fetch, dest, value, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_fetch_and_nbi(fetch, dest, value, pe, ctx=None):
     """Start ``atomic_fetch_and``. Spec: shmem_atomic_fetch_and_nbi."""
     _start_and(fetch, dest, value, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_fetch_or_nbi(fetch, dest, value, pe, ctx=None):
     """Start ``atomic_fetch_or``. Spec: shmem_atomic_fetch_or_nbi."""
     _start_or(fetch, dest, value, 0, pe, ctx)
 
 
-@device_function
+@routine
 def atomic_fetch_xor_nbi(fetch, dest, value, pe, ctx=None):
     """Start ``atomic_fetch_xor``. Spec: shmem_atomic_fetch_xor_nbi."""
     _start_xor(fetch, dest, value, 0, pe, ctx)

@@ -9,16 +9,17 @@ must be free at every member when the first calls.
 """
 
 from ..faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, FAULT_STRIDE, OP, record_fault
-from ..groups import Scope, scopes
+from ..groups import Scope
 from ..leaf import chosen as leaf
-from ..leaf.chosen import address_of, device_function, read64, state
+from ..leaf.chosen import address_of, device_function, read64, state, to_int64
 from ..peers import BY_STORES, NOWHERE, my_pe, near, reach
 from ..ring.requests import IPUT, ask
 from ..ring.transport import get_bytes, store_word
+from ..routine import scoped
 from ..state import DELTA, DEVICE_STAGE_BYTES
-from ..team.flags import apart, await_flag, parts, raise_flags
+from ..team.flags import await_flag, outlined, raise_flags, steps
 from ..team.rows import member_pe, row_my_pe, row_n_pes, row_stage, team_row
-from .strided import push_blocks
+from .strided import extent, push_blocks
 
 __all__ = [
     "alltoall", "alltoall_grid", "alltoall_warp", "alltoall_work_group", "alltoalls",
@@ -39,7 +40,7 @@ def usable(array, nelems: int, op: int) -> bool:
         return True  # an empty array has no place
     way = reach(array, nelems, array.size, my_pe(), op)
     if way != NOWHERE and near() and way != BY_STORES:
-        record_fault(FAULT_ADDRESS, op, -1, address_of(array), nelems * array.itemsize)
+        record_fault(FAULT_ADDRESS, op, -1, address_of(array), nelems * leaf.itemsize_of(array))
         return False
     return way != NOWHERE
 
@@ -59,12 +60,12 @@ def entry(team: int, dest, source, nelems: int, op: int) -> int:
 
 @device_function
 def half_of_stage(row: int, epoch: int) -> int:
-    """The half of the stage for this exchange: its last readers are two exchanges behind."""
+    """The half of the stage for this round: its last readers are two rounds behind."""
     return row_stage(row) + (epoch & 1) * DEVICE_STAGE_BYTES
 
 
 def _team_sync(scope: Scope):
-    start, _, _, end = parts(scope)
+    start, _, _, end = steps(scope)
     op = OP["team_sync"]
 
     def team_sync(team):
@@ -81,7 +82,7 @@ def _team_sync(scope: Scope):
 
 def _broadcast(scope: Scope):
     rank, size, sync = scope.rank, scope.size, scope.sync
-    start, send, _, end = parts(scope)
+    start, send, _, end = steps(scope)
     op = OP["broadcast"]
 
     def broadcast(team, dest, source, nelems, root):
@@ -92,13 +93,14 @@ def _broadcast(scope: Scope):
         Spec: shmem_broadcast.
         """
         _data(dest)
+        nelems, root = to_int64(nelems), to_int64(root)
         row = entry(team, dest, source, nelems, op)
         if row == 0:
             return
         if root < 0 or root >= row_n_pes(row):
             record_fault(FAULT_PE, op, -1, root, row_n_pes(row))
             return
-        nbytes = nelems * dest.itemsize
+        nbytes = nelems * leaf.itemsize_of(dest)
         epoch = start(row)
         mine = row_my_pe(row) == root
         if near() and nbytes >= _PULL_FROM and row_n_pes(row) > 2:
@@ -117,23 +119,26 @@ def _broadcast(scope: Scope):
     return broadcast
 
 
-def _exchange_blocks(scope: Scope, op: int, own_blocks: bool):
+def _make_blocks(scope: Scope, op: int, own_blocks: bool):
     """``f(team, dest, source, nelems)``: to each member, a block of its own or the same one."""
-    start, send, _, end = parts(scope)
+    start, send, _, end = steps(scope)
 
     @device_function
-    def blocks(team, dest, source, nelems):
+    def blocks(team, dest, source, count):
         _data(dest)
+        nelems = to_int64(count)
         row = entry(team, dest, source, 0, op)
         if row == 0:
+            return
+        if not usable(dest, nelems, op):  # which bounds the product
             return
         together = nelems * row_n_pes(row)
         taken = together if own_blocks else nelems
         if not (usable(source, taken, op) and usable(dest, together, op)):
             return
-        nbytes = nelems * dest.itemsize
+        nbytes = nelems * leaf.itemsize_of(dest)
         epoch = start(row)
-        step = nbytes if own_blocks else nbytes * 0
+        step = nbytes if own_blocks else 0
         place = address_of(dest) + row_my_pe(row) * nbytes
         send(row, place, address_of(source), step, nbytes)
         end(row, epoch, op)
@@ -142,7 +147,7 @@ def _exchange_blocks(scope: Scope, op: int, own_blocks: bool):
 
 
 def _fcollect(scope: Scope):
-    blocks = _exchange_blocks(scope, OP["fcollect"], False)
+    blocks = _make_blocks(scope, OP["fcollect"], False)
 
     def fcollect(team, dest, source, nelems):
         """Copy ``nelems`` elements of every member into ``dest`` of every member, in the team's order.
@@ -156,7 +161,7 @@ def _fcollect(scope: Scope):
 
 
 def _alltoall(scope: Scope):
-    blocks = _exchange_blocks(scope, OP["alltoall"], True)
+    blocks = _make_blocks(scope, OP["alltoall"], True)
 
     def alltoall(team, dest, source, nelems):
         """Copy block m of ``source`` into the caller's block of ``dest`` at member m, for every m.
@@ -172,16 +177,16 @@ def _alltoall(scope: Scope):
 
 def _alltoalls(scope: Scope):
     rank, size = scope.rank, scope.size
-    start, _, _, end = parts(scope)
+    start, _, _, end = steps(scope)
     op = OP["alltoalls"]
 
-    @apart(scope)
+    @outlined(scope)
     def scatter(row, dest, source, dst, sst, nelems, itemsize):
         """To each member its elements, by stores or, a lane a member, by strided requests."""
         members, me = row_n_pes(row), row_my_pe(row)
         place = dest + me * nelems * dst * itemsize
         if near():
-            member = members * 0
+            member = 0
             while member < members:
                 to = place + state(DELTA + member_pe(row, member))
                 begin = source + member * nelems * sst * itemsize
@@ -191,7 +196,7 @@ def _alltoalls(scope: Scope):
             member = rank()
             while member < members and nelems > 0:
                 begin = source + member * nelems * sst * itemsize
-                pe = member_pe(row, member) | (nelems * 0 + 1) << 32
+                pe = member_pe(row, member) | 1 << 32
                 ask(IPUT | itemsize << 8, place, begin, nelems, dst, sst, pe)
                 member += size()
         return 0
@@ -204,19 +209,22 @@ def _alltoalls(scope: Scope):
         Spec: shmem_alltoalls.
         """
         _data(dest)
+        dst, sst, nelems = to_int64(dst), to_int64(sst), to_int64(nelems)
         row = entry(team, dest, source, 0, op)
         if row == 0:
             return
         if dst < 1 or sst < 1:
             record_fault(FAULT_STRIDE, op, -1, min(dst, sst), 1)
             return
+        if not (usable(source, nelems, op) and usable(dest, nelems, op)):  # bounds the product
+            return
         count = nelems * row_n_pes(row)
         least = min(count, 1)
-        last = max(count - 1, 0)
-        if not (usable(source, last * sst + least, op) and usable(dest, last * dst + least, op)):
+        taken, filled = extent(max(count, 1), sst, least), extent(max(count, 1), dst, least)
+        if not (usable(source, taken, op) and usable(dest, filled, op)):
             return
         epoch = start(row)
-        scatter(row, address_of(dest), address_of(source), dst, sst, nelems, dest.itemsize)
+        scatter(row, address_of(dest), address_of(source), dst, sst, nelems, leaf.itemsize_of(dest))
         end(row, epoch, op)
 
     return alltoalls
@@ -224,7 +232,7 @@ def _alltoalls(scope: Scope):
 
 def _collect(scope: Scope):
     rank, size, sync = scope.rank, scope.size, scope.sync
-    start, send, meet_members, end = parts(scope)
+    start, send, meet_members, end = steps(scope)
     op = OP["collect"]
 
     @device_function
@@ -238,7 +246,7 @@ def _collect(scope: Scope):
 
     @device_function
     def add_counts(row, epoch, end):
-        total, member = epoch * 0, epoch * 0
+        total, member = 0, 0
         while member < end:
             total += read64(half_of_stage(row, epoch) + 8 * member)
             member += 1
@@ -252,6 +260,7 @@ def _collect(scope: Scope):
         Spec: shmem_collect.
         """
         _data(dest)
+        nelems = to_int64(nelems)
         row = entry(team, dest, source, 0, op)
         if row == 0 or not usable(source, nelems, op):
             return
@@ -264,16 +273,19 @@ def _collect(scope: Scope):
         if total > dest.size:
             record_fault(FAULT_NELEMS, op, -1, total, dest.size)
         elif usable(dest, total, op):
-            place, nbytes = address_of(dest) + before * dest.itemsize, nelems * dest.itemsize
+            place, nbytes = (
+                address_of(dest) + before * leaf.itemsize_of(dest),
+                nelems * leaf.itemsize_of(dest),
+            )
             send(row, place, address_of(source), 0, nbytes)
         end(row, epoch + 1, op)
 
     return collect
 
 
-team_sync, team_sync_warp, team_sync_work_group, team_sync_grid = scopes(_team_sync, grid=True)
-broadcast, broadcast_warp, broadcast_work_group, broadcast_grid = scopes(_broadcast, grid=True)
-fcollect, fcollect_warp, fcollect_work_group, fcollect_grid = scopes(_fcollect, grid=True)
-collect, collect_warp, collect_work_group, collect_grid = scopes(_collect, grid=True)
-alltoall, alltoall_warp, alltoall_work_group, alltoall_grid = scopes(_alltoall, grid=True)
-alltoalls, alltoalls_warp, alltoalls_work_group, alltoalls_grid = scopes(_alltoalls, grid=True)
+team_sync, team_sync_warp, team_sync_work_group, team_sync_grid = scoped(_team_sync, grid=True)
+broadcast, broadcast_warp, broadcast_work_group, broadcast_grid = scoped(_broadcast, grid=True)
+fcollect, fcollect_warp, fcollect_work_group, fcollect_grid = scoped(_fcollect, grid=True)
+collect, collect_warp, collect_work_group, collect_grid = scoped(_collect, grid=True)
+alltoall, alltoall_warp, alltoall_work_group, alltoall_grid = scoped(_alltoall, grid=True)
+alltoalls, alltoalls_warp, alltoalls_work_group, alltoalls_grid = scoped(_alltoalls, grid=True)

@@ -13,7 +13,8 @@ from ..leaf import chosen as leaf
 from ..leaf.chosen import address_of, device_function, opaque, read, state, write
 from ..peers import NOWHERE, my_pe, reach
 from ..ring.requests import settle
-from ..state import FAULT_CLAIM, HEAP_BASE, HEAP_BYTES, HOST_BASE, N_PES
+from ..routine import routine
+from ..state import HEAP_BASE, HEAP_BYTES, HOST_BASE, N_PES
 from ..wait_loop import go_on
 from .atomics import atomic_compare_swap, atomic_fetch, atomic_fetch_add
 
@@ -37,14 +38,14 @@ def _home(lock) -> int:
 @device_function
 def _take(lock, home: int, ticket: int) -> None:
     """It is the caller's turn."""
-    leaf.read64_acquire(state(FAULT_CLAIM))  # for its order: what holders did is read fresh
+    leaf.fence()  # behind the look at the lock's word: what holders did before is read fresh
     if home == my_pe():
         atomic_fetch_add(lock, _HELD, home)
     else:
         write(address_of(lock), lock, ticket | _HELD)
 
 
-@device_function
+@routine
 def set_lock(lock):
     """Wait until the calling thread has the lock. Not re-entrant; one thread of a group calls it.
 
@@ -66,7 +67,7 @@ def set_lock(lock):
             _take(lock, home, ticket)
 
 
-@device_function
+@routine
 def test_lock(lock):
     """Take the lock if nobody has it; whether the calling thread has it now.
 
@@ -85,7 +86,7 @@ def test_lock(lock):
     return True
 
 
-@device_function
+@routine
 def clear_lock(lock):
     """``quiet``, then give the lock to the next. The thread that set it calls it.
 

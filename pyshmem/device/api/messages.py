@@ -8,6 +8,7 @@ sends a request of its own. Requests of one block are served in the order of its
 from ..leaf import chosen as leaf
 from ..leaf.chosen import device_function, label_word, to_int64
 from ..ring.requests import ABORT, CALL, PRINT, RELEASE, ask, tell
+from ..routine import routine
 
 __all__ = ["abort", "call", "post", "print"]
 
@@ -17,7 +18,7 @@ def _place() -> int:
     return leaf.block_index() | leaf.thread_in_block() << 32
 
 
-@device_function
+@routine
 def print(label, value=None):
     """Print a line on the host's standard output: PE, label, value, block and thread.
 
@@ -35,7 +36,7 @@ def print(label, value=None):
     tell(PRINT, first, second, third, leaf.print_bits(value), _place(), kind)
 
 
-@device_function
+@routine
 def abort(code, label=""):
     """End the whole job now, with ``code`` as the exit status of this PE's process.
 
@@ -52,7 +53,7 @@ def abort(code, label=""):
     ask(ABORT, first, second, third, 0, _place(), to_int64(code) & 0xFFFFFFFF)
 
 
-@device_function
+@routine
 def call(handler, a, b, c, d):
     """Have the host run a function, and wait for what it returns.
 
@@ -73,7 +74,7 @@ def call(handler, a, b, c, d):
     return ask(CALL | RELEASE, to_int64(a), to_int64(b), to_int64(c), to_int64(d), 0, high)
 
 
-@device_function
+@routine
 def post(handler, a, b, c, d):
     """Have the host run a function, without waiting for it; what it returns is dropped.
 

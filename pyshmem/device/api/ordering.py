@@ -6,10 +6,11 @@ group stored before the barrier in front of it: no round trip to anywhere. Reque
 reply that the ring still has are waited for; when there are none, that is two loads.
 """
 
-from ..groups import Scope, scopes
+from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import device_function
 from ..ring.requests import settle
+from ..routine import scoped
 
 __all__ = [
     "fence", "fence_warp", "fence_work_group", "pe_quiet", "pe_quiet_warp", "pe_quiet_work_group",
@@ -55,6 +56,6 @@ def _orders(scope: Scope) -> tuple:
     return fence, quiet, pe_quiet
 
 
-fence, fence_warp, fence_work_group = scopes(lambda scope: _orders(scope)[0])
-quiet, quiet_warp, quiet_work_group = scopes(lambda scope: _orders(scope)[1])
-pe_quiet, pe_quiet_warp, pe_quiet_work_group = scopes(lambda scope: _orders(scope)[2])
+fence, fence_warp, fence_work_group = scoped(lambda scope: _orders(scope)[0])
+quiet, quiet_warp, quiet_work_group = scoped(lambda scope: _orders(scope)[1])
+pe_quiet, pe_quiet_warp, pe_quiet_work_group = scoped(lambda scope: _orders(scope)[2])

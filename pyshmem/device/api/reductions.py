@@ -6,12 +6,13 @@ floats are combined in float32 and rounded once. ``team`` and who calls: see ``t
 """
 
 from ..faults import OP
-from ..groups import Scope, named, quotient, scopes
+from ..groups import Scope, quotient
 from ..leaf import chosen as leaf
-from ..leaf.chosen import combine, device_function, raw1, raw16, state
+from ..leaf.chosen import combine, device_function, raw1, raw16, state, to_int64
 from ..peers import near
+from ..routine import scoped
 from ..state import CUTOVER_COLL, DELTA, DEVICE_STAGE_BYTES
-from ..team.flags import apart, parts
+from ..team.flags import outlined, steps
 from ..team.rows import member_pe, row_epoch, row_my_pe, row_n_pes
 from .collectives import entry, half_of_stage
 
@@ -55,13 +56,13 @@ def _make_fold(name: str, load):
 
 def _make_staged(scope: Scope, op: int, finish):
     """For few bytes, and peers out of reach: all pieces on all stages, then ``finish``."""
-    sync, (start, send, meet_members, _) = scope.sync, parts(scope)
+    sync, (start, send, meet_members, _) = scope.sync, steps(scope)
     rank = scope.rank
 
     @device_function
     def staged(row, dest, source, nbytes, like):
         room, epoch = _stage_room(row_n_pes(row)), start(row)
-        done = nbytes * 0
+        done = 0
         while done < nbytes:
             piece = min(room, nbytes - done)
             stage = half_of_stage(row, epoch)
@@ -83,18 +84,18 @@ def _make_combine_stage(scope: Scope, name: str):
     rank, size = scope.rank, scope.size
     fold16, fold1 = _make_fold(name, raw16), _make_fold(name, raw1)
 
-    @apart(scope)
+    @outlined(scope)
     def combine_stage(row, dest, stage, room, nbytes, like):
         end = stage + row_n_pes(row) * room
         at = rank() << 4
-        whole = nbytes & ~15 if dest & 15 == 0 else nbytes * 0
+        whole = nbytes & ~15 if dest & 15 == 0 else 0
         while at < whole:
             leaf.store_acc16(dest + at, like, fold16(like, stage + at, room, end))
             at += size() << 4
-        at = whole + rank() * like.itemsize
+        at = whole + rank() * leaf.itemsize_of(like)
         while at < nbytes:
             leaf.store_acc1(dest + at, like, fold1(like, stage + at, room, end))
-            at += size() * like.itemsize
+            at += size() * leaf.itemsize_of(like)
         return 0
 
     return combine_stage
@@ -106,17 +107,17 @@ def _make_shared(scope: Scope, name: str):
     Nobody else reads or writes that share, so dest may be source.
     """
     rank, size, add = scope.rank, scope.size, combine(name)
-    start, _, meet_members, end = parts(scope)
+    start, _, meet_members, end = steps(scope)
 
     @device_function
     def one(row, dest, source, like):
         members = row_n_pes(row)
         acc = leaf.widen(like, raw16(source + state(DELTA + member_pe(row, 0)), like))
-        member = members * 0 + 1
+        member = 1
         while member < members:
             acc = add(like, acc, raw16(source + state(DELTA + member_pe(row, member)), like))
             member += 1
-        member = members * 0
+        member = 0
         while member < members:
             leaf.store_acc16(dest + state(DELTA + member_pe(row, member)), like, acc)
             member += 1
@@ -130,7 +131,7 @@ def _make_shared(scope: Scope, name: str):
         r2, r3 = raw16(at + 2 * step, like), raw16(at + 3 * step, like)
         a0, a1 = leaf.widen(like, r0), leaf.widen(like, r1)
         a2, a3 = leaf.widen(like, r2), leaf.widen(like, r3)
-        member = members * 0 + 1
+        member = 1
         while member < members:
             at = source + state(DELTA + member_pe(row, member))
             r0, r1 = raw16(at, like), raw16(at + step, like)
@@ -138,7 +139,7 @@ def _make_shared(scope: Scope, name: str):
             a0, a1 = add(like, a0, r0), add(like, a1, r1)
             a2, a3 = add(like, a2, r2), add(like, a3, r3)
             member += 1
-        member = members * 0
+        member = 0
         while member < members:
             at = dest + state(DELTA + member_pe(row, member))
             leaf.store_acc16(at, like, a0)
@@ -147,7 +148,7 @@ def _make_shared(scope: Scope, name: str):
             leaf.store_acc16(at + 3 * step, like, a3)
             member += 1
 
-    @apart(scope)
+    @outlined(scope)
     def combine_share(row, dest, source, nbytes, like):
         share = (quotient(nbytes, row_n_pes(row)) + 15) & ~15
         at = row_my_pe(row) * share
@@ -188,29 +189,34 @@ def _reduction(name: str):
             Spec: shmem_{name}.
             """
             types(dest)
+            nreduce = to_int64(nreduce)
             row = entry(team, dest, source, nreduce, _REDUCE)
             if row == 0:
                 return
-            nbytes, d, s = nreduce * dest.itemsize, leaf.address_of(dest), leaf.address_of(source)
+            nbytes, d, s = (
+                nreduce * leaf.itemsize_of(dest),
+                leaf.address_of(dest),
+                leaf.address_of(source),
+            )
             # Decided by what is the same on all members, as the place of empty arrays is not.
             if near() and (d | s | nbytes) & 15 == 0 and nbytes >= max(state(CUTOVER_COLL), 1):
                 shared(row, d, s, nbytes, dest)
             else:
                 staged(row, d, s, nbytes, dest)
 
-        return named(reduce, f"{name}_reduce", operation=name)
+        return reduce
 
-    return scopes(make, grid=True)
+    return scoped(make, f"{name}_reduce", grid=True, operation=name)
 
 
 def _make_store_prefixes(scope: Scope, inclusive: bool):
     """``finish`` of a scan: sums of the first members' pieces, element by element."""
     rank, size, add = scope.rank, scope.size, combine("sum")
 
-    @apart(scope)
+    @outlined(scope)
     def store_prefixes(row, dest, stage, room, nbytes, like):
         count = row_my_pe(row) + (1 if inclusive else 0)
-        at = rank() * like.itemsize
+        at = rank() * leaf.itemsize_of(like)
         while at < nbytes:
             acc = leaf.no_sum(like)
             place, left = stage + at, count
@@ -219,7 +225,7 @@ def _make_store_prefixes(scope: Scope, inclusive: bool):
                 place += room
                 left -= 1
             leaf.store_acc1(dest + at, like, acc)
-            at += size() * like.itemsize
+            at += size() * leaf.itemsize_of(like)
         return 0
 
     return store_prefixes
@@ -240,15 +246,17 @@ def _scan(name: str, inclusive: bool):
             Spec: shmem_{name} (OpenSHMEM 1.6).
             """
             types(dest)
+            nelems = to_int64(nelems)
             row = entry(team, dest, source, nelems, _SCAN)
             if row == 0:
                 return
-            nbytes = nelems * dest.itemsize
+            nbytes = nelems * leaf.itemsize_of(dest)
             staged(row, leaf.address_of(dest), leaf.address_of(source), nbytes, dest)
 
-        return named(scan, name, last="the caller" if inclusive else "the one before")
+        return scan
 
-    return scopes(make, grid=True)
+    last = "the caller" if inclusive else "the one before"
+    return scoped(make, name, grid=True, last=last)
 
 
 and_reduce, and_reduce_warp, and_reduce_work_group, and_reduce_grid = _reduction("and")

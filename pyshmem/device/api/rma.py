@@ -3,16 +3,28 @@
 
 from .. import copies
 from ..faults import OP
-from ..groups import Scope, scopes
-from ..leaf.chosen import address_of, array_from, device_function, read, same_dtype, to_int64, write
+from ..groups import Scope
+from ..leaf.chosen import (
+    address_of,
+    array_from,
+    device_function,
+    itemsize_of,
+    read,
+    same_dtype,
+    to_int64,
+    write,
+)
+from ..leaf.chosen import no_bulk_copies as leaf_no_bulk_copies
 from ..peers import BY_STORES, NOWHERE, my_pe, on_peer, reach
 from ..ring.cutover import offloads_get, offloads_put
 from ..ring.elements import ask_element, tell_element
 from ..ring.transport import ring_get, ring_put
+from ..routine import routine, scoped
 from ..team.rows import on_context
 
 __all__ = [
-    "g", "get", "get_nbi", "get_nbi_warp", "get_nbi_work_group", "get_warp", "get_work_group", "p",
+    "g", "get", "get_nbi", "get_nbi_warp", "get_nbi_work_group", "get_warp", "get_work_group",
+    "no_bulk_copies", "p",
     "ptr", "put", "put_nbi", "put_nbi_warp", "put_nbi_work_group", "put_warp", "put_work_group",
 ]  # fmt: skip
 
@@ -26,7 +38,7 @@ def make_put(scope: Scope):
     def transfer_put(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> bool:
         same_dtype(dest, source)
         way = reach(dest, nelems, min(dest.size, source.size), pe, op)
-        nbytes, begin = nelems * source.itemsize, address_of(source)
+        nbytes, begin = nelems * itemsize_of(source), address_of(source)
         if way == BY_STORES and (pe == my_pe() or not offloads_put(nbytes, size(), begin)):
             push(on_peer(dest, pe), begin, nbytes, rank(), size())
         elif way != NOWHERE and leads():
@@ -45,7 +57,7 @@ def make_get(scope: Scope):
     def transfer_get(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> None:
         same_dtype(dest, source)
         way = reach(source, nelems, min(dest.size, source.size), pe, op)
-        nbytes, to = nelems * source.itemsize, address_of(dest)
+        nbytes, to = nelems * itemsize_of(source), address_of(dest)
         if way == BY_STORES and (pe == my_pe() or not offloads_get(nbytes, size(), to)):
             pull(to, on_peer(source, pe), nbytes, rank(), size())
         elif way != NOWHERE and leads():
@@ -141,15 +153,27 @@ def _get_nbi(scope: Scope):
     return get_nbi
 
 
-put, put_warp, put_work_group = scopes(_put)
-put_nbi, put_nbi_warp, put_nbi_work_group = scopes(_put_nbi)
-get, get_warp, get_work_group = scopes(_get)
-get_nbi, get_nbi_warp, get_nbi_work_group = scopes(_get_nbi)
+put, put_warp, put_work_group = scoped(_put)
+put_nbi, put_nbi_warp, put_nbi_work_group = scoped(_put_nbi)
+get, get_warp, get_work_group = scoped(_get)
+get_nbi, get_nbi_warp, get_nbi_work_group = scoped(_get_nbi)
+
+
+@routine
+def no_bulk_copies():
+    """In a kernel: its puts and gets by single threads take no shared memory, and are slower.
+
+    Otherwise a kernel that contains one has 4 KiB of static shared memory on sm_90 and later, by which
+    the few threads of a small block move many bytes at a time. Call it anywhere in the kernel.
+    Extension.
+    """
+    leaf_no_bulk_copies()
+
 
 _P, _G, _PTR = OP["p"], OP["g"], OP["ptr"]
 
 
-@device_function
+@routine
 def p(dest, value, pe, ctx=None):
     """Store ``value``, cast to dest's dtype, into the first element of ``dest`` on ``pe``.
 
@@ -164,7 +188,7 @@ def p(dest, value, pe, ctx=None):
         tell_element(dest, value, world)
 
 
-@device_function
+@routine
 def g(source, pe, ctx=None):
     """The first element of ``source`` on ``pe``; the caller's own after a fault.
 

@@ -3,14 +3,15 @@
 
 from ..._core.contract import SIGNAL
 from ..._core.type_table import ATOMIC_OPS
-from ..faults import OP
-from ..groups import Scope, scopes
+from ..faults import FAULT_CHOICE, OP, record_fault
+from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import address_of, device_function, to_int64
 from ..peers import BY_STORES, NOWHERE, my_pe, near, on_peer, reach
 from ..ring.cutover import offloads_put
 from ..ring.elements import tell_amo
 from ..ring.transport import ring_put, ring_put_signal
+from ..routine import routine, scoped
 from ..team.rows import on_context
 from ..wait_loop import wait
 from .rma import make_put
@@ -28,11 +29,21 @@ _AMO_SET, _AMO_ADD = ATOMIC_OPS.index("set"), ATOMIC_OPS.index("add")
 _signal_word = leaf.require("signal")
 
 
+@device_function
+def _is_signal_op(sig_op, op: int) -> bool:
+    if sig_op != SIGNAL_SET and sig_op != SIGNAL_ADD:
+        record_fault(FAULT_CHOICE, op, -1, sig_op, SIGNAL_ADD)
+        return False
+    return True
+
+
 def _make_update(add, replace, releases: bool):
     """``f(sig_addr, signal, sig_op, pe, op)``; ``releases``: the group's earlier stores go with it."""
 
     @device_function
     def update(sig_addr, signal, sig_op, pe, op):
+        if not _is_signal_op(sig_op, op):
+            return
         way = reach(sig_addr, 1, sig_addr.size, pe, op)
         if way == BY_STORES and sig_op == SIGNAL_ADD:
             add(on_peer(sig_addr, pe), sig_addr, signal)
@@ -59,7 +70,7 @@ def _by_ring(
     op: int,
 ) -> None:  # fmt: skip
     """One thread asks for data and signal. Copy engines set signals of the device heap only."""
-    to, begin, nbytes = address_of(dest), address_of(source), count * source.itemsize
+    to, begin, nbytes = address_of(dest), address_of(source), count * leaf.itemsize_of(source)
     if reach(dest, count, min(dest.size, source.size), pe, op) == NOWHERE:
         return
     way = reach(sig_addr, 1, sig_addr.size, pe, op)
@@ -90,10 +101,12 @@ def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False):
         Spec: shmem_put_signal.
         """
         count = source.size if nelems is None else to_int64(nelems)
-        nbytes = count * source.itemsize
+        nbytes = count * leaf.itemsize_of(source)
         _signal_word(sig_addr)
         world = on_context(ctx, pe)
         sync()
+        if not _is_signal_op(sig_op, op):
+            return
         if not near() or (world != my_pe() and offloads_put(nbytes, size(), address_of(source))):
             if rank() == 0:
                 _by_ring(dest, source, count, sig_addr, signal, sig_op, world, nbi, op)
@@ -118,13 +131,13 @@ def _put_signal_nbi(scope: Scope):
     return body
 
 
-put_signal, put_signal_warp, put_signal_work_group = scopes(_put_signal)
-put_signal_nbi, put_signal_nbi_warp, put_signal_nbi_work_group = scopes(_put_signal_nbi)
+put_signal, put_signal_warp, put_signal_work_group = scoped(_put_signal)
+put_signal_nbi, put_signal_nbi_warp, put_signal_nbi_work_group = scoped(_put_signal_nbi)
 
 _SIGNAL_OP, _SIGNAL_WAIT = OP["signal_op"], OP["signal_wait_until"]
 
 
-@device_function
+@routine
 def signal_op(sig_addr, signal, sig_op, pe, ctx=None):
     """Set or add to a signal on ``pe``; no data goes with it, and no earlier put is ordered.
 
@@ -134,7 +147,7 @@ def signal_op(sig_addr, signal, sig_op, pe, ctx=None):
     _send(sig_addr, signal, sig_op, on_context(ctx, pe), _SIGNAL_OP)
 
 
-@device_function
+@routine
 def signal_set(sig_addr, signal, pe, ctx=None):
     """``signal_op`` with SIGNAL_SET.
 
@@ -143,7 +156,7 @@ def signal_set(sig_addr, signal, pe, ctx=None):
     signal_op(sig_addr, signal, SIGNAL_SET, pe, ctx)
 
 
-@device_function
+@routine
 def signal_add(sig_addr, signal, pe, ctx=None):
     """``signal_op`` with SIGNAL_ADD.
 
@@ -152,7 +165,7 @@ def signal_add(sig_addr, signal, pe, ctx=None):
     signal_op(sig_addr, signal, SIGNAL_ADD, pe, ctx)
 
 
-@device_function
+@routine
 def signal_fetch(sig_addr):
     """The caller's own signal, uint64; later reads see the data behind it.
 
@@ -186,4 +199,4 @@ def _signal_wait_until(scope: Scope):
     return signal_wait_until
 
 
-signal_wait_until, signal_wait_until_warp, signal_wait_until_work_group = scopes(_signal_wait_until)
+signal_wait_until, signal_wait_until_warp, signal_wait_until_work_group = scoped(_signal_wait_until)

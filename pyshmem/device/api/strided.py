@@ -5,12 +5,13 @@ Strides count elements and are at least 1, and at least the block. Threads of a 
 """
 
 from ..faults import FAULT_NELEMS, FAULT_STRIDE, OP, record_fault
-from ..groups import Scope, named, scopes
+from ..groups import Scope, quotient
 from ..leaf import chosen as leaf
-from ..leaf.chosen import address_of, device_function, narrow, state
+from ..leaf.chosen import address_of, device_function, narrow, state, to_int64
 from ..peers import BY_STORES, NOWHERE, reach
 from ..ring.requests import IGET, IPUT, RELEASE, ask
 from ..ring.transport import ring_get, ring_put
+from ..routine import scoped
 from ..state import DELTA
 from ..team.rows import on_context
 
@@ -20,6 +21,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+_MOST = 1 << 62
+
+
 def _make_copy(piece_copy):
     @device_function
     def copy_blocks(dest, source, dst, sst, bsize, nblocks, itemsize, rank, size):
@@ -27,9 +31,9 @@ def _make_copy(piece_copy):
         lanes = narrow(min(bsize, size))
         rows, row = narrow(size) // lanes, narrow(rank) // lanes
         piece = (itemsize | 8) & -(itemsize | 8)  # divides the element, and its address
-        block = row + nblocks * 0
+        block = leaf.to_int64(row)
         while row < rows and block < nblocks:
-            at = narrow(rank) - row * lanes + bsize * 0
+            at = leaf.to_int64(narrow(rank) - row * lanes)
             while at < bsize:
                 to = dest + (block * dst + at) * itemsize
                 begin = source + (block * sst + at) * itemsize
@@ -47,17 +51,28 @@ push_blocks, pull_blocks = _make_copy(leaf.copy_narrow), _make_copy(leaf.pull_na
 
 
 @device_function
+def extent(nblocks: int, stride: int, bsize: int) -> int:
+    """Elements from the first of so many blocks, 1 or more, to the last; 2^62 for all that is more."""
+    if (nblocks | stride) >> 31 != 0 and nblocks - 1 > quotient(_MOST, stride):
+        return _MOST
+    return min((nblocks - 1) * stride + bsize, _MOST)
+
+
+@device_function
 def _way(near, far, stride, far_stride, bsize, nblocks, pe, op):
     """``reach``, when strides, counts and both arrays are right; else NOWHERE."""
     if bsize < 1 or far_stride < bsize or stride < bsize:
         record_fault(FAULT_STRIDE, op, -1, min(far_stride, stride), bsize)
         return NOWHERE
-    if nblocks < 0 or (nblocks > 0 and (nblocks - 1) * stride + bsize > near.size):
-        record_fault(FAULT_NELEMS, op, -1, (nblocks - 1) * stride + bsize, near.size)
+    if nblocks < 0:
+        record_fault(FAULT_NELEMS, op, -1, nblocks, near.size)
+    if nblocks <= 0:
         return NOWHERE
-    if nblocks == 0:
+    span = extent(nblocks, stride, bsize)
+    if bsize > near.size or span > near.size:
+        record_fault(FAULT_NELEMS, op, -1, span, near.size)
         return NOWHERE
-    return reach(far, (nblocks - 1) * far_stride + bsize, far.size, pe, op)
+    return reach(far, extent(nblocks, far_stride, bsize), far.size, pe, op)
 
 
 def _make_move(put: bool):
@@ -69,10 +84,11 @@ def _make_move(put: bool):
     @device_function
     def ask_blocks(to, begin, itemsize, dst, sst, bsize, nblocks, pe):
         """By the ring; what the host cannot see of the caller's side goes block by block."""
-        if leaf.in_global(begin if put else to):
+        fits_request = bsize >> 31 == 0 and itemsize < 256  # the fields of ring.h
+        if fits_request and leaf.in_global(begin if put else to):
             ask(request | itemsize << 8 | RELEASE, to, begin, nblocks, dst, sst, pe | bsize << 32)
             return
-        block = nblocks * 0
+        block = 0
         while block < nblocks:
             ring(to, begin, bsize * itemsize, pe, False)
             to += dst * itemsize
@@ -82,7 +98,7 @@ def _make_move(put: bool):
     @device_function
     def move(dest, source, dst, sst, bsize, nblocks, pe, op, rank, size):
         leaf.same_dtype(dest, source)
-        to, begin, itemsize = address_of(dest), address_of(source), dest.itemsize
+        to, begin, itemsize = address_of(dest), address_of(source), leaf.itemsize_of(dest)
         if put:
             way = _way(source, dest, sst, dst, bsize, nblocks, pe, op)
         else:
@@ -115,7 +131,8 @@ def _strided(name: str, blocked: bool):
         def move(dest, source, dst, sst, bsize, nblocks, pe, ctx):
             world = on_context(ctx, pe)
             sync()
-            copy(dest, source, dst, sst, bsize, nblocks, world, op, rank(), size())
+            d, s, b, n = to_int64(dst), to_int64(sst), to_int64(bsize), to_int64(nblocks)
+            copy(dest, source, d, s, b, n, world, op, rank(), size())
             sync()
 
         def elements(dest, source, dst, sst, nelems, pe, ctx=None):
@@ -141,10 +158,10 @@ def _strided(name: str, blocked: bool):
             """
             move(dest, source, dst, sst, bsize, nblocks, pe, ctx)
 
-        far = "dest" if way == "put" else "source"
-        return named(blocks if blocked else elements, name, far=far, completes=_COMPLETES[way])
+        return blocks if blocked else elements
 
-    return scopes(make)
+    far = "dest" if way == "put" else "source"
+    return scoped(make, name, far=far, completes=_COMPLETES[way])
 
 
 iput, iput_warp, iput_work_group = _strided("iput", False)

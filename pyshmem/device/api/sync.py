@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Synchronisation of all PEs from kernels: no host, one exchange of flags.
+"""Synchronisation of all PEs from kernels: no host, one round of flags.
 
 Every PE has one slot for each sender on its device heap. Round ``k`` is everybody raising their slot
 at all others to ``k``, and waiting until the others' slots hold at least ``k``. Values only rise, so
@@ -7,9 +7,10 @@ nothing is ever reset, and a fast PE that is a round ahead does no harm.
 """
 
 from ..faults import OP, ROUTINE_BITS
-from ..groups import Scope, scopes
+from ..groups import Scope
 from ..leaf.chosen import add64, device_function, read64, state
 from ..ring.requests import settle
+from ..routine import scoped
 from ..state import SYNC_EPOCH, SYNC_SLOTS, TEAMS
 from ..team.flags import meeting
 
@@ -19,8 +20,8 @@ __all__ = [
 ]  # fmt: skip
 
 _SYNC, _BARRIER = OP["sync_all"], OP["barrier_all"]
-_MEETS_ALL = 65 << ROUTINE_BITS  # PYSH_COLLECTIVE_ALL of conduit.h
-# The flags take part in every exchange, so adding 1 raises them to its number. That number is then
+_ALL_PES = 65 << ROUTINE_BITS  # PYSH_COLLECTIVE_ALL of conduit.h
+# The flags take part in every round, so adding 1 raises them to its number. That number is then
 # loaded while they fly: in front of the fence, the fence would wait for it.
 _meet = meeting(device_function(lambda flag, word: add64(flag, 1)), read64)
 
@@ -32,7 +33,7 @@ def _meetings(scope: Scope) -> tuple:
     def synchronise(op):
         sync()
         word = state(SYNC_EPOCH)
-        _meet(state(TEAMS), state(SYNC_SLOTS), rank(), size(), word, op | _MEETS_ALL)
+        _meet(state(TEAMS), state(SYNC_SLOTS), rank(), size(), word, op | _ALL_PES)
         sync()
         if rank() == 0:
             add64(word, 1)
@@ -60,5 +61,5 @@ def _meetings(scope: Scope) -> tuple:
     return sync_all, barrier_all
 
 
-sync_all, sync_all_warp, sync_all_work_group = scopes(lambda scope: _meetings(scope)[0])
-barrier_all, barrier_all_warp, barrier_all_work_group = scopes(lambda scope: _meetings(scope)[1])
+sync_all, sync_all_warp, sync_all_work_group = scoped(lambda scope: _meetings(scope)[0])
+barrier_all, barrier_all_warp, barrier_all_work_group = scoped(lambda scope: _meetings(scope)[1])

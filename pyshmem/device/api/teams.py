@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Teams from kernels: numbers of PEs. ``team`` is the number of a team's slot, see ``as_argument``."""
 
+from .. import peers
 from ..faults import OP
-from ..leaf.chosen import device_function
-from ..peers import my_pe, n_pes
+from ..routine import routine
 from ..team.rows import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, row_my_pe, row_n_pes, team_row, world_pe
 
 __all__ = [
@@ -14,7 +14,25 @@ __all__ = [
 _TRANSLATE = OP["team_translate_pe"]
 
 
-@device_function
+@routine
+def my_pe():
+    """Number of the calling PE, int32.
+
+    Spec: shmem_my_pe.
+    """
+    return peers.my_pe()
+
+
+@routine
+def n_pes():
+    """Number of PEs of the job, int32.
+
+    Spec: shmem_n_pes.
+    """
+    return peers.n_pes()
+
+
+@routine
 def team_my_pe(team):
     """Number of the calling PE in the team; -1 after a fault.
 
@@ -24,7 +42,7 @@ def team_my_pe(team):
     return row_my_pe(row) if row != 0 else -1
 
 
-@device_function
+@routine
 def team_n_pes(team):
     """Number of PEs of the team; -1 after a fault.
 
@@ -34,7 +52,7 @@ def team_n_pes(team):
     return row_n_pes(row) if row != 0 else -1
 
 
-@device_function
+@routine
 def team_translate_pe(team, pe, dest_team):
     """The number in ``dest_team`` of the team's PE ``pe``; -1 when it is not a member, or after a fault.
 

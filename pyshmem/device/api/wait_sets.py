@@ -9,11 +9,11 @@ found last, so that each has its turn.
 """
 
 from ..faults import OP
-from ..groups import Scope, named, scopes
+from ..groups import Scope
 from ..leaf import chosen as leaf
-from ..leaf.chosen import device_function, opaque
-from ..state import FAULT_CLAIM
-from ..wait_loop import go_on, holds
+from ..leaf.chosen import device_function, opaque, to_int64
+from ..routine import scoped
+from ..wait_loop import go_on, holds, is_comparison
 
 __all__ = [
     "NO_INDEX", "test_all", "test_all_vector", "test_all_vector_warp", "test_all_vector_work_group",
@@ -55,15 +55,15 @@ def _make_look(pick):
 
     @device_function
     def look(ivars, i, cmp, values):
-        seen = leaf.read(leaf.address_of(ivars) + i * ivars.itemsize, ivars)
-        return holds(seen, cmp, leaf.cast(ivars, pick(values, i)))
+        place = leaf.address_of(ivars) + i * leaf.itemsize_of(ivars)
+        if holds(leaf.read(place, ivars), cmp, leaf.cast(ivars, pick(values, i))):
+            leaf.read_acquire(
+                place, ivars
+            )  # the very word: what was stored before it is read fresh
+            return True
+        return False
 
     return look
-
-
-@device_function
-def _read_fresh():
-    leaf.read64_acquire(leaf.state(FAULT_CLAIM))  # for its order
 
 
 def _make_all(scope: Scope, look, op: int, wait: bool):
@@ -73,7 +73,7 @@ def _make_all(scope: Scope, look, op: int, wait: bool):
     @device_function
     def walk(ivars, nelems, status, cmp, values, rank, size):
         """Whether every ``size``-th element from ``rank`` on holds; a wait goes on until it does."""
-        i, deadline, polls = rank + nelems * 0, 0, 0
+        i, deadline, polls = leaf.to_int64(rank), 0, 0
         while i < nelems and deadline >= 0:
             if not _counts(status, i) or look(ivars, i, cmp, values):
                 i += size
@@ -87,16 +87,16 @@ def _make_all(scope: Scope, look, op: int, wait: bool):
     @device_function
     def all_hold(ivars, nelems, status, cmp, values):
         _standard(ivars)
+        if not is_comparison(cmp, op):
+            return False
         if wait:
             walk(ivars, nelems, status, cmp, values, rank(), size())
-            _read_fresh()
             sync()
             return True
         held = True
         if rank() == 0:
             leaf.relax()  # who tests in a loop lets the simulator's other threads run
             held = walk(ivars, nelems, status, cmp, values, 0, 1)
-            _read_fresh()
         return share(leaf.to_int64(held)) != 0
 
     return all_hold
@@ -112,7 +112,7 @@ def _make_found(scope: Scope, look, op: int, wait: bool):
     @device_function
     def search(ivars, nelems, indices, status, cmp, values, first):
         """Once round from element ``first`` on; and whether any element counts."""
-        i, found, some = nelems * 0, nelems * 0, False
+        i, found, some = 0, 0, False
         while i < nelems:
             at = i
             if indices is None:
@@ -130,18 +130,19 @@ def _make_found(scope: Scope, look, op: int, wait: bool):
     @device_function
     def found_ones(ivars, nelems, indices, status, cmp, values, first):
         _standard(ivars)
-        found = nelems * 0
+        found = 0
+        if not is_comparison(cmp, op):
+            return found
         if rank() == 0:
             leaf.relax()
             deadline, polls, some = 0, 0, True
-            start = (first if first < nelems else 0) + nelems * 0
+            start = first if first < nelems else 0
             while some and deadline >= 0:
                 found, some = search(ivars, nelems, indices, status, cmp, values, start)
                 if not wait or found > 0:
                     break
                 polls += opaque(1)
                 deadline = go_on(deadline, polls, op, -1, nelems, 0)
-            _read_fresh()
         return share(leaf.to_int64(found))
 
     return found_ones
@@ -157,10 +158,10 @@ def _signature(kind: str, vector: bool, body):
         Faults: a wait that takes longer than PYSHMEM_TIMEOUT ends, and the next host call raises.
         Spec: shmem_{name}.
         """
-        return body(ivars, nelems, status, cmp, cmp_value)
+        return body(ivars, to_int64(nelems), status, cmp, cmp_value)
 
     def all_own(ivars, nelems, status, cmp, cmp_values):
-        return body(ivars, nelems, status, cmp, cmp_values)
+        return body(ivars, to_int64(nelems), status, cmp, cmp_values)
 
     def any_one(ivars, nelems, status, cmp, cmp_value, first=0):
         """{first_line}
@@ -169,10 +170,10 @@ def _signature(kind: str, vector: bool, body):
         NO_INDEX (-1, SIZE_MAX as bits) when there is none (to wait for).
         Spec: shmem_{name}.
         """
-        return body(ivars, nelems, None, status, cmp, cmp_value, first) - 1
+        return body(ivars, to_int64(nelems), None, status, cmp, cmp_value, to_int64(first)) - 1
 
     def any_own(ivars, nelems, status, cmp, cmp_values, first=0):
-        return body(ivars, nelems, None, status, cmp, cmp_values, first) - 1
+        return body(ivars, to_int64(nelems), None, status, cmp, cmp_values, to_int64(first)) - 1
 
     def some_one(ivars, nelems, indices, status, cmp, cmp_value):
         """{first_line}
@@ -180,10 +181,10 @@ def _signature(kind: str, vector: bool, body):
         Writes their indices to the int64 array ``indices``, of ``nelems`` elements; returns how many.
         Spec: shmem_{name}.
         """
-        return body(ivars, nelems, indices, status, cmp, cmp_value, 0)
+        return body(ivars, to_int64(nelems), indices, status, cmp, cmp_value, 0)
 
     def some_own(ivars, nelems, indices, status, cmp, cmp_values):
-        return body(ivars, nelems, indices, status, cmp, cmp_values, 0)
+        return body(ivars, to_int64(nelems), indices, status, cmp, cmp_values, 0)
 
     forms = {"all": (all_one, all_own), "any": (any_one, any_own), "some": (some_one, some_own)}
     one, own = forms[kind]
@@ -208,10 +209,9 @@ def _make(name: str):
     def make(scope: Scope):
         make_body = _make_all if kind == "all" else _make_found
         body = make_body(scope, look, OP[plain], verb == "wait_until")
-        routine = _signature(kind, name != plain, body)
-        return named(routine, name, first_line=_FIRST_LINES[kind][verb == "test"])
+        return _signature(kind, name != plain, body)
 
-    return scopes(make)
+    return scoped(make, name, first_line=_FIRST_LINES[kind][verb == "test"])
 
 
 wait_until_all, wait_until_all_warp, wait_until_all_work_group = _make("wait_until_all")

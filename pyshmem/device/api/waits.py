@@ -2,10 +2,10 @@
 """Waiting for the caller's own memory, from kernels."""
 
 from ..faults import OP
-from ..groups import Scope, scopes
+from ..groups import Scope
 from ..leaf import chosen as leaf
-from ..leaf.chosen import device_function
-from ..wait_loop import CMP_EQ, CMP_GE, CMP_GT, CMP_LE, CMP_LT, CMP_NE, holds, wait
+from ..routine import routine, scoped
+from ..wait_loop import CMP_EQ, CMP_GE, CMP_GT, CMP_LE, CMP_LT, CMP_NE, holds, is_comparison, wait
 
 __all__ = [
     "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "test", "wait_until", "wait_until_warp",
@@ -13,7 +13,7 @@ __all__ = [
 ]  # fmt: skip
 
 _standard = leaf.require("a")
-_WAIT = OP["wait_until"]
+_WAIT, _TEST = OP["wait_until"], OP["test"]
 
 
 def _wait_until(scope: Scope):
@@ -40,10 +40,10 @@ def _wait_until(scope: Scope):
     return wait_until
 
 
-wait_until, wait_until_warp, wait_until_work_group = scopes(_wait_until)
+wait_until, wait_until_warp, wait_until_work_group = scoped(_wait_until)
 
 
-@device_function
+@routine
 def test(ivar, cmp, cmp_value):
     """Whether the caller's own element compares as asked; arguments as for ``wait_until``.
 
@@ -52,4 +52,6 @@ def test(ivar, cmp, cmp_value):
     """
     _standard(ivar)
     leaf.relax()  # who tests in a loop lets the simulator's other threads run
+    if not is_comparison(cmp, _TEST):
+        return False
     return holds(leaf.read_acquire(leaf.address_of(ivar), ivar), cmp, leaf.cast(ivar, cmp_value))

@@ -1,25 +1,46 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keeps the state block that kernels read filled, and raises what kernels recorded.
+"""Keeps the state block that kernels read filled, raises what kernels recorded, prepares kernels.
 
-``numba_cuda`` and ``simulator`` know where the block is and which kernel a fault came from.
+The ``integration`` of ``numba_cuda`` or ``simulator`` knows where the block is and which kernel a fault
+came from.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from ..._core import arrays, library
 from ...host import runtime
 from ..faults import describe_fault
 from ..leaf.chosen import SIM, check_simulator_choice
-from ..state import HOST_BYTES, WORDS
+from ..state import HOST_BYTES
 
 if SIM:
-    from .simulator import install, kernel_name, push_all
+    from .simulator import integration
 else:
-    from .numba_cuda import install, kernel_name, push_all
+    from .numba_cuda import integration  # type: ignore[assignment]
+
+__all__ = ["prepare"]
+
+
+def prepare(kernel: Any, *args: Any) -> None:
+    """Compile and load a kernel without launching it.
+
+    A first launch compiles and loads, which CUDA does not do beside a kernel that waits for that launch,
+    and which is slow inside a stream capture. After this, launches with such arguments do neither. Also
+    raises the context's stack limit where the kernel needs it.
+
+    Args:
+        kernel: a function under ``numba.cuda.jit``.
+        args: arguments as for a launch, whose types count; or one signature of Numba.
+
+    Raises: TypeError (no kernel), Numba's errors. In the simulator nothing is compiled.
+    Extension.
+    """
+    integration.prepare(kernel, args)
 
 
 def _format_fault(fault: Mapping[str, int]) -> str:
-    return describe_fault(fault, kernel_name(fault["module"]))
+    return describe_fault(fault, integration.kernel_name(fault["module"]))
 
 
 def _on_init() -> None:
@@ -30,15 +51,15 @@ def _on_init() -> None:
 
 def _push() -> None:
     if runtime.device_name() != "none":
-        push_all(library.device_state())
+        integration.push(library.device_state(), runtime.current().gpu)
 
 
 def _on_finalize() -> None:
     arrays.pinned = False
-    push_all([0] * WORDS)
+    integration.forget()
 
 
-install()
+integration.install()
 library.set_fault_formatter(_format_fault)
 runtime.on_init(_on_init)
 runtime.on_state_change(_push)

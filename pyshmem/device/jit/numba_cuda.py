@@ -1,164 +1,315 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The state block in every loaded kernel, and the kernels' names, on a GPU.
+"""All that the library does to Numba on a GPU: the one place that touches its insides.
 
 Each kernel is a module of its own with its own copy of the state symbol, so the constructor of Numba's
 modules is hooked: it sees kernels compiled now and kernels loaded from the on-disk cache. Word MODULE
 is different in each copy and leads from a recorded fault to the kernel's name.
+
+A module is filled through a stream of our own that waits for no other, in the module's context and
+beside any stream capture: a first launch neither waits for running kernels nor breaks a capture.
 """
 
+from __future__ import annotations
+
+import contextlib
 import functools
-import re
+import itertools
+import threading
 import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba.cuda import codegen, dispatcher
-from numba.cuda.cudadrv import driver
+from numba.cuda.core import sigutils
+from numba.cuda.cudadrv import devices, driver
 
-from ..._core import library
+from ..._core import arrays, cupy_arrays, library
+from ..._core.errors import ShmemError
+from ..leaf.ptx import MANY_REGISTERS, NO_BULK_COPIES, without_bulk_copies
 from ..state import ABI, MODULE, SYMBOL, WORDS, refuse_other_contracts
+from .cubin import stack_need
+from .running import Running, beside_captures, hold_frees
 
-_words = np.zeros(WORDS, np.int64)
-#: Loaded modules that carry the state symbol, and their kernels' names, by their word MODULE.
-_modules: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-_names: dict[int, str] = {}
-
-
-def push_all(words: list[int]) -> None:
-    """Write the block into all loaded kernels, and remember it for those that load later."""
-    _words[:] = words
-    for number, module in list(_modules.items()):
-        _push(number, module)
+_LEGACY_STREAM = 1  # CU_STREAM_LEGACY; 0 is the same
+_SUCCESS = driver.binding.CUresult.CUDA_SUCCESS
 
 
-def kernel_name(number: int) -> str:
-    """Name of the kernel whose word MODULE is ``number``, and where it is defined."""
-    return _names.get(number, "?")
+def _checked(result: tuple, doing: str) -> Any:
+    """What a call of the driver returned, without its status."""
+    status, *values = result
+    if status != _SUCCESS:
+        raise ShmemError(f"{doing}: {status.name}")
+    return values[0] if values else None
 
 
-def _demangled(symbol: str) -> str:
-    """The Python name in a mangled entry point: ``_ZN8__main__5shiftB2v1...`` is ``__main__.shift``."""
-    parts = []
-    place = symbol.find("_ZN") + 3
-    while place > 2 and (match := re.match(r"\d+", symbol[place:])):
-        start = place + match.end()
-        place = start + int(match.group())
-        parts.append(symbol[start:place])
-    return ".".join(parts) or symbol
+@contextlib.contextmanager
+def _current(context: Any) -> Iterator[None]:
+    """``context``, one of Numba's, is this thread's."""
+    binding = driver.binding
+    _checked(binding.cuCtxPushCurrent(context.handle), "making a context current")
+    try:
+        yield
+    finally:
+        binding.cuCtxPopCurrent()
 
 
-def _symbol_of(module) -> int | None:
+class Integration:
+    """Adopts modules when they load, fills their state blocks, and checks launches."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._words = np.zeros(WORDS, np.int64)
+        self._gpu = -1
+        self._numbers = itertools.count(1)
+        #: Loaded modules that carry the state symbol, and their kernels' names, by their word MODULE.
+        self._modules: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._names: dict[int, str] = {}
+        self._streams: dict[int, Any] = {}  # by GPU: where state blocks are filled
+        self._other_streams = False
+        self.running = Running()
+
+    # -- state blocks ------------------------------------------------------------------------------
+
+    def push(self, words: list[int], gpu: int) -> None:
+        """Write the block into all loaded kernels, and remember it for those that load later.
+
+        Kernels that run are waited for: they see one block from begin to end. ``gpu``: the PE's.
+        """
+        self.running.wait()
+        with self._lock:
+            self._words[:] = words
+            self._gpu = gpu
+            for number, module in list(self._modules.items()):
+                self._fill(number, module)
+
+    def forget(self) -> None:
+        """The job is over: its kernels find no state, and launches say so."""
+        with self._lock:
+            self._words[:] = 0
+            # After an error of CUDA nothing can be written any more, nor can a kernel run that would
+            # read it; the user has an exception that says more.
+            with contextlib.suppress(ShmemError):
+                for number, module in list(self._modules.items()):
+                    self._fill(number, module)
+            self._gpu = -1
+            self._other_streams = self.running.captured = False
+            library.lib.ishmemx_other_streams_done()
+
+    def kernel_name(self, number: int) -> str:
+        """Name of the kernel whose word MODULE is ``number``, and where it is defined."""
+        return self._names.get(number, "?")
+
+    def adopt(self, module: Any) -> None:
+        """Fill a module that was just loaded, if it uses pyshmem, and load its kernels for good.
+
+        Loading waits for the kernels that run, so it must not be left to the first launch.
+        """
+        with _current(module.context):
+            if _symbol_of(module) is None:
+                return
+            _load_kernels(module.handle)
+            _reserve_stack(bytes(module.object_code.code))
+            with self._lock:
+                module.pyshmem_module = number = next(self._numbers)
+                self._modules[number], self._names[number] = module, "?"
+                self._fill(number, module)
+
+    def _fill(self, number: int, module: Any) -> None:
+        gpu = module.context.device.id
+        if gpu != self._gpu:
+            return  # a kernel on another GPU than the PE's; its launch is refused
+        words = self._words.copy()
+        words[MODULE] = number
+        binding, doing = driver.binding, "filling the state block of a kernel"
+        with _current(module.context), beside_captures():
+            if gpu not in self._streams:
+                flags = binding.CUstream_flags.CU_STREAM_NON_BLOCKING.value
+                self._streams[gpu] = _checked(binding.cuStreamCreate(flags), doing)
+            stream, where = self._streams[gpu], _symbol_of(module)
+            if where is None:
+                raise ShmemError(f"{doing}: its module is gone")
+            copy = binding.cuMemcpyHtoDAsync(where, words.ctypes.data, words.nbytes, stream)
+            _checked(copy, doing)
+            _checked(binding.cuStreamSynchronize(stream), doing)
+
+    # -- launches ----------------------------------------------------------------------------------
+
+    def before_launch(
+        self, number: int, kernel: Any, function: Any, args: Any, stream: int
+    ) -> None:
+        """Is there a job, on this GPU? Has a kernel recorded a fault? Are the arrays still there?"""
+        if self._names[number] == "?":
+            self._name(number, kernel)
+        name = self._names[number]
+        if not self._words[ABI]:
+            raise library.not_initialized(f"kernel {name} uses pyshmem.device")
+        if (gpu := function.module.context.device.id) != self._gpu:
+            raise ShmemError(
+                f"kernel {name} was launched on GPU {gpu}, but this PE drives GPU {self._gpu}: call "
+                f"numba.cuda.select_device({self._gpu}) in this thread, or what your array library "
+                "has for it, before anything else of CUDA"
+            )
+        library.raise_pending_fault()
+        for position, argument in enumerate(args):
+            if why := _gone(argument):
+                raise ValueError(f"argument {position} of kernel {name} cannot be used: {why}")
+        self._note_stream(stream)
+
+    def _note_stream(self, stream: int) -> None:
+        """Whether all kernels have finished can be asked for the default stream, not for others."""
+        if stream > _LEGACY_STREAM:
+            if not self._other_streams:
+                self._other_streams = True
+                library.lib.ishmemx_other_streams()
+        elif self._other_streams and not (self.running.captured or self.running.any()):
+            self._other_streams = False
+            library.lib.ishmemx_other_streams_done()
+
+    def _name(self, number: int, kernel: Any) -> None:
+        """Cached kernels have their Python function from ``add_overload``, see ``install``."""
+        function = kernel.py_func
+        code = function.__code__
+        name = f"{function.__module__}.{function.__qualname__.replace('<locals>.', '')}"
+        name += f" ({Path(code.co_filename).name}:{code.co_firstlineno})"
+        self._names[number] = name
+        kind = library.lib.ISHMEMX_NAME_KERNEL
+        library.check(library.lib.ishmemx_name_set(kind, number, name.encode()))
+
+    def launch(self, plain: Callable[..., Any], kernel: Any, args: Any, *shape: Any) -> Any:
+        """Numba's launch, behind the checks; ``shape``: grid, block, stream, shared memory."""
+        with beside_captures():  # the first launch of a cached kernel loads it
+            function = kernel._codelibrary.get_cufunc()
+        number = getattr(function.module, "pyshmem_module", 0)
+        if not number:
+            return plain(kernel, args, *shape)
+        handle = getattr(shape[2], "handle", shape[2])
+        stream = int(getattr(handle, "value", handle) or 0)
+        self.before_launch(number, kernel, function, args, stream)
+        with self.running.launch(stream):
+            return plain(kernel, args, *shape)
+
+    # -- contexts and compilation ------------------------------------------------------------------
+
+    def context_of_thread(self, plain: Callable[..., Any], runtime: Any, number: Any) -> Any:
+        """Numba's context for a thread that has none yet: the PE's GPU, not GPU 0."""
+        if self._gpu > 0 and number is None:
+            with runtime._lock, driver.driver.get_active_context() as active:
+                if not active:
+                    return runtime._activate_context_for(self._gpu)
+        return plain(runtime, number)
+
+    def install(self) -> None:
+        """Patch Numba: its contexts, its modules when they load, its kernels when they are linked."""
+        construct, launch = driver.CudaPythonModule.__init__, dispatcher._Kernel.launch
+        link, add_overload = (
+            codegen.CUDACodeLibrary.get_cubin,
+            dispatcher.CUDADispatcher.add_overload,
+        )
+        context = devices._Runtime._get_or_create_context_uncached
+
+        @functools.wraps(link)
+        def limit_and_link(code_library, *args, **kwargs):
+            prepare_link(code_library)
+            return link(code_library, *args, **kwargs)
+
+        @functools.wraps(construct)
+        def construct_and_adopt(module, *args, **kwargs) -> None:
+            with beside_captures():
+                construct(module, *args, **kwargs)
+                self.adopt(module)
+
+        @functools.wraps(launch)
+        def check_and_launch(kernel, args, griddim, blockdim, stream: Any = 0, sharedmem: int = 0):
+            return self.launch(launch, kernel, args, griddim, blockdim, stream, sharedmem)
+
+        @functools.wraps(add_overload)
+        def add_named_overload(owner, kernel, argtypes):
+            kernel.py_func = owner.py_func
+            return add_overload(owner, kernel, argtypes)
+
+        @functools.wraps(context)
+        def context_of_pe(runtime, number):
+            return self.context_of_thread(context, runtime, number)
+
+        codegen.CUDACodeLibrary.get_cubin = limit_and_link
+        driver.CudaPythonModule.__init__ = construct_and_adopt
+        dispatcher._Kernel.launch = check_and_launch
+        dispatcher.CUDADispatcher.add_overload = add_named_overload
+        devices._Runtime._get_or_create_context_uncached = context_of_pe
+        hold_frees(self.running)
+
+    def prepare(self, kernel: Any, args: tuple) -> None:
+        """Compile a kernel for these arguments, or this signature, and load it."""
+        if not isinstance(kernel, dispatcher.CUDADispatcher):
+            raise TypeError(f"kernel is {kernel!r}, which is not a function under numba.cuda.jit")
+        with beside_captures():
+            if len(args) == 1 and sigutils.is_signature(args[0]):
+                types, _ = sigutils.normalize_signature(args[0])
+            else:
+                types = tuple(kernel.typeof_pyval(argument) for argument in args)
+            kernel.compile(tuple(types)).bind()
+
+
+def _symbol_of(module: Any) -> int | None:
     """Device address of the module's state block; None when it does not use pyshmem."""
-    get, success = driver.binding.cuLibraryGetGlobal, driver.binding.CUresult.CUDA_SUCCESS
+    get = driver.binding.cuLibraryGetGlobal
     status, pointer, nbytes = get(module.handle, SYMBOL.encode())
-    if status == success:
-        if nbytes != _words.nbytes:
+    if status == _SUCCESS:
+        if nbytes != 8 * WORDS:
             raise RuntimeError(f"{SYMBOL} has {nbytes} bytes: clear Numba's kernel cache")
         return int(pointer)
     refuse_other_contracts(module.object_code.code)
     return None
 
 
-def _push(number: int, module) -> None:
-    words = _words.copy()
-    words[MODULE] = number
-    (status,) = driver.binding.cuMemcpyHtoD(_symbol_of(module), words.ctypes.data, words.nbytes)
-    if status != driver.binding.CUresult.CUDA_SUCCESS:
-        raise RuntimeError(f"filling the state block of a kernel: {status.name}")
+def _load_kernels(handle: Any) -> None:
+    """The driver loads a kernel's code at its first launch, unless it is asked to before."""
+    binding, doing = driver.binding, "loading a kernel"
+    count = _checked(binding.cuLibraryGetKernelCount(handle), doing)
+    for kernel in _checked(binding.cuLibraryEnumerateKernels(count, handle), doing):
+        _checked(binding.cuFuncLoad(_checked(binding.cuKernelGetFunction(kernel), doing)), doing)
 
 
-def _adopt(module) -> None:
-    """Fill a module that was just loaded, if it uses pyshmem."""
-    if _symbol_of(module) is not None:
-        number = len(_names) + 1
-        _modules[number], _names[number] = module, "?"
-        module.pyshmem_module = number
-        _push(number, module)
-
-
-_LEGACY_STREAM = 1  # CU_STREAM_LEGACY; 0 is the same
-
-
-def _name(number: int, kernel) -> None:
-    """Cached kernels have their Python function from ``add_overload``, see ``install``."""
-    name = _demangled(kernel.entry_name)
-    if (function := getattr(kernel, "py_func", None)) is not None:
-        code = function.__code__
-        name += f" ({Path(code.co_filename).name}:{code.co_firstlineno})"
-    _names[number] = name
-    library.check(
-        library.lib.ishmemx_name_set(library.lib.ISHMEMX_NAME_KERNEL, number, name.encode())
-    )
-
-
-#: Bytes of stack of the library's deepest calls; of those through ``rare`` the assembler does not know.
-_RARE_BYTES = 896
-
-
-def _reserve_stack(function) -> None:
-    """For a kernel whose own part leaves too little of it for those calls."""
-    limit, need = driver.binding.CUlimit.CU_LIMIT_STACK_SIZE, function.attrs.local + _RARE_BYTES
+def _reserve_stack(code: bytes) -> None:
+    """Raise the context's limit for what the assembler does not know of; never lower it."""
+    limit, need = driver.binding.CUlimit.CU_LIMIT_STACK_SIZE, stack_need(code)
     if driver.driver.cuCtxGetLimit(limit) < need:
-        driver.driver.cuCtxSetLimit(limit, need)
+        driver.driver.cuCtxSetLimit(limit, -(-need // 16) * 16)
 
 
-def _check_launch(kernel, stream) -> None:
-    """Before a launch: is there a job, and has a kernel recorded a fault?"""
-    function = kernel._codelibrary.get_cufunc()
-    number = getattr(function.module, "pyshmem_module", 0)
-    if number:
-        if _names[number] == "?":
-            _name(number, kernel)
-            _reserve_stack(function)
-        if not _words[ABI]:
-            raise library.not_initialized(f"kernel {_names[number]} uses pyshmem.device")
-        library.raise_pending_fault()
-        handle = getattr(stream, "handle", stream)
-        if int(getattr(handle, "value", handle) or 0) > _LEGACY_STREAM:
-            library.lib.ishmemx_other_streams()
+def prepare_link(code_library: Any) -> None:
+    """What a kernel's library is told before it is linked."""
+    _limit_registers(code_library)
+    _decline_bulk_copies(code_library)
 
 
-#: Registers with which a block of 1,024 threads still fits; and what tells that a kernel has the parts
-#: of the library that would like more: the ring and the collectives of teams.
-_REGISTERS = 64
-_LARGE_PARTS = ("6device4ring8requests", "6device4team5flags")
+def _limit_registers(code_library: Any) -> None:
+    """For kernels with functions that take many and do not say ``max_registers`` themselves."""
+    if code_library._max_registers or not code_library._entry_name:
+        return
+    if any(MANY_REGISTERS in text for text in code_library.llvm_strs):
+        code_library._max_registers = library.setting_number("KERNEL_REGISTERS") or None
 
 
-def _limit_registers(library) -> None:
-    """For kernels that have large parts and do not say ``max_registers`` themselves."""
-    texts = [] if library._max_registers else library.llvm_strs
-    if any(part in text for text in texts for part in _LARGE_PARTS):
-        library._max_registers = _REGISTERS
+def _decline_bulk_copies(code_library: Any) -> None:
+    """For kernels that call ``no_bulk_copies``: a choice of the kernel, not of the functions in it."""
+    texts = code_library.llvm_strs
+    if code_library._entry_name and any(NO_BULK_COPIES in text for text in texts):
+        code_library._llvm_strs = [without_bulk_copies(text) for text in texts]
+        code_library._ptx_cache.clear()
+        code_library._ltoir_cache.clear()
 
 
-def install() -> None:
-    """Patch Numba: its modules when they load, its kernels when they are linked and launched."""
-    construct, launch = driver.CudaPythonModule.__init__, dispatcher._Kernel.launch
-    link, add_overload = codegen.CUDACodeLibrary.get_cubin, dispatcher.CUDADispatcher.add_overload
+def _gone(argument: Any) -> str:
+    """Why a CuPy array, or what ``as_argument`` made of one, can no longer be used."""
+    if isinstance(argument, (int, float, np.generic)):
+        return ""
+    if isinstance(argument, np.ndarray):  # of the pinned host heap, where there is no P2P
+        return arrays.gone(argument)
+    memory = getattr(argument, "gpu_data", None)
+    return cupy_arrays.gone(argument if memory is None else getattr(memory, "owner", None))
 
-    @functools.wraps(link)
-    def limit_and_link(self, *args, **kwargs):
-        _limit_registers(self)
-        return link(self, *args, **kwargs)
 
-    @functools.wraps(construct)
-    def construct_and_fill(self, *args, **kwargs) -> None:
-        construct(self, *args, **kwargs)
-        _adopt(self)
-
-    @functools.wraps(launch)
-    def check_and_launch(self, args, griddim, blockdim, stream: Any = 0, sharedmem: int = 0):
-        _check_launch(self, stream)
-        return launch(self, args, griddim, blockdim, stream, sharedmem)
-
-    @functools.wraps(add_overload)
-    def add_named_overload(self, kernel, argtypes):
-        if not hasattr(kernel, "py_func"):
-            kernel.py_func = self.py_func
-        return add_overload(self, kernel, argtypes)
-
-    codegen.CUDACodeLibrary.get_cubin = limit_and_link
-    driver.CudaPythonModule.__init__ = construct_and_fill
-    dispatcher._Kernel.launch = check_and_launch
-    dispatcher.CUDADispatcher.add_overload = add_named_overload
+integration = Integration()

@@ -1,35 +1,54 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The state block and the kernels' names in the simulator."""
+"""The state block and the kernels' names in the simulator: the methods of ``numba_cuda.Integration``."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from numba.cuda.simulator.kernel import FakeCUDAKernel
+
 from ..._core import library
 from ..leaf.sim import scheduler, threads
-from ..state import ABI, MODULE
-
-#: Kernels launched so far; the word MODULE holds the index of the running one.
-_names: list[str] = []
+from ..state import MODULE
 
 
-def push_all(words: list[int]) -> None:
-    """Give the block to the kernels launched from now on."""
-    threads.STATE[:] = words if words[ABI] else []
+class Integration:
+    """Gives kernels the state block, and checks launches."""
+
+    def __init__(self) -> None:
+        #: Kernels launched so far; the word MODULE holds the index of the running one.
+        self._names: list[str] = []
+
+    def push(self, words: list[int], _gpu: int) -> None:
+        """Give the block to the kernels launched from now on."""
+        threads.STATE[:] = words
+
+    def forget(self) -> None:
+        """The job is over: kernels find no state."""
+        threads.STATE[:] = []
+
+    def kernel_name(self, number: int) -> str:
+        """Name of the kernel whose word MODULE is ``number``, and where it called what failed."""
+        names = self._names
+        return threads.CALLS.get(number, names[number]) if 0 <= number < len(names) else "?"
+
+    def before_launch(self, kernel: str) -> None:
+        """Has a kernel recorded a fault? The scheduler asks after a launch too."""
+        library.raise_pending_fault()
+        if kernel not in self._names:
+            self._names.append(kernel)
+        if threads.STATE:
+            threads.STATE[MODULE] = self._names.index(kernel)
+
+    def prepare(self, kernel: Any, _args: tuple) -> None:
+        """Kernels run as Python: there is nothing to compile or to load."""
+        if not isinstance(kernel, FakeCUDAKernel):
+            raise TypeError(f"kernel is {kernel!r}, which is not a function under numba.cuda.jit")
+
+    def install(self) -> None:
+        """Patch Numba's simulator."""
+        scheduler.install()
+        scheduler.launch_checks.append(self.before_launch)
 
 
-def kernel_name(number: int) -> str:
-    """Name of the kernel whose word MODULE is ``number``, and where it called what failed."""
-    return threads.CALLS.get(number, _names[number]) if 0 <= number < len(_names) else "?"
-
-
-def _check_launch(kernel: str) -> None:
-    library.raise_pending_fault()
-    if kernel not in _names:
-        _names.append(kernel)
-    if threads.STATE:
-        threads.STATE[MODULE] = _names.index(kernel)
-
-
-def install() -> None:
-    """Patch Numba's simulator."""
-    scheduler.install()
-    scheduler.launch_checks.append(_check_launch)
+integration = Integration()

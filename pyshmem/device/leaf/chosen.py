@@ -25,10 +25,14 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 if SIM:
     from .sim.elements import *  # noqa: F403
     from .sim.threads import *  # noqa: F403
+    from .sim.threads import with_plain_integers
 
     def device_function(function: _F) -> _F:
         """The simulator runs kernels as Python."""
         return function
+
+    #: Public routines take NumPy's integers: NumPy would not add an int32 of a kernel to an address.
+    public_function = with_plain_integers
 
 else:
     from numba.cuda.extending import register_jitable
@@ -43,6 +47,10 @@ else:
         """Callable from kernels; compiled, and inlined, for the types of each call."""
         jitted: _F = register_jitable(function)
         return jitted
+
+    def public_function(function: _F) -> _F:
+        """Kernels are compiled for the integers that they have."""
+        return function
 
 
 def check_simulator_choice(device: str) -> None:

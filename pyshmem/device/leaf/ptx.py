@@ -2,13 +2,18 @@
 """What the leaf primitives for GPUs are made of: inline PTX, and values as bits."""
 
 import inspect
+import re
 from collections.abc import Callable
 
 from llvmlite import ir
 from numba.core import errors
 from numba.cuda import cgutils, types
+from numba.cuda.core.targetconfig import ConfigStack
 from numba.cuda.extending import intrinsic
 from numba.cuda.typing import signature
+
+#: Metadata of modules with functions that take many registers: ``jit`` looks for it.
+MANY_REGISTERS = "pyshmem.many_registers"
 
 I8, I16, I32, I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 BITS = {1: I8, 2: I16, 4: I32, 8: I64, 16: ir.IntType(128)}
@@ -25,10 +30,15 @@ def asm(builder, result, text: str, constraints: str, args: list):
 
 def with_arity(arity: int, typing: Callable):
     """An intrinsic of ``arity`` arguments: Numba reads the number from the function's signature."""
-    names = ", ".join(f"a{i}" for i in range(arity))
-    namespace: dict = {"typing": typing}
-    exec(f"def routine(context, {names}): return typing({names})", namespace)
-    return intrinsic(namespace["routine"])
+
+    def routine(_context, *arguments):
+        return typing(*arguments)
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    names = ["context", *(f"a{i}" for i in range(arity))]
+    shown = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+    setattr(routine, "__signature__", shown)  # noqa: B010  (no attribute that type checkers know)
+    return intrinsic(routine)
 
 
 def leaf(kinds) -> Callable:
@@ -80,24 +90,45 @@ def instruction(text: str, operands: str = "", results: int = 0):
     return with_arity(len(operands), lambda *_given: (signature(kind, *wanted), codegen))
 
 
-def shared_memory(name: str, nbytes: int):
-    """``f()``: address of ``nbytes`` of shared memory, which all modules of a kernel have in common.
+def shared_address(builder, name: str, nbytes: int):
+    """Address of ``nbytes`` of shared memory, which all modules of a kernel have in common.
 
     Numba's own shared arrays have names that clash when two of its libraries each have one.
     """
     kind = ir.ArrayType(I8, nbytes)
+    try:
+        symbol = builder.module.get_global(name)
+    except KeyError:
+        symbol = ir.GlobalVariable(builder.module, kind, name, addrspace=3)
+        symbol.linkage, symbol.align = "weak", 16
+        symbol.initializer = ir.Constant(kind, ir.Undefined)
+    return builder.ptrtoint(builder.addrspacecast(symbol, ir.PointerType(kind)), I64)
+
+
+def shared_memory(name: str, nbytes: int):
+    """``f()``: that address."""
 
     @leaf(i64)
     def address(_context, builder):
-        try:
-            symbol = builder.module.get_global(name)
-        except KeyError:
-            symbol = ir.GlobalVariable(builder.module, kind, name, addrspace=3)
-            symbol.linkage, symbol.align = "weak", 16
-            symbol.initializer = ir.Constant(kind, ir.Undefined)
-        return builder.ptrtoint(builder.addrspacecast(symbol, ir.PointerType(kind)), I64)
+        return shared_address(builder, name, nbytes)
 
     return address
+
+
+def has_bulk_copies() -> bool:
+    """Is what is being compiled for a GPU with the copy unit of sm_90?"""
+    return ConfigStack().top().compute_capability >= (9, 0)
+
+
+# The buffer of bulk copies, a constant with its size in each module that has some, and the metadata of
+# kernels that decline them.
+BULK_BUFFER, BULK_SIZE = "pyshmem_bulk_buffer", "pyshmem_bulk_bytes"
+NO_BULK_COPIES = "pyshmem.no_bulk_copies"
+
+
+def without_bulk_copies(text: str) -> str:
+    """LLVM text of a module with the size set to 0: with it go the copies, and with them the buffer."""
+    return re.sub(rf'(@"?{BULK_SIZE}"? = .*constant i64) \d+', r"\1 0", text)
 
 
 def array_type(kind):

@@ -1,26 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Single elements by the ring: values travel inside the request and the reply."""
 
-from ..leaf.chosen import address_of, bits_of, device_function, high_bits_of, type_number, value_of
+from ..leaf.chosen import (
+    address_of,
+    bits_of,
+    device_function,
+    high_bits_of,
+    itemsize_of,
+    type_number,
+    value_of,
+)
 from .requests import AMO, G, P, ask, tell
 
 
 @device_function
 def tell_element(dest, value, pe: int) -> None:
     """``p``; of 16 bytes in two halves."""
-    address, width = address_of(dest), min(8, dest.itemsize)
+    address, width = address_of(dest), min(8, itemsize_of(dest))
     tell(P | width << 8, address, 0, bits_of(dest, value), 0, 0, pe)
-    if dest.itemsize > 8:
+    if itemsize_of(dest) > 8:
         tell(P | width << 8, address + 8, 0, high_bits_of(dest, value), 0, 0, pe)
 
 
 @device_function
 def ask_element(source, pe: int):
     """``g``; of 16 bytes in two halves."""
-    address, width = address_of(source), min(8, source.itemsize)
+    address, width = address_of(source), min(8, itemsize_of(source))
     low = ask(G | width << 8, 0, address, 0, 0, 0, pe)
-    high = low & 0
-    if source.itemsize > 8:
+    high = 0
+    if itemsize_of(source) > 8:
         high = ask(G | width << 8, 0, address + 8, 0, 0, 0, pe)
     return value_of(source, low, high)
 

@@ -7,7 +7,17 @@ from ..._core.contract import REQUEST_FLAG, REQUEST_OP
 from ..._core.contract import RING as _RING
 from ..faults import FAULT_PROXY, FAULT_TIMEOUT, OP, record_fault
 from ..leaf import chosen as leaf
-from ..leaf.chosen import cold, device_function, opaque, raise64, read64, state, write64
+from ..leaf.chosen import (
+    cold,
+    cold_large,
+    device_function,
+    opaque,
+    raise64,
+    read64,
+    read64_acquire,
+    state,
+    write64,
+)
 from ..state import FAULT_CLAIM, RING, RING_LOG2, RING_SLOTS, RINGS, TIMEOUT_NS
 
 NULL, PUT, GET, PUT_SIGNAL = REQUEST_OP.NULL, REQUEST_OP.PUT, REQUEST_OP.GET, REQUEST_OP.PUT_SIGNAL
@@ -36,6 +46,7 @@ _LOW56 = (1 << 56) - 1
 _LOW32 = (1 << 32) - 1
 _POLLS_PER_CHECK, _RARELY = 256, 255 if leaf.SIM else 4095
 _RING_WAIT = OP["ring"]
+_NO_LIMIT, _GRACE_NS = 1 << 61, 2_000_000_000
 
 
 @device_function
@@ -49,14 +60,22 @@ def _own_ring() -> int:
 
 @device_function
 def _expired(deadline: int, a: int, b: int) -> int:
-    """Deadline of a wait for the ring (0: none yet), or -1 when it must end."""
-    limit = state(TIMEOUT_NS)
-    if read64(state(FAULT_CLAIM)) != 0:
-        return -1
-    if limit > 0 and deadline == 0:
-        return leaf.now() + limit
-    if limit > 0 and leaf.now() > deadline:
-        record_fault(FAULT_TIMEOUT, _RING_WAIT, -1, a, b)
+    """Deadline of a wait for the ring (0: none yet), or -1 when it must end.
+
+    After a fault of some other call the host still answers, and whoever asked may not go on before it
+    has; only a host that does not is not waited for as long as usual.
+    """
+    limit, time = state(TIMEOUT_NS), leaf.now()
+    failed = read64(state(FAULT_CLAIM)) != 0
+    if limit <= 0:
+        limit = _NO_LIMIT
+    if deadline == 0:
+        deadline = time + limit
+    if failed:
+        deadline = min(deadline, time + _GRACE_NS)
+    if time > deadline:
+        if not failed:
+            record_fault(FAULT_TIMEOUT, _RING_WAIT, -1, a, b)
         return -1
     return deadline
 
@@ -163,7 +182,7 @@ def _send(ring, kind, dest, source, value, extra, extra2, pe) -> int:
     return ticket
 
 
-@cold
+@cold_large
 def tell(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, pe: int) -> int:
     """Sends a request that has no reply; ``quiet`` completes it. The words are those of ring.h."""
     ring = _own_ring()
@@ -192,13 +211,14 @@ def _await_engine(word: int, tag: int) -> int:
     while deadline >= 0:
         seen = read64(word)
         if seen & _LOW32 == tag:
+            read64_acquire(word)  # what the engine stored before it is read fresh
             return (seen >> 32) & _LOW32
         polls += opaque(1)
         deadline = _go_on(deadline, polls, tag, seen)
     return -1
 
 
-@cold
+@cold_large
 def ask(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, pe: int) -> int:
     """Sends a request and waits for its reply; the value in it, 0 after a fault."""
     ring = _own_ring()
@@ -209,7 +229,7 @@ def ask(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, 
     slots = state(RING_SLOTS)
     index = ticket & (slots - 1)
     tag = (ticket + 1) & _LOW32
-    answer = ticket & 0
+    answer = 0
     if kind & DONE != 0:
         status = _await_engine(device + DEVICE_WORDS + 8 * (slots + index), tag)
     else:
@@ -217,25 +237,24 @@ def ask(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, 
     left = tag | _LEFT | (_LEFT_ENGINE if kind & DONE != 0 else 0)
     # The reply has been read: the next may come. Or it is still to come, and the next waits for it.
     write64(device + DEVICE_WORDS + 8 * index, ticket >> 32 << _TURN if status >= 0 else left)
-    leaf.read64_acquire(device)  # for its order: what the host or the engine stored is read fresh
     if status > 0:
         record_fault(FAULT_PROXY, _RING_WAIT, pe & _LOW32, status, kind & 255)
         return 0
     return answer
 
 
-@cold
-def _await_quiet(device: int, control: int, need: int, _a: int, _b: int) -> int:
-    deadline, polls, told = 0, 0, -1
+@cold_large
+def _await_quiet(device: int, control: int, need: int) -> int:
+    deadline, polls, seen = 0, 0, -1
     while deadline >= 0:
         acked = read64(control + CONTROL_ACKED)
         if acked >= need:
             raise64(device + DEVICE_ACKED, acked)
             leaf.fence()
             return 0
-        if acked != told or polls & (_POLLS_PER_CHECK - 1) == 0:
+        if acked != seen or polls & (_POLLS_PER_CHECK - 1) == 0:
             write64(control + CONTROL_ASKED, need)  # again: who asks for less may have come after
-            told = acked
+            seen = acked
         polls += opaque(1)
         deadline = _go_on(deadline, polls, need, acked)
     return 0
@@ -250,5 +269,5 @@ def settle() -> None:
         device = state(RING + 4 * k + 2)
         need = read64(device + DEVICE_PENDING)
         if need > read64(device + DEVICE_ACKED):
-            _await_quiet(device, state(RING + 4 * k + 1), need, 0, 0)
+            _await_quiet(device, state(RING + 4 * k + 1), need)
         k += opaque(1)

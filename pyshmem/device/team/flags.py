@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How the members of a team meet in a kernel, and how they spread bytes among each other.
 
-Every member has a flag of every other's. Exchange number e of a team is everybody raising their flag at
+Every member has a flag of every other's. Round e of a team is everybody raising their flag at
 all others to e, and waiting until all others' flags have reached it. Numbers only rise: nothing is
-reset, and a member that is an exchange ahead does no harm.
+reset, and a member that is a round ahead does no harm.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from ..ring.cutover import offloads_put
 from ..ring.transport import ring_put, store_word
 from ..state import CUTOVER_PUT_MIN, DELTA
 from ..wait_loop import reached_soon, wait_word
-from .rows import meets_in, member_pe, row_epoch, row_flags, row_my_pe, row_n_pes
+from .rows import member_pe, row_epoch, row_flags, row_my_pe, row_n_pes, team_number
 
 
 @device_function
@@ -31,11 +31,11 @@ def _other(row: int, k: int) -> int:
 
 
 @rare
-def _await_from(row: int, flags: int, k: int, size: int, epoch: int, told: int) -> int:
+def _await_from(row: int, flags: int, k: int, size: int, epoch: int, waited_op: int) -> int:
     """Until the others from ``k`` on, a lane's share of them, have raised their flags."""
     while k < row_n_pes(row):
         member = _other(row, k)
-        wait_word(flags + 8 * member, epoch, told, member_pe(row, member))
+        wait_word(flags + 8 * member, epoch, waited_op, member_pe(row, member))
         k += size
     return 0
 
@@ -49,20 +49,20 @@ def _raise_all(row: int, flags: int, rank: int, size: int, epoch: int) -> None:
 
 
 @rare
-def _meet_far(row: int, flags: int, rank: int, size: int, epoch: int, told: int) -> int:
+def _meet_far(row: int, flags: int, rank: int, size: int, epoch: int, waited_op: int) -> int:
     """``meet`` where peers are reached by the ring."""
     _raise_all(row, flags, rank, size, epoch)
-    return _await_from(row, flags, rank + 1, size, epoch, told)
+    return _await_from(row, flags, rank + 1, size, epoch, waited_op)
 
 
-def meeting(lift: Callable[[int, int], None], number_of: Callable[[int], int]):
-    """``f(row, flags, rank, size, count, told)``: an exchange of flags.
+def meeting(raise_flag: Callable[[int, int], None], number_of: Callable[[int], int]):
+    """``f(row, flags, rank, size, count, waited_op)``: a round of flags.
 
-    ``lift(flag, count)`` raises a flag, ``number_of(count)`` is the exchange's number.
+    ``raise_flag(flag, count)`` raises a flag, ``number_of(count)`` is the round's number.
     """
 
     @device_function
-    def meet(row: int, flags: int, rank: int, size: int, count: int, told: int) -> None:
+    def meet(row: int, flags: int, rank: int, size: int, count: int, waited_op: int) -> None:
         """The lanes share the other members: raise the flag at each, and wait for theirs.
 
         What the group stored before it met is released; it meets afterwards. Whatever is not the
@@ -77,23 +77,23 @@ def meeting(lift: Callable[[int, int], None], number_of: Callable[[int], int]):
             step = stride(size)
             first = mine + state(DELTA + member_pe(row, _other(row, k)))
             leaf.fence()
-            lift(first, count)
+            raise_flag(first, count)
             k += step
             while k < members:
-                lift(mine + state(DELTA + member_pe(row, _other(row, k))), count)
+                raise_flag(mine + state(DELTA + member_pe(row, _other(row, k))), count)
                 k += step
             k = rank + 1
             epoch = number_of(count)
             while True:
                 if not reached_soon(flags + 8 * _other(row, k), epoch):
-                    _await_from(row, flags, k, size, epoch, told)
+                    _await_from(row, flags, k, size, epoch, waited_op)
                     return
                 k += step
                 if k >= members:
                     return
         elif k < members:
             leaf.fence()
-            _meet_far(row, flags, rank, size, number_of(count), told)
+            _meet_far(row, flags, rank, size, number_of(count), waited_op)
 
     return meet
 
@@ -102,8 +102,8 @@ _meet = meeting(write64, device_function(lambda count: count))
 
 
 @device_function
-def _told(row: int, op: int) -> int:
-    return op | meets_in(row) << ROUTINE_BITS
+def _waited_op(row: int, op: int) -> int:
+    return op | team_number(row) << ROUTINE_BITS
 
 
 @device_function
@@ -117,13 +117,13 @@ def raise_flags(row: int, rank: int, size: int, epoch: int) -> None:
 @device_function
 def await_flag(row: int, member: int, epoch: int, op: int) -> None:
     """Until one member has raised its flag."""
-    wait_word(row_flags(row) + 8 * member, epoch, _told(row, op), member_pe(row, member))
+    wait_word(row_flags(row) + 8 * member, epoch, _waited_op(row, op), member_pe(row, member))
 
 
 @device_function
-def _exchange(row: int, rank: int, size: int, epoch: int, op: int) -> int:
-    """Everybody's flags."""
-    _meet(row, row_flags(row), rank, size, epoch, _told(row, op))
+def _round(row: int, rank: int, size: int, epoch: int, op: int) -> int:
+    """Everybody raises their flags and waits for the others'."""
+    _meet(row, row_flags(row), rank, size, epoch, _waited_op(row, op))
     return 0
 
 
@@ -185,15 +185,15 @@ def _spread(row: int, dest: int, source: int, step: int, nbytes: int, rank: int,
     return 0
 
 
-_exchange_apart, _spread_apart = outline(_exchange), outline(_spread)
+_round_outlined, _spread_outlined = outline(_round), outline(_spread)
 
 
-def apart(scope: Scope):
-    """How the larger parts of collectives are made: as calls, but see ``parts``."""
+def outlined(scope: Scope):
+    """How the larger pieces of collectives are made: as calls, but see ``steps``."""
     return device_function if scope.suffix == "_warp" else outline
 
 
-def parts(scope: Scope) -> tuple:
+def steps(scope: Scope) -> tuple:
     """What collectives are made of: ``start``, ``send``, ``meet_members``, ``end``.
 
     The larger ones are calls, so that kernels do not need many registers.
@@ -201,13 +201,13 @@ def parts(scope: Scope) -> tuple:
     while lanes may still be inside (seen with CUDA 13.0 on sm_90).
     """
     rank, size, sync = scope.rank, scope.size, scope.sync
-    exchange, spread = _exchange_apart, _spread_apart
+    round_of_flags, spread = _round_outlined, _spread_outlined
     if scope.suffix == "_warp":
-        exchange, spread = _exchange, _spread
+        round_of_flags, spread = _round, _spread
 
     @device_function
     def start(row):
-        """The group meets; the number of its first exchange."""
+        """The group meets; the number of its first round."""
         sync()
         return read64(row_epoch(row)) + 1
 
@@ -218,13 +218,13 @@ def parts(scope: Scope) -> tuple:
 
     @device_function
     def meet_members(row, epoch, op):
-        """An exchange of a group that has met."""
-        exchange(row, rank(), size(), epoch, op)
+        """A round of a group that has met."""
+        round_of_flags(row, rank(), size(), epoch, op)
         sync()
 
     @device_function
     def end(row, epoch, op):
-        """The last exchange, which the leader then counts."""
+        """The last round, which the leader then counts."""
         sync()
         meet_members(row, epoch, op)
         if rank() == 0:

@@ -26,7 +26,7 @@ def team_row(team: int, op: int) -> int:
 
 
 @device_function
-def meets_in(row: int) -> int:
+def team_number(row: int) -> int:
     """The number of the team's slot + 1: how reports know its collectives."""
     return ((row - state(TEAMS)) >> _ROW_SHIFT) + 1
 
@@ -69,5 +69,5 @@ def on_context(ctx, pe):
         return pe
     row = team_row(ctx, 0)
     if row == 0:
-        return pe * 0 - 1
+        return narrow(-1)
     return world_pe(row, pe)

@@ -339,6 +339,11 @@ int ishmemx_other_streams(void) {
     return ISHMEMX_OK;
 }
 
+int ishmemx_other_streams_done(void) {
+    atomic_store(&other_streams, false);
+    return ISHMEMX_OK;
+}
+
 /* For the thread's life: it has no captures of its own that the mode would have to protect. */
 static void thread_begin(void) {
     pysh_cuda.CtxSetCurrent(pysh_gpu.context);

@@ -3,14 +3,30 @@
 
 from llvmlite import ir
 from numba.cuda import types
-from numba.cuda.extending import register_jitable
+from numba.cuda.extending import intrinsic, register_jitable
+from numba.cuda.typing import signature
 
-from ..ptx import BITS, I32, I64, asm, i64, instruction, leaf, load_bits, shared_memory
-from .threads import block_threads, thread_in_block
+from ..bulk import BARRIER_BYTES, BULK_BYTES, BULK_THREADS, bulk_share
+from ..ptx import (
+    BITS,
+    BULK_BUFFER,
+    BULK_SIZE,
+    I32,
+    I64,
+    NO_BULK_COPIES,
+    VOID,
+    asm,
+    has_bulk_copies,
+    i64,
+    leaf,
+    load_bits,
+    shared_address,
+)  # fmt: skip
+from .threads import block_threads, quotient32, thread_in_block
 
 __all__ = [
     "bulk_copy", "bulk_room", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "load_near",
-    "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4", "store_near",
+    "no_bulk_copies", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4", "store_near",
 ]  # fmt: skip
 
 _GLOBAL, _GENERIC = 1, 0  # address spaces
@@ -115,8 +131,6 @@ def store_near(_context, builder, address, nbytes, bits) -> None:
     _by_width(builder, nbytes, store)
 
 
-_BULK_BYTES = 4096  # of shared memory, for the few threads of a small block
-
 # A thread's share of the buffer holds its barrier in the last 16 bytes. Loads and stores of the
 # copy unit are of another proxy than the thread's own, hence the fence in front; both ends are
 # waited for.
@@ -141,25 +155,62 @@ _BULK = """{
 }"""
 
 
-_bulk = instruction(_BULK, "lllrr")
-_bulk_buffer = shared_memory("pyshmem_bulk_buffer", _BULK_BYTES)
+_share = register_jitable(bulk_share)
+
+
+@leaf(i64)
+def _bulk_bytes(_context, builder):
+    """Bytes of the buffer, 0 where there are no bulk copies: a constant, but see BULK_SIZE."""
+    module = builder.module
+    if not has_bulk_copies():
+        return I64(0)
+    try:
+        size = module.get_global(BULK_SIZE)
+    except KeyError:
+        size = ir.GlobalVariable(module, I64, BULK_SIZE, addrspace=4)
+        size.linkage, size.global_constant, size.initializer = "internal", True, I64(BULK_BYTES)
+    return builder.load(size)
+
+
+@leaf(types.void)
+def _bulk(_context, builder, dest, source, share, piece, room) -> None:
+    """Nothing where there are no bulk copies: then ``bulk_room`` keeps everybody away."""
+    if has_bulk_copies():
+        registers = [builder.trunc(value, I32) for value in (piece, room)]
+        asm(builder, VOID, _BULK, "l,l,l,r,r", [dest, source, share, *registers])
+
+
+@leaf(i64)
+def _buffer(_context, builder):
+    return shared_address(builder, BULK_BUFFER, BULK_BYTES) if has_bulk_copies() else I64(0)
 
 
 @register_jitable
 def bulk_room():
     """Bytes that ``bulk_copy`` moves at a time; 0 in all but small blocks."""
     threads = block_threads()
-    if threads > 8:
+    if threads > BULK_THREADS or _bulk_bytes() == 0:
         return 0
-    return _BULK_BYTES // threads - 16
+    return _share(quotient32(BULK_BYTES, threads)) - BARRIER_BYTES
 
 
 @register_jitable
 def bulk_copy(dest, source, nbytes, room):
     """One thread copies, all 16-byte aligned, as fast as a few hundred do by stores."""
-    share = _bulk_buffer() + thread_in_block() * (room + 16)
+    share = _buffer() + thread_in_block() * (room + BARRIER_BYTES)
     at = 0
     while at < nbytes:
         piece = min(room, nbytes - at)
         _bulk(dest + at, source + at, share, piece, room)
         at += piece
+
+
+@intrinsic
+def no_bulk_copies(_context):
+    """Marks the module: see ``decline_bulk_copies``."""
+
+    def codegen(context, builder, _s, _args):
+        builder.module.add_named_metadata(NO_BULK_COPIES, ["1"])
+        return context.get_dummy_value()
+
+    return signature(types.void), codegen

@@ -12,8 +12,8 @@ from ..ptx import I32, I64, i64, instruction, leaf
 __all__ = [
     "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch_add", "atomic_fetch_and",
     "atomic_fetch_or", "atomic_fetch_xor", "atomic_or", "atomic_swap", "atomic_xor", "bits_of",
-    "cast", "fixed32", "fixed64", "high_bits_of", "in_global", "load_pair", "narrow", "read",
-    "read_acquire", "store_pair", "to_int64", "type_number", "value_of", "write",
+    "cast", "fixed32", "fixed64", "high_bits_of", "in_global", "itemsize_of", "load_pair", "narrow",
+    "read", "read_acquire", "store_pair", "to_int64", "type_number", "value_of", "write",
 ]  # fmt: skip
 
 
@@ -87,6 +87,12 @@ def type_number(_context, _builder, like):
     return I64(BY_NUMBER[ptx.dtype_name(like)])
 
 
+@leaf(lambda like: (i64, like))
+def itemsize_of(context, _builder, like):
+    """Bytes of an element, a constant: arrays in constant memory have 0 in their own field."""
+    return I64(context.get_abi_sizeof(context.get_data_type(like.dtype)))
+
+
 _is_global = instruction(
     "{.reg .pred p; isspacep.global p, $1; selp.b64 $0, 1, 0, p;}", "l", results=1
 )
@@ -98,9 +104,10 @@ def in_global(address):
     return _is_global(address) != 0
 
 
-#: Two int64 by one 16-byte access: with the second comes the first, stored before it.
+#: Two int64 by one 16-byte access: with the second comes the first, stored before it. An acquire: it
+#: pairs with the store of who is waited for; over the bus each poll takes long enough anyway.
 load_pair = instruction(
-    "{.reg .b128 t; ld.relaxed.sys.global.b128 t, [$2]; mov.b128 {$0, $1}, t;}", "l", results=2
+    "{.reg .b128 t; ld.acquire.sys.global.b128 t, [$2]; mov.b128 {$0, $1}, t;}", "l", results=2
 )
 #: Stores two int64, relaxed, by one access of 16 bytes.
 store_pair = instruction(

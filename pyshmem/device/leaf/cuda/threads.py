@@ -13,6 +13,7 @@ from numba.core import errors
 from numba.cuda import types
 from numba.cuda.extending import intrinsic, register_jitable
 from numba.cuda.np import arrayobj
+from numba.cuda.nvvmutils import call_sreg
 from numba.cuda.typing import signature
 
 from ...._core.type_table import ATOMIC_OPS
@@ -22,13 +23,12 @@ from .. import ptx as ptx
 from ..ptx import I64, array_type, asm, i64, instruction, leaf, shared_memory, with_arity
 
 __all__ = [
-    "AMO_SET", "UINT64", "add64", "address_of", "array_from", "block_index", "block_share", "block_sync",
-    "block_threads", "claim", "cold", "fence", "fetch_add64", "follows_in_block", "grid_blocks",
-    "grid_sync", "lane",
-    "nap", "note_call", "now", "opaque", "outline", "quotient32", "raise64", "rare", "read64",
-    "read64_acquire", "relax", "require", "same_dtype", "signal_release_add", "signal_release_set",
-    "state", "state_pe", "stride", "thread_in_block", "trap", "warp_share", "warp_sync",
-    "warp_threads", "write64",
+    "AMO_SET", "UINT64", "add64", "address_of", "array_from", "block_index", "block_share",
+    "block_sync", "block_threads", "claim", "cold", "cold_large", "fence", "fetch_add64",
+    "follows_in_block", "grid_blocks", "grid_sync", "lane", "nap", "note_call", "now", "opaque",
+    "outline", "quotient32", "raise64", "rare", "read64", "read64_acquire", "relax", "require",
+    "same_dtype", "signal_release_add", "signal_release_set", "state", "state_pe", "stride",
+    "thread_in_block", "trap", "warp_share", "warp_sync", "warp_threads", "write64",
 ]  # fmt: skip
 
 UINT64, AMO_SET = BY_NUMBER["uint64"], ATOMIC_OPS.index("set")
@@ -71,11 +71,15 @@ def relax():
     """One turn of a spin wait: nothing to do on a GPU, whose other warps run anyway."""
 
 
-def _as_call(function: Callable[..., int], kinds_of: Callable, *, hidden: bool = False):
+def _as_call(
+    function: Callable[..., int], kinds_of: Callable, *, hidden: bool = False, many: bool = True
+):
     def typing(*given):
         kind = signature(i64, *kinds_of(given))
 
         def codegen(context, builder, _s, args):
+            if many:
+                builder.module.add_named_metadata(ptx.MANY_REGISTERS, ["1"])
             compiled = context.compile_subroutine(builder, function, kind)
             callee = compiled.fndesc.declare_function(builder.module)
             with builder.goto_entry_block():  # Numba's own helper would store a zero every time
@@ -99,6 +103,11 @@ def cold(function: Callable[..., int]):
     For what hardly ever runs: inlined, it would stand between the instructions that do run, and the
     short loops of waits would no longer fit the instruction cache.
     """
+    return _as_call(function, lambda given: [i64] * len(given), many=False)
+
+
+def cold_large(function: Callable[..., int]):
+    """``cold`` for what needs many registers: the kernel is made with a limit of them, see ``jit``."""
     return _as_call(function, lambda given: [i64] * len(given))
 
 
@@ -224,12 +233,23 @@ def note_call():
     """The simulator remembers the calling line here; on a GPU reports have the kernel's."""
 
 
-@register_jitable
-def thread_in_block():
+# In 32 bits, as the registers are: Numba would multiply in 64, in five instructions each.
+
+
+@leaf(lambda: (types.int32,))
+def thread_in_block(_context, builder):
     """Linear index of the thread in its block, int32."""
-    return cuda.threadIdx.x + cuda.blockDim.x * (
-        cuda.threadIdx.y + cuda.blockDim.y * cuda.threadIdx.z
+    x, y, z, columns, rows = (
+        call_sreg(builder, name) for name in ("tid.x", "tid.y", "tid.z", "ntid.x", "ntid.y")
     )
+    return builder.add(x, builder.mul(columns, builder.add(y, builder.mul(rows, z))))
+
+
+@leaf(lambda: (types.int32,))
+def block_threads(_context, builder):
+    """Threads of the block, int32."""
+    x, y, z = (call_sreg(builder, name) for name in ("ntid.x", "ntid.y", "ntid.z"))
+    return builder.mul(x, builder.mul(y, z))
 
 
 #: Not 0 except in the block's first thread: short enough to ask for again instead of keeping it.
@@ -238,12 +258,6 @@ follows_in_block = instruction(
     "or.b32 a, a, b; cvt.u64.u32 $0, a;}",
     results=1,
 )
-
-
-@register_jitable
-def block_threads():
-    """Threads of the block, int32."""
-    return cuda.blockDim.x * cuda.blockDim.y * cuda.blockDim.z
 
 
 @register_jitable
@@ -305,8 +319,15 @@ def block_share(value):
 
 @register_jitable
 def warp_share(value):
-    """The first lane's int64 ``value``, on every lane of the warp; a barrier."""
-    return cuda.shfl_sync(0xFFFFFFFF >> (32 - warp_threads()), value, 0)
+    """The first lane's int64 ``value``, on every lane of the warp; a barrier.
+
+    A shuffle alone orders no memory in PTX's model, ``bar.warp.sync`` does: what the first lane has
+    acquired before, all lanes see behind it.
+    """
+    mask = 0xFFFFFFFF >> (32 - warp_threads())
+    shared = cuda.shfl_sync(mask, value, 0)
+    cuda.syncwarp(mask)
+    return shared
 
 
 @register_jitable

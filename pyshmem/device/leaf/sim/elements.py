@@ -13,16 +13,18 @@ from ...._core.arrays import SymmetricArray
 from ...._core.library import ffi, lib
 from ...._core.type_table import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER
 from ...families import BY_NUMBER, outside_family
-from .threads import COMPARE_SWAP, MASK, fence
+from ..bulk import BARRIER_BYTES, BULK_BYTES, BULK_THREADS, bulk_share
+from .threads import COMPARE_SWAP, MASK, block_threads, fence, thread_in_block
 
 __all__ = [
     "address_of", "array_from", "atomic_add", "atomic_and", "atomic_compare_swap",
     "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_or", "atomic_fetch_xor", "atomic_or",
-    "atomic_swap", "atomic_xor", "bits_of", "bulk_copy", "bulk_room", "cast", "combine",
-    "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "high_bits_of", "in_global",
-    "load_near", "narrow", "no_sum", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4",
-    "raw1", "raw16", "read", "read_acquire", "require", "same_dtype", "store_acc1",
-    "store_acc16", "store_near", "to_int64", "type_number", "value_of", "widen", "write",
+    "atomic_swap", "atomic_xor", "bits_of", "bulk_copy", "bulk_room", "cast", "combine", "copy16",
+    "copy16x4", "copy_narrow", "copy_narrow_x4", "high_bits_of", "in_global", "itemsize_of",
+    "load_near", "narrow", "no_bulk_copies", "no_sum", "pull16", "pull16x4", "pull_narrow",
+    "pull_narrow_x4", "raw1", "raw16", "read", "read_acquire", "require", "same_dtype",
+    "store_acc1", "store_acc16", "store_near", "to_int64", "type_number", "value_of", "widen",
+    "write",
 ]  # fmt: skip
 
 # -- arrays --------------------------------------------------------------------------------------
@@ -136,6 +138,11 @@ def type_number(like: Any) -> int:
     return BY_NUMBER[_name(like.dtype)]
 
 
+def itemsize_of(like: Any) -> int:
+    itemsize: int = like.dtype.itemsize
+    return itemsize
+
+
 def in_global(address: int) -> bool:
     return True
 
@@ -208,11 +215,22 @@ def store_near(address: int, nbytes: int, bits: int) -> None:
 
 
 def bulk_room() -> int:
-    return 0
+    """As on a GPU, so that what copies make of it is seen here."""
+    threads = block_threads()
+    return bulk_share(BULK_BYTES // threads) - BARRIER_BYTES if threads <= BULK_THREADS else 0
 
 
 def bulk_copy(dest: int, source: int, nbytes: int, room: int) -> None:
-    raise RuntimeError("the simulator has no bulk copies")
+    """In pieces of ``room`` bytes; what the copy unit refuses is refused."""
+    share = thread_in_block() * (room + BARRIER_BYTES)
+    if (dest | source | nbytes | room | share) & 15 or share + room + BARRIER_BYTES > BULK_BYTES:
+        raise RuntimeError(f"misaligned bulk copy: {dest:#x} <- {source:#x}, {nbytes} by {room}")
+    for at in range(0, nbytes, room):
+        lib.ishmemx_leaf_copy(dest + at, source + at, min(room, nbytes - at))
+
+
+def no_bulk_copies() -> None:
+    """The simulator's take no shared memory."""
 
 
 # -- reductions ----------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class Group:
         self._release_if_complete()
         thread.block_until_ready()
 
-    def exchange(self, thread: SimThread, value: Any) -> list[Any]:
+    def gather(self, thread: SimThread, value: Any) -> list[Any]:
         """The values of all live threads, in thread order."""
         self.values[thread.thread_id] = value
         self.wait(thread)
@@ -95,13 +95,13 @@ class SimThread:
         self.block.wait(self)
 
     def syncthreads_count(self, value: Any) -> int:
-        return sum(1 for item in self.block.exchange(self, value) if item)
+        return sum(1 for item in self.block.gather(self, value) if item)
 
     def syncthreads_and(self, value: Any) -> int:
-        return int(all(self.block.exchange(self, value)))
+        return int(all(self.block.gather(self, value)))
 
     def syncthreads_or(self, value: Any) -> int:
-        return int(any(self.block.exchange(self, value)))
+        return int(any(self.block.gather(self, value)))
 
 
 class Grid(Group):
@@ -323,7 +323,7 @@ def _lane(thread: SimThread) -> int:
 def _shuffle(pick: Callable[[int, int], int]) -> Callable[..., Any]:
     def shuffle(_module: Any, mask: int, value: Any, operand: int) -> Any:
         thread = current()
-        values = thread.warp.exchange(thread, value)
+        values = thread.warp.gather(thread, value)
         source = pick(_lane(thread), int(operand))
         return values[source] if 0 <= source < len(values) else value
 
@@ -332,14 +332,14 @@ def _shuffle(pick: Callable[[int, int], int]) -> Callable[..., Any]:
 
 def _ballot(_module: Any, mask: int, predicate: Any) -> int:
     thread = current()
-    votes = thread.warp.exchange(thread, predicate)
+    votes = thread.warp.gather(thread, predicate)
     return sum(1 << index for index, vote in enumerate(votes) if vote)
 
 
 def _vote(decide: Callable[[list[Any]], bool]) -> Callable[..., bool]:
     def vote(_module: Any, mask: int, predicate: Any) -> bool:
         thread = current()
-        return decide(thread.warp.exchange(thread, predicate))
+        return decide(thread.warp.gather(thread, predicate))
 
     return vote
 

@@ -23,13 +23,13 @@ from . import scheduler
 from .messages import label_word, print_bits, print_kind
 
 __all__ = [
-    "AMO_SET", "UINT64", "add64", "block_index", "block_share", "block_sync", "block_threads", "claim",
-    "cold", "fence", "fetch_add64", "fixed32", "fixed64", "follows_in_block", "grid_blocks",
-    "grid_sync", "label_word", "lane", "load_pair", "nap", "note_call", "now", "opaque",
-    "outline", "print_bits", "print_kind", "quotient32", "raise64", "rare", "read64",
+    "AMO_SET", "UINT64", "add64", "block_index", "block_share", "block_sync", "block_threads",
+    "claim", "cold", "cold_large", "fence", "fetch_add64", "fixed32", "fixed64", "follows_in_block",
+    "grid_blocks", "grid_sync", "label_word", "lane", "load_pair", "nap", "note_call", "now",
+    "opaque", "outline", "print_bits", "print_kind", "quotient32", "raise64", "rare", "read64",
     "read64_acquire", "relax", "signal_release_add", "signal_release_set", "state", "state_pe",
-    "store_pair", "stride", "thread_in_block", "trap", "warp_share", "warp_sync",
-    "warp_threads", "write64",
+    "store_pair", "stride", "thread_in_block", "trap", "warp_share", "warp_sync", "warp_threads",
+     "write64",
 ]  # fmt: skip
 
 MASK = (1 << 64) - 1
@@ -62,7 +62,7 @@ def cold(function: Callable[..., int]) -> Callable[..., int]:
     return function
 
 
-rare = cold
+rare = cold_large = cold
 
 
 outline = cold
@@ -232,11 +232,11 @@ def warp_sync() -> None:
 
 def block_share(value: int) -> int:
     thread = scheduler.current()
-    shared: int = thread.block.exchange(thread, value)[0]
+    shared: int = thread.block.gather(thread, value)[0]
     return shared
 
 
 def warp_share(value: int) -> int:
     thread = scheduler.current()
-    shared: int = thread.warp.exchange(thread, value)[0]
+    shared: int = thread.warp.gather(thread, value)[0]
     return shared

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arguments at the edge of what is allowed: unsigned counts, huge strides, odd blocks, constants."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import cuda
+from team_kinds import fault_of
+
+import pyshmem
+from pyshmem import device as shmem
+
+
+def fault(kernel, grid, *arguments):
+    return fault_of(lambda: kernel[grid](*arguments))
+
+
+TABLE = np.arange(300, dtype=np.int32)
+
+
+@cuda.jit
+def count_in_uint64(dest, source, ivars, counts, out):
+    n = counts[0]
+    shmem.broadcast_work_group(shmem.TEAM_WORLD, dest, source, n, counts[1])
+    shmem.collect_work_group(shmem.TEAM_WORLD, dest, source, n)
+    shmem.fcollect_work_group(shmem.TEAM_WORLD, dest, source, n)
+    shmem.sum_reduce_work_group(shmem.TEAM_WORLD, dest, source, n)
+    shmem.sum_inscan_work_group(shmem.TEAM_WORLD, dest, source, n)
+    shmem.alltoalls_work_group(shmem.TEAM_WORLD, dest, source, counts[2], counts[2], n)
+    shmem.iput_work_group(dest, source, counts[2], counts[2], n, shmem.my_pe())
+    shmem.ibget_work_group(dest, source, counts[2], counts[2], counts[2], n, shmem.my_pe())
+    shmem.wait_until_all(ivars, n, None, shmem.CMP_EQ, 0)
+    if cuda.threadIdx.x == 0:
+        out[0] = shmem.test_any(ivars, n, None, shmem.CMP_EQ, 0, counts[2])
+
+
+def test_counts_may_be_uint64(job, place, show):
+    source = place(np.ones(8 * job.n_pes, np.int32))
+    dest, ivars = place(np.zeros(8 * job.n_pes, np.int32)), place(np.zeros(4, np.int64))
+    counts, out = cuda.to_device(np.array([3, 0, 1], np.uint64)), place(np.zeros(1, np.int64))
+    count_in_uint64[1, 32](dest, source, ivars, counts, out)
+    assert (show(dest)[:3] == 1).all()
+    assert show(out)[0] == 1
+
+
+@cuda.jit
+def put_with_stride(dest, source, stride, nelems):
+    shmem.iput(dest, source, stride, 1, nelems, 0)
+
+
+@cuda.jit
+def blocks_with_stride(dest, source, stride, nelems):
+    shmem.alltoalls_work_group(shmem.TEAM_WORLD, dest, source, stride, 1, nelems)
+
+
+@pytest.mark.parametrize("kernel", [put_with_stride, blocks_with_stride])
+@pytest.mark.parametrize("stride", [2**61, 2**62, 2**62 + 1, 2**63 - 1])
+def test_strides_whose_products_overflow_are_faults(job, place, show, kernel, stride):
+    """(nelems - 1) * stride + 1 is 1 modulo 2^64 for some of these, which any array holds."""
+    dest, source = place(np.zeros(64, np.int32)), place(np.ones(64, np.int32))
+    assert "nelems" in fault(kernel, (1, 1), dest, source, stride, 9)
+    assert (show(dest) == 0).all()
+
+
+@cuda.jit
+def wait_wrongly(word, cmp):
+    shmem.wait_until(word, cmp, 1)
+
+
+@cuda.jit
+def look_wrongly(word, cmp):
+    shmem.test(word, cmp, 1)
+
+
+@cuda.jit
+def wait_for_all_wrongly(word, cmp):
+    shmem.wait_until_all(word, 1, None, cmp, 1)
+
+
+@cuda.jit
+def look_for_any_wrongly(word, cmp):
+    shmem.test_any(word, 1, None, cmp, 1)
+
+
+@cuda.jit
+def signal_wrongly(word, op):
+    shmem.signal_op(word, 1, op, 0)
+
+
+@cuda.jit
+def put_signal_wrongly(word, op):
+    shmem.put_signal(word[1:], word[:1], word, 1, op, 0)
+
+
+@pytest.mark.parametrize(
+    "kernel", [wait_wrongly, look_wrongly, wait_for_all_wrongly, look_for_any_wrongly]
+)
+@pytest.mark.parametrize("cmp", [0, 7, -1])
+def test_a_wrong_comparison_is_a_fault(job, place, kernel, cmp):
+    message = fault(kernel, (1, 1), place(np.zeros(2, np.int64)), cmp)
+    assert f"{cmp} is no comparison or signal operation" in message
+
+
+@pytest.mark.parametrize("kernel", [signal_wrongly, put_signal_wrongly])
+@pytest.mark.parametrize("op", [2, -1])
+def test_a_wrong_signal_operation_is_a_fault(job, place, show, kernel, op):
+    word = place(np.zeros(2, np.uint64))
+    assert f"{op} is no comparison or signal operation" in fault(kernel, (1, 1), word, op)
+    assert (show(word) == 0).all()
+
+
+@cuda.jit
+def each_thread_puts(dest, source, nelems, pe):
+    begin = cuda.threadIdx.x * nelems
+    shmem.put(dest[begin : begin + nelems], source[begin : begin + nelems], pe)
+    shmem.get(dest[begin : begin + nelems], source[begin : begin + nelems], pe)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 4, 5, 6, 7, 8])
+def test_threads_of_odd_blocks_move_many_bytes(job, place, show, threads):
+    nelems = 4096  # several times what a thread moves at a time
+    values = np.arange(threads * nelems, dtype=np.int32)
+    dest, source = place(np.zeros_like(values)), place(values)
+    each_thread_puts[1, threads](dest, source, nelems, (job.my_pe + 1) % job.n_pes)
+    assert (show(dest) == values).all()
+
+
+@cuda.jit
+def put_a_constant(dest, sig, pe):
+    shmem.put_signal_work_group(dest, TABLE, sig, 1, shmem.SIGNAL_SET, pe)
+
+
+def test_a_put_from_constant_memory(job, place, show):
+    dest, sig = place(np.zeros(300, np.int32)), place(np.zeros(1, np.uint64))
+    put_a_constant[1, 64](dest, sig, (job.my_pe + 1) % job.n_pes)
+    assert (show(dest) == TABLE).all()
+    assert show(sig)[0] == 1
+
+
+@cuda.jit
+def fail_and_ask(dest, source, pe):
+    if cuda.blockIdx.x == 0 and cuda.threadIdx.x == 0:
+        shmem.put(dest, source, 99)
+    cuda.syncthreads()
+    shmem.get(dest, source, pe)
+
+
+def test_a_fault_does_not_cut_other_requests_short(job, place, show, p2p):
+    dest, source = place(np.zeros(1 << 16, np.int32)), place(np.ones(1 << 16, np.int32))
+    assert "pe 99" in fault(fail_and_ask, (1, 1), dest, source, (job.my_pe + 1) % job.n_pes)
+    assert (pyshmem.to_numpy(dest) == 1).all()
+    pyshmem.barrier_all()
+
+
+def test_prepare_takes_arguments_and_signatures(job, place):
+    dest = place(np.zeros(4, np.int32))
+    shmem.prepare(put_with_stride, dest, dest, 1, 4)
+    if job.device == "cuda":
+        shmem.prepare(put_with_stride, "void(int32[::1], int32[::1], int64, int64)")
+    with pytest.raises(TypeError, match="not a function under"):
+        shmem.prepare(len, dest)

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the library does to Numba, on a driver that only writes down what it is asked for.
+
+A script of its own, because numba must be imported without its simulator; ``test_integration.py`` runs
+each function.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+import pyshmem
+
+# isort: split
+from numba.cuda.cudadrv import devices, driver
+
+from pyshmem.device.jit import numba_cuda, running
+from pyshmem.device.state import ABI, WORDS
+
+assert pyshmem.__version__
+REAL = driver.binding
+CUresult, OK = REAL.CUresult, REAL.CUresult.CUDA_SUCCESS
+
+
+class Driver:
+    """Calls by name; each returns success and what ``answers`` has for it."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple] = []
+        self.status = {}
+        self.answers = {
+            "cuLibraryGetGlobal": (4096, 8 * WORDS), "cuStreamCreate": (77,),
+            "cuThreadExchangeStreamCaptureMode": (REAL.CUstreamCaptureMode(0),),
+            "cuLibraryGetKernelCount": (1,), "cuLibraryEnumerateKernels": (["kernel"],),
+            "cuKernelGetFunction": ("function",), "cuEventCreate": ("event",),
+            "cuStreamIsCapturing": (REAL.CUstreamCaptureStatus(0),),
+        }  # fmt: skip
+
+    def __getattr__(self, name):
+        if not name.startswith("cu"):
+            return getattr(REAL, name)
+
+        def call(*arguments):
+            self.calls.append((name, *arguments))
+            return self.status.get(name, OK), *self.answers.get(name, ())
+
+        return call
+
+    def names(self):
+        return [name for name, *_ in self.calls]
+
+
+class Module(SimpleNamespace):
+    """What Numba keeps of a loaded kernel; there are weak references to it."""
+
+    __slots__ = ("__weakref__",)
+
+
+def started(gpu=0):
+    """An integration with a running job, and the driver beneath it."""
+    fake = driver.binding = running._binding = Driver()
+    numba_cuda._reserve_stack = lambda code: None
+    found = numba_cuda.Integration()
+    words = [0] * WORDS
+    words[ABI] = 1
+    found.push(words, gpu)
+    return found, fake
+
+
+def module(gpu=0):
+    context = SimpleNamespace(handle=f"context{gpu}", device=SimpleNamespace(id=gpu))
+    code = SimpleNamespace(code=b"", handle="library")
+    return Module(handle="library", context=context, object_code=code)
+
+
+def a_module_is_filled_beside_everything_else():
+    found, fake = started()
+    numba_cuda.integration = found
+    found.install()
+    loaded = driver.CudaPythonModule(module().context, module().object_code)
+    names = fake.names()
+    assert loaded.pyshmem_module == 1
+    assert names[0] == "cuThreadExchangeStreamCaptureMode"
+    assert not {"cuMemcpyHtoD", "cuCtxSynchronize"} & set(names), names
+    (create,) = (call for call in fake.calls if call[0] == "cuStreamCreate")
+    assert create[1] == REAL.CUstream_flags.CU_STREAM_NON_BLOCKING.value
+    (copy,) = (call for call in fake.calls if call[0] == "cuMemcpyHtoDAsync")
+    assert copy[1] == 4096
+    assert copy[-1] == 77
+    before = names[: names.index("cuMemcpyHtoDAsync")]
+    # Twice entered here, and once entered and left by what pyshmem.device has installed.
+    assert before.count("cuThreadExchangeStreamCaptureMode") == 4
+    assert ("cuCtxPushCurrent", "context0") in fake.calls
+    assert names.index("cuFuncLoad") < names.index("cuMemcpyHtoDAsync")
+
+
+def modules_of_many_threads_have_numbers_of_their_own():
+    found, _ = started()
+    modules = [module() for _ in range(200)]
+    parts = [modules[k::8] for k in range(8)]
+    threads = [threading.Thread(target=lambda p=p: [found.adopt(m) for m in p]) for p in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(m.pyshmem_module for m in modules) == list(range(1, 201))
+
+
+def a_dead_context_does_not_hide_the_users_error():
+    found, fake = started()
+    kept = module()
+    found.adopt(kept)
+    fake.status["cuMemcpyHtoDAsync"] = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
+    found.forget()
+
+
+def a_kernel_on_another_gpu_is_refused():
+    found, _ = started(gpu=1)
+    kept = module(gpu=0)
+    found.adopt(kept)
+    found._names[kept.pyshmem_module] = "k"
+    function = SimpleNamespace(module=kept)
+    with pytest.raises(pyshmem.ShmemError, match="on GPU 0, but this PE drives GPU 1"):
+        found.before_launch(kept.pyshmem_module, None, function, (), 0)
+
+
+def a_thread_without_a_context_gets_the_pes():
+    found, _ = started(gpu=3)
+    asked = []
+    runtime = SimpleNamespace(_lock=threading.RLock(), _activate_context_for=asked.append)
+
+    class Nobody:
+        def get_active_context(self):
+            return self
+
+        def __enter__(self):
+            return None
+
+        def __exit__(self, *_):
+            pass
+
+    driver.driver = Nobody()
+    found.context_of_thread(lambda runtime, number: asked.append("plain"), runtime, None)
+    assert asked == [3]
+    found.context_of_thread(lambda runtime, number: asked.append(number), runtime, 2)
+    assert asked == [3, 2]
+    assert (
+        devices._Runtime._get_or_create_context_uncached.__name__
+        == "_get_or_create_context_uncached"
+    )
+
+
+def frees_wait_for_running_kernels():
+    found, fake = started()
+    driver._logger = logging.getLogger("numba")
+    running.hold_frees(found.running)
+    freed = []
+    queue = driver._PendingDeallocs(10**9)
+
+    def free(handle):
+        freed.append(handle)
+
+    fake.status["cuEventQuery"] = CUresult.CUDA_ERROR_NOT_READY
+    with found.running.launch(7):
+        for handle in range(30):  # what a launch drops itself
+            queue.add_item(free, handle)
+    for handle in range(30, 60):
+        queue.add_item(free, handle)
+    assert not freed
+    fake.status["cuEventQuery"] = OK
+    queue.add_item(free, 60)
+    assert freed == list(range(61))
+    fake.answers["cuStreamIsCapturing"] = (REAL.CUstreamCaptureStatus(1),)
+    with found.running.launch(8):
+        pass
+    assert found.running.captured
+    assert fake.names().count("cuEventRecord") == 1
+
+
+def a_freed_array_is_refused():
+    found, _ = started()
+    kept = module()
+    found.adopt(kept)
+    found._names[kept.pyshmem_module] = "k"
+    owner = SimpleNamespace(gone="it was freed")
+    array = SimpleNamespace(data=SimpleNamespace(mem=SimpleNamespace(_owner=owner)))
+    wrapped = SimpleNamespace(gpu_data=SimpleNamespace(owner=array))
+    function = SimpleNamespace(module=kept)
+    for argument in (array, wrapped):
+        with pytest.raises(ValueError, match="argument 1 of kernel k cannot be used: it was freed"):
+            found.before_launch(kept.pyshmem_module, None, function, (1, argument), 0)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
