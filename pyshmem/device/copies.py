@@ -41,7 +41,8 @@ def _make_copy(wide, wide_x4, narrow, narrow_x4):
             _copy_ragged(dest, source, nbytes, head, body, rank, size)
         at = rank << 4
         if at < body:
-            step = size << 4
+            # Opaque: else each address is made of the 32 bits that ``size`` came from, in a chain.
+            step = opaque(size << 4)
             end = head + body
             at += head
             while at + 3 * step < end:

@@ -20,7 +20,7 @@ import pyshmem
 from numba.cuda.cudadrv import devices, driver
 
 from pyshmem.device.jit import numba_cuda, running
-from pyshmem.device.state import ABI, WORDS
+from pyshmem.device.state import ABI, HEAP_BASE, HEAP_BYTES, WORDS
 
 assert pyshmem.__version__
 REAL = driver.binding
@@ -194,6 +194,31 @@ def a_freed_array_is_refused():
     for argument in (array, wrapped):
         with pytest.raises(ValueError, match="argument 1 of kernel k cannot be used: it was freed"):
             found.before_launch(kept.pyshmem_module, None, function, (1, argument), 0)
+
+
+def a_launch_beside_a_kernel_waits_for_no_other_stream():
+    """Arrays of the heap go in without the order that DLPack asks for; others keep it."""
+    found, fake = started()
+    found._words[HEAP_BASE], found._words[HEAP_BYTES] = 4096, 4096
+    orders = []
+    numba_cuda.StridedMemoryView = SimpleNamespace(
+        from_dlpack=lambda array, stream_ptr: orders.append(stream_ptr) or "view"
+    )
+    ours = SimpleNamespace(data=SimpleNamespace(ptr=5000))
+    tensor = SimpleNamespace(data=None, data_ptr=lambda: 4096, __dlpack__=None)
+    others = [SimpleNamespace(data=SimpleNamespace(ptr=9000)), 3, None]
+    assert [found._as_it_is(one) for one in (ours, tensor, *others)] == ["view", "view", *others]
+    assert orders == [-1, -1]
+
+    assert not found.running.forbids_waits(5)
+    fake.status["cuEventQuery"] = CUresult.CUDA_ERROR_NOT_READY
+    with found.running.launch(5):
+        pass
+    assert found.running.forbids_waits(6)
+    fake.status["cuEventQuery"] = OK
+    assert not found.running.forbids_waits(6)
+    fake.answers["cuStreamIsCapturing"] = (REAL.CUstreamCaptureStatus(1),)
+    assert found.running.forbids_waits(6)
 
 
 if __name__ == "__main__":

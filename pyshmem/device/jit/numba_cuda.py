@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cuda.core.utils import StridedMemoryView
 from numba.cuda import codegen, dispatcher
 from numba.cuda.core import sigutils
 from numba.cuda.cudadrv import devices, driver
@@ -28,7 +29,7 @@ from numba.cuda.cudadrv import devices, driver
 from ..._core import arrays, cupy_arrays, library
 from ..._core.errors import ShmemError
 from ..leaf.ptx import MANY_REGISTERS, NO_BULK_COPIES, without_bulk_copies
-from ..state import ABI, MODULE, SYMBOL, WORDS, refuse_other_contracts
+from ..state import ABI, HEAP_BASE, HEAP_BYTES, MODULE, SYMBOL, WORDS, refuse_other_contracts
 from .cubin import stack_need
 from .running import Running, beside_captures, hold_frees
 
@@ -187,8 +188,24 @@ class Integration:
         handle = getattr(shape[2], "handle", shape[2])
         stream = int(getattr(handle, "value", handle) or 0)
         self.before_launch(number, kernel, function, args, stream)
+        if self.running.forbids_waits(stream):
+            args = tuple(map(self._as_it_is, args))
         with self.running.launch(stream):
             return plain(kernel, args, *shape)
+
+    def _as_it_is(self, argument: Any) -> Any:
+        """An array of the device heap in a form for which Numba has the launch wait for nothing.
+
+        From CuPy's arrays and tensors it asks for the order of DLPack: that the launch's stream waits for
+        the one that is current in their library, which is the default stream mostly.
+        """
+        address = getattr(getattr(argument, "data", None), "ptr", None)
+        if address is None and hasattr(argument, "__dlpack__"):
+            address = getattr(argument, "data_ptr", int)()
+        base, nbytes = int(self._words[HEAP_BASE]), int(self._words[HEAP_BYTES])
+        if not address or not base <= address < base + nbytes:
+            return argument
+        return StridedMemoryView.from_dlpack(argument, stream_ptr=-1)
 
     # -- contexts and compilation ------------------------------------------------------------------
 

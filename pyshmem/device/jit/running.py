@@ -78,6 +78,15 @@ class Running:
             if _binding.cuEventRecord(event, stream)[0] == _SUCCESS:
                 self._streams.add(stream)
 
+    def forbids_waits(self, stream: int) -> bool:
+        """Whether a launch on ``stream`` must not be made to wait for another stream.
+
+        One of the job's kernels may be what runs there, waiting for this launch; and a captured stream
+        cannot wait for one that is not.
+        """
+        status, capture = _binding.cuStreamIsCapturing(stream)
+        return status != _SUCCESS or capture != _NOT_CAPTURING or self.any()
+
     def any(self) -> bool:
         """Whether one may still run, or is being launched."""
         if self._launching or not self._streams:
