@@ -196,8 +196,8 @@ class Integration:
     def _as_it_is(self, argument: Any) -> Any:
         """An array of the device heap in a form for which Numba has the launch wait for nothing.
 
-        From CuPy's arrays and tensors it asks for the order of DLPack: that the launch's stream waits for
-        the one that is current in their library, which is the default stream mostly.
+        From arrays of CuPy and torch it asks for the order of DLPack: the launch waits for the stream
+        that is current in their library, which is the default stream mostly.
         """
         address = getattr(getattr(argument, "data", None), "ptr", None)
         if address is None and hasattr(argument, "__dlpack__"):
