@@ -27,10 +27,10 @@ from .words import (
     RING,
     RING_ACKED,
     RING_CONSUMED,
-    RING_PENDING,
-    RING_TICKET,
     RING_LOG2,
+    RING_PENDING,
     RING_SLOTS,
+    RING_TICKET,
     RING_WAIT,
     RINGS,
 )
@@ -104,7 +104,9 @@ def settle(ctx):
         device = _words_at(state(ctx, RING + 4 * k + 2))
         pending = tl.load(device + RING_PENDING, volatile=True)
         if pending > tl.load(device + RING_ACKED, volatile=True):
-            acked = await_host(control + CONTROL_ACKED, pending, control + CONTROL_ASKED, QUIET, ctx)
+            acked = await_host(
+                control + CONTROL_ACKED, pending, control + CONTROL_ASKED, QUIET, ctx
+            )
             tl.atomic_max(device + RING_ACKED, acked, sem="relaxed", scope="gpu")
             fence_all()
 

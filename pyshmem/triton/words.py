@@ -13,10 +13,12 @@ from .._core.contract import (
     FAULT,
     REQUEST_FLAG,
     REQUEST_OP,
-    RING as RINGS_AT,
     ROUTINES,
     SIGNAL,
     STATE,
+)
+from .._core.contract import (
+    RING as RINGS_AT,
 )
 
 MY_PE = tl.constexpr(STATE.MY_PE)
