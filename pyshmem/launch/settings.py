@@ -31,7 +31,7 @@ def settle_device(n_pes: int = 1) -> str:
         )
     if device == "sim" and not compat.has_compiler():
         raise LaunchError(
-            "device sim: neither numba nor triton is installed "
+            "device sim: numba is not installed, and triton neither "
             "(`python -m pyshmem doctor` says how to install it)"
         )
     return device
