@@ -3,9 +3,9 @@
 
     python -m pyshmem run -n 2 --device cuda bench/triton_gemm.py
 
-Patterns: bulk (a kernel computes, a kernel scatters), two_streams (two kernels, a lock a tile), fused (each
-tile goes to every PE as it is computed), specialised (some programs compute, others scatter). In the
-interpreter (``--device sim``) it checks small sizes; its times mean nothing there.
+Patterns: bulk (a kernel computes, a kernel scatters), two_streams (two kernels, a lock a tile), fused
+(each tile goes to every PE as it is computed), specialised (some programs compute, others scatter). In
+the interpreter (``--device sim``) it checks small sizes; its times mean nothing there.
 """
 
 from __future__ import annotations
@@ -154,11 +154,12 @@ class Problem:
         return torch.as_tensor(array, device="cuda").view(torch.bfloat16)
 
     def options(self) -> dict[str, int]:
-        launch = dict(num_warps=8, num_stages=3) if self.on_gpu else {}
-        return dict(BM=self.BM, BN=self.BN, BK=self.BK, GROUP=8, **launch)
+        launch = {"num_warps": 8, "num_stages": 3} if self.on_gpu else {}
+        return {"BM": self.BM, "BN": self.BN, "BK": self.BK, "GROUP": 8, **launch}
 
     def tile_options(self) -> dict[str, int]:
-        return dict(BM=self.BM, BN=self.BN, GROUP=8, **(dict(num_warps=8) if self.on_gpu else {}))
+        launch = {"num_warps": 8} if self.on_gpu else {}
+        return {"BM": self.BM, "BN": self.BN, "GROUP": 8, **launch}
 
     def gemm(self, locks: bool = False) -> None:
         gemm_kernel[(self.tiles,)](
@@ -213,6 +214,13 @@ class Problem:
             import torch
 
             torch.cuda.current_stream().wait_stream(self.stream)
+
+    def clear(self) -> None:
+        if self.on_gpu:
+            self.c.zero_()
+        else:
+            self.c.array[...] = 0
+        pyshmem.barrier_all()
 
     def right(self) -> bool:
         if self.on_gpu:
@@ -276,6 +284,7 @@ def main() -> None:
             row: dict[str, object] = {"op": "gemm_all_scatter", "MNK": shape}
             row["gemm_ms"] = milliseconds(problem, problem.gemm)
             for name in ("bulk", "two_streams", "fused", "specialised"):
+                problem.clear()
                 row[f"{name}_ms"] = milliseconds(problem, getattr(problem, name))
                 pyshmem.barrier_all()
                 row[f"{name}_right"] = problem.right()
