@@ -91,7 +91,7 @@ if [ -e /proc/driver/nvidia/version ] || [ -e /dev/nvidiactl ]; then
 fi
 if [ "$level" = test ]; then
     install_openshmem
-    extras=$extras,test,lint,mpi
+    extras=$extras,test,lint,mpi,triton
     requirements=$toolchain
 fi
 # Warnings of pip are about its configuration, not about this project.

@@ -31,6 +31,9 @@ typedef struct ishmemx_fault {
 ISHMEMX_API int64_t ishmemx_contract(void);
 /* Copies the ISHMEMX_STATE_WORDS words of the state block. */
 ISHMEMX_API int ishmemx_device_state(int64_t *words);
+/* Writes them to their copy in device memory, which is at one address as long as the job runs: an argument for kernels
+ * of compilers that know no symbol of ours. Complete on return; it waits for no kernel. */
+ISHMEMX_API int ishmemx_state_publish(int64_t *address_p);
 /* What the program pyshmem-engine runs: the process of a PE's copy engine. Nobody else calls it. */
 ISHMEMX_API int ishmemx_engine_main(void);
 /* The error of the last request that failed in the proxy. */

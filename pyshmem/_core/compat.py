@@ -24,6 +24,8 @@ import numpy as np
 _simulator = False
 
 _VARIABLE = "NUMBA_ENABLE_CUDASIM"
+#: What asks Triton for its interpreter, and where it keeps that choice.
+_INTERPRETER_VARIABLE, _KNOBS = "TRITON_INTERPRET", "triton.knobs"
 #: Where Numba keeps that choice. numba-cuda has a module of its own, which beside Numba is the same.
 _CONFIGS = ("numba.core.config", "numba.cuda.core.config")
 
@@ -31,6 +33,11 @@ _CONFIGS = ("numba.core.config", "numba.cuda.core.config")
 def has_module(name: str) -> bool:
     """Whether ``name`` could be imported; it is not."""
     return name in sys.modules or importlib.util.find_spec(name) is not None
+
+
+def has_compiler() -> bool:
+    """Whether a compiler of kernels is there, Numba or Triton."""
+    return has_module("numba") or has_module("triton")
 
 
 def may_have_gpu() -> bool:
@@ -90,6 +97,16 @@ def _set_simulator(module: ModuleType) -> None:
     settings.update(force=True)
 
 
+def _choose_interpreter(execute: Execution, module: ModuleType) -> None:
+    """Execute Triton's settings; kernels are interpreted where Numba's are simulated.
+
+    Triton asks whenever a kernel is defined, its own functions when it is imported.
+    """
+    execute(module)
+    if _simulator and _INTERPRETER_VARIABLE not in os.environ:
+        vars(module)["runtime"].interpret = True
+
+
 def _lend_row_stack(execute: Execution, module: ModuleType) -> None:
     """Execute numba-cuda's array functions, which name ``np.row_stack``; NumPy 2.5 has dropped it."""
     if "row_stack" in vars(np):
@@ -105,7 +122,10 @@ def _lend_row_stack(execute: Execution, module: ModuleType) -> None:
 class _NumbaImports(importlib.abc.MetaPathFinder):
     """Finds the modules of Numba that need something, as the other finders do, and adds it."""
 
-    needs = dict.fromkeys(_CONFIGS, _choose_simulator) | {"numba.cuda.np.arrayobj": _lend_row_stack}
+    needs = dict.fromkeys(_CONFIGS, _choose_simulator) | {
+        "numba.cuda.np.arrayobj": _lend_row_stack,
+        _KNOBS: _choose_interpreter,
+    }
 
     def __init__(self) -> None:
         #: Set while the other finders are asked: that of numba-cuda asks all, this one among them.

@@ -132,6 +132,8 @@ DEVICE_TEAM = Group(
         ("FLAGS", "symmetric: a u64 a member, rising"),
         ("EPOCH", "u64 of the own PE: rounds of flags so far"),
         ("STAGE", "symmetric: two halves of ISHMEMX_DEVICE_STAGE_BYTES"),
+        ("GRID_COUNT", "of Triton's kernels: programs of the grid that have come"),
+        ("GRID_TURN", "of Triton's kernels: meetings of grids so far"),
         ("WORDS", ""),
     ),
     at={"WORDS": 8},
@@ -159,6 +161,7 @@ FAULT = Group(
         ("STRIDE", "a: stride, b: block"),
         ("LOCK", "cleared by a PE that does not have it; a: its word there"),
         ("CHOICE", "a: no comparison, or no signal operation; b: the last one there is"),
+        ("FAR", "a pe that loads and stores do not reach; a: pe"),
     ),
 )
 
@@ -323,7 +326,8 @@ ROUTINES = (
     "get_nbi", "put_signal_nbi", "test", "signal_fetch", "ring", "iput", "iget", "ibput", "ibget",
     "team_sync", "broadcast", "collect", "fcollect", "alltoall", "alltoalls", "reduce", "scan",
     "wait_until_all", "wait_until_any", "wait_until_some", "test_all", "test_any", "test_some",
-    "set_lock", "test_lock", "clear_lock", "quiet", "team_translate_pe",
+    "set_lock", "test_lock", "clear_lock", "quiet", "team_translate_pe", "load", "store", "copy",
+    "atomic_min", "atomic_max", "all_reduce",
 )  # fmt: skip
 
 GROUPS = (

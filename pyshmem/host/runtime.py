@@ -177,11 +177,11 @@ def choose_device(device: str | None = None, n_pes: int = 1) -> str:
         raise ValueError(f"device is {wanted!r}; the devices are auto, cuda, sim and none")
     if lib.ishmemx_several_hosts():
         return "none"  # kernels reach one host
-    numba = compat.has_module("numba")
-    simulated = "sim" if numba and n_pes <= lib.ISHMEMX_MAX_DEVICE_PES else "none"
-    if numba and compat.simulator_requested():
+    kernels = compat.has_compiler()
+    simulated = "sim" if kernels and n_pes <= lib.ISHMEMX_MAX_DEVICE_PES else "none"
+    if kernels and compat.simulator_requested():
         return simulated
-    if gpu_count() and numba and compat.has_module("cupy"):
+    if gpu_count() and kernels and compat.has_module("cupy"):
         return "cuda"
     return simulated
 

@@ -29,8 +29,9 @@ def settle_device(n_pes: int = 1) -> str:
             "device cuda: no GPU is visible here; --device sim runs kernels without one "
             "(`python -m pyshmem doctor` says what is missing)"
         )
-    if device == "sim" and not compat.has_module("numba"):
+    if device == "sim" and not compat.has_compiler():
         raise LaunchError(
-            "device sim: numba is not installed (`python -m pyshmem doctor` says how to install it)"
+            "device sim: numba is not installed, and triton neither "
+            "(`python -m pyshmem doctor` says how to install it)"
         )
     return device

@@ -72,8 +72,10 @@ class JobSpec:
             variables["PYTHONUNBUFFERED"] = "1"
         if self.device == "sim":
             variables["NUMBA_ENABLE_CUDASIM"] = "1"
+            variables.setdefault("TRITON_INTERPRET", "1")
         elif self.device == "cuda":
             variables.pop("NUMBA_ENABLE_CUDASIM", None)
+            variables.pop("TRITON_INTERPRET", None)
             # A module that is loaded lazily waits for the GPU, which waits for the module.
             variables["CUDA_MODULE_LOADING"] = "EAGER"
         return variables

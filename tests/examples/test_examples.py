@@ -14,8 +14,15 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 NUMBERED = [path for path in sorted(EXAMPLES.glob("[0-9][0-9]_*.py")) if "mpi" not in path.name]
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
-@pytest.mark.parametrize("example", NUMBERED, ids=lambda path: path.stem)
+#: Examples and numbers of PEs; Triton's interpreter takes its time.
+RUNS = [
+    pytest.param(example, n, id=f"{example.stem}-{n}")
+    for example in NUMBERED
+    for n in ((1, 3) if "triton" in example.name else (1, 2, 3, 4))
+]
+
+
+@pytest.mark.parametrize(("example", "n"), RUNS)
 def test_numbered_example(example: Path, n: int, run_pes: Callable) -> None:
     done = run_pes(n, example, device="auto", timeout=120, check=True)
     says = "needs two PEs" if n == 1 and "ping_pong" in example.name else "ok"

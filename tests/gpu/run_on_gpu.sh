@@ -8,6 +8,7 @@
 #   tests heat          the device suite and the examples; heat.py at full size
 #   p2p0                the device suite with everything through the ring, on arrays of the host heap
 #   host                the host suite, half of it on arrays of the GPUs
+#   triton              the suite of Triton kernels, their examples and figures (needs torch)
 #   stress              10 million random operations, by stores and through the ring, on two PEs each
 #   sanitizer           compute-sanitizer on the device suite, where the tool is there: SANITIZER_TIME seconds (280) a tool
 #   ring put get coll signals    these figures beside the peers', and whether they reach their targets
@@ -114,6 +115,23 @@ if [[ $parts == *" host "* ]]; then
     code=$?
     show_failure $code "$log" 40
     note "host suite, $gpus PEs" "exit $code: $(grep -E 'passed|failed|error' "$log" | tail -1)"
+fi
+
+if [[ $parts == *" triton "* ]]; then # needs torch: Triton asks it for GPU and stream
+    for n in ${PES:-$(seq "$gpus")}; do
+        log=$results/triton_$n.log
+        $run -n "$n" -m pytest -q -x -p no:cacheprovider -W ignore spmd/triton > "$log" 2>&1
+        code=$?
+        show_failure $code "$log" 40
+        note "Triton suite, $n PEs" "exit $code: $(grep -E 'passed|failed|error' "$log" | tail -1)"
+    done
+    for program in ../examples/*_triton_*.py ../bench/triton_tiles.py ../bench/triton_gemm.py; do
+        log=$results/$(basename "$program" .py).log
+        $run -n "$(( gpus < 2 ? gpus : 2 ))" "$program" > "$log" 2>&1
+        code=$?
+        show_failure $code "$log" 40
+        note "$(basename "$program")" "exit $code: $(tail -1 "$log" | cut -c1-120)"
+    done
 fi
 
 if [[ $parts == *" stress "* ]]; then

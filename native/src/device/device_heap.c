@@ -18,6 +18,7 @@
 #include "conduit/report.h"
 #include "device/device_teams.h"
 #include "host_proxy/proxy.h"
+#include "job/enter.h"
 #include "job/quiet.h"
 #include "memory/heap.h"
 #include "memory/system_region.h"
@@ -163,6 +164,19 @@ int ishmemx_device_state(int64_t *words) {
     for (int pe = 0; pe < pysh.n_pes && pysh.p2p; pe++)
         words[ISHMEMX_STATE_DELTA + pe] = (int64_t)(intptr_t)arena->peer[pe] - base;
     return ISHMEMX_OK;
+}
+
+int ishmemx_state_publish(int64_t *address_p) {
+    int64_t words[ISHMEMX_STATE_WORDS];
+    int status;
+
+    PYSH_ENTER();
+    if (!pysh.accel)
+        return pysh_fail(ISHMEMX_ERR_STATE, "there is no device heap, and so no state block in device memory");
+    if ((status = ishmemx_device_state(words)))
+        return status;
+    *address_p = words[ISHMEMX_STATE_HEAP_BASE] + PYSH_STATE_BLOCK;
+    return pysh.accel->copy(pysh.arena[ISHMEMX_HEAP_DEVICE].base + PYSH_STATE_BLOCK, words, sizeof words);
 }
 
 int ishmemx_cutover_set(int first, int count, const int64_t *words) {

@@ -5,12 +5,10 @@ The ``integration`` of ``numba_cuda`` or ``simulator`` knows where the block is 
 came from.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from ..._core import arrays, library
-from ...host import runtime
-from ..faults import describe_fault
+from ...host import kernel_reports, runtime
 from ..leaf.chosen import SIM, check_simulator_choice
 from ..state import HOST_BYTES
 
@@ -39,8 +37,9 @@ def prepare(kernel: Any, *args: Any) -> None:
     integration.prepare(kernel, args)
 
 
-def _format_fault(fault: Mapping[str, int]) -> str:
-    return describe_fault(fault, integration.kernel_name(fault["module"]))
+def _kernel_name(number: int) -> str | None:
+    name = integration.kernel_name(number)
+    return None if name == "?" else name
 
 
 def _on_init() -> None:
@@ -60,7 +59,7 @@ def _on_finalize() -> None:
 
 
 integration.install()
-library.set_fault_formatter(_format_fault)
+kernel_reports.add_kernel_namer(_kernel_name)
 runtime.on_init(_on_init)
 runtime.on_state_change(_push)
 runtime.on_finalize(_on_finalize)

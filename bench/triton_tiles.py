@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Figures of ``pyshmem.triton`` on 2 PEs, a JSON line each, beside bare CUDA in the same process.
+
+    python -m pyshmem run -n 2 --device cuda bench/triton_tiles.py
+
+On GPUs it needs torch and CuPy. In the interpreter (``--device sim``) it runs everything at small sizes
+and checks the results; its times mean nothing there.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import pyshmem
+import pyshmem.triton as shmem
+import triton
+import triton.language as tl
+
+BARE = r"""
+extern "C" __global__ void copy(float4 *dest, const float4 *source, long n) {
+    long i = blockIdx.x * (long)blockDim.x + threadIdx.x, step = gridDim.x * (long)blockDim.x;
+    for (; i + 3 * step < n; i += 4 * step) {
+        float4 a = source[i], b = source[i + step], c = source[i + 2 * step], d = source[i + 3 * step];
+        dest[i] = a; dest[i + step] = b; dest[i + 2 * step] = c; dest[i + 3 * step] = d;
+    }
+    for (; i < n; i += step) dest[i] = source[i];
+}
+"""
+
+
+@triton.jit
+def store_tiles(far, near, n, pe, ctx, B: tl.constexpr):
+    first = tl.program_id(0) * B
+    while first < n:
+        offs = first + tl.arange(0, B)
+        shmem.store(far + offs, tl.load(near + offs, mask=offs < n), pe, ctx, mask=offs < n)
+        first += tl.num_programs(0) * B
+
+
+@triton.jit
+def load_tiles(near, far, n, pe, ctx, B: tl.constexpr):
+    first = tl.program_id(0) * B
+    while first < n:
+        offs = first + tl.arange(0, B)
+        tl.store(near + offs, shmem.load(far + offs, pe, ctx, mask=offs < n), mask=offs < n)
+        first += tl.num_programs(0) * B
+
+
+@triton.jit
+def ping_pong(sig, first, rounds, ctx):
+    me = shmem.my_pe(ctx)
+    for turn in range(first, first + rounds):
+        if me == 0:
+            shmem.signal_op(sig, turn, shmem.SIGNAL_SET, 1, ctx)
+        shmem.signal_wait_until(sig, shmem.CMP_GE, turn, ctx)
+        if me == 1:
+            shmem.signal_op(sig, turn, shmem.SIGNAL_SET, 0, ctx)
+
+
+@triton.jit
+def barriers(rounds, ctx):
+    for _ in range(rounds):
+        shmem.barrier_grid(ctx)
+
+
+@triton.jit
+def reduce_tiles(out, source, words, n, ctx, TWO: tl.constexpr, B: tl.constexpr):
+    offs = tl.program_id(0) * B + tl.arange(0, B)
+    total = shmem.all_reduce(tl.load(source + offs, mask=offs < n), words, ctx, two_shots=TWO)
+    tl.store(out + offs, total, mask=offs < n)
+
+
+@triton.jit
+def reduce_large(out, source, n, ctx, B: tl.constexpr):
+    shmem.all_reduce_grid(out, source, n, ctx, B)
+
+
+class Clock:
+    """Microseconds a call: by events and, if asked, of calls in a CUDA graph."""
+
+    def __init__(self, on_gpu: bool) -> None:
+        self.on_gpu = on_gpu
+
+    def __call__(self, call: Callable[[], object], repeat: int, graph: bool = False) -> float:
+        if not self.on_gpu:
+            begin = time.perf_counter()
+            call()
+            return 1e6 * (time.perf_counter() - begin)
+        import torch
+
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            call()
+        stream.synchronize()
+        pyshmem.barrier_all()
+        run = (
+            self._graph(call, repeat, stream) if graph else lambda: [call() for _ in range(repeat)]
+        )
+        found = []
+        for _ in range(7):
+            pyshmem.barrier_all()
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            with torch.cuda.stream(stream):
+                run()  # the PEs come together
+                begin.record()
+                run()
+                end.record()
+            end.synchronize()
+            found.append(1e3 * begin.elapsed_time(end) / repeat)
+        return sorted(found)[3]
+
+    @staticmethod
+    def _graph(call: Callable[[], object], repeat: int, stream: object) -> Callable[[], object]:
+        import torch
+
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            for _ in range(repeat):
+                call()
+        pyshmem.barrier_all()
+        return graph.replay
+
+
+def tell(**row: object) -> None:
+    if pyshmem.my_pe() == 0:
+        rounded = {k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}
+        print(json.dumps(rounded), flush=True)
+
+
+def bandwidth(clock: Clock, ctx: object, sizes: list[int]) -> None:
+    peer = (pyshmem.my_pe() + 1) % pyshmem.n_pes()
+    far = pyshmem.full(max(sizes) // 4, pyshmem.my_pe(), dtype=np.float32, heap="device")
+    near = pyshmem.full(max(sizes) // 4, 7, dtype=np.float32, heap="device")
+    grid, blocks = ((132,), (1024, 4096, 8192)) if clock.on_gpu else ((2,), (1024,))
+    for nbytes in sizes:
+        for name, kernel in (("load", load_tiles), ("store", store_tiles)):
+            first, second = map(shmem.wrap, (near, far) if name == "load" else (far, near))
+            best = (1e30, 0, 0)
+            for block in blocks:
+                for warps in (4, 8, 16):
+                    arguments = (first, second, nbytes // 4, peer, ctx)
+                    us = clock(
+                        lambda k=kernel, a=arguments, b=block, w=warps: k[grid](
+                            *a, B=b, num_warps=w
+                        ),
+                        5,
+                    )
+                    best = min(best, (us, block, warps))
+            bare = bare_us(clock, name, near, far, nbytes, peer) if clock.on_gpu else best[0]
+            tell(
+                op=f"triton_{name}", bytes=nbytes, us=best[0], gbs=nbytes / best[0] / 1e3,
+                block=best[1], warps=best[2], bare_us=bare, of_bare=bare / best[0],
+            )  # fmt: skip
+
+
+def bare_us(clock: Clock, name: str, near: object, far: object, nbytes: int, peer: int) -> float:
+    import cupy
+    import torch
+
+    kernel, remote = cupy.RawKernel(BARE, "copy"), pyshmem.ptr(far, peer)
+    to, source = (near, remote) if name == "load" else (remote, near)
+
+    def call() -> None:
+        with cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream):
+            kernel((132,), (1024,), (to, source, np.int64(nbytes // 16)))
+
+    return clock(call, 5)
+
+
+def signals_and_barriers(clock: Clock, ctx: object) -> None:
+    rounds, programs = (2000, 132) if clock.on_gpu else (3, 2)
+    sig, turn = shmem.wrap(pyshmem.zeros(1, dtype=np.int64, heap="device")), [1]
+
+    def play() -> None:
+        ping_pong[(1,)](sig, turn[0], rounds, ctx, num_warps=1)
+        turn[0] += rounds
+
+    if pyshmem.n_pes() == 2:
+        tell(op="triton_signal_ping_pong", us=clock(play, 1) / rounds)
+    us = clock(lambda: barriers[(programs,)](rounds, ctx, num_warps=4), 1) / rounds
+    tell(op="triton_grid_barrier", programs=programs, us=us)
+
+
+def reductions(clock: Clock, ctx: object, small: list[int], large: list[int]) -> None:
+    room = max(small + large) // 4
+    source = pyshmem.array(
+        np.arange(room, dtype=np.float32) % 1000 + pyshmem.my_pe(), heap="device"
+    )
+    out = pyshmem.zeros(room, dtype=np.float32, heap="device")
+    expected = (np.arange(room) % 1000) * pyshmem.n_pes() + sum(range(pyshmem.n_pes()))
+    to, start = shmem.wrap(out), shmem.wrap(source)
+    for nbytes in small:
+        n = nbytes // 4
+        for two in (False, True):
+            best = (1e30, 0, 0)
+            for block in (256, 1024, 2048, 4096, 8192) if clock.on_gpu else (256,):
+                programs = -(-n // block)
+                if programs > (132 if clock.on_gpu else 4) or (block > n and block > 256):
+                    continue
+                words = shmem.channel(programs, 4 * block)
+                for warps in (w for w in (4, 8, 16) if 32 * w <= block):
+                    us = clock(
+                        lambda p=programs, w=warps, b=block, words=words, n=n, two=two: (
+                            reduce_tiles[(p,)](to, start, words, n, ctx, TWO=two, B=b, num_warps=w)
+                        ),
+                        20,
+                        graph=True,
+                    )
+                    best = min(best, (us, block, warps))
+            right = bool((pyshmem.to_numpy(out)[:n] == expected[:n]).all())
+            tell(
+                op=f"triton_all_reduce_{'two_shots' if two else 'one_shot'}", bytes=nbytes, us=best[0],
+                block=best[1], warps=best[2], right=right,
+            )  # fmt: skip
+    for nbytes in large:
+        n, best = nbytes // 4, (1e30, 0, 0)
+        for block in (1024, 2048, 4096) if clock.on_gpu else (256,):
+            for warps in (8, 16):
+                us = clock(
+                    lambda b=block, w=warps, n=n: reduce_large[(132 if clock.on_gpu else 2,)](
+                        to, start, n, ctx, B=b, num_warps=w
+                    ),
+                    5,
+                    graph=True,
+                )
+                best = min(best, (us, block, warps))
+        right = bool((pyshmem.to_numpy(out)[:n] == expected[:n]).all())
+        tell(op="triton_all_reduce_grid", bytes=nbytes, us=best[0], block=best[1], right=right)
+
+
+def main() -> None:
+    with pyshmem.init(device_heap_size="2G") as job:
+        on_gpu, ctx = job.device == "cuda", shmem.context()
+        clock, mib = Clock(on_gpu), 1 << 20
+        bandwidth(clock, ctx, [mib, 16 * mib, 256 * mib] if on_gpu else [4096])
+        signals_and_barriers(clock, ctx)
+        small = [8, 1024, 16384, 65536, 262144, mib] if on_gpu else [8, 1024]
+        reductions(clock, ctx, small, [16 * mib, 64 * mib] if on_gpu else [4096])
+
+
+if __name__ == "__main__":
+    main()

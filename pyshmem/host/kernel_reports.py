@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What kernels report, in words: the text of the host's exception.
+
+Kernels of every compiler write the same record (``ishmemx_fault``); each front end says which names
+belong to the kernels it knows.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .._core.contract import FAULT, ROUTINES
+from .._core.library import ffi, lib, set_fault_formatter
+from .proxy import OPERATIONS
+
+FAULT_PE, FAULT_ADDRESS, FAULT_NELEMS = FAULT.PE, FAULT.ADDRESS, FAULT.NELEMS
+FAULT_TIMEOUT, FAULT_PROXY, FAULT_TEAM = FAULT.TIMEOUT, FAULT.PROXY, FAULT.TEAM
+FAULT_STRIDE, FAULT_LOCK, FAULT_FAR = FAULT.STRIDE, FAULT.LOCK, FAULT.FAR
+FAULT_CHOICE = FAULT.CHOICE
+
+#: Routines of kernels by name.
+OP = {name: number for number, name in enumerate(ROUTINES)}
+ROUTINE_BITS = 16  # of a number in ROUTINES, where more is packed above it
+
+for _name, _number in OP.items():
+    lib.ishmemx_name_set(lib.ISHMEMX_NAME_ROUTINE, _number, _name.encode())
+
+#: Front ends' ``f(number)``: the kernel's name, or None when the number is not one of theirs.
+_namers: list[Callable[[int], str | None]] = []
+
+
+def add_kernel_namer(namer: Callable[[int], str | None]) -> None:
+    """Ask ``namer`` too for the name that goes with word MODULE of a record."""
+    _namers.append(namer)
+    set_fault_formatter(_format_fault)
+
+
+def _format_fault(fault: Mapping[str, int]) -> str:
+    names = (namer(fault["module"]) for namer in _namers)
+    return describe_fault(fault, next((name for name in names if name), "?"))
+
+
+def _text(ask: Callable[[Any, int], int], capacity: int) -> str:
+    text = ffi.new("char[]", capacity)
+    ask(text, capacity)
+    return ffi.string(text).decode(errors="replace")
+
+
+def proxy_error() -> str:
+    """What went wrong with the last request that failed in the proxy."""
+    return _text(lib.ishmemx_proxy_error, 1024)
+
+
+def report() -> str:
+    """Where all PEs stand, and what their kernels wait for."""
+    return _text(lib.ishmemx_report, 8192)
+
+
+_WHAT = {
+    FAULT_PE: "pe {a} is not one of the {b} PEs (0..{last}); nothing was transferred",
+    FAULT_ADDRESS: "{b} bytes at {a:#x} are not on the device heap; pass an array made with "
+    "heap='device' (nothing was transferred)",
+    FAULT_NELEMS: "nelems {a} does not fit the arrays, which hold {b}; nothing was transferred",
+    FAULT_TIMEOUT: "waited longer than PYSHMEM_TIMEOUT for {a} and saw {b}{whom}; the PEs stand:\n",
+    FAULT_PROXY: "the request failed on the host: ",
+    FAULT_TEAM: "slot {a} holds no team of this PE (destroyed, or not a member?)",
+    FAULT_LOCK: "no thread of this PE has the lock; it stays as it is",
+    FAULT_CHOICE: "{a} is no comparison or signal operation, the last of which is {b}; "
+    "nothing was done",
+    FAULT_FAR: "PE {a} is not reached by loads and stores (PYSHMEM_P2P is 0): a chunk is, by put_chunk "
+    "and get_chunk (nothing was transferred)",
+    FAULT_STRIDE: "stride {a} is less than 1, or than the block of {b}; nothing was transferred",
+}
+
+
+def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
+    """One sentence for the host's exception. ``fault`` has the fields of ``ishmemx_fault``."""
+    if fault["module"] < 0:  # the proxy's own record: no kernel waited
+        request = OPERATIONS[fault["op"]] if 0 < fault["op"] < len(OPERATIONS) else "quiet"
+        if request == "waiting":
+            return f"a kernel's wait was ended: {proxy_error()}"
+        return f"a kernel's {request} without a reply failed on the host: {proxy_error()}"
+    op = ROUTINES[fault["op"]] if 0 <= fault["op"] < len(ROUTINES) else f"operation {fault['op']}"
+    where = (
+        f"in kernel {kernel}, block {fault['block']}, thread {fault['thread']}: device routine {op}"
+    )
+    kind, pe, a, b = fault["kind"], fault["pe"], fault["a"], fault["b"]
+    what = _WHAT.get(kind, "fault {kind}").format(
+        kind=kind, a=a, b=b, last=b - 1, whom=f" from PE {pe}" if pe >= 0 else ""
+    )
+    if kind == FAULT_TIMEOUT:
+        what += report()
+    elif kind == FAULT_PROXY:
+        what += proxy_error()
+    return f"{where}: {what}"

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What kernels call. ``heap_bases`` are the heaps' addresses as the calling PE reaches them.
+
+Unlike Iris, atomics are for the whole system unless told otherwise: for a peer's memory the scope of
+one GPU is too small.
+"""
+
+import triton.language as tl
+
+from ...triton.chosen import device_function
+from ...triton.tile import before_release, like
+
+_ACQ_REL, _SYS, _NONE = tl.constexpr("acq_rel"), tl.constexpr("sys"), tl.constexpr("")
+
+
+@device_function
+def _translate(pointer, here, there, heap_bases, hint: tl.constexpr = None):
+    """``pointer`` of the PE ``here``, the caller, on the PE ``there``."""
+    bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
+    per_unit: tl.constexpr = 256 if bits < 8 else 2048 // bits
+    distance = tl.load(heap_bases + there).to(tl.int64) - tl.load(heap_bases + here).to(tl.int64)
+    moved = pointer + (distance >> 8) * per_unit
+    if hint is not None:
+        moved = tl.max_contiguous(tl.multiple_of(moved, hint), hint)
+    return moved
+
+
+@device_function
+def load(
+    pointer, to_rank, from_rank, heap_bases, mask=None, other=None,
+    cache_modifier: tl.constexpr = _NONE, volatile: tl.constexpr = False, hint: tl.constexpr = None,
+):  # fmt: skip
+    """What ``from_rank`` keeps at ``pointer``; ``to_rank`` is the caller."""
+    remote = _translate(pointer, to_rank, from_rank, heap_bases, hint)
+    return tl.load(
+        remote, mask=mask, other=other, cache_modifier=cache_modifier or "", volatile=volatile
+    )
+
+
+@device_function
+def store(
+    pointer, value, from_rank, to_rank, heap_bases, mask=None, hint: tl.constexpr = None,
+    cache_modifier: tl.constexpr = _NONE,
+):  # fmt: skip
+    """Store ``value`` at ``pointer`` on ``to_rank``; ``from_rank`` is the caller."""
+    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+    tl.store(remote, value, mask=mask, cache_modifier=cache_modifier or "")
+
+
+@device_function
+def get(
+    from_ptr, to_ptr, from_rank, to_rank, heap_bases, mask=None, other=None,
+    load_cache_modifier: tl.constexpr = _NONE, store_cache_modifier: tl.constexpr = _NONE,
+    hint: tl.constexpr = None,
+):  # fmt: skip
+    """Copy what the other PE keeps at ``from_ptr`` to ``to_ptr`` here.
+
+    As in Iris the address is moved by ``to_rank``'s base less ``from_rank``'s: the caller is
+    ``from_rank``, and the data is ``to_rank``'s.
+    """
+    remote = _translate(from_ptr, from_rank, to_rank, heap_bases, hint)
+    data = tl.load(remote, mask=mask, other=other, cache_modifier=load_cache_modifier or "")
+    tl.store(to_ptr, data, mask=mask, cache_modifier=store_cache_modifier or "")
+
+
+@device_function
+def put(
+    from_ptr, to_ptr, from_rank, to_rank, heap_bases, mask=None, other=None,
+    load_cache_modifier: tl.constexpr = _NONE, store_cache_modifier: tl.constexpr = _NONE,
+    hint: tl.constexpr = None,
+):  # fmt: skip
+    """Copy what is at ``from_ptr`` here to ``to_ptr`` on ``to_rank``; ``from_rank`` is the caller."""
+    remote = _translate(to_ptr, from_rank, to_rank, heap_bases, hint)
+    data = tl.load(from_ptr, mask=mask, other=other, cache_modifier=load_cache_modifier or "")
+    tl.store(remote, data, mask=mask, cache_modifier=store_cache_modifier or "")
+
+
+@device_function
+def copy(
+    src_ptr, dst_ptr, from_rank, to_rank, cur_rank, heap_bases, mask=None, other=None,
+    load_cache_modifier: tl.constexpr = _NONE, store_cache_modifier: tl.constexpr = _NONE,
+    hint: tl.constexpr = None,
+):  # fmt: skip
+    """Copy what ``from_rank`` keeps at ``src_ptr`` to ``dst_ptr`` on ``to_rank``."""
+    source = _translate(src_ptr, cur_rank, from_rank, heap_bases, hint)
+    dest = _translate(dst_ptr, cur_rank, to_rank, heap_bases, hint)
+    data = tl.load(source, mask=mask, other=other, cache_modifier=load_cache_modifier or "")
+    tl.store(dest, data, mask=mask, cache_modifier=store_cache_modifier or "")
+
+
+@device_function
+def atomic_add(
+    pointer, val, from_rank, to_rank, heap_bases, mask=None, sem: tl.constexpr = _ACQ_REL,
+    scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
+):  # fmt: skip
+    """Add to the elements at ``pointer`` on ``to_rank``; what they were."""
+    before_release(sem or "acq_rel")
+    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+    return tl.atomic_add(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+
+
+@device_function
+def atomic_sub(
+    pointer, val, from_rank, to_rank, heap_bases, mask=None, sem: tl.constexpr = _ACQ_REL,
+    scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
+):  # fmt: skip
+    """Subtract from the elements at ``pointer`` on ``to_rank``; what they were."""
+    before_release(sem or "acq_rel")
+    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+    return tl.atomic_add(remote, -val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+
+
+@device_function
+def atomic_xchg(
+    pointer, val, from_rank, to_rank, heap_bases, mask=None, sem: tl.constexpr = _ACQ_REL,
+    scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
+):  # fmt: skip
+    """Replace the elements at ``pointer`` on ``to_rank``; what they were."""
+    before_release(sem or "acq_rel")
+    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+    return tl.atomic_xchg(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+
+
+@device_function
+def atomic_xor(
+    pointer, val, from_rank, to_rank, heap_bases, mask=None, sem: tl.constexpr = _ACQ_REL,
+    scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
+):  # fmt: skip
+    """Xor into the elements at ``pointer`` on ``to_rank``; what they were."""
+    before_release(sem or "acq_rel")
+    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+    return tl.atomic_xor(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+
+
+@device_function
+def atomic_and(
+    pointer, val, from_rank, to_rank, heap_bases, mask=None, sem: tl.constexpr = _ACQ_REL,
+    scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
+):  # fmt: skip
+    """And into the elements at ``pointer`` on ``to_rank``; what they were."""
+    before_release(sem or "acq_rel")
+    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+    return tl.atomic_and(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+
+
+@device_function
+def atomic_or(
+    pointer, val, from_rank, to_rank, heap_bases, mask=None, sem: tl.constexpr = _ACQ_REL,
+    scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
+):  # fmt: skip
+    """Or into the elements at ``pointer`` on ``to_rank``; what they were."""
+    before_release(sem or "acq_rel")
+    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+    return tl.atomic_or(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+
+
+@device_function
+def atomic_min(
+    pointer, val, from_rank, to_rank, heap_bases, mask=None, sem: tl.constexpr = _ACQ_REL,
+    scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
+):  # fmt: skip
+    """Take the minimum into the elements at ``pointer`` on ``to_rank``; what they were."""
+    before_release(sem or "acq_rel")
+    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+    return tl.atomic_min(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+
+
+@device_function
+def atomic_max(
+    pointer, val, from_rank, to_rank, heap_bases, mask=None, sem: tl.constexpr = _ACQ_REL,
+    scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
+):  # fmt: skip
+    """Take the maximum into the elements at ``pointer`` on ``to_rank``; what they were."""
+    before_release(sem or "acq_rel")
+    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+    return tl.atomic_max(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+
+
+@device_function
+def atomic_cas(
+    pointer, cmp, val, from_rank, to_rank, heap_bases, sem: tl.constexpr = _ACQ_REL,
+    scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
+):  # fmt: skip
+    """Replace the elements at ``pointer`` on ``to_rank`` that equal ``cmp``; what they were."""
+    before_release(sem or "acq_rel")
+    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+    return tl.atomic_cas(
+        remote, like(pointer, cmp), like(pointer, val), sem=sem or "acq_rel", scope=scope or "sys"
+    )

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Channels: symmetric memory by which programs of a grid exchange tiles, flag in data.
+
+A tile travels as units of 8 bytes: 4 of data and the number of the call. There are two halves, used
+in turn, and no reset: a PE writes a half again two calls later, and by then has had the units of the
+call in between from all others, which they sent after they had read that half.
+
+Words of a channel: how many programs and how many units a program has, then from ``_COUNTS`` on the
+number of calls of each program, then the halves: for each sender, and once for results, the
+programs' units.
+"""
+
+from __future__ import annotations
+
+import triton.language as tl
+
+from .chosen import await_units, device_function, end_with, meet, state
+from .job import Wrapped, new_words
+from .teams import place_in, team_row, world_pe
+from .words import DELTA, FAULT_FAR, FAULT_NELEMS, MY_PE, P2P
+
+__all__ = ["Channel", "channel"]
+
+_PROGRAMS, _UNITS, _COUNTS = tl.constexpr(0), tl.constexpr(1), tl.constexpr(16)
+
+
+class Channel(Wrapped):
+    """What ``channel`` makes: an argument of kernels.
+
+    Attributes:
+        programs: programs of a grid that may use it.
+        nbytes: bytes of the largest tile.
+    """
+
+    def __init__(self, programs: int, nbytes: int) -> None:
+        units = (nbytes + 3) // 4 + 15 & -16
+        counts = programs + 15 & -16
+        super().__init__(
+            new_words([programs, units], _COUNTS.value + counts, 2 * programs * units), True
+        )
+        self.programs, self.nbytes = programs, nbytes
+
+
+def channel(programs: int, nbytes: int) -> Channel:
+    """Make what the programs of a grid exchange tiles by. Collective.
+
+    A kernel at a time uses a channel; the programs of all PEs with one number belong together.
+
+    Args:
+        programs: programs of the largest grid.
+        nbytes: bytes of the largest tile that a program exchanges.
+
+    Returns: an argument of kernels. Its memory, 4 * (n_pes + 1) bytes for each of them, is freed as
+        arrays are, when the last reference has gone.
+    Raises: HeapExhausted, MismatchError (PEs differ), ValueError, NotInitialized.
+    Extension.
+    """
+    if programs < 1 or nbytes < 1:
+        raise ValueError(f"a channel of {programs} programs and {nbytes} bytes: give 1 or more")
+    return Channel(programs, nbytes)
+
+
+@device_function
+def begin(words, n_units: tl.constexpr, team, op: tl.constexpr, ctx):
+    """The program's next call on the channel.
+
+    Returns: its number, uint64; the pointer to the units of sender 0 in its half; by how many units the
+    places of two senders differ; the row of the team. Faults: a tile or a program without a place.
+    """
+    row = team_row(team, op, ctx)
+    program = tl.program_id(0) + tl.num_programs(0) * (
+        tl.program_id(1) + tl.num_programs(1) * tl.program_id(2)
+    )
+    # Loads that do not wait for each other: all of it is on the way before the first unit is sent.
+    programs = tl.load(words + _PROGRAMS)
+    units = tl.load(words + _UNITS)
+    count = words + _COUNTS + program
+    number = tl.load(count, volatile=True) + 1
+    near = state(ctx, P2P)
+    _, n_pes = place_in(team, row, ctx)
+    if (n_units > units) | (program >= programs) | (near == 0):
+        if near == 0:
+            end_with(FAULT_FAR, op, state(ctx, MY_PE), 0, ctx)
+        elif n_units > units:
+            end_with(FAULT_NELEMS, op, n_units, units, ctx)
+        else:
+            end_with(FAULT_NELEMS, op, program + 1, programs, ctx)
+    meet()
+    tl.store(count, number)
+    step = tl.multiple_of(programs * units, 16)
+    first = ((programs + 15) // 16) * 16 + (number & 1) * (n_pes + 1) * step + program * units
+    base = words + tl.multiple_of(_COUNTS + first, 16)
+    return number.to(tl.uint64) & 0xFFFFFFFF, base.to(tl.pointer_type(tl.uint64)), step, row
+
+
+@device_function
+def send(base, step, data, number, place, member, team, row, ctx, mask=None):
+    """Stores uint32 ``data`` and the call's number to ``member``, at the place of a sender there."""
+    distance = (state(ctx, DELTA + world_pe(team, row, member)) >> 8) * 32
+    offs = tl.arange(0, data.numel)
+    tl.store(base + place * step + distance + offs, data.to(tl.uint64) | (number << 32), mask=mask)
+
+
+@device_function
+def receive(base, step, active, number, place, team, row, op: tl.constexpr, ctx):
+    """The data of the units of the sender ``place`` where ``active``, else 0."""
+    _, n_pes = place_in(team, row, ctx)
+    pe = world_pe(team, row, place, mask=place < n_pes)
+    offs = tl.arange(0, active.numel)
+    return await_units(active, base + place * step + offs, number, pe, op, ctx)
+
+
+@device_function
+def to_units(flat):
+    """A flat tile as uint32: two elements of 16 bits each, or two for an element of 64."""
+    bits: tl.constexpr = flat.dtype.primitive_bitwidth
+    if bits == 64:
+        wide = flat.to(tl.uint64, bitcast=True)
+        pairs = tl.join((wide & 0xFFFFFFFF).to(tl.uint32), (wide >> 32).to(tl.uint32))
+        return tl.reshape(pairs, [2 * flat.numel])
+    elif bits == 32:
+        return flat.to(tl.uint32, bitcast=True)
+    elif bits == 16:
+        narrow = flat.to(tl.uint16, bitcast=True)
+        if flat.numel == 1:
+            return narrow.to(tl.uint32)
+        low, high = tl.split(tl.reshape(narrow, [flat.numel // 2, 2]))
+        return low.to(tl.uint32) | (high.to(tl.uint32) << 16)
+    elif bits == 8:
+        return flat.to(tl.uint8, bitcast=True).to(tl.uint32)
+    else:
+        return flat.to(tl.uint32)
+
+
+@device_function
+def from_units(units, like):
+    """The other way round: a flat tile of the dtype and the size of ``like``."""
+    bits: tl.constexpr = like.dtype.primitive_bitwidth
+    if bits == 64:
+        low, high = tl.split(tl.reshape(units, [like.numel, 2]))
+        return (low.to(tl.uint64) | (high.to(tl.uint64) << 32)).to(like.dtype, bitcast=True)
+    elif bits == 32:
+        return units.to(like.dtype, bitcast=True)
+    elif bits == 16:
+        if like.numel == 1:
+            return units.to(tl.uint16).to(like.dtype, bitcast=True)
+        pairs = tl.join((units & 0xFFFF).to(tl.uint16), (units >> 16).to(tl.uint16))
+        return tl.reshape(pairs, [like.numel]).to(like.dtype, bitcast=True)
+    elif bits == 8:
+        return units.to(tl.uint8).to(like.dtype, bitcast=True)
+    else:
+        return units.to(like.dtype)

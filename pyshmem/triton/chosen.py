@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Chooses the bodies of the leaf primitives: inline PTX, or Python for the interpreter.
+
+Everything above is written once and imports them from here.
+"""
+
+from triton import knobs
+
+INTERPRETED = bool(knobs.runtime.interpret)
+
+if INTERPRETED:
+    from .interpreter import install
+
+    install()
+    from .leaf_interpreter import (
+        await_host,
+        await_units,
+        device_function,
+        end_with,
+        fence_all,
+        fetch,
+        meet,
+        poll,
+        reach,
+        reach_pe,
+        release_add,
+        release_set,
+        scan,
+        state,
+        wait,
+        yield_turn,
+    )
+else:
+    from .leaf_ptx import (
+        await_host,
+        await_units,
+        device_function,
+        end_with,
+        fence_all,
+        fetch,
+        meet,
+        poll,
+        reach,
+        reach_pe,
+        release_add,
+        release_set,
+        scan,
+        state,
+        wait,
+        yield_turn,
+    )
+
+__all__ = [
+    "INTERPRETED", "await_host", "await_units", "device_function", "end_with", "fence_all",
+    "fetch", "meet", "poll", "reach", "reach_pe", "release_add", "release_set", "scan", "state",
+    "wait", "yield_turn",
+]  # fmt: skip

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Collectives of tiles: the programs of one number on all PEs of a team exchange what they hold.
+
+Tiles are in registers, or where a tensor of pointers says. ``words`` is a ``channel``; all members call
+the same routines on it in the same order. Reductions combine in PE order, so that all get the same bits,
+and 16-bit floats in float32.
+"""
+
+import triton.language as tl
+
+from .channels import begin, from_units, receive, send, to_units
+from .chosen import device_function
+from .ordering import barrier_grid
+from .teams import place_in, team_row, world_pe
+from .tile import on_pe
+from .words import (
+    ALL_REDUCE,
+    ALLTOALL,
+    BROADCAST,
+    FCOLLECT,
+    TEAM_WORLD,
+)
+
+__all__ = ["all_reduce", "all_reduce_grid", "alltoall", "broadcast", "fcollect"]
+
+_SUM = tl.constexpr("sum")
+
+
+@device_function
+def _combine(a, b, op: tl.constexpr):
+    if op == "sum":
+        return a + b
+    elif op == "prod":
+        return a * b
+    elif op == "min":
+        return tl.minimum(a, b)
+    elif op == "max":
+        return tl.maximum(a, b)
+    elif op == "and":
+        return a & b
+    elif op == "or":
+        return a | b
+    else:
+        tl.static_assert(op == "xor", "op is sum, prod, min, max, and, or or xor")
+        return a ^ b
+
+
+@device_function
+def _widen(value):
+    """In which dtype elements are combined."""
+    if value.dtype.is_floating() and value.dtype.primitive_bitwidth < 32:
+        return value.to(tl.float32)
+    else:
+        return value
+
+
+@device_function
+def _combine_members(base, step, data, active, number, team, row, flat, op: tl.constexpr, ctx):
+    """What all members hold where ``active``, combined in their order; ``data`` is the own."""
+    mine, n_pes = place_in(team, row, ctx)
+    got = receive(base, step, active & (mine != 0), number, 0, team, row, ALL_REDUCE, ctx)
+    total = _widen(from_units(tl.where(mine == 0, data, got), flat))
+    for member in range(1, n_pes):
+        got = receive(
+            base, step, active & (mine != member), number, member, team, row, ALL_REDUCE, ctx
+        )
+        total = _combine(total, _widen(from_units(tl.where(mine == member, data, got), flat)), op)
+    return total.to(flat.dtype)
+
+
+@device_function
+def all_reduce(
+    value, words, ctx, op: tl.constexpr = _SUM, team=TEAM_WORLD, two_shots: tl.constexpr = False
+):
+    """The tiles ``value`` of all members combined, on all of them, in registers.
+
+    Args:
+        value: tile of at most the channel's bytes, of any dtype; a power of two of elements.
+        words: channel.
+        op: "sum", "prod", "min", "max", "and", "or", "xor".
+        team: number of a team.
+        two_shots: each member combines its share and sends that on: less to send from three PEs on,
+            one way more.
+
+    Faults: a tile or a program that the channel has no place for, a wait that takes too long.
+    Spec: shmem_sum_reduce and its kin.
+    """
+    tl.static_assert(value.type.is_block(), "all_reduce is of tiles, not of scalars")
+    flat = tl.reshape(value, [value.numel])
+    data = to_units(flat)
+    number, base, step, row = begin(words, data.numel, team, ALL_REDUCE, ctx)
+    mine, n_pes = place_in(team, row, ctx)
+    offs = tl.arange(0, data.numel)
+    if two_shots:
+        owner = offs * n_pes // data.numel
+        own = owner == mine
+        send(base, step, data, number, mine, owner, team, row, ctx, mask=owner != mine)
+        total = _combine_members(base, step, data, own, number, team, row, flat, op, ctx)
+        result = to_units(total)
+        for k in range(1, n_pes):
+            member = (mine + k) % n_pes
+            send(base, step, result, number, n_pes, member, team, row, ctx, mask=own)
+        got = receive(base, step, owner != mine, number, n_pes, team, row, ALL_REDUCE, ctx)
+        return tl.reshape(from_units(tl.where(own, result, got), flat), value.shape)
+    else:
+        for k in range(1, n_pes):
+            send(base, step, data, number, mine, (mine + k) % n_pes, team, row, ctx)
+        total = _combine_members(base, step, data, offs >= 0, number, team, row, flat, op, ctx)
+        return tl.reshape(total, value.shape)
+
+
+@device_function
+def broadcast(value, root, words, ctx, team=TEAM_WORLD):
+    """The tile ``value`` of member ``root``, on all members, in registers.
+
+    Spec: shmem_broadcast.
+    """
+    tl.static_assert(value.type.is_block(), "broadcast is of tiles, not of scalars")
+    flat = tl.reshape(value, [value.numel])
+    data = to_units(flat)
+    number, base, step, row = begin(words, data.numel, team, BROADCAST, ctx)
+    mine, n_pes = place_in(team, row, ctx)
+    offs = tl.arange(0, data.numel)
+    if mine == root:
+        # A unit of each says that it has read what the root sent two calls ago.
+        for k in range(1, n_pes):
+            receive(base, step, offs == 0, number, (mine + k) % n_pes, team, row, BROADCAST, ctx)
+        for k in range(1, n_pes):
+            send(base, step, data, number, mine, (mine + k) % n_pes, team, row, ctx)
+    else:
+        send(base, step, data, number, mine, root, team, row, ctx, mask=offs == 0)
+    got = receive(base, step, (offs >= 0) & (mine != root), number, root, team, row, BROADCAST, ctx)
+    return tl.reshape(from_units(tl.where(mine == root, data, got), flat), value.shape)
+
+
+@device_function
+def fcollect(dest, value, stride, words, ctx, mask=None, team=TEAM_WORLD):
+    """Store the tiles ``value`` of all members, one behind the other.
+
+    Args:
+        dest: tensor of pointers of the caller's own, of the shape of ``value``: where member 0's goes.
+        stride: elements from there to the tile of the next member.
+
+    Spec: shmem_fcollect.
+    """
+    flat = tl.reshape(value, [value.numel])
+    data = to_units(flat)
+    number, base, step, row = begin(words, data.numel, team, FCOLLECT, ctx)
+    mine, n_pes = place_in(team, row, ctx)
+    for k in range(1, n_pes):
+        send(base, step, data, number, mine, (mine + k) % n_pes, team, row, ctx)
+    offs = tl.arange(0, data.numel)
+    for member in range(n_pes):
+        got = receive(
+            base, step, (offs >= 0) & (mine != member), number, member, team, row, FCOLLECT, ctx
+        )
+        tile = tl.reshape(from_units(tl.where(mine == member, data, got), flat), value.shape)
+        tl.store(dest + member * stride, tile, mask=mask)
+
+
+@device_function
+def alltoall(dest, source, stride, words, ctx, mask=None, team=TEAM_WORLD):
+    """Send a tile to each member, and store theirs one behind the other.
+
+    Args:
+        dest, source: tensors of pointers of the caller's own: where the tile of, and for, member 0 is.
+        stride: elements from there to that of the next member.
+
+    Spec: shmem_alltoall.
+    """
+    flat = tl.reshape(tl.load(source, mask=mask), [source.numel])
+    number, base, step, row = begin(words, to_units(flat).numel, team, ALLTOALL, ctx)
+    mine, n_pes = place_in(team, row, ctx)
+    for k in range(1, n_pes):
+        member = (mine + k) % n_pes
+        tile = tl.reshape(tl.load(source + member * stride, mask=mask), [source.numel])
+        send(base, step, to_units(tile), number, mine, member, team, row, ctx)
+    own = to_units(tl.reshape(tl.load(source + mine * stride, mask=mask), [source.numel]))
+    offs = tl.arange(0, own.numel)
+    for member in range(n_pes):
+        got = receive(
+            base, step, (offs >= 0) & (mine != member), number, member, team, row, ALLTOALL, ctx
+        )
+        tile = tl.reshape(from_units(tl.where(mine == member, own, got), flat), source.shape)
+        tl.store(dest + member * stride, tile, mask=mask)
+
+
+@device_function
+def all_reduce_grid(
+    dest, source, nelems, ctx, BLOCK: tl.constexpr, op: tl.constexpr = _SUM, team=TEAM_WORLD
+):
+    """Combine ``nelems`` elements of all members, two shots, by the programs of whole grids.
+
+    Each member loads its share from all others and stores the result to all: for messages that are
+    limited by bandwidth. The grids have to be resident as a whole and of one size on all members.
+
+    Args:
+        dest, source: scalar pointers to the device heap; ``dest`` may be ``source``.
+        BLOCK: elements that a program takes at a time.
+
+    Spec: shmem_sum_reduce and its kin.
+    """
+    row = team_row(team, ALL_REDUCE, ctx)
+    mine, n_pes = place_in(team, row, ctx)
+    barrier_grid(ctx, team)
+    blocks = tl.cdiv(nelems, BLOCK)
+    last = blocks * (mine + 1) // n_pes
+    block = blocks * mine // n_pes + tl.program_id(0)
+    while block < last:
+        offs = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+        inside = offs < nelems
+        first = on_pe(source + offs, world_pe(team, row, 0), ALL_REDUCE, ctx)
+        total = _widen(tl.load(first, mask=inside))
+        for member in range(1, n_pes):
+            pointers = on_pe(source + offs, world_pe(team, row, member), ALL_REDUCE, ctx)
+            total = _combine(total, _widen(tl.load(pointers, mask=inside)), op)
+        for k in range(n_pes):
+            pe = world_pe(team, row, (mine + k) % n_pes)
+            result = total.to(dest.dtype.element_ty)
+            tl.store(on_pe(dest + offs, pe, ALL_REDUCE, ctx), result, mask=inside)
+        block += tl.num_programs(0)
+    barrier_grid(ctx, team)

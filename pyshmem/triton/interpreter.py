@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Triton's interpreter under a greenlet scheduler.
+
+Triton interprets the programs of a grid one after the other, on copies of the arguments. Here each
+program is a greenlet of one OS thread, a wait lets the others run, and arguments go in by reference, so
+that what a peer stores while the kernel runs is seen. It is for correctness, not speed.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import os
+import threading
+import time
+import types
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import triton
+import triton.language as tl
+from greenlet import getcurrent, greenlet
+from triton.runtime import interpreter
+
+from . import job
+
+_turn = threading.RLock()  # kernels that several threads launch run one after the other
+
+
+class Ended(BaseException):
+    """A program has recorded a fault and ends. Not an Exception: a kernel must not catch it."""
+
+
+class Program:
+    """One program of the grid: a greenlet."""
+
+    def __init__(self, grid: Grid, number: int, place: tuple[int, ...]) -> None:
+        self.grid, self.number, self.place = grid, number, place
+        self.green = greenlet(grid.body, parent=grid.hub)
+
+
+class Grid:
+    """One kernel launch."""
+
+    #: Sleep between rounds in which every program only waited, in seconds: first and longest.
+    IDLE = (20e-6, 1e-3)
+
+    def __init__(
+        self, function: Any, dimensions: tuple[int, ...], arguments: dict[str, Any]
+    ) -> None:
+        self.name, text = job.describe_kernel(function)
+        self.number = job.remember_kernel(self.name, text)
+        self.dimensions = dimensions
+        self.hub = getcurrent()
+        self.pausing = self.yielding = 0
+        self.function, self.arguments = function, arguments
+        # The x axis is the fastest, as in CUDA: a program's number is its %ctaid.
+        places = itertools.product(*(range(extent) for extent in reversed(dimensions)))
+        self.ready = deque(
+            Program(self, number, place[::-1]) for number, place in enumerate(places)
+        )
+
+    def body(self) -> None:
+        try:
+            self.function(**self.arguments)
+        except Ended:
+            return
+
+    def run(self) -> None:
+        global _current
+        idle = self.IDLE[0]
+        try:
+            while self.ready:
+                self.pausing = self.yielding = 0
+                round_size = len(self.ready)
+                for _ in range(round_size):
+                    program = _current = self.ready.popleft()
+                    _resume(program)
+                if self.pausing >= round_size:  # nobody did anything but wait: others need the core
+                    time.sleep(idle)
+                    idle = min(2 * idle, self.IDLE[1])
+                else:
+                    idle = self.IDLE[0]
+                    if self.pausing + self.yielding >= round_size:
+                        os.sched_yield()
+        finally:
+            _current = None
+
+
+def _resume(program: Program) -> None:
+    builder = interpreter.interpreter_builder
+    builder.set_grid_dim(*program.grid.dimensions)
+    builder.set_grid_idx(*program.place)
+    try:
+        program.green.switch()
+    except Exception as error:
+        error.add_note(f"in interpreted kernel {program.grid.name}, program {program.place}")
+        raise
+
+
+_current: Program | None = None
+
+
+def current() -> Program:
+    """The running program."""
+    if _current is None:
+        raise RuntimeError("pyshmem.triton functions are called from kernels, not from the host")
+    return _current
+
+
+def pause(idle: bool = True) -> None:
+    """One turn of a wait: the other programs run first. ``idle``: it did nothing but wait."""
+    program = current()
+    program.grid.pausing += idle
+    program.grid.yielding += not idle
+    program.grid.ready.append(program)
+    program.grid.hub.switch()
+
+
+# -- launches ----------------------------------------------------------------------------------------
+
+
+def _argument(argument: Any) -> Any:
+    if isinstance(argument, tuple):
+        return tuple(map(_argument, argument))
+    if not hasattr(argument, "data_ptr") and hasattr(argument, "__array_interface__"):
+        argument = job.as_argument(argument)
+    device = getattr(getattr(argument, "device", None), "type", "cpu")
+    if device != "cpu":
+        raise ValueError(
+            f"Triton's interpreter was given a tensor on {device}: it needs host memory"
+        )
+    return interpreter._implicit_cvt(argument)
+
+
+def _language() -> None:
+    """Its globals are what Triton looks at to see which modules it has to remap."""
+
+
+def _call(executor: Any, *arguments: Any, **named: Any) -> None:
+    """Replaces the interpreter's way through a grid."""
+    known = inspect.getfullargspec(executor.fn).args
+    bound = inspect.getcallargs(
+        executor.fn, *arguments, **{key: value for key, value in named.items() if key in known}
+    )
+    for hook in executor.pre_run_hooks:
+        hook(*arguments, **named)
+    job.before_launch()
+    with _turn:
+        namespace = {"tl": tl, "core": tl.core, "__builtins__": __builtins__}
+        scope = interpreter._patch_lang(types.FunctionType(_language.__code__, namespace))
+        # Triton's own takes scalars, which are arrays of one element, to int(): not with NumPy 2.4.
+        scope.set_attr(tl.tensor, "__index__", lambda self: int(self.handle.data.item()))
+        try:
+            converted = {
+                name: value if name in executor.constexprs else _argument(value)
+                for name, value in bound.items()
+            }
+            grid = executor.grid(converted) if callable(executor.grid) else executor.grid
+            extents = tuple(int(extent) for extent in grid)
+            dimensions = (*extents, *(1,) * (3 - len(extents)))
+            Grid(executor.fn, dimensions, converted).run()
+        finally:
+            scope.restore()
+    job.after_launch()
+
+
+def _call_device_function(function: Any, *arguments: Any, **named: Any) -> Any:
+    """Calls of jitted functions from kernels: the language has been remapped for the whole launch."""
+    return function.rewrite()(*arguments, **named)
+
+
+def _give_way(function: Any, polls: Callable[..., bool]) -> Any:
+    """``function`` of the builder, and others run: kernels spin on atomics and on volatile loads."""
+
+    @functools.wraps(function)
+    def then_others(*arguments: Any) -> Any:
+        result = function(*arguments)
+        if _current is not None and polls(*arguments):
+            pause(idle=False)
+        return result
+
+    return then_others
+
+
+def install() -> None:
+    """Patches Triton's interpreter. ``pyshmem.triton`` does it on import when it is on."""
+    builder = interpreter.InterpreterBuilder
+    for name in ("create_atomic_cas", "create_atomic_rmw"):
+        setattr(builder, name, _give_way(getattr(builder, name), lambda *_: True))
+    builder.create_masked_load = _give_way(builder.create_masked_load, lambda *given: given[-1])
+    interpreter.GridExecutor.__call__ = _call
+    interpreter.InterpretedFunction.__call__ = _call_device_function
+
+
+class DeviceFunction:
+    """A function of the library, rewritten for the interpreter at its first call."""
+
+    def __init__(self, function: Any) -> None:
+        self.fn = function
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self._rewritten: Any = None
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if self._rewritten is None:
+            self._rewritten = triton.runtime.interpreter.FunctionRewriter(self.fn).rewrite_ast()
+        return self._rewritten(*arguments, **named)

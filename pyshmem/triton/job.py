@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What kernels are given by the host: the context argument, and arrays as Triton takes them.
+
+The only file of ``pyshmem.triton`` that knows the rest of pyshmem.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from triton import knobs
+from triton.runtime.jit import KernelInterface
+
+from .._core import arrays, errors, library
+from .._core.library import lib
+from .._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
+from ..host import heap, kernel_reports, runtime
+
+__all__ = ["Context", "Wrapped", "context", "team_number", "wrap"]
+
+_address = 0
+
+
+class Context:
+    """A job as kernels see it: the argument ``ctx``.
+
+    Triton takes it for a pointer to int64. At each launch it is asked for its address, and raises what
+    a kernel has recorded, or that its job has ended. ``address``, or ``int(ctx)``, is the same as an
+    int, for ``torch.compile`` and whoever keeps arguments in a graph: nothing is checked then.
+    """
+
+    dtype = "int64"
+
+    def __init__(self) -> None:
+        self._job = runtime.current()
+        self.address = _address
+
+    def data_ptr(self) -> int:
+        """The address of the state block.
+
+        Raises: NotInitialized (the job has ended), KernelFault.
+        """
+        if not runtime.initialized():
+            raise library.not_initialized("the kernel's ctx was made in a job that has ended")
+        if runtime.current() is not self._job:
+            raise ValueError("the kernel's ctx belongs to an earlier job: call context() again")
+        library.raise_pending_fault()
+        return self.address
+
+    def __int__(self) -> int:
+        return self.data_ptr()
+
+    __index__ = __int__
+
+    def __repr__(self) -> str:
+        return f"<pyshmem.triton context of PE {self._job.my_pe} at {self.address:#x}>"
+
+
+def context() -> Context:
+    """The context argument of kernels: by it they know the job.
+
+    Returns: an object that kernels take as an argument, valid as long as the job runs.
+    Raises: NotInitialized, UnsupportedError (the job has no device heap), ImportError (Triton was
+        imported for the other device than the job runs on).
+    Extension.
+    """
+    if runtime.device_name() == "none":
+        raise errors.UnsupportedError(
+            "the job has no device heap: kernels need device 'cuda' or 'sim' (PYSHMEM_DEVICE)"
+        )
+    if runtime.device_name() == "sim" and not knobs.runtime.interpret:
+        raise ImportError(
+            "the job runs on the simulator, but Triton was imported without its interpreter: import "
+            "pyshmem before triton, start the script with 'python -m pyshmem run --device sim', or set "
+            "TRITON_INTERPRET=1"
+        )
+    return Context()
+
+
+class Wrapped:
+    """An array as Triton takes it: an address and a dtype. The array is checked at each launch."""
+
+    def __init__(self, array: Any, symmetric: bool) -> None:
+        self.array = array
+        self.symmetric = symmetric
+        self.shape = tuple(array.shape)
+        self.dtype = _dtype_of(array)
+        self.data_ptr()
+
+    def data_ptr(self) -> int:
+        """The address of element 0.
+
+        Raises: ValueError (freed, or not on the device heap), NotInitialized (its job has ended).
+        """
+        return arrays.place(self.array, "a kernel's argument", symmetric=self.symmetric)[0]
+
+    def __repr__(self) -> str:
+        return f"wrap({self.array!r})"
+
+
+def _dtype_of(array: Any) -> str:
+    dtype = getattr(array, "dtype", None)
+    if dtype is None:
+        dtype = np.dtype(array.__array_interface__["typestr"])
+    return str(dtype).rpartition(".")[2]
+
+
+def wrap(array: Any, *, symmetric: bool | None = None) -> Wrapped:
+    """``array`` as an argument of kernels.
+
+    Args:
+        array: a CuPy or NumPy array, or whatever has ``__cuda_array_interface__``,
+            ``__array_interface__`` or DLPack; contiguous.
+        symmetric: it has to be on a symmetric heap; default: only if it is one of ours.
+
+    Raises: ValueError (not contiguous, freed, not symmetric), TypeError (no array).
+    Extension.
+    """
+    if symmetric is None:
+        symmetric = isinstance(array, arrays.SymmetricArray)
+    return Wrapped(array, symmetric)
+
+
+def new_words(header: list[int], before: int, per_pe: int) -> Any:
+    """A symmetric array of int64 zeros on the device heap that starts with ``header``. Collective."""
+    words = np.zeros(before + per_pe * (runtime.current().n_pes + 1), np.int64)
+    words[: len(header)] = header
+    return heap.array(words, heap="device")
+
+
+def team_number(team: Any) -> int:
+    """The number by which kernels know a team of the host; valid until the team is destroyed.
+
+    Raises: ValueError (destroyed, or this PE is no member), NotInitialized.
+    Extension.
+    """
+    slot = library.ffi.new("int *")
+    library.check(lib.ishmemx_team_slot(team.handle, slot))
+    return int(slot[0])
+
+
+#: Kernels' names by their numbers: of those that the interpreter has run.
+_names: dict[int, str] = {}
+_FIRST_KERNEL = 1 << 40  # above all numbers that other front ends give
+
+
+def kernel_number(name: str) -> int:
+    """The number that a kernel's faults carry. It follows from the name: kernels are cached."""
+    digest = hashlib.blake2b(name.encode(), digest_size=7).digest()
+    return int.from_bytes(digest, "little") | _FIRST_KERNEL
+
+
+def remember_kernel(name: str, text: str) -> int:
+    """The same, and reports will say ``text``."""
+    number = kernel_number(name)
+    _names[number] = text
+    return number
+
+
+def _kernel_name(number: int) -> str | None:
+    if number < _FIRST_KERNEL:
+        return None
+    if number not in _names:
+        for kernel in gc.get_objects():  # rare: a fault is being told
+            if isinstance(kernel, KernelInterface) and hasattr(kernel, "fn"):
+                remember_kernel(*describe_kernel(kernel.fn))
+    return _names.get(number, "of Triton")
+
+
+def describe_kernel(function: Any) -> tuple[str, str]:
+    """The name of a kernel, and what reports say: with the line where it is defined."""
+    while not hasattr(function, "__code__"):  # autotuners and heuristics are around it
+        function = function.fn
+    code = function.__code__
+    text = f"{function.__qualname__} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+    return f"{function.__module__}.{function.__qualname__}", text
+
+
+# -- for the interpreter -----------------------------------------------------------------------------
+
+_SIGN = {8: 1 << 63, 4: 1 << 31}
+_ADD, _SWAP = (ATOMIC_OPS.index(op) for op in ("add", "swap"))
+_UINT64 = ELEMENT_NUMBER["uint64"]
+
+fence, now = lib.ishmemx_leaf_fence, lib.ishmemx_leaf_now
+
+
+def as_argument(array: Any) -> Wrapped:
+    """Any array, as Triton takes it: the interpreter sees all arguments."""
+    return wrap(array)
+
+
+def before_launch() -> None:
+    """Raises what a kernel has recorded, and when kernels of this process cannot be interpreted."""
+    if runtime.initialized():
+        if runtime.device_name() == "cuda":
+            raise ImportError(
+                "the job runs on a GPU, but Triton was imported with its interpreter: "
+                "unset TRITON_INTERPRET"
+            )
+        library.raise_pending_fault()
+
+
+def after_launch() -> None:
+    """Raises what the kernel has recorded."""
+    if runtime.initialized():
+        library.raise_pending_fault()
+
+
+def read(address: int, nbytes: int, signed: bool) -> int:
+    """A word in memory, relaxed."""
+    value: int = lib.ishmemx_leaf_load(address, nbytes)
+    return value - 2 * _SIGN[nbytes] if signed and value & _SIGN[nbytes] else value
+
+
+def release_set(address: int, value: int) -> None:
+    """Stores a 64-bit word, with release."""
+    lib.ishmemx_leaf_store_release(address, value & (1 << 64) - 1)
+
+
+def release_add(address: int, value: int) -> None:
+    """Adds to a 64-bit word, with release."""
+    fence()
+    lib.ishmemx_leaf_atomic(_ADD, _UINT64, address, value & (1 << 64) - 1, 0)
+
+
+def record(claim: int, place: int, kind: int, values: tuple[int, ...]) -> None:
+    """Keeps the first fault; ``values`` are the words of ``ishmemx_fault`` behind ``kind``."""
+    if lib.ishmemx_leaf_atomic(_SWAP, _UINT64, claim, 1, 0):
+        return
+    for number, value in enumerate(values, 1):
+        lib.ishmemx_leaf_store(place + 8 * number, value & (1 << 64) - 1, 8)
+    release_set(place, kind)
+
+
+_on_address: list[Callable[[int], None]] = []
+
+
+def on_address(callback: Callable[[int], None]) -> None:
+    """Call ``callback`` with the address of the state block, now and when it has another."""
+    _on_address.append(callback)
+    if _address:
+        callback(_address)
+
+
+def _publish() -> None:
+    global _address
+    if runtime.device_name() == "none":
+        return
+    address = library.ffi.new("int64_t *")
+    library.check(lib.ishmemx_state_publish(address))
+    if _address != address[0]:
+        _address = int(address[0])
+        for callback in _on_address:
+            callback(_address)
+
+
+def _prepare_gpu() -> None:
+    """Triton launches on this PE's GPU, and takes CuPy arrays as they are: it asks for ``data_ptr``."""
+    if runtime.device_name() == "cuda":
+        import cupy
+
+        if not hasattr(cupy.ndarray, "data_ptr"):
+            cupy.ndarray.data_ptr = lambda array: array.data.ptr
+        if importlib.util.find_spec("torch") is not None:
+            import torch  # Triton asks it for the current GPU and stream
+
+            torch.cuda.set_device(runtime.current().gpu)
+
+
+kernel_reports.add_kernel_namer(_kernel_name)
+runtime.on_init(_prepare_gpu)
+runtime.on_init(_publish)
+runtime.on_state_change(_publish)

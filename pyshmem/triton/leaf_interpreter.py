@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Leaf primitives for Triton's interpreter: the names of ``leaf_ptx``, as Python on host memory.
+
+A program is one thread here, so meeting is nothing, and a value is the same for all.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton.runtime.interpreter import TensorHandle, _get_np_dtype
+
+from . import interpreter, job, words
+from .interpreter import DeviceFunction, Ended, pause
+
+device_function = DeviceFunction
+
+_COMPARISONS = dict(
+    enumerate((operator.eq, operator.ne, operator.gt, operator.ge, operator.lt, operator.le), 1)
+)
+_POLLS_PER_CHECK = 64
+
+
+def number(value: Any) -> int:
+    """A Python int of a scalar of any kind."""
+    if isinstance(value, tl.tensor):
+        return int(value.handle.data.reshape(-1)[0])
+    return int(getattr(value, "value", value))
+
+
+def tensor(values: np.ndarray, dtype: Any, block: bool) -> tl.tensor:
+    """A tensor of the interpreter; scalars are arrays of one element there."""
+    handle = TensorHandle(values.astype(_get_np_dtype(dtype)), dtype)
+    return tl.tensor(handle, tl.block_type(dtype, list(values.shape)) if block else dtype)
+
+
+def scalar(value: int, dtype: Any) -> tl.tensor:
+    """The same of one integer, cut to the width of ``dtype``."""
+    kind = _get_np_dtype(dtype)
+    cut = np.array([value & ((1 << 8 * kind.itemsize) - 1)], f"u{kind.itemsize}").view(kind)
+    return tensor(cut, dtype, False)
+
+
+def state(ctx: Any, word: Any) -> tl.tensor:
+    return tl.load(tl.cast(ctx, tl.int64).to(tl.pointer_type(tl.int64)) + word)
+
+
+def _word(ctx: Any, word: Any) -> int:
+    return job.read(number(ctx) + 8 * number(word), 8, True)
+
+
+def meet() -> None:
+    pass
+
+
+def yield_turn() -> None:
+    pause()
+
+
+fence_all = job.fence
+
+
+def fault(ctx: Any, kind: Any, op: Any, pe: int, a: int, b: int) -> None:
+    """Keeps the first fault of the PE."""
+    program = interpreter.current()
+    values = (number(op), pe, program.grid.number, program.number, 0, a, b)
+    job.record(_word(ctx, words.FAULT_CLAIM), _word(ctx, words.FAULT_RECORD), number(kind), values)
+
+
+def _distance(pe: Any, op: Any, ctx: Any) -> int:
+    pe, n_pes = number(pe), _word(ctx, words.N_PES)
+    if not 0 <= pe < n_pes:
+        fault(ctx, words.FAULT_PE, op, pe, pe, n_pes)
+        raise Ended
+    if not _word(ctx, words.P2P):
+        fault(ctx, words.FAULT_FAR, op, pe, pe, n_pes)
+        raise Ended
+    return _word(ctx, number(words.DELTA) + pe)
+
+
+def reach_pe(pe: Any, op: Any, ctx: Any) -> tl.tensor:
+    return scalar(_distance(pe, op, ctx) >> 8, tl.int64)
+
+
+def reach(pointer: Any, nbytes: Any, pe: Any, op: Any, ctx: Any) -> tl.tensor:
+    distance, address, size = _distance(pe, op, ctx), number(pointer), number(nbytes)
+    offset = address - _word(ctx, words.HEAP_BASE)
+    if offset < 0 or offset + size > _word(ctx, words.HEAP_BYTES):
+        fault(ctx, words.FAULT_ADDRESS, op, number(pe), address, size)
+        raise Ended
+    moved = np.array([address + distance], np.uint64)
+    return tl.tensor(TensorHandle(moved, pointer.handle.dtype), pointer.type)
+
+
+class _Wait:
+    """A wait's clock: ``turn`` lets others run, and says when it has to end."""
+
+    def __init__(self, ctx: Any, op: Any, pe: int) -> None:
+        self.ctx, self.op, self.pe = ctx, op, pe
+        self.polls, self.deadline = 0, 0
+
+    def turn(self, expected: int, seen: int) -> bool:
+        pause()
+        self.polls += 1
+        if self.polls % _POLLS_PER_CHECK:
+            return True
+        limit = _word(self.ctx, words.TIMEOUT_NS)
+        if job.read(_word(self.ctx, words.FAULT_CLAIM), 8, False):
+            return False
+        self.deadline = self.deadline or job.now() + limit
+        if limit > 0 and job.now() > self.deadline:
+            fault(self.ctx, words.FAULT_TIMEOUT, self.op, self.pe, expected, seen)
+            return False
+        return True
+
+
+def poll(
+    active: Any, pointer: Any, cmp: Any, cmp_value: Any, pe: Any, op: Any, ctx: Any
+) -> tl.tensor:
+    dtype = pointer.dtype.element_ty
+    nbytes, signed = dtype.primitive_bitwidth // 8, dtype.is_int_signed()
+    holds = _COMPARISONS[number(cmp)]
+    shapes = [_array(value) for value in (active, pointer, cmp_value, pe)]
+    actives, addresses, wanted, pes = np.broadcast_arrays(*shapes)
+    seen = np.zeros(addresses.shape, _get_np_dtype(dtype))
+    for place in zip(*np.nonzero(actives), strict=True):
+        expected = _cut(int(wanted[place]), nbytes, signed)
+        clock = _Wait(ctx, op, int(pes[place]))
+        while True:
+            value = job.read(int(addresses[place]), nbytes, signed)
+            if holds(value, expected) or not clock.turn(expected, value):
+                break
+        seen[place] = value
+    job.fence()
+    block = any(
+        isinstance(value, tl.tensor) and value.type.is_block() for value in (active, pointer)
+    )
+    return tensor(seen, dtype, block)
+
+
+def _array(value: Any) -> np.ndarray:
+    return value.handle.data if isinstance(value, tl.tensor) else np.array([number(value)])
+
+
+def _cut(value: int, nbytes: int, signed: bool) -> int:
+    value &= (1 << 8 * nbytes) - 1
+    return value - (1 << 8 * nbytes) if signed and value >> (8 * nbytes - 1) else value
+
+
+def wait(pointer: Any, cmp: Any, cmp_value: Any, pe: Any, op: Any, ctx: Any) -> tl.tensor:
+    return poll(1, pointer, cmp, cmp_value, pe, op, ctx)
+
+
+def scan(pointer: Any, nelems: Any, cmp: Any, cmp_value: Any, op: Any, ctx: Any) -> tl.tensor:
+    dtype = pointer.dtype.element_ty
+    nbytes, signed = dtype.primitive_bitwidth // 8, dtype.is_int_signed()
+    holds, expected = _COMPARISONS[number(cmp)], _cut(number(cmp_value), nbytes, signed)
+    clock, value = _Wait(ctx, op, -1), 0
+    while True:
+        for index in range(number(nelems)):
+            value = job.read(number(pointer) + index * nbytes, nbytes, signed)
+            if holds(value, expected):
+                job.fence()
+                return scalar(index, tl.int64)
+        if not clock.turn(expected, value):
+            return scalar(-1, tl.int64)
+
+
+def await_host(pointer: Any, least: Any, asked: Any, op: Any, ctx: Any) -> tl.tensor:
+    clock, value = _Wait(ctx, op, -1), -1
+    while value < number(least):
+        if clock.polls % _POLLS_PER_CHECK == 0:
+            job.release_set(number(asked), number(least))
+        value = job.read(number(pointer), 8, True)
+        if value < number(least) and not clock.turn(number(least), value):
+            break
+    job.fence()
+    return scalar(value, tl.int64)
+
+
+def fetch(pointer: Any) -> tl.tensor:
+    pause()  # who looks in a loop lets the other programs run
+    dtype = pointer.dtype.element_ty
+    value = job.read(number(pointer), dtype.primitive_bitwidth // 8, False)
+    job.fence()
+    return scalar(value, dtype)
+
+
+def release_set(pointer: Any, value: Any) -> None:
+    job.release_set(number(pointer), number(value))
+
+
+def release_add(pointer: Any, value: Any) -> None:
+    job.release_add(number(pointer), number(value))
+
+
+def end_with(kind: Any, op: Any, a: Any, b: Any, ctx: Any) -> None:
+    fault(ctx, kind, op, -1, number(a), number(b))
+    raise Ended
+
+
+def await_units(active: Any, pointer: Any, call: Any, pe: Any, op: Any, ctx: Any) -> tl.tensor:
+    wanted = number(call) & 0xFFFFFFFF
+    actives, addresses, pes = np.broadcast_arrays(*map(_array, (active, pointer, pe)))
+    data = np.zeros(addresses.shape, np.uint32)
+    for place in zip(*np.nonzero(actives), strict=True):
+        clock = _Wait(ctx, op, int(pes[place]))
+        while True:
+            unit = job.read(int(addresses[place]), 8, False)
+            if unit >> 32 == wanted or not clock.turn(wanted, unit >> 32):
+                break
+        data[place] = unit & 0xFFFFFFFF
+    return tensor(data, tl.uint32, True)

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Leaf primitives on GPUs: Triton's language and inline PTX.
+
+What a program's threads do together and what one of them does for all is decided here, once:
+``meet`` is the program's barrier, ``wait`` polls with one thread and gives all the same value, and
+the ``release_*`` store with one thread.
+"""
+
+import sys
+from types import FrameType
+
+import triton
+import triton.language as tl
+from triton.language.extra import cuda
+
+from . import job
+from .ptx import end_text, look_text, poll_text, reach_text, release_text, unit_text
+from .words import (
+    DELTA,
+    FAULT_ADDRESS,
+    FAULT_CLAIM,
+    FAULT_FAR,
+    FAULT_PE,
+    FAULT_RECORD,
+    FAULT_TIMEOUT,
+    HEAP_BASE,
+    HEAP_BYTES,
+    N_PES,
+    P2P,
+    TIMEOUT_NS,
+)
+
+device_function = triton.jit
+_fence_text = tl.constexpr("{ fence.acq_rel.sys; mov.b32 $0, $1; }")
+
+
+@tl.core.builtin
+def _kernel(_semantic=None):
+    """The number of the kernel that is being compiled: what its faults carry."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_name != "ast_to_ttir":
+        frame = frame.f_back
+    if frame is None:
+        return tl.constexpr(job.kernel_number("?"))
+    return tl.constexpr(job.kernel_number(job.describe_kernel(frame.f_locals["fn"].fn)[0]))
+
+
+@triton.constexpr_function
+def _letter(dtype):
+    return "l" if dtype.primitive_bitwidth == 64 else "r"
+
+
+@triton.jit
+def address_of(pointer):
+    return tl.cast(pointer, tl.int64)
+
+
+@triton.jit
+def state(ctx, word):
+    """A word of the state block, int64."""
+    return tl.load(address_of(ctx).to(tl.pointer_type(tl.int64)) + word)
+
+
+@triton.jit
+def meet():
+    """The program's threads meet; what they stored before is seen by all after."""
+    tl.debug_barrier()
+
+
+@triton.jit
+def yield_turn():
+    """Lets the interpreter's other programs run; on a GPU they do by themselves."""
+
+
+@triton.jit
+def fence_all():
+    """A fence of every thread, in both directions, for all of the system."""
+    tl.inline_asm_elementwise(_fence_text, "=r,r", [0], dtype=tl.int32, is_pure=False, pack=1)
+
+
+@triton.jit
+def reach_pe(pe, op: tl.constexpr, ctx):
+    """How far the heap of ``pe`` is from this PE's, in units of 256 bytes.
+
+    In units the compiler knows that the distance keeps the pointers' alignment. Ends the program if
+    there is no such PE.
+    """
+    kernel: tl.constexpr = _kernel()
+    text: tl.constexpr = reach_text(
+        N_PES, HEAP_BASE, HEAP_BYTES, DELTA, P2P, FAULT_CLAIM, FAULT_RECORD,
+        FAULT_PE, FAULT_ADDRESS, FAULT_FAR, op, kernel, False
+    )  # fmt: skip
+    bytes_off = tl.inline_asm_elementwise(
+        text, "=l,l,l", [tl.cast(pe, tl.int64), address_of(ctx)], dtype=tl.int64, is_pure=False, pack=1
+    )  # fmt: skip
+    return bytes_off >> 8
+
+
+@triton.jit
+def reach(pointer, nbytes, pe, op: tl.constexpr, ctx):
+    """The same place on ``pe`` of a scalar pointer to ``nbytes`` on the device heap.
+
+    Ends the program if there is no such PE or place.
+    """
+    kernel: tl.constexpr = _kernel()
+    text: tl.constexpr = reach_text(
+        N_PES, HEAP_BASE, HEAP_BYTES, DELTA, P2P, FAULT_CLAIM, FAULT_RECORD,
+        FAULT_PE, FAULT_ADDRESS, FAULT_FAR, op, kernel, True
+    )  # fmt: skip
+    address = address_of(pointer)
+    bytes_off = tl.inline_asm_elementwise(
+        text, "=l,l,l,l,l",
+        [tl.cast(pe, tl.int64), address_of(ctx), address, tl.cast(nbytes, tl.int64)],
+        dtype=tl.int64, is_pure=False, pack=1,
+    )  # fmt: skip
+    return (address + bytes_off).to(pointer.dtype)
+
+
+@triton.jit
+def poll(active, pointer, cmp: tl.constexpr, cmp_value, pe, op: tl.constexpr, ctx):
+    """Each element with ``active`` waits until the word at its pointer compares; what it saw."""
+    kernel: tl.constexpr = _kernel()
+    dtype: tl.constexpr = pointer.dtype.element_ty
+    text: tl.constexpr = poll_text(
+        dtype.primitive_bitwidth, dtype.is_int_signed(), cmp, False, False,
+        FAULT_CLAIM, FAULT_RECORD, TIMEOUT_NS, FAULT_TIMEOUT, op, kernel,
+    )  # fmt: skip
+    letter: tl.constexpr = _letter(dtype)
+    return tl.inline_asm_elementwise(
+        text, "=" + letter + ",r,l," + letter + ",l,l",
+        [active, pointer, tl.cast(cmp_value, dtype), address_of(ctx), tl.cast(pe, tl.int64)],
+        dtype=pointer.dtype.element_ty, is_pure=False, pack=1,
+    )  # fmt: skip
+
+
+@triton.jit
+def _leader():
+    """Of a tensor of one element a thread, the first is 1, the others 0."""
+    return (tl.arange(0, 32 * cuda.num_warps()) == 0).to(tl.int32)
+
+
+@triton.jit
+def wait(pointer, cmp: tl.constexpr, cmp_value, pe, op: tl.constexpr, ctx):
+    """One thread polls; the others meet it, and all have the value it saw (if it is used at all)."""
+    seen = poll(_leader(), pointer, cmp, cmp_value, pe, op, ctx)
+    meet()
+    return tl.sum(seen)
+
+
+@triton.jit
+def scan(pointer, nelems, cmp: tl.constexpr, cmp_value, op: tl.constexpr, ctx):
+    """One thread waits until one of ``nelems`` words compares: its number, or -1 after a fault."""
+    kernel: tl.constexpr = _kernel()
+    dtype: tl.constexpr = pointer.dtype.element_ty
+    text: tl.constexpr = poll_text(
+        dtype.primitive_bitwidth, dtype.is_int_signed(), cmp, True, False,
+        FAULT_CLAIM, FAULT_RECORD, TIMEOUT_NS, FAULT_TIMEOUT, op, kernel,
+    )  # fmt: skip
+    found = tl.inline_asm_elementwise(
+        text, "=l,r,l," + _letter(dtype) + ",l,l,l",
+        [_leader(), pointer, tl.cast(cmp_value, dtype), address_of(ctx), tl.cast(-1, tl.int64),
+         tl.cast(nelems, tl.int64)],
+        dtype=tl.int64, is_pure=False, pack=1,
+    )  # fmt: skip
+    meet()
+    return tl.sum(found)
+
+
+@triton.jit
+def await_host(pointer, least, asked, op: tl.constexpr, ctx):
+    """One thread waits until the host's word has reached ``least``, for which it asks at ``asked``."""
+    kernel: tl.constexpr = _kernel()
+    text: tl.constexpr = poll_text(
+        64, True, 4, False, True, FAULT_CLAIM, FAULT_RECORD, TIMEOUT_NS, FAULT_TIMEOUT, op, kernel
+    )
+    seen = tl.inline_asm_elementwise(
+        text, "=l,r,l,l,l,l,l",
+        [_leader(), pointer, tl.cast(least, tl.int64), address_of(ctx), tl.cast(-1, tl.int64), asked],
+        dtype=tl.int64, is_pure=False, pack=1,
+    )  # fmt: skip
+    meet()
+    return tl.sum(seen)
+
+
+@triton.jit
+def fetch(pointer):
+    """The word at a scalar pointer, loaded by one thread with acquire, the same for all."""
+    dtype: tl.constexpr = pointer.dtype.element_ty
+    seen = tl.inline_asm_elementwise(
+        look_text(dtype.primitive_bitwidth), "=" + _letter(dtype) + ",r,l", [_leader(), pointer],
+        dtype=pointer.dtype.element_ty, is_pure=False, pack=1,
+    )  # fmt: skip
+    meet()
+    return tl.sum(seen)
+
+
+@triton.jit
+def release_set(pointer, value):
+    """Stores a 64-bit word behind all that the program has stored."""
+    meet()
+    tl.inline_asm_elementwise(
+        release_text("st.release.sys.global.b64"), "=r,l,l", [pointer, tl.cast(value, tl.int64)],
+        dtype=tl.int32, is_pure=False, pack=1,
+    )  # fmt: skip
+
+
+@triton.jit
+def release_add(pointer, value):
+    """Adds to a 64-bit word behind all that the program has stored."""
+    meet()
+    tl.inline_asm_elementwise(
+        release_text("red.release.sys.global.add.u64"), "=r,l,l", [pointer, tl.cast(value, tl.int64)],
+        dtype=tl.int32, is_pure=False, pack=1,
+    )  # fmt: skip
+
+
+@triton.jit
+def end_with(kind: tl.constexpr, op: tl.constexpr, a, b, ctx):
+    """Ends the program with a fault."""
+    kernel: tl.constexpr = _kernel()
+    tl.inline_asm_elementwise(
+        end_text(FAULT_CLAIM, FAULT_RECORD, kind, op, kernel), "=r,l,l,l",
+        [tl.cast(a, tl.int64), tl.cast(b, tl.int64), address_of(ctx)],
+        dtype=tl.int32, is_pure=False, pack=1,
+    )  # fmt: skip
+
+
+@triton.jit
+def await_units(active, pointer, number, pe, op: tl.constexpr, ctx):
+    """The data of a tile's units of 8 bytes, uint32, when they carry the call's number."""
+    kernel: tl.constexpr = _kernel()
+    text: tl.constexpr = unit_text(FAULT_CLAIM, FAULT_RECORD, TIMEOUT_NS, FAULT_TIMEOUT, op, kernel)
+    return tl.inline_asm_elementwise(
+        text, "=r,r,l,r,l,l",
+        [active.to(tl.int32), pointer, tl.cast(number, tl.uint32), address_of(ctx),
+         tl.cast(pe, tl.int64)],
+        dtype=tl.uint32, is_pure=False, pack=1,
+    )  # fmt: skip

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Texts of inline PTX, made when a kernel is compiled.
+
+Each text is one brace, and labels and registers in it are its own, so it may stand in a kernel many
+times. Results are written last: the compiler may keep a result where an argument was. The functions
+are hashed into the key of a cached kernel, as their arguments are.
+"""
+
+import triton
+
+
+@triton.constexpr_function
+def fault_text(ctx, claim, record, kind, op, kernel, pe, a, b):
+    """One thread keeps the first fault of the PE. Uses registers f r q x y, and goes on behind it.
+
+    The host's acquire load of ``kind`` pairs with the fence before the last store.
+    """
+    return f"""
+    ld.global.b64 f, [{ctx} + {8 * claim}];
+    atom.relaxed.sys.global.exch.b64 f, [f], 1;
+    setp.ne.u64 q, f, 0;
+    @q bra recorded;
+    ld.global.b64 r, [{ctx} + {8 * record}];
+    mov.b64 f, {op};
+    st.global.b64 [r + 8], f;
+    st.global.b64 [r + 16], {pe};
+    mov.b64 f, {kernel};
+    st.global.b64 [r + 24], f;
+    mov.u32 x, %ctaid.z; mov.u32 y, %nctaid.y; mul.lo.u32 x, x, y;
+    mov.u32 y, %ctaid.y; add.u32 x, x, y;
+    mov.u32 y, %nctaid.x; mul.lo.u32 x, x, y;
+    mov.u32 y, %ctaid.x; add.u32 x, x, y;
+    cvt.u64.u32 f, x;
+    st.global.b64 [r + 32], f;
+    mov.b64 f, 0;
+    st.global.b64 [r + 40], f;
+    st.global.b64 [r + 48], {a};
+    st.global.b64 [r + 56], {b};
+    fence.acq_rel.sys;
+    mov.b64 f, {kind};
+    st.relaxed.sys.global.b64 [r], f;
+    recorded:
+    """
+
+
+@triton.constexpr_function
+def first_thread_text():
+    """Predicate q: is this not the program's first thread?"""
+    return "mov.u32 x, %tid.x; setp.ne.u32 q, x, 0;"
+
+
+@triton.constexpr_function
+def reach_text(
+    n_pes,
+    base,
+    nbytes,
+    delta,
+    p2p,
+    claim,
+    record,
+    bad_pe,
+    bad_address,
+    far,
+    op,
+    kernel,
+    checks_address,
+):
+    """$0 = how far ``pe``'s heap is from this one: $1 pe, $2 ctx, and $3 address, $4 bytes if checked.
+
+    A program that asks for what there is not keeps a fault and ends: all its threads are here.
+    """
+    check = f"""
+    ld.global.b64 k, [$2 + {8 * base}];
+    sub.u64 m, $3, k;
+    ld.global.b64 k, [$2 + {8 * nbytes}];
+    sub.u64 k, k, $4;
+    mov.b64 f, {bad_address}; mov.b64 a, $3; mov.b64 b, $4;
+    setp.gt.u64 p, m, k;
+    @p bra fault;
+    """
+    return f"""{{
+    .reg .pred p, q; .reg .b64 f, r, k, m, n, a, b, w; .reg .b32 x, y;
+    ld.global.b64 n, [$2 + {8 * n_pes}];
+    ld.global.b64 w, [$2 + {8 * p2p}];
+    mov.b64 f, {bad_pe}; mov.b64 a, $1; mov.b64 b, n;
+    setp.ge.u64 p, $1, n;
+    @p bra fault;
+    {check if checks_address else ""}
+    mov.b64 f, {far};
+    setp.eq.u64 p, w, 0;
+    @p bra fault;
+    shl.b64 m, $1, 3;
+    add.u64 m, m, $2;
+    ld.global.b64 $0, [m + {8 * delta}];
+    bra done;
+    fault:
+    mov.b64 w, f;
+    {first_thread_text()}
+    @q exit;
+    {fault_text("$2", claim, record, "w", op, kernel, "$1", "a", "b")}
+    exit;
+    done:
+    }}"""
+
+
+@triton.constexpr_function
+def poll_text(bits, signed, compare, scans, asks, claim, record, timeout, kind, op, kernel):
+    """$0 = what was seen at $2 when it compared with $3 as asked, for elements with $1 set, else 0.
+
+    $4 ctx, $5 pe. ``scans``: $2 is the first of $6 words, and $0 the number of the one that compared.
+    ``asks``: $3 is stored at $6 now and then, for it is what the host is asked for.
+    Polls are relaxed loads, and nothing else is in their loop; the acquire load behind the last is
+    there for its order. Every 1,024 looks it sees to the clock and to faults; a wait that ends so
+    gives what it saw last, or -1.
+    """
+    kind_of = ("s" if signed else "u") + str(bits)
+    wide = "cvt.s64.s32" if signed else "cvt.u64.u32"
+    widen = f"{wide} a, $3; {wide} b, v;" if bits == 32 else "mov.b64 a, $3; mov.b64 b, v;"
+    comparison = ("eq", "ne", "gt", "ge", "lt", "le")[compare - 1]
+    look = f"""
+    ld.relaxed.sys.global.b{bits} v, [$2];
+    setp.{comparison}.{kind_of} p, v, $3;
+    @p bra seen;
+    """
+    if scans:
+        look = f"""
+        mov.b64 i, 0; mov.b64 m, $2;
+        next:
+        ld.relaxed.sys.global.b{bits} v, [m];
+        setp.{comparison}.{kind_of} p, v, $3;
+        @p bra seen;
+        add.u64 i, i, 1; add.u64 m, m, {bits // 8};
+        setp.lt.u64 p, i, $6;
+        @p bra next;
+        """
+    end = "mov.b64 $0, i;" if scans else f"mov.b{bits} $0, v;"
+    none = "mov.b64 i, -1;" if scans else ""
+    return f"""{{
+    .reg .pred p, q; .reg .b64 f, r, a, b, t, e, m, i; .reg .b32 x, y, c; .reg .b{bits} v;
+    mov.b64 i, 0; mov.b{bits} v, 0;
+    setp.eq.s32 p, $1, 0;
+    @p bra done;
+    mov.b64 e, 0;
+    turn:
+    {"st.relaxed.sys.global.b64 [$6], $3;" if asks else ""}
+    mov.u32 c, 0;
+    again:
+    {look}
+    add.u32 c, c, 1;
+    setp.lt.u32 p, c, 1024;
+    @p bra again;
+    ld.global.b64 f, [$4 + {8 * claim}];
+    ld.relaxed.sys.global.b64 f, [f];
+    setp.ne.u64 p, f, 0;
+    @p bra given_up;
+    ld.global.b64 r, [$4 + {8 * timeout}];
+    setp.le.s64 p, r, 0;
+    @p bra turn;
+    mov.u64 t, %globaltimer;
+    setp.eq.u64 p, e, 0;
+    @p add.u64 e, t, r;
+    setp.le.u64 p, t, e;
+    @p bra turn;
+    {widen}
+    {fault_text("$4", claim, record, kind, op, kernel, "$5", "a", "b")}
+    given_up:
+    {none}
+    bra done;
+    seen:
+    ld.acquire.sys.global.b{bits} v, [{"m" if scans else "$2"}];
+    done:
+    {end}
+    }}"""
+
+
+@triton.constexpr_function
+def look_text(bits):
+    """$0 = the word at $2, loaded with acquire, for elements with $1 set, else 0."""
+    return f"""{{
+    .reg .pred p; .reg .b{bits} v;
+    mov.b{bits} v, 0;
+    setp.ne.s32 p, $1, 0;
+    @p ld.acquire.sys.global.b{bits} v, [$2];
+    mov.b{bits} $0, v;
+    }}"""
+
+
+@triton.constexpr_function
+def release_text(instruction):
+    """One thread: ``instruction`` on [$1] with $2."""
+    one = f"{first_thread_text()} @!q {instruction} [$1], $2;"
+    return f"{{ .reg .pred q; .reg .b32 x; {one} mov.b32 $0, 0; }}"
+
+
+@triton.constexpr_function
+def end_text(claim, record, kind, op, kernel):
+    """One thread keeps a fault with $1 and $2 as its a and b, $3 ctx; the program ends."""
+    return f"""{{
+    .reg .pred q; .reg .b64 f, r, n; .reg .b32 x, y;
+    {first_thread_text()}
+    @q exit;
+    mov.b64 n, -1;
+    {fault_text("$3", claim, record, kind, op, kernel, "n", "$1", "$2")}
+    mov.b32 $0, 0;
+    exit;
+    }}"""
+
+
+@triton.constexpr_function
+def unit_text(claim, record, timeout, kind, op, kernel):
+    """$0 = the data of the unit at $2 when its number is $3, for elements with $1 set; $4 ctx, $5 pe.
+
+    A unit is 8 bytes loaded as one: data, and the number of the call. So no order is needed among
+    units, and none with anything else.
+    """
+    return f"""{{
+    .reg .pred p, q; .reg .b64 f, r, a, b, t, e, v; .reg .b32 x, y, c, d, u;
+    mov.b32 d, 0;
+    setp.eq.s32 p, $1, 0;
+    @p bra done;
+    mov.b64 e, 0;
+    turn:
+    mov.u32 c, 0;
+    again:
+    ld.relaxed.sys.global.b64 v, [$2];
+    mov.b64 {{d, u}}, v;
+    setp.eq.u32 p, u, $3;
+    @p bra done;
+    add.u32 c, c, 1;
+    setp.lt.u32 p, c, 1024;
+    @p bra again;
+    ld.global.b64 f, [$4 + {8 * claim}];
+    ld.relaxed.sys.global.b64 f, [f];
+    setp.ne.u64 p, f, 0;
+    @p bra done;
+    ld.global.b64 r, [$4 + {8 * timeout}];
+    setp.le.s64 p, r, 0;
+    @p bra turn;
+    mov.u64 t, %globaltimer;
+    setp.eq.u64 p, e, 0;
+    @p add.u64 e, t, r;
+    setp.le.u64 p, t, e;
+    @p bra turn;
+    cvt.u64.u32 a, $3; cvt.u64.u32 b, u;
+    {fault_text("$4", claim, record, kind, op, kernel, "$5", "a", "b")}
+    done:
+    mov.b32 $0, d;
+    }}"""

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Signals: 64-bit words on the device heap that say that data has come, and waits for words.
+
+Scope is a program: all its threads call, one of them stores or polls. A signal goes out behind all
+that the program has stored, and who has waited sees what was stored before the signal.
+"""
+
+import triton.language as tl
+
+from .chosen import device_function, fetch, meet, poll, reach, release_add, release_set, scan, wait
+from .tile import on_pe
+from .words import (
+    CMP_EQ,
+    CMP_GE,
+    CMP_GT,
+    CMP_LE,
+    CMP_LT,
+    CMP_NE,
+    PUT_SIGNAL,
+    SIGNAL_ADD,
+    SIGNAL_OP,
+    SIGNAL_SET,
+    SIGNAL_WAIT_UNTIL,
+    WAIT_UNTIL,
+    WAIT_UNTIL_ALL,
+    WAIT_UNTIL_ANY,
+)
+
+__all__ = [
+    "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "SIGNAL_ADD", "SIGNAL_SET", "put_signal",
+    "put_signal_nbi", "signal_fetch", "signal_op", "signal_wait_until", "test", "wait_until",
+    "wait_until_all", "wait_until_any",
+]  # fmt: skip
+
+
+@device_function
+def _word(pointer):
+    tl.static_assert(
+        pointer.dtype.element_ty.primitive_bitwidth == 64,
+        "a signal is a 64-bit integer (uint64 or int64)",
+    )
+
+
+@device_function
+def _deliver(sig_addr, signal, sig_op, pe, op: tl.constexpr, ctx):
+    _word(sig_addr)
+    remote = reach(sig_addr, 8, pe, op, ctx)
+    if sig_op == SIGNAL_ADD:
+        release_add(remote, signal)
+    else:
+        release_set(remote, signal)
+
+
+@device_function
+def signal_op(sig_addr, signal, sig_op, pe, ctx):
+    """Set or add to the signal on ``pe``, behind all that this program has stored.
+
+    Args:
+        sig_addr: scalar pointer to uint64 or int64 on the device heap.
+        signal: value to set or add.
+        sig_op: SIGNAL_SET or SIGNAL_ADD.
+        pe: PE whose word is changed.
+
+    Faults: a ``pe`` or an address that there is not ends the program; the next host call raises.
+    Spec: shmem_signal_set, shmem_signal_add (OpenSHMEM 1.6).
+    """
+    _deliver(sig_addr, signal, sig_op, pe, SIGNAL_OP, ctx)
+
+
+@device_function
+def put_signal(dest, source, sig_addr, signal, sig_op, pe, ctx, mask=None):
+    """Copy the tile at ``source`` here to ``dest`` on ``pe``, then update the signal there.
+
+    ``dest`` and ``source`` are tensors of pointers; the rest as for ``signal_op``.
+    Completes: ``source`` may be changed on return.
+    Spec: shmem_put_signal.
+    """
+    tl.store(on_pe(dest, pe, PUT_SIGNAL, ctx), tl.load(source, mask=mask), mask=mask)
+    _deliver(sig_addr, signal, sig_op, pe, PUT_SIGNAL, ctx)
+
+
+@device_function
+def put_signal_nbi(dest, source, sig_addr, signal, sig_op, pe, ctx, mask=None):
+    """The same as ``put_signal``: a tile has been read by the time its signal goes out.
+
+    Spec: shmem_put_signal_nbi.
+    """
+    put_signal(dest, source, sig_addr, signal, sig_op, pe, ctx, mask)
+
+
+@device_function
+def signal_fetch(sig_addr, ctx):
+    """The caller's own signal; later loads see the data behind it.
+
+    Spec: shmem_signal_fetch.
+    """
+    _word(sig_addr)
+    return fetch(sig_addr)
+
+
+@device_function
+def signal_wait_until(sig_addr, cmp: tl.constexpr, cmp_value, ctx, pe=-1):
+    """Wait until the caller's own signal compares as asked; the value it had then.
+
+    Args:
+        sig_addr: scalar pointer to uint64 or int64 on the device heap.
+        cmp: CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT or CMP_LE.
+        cmp_value: value to compare with.
+        pe: whom it waits for, if that is known: reports name it.
+
+    Faults: after PYSHMEM_TIMEOUT it returns what it saw, and the next host call raises.
+    Spec: shmem_signal_wait_until.
+    """
+    _word(sig_addr)
+    return wait(sig_addr, cmp, cmp_value, pe, SIGNAL_WAIT_UNTIL, ctx)
+
+
+@device_function
+def wait_until(ivar, cmp: tl.constexpr, cmp_value, ctx, pe=-1):
+    """The same for a scalar pointer to an integer of 32 or 64 bits, compared with its sign.
+
+    Spec: shmem_wait_until.
+    """
+    return wait(ivar, cmp, cmp_value, pe, WAIT_UNTIL, ctx)
+
+
+@device_function
+def wait_until_all(ivars, nelems, cmp: tl.constexpr, cmp_value, ctx, BLOCK: tl.constexpr = 128):
+    """Wait until each of ``nelems`` words from the scalar pointer ``ivars`` on compares as asked.
+
+    Spec: shmem_wait_until_all.
+    """
+    first = tl.cast(0, tl.int32)
+    while first < nelems:
+        lanes = first + tl.arange(0, BLOCK)
+        poll((lanes < nelems).to(tl.int32), ivars + lanes, cmp, cmp_value, -1, WAIT_UNTIL_ALL, ctx)
+        first += BLOCK
+    meet()
+
+
+@device_function
+def wait_until_any(ivars, nelems, cmp: tl.constexpr, cmp_value, ctx):
+    """Wait until one of ``nelems`` words from the scalar pointer ``ivars`` on compares as asked.
+
+    Returns: its number, int64; -1 after a fault. The lowest that compares is found first.
+    Spec: shmem_wait_until_any.
+    """
+    return scan(ivars, nelems, cmp, cmp_value, WAIT_UNTIL_ANY, ctx)
+
+
+@device_function
+def test(ivar, cmp: tl.constexpr, cmp_value, ctx):
+    """Whether the caller's own word at a scalar pointer compares as asked.
+
+    If so, what was stored before the update is visible.
+
+    Spec: shmem_test.
+    """
+    seen = fetch(ivar)
+    wanted = tl.cast(cmp_value, ivar.dtype.element_ty)
+    if cmp == CMP_EQ:
+        return seen == wanted
+    if cmp == CMP_NE:
+        return seen != wanted
+    if cmp == CMP_GT:
+        return seen > wanted
+    if cmp == CMP_GE:
+        return seen >= wanted
+    if cmp == CMP_LT:
+        return seen < wanted
+    return seen <= wanted

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Who is who: numbers of PEs and teams. A team is the number that ``team_number`` gives on the host."""
+
+import triton.language as tl
+
+from .chosen import device_function, end_with, state
+from .words import (
+    FAULT_TEAM,
+    MY_PE,
+    N_PES,
+    TEAM_MY_PE,
+    TEAM_N_PES,
+    TEAM_PES,
+    TEAM_WORDS,
+    TEAM_WORLD,
+    TEAMS,
+    TRANSLATE,
+)
+
+__all__ = ["my_pe", "n_pes", "team_my_pe", "team_n_pes", "team_translate_pe"]
+
+
+@device_function
+def my_pe(ctx):
+    """Number of the calling PE, int32.
+
+    Spec: shmem_my_pe.
+    """
+    return state(ctx, MY_PE).to(tl.int32)
+
+
+@device_function
+def n_pes(ctx):
+    """Number of PEs of the job, int32.
+
+    Spec: shmem_n_pes.
+    """
+    return state(ctx, N_PES).to(tl.int32)
+
+
+@device_function
+def team_row(team, op: tl.constexpr, ctx):
+    """The team's row of the table of teams, a pointer; ends the program if there is no such team."""
+    words = state(ctx, TEAMS).to(tl.pointer_type(tl.int64))
+    row = words + tl.cast(team, tl.int64) * TEAM_WORDS
+    if not is_world(team):
+        if tl.load(row + TEAM_N_PES) == 0:
+            end_with(FAULT_TEAM, op, team, 0, ctx)
+    return row
+
+
+@device_function
+def is_world(team):
+    """Is it known when the kernel is compiled that the team is the world team? Saves loads."""
+    if isinstance(team, int):
+        return team == TEAM_WORLD
+    else:
+        return False
+
+
+@device_function
+def place_in(team, row, ctx):
+    """The caller's number in the team, and how many PEs it has, int64."""
+    if is_world(team):
+        return state(ctx, MY_PE), state(ctx, N_PES)
+    else:
+        return tl.load(row + TEAM_MY_PE), tl.load(row + TEAM_N_PES)
+
+
+@device_function
+def world_pe(team, row, member, mask=None):
+    """The world numbers of members, int64; -1 where ``mask`` is off."""
+    if is_world(team):
+        return (
+            tl.cast(member, tl.int64) if mask is None else tl.where(mask, member, -1).to(tl.int64)
+        )
+    else:
+        list_of_pes = tl.load(row + TEAM_PES).to(tl.pointer_type(tl.int32))
+        return tl.load(list_of_pes + member, mask=mask, other=None if mask is None else -1).to(
+            tl.int64
+        )
+
+
+@device_function
+def team_my_pe(team, ctx):
+    """Number of the calling PE in the team, int32.
+
+    Spec: shmem_team_my_pe.
+    """
+    return tl.load(team_row(team, TRANSLATE, ctx) + TEAM_MY_PE).to(tl.int32)
+
+
+@device_function
+def team_n_pes(team, ctx):
+    """Number of PEs of the team, int32.
+
+    Spec: shmem_team_n_pes.
+    """
+    return tl.load(team_row(team, TRANSLATE, ctx) + TEAM_N_PES).to(tl.int32)
+
+
+@device_function
+def team_translate_pe(team, pe, dest_team, ctx):
+    """The number in ``dest_team`` of the team's PE ``pe``, int32; -1 when it is not a member of both.
+
+    Spec: shmem_team_translate_pe.
+    """
+    row = team_row(team, TRANSLATE, ctx)
+    other = team_row(dest_team, TRANSLATE, ctx)
+    inside = (pe >= 0) & (pe < tl.load(row + TEAM_N_PES))
+    world = world_pe(team, row, tl.where(inside, pe, 0))
+    found = tl.cast(-1, tl.int32)
+    for member in range(tl.load(other + TEAM_N_PES).to(tl.int32)):
+        found = tl.where(inside & (world_pe(dest_team, other, member) == world), member, found)
+    return found

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tiles: loads, stores and atomics on another PE, on tensors of pointers.
+
+Every ``pointer`` is a scalar or a tensor of pointers into the caller's device heap; the same places of
+``pe`` are meant. Masks and hints are those of ``tl.load``, ``tl.store`` and ``tl.atomic_*``. They are
+plain accesses: complete when a ``quiet``, a signal or a barrier says so.
+
+Faults: a ``pe`` that is not one of the job's ends the program, and the next host call raises.
+"""
+
+import triton.language as tl
+
+from .chosen import device_function, meet, reach_pe
+from .words import (
+    ATOMIC_ADD,
+    ATOMIC_AND,
+    ATOMIC_CAS,
+    ATOMIC_MAX,
+    ATOMIC_MIN,
+    ATOMIC_OR,
+    ATOMIC_XCHG,
+    ATOMIC_XOR,
+    COPY,
+    GET,
+    LOAD,
+    PTR,
+    PUT,
+    STORE,
+)
+
+__all__ = [
+    "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or", "atomic_xchg",
+    "atomic_xor", "copy", "get", "load", "ptr", "put", "store",
+]  # fmt: skip
+
+
+_NO_HINT, _ACQ_REL, _SYS = tl.constexpr(""), tl.constexpr("acq_rel"), tl.constexpr("sys")
+
+
+@device_function
+def on_pe(pointer, pe, op: tl.constexpr, ctx):
+    """``pointer`` on ``pe``. The distance is added in elements, so that accesses stay 16 bytes wide."""
+    bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
+    per_unit: tl.constexpr = 256 if bits < 8 else 2048 // bits
+    return pointer + reach_pe(pe, op, ctx) * per_unit
+
+
+@device_function
+def ptr(pointer, pe, ctx):
+    """Where ``pe`` keeps what is at ``pointer`` here, for plain Triton accesses.
+
+    Spec: shmem_ptr.
+    """
+    return on_pe(pointer, pe, PTR, ctx)
+
+
+@device_function
+def load(
+    pointer, pe, ctx, mask=None, other=None, cache_modifier: tl.constexpr = _NO_HINT,
+    eviction_policy: tl.constexpr = _NO_HINT, volatile: tl.constexpr = False,
+):  # fmt: skip
+    """The tile at ``pointer`` on ``pe``. Extension."""
+    return tl.load(
+        on_pe(pointer, pe, LOAD, ctx), mask=mask, other=other, cache_modifier=cache_modifier,
+        eviction_policy=eviction_policy, volatile=volatile,
+    )  # fmt: skip
+
+
+@device_function
+def store(
+    pointer, value, pe, ctx, mask=None, cache_modifier: tl.constexpr = _NO_HINT,
+    eviction_policy: tl.constexpr = _NO_HINT,
+):  # fmt: skip
+    """Store a tile at ``pointer`` on ``pe``. Extension."""
+    tl.store(
+        on_pe(pointer, pe, STORE, ctx), value, mask=mask, cache_modifier=cache_modifier,
+        eviction_policy=eviction_policy,
+    )  # fmt: skip
+
+
+@device_function
+def put(
+    dest, source, pe, ctx, mask=None, other=None, cache_modifier: tl.constexpr = _NO_HINT,
+    eviction_policy: tl.constexpr = _NO_HINT,
+):  # fmt: skip
+    """Copy the tile at ``source`` here to ``dest`` on ``pe``; both are tensors of pointers.
+
+    Spec: shmem_put.
+    """
+    tl.store(
+        on_pe(dest, pe, PUT, ctx), tl.load(source, mask=mask, other=other), mask=mask,
+        cache_modifier=cache_modifier, eviction_policy=eviction_policy,
+    )  # fmt: skip
+
+
+@device_function
+def get(
+    dest, source, pe, ctx, mask=None, other=None, cache_modifier: tl.constexpr = _NO_HINT,
+    eviction_policy: tl.constexpr = _NO_HINT,
+):  # fmt: skip
+    """Copy the tile at ``source`` on ``pe`` to ``dest`` here; both are tensors of pointers.
+
+    Spec: shmem_get.
+    """
+    value = tl.load(
+        on_pe(source, pe, GET, ctx), mask=mask, other=other, cache_modifier=cache_modifier,
+        eviction_policy=eviction_policy,
+    )  # fmt: skip
+    tl.store(dest, value, mask=mask)
+
+
+@device_function
+def copy(
+    dest, source, dest_pe, source_pe, ctx, mask=None, other=None,
+    cache_modifier: tl.constexpr = _NO_HINT, eviction_policy: tl.constexpr = _NO_HINT,
+):  # fmt: skip
+    """Copy the tile at ``source`` on ``source_pe`` to ``dest`` on ``dest_pe``. Extension."""
+    value = tl.load(on_pe(source, source_pe, COPY, ctx), mask=mask, other=other)
+    tl.store(
+        on_pe(dest, dest_pe, COPY, ctx), value, mask=mask, cache_modifier=cache_modifier,
+        eviction_policy=eviction_policy,
+    )  # fmt: skip
+
+
+# Atomics of Triton are for one GPU unless told otherwise: on a peer the scope has to be the system.
+@device_function
+def before_release(sem: tl.constexpr):
+    """Before Triton 3.9 a release covers only what its own thread has stored."""
+    if sem == "release" or sem == "acq_rel":
+        meet()
+
+
+@device_function
+def atomic_add(
+    pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
+):  # fmt: skip
+    """Add to the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_add."""
+    before_release(sem)
+    return tl.atomic_add(
+        on_pe(pointer, pe, ATOMIC_ADD, ctx), value, mask=mask, sem=sem, scope=scope
+    )
+
+
+@device_function
+def atomic_and(
+    pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
+):  # fmt: skip
+    """And into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_and."""
+    before_release(sem)
+    return tl.atomic_and(
+        on_pe(pointer, pe, ATOMIC_AND, ctx), value, mask=mask, sem=sem, scope=scope
+    )
+
+
+@device_function
+def atomic_or(
+    pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
+):  # fmt: skip
+    """Or into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_or."""
+    before_release(sem)
+    return tl.atomic_or(on_pe(pointer, pe, ATOMIC_OR, ctx), value, mask=mask, sem=sem, scope=scope)
+
+
+@device_function
+def atomic_xor(
+    pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
+):  # fmt: skip
+    """Xor into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_xor."""
+    before_release(sem)
+    return tl.atomic_xor(
+        on_pe(pointer, pe, ATOMIC_XOR, ctx), value, mask=mask, sem=sem, scope=scope
+    )
+
+
+@device_function
+def atomic_min(
+    pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
+):  # fmt: skip
+    """Take the minimum into the elements at ``pointer`` on ``pe``; what they were. Extension."""
+    before_release(sem)
+    return tl.atomic_min(
+        on_pe(pointer, pe, ATOMIC_MIN, ctx), value, mask=mask, sem=sem, scope=scope
+    )
+
+
+@device_function
+def atomic_max(
+    pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
+):  # fmt: skip
+    """Take the maximum into the elements at ``pointer`` on ``pe``; what they were. Extension."""
+    before_release(sem)
+    return tl.atomic_max(
+        on_pe(pointer, pe, ATOMIC_MAX, ctx), value, mask=mask, sem=sem, scope=scope
+    )
+
+
+@device_function
+def atomic_xchg(
+    pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
+):  # fmt: skip
+    """Replace the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_swap."""
+    before_release(sem)
+    return tl.atomic_xchg(
+        on_pe(pointer, pe, ATOMIC_XCHG, ctx), value, mask=mask, sem=sem, scope=scope
+    )
+
+
+@device_function
+def like(pointer, value):
+    """``value`` in the shape and the dtype of what is at ``pointer``, as compare-and-swap wants it."""
+    value = tl.cast(value, pointer.dtype.element_ty)
+    if pointer.type.is_block():
+        value = tl.broadcast_to(value, pointer.shape)
+    return value
+
+
+@device_function
+def atomic_cas(
+    pointer, compare, value, pe, ctx, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
+):  # fmt: skip
+    """Replace the elements at ``pointer`` on ``pe`` that equal ``compare``; what they were.
+
+    Spec: shmem_atomic_compare_swap.
+    """
+    before_release(sem)
+    return tl.atomic_cas(
+        on_pe(pointer, pe, ATOMIC_CAS, ctx), like(pointer, compare), like(pointer, value), sem=sem,
+        scope=scope,
+    )  # fmt: skip

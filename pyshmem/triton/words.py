@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Numbers that kernels and the library agree on, as constants of kernels.
+
+Triton hashes constants of this kind into the key of a cached kernel, so one that another version of
+pyshmem compiled is not found.
+"""
+
+import triton.language as tl
+
+from .._core.contract import (
+    CMP,
+    DEVICE_TEAM,
+    FAULT,
+    REQUEST_FLAG,
+    REQUEST_OP,
+    ROUTINES,
+    SIGNAL,
+    STATE,
+)
+from .._core.contract import (
+    RING as RINGS_AT,
+)
+
+MY_PE = tl.constexpr(STATE.MY_PE)
+N_PES = tl.constexpr(STATE.N_PES)
+HEAP_BASE = tl.constexpr(STATE.HEAP_BASE)
+HEAP_BYTES = tl.constexpr(STATE.HEAP_BYTES)
+TIMEOUT_NS = tl.constexpr(STATE.TIMEOUT_NS)
+FAULT_CLAIM = tl.constexpr(STATE.FAULT_CLAIM)
+FAULT_RECORD = tl.constexpr(STATE.FAULT_RECORD)
+P2P = tl.constexpr(STATE.P2P)
+TEAMS = tl.constexpr(STATE.TEAMS)
+DELTA = tl.constexpr(STATE.DELTA)
+
+RINGS = tl.constexpr(STATE.RINGS)
+RING_SLOTS = tl.constexpr(STATE.RING_SLOTS)
+RING_LOG2 = tl.constexpr(STATE.RING_LOG2)
+RING = tl.constexpr(STATE.RING)
+
+#: Words of the ring's control block and of its words in device memory.
+CONTROL_CONSUMED = tl.constexpr(RINGS_AT.CONTROL_CONSUMED // 8)
+CONTROL_ASKED = tl.constexpr(RINGS_AT.CONTROL_ASKED // 8)
+CONTROL_ACKED = tl.constexpr(RINGS_AT.CONTROL_ACKED // 8)
+CONTROL_CELLS = tl.constexpr(RINGS_AT.CONTROL_CELLS // 8)
+CELL_WORDS = tl.constexpr(RINGS_AT.CELL_BYTES // 8)
+RING_TICKET = tl.constexpr(RINGS_AT.DEVICE_TICKET // 8)
+RING_CONSUMED = tl.constexpr(RINGS_AT.DEVICE_CONSUMED // 8)
+RING_PENDING = tl.constexpr(RINGS_AT.DEVICE_PENDING // 8)
+RING_ACKED = tl.constexpr(RINGS_AT.DEVICE_ACKED // 8)
+
+#: Requests to the host, host_proxy/ring.h.
+REQUEST_PUT = tl.constexpr(REQUEST_OP.PUT)
+REQUEST_GET = tl.constexpr(REQUEST_OP.GET)
+REQUEST_PUT_SIGNAL = tl.constexpr(REQUEST_OP.PUT_SIGNAL)
+REQUEST_PRINT = tl.constexpr(REQUEST_OP.PRINT)
+REQUEST_RELEASE = tl.constexpr(REQUEST_FLAG.RELEASE << 16)
+REQUEST_CALL = tl.constexpr(REQUEST_OP.CALL)
+
+TEAM_N_PES = tl.constexpr(DEVICE_TEAM.N_PES)
+TEAM_MY_PE = tl.constexpr(DEVICE_TEAM.MY_PE)
+TEAM_PES = tl.constexpr(DEVICE_TEAM.PES)
+TEAM_FLAGS = tl.constexpr(DEVICE_TEAM.FLAGS)
+TEAM_EPOCH = tl.constexpr(DEVICE_TEAM.EPOCH)
+TEAM_GRID_COUNT = tl.constexpr(DEVICE_TEAM.GRID_COUNT)
+TEAM_GRID_TURN = tl.constexpr(DEVICE_TEAM.GRID_TURN)
+TEAM_WORDS = tl.constexpr(DEVICE_TEAM.WORDS)
+
+FAULT_PE = tl.constexpr(FAULT.PE)
+FAULT_ADDRESS = tl.constexpr(FAULT.ADDRESS)
+FAULT_TIMEOUT = tl.constexpr(FAULT.TIMEOUT)
+FAULT_NELEMS = tl.constexpr(FAULT.NELEMS)
+FAULT_FAR = tl.constexpr(FAULT.FAR)
+FAULT_TEAM = tl.constexpr(FAULT.TEAM)
+
+#: Device routines by name, for reports.
+LOAD = tl.constexpr(ROUTINES.index("load"))
+STORE = tl.constexpr(ROUTINES.index("store"))
+GET = tl.constexpr(ROUTINES.index("get"))
+PUT = tl.constexpr(ROUTINES.index("put"))
+COPY = tl.constexpr(ROUTINES.index("copy"))
+PTR = tl.constexpr(ROUTINES.index("ptr"))
+ATOMIC_ADD = tl.constexpr(ROUTINES.index("atomic_add"))
+ATOMIC_AND = tl.constexpr(ROUTINES.index("atomic_and"))
+ATOMIC_OR = tl.constexpr(ROUTINES.index("atomic_or"))
+ATOMIC_XOR = tl.constexpr(ROUTINES.index("atomic_xor"))
+ATOMIC_MIN = tl.constexpr(ROUTINES.index("atomic_min"))
+ATOMIC_MAX = tl.constexpr(ROUTINES.index("atomic_max"))
+ATOMIC_XCHG = tl.constexpr(ROUTINES.index("atomic_swap"))
+ATOMIC_CAS = tl.constexpr(ROUTINES.index("atomic_compare_swap"))
+PUT_SIGNAL = tl.constexpr(ROUTINES.index("put_signal"))
+SIGNAL_OP = tl.constexpr(ROUTINES.index("signal_op"))
+SIGNAL_WAIT_UNTIL = tl.constexpr(ROUTINES.index("signal_wait_until"))
+WAIT_UNTIL = tl.constexpr(ROUTINES.index("wait_until"))
+WAIT_UNTIL_ANY = tl.constexpr(ROUTINES.index("wait_until_any"))
+WAIT_UNTIL_ALL = tl.constexpr(ROUTINES.index("wait_until_all"))
+TEAM_SYNC = tl.constexpr(ROUTINES.index("team_sync"))
+TRANSLATE = tl.constexpr(ROUTINES.index("team_translate_pe"))
+BROADCAST = tl.constexpr(ROUTINES.index("broadcast"))
+FCOLLECT = tl.constexpr(ROUTINES.index("fcollect"))
+ALLTOALL = tl.constexpr(ROUTINES.index("alltoall"))
+RING_WAIT = tl.constexpr(ROUTINES.index("ring"))
+QUIET = tl.constexpr(ROUTINES.index("quiet"))
+ALL_REDUCE = tl.constexpr(ROUTINES.index("all_reduce"))
+
+# -- the specification's constants, which kernels' authors use too -----------------------------------
+
+SIGNAL_SET = tl.constexpr(SIGNAL.SET)
+SIGNAL_ADD = tl.constexpr(SIGNAL.ADD)
+CMP_EQ = tl.constexpr(CMP.EQ)
+CMP_NE = tl.constexpr(CMP.NE)
+CMP_GT = tl.constexpr(CMP.GT)
+CMP_GE = tl.constexpr(CMP.GE)
+CMP_LT = tl.constexpr(CMP.LT)
+CMP_LE = tl.constexpr(CMP.LE)
+TEAM_WORLD = tl.constexpr(0)
+TEAM_SHARED = tl.constexpr(1)
+TEAM_NODE = tl.constexpr(2)

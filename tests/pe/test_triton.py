@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The suite of Triton kernels in the interpreter, and jobs whose kernels go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from test_suites import run_suite
+
+pytest.importorskip("triton")
+
+RunCommand = Callable[..., object]
+
+
+def test_triton_suite_in_the_interpreter(n_pes: int, run_command: RunCommand) -> None:
+    run_suite("triton", n_pes, "sim", run_command)
+
+
+def test_requests_through_two_short_rings(run_command: RunCommand) -> None:
+    settings = {"PYSHMEM_RINGS": "2", "PYSHMEM_RING_SLOTS": "8"}
+    run_suite("triton/test_requests.py", 2, "sim", run_command, **settings)
+
+
+@pytest.mark.gpu
+def test_triton_suite_on_gpus(n_pes: int, run_command: RunCommand) -> None:
+    run_suite("triton", n_pes, "cuda", run_command)
+
+
+WAIT = """
+    import numpy as np
+    import pyshmem
+    import pyshmem.triton as shmem
+    import triton
+
+    @triton.jit
+    def wait_in_vain(word, ctx):
+        if tl.program_id(0) == 1:
+            shmem.signal_wait_until(word, shmem.CMP_EQ, 42, ctx, 0)
+
+    import triton.language as tl
+
+    with pyshmem.init():
+        word = pyshmem.full(1, 17, dtype=np.int64, heap="device")
+        try:
+            wait_in_vain[(2,)](shmem.wrap(word), shmem.context())
+            pyshmem.to_numpy(word)
+            pyshmem.quiet()
+        except pyshmem.KernelFault as error:
+            print(str(error).splitlines()[0])
+"""
+
+
+@pytest.mark.parametrize("device", ["sim", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_wait_that_takes_too_long_says_who_waits_for_what(run_pes, device: str) -> None:
+    result = run_pes(2, WAIT, device=device, env={"PYSHMEM_TIMEOUT": "1.5"}, check=True)
+    lines = result.stdout.splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert "in kernel wait_in_vain (program.py:" in line
+        assert "block 1" in line
+        assert (
+            "device routine signal_wait_until: waited longer than PYSHMEM_TIMEOUT for 42 and saw 17"
+            in line
+        )
+        assert "from PE 0" in line
+
+
+WITHOUT_THE_INTERPRETER = """
+    import numpy as np
+    import pyshmem
+    import pyshmem.triton as shmem
+    from triton._C.libtriton import native_specialize_impl
+    from triton.backends.nvidia.compiler import CUDABackend
+
+    with pyshmem.init():
+        try:
+            shmem.context()
+        except ImportError as error:
+            print(error)
+        arrays = [pyshmem.zeros(5, dtype, heap="device") for dtype in ("f4", "bfloat16", "u8")]
+        for argument in (shmem.Context(), *map(shmem.wrap, arrays), shmem.channel(2, 64)):
+            print(native_specialize_impl(CUDABackend, argument, False, True, True)[0])
+"""
+
+
+def test_what_triton_takes_our_arguments_for(run_pes) -> None:
+    """Its launcher on GPUs asks for ``data_ptr`` and ``dtype``; that needs no GPU to look at."""
+    result = run_pes(
+        1, WITHOUT_THE_INTERPRETER, device="sim", env={"TRITON_INTERPRET": "0"}, check=True
+    )
+    refused, *kinds = result.stdout.splitlines()
+    assert "import pyshmem before triton" in refused
+    assert kinds == ["*i64", "*fp32", "*bf16", "*u64", "*i64"]
+
+
+OLD_CONTEXT = """
+    import pyshmem
+    import pyshmem.triton as shmem
+    import triton
+
+    @triton.jit
+    def nothing(ctx):
+        shmem.fence(ctx)
+
+    pyshmem.init()
+    ctx = shmem.context()
+    nothing[(1,)](ctx)
+    pyshmem.finalize()
+    for again in (False, True):
+        if again:
+            pyshmem.init()
+        try:
+            nothing[(1,)](ctx)
+        except (ValueError, pyshmem.NotInitialized) as error:
+            print(error)
+"""
+
+
+@pytest.mark.parametrize("device", ["sim", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_context_of_an_earlier_job_is_refused(run_pes, device: str) -> None:
+    result = run_pes(1, OLD_CONTEXT, device=device, check=True)
+    ended, earlier = result.stdout.splitlines()
+    assert "made in a job that has ended" in ended
+    assert "belongs to an earlier job: call context() again" in earlier

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of Triton kernels share: arrays on the device heap, as kernels take them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pyshmem
+import pyshmem.triton as shmem
+
+
+@pytest.fixture
+def place(job):
+    """``place(values)``: a symmetric array with these values, as an argument of kernels."""
+
+    def make(values):
+        return shmem.wrap(pyshmem.array(values, heap="device"), symmetric=True)
+
+    return make
+
+
+@pytest.fixture
+def show(job):
+    """The values of such an argument, in host memory, when the kernels are done."""
+
+    def values(argument):
+        if job.device == "cuda":
+            import cupy
+
+            cupy.cuda.Device().synchronize()
+        return np.array(pyshmem.to_numpy(argument.array))
+
+    return values
+
+
+@pytest.fixture
+def fault(job):
+    """``fault(launch)``: the message the host gets: from the launch, or on a GPU from a later call."""
+
+    def message(launch):
+        def launch_and_ask():
+            launch()
+            if job.device == "cuda":
+                import cupy
+
+                cupy.cuda.Device().synchronize()
+            pyshmem.quiet()
+
+        with pytest.raises(pyshmem.KernelFault) as caught:
+            launch_and_ask()
+        return str(caught.value)
+
+    return message
+
+
+@pytest.fixture
+def ctx(job):
+    return shmem.context()

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Chunks by copy engines, posts and prints, from Triton kernels."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import triton
+import triton.language as tl
+
+import pyshmem
+import pyshmem.triton as shmem
+
+
+@triton.jit
+def exchange(dest, back, source, sig, nelems, ctx, B: tl.constexpr):
+    """Each program hands its chunk to the right, and fetches it from there once it has been said."""
+    right = (shmem.my_pe(ctx) + 1) % shmem.n_pes(ctx)
+    k = tl.program_id(0)
+    offs = k * nelems + tl.arange(0, B)
+    tl.store(source + offs, offs + 1000 * shmem.my_pe(ctx), mask=tl.arange(0, B) < nelems)
+    shmem.put_chunk(dest + k * nelems, source + k * nelems, nelems, right, ctx, sig + k, 5)
+    shmem.signal_wait_until(sig + k, shmem.CMP_EQ, 5, ctx)
+    shmem.get_chunk(back + k * nelems, source + k * nelems, nelems, right, ctx)
+    shmem.quiet(ctx)
+
+
+def test_chunks_travel_and_say_so(job, place, show, ctx):
+    dest, back, source = (place(np.zeros(5 * 100, np.int32)) for _ in range(3))
+    sig = place(np.zeros(5, np.int64))
+    pyshmem.barrier_all()
+    exchange[(5,)](dest, back, source, sig, 100, ctx, B=128)
+    left, right = (job.my_pe - 1) % job.n_pes, (job.my_pe + 1) % job.n_pes
+    assert (show(dest) == np.arange(500) + 1000 * left).all()
+    # What the right one gave away is what it had when it was fetched.
+    assert set(show(back) - np.arange(500)) == {1000 * right}
+
+
+@triton.jit
+def many(dest, source, rounds, ctx):
+    for turn in range(rounds):
+        place = turn * tl.num_programs(0) + tl.program_id(0)
+        shmem.put_chunk(dest + place, source + place, 1, shmem.my_pe(ctx), ctx)
+    shmem.quiet(ctx)
+
+
+def test_more_requests_than_a_ring_holds(job, place, show, ctx):
+    rounds = 6  # tests/pe/test_triton.py has rings of 8
+    source, dest = place(np.arange(8.0 * rounds)), place(np.zeros(8 * rounds))
+    many[(8,)](dest, source, rounds, ctx)
+    assert (show(dest) == show(source)).all()
+
+
+@triton.jit
+def quiet_only(dest, source, pe, ctx):
+    shmem.put_chunk(dest, source, 8, pe, ctx)
+    shmem.quiet(ctx)
+
+
+def test_what_the_host_finds_wrong_is_told(job, place, show, ctx, fault):
+    dest, source = place(np.zeros(8)), place(np.ones(8))
+    message = fault(lambda: quiet_only[(1,)](dest, source, 77, ctx))
+    assert "put without a reply failed on the host" in message
+    assert "77" in message
+    quiet_only[(1,)](dest, source, job.my_pe, ctx)
+    assert (show(dest) == 1).all()
+
+
+@triton.jit
+def tell(handler, address, ctx):
+    shmem.post(handler, address, 7, 3, 0, ctx)
+    shmem.print("a number", 1234567890123, ctx)
+    shmem.print("and a float", 0.5, ctx)
+    shmem.quiet(ctx)
+
+
+def test_posts_and_prints_reach_the_host(job, ctx, capfd):
+    memset = ctypes.cast(ctypes.CDLL(None).memset, ctypes.c_void_p).value  # address, byte, size
+    buffer = ctypes.create_string_buffer(8)
+    handler = pyshmem.register_handler(memset)
+    tell[(1,)](int(handler), ctypes.addressof(buffer), ctx)
+    pyshmem.quiet()
+    pyshmem.unregister_handler(handler)
+    assert buffer.raw == b"\7\7\7" + bytes(5)
+    printed = capfd.readouterr().out
+    assert "a number" in printed
+    assert "1234567890123" in printed
+    assert "0.5" in printed

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Signals, waits and meetings, from Triton kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+
+import pyshmem
+import pyshmem.triton as shmem
+
+
+@triton.jit
+def pass_on(dest, source, copy, sig, value, sig_op, ctx, NBI: tl.constexpr, B: tl.constexpr):
+    right = (shmem.my_pe(ctx) + 1) % shmem.n_pes(ctx)
+    offs = tl.arange(0, B)
+    if NBI:
+        shmem.put_signal_nbi(dest + offs, source + offs, sig, value, sig_op, right, ctx)
+    else:
+        shmem.put_signal(dest + offs, source + offs, sig, value, sig_op, right, ctx)
+    seen = shmem.signal_wait_until(sig, shmem.CMP_EQ, value, ctx)
+    tl.store(copy + offs, tl.load(dest + offs) * (seen == value).to(tl.int32))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize("sig_op", [0, 1])
+@pytest.mark.parametrize("nbi", [False, True])
+def test_whoever_sees_the_signal_sees_the_data(job, place, show, ctx, dtype, sig_op, nbi):
+    left = (job.my_pe - 1) % job.n_pes
+    source = place(np.arange(512, dtype=np.int32) + 1000 * job.my_pe)
+    dest, copy = place(np.zeros(512, np.int32)), place(np.zeros(512, np.int32))
+    sig = place(np.zeros(1, dtype))
+    pyshmem.barrier_all()
+    pass_on[(1,)](dest, source, copy, sig, 7, sig_op, ctx, NBI=nbi, B=512)
+    assert (show(copy) == np.arange(512) + 1000 * left).all()
+
+
+@triton.jit
+def later_program_answers(words, ctx):
+    """Program 0 waits for the last one, which the interpreter would run behind it."""
+    last = tl.num_programs(0) - 1
+    if tl.program_id(0) == 0:
+        shmem.signal_wait_until(words, shmem.CMP_GE, tl.num_programs(0) - 1, ctx)
+        tl.store(words + 1, shmem.signal_fetch(words, ctx) + 100)
+    else:
+        shmem.signal_op(words, 1, shmem.SIGNAL_ADD, shmem.my_pe(ctx), ctx)
+        if tl.program_id(0) == last:
+            shmem.signal_wait_until(words + 1, shmem.CMP_NE, 0, ctx)
+            tl.store(words + 2, 1)
+
+
+def test_programs_wait_for_each_other(job, place, show, ctx):
+    words = place(np.zeros(3, np.int64))
+    later_program_answers[(5,)](words, ctx)
+    assert show(words).tolist() == [4, 104, 1]
+
+
+@triton.jit
+def compares(word, found, value, ctx, CMP: tl.constexpr):
+    tl.store(found, shmem.test(word, CMP, value, ctx).to(tl.int32))
+    if shmem.test(word, CMP, value, ctx):
+        tl.store(found + 1, shmem.wait_until(word, CMP, value, ctx).to(tl.int32))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
+def test_words_compare_with_their_sign(job, place, show, ctx, dtype):
+    meanings = ("__eq__", "__ne__", "__gt__", "__ge__", "__lt__", "__le__")
+    for number, meaning in enumerate(meanings, 1):
+        for value in (4, 5, 6):
+            word = place(np.array([-5 if dtype.startswith("int") else 5], dtype))
+            wanted = -value if dtype.startswith("int") else value
+            found = place(np.array([7, 0], np.int32))
+            compares[(1,)](word, found, wanted, ctx, CMP=number)
+            holds = bool(getattr(int(show(word)[0]), meaning)(wanted))
+            assert show(found).tolist() == [holds, int(show(word)[0]) * holds]
+
+
+@triton.jit
+def collect_signals(words, found, ctx):
+    me, n = shmem.my_pe(ctx), shmem.n_pes(ctx)
+    for pe in range(n):
+        shmem.signal_op(words + me, me + 1, shmem.SIGNAL_SET, pe, ctx)
+    any_of = shmem.wait_until_any(words, n, shmem.CMP_NE, 0, ctx)
+    tl.store(found, (any_of >= 0) & (any_of < n))
+    shmem.wait_until_all(words, n, shmem.CMP_GT, 0, ctx)
+    tl.store(found + 1, shmem.wait_until_any(words, n, shmem.CMP_EQ, n, ctx))
+
+
+def test_waiting_for_any_and_for_all(job, place, show, ctx):
+    words, found = place(np.zeros(job.n_pes, np.int64)), place(np.zeros(2, np.int64))
+    pyshmem.barrier_all()
+    collect_signals[(1,)](words, found, ctx)
+    assert show(found).tolist() == [1, job.n_pes - 1]
+    assert show(words).tolist() == list(range(1, job.n_pes + 1))
+
+
+@triton.jit
+def meet_and_look(slots, wrong, rounds, team, ctx, B: tl.constexpr):
+    """Everybody writes the round's number to all, meets, and finds everybody's."""
+    me, n = shmem.my_pe(ctx), shmem.n_pes(ctx)
+    lanes = tl.arange(0, B)
+    for turn in range(1, rounds + 1):
+        for pe in range(n):
+            shmem.store(slots + me, turn, pe, ctx)
+        shmem.barrier(ctx, team)
+        seen = tl.load(slots + lanes, mask=lanes < n, other=turn, volatile=True)
+        tl.atomic_add(wrong, tl.sum((seen != turn).to(tl.int32)))
+        shmem.sync(ctx)
+
+
+def test_a_barrier_of_programs_completes_stores(job, place, show, ctx):
+    slots, wrong = place(np.zeros(job.n_pes, np.int32)), place(np.zeros(1, np.int32))
+    pyshmem.barrier_all()
+    meet_and_look[(1,)](slots, wrong, 5, 0, ctx, B=8)
+    assert show(wrong)[0] == 0
+    assert (show(slots) == 5).all()
+
+
+@triton.jit
+def meet_as_grids(counts, wrong, rounds, ctx):
+    right = (shmem.my_pe(ctx) + 1) % shmem.n_pes(ctx)
+    programs = tl.num_programs(0) * tl.num_programs(1)
+    for turn in range(1, rounds + 1):
+        shmem.atomic_add(counts, 1, right, ctx, sem="relaxed")
+        shmem.barrier_grid(ctx)
+        tl.atomic_add(wrong, (tl.load(counts, volatile=True) != turn * programs).to(tl.int32))
+        shmem.sync_grid(ctx)
+
+
+@pytest.mark.parametrize("grid", [(1,), (3, 2)])
+def test_a_barrier_of_grids(job, place, show, ctx, grid):
+    counts, wrong = place(np.zeros(1, np.int64)), place(np.zeros(1, np.int32))
+    pyshmem.barrier_all()
+    meet_as_grids[grid](counts, wrong, 3, ctx)
+    assert show(wrong)[0] == 0
+    assert show(counts)[0] == 3 * np.prod(grid)
+
+
+def test_teams_meet_by_themselves(job, place, show, ctx):
+    evens = pyshmem.TEAM_WORLD.split_strided(0, 2, (job.n_pes + 1) // 2)
+    turns = place(np.zeros(1, np.int32))
+    if job.my_pe % 2 == 0:
+        meet_team[(1,)](turns, shmem.team_number(evens), ctx)
+        assert show(turns)[0] == 20
+        evens.destroy()
+
+
+@triton.jit
+def meet_team(turns, team, ctx):
+    for _ in range(20):
+        shmem.sync(ctx, team)
+        tl.store(turns, tl.load(turns) + 1)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What Triton makes of ``pyshmem.triton`` for sm_90 and sm_80: scopes, barriers, widths, one thread."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("triton")
+
+CASES = Path(__file__).with_name("triton_cases.py")
+ARCHITECTURES = (90, 80)
+
+
+@pytest.fixture(scope="module")
+def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The PTX of each case, by its name and architecture, without debug lines."""
+    environment = dict(os.environ, TRITON_INTERPRET="0")
+    environment["TRITON_CACHE_DIR"] = str(tmp_path_factory.mktemp("triton"))
+    result = subprocess.run(
+        [sys.executable, CASES], env=environment, capture_output=True, text=True, timeout=280
+    )
+    assert result.returncode == 0, result.stderr[-4000:]
+    return {name: _body(text) for name, text in json.loads(result.stdout)["ptx"].items()}
+
+
+def _body(text: str) -> str:
+    body = text[text.index(".entry") :].split(".section")[0]
+    lines = (line.partition("//")[0].rstrip() for line in body.splitlines())
+    return "\n".join(
+        line for line in lines if line and not re.match(r"\s*(\.loc|\.file|\$L)", line)
+    )
+
+
+def both(test):
+    return pytest.mark.parametrize("arch", ARCHITECTURES)(test)
+
+
+@both
+def test_tiles_are_stored_and_loaded_16_bytes_wide(ptx: dict[str, str], arch: int) -> None:
+    out, into = ptx[f"copy_out-{arch}"], ptx[f"copy_in-{arch}"]
+    assert set(re.findall(r"\tst\.global\.\S+", out)) == {"\tst.global.v4.b32"}
+    assert set(re.findall(r"\tld\.global\.\S+", into)) == {"\tld.global.v4.b32"}
+
+
+@both
+def test_atomics_are_for_the_whole_system(ptx: dict[str, str], arch: int) -> None:
+    found = re.findall(r"\t(?:@\S+ )?((?:atom|red)\.\S+)", ptx[f"atomics-{arch}"])
+    assert len(found) >= 8
+    assert all(".sys." in instruction for instruction in found), found
+    assert all(".acq_rel." in one or ".relaxed." in one for one in found), found
+
+
+@both
+def test_a_release_comes_behind_a_barrier_and_from_one_thread(
+    ptx: dict[str, str], arch: int
+) -> None:
+    for name in ("signals", "more_signals"):
+        lines = ptx[f"{name}-{arch}"].splitlines()
+        places = [k for k, line in enumerate(lines) if re.search(r"(st|red)\.release\.sys", line)]
+        assert places
+        for place in places:
+            assert "%tid.x" in lines[place], lines[place]
+            assert re.search(r"setp\.ne\.u32 q, x, 0; @!q (st|red)\.release", lines[place])
+            stores = [
+                k
+                for k in range(place)
+                if re.match(r"\s*st\.global", lines[k]) and "[r" not in lines[k]
+            ]
+            last_store = max(stores, default=-1)
+            assert any("bar.sync" in line for line in lines[last_store + 1 : place])
+
+
+@both
+def test_a_wait_is_polled_by_one_thread_and_the_rest_meet_it(
+    ptx: dict[str, str], arch: int
+) -> None:
+    body = ptx[f"signals-{arch}"]
+    loop = body[body.index("again:") : body.index("@p bra again")]
+    assert "ld.relaxed.sys.global.b64" in loop
+    assert "%globaltimer" not in loop
+    assert "ld.acquire.sys.global.b64" in body[body.index("seen:") :]
+    assert "bar.sync" in body[body.index("done:", body.index("seen:")) :]
+    assert "shfl.sync" not in body, "a value that nobody uses is not given to all threads"
+    assert "shfl.sync" in ptx[f"more_signals-{arch}"], "one that is used comes from one thread"
+
+
+@both
+def test_fences_are_for_the_whole_system(ptx: dict[str, str], arch: int) -> None:
+    body = ptx[f"meetings-{arch}"]
+    assert body.count("fence.acq_rel.sys;") >= 4
+    assert "fence.acq_rel.gpu" not in body
+
+
+@both
+def test_waits_end_by_the_clock_and_say_who_waited(ptx: dict[str, str], arch: int) -> None:
+    body = ptx[f"waits-{arch}"]
+    assert body.count("%globaltimer") == 3
+    assert body.count("atom.relaxed.sys.global.exch") == 3
+
+
+@both
+def test_arguments_may_be_numbers(ptx: dict[str, str], arch: int) -> None:
+    assert "ld.global" in ptx[f"masked-{arch}"]  # its ctx is an int64, not a pointer

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels that call every function of ``pyshmem.triton``, compiled without a GPU.
+
+As a program it compiles them all for sm_90 and sm_80 with the Triton it runs on and prints the PTX
+as JSON: ``TRITON_INTERPRET=0 python triton_cases.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, compile
+
+import pyshmem.triton as shmem
+import pyshmem.triton.dist as dl
+from pyshmem.interop import iris
+
+dl._bind(1 << 40)  # as init would
+
+CASES: dict[str, tuple] = {}
+
+
+def case(constants=None, **types):
+    """The kernel's arguments: pointers are 16-byte aligned, as Triton finds them at a launch."""
+
+    def register(kernel):
+        CASES[kernel.fn.__name__] = (kernel, types, constants or {})
+        return kernel
+
+    return register
+
+
+@case({"B": 1024}, dest="*fp32", source="*fp32", n="i32", pe="i32", ctx="*i64")
+@triton.jit
+def copy_out(dest, source, n, pe, ctx, B: tl.constexpr):
+    i = tl.program_id(0) * B
+    while i < n:
+        offs = i + tl.arange(0, B)
+        shmem.store(dest + offs, tl.load(source + offs), pe, ctx)
+        i += tl.num_programs(0) * B
+
+
+@case({"B": 1024}, dest="*bf16", source="*bf16", n="i32", pe="i32", ctx="*i64")
+@triton.jit
+def copy_in(dest, source, n, pe, ctx, B: tl.constexpr):
+    i = tl.program_id(0) * B
+    while i < n:
+        offs = i + tl.arange(0, B)
+        tl.store(dest + offs, shmem.load(source + offs, pe, ctx))
+        i += tl.num_programs(0) * B
+
+
+@case({"B": 1024}, dest="*i8", source="*i8", n="i32", pe="i32", ctx="i64")
+@triton.jit
+def masked(dest, source, n, pe, ctx, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    m = offs < n
+    shmem.put(dest + offs, source + offs, pe, ctx, mask=m)
+    shmem.get(dest + offs, source + offs, pe, ctx, mask=m, other=0)
+    shmem.copy(dest + offs, source + offs, pe, pe + 1, ctx, mask=m)
+    tl.store(shmem.ptr(dest, pe, ctx) + offs, 1, mask=m)
+    shmem.store(dest + offs, 1, pe, ctx, mask=m, eviction_policy="evict_first")
+    shmem.store(dest + offs, 1, pe, ctx, mask=m, cache_modifier=".cs")
+
+
+@case({"B": 128}, dest="*i32", pe="i32", ctx="*i64")
+@triton.jit
+def atomics(dest, pe, ctx, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    shmem.atomic_add(dest + offs, 1, pe, ctx, mask=offs < 100)
+    shmem.atomic_and(dest + offs, 1, pe, ctx, sem="relaxed")
+    shmem.atomic_or(dest + offs, 1, pe, ctx)
+    shmem.atomic_xor(dest + offs, 1, pe, ctx)
+    shmem.atomic_min(dest + offs, 1, pe, ctx)
+    shmem.atomic_max(dest + offs, 1, pe, ctx)
+    old = shmem.atomic_xchg(dest + offs, 1, pe, ctx)
+    tl.store(dest + offs, shmem.atomic_cas(dest + offs, old, 1, pe, ctx))
+
+
+@case({"B": 1024}, dest="*fp32", source="*fp32", sig="*u64", pe="i32", ctx="*i64")
+@triton.jit
+def signals(dest, source, sig, pe, ctx, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    shmem.put_signal(dest + offs, source + offs, sig, 1, shmem.SIGNAL_SET, pe, ctx)
+    shmem.signal_wait_until(sig, shmem.CMP_EQ, 1, ctx)
+
+
+@case({}, sig="*i64", pe="i32", ctx="*i64")
+@triton.jit
+def more_signals(sig, pe, ctx):
+    shmem.signal_op(sig, 1, shmem.SIGNAL_ADD, pe, ctx)
+    seen = shmem.signal_wait_until(sig, shmem.CMP_GE, 5, ctx, pe)
+    tl.store(sig, seen + shmem.signal_fetch(sig, ctx))
+
+
+@case({}, words="*i32", n="i32", ctx="*i64")
+@triton.jit
+def waits(words, n, ctx):
+    seen = shmem.wait_until(words, shmem.CMP_NE, 0, ctx)
+    shmem.wait_until_all(words, n, shmem.CMP_GT, 0, ctx)
+    found = shmem.wait_until_any(words, n, shmem.CMP_LT, 0, ctx)
+    if shmem.test(words, shmem.CMP_LE, 3, ctx):
+        tl.store(words + found, seen)
+
+
+@case({}, words="*i32", team="i32", ctx="*i64")
+@triton.jit
+def meetings(words, team, ctx):
+    shmem.fence(ctx)
+    shmem.quiet(ctx)
+    shmem.sync(ctx)
+    shmem.barrier(ctx, team)
+    tl.store(words, shmem.my_pe(ctx) + shmem.n_pes(ctx))
+    tl.store(words + 1, shmem.team_my_pe(team, ctx) + shmem.team_n_pes(team, ctx))
+    tl.store(words + 2, shmem.team_translate_pe(team, 0, shmem.TEAM_WORLD, ctx))
+
+
+@case({}, team="i32", ctx="*i64")
+@triton.jit
+def grid_meetings(team, ctx):
+    shmem.sync_grid(ctx)
+    shmem.barrier_grid(ctx, team)
+
+
+@case({"B": 1024}, dest="*fp32", source="*fp32", words="*i64", ctx="*i64")
+@triton.jit
+def one_shot(dest, source, words, ctx, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    tl.store(dest + offs, shmem.all_reduce(tl.load(source + offs), words, ctx))
+
+
+@case({"B": 1024}, dest="*bf16", source="*bf16", words="*i64", ctx="*i64")
+@triton.jit
+def two_shots(dest, source, words, ctx, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    tile = shmem.all_reduce(tl.load(source + offs), words, ctx, "max", two_shots=True)
+    tl.store(dest + offs, tile)
+
+
+@case({"B": 64}, dest="*i64", source="*i64", root="i32", words="*i64", ctx="*i64")
+@triton.jit
+def spread(dest, source, root, words, ctx, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    tile = shmem.broadcast(tl.load(source + offs), root, words, ctx)
+    shmem.fcollect(dest + offs, tile, B, words, ctx)
+    shmem.alltoall(dest + offs, source + offs, B, words, ctx)
+
+
+@case({"B": 2048}, dest="*bf16", source="*bf16", n="i32", ctx="*i64")
+@triton.jit
+def reduce_large(dest, source, n, ctx, B: tl.constexpr):
+    shmem.all_reduce_grid(dest, source, n, ctx, B)
+
+
+@case({}, dest="*fp16", source="*fp16", n="i64", sig="*u64", pe="i32", ctx="*i64")
+@triton.jit
+def chunks(dest, source, n, sig, pe, ctx):
+    shmem.put_chunk(dest, source, n, pe, ctx)
+    shmem.put_chunk(dest, source, n, pe, ctx, sig, 3)
+    shmem.get_chunk(dest, source, n, pe, ctx)
+    shmem.quiet(ctx)
+
+
+@case({}, value="fp32", handler="i32", ctx="*i64")
+@triton.jit
+def messages(value, handler, ctx):
+    shmem.print("a value of mine", value, ctx)
+    shmem.print("", 3, ctx)
+    shmem.post(handler, 1, 2, 3, 4, ctx)
+
+
+@case({"B": 4}, found="*i32", pe="i32", n_pes="i32")
+@triton.jit
+def orders(found, pe, n_pes, B: tl.constexpr):
+    row, column = shmem.swizzle_by_pe(tl.program_id(0), B, B, pe, n_pes)
+    tl.store(found, row + column)
+    row, column = shmem.swizzle_by_pe_last(tl.program_id(0), B, B, pe, n_pes)
+    tl.store(found + 1, row + column)
+    row, column = shmem.swizzle_straddling_first(tl.program_id(0), 100, 16, B, pe, n_pes)
+    tl.store(found + 2, row + column)
+
+
+@case({"B": 256}, dest="*fp32", source="*fp32", flags="*i32", sig="*u64", nbytes="i32")
+@triton.jit
+def distributed(dest, source, flags, sig, nbytes, B: tl.constexpr):
+    right = (dl.rank() + 1) % dl.num_ranks()
+    offs = tl.arange(0, B)
+    tl.store(dl.symm_at(dest, right) + offs, tl.load(source + offs))
+    dl.notify(flags, right, 1, sig_op="add", comm_scope="intra_node")
+    dl.notify(flags, right)
+    token = dl.wait(flags, 2, "sys", "acquire", waitValue=1)
+    dest = dl.consume_token(dest, token)
+    dl.putmem_signal_block(dest, source, nbytes, sig, 1, dl.SIGNAL_SET, right)
+    dl.signal_wait_until(sig, dl.CMP_EQ, 1)
+    dl.getmem_block(dest, source, nbytes, right)
+    dl.fence_block()
+    dl.quiet_block()
+    dl.barrier_all_block()
+    dl.sync_all_block()
+
+
+@case({"B": 1024}, data="*bf16", results="*bf16", n="i32", here="i32", there="i32", bases="*u64")
+@triton.jit
+def irises(data, results, n, here, there, bases, B: tl.constexpr):
+    offs = tl.program_id(0) * B + tl.arange(0, B)
+    m = offs < n
+    tile = iris.load(data + offs, here, there, bases, mask=m, cache_modifier=None)
+    iris.store(results + offs, tile, here, there, bases, mask=m, cache_modifier=".cs", hint=8)
+    iris.get(data + offs, results + offs, here, there, bases, mask=m)
+    iris.put(data + offs, results + offs, here, there, bases, mask=m)
+    iris.copy(data + offs, results + offs, here, there, here, bases, mask=m)
+
+
+@case({"B": 32}, data="*i32", here="i32", there="i32", bases="*u64")
+@triton.jit
+def iris_atomics(data, here, there, bases, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    iris.atomic_add(data + offs, 1, here, there, bases, sem="release", scope="sys")
+    iris.atomic_sub(data + offs, 1, here, there, bases)
+    iris.atomic_xchg(data + offs, 1, here, there, bases, mask=offs < 5)
+    iris.atomic_xor(data + offs, 1, here, there, bases, sem=None, scope=None)
+    iris.atomic_and(data + offs, 1, here, there, bases)
+    iris.atomic_or(data + offs, 1, here, there, bases)
+    iris.atomic_min(data + offs, 1, here, there, bases)
+    iris.atomic_max(data + offs, 1, here, there, bases)
+    while iris.atomic_cas(data, 1, 0, here, there, bases, sem="acquire", scope="sys") != 1:
+        pass
+
+
+def ptx(name: str, architecture: int) -> str:
+    kernel, types, constants = CASES[name]
+    names = kernel.arg_names
+    aligned = {
+        (names.index(k),): [["tt.divisibility", 16]]
+        for k, v in types.items()
+        if v.startswith("*") or k == "n"
+    }
+    signature = {k: types.get(k, "constexpr") for k in names}
+    values = {(names.index(k),): v for k, v in constants.items()}
+    source = ASTSource(kernel, signature, values, aligned)
+    compiled = compile(source, target=GPUTarget("cuda", architecture, 32), options={"num_warps": 4})
+    assert compiled.asm["cubin"]
+    return compiled.asm["ptx"]
+
+
+if __name__ == "__main__":
+    wanted = sys.argv[1:] or list(CASES)
+    texts = {f"{name}-{arch}": ptx(name, arch) for name in wanted for arch in (90, 80)}
+    json.dump({"version": triton.__version__, "ptx": texts}, sys.stdout)
