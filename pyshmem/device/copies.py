@@ -8,14 +8,20 @@ flight before its first store, which is what fills NVLink from one block.
 from .leaf import chosen as leaf
 from .leaf.chosen import device_function, opaque
 
-_FEW = 256  # bytes up to which words of 8 are as good as pieces of 16
+_FEW = 256  # bytes up to which words of 8 are as good as a loop of larger pieces
 _BULK_FROM = 256  # bytes from which one thread's copy is worth its way through shared memory
 
 
 def _make_copy(wide, wide_x4, narrow, narrow_x4):
     @device_function
     def few(dest: int, source: int, nbytes: int, rank: int, size: int) -> bool:
-        """Copies what is a word a lane at most: no loop, no division, nothing to align."""
+        """Copies what is a piece a lane at most: no loop, no division."""
+        if nbytes > size << 4:
+            return False
+        if (dest | source | nbytes) & 15 == 0:
+            if rank << 4 < nbytes:
+                wide(dest + (rank << 4), source + (rank << 4), 16)
+            return True
         if nbytes > _FEW or nbytes > size << 3 or (dest | source | nbytes) & 7 != 0:
             return False
         if rank << 3 < nbytes:
