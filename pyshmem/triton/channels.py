@@ -124,8 +124,9 @@ def to_units(flat):
         narrow = flat.to(tl.uint16, bitcast=True)
         if flat.numel == 1:
             return narrow.to(tl.uint32)
-        low, high = tl.split(tl.reshape(narrow, [flat.numel // 2, 2]))
-        return low.to(tl.uint32) | (high.to(tl.uint32) << 16)
+        else:
+            low, high = tl.split(tl.reshape(narrow, [flat.numel // 2, 2]))
+            return low.to(tl.uint32) | (high.to(tl.uint32) << 16)
     elif bits == 8:
         return flat.to(tl.uint8, bitcast=True).to(tl.uint32)
     else:
@@ -144,8 +145,9 @@ def from_units(units, like):
     elif bits == 16:
         if like.numel == 1:
             return units.to(tl.uint16).to(like.dtype, bitcast=True)
-        pairs = tl.join((units & 0xFFFF).to(tl.uint16), (units >> 16).to(tl.uint16))
-        return tl.reshape(pairs, [like.numel]).to(like.dtype, bitcast=True)
+        else:
+            pairs = tl.join((units & 0xFFFF).to(tl.uint16), (units >> 16).to(tl.uint16))
+            return tl.reshape(pairs, [like.numel]).to(like.dtype, bitcast=True)
     elif bits == 8:
         return units.to(tl.uint8).to(like.dtype, bitcast=True)
     else:

@@ -141,6 +141,13 @@ def two_shots(dest, source, words, ctx, B: tl.constexpr):
     tl.store(dest + offs, tile)
 
 
+@case({"B": 1}, dest="*fp16", source="*fp16", words="*i64", ctx="*i64")
+@triton.jit
+def one_element(dest, source, words, ctx, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    tl.store(dest + offs, shmem.all_reduce(tl.load(source + offs), words, ctx))
+
+
 @case({"B": 64}, dest="*i64", source="*i64", root="i32", words="*i64", ctx="*i64")
 @triton.jit
 def spread(dest, source, root, words, ctx, B: tl.constexpr):
