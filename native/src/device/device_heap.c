@@ -41,15 +41,12 @@ __attribute__((constructor)) static void cutover_never(void) {
 static int device_system_open(pysh_arena_t *arena) {
     char *at = arena->base + PYSH_SYSTEM_BYTES, *symmetric = kernel_tables ? kernel_tables : at;
     const int64_t first_sync = 1;
-    int64_t ll;
     int status;
 
-    at += kernel_tables ? 0 : pysh_device_tables_nbytes(pysh.n_pes);
-    ll = kernel_tables ? 0 : pysh_device_ll_nbytes();
-    if ((status = pysh.accel->zero(arena->base, (size_t)(at - ll - arena->base))) ||
-        (status = pysh.accel->zero(at, (size_t)(arena->base + arena->system - at))) ||
+    if ((status = pysh.accel->zero(arena->base, (size_t)arena->system)) ||
         (status = pysh.accel->copy(arena->base + PYSH_SYNC_EPOCH, &first_sync, sizeof first_sync)))
         return status;
+    at += kernel_tables ? 0 : pysh_device_tables_nbytes(pysh.n_pes);
     if ((status = pysh_device_teams_open(symmetric, kernel_tables ? ISHMEMX_HEAP_HOST : ISHMEMX_HEAP_DEVICE, at)))
         return status;
     if (!pysh.p2p) {

@@ -48,12 +48,8 @@ static int64_t stages_end(int n_pes) {
     return all_flags_nbytes(n_pes) + ISHMEMX_MAX_TEAMS * 2LL * ISHMEMX_DEVICE_STAGE_BYTES;
 }
 
-int64_t pysh_device_ll_nbytes(void) {
-    return pysh.p2p ? ISHMEMX_MAX_TEAMS * LL_BYTES : 0;
-}
-
 int64_t pysh_device_tables_nbytes(int n_pes) {
-    return stages_end(n_pes) + pysh_device_ll_nbytes();
+    return stages_end(n_pes) + (pysh.p2p ? ISHMEMX_MAX_TEAMS * LL_BYTES : 0);
 }
 
 static_assert(ISHMEMX_LL_HALF_BYTES / ISHMEMX_MAX_DEVICE_PES >= LL_SLOT_UNIT, "every member has a slot");
@@ -79,7 +75,7 @@ static int slot_clear(int slot) {
     int status = zero_own(slot * flags, (size_t)flags);
 
     if (!status && pysh.p2p)
-        status = zero_own(stages_end(pysh.n_pes) + slot * LL_BYTES, LL_BYTES);
+        status = pysh.accel->zero(kernels.symmetric + stages_end(pysh.n_pes) + slot * LL_BYTES, LL_BYTES);
     if (!status)
         status = pysh.accel->zero(kernels.table + EPOCHS + slot * 8, 8);
     return status ? status : pysh.accel->zero(kernels.table + CLAIMS + slot * 8, 8);

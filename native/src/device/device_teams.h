@@ -5,9 +5,7 @@
 #include <stdint.h>
 
 int64_t pysh_device_tables_nbytes(int n_pes); /* flags and stages, in the arena that kernels and peers reach */
-int64_t pysh_device_ll_nbytes(void); /* of these the last, for data with flags in it; zeroed as teams are made */
-int64_t pysh_device_teams_nbytes(int n_pes); /* the table of teams, in device memory */
-int pysh_device_teams_open(char *symmetric, int heap,
-                           char *table); /* where those are; zero but for the former's last */
+int64_t pysh_device_teams_nbytes(int n_pes);  /* the table of teams, in device memory */
+int pysh_device_teams_open(char *symmetric, int heap, char *table); /* where those are; both zero */
 void pysh_device_teams_close(void);
 char *pysh_device_teams_table(void);
