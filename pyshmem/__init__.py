@@ -88,6 +88,22 @@ from .host.collectives.nonblocking import (
     sync_nb,
     xor_reduce_nb,
 )
+from .host.collectives.reduce_scatter import (
+    and_reduce_scatter,
+    and_reduce_scatter_nb,
+    max_reduce_scatter,
+    max_reduce_scatter_nb,
+    min_reduce_scatter,
+    min_reduce_scatter_nb,
+    or_reduce_scatter,
+    or_reduce_scatter_nb,
+    prod_reduce_scatter,
+    prod_reduce_scatter_nb,
+    sum_reduce_scatter,
+    sum_reduce_scatter_nb,
+    xor_reduce_scatter,
+    xor_reduce_scatter_nb,
+)
 from .host.collectives.requests import Request
 from .host.contexts import (
     CTX_DEFAULT,
@@ -164,7 +180,7 @@ from .host.signals import (
 )
 from .host.strided import ibget, ibput, iget, iput
 from .host.sync import barrier_all, sync_all
-from .host.teams import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, Team, TeamConfig
+from .host.teams import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, Channel, Team, TeamConfig
 from .host.waits import (
     CMP_EQ,
     CMP_GE,
@@ -190,35 +206,40 @@ from .host.waits import (
 
 __all__ = [
     "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "CTX_DEFAULT", "CTX_NOSTORE",
-    "CTX_PRIVATE", "CTX_SERIALIZED", "CTX_SESSION_BATCH", "CTX_SESSION_SAME_AMO", "MAJOR_VERSION",
-    "MALLOC_ATOMICS_REMOTE", "MALLOC_SIGNAL_REMOTE", "MINOR_VERSION", "SIGNAL_ADD",
-    "SIGNAL_SET", "TEAM_NODE", "TEAM_SHARED", "TEAM_WORLD", "THREAD_FUNNELED",
-    "THREAD_MULTIPLE", "THREAD_SERIALIZED", "THREAD_SINGLE", "Cmp", "Context", "CtxOption",
-    "Handler", "HeapExhausted", "HeapInfo", "Hint", "Job", "KernelFault", "Lock",
+    "CTX_PRIVATE", "CTX_SERIALIZED", "CTX_SESSION_BATCH", "CTX_SESSION_SAME_AMO",
+    "MAJOR_VERSION", "MALLOC_ATOMICS_REMOTE", "MALLOC_SIGNAL_REMOTE", "MINOR_VERSION",
+    "SIGNAL_ADD", "SIGNAL_SET", "TEAM_NODE", "TEAM_SHARED", "TEAM_WORLD", "THREAD_FUNNELED",
+    "THREAD_MULTIPLE", "THREAD_SERIALIZED", "THREAD_SINGLE", "Channel", "Cmp", "Context",
+    "CtxOption", "Handler", "HeapExhausted", "HeapInfo", "Hint", "Job", "KernelFault", "Lock",
     "MismatchError", "NotInitialized", "PeerDied", "ProxyStats", "Request", "ShmemError",
     "ShmemTimeout", "SignalOp", "SymmetricArray", "Team", "TeamConfig", "ThreadLevel",
     "UnsupportedError", "__version__", "abort", "addr_accessible", "alltoall", "alltoall_nb",
-    "alltoalls", "alltoalls_nb", "and_reduce", "and_reduce_nb", "arange", "array", "atomic_add",
-    "atomic_and", "atomic_compare_swap", "atomic_compare_swap_nbi", "atomic_fetch",
-    "atomic_fetch_add", "atomic_fetch_add_nbi", "atomic_fetch_and", "atomic_fetch_and_nbi",
-    "atomic_fetch_inc", "atomic_fetch_inc_nbi", "atomic_fetch_nbi", "atomic_fetch_or",
-    "atomic_fetch_or_nbi", "atomic_fetch_xor", "atomic_fetch_xor_nbi", "atomic_inc",
-    "atomic_or", "atomic_set", "atomic_swap", "atomic_swap_nbi", "atomic_xor", "barrier_all",
-    "barrier_nb", "broadcast", "broadcast_nb", "choose_device", "clear_lock", "collect",
-    "collect_nb", "cutover", "drain", "empty", "empty_like", "fcollect", "fcollect_nb", "fence",
-    "finalize", "free", "full", "full_like", "g", "get", "get_nbi", "global_exit", "heap_info",
-    "ibget", "ibput", "iget", "info_get_name", "info_get_version", "init", "initialized",
-    "iput", "max_reduce", "max_reduce_nb", "min_reduce", "min_reduce_nb", "my_pe", "n_pes",
-    "new_signal", "ones", "ones_like", "or_reduce", "or_reduce_nb", "p", "pcontrol",
-    "pe_accessible", "pe_quiet", "prod_reduce", "prod_reduce_nb", "profiling", "proxy_stats",
-    "ptr", "put", "put_nbi", "put_signal", "put_signal_nbi", "query_thread", "quiet", "realloc",
-    "register_handler", "set_lock", "signal_add", "signal_fetch", "signal_op", "signal_set",
-    "signal_wait_until", "sum_exscan", "sum_exscan_nb", "sum_inscan", "sum_inscan_nb",
-    "sum_reduce", "sum_reduce_nb", "sync_all", "sync_nb", "test", "test_all", "test_all_vector",
+    "alltoalls", "alltoalls_nb", "and_reduce", "and_reduce_nb", "and_reduce_scatter",
+    "and_reduce_scatter_nb", "arange", "array", "atomic_add", "atomic_and",
+    "atomic_compare_swap", "atomic_compare_swap_nbi", "atomic_fetch", "atomic_fetch_add",
+    "atomic_fetch_add_nbi", "atomic_fetch_and", "atomic_fetch_and_nbi", "atomic_fetch_inc",
+    "atomic_fetch_inc_nbi", "atomic_fetch_nbi", "atomic_fetch_or", "atomic_fetch_or_nbi",
+    "atomic_fetch_xor", "atomic_fetch_xor_nbi", "atomic_inc", "atomic_or", "atomic_set",
+    "atomic_swap", "atomic_swap_nbi", "atomic_xor", "barrier_all", "barrier_nb", "broadcast",
+    "broadcast_nb", "choose_device", "clear_lock", "collect", "collect_nb", "cutover", "drain",
+    "empty", "empty_like", "fcollect", "fcollect_nb", "fence", "finalize", "free", "full",
+    "full_like", "g", "get", "get_nbi", "global_exit", "heap_info", "ibget", "ibput", "iget",
+    "info_get_name", "info_get_version", "init", "initialized", "iput", "max_reduce",
+    "max_reduce_nb", "max_reduce_scatter", "max_reduce_scatter_nb", "min_reduce",
+    "min_reduce_nb", "min_reduce_scatter", "min_reduce_scatter_nb", "my_pe", "n_pes",
+    "new_signal", "ones", "ones_like", "or_reduce", "or_reduce_nb", "or_reduce_scatter",
+    "or_reduce_scatter_nb", "p", "pcontrol", "pe_accessible", "pe_quiet", "prod_reduce",
+    "prod_reduce_nb", "prod_reduce_scatter", "prod_reduce_scatter_nb", "profiling",
+    "proxy_stats", "ptr", "put", "put_nbi", "put_signal", "put_signal_nbi", "query_thread",
+    "quiet", "realloc", "register_handler", "set_lock", "signal_add", "signal_fetch",
+    "signal_op", "signal_set", "signal_wait_until", "sum_exscan", "sum_exscan_nb", "sum_inscan",
+    "sum_inscan_nb", "sum_reduce", "sum_reduce_nb", "sum_reduce_scatter",
+    "sum_reduce_scatter_nb", "sync_all", "sync_nb", "test", "test_all", "test_all_vector",
     "test_any", "test_any_vector", "test_lock", "test_some", "test_some_vector", "to_numpy",
     "unregister_handler", "wait_until", "wait_until_all", "wait_until_all_vector",
     "wait_until_any", "wait_until_any_vector", "wait_until_some", "wait_until_some_vector",
-    "xor_reduce", "xor_reduce_nb", "zeros", "zeros_like",
+    "xor_reduce", "xor_reduce_nb", "xor_reduce_scatter", "xor_reduce_scatter_nb", "zeros",
+    "zeros_like",
 ]  # fmt: skip
 
 compat.arrange_simulator(library.setting("DEVICE")[0])

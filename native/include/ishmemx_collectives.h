@@ -18,6 +18,10 @@ ISHMEMX_API int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *s
 ISHMEMX_API int ishmemx_fcollect(ishmemx_team_t team, void *dest, const void *source, size_t nbytes);
 /* Combines in PE order 0..n-1, so every PE gets the same bits. dest may equal source. */
 ISHMEMX_API int ishmemx_reduce(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce);
+/* The same of n_pes blocks of nreduce elements, of which PE l gets block l, nreduce elements. dest may be the caller's
+ * own block of source. */
+ISHMEMX_API int ishmemx_reduce_scatter(ishmemx_team_t team, int op, int type, void *dest, const void *source,
+                                       size_t nreduce);
 /* One behind the other, in PE order; nbytes may differ and may be 0. When dest of one PE, of `capacity` bytes
  * (SIZE_MAX: not known), does not hold all, the call fails on all. */
 ISHMEMX_API int ishmemx_collect(ishmemx_team_t team, void *dest, size_t capacity, const void *source, size_t nbytes);
@@ -52,6 +56,8 @@ ISHMEMX_API int ishmemx_alltoalls_nb(ishmemx_team_t team, void *dest, const void
                                      ptrdiff_t source_stride, size_t nelems, size_t width, ishmemx_request_t *request);
 ISHMEMX_API int ishmemx_reduce_nb(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce,
                                   ishmemx_request_t *request);
+ISHMEMX_API int ishmemx_reduce_scatter_nb(ishmemx_team_t team, int op, int type, void *dest, const void *source,
+                                          size_t nreduce, ishmemx_request_t *request);
 ISHMEMX_API int ishmemx_sum_scan_nb(ishmemx_team_t team, int exclusive, int type, void *dest, const void *source,
                                     size_t nelems, ishmemx_request_t *request);
 /* Is it complete? Fails as the collective did, with *done 1. Also of a complete one, as often as one likes, even after

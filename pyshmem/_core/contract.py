@@ -108,6 +108,7 @@ STATE = Group(
         ("RINGS", "number of rings, 0: none"),
         ("RING_SLOTS", "requests a ring holds: a power of two, and its logarithm"),
         ("RING_LOG2", ""),
+        ("CHECK", "1: checking mode"),
         ("RING", "+ 4 k: ring k: addresses of slots, control, device (host_proxy/ring.h)"),
         ("CUTOVER_PUT_MIN", "bytes: below, no put of any shape leaves the store path"),
         ("CUTOVER_GET_MIN", ""),
@@ -124,7 +125,8 @@ STATE = Group(
 DEVICE_TEAM = Group(
     "ishmemx_device_team_word",
     "ISHMEMX_DEVICE_TEAM_",
-    "Words of a row of the table of teams; a slot that holds no team has n_pes 0.",
+    "Words of a row of the table of teams; a slot that holds no team has n_pes 0. Behind all rows "
+    "stand the EPOCHs, and then a u64 a slot: in checking mode, 1 while a group is in a collective.",
     (
         ("N_PES", ""),
         ("MY_PE", ""),
@@ -134,16 +136,22 @@ DEVICE_TEAM = Group(
         ("STAGE", "symmetric: two halves of ISHMEMX_DEVICE_STAGE_BYTES"),
         ("GRID_COUNT", "of Triton's kernels: programs of the grid that have come"),
         ("GRID_TURN", "of Triton's kernels: meetings of grids so far"),
+        ("LL", "symmetric: two halves of ISHMEMX_LL_HALF_BYTES for data with flags in it; 0: none"),
+        ("LL_SLOT", "bytes of a half that a member stores to: a multiple of 1,024"),
         ("WORDS", ""),
     ),
-    at={"WORDS": 8},
+    at={"WORDS": 16},
 )
 
 CUTOVER = Group(
     "ishmemx_cutover_coll",
     "ISHMEMX_CUTOVER_",
     "Thresholds of the device collectives: from so many bytes a PE the second way is taken.",
-    (("REDUCE", "every PE combines all -> every PE combines its share"), ("COUNT", "")),
+    (
+        ("REDUCE", "every PE combines all -> every PE combines its share"),
+        ("LL", "data with flags in it -> data, a fence and a flag"),
+        ("COUNT", ""),
+    ),
 )
 
 FAULT = Group(
@@ -162,6 +170,7 @@ FAULT = Group(
         ("LOCK", "cleared by a PE that does not have it; a: its word there"),
         ("CHOICE", "a: no comparison, or no signal operation; b: the last one there is"),
         ("FAR", "a pe that loads and stores do not reach; a: pe"),
+        ("CHANNEL", "checking mode: two groups in a collective of one slot at a time; a: the slot"),
     ),
 )
 
@@ -273,12 +282,14 @@ SIZES = Group(
     "Sizes that the library and kernels share.",
     (
         ("DEVICE_STAGE_BYTES", "of a half of a team's stage"),
+        ("LL_HALF_BYTES", "of a half of what a team's members store data with flags to"),
         ("MAX_TEAMS", "of a PE at a time, predefined ones included"),
         ("MAX_DEVICE_PES", "that the state block has room for"),
         ("MAX_HANDLERS", ""),
         ("RING_OPS", "operations of a request, and one that is none"),
     ),
-    at={"DEVICE_STAGE_BYTES": 64 * 1024, "MAX_TEAMS": 64, "MAX_HANDLERS": 64}
+    at={"DEVICE_STAGE_BYTES": 64 * 1024, "LL_HALF_BYTES": 256 * 1024}
+    | {"MAX_TEAMS": 64, "MAX_HANDLERS": 64}
     | {"MAX_DEVICE_PES": STATE.WORDS - STATE.DELTA, "RING_OPS": REQUEST_OP.COUNT},
 )
 
@@ -327,7 +338,7 @@ ROUTINES = (
     "team_sync", "broadcast", "collect", "fcollect", "alltoall", "alltoalls", "reduce", "scan",
     "wait_until_all", "wait_until_any", "wait_until_some", "test_all", "test_any", "test_some",
     "set_lock", "test_lock", "clear_lock", "quiet", "team_translate_pe", "load", "store", "copy",
-    "atomic_min", "atomic_max", "all_reduce",
+    "atomic_min", "atomic_max", "all_reduce", "reduce_scatter",
 )  # fmt: skip
 
 GROUPS = (

@@ -46,6 +46,8 @@ SETTINGS = (
             "bytes from which each PE of a device reduction combines its share; the same on all PEs"),
     Setting("KERNEL_REGISTERS", "integer", "64",
             "registers a thread of kernels with rings or collectives, unless cuda.jit(max_registers=) says; 0: no cap"),
+    Setting("CUTOVER_LL", "string", "",
+            "bytes from which a block's collectives no longer send flags in their data; the same on all PEs"),
     Setting("TUNE_FILE", "string", "",
             "file of cutover tables, read and written by tune; default cutover.json in the user's settings folder"),
     Setting("STATICS", "choice:auto|map|conduit|none", "auto",

@@ -60,6 +60,7 @@ def collectives(clock: Clock) -> None:
         "broadcast_work_group": kernels.broadcast,
         "alltoall_work_group": kernels.exchange(shmem.alltoall_work_group),
         "sum_reduce_work_group": kernels.exchange(shmem.sum_reduce_work_group),
+        "sum_reduce_scatter_work_group": kernels.exchange(shmem.sum_reduce_scatter_work_group),
     }
     for op, kernel in routines.items():
         for nbytes in sizes:

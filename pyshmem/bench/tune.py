@@ -93,7 +93,7 @@ class Tuner:
         self.shapes = ((1, 1), (32, 1)) if simulated else paths.ALL_SHAPES
         self.sizes = [512, 65536] if simulated else list(CALL_SIZES)
         self.reduce_sizes = [512, 4096] if simulated else list(REDUCE_SIZES)
-        self.steps = 2 * len(self.shapes) + 1
+        self.steps = 2 * len(self.shapes) + 2
 
     def _rows(self, op: str, transfers: paths.Transfers) -> list[list[int | None]]:
         job = self.clock.job
@@ -111,7 +111,8 @@ class Tuner:
             self._step()
         return [[entries.get((t, b)) for b in cutover.BLOCKS] for t in cutover.THREADS]
 
-    def _reduce(self) -> int | None:
+    def _collective(self, op: str) -> int | None:
+        """Where a block's ``sum_reduce`` goes another way; of ``reduce``, without flags in data."""
         source, dest = (
             pyshmem.zeros(self.reduce_sizes[-1] // 4, dtype=np.float32, heap="device")
             for _ in range(2)
@@ -119,15 +120,16 @@ class Tuner:
         arguments = [shmem.as_argument(array) for array in (dest, source)]
         kernel = kernels.exchange(shmem.sum_reduce_work_group)
         shape = (32, 1) if self.clock.simulated else (1024, 1)
-        plain, shared = _two_ways(
-            "reduce",
-            self.reduce_sizes,
-            lambda size: self.clock.together(kernel, shape, 50, *arguments, size // 4),
-        )
+        with cutover.forced("ll", 0):
+            below, beyond = _two_ways(
+                op,
+                self.reduce_sizes,
+                lambda size: self.clock.together(kernel, shape, 50, *arguments, size // 4),
+            )
         pyshmem.free(source)
         pyshmem.free(dest)
         self._step()
-        return crossing(self.reduce_sizes, plain, shared)
+        return crossing(self.reduce_sizes, below, beyond)
 
     def table(self) -> dict[str, Any]:
         """A table for a file of ``cutover``. All PEs."""
@@ -140,7 +142,8 @@ class Tuner:
             "n_pes": job.n_pes,
             "source": "python -m pyshmem tune",
             **rows,
-            "reduce": self._reduce(),
+            "reduce": self._collective("reduce"),
+            "ll": self._collective("ll"),
         }
 
 
@@ -158,6 +161,7 @@ def show(table: dict[str, Any]) -> None:
             grid.add_row(str(threads), *map(text, row))
         Console().print(grid)
     print(f"reduce: shares from {text(table['reduce'])} bytes on")
+    print(f"ll: flags behind the data, no longer in it, from {text(table['ll'])} bytes on")
 
 
 def write(table: dict[str, Any], path: Path) -> None:

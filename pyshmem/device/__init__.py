@@ -16,6 +16,7 @@ from .api.collectives import *
 from .api.locks import *
 from .api.messages import *
 from .api.ordering import *
+from .api.reduce_scatter import *
 from .api.reductions import *
 from .api.rma import *
 from .api.signals import *

@@ -11,7 +11,7 @@ from .state import FAULT_CLAIM, MODULE, TIMEOUT_NS
 CMP_EQ, CMP_NE, CMP_GT = CMP.EQ, CMP.NE, CMP.GT
 CMP_GE, CMP_LT, CMP_LE = CMP.GE, CMP.LT, CMP.LE
 
-_POLLS_PER_CHECK = 64 if SIM else 1024  # of the clock and of the fault word
+POLLS_PER_CHECK = 64 if SIM else 1024  # of the clock and of the fault word
 #: When a wait is slow, and how often one of the PE's slow waits is reported to the host.
 _SLOW_NS, _REPORT_EVERY_NS = 200_000_000, 250_000_000
 _LAST_REPORT = 8  # the word behind FAULT_CLAIM: when the last one was reported
@@ -93,7 +93,7 @@ def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
 def go_on(deadline: int, polls: int, op: int, pe: int, expected: int, seen: int) -> int:
     """After a look in vain: the deadline of the wait, or -1 when it must end."""
     relax()
-    if polls & (_POLLS_PER_CHECK - 1) == 0:
+    if polls & (POLLS_PER_CHECK - 1) == 0:
         return given_up(deadline, op, pe, expected, seen)
     return deadline
 
@@ -115,7 +115,7 @@ def wait(address: int, like, cmp: int, cmp_value, op: int, pe: int):
         # there for its order only and drops the cache, so that what follows reads fresh. Its value
         # is unused, and on sm_90 the assembler leaves out the second trip to memory.
         polls = 0
-        while polls < _POLLS_PER_CHECK:
+        while polls < POLLS_PER_CHECK:
             value = leaf.read(address, like)
             if holds(value, cmp, cmp_value):
                 leaf.read_acquire(address, like)
@@ -130,7 +130,7 @@ def wait(address: int, like, cmp: int, cmp_value, op: int, pe: int):
 def reached_soon(address: int, least: int) -> bool:
     """``wait_word`` for as long as waits usually take; False: it is to be gone on with by that."""
     polls = 0
-    while polls < _POLLS_PER_CHECK:
+    while polls < POLLS_PER_CHECK:
         if read64(address) >= least:
             leaf.read64_acquire(address)
             return True

@@ -4,14 +4,15 @@
 Extension. A shape is the threads that share a call and the blocks of its grid; both fall into four
 buckets. Each entry comes from the first of these that has one:
 
-1. ``PYSHMEM_CUTOVER_PUT``, ``_GET``, ``_REDUCE``: ``64K`` for all shapes, ``never``, or
+1. ``PYSHMEM_CUTOVER_PUT``, ``_GET``, ``_REDUCE``, ``_LL``: ``64K`` for all shapes, ``never``, or
    ``threads:blocks=size`` for some of them (``1024:1=256K,1024:8=never``);
 2. ``set()`` in this program;
 3. what ``python -m pyshmem tune`` measured on such GPUs;
 4. what ships with pyshmem for such GPUs;
-5. never.
+5. never; for ``"ll"`` 16 KiB, shared among the other PEs that a PE sends to.
 
-All PEs must reduce alike: ``init`` gives them the largest entry that one of them has for ``reduce``.
+All PEs must go one way: ``init`` gives them the largest entries that one of them has for ``reduce``
+and ``ll``.
 
 ``docs/tuning.md`` has examples. Where kernels do not reach peers (``PYSHMEM_P2P=0``) nothing is read.
 """
@@ -38,10 +39,12 @@ THREADS = (1, 32, 128, 1024)
 BLOCKS = (1, 8, 32, 132)
 #: Operations with a size for each shape, and those with one size.
 SHAPED = ("put", "get")
-OPERATIONS = (*SHAPED, "reduce")
+OPERATIONS = (*SHAPED, "reduce", "ll")
+#: Of ``"ll"`` by default, all that a PE sends: a piece of 16 bytes for each thread of a block of 1,024.
+_LL_BYTES, _LL_LEAST = 16384, 2048
 
 Shape = tuple[int, int]
-Sizes = dict[Shape, int]  # bucket's (threads, blocks) -> bytes; "reduce" has only _ANY
+Sizes = dict[Shape, int]  # bucket's (threads, blocks) -> bytes; "reduce" and "ll" have only _ANY
 _ANY: Shape = (0, 0)
 
 
@@ -54,7 +57,10 @@ class Origin(NamedTuple):
 
 _set: dict[str, Sizes] = {op: {} for op in OPERATIONS}
 _table: dict[str, dict[Shape, Origin]] = {}
-_agreed: dict[Origin, Origin] = {}  # for the entry of ``reduce``, where PEs had others at ``init``
+_COMMON = ("reduce", "ll")  # that all PEs must have alike
+_agreed: dict[
+    tuple[str, Origin], Origin
+] = {}  # for entries of these, where PEs differed at ``init``
 _forced: list[tuple[str, int]] = []  # by the ``forced`` that are open, the innermost last
 
 
@@ -84,8 +90,11 @@ def get(op: str, threads: int = 1024, blocks: int = 1) -> int:
     """From how many bytes a call of this shape takes the other way; ``NEVER`` when none does.
 
     Args:
-        op: ``"put"``, ``"get"``, or ``"reduce"``: bytes from which each PE of a device reduction
-            combines its share instead of everything; threads and blocks do not matter there.
+        op: ``"put"``, ``"get"``; ``"reduce"``: bytes from which each PE of a device reduction
+            combines its share instead of everything; ``"ll"``: bytes a PE from which a block's or
+            a grid's collective sends data and then flags instead of data with flags in it, a warp's
+            from a quarter of that, a thread's from a sixty-fourth. Threads and blocks do not
+            matter to these two.
         threads: threads that share one call: 1, 32 for a warp, or those of the block.
         blocks: blocks of the grid.
 
@@ -96,7 +105,7 @@ def get(op: str, threads: int = 1024, blocks: int = 1) -> int:
 
 
 def origin(op: str, threads: int = 1024, blocks: int = 1) -> str:
-    """Where the entry comes from: a variable, ``"set"``, the path of a file, or ``"never"``.
+    """Where the entry comes from: a variable, ``"set"``, a file's path, ``"default"`` or ``"never"``.
 
     Args and errors: as ``get``.
     Extension.
@@ -118,10 +127,10 @@ def set(
 
     Kernels launched afterwards see it; running kernels of this PE are waited for. It stays until
     ``reset``, also in later jobs, and gives way to the variables of the environment. ``"reduce"``
-    must be the same on all PEs: set it on all of them, with no device reduction under way.
+    and ``"ll"`` must be the same on all PEs: set them on all, with no device collective under way.
 
     Args:
-        op: ``"put"``, ``"get"`` or ``"reduce"``.
+        op: ``"put"``, ``"get"``, ``"reduce"`` or ``"ll"``.
         nbytes: bytes, a text such as ``"256K"``, ``"never"`` or ``NEVER``; 0: always.
         threads: threads that share one call; default all.
         blocks: blocks of the grid; default all.
@@ -234,6 +243,8 @@ def read_tables(text: str, where: str) -> list[dict[str, Any]]:
 
 def _sizes_of(table: Mapping[str, Any]) -> dict[str, Sizes]:
     sizes: dict[str, Sizes] = {"reduce": {_ANY: _size(table.get("reduce"))}}
+    if "ll" in table:
+        sizes["ll"] = {_ANY: _size(table["ll"])}
     for op in SHAPED:
         rows = table[op]
         sizes[op] = {
@@ -270,6 +281,14 @@ def _files() -> Iterator[tuple[str, str]]:
         raise ValueError(f"PYSHMEM_TUNE_FILE is {tuned}, which is not there")
 
 
+def _default(op: str) -> Origin:
+    """What counts where nobody has measured or set anything."""
+    if op != "ll":
+        return Origin(NEVER, "never")
+    others = max(1, runtime.n_pes() - 1) if runtime.initialized() else 1
+    return Origin(max(_LL_LEAST, _LL_BYTES // others), "default")
+
+
 def _resolve() -> dict[str, dict[Shape, Origin]]:
     """The table that counts, from all places."""
     layers: list[tuple[dict[str, Sizes], str]] = []
@@ -285,12 +304,13 @@ def _resolve() -> dict[str, dict[Shape, Origin]]:
         layers.append(({op: parse_override(op, text)}, variable))
     resolved: dict[str, dict[Shape, Origin]] = {}
     for op in OPERATIONS:
-        row = dict.fromkeys(_shapes(op, None, None), Origin(NEVER, "never"))
+        row = dict.fromkeys(_shapes(op, None, None), _default(op))
         for sizes, where in layers:
             row |= {shape: Origin(size, where) for shape, size in sizes.get(op, {}).items()}
         resolved[op] = row
-    reduce = resolved["reduce"]
-    reduce[_ANY] = _agreed.get(reduce[_ANY], reduce[_ANY])
+    for op in _COMMON:
+        own = resolved[op][_ANY]
+        resolved[op][_ANY] = _agreed.get((op, own), own)
     return resolved
 
 
@@ -310,23 +330,26 @@ def _apply() -> None:
 
 
 def _agree() -> None:
-    """At ``init``: PEs with other GPUs or other files would reduce in other ways, and wait for ever."""
+    """At ``init``: PEs with other GPUs or other files would go other ways, and wait for ever."""
     _agreed.clear()
     _apply()
-    own = _table["reduce"][_ANY]
+    own = [_table[op][_ANY] for op in _COMMON]
     if runtime.n_pes() == 1 or runtime.device_name() == "none":
         return
-    block = ffi.new("uintptr_t *")
-    check(lib.ishmemx_malloc(lib.ISHMEMX_HEAP_HOST, 16, 16, 1, block))
+    block, n = ffi.new("uintptr_t *"), len(own)
+    check(lib.ishmemx_malloc(lib.ISHMEMX_HEAP_HOST, 16 * n, 16, 1, block))
     words = ffi.cast("int64_t *", block[0])
-    words[0] = own.nbytes
+    for k, entry in enumerate(own):
+        words[k] = entry.nbytes
     most, kind = REDUCE_OPS.index("max"), ELEMENT_NUMBER["int64"]
-    status = lib.ishmemx_reduce(TEAM_WORLD.handle, most, kind, block[0] + 8, block[0], 1)
-    largest = int(words[1])
+    status = lib.ishmemx_reduce(TEAM_WORLD.handle, most, kind, block[0] + 8 * n, block[0], n)
+    largest = [int(words[n + k]) for k in range(n)]
     check(status)
     check(lib.ishmemx_free(block[0]))
-    if largest != own.nbytes:
-        _agreed[own] = Origin(largest, "the largest of all PEs'")
+    for op, entry, nbytes in zip(_COMMON, own, largest, strict=True):
+        if nbytes != entry.nbytes:
+            _agreed[op, entry] = Origin(nbytes, "the largest of all PEs'")
+    if _agreed:
         _apply()
 
 
@@ -337,8 +360,9 @@ def _write(sizes: Mapping[str, Sizes]) -> None:
         words = list(sizes[op].values())  # rows of threads, as the state block has them
         check(lib.ishmemx_cutover_set(first, len(words), words))
         check(lib.ishmemx_cutover_set(least[op], 1, [min(words)]))
-    reduce = lib.ISHMEMX_STATE_CUTOVER_COLL + lib.ISHMEMX_CUTOVER_REDUCE
-    check(lib.ishmemx_cutover_set(reduce, 1, [sizes["reduce"][_ANY]]))
+    for op, number in (("reduce", lib.ISHMEMX_CUTOVER_REDUCE), ("ll", lib.ISHMEMX_CUTOVER_LL)):
+        word = lib.ISHMEMX_STATE_CUTOVER_COLL + number
+        check(lib.ishmemx_cutover_set(word, 1, [sizes[op][_ANY]]))
     runtime.state_changed()
 
 

@@ -36,13 +36,38 @@ class TeamConfig(NamedTuple):
     num_contexts: int = 0
 
 
+class Channel:
+    """What one group of a grid, or one stream, uses a team by while others use it, too.
+
+    Kernels take ``pyshmem.device.as_argument(channel)`` as the team of a collective. Made by
+    ``Team.channels``; it ends with its team. Extension.
+
+    Attributes:
+        team: the team; PE numbers are its own.
+        index: its number among the team's channels; 0 is what the team itself stands for.
+    """
+
+    __slots__ = ("_row", "index", "team")
+
+    def __init__(self, team: Team, index: int, row: Team) -> None:
+        self.team, self.index, self._row = team, index, row
+
+    @property
+    def handle(self) -> int:
+        """What the library knows the channel by: a team of the same PEs."""
+        return self._row.handle
+
+    def __repr__(self) -> str:
+        return f"<pyshmem channel {self.index} of {self.team!r}>"
+
+
 class Team:
     """A set of PEs, numbered from 0 within the team.
 
     A context manager: leaving the block destroys it, unless by an exception.
     """
 
-    __slots__ = ("__weakref__", "_contexts", "_handle", "_name")
+    __slots__ = ("__weakref__", "_channels", "_contexts", "_handle", "_name")
     #: ``contexts.Context``, which stands above this file and puts itself here.
     _new_context: ClassVar[type[Context]]
 
@@ -50,6 +75,7 @@ class Team:
         self._handle = handle  # ishmemx_team_t, 0: destroyed
         self._name = name
         self._contexts: weakref.WeakSet[Context] = weakref.WeakSet()
+        self._channels: list[Team] = []  # from channel 1 on
 
     @property
     def handle(self) -> int:
@@ -224,6 +250,33 @@ class Team:
         check(lib.ishmemx_team_split_color(self.handle, number, key, *_options(config), team))
         return _made(team[0], f"color {color} of {self._name}")
 
+    def channels(self, n: int) -> tuple[Channel, ...]:
+        """The team's channels 0 to ``n - 1``. Collective: the team makes those that it has not yet.
+
+        A collective of a kernel takes its team for one group of the PE at a time. Several groups of
+        a grid, or several streams, use a channel each: sets of flags and buffers of their own.
+        Channel 0 is the team's, which is used where a kernel gets the team itself. In checking
+        mode, two groups of a PE in collectives of one channel at a time are a fault.
+
+        Args:
+            n: how many, 1 or more; each but channel 0 takes one of the job's 64 places for teams
+                and, where kernels reach peers by stores, 512 KiB of device memory set aside for it.
+
+        Raises: ValueError (n, destroyed), MismatchError, PeerDied, ShmemTimeout, NotInitialized,
+            ShmemError (no place left).
+        Extension.
+        """
+        n = operator.index(n)
+        if n < 1:
+            raise ValueError(f"n is {n}; a team has at least channel 0")
+        while len(self._channels) < n - 1:
+            row = self.split_strided(0, 1, self.n_pes())
+            assert row is not None
+            row._name = f"{self._name}, channel {len(self._channels) + 1}"
+            self._channels.append(row)
+        rows = (self, *self._channels[: n - 1])
+        return tuple(Channel(self, index, row) for index, row in enumerate(rows))
+
     def create_ctx(self, options: int = 0) -> Context:
         """Make a context whose PE numbers are this team's; the same as ``Context(options, self)``.
 
@@ -249,6 +302,9 @@ class Team:
         Raises: ValueError (a predefined team), PeerDied, ShmemTimeout, NotInitialized, ShmemError.
         Spec: shmem_team_destroy (OpenSHMEM 1.5).
         """
+        while self._channels and self not in (TEAM_WORLD, TEAM_SHARED, TEAM_NODE):
+            self._channels[-1].destroy()
+            self._channels.pop()
         check(lib.ishmemx_team_destroy(self._handle))
         self._forget()
 
@@ -257,6 +313,7 @@ class Team:
         for context in tuple(self._contexts):
             context.forget()
         self._contexts.clear()
+        self._channels.clear()
         self._handle = 0
 
     def __del__(self, release: Callable[[int], int] = lib.ishmemx_team_release) -> None:
@@ -306,6 +363,8 @@ def _job_ended() -> None:
     for team in tuple(_made_teams):
         team._forget()
     _made_teams.clear()
+    for team in (TEAM_WORLD, TEAM_SHARED, TEAM_NODE):
+        team._channels.clear()
 
 
 #: All PEs of the job.

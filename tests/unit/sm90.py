@@ -49,7 +49,8 @@ COLD = (
     "record_fault", "given_up", "wait_word", "await_from", "meet_far", "quotient64", "exchange",
     "_round", "spread", "scatter", "combine_stage", "combine_share", "store_prefixes", "reach_slowly",
     "requests3ask", "requests4tell", "await_quiet", "put_pieces", "get_pieces",
-    "cudaCG", "take_cell", "requests5_skip",
+    "cudaCG", "take_cell", "requests5_skip", "team2ll", "receive_small", "combine_pieces",
+    "scan_pieces", "combine_block", "4rows6_claim",
 )  # fmt: skip
 
 
@@ -194,6 +195,7 @@ def architectures():
         row = {"assembled": name, "bytes": len(image), "bulk": "cp.async.bulk" in text}
         print(json.dumps(row | {"buffer": "pyshmem_bulk_buffer" in text}), flush=True)
     declined()
+    units()
     constants()
     unsigned_counts()
     litmus()
@@ -211,6 +213,18 @@ def declined():
     print(json.dumps({"declined": True, "bulk": bulk}), flush=True)
 
 
+def units():
+    """Collectives with flags in their data, assembled, by how often they access 16 bytes at once."""
+    for base, scope in (("sum_reduce", "_work_group"), ("broadcast", "_warp"), ("collect", "")):
+        kernel, arguments = CASES[base][0](getattr(shmem, base + scope))
+        library = compile_kernel(kernel, arguments(types.float32), lto=True)
+        row = {"units": base + scope, "bytes": len(image_of(library))}
+        text = library.get_lto_ptx(cc=CC)
+        for access in ("ld", "st"):
+            row[access] = len(re.findall(rf"\b{access}\.relaxed\.sys\.global\.b128", text))
+        print(json.dumps(row), flush=True)
+
+
 def unsigned_counts():
     """Numba makes float64 of uint64 + int64: counts are int64 from the door on."""
 
@@ -223,6 +237,7 @@ def unsigned_counts():
         shmem.alltoalls(0, dest, source, n, n, n)
         shmem.sum_reduce(0, dest, source, n)
         shmem.sum_inscan(0, dest, source, n)
+        shmem.sum_reduce_scatter(0, dest, source, n)
         shmem.ibput(dest, source, n, n, n, n, 0)
         shmem.iget(dest, source, n, n, n, 0)
         shmem.wait_until_all(ivars, n, None, shmem.CMP_EQ, 0)

@@ -344,6 +344,10 @@ CASES = {
     **{f"{op}_reduce": (collective, ("uint32",), GROUPS) for op in ("and", "or", "xor")},
     **{f"{op}_reduce": (collective, ("float32",), GROUPS) for op in ("max", "min", "sum", "prod")},
     **dict.fromkeys(("sum_inscan", "sum_exscan"), (collective, ("float32",), GROUPS)),
+    **{
+        f"{op}_reduce_scatter": (collective, ("uint32",), GROUPS)
+        for op in ("and", "or", "xor", "max", "min", "sum", "prod")
+    },
 }  # fmt: skip
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

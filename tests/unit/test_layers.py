@@ -32,7 +32,14 @@ OPERATIONS = {
     f"host.{name}"
     for name in (
         *("rma", "strided", "atomics", "atomics_nbi", "signals", "sync", "waits", "ordering"),
-        *("locks", "cutover", "proxy", "collectives.blocking", "collectives.nonblocking"),
+        *(
+            "locks",
+            "cutover",
+            "proxy",
+            "collectives.blocking",
+            "collectives.nonblocking",
+            "collectives.reduce_scatter",
+        ),
     )
 }
 #: Run when the package is built, not part of it.
@@ -237,9 +244,9 @@ def code_lines(path: Path) -> int:
 
 
 def test_the_device_library_stays_small() -> None:
-    """Under 3,300 lines for all scopes and dtypes, without the simulator and what is done to Numba."""
+    """Under 3,700 lines for all scopes and dtypes, without the simulator and what is done to Numba."""
     files = [p for p in (PACKAGE / "device").rglob("*.py") if not {"sim", "jit"} & set(p.parts)]
-    assert sum(map(code_lines, files)) < 3300
+    assert sum(map(code_lines, files)) < 3700
 
 
 def test_both_accelerators_have_the_same_leaves() -> None:
@@ -250,7 +257,7 @@ def test_both_accelerators_have_the_same_leaves() -> None:
 
     leaf = PACKAGE / "device" / "leaf"
     cuda = set().union(*(listed(path) for path in (leaf / "cuda").glob("[!_]*.py")))
-    simulated = [leaf / "sim" / f"{name}.py" for name in ("threads", "elements")]
+    simulated = [leaf / "sim" / f"{name}.py" for name in ("threads", "elements", "units")]
     assert cuda == set().union(*map(listed, simulated))
 
 

@@ -159,6 +159,13 @@ def test_a_kernel_can_decline_bulk_copies(assembled):
     assert [row["bulk"] for row in assembled[1] if "declined" in row] == [False]
 
 
+def test_units_are_single_accesses_on_every_architecture(assembled):
+    """Of 16 bytes with one flag: the vector form promises no more than its halves."""
+    rows = [row for row in assembled[1] if "units" in row]
+    assert len(rows) == 3
+    assert all(row["bytes"] > 1000 and row["ld"] >= 2 and row["st"] >= 2 for row in rows), rows
+
+
 def test_a_put_from_constant_memory_copies(assembled):
     assert [row["constant_source"] for row in assembled[1] if "constant_source" in row] == [True]
 

@@ -27,17 +27,17 @@
 #define CPU_BLOCK_BYTES PYSH_STAGE_BYTES /* stays in the first-level cache */
 #define GPU_BLOCK_BYTES (256 * 1024)     /* a copy costs some microseconds whatever its size */
 
+#define ROW(_op, _name, _family)                                                \
+    [ISHMEMX_REDUCE_##_op] = {{_name "_reduce", _name "_reduce_scatter"},       \
+                              {_name "_reduce_nb", _name "_reduce_scatter_nb"}, \
+                              PYSH_FAMILY_REDUCE_##_family}
+
 static const struct {
-    const char *name, *name_nb;
+    const char *name[2], *name_nb[2]; /* of the reduction, and of that whose result is scattered */
     unsigned family;
 } operations[ISHMEMX_REDUCE_COUNT] = {
-    [ISHMEMX_REDUCE_AND] = {"and_reduce", "and_reduce_nb", PYSH_FAMILY_REDUCE_BITWISE},
-    [ISHMEMX_REDUCE_OR] = {"or_reduce", "or_reduce_nb", PYSH_FAMILY_REDUCE_BITWISE},
-    [ISHMEMX_REDUCE_XOR] = {"xor_reduce", "xor_reduce_nb", PYSH_FAMILY_REDUCE_BITWISE},
-    [ISHMEMX_REDUCE_MAX] = {"max_reduce", "max_reduce_nb", PYSH_FAMILY_REDUCE_ORDER},
-    [ISHMEMX_REDUCE_MIN] = {"min_reduce", "min_reduce_nb", PYSH_FAMILY_REDUCE_ORDER},
-    [ISHMEMX_REDUCE_SUM] = {"sum_reduce", "sum_reduce_nb", PYSH_FAMILY_REDUCE_ARITHMETIC},
-    [ISHMEMX_REDUCE_PROD] = {"prod_reduce", "prod_reduce_nb", PYSH_FAMILY_REDUCE_ARITHMETIC},
+    ROW(AND, "and", BITWISE), ROW(OR, "or", BITWISE),      ROW(XOR, "xor", BITWISE),      ROW(MAX, "max", ORDER),
+    ROW(MIN, "min", ORDER),   ROW(SUM, "sum", ARITHMETIC), ROW(PROD, "prod", ARITHMETIC),
 };
 
 typedef struct reduction {
@@ -45,6 +45,7 @@ typedef struct reduction {
     int op, type;
     size_t nbytes;    /* of an element */
     size_t block;     /* elements at a time */
+    bool scatter;     /* source has a block for each member, who gets the result of that */
     bool synced;      /* all members are known to be here, and will be told of the end */
     char *acc, *copy; /* a block in the accumulator's type; a block of a source the CPU cannot reach */
     const char *name;
@@ -53,7 +54,7 @@ typedef struct reduction {
 int pysh_reduce_check(int op, int type) {
     if (op < 0 || op >= ISHMEMX_REDUCE_COUNT)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "there is no reduction number %d", op);
-    return pysh_type_check(type, operations[op].family, operations[op].name);
+    return pysh_type_check(type, operations[op].family, operations[op].name[0]);
 }
 
 /* Combines n elements at `place` of every member; the result is in r->acc, in the element's type. */
@@ -74,11 +75,21 @@ static int combine_members(const reduction_t *r, pysh_place_t place, size_t n) {
     return ISHMEMX_OK;
 }
 
+/* Of a source's elements, those of which the caller combines n: its block, if there are blocks. */
+static int64_t own_block(const reduction_t *r, size_t n) {
+    return r->scatter ? (int64_t)((size_t)r->team->my_pe * n * r->nbytes) : 0;
+}
+
+static size_t source_nbytes(const reduction_t *r, size_t n) {
+    return n * r->nbytes * (r->scatter ? (size_t)r->team->n_pes : 1);
+}
+
 static int reduce_staged(const reduction_t *r, void *dest, const void *source, size_t n) {
     pysh_place_t stage = pysh_stage(r->team);
-    int status = pysh_copy(pysh.arena[stage.heap].base + stage.offset, source, n * r->nbytes);
+    int status = pysh_copy(pysh.arena[stage.heap].base + stage.offset, source, source_nbytes(r, n));
 
     status = pysh_stage_sync(r->team, r->name, status);
+    stage.offset += own_block(r, n);
     if (!status)
         status = combine_members(r, stage, n);
     return status ? status : pysh_copy(dest, r->acc, n * r->nbytes);
@@ -109,35 +120,56 @@ static int reduce_slice(const reduction_t *r, pysh_place_t dest, pysh_place_t so
     return status;
 }
 
+/* Nobody else reads the caller's block of its source, which dest may be. */
+static int reduce_block(const reduction_t *r, pysh_place_t dest, pysh_place_t source, size_t n) {
+    int status = ISHMEMX_OK;
+
+    source.offset += own_block(r, n);
+    for (size_t first = 0, count; !status && first < n; first += count) {
+        int64_t at = (int64_t)(first * r->nbytes);
+        count = n - first < r->block ? n - first : r->block;
+        status = combine_members(r, (pysh_place_t){source.heap, source.offset + at}, count);
+        if (!status)
+            status = pysh_copy(pysh.arena[dest.heap].base + dest.offset + at, r->acc, count * r->nbytes);
+    }
+    return status;
+}
+
+static int reduce_direct(const reduction_t *r, pysh_place_t dest, pysh_place_t source, size_t n) {
+    return r->scatter ? reduce_block(r, dest, source, n) : reduce_slice(r, dest, source, n);
+}
+
 static int reduce_sliced(const reduction_t *r, pysh_place_t dest, pysh_place_t source, size_t n) {
     int status;
 
     if (r->synced)
-        return reduce_slice(r, dest, source, n);
+        return reduce_direct(r, dest, source, n);
     status = pysh_team_sync(r->team, r->name);
-    return status ? status : pysh_coll_end(r->team, r->name, reduce_slice(r, dest, source, n));
+    return status ? status : pysh_coll_end(r->team, r->name, reduce_direct(r, dest, source, n));
 }
 
-static int arguments_check(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce,
-                           pysh_place_t *dest_p, pysh_place_t *source_p) {
-    size_t nbytes;
+static int arguments_check(const reduction_t *r, void *dest, const void *source, size_t nreduce, pysh_place_t *dest_p,
+                           pysh_place_t *source_p) {
+    ishmemx_team_t team = r->team;
+    size_t nbytes, blocks;
     int status = pysh_team_check(team);
 
     if (!status)
-        status = pysh_reduce_check(op, type);
+        status = pysh_reduce_check(r->op, r->type);
     if (status || !nreduce)
         return status;
-    if (__builtin_mul_overflow(nreduce, pysh_type_nbytes(type), &nbytes))
-        nbytes = SIZE_MAX;
+    if (__builtin_mul_overflow(nreduce, pysh_type_nbytes(r->type), &nbytes) ||
+        __builtin_mul_overflow(nbytes, r->scatter ? (size_t)team->n_pes : 1, &blocks))
+        nbytes = blocks = SIZE_MAX;
     status = pysh_heap_find(dest, nbytes, "dest", &dest_p->heap, &dest_p->offset);
     if (!status)
-        status = pysh_heap_find(source, nbytes, "source", &source_p->heap, &source_p->offset);
+        status = pysh_heap_find(source, blocks, "source", &source_p->heap, &source_p->offset);
     if (!status)
-        status = pysh_type_check_aligned(type, dest, "dest");
+        status = pysh_type_check_aligned(r->type, dest, "dest");
     if (!status)
-        status = pysh_type_check_aligned(type, source, "source");
-    if (!status && dest != source)
-        status = pysh_check_overlap(dest, nbytes, source, nbytes);
+        status = pysh_type_check_aligned(r->type, source, "source");
+    if (!status && dest != (const char *)source + (r->scatter ? (size_t)team->my_pe * nbytes : 0))
+        status = pysh_check_overlap(dest, nbytes, source, blocks);
     return status;
 }
 
@@ -153,7 +185,7 @@ static int reduce(reduction_t *r, void *dest, const void *source, pysh_place_t d
                   size_t n) {
     _Alignas(PYSH_CACHE_LINE) char small[2 * CPU_BLOCK_BYTES]; /* twice: an accumulator may be wider */
     size_t wide = pysh_type_nbytes(pysh_accumulator_type(r->type));
-    bool staged = !r->synced && pysh_stage_fits(n * r->nbytes);
+    bool staged = !r->synced && pysh_stage_fits(source_nbytes(r, n));
     bool mapped = all_mapped(r->team, ISHMEMX_HEAP_HOST);
     bool direct = all_mapped(r->team, source_place.heap) && pysh.arena[dest_place.heap].cpu_visible &&
                   pysh.arena[source_place.heap].cpu_visible;
@@ -175,53 +207,87 @@ static int reduce(reduction_t *r, void *dest, const void *source, pysh_place_t d
     return status;
 }
 
-int ishmemx_reduce(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce) {
+static int blocking(reduction_t *r, void *dest, const void *source, size_t nreduce) {
     pysh_place_t dest_place = {0, 0}, source_place = {0, 0};
-    pysh_call_t call = {"reduce", op, type, -1, 0};
-    reduction_t r = {.team = team, .op = op, .type = type};
-    int status;
+    pysh_call_t call = {r->scatter ? "reduce_scatter" : "reduce", r->op, r->type, -1, 0};
+    int status = arguments_check(r, dest, source, nreduce, &dest_place, &source_place);
 
-    PYSH_ENTER();
-    status = arguments_check(team, op, type, dest, source, nreduce, &dest_place, &source_place);
     if (!status)
-        call.nbytes = nreduce * pysh_type_nbytes(type);
-    if ((status = pysh_coll_begin(team, &call, status)))
+        call.nbytes = nreduce * pysh_type_nbytes(r->type);
+    if ((status = pysh_coll_begin(r->team, &call, status)))
         return status;
-    r.nbytes = pysh_type_nbytes(type);
-    r.name = operations[op].name;
+    r->nbytes = pysh_type_nbytes(r->type);
+    r->name = operations[r->op].name[r->scatter];
     if (nreduce)
-        status = reduce(&r, dest, source, dest_place, source_place, nreduce);
-    pysh_team_unclaim(team);
+        status = reduce(r, dest, source, dest_place, source_place, nreduce);
+    pysh_team_unclaim(r->team);
     return status;
 }
 
-static int reduce_pull(const struct ishmemx_request *request) {
+int ishmemx_reduce(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce) {
+    reduction_t r = {.team = team, .op = op, .type = type};
+
+    PYSH_ENTER();
+    return blocking(&r, dest, source, nreduce);
+}
+
+int ishmemx_reduce_scatter(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce) {
+    reduction_t r = {.team = team, .op = op, .type = type, .scatter = true};
+
+    PYSH_ENTER();
+    return blocking(&r, dest, source, nreduce);
+}
+
+static int pull(const struct ishmemx_request *request, bool scatter) {
     reduction_t r = {.team = request->team,
                      .op = request->call.op,
                      .type = request->call.type,
                      .nbytes = request->width,
+                     .scatter = scatter,
                      .synced = true,
                      .name = request->call.routine};
 
     return reduce(&r, request->dest, request->source, request->dest_place, request->source_place, request->nelems);
 }
 
-int ishmemx_reduce_nb(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce,
-                      ishmemx_request_t *request) {
-    struct ishmemx_request asked = {.team = team,
-                                    .call = {"reduce_nb", op, type, -1, 0},
-                                    .pull = nreduce ? reduce_pull : NULL,
+static int reduce_pull(const struct ishmemx_request *request) {
+    return pull(request, false);
+}
+
+static int reduce_scatter_pull(const struct ishmemx_request *request) {
+    return pull(request, true);
+}
+
+static int begin(const reduction_t *r, void *dest, const void *source, size_t nreduce, ishmemx_request_t *request) {
+    struct ishmemx_request asked = {.team = r->team,
+                                    .call = {r->scatter ? "reduce_scatter_nb" : "reduce_nb", r->op, r->type, -1, 0},
                                     .dest = dest,
                                     .source = source,
                                     .nelems = nreduce};
-    int status;
+    int status = arguments_check(r, dest, source, nreduce, &asked.dest_place, &asked.source_place);
 
-    PYSH_ENTER();
-    status = arguments_check(team, op, type, dest, source, nreduce, &asked.dest_place, &asked.source_place);
+    if (nreduce)
+        asked.pull = r->scatter ? reduce_scatter_pull : reduce_pull;
     if (!status) {
-        asked.call.routine = operations[op].name_nb;
-        asked.width = pysh_type_nbytes(type);
+        asked.call.routine = operations[r->op].name_nb[r->scatter];
+        asked.width = pysh_type_nbytes(r->type);
         asked.call.nbytes = nreduce * asked.width;
     }
     return pysh_request_begin(&asked, status, request);
+}
+
+int ishmemx_reduce_nb(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce,
+                      ishmemx_request_t *request) {
+    const reduction_t r = {.team = team, .op = op, .type = type};
+
+    PYSH_ENTER();
+    return begin(&r, dest, source, nreduce, request);
+}
+
+int ishmemx_reduce_scatter_nb(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce,
+                              ishmemx_request_t *request) {
+    const reduction_t r = {.team = team, .op = op, .type = type, .scatter = true};
+
+    PYSH_ENTER();
+    return begin(&r, dest, source, nreduce, request);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What kernels know of teams: a table of slots in device memory, and for each slot flags and a stage that members
- * store to, on the arena that kernels and their peers reach. */
+ * store to, on the arena that kernels and their peers reach. Where they reach it by stores there are also two halves
+ * for data with flags in it: 512 KiB a slot, 32 MiB for the 64 slots, and in the simulator no page before its team
+ * exists. A channel of a team is a slot like another. */
 #include "device/device_teams.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +20,18 @@
 #include "teams/ctx.h"
 #include "teams/team.h"
 
+#define LL_BYTES (2LL * ISHMEMX_LL_HALF_BYTES)
+
+enum {
+    LL_SLOT_UNIT = 1024, /* what a warp stores at a time: see device/team/ll.py */
+    ROW_BYTES = ISHMEMX_DEVICE_TEAM_WORDS * 8,
+    EPOCHS = ISHMEMX_MAX_TEAMS * ROW_BYTES,
+    CLAIMS = EPOCHS + ISHMEMX_MAX_TEAMS * 8,
+    LISTS = CLAIMS + ISHMEMX_MAX_TEAMS * 8
+};
+
 static struct {
-    char *symmetric; /* flags of all slots, then their stages */
+    char *symmetric; /* flags of all slots, then their stages, then their halves for data with flags */
     int heap;        /* on whose arena that is */
     char *table;     /* device memory: rows, epochs, lists of PEs */
 } kernels;
@@ -31,15 +44,15 @@ static int64_t all_flags_nbytes(int n_pes) {
     return (ISHMEMX_MAX_TEAMS * flags_nbytes(n_pes) + 4095) & -4096;
 }
 
-int64_t pysh_device_tables_nbytes(int n_pes) {
+static int64_t stages_end(int n_pes) {
     return all_flags_nbytes(n_pes) + ISHMEMX_MAX_TEAMS * 2LL * ISHMEMX_DEVICE_STAGE_BYTES;
 }
 
-enum {
-    ROW_BYTES = ISHMEMX_DEVICE_TEAM_WORDS * 8,
-    EPOCHS = ISHMEMX_MAX_TEAMS * ROW_BYTES,
-    LISTS = EPOCHS + ISHMEMX_MAX_TEAMS * 8
-};
+int64_t pysh_device_tables_nbytes(int n_pes) {
+    return stages_end(n_pes) + (pysh.p2p ? ISHMEMX_MAX_TEAMS * LL_BYTES : 0);
+}
+
+static_assert(ISHMEMX_LL_HALF_BYTES / ISHMEMX_MAX_DEVICE_PES >= LL_SLOT_UNIT, "every member has a slot");
 
 int64_t pysh_device_teams_nbytes(int n_pes) {
     return (LISTS + ISHMEMX_MAX_TEAMS * (int64_t)n_pes * 4 + 4095) & -4096;
@@ -49,31 +62,52 @@ char *pysh_device_teams_table(void) {
     return kernels.table;
 }
 
-static int zero_own_flags(int64_t offset) {
-    size_t nbytes = (size_t)flags_nbytes(pysh.n_pes);
-
+static int zero_own(int64_t offset, size_t nbytes) {
     if (!pysh.arena[kernels.heap].cpu_visible)
         return pysh.accel->zero(kernels.symmetric + offset, nbytes);
     memset(kernels.symmetric + offset, 0, nbytes);
     return ISHMEMX_OK;
 }
 
+/* Forgets what a team that had the slot before has left there: flags of old rounds are flags of new ones. */
+static int slot_clear(int slot) {
+    int64_t flags = flags_nbytes(pysh.n_pes);
+    int status = zero_own(slot * flags, (size_t)flags);
+
+    if (!status && pysh.p2p)
+        status = pysh.accel->zero(kernels.symmetric + stages_end(pysh.n_pes) + slot * LL_BYTES, LL_BYTES);
+    if (!status)
+        status = pysh.accel->zero(kernels.table + EPOCHS + slot * 8, 8);
+    return status ? status : pysh.accel->zero(kernels.table + CLAIMS + slot * 8, 8);
+}
+
+static void row_fill(int64_t *row, const struct ishmemx_team *team, int slot, const char *list) {
+    const char *symmetric = kernels.symmetric;
+    int n_pes = pysh.n_pes;
+
+    row[ISHMEMX_DEVICE_TEAM_N_PES] = team->n_pes;
+    row[ISHMEMX_DEVICE_TEAM_MY_PE] = team->my_pe;
+    row[ISHMEMX_DEVICE_TEAM_PES] = (int64_t)(intptr_t)list;
+    row[ISHMEMX_DEVICE_TEAM_FLAGS] = (int64_t)(intptr_t)(symmetric + slot * flags_nbytes(pysh.n_pes));
+    row[ISHMEMX_DEVICE_TEAM_EPOCH] = (int64_t)(intptr_t)(kernels.table + EPOCHS + slot * 8);
+    row[ISHMEMX_DEVICE_TEAM_STAGE] =
+        (int64_t)(intptr_t)(symmetric + all_flags_nbytes(n_pes) + slot * 2LL * ISHMEMX_DEVICE_STAGE_BYTES);
+    if (pysh.p2p) {
+        row[ISHMEMX_DEVICE_TEAM_LL] = (int64_t)(intptr_t)(symmetric + stages_end(n_pes) + slot * LL_BYTES);
+        row[ISHMEMX_DEVICE_TEAM_LL_SLOT] = ISHMEMX_LL_HALF_BYTES / team->n_pes / LL_SLOT_UNIT * LL_SLOT_UNIT;
+    }
+}
+
 static int team_set(const struct ishmemx_team *team, int slot) {
-    int64_t row[ISHMEMX_DEVICE_TEAM_WORDS] = {0}, flags = slot * flags_nbytes(pysh.n_pes);
-    char *list = kernels.table + LISTS + slot * (int64_t)pysh.n_pes * 4, *epoch = kernels.table + EPOCHS + slot * 8;
+    int64_t row[ISHMEMX_DEVICE_TEAM_WORDS] = {0};
+    char *list = kernels.table + LISTS + slot * (int64_t)pysh.n_pes * 4;
     int status = ISHMEMX_OK;
 
     if (!kernels.table)
         return ISHMEMX_OK;
     if (team && team->my_pe >= 0) {
-        row[ISHMEMX_DEVICE_TEAM_N_PES] = team->n_pes;
-        row[ISHMEMX_DEVICE_TEAM_MY_PE] = team->my_pe;
-        row[ISHMEMX_DEVICE_TEAM_PES] = (int64_t)(intptr_t)list;
-        row[ISHMEMX_DEVICE_TEAM_FLAGS] = (int64_t)(intptr_t)(kernels.symmetric + flags);
-        row[ISHMEMX_DEVICE_TEAM_EPOCH] = (int64_t)(intptr_t)epoch;
-        row[ISHMEMX_DEVICE_TEAM_STAGE] = (int64_t)(intptr_t)(kernels.symmetric + all_flags_nbytes(pysh.n_pes) +
-                                                             slot * 2LL * ISHMEMX_DEVICE_STAGE_BYTES);
-        if ((status = zero_own_flags(flags)) || (status = pysh.accel->zero(epoch, 8)) ||
+        row_fill(row, team, slot, list);
+        if ((status = slot_clear(slot)) ||
             (status = pysh.accel->copy(list, team->pes, (size_t)team->n_pes * sizeof *team->pes)))
             return status;
     }

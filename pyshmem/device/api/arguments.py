@@ -6,7 +6,7 @@ import numpy as np
 from ..._core.dtypes import AsBits, as_dtype
 from ..._core.library import check, ffi, lib
 from ...host.contexts import Context
-from ...host.teams import Team
+from ...host.teams import Channel, Team
 from ..leaf.chosen import SIM
 
 __all__ = ["as_argument"]
@@ -20,16 +20,17 @@ def slot_of(ask, handle: int) -> int:
 
 
 def as_argument(array):
-    """What a kernel is given for a team, a context or an array.
+    """What a kernel is given for a team, a channel of one, a context or an array.
 
-    A team or a context is the number of the team's slot, an int32, valid until it is destroyed.
+    A team, a channel or a context is the number of a team's slot, an int32, valid until that is
+    destroyed.
 
     An array is returned in the form that costs least to pass, for launches in a loop.
 
     A kernel takes a device-heap array as it is, but on a GPU Numba then wraps the CuPy array anew in
     every launch. The result shares the memory; the symmetric array must stay alive.
     """
-    if isinstance(array, Team):
+    if isinstance(array, (Team, Channel)):
         return np.int32(slot_of(lib.ishmemx_team_slot, array.handle))
     if isinstance(array, Context):
         return np.int32(slot_of(lib.ishmemx_ctx_team_slot, array.handle))

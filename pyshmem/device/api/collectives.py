@@ -8,6 +8,7 @@ with the same arguments; different teams may be used by different blocks at one 
 must be free at every member when the first calls.
 """
 
+from ..copies import push
 from ..faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, FAULT_STRIDE, OP, record_fault
 from ..groups import Scope
 from ..leaf import chosen as leaf
@@ -17,7 +18,9 @@ from ..ring.requests import IPUT, ask
 from ..ring.transport import get_bytes, store_word
 from ..routine import scoped
 from ..state import DELTA, DEVICE_STAGE_BYTES
+from ..team import ll
 from ..team.flags import await_flag, outlined, raise_flags, steps
+from ..team.ll import makes_ll
 from ..team.rows import member_pe, row_my_pe, row_n_pes, row_stage, team_row
 from .strided import extent, push_blocks
 
@@ -65,7 +68,7 @@ def half_of_stage(row: int, epoch: int) -> int:
 
 
 def _team_sync(scope: Scope):
-    start, _, _, end = steps(scope)
+    start, _, _, end, _ = steps(scope)
     op = OP["team_sync"]
 
     def team_sync(team):
@@ -75,15 +78,28 @@ def _team_sync(scope: Scope):
         """
         row = team_row(team, op)
         if row != 0:
-            end(row, start(row), op)
+            end(row, start(row, op), op)
 
     return team_sync
 
 
 def _broadcast(scope: Scope):
     rank, size, sync = scope.rank, scope.size, scope.sync
-    start, send, _, end = steps(scope)
-    op = OP["broadcast"]
+    start, send, _, end, finish = steps(scope)
+    op, by_ll = OP["broadcast"], makes_ll(scope)
+    ll_send, _, ll_receive_from = ll.moves(scope)
+
+    @device_function
+    def small(row, dest, source, nbytes, root):
+        """Who is not the root sends a unit without data, so that all know of all."""
+        call, waited = start(row, op), ll.waited_op(row, op)
+        if row_my_pe(row) == root:
+            ll_send(row, source, 0, dest, nbytes, 0, call, rank(), size())
+        else:
+            ll.send_words(row, 0, call, rank(), size())
+            ll_receive_from(row, root, dest, nbytes, 0, call, waited, rank(), size())
+        ll.await_words(row, root if nbytes > 0 else -1, call, waited, rank(), size())
+        finish(row, call)
 
     def broadcast(team, dest, source, nelems, root):
         """Copy ``source`` of the team's PE ``root`` into ``dest`` of every member, the root too.
@@ -101,7 +117,10 @@ def _broadcast(scope: Scope):
             record_fault(FAULT_PE, op, -1, root, row_n_pes(row))
             return
         nbytes = nelems * leaf.itemsize_of(dest)
-        epoch = start(row)
+        if by_ll(row, nbytes):
+            small(row, address_of(dest), address_of(source), nbytes, root)
+            return
+        epoch = start(row, op)
         mine = row_my_pe(row) == root
         if near() and nbytes >= _PULL_FROM and row_n_pes(row) > 2:
             if mine:
@@ -121,7 +140,9 @@ def _broadcast(scope: Scope):
 
 def _make_blocks(scope: Scope, op: int, own_blocks: bool):
     """``f(team, dest, source, nelems)``: to each member, a block of its own or the same one."""
-    start, send, _, end = steps(scope)
+    rank, size = scope.rank, scope.size
+    start, send, _, end, finish = steps(scope)
+    by_ll, (ll_send, ll_receive, _) = makes_ll(scope), ll.moves(scope)
 
     @device_function
     def blocks(team, dest, source, count):
@@ -137,11 +158,18 @@ def _make_blocks(scope: Scope, op: int, own_blocks: bool):
         if not (usable(source, taken, op) and usable(dest, together, op)):
             return
         nbytes = nelems * leaf.itemsize_of(dest)
-        epoch = start(row)
         step = nbytes if own_blocks else 0
-        place = address_of(dest) + row_my_pe(row) * nbytes
-        send(row, place, address_of(source), step, nbytes)
-        end(row, epoch, op)
+        to, begin = address_of(dest), address_of(source)
+        place = to + row_my_pe(row) * nbytes
+        epoch = start(row, op)
+        if by_ll(row, nbytes):
+            ll_send(row, begin, step, place, nbytes, 0, epoch, rank(), size())
+            waited = ll.waited_op(row, op)
+            ll_receive(row, to, nbytes, nbytes, epoch, waited, rank(), size())
+            finish(row, epoch)
+        else:
+            send(row, place, begin, step, nbytes)
+            end(row, epoch, op)
 
     return blocks
 
@@ -177,7 +205,7 @@ def _alltoall(scope: Scope):
 
 def _alltoalls(scope: Scope):
     rank, size = scope.rank, scope.size
-    start, _, _, end = steps(scope)
+    start, _, _, end, _ = steps(scope)
     op = OP["alltoalls"]
 
     @outlined(scope)
@@ -223,7 +251,7 @@ def _alltoalls(scope: Scope):
         taken, filled = extent(max(count, 1), sst, least), extent(max(count, 1), dst, least)
         if not (usable(source, taken, op) and usable(dest, filled, op)):
             return
-        epoch = start(row)
+        epoch = start(row, op)
         scatter(row, address_of(dest), address_of(source), dst, sst, nelems, leaf.itemsize_of(dest))
         end(row, epoch, op)
 
@@ -232,8 +260,9 @@ def _alltoalls(scope: Scope):
 
 def _collect(scope: Scope):
     rank, size, sync = scope.rank, scope.size, scope.sync
-    start, send, meet_members, end = steps(scope)
-    op = OP["collect"]
+    start, send, meet_members, end, finish = steps(scope)
+    op, by_ll = OP["collect"], makes_ll(scope)
+    ll_send, _, ll_receive_from = ll.moves(scope)
 
     @device_function
     def tell_counts(row, nelems, epoch):
@@ -252,6 +281,75 @@ def _collect(scope: Scope):
             member += 1
         return total
 
+    @device_function
+    def by_stages(row, dest, source, nelems, epoch):
+        """Counts by the stages: where peers are out of reach."""
+        tell_counts(row, nelems, epoch)
+        sync()
+        meet_members(row, epoch, op)
+        total = add_counts(row, epoch, row_n_pes(row))
+        before = add_counts(row, epoch, row_my_pe(row))
+        if fits(dest, total):
+            place, nbytes = (
+                address_of(dest) + before * leaf.itemsize_of(dest),
+                nelems * leaf.itemsize_of(dest),
+            )
+            send(row, place, address_of(source), 0, nbytes)
+        end(row, epoch + 1, op)
+
+    @device_function
+    def fits(dest, total):
+        if total > dest.size:
+            record_fault(FAULT_NELEMS, op, -1, total, dest.size)
+            return False
+        return usable(dest, total, op)
+
+    @device_function
+    def count_of(row, member, nelems, epoch, waited):
+        if member == row_my_pe(row):
+            return nelems
+        return ll.await_word(row, member, epoch, waited)
+
+    @outlined(scope)
+    def receive_small(row, dest, source, nelems, itemsize, epoch, waited):
+        """What members sent behind their counts, each to its place, and the own elements."""
+        member, place = 0, dest
+        while member < row_n_pes(row):
+            nbytes = count_of(row, member, nelems, epoch, waited) * itemsize
+            if member == row_my_pe(row):
+                push(place, source, nbytes, rank(), size())
+            else:
+                ll_receive_from(row, member, place, nbytes, 1, epoch, waited, rank(), size())
+            place += nbytes
+            member += 1
+        return 0
+
+    @device_function
+    def by_counts(row, dest, source, nelems, epoch):
+        """Counts with flags in them, and behind the small ones the data."""
+        itemsize, begin, waited = leaf.itemsize_of(dest), address_of(source), ll.waited_op(row, op)
+        ll.send_words(row, nelems, epoch, rank(), size())
+        if nelems > 0 and by_ll(row, nelems * itemsize):
+            ll_send(row, begin, 0, 0, nelems * itemsize, 1, epoch, rank(), size())
+        total, before, most, member = 0, 0, 0, 0
+        while member < row_n_pes(row):
+            if member == row_my_pe(row):
+                before = total
+            count = count_of(row, member, nelems, epoch, waited)
+            total += count
+            most = max(most, count)
+            member += 1
+        small, to = by_ll(row, most * itemsize), address_of(dest)
+        if fits(dest, total):
+            if small:
+                receive_small(row, to, begin, nelems, itemsize, epoch, waited)
+            else:
+                send(row, to + before * itemsize, begin, 0, nelems * itemsize)
+        if small:
+            finish(row, epoch)
+        else:
+            end(row, epoch + 1, op)
+
     def collect(team, dest, source, nelems):
         """``fcollect`` with a count of its own for each member, 0 or more.
 
@@ -264,21 +362,11 @@ def _collect(scope: Scope):
         row = entry(team, dest, source, 0, op)
         if row == 0 or not usable(source, nelems, op):
             return
-        epoch = start(row)
-        tell_counts(row, nelems, epoch)
-        sync()
-        meet_members(row, epoch, op)
-        total = add_counts(row, epoch, row_n_pes(row))
-        before = add_counts(row, epoch, row_my_pe(row))
-        if total > dest.size:
-            record_fault(FAULT_NELEMS, op, -1, total, dest.size)
-        elif usable(dest, total, op):
-            place, nbytes = (
-                address_of(dest) + before * leaf.itemsize_of(dest),
-                nelems * leaf.itemsize_of(dest),
-            )
-            send(row, place, address_of(source), 0, nbytes)
-        end(row, epoch + 1, op)
+        epoch = start(row, op)
+        if near():
+            by_counts(row, dest, source, nelems, epoch)
+        else:
+            by_stages(row, dest, source, nelems, epoch)
 
     return collect
 

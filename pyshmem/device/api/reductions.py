@@ -12,8 +12,10 @@ from ..leaf.chosen import combine, device_function, raw1, raw16, state, to_int64
 from ..peers import near
 from ..routine import scoped
 from ..state import CUTOVER_COLL, DELTA, DEVICE_STAGE_BYTES
+from ..team import ll
 from ..team.flags import outlined, steps
-from ..team.rows import member_pe, row_epoch, row_my_pe, row_n_pes
+from ..team.ll import makes_ll
+from ..team.rows import member_pe, row_my_pe, row_n_pes
 from .collectives import entry, half_of_stage
 
 __all__ = [
@@ -28,12 +30,12 @@ __all__ = [
     "xor_reduce_work_group",
 ]  # fmt: skip
 
-_FAMILY = {"and": "t", "or": "t", "xor": "t", "max": "m", "min": "m", "sum": "s", "prod": "s"}
+FAMILY_OF = {"and": "t", "or": "t", "xor": "t", "max": "m", "min": "m", "sum": "s", "prod": "s"}
 _REDUCE, _SCAN = OP["reduce"], OP["scan"]
 
 
 @device_function
-def _stage_room(members: int) -> int:
+def stage_room(members: int) -> int:
     """Bytes a member may put on the stage at a time."""
     return quotient(DEVICE_STAGE_BYTES, members) & ~15
 
@@ -54,32 +56,30 @@ def _make_fold(name: str, load):
     return fold
 
 
-def _make_staged(scope: Scope, op: int, finish):
+def make_staged(scope: Scope, op: int, finish):
     """For few bytes, and peers out of reach: all pieces on all stages, then ``finish``."""
-    sync, (start, send, meet_members, _) = scope.sync, steps(scope)
-    rank = scope.rank
+    sync, (start, send, meet_members, _, done_with) = scope.sync, steps(scope)
 
     @device_function
-    def staged(row, dest, source, nbytes, like):
-        room, epoch = _stage_room(row_n_pes(row)), start(row)
+    def staged(row, dest, source, step, nbytes, like):
+        """To member m the ``nbytes`` at ``source + m * step``."""
+        room, epoch = stage_room(row_n_pes(row)), start(row, op)
         done = 0
         while done < nbytes:
             piece = min(room, nbytes - done)
             stage = half_of_stage(row, epoch)
-            send(row, stage + row_my_pe(row) * room, source + done, 0, piece)
+            send(row, stage + row_my_pe(row) * room, source + done, step, piece)
             sync()
             meet_members(row, epoch, op)
             finish(row, dest + done, stage, room, piece, like)
             done += piece
             epoch += 1
-        sync()
-        if rank() == 0:
-            leaf.write64(row_epoch(row), epoch - 1)
+        done_with(row, epoch - 1)
 
     return staged
 
 
-def _make_combine_stage(scope: Scope, name: str):
+def make_combine_stage(scope: Scope, name: str):
     """``finish`` of a reduction."""
     rank, size = scope.rank, scope.size
     fold16, fold1 = _make_fold(name, raw16), _make_fold(name, raw1)
@@ -101,46 +101,130 @@ def _make_combine_stage(scope: Scope, name: str):
     return combine_stage
 
 
-def _make_shared(scope: Scope, name: str):
-    """The way of many bytes: a member combines its share of all sources, and stores it at all.
-
-    Nobody else reads or writes that share, so dest may be source.
-    """
-    rank, size, add = scope.rank, scope.size, combine(name)
-    start, _, meet_members, end = steps(scope)
+def make_small(scope: Scope, op: int, combine_pieces):
+    """For the fewest bytes: sources with flags in them, and a lane's pieces of all members combined."""
+    rank, size = scope.rank, scope.size
+    start, _, _, _, finish = steps(scope)
+    send, _, _ = ll.moves(scope)
 
     @device_function
-    def one(row, dest, source, like):
-        members = row_n_pes(row)
+    def small(row, dest, source, step, nbytes, like):
+        """To member m the ``nbytes`` at ``source + m * step``."""
+        call, waited = start(row, op), ll.waited_op(row, op)
+        send(row, source, step, 0, nbytes, 0, call, rank(), size())
+        own = source + row_my_pe(row) * step
+        combine_pieces(row, dest, own, nbytes, call, waited, like)
+        finish(row, call)
+
+    return small
+
+
+def make_combine_pieces(scope: Scope, name: str):
+    """A reduction's end of that."""
+    rank, size, add = scope.rank, scope.size, combine(name)
+
+    @outlined(scope)
+    def combine_pieces(row, dest, source, nbytes, call, waited, like):
+        piece = rank()
+        while piece < ll.pieces_of(nbytes):
+            at = piece << 4
+            own, left = source + at, nbytes - at
+            low, high = ll.member_piece(row, 0, own, left, piece, call, waited)
+            acc = leaf.widen(like, leaf.raw_of(like, low, high))
+            member = 1
+            while member < row_n_pes(row):
+                low, high = ll.member_piece(row, member, own, left, piece, call, waited)
+                acc = add(like, acc, leaf.raw_of(like, low, high))
+                member += 1
+            low, high = leaf.rounded(like, acc)
+            ll.store_word(dest + at, left, low)
+            ll.store_word(dest + at + 8, left - 8, high)
+            piece += size()
+        return 0
+
+    return combine_pieces
+
+
+def _make_scan_pieces(scope: Scope, inclusive: bool):
+    """A scan's: it waits for all members, and adds up the first ones' pieces."""
+    rank, size, add = scope.rank, scope.size, combine("sum")
+
+    @outlined(scope)
+    def scan_pieces(row, dest, source, nbytes, call, waited, like):
+        count = row_my_pe(row) + (1 if inclusive else 0)
+        piece = rank()
+        while piece < ll.pieces_of(nbytes):
+            at, member = piece << 4, 0
+            own, left = source + at, nbytes - at
+            acc = leaf.no_sum(like)
+            while member < row_n_pes(row):
+                low, high = ll.member_piece(row, member, own, left, piece, call, waited)
+                if member < count:
+                    acc = add(like, acc, leaf.raw_of(like, low, high))
+                member += 1
+            low, high = leaf.rounded(like, acc)
+            ll.store_word(dest + at, left, low)
+            ll.store_word(dest + at + 8, left - 8, high)
+            piece += size()
+        return 0
+
+    return scan_pieces
+
+
+def make_gathers(name: str) -> tuple:
+    """``f(row, source, like)``: 16 bytes of all members, combined; and the same of four pieces."""
+    add = combine(name)
+
+    @device_function
+    def gather(row, source, like):
         acc = leaf.widen(like, raw16(source + state(DELTA + member_pe(row, 0)), like))
         member = 1
-        while member < members:
+        while member < row_n_pes(row):
             acc = add(like, acc, raw16(source + state(DELTA + member_pe(row, member)), like))
             member += 1
-        member = 0
-        while member < members:
-            leaf.store_acc16(dest + state(DELTA + member_pe(row, member)), like, acc)
-            member += 1
+        return acc
 
     @device_function
-    def four(row, dest, source, step, like):
-        """Four pieces with their loads in flight together."""
-        members = row_n_pes(row)
+    def gather_four(row, source, step, like):
+        """Pieces ``step`` apart, with their loads in flight together."""
         at = source + state(DELTA + member_pe(row, 0))
         r0, r1 = raw16(at, like), raw16(at + step, like)
         r2, r3 = raw16(at + 2 * step, like), raw16(at + 3 * step, like)
         a0, a1 = leaf.widen(like, r0), leaf.widen(like, r1)
         a2, a3 = leaf.widen(like, r2), leaf.widen(like, r3)
         member = 1
-        while member < members:
+        while member < row_n_pes(row):
             at = source + state(DELTA + member_pe(row, member))
             r0, r1 = raw16(at, like), raw16(at + step, like)
             r2, r3 = raw16(at + 2 * step, like), raw16(at + 3 * step, like)
             a0, a1 = add(like, a0, r0), add(like, a1, r1)
             a2, a3 = add(like, a2, r2), add(like, a3, r3)
             member += 1
+        return a0, a1, a2, a3
+
+    return gather, gather_four
+
+
+def _make_shared(scope: Scope, name: str):
+    """The way of many bytes: a member combines its share of all sources, and stores it at all.
+
+    Nobody else reads or writes that share, so dest may be source.
+    """
+    rank, size, (gather, gather_four) = scope.rank, scope.size, make_gathers(name)
+    start, _, meet_members, end, _ = steps(scope)
+
+    @device_function
+    def one(row, dest, source, like):
+        acc, member = gather(row, source, like), 0
+        while member < row_n_pes(row):
+            leaf.store_acc16(dest + state(DELTA + member_pe(row, member)), like, acc)
+            member += 1
+
+    @device_function
+    def four(row, dest, source, step, like):
+        a0, a1, a2, a3 = gather_four(row, source, step, like)
         member = 0
-        while member < members:
+        while member < row_n_pes(row):
             at = dest + state(DELTA + member_pe(row, member))
             leaf.store_acc16(at, like, a0)
             leaf.store_acc16(at + step, like, a1)
@@ -165,7 +249,7 @@ def _make_shared(scope: Scope, name: str):
 
     @device_function
     def shared(row, dest, source, nbytes, like):
-        epoch = start(row)
+        epoch = start(row, _REDUCE)
         meet_members(row, epoch, _REDUCE)  # the sources are ready, and the dests
         combine_share(row, dest, source, nbytes, like)
         end(row, epoch + 1, _REDUCE)
@@ -175,11 +259,15 @@ def _make_shared(scope: Scope, name: str):
 
 def _reduction(name: str):
     """The reduction ``name`` at all scopes."""
-    types = leaf.require(_FAMILY[name])
+    types = leaf.require(FAMILY_OF[name])
 
     def make(scope: Scope):
         shared = _make_shared(scope, name)
-        staged = _make_staged(scope, _REDUCE, _make_combine_stage(scope, name))
+        staged = make_staged(scope, _REDUCE, make_combine_stage(scope, name))
+        small, by_ll = (
+            make_small(scope, _REDUCE, make_combine_pieces(scope, name)),
+            makes_ll(scope),
+        )
 
         def reduce(team, dest, source, nreduce):
             """Combine ``nreduce`` elements of all members by {operation}, in the team's order.
@@ -199,10 +287,12 @@ def _reduction(name: str):
                 leaf.address_of(source),
             )
             # Decided by what is the same on all members, as the place of empty arrays is not.
-            if near() and (d | s | nbytes) & 15 == 0 and nbytes >= max(state(CUTOVER_COLL), 1):
+            if by_ll(row, nbytes):
+                small(row, d, s, 0, nbytes, dest)
+            elif near() and (d | s | nbytes) & 15 == 0 and nbytes >= max(state(CUTOVER_COLL), 1):
                 shared(row, d, s, nbytes, dest)
             else:
-                staged(row, d, s, nbytes, dest)
+                staged(row, d, s, 0, nbytes, dest)
 
         return reduce
 
@@ -236,7 +326,11 @@ def _scan(name: str, inclusive: bool):
     types = leaf.require("s")
 
     def make(scope: Scope):
-        staged = _make_staged(scope, _SCAN, _make_store_prefixes(scope, inclusive))
+        staged = make_staged(scope, _SCAN, _make_store_prefixes(scope, inclusive))
+        small, by_ll = (
+            make_small(scope, _SCAN, _make_scan_pieces(scope, inclusive)),
+            makes_ll(scope),
+        )
 
         def scan(team, dest, source, nelems):
             """Sums over the team's PEs 0 to {last}.
@@ -250,8 +344,15 @@ def _scan(name: str, inclusive: bool):
             row = entry(team, dest, source, nelems, _SCAN)
             if row == 0:
                 return
-            nbytes = nelems * leaf.itemsize_of(dest)
-            staged(row, leaf.address_of(dest), leaf.address_of(source), nbytes, dest)
+            nbytes, d, s = (
+                nelems * leaf.itemsize_of(dest),
+                leaf.address_of(dest),
+                leaf.address_of(source),
+            )
+            if by_ll(row, nbytes):
+                small(row, d, s, 0, nbytes, dest)
+            else:
+                staged(row, d, s, 0, nbytes, dest)
 
         return scan
 

@@ -26,6 +26,7 @@ if SIM:
     from .sim.elements import *  # noqa: F403
     from .sim.threads import *  # noqa: F403
     from .sim.threads import with_plain_integers
+    from .sim.units import *  # noqa: F403
 
     def device_function(function: _F) -> _F:
         """The simulator runs kernels as Python."""

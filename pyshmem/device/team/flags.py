@@ -18,11 +18,20 @@ from ..ring.cutover import offloads_put
 from ..ring.transport import ring_put, store_word
 from ..state import CUTOVER_PUT_MIN, DELTA
 from ..wait_loop import reached_soon, wait_word
-from .rows import member_pe, row_epoch, row_flags, row_my_pe, row_n_pes, team_number
+from .rows import (
+    claim_row,
+    member_pe,
+    release_row,
+    row_epoch,
+    row_flags,
+    row_my_pe,
+    row_n_pes,
+    team_number,
+)
 
 
 @device_function
-def _other(row: int, k: int) -> int:
+def other_member(row: int, k: int) -> int:
     """The member ``k`` behind the caller, so that no one is everybody's first."""
     member = row_my_pe(row) + k
     if member >= row_n_pes(row):
@@ -34,7 +43,7 @@ def _other(row: int, k: int) -> int:
 def _await_from(row: int, flags: int, k: int, size: int, epoch: int, waited_op: int) -> int:
     """Until the others from ``k`` on, a lane's share of them, have raised their flags."""
     while k < row_n_pes(row):
-        member = _other(row, k)
+        member = other_member(row, k)
         wait_word(flags + 8 * member, epoch, waited_op, member_pe(row, member))
         k += size
     return 0
@@ -44,7 +53,7 @@ def _await_from(row: int, flags: int, k: int, size: int, epoch: int, waited_op: 
 def _raise_all(row: int, flags: int, rank: int, size: int, epoch: int) -> None:
     k = rank + 1
     while k < row_n_pes(row):
-        store_word(flags + 8 * row_my_pe(row), epoch, member_pe(row, _other(row, k)))
+        store_word(flags + 8 * row_my_pe(row), epoch, member_pe(row, other_member(row, k)))
         k += size
 
 
@@ -75,17 +84,17 @@ def meeting(raise_flag: Callable[[int, int], None], number_of: Callable[[int], i
         if (k < members) & near():
             mine = flags + 8 * row_my_pe(row)
             step = stride(size)
-            first = mine + state(DELTA + member_pe(row, _other(row, k)))
+            first = mine + state(DELTA + member_pe(row, other_member(row, k)))
             leaf.fence()
             raise_flag(first, count)
             k += step
             while k < members:
-                raise_flag(mine + state(DELTA + member_pe(row, _other(row, k))), count)
+                raise_flag(mine + state(DELTA + member_pe(row, other_member(row, k))), count)
                 k += step
             k = rank + 1
             epoch = number_of(count)
             while True:
-                if not reached_soon(flags + 8 * _other(row, k), epoch):
+                if not reached_soon(flags + 8 * other_member(row, k), epoch):
                     _await_from(row, flags, k, size, epoch, waited_op)
                     return
                 k += step
@@ -194,7 +203,7 @@ def outlined(scope: Scope):
 
 
 def steps(scope: Scope) -> tuple:
-    """What collectives are made of: ``start``, ``send``, ``meet_members``, ``end``.
+    """What collectives are made of: ``start``, ``send``, ``meet_members``, ``end``, ``finish``.
 
     The larger ones are calls, so that kernels do not need many registers.
     Not for warps: behind a call the assembler takes a warp for converged and leaves out its barrier,
@@ -206,10 +215,20 @@ def steps(scope: Scope) -> tuple:
         round_of_flags, spread = _round, _spread
 
     @device_function
-    def start(row):
+    def start(row, op):
         """The group meets; the number of its first round."""
         sync()
+        if rank() == 0:
+            claim_row(row, op)
         return read64(row_epoch(row)) + 1
+
+    @device_function
+    def finish(row, epoch):
+        """The group meets behind what its lanes waited for; the leader counts the rounds."""
+        sync()
+        if rank() == 0:
+            write64(row_epoch(row), epoch)
+            release_row(row)
 
     @device_function
     def send(row, dest, source, step, nbytes):
@@ -226,8 +245,7 @@ def steps(scope: Scope) -> tuple:
     def end(row, epoch, op):
         """The last round, which the leader then counts."""
         sync()
-        meet_members(row, epoch, op)
-        if rank() == 0:
-            write64(row_epoch(row), epoch)
+        round_of_flags(row, rank(), size(), epoch, op)
+        finish(row, epoch)
 
-    return start, send, meet_members, end
+    return start, send, meet_members, end, finish

@@ -5,12 +5,14 @@ The host changes rows between kernels only, as far as a kernel is concerned that
 """
 
 from .. import state as words
-from ..faults import FAULT_TEAM, record_fault
-from ..leaf.chosen import device_function, fixed32, fixed64, narrow, state
-from ..state import DEVICE_TEAM_WORDS, MAX_TEAMS, MY_PE, N_PES, TEAMS
+from ..faults import FAULT_CHANNEL, FAULT_TEAM, record_fault
+from ..leaf.chosen import claim, device_function, fixed32, fixed64, narrow, rare, state, write64
+from ..state import CHECK, DEVICE_TEAM_WORDS, MAX_TEAMS, MY_PE, N_PES, TEAMS
 
 TEAM_WORLD, TEAM_SHARED, TEAM_NODE = 0, 1, 2
 _ROW_SHIFT = (8 * DEVICE_TEAM_WORDS).bit_length() - 1
+_EPOCHS = 8 * DEVICE_TEAM_WORDS * MAX_TEAMS
+_CLAIMS = _EPOCHS + 8 * MAX_TEAMS
 
 
 @device_function
@@ -36,8 +38,9 @@ def _word(number: int):
     return device_function(lambda row: fixed64(row + 8 * number))
 
 
-row_flags, row_epoch = _word(words.DEVICE_TEAM_FLAGS), _word(words.DEVICE_TEAM_EPOCH)
+row_flags = _word(words.DEVICE_TEAM_FLAGS)
 row_stage, _row_pes = _word(words.DEVICE_TEAM_STAGE), _word(words.DEVICE_TEAM_PES)
+row_ll, row_ll_slot = _word(words.DEVICE_TEAM_LL), _word(words.DEVICE_TEAM_LL_SLOT)
 
 
 def _number(at_hand: int, number: int):
@@ -71,3 +74,36 @@ def on_context(ctx, pe):
     if row == 0:
         return narrow(-1)
     return world_pe(row, pe)
+
+
+@device_function
+def row_epoch(row: int) -> int:
+    """Address of the number of the team's last round, which its own PE counts.
+
+    By arithmetic: the load of an address would stand before the load of the number, on every call's way.
+    """
+    return state(TEAMS) + _EPOCHS + ((row - state(TEAMS)) >> (_ROW_SHIFT - 3))
+
+
+@rare
+def _claim(row: int, op: int) -> int:
+    word = state(TEAMS) + _CLAIMS + ((row - state(TEAMS)) >> (_ROW_SHIFT - 3))
+    if op < 0:
+        write64(word, 0)
+    elif claim(word, 1) != 0:
+        record_fault(FAULT_CHANNEL, op, -1, team_number(row) - 1, 0)
+    return 0
+
+
+@device_function
+def claim_row(row: int, op: int) -> None:
+    """In checking mode a group's leader says that it is in a collective, and looks who else is."""
+    if state(CHECK) != 0:
+        _claim(row, op)
+
+
+@device_function
+def release_row(row: int) -> None:
+    """The leader of a group whose lanes are all done says so."""
+    if state(CHECK) != 0:
+        _claim(row, -1)

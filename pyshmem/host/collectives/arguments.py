@@ -97,6 +97,18 @@ def reduce(op: str, dest: Any, source: Any, nelems: Nelems, team: Team) -> tuple
     return team.handle, REDUCE[op], *_typed(f"{op}_reduce", op, dest, source, nelems)
 
 
+def reduce_scatter(op: str, dest: Any, source: Any, nelems: Nelems, team: Team) -> tuple[int, ...]:
+    """Team, number of the operation, element type, addresses of dest and source, elements of a block."""
+    given = place(source, "source", symmetric=True)
+    result = place(dest, "dest", symmetric=True, writable=True)
+    n_pes, kind = team.n_pes(), given[2]
+    count = _block(given[1] // kind.dtype.itemsize, n_pes, nelems)
+    bytes_of(result, given, count, ("dest", "source"), n_pes)
+    if kind.element not in _ELEMENTS[op]:
+        raise unsupported_dtype(f"{op}_reduce_scatter", kind, _FAMILY[op])
+    return team.handle, REDUCE[op], kind.element, result[0], given[0], count
+
+
 def _spaced(side: Place, step: int) -> int:
     """How many elements at a distance of ``step`` an array has."""
     return -(-(side[1] // side[2].dtype.itemsize) // step)

@@ -84,12 +84,16 @@ def check(job, place, show, kernels, name, kind, scope, dtype, n, at=GUARD):
 ROUTINES = {"broadcast": BROADCAST, "fcollect": FCOLLECT, "alltoall": ALLTOALL}
 
 
+@pytest.mark.parametrize("ll", ["0", "never"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scope", LAUNCH)
 @pytest.mark.parametrize("name", ROUTINES)
-def test_teams_scopes_and_sizes(job, place, show, name, scope, kind):
-    for n in SIZES:
-        check(job, place, show, ROUTINES[name], name, kind, scope, "int32", n)
+def test_teams_scopes_and_sizes(job, place, show, name, scope, kind, ll):
+    """With flags behind the data, and in it."""
+    with cutover.forced("ll", ll):
+        pyshmem.barrier_all()
+        for n in SIZES:
+            check(job, place, show, ROUTINES[name], name, kind, scope, "int32", n)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -110,7 +114,7 @@ def test_long_and_aligned(job, place, show, name, scope):
 @pytest.mark.parametrize("name", ROUTINES)
 def test_by_either_path(job, place, show, name, scope, path):
     """All by the copy engine, and nothing by it."""
-    with cutover.forced("put", path), cutover.forced("get", path):
+    with cutover.forced("put", path), cutover.forced("get", path), cutover.forced("ll", 0):
         pyshmem.barrier_all()
         for n in (1, 600, 2100):
             check(job, place, show, ROUTINES[name], name, "reversed", scope, "int32", n)
@@ -125,11 +129,12 @@ def test_any_root_and_in_place(job, place, show, root):
         assert (show(array) == values_of(root, n, "float64")).all()
 
 
+@pytest.mark.parametrize("ll", ["0", "500", "never"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scope", LAUNCH)
-def test_collect_takes_a_count_from_each(job, place, show, scope, kind):
-    """None from some; from one alone, too."""
-    with team_of(kind, job.n_pes) as (team, members):
+def test_collect_takes_a_count_from_each(job, place, show, scope, kind, ll):
+    """None from some; from one alone, too. Flags in the data of none, of some members, of all."""
+    with cutover.forced("ll", ll), team_of(kind, job.n_pes) as (team, members):
         for counts in (
             [5 * m % 7 for m in members],
             [300 if m == members[-1] else 0 for m in members],

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from numba import cuda
@@ -21,7 +23,8 @@ OPS = {
 #: bfloat16 has a test of its own: not every library of arrays knows it.
 PAIRS = [(op, t) for op, (family, _) in OPS.items() for t in sorted(FAMILY_DTYPES[family])]
 ON_GPU = {"and", "or", "min", "prod"}  # compiled there for two dtypes alone, which is much the same
-STAGED, SHARED = "never", "0"  # the way of few bytes, of many
+#: Thresholds of "reduce" and "ll": flags in the data, for the fewest bytes; by stages; in shares.
+FLAGGED, STAGED, SHARED = ("never", "never"), ("never", "0"), ("0", "0")
 
 
 def kernel_of(routine):
@@ -62,6 +65,15 @@ def uneven(pe, n, dtype):
     return values
 
 
+@contextmanager
+def way(thresholds):
+    """Reductions go one way, whatever their size."""
+    with cutover.forced("reduce", thresholds[0]), cutover.forced("ll", thresholds[1]):
+        pyshmem.barrier_all()
+        yield
+        pyshmem.barrier_all()
+
+
 def same(got, wanted, exact):
     if exact:
         return got.tobytes() == wanted.tobytes()
@@ -85,11 +97,11 @@ def test_every_type_at_every_scope(job, place, show, op, dtype):
         assert not got[20]
 
 
-@pytest.mark.parametrize("path", [STAGED, SHARED])
+@pytest.mark.parametrize("path", [FLAGGED, STAGED, SHARED])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scope", LAUNCH)
-def test_teams_sizes_and_both_ways(job, place, show, scope, kind, path):
-    with cutover.forced("reduce", path), team_of(kind, job.n_pes) as (team, members):
+def test_teams_sizes_and_all_ways(job, place, show, scope, kind, path):
+    with way(path), team_of(kind, job.n_pes) as (team, members):
         for n in (0, 1, 4, 63, 700):
             for at in (0, 1):  # aligned, and not: which leaves the way of many bytes out
                 source = place(uneven(job.my_pe, n + 2, "float32"))
@@ -103,10 +115,10 @@ def test_teams_sizes_and_both_ways(job, place, show, scope, kind, path):
                 assert same(show(dest), wanted, True)
 
 
-@pytest.mark.parametrize("path", [STAGED, SHARED])
+@pytest.mark.parametrize("path", [FLAGGED, STAGED, SHARED])
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int8"])
 def test_in_place_and_longer_than_the_stage(job, place, show, dtype, path):
-    with cutover.forced("reduce", path):
+    with way(path):
         n = (1 << 18) // np.dtype(dtype).itemsize if job.device == "cuda" else 20000
         array = place(uneven(job.my_pe, n, dtype))
         REDUCE["sum"]["_work_group"][1, 40](shmem.TEAM_WORLD, array, array, n)
@@ -133,11 +145,12 @@ def scanned(name, before, n, dtype):
     return reduced("sum", [np.zeros(n, dtype), *parts])
 
 
+@pytest.mark.parametrize("path", [FLAGGED, STAGED])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scope", LAUNCH)
 @pytest.mark.parametrize("name", SCAN)
-def test_scans_on_teams_in_place(job, place, show, name, scope, kind):
-    with team_of(kind, job.n_pes) as (team, members):
+def test_scans_on_teams_in_place(job, place, show, name, scope, kind, path):
+    with way(path), team_of(kind, job.n_pes) as (team, members):
         for n in (0, 1, 333):
             array = place(uneven(job.my_pe, n, "float64"))
             wanted = uneven(job.my_pe, n, "float64")
@@ -162,8 +175,8 @@ def test_sums_of_floats_have_the_same_bits_everywhere(job, place, show):
     source = place(mine.astype(np.float32))
     seen = []
     for scope in LAUNCH:
-        for path in (STAGED, SHARED):
-            with cutover.forced("reduce", path):
+        for path in (FLAGGED, STAGED, SHARED):
+            with way(path):
                 dest = place(np.zeros(1000, np.float32))
                 REDUCE["sum"][scope][LAUNCH[scope]](shmem.TEAM_WORLD, dest, source, 1000)
                 seen.append(show(dest).tobytes())

@@ -12,7 +12,9 @@ from numba.cuda.extending import register_jitable
 from .. import ptx as ptx
 from ..ptx import I16, I32, I64, PAIR, asm, i64, instruction, leaf
 
-__all__ = ["combine", "no_sum", "raw1", "raw16", "store_acc1", "store_acc16", "widen"]
+__all__ = [
+    "combine", "no_sum", "raw1", "raw16", "raw_of", "rounded", "store_acc1", "store_acc16", "widen",
+]  # fmt: skip
 
 _FLOAT, _DOUBLE, _HALF = ir.FloatType(), ir.DoubleType(), ir.HalfType()
 _SMALL_FLOATS = ("float16", "bfloat16")
@@ -181,15 +183,22 @@ def combine(operation: str):
     return apply
 
 
+@register_jitable
+def raw_of(like, low, high):
+    """16 bytes as ``raw``."""
+    return low, high
+
+
 @leaf(lambda like, acc: (PAIR, like, _acc_kind(like)))
-def _rounded(context, builder, like, acc):
+def rounded(context, builder, like, acc):
+    """An accumulator in the dtype, as two int64."""
     return context.make_tuple(builder, PAIR, _narrow(builder, like, acc))
 
 
 @register_jitable
 def store_acc16(address, like, acc):
     """Rounds and stores 16 aligned bytes."""
-    low, high = _rounded(like, acc)
+    low, high = rounded(like, acc)
     _store16(address, low, high)
 
 

@@ -12,8 +12,9 @@ from ..ptx import I32, I64, i64, instruction, leaf
 __all__ = [
     "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch_add", "atomic_fetch_and",
     "atomic_fetch_or", "atomic_fetch_xor", "atomic_or", "atomic_swap", "atomic_xor", "bits_of",
-    "cast", "fixed32", "fixed64", "high_bits_of", "in_global", "itemsize_of", "load_pair", "narrow",
-    "read", "read_acquire", "store_pair", "to_int64", "type_number", "value_of", "write",
+    "cast", "fixed32", "fixed64", "high_bits_of", "in_global", "itemsize_of", "load_pair",
+    "load_unit", "narrow", "read", "read_acquire", "store_pair", "store_unit", "to_int64",
+    "type_number", "value_of", "write",
 ]  # fmt: skip
 
 
@@ -165,3 +166,11 @@ def atomic_compare_swap(context, builder, address, like, cond, value):
     constraints = f"={register},l,{register},{register}"
     old = ptx.asm(builder, bits.type, text, constraints, [address, expected, bits])
     return ptx.from_bits(context, builder, like.dtype, old)
+
+
+#: 8 bytes of data with the number of the call that stored them, whole or not at all, and nothing else
+#: with it: relaxed. PTX has the single access of 16 bytes from sm_70 on, so no other body is needed.
+load_unit = instruction(
+    "{.reg .b128 t; ld.relaxed.sys.global.b128 t, [$2]; mov.b128 {$0, $1}, t;}", "l", results=2
+)
+store_unit = store_pair

@@ -22,9 +22,9 @@ __all__ = [
     "atomic_swap", "atomic_xor", "bits_of", "bulk_copy", "bulk_room", "cast", "combine", "copy16",
     "copy16x4", "copy_narrow", "copy_narrow_x4", "high_bits_of", "in_global", "itemsize_of",
     "load_near", "narrow", "no_bulk_copies", "no_sum", "pull16", "pull16x4", "pull_narrow",
-    "pull_narrow_x4", "raw1", "raw16", "read", "read_acquire", "require", "same_dtype",
-    "store_acc1", "store_acc16", "store_near", "to_int64", "type_number", "value_of", "widen",
-    "write",
+    "pull_narrow_x4", "raw1", "raw16", "raw_of", "read", "read_acquire", "require", "rounded",
+    "same_dtype", "store_acc1", "store_acc16", "store_near", "to_int64", "type_number", "value_of",
+    "widen", "write",
 ]  # fmt: skip
 
 # -- arrays --------------------------------------------------------------------------------------
@@ -246,6 +246,16 @@ def raw16(address: int, like: Any) -> np.ndarray:
 
 def raw1(address: int, like: Any) -> np.ndarray:
     return _elements(address, like, like.dtype.itemsize)
+
+
+def raw_of(like: Any, low: int, high: int) -> np.ndarray:
+    data = b"".join((int(word) & MASK).to_bytes(8, "little") for word in (low, high))
+    return np.frombuffer(data, like.dtype)
+
+
+def rounded(like: Any, acc: np.ndarray) -> tuple[int, int]:
+    data = acc.astype(like.dtype).tobytes()
+    return int.from_bytes(data[:8], "little"), int.from_bytes(data[8:], "little")
 
 
 def widen(like: Any, raw: np.ndarray) -> np.ndarray:

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reductions whose result is scattered: each member gets a block of it. An extension.
+
+The order is that of reductions, and so are the bits: member m gets what ``reductions`` would leave in
+block m of ``dest``.
+"""
+
+from ..faults import OP
+from ..groups import Scope
+from ..leaf import chosen as leaf
+from ..leaf.chosen import device_function, to_int64
+from ..peers import near
+from ..routine import scoped
+from ..team.flags import outlined, steps
+from ..team.ll import makes_ll
+from ..team.rows import row_my_pe, row_n_pes
+from .collectives import entry, usable
+from .reductions import (
+    FAMILY_OF,
+    make_combine_pieces,
+    make_combine_stage,
+    make_gathers,
+    make_small,
+    make_staged,
+    stage_room,
+)
+
+__all__ = [
+    "and_reduce_scatter", "and_reduce_scatter_grid", "and_reduce_scatter_warp",
+    "and_reduce_scatter_work_group", "max_reduce_scatter", "max_reduce_scatter_grid",
+    "max_reduce_scatter_warp", "max_reduce_scatter_work_group", "min_reduce_scatter",
+    "min_reduce_scatter_grid", "min_reduce_scatter_warp", "min_reduce_scatter_work_group",
+    "or_reduce_scatter", "or_reduce_scatter_grid", "or_reduce_scatter_warp",
+    "or_reduce_scatter_work_group", "prod_reduce_scatter", "prod_reduce_scatter_grid",
+    "prod_reduce_scatter_warp", "prod_reduce_scatter_work_group", "sum_reduce_scatter",
+    "sum_reduce_scatter_grid", "sum_reduce_scatter_warp", "sum_reduce_scatter_work_group",
+    "xor_reduce_scatter", "xor_reduce_scatter_grid", "xor_reduce_scatter_warp",
+    "xor_reduce_scatter_work_group",
+]  # fmt: skip
+
+_OP = OP["reduce_scatter"]
+
+
+def _make_pulled(scope: Scope, name: str):
+    """The way of many bytes: a member loads its block of all sources."""
+    rank, size, (gather, gather_four) = scope.rank, scope.size, make_gathers(name)
+    start, _, meet_members, end, _ = steps(scope)
+
+    @outlined(scope)
+    def combine_block(row, dest, source, nbytes, like):
+        step, at = size() << 4, rank() << 4
+        while at + 3 * step < nbytes:
+            a0, a1, a2, a3 = gather_four(row, source + at, step, like)
+            leaf.store_acc16(dest + at, like, a0)
+            leaf.store_acc16(dest + at + step, like, a1)
+            leaf.store_acc16(dest + at + 2 * step, like, a2)
+            leaf.store_acc16(dest + at + 3 * step, like, a3)
+            at += 4 * step
+        while at < nbytes:
+            leaf.store_acc16(dest + at, like, gather(row, source + at, like))
+            at += step
+        return 0
+
+    @device_function
+    def pulled(row, dest, source, nbytes, like):
+        epoch = start(row, _OP)
+        meet_members(row, epoch, _OP)  # the sources are ready
+        combine_block(row, dest, source + row_my_pe(row) * nbytes, nbytes, like)
+        end(row, epoch + 1, _OP)  # and have been read
+
+    return pulled
+
+
+def _reduce_scatter(name: str):
+    """The routine of reduction ``name`` at all scopes."""
+    types = leaf.require(FAMILY_OF[name])
+
+    def make(scope: Scope):
+        pulled = _make_pulled(scope, name)
+        staged = make_staged(scope, _OP, make_combine_stage(scope, name))
+        small, by_ll = make_small(scope, _OP, make_combine_pieces(scope, name)), makes_ll(scope)
+
+        def reduce_scatter(team, dest, source, nreduce):
+            """Combine blocks of all members by {operation}, in the team's order: member m gets block m.
+
+            ``source`` holds n_pes blocks of ``nreduce`` elements, ``dest`` one; ``dest`` may be the
+            caller's own block of ``source``.
+            Completes: ``dest`` holds the result and ``source`` may be changed, on return.
+            Extension.
+            """
+            types(dest)
+            nreduce = to_int64(nreduce)
+            row = entry(team, dest, source, 0, _OP)
+            if row == 0:
+                return
+            if not usable(dest, nreduce, _OP):  # bounds the product
+                return
+            if not usable(source, nreduce * row_n_pes(row), _OP):
+                return
+            nbytes, d, s = (
+                nreduce * leaf.itemsize_of(dest),
+                leaf.address_of(dest),
+                leaf.address_of(source),
+            )
+            # Decided by what is the same on all members.
+            if by_ll(row, nbytes):
+                small(row, d, s, nbytes, nbytes, dest)
+            elif near() and (d | s | nbytes) & 15 == 0 and nbytes > stage_room(row_n_pes(row)):
+                pulled(row, d, s, nbytes, dest)
+            else:
+                staged(row, d, s, nbytes, nbytes, dest)
+
+        return reduce_scatter
+
+    return scoped(make, f"{name}_reduce_scatter", grid=True, operation=name)
+
+
+(
+    and_reduce_scatter,
+    and_reduce_scatter_warp,
+    and_reduce_scatter_work_group,
+    and_reduce_scatter_grid,
+) = _reduce_scatter("and")
+(
+    or_reduce_scatter,
+    or_reduce_scatter_warp,
+    or_reduce_scatter_work_group,
+    or_reduce_scatter_grid,
+) = _reduce_scatter("or")
+(
+    xor_reduce_scatter,
+    xor_reduce_scatter_warp,
+    xor_reduce_scatter_work_group,
+    xor_reduce_scatter_grid,
+) = _reduce_scatter("xor")
+(
+    max_reduce_scatter,
+    max_reduce_scatter_warp,
+    max_reduce_scatter_work_group,
+    max_reduce_scatter_grid,
+) = _reduce_scatter("max")
+(
+    min_reduce_scatter,
+    min_reduce_scatter_warp,
+    min_reduce_scatter_work_group,
+    min_reduce_scatter_grid,
+) = _reduce_scatter("min")
+(
+    sum_reduce_scatter,
+    sum_reduce_scatter_warp,
+    sum_reduce_scatter_work_group,
+    sum_reduce_scatter_grid,
+) = _reduce_scatter("sum")
+(
+    prod_reduce_scatter,
+    prod_reduce_scatter_warp,
+    prod_reduce_scatter_work_group,
+    prod_reduce_scatter_grid,
+) = _reduce_scatter("prod")

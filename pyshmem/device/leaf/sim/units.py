@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Units of data with flags in them, as machines without whole 16-byte accesses have them.
+
+A unit is two halves of 8 bytes: 4 of data, and the low 4 bytes of the call's number. Each half arrives
+whole, one without the other and in either order, so a protocol that looks at one flag of a unit, or
+not at all, finds data of another call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...._core.library import lib
+
+__all__ = ["load_unit", "store_unit"]
+
+_WORD = (1 << 32) - 1
+#: What happens between the halves of a unit; tests put something there that takes its time.
+torn: Callable[[], None] = int  # type: ignore[assignment]
+_stored = 0
+
+
+def store_unit(address: int, data: int, call: int) -> None:
+    """Both halves; every other time the second one first."""
+    global _stored
+    _stored += 1
+    flag = (int(call) & _WORD) << 32
+    halves = [(address, int(data) & _WORD | flag), (address + 8, int(data) >> 32 & _WORD | flag)]
+    if _stored & 1:
+        halves.reverse()
+    lib.ishmemx_leaf_store(*halves[0], 8)
+    torn()
+    lib.ishmemx_leaf_store(*halves[1], 8)
+
+
+def load_unit(address: int) -> tuple[int, int]:
+    """The data and the number of the call that stored it; -1 while the halves are of two calls."""
+    low, high = lib.ishmemx_leaf_load(address, 8), lib.ishmemx_leaf_load(address + 8, 8)
+    call = low >> 32
+    return low & _WORD | (high & _WORD) << 32, call if call == high >> 32 else -1

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Flag in data (LL): collectives of few bytes without fences and without flags of their own.
+
+A unit is 16 bytes: 8 of data, and the number of the call, which is a round of the team like those of
+``flags``. It is stored and loaded whole, relaxed. So a receiver that spins on its own memory
+until a unit has the call's number has the data with it: nothing is released, acquired or reset.
+
+Members store to a slot of their own at every other, in the half that the call's number gives. Two halves
+are enough, because each call stores at least one unit from every member to every other and waits for it
+(where there is no data, an empty one). Who starts call e + 2 has met behind e + 1, so it has a unit of
+e + 1 from each member, which that one stored after its group had met behind e: it had left every wait
+for a unit of e, whose place e + 2 takes. A unit of e + 2 is stored only because the unit of e has been
+read, so no order of the two accesses need be asked for. ``tests/model/ll_model.py`` tries all orders.
+"""
+
+from ..faults import ROUTINE_BITS
+from ..groups import Scope
+from ..leaf.chosen import (
+    cold,
+    device_function,
+    load_near,
+    load_unit,
+    opaque,
+    outline,
+    rare,
+    relax,
+    state,
+    store_near,
+    store_unit,
+)
+from ..peers import near
+from ..state import CUTOVER_LL, DELTA, LL_HALF_BYTES
+from ..wait_loop import POLLS_PER_CHECK, go_on
+from .flags import other_member
+from .rows import member_pe, row_ll, row_ll_slot, row_my_pe, row_n_pes, team_number
+
+#: Of the threshold of blocks and grids, by which a warp's and a thread's are smaller: the units that a
+#: lane waits for come one after the other.
+_SHIFT = {"": 6, "_warp": 2, "_work_group": 0, "_grid": 0}
+#: From the first unit of a piece to its second.
+_SECOND = 512
+
+
+def makes_ll(scope: Scope):
+    """``f(row, nbytes)``: are so many bytes from each member to each sent with flags in them?
+
+    The answer must be one on all members, which call the same routine, but by groups of any size.
+    """
+    shift = _SHIFT[scope.suffix]
+
+    @device_function
+    def fits(row: int, nbytes: int) -> bool:
+        if not near():
+            return False
+        # Half of a slot is data; its last piece is for the count of ``collect``.
+        room = (row_ll_slot(row) >> 1) - 16
+        return nbytes < state(CUTOVER_LL) >> shift and nbytes <= room
+
+    return fits
+
+
+@device_function
+def _slot(row: int, member: int, call: int) -> int:
+    """Where ``member`` stores to in this call; on the caller's heap."""
+    return row_ll(row) + (call & 1) * LL_HALF_BYTES + member * row_ll_slot(row)
+
+
+@device_function
+def _place(piece: int) -> int:
+    """A piece is 16 bytes of data in two units. A warp's first units lie together, then its second."""
+    return ((piece & ~31) << 5) + ((piece & 31) << 4)
+
+
+@device_function
+def pieces_of(nbytes: int) -> int:
+    """Nothing is one piece, too: its units say that the sender is here."""
+    return max(1, (nbytes + 15) >> 4)
+
+
+# -- 8 bytes of an array at any address ------------------------------------------------------------
+
+
+@cold
+def _load_ragged(address: int, nbytes: int) -> int:
+    left, word, at = min(nbytes, 8), 0, 0
+    bounds = address | left | 8
+    piece = bounds & -bounds
+    while at < left:
+        word |= load_near(address + at, piece) << (at << 3)
+        at += piece
+    return word
+
+
+@cold
+def _store_ragged(address: int, nbytes: int, word: int) -> int:
+    left, at = min(nbytes, 8), 0
+    bounds = address | left | 8
+    piece = bounds & -bounds
+    while at < left:
+        store_near(address + at, piece, word >> (at << 3))
+        at += piece
+    return 0
+
+
+@device_function
+def load_word(address: int, nbytes: int) -> int:
+    """The next 8 of ``nbytes``, or what is left of them; zeros behind."""
+    if (nbytes >= 8) & (address & 7 == 0):
+        return load_near(address, 8)
+    if nbytes <= 0:
+        return 0
+    return _load_ragged(address, nbytes)
+
+
+@device_function
+def store_word(address: int, nbytes: int, word: int) -> None:
+    """The other way."""
+    if (nbytes >= 8) & (address & 7 == 0):
+        store_near(address, 8, word)
+    elif nbytes > 0:
+        _store_ragged(address, nbytes, word)
+
+
+# -- waits -----------------------------------------------------------------------------------------
+
+
+@rare
+def _wait_unit(address: int, call: int, waited_op: int, pe: int) -> int:
+    """The unit's data, once it is of this call; of any call after the timeout or a fault."""
+    deadline, polls = 0, -1
+    data, seen = load_unit(address)
+    while seen != call and deadline >= 0:
+        polls += opaque(1)
+        deadline = go_on(deadline, polls, waited_op, pe, call, seen)
+        data, seen = load_unit(address)
+    return data
+
+
+@device_function
+def await_unit(address: int, call: int, waited_op: int, pe: int) -> int:
+    """The unit's 8 bytes of data."""
+    polls = 0
+    while polls < POLLS_PER_CHECK:
+        data, seen = load_unit(address)
+        if seen == call:
+            return data
+        relax()
+        polls += opaque(1)
+    return _wait_unit(address, call, waited_op, pe)
+
+
+@device_function
+def await_piece(address: int, call: int, waited_op: int, pe: int) -> tuple[int, int]:
+    """Both units' data; the two loads fly together."""
+    polls = 0
+    while polls < POLLS_PER_CHECK:
+        low, first = load_unit(address)
+        high, second = load_unit(address + _SECOND)
+        if (first == call) & (second == call):
+            return low, high
+        relax()
+        polls += opaque(1)
+    low = _wait_unit(address, call, waited_op, pe)
+    return low, _wait_unit(address + _SECOND, call, waited_op, pe)
+
+
+@device_function
+def waited_op(row: int, op: int) -> int:
+    """What reports of waits name: the routine and the team."""
+    return op | team_number(row) << ROUTINE_BITS
+
+
+# -- to and from all members -----------------------------------------------------------------------
+
+
+def _send(row, source, step, own, nbytes, first, call, rank, size) -> int:
+    """To each other member m ``nbytes`` at ``source + m * step``; the caller's own to ``own``, if any.
+
+    They take the slot's pieces from ``first`` on. A lane has the same pieces for every member, those
+    that it combines afterwards: when dest is source nobody else writes there.
+    """
+    members, me = row_n_pes(row), row_my_pe(row)
+    slot = _slot(row, me, call)
+    piece, pieces = rank, pieces_of(nbytes)
+    while piece < pieces:
+        at, k = piece << 4, 0
+        place = slot + _place(piece + first)
+        left = nbytes - at
+        while k < members:
+            member = other_member(row, k)
+            begin = source + member * step + at
+            if k > 0:
+                low, high = load_word(begin, left), load_word(begin + 8, left - 8)
+                to = place + state(DELTA + member_pe(row, member))
+                store_unit(to, low, call)
+                store_unit(to + _SECOND, high, call)
+            elif own != 0:
+                store_word(own + at, left, load_word(begin, left))
+                store_word(own + at + 8, left - 8, load_word(begin + 8, left - 8))
+            k += 1
+        piece += size
+    return 0
+
+
+def _receive(row, dest, step, nbytes, call, op, rank, size) -> int:
+    """From each other member m ``nbytes``, to ``dest + m * step``: lanes share all pieces of all."""
+    members = row_n_pes(row)
+    pieces = pieces_of(nbytes)
+    k, piece = 1, rank
+    while True:
+        while piece >= pieces and k < members:
+            piece -= opaque(pieces)  # opaque: a division in disguise, of 64 bits
+            k += 1
+        if k >= members:
+            return 0
+        member = other_member(row, k)
+        place = _slot(row, member, call) + _place(piece)
+        low, high = await_piece(place, call, op, member_pe(row, member))
+        at = piece << 4
+        to, left = dest + member * step + at, nbytes - at
+        store_word(to, left, low)
+        store_word(to + 8, left - 8, high)
+        piece += size
+
+
+def _receive_from(row, member, dest, nbytes, first, call, op, rank, size) -> int:
+    """From one member ``nbytes``, the slot's pieces from ``first`` on."""
+    slot, pe = _slot(row, member, call), member_pe(row, member)
+    piece, pieces = rank, (nbytes + 15) >> 4
+    while piece < pieces:
+        low, high = await_piece(slot + _place(piece + first), call, op, pe)
+        at = piece << 4
+        store_word(dest + at, nbytes - at, low)
+        store_word(dest + at + 8, nbytes - at - 8, high)
+        piece += size
+    return 0
+
+
+@device_function
+def send_words(row, word, call, rank, size) -> None:
+    """One unit to each other member: the lanes share the members."""
+    slot, k = _slot(row, row_my_pe(row), call), rank + 1
+    while k < row_n_pes(row):
+        store_unit(slot + state(DELTA + member_pe(row, other_member(row, k))), word, call)
+        k += size
+
+
+@device_function
+def await_word(row, member, call, op) -> int:
+    """The unit that ``member`` sent by ``send_words``."""
+    return await_unit(_slot(row, member, call), call, op, member_pe(row, member))
+
+
+@device_function
+def await_words(row, but, call, op, rank, size) -> None:
+    """That unit of every other member ``but`` one: the lanes share the members."""
+    k = rank + 1
+    while k < row_n_pes(row):
+        member = other_member(row, k)
+        if member != but:
+            await_word(row, member, call, op)
+        k += size
+
+
+_MOVES = (_send, _receive, _receive_from)
+_OUTLINED = tuple(outline(function) for function in _MOVES)
+_INLINED = tuple(device_function(function) for function in _MOVES)
+
+
+def moves(scope: Scope) -> tuple:
+    """``send``, ``receive`` and ``receive_from``: as calls, but not for warps; see ``flags``."""
+    return _INLINED if scope.suffix == "_warp" else _OUTLINED
+
+
+@device_function
+def member_piece(row, member, source, left, piece, call, op) -> tuple[int, int]:
+    """A member's piece; the caller's own is that at ``source``, of ``left`` bytes."""
+    if member == row_my_pe(row):
+        return load_word(source, left), load_word(source + 8, left - 8)
+    place = _slot(row, member, call) + _place(piece)
+    return await_piece(place, call, op, member_pe(row, member))

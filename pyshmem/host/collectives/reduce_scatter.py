@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reductions whose result is scattered: each PE of the team gets a block of it. An extension.
+
+The order is that of reductions, and so are the bits: PE m gets what ``<op>_reduce`` leaves in block m of
+``dest``. The ``_nb`` routines begin one and return a request, as ``nonblocking`` says.
+"""
+
+from __future__ import annotations
+
+from typing import Any, SupportsIndex
+
+from ..._core.library import check, lib
+from ..teams import TEAM_WORLD, Team
+from . import arguments as arguments
+from .requests import Request, begin
+
+
+def _scatter(op: str, dest: Any, source: Any, nelems: SupportsIndex | None, team: Team) -> None:
+    given = arguments.reduce_scatter(op, dest, source, nelems, team)
+    check(lib.ishmemx_reduce_scatter(*given))
+
+
+def _scatter_nb(
+    op: str, dest: Any, source: Any, nelems: SupportsIndex | None, team: Team
+) -> Request:
+    given = arguments.reduce_scatter(op, dest, source, nelems, team)
+    return begin(lib.ishmemx_reduce_scatter_nb, given, (dest, source), f"{op}_reduce_scatter_nb")
+
+
+def and_reduce_scatter(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Bitwise and over all PEs of the team of the caller's block of ``source``, into ``dest``.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be the
+            caller's own block of ``source``.
+        source: symmetric array, contiguous, of an integer or bool dtype: a block a PE.
+        nelems: elements of a block; default ``source.size // team.n_pes()``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Extension.
+    """
+    _scatter("and", dest, source, nelems, team)
+
+
+def and_reduce_scatter_nb(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> Request:
+    """Begin ``and_reduce_scatter``, with its arguments.
+
+    Completes: as ``nonblocking`` says.
+    Raises: what the blocking routine does, and MismatchError.
+    Extension.
+    """
+    return _scatter_nb("and", dest, source, nelems, team)
+
+
+def or_reduce_scatter(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Bitwise or over all PEs of the team of the caller's block of ``source``, into ``dest``.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be the
+            caller's own block of ``source``.
+        source: symmetric array, contiguous, of an integer or bool dtype: a block a PE.
+        nelems: elements of a block; default ``source.size // team.n_pes()``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Extension.
+    """
+    _scatter("or", dest, source, nelems, team)
+
+
+def or_reduce_scatter_nb(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> Request:
+    """Begin ``or_reduce_scatter``, with its arguments.
+
+    Completes: as ``nonblocking`` says.
+    Raises: what the blocking routine does, and MismatchError.
+    Extension.
+    """
+    return _scatter_nb("or", dest, source, nelems, team)
+
+
+def xor_reduce_scatter(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Bitwise exclusive or over all PEs of the team of the caller's block of ``source``, into ``dest``.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be the
+            caller's own block of ``source``.
+        source: symmetric array, contiguous, of an integer or bool dtype: a block a PE.
+        nelems: elements of a block; default ``source.size // team.n_pes()``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Extension.
+    """
+    _scatter("xor", dest, source, nelems, team)
+
+
+def xor_reduce_scatter_nb(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> Request:
+    """Begin ``xor_reduce_scatter``, with its arguments.
+
+    Completes: as ``nonblocking`` says.
+    Raises: what the blocking routine does, and MismatchError.
+    Extension.
+    """
+    return _scatter_nb("xor", dest, source, nelems, team)
+
+
+def max_reduce_scatter(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Largest over all PEs of the team of the caller's block of ``source``, into ``dest``.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be the
+            caller's own block of ``source``.
+        source: symmetric array, contiguous, of an integer, real floating-point or bool dtype: a
+            block a PE.
+        nelems: elements of a block; default ``source.size // team.n_pes()``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Extension.
+    """
+    _scatter("max", dest, source, nelems, team)
+
+
+def max_reduce_scatter_nb(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> Request:
+    """Begin ``max_reduce_scatter``, with its arguments.
+
+    Completes: as ``nonblocking`` says.
+    Raises: what the blocking routine does, and MismatchError.
+    Extension.
+    """
+    return _scatter_nb("max", dest, source, nelems, team)
+
+
+def min_reduce_scatter(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Smallest over all PEs of the team of the caller's block of ``source``, into ``dest``.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be the
+            caller's own block of ``source``.
+        source: symmetric array, contiguous, of an integer, real floating-point or bool dtype: a
+            block a PE.
+        nelems: elements of a block; default ``source.size // team.n_pes()``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Extension.
+    """
+    _scatter("min", dest, source, nelems, team)
+
+
+def min_reduce_scatter_nb(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> Request:
+    """Begin ``min_reduce_scatter``, with its arguments.
+
+    Completes: as ``nonblocking`` says.
+    Raises: what the blocking routine does, and MismatchError.
+    Extension.
+    """
+    return _scatter_nb("min", dest, source, nelems, team)
+
+
+def sum_reduce_scatter(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Sum over all PEs of the team of the caller's block of ``source``, into ``dest``.
+
+    float16 and bfloat16 accumulate in float32. Integers wrap around.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be the
+            caller's own block of ``source``.
+        source: symmetric array, contiguous, of an integer, floating-point or complex dtype: a
+            block a PE.
+        nelems: elements of a block; default ``source.size // team.n_pes()``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Extension.
+    """
+    _scatter("sum", dest, source, nelems, team)
+
+
+def sum_reduce_scatter_nb(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> Request:
+    """Begin ``sum_reduce_scatter``, with its arguments.
+
+    Completes: as ``nonblocking`` says.
+    Raises: what the blocking routine does, and MismatchError.
+    Extension.
+    """
+    return _scatter_nb("sum", dest, source, nelems, team)
+
+
+def prod_reduce_scatter(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> None:
+    """Product over all PEs of the team of the caller's block of ``source``, into ``dest``.
+
+    float16 and bfloat16 accumulate in float32. Integers wrap around.
+
+    Args:
+        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be the
+            caller's own block of ``source``.
+        source: symmetric array, contiguous, of an integer, floating-point or complex dtype: a
+            block a PE.
+        nelems: elements of a block; default ``source.size // team.n_pes()``; equal on all PEs.
+        team: the PEs that take part.
+
+    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
+    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
+        NotInitialized, ShmemError.
+    Extension.
+    """
+    _scatter("prod", dest, source, nelems, team)
+
+
+def prod_reduce_scatter_nb(
+    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+) -> Request:
+    """Begin ``prod_reduce_scatter``, with its arguments.
+
+    Completes: as ``nonblocking`` says.
+    Raises: what the blocking routine does, and MismatchError.
+    Extension.
+    """
+    return _scatter_nb("prod", dest, source, nelems, team)
