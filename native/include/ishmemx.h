@@ -15,4 +15,5 @@
 #include "ishmemx_job.h"
 #include "ishmemx_memory.h"
 #include "ishmemx_ops.h"
+#include "ishmemx_stream.h"
 #include "ishmemx_teams.h"

@@ -25,7 +25,8 @@ enum ishmemx_status {
     ISHMEMX_ERR_INTERRUPTED, /* the interrupt check asked the wait to end */
     ISHMEMX_ERR_SYSTEM,      /* a system call or the GPU driver failed */
     ISHMEMX_ERR_UNSUPPORTED, /* not available on this conduit or accelerator */
-    ISHMEMX_ERR_FAULT        /* a kernel recorded a fault: see ishmemx_fault_take() */
+    ISHMEMX_ERR_FAULT,       /* a kernel recorded a fault: see ishmemx_fault_take() */
+    ISHMEMX_ERR_UNPREPARED   /* a kernel for a stream is not loaded: see ishmemx_kernel_missing() */
 };
 
 /* Text for the last failure of the calling thread; never NULL. */

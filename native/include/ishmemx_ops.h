@@ -25,10 +25,6 @@ ISHMEMX_API int ishmemx_iput(ishmemx_ctx_t ctx, void *dest, const void *source, 
                              ptrdiff_t source_stride, size_t block, size_t n_blocks, size_t width, int pe);
 ISHMEMX_API int ishmemx_iget(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride,
                              ptrdiff_t source_stride, size_t block, size_t n_blocks, size_t width, int pe);
-/* In stream order; the arrays must live on the device heap, or the stream must be NULL and the
- * accelerator the simulator. */
-ISHMEMX_API int ishmemx_put_on_stream(void *dest, const void *source, size_t nbytes, int pe, void *stream);
-ISHMEMX_API int ishmemx_get_on_stream(void *dest, const void *source, size_t nbytes, int pe, void *stream);
 
 /* ---- atomics: values travel as bits in a uint64_t ------------------------------------------- */
 

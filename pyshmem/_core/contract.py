@@ -276,6 +276,43 @@ REQUEST_OP = Group(
     public=False,
 )
 
+STREAM_KERNEL = Group(
+    "ishmemx_stream_kernel",
+    "ISHMEMX_KERNEL_",
+    "Kernels of the device library that the library launches on streams.",
+    (
+        ("SYNC_ALL", ""),
+        ("BARRIER_ALL", ""),
+        ("QUIET", "fence too"),
+        ("TEAM_SYNC", "slot of the team, the first argument of all that follow but the waits"),
+        ("BROADCAST", "dest, source, bytes, root"),
+        ("FCOLLECT", "dest, source, bytes of a PE"),
+        ("COLLECT", "dest, source, bytes of this PE"),
+        ("ALLTOALL", "dest, source, bytes of a block"),
+        ("ALLTOALLS", "dest, source, their strides, elements of a block"),
+        ("REDUCE", "dest, source, elements; the operation is ISHMEMX_REDUCE_*"),
+        ("SCAN", "dest, source, elements; operation 1: exclusive"),
+        ("WAIT", "array of one, cmp, value"),
+        ("WAIT_ALL", "array, elements, cmp, value"),
+        ("WAIT_ANY", "array, elements, cmp, value, array of one for the index"),
+        ("WAIT_SOME", "array, elements, array for indices, cmp, value, array of one for their number"),
+        ("COUNT", ""),
+    ),
+)
+
+STREAM_KEY = Group(
+    "ishmemx_stream_key",
+    "ISHMEMX_KEY_",
+    "The key of a kernel for streams: enum ishmemx_stream_kernel, and what is added to it.",
+    (
+        ("OP_SHIFT", "of the operation"),
+        ("TYPE_SHIFT", "of ISHMEMX_TYPE_*"),
+        ("WIDE", "several blocks share the work"),
+        ("MODULE", "added once more, the state word MODULE of these kernels"),
+    ),
+    at={"OP_SHIFT": 8, "TYPE_SHIFT": 16, "WIDE": 1 << 24, "MODULE": 1 << 32},
+)
+
 SIZES = Group(
     "ishmemx_sizes",
     "ISHMEMX_",
@@ -342,7 +379,8 @@ ROUTINES = (
 )  # fmt: skip
 
 GROUPS = (
-    *(STATE, DEVICE_TEAM, SIZES, CUTOVER, FAULT, FAULT_FIELD, SIGNAL, CMP),
+    *(STATE, DEVICE_TEAM, STREAM_KERNEL, STREAM_KEY, SIZES, CUTOVER, FAULT, FAULT_FIELD),
+    *(SIGNAL, CMP),
     *(REQUEST_WORD, REQUEST_FLAG, REQUEST_OP, PRINT, RING),
 )
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "accel/streams.h"
 #include "ishmemx.h"
 
 typedef struct pysh_stamp { /* 8 bytes that a stream stores behind a copy */
@@ -35,9 +36,9 @@ typedef struct pysh_accel {
     int (*arena)(int64_t nbytes, char **base_p, char **peer);
     /* Is this address memory only the GPU reaches? False for any host memory. */
     bool (*is_device)(const void *address);
-    /* Complete on return / ordered on `stream` / started, completed by quiet. Any UVA addresses. */
+    const pysh_streams_t *streams;
+    /* Complete on return / started, completed by quiet. Any UVA addresses. */
     int (*copy)(void *dest, const void *source, size_t nbytes);
-    int (*copy_on_stream)(void *dest, const void *source, size_t nbytes, void *stream);
     int (*copy_nbi)(void *dest, const void *source, size_t nbytes);
     int (*quiet)(void);
     int (*zero)(void *dest, size_t nbytes);

@@ -28,6 +28,7 @@
 #include "memory/heap.h"
 #include "memory/static_share.h"
 #include "memory/system_region.h"
+#include "stream/stream.h"
 #include "teams/team.h"
 
 #define SPIN_ALONE  100 /* polls when every PE can have a core: some microseconds, since two PEs may meet on one */
@@ -100,6 +101,7 @@ static int host_heap_open(const ishmemx_config_t *config, char **tables_p) {
 static void tear_down(void) {
     int64_t blocks[ISHMEMX_HEAP_COUNT];
 
+    pysh_streams_close();
     pysh_proxy_stop();
     pysh_requests_abandon();
     pysh_teams_teardown();
@@ -230,8 +232,10 @@ static int leave_mapped(void) {
 static int end_job(void) {
     char nothing[1];
     bool aborted = atomic_load(pysh.alarm);
-    int status = pysh_quiet(), barrier;
+    int status = aborted ? ISHMEMX_OK : pysh_streams_settle(), barrier;
 
+    if (!status)
+        status = pysh_quiet();
     if (!status && !aborted)
         status = pysh_requests_complete(NULL, "finalize");
     /* An exchange of nothing: unlike a barrier it does not pass for the barrier_all that others are in. */

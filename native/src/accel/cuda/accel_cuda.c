@@ -16,6 +16,7 @@
 #include "accel/cuda/engine.h"
 #include "accel/cuda/gpu.h"
 #include "accel/cuda/peers.h"
+#include "accel/cuda/streams.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
@@ -60,7 +61,9 @@ static int attach_card(const ishmemx_config_t *config, pysh_cuda_card_t *card, i
         return pysh_cuda_fail(result, "making a stream on GPU %d", pysh_gpu.ordinal);
     if ((status = pysh_cuda_engine_open()))
         return status;
-    return pysh_cuda_amo_open(&pysh_gpu.amo, pysh_gpu.stream);
+    if ((status = pysh_cuda_amo_open(&pysh_gpu.amo, pysh_gpu.stream)))
+        return status;
+    return pysh_cuda_streams_open();
 }
 
 static int attach_own(const ishmemx_config_t *config, pysh_cuda_card_t *card) {
@@ -118,6 +121,7 @@ static void detach(int64_t blocks) {
         pysh_retire((void *)(uintptr_t)pysh_gpu.base, (size_t)pysh_gpu.nbytes, blocks, unmap);
     pysh_gpu.base = 0;
     pysh_gpu.nbytes = 0;
+    pysh_cuda_streams_close();
     pysh_cuda_amo_close(&pysh_gpu.amo);
     pysh_cuda_engine_close();
     if (pysh_gpu.stream)
@@ -241,14 +245,6 @@ static int copy(void *dest, const void *source, size_t nbytes) {
     return result ? copy_fail(result, dest, source, nbytes) : ISHMEMX_OK;
 }
 
-static int copy_on_stream(void *dest, const void *source, size_t nbytes, void *stream) {
-    pysh_cuda_visit_t visit = pysh_cuda_enter();
-    CUresult result = start_copy(dest, source, nbytes, stream);
-
-    pysh_cuda_leave(visit);
-    return result ? copy_fail(result, dest, source, nbytes) : ISHMEMX_OK;
-}
-
 static int copy_nbi(void *dest, const void *source, size_t nbytes) {
     pysh_cuda_visit_t visit = pysh_cuda_enter();
     CUresult result = start_copy(dest, source, nbytes, pysh_gpu.nbi_stream);
@@ -366,7 +362,7 @@ const pysh_accel_t pysh_accel_cuda = {
     .arena = arena,
     .is_device = is_device,
     .copy = copy,
-    .copy_on_stream = copy_on_stream,
+    .streams = &pysh_cuda_streams,
     .copy_nbi = copy_nbi,
     .quiet = quiet,
     .zero = zero,

@@ -15,9 +15,10 @@
 static const char ptx[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .entry pysh_amo(.param .u64 p_address, .param .u64 p_value, .param .u64 p_cond,\n"
-    "                         .param .u64 p_result, .param .u32 p_case)\n"
+    "                         .param .u64 p_result, .param .u32 p_case, .param .u32 p_narrow)\n"
     "{\n"
-    "    .reg .b32 %v, %c, %o, %case;\n"
+    "    .reg .b32 %v, %c, %o, %case, %narrow;\n"
+    "    .reg .pred %n;\n"
     "    .reg .b64 %a, %V, %C, %O, %r;\n"
     "    .reg .f32 %f;\n"
     "    .reg .f64 %d;\n"
@@ -26,6 +27,8 @@ static const char ptx[] =
     "    ld.param.u64 %C, [p_cond];\n"
     "    ld.param.u64 %r, [p_result];\n"
     "    ld.param.u32 %case, [p_case];\n"
+    "    ld.param.u32 %narrow, [p_narrow];\n"
+    "    setp.ne.u32 %n, %narrow, 0;\n"
     "    cvt.u32.u64 %v, %V;\n"
     "    cvt.u32.u64 %c, %C;\n"
     "    mov.b32 %f, %v;\n"
@@ -50,7 +53,10 @@ static const char ptx[] =
     "L16: atom.acq_rel.sys.add.f32 %f, [%a], %f; mov.b32 %o, %f; bra wide;\n"
     "L17: atom.acq_rel.sys.add.f64 %d, [%a], %d; mov.b64 %O, %d; bra done;\n"
     "wide: cvt.u64.u32 %O, %o;\n"
+    "    @%n bra narrow;\n"
     "done: st.relaxed.sys.u64 [%r], %O;\n" /* the host reads it after cuStreamSynchronize */
+    "    ret;\n"
+    "narrow: st.relaxed.sys.u32 [%r], %o;\n" /* an element of an array, with others beside it */
     "    ret;\n"
     "}\n";
 
@@ -63,8 +69,8 @@ static int case_of(int op, int type) {
 }
 
 static CUresult launch(pysh_cuda_amo_t *amo, CUstream stream, int number, CUdeviceptr address, uint64_t value,
-                       uint64_t cond, CUdeviceptr result) {
-    void *arguments[] = {&address, &value, &cond, &result, &number};
+                       uint64_t cond, CUdeviceptr result, int narrow) {
+    void *arguments[] = {&address, &value, &cond, &result, &number, &narrow};
 
     return pysh_cuda.LaunchKernel(amo->function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL);
 }
@@ -81,7 +87,7 @@ static CUresult start(pysh_cuda_amo_t *amo, CUstream stream, int slot, int op, i
         return pysh_cuda.MemcpyAsync(address, word, nbytes, stream);
     if (op == ISHMEMX_ATOMIC_FETCH)
         return pysh_cuda.MemcpyAsync(word, address, nbytes, stream);
-    return launch(amo, stream, case_of(op, type), address, value, cond, word);
+    return launch(amo, stream, case_of(op, type), address, value, cond, word, 0);
 }
 
 static int failed(CUresult result, int op, CUdeviceptr address) {
@@ -99,6 +105,18 @@ int pysh_cuda_amo_run(pysh_cuda_amo_t *amo, CUstream stream, int op, int type, C
     if (fetched_p)
         *fetched_p = *(volatile uint64_t *)amo->word;
     return ISHMEMX_OK;
+}
+
+int pysh_cuda_amo_on_stream(pysh_cuda_amo_t *amo, CUstream stream, int op, int type, CUdeviceptr address,
+                            uint64_t value, uint64_t cond, CUdeviceptr fetched) {
+    CUdeviceptr nowhere = amo->device_word + PYSH_CUDA_AMO_SLOTS * sizeof *amo->word;
+    int narrow = fetched && pysh_type_nbytes(type) == 4;
+    CUresult result =
+        op == ISHMEMX_ATOMIC_FETCH
+            ? pysh_cuda.MemcpyAsync(fetched, address, pysh_type_nbytes(type), stream)
+            : launch(amo, stream, case_of(op, type), address, value, cond, fetched ? fetched : nowhere, narrow);
+
+    return result ? failed(result, op, address) : ISHMEMX_OK;
 }
 
 int pysh_cuda_amo_begin(pysh_cuda_amo_t *amo, int op, int type, CUdeviceptr address, uint64_t value, uint64_t cond,
@@ -151,7 +169,7 @@ int pysh_cuda_amo_open(pysh_cuda_amo_t *amo, CUstream stream) {
         result = pysh_cuda.ModuleGetFunction(&amo->function, amo->module, "pysh_amo");
     if (!result)
         result = launch(amo, stream, case_of(ISHMEMX_ATOMIC_FETCH, ISHMEMX_TYPE_UINT64),
-                        amo->device_word + spare * sizeof *amo->word, 0, 0, amo->device_word);
+                        amo->device_word + spare * sizeof *amo->word, 0, 0, amo->device_word, 0);
     if (!result)
         result = pysh_cuda.StreamSynchronize(stream);
     return result ? pysh_cuda_fail(result, "loading the kernel for atomic operations") : ISHMEMX_OK;

@@ -30,3 +30,6 @@ int pysh_cuda_amo_begin(pysh_cuda_amo_t *amo, int op, int type, CUdeviceptr addr
 int pysh_cuda_amo_poll(pysh_cuda_amo_t *amo, int slot, bool *done_p, uint64_t *fetched_p);
 int pysh_cuda_amo_run(pysh_cuda_amo_t *amo, CUstream stream, int op, int type, CUdeviceptr address, uint64_t value,
                       uint64_t cond, uint64_t *fetched_p);
+/* In the order of a stream; the old bits go to an element of the type at `fetched`, unless it is 0. */
+int pysh_cuda_amo_on_stream(pysh_cuda_amo_t *amo, CUstream stream, int op, int type, CUdeviceptr address,
+                            uint64_t value, uint64_t cond, CUdeviceptr fetched);

@@ -36,6 +36,9 @@ static void open_library(void) {
 #define PYSH_X(_name, _symbol, _arguments) *(void **)&pysh_cuda._name = find_symbol(library, #_symbol);
     PYSH_CUDA_CALLS(PYSH_X)
 #undef PYSH_X
+#define PYSH_X(_name, _symbol, _arguments) *(void **)&pysh_cuda._name = dlsym(library, #_symbol);
+    PYSH_CUDA_NEWER_CALLS(PYSH_X)
+#undef PYSH_X
     if (!missing_symbol)
         init_result = pysh_cuda.Init(0);
 }

@@ -12,6 +12,7 @@
 
 #include "accel/accel.h"
 #include "accel/sim/engine.h"
+#include "accel/sim/streams.h"
 #include "base/cpu_amo.h"
 #include "base/state.h"
 #include "base/status.h"
@@ -64,12 +65,6 @@ static bool is_device(const void *address) {
 static int copy(void *dest, const void *source, size_t nbytes) {
     memmove(dest, source, nbytes);
     return ISHMEMX_OK;
-}
-
-static int copy_on_stream(void *dest, const void *source, size_t nbytes, void *stream) {
-    if (stream)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "the simulator has no streams but the default one (0)");
-    return copy(dest, source, nbytes);
 }
 
 static int quiet(void) {
@@ -132,7 +127,7 @@ const pysh_accel_t pysh_accel_sim = {
     .arena = arena,
     .is_device = is_device,
     .copy = copy,
-    .copy_on_stream = copy_on_stream,
+    .streams = &pysh_sim_streams,
     .copy_nbi = copy,
     .quiet = quiet,
     .zero = zero,

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Part of ishmemx.h: the same operations in the order of a stream. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ishmemx_contract.h"
+#include "ishmemx_job.h"
+#include "ishmemx_teams.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- streams ---------------------------------------------------------------------------------
+ * `stream` is a cudaStream_t of this PE's GPU or, in the simulator, one that ishmemx_stream_create() made; NULL is the
+ * default stream, on which the simulator does everything at once. Arrays live on the device heap, local ones anywhere
+ * in the GPU's memory. An operation is started and ordered on return; it is complete, here and at its target, when the
+ * stream gets past it, so that fence and quiet of a stream's own operations are its order. All can be captured. */
+
+ISHMEMX_API int ishmemx_stream_create(void **stream);
+/* Waits for its work, as finish does. */
+ISHMEMX_API int ishmemx_stream_destroy(void *stream);
+/* Until the stream's work is done; fails as any wait, and with the fault that a kernel recorded. */
+ISHMEMX_API int ishmemx_stream_finish(void *stream);
+ISHMEMX_API int ishmemx_stream_finished(void *stream, int *finished);
+ISHMEMX_API int ishmemx_stream_capturing(void *stream, int *capturing);
+/* What comes on the stream between these two becomes a graph. */
+ISHMEMX_API int ishmemx_capture_begin(void *stream);
+ISHMEMX_API int ishmemx_capture_end(void *stream, void **graph);
+ISHMEMX_API int ishmemx_graph_replay(void *graph, void *stream);
+ISHMEMX_API int ishmemx_graph_drop(void *graph);
+
+/* ---- by copies and stored words ------------------------------------------------------------- */
+
+ISHMEMX_API int ishmemx_put_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe,
+                                      void *stream);
+ISHMEMX_API int ishmemx_get_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe,
+                                      void *stream);
+/* 1, 2, 4, 8 or 16 bytes at `value`, which is read at once. */
+ISHMEMX_API int ishmemx_p_on_stream(ishmemx_ctx_t ctx, void *dest, const void *value, size_t nbytes, int pe,
+                                    void *stream);
+/* As ishmemx_iput and ishmemx_iget. */
+ISHMEMX_API int ishmemx_iput_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                                       ptrdiff_t source_stride, size_t block, size_t n_blocks, size_t width, int pe,
+                                       void *stream);
+ISHMEMX_API int ishmemx_iget_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                                       ptrdiff_t source_stride, size_t block, size_t n_blocks, size_t width, int pe,
+                                       void *stream);
+/* `fetched`: GPU memory for one element that gets the old value, or NULL. */
+ISHMEMX_API int ishmemx_atomic_on_stream(ishmemx_ctx_t ctx, int op, int type, void *dest, uint64_t value, uint64_t cond,
+                                         int pe, void *fetched, void *stream);
+ISHMEMX_API int ishmemx_put_signal_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes,
+                                             uint64_t *sig_addr, uint64_t signal, int sig_op, int pe, void *stream);
+ISHMEMX_API int ishmemx_signal_op_on_stream(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
+                                            void *stream);
+
+/* ---- by kernels of the device library --------------------------------------------------------
+ * A kernel has to be loaded before; enum ishmemx_stream_key says how its key is made. ISHMEMX_ERR_UNPREPARED:
+ * ishmemx_kernel_missing() says which is not; nothing has been started. */
+
+/* For `stream` of a collective: one of the library's own, and the call waits for it. */
+#define ISHMEMX_STREAM_OWN ((void *)(intptr_t)-1)
+
+ISHMEMX_API int64_t ishmemx_kernel_missing(void); /* of the calling thread's last call */
+/* A cubin and its kernel's name, bytes of stack a thread needs; `image` is NULL in the simulator. Not in a capture. */
+ISHMEMX_API int ishmemx_kernel_load(int64_t key, const void *image, const char *name, size_t stack);
+ISHMEMX_API int ishmemx_kernel_loaded(int64_t key);
+/* The words of the state block have changed. */
+ISHMEMX_API int ishmemx_kernels_refill(void);
+/* 10 * major + minor of the GPU. */
+ISHMEMX_API int ishmemx_cuda_capability(int *capability);
+/* Simulator: who runs kernels, in the thread of their stream; arguments are words, an array seven of them: 0, 0, its
+ * elements, bytes of one, address, elements, bytes of one. */
+typedef void (*ishmemx_kernel_runner_t)(int64_t key, int blocks, int threads, const int64_t *words);
+ISHMEMX_API int ishmemx_sim_kernels(ishmemx_kernel_runner_t run);
+/* Are both on the device heap of an accelerator whose memory only it reaches? */
+ISHMEMX_API int ishmemx_only_gpu(const void *dest, const void *source);
+
+ISHMEMX_API int ishmemx_sync_on_stream(ishmemx_team_t team, void *stream);
+ISHMEMX_API int ishmemx_barrier_all_on_stream(void *stream);
+ISHMEMX_API int ishmemx_quiet_on_stream(void *stream);
+ISHMEMX_API int ishmemx_broadcast_on_stream(ishmemx_team_t team, void *dest, const void *source, size_t nbytes,
+                                            int root, void *stream);
+ISHMEMX_API int ishmemx_fcollect_on_stream(ishmemx_team_t team, void *dest, const void *source, size_t nbytes,
+                                           void *stream);
+ISHMEMX_API int ishmemx_collect_on_stream(ishmemx_team_t team, void *dest, size_t capacity, const void *source,
+                                          size_t nbytes, void *stream);
+ISHMEMX_API int ishmemx_alltoall_on_stream(ishmemx_team_t team, void *dest, const void *source, size_t nbytes,
+                                           void *stream);
+ISHMEMX_API int ishmemx_alltoalls_on_stream(ishmemx_team_t team, void *dest, const void *source, ptrdiff_t dst,
+                                            ptrdiff_t sst, size_t nelems, size_t width, void *stream);
+ISHMEMX_API int ishmemx_reduce_on_stream(ishmemx_team_t team, int op, int type, void *dest, const void *source,
+                                         size_t nreduce, void *stream);
+ISHMEMX_API int ishmemx_sum_scan_on_stream(ishmemx_team_t team, int exclusive, int type, void *dest, const void *source,
+                                           size_t nelems, void *stream);
+/* CMP_EQ and CMP_GE of one element are the driver's own waits, which have no deadline; see docs/streams.md. */
+ISHMEMX_API int ishmemx_wait_until_on_stream(int type, const void *ivar, int cmp, uint64_t value, void *stream);
+/* `kind`: ISHMEMX_KERNEL_WAIT_ALL, _ANY or _SOME; `indices` gets nelems int64 at most (some) and `found` one int64: the
+ * index (any; -1: none counts) or how many (some). */
+ISHMEMX_API int ishmemx_wait_set_on_stream(int kind, int type, const void *ivars, size_t nelems, int cmp,
+                                           uint64_t value, void *indices, void *found, void *stream);
+
+#ifdef __cplusplus
+}
+#endif

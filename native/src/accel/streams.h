@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Work in stream order. A stream is the driver's on a GPU; in the simulator a queue with a thread, and NULL does its
+ * work at once. Nothing here waits for a stream, and all of it can be captured where the capture allows it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PYSH_STREAM_WORDS 32 /* arguments of a kernel at most */
+
+typedef struct pysh_blocks { /* a strided copy; strides in bytes */
+    void *dest;
+    const void *source;
+    size_t dest_stride, source_stride, nbytes, n_blocks;
+} pysh_blocks_t;
+
+typedef struct pysh_kernel { /* of the device library */
+    int64_t key;             /* the simulator's callback knows it by that */
+    void *function;          /* CUfunction; NULL in the simulator */
+    void *library;           /* CUlibrary, with the state block */
+    bool cooperative;        /* its blocks meet */
+} pysh_kernel_t;
+
+typedef struct pysh_launch {
+    const pysh_kernel_t *kernel;
+    int blocks, threads, n_words;
+    int64_t words[PYSH_STREAM_WORDS];
+} pysh_launch_t;
+
+typedef struct pysh_streams {
+    int (*create)(void **stream_p);
+    int (*destroy)(void *stream); /* once its work is done */
+    /* OK, or ARGUMENT: not a stream of this PE's device, or destroyed. */
+    int (*check)(void *stream);
+    int (*finished)(void *stream, bool *finished_p);
+    int (*capturing)(void *stream, bool *capturing_p);
+    int (*copy)(void *dest, const void *source, size_t nbytes, void *stream);
+    int (*copy_blocks)(const pysh_blocks_t *blocks, void *stream);
+    /* 1, 2, 4 or 8 bytes, stored whole, after all that was before on the stream is visible. */
+    int (*store)(void *address, uint64_t value, size_t nbytes, void *stream);
+    /* Until the 4 or 8 bytes compare, by CMP_EQ, or by CMP_GE: the difference as a signed number is not negative. */
+    int (*wait)(const void *address, int cmp, uint64_t value, size_t nbytes, void *stream);
+    /* `fetched`: device memory for an element, or NULL. */
+    int (*amo)(int op, int type, void *address, uint64_t value, uint64_t cond, void *fetched, void *stream);
+    int (*launch)(const pysh_launch_t *launch, void *stream);
+    /* Kernels: a cubin, loaded for good, not inside a capture. `state` are the words of its state block, `stack` the
+     * bytes a thread needs. */
+    int (*load)(const void *image, const char *name, const int64_t *state, size_t stack, pysh_kernel_t *kernel);
+    int (*refill)(const pysh_kernel_t *kernel, const int64_t *state); /* no kernel of ours runs */
+    /* Graphs: what was put on the stream between begin and end, to be put on streams again. */
+    int (*capture_begin)(void *stream);
+    int (*capture_end)(void *stream, void **graph_p);
+    int (*replay)(void *graph, void *stream);
+    void (*drop)(void *graph);
+    /* Simulator: streams end, with what is still queued. */
+    void (*close)(void);
+} pysh_streams_t;

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Collectives on a stream: kernels of the device library, with the arguments of its routines as words. Numbers of
+ * calls are in device memory, so that a captured launch is as good again. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/elements.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "collectives/reduce.h"
+#include "job/enter.h"
+#include "stream/stream.h"
+#include "teams/team.h"
+
+/* ---- beginning and end ---- */
+
+typedef struct call {
+    ishmemx_team_t team;
+    const char *routine;
+    void *stream;
+    bool waits; /* for the library's own stream */
+    pysh_launch_t launch;
+} call_t;
+
+static int begin(call_t *call, void *stream) {
+    int status;
+
+    PYSH_ENTER();
+    call->launch.n_words = 0;
+    call->stream = stream;
+    call->waits = stream == ISHMEMX_STREAM_OWN;
+    if (call->team && (status = pysh_team_check(call->team)))
+        return status;
+    if (call->waits && (status = pysh_stream_own(&call->stream)))
+        return status;
+    if ((status = pysh_stream_check(call->stream)))
+        return status;
+    if (call->team)
+        pysh_words_int(&call->launch, call->team->slot);
+    return ISHMEMX_OK;
+}
+
+static int end(call_t *call, int64_t key, size_t nbytes) {
+    int status = pysh_kernel_launch(&call->launch, key, nbytes, call->stream);
+
+    return status || !call->waits ? status : pysh_stream_wait(call->stream, call->routine);
+}
+
+/* dest and source on the device heap, which kernels reach; 0 elements are anywhere. */
+static int add_sides(call_t *call, void *dest, size_t dest_nelems, const void *source, size_t source_nelems,
+                     size_t width) {
+    char *own;
+    int status = ISHMEMX_OK;
+
+    if (dest_nelems)
+        status = pysh_stream_reach(dest, dest_nelems * width, pysh.pe, "dest", &own);
+    if (!status && source_nelems)
+        status = pysh_stream_reach(source, source_nelems * width, pysh.pe, "source", &own);
+    if (status)
+        return status;
+    pysh_words_array(&call->launch, dest, dest_nelems, width);
+    pysh_words_array(&call->launch, source, source_nelems, width);
+    return ISHMEMX_OK;
+}
+
+/* ---- synchronisation ---- */
+
+static int without_data(int kind, ishmemx_team_t team, const char *routine, void *stream) {
+    call_t call = {.team = team, .routine = routine};
+    int status = begin(&call, stream);
+
+    return status ? status : end(&call, kind, 0);
+}
+
+int ishmemx_sync_on_stream(ishmemx_team_t team, void *stream) {
+    if (!team)
+        return pysh_team_check(team);
+    return without_data(ISHMEMX_KERNEL_TEAM_SYNC, team, "sync", stream);
+}
+
+int ishmemx_barrier_all_on_stream(void *stream) {
+    return without_data(ISHMEMX_KERNEL_BARRIER_ALL, NULL, "barrier_all", stream);
+}
+
+int ishmemx_quiet_on_stream(void *stream) {
+    return without_data(ISHMEMX_KERNEL_QUIET, NULL, "quiet", stream);
+}
+
+/* ---- data, as bytes ---- */
+
+static int of_bytes(int kind, call_t *call, void *dest, size_t dest_nbytes, const void *source, size_t source_nbytes,
+                    size_t nbytes, int root) {
+    int status = add_sides(call, dest, dest_nbytes, source, source_nbytes, 1);
+
+    if (status)
+        return status;
+    pysh_words_int(&call->launch, (int64_t)nbytes);
+    if (root >= 0)
+        pysh_words_int(&call->launch, root);
+    return end(call, pysh_kernel_key(kind, 0, ISHMEMX_TYPE_UINT8), nbytes);
+}
+
+int ishmemx_broadcast_on_stream(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root,
+                                void *stream) {
+    call_t call = {.team = team, .routine = "broadcast"};
+    int status = team ? begin(&call, stream) : pysh_team_check(team);
+
+    if (!status && (root < 0 || root >= team->n_pes))
+        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "root %d is outside the team of %d PEs (0..%d)", root, team->n_pes,
+                           team->n_pes - 1);
+    return status ? status : of_bytes(ISHMEMX_KERNEL_BROADCAST, &call, dest, nbytes, source, nbytes, nbytes, root);
+}
+
+int ishmemx_fcollect_on_stream(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, void *stream) {
+    call_t call = {.team = team, .routine = "fcollect"};
+    int status = team ? begin(&call, stream) : pysh_team_check(team);
+
+    return status ? status
+                  : of_bytes(ISHMEMX_KERNEL_FCOLLECT, &call, dest, nbytes * (size_t)team->n_pes, source, nbytes, nbytes,
+                             -1);
+}
+
+int ishmemx_collect_on_stream(ishmemx_team_t team, void *dest, size_t capacity, const void *source, size_t nbytes,
+                              void *stream) {
+    call_t call = {.team = team, .routine = "collect"};
+    int status = team ? begin(&call, stream) : pysh_team_check(team);
+
+    return status ? status : of_bytes(ISHMEMX_KERNEL_COLLECT, &call, dest, capacity, source, nbytes, nbytes, -1);
+}
+
+int ishmemx_alltoall_on_stream(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, void *stream) {
+    call_t call = {.team = team, .routine = "alltoall"};
+    int status = team ? begin(&call, stream) : pysh_team_check(team);
+    size_t all = status ? 0 : nbytes * (size_t)team->n_pes;
+
+    return status ? status : of_bytes(ISHMEMX_KERNEL_ALLTOALL, &call, dest, all, source, all, nbytes, -1);
+}
+
+/* ---- data, as elements ---- */
+
+/* The element that stands for all of its width. */
+static int type_of_width(size_t width) {
+    switch (width) {
+    case 1:
+        return ISHMEMX_TYPE_UINT8;
+    case 2:
+        return ISHMEMX_TYPE_UINT16;
+    case 4:
+        return ISHMEMX_TYPE_UINT32;
+    case 8:
+        return ISHMEMX_TYPE_UINT64;
+    default:
+        return ISHMEMX_TYPE_COMPLEXD;
+    }
+}
+
+int ishmemx_alltoalls_on_stream(ishmemx_team_t team, void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst,
+                                size_t nelems, size_t width, void *stream) {
+    call_t call = {.team = team, .routine = "alltoalls"};
+    int status = team ? begin(&call, stream) : pysh_team_check(team);
+    size_t count;
+
+    if (!status && (dst < 1 || sst < 1))
+        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "strides of %td and %td; give 1 or more", dst, sst);
+    if (status)
+        return status;
+    count = nelems * (size_t)team->n_pes;
+    if ((status = add_sides(&call, dest, count ? (count - 1) * (size_t)dst + 1 : 0, source,
+                            count ? (count - 1) * (size_t)sst + 1 : 0, width)))
+        return status;
+    pysh_words_int(&call.launch, dst);
+    pysh_words_int(&call.launch, sst);
+    pysh_words_int(&call.launch, (int64_t)nelems);
+    return end(&call, pysh_kernel_key(ISHMEMX_KERNEL_ALLTOALLS, 0, type_of_width(width)), nelems * width);
+}
+
+static int of_elements(int64_t key, call_t *call, int type, void *dest, const void *source, size_t nelems) {
+    size_t width = pysh_type_nbytes(type);
+    int status = pysh_type_check_aligned(type, dest, "dest");
+
+    if (!status)
+        status = pysh_type_check_aligned(type, source, "source");
+    if (!status)
+        status = add_sides(call, dest, nelems, source, nelems, width);
+    if (status)
+        return status;
+    pysh_words_int(&call->launch, (int64_t)nelems);
+    return end(call, key, nelems * width);
+}
+
+int ishmemx_reduce_on_stream(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce,
+                             void *stream) {
+    call_t call = {.team = team, .routine = "reduce"};
+    int status = pysh_reduce_check(op, type);
+
+    if (!status)
+        status = team ? begin(&call, stream) : pysh_team_check(team);
+    if (!status && type == ISHMEMX_TYPE_LONGDOUBLE)
+        status = pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "GPUs have no long double: reduce it on the host heap");
+    return status ? status
+                  : of_elements(pysh_kernel_key(ISHMEMX_KERNEL_REDUCE, op, type), &call, type, dest, source, nreduce);
+}
+
+int ishmemx_sum_scan_on_stream(ishmemx_team_t team, int exclusive, int type, void *dest, const void *source,
+                               size_t nelems, void *stream) {
+    call_t call = {.team = team, .routine = "sum_scan"};
+    int status = pysh_reduce_check(ISHMEMX_REDUCE_SUM, type);
+
+    if (!status)
+        status = team ? begin(&call, stream) : pysh_team_check(team);
+    if (!status && type == ISHMEMX_TYPE_LONGDOUBLE)
+        status = pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "GPUs have no long double: scan it on the host heap");
+    return status ? status
+                  : of_elements(pysh_kernel_key(ISHMEMX_KERNEL_SCAN, exclusive != 0, type), &call, type, dest, source,
+                                nelems);
+}
+
+int ishmemx_only_gpu(const void *dest, const void *source) {
+    const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
+
+    return arena->base && !arena->cpu_visible &&
+           (uint64_t)((const char *)dest - arena->base) < (uint64_t)arena->nbytes &&
+           (uint64_t)((const char *)source - arena->base) < (uint64_t)arena->nbytes;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Put, get, atomics and signals on a stream: copies, stored words, and the kernel for atomic operations. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/elements.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "job/enter.h"
+#include "ops/amo.h"
+#include "ops/rma.h"
+#include "stream/stream.h"
+
+/* First of all: the stream, and the world PE of PE `pe` of a context. */
+static int begin(ishmemx_ctx_t ctx, int pe, void *stream, int *world_p) {
+    int status;
+
+    PYSH_ENTER();
+    status = pysh_ctx_pe(ctx, pe, world_p);
+    return status ? status : pysh_stream_check(stream);
+}
+
+int ishmemx_put_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe, void *stream) {
+    char *peer = NULL;
+    int world = 0, status = begin(ctx, pe, stream, &world);
+
+    if (status || !nbytes)
+        return status;
+    if ((status = pysh_stream_reach(dest, nbytes, world, "dest", &peer)) ||
+        (status = pysh_stream_local(source, "source")))
+        return status;
+    return pysh.accel->streams->copy(peer, source, nbytes, stream);
+}
+
+int ishmemx_get_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe, void *stream) {
+    char *peer = NULL;
+    int world = 0, status = begin(ctx, pe, stream, &world);
+
+    if (status || !nbytes)
+        return status;
+    if ((status = pysh_stream_reach(source, nbytes, world, "source", &peer)) ||
+        (status = pysh_stream_local(dest, "dest")))
+        return status;
+    return pysh.accel->streams->copy(dest, peer, nbytes, stream);
+}
+
+int ishmemx_p_on_stream(ishmemx_ctx_t ctx, void *dest, const void *value, size_t nbytes, int pe, void *stream) {
+    char *peer = NULL;
+    int world = 0, status = begin(ctx, pe, stream, &world);
+
+    if (!status)
+        status = pysh_stream_reach(dest, nbytes, world, "dest", &peer);
+    for (size_t done = 0; !status && done < nbytes; done += 8) {
+        size_t piece = nbytes - done < 8 ? nbytes - done : 8;
+        uint64_t bits = 0;
+        memcpy(&bits, (const char *)value + done, piece);
+        status = pysh.accel->streams->store(peer + done, bits, piece, stream);
+    }
+    return status;
+}
+
+/* ---- strided ---- */
+
+static int blocks_of(void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t block,
+                     size_t n_blocks, size_t width, pysh_blocks_t *blocks) {
+    if (dest_stride < 1 || source_stride < 1 ||
+        (n_blocks > 1 && ((size_t)dest_stride < block || (size_t)source_stride < block)))
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                         "strides of %td and %td; give at least 1, and at least the %zu elements of a block",
+                         dest_stride, source_stride, block);
+    *blocks = (pysh_blocks_t){.dest = dest,
+                              .source = source,
+                              .dest_stride = (size_t)dest_stride * width,
+                              .source_stride = (size_t)source_stride * width,
+                              .nbytes = block * width,
+                              .n_blocks = n_blocks};
+    return ISHMEMX_OK;
+}
+
+static size_t extent(size_t stride, const pysh_blocks_t *blocks) {
+    return (blocks->n_blocks - 1) * stride + blocks->nbytes;
+}
+
+int ishmemx_iput_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                           ptrdiff_t source_stride, size_t block, size_t n_blocks, size_t width, int pe, void *stream) {
+    pysh_blocks_t blocks;
+    char *peer = NULL;
+    int world = 0, status = begin(ctx, pe, stream, &world);
+
+    if (!status)
+        status = blocks_of(dest, source, dest_stride, source_stride, block, n_blocks, width, &blocks);
+    if (status || !block || !n_blocks)
+        return status;
+    if ((status = pysh_stream_reach(dest, extent(blocks.dest_stride, &blocks), world, "dest", &peer)) ||
+        (status = pysh_stream_local(source, "source")))
+        return status;
+    blocks.dest = peer;
+    return pysh.accel->streams->copy_blocks(&blocks, stream);
+}
+
+int ishmemx_iget_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                           ptrdiff_t source_stride, size_t block, size_t n_blocks, size_t width, int pe, void *stream) {
+    pysh_blocks_t blocks;
+    char *peer = NULL;
+    int world = 0, status = begin(ctx, pe, stream, &world);
+
+    if (!status)
+        status = blocks_of(dest, source, dest_stride, source_stride, block, n_blocks, width, &blocks);
+    if (status || !block || !n_blocks)
+        return status;
+    if ((status = pysh_stream_reach(source, extent(blocks.source_stride, &blocks), world, "source", &peer)) ||
+        (status = pysh_stream_local(dest, "dest")))
+        return status;
+    blocks.source = peer;
+    return pysh.accel->streams->copy_blocks(&blocks, stream);
+}
+
+/* ---- atomics ---- */
+
+static int amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int world, const char *what, void *fetched,
+               void *stream) {
+    size_t nbytes = pysh_type_nbytes(type);
+    char *peer = NULL;
+    int status = pysh_amo_check(op, type);
+
+    if (!status)
+        status = pysh_stream_reach(dest, nbytes, world, what, &peer);
+    if (!status)
+        status = pysh_type_check_aligned(type, dest, what);
+    if (!status && fetched)
+        status = pysh_stream_local(fetched, "fetched");
+    if (status)
+        return status;
+    if (op == ISHMEMX_ATOMIC_FETCH)
+        return pysh.accel->streams->copy(fetched, peer, nbytes, stream);
+    if (op == ISHMEMX_ATOMIC_SET)
+        return pysh.accel->streams->store(peer, value, nbytes, stream);
+    return pysh.accel->streams->amo(op, type, peer, value, cond, fetched, stream);
+}
+
+int ishmemx_atomic_on_stream(ishmemx_ctx_t ctx, int op, int type, void *dest, uint64_t value, uint64_t cond, int pe,
+                             void *fetched, void *stream) {
+    int world = 0, status = begin(ctx, pe, stream, &world);
+
+    if (!status && op == ISHMEMX_ATOMIC_FETCH && !fetched)
+        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "a fetch on a stream needs an array for the value");
+    return status ? status : amo(op, type, dest, value, cond, world, "dest", fetched, stream);
+}
+
+/* ---- signals ---- */
+
+static int signal_send(uint64_t *sig_addr, uint64_t signal, int sig_op, int world, void *stream) {
+    if (sig_op != ISHMEMX_SIGNAL_SET && sig_op != ISHMEMX_SIGNAL_ADD)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "sig_op is %d, neither SIGNAL_SET (%d) nor SIGNAL_ADD (%d)", sig_op,
+                         ISHMEMX_SIGNAL_SET, ISHMEMX_SIGNAL_ADD);
+    return amo(sig_op == ISHMEMX_SIGNAL_SET ? ISHMEMX_ATOMIC_SET : ISHMEMX_ATOMIC_ADD, ISHMEMX_TYPE_UINT64, sig_addr,
+               signal, 0, world, "sig_addr", NULL, stream);
+}
+
+int ishmemx_signal_op_on_stream(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
+                                void *stream) {
+    int world = 0, status = begin(ctx, pe, stream, &world);
+
+    return status ? status : signal_send(sig_addr, signal, sig_op, world, stream);
+}
+
+/* The stream orders the two: the stored word, or the kernel that adds, comes after the copy is complete there. */
+int ishmemx_put_signal_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, uint64_t *sig_addr,
+                                 uint64_t signal, int sig_op, int pe, void *stream) {
+    char *word = NULL;
+    int world = 0, status = begin(ctx, pe, stream, &world);
+
+    if (!status) /* before the data goes */
+        status = pysh_stream_reach(sig_addr, sizeof *sig_addr, world, "sig_addr", &word);
+    if (!status)
+        status = ishmemx_put_on_stream(ctx, dest, source, nbytes, pe, stream);
+    return status ? status : signal_send(sig_addr, signal, sig_op, world, stream);
+}

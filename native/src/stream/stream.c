@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Streams and graphs, and the end of the job for those that still have work. */
+#include "stream/stream.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "accel/accel.h"
+#include "base/clock.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/wait.h"
+#include "job/enter.h"
+#include "ops/rma.h"
+
+#define MAX_USED 64
+
+struct pysh_graph {
+    uint64_t job;
+    void *graph; /* the accelerator's */
+};
+
+static struct {
+    pthread_mutex_t mutex;
+    void *used[MAX_USED]; /* streams that were given work */
+    int n_used;
+    _Atomic uint64_t changes; /* of the list, by which some are no longer in it */
+    uint64_t job;             /* a number for each: a graph of another one is refused */
+    void *own;                /* the library's, for calls that wait */
+} streams = {.mutex = PTHREAD_MUTEX_INITIALIZER, .job = 1};
+
+static __thread void *last_used; /* by this thread: mostly it is the same again */
+static __thread uint64_t last_changes = UINT64_MAX;
+
+/* ---- arguments ---- */
+
+/* With the mutex held: where the stream is in the list, or its end. */
+static int place_of(void *stream) {
+    int i = 0;
+
+    while (i < streams.n_used && streams.used[i] != stream)
+        i++;
+    return i;
+}
+
+/* What finalize has to wait for. When there are more than there is room for, the first is forgotten. */
+static void note_use(void *stream) {
+    if (stream == last_used && last_changes == streams.changes)
+        return;
+    pthread_mutex_lock(&streams.mutex);
+    if (place_of(stream) == streams.n_used)
+        streams.used[streams.n_used < MAX_USED ? streams.n_used++ : 0] = stream;
+    last_used = stream;
+    last_changes = streams.changes;
+    pthread_mutex_unlock(&streams.mutex);
+}
+
+static void forget_use(void *stream) {
+    int place;
+
+    pthread_mutex_lock(&streams.mutex);
+    if ((place = place_of(stream)) < streams.n_used)
+        streams.used[place] = streams.used[--streams.n_used];
+    streams.changes++;
+    pthread_mutex_unlock(&streams.mutex);
+}
+
+int pysh_stream_check(void *stream) {
+    int status;
+
+    if (!pysh.accel)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "there is no stream: the job runs without an accelerator");
+    if ((status = pysh.accel->streams->check(stream)))
+        return status;
+    note_use(stream);
+    return ISHMEMX_OK;
+}
+
+int pysh_stream_reach(const void *address, size_t nbytes, int pe, const char *what, char **peer_p) {
+    int heap, status = pysh_peer_address(address, nbytes, pe, what, peer_p, &heap);
+
+    if (status)
+        return status;
+    if (!pysh.accel->cpu_visible && heap != ISHMEMX_HEAP_DEVICE)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s is on the host heap; operations on a stream take the device heap",
+                         what);
+    if (!*peer_p)
+        return pysh_fail(
+            ISHMEMX_ERR_UNSUPPORTED,
+            "the device heap of PE %d is out of reach (PYSHMEM_P2P=0), and a stream has no other way to it", pe);
+    return ISHMEMX_OK;
+}
+
+int pysh_stream_local(const void *address, const char *what) {
+    if (pysh.accel->cpu_visible || pysh.accel->is_device(address))
+        return ISHMEMX_OK;
+    return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s is not GPU memory; operations on a stream take the device heap", what);
+}
+
+/* ---- streams ---- */
+
+int ishmemx_stream_create(void **stream) {
+    PYSH_ENTER();
+    if (!pysh.accel)
+        return pysh_stream_check(NULL);
+    return pysh.accel->streams->create(stream);
+}
+
+/* Polls, so that the death of a PE, an interrupt and the timeout end the wait. */
+static int finish(void *stream, const char *what) {
+    pysh_wait_t wait;
+    bool finished = false;
+    int status = pysh.accel->streams->finished(stream, &finished);
+
+    if (status || finished)
+        return status;
+    pysh_wait_begin(&wait, what);
+    while (!status && !finished && !(status = pysh_wait_pause(&wait)))
+        status = pysh.accel->streams->finished(stream, &finished);
+    pysh_wait_end(&wait);
+    return status;
+}
+
+int pysh_stream_wait(void *stream, const char *what) {
+    int status = finish(stream, what);
+
+    return status ? status : pysh_enter(); /* what its kernels recorded */
+}
+
+/* One for all threads: a team is used by one of them at a time, and kernels of several teams get on with each other in
+ * whatever order they are, as long as it is the same on all PEs. */
+int pysh_stream_own(void **stream_p) {
+    int status = ISHMEMX_OK;
+
+    if (!pysh.accel)
+        return pysh_stream_check(NULL);
+    pthread_mutex_lock(&streams.mutex);
+    if (!streams.own)
+        status = pysh.accel->streams->create(&streams.own);
+    *stream_p = streams.own;
+    pthread_mutex_unlock(&streams.mutex);
+    return status;
+}
+
+int ishmemx_stream_finish(void *stream) {
+    int status;
+
+    PYSH_ENTER();
+    return (status = pysh_stream_check(stream)) ? status : pysh_stream_wait(stream, "stream.synchronize");
+}
+
+int ishmemx_stream_finished(void *stream, int *finished) {
+    bool yes;
+    int status;
+
+    PYSH_ENTER();
+    if (!(status = pysh_stream_check(stream)) && !(status = pysh.accel->streams->finished(stream, &yes)))
+        *finished = yes;
+    return status;
+}
+
+int ishmemx_stream_destroy(void *stream) {
+    int status;
+
+    PYSH_ENTER();
+    if ((status = pysh_stream_check(stream)) || (status = finish(stream, "stream.destroy")))
+        return status;
+    forget_use(stream);
+    return pysh.accel->streams->destroy(stream);
+}
+
+int ishmemx_stream_capturing(void *stream, int *capturing) {
+    bool yes;
+    int status;
+
+    PYSH_ENTER();
+    if (!(status = pysh_stream_check(stream)) && !(status = pysh.accel->streams->capturing(stream, &yes)))
+        *capturing = yes;
+    return status;
+}
+
+/* ---- graphs ---- */
+
+int ishmemx_capture_begin(void *stream) {
+    int status;
+
+    PYSH_ENTER();
+    return (status = pysh_stream_check(stream)) ? status : pysh.accel->streams->capture_begin(stream);
+}
+
+int ishmemx_capture_end(void *stream, void **graph) {
+    struct pysh_graph *made = malloc(sizeof *made);
+    int status;
+
+    if (!made)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a graph");
+    made->job = streams.job;
+    if (!(status = pysh_enter()) && !(status = pysh_stream_check(stream)) &&
+        !(status = pysh.accel->streams->capture_end(stream, &made->graph))) {
+        *graph = made;
+        return ISHMEMX_OK;
+    }
+    free(made);
+    return status;
+}
+
+int ishmemx_graph_replay(void *graph, void *stream) {
+    int status;
+
+    PYSH_ENTER();
+    if (((struct pysh_graph *)graph)->job != streams.job)
+        return pysh_fail(ISHMEMX_ERR_STATE, "the graph was captured in a job that has ended; capture it again");
+    return (status = pysh_stream_check(stream))
+               ? status
+               : pysh.accel->streams->replay(((struct pysh_graph *)graph)->graph, stream);
+}
+
+int ishmemx_graph_drop(void *graph) {
+    if (pysh.ready && ((struct pysh_graph *)graph)->job == streams.job) /* else it went with the context */
+        pysh.accel->streams->drop(((struct pysh_graph *)graph)->graph);
+    free(graph);
+    return ISHMEMX_OK;
+}
+
+/* ---- the end of the job ---- */
+
+int pysh_streams_settle(void) {
+    int status = ISHMEMX_OK;
+
+    for (int i = 0; !status && pysh.accel && i < streams.n_used; i++)
+        if (!pysh.accel->streams->check(streams.used[i])) /* else it has been destroyed, with its work */
+            status = finish(streams.used[i], "finalize: work queued on a stream");
+    return status;
+}
+
+void pysh_streams_close(void) {
+    if (pysh.accel) {
+        if (streams.own && !pysh.accel->cpu_visible)
+            pysh.accel->streams->destroy(streams.own);
+        pysh.accel->streams->close();
+    }
+    streams.own = NULL;
+    streams.n_used = 0;
+    streams.changes++;
+    streams.job++;
+}

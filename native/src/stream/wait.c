@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Waits on a stream for this PE's own memory. */
+#include <stdint.h>
+
+#include "base/elements.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "job/enter.h"
+#include "stream/stream.h"
+
+static int begin(int type, const void *ivars, size_t nelems, int cmp, void *stream) {
+    char *own;
+    int status;
+
+    PYSH_ENTER();
+    if (!(status = pysh_type_check(type, PYSH_FAMILY_AMO, "a wait")) && (cmp < ISHMEMX_CMP_EQ || cmp > ISHMEMX_CMP_LE))
+        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "cmp is %d, none of CMP_EQ (%d) to CMP_LE (%d)", cmp, ISHMEMX_CMP_EQ,
+                           ISHMEMX_CMP_LE);
+    if (!status)
+        status = pysh_stream_check(stream);
+    if (!status && nelems)
+        status = pysh_stream_reach(ivars, nelems * pysh_type_nbytes(type), pysh.pe, "ivar", &own);
+    return status ? status : pysh_type_check_aligned(type, ivars, "ivar");
+}
+
+/* Kernels take all values as int64. */
+static int64_t value_word(int type, uint64_t value) {
+    if (type == ISHMEMX_TYPE_INT32)
+        return (int32_t)value;
+    return type == ISHMEMX_TYPE_UINT32 ? (int64_t)(uint32_t)value : (int64_t)value;
+}
+
+/* The driver compares by the sign of the difference. For what counts up from 0 that is GE; where the right-hand side
+ * is so large that it need not be, a kernel compares. */
+static int driver_can(int type, int cmp, uint64_t value) {
+    int64_t word = value_word(type, value);
+
+    if (cmp == ISHMEMX_CMP_EQ)
+        return 1;
+    return cmp == ISHMEMX_CMP_GE && word >= 0 && (type != ISHMEMX_TYPE_UINT32 || word <= INT32_MAX);
+}
+
+int ishmemx_wait_until_on_stream(int type, const void *ivar, int cmp, uint64_t value, void *stream) {
+    pysh_launch_t launch = {.n_words = 0};
+    int status = begin(type, ivar, 1, cmp, stream);
+
+    if (status)
+        return status;
+    if (driver_can(type, cmp, value))
+        return pysh.accel->streams->wait(ivar, cmp, value, pysh_type_nbytes(type), stream);
+    pysh_words_array(&launch, ivar, 1, pysh_type_nbytes(type));
+    pysh_words_int(&launch, cmp);
+    pysh_words_int(&launch, value_word(type, value));
+    return pysh_kernel_launch(&launch, pysh_kernel_key(ISHMEMX_KERNEL_WAIT, 0, type), 0, stream);
+}
+
+int ishmemx_wait_set_on_stream(int kind, int type, const void *ivars, size_t nelems, int cmp, uint64_t value,
+                               void *indices, void *found, void *stream) {
+    pysh_launch_t launch = {.n_words = 0};
+    int status = begin(type, ivars, nelems, cmp, stream);
+
+    if (!status && kind != ISHMEMX_KERNEL_WAIT_ALL)
+        status = pysh_stream_local(found, "found");
+    if (!status && kind == ISHMEMX_KERNEL_WAIT_SOME && nelems)
+        status = pysh_stream_local(indices, "indices");
+    if (status)
+        return status;
+    pysh_words_array(&launch, ivars, nelems, pysh_type_nbytes(type));
+    pysh_words_int(&launch, (int64_t)nelems);
+    if (kind == ISHMEMX_KERNEL_WAIT_SOME)
+        pysh_words_array(&launch, indices, nelems, 8);
+    pysh_words_int(&launch, cmp);
+    pysh_words_int(&launch, value_word(type, value));
+    if (kind != ISHMEMX_KERNEL_WAIT_ALL)
+        pysh_words_array(&launch, found, 1, 8);
+    return pysh_kernel_launch(&launch, pysh_kernel_key(kind, 0, type), 0, stream);
+}

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Machine code of the kernels for streams, made by Numba without a launch.
+
+It is compiled as a launch would, for one architecture, with the arguments of ``stream_kernels``. The
+native library loads it, fills its state block and launches it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from numba.cuda import compiler, types
+
+from ..stream_kernels import kernel_of
+from .cubin import stack_need
+
+#: Of a block at most: the assembler keeps to the registers that such a block may have.
+MAX_THREADS = 512
+_BOUNDS = (MAX_THREADS, 1)
+
+
+class Image(NamedTuple):
+    """``stack``: bytes of it that a thread needs, calls by address included."""
+
+    code: bytes
+    entry: str
+    stack: int
+
+
+def image_of(key: int, capability: int) -> Image:
+    """Compile the kernel of ``key`` for an architecture, 90 for 9.0."""
+    kernel = kernel_of(key)
+    element = types.boolean if kernel.dtype == "bool" else getattr(types, kernel.dtype)
+    kinds = {"i": types.int64, "x": element[::1], "n": types.int64[::1]}
+    arguments = types.void(*(kinds[letter] for letter in kernel.arguments))
+    cc = divmod(capability, 10)
+    library, _ = compiler._compile_pyfunc_with_fixup(
+        kernel.function, arguments, device=False, cc=cc, lto=False, abi="numba", abi_info=None,
+        debug=False, lineinfo=False, fastmath=False, opt=True, forceinline=False,
+        launch_bounds=_BOUNDS,
+    )  # fmt: skip
+    library._lto = False
+    cubin = library.get_cubin(cc=cc)
+    code = bytes(getattr(cubin, "code", cubin))
+    return Image(code, library._entry_name, stack_need(code))

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the kernels for streams in the simulator, in the thread of their stream.
+
+Each has a grid of its own under the scheduler, beside those of other streams and of the program.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import traceback
+from typing import Any
+
+import numpy as np
+
+from ..._core.contract import STREAM_KEY
+from ..._core.dtypes import as_dtype
+from ..._core.library import check, ffi, lib
+from ..leaf.sim import scheduler
+from ..stream_kernels import StreamKernel, kernel_of
+
+_ARRAY_WORDS, _SIZE, _ADDRESS = 7, 2, 4  # of an array among the arguments
+
+_kernel = functools.cache(kernel_of)
+
+
+def _array(address: int, nelems: int, dtype: np.dtype) -> np.ndarray:
+    if not nelems:
+        return np.empty(0, dtype)
+    memory = ffi.buffer(ffi.cast("char *", address), nelems * dtype.itemsize)
+    return np.frombuffer(memory, np.uint8).view(dtype)
+
+
+def _arguments(kernel: StreamKernel, words: Any) -> list[Any]:
+    """What the words stand for; memory is by reference."""
+    at, arguments = 0, []
+    for letter in kernel.arguments:
+        if letter == "i":
+            arguments.append(int(words[at]))
+            at += 1
+            continue
+        dtype = np.dtype(np.int64) if letter == "n" else as_dtype(kernel.dtype)
+        arguments.append(_array(int(words[at + _ADDRESS]), int(words[at + _SIZE]), dtype))
+        at += _ARRAY_WORDS
+    return arguments
+
+
+@ffi.callback("ishmemx_kernel_runner_t")
+def _run(key: int, blocks: int, threads: int, words: Any) -> None:
+    kernel = _kernel(key)
+    try:
+        scheduler.run_grid(
+            kernel.name, kernel.function, blocks, threads, _arguments(kernel, words),
+            STREAM_KEY.MODULE | key,
+        )  # fmt: skip
+    except BaseException as error:  # nobody called: it is told, and ends the job as a fault would
+        print(f"pyshmem: {kernel.name} on a stream failed", file=sys.stderr)
+        traceback.print_exception(error)
+        lib.ishmemx_abort(1, f"{kernel.name} on a stream failed: {error!r}".encode())
+
+
+check(lib.ishmemx_sim_kernels(_run))
