@@ -27,7 +27,7 @@ from ._core.errors import (
     UnsupportedError,
 )
 from ._core.library import Cmp, SignalOp, ThreadLevel, __version__
-from .host import cutover, profiling
+from .host import cutover, profiling, streams
 from .host.atomics import (
     atomic_add,
     atomic_and,
@@ -232,8 +232,8 @@ __all__ = [
     "prod_reduce_nb", "prod_reduce_scatter", "prod_reduce_scatter_nb", "profiling",
     "proxy_stats", "ptr", "put", "put_nbi", "put_signal", "put_signal_nbi", "query_thread",
     "quiet", "realloc", "register_handler", "set_lock", "signal_add", "signal_fetch",
-    "signal_op", "signal_set", "signal_wait_until", "sum_exscan", "sum_exscan_nb", "sum_inscan",
-    "sum_inscan_nb", "sum_reduce", "sum_reduce_nb", "sum_reduce_scatter",
+    "signal_op", "signal_set", "signal_wait_until", "streams", "sum_exscan", "sum_exscan_nb",
+    "sum_inscan",    "sum_inscan_nb", "sum_reduce", "sum_reduce_nb", "sum_reduce_scatter",
     "sum_reduce_scatter_nb", "sync_all", "sync_nb", "test", "test_all", "test_all_vector",
     "test_any", "test_any_vector", "test_lock", "test_some", "test_some_vector", "to_numpy",
     "unregister_handler", "wait_until", "wait_until_all", "wait_until_all_vector",

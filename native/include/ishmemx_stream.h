@@ -26,6 +26,8 @@ ISHMEMX_API int ishmemx_stream_destroy(void *stream);
 ISHMEMX_API int ishmemx_stream_finish(void *stream);
 ISHMEMX_API int ishmemx_stream_finished(void *stream, int *finished);
 ISHMEMX_API int ishmemx_stream_capturing(void *stream, int *capturing);
+/* Until all that was put on streams is done; finalize does it too, and fails when it failed. */
+ISHMEMX_API int ishmemx_streams_settle(void);
 /* What comes on the stream between these two becomes a graph. */
 ISHMEMX_API int ishmemx_capture_begin(void *stream);
 ISHMEMX_API int ishmemx_capture_end(void *stream, void **graph);

@@ -281,7 +281,6 @@ STREAM_KERNEL = Group(
     "ISHMEMX_KERNEL_",
     "Kernels of the device library that the library launches on streams.",
     (
-        ("SYNC_ALL", ""),
         ("BARRIER_ALL", ""),
         ("QUIET", "fence too"),
         ("TEAM_SYNC", "slot of the team, the first argument of all that follow but the waits"),
@@ -295,7 +294,10 @@ STREAM_KERNEL = Group(
         ("WAIT", "array of one, cmp, value"),
         ("WAIT_ALL", "array, elements, cmp, value"),
         ("WAIT_ANY", "array, elements, cmp, value, array of one for the index"),
-        ("WAIT_SOME", "array, elements, array for indices, cmp, value, array of one for their number"),
+        (
+            "WAIT_SOME",
+            "array, elements, array for indices, cmp, value, array of one for their number",
+        ),
         ("COUNT", ""),
     ),
 )

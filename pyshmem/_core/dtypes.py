@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import operator
+import struct
 import sys
 from typing import Any
 
@@ -52,6 +53,17 @@ class Kind:
             raise TypeError(
                 f"{name} is {value!r} ({type(value).__name__}); the array's dtype is {self.dtype}"
             ) from None
+
+
+def bits_of(kind: Kind, value: Any, pe: Any = 0) -> int:
+    """The bits of one value of an atomic's dtype, as the library carries them."""
+    number = kind.scalar(value, "value")
+    letters = {4: "fiI", 8: "dqQ"}[kind.dtype.itemsize]
+    letter = letters["fiu".index(kind.dtype.kind)]
+    try:
+        return int.from_bytes(struct.pack(f"={letter}", number), "little")
+    except (struct.error, OverflowError):
+        raise out_of_range(kind, pe, number) from None
 
 
 def out_of_range(kind: Kind, pe: Any, *values: Any) -> Exception:

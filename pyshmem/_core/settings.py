@@ -50,6 +50,8 @@ SETTINGS = (
             "bytes from which a block's collectives no longer send flags in their data; the same on all PEs"),
     Setting("TUNE_FILE", "string", "",
             "file of cutover tables, read and written by tune; default cutover.json in the user's settings folder"),
+    Setting("CACHE_DIR", "string", "",
+            "folder of compiled kernels for streams; default pyshmem in the user's cache folder"),
     Setting("STATICS", "choice:auto|map|conduit|none", "auto",
             "how PEs reach each other's static variables, in C: mapped, by the conduit's copies, auto as it can"),
     Setting("TIMEOUT", "seconds", "0",

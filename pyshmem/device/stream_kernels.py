@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels that the host launches on streams: one call of the device library each.
 
-A key of the contract (``STREAM_KERNEL``, ``STREAM_KEY``) stands for a kernel. Arguments are int64 words; an
-array of one dimension is seven of them, as Numba passes it. Data that is only moved is bytes, so one
-kernel serves every dtype. What a kernel must remember between calls is in device memory, hence a
-captured launch is as good as a new one. Outside a job, where the state block is empty, they do nothing.
+A key of the contract (``STREAM_KERNEL``, ``STREAM_KEY``) stands for a kernel. Arguments are int64
+words; an array of one dimension is seven of them, as Numba passes it. Data that is only moved is bytes,
+so one kernel serves every dtype. What a kernel must remember between calls is in device memory, hence
+a captured launch is as good as a new one. Outside a job, where the state block is empty, they do
+nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Function = Callable[..., Any]
 
 
 class StreamKernel(NamedTuple):
-    """``arguments``: a letter each, ``i`` int64, ``x`` an array of ``dtype``, ``n`` an array of int64."""
+    """``arguments``: a letter each, ``i`` int64, ``x`` array of ``dtype``, ``n`` array of int64."""
 
     name: str
     function: Function
@@ -112,7 +113,6 @@ class _Row(NamedTuple):
 
 
 _ROWS = {
-    STREAM_KERNEL.SYNC_ALL: _Row(sync, "sync_all", _alone, ""),
     STREAM_KERNEL.BARRIER_ALL: _Row(sync, "barrier_all", _alone, ""),
     STREAM_KERNEL.QUIET: _Row(ordering, "quiet", _alone, ""),
     STREAM_KERNEL.TEAM_SYNC: _Row(collectives, "team_sync", _of_team, "i"),
@@ -139,4 +139,6 @@ def kernel_of(key: int) -> StreamKernel:
     wide = bool(key & STREAM_KEY.WIDE)
     name = row.routine.format(op=op)
     routine = getattr(row.module, name + ("_grid" if wide else row.scope))
-    return StreamKernel(name, row.make(routine), row.arguments, element.dtype, wide)
+    function = row.make(routine)
+    function.__name__ = function.__qualname__ = name + "_on_stream"
+    return StreamKernel(name, function, row.arguments, element.dtype, wide)

@@ -3,7 +3,8 @@
 
 They are atomic against each other, from hosts and kernels alike, and against ``wait_until`` and
 ``test``; not against puts and plain stores. The forms that fetch are complete on return; the others
-by ``quiet``.
+by ``quiet``. With ``stream=`` an operation is done when the stream gets there; for forms that fetch on a
+stream see ``atomics_nbi``.
 
 All raise TypeError (dtype outside the routine's types, value not a number of that kind),
 OverflowError (value outside the dtype's range), ValueError (pe, not symmetric), NotInitialized,
@@ -14,20 +15,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core.arrays import target
-from .._core.dtypes import out_of_range, unsupported_dtype
-from .._core.library import check_value, fail
+from .._core.arrays import StreamLike, stream_handle, target
+from .._core.dtypes import bits_of, out_of_range, unsupported_dtype
+from .._core.library import check, check_value, fail, lib
 from .._core.type_table import ATOMIC_FAMILY
 from .._core.type_table import ATOMIC_NUMBER as _OP
 from .contexts import Context, handle_of
 from .fast_calls import fast
 
 
-def _change(op: str, dest: Any, value: Any, pe: int, ctx: Context | None) -> None:
+def _change(
+    op: str, dest: Any, value: Any, pe: int, ctx: Context | None, stream: StreamLike
+) -> None:
     """An operation that fetches nothing."""
     address, kind = target(dest, "dest")
     if kind.atomic is None:
         raise unsupported_dtype(f"atomic {op}", kind, ATOMIC_FAMILY[op])
+    if stream is not None:
+        what = _OP[op], kind.element, address, bits_of(kind, value, pe), 0, pe, 0
+        check(lib.ishmemx_atomic_on_stream(handle_of(ctx), *what, stream_handle(stream)))
+        return
     if type(value) is not kind.native:
         value = kind.scalar(value, "value")
     try:
@@ -75,7 +82,9 @@ def atomic_fetch(source: Any, pe: int, *, ctx: Context | None = None) -> Any:
 
 
 @fast("change", _OP["set"])
-def atomic_set(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> None:
+def atomic_set(
+    dest: Any, value: Any, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+) -> None:
     """Write ``value``.
 
     Args:
@@ -84,12 +93,13 @@ def atomic_set(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) ->
         value: within the dtype's range.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: at ``pe`` by ``quiet``.
     Raises: see the module.
     Spec: shmem_atomic_set (OpenSHMEM 1.5).
     """
-    _change("set", dest, value, pe, ctx)
+    _change("set", dest, value, pe, ctx, stream)
 
 
 @fast("fetch", _OP["swap"])
@@ -147,7 +157,9 @@ def atomic_compare_swap(
 
 
 @fast("touch", _OP["add"])
-def atomic_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> None:
+def atomic_inc(
+    dest: Any, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+) -> None:
     """Add 1.
 
     Args:
@@ -155,12 +167,13 @@ def atomic_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> None:
             float64; its element 0 is the target.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: at ``pe`` by ``quiet``.
     Raises: see the module.
     Spec: shmem_atomic_inc (OpenSHMEM 1.5).
     """
-    _change("add", dest, 1, pe, ctx)
+    _change("add", dest, 1, pe, ctx, stream)
 
 
 @fast("read", _OP["add"])
@@ -184,7 +197,9 @@ def atomic_fetch_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> Any:
 
 
 @fast("change", _OP["add"])
-def atomic_add(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> None:
+def atomic_add(
+    dest: Any, value: Any, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+) -> None:
     """Add ``value``; integers wrap around.
 
     Args:
@@ -193,12 +208,13 @@ def atomic_add(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) ->
         value: within the dtype's range.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: at ``pe`` by ``quiet``.
     Raises: see the module.
     Spec: shmem_atomic_add (OpenSHMEM 1.5).
     """
-    _change("add", dest, value, pe, ctx)
+    _change("add", dest, value, pe, ctx, stream)
 
 
 @fast("fetch", _OP["add"])
@@ -223,7 +239,9 @@ def atomic_fetch_add(dest: Any, value: Any, pe: int, *, ctx: Context | None = No
 
 
 @fast("change", _OP["and"])
-def atomic_and(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> None:
+def atomic_and(
+    dest: Any, value: int, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+) -> None:
     """Bitwise and with ``value``.
 
     Args:
@@ -231,12 +249,13 @@ def atomic_and(dest: Any, value: int, pe: int, *, ctx: Context | None = None) ->
         value: within the dtype's range.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: at ``pe`` by ``quiet``.
     Raises: see the module.
     Spec: shmem_atomic_and (OpenSHMEM 1.5).
     """
-    _change("and", dest, value, pe, ctx)
+    _change("and", dest, value, pe, ctx, stream)
 
 
 @fast("fetch", _OP["and"])
@@ -260,7 +279,9 @@ def atomic_fetch_and(dest: Any, value: int, pe: int, *, ctx: Context | None = No
 
 
 @fast("change", _OP["or"])
-def atomic_or(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> None:
+def atomic_or(
+    dest: Any, value: int, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+) -> None:
     """Bitwise or with ``value``.
 
     Args:
@@ -268,12 +289,13 @@ def atomic_or(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> 
         value: within the dtype's range.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: at ``pe`` by ``quiet``.
     Raises: see the module.
     Spec: shmem_atomic_or (OpenSHMEM 1.5).
     """
-    _change("or", dest, value, pe, ctx)
+    _change("or", dest, value, pe, ctx, stream)
 
 
 @fast("fetch", _OP["or"])
@@ -297,7 +319,9 @@ def atomic_fetch_or(dest: Any, value: int, pe: int, *, ctx: Context | None = Non
 
 
 @fast("change", _OP["xor"])
-def atomic_xor(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> None:
+def atomic_xor(
+    dest: Any, value: int, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+) -> None:
     """Bitwise exclusive or with ``value``.
 
     Args:
@@ -305,12 +329,13 @@ def atomic_xor(dest: Any, value: int, pe: int, *, ctx: Context | None = None) ->
         value: within the dtype's range.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: at ``pe`` by ``quiet``.
     Raises: see the module.
     Spec: shmem_atomic_xor (OpenSHMEM 1.5).
     """
-    _change("xor", dest, value, pe, ctx)
+    _change("xor", dest, value, pe, ctx, stream)
 
 
 @fast("fetch", _OP["xor"])

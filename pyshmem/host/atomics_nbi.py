@@ -3,6 +3,7 @@
 
 ``fetch`` is element 0 of a contiguous, writable local array of the dtype of ``dest``. It must not be
 read or changed until ``quiet`` of the context; ``fence`` does not complete it. It is kept alive.
+With ``stream=`` it is GPU memory, has the value when the stream gets there, and the caller keeps it.
 
 All raise TypeError (dtype outside the routine's types, dtypes differ, value not a number of that
 kind), OverflowError (value outside the dtype's range), ValueError (pe, layout, not symmetric),
@@ -11,18 +12,24 @@ NotInitialized, PeerDied and ShmemError.
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
-from .._core.arrays import place, target
-from .._core.dtypes import Kind, out_of_range, unsupported_dtype
+from .._core.arrays import StreamLike, place, stream_handle, target
+from .._core.dtypes import bits_of, unsupported_dtype
 from .._core.library import check, lib
 from .._core.type_table import ATOMIC_FAMILY, ATOMIC_NUMBER, ELEMENTS
 from .contexts import Context, context_of
 
 
 def _start(
-    op: str, fetch: Any, dest: Any, value: Any, pe: int, ctx: Context | None, cond: Any = 0
+    op: str,
+    fetch: Any,
+    dest: Any,
+    value: Any,
+    pe: int,
+    ctx: Context | None,
+    cond: Any = 0,
+    stream: StreamLike = None,
 ) -> None:
     address, kind = target(dest, "source" if op == "fetch" else "dest")
     if kind.element < 0 or ATOMIC_FAMILY[op] not in ELEMENTS[kind.element].families:
@@ -33,24 +40,20 @@ def _start(
     if not capacity:
         raise ValueError("fetch has no elements; its element 0 receives the value")
     context = context_of(ctx)
-    bits = _bits(kind, value, pe), _bits(kind, cond, pe)
+    bits = bits_of(kind, value, pe), bits_of(kind, cond, pe)
     number = ATOMIC_NUMBER[op]
+    if stream is not None:
+        where = *bits, pe, slot, stream_handle(stream)
+        call = lib.ishmemx_atomic_on_stream
+        check(call(context.handle, number, kind.element, address, *where))
+        return
     check(lib.ishmemx_atomic_nbi(context.handle, number, kind.element, slot, address, *bits, pe))
     context.keep(fetch, pe)
 
 
-def _bits(kind: Kind, value: Any, pe: int) -> int:
-    """The bits of one value, as the library carries them."""
-    number = kind.scalar(value, "value")
-    letters = {4: "fiI", 8: "dqQ"}[kind.dtype.itemsize]
-    letter = letters["fiu".index(kind.dtype.kind)]
-    try:
-        return int.from_bytes(struct.pack(f"={letter}", number), "little")
-    except (struct.error, OverflowError):
-        raise out_of_range(kind, pe, number) from None
-
-
-def atomic_fetch_nbi(fetch: Any, source: Any, pe: int, *, ctx: Context | None = None) -> None:
+def atomic_fetch_nbi(
+    fetch: Any, source: Any, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+) -> None:
     """Start reading element 0 of ``source`` on ``pe``.
 
     Args:
@@ -59,16 +62,23 @@ def atomic_fetch_nbi(fetch: Any, source: Any, pe: int, *, ctx: Context | None = 
             element 0 is the target.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
     Raises: see the module.
     Spec: shmem_atomic_fetch_nbi (OpenSHMEM 1.5).
     """
-    _start("fetch", fetch, source, 0, pe, ctx)
+    _start("fetch", fetch, source, 0, pe, ctx, stream=stream)
 
 
 def atomic_swap_nbi(
-    fetch: Any, dest: Any, value: Any, pe: int, *, ctx: Context | None = None
+    fetch: Any,
+    dest: Any,
+    value: Any,
+    pe: int,
+    *,
+    ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Start writing ``value`` and fetching what was there.
 
@@ -79,16 +89,24 @@ def atomic_swap_nbi(
         value: within the dtype's range.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
     Raises: see the module.
     Spec: shmem_atomic_swap_nbi (OpenSHMEM 1.5).
     """
-    _start("swap", fetch, dest, value, pe, ctx)
+    _start("swap", fetch, dest, value, pe, ctx, stream=stream)
 
 
 def atomic_compare_swap_nbi(
-    fetch: Any, dest: Any, cond: int, value: int, pe: int, *, ctx: Context | None = None
+    fetch: Any,
+    dest: Any,
+    cond: int,
+    value: int,
+    pe: int,
+    *,
+    ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Start writing ``value`` if ``cond`` is there, and fetching what was there.
 
@@ -100,15 +118,18 @@ def atomic_compare_swap_nbi(
         value: within the dtype's range.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
     Raises: see the module.
     Spec: shmem_atomic_compare_swap_nbi (OpenSHMEM 1.5).
     """
-    _start("compare_swap", fetch, dest, value, pe, ctx, cond)
+    _start("compare_swap", fetch, dest, value, pe, ctx, cond, stream=stream)
 
 
-def atomic_fetch_inc_nbi(fetch: Any, dest: Any, pe: int, *, ctx: Context | None = None) -> None:
+def atomic_fetch_inc_nbi(
+    fetch: Any, dest: Any, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+) -> None:
     """Start adding 1 and fetching what was there.
 
     Args:
@@ -117,16 +138,23 @@ def atomic_fetch_inc_nbi(fetch: Any, dest: Any, pe: int, *, ctx: Context | None 
             extension, float32 or float64; its element 0 is the target.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
     Raises: see the module.
     Spec: shmem_atomic_fetch_inc_nbi (OpenSHMEM 1.5).
     """
-    _start("add", fetch, dest, 1, pe, ctx)
+    _start("add", fetch, dest, 1, pe, ctx, stream=stream)
 
 
 def atomic_fetch_add_nbi(
-    fetch: Any, dest: Any, value: Any, pe: int, *, ctx: Context | None = None
+    fetch: Any,
+    dest: Any,
+    value: Any,
+    pe: int,
+    *,
+    ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Start adding ``value`` and fetching what was there; integers wrap around.
 
@@ -137,16 +165,23 @@ def atomic_fetch_add_nbi(
         value: within the dtype's range.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
     Raises: see the module.
     Spec: shmem_atomic_fetch_add_nbi (OpenSHMEM 1.5).
     """
-    _start("add", fetch, dest, value, pe, ctx)
+    _start("add", fetch, dest, value, pe, ctx, stream=stream)
 
 
 def atomic_fetch_and_nbi(
-    fetch: Any, dest: Any, value: int, pe: int, *, ctx: Context | None = None
+    fetch: Any,
+    dest: Any,
+    value: int,
+    pe: int,
+    *,
+    ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Start a bitwise and with ``value`` and fetching what was there.
 
@@ -157,16 +192,23 @@ def atomic_fetch_and_nbi(
         value: within the dtype's range.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
     Raises: see the module.
     Spec: shmem_atomic_fetch_and_nbi (OpenSHMEM 1.5).
     """
-    _start("and", fetch, dest, value, pe, ctx)
+    _start("and", fetch, dest, value, pe, ctx, stream=stream)
 
 
 def atomic_fetch_or_nbi(
-    fetch: Any, dest: Any, value: int, pe: int, *, ctx: Context | None = None
+    fetch: Any,
+    dest: Any,
+    value: int,
+    pe: int,
+    *,
+    ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Start a bitwise or with ``value`` and fetching what was there.
 
@@ -177,16 +219,23 @@ def atomic_fetch_or_nbi(
         value: within the dtype's range.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
     Raises: see the module.
     Spec: shmem_atomic_fetch_or_nbi (OpenSHMEM 1.5).
     """
-    _start("or", fetch, dest, value, pe, ctx)
+    _start("or", fetch, dest, value, pe, ctx, stream=stream)
 
 
 def atomic_fetch_xor_nbi(
-    fetch: Any, dest: Any, value: int, pe: int, *, ctx: Context | None = None
+    fetch: Any,
+    dest: Any,
+    value: int,
+    pe: int,
+    *,
+    ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Start a bitwise exclusive or with ``value`` and fetching what was there.
 
@@ -197,9 +246,10 @@ def atomic_fetch_xor_nbi(
         value: within the dtype's range.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: nothing on return; ``fetch`` and the change at ``pe`` by ``quiet``.
     Raises: see the module.
     Spec: shmem_atomic_fetch_xor_nbi (OpenSHMEM 1.5).
     """
-    _start("xor", fetch, dest, value, pe, ctx)
+    _start("xor", fetch, dest, value, pe, ctx, stream=stream)

@@ -6,35 +6,46 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import SupportsIndex
 
+from .._core.arrays import StreamLike, stream_handle
+from .._core.library import lib
 from .contexts import Context, context_of
 from .fast_calls import fast
+from .stream_kernels import run
 
 
 @fast("fence")
-def fence(ctx: Context | None = None) -> None:
+def fence(ctx: Context | None = None, *, stream: StreamLike = None) -> None:
     """Order the puts, atomics and signals to each PE: those before the fence before those after.
 
     Args:
         ctx: context whose operations are ordered; default ``CTX_DEFAULT``.
+        stream: stream on which to order what kernels before it have issued; see ``streams``.
 
     Completes: nothing; use ``quiet`` for that.
     Raises: NotInitialized, PeerDied, ShmemError.
     Spec: shmem_fence (OpenSHMEM 1.5).
     """
+    if stream is not None:
+        run(lib.ishmemx_quiet_on_stream, stream_handle(stream))
+        return
     context_of(ctx).fence()
 
 
 @fast("quiet")
-def quiet(ctx: Context | None = None) -> None:
+def quiet(ctx: Context | None = None, *, stream: StreamLike = None) -> None:
     """Complete all puts, gets, atomics and signals of a context, here and at their targets.
 
     Args:
         ctx: context whose operations are completed; default ``CTX_DEFAULT``.
+        stream: stream on which to order what kernels before it have issued; see ``streams``.
 
     Completes: everything issued on ``ctx`` by this PE from the host.
     Raises: NotInitialized, PeerDied, ShmemTimeout, ShmemError.
     Spec: shmem_quiet (OpenSHMEM 1.5).
     """
+    if stream is not None:
+        run(lib.ishmemx_quiet_on_stream, stream_handle(stream))
+        return
     context_of(ctx).quiet()
 
 

@@ -11,7 +11,7 @@ from .._core.arrays import StreamLike, pair, stream_handle, target
 from .._core.dtypes import out_of_range
 from .._core.errors import UnsupportedError
 from .._core.library import check, check_value, fail, lib
-from .contexts import CTX_DEFAULT, Context, context_of, handle_of
+from .contexts import Context, context_of, handle_of
 from .fast_calls import fast
 
 _put, _get = lib.ishmemx_put, lib.ishmemx_get
@@ -38,7 +38,7 @@ def put(
         pe: target PE, ``0 <= pe < n_pes()``.
         nelems: elements to copy, not bytes; default ``source.size``.
         ctx: context that orders and completes the copy; default ``CTX_DEFAULT``.
-        stream: CUDA stream to copy in the order of; both arrays on the device heap.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: locally on return (``source`` may be changed); at ``pe`` by ``quiet``. With
         ``stream``: both when the stream gets there.
@@ -48,8 +48,8 @@ def put(
     """
     source_address, dest_address, nbytes = pair(source, dest, nelems, _PUT, "source")
     if stream is not None:
-        handle = _stream_for(stream, ctx)
-        status = lib.ishmemx_put_on_stream(dest_address, source_address, nbytes, pe, handle)
+        where = dest_address, source_address, nbytes, pe, stream_handle(stream)
+        status = lib.ishmemx_put_on_stream(handle_of(ctx), *where)
     else:
         status = _put(handle_of(ctx), dest_address, source_address, nbytes, pe)
     if status:
@@ -74,7 +74,7 @@ def get(
         pe: PE to read from, ``0 <= pe < n_pes()``.
         nelems: elements to copy, not bytes; default ``dest.size``.
         ctx: context; default ``CTX_DEFAULT``.
-        stream: CUDA stream to copy in the order of; both arrays on the device heap.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: on return. With ``stream``: when the stream gets there.
     Raises: TypeError (dtypes differ, not an array), ValueError (pe, nelems, layout, not symmetric),
@@ -83,8 +83,8 @@ def get(
     """
     dest_address, source_address, nbytes = pair(dest, source, nelems, _GET, "dest")
     if stream is not None:
-        handle = _stream_for(stream, ctx)
-        status = lib.ishmemx_get_on_stream(dest_address, source_address, nbytes, pe, handle)
+        where = dest_address, source_address, nbytes, pe, stream_handle(stream)
+        status = lib.ishmemx_get_on_stream(handle_of(ctx), *where)
     else:
         status = _get(handle_of(ctx), dest_address, source_address, nbytes, pe)
     if status:
@@ -98,6 +98,7 @@ def put_nbi(
     *,
     nelems: SupportsIndex | None = None,
     ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Start copying ``source`` into ``dest`` on ``pe``.
 
@@ -107,11 +108,15 @@ def put_nbi(
         pe: target PE, ``0 <= pe < n_pes()``.
         nelems: elements to copy, not bytes; default ``source.size``.
         ctx: context that orders and completes the copy; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: nothing on return; here and at ``pe`` by ``quiet``.
     Raises: as ``put``.
     Spec: shmem_put_nbi (OpenSHMEM 1.5).
     """
+    if stream is not None:
+        put(dest, source, pe, nelems=nelems, ctx=ctx, stream=stream)
+        return
     source_address, dest_address, nbytes = pair(source, dest, nelems, _PUT, "source")
     context = context_of(ctx)
     check(lib.ishmemx_put_nbi(context.handle, dest_address, source_address, nbytes, pe))
@@ -125,6 +130,7 @@ def get_nbi(
     *,
     nelems: SupportsIndex | None = None,
     ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Start copying ``source`` on ``pe`` into ``dest``.
 
@@ -134,11 +140,15 @@ def get_nbi(
         pe: PE to read from, ``0 <= pe < n_pes()``.
         nelems: elements to copy, not bytes; default ``dest.size``.
         ctx: context that completes the copy; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: nothing on return; by ``quiet``.
     Raises: as ``get``.
     Spec: shmem_get_nbi (OpenSHMEM 1.5).
     """
+    if stream is not None:
+        get(dest, source, pe, nelems=nelems, ctx=ctx, stream=stream)
+        return
     dest_address, source_address, nbytes = pair(dest, source, nelems, _GET, "dest")
     context = context_of(ctx)
     check(lib.ishmemx_get_nbi(context.handle, dest_address, source_address, nbytes, pe))
@@ -146,7 +156,9 @@ def get_nbi(
 
 
 @fast("p")
-def p(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> None:
+def p(
+    dest: Any, value: Any, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+) -> None:
     """Store one value into element 0 of ``dest`` on ``pe``.
 
     Args:
@@ -154,6 +166,7 @@ def p(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> None:
         value: a scalar that the dtype can hold.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the store; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: at ``pe`` by ``quiet``.
     Raises: TypeError and OverflowError (value), ValueError (pe, not symmetric), NotInitialized,
@@ -162,10 +175,13 @@ def p(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> None:
     """
     address, kind = target(dest, "dest")
     handle = handle_of(ctx)
-    if kind.p is None:
-        one = np.array(value, kind.dtype)
+    if kind.p is None or stream is not None:
+        one = np.array(value if kind.p is None else kind.scalar(value, "value"), kind.dtype)
         if one.size != 1:
             raise ValueError(f"value has {one.size} elements; p stores one")
+        if stream is not None:
+            _p_on_stream(handle, address, one, pe, stream)
+            return
         status = _put(handle, address, one.ctypes.data, kind.dtype.itemsize, pe)
     else:
         if type(value) is not kind.native:
@@ -206,7 +222,10 @@ def g(source: Any, pe: int, *, ctx: Context | None = None) -> Any:
     return value
 
 
-def _stream_for(stream: StreamLike, ctx: Context | None) -> int:
-    if ctx is not None and ctx is not CTX_DEFAULT:
-        raise UnsupportedError("a copy is ordered by a stream or by a context: give one of them")
-    return stream_handle(stream)
+def _p_on_stream(handle: int, address: int, one: np.ndarray, pe: int, stream: StreamLike) -> None:
+    if one.itemsize not in (1, 2, 4, 8, 16):
+        raise UnsupportedError(
+            f"p on a stream stores 1, 2, 4, 8 or 16 bytes, dtype {one.dtype} has {one.itemsize}: use put"
+        )
+    where = address, one.ctypes.data, one.itemsize, pe, stream_handle(stream)
+    check(lib.ishmemx_p_on_stream(handle, *where))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex
 
-from .._core.arrays import pair, signal_target
+from .._core.arrays import StreamLike, pair, signal_target, stream_handle
 from .._core.library import SignalOp, check, check_value, fail, lib
 from .contexts import Context, context_of, handle_of
+from .stream_kernels import wait_on_stream
 
 SIGNAL_SET = SignalOp.SET
 SIGNAL_ADD = SignalOp.ADD
@@ -28,6 +29,7 @@ def put_signal(
     *,
     nelems: SupportsIndex | None = None,
     ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Copy ``source`` into ``dest`` on ``pe``, then change the signal word there.
 
@@ -40,6 +42,7 @@ def put_signal(
         pe: target PE, ``0 <= pe < n_pes()``.
         nelems: elements to copy, not bytes; default ``source.size``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: locally on return; whoever sees the signal on ``pe`` sees the data.
     Raises: TypeError (dtypes, signal not uint64), ValueError (pe, nelems, sig_op, layout),
@@ -48,6 +51,11 @@ def put_signal(
     """
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES, "source")
     word = signal_target(sig_addr)
+    if stream is not None:
+        where = dest_address, source_address, nbytes, word, signal, sig_op, pe
+        call = lib.ishmemx_put_signal_on_stream
+        check(call(handle_of(ctx), *where, stream_handle(stream)))
+        return
     status = lib.ishmemx_put_signal(
         handle_of(ctx), dest_address, source_address, nbytes, word, signal, sig_op, pe
     )
@@ -65,6 +73,7 @@ def put_signal_nbi(
     *,
     nelems: SupportsIndex | None = None,
     ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Start copying ``source`` into ``dest`` on ``pe``; the signal word there changes after it.
 
@@ -77,11 +86,17 @@ def put_signal_nbi(
         pe: target PE, ``0 <= pe < n_pes()``.
         nelems: elements to copy, not bytes; default ``source.size``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: nothing on return; by ``quiet``. Whoever sees the signal on ``pe`` sees the data.
     Raises: as ``put_signal``.
     Spec: shmem_put_signal_nbi (OpenSHMEM 1.5).
     """
+    if stream is not None:
+        put_signal(
+            dest, source, sig_addr, signal, sig_op, pe, nelems=nelems, ctx=ctx, stream=stream
+        )
+        return
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES, "source")
     word = signal_target(sig_addr)
     context = context_of(ctx)
@@ -94,7 +109,13 @@ def put_signal_nbi(
 
 
 def signal_op(
-    sig_addr: Any, signal: int, sig_op: int, pe: int, *, ctx: Context | None = None
+    sig_addr: Any,
+    signal: int,
+    sig_op: int,
+    pe: int,
+    *,
+    ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Change the signal word on ``pe`` without data.
 
@@ -104,6 +125,7 @@ def signal_op(
         sig_op: ``SIGNAL_SET`` or ``SIGNAL_ADD``.
         pe: target PE, ``0 <= pe < n_pes()``.
         ctx: context that orders and completes the operation; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: at ``pe`` by ``quiet``. Not ordered after earlier puts: put a ``fence`` between, or
         use ``put_signal``.
@@ -111,23 +133,32 @@ def signal_op(
         NotInitialized, PeerDied, ShmemError.
     Spec: shmem_signal_set and shmem_signal_add (OpenSHMEM 1.6) in one.
     """
-    check(lib.ishmemx_signal_op(handle_of(ctx), signal_target(sig_addr), signal, sig_op, pe))
+    where = signal_target(sig_addr), signal, sig_op, pe
+    if stream is not None:
+        call = lib.ishmemx_signal_op_on_stream
+        check(call(handle_of(ctx), *where, stream_handle(stream)))
+        return
+    check(lib.ishmemx_signal_op(handle_of(ctx), *where))
 
 
-def signal_set(sig_addr: Any, signal: int, pe: int, *, ctx: Context | None = None) -> None:
+def signal_set(
+    sig_addr: Any, signal: int, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+) -> None:
     """Set the signal word on ``pe``: ``signal_op`` with ``SIGNAL_SET``.
 
     Spec: shmem_signal_set (OpenSHMEM 1.6).
     """
-    signal_op(sig_addr, signal, SIGNAL_SET, pe, ctx=ctx)
+    signal_op(sig_addr, signal, SIGNAL_SET, pe, ctx=ctx, stream=stream)
 
 
-def signal_add(sig_addr: Any, signal: int, pe: int, *, ctx: Context | None = None) -> None:
+def signal_add(
+    sig_addr: Any, signal: int, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+) -> None:
     """Increase the signal word on ``pe``: ``signal_op`` with ``SIGNAL_ADD``.
 
     Spec: shmem_signal_add (OpenSHMEM 1.6).
     """
-    signal_op(sig_addr, signal, SIGNAL_ADD, pe, ctx=ctx)
+    signal_op(sig_addr, signal, SIGNAL_ADD, pe, ctx=ctx, stream=stream)
 
 
 def signal_fetch(sig_addr: Any) -> int:
@@ -146,22 +177,25 @@ def signal_fetch(sig_addr: Any) -> int:
     return value
 
 
-def signal_wait_until(sig_addr: Any, cmp: int, cmp_value: int) -> int:
+def signal_wait_until(sig_addr: Any, cmp: int, cmp_value: int, *, stream: StreamLike = None) -> Any:
     """Wait until this PE's signal word compares with ``cmp_value``.
 
     Args:
         sig_addr: symmetric uint64 array; element 0 is the signal word.
         cmp: ``CMP_EQ``, ``CMP_NE``, ``CMP_GT``, ``CMP_GE``, ``CMP_LT`` or ``CMP_LE``.
         cmp_value: right-hand side, ``0 <= cmp_value < 2**64``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Returns:
-        The value that satisfied the comparison.
+        The value that satisfied the comparison, an int; with ``stream`` None.
 
     Completes: data that came with the signal may be read on return.
     Raises: ShmemTimeout, PeerDied, TypeError (not uint64), ValueError (cmp, not symmetric),
         OverflowError (cmp_value), NotInitialized, ShmemError.
     Spec: shmem_signal_wait_until (OpenSHMEM 1.5).
     """
+    if stream is not None:
+        return wait_on_stream("uint64", signal_target(sig_addr), cmp, cmp_value, stream)
     value: int = lib.signal_wait_until(signal_target(sig_addr), cmp, cmp_value)
     if value == lib.failed_signal:
         check_value()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from typing import Any, SupportsIndex
 
-from .._core.arrays import Place, place
+from .._core.arrays import Place, StreamLike, place, stream_handle
 from .._core.library import check, lib
 from .contexts import Context, handle_of
 
@@ -23,6 +23,7 @@ def iput(
     sst: SupportsIndex = 1,
     nelems: SupportsIndex | None = None,
     ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Copy each ``sst``-th element of ``source`` to each ``dst``-th of ``dest`` on ``pe``.
 
@@ -34,6 +35,7 @@ def iput(
         sst: distance in ``source``, at least 1.
         nelems: elements to copy; default as many as ``source`` has at that distance.
         ctx: context that orders and completes the copy; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: locally on return; at ``pe`` by ``quiet``.
     Raises: TypeError (dtypes differ, not an array), ValueError (pe, dst, sst, nelems, layout, not
@@ -42,7 +44,7 @@ def iput(
     """
     far, near = _sides(dest, source, put=True)
     count = _blocks(near, "source", sst, 1, nelems, "nelems")
-    _copy(lib.ishmemx_iput, far, near, (dst, sst), 1, count, pe, ctx)
+    _copy("iput", far, near, (dst, sst), 1, count, pe, ctx, stream)
 
 
 def iget(
@@ -54,6 +56,7 @@ def iget(
     sst: SupportsIndex = 1,
     nelems: SupportsIndex | None = None,
     ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Copy each ``sst``-th element of ``source`` on ``pe`` to each ``dst``-th of ``dest``.
 
@@ -65,6 +68,7 @@ def iget(
         sst: distance in ``source``, at least 1.
         nelems: elements to copy; default as many as ``dest`` has at that distance.
         ctx: context; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: on return.
     Raises: as ``iput``.
@@ -72,7 +76,7 @@ def iget(
     """
     near, far = _sides(dest, source, put=False)
     count = _blocks(near, "dest", dst, 1, nelems, "nelems")
-    _copy(lib.ishmemx_iget, near, far, (dst, sst), 1, count, pe, ctx)
+    _copy("iget", near, far, (dst, sst), 1, count, pe, ctx, stream)
 
 
 def ibput(
@@ -85,6 +89,7 @@ def ibput(
     sst: SupportsIndex | None = None,
     nblocks: SupportsIndex | None = None,
     ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Copy blocks of ``bsize`` elements of ``source`` to ``dest`` on ``pe``.
 
@@ -97,6 +102,7 @@ def ibput(
         sst: the same in ``source``.
         nblocks: blocks to copy; default as many as ``source`` has at that distance.
         ctx: context that orders and completes the copy; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: locally on return; at ``pe`` by ``quiet``.
     Raises: as ``iput``; also ValueError (bsize, nblocks).
@@ -105,7 +111,7 @@ def ibput(
     far, near = _sides(dest, source, put=True)
     strides = (bsize if dst is None else dst, bsize if sst is None else sst)
     count = _blocks(near, "source", strides[1], bsize, nblocks, "nblocks")
-    _copy(lib.ishmemx_iput, far, near, strides, bsize, count, pe, ctx)
+    _copy("iput", far, near, strides, bsize, count, pe, ctx, stream)
 
 
 def ibget(
@@ -118,6 +124,7 @@ def ibget(
     sst: SupportsIndex | None = None,
     nblocks: SupportsIndex | None = None,
     ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Copy blocks of ``bsize`` elements of ``source`` on ``pe`` to ``dest``.
 
@@ -130,6 +137,7 @@ def ibget(
         sst: the same in ``source``.
         nblocks: blocks to copy; default as many as ``dest`` has at that distance.
         ctx: context; default ``CTX_DEFAULT``.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: on return.
     Raises: as ``ibput``.
@@ -138,7 +146,7 @@ def ibget(
     near, far = _sides(dest, source, put=False)
     strides = (bsize if dst is None else dst, bsize if sst is None else sst)
     count = _blocks(near, "dest", strides[0], bsize, nblocks, "nblocks")
-    _copy(lib.ishmemx_iget, near, far, strides, bsize, count, pe, ctx)
+    _copy("iget", near, far, strides, bsize, count, pe, ctx, stream)
 
 
 def _sides(dest: Any, source: Any, *, put: bool) -> tuple[Place, Place]:
@@ -178,7 +186,7 @@ def _elements(place_of: Place) -> int:
 
 
 def _copy(
-    routine: Any,
+    routine: str,
     to: Place,
     origin: Place,
     strides: tuple[SupportsIndex, SupportsIndex],
@@ -186,6 +194,7 @@ def _copy(
     count: int,
     pe: int,
     ctx: Context | None,
+    stream: StreamLike,
 ) -> None:
     length = operator.index(block)
     if length < 1:
@@ -205,4 +214,9 @@ def _copy(
                 f"{_elements(side)}"
             )
     width = to[2].dtype.itemsize
-    check(routine(handle_of(ctx), to[0], origin[0], *steps, length, count, width, pe))
+    where = to[0], origin[0], *steps, length, count, width, pe
+    if stream is not None:
+        call = getattr(lib, f"ishmemx_{routine}_on_stream")
+        check(call(handle_of(ctx), *where, stream_handle(stream)))
+        return
+    check(getattr(lib, f"ishmemx_{routine}")(handle_of(ctx), *where))

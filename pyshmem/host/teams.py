@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex
 
-from .._core.arrays import place
+from .._core.arrays import StreamLike, place, stream_handle
 from .._core.library import check, ffi, lib
 from .._core.peer_views import view_of_peer
 from . import runtime
 from .runtime import current
+from .stream_kernels import run
 
 if TYPE_CHECKING:
     from .contexts import Context
@@ -286,15 +287,21 @@ class Team:
 
     # ---- using -----------------------------------------------------------------------------------
 
-    def sync(self) -> None:
+    def sync(self, *, stream: StreamLike = None) -> None:
         """Wait until all PEs of the team are here. Collective.
+
+        Args:
+            stream: stream to do it in the order of; see ``streams``.
 
         Completes: this PE's and the others' stores to their own memory; no puts, gets or atomics:
             for a barrier, call ``quiet`` of the context before.
         Raises: ValueError (destroyed), PeerDied, ShmemTimeout, NotInitialized, ShmemError.
         Spec: shmem_team_sync (OpenSHMEM 1.5).
         """
-        check(lib.ishmemx_team_sync(self.handle))
+        if stream is not None:
+            run(lib.ishmemx_sync_on_stream, self.handle, stream_handle(stream))
+        else:
+            check(lib.ishmemx_team_sync(self.handle))
 
     def destroy(self) -> None:
         """Give the team back, with its contexts. All its PEs do; a second call does nothing.

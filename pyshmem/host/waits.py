@@ -15,6 +15,10 @@
 What the other PE ordered before the change of an element found may be read on return. A series of
 ``any`` calls finds every element that holds in turn.
 
+With ``stream=`` the wait is in the order of a stream and the elements on the device heap; what the
+``any`` and ``some`` forms found goes to arrays there: ``found``, one int64, the index (-1 where no
+element counts) or how many, and ``indices``, an int64 for each element. There is no ``status`` then.
+
 All raise TypeError (dtype), ValueError (cmp, nelems, status, lengths, layout, not symmetric),
 OverflowError (right-hand side), NotInitialized and ShmemError; the waits PeerDied and ShmemTimeout.
 """
@@ -26,10 +30,13 @@ from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from .._core.arrays import place, target
+from .._core.arrays import StreamLike, place, stream_handle, target
 from .._core.dtypes import Kind, integer_error, unsupported_dtype
+from .._core.errors import UnsupportedError
 from .._core.library import Cmp, check, check_value, fail, ffi, lib
+from .._core.type_table import ELEMENTS
 from .fast_calls import fast
+from .stream_kernels import run, wait_on_stream
 
 CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = Cmp.EQ, Cmp.NE, Cmp.GT, Cmp.GE, Cmp.LT, Cmp.LE
 
@@ -44,13 +51,14 @@ def _waitable(ivar: Any, routine: str) -> tuple[int, Kind]:
 
 
 @fast("wait_until")
-def wait_until(ivar: Any, cmp: int, cmp_value: int) -> None:
+def wait_until(ivar: Any, cmp: int, cmp_value: int, *, stream: StreamLike = None) -> None:
     """Wait until element 0 of ``ivar`` here compares with ``cmp_value``.
 
     Args:
         ivar: symmetric array of int32, int64, uint32 or uint64; another PE changes element 0.
         cmp: ``CMP_EQ``, ``CMP_NE``, ``CMP_GT``, ``CMP_GE``, ``CMP_LT`` or ``CMP_LE``.
         cmp_value: right-hand side, within the dtype's range.
+        stream: stream to do it in the order of, arrays on the device heap; see ``streams``.
 
     Completes: what the other PE ordered before the change may be read on return.
     Raises: ShmemTimeout, PeerDied, TypeError (dtype), ValueError (cmp, not symmetric),
@@ -58,6 +66,9 @@ def wait_until(ivar: Any, cmp: int, cmp_value: int) -> None:
     Spec: shmem_wait_until (OpenSHMEM 1.5).
     """
     address, kind = _waitable(ivar, "wait_until")
+    if stream is not None:
+        wait_on_stream(ELEMENTS[kind.element].name, address, cmp, cmp_value, stream)
+        return
     status = kind.wait_until(address, cmp, kind.scalar(cmp_value, "cmp_value"))
     if status:
         fail(status)
@@ -159,8 +170,47 @@ def _test_all(of: _Set, cmp: int, vector: int) -> bool:
     return bool(holds[0])
 
 
+def _on_stream(
+    which: str,
+    ivars: Any,
+    cmp: int,
+    value: int,
+    nelems: Count,
+    status: Any,
+    stream: StreamLike,
+    found: Any = None,
+    indices: Any = None,
+) -> None:
+    """A wait for several elements in the order of a stream; results go to arrays."""
+    name = f"wait_until_{which}"
+    if status is not None:
+        raise UnsupportedError(f"{name} on a stream takes no status: wait for a part of the array")
+    of = _set(name, ivars, value, nelems, None, 0)
+    places = []
+    for label, array, count in (("indices", indices, of.nelems), ("found", found, 1)):
+        if which == "all" or (which == "any" and label == "indices"):
+            places.append(0)
+            continue
+        if array is None:
+            raise TypeError(f"{name} on a stream needs {label}=, an int64 array on the device heap")
+        address, nbytes, kind = place(array, label, writable=True, symmetric=False)
+        if kind.dtype != np.int64 or nbytes < 8 * count:
+            raise TypeError(f"{label} needs {count} elements of int64, and is {kind.dtype}")
+        places.append(address)
+    bits = int.from_bytes(of.values.tobytes(), "little")
+    kinds = {"all": lib.ISHMEMX_KERNEL_WAIT_ALL, "any": lib.ISHMEMX_KERNEL_WAIT_ANY}
+    what = kinds.get(which, lib.ISHMEMX_KERNEL_WAIT_SOME), of.kind, of.address, of.nelems, cmp, bits
+    run(lib.ishmemx_wait_set_on_stream, *what, *places, stream_handle(stream))
+
+
 def wait_until_all(
-    ivars: Any, cmp: int, cmp_value: int, *, nelems: Count = None, status: Any = None
+    ivars: Any,
+    cmp: int,
+    cmp_value: int,
+    *,
+    nelems: Count = None,
+    status: Any = None,
+    stream: StreamLike = None,
 ) -> None:
     """Wait until all elements compare with ``cmp_value``.
 
@@ -168,13 +218,23 @@ def wait_until_all(
 
     Spec: shmem_wait_until_all (OpenSHMEM 1.5).
     """
+    if stream is not None:
+        _on_stream("all", ivars, cmp, cmp_value, nelems, status, stream)
+        return
     of = _set("wait_until_all", ivars, cmp_value, nelems, status, 0)
     _wait_all(of, cmp, 0)
 
 
 def wait_until_any(
-    ivars: Any, cmp: int, cmp_value: int, *, nelems: Count = None, status: Any = None
-) -> int | None:
+    ivars: Any,
+    cmp: int,
+    cmp_value: int,
+    *,
+    nelems: Count = None,
+    status: Any = None,
+    stream: StreamLike = None,
+    found: Any = None,
+) -> Any:
     """Wait until an element compares with ``cmp_value``; tell which.
 
     Arguments, errors: see the module.
@@ -184,13 +244,23 @@ def wait_until_any(
 
     Spec: shmem_wait_until_any (OpenSHMEM 1.5).
     """
+    if stream is not None:
+        return _on_stream("any", ivars, cmp, cmp_value, nelems, status, stream, found)
     of = _set("wait_until_any", ivars, cmp_value, nelems, status, 0)
     return _index(lib.ishmemx_wait_until_any, of, cmp, 0)
 
 
 def wait_until_some(
-    ivars: Any, cmp: int, cmp_value: int, *, nelems: Count = None, status: Any = None
-) -> np.ndarray:
+    ivars: Any,
+    cmp: int,
+    cmp_value: int,
+    *,
+    nelems: Count = None,
+    status: Any = None,
+    stream: StreamLike = None,
+    found: Any = None,
+    indices: Any = None,
+) -> Any:
     """Wait until an element compares with ``cmp_value``; tell all that do.
 
     Arguments, errors: see the module.
@@ -200,6 +270,8 @@ def wait_until_some(
 
     Spec: shmem_wait_until_some (OpenSHMEM 1.5).
     """
+    if stream is not None:
+        return _on_stream("some", ivars, cmp, cmp_value, nelems, status, stream, found, indices)
     of = _set("wait_until_some", ivars, cmp_value, nelems, status, 0)
     return _indices(lib.ishmemx_wait_until_some, of, cmp, 0)
 

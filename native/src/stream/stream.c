@@ -14,9 +14,11 @@
 #include "base/status.h"
 #include "conduit/wait.h"
 #include "job/enter.h"
+#include "job/fault.h"
 #include "ops/rma.h"
 
-#define MAX_USED 64
+#define MAX_USED   64
+#define GIVE_UP_NS 1000000000LL
 
 struct pysh_graph {
     uint64_t job;
@@ -30,6 +32,7 @@ static struct {
     _Atomic uint64_t changes; /* of the list, by which some are no longer in it */
     uint64_t job;             /* a number for each: a graph of another one is refused */
     void *own;                /* the library's, for calls that wait */
+    int unsettled;            /* why finalize could not wait for one; 0: it could */
 } streams = {.mutex = PTHREAD_MUTEX_INITIALIZER, .job = 1};
 
 static __thread void *last_used; /* by this thread: mostly it is the same again */
@@ -227,13 +230,34 @@ int ishmemx_graph_drop(void *graph) {
 
 /* ---- the end of the job ---- */
 
-int pysh_streams_settle(void) {
-    int status = ISHMEMX_OK;
+/* What does not end by itself: kernels' waits are ended, and have a moment to see it. */
+static void end_waits(void *stream) {
+    int64_t deadline = pysh_now_ns() + GIVE_UP_NS;
+    bool finished = false;
 
-    for (int i = 0; !status && pysh.accel && i < streams.n_used; i++)
-        if (!pysh.accel->streams->check(streams.used[i])) /* else it has been destroyed, with its work */
-            status = finish(streams.used[i], "finalize: work queued on a stream");
-    return status;
+    pysh_end_kernel_waits();
+    while (!finished && pysh_now_ns() < deadline && !pysh.accel->streams->finished(stream, &finished))
+        pysh_relax();
+}
+
+int pysh_streams_settle(void) {
+    for (int i = 0; pysh.accel && i < streams.n_used; i++) {
+        void *stream = streams.used[i];
+        int status;
+        if (pysh.accel->streams->check(stream)) /* destroyed: nobody can know of its work */
+            continue;
+        if ((status = finish(stream, "finalize: work queued on a stream"))) {
+            streams.unsettled = streams.unsettled ? streams.unsettled : status;
+            end_waits(stream);
+        }
+    }
+    streams.n_used = 0;
+    streams.changes++;
+    return streams.unsettled;
+}
+
+int ishmemx_streams_settle(void) {
+    return pysh.ready ? pysh_streams_settle() : ISHMEMX_OK;
 }
 
 void pysh_streams_close(void) {
@@ -243,6 +267,7 @@ void pysh_streams_close(void) {
         pysh.accel->streams->close();
     }
     streams.own = NULL;
+    streams.unsettled = ISHMEMX_OK;
     streams.n_used = 0;
     streams.changes++;
     streams.job++;

@@ -39,7 +39,7 @@ def image_of(key: int, capability: int) -> Image:
         debug=False, lineinfo=False, fastmath=False, opt=True, forceinline=False,
         launch_bounds=_BOUNDS,
     )  # fmt: skip
-    library._lto = False
+    library._lto, library.needs_cudadevrt = False, kernel.cooperative
     cubin = library.get_cubin(cc=cc)
     code = bytes(getattr(cubin, "code", cubin))
     return Image(code, library._entry_name, stack_need(code))

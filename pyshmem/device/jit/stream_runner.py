@@ -33,7 +33,8 @@ def _array(address: int, nelems: int, dtype: np.dtype) -> np.ndarray:
 
 def _arguments(kernel: StreamKernel, words: Any) -> list[Any]:
     """What the words stand for; memory is by reference."""
-    at, arguments = 0, []
+    at = 0
+    arguments: list[Any] = []
     for letter in kernel.arguments:
         if letter == "i":
             arguments.append(int(words[at]))
@@ -50,9 +51,8 @@ def _run(key: int, blocks: int, threads: int, words: Any) -> None:
     kernel = _kernel(key)
     try:
         scheduler.run_grid(
-            kernel.name, kernel.function, blocks, threads, _arguments(kernel, words),
-            STREAM_KEY.MODULE | key,
-        )  # fmt: skip
+            kernel.function, blocks, threads, _arguments(kernel, words), STREAM_KEY.MODULE | key
+        )
     except BaseException as error:  # nobody called: it is told, and ends the job as a fault would
         print(f"pyshmem: {kernel.name} on a stream failed", file=sys.stderr)
         traceback.print_exception(error)

@@ -9,11 +9,30 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex
 
+from ..._core.arrays import StreamLike, stream_handle
 from ..._core.library import check, lib
 from ..fast_calls import fast
+from ..stream_kernels import OWN, for_kernels, run
 from ..teams import TEAM_WORLD, Team
 from . import arguments as arguments
 from .arguments import REDUCE
+
+
+def _do(routine: str, dest: int, given: tuple[int, ...], stream: StreamLike) -> None:
+    """The routine with its arguments, of which number ``dest`` is its address.
+
+    Arrays that only a GPU reaches are a kernel's affair also without a stream: then the library has one
+    of its own, and waits for it.
+    """
+    if stream is not None:
+        call = getattr(lib, f"ishmemx_{routine}_on_stream")
+        run(call, *given, stream_handle(stream))
+        return
+    source = given[dest + 2] if routine == "collect" else given[dest + 1]
+    if lib.ishmemx_only_gpu(given[dest], source) and for_kernels(routine, given):
+        run(getattr(lib, f"ishmemx_{routine}_on_stream"), *given, OWN)
+        return
+    check(getattr(lib, f"ishmemx_{routine}")(*given))
 
 
 @fast("broadcast")
@@ -24,6 +43,7 @@ def broadcast(
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Copy ``source`` of ``root`` into ``dest`` of all PEs of the team, the root's too.
 
@@ -33,13 +53,14 @@ def broadcast(
         root: PE of the team that has the data, ``0 <= root < team.n_pes()``; equal on all PEs.
         nelems: elements to copy; default ``source.size``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtypes differ), ValueError (root, nelems, layout, not symmetric), PeerDied,
         ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_broadcast (OpenSHMEM 1.5).
     """
-    check(lib.ishmemx_broadcast(*arguments.broadcast(dest, source, root, nelems, team)))
+    _do("broadcast", 1, arguments.broadcast(dest, source, root, nelems, team), stream)
 
 
 @fast("fcollect")
@@ -49,6 +70,7 @@ def fcollect(
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Concatenate ``source`` of all PEs of the team, in PE order, into ``dest`` of each.
 
@@ -57,13 +79,14 @@ def fcollect(
         source: symmetric array of the same dtype, at least ``nelems`` elements.
         nelems: elements that each PE gives; default ``source.size``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtypes differ), ValueError (nelems, layout, not symmetric), PeerDied,
         ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_fcollect (OpenSHMEM 1.5).
     """
-    check(lib.ishmemx_fcollect(*arguments.fcollect(dest, source, nelems, team)))
+    _do("fcollect", 1, arguments.fcollect(dest, source, nelems, team), stream)
 
 
 def collect(
@@ -72,6 +95,7 @@ def collect(
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Concatenate ``source`` of all PEs of the team, as many elements as each gives, into ``dest``.
 
@@ -80,6 +104,7 @@ def collect(
         source: symmetric array of the same dtype, at least ``nelems`` elements.
         nelems: elements that this PE gives, also 0; default ``source.size``; PEs may differ.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtypes differ), ValueError (nelems, layout, not symmetric; a dest of one PE
@@ -87,7 +112,7 @@ def collect(
         ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_collect (OpenSHMEM 1.5).
     """
-    check(lib.ishmemx_collect(*arguments.collect(dest, source, nelems, team)))
+    _do("collect", 1, arguments.collect(dest, source, nelems, team), stream)
 
 
 def alltoall(
@@ -96,6 +121,7 @@ def alltoall(
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Give block ``pe`` of ``source`` to each PE; ``dest`` gets the blocks in PE order.
 
@@ -105,13 +131,14 @@ def alltoall(
         nelems: elements of a block; default ``source.size // team.n_pes()``, without rest; equal
             on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtypes differ), ValueError (nelems, layout, not symmetric), PeerDied,
         ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_alltoall (OpenSHMEM 1.5).
     """
-    check(lib.ishmemx_alltoall(*arguments.alltoall(dest, source, nelems, team)))
+    _do("alltoall", 1, arguments.alltoall(dest, source, nelems, team), stream)
 
 
 def alltoalls(
@@ -122,6 +149,7 @@ def alltoalls(
     sst: SupportsIndex = 1,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """``alltoall`` of elements at a distance: block ``pe`` starts at ``pe * nelems * stride``.
 
@@ -133,17 +161,23 @@ def alltoalls(
         nelems: elements of a block; default what ``source`` has at its distance, divided by
             ``team.n_pes()``, without rest; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtypes differ), ValueError (dst, sst, nelems, layout, not symmetric),
         PeerDied, ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_alltoalls (OpenSHMEM 1.5).
     """
-    check(lib.ishmemx_alltoalls(*arguments.alltoalls(dest, source, dst, sst, nelems, team)))
+    _do("alltoalls", 1, arguments.alltoalls(dest, source, dst, sst, nelems, team), stream)
 
 
 def sum_inscan(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Sum over PEs 0 to this one of each element of ``source``, into ``dest``.
 
@@ -153,17 +187,23 @@ def sum_inscan(
         source: symmetric array, contiguous, of an integer, floating-point or complex dtype.
         nelems: elements to sum; default ``source.size``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Spec: shmem_sum_inscan (OpenSHMEM 1.6).
     """
-    check(lib.ishmemx_sum_scan(*arguments.scan("sum_inscan", 0, dest, source, nelems, team)))
+    _do("sum_scan", 3, arguments.scan("sum_inscan", 0, dest, source, nelems, team), stream)
 
 
 def sum_exscan(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Sum over the PEs before this one of each element of ``source``, into ``dest``; PE 0 gets 0.
 
@@ -173,22 +213,30 @@ def sum_exscan(
         source: symmetric array, contiguous, of an integer, floating-point or complex dtype.
         nelems: elements to sum; default ``source.size``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Spec: shmem_sum_exscan (OpenSHMEM 1.6).
     """
-    check(lib.ishmemx_sum_scan(*arguments.scan("sum_exscan", 1, dest, source, nelems, team)))
+    _do("sum_scan", 3, arguments.scan("sum_exscan", 1, dest, source, nelems, team), stream)
 
 
-def _reduce(op: str, dest: Any, source: Any, nelems: SupportsIndex | None, team: Team) -> None:
-    check(lib.ishmemx_reduce(*arguments.reduce(op, dest, source, nelems, team)))
+def _reduce(
+    op: str, dest: Any, source: Any, nelems: SupportsIndex | None, team: Team, stream: StreamLike
+) -> None:
+    _do("reduce", 3, arguments.reduce(op, dest, source, nelems, team), stream)
 
 
 @fast("reduce", REDUCE["and"])
 def and_reduce(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Bitwise and over all PEs of the team of each element of ``source``, into ``dest``.
 
@@ -198,18 +246,24 @@ def and_reduce(
         source: symmetric array, contiguous, of an integer or bool dtype.
         nelems: elements to reduce; default ``source.size``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Spec: shmem_and_reduce (OpenSHMEM 1.5).
     """
-    _reduce("and", dest, source, nelems, team)
+    _reduce("and", dest, source, nelems, team, stream)
 
 
 @fast("reduce", REDUCE["or"])
 def or_reduce(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Bitwise or over all PEs of the team of each element of ``source``, into ``dest``.
 
@@ -219,18 +273,24 @@ def or_reduce(
         source: symmetric array, contiguous, of an integer or bool dtype.
         nelems: elements to reduce; default ``source.size``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Spec: shmem_or_reduce (OpenSHMEM 1.5).
     """
-    _reduce("or", dest, source, nelems, team)
+    _reduce("or", dest, source, nelems, team, stream)
 
 
 @fast("reduce", REDUCE["xor"])
 def xor_reduce(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Bitwise exclusive or over all PEs of the team of each element of ``source``, into ``dest``.
 
@@ -240,18 +300,24 @@ def xor_reduce(
         source: symmetric array, contiguous, of an integer or bool dtype.
         nelems: elements to reduce; default ``source.size``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Spec: shmem_xor_reduce (OpenSHMEM 1.5).
     """
-    _reduce("xor", dest, source, nelems, team)
+    _reduce("xor", dest, source, nelems, team, stream)
 
 
 @fast("reduce", REDUCE["max"])
 def max_reduce(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Largest over all PEs of the team of each element of ``source``, into ``dest``.
 
@@ -261,18 +327,24 @@ def max_reduce(
         source: symmetric array, contiguous, of an integer, real floating-point or bool dtype.
         nelems: elements to reduce; default ``source.size``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Spec: shmem_max_reduce (OpenSHMEM 1.5).
     """
-    _reduce("max", dest, source, nelems, team)
+    _reduce("max", dest, source, nelems, team, stream)
 
 
 @fast("reduce", REDUCE["min"])
 def min_reduce(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Smallest over all PEs of the team of each element of ``source``, into ``dest``.
 
@@ -282,18 +354,24 @@ def min_reduce(
         source: symmetric array, contiguous, of an integer, real floating-point or bool dtype.
         nelems: elements to reduce; default ``source.size``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Spec: shmem_min_reduce (OpenSHMEM 1.5).
     """
-    _reduce("min", dest, source, nelems, team)
+    _reduce("min", dest, source, nelems, team, stream)
 
 
 @fast("reduce", REDUCE["sum"])
 def sum_reduce(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Sum over all PEs of the team of each element of ``source``, into ``dest``.
 
@@ -305,18 +383,24 @@ def sum_reduce(
         source: symmetric array, contiguous, of an integer, floating-point or complex dtype.
         nelems: elements to reduce; default ``source.size``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Spec: shmem_sum_reduce (OpenSHMEM 1.5).
     """
-    _reduce("sum", dest, source, nelems, team)
+    _reduce("sum", dest, source, nelems, team, stream)
 
 
 @fast("reduce", REDUCE["prod"])
 def prod_reduce(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Product over all PEs of the team of each element of ``source``, into ``dest``.
 
@@ -328,10 +412,11 @@ def prod_reduce(
         source: symmetric array, contiguous, of an integer, floating-point or complex dtype.
         nelems: elements to reduce; default ``source.size``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Spec: shmem_prod_reduce (OpenSHMEM 1.5).
     """
-    _reduce("prod", dest, source, nelems, team)
+    _reduce("prod", dest, source, nelems, team, stream)

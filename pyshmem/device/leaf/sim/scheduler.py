@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from greenlet import getcurrent, greenlet
@@ -117,6 +117,7 @@ class Grid(Group):
         self.hub = getcurrent()
         self.ready: deque[SimThread] = deque()
         self.pausing = 0
+        self.number: int | None = None  # its word MODULE, where that is not the state block's
         self.swapped: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.module = kernelapi.FakeCUDAModule(grid_dim, block_dim, kernel.dynshared_size)
         body = self._body(kernel.fn, arguments)
@@ -137,7 +138,6 @@ class Grid(Group):
         return body
 
     def run(self) -> None:
-        global _current
         idle = self.IDLE[0]
         while self.ready:
             self.pausing = 0
@@ -146,7 +146,7 @@ class Grid(Group):
                 if not self.ready:
                     break
                 thread = self.ready.popleft()
-                _current = thread
+                _running.thread = thread
                 try:
                     thread.green.switch()
                 except BaseException as error:
@@ -171,12 +171,11 @@ class Grid(Group):
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        global _current
         try:
             with numba_kernel._push_kernel_context(self.module):
                 yield
         finally:
-            _current = None
+            _running.thread = None
             for namespace, original in self.swapped.values():
                 namespace.update(original)
 
@@ -202,14 +201,21 @@ def _points(dim: Any) -> Iterator[tuple[int, int, int]]:
                 yield x, y, z
 
 
-_current: SimThread | None = None
+class _Running(threading.local):
+    """The CUDA thread that this thread of the process runs: streams have threads of their own."""
+
+    thread: SimThread | None = None
+
+
+_running = _Running()
 
 
 def current() -> SimThread:
     """The running CUDA thread."""
-    if _current is None:
+    thread = _running.thread
+    if thread is None:
         raise RuntimeError("pyshmem.device routines are called from kernels, not from the host")
-    return _current
+    return thread
 
 
 def pause() -> None:
@@ -237,8 +243,8 @@ def _by_reference(argument: Any) -> bool:
 
 def _launch(kernel: Any, *arguments: Any) -> Any:
     """Replaces the simulator's kernel call: launches from the host, calls from kernels."""
-    if _current is not None and _turn.owner == threading.get_ident():
-        _current.grid.enter(kernel.fn)
+    if (thread := _running.thread) is not None:
+        thread.grid.enter(kernel.fn)
         return kernel.fn(*arguments)
     with _turn:
         return _run(kernel, arguments)
@@ -279,6 +285,28 @@ def _run(kernel: Any, arguments: tuple[Any, ...]) -> None:
         copy_back()
     for check in launch_checks:
         check(kernel.fn.__qualname__)
+
+
+class _Bare(NamedTuple):
+    """What a grid reads of a kernel; this one is no Numba kernel."""
+
+    fn: Callable[..., Any]
+    dynshared_size: int = 0
+
+
+def run_grid(
+    function: Callable[..., Any], blocks: int, threads: int, arguments: list[Any], number: int
+) -> None:
+    """Run a function of the device library alone, beside what other threads of the process run.
+
+    ``number``: its word MODULE. Faults stay recorded for the next call of the host.
+    """
+    grid = Grid(_Bare(function), (blocks, 1, 1), (threads, 1, 1), arguments)
+    grid.number = number
+    try:
+        grid.run()
+    finally:
+        _running.thread = None
 
 
 def _real_cuda(_module: Any, name: str) -> Any:

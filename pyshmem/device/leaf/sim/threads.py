@@ -82,8 +82,9 @@ def note_call() -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-    CALLS[STATE[MODULE]] = text = f"{scheduler.current().grid.name} ({place})"
-    lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, STATE[MODULE], text.encode())
+    number = state(MODULE)
+    CALLS[number] = text = f"{scheduler.current().grid.name} ({place})"
+    lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, number, text.encode())
 
 
 def read64(address: int) -> int:
@@ -153,6 +154,8 @@ nap = scheduler.pause
 
 
 def state(index: int) -> int:
+    if index == MODULE and (number := scheduler.current().grid.number) is not None:
+        return number
     try:
         return STATE[index]
     except IndexError:

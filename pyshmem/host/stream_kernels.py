@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kernels that calls with ``stream=`` launch: compiled once, kept on disk, loaded outside captures.
+
+A file of the cache is a line of JSON and a cubin. Its name has all that the code depends on: the
+contract, the version, the device library's text, Numba's version, the architecture and the kernel.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core import compat
+from .._core.arrays import StreamLike, stream_handle
+from .._core.contract import HASH, STREAM_KERNEL, STREAM_KEY
+from .._core.dtypes import as_dtype, bits_of, kind_of
+from .._core.errors import ShmemError, UnsupportedError
+from .._core.library import __version__, check, ffi, lib, setting
+from .._core.type_table import ELEMENT_NUMBER, ELEMENTS, REDUCE_OPS
+from . import runtime
+
+_PACKAGE = Path(__file__).parents[1]
+#: ``stream`` of a call that waits for the library's own stream: ISHMEMX_STREAM_OWN.
+OWN = (1 << 64) - 1
+
+_UINT8, _UINT64 = ELEMENT_NUMBER["uint8"], ELEMENT_NUMBER["uint64"]
+_BY_WIDTH = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complexd"}
+
+
+class _Routine(NamedTuple):
+    kind: int
+    op: int = 0
+    dtype: str = ""  # "": as bytes; "width": any of that width; else a family of the type table
+    wide: bool = False
+
+
+_ROUTINES = {
+    "barrier_all": _Routine(STREAM_KERNEL.BARRIER_ALL),
+    "sync_all": _Routine(STREAM_KERNEL.TEAM_SYNC),
+    "quiet": _Routine(STREAM_KERNEL.QUIET),
+    "broadcast": _Routine(STREAM_KERNEL.BROADCAST, wide=True),
+    "fcollect": _Routine(STREAM_KERNEL.FCOLLECT, wide=True),
+    "collect": _Routine(STREAM_KERNEL.COLLECT, wide=True),
+    "alltoall": _Routine(STREAM_KERNEL.ALLTOALL, wide=True),
+    "alltoalls": _Routine(STREAM_KERNEL.ALLTOALLS, dtype="width", wide=True),
+    "sum_inscan": _Routine(STREAM_KERNEL.SCAN, 0, "s", wide=True),
+    "sum_exscan": _Routine(STREAM_KERNEL.SCAN, 1, "s", wide=True),
+    "wait_until": _Routine(STREAM_KERNEL.WAIT, dtype="a"),
+    "wait_until_all": _Routine(STREAM_KERNEL.WAIT_ALL, dtype="a"),
+    "wait_until_any": _Routine(STREAM_KERNEL.WAIT_ANY, dtype="a"),
+    "wait_until_some": _Routine(STREAM_KERNEL.WAIT_SOME, dtype="a"),
+    **{
+        f"{op}_reduce": _Routine(STREAM_KERNEL.REDUCE, number, family, wide=True)
+        for number, (op, family) in enumerate(zip(REDUCE_OPS, "tttmmss", strict=True))
+    },
+}
+#: Other names of the same.
+_ALIASES = {"fence": "quiet", "signal_wait_until": "wait_until", "sync": "sync_all"}
+_NAMES = {(r.kind, r.op): name for name, r in _ROUTINES.items()}
+
+
+def _keys(name: str, dtype: Any) -> list[int]:
+    """The keys of a routine's kernels for a dtype."""
+    routine = _ROUTINES[_ALIASES.get(name, name)]
+    element = _UINT8
+    if name == "signal_wait_until":
+        element = _UINT64
+    elif routine.dtype:
+        if dtype is None:
+            raise TypeError(f"{name} has a kernel for each dtype: give dtype=")
+        kind = kind_of(as_dtype(dtype))
+        if routine.dtype == "width":
+            element = ELEMENT_NUMBER[_BY_WIDTH[kind.dtype.itemsize]]
+        elif kind.element < 0 or routine.dtype not in ELEMENTS[kind.element].families:
+            raise TypeError(f"{name} does not take dtype {kind.dtype}")
+        else:
+            element = kind.element
+    elif routine.kind < STREAM_KERNEL.BROADCAST:
+        element = 0
+    key = routine.kind | routine.op << STREAM_KEY.OP_SHIFT | element << STREAM_KEY.TYPE_SHIFT
+    return [key, key | STREAM_KEY.WIDE] if routine.wide else [key]
+
+
+def _describe(key: int) -> tuple[str, str]:
+    """Name of the routine, and the dtype that ``prepare`` has to be given; empty: none."""
+    kind = key & ((1 << STREAM_KEY.OP_SHIFT) - 1)
+    op = key >> STREAM_KEY.OP_SHIFT & 0xFF
+    name = _NAMES[kind, op]
+    element = ELEMENTS[key >> STREAM_KEY.TYPE_SHIFT & 0xFF]
+    return name, element.dtype if _ROUTINES[name].dtype else ""
+
+
+# ---- the cache ---------------------------------------------------------------------------------
+
+
+@functools.cache
+def _folder() -> Path:
+    chosen = setting("CACHE_DIR")[0]
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pyshmem"
+
+
+@functools.cache
+def _origin() -> str:
+    """A digest of what makes the code."""
+    digest = hashlib.sha256()
+    for path in sorted((_PACKAGE / "device").rglob("*.py")):
+        digest.update(path.read_bytes())
+    for package in ("numba-cuda", "nvidia-nvjitlink", "nvidia-nvvm"):
+        try:
+            digest.update(f"{package} {metadata.version(package)}".encode())
+        except metadata.PackageNotFoundError:
+            digest.update(package.encode())
+    return digest.hexdigest()[:16]
+
+
+def _path(key: int, capability: int) -> Path:
+    return _folder() / f"{HASH}-{__version__}-{_origin()}-sm{capability}-{key:x}.cubin"
+
+
+def _read(path: Path) -> tuple[bytes, str, int] | None:
+    """The code, entry and stack of a file; None when it is not there or not whole."""
+    try:
+        head, _, code = path.read_bytes().partition(b"\n")
+        about = json.loads(head)
+        if about["sha256"] == hashlib.sha256(code).hexdigest():
+            return code, about["entry"], about["stack"]
+    except (OSError, ValueError, KeyError):
+        pass
+    return None
+
+
+def _write(path: Path, code: bytes, entry: str, stack: int) -> None:
+    """In one piece, whoever writes beside us. A folder that cannot be written costs time, no more."""
+    about = {"entry": entry, "stack": stack, "sha256": hashlib.sha256(code).hexdigest()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(json.dumps(about).encode() + b"\n" + code)
+        os.replace(file.name, path)
+    except OSError:
+        return
+
+
+# ---- loading -----------------------------------------------------------------------------------
+
+
+def _compile(key: int, capability: int) -> tuple[bytes, str, int]:
+    # By name: the device library is above this layer, and is imported when it is first needed.
+    try:
+        images = importlib.import_module("pyshmem.device.jit.stream_images")
+    except ImportError as error:
+        name, _ = _describe(key)
+        raise UnsupportedError(
+            f"{name} on a GPU needs numba-cuda to compile its kernel ({error}): "
+            "pip install 'pyshmem-openshmem[cuda]'"
+        ) from error
+    image = images.image_of(key, capability)
+    return image.code, image.entry, image.stack
+
+
+def load(key: int) -> None:
+    """Load the kernel of ``key``, from the cache or compiled.
+
+    Raises: UnsupportedError (no Numba), ImportError (Numba without its simulator), ShmemError.
+    """
+    if lib.ishmemx_kernel_loaded(key):
+        return
+    if runtime.device_name() == "sim":
+        importlib.import_module("pyshmem.device.jit.stream_runner")
+        check(lib.ishmemx_kernel_load(key, 0, b"", 0))
+        return
+    capability = ffi.new("int *")
+    check(lib.ishmemx_cuda_capability(capability))
+    path = _path(key, capability[0])
+    image = _read(path)
+    if image is None:
+        image = _compile(key, capability[0])
+        _write(path, *image)
+    code, entry, stack = image
+    buffer = ffi.from_buffer(code)
+    check(lib.ishmemx_kernel_load(key, lib.address_of(buffer), entry.encode(), stack))
+
+
+def _load_missing(handle: int) -> None:
+    """What the last call of this thread lacked; not while its stream is captured."""
+    key = lib.ishmemx_kernel_missing()
+    capturing = ffi.new("int *")
+    if handle != OWN:
+        check(lib.ishmemx_stream_capturing(handle, capturing))
+    if capturing[0]:
+        name, dtype = _describe(key)
+        wanted = f"{name!r}, dtype={dtype!r}" if dtype else f"{name!r}"
+        raise ShmemError(
+            f"the kernel of {name} is not loaded, which cannot be done while a stream is captured: "
+            f"call pyshmem.streams.prepare({wanted}) before the capture"
+        )
+    load(key)
+
+
+def run(function: Callable[..., int], *arguments: Any) -> None:
+    """Call ``function``, whose last argument is the stream's handle; load what it lacks."""
+    status = function(*arguments)
+    if status == lib.ISHMEMX_ERR_UNPREPARED:
+        _load_missing(arguments[-1])
+        status = function(*arguments)
+    check(status)
+
+
+def for_kernels(routine: str, given: tuple[int, ...]) -> bool:
+    """Whether kernels can do it: they need Numba, and GPUs have no long double."""
+    typed = routine in ("reduce", "sum_scan")
+    return compat.has_module("numba") and not (typed and given[2] == ELEMENT_NUMBER["longdouble"])
+
+
+def wait_on_stream(element: str, address: int, cmp: int, value: int, stream: StreamLike) -> None:
+    """A wait for one word, by its element, in the order of a stream."""
+    number = ELEMENT_NUMBER[element]
+    bits = bits_of(kind_of(np.dtype(ELEMENTS[number].dtype)), value)
+    run(lib.ishmemx_wait_until_on_stream, number, address, cmp, bits, stream_handle(stream))
+
+
+def prepare(*routines: str | Callable[..., Any], dtype: Any = None) -> None:
+    """Compile, and load, the kernels that routines launch with ``stream=`` or on device arrays.
+
+    A first use does it too, in up to some seconds; inside a capture of a stream it cannot. Compiled
+    kernels are kept in ``PYSHMEM_CACHE_DIR``. Not collective.
+
+    Args:
+        routines: routines of ``pyshmem``, or their names: collectives, ``barrier_all``, ``sync_all``,
+            ``quiet``, waits. None: those that need no dtype. Others need no kernel of their own.
+        dtype: of the arrays, for reductions, scans, ``alltoalls`` and waits; or a list of dtypes.
+
+    Raises: TypeError (dtype missing or not of the routine), ValueError (no such routine),
+        UnsupportedError (no Numba), NotInitialized, ShmemError.
+    Extension.
+    """
+    runtime.current()
+    names = [r if isinstance(r, str) else getattr(r, "__name__", str(r)) for r in routines]
+    for name in names:
+        if name not in _ROUTINES and name not in _ALIASES:
+            raise ValueError(
+                f"{name} launches no kernel on a stream; those that do: {', '.join(_ROUTINES)}"
+            )
+    for name in names or [name for name, routine in _ROUTINES.items() if not routine.dtype]:
+        for one in dtype if isinstance(dtype, (list, tuple)) else [dtype]:
+            for key in _keys(name, one):
+                load(key)
+
+
+def _refill() -> None:
+    if runtime.device_name() == "cuda":
+        check(lib.ishmemx_kernels_refill())
+
+
+runtime.on_init(_refill)
+runtime.on_state_change(_refill)
