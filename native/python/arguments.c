@@ -8,7 +8,9 @@ static struct {
     PyTypeObject *array, *plain, *context, *team;
     Py_ssize_t address, nbytes, kind, dtype, element, ctx_handle, ctx_kept, team_handle;
     PyObject *fail, *ctx_default;
-    PyObject *nelems_name, *ctx_name, *team_name, *dtype_name;
+    PyObject *nelems_name, *ctx_name, *team_name, *dtype_name, *stream_name, *protocol_name;
+    PyTypeObject *gpu; /* CuPy's array; NULL: not in this job */
+    PyObject *kind_of, *contiguous_name, *data_name, *ptr_name, *mem_name, *owner_name, *gone_name, *nbytes_name;
 } known;
 
 static PyObject *slot(PyObject *object, Py_ssize_t offset) {
@@ -50,7 +52,10 @@ int fast_arguments_setup(PyObject *setup) {
     known.ctx_name = interned("ctx");
     known.team_name = interned("team");
     known.dtype_name = interned("dtype");
-    if (!known.nelems_name || !known.ctx_name || !known.team_name || !known.dtype_name)
+    known.stream_name = interned("stream");
+    known.protocol_name = interned("__cuda_stream__");
+    if (!known.nelems_name || !known.ctx_name || !known.team_name || !known.dtype_name || !known.stream_name ||
+        !known.protocol_name)
         return -1;
     Py_INCREF(setup);
     known.plain = (PyTypeObject *)plain;
@@ -60,12 +65,91 @@ int fast_arguments_setup(PyObject *setup) {
     return 0;
 }
 
+PyObject *fast_know_gpu_arrays(PyObject *module, PyObject *args) {
+    PyObject *type, *kind_of;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O", &PyType_Type, &type, &kind_of))
+        return NULL;
+    known.contiguous_name = interned("_c_contiguous");
+    known.data_name = interned("data");
+    known.ptr_name = interned("ptr");
+    known.mem_name = interned("mem");
+    known.owner_name = interned("_owner");
+    known.gone_name = interned("gone");
+    known.nbytes_name = interned("nbytes");
+    known.kind_of = Py_NewRef(kind_of);
+    known.gpu = (PyTypeObject *)Py_NewRef(type);
+    Py_RETURN_NONE;
+}
+
 /* ---- arrays ---- */
+
+/* The kind of a dtype; NULL with an exception. Kinds and dtypes live as long as the process, as they are few. */
+static PyObject *kind_of(PyObject *dtype) {
+    enum { KEPT = 4 };
+    static struct {
+        PyObject *dtype, *kind;
+    } kept[KEPT];
+    static unsigned next;
+    PyObject *kind;
+
+    for (int i = 0; i < KEPT; i++)
+        if (kept[i].dtype == dtype)
+            return kept[i].kind;
+    if (!(kind = PyObject_CallOneArg(known.kind_of, dtype)))
+        return NULL;
+    kept[next % KEPT].dtype = Py_NewRef(dtype);
+    kept[next++ % KEPT].kind = kind;
+    return kind;
+}
+
+/* An attribute that is an integer of at least 0. */
+static bool integer_of(PyObject *object, PyObject *name, size_t *value_p) {
+    PyObject *value = PyObject_GetAttr(object, name);
+
+    if (!value)
+        return false;
+    *value_p = PyLong_AsSize_t(value);
+    Py_DECREF(value);
+    return !PyErr_Occurred();
+}
+
+/* Is the block still there? */
+static bool block_of(PyObject *data) {
+    PyObject *mem = PyObject_GetAttr(data, known.mem_name);
+    PyObject *owner = mem ? PyObject_GetAttr(mem, known.owner_name) : NULL;
+    PyObject *gone = owner ? PyObject_GetAttr(owner, known.gone_name) : NULL;
+    bool there = gone && PyUnicode_Check(gone) && PyUnicode_GET_LENGTH(gone) == 0;
+
+    Py_XDECREF(gone);
+    Py_XDECREF(owner);
+    Py_XDECREF(mem);
+    return there;
+}
+
+static bool gpu_place(PyObject *array, fast_place_t *place) {
+    PyObject *contiguous = PyObject_GetAttr(array, known.contiguous_name);
+    PyObject *data = contiguous == Py_True ? PyObject_GetAttr(array, known.data_name) : NULL;
+    PyObject *dtype = data ? PyObject_GetAttr(array, known.dtype_name) : NULL;
+    size_t address = 0;
+    bool found = dtype && block_of(data) && integer_of(data, known.ptr_name, &address) &&
+                 integer_of(array, known.nbytes_name, &place->nbytes) && (place->kind = kind_of(dtype));
+
+    place->address = address;
+    Py_XDECREF(dtype);
+    Py_XDECREF(data);
+    Py_XDECREF(contiguous);
+    PyErr_Clear();
+    return found;
+}
 
 bool fast_place(PyObject *array, fast_place_t *place) {
     PyObject *nbytes;
     Py_ssize_t size;
 
+    if (known.gpu && Py_IS_TYPE(array, known.gpu))
+        return gpu_place(array, place);
     if (!Py_IS_TYPE(array, known.array) || !(nbytes = slot(array, known.nbytes)))
         return false;
     size = PyLong_AsSsize_t(nbytes);
@@ -161,15 +245,52 @@ static bool nelems_of(PyObject *value, Py_ssize_t *nelems_p) {
     return *nelems_p >= 0;
 }
 
-bool fast_ctx_options(PyObject *const *named, PyObject *names, bool sized, fast_options_t *options) {
+/* The handle of a stream; None: there is none. */
+static bool stream_of(PyObject *stream, fast_options_t *options) {
+    PyObject *described, *called;
+    bool known_one;
+
+    if (stream == Py_None)
+        return true;
+    options->on_stream = true;
+    if (PyLong_CheckExact(stream)) {
+        options->stream = PyLong_AsUnsignedLongLong(stream);
+    } else {
+        if (!(described = PyObject_GetAttr(stream, known.protocol_name))) {
+            PyErr_Clear();
+            return false;
+        }
+        if (PyCallable_Check(described)) {
+            called = PyObject_CallNoArgs(described);
+            Py_DECREF(described);
+            described = called;
+        }
+        known_one = described && PyTuple_CheckExact(described) && PyTuple_GET_SIZE(described) == 2;
+        if (known_one)
+            options->stream = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(described, 1));
+        Py_XDECREF(described);
+        if (!known_one) {
+            PyErr_Clear();
+            return false;
+        }
+    }
+    if (!PyErr_Occurred())
+        return true;
+    PyErr_Clear();
+    return false;
+}
+
+bool fast_ctx_options(PyObject *const *named, PyObject *names, int allowed, fast_options_t *options) {
     Py_ssize_t n = names ? PyTuple_GET_SIZE(names) : 0;
 
-    *options = (fast_options_t){-1, (uintptr_t)&ishmemx_ctx_default};
+    *options = (fast_options_t){.nelems = -1, .handle = (uintptr_t)&ishmemx_ctx_default};
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *name = PyTuple_GET_ITEM(names, i);
         bool understood = false;
-        if (sized && name == known.nelems_name)
+        if (allowed & FAST_NELEMS && name == known.nelems_name)
             understood = nelems_of(named[i], &options->nelems);
+        else if (allowed & FAST_STREAM && name == known.stream_name)
+            understood = stream_of(named[i], options);
         else if (name == known.ctx_name)
             understood = named[i] == Py_None || handle_of(named[i], known.context, known.ctx_handle, &options->handle);
         if (!understood)
@@ -181,7 +302,7 @@ bool fast_ctx_options(PyObject *const *named, PyObject *names, bool sized, fast_
 bool fast_team_options(PyObject *const *named, PyObject *names, fast_options_t *options) {
     Py_ssize_t n = names ? PyTuple_GET_SIZE(names) : 0;
 
-    *options = (fast_options_t){-1, (uintptr_t)&ishmemx_team_world};
+    *options = (fast_options_t){.nelems = -1, .handle = (uintptr_t)&ishmemx_team_world};
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *name = PyTuple_GET_ITEM(names, i);
         bool understood = false;
@@ -189,6 +310,8 @@ bool fast_team_options(PyObject *const *named, PyObject *names, fast_options_t *
             understood = nelems_of(named[i], &options->nelems);
         else if (name == known.team_name)
             understood = handle_of(named[i], known.team, known.team_handle, &options->handle);
+        else if (name == known.stream_name)
+            understood = stream_of(named[i], options);
         if (!understood)
             return false;
     }
@@ -200,7 +323,8 @@ PyObject *fast_finish(int status) {
 
     if (!status)
         Py_RETURN_NONE;
-    if (status == ISHMEMX_ERR_TYPE) /* Python names the dtypes, the library its own types */
+    /* Python names the dtypes, the library its own types; and it loads kernels. */
+    if (status == ISHMEMX_ERR_TYPE || status == ISHMEMX_ERR_UNPREPARED)
         return NULL;
     none = PyObject_CallFunction(known.fail, "i", status);
     Py_XDECREF(none);

@@ -13,7 +13,7 @@ typedef struct atomic {
 } atomic_t;
 
 static bool target(atomic_t *atomic, PyObject *dest, PyObject *pe, PyObject *const *named, PyObject *names) {
-    return fast_ctx_options(named, names, false, &atomic->options) && fast_int(pe, &atomic->pe) &&
+    return fast_ctx_options(named, names, 0, &atomic->options) && fast_int(pe, &atomic->pe) &&
            fast_place(dest, &atomic->dest) && atomic->dest.nbytes &&
            fast_element(atomic->dest.kind, &atomic->element) && fast_has_values(atomic->element);
 }

@@ -36,25 +36,28 @@ vectorcallfunc fast_team_entry(const char *family);
 
 /* ---- arguments (arguments.c); each returns false where `slow` has to look ---- */
 
-/* A SymmetricArray whose place on a heap is known. */
+/* A SymmetricArray whose place on a heap is known, or a contiguous CuPy array over a block of the heap. */
 typedef struct fast_place {
     uintptr_t address;
     size_t nbytes;
     PyObject *kind; /* borrowed */
 } fast_place_t;
 
-/* What may be given by name: nelems, and ctx or team. */
+/* What may be given by name: nelems, ctx or team, stream. */
 typedef struct fast_options {
     Py_ssize_t nelems; /* -1: not given */
     uintptr_t handle;  /* of the context or team */
+    bool on_stream;
+    uintptr_t stream;
 } fast_options_t;
+enum { FAST_NELEMS = 1, FAST_STREAM = 2 }; /* beside ctx: which of them a routine has */
 
 int fast_arguments_setup(PyObject *setup); /* -1 with an exception */
 bool fast_place(PyObject *array, fast_place_t *place);
 /* A contiguous local array of `kind` as a buffer, to be released. */
 bool fast_buffer(PyObject *array, PyObject *kind, bool writable, Py_buffer *buffer);
-/* `sized`: the routine has nelems. */
-bool fast_ctx_options(PyObject *const *named, PyObject *names, bool sized, fast_options_t *options);
+PyObject *fast_know_gpu_arrays(PyObject *module, PyObject *args); /* (CuPy's class, kind_of) */
+bool fast_ctx_options(PyObject *const *named, PyObject *names, int allowed, fast_options_t *options);
 bool fast_team_options(PyObject *const *named, PyObject *names, fast_options_t *options);
 bool fast_int(PyObject *value, int *int_p);
 /* The number of a kind's element, ISHMEMX_TYPE_*. */

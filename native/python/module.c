@@ -101,7 +101,9 @@ static PyObject *setup(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {{"setup", setup, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef functions[] = {{"setup", setup, METH_VARARGS, NULL},
+                                  {"know_gpu_arrays", fast_know_gpu_arrays, METH_VARARGS, NULL},
+                                  {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "pyshmem._core._fast", .m_size = -1,
                                     .m_methods = functions};

@@ -18,6 +18,18 @@ static int transfer(int op, uintptr_t ctx, uintptr_t symmetric, uintptr_t local,
     Py_END_ALLOW_THREADS return status;
 }
 
+/* The same in the order of a stream: a call as short as the driver's own. */
+static int transfer_on_stream(int op, const fast_options_t *options, uintptr_t symmetric, uintptr_t local,
+                              size_t nbytes, int pe) {
+    ishmemx_ctx_t ctx = (ishmemx_ctx_t)options->handle;
+    int status;
+
+    Py_BEGIN_ALLOW_THREADS if (op == PUT) status =
+        ishmemx_put_on_stream(ctx, (void *)symmetric, (void *)local, nbytes, pe, (void *)options->stream);
+    else status = ishmemx_get_on_stream(ctx, (void *)local, (void *)symmetric, nbytes, pe, (void *)options->stream);
+    Py_END_ALLOW_THREADS return status;
+}
+
 /* The local side is an ordinary array of NumPy. */
 static PyObject *copy_plain(int op, const fast_place_t *symmetric, PyObject *array, const fast_options_t *options,
                             int pe) {
@@ -42,13 +54,15 @@ static PyObject *copy(const fast_call_t *call, PyObject *const *args, Py_ssize_t
     size_t nbytes;
     int op = call->op, pe;
 
-    if (n_args != 3 || !fast_ctx_options(args + 3, names, true, &options) || !fast_int(args[2], &pe) ||
-        !fast_place(args[op == GET], &symmetric))
+    if (n_args != 3 || !fast_ctx_options(args + 3, names, FAST_NELEMS | FAST_STREAM, &options) ||
+        !fast_int(args[2], &pe) || !fast_place(args[op == GET], &symmetric))
         return NULL;
     if (!fast_place(args[op == PUT], &local))
-        return copy_plain(op, &symmetric, args[op == PUT], &options, pe);
+        return options.on_stream ? NULL : copy_plain(op, &symmetric, args[op == PUT], &options, pe);
     if (local.kind != symmetric.kind || !fast_nbytes(&local, options.nelems, &nbytes) || nbytes > symmetric.nbytes)
         return NULL;
+    if (options.on_stream)
+        return fast_finish(transfer_on_stream(op, &options, symmetric.address, local.address, nbytes, pe));
     return fast_finish(transfer(op, options.handle, symmetric.address, local.address, nbytes, pe));
 }
 
@@ -66,9 +80,12 @@ static PyObject *p(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_
     int element, pe;
 
     (void)call;
-    if (n_args != 3 || !fast_ctx_options(args + 3, names, false, &options) || !fast_int(args[2], &pe) ||
+    if (n_args != 3 || !fast_ctx_options(args + 3, names, FAST_STREAM, &options) || !fast_int(args[2], &pe) ||
         !word_of(args[0], &dest, &element) || !fast_value_in(element, args[1], &bits))
         return NULL;
+    if (options.on_stream)
+        return fast_finish(ishmemx_p_on_stream((ishmemx_ctx_t)options.handle, (void *)dest.address, &bits,
+                                               fast_element_nbytes(element), pe, (void *)options.stream));
     return fast_finish(transfer(PUT, options.handle, dest.address, (uintptr_t)&bits, fast_element_nbytes(element), pe));
 }
 
@@ -80,7 +97,7 @@ static PyObject *g(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_
     int element, pe, status;
 
     (void)call;
-    if (n_args != 2 || !fast_ctx_options(args + 2, names, false, &options) || !fast_int(args[1], &pe) ||
+    if (n_args != 2 || !fast_ctx_options(args + 2, names, 0, &options) || !fast_int(args[1], &pe) ||
         !word_of(args[0], &source, &element))
         return NULL;
     status = transfer(GET, options.handle, source.address, (uintptr_t)&bits, fast_element_nbytes(element), pe);

@@ -46,6 +46,11 @@ static PyObject *fence(const fast_call_t *call, PyObject *const *args, Py_ssize_
     Py_END_ALLOW_THREADS return fast_finish(status);
 }
 
+/* Arrays that only a GPU reaches are a kernel's affair, on the library's own stream where none is given. */
+#define ON_STREAM(_sides) \
+    ((_sides)->options.on_stream || ishmemx_only_gpu((void *)(_sides)->dest.address, (void *)(_sides)->source.address))
+#define STREAM(_sides) ((_sides)->options.on_stream ? (void *)(_sides)->options.stream : ISHMEMX_STREAM_OWN)
+
 /* dest and source of one kind, and a team; `source` has the size unless nelems is given. */
 typedef struct sides {
     fast_place_t dest, source;
@@ -68,8 +73,11 @@ static PyObject *broadcast(const fast_call_t *call, PyObject *const *args, Py_ss
     if (n_args != 3 || !fast_int(args[2], &root) || !sides_of(args, args + 3, names, &sides) ||
         sides.nbytes > sides.dest.nbytes)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = ishmemx_broadcast((ishmemx_team_t)sides.options.handle, (void *)sides.dest.address,
-                                                      (void *)sides.source.address, sides.nbytes, root);
+    Py_BEGIN_ALLOW_THREADS if (ON_STREAM(&sides)) status =
+        ishmemx_broadcast_on_stream((ishmemx_team_t)sides.options.handle, (void *)sides.dest.address,
+                                    (void *)sides.source.address, sides.nbytes, root, STREAM(&sides));
+    else status = ishmemx_broadcast((ishmemx_team_t)sides.options.handle, (void *)sides.dest.address,
+                                    (void *)sides.source.address, sides.nbytes, root);
     Py_END_ALLOW_THREADS return fast_finish(status);
 }
 
@@ -84,8 +92,11 @@ static PyObject *fcollect(const fast_call_t *call, PyObject *const *args, Py_ssi
     n_pes = ishmemx_team_n_pes((ishmemx_team_t)sides.options.handle);
     if (n_pes < 1 || sides.nbytes > sides.dest.nbytes / (size_t)n_pes)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = ishmemx_fcollect((ishmemx_team_t)sides.options.handle, (void *)sides.dest.address,
-                                                     (void *)sides.source.address, sides.nbytes);
+    Py_BEGIN_ALLOW_THREADS if (ON_STREAM(&sides)) status =
+        ishmemx_fcollect_on_stream((ishmemx_team_t)sides.options.handle, (void *)sides.dest.address,
+                                   (void *)sides.source.address, sides.nbytes, STREAM(&sides));
+    else status = ishmemx_fcollect((ishmemx_team_t)sides.options.handle, (void *)sides.dest.address,
+                                   (void *)sides.source.address, sides.nbytes);
     Py_END_ALLOW_THREADS return fast_finish(status);
 }
 
@@ -102,11 +113,14 @@ static PyObject *reduce(const fast_call_t *call, PyObject *const *args, Py_ssize
     int element, status;
 
     if (n_args != 2 || !sides_of(args, args + 2, names, &sides) || sides.nbytes > sides.dest.nbytes ||
-        !fast_element(sides.source.kind, &element) || !(families[call->op] >> element & 1))
+        !fast_element(sides.source.kind, &element) || !(families[call->op] >> element & 1) ||
+        (element == ISHMEMX_TYPE_LONGDOUBLE && ON_STREAM(&sides)))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        ishmemx_reduce((ishmemx_team_t)sides.options.handle, call->op, element, (void *)sides.dest.address,
-                       (void *)sides.source.address, sides.nbytes / fast_element_nbytes(element));
+    Py_BEGIN_ALLOW_THREADS if (ON_STREAM(&sides)) status = ishmemx_reduce_on_stream(
+        (ishmemx_team_t)sides.options.handle, call->op, element, (void *)sides.dest.address,
+        (void *)sides.source.address, sides.nbytes / fast_element_nbytes(element), STREAM(&sides));
+    else status = ishmemx_reduce((ishmemx_team_t)sides.options.handle, call->op, element, (void *)sides.dest.address,
+                                 (void *)sides.source.address, sides.nbytes / fast_element_nbytes(element));
     Py_END_ALLOW_THREADS return fast_finish(status);
 }
 

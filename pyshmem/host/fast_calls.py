@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .._core import _fast  # type: ignore[attr-defined]
+from .._core import _fast, cupy_arrays  # type: ignore[attr-defined]
 from .._core.arrays import SymmetricArray
-from .._core.dtypes import Kind
+from .._core.dtypes import Kind, kind_of
 from .._core.library import fail
+from . import runtime
 from .contexts import CTX_DEFAULT, Context
 from .teams import Team
 
@@ -28,6 +29,15 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 Call: type = _fast.Call
 
 _fast.setup(SymmetricArray, np.ndarray, Kind, Context, Team, CTX_DEFAULT, fail)
+
+
+def _know_gpu_arrays() -> None:
+    """Device heaps of GPUs hold CuPy arrays: their class, which is imported by now."""
+    if cupy_arrays.on_gpu:
+        _fast.know_gpu_arrays(cupy_arrays.array_class(), kind_of)
+
+
+runtime.on_init(_know_gpu_arrays)
 
 
 def fast(family: str, op: int = 0) -> Callable[[_F], _F]:
