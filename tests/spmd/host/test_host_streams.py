@@ -36,7 +36,9 @@ def seen(stream):
     def contents(array):
         stream.synchronize()
         pyshmem.barrier_all()
-        return pyshmem.to_numpy(array)
+        values = pyshmem.to_numpy(array).copy()
+        pyshmem.barrier_all()  # only then may others go on
+        return values
 
     return contents
 
@@ -68,7 +70,13 @@ def test_nbi_forms_are_the_same_on_a_stream(job, right, left, stream, on_gpu, se
 
 @pytest.mark.parametrize(
     ("dtype", "value"),
-    [("int8", -3), ("uint16", 40_000), ("float32", 1.5), ("int64", -(2**62)), ("complex128", 1 + 2j)],
+    [
+        ("int8", -3),
+        ("uint16", 40_000),
+        ("float32", 1.5),
+        ("int64", -(2**62)),
+        ("complex128", 1 + 2j),
+    ],
 )
 def test_p_stores_one_element_of_each_width(job, right, stream, on_gpu, seen, dtype, value):
     dest = on_gpu(np.zeros(3, dtype))
@@ -78,7 +86,11 @@ def test_p_stores_one_element_of_each_width(job, right, stream, on_gpu, seen, dt
 
 
 def test_strided_forms(job, right, left, stream, on_gpu, seen):
-    source, dest, back = on_gpu(np.arange(12) + 100 * job.my_pe), on_gpu([-1] * 12), on_gpu([-1] * 12)
+    source, dest, back = (
+        on_gpu(np.arange(12) + 100 * job.my_pe),
+        on_gpu([-1] * 12),
+        on_gpu([-1] * 12),
+    )
     pyshmem.barrier_all()
     pyshmem.iput(dest, source, right, dst=3, sst=2, nelems=4, stream=stream)
     pyshmem.iget(back, dest, right, dst=1, sst=3, nelems=4, stream=stream)
@@ -167,9 +179,7 @@ def test_waits_for_several_words(job, right, stream, on_gpu, seen):
     some, count = on_gpu(np.full(6, -9, np.int64)), on_gpu(np.full(1, -9, np.int64))
     pyshmem.barrier_all()
     pyshmem.wait_until_any(words, pyshmem.CMP_EQ, 3, stream=stream, found=one)
-    pyshmem.wait_until_some(
-        words, pyshmem.CMP_EQ, 3, stream=stream, indices=some, found=count
-    )
+    pyshmem.wait_until_some(words, pyshmem.CMP_EQ, 3, stream=stream, indices=some, found=count)
     pyshmem.wait_until_all(words, pyshmem.CMP_NE, 0, stream=stream)
     pyshmem.atomic_set(words[4:5], 3, right)
     for at in (0, 1, 2, 3, 5):
@@ -190,6 +200,7 @@ def test_work_comes_in_order_and_beside_the_host(job, right, stream, on_gpu, see
     assert not stream.query()
     pyshmem.barrier_all()
     assert pyshmem.to_numpy(box)[0] == 0
+    pyshmem.barrier_all()
     pyshmem.signal_set(gate, 1, job.my_pe)
     assert seen(box).tolist() == [2]
     assert stream.query()
