@@ -185,7 +185,8 @@ def test_waits_for_several_words(job, right, stream, on_gpu, seen):
     for at in (0, 1, 2, 3, 5):
         pyshmem.atomic_set(words[at : at + 1], 1, right)
     assert seen(one).tolist() == [4]
-    assert seen(count).tolist() == [1] and seen(some)[0] == 4
+    assert seen(count).tolist() == [1]
+    assert seen(some)[0] == 4
 
 
 # ---- streams and graphs ----------------------------------------------------------------------------
@@ -223,10 +224,11 @@ def test_a_graph_is_done_as_often_as_it_is_replayed(job, right, left, stream, on
 def test_a_context_numbers_pes_as_its_team_does(job, stream, on_gpu, seen):
     box = on_gpu([-1])
     pyshmem.barrier_all()
-    with pyshmem.TEAM_WORLD.split_strided(job.n_pes - 1, -1, job.n_pes) as backwards:
-        with pyshmem.Context(team=backwards) as ctx:
-            pyshmem.p(box, job.my_pe, job.my_pe, ctx=ctx, stream=stream)
-            assert seen(box).tolist() == [job.n_pes - 1 - job.my_pe]
+    backwards = pyshmem.TEAM_WORLD.split_strided(job.n_pes - 1, -1, job.n_pes)
+    with pyshmem.Context(team=backwards) as ctx:
+        pyshmem.p(box, job.my_pe, job.my_pe, ctx=ctx, stream=stream)
+        assert seen(box).tolist() == [job.n_pes - 1 - job.my_pe]
+    backwards.destroy()
 
 
 def test_streams_of_other_libraries_by_the_protocol(job, right, stream, on_gpu, seen):
@@ -271,9 +273,9 @@ def test_mistakes_are_found_before_anything_is_started(job, right, stream, on_gp
         pyshmem.put(box, box, right, stream="default")
     with pytest.raises(ValueError, match="outside the"):
         pyshmem.put(box, box, job.n_pes, stream=stream)
-    with pytest.raises(ValueError, match="has no|destroyed|is no stream"):
-        gone = pyshmem.streams.Stream()
-        gone.destroy()
+    gone = pyshmem.streams.Stream()
+    gone.destroy()
+    with pytest.raises(ValueError, match="has been destroyed"):
         pyshmem.put(box, box, right, stream=gone)
     if job.device == "cuda":
         with pytest.raises(ValueError, match="is on the host heap"):
