@@ -100,6 +100,17 @@ def _describe(key: int) -> tuple[str, str]:
     return name, element.dtype if _ROUTINES[name].dtype else ""
 
 
+def describe(key: int) -> str:
+    """The kernel in words."""
+    name, dtype = _describe(key)
+    return f"{name}(stream=)" + (f" of {dtype}" if dtype else "")
+
+
+def named(number: int) -> str | None:
+    """The same by the word MODULE of a record of faults; None: it is no kernel for streams."""
+    return describe(number - STREAM_KEY.MODULE) if number >= STREAM_KEY.MODULE else None
+
+
 # ---- the cache ---------------------------------------------------------------------------------
 
 
@@ -260,7 +271,9 @@ def prepare(*routines: str | Callable[..., Any], dtype: Any = None) -> None:
 
 
 def _refill() -> None:
+    """Kernels see one state block from begin to end: those on streams are waited for."""
     if runtime.device_name() == "cuda":
+        check(lib.ishmemx_streams_settle())
         check(lib.ishmemx_kernels_refill())
 
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 from .._core.arrays import StreamLike, stream_handle
 from .._core.library import check, ffi, lib
-from . import runtime
-from .stream_kernels import prepare
+from . import kernel_reports, runtime
+from .stream_kernels import named, prepare
 
 __all__ = ["Graph", "Stream", "prepare"]
 
@@ -133,4 +133,5 @@ def _settle() -> None:
     lib.ishmemx_streams_settle()  # finalize reports what did not end
 
 
+kernel_reports.add_kernel_namer(named)
 runtime.on_finalize(_settle)

@@ -273,7 +273,7 @@ def test_a_fault_of_a_kernel_is_raised_by_the_next_call(job, on_gpu, stream):
     source, dest = on_gpu(np.zeros(8, np.int32)), on_gpu(np.zeros(8, np.int32))
     pyshmem.barrier_all()
     pyshmem.collect(dest, source, stream=stream)
-    with pytest.raises(pyshmem.KernelFault, match="collect"):
+    with pytest.raises(pyshmem.KernelFault, match=r"kernel collect\(stream=\), block 0"):
         stream.synchronize()
     pyshmem.barrier_all()
 
