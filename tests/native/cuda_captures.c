@@ -26,7 +26,7 @@ static void by_host(void) {
 
     MUST(ishmemx_put(&ishmemx_ctx_default, dest, source, NBYTES, 0));
     MUST(ishmemx_get_nbi(&ishmemx_ctx_default, source, dest, NBYTES, 0));
-    MUST(ishmemx_put_on_stream(dest, source, NBYTES, 0, NULL));
+    MUST(ishmemx_put_on_stream(&ishmemx_ctx_default, dest, source, NBYTES, 0, NULL));
     MUST(ishmemx_atomic(&ishmemx_ctx_default, ISHMEMX_ATOMIC_ADD, ISHMEMX_TYPE_UINT64, dest, 3, 0, 0, &old));
     MUST(ishmemx_atomic(&ishmemx_ctx_default, ISHMEMX_ATOMIC_SET, ISHMEMX_TYPE_UINT64, dest, 3, 0, 0, NULL));
     MUST(ishmemx_signal_fetch((uint64_t *)(void *)dest, &old));

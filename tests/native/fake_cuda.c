@@ -17,23 +17,36 @@
 typedef int CUresult;
 typedef unsigned long long CUdeviceptr;
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, NO_DEVICE = 100, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900 };
-enum { MODE_GLOBAL = 0, MAX_BLOCKS = 256, HANDLE_BYTES = 64 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, NO_DEVICE = 100, INVALID_HANDLE = 400, NOT_READY = 600 };
+enum { CAPTURE_UNSUPPORTED = 900 };
+enum { MODE_GLOBAL = 0, MAX_BLOCKS = 256, HANDLE_BYTES = 64, MAX_WORDS = 32, STATE_WORDS = 256 };
+enum { POLL_NS = 100000 }; /* for words that others store */
 
-typedef struct work { /* of a stream: a copy, a stored word, a memset, or the kernel for atomic operations */
+typedef struct work { /* of a stream: a copy, a stored word, a memset, a kernel */
     struct work *next;
-    enum { COPY, STORE, SET, KERNEL } kind;
+    enum { COPY, PLANE, STORE, SET, WAIT, KERNEL, LIBRARY_KERNEL } kind; /* KERNEL: that for atomic operations */
     CUdeviceptr dest, source, result;
     uint64_t value, cond;
-    size_t nbytes;
-    int number;
+    size_t nbytes, height, dest_pitch, source_pitch;
+    int number, narrow;
+    struct library *library;
+    int64_t words[MAX_WORDS];
 } work_t;
+
+/* A library of the test: its image is the number of its kernel's words, as text. */
+typedef struct library {
+    int n_words;
+    bool loaded;
+    int64_t state[STATE_WORDS];
+} library_t;
 
 typedef struct stream {
     struct stream *next;
     work_t *first, **last;
     uint64_t asked, finished;
-    bool running;
+    bool running, capturing;
+    work_t *captured, **captured_last;
+    void *context;
 } stream_t;
 
 typedef struct event {
@@ -55,7 +68,9 @@ static struct {
     int fd;
 } blocks[MAX_BLOCKS];
 static bool capturing, freeing, full, started;
-static int refused, slow_us;
+static int refused, slow_us, launched, launched_blocks, launched_cooperative;
+static int64_t launched_words[MAX_WORDS];
+static size_t stack_limit = 1024;
 static __thread int mode = MODE_GLOBAL;
 static __thread void *current_context;
 
@@ -86,16 +101,29 @@ int fake_cuda_refused(void) { /* calls that a capture has forbidden */
 int fake_cuda_mode(void) {
     return mode;
 }
+int fake_cuda_launched(void) { /* kernels of libraries that have run */
+    return __atomic_load_n(&launched, __ATOMIC_SEQ_CST);
+}
+int fake_cuda_word(int at) { /* of the last one */
+    return (int)launched_words[at];
+}
+int fake_cuda_shape(int cooperative) {
+    return cooperative ? launched_cooperative : launched_blocks;
+}
+int fake_cuda_stack(void) {
+    return (int)stack_limit;
+}
 
 /* ---- streams ---- */
 
 static void run_kernel(const work_t *work) { /* case numbers of the kernel: see cuda_amo.c */
-    uint64_t *wide = (uint64_t *)(uintptr_t)work->dest, *result = (uint64_t *)(uintptr_t)work->result;
+    uint64_t old = 0, *wide = (uint64_t *)(uintptr_t)work->dest, *result = &old;
     uint32_t *narrow = (uint32_t *)(uintptr_t)work->dest, cond = (uint32_t)work->cond;
     uint64_t cond_wide = work->cond;
 
     switch (work->number) {
     case 1:
+    case 2:
         *result = __atomic_exchange_n(narrow, (uint32_t)work->value, __ATOMIC_SEQ_CST);
         break;
     case 3:
@@ -119,9 +147,40 @@ static void run_kernel(const work_t *work) { /* case numbers of the kernel: see 
     case 12:
         *result = __atomic_fetch_add(wide, work->value, __ATOMIC_SEQ_CST);
         break;
+    case 16: {
+        float sum, more;
+        *result = *narrow;
+        memcpy(&sum, narrow, sizeof sum);
+        memcpy(&more, &work->value, sizeof more);
+        sum += more;
+        memcpy(narrow, &sum, sizeof sum);
+        break;
+    }
     default:
         fprintf(stderr, "fake_cuda: kernel case %d is not there\n", work->number);
         abort();
+    }
+    if (work->narrow)
+        *(uint32_t *)(uintptr_t)work->result = (uint32_t)old;
+    else
+        *(uint64_t *)(uintptr_t)work->result = old;
+}
+
+/* What a kernel of a test does: adds the words up, and keeps them. */
+static void run_library_kernel(const work_t *work) {
+    memcpy(launched_words, work->words, sizeof launched_words);
+    launched_blocks = work->number;
+    launched_cooperative = work->narrow;
+    __atomic_add_fetch(&launched, 1, __ATOMIC_SEQ_CST);
+}
+
+static bool holds(const work_t *work) {
+    if (work->nbytes == 4) {
+        uint32_t seen = __atomic_load_n((uint32_t *)(uintptr_t)work->source, __ATOMIC_ACQUIRE);
+        return work->number ? seen == (uint32_t)work->value : (int32_t)(seen - (uint32_t)work->value) >= 0;
+    } else {
+        uint64_t seen = __atomic_load_n((uint64_t *)(uintptr_t)work->source, __ATOMIC_ACQUIRE);
+        return work->number ? seen == work->value : (int64_t)(seen - work->value) >= 0;
     }
 }
 
@@ -130,18 +189,29 @@ static void run(const work_t *work) {
         if (slow_us)
             usleep((useconds_t)slow_us);
         memmove((void *)(uintptr_t)work->dest, (void *)(uintptr_t)work->source, work->nbytes);
+    } else if (work->kind == PLANE) {
+        for (size_t i = 0; i < work->height; i++)
+            memmove((char *)(uintptr_t)work->dest + i * work->dest_pitch,
+                    (char *)(uintptr_t)work->source + i * work->source_pitch, work->nbytes);
     } else if (work->kind == SET) {
         memset((void *)(uintptr_t)work->dest, (int)work->value, work->nbytes);
+    } else if (work->kind == STORE && work->nbytes == 2) {
+        __atomic_store_n((uint16_t *)(uintptr_t)work->dest, (uint16_t)work->value, __ATOMIC_RELEASE);
+    } else if (work->kind == STORE && work->nbytes == 4) {
+        __atomic_store_n((uint32_t *)(uintptr_t)work->dest, (uint32_t)work->value, __ATOMIC_RELEASE);
     } else if (work->kind == STORE) {
         __atomic_store_n((uint64_t *)(uintptr_t)work->dest, work->value, __ATOMIC_RELEASE);
-    } else {
+    } else if (work->kind == LIBRARY_KERNEL) {
+        run_library_kernel(work);
+    } else if (work->kind == KERNEL) {
         run_kernel(work);
     }
 }
 
 static stream_t *runnable(void) {
     for (stream_t *stream = streams; stream; stream = stream->next)
-        if (stream->first && !stream->running && !(full && stream->first->kind == KERNEL))
+        if (stream->first && !stream->running && !(full && stream->first->kind == KERNEL) &&
+            !(stream->first->kind == WAIT && !holds(stream->first)))
             return stream;
     return NULL;
 }
@@ -152,7 +222,12 @@ static void *work_off(void *argument) {
         stream_t *stream = runnable();
         work_t *work;
         if (!stream) {
-            pthread_cond_wait(&changed, &mutex);
+            struct timespec until;
+            clock_gettime(CLOCK_REALTIME, &until);
+            until.tv_nsec += POLL_NS;
+            until.tv_sec += until.tv_nsec / 1000000000;
+            until.tv_nsec %= 1000000000;
+            pthread_cond_timedwait(&changed, &mutex, &until);
             continue;
         }
         work = stream->first;
@@ -204,9 +279,14 @@ static CUresult enqueue(stream_t *stream, work_t work) {
         started = true;
     }
     stream = stream ? stream : &null_stream;
-    *stream->last = copy;
-    stream->last = &copy->next;
-    stream->asked++;
+    if (stream->capturing) {
+        *stream->captured_last = copy;
+        stream->captured_last = &copy->next;
+    } else {
+        *stream->last = copy;
+        stream->last = &copy->next;
+        stream->asked++;
+    }
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&mutex);
     return SUCCESS;
@@ -217,6 +297,7 @@ CUresult cuStreamCreate(stream_t **stream, unsigned flags) {
     (void)flags;
     *stream = calloc(1, sizeof **stream);
     (*stream)->last = &(*stream)->first;
+    (*stream)->context = current_context;
     pthread_mutex_lock(&mutex);
     (*stream)->next = streams;
     streams = *stream;
@@ -257,8 +338,7 @@ CUresult cuStreamQuery(stream_t *stream) {
     return done ? SUCCESS : NOT_READY;
 }
 CUresult cuStreamIsCapturing(stream_t *stream, int *status) {
-    (void)stream;
-    *status = 0;
+    *status = stream && stream->capturing;
     return SUCCESS;
 }
 CUresult cuThreadExchangeStreamCaptureMode(int *other) {
@@ -276,8 +356,172 @@ CUresult cuMemsetD8Async(CUdeviceptr dest, unsigned char value, size_t nbytes, s
 }
 CUresult cuStreamWriteValue64_v2(stream_t *stream, CUdeviceptr dest, uint64_t value, unsigned flags) {
     (void)flags;
-    return enqueue(stream, (work_t){.kind = STORE, .dest = dest, .value = value});
+    return enqueue(stream, (work_t){.kind = STORE, .dest = dest, .value = value, .nbytes = 8});
 }
+CUresult cuStreamWriteValue32_v2(stream_t *stream, CUdeviceptr dest, uint32_t value, unsigned flags) {
+    (void)flags;
+    return enqueue(stream, (work_t){.kind = STORE, .dest = dest, .value = value, .nbytes = 4});
+}
+CUresult cuMemsetD16Async(CUdeviceptr dest, unsigned short value, size_t count, stream_t *stream) {
+    return count == 1 ? enqueue(stream, (work_t){.kind = STORE, .dest = dest, .value = value, .nbytes = 2})
+                      : INVALID_VALUE;
+}
+CUresult cuStreamWaitValue64_v2(stream_t *stream, CUdeviceptr source, uint64_t value, unsigned flags) {
+    return enqueue(stream, (work_t){.kind = WAIT, .source = source, .value = value, .nbytes = 8, .number = (int)flags});
+}
+CUresult cuStreamWaitValue32_v2(stream_t *stream, CUdeviceptr source, uint32_t value, unsigned flags) {
+    return enqueue(stream, (work_t){.kind = WAIT, .source = source, .value = value, .nbytes = 4, .number = (int)flags});
+}
+typedef struct {
+    size_t source_x, source_y;
+    int source_type;
+    const void *source_host;
+    CUdeviceptr source;
+    void *source_array;
+    size_t source_pitch;
+    size_t dest_x, dest_y;
+    int dest_type;
+    void *dest_host;
+    CUdeviceptr dest;
+    void *dest_array;
+    size_t dest_pitch, width, height;
+} plane_t;
+CUresult cuMemcpy2DAsync_v2(const plane_t *plane, stream_t *stream) {
+    if (plane->source_type != 2 || plane->dest_type != 2 || plane->dest_pitch < plane->width ||
+        plane->source_pitch < plane->width)
+        return INVALID_VALUE;
+    return enqueue(stream, (work_t){.kind = PLANE,
+                                    .dest = plane->dest,
+                                    .source = plane->source,
+                                    .nbytes = plane->width,
+                                    .height = plane->height,
+                                    .dest_pitch = plane->dest_pitch,
+                                    .source_pitch = plane->source_pitch});
+}
+CUresult cuStreamGetCtx(stream_t *stream, void **context) {
+    CUresult result = INVALID_HANDLE;
+
+    pthread_mutex_lock(&mutex);
+    for (const stream_t *known = streams; known; known = known->next)
+        if (known == stream) {
+            *context = stream->context;
+            result = SUCCESS;
+        }
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+/* ---- graphs: the captured work, which is both the graph and what can be launched ---- */
+
+CUresult cuStreamBeginCapture_v2(stream_t *stream, int how) {
+    (void)how;
+    if (!stream || stream->capturing)
+        return INVALID_VALUE;
+    stream->captured = NULL;
+    stream->captured_last = &stream->captured;
+    stream->capturing = true;
+    return SUCCESS;
+}
+CUresult cuStreamEndCapture(stream_t *stream, work_t **graph) {
+    if (!stream->capturing)
+        return INVALID_VALUE;
+    stream->capturing = false;
+    *graph = stream->captured;
+    return SUCCESS;
+}
+CUresult cuGraphInstantiateWithFlags(work_t **executable, work_t *graph, unsigned long long flags) {
+    (void)flags;
+    *executable = graph;
+    return SUCCESS;
+}
+CUresult cuGraphLaunch(work_t *executable, stream_t *stream) {
+    for (const work_t *work = executable; work; work = work->next)
+        if (enqueue(stream, *work))
+            return INVALID_VALUE;
+    return SUCCESS;
+}
+CUresult cuGraphDestroy(work_t *graph) {
+    (void)graph;
+    return SUCCESS;
+}
+CUresult cuGraphExecDestroy(work_t *executable) {
+    while (executable) {
+        work_t *work = executable;
+        executable = work->next;
+        free(work);
+    }
+    return SUCCESS;
+}
+
+/* ---- libraries ---- */
+
+CUresult cuLibraryLoadData(library_t **library, const void *image, void *a, void *b, unsigned c, void *d, void *e,
+                           unsigned f) {
+    UNSAFE();
+    (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
+    *library = calloc(1, sizeof **library);
+    (*library)->n_words = atoi(image);
+    return SUCCESS;
+}
+CUresult cuLibraryGetKernel(library_t **kernel, library_t *library, const char *name) {
+    if (strcmp(name, "entry"))
+        return INVALID_VALUE;
+    *kernel = library;
+    return SUCCESS;
+}
+CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *nbytes, library_t *library, const char *name) {
+    if (strncmp(name, "pyshmem_state_", 14))
+        return INVALID_VALUE;
+    *address = (CUdeviceptr)(uintptr_t)library->state;
+    *nbytes = sizeof library->state;
+    return SUCCESS;
+}
+CUresult cuKernelGetFunction(library_t **function, library_t *kernel) {
+    *function = kernel;
+    return SUCCESS;
+}
+CUresult cuFuncLoad(library_t *function) {
+    UNSAFE();
+    function->loaded = true;
+    return SUCCESS;
+}
+typedef struct {
+    int id, pad, value[16];
+} attribute_t;
+typedef struct {
+    unsigned grid[3], block[3], shared;
+    stream_t *stream;
+    attribute_t *attributes;
+    unsigned n_attributes;
+} launch_t;
+/* A kernel that is not loaded, or finds no job in its state block, is a mistake of the library. */
+CUresult cuLaunchKernelEx(const launch_t *launch, library_t *function, void **argument, void **extra) {
+    work_t work = {.kind = LIBRARY_KERNEL,
+                   .library = function,
+                   .number = (int)launch->grid[0],
+                   .narrow = launch->n_attributes == 1 && launch->attributes[0].id == 2};
+
+    (void)extra;
+    if (!function->loaded || !function->state[0] || launch->block[0] < 1 || launch->block[0] > 1024)
+        return INVALID_VALUE;
+    for (int i = 0; i < function->n_words; i++)
+        work.words[i] = *(int64_t *)argument[i];
+    return enqueue(launch->stream, work);
+}
+CUresult cuCtxGetLimit(size_t *value, int limit) {
+    *value = stack_limit;
+    return limit ? INVALID_VALUE : SUCCESS;
+}
+CUresult cuCtxSetLimit(int limit, size_t value) {
+    stack_limit = value;
+    return limit ? INVALID_VALUE : SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int *value, int attribute, int device) {
+    (void)device;
+    *value = attribute == 75 ? 9 : attribute == 16 ? 132 : 0;
+    return SUCCESS;
+}
+
 CUresult cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                         unsigned shared, stream_t *stream, void **argument, void **extra) {
     (void)function, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
@@ -286,7 +530,8 @@ CUresult cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, u
                                     .value = *(uint64_t *)argument[1],
                                     .cond = *(uint64_t *)argument[2],
                                     .result = *(CUdeviceptr *)argument[3],
-                                    .number = *(int *)argument[4]});
+                                    .number = *(int *)argument[4],
+                                    .narrow = *(int *)argument[5]});
 }
 CUresult cuEventCreate(event_t **event, unsigned flags) {
     UNSAFE();

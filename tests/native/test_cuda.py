@@ -19,6 +19,7 @@ PROXY = HERE.parents[1] / "host_proxy"
 #: Programs for one PE that print "ok": name, argument, settings.
 PROGRAMS: list[tuple[str, str, dict[str, str]]] = [
     ("cuda_captures", "cuda", {}),
+    ("cuda_streams", "cuda", {}),
     ("ring_pieces", "sim", {"PYSHMEM_P2P": "0", "PYSHMEM_DEVICE_HEAP_SIZE": "32M"}),
     ("ring_pieces", "cuda", {"PYSHMEM_P2P": "0", "PYSHMEM_DEVICE_HEAP_SIZE": "32M"}),
 ]

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Streams on the CUDA accelerator: which of the driver's calls an operation makes, what it refuses, and that it gets
+ * through beside another thread's capture. */
+#include "fake_cuda.h"
+
+enum { NBYTES = 4096 };
+
+#define CTX (&ishmemx_ctx_default)
+
+static char *dest, *source;
+static uint64_t *sig;
+static void *stream;
+
+static void finish(void) {
+    MUST(ishmemx_stream_finish(stream));
+}
+
+/* Bytes, also through a pointer that the compiler may not see through. */
+static uint64_t word_at(const void *address, size_t nbytes) {
+    uint64_t word = 0;
+
+    memcpy(&word, address, nbytes);
+    return word;
+}
+
+static void by_copies(void) {
+    memset(source, 1, NBYTES);
+    memset(dest, 0, NBYTES);
+    MUST(ishmemx_put_on_stream(CTX, dest, source, NBYTES / 2, 0, stream));
+    finish();
+    CHECK(dest[NBYTES / 2 - 1] == 1 && dest[NBYTES / 2] == 0);
+    MUST(ishmemx_get_on_stream(CTX, dest, source, NBYTES, 0, stream));
+    finish();
+    CHECK(dest[NBYTES - 1] == 1);
+    memset(dest, 0, NBYTES);
+    MUST(ishmemx_iput_on_stream(CTX, dest, source, 4, 2, 1, 8, 4, 0, stream));
+    finish();
+    CHECK(word_at(dest + 16 * 7, 4) == 0x01010101 && word_at(dest + 16 * 7 + 4, 4) == 0);
+    CHECK(word_at(dest + 16 * 8, 4) == 0);
+}
+
+static void by_words(void) {
+    const uint64_t value[2] = {0x1122334455667788, 0x99};
+    uint64_t *words = (uint64_t *)(void *)dest;
+
+    for (int width = 1; width <= 16; width *= 2) {
+        memset(dest, 0, NBYTES);
+        MUST(ishmemx_p_on_stream(CTX, dest, value, (size_t)width, 0, stream));
+        finish();
+        CHECK(!memcmp(dest, value, (size_t)width) && dest[width] == 0);
+    }
+    memset(dest, 0, NBYTES);
+    words[0] = 5;
+    MUST(ishmemx_atomic_on_stream(CTX, ISHMEMX_ATOMIC_ADD, ISHMEMX_TYPE_UINT64, words, 7, 0, 0, &words[1], stream));
+    MUST(ishmemx_atomic_on_stream(CTX, ISHMEMX_ATOMIC_ADD, ISHMEMX_TYPE_UINT64, words, 1, 0, 0, NULL, stream));
+    finish();
+    CHECK(words[0] == 13 && words[1] == 5);
+    words[3] = UINT64_MAX; /* an element of 4 bytes leaves what is beside it alone */
+    MUST(ishmemx_atomic_on_stream(CTX, ISHMEMX_ATOMIC_SWAP, ISHMEMX_TYPE_INT32, words, 3, 0, 0, &words[3], stream));
+    finish();
+    CHECK(word_at(words, 4) == 3 && words[3] == 0xffffffff0000000d);
+    MUST(ishmemx_atomic_on_stream(CTX, ISHMEMX_ATOMIC_FETCH, ISHMEMX_TYPE_INT32, words, 0, 0, 0, &words[4], stream));
+    finish();
+    CHECK(words[4] == 3);
+}
+
+/* The stream waits, the host does not. */
+static void by_signals(void) {
+    int finished = 1;
+
+    *sig = 0;
+    memset(dest, 0, NBYTES);
+    MUST(ishmemx_wait_until_on_stream(ISHMEMX_TYPE_UINT64, sig, ISHMEMX_CMP_GE, 2, stream));
+    MUST(ishmemx_put_on_stream(CTX, dest, source, 1, 0, stream));
+    MUST(ishmemx_stream_finished(stream, &finished));
+    CHECK(!finished && dest[0] == 0);
+    MUST(ishmemx_put_signal_on_stream(CTX, dest + 8, source, 8, sig, 2, ISHMEMX_SIGNAL_SET, 0, NULL));
+    finish();
+    CHECK(*sig == 2 && dest[0] == 1 && dest[15] == 1);
+    MUST(ishmemx_signal_op_on_stream(CTX, sig, 3, ISHMEMX_SIGNAL_ADD, 0, stream));
+    finish();
+    CHECK(*sig == 5);
+}
+
+static int64_t key_of(int kind, int op, int type) {
+    return kind | (int64_t)op << ISHMEMX_KEY_OP_SHIFT | (int64_t)type << ISHMEMX_KEY_TYPE_SHIFT;
+}
+
+/* Its image is what the fake driver takes: how many words the kernel has. */
+static void by_kernels(void) {
+    int64_t broadcast = key_of(ISHMEMX_KERNEL_BROADCAST, 0, ISHMEMX_TYPE_UINT8);
+    int64_t sum = key_of(ISHMEMX_KERNEL_REDUCE, ISHMEMX_REDUCE_SUM, ISHMEMX_TYPE_FLOAT);
+    int before = fake_cuda("fake_cuda_launched", 0);
+
+    if (!ishmemx_kernel_loaded(broadcast)) { /* the second time they are there */
+        CHECK(ishmemx_broadcast_on_stream(&ishmemx_team_world, dest, source, 24, 0, stream) == ISHMEMX_ERR_UNPREPARED);
+        CHECK(ishmemx_kernel_missing() == broadcast);
+        MUST(ishmemx_kernel_load(broadcast, "17", "entry", 3000));
+        CHECK(fake_cuda("fake_cuda_stack", 0) == 3008);
+        MUST(ishmemx_kernel_load(sum, "16", "entry", 100));
+        CHECK(fake_cuda("fake_cuda_stack", 0) == 3008);
+        CHECK(ishmemx_kernel_load(sum + 1, "16", "no entry", 100) == ISHMEMX_ERR_SYSTEM);
+    }
+    MUST(ishmemx_broadcast_on_stream(&ishmemx_team_world, dest, source, 24, 0, stream));
+    finish();
+    CHECK(fake_cuda("fake_cuda_launched", 0) == before + 1);
+    CHECK(fake_cuda("fake_cuda_word", 0) == 0);  /* the slot of the world team */
+    CHECK(fake_cuda("fake_cuda_word", 3) == 24); /* elements of dest */
+    CHECK(fake_cuda("fake_cuda_word", 15) == 24 && fake_cuda("fake_cuda_word", 16) == 0);
+    CHECK(fake_cuda("fake_cuda_shape", 0) == 1 && fake_cuda("fake_cuda_shape", 1) == 0);
+    CHECK(ishmemx_only_gpu(dest, source) && !ishmemx_only_gpu(dest, &before));
+    MUST(ishmemx_reduce_on_stream(&ishmemx_team_world, ISHMEMX_REDUCE_SUM, ISHMEMX_TYPE_FLOAT, dest, source, 6,
+                                  ISHMEMX_STREAM_OWN));
+    CHECK(fake_cuda("fake_cuda_launched", 0) == before + 2); /* it has waited */
+    CHECK(fake_cuda("fake_cuda_word", 4) == 4 && fake_cuda("fake_cuda_word", 15) == 6);
+}
+
+static void in_graphs(void) {
+    void *graph = NULL;
+    int before = fake_cuda("fake_cuda_launched", 0), capturing = 0;
+
+    *sig = 0;
+    MUST(ishmemx_capture_begin(stream));
+    MUST(ishmemx_stream_capturing(stream, &capturing));
+    CHECK(capturing);
+    MUST(ishmemx_broadcast_on_stream(&ishmemx_team_world, dest, source, 24, 0, stream));
+    MUST(ishmemx_signal_op_on_stream(CTX, sig, 1, ISHMEMX_SIGNAL_ADD, 0, stream));
+    MUST(ishmemx_capture_end(stream, &graph));
+    CHECK(*sig == 0);
+    for (int i = 0; i < 10; i++)
+        MUST(ishmemx_graph_replay(graph, stream));
+    finish();
+    CHECK(*sig == 10 && fake_cuda("fake_cuda_launched", 0) == before + 10);
+    MUST(ishmemx_graph_drop(graph));
+}
+
+static void refused(const char *what, int status, int expected, const char *part) {
+    if (status != expected || !strstr(ishmemx_error(), part))
+        fail("%s: status %d, %s", what, status, ishmemx_error());
+}
+
+static void mistakes(void) {
+    static char host[8];
+    void *gone, *foreign = NULL, *context = NULL;
+    int (*create)(void **, unsigned), (*current)(void *), (*get)(void **);
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+
+    MUST(ishmemx_stream_create(&gone));
+    MUST(ishmemx_stream_destroy(gone));
+    refused("destroyed", ishmemx_put_on_stream(CTX, dest, source, 8, 0, gone), ISHMEMX_ERR_ARGUMENT, "destroyed");
+    *(void **)&create = dlsym(library, "cuStreamCreate");
+    *(void **)&current = dlsym(library, "cuCtxSetCurrent");
+    *(void **)&get = dlsym(library, "cuCtxGetCurrent");
+    get(&context);
+    current(host); /* another GPU's */
+    create(&foreign, 0);
+    current(context);
+    refused("foreign", ishmemx_put_on_stream(CTX, dest, source, 8, 0, foreign), ISHMEMX_ERR_ARGUMENT, "another GPU");
+    refused("host", ishmemx_put_on_stream(CTX, dest, host, 8, 0, stream), ISHMEMX_ERR_ARGUMENT, "source is not GPU");
+    refused("pe", ishmemx_put_on_stream(CTX, dest, source, 8, 7, stream), ISHMEMX_ERR_ARGUMENT, "pe 7");
+    refused("root", ishmemx_broadcast_on_stream(&ishmemx_team_world, dest, source, 8, 3, stream), ISHMEMX_ERR_ARGUMENT,
+            "root 3");
+    refused(
+        "type",
+        ishmemx_reduce_on_stream(&ishmemx_team_world, ISHMEMX_REDUCE_AND, ISHMEMX_TYPE_FLOAT, dest, source, 1, stream),
+        ISHMEMX_ERR_TYPE, "float");
+}
+
+static void checked(void (*body)(void), const char *what) {
+    body();
+    fake_cuda("fake_cuda_capture", 1);
+    body();
+    if (fake_cuda("fake_cuda_refused", 0))
+        fail("%s: a call in global mode", what);
+    CHECK(fake_cuda("fake_cuda_mode", 0) == 0);
+    fake_cuda("fake_cuda_capture", 0);
+}
+
+static void begin(void) {
+    kernel_begin_on(ISHMEMX_DEVICE_CUDA);
+    MUST(ishmemx_malloc(ISHMEMX_HEAP_DEVICE, NBYTES, 0, 1, (void **)&dest));
+    MUST(ishmemx_malloc(ISHMEMX_HEAP_DEVICE, NBYTES, 0, 1, (void **)&source));
+    MUST(ishmemx_malloc(ISHMEMX_HEAP_DEVICE, sizeof *sig, 0, 1, (void **)&sig));
+    MUST(ishmemx_stream_create(&stream));
+}
+
+int main(void) {
+    void *graph = NULL;
+    int capability = 0;
+
+    begin();
+    MUST(ishmemx_cuda_capability(&capability));
+    CHECK(capability == 90);
+    checked(by_copies, "copies");
+    checked(by_words, "words");
+    checked(by_signals, "signals");
+    checked(by_kernels, "kernels");
+    checked(in_graphs, "graphs");
+    mistakes();
+    MUST(ishmemx_capture_begin(stream));
+    MUST(ishmemx_capture_end(stream, &graph) == ISHMEMX_ERR_SYSTEM ? 0 : 1); /* nothing was captured */
+    MUST(ishmemx_capture_begin(stream));
+    MUST(ishmemx_put_on_stream(CTX, dest, source, 8, 0, stream));
+    MUST(ishmemx_capture_end(stream, &graph));
+    MUST(ishmemx_finalize());
+    refused("after finalize", ishmemx_graph_replay(graph, stream), ISHMEMX_ERR_STATE, "finalised");
+    begin();
+    refused("another job", ishmemx_graph_replay(graph, stream), ISHMEMX_ERR_STATE, "a job that has ended");
+    MUST(ishmemx_graph_drop(graph));
+    MUST(ishmemx_kernels_refill());
+    by_kernels(); /* they stay loaded, with the state of this job */
+    MUST(ishmemx_finalize());
+    puts("ok");
+    return 0;
+}
