@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operations on a stream: pyshmem, NCCL, torch's symmetric memory, NVSHMEM and bare CUDA in one run.
+
+Run: python bench/streams.py -n 2 [--plot out.png] [--only pyshmem --only nccl] [--quick]
+Each provider has a job of its own; NVLink multicast is off for all. What is not installed is named and
+left out. Prints one JSON line a figure (microseconds a call, eager and in a CUDA graph), then how
+pyshmem's all-reduce compares. NVSHMEM_HOME is where NVSHMEM is; nvcc builds it and bare CUDA.
+Without a GPU pyshmem alone runs, in the simulator, to show that it does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+HERE = Path(__file__).parent
+PROGRAM = HERE / "streams_pe.py"
+PROVIDERS = ("pyshmem", "nccl", "symm_mem", "nvshmem", "cuda")
+VARIABLES = {
+    "NCCL_NVLS_ENABLE": "0",
+    "NVSHMEM_DISABLE_NVLS": "1",
+    "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
+}
+_LIMIT_S = 540
+
+
+def build(source: str, folder: Path, *options: str) -> Path | None:
+    """Compile a program of this folder; None, and why, where that cannot be."""
+    target = folder / Path(source).stem
+    if not shutil.which("nvcc"):
+        print(f"{source}: left out, there is no nvcc", file=sys.stderr)
+        return None
+    command = ["nvcc", "-std=c++17", "-O3", "-arch=sm_90", str(HERE / source), "-o", str(target)]
+    done = subprocess.run([*command, *options], capture_output=True, text=True)
+    if done.returncode:
+        print(f"{source}: left out, it does not compile\n{done.stderr}", file=sys.stderr)
+        return None
+    return target
+
+
+def rows_of(commands: list[list[str]], variables: list[dict[str, str]]) -> Iterator[dict]:
+    """Run the processes of one job, and what the first prints as rows."""
+    jobs = [
+        subprocess.Popen(
+            command,
+            env={**os.environ, **VARIABLES, **more},
+            stdout=subprocess.PIPE if not place else subprocess.DEVNULL,
+            text=True,
+        )
+        for place, (command, more) in enumerate(zip(commands, variables, strict=True))
+    ]
+    try:
+        output, _ = jobs[0].communicate(timeout=_LIMIT_S)
+    finally:
+        for job in jobs:
+            if job.poll() is None:
+                job.terminate()
+            job.wait()
+    for line in output.splitlines():
+        if line.startswith("{"):
+            print(line, flush=True)
+            yield json.loads(line)
+
+
+def ranks(command: list[str], n: int, **more: str) -> Iterator[dict]:
+    """A job of one process a GPU."""
+    common = {"WORLD_SIZE": str(n), "WORLD": str(n), "MASTER_ADDR": "127.0.0.1", **more}
+    common.setdefault("MASTER_PORT", "29511")
+    yield from rows_of([command] * n, [{"RANK": str(rank), **common} for rank in range(n)])
+
+
+def measure(provider: str, n: int, folder: Path, quick: bool) -> Iterator[dict]:
+    """The rows of a provider."""
+    flags = ["--quick"] if quick else []
+    if provider == "pyshmem":
+        launcher = [sys.executable, "-m", "pyshmem", "run", "-n", str(n)]
+        yield from rows_of([[*launcher, str(PROGRAM), provider, *flags]], [{}])
+    elif provider in ("nccl", "symm_mem"):
+        yield from ranks([sys.executable, str(PROGRAM), provider, *flags], n)
+    elif provider == "cuda":
+        if program := build("bare_allreduce.cu", folder, "-lpthread"):
+            yield from rows_of([[str(program), str(n)]], [{}])
+    else:
+        home = os.environ.get("NVSHMEM_HOME", "/usr")
+        libraries = [f"-I{home}/include", f"-L{home}/lib", "-rdc=true", "-lnvshmem_host"]
+        libraries += ["-lnvshmem_device", "-lcuda", f"-Xlinker=-rpath,{home}/lib"]
+        if program := build("nvshmem_streams.cu", folder, *libraries):
+            yield from ranks([str(program)], n, UIDFILE=str(folder / "uid"))
+
+
+def compare(rows: list[dict]) -> None:
+    """The time of an all-reduce of ours in a graph over the others'."""
+    best: dict[tuple[str, int], float] = {}
+    for row in rows:
+        if (
+            row["op"].startswith("all_reduce")
+            and "blocking" not in row["op"]
+            and row.get("us_graph")
+        ):
+            key = row["peer"], row["bytes"]
+            best[key] = min(best.get(key, float("inf")), row["us_graph"])
+    for size in sorted({nbytes for _, nbytes in best}):
+        ours = best.get(("pyshmem", size))
+        others = [
+            f"{peer} {ours / us:.2f}" for (peer, at), us in best.items()
+            if ours and at == size and peer != "pyshmem"
+        ]  # fmt: skip
+        if others:
+            print(f"all_reduce of {size} B in a graph: {ours} us; over {', '.join(others)}")
+
+
+def plot(rows: list[dict], path: str) -> None:
+    """Time over size of all-reduces in graphs."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 5))
+    lines: dict[str, list[tuple[int, float]]] = {}
+    for row in rows:
+        if row["op"].startswith("all_reduce") and row.get("us_graph") and row["bytes"]:
+            lines.setdefault(f"{row['peer']} {row['op']}", []).append(
+                (row["bytes"], row["us_graph"])
+            )
+    for name, points in lines.items():
+        axes.plot(*zip(*sorted(points), strict=True), marker="o", label=name)
+    axes.set(xscale="log", yscale="log", xlabel="bytes", ylabel="us in a CUDA graph")
+    axes.legend()
+    figure.savefig(path, dpi=120)
+
+
+@click.command()
+@click.option("-n", "n_pes", default=2, help="PEs, one a GPU.")
+@click.option("--only", multiple=True, type=click.Choice(PROVIDERS), help="Of these alone.")
+@click.option("--plot", "picture", type=click.Path(dir_okay=False), help="Draw all-reduces.")
+@click.option("--quick", is_flag=True, help="A few small sizes, to see that it runs.")
+def main(n_pes: int, only: tuple[str, ...], picture: str | None, quick: bool) -> None:
+    """Measure operations on a stream."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for provider in only or PROVIDERS:
+            rows += measure(provider, n_pes, Path(folder), quick)
+    compare(rows)
+    if picture:
+        plot(rows, picture)
+
+
+if __name__ == "__main__":
+    main()
