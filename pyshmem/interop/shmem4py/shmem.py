@@ -102,7 +102,13 @@ CMP_LT = pyshmem.CMP_LT
 CMP_NE = pyshmem.CMP_NE
 MAJOR_VERSION = pyshmem.MAJOR_VERSION
 MINOR_VERSION = pyshmem.MINOR_VERSION
-barrier_all = pyshmem.barrier_all
+
+
+def barrier_all() -> None:
+    """Wait until all PEs are here, and complete all operations of the default context."""
+    pyshmem.barrier_all()
+
+
 clear_lock = pyshmem.clear_lock
 finalize = pyshmem.finalize
 info_get_name = pyshmem.info_get_name
@@ -113,7 +119,11 @@ n_pes = pyshmem.n_pes
 pe_accessible = pyshmem.pe_accessible
 query_thread = pyshmem.query_thread
 set_lock = pyshmem.set_lock
-sync_all = pyshmem.sync_all
+
+
+def sync_all() -> None:
+    """Wait until all PEs are here."""
+    pyshmem.sync_all()
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compiles kernels for streams to sm_90 and prints what the machine code shows, a JSON line each.
+
+A script of its own, because numba must be imported without its simulator. No GPU is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import types as python_types
+
+import numpy as np
+
+from pyshmem.host import stream_kernels
+
+# isort: split
+import numba.cuda.dispatcher as dispatcher
+
+from pyshmem.device.jit import stream_images
+from pyshmem.device.jit.cubin import Cubin
+from pyshmem.device.state import SYMBOL
+from pyshmem.device.stream_kernels import kernel_of
+
+# Numba asks the driver for the GPU of device functions even when told the architecture.
+dispatcher.get_current_device = lambda: python_types.SimpleNamespace(compute_capability=(9, 0))
+
+#: Every way in which a kernel is made: of the routines, at least one of each kind.
+CASES = (
+    ("barrier_all", None), ("sync_all", None), ("quiet", None), ("collect", None),
+    ("broadcast", None), ("alltoalls", np.complex128), ("sum_reduce", np.float32),
+    ("prod_reduce", "bfloat16"), ("xor_reduce", np.bool_), ("sum_exscan", np.float16),
+    ("wait_until", np.uint32), ("wait_until_any", np.int64), ("wait_until_some", np.int32),
+    ("signal_wait_until", None),
+)  # fmt: skip
+_PARAMETERS = 0x19  # of .nv.info: EIATTR_CBANK_PARAM_SIZE, whose value is in the record's head
+
+
+def parameter_bytes(cubin: Cubin, entry: str) -> int:
+    """How large the kernel's arguments are together."""
+    row = cubin._sections[f".nv.info.{entry}"]
+    at, end = row[4], row[4] + row[5]
+    while at < end:
+        form, attribute = cubin.code[at : at + 2]
+        value = int.from_bytes(cubin.code[at + 2 : at + 4], "little")
+        if attribute == _PARAMETERS:
+            return value
+        at += 4 + (value if form == 4 else 0)
+    return 0  # a kernel without arguments has no such record
+
+
+def main(share: int, of: int) -> None:
+    """Compile one of ``of`` shares of the cases."""
+    for name, dtype in CASES[share::of]:
+        for key in stream_kernels._keys(name, dtype):
+            kernel, image = kernel_of(key), stream_images.image_of(key, 90)
+            cubin = Cubin(image.code)
+            facts = {
+                "kernel": stream_kernels.describe(key),
+                "cooperative": kernel.cooperative,
+                "words": sum(1 if letter == "i" else 7 for letter in kernel.arguments),
+                "parameter_bytes": parameter_bytes(cubin, image.entry),
+                "state": SYMBOL.encode() in image.code,
+                "stack": image.stack,
+            }
+            print(json.dumps(facts), flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels for streams: what Numba makes of them for sm_90, and their cache on disk."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pyshmem._core.contract import STREAM_KERNEL, STREAM_KEY
+from pyshmem.host import stream_kernels
+
+WORDS = 32  # PYSH_STREAM_WORDS
+
+
+@pytest.mark.parametrize("share", [0, 1])
+def test_kernels_for_streams_compile_to_sm_90(share: int, run_command: Callable) -> None:
+    pytest.importorskip("cuda.pathfinder", reason="needs the CUDA toolchain")
+    script = Path(__file__).with_name("stream_images.py")
+    command = [sys.executable, str(script), str(share), "2"]
+    done = run_command(command, 280, check=True, NUMBA_ENABLE_CUDASIM="0")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(rows) >= 10
+    for row in rows:
+        assert row["parameter_bytes"] == 8 * row["words"], row  # as the native library passes them
+        assert row["words"] <= WORDS
+        assert row["state"], row
+        assert 0 < row["stack"] < 4096, row
+    assert any(row["cooperative"] for row in rows)
+
+
+def test_every_kind_of_kernel_has_a_routine() -> None:
+    kinds = {number for _, number, _ in STREAM_KERNEL} - {STREAM_KERNEL.COUNT}
+    assert {routine.kind for routine in stream_kernels._ROUTINES.values()} == kinds
+
+
+def test_keys_tell_routine_dtype_and_shape() -> None:
+    keys = stream_kernels._keys("max_reduce", "float64")
+    assert [key & STREAM_KEY.WIDE for key in keys] == [0, STREAM_KEY.WIDE]
+    assert {stream_kernels.describe(key) for key in keys} == {"max_reduce(stream=) of float64"}
+    narrow, _ = stream_kernels._keys("broadcast", "float64")  # bytes, whatever the dtype
+    assert stream_kernels.describe(narrow) == "broadcast(stream=)"
+    assert stream_kernels._keys("alltoalls", "float32") == stream_kernels._keys(
+        "alltoalls", "int32"
+    )
+
+
+def test_the_cache_keeps_code_and_notices_a_broken_file(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "some.cubin"
+    assert stream_kernels._read(path) is None
+    stream_kernels._write(path, b"\x7fELF\ncode", "entry", 128)
+    assert stream_kernels._read(path) == (b"\x7fELF\ncode", "entry", 128)
+    assert [file.name for file in path.parent.iterdir()] == ["some.cubin"]
+    path.write_bytes(path.read_bytes()[:-1])
+    assert stream_kernels._read(path) is None
+    stream_kernels._write(
+        Path("/proc/nowhere/some.cubin"), b"code", "entry", 0
+    )  # costs time, no more
