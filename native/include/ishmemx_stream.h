@@ -77,7 +77,8 @@ ISHMEMX_API int ishmemx_cuda_capability(int *capability);
  * elements, bytes of one, address, elements, bytes of one. */
 typedef void (*ishmemx_kernel_runner_t)(int64_t key, int blocks, int threads, const int64_t *words);
 ISHMEMX_API int ishmemx_sim_kernels(ishmemx_kernel_runner_t run);
-/* Are both on the device heap of an accelerator whose memory only it reaches? */
+/* Are both on the device heap of an accelerator whose memory only it reaches, and is a blocking collective on them for
+ * kernels: with peers in reach, and not in checking mode? */
 ISHMEMX_API int ishmemx_only_gpu(const void *dest, const void *source);
 
 ISHMEMX_API int ishmemx_sync_on_stream(ishmemx_team_t team, void *stream);

@@ -36,8 +36,7 @@ static int begin(call_t *call, void *stream) {
     if ((status = pysh_stream_check(call->stream)))
         return status;
     if (!pysh.p2p)
-        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "%s on a stream needs peers in reach (PYSHMEM_P2P=1)",
-                         call->routine);
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "%s on a stream needs peers in reach (PYSHMEM_P2P=1)", call->routine);
     if (call->team)
         pysh_words_int(&call->launch, call->team->slot);
     return ISHMEMX_OK;
@@ -218,10 +217,11 @@ int ishmemx_sum_scan_on_stream(ishmemx_team_t team, int exclusive, int type, voi
                                 nelems);
 }
 
+/* In checking mode PEs compare their arguments first, which is the host's affair. */
 int ishmemx_only_gpu(const void *dest, const void *source) {
     const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
 
-    return arena->base && !arena->cpu_visible && pysh.p2p &&
+    return arena->base && !pysh.check && !arena->cpu_visible && pysh.p2p &&
            (uint64_t)((const char *)dest - arena->base) < (uint64_t)arena->nbytes &&
            (uint64_t)((const char *)source - arena->base) < (uint64_t)arena->nbytes;
 }

@@ -15,7 +15,8 @@
 
 #define FIRST_REAL_STREAM 3 /* below: NULL, the legacy and the per-thread default stream, which need no look */
 
-static CUstream filling; /* state blocks are filled on it: it waits for no other stream */
+static CUstream filling;    /* state blocks are filled on it: it waits for no other stream */
+static int multiprocessors; /* a block on each is what a cooperative launch may always have */
 
 typedef struct graph {
     CUgraphExec executable;
@@ -28,6 +29,9 @@ static CUdeviceptr at(const void *address) {
 int pysh_cuda_streams_open(void) {
     CUresult result = pysh_cuda.StreamCreate(&filling, CU_STREAM_NON_BLOCKING);
 
+    if (!result)
+        result =
+            pysh_cuda.DeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, pysh_gpu.device);
     return result ? pysh_cuda_fail(result, "making a stream for state blocks") : ISHMEMX_OK;
 }
 
@@ -186,6 +190,8 @@ static int launch(const pysh_launch_t *launch, void *stream) {
     pysh_cuda_visit_t visit;
     CUresult result;
 
+    if (launch->kernel->cooperative && launch->blocks > multiprocessors)
+        shape.gridDimX = (unsigned)multiprocessors;
     for (int i = 0; i < launch->n_words; i++)
         arguments[i] = (void *)(uintptr_t)&launch->words[i]; /* the driver copies what they point to */
     visit = pysh_cuda_enter();
