@@ -9,6 +9,8 @@
 #   p2p0                the device suite with everything through the ring, on arrays of the host heap
 #   host                the host suite, half of it on arrays of the GPUs
 #   triton              the suite of Triton kernels, their examples and figures (needs torch)
+#   streams             kernels for streams compiled into the cache; streams and graphs on 1, 2 and all GPUs
+#   streambench         operations on streams beside NCCL, symm_mem, NVSHMEM and bare CUDA
 #   stress              10 million random operations, by stores and through the ring, on two PEs each
 #   sanitizer           compute-sanitizer on the device suite, where the tool is there: SANITIZER_TIME seconds (280) a tool
 #   ring put get coll signals    these figures beside the peers', and whether they reach their targets
@@ -132,6 +134,31 @@ if [[ $parts == *" triton "* ]]; then # needs torch: Triton asks it for GPU and 
         show_failure $code "$log" 40
         note "$(basename "$program")" "exit $code: $(tail -1 "$log" | cut -c1-120)"
     done
+if [[ $parts == *" streams "* ]]; then
+    log=$results/warm.log
+    CUDA_VISIBLE_DEVICES=0 $run -n "${WARM:-12}" gpu/warm_kernels.py > "$log" 2>&1
+    code=$?
+    show_failure $code "$log" 20
+    note "kernels for streams" "exit $code: $(tail -1 "$log")"
+    for n in $(printf '%s\n' 1 2 "$gpus" | sort -nu); do
+        [ "$n" -le "$gpus" ] || continue
+        log=$results/streams_$n.log
+        $run -n "$n" -m pytest -q -x -p no:cacheprovider -W ignore spmd/host/test_host_streams.py \
+            spmd/host/test_host_streams_collectives.py spmd/device/test_streams_on_gpu.py > "$log" 2>&1
+        code=$?
+        show_failure $code "$log" 40
+        note "streams, $n PEs" "exit $code: $(grep -E 'passed|failed|error' "$log" | tail -1)"
+    done
+    $run -n "$gpus" ../examples/09_all_reduce_in_a_graph.py > "$results/example.log" 2>&1
+    note "example 09, $gpus PEs" "exit $?: $(tail -1 "$results/example.log")"
+fi
+
+if [[ $parts == *" streambench "* ]]; then
+    timeout 580 $python ../bench/streams.py -n "$gpus" --plot "$results/streams_$gpus.png" > "$results/streams_$gpus.jsonl" 2> "$results/streams_$gpus.err"
+    code=$?
+    show_failure $code "$results/streams_$gpus.err" 20
+    note "streams beside the peers" "exit $code"
+    grep -v '^{' "$results/streams_$gpus.jsonl" | tee -a "$summary"
 fi
 
 if [[ $parts == *" stress "* ]]; then
