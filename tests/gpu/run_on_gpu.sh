@@ -134,6 +134,8 @@ if [[ $parts == *" triton "* ]]; then # needs torch: Triton asks it for GPU and 
         show_failure $code "$log" 40
         note "$(basename "$program")" "exit $code: $(tail -1 "$log" | cut -c1-120)"
     done
+fi
+
 if [[ $parts == *" streams "* ]]; then
     log=$results/warm.log
     CUDA_VISIBLE_DEVICES=0 $run -n "${WARM:-12}" gpu/warm_kernels.py > "$log" 2>&1
