@@ -96,6 +96,9 @@ ISHMEMX_API int ishmemx_alltoalls_on_stream(ishmemx_team_t team, void *dest, con
                                             ptrdiff_t sst, size_t nelems, size_t width, void *stream);
 ISHMEMX_API int ishmemx_reduce_on_stream(ishmemx_team_t team, int op, int type, void *dest, const void *source,
                                          size_t nreduce, void *stream);
+/* `dest` gets this PE's block of `nelems` elements of the result. */
+ISHMEMX_API int ishmemx_reduce_scatter_on_stream(ishmemx_team_t team, int op, int type, void *dest, const void *source,
+                                                 size_t nelems, void *stream);
 ISHMEMX_API int ishmemx_sum_scan_on_stream(ishmemx_team_t team, int exclusive, int type, void *dest, const void *source,
                                            size_t nelems, void *stream);
 /* CMP_EQ and CMP_GE of one element are the driver's own waits, which have no deadline; see docs/streams.md. */

@@ -290,6 +290,7 @@ STREAM_KERNEL = Group(
         ("ALLTOALL", "dest, source, bytes of a block"),
         ("ALLTOALLS", "dest, source, their strides, elements of a block"),
         ("REDUCE", "dest, source, elements; the operation is ISHMEMX_REDUCE_*"),
+        ("REDUCE_SCATTER", "dest, source, elements of a block"),
         ("SCAN", "dest, source, elements; operation 1: exclusive"),
         ("WAIT", "array of one, cmp, value"),
         ("WAIT_ALL", "array, elements, cmp, value"),

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .._core.contract import STREAM_KERNEL, STREAM_KEY
 from .._core.type_table import ELEMENTS, REDUCE_OPS
-from .api import collectives, ordering, reductions, sync, wait_sets, waits
+from .api import collectives, ordering, reduce_scatter, reductions, sync, wait_sets, waits
 from .leaf.chosen import state
 from .state import ABI
 
@@ -122,6 +122,7 @@ _ROWS = {
     STREAM_KERNEL.ALLTOALL: _Row(collectives, "alltoall", _data, "ixxi"),
     STREAM_KERNEL.ALLTOALLS: _Row(collectives, "alltoalls", _strided, "ixxiii"),
     STREAM_KERNEL.REDUCE: _Row(reductions, "{op}_reduce", _data, "ixxi"),
+    STREAM_KERNEL.REDUCE_SCATTER: _Row(reduce_scatter, "{op}_reduce_scatter", _data, "ixxi"),
     STREAM_KERNEL.SCAN: _Row(reductions, "sum_{op}scan", _data, "ixxi"),
     STREAM_KERNEL.WAIT: _Row(waits, "wait_until", _wait, "xii", ""),
     STREAM_KERNEL.WAIT_ALL: _Row(wait_sets, "wait_until_all", _wait_all, "xiii", ""),

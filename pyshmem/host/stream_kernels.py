@@ -44,6 +44,7 @@ class _Routine(NamedTuple):
     wide: bool = False
 
 
+_REDUCTIONS = {"reduce": STREAM_KERNEL.REDUCE, "reduce_scatter": STREAM_KERNEL.REDUCE_SCATTER}
 _ROUTINES = {
     "barrier_all": _Routine(STREAM_KERNEL.BARRIER_ALL),
     "sync_all": _Routine(STREAM_KERNEL.TEAM_SYNC),
@@ -60,7 +61,8 @@ _ROUTINES = {
     "wait_until_any": _Routine(STREAM_KERNEL.WAIT_ANY, dtype="a"),
     "wait_until_some": _Routine(STREAM_KERNEL.WAIT_SOME, dtype="a"),
     **{
-        f"{op}_reduce": _Routine(STREAM_KERNEL.REDUCE, number, family, wide=True)
+        f"{op}_{name}": _Routine(kind, number, family, wide=True)
+        for name, kind in _REDUCTIONS.items()
         for number, (op, family) in enumerate(zip(REDUCE_OPS, "tttmmss", strict=True))
     },
 }
@@ -231,7 +233,7 @@ def run(function: Callable[..., int], *arguments: Any) -> None:
 
 def for_kernels(routine: str, given: tuple[int, ...]) -> bool:
     """Whether kernels can do it: they need Numba, and GPUs have no long double."""
-    typed = routine in ("reduce", "sum_scan")
+    typed = routine in ("reduce", "reduce_scatter", "sum_scan")
     return compat.has_module("numba") and not (typed and given[2] == ELEMENT_NUMBER["longdouble"])
 
 

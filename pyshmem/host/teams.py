@@ -40,7 +40,8 @@ class TeamConfig(NamedTuple):
 class Channel:
     """What one group of a grid, or one stream, uses a team by while others use it, too.
 
-    Kernels take ``pyshmem.device.as_argument(channel)`` as the team of a collective. Made by
+    Kernels take ``pyshmem.device.as_argument(channel)`` as the team of a collective, collectives with
+    ``stream=`` take the channel as ``team=``. Made by
     ``Team.channels``; it ends with its team. Extension.
 
     Attributes:
@@ -57,6 +58,14 @@ class Channel:
     def handle(self) -> int:
         """What the library knows the channel by: a team of the same PEs."""
         return self._row.handle
+
+    def n_pes(self) -> int:
+        """The number of PEs in the team."""
+        return self.team.n_pes()
+
+    def sync(self, *, stream: StreamLike = None) -> None:
+        """``Team.sync`` by this channel."""
+        self._row.sync(stream=stream)
 
     def __repr__(self) -> str:
         return f"<pyshmem channel {self.index} of {self.team!r}>"

@@ -176,45 +176,46 @@ int ishmemx_alltoalls_on_stream(ishmemx_team_t team, void *dest, const void *sou
     return end(&call, pysh_kernel_key(ISHMEMX_KERNEL_ALLTOALLS, 0, type_of_width(width)), nelems * width);
 }
 
-static int of_elements(int64_t key, call_t *call, int type, void *dest, const void *source, size_t nelems) {
-    size_t width = pysh_type_nbytes(type);
-    int status = pysh_type_check_aligned(type, dest, "dest");
+/* A collective of typed elements: `blocks` of `nelems` at the source, one at dest. */
+static int of_elements(ishmemx_team_t team, const char *routine, int kind, int op, int type, void *dest,
+                       const void *source, size_t nelems, bool blocks, void *stream) {
+    call_t call = {.team = team, .routine = routine};
+    size_t width, all;
+    int status = pysh_reduce_check(kind == ISHMEMX_KERNEL_SCAN ? ISHMEMX_REDUCE_SUM : op, type);
 
     if (!status)
-        status = pysh_type_check_aligned(type, source, "source");
+        status = team ? begin(&call, stream) : pysh_team_check(team);
+    if (!status && type == ISHMEMX_TYPE_LONGDOUBLE)
+        status = pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "GPUs have no long double: use arrays on the host heap");
     if (!status)
-        status = add_sides(call, dest, nelems, source, nelems, width);
+        status = pysh_type_check_aligned(type, dest, "dest");
+    if (!status)
+        status = pysh_type_check_aligned(type, source, "source");
     if (status)
         return status;
-    pysh_words_int(&call->launch, (int64_t)nelems);
-    return end(call, key, nelems * width);
+    width = pysh_type_nbytes(type);
+    all = blocks ? nelems * (size_t)team->n_pes : nelems;
+    if ((status = add_sides(&call, dest, nelems, source, all, width)))
+        return status;
+    pysh_words_int(&call.launch, (int64_t)nelems);
+    return end(&call, pysh_kernel_key(kind, op, type), all * width);
 }
 
 int ishmemx_reduce_on_stream(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce,
                              void *stream) {
-    call_t call = {.team = team, .routine = "reduce"};
-    int status = pysh_reduce_check(op, type);
+    return of_elements(team, "reduce", ISHMEMX_KERNEL_REDUCE, op, type, dest, source, nreduce, false, stream);
+}
 
-    if (!status)
-        status = team ? begin(&call, stream) : pysh_team_check(team);
-    if (!status && type == ISHMEMX_TYPE_LONGDOUBLE)
-        status = pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "GPUs have no long double: reduce it on the host heap");
-    return status ? status
-                  : of_elements(pysh_kernel_key(ISHMEMX_KERNEL_REDUCE, op, type), &call, type, dest, source, nreduce);
+int ishmemx_reduce_scatter_on_stream(ishmemx_team_t team, int op, int type, void *dest, const void *source,
+                                     size_t nelems, void *stream) {
+    return of_elements(team, "reduce_scatter", ISHMEMX_KERNEL_REDUCE_SCATTER, op, type, dest, source, nelems, true,
+                       stream);
 }
 
 int ishmemx_sum_scan_on_stream(ishmemx_team_t team, int exclusive, int type, void *dest, const void *source,
                                size_t nelems, void *stream) {
-    call_t call = {.team = team, .routine = "sum_scan"};
-    int status = pysh_reduce_check(ISHMEMX_REDUCE_SUM, type);
-
-    if (!status)
-        status = team ? begin(&call, stream) : pysh_team_check(team);
-    if (!status && type == ISHMEMX_TYPE_LONGDOUBLE)
-        status = pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "GPUs have no long double: scan it on the host heap");
-    return status ? status
-                  : of_elements(pysh_kernel_key(ISHMEMX_KERNEL_SCAN, exclusive != 0, type), &call, type, dest, source,
-                                nelems);
+    return of_elements(team, "sum_scan", ISHMEMX_KERNEL_SCAN, exclusive != 0, type, dest, source, nelems, false,
+                       stream);
 }
 
 /* In checking mode PEs compare their arguments first, which is the host's affair. */

@@ -13,7 +13,7 @@ from typing import Any, SupportsIndex
 from ..._core.arrays import Place, bytes_of, pair, place
 from ..._core.dtypes import unsupported_dtype
 from ..._core.type_table import ELEMENTS, REDUCE_OPS
-from ..teams import Team
+from ..teams import Channel, Team
 
 _NAMES = ("source", "dest")
 #: The numbers of the reductions.
@@ -29,13 +29,15 @@ _ELEMENTS = {
 Nelems = SupportsIndex | None
 
 
-def broadcast(dest: Any, source: Any, root: int, nelems: Nelems, team: Team) -> tuple[int, ...]:
+def broadcast(
+    dest: Any, source: Any, root: int, nelems: Nelems, team: Team | Channel
+) -> tuple[int, ...]:
     """Team, addresses of dest and source, bytes, root."""
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES)
     return team.handle, dest_address, source_address, nbytes, root
 
 
-def fcollect(dest: Any, source: Any, nelems: Nelems, team: Team) -> tuple[int, ...]:
+def fcollect(dest: Any, source: Any, nelems: Nelems, team: Team | Channel) -> tuple[int, ...]:
     """Team, addresses of dest and source, bytes of a PE."""
     given = place(source, "source", symmetric=True)
     result = place(dest, "dest", symmetric=True, writable=True)
@@ -43,7 +45,7 @@ def fcollect(dest: Any, source: Any, nelems: Nelems, team: Team) -> tuple[int, .
     return team.handle, result[0], given[0], nbytes
 
 
-def collect(dest: Any, source: Any, nelems: Nelems, team: Team) -> tuple[int, ...]:
+def collect(dest: Any, source: Any, nelems: Nelems, team: Team | Channel) -> tuple[int, ...]:
     """Team, address of dest and its bytes, address of source, bytes of this PE."""
     given = place(source, "source", symmetric=True)
     result = place(dest, "dest", symmetric=True, writable=True)
@@ -53,7 +55,7 @@ def collect(dest: Any, source: Any, nelems: Nelems, team: Team) -> tuple[int, ..
     return team.handle, result[0], result[1], given[0], nbytes
 
 
-def alltoall(dest: Any, source: Any, nelems: Nelems, team: Team) -> tuple[int, ...]:
+def alltoall(dest: Any, source: Any, nelems: Nelems, team: Team | Channel) -> tuple[int, ...]:
     """Team, addresses of dest and source, bytes of a block."""
     given = place(source, "source", symmetric=True)
     result = place(dest, "dest", symmetric=True, writable=True)
@@ -64,7 +66,12 @@ def alltoall(dest: Any, source: Any, nelems: Nelems, team: Team) -> tuple[int, .
 
 
 def alltoalls(
-    dest: Any, source: Any, dst: SupportsIndex, sst: SupportsIndex, nelems: Nelems, team: Team
+    dest: Any,
+    source: Any,
+    dst: SupportsIndex,
+    sst: SupportsIndex,
+    nelems: Nelems,
+    team: Team | Channel,
 ) -> tuple[int, ...]:
     """Team, addresses of dest and source, their strides, elements of a block, bytes of each."""
     given = place(source, "source", symmetric=True)
@@ -86,18 +93,22 @@ def alltoalls(
 
 
 def scan(
-    routine: str, exclusive: int, dest: Any, source: Any, nelems: Nelems, team: Team
+    routine: str, exclusive: int, dest: Any, source: Any, nelems: Nelems, team: Team | Channel
 ) -> tuple[int, ...]:
     """Team, whether exclusive, element type, addresses of dest and source, elements."""
     return team.handle, exclusive, *_typed(routine, "sum", dest, source, nelems)
 
 
-def reduce(op: str, dest: Any, source: Any, nelems: Nelems, team: Team) -> tuple[int, ...]:
+def reduce(
+    op: str, dest: Any, source: Any, nelems: Nelems, team: Team | Channel
+) -> tuple[int, ...]:
     """Team, number of the operation, element type, addresses of dest and source, elements."""
     return team.handle, REDUCE[op], *_typed(f"{op}_reduce", op, dest, source, nelems)
 
 
-def reduce_scatter(op: str, dest: Any, source: Any, nelems: Nelems, team: Team) -> tuple[int, ...]:
+def reduce_scatter(
+    op: str, dest: Any, source: Any, nelems: Nelems, team: Team | Channel
+) -> tuple[int, ...]:
     """Team, number of the operation, element type, addresses of dest and source, elements of a block."""
     given = place(source, "source", symmetric=True)
     result = place(dest, "dest", symmetric=True, writable=True)

@@ -9,30 +9,12 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex
 
-from ..._core.arrays import StreamLike, stream_handle
-from ..._core.library import check, lib
+from ..._core.arrays import StreamLike
 from ..fast_calls import fast
-from ..stream_kernels import OWN, for_kernels, run
-from ..teams import TEAM_WORLD, Team
+from ..teams import TEAM_WORLD, Channel, Team
 from . import arguments as arguments
 from .arguments import REDUCE
-
-
-def _do(routine: str, dest: int, given: tuple[int, ...], stream: StreamLike) -> None:
-    """The routine with its arguments, of which number ``dest`` is its address.
-
-    Arrays that only a GPU reaches are a kernel's affair also without a stream: then the library has one
-    of its own, and waits for it.
-    """
-    if stream is not None:
-        call = getattr(lib, f"ishmemx_{routine}_on_stream")
-        run(call, *given, stream_handle(stream))
-        return
-    source = given[dest + 2] if routine == "collect" else given[dest + 1]
-    if lib.ishmemx_only_gpu(given[dest], source) and for_kernels(routine, given):
-        run(getattr(lib, f"ishmemx_{routine}_on_stream"), *given, OWN)
-        return
-    check(getattr(lib, f"ishmemx_{routine}")(*given))
+from .dispatch import do
 
 
 @fast("broadcast")
@@ -42,7 +24,7 @@ def broadcast(
     root: int,
     *,
     nelems: SupportsIndex | None = None,
-    team: Team = TEAM_WORLD,
+    team: Team | Channel = TEAM_WORLD,
     stream: StreamLike = None,
 ) -> None:
     """Copy ``source`` of ``root`` into ``dest`` of all PEs of the team, the root's too.
@@ -60,7 +42,7 @@ def broadcast(
         ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_broadcast (OpenSHMEM 1.5).
     """
-    _do("broadcast", 1, arguments.broadcast(dest, source, root, nelems, team), stream)
+    do("broadcast", 1, arguments.broadcast(dest, source, root, nelems, team), stream)
 
 
 @fast("fcollect")
@@ -69,7 +51,7 @@ def fcollect(
     source: Any,
     *,
     nelems: SupportsIndex | None = None,
-    team: Team = TEAM_WORLD,
+    team: Team | Channel = TEAM_WORLD,
     stream: StreamLike = None,
 ) -> None:
     """Concatenate ``source`` of all PEs of the team, in PE order, into ``dest`` of each.
@@ -86,7 +68,7 @@ def fcollect(
         ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_fcollect (OpenSHMEM 1.5).
     """
-    _do("fcollect", 1, arguments.fcollect(dest, source, nelems, team), stream)
+    do("fcollect", 1, arguments.fcollect(dest, source, nelems, team), stream)
 
 
 def collect(
@@ -94,7 +76,7 @@ def collect(
     source: Any,
     *,
     nelems: SupportsIndex | None = None,
-    team: Team = TEAM_WORLD,
+    team: Team | Channel = TEAM_WORLD,
     stream: StreamLike = None,
 ) -> None:
     """Concatenate ``source`` of all PEs of the team, as many elements as each gives, into ``dest``.
@@ -112,7 +94,7 @@ def collect(
         ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_collect (OpenSHMEM 1.5).
     """
-    _do("collect", 1, arguments.collect(dest, source, nelems, team), stream)
+    do("collect", 1, arguments.collect(dest, source, nelems, team), stream)
 
 
 def alltoall(
@@ -120,7 +102,7 @@ def alltoall(
     source: Any,
     *,
     nelems: SupportsIndex | None = None,
-    team: Team = TEAM_WORLD,
+    team: Team | Channel = TEAM_WORLD,
     stream: StreamLike = None,
 ) -> None:
     """Give block ``pe`` of ``source`` to each PE; ``dest`` gets the blocks in PE order.
@@ -138,7 +120,7 @@ def alltoall(
         ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_alltoall (OpenSHMEM 1.5).
     """
-    _do("alltoall", 1, arguments.alltoall(dest, source, nelems, team), stream)
+    do("alltoall", 1, arguments.alltoall(dest, source, nelems, team), stream)
 
 
 def alltoalls(
@@ -148,7 +130,7 @@ def alltoalls(
     dst: SupportsIndex = 1,
     sst: SupportsIndex = 1,
     nelems: SupportsIndex | None = None,
-    team: Team = TEAM_WORLD,
+    team: Team | Channel = TEAM_WORLD,
     stream: StreamLike = None,
 ) -> None:
     """``alltoall`` of elements at a distance: block ``pe`` starts at ``pe * nelems * stride``.
@@ -168,7 +150,7 @@ def alltoalls(
         PeerDied, ShmemTimeout, NotInitialized, ShmemError.
     Spec: shmem_alltoalls (OpenSHMEM 1.5).
     """
-    _do("alltoalls", 1, arguments.alltoalls(dest, source, dst, sst, nelems, team), stream)
+    do("alltoalls", 1, arguments.alltoalls(dest, source, dst, sst, nelems, team), stream)
 
 
 def sum_inscan(
@@ -176,7 +158,7 @@ def sum_inscan(
     source: Any,
     *,
     nelems: SupportsIndex | None = None,
-    team: Team = TEAM_WORLD,
+    team: Team | Channel = TEAM_WORLD,
     stream: StreamLike = None,
 ) -> None:
     """Sum over PEs 0 to this one of each element of ``source``, into ``dest``.
@@ -194,7 +176,7 @@ def sum_inscan(
         NotInitialized, ShmemError.
     Spec: shmem_sum_inscan (OpenSHMEM 1.6).
     """
-    _do("sum_scan", 3, arguments.scan("sum_inscan", 0, dest, source, nelems, team), stream)
+    do("sum_scan", 3, arguments.scan("sum_inscan", 0, dest, source, nelems, team), stream)
 
 
 def sum_exscan(
@@ -202,7 +184,7 @@ def sum_exscan(
     source: Any,
     *,
     nelems: SupportsIndex | None = None,
-    team: Team = TEAM_WORLD,
+    team: Team | Channel = TEAM_WORLD,
     stream: StreamLike = None,
 ) -> None:
     """Sum over the PEs before this one of each element of ``source``, into ``dest``; PE 0 gets 0.
@@ -220,13 +202,18 @@ def sum_exscan(
         NotInitialized, ShmemError.
     Spec: shmem_sum_exscan (OpenSHMEM 1.6).
     """
-    _do("sum_scan", 3, arguments.scan("sum_exscan", 1, dest, source, nelems, team), stream)
+    do("sum_scan", 3, arguments.scan("sum_exscan", 1, dest, source, nelems, team), stream)
 
 
 def _reduce(
-    op: str, dest: Any, source: Any, nelems: SupportsIndex | None, team: Team, stream: StreamLike
+    op: str,
+    dest: Any,
+    source: Any,
+    nelems: SupportsIndex | None,
+    team: Team | Channel,
+    stream: StreamLike,
 ) -> None:
-    _do("reduce", 3, arguments.reduce(op, dest, source, nelems, team), stream)
+    do("reduce", 3, arguments.reduce(op, dest, source, nelems, team), stream)
 
 
 @fast("reduce", REDUCE["and"])
@@ -235,7 +222,7 @@ def and_reduce(
     source: Any,
     *,
     nelems: SupportsIndex | None = None,
-    team: Team = TEAM_WORLD,
+    team: Team | Channel = TEAM_WORLD,
     stream: StreamLike = None,
 ) -> None:
     """Bitwise and over all PEs of the team of each element of ``source``, into ``dest``.
@@ -262,7 +249,7 @@ def or_reduce(
     source: Any,
     *,
     nelems: SupportsIndex | None = None,
-    team: Team = TEAM_WORLD,
+    team: Team | Channel = TEAM_WORLD,
     stream: StreamLike = None,
 ) -> None:
     """Bitwise or over all PEs of the team of each element of ``source``, into ``dest``.
@@ -289,7 +276,7 @@ def xor_reduce(
     source: Any,
     *,
     nelems: SupportsIndex | None = None,
-    team: Team = TEAM_WORLD,
+    team: Team | Channel = TEAM_WORLD,
     stream: StreamLike = None,
 ) -> None:
     """Bitwise exclusive or over all PEs of the team of each element of ``source``, into ``dest``.
@@ -316,7 +303,7 @@ def max_reduce(
     source: Any,
     *,
     nelems: SupportsIndex | None = None,
-    team: Team = TEAM_WORLD,
+    team: Team | Channel = TEAM_WORLD,
     stream: StreamLike = None,
 ) -> None:
     """Largest over all PEs of the team of each element of ``source``, into ``dest``.
@@ -343,7 +330,7 @@ def min_reduce(
     source: Any,
     *,
     nelems: SupportsIndex | None = None,
-    team: Team = TEAM_WORLD,
+    team: Team | Channel = TEAM_WORLD,
     stream: StreamLike = None,
 ) -> None:
     """Smallest over all PEs of the team of each element of ``source``, into ``dest``.
@@ -370,7 +357,7 @@ def sum_reduce(
     source: Any,
     *,
     nelems: SupportsIndex | None = None,
-    team: Team = TEAM_WORLD,
+    team: Team | Channel = TEAM_WORLD,
     stream: StreamLike = None,
 ) -> None:
     """Sum over all PEs of the team of each element of ``source``, into ``dest``.
@@ -399,7 +386,7 @@ def prod_reduce(
     source: Any,
     *,
     nelems: SupportsIndex | None = None,
-    team: Team = TEAM_WORLD,
+    team: Team | Channel = TEAM_WORLD,
     stream: StreamLike = None,
 ) -> None:
     """Product over all PEs of the team of each element of ``source``, into ``dest``.

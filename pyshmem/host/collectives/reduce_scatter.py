@@ -9,15 +9,23 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex
 
-from ..._core.library import check, lib
-from ..teams import TEAM_WORLD, Team
+from ..._core.arrays import StreamLike
+from ..._core.library import lib
+from ..teams import TEAM_WORLD, Channel, Team
 from . import arguments as arguments
+from .dispatch import do
 from .requests import Request, begin
 
 
-def _scatter(op: str, dest: Any, source: Any, nelems: SupportsIndex | None, team: Team) -> None:
-    given = arguments.reduce_scatter(op, dest, source, nelems, team)
-    check(lib.ishmemx_reduce_scatter(*given))
+def _scatter(
+    op: str,
+    dest: Any,
+    source: Any,
+    nelems: SupportsIndex | None,
+    team: Team | Channel,
+    stream: StreamLike,
+) -> None:
+    do("reduce_scatter", 3, arguments.reduce_scatter(op, dest, source, nelems, team), stream)
 
 
 def _scatter_nb(
@@ -28,7 +36,12 @@ def _scatter_nb(
 
 
 def and_reduce_scatter(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team | Channel = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Bitwise and over all PEs of the team of the caller's block of ``source``, into ``dest``.
 
@@ -38,13 +51,14 @@ def and_reduce_scatter(
         source: symmetric array, contiguous, of an integer or bool dtype: a block a PE.
         nelems: elements of a block; default ``source.size // team.n_pes()``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Extension.
     """
-    _scatter("and", dest, source, nelems, team)
+    _scatter("and", dest, source, nelems, team, stream)
 
 
 def and_reduce_scatter_nb(
@@ -60,7 +74,12 @@ def and_reduce_scatter_nb(
 
 
 def or_reduce_scatter(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team | Channel = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Bitwise or over all PEs of the team of the caller's block of ``source``, into ``dest``.
 
@@ -70,13 +89,14 @@ def or_reduce_scatter(
         source: symmetric array, contiguous, of an integer or bool dtype: a block a PE.
         nelems: elements of a block; default ``source.size // team.n_pes()``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Extension.
     """
-    _scatter("or", dest, source, nelems, team)
+    _scatter("or", dest, source, nelems, team, stream)
 
 
 def or_reduce_scatter_nb(
@@ -92,7 +112,12 @@ def or_reduce_scatter_nb(
 
 
 def xor_reduce_scatter(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team | Channel = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Bitwise exclusive or over all PEs of the team of the caller's block of ``source``, into ``dest``.
 
@@ -102,13 +127,14 @@ def xor_reduce_scatter(
         source: symmetric array, contiguous, of an integer or bool dtype: a block a PE.
         nelems: elements of a block; default ``source.size // team.n_pes()``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Extension.
     """
-    _scatter("xor", dest, source, nelems, team)
+    _scatter("xor", dest, source, nelems, team, stream)
 
 
 def xor_reduce_scatter_nb(
@@ -124,7 +150,12 @@ def xor_reduce_scatter_nb(
 
 
 def max_reduce_scatter(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team | Channel = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Largest over all PEs of the team of the caller's block of ``source``, into ``dest``.
 
@@ -135,13 +166,14 @@ def max_reduce_scatter(
             block a PE.
         nelems: elements of a block; default ``source.size // team.n_pes()``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Extension.
     """
-    _scatter("max", dest, source, nelems, team)
+    _scatter("max", dest, source, nelems, team, stream)
 
 
 def max_reduce_scatter_nb(
@@ -157,7 +189,12 @@ def max_reduce_scatter_nb(
 
 
 def min_reduce_scatter(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team | Channel = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Smallest over all PEs of the team of the caller's block of ``source``, into ``dest``.
 
@@ -168,13 +205,14 @@ def min_reduce_scatter(
             block a PE.
         nelems: elements of a block; default ``source.size // team.n_pes()``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Extension.
     """
-    _scatter("min", dest, source, nelems, team)
+    _scatter("min", dest, source, nelems, team, stream)
 
 
 def min_reduce_scatter_nb(
@@ -190,7 +228,12 @@ def min_reduce_scatter_nb(
 
 
 def sum_reduce_scatter(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team | Channel = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Sum over all PEs of the team of the caller's block of ``source``, into ``dest``.
 
@@ -203,13 +246,14 @@ def sum_reduce_scatter(
             block a PE.
         nelems: elements of a block; default ``source.size // team.n_pes()``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Extension.
     """
-    _scatter("sum", dest, source, nelems, team)
+    _scatter("sum", dest, source, nelems, team, stream)
 
 
 def sum_reduce_scatter_nb(
@@ -225,7 +269,12 @@ def sum_reduce_scatter_nb(
 
 
 def prod_reduce_scatter(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: Any,
+    source: Any,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team | Channel = TEAM_WORLD,
+    stream: StreamLike = None,
 ) -> None:
     """Product over all PEs of the team of the caller's block of ``source``, into ``dest``.
 
@@ -238,13 +287,14 @@ def prod_reduce_scatter(
             block a PE.
         nelems: elements of a block; default ``source.size // team.n_pes()``; equal on all PEs.
         team: the PEs that take part.
+        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
 
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
     Extension.
     """
-    _scatter("prod", dest, source, nelems, team)
+    _scatter("prod", dest, source, nelems, team, stream)
 
 
 def prod_reduce_scatter_nb(

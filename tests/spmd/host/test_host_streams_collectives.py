@@ -114,6 +114,18 @@ def test_reductions(job, stream, on_gpu, op, dtype):
     assert reference.same(result(stream, dest), reference.reduce(op, parts))
 
 
+@pytest.mark.parametrize("count", [1, 500, 40_000])
+@pytest.mark.parametrize(("op", "dtype"), [("sum", "float32"), ("min", "int16"), ("xor", "uint64")])
+def test_reductions_that_are_scattered(job, stream, on_gpu, everyone, op, dtype, count):
+    parts = everyone(count * job.n_pes, dtype)
+    source, dest = on_gpu(parts[job.my_pe]), on_gpu(np.zeros(count, dtype))
+    pyshmem.barrier_all()
+    getattr(pyshmem, f"{op}_reduce_scatter")(dest, source, stream=stream)
+    whole = reference.reduce(op, parts)
+    own = whole[job.my_pe * count : (job.my_pe + 1) * count]
+    assert reference.same(result(stream, dest), own)
+
+
 @pytest.mark.parametrize("count", [1, 1000, 70_000])
 def test_sums_of_every_size_in_place(job, stream, on_gpu, everyone, count):
     parts = everyone(count, "float32")
@@ -180,6 +192,25 @@ def test_teams_on_streams_of_their_own(job, on_gpu, stream):
     other.destroy()
     pyshmem.barrier_all()
     halves.destroy()
+
+
+def test_channels_of_one_team_on_streams_of_their_own(job, on_gpu, stream):
+    """The same team on two streams, in another order on each PE."""
+    first, second = pyshmem.TEAM_WORLD.channels(2)
+    other = pyshmem.streams.Stream()
+    mine, a, b = on_gpu([job.my_pe + 1]), on_gpu([0]), on_gpu([0])
+    pyshmem.streams.prepare("sum_reduce", "max_reduce", dtype=np.int64)
+    pyshmem.barrier_all()
+    calls = [
+        lambda: pyshmem.sum_reduce(a, mine, team=first, stream=stream),
+        lambda: pyshmem.max_reduce(b, mine, team=second, stream=other),
+    ]
+    for call in calls if job.my_pe % 2 else reversed(calls):
+        call()
+    second.sync(stream=other)
+    assert result(stream, a).tolist() == [sum(range(job.n_pes + 1))]
+    assert result(other, b).tolist() == [job.n_pes]
+    other.destroy()
 
 
 # ---- blocking calls --------------------------------------------------------------------------------
