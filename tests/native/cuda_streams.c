@@ -202,7 +202,9 @@ int main(void) {
     MUST(ishmemx_capture_begin(stream));
     MUST(ishmemx_put_on_stream(CTX, dest, source, 8, 0, stream));
     MUST(ishmemx_capture_end(stream, &graph));
+    CHECK(fake_cuda("fake_cuda_has_job", 0));
     MUST(ishmemx_finalize());
+    CHECK(!fake_cuda("fake_cuda_has_job", 0)); /* a kernel in a graph of somebody's does nothing now */
     refused("after finalize", ishmemx_graph_replay(graph, stream), ISHMEMX_ERR_STATE, "finalised");
     begin();
     refused("another job", ishmemx_graph_replay(graph, stream), ISHMEMX_ERR_STATE, "a job that has ended");

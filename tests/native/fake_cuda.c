@@ -101,6 +101,10 @@ int fake_cuda_refused(void) { /* calls that a capture has forbidden */
 int fake_cuda_mode(void) {
     return mode;
 }
+static library_t *last_library;
+int fake_cuda_has_job(void) { /* the state block of the library loaded last */
+    return last_library->state[0] != 0;
+}
 int fake_cuda_launched(void) { /* kernels of libraries that have run */
     return __atomic_load_n(&launched, __ATOMIC_SEQ_CST);
 }
@@ -483,6 +487,7 @@ CUresult cuKernelGetFunction(library_t **function, library_t *kernel) {
 CUresult cuFuncLoad(library_t *function) {
     UNSAFE();
     function->loaded = true;
+    last_library = function;
     return SUCCESS;
 }
 typedef struct {

@@ -101,9 +101,8 @@ int ishmemx_kernel_load(int64_t key, const void *image, const char *name, size_t
     return status;
 }
 
-int ishmemx_kernels_refill(void) {
-    int64_t state[ISHMEMX_STATE_WORDS];
-    int status = ishmemx_device_state(state);
+static int refill(int64_t *state) {
+    int status = ISHMEMX_OK;
 
     for (int i = 0; !status && pysh.accel && i < TABLE_SIZE; i++) {
         pysh_kernel_t *kernel = table[i];
@@ -113,6 +112,19 @@ int ishmemx_kernels_refill(void) {
         status = pysh.accel->streams->refill(kernel, state);
     }
     return status;
+}
+
+int ishmemx_kernels_refill(void) {
+    int64_t state[ISHMEMX_STATE_WORDS];
+    int status = ishmemx_device_state(state);
+
+    return status ? status : refill(state);
+}
+
+void pysh_kernels_forget(void) {
+    int64_t nothing[ISHMEMX_STATE_WORDS] = {0};
+
+    refill(nothing);
 }
 
 /* ---- launching ---- */

@@ -264,6 +264,7 @@ void pysh_streams_close(void) {
     if (pysh.accel) {
         if (streams.own && !pysh.accel->cpu_visible)
             pysh.accel->streams->destroy(streams.own);
+        pysh_kernels_forget();
         pysh.accel->streams->close();
     }
     streams.own = NULL;

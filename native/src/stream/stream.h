@@ -29,6 +29,9 @@ int64_t pysh_kernel_key(int kind, int op, int type);
  * on. UNPREPARED when it is not loaded. */
 int pysh_kernel_launch(pysh_launch_t *launch, int64_t key, size_t nbytes, void *stream);
 
+/* The job is over: kernels that are launched yet, by graphs of other libraries, find none and do nothing. After an
+ * error of CUDA nothing can be written any more, nor can they run. */
+void pysh_kernels_forget(void);
 /* Before the device heap goes: waits for what is queued on the streams that were used, and ends those of the
  * simulator. */
 int pysh_streams_settle(void);
