@@ -65,8 +65,6 @@ from .host.collectives.blocking import (
     min_reduce,
     or_reduce,
     prod_reduce,
-    sum_exscan,
-    sum_inscan,
     sum_reduce,
     xor_reduce,
 )
@@ -105,6 +103,7 @@ from .host.collectives.reduce_scatter import (
     xor_reduce_scatter_nb,
 )
 from .host.collectives.requests import Request
+from .host.collectives.scans import sum_exscan, sum_inscan
 from .host.contexts import (
     CTX_DEFAULT,
     CTX_NOSTORE,
