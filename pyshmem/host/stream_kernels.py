@@ -231,10 +231,16 @@ def run(function: Callable[..., int], *arguments: Any) -> None:
     check(status)
 
 
+@functools.cache
+def _has_numba() -> bool:
+    # Looking for a module asks the file system for each folder of sys.path: milliseconds on some.
+    return compat.has_module("numba")
+
+
 def for_kernels(routine: str, given: tuple[int, ...]) -> bool:
     """Whether kernels can do it: they need Numba, and GPUs have no long double."""
     typed = routine in ("reduce", "reduce_scatter", "sum_scan")
-    return compat.has_module("numba") and not (typed and given[2] == ELEMENT_NUMBER["longdouble"])
+    return _has_numba() and not (typed and given[2] == ELEMENT_NUMBER["longdouble"])
 
 
 def wait_on_stream(element: str, address: int, cmp: int, value: int, stream: StreamLike) -> None:
