@@ -256,7 +256,7 @@ STREAM_KEY = Group(
         ("WIDE", "several blocks share the work"),
         ("MODULE", "added once more, the state word MODULE of these kernels"),
     ),
-    at={"OP_SHIFT": 8, "TYPE_SHIFT": 16, "WIDE": 1 << 24, "MODULE": 1 << 32},
+    at={"OP_SHIFT": 8, "TYPE_SHIFT": 16, "WIDE": 1 << 24, "MODULE": 1 << 30},
 )
 
 SIZES = Group(

@@ -57,7 +57,7 @@ class Group:
         return tuple(self._constants)
 
     def c_text(self) -> str:
-        """The enumeration. Not one of bytes: values may need 64 bits, so each is a constant."""
+        """The enumeration; C wants its values to be ints."""
         lines = [f"/* {self.comment} */", f"enum {self.c_name} {{"]
         for name, value, text in self:
             number = hex(value) if value > 1 << 20 else str(value)

@@ -167,6 +167,7 @@ static int start(const ishmemx_config_t *config) {
     pysh.several_hosts = pysh_launcher_several_hosts(config->n_pes);
     pysh.srun = pysh_launcher_is_srun(config->n_pes, &pysh.srun_pmi);
     pysh.team_tables_nbytes = pysh_team_tables_nbytes(config->n_pes);
+    pysh.kernel_tables_nbytes = pysh_device_tables_nbytes(config->n_pes);
     pysh.core_heaps = core_heaps != 0;
     if ((status = conduit->init(config, &pysh.pe, &pysh.n_pes))) {
         pysh_state_clear();

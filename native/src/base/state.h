@@ -28,9 +28,10 @@ enum { PYSH_READY = 1, PYSH_ENDING }; /* ENDING: finalize is at work, and other 
 typedef struct pysh_state {
     _Atomic int ready; /* between init and finalize: PYSH_READY, at last PYSH_ENDING; else 0 */
     int pe, n_pes;
-    bool several_hosts;         /* that the PEs are on, as the launcher says */
-    bool srun, srun_pmi;        /* srun started the job; and offers PMI */
-    int64_t team_tables_nbytes; /* of the tables behind the first PYSH_SYSTEM_BYTES of the host arena */
+    bool several_hosts;           /* that the PEs are on, as the launcher says */
+    bool srun, srun_pmi;          /* srun started the job; and offers PMI */
+    int64_t team_tables_nbytes;   /* of the tables behind the first PYSH_SYSTEM_BYTES of the host arena */
+    int64_t kernel_tables_nbytes; /* of those of kernels, on the arena where they meet */
     bool check;
     bool p2p;                      /* kernels reach the peers' device heaps by loads and stores */
     bool core_heaps;               /* the arenas belong into core dumps */

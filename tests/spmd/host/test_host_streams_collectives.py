@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 import reference
@@ -305,6 +307,9 @@ def test_a_fault_of_a_kernel_is_raised_by_the_next_call(job, on_gpu, stream):
     pyshmem.barrier_all()
     pyshmem.collect(dest, source, stream=stream)
     with pytest.raises(pyshmem.KernelFault, match=r"kernel collect\(stream=\), block 0"):
+        stream.synchronize()
+    # The kernel may still have been running: another of its threads records what it found after that.
+    with contextlib.suppress(pyshmem.KernelFault):
         stream.synchronize()
     pyshmem.barrier_all()
 

@@ -132,7 +132,7 @@ static int library_start(const ishmemx_config_t *config) {
         return status;
     own.heap_bytes = config->heap_bytes + SPARE_BYTES + pysh.team_tables_nbytes;
     if (config->accelerator == ISHMEMX_DEVICE_SIM)
-        own.heap_bytes += config->device_heap_bytes;
+        own.heap_bytes += config->device_heap_bytes + pysh.kernel_tables_nbytes;
     if ((status = pysh_openshmem_open(&pysh_os.library)) || (status = pysh_openshmem_check_srun(config->n_pes, 0)) ||
         (status = pysh_openshmem_start(pysh_os.library, own.heap_bytes, pysh.several_hosts, &level)))
         return status;
