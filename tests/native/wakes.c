@@ -2,6 +2,7 @@
  * How soon a sleeping thread wakes: two threads of PE 1 wait for a word each, and PE 0 sends to the first, and a moment
  * later to the second. That one must be woken like the first, not find out by itself when its sleep of a millisecond
  * ends. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
