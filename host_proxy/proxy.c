@@ -104,13 +104,13 @@ static bool serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *requ
     return true;
 }
 
-/* Up to BATCH requests; how many. */
+/* Up to BATCH requests, one once it is time to stop, so that the deadline is looked at behind each; how many. */
 static int serve_some(pysh_ring_t *ring) {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     pysh_request_t request;
     int n = 0;
 
-    while (n < BATCH && pysh_flight_room(ring)) {
+    while (n < BATCH && pysh_flight_room(ring) && !(n && atomic_load_explicit(&ring->stop, memory_order_relaxed))) {
         if (take(ring, head, &request)) {
             if (!serve(ring, head, &request))
                 break;
