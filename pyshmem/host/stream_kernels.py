@@ -110,7 +110,11 @@ def describe(key: int) -> str:
 
 def named(number: int) -> str | None:
     """The same by the word MODULE of a record of faults; None: it is no kernel for streams."""
-    return describe(number - STREAM_KEY.MODULE) if number >= STREAM_KEY.MODULE else None
+    key = number - STREAM_KEY.MODULE
+    if not 0 <= key < 2 * STREAM_KEY.WIDE:
+        return None
+    kind, op = key & ((1 << STREAM_KEY.OP_SHIFT) - 1), key >> STREAM_KEY.OP_SHIFT & 0xFF
+    return describe(key) if (kind, op) in _NAMES else None
 
 
 # ---- the cache ---------------------------------------------------------------------------------
