@@ -163,10 +163,10 @@ static bool step_quiet(pysh_ring_t *ring) {
     }
     if (!engine_done(ring)) /* that covers the copies whose replies are still to be written */
         return false;
+    pysh_ring_count(&ring->stats.quiets, 1); /* before who waits for it goes on, and reads the figures */
     /* release: pairs with the fence behind the kernel's load; what was copied is visible with it */
     __atomic_store_n(&ring->control->acked, ring->quiet_target, __ATOMIC_RELEASE);
     ring->quiet_target = 0;
-    pysh_ring_count(&ring->stats.quiets, 1);
     return true;
 }
 
