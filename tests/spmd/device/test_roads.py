@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from numba import cuda
@@ -57,19 +55,13 @@ def quiet_and_fence():
     shmem.quiet_work_group()
 
 
-def settled_quiets():
-    """Quiets so far, once the one that ends earlier tests' requests has been counted."""
-    before = -1
-    while (now := pyshmem.proxy_stats().quiets) != before:
-        before = now
-        time.sleep(0.05)
-    return before
-
-
 def test_ordering_asks_nothing_when_nothing_is_under_way(job, place):
-    quiets = settled_quiets()
+    requests_of(
+        quiet_and_fence, (2, 64)
+    )  # asks for what earlier kernels sent without a quiet behind it
+    quiets = pyshmem.proxy_stats().quiets
     assert requests_of(quiet_and_fence, (2, 64)) == 0
-    assert settled_quiets() == quiets
+    assert pyshmem.proxy_stats().quiets == quiets
 
 
 def chase(put_signal):
