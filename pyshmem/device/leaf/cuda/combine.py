@@ -153,7 +153,7 @@ def _operation(builder, name: str, element, signed: bool):
 
 
 def _complex_product(builder, a, b):
-    """(a + bi)(c + di), the terms rounded one by one, as the host does."""
+    """(a + bi)(c + di); the compiler may contract a product and a sum into one rounding."""
     result = a
     for i in range(0, a.type.count, 2):
         ar, ai = (builder.extract_element(a, I32(i + k)) for k in (0, 1))
