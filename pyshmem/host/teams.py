@@ -333,8 +333,8 @@ class Team:
         self._handle = 0
 
     def __del__(self, release: Callable[[int], int] = lib.ishmemx_team_release) -> None:
-        if not getattr(self, "_handle", 0) or self._handle in _PREDEFINED:
-            return
+        if not getattr(self, "_handle", 0) or self._handle in (_PREDEFINED or (self._handle,)):
+            return  # the interpreter, on its way out, has taken the tuple away
         release(self._handle)
         warnings.warn(
             f"{self!r} was dropped; destroy it", ResourceWarning, stacklevel=2, source=self

@@ -48,7 +48,7 @@ def test_pes_may_save_and_end(start: Start, number: signal.Signals) -> None:
     job.wait_ready()
     job.process.send_signal(number)
     clean = number in (*PASSED, signal.SIGTERM)
-    assert job.end() == (0 if clean else 128 + number)
+    assert job.end() == (0 if clean else 128 + number), job.report()
     assert saved(job) == [".0", ".1", ".2"]
     assert ("ended by" in job.report()) != clean
     job.assert_nothing_left()

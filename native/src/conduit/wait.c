@@ -102,13 +102,30 @@ static void report_if_long(pysh_wait_t *wait, int64_t now) {
     pysh_report_long_wait(wait->what, wait->start_ns);
 }
 
+static int run_handlers(pysh_wait_t *wait) {
+    const pysh_wait_barrier_t *barrier = wait->barrier;
+
+    if (!barrier || !atomic_load_explicit(&interrupt_check, memory_order_relaxed))
+        return pysh_wait_interrupted(wait->what);
+    if (!barrier->leave(wait))
+        return ISHMEMX_OK; /* the wait is about to end */
+    wait->has_left = pysh_wait_interrupted(wait->what);
+    if (wait->has_left)
+        return ISHMEMX_ERR_INTERRUPTED;
+    barrier->come_back(wait);
+    return ISHMEMX_OK;
+}
+
 /* What can end the wait other than success; each at its own pace. */
 static int slow_checks(pysh_wait_t *wait, int64_t now) {
     int status = ISHMEMX_OK;
 
     if (now >= wait->next_check_ns) {
         wait->next_check_ns = now + CHECK_NS;
-        status = pysh_wait_interrupted(wait->what);
+        if (!wait->barrier || now >= wait->next_handlers_ns) {
+            wait->next_handlers_ns = wait->barrier ? now + wait->barrier->check_ns : 0;
+            status = run_handlers(wait);
+        }
         if (!status && atomic_load_explicit(pysh.alarm, memory_order_relaxed))
             status = pysh.conduit->liveness();
         if (!status && pysh.timeout_ns > 0 && now - wait->start_ns > pysh.timeout_ns)
@@ -171,8 +188,8 @@ void pysh_wait_begin(pysh_wait_t *wait, const char *what) {
     *wait = (pysh_wait_t){.what = what, .for_memory = true};
 }
 
-void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what) {
-    *wait = (pysh_wait_t){.what = what, .members = {.slot = PYSH_WORLD_SLOT, .n_pes = pysh.n_pes}};
+void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what, const pysh_wait_barrier_t *barrier) {
+    *wait = (pysh_wait_t){.what = what, .barrier = barrier, .members = {.slot = PYSH_WORLD_SLOT, .n_pes = pysh.n_pes}};
 }
 
 int pysh_wait_pause(pysh_wait_t *wait) {

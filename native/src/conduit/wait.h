@@ -14,13 +14,25 @@ typedef struct pysh_wait {
     bool may_sleep;         /* it is counted among the PE's sleepers: sleep.h */
     uint32_t ticket;        /* of its sleep */
     pysh_members_t members; /* of the collective that it belongs to */
-    int64_t polls, start_ns, next_check_ns, next_liveness_ns;
-    struct pysh_wait *next_slow; /* in the list of the PE's slow waits */
+    int64_t polls, start_ns, next_check_ns, next_handlers_ns, next_liveness_ns;
+    struct pysh_wait *next_slow;             /* in the list of the PE's slow waits */
+    const struct pysh_wait_barrier *barrier; /* that it is in; NULL: none */
+    bool has_left;                           /* the barrier, when a pause has failed */
 } pysh_wait_t;
+
+/* A barrier must not complete with a PE whose signal handlers run and may take it elsewhere, to finalize for one: it
+ * leaves before they run and comes back after them. */
+typedef struct pysh_wait_barrier {
+    bool (*leave)(pysh_wait_t *wait); /* false: too late, the barrier is complete */
+    void (*come_back)(pysh_wait_t *wait);
+    int64_t check_ns; /* how often it is worth that */
+} pysh_wait_barrier_t;
+
 /* Begin publishes nothing until the wait turns slow. Pause idles a little, longer each time; it returns
  * non-OK when the wait must end (PEER, TIMEOUT, INTERRUPTED). End clears the published activity. */
 void pysh_wait_begin(pysh_wait_t *wait, const char *what);
-void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what); /* of all PEs; pysh_wake() does not end it */
+/* In a barrier of all PEs; pysh_wake() does not end it. */
+void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what, const pysh_wait_barrier_t *barrier);
 int pysh_wait_pause(pysh_wait_t *wait);
 void pysh_wait_end(pysh_wait_t *wait);
 /* What every wait is to move on at each turn; NULL: nothing. It must not wait itself. */

@@ -19,6 +19,9 @@
 #include "ishmemx.h"
 
 #define MAX_WITHDRAWALS 10 /* see shm/barrier.c */
+/* Between two looks for signals, as in shm/barrier.c; messages to PE 0 when PEs are on several hosts. */
+#define HANDLERS_NS     (10 * 1000 * 1000LL)
+#define FAR_HANDLERS_NS (250 * 1000 * 1000LL)
 
 /* ---- words of the control blocks ---- */
 
@@ -169,9 +172,31 @@ static bool withdraw(uint64_t epoch, uint64_t arrival) {
     }
 }
 
+typedef struct barrier_wait {
+    pysh_wait_t wait; /* first: the barrier's functions get its address */
+    uint64_t epoch, arrival;
+} barrier_wait_t;
+
+static bool leave(pysh_wait_t *wait) {
+    const barrier_wait_t *barrier = (barrier_wait_t *)wait;
+
+    return withdraw(barrier->epoch, barrier->arrival);
+}
+
+static void come_back(pysh_wait_t *wait) {
+    const barrier_wait_t *barrier = (barrier_wait_t *)wait;
+
+    if (count_in(barrier->arrival))
+        complete_epoch(barrier->epoch);
+}
+
+static const pysh_wait_barrier_t near_barrier = {leave, come_back, HANDLERS_NS};
+static const pysh_wait_barrier_t far_barrier = {leave, come_back, FAR_HANDLERS_NS};
+
 int pysh_os_arrive(const char *what, uint64_t arrival, bool *all_p) {
     uint64_t epoch = epoch_now(), about;
-    pysh_wait_t wait;
+    barrier_wait_t barrier = {.epoch = epoch, .arrival = arrival};
+    pysh_wait_t *wait = &barrier.wait;
     int status = pysh_os_quiet(); /* what was put by the library has arrived before this PE does */
 
     if (status)
@@ -180,13 +205,14 @@ int pysh_os_arrive(const char *what, uint64_t arrival, bool *all_p) {
     if (count_in(arrival)) {
         complete_epoch(epoch);
     } else {
-        pysh_wait_begin_barrier(&wait, what);
+        pysh_wait_begin_barrier(wait, what, pysh_os.direct ? &near_barrier : &far_barrier);
         for (int attempts = MAX_WITHDRAWALS; epoch_now() == epoch;)
             if (all_counted())
                 complete_epoch(epoch);
-            else if ((status = pysh_wait_pause(&wait)) && (withdraw(epoch, arrival) || --attempts == 0))
+            else if ((status = pysh_wait_pause(wait)) &&
+                     (wait->has_left || withdraw(epoch, arrival) || --attempts == 0))
                 break;
-        pysh_wait_end(&wait);
+        pysh_wait_end(wait);
         if (epoch_now() == epoch)
             return status;
     }

@@ -15,6 +15,8 @@
 /* A barrier that fails while it is about to complete waits for that; more than a moment only when the
  * PE that completes it was killed in between. */
 #define MAX_WITHDRAWALS 10
+/* Between two looks for signals: to leave and to come back is cheap. */
+#define HANDLERS_NS (10 * 1000 * 1000LL)
 
 void pysh_shm_wake_for_memory(pysh_control_t *control, int pe) {
     pysh_sleep_wake(&control->slot[pe].sleeping, PYSH_SLEEPS_FOR_MEMORY);
@@ -66,24 +68,50 @@ static bool few_withdraw(pysh_control_t *control, int pe, uint64_t epoch) {
     return false;
 }
 
+typedef struct few_wait {
+    pysh_wait_t wait; /* first: the barrier's functions get its address */
+    pysh_control_t *control;
+    int pe;
+    uint64_t epoch, word;
+} few_wait_t;
+
+static bool few_leave(pysh_wait_t *wait) {
+    const few_wait_t *few = (few_wait_t *)wait;
+
+    return few_withdraw(few->control, few->pe, few->epoch);
+}
+
+/* True when this PE is the last. */
+static bool few_enter(const few_wait_t *few, uint64_t *outcome_p) {
+    atomic_store_explicit(&few->control->slot[few->pe].arrived[few->epoch & 1], few->word, memory_order_release);
+    if (!few_complete(few->control, few->epoch, outcome_p))
+        return false;
+    pysh_shm_wake_all(few->control);
+    return true;
+}
+
+static void few_come_back(pysh_wait_t *wait) {
+    uint64_t outcome;
+
+    few_enter((few_wait_t *)wait, &outcome);
+}
+
+static const pysh_wait_barrier_t few_barrier = {few_leave, few_come_back, HANDLERS_NS};
+
 static int few_arrive(pysh_control_t *control, int pe, const char *what, uint64_t bits, uint64_t *outcome_p) {
     uint64_t epoch = ++control->slot[pe].passed;
-    pysh_wait_t wait;
+    few_wait_t few = {.control = control, .pe = pe, .epoch = epoch, .word = epoch << PYSH_ARRIVED_SHIFT | bits};
     int status = ISHMEMX_OK;
 
-    atomic_store_explicit(&control->slot[pe].arrived[epoch & 1], epoch << PYSH_ARRIVED_SHIFT | bits,
-                          memory_order_release);
-    if (few_complete(control, epoch, outcome_p)) {
-        pysh_shm_wake_all(control);
+    if (few_enter(&few, outcome_p))
         return ISHMEMX_OK;
-    }
-    pysh_wait_begin_barrier(&wait, what);
+    pysh_wait_begin_barrier(&few.wait, what, &few_barrier);
     while (!few_complete(control, epoch, outcome_p))
-        if ((status = pysh_wait_pause(&wait)) && few_withdraw(control, pe, epoch)) {
+        if ((status = pysh_wait_pause(&few.wait)) && (few.wait.has_left || few_withdraw(control, pe, epoch))) {
             control->slot[pe].passed--;
             break;
         }
-    pysh_wait_end(&wait);
+    pysh_wait_end(&few.wait);
     if (control->slot[pe].passed != epoch)
         return status;
     /* Of two that arrive at the same time neither may see the other at its first look; others sleep. */
@@ -129,21 +157,49 @@ static bool withdraw(pysh_control_t *control, uint32_t epoch, uint64_t arrival) 
     return true;
 }
 
+typedef struct many_wait {
+    pysh_wait_t wait; /* first, as above */
+    pysh_control_t *control;
+    uint32_t epoch;
+    uint64_t arrival;
+} many_wait_t;
+
+static bool many_leave(pysh_wait_t *wait) {
+    const many_wait_t *many = (many_wait_t *)wait;
+
+    return withdraw(many->control, many->epoch, many->arrival);
+}
+
+/* True when this PE is the last. */
+static bool many_enter(const many_wait_t *many) {
+    /* acq_rel: the last arrival has seen what every PE stored before its own */
+    uint64_t arrivals =
+        atomic_fetch_add_explicit(&many->control->arrivals, many->arrival, memory_order_acq_rel) + many->arrival;
+
+    if (count_of(arrivals, PYSH_ARRIVAL) != many->control->n_pes)
+        return false;
+    complete_epoch(many->control, many->epoch, arrivals);
+    return true;
+}
+
+static void many_come_back(pysh_wait_t *wait) {
+    many_enter((many_wait_t *)wait);
+}
+
+static const pysh_wait_barrier_t many_barrier = {many_leave, many_come_back, HANDLERS_NS};
+
 static int many_arrive(pysh_control_t *control, const char *what, uint64_t arrival, uint64_t *outcome_p) {
     uint32_t epoch = epoch_now(control);
-    /* acq_rel: the last arrival has seen what every PE stored before its own */
-    uint64_t arrivals = atomic_fetch_add_explicit(&control->arrivals, arrival, memory_order_acq_rel) + arrival;
-    pysh_wait_t wait;
+    many_wait_t many = {.control = control, .epoch = epoch, .arrival = arrival};
     int status = ISHMEMX_OK;
 
-    if (count_of(arrivals, PYSH_ARRIVAL) == control->n_pes) {
-        complete_epoch(control, epoch, arrivals);
-    } else {
-        pysh_wait_begin_barrier(&wait, what);
+    if (!many_enter(&many)) {
+        pysh_wait_begin_barrier(&many.wait, what, &many_barrier);
         for (int attempts = MAX_WITHDRAWALS; epoch_now(control) == epoch;)
-            if ((status = pysh_wait_pause(&wait)) && (withdraw(control, epoch, arrival) || --attempts == 0))
+            if ((status = pysh_wait_pause(&many.wait)) &&
+                (many.wait.has_left || withdraw(control, epoch, arrival) || --attempts == 0))
                 break;
-        pysh_wait_end(&wait);
+        pysh_wait_end(&many.wait);
         if (epoch_now(control) == epoch)
             return status;
     }
