@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from oshrun import EXAMPLES, PYTEST, SUITE, TESTS, launch, permission, reason_to_skip
+from test_suites import SHORT
 
 RunCommand = Callable[..., object]
 Compiled = Callable[..., Path]
@@ -34,8 +35,16 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.parametrize("n_pes", [2, 3])
 def test_host_suite(n_pes: int, run_command: RunCommand) -> None:
     done = run(run_command, n_pes, *PYTEST, SUITE, check=True)
+    assert "passed" in done.stdout
+
+
+@pytest.mark.parametrize("n_pes", [1, 4])
+def test_a_part_of_the_host_suite(n_pes: int, run_command: RunCommand) -> None:
+    files = [SUITE / file for file in SHORT["host"]]
+    done = run(run_command, n_pes, *PYTEST, *files, check=True)
     assert "passed" in done.stdout
 
 

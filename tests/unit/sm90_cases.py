@@ -350,18 +350,27 @@ CASES = {
     },
 }  # fmt: skip
 
-_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-_REALS = (*_INTEGERS, "float16", "bfloat16", "float64")
-#: The dtypes of reductions, whose parts are many, and those that WIDTHS leaves out, at one scope.
+#: The dtypes of reductions that the type table treats differently, at one scope; sums have all kinds.
+_KINDS = ("int64", "bfloat16", "complex64")
+_ALL_KINDS = (
+    "int8",
+    "uint16",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float64",
+    "complex64",
+    "complex128",
+)
+#: And those that WIDTHS leaves out, for one routine of each kind of transfer.
 ONE_SCOPE = {
     **{
         name: (CASES[name][0], sorted(set(ALL) - set(WIDTHS)), SCOPES[:1])
-        for name, (_, dtypes, _) in CASES.items()
-        if dtypes is WIDTHS
+        for name in ("put", "get", "put_signal", "iput")
     },
-    "xor_reduce": (collective, (*_INTEGERS, "boolean"), SCOPES[2:]),
-    "max_reduce": (collective, (*_REALS, "boolean"), SCOPES[2:]),
-    "sum_reduce": (collective, (*_REALS, "complex64", "complex128"), SCOPES[2:]),
-    "prod_reduce": (collective, (*_REALS, "complex64", "complex128"), SCOPES[2:]),
-    "sum_exscan": (collective, (*_REALS, "complex64", "complex128"), SCOPES[2:]),
+    "xor_reduce": (collective, ("int8", "uint64", "boolean"), SCOPES[2:]),
+    "max_reduce": (collective, ("int8", "uint64", "bfloat16", "float64", "boolean"), SCOPES[2:]),
+    "sum_reduce": (collective, _ALL_KINDS, SCOPES[2:]),
+    "prod_reduce": (collective, _KINDS, SCOPES[2:]),
+    "sum_exscan": (collective, _KINDS, SCOPES[2:]),
 }
