@@ -65,7 +65,14 @@ STATE = Group(
         ("DELTA", "+ pe: the peer's heap address minus the own"),
         ("WORDS", ""),
     ),
-    at={"RING": 20, "BY_OWNER": 36, "CUTOVER_PUT_MIN": 40, "CUTOVER_PUT": 48, "CUTOVER_GET": 64, "CUTOVER_COLL": 80}
+    at={
+        "RING": 20,
+        "BY_OWNER": 36,
+        "CUTOVER_PUT_MIN": 40,
+        "CUTOVER_PUT": 48,
+        "CUTOVER_GET": 64,
+        "CUTOVER_COLL": 80,
+    }
     | {"DELTA": 128, "WORDS": 256},
 )
 

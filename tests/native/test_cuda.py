@@ -55,9 +55,21 @@ def test_atomics_go_by_the_owner_where_the_link_has_none(
     build: Compile, flags: list[str], driver: Path, run_pes: Callable
 ) -> None:
     """On 3 PEs, of which the links to and from GPU 2 have no native atomics."""
-    options = ["-std=gnu11", "-O2", f"-I{PROXY}", HERE / "owner_atomics.c", *flags, "-lpthread", "-ldl"]
+    options = [
+        "-std=gnu11",
+        "-O2",
+        f"-I{PROXY}",
+        HERE / "owner_atomics.c",
+        *flags,
+        "-lpthread",
+        "-ldl",
+    ]
     settings = {"LD_LIBRARY_PATH": str(driver), "FAKE_CUDA_WITHOUT_ATOMICS": "2"}
-    settings |= {"PYSHMEM_ENGINE": "thread", "PYSHMEM_DEVICE_HEAP_SIZE": "8M", "PYSHMEM_TIMEOUT": "30"}
+    settings |= {
+        "PYSHMEM_ENGINE": "thread",
+        "PYSHMEM_DEVICE_HEAP_SIZE": "8M",
+        "PYSHMEM_TIMEOUT": "30",
+    }
     done = run_pes(3, build(options, "owner_atomics"), [], env=settings, check=True)
     assert done.stdout == "ok\n"
 

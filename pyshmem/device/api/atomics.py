@@ -76,6 +76,7 @@ def _load_or_store(dest, most, pe, op):
 
 _FIND = {"fetch": _load_or_store, "set": _load_or_store}
 
+
 def _fetching(name: str):
     """``f(dest, value, cond, pe, ctx)``: the old value."""
     op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
