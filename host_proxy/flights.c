@@ -84,6 +84,7 @@ static bool step_flights(pysh_ring_t *ring) {
     bool moved = false;
     int kept = 0;
 
+    ring->amo_waits = false;
     for (int i = 0; i < ring->n_flights; i++) {
         pysh_flight_t *flight = &ring->flight[i];
         uint64_t value = 0;

@@ -163,12 +163,12 @@ static pysh_outcome_t put_signal(pysh_ring_t *ring, uint64_t ticket, const pysh_
     if (result.pending || result.status)
         return result;
     status = pysh_put(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
+    if (!status && nbytes && pysh.conduit->fence)
+        status = pysh.conduit->fence();
     if (!status && pysh_amo_is_polled(request, word[PYSH_WORD_EXTRA])) {
         pysh_flight_add(ring, ticket, request, pysh_step_amo);
         return (pysh_outcome_t){.pending = true};
     }
-    if (!status && nbytes && pysh.conduit->fence)
-        status = pysh.conduit->fence();
     if (!status)
         status = pysh_amo(pysh_request_signal_op(request), ISHMEMX_TYPE_UINT64, address(word[PYSH_WORD_EXTRA]),
                           word[PYSH_WORD_EXTRA2], 0, pe, "sig_addr", NULL);

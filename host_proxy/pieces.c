@@ -11,6 +11,7 @@
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
 #include "ops/amo.h"
+#include "ops/amo_by_owner.h"
 #include "ops/rma.h"
 
 #define PIECE_BLOCKS 1024 /* of a strided copy */
@@ -135,10 +136,20 @@ int pysh_step_strided(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_
 
 /* ---- atomic operations on a GPU's memory ---- */
 
+/* Of an AMO, or of the signal of a PUT_SIGNAL. */
+static int amo_op(const pysh_request_t *request) {
+    return pysh_request_op(request) == PYSH_OP_PUT_SIGNAL ? pysh_request_signal_op(request)
+                                                          : pysh_request_high(request);
+}
+
+static bool by_owner(const pysh_request_t *request) {
+    return pysh_amo_is_by_owner(amo_op(request), ISHMEMX_HEAP_DEVICE, pysh_request_pe(request));
+}
+
 bool pysh_amo_is_polled(const pysh_request_t *request, uint64_t place) {
     const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
 
-    return arena->base && !arena->cpu_visible && arena->peer[pysh_request_pe(request)] &&
+    return arena->base && arena->peer[pysh_request_pe(request)] && (!arena->cpu_visible || by_owner(request)) &&
            place - (uint64_t)(uintptr_t)arena->base < (uint64_t)arena->nbytes;
 }
 
@@ -151,30 +162,36 @@ int pysh_amo_deliver(const pysh_request_t *request, uint64_t value) {
 static int begin_amo(pysh_flight_t *flight) {
     const uint64_t *word = flight->request.word;
     bool signals = pysh_request_op(&flight->request) == PYSH_OP_PUT_SIGNAL;
-    int op = signals ? pysh_request_signal_op(&flight->request) : pysh_request_high(&flight->request);
+    int op = amo_op(&flight->request), pe = pysh_request_pe(&flight->request);
     int type = signals ? ISHMEMX_TYPE_UINT64 : pysh_request_type(&flight->request);
     const char *what = signals ? "sig_addr" : "dest";
     char *place = address(word[signals ? PYSH_WORD_EXTRA : PYSH_WORD_DEST]), *peer;
+    uint64_t value = word[signals ? PYSH_WORD_EXTRA2 : PYSH_WORD_VALUE], cond = signals ? 0 : word[PYSH_WORD_EXTRA];
     int heap, status;
 
-    status = pysh_peer_address(place, pysh_type_nbytes(type), pysh_request_pe(&flight->request), what, &peer, &heap);
+    status = pysh_peer_address(place, pysh_type_nbytes(type), pe, what, &peer, &heap);
     if (!status)
         status = pysh_type_check_aligned(type, place, what);
     if (status)
         return status;
-    return pysh.accel->amo_begin(op, type, peer, word[signals ? PYSH_WORD_EXTRA2 : PYSH_WORD_VALUE],
-                                 signals ? 0 : word[PYSH_WORD_EXTRA], &flight->slot);
+    return by_owner(&flight->request)
+               ? pysh_amo_by_owner_begin(op, type, place - pysh.arena[heap].base, value, cond, pe)
+               : pysh.accel->amo_begin(op, type, peer, value, cond, &flight->slot);
 }
 
 int pysh_step_amo(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
     bool done = false;
     int status = ISHMEMX_OK;
 
-    (void)ring;
-    if (!flight->started && (status = begin_amo(flight)))
-        return status == PYSH_ENGINE_FULL ? PYSH_UNDERWAY : status;
+    if (!flight->started && ring->amo_waits)
+        return PYSH_UNDERWAY;
+    if (!flight->started && (status = begin_amo(flight))) {
+        ring->amo_waits = status == PYSH_ENGINE_FULL;
+        return ring->amo_waits ? PYSH_UNDERWAY : status;
+    }
     flight->started = true;
-    status = pysh.accel->amo_poll(flight->slot, &done, value_p);
+    status = by_owner(&flight->request) ? pysh_amo_by_owner_poll(pysh_request_pe(&flight->request), &done, value_p)
+                                        : pysh.accel->amo_poll(flight->slot, &done, value_p);
     if (!status && !done)
         return PYSH_UNDERWAY;
     if (!status && pysh_request_op(&flight->request) == PYSH_OP_AMO)

@@ -24,6 +24,7 @@
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
 #include "job/enter.h"
+#include "ops/amo_by_owner.h"
 
 #define SPIN_ALONE      20000 /* polls before an idle proxy gives its core away, about a millisecond */
 #define SPIN_SHARED     50
@@ -189,6 +190,8 @@ static void *run(void *argument) {
     while (!finished(ring, &deadline)) {
         int served = serve_some(ring);
         bool moved = pysh_ring_progress(ring);
+        if (ring == proxy.ring)
+            moved = pysh_amo_serve_others() || moved;
         if (served || moved) {
             polls = 0;
             continue;
@@ -259,7 +262,7 @@ int pysh_proxy_start(char *device) {
     proxy.spin = spin_choose();
     for (int k = 0; !status && k < proxy.n_rings; k++)
         status = ring_open(&proxy.ring[k], device + k * device_nbytes_of_ring());
-    if (!status && !pysh.accel->cpu_visible)
+    if (!status && (!pysh.accel->cpu_visible || pysh.owns_amos))
         status = pysh_proxy_wake();
     if (status)
         pysh_proxy_stop();

@@ -50,7 +50,8 @@ struct pysh_ring {
     _Atomic uint64_t in_flight; /* copies whose completion has not been seen: written by the proxy */
     pysh_flight_t flight[PYSH_MAX_FLIGHTS];
     int n_flights;
-    void *stage; /* PYSH_PIECE_BYTES of pinned memory, between a GPU and other PEs' host memory, or NULL */
+    bool amo_waits; /* in this round of steps one could not begin: those behind it do not either */
+    void *stage;    /* PYSH_PIECE_BYTES of pinned memory, between a GPU and other PEs' host memory, or NULL */
     const pysh_flight_t *staged; /* whose data is in it; NULL: nobody's */
     _Atomic uint64_t wanted;     /* quiet, by the host: what control.asked is for kernels */
     uint64_t quiet_target;       /* of the quiet in progress; 0: none */

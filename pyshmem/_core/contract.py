@@ -53,6 +53,10 @@ STATE = Group(
         ("RING_LOG2", ""),
         ("CHECK", "1: checking mode"),
         ("RING", "+ 4 k: ring k: addresses of slots, control, device (host_proxy/ring.h)"),
+        (
+            "BY_OWNER",
+            "+ pe / 64, bit pe % 64: no atomic operations by the link; the peer's proxy does them",
+        ),
         ("CUTOVER_PUT_MIN", "bytes: below, no put of any shape leaves the store path"),
         ("CUTOVER_GET_MIN", ""),
         ("CUTOVER_PUT", "+ 4 * threads bucket + blocks bucket: bytes from which the ring is taken"),
@@ -61,7 +65,14 @@ STATE = Group(
         ("DELTA", "+ pe: the peer's heap address minus the own"),
         ("WORDS", ""),
     ),
-    at={"RING": 20, "CUTOVER_PUT_MIN": 40, "CUTOVER_PUT": 48, "CUTOVER_GET": 64, "CUTOVER_COLL": 80}
+    at={
+        "RING": 20,
+        "BY_OWNER": 36,
+        "CUTOVER_PUT_MIN": 40,
+        "CUTOVER_PUT": 48,
+        "CUTOVER_GET": 64,
+        "CUTOVER_COLL": 80,
+    }
     | {"DELTA": 128, "WORDS": 256},
 )
 
@@ -113,6 +124,7 @@ FAULT = Group(
         ("LOCK", "cleared by a PE that does not have it; a: its word there"),
         ("CHOICE", "a: no comparison, or no signal operation; b: the last one there is"),
         ("FAR", "a pe that loads and stores do not reach; a: pe"),
+        ("ATOMICS", "a pe whose GPU the link to has no native atomic operations; a: pe"),
         ("CHANNEL", "checking mode: two groups in a collective of one slot at a time; a: the slot"),
     ),
 )

@@ -33,6 +33,8 @@ SETTINGS = (
     Setting("DEVICE_HEAP_SIZE", "size", "1G", "device symmetric heap of a PE, bytes"),
     Setting("P2P", "flag", "1",
             "kernels reach peers by loads and stores; 0 sends everything through the ring to the proxy"),
+    Setting("P2P_ATOMICS", "choice:auto|owner", "auto",
+            "atomic operations on peers' device heaps: auto by the link where it has native ones, owner by the peer's proxy"),
     Setting("RINGS", "integer", "1", "request rings, each with a proxy thread: 1 to 4"),
     Setting("RING_SLOTS", "integer", "4096", "requests a ring holds: a power of two, at least 8"),
     Setting("PROXY_SPIN", "integer", "-1",

@@ -3,7 +3,7 @@
 
 from .faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, record_fault
 from .leaf.chosen import address_of, cold, device_function, itemsize_of, state, state_pe
-from .state import DELTA, HEAP_BASE, HEAP_BYTES, HOST_BASE, HOST_BYTES, MY_PE, N_PES, P2P
+from .state import BY_OWNER, DELTA, HEAP_BASE, HEAP_BYTES, HOST_BASE, HOST_BYTES, MY_PE, N_PES, P2P
 
 #: What ``reach`` says: out of the question; by loads and stores; by requests to the host.
 NOWHERE, BY_STORES, BY_RING = 0, 1, 2
@@ -77,6 +77,19 @@ def reach(array, nelems: int, most: int, pe: int, op: int) -> int:
     ):
         return BY_STORES
     return _reach_slowly(address, nelems, most, itemsize, pe, op)
+
+
+@device_function
+def by_owner(pe: int) -> bool:
+    """Has the link to the GPU of ``pe`` no native atomic operations? Then that PE's proxy does them."""
+    return (state(BY_OWNER + (pe >> 6)) >> (pe & 63)) & 1 != 0
+
+
+@device_function
+def reach_atomic(array, most: int, pe: int, op: int) -> int:
+    """``reach`` of one element for an operation that is more than a load or a store."""
+    way = reach(array, 1, most, pe, op)
+    return BY_RING if way == BY_STORES and by_owner(pe) else way
 
 
 @device_function

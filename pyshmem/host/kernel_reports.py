@@ -15,7 +15,7 @@ from .proxy import OPERATIONS
 FAULT_PE, FAULT_ADDRESS, FAULT_NELEMS = FAULT.PE, FAULT.ADDRESS, FAULT.NELEMS
 FAULT_TIMEOUT, FAULT_PROXY, FAULT_TEAM = FAULT.TIMEOUT, FAULT.PROXY, FAULT.TEAM
 FAULT_STRIDE, FAULT_LOCK, FAULT_FAR = FAULT.STRIDE, FAULT.LOCK, FAULT.FAR
-FAULT_CHOICE, FAULT_CHANNEL = FAULT.CHOICE, FAULT.CHANNEL
+FAULT_CHOICE, FAULT_CHANNEL, FAULT_ATOMICS = FAULT.CHOICE, FAULT.CHANNEL, FAULT.ATOMICS
 
 #: Routines of kernels by name.
 OP = {name: number for number, name in enumerate(ROUTINES)}
@@ -68,6 +68,9 @@ _WHAT = {
     "nothing was done",
     FAULT_FAR: "PE {a} is not reached by loads and stores (PYSHMEM_P2P is 0): a chunk is, by put_chunk "
     "and get_chunk (nothing was transferred)",
+    FAULT_ATOMICS: "the link to the GPU of PE {a} has no native atomic operations (or "
+    "PYSHMEM_P2P_ATOMICS is owner): Numba kernels and the host ask that PE for them, Triton's "
+    "cannot; use signals that are set",
     FAULT_CHANNEL: "two groups of this PE are in collectives of one team at a time (slot {a}); "
     "give each a channel of its own: team.channels(n)",
     FAULT_STRIDE: "stride {a} is less than 1, or than the block of {b}; nothing was transferred",

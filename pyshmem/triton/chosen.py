@@ -26,6 +26,7 @@ if INTERPRETED:
         release_add,
         release_set,
         scan,
+        set_words,
         state,
         wait,
         yield_turn,
@@ -45,6 +46,7 @@ else:
         release_add,
         release_set,
         scan,
+        set_words,
         state,
         wait,
         yield_turn,
@@ -52,6 +54,6 @@ else:
 
 __all__ = [
     "INTERPRETED", "await_host", "await_units", "device_function", "end_with", "fence_all",
-    "fetch", "meet", "poll", "reach", "reach_pe", "release_add", "release_set", "scan", "state",
-    "wait", "yield_turn",
+    "fetch", "meet", "poll", "reach", "reach_pe", "release_add", "release_set", "scan", "set_words",
+    "state", "wait", "yield_turn",
 ]  # fmt: skip

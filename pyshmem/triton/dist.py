@@ -20,7 +20,7 @@ from .signals import signal_wait_until as _signal_wait_until
 from .signals import wait_until_all
 from .teams import my_pe as _my_pe
 from .teams import n_pes as _n_pes
-from .tile import ptr
+from .tile import needs_atomics, ptr
 from .words import (
     CMP_EQ,
     CMP_GE,
@@ -29,6 +29,7 @@ from .words import (
     CMP_LT,
     CMP_NE,
     SIGNAL_ADD,
+    SIGNAL_OP,
     SIGNAL_SET,
 )
 
@@ -105,6 +106,7 @@ def notify(
     value = tl.cast(signal, ptr.dtype.element_ty)
     meet()
     if sig_op == "add":
+        needs_atomics(rank, SIGNAL_OP, _ctx())
         tl.atomic_add(remote, value, sem="release", scope="sys")
     else:
         tl.static_assert(sig_op == "set", 'sig_op is "set" or "add"')

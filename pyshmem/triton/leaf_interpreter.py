@@ -189,6 +189,11 @@ def fetch(pointer: Any) -> tl.tensor:
     return scalar(value, dtype)
 
 
+def set_words(active: Any, pointer: Any, value: Any) -> None:
+    for address in pointer.handle.data[active.handle.data != 0]:
+        job.release_set(int(address), number(value))
+
+
 def release_set(pointer: Any, value: Any) -> None:
     job.release_set(number(pointer), number(value))
 

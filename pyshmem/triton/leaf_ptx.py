@@ -14,7 +14,7 @@ import triton.language as tl
 from triton.language.extra import cuda
 
 from . import job
-from .ptx import end_text, look_text, poll_text, reach_text, release_text, unit_text
+from .ptx import end_text, look_text, poll_text, reach_text, release_text, set_text, unit_text
 from .words import (
     DELTA,
     FAULT_ADDRESS,
@@ -192,6 +192,15 @@ def fetch(pointer):
     )  # fmt: skip
     meet()
     return tl.sum(seen)
+
+
+@triton.jit
+def set_words(active, pointer, value):
+    """Each element with ``active`` stores a 64-bit word, in no order with others."""
+    tl.inline_asm_elementwise(
+        set_text(), "=r,r,l,l", [active, pointer, tl.cast(value, tl.int64)],
+        dtype=tl.int32, is_pure=False, pack=1,
+    )  # fmt: skip
 
 
 @triton.jit

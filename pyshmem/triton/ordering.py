@@ -7,7 +7,17 @@ e is every member raising its flag at all others to e, and waiting until theirs 
 
 import triton.language as tl
 
-from .chosen import device_function, fence_all, meet, poll, reach_pe, release_set, state, wait
+from .chosen import (
+    device_function,
+    fence_all,
+    meet,
+    poll,
+    reach_pe,
+    release_set,
+    set_words,
+    state,
+    wait,
+)
 from .requests import settle
 from .teams import my_pe, place_in, team_row, world_pe
 from .words import (
@@ -65,7 +75,7 @@ def exchange(team, row, op: tl.constexpr, ctx):
     remote = flags + mine + (state(ctx, DELTA + tl.where(others, pes, 0)) >> 3)
     meet()
     fence_all()
-    tl.atomic_xchg(remote, epoch, mask=others, sem="relaxed", scope="sys")
+    set_words(others.to(tl.int32), remote, epoch)
     poll(others.to(tl.int32), flags + lanes, CMP_GE, epoch, pes, op, ctx)
     tl.store(counter, epoch)
     meet()

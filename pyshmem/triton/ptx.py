@@ -186,6 +186,17 @@ def look_text(bits):
 
 
 @triton.constexpr_function
+def set_text():
+    """$3 to the word at $2, for elements with $1 set."""
+    return """{
+    .reg .pred p;
+    setp.ne.s32 p, $1, 0;
+    @p st.relaxed.sys.global.b64 [$2], $3;
+    mov.b32 $0, 0;
+    }"""
+
+
+@triton.constexpr_function
 def release_text(instruction):
     """One thread: ``instruction`` on [$1] with $2."""
     one = f"{first_thread_text()} @!q {instruction} [$1], $2;"

@@ -8,7 +8,7 @@ that the program has stored, and who has waited sees what was stored before the 
 import triton.language as tl
 
 from .chosen import device_function, fetch, meet, poll, reach, release_add, release_set, scan, wait
-from .tile import on_pe
+from .tile import needs_atomics, on_pe
 from .words import (
     CMP_EQ,
     CMP_GE,
@@ -46,6 +46,7 @@ def _deliver(sig_addr, signal, sig_op, pe, op: tl.constexpr, ctx):
     _word(sig_addr)
     remote = reach(sig_addr, 8, pe, op, ctx)
     if sig_op == SIGNAL_ADD:
+        needs_atomics(pe, op, ctx)
         release_add(remote, signal)
     else:
         release_set(remote, signal)

@@ -10,7 +10,7 @@ Faults: a ``pe`` that is not one of the job's ends the program, and the next hos
 
 import triton.language as tl
 
-from .chosen import device_function, meet, reach_pe
+from .chosen import device_function, end_with, meet, reach_pe, state
 from .words import (
     ATOMIC_ADD,
     ATOMIC_AND,
@@ -20,7 +20,9 @@ from .words import (
     ATOMIC_OR,
     ATOMIC_XCHG,
     ATOMIC_XOR,
+    BY_OWNER,
     COPY,
+    FAULT_ATOMICS,
     GET,
     LOAD,
     PTR,
@@ -124,6 +126,13 @@ def copy(
 
 # Atomics of Triton are for one GPU unless told otherwise: on a peer the scope has to be the system.
 @device_function
+def needs_atomics(pe, op: tl.constexpr, ctx):
+    """Ends the program where the link to the GPU of ``pe``, which is a PE, has no native ones."""
+    if (state(ctx, BY_OWNER + pe // 64) >> (pe % 64)) & 1 != 0:
+        end_with(FAULT_ATOMICS, op, pe, 0, ctx)
+
+
+@device_function
 def before_release(sem: tl.constexpr):
     """Before Triton 3.9 a release covers only what its own thread has stored."""
     if sem == "release" or sem == "acq_rel":
@@ -131,13 +140,21 @@ def before_release(sem: tl.constexpr):
 
 
 @device_function
+def word_on_pe(pointer, pe, op: tl.constexpr, sem: tl.constexpr, ctx):
+    """``on_pe`` for an atomic operation, which comes next."""
+    remote = on_pe(pointer, pe, op, ctx)
+    needs_atomics(pe, op, ctx)
+    before_release(sem)
+    return remote
+
+
+@device_function
 def atomic_add(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Add to the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_add."""
-    before_release(sem)
     return tl.atomic_add(
-        on_pe(pointer, pe, ATOMIC_ADD, ctx), value, mask=mask, sem=sem, scope=scope
+        word_on_pe(pointer, pe, ATOMIC_ADD, sem, ctx), value, mask=mask, sem=sem, scope=scope
     )
 
 
@@ -146,9 +163,8 @@ def atomic_and(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """And into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_and."""
-    before_release(sem)
     return tl.atomic_and(
-        on_pe(pointer, pe, ATOMIC_AND, ctx), value, mask=mask, sem=sem, scope=scope
+        word_on_pe(pointer, pe, ATOMIC_AND, sem, ctx), value, mask=mask, sem=sem, scope=scope
     )
 
 
@@ -157,8 +173,9 @@ def atomic_or(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Or into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_or."""
-    before_release(sem)
-    return tl.atomic_or(on_pe(pointer, pe, ATOMIC_OR, ctx), value, mask=mask, sem=sem, scope=scope)
+    return tl.atomic_or(
+        word_on_pe(pointer, pe, ATOMIC_OR, sem, ctx), value, mask=mask, sem=sem, scope=scope
+    )
 
 
 @device_function
@@ -166,9 +183,8 @@ def atomic_xor(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Xor into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_xor."""
-    before_release(sem)
     return tl.atomic_xor(
-        on_pe(pointer, pe, ATOMIC_XOR, ctx), value, mask=mask, sem=sem, scope=scope
+        word_on_pe(pointer, pe, ATOMIC_XOR, sem, ctx), value, mask=mask, sem=sem, scope=scope
     )
 
 
@@ -177,9 +193,8 @@ def atomic_min(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Take the minimum into the elements at ``pointer`` on ``pe``; what they were. Extension."""
-    before_release(sem)
     return tl.atomic_min(
-        on_pe(pointer, pe, ATOMIC_MIN, ctx), value, mask=mask, sem=sem, scope=scope
+        word_on_pe(pointer, pe, ATOMIC_MIN, sem, ctx), value, mask=mask, sem=sem, scope=scope
     )
 
 
@@ -188,9 +203,8 @@ def atomic_max(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Take the maximum into the elements at ``pointer`` on ``pe``; what they were. Extension."""
-    before_release(sem)
     return tl.atomic_max(
-        on_pe(pointer, pe, ATOMIC_MAX, ctx), value, mask=mask, sem=sem, scope=scope
+        word_on_pe(pointer, pe, ATOMIC_MAX, sem, ctx), value, mask=mask, sem=sem, scope=scope
     )
 
 
@@ -199,9 +213,8 @@ def atomic_xchg(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Replace the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_swap."""
-    before_release(sem)
     return tl.atomic_xchg(
-        on_pe(pointer, pe, ATOMIC_XCHG, ctx), value, mask=mask, sem=sem, scope=scope
+        word_on_pe(pointer, pe, ATOMIC_XCHG, sem, ctx), value, mask=mask, sem=sem, scope=scope
     )
 
 
@@ -222,8 +235,7 @@ def atomic_cas(
 
     Spec: shmem_atomic_compare_swap.
     """
-    before_release(sem)
     return tl.atomic_cas(
-        on_pe(pointer, pe, ATOMIC_CAS, ctx), like(pointer, compare), like(pointer, value), sem=sem,
-        scope=scope,
+        word_on_pe(pointer, pe, ATOMIC_CAS, sem, ctx), like(pointer, compare), like(pointer, value),
+        sem=sem, scope=scope,
     )  # fmt: skip

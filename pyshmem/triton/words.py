@@ -31,6 +31,7 @@ FAULT_RECORD = tl.constexpr(STATE.FAULT_RECORD)
 P2P = tl.constexpr(STATE.P2P)
 TEAMS = tl.constexpr(STATE.TEAMS)
 DELTA = tl.constexpr(STATE.DELTA)
+BY_OWNER = tl.constexpr(STATE.BY_OWNER)
 
 RINGS = tl.constexpr(STATE.RINGS)
 RING_SLOTS = tl.constexpr(STATE.RING_SLOTS)
@@ -70,6 +71,7 @@ FAULT_ADDRESS = tl.constexpr(FAULT.ADDRESS)
 FAULT_TIMEOUT = tl.constexpr(FAULT.TIMEOUT)
 FAULT_NELEMS = tl.constexpr(FAULT.NELEMS)
 FAULT_FAR = tl.constexpr(FAULT.FAR)
+FAULT_ATOMICS = tl.constexpr(FAULT.ATOMICS)
 FAULT_TEAM = tl.constexpr(FAULT.TEAM)
 
 #: Device routines by name, for reports.

@@ -30,7 +30,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the fake driver, for LD_LIBRARY_PATH."""
     folder = tmp_path_factory.mktemp("driver")
     options = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
-    gcc(*options, "-o", folder / "libcuda.so.1", HERE / "fake_cuda.c", "-lpthread")
+    gcc(*options, "-o", folder / "libcuda.so.1", *sorted(HERE.glob("fake_cuda*.c")), "-lpthread")
     return folder
 
 
@@ -49,6 +49,29 @@ def test_the_cuda_accelerator_beside_other_uses_of_the_driver(
     settings = {"PYSHMEM_TIMEOUT": "30", "PYSHMEM_DEVICE_HEAP_SIZE": "8M", **settings}
     done = run_command([program, argument], 60, check=True, LD_LIBRARY_PATH=str(driver), **settings)
     assert (done.stdout, done.stderr) == ("ok\n", "")
+
+
+def test_atomics_go_by_the_owner_where_the_link_has_none(
+    build: Compile, flags: list[str], driver: Path, run_pes: Callable
+) -> None:
+    """On 3 PEs, of which the links to and from GPU 2 have no native atomics."""
+    options = [
+        "-std=gnu11",
+        "-O2",
+        f"-I{PROXY}",
+        HERE / "owner_atomics.c",
+        *flags,
+        "-lpthread",
+        "-ldl",
+    ]
+    settings = {"LD_LIBRARY_PATH": str(driver), "FAKE_CUDA_WITHOUT_ATOMICS": "2"}
+    settings |= {
+        "PYSHMEM_ENGINE": "thread",
+        "PYSHMEM_DEVICE_HEAP_SIZE": "8M",
+        "PYSHMEM_TIMEOUT": "30",
+    }
+    done = run_pes(3, build(options, "owner_atomics"), [], env=settings, check=True)
+    assert done.stdout == "ok\n"
 
 
 # ---- the copy engine in a process of its own -------------------------------------------------------

@@ -33,7 +33,11 @@ typedef struct pysh_state {
     int64_t team_tables_nbytes;   /* of the tables behind the first PYSH_SYSTEM_BYTES of the host arena */
     int64_t kernel_tables_nbytes; /* of those of kernels, on the arena where they meet */
     bool check;
-    bool p2p;                      /* kernels reach the peers' device heaps by loads and stores */
+    bool p2p; /* kernels reach the peers' device heaps by loads and stores */
+    /* A bit a PE: the link to its GPU has no native atomic operations, so its own proxy does those on its device heap.
+     */
+    uint64_t by_owner[ISHMEMX_MAX_DEVICE_PES / 64];
+    bool owns_amos;                /* this PE's proxy does other PEs' */
     bool core_heaps;               /* the arenas belong into core dumps */
     int64_t timeout_ns;            /* of a wait; 0: none */
     int64_t report_after_ns;       /* of a wait that goes on; 0: never */

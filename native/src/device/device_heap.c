@@ -22,6 +22,7 @@
 #include "job/quiet.h"
 #include "memory/heap.h"
 #include "memory/system_region.h"
+#include "ops/amo_by_owner.h"
 
 static char *kernel_tables;   /* flags and stages of kernels' collectives when they are on the host arena */
 static void *fault_on_device; /* where kernels write pysh.fault[0] */
@@ -95,7 +96,7 @@ int pysh_device_heap_open(const ishmemx_config_t *config, char *tables) {
         return status;
     pysh.accel = accel;
     nbytes = pysh_arena_nbytes(config->device_heap_bytes, device_system_nbytes());
-    if ((status = accel->arena(nbytes, &arena->base, arena->peer)))
+    if ((status = accel->arena(nbytes, &arena->base, arena->peer)) || (status = pysh_amo_by_owner_open()))
         return status;
     arena->nbytes = nbytes;
     arena->system = device_system_nbytes();
@@ -161,6 +162,7 @@ int ishmemx_device_state(int64_t *words) {
     words[ISHMEMX_STATE_TEAMS] = (int64_t)(intptr_t)pysh_device_teams_table();
     words[ISHMEMX_STATE_GRID_WORD] = base + PYSH_GRID_WORD;
     pysh_proxy_state(words);
+    memcpy(&words[ISHMEMX_STATE_BY_OWNER], pysh.by_owner, sizeof pysh.by_owner);
     memcpy(&words[ISHMEMX_STATE_CUTOVER_PUT_MIN], cutover, sizeof cutover);
     for (int pe = 0; pe < pysh.n_pes && pysh.p2p; pe++)
         words[ISHMEMX_STATE_DELTA + pe] = (int64_t)(intptr_t)arena->peer[pe] - base;

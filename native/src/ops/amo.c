@@ -16,6 +16,7 @@
 #include "conduit/conduit.h"
 #include "conduit/wait.h"
 #include "job/enter.h"
+#include "ops/amo_by_owner.h"
 #include "ops/rma.h"
 
 static const struct {
@@ -51,6 +52,9 @@ int pysh_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe
         status = pysh_type_check_aligned(type, dest, what);
     if (status)
         return status;
+    if (pysh_amo_is_by_owner(op, heap, pe))
+        return pysh_amo_by_owner(op, type, (char *)dest - pysh.arena[heap].base, value, cond, pe, operations[op].name,
+                                 fetched_p);
     if (!peer)
         return pysh.conduit->amo(heap, op, type, (char *)dest - pysh.arena[heap].base, value, cond, pe, fetched_p);
     if (!pysh.arena[heap].cpu_visible)

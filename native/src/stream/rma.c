@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "job/enter.h"
 #include "ops/amo.h"
+#include "ops/amo_by_owner.h"
 #include "ops/rma.h"
 #include "stream/stream.h"
 
@@ -118,6 +119,16 @@ int ishmemx_iget_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, pt
 
 /* ---- atomics ---- */
 
+/* The peer's proxy cannot be asked in the order of a stream. */
+static int check_link(int op, int world) {
+    if (!pysh_amo_is_by_owner(op, ISHMEMX_HEAP_DEVICE, world))
+        return ISHMEMX_OK;
+    return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
+                     "the link to the GPU of PE %d has no native atomic operations, and a stream cannot ask that PE "
+                     "for one; call it without a stream, or from a kernel",
+                     world);
+}
+
 static int amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int world, const char *what, void *fetched,
                void *stream) {
     size_t nbytes = pysh_type_nbytes(type);
@@ -136,6 +147,8 @@ static int amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int 
         return pysh.accel->streams->copy(fetched, peer, nbytes, stream);
     if (op == ISHMEMX_ATOMIC_SET)
         return pysh.accel->streams->store(peer, value, nbytes, stream);
+    if ((status = check_link(op, world)))
+        return status;
     return pysh.accel->streams->amo(op, type, peer, value, cond, fetched, stream);
 }
 
@@ -173,6 +186,8 @@ int ishmemx_put_signal_on_stream(ishmemx_ctx_t ctx, void *dest, const void *sour
 
     if (!status) /* before the data goes */
         status = pysh_stream_reach(sig_addr, sizeof *sig_addr, world, "sig_addr", &word);
+    if (!status && sig_op == ISHMEMX_SIGNAL_ADD)
+        status = check_link(ISHMEMX_ATOMIC_ADD, world);
     if (!status)
         status = ishmemx_put_on_stream(ctx, dest, source, nbytes, pe, stream);
     return status ? status : signal_send(sig_addr, signal, sig_op, world, stream);

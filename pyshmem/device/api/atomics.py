@@ -17,7 +17,7 @@ from ..._core.type_table import ATOMIC_OPS
 from ..faults import OP
 from ..leaf import chosen as leaf
 from ..leaf.chosen import cast, device_function, read, require, write
-from ..peers import BY_STORES, NOWHERE, on_peer, reach
+from ..peers import BY_STORES, NOWHERE, on_peer, reach, reach_atomic
 from ..ring.elements import ask_amo, tell_amo
 from ..routine import routine
 from ..team.rows import on_context
@@ -69,16 +69,25 @@ _OPERATIONS = {
 }
 
 
+@device_function
+def _load_or_store(dest, most, pe, op):
+    return reach(dest, 1, most, pe, op)
+
+
+_FIND = {"fetch": _load_or_store, "set": _load_or_store}
+
+
 def _fetching(name: str):
     """``f(dest, value, cond, pe, ctx)``: the old value."""
     op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
     operation, types = _OPERATIONS[name].fetching, _OPERATIONS[name].types
+    find = _FIND.get(name, reach_atomic)
 
     @device_function
     def atomic(dest, value, cond, pe, ctx):
         types(dest)
         world = on_context(ctx, pe)
-        way = reach(dest, 1, dest.size, world, op)
+        way = find(dest, dest.size, world, op)
         if way == BY_STORES:
             return operation(on_peer(dest, world), dest, value, cond)
         if way != NOWHERE:
@@ -92,12 +101,13 @@ def _updating(name: str):
     """``f(dest, value, pe, ctx)``, which fetches nothing."""
     op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
     operation, types = _OPERATIONS[name].updating, _OPERATIONS[name].types
+    find = _FIND.get(name, reach_atomic)
 
     @device_function
     def atomic(dest, value, pe, ctx):
         types(dest)
         world = on_context(ctx, pe)
-        way = reach(dest, 1, dest.size, world, op)
+        way = find(dest, dest.size, world, op)
         if way == BY_STORES:
             operation(on_peer(dest, world), dest, value)
         elif way != NOWHERE:
@@ -110,13 +120,14 @@ def _starting(name: str):
     """``f(fetch, dest, value, cond, pe, ctx)``: the old value is in ``fetch`` at the next quiet."""
     op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
     operation, types = _OPERATIONS[name].fetching, _OPERATIONS[name].nbi_types
+    find = _FIND.get(name, reach_atomic)
 
     @device_function
     def atomic(fetch, dest, value, cond, pe, ctx):
         types(dest)
         leaf.same_dtype(fetch, dest)
         world = on_context(ctx, pe)
-        way = reach(dest, 1, dest.size, world, op)
+        way = find(dest, dest.size, world, op)
         if way == BY_STORES:
             fetch[0] = operation(on_peer(dest, world), dest, value, cond)
         elif way != NOWHERE and leaf.in_global(leaf.address_of(fetch)):

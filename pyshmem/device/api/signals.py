@@ -7,7 +7,7 @@ from ..faults import FAULT_CHOICE, OP, record_fault
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import address_of, device_function, to_int64
-from ..peers import BY_STORES, NOWHERE, my_pe, near, on_peer, reach
+from ..peers import BY_RING, BY_STORES, NOWHERE, by_owner, my_pe, near, on_peer, reach
 from ..ring.cutover import offloads_put
 from ..ring.elements import tell_amo
 from ..ring.transport import ring_put, ring_put_signal
@@ -45,6 +45,8 @@ def _make_update(add, replace, releases: bool):
         if not _is_signal_op(sig_op, op):
             return
         way = reach(sig_addr, 1, sig_addr.size, pe, op)
+        if way == BY_STORES and sig_op == SIGNAL_ADD and by_owner(pe):
+            way = BY_RING
         if way == BY_STORES and sig_op == SIGNAL_ADD:
             add(on_peer(sig_addr, pe), sig_addr, signal)
         elif way == BY_STORES:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ... import triton as shmem
 from ..._core import library
+from ..._core.errors import UnsupportedError
 from ..._core.library import lib
 from ...host import heap, rma, runtime, sync
 from . import ccl
@@ -53,6 +54,12 @@ class Iris:
         self.device = f"cuda:{job.gpu}" if job.device == "cuda" else "cpu"
         self._torch = _torch()
         words = library.device_state()
+        by_owner = lib.ISHMEMX_STATE_BY_OWNER
+        if any(words[by_owner : by_owner + 2]):
+            raise UnsupportedError(
+                "links between these GPUs have no native atomic operations (or PYSHMEM_P2P_ATOMICS is "
+                "owner): Iris's kernels cannot find that out, and theirs would be lost"
+            )
         base, delta = words[lib.ISHMEMX_STATE_HEAP_BASE], words[lib.ISHMEMX_STATE_DELTA :]
         bases = np.array([base + delta[pe] for pe in range(job.n_pes)], np.uint64)
         self.heap_bases = self._local(bases)

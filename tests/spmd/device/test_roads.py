@@ -10,6 +10,8 @@ from numba import cuda
 import pyshmem
 from pyshmem import cutover
 from pyshmem import device as shmem
+from pyshmem._core import library
+from pyshmem.device import state
 
 
 def requests_of(kernel, grid, *arguments):
@@ -127,3 +129,34 @@ def test_shared_memory_takes_the_road_it_can(job, place, show, cutover_at_1k):
     put_tile[1, 64](dest, back, right)
     assert (show(dest)[1:] == (3 * np.arange(1001) + left) % 251).all()
     assert (show(back) == (3 * np.arange(1001) + job.my_pe) % 251).all()
+
+
+@cuda.jit
+def one_of_each(words, sig, old, right):
+    """Six: of the first two and the last one a link without native atomics can do none."""
+    old[0] = shmem.atomic_fetch_add(words, 5, right)
+    shmem.atomic_xor(words[1:], 6, right)
+    shmem.atomic_set(words[2:], 7, right)
+    old[1] = shmem.atomic_fetch(words[3:], right)
+    shmem.signal_set(sig, 8, right)
+    shmem.signal_add(sig[1:], 9, right)
+
+
+def test_atomics_take_the_ring_where_the_link_has_none(job, p2p, place, show):
+    """Host calls go by the owner too, and streams are told; by PYSHMEM_P2P_ATOMICS no link has any."""
+    right = (job.my_pe + 1) % job.n_pes
+    words, sig = place(np.full(4, 4, np.int64)), place(np.zeros(2, np.uint64))
+    old = place(np.zeros(2, np.int64))
+    by_owner = library.device_state()[state.BY_OWNER + right // 64] >> right % 64 & 1
+    if job.device == "sim":
+        assert by_owner == (job.n_pes > 1 and library.setting("P2P_ATOMICS")[0] == "owner" and p2p)
+    assert requests_of(one_of_each, (1, 1), words, sig, old, right) == (3 * by_owner if p2p else 6)
+    assert show(words).tolist() == [9, 2, 7, 4]
+    assert show(sig).tolist() == [8, 9]
+    assert show(old).tolist() == [4, 4]
+    assert pyshmem.atomic_fetch_add(words, 1, right) == 9
+    if by_owner:
+        with pytest.raises(pyshmem.UnsupportedError, match="no native atomic operations"):
+            pyshmem.atomic_add(words, 1, right, stream=pyshmem.streams.Stream())
+    pyshmem.barrier_all()
+    assert pyshmem.to_numpy(words)[0] == 10

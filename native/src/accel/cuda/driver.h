@@ -68,6 +68,7 @@ enum {
     CU_MEMHOSTALLOC_DEVICEMAP = 2,
     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
+    CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED = 3,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
     CU_STREAM_WAIT_VALUE_GEQ = 0,
@@ -88,6 +89,7 @@ enum {
     X_(DeviceGetUuid, cuDeviceGetUuid_v2, (CUuuid *, CUdevice))                                                        \
     X_(DeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *, int, CUdevice))                                                \
     X_(DeviceCanAccessPeer, cuDeviceCanAccessPeer, (int *, CUdevice, CUdevice))                                        \
+    X_(DeviceGetP2PAttribute, cuDeviceGetP2PAttribute, (int *, int, CUdevice, CUdevice))                               \
     X_(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                                      \
     X_(DevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice))                                              \
     X_(CtxGetCurrent, cuCtxGetCurrent, (CUcontext *))                                                                  \

@@ -31,21 +31,32 @@ int pysh_cuda_agree(int status) {
     return status ? status : outcome;
 }
 
-/* A GPU this process does not see is taken for reachable here: opening its arena decides. */
-static int reaches(CUdevice own, const pysh_cuda_card_t *mine, const pysh_cuda_card_t *peer) {
-    int count = 0, can = 1;
+typedef struct link { /* from the own GPU to a peer's */
+    int reaches, atomics;
+} link_t;
+
+/* A GPU this process does not see is taken for one that is reached, by a link with native atomic operations: opening
+ * its arena decides on the first, the setting P2P_ATOMICS on the second. */
+static link_t link_to(CUdevice own, const pysh_cuda_card_t *mine, const pysh_cuda_card_t *peer) {
+    link_t link = {1, 1};
+    int count = 0;
 
     if (!memcmp(&mine->uuid, &peer->uuid, sizeof mine->uuid) || pysh_cuda_open(&count))
-        return 1;
+        return link;
     for (int i = 0; i < count; i++) {
         CUdevice device;
         CUuuid uuid;
         if (pysh_cuda.DeviceGet(&device, i) || pysh_cuda.DeviceGetUuid(&uuid, device) ||
             memcmp(&uuid, &peer->uuid, sizeof uuid))
             continue;
-        return pysh_cuda.DeviceCanAccessPeer(&can, own, device) == 0 && can;
+        if (pysh_cuda.DeviceCanAccessPeer(&link.reaches, own, device))
+            link.reaches = 0;
+        if (pysh_cuda.DeviceGetP2PAttribute(&link.atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, own,
+                                            device))
+            link.atomics = 0;
+        break;
     }
-    return 1;
+    return link;
 }
 
 /* Every PE sees every row, so every PE fails with the same list of pairs. */
@@ -77,8 +88,12 @@ int pysh_cuda_check_matrix(CUdevice device, const pysh_cuda_card_t *mine) {
         status = pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
     if (!status)
         status = pysh.conduit->exchange("init", mine, cards, sizeof *mine);
-    for (int pe = 0; !status && pe < pysh.n_pes; pe++)
-        row[pe] = (unsigned char)reaches(device, mine, &cards[pe]);
+    for (int pe = 0; !status && pe < pysh.n_pes; pe++) {
+        link_t link = link_to(device, mine, &cards[pe]);
+        row[pe] = (unsigned char)link.reaches;
+        if (!link.atomics)
+            pysh.by_owner[pe / 64] |= 1ULL << (pe % 64);
+    }
     if (!status)
         status = pysh.conduit->exchange("init", row, rows, sizeof row);
     if (!status)

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The fake driver's kernels: that for atomic operations, and those of a test's libraries. */
+#include "fake_cuda_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void fake_run_kernel(const work_t *work) { /* case numbers of the kernel: see cuda_amo.c */
+    uint64_t old = 0, *wide = (uint64_t *)(uintptr_t)work->dest, *result = &old;
+    uint32_t *narrow = (uint32_t *)(uintptr_t)work->dest, cond = (uint32_t)work->cond;
+    uint64_t cond_wide = work->cond;
+
+    __atomic_add_fetch(&fake.atomics, 1, __ATOMIC_SEQ_CST);
+    switch (work->number) {
+    case 1:
+    case 2:
+        *result = __atomic_exchange_n(narrow, (uint32_t)work->value, __ATOMIC_SEQ_CST);
+        break;
+    case 3:
+        __atomic_compare_exchange_n(narrow, &cond, (uint32_t)work->value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        *result = cond;
+        break;
+    case 4:
+        *result = __atomic_fetch_add(narrow, (uint32_t)work->value, __ATOMIC_SEQ_CST);
+        break;
+    case 8:
+        *result = __atomic_load_n(wide, __ATOMIC_SEQ_CST);
+        break;
+    case 9:
+    case 10:
+        *result = __atomic_exchange_n(wide, work->value, __ATOMIC_SEQ_CST);
+        break;
+    case 11:
+        __atomic_compare_exchange_n(wide, &cond_wide, work->value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        *result = cond_wide;
+        break;
+    case 12:
+        *result = __atomic_fetch_add(wide, work->value, __ATOMIC_SEQ_CST);
+        break;
+    case 16: {
+        float sum, more;
+        *result = *narrow;
+        memcpy(&sum, narrow, sizeof sum);
+        memcpy(&more, &work->value, sizeof more);
+        sum += more;
+        memcpy(narrow, &sum, sizeof sum);
+        break;
+    }
+    default:
+        fprintf(stderr, "fake_cuda: kernel case %d is not there\n", work->number);
+        abort();
+    }
+    if (work->narrow)
+        *(uint32_t *)(uintptr_t)work->result = (uint32_t)old;
+    else
+        *(uint64_t *)(uintptr_t)work->result = old;
+}
+
+/* What a kernel of a test does: adds the words up, and keeps them. */
+void fake_run_library_kernel(const work_t *work) {
+    memcpy(fake.launched_words, work->words, sizeof fake.launched_words);
+    fake.launched_blocks = work->number;
+    fake.launched_cooperative = work->narrow;
+    __atomic_add_fetch(&fake.launched, 1, __ATOMIC_SEQ_CST);
+}
+
+/* ---- libraries ---- */
+
+CUresult cuLibraryLoadData(library_t **library, const void *image, void *a, void *b, unsigned c, void *d, void *e,
+                           unsigned f) {
+    UNSAFE();
+    (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
+    *library = calloc(1, sizeof **library);
+    (*library)->n_words = atoi(image);
+    return SUCCESS;
+}
+CUresult cuLibraryGetKernel(library_t **kernel, library_t *library, const char *name) {
+    if (strcmp(name, "entry"))
+        return INVALID_VALUE;
+    *kernel = library;
+    return SUCCESS;
+}
+CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *nbytes, library_t *library, const char *name) {
+    if (strncmp(name, "pyshmem_state_", 14))
+        return INVALID_VALUE;
+    *address = (CUdeviceptr)(uintptr_t)library->state;
+    *nbytes = sizeof library->state;
+    return SUCCESS;
+}
+CUresult cuKernelGetFunction(library_t **function, library_t *kernel) {
+    *function = kernel;
+    return SUCCESS;
+}
+CUresult cuFuncLoad(library_t *function) {
+    UNSAFE();
+    function->loaded = true;
+    fake.last_library = function;
+    return SUCCESS;
+}
+typedef struct {
+    int id, pad, value[16];
+} attribute_t;
+typedef struct {
+    unsigned grid[3], block[3], shared;
+    stream_t *stream;
+    attribute_t *attributes;
+    unsigned n_attributes;
+} launch_t;
+/* A kernel that is not loaded, or finds no job in its state block, is a mistake of the library. */
+CUresult cuLaunchKernelEx(const launch_t *launch, library_t *function, void **argument, void **extra) {
+    work_t work = {.kind = LIBRARY_KERNEL,
+                   .library = function,
+                   .number = (int)launch->grid[0],
+                   .narrow = launch->n_attributes == 1 && launch->attributes[0].id == 2};
+
+    (void)extra;
+    if (!function->loaded || !function->state[0] || launch->block[0] < 1 || launch->block[0] > 1024)
+        return INVALID_VALUE;
+    for (int i = 0; i < function->n_words; i++)
+        work.words[i] = *(int64_t *)argument[i];
+    return fake_enqueue(launch->stream, work);
+}
+CUresult cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                        unsigned shared, stream_t *stream, void **argument, void **extra) {
+    (void)function, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
+    return fake_enqueue(stream, (work_t){.kind = KERNEL,
+                                         .dest = *(CUdeviceptr *)argument[0],
+                                         .value = *(uint64_t *)argument[1],
+                                         .cond = *(uint64_t *)argument[2],
+                                         .result = *(CUdeviceptr *)argument[3],
+                                         .number = *(int *)argument[4],
+                                         .narrow = *(int *)argument[5]});
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The fake driver's streams, events and graphs: lists of work that one thread works off. */
+#include "fake_cuda_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct event {
+    stream_t *stream;
+    uint64_t asked;
+} event_t;
+
+static stream_t *streams, null_stream = {.last = &null_stream.first};
+static bool started;
+
+static bool holds(const work_t *work) {
+    if (work->nbytes == 4) {
+        uint32_t seen = __atomic_load_n((uint32_t *)(uintptr_t)work->source, __ATOMIC_ACQUIRE);
+        return work->number ? seen == (uint32_t)work->value : (int32_t)(seen - (uint32_t)work->value) >= 0;
+    } else {
+        uint64_t seen = __atomic_load_n((uint64_t *)(uintptr_t)work->source, __ATOMIC_ACQUIRE);
+        return work->number ? seen == work->value : (int64_t)(seen - work->value) >= 0;
+    }
+}
+
+static void run(const work_t *work) {
+    if (work->kind == COPY) {
+        if (fake.slow_us)
+            usleep((useconds_t)fake.slow_us);
+        memmove((void *)(uintptr_t)work->dest, (void *)(uintptr_t)work->source, work->nbytes);
+    } else if (work->kind == PLANE) {
+        for (size_t i = 0; i < work->height; i++)
+            memmove((char *)(uintptr_t)work->dest + i * work->dest_pitch,
+                    (char *)(uintptr_t)work->source + i * work->source_pitch, work->nbytes);
+    } else if (work->kind == SET) {
+        memset((void *)(uintptr_t)work->dest, (int)work->value, work->nbytes);
+    } else if (work->kind == STORE && work->nbytes == 2) {
+        __atomic_store_n((uint16_t *)(uintptr_t)work->dest, (uint16_t)work->value, __ATOMIC_RELEASE);
+    } else if (work->kind == STORE && work->nbytes == 4) {
+        __atomic_store_n((uint32_t *)(uintptr_t)work->dest, (uint32_t)work->value, __ATOMIC_RELEASE);
+    } else if (work->kind == STORE) {
+        __atomic_store_n((uint64_t *)(uintptr_t)work->dest, work->value, __ATOMIC_RELEASE);
+    } else if (work->kind == LIBRARY_KERNEL) {
+        fake_run_library_kernel(work);
+    } else if (work->kind == KERNEL) {
+        fake_run_kernel(work);
+    }
+}
+
+static stream_t *runnable(void) {
+    for (stream_t *stream = streams; stream; stream = stream->next)
+        if (stream->first && !stream->running && !(fake.full && stream->first->kind == KERNEL) &&
+            !(stream->first->kind == WAIT && !holds(stream->first)))
+            return stream;
+    return NULL;
+}
+
+static void *work_off(void *argument) {
+    pthread_mutex_lock(&fake.mutex);
+    for (;;) {
+        stream_t *stream = runnable();
+        work_t *work;
+        if (!stream) {
+            struct timespec until;
+            clock_gettime(CLOCK_REALTIME, &until);
+            until.tv_nsec += POLL_NS;
+            until.tv_sec += until.tv_nsec / 1000000000;
+            until.tv_nsec %= 1000000000;
+            pthread_cond_timedwait(&fake.changed, &fake.mutex, &until);
+            continue;
+        }
+        work = stream->first;
+        stream->running = true;
+        pthread_mutex_unlock(&fake.mutex);
+        run(work);
+        pthread_mutex_lock(&fake.mutex);
+        stream->running = false;
+        if (!(stream->first = work->next))
+            stream->last = &stream->first;
+        stream->finished++;
+        free(work);
+        pthread_cond_broadcast(&fake.changed);
+    }
+    return argument;
+}
+
+CUresult fake_enqueue(stream_t *stream, work_t work) {
+    work_t *copy;
+    pthread_t thread;
+
+    UNSAFE();
+    if (!(copy = malloc(sizeof *copy)))
+        return INVALID_VALUE;
+    *copy = work;
+    copy->next = NULL;
+    pthread_mutex_lock(&fake.mutex);
+    while (fake.freeing && work.kind != STORE) /* a stored word gets through: measured on an H200 */
+        pthread_cond_wait(&fake.changed, &fake.mutex);
+    if (!started && !pthread_create(&thread, NULL, work_off, NULL)) {
+        pthread_detach(thread);
+        started = true;
+    }
+    stream = stream ? stream : &null_stream;
+    if (stream->capturing) {
+        *stream->captured_last = copy;
+        stream->captured_last = &copy->next;
+    } else {
+        *stream->last = copy;
+        stream->last = &copy->next;
+        stream->asked++;
+    }
+    pthread_cond_broadcast(&fake.changed);
+    pthread_mutex_unlock(&fake.mutex);
+    return SUCCESS;
+}
+
+CUresult cuStreamCreate(stream_t **stream, unsigned flags) {
+    UNSAFE();
+    (void)flags;
+    *stream = calloc(1, sizeof **stream);
+    (*stream)->last = &(*stream)->first;
+    (*stream)->context = fake_context;
+    pthread_mutex_lock(&fake.mutex);
+    (*stream)->next = streams;
+    streams = *stream;
+    pthread_mutex_unlock(&fake.mutex);
+    return SUCCESS;
+}
+CUresult cuStreamDestroy_v2(stream_t *stream) {
+    UNSAFE();
+    pthread_mutex_lock(&fake.mutex);
+    while (stream->first)
+        pthread_cond_wait(&fake.changed, &fake.mutex);
+    for (stream_t **at = &streams; *at; at = &(*at)->next)
+        if (*at == stream) {
+            *at = stream->next;
+            break;
+        }
+    pthread_mutex_unlock(&fake.mutex);
+    free(stream);
+    return SUCCESS;
+}
+CUresult cuStreamSynchronize(stream_t *stream) {
+    UNSAFE();
+    stream = stream ? stream : &null_stream;
+    pthread_mutex_lock(&fake.mutex);
+    for (uint64_t until = stream->asked; stream->finished < until;)
+        pthread_cond_wait(&fake.changed, &fake.mutex);
+    pthread_mutex_unlock(&fake.mutex);
+    return SUCCESS;
+}
+CUresult cuStreamQuery(stream_t *stream) {
+    bool done;
+
+    UNSAFE();
+    stream = stream ? stream : &null_stream;
+    pthread_mutex_lock(&fake.mutex);
+    done = stream->finished == stream->asked;
+    pthread_mutex_unlock(&fake.mutex);
+    return done ? SUCCESS : NOT_READY;
+}
+CUresult cuStreamIsCapturing(stream_t *stream, int *status) {
+    *status = stream && stream->capturing;
+    return SUCCESS;
+}
+CUresult cuThreadExchangeStreamCaptureMode(int *other) {
+    int old = fake_mode;
+
+    fake_mode = *other;
+    *other = old;
+    return SUCCESS;
+}
+CUresult cuMemcpyAsync(CUdeviceptr dest, CUdeviceptr source, size_t nbytes, stream_t *stream) {
+    return fake_enqueue(stream, (work_t){.kind = COPY, .dest = dest, .source = source, .nbytes = nbytes});
+}
+CUresult cuMemsetD8Async(CUdeviceptr dest, unsigned char value, size_t nbytes, stream_t *stream) {
+    return fake_enqueue(stream, (work_t){.kind = SET, .dest = dest, .value = value, .nbytes = nbytes});
+}
+CUresult cuStreamWriteValue64_v2(stream_t *stream, CUdeviceptr dest, uint64_t value, unsigned flags) {
+    (void)flags;
+    return fake_enqueue(stream, (work_t){.kind = STORE, .dest = dest, .value = value, .nbytes = 8});
+}
+CUresult cuStreamWriteValue32_v2(stream_t *stream, CUdeviceptr dest, uint32_t value, unsigned flags) {
+    (void)flags;
+    return fake_enqueue(stream, (work_t){.kind = STORE, .dest = dest, .value = value, .nbytes = 4});
+}
+CUresult cuMemsetD16Async(CUdeviceptr dest, unsigned short value, size_t count, stream_t *stream) {
+    return count == 1 ? fake_enqueue(stream, (work_t){.kind = STORE, .dest = dest, .value = value, .nbytes = 2})
+                      : INVALID_VALUE;
+}
+CUresult cuStreamWaitValue64_v2(stream_t *stream, CUdeviceptr source, uint64_t value, unsigned flags) {
+    return fake_enqueue(stream,
+                        (work_t){.kind = WAIT, .source = source, .value = value, .nbytes = 8, .number = (int)flags});
+}
+CUresult cuStreamWaitValue32_v2(stream_t *stream, CUdeviceptr source, uint32_t value, unsigned flags) {
+    return fake_enqueue(stream,
+                        (work_t){.kind = WAIT, .source = source, .value = value, .nbytes = 4, .number = (int)flags});
+}
+typedef struct {
+    size_t source_x, source_y;
+    int source_type;
+    const void *source_host;
+    CUdeviceptr source;
+    void *source_array;
+    size_t source_pitch;
+    size_t dest_x, dest_y;
+    int dest_type;
+    void *dest_host;
+    CUdeviceptr dest;
+    void *dest_array;
+    size_t dest_pitch, width, height;
+} plane_t;
+CUresult cuMemcpy2DAsync_v2(const plane_t *plane, stream_t *stream) {
+    if (plane->source_type != 2 || plane->dest_type != 2 || plane->dest_pitch < plane->width ||
+        plane->source_pitch < plane->width)
+        return INVALID_VALUE;
+    return fake_enqueue(stream, (work_t){.kind = PLANE,
+                                         .dest = plane->dest,
+                                         .source = plane->source,
+                                         .nbytes = plane->width,
+                                         .height = plane->height,
+                                         .dest_pitch = plane->dest_pitch,
+                                         .source_pitch = plane->source_pitch});
+}
+CUresult cuStreamGetCtx(stream_t *stream, void **context) {
+    CUresult result = INVALID_HANDLE;
+
+    pthread_mutex_lock(&fake.mutex);
+    for (const stream_t *known = streams; known; known = known->next)
+        if (known == stream) {
+            *context = stream->context;
+            result = SUCCESS;
+        }
+    pthread_mutex_unlock(&fake.mutex);
+    return result;
+}
+
+CUresult cuEventCreate(event_t **event, unsigned flags) {
+    UNSAFE();
+    (void)flags;
+    *event = calloc(1, sizeof **event);
+    return SUCCESS;
+}
+CUresult cuEventDestroy_v2(event_t *event) {
+    UNSAFE();
+    free(event);
+    return SUCCESS;
+}
+CUresult cuEventRecord(event_t *event, stream_t *stream) {
+    UNSAFE();
+    pthread_mutex_lock(&fake.mutex);
+    *event = (event_t){.stream = stream, .asked = stream->asked};
+    pthread_mutex_unlock(&fake.mutex);
+    return SUCCESS;
+}
+CUresult cuEventQuery(event_t *event) {
+    bool done;
+
+    UNSAFE();
+    pthread_mutex_lock(&fake.mutex);
+    done = !event->stream || event->stream->finished >= event->asked;
+    pthread_mutex_unlock(&fake.mutex);
+    return done ? SUCCESS : NOT_READY;
+}
+
+/* ---- graphs: the captured work, which is both the graph and what can be fake.launched ---- */
+
+CUresult cuStreamBeginCapture_v2(stream_t *stream, int how) {
+    (void)how;
+    if (!stream || stream->capturing)
+        return INVALID_VALUE;
+    stream->captured = NULL;
+    stream->captured_last = &stream->captured;
+    stream->capturing = true;
+    return SUCCESS;
+}
+CUresult cuStreamEndCapture(stream_t *stream, work_t **graph) {
+    if (!stream->capturing)
+        return INVALID_VALUE;
+    stream->capturing = false;
+    *graph = stream->captured;
+    return SUCCESS;
+}
+CUresult cuGraphInstantiateWithFlags(work_t **executable, work_t *graph, unsigned long long flags) {
+    (void)flags;
+    *executable = graph;
+    return SUCCESS;
+}
+CUresult cuGraphLaunch(work_t *executable, stream_t *stream) {
+    for (const work_t *work = executable; work; work = work->next)
+        if (fake_enqueue(stream, *work))
+            return INVALID_VALUE;
+    return SUCCESS;
+}
+CUresult cuGraphDestroy(work_t *graph) {
+    (void)graph;
+    return SUCCESS;
+}
+CUresult cuGraphExecDestroy(work_t *executable) {
+    while (executable) {
+        work_t *work = executable;
+        executable = work->next;
+        free(work);
+    }
+    return SUCCESS;
+}
+
+/* The null stream is worked off like the others. */
+__attribute__((constructor)) static void add_null_stream(void) {
+    null_stream.next = streams;
+    streams = &null_stream;
+}
