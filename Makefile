@@ -7,8 +7,8 @@ PES := 1 2 3 4
 # make quick: what most changes break first, of the suites that every PE of a job runs; unit tests marked slow are left out.
 QUICK_HOST := rma atomics signals collectives teams heap
 QUICK_DEVICE := put_get signals waits faults collectives
-# The folders of tests. Those in tests/pe start jobs that share the cores, one after another; the others run side by side.
-FOLDERS := $(sort $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py))))
+# All but what needs PyTorch.
+FOLDERS := $(filter-out tests/torch,$(sort $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
 SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 
 .PHONY: demo test quick dev lint unit native gpu examples bench clean distclean ready-demo ready-test
@@ -21,8 +21,8 @@ demo: ready-demo ## the heat equation on 4 PEs; leaves build/demo/heat.png
 	$(PYTHON) -m pyshmem run -n 4 examples/heat.py --out build/demo/heat.png
 
 test: lint ## everything; tests that need a GPU say so and are skipped without one
-	$(PYTEST) -n logical --maxprocesses 4 --dist loadfile $(filter-out tests/pe tests/torch,$(FOLDERS))
-	$(PYTEST) tests/pe
+	$(PYTEST) -n logical --maxprocesses 4 --dist loadfile -m "not serial" $(FOLDERS)
+	$(PYTEST) -m serial $(FOLDERS)
 
 quick: lint ## while working: under 3 minutes on 2 cores
 	$(PYTEST) -q -m "not slow" tests/unit

@@ -46,6 +46,8 @@ import pyshmem
 from numba import cuda
 from pyshmem import device as shmem
 
+pytestmark = pytest.mark.serial
+
 @cuda.jit
 def tell(array):
     shmem.p(array, shmem.my_pe() + 1, (shmem.my_pe() + 1) % shmem.n_pes())

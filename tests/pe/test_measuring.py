@@ -13,6 +13,8 @@ import pytest
 
 pytest.importorskip("greenlet", reason="the simulator is not installed")
 
+pytestmark = pytest.mark.serial
+
 
 def pyshmem_command(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(

@@ -35,12 +35,14 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("n_pes", [2, 3])
 def test_host_suite(n_pes: int, run_command: RunCommand) -> None:
     done = run(run_command, n_pes, *PYTEST, SUITE, check=True)
     assert "passed" in done.stdout
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("n_pes", [1, 4])
 def test_a_part_of_the_host_suite(n_pes: int, run_command: RunCommand) -> None:
     files = [SUITE / file for file in SHORT["host"]]
@@ -48,6 +50,7 @@ def test_a_part_of_the_host_suite(n_pes: int, run_command: RunCommand) -> None:
     assert "passed" in done.stdout
 
 
+@pytest.mark.serial
 def test_host_suite_by_the_librarys_own_calls(run_command: RunCommand) -> None:
     # Memory that no PE maps of another, as between hosts.
     variables = {"OMPI_MCA_sshmem": "mmap", "PYSHMEM_DEVICE": "none"}

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.serial
+
 STRESS = Path(__file__).parents[1] / "gpu" / "stress.py"
 WAYS = {
     "stores": {},

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from oshrun import PYTEST
 
+pytestmark = pytest.mark.serial
+
 SUITES = Path(__file__).parent.parent / "spmd"
 RunCommand = Callable[..., object]
 

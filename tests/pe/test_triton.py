@@ -13,6 +13,7 @@ pytest.importorskip("triton")
 RunCommand = Callable[..., object]
 
 
+@pytest.mark.serial
 def test_triton_suite_in_the_interpreter(n_pes: int, run_command: RunCommand) -> None:
     run_suite("triton", n_pes, "sim", run_command)
 
@@ -22,6 +23,7 @@ def test_requests_through_two_short_rings(run_command: RunCommand) -> None:
     run_suite("triton/test_requests.py", 2, "sim", run_command, **settings)
 
 
+@pytest.mark.serial
 @pytest.mark.gpu
 def test_triton_suite_on_gpus(n_pes: int, run_command: RunCommand) -> None:
     run_suite("triton", n_pes, "cuda", run_command)
