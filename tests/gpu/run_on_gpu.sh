@@ -57,9 +57,10 @@ run="timeout 300 $python -m pyshmem run --device cuda --timeout 240"
 suite() { # n name [VARIABLE=value...]
     local n=$1 name=$2 part code=0 rest
     shift 2
-    rest=$(ls spmd/device/test_*.py | grep -vE 'put_get|collectives|waits|signals|atomics|strided')
+    rest=$(ls spmd/device/test_*.py | grep -vE 'put_get|collectives|waits|signals|atomics|strided|test_ll|reduce_scatter')
     local -a shards=("spmd/device/test_put_get.py" "spmd/device/test_collectives.py" "spmd/device/test_collectives_reduce.py"
-        "spmd/device/test_waits.py spmd/device/test_signals.py spmd/device/test_strided.py" "spmd/device/test_atomics.py spmd/device/test_atomics_nbi.py $rest")
+        "spmd/device/test_waits.py spmd/device/test_signals.py spmd/device/test_strided.py" "spmd/device/test_atomics.py spmd/device/test_atomics_nbi.py $rest"
+        "spmd/device/test_ll.py" "spmd/device/test_reduce_scatter.py")
     for part in "${!shards[@]}"; do
         # shellcheck disable=SC2086 # words
         { env "$@" $run -n "$n" -m pytest -q -x -p no:cacheprovider -W ignore ${shards[part]} > "$results/${name}_$part.log" 2>&1
