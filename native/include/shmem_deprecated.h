@@ -89,10 +89,7 @@ SHMEM_ROUTINE_(void, wait, long *ivar, long cmp_value);
 SHMEM_ROUTINE_(void, wait_until, long *ivar, int cmp, long cmp_value);
 
 #define SHMEM_OLD_SHORTS_(X_) X_(short, short, ISHMEMX_TYPE_INT16) X_(ushort, unsigned short, ISHMEMX_TYPE_UINT16)
-#define SHMEM_OLD_SHORT_(_name, _ctype, _type)                                         \
-    SHMEM_ROUTINE_(void, _name##_wait_until, _ctype *ivar, int cmp, _ctype cmp_value); \
-    SHMEM_ROUTINE_(int, _name##_test, _ctype *ivar, int cmp, _ctype cmp_value);
-SHMEM_OLD_SHORTS_(SHMEM_OLD_SHORT_)
+SHMEM_OLD_SHORTS_(SHMEM_WAIT_) /* sets too, as Sandia OpenSHMEM has them */
 
 /* Memory is coherent: these do nothing. */
 SHMEM_ROUTINE_(void, clear_cache_inv, void);

@@ -138,16 +138,14 @@ SHMEM_CXX_A_(SHMEM_CXX_OLD_STANDARD_)
     SHMEM_CXX_ONE_(size_t, _name, test_some##_vector,                                                                  \
                    (_ctype * ivars, size_t nelems, size_t *indices, const int *status, int cmp, _value),               \
                    (ivars, nelems, indices, status, cmp, values))
-#define SHMEM_CXX_TEST_ONE_(_name, _ctype) \
-    SHMEM_CXX_ONE_(int, _name, test, (_ctype * ivar, int cmp, _ctype cmp_value), (ivar, cmp, cmp_value))
-#define SHMEM_CXX_TEST_(_name, _ctype)              \
-    SHMEM_CXX_TEST_ONE_(_name, _ctype)              \
-    SHMEM_CXX_MANY_(_name, _ctype, , _ctype values) \
+#define SHMEM_CXX_TEST_(_name, _ctype)                                                                   \
+    SHMEM_CXX_ONE_(int, _name, test, (_ctype * ivar, int cmp, _ctype cmp_value), (ivar, cmp, cmp_value)) \
+    SHMEM_CXX_MANY_(_name, _ctype, , _ctype values)                                                      \
     SHMEM_CXX_MANY_(_name, _ctype, _vector, const _ctype *values)
 SHMEM_CXX_I_(SHMEM_CXX_UNTIL_)
 SHMEM_CXX_SHORTS_(SHMEM_CXX_UNTIL_)
 SHMEM_CXX_A_(SHMEM_CXX_TEST_)
-SHMEM_CXX_SHORTS_(SHMEM_CXX_TEST_ONE_)
+SHMEM_CXX_SHORTS_(SHMEM_CXX_TEST_)
 
 #define SHMEM_CXX_WAIT_(_name, _ctype) \
     SHMEM_CXX_ONE_(void, _name, wait, (_ctype * ivar, _ctype cmp_value), (ivar, cmp_value))

@@ -99,10 +99,11 @@ static void shorts(void) {
     shmem_short_p(&number, (short)(-1 - me), right);
     shmem_short_wait(&number, 1);
     shmem_short_wait_until(&number, SHMEM_CMP_LT, 0);
+    CHECK(shmem_short_wait_until_any(&number, 1, NULL, SHMEM_CMP_LT, 0) == 0);
     CHECK(number == -1 - (me + n - 1) % n && shmem_short_test(&number, SHMEM_CMP_GT, -32768));
     shmem_ushort_p(&large, 65000, right);
     shmem_ushort_wait_until(&large, SHMEM_CMP_GT, 40000);
-    CHECK(large == 65000);
+    CHECK(large == 65000 && shmem_ushort_test_all(&large, 1, NULL, SHMEM_CMP_GT, 40000));
     shmem_barrier_all();
 }
 

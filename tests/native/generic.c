@@ -90,6 +90,10 @@ static void old_names(void) {
     shmem_wait(&many, 0);
     shmem_wait(&brief, 0);
     shmem_wait_until(&brief, SHMEM_CMP_GT, -1);
+    CHECK(shmem_test_any(&natural, 1, NULL, SHMEM_CMP_GT, 8) == SIZE_MAX);
+    shmem_wait_until_all_vector(&natural, 1, NULL, SHMEM_CMP_LE, &natural);
+    CHECK(shmem_test_all(&brief, 1, NULL, SHMEM_CMP_NE, -1) &&
+          shmem_wait_until_any(&brief, 1, NULL, SHMEM_CMP_EQ, 1) == 0);
     CHECK(shmem_test(&natural, SHMEM_CMP_LT, 8) && !shmem_test(&brief, SHMEM_CMP_EQ, 7));
     shmem_add(&count, 3U, me);
     CHECK(shmem_fadd(&count, 1U, me) == 7 && shmem_fetch(&count, me) == 8);

@@ -55,7 +55,7 @@
     MANY(_name, , 0, _ctype, _type, _ctype cmp_value, &cmp_value) \
     MANY(_name, _vector, 1, _ctype, _type, const _ctype *cmp_values, cmp_values)
 SHMEM_TYPENAMES_A(WAIT)
-SHMEM_OLD_SHORTS_(ONE)
+SHMEM_OLD_SHORTS_(WAIT)
 
 ROUTINE(uint64_t, signal_wait_until, uint64_t *sig_addr, int cmp, uint64_t cmp_value) {
     uint64_t seen = 0;
