@@ -121,26 +121,57 @@ static pysh_outcome_t get(pysh_ring_t *ring, uint64_t ticket, const pysh_request
     return result;
 }
 
-static pysh_outcome_t p(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
-    size_t width = (size_t)pysh_request_type(request);
+/* A flight of `value` to `place`, or from there. */
+static pysh_outcome_t start_value(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, void *place,
+                                  uint64_t value) {
+    pysh_flight_t *flight = pysh_flight_add(ring, ticket, request, pysh_step_value);
 
-    (void)ring;
-    (void)ticket;
+    flight->place = place;
+    flight->value = value;
+    return (pysh_outcome_t){.pending = true};
+}
+
+/* Where the element of a P or G is, when that is a GPU; NULL: elsewhere. */
+static int on_gpu(const pysh_request_t *request, const char *what, char **gpu_p) {
+    bool puts = pysh_request_op(request) == PYSH_OP_P;
+    size_t width = (size_t)pysh_request_type(request);
+    int heap, status;
+
+    *gpu_p = NULL;
     if (width < 1 || width > 8)
-        return pysh_outcome(pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's p of %zu bytes", width));
-    return pysh_outcome(pysh_put(address(request->word[PYSH_WORD_DEST]), &request->word[PYSH_WORD_VALUE], width,
-                                 pysh_request_pe(request)));
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's %s of %zu bytes", puts ? "p" : "g", width);
+    if (device_arena()->cpu_visible)
+        return ISHMEMX_OK;
+    status = pysh_peer_address(address(request->word[puts ? PYSH_WORD_DEST : PYSH_WORD_SOURCE]), width,
+                               pysh_request_pe(request), what, gpu_p, &heap);
+    if (!status && pysh.arena[heap].cpu_visible)
+        *gpu_p = NULL;
+    return status;
+}
+
+static pysh_outcome_t p(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+    const uint64_t *word = request->word;
+    char *gpu;
+    int status = on_gpu(request, "dest", &gpu);
+
+    if (!status && gpu)
+        return start_value(ring, ticket, request, gpu, word[PYSH_WORD_VALUE]);
+    if (!status)
+        status = pysh_put(address(word[PYSH_WORD_DEST]), &word[PYSH_WORD_VALUE], (size_t)pysh_request_type(request),
+                          pysh_request_pe(request));
+    return pysh_outcome(status);
 }
 
 static pysh_outcome_t g(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
-    size_t width = (size_t)pysh_request_type(request);
     pysh_outcome_t result = {.status = ISHMEMX_OK};
+    char *gpu;
 
-    (void)ring;
-    (void)ticket;
-    if (width < 1 || width > 8)
-        return pysh_outcome(pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's g of %zu bytes", width));
-    result.status = pysh_get(&result.value, address(request->word[PYSH_WORD_SOURCE]), width, pysh_request_pe(request));
+    result.status = on_gpu(request, "source", &gpu);
+    if (!result.status && gpu)
+        return start_value(ring, ticket, request, gpu, 0);
+    if (!result.status)
+        result.status = pysh_get(&result.value, address(request->word[PYSH_WORD_SOURCE]),
+                                 (size_t)pysh_request_type(request), pysh_request_pe(request));
     return result;
 }
 
@@ -200,6 +231,8 @@ static pysh_outcome_t amo(pysh_ring_t *ring, uint64_t ticket, const pysh_request
     if (!result.status)
         result.status = pysh_amo(op, type, address(word[PYSH_WORD_DEST]), word[PYSH_WORD_VALUE], word[PYSH_WORD_EXTRA],
                                  pysh_request_pe(request), "dest", &result.value);
+    if (!result.status && pysh_amo_fetches_to_gpu(request))
+        return start_value(ring, ticket, request, address(word[PYSH_WORD_SOURCE]), result.value);
     if (!result.status)
         result.status = pysh_amo_deliver(request, result.value);
     return result;

@@ -80,6 +80,26 @@ static int staged_piece(pysh_ring_t *ring, pysh_flight_t *flight, char *dest, co
     return status;
 }
 
+int pysh_step_value(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
+    bool gets = pysh_request_op(&flight->request) == PYSH_OP_G;
+    int type = pysh_request_type(&flight->request), status;
+    size_t width = pysh_request_op(&flight->request) == PYSH_OP_AMO ? pysh_type_nbytes(type) : (size_t)type;
+
+    if (ring->staged && ring->staged != flight)
+        return PYSH_UNDERWAY;
+    if (!ring->staged && !gets)
+        memcpy(ring->stage, &flight->value, width);
+    ring->staged = flight;
+    status = gets ? engine_piece(flight, ring->stage, flight->place, width)
+                  : engine_piece(flight, flight->place, ring->stage, width);
+    if (status == PYSH_UNDERWAY)
+        return status;
+    if (gets)
+        memcpy(value_p, ring->stage, width);
+    ring->staged = NULL;
+    return status;
+}
+
 /* Where the own copy of a symmetric address on the device heap is meant, as it is without P2P, the two are one. */
 static int next_piece(pysh_ring_t *ring, pysh_flight_t *flight, size_t nbytes) {
     char *dest = address(flight->request.word[PYSH_WORD_DEST]) + flight->moved;
@@ -153,6 +173,10 @@ bool pysh_amo_is_polled(const pysh_request_t *request, uint64_t place) {
            place - (uint64_t)(uintptr_t)arena->base < (uint64_t)arena->nbytes;
 }
 
+bool pysh_amo_fetches_to_gpu(const pysh_request_t *request) {
+    return request->word[PYSH_WORD_SOURCE] && pysh_on_gpu(address(request->word[PYSH_WORD_SOURCE]));
+}
+
 int pysh_amo_deliver(const pysh_request_t *request, uint64_t value) {
     uint64_t place = request->word[PYSH_WORD_SOURCE];
 
@@ -194,7 +218,13 @@ int pysh_step_amo(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
                                         : pysh.accel->amo_poll(flight->slot, &done, value_p);
     if (!status && !done)
         return PYSH_UNDERWAY;
-    if (!status && pysh_request_op(&flight->request) == PYSH_OP_AMO)
-        status = pysh_amo_deliver(&flight->request, *value_p);
-    return status;
+    if (status || pysh_request_op(&flight->request) != PYSH_OP_AMO)
+        return status;
+    if (!pysh_amo_fetches_to_gpu(&flight->request))
+        return pysh_amo_deliver(&flight->request, *value_p);
+    flight->place = address(flight->request.word[PYSH_WORD_SOURCE]);
+    flight->value = *value_p;
+    flight->started = false;
+    flight->step = pysh_step_value;
+    return PYSH_MOVED;
 }

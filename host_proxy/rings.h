@@ -33,6 +33,9 @@ struct pysh_flight {
     bool started;   /* what `token` or `slot` stands for is under way */
     bool gpu[2];    /* dest, source: is memory that only the GPU reaches */
     int slot;       /* of an atomic operation */
+    /* Of step_value: an element on a GPU, and its bits, which go there or, of a G, come from there. */
+    char *place;
+    uint64_t value;
 };
 
 struct pysh_ring {
@@ -87,12 +90,15 @@ pysh_flight_t *pysh_flight_add(pysh_ring_t *ring, uint64_t ticket, const pysh_re
                                int (*step)(pysh_ring_t *, pysh_flight_t *, uint64_t *));
 void pysh_ring_answer(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, uint64_t value, int status);
 /* pieces.c: the steps of a put, get or put_signal that goes by the proxy itself, of a strided one, of a copy that the
- * engine answers nobody for, and of an atomic operation on a GPU's memory. */
+ * engine answers nobody for, and of an atomic operation on a GPU's memory or another PE's. */
 int pysh_step_copy(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
 int pysh_step_strided(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
 int pysh_step_engine(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
 int pysh_step_amo(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
-/* Puts the old value of an atomic operation where a non-blocking one wants it. */
+/* The step of one element of at most 8 bytes to or from a GPU's memory. */
+int pysh_step_value(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
+/* Does a non-blocking fetch want the old value in memory of the GPU? Else pysh_amo_deliver() puts it where it does. */
+bool pysh_amo_fetches_to_gpu(const pysh_request_t *request);
 int pysh_amo_deliver(const pysh_request_t *request, uint64_t value);
 /* Is it memory of the calling PE's that only its GPU reaches, so that an atomic operation there has to be polled? */
 bool pysh_amo_is_polled(const pysh_request_t *request, uint64_t place);

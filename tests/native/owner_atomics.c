@@ -35,6 +35,7 @@ static void add_to(int target, int pe, int n_pes) {
     uint64_t seen;
     int before = fake_cuda("fake_cuda_atomics", 0), ran, expected = 0;
 
+    MUST(ishmemx_barrier_all()); /* the count stands before anybody adds */
     for (int i = 0; i < ADDS; i++) {
         pysh_request_t request = add_at(target);
         uint64_t old = fetch_add(target);

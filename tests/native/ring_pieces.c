@@ -117,6 +117,35 @@ static void atomics_wait_for_room_by_themselves(void) {
     CHECK(*word == 114);
 }
 
+/* Single elements of GPU memory, and old values that a fetch wants there, while a slow copy is in the driver. */
+static void elements_wait_by_themselves(void) {
+    uint64_t *word, *fetched;
+    pysh_request_t request[3] = {request_of(PYSH_OP_P, 8, 0, 0, 0), request_of(PYSH_OP_G, 4, 0, 0, 0)};
+    uint64_t ticket;
+    int status;
+
+    MUST(ishmemx_malloc(ISHMEMX_HEAP_DEVICE, 64, 0, 1, (void **)&word));
+    fetched = word + 4;
+    fake_cuda("fake_cuda_slow", 100000);
+    request[0].word[PYSH_WORD_DEST] = (uintptr_t)word;
+    request[0].word[PYSH_WORD_VALUE] = 0x1234567890;
+    tell(&request[0]);
+    request[1].word[PYSH_WORD_SOURCE] = (uintptr_t)word;
+    request[1].word[PYSH_WORD_KIND] |= PYSH_REQUEST_REPLY << 16;
+    request[2] = add_of(sig, 1); /* on the host heap */
+    request[2].word[PYSH_WORD_SOURCE] = (uintptr_t)fetched;
+    __atomic_store_n(sig, 41, __ATOMIC_RELEASE);
+    tell(&request[2]);
+    ask(request_of(PYSH_OP_NULL, 0, 0, 0, 0));
+    CHECK(look(word) == 0 && look(fetched) == 0 && look(sig) == 42);
+    quiet();
+    CHECK(look(word) == 0x1234567890 && look(fetched) == 41);
+    ticket = send_request(&request[1]);
+    ask(request_of(PYSH_OP_NULL, 0, 0, 0, 0));
+    CHECK(await_reply(ticket, false, &status) == 0x34567890 && status == ISHMEMX_OK);
+    fake_cuda("fake_cuda_slow", 0);
+}
+
 static void all(void) {
     others_are_served_meanwhile();
     quiet_and_signals_wait();
@@ -145,6 +174,7 @@ int main(int argc, char **argv) {
         local = host;
         all();
         atomics_wait_for_room_by_themselves();
+        elements_wait_by_themselves();
     }
     MUST(ishmemx_finalize());
     puts("ok");
