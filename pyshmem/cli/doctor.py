@@ -227,7 +227,7 @@ def _numpy_with_numba() -> Iterator[Finding]:
             "NumPy with numba-cuda",
             "ok",
             f"NumPy {numpy} lacks row_stack, without which numba-cuda {numba} compiles nothing; "
-            "importing pyshmem adds it",
+            "pyshmem, once imported, lends it to numba-cuda while that loads, and to nobody else",
             "import pyshmem and pyshmem.device before any kernel is compiled, those without "
             f"pyshmem too; or {_pip('numpy<2.5')}",
         )

@@ -93,28 +93,34 @@ def _keys(name: str, dtype: Any) -> list[int]:
     return [key, key | STREAM_KEY.WIDE] if routine.wide else [key]
 
 
-def _describe(key: int) -> tuple[str, str]:
-    """Name of the routine, and the dtype that ``prepare`` has to be given; empty: none."""
-    kind = key & ((1 << STREAM_KEY.OP_SHIFT) - 1)
-    op = key >> STREAM_KEY.OP_SHIFT & 0xFF
-    name = _NAMES[kind, op]
-    element = ELEMENTS[key >> STREAM_KEY.TYPE_SHIFT & 0xFF]
-    return name, element.dtype if _ROUTINES[name].dtype else ""
+def _decode(key: int) -> tuple[str, str] | None:
+    """Name of the routine, and the dtype that ``prepare`` has to be given; None: no such kernel."""
+    kind, op = key & ((1 << STREAM_KEY.OP_SHIFT) - 1), key >> STREAM_KEY.OP_SHIFT & 0xFF
+    element, name = key >> STREAM_KEY.TYPE_SHIFT & 0xFF, _NAMES.get((kind, op))
+    if not 0 <= key < 2 * STREAM_KEY.WIDE or name is None or element >= len(ELEMENTS):
+        return None
+    return name, ELEMENTS[element].dtype if _ROUTINES[name].dtype else ""
 
 
-def describe(key: int) -> str:
-    """The kernel in words."""
-    name, dtype = _describe(key)
+def _known(key: int) -> tuple[str, str]:
+    """The same of a key that the library has made."""
+    decoded = _decode(key)
+    assert decoded is not None, hex(key)
+    return decoded
+
+
+def describe(key: int) -> str | None:
+    """The kernel in words; None: there is none of that key."""
+    decoded = _decode(key)
+    if decoded is None:
+        return None
+    name, dtype = decoded
     return f"{name}(stream=)" + (f" of {dtype}" if dtype else "")
 
 
 def named(number: int) -> str | None:
     """The same by the word MODULE of a record of faults; None: it is no kernel for streams."""
-    key = number - STREAM_KEY.MODULE
-    if not 0 <= key < 2 * STREAM_KEY.WIDE:
-        return None
-    kind, op = key & ((1 << STREAM_KEY.OP_SHIFT) - 1), key >> STREAM_KEY.OP_SHIFT & 0xFF
-    return describe(key) if (kind, op) in _NAMES else None
+    return describe(number - STREAM_KEY.MODULE)
 
 
 # ---- the cache ---------------------------------------------------------------------------------
@@ -178,7 +184,7 @@ def _compile(key: int, capability: int) -> tuple[bytes, str, int]:
     try:
         images = importlib.import_module("pyshmem.device.jit.stream_images")
     except ImportError as error:
-        name, _ = _describe(key)
+        name, _ = _known(key)
         raise UnsupportedError(
             f"{name} on a GPU needs numba-cuda to compile its kernel ({error}): "
             "pip install 'pyshmem-openshmem[cuda]'"
@@ -217,7 +223,7 @@ def _load_missing(handle: int) -> None:
     if handle != OWN:
         check(lib.ishmemx_stream_capturing(handle, capturing))
     if capturing[0]:
-        name, dtype = _describe(key)
+        name, dtype = _known(key)
         wanted = f"{name!r}, dtype={dtype!r}" if dtype else f"{name!r}"
         raise ShmemError(
             f"the kernel of {name} is not loaded, which cannot be done while a stream is captured: "

@@ -8,7 +8,7 @@ from typing import Any
 from numba.cuda.simulator.kernel import FakeCUDAKernel
 
 from ..._core import library
-from ..leaf.sim import scheduler, threads
+from ..leaf.sim import launches, threads
 from ..state import MODULE
 
 
@@ -47,8 +47,8 @@ class Integration:
 
     def install(self) -> None:
         """Patch Numba's simulator."""
-        scheduler.install()
-        scheduler.launch_checks.append(self.before_launch)
+        launches.install()
+        launches.launch_checks.append(self.before_launch)
 
 
 integration = Integration()

@@ -16,7 +16,7 @@ import numpy as np
 from ..._core.contract import STREAM_KEY
 from ..._core.dtypes import as_dtype
 from ..._core.library import check, ffi, lib
-from ..leaf.sim import scheduler
+from ..leaf.sim import launches
 from ..stream_kernels import StreamKernel, kernel_of
 
 _ARRAY_WORDS, _SIZE, _ADDRESS = 7, 2, 4  # of an array among the arguments
@@ -50,7 +50,7 @@ def _arguments(kernel: StreamKernel, words: Any) -> list[Any]:
 def _run(key: int, blocks: int, threads: int, words: Any) -> None:
     kernel = _kernel(key)
     try:
-        scheduler.run_grid(
+        launches.run_grid(
             kernel.function, blocks, threads, _arguments(kernel, words), STREAM_KEY.MODULE | key
         )
     except BaseException as error:  # nobody called: it is told, and ends the job as a fault would

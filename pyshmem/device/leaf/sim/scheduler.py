@@ -17,14 +17,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from greenlet import getcurrent, greenlet
 from numba.cuda.simulator import kernel as numba_kernel
 from numba.cuda.simulator import kernelapi
-
-from ...._core.arrays import SymmetricArray, gone
 
 WARP = 32
 
@@ -146,7 +143,7 @@ class Grid(Group):
                 if not self.ready:
                     break
                 thread = self.ready.popleft()
-                _running.thread = thread
+                running.thread = thread
                 try:
                     thread.green.switch()
                 except BaseException as error:
@@ -175,7 +172,7 @@ class Grid(Group):
             with numba_kernel._push_kernel_context(self.module):
                 yield
         finally:
-            _running.thread = None
+            running.thread = None
             for namespace, original in self.swapped.values():
                 namespace.update(original)
 
@@ -207,12 +204,12 @@ class _Running(threading.local):
     thread: SimThread | None = None
 
 
-_running = _Running()
+running = _Running()
 
 
 def current() -> SimThread:
     """The running CUDA thread."""
-    thread = _running.thread
+    thread = running.thread
     if thread is None:
         raise RuntimeError("pyshmem.device routines are called from kernels, not from the host")
     return thread
@@ -224,179 +221,3 @@ def pause() -> None:
     thread.grid.pausing += 1
     thread.grid.ready.append(thread)
     thread.grid.hub.switch()
-
-
-# -- what kernels see ------------------------------------------------------------------------------
-
-
-def _by_reference(argument: Any) -> bool:
-    """Arrays on the symmetric heap, and views of them; ValueError when they are gone."""
-    base = argument
-    while isinstance(base, np.ndarray):
-        if isinstance(base, SymmetricArray):
-            if why := gone(base):
-                raise ValueError(f"an array given to a kernel cannot be used any more: {why}")
-            return True
-        base = base.base
-    return False
-
-
-def _launch(kernel: Any, *arguments: Any) -> Any:
-    """Replaces the simulator's kernel call: launches from the host, calls from kernels."""
-    if (thread := _running.thread) is not None:
-        thread.grid.enter(kernel.fn)
-        return kernel.fn(*arguments)
-    with _turn:
-        return _run(kernel, arguments)
-
-
-class _Turn:
-    """Kernels that several threads launch run one after the other."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.owner = 0  # the thread whose kernel runs
-
-    def __enter__(self) -> None:
-        self.lock.acquire()
-        self.owner = threading.get_ident()
-
-    def __exit__(self, *_: object) -> None:
-        self.owner = 0
-        self.lock.release()
-
-
-_turn = _Turn()
-
-
-def _run(kernel: Any, arguments: tuple[Any, ...]) -> None:
-    for check in launch_checks:
-        check(kernel.fn.__qualname__)
-    grid_dim, block_dim = numba_kernel.normalize_kernel_dimensions(
-        kernel.grid_dim, kernel.block_dim
-    )
-    write_back: list[Callable[[], None]] = []
-    seen = [_argument(kernel, argument, write_back) for argument in arguments]
-    grid = Grid(kernel, grid_dim, block_dim, seen)
-    with grid.active():
-        grid.enter(kernel.fn)
-        grid.run()
-    for copy_back in write_back:
-        copy_back()
-    for check in launch_checks:
-        check(kernel.fn.__qualname__)
-
-
-class _Bare(NamedTuple):
-    """What a grid reads of a kernel; this one is no Numba kernel."""
-
-    fn: Callable[..., Any]
-    dynshared_size: int = 0
-
-
-def run_grid(
-    function: Callable[..., Any], blocks: int, threads: int, arguments: list[Any], number: int
-) -> None:
-    """Run a function of the device library alone, beside what other threads of the process run.
-
-    ``number``: its word MODULE. Faults stay recorded for the next call of the host.
-    """
-    grid = Grid(_Bare(function), (blocks, 1, 1), (threads, 1, 1), arguments)
-    grid.number = number
-    try:
-        grid.run()
-    finally:
-        _running.thread = None
-
-
-def _real_cuda(_module: Any, name: str) -> Any:
-    """What only the host uses, ``synchronize`` for one, while another thread's kernel runs."""
-    from numba import cuda
-
-    if _turn.owner == threading.get_ident():
-        raise AttributeError(f"kernels have no cuda.{name}")
-    return getattr(cuda, name)
-
-
-def _argument(kernel: Any, argument: Any, write_back: list[Callable[[], None]]) -> Any:
-    for extension in kernel.extensions:
-        _, argument = extension.prepare_args(None, argument, stream=0, retr=write_back)
-    if _by_reference(argument):
-        return argument.view(np.ndarray)
-    if isinstance(argument, np.ndarray) and argument.ndim > 0:
-        argument = numba_kernel.InOut(argument).to_device(write_back)
-    elif isinstance(argument, numba_kernel.ArgHint):
-        argument = argument.to_device(write_back)
-    if isinstance(argument, numba_kernel.FakeCUDAArray):
-        return numba_kernel.FakeWithinKernelCUDAArray(argument)
-    return argument
-
-
-#: Called with the kernel's name before and after every launch; ``jit.modules`` adds one for faults.
-launch_checks: list[Callable[[str], None]] = []
-
-
-class _CurrentThread:
-    """Stands in for ``threading`` in Numba's simulator."""
-
-    @staticmethod
-    def current_thread() -> SimThread:
-        return current()
-
-
-def _lane(thread: SimThread) -> int:
-    return thread.thread_id % WARP
-
-
-def _shuffle(pick: Callable[[int, int], int]) -> Callable[..., Any]:
-    def shuffle(_module: Any, mask: int, value: Any, operand: int) -> Any:
-        thread = current()
-        values = thread.warp.gather(thread, value)
-        source = pick(_lane(thread), int(operand))
-        return values[source] if 0 <= source < len(values) else value
-
-    return shuffle
-
-
-def _ballot(_module: Any, mask: int, predicate: Any) -> int:
-    thread = current()
-    votes = thread.warp.gather(thread, predicate)
-    return sum(1 << index for index, vote in enumerate(votes) if vote)
-
-
-def _vote(decide: Callable[[list[Any]], bool]) -> Callable[..., bool]:
-    def vote(_module: Any, mask: int, predicate: Any) -> bool:
-        thread = current()
-        return decide(thread.warp.gather(thread, predicate))
-
-    return vote
-
-
-def _sync_warp(_module: Any, mask: int = 0xFFFFFFFF) -> None:
-    thread = current()
-    thread.warp.wait(thread)
-
-
-def install() -> None:
-    """Patches Numba's simulator. ``pyshmem.device`` does it on import when the simulator is on."""
-    numba_kernel.FakeCUDAKernel.__call__ = _launch
-    numba_kernel.FakeOverload.max_cooperative_grid_blocks = lambda self, *_: 1 << 20
-    kernelapi.threading = _CurrentThread
-    kernelapi.GridGroup.sync = lambda self: current().grid.wait(current())
-    module = kernelapi.FakeCUDAModule
-    module.shared = property(lambda self: current().block.shared)
-    module.__getattr__ = _real_cuda
-    additions = {
-        "syncwarp": _sync_warp,
-        "shfl_sync": _shuffle(lambda lane, operand: operand),
-        "shfl_xor_sync": _shuffle(lambda lane, operand: lane ^ operand),
-        "shfl_up_sync": _shuffle(lambda lane, operand: lane - operand),
-        "shfl_down_sync": _shuffle(lambda lane, operand: lane + operand),
-        "ballot_sync": _ballot,
-        "all_sync": _vote(all),
-        "any_sync": _vote(any),
-        "activemask": lambda self: (1 << current().warp.live) - 1,
-        "nanosleep": lambda self, _ns: pause(),
-    }
-    for name, function in additions.items():
-        setattr(module, name, function)
