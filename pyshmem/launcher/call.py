@@ -31,6 +31,7 @@ Result = TypeVar("Result")
 OUTPUTS = ("prefix", "plain", "none")
 
 _GRACE = 2.0  # seconds from Ctrl-C to the end of PEs that do not end by themselves
+_FRAMES = 12  # of a PE that hung, the innermost first
 _NOEXEC_SEAL = 8  # Linux 6.3; some systems refuse memory files without it
 
 
@@ -217,8 +218,11 @@ def _error_of(job: Job, answers: Sequence[dict[str, Any]]) -> LaunchError:
     """The exception of a job that failed; its cause is that of the PE that failed first."""
     places = dict(job.ending.standing) if job.ending is not None else {}
     died = {process.pe: number for number, process in enumerate(job.failed)}
+    timed_out = job.ending is not None and bool(job.ending.what)
     failures = [
-        _failure_of(process, answer, places.get(process.pe, "unknown"), process.pe in died)
+        _failure_of(
+            process, answer, places.get(process.pe, "unknown"), process.pe in died, timed_out
+        )
         for process, answer in zip(job.processes, answers, strict=True)
         if process.returncode or "value" not in answer
     ]
@@ -228,26 +232,27 @@ def _error_of(job: Job, answers: Sequence[dict[str, Any]]) -> LaunchError:
     return error
 
 
-def _failure_of(process: Process, answer: dict[str, Any], where: str, by_itself: bool) -> Failure:
+def _failure_of(
+    process: Process, answer: dict[str, Any], where: str, by_itself: bool, timed_out: bool
+) -> Failure:
+    from .report import is_secondary
+
     lines = tuple(process.last_lines())
+    if "error" in answer:
+        secondary = bool(answer["secondary"])
+    elif by_itself:
+        secondary = is_secondary(lines)
+    else:  # a signal of ours ended it: it hung, or there was a failure before
+        secondary = not timed_out
     return Failure(
         pe=process.pe,
-        # A PE that a signal of ours ended was still running when the job was over.
         exit_code=process.returncode if by_itself or (process.returncode or 0) >= 0 else None,
         exception=answer.get("exception"),
         traceback=answer.get("traceback", ""),
         where=where,
         output=lines,
-        secondary=_is_secondary(answer, lines, by_itself),
+        secondary=secondary,
     )
-
-
-def _is_secondary(answer: dict[str, Any], lines: Sequence[str], by_itself: bool) -> bool:
-    from .report import is_secondary
-
-    if "error" in answer:
-        return bool(answer["secondary"])
-    return is_secondary(lines) if by_itself else not answer["traceback"]  # hung: a cause, too
 
 
 def _text_of(
@@ -265,7 +270,9 @@ def _text_of(
         yield from (f"  {line}" for line in report.standing(job.ending.standing))
         for failure in failures:
             if failure.traceback:
-                yield f"PE {failure.pe}:\n{failure.traceback.rstrip()}"
+                lines = failure.traceback.rstrip().splitlines()
+                yield f"PE {failure.pe}:"
+                yield from lines[:_FRAMES] if failure.exit_code is None else lines
         return
     # Who has heard of the failure may have finalised by the time we look.
     others = {pe: at for pe, at in places.items() if pe != first.pe and at != "finalised"}

@@ -87,7 +87,7 @@ class Job:
         self._signals = signals
         self._progress = progress
         self._files: list[int] = []  # of spec.output_dir
-        self._deadline = time.monotonic() + spec.timeout if spec.timeout else float("inf")
+        self._deadline = float("inf")
 
     def run(self) -> None:
         """Start the PEs and see all of them off."""
@@ -117,6 +117,8 @@ class Job:
                 self.selector.register(process.end_fd, selectors.EVENT_READ)
             if self.spec.debugged.get(pe) == "attach":
                 say([f"PE {pe} waits for a debugger: gdb -p {process.pid}, then continue, twice"])
+        if self.spec.timeout:
+            self._deadline = time.monotonic() + self.spec.timeout
         if self._progress is not None:
             self._progress.begin(self.spec, time.monotonic())
 
