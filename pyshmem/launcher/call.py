@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import linecache
 import operator
 import os
 import pickle
@@ -160,7 +161,7 @@ def _write_call(fd: int, function: Callable[..., Any], args: tuple[Any, ...]) ->
     """What a PE needs before it can unpickle, as a line of JSON, and the call."""
     import cloudpickle
 
-    place = {"path": sys.path, "argv": getattr(sys, "argv", [""])}
+    place = {"path": sys.path, "argv": getattr(sys, "argv", [""]), "sources": _cells()}
     try:
         pickled = cloudpickle.dumps((function, args))
     except Exception as error:
@@ -171,6 +172,15 @@ def _write_call(fd: int, function: Callable[..., Any], args: tuple[Any, ...]) ->
         ) from error
     with open(fd, "wb", closefd=False) as file:
         file.write(json.dumps(place).encode() + b"\n" + pickled)
+
+
+def _cells() -> dict[str, list[str]]:
+    """The lines of code that no file has, such as a notebook's, for tracebacks of the PEs."""
+    return {
+        name: entry[2]
+        for name, entry in linecache.cache.items()
+        if len(entry) == 4 and entry[1] is None and not os.path.exists(name)
+    }
 
 
 def _answer_in(fd: int) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import ctypes
 import faulthandler
 import io
 import json
+import linecache
 import mmap
 import os
 import pickle
@@ -42,6 +43,8 @@ def _call(call: int) -> tuple[dict[str, Any], int]:
     with mmap.mmap(call, 0, access=mmap.ACCESS_READ) as data:  # the offset is all PEs' together
         place = json.loads(data.readline())
         sys.path[:], sys.argv = place["path"], place["argv"]
+        for name, lines in place["sources"].items():
+            linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
         import cloudpickle
 
         from pyshmem.host import runtime
