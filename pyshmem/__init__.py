@@ -117,26 +117,23 @@ from .host.contexts import (
     Context,
     CtxOption,
 )
-from .host.heap import (
+from .host.creation import (
     MALLOC_ATOMICS_REMOTE,
     MALLOC_SIGNAL_REMOTE,
     Hint,
     arange,
     array,
-    drain,
     empty,
     empty_like,
-    free,
     full,
     full_like,
     new_signal,
     ones,
     ones_like,
-    realloc,
-    to_numpy,
     zeros,
     zeros_like,
 )
+from .host.heap import drain, free, realloc, to_numpy
 from .host.locks import Lock, clear_lock, set_lock, test_lock
 from .host.ordering import fence, pe_quiet, quiet
 from .host.profiling import pcontrol

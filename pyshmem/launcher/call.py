@@ -188,7 +188,7 @@ def _answer_in(fd: int) -> dict[str, Any]:
     with open(fd, "rb", closefd=False) as file:
         file.seek(0)
         try:
-            answer = pickle.load(file)
+            answer: dict[str, Any] = pickle.load(file)
         except (EOFError, pickle.UnpicklingError):  # it ended before; perhaps it says where it was
             file.seek(0)
             return {"traceback": file.read().decode(errors="replace")}
