@@ -11,6 +11,10 @@ QUICK_DEVICE := put_get signals waits faults collectives
 FOLDERS := $(filter-out tests/torch,$(sort $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
 SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 
+# make lint: programs are checked strictly, but for kernels, whose types are their compiler's.
+TYPES_OF_PROGRAMS := --allow-untyped-defs --allow-incomplete-defs \
+	--allow-untyped-calls --allow-untyped-decorators
+
 .PHONY: demo test quick dev lint unit native gpu examples bench clean distclean ready-demo ready-test
 .DEFAULT_GOAL := demo
 
@@ -38,6 +42,7 @@ lint: ready-test
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
+	$(PYTHON) -m mypy $(TYPES_OF_PROGRAMS) --warn-unused-ignores examples/*.py tests/unit/typed_program.py
 	find native host_proxy tests -name '*.[ch]' -exec .venv/bin/clang-format --dry-run -Werror {} +
 	$(PYTHON) -m codespell_lib
 

@@ -19,6 +19,7 @@ with pyshmem.init(comm=world) as job:
     half = -(-world.size // 2)
     row = world.Split(color=world.rank // half, key=world.rank)
     team = mpi.team_from_comm(row)
+    assert team is not None  # every process is in a row
 
     # One-sided to the right-hand neighbour of the row, without its doing anything.
     box = pyshmem.zeros(1, dtype=np.int64)

@@ -55,8 +55,8 @@ with pyshmem.init(device_heap_size="600M") as job:
     last = job.n_pes - 1
     assert (pyshmem.to_numpy(near) == last).all()
     if job.my_pe == 0:
-        for stores in (1, 0):
-            print(("load", "store")[stores], "GB/s, from row to column")
-            for row in map_of[stores]:
+        for way in (1, 0):
+            print(("load", "store")[way], "GB/s, from row to column")
+            for row in map_of[way]:
                 print(" ".join(f"{figure:8.2f}" for figure in row))
         print("all pairs: ok", flush=True)

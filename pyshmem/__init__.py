@@ -9,16 +9,19 @@
         pyshmem.barrier_all()
         print(box[0])
 
-``python -m pyshmem run -n 4 script.py`` starts it. The same operations for Numba kernels are in
-``pyshmem.device``, which is imported separately. Importing pyshmem starts nothing and touches no
-GPU; without one, Numba takes its simulator when it is imported later (``compat.arrange_simulator``).
+``python -m pyshmem run -n 4 script.py`` starts it; ``pyshmem.launch`` calls a function on new PEs. The
+same operations for Numba kernels are in ``pyshmem.device``, which is imported separately. Importing
+pyshmem starts nothing and touches no GPU; without one, Numba takes its simulator when it is imported
+later (``compat.arrange_simulator``).
 """
 
 from ._core import compat, library
 from ._core.arrays import SymmetricArray
 from ._core.errors import (
+    Failure,
     HeapExhausted,
     KernelFault,
+    LaunchError,
     MismatchError,
     NotInitialized,
     PeerDied,
@@ -114,26 +117,23 @@ from .host.contexts import (
     Context,
     CtxOption,
 )
-from .host.heap import (
+from .host.creation import (
     MALLOC_ATOMICS_REMOTE,
     MALLOC_SIGNAL_REMOTE,
     Hint,
     arange,
     array,
-    drain,
     empty,
     empty_like,
-    free,
     full,
     full_like,
     new_signal,
     ones,
     ones_like,
-    realloc,
-    to_numpy,
     zeros,
     zeros_like,
 )
+from .host.heap import drain, free, realloc, to_numpy
 from .host.locks import Lock, clear_lock, set_lock, test_lock
 from .host.ordering import fence, pe_quiet, quiet
 from .host.profiling import pcontrol
@@ -202,6 +202,7 @@ from .host.waits import (
     wait_until_some,
     wait_until_some_vector,
 )
+from .launcher.call import launch
 
 __all__ = [
     "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "CTX_DEFAULT", "CTX_NOSTORE",
@@ -209,9 +210,9 @@ __all__ = [
     "MAJOR_VERSION", "MALLOC_ATOMICS_REMOTE", "MALLOC_SIGNAL_REMOTE", "MINOR_VERSION",
     "SIGNAL_ADD", "SIGNAL_SET", "TEAM_NODE", "TEAM_SHARED", "TEAM_WORLD", "THREAD_FUNNELED",
     "THREAD_MULTIPLE", "THREAD_SERIALIZED", "THREAD_SINGLE", "Channel", "Cmp", "Context",
-    "CtxOption", "Handler", "HeapExhausted", "HeapInfo", "Hint", "Job", "KernelFault", "Lock",
-    "MismatchError", "NotInitialized", "PeerDied", "ProxyStats", "Request", "ShmemError",
-    "ShmemTimeout", "SignalOp", "SymmetricArray", "Team", "TeamConfig", "ThreadLevel",
+    "CtxOption", "Failure", "Handler", "HeapExhausted", "HeapInfo", "Hint", "Job", "KernelFault",
+    "LaunchError", "Lock", "MismatchError", "NotInitialized", "PeerDied", "ProxyStats", "Request",
+    "ShmemError", "ShmemTimeout", "SignalOp", "SymmetricArray", "Team", "TeamConfig", "ThreadLevel",
     "UnsupportedError", "__version__", "abort", "addr_accessible", "alltoall", "alltoall_nb",
     "alltoalls", "alltoalls_nb", "and_reduce", "and_reduce_nb", "and_reduce_scatter",
     "and_reduce_scatter_nb", "arange", "array", "atomic_add", "atomic_and",
@@ -223,7 +224,7 @@ __all__ = [
     "broadcast_nb", "choose_device", "clear_lock", "collect", "collect_nb", "cutover", "drain",
     "empty", "empty_like", "fcollect", "fcollect_nb", "fence", "finalize", "free", "full",
     "full_like", "g", "get", "get_nbi", "global_exit", "heap_info", "ibget", "ibput", "iget",
-    "info_get_name", "info_get_version", "init", "initialized", "iput", "max_reduce",
+    "info_get_name", "info_get_version", "init", "initialized", "iput", "launch", "max_reduce",
     "max_reduce_nb", "max_reduce_scatter", "max_reduce_scatter_nb", "min_reduce",
     "min_reduce_nb", "min_reduce_scatter", "min_reduce_scatter_nb", "my_pe", "n_pes",
     "new_signal", "ones", "ones_like", "or_reduce", "or_reduce_nb", "or_reduce_scatter",

@@ -34,7 +34,7 @@ _LAYOUT = frozenset(("dtype", "shape", "strides", "data"))
 pinned = False
 
 
-class SymmetricArray(np.ndarray):
+class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
     """A NumPy array on a symmetric heap.
 
     Views and slices stay symmetric. Copies and results of arithmetic are plain ``np.ndarray``.
@@ -86,7 +86,7 @@ class SymmetricArray(np.ndarray):
         super().__setattr__(name, value)
 
 
-def gone(array: np.ndarray) -> str:
+def gone(array: np.ndarray[Any, Any]) -> str:
     """Why the elements of ``array`` can no longer be used; empty: they can."""
     base = array.base
     owner = base if type(base) is SymmetricArray else array
@@ -217,7 +217,7 @@ def _dtype_of(interface: dict[str, Any], array: Any) -> np.dtype[Any]:
     own = getattr(array, "dtype", None)
     if isinstance(own, np.dtype):
         return own
-    dtype = np.dtype(interface.get("descr") or interface["typestr"])
+    dtype: np.dtype[Any] = np.dtype(interface.get("descr") or interface["typestr"])
     if dtype.str != interface["typestr"]:
         dtype = np.dtype(interface["typestr"])
     if dtype.kind == "V" and not dtype.fields and own is not None:
@@ -338,7 +338,7 @@ def stream_handle(stream: StreamLike) -> int:
     """The ``cudaStream_t`` of a stream object, as an int."""
     if isinstance(stream, int):
         return stream
-    protocol = getattr(stream, "__cuda_stream__", None)
+    protocol: Any = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
         described = protocol() if callable(protocol) else protocol
         return int(described[1])

@@ -109,14 +109,15 @@ def _choose_interpreter(execute: Execution, module: ModuleType) -> None:
 
 def _lend_row_stack(execute: Execution, module: ModuleType) -> None:
     """Execute numba-cuda's array functions, which name ``np.row_stack``; NumPy 2.5 has dropped it."""
-    if "row_stack" in vars(np):
+    names: dict[str, Any] = np.__dict__
+    if "row_stack" in names:
         execute(module)
         return
-    vars(np)["row_stack"] = np.vstack
+    names["row_stack"] = np.vstack
     try:
         execute(module)
     finally:
-        del vars(np)["row_stack"]
+        del names["row_stack"]
 
 
 class _NumbaImports(importlib.abc.MetaPathFinder):

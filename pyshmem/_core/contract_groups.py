@@ -48,7 +48,7 @@ class Group:
 
     def __getattr__(self, name: str) -> int:
         try:
-            return self.__dict__["_constants"][name].value
+            return int(self.__dict__["_constants"][name].value)
         except KeyError:
             raise AttributeError(f"{self.prefix}{name} is not in the contract") from None
 

@@ -104,6 +104,7 @@ def kind_of(dtype: np.dtype[Any]) -> Kind:
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
     """A dtype from what NumPy takes, a name of ml_dtypes such as "bfloat16", or a torch dtype."""
+    found: np.dtype[Any]
     try:
         found = np.dtype(dtype)
     except TypeError:

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 
 class ShmemError(RuntimeError):
     """Base of what can go wrong in a job; also raised when the system or the GPU driver fails."""
@@ -34,3 +37,30 @@ class UnsupportedError(ShmemError):
 
 class KernelFault(ShmemError):
     """A kernel recorded a fault: a wrong PE or address, or a wait that outlasted the timeout."""
+
+
+class Failure(NamedTuple):
+    """How one PE of a job that ``pyshmem.launch`` started did not end well."""
+
+    pe: int
+    exit_code: int | None  #: minus the signal that killed it; None: it was still running
+    exception: BaseException | None  #: what the function raised, where it can be sent
+    traceback: str  #: of that exception, as the PE would have printed it
+    where: str  #: what the PE was doing when the first failure was noticed
+    output: tuple[str, ...]  #: the last lines it wrote to stderr
+    secondary: bool  #: it failed only because another PE had
+
+
+class LaunchError(ShmemError):
+    """A job cannot be started as asked, or, from ``pyshmem.launch``, did not end well.
+
+    Attributes:
+        failures: the PEs that did not end well, the cause first; empty when nothing was started.
+    """
+
+    def __init__(self, text: str, failures: Sequence[Failure] = ()) -> None:
+        super().__init__(text)
+        self.failures: tuple[Failure, ...] = tuple(failures)
+
+    def __reduce__(self) -> tuple[type[LaunchError], tuple[str, tuple[Failure, ...]]]:
+        return type(self), (str(self), self.failures)

@@ -97,7 +97,7 @@ ATOMIC_OPS = ("fetch", "set", "swap", "compare_swap", "add", "and", "or", "xor")
 
 ATOMIC_NUMBER = {name: number for number, name in enumerate(ATOMIC_OPS)}
 #: The family of each one's types; add takes float and double as an extension.
-ATOMIC_FAMILY = dict(zip(ATOMIC_OPS, "xxxaxbbb", strict=True))
+ATOMIC_FAMILY: dict[str, str] = dict(zip(ATOMIC_OPS, "xxxaxbbb", strict=True))
 
 #: Reduction operations, in the order of their numbers in C and on the device.
 REDUCE_OPS = ("and", "or", "xor", "max", "min", "sum", "prod")

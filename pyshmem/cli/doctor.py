@@ -22,8 +22,8 @@ from rich.table import Table
 from .._core import library
 from .._core.errors import ShmemError
 from ..host import runtime
-from ..launch.control import NativeControl
-from ..launch.settings import check_settings
+from ..launcher.control import NativeControl
+from ..launcher.settings import check_settings
 from . import facts
 
 _LEAST_ARCHITECTURE = (8, 0)  # that kernels are compiled for

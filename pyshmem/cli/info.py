@@ -12,10 +12,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from .._core.errors import LaunchError
 from .._core.library import setting
 from .._core.settings import SETTINGS
-from ..launch import LaunchError
-from ..launch.settings import settle_device
+from ..launcher.settings import settle_device
 from . import facts
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import click
 
-from ..launch import JobSpec, LaunchError, resolve_command, run_job
-from ..launch.control import NativeControl
-from ..launch.settings import check_settings, settle_device
-from ..launch.streams import occupy_standard_streams
+from .._core.errors import LaunchError
+from ..launcher import binding
+from ..launcher.control import NativeControl
+from ..launcher.job import run_job
+from ..launcher.settings import check_settings, settle_device
+from ..launcher.spec import JobSpec, resolve_command
+from ..launcher.streams import occupy_standard_streams
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -48,6 +52,25 @@ from ..launch.streams import occupy_standard_streams
     metavar="SECONDS",
     help="Time for the PEs to end after SIGINT or SIGTERM, before they are killed.",
 )
+@click.option(
+    "--bind",
+    type=click.Choice(binding.BINDINGS),
+    help="CPUs of a PE: cores of its own, a NUMA node, or the node of its GPU.  Default: spread over "
+    "the NUMA nodes, to that of its GPU.",
+)
+@click.option(
+    "--output-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write the output of each PE to a file of its own: DIR/pe-0.txt, ...",
+)
+@click.option("--gdb", type=click.IntRange(min=0), metavar="PE", help="Run one PE under gdb, here.")
+@click.option(
+    "--attach",
+    type=click.IntRange(min=0),
+    metavar="PE",
+    help="Let one PE wait for a debugger, and say how to attach one.",
+)
 @click.option("-l", "--tag", is_flag=True, help="Begin each line of output with its PE.")
 @click.option("-m", "--module", is_flag=True, help="TARGET is a module, as in python -m.")
 @click.argument("target")
@@ -60,6 +83,10 @@ def run(
     device_heap_size: str | None,
     timeout: float,
     grace: float,
+    bind: str | None,
+    output_dir: Path | None,
+    gdb: int | None,
+    attach: int | None,
     tag: bool,
     module: bool,
     target: str,
@@ -74,6 +101,10 @@ def run(
     ask the job to end: the PEs have the time of --grace for it, and none when asked a second time
     (Ctrl-C twice). The exit status is then 128 + signal, but 0 if all PEs end with 0 on SIGTERM.
     SIGUSR1 and SIGUSR2 mean what the program makes of them.
+
+    OMP_NUM_THREADS, OPENBLAS_NUM_THREADS, MKL_NUM_THREADS, NUMBA_NUM_THREADS and the like are set to
+    the share of a PE in the CPUs, unless set: all PEs' threads together are then as many as CPUs.
+    With -l or --output-dir, a terminal shows after 5 s of silence where the PEs stand.
     """
     options = {
         "CONDUIT": conduit,
@@ -86,14 +117,20 @@ def run(
     os.environ.update({f"PYSHMEM_{name}": value for name, value in settings.items()})
     try:
         check_settings()
+        chosen = settle_device(n_pes)
         spec = JobSpec(
             n_pes=n_pes,
             command=resolve_command(target, arguments, module=module),
-            device=settle_device(n_pes),
+            device=chosen,
             timeout=timeout,
             grace=grace,
             tag=tag,
+            output_dir=output_dir,
+            shares=binding.shares(n_pes, bind, chosen),
+            debugged=_debugged(n_pes, gdb, attach),
         )
+        if output_dir is not None:
+            output_dir.mkdir(parents=True, exist_ok=True)
         occupy_standard_streams()
         control = NativeControl(n_pes)
     except (LaunchError, ValueError, OSError) as error:
@@ -106,3 +143,13 @@ def run(
     finally:
         control.close()
     sys.exit(status)
+
+
+def _debugged(n_pes: int, gdb: int | None, attach: int | None) -> dict[int, str]:
+    """The PEs that are to run under a debugger, and how."""
+    found = {pe: how for pe, how in ((attach, "attach"), (gdb, "gdb")) if pe is not None}
+    if beyond := [pe for pe in found if pe >= n_pes]:
+        raise LaunchError(f"pe {beyond[0]} is outside the job of {n_pes} PEs (0..{n_pes - 1})")
+    if len(found) < sum(pe is not None for pe in (gdb, attach)):
+        raise LaunchError(f"--gdb and --attach are both about PE {gdb}; give one of them")
+    return found

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, stream_handle, target
 from .._core.dtypes import bits_of, out_of_range, unsupported_dtype
 from .._core.library import check, check_value, fail, lib
@@ -25,7 +26,7 @@ from .fast_calls import fast
 
 
 def _change(
-    op: str, dest: Any, value: Any, pe: int, ctx: Context | None, stream: StreamLike
+    op: str, dest: AnyArray, value: Any, pe: int, ctx: Context | None, stream: StreamLike
 ) -> None:
     """An operation that fetches nothing."""
     address, kind = target(dest, "dest")
@@ -45,7 +46,7 @@ def _change(
         fail(status)
 
 
-def _fetch(op: str, dest: Any, value: Any, pe: int, ctx: Context | None) -> Any:
+def _fetch(op: str, dest: AnyArray, value: Any, pe: int, ctx: Context | None) -> Any:
     """An operation that returns the value from before."""
     address, kind = target(dest, "dest")
     if kind.atomic_fetch is None:
@@ -62,7 +63,7 @@ def _fetch(op: str, dest: Any, value: Any, pe: int, ctx: Context | None) -> Any:
 
 
 @fast("read", _OP["fetch"])
-def atomic_fetch(source: Any, pe: int, *, ctx: Context | None = None) -> Any:
+def atomic_fetch(source: AnyArray, pe: int, *, ctx: Context | None = None) -> Any:
     """Read element 0 of ``source`` on ``pe``.
 
     Args:
@@ -83,7 +84,7 @@ def atomic_fetch(source: Any, pe: int, *, ctx: Context | None = None) -> Any:
 
 @fast("change", _OP["set"])
 def atomic_set(
-    dest: Any, value: Any, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+    dest: AnyArray, value: Any, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
 ) -> None:
     """Write ``value``.
 
@@ -103,7 +104,7 @@ def atomic_set(
 
 
 @fast("fetch", _OP["swap"])
-def atomic_swap(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> Any:
+def atomic_swap(dest: AnyArray, value: Any, pe: int, *, ctx: Context | None = None) -> Any:
     """Write ``value`` and return what was there.
 
     Args:
@@ -125,7 +126,7 @@ def atomic_swap(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -
 
 @fast("compare_swap", _OP["compare_swap"])
 def atomic_compare_swap(
-    dest: Any, cond: int, value: int, pe: int, *, ctx: Context | None = None
+    dest: AnyArray, cond: int, value: int, pe: int, *, ctx: Context | None = None
 ) -> Any:
     """Write ``value`` if ``cond`` is there; return what was there.
 
@@ -158,7 +159,7 @@ def atomic_compare_swap(
 
 @fast("touch", _OP["add"])
 def atomic_inc(
-    dest: Any, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+    dest: AnyArray, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
 ) -> None:
     """Add 1.
 
@@ -177,7 +178,7 @@ def atomic_inc(
 
 
 @fast("read", _OP["add"])
-def atomic_fetch_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> Any:
+def atomic_fetch_inc(dest: AnyArray, pe: int, *, ctx: Context | None = None) -> Any:
     """Add 1 and return what was there.
 
     Args:
@@ -198,7 +199,7 @@ def atomic_fetch_inc(dest: Any, pe: int, *, ctx: Context | None = None) -> Any:
 
 @fast("change", _OP["add"])
 def atomic_add(
-    dest: Any, value: Any, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+    dest: AnyArray, value: Any, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
 ) -> None:
     """Add ``value``; integers wrap around.
 
@@ -218,7 +219,7 @@ def atomic_add(
 
 
 @fast("fetch", _OP["add"])
-def atomic_fetch_add(dest: Any, value: Any, pe: int, *, ctx: Context | None = None) -> Any:
+def atomic_fetch_add(dest: AnyArray, value: Any, pe: int, *, ctx: Context | None = None) -> Any:
     """Add ``value``, integers wrap around; return what was there.
 
     Args:
@@ -240,7 +241,7 @@ def atomic_fetch_add(dest: Any, value: Any, pe: int, *, ctx: Context | None = No
 
 @fast("change", _OP["and"])
 def atomic_and(
-    dest: Any, value: int, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+    dest: AnyArray, value: int, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
 ) -> None:
     """Bitwise and with ``value``.
 
@@ -259,7 +260,7 @@ def atomic_and(
 
 
 @fast("fetch", _OP["and"])
-def atomic_fetch_and(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> Any:
+def atomic_fetch_and(dest: AnyArray, value: int, pe: int, *, ctx: Context | None = None) -> Any:
     """Bitwise and with ``value``; return what was there.
 
     Args:
@@ -280,7 +281,7 @@ def atomic_fetch_and(dest: Any, value: int, pe: int, *, ctx: Context | None = No
 
 @fast("change", _OP["or"])
 def atomic_or(
-    dest: Any, value: int, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+    dest: AnyArray, value: int, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
 ) -> None:
     """Bitwise or with ``value``.
 
@@ -299,7 +300,7 @@ def atomic_or(
 
 
 @fast("fetch", _OP["or"])
-def atomic_fetch_or(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> Any:
+def atomic_fetch_or(dest: AnyArray, value: int, pe: int, *, ctx: Context | None = None) -> Any:
     """Bitwise or with ``value``; return what was there.
 
     Args:
@@ -320,7 +321,7 @@ def atomic_fetch_or(dest: Any, value: int, pe: int, *, ctx: Context | None = Non
 
 @fast("change", _OP["xor"])
 def atomic_xor(
-    dest: Any, value: int, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+    dest: AnyArray, value: int, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
 ) -> None:
     """Bitwise exclusive or with ``value``.
 
@@ -339,7 +340,7 @@ def atomic_xor(
 
 
 @fast("fetch", _OP["xor"])
-def atomic_fetch_xor(dest: Any, value: int, pe: int, *, ctx: Context | None = None) -> Any:
+def atomic_fetch_xor(dest: AnyArray, value: int, pe: int, *, ctx: Context | None = None) -> Any:
     """Bitwise exclusive or with ``value``; return what was there.
 
     Args:

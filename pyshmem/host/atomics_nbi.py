@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, place, stream_handle, target
 from .._core.dtypes import bits_of, unsupported_dtype
 from .._core.library import check, lib
@@ -23,8 +24,8 @@ from .contexts import Context, context_of
 
 def _start(
     op: str,
-    fetch: Any,
-    dest: Any,
+    fetch: AnyArray,
+    dest: AnyArray,
     value: Any,
     pe: int,
     ctx: Context | None,
@@ -52,7 +53,12 @@ def _start(
 
 
 def atomic_fetch_nbi(
-    fetch: Any, source: Any, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+    fetch: AnyArray,
+    source: AnyArray,
+    pe: int,
+    *,
+    ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Start reading element 0 of ``source`` on ``pe``.
 
@@ -72,8 +78,8 @@ def atomic_fetch_nbi(
 
 
 def atomic_swap_nbi(
-    fetch: Any,
-    dest: Any,
+    fetch: AnyArray,
+    dest: AnyArray,
     value: Any,
     pe: int,
     *,
@@ -99,8 +105,8 @@ def atomic_swap_nbi(
 
 
 def atomic_compare_swap_nbi(
-    fetch: Any,
-    dest: Any,
+    fetch: AnyArray,
+    dest: AnyArray,
     cond: int,
     value: int,
     pe: int,
@@ -128,7 +134,12 @@ def atomic_compare_swap_nbi(
 
 
 def atomic_fetch_inc_nbi(
-    fetch: Any, dest: Any, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+    fetch: AnyArray,
+    dest: AnyArray,
+    pe: int,
+    *,
+    ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Start adding 1 and fetching what was there.
 
@@ -148,8 +159,8 @@ def atomic_fetch_inc_nbi(
 
 
 def atomic_fetch_add_nbi(
-    fetch: Any,
-    dest: Any,
+    fetch: AnyArray,
+    dest: AnyArray,
     value: Any,
     pe: int,
     *,
@@ -175,8 +186,8 @@ def atomic_fetch_add_nbi(
 
 
 def atomic_fetch_and_nbi(
-    fetch: Any,
-    dest: Any,
+    fetch: AnyArray,
+    dest: AnyArray,
     value: int,
     pe: int,
     *,
@@ -202,8 +213,8 @@ def atomic_fetch_and_nbi(
 
 
 def atomic_fetch_or_nbi(
-    fetch: Any,
-    dest: Any,
+    fetch: AnyArray,
+    dest: AnyArray,
     value: int,
     pe: int,
     *,
@@ -229,8 +240,8 @@ def atomic_fetch_or_nbi(
 
 
 def atomic_fetch_xor_nbi(
-    fetch: Any,
-    dest: Any,
+    fetch: AnyArray,
+    dest: AnyArray,
     value: int,
     pe: int,
     *,

@@ -17,6 +17,7 @@ from enum import IntFlag
 from types import TracebackType
 from typing import Any, SupportsIndex
 
+from .._core.array_types import AnyArray
 from .._core.library import check, ffi, lib
 from . import runtime
 from .teams import TEAM_WORLD, Team
@@ -74,7 +75,7 @@ class Context:
 
     # ---- what the operations use -----------------------------------------------------------------
 
-    def keep(self, array: Any, pe: int) -> None:
+    def keep(self, array: AnyArray, pe: int) -> None:
         """Keep the local array of a non-blocking operation alive until it is complete.
 
         To be called when the operation has begun: a thread that takes the array after that, to

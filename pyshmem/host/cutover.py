@@ -210,7 +210,7 @@ def gpu_name() -> str:
         return "simulator"
     name = ffi.new("char[]", 256)
     check(lib.ishmemx_cuda_describe(job.gpu, name, 256, ffi.new("int64_t *")))
-    return ffi.string(name).decode()
+    return str(ffi.string(name).decode())
 
 
 def tune_file() -> Path:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .._core import _fast, cupy_arrays  # type: ignore[attr-defined]
+from .._core import _fast, cupy_arrays
 from .._core.arrays import SymmetricArray
 from .._core.dtypes import Kind, kind_of
 from .._core.library import fail

@@ -16,20 +16,27 @@ from __future__ import annotations
 import math
 import operator
 import weakref
-from enum import IntFlag
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex, TypeVar, cast
 
 import numpy as np
 
 from .._core import cupy_arrays, errors
+from .._core.array_types import AnyArray, DeviceArray
 from .._core.arrays import SymmetricArray as SymmetricArray
 from .._core.arrays import gone, heap_number, place, remember, retire
 from .._core.dtypes import DTypeLike, as_dtype, kind_of
 from .._core.library import check, ffi, lib
 from . import runtime
-from .teams import TEAM_WORLD
 
 Shape = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
+
+OnHost = Literal["host"]
+OnDevice = Literal["device"]
+Heap = Literal["host", "device"]
+#: What is made on a heap that only the running program knows.
+Either = SymmetricArray | DeviceArray
+#: An array in is such an array out.
+ArrayT = TypeVar("ArrayT", SymmetricArray, DeviceArray)
 
 
 class Block:
@@ -73,7 +80,7 @@ runtime.on_finalize(_job_ended)
 # ---- making ------------------------------------------------------------------------------------
 
 
-def _allocate(shape: Shape, dtype: DTypeLike, heap: str, zero: bool = False, align: int = 0) -> Any:
+def allocate(shape: Shape, dtype: DTypeLike, heap: str, zero: bool = False, align: int = 0) -> Any:
     """An array of ``shape``; the one place that takes new memory from a heap."""
     number = heap_number(heap)
     job = runtime.current()
@@ -120,174 +127,10 @@ def _extents(shape: Shape) -> tuple[int, ...]:
     return found
 
 
-def _filled(array: Any, values: Any) -> Any:
-    """Set the elements of a new array; no PE goes on before all have, so that no put is lost."""
-    if isinstance(array, np.ndarray):
-        array[...] = values
-    else:
-        cupy_arrays.assign(array, values)
-    check(lib.ishmemx_team_sync(TEAM_WORLD.handle))
-    return array
-
-
-class Hint(IntFlag):
-    """What an array is going to be used for. The heaps here serve all uses alike."""
-
-    ATOMICS_REMOTE = 1
-    SIGNAL_REMOTE = 2
-
-
-MALLOC_ATOMICS_REMOTE, MALLOC_SIGNAL_REMOTE = Hint.ATOMICS_REMOTE, Hint.SIGNAL_REMOTE
-
-
-def empty(
-    shape: Shape,
-    dtype: DTypeLike = float,
-    *,
-    heap: str = "host",
-    align: int | None = None,
-    hints: int = 0,
-) -> Any:
-    """Make a symmetric array without setting its elements. Collective.
-
-    Args:
-        shape: extents, the same on all PEs; an extent of 0 is allowed and takes no memory.
-        dtype: any of fixed size: NumPy's, ``"bfloat16"`` and others of ml_dtypes, structured ones.
-        heap: ``"host"`` or ``"device"``.
-        align: bytes that the address is a multiple of, a power of two, at least 8; default 64.
-        hints: ``MALLOC_ATOMICS_REMOTE``, ``MALLOC_SIGNAL_REMOTE``, or both with ``|``.
-
-    Returns:
-        ``SymmetricArray`` (host heap, simulator) or CuPy array (device heap on a GPU).
-
-    Completes: the array exists on all PEs on return.
-    Raises: HeapExhausted, MismatchError (sizes differ between PEs), UnsupportedError (no device
-        heap), TypeError (dtype), ValueError (shape, heap, align, hints), NotInitialized.
-    Spec: shmem_malloc, shmem_align, shmem_malloc_with_hints (OpenSHMEM 1.5).
-    """
-    if align is not None and (align < 8 or align & (align - 1)):
-        raise ValueError(f"align is {align}; give a power of two, 8 or more")
-    if not 0 <= hints <= MALLOC_ATOMICS_REMOTE | MALLOC_SIGNAL_REMOTE:
-        raise ValueError(f"hints is {hints}; give MALLOC_ATOMICS_REMOTE, MALLOC_SIGNAL_REMOTE or 0")
-    return _allocate(shape, dtype, heap, align=align or 0)
-
-
-def zeros(shape: Shape, dtype: DTypeLike = float, *, heap: str = "host") -> Any:
-    """Make a symmetric array of zeros. Collective; arguments, errors: ``empty``.
-
-    Completes: all PEs' elements are set on return, so puts may follow at once.
-    Spec: shmem_calloc (OpenSHMEM 1.5).
-    """
-    return _allocate(shape, dtype, heap, zero=True)
-
-
-def ones(shape: Shape, dtype: DTypeLike = float, *, heap: str = "host") -> Any:
-    """Make a symmetric array of ones. Collective; arguments, errors: ``empty``.
-
-    Completes: all PEs' elements are set on return, so puts may follow at once.
-    Spec: shmem_malloc (OpenSHMEM 1.5).
-    """
-    return _filled(_allocate(shape, dtype, heap), 1)
-
-
-def full(shape: Shape, fill_value: Any, dtype: DTypeLike = None, *, heap: str = "host") -> Any:
-    """Make a symmetric array of one value. Collective; arguments, errors: ``empty``.
-
-    Args:
-        shape: extents, the same on all PEs.
-        fill_value: the value of the elements here; PEs may give different ones.
-        dtype: default the dtype NumPy gives ``fill_value``.
-        heap: ``"host"`` or ``"device"``.
-
-    Completes: all PEs' elements are set on return, so puts may follow at once.
-    Spec: shmem_malloc (OpenSHMEM 1.5).
-    """
-    kind = np.asarray(fill_value).dtype if dtype is None else dtype
-    return _filled(_allocate(shape, kind, heap), fill_value)
-
-
-def array(values: Any, dtype: DTypeLike = None, *, heap: str = "host") -> Any:
-    """Make a symmetric array with the elements of an array or a nested sequence. Collective.
-
-    Args:
-        values: elements here; PEs may give different ones of the same shape and dtype.
-        dtype: default the dtype NumPy gives ``values``.
-        heap: ``"host"`` or ``"device"``.
-
-    Completes: all PEs' elements are set on return, so puts may follow at once.
-    Raises: as ``empty``.
-    Spec: shmem_malloc (OpenSHMEM 1.5).
-    """
-    if not hasattr(values, "__cuda_array_interface__"):
-        values = np.asarray(values, None if dtype is None else as_dtype(dtype))
-    kind = values.dtype if dtype is None else dtype
-    return _filled(_allocate(values.shape, kind, heap), values)
-
-
-def arange(
-    start: Any, stop: Any = None, step: Any = 1, dtype: DTypeLike = None, *, heap: str = "host"
-) -> Any:
-    """Make a symmetric array of evenly spaced values, as ``numpy.arange``. Collective.
-
-    Args:
-        start: first value, or the end when ``stop`` is not given.
-        stop: end, not included.
-        step: distance.
-        dtype: default the dtype ``numpy.arange`` gives.
-        heap: ``"host"`` or ``"device"``.
-
-    Completes: all PEs' elements are set on return, so puts may follow at once.
-    Raises: as ``empty``.
-    Spec: shmem_malloc (OpenSHMEM 1.5).
-    """
-    bounds: tuple[Any, ...] = (0, start, step) if stop is None else (start, stop, step)
-    values = np.arange(*bounds, dtype=None if dtype is None else as_dtype(dtype))
-    return array(values, heap=heap)
-
-
-def _like(prototype: Any, dtype: DTypeLike, heap: str | None) -> tuple[Any, DTypeLike, str]:
-    """Shape, dtype and heap of a new array; the heap is the prototype's where that has one."""
-    if heap is None:
-        on_gpu = hasattr(prototype, "__cuda_array_interface__")
-        heap = getattr(prototype, "heap", None) or ("device" if on_gpu else "host")
-    return prototype.shape, prototype.dtype if dtype is None else dtype, heap
-
-
-def empty_like(prototype: Any, dtype: DTypeLike = None, *, heap: str | None = None) -> Any:
-    """``empty`` with shape, dtype and heap of another array, unless given. Collective."""
-    shape, kind, place = _like(prototype, dtype, heap)
-    return empty(shape, kind, heap=place)
-
-
-def zeros_like(prototype: Any, dtype: DTypeLike = None, *, heap: str | None = None) -> Any:
-    """``zeros`` with shape, dtype and heap of another array, unless given. Collective."""
-    shape, kind, place = _like(prototype, dtype, heap)
-    return zeros(shape, kind, heap=place)
-
-
-def ones_like(prototype: Any, dtype: DTypeLike = None, *, heap: str | None = None) -> Any:
-    """``ones`` with shape, dtype and heap of another array, unless given. Collective."""
-    shape, kind, place = _like(prototype, dtype, heap)
-    return ones(shape, kind, heap=place)
-
-
-def full_like(
-    prototype: Any, fill_value: Any, dtype: DTypeLike = None, *, heap: str | None = None
-) -> Any:
-    """``full`` with shape, dtype and heap of another array, unless given. Collective."""
-    shape, kind, place = _like(prototype, dtype, heap)
-    return full(shape, fill_value, kind, heap=place)
-
-
-def new_signal(shape: Shape = 1, *, heap: str = "host") -> Any:
-    """Make signal words: a symmetric uint64 array of zeros. Collective; errors: ``empty``."""
-    return zeros(shape, np.uint64, heap=heap)
-
-
 # ---- freeing -----------------------------------------------------------------------------------
 
 
-def free(array: Any) -> None:
+def free(array: AnyArray) -> None:
     """Give an array's memory back to the heap. Collective; begins with a barrier.
 
     Args:
@@ -305,7 +148,7 @@ def free(array: Any) -> None:
     _drop(block, "it was freed")
 
 
-def realloc(array: Any, shape: Shape) -> Any:
+def realloc(array: ArrayT, shape: Shape) -> ArrayT:
     """Make an array of another shape from an array, on the same heap. Collective.
 
     Args:
@@ -330,12 +173,12 @@ def realloc(array: Any, shape: Shape) -> Any:
     if block is None or not nbytes:
         if block is not None:
             free(array)
-        return _allocate(extents, array.dtype, heap or "host")
+        return cast(ArrayT, allocate(extents, array.dtype, heap or "host"))
     address = ffi.new("uintptr_t *")
     check(lib.ishmemx_realloc(block.address, nbytes, address))
     _drop(block, "it was reallocated")
     on_gpu = heap == "device" and job.device == "cuda"
-    return _array_over(address[0], nbytes, extents, array.dtype, on_gpu)
+    return cast(ArrayT, _array_over(address[0], nbytes, extents, array.dtype, on_gpu))
 
 
 def _block_of(array: Any, verb: str) -> Block | None:
@@ -374,7 +217,7 @@ def drain() -> None:
 # ---- looking -----------------------------------------------------------------------------------
 
 
-def to_numpy(array: Any) -> np.ndarray:
+def to_numpy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
     """A copy of an array's elements in ordinary host memory, whatever heap it is on.
 
     Args:

@@ -42,7 +42,7 @@ def _format_fault(fault: Mapping[str, int]) -> str:
 def _text(ask: Callable[[Any, int], int], capacity: int) -> str:
     text = ffi.new("char[]", capacity)
     ask(text, capacity)
-    return ffi.string(text).decode(errors="replace")
+    return str(ffi.string(text).decode(errors="replace"))
 
 
 def proxy_error() -> str:

@@ -12,23 +12,24 @@ from typing import Any
 
 import numpy as np
 
+from .._core.array_types import AnyArray
 from .._core.arrays import target
 from .._core.dtypes import kind_of
 from .._core.library import check, ffi, lib
-from . import heap
+from . import creation
 from .contexts import CTX_DEFAULT
 
 _LONG = kind_of(np.dtype(np.int64))
 
 
-def _word(lock: Any) -> int:
+def _word(lock: AnyArray) -> int:
     address, kind = target(lock, "lock")
     if kind is not _LONG:
         raise TypeError(f"lock has dtype {kind.dtype}; locks are int64")
     return address
 
 
-def set_lock(lock: Any) -> None:
+def set_lock(lock: AnyArray) -> None:
     """Wait until this PE has the lock.
 
     After a ``ShmemTimeout`` the PE keeps its place in the queue: the lock comes to it and waits for its
@@ -44,7 +45,7 @@ def set_lock(lock: Any) -> None:
     check(lib.ishmemx_set_lock(_word(lock)))
 
 
-def test_lock(lock: Any) -> bool:
+def test_lock(lock: AnyArray) -> bool:
     """Take the lock if nobody has it; whether this PE has it now.
 
     The C routine returns 0 for that, this one True.
@@ -60,7 +61,7 @@ def test_lock(lock: Any) -> bool:
     return bool(acquired[0])
 
 
-def clear_lock(lock: Any) -> None:
+def clear_lock(lock: AnyArray) -> None:
     """Complete all operations of ``CTX_DEFAULT`` and give the lock to the next PE.
 
     Args:
@@ -82,7 +83,7 @@ class Lock:
     __slots__ = ("word",)
 
     def __init__(self) -> None:
-        self.word = heap.zeros(1, np.int64)
+        self.word: Any = creation.zeros(1, np.int64)  # of shmem4py: None once given back
 
     def set(self) -> None:
         """``set_lock``."""

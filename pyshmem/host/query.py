@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from .._core.array_types import AnyArray
 from .._core.arrays import heap_number, place
 from .._core.library import ThreadLevel, check, ffi, lib
 from .._core.peer_views import view_of_peer
@@ -19,7 +20,7 @@ THREAD_SINGLE, THREAD_FUNNELED = ThreadLevel.SINGLE, ThreadLevel.FUNNELED
 THREAD_SERIALIZED, THREAD_MULTIPLE = ThreadLevel.SERIALIZED, ThreadLevel.MULTIPLE
 
 
-def ptr(array: Any, pe: int, *, team: Team = TEAM_WORLD) -> Any:
+def ptr(array: AnyArray, pe: int, *, team: Team = TEAM_WORLD) -> Any:
     """Another PE's copy of a symmetric array, for loads and stores without a call.
 
     Args:
@@ -53,7 +54,7 @@ def pe_accessible(pe: int) -> bool:
     return bool(lib.ishmemx_pe_accessible(pe))
 
 
-def addr_accessible(array: Any, pe: int) -> bool:
+def addr_accessible(array: AnyArray, pe: int) -> bool:
     """Whether operations can reach the copy on ``pe`` of an array of this PE.
 
     Args:

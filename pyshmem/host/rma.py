@@ -7,6 +7,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, pair, stream_handle, target
 from .._core.dtypes import out_of_range
 from .._core.errors import UnsupportedError
@@ -21,8 +22,8 @@ _PUT_CALL, _GET_CALL = 0, 1
 
 @fast("copy", _PUT_CALL)
 def put(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     pe: int,
     *,
     nelems: SupportsIndex | None = None,
@@ -58,8 +59,8 @@ def put(
 
 @fast("copy", _GET_CALL)
 def get(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     pe: int,
     *,
     nelems: SupportsIndex | None = None,
@@ -92,8 +93,8 @@ def get(
 
 
 def put_nbi(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     pe: int,
     *,
     nelems: SupportsIndex | None = None,
@@ -124,8 +125,8 @@ def put_nbi(
 
 
 def get_nbi(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     pe: int,
     *,
     nelems: SupportsIndex | None = None,
@@ -157,7 +158,7 @@ def get_nbi(
 
 @fast("p")
 def p(
-    dest: Any, value: Any, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+    dest: AnyArray, value: Any, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
 ) -> None:
     """Store one value into element 0 of ``dest`` on ``pe``.
 
@@ -195,7 +196,7 @@ def p(
 
 
 @fast("g")
-def g(source: Any, pe: int, *, ctx: Context | None = None) -> Any:
+def g(source: AnyArray, pe: int, *, ctx: Context | None = None) -> Any:
     """Element 0 of ``source`` on ``pe``.
 
     Args:

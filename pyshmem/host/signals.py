@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex
 
+from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, pair, signal_target, stream_handle
 from .._core.library import SignalOp, check, check_value, fail, lib
 from .contexts import Context, context_of, handle_of
@@ -20,9 +21,9 @@ _NAMES = ("source", "dest")
 
 
 def put_signal(
-    dest: Any,
-    source: Any,
-    sig_addr: Any,
+    dest: AnyArray,
+    source: AnyArray,
+    sig_addr: AnyArray,
     signal: int,
     sig_op: int,
     pe: int,
@@ -64,9 +65,9 @@ def put_signal(
 
 
 def put_signal_nbi(
-    dest: Any,
-    source: Any,
-    sig_addr: Any,
+    dest: AnyArray,
+    source: AnyArray,
+    sig_addr: AnyArray,
     signal: int,
     sig_op: int,
     pe: int,
@@ -109,7 +110,7 @@ def put_signal_nbi(
 
 
 def signal_op(
-    sig_addr: Any,
+    sig_addr: AnyArray,
     signal: int,
     sig_op: int,
     pe: int,
@@ -142,7 +143,12 @@ def signal_op(
 
 
 def signal_set(
-    sig_addr: Any, signal: int, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+    sig_addr: AnyArray,
+    signal: int,
+    pe: int,
+    *,
+    ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Set the signal word on ``pe``: ``signal_op`` with ``SIGNAL_SET``.
 
@@ -152,7 +158,12 @@ def signal_set(
 
 
 def signal_add(
-    sig_addr: Any, signal: int, pe: int, *, ctx: Context | None = None, stream: StreamLike = None
+    sig_addr: AnyArray,
+    signal: int,
+    pe: int,
+    *,
+    ctx: Context | None = None,
+    stream: StreamLike = None,
 ) -> None:
     """Increase the signal word on ``pe``: ``signal_op`` with ``SIGNAL_ADD``.
 
@@ -161,7 +172,7 @@ def signal_add(
     signal_op(sig_addr, signal, SIGNAL_ADD, pe, ctx=ctx, stream=stream)
 
 
-def signal_fetch(sig_addr: Any) -> int:
+def signal_fetch(sig_addr: AnyArray) -> int:
     """The value of this PE's signal word.
 
     Args:
@@ -177,7 +188,9 @@ def signal_fetch(sig_addr: Any) -> int:
     return value
 
 
-def signal_wait_until(sig_addr: Any, cmp: int, cmp_value: int, *, stream: StreamLike = None) -> Any:
+def signal_wait_until(
+    sig_addr: AnyArray, cmp: int, cmp_value: int, *, stream: StreamLike = None
+) -> Any:
     """Wait until this PE's signal word compares with ``cmp_value``.
 
     Args:

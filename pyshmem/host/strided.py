@@ -7,16 +7,17 @@ Strides count elements. They are within the given arrays, which are contiguous t
 from __future__ import annotations
 
 import operator
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
+from .._core.array_types import AnyArray
 from .._core.arrays import Place, StreamLike, place, stream_handle
 from .._core.library import check, lib
 from .contexts import Context, handle_of
 
 
 def iput(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     pe: int,
     *,
     dst: SupportsIndex = 1,
@@ -48,8 +49,8 @@ def iput(
 
 
 def iget(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     pe: int,
     *,
     dst: SupportsIndex = 1,
@@ -80,8 +81,8 @@ def iget(
 
 
 def ibput(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     pe: int,
     *,
     bsize: SupportsIndex,
@@ -115,8 +116,8 @@ def ibput(
 
 
 def ibget(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     pe: int,
     *,
     bsize: SupportsIndex,
@@ -149,7 +150,7 @@ def ibget(
     _copy("iget", near, far, strides, bsize, count, pe, ctx, stream)
 
 
-def _sides(dest: Any, source: Any, *, put: bool) -> tuple[Place, Place]:
+def _sides(dest: AnyArray, source: AnyArray, *, put: bool) -> tuple[Place, Place]:
     """Where the elements of ``dest`` and ``source`` are; the far side is symmetric."""
     to = place(dest, "dest", symmetric=put, writable=True)
     origin = place(source, "source", symmetric=not put)

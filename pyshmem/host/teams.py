@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex
 
+from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, place, stream_handle
 from .._core.library import check, ffi, lib
 from .._core.peer_views import view_of_peer
@@ -144,7 +145,7 @@ class Team:
         """
         return [int(lib.ishmemx_team_world_pe(self.handle, pe)) for pe in range(self.n_pes())]
 
-    def ptr(self, array: Any, pe: int) -> Any:
+    def ptr(self, array: AnyArray, pe: int) -> Any:
         """The copy on the team's PE ``pe`` of a symmetric array, as ``pyshmem.ptr``.
 
         Raises: ValueError (pe, array, destroyed), NotInitialized.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
+from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, place, stream_handle
 from .._core.dtypes import Kind, integer_error, unsupported_dtype
 from .._core.errors import UnsupportedError
@@ -28,7 +29,7 @@ class ElementSet(NamedTuple):
 
 
 def element_set(
-    routine: str, ivars: Any, values: Any, nelems: Count, status: Any, vector: int
+    routine: str, ivars: AnyArray, values: Any, nelems: Count, status: Any, vector: int
 ) -> ElementSet:
     address, nbytes, kind = place(ivars, "ivars", symmetric=True)
     if kind.wait_until is None:
@@ -97,14 +98,14 @@ def test_all_of(of: ElementSet, cmp: int, vector: int) -> bool:
 
 def set_on_stream(
     which: str,
-    ivars: Any,
+    ivars: AnyArray,
     cmp: int,
     value: int,
     nelems: Count,
     status: Any,
     stream: StreamLike,
-    found: Any = None,
-    indices: Any = None,
+    found: AnyArray | None = None,
+    indices: AnyArray | None = None,
 ) -> None:
     """A wait for several elements in the order of a stream; results go to arrays."""
     name = f"wait_until_{which}"

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, target
 from .._core.dtypes import Kind, unsupported_dtype
 from .._core.library import Cmp, check_value, fail, lib
@@ -48,7 +49,7 @@ from .wait_sets import (
 CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = Cmp.EQ, Cmp.NE, Cmp.GT, Cmp.GE, Cmp.LT, Cmp.LE
 
 
-def _waitable(ivar: Any, routine: str) -> tuple[int, Kind]:
+def _waitable(ivar: AnyArray, routine: str) -> tuple[int, Kind]:
     address, kind = target(ivar, "ivar")
     if kind.wait_until is None:
         raise unsupported_dtype(routine, kind, "a")
@@ -56,7 +57,7 @@ def _waitable(ivar: Any, routine: str) -> tuple[int, Kind]:
 
 
 @fast("wait_until")
-def wait_until(ivar: Any, cmp: int, cmp_value: int, *, stream: StreamLike = None) -> None:
+def wait_until(ivar: AnyArray, cmp: int, cmp_value: int, *, stream: StreamLike = None) -> None:
     """Wait until element 0 of ``ivar`` here compares with ``cmp_value``.
 
     Args:
@@ -79,7 +80,7 @@ def wait_until(ivar: Any, cmp: int, cmp_value: int, *, stream: StreamLike = None
         fail(status)
 
 
-def test(ivar: Any, cmp: int, cmp_value: int) -> bool:
+def test(ivar: AnyArray, cmp: int, cmp_value: int) -> bool:
     """Whether element 0 of ``ivar`` here compares with ``cmp_value``.
 
     Args:
@@ -100,7 +101,7 @@ def test(ivar: Any, cmp: int, cmp_value: int) -> bool:
 
 
 def wait_until_all(
-    ivars: Any,
+    ivars: AnyArray,
     cmp: int,
     cmp_value: int,
     *,
@@ -122,14 +123,14 @@ def wait_until_all(
 
 
 def wait_until_any(
-    ivars: Any,
+    ivars: AnyArray,
     cmp: int,
     cmp_value: int,
     *,
     nelems: Count = None,
     status: Any = None,
     stream: StreamLike = None,
-    found: Any = None,
+    found: AnyArray | None = None,
 ) -> Any:
     """Wait until an element compares with ``cmp_value``; tell which.
 
@@ -147,15 +148,15 @@ def wait_until_any(
 
 
 def wait_until_some(
-    ivars: Any,
+    ivars: AnyArray,
     cmp: int,
     cmp_value: int,
     *,
     nelems: Count = None,
     status: Any = None,
     stream: StreamLike = None,
-    found: Any = None,
-    indices: Any = None,
+    found: AnyArray | None = None,
+    indices: AnyArray | None = None,
 ) -> Any:
     """Wait until an element compares with ``cmp_value``; tell all that do.
 
@@ -173,7 +174,7 @@ def wait_until_some(
 
 
 def test_all(
-    ivars: Any, cmp: int, cmp_value: int, *, nelems: Count = None, status: Any = None
+    ivars: AnyArray, cmp: int, cmp_value: int, *, nelems: Count = None, status: Any = None
 ) -> bool:
     """Whether all elements compare with ``cmp_value``; true where none counts.
 
@@ -186,7 +187,7 @@ def test_all(
 
 
 def test_any(
-    ivars: Any, cmp: int, cmp_value: int, *, nelems: Count = None, status: Any = None
+    ivars: AnyArray, cmp: int, cmp_value: int, *, nelems: Count = None, status: Any = None
 ) -> int | None:
     """Which element compares with ``cmp_value``, if one does.
 
@@ -202,7 +203,7 @@ def test_any(
 
 
 def test_some(
-    ivars: Any, cmp: int, cmp_value: int, *, nelems: Count = None, status: Any = None
+    ivars: AnyArray, cmp: int, cmp_value: int, *, nelems: Count = None, status: Any = None
 ) -> np.ndarray:
     """Which elements compare with ``cmp_value``.
 
@@ -218,7 +219,7 @@ def test_some(
 
 
 def wait_until_all_vector(
-    ivars: Any, cmp: int, cmp_values: Any, *, nelems: Count = None, status: Any = None
+    ivars: AnyArray, cmp: int, cmp_values: Any, *, nelems: Count = None, status: Any = None
 ) -> None:
     """Wait until each element compares with its own value.
 
@@ -231,7 +232,7 @@ def wait_until_all_vector(
 
 
 def wait_until_any_vector(
-    ivars: Any, cmp: int, cmp_values: Any, *, nelems: Count = None, status: Any = None
+    ivars: AnyArray, cmp: int, cmp_values: Any, *, nelems: Count = None, status: Any = None
 ) -> int | None:
     """Wait until an element compares with its own value; tell which.
 
@@ -247,7 +248,7 @@ def wait_until_any_vector(
 
 
 def wait_until_some_vector(
-    ivars: Any, cmp: int, cmp_values: Any, *, nelems: Count = None, status: Any = None
+    ivars: AnyArray, cmp: int, cmp_values: Any, *, nelems: Count = None, status: Any = None
 ) -> np.ndarray:
     """Wait until an element compares with its own value; tell all that do.
 
@@ -263,7 +264,7 @@ def wait_until_some_vector(
 
 
 def test_all_vector(
-    ivars: Any, cmp: int, cmp_values: Any, *, nelems: Count = None, status: Any = None
+    ivars: AnyArray, cmp: int, cmp_values: Any, *, nelems: Count = None, status: Any = None
 ) -> bool:
     """Whether each element compares with its own value; true where none counts.
 
@@ -276,7 +277,7 @@ def test_all_vector(
 
 
 def test_any_vector(
-    ivars: Any, cmp: int, cmp_values: Any, *, nelems: Count = None, status: Any = None
+    ivars: AnyArray, cmp: int, cmp_values: Any, *, nelems: Count = None, status: Any = None
 ) -> int | None:
     """Which element compares with its own value, if one does.
 
@@ -292,7 +293,7 @@ def test_any_vector(
 
 
 def test_some_vector(
-    ivars: Any, cmp: int, cmp_values: Any, *, nelems: Count = None, status: Any = None
+    ivars: AnyArray, cmp: int, cmp_values: Any, *, nelems: Count = None, status: Any = None
 ) -> np.ndarray:
     """Which elements compare with their own values.
 

@@ -20,7 +20,7 @@ from triton.runtime.jit import KernelInterface
 from .._core import arrays, errors, library
 from .._core.library import lib
 from .._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
-from ..host import heap, kernel_reports, runtime
+from ..host import creation, kernel_reports, runtime
 
 __all__ = ["Context", "Wrapped", "context", "team_number", "wrap"]
 
@@ -131,7 +131,7 @@ def new_words(header: list[int], before: int, per_pe: int) -> Any:
     """A symmetric array of int64 zeros on the device heap that starts with ``header``. Collective."""
     words = np.zeros(before + per_pe * (runtime.current().n_pes + 1), np.int64)
     words[: len(header)] = header
-    return heap.array(words, heap="device")
+    return creation.array(words, heap="device")
 
 
 def team_number(team: Any) -> int:

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from pyshmem.launch import JobSpec, LaunchError, leftovers, report, resolve_command
-from pyshmem.launch.settings import check_settings, settle_device
-from pyshmem.launch.signals import Signals
-from pyshmem.launch.streams import PARTIAL_AGE, Stream
+from pyshmem.launcher import leftovers, report
+from pyshmem.launcher.settings import check_settings, settle_device
+from pyshmem.launcher.signals import Signals
+from pyshmem.launcher.spec import JobSpec, LaunchError, resolve_command
+from pyshmem.launcher.streams import PARTIAL_AGE, Stream
 
 # ---- what to run -----------------------------------------------------------------------------
 

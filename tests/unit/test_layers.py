@@ -21,9 +21,9 @@ PACKAGE = Path(pyshmem.__file__).parent
 LAYERS = (
     ("_core",),
     ("host",),
-    ("device", "triton"),
+    ("device", "triton", "launcher"),
     ("__init__",),
-    ("fused", "interop", "launch"),
+    ("fused", "interop"),
     ("cli", "bench", "__main__"),
 )
 LAYER = {name: number for number, names in enumerate(LAYERS) for name in names}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Arrays, teams and contexts as kernel arguments."""
 
+from typing import Any
+
 import numpy as np
 
 from ..._core.dtypes import AsBits, as_dtype
@@ -19,7 +21,7 @@ def slot_of(ask, handle: int) -> int:
     return int(slot[0])
 
 
-def as_argument(array):
+def as_argument(array: Any) -> Any:
     """What a kernel is given for a team, a channel of one, a context or an array.
 
     A team, a channel or a context is the number of a team's slot, an int32, valid until that is

@@ -8,8 +8,9 @@ docstring says.
 from __future__ import annotations
 
 import operator
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
+from ..._core.array_types import AnyArray
 from ..._core.arrays import Place, bytes_of, pair, place
 from ..._core.dtypes import unsupported_dtype
 from ..._core.type_table import ELEMENTS, REDUCE_OPS
@@ -30,14 +31,16 @@ Nelems = SupportsIndex | None
 
 
 def broadcast(
-    dest: Any, source: Any, root: int, nelems: Nelems, team: Team | Channel
+    dest: AnyArray, source: AnyArray, root: int, nelems: Nelems, team: Team | Channel
 ) -> tuple[int, ...]:
     """Team, addresses of dest and source, bytes, root."""
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES)
     return team.handle, dest_address, source_address, nbytes, root
 
 
-def fcollect(dest: Any, source: Any, nelems: Nelems, team: Team | Channel) -> tuple[int, ...]:
+def fcollect(
+    dest: AnyArray, source: AnyArray, nelems: Nelems, team: Team | Channel
+) -> tuple[int, ...]:
     """Team, addresses of dest and source, bytes of a PE."""
     given = place(source, "source", symmetric=True)
     result = place(dest, "dest", symmetric=True, writable=True)
@@ -45,7 +48,9 @@ def fcollect(dest: Any, source: Any, nelems: Nelems, team: Team | Channel) -> tu
     return team.handle, result[0], given[0], nbytes
 
 
-def collect(dest: Any, source: Any, nelems: Nelems, team: Team | Channel) -> tuple[int, ...]:
+def collect(
+    dest: AnyArray, source: AnyArray, nelems: Nelems, team: Team | Channel
+) -> tuple[int, ...]:
     """Team, address of dest and its bytes, address of source, bytes of this PE."""
     given = place(source, "source", symmetric=True)
     result = place(dest, "dest", symmetric=True, writable=True)
@@ -55,7 +60,9 @@ def collect(dest: Any, source: Any, nelems: Nelems, team: Team | Channel) -> tup
     return team.handle, result[0], result[1], given[0], nbytes
 
 
-def alltoall(dest: Any, source: Any, nelems: Nelems, team: Team | Channel) -> tuple[int, ...]:
+def alltoall(
+    dest: AnyArray, source: AnyArray, nelems: Nelems, team: Team | Channel
+) -> tuple[int, ...]:
     """Team, addresses of dest and source, bytes of a block."""
     given = place(source, "source", symmetric=True)
     result = place(dest, "dest", symmetric=True, writable=True)
@@ -66,8 +73,8 @@ def alltoall(dest: Any, source: Any, nelems: Nelems, team: Team | Channel) -> tu
 
 
 def alltoalls(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     dst: SupportsIndex,
     sst: SupportsIndex,
     nelems: Nelems,
@@ -93,21 +100,26 @@ def alltoalls(
 
 
 def scan(
-    routine: str, exclusive: int, dest: Any, source: Any, nelems: Nelems, team: Team | Channel
+    routine: str,
+    exclusive: int,
+    dest: AnyArray,
+    source: AnyArray,
+    nelems: Nelems,
+    team: Team | Channel,
 ) -> tuple[int, ...]:
     """Team, whether exclusive, element type, addresses of dest and source, elements."""
     return team.handle, exclusive, *_typed(routine, "sum", dest, source, nelems)
 
 
 def reduce(
-    op: str, dest: Any, source: Any, nelems: Nelems, team: Team | Channel
+    op: str, dest: AnyArray, source: AnyArray, nelems: Nelems, team: Team | Channel
 ) -> tuple[int, ...]:
     """Team, number of the operation, element type, addresses of dest and source, elements."""
     return team.handle, REDUCE[op], *_typed(f"{op}_reduce", op, dest, source, nelems)
 
 
 def reduce_scatter(
-    op: str, dest: Any, source: Any, nelems: Nelems, team: Team | Channel
+    op: str, dest: AnyArray, source: AnyArray, nelems: Nelems, team: Team | Channel
 ) -> tuple[int, ...]:
     """Team, number of the operation, element type, addresses of dest and source, elements of a block."""
     given = place(source, "source", symmetric=True)
@@ -140,7 +152,7 @@ def _block(available: int, n_pes: int, nelems: Nelems) -> int:
 
 
 def _typed(
-    routine: str, op: str, dest: Any, source: Any, nelems: Nelems
+    routine: str, op: str, dest: AnyArray, source: AnyArray, nelems: Nelems
 ) -> tuple[int, int, int, int]:
     """Element type, addresses of dest and source, and number of elements."""
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES)

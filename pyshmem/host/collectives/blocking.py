@@ -7,8 +7,9 @@ PE order, so all PEs get the same bits.
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
+from ..._core.array_types import AnyArray
 from ..._core.arrays import StreamLike
 from ..fast_calls import fast
 from ..teams import TEAM_WORLD, Channel, Team
@@ -19,8 +20,8 @@ from .dispatch import do
 
 @fast("broadcast")
 def broadcast(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     root: int,
     *,
     nelems: SupportsIndex | None = None,
@@ -47,8 +48,8 @@ def broadcast(
 
 @fast("fcollect")
 def fcollect(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -72,8 +73,8 @@ def fcollect(
 
 
 def collect(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -98,8 +99,8 @@ def collect(
 
 
 def alltoall(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -124,8 +125,8 @@ def alltoall(
 
 
 def alltoalls(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     dst: SupportsIndex = 1,
     sst: SupportsIndex = 1,
@@ -155,8 +156,8 @@ def alltoalls(
 
 def _reduce(
     op: str,
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     nelems: SupportsIndex | None,
     team: Team | Channel,
     stream: StreamLike,
@@ -166,8 +167,8 @@ def _reduce(
 
 @fast("reduce", REDUCE["and"])
 def and_reduce(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -193,8 +194,8 @@ def and_reduce(
 
 @fast("reduce", REDUCE["or"])
 def or_reduce(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -220,8 +221,8 @@ def or_reduce(
 
 @fast("reduce", REDUCE["xor"])
 def xor_reduce(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -247,8 +248,8 @@ def xor_reduce(
 
 @fast("reduce", REDUCE["max"])
 def max_reduce(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -274,8 +275,8 @@ def max_reduce(
 
 @fast("reduce", REDUCE["min"])
 def min_reduce(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -301,8 +302,8 @@ def min_reduce(
 
 @fast("reduce", REDUCE["sum"])
 def sum_reduce(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -330,8 +331,8 @@ def sum_reduce(
 
 @fast("reduce", REDUCE["prod"])
 def prod_reduce(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,

@@ -22,8 +22,9 @@ the oldest request.
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
+from ..._core.array_types import AnyArray
 from ..._core.library import lib
 from ..teams import TEAM_WORLD, Team
 from . import arguments as arguments
@@ -57,8 +58,8 @@ def barrier_nb(team: Team = TEAM_WORLD) -> Request:
 
 
 def broadcast_nb(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     root: int,
     *,
     nelems: SupportsIndex | None = None,
@@ -83,8 +84,8 @@ def broadcast_nb(
 
 
 def fcollect_nb(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
@@ -107,8 +108,8 @@ def fcollect_nb(
 
 
 def collect_nb(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
@@ -132,8 +133,8 @@ def collect_nb(
 
 
 def alltoall_nb(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
@@ -156,8 +157,8 @@ def alltoall_nb(
 
 
 def alltoalls_nb(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     dst: SupportsIndex = 1,
     sst: SupportsIndex = 1,
@@ -185,8 +186,8 @@ def alltoalls_nb(
 
 
 def sum_inscan_nb(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
@@ -209,8 +210,8 @@ def sum_inscan_nb(
 
 
 def sum_exscan_nb(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
@@ -233,15 +234,15 @@ def sum_exscan_nb(
 
 
 def _reduce_nb(
-    op: str, dest: Any, source: Any, nelems: SupportsIndex | None, team: Team
+    op: str, dest: AnyArray, source: AnyArray, nelems: SupportsIndex | None, team: Team
 ) -> Request:
     given = arguments.reduce(op, dest, source, nelems, team)
     return begin(lib.ishmemx_reduce_nb, given, (dest, source), f"{op}_reduce_nb")
 
 
 def and_reduce_nb(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
@@ -263,8 +264,8 @@ def and_reduce_nb(
 
 
 def or_reduce_nb(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
@@ -286,8 +287,8 @@ def or_reduce_nb(
 
 
 def xor_reduce_nb(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
@@ -309,8 +310,8 @@ def xor_reduce_nb(
 
 
 def max_reduce_nb(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
@@ -332,8 +333,8 @@ def max_reduce_nb(
 
 
 def min_reduce_nb(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
@@ -355,8 +356,8 @@ def min_reduce_nb(
 
 
 def sum_reduce_nb(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,
@@ -378,8 +379,8 @@ def sum_reduce_nb(
 
 
 def prod_reduce_nb(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team = TEAM_WORLD,

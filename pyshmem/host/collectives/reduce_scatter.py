@@ -7,8 +7,9 @@ The order is that of reductions, and so are the bits: PE m gets what ``<op>_redu
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
+from ..._core.array_types import AnyArray
 from ..._core.arrays import StreamLike
 from ..._core.library import lib
 from ..teams import TEAM_WORLD, Channel, Team
@@ -19,8 +20,8 @@ from .requests import Request, begin
 
 def _scatter(
     op: str,
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     nelems: SupportsIndex | None,
     team: Team | Channel,
     stream: StreamLike,
@@ -29,15 +30,15 @@ def _scatter(
 
 
 def _scatter_nb(
-    op: str, dest: Any, source: Any, nelems: SupportsIndex | None, team: Team
+    op: str, dest: AnyArray, source: AnyArray, nelems: SupportsIndex | None, team: Team
 ) -> Request:
     given = arguments.reduce_scatter(op, dest, source, nelems, team)
     return begin(lib.ishmemx_reduce_scatter_nb, given, (dest, source), f"{op}_reduce_scatter_nb")
 
 
 def and_reduce_scatter(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -62,7 +63,11 @@ def and_reduce_scatter(
 
 
 def and_reduce_scatter_nb(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: AnyArray,
+    source: AnyArray,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
 ) -> Request:
     """Begin ``and_reduce_scatter``, with its arguments.
 
@@ -74,8 +79,8 @@ def and_reduce_scatter_nb(
 
 
 def or_reduce_scatter(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -100,7 +105,11 @@ def or_reduce_scatter(
 
 
 def or_reduce_scatter_nb(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: AnyArray,
+    source: AnyArray,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
 ) -> Request:
     """Begin ``or_reduce_scatter``, with its arguments.
 
@@ -112,8 +121,8 @@ def or_reduce_scatter_nb(
 
 
 def xor_reduce_scatter(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -138,7 +147,11 @@ def xor_reduce_scatter(
 
 
 def xor_reduce_scatter_nb(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: AnyArray,
+    source: AnyArray,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
 ) -> Request:
     """Begin ``xor_reduce_scatter``, with its arguments.
 
@@ -150,8 +163,8 @@ def xor_reduce_scatter_nb(
 
 
 def max_reduce_scatter(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -177,7 +190,11 @@ def max_reduce_scatter(
 
 
 def max_reduce_scatter_nb(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: AnyArray,
+    source: AnyArray,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
 ) -> Request:
     """Begin ``max_reduce_scatter``, with its arguments.
 
@@ -189,8 +206,8 @@ def max_reduce_scatter_nb(
 
 
 def min_reduce_scatter(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -216,7 +233,11 @@ def min_reduce_scatter(
 
 
 def min_reduce_scatter_nb(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: AnyArray,
+    source: AnyArray,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
 ) -> Request:
     """Begin ``min_reduce_scatter``, with its arguments.
 
@@ -228,8 +249,8 @@ def min_reduce_scatter_nb(
 
 
 def sum_reduce_scatter(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -257,7 +278,11 @@ def sum_reduce_scatter(
 
 
 def sum_reduce_scatter_nb(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: AnyArray,
+    source: AnyArray,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
 ) -> Request:
     """Begin ``sum_reduce_scatter``, with its arguments.
 
@@ -269,8 +294,8 @@ def sum_reduce_scatter_nb(
 
 
 def prod_reduce_scatter(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -298,7 +323,11 @@ def prod_reduce_scatter(
 
 
 def prod_reduce_scatter_nb(
-    dest: Any, source: Any, *, nelems: SupportsIndex | None = None, team: Team = TEAM_WORLD
+    dest: AnyArray,
+    source: AnyArray,
+    *,
+    nelems: SupportsIndex | None = None,
+    team: Team = TEAM_WORLD,
 ) -> Request:
     """Begin ``prod_reduce_scatter``, with its arguments.
 

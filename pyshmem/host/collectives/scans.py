@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
+from ..._core.array_types import AnyArray
 from ..._core.arrays import StreamLike
 from ..teams import TEAM_WORLD, Channel, Team
 from . import arguments as arguments
@@ -12,8 +13,8 @@ from .dispatch import do
 
 
 def sum_inscan(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,
@@ -38,8 +39,8 @@ def sum_inscan(
 
 
 def sum_exscan(
-    dest: Any,
-    source: Any,
+    dest: AnyArray,
+    source: AnyArray,
     *,
     nelems: SupportsIndex | None = None,
     team: Team | Channel = TEAM_WORLD,

@@ -17,7 +17,7 @@ from ... import triton as shmem
 from ..._core import library
 from ..._core.errors import UnsupportedError
 from ..._core.library import lib
-from ...host import heap, rma, runtime, sync
+from ...host import creation, rma, runtime, sync
 from . import ccl
 
 logger = logging.getLogger("iris")
@@ -97,9 +97,9 @@ class Iris:
     def _symmetric(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """A new array on the device heap; torch's dtypes are bytes to us."""
         if self._torch is None:
-            return heap.empty(shape, dtype, heap="device")
+            return creation.empty(shape, dtype, heap="device")
         nbytes = math.prod(shape) * self._torch.empty(0, dtype=dtype).element_size()
-        array = heap.empty(max(nbytes, 1), np.uint8, heap="device", align=_ALIGN)
+        array = creation.empty(max(nbytes, 1), np.uint8, heap="device", align=_ALIGN)
         if self.device == "cpu":
             flat = self._torch.from_numpy(np.asarray(array))
         else:
@@ -207,9 +207,9 @@ class Iris:
         data = (
             np.frombuffer(pickle.dumps(value), np.uint8) if self.cur_rank == source_rank else None
         )
-        size = heap.full(1, 0 if data is None else data.size, dtype=np.int64)
+        size = creation.full(1, 0 if data is None else data.size, dtype=np.int64)
         nbytes = int(rma.g(size, source_rank))
-        buffer = heap.zeros(nbytes, np.uint8)
+        buffer = creation.zeros(nbytes, np.uint8)
         if data is not None:
             buffer[:] = data
         sync.barrier_all()

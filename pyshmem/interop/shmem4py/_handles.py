@@ -70,15 +70,15 @@ class Team(_Handle):
 
     def my_pe(self) -> int:
         """``pyshmem.Team.my_pe``; RuntimeError when the handle is invalid, as all of these."""
-        return self._valid().my_pe()
+        return int(self._valid().my_pe())
 
     def n_pes(self) -> int:
         """``pyshmem.Team.n_pes``."""
-        return self._valid().n_pes()
+        return int(self._valid().n_pes())
 
     def get_config(self) -> dict[str, int]:
         """``pyshmem.Team.get_config`` as a dictionary."""
-        return self._valid().get_config()._asdict()
+        return dict(self._valid().get_config()._asdict())
 
     def split_strided(
         self, start: int = 0, stride: int = 1, size: int | None = None,
@@ -106,7 +106,7 @@ class Team(_Handle):
         """The number in ``team``, by default the world, of ``pe``, by default the caller."""
         whole = self._valid()
         into = pyshmem.TEAM_WORLD if team is None else team._valid()
-        return whole.translate_pe(whole.my_pe() if pe is None else pe, into)
+        return int(whole.translate_pe(whole.my_pe() if pe is None else pe, into))
 
     def create_ctx(self, options: int = 0) -> Ctx:
         """``pyshmem.Team.create_ctx``."""

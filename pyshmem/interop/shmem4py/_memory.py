@@ -60,7 +60,8 @@ def alloc(
     if clear:
         owner[...] = 0
         pyshmem.sync_all()
-    return memoryview(owner)[:nbytes]
+    memory: Any = owner  # NumPy says only from Python 3.12 on that arrays are buffers
+    return memoryview(memory)[:nbytes]
 
 
 def fromalloc(mem: memoryview, shape: Any = None, dtype: Any = None, order: str = "C") -> Any:
@@ -77,7 +78,7 @@ def free(mem: Any) -> None:
 
     Raises: KeyError (freed before), ValueError (a part).
     """
-    owner = mem.obj if isinstance(mem, memoryview) else getattr(mem, "base", None)
+    owner: Any = mem.obj if isinstance(mem, memoryview) else getattr(mem, "base", None)
     if not isinstance(owner, SymmetricArray):
         pyshmem.free(mem)
         return

@@ -22,7 +22,7 @@ from ..._core.library import ThreadLevel as THREAD
 from ..._core.library import ffi as ffi
 from ..._core.library import lib as _lib
 from ...host.contexts import CtxOption as CTX
-from ...host.heap import Hint as MALLOC
+from ...host.creation import Hint as MALLOC
 from ...host.locks import Lock as _Lock
 from . import join
 from ._handles import CTX_DEFAULT as CTX_DEFAULT
@@ -246,7 +246,7 @@ def ptr(target: Any, pe: int) -> Any:
 
 def _at_distances(target: Any, source: Any, tst: int, sst: int) -> int:
     """How many elements both hold at these distances."""
-    return min(-(-target.size // tst), -(-source.size // sst))
+    return int(min(-(-target.size // tst), -(-source.size // sst)))
 
 
 def iput(

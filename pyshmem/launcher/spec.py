@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What to run: the command line of a job, its device, and the environment of each PE."""
+"""What to run: the command of each PE, its device, its CPUs and its environment."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .._core.errors import LaunchError
+from .binding import Share
+from .streams import Sink
 
-class LaunchError(Exception):
-    """The job cannot be started as asked; the text says why and what to do."""
+__all__ = ["JobSpec", "LaunchError", "resolve_command", "under_debugger"]
 
 
 def resolve_command(target: str, arguments: Sequence[str], *, module: bool = False) -> list[str]:
@@ -51,12 +53,36 @@ class JobSpec:
     timeout: float = 0.0  #: seconds the job may take; 0: any
     grace: float = 10.0  #: seconds from a signal that ends the job to SIGKILL
     tag: bool = False  #: begin each line of output with the number of its PE
+    output_dir: Path | None = None  #: where each PE's output goes to a file of its own
     settings: Mapping[str, str] = field(default_factory=dict)  #: more ``PYSHMEM_*`` for the PEs
+    shares: Sequence[Share] = ()  #: CPUs and threads by PE; empty: as the launcher's
+    debugged: Mapping[int, str] = field(default_factory=dict)  #: PEs under ``gdb`` or ``attach``
     job: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    #: Whether the program itself sees to it that it dies with the launcher.
+    minds_launcher = False
+    #: Where output goes: a function a stream instead of the launcher's own descriptors.
+    sinks: tuple[Sink, Sink] | None = None
+
+    def command_of(self, pe: int) -> Sequence[str]:
+        """What ``pe`` runs."""
+        how = self.debugged.get(pe)
+        return self.command if how is None else under_debugger(how, self.command)
+
+    def descriptors(self, pe: int) -> tuple[int, ...]:
+        """More descriptors that ``pe`` inherits."""
+        return ()
+
+    @property
+    def reader(self) -> int | None:
+        """The PE that reads the launcher's standard input: one under gdb, else the first."""
+        return next((pe for pe, how in self.debugged.items() if how == "gdb"), 0)
 
     def environment(self, pe: int, control_fd: int) -> dict[str, str]:
         """The environment of ``pe``: the launcher's, and the job's."""
         variables = dict(os.environ)
+        if self.shares:
+            variables |= self.shares[pe].variables(variables)
         variables.update({f"PYSHMEM_{name}": value for name, value in self.settings.items()})
         variables.update(
             PYSHMEM_PE=str(pe),
@@ -66,9 +92,11 @@ class JobSpec:
             PYSHMEM_CONTROL_FD=str(control_fd),
             PYSHMEM_DEVICE=self.device,
         )
+        if self.debugged:  # the others wait for the one that somebody steps through
+            variables.setdefault("PYSHMEM_INIT_TIMEOUT", "0")
         # A crash in native code shows the Python lines that led to it.
         variables.setdefault("PYTHONFAULTHANDLER", "1")
-        if self.tag:
+        if self.tag or self.output_dir is not None:
             variables["PYTHONUNBUFFERED"] = "1"
         if self.device == "sim":
             variables["NUMBA_ENABLE_CUDASIM"] = "1"
@@ -83,3 +111,16 @@ class JobSpec:
     def label(self, pe: int) -> str:
         """The tag of a line of ``pe``; empty when lines are not tagged."""
         return f"[{pe:>{len(str(self.n_pes - 1))}}] " if self.tag else ""
+
+
+def under_debugger(how: str, command: Sequence[str]) -> list[str]:
+    """``command`` under ``gdb``, or stopped until a debugger is there (``attach``)."""
+    if how == "attach":
+        # The process stops before the program starts; a debugger follows it into the program.
+        return ["/bin/sh", "-c", 'kill -STOP $$; exec "$@"', "sh", *command]
+    gdb = shutil.which("gdb")
+    if gdb is None:
+        raise LaunchError(
+            "--gdb: there is no gdb on the PATH: install it (Debian: apt install gdb)"
+        )
+    return [gdb, "-q", "--args", *command]

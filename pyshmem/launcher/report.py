@@ -48,11 +48,14 @@ def how_it_ended(returncode: int) -> str:
 def last_words(lines: Sequence[str], limit: int = 6) -> list[str]:
     """The end of what a PE wrote to stderr: where and what of its last traceback, if it has one."""
     text = [line.rstrip() for line in lines if line.strip()]
+    if _is_crash(text):  # the innermost frames come first
+        kind = [line for line in text if line.startswith("Fatal Python error")]
+        return kind[:1] + [line for line in text if line.lstrip().startswith('File "')][:2]
     starts = [i for i, line in enumerate(text) if _TRACEBACK in line]
     if not starts:
         files = [i for i, line in enumerate(text) if line.lstrip().startswith('File "')]
         # A syntax error has no header, but begins with the file it is in.
-        return text[files[-1] :][:limit] if files and not _is_crash(text) else text[-3:]
+        return text[files[-1] :][:limit] if files else text[-3:]
     frames = [i for i in range(starts[-1], len(text)) if text[i].lstrip().startswith('File "')]
     ends = [
         i

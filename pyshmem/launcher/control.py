@@ -16,9 +16,11 @@ class Control(Protocol):
 
     def describe(self, pe: int) -> str:
         """One phrase on where ``pe`` stands."""
+        ...
 
     def abort(self, why: str) -> None:
         """Let every PE that waits end with ``why``."""
+        ...
 
     def close(self) -> None: ...
 
@@ -35,7 +37,7 @@ class NativeControl:
         text = library.ffi.new("char[]", 256)
         if library.lib.ishmemx_control_describe(self.fd, pe, text, len(text)):
             return "unknown"
-        return library.ffi.string(text).decode(errors="replace")
+        return str(library.ffi.string(text).decode(errors="replace"))
 
     def abort(self, why: str) -> None:
         library.lib.ishmemx_control_abort(self.fd, why.encode())

@@ -61,6 +61,26 @@ class Signals:
             return []
 
 
+class Unheard:
+    """In place of ``Signals`` in a program of the user's, which has handlers of its own."""
+
+    fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+    def take(self) -> list[int]:
+        """None: signals go where the program has them."""
+        return []
+
+
 def stop_here() -> None:
     """Stop the launcher itself, as the terminal asked; returns when it is continued."""
     os.kill(os.getpid(), signal.SIGSTOP)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import selectors
 import signal
 import sys
@@ -13,9 +14,10 @@ from dataclasses import dataclass, field
 from . import leftovers, report
 from .control import Control
 from .process import Process
-from .signals import ENDING, PASSED, Signals, stop_here
+from .progress import Progress
+from .signals import ENDING, PASSED, Signals, Unheard, stop_here
 from .spec import JobSpec
-from .streams import PARTIAL_AGE, Stream, write_all
+from .streams import PARTIAL_AGE, Sink, Stream, write_all
 
 # Seconds after the cause at which the PEs that are left get a signal; all are gone within two.
 _AFTER_FAILURE = ((0.7, signal.SIGTERM), (1.2, signal.SIGKILL))  # they may report first
@@ -50,76 +52,130 @@ def run_job(spec: JobSpec, control: Control) -> int:
     killed); 124 after ``spec.timeout``; 128 + signal when the launcher was asked to end, but 0 when
     all PEs ended with 0 after a SIGTERM, as programs do that save their state for a batch system.
     """
-    return _Job(spec, control).run()
+    job = Job(spec, control, Signals(), progress=Progress())
+    job.run()
+    status, lines = job.conclusion()
+    if lines:
+        say(lines)
+    return status
 
 
-class _Job:
-    def __init__(self, spec: JobSpec, control: Control) -> None:
+class Job:
+    """A job while it runs, and what can be told of it afterwards.
+
+    Args:
+        spec: what to run.
+        control: where PEs say where they stand.
+        signals: the signals to the launcher; ``Unheard`` where it has none of its own, and Ctrl-C is
+            a KeyboardInterrupt.
+        progress: what a terminal is shown while nothing else is.
+    """
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        control: Control,
+        signals: Signals | Unheard,
+        progress: Progress | None = None,
+    ) -> None:
         self.spec = spec
         self.control = control
         self.processes: list[Process] = []
         self.failed: list[Process] = []  # in the order of their deaths, before we sent signals
         self.ending: _Ending | None = None
         self.selector = selectors.DefaultSelector()
+        self._signals = signals
+        self._progress = progress
+        self._files: list[int] = []  # of spec.output_dir
+        self._deadline = float("inf")
 
-    def run(self) -> int:
-        with Signals() as signals:
+    def run(self) -> None:
+        """Start the PEs and see all of them off."""
+        with self._signals as signals:
             guard = leftovers.Guard(self.spec.job)
             try:
-                self.selector.register(signals.fd, selectors.EVENT_READ)
+                if signals.fd >= 0:
+                    self.selector.register(signals.fd, selectors.EVENT_READ)
                 self._start(guard)
-                self._watch(signals)
+                self._watch_interrupted()
             finally:
                 self._clean_up()
                 if why_not := guard.dismiss():
-                    self._say(
-                        [f"had the launcher been killed, PEs' processes would stay: {why_not}"]
-                    )
-        return self._conclude()
+                    say([f"had the launcher been killed, PEs' processes would stay: {why_not}"])
 
     # ---- start ---------------------------------------------------------------------------
 
     def _start(self, guard: leftovers.Guard) -> None:
         for pe in range(self.spec.n_pes):
-            process = Process(
-                pe,
-                self.spec.command,
-                self.spec.environment(pe, self.control.fd),
-                control_fd=self.control.fd,
-                tag=self.spec.label(pe),
-            )
+            process = Process(pe, self.spec, self.control.fd, self._output_of(pe))
             self.processes.append(process)
             if not process.in_foreground:
                 guard.watch(process.pid)
             for stream in process.streams:
                 self.selector.register(stream.source, selectors.EVENT_READ, stream)
+            if self._signals.fd < 0 and process.end_fd >= 0:  # no SIGCHLD tells of its end
+                self.selector.register(process.end_fd, selectors.EVENT_READ)
+            if self.spec.debugged.get(pe) == "attach":
+                say([f"PE {pe} waits for a debugger: gdb -p {process.pid}, then continue, twice"])
+        if self.spec.timeout:
+            self._deadline = time.monotonic() + self.spec.timeout
+        if self._progress is not None:
+            self._progress.begin(self.spec, time.monotonic())
+
+    def _output_of(self, pe: int) -> tuple[int | Sink | None, int | Sink]:
+        """Where stdout and stderr of ``pe`` go; None: the launcher's own, as it is."""
+        if self.spec.sinks is not None:
+            return self.spec.sinks
+        if self.spec.output_dir is None:
+            return None, 2
+        width = len(str(self.spec.n_pes - 1))
+        path = self.spec.output_dir / f"pe-{pe:0{width}}.txt"
+        # Stdout goes to the file directly, stderr by the launcher: both at its end.
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
+        self._files.append(fd)
+        return fd, fd
 
     # ---- the loop ------------------------------------------------------------------------
 
-    def _watch(self, signals: Signals) -> None:
-        deadline = time.monotonic() + self.spec.timeout if self.spec.timeout else float("inf")
+    def _watch_interrupted(self) -> None:
+        """Watch the PEs to their end; a KeyboardInterrupt is Ctrl-C to the launcher."""
+        while True:
+            try:
+                self._watch()
+            except KeyboardInterrupt:
+                self._hear(signal.SIGINT)
+            else:
+                return
+
+    def _watch(self) -> None:
         while any(process.returncode is None for process in self.processes):
-            ready = self.selector.select(self._idle_time(deadline))
+            ready = self.selector.select(self._idle_time())
             now = time.monotonic()
+            if self._progress is not None and any(key.data for key, _ in ready):
+                self._progress.erase(now)
             for key, _ in ready:
                 self._pump(key.data, now)
             for stream in self._streams():
                 stream.flush_partial(now)
-            for number in signals.take():
+            for number in self._signals.take():
                 self._hear(number)
             self._reap()
             now = time.monotonic()
-            if now >= deadline and self.ending is None:
+            if now >= self._deadline and self.ending is None:
                 what = f"job still running after {self.spec.timeout:g} s"
                 self._end(what, _TIMED_OUT, _AFTER_FAILURE)
+            if self._progress is not None and self.ending is None:
+                self._progress.show(now, lambda: report.standing(self._standing()))
             if not self._take_steps(now):
                 return
 
-    def _idle_time(self, deadline: float) -> float:
+    def _idle_time(self) -> float:
         now = time.monotonic()
         until = now + 1.0
+        if self._signals.fd < 0 and any(p.end_fd < 0 for p in self.processes):
+            until = now + 0.05  # an old kernel: PEs' ends have to be looked for
         if self.ending is None:
-            until = min(until, deadline)
+            until = min(until, self._deadline)
         elif self.ending.steps:
             until = min(until, self.ending.steps[0][0], self.ending.note_at)
         if any(stream.partial for stream in self._streams()):
@@ -135,6 +191,10 @@ class _Job:
 
     def _reap(self) -> None:
         ended = [process for process in self.processes if process.poll()]
+        for process in ended:
+            if self._signals.fd < 0 and process.end_fd >= 0:
+                self.selector.unregister(process.end_fd)
+            process.close_end_fd()
         failed = [process for process in ended if process.returncode]
         if failed and (self.ending is None or not self.ending.sent):
             self.failed += failed
@@ -177,12 +237,17 @@ class _Job:
         self, what: str, status: int, steps: tuple[tuple[float, int], ...], abort: str = ""
     ) -> _Ending:
         now = time.monotonic()
-        standing = [(process.pe, self._where(process)) for process in self.processes]
+        if self._progress is not None:
+            self._progress.erase(now)
+        standing = self._standing()
         due = [(now + after, number) for after, number in steps]
         self.ending = _Ending(what, status, standing, due, since=now)
         if abort or status == _TIMED_OUT:
             self.control.abort(abort or what)
         return self.ending
+
+    def _standing(self) -> list[tuple[int, str]]:
+        return [(process.pe, self._where(process)) for process in self.processes]
 
     def _where(self, process: Process) -> str:
         if process.returncode == 0:
@@ -203,7 +268,7 @@ class _Job:
             return True
         if now >= self.ending.note_at:
             self.ending.note_at = float("inf")
-            self._say([self._what_the_asker_waits_for()])
+            say([self._what_the_asker_waits_for()])
         while self.ending.steps and now >= self.ending.steps[0][0]:
             _, number = self.ending.steps.pop(0)
             if number == signal.SIGKILL:
@@ -239,49 +304,56 @@ class _Job:
             stream.drain()
             stream.close()
         self.selector.close()
+        for process in self.processes:
+            process.close_end_fd()
+        for fd in self._files:
+            os.close(fd)
+        if self._progress is not None:
+            self._progress.erase(time.monotonic())
         if not leftovers.can_look():
-            self._say(["no /proc here: processes that the PEs started and left may still run"])
+            say(["no /proc here: processes that the PEs started and left may still run"])
         if killed and self.ending is None:
-            self._say([f"ended {killed} process(es) that the PEs had started and left running"])
+            say([f"ended {killed} process(es) that the PEs had started and left running"])
 
     # ---- the report ----------------------------------------------------------------------
 
-    def _conclude(self) -> int:
+    def conclusion(self) -> tuple[int, list[str]]:
+        """The exit status of the launcher, and what there is to say of a job that failed."""
         if self.ending is None:
-            return 0
+            return 0, []
         codes = {process.returncode for process in self.processes}
         if self.ending.asked == signal.SIGTERM and codes == {0}:
-            return 0
+            return 0, []
         if self.ending.what:
             lines = [self.ending.what]
             if self.ending.asked and self.ending.killed:
                 lines.append(f"  {report.pes(self.ending.killed)} did not end and had to be killed")
             lines += [f"  {line}" for line in report.standing(self.ending.standing)]
-            self._say(lines)
-            return self.ending.status
+            return self.ending.status, lines
         cause = self._cause()
-        self._say(self._failure_lines(cause))
-        return report.exit_status(cause.returncode or 0)
+        return report.exit_status(cause.returncode or 0), self._failure_lines(cause)
 
     def _cause(self) -> Process:
         """The PE that failed by itself; the first one when several did."""
-        primary = [p for p in self.failed if not report.is_secondary(p.errors.last_lines())]
+        primary = [p for p in self.failed if not report.is_secondary(p.last_lines())]
         return (primary or self.failed)[0]
 
     def _failure_lines(self, cause: Process) -> list[str]:
         assert self.ending is not None
         places = dict(self.ending.standing)
         lines = [f"PE {cause.pe} (pid {cause.pid}) {report.how_it_ended(cause.returncode or 0)}"]
-        lines += [f"    {line.strip()}" for line in report.last_words(cause.errors.last_lines())]
+        lines += [f"    {line.strip()}" for line in report.last_words(cause.last_lines())]
         lines.append(f"  PE {cause.pe} was: {places.pop(cause.pe)}")
         lines += [f"  {line}" for line in report.standing(list(places.items()))]
         for other in self.failed:
-            if other is not cause and not report.is_secondary(other.errors.last_lines()):
+            if other is not cause and not report.is_secondary(other.last_lines()):
                 lines.append(f"  PE {other.pe} {report.how_it_ended(other.returncode or 0)} too")
         return lines
 
-    def _say(self, lines: list[str]) -> None:
-        if sys.stdout is not None:  # closed before the launcher began
-            sys.stdout.flush()
-        text = "\n".join(lines)
-        write_all(2, f"pyshmem: {text}\n".encode(errors="replace"))
+
+def say(lines: list[str]) -> None:
+    """Tell the user, by the launcher's own stderr."""
+    if sys.stdout is not None:  # closed before the launcher began
+        sys.stdout.flush()
+    text = "\n".join(lines)
+    write_all(2, f"pyshmem: {text}\n".encode(errors="replace"))

@@ -98,16 +98,21 @@ class Guard:
         # The environment stays, for this Python may need its LD_LIBRARY_PATH or PYTHONHOME to start;
         # but for the name of a job that the launcher itself may be in, which would find the guard.
         environment = {name: text for name, text in os.environ.items() if name != "PYSHMEM_JOB"}
-        self._process = subprocess.Popen(
-            [sys.executable, "-s", "-P", "-S", __file__, job],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=environment,
-            bufsize=0,
-            start_new_session=True,
-            preexec_fn=_turn_deaf,
-        )
+        # What is blocked here is blocked there, for good. Not a function to call after fork: programs
+        # that call ``launch`` have threads.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _DEAF_TO)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-s", "-P", "-S", __file__, job],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=environment,
+                bufsize=0,
+                start_new_session=True,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def watch(self, group: int) -> None:
         """Have the processes of a group ended too if the launcher is killed."""
@@ -134,12 +139,6 @@ class Guard:
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):  # somebody ended the guard; the job goes on without it
             self._process.stdin.write(word.encode() + b"\n")
-
-
-def _turn_deaf() -> None:
-    """Before the program starts, which keeps what is ignored so."""
-    for number in _DEAF_TO:
-        signal.signal(number, signal.SIG_IGN)
 
 
 def guard(job: str) -> None:

@@ -21,9 +21,9 @@ def check_settings() -> None:
         )
 
 
-def settle_device(n_pes: int = 1) -> str:
-    """The accelerator of all PEs, as ``PYSHMEM_DEVICE`` asks: ``cuda``, ``sim`` or ``none``."""
-    device = runtime.choose_device(n_pes=n_pes)
+def settle_device(n_pes: int = 1, wanted: str | None = None) -> str:
+    """The accelerator of all PEs, as ``PYSHMEM_DEVICE`` or ``wanted`` asks: cuda, sim or none."""
+    device = runtime.choose_device(wanted, n_pes=n_pes)
     if device == "cuda" and not runtime.gpu_count():
         raise LaunchError(
             "device cuda: no GPU is visible here; --device sim runs kernels without one "

@@ -5,7 +5,12 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import IO
+
+#: What takes output: a function instead of a descriptor.
+Sink = Callable[[bytes], object]
 
 PARTIAL_AGE = 0.1  # seconds after which text without a line end is passed on (a prompt, dots)
 LONGEST_LINE = 1 << 16
@@ -39,10 +44,12 @@ def occupy_standard_streams() -> None:
 class Stream:
     """One pipe from a PE, copied to ``target``; the last lines are kept for a report."""
 
-    def __init__(self, source: IO[bytes], target: int, tag: str = "", keep: int = 50) -> None:
+    def __init__(
+        self, source: IO[bytes], target: int | Sink, tag: str = "", keep: int = 50
+    ) -> None:
         os.set_blocking(source.fileno(), False)
         self.source = source
-        self._target = target
+        self._write = partial(write_all, target) if isinstance(target, int) else target
         self._tag = tag.encode()
         self._pending = b""
         self._pending_since = 0.0
@@ -104,7 +111,7 @@ class Stream:
         if not data:
             return
         self._remember(data)
-        write_all(self._target, self._tagged(data) if self._tag else data)
+        self._write(self._tagged(data) if self._tag else data)
 
     def _remember(self, data: bytes) -> None:
         *whole, self._last = (self._last + data).split(b"\n")

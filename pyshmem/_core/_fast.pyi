@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The extension of native/python: the short way into the library for the routines called most.
+from collections.abc import Callable
+from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+class Call(Generic[_P, _R]):
+    """A routine that takes the short way where it can, and else calls ``slow``."""
+
+    __wrapped__: Callable[_P, _R]
+    def __init__(self, slow: Callable[_P, _R], family: str, op: int = 0, /) -> None: ...
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+
+def setup(
+    symmetric_array: type,
+    ndarray: type,
+    kind: type,
+    context: type,
+    team: type,
+    ctx_default: object,
+    fail: Callable[[int], NoReturn],
+    /,
+) -> None: ...
+def know_gpu_arrays(array_class: type, kind_of: Callable[[Any], Any], /) -> None: ...

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Making arrays on the symmetric heaps: the ``numpy`` names, collective (``heap`` has the rules).
+
+With a literal ``heap=`` type checkers know what comes back; with any other text it is either.
+"""
+
+from __future__ import annotations
+
+from enum import IntFlag
+from typing import Any, overload
+
+import numpy as np
+
+from .._core import cupy_arrays
+from .._core.array_types import DeviceArray
+from .._core.arrays import SymmetricArray
+from .._core.dtypes import DTypeLike, as_dtype
+from .._core.library import check, lib
+from .heap import Either, OnDevice, OnHost, Shape, allocate
+from .teams import TEAM_WORLD
+
+
+def _filled(array: Any, values: Any) -> Any:
+    """Set the elements of a new array; no PE goes on before all have, so that no put is lost."""
+    if isinstance(array, np.ndarray):
+        array[...] = values
+    else:
+        cupy_arrays.assign(array, values)
+    check(lib.ishmemx_team_sync(TEAM_WORLD.handle))
+    return array
+
+
+class Hint(IntFlag):
+    """What an array is going to be used for. The heaps here serve all uses alike."""
+
+    ATOMICS_REMOTE = 1
+    SIGNAL_REMOTE = 2
+
+
+MALLOC_ATOMICS_REMOTE, MALLOC_SIGNAL_REMOTE = Hint.ATOMICS_REMOTE, Hint.SIGNAL_REMOTE
+
+
+@overload
+def empty(
+    shape: Shape,
+    dtype: DTypeLike = ...,
+    *,
+    heap: OnHost = ...,
+    align: int | None = ...,
+    hints: int = ...,
+) -> SymmetricArray: ...
+@overload
+def empty(
+    shape: Shape,
+    dtype: DTypeLike = ...,
+    *,
+    heap: OnDevice,
+    align: int | None = ...,
+    hints: int = ...,
+) -> DeviceArray: ...
+@overload
+def empty(
+    shape: Shape, dtype: DTypeLike = ..., *, heap: str, align: int | None = ..., hints: int = ...
+) -> Either: ...
+def empty(
+    shape: Shape,
+    dtype: DTypeLike = float,
+    *,
+    heap: str = "host",
+    align: int | None = None,
+    hints: int = 0,
+) -> Any:
+    """Make a symmetric array without setting its elements. Collective.
+
+    Args:
+        shape: extents, the same on all PEs; an extent of 0 is allowed and takes no memory.
+        dtype: any of fixed size: NumPy's, ``"bfloat16"`` and others of ml_dtypes, structured ones.
+        heap: ``"host"`` or ``"device"``.
+        align: bytes that the address is a multiple of, a power of two, at least 8; default 64.
+        hints: ``MALLOC_ATOMICS_REMOTE``, ``MALLOC_SIGNAL_REMOTE``, or both with ``|``.
+
+    Returns:
+        ``SymmetricArray`` (host heap, simulator) or CuPy array (device heap on a GPU).
+
+    Completes: the array exists on all PEs on return.
+    Raises: HeapExhausted, MismatchError (sizes differ between PEs), UnsupportedError (no device
+        heap), TypeError (dtype), ValueError (shape, heap, align, hints), NotInitialized.
+    Spec: shmem_malloc, shmem_align, shmem_malloc_with_hints (OpenSHMEM 1.5).
+    """
+    if align is not None and (align < 8 or align & (align - 1)):
+        raise ValueError(f"align is {align}; give a power of two, 8 or more")
+    if not 0 <= hints <= MALLOC_ATOMICS_REMOTE | MALLOC_SIGNAL_REMOTE:
+        raise ValueError(f"hints is {hints}; give MALLOC_ATOMICS_REMOTE, MALLOC_SIGNAL_REMOTE or 0")
+    return allocate(shape, dtype, heap, align=align or 0)
+
+
+@overload
+def zeros(shape: Shape, dtype: DTypeLike = ..., *, heap: OnHost = ...) -> SymmetricArray: ...
+@overload
+def zeros(shape: Shape, dtype: DTypeLike = ..., *, heap: OnDevice) -> DeviceArray: ...
+@overload
+def zeros(shape: Shape, dtype: DTypeLike = ..., *, heap: str) -> Either: ...
+def zeros(shape: Shape, dtype: DTypeLike = float, *, heap: str = "host") -> Any:
+    """Make a symmetric array of zeros. Collective; arguments, errors: ``empty``.
+
+    Completes: all PEs' elements are set on return, so puts may follow at once.
+    Spec: shmem_calloc (OpenSHMEM 1.5).
+    """
+    return allocate(shape, dtype, heap, zero=True)
+
+
+@overload
+def ones(shape: Shape, dtype: DTypeLike = ..., *, heap: OnHost = ...) -> SymmetricArray: ...
+@overload
+def ones(shape: Shape, dtype: DTypeLike = ..., *, heap: OnDevice) -> DeviceArray: ...
+@overload
+def ones(shape: Shape, dtype: DTypeLike = ..., *, heap: str) -> Either: ...
+def ones(shape: Shape, dtype: DTypeLike = float, *, heap: str = "host") -> Any:
+    """Make a symmetric array of ones. Collective; arguments, errors: ``empty``.
+
+    Completes: all PEs' elements are set on return, so puts may follow at once.
+    Spec: shmem_malloc (OpenSHMEM 1.5).
+    """
+    return _filled(allocate(shape, dtype, heap), 1)
+
+
+@overload
+def full(
+    shape: Shape, fill_value: Any, dtype: DTypeLike = ..., *, heap: OnHost = ...
+) -> SymmetricArray: ...
+@overload
+def full(
+    shape: Shape, fill_value: Any, dtype: DTypeLike = ..., *, heap: OnDevice
+) -> DeviceArray: ...
+@overload
+def full(shape: Shape, fill_value: Any, dtype: DTypeLike = ..., *, heap: str) -> Either: ...
+def full(shape: Shape, fill_value: Any, dtype: DTypeLike = None, *, heap: str = "host") -> Any:
+    """Make a symmetric array of one value. Collective; arguments, errors: ``empty``.
+
+    Args:
+        shape: extents, the same on all PEs.
+        fill_value: the value of the elements here; PEs may give different ones.
+        dtype: default the dtype NumPy gives ``fill_value``.
+        heap: ``"host"`` or ``"device"``.
+
+    Completes: all PEs' elements are set on return, so puts may follow at once.
+    Spec: shmem_malloc (OpenSHMEM 1.5).
+    """
+    kind = np.asarray(fill_value).dtype if dtype is None else dtype
+    return _filled(allocate(shape, kind, heap), fill_value)
+
+
+@overload
+def array(values: Any, dtype: DTypeLike = ..., *, heap: OnHost = ...) -> SymmetricArray: ...
+@overload
+def array(values: Any, dtype: DTypeLike = ..., *, heap: OnDevice) -> DeviceArray: ...
+@overload
+def array(values: Any, dtype: DTypeLike = ..., *, heap: str) -> Either: ...
+def array(values: Any, dtype: DTypeLike = None, *, heap: str = "host") -> Any:
+    """Make a symmetric array with the elements of an array or a nested sequence. Collective.
+
+    Args:
+        values: elements here; PEs may give different ones of the same shape and dtype.
+        dtype: default the dtype NumPy gives ``values``.
+        heap: ``"host"`` or ``"device"``.
+
+    Completes: all PEs' elements are set on return, so puts may follow at once.
+    Raises: as ``empty``.
+    Spec: shmem_malloc (OpenSHMEM 1.5).
+    """
+    if not hasattr(values, "__cuda_array_interface__"):
+        values = np.asarray(values, None if dtype is None else as_dtype(dtype))
+    kind = values.dtype if dtype is None else dtype
+    return _filled(allocate(values.shape, kind, heap), values)
+
+
+@overload
+def arange(
+    start: Any, stop: Any = ..., step: Any = ..., dtype: DTypeLike = ..., *, heap: OnHost = ...
+) -> SymmetricArray: ...
+@overload
+def arange(
+    start: Any, stop: Any = ..., step: Any = ..., dtype: DTypeLike = ..., *, heap: OnDevice
+) -> DeviceArray: ...
+@overload
+def arange(
+    start: Any, stop: Any = ..., step: Any = ..., dtype: DTypeLike = ..., *, heap: str
+) -> Either: ...
+def arange(
+    start: Any, stop: Any = None, step: Any = 1, dtype: DTypeLike = None, *, heap: str = "host"
+) -> Any:
+    """Make a symmetric array of evenly spaced values, as ``numpy.arange``. Collective.
+
+    Args:
+        start: first value, or the end when ``stop`` is not given.
+        stop: end, not included.
+        step: distance.
+        dtype: default the dtype ``numpy.arange`` gives.
+        heap: ``"host"`` or ``"device"``.
+
+    Completes: all PEs' elements are set on return, so puts may follow at once.
+    Raises: as ``empty``.
+    Spec: shmem_malloc (OpenSHMEM 1.5).
+    """
+    bounds: tuple[Any, ...] = (0, start, step) if stop is None else (start, stop, step)
+    values = np.arange(*bounds, dtype=None if dtype is None else as_dtype(dtype))
+    return array(values, heap=heap)
+
+
+def _like(prototype: Any, dtype: DTypeLike, heap: str | None) -> tuple[Any, DTypeLike, str]:
+    """Shape, dtype and heap of a new array; the heap is the prototype's where that has one."""
+    on_gpu = hasattr(prototype, "__cuda_array_interface__")
+    place: str = heap or getattr(prototype, "heap", None) or ("device" if on_gpu else "host")
+    return prototype.shape, prototype.dtype if dtype is None else dtype, place
+
+
+@overload
+def empty_like(
+    prototype: np.ndarray[Any, Any], dtype: DTypeLike = ..., *, heap: OnHost | None = ...
+) -> SymmetricArray: ...
+@overload
+def empty_like(prototype: Any, dtype: DTypeLike = ..., *, heap: OnHost) -> SymmetricArray: ...
+@overload
+def empty_like(prototype: Any, dtype: DTypeLike = ..., *, heap: OnDevice) -> DeviceArray: ...
+@overload
+def empty_like(
+    prototype: DeviceArray, dtype: DTypeLike = ..., *, heap: None = ...
+) -> DeviceArray: ...
+@overload
+def empty_like(prototype: Any, dtype: DTypeLike = ..., *, heap: str | None = ...) -> Either: ...
+def empty_like(prototype: Any, dtype: DTypeLike = None, *, heap: str | None = None) -> Any:
+    """``empty`` with shape, dtype and heap of another array, unless given. Collective."""
+    shape, kind, place = _like(prototype, dtype, heap)
+    return empty(shape, kind, heap=place)
+
+
+@overload
+def zeros_like(
+    prototype: np.ndarray[Any, Any], dtype: DTypeLike = ..., *, heap: OnHost | None = ...
+) -> SymmetricArray: ...
+@overload
+def zeros_like(prototype: Any, dtype: DTypeLike = ..., *, heap: OnHost) -> SymmetricArray: ...
+@overload
+def zeros_like(prototype: Any, dtype: DTypeLike = ..., *, heap: OnDevice) -> DeviceArray: ...
+@overload
+def zeros_like(
+    prototype: DeviceArray, dtype: DTypeLike = ..., *, heap: None = ...
+) -> DeviceArray: ...
+@overload
+def zeros_like(prototype: Any, dtype: DTypeLike = ..., *, heap: str | None = ...) -> Either: ...
+def zeros_like(prototype: Any, dtype: DTypeLike = None, *, heap: str | None = None) -> Any:
+    """``zeros`` with shape, dtype and heap of another array, unless given. Collective."""
+    shape, kind, place = _like(prototype, dtype, heap)
+    return zeros(shape, kind, heap=place)
+
+
+@overload
+def ones_like(
+    prototype: np.ndarray[Any, Any], dtype: DTypeLike = ..., *, heap: OnHost | None = ...
+) -> SymmetricArray: ...
+@overload
+def ones_like(prototype: Any, dtype: DTypeLike = ..., *, heap: OnHost) -> SymmetricArray: ...
+@overload
+def ones_like(prototype: Any, dtype: DTypeLike = ..., *, heap: OnDevice) -> DeviceArray: ...
+@overload
+def ones_like(
+    prototype: DeviceArray, dtype: DTypeLike = ..., *, heap: None = ...
+) -> DeviceArray: ...
+@overload
+def ones_like(prototype: Any, dtype: DTypeLike = ..., *, heap: str | None = ...) -> Either: ...
+def ones_like(prototype: Any, dtype: DTypeLike = None, *, heap: str | None = None) -> Any:
+    """``ones`` with shape, dtype and heap of another array, unless given. Collective."""
+    shape, kind, place = _like(prototype, dtype, heap)
+    return ones(shape, kind, heap=place)
+
+
+@overload
+def full_like(
+    prototype: np.ndarray[Any, Any],
+    fill_value: Any,
+    dtype: DTypeLike = ...,
+    *,
+    heap: OnHost | None = ...,
+) -> SymmetricArray: ...
+@overload
+def full_like(
+    prototype: Any, fill_value: Any, dtype: DTypeLike = ..., *, heap: OnHost
+) -> SymmetricArray: ...
+@overload
+def full_like(
+    prototype: Any, fill_value: Any, dtype: DTypeLike = ..., *, heap: OnDevice
+) -> DeviceArray: ...
+@overload
+def full_like(
+    prototype: DeviceArray, fill_value: Any, dtype: DTypeLike = ..., *, heap: None = ...
+) -> DeviceArray: ...
+@overload
+def full_like(
+    prototype: Any, fill_value: Any, dtype: DTypeLike = ..., *, heap: str | None = ...
+) -> Either: ...
+def full_like(
+    prototype: Any, fill_value: Any, dtype: DTypeLike = None, *, heap: str | None = None
+) -> Any:
+    """``full`` with shape, dtype and heap of another array, unless given. Collective."""
+    shape, kind, place = _like(prototype, dtype, heap)
+    return full(shape, fill_value, kind, heap=place)
+
+
+@overload
+def new_signal(shape: Shape = ..., *, heap: OnHost = ...) -> SymmetricArray: ...
+@overload
+def new_signal(shape: Shape = ..., *, heap: OnDevice) -> DeviceArray: ...
+@overload
+def new_signal(shape: Shape = ..., *, heap: str) -> Either: ...
+def new_signal(shape: Shape = 1, *, heap: str = "host") -> Any:
+    """Make signal words: a symmetric uint64 array of zeros. Collective; errors: ``empty``."""
+    return zeros(shape, np.uint64, heap=heap)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The program of a PE that ``pyshmem.launch`` started: call the function, send its result back.
+
+It is run as a file, and imports nothing of the package before it has the caller's ``sys.path``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import io
+import json
+import linecache
+import mmap
+import os
+import pickle
+import signal
+import sys
+import traceback
+from typing import Any
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> int:
+    """Call the function of descriptor ``call``; return the exit status."""
+    call, result, launcher = map(int, os.environ.pop("PYSHMEM_CALL").split(","))
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != launcher:  # it died before we asked
+        return 1
+    # A PE that the launcher ends while it hangs says where it was, instead of an answer.
+    faulthandler.register(signal.SIGTERM, file=result, all_threads=False, chain=True)
+    try:
+        answer, status = _call(call)
+    except BaseException as error:
+        answer, status = _failure(error), _status_of(error)
+    with open(result, "wb", closefd=False) as file:
+        pickle.dump(answer, file)
+    return status
+
+
+def _call(call: int) -> tuple[dict[str, Any], int]:
+    with mmap.mmap(call, 0, access=mmap.ACCESS_READ) as data:  # the offset is all PEs' together
+        place = json.loads(data.readline())
+        sys.path[:], sys.argv = place["path"], place["argv"]
+        for name, lines in place["sources"].items():
+            linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
+        import cloudpickle
+
+        from pyshmem.host import runtime
+
+        with runtime.init():
+            function, args = pickle.load(data)
+            value = function(*args)
+            try:
+                # Before finalize, which takes symmetric arrays away.
+                return {"value": cloudpickle.dumps(value)}, 0
+            except Exception as error:
+                kind = type(value).__name__
+                raise TypeError(
+                    f"the result, a {kind}, cannot be sent back: {type(error).__name__}: {error}"
+                ) from None
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    """What the launcher is told of an exception; it may not be able to unpickle it."""
+    if isinstance(error, SystemExit) and error.code in (None, 0):
+        return {"value": pickle.dumps(None)}
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+        frames = frames.tb_next  # what is of this file is not the user's
+    text = io.StringIO()
+    traceback.print_exception(type(error), error, frames or error.__traceback__, file=text)
+    answer: dict[str, Any] = {
+        "error": "".join(traceback.format_exception_only(error)).strip(),
+        "traceback": text.getvalue(),
+        "secondary": type(error).__name__ == "PeerDied",
+        "exception": pickle.dumps(None),
+    }
+    try:
+        import cloudpickle
+
+        pickled = cloudpickle.dumps(error.with_traceback(None))
+        pickle.loads(pickled)
+    except Exception:
+        return answer
+    return answer | {"exception": pickled}
+
+
+def _status_of(error: BaseException) -> int:
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    return 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

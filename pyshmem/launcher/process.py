@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One PE as the launcher sees it: a process, its group, its output."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+
+from . import binding
+from .spec import JobSpec
+from .streams import Sink, Stream
+
+_PR_SET_PDEATHSIG = 1
+_prctl = ctypes.CDLL(None, use_errno=True).prctl  # looked up here: nothing is to load after fork
+
+
+def _die_with(launcher: int) -> Callable[[], None]:
+    """What a new PE does before it starts the program: ask to be killed with its launcher."""
+
+    def prepare() -> None:
+        _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != launcher:  # it died before we asked
+            os._exit(1)
+
+    return prepare
+
+
+def _end_of(pid: int) -> int:
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return -1
+
+
+class Process:
+    """A running PE. It leads a process group, so that what it starts can be ended with it.
+
+    The PE that reads a terminal is the exception: only a process of the terminal's foreground group
+    may read it, so that PE stays in the launcher's group, and the terminal's signals reach it
+    directly.
+    """
+
+    def __init__(
+        self, pe: int, spec: JobSpec, control_fd: int, output: tuple[int | Sink | None, int | Sink]
+    ) -> None:
+        """Start ``pe``; ``output`` is where stdout (None: the launcher's own) and stderr go."""
+        self.pe = pe
+        reads = pe == spec.reader
+        self.in_foreground = reads and os.isatty(0)
+        stdout, stderr = output
+        tag = spec.label(pe)
+        in_gdb = spec.debugged.get(pe) == "gdb"  # which has the terminal
+        out: int | None = subprocess.PIPE
+        if in_gdb or not (tag or callable(stdout)):
+            out = None if callable(stdout) else stdout
+        share = spec.shares[pe] if spec.shares else None
+        try:
+            with binding.bound(share):
+                self._process = subprocess.Popen(
+                    spec.command_of(pe),
+                    env=spec.environment(pe, control_fd),
+                    stdin=None if reads else subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=None if in_gdb else subprocess.PIPE,
+                    bufsize=0,
+                    pass_fds=(control_fd, *spec.descriptors(pe)),
+                    process_group=None if self.in_foreground else 0,
+                    preexec_fn=None if spec.minds_launcher else _die_with(os.getpid()),
+                )
+        except OSError as error:
+            error.add_note(f"while starting PE {pe}")
+            raise
+        #: Readable once the process has ended; -1 where the kernel has no such thing.
+        self.end_fd = _end_of(self._process.pid)
+        self.streams: list[Stream] = []
+        if self._process.stderr is not None:
+            self.streams.append(Stream(self._process.stderr, stderr, tag))
+        if self._process.stdout is not None:
+            self.streams.append(Stream(self._process.stdout, 1 if stdout is None else stdout, tag))
+
+    def close_end_fd(self) -> None:
+        if self.end_fd >= 0:
+            os.close(self.end_fd)
+            self.end_fd = -1
+
+    def last_lines(self) -> list[str]:
+        """The last lines that the PE wrote to stderr, as far as they went through the launcher."""
+        return self.streams[0].last_lines() if self._process.stderr is not None else []
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs; minus the number of the signal that killed it."""
+        return self._process.returncode
+
+    def poll(self) -> bool:
+        """Whether it has ended since the last call."""
+        return self._process.returncode is None and self._process.poll() is not None
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the PE and what it started; nothing when it has ended."""
+        self._send(os.kill if self.in_foreground else os.killpg, number)
+
+    def signal_alone(self, number: int) -> None:
+        """Send a signal to the PE and not to what it started, which may not expect it."""
+        self._send(os.kill, number)
+
+    def _send(self, send: Callable[[int, int], None], number: int) -> None:
+        if self._process.returncode is not None:
+            return  # reaped: the number may belong to somebody else by now
+        with contextlib.suppress(ProcessLookupError):
+            send(self.pid, number)

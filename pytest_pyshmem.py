@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plugin for pytest: ``@pytest.mark.pes(4)`` runs a test on 4 PEs of this host.
+
+Each PE is a pytest of its own, in a process that ``pyshmem.launch`` started and after ``init``: it has
+the fixtures, parameters and marks of the test, and a failure is that of the first PE that failed by
+itself, with what it printed. ``pes([1, 2, 4])`` makes a test a number of PEs, and ``-k pes=4`` selects
+some. The marked tests of a file share a job; after a failure the others get a new one. In a job
+(``python -m pyshmem run -n 4 -m pytest``) the tests for its number of PEs run as they are, and the
+others are skipped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+_PARAMETER = "_pes"
+_KEY = pytest.StashKey[dict[str, list[pytest.TestReport]]]()
+
+
+class PEFailed(Exception):
+    """A test failed on a PE: what its pytest reported up to there."""
+
+    def __init__(self, text: str, reports: list[dict[str, Any]]) -> None:
+        super().__init__(text, reports)
+        self.text, self.reports = text, reports
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Two settings of the ini file."""
+    parser.addini("pes_timeout", "seconds that a job of tests marked pes may take", default="600")
+    parser.addini("pes_arguments", "more arguments of the pytest of each PE", default="")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the mark known."""
+    config.addinivalue_line(
+        "markers",
+        "pes(n, timeout=None, env=None): run on n PEs; a list of numbers makes a test of each",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test a number of PEs."""
+    mark = metafunc.definition.get_closest_marker("pes")
+    if mark is None:
+        return
+    if len(mark.args) != 1:
+        raise pytest.UsageError(f"{metafunc.definition.nodeid}: give pes(n) or pes([n, ...])")
+    numbers = mark.args[0] if isinstance(mark.args[0], (list, tuple)) else [mark.args[0]]
+    metafunc.fixturenames.append(_PARAMETER)
+    metafunc.parametrize(_PARAMETER, numbers, ids=lambda n: f"pes={n}")
+
+
+def _pes_of(item: pytest.Item) -> int | None:
+    callspec = getattr(item, "callspec", None)
+    return None if callspec is None else callspec.params.get(_PARAMETER)
+
+
+def _in_a_job() -> bool:
+    return "PYSHMEM_PE" in os.environ
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """In a job a test runs as it is, if it is for that number of PEs."""
+    wanted = _pes_of(item)
+    if wanted is None or not _in_a_job():
+        return
+    import pyshmem
+
+    if not pyshmem.initialized():
+        pyshmem.init()
+    if pyshmem.n_pes() != wanted:
+        pytest.skip(f"for {wanted} PEs; the job has {pyshmem.n_pes()}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """Outside a job: have the PEs run the test, and report what they reported."""
+    if _pes_of(item) is None or _in_a_job():
+        return None
+    hook = item.ihook
+    hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    known = item.session.stash.setdefault(_KEY, {})
+    if item.nodeid not in known:
+        known |= _run(_company_of(item, known))
+    for report in known[item.nodeid]:
+        hook.pytest_runtest_logreport(report=report)
+    hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def _company_of(item: pytest.Item, known: dict[str, Any]) -> list[pytest.Item]:
+    """The tests that share a job with ``item``: of its file, for as many PEs, not run yet."""
+    if hasattr(item.config, "workerinput"):  # of xdist, which gives tests out one by one
+        return [item]
+    own = _mark_of(item)
+    return [
+        other
+        for other in item.session.items
+        if other.path == item.path
+        and _pes_of(other) == _pes_of(item)
+        and other.get_closest_marker("pes") == own
+        and other.nodeid not in known
+    ]
+
+
+# ---- the side of the caller ------------------------------------------------------------------
+
+
+def _run(items: Sequence[pytest.Item]) -> dict[str, list[pytest.TestReport]]:
+    """Run tests for the same number of PEs; return the reports of each."""
+    import pyshmem
+
+    found: dict[str, list[pytest.TestReport]] = {}
+    waiting = list(items)
+    while waiting:
+        nodeids = [item.nodeid for item in waiting]
+        config = waiting[0].config
+        try:
+            by_pe = pyshmem.launch(
+                _on_a_pe,
+                _pes_of(waiting[0]) or 1,
+                _arguments(config),
+                str(config.rootpath),
+                nodeids,
+                timeout=_timeout(waiting[0]),
+                output="none",
+                env=_mark_of(waiting[0]).kwargs.get("env"),
+            )
+            reports = _merged(by_pe)
+        except pyshmem.LaunchError as error:
+            cause = error.failures[0].exception if error.failures else None
+            if isinstance(cause, PEFailed) and cause.reports:
+                where = f"PE {error.failures[0].pe} of {_pes_of(waiting[0])}"
+                reports = [
+                    report | {"sections": _sections(report, where)} for report in cause.reports
+                ]
+            elif len(waiting) > 1:  # it is not known which test it was
+                return found | {k: v for item in waiting for k, v in _run([item]).items()}
+            else:
+                text = cause.text if isinstance(cause, PEFailed) else str(error)
+                return found | {nodeids[0]: [_crash(waiting[0], text)]}
+        for data in reports:
+            report = config.hook.pytest_report_from_serializable(config=config, data=data)
+            found.setdefault(report.nodeid, []).append(report)
+        missing = [item for item in waiting if item.nodeid not in found]
+        if len(missing) == len(waiting):
+            return found | {
+                item.nodeid: [_crash(item, "the PEs' pytest did not find it")] for item in missing
+            }
+        waiting = missing
+    return found
+
+
+def _mark_of(item: pytest.Item) -> pytest.Mark:
+    mark = item.get_closest_marker("pes")
+    assert mark is not None
+    return mark
+
+
+def _timeout(item: pytest.Item) -> float:
+    return float(_mark_of(item).kwargs.get("timeout") or item.config.getini("pes_timeout"))
+
+
+def _arguments(config: pytest.Config) -> list[str]:
+    """The arguments of the PEs' pytest: where the tests are, how they are imported and shown."""
+    option = config.option
+    found = [f"--rootdir={config.rootpath}", f"--import-mode={option.importmode}", "--maxfail=1"]
+    found += ["-c", str(config.inipath)] if config.inipath else []
+    for ini in option.override_ini or ():
+        found += ["-o", ini]
+    # Hypothesis' plugin is about its summary, and takes a second that a failing job does not have.
+    found += ["-v"] * max(option.verbose, 0)
+    found += ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    return found + shlex.split(config.getini("pes_arguments"))
+
+
+def _merged(by_pe: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Of reports of PEs on which nothing failed: skipped is what all have skipped."""
+    return [
+        next((report for report in same if report["outcome"] != "skipped"), same[0])
+        for same in zip(*by_pe, strict=True)
+    ]
+
+
+def _sections(report: dict[str, Any], where: str) -> list[Any]:
+    sections = [(f"{title} ({where})", text) for title, text in report["sections"]]
+    return [*sections, ("failed on", where)] if report["outcome"] == "failed" else sections
+
+
+def _crash(item: pytest.Item, text: str) -> pytest.TestReport:
+    return pytest.TestReport(item.nodeid, item.location, {}, "failed", text, "call")
+
+
+# ---- the side of a PE ------------------------------------------------------------------------
+
+
+class _Recorder:
+    """Keeps the reports of this PE as plain data."""
+
+    def __init__(self) -> None:
+        self.reports: list[dict[str, Any]] = []
+        self.failed = False
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
+        self.reports.append(data)
+        self.failed |= report.failed
+
+
+def _on_a_pe(arguments: list[str], folder: str, nodeids: list[str]) -> list[dict[str, Any]]:
+    """Run tests in this PE; a failure here ends the job, for the other PEs may wait for this one."""
+    os.chdir(folder)
+    recorder, text = _Recorder(), io.StringIO()
+    with contextlib.redirect_stdout(text):
+        status = pytest.main([*arguments, *nodeids], plugins=[recorder])
+    if recorder.failed or status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        raise PEFailed(text.getvalue(), recorder.reports)
+    return recorder.reports

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pyshmem.launch``: functions of this module, and others that only exist in memory, on PEs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pyshmem
+from pyshmem.launcher import leftovers
+
+
+@pytest.fixture(autouse=True)
+def no_job_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSHMEM_DEVICE", "none")
+
+
+def from_the_left(number: int) -> np.ndarray:
+    """Counted init; the array outlives the job as a copy."""
+    with pyshmem.init() as job:
+        box = pyshmem.zeros(1, dtype=np.int64)
+        pyshmem.p(box, number + job.my_pe, (job.my_pe + 1) % job.n_pes)
+        pyshmem.barrier_all()
+        print(f"PE {job.my_pe} was here")
+        return box
+
+
+def test_results_come_in_the_order_of_pes_and_output_by_pe(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    results = pyshmem.launch(from_the_left, 3, 10)
+    assert [type(result) for result in results] == [np.ndarray] * 3
+    assert [int(result[0]) for result in results] == [12, 10, 11]
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(lines) == [f"[{pe}] PE {pe} was here" for pe in range(3)]
+
+
+def test_functions_without_a_module_are_sent_whole(tmp_path: Path) -> None:
+    scope = {"__name__": "__main__", "os": os, "scale": 3}
+    exec("def scaled(x):\n    print('o', x)\n    return scale * x, os.environ['MARK']", scope)
+    assert (
+        pyshmem.launch(scope["scaled"], 2, 5, output=tmp_path / "out", env={"MARK": "m"})
+        == [(15, "m")] * 2
+    )
+    files = sorted((tmp_path / "out").iterdir())
+    assert [(path.name, path.read_text()) for path in files] == [
+        ("pe-0.txt", "o 5\n"),
+        ("pe-1.txt", "o 5\n"),
+    ]
+
+
+def fail_on_one() -> None:
+    if pyshmem.my_pe() == 1:
+        raise KeyError("no such row")
+    pyshmem.barrier_all()
+
+
+def test_an_exception_comes_back_with_the_traceback_of_its_pe() -> None:
+    with pytest.raises(
+        pyshmem.LaunchError, match=r"PE 1 of 3 failed: KeyError: 'no such row'"
+    ) as e:
+        pyshmem.launch(fail_on_one, 3, output="none")
+    assert "in fail_on_one" in str(e.value)
+    assert isinstance(e.value.__cause__, KeyError)
+    assert [failure.pe for failure in e.value.failures] == [1, 0, 2]
+    assert [failure.secondary for failure in e.value.failures] == [False, True, True]
+    assert isinstance(e.value.failures[1].exception, pyshmem.PeerDied)
+
+
+def end_as(how: str) -> object:
+    if how == "signal":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "exit":
+        os._exit(0)
+    return (number for number in range(3))
+
+
+@pytest.mark.parametrize(
+    ("how", "text", "code"),
+    [
+        ("signal", "was killed by SIGKILL", -signal.SIGKILL),
+        ("exit", "ended with exit code 0 before its function returned", 0),
+        ("result", "the result, a generator, cannot be sent back", 1),
+    ],
+)
+def test_pes_that_give_no_result_are_named(how: str, text: str, code: int) -> None:
+    with pytest.raises(pyshmem.LaunchError, match=f"PE 0 of 1.*{text}") as e:
+        pyshmem.launch(end_as, 1, how, output="none")
+    assert e.value.failures[0].exit_code == code
+
+
+def hang_on_one() -> None:
+    if pyshmem.my_pe() == 1:
+        time.sleep(600)
+    pyshmem.barrier_all()
+
+
+def test_a_hang_is_ended_and_told() -> None:
+    began = time.monotonic()
+    with pytest.raises(pyshmem.LaunchError, match=r"still running after 2\.5 s") as e:
+        pyshmem.launch(hang_on_one, 2, timeout=2.5, output="none")
+    assert time.monotonic() - began < 60
+    assert e.value.failures[0].pe == 1
+    assert "in hang_on_one" in e.value.failures[0].traceback
+    assert "PE 0: in barrier_all" in str(e.value)
+    assert pyshmem.launch(pyshmem.my_pe, 2) == [0, 1]  # the caller goes on
+
+
+def test_ctrl_c_ends_the_pes_and_is_a_keyboard_interrupt(tmp_path: Path) -> None:
+    def sleep() -> None:
+        (tmp_path / str(pyshmem.my_pe())).write_text(os.environ["PYSHMEM_JOB"])
+        time.sleep(600)
+
+    def interrupt() -> None:
+        while len(list(tmp_path.iterdir())) < 2:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        pyshmem.launch(sleep, 2, timeout=60)
+    assert not leftovers.find((tmp_path / "0").read_text())
+
+
+def test_other_threads_may_call_it_too() -> None:
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.extend(pyshmem.launch(pyshmem.my_pe, 2)))
+    thread.start()
+    thread.join()
+    assert found == [0, 1]
+
+
+def test_mistakes_are_told_before_anything_starts() -> None:
+    with pytest.raises(ValueError, match="n_pes is 0"):
+        pyshmem.launch(from_the_left, 0)
+    with pytest.raises(TypeError, match="function is a int"):
+        pyshmem.launch(7, 1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="output is 'files'"):
+        pyshmem.launch(from_the_left, 1, output="files")
+    with pytest.raises(pyshmem.LaunchError, match="cannot be sent to the PEs"):
+        pyshmem.launch(from_the_left, 1, threading.Lock())
+    with pytest.raises(ValueError, match="bind is 'socket'"):
+        pyshmem.launch(from_the_left, 1, 0, bind="socket")
+    assert "PYSHMEM_PE" not in os.environ
+    assert sys.modules["pyshmem"].launch is pyshmem.launch
