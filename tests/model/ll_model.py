@@ -4,8 +4,9 @@
 PEs make the same calls, each with a group of lanes. In a call a lane stores one unit to every other PE,
 waits for that unit of every other, and meets the group's other lanes. In a call of a single unit the
 last lane does that alone, and in a MOVED one other lanes have the units than before: so are grids that
-change, whose lanes all meet where a kernel ends (``pyshmem/device/stream/bundles.py``). A unit is one store, or two halves that arrive and are read one by one. Stores
-arrive in any order but that of one place. A call may be a broadcast, whose root alone has data.
+change, whose lanes all meet where a kernel ends (``pyshmem/device/stream/bundles.py``). A unit is one
+store, or two halves that arrive and are read one by one. Stores arrive in any order but that of one
+place. A call may be a broadcast, whose root alone has data.
 ``explore`` visits all states and says what is wrong in the first bad one.
 """
 
@@ -49,7 +50,7 @@ class State(NamedTuple):
 
 
 class Calls:
-    """``calls[i]`` is the root of call i + 1, ALL, SINGLE or MOVED. ``whole``: units are single accesses."""
+    """``calls[i]``: the root of call i + 1, ALL, SINGLE or MOVED. ``whole``: units are one access."""
 
     def __init__(
         self, n_pes: int, calls: tuple[int, ...], *, lanes: int = 1, whole: bool = True,
