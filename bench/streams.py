@@ -2,9 +2,12 @@
 """Operations on a stream: pyshmem, NCCL, torch's symmetric memory, NVSHMEM and bare CUDA in one run.
 
 Run: python bench/streams.py -n 2 [--plot out.png] [--only pyshmem --only nccl] [--quick]
+     python bench/streams.py -n 2 --tune [--programs FOLDER]
 Each provider has a job of its own; NVLink multicast is off for all. What is not installed is named and
 left out. Prints one JSON line a figure (microseconds a call, eager and in a CUDA graph), then how
-pyshmem's all-reduce compares. NVSHMEM_HOME is where NVSHMEM is; nvcc builds it and bare CUDA.
+pyshmem's collectives compare. ``--tune`` tries ways and grids of pyshmem's collectives (bench/streams_tune.py)
+and prints the best, the rows of the cutover table that follow, and the limit and NCCL beside them.
+``--programs`` is a folder with bare_allreduce and nvshmem_streams compiled before. NVSHMEM_HOME is where NVSHMEM is; nvcc builds it and bare CUDA.
 Without a GPU pyshmem alone runs, in the simulator, to show that it does.
 """
 
@@ -22,8 +25,8 @@ from pathlib import Path
 import click
 
 HERE = Path(__file__).parent
-PROGRAM = HERE / "streams_pe.py"
-PROVIDERS = ("pyshmem", "nccl", "symm_mem", "nvshmem", "cuda")
+PROGRAM, TUNER = HERE / "streams_pe.py", HERE / "streams_tune.py"
+PROVIDERS = ("pyshmem", "nccl", "symm_mem", "nvshmem", "cuda")  # and "tune"
 VARIABLES = {
     "NCCL_NVLS_ENABLE": "0",
     "NVSHMEM_DISABLE_NVLS": "1",
@@ -33,8 +36,10 @@ _LIMIT_S = 540
 
 
 def build(source: str, folder: Path, *options: str) -> Path | None:
-    """Compile a program of this folder; None, and why, where that cannot be."""
+    """Compile a program of this folder, if it is not there; None, and why, where that cannot be."""
     target = folder / Path(source).stem
+    if target.exists():
+        return target
     if not shutil.which("nvcc"):
         print(f"{source}: left out, there is no nvcc", file=sys.stderr)
         return None
@@ -80,9 +85,10 @@ def ranks(command: list[str], n: int, **more: str) -> Iterator[dict]:
 def measure(provider: str, n: int, folder: Path, quick: bool) -> Iterator[dict]:
     """The rows of a provider."""
     flags = ["--quick"] if quick else []
-    if provider == "pyshmem":
+    if provider in ("pyshmem", "tune"):
         launcher = [sys.executable, "-m", "pyshmem", "run", "-n", str(n)]
-        yield from rows_of([[*launcher, str(PROGRAM), provider, *flags]], [{}])
+        program = PROGRAM if provider == "pyshmem" else TUNER
+        yield from rows_of([[*launcher, str(program), provider, *flags]], [{}])
     elif provider in ("nccl", "symm_mem"):
         yield from ranks([sys.executable, str(PROGRAM), provider, *flags], n)
     elif provider == "cuda":
@@ -97,24 +103,20 @@ def measure(provider: str, n: int, folder: Path, quick: bool) -> Iterator[dict]:
 
 
 def compare(rows: list[dict]) -> None:
-    """The time of an all-reduce of ours in a graph over the others'."""
-    best: dict[tuple[str, int], float] = {}
+    """The times of ours in a graph over the others' best, by operation and size."""
+    best: dict[tuple[str, str, int], float] = {}
     for row in rows:
-        if (
-            row["op"].startswith("all_reduce")
-            and "blocking" not in row["op"]
-            and row.get("us_graph")
-        ):
-            key = row["peer"], row["bytes"]
+        if row.get("us_graph") and "blocking" not in row["op"]:
+            op = "all_reduce" if row["op"].startswith("all_reduce") else row["op"]
+            key = op, row["peer"], row["bytes"]
             best[key] = min(best.get(key, float("inf")), row["us_graph"])
-    for size in sorted({nbytes for _, nbytes in best}):
-        ours = best.get(("pyshmem", size))
+    for op, size in sorted({(op, nbytes) for op, peer, nbytes in best if peer == "pyshmem"}):
+        ours = best[op, "pyshmem", size]
         others = [
-            f"{peer} {ours / us:.2f}" for (peer, at), us in best.items()
-            if ours and at == size and peer != "pyshmem"
+            f"{peer} {ours / us:.2f} ({us})" for (of, peer, at), us in best.items()
+            if (of, at) == (op, size) and peer != "pyshmem"
         ]  # fmt: skip
-        if others:
-            print(f"all_reduce of {size} B in a graph: {ours} us; over {', '.join(others)}")
+        print(f"{op} of {size} B in a graph: {ours} us; over {', '.join(others) or 'nobody'}")
 
 
 def plot(rows: list[dict], path: str) -> None:
@@ -127,7 +129,7 @@ def plot(rows: list[dict], path: str) -> None:
     figure, axes = pyplot.subplots(figsize=(7, 5))
     lines: dict[str, list[tuple[int, float]]] = {}
     for row in rows:
-        if row["op"].startswith("all_reduce") and row.get("us_graph") and row["bytes"]:
+        if row.get("us_graph") and row["op"].startswith("all_reduce") and row["bytes"]:
             lines.setdefault(f"{row['peer']} {row['op']}", []).append(
                 (row["bytes"], row["us_graph"])
             )
@@ -140,15 +142,27 @@ def plot(rows: list[dict], path: str) -> None:
 
 @click.command()
 @click.option("-n", "n_pes", default=2, help="PEs, one a GPU.")
-@click.option("--only", multiple=True, type=click.Choice(PROVIDERS), help="Of these alone.")
+@click.option(
+    "--only", multiple=True, type=click.Choice((*PROVIDERS, "tune")), help="Of these alone."
+)
 @click.option("--plot", "picture", type=click.Path(dir_okay=False), help="Draw all-reduces.")
 @click.option("--quick", is_flag=True, help="A few small sizes, to see that it runs.")
-def main(n_pes: int, only: tuple[str, ...], picture: str | None, quick: bool) -> None:
+@click.option("--tune", is_flag=True, help="Ways and grids of pyshmem, beside the limit and NCCL.")
+@click.option("--programs", type=click.Path(file_okay=False, exists=True), help="Compiled ones.")
+def main(
+    n_pes: int,
+    only: tuple[str, ...],
+    picture: str | None,
+    quick: bool,
+    tune: bool,
+    programs: str | None,
+) -> None:
     """Measure operations on a stream."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for provider in only or PROVIDERS:
-            rows += measure(provider, n_pes, Path(folder), quick)
+        for provider in only or (("tune", "cuda", "nccl") if tune else PROVIDERS):
+            found = measure(provider, n_pes, Path(programs or folder), quick)
+            rows += [row for row in found if "op" in row]
     compare(rows)
     if picture:
         plot(rows, picture)

@@ -119,7 +119,7 @@ class Pyshmem(Timer):
         shmem, stream, n = self.shmem, self.stream, self.pes
         right = (self.job.my_pe + 1) % n
         shmem.streams.prepare()
-        shmem.streams.prepare("sum_reduce", dtype=[np.float32])
+        shmem.streams.prepare("sum_reduce", "sum_reduce_scatter", dtype=[np.float32])
         self.emit("barrier", 0, lambda: shmem.barrier_all(stream=stream))
         self.emit("sync", 0, lambda: shmem.sync_all(stream=stream))
         signal = shmem.new_signal(heap="device")
@@ -138,6 +138,7 @@ class Pyshmem(Timer):
         self.emit("all_reduce", nbytes, lambda: shmem.sum_reduce(y, x, **whole))
         self.emit("all_gather", nbytes, lambda: shmem.fcollect(y, x, **part))
         self.emit("all_to_all", nbytes, lambda: shmem.alltoall(y, x, **part))
+        self.emit("reduce_scatter", nbytes, lambda: shmem.sum_reduce_scatter(y, x, **part))
         self.emit("broadcast", nbytes, lambda: shmem.broadcast(y, x, 0, **whole))
         self.blocking(x, y, nbytes)
         stream.synchronize()
@@ -225,6 +226,7 @@ class Torch(Timer):
         self.emit("all_reduce", nbytes, lambda: dist.all_reduce(x))
         self.emit("all_gather", nbytes, lambda: dist.all_gather_into_tensor(y, part))
         self.emit("all_to_all", nbytes, lambda: dist.all_to_all_single(y, x))
+        self.emit("reduce_scatter", nbytes, lambda: dist.reduce_scatter_tensor(part, x))
         self.emit("broadcast", nbytes, lambda: dist.broadcast(x, 0))
 
     def symm_mem(self) -> None:

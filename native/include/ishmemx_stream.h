@@ -69,6 +69,13 @@ ISHMEMX_API int64_t ishmemx_kernel_missing(void); /* of the calling thread's las
 /* A cubin and its kernel's name, bytes of stack a thread needs; `image` is NULL in the simulator. Not in a capture. */
 ISHMEMX_API int ishmemx_kernel_load(int64_t key, const void *image, const char *name, size_t stack);
 ISHMEMX_API int ishmemx_kernel_loaded(int64_t key);
+/* How collectives of a kind (enum ishmemx_stream_kernel: BROADCAST, FCOLLECT, ALLTOALL, REDUCE, REDUCE_SCATTER) are
+ * done and launched, the same on all PEs: 1 to 16 rows of four words, of which the first counts whose bytes are enough.
+ * Bytes that a PE sends to the others together; 0: with flags in the data, 1: by direct stores; blocks at most;
+ * threads. */
+ISHMEMX_API int ishmemx_stream_rows_set(int kind, int count, const int64_t *rows);
+/* Blocks of such a row at most on this PE: those that its GPU certainly runs at a time. */
+ISHMEMX_API int ishmemx_stream_blocks(int *most);
 /* The words of the state block have changed. */
 ISHMEMX_API int ishmemx_kernels_refill(void);
 /* 10 * major + minor of the GPU. */

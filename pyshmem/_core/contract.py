@@ -236,9 +236,12 @@ STREAM_KERNEL = Group(
     "ISHMEMX_KERNEL_",
     "Kernels of the device library that the library launches on streams.",
     (
-        ("BARRIER_ALL", ""),
+        (
+            "BARRIER_ALL",
+            "words of the team, as all but QUIET and the waits: stream/collectives.c",
+        ),
         ("QUIET", "fence too"),
-        ("TEAM_SYNC", "slot of the team, the first argument of all that follow but the waits"),
+        ("TEAM_SYNC", ""),
         ("BROADCAST", "dest, source, bytes, root"),
         ("FCOLLECT", "dest, source, bytes of a PE"),
         ("COLLECT", "dest, source, bytes of this PE"),
@@ -265,7 +268,7 @@ STREAM_KEY = Group(
     (
         ("OP_SHIFT", "of the operation"),
         ("TYPE_SHIFT", "of ISHMEMX_TYPE_*"),
-        ("WIDE", "several blocks share the work"),
+        ("WIDE", "for many bytes: direct stores, or a grid whose blocks meet"),
         ("MODULE", "added once more, the state word MODULE of these kernels"),
     ),
     at={"OP_SHIFT": 8, "TYPE_SHIFT": 16, "WIDE": 1 << 24, "MODULE": 1 << 30},

@@ -50,6 +50,8 @@ SETTINGS = (
             "registers a thread of kernels with rings or collectives, unless cuda.jit(max_registers=) says; 0: no cap"),
     Setting("CUTOVER_LL", "string", "",
             "bytes from which a block's collectives no longer send flags in their data; the same on all PEs"),
+    Setting("CUTOVER_STREAMS", "string", "",
+            "how collectives on streams are done: op:size=ll:32x64 or op:size=direct:64x512 (blocks x threads),..."),
     Setting("TUNE_FILE", "string", "",
             "file of cutover tables, read and written by tune; default cutover.json in the user's settings folder"),
     Setting("CACHE_DIR", "string", "",

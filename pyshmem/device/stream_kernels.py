@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels that the host launches on streams: one call of the device library each.
+"""Kernels that the host launches on streams: one collective, wait or quiet each.
 
-A key of the contract (``STREAM_KERNEL``, ``STREAM_KEY``) stands for a kernel. Arguments are int64
-words; an array of one dimension is seven of them, as Numba passes it. Data that is only moved is bytes,
-so one kernel serves every dtype. What a kernel must remember between calls is in device memory, hence
-a captured launch is as good as a new one. Outside a job, where the state block is empty, they do
-nothing.
+A key of the contract (``STREAM_KERNEL``, ``STREAM_KEY``) stands for a kernel. Those of ``stream/`` are
+made for it: their blocks meet the peers' same blocks, and for few bytes nobody. The others are one
+call of a routine of ``api/`` each. Arguments are int64 words; an array of one dimension is seven of
+them, as Numba passes it. All of a team begin with the words of its slot (``stream/call.py``). Data that
+is only moved is bytes, so one kernel serves every dtype. What a kernel must remember between calls is in
+device memory, hence a captured launch is as good as a new one. Outside a job, where the state block is
+empty, they do nothing.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from typing import Any, NamedTuple
 
 from .._core.contract import STREAM_KERNEL, STREAM_KEY
 from .._core.type_table import ELEMENTS, REDUCE_OPS
-from .api import collectives, ordering, reduce_scatter, reductions, sync, wait_sets, waits
+from .api import collectives, ordering, reductions, wait_sets, waits
 from .leaf.chosen import state
 from .state import ABI
+from .stream import call, moves, reduce
 
 Function = Callable[..., Any]
 
@@ -40,32 +43,16 @@ def _alone(routine: Function) -> Function:
     return kernel
 
 
-def _of_team(routine: Function) -> Function:
-    def kernel(team) -> None:
-        if state(ABI) != 0:
-            routine(team)
-
-    return kernel
-
-
 def _data(routine: Function) -> Function:
-    def kernel(team, dest, source, nelems) -> None:
+    def kernel(team, me, n, calls, flags, units, slot, dest, source, nelems) -> None:
         if state(ABI) != 0:
             routine(team, dest, source, nelems)
 
     return kernel
 
 
-def _rooted(routine: Function) -> Function:
-    def kernel(team, dest, source, nelems, root) -> None:
-        if state(ABI) != 0:
-            routine(team, dest, source, nelems, root)
-
-    return kernel
-
-
 def _strided(routine: Function) -> Function:
-    def kernel(team, dest, source, dst, sst, nelems) -> None:
+    def kernel(team, me, n, calls, flags, units, slot, dest, source, dst, sst, nelems) -> None:
         if state(ABI) != 0:
             routine(team, dest, source, dst, sst, nelems)
 
@@ -105,6 +92,8 @@ def _wait_some(routine: Function) -> Function:
 
 
 class _Row(NamedTuple):
+    """Of a kernel that calls a routine of the device library."""
+
     module: Any
     routine: str  # with {op}; the scope comes behind it
     make: Callable[[Function], Function]
@@ -112,18 +101,34 @@ class _Row(NamedTuple):
     scope: str = "_work_group"  # of the narrow kernel; the wide one is _grid
 
 
-_ROWS = {
-    STREAM_KERNEL.BARRIER_ALL: _Row(sync, "barrier_all", _alone, ""),
+class _Made(NamedTuple):
+    """Of a kernel of ``stream/``: ``make(op, wide)``."""
+
+    make: Callable[[str, bool], Function]
+    arguments: str
+    routine: str
+
+
+def _reduction(scatters: bool) -> Callable[[str, bool], Function]:
+    return lambda op, wide: (reduce.direct if wide else reduce.with_flags)(op, scatters)
+
+
+TEAM = "iiiiiii"  # slot, me, n, calls, flags, units, slot's bytes
+
+_ROWS: dict[int, _Row | _Made] = {
+    STREAM_KERNEL.BARRIER_ALL: _Made(lambda _op, _wide: call.barrier_all, TEAM, "barrier_all"),
     STREAM_KERNEL.QUIET: _Row(ordering, "quiet", _alone, ""),
-    STREAM_KERNEL.TEAM_SYNC: _Row(collectives, "team_sync", _of_team, "i"),
-    STREAM_KERNEL.BROADCAST: _Row(collectives, "broadcast", _rooted, "ixxii"),
-    STREAM_KERNEL.FCOLLECT: _Row(collectives, "fcollect", _data, "ixxi"),
-    STREAM_KERNEL.COLLECT: _Row(collectives, "collect", _data, "ixxi"),
-    STREAM_KERNEL.ALLTOALL: _Row(collectives, "alltoall", _data, "ixxi"),
-    STREAM_KERNEL.ALLTOALLS: _Row(collectives, "alltoalls", _strided, "ixxiii"),
-    STREAM_KERNEL.REDUCE: _Row(reductions, "{op}_reduce", _data, "ixxi"),
-    STREAM_KERNEL.REDUCE_SCATTER: _Row(reduce_scatter, "{op}_reduce_scatter", _data, "ixxi"),
-    STREAM_KERNEL.SCAN: _Row(reductions, "sum_{op}scan", _data, "ixxi"),
+    STREAM_KERNEL.TEAM_SYNC: _Made(lambda _op, _wide: call.team_sync, TEAM, "team_sync"),
+    STREAM_KERNEL.BROADCAST: _Made(
+        lambda _op, wide: moves.broadcast(wide), TEAM + "xxii", "broadcast"
+    ),
+    STREAM_KERNEL.FCOLLECT: _Made(lambda _op, wide: moves.fcollect(wide), TEAM + "xxi", "fcollect"),
+    STREAM_KERNEL.COLLECT: _Row(collectives, "collect", _data, TEAM + "xxi"),
+    STREAM_KERNEL.ALLTOALL: _Made(lambda _op, wide: moves.alltoall(wide), TEAM + "xxi", "alltoall"),
+    STREAM_KERNEL.ALLTOALLS: _Row(collectives, "alltoalls", _strided, TEAM + "xxiii"),
+    STREAM_KERNEL.REDUCE: _Made(_reduction(False), TEAM + "xxi", "{op}_reduce"),
+    STREAM_KERNEL.REDUCE_SCATTER: _Made(_reduction(True), TEAM + "xxi", "{op}_reduce_scatter"),
+    STREAM_KERNEL.SCAN: _Row(reductions, "sum_{op}scan", _data, TEAM + "xxi"),
     STREAM_KERNEL.WAIT: _Row(waits, "wait_until", _wait, "xii", ""),
     STREAM_KERNEL.WAIT_ALL: _Row(wait_sets, "wait_until_all", _wait_all, "xiii", ""),
     STREAM_KERNEL.WAIT_ANY: _Row(wait_sets, "wait_until_any", _wait_any, "xiiin", ""),
@@ -133,13 +138,17 @@ _ROWS = {
 
 def kernel_of(key: int) -> StreamKernel:
     """The kernel that ``key`` stands for."""
-    row = _ROWS[key & ((1 << STREAM_KEY.OP_SHIFT) - 1)]
+    kind = key & ((1 << STREAM_KEY.OP_SHIFT) - 1)
+    row = _ROWS[kind]
     number = key >> STREAM_KEY.OP_SHIFT & ((1 << STREAM_KEY.TYPE_SHIFT - STREAM_KEY.OP_SHIFT) - 1)
-    op = ("in", "ex")[number] if row.make is _data and "scan" in row.routine else REDUCE_OPS[number]
+    op = ("in", "ex")[number] if kind == STREAM_KERNEL.SCAN else REDUCE_OPS[number]
     element = ELEMENTS[key >> STREAM_KEY.TYPE_SHIFT & 0xFF]
     wide = bool(key & STREAM_KEY.WIDE)
     name = row.routine.format(op=op)
-    routine = getattr(row.module, name + ("_grid" if wide else row.scope))
-    function = row.make(routine)
+    if isinstance(row, _Made):
+        function, meets = row.make(op, wide), False
+    else:
+        routine = getattr(row.module, name + ("_grid" if wide else row.scope))
+        function, meets = row.make(routine), wide
     function.__name__ = function.__qualname__ = name + "_on_stream"
-    return StreamKernel(name, function, row.arguments, element.dtype, wide)
+    return StreamKernel(name, function, row.arguments, element.dtype, meets)

@@ -14,6 +14,7 @@ buckets. Each entry comes from the first of these that has one:
 All PEs must go one way: ``init`` gives them the largest entries that one of them has for ``reduce``
 and ``ll``.
 
+``stream_rows`` and ``set_stream_rows`` are the table of collectives on streams: see ``stream_rows.py``.
 ``docs/tuning.md`` has examples. Where kernels do not reach peers (``PYSHMEM_P2P=0``) nothing is read.
 """
 
@@ -30,7 +31,15 @@ from typing import Any, NamedTuple
 from .._core.library import check, ffi, lib, parse_size, setting
 from .._core.type_table import ELEMENT_NUMBER, REDUCE_OPS
 from . import runtime
+from .stream_rows import agree as agree_on_stream_rows
+from .stream_rows import rows_of_table, set_stream_rows, stream_rows
 from .teams import TEAM_WORLD
+
+__all__ = [
+    "BLOCKS", "NEVER", "OPERATIONS", "SHAPED", "THREADS", "Origin", "choose_table", "forced", "get",
+    "gpu_name", "origin", "parse_override", "read_tables", "reset", "set", "set_stream_rows",
+    "stream_rows", "tune_file",
+]  # fmt: skip
 
 #: A size that no call reaches.
 NEVER: int = 2**63 - 1
@@ -251,6 +260,7 @@ def _sizes_of(table: Mapping[str, Any]) -> dict[str, Sizes]:
             (threads, blocks): _size(rows[i][j])
             for (i, threads), (j, blocks) in product(enumerate(THREADS), enumerate(BLOCKS))
         }
+    rows_of_table(table)
     if not table["gpu"] or int(table["n_pes"]) < 1:
         raise ValueError("a table without its GPU or number of PEs")
     return sizes
@@ -289,15 +299,20 @@ def _default(op: str) -> Origin:
     return Origin(max(_LL_LEAST, _LL_BYTES // others), "default")
 
 
-def _resolve() -> dict[str, dict[Shape, Origin]]:
-    """The table that counts, from all places."""
-    layers: list[tuple[dict[str, Sizes], str]] = []
+def _tables() -> Iterator[tuple[dict[str, Any], str]]:
+    """Those of the files that fit the job, the weakest first."""
     if runtime.initialized() and runtime.device_name() != "none":
         gpu = gpu_name()
         for text, where in _files():
             table = choose_table(read_tables(text, where), gpu, runtime.n_pes())
             if table:
-                layers.append((_sizes_of(table), where))
+                yield table, where
+
+
+def _resolve() -> dict[str, dict[Shape, Origin]]:
+    """The table that counts, from all places."""
+    layers: list[tuple[dict[str, Sizes], str]] = []
+    layers += [(_sizes_of(table), where) for table, where in _tables()]
     layers.append((_set, "set"))
     for op in OPERATIONS:
         text, variable = setting(f"CUTOVER_{op.upper()}")
@@ -333,6 +348,7 @@ def _agree() -> None:
     """At ``init``: PEs with other GPUs or other files would go other ways, and wait for ever."""
     _agreed.clear()
     _apply()
+    agree_on_stream_rows(table for table, _ in _tables())
     own = [_table[op][_ANY] for op in _COMMON]
     if runtime.n_pes() == 1 or runtime.device_name() == "none":
         return

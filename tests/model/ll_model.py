@@ -3,8 +3,10 @@
 
 PEs make the same calls, each with a group of lanes. In a call a lane stores one unit to every other PE,
 waits for that unit of every other, and meets the group's other lanes. In a call of a single unit the
-last lane does that alone. A unit is one store, or two halves that arrive and are read one by one. Stores
-arrive in any order but that of one place. A call may be a broadcast, whose root alone has data.
+last lane does that alone, and in a MOVED one other lanes have the units than before: so are grids that
+change, whose lanes all meet where a kernel ends (``pyshmem/device/stream/bundles.py``). A unit is one
+store, or two halves that arrive and are read one by one. Stores arrive in any order but that of one
+place. A call may be a broadcast, whose root alone has data.
 ``explore`` visits all states and says what is wrong in the first bad one.
 """
 
@@ -16,7 +18,8 @@ from typing import NamedTuple
 
 #: What may be left out of the protocol, to see that it is missed.
 GUARDS = frozenset({"two halves", "flag of each half", "empty units", "meet"})
-ALL, SINGLE = -1, -2  # calls in which every PE has data: a unit for each lane, a single one
+#: Calls in which every PE has data: a unit for each lane, a single one, a unit for each other lane.
+ALL, SINGLE, MOVED = -1, -2, -3
 
 
 class Violation(Exception):
@@ -47,7 +50,7 @@ class State(NamedTuple):
 
 
 class Calls:
-    """``calls[i]`` is the root of call i + 1, ALL or SINGLE. ``whole``: units are single accesses."""
+    """``calls[i]``: the root of call i + 1, ALL, SINGLE or MOVED. ``whole``: units are one access."""
 
     def __init__(
         self, n_pes: int, calls: tuple[int, ...], *, lanes: int = 1, whole: bool = True,
@@ -63,7 +66,8 @@ class Calls:
 
     def place(self, pe: int, sender: int, lane: int, call: int, half: int) -> Place:
         buffer = call & 1 if "two halves" in self.guards else 0
-        unit = 0 if self.calls[call - 1] == SINGLE else lane
+        kind = self.calls[call - 1]
+        unit = 0 if kind == SINGLE else (lane + (kind == MOVED)) % self.n_lanes
         return Place(pe, sender, buffer, unit, half)
 
     def store(self, state: State, pe: int, n: int, lane: Lane) -> tuple[State, Lane]:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import pytest
-from ll_model import ALL, GUARDS, SINGLE, Calls, Violation
+from ll_model import ALL, GUARDS, MOVED, SINGLE, Calls, Violation
 
 CASES = {
     "two PEs": {"n_pes": 2, "calls": (ALL,) * 5},
     "two PEs, units in halves": {"n_pes": 2, "calls": (ALL,) * 5, "whole": False},
     "two PEs of two lanes": {"n_pes": 2, "calls": (ALL, SINGLE, SINGLE, ALL), "lanes": 2},
+    "grids that change": {"n_pes": 2, "calls": (ALL, MOVED, SINGLE, MOVED), "lanes": 2},
     "three PEs": {"n_pes": 3, "calls": (ALL,) * 3},
     "broadcasts of two": {"n_pes": 2, "calls": (0, 0, 0, 1, 0)},
     "broadcasts of three": {"n_pes": 3, "calls": (0, 0, 0)},

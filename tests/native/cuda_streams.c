@@ -90,29 +90,39 @@ static int64_t key_of(int kind, int op, int type) {
 static void by_kernels(void) {
     int64_t broadcast = key_of(ISHMEMX_KERNEL_BROADCAST, 0, ISHMEMX_TYPE_UINT8);
     int64_t sum = key_of(ISHMEMX_KERNEL_REDUCE, ISHMEMX_REDUCE_SUM, ISHMEMX_TYPE_FLOAT);
-    int before = fake_cuda("fake_cuda_launched", 0);
+    const int64_t few[] = {INT64_MAX, 0, 4, 64}, both[] = {48, 0, 4, 64, INT64_MAX, 1, 2, 32};
+    int before = fake_cuda("fake_cuda_launched", 0), most = 0;
 
+    MUST(ishmemx_stream_rows_set(ISHMEMX_KERNEL_BROADCAST, 1, few));
+    MUST(ishmemx_stream_rows_set(ISHMEMX_KERNEL_REDUCE, 2, both));
+    CHECK(ishmemx_stream_rows_set(ISHMEMX_KERNEL_SCAN, 1, few) == ISHMEMX_ERR_ARGUMENT);
+    CHECK(ishmemx_stream_rows_set(ISHMEMX_KERNEL_REDUCE, 0, few) == ISHMEMX_ERR_ARGUMENT);
+    MUST(ishmemx_stream_blocks(&most));
+    CHECK(most > 0 && most <= 128);
     if (!ishmemx_kernel_loaded(broadcast)) { /* the second time they are there */
         CHECK(ishmemx_broadcast_on_stream(&ishmemx_team_world, dest, source, 24, 0, stream) == ISHMEMX_ERR_UNPREPARED);
         CHECK(ishmemx_kernel_missing() == broadcast);
-        MUST(ishmemx_kernel_load(broadcast, "17", "entry", 3000));
+        MUST(ishmemx_kernel_load(broadcast, "23", "entry", 3000));
         CHECK(fake_cuda("fake_cuda_stack", 0) == 3008);
-        MUST(ishmemx_kernel_load(sum, "16", "entry", 100));
+        MUST(ishmemx_kernel_load(sum, "22", "entry", 100));
         CHECK(fake_cuda("fake_cuda_stack", 0) == 3008);
-        CHECK(ishmemx_kernel_load(sum + 1, "16", "no entry", 100) == ISHMEMX_ERR_SYSTEM);
+        CHECK(ishmemx_kernel_load(sum + 1, "22", "no entry", 100) == ISHMEMX_ERR_SYSTEM);
     }
     MUST(ishmemx_broadcast_on_stream(&ishmemx_team_world, dest, source, 24, 0, stream));
     finish();
     CHECK(fake_cuda("fake_cuda_launched", 0) == before + 1);
-    CHECK(fake_cuda("fake_cuda_word", 0) == 0);  /* the slot of the world team */
-    CHECK(fake_cuda("fake_cuda_word", 3) == 24); /* elements of dest */
-    CHECK(fake_cuda("fake_cuda_word", 15) == 24 && fake_cuda("fake_cuda_word", 16) == 0);
+    CHECK(fake_cuda("fake_cuda_word", 0) == 0 && fake_cuda("fake_cuda_word", 2) == 1); /* the world team: slot, PEs */
+    CHECK(fake_cuda("fake_cuda_word", 9) == 24);                                       /* elements of dest */
+    CHECK(fake_cuda("fake_cuda_word", 21) == 24 && fake_cuda("fake_cuda_word", 22) == 0);
     CHECK(fake_cuda("fake_cuda_shape", 0) == 1 && fake_cuda("fake_cuda_shape", 1) == 0);
     CHECK(ishmemx_only_gpu(dest, source) && !ishmemx_only_gpu(dest, &before));
     MUST(ishmemx_reduce_on_stream(&ishmemx_team_world, ISHMEMX_REDUCE_SUM, ISHMEMX_TYPE_FLOAT, dest, source, 6,
                                   ISHMEMX_STREAM_OWN));
     CHECK(fake_cuda("fake_cuda_launched", 0) == before + 2); /* it has waited */
-    CHECK(fake_cuda("fake_cuda_word", 4) == 4 && fake_cuda("fake_cuda_word", 15) == 6);
+    CHECK(fake_cuda("fake_cuda_word", 10) == 4 && fake_cuda("fake_cuda_word", 21) == 6);
+    CHECK(ishmemx_reduce_on_stream(&ishmemx_team_world, ISHMEMX_REDUCE_SUM, ISHMEMX_TYPE_FLOAT, dest, source, 13,
+                                   stream) == ISHMEMX_ERR_UNPREPARED);
+    CHECK(ishmemx_kernel_missing() == (sum | ISHMEMX_KEY_WIDE)); /* the second row's */
 }
 
 static void in_graphs(void) {

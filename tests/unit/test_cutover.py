@@ -167,3 +167,44 @@ def test_a_tune_file_that_is_not_there_is_told(run_pes: Callable) -> None:
     done = run_pes(1, program, device="sim", env={"PYSHMEM_TUNE_FILE": "/not/there.json"})
     assert done.returncode != 0
     assert "PYSHMEM_TUNE_FILE is /not/there.json, which is not there" in done.stderr
+
+
+# ---- collectives on streams -----------------------------------------------------------------------
+
+
+def test_stream_rows_come_from_the_environment_then_from_set(monkeypatch):
+    assert cutover.stream_rows("reduce")[-1][:2] == (cutover.NEVER, "direct")
+    cutover.set_stream_rows("reduce", [("64K", "ll", 32, 64), ("never", "direct", 64, 512)])
+    assert cutover.stream_rows("reduce") == (
+        (65536, "ll", 32, 64), (cutover.NEVER, "direct", 64, 512)
+    )  # fmt: skip
+    text = "reduce:1K=ll:2x32,reduce:never=direct:4x128"
+    monkeypatch.setenv("PYSHMEM_CUTOVER_STREAMS", text)
+    assert cutover.stream_rows("reduce")[0] == (1024, "ll", 2, 32)
+    monkeypatch.delenv("PYSHMEM_CUTOVER_STREAMS")
+    cutover.set_stream_rows("reduce", None)
+    assert cutover.stream_rows("reduce") == cutover.stream_rows("alltoall")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [(1024, "ll", 1, 32)],  # nothing for what is larger
+        [("4K", "ll", 1, 32), ("1K", "ll", 1, 32), ("never", "direct", 1, 32)],
+        [("never", "ring", 1, 32)],
+        [("never", "ll", 129, 32)],
+        [("never", "ll", 1, 1024)],
+    ],
+)
+def test_stream_rows_that_cannot_be_are_refused(rows):
+    with pytest.raises(ValueError, match="rows of reduce"):
+        cutover.set_stream_rows("reduce", rows)
+    with pytest.raises(ValueError, match="op is"):
+        cutover.stream_rows("collect")
+
+
+def test_a_broken_variable_for_streams_says_how_it_should_be(monkeypatch):
+    monkeypatch.setenv("PYSHMEM_CUTOVER_STREAMS", "reduce=64K:ll")
+    with pytest.raises(ValueError, match="reduce:64K=ll:32x64"):
+        cutover.stream_rows("reduce")

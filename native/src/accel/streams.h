@@ -25,6 +25,8 @@ typedef struct pysh_kernel { /* of the device library */
 typedef struct pysh_launch {
     const pysh_kernel_t *kernel;
     int blocks, threads, n_words;
+    int others;          /* members of the team beside this PE */
+    int64_t slot_nbytes; /* of a collective: what another member may store to this PE with flags in it */
     int64_t words[PYSH_STREAM_WORDS];
 } pysh_launch_t;
 
@@ -44,6 +46,7 @@ typedef struct pysh_streams {
     /* `fetched`: device memory for an element, or NULL. */
     int (*amo)(int op, int type, void *address, uint64_t value, uint64_t cond, void *fetched, void *stream);
     int (*launch)(const pysh_launch_t *launch, void *stream);
+    int (*multiprocessors)(void); /* each runs a block of any kernel of ours; NULL: there is no limit */
     /* Kernels: a cubin, loaded for good, not inside a capture. `state` are the words of its state block, `stack` the
      * bytes a thread needs. */
     int (*load)(const void *image, const char *name, const int64_t *state, size_t stack, pysh_kernel_t *kernel);

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "conduit/board.h"
 #include "conduit/conduit.h"
+#include "device/stream_areas.h"
 #include "job/enter.h"
 #include "memory/system_region.h"
 #include "teams/ctx.h"
@@ -27,11 +28,12 @@ enum {
     ROW_BYTES = ISHMEMX_DEVICE_TEAM_WORDS * 8,
     EPOCHS = ISHMEMX_MAX_TEAMS * ROW_BYTES,
     CLAIMS = EPOCHS + ISHMEMX_MAX_TEAMS * 8,
-    LISTS = CLAIMS + ISHMEMX_MAX_TEAMS * 8
+    STREAM_CALLS = CLAIMS + ISHMEMX_MAX_TEAMS * 8,
+    LISTS = STREAM_CALLS + ISHMEMX_MAX_TEAMS * 8
 };
 
 static struct {
-    char *symmetric; /* flags of all slots, then their stages, then their halves for data with flags */
+    char *symmetric; /* flags of all slots, their stages, their halves for data with flags, the areas for streams */
     int heap;        /* on whose arena that is */
     char *table;     /* device memory: rows, epochs, lists of PEs */
 } kernels;
@@ -48,8 +50,12 @@ static int64_t stages_end(int n_pes) {
     return all_flags_nbytes(n_pes) + ISHMEMX_MAX_TEAMS * 2LL * ISHMEMX_DEVICE_STAGE_BYTES;
 }
 
-int64_t pysh_device_tables_nbytes(int n_pes) {
+static int64_t halves_end(int n_pes) {
     return stages_end(n_pes) + (pysh.p2p ? ISHMEMX_MAX_TEAMS * LL_BYTES : 0);
+}
+
+int64_t pysh_device_tables_nbytes(int n_pes) {
+    return (halves_end(n_pes) + pysh_stream_areas_nbytes(n_pes) + 4095) & -4096;
 }
 
 static_assert(ISHMEMX_LL_HALF_BYTES / ISHMEMX_MAX_DEVICE_PES >= LL_SLOT_UNIT, "every member has a slot");
@@ -78,6 +84,8 @@ static int slot_clear(int slot) {
         status = pysh.accel->zero(kernels.symmetric + stages_end(pysh.n_pes) + slot * LL_BYTES, LL_BYTES);
     if (!status)
         status = pysh.accel->zero(kernels.table + EPOCHS + slot * 8, 8);
+    if (!status)
+        status = pysh_stream_area_clear(slot);
     return status ? status : pysh.accel->zero(kernels.table + CLAIMS + slot * 8, 8);
 }
 
@@ -132,6 +140,7 @@ int pysh_device_teams_open(char *symmetric, int heap, char *table) {
     kernels.symmetric = symmetric;
     kernels.heap = heap;
     kernels.table = table;
+    pysh_stream_areas_open(symmetric + halves_end(pysh.n_pes), table + STREAM_CALLS);
     pysh_team_set_kernels(team_set);
     pysh_board_kernel_epoch(kernel_epoch);
     return ISHMEMX_OK;

@@ -8,6 +8,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "collectives/reduce.h"
+#include "device/stream_areas.h"
 #include "job/enter.h"
 #include "stream/stream.h"
 #include "teams/team.h"
@@ -21,6 +22,18 @@ typedef struct call {
     bool waits; /* for the library's own stream */
     pysh_launch_t launch;
 } call_t;
+
+/* What all kernels of teams begin with: the slot, and what the area of the slot has. */
+static void add_team(call_t *call) {
+    ishmemx_team_t team = call->team;
+    pysh_stream_area_t area = pysh_stream_area(team->slot, team->n_pes);
+    const int64_t words[] = {team->slot, team->my_pe, team->n_pes, area.calls, area.flags, area.units, area.slot};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        pysh_words_int(&call->launch, words[i]);
+    call->launch.others = team->n_pes - 1;
+    call->launch.slot_nbytes = area.slot;
+}
 
 static int begin(call_t *call, void *stream) {
     int status;
@@ -38,7 +51,7 @@ static int begin(call_t *call, void *stream) {
     if (!pysh.p2p)
         return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "%s on a stream needs peers in reach (PYSHMEM_P2P=1)", call->routine);
     if (call->team)
-        pysh_words_int(&call->launch, call->team->slot);
+        add_team(call);
     return ISHMEMX_OK;
 }
 
@@ -81,7 +94,7 @@ int ishmemx_sync_on_stream(ishmemx_team_t team, void *stream) {
 }
 
 int ishmemx_barrier_all_on_stream(void *stream) {
-    return without_data(ISHMEMX_KERNEL_BARRIER_ALL, NULL, "barrier_all", stream);
+    return without_data(ISHMEMX_KERNEL_BARRIER_ALL, &ishmemx_team_world, "barrier_all", stream);
 }
 
 int ishmemx_quiet_on_stream(void *stream) {
@@ -198,7 +211,7 @@ static int of_elements(ishmemx_team_t team, const char *routine, int kind, int o
     if ((status = add_sides(&call, dest, nelems, source, all, width)))
         return status;
     pysh_words_int(&call.launch, (int64_t)nelems);
-    return end(&call, pysh_kernel_key(kind, op, type), all * width);
+    return end(&call, pysh_kernel_key(kind, op, type), nelems * width);
 }
 
 int ishmemx_reduce_on_stream(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce,

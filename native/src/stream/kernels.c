@@ -13,25 +13,16 @@
 
 #define TABLE_SIZE 4096 /* a power of two, more than there are keys */
 
-enum { /* how a launch is shaped; measured on H200 where docs/streams.md says so */
-       WIDE_FROM_BYTES = 64 * 1024,
-       WIDE_THREADS = 512,
-       WIDE_BYTES_A_BLOCK = 16 * 1024,
-       WIDE_MAX_BLOCKS = 64, /* all of them on the GPU at a time, beside what else runs there */
-       WIDE_MIN_BLOCKS = 2,
-       NARROW_MIN_THREADS = 32,
-       NARROW_MAX_THREADS = 512,
-       BYTES_A_THREAD = 16,
-       SIM_THREADS = 4, /* a simulated thread costs as much as a call */
-       SIM_BLOCKS = 2
-};
-
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for adding */
 static _Atomic(pysh_kernel_t *) table[TABLE_SIZE];        /* open addressing; entries stay for the process */
 static __thread int64_t missing;
 
 int64_t pysh_kernel_key(int kind, int op, int type) {
     return kind | (int64_t)op << ISHMEMX_KEY_OP_SHIFT | (int64_t)type << ISHMEMX_KEY_TYPE_SHIFT;
+}
+
+static int kind_of(int64_t key) {
+    return (int)(key & ((1 << ISHMEMX_KEY_OP_SHIFT) - 1));
 }
 
 static uint32_t home_of(int64_t key) {
@@ -78,7 +69,7 @@ static int add(int64_t key, const void *image, const char *name, size_t stack) {
     if (!(kernel = calloc(1, sizeof *kernel)))
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a kernel");
     kernel->key = key;
-    kernel->cooperative = (key & ISHMEMX_KEY_WIDE) != 0;
+    kernel->cooperative = (key & ISHMEMX_KEY_WIDE) != 0 && pysh_kernel_meets(kind_of(key));
     if ((status = load(kernel, image, name, stack))) {
         free(kernel);
         return status;
@@ -142,37 +133,13 @@ void pysh_words_array(pysh_launch_t *launch, const void *address, size_t nelems,
         pysh_words_int(launch, words[i]);
 }
 
-static int between(size_t value, int least, int most) {
-    return value<(size_t)least ? least : value>(size_t) most ? most : (int)value;
-}
-
-static void shape(pysh_launch_t *launch, bool wide, size_t nbytes) {
-    if (pysh.accel->cpu_visible) {
-        launch->blocks = wide ? SIM_BLOCKS : 1;
-        launch->threads = nbytes ? SIM_THREADS : 1;
-    } else if (wide) {
-        launch->blocks = between(nbytes / WIDE_BYTES_A_BLOCK, WIDE_MIN_BLOCKS, WIDE_MAX_BLOCKS);
-        launch->threads = WIDE_THREADS;
-    } else {
-        launch->blocks = 1;
-        launch->threads = (between(nbytes / BYTES_A_THREAD, NARROW_MIN_THREADS, NARROW_MAX_THREADS) + 31) / 32 * 32;
-    }
-}
-
-static bool has_wide(int64_t key) {
-    int kind = (int)(key & ((1 << ISHMEMX_KEY_OP_SHIFT) - 1));
-
-    return kind >= ISHMEMX_KERNEL_BROADCAST && kind <= ISHMEMX_KERNEL_SCAN;
-}
-
 int pysh_kernel_launch(pysh_launch_t *launch, int64_t key, size_t nbytes, void *stream) {
-    bool wide = nbytes >= WIDE_FROM_BYTES && has_wide(key);
+    bool wide = pysh_launch_shape(launch, kind_of(key), nbytes);
     int64_t wanted = key | (wide ? ISHMEMX_KEY_WIDE : 0);
 
     if (!(launch->kernel = find(wanted))) {
         missing = wanted;
         return pysh_fail(ISHMEMX_ERR_UNPREPARED, "kernel %#llx for streams is not loaded", (unsigned long long)wanted);
     }
-    shape(launch, wide, nbytes);
     return pysh.accel->streams->launch(launch, stream);
 }

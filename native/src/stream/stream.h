@@ -2,6 +2,7 @@
  * Operations in the order of a stream: what they ask of their arguments, and the kernels that they launch. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,10 @@ int64_t pysh_kernel_key(int kind, int op, int type);
 /* Launches the kernel of `key` for `nbytes`, which choose its shape: the wide one of a key that has one, from some size
  * on. UNPREPARED when it is not loaded. */
 int pysh_kernel_launch(pysh_launch_t *launch, int64_t key, size_t nbytes, void *stream);
+/* shapes.c: fills in blocks and threads; whether it is the wide one. */
+bool pysh_launch_shape(pysh_launch_t *launch, int kind, size_t nbytes);
+/* Whether the blocks of the wide one meet each other: a cooperative launch. */
+bool pysh_kernel_meets(int kind);
 
 /* The job is over: kernels that are launched yet, by graphs of other libraries, find none and do nothing. After an
  * error of CUDA nothing can be written any more, nor can they run. */

@@ -7,7 +7,7 @@ native library loads it, fills its state block and launches it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from numba.cuda import compiler, types
 
@@ -29,6 +29,14 @@ class Image(NamedTuple):
 
 def image_of(key: int, capability: int) -> Image:
     """Compile the kernel of ``key`` for an architecture, 90 for 9.0."""
+    library, cc = library_of(key, capability)
+    cubin = library.get_cubin(cc=cc)
+    code = bytes(getattr(cubin, "code", cubin))
+    return Image(code, library._entry_name, stack_need(code))
+
+
+def library_of(key: int, capability: int) -> tuple[Any, tuple[int, int]]:
+    """Numba's library of the kernel, before it is linked, and the architecture as Numba has it."""
     kernel = kernel_of(key)
     element = types.boolean if kernel.dtype == "bool" else getattr(types, kernel.dtype)
     kinds = {"i": types.int64, "x": element[::1], "n": types.int64[::1]}
@@ -40,6 +48,4 @@ def image_of(key: int, capability: int) -> Image:
         launch_bounds=_BOUNDS,
     )  # fmt: skip
     library._lto, library.needs_cudadevrt = False, kernel.cooperative
-    cubin = library.get_cubin(cc=cc)
-    code = bytes(getattr(cubin, "code", cubin))
-    return Image(code, library._entry_name, stack_need(code))
+    return library, cc

@@ -157,6 +157,55 @@ def test_nothing_is_moved_of_empty_arrays(job, stream, on_gpu):
     stream.synchronize()
 
 
+OPERATIONS = ("broadcast", "fcollect", "alltoall", "reduce", "reduce_scatter")
+
+
+@pytest.fixture
+def ways():
+    """``ways(way, blocks, threads)``: how collectives are done from now on."""
+
+    def choose(way, blocks, threads):
+        for op in OPERATIONS:
+            pyshmem.cutover.set_stream_rows(op, [("never", way, blocks, threads)])
+
+    yield choose
+    for op in OPERATIONS:
+        pyshmem.cutover.set_stream_rows(op, None)
+
+
+@pytest.mark.parametrize(("dtype", "skip"), [("float32", 0), ("float16", 1)])
+def test_both_ways_with_grids_that_change(job, stream, on_gpu, everyone, ways, dtype, skip):
+    """One counter numbers the calls of all grids; ``skip`` elements leave arrays unaligned."""
+    n, reversed_team = job.n_pes, pyshmem.Team.from_pes(range(job.n_pes - 1, -1, -1))
+    grids = [("ll", 1, 32), ("direct", 2, 3), ("ll", 3, 2), ("ll", 2, 5), ("direct", 1, 4)]
+    for turn, (grid, count) in enumerate(zip(grids, (3, 900, 700, 0, 50), strict=True)):
+        parts = everyone(count * n + skip, dtype)
+        source, total = on_gpu(parts[job.my_pe])[skip:], on_gpu(np.zeros_like(parts[0]))[skip:]
+        whole, turned, spread = (on_gpu(np.zeros_like(parts[0]))[skip:] for _ in range(3))
+        block = on_gpu(np.zeros(count, dtype))
+        pyshmem.barrier_all()
+        ways(*grid)
+        pyshmem.sum_reduce(total, source, stream=stream)
+        pyshmem.fcollect(whole, source, nelems=count, stream=stream)
+        pyshmem.alltoall(turned, source, nelems=count, team=reversed_team, stream=stream)
+        pyshmem.broadcast(spread, source, turn % n, stream=stream)
+        pyshmem.sum_reduce_scatter(block, source, nelems=count, stream=stream)
+        pyshmem.sum_reduce(source, source, stream=stream)
+        parts = [part[skip:] for part in parts]
+        expected, me = reference.reduce("sum", parts), job.my_pe
+        assert reference.same(result(stream, source), expected)
+        assert reference.same(pyshmem.to_numpy(total), expected)
+        assert reference.same(pyshmem.to_numpy(block), expected[me * count : (me + 1) * count])
+        gathered = np.concatenate([part[:count] for part in parts])
+        assert reference.same(pyshmem.to_numpy(whole), gathered)
+        mine = slice((n - 1 - me) * count, (n - me) * count)
+        exchanged = np.concatenate([part[mine] for part in reversed(parts)])
+        assert reference.same(pyshmem.to_numpy(turned), exchanged)
+        assert reference.same(pyshmem.to_numpy(spread), parts[turn % n])
+    pyshmem.barrier_all()
+    reversed_team.destroy()
+
+
 # ---- synchronisation, teams ------------------------------------------------------------------------
 
 

@@ -175,6 +175,10 @@ static int amo(int op, int type, void *address, uint64_t value, uint64_t cond, v
 
 /* ---- kernels ---- */
 
+static int count_multiprocessors(void) {
+    return multiprocessors;
+}
+
 static int launch(const pysh_launch_t *launch, void *stream) {
     CUlaunchAttribute cooperative = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = {1}};
     CUlaunchConfig shape = {.gridDimX = (unsigned)launch->blocks,
@@ -319,6 +323,7 @@ const pysh_streams_t pysh_cuda_streams = {
     .wait = wait,
     .amo = amo,
     .launch = launch,
+    .multiprocessors = count_multiprocessors,
     .load = load,
     .refill = refill,
     .capture_begin = capture_begin,

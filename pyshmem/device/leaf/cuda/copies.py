@@ -18,6 +18,7 @@ from ..ptx import (
     asm,
     has_bulk_copies,
     i64,
+    instruction,
     leaf,
     load_bits,
     shared_address,
@@ -25,8 +26,9 @@ from ..ptx import (
 from .threads import block_threads, quotient32, thread_in_block
 
 __all__ = [
-    "bulk_copy", "bulk_room", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "load_near",
-    "no_bulk_copies", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4", "store_near",
+    "bulk_copy", "bulk_room", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "load16_near",
+    "load_near", "no_bulk_copies", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4",
+    "store16_near", "store_near",
 ]  # fmt: skip
 
 _GLOBAL, _GENERIC = 1, 0  # address spaces
@@ -129,6 +131,12 @@ def store_near(_context, builder, address, nbytes, bits) -> None:
         _store(builder, width, address, builder.trunc(bits, BITS[width]))
 
     _by_width(builder, nbytes, store)
+
+
+#: 16 aligned bytes of the heap, which this kernel has not loaded before it met who wrote them: what is
+#: read once is not kept in the L1 cache.
+load16_near = instruction("ld.global.L1::no_allocate.v2.u64 {$0, $1}, [$2];", "l", results=2)
+store16_near = instruction("st.global.v2.u64 [$0], {$1, $2};", "lll")
 
 
 # A thread's share of the buffer holds its barrier in the last 16 bytes. Loads and stores of the

@@ -13,8 +13,8 @@ __all__ = [
     "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch_add", "atomic_fetch_and",
     "atomic_fetch_or", "atomic_fetch_xor", "atomic_or", "atomic_swap", "atomic_xor", "bits_of",
     "cast", "fixed32", "fixed64", "high_bits_of", "in_global", "itemsize_of", "load_pair",
-    "load_unit", "narrow", "read", "read_acquire", "store_pair", "store_unit", "to_int64",
-    "type_number", "value_of", "write",
+    "load_third", "load_unit", "narrow", "read", "read_acquire", "store_pair", "store_third",
+    "store_unit", "to_int64", "type_number", "value_of", "write",
 ]  # fmt: skip
 
 
@@ -174,3 +174,11 @@ load_unit = instruction(
     "{.reg .b128 t; ld.relaxed.sys.global.b128 t, [$2]; mov.b128 {$0, $1}, t;}", "l", results=2
 )
 store_unit = store_pair
+#: The same of 12 bytes: 8, and 4 that share the second word with the call's number in its upper half. It
+#: is loaded as that word; the store takes the lower halves of ``third`` and ``call``.
+load_third = load_unit
+store_third = instruction(
+    "{.reg .b128 t; .reg .b64 h; mov.b64 h, {$2, $3}; mov.b128 t, {$1, h};"
+    " st.relaxed.sys.global.b128 [$0], t;}",
+    "llrr",
+)

@@ -21,10 +21,10 @@ __all__ = [
     "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_or", "atomic_fetch_xor", "atomic_or",
     "atomic_swap", "atomic_xor", "bits_of", "bulk_copy", "bulk_room", "cast", "combine", "copy16",
     "copy16x4", "copy_narrow", "copy_narrow_x4", "high_bits_of", "in_global", "itemsize_of",
-    "load_near", "narrow", "no_bulk_copies", "no_sum", "pull16", "pull16x4", "pull_narrow",
-    "pull_narrow_x4", "raw1", "raw16", "raw_of", "read", "read_acquire", "require", "rounded",
-    "same_dtype", "store_acc1", "store_acc16", "store_near", "to_int64", "type_number", "value_of",
-    "widen", "write",
+    "load16_near", "load_near", "narrow", "no_bulk_copies", "no_sum", "pull16", "pull16x4",
+    "pull_narrow", "pull_narrow_x4", "raw1", "raw16", "raw_of", "read", "read_acquire", "require",
+    "rounded", "same_dtype", "store16_near", "store_acc1", "store_acc16", "store_near", "to_int64",
+    "type_number", "value_of", "widen", "write",
 ]  # fmt: skip
 
 # -- arrays --------------------------------------------------------------------------------------
@@ -212,6 +212,19 @@ def load_near(address: int, nbytes: int) -> int:
 
 def store_near(address: int, nbytes: int, bits: int) -> None:
     lib.ishmemx_leaf_store(address, int(bits) & MASK, nbytes)
+
+
+def load16_near(address: int) -> tuple[int, int]:
+    if address & 15:
+        raise RuntimeError(f"misaligned 16-byte load: {address:#x}")
+    return lib.ishmemx_leaf_load(address, 8), lib.ishmemx_leaf_load(address + 8, 8)
+
+
+def store16_near(address: int, low: int, high: int) -> None:
+    if address & 15:
+        raise RuntimeError(f"misaligned 16-byte store: {address:#x}")
+    lib.ishmemx_leaf_store(address, int(low) & MASK, 8)
+    lib.ishmemx_leaf_store(address + 8, int(high) & MASK, 8)
 
 
 def bulk_room() -> int:

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from ...._core.library import lib
 
-__all__ = ["load_unit", "store_unit"]
+__all__ = ["load_third", "load_unit", "store_third", "store_unit"]
 
-_WORD = (1 << 32) - 1
+_WORD, _LONG = (1 << 32) - 1, (1 << 64) - 1
 #: What happens between the halves of a unit; tests put something there that takes its time.
 torn: Callable[[], None] = int  # type: ignore[assignment]
 _stored = 0
@@ -38,3 +38,17 @@ def load_unit(address: int) -> tuple[int, int]:
     low, high = lib.ishmemx_leaf_load(address, 8), lib.ishmemx_leaf_load(address + 8, 8)
     call = low >> 32
     return low & _WORD | (high & _WORD) << 32, call if call == high >> 32 else -1
+
+
+def store_third(address: int, data: int, third: int, call: int) -> None:
+    """12 bytes with one flag, which arrives last: for who looks at it the unit is whole."""
+    lib.ishmemx_leaf_store(address, int(data) & _LONG, 8)
+    torn()
+    lib.ishmemx_leaf_store_release(address + 8, int(third) & _WORD | (int(call) & _WORD) << 32)
+
+
+def load_third(address: int) -> tuple[int, int]:
+    """The 8 bytes, and the word of the other 4 and the flag, which is looked at first."""
+    word = lib.ishmemx_leaf_load(address + 8, 8)
+    lib.ishmemx_leaf_fence()
+    return lib.ishmemx_leaf_load(address, 8), word

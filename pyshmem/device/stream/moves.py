@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Broadcast, fcollect and alltoall of grids, on bytes: with flags in the data, and by direct stores."""
+
+from ..copies import push
+from ..faults import OP
+from ..groups import quotient
+from ..leaf import chosen as leaf
+from ..leaf.chosen import (
+    address_of,
+    block_index,
+    block_threads,
+    device_function,
+    opaque,
+    state,
+    store_third,
+    thread_in_block,
+)
+from ..state import ABI, DELTA
+from ..team.rows import member_pe
+from . import bundles
+from .bundles import (
+    await_bundle,
+    await_unit,
+    load_bundle,
+    send_bundle,
+    slot_at,
+    slot_of,
+    store_bundle,
+)
+from .call import end_call, grid_rank, grid_size, meet, other, row_of, start_call, waited_op
+
+# ---- few bytes -----------------------------------------------------------------------------------
+
+
+@device_function
+def _send(team, me, n, units, slot, call, source, step, own, nbytes):
+    """To each other member m the ``nbytes`` at ``source + m * step``; the caller's go to ``own``.
+
+    The lanes share all bundles of all members, in the order in which they receive theirs; the own
+    ones come last.
+    """
+    row, lanes = row_of(team), bundles.lanes_of(nbytes)
+    k, lane = 1, grid_rank()
+    while True:
+        while lane >= lanes and k <= n:
+            lane -= opaque(lanes)  # opaque: a division in disguise, of 64 bits
+            k += 1
+        if k > n:
+            return
+        if bundles.takes_part(lane, nbytes):
+            at, member = bundles.piece_at(lane), other(me, n, k)
+            pieces = load_bundle(source + member * step + at, nbytes - at)
+            if k == n:
+                store_bundle(own + at, nbytes - at, pieces)
+            else:
+                there = slot_at(units, slot, n, call, me, member, member_pe(row, member))
+                send_bundle(there + bundles.unit_at(lane), nbytes - at, call, pieces)
+        lane += grid_size()
+
+
+@device_function
+def _receive(team, me, n, units, slot, call, only, dest, step, nbytes, op):
+    """From each other member m, or ``only`` one, ``nbytes`` to ``dest + m * step``."""
+    row, lanes = row_of(team), bundles.lanes_of(nbytes)
+    k, lane, waited = 1, grid_rank(), waited_op(team, op)
+    end = n if only < 0 else 2
+    while True:
+        while lane >= lanes and k < end:
+            lane -= opaque(lanes)
+            k += 1
+        if k >= end:
+            return
+        if bundles.takes_part(lane, nbytes):
+            at = bundles.piece_at(lane)
+            member = other(me, n, k) if only < 0 else only
+            place = slot_of(units, slot, n, call, me, member) + bundles.unit_at(lane)
+            pe = member_pe(row, member)
+            pieces = await_bundle(place, nbytes - at, call, waited, pe)
+            store_bundle(dest + member * step + at, nbytes - at, pieces)
+        lane += grid_size()
+
+
+def _blocks_with_flags(op: int, own_blocks: bool):
+    def blocks(team, me, n, calls, flags, units, slot, dest, source, nbytes):
+        if state(ABI) == 0:
+            return
+        to, begin = address_of(dest), address_of(source)
+        step = nbytes if own_blocks else 0
+        call = start_call(team, calls, op)
+        _send(team, me, n, units, slot, call, begin, step, to + me * nbytes, nbytes)
+        _receive(team, me, n, units, slot, call, -1, to, nbytes, nbytes, op)
+        end_call(team, calls)
+
+    return blocks
+
+
+_BROADCAST = OP["broadcast"]
+
+
+@device_function
+def _send_empty(team, me, n, units, slot, call):
+    """A unit without data to each other member, so that all know of all: the first block's affair."""
+    row, k = row_of(team), thread_in_block() + 1
+    while block_index() == 0 and k < n:
+        member = other(me, n, k)
+        there = slot_at(units, slot, n, call, me, member, member_pe(row, member))
+        store_third(there, 0, 0, call)
+        k += block_threads()
+
+
+@device_function
+def _await_first_units(team, me, n, units, slot, call):
+    """The first unit of every other member, of the root's data too."""
+    row, k = row_of(team), thread_in_block() + 1
+    while block_index() == 0 and k < n:
+        member = other(me, n, k)
+        place = slot_of(units, slot, n, call, me, member)
+        await_unit(place, call, waited_op(team, _BROADCAST), member_pe(row, member))
+        k += block_threads()
+
+
+def _broadcast_with_flags():
+    def broadcast(team, me, n, calls, flags, units, slot, dest, source, nbytes, root):
+        if state(ABI) == 0:
+            return
+        to = address_of(dest)
+        call = start_call(team, calls, _BROADCAST)
+        if me == root:
+            _send(team, me, n, units, slot, call, address_of(source), 0, to, nbytes)
+        else:
+            _send_empty(team, me, n, units, slot, call)
+            _receive(team, me, n, units, slot, call, root, to, 0, nbytes, _BROADCAST)
+        _await_first_units(team, me, n, units, slot, call)
+        end_call(team, calls)
+
+    return broadcast
+
+
+# ---- many bytes ----------------------------------------------------------------------------------
+
+
+@device_function
+def _spread(team, me, n, first, last, dest, source, step, nbytes):
+    """To each of members ``first`` to ``last`` behind the caller, as many bytes of its own.
+
+    A lane's pieces of all members go one behind the other, so the own copy flies with the others.
+    """
+    row, rank, size = row_of(team), grid_rank(), grid_size()
+    whole = nbytes & ~15 if (dest | source | step) & 15 == 0 else 0
+    at, pitch = rank << 4, opaque(size << 4)
+    while at < whole:
+        four, k = at + 3 * pitch < whole, first
+        while k <= last:
+            member = other(me, n, k)
+            to, begin = dest + state(DELTA + member_pe(row, member)), source + member * step
+            if four:
+                leaf.copy16x4(to + at, begin + at, pitch)
+            else:
+                leaf.copy16(to + at, begin + at, pitch)
+            k += 1
+        at += pitch << 2 if four else pitch
+    if whole < nbytes:
+        k = first
+        while k <= last:
+            member = other(me, n, k)
+            to, begin = dest + state(DELTA + member_pe(row, member)), source + member * step
+            push(to + whole, begin + whole, nbytes - whole, rank, size)
+            k += 1
+
+
+def _blocks_direct(op: int, own_blocks: bool):
+    def blocks(team, me, n, calls, flags, units, slot, dest, source, nbytes):
+        if state(ABI) == 0:
+            return
+        step = nbytes if own_blocks else 0
+        call = start_call(team, calls, op)
+        meet(team, me, n, flags, call, 0, op)  # the dests are free
+        to = address_of(dest) + me * nbytes
+        _spread(team, me, n, 0, n - 1, to, address_of(source), step, nbytes)
+        meet(team, me, n, flags, call, 1, op)  # and filled
+        end_call(team, calls)
+
+    return blocks
+
+
+def _broadcast_direct():
+    @device_function
+    def in_two_steps(team, me, n, flags, call, dest, source, nbytes, root):
+        """The root gives each other member a slice, which that one gives to the rest.
+
+        All is aligned and of 16-byte pieces. A block forwards what the root's same block stored,
+        as both share a slice in the same way.
+        """
+        share = (quotient(nbytes, n - 1) + 15) & ~15
+        if me == root:
+            _spread(team, me, n, 0, 0, dest, source, 0, nbytes)
+            k = 1
+            while k < n:
+                at = min(nbytes, (k - 1) * share)
+                _spread(team, me, n, k, k, dest + at, source + at, 0, min(share, nbytes - at))
+                k += 1
+        meet(team, me, n, flags, call, 1, _BROADCAST)
+        if me != root:
+            k = me - root if me > root else me - root + n
+            at = min(nbytes, (k - 1) * share)
+            count = min(share, nbytes - at)
+            # All but the root, which is n - k behind.
+            _spread(team, me, n, 1, n - k - 1, dest + at, dest + at, 0, count)
+            _spread(team, me, n, n - k + 1, n - 1, dest + at, dest + at, 0, count)
+
+    def broadcast(team, me, n, calls, flags, units, slot, dest, source, nbytes, root):
+        if state(ABI) == 0:
+            return
+        to, begin = address_of(dest), address_of(source)
+        call = start_call(team, calls, _BROADCAST)
+        meet(team, me, n, flags, call, 0, _BROADCAST)
+        if n > 2 and (to | begin | nbytes) & 15 == 0:
+            in_two_steps(team, me, n, flags, call, to, begin, nbytes, root)
+        elif me == root:
+            _spread(team, me, n, 0, n - 1, to, begin, 0, nbytes)
+        meet(team, me, n, flags, call, 2, _BROADCAST)
+        end_call(team, calls)
+
+    return broadcast
+
+
+def fcollect(many: bool):
+    """The kernel for few or for many bytes."""
+    return (_blocks_direct if many else _blocks_with_flags)(OP["fcollect"], False)
+
+
+def alltoall(many: bool):
+    """The same."""
+    return (_blocks_direct if many else _blocks_with_flags)(OP["alltoall"], True)
+
+
+def broadcast(many: bool):
+    """The same."""
+    return _broadcast_direct() if many else _broadcast_with_flags()

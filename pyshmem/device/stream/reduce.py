@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reductions of grids: with flags in the data, and by direct loads and stores between two meetings.
+
+Members are combined in the team's order, element by element, as everywhere (docs/collectives.md). Of a
+``reduce_scatter`` each member sends and gets a block of ``nelems``, of a ``reduce`` all of them.
+"""
+
+from ..faults import OP
+from ..groups import quotient
+from ..leaf import chosen as leaf
+from ..leaf.chosen import combine, device_function, load16_near, raw1, state
+from ..state import ABI, DELTA
+from ..team.rows import member_pe
+from . import bundles
+from .bundles import await_bundle, load_bundle, send_bundle, store_bundle
+from .call import end_call, grid_rank, grid_size, meet, other, row_of, start_call, waited_op
+
+
+def _make_combine_bundles(name: str):
+    add = combine(name)
+
+    @device_function
+    def combine_bundles(row, me, n, units, slot, place, own, left, call, waited, like):
+        """A lane's pieces of all members, combined; its own are in ``own``."""
+        member = 0
+        low = leaf.no_sum(like)
+        middle, high = low, low
+        while member < n:
+            pieces = own
+            if member != me:
+                at = bundles.slot_of(units, slot, n, call, me, member) + place
+                pe = member_pe(row, member)
+                pieces = await_bundle(at, left, call, waited, pe)
+            r0 = leaf.raw_of(like, pieces[0], pieces[1])
+            r1 = leaf.raw_of(like, pieces[2], pieces[3])
+            r2 = leaf.raw_of(like, pieces[4], pieces[5])
+            if member == 0:
+                low, middle, high = leaf.widen(like, r0), leaf.widen(like, r1), leaf.widen(like, r2)
+            else:
+                low, middle, high = add(like, low, r0), add(like, middle, r1), add(like, high, r2)
+            member += 1
+        a, b = leaf.rounded(like, low)
+        c, d = leaf.rounded(like, middle)
+        e, f = leaf.rounded(like, high)
+        return a, b, c, d, e, f
+
+    return combine_bundles
+
+
+def with_flags(name: str, scatters: bool):
+    """The kernel for few bytes: everybody sends at once, and combines what arrives.
+
+    A lane has the same pieces of all members, its own included, so ``dest`` may be ``source``.
+    """
+    combine_bundles, op = (
+        _make_combine_bundles(name),
+        OP["reduce_scatter" if scatters else "reduce"],
+    )
+
+    def reduce(team, me, n, calls, flags, units, slot, dest, source, nelems):
+        if state(ABI) == 0:
+            return
+        nbytes, row = nelems * leaf.itemsize_of(dest), row_of(team)
+        to, begin = leaf.address_of(dest), leaf.address_of(source)
+        step = nbytes if scatters else 0
+        call = start_call(team, calls, op)
+        lane = grid_rank()
+        while bundles.takes_part(lane, nbytes):
+            at, k = bundles.piece_at(lane), 1
+            while k < n:
+                member = other(me, n, k)
+                pieces = load_bundle(begin + member * step + at, nbytes - at)
+                there = bundles.slot_at(units, slot, n, call, me, member, member_pe(row, member))
+                send_bundle(there + bundles.unit_at(lane), nbytes - at, call, pieces)
+                k += 1
+            lane += grid_size()
+        lane, waited = grid_rank(), waited_op(team, op)
+        while bundles.takes_part(lane, nbytes):
+            at, place = bundles.piece_at(lane), bundles.unit_at(lane)
+            own, left = load_bundle(begin + me * step + at, nbytes - at), nbytes - at
+            result = combine_bundles(row, me, n, units, slot, place, own, left, call, waited, dest)
+            store_bundle(to + at, left, result)
+            lane += grid_size()
+        end_call(team, calls)
+
+    return reduce
+
+
+# ---- many bytes ----------------------------------------------------------------------------------
+
+
+def _make_gathers(name: str):
+    """16 bytes of all members, combined; four of them, whose loads fly together; an element."""
+    add = combine(name)
+
+    @device_function
+    def load(like, address):
+        low, high = load16_near(address)
+        return leaf.raw_of(like, low, high)
+
+    @device_function
+    def one(row, n, source, like):
+        acc = leaf.widen(like, load(like, source + state(DELTA + member_pe(row, 0))))
+        member = 1
+        while member < n:
+            at = source + state(DELTA + member_pe(row, member))
+            acc = add(like, acc, load(like, at))
+            member += 1
+        return acc
+
+    @device_function
+    def four(row, n, source, step, like):
+        at = source + state(DELTA + member_pe(row, 0))
+        r0, r1 = load(like, at), load(like, at + step)
+        r2, r3 = load(like, at + 2 * step), load(like, at + 3 * step)
+        a0, a1 = leaf.widen(like, r0), leaf.widen(like, r1)
+        a2, a3 = leaf.widen(like, r2), leaf.widen(like, r3)
+        member = 1
+        while member < n:
+            at = source + state(DELTA + member_pe(row, member))
+            r0, r1 = load(like, at), load(like, at + step)
+            r2, r3 = load(like, at + 2 * step), load(like, at + 3 * step)
+            a0, a1 = add(like, a0, r0), add(like, a1, r1)
+            a2, a3 = add(like, a2, r2), add(like, a3, r3)
+            member += 1
+        return a0, a1, a2, a3
+
+    @device_function
+    def element(row, n, source, like):
+        acc = leaf.widen(like, raw1(source + state(DELTA + member_pe(row, 0)), like))
+        member = 1
+        while member < n:
+            acc = add(like, acc, raw1(source + state(DELTA + member_pe(row, member)), like))
+            member += 1
+        return acc
+
+    return one, four, element
+
+
+def _make_range(name: str, to_all: bool):
+    """``f(...)``: bytes ``at`` to ``end`` of all sources, combined, to the own dest or to all.
+
+    Nobody else reads or writes that range, so dest may be source.
+    """
+    one, four, element = _make_gathers(name)
+
+    @device_function
+    def receivers(n):
+        return n if to_all else 1
+
+    @device_function
+    def place(row, me, n, dest, k):
+        return dest + state(DELTA + member_pe(row, other(me, n, k))) if to_all else dest
+
+    @device_function
+    def by_pieces(row, me, n, dest, source, at, end, like):
+        """16-byte pieces, all of it aligned."""
+        step = leaf.opaque(grid_size() << 4)
+        at += grid_rank() << 4
+        while at + 3 * step < end:
+            a0, a1, a2, a3 = four(row, n, source + at, step, like)
+            k = 0
+            while k < receivers(n):
+                to = place(row, me, n, dest, k) + at
+                leaf.store_acc16(to, like, a0)
+                leaf.store_acc16(to + step, like, a1)
+                leaf.store_acc16(to + 2 * step, like, a2)
+                leaf.store_acc16(to + 3 * step, like, a3)
+                k += 1
+            at += 4 * step
+        while at < end:
+            acc, k = one(row, n, source + at, like), 0
+            while k < receivers(n):
+                leaf.store_acc16(place(row, me, n, dest, k) + at, like, acc)
+                k += 1
+            at += leaf.opaque(step)
+
+    @device_function
+    def by_elements(row, me, n, dest, source, at, end, like):
+        """What no 16-byte pieces can reach."""
+        step = leaf.opaque(grid_size() * leaf.itemsize_of(like))
+        at += grid_rank() * leaf.itemsize_of(like)
+        while at < end:
+            acc, k = element(row, n, source + at, like), 0
+            while k < receivers(n):
+                leaf.store_acc1(place(row, me, n, dest, k) + at, like, acc)
+                k += 1
+            at += leaf.opaque(step)
+
+    return by_pieces, by_elements
+
+
+def direct(name: str, scatters: bool):
+    """The kernel for many bytes: a member combines its share of all sources, and stores it at all.
+
+    Of a ``reduce_scatter`` its block, which it stores for itself. The first meeting says that the
+    sources are ready and the dests free, the second that all has been read and stored. A block
+    of the grid works on the same places as the peers' same block expects it to.
+    """
+    by_pieces, by_elements = _make_range(name, to_all=not scatters)
+    op = OP["reduce_scatter" if scatters else "reduce"]
+
+    @device_function
+    def share(me, n, nelems, unit):
+        """Begin and end of the own share, in units of so many elements."""
+        each = quotient(quotient(nelems, unit) + n - 1, n) * unit
+        begin = min(nelems, me * each)
+        return begin, min(nelems, begin + each)
+
+    def reduce(team, me, n, calls, flags, units, slot, dest, source, nelems):
+        if state(ABI) == 0:
+            return
+        row, itemsize = row_of(team), leaf.itemsize_of(dest)
+        to, begin, nbytes = leaf.address_of(dest), leaf.address_of(source), nelems * itemsize
+        if scatters:
+            begin += me * nbytes
+        call = start_call(team, calls, op)
+        meet(team, me, n, flags, call, 0, op)
+        whole = nbytes & ~15 if (to | begin) & 15 == 0 else 0
+        at, end = 0, whole
+        if not scatters:
+            at, end = share(me, n, whole, 16)
+        by_pieces(row, me, n, to, begin, at, end, dest)
+        at, end = whole, nbytes
+        if not scatters:
+            first, last = share(me, n, nelems - quotient(whole, itemsize), 1)
+            at, end = whole + first * itemsize, whole + last * itemsize
+        by_elements(row, me, n, to, begin, at, end, dest)
+        meet(team, me, n, flags, call, 1, op)
+        end_call(team, calls)
+
+    return reduce
