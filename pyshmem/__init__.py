@@ -180,6 +180,20 @@ from .host.signals import (
 from .host.strided import ibget, ibput, iget, iput
 from .host.sync import barrier_all, sync_all
 from .host.teams import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, Channel, Team, TeamConfig
+from .host.wait_sets import (
+    test_all,
+    test_all_vector,
+    test_any,
+    test_any_vector,
+    test_some,
+    test_some_vector,
+    wait_until_all,
+    wait_until_all_vector,
+    wait_until_any,
+    wait_until_any_vector,
+    wait_until_some,
+    wait_until_some_vector,
+)
 from .host.waits import (
     CMP_EQ,
     CMP_GE,
@@ -188,19 +202,7 @@ from .host.waits import (
     CMP_LT,
     CMP_NE,
     test,
-    test_all,
-    test_all_vector,
-    test_any,
-    test_any_vector,
-    test_some,
-    test_some_vector,
     wait_until,
-    wait_until_all,
-    wait_until_all_vector,
-    wait_until_any,
-    wait_until_any_vector,
-    wait_until_some,
-    wait_until_some_vector,
 )
 from .launcher.call import launch
 

@@ -7,7 +7,7 @@ kernel that uses pyshmem, raises it as ``KernelFault`` with the kernel's name an
 """
 
 from .._core.contract import FAULT_FIELD as _AT
-from ..host.kernel_reports import *  # noqa: F403
+from ..host.faults import *  # noqa: F403
 from .leaf import chosen as leaf
 from .leaf.chosen import cold, state, write64
 from .state import FAULT_CLAIM, FAULT_RECORD, MODULE

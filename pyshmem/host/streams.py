@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from .._core.arrays import StreamLike, stream_handle
 from .._core.library import check, ffi, lib
-from . import kernel_reports, runtime
+from . import faults, runtime
 from .stream_kernels import named, prepare
 
 __all__ = ["Graph", "Stream", "prepare"]
@@ -133,5 +133,5 @@ def _settle() -> None:
     lib.ishmemx_streams_settle()  # finalize reports what did not end
 
 
-kernel_reports.add_kernel_namer(named)
+faults.add_kernel_namer(named)
 runtime.on_finalize(_settle)

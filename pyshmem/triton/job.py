@@ -20,7 +20,7 @@ from triton.runtime.jit import KernelInterface
 from .._core import arrays, errors, library
 from .._core.library import lib
 from .._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
-from ..host import creation, kernel_reports, runtime
+from ..host import creation, faults, runtime
 
 __all__ = ["Context", "Wrapped", "context", "team_number", "wrap"]
 
@@ -274,7 +274,7 @@ def _prepare_gpu() -> None:
             torch.cuda.set_device(runtime.current().gpu)
 
 
-kernel_reports.add_kernel_namer(_kernel_name)
+faults.add_kernel_namer(_kernel_name)
 runtime.on_init(_prepare_gpu)
 runtime.on_init(_publish)
 runtime.on_state_change(_publish)

@@ -8,7 +8,7 @@ came from.
 from typing import Any
 
 from ..._core import arrays, library
-from ...host import kernel_reports, runtime
+from ...host import faults, runtime
 from ..leaf.chosen import SIM, check_simulator_choice
 from ..state import HOST_BYTES
 
@@ -59,7 +59,7 @@ def _on_finalize() -> None:
 
 
 integration.install()
-kernel_reports.add_kernel_namer(_kernel_name)
+faults.add_kernel_namer(_kernel_name)
 runtime.on_init(_on_init)
 runtime.on_state_change(_push)
 runtime.on_finalize(_on_finalize)
