@@ -48,24 +48,21 @@ static pysh_outcome_t start_copy(pysh_ring_t *ring, uint64_t ticket, const pysh_
                                  const void *source, const pysh_stamp_t *signal) {
     unsigned flags = pysh_request_flags(request);
     pysh_stamp_t stamp[2];
-    uint64_t token = 0;
     int n = 0, status;
 
+    if (flags & PYSH_REQUEST_REPLY && !(flags & PYSH_REQUEST_DONE))
+        return pysh_outcome(pysh_fail(ISHMEMX_ERR_ARGUMENT, "a copy engine replies in device memory: ask with DONE"));
     if (signal)
         stamp[n++] = *signal;
     if (flags & PYSH_REQUEST_DONE)
         stamp[n++] = (pysh_stamp_t){.address = &ring->device->word[ring->n + (ticket & ring->mask)],
                                     .value = (uint32_t)(ticket + 1)};
     status = pysh_engine_copy(pysh_request_pe(request), dest, source, request->word[PYSH_WORD_VALUE], stamp, n,
-                              flags & PYSH_REQUEST_DONE, &token);
+                              flags & PYSH_REQUEST_DONE);
     if (status == PYSH_ENGINE_FULL)
         return (pysh_outcome_t){.again = true};
     atomic_fetch_add_explicit(&ring->in_flight, 1, memory_order_relaxed);
-    if (status)
-        return pysh_outcome(status);
-    if (flags & PYSH_REQUEST_REPLY && !(flags & PYSH_REQUEST_DONE))
-        pysh_flight_add(ring, ticket, request, pysh_step_engine)->token = token;
-    return (pysh_outcome_t){.pending = true};
+    return status ? pysh_outcome(status) : (pysh_outcome_t){.pending = true};
 }
 
 /* What the proxy copies itself: all of it now when it is little, and the CPU reaches both ends; else in pieces. Their

@@ -4,7 +4,6 @@
 
 #include "accel/accel.h"
 #include "accel/copy.h"
-#include "accel/engine/engine.h"
 #include "base/elements.h"
 #include "base/state.h"
 #include "conduit/conduit.h"
@@ -18,15 +17,6 @@
 
 static inline char *address(uint64_t word) {
     return (char *)(uintptr_t)word;
-}
-
-int pysh_step_engine(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
-    bool done = false;
-    int status = pysh_engine_done(flight->token, &done);
-
-    (void)ring;
-    (void)value_p;
-    return status || done ? status : PYSH_UNDERWAY;
 }
 
 /* ---- copies ---- */

@@ -28,7 +28,7 @@ struct pysh_flight {
     uint64_t ticket;
     pysh_request_t request;
     int (*step)(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
-    uint64_t token; /* of the copy engine */
+    uint64_t token; /* of a piece by the copy engine */
     uint64_t moved; /* bytes, or blocks of a strided copy, that have been moved */
     bool started;   /* what `token` or `slot` stands for is under way */
     bool gpu[2];    /* dest, source: is memory that only the GPU reaches */
@@ -89,11 +89,10 @@ bool pysh_flight_room(const pysh_ring_t *ring);
 pysh_flight_t *pysh_flight_add(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request,
                                int (*step)(pysh_ring_t *, pysh_flight_t *, uint64_t *));
 void pysh_ring_answer(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, uint64_t value, int status);
-/* pieces.c: the steps of a put, get or put_signal that goes by the proxy itself, of a strided one, of a copy that the
- * engine answers nobody for, and of an atomic operation on a GPU's memory or another PE's. */
+/* pieces.c: the steps of a put, get or put_signal that goes by the proxy itself, of a strided one, and of
+ * an atomic operation on a GPU's memory or another PE's. */
 int pysh_step_copy(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
 int pysh_step_strided(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
-int pysh_step_engine(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
 int pysh_step_amo(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
 /* The step of one element of at most 8 bytes to or from a GPU's memory. */
 int pysh_step_value(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);

@@ -48,6 +48,7 @@ int main(void) {
     asked(request, ISHMEMX_ERR_ARGUMENT, "pe 1 is outside");
     asked(put_of(&here, cell, 8, 0), ISHMEMX_ERR_ARGUMENT, "symmetric");
     asked(put_of(&here, cell, 8, PYSH_REQUEST_DONE), ISHMEMX_ERR_ARGUMENT, "symmetric");
+    asked(put_of(cell, &here, 8, 0), ISHMEMX_ERR_ARGUMENT, "ask with DONE");
     request = add_of(cell, 1);
     request.word[PYSH_WORD_KIND] |= 0xff << 8;
     asked(request, ISHMEMX_ERR_TYPE, "type number 255");

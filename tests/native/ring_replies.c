@@ -13,12 +13,12 @@ static int64_t mix(int64_t a, int64_t b, int64_t c, int64_t d) {
     return a * 1000003 + b + c + d;
 }
 
-static uint64_t copied_block(int me, int turn, unsigned flags) {
+static uint64_t copied_block(int me, int turn) {
     uint64_t *block = &blocks[(size_t)me * WORDS], source[WORDS];
 
     for (int i = 0; i < WORDS; i++)
         source[i] = (uint64_t)(me * 1000000 + turn * 100 + i);
-    ask(put_of(block, source, sizeof source, flags));
+    ask(put_of(block, source, sizeof source, PYSH_REQUEST_DONE));
     return !memcmp(block, source, sizeof source);
 }
 
@@ -36,7 +36,7 @@ static void *sender(void *argument) {
             atomic_fetch_add(&old_sum, ask(add_of(&cells[SENDERS], 1)));
             break;
         case 2:
-            CHECK(copied_block(me, i, i % 2 ? PYSH_REQUEST_DONE : 0));
+            CHECK(copied_block(me, i));
             break;
         default:
             request = add_of(&cells[me], 1);

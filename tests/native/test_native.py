@@ -47,7 +47,7 @@ STOPS = ("ring_stops", 4096, [])
 
 #: What ring_orders replaces, to decide when copies are done.
 WRAPPED = {
-    "ring_orders": ["-Wl,--wrap=pysh_sim_engine_done", "-Wl,--wrap=pysh_sim_engine_finished"]
+    "ring_orders": ["-Wl,--wrap=pysh_sim_engine_copy", "-Wl,--wrap=pysh_sim_engine_finished"]
 }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A folder with more than five files starts with a README of at most 30 lines, whose names are right."""
+"""Folders with many files start with a short README, whose names are right; no file is long."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ TREES = ("pyshmem", "native", "host_proxy", "tests", "bench", "tools", "examples
 #: Data and pictures do not count: nobody reads them in an order.
 READ = {".py", ".pyi", ".c", ".h", ".cpp", ".cu", ".sh", ".md"}
 MOST_FILES, MOST_LINES = 5, 30
+MOST_SOURCE_LINES = 400
 #: Made when the package is built.
 MADE = {"shmem_types.h"}
 
@@ -45,3 +46,10 @@ def test_readmes_are_short_and_name_what_is_there(readme: Path) -> None:
         near = any((base / name).exists() for base in bases)
         below = any(str(path).endswith(f"/{name}") for path in readme.parent.rglob("*.*"))
         assert near or below or name in MADE, f"{name} is not there"
+
+
+def test_no_source_file_has_more_than_400_lines() -> None:
+    sources = [path for path in source_files() if path.suffix != ".md"]
+    assert len(sources) > 300
+    lengths = {path: path.read_text().count("\n") for path in sources}
+    assert not {str(path): n for path, n in lengths.items() if n > MOST_SOURCE_LINES}

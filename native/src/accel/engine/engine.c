@@ -22,7 +22,6 @@
 #include "base/state.h"
 #include "base/status.h"
 
-#define TOKEN_PROCESS   (1ULL << 63) /* of a token: the process has the copy */
 #define STOP_TIMEOUT_NS (2 * 1000000000LL)
 #define ALIVE_NS        1000000 /* between two looks whether the process still lives, while copies are under way */
 
@@ -169,16 +168,16 @@ static void post(uint64_t number) {
 }
 
 int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps, int n_stamps,
-                     bool reply, uint64_t *token_p) {
+                     bool reply) {
     pysh_engine_job_t job = {.n_stamps = 0}, *slot;
-    uint64_t number;
+    uint64_t number, token;
 
     if (!engine.queue || !job_of(&job, pe, dest, source, nbytes, stamps, n_stamps))
-        return pysh.accel->offload(pe, dest, source, nbytes, stamps, n_stamps, token_p);
+        return pysh.accel->offload(pe, dest, source, nbytes, stamps, n_stamps, &token);
     pthread_mutex_lock(&engine.mutex);
     if (engine.gone) {
         pthread_mutex_unlock(&engine.mutex);
-        return pysh.accel->offload(pe, dest, source, nbytes, stamps, n_stamps, token_p);
+        return pysh.accel->offload(pe, dest, source, nbytes, stamps, n_stamps, &token);
     }
     number = atomic_load_explicit(&engine.queue->posted, memory_order_relaxed);
     if (number - engine.low >= PYSH_ENGINE_JOBS) { /* pysh_engine_failure() takes `low` on */
@@ -192,7 +191,6 @@ int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, cons
     atomic_store(&engine.busy, true);
     post(number);
     pthread_mutex_unlock(&engine.mutex);
-    *token_p = TOKEN_PROCESS | number;
     return ISHMEMX_OK;
 }
 
@@ -251,17 +249,6 @@ bool pysh_engine_failure(pysh_stamp_t *reply_p, int *status_p) {
         atomic_store_explicit(&engine.busy, false, memory_order_relaxed);
     pthread_mutex_unlock(&engine.mutex);
     return failed;
-}
-
-int pysh_engine_done(uint64_t token, bool *done_p) {
-    uint64_t number = token & ~TOKEN_PROCESS;
-
-    if (!(token & TOKEN_PROCESS))
-        return pysh.accel->offload_done(token, done_p);
-    pthread_mutex_lock(&engine.mutex);
-    *done_p = number < engine.low || ended(number);
-    pthread_mutex_unlock(&engine.mutex);
-    return ISHMEMX_OK;
 }
 
 void pysh_engine_mark(void) {

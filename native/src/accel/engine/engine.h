@@ -17,8 +17,7 @@ void pysh_engine_stop(void);
 /* Starts a copy to or from `pe`, which then stores the stamps, in order: OK, FULL or an error. When the last stamp is a
  * kernel's reply, `reply` is set, and a copy that fails later is answered by pysh_engine_failure(). */
 int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps, int n_stamps,
-                     bool reply, uint64_t *token_p);
-int pysh_engine_done(uint64_t token, bool *done_p);
+                     bool reply);
 /* Are the copies started before the last mark complete, and all of them? */
 void pysh_engine_mark(void);
 int pysh_engine_finished(bool *marked_p, bool *all_p);
