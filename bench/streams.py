@@ -5,10 +5,11 @@ Run: python bench/streams.py -n 2 [--plot out.png] [--only pyshmem --only nccl] 
      python bench/streams.py -n 2 --tune [--programs FOLDER]
 Each provider has a job of its own; NVLink multicast is off for all. What is not installed is named and
 left out. Prints one JSON line a figure (microseconds a call, eager and in a CUDA graph), then how
-pyshmem's collectives compare. ``--tune`` tries ways and grids of pyshmem's collectives (bench/streams_tune.py)
-and prints the best, the rows of the cutover table that follow, and the limit and NCCL beside them.
-``--programs`` is a folder with bare_allreduce and nvshmem_streams compiled before. NVSHMEM_HOME is where NVSHMEM is; nvcc builds it and bare CUDA.
-Without a GPU pyshmem alone runs, in the simulator, to show that it does.
+pyshmem's collectives compare. ``--tune`` tries ways and grids of pyshmem's collectives
+(``streams_tune.py``) and prints the best, the rows of the cutover table that follow, and the limit and
+NCCL beside them. ``--programs`` is a folder with bare_allreduce and nvshmem_streams compiled before;
+else nvcc builds them. NVSHMEM_HOME is where NVSHMEM is. Without a GPU pyshmem alone runs, in the
+simulator, to show that it does.
 """
 
 from __future__ import annotations

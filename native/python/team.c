@@ -6,10 +6,26 @@
 
 #include "base/elements.h"
 
+/* Nothing is given but a stream, by name. */
+static bool only_stream(PyObject *const *named, Py_ssize_t n_args, PyObject *names, void **stream_p) {
+    fast_options_t options;
+
+    if (n_args || !names || PyTuple_GET_SIZE(names) != 1 || !fast_ctx_options(named, names, FAST_STREAM, &options) ||
+        !options.on_stream)
+        return false;
+    *stream_p = (void *)options.stream;
+    return true;
+}
+
 static PyObject *barrier_all(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    void *stream;
     int status;
 
-    (void)call, (void)args;
+    (void)call;
+    if (only_stream(args, n_args, names, &stream)) {
+        Py_BEGIN_ALLOW_THREADS status = ishmemx_barrier_all_on_stream(stream);
+        Py_END_ALLOW_THREADS return fast_finish(status);
+    }
     if (n_args || names || !fast_nothing_kept())
         return NULL;
     Py_BEGIN_ALLOW_THREADS status = ishmemx_barrier_all();
@@ -17,9 +33,14 @@ static PyObject *barrier_all(const fast_call_t *call, PyObject *const *args, Py_
 }
 
 static PyObject *sync_all(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    void *stream;
     int status;
 
-    (void)call, (void)args;
+    (void)call;
+    if (only_stream(args, n_args, names, &stream)) {
+        Py_BEGIN_ALLOW_THREADS status = ishmemx_sync_on_stream(&ishmemx_team_world, stream);
+        Py_END_ALLOW_THREADS return fast_finish(status);
+    }
     if (n_args || names)
         return NULL;
     Py_BEGIN_ALLOW_THREADS status = ishmemx_team_sync(&ishmemx_team_world);
@@ -27,9 +48,14 @@ static PyObject *sync_all(const fast_call_t *call, PyObject *const *args, Py_ssi
 }
 
 static PyObject *quiet(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    void *stream;
     int status;
 
-    (void)call, (void)args;
+    (void)call;
+    if (only_stream(args, n_args, names, &stream)) {
+        Py_BEGIN_ALLOW_THREADS status = ishmemx_quiet_on_stream(stream);
+        Py_END_ALLOW_THREADS return fast_finish(status);
+    }
     if (n_args || names || !fast_nothing_kept())
         return NULL;
     Py_BEGIN_ALLOW_THREADS status = ishmemx_quiet(&ishmemx_ctx_default);
@@ -100,6 +126,35 @@ static PyObject *fcollect(const fast_call_t *call, PyObject *const *args, Py_ssi
     Py_END_ALLOW_THREADS return fast_finish(status);
 }
 
+/* The bytes of a block of `source`, which holds one for each PE. */
+static bool block_of(const sides_t *sides, int n_pes, int element, size_t *nbytes_p) {
+    size_t width = fast_element_nbytes(element);
+
+    *nbytes_p = sides->options.nelems < 0 ? sides->nbytes / (size_t)n_pes : sides->nbytes;
+    return *nbytes_p % width == 0 && (sides->options.nelems >= 0 || *nbytes_p * (size_t)n_pes == sides->nbytes) &&
+           *nbytes_p <= sides->source.nbytes / (size_t)n_pes;
+}
+
+/* alltoall(dest, source) */
+static PyObject *alltoall(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    sides_t sides;
+    size_t nbytes;
+    int n_pes, element, status;
+
+    (void)call;
+    if (n_args != 2 || !sides_of(args, args + 2, names, &sides) || !fast_element(sides.source.kind, &element))
+        return NULL;
+    n_pes = ishmemx_team_n_pes((ishmemx_team_t)sides.options.handle);
+    if (n_pes < 1 || !block_of(&sides, n_pes, element, &nbytes) || nbytes > sides.dest.nbytes / (size_t)n_pes)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS if (ON_STREAM(&sides)) status =
+        ishmemx_alltoall_on_stream((ishmemx_team_t)sides.options.handle, (void *)sides.dest.address,
+                                   (void *)sides.source.address, nbytes, STREAM(&sides));
+    else status = ishmemx_alltoall((ishmemx_team_t)sides.options.handle, (void *)sides.dest.address,
+                                   (void *)sides.source.address, nbytes);
+    Py_END_ALLOW_THREADS return fast_finish(status);
+}
+
 static const unsigned families[ISHMEMX_REDUCE_COUNT] = {
     [ISHMEMX_REDUCE_AND] = PYSH_FAMILY_REDUCE_BITWISE,     [ISHMEMX_REDUCE_OR] = PYSH_FAMILY_REDUCE_BITWISE,
     [ISHMEMX_REDUCE_XOR] = PYSH_FAMILY_REDUCE_BITWISE,     [ISHMEMX_REDUCE_MAX] = PYSH_FAMILY_REDUCE_ORDER,
@@ -124,8 +179,29 @@ static PyObject *reduce(const fast_call_t *call, PyObject *const *args, Py_ssize
     Py_END_ALLOW_THREADS return fast_finish(status);
 }
 
-static FAST_ENTRY(barrier_all) static FAST_ENTRY(sync_all) static FAST_ENTRY(quiet) static FAST_ENTRY(
-    fence) static FAST_ENTRY(broadcast) static FAST_ENTRY(fcollect) static FAST_ENTRY(reduce)
+/* sum_reduce_scatter(dest, source) and the others */
+static PyObject *reduce_scatter(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    sides_t sides;
+    size_t nbytes, count;
+    int n_pes, element, status;
+
+    if (n_args != 2 || !sides_of(args, args + 2, names, &sides) || !fast_element(sides.source.kind, &element) ||
+        !(families[call->op] >> element & 1) || (element == ISHMEMX_TYPE_LONGDOUBLE && ON_STREAM(&sides)))
+        return NULL;
+    n_pes = ishmemx_team_n_pes((ishmemx_team_t)sides.options.handle);
+    if (n_pes < 1 || !block_of(&sides, n_pes, element, &nbytes) || nbytes > sides.dest.nbytes)
+        return NULL;
+    count = nbytes / fast_element_nbytes(element);
+    Py_BEGIN_ALLOW_THREADS if (ON_STREAM(&sides)) status = ishmemx_reduce_scatter_on_stream(
+        (ishmemx_team_t)sides.options.handle, call->op, element, (void *)sides.dest.address,
+        (void *)sides.source.address, count, STREAM(&sides));
+    else status = ishmemx_reduce_scatter((ishmemx_team_t)sides.options.handle, call->op, element,
+                                         (void *)sides.dest.address, (void *)sides.source.address, count);
+    Py_END_ALLOW_THREADS return fast_finish(status);
+}
+
+static FAST_ENTRY(barrier_all) static FAST_ENTRY(sync_all) static FAST_ENTRY(quiet) static FAST_ENTRY(fence) static FAST_ENTRY(
+    broadcast) static FAST_ENTRY(fcollect) static FAST_ENTRY(alltoall) static FAST_ENTRY(reduce) static FAST_ENTRY(reduce_scatter)
 
     vectorcallfunc fast_team_entry(const char *family) {
     if (!strcmp(family, "barrier_all"))
@@ -140,5 +216,9 @@ static FAST_ENTRY(barrier_all) static FAST_ENTRY(sync_all) static FAST_ENTRY(qui
         return broadcast_call;
     if (!strcmp(family, "fcollect"))
         return fcollect_call;
+    if (!strcmp(family, "alltoall"))
+        return alltoall_call;
+    if (!strcmp(family, "reduce_scatter"))
+        return reduce_scatter_call;
     return strcmp(family, "reduce") ? NULL : reduce_call;
 }

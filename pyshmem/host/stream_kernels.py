@@ -23,7 +23,7 @@ import numpy as np
 from .._core import compat
 from .._core.arrays import StreamLike, stream_handle
 from .._core.contract import HASH, STREAM_KERNEL, STREAM_KEY
-from .._core.dtypes import as_dtype, bits_of, kind_of
+from .._core.dtypes import Kind, as_dtype, bits_of, kind_of
 from .._core.errors import ShmemError, UnsupportedError
 from .._core.library import __version__, check, ffi, lib, setting
 from .._core.type_table import ELEMENT_NUMBER, ELEMENTS, REDUCE_OPS
@@ -253,10 +253,15 @@ def for_kernels(routine: str, given: tuple[int, ...]) -> bool:
     return _has_numba() and not (typed and given[2] == ELEMENT_NUMBER["longdouble"])
 
 
+@functools.cache
+def _kind_of_element(number: int) -> Kind:
+    return kind_of(np.dtype(ELEMENTS[number].dtype))
+
+
 def wait_on_stream(element: str, address: int, cmp: int, value: int, stream: StreamLike) -> None:
     """A wait for one word, by its element, in the order of a stream."""
     number = ELEMENT_NUMBER[element]
-    bits = bits_of(kind_of(np.dtype(ELEMENTS[number].dtype)), value)
+    bits = bits_of(_kind_of_element(number), value)
     run(lib.ishmemx_wait_until_on_stream, number, address, cmp, bits, stream_handle(stream))
 
 

@@ -68,6 +68,7 @@ _SIMULATOR = (Row(4 << 10, "ll", 2, 4), Row(_NEVER, "direct", 2, 4))
 
 _set: dict[str, tuple[Row, ...]] = {}
 _agreed: dict[str, tuple[Row, ...]] = {}  # PE 0's at ``init``, without what is in ``_set``
+_most = _MAX_BLOCKS  # blocks that the smallest GPU of the job runs at a time
 
 
 # ---- what users call -----------------------------------------------------------------------------
@@ -184,7 +185,8 @@ def _words(rows: Iterable[Row]) -> list[int]:
 
 
 def _write(op: str, rows: tuple[Row, ...]) -> None:
-    check(lib.ishmemx_stream_rows_set(_KINDS[op], len(rows), _words(rows)))
+    cut = [row._replace(blocks=min(row.blocks, _most)) for row in rows]
+    check(lib.ishmemx_stream_rows_set(_KINDS[op], len(rows), _words(cut)))
 
 
 def agree(tables: Iterable[Mapping[str, Any]]) -> None:
@@ -202,6 +204,9 @@ def agree(tables: Iterable[Mapping[str, Any]]) -> None:
     words = [number for op in OPERATIONS for number in (len(own[op]), *_words(own[op]))]
     block, blocks = ffi.new("uintptr_t *"), ffi.new("int *")
     check(lib.ishmemx_stream_blocks(blocks))
+    if runtime.n_pes() == 1:
+        _take(words, blocks[0])
+        return
     room = 1 + len(OPERATIONS) * (1 + MAX_ROWS * _WORDS)  # the first word is that of the blocks
     check(lib.ishmemx_malloc(lib.ISHMEMX_HEAP_HOST, 8 * (room + 1), 16, 1, block))
     shared = ffi.cast("int64_t *", block[0])
@@ -220,12 +225,13 @@ def agree(tables: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _take(words: list[int], most: int) -> None:
-    at = 0
+    global _most
+    _most, at = most, 0
     for op in OPERATIONS:
         count, at = words[at], at + 1
         rows = [words[at + _WORDS * k : at + _WORDS * (k + 1)] for k in range(count)]
         at += _WORDS * count
-        _agreed[op] = tuple(Row(r[0], WAYS[r[1]], min(r[2], most), r[3]) for r in rows)
+        _agreed[op] = tuple(Row(size, WAYS[way], *grid) for size, way, *grid in rows)
         _write(op, stream_rows(op))
 
 

@@ -30,13 +30,12 @@ dispatcher.get_current_device = lambda: python_types.SimpleNamespace(compute_cap
 CASES = (
     ("barrier_all", None), ("sync_all", None), ("quiet", None), ("collect", None),
     ("broadcast", None), ("alltoalls", np.complex128), ("sum_reduce", np.float32),
-    ("prod_reduce", "bfloat16"), ("xor_reduce", np.bool_), ("sum_exscan", np.float16),
-    ("max_reduce_scatter", np.float64), ("wait_until", np.uint32), ("wait_until_any", np.int64),
-    ("wait_until_some", np.int32),
+    ("prod_reduce", "bfloat16"), ("xor_reduce_scatter", np.bool_), ("sum_exscan", np.float16),
+    ("wait_until", np.uint32), ("wait_until_any", np.int64), ("wait_until_some", np.int32),
     ("signal_wait_until", None),
 )  # fmt: skip
 #: Those with rows of their own: see ``host/stream_rows.py``.
-BY_ROWS = {"broadcast", "sum_reduce", "prod_reduce", "xor_reduce", "max_reduce_scatter"}
+BY_ROWS = {"broadcast", "sum_reduce", "prod_reduce", "xor_reduce_scatter"}
 _PARAMETERS = 0x19  # of .nv.info: EIATTR_CBANK_PARAM_SIZE, whose value is in the record's head
 
 
@@ -57,8 +56,8 @@ def main(share: int, of: int) -> None:
     """Compile one of ``of`` shares of the cases."""
     for name, dtype in CASES[share::of]:
         for key in stream_kernels._keys(name, dtype):
-            kernel, image = kernel_of(key), stream_images.image_of(key, 90)
             library, cc = stream_images.library_of(key, 90)
+            kernel, image = kernel_of(key), stream_images.linked(library, cc)
             ptx = library.get_asm_str(cc=cc)
             cubin = Cubin(image.code)
             facts = {
@@ -69,7 +68,7 @@ def main(share: int, of: int) -> None:
                 "state": SYMBOL.encode() in image.code,
                 "stack": image.stack,
                 "way": ("direct" if key & STREAM_KEY.WIDE else "ll") if name in BY_ROWS else "",
-                "units": [ptx.count(f"{way}.relaxed.sys.global.b128") for way in ("st", "ld")],
+                "units": ptx.count("ld.relaxed.sys.global.b128"),
                 "pieces": ptx.count("ld.global.L1::no_allocate.v2.u64"),
                 "meetings": ptx.count("st.release.sys.global.u64"),
                 "grid_barriers": ptx.count("cudaCGSynchronize"),

@@ -29,7 +29,11 @@ class Image(NamedTuple):
 
 def image_of(key: int, capability: int) -> Image:
     """Compile the kernel of ``key`` for an architecture, 90 for 9.0."""
-    library, cc = library_of(key, capability)
+    return linked(*library_of(key, capability))
+
+
+def linked(library: Any, cc: tuple[int, int]) -> Image:
+    """The machine code of what ``library_of`` gave."""
     cubin = library.get_cubin(cc=cc)
     code = bytes(getattr(cubin, "code", cubin))
     return Image(code, library._entry_name, stack_need(code))

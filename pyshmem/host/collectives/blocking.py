@@ -98,6 +98,7 @@ def collect(
     do("collect", 1, arguments.collect(dest, source, nelems, team), stream)
 
 
+@fast("alltoall")
 def alltoall(
     dest: AnyArray,
     source: AnyArray,

@@ -12,8 +12,10 @@ from typing import SupportsIndex
 from ..._core.array_types import AnyArray
 from ..._core.arrays import StreamLike
 from ..._core.library import lib
+from ..fast_calls import fast
 from ..teams import TEAM_WORLD, Channel, Team
 from . import arguments as arguments
+from .arguments import REDUCE
 from .dispatch import do
 from .requests import Request, begin
 
@@ -36,6 +38,7 @@ def _scatter_nb(
     return begin(lib.ishmemx_reduce_scatter_nb, given, (dest, source), f"{op}_reduce_scatter_nb")
 
 
+@fast("reduce_scatter", REDUCE["and"])
 def and_reduce_scatter(
     dest: AnyArray,
     source: AnyArray,
@@ -78,6 +81,7 @@ def and_reduce_scatter_nb(
     return _scatter_nb("and", dest, source, nelems, team)
 
 
+@fast("reduce_scatter", REDUCE["or"])
 def or_reduce_scatter(
     dest: AnyArray,
     source: AnyArray,
@@ -120,6 +124,7 @@ def or_reduce_scatter_nb(
     return _scatter_nb("or", dest, source, nelems, team)
 
 
+@fast("reduce_scatter", REDUCE["xor"])
 def xor_reduce_scatter(
     dest: AnyArray,
     source: AnyArray,
@@ -162,6 +167,7 @@ def xor_reduce_scatter_nb(
     return _scatter_nb("xor", dest, source, nelems, team)
 
 
+@fast("reduce_scatter", REDUCE["max"])
 def max_reduce_scatter(
     dest: AnyArray,
     source: AnyArray,
@@ -205,6 +211,7 @@ def max_reduce_scatter_nb(
     return _scatter_nb("max", dest, source, nelems, team)
 
 
+@fast("reduce_scatter", REDUCE["min"])
 def min_reduce_scatter(
     dest: AnyArray,
     source: AnyArray,
@@ -248,6 +255,7 @@ def min_reduce_scatter_nb(
     return _scatter_nb("min", dest, source, nelems, team)
 
 
+@fast("reduce_scatter", REDUCE["sum"])
 def sum_reduce_scatter(
     dest: AnyArray,
     source: AnyArray,
@@ -293,6 +301,7 @@ def sum_reduce_scatter_nb(
     return _scatter_nb("sum", dest, source, nelems, team)
 
 
+@fast("reduce_scatter", REDUCE["prod"])
 def prod_reduce_scatter(
     dest: AnyArray,
     source: AnyArray,
