@@ -15,7 +15,7 @@ SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 TYPES_OF_PROGRAMS := --allow-untyped-defs --allow-incomplete-defs \
 	--allow-untyped-calls --allow-untyped-decorators
 
-.PHONY: demo test quick dev lint unit native gpu examples bench clean distclean ready-demo ready-test
+.PHONY: demo test quick dev lint unit native gpu examples bench wheel sdist clean distclean ready-demo ready-test
 .DEFAULT_GOAL := demo
 
 ready-demo ready-test: ready-%:
@@ -55,6 +55,12 @@ examples: ready-test ## every example, checked
 bench: ready-test ## figures of this machine, host and device path, one JSON line each
 	$(PYTHON) bench/host.py --plot build/bench/host.png
 	$(PYTHON) -m pyshmem run -n 2 bench/device.py
+
+wheel: ready-test ## dist/*.whl, tried in an empty environment
+	tools/packages.sh wheel
+
+sdist: ready-test ## dist/*.tar.gz, and a wheel built from it alone, tried
+	tools/packages.sh sdist
 
 clean:
 	rm -rf build dist .venv/.ready-* .mypy_cache .pytest_cache .ruff_cache .hypothesis

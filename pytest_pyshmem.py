@@ -58,6 +58,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize(_PARAMETER, numbers, ids=lambda n: f"pes={n}")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(name: str, obj: object) -> list[pytest.Item] | None:
+    """``from pyshmem import *`` brings routines called ``test_...``, which are no tests."""
+    package = str(getattr(obj, "__module__", "")).partition(".")[0]
+    return [] if package == "pyshmem" and getattr(obj, "__test__", None) is False else None
+
+
 def _pes_of(item: pytest.Item) -> int | None:
     callspec = getattr(item, "callspec", None)
     return None if callspec is None else callspec.params.get(_PARAMETER)

@@ -68,6 +68,12 @@ class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
         interface["data"] = (interface["data"][0] if self.size else 0, False)
         return interface
 
+    def __repr__(self) -> str:
+        heap = self.heap
+        if heap is None:  # an array without elements, or of a job that has ended
+            return f"{super().__repr__()[:-1]}, heap=None)"
+        return f"{super().__repr__()[:-1]}, heap={heap!r}, pe={lib.ishmemx_my_pe()})"
+
     def copy(self, order: Any = "C") -> Any:
         """A copy in ordinary memory."""
         return self.view(np.ndarray).copy(order)
@@ -340,7 +346,7 @@ def stream_handle(stream: StreamLike) -> int:
         return stream
     protocol: Any = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
-        described = protocol() if callable(protocol) else protocol
+        described: Any = protocol() if callable(protocol) else protocol
         return int(described[1])
     for attribute in ("ptr", "cuda_stream", "handle"):
         value = getattr(stream, attribute, None)

@@ -8,7 +8,17 @@ from typing import NamedTuple
 
 
 class ShmemError(RuntimeError):
-    """Base of what can go wrong in a job; also raised when the system or the GPU driver fails."""
+    """Base of what can go wrong in a job; also raised when the system or the GPU driver fails.
+
+    A traceback ends with the page of the documentation that is about it, where there is one.
+    """
+
+    _page = ""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        if self._page:
+            self.add_note(f"see docs/{self._page}")
 
 
 class NotInitialized(ShmemError):
@@ -18,9 +28,13 @@ class NotInitialized(ShmemError):
 class HeapExhausted(ShmemError, MemoryError):
     """A symmetric heap has no block as large as was asked for."""
 
+    _page = "semantics.md"
+
 
 class MismatchError(ShmemError):
     """The PEs disagree: library version, allocation sizes, arguments of a collective."""
+
+    _page = "semantics.md"
 
 
 class PeerDied(ShmemError):
@@ -37,6 +51,8 @@ class UnsupportedError(ShmemError):
 
 class KernelFault(ShmemError):
     """A kernel recorded a fault: a wrong PE or address, or a wait that outlasted the timeout."""
+
+    _page = "kernels.md"
 
 
 class Failure(NamedTuple):

@@ -177,6 +177,16 @@ def setting_number(name: str) -> int:
     return int(value[0])
 
 
+def size_text(nbytes: int) -> str:
+    """Bytes for people: ``512 B``, ``1.5 MiB``, ``1 GiB``."""
+    size, unit = float(nbytes), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.1f}".removesuffix(".0") + f" {unit}"
+
+
 def parse_size(size: int | str) -> int:
     """Bytes of ``4096`` or ``"1.5G"``."""
     if isinstance(size, str):

@@ -133,15 +133,15 @@ def requirements(extra: str) -> list[Requirement]:
 
 
 def satisfies(version: str, wanted: str) -> bool:
-    """Whether a version fits ``==1.2``, ``==1.2.*`` or ``>=1.2`` (commas join several)."""
+    """Whether a version fits ``==1.2``, ``==1.2.*``, ``>=1.2`` or ``<1.2`` (commas join several)."""
 
     def key(text: str) -> list[int]:
         return [int(part) for part in re.findall(r"\d+", text)]
 
     for clause in filter(None, wanted.split(",")):
-        operator, number = clause[:2], clause[2:]
+        operator, number = re.fullmatch(r"([<>=!~]*)(.*)", clause).groups()  # type: ignore[union-attr]
         have, want = key(version), key(number)
-        if operator == ">=" and have < want:
+        if (operator == ">=" and have < want) or (operator == "<" and have >= want):
             return False
         if operator == "==" and number.endswith(".*") and have[: len(want)] != want:
             return False

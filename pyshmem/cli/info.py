@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from .._core.errors import LaunchError
-from .._core.library import setting
-from .._core.settings import SETTINGS
+from .._core.library import parse_size, setting, size_text
+from .._core.settings import SETTINGS, Setting
 from ..launcher.settings import settle_device
 from . import facts
 
@@ -26,8 +26,14 @@ from . import facts
 )
 @click.option("--cflags", is_flag=True, help="Print what the C compiler needs, and nothing else.")
 @click.option("--libs", is_flag=True, help="Print what the linker needs, and nothing else.")
-def info(cflags: bool, libs: bool) -> None:
+@click.option(
+    "--pkg-config", is_flag=True, help="Print the folder of pyshmem.pc, for PKG_CONFIG_PATH."
+)
+def info(cflags: bool, libs: bool, pkg_config: bool) -> None:
     """Show versions, conduits, accelerators, and every setting with its value and origin."""
+    if pkg_config:
+        click.echo(_package_folder("lib/pkgconfig", "pyshmem.pc"))
+        return
     if cflags or libs:
         flags = [*(compile_flags() if cflags else ()), *(link_flags() if libs else ())]
         click.echo(shlex.join(flags))
@@ -37,10 +43,14 @@ def info(cflags: bool, libs: bool) -> None:
         console.print(table)
 
 
+#: The library, by the name that programs remember.
+LIBRARY = "libpyshmem.so.0"
+
+
 def _package_folder(name: str, file: str) -> Path:
     """The folder of an installed file. An editable install spreads a folder over several."""
     path = importlib.resources.files("pyshmem")
-    for part in (name, file):
+    for part in (*name.split("/"), file):
         path = path.joinpath(part)
     if not path.is_file():
         raise click.ClickException(f"{file} is not installed: the installation is incomplete")
@@ -55,8 +65,8 @@ def compile_flags() -> list[str]:
 
 def link_flags() -> list[str]:
     """The library, found again at run time where it is now."""
-    folder = _package_folder("lib", "libpyshmem.so")
-    return [f"-L{folder}", f"-Wl,-rpath,{folder}", "-lpyshmem"]
+    folder = _package_folder("lib", LIBRARY)
+    return [f"-L{folder}", f"-Wl,-rpath,{folder}", f"-l:{LIBRARY}"]
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -109,8 +119,20 @@ def _gpus(gpus: list[facts.Gpu]) -> Table:
             "-" if peer == device else "yes" if facts.can_access(device, peer) else "no"
             for peer in range(len(gpus))
         )
-        table.add_row(str(device), gpu.name, f"{gpu.nbytes / 2**30:.1f} GiB", *reach)
+        table.add_row(str(device), gpu.name, size_text(gpu.nbytes), *reach)
     return table
+
+
+def _value_text(row: Setting, text: str) -> str:
+    """A value with its unit; what cannot be parsed as it was given."""
+    try:
+        if row.kind == "size":
+            return size_text(parse_size(text))
+        if row.kind == "seconds":
+            return f"{float(text):g} s" if float(text) else "0 (none)"
+    except ValueError:
+        return text
+    return text
 
 
 def _settings() -> Table:
@@ -118,7 +140,6 @@ def _settings() -> Table:
     for row in SETTINGS:
         text, origin = setting(row.name)
         variable = f"PYSHMEM_{row.name}" + (f"\n({row.alias})" if row.alias else "")
-        table.add_row(
-            variable, text, origin, row.help, style=None if origin == "default" else "bold"
-        )
+        style = None if origin == "default" else "bold"
+        table.add_row(variable, _value_text(row, text), origin, row.help, style=style)
     return table

@@ -223,7 +223,9 @@ class Context:
         self.destroy()
 
     def __repr__(self) -> str:
-        return f"<pyshmem context on {self.team!r}>"
+        kept = f", {len(self._kept)} operations outstanding" if self._kept else ""
+        destroyed = "" if self.handle else " (destroyed)"
+        return f"<pyshmem context{destroyed} on {self.team!r}{kept}>"
 
 
 _made: weakref.WeakSet[Context] = weakref.WeakSet()

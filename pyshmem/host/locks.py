@@ -61,6 +61,9 @@ def test_lock(lock: AnyArray) -> bool:
     return bool(acquired[0])
 
 
+test_lock.__test__ = False  # type: ignore[attr-defined]  # for pytest: a routine, not a test
+
+
 def clear_lock(lock: AnyArray) -> None:
     """Complete all operations of ``CTX_DEFAULT`` and give the lock to the next PE.
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .._core.array_types import AnyArray
 from .._core.arrays import heap_number, place
-from .._core.library import ThreadLevel, check, ffi, lib
+from .._core.library import ThreadLevel, check, ffi, lib, size_text
 from .._core.peer_views import view_of_peer
 from . import runtime
 from .teams import TEAM_WORLD, Team
@@ -105,6 +105,12 @@ class HeapInfo(NamedTuple):
     largest_free: int
     allocations: int  # blocks in use
     released: int  # blocks dropped here that other PEs still hold
+
+    def __str__(self) -> str:
+        return (
+            f"{size_text(self.used)} of {size_text(self.nbytes)} in {self.allocations} blocks, "
+            f"largest free {size_text(self.largest_free)}"
+        )
 
 
 def heap_info(heap: str = "host") -> HeapInfo:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn
 
-from .._core import compat, cupy_arrays, errors, library
+from .._core import compat, cupy_arrays, errors, library, log
 from .._core.library import (
     ACCELERATORS,
     ThreadLevel,
@@ -127,6 +127,7 @@ def init(
         level = ThreadLevel(thread_level)
         _job = _start(heap_size, device_heap_size, device, comm, level)
         _count = 1
+        log.info("PE %d of %d joined, device %s", _job.my_pe, _job.n_pes, _job.device)
         try:
             for callback in tuple(_on_init):
                 callback()
@@ -214,6 +215,8 @@ def finalize() -> None:
 def _finish(*, quietly: bool) -> None:
     """End the job here; ``quietly`` after a failure that the user is being told anyway."""
     global _job, _count
+    if _job is not None:
+        log.info("PE %d leaves", _job.my_pe)
     _job, _count = None, 0
     fault = take_fault()
     try:

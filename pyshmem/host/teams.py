@@ -354,7 +354,9 @@ class Team:
             self.destroy()
 
     def __repr__(self) -> str:
-        return f"<pyshmem team {self._name}>"
+        if not self._handle or not runtime.initialized():
+            return f"<pyshmem team {self._name}>"
+        return f"<pyshmem team {self._name}: PE {self.my_pe()} of {self.n_pes()}>"
 
 
 _PREDEFINED = (lib.team_world(), lib.team_shared(), lib.team_node())

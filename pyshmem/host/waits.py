@@ -63,3 +63,6 @@ def test(ivar: AnyArray, cmp: int, cmp_value: int) -> bool:
     if holds < 0:
         check_value()
     return bool(holds)
+
+
+vars(test)["__test__"] = False  # for pytest: a routine, no test

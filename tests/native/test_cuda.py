@@ -109,8 +109,8 @@ def test_an_engine_that_cannot_start_says_why(
     engine: Path, tmp_path: Path, flags: list[str], run_command: Callable
 ) -> None:
     folder = next(flag.removeprefix("-L") for flag in flags if flag.startswith("-L"))
-    copy = tmp_path / "libpyshmem.so"  # without the program beside it
-    copy.write_bytes((Path(folder) / "libpyshmem.so").read_bytes())
+    copy = tmp_path / "libpyshmem.so.0"  # without the program beside it
+    copy.write_bytes((Path(folder) / "libpyshmem.so.0").read_bytes())
     done = run_command([engine], 60, LD_PRELOAD=str(copy), **ENGINE)
     assert done.returncode == 1
     assert f"PYSHMEM_ENGINE=process needs the program {tmp_path}/pyshmem-engine" in done.stderr

@@ -150,3 +150,19 @@ def test_mistakes_are_told_before_anything_starts() -> None:
         pyshmem.launch(from_the_left, 1, 0, bind="socket")
     assert "PYSHMEM_PE" not in os.environ
     assert sys.modules["pyshmem"].launch is pyshmem.launch
+
+
+def what_things_are_called() -> list[str]:
+    array = pyshmem.zeros(2, dtype=np.int64)
+    team = pyshmem.TEAM_WORLD
+    found = [repr(array), repr(array[:1]), repr(team), repr(pyshmem.Context(team=team))]
+    return [*found, str(pyshmem.heap_info()), repr(array + 1)]
+
+
+def test_reprs_say_heap_pe_and_size() -> None:
+    found = pyshmem.launch(what_things_are_called, 2, env={"PYSHMEM_HEAP_SIZE": "4M"})[1]
+    team = "<pyshmem team TEAM_WORLD: PE 1 of 2>"
+    assert found[:2] == [f"SymmetricArray({v}, heap='host', pe=1)" for v in ("[0, 0]", "[0]")]
+    assert found[2:4] == [team, f"<pyshmem context on {team}>"]
+    assert " of 4 MiB in 1 blocks" in found[4]
+    assert found[5] == "array([1, 1])"

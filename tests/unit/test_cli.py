@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from environment import clean_environment
 
+import pyshmem
 from pyshmem._core.settings import SETTINGS
 from pyshmem.cli import COMMANDS, doctor, facts, main
 
@@ -229,6 +230,8 @@ assert ".entry" in compile() or ".func" in compile()
         ("3.5.6", ">=3", True),
         ("2.9", ">=3", False),
         ("14.2.0", ">=14,==14.*", True),
+        ("0.30.4", ">=0.30.0,<0.31", True),
+        ("0.31.0", ">=0.30.0,<0.31", False),
         ("1", "", True),
     ],
 )
@@ -243,3 +246,35 @@ def test_requirements_come_from_the_package() -> None:
         "greenlet",
     }
     assert any(requirement.extras == "[cu13]" for requirement in facts.requirements("cuda"))
+
+
+# ---- small things ------------------------------------------------------------------------------
+
+
+def test_info_shows_units_and_no_colours_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYSHMEM_HEAP_SIZE", "1536M")
+    output = invoke("info").output
+    assert "1.5 GiB" in output
+    assert "60 s" in output
+    assert "\x1b" not in output
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_the_shells(shell: str) -> None:
+    assert "_PYSHMEM_COMPLETE" in invoke("completion", shell).output
+
+
+def test_routines_called_test_are_not_collected(tmp_path: Path) -> None:
+    (tmp_path / "test_star.py").write_text("from pyshmem import *\n\ndef test_own(): pass\n")
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
+    done = subprocess.run([*command, tmp_path], capture_output=True, text=True, timeout=100)
+    assert [line for line in done.stdout.splitlines() if "::" in line] == ["test_star.py::test_own"]
+
+
+def test_errors_name_their_page() -> None:
+    error = pyshmem.KernelFault("a wait")
+    assert str(error) == "a wait"
+    (note,) = error.__notes__
+    assert (Path(__file__).parents[2] / note.removeprefix("see ")).is_file()

@@ -22,7 +22,7 @@ LAYERS = (
     ("_core",),
     ("host",),
     ("device", "triton", "launcher"),
-    ("__init__",),
+    ("__init__", "typing"),
     ("fused", "interop"),
     ("cli", "bench", "__main__"),
 )

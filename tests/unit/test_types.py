@@ -14,7 +14,7 @@ import pyshmem
 from pyshmem._core import library, settings, type_table
 from pyshmem._core.dtypes import as_dtype
 from pyshmem._core.library import ffi, lib
-from pyshmem.cli.info import _package_folder
+from pyshmem.cli.info import LIBRARY, _package_folder
 
 INCLUDE = Path(__file__).parents[2] / "native" / "include"
 
@@ -22,7 +22,7 @@ INCLUDE = Path(__file__).parents[2] / "native" / "include"
 @pytest.fixture(scope="module")
 def symbols() -> set[str]:
     """The names the library exports."""
-    library = _package_folder("lib", "libpyshmem.so") / "libpyshmem.so"
+    library = _package_folder("lib", LIBRARY) / LIBRARY
     listed = subprocess.run(
         ["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True
     )

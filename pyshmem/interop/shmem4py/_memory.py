@@ -80,7 +80,8 @@ def free(mem: Any) -> None:
     """
     owner: Any = mem.obj if isinstance(mem, memoryview) else getattr(mem, "base", None)
     if not isinstance(owner, SymmetricArray):
-        pyshmem.free(mem)
+        array: Any = mem
+        pyshmem.free(array)
         return
     if id(owner) not in _owners:
         raise KeyError("the memory was freed before, or no call here allocated it")

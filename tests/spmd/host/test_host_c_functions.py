@@ -27,7 +27,7 @@ coverage = importlib.util.module_from_spec(_spec)
 sys.modules[_spec.name] = coverage
 _spec.loader.exec_module(coverage)
 
-LIBRARY = ctypes.CDLL("libpyshmem.so", os.RTLD_NOLOAD | os.RTLD_LAZY)  # pyshmem has loaded it
+LIBRARY = ctypes.CDLL("libpyshmem.so.0", os.RTLD_NOLOAD | os.RTLD_LAZY)  # pyshmem has loaded it
 
 C_TYPES = {
     "float": ctypes.c_float, "double": ctypes.c_double, "longdouble": ctypes.c_longdouble,
