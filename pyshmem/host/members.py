@@ -49,7 +49,9 @@ def team_of_members(pes: Iterable[SupportsIndex], exchange: Exchange) -> Team:
     if error is not None:
         check(lib.ishmemx_team_withdraw(handle))
         raise error
-    return made(handle, f"members {listed}")
+    team = made(handle, f"members {listed}")
+    assert team is not None
+    return team
 
 
 def _digest(listed: list[int]) -> int:

@@ -166,4 +166,9 @@ def _typed(
     """Element type, addresses of dest and source, and number of elements."""
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES)
     kind = place(source, "source", symmetric=True)[2]
-    return element_of(op, kind, routine), dest_address, source_address, nbytes // kind.dtype.itemsize
+    return (
+        element_of(op, kind, routine),
+        dest_address,
+        source_address,
+        nbytes // kind.dtype.itemsize,
+    )

@@ -15,8 +15,11 @@ Extension.
 """
 
 from . import backend as _backend
-from .backend import Options, ShmemProcessGroup
-from .groups import from_process_group
+from . import operators as _operators
+from .backend import ShmemProcessGroup
+from .group import Options
+from .members import from_process_group
+from .op_teams import register_team
 from .start import init_process_group
 from .tensors import (
     empty,
@@ -41,7 +44,8 @@ from .tensors import (
 __all__ = [
     "Options", "ShmemProcessGroup", "empty", "empty_like", "free", "from_process_group", "full",
     "full_like", "heap_of", "init_process_group", "is_symmetric", "ones", "ones_like", "ptr", "rand",
-    "rand_like", "randn", "randn_like", "tensor", "zeros", "zeros_like",
+    "rand_like", "randn", "randn_like", "register_team", "tensor", "zeros", "zeros_like",
 ]  # fmt: skip
 
 _backend.register()
+assert _operators._library  # torch.ops.pyshmem

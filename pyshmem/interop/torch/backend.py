@@ -1,30 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The backend "pyshmem" of torch.distributed.
 
-CPU tensors go over the host heap, in a thread of the group; CUDA tensors over the device heap, on a stream
-of the group's that waits for the current stream when a call begins. ``Work.wait`` of the latter makes the
-current stream wait. Members of a group make the same calls in the same order.
+CPU tensors go over the host heap, in a thread of the group; CUDA tensors over the device heap, on a
+stream of the group's that waits for the current stream when a call begins. ``Work.wait`` of the latter
+makes the current stream wait. Members of a group make the same calls in the same order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from ..._core.errors import UnsupportedError
-from ..._core.library import check, lib, parse_size
-from ...host import runtime
-from .groups import Members, StoreExchange
-from .lanes import AllWork, HostLane, StreamLane
-from .mailbox import Mailbox
-from .staging import Reduction, Staging
-
-NAME = "pyshmem"
-Tensors = Sequence[torch.Tensor]
+from .group import NAME, Group, Heap, Options, Tensors
+from .staging import Reduction
 
 #: torch's reductions by ours.
 _OPS = {
@@ -33,159 +25,14 @@ _OPS = {
 }  # fmt: skip
 
 
-@dataclass
-class Options:
-    """``pg_options`` of the first group of a job.
-
-    Attributes:
-        staging: bytes, or a text such as ``"64M"``, that all groups together stage their tensors in,
-            on each heap. The first group gets a quarter, each other one a thirty-second.
-    """
-
-    staging: int | str = "64M"
-
-
-class _Heap:
-    """What a group has on a heap: for collectives three quarters of its bytes, the rest for messages."""
-
-    def __init__(self, members: Members, heap: str) -> None:
-        block = members.block(heap)
-        assert block is not None
-        messages = block.numel() // 4
-        self.mailbox = Mailbox(members.team, block[:messages])
-        self.staging = Staging(members.team, block[messages:])
-
-
-class ShmemProcessGroup(dist.ProcessGroup):
+class ShmemProcessGroup(Group):
     """A process group whose members are a team of PEs; torch makes it."""
-
-    def __init__(self, store: Any, rank: int, size: int, options: Options) -> None:
-        super().__init__(rank, size)
-        self._rank, self._n, self._name, self._desc = rank, size, "", "undefined"
-        exchange = StoreExchange(store, rank, size)
-        self._members: Members | None = Members(exchange, parse_size(options.staging))
-        self._heaps = {"cpu": _Heap(self._members, "host")}
-        self._gpu = runtime.current().gpu
-        if runtime.device_name() == "cuda":
-            self._heaps["cuda"] = _Heap(self._members, "device")
-            torch.cuda.synchronize(self._gpu)
-        exchange(b"ready")  # the words of all mailboxes are 0
-        self._lanes: dict[Any, Any] = {}
-        self._begun: list[Any] | None = None  # works since _start_coalescing
-
-    # ---- what torch asks ---------------------------------------------------------------------------
-
-    supports_splitting = False
-    supports_coalescing = False
-
-    def getRank(self) -> int:
-        """The calling member."""
-        return self._rank
-
-    def getSize(self) -> int:
-        """The number of members."""
-        return self._n
-
-    rank, size = getRank, getSize
-
-    def getBackendName(self) -> str:
-        """``"pyshmem"``."""
-        return NAME
-
-    name = _get_backend_name = getBackendName
-
-    def getGroupName(self) -> str:
-        """torch's name of the group."""
-        return self._name
-
-    def setGroupName(self, name: str) -> None:
-        """Torch names it."""
-        self._name = name
-
-    _set_group_name = setGroupName
-    group_name = property(getGroupName)
-
-    def getGroupDesc(self) -> str:
-        """torch's description of the group."""
-        return self._desc
-
-    def setGroupDesc(self, desc: str) -> None:
-        """Torch describes it."""
-        self._desc = desc
-
-    _set_group_desc = setGroupDesc
-    group_desc = property(getGroupDesc)
-
-    @property
-    def _device_types(self) -> list[torch.device]:
-        return [torch.device(kind) for kind in self._heaps]
-
-    def _get_backend(self, device: Any) -> ShmemProcessGroup:
-        return self
-
-    @property
-    def team(self) -> Any:
-        """The group's team, in the order of its ranks."""
-        if self._members is None:
-            raise ValueError(f"process group {self._name} was destroyed")
-        return self._members.team
-
-    # ---- running -----------------------------------------------------------------------------------
-
-    def _kind(self, tensors: Tensors) -> str:
-        kinds = {tensor.device for tensor in tensors}
-        if len(kinds) != 1:
-            raise ValueError(f"tensors on {sorted(map(str, kinds))}; give those of one device")
-        device = kinds.pop()
-        if any(tensor.layout != torch.strided for tensor in tensors):
-            raise UnsupportedError("backend pyshmem takes dense tensors; convert with to_dense()")
-        if device.type not in self._heaps or device.type == "cuda" and device.index != self._gpu:
-            here = ["cpu", f"cuda:{self._gpu}"][: len(self._heaps)]
-            raise ValueError(f"a tensor on {device}; this group's are on {' and '.join(here)}")
-        return device.type
-
-    def _run(
-        self, call: Callable[[Any, Any], None], outputs: Tensors, inputs: Tensors = (),
-        lane: Any = "collectives", given: Tensors | None = None,
-    ) -> Any:  # fmt: skip
-        """Queue ``call(heap, stream)``.
-
-        Args:
-            call: what to do.
-            outputs: what it sets and its future gives.
-            inputs: what else it uses.
-            lane: calls of one lane are in order.
-            given: in place of ``outputs``, what the future gives.
-        """
-        used = [*outputs, *inputs]
-        kind = self._kind(used)
-        heap, results = self._heaps[kind], outputs if given is None else given
-        assert self.team
-        if kind == "cpu":
-            work: Any = self._lane(kind, lane).submit(lambda: call(heap, None), results)
-        else:
-            # Captured works are joined by the graph's own stream, eager ones by their events.
-            work = self._lane(kind, lane).submit(lambda s: call(heap, s), results, used)
-        if self._begun is not None:
-            self._begun.append(work)
-        return work
-
-    def _lane(self, kind: str, lane: Any) -> Any:
-        key = kind, lane
-        if key not in self._lanes:
-            name = f"pyshmem {self._name} {lane}"
-            self._lanes[key] = (
-                HostLane(name) if kind == "cpu" else StreamLane(torch.device("cuda", self._gpu))
-            )
-        return self._lanes[key]
-
-    # ---- collectives -------------------------------------------------------------------------------
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Any:
         """Combine each tensor over the members, in place."""
         whats = [_reduction(opts, tensor) for tensor in tensors]
 
-        def call(heap: _Heap, stream: Any) -> None:
+        def call(heap: Heap, stream: Any) -> None:
             for tensor, what in zip(tensors, whats, strict=True):
                 heap.staging.all_reduce(tensor, tensor, what, stream)
 
@@ -205,16 +52,14 @@ class ShmemProcessGroup(dist.ProcessGroup):
         """Copy the root's to all."""
         (tensor,) = tensors
         root = opts.rootRank
-        return self._run(
-            lambda heap, s: heap.staging.broadcast(tensor, tensor, root, s), tensors
-        )
+        return self._run(lambda heap, s: heap.staging.broadcast(tensor, tensor, root, s), tensors)
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
         """Copy each member's to all; sizes may differ between members, the same on all."""
         (rows,), (source,) = outputs, inputs
         alike = len({row.nbytes for row in rows}) <= 1
 
-        def call(heap: _Heap, stream: Any) -> None:
+        def call(heap: Heap, stream: Any) -> None:
             if alike:
                 heap.staging.all_gather(rows, source, stream)
                 return
@@ -227,9 +72,7 @@ class ShmemProcessGroup(dist.ProcessGroup):
     def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Any:
         """``allgather`` into one tensor, of which ``input`` may be a part."""
         rows = self._shares(output, "all_gather")
-        return self._run(
-            lambda heap, s: heap.staging.all_gather(rows, input, s), [output], [input]
-        )
+        return self._run(lambda heap, s: heap.staging.all_gather(rows, input, s), [output], [input])
 
     _allgather_base = all_gather_single
 
@@ -239,7 +82,7 @@ class ShmemProcessGroup(dist.ProcessGroup):
         """Several at a time."""
         rows = [self._shares(output, "all_gather") for output in outputs]
 
-        def call(heap: _Heap, stream: Any) -> None:
+        def call(heap: Heap, stream: Any) -> None:
             for dests, source in zip(rows, inputs, strict=True):
                 heap.staging.all_gather(dests, source, stream)
 
@@ -252,7 +95,7 @@ class ShmemProcessGroup(dist.ProcessGroup):
     ) -> Any:
         """Several at a time, ``outputs[member][i]`` from ``inputs[i]``."""
 
-        def call(heap: _Heap, stream: Any) -> None:
+        def call(heap: Heap, stream: Any) -> None:
             for i, source in enumerate(inputs):
                 heap.staging.all_gather([row[i] for row in outputs], source, stream)
 
@@ -277,7 +120,7 @@ class ShmemProcessGroup(dist.ProcessGroup):
         rows = [self._shares(tensor, "reduce_scatter") for tensor in inputs]
         whats = [_reduction(opts, output) for output in outputs]
 
-        def call(heap: _Heap, stream: Any) -> None:
+        def call(heap: Heap, stream: Any) -> None:
             for dest, sources, what in zip(outputs, rows, whats, strict=True):
                 heap.staging.reduce_scatter(dest, sources, what, stream)
 
@@ -304,7 +147,7 @@ class ShmemProcessGroup(dist.ProcessGroup):
     def _exchange(
         self, dests: Tensors, sources: Tensors, uneven: bool, outputs: Tensors, inputs: Tensors
     ) -> Any:
-        """On a GPU sizes that may differ are compared over the host first, which waits for the others."""
+        """On a GPU, sizes that may differ are compared over the host first: it waits for the others."""
         largest: list[int] = []
         staging = self._heaps["cpu"].staging
         longest = max(tensor.nbytes for tensor in [*dests, *sources])
@@ -312,7 +155,7 @@ class ShmemProcessGroup(dist.ProcessGroup):
         def compare() -> None:
             largest.append(staging.largest(longest))
 
-        def call(heap: _Heap, stream: Any) -> None:
+        def call(heap: Heap, stream: Any) -> None:
             if uneven and stream is None:
                 compare()
             heap.staging.all_to_all(dests, sources, stream, largest[0] if uneven else None)
@@ -338,55 +181,7 @@ class ShmemProcessGroup(dist.ProcessGroup):
         """Copy to each member its one of the root's ``inputs``."""
         (output,) = outputs
         rows, root = inputs[0] if inputs else [], opts.rootRank
-        return self._run(
-            lambda heap, s: heap.staging.scatter(output, rows, root, s), outputs, rows
-        )
-
-    def barrier(self, opts: Any = None) -> Any:
-        """Wait until all members have come so far, and this PE's calls on a GPU are done."""
-        team = self.team
-        streams = [lane.stream for (kind, _), lane in self._lanes.items() if kind == "cuda"]
-
-        def call() -> None:
-            for stream in streams:
-                stream.synchronize()
-            check(lib.ishmemx_team_sync(team.handle))
-
-        return self._lane("cpu", "collectives").submit(call, [])
-
-    # ---- messages ----------------------------------------------------------------------------------
-
-    def send(self, tensors: Tensors, to: int, tag: int = 0) -> Any:
-        """Send to a member; messages of a pair are received in the order they are sent."""
-        (tensor,) = tensors
-        return self._run(
-            lambda heap, s: heap.mailbox.send(tensor, to, tag, s), tensors, lane=("to", to)
-        )
-
-    def recv(self, tensors: Tensors, sender: int, tag: int = 0) -> Any:
-        """Receive the next message of a member."""
-        (tensor,) = tensors
-        return self._run(
-            lambda heap, s: heap.mailbox.receive(tensor, sender, tag, s),
-            tensors,
-            lane=("from", sender),
-        )
-
-    def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Any:
-        """Is not there.
-
-        Raises: UnsupportedError.
-        """
-        raise UnsupportedError("backend pyshmem receives from a given rank: pass src= to recv")
-
-    # ---- several at a time, and the end --------------------------------------------------------------
-
-    def _start_coalescing(self, device: Any) -> None:
-        self._begun = []
-
-    def _end_coalescing(self, device: Any) -> Any:
-        works, self._begun = self._begun or [], None
-        return AllWork(works)
+        return self._run(lambda heap, s: heap.staging.scatter(output, rows, root, s), outputs, rows)
 
     def _shares(self, tensor: torch.Tensor, routine: str) -> list[torch.Tensor]:
         """A tensor's equal shares, one a member."""
@@ -407,24 +202,6 @@ class ShmemProcessGroup(dist.ProcessGroup):
                 f"{name} splits {splits} for {self._n} members and {tensor.shape[0]} rows"
             )
         return list(tensor.split(splits))
-
-    def shutdown(self) -> None:
-        """End the group: complete its calls, then give its team and its memory back. By all members."""
-        members, self._members = self._members, None
-        if members is None:
-            return
-        for (kind, _), lane in self._lanes.items():
-            lane.close() if kind == "cpu" else lane.stream.synchronize()
-        self._lanes.clear()
-        self._heaps.clear()
-        members.leave()
-
-    def abort(self) -> None:
-        """Take no more calls, and wait for nothing; what the group has goes back with the job."""
-        self._members = None
-        for (kind, _), lane in self._lanes.items():
-            if kind == "cpu":
-                lane.close(wait=False)
 
 
 def _reduction(opts: Any, tensor: torch.Tensor) -> Reduction:

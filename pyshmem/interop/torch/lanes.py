@@ -148,7 +148,7 @@ class StreamWork(dist.Work):
 
 
 class StreamLane:
-    """A stream of torch's on the PE's GPU, in whose order calls are, behind the current stream's work."""
+    """A stream of torch's, in whose order calls are; each waits for the current stream's work."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device

@@ -165,7 +165,7 @@ class Staging:
         self, dests: Sequence[torch.Tensor], source: torch.Tensor, stream: StreamLike = None,
         root: int | None = None,
     ) -> None:  # fmt: skip
-        """Copy ``source`` of each PE into its ``dests``, of the same size, on all or on ``root`` alone."""
+        """Copy ``source`` of each PE into its ``dests``, as long, on all or on ``root`` alone."""
         given = as_bytes(flat(source))
         wanted = root in (None, self.me)
         targets = [Target(dest) for dest in dests] if wanted else []

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from ...host import heap as heaps
 from ...host import runtime
 from ...host.collectives.blocking import broadcast
-from .backend import NAME, Options
+from .group import NAME, Options
 
 
 def _store(n_pes: int, my_pe: int) -> Any:
@@ -28,7 +28,7 @@ def _store(n_pes: int, my_pe: int) -> Any:
 
 
 def init_process_group(backend: str = NAME, *, options: Options | None = None, **rest: Any) -> None:
-    """``torch.distributed.init_process_group`` for the PEs of a job: ranks are numbers of PEs. Collective.
+    """``torch.distributed.init_process_group`` for a job: ranks are numbers of PEs. Collective.
 
     It needs no variables and no address: the job's PEs are joined first, by whatever launched them.
     Under torchrun torch's own function does the same with ``backend="pyshmem"``. PEs on one host.
@@ -46,9 +46,7 @@ def init_process_group(backend: str = NAME, *, options: Options | None = None, *
         store = _store(job.n_pes, job.my_pe)
         if options is not None:
             rest["pg_options"] = options
-        dist.init_process_group(
-            backend, store=store, rank=job.my_pe, world_size=job.n_pes, **rest
-        )
+        dist.init_process_group(backend, store=store, rank=job.my_pe, world_size=job.n_pes, **rest)
     finally:
         # The group counts an init of its own. One of another backend needs no job.
         runtime.finalize()

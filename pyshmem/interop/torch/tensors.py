@@ -140,7 +140,7 @@ def full(
     Extension.
     """
     kind = dtype or torch.full((), fill_value).dtype
-    made = _new((size if isinstance(size, (tuple, list)) else (size,)), kind, heap, device)
+    made = _new((size,), kind, heap, device)
     return _ready(made.fill_(fill_value), requires_grad)
 
 
