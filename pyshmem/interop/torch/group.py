@@ -13,9 +13,9 @@ import torch.distributed as dist
 from ..._core.errors import UnsupportedError
 from ..._core.library import check, lib, parse_size
 from ...host import runtime
-from .members import Members, StoreExchange
 from .lanes import AllWork, HostLane, StreamLane
 from .mailbox import Mailbox
+from .members import Members, StoreExchange
 from .staging import Staging
 
 NAME = "pyshmem"

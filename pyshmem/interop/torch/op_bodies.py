@@ -10,7 +10,7 @@ import torch
 
 from ..._core.arrays import StreamLike
 from ..._core.library import check, check_value, lib
-from ...host import ordering
+from ...host import ordering, runtime
 from ...host.collectives.dispatch import do
 from ...host.contexts import CTX_DEFAULT
 from ...host.stream_kernels import wait_on_stream
@@ -35,6 +35,7 @@ def _at(tensor: torch.Tensor, name: str) -> int:
 
 
 def _check_on_heap(tensor: torch.Tensor, name: str, copy: bool = False) -> None:
+    runtime.current()
     if not copy and tensor.numel() and tensors.heap_of(tensor) is None:
         raise ValueError(
             f"{name} ({tuple(tensor.shape)} on {tensor.device}) is not on a symmetric heap: make it "
