@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from ..._core.errors import UnsupportedError
 from .group import NAME, Group, Heap, Options, Tensors
-from .staging import Reduction
+from .staging import Reduction, capturing
 
 #: torch's reductions by ours.
 _OPS = {
@@ -161,7 +161,7 @@ class ShmemProcessGroup(Group):
             heap.staging.all_to_all(dests, sources, stream, largest[0] if uneven else None)
 
         if uneven and self._kind([*outputs, *inputs]) == "cuda":
-            if torch.cuda.is_current_stream_capturing():
+            if capturing():
                 raise UnsupportedError(
                     "parts of an all_to_all that may differ are compared by the host; capture "
                     "all_to_all_single without splits"

@@ -20,7 +20,7 @@ from ..._core.library import Cmp, SignalOp, check, check_value, lib
 from ...host.contexts import CTX_DEFAULT
 from ...host.stream_kernels import wait_on_stream
 from ...host.teams import Team
-from .staging import Target, as_bytes, flat
+from .staging import Target, as_bytes, capturing, flat
 
 _HEAD = struct.Struct("<qq")  # bytes, tag
 _WORD, _LINE = 8, 64
@@ -134,7 +134,7 @@ def _wait(address: int, value: int, stream: Any) -> None:
 
 
 def _refuse_capture() -> None:
-    if torch.cuda.is_current_stream_capturing():
+    if capturing():
         raise UnsupportedError(
             "send and recv count their messages on the host, so that a graph cannot be replayed; "
             "capture torch.ops.pyshmem.put_signal and wait_signal instead"

@@ -103,7 +103,7 @@ class Staging:
         with a sync, as a replay does not know which half the calls around it use.
         """
         most = self._halves[0].numel() // n_rows // _ALIGNMENT * _ALIGNMENT // width * width
-        alone = stream is not None and torch.cuda.is_current_stream_capturing()
+        alone = stream is not None and capturing()
         if alone:
             self.team.sync(stream=stream)
         for begin in range(0, nbytes, most):
@@ -267,6 +267,11 @@ class Staging:
             raise ValueError(
                 f"{routine}: {given.numel()} bytes of each of {count} PEs, but tensors of {sizes} bytes"
             )
+
+
+def capturing() -> bool:
+    """Whether torch's current stream is captured; a build of torch without CUDA cannot be asked."""
+    return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:

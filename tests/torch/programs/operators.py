@@ -53,7 +53,7 @@ def in_place(me: int, n: int) -> None:
     assert torch.equal(out[0], torch.stack([given(r, n, 2)[me] for r in range(n)]))
     ops.reduce_scatter_out(out[0, :1], source)
     assert torch.equal(out[0, 0], sum(given(r, n, 2)[me] for r in range(n)))
-    refused(ValueError, "elements", ops.all_gather_out, out[0], source)
+    refused(ValueError, "elements", ops.all_gather_out, out, symmetric.empty(3))
     refused(TypeError, "float64", ops.all_gather_out, out.double(), source)
     copied = given(me, 6, 2).t()  # anywhere, and not contiguous
     ops.all_reduce_(copied, copy=True)

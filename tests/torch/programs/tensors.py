@@ -38,7 +38,9 @@ with pyshmem.init() as job:
         assert not symmetric.is_symmetric(box + 1 if dtype == torch.float32 else box.clone())
         pyshmem.put(box[1], torch.full((3,), me + 1, dtype=torch.float32).to(dtype), right)
         pyshmem.barrier_all()
-        assert box[1].to(torch.complex64).real.tolist() == [1 if dtype == torch.bool else left + 1] * 3
+        assert (
+            box[1].to(torch.complex64).real.tolist() == [1 if dtype == torch.bool else left + 1] * 3
+        )
         assert not box[0].to(torch.complex64).any()
         symmetric.free(box)
     values = torch.randn(3, 4)
