@@ -102,6 +102,15 @@ def test_importing_pyshmem_imports_no_torch(run_command: Callable) -> None:
     assert run_command([sys.executable, "-c", code], 60, check=True).stdout == "False\n"
 
 
+def test_the_example(run_pes: Callable) -> None:
+    example = HERE.parents[1] / "examples" / "22_torch_ddp.py"
+    text = example.read_text()
+    assert len(text.splitlines()) <= 80
+    assert f"python -m pyshmem run -n 4 examples/{example.name}" in text
+    done = run_pes(2, example, timeout=200, env=ALONE, check=True)
+    assert done.stdout.endswith(", as with gloo: ok\n")
+
+
 @pytest.mark.gpu
 def test_on_gpus(run_pes: Callable) -> None:
     """Two PEs: on a GPU each where there are two, else on one."""

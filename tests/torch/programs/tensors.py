@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import sys
 
+import pytest
 import torch
 
 import pyshmem
@@ -20,12 +21,9 @@ heap = sys.argv[1]
 
 
 def refused(kind: type[Exception], message: str, call, *given, **named) -> None:
-    try:
+    with pytest.raises(kind) as told:
         call(*given, **named)
-    except kind as error:
-        assert message in str(error), error
-    else:
-        raise AssertionError(f"{call} took {given} {named}")
+    assert message in str(told.value), told.value
 
 
 with pyshmem.init() as job:

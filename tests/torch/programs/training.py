@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""DDP and FSDP2 of a small model: the losses with backend pyshmem are those with gloo; DTensor; compiled."""
+"""DDP and FSDP2 of a small model have the losses that they have with gloo; DTensor; compiled."""
 
 from __future__ import annotations
 
