@@ -30,10 +30,10 @@ class ShmemProcessGroup(Group):
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Any:
         """Combine each tensor over the members, in place."""
-        whats = [_reduction(opts, tensor) for tensor in tensors]
+        kinds = [_reduction(opts, tensor) for tensor in tensors]
 
         def call(heap: Heap, stream: Any) -> None:
-            for tensor, what in zip(tensors, whats, strict=True):
+            for tensor, what in zip(tensors, kinds, strict=True):
                 heap.staging.all_reduce(tensor, tensor, what, stream)
 
         return self._run(call, tensors)
@@ -118,10 +118,10 @@ class ShmemProcessGroup(Group):
     def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any) -> Any:
         """Several at a time."""
         rows = [self._shares(tensor, "reduce_scatter") for tensor in inputs]
-        whats = [_reduction(opts, output) for output in outputs]
+        kinds = [_reduction(opts, output) for output in outputs]
 
         def call(heap: Heap, stream: Any) -> None:
-            for dest, sources, what in zip(outputs, rows, whats, strict=True):
+            for dest, sources, what in zip(outputs, rows, kinds, strict=True):
                 heap.staging.reduce_scatter(dest, sources, what, stream)
 
         return self._run(call, outputs, inputs)
