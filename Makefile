@@ -15,10 +15,10 @@ SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 TYPES_OF_PROGRAMS := --allow-untyped-defs --allow-incomplete-defs \
 	--allow-untyped-calls --allow-untyped-decorators
 
-.PHONY: demo test quick dev lint unit native gpu examples bench wheel sdist clean distclean ready-demo ready-test
+.PHONY: demo test quick dev lint unit native gpu examples bench wheel sdist clean distclean ready-demo ready-test ready-torch test-torch
 .DEFAULT_GOAL := demo
 
-ready-demo ready-test: ready-%:
+ready-demo ready-test ready-torch: ready-%:
 	@tools/bootstrap.sh $*
 
 demo: ready-demo ## the heat equation on 4 PEs; leaves build/demo/heat.png
@@ -27,6 +27,9 @@ demo: ready-demo ## the heat equation on 4 PEs; leaves build/demo/heat.png
 test: lint ## everything; tests that need a GPU say so and are skipped without one
 	$(PYTEST) -n logical --maxprocesses 4 --dist loadfile -m "not serial" $(FOLDERS)
 	$(PYTEST) -m serial $(FOLDERS)
+
+test-torch: ready-torch ## pyshmem.interop.torch on the CPU; installs torch (the range is in pyproject.toml)
+	$(PYTEST) tests/torch
 
 quick: lint ## while working: under 3 minutes on 2 cores
 	$(PYTEST) -q -m "not slow" tests/unit

@@ -3,6 +3,7 @@
 # Makes .venv in the checkout and installs pyshmem into it, editable, with what a task needs:
 #   tools/bootstrap.sh demo    the simulator (on a machine with a GPU also CUDA) and plots
 #   tools/bootstrap.sh test    that, the tests, the linters and the compiler for GPU code
+#   tools/bootstrap.sh torch   that and PyTorch: where there is no GPU the build for CPUs, from PyTorch's own index
 # Does nothing when that has been done. As root it installs missing Debian packages, and says so.
 set -eu
 cd "$(dirname "$0")/.."
@@ -80,9 +81,10 @@ make_venv() {
 
 wanted=$(cat pyproject.toml meson.build tools/bootstrap.sh | cksum)
 is_ready() { [ "$(cat "$venv/.ready-$1" 2>/dev/null)" = "$wanted" ] && [ -d build ]; }
-if is_ready "$level" || is_ready test; then
+if is_ready "$level" || { [ "$level" != torch ] && is_ready test; }; then
     exit 0
 fi
+[ "$level" != torch ] || "$0" test
 
 extras=sim,demo,dev
 requirements=
@@ -99,6 +101,21 @@ pip() { "$python" -m pip --disable-pip-version-check --quiet --quiet "$@"; }
 PATH=$PWD/$venv/bin:$PATH # meson and ninja, for the build
 NINJA=$PWD/tools/ninja # the editable install remembers it
 export PATH NINJA
+if [ "$level" = torch ]; then
+    torch=$("$python" -c '
+import tomllib
+with open("pyproject.toml", "rb") as file:
+    print(*tomllib.load(file)["project"]["optional-dependencies"]["torch"])
+')
+    say "installing $torch into $venv"
+    case $extras in
+    *cuda*) pip install "$torch" ;;
+    *) pip install --retries 1 --extra-index-url https://download.pytorch.org/whl/cpu "$torch" ;;
+    esac
+    echo "$wanted" >"$venv/.ready-torch"
+    say "done"
+    exit 0
+fi
 say "installing pyshmem[$extras] into $venv (once; takes some minutes the first time)"
 # What builds pyshmem has to be there before pyshmem, for an editable install builds on import.
 "$python" -c '

@@ -48,6 +48,12 @@ ISHMEMX_API int ishmemx_team_split_list(ishmemx_team_t parent, const int *pes, i
 /* A team of each colour, ordered by key, then by number in the parent; a negative colour: no team. */
 ISHMEMX_API int ishmemx_team_split_color(ishmemx_team_t parent, int color, int key, const ishmemx_team_config_t *config,
                                          long mask, ishmemx_team_t *team_p);
+/* A team of members who have no parent to talk over, in three steps: they bring their free slots together (a bit each),
+ * all begin the team in a slot that is free at all, and, once each knows that all have, it is a team like others; where
+ * one has failed the others withdraw. Between the steps they talk by means of their own. */
+ISHMEMX_API int ishmemx_team_free_slots(uint64_t *slots_p);
+ISHMEMX_API int ishmemx_team_begin(const int *pes, int n_pes, int slot, ishmemx_team_t *team_p);
+ISHMEMX_API int ishmemx_team_withdraw(ishmemx_team_t team);
 /* By all PEs of the team; with its contexts. NULL is allowed. A predefined team cannot be destroyed. */
 ISHMEMX_API int ishmemx_team_destroy(ishmemx_team_t team);
 /* Nobody on this PE names the team any more. Once all its members have said so it is destroyed, by the next call that

@@ -179,7 +179,7 @@ class Team:
         team = ffi.new("uintptr_t *")
         options = _options(config)
         check(lib.ishmemx_team_split_strided(self.handle, start, stride, size, *options, team))
-        return _made(team[0], f"{self._name}[{start}:{stride}:{size}]")
+        return made(team[0], f"{self._name}[{start}:{stride}:{size}]")
 
     def split_2d(
         self,
@@ -208,7 +208,7 @@ class Team:
         row, column = ffi.new("uintptr_t *"), ffi.new("uintptr_t *")
         rows, columns = _options(xaxis_config), _options(yaxis_config)
         check(lib.ishmemx_team_split_2d(self.handle, xrange, *rows, row, *columns, column))
-        x, y = _made(row[0], f"row of {self._name}"), _made(column[0], f"column of {self._name}")
+        x, y = made(row[0], f"row of {self._name}"), made(column[0], f"column of {self._name}")
         assert x is not None
         assert y is not None
         return x, y
@@ -237,7 +237,7 @@ class Team:
         numbers = ffi.new("int[]", listed)
         options = _options(config)
         check(lib.ishmemx_team_split_list(whole.handle, numbers, len(listed), *options, team))
-        return _made(team[0], f"{whole._name}{listed}")
+        return made(team[0], f"{whole._name}{listed}")
 
     def split(
         self, color: int | None, key: int = 0, *, config: TeamConfig | None = None
@@ -259,7 +259,7 @@ class Team:
             raise ValueError(f"color is {color}; give 0 or more, or None for no team")
         team, number = ffi.new("uintptr_t *"), -1 if color is None else color
         check(lib.ishmemx_team_split_color(self.handle, number, key, *_options(config), team))
-        return _made(team[0], f"color {color} of {self._name}")
+        return made(team[0], f"color {color} of {self._name}")
 
     def channels(self, n: int) -> tuple[Channel, ...]:
         """The team's channels 0 to ``n - 1``. Collective: the team makes those that it has not yet.
@@ -363,7 +363,7 @@ _PREDEFINED = (lib.team_world(), lib.team_shared(), lib.team_node())
 _made_teams: weakref.WeakSet[Team] = weakref.WeakSet()
 
 
-def _made(handle: int, name: str) -> Team | None:
+def made(handle: int, name: str) -> Team | None:
     if not handle:
         return None
     team = Team(handle, name)

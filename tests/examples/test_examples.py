@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-#: Those of pyshmem's own launcher; test_mpi_example.py has the other.
-NUMBERED = [path for path in sorted(EXAMPLES.glob("[0-9][0-9]_*.py")) if "mpi" not in path.name]
+#: Those of pyshmem's own launcher; test_mpi_example.py has the other, and tests/torch those of PyTorch.
+NUMBERED = [
+    path
+    for path in sorted(EXAMPLES.glob("[0-9][0-9]_*.py"))
+    if not {"mpi", "torch"} & set(path.stem.split("_"))
+]
 
 
 #: Examples and numbers of PEs: three, and one of the others in turn.

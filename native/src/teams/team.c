@@ -145,6 +145,10 @@ int pysh_team_make(const int *pes, int n_pes, int slot, ishmemx_team_t *team_p) 
     int status;
 
     pthread_mutex_lock(&mutex);
+    if (!(free_slots >> slot & 1)) { /* another thread was here after this one had looked */
+        pthread_mutex_unlock(&mutex);
+        return pysh_fail(ISHMEMX_ERR_STATE, "another thread has made a team meanwhile; one at a time");
+    }
     team = handle_take();
     status = team ? fill(team, pes, n_pes, slot) : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a team");
     if (!status) {

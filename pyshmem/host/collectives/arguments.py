@@ -12,7 +12,7 @@ from typing import SupportsIndex
 
 from ..._core.array_types import AnyArray
 from ..._core.arrays import Place, bytes_of, pair, place
-from ..._core.dtypes import unsupported_dtype
+from ..._core.dtypes import Kind, unsupported_dtype
 from ..._core.type_table import ELEMENTS, REDUCE_OPS
 from ..teams import Channel, Team
 
@@ -127,9 +127,18 @@ def reduce_scatter(
     n_pes, kind = team.n_pes(), given[2]
     count = _block(given[1] // kind.dtype.itemsize, n_pes, nelems)
     bytes_of(result, given, count, ("dest", "source"), n_pes)
+    element = element_of(op, kind, f"{op}_reduce_scatter")
+    return team.handle, REDUCE[op], element, result[0], given[0], count
+
+
+def element_of(op: str, kind: Kind, routine: str = "") -> int:
+    """The number of a dtype's element in the reduction ``op``.
+
+    Raises: TypeError (the reduction does not take the dtype).
+    """
     if kind.element not in _ELEMENTS[op]:
-        raise unsupported_dtype(f"{op}_reduce_scatter", kind, _FAMILY[op])
-    return team.handle, REDUCE[op], kind.element, result[0], given[0], count
+        raise unsupported_dtype(routine or f"{op}_reduce", kind, _FAMILY[op])
+    return kind.element
 
 
 def _spaced(side: Place, step: int) -> int:
@@ -157,6 +166,9 @@ def _typed(
     """Element type, addresses of dest and source, and number of elements."""
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES)
     kind = place(source, "source", symmetric=True)[2]
-    if kind.element not in _ELEMENTS[op]:
-        raise unsupported_dtype(routine, kind, _FAMILY[op])
-    return kind.element, dest_address, source_address, nbytes // kind.dtype.itemsize
+    return (
+        element_of(op, kind, routine),
+        dest_address,
+        source_address,
+        nbytes // kind.dtype.itemsize,
+    )

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Teams whose members alone make them, without the other PEs of a parent."""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections.abc import Callable, Iterable
+from typing import SupportsIndex
+
+from .._core.errors import MismatchError, ShmemError
+from .._core.library import check, ffi, lib
+from . import runtime
+from .teams import Team, made
+
+#: Gives the bytes of this member to all members, and returns those of each, in the members' order.
+Exchange = Callable[[bytes], list[bytes]]
+
+_OFFER = struct.Struct("<QQ")  # free slots, a digest of the list of members
+
+
+def team_of_members(pes: Iterable[SupportsIndex], exchange: Exchange) -> Team:
+    """Make the team of the given PEs. Collective over these PEs alone.
+
+    Before there is a team its members can talk only by means of their own: a store, a communicator.
+
+    Args:
+        pes: numbers in ``TEAM_WORLD``, each once, this PE among them; equal on all members.
+        exchange: called twice, with some bytes each time.
+
+    Returns:
+        The team, in the order of ``pes``. It ends by ``destroy``, as others do.
+
+    Raises: ValueError (pes), MismatchError (a member gave other PEs, or failed), ShmemError (no slot
+        is free at all members), NotInitialized, and what ``exchange`` raises.
+    Extension.
+    """
+    runtime.current()
+    listed = [operator.index(pe) for pe in pes]
+    free = ffi.new("uint64_t *")
+    check(lib.ishmemx_team_free_slots(free))
+    offers = [_OFFER.unpack(o) for o in exchange(_OFFER.pack(free[0], _digest(listed)))]
+    handle, error = 0, _refusal(listed, offers)
+    if error is None:
+        handle, error = _begin(listed, offers)
+    told = exchange(b"failed" if error else b"made")
+    if error is None and b"failed" in told:
+        error = MismatchError(f"member {told.index(b'failed')} could not make the team")
+    if error is not None:
+        check(lib.ishmemx_team_withdraw(handle))
+        raise error
+    team = made(handle, f"members {listed}")
+    assert team is not None
+    return team
+
+
+def _digest(listed: list[int]) -> int:
+    digest = 14695981039346656037  # FNV-1a, a number at a time
+    for pe in listed:
+        digest = (digest ^ (pe & 0xFFFFFFFF)) * 1099511628211 % (1 << 64)
+    return digest
+
+
+def _refusal(listed: list[int], offers: list[tuple[int, ...]]) -> Exception | None:
+    if len(offers) != len(listed):
+        return ValueError(f"exchange gave {len(offers)} answers for {len(listed)} members")
+    for member, (_, digest) in enumerate(offers):
+        if digest != _digest(listed):
+            return MismatchError(f"member {member} gave other PEs than {listed}")
+    return None
+
+
+def _begin(listed: list[int], offers: list[tuple[int, ...]]) -> tuple[int, Exception | None]:
+    """The handle of the team that this PE has begun, or why it could not."""
+    slots = ~0
+    for free, _ in offers:
+        slots &= free
+    if not slots:
+        return 0, ShmemError(f"PEs {listed} have no place for a team in common; destroy one")
+    handle = ffi.new("uintptr_t *")
+    slot = (slots & -slots).bit_length() - 1
+    try:
+        check(lib.ishmemx_team_begin(ffi.new("int[]", listed), len(listed), slot, handle))
+    except Exception as error:  # told to the others before it is raised
+        return 0, error
+    return int(handle[0]), None

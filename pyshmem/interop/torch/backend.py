@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The backend "pyshmem" of torch.distributed.
+
+CPU tensors go over the host heap, in a thread of the group; CUDA tensors over the device heap, on a
+stream of the group's that waits for the current stream when a call begins. ``Work.wait`` of the latter
+makes the current stream wait. Members of a group make the same calls in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ..._core.errors import UnsupportedError
+from .group import NAME, Group, Heap, Options, Tensors
+from .staging import Reduction, capturing
+
+#: torch's reductions by ours.
+_OPS = {
+    "SUM": "sum", "PRODUCT": "prod", "MIN": "min", "MAX": "max", "BAND": "and", "BOR": "or",
+    "BXOR": "xor", "AVG": "avg", "PREMUL_SUM": "sum",
+}  # fmt: skip
+
+
+class ShmemProcessGroup(Group):
+    """A process group whose members are a team of PEs; torch makes it."""
+
+    def allreduce(self, tensors: Tensors, opts: Any = None) -> Any:
+        """Combine each tensor over the members, in place."""
+        kinds = [_reduction(opts, tensor) for tensor in tensors]
+
+        def call(heap: Heap, stream: Any) -> None:
+            for tensor, what in zip(tensors, kinds, strict=True):
+                heap.staging.all_reduce(tensor, tensor, what, stream)
+
+        return self._run(call, tensors)
+
+    allreduce_coalesced = allreduce
+
+    def reduce(self, tensors: Tensors, opts: Any) -> Any:
+        """Combine over the members into that of the root."""
+        (tensor,) = tensors
+        what, root = _reduction(opts, tensor), opts.rootRank
+        return self._run(
+            lambda heap, s: heap.staging.all_reduce(tensor, tensor, what, s, root), tensors
+        )
+
+    def broadcast(self, tensors: Tensors, opts: Any) -> Any:
+        """Copy the root's to all."""
+        (tensor,) = tensors
+        root = opts.rootRank
+        return self._run(lambda heap, s: heap.staging.broadcast(tensor, tensor, root, s), tensors)
+
+    def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
+        """Copy each member's to all; sizes may differ between members, the same on all."""
+        (rows,), (source,) = outputs, inputs
+        alike = len({row.nbytes for row in rows}) <= 1
+
+        def call(heap: Heap, stream: Any) -> None:
+            if alike:
+                heap.staging.all_gather(rows, source, stream)
+                return
+            for root, row in enumerate(rows):
+                given = source if root == self._rank else row
+                heap.staging.broadcast(row, given, root, stream)
+
+        return self._run(call, rows, inputs)
+
+    def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Any:
+        """``allgather`` into one tensor, of which ``input`` may be a part."""
+        rows = self._shares(output, "all_gather")
+        return self._run(lambda heap, s: heap.staging.all_gather(rows, input, s), [output], [input])
+
+    _allgather_base = all_gather_single
+
+    def all_gather_single_coalesced(
+        self, outputs: Tensors, inputs: Tensors, opts: Any = None
+    ) -> Any:
+        """Several at a time."""
+        rows = [self._shares(output, "all_gather") for output in outputs]
+
+        def call(heap: Heap, stream: Any) -> None:
+            for dests, source in zip(rows, inputs, strict=True):
+                heap.staging.all_gather(dests, source, stream)
+
+        return self._run(call, outputs, inputs)
+
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+
+    def allgather_coalesced(
+        self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None
+    ) -> Any:
+        """Several at a time, ``outputs[member][i]`` from ``inputs[i]``."""
+
+        def call(heap: Heap, stream: Any) -> None:
+            for i, source in enumerate(inputs):
+                heap.staging.all_gather([row[i] for row in outputs], source, stream)
+
+        return self._run(call, [tensor for row in outputs for tensor in row], inputs)
+
+    def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Any:
+        """Combine over the members, each getting its one of ``inputs``."""
+        (output,), (rows,) = outputs, inputs
+        what = _reduction(opts, output)
+        return self._run(
+            lambda heap, s: heap.staging.reduce_scatter(output, rows, what, s), outputs, rows
+        )
+
+    def reduce_scatter_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any) -> Any:
+        """``reduce_scatter`` of one tensor, of which ``output`` may be a part."""
+        return self.reduce_scatter_single_coalesced([output], [input], opts)
+
+    _reduce_scatter_base = reduce_scatter_single
+
+    def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any) -> Any:
+        """Several at a time."""
+        rows = [self._shares(tensor, "reduce_scatter") for tensor in inputs]
+        kinds = [_reduction(opts, output) for output in outputs]
+
+        def call(heap: Heap, stream: Any) -> None:
+            for dest, sources, what in zip(outputs, rows, kinds, strict=True):
+                heap.staging.reduce_scatter(dest, sources, what, stream)
+
+        return self._run(call, outputs, inputs)
+
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+    def all_to_all_single(
+        self, output: torch.Tensor, input: torch.Tensor, output_splits: list[int],
+        input_splits: list[int], opts: Any = None,
+    ) -> Any:  # fmt: skip
+        """Give each member its part of ``input``; splits are along the first dimension."""
+        dests = self._parts(output, output_splits, "output")
+        sources = self._parts(input, input_splits, "input")
+        uneven = bool(output_splits or input_splits)
+        return self._exchange(dests, sources, uneven, [output], [input])
+
+    alltoall_base = all_to_all_single
+
+    def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Any:
+        """Give each member its one of ``inputs``."""
+        return self._exchange(outputs, inputs, True, outputs, inputs)
+
+    def _exchange(
+        self, dests: Tensors, sources: Tensors, uneven: bool, outputs: Tensors, inputs: Tensors
+    ) -> Any:
+        """On a GPU, sizes that may differ are compared over the host first: it waits for the others."""
+        largest: list[int] = []
+        staging = self._heaps["cpu"].staging
+        longest = max(tensor.nbytes for tensor in [*dests, *sources])
+
+        def compare() -> None:
+            largest.append(staging.largest(longest))
+
+        def call(heap: Heap, stream: Any) -> None:
+            if uneven and stream is None:
+                compare()
+            heap.staging.all_to_all(dests, sources, stream, largest[0] if uneven else None)
+
+        if uneven and self._kind([*outputs, *inputs]) == "cuda":
+            if capturing():
+                raise UnsupportedError(
+                    "parts of an all_to_all that may differ are compared by the host; capture "
+                    "all_to_all_single without splits"
+                )
+            self._lane("cpu", "collectives").submit(compare, []).wait()
+        return self._run(call, outputs, inputs)
+
+    def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any) -> Any:
+        """Copy each member's to the root."""
+        (source,) = inputs
+        rows, root = outputs[0] if outputs else [], opts.rootRank
+        return self._run(
+            lambda heap, s: heap.staging.all_gather(rows, source, s, root), rows, inputs
+        )
+
+    def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Any:
+        """Copy to each member its one of the root's ``inputs``."""
+        (output,) = outputs
+        rows, root = inputs[0] if inputs else [], opts.rootRank
+        return self._run(lambda heap, s: heap.staging.scatter(output, rows, root, s), outputs, rows)
+
+    def _shares(self, tensor: torch.Tensor, routine: str) -> list[torch.Tensor]:
+        """A tensor's equal shares, one a member."""
+        if not tensor.is_contiguous():
+            raise ValueError(f"{routine} with one tensor for all members needs a contiguous one")
+        if tensor.numel() % self._n:
+            raise ValueError(
+                f"{routine}: a tensor of {tensor.numel()} elements, which {self._n} members cannot "
+                "share evenly"
+            )
+        return list(tensor.view(-1).chunk(self._n)) if tensor.numel() else [tensor] * self._n
+
+    def _parts(self, tensor: torch.Tensor, splits: list[int], name: str) -> list[torch.Tensor]:
+        if not splits:
+            return self._shares(tensor, "all_to_all")
+        if len(splits) != self._n or sum(splits) != tensor.shape[0]:
+            raise ValueError(
+                f"{name} splits {splits} for {self._n} members and {tensor.shape[0]} rows"
+            )
+        return list(tensor.split(splits))
+
+
+def _reduction(opts: Any, tensor: torch.Tensor) -> Reduction:
+    op = opts.reduceOp if opts is not None else dist.ReduceOp.SUM
+    kind = getattr(op, "op", op)
+    name = str(kind).rpartition(".")[2]
+    factor = op.__getstate__()[1] if name == "PREMUL_SUM" else None
+    return Reduction(_OPS[name], tensor.dtype, factor)
+
+
+def _create(distributed: Any, options: Any) -> ShmemProcessGroup:
+    if options is not None and not isinstance(options, Options):
+        raise TypeError(
+            f"pg_options is a {type(options).__name__}; give pyshmem.interop.torch.Options"
+        )
+    group = ShmemProcessGroup(
+        distributed.store, distributed.group_rank, distributed.group_size, options or Options()
+    )
+    group.setGroupName(distributed.group_id)
+    return group
+
+
+def register() -> None:
+    """Make torch.distributed know the backend."""
+    if NAME.upper() not in dist.Backend._plugins:
+        dist.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu", "cuda"])

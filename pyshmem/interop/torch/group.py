@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A process group as torch.distributed sees it, but for the collectives: names, lanes, messages, end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ..._core.errors import UnsupportedError
+from ..._core.library import check, lib, parse_size
+from ...host import runtime
+from .lanes import AllWork, HostLane, StreamLane
+from .mailbox import Mailbox
+from .members import Members, StoreExchange
+from .staging import Staging
+
+NAME = "pyshmem"
+Tensors = Sequence[torch.Tensor]
+
+
+@dataclass
+class Options:
+    """``pg_options`` of the first group of a job.
+
+    Attributes:
+        staging: bytes, or a text such as ``"64M"``, that all groups together stage their tensors in,
+            on each heap. The first group gets a quarter, each other one a thirty-second.
+    """
+
+    staging: int | str = "64M"
+
+
+class Heap:
+    """What a group has on a heap: for collectives three quarters of its bytes, the rest for messages."""
+
+    def __init__(self, members: Members, heap: str) -> None:
+        block = members.block(heap)
+        assert block is not None
+        messages = block.numel() // 4
+        self.mailbox = Mailbox(members.team, block[:messages])
+        self.staging = Staging(members.team, block[messages:])
+
+
+class Group(dist.ProcessGroup):
+    """What a process group is without its collectives."""
+
+    def __init__(self, store: Any, rank: int, size: int, options: Options) -> None:
+        super().__init__(rank, size)
+        self._rank, self._n, self._name, self._desc = rank, size, "", "undefined"
+        exchange = StoreExchange(store, rank, size)
+        self._members: Members | None = Members(exchange, parse_size(options.staging))
+        self._heaps = {"cpu": Heap(self._members, "host")}
+        self._gpu = runtime.current().gpu
+        if runtime.device_name() == "cuda":
+            self._heaps["cuda"] = Heap(self._members, "device")
+            torch.cuda.synchronize(self._gpu)
+        exchange(b"ready")  # the words of all mailboxes are 0
+        self._lanes: dict[Any, Any] = {}
+        self._begun: list[Any] | None = None  # works since _start_coalescing
+
+    # ---- what torch asks ---------------------------------------------------------------------------
+
+    supports_splitting = False
+    supports_coalescing = False
+
+    def getRank(self) -> int:
+        """The calling member."""
+        return self._rank
+
+    def getSize(self) -> int:
+        """The number of members."""
+        return self._n
+
+    rank, size = getRank, getSize
+
+    def getBackendName(self) -> str:
+        """``"pyshmem"``."""
+        return NAME
+
+    name = _get_backend_name = getBackendName
+
+    def getGroupName(self) -> str:
+        """Torch's name of the group."""
+        return self._name
+
+    def setGroupName(self, name: str) -> None:
+        """Torch names it."""
+        self._name = name
+
+    _set_group_name = setGroupName
+    group_name = property(getGroupName)
+
+    def getGroupDesc(self) -> str:
+        """Torch's description of the group."""
+        return self._desc
+
+    def setGroupDesc(self, desc: str) -> None:
+        """Torch describes it."""
+        self._desc = desc
+
+    _set_group_desc = setGroupDesc
+    group_desc = property(getGroupDesc)
+
+    @property
+    def _device_types(self) -> list[torch.device]:
+        return [torch.device(kind) for kind in self._heaps]
+
+    def _get_backend(self, device: Any) -> Group:
+        return self
+
+    @property
+    def team(self) -> Any:
+        """The group's team, in the order of its ranks."""
+        if self._members is None:
+            raise ValueError(f"process group {self._name} was destroyed")
+        return self._members.team
+
+    # ---- running -----------------------------------------------------------------------------------
+
+    def _kind(self, tensors: Tensors) -> str:
+        kinds = {tensor.device for tensor in tensors}
+        if len(kinds) != 1:
+            raise ValueError(f"tensors on {sorted(map(str, kinds))}; give those of one device")
+        device = kinds.pop()
+        if any(tensor.layout != torch.strided for tensor in tensors):
+            raise UnsupportedError("backend pyshmem takes dense tensors; convert with to_dense()")
+        if device.type not in self._heaps or (device.type == "cuda" and device.index != self._gpu):
+            here = ["cpu", f"cuda:{self._gpu}"][: len(self._heaps)]
+            raise ValueError(f"a tensor on {device}; this group's are on {' and '.join(here)}")
+        return device.type
+
+    def _run(
+        self, call: Callable[[Any, Any], None], outputs: Tensors, inputs: Tensors = (),
+        lane: Any = "collectives", given: Tensors | None = None,
+    ) -> Any:  # fmt: skip
+        """Queue ``call(heap, stream)``.
+
+        Args:
+            call: what to do.
+            outputs: what it sets and its future gives.
+            inputs: what else it uses.
+            lane: calls of one lane are in order.
+            given: in place of ``outputs``, what the future gives.
+        """
+        used = [*outputs, *inputs]
+        kind = self._kind(used)
+        heap, results = self._heaps[kind], outputs if given is None else given
+        assert self.team
+        if kind == "cpu":
+            work: Any = self._lane(kind, lane).submit(lambda: call(heap, None), results)
+        else:
+            # Captured works are joined by the graph's own stream, eager ones by their events.
+            work = self._lane(kind, lane).submit(lambda s: call(heap, s), results, used)
+        if self._begun is not None:
+            self._begun.append(work)
+        return work
+
+    def _lane(self, kind: str, lane: Any) -> Any:
+        key = kind, lane
+        if key not in self._lanes:
+            name = f"pyshmem {self._name} {lane}"
+            self._lanes[key] = (
+                HostLane(name) if kind == "cpu" else StreamLane(torch.device("cuda", self._gpu))
+            )
+        return self._lanes[key]
+
+    # ---- messages ----------------------------------------------------------------------------------
+
+    def send(self, tensors: Tensors, to: int, tag: int = 0) -> Any:
+        """Send to a member; messages of a pair are received in the order they are sent."""
+        (tensor,) = tensors
+        return self._run(
+            lambda heap, s: heap.mailbox.send(tensor, to, tag, s), tensors, lane=("to", to)
+        )
+
+    def recv(self, tensors: Tensors, sender: int, tag: int = 0) -> Any:
+        """Receive the next message of a member."""
+        (tensor,) = tensors
+        return self._run(
+            lambda heap, s: heap.mailbox.receive(tensor, sender, tag, s),
+            tensors,
+            lane=("from", sender),
+        )
+
+    def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Any:
+        """Is not there.
+
+        Raises: UnsupportedError.
+        """
+        raise UnsupportedError("backend pyshmem receives from a given rank: pass src= to recv")
+
+    def barrier(self, opts: Any = None) -> Any:
+        """Wait until all members have come so far, and this PE's calls on a GPU are done."""
+        team = self.team
+        streams = [lane.stream for (kind, _), lane in self._lanes.items() if kind == "cuda"]
+
+        def call() -> None:
+            for stream in streams:
+                stream.synchronize()
+            check(lib.ishmemx_team_sync(team.handle))
+
+        return self._lane("cpu", "collectives").submit(call, [])
+
+    # ---- several at a time, and the end --------------------------------------------------------------
+
+    def _start_coalescing(self, device: Any) -> None:
+        self._begun = []
+
+    def _end_coalescing(self, device: Any) -> Any:
+        works, self._begun = self._begun or [], None
+        return AllWork(works)
+
+    def shutdown(self) -> None:
+        """End the group: complete its calls, then give its team and its memory back. By all members."""
+        members, self._members = self._members, None
+        if members is None:
+            return
+        for (kind, _), lane in self._lanes.items():
+            lane.close() if kind == "cpu" else lane.stream.synchronize()
+        self._lanes.clear()
+        self._heaps.clear()
+        members.leave()
+
+    def abort(self) -> None:
+        """Take no more calls, and wait for nothing; what the group has goes back with the job."""
+        self._members = None
+        for (kind, _), lane in self._lanes.items():
+            if kind == "cpu":
+                lane.close(wait=False)

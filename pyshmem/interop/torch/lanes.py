@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What runs a process group's calls in order beside the program, and the Work objects that it gives.
+
+On the host that is a thread, on a GPU a stream. A lane does one call after the other; lanes do not wait
+for each other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from queue import SimpleQueue
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ..._core.errors import ShmemError, ShmemTimeout
+
+
+class HostWork(dist.Work):
+    """A call on a lane of the host. ``wait`` blocks the thread until it is done."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
+        super().__init__()
+        self._tensors = list(tensors)
+        self._over = threading.Event()
+        self._error: BaseException | None = None
+        self._future: Any = torch.futures.Future()
+
+    def run(self, call: Callable[[], None]) -> None:
+        """Do it, in the lane's thread."""
+        try:
+            with torch.no_grad():
+                call()
+        except BaseException as error:  # belongs to whoever waits
+            self._error = error
+            self._over.set()
+            self._future.set_exception(error)
+            return
+        self._over.set()
+        self._future.set_result(self._tensors)
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        """Wait until it is done; 0: as long as it takes.
+
+        Raises: ShmemTimeout, and what the call raised.
+        """
+        if not self._over.wait(timeout.total_seconds() or None):
+            raise ShmemTimeout(f"not done after {timeout.total_seconds():g} s")
+        if self._error is not None:
+            raise self._error
+        return True
+
+    synchronize = wait
+
+    def is_completed(self) -> bool:
+        """Whether it is done or has failed."""
+        return self._over.is_set()
+
+    def is_success(self) -> bool:
+        """Whether it is done and has not failed."""
+        return self._over.is_set() and self._error is None
+
+    def exception(self) -> BaseException | None:
+        """What it failed with."""
+        return self._error
+
+    def get_future(self) -> Any:
+        """A future of the tensors."""
+        return self._future
+
+    def result(self) -> list[torch.Tensor]:
+        """The tensors."""
+        return self._tensors
+
+
+class HostLane:
+    """A thread that runs calls one after the other; it begins with the first."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._queue: SimpleQueue[tuple[HostWork, Callable[[], None]] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def submit(self, call: Callable[[], None], tensors: Sequence[torch.Tensor]) -> HostWork:
+        """Queue a call; ``tensors`` are what its future gives."""
+        work = HostWork(tensors)
+        with self._lock:
+            if self._closed:
+                raise ShmemError(f"{self._name} was destroyed")
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+            self._queue.put((work, call))
+        return work
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            work, call = item
+            work.run(call)
+            del item, work, call  # the tensors are the program's again
+
+    def close(self, wait: bool = True) -> None:
+        """Take no more calls; wait for those that are queued."""
+        with self._lock:
+            self._closed = True
+            self._queue.put(None)
+        if wait and self._thread is not None:
+            self._thread.join()
+
+
+class StreamWork(dist.Work):
+    """A call on a lane of a GPU. ``wait`` makes torch's current stream wait, not the thread."""
+
+    def __init__(
+        self, device: torch.device, tensors: Sequence[torch.Tensor], event: Any, future: Any
+    ) -> None:
+        super().__init__()
+        self._device, self._tensors = device, list(tensors)
+        self._event, self._future = event, future
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        """Let what comes next on the current stream wait for the call; ``timeout`` has no meaning."""
+        torch.cuda.current_stream(self._device).wait_event(self._event)
+        return True
+
+    synchronize = wait
+
+    def is_completed(self) -> bool:
+        """Whether the stream is past it."""
+        return bool(self._event.query())
+
+    def is_success(self) -> bool:
+        """The same: what kernels find wrong is raised by the next call of pyshmem."""
+        return self.is_completed()
+
+    def get_future(self) -> Any:
+        """A future of the tensors, whose waiters' streams wait."""
+        return self._future
+
+    def result(self) -> list[torch.Tensor]:
+        """The tensors."""
+        return self._tensors
+
+
+class StreamLane:
+    """A stream of torch's, in whose order calls are; each waits for the current stream's work."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.stream = torch.cuda.Stream(device)
+
+    def submit(
+        self, call: Callable[[Any], None], tensors: Sequence[torch.Tensor],
+        used: Sequence[torch.Tensor],
+    ) -> StreamWork:  # fmt: skip
+        """Put a call on the stream.
+
+        ``tensors`` are what its future gives, ``used`` all whose memory it uses: that is not given to
+        others by torch's allocator before the stream is past the call.
+        """
+        self.stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self.stream), torch.no_grad():
+            call(self.stream)
+            event = torch.cuda.Event()
+            event.record(self.stream)
+            future = torch.futures.Future(devices=[self.device])
+            future.set_result(list(tensors))
+        for tensor in used:
+            tensor.record_stream(self.stream)
+        return StreamWork(self.device, tensors, event, future)
+
+
+class AllWork(dist.Work):
+    """Several calls as one."""
+
+    def __init__(self, works: Sequence[Any]) -> None:
+        super().__init__()
+        self._works = list(works)
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        """Wait for each, as it does."""
+        for work in self._works:
+            work.wait(timeout)
+        return True
+
+    synchronize = wait
+
+    def is_completed(self) -> bool:
+        """Whether all are."""
+        return all(work.is_completed() for work in self._works)
+
+    def is_success(self) -> bool:
+        """Whether all are done and none has failed."""
+        return all(work.is_success() for work in self._works)
+
+    def get_future(self) -> Any:
+        """A future that is done when all are."""
+        return torch.futures.collect_all([work.get_future() for work in self._works])
+
+    def result(self) -> list[torch.Tensor]:
+        """The tensors of all."""
+        return [tensor for work in self._works for tensor in work.result()]

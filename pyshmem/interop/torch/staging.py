@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Collectives on any tensors: copied to symmetric memory of their own, combined there, copied back.
+
+A ``Staging`` is a team and a block at the same place on all its members. Tensors of any size go through
+it in pieces. On the host a call is done on return; with a stream all of it, copies too, is in the
+stream's order, and the caller has made that stream torch's current one.
+
+The block has two halves, used in turn: a kernel's broadcast may store into the ``dest`` of a member that
+is not in the call yet (docs/collectives.md), which therefore may not be what that member still copies
+from. Who is in call e + 2 has heard in e + 1 of all members, who began it after their copies of e.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from ..._core.arrays import StreamLike
+from ..._core.dtypes import as_dtype, kind_of
+from ...host.collectives.arguments import REDUCE, element_of
+from ...host.collectives.dispatch import do
+from ...host.teams import Team
+
+_ALIGNMENT = 256  # of a half and of what it is divided into
+
+#: What stands for a reduction of bool, whose bytes are 0 and 1.
+_OF_BOOL = {
+    "sum": "max", "max": "max", "or": "max", "prod": "min", "min": "min", "and": "min",
+    "xor": "xor",
+}  # fmt: skip
+
+
+class Reduction:
+    """What to do to elements of a dtype: scale them, combine them, scale the result."""
+
+    def __init__(self, op: str, dtype: torch.dtype, factor: Any = None) -> None:
+        """``op``: a reduction of pyshmem, or ``"avg"``; ``factor``: what sources are multiplied by.
+
+        Raises: TypeError (dtype), ValueError (op).
+        """
+        self.mean = op == "avg"
+        self.factor = factor
+        name = "sum" if self.mean else op
+        if name not in REDUCE:
+            raise ValueError(f"op is {op!r}; the reductions are {', '.join([*REDUCE, 'avg'])}")
+        if (self.mean or factor is not None) and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(f"{op} of {dtype}: a mean needs a floating-point or complex dtype")
+        self.dtype = dtype
+        if dtype == torch.bool:
+            name, dtype = _OF_BOOL[name], torch.uint8
+        self.number = REDUCE[name]
+        self.element = element_of(name, kind_of(as_dtype(dtype)))
+
+
+def flat(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements in one dimension; a copy where they are not contiguous."""
+    return tensor.data.resolve_conj().resolve_neg().contiguous().view(-1)
+
+
+class Target:
+    """A tensor to be set in one dimension, and from there, where it is not contiguous, as it is."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        # .data: what a collective writes is no change that autograd should count, as with NCCL.
+        self._tensor = tensor.data
+        whole = self._tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg())
+        self._whole = whole
+        self.flat = self._tensor.view(-1) if whole else self._tensor.new_empty(tensor.numel())
+
+    def done(self) -> None:
+        """All of ``flat`` is set."""
+        if not self._whole:
+            self._tensor.copy_(self.flat.view(self._tensor.shape))
+
+
+class Staging:
+    """A team with a block of symmetric memory; one collective at a time.
+
+    Args:
+        team: the PEs; its members make the same calls in the same order.
+        block: bytes on one of the heaps, at the same place on all members.
+    """
+
+    def __init__(self, team: Team, block: torch.Tensor) -> None:
+        self.team = team
+        self.me, self.n_pes = team.my_pe(), team.n_pes()
+        half = block.numel() // 2 // _ALIGNMENT * _ALIGNMENT
+        self._halves = block[:half], block[half : 2 * half]
+        self._turn = 0
+        if half < 2 * self.n_pes * _ALIGNMENT:
+            raise ValueError(f"{block.numel()} bytes are too few to stage for {self.n_pes} PEs")
+
+    # ---- pieces ------------------------------------------------------------------------------------
+
+    def _rows(
+        self, n_rows: int, nbytes: int, width: int = 1, stream: StreamLike = None
+    ) -> Iterator[tuple[int, int, list[torch.Tensor]]]:
+        """Pieces of ``nbytes`` bytes: begin and end of each, and ``n_rows`` rows as long, side by side.
+
+        ``stream``: given where members store into each other's rows. Captured calls then begin and end
+        with a sync, as a replay does not know which half the calls around it use.
+        """
+        most = self._halves[0].numel() // n_rows // _ALIGNMENT * _ALIGNMENT // width * width
+        alone = stream is not None and capturing()
+        if alone:
+            self.team.sync(stream=stream)
+        for begin in range(0, nbytes, most):
+            length = min(most, nbytes - begin)
+            self._turn ^= 1
+            half = self._halves[self._turn]
+            rows = [half[row * length : (row + 1) * length] for row in range(n_rows)]
+            yield begin, begin + length, rows
+        if alone:
+            self.team.sync(stream=stream)
+
+    def _reduced(
+        self, what: Reduction, part: torch.Tensor, box: torch.Tensor, stream: StreamLike
+    ) -> None:
+        """``part`` of each PE into ``box`` of all."""
+        self._fill(what, part, box)
+        count = box.numel() // what.dtype.itemsize
+        at = box.data_ptr()
+        do("reduce", 3, (self.team.handle, what.number, what.element, at, at, count), stream)
+        if what.mean:
+            box.view(what.dtype).div_(self.n_pes)
+
+    def _fill(self, what: Reduction, part: torch.Tensor, box: torch.Tensor) -> None:
+        box.copy_(part)
+        if what.factor is not None:
+            box.view(what.dtype).mul_(what.factor)
+
+    # ---- collectives -------------------------------------------------------------------------------
+
+    def all_reduce(
+        self, dest: torch.Tensor, source: torch.Tensor, what: Reduction, stream: StreamLike = None,
+        root: int | None = None,
+    ) -> None:  # fmt: skip
+        """Combine ``source`` of all PEs into ``dest``, on all or on ``root`` alone."""
+        given, target = as_bytes(flat(source)), Target(dest)
+        result = as_bytes(target.flat)
+        for begin, end, (box,) in self._rows(1, given.numel(), what.dtype.itemsize):
+            self._reduced(what, given[begin:end], box, stream)
+            if root in (None, self.me):
+                result[begin:end].copy_(box)
+        if root in (None, self.me):
+            target.done()
+
+    def broadcast(
+        self, dest: torch.Tensor, source: torch.Tensor, root: int, stream: StreamLike = None
+    ) -> None:
+        """Copy ``source`` of ``root`` into ``dest`` of all."""
+        given, target = as_bytes(flat(source)), Target(dest)
+        result = as_bytes(target.flat)
+        for begin, end, (out, box) in self._rows(2, given.numel(), 1, stream):
+            if self.me == root:
+                box.copy_(given[begin:end])
+            self._bytes("broadcast", out, box, end - begin, stream, root)
+            if self.me != root or result.data_ptr() != given.data_ptr():
+                result[begin:end].copy_(out)
+        target.done()
+
+    def all_gather(
+        self, dests: Sequence[torch.Tensor], source: torch.Tensor, stream: StreamLike = None,
+        root: int | None = None,
+    ) -> None:  # fmt: skip
+        """Copy ``source`` of each PE into its ``dests``, as long, on all or on ``root`` alone."""
+        given = as_bytes(flat(source))
+        wanted = root in (None, self.me)
+        targets = [Target(dest) for dest in dests] if wanted else []
+        self._check_sizes("all_gather", given, targets, self.n_pes if wanted else 0)
+        for begin, end, (box, *rows) in self._rows(1 + self.n_pes, given.numel(), 1, stream):
+            box.copy_(given[begin:end])
+            self._bytes("fcollect", rows[0], box, end - begin, stream)
+            for row, target in zip(rows, targets, strict=False):
+                as_bytes(target.flat)[begin:end].copy_(row)
+        for target in targets:
+            target.done()
+
+    def reduce_scatter(
+        self, dest: torch.Tensor, sources: Sequence[torch.Tensor], what: Reduction,
+        stream: StreamLike = None,
+    ) -> None:  # fmt: skip
+        """Combine the caller's one of ``sources`` of all PEs into ``dest``."""
+        target, given = Target(dest), [as_bytes(flat(source)) for source in sources]
+        result = as_bytes(target.flat)
+        if len(given) != self.n_pes or any(g.numel() != result.numel() for g in given):
+            raise ValueError(
+                f"reduce_scatter: {len(given)} inputs of {[g.numel() for g in given]} bytes for "
+                f"{self.n_pes} PEs and an output of {result.numel()} bytes"
+            )
+        size = what.dtype.itemsize
+        for begin, end, (out, *rows) in self._rows(1 + self.n_pes, result.numel(), size):
+            for row, one in zip(rows, given, strict=True):
+                self._fill(what, one[begin:end], row)
+            where = out.data_ptr(), rows[0].data_ptr(), (end - begin) // size
+            do("reduce_scatter", 3, (self.team.handle, what.number, what.element, *where), stream)
+            if what.mean:
+                out.view(what.dtype).div_(self.n_pes)
+            result[begin:end].copy_(out)
+        target.done()
+
+    def all_to_all(
+        self, dests: Sequence[torch.Tensor], sources: Sequence[torch.Tensor],
+        stream: StreamLike = None, longest: int | None = None,
+    ) -> None:  # fmt: skip
+        """Copy one of ``sources`` to each PE, into the sender's one of ``dests``.
+
+        ``longest``: bytes of the longest on any PE, where they differ; equal on all PEs.
+        """
+        given, targets = [as_bytes(flat(one)) for one in sources], [Target(one) for one in dests]
+        results = [as_bytes(target.flat) for target in targets]
+        if len(given) != self.n_pes or len(results) != self.n_pes:
+            raise ValueError(
+                f"all_to_all: {len(given)} inputs and {len(results)} outputs for {self.n_pes} PEs"
+            )
+        if longest is None:
+            longest = given[0].numel()
+            self._check_sizes("all_to_all", given[0], targets, self.n_pes)
+        for begin, end, rows in self._rows(2 * self.n_pes, longest, 1, stream):
+            for row, one in zip(rows[: self.n_pes], given, strict=True):
+                row[: max(one.numel() - begin, 0)].copy_(one[begin:end])
+            dest = rows[self.n_pes]
+            self._bytes("alltoall", dest, rows[0], end - begin, stream)
+            for row, one in zip(rows[self.n_pes :], results, strict=True):
+                one[begin:end].copy_(row[: max(one.numel() - begin, 0)])
+        for target in targets:
+            target.done()
+
+    def scatter(
+        self, dest: torch.Tensor, sources: Sequence[torch.Tensor], root: int,
+        stream: StreamLike = None,
+    ) -> None:  # fmt: skip
+        """Copy the caller's one of ``sources`` of ``root`` into ``dest``."""
+        target = Target(dest)
+        result = as_bytes(target.flat)
+        given = [as_bytes(flat(source)) for source in sources] if self.me == root else []
+        if self.me == root:
+            self._check_sizes("scatter", result, [Target(s) for s in sources], self.n_pes)
+        for begin, end, rows in self._rows(2 * self.n_pes, result.numel(), 1, stream):
+            for row, one in zip(rows, given, strict=False):
+                row.copy_(one[begin:end])
+            outs, length = rows[self.n_pes :], end - begin
+            self._bytes("broadcast", outs[0], rows[0], length * self.n_pes, stream, root)
+            result[begin:end].copy_(outs[self.me])
+        target.done()
+
+    def largest(self, value: int) -> int:
+        """The largest of the values that the PEs give; on the host."""
+        box = torch.tensor([value], dtype=torch.int64)
+        self.all_reduce(box, box, Reduction("max", torch.int64))
+        return int(box)
+
+    def _bytes(
+        self, routine: str, dest: torch.Tensor, source: torch.Tensor, nbytes: int,
+        stream: StreamLike, *root: int,
+    ) -> None:  # fmt: skip
+        where = dest.data_ptr(), source.data_ptr()
+        do(routine, 1, (self.team.handle, *where, nbytes, *root), stream)
+
+    def _check_sizes(
+        self, routine: str, given: torch.Tensor, targets: Sequence[Target], count: int
+    ) -> None:
+        sizes = [as_bytes(target.flat).numel() for target in targets]
+        if len(sizes) != count or any(size != given.numel() for size in sizes):
+            raise ValueError(
+                f"{routine}: {given.numel()} bytes of each of {count} PEs, but tensors of {sizes} bytes"
+            )
+
+
+def capturing() -> bool:
+    """Whether torch's current stream is captured; a build of torch without CUDA cannot be asked."""
+    return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
+
+
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of one dimension as uint8."""
+    return tensor.view(torch.uint8)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A default process group for the PEs of a job, whoever launched them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch.distributed as dist
+
+from ...host import heap as heaps
+from ...host import runtime
+from ...host.collectives.blocking import broadcast
+from .group import NAME, Options
+
+
+def _store(n_pes: int, my_pe: int) -> Any:
+    """A store served by PE 0, on a free port that it tells the others."""
+    port, store = heaps.zeros(1, np.int64), None
+    if my_pe == 0:
+        store = dist.TCPStore("localhost", 0, n_pes, is_master=True, wait_for_workers=False)
+        port[0] = store.port
+    broadcast(port, port, 0)
+    if store is None:
+        store = dist.TCPStore("localhost", int(port[0]), n_pes, is_master=False)
+    heaps.free(port)
+    return store
+
+
+def init_process_group(backend: str = NAME, *, options: Options | None = None, **rest: Any) -> None:
+    """``torch.distributed.init_process_group`` for a job: ranks are numbers of PEs. Collective.
+
+    It needs no variables and no address: the job's PEs are joined first, by whatever launched them.
+    Under torchrun torch's own function does the same with ``backend="pyshmem"``. PEs on one host.
+
+    Args:
+        backend: of torch.distributed.
+        options: of the backend ``"pyshmem"``.
+        rest: further arguments of torch's function, ``timeout`` for one.
+
+    Raises: what ``pyshmem.init`` and torch's function raise.
+    Extension.
+    """
+    job = runtime.init()
+    try:
+        store = _store(job.n_pes, job.my_pe)
+        if options is not None:
+            rest["pg_options"] = options
+        dist.init_process_group(backend, store=store, rank=job.my_pe, world_size=job.n_pes, **rest)
+    finally:
+        # The group counts an init of its own. One of another backend needs no job.
+        runtime.finalize()

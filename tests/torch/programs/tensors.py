@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Symmetric tensors: dtypes, views, routines on them, peers' copies, and when their memory goes back."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+import pytest
+import torch
+
+import pyshmem
+import pyshmem.interop.torch as symmetric
+
+DTYPES = (
+    torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128,
+    torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.uint16, torch.uint32,
+    torch.uint64, torch.bool, torch.float8_e4m3fn, torch.float8_e5m2,
+)  # fmt: skip
+heap = sys.argv[1]
+
+
+def refused(kind: type[Exception], message: str, call, *given, **named) -> None:
+    with pytest.raises(kind) as told:
+        call(*given, **named)
+    assert message in str(told.value), told.value
+
+
+with pyshmem.init() as job:
+    me, n = job.my_pe, job.n_pes
+    right, left = (me + 1) % n, (me - 1) % n
+    for dtype in DTYPES:
+        box = symmetric.zeros(2, 3, dtype=dtype, heap=heap)
+        assert (box.dtype, box.shape, box.is_contiguous()) == (dtype, (2, 3), True)
+        assert symmetric.heap_of(box) == symmetric.heap_of(box[1:, :2]) == heap
+        assert not symmetric.is_symmetric(box + 1 if dtype == torch.float32 else box.clone())
+        pyshmem.put(box[1], torch.full((3,), me + 1, dtype=torch.float32).to(dtype), right)
+        pyshmem.barrier_all()
+        assert (
+            box[1].to(torch.complex64).real.tolist() == [1 if dtype == torch.bool else left + 1] * 3
+        )
+        assert not box[0].to(torch.complex64).any()
+        symmetric.free(box)
+    values = torch.randn(3, 4)
+    made = symmetric.tensor(values, heap=heap)
+    assert torch.equal(made, values)
+    for new, wanted in (
+        (symmetric.ones_like(made), torch.ones(3, 4)),
+        (symmetric.full_like(made, 2.5), torch.full((3, 4), 2.5)),
+        (symmetric.full((2,), me, heap=heap), torch.full((2,), me)),
+        (symmetric.zeros((2, 0), heap=heap), torch.zeros(2, 0)),
+    ):
+        torch.testing.assert_close(new, wanted)
+        assert symmetric.heap_of(new) == heap or not new.numel()
+    assert 0 <= symmetric.rand_like(made).min() <= symmetric.rand_like(made).max() < 1
+    assert symmetric.randn(50, heap=heap, dtype=torch.float64).std() > 0.1
+    assert symmetric.empty(3, heap=heap, requires_grad=True).requires_grad
+
+    made.fill_(me)
+    pyshmem.barrier_all()
+    theirs = symmetric.ptr(made.t()[1:3], right)
+    assert theirs.shape == (2, 3)
+    assert (theirs == right).all()
+    pyshmem.barrier_all()
+    theirs.fill_(-1.0)
+    pyshmem.barrier_all()
+    assert (made[:, 1:3] == -1).all()
+    assert (made[:, 0] == me).all()
+
+    refused(ValueError, "not made by", symmetric.free, torch.ones(3))
+    refused(ValueError, "drives", symmetric.zeros, 3, device="cuda")
+    refused(ValueError, "on the host", symmetric.zeros, 3, device="cuda", heap="host")
+    refused(ValueError, "heaps are", symmetric.zeros, 3, heap="gpu")
+    refused(ValueError, "negative", symmetric.zeros, -1)
+    kept = symmetric.ones(1000, heap=heap)
+    symmetric.free(kept[2:])  # any view says which
+    refused(ValueError, "not made by", symmetric.free, kept)
+
+    # Dropped tensors give their memory back, views last; collection waits for nobody.
+    pyshmem.drain()
+    before = pyshmem.heap_info(heap).used
+    view = symmetric.zeros(1 << 16, heap=heap)[5:]
+    pyshmem.drain()
+    assert pyshmem.heap_info(heap).used >= before + (4 << 16)
+    del view
+    gc.collect()
+    pyshmem.drain()
+    assert pyshmem.heap_info(heap).used == before
+    outlives = symmetric.ones(4, heap=heap)
+assert outlives.tolist() == [1.0] * 4  # as arrays, tensors can be looked at after their job
+refused(pyshmem.NotInitialized, "init", symmetric.zeros, 3)
+print("ok", flush=True)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pyshmem.interop.torch on the CPU, in jobs; the programs check themselves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="make test-torch installs it")
+
+HERE = Path(__file__).parent
+PROGRAMS = HERE / "programs"
+#: Threads of torch's beside those of each PE slow small machines down.
+ALONE = {"OMP_NUM_THREADS": "1"}
+
+
+def run(run_pes: Callable, n: int, name: str, *args: object, device: str = "none") -> None:
+    done = run_pes(
+        n, PROGRAMS / f"{name}.py", args, device=device, timeout=200, env=ALONE, check=True
+    )
+    assert done.stdout.splitlines().count("ok") == n, done.stdout
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_torch_distributed_on_cpu_tensors(n: int, run_pes: Callable) -> None:
+    run(run_pes, n, "collectives")
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_operators(n: int, run_pes: Callable) -> None:
+    run(run_pes, n, "operators")
+
+
+@pytest.mark.parametrize("heap", ["host", "device"])
+def test_symmetric_tensors(heap: str, run_pes: Callable) -> None:
+    run(run_pes, 2, "tensors", heap, device="sim")
+
+
+def test_staging_and_messages_on_a_stream_of_the_simulator(run_pes: Callable) -> None:
+    run(run_pes, 2, "simulated", device="sim")
+
+
+def test_losses_of_ddp_and_fsdp_are_those_with_gloo(run_pes: Callable) -> None:
+    run(run_pes, 2, "training")
+
+
+def test_under_torchrun(run_command: Callable, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch, torch.distributed as dist, pyshmem, pyshmem.interop.torch\n"
+        "dist.init_process_group('pyshmem')\n"
+        "x = torch.ones(3); dist.all_reduce(x); assert x[0] == dist.get_world_size() == 2\n"
+        "assert pyshmem.my_pe() == dist.get_rank()\n"
+        "dist.destroy_process_group(); print('ok', flush=True)\n"
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    done = run_command([*command, str(program)], 120, check=True, **ALONE, PYSHMEM_DEVICE="none")
+    assert done.stdout.splitlines().count("ok") == 2
+
+
+def test_pes_that_disagree_are_told_in_checking_mode(run_pes: Callable) -> None:
+    code = """
+    import torch, torch.distributed as dist, pyshmem, pyshmem.interop.torch as symmetric
+    symmetric.init_process_group()
+    me = dist.get_rank()
+    for wrong in (torch.ones(3 + me), torch.ones(2 + me, dtype=[torch.float64, torch.int32][me])):
+        try:
+            dist.all_reduce(wrong)
+        except pyshmem.MismatchError as error:
+            assert "reduce" in str(error), error
+        else:
+            raise AssertionError("not told")
+    dist.destroy_process_group()
+    print("ok", flush=True)
+    """
+    done = run_pes(2, code, env={**ALONE, "PYSHMEM_CHECK": "1"}, timeout=100, check=True)
+    assert done.stdout.splitlines().count("ok") == 2
+
+
+def test_a_dead_pe_is_told_to_who_waits_for_it(run_pes: Callable) -> None:
+    code = """
+    import os, torch, torch.distributed as dist, pyshmem, pyshmem.interop.torch as symmetric
+    symmetric.init_process_group()
+    if dist.get_rank() == 1:
+        os._exit(7)
+    try:
+        dist.all_reduce(torch.ones(3))
+    except pyshmem.PeerDied as error:
+        print("told:", "PE 1" in str(error), flush=True)
+        os._exit(0)
+    """
+    done = run_pes(2, code, env=ALONE, timeout=100)
+    assert done.returncode != 0
+    assert "told: True" in done.stdout or "PE 1" in done.stderr
+
+
+def test_importing_pyshmem_imports_no_torch(run_command: Callable) -> None:
+    code = "import sys, pyshmem, pyshmem.interop; print('torch' in sys.modules)"
+    assert run_command([sys.executable, "-c", code], 60, check=True).stdout == "False\n"
+
+
+def test_the_example(run_pes: Callable) -> None:
+    example = HERE.parents[1] / "examples" / "22_torch_ddp.py"
+    text = example.read_text()
+    assert len(text.splitlines()) <= 80
+    assert f"python -m pyshmem run -n 4 examples/{example.name}" in text
+    done = run_pes(2, example, timeout=200, env=ALONE, check=True)
+    assert done.stdout.endswith(", as with gloo: ok\n")
+
+
+@pytest.mark.gpu
+def test_on_gpus(run_pes: Callable) -> None:
+    """Two PEs: on a GPU each where there are two, else on one."""
+    variables = {**ALONE, "CUDA_MODULE_LOADING": "EAGER"}
+    done = run_pes(2, PROGRAMS / "gpus.py", device="cuda", timeout=280, env=variables, check=True)
+    assert done.stdout.splitlines().count("ok") == 2
