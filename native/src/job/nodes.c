@@ -50,3 +50,7 @@ void pysh_nodes_close(void) {
     pysh.node = NULL;
     pysh.n_nodes = 0;
 }
+
+int ishmemx_node(int pe) {
+    return pysh.ready && pysh.node && pe >= 0 && pe < pysh.n_pes ? pysh.node[pe] : -1;
+}
