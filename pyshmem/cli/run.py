@@ -141,7 +141,9 @@ def run(
         )
         if hosts is not None:
             refused = {"--output-dir": output_dir, "--bind": bind, "--gdb": gdb, "--attach": attach}
-            run_on_hosts(spec, hosts, [name for name, given in refused.items() if given is not None])
+            run_on_hosts(
+                spec, hosts, [name for name, given in refused.items() if given is not None]
+            )
         if output_dir is not None:
             output_dir.mkdir(parents=True, exist_ok=True)
         occupy_standard_streams()

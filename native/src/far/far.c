@@ -2,11 +2,13 @@
  * Operations on memory out of reach: where messages lie, how they travel, and how the host waits for them. */
 #include "far/far.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "accel/accel.h"
 #include "accel/copy.h"
+#include "base/clock.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
@@ -169,6 +171,23 @@ void pysh_far_start(pysh_far_op_t *op) {
         channel->head = op;
     channel->tail = op;
     pysh_far_send(channel, op->pe);
+    pthread_mutex_unlock(&pysh_far.mutex);
+}
+
+void pysh_far_describe(char *text, size_t capacity) {
+    int64_t now = pysh_now_ns();
+    size_t used = 0;
+
+    text[0] = 0;
+    if (!pysh_far.channel || pthread_mutex_trylock(&pysh_far.mutex))
+        return;
+    for (int pe = 0; pe < pysh.n_pes && used < capacity; pe++) {
+        const pysh_far_channel_t *channel = &pysh_far.channel[pe];
+        if (channel->answered < channel->away)
+            used +=
+                (size_t)snprintf(text + used, capacity - used, "; PE %d has not answered %d messages for %.1f s", pe,
+                                 (int)(channel->away - channel->answered), (double)(now - channel->since_ns) / 1e9);
+    }
     pthread_mutex_unlock(&pysh_far.mutex);
 }
 

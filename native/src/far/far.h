@@ -56,6 +56,8 @@ static inline bool pysh_far_done(const pysh_far_op_t *op) {
 bool pysh_far_progress(void);
 /* Are there own operations that are not done? */
 bool pysh_far_busy(void);
+/* Who has not answered for how long, for reports; empty when nobody is waited for. */
+void pysh_far_describe(char *text, size_t capacity);
 /* Starts it and waits until it is done; `what` is shown to those who look. */
 int pysh_far_wait(pysh_far_op_t *op, const char *what);
 /* Blocking, of one block; addresses as pysh_put() and pysh_get() have them. */
