@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "far/far.h"
 #include "host_proxy/proxy.h"
 #include "host_proxy/rings.h"
 #include "ishmemx.h"
@@ -26,6 +27,8 @@ void pysh_proxy_describe(char *text, size_t capacity) {
                                  "quiet asked %llu, reached %llu",
                                  k ? "; " : "", k, served, given_up, flying, asked, acked);
     }
+    if (used < capacity)
+        pysh_far_describe(text + used, capacity - used);
 }
 
 static void add_up(int64_t *sum, const int64_t *of_ring) {

@@ -8,7 +8,7 @@
 #include "accel/engine/engine.h"
 #include "base/clock.h"
 #include "base/state.h"
-#include "conduit/conduit.h"
+#include "far/far.h"
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
 
@@ -155,12 +155,9 @@ static bool step_quiet(pysh_ring_t *ring) {
     }
     if (flights_below(ring, ring->quiet_target))
         return false;
-    if (!ring->quiet_begun) {
-        int status = ISHMEMX_OK;
+    if (!ring->quiet_begun) { /* what goes to memory out of reach is a flight until its owner has done it */
         ring->quiet_begun = true;
         pysh_engine_mark();
-        if (pysh.conduit->quiet && (status = pysh.conduit->quiet()))
-            pysh_ring_complain(PYSH_OP_COUNT, -1, status);
     }
     if (!engine_done(ring)) /* that covers the copies whose replies are still to be written */
         return false;
@@ -172,7 +169,7 @@ static bool step_quiet(pysh_ring_t *ring) {
 }
 
 bool pysh_ring_progress(pysh_ring_t *ring) {
-    bool failed = answer_failures(), moved = ring->n_flights && step_flights(ring);
+    bool failed = answer_failures(), served = pysh_far_progress(), moved = ring->n_flights && step_flights(ring);
 
-    return step_quiet(ring) || moved || failed;
+    return step_quiet(ring) || moved || failed || served;
 }

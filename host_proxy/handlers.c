@@ -324,6 +324,8 @@ static pysh_outcome_t checked(pysh_ring_t *ring, uint64_t ticket, const pysh_req
             pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel sent a request with the unknown operation %d", op));
     if (handlers[op].has_pe && (unsigned)pe >= (unsigned)pysh.n_pes)
         return pysh_outcome(pysh_check_pe(pe, pysh.n_pes));
+    if (handlers[op].has_pe && pysh_request_is_far(request))
+        return pysh_handle_far(ring, ticket, request);
     return handlers[op].handle(ring, ticket, request);
 }
 

@@ -21,6 +21,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/wait.h"
+#include "far/far.h"
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
 #include "job/enter.h"
@@ -31,6 +32,7 @@
 #define YIELDS          200
 #define MIN_SLEEP_NS    (20 * 1000LL)
 #define MAX_SLEEP_NS    (1000 * 1000LL)
+#define FAR_SLEEP_NS    (100 * 1000LL) /* where other nodes may ask for something */
 #define STOP_TIMEOUT_NS (2 * 1000000000LL)
 #define STOP_GRACE_NS   (1000000000LL) /* for a user's handler that has begun before */
 #define BATCH           64             /* requests before copies and quiets are looked at */
@@ -134,6 +136,8 @@ static void idle(int64_t polls) {
     int64_t turn = polls - proxy.spin - YIELDS;
     struct timespec nap = {.tv_nsec = turn > 12 ? MAX_SLEEP_NS : MIN_SLEEP_NS << (turn > 0 ? turn / 2 : 0)};
 
+    if (pysh_far_is_open() && nap.tv_nsec > FAR_SLEEP_NS)
+        nap.tv_nsec = pysh_far_busy() ? MIN_SLEEP_NS : FAR_SLEEP_NS;
     if (polls < proxy.spin)
         pysh_relax();
     else if (turn < 0)

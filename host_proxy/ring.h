@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The ring: how a kernel asks the host for what loads and stores cannot do. Freestanding; the device side is
- * pyshmem/device/ring/requests.py. The numbers are the contract's (pyshmem/_core/contract.py).
+ * The ring: how a kernel asks the host for what loads and stores cannot do. Freestanding, as base/phased.h is; the
+ * device side is pyshmem/device/ring/requests.py. The numbers are the contract's (pyshmem/_core/contract.py).
  *
  * Three places:
  *   slots    N requests of 64 bytes, in memory that host and kernels share (pinned); kernels write, the proxy reads
@@ -51,6 +51,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/phased.h"
 #include "pysh_contract.h"
 
 /* What device.busy[] has: 1 in use; free, the upper half of the last user's ticket from bit PYSH_RING_BUSY_TURN_BIT
@@ -58,41 +59,22 @@
 #define PYSH_BUSY_LEFT   (1ULL << PYSH_RING_BUSY_LEFT_BIT)
 #define PYSH_BUSY_ENGINE (1ULL << PYSH_RING_BUSY_ENGINE_BIT)
 
-enum { PYSH_SLOT_WORDS = 8 };
-
-typedef struct pysh_slot {
-    uint64_t word[PYSH_SLOT_WORDS];
-} pysh_slot_t;
-
 typedef struct pysh_request {
     uint64_t word[PYSH_WORD_COUNT];
 } pysh_request_t;
 
-/* The phase of ticket t in a ring of N slots: never 0, so that zeroed slots are empty, and not that of t - N. */
+/* The phase of ticket t in a ring of N slots. */
 static inline uint64_t pysh_ring_phase(uint64_t ticket, unsigned log2_n) {
-    return (ticket >> log2_n) % 255 + 1;
+    return pysh_phase(ticket, log2_n);
 }
 
-/* Seven words of 64 bits in eight of 56 and a phase: the top bytes of the seven are the last word. */
 static inline void pysh_request_pack(const pysh_request_t *request, uint64_t phase, pysh_slot_t *slot) {
-    uint64_t tops = 0;
-
-    for (int i = 0; i < PYSH_WORD_COUNT; i++) {
-        tops |= request->word[i] >> 56 << 8 * i;
-        slot->word[i] = (request->word[i] & 0x00ffffffffffffffULL) | phase << 56;
-    }
-    slot->word[PYSH_WORD_COUNT] = tops | phase << 56;
+    pysh_words_pack(request->word, phase, slot);
 }
 
-/* The other way; false when a word is of another phase (`slot` is a copy, its words loaded with acquire). */
+/* False when a word is of another phase. */
 static inline int pysh_request_unpack(const pysh_slot_t *slot, uint64_t phase, pysh_request_t *request) {
-    uint64_t tops = slot->word[PYSH_WORD_COUNT], other = tops >> 56 ^ phase;
-
-    for (int i = 0; i < PYSH_WORD_COUNT; i++) {
-        other |= slot->word[i] >> 56 ^ phase;
-        request->word[i] = (slot->word[i] & 0x00ffffffffffffffULL) | (tops >> 8 * i & 0xff) << 56;
-    }
-    return other == 0;
+    return pysh_words_unpack(slot, phase, request->word);
 }
 
 typedef struct pysh_cell { /* a reply; kernels read it with one 16-byte load */
@@ -120,6 +102,7 @@ typedef struct pysh_ring_device {
     uint64_t word[];             /* [2 N]: busy[N], then done[N] */
 } pysh_ring_device_t;
 
+_Static_assert((int)PYSH_WORD_COUNT == (int)PYSH_MESSAGE_WORDS, "a request is one message");
 _Static_assert(sizeof(pysh_slot_t) == 64, "a request is one cache line");
 _Static_assert(sizeof(pysh_cell_t) == PYSH_RING_CELL_BYTES, "a reply is one 16-byte load");
 #define PYSH_RING_AT(_type, _field, _bytes) \

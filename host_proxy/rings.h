@@ -36,6 +36,7 @@ struct pysh_flight {
     /* Of step_value: an element on a GPU, and its bits, which go there or, of a G, come from there. */
     char *place;
     uint64_t value;
+    struct pysh_far_op *far; /* of a request to memory out of reach */
 };
 
 struct pysh_ring {
@@ -79,6 +80,9 @@ static inline pysh_outcome_t pysh_outcome(int status) {
 
 /* handlers.c: does what a request asks, without waiting for a PE or a copy. */
 pysh_outcome_t pysh_ring_handle(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
+/* far.c: is it for memory that this process does not reach? Then it is handled there. */
+bool pysh_request_is_far(const pysh_request_t *request);
+pysh_outcome_t pysh_handle_far(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
 /* messages.c */
 pysh_outcome_t pysh_handle_print(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
 pysh_outcome_t pysh_handle_quit(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);

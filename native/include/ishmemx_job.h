@@ -89,6 +89,9 @@ ISHMEMX_API void ishmemx_set_interrupt_check(int (*check)(void));
 
 /* 1 when the launcher put the job's PEs on several hosts; not a status. */
 ISHMEMX_API int ishmemx_several_hosts(void);
+/* The first PE of the node of `pe`: two PEs with the same are near, and reach each other by loads and stores where
+ * memory is shared. -1 outside a job, and for no PE of it. */
+ISHMEMX_API int ishmemx_node(int pe);
 /* Opens the OpenSHMEM library of the openshmem conduit and names it; UNSUPPORTED tells what was tried. */
 ISHMEMX_API int ishmemx_openshmem_describe(char *text, size_t capacity);
 /* For who runs before MPI is finalized in a process that uses it too: the library, if it was started and no job

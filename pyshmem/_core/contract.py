@@ -44,7 +44,7 @@ STATE = Group(
         ("HOST_BYTES", "0: kernels do not see the host heap"),
         (
             "P2P",
-            "1: every peer's device heap is reached by loads and stores; 0: none, not even the own",
+            "1: every device heap is reached by loads and stores; 0: DELTA says which",
         ),
         ("TEAMS", "table of ISHMEMX_DEVICE_TEAM_WORDS words a team slot, in device memory"),
         ("GRID_WORD", "u64, device memory: what a grid's leader gives to all its threads"),
@@ -62,7 +62,10 @@ STATE = Group(
         ("CUTOVER_PUT", "+ 4 * threads bucket + blocks bucket: bytes from which the ring is taken"),
         ("CUTOVER_GET", ""),
         ("CUTOVER_COLL", "+ enum ishmemx_cutover_coll: bytes a PE"),
-        ("DELTA", "+ pe: the peer's heap address minus the own"),
+        (
+            "DELTA",
+            "+ pe: the peer's heap address minus the own; ISHMEMX_FAR: loads and stores do not reach it",
+        ),
         ("WORDS", ""),
     ),
     at={
@@ -92,6 +95,7 @@ DEVICE_TEAM = Group(
         ("GRID_TURN", "of Triton's kernels: meetings of grids so far"),
         ("LL", "symmetric: two halves of ISHMEMX_LL_HALF_BYTES for data with flags in it; 0: none"),
         ("LL_SLOT", "bytes of a half that a member stores to: a multiple of 1,024"),
+        ("NEAR", "1: all members reach each other's device heaps by loads and stores"),
         ("WORDS", ""),
     ),
     at={"WORDS": 16},
@@ -285,10 +289,12 @@ SIZES = Group(
         ("MAX_DEVICE_PES", "that the state block has room for"),
         ("MAX_HANDLERS", ""),
         ("RING_OPS", "operations of a request, and one that is none"),
+        ("FAR", "in DELTA; no distance, for those are multiples of a page"),
     ),
     at={"DEVICE_STAGE_BYTES": 64 * 1024, "LL_HALF_BYTES": 256 * 1024}
     | {"MAX_TEAMS": 64, "MAX_HANDLERS": 64}
-    | {"MAX_DEVICE_PES": STATE.WORDS - STATE.DELTA, "RING_OPS": REQUEST_OP.COUNT},
+    | {"MAX_DEVICE_PES": STATE.WORDS - STATE.DELTA, "RING_OPS": REQUEST_OP.COUNT}
+    | {"FAR": 1},
 )
 
 PRINT = Group(

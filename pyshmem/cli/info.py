@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import importlib.resources
 import shlex
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+import pyshmem
+
 from .._core.errors import LaunchError
-from .._core.library import parse_size, setting, size_text
+from .._core.library import lib, parse_size, setting, size_text
 from .._core.settings import SETTINGS, Setting
 from ..launcher.settings import settle_device
 from . import facts
@@ -24,15 +28,22 @@ from . import facts
     "  python -m pyshmem cc hello.c -o hello\n"
     "  python -m pyshmem run -n 4 ./hello"
 )
+@click.option("--nodes", is_flag=True, help="As a job: show which PEs are on which node, no more.")
 @click.option("--cflags", is_flag=True, help="Print what the C compiler needs, and nothing else.")
 @click.option("--libs", is_flag=True, help="Print what the linker needs, and nothing else.")
 @click.option(
     "--pkg-config", is_flag=True, help="Print the folder of pyshmem.pc, for PKG_CONFIG_PATH."
 )
-def info(cflags: bool, libs: bool, pkg_config: bool) -> None:
-    """Show versions, conduits, accelerators, and every setting with its value and origin."""
+def info(nodes: bool, cflags: bool, libs: bool, pkg_config: bool) -> None:
+    """Show versions, conduits, accelerators, and every setting with its value and origin.
+
+    The map of a job's nodes: python -m pyshmem run -n 4 --hosts a,b -m pyshmem info --nodes
+    """
     if pkg_config:
         click.echo(_package_folder("lib/pkgconfig", "pyshmem.pc"))
+        return
+    if nodes:
+        _show_nodes()
         return
     if cflags or libs:
         flags = [*(compile_flags() if cflags else ()), *(link_flags() if libs else ())]
@@ -45,6 +56,37 @@ def info(cflags: bool, libs: bool, pkg_config: bool) -> None:
 
 #: The library, by the name that programs remember.
 LIBRARY = "libpyshmem.so.0"
+
+
+def _show_nodes() -> None:
+    """Every PE comes here; PE 0 prints."""
+    with pyshmem.init(heap_size="16M", device="none") as job:
+        mine = np.zeros(64, np.uint8)
+        name = socket.gethostname().encode()[:64]
+        mine[: len(name)] = np.frombuffer(name, np.uint8)
+        source = pyshmem.array(mine)
+        names = pyshmem.zeros((job.n_pes, 64), np.uint8)
+        pyshmem.fcollect(names, source)
+        node = [lib.ishmemx_node(pe) for pe in range(job.n_pes)]
+        if job.my_pe == 0:
+            table = _table("Nodes", "host", "PEs: near each other", "from here")
+            for first in dict.fromkeys(node):
+                pes = [pe for pe in range(job.n_pes) if node[pe] == first]
+                host = bytes(names[first]).rstrip(b"\0").decode()
+                reach = "loads and stores" if first == node[0] else "the proxy's messages"
+                table.add_row(host, _ranges(pes), reach)
+            Console().print(table)
+
+
+def _ranges(pes: list[int]) -> str:
+    """``0-3, 8`` of 0, 1, 2, 3, 8."""
+    runs: list[list[int]] = []
+    for pe in pes:
+        if runs and pe == runs[-1][1] + 1:
+            runs[-1][1] = pe
+        else:
+            runs.append([pe, pe])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
 def _package_folder(name: str, file: str) -> Path:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m pyshmem run``: start a job on this host."""
+"""``python -m pyshmem run``: start a job on this host, or on several."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 from .._core.errors import LaunchError
 from ..launcher import binding
 from ..launcher.control import NativeControl
+from ..launcher.hosts import run_on_hosts
 from ..launcher.job import run_job
 from ..launcher.settings import check_settings, settle_device
 from ..launcher.spec import JobSpec, resolve_command
@@ -20,6 +21,11 @@ from ..launcher.streams import occupy_standard_streams
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("-n", "--n-pes", type=click.IntRange(min=1), required=True, help="Number of PEs.")
+@click.option(
+    "--hosts",
+    metavar="A,B",
+    help="Hosts to run on, by the installed oshrun: a,b for even shares, or a:2,b:6.",
+)
 @click.option(
     "--conduit",
     type=click.Choice(["auto", "shm"]),
@@ -77,6 +83,7 @@ from ..launcher.streams import occupy_standard_streams
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(
     n_pes: int,
+    hosts: str | None,
     conduit: str | None,
     device: str | None,
     heap_size: str | None,
@@ -92,7 +99,7 @@ def run(
     target: str,
     arguments: tuple[str, ...],
 ) -> None:
-    """Run TARGET on N PEs of this host: a Python script, an executable, or (-m) a module.
+    """Run TARGET on N PEs of this host, or of --hosts: a Python script, an executable, or (-m) a module.
 
     Options stand before TARGET; all that follows is passed to it. When a PE fails, the others are
     ended within two seconds and the report names the PE, the reason and where the others stood.
@@ -105,6 +112,9 @@ def run(
     OMP_NUM_THREADS, OPENBLAS_NUM_THREADS, MKL_NUM_THREADS, NUMBA_NUM_THREADS and the like are set to
     the share of a PE in the CPUs, unless set: all PEs' threads together are then as many as CPUs.
     With -l or --output-dir, a terminal shows after 5 s of silence where the PEs stand.
+
+    With --hosts the command becomes oshrun, which starts the PEs, passes settings on and reports:
+    TARGET and Python have to be at the same path on all hosts, and ssh has to reach them.
     """
     options = {
         "CONDUIT": conduit,
@@ -116,7 +126,7 @@ def run(
     # As if the user had exported them: one parser, one set of messages.
     os.environ.update({f"PYSHMEM_{name}": value for name, value in settings.items()})
     try:
-        check_settings()
+        check_settings(hosts=hosts is not None)
         chosen = settle_device(n_pes)
         spec = JobSpec(
             n_pes=n_pes,
@@ -126,9 +136,14 @@ def run(
             grace=grace,
             tag=tag,
             output_dir=output_dir,
-            shares=binding.shares(n_pes, bind, chosen),
+            shares=binding.shares(n_pes, bind, chosen) if hosts is None else (),
             debugged=_debugged(n_pes, gdb, attach),
         )
+        if hosts is not None:
+            refused = {"--output-dir": output_dir, "--bind": bind, "--gdb": gdb, "--attach": attach}
+            run_on_hosts(
+                spec, hosts, [name for name, given in refused.items() if given is not None]
+            )
         if output_dir is not None:
             output_dir.mkdir(parents=True, exist_ok=True)
         occupy_standard_streams()

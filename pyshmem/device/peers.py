@@ -3,7 +3,18 @@
 
 from .faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, record_fault
 from .leaf.chosen import address_of, cold, device_function, itemsize_of, state, state_pe
-from .state import BY_OWNER, DELTA, HEAP_BASE, HEAP_BYTES, HOST_BASE, HOST_BYTES, MY_PE, N_PES, P2P
+from .state import (
+    BY_OWNER,
+    DELTA,
+    FAR,
+    HEAP_BASE,
+    HEAP_BYTES,
+    HOST_BASE,
+    HOST_BYTES,
+    MY_PE,
+    N_PES,
+    P2P,
+)
 
 #: What ``reach`` says: out of the question; by loads and stores; by requests to the host.
 NOWHERE, BY_STORES, BY_RING = 0, 1, 2
@@ -29,13 +40,19 @@ def n_pes() -> int:
 
 @device_function
 def near() -> bool:
-    """Does this PE reach the device heaps of all by loads and stores?"""
+    """Does every PE reach the device heaps of all by loads and stores?"""
     return state(P2P) != 0
+
+
+@device_function
+def near_to(pe: int) -> bool:
+    """Does this PE reach the device heap of ``pe`` by loads and stores? Any answer for no PE."""
+    return state(P2P) != 0 or (pe >= 0 and pe < state_pe(N_PES) and state(DELTA + pe) != FAR)
 
 
 @cold
 def _reach_slowly(address, nelems, most, itemsize, pe, op) -> int:
-    """What is neither wrong nor on the device heap of a job whose peers are near."""
+    """What is wrong, on the host heap, or on the device heap of a PE that is far."""
     nbytes = nelems * itemsize
     kind, a, b = 0, address, nbytes
     on_device, on_host = address - state(HEAP_BASE), address - state(HOST_BASE)
@@ -73,7 +90,7 @@ def reach(array, nelems: int, most: int, pe: int, op: int) -> int:
         and nelems <= most
         and offset >= 0
         and offset + nbytes <= state(HEAP_BYTES)
-        and state(P2P) != 0
+        and state(DELTA + pe) != FAR
     ):
         return BY_STORES
     return _reach_slowly(address, nelems, most, itemsize, pe, op)

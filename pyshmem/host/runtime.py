@@ -176,8 +176,6 @@ def choose_device(device: str | None = None, n_pes: int = 1) -> str:
         return wanted
     if wanted != "auto":
         raise ValueError(f"device is {wanted!r}; the devices are auto, cuda, sim and none")
-    if lib.ishmemx_several_hosts():
-        return "none"  # kernels reach one host
     kernels = compat.has_compiler()
     simulated = "sim" if kernels and n_pes <= lib.ISHMEMX_MAX_DEVICE_PES else "none"
     if kernels and compat.simulator_requested():

@@ -9,15 +9,18 @@ from ..host import runtime
 from .spec import LaunchError
 
 
-def check_settings() -> None:
-    """Raise ValueError for a setting that cannot be parsed: once here, not once a PE."""
+def check_settings(*, hosts: bool = False) -> None:
+    """Raise ValueError for a setting that cannot be parsed: once here, not once a PE.
+
+    ``hosts``: oshrun is going to start the job, so one of an OpenSHMEM library is right.
+    """
     for setting in SETTINGS:
         if setting.kind != "string":
             library.setting_number(setting.name)
-    if library.setting("CONDUIT")[0].lower() == "openshmem":
+    if library.setting("CONDUIT")[0].lower() == "openshmem" and not hosts:
         raise LaunchError(
-            "conduit openshmem: this launcher starts no OpenSHMEM jobs; start it with oshrun, as in "
-            "`oshrun -n 2 python script.py`"
+            "conduit openshmem: this launcher starts no OpenSHMEM jobs but with --hosts; start it with "
+            "oshrun, as in `oshrun -n 2 python script.py`"
         )
 
 

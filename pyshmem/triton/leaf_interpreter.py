@@ -75,10 +75,11 @@ def _distance(pe: Any, op: Any, ctx: Any) -> int:
     if not 0 <= pe < n_pes:
         fault(ctx, words.FAULT_PE, op, pe, pe, n_pes)
         raise Ended
-    if not _word(ctx, words.P2P):
+    distance = _word(ctx, number(words.DELTA) + pe)
+    if distance == number(words.FAR):
         fault(ctx, words.FAULT_FAR, op, pe, pe, n_pes)
         raise Ended
-    return _word(ctx, number(words.DELTA) + pe)
+    return distance
 
 
 def reach_pe(pe: Any, op: Any, ctx: Any) -> tl.tensor:

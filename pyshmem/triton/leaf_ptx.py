@@ -17,6 +17,7 @@ from . import job
 from .ptx import end_text, look_text, poll_text, reach_text, release_text, set_text, unit_text
 from .words import (
     DELTA,
+    FAR,
     FAULT_ADDRESS,
     FAULT_CLAIM,
     FAULT_FAR,
@@ -26,7 +27,6 @@ from .words import (
     HEAP_BASE,
     HEAP_BYTES,
     N_PES,
-    P2P,
     TIMEOUT_NS,
 )
 
@@ -87,7 +87,7 @@ def reach_pe(pe, op: tl.constexpr, ctx):
     """
     kernel: tl.constexpr = _kernel()
     text: tl.constexpr = reach_text(
-        N_PES, HEAP_BASE, HEAP_BYTES, DELTA, P2P, FAULT_CLAIM, FAULT_RECORD,
+        N_PES, HEAP_BASE, HEAP_BYTES, DELTA, FAR, FAULT_CLAIM, FAULT_RECORD,
         FAULT_PE, FAULT_ADDRESS, FAULT_FAR, op, kernel, False
     )  # fmt: skip
     bytes_off = tl.inline_asm_elementwise(
@@ -104,7 +104,7 @@ def reach(pointer, nbytes, pe, op: tl.constexpr, ctx):
     """
     kernel: tl.constexpr = _kernel()
     text: tl.constexpr = reach_text(
-        N_PES, HEAP_BASE, HEAP_BYTES, DELTA, P2P, FAULT_CLAIM, FAULT_RECORD,
+        N_PES, HEAP_BASE, HEAP_BYTES, DELTA, FAR, FAULT_CLAIM, FAULT_RECORD,
         FAULT_PE, FAULT_ADDRESS, FAULT_FAR, op, kernel, True
     )  # fmt: skip
     address = address_of(pointer)

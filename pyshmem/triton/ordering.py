@@ -9,10 +9,10 @@ import triton.language as tl
 
 from .chosen import (
     device_function,
+    end_with,
     fence_all,
     meet,
     poll,
-    reach_pe,
     release_set,
     set_words,
     state,
@@ -23,10 +23,12 @@ from .teams import my_pe, place_in, team_row, world_pe
 from .words import (
     CMP_GE,
     DELTA,
+    FAULT_FAR,
     TEAM_EPOCH,
     TEAM_FLAGS,
     TEAM_GRID_COUNT,
     TEAM_GRID_TURN,
+    TEAM_NEAR,
     TEAM_SYNC,
     TEAM_WORLD,
 )
@@ -64,7 +66,8 @@ def _word(row, number: tl.constexpr):
 @device_function
 def exchange(team, row, op: tl.constexpr, ctx):
     """The team's members meet; each by one program at a time."""
-    reach_pe(my_pe(ctx), op, ctx)  # ends the program where peers are not reached by stores
+    if tl.load(row + TEAM_NEAR) == 0:  # some member is not reached by stores
+        end_with(FAULT_FAR, op, my_pe(ctx), 0, ctx)
     flags = _word(row, TEAM_FLAGS)
     counter = _word(row, TEAM_EPOCH)
     epoch = tl.load(counter, volatile=True) + 1

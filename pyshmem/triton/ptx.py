@@ -55,7 +55,7 @@ def reach_text(
     base,
     nbytes,
     delta,
-    p2p,
+    out_of_reach,
     claim,
     record,
     bad_pe,
@@ -81,17 +81,17 @@ def reach_text(
     return f"""{{
     .reg .pred p, q; .reg .b64 f, r, k, m, n, a, b, w; .reg .b32 x, y;
     ld.global.b64 n, [$2 + {8 * n_pes}];
-    ld.global.b64 w, [$2 + {8 * p2p}];
     mov.b64 f, {bad_pe}; mov.b64 a, $1; mov.b64 b, n;
     setp.ge.u64 p, $1, n;
     @p bra fault;
     {check if checks_address else ""}
-    mov.b64 f, {far};
-    setp.eq.u64 p, w, 0;
-    @p bra fault;
     shl.b64 m, $1, 3;
     add.u64 m, m, $2;
-    ld.global.b64 $0, [m + {8 * delta}];
+    ld.global.b64 w, [m + {8 * delta}];
+    mov.b64 f, {far}; mov.b64 a, $1;
+    setp.eq.u64 p, w, {out_of_reach};
+    @p bra fault;
+    mov.b64 $0, w;
     bra done;
     fault:
     mov.b64 w, f;

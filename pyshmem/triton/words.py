@@ -15,6 +15,7 @@ from .._core.contract import (
     REQUEST_OP,
     ROUTINES,
     SIGNAL,
+    SIZES,
     STATE,
 )
 from .._core.contract import (
@@ -32,6 +33,7 @@ P2P = tl.constexpr(STATE.P2P)
 TEAMS = tl.constexpr(STATE.TEAMS)
 DELTA = tl.constexpr(STATE.DELTA)
 BY_OWNER = tl.constexpr(STATE.BY_OWNER)
+FAR = tl.constexpr(SIZES.FAR)
 
 RINGS = tl.constexpr(STATE.RINGS)
 RING_SLOTS = tl.constexpr(STATE.RING_SLOTS)
@@ -62,6 +64,7 @@ TEAM_MY_PE = tl.constexpr(DEVICE_TEAM.MY_PE)
 TEAM_PES = tl.constexpr(DEVICE_TEAM.PES)
 TEAM_FLAGS = tl.constexpr(DEVICE_TEAM.FLAGS)
 TEAM_EPOCH = tl.constexpr(DEVICE_TEAM.EPOCH)
+TEAM_NEAR = tl.constexpr(DEVICE_TEAM.NEAR)
 TEAM_GRID_COUNT = tl.constexpr(DEVICE_TEAM.GRID_COUNT)
 TEAM_GRID_TURN = tl.constexpr(DEVICE_TEAM.GRID_TURN)
 TEAM_WORDS = tl.constexpr(DEVICE_TEAM.WORDS)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,13 @@ Hosts = Callable[..., list[str]]
 HOSTS = tuple(f"pysh-{os.getpid()}-{letter}" for letter in "ab")
 SECONDS_TO_LINK = 10
 PARTS = ("heap", "teams", "contexts", "locks", "signals", "wait_sets")
+#: Of the device suite, by PEs a host: with one all others are far, with two some are near.
+DEVICE_PARTS = {
+    1: ("put_get", "strided", "atomics", "waits"),
+    2: ("signals", "teams", "locks", "faults"),
+}
+#: Of the stress; set it to 1000000 for the long one, of some 10 minutes.
+OPERATIONS = int(os.environ.get("STRESS_OPERATIONS", "4000"))
 
 # oshrun calls it as it would call ssh: the host, then the command.
 AGENT = """#!/bin/sh
@@ -84,7 +92,15 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
         job = ["oshrun", "--mca", "plm_rsh_agent", str(agent), "--bind-to", "none"]
         job += ["--host", ",".join(f"{host}:{n}" for host in HOSTS), "-n", str(2 * n)]
         # One kernel has both hosts: without this the PEs would use its shared memory.
-        return [*here, *job, "-x", "UCX_TLS=tcp,self", sys.executable]
+        job += [
+            "-x",
+            "UCX_TLS=tcp,self",
+            "-x",
+            "NUMBA_ENABLE_CUDASIM=1",
+            "-x",
+            "PYSHMEM_DEVICE=sim",
+        ]
+        return [*here, *job, sys.executable]
 
     yield command
     remove_hosts()
@@ -110,8 +126,8 @@ def test_the_pes_are_on_two_hosts(hosts: Hosts, run_command: RunCommand, tmp_pat
     )
     done = run(run_command, hosts, 1, program)
     assert sorted(done.stdout.splitlines()) == [
-        f"PE 0 on {HOSTS[0]} none None",
-        f"PE 1 on {HOSTS[1]} none None",
+        f"PE 0 on {HOSTS[0]} sim None",
+        f"PE 1 on {HOSTS[1]} sim None",
     ]
 
 
@@ -187,3 +203,19 @@ def test_host_suite_on_two_pes_a_host(hosts: Hosts, run_command: RunCommand) -> 
     suite = [SUITE / f"test_host_{part}.py" for part in PARTS] if few_cores else [SUITE]
     done = run(run_command, hosts, 2, *PYTEST, *suite)
     assert "passed" in done.stdout
+
+
+@pytest.mark.parametrize("n", DEVICE_PARTS)
+def test_device_suite(n: int, hosts: Hosts, run_command: RunCommand) -> None:
+    parts = [TESTS / "spmd" / "device" / f"test_{part}.py" for part in DEVICE_PARTS[n]]
+    done = run(run_command, hosts, n, *PYTEST, *parts)
+    assert "passed" in done.stdout
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_random_operations_of_kernels(n: int, hosts: Hosts, run_command: RunCommand) -> None:
+    stress = [TESTS / "gpu" / "stress.py", "--operations", str(OPERATIONS), "--seed", str(n)]
+    seconds = 120 + OPERATIONS // 500
+    command = [*hosts(n), *map(str, stress)]
+    done = run_command(command, seconds, check=True, **permission())
+    assert re.search(r"^mismatches +0$", done.stdout, re.MULTILINE), done.stdout

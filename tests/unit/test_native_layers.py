@@ -21,6 +21,7 @@ LAYERS = (
     ("accel/cuda", "accel/sim", "conduit/shm", "conduit/openshmem"),
     ("accel/engine",),
     ("job",),
+    ("far",),
     ("teams",),
     ("ops",),
     ("collectives",),

@@ -21,9 +21,11 @@
 #include "conduit/wait.h"
 #include "device/device_heap.h"
 #include "device/device_teams.h"
+#include "far/far.h"
 #include "host_proxy/proxy.h"
 #include "job/bootstrap.h"
 #include "job/enter.h"
+#include "job/nodes.h"
 #include "job/quiet.h"
 #include "memory/heap.h"
 #include "memory/static_share.h"
@@ -79,12 +81,23 @@ static int config_check(const ishmemx_config_t *config) {
     return ISHMEMX_OK;
 }
 
+/* Are there device heaps that neither a mapping nor the conduit reaches? */
+static bool has_far_heaps(const ishmemx_config_t *config) {
+    bool far = pysh.n_nodes > 1 || (!pysh.p2p && config->accelerator == ISHMEMX_DEVICE_CUDA && pysh.n_pes > 1);
+
+    for (int pe = 0; !far && pe < pysh.n_pes; pe++)
+        far = pysh.conduit->maps && !pysh.conduit->maps(pe);
+    return far && config->accelerator != ISHMEMX_DEVICE_NONE;
+}
+
 /* *tables_p: flags and stages of kernels' collectives when they are on the host arena, else NULL. */
 static int host_heap_open(const ishmemx_config_t *config, char **tables_p) {
     pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_HOST];
     int64_t teams = PYSH_SYSTEM_BYTES + ((pysh_team_tables_nbytes(pysh.n_pes) + 4095) & -4096);
     bool kernels = config->accelerator != ISHMEMX_DEVICE_NONE && !pysh.p2p; /* their collectives meet here */
-    int64_t system = teams + (kernels ? pysh_device_tables_nbytes(pysh.n_pes) : 0);
+    bool far = has_far_heaps(config);
+    int64_t messages = teams + (kernels ? pysh_device_tables_nbytes(pysh.n_pes) : 0);
+    int64_t system = messages + (far ? pysh.far_nbytes : 0);
     int64_t nbytes = pysh_arena_nbytes(config->heap_bytes, system);
     int status = pysh.conduit->arena(ISHMEMX_HEAP_HOST, nbytes, &arena->base, arena->peer);
 
@@ -95,6 +108,8 @@ static int host_heap_open(const ishmemx_config_t *config, char **tables_p) {
     arena->cpu_visible = true;
     memset(arena->base, 0, PYSH_SYSTEM_BYTES);
     *tables_p = kernels ? arena->base + teams : NULL;
+    if (far && (status = pysh_far_open(arena->base + messages)))
+        return status;
     return pysh_heap_setup(ISHMEMX_HEAP_HOST, nbytes);
 }
 
@@ -103,6 +118,7 @@ static void tear_down(void) {
 
     pysh_streams_close();
     pysh_proxy_stop();
+    pysh_far_close();
     pysh_requests_abandon();
     pysh_teams_teardown();
     pysh_device_teams_close();
@@ -112,6 +128,7 @@ static void tear_down(void) {
     pysh_statics_close();
     for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++)
         free(pysh.arena[heap].peer);
+    pysh_nodes_close();
     pysh_state_clear();
 }
 
@@ -135,7 +152,9 @@ static int heaps_open(const ishmemx_config_t *config) {
         return status;
     if (config->accelerator != ISHMEMX_DEVICE_NONE && (status = pysh_device_heap_open(config, kernel_tables)))
         return status;
-    return (status = pysh_teams_setup()) ? status : pysh_heap_agree();
+    if ((status = pysh_teams_setup()) || (status = pysh_heap_agree()))
+        return status;
+    return pysh_device_heap_serve();
 }
 
 static int start(const ishmemx_config_t *config) {
@@ -168,13 +187,14 @@ static int start(const ishmemx_config_t *config) {
     pysh.srun = pysh_launcher_is_srun(config->n_pes, &pysh.srun_pmi);
     pysh.team_tables_nbytes = pysh_team_tables_nbytes(config->n_pes);
     pysh.kernel_tables_nbytes = pysh_device_tables_nbytes(config->n_pes);
+    pysh.far_nbytes = pysh_far_nbytes(config->n_pes);
     pysh.core_heaps = core_heaps != 0;
     if ((status = conduit->init(config, &pysh.pe, &pysh.n_pes))) {
         pysh_state_clear();
         return status;
     }
     pysh.alarm = conduit->alarm();
-    if ((status = heaps_open(config))) {
+    if ((status = pysh_nodes_open()) || (status = heaps_open(config))) {
         conduit->abort(status, ishmemx_error()); /* the others learn why, not only that this PE left */
         tear_down();
         return status;

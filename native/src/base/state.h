@@ -32,8 +32,11 @@ typedef struct pysh_state {
     bool srun, srun_pmi;          /* srun started the job; and offers PMI */
     int64_t team_tables_nbytes;   /* of the tables behind the first PYSH_SYSTEM_BYTES of the host arena */
     int64_t kernel_tables_nbytes; /* of those of kernels, on the arena where they meet */
+    int64_t far_nbytes;           /* of the messages to memory out of reach, behind those on the host arena */
     bool check;
-    bool p2p; /* kernels reach the peers' device heaps by loads and stores */
+    bool p2p;      /* kernels reach the device heaps of their node by loads and stores */
+    int32_t *node; /* [n_pes] the first PE of each PE's node, the same table on all PEs */
+    int n_nodes;
     /* A bit a PE: the link to its GPU has no native atomic operations, so its own proxy does those on its device heap.
      */
     uint64_t by_owner[ISHMEMX_MAX_DEVICE_PES / 64];
@@ -50,6 +53,11 @@ typedef struct pysh_state {
     ishmemx_fault_t *fault;   /* [2] the kernels', shared with them, and the proxy's; NULL without a device heap */
 } pysh_state_t;
 extern pysh_state_t pysh;
+
+/* Is `pe` on the calling PE's node: its host, or its part of it with PYSHMEM_NODE_SIZE? */
+static inline bool pysh_near(int pe) {
+    return pysh.node[pe] == pysh.node[pysh.pe];
+}
 
 /* As before init. */
 void pysh_state_clear(void);

@@ -61,6 +61,9 @@ typedef struct pysh_conduit {
     int (*put_nbi)(int heap, int64_t dest, const void *source, size_t nbytes, int pe);
     int (*get_nbi)(int heap, void *dest, int64_t source, size_t nbytes, int pe);
     int (*amo)(int heap, int op, int type, int64_t dest, uint64_t value, uint64_t cond, int pe, uint64_t *fetched_p);
+    /* A put to the host arena that is complete some time later, without quiet; the source stays until the PE has
+     * answered. `behind`: it arrives after all that was posted to that PE before. Waits for nobody. */
+    int (*post)(int64_t dest, const void *source, size_t nbytes, int pe, bool behind);
     int (*fence)(void);
     int (*quiet)(void);
     bool (*outstanding)(void); /* is there something for quiet to complete? NULL: never */
@@ -84,6 +87,8 @@ typedef struct pysh_conduit {
     int (*kernel_mismatch)(const pysh_members_t *members, const char *what, int64_t since_ns);
     /* Is `pe` on the caller's host? NULL: all PEs are. */
     bool (*on_host)(int pe);
+    /* After init: are the arenas of `pe` going to be mapped, where they are memory of the CPU? NULL: all are. */
+    bool (*maps)(int pe);
     /* May the caller report a wait that began at `since_ns`? Once: not when a PE of this host has done so after that.
      */
     bool (*claim_report)(int64_t since_ns);

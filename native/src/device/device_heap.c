@@ -17,6 +17,7 @@
 #include "conduit/conduit.h"
 #include "conduit/report.h"
 #include "device/device_teams.h"
+#include "far/far.h"
 #include "host_proxy/proxy.h"
 #include "job/enter.h"
 #include "job/quiet.h"
@@ -50,7 +51,7 @@ static int device_system_open(pysh_arena_t *arena) {
     at += kernel_tables ? 0 : pysh_device_tables_nbytes(pysh.n_pes);
     if ((status = pysh_device_teams_open(symmetric, kernel_tables ? ISHMEMX_HEAP_HOST : ISHMEMX_HEAP_DEVICE, at)))
         return status;
-    if (!pysh.p2p) {
+    if (!pysh.p2p || pysh_far_is_open()) { /* kernels use its arrays, and messages are copied from and to it */
         const pysh_arena_t *host = &pysh.arena[ISHMEMX_HEAP_HOST];
         if ((status = pysh.accel->host_open(host->base, (size_t)host->nbytes)))
             return status;
@@ -109,6 +110,11 @@ int pysh_device_heap_open(const ishmemx_config_t *config, char *tables) {
     return pysh_heap_setup(ISHMEMX_HEAP_DEVICE, nbytes);
 }
 
+/* Others ask for this PE's memory from its proxy, which therefore does not wait for a first kernel of its own. */
+int pysh_device_heap_serve(void) {
+    return pysh.accel && pysh_far_is_open() ? pysh_proxy_wake() : ISHMEMX_OK;
+}
+
 void pysh_device_heap_close(int64_t block) {
     pysh_engine_stop();
     if (host_opened)
@@ -128,6 +134,13 @@ void pysh_device_heap_close(int64_t block) {
 
 int64_t ishmemx_contract(void) {
     return ISHMEMX_CONTRACT;
+}
+
+static bool all_mapped(const pysh_arena_t *arena) {
+    for (int pe = 0; pe < pysh.n_pes; pe++)
+        if (!arena->peer[pe])
+            return false;
+    return true;
 }
 
 int ishmemx_device_state(int64_t *words) {
@@ -158,14 +171,15 @@ int ishmemx_device_state(int64_t *words) {
         words[ISHMEMX_STATE_HOST_BASE] = (int64_t)(intptr_t)pysh.arena[ISHMEMX_HEAP_HOST].base;
         words[ISHMEMX_STATE_HOST_BYTES] = pysh.arena[ISHMEMX_HEAP_HOST].nbytes;
     }
-    words[ISHMEMX_STATE_P2P] = pysh.p2p;
+    words[ISHMEMX_STATE_P2P] = pysh.p2p && pysh.n_nodes == 1 && all_mapped(arena);
     words[ISHMEMX_STATE_TEAMS] = (int64_t)(intptr_t)pysh_device_teams_table();
     words[ISHMEMX_STATE_GRID_WORD] = base + PYSH_GRID_WORD;
     pysh_proxy_state(words);
     memcpy(&words[ISHMEMX_STATE_BY_OWNER], pysh.by_owner, sizeof pysh.by_owner);
     memcpy(&words[ISHMEMX_STATE_CUTOVER_PUT_MIN], cutover, sizeof cutover);
-    for (int pe = 0; pe < pysh.n_pes && pysh.p2p; pe++)
-        words[ISHMEMX_STATE_DELTA + pe] = (int64_t)(intptr_t)arena->peer[pe] - base;
+    for (int pe = 0; pe < pysh.n_pes; pe++)
+        words[ISHMEMX_STATE_DELTA + pe] =
+            pysh.p2p && arena->peer[pe] ? (int64_t)(intptr_t)arena->peer[pe] - base : ISHMEMX_FAR;
     return ISHMEMX_OK;
 }
 

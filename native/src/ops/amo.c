@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "conduit/conduit.h"
 #include "conduit/wait.h"
+#include "far/far.h"
 #include "job/enter.h"
 #include "ops/amo_by_owner.h"
 #include "ops/rma.h"
@@ -52,6 +53,8 @@ int pysh_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe
         status = pysh_type_check_aligned(type, dest, what);
     if (status)
         return status;
+    if (!peer && pysh_is_far(heap, pe))
+        return pysh_far_amo(heap, op, type, (char *)dest - pysh.arena[heap].base, value, cond, pe, fetched_p);
     if (pysh_amo_is_by_owner(op, heap, pe))
         return pysh_amo_by_owner(op, type, (char *)dest - pysh.arena[heap].base, value, cond, pe, operations[op].name,
                                  fetched_p);

@@ -16,7 +16,7 @@ int ishmemx_ptr(const void *address, int pe, void **peer_p) {
     PYSH_ENTER();
     if ((status = pysh_check_pe(pe, pysh.n_pes)) || (status = pysh_heap_find(address, 1, "ptr", &heap, &offset)))
         return status;
-    peer = pysh.arena[heap].peer[pe];
+    peer = pysh_near(pe) ? pysh.arena[heap].peer[pe] : NULL;
     *peer_p = peer ? peer + offset : NULL;
     return ISHMEMX_OK;
 }

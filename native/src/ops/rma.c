@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "conduit/conduit.h"
 #include "conduit/wait.h"
+#include "far/far.h"
 #include "job/enter.h"
 #include "job/quiet.h"
 #include "memory/address.h"
@@ -74,18 +75,9 @@ static int gpu_copy(void *dest, const void *source, size_t nbytes, bool nbi) {
     return pysh.accel->copy_nbi(dest, source, nbytes);
 }
 
-static int refuse_unmapped(int pe) {
-    return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
-                     "the device heap of PE %d is out of reach (PYSHMEM_P2P=0): use arrays on "
-                     "the host heap",
-                     pe);
-}
-
-static int refuse_gpu_over_conduit(void) {
-    return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
-                     "conduit %s cannot copy between GPU memory and a PE that is not mapped; "
-                     "copy to an array on the host heap first",
-                     pysh.conduit->name);
+/* Is it reached by messages: another node's device heap, or a GPU's memory on this side? */
+static bool by_messages(int heap, const void *local) {
+    return heap == ISHMEMX_HEAP_DEVICE || (pysh_far_is_open() && pysh_on_gpu(local));
 }
 
 static inline int put_bytes(void *dest, const void *source, size_t nbytes, int pe, bool nbi) {
@@ -99,10 +91,8 @@ static inline int put_bytes(void *dest, const void *source, size_t nbytes, int p
         return status;
     if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, nbytes, source, nbytes)))
         return status;
-    if (!peer && (heap == ISHMEMX_HEAP_DEVICE || !pysh.conduit->put))
-        return refuse_unmapped(pe);
-    if (!peer && pysh_on_gpu(source))
-        return refuse_gpu_over_conduit();
+    if (!peer && by_messages(heap, source)) /* complete at once, which non-blocking allows */
+        return pysh_far_put(heap, offset_in(heap, dest), source, nbytes, pe);
     if (!peer)
         return (nbi ? pysh.conduit->put_nbi : pysh.conduit->put)(heap, offset_in(heap, dest), source, nbytes, pe);
     if (!pysh.arena[heap].cpu_visible || pysh_on_gpu(source))
@@ -124,10 +114,8 @@ static inline int get_bytes(void *dest, const void *source, size_t nbytes, int p
         return status;
     if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, nbytes, source, nbytes)))
         return status;
-    if (!peer && (heap == ISHMEMX_HEAP_DEVICE || !pysh.conduit->get))
-        return refuse_unmapped(pe);
-    if (!peer && pysh_on_gpu(dest))
-        return refuse_gpu_over_conduit();
+    if (!peer && by_messages(heap, dest))
+        return pysh_far_get(heap, dest, offset_in(heap, source), nbytes, pe);
     if (!peer)
         return (nbi ? pysh.conduit->get_nbi : pysh.conduit->get)(heap, dest, offset_in(heap, source), nbytes, pe);
     if (!pysh.arena[heap].cpu_visible || pysh_on_gpu(dest))

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "collectives/reduce.h"
 #include "device/stream_areas.h"
+#include "far/far.h"
 #include "job/enter.h"
 #include "stream/stream.h"
 #include "teams/team.h"
@@ -48,8 +49,9 @@ static int begin(call_t *call, void *stream) {
         return status;
     if ((status = pysh_stream_check(call->stream)))
         return status;
-    if (!pysh.p2p)
-        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "%s on a stream needs peers in reach (PYSHMEM_P2P=1)", call->routine);
+    if (!pysh.p2p || pysh_far_is_open())
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
+                         "%s on a stream needs all peers in reach: on one host, with PYSHMEM_P2P=1", call->routine);
     if (call->team)
         add_team(call);
     return ISHMEMX_OK;
@@ -235,7 +237,7 @@ int ishmemx_sum_scan_on_stream(ishmemx_team_t team, int exclusive, int type, voi
 int ishmemx_only_gpu(const void *dest, const void *source) {
     const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
 
-    return arena->base && !pysh.check && !arena->cpu_visible && pysh.p2p &&
+    return arena->base && !pysh.check && !arena->cpu_visible && pysh.p2p && !pysh_far_is_open() &&
            (uint64_t)((const char *)dest - arena->base) < (uint64_t)arena->nbytes &&
            (uint64_t)((const char *)source - arena->base) < (uint64_t)arena->nbytes;
 }

@@ -13,6 +13,7 @@
 #include "accel/copy.h"
 #include "base/state.h"
 #include "conduit/conduit.h"
+#include "far/far.h"
 #include "teams/team.h"
 
 /* ---- places: one name for the same bytes of every PE ---- */
@@ -27,6 +28,8 @@ int pysh_place_read(pysh_place_t place, size_t nbytes, int pe, void *buffer, con
     const char *peer = mapped(place, pe);
 
     *data_p = buffer;
+    if (pysh_is_far(place.heap, pe))
+        return pysh_far_get(place.heap, buffer, place.offset, nbytes, pe);
     if (!peer)
         return pysh.conduit->get(place.heap, buffer, place.offset, nbytes, pe);
     if (!pysh.arena[place.heap].cpu_visible)
@@ -38,6 +41,8 @@ int pysh_place_read(pysh_place_t place, size_t nbytes, int pe, void *buffer, con
 int pysh_place_write(pysh_place_t place, const void *data, size_t nbytes, int pe) {
     char *peer = mapped(place, pe);
 
+    if (pysh_is_far(place.heap, pe))
+        return pysh_far_put(place.heap, place.offset, data, nbytes, pe);
     if (!peer)
         return pysh.conduit->put(place.heap, place.offset, data, nbytes, pe);
     if (!pysh.arena[place.heap].cpu_visible)

@@ -213,13 +213,13 @@ int pysh_teams_setup(void) {
         pes[pe] = pe;
     status = fill(&ishmemx_team_world, pes, pysh.n_pes, SLOT_WORLD);
     for (int pe = 0; pe < pysh.n_pes; pe++)
-        if (shares(pe))
+        if (pysh_near(pe) && shares(pe))
             pes[n_pes++] = pe;
     if (!status)
         status = fill(&ishmemx_team_shared, pes, n_pes, SLOT_SHARED);
     n_pes = 0;
     for (int pe = 0; pe < pysh.n_pes; pe++)
-        if (!pysh.conduit->on_host || pysh.conduit->on_host(pe))
+        if (pysh_near(pe))
             pes[n_pes++] = pe;
     if (!status)
         status = fill(&ishmemx_team_node, pes, n_pes, SLOT_NODE);

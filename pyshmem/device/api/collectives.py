@@ -13,7 +13,7 @@ from ..faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, FAULT_STRIDE, OP, re
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import address_of, device_function, read64, state, to_int64
-from ..peers import BY_STORES, NOWHERE, my_pe, near, reach
+from ..peers import BY_STORES, NOWHERE, my_pe, near_to, reach
 from ..ring.requests import IPUT, ask
 from ..ring.transport import get_bytes, store_word
 from ..routine import scoped
@@ -21,7 +21,7 @@ from ..state import DELTA, DEVICE_STAGE_BYTES
 from ..team import ll
 from ..team.flags import await_flag, outlined, raise_flags, steps
 from ..team.ll import makes_ll
-from ..team.rows import member_pe, row_my_pe, row_n_pes, row_stage, team_row
+from ..team.rows import member_pe, near_row, row_my_pe, row_n_pes, row_stage, team_row
 from .strided import extent, push_blocks
 
 __all__ = [
@@ -38,11 +38,11 @@ _PULL_FROM = 8192  # bytes from which members of a broadcast fetch for themselve
 
 @device_function
 def usable(array, nelems: int, op: int) -> bool:
-    """Can the first elements be used in a collective? With P2P that is the device heap."""
+    """Can the first elements be used in a collective? With P2P they are on the device heap."""
     if nelems == 0:
         return True  # an empty array has no place
     way = reach(array, nelems, array.size, my_pe(), op)
-    if way != NOWHERE and near() and way != BY_STORES:
+    if way != NOWHERE and way != BY_STORES and near_to(my_pe()):
         record_fault(FAULT_ADDRESS, op, -1, address_of(array), nelems * leaf.itemsize_of(array))
         return False
     return way != NOWHERE
@@ -122,7 +122,7 @@ def _broadcast(scope: Scope):
             return
         epoch = start(row, op)
         mine = row_my_pe(row) == root
-        if near() and nbytes >= _PULL_FROM and row_n_pes(row) > 2:
+        if near_row(row) and nbytes >= _PULL_FROM and row_n_pes(row) > 2:
             if mine:
                 raise_flags(row, rank(), size(), epoch)
             elif rank() == 0:
@@ -213,7 +213,7 @@ def _alltoalls(scope: Scope):
         """To each member its elements, by stores or, a lane a member, by strided requests."""
         members, me = row_n_pes(row), row_my_pe(row)
         place = dest + me * nelems * dst * itemsize
-        if near():
+        if near_row(row):
             member = 0
             while member < members:
                 to = place + state(DELTA + member_pe(row, member))
@@ -363,7 +363,7 @@ def _collect(scope: Scope):
         if row == 0 or not usable(source, nelems, op):
             return
         epoch = start(row, op)
-        if near():
+        if near_row(row):
             by_counts(row, dest, source, nelems, epoch)
         else:
             by_stages(row, dest, source, nelems, epoch)

@@ -9,11 +9,10 @@ from ..faults import OP
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import device_function, to_int64
-from ..peers import near
 from ..routine import scoped
 from ..team.flags import outlined, steps
 from ..team.ll import makes_ll
-from ..team.rows import row_my_pe, row_n_pes
+from ..team.rows import near_row, row_my_pe, row_n_pes
 from .collectives import entry, usable
 from .reductions import (
     FAMILY_OF,
@@ -105,7 +104,9 @@ def _reduce_scatter(name: str):
             # Decided by what is the same on all members.
             if by_ll(row, nbytes):
                 small(row, d, s, nbytes, nbytes, dest)
-            elif near() and (d | s | nbytes) & 15 == 0 and nbytes > stage_room(row_n_pes(row)):
+            elif (
+                near_row(row) and (d | s | nbytes) & 15 == 0 and nbytes > stage_room(row_n_pes(row))
+            ):
                 pulled(row, d, s, nbytes, dest)
             else:
                 staged(row, d, s, nbytes, nbytes, dest)

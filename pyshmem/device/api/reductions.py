@@ -9,13 +9,12 @@ from ..faults import OP
 from ..groups import Scope, quotient
 from ..leaf import chosen as leaf
 from ..leaf.chosen import combine, device_function, raw1, raw16, state, to_int64
-from ..peers import near
 from ..routine import scoped
 from ..state import CUTOVER_COLL, DELTA, DEVICE_STAGE_BYTES
 from ..team import ll
 from ..team.flags import outlined, steps
 from ..team.ll import makes_ll
-from ..team.rows import member_pe, row_my_pe, row_n_pes
+from ..team.rows import member_pe, near_row, row_my_pe, row_n_pes
 from .collectives import entry, half_of_stage
 
 __all__ = [
@@ -289,7 +288,11 @@ def _reduction(name: str):
             # Decided by what is the same on all members, as the place of empty arrays is not.
             if by_ll(row, nbytes):
                 small(row, d, s, 0, nbytes, dest)
-            elif near() and (d | s | nbytes) & 15 == 0 and nbytes >= max(state(CUTOVER_COLL), 1):
+            elif (
+                near_row(row)
+                and (d | s | nbytes) & 15 == 0
+                and nbytes >= max(state(CUTOVER_COLL), 1)
+            ):
                 shared(row, d, s, nbytes, dest)
             else:
                 staged(row, d, s, 0, nbytes, dest)

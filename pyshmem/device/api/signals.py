@@ -7,7 +7,7 @@ from ..faults import FAULT_CHOICE, OP, record_fault
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import address_of, device_function, to_int64
-from ..peers import BY_RING, BY_STORES, NOWHERE, by_owner, my_pe, near, on_peer, reach
+from ..peers import BY_RING, BY_STORES, NOWHERE, by_owner, my_pe, near_to, on_peer, reach
 from ..ring.cutover import offloads_put
 from ..ring.elements import tell_amo
 from ..ring.transport import ring_put, ring_put_signal
@@ -76,7 +76,7 @@ def _by_ring(
     if reach(dest, count, min(dest.size, source.size), pe, op) == NOWHERE:
         return
     way = reach(sig_addr, 1, sig_addr.size, pe, op)
-    if near() and way != NOWHERE and (sig_op == SIGNAL_ADD or way != BY_STORES):
+    if near_to(pe) and way != NOWHERE and (sig_op == SIGNAL_ADD or way != BY_STORES):
         ring_put(to, begin, nbytes, pe, False)
         _deliver(sig_addr, signal, sig_op, pe, op)
     elif way != NOWHERE:
@@ -109,7 +109,9 @@ def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False):
         sync()
         if not _is_signal_op(sig_op, op):
             return
-        if not near() or (world != my_pe() and offloads_put(nbytes, size(), address_of(source))):
+        if not near_to(world) or (
+            world != my_pe() and offloads_put(nbytes, size(), address_of(source))
+        ):
             if rank() == 0:
                 _by_ring(dest, source, count, sig_addr, signal, sig_op, world, nbi, op)
             sync()

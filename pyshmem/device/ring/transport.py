@@ -10,7 +10,7 @@ routines.
 from .. import copies
 from ..leaf import chosen
 from ..leaf.chosen import cold, device_function, in_global, load_near, state, store_near, write64
-from ..peers import my_pe, near
+from ..peers import my_pe, near, near_to
 from ..state import DELTA
 from .cutover import offloads_get
 from .requests import AMO, DONE, GET, PUT, PUT_SIGNAL, RELEASE, G, P, ask, tell
@@ -46,7 +46,7 @@ def _get_pieces(dest: int, source: int, nbytes: int, pe: int) -> int:
 def _hand_over(
     request: int, dest: int, source: int, nbytes: int, sig: int, signal: int, pe: int, nbi: bool
 ) -> None:
-    """One thread sends the request; to peers that are near the copy engine does the work."""
+    """One thread sends the request; where all peers are near the copy engine does the work."""
     released = request | RELEASE
     if nbi:
         tell(released, dest, source, nbytes, sig, signal, pe)
@@ -89,7 +89,7 @@ def ring_put_signal(
 @device_function
 def get_bytes(dest: int, source: int, nbytes: int, pe: int, rank: int, size: int) -> None:
     """``size`` lanes copy from ``pe``."""
-    if near() and (pe == my_pe() or not offloads_get(nbytes, size, dest)):
+    if near_to(pe) and (pe == my_pe() or not offloads_get(nbytes, size, dest)):
         copies.pull(dest, source + state(DELTA + pe), nbytes, rank, size)
     elif rank == 0:
         ring_get(dest, source, nbytes, pe, False)
@@ -98,7 +98,7 @@ def get_bytes(dest: int, source: int, nbytes: int, pe: int, rank: int, size: int
 @device_function
 def store_word(dest: int, value: int, pe: int) -> None:
     """Eight bytes to ``pe``, relaxed; by the ring they come after earlier puts."""
-    if near():
+    if near_to(pe):
         write64(dest + state(DELTA + pe), value)
     elif pe == my_pe():
         write64(dest, value)  # at once: nobody waits for words of their own

@@ -13,7 +13,7 @@ from ..faults import ROUTINE_BITS
 from ..groups import Scope, quotient
 from ..leaf import chosen as leaf
 from ..leaf.chosen import device_function, outline, rare, read64, state, stride, write64
-from ..peers import near
+from ..peers import near, near_to
 from ..ring.cutover import offloads_put
 from ..ring.transport import ring_put, store_word
 from ..state import CUTOVER_PUT_MIN, DELTA
@@ -21,6 +21,7 @@ from ..wait_loop import reached_soon, wait_word
 from .rows import (
     claim_row,
     member_pe,
+    near_row,
     release_row,
     row_epoch,
     row_flags,
@@ -59,7 +60,7 @@ def _raise_all(row: int, flags: int, rank: int, size: int, epoch: int) -> None:
 
 @rare
 def _meet_far(row: int, flags: int, rank: int, size: int, epoch: int, waited_op: int) -> int:
-    """``meet`` where peers are reached by the ring."""
+    """``meet`` in a job with PEs that are reached by the ring."""
     _raise_all(row, flags, rank, size, epoch)
     return _await_from(row, flags, rank + 1, size, epoch, waited_op)
 
@@ -158,12 +159,30 @@ def _push_in_turn(row, dest, source, step, nbytes, rank, size) -> int:
     return 0
 
 
+@rare
+def _spread_far(row, dest, source, step, nbytes, rank, size) -> int:
+    """Some members, or all, are far: a lane asks for each of those; all lanes copy to the others."""
+    member = rank
+    while member < row_n_pes(row):
+        pe = member_pe(row, member)
+        if not near_to(pe):
+            ring_put(dest, source + member * step, nbytes, pe, False)
+        member += size
+    member = 0
+    while member < row_n_pes(row):
+        pe = member_pe(row, member)
+        if near_to(pe):
+            copies.push(dest + state(DELTA + pe), source + member * step, nbytes, rank, size)
+        member += 1
+    return 0
+
+
 @device_function
 def _spread(row: int, dest: int, source: int, step: int, nbytes: int, rank: int, size: int) -> int:
     """``nbytes`` from ``source + m * step`` to ``dest`` at every member m, all at once."""
     members = row_n_pes(row)
-    if not near():
-        return _ask_each(row, -1, dest, source, step, nbytes, rank, size)
+    if not near_row(row):
+        return _spread_far(row, dest, source, step, nbytes, rank, size)
     me = row_my_pe(row)
     # The proxy takes its time for each request, hence the weight of their number. The first
     # comparison is for few bytes, which must not pay for a division.

@@ -28,11 +28,10 @@ from ..leaf.chosen import (
     store_near,
     store_unit,
 )
-from ..peers import near
 from ..state import CUTOVER_LL, DELTA, LL_HALF_BYTES
 from ..wait_loop import POLLS_PER_CHECK, go_on
 from .flags import other_member
-from .rows import member_pe, row_ll, row_ll_slot, row_my_pe, row_n_pes, team_number
+from .rows import member_pe, near_row, row_ll, row_ll_slot, row_my_pe, row_n_pes, team_number
 
 #: Of the threshold of blocks and grids, by which a warp's and a thread's are smaller: the units that a
 #: lane waits for come one after the other.
@@ -50,7 +49,7 @@ def makes_ll(scope: Scope):
 
     @device_function
     def fits(row: int, nbytes: int) -> bool:
-        if not near():
+        if not near_row(row):
             return False
         # Half of a slot is data; its last piece is for the count of ``collect``.
         room = (row_ll_slot(row) >> 1) - 16

@@ -7,7 +7,7 @@ The host changes rows between kernels only, as far as a kernel is concerned that
 from .. import state as words
 from ..faults import FAULT_CHANNEL, FAULT_TEAM, record_fault
 from ..leaf.chosen import claim, device_function, fixed32, fixed64, narrow, rare, state, write64
-from ..state import CHECK, DEVICE_TEAM_WORDS, MAX_TEAMS, MY_PE, N_PES, TEAMS
+from ..state import CHECK, DEVICE_TEAM_WORDS, MAX_TEAMS, MY_PE, N_PES, P2P, TEAMS
 
 TEAM_WORLD, TEAM_SHARED, TEAM_NODE = 0, 1, 2
 _ROW_SHIFT = (8 * DEVICE_TEAM_WORDS).bit_length() - 1
@@ -41,6 +41,13 @@ def _word(number: int):
 row_flags = _word(words.DEVICE_TEAM_FLAGS)
 row_stage, _row_pes = _word(words.DEVICE_TEAM_STAGE), _word(words.DEVICE_TEAM_PES)
 row_ll, row_ll_slot = _word(words.DEVICE_TEAM_LL), _word(words.DEVICE_TEAM_LL_SLOT)
+_row_near = _word(words.DEVICE_TEAM_NEAR)
+
+
+@device_function
+def near_row(row: int) -> bool:
+    """Do all members reach each other by loads and stores? One answer on all of them."""
+    return state(P2P) != 0 or _row_near(row) != 0
 
 
 def _number(at_hand: int, number: int):

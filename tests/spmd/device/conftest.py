@@ -24,6 +24,13 @@ def p2p(job):
 
 
 @pytest.fixture
+def near(job):
+    """``near(pe)``: do kernels of this PE reach the device heap of ``pe`` by loads and stores?"""
+    words = library.device_state()
+    return lambda pe: words[state.DELTA + pe] != state.FAR
+
+
+@pytest.fixture
 def heap(job, p2p):
     """The heap of arrays for kernels: without P2P real GPUs are served on the host heap."""
     return "device" if p2p or job.device == "sim" else "host"

@@ -169,9 +169,10 @@ def index_peer(dest, source, pe):
     dest[i] = theirs[source.size - 1 - i]
 
 
-def test_ptr_gives_the_peers_array_to_index(job, p2p, place, show):
-    """Without P2P nobody's can be indexed but the own."""
-    right = (job.my_pe + 1) % job.n_pes if p2p else job.my_pe
+def test_ptr_gives_the_peers_array_to_index(job, near, place, show):
+    """Who is far cannot be indexed; without P2P nobody can but the own."""
+    close = [(job.my_pe + k) % job.n_pes for k in range(1, job.n_pes)]
+    right = next((pe for pe in close if near(pe)), job.my_pe)
     source, dest = place(pattern(32, "float64", job.my_pe)), place(np.zeros(32))
     index_peer[1, 32](dest, source, right)
     assert (show(dest) == pattern(32, "float64", right)[::-1]).all()

@@ -178,7 +178,7 @@ static int arena_open(const CUipcMemHandle *handles, char **peer) {
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
     for (int pe = 0; pe < pysh.n_pes; pe++) {
         CUresult result = 0;
-        if (pe != pysh.pe && !pysh.p2p)
+        if (pe != pysh.pe && !(pysh.p2p && pysh_near(pe)))
             continue;
         if (pe != pysh.pe)
             result = pysh_cuda.IpcOpenMemHandle(&pysh_gpu.opened[pe], handles[pe], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);

@@ -31,8 +31,14 @@ static void detach(int64_t blocks) {
     pysh_sim_engine_stop();
 }
 
+/* Other nodes' arenas may be mapped for all that: a node is then a part of a host, which counts as one. */
 static int arena(int64_t nbytes, char **base_p, char **peer) {
-    return pysh.conduit->arena(ISHMEMX_HEAP_DEVICE, nbytes, base_p, peer);
+    int status = pysh.conduit->arena(ISHMEMX_HEAP_DEVICE, nbytes, base_p, peer);
+
+    for (int pe = 0; !status && pe < pysh.n_pes; pe++)
+        if (!pysh_near(pe))
+            peer[pe] = NULL;
+    return status;
 }
 
 static int share(pysh_engine_map_t *map, int *fd_p) {

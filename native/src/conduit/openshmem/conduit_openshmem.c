@@ -25,6 +25,7 @@
 #include "conduit/hello.h"
 #include "conduit/openshmem/amo.h"
 #include "conduit/openshmem/barrier.h"
+#include "conduit/openshmem/hosts.h"
 #include "conduit/openshmem/library.h"
 #include "conduit/openshmem/openshmem.h"
 #include "conduit/openshmem/transfer.h"
@@ -45,7 +46,6 @@ static struct {
     pid_t owner;        /* the process that initialised the library; 0: none */
     bool joined;        /* in a job */
     int64_t heap_bytes; /* asked of the library */
-    bool *same_host;    /* [n_pes] */
     struct {
         char *base;
         int64_t nbytes;
@@ -131,6 +131,8 @@ static int library_start(const ishmemx_config_t *config) {
     if ((status = check_launcher(config)))
         return status;
     own.heap_bytes = config->heap_bytes + SPARE_BYTES + pysh.team_tables_nbytes;
+    if (config->accelerator != ISHMEMX_DEVICE_NONE)
+        own.heap_bytes += pysh.far_nbytes;
     if (config->accelerator == ISHMEMX_DEVICE_SIM)
         own.heap_bytes += config->device_heap_bytes + pysh.kernel_tables_nbytes;
     if ((status = pysh_openshmem_open(&pysh_os.library)) || (status = pysh_openshmem_check_srun(config->n_pes, 0)) ||
@@ -155,33 +157,6 @@ static int check_place(const ishmemx_config_t *config) {
                      "%s says PE %d of %d, but the launcher PE %d of %d; start the job with the launcher of that "
                      "library (oshrun for Open MPI), or take PYSHMEM_CONDUIT=shm",
                      pysh_os.library->path, pysh_os.pe, pysh_os.n_pes, config->pe, config->n_pes);
-}
-
-typedef struct names {
-    char host[256];
-} names_t;
-
-/* By name: containers of one machine may share no memory. */
-static int learn_hosts(void) {
-    names_t mine = {""}, *all = calloc((size_t)pysh_os.n_pes, sizeof *all);
-    int status;
-
-    if (!own.same_host)
-        own.same_host = calloc((size_t)pysh_os.n_pes, sizeof *own.same_host);
-    if (!all || !own.same_host) {
-        free(all);
-        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to meet %d PEs", pysh_os.n_pes);
-    }
-    gethostname(mine.host, sizeof mine.host - 1);
-    status = pysh_os_exchange("init", &mine, all, sizeof mine);
-    for (int pe = 0; !status && pe < pysh_os.n_pes; pe++)
-        own.same_host[pe] = strcmp(all[pe].host, mine.host) == 0;
-    free(all);
-    return status;
-}
-
-static bool os_on_host(int pe) {
-    return own.same_host[pe];
 }
 
 /* Everybody's hello must agree; it doubles as the barrier of init. */
@@ -235,7 +210,7 @@ static int os_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
     pysh_os.what = NULL;
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         own.arena[heap] = -1;
-    if ((status = compare_hellos(config)) || (status = learn_hosts()))
+    if ((status = compare_hellos(config)) || (status = pysh_os_learn_hosts()))
         return status;
     own.joined = pysh_os.unfit = true; /* until the job has ended together */
     *pe_p = pysh_os.pe;
@@ -318,10 +293,6 @@ static int os_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
             pysh_arena_no_dump(peer[pe], (size_t)nbytes);
     if ((status = os_barrier_vote("init", mapped && pysh_os.direct, &all_mapped)))
         return status;
-    if (heap == ISHMEMX_HEAP_DEVICE && !all_mapped)
-        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
-                         "kernels of the simulator reach PEs of one host only, and not all PEs of this job are "
-                         "mapped; PYSHMEM_DEVICE=none runs without a device heap");
     if (heap == ISHMEMX_HEAP_HOST && all_mapped)
         pysh.conduit = &conduit_mapped;
     *base_p = base;
@@ -375,8 +346,9 @@ static int os_amo(int heap, int op, int type, int64_t dest, uint64_t value, uint
     .name = "openshmem", .init = os_init, .finalize = os_finalize, .leave = os_leave, .arena = os_arena,               \
     .exchange = os_exchange, .barrier = os_barrier, .barrier_vote = os_barrier_vote, .activity = pysh_os_activity,     \
     .idle = pysh_os_idle, .idle_end = pysh_os_idle_end, .wake = pysh_os_wake_for_memory, .liveness = pysh_os_liveness, \
-    .on_host = os_on_host, .kernel_waits = pysh_os_kernel_waits, .kernel_mismatch = pysh_os_kernel_mismatch,           \
-    .describe = pysh_os_describe, .claim_report = pysh_os_claim_report, .abort = pysh_os_abort, .alarm = pysh_os_alarm
+    .on_host = pysh_os_on_host, .maps = pysh_os_maps, .kernel_waits = pysh_os_kernel_waits,                            \
+    .kernel_mismatch = pysh_os_kernel_mismatch, .describe = pysh_os_describe, .claim_report = pysh_os_claim_report,    \
+    .abort = pysh_os_abort, .alarm = pysh_os_alarm
 
 const pysh_conduit_t pysh_conduit_openshmem = {COMMON,
                                                .put = pysh_os_put,
@@ -384,6 +356,7 @@ const pysh_conduit_t pysh_conduit_openshmem = {COMMON,
                                                .put_nbi = pysh_os_put_nbi,
                                                .get_nbi = pysh_os_get_nbi,
                                                .amo = os_amo,
+                                               .post = pysh_os_post,
                                                .fence = pysh_os_quiet,
                                                .quiet = pysh_os_quiet,
                                                .outstanding = pysh_os_outstanding,

@@ -20,6 +20,7 @@
 #include "conduit/board.h"
 #include "conduit/conduit.h"
 #include "conduit/control.h"
+#include "conduit/openshmem/hosts.h"
 #include "conduit/openshmem/openshmem.h"
 #include "conduit/sleep.h"
 #include "conduit/wait.h"
@@ -155,7 +156,7 @@ void pysh_os_describe(char *text, size_t capacity) {
 
     text[0] = 0;
     for (int pe = 0; pe < pysh_os.n_pes && used < capacity; pe++) {
-        snprintf(line, sizeof line, "on another host, not known from here");
+        snprintf(line, sizeof line, "on host %s, not known from here", pysh_os_host(pe));
         if (pysh_os.peer[pe])
             pysh_control_describe_slot(&pysh_os.peer[pe]->slot, line, sizeof line);
         used += (size_t)snprintf(text + used, capacity - used, "%sPE %d: %s", pe ? "\n" : "", pe, line);

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Requests to PEs whose memory is out of reach: each is an operation of far/, on which the proxy looks now and then. */
+#include "far/far.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "accel/copy.h"
+#include "base/elements.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "host_proxy/ring.h"
+#include "host_proxy/rings.h"
+#include "memory/address.h"
+#include "ops/amo.h"
+
+static inline char *address(uint64_t word) {
+    return (char *)(uintptr_t)word;
+}
+
+static bool out_of_reach(uint64_t place, int pe) {
+    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
+        if (place - (uint64_t)(uintptr_t)pysh.arena[heap].base < (uint64_t)pysh.arena[heap].nbytes)
+            return !pysh.arena[heap].peer[pe];
+    return false;
+}
+
+bool pysh_request_is_far(const pysh_request_t *request) {
+    int op = pysh_request_op(request), pe = pysh_request_pe(request);
+    uint64_t dest = request->word[PYSH_WORD_DEST];
+
+    if (!pysh_far_is_open())
+        return false;
+    switch (op) {
+    case PYSH_OP_GET:
+    case PYSH_OP_IGET:
+    case PYSH_OP_G:
+        return out_of_reach(request->word[PYSH_WORD_SOURCE], pe);
+    case PYSH_OP_PUT_SIGNAL:
+        return out_of_reach(dest, pe) || out_of_reach(request->word[PYSH_WORD_EXTRA], pe);
+    default:
+        return out_of_reach(dest, pe);
+    }
+}
+
+/* ---- from a request to an operation ---- */
+
+static int find(pysh_far_op_t *op, uint64_t place, uint64_t nbytes, const char *what) {
+    return pysh_heap_find(address(place), nbytes, what, &op->heap, &op->offset);
+}
+
+static int describe_amo(pysh_far_op_t *op, const pysh_request_t *request) {
+    int type = pysh_request_type(request);
+    int status = pysh_amo_check(pysh_request_high(request), type);
+
+    op->kind = PYSH_FAR_AMO;
+    op->amo = pysh_request_high(request);
+    op->type = type;
+    op->value = request->word[PYSH_WORD_VALUE];
+    op->cond = request->word[PYSH_WORD_EXTRA];
+    if (!status)
+        status = find(op, request->word[PYSH_WORD_DEST], pysh_type_nbytes(type), "dest");
+    return status ? status : pysh_type_check_aligned(type, address(request->word[PYSH_WORD_DEST]), "dest");
+}
+
+static int describe_signal(pysh_far_op_t *op, const pysh_request_t *request) {
+    char *place = address(request->word[PYSH_WORD_EXTRA]);
+    int status = pysh_heap_find(place, 8, "sig_addr", &op->signal_heap, &op->signal_offset);
+
+    op->signals = op->block > 0;
+    op->amo = pysh_request_signal_op(request);
+    op->type = ISHMEMX_TYPE_UINT64;
+    op->value = request->word[PYSH_WORD_EXTRA2];
+    if (!op->signals) {
+        op->kind = PYSH_FAR_AMO;
+        op->heap = op->signal_heap;
+        op->offset = op->signal_offset;
+    }
+    return status ? status : pysh_type_check_aligned(ISHMEMX_TYPE_UINT64, place, "sig_addr");
+}
+
+/* Bytes in one piece: PUT, PUT_SIGNAL, GET; or a value, which the operation itself holds. */
+static int describe_bytes(pysh_far_op_t *op, const pysh_request_t *request) {
+    const uint64_t *word = request->word;
+    int kind = pysh_request_op(request);
+    bool gets = kind == PYSH_OP_GET || kind == PYSH_OP_G, value = kind == PYSH_OP_P || kind == PYSH_OP_G;
+
+    op->kind = gets ? PYSH_FAR_GET : PYSH_FAR_PUT;
+    op->n_blocks = 1;
+    op->block = value ? (size_t)pysh_request_type(request) : word[PYSH_WORD_VALUE];
+    op->value = word[PYSH_WORD_VALUE];
+    if (value && (op->block < 1 || op->block > 8))
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's p or g of %zu bytes", op->block);
+    op->local =
+        value ? (char *)(gets ? &op->fetched : &op->value) : address(word[gets ? PYSH_WORD_DEST : PYSH_WORD_SOURCE]);
+    op->local_gpu = !value && pysh_on_gpu(op->local);
+    return op->block ? find(op, word[gets ? PYSH_WORD_SOURCE : PYSH_WORD_DEST], op->block, gets ? "source" : "dest")
+                     : ISHMEMX_OK;
+}
+
+static int describe_strided(pysh_far_op_t *op, const pysh_request_t *request) {
+    const uint64_t *word = request->word;
+    bool gets = pysh_request_op(request) == PYSH_OP_IGET;
+    int64_t width = pysh_request_type(request), extent;
+    int64_t dest = (int64_t)word[PYSH_WORD_EXTRA] * width, source = (int64_t)word[PYSH_WORD_EXTRA2] * width;
+
+    op->kind = gets ? PYSH_FAR_GET : PYSH_FAR_PUT;
+    op->block = (size_t)(unsigned)pysh_request_high(request) * (size_t)width;
+    op->n_blocks = op->block ? word[PYSH_WORD_VALUE] : 0;
+    op->local_stride = gets ? dest : source;
+    op->far_stride = gets ? source : dest;
+    op->local = address(word[gets ? PYSH_WORD_DEST : PYSH_WORD_SOURCE]);
+    op->local_gpu = pysh_on_gpu(op->local);
+    if (!op->n_blocks)
+        return ISHMEMX_OK;
+    if (__builtin_mul_overflow((int64_t)op->n_blocks - 1, op->far_stride, &extent) ||
+        __builtin_add_overflow(extent, (int64_t)op->block, &extent) || extent < 0)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's strided copy leaves every heap");
+    return find(op, word[gets ? PYSH_WORD_SOURCE : PYSH_WORD_DEST], (uint64_t)extent, gets ? "source" : "dest");
+}
+
+static int describe(pysh_far_op_t *op, const pysh_request_t *request) {
+    int kind = pysh_request_op(request), status;
+
+    op->pe = pysh_request_pe(request);
+    if (kind == PYSH_OP_AMO)
+        return describe_amo(op, request);
+    if (kind == PYSH_OP_IPUT || kind == PYSH_OP_IGET)
+        return describe_strided(op, request);
+    status = describe_bytes(op, request);
+    return status || kind != PYSH_OP_PUT_SIGNAL ? status : describe_signal(op, request);
+}
+
+/* ---- under way ---- */
+
+static int step(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
+    pysh_far_op_t *op = flight->far;
+    int status;
+
+    (void)ring;
+    if (!pysh_far_done(op))
+        return PYSH_UNDERWAY;
+    *value_p = op->fetched;
+    status = op->status;
+    free(op);
+    flight->far = NULL;
+    if (status)
+        return pysh_fail(status, "PE %d could not do what a kernel of PE %d asked of its memory",
+                         pysh_request_pe(&flight->request), pysh.pe);
+    return pysh_request_op(&flight->request) == PYSH_OP_AMO ? pysh_amo_deliver(&flight->request, *value_p) : status;
+}
+
+pysh_outcome_t pysh_handle_far(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+    pysh_far_op_t *op = calloc(1, sizeof *op);
+    int status = op ? describe(op, request) : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a kernel's request");
+
+    if (status || (op->kind != PYSH_FAR_AMO && !(op->block && op->n_blocks))) {
+        free(op);
+        return pysh_outcome(status);
+    }
+    pysh_flight_add(ring, ticket, request, step)->far = op;
+    pysh_far_start(op);
+    return (pysh_outcome_t){.pending = true};
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What the files of far/ share: a channel for each pair of PEs.
+ *
+ * A channel from A to B has SLOTS messages under way at most, each a slot of 64 bytes and staging memory for its data;
+ * all of it is on B's host arena. The answer to message s goes to slot s on A's, so an answer is the credit for the
+ * message SLOTS later, and there is no other flow control. A slot is seen by its phase; data travels before it. */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/phased.h"
+#include "far/far.h"
+
+enum { PYSH_FAR_LOG2_SLOTS = 3, PYSH_FAR_SLOTS = 1 << PYSH_FAR_LOG2_SLOTS };
+
+/* Words of a message. HEAD: kind (bits 0..7), heap (8..11), the signal's heap (12..15), operation and type of an AMO or
+ * a signal (16..23, 24..31). SIZE: bytes of a block (low half), number of blocks. */
+enum { PYSH_FAR_HEAD, PYSH_FAR_SIZE, PYSH_FAR_OFFSET, PYSH_FAR_STRIDE, PYSH_FAR_VALUE, PYSH_FAR_COND, PYSH_FAR_DATA };
+/* In the word of a stride, as a put that signals is one block. */
+#define PYSH_FAR_SIGNAL_OFFSET PYSH_FAR_STRIDE
+#define PYSH_FAR_SMALL         8 /* bytes of a put or a get that travel in message and answer themselves, in DATA */
+/* Words of an answer. */
+enum { PYSH_FAR_STATUS, PYSH_FAR_FETCHED };
+/* Added to the kind: a signal goes behind the data; the data is in DATA. */
+enum { PYSH_FAR_SIGNALS = 0x80, PYSH_FAR_INSIDE = 0x40, PYSH_FAR_KINDS = 0x3f };
+
+enum pysh_far_sent_state { PYSH_SENT_FREE, PYSH_SENT_FILLING, PYSH_SENT_READY, PYSH_SENT_AWAY, PYSH_SENT_DRAINING };
+
+typedef struct pysh_far_sent { /* a message of this PE's */
+    pysh_far_op_t *op;         /* NULL: given up meanwhile */
+    int state, kind, status;   /* enum pysh_far_sent_state; of the answer */
+    uint64_t word[PYSH_MESSAGE_WORDS];
+    pysh_slot_t slot; /* what travels, until the answer is here */
+    char *local;
+    size_t block, n_blocks;
+    int64_t stride;
+    bool gpu;
+    uint64_t token; /* of the copy between a GPU and the staging memory */
+} pysh_far_sent_t;
+
+enum pysh_far_served_state {
+    PYSH_SERVED_DONE,
+    PYSH_SERVED_NEW,
+    PYSH_SERVED_COPYING,
+    PYSH_SERVED_COPIED,
+    PYSH_SERVED_AMO
+};
+
+typedef struct pysh_far_served { /* a message of another PE's */
+    int state, status;
+    uint64_t word[PYSH_MESSAGE_WORDS], fetched, token;
+    int amo_slot;
+    pysh_slot_t slot; /* the answer, until the next message comes in its slot */
+} pysh_far_served_t;
+
+typedef struct pysh_far_channel {
+    pysh_far_op_t *head, *tail;  /* operations that are not sent yet, in order */
+    uint64_t next, away;         /* messages that have a slot; of these, those that have left */
+    uint64_t answered;           /* all below have been answered */
+    int64_t since_ns;            /* since when the oldest is without an answer */
+    uint64_t received, finished; /* of the other PE's: seen, carried out */
+    pysh_far_sent_t sent[PYSH_FAR_SLOTS];
+    pysh_far_served_t served[PYSH_FAR_SLOTS];
+} pysh_far_channel_t;
+
+typedef struct pysh_far {
+    pthread_mutex_t mutex;       /* over all channels of this PE */
+    pysh_far_channel_t *channel; /* [n_pes]; NULL: not open */
+    char *region;
+    size_t data_nbytes;    /* staging memory of a message */
+    _Atomic int under_way; /* own messages and operations that are not done */
+} pysh_far_t;
+extern pysh_far_t pysh_far;
+
+/* Offsets from the region's start; `pe`: the other end of the channel. */
+enum { PYSH_FAR_MESSAGES, PYSH_FAR_ANSWERS };
+int64_t pysh_far_slot_at(int which, int pe, uint64_t number);
+int64_t pysh_far_data_at(int which, int pe, uint64_t number);
+/* Stores to the region of `pe`: data, and behind it a slot, which is seen last. */
+int pysh_far_post_data(int pe, int64_t at, const void *data, size_t nbytes);
+int pysh_far_post_slot(int pe, int64_t at, const pysh_slot_t *slot);
+bool pysh_far_look(int64_t at, uint64_t number, uint64_t *word);
+/* A copy with a GPU on one side: OK once it is there, PYSH_ENGINE_FULL while it is not; *started is false at first. */
+int pysh_far_gpu_copy(void *dest, const void *source, size_t nbytes, bool *started, uint64_t *token_p);
+/* send.c and serve.c: a channel's step; the mutex is held. */
+bool pysh_far_send(pysh_far_channel_t *channel, int pe);
+bool pysh_far_serve(pysh_far_channel_t *channel, int pe);

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The owner's end of a channel: what others ask of this PE's memory is done, in the order in which it came, and
+ * answered. Copies of a GPU fly together; whatever is to be behind them waits for all that came before it. */
+#include <string.h>
+
+#include "accel/accel.h"
+#include "base/cpu_amo.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/wait.h"
+#include "far/channel.h"
+
+static int kind_of(const pysh_far_served_t *served) {
+    return (int)(served->word[PYSH_FAR_HEAD] & PYSH_FAR_KINDS);
+}
+
+static size_t block_of(const pysh_far_served_t *served) {
+    return served->word[PYSH_FAR_SIZE] & UINT32_MAX;
+}
+
+static size_t blocks_of(const pysh_far_served_t *served) {
+    return served->word[PYSH_FAR_SIZE] >> 32;
+}
+
+static bool inside(const pysh_far_served_t *served) {
+    return served->word[PYSH_FAR_HEAD] & PYSH_FAR_INSIDE;
+}
+
+static int heap_of(const pysh_far_served_t *served) {
+    return (int)(served->word[PYSH_FAR_HEAD] >> 8 & 15);
+}
+
+/* ---- bytes ---- */
+
+/* Between the heap and the message's data. The sender has only found the offset to be in its own arena. */
+static int copy(pysh_far_served_t *served, char *data) {
+    const pysh_arena_t *arena = &pysh.arena[heap_of(served)];
+    bool gets = kind_of(served) == PYSH_FAR_GET, started = served->state == PYSH_SERVED_COPYING;
+    size_t block = block_of(served);
+    char *place = arena->base + served->word[PYSH_FAR_OFFSET];
+
+    if (!arena->cpu_visible)
+        return gets ? pysh_far_gpu_copy(data, place, block, &started, &served->token)
+                    : pysh_far_gpu_copy(place, data, block, &started, &served->token);
+    for (size_t i = 0; i < blocks_of(served); i++, data += block, place += (int64_t)served->word[PYSH_FAR_STRIDE])
+        memcpy(gets ? data : place, gets ? place : data, block);
+    return ISHMEMX_OK;
+}
+
+/* A word is stored as one: a kernel or the host may be waiting for it. Only where the CPU reaches the heap. */
+static int copy_word(pysh_far_served_t *served) {
+    const pysh_arena_t *arena = &pysh.arena[heap_of(served)];
+    char *place = arena->base + served->word[PYSH_FAR_OFFSET];
+    size_t nbytes = block_of(served);
+
+    if (kind_of(served) == PYSH_FAR_GET) {
+        memcpy(&served->word[PYSH_FAR_DATA], place, nbytes);
+        return ISHMEMX_OK;
+    }
+    if (nbytes == 8 && (uintptr_t)place % 8 == 0)
+        __atomic_store_n((uint64_t *)(void *)place, served->word[PYSH_FAR_DATA], __ATOMIC_RELEASE);
+    else if (nbytes == 4 && (uintptr_t)place % 4 == 0)
+        __atomic_store_n((uint32_t *)(void *)place, (uint32_t)served->word[PYSH_FAR_DATA], __ATOMIC_RELEASE);
+    else
+        memcpy(place, &served->word[PYSH_FAR_DATA], nbytes);
+    return ISHMEMX_OK;
+}
+
+static int step_bytes(pysh_far_served_t *served, int pe, uint64_t number) {
+    return inside(served) ? copy_word(served)
+                          : copy(served, pysh_far.region + pysh_far_data_at(PYSH_FAR_MESSAGES, pe, number));
+}
+
+/* ---- atomic operations and signals ---- */
+
+static int step_amo(pysh_far_served_t *served) {
+    const uint64_t *word = served->word;
+    bool signals = kind_of(served) == PYSH_FAR_PUT, done = false;
+    int heap = signals ? (int)(word[PYSH_FAR_HEAD] >> 12 & 15) : heap_of(served), status = ISHMEMX_OK;
+    int op = (int)(word[PYSH_FAR_HEAD] >> 16 & 255), type = (int)(word[PYSH_FAR_HEAD] >> 24 & 255);
+    char *place = pysh.arena[heap].base + word[signals ? PYSH_FAR_SIGNAL_OFFSET : PYSH_FAR_OFFSET];
+    uint64_t cond = signals ? 0 : word[PYSH_FAR_COND];
+
+    if (pysh.arena[heap].cpu_visible) {
+        served->fetched = pysh_amo_apply(op, type, place, word[PYSH_FAR_VALUE], cond);
+        return ISHMEMX_OK;
+    }
+    if (served->state != PYSH_SERVED_AMO)
+        status = pysh.accel->amo_begin(op, type, place, word[PYSH_FAR_VALUE], cond, &served->amo_slot);
+    if (status)
+        return status; /* FULL: it has not begun */
+    served->state = PYSH_SERVED_AMO;
+    status = pysh.accel->amo_poll(served->amo_slot, &done, &served->fetched);
+    return status || done ? status : PYSH_ENGINE_FULL;
+}
+
+/* ---- a message ---- */
+
+static void answer(pysh_far_served_t *served, int pe, uint64_t number) {
+    uint64_t word[PYSH_MESSAGE_WORDS] = {0};
+
+    if (!served->status && kind_of(served) == PYSH_FAR_GET && !inside(served))
+        served->status = pysh_far_post_data(pe, pysh_far_data_at(PYSH_FAR_ANSWERS, pysh.pe, number),
+                                            pysh_far.region + pysh_far_data_at(PYSH_FAR_MESSAGES, pe, number),
+                                            block_of(served) * blocks_of(served));
+    word[PYSH_FAR_STATUS] = (uint64_t)(unsigned)served->status;
+    word[PYSH_FAR_FETCHED] = served->fetched;
+    word[PYSH_FAR_DATA] = served->word[PYSH_FAR_DATA];
+    pysh_words_pack(word, pysh_phase(number, PYSH_FAR_LOG2_SLOTS), &served->slot);
+    pysh_far_post_slot(pe, pysh_far_slot_at(PYSH_FAR_ANSWERS, pysh.pe, number), &served->slot);
+    served->state = PYSH_SERVED_DONE;
+}
+
+/* `first`: all that the same PE sent before has been done. OK: it can be answered; PYSH_ENGINE_FULL: not yet. */
+static int step(pysh_far_served_t *served, int pe, uint64_t number, bool first) {
+    int kind = kind_of(served), status;
+
+    if (kind == PYSH_FAR_AMO)
+        return first ? step_amo(served) : PYSH_ENGINE_FULL;
+    if (kind != PYSH_FAR_PUT && kind != PYSH_FAR_GET)
+        return ISHMEMX_OK;
+    if (served->state == PYSH_SERVED_NEW || served->state == PYSH_SERVED_COPYING) {
+        status = step_bytes(served, pe, number);
+        if (status == PYSH_ENGINE_FULL)
+            served->state = served->token ? PYSH_SERVED_COPYING : PYSH_SERVED_NEW;
+        if (status)
+            return status;
+        served->state = PYSH_SERVED_COPIED;
+    }
+    if (!(served->word[PYSH_FAR_HEAD] & PYSH_FAR_SIGNALS))
+        return ISHMEMX_OK;
+    return first ? step_amo(served) : PYSH_ENGINE_FULL;
+}
+
+bool pysh_far_serve(pysh_far_channel_t *channel, int pe) {
+    bool moved = false, first = true;
+    uint64_t number = channel->received;
+
+    while (number < channel->finished + PYSH_FAR_SLOTS) {
+        pysh_far_served_t *served = &channel->served[number % PYSH_FAR_SLOTS];
+        if (!pysh_far_look(pysh_far_slot_at(PYSH_FAR_MESSAGES, pe, number), number, served->word))
+            break;
+        served->state = PYSH_SERVED_NEW;
+        served->status = ISHMEMX_OK;
+        served->fetched = served->token = 0;
+        channel->received = ++number;
+    }
+    for (number = channel->finished; number < channel->received; number++) {
+        pysh_far_served_t *served = &channel->served[number % PYSH_FAR_SLOTS];
+        int status;
+        if (served->state == PYSH_SERVED_DONE)
+            continue;
+        status = step(served, pe, number, first);
+        if (status == PYSH_ENGINE_FULL) {
+            first = false;
+            continue;
+        }
+        served->status = status;
+        answer(served, pe, number);
+        moved = true;
+    }
+    while (channel->finished < channel->received &&
+           channel->served[channel->finished % PYSH_FAR_SLOTS].state == PYSH_SERVED_DONE)
+        channel->finished++;
+    if (moved)
+        pysh_wake(pysh.pe); /* a thread of the host may sleep until a word changes */
+    return moved;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Nodes: the PEs of a host, or with PYSHMEM_NODE_SIZE=k, for trials on one host, k neighbours of them. */
+#include "job/nodes.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/settings.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "conduit/conduit.h"
+
+/* The first PE that is on the caller's node. */
+static int32_t first_of_mine(int64_t size) {
+    int32_t pe = 0;
+
+    while ((pysh.conduit->on_host && !pysh.conduit->on_host(pe)) || (size && pe / size != pysh.pe / size))
+        pe++;
+    return pe;
+}
+
+int pysh_nodes_open(void) {
+    int64_t mine[2], *all = calloc((size_t)pysh.n_pes, sizeof mine);
+    int status;
+
+    pysh.node = calloc((size_t)pysh.n_pes, sizeof *pysh.node);
+    if (!all || !pysh.node) {
+        free(all);
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a table of %d PEs", pysh.n_pes);
+    }
+    if (!(status = ishmemx_setting_number("NODE_SIZE", &mine[0])) && mine[0] < 0)
+        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "PYSHMEM_NODE_SIZE is %lld; a node has 1 PE or more, or 0: its host's",
+                           (long long)mine[0]);
+    mine[1] = status ? -1 : first_of_mine(mine[0]);
+    if (!status)
+        status = pysh.conduit->exchange("init", mine, all, sizeof mine);
+    for (int pe = 0; !status && pe < pysh.n_pes; pe++) {
+        pysh.node[pe] = (int32_t)all[2 * pe + 1];
+        pysh.n_nodes += pysh.node[pe] == pe;
+        if (all[2 * pe] != all[0])
+            status = pysh_fail(ISHMEMX_ERR_MISMATCH, "PYSHMEM_NODE_SIZE is %lld on PE %d, %lld on PE 0",
+                               (long long)all[2 * pe], pe, (long long)all[0]);
+    }
+    free(all);
+    return status;
+}
+
+void pysh_nodes_close(void) {
+    free(pysh.node);
+    pysh.node = NULL;
+    pysh.n_nodes = 0;
+}
+
+int ishmemx_node(int pe) {
+    return pysh.ready && pysh.node && pe >= 0 && pe < pysh.n_pes ? pysh.node[pe] : -1;
+}

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Nodes: PYSHMEM_NODE_SIZE makes parts of this host count as hosts, with far device heaps."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+from oshrun import PYTEST, TESTS
+
+DEVICE = TESTS / "spmd" / "device"
+RunCommand = Callable[..., object]
+
+#: Host calls on arrays of the device heap, to near PEs and far ones: 3 PEs, nodes of 2.
+PROGRAM = """
+import numpy as np
+import pyshmem
+
+with pyshmem.init(heap_size="8M", device_heap_size="64M") as job:
+    me, n = job.my_pe, job.n_pes
+    near = [pe for pe in range(n) if pe // 2 == me // 2]
+    assert pyshmem.TEAM_SHARED.pes() == pyshmem.TEAM_NODE.pes() == near
+    box = pyshmem.zeros(n, np.int64, heap="device")
+    for pe in range(n):
+        assert (pyshmem.ptr(box, pe) is None) == (pe not in near), pe
+        pyshmem.put(box[me:], np.full(1, 10 + me), pe)
+        pyshmem.atomic_add(box[pe:], 100, pe)
+    pyshmem.barrier_all()
+    expected = np.arange(10, 10 + n) + 100 * n * (np.arange(n) == me)
+    assert sorted(pyshmem.to_numpy(box) % 100) == sorted(expected % 100), box
+
+    # 3 MB, so many messages, and a signal that is behind all of them.
+    large, sig = pyshmem.zeros(400_000, np.float64, heap="device"), pyshmem.new_signal(heap="device")
+    right, left = (me + 1) % n, (me - 1) % n
+    for turn in range(1, 6):
+        data = np.full(400_000, turn * 100.0 + me)
+        pyshmem.put_signal(large, data, sig, turn, pyshmem.SIGNAL_SET, right)
+        pyshmem.signal_wait_until(sig, pyshmem.CMP_EQ, turn)
+        assert (pyshmem.to_numpy(large) == turn * 100 + left).all()
+        back = np.zeros(400_000)
+        pyshmem.get(back, large, right)
+        assert (back == turn * 100 + me).all()
+        pyshmem.barrier_all()
+
+    # Blocks of all sizes, so some in one message and some in several, with gaps that stay as they were.
+    for block in (1, 3, 1000, 50_000):
+        dest = pyshmem.zeros(4 * block * 2, np.int32, heap="device")
+        source = np.arange(4 * block * 3, dtype=np.int32)
+        pyshmem.barrier_all()
+        pyshmem.ibput(dest, source, right, dst=2 * block, sst=3 * block, bsize=block, nblocks=4)
+        pyshmem.barrier_all()
+        seen = pyshmem.to_numpy(dest).reshape(4, 2 * block)
+        assert (seen[:, :block] == source.reshape(4, 3 * block)[:, :block]).all()
+        assert not seen[:, block:].any()
+        back = np.zeros(4 * block, np.int32)
+        pyshmem.ibget(back, dest, right, dst=block, sst=2 * block, bsize=block, nblocks=4)
+        assert (back.reshape(4, block) == seen[:, :block]).all()
+        pyshmem.barrier_all()
+
+    old = pyshmem.atomic_fetch_add(box, 1, 0)
+    assert old >= 10
+    total = pyshmem.full(1, me + 1, dtype=np.int64, heap="device")
+    pyshmem.sum_reduce(total, total)
+    assert pyshmem.to_numpy(total)[0] == n * (n + 1) // 2
+    print("ok", flush=True)
+"""
+
+
+def test_host_calls_on_far_device_arrays(run_pes: Callable) -> None:
+    settings = {"PYSHMEM_NODE_SIZE": "2", "PYSHMEM_STAGE_SIZE": "1M"}
+    done = run_pes(3, PROGRAM, device="sim", env=settings, timeout=60, check=True)
+    assert done.stdout.count("ok") == 3
+
+
+@pytest.mark.parametrize(("size", "says"), [("-1", "NODE_SIZE is -1"), ("x", "PYSHMEM_NODE_SIZE")])
+def test_a_node_size_that_is_none(size: str, says: str, run_pes: Callable) -> None:
+    program = "import pyshmem\npyshmem.init()\n"
+    done = run_pes(2, program, device="none", env={"PYSHMEM_NODE_SIZE": size}, timeout=20)
+    assert done.returncode != 0
+    assert says in done.stderr
+
+
+def test_node_sizes_that_differ(run_pes: Callable) -> None:
+    program = (
+        "import os\nos.environ['PYSHMEM_NODE_SIZE'] = str(1 + int(os.environ['PYSHMEM_PE']))\n"
+        "import pyshmem\npyshmem.init()\n"
+    )
+    done = run_pes(2, program, device="none", timeout=20)
+    assert done.returncode != 0
+    assert "PYSHMEM_NODE_SIZE is 2 on PE 1, 1 on PE 0" in done.stderr
+
+
+def test_device_suite_with_near_and_far_pes(run_command: RunCommand) -> None:
+    parts = [DEVICE / f"test_{part}.py" for part in ("signals", "roads", "faults")]
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", "3", "--device", "sim"]
+    done = run_command(
+        [*command, *PYTEST, *map(str, parts)], 200, check=True, PYSHMEM_NODE_SIZE="2"
+    )
+    assert "passed" in done.stdout
+
+
+def test_random_operations_on_near_and_far_pes(run_command: RunCommand) -> None:
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", "3", "--device", "sim"]
+    stress = [str(TESTS / "gpu" / "stress.py"), "--operations", "1000", "--seed", "5"]
+    done = run_command([*command, *stress], 200, check=True, PYSHMEM_NODE_SIZE="2")
+    assert "operations" in done.stdout
