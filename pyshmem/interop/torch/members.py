@@ -16,8 +16,7 @@ import numpy as np
 import torch
 
 from ..._core.errors import HeapExhausted, MismatchError
-from ...host import heap as heaps
-from ...host import runtime
+from ...host import creation, runtime
 from ...host.members import team_of_members
 from ...host.teams import Team
 from . import tensors
@@ -81,7 +80,7 @@ class Pool:
     """Memory of one heap, the same bytes on all PEs, of which groups take parts."""
 
     def __init__(self, nbytes: int, heap: str) -> None:
-        self.block = tensors.over(heaps.zeros(nbytes, np.uint8, heap=heap))
+        self.block = tensors.over(creation.zeros(nbytes, np.uint8, heap=heap))
         self.nbytes = nbytes
         self.free: list[Interval] = [(0, nbytes)]
 

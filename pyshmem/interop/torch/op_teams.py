@@ -7,8 +7,7 @@ import numpy as np
 import torch
 
 from ..._core.library import parse_size
-from ...host import heap as heaps
-from ...host import runtime
+from ...host import creation, runtime
 from ...host.teams import TEAM_WORLD, Team
 from . import tensors
 from .staging import Staging
@@ -56,7 +55,7 @@ def register_team(team: Team = TEAM_WORLD, *, staging: int | str = "16M") -> int
     on_gpu = runtime.device_name() == "cuda"
     made = {}
     for heap in ("host", "device") if on_gpu and nbytes else ("host",) if nbytes else ():
-        made[heap] = Staging(team, tensors.over(heaps.empty(nbytes, np.uint8, heap=heap)))
+        made[heap] = Staging(team, tensors.over(creation.empty(nbytes, np.uint8, heap=heap)))
     if made:
         entry.staging = made
     if number == len(_teams):

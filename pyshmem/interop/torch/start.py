@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import torch.distributed as dist
 
+from ...host import creation, runtime
 from ...host import heap as heaps
-from ...host import runtime
 from ...host.collectives.blocking import broadcast
 from .group import NAME, Options
 
 
 def _store(n_pes: int, my_pe: int) -> Any:
     """A store served by PE 0, on a free port that it tells the others."""
-    port, store = heaps.zeros(1, np.int64), None
+    port, store = creation.zeros(1, np.int64), None
     if my_pe == 0:
         store = dist.TCPStore("localhost", 0, n_pes, is_master=True, wait_for_workers=False)
         port[0] = store.port

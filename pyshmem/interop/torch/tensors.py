@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from ..._core.library import check, lib
+from ...host import creation, query, runtime
 from ...host import heap as heaps
-from ...host import query, runtime
 from ...host.teams import TEAM_WORLD
 
 #: The array behind a storage of ours, by its address. The storage keeps the array.
@@ -71,9 +71,9 @@ def _new(
         on_gpu = where == "device" and runtime.device_name() == "cuda"
         return torch.empty(extents, dtype=kind, device="cuda" if on_gpu else "cpu")
     if zero:
-        array = heaps.zeros(nbytes, np.uint8, heap=where)
+        array = creation.zeros(nbytes, np.uint8, heap=where)
     else:
-        array = heaps.empty(nbytes, np.uint8, heap=where, align=ALIGNMENT)
+        array = creation.empty(nbytes, np.uint8, heap=where, align=ALIGNMENT)
     flat = over(array)
     _arrays[flat.data_ptr()] = array
     return flat.view(kind).view(extents)
