@@ -5,19 +5,18 @@
     ...  # work that leaves total and part alone
     request.wait()
 
-All PEs of a team begin the same ones in the same order, with blocking collectives between them
-alike. The arguments, and what becomes of ``dest``, are those of the blocking routine; reductions
-give the same bits. Eight requests of a team may be under way: a further call waits until the oldest
-is complete. Requests are waited for in any order, on any number of teams. A PE moves its requests
-on while it is in ``test``, in ``wait``, in a call that begins another one, and in whatever else of
-pyshmem waits (``barrier_all``, ``wait_until``, blocking collectives, ``finalize``): a PE that only
-computes keeps the others waiting.
+All PEs of a team begin the same ones in the same order, with blocking collectives between them alike.
+The arguments, and what becomes of ``dest``, are those of the blocking routine; reductions give the same
+bits. Eight requests of a team may be under way: a further call waits until the oldest is complete.
+Requests are waited for in any order, on any number of teams. A PE moves its requests on while it is in
+``test``, in ``wait``, in a call that begins another one, and in whatever else of pyshmem waits
+(``barrier_all``, ``wait_until``, blocking collectives, ``finalize``): a PE that only computes keeps the
+others waiting.
 
-All complete at ``Request.wait``, or ``Request.test`` that tells True. Before that ``dest`` and
-``source`` belong to the request, and may not be used in another one. All raise on the call what the
-blocking routine raises for its arguments; with PYSHMEM_CHECK what PEs disagree about is a
-MismatchError of ``wait`` and ``test``, on all PEs. ShmemTimeout is raised by a call that waits for
-the oldest request.
+All complete at ``Request.wait``, or ``Request.test`` that tells True. Before that ``dest`` and ``source``
+belong to the request, and may not be used in another one. All raise on the call what the blocking
+routine raises for its arguments; with PYSHMEM_CHECK what PEs disagree about is a MismatchError of
+``wait`` and ``test``, on all PEs. ShmemTimeout is raised by a call that waits for the oldest request.
 """
 
 from __future__ import annotations
