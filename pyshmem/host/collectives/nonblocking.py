@@ -13,10 +13,10 @@ Requests are waited for in any order, on any number of teams. A PE moves its req
 (``barrier_all``, ``wait_until``, blocking collectives, ``finalize``): a PE that only computes keeps the
 others waiting.
 
-All complete at ``Request.wait``, or ``Request.test`` that tells True. Before that ``dest`` and ``source``
-belong to the request, and may not be used in another one. All raise on the call what the blocking
-routine raises for its arguments; with PYSHMEM_CHECK what PEs disagree about is a MismatchError of
-``wait`` and ``test``, on all PEs. ShmemTimeout is raised by a call that waits for the oldest request.
+All complete at ``Request.wait``, or ``Request.test`` that tells True. Before that ``dest`` and
+``source`` belong to the request, and may not be used in another one. All raise on the call what the
+blocking routine raises for its arguments; with PYSHMEM_CHECK what PEs disagree about is a MismatchError
+of ``wait`` and ``test``, on all PEs. ShmemTimeout is raised by a call that waits for the oldest request.
 """
 
 from __future__ import annotations
