@@ -11,6 +11,7 @@
 #   triton              the suite of Triton kernels, their examples and figures (needs torch)
 #   streams             kernels for streams compiled into the cache; streams and graphs on 1, 2 and all GPUs
 #   streambench         operations on streams beside NCCL, symm_mem, NVSHMEM and bare CUDA
+#   streamtune          ways and grids of collectives on streams, beside bare CUDA and NCCL (PROGRAMS: where bare_allreduce is)
 #   stress              10 million random operations, by stores and through the ring, on two PEs each
 #   sanitizer           compute-sanitizer on the device suite, where the tool is there: SANITIZER_TIME seconds (280) a tool
 #   ring put get coll signals    these figures beside the peers', and whether they reach their targets
@@ -162,6 +163,14 @@ if [[ $parts == *" streambench "* ]]; then
     show_failure $code "$results/streams_$gpus.err" 20
     note "streams beside the peers" "exit $code"
     grep -v '^{' "$results/streams_$gpus.jsonl" | tee -a "$summary"
+fi
+
+if [[ $parts == *" streamtune "* ]]; then
+    timeout 580 $python ../bench/streams.py -n "$gpus" --tune ${PROGRAMS:+--programs "$PROGRAMS"} > "$results/streamtune_$gpus.jsonl" 2> "$results/streamtune_$gpus.err"
+    code=$?
+    show_failure $code "$results/streamtune_$gpus.err" 20
+    note "ways and grids on streams" "exit $code"
+    grep -v '^{"peer' "$results/streamtune_$gpus.jsonl" | tee -a "$summary"
 fi
 
 if [[ $parts == *" stress "* ]]; then

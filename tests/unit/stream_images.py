@@ -30,7 +30,7 @@ dispatcher.get_current_device = lambda: python_types.SimpleNamespace(compute_cap
 CASES = (
     ("barrier_all", None), ("sync_all", None), ("quiet", None), ("collect", None),
     ("broadcast", None), ("alltoalls", np.complex128), ("sum_reduce", np.float32),
-    ("prod_reduce", "bfloat16"), ("xor_reduce_scatter", np.bool_), ("sum_exscan", np.float16),
+    ("prod_reduce", "bfloat16"), ("sum_exscan", np.float16), ("xor_reduce_scatter", np.bool_),
     ("wait_until", np.uint32), ("wait_until_any", np.int64), ("wait_until_some", np.int32),
     ("signal_wait_until", None),
 )  # fmt: skip

@@ -15,6 +15,7 @@ from pyshmem.bench import parts, paths, tune
 from pyshmem.cli import bench
 
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
+import streams_tune
 import targets
 
 SIZES = [1024, 4096, 16384]
@@ -77,3 +78,22 @@ def test_the_worst_figure_decides_a_target() -> None:
     (verdict,) = [v for v in targets.judge(figures) if v.target.startswith("fcollect")]
     assert (verdict.value, verdict.passed) == (1.5, False)
     assert "64 B" in verdict.where
+
+
+def test_rows_of_streams_keep_a_grid_until_another_is_better() -> None:
+    few, many = streams_tune.Grid("ll", 128, 64), streams_tune.Grid("direct", 64, 512)
+    found = [(1024, {few: 2.0}), (4096, {few: 2.1, many: 2.08}), (65536, {few: 9.0, many: 6.0})]
+    rows = streams_tune.rows_of(found)
+    assert rows == [[16384, *few], [None, *many]]  # 3 per cent are no reason
+    cutover.set_stream_rows("reduce", [("never" if r[0] is None else r[0], *r[1:]) for r in rows])
+    assert [tuple(row) for row in cutover.stream_rows("reduce")] == [
+        (16384, *few), (cutover.NEVER, *many)
+    ]  # fmt: skip
+    cutover.set_stream_rows("reduce", None)
+
+
+def test_candidates_of_streams_have_work_for_their_threads() -> None:
+    assert [g.threads for g in streams_tune.candidates("reduce", 8, 1)] == [32]
+    large = list(streams_tune.candidates("alltoall", 1 << 26, 1))
+    assert {grid.way for grid in large} == {"direct"}
+    assert max(grid.blocks for grid in large) == 128
