@@ -278,3 +278,10 @@ def test_errors_name_their_page() -> None:
     assert str(error) == "a wait"
     (note,) = error.__notes__
     assert (Path(__file__).parents[2] / note.removeprefix("see ")).is_file()
+
+
+def test_what_packages_say_agrees() -> None:
+    folder = Path(invoke("info", "--pkg-config").output.strip())
+    assert f"Version: {pyshmem.__version__}\n" in (folder / "pyshmem.pc").read_text()
+    recipe = Path(__file__).parents[2] / "tools" / "conda" / "meta.yaml"
+    assert f'set version = "{pyshmem.__version__}"' in recipe.read_text()
