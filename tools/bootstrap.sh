@@ -84,7 +84,7 @@ is_ready() { [ "$(cat "$venv/.ready-$1" 2>/dev/null)" = "$wanted" ] && [ -d buil
 if is_ready "$level" || { [ "$level" != torch ] && is_ready test; }; then
     exit 0
 fi
-[ "$level" != torch ] || "$0" test
+[ "$level" != torch ] || tools/bootstrap.sh test
 
 extras=sim,demo,dev
 requirements=

@@ -131,7 +131,7 @@ class Group(dist.ProcessGroup):
         if device.type not in self._heaps or (device.type == "cuda" and device.index != self._gpu):
             here = ["cpu", f"cuda:{self._gpu}"][: len(self._heaps)]
             raise ValueError(f"a tensor on {device}; this group's are on {' and '.join(here)}")
-        return device.type
+        return str(device.type)
 
     def _run(
         self, call: Callable[[Any, Any], None], outputs: Tensors, inputs: Tensors = (),

@@ -64,7 +64,8 @@ def _share(input: torch.Tensor, n_pes: int) -> int:
 
 
 def _rows(tensor: torch.Tensor, n_pes: int) -> Sequence[torch.Tensor]:
-    return tensor.contiguous().view(n_pes, -1).unbind(0)
+    rows: Sequence[torch.Tensor] = tensor.contiguous().view(n_pes, -1).unbind(0)
+    return rows
 
 
 def _new(input: torch.Tensor, first: int | None = None) -> torch.Tensor:
