@@ -220,3 +220,37 @@ def test_random_operations_of_kernels(n: int, hosts: Hosts, run_command: RunComm
     command = [*hosts(n), *map(str, stress)]
     done = run_command(command, seconds, check=True, **permission())
     assert re.search(r"^mismatches +0$", done.stdout, re.MULTILINE), done.stdout
+
+
+LINK_DOWN = """
+import os, subprocess, sys
+import numpy as np
+import pyshmem
+
+job = pyshmem.init(heap_size="8M", device_heap_size="8M")
+box = pyshmem.zeros(4, np.int64, heap="device")
+pyshmem.barrier_all()
+if job.my_pe == 0:
+    subprocess.run(["ip", "link", "set", sys.argv[1], "down"], check=True)
+try:
+    pyshmem.put(box, np.ones(4, np.int64), 1 - job.my_pe)
+except pyshmem.ShmemTimeout as error:
+    print(error, flush=True)
+if job.my_pe == 0:
+    subprocess.run(["ip", "link", "set", sys.argv[1], "up"], check=True)
+os._exit(1)
+"""
+
+
+def test_a_link_that_stops_is_reported_with_the_host(
+    hosts: Hosts, run_command: RunCommand, tmp_path: Path
+) -> None:
+    program = tmp_path / "down.py"
+    program.write_text(LINK_DOWN)
+    timeout = ["-x", "PYSHMEM_TIMEOUT=3"]
+    command = hosts(1)
+    done = run_command([*command[:-1], *timeout, command[-1], program, "pysh0"], 60, **permission())
+    wait_for_link(HOSTS[0], "pysh0")
+    assert "put took longer than 3 s" in done.stdout
+    assert f"PE 1: on host {HOSTS[1]}" in done.stdout
+    assert "PE 1 has not answered 1 messages for" in done.stdout
