@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable
 
 import pytest
@@ -103,3 +104,29 @@ print("ok", flush=True)
 def test_a_collective_against_an_allocation_is_told_to_all(n_pes: int, run_pes: Callable) -> None:
     done = run_pes(n_pes, MISMATCH, timeout=30, env={"PYSHMEM_CHECK": "1"}, check=True)
     assert done.stdout.count("ok") == n_pes
+
+
+MANY = """
+import numpy as np
+import pyshmem
+
+with pyshmem.init(heap_size="2M") as job:
+    me, n = job.my_pe, job.n_pes
+    box, total = pyshmem.zeros(1, np.int64), pyshmem.full(1, me + 1, dtype=np.int64)
+    pyshmem.put(box, np.full(1, me), (me + 1) % n)
+    pyshmem.barrier_all()
+    assert box[0] == (me - 1) % n
+    pyshmem.sum_reduce(total, total)
+    assert total[0] == n * (n + 1) // 2
+print("ok", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_128_pes(run_pes: Callable) -> None:
+    """In 120 seconds of the CPU, which are 60 on two cores that do nothing else."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = run_pes(128, MANY, timeout=280, env={"PYSHMEM_INIT_TIMEOUT": "240"}, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.stdout.count("ok") == 128
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 120

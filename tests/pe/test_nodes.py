@@ -73,6 +73,46 @@ def test_host_calls_on_far_device_arrays(run_pes: Callable) -> None:
     assert done.stdout.count("ok") == 3
 
 
+#: PE 1 stops; PE 0 is told so, and PE 2 serves it as before.
+STOPPED = """
+import os, signal, time
+import numpy as np
+import pyshmem
+
+job = pyshmem.init(heap_size="8M", device_heap_size="8M")
+box, pids = pyshmem.zeros(4, np.int64, heap="device"), pyshmem.zeros(3, np.int64)
+pyshmem.fcollect(pids, pyshmem.full(1, os.getpid(), dtype=np.int64))
+pyshmem.barrier_all()
+if job.my_pe == 1:
+    os.kill(os.getpid(), signal.SIGSTOP)
+elif job.my_pe == 0:
+    while "State:\tT" not in open(f"/proc/{pids[1]}/status").read():
+        time.sleep(0.01)
+    try:
+        pyshmem.put(box, np.ones(4, np.int64), 1)
+    except pyshmem.ShmemTimeout as error:
+        text = str(error)
+        assert "PE 1 has not answered 1 messages for" in text, text
+    else:
+        raise SystemExit("no timeout")
+    pyshmem.put(box, np.ones(4, np.int64), 2)
+    os.kill(int(pids[1]), signal.SIGCONT)
+pyshmem.put(pids[:1], np.full(1, 5), job.my_pe)
+while job.my_pe == 2 and pyshmem.to_numpy(box)[0] == 0:
+    time.sleep(0.01)
+print("ok", flush=True)
+os._exit(0)
+"""
+
+
+def test_a_pe_that_stops_is_named_and_holds_up_nobody_else(run_pes: Callable) -> None:
+    settings = {"PYSHMEM_NODE_SIZE": "1", "PYSHMEM_TIMEOUT": "3"}
+    done = run_pes(3, STOPPED, device="sim", env=settings, timeout=60)
+    assert "no timeout" not in done.stderr
+    assert "Error" not in done.stderr, done.stderr
+    assert done.stdout.count("ok") == 3
+
+
 @pytest.mark.parametrize(("size", "says"), [("-1", "NODE_SIZE is -1"), ("x", "PYSHMEM_NODE_SIZE")])
 def test_a_node_size_that_is_none(size: str, says: str, run_pes: Callable) -> None:
     program = "import pyshmem\npyshmem.init()\n"

@@ -86,7 +86,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
         remove_hosts()
         pytest.skip(f"network namespaces are not allowed: {getattr(error, 'stderr', error)}")
 
-    def command(n: int) -> list[str]:
+    def command(n: int, device: str = "sim") -> list[str]:
         here = ["ip", "netns", "exec", HOSTS[0], "unshare", "--uts", "sh", "-c"]
         here += [f'hostname {HOSTS[0]}; exec "$@"', "sh"]
         job = ["oshrun", "--mca", "plm_rsh_agent", str(agent), "--bind-to", "none"]
@@ -106,8 +106,9 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     remove_hosts()
 
 
-def run(run_command: RunCommand, hosts: Hosts, n: int, *arguments: str | Path):
-    return run_command([*hosts(n), *map(str, arguments)], 280, check=True, **permission())
+def run(run_command: RunCommand, hosts: Hosts, n: int, *arguments: str | Path, **device: str):
+    command = [*hosts(n, **device), *map(str, arguments)]
+    return run_command(command, 280, check=True, **permission())
 
 
 @pytest.mark.parametrize("name", ["01_ring_put", "02_ping_pong", "04_pi"])
@@ -193,7 +194,7 @@ def test_static_variables_of_a_c_program(
 
 
 def test_host_suite(hosts: Hosts, run_command: RunCommand) -> None:
-    done = run(run_command, hosts, 1, *PYTEST, SUITE)
+    done = run(run_command, hosts, 1, *PYTEST, SUITE, device="none")
     assert "passed" in done.stdout
 
 
@@ -201,7 +202,7 @@ def test_host_suite_on_two_pes_a_host(hosts: Hosts, run_command: RunCommand) -> 
     # Some PEs mapped, some not. PEs that poll the network on one core take turns: less of it then.
     few_cores = len(os.sched_getaffinity(0)) < 4
     suite = [SUITE / f"test_host_{part}.py" for part in PARTS] if few_cores else [SUITE]
-    done = run(run_command, hosts, 2, *PYTEST, *suite)
+    done = run(run_command, hosts, 2, *PYTEST, *suite, device="none")
     assert "passed" in done.stdout
 
 
@@ -219,3 +220,37 @@ def test_random_operations_of_kernels(n: int, hosts: Hosts, run_command: RunComm
     command = [*hosts(n), *map(str, stress)]
     done = run_command(command, seconds, check=True, **permission())
     assert re.search(r"^mismatches +0$", done.stdout, re.MULTILINE), done.stdout
+
+
+LINK_DOWN = """
+import os, subprocess, sys
+import numpy as np
+import pyshmem
+
+job = pyshmem.init(heap_size="8M", device_heap_size="8M")
+box = pyshmem.zeros(4, np.int64, heap="device")
+pyshmem.barrier_all()
+if job.my_pe == 0:
+    subprocess.run(["ip", "link", "set", sys.argv[1], "down"], check=True)
+try:
+    pyshmem.put(box, np.ones(4, np.int64), 1 - job.my_pe)
+except pyshmem.ShmemTimeout as error:
+    print(error, flush=True)
+if job.my_pe == 0:
+    subprocess.run(["ip", "link", "set", sys.argv[1], "up"], check=True)
+os._exit(1)
+"""
+
+
+def test_a_link_that_stops_is_reported_with_the_host(
+    hosts: Hosts, run_command: RunCommand, tmp_path: Path
+) -> None:
+    program = tmp_path / "down.py"
+    program.write_text(LINK_DOWN)
+    timeout = ["-x", "PYSHMEM_TIMEOUT=3"]
+    command = hosts(1)
+    done = run_command([*command[:-1], *timeout, command[-1], program, "pysh0"], 60, **permission())
+    wait_for_link(HOSTS[0], "pysh0")
+    assert "put took longer than 3 s" in done.stdout
+    assert f"PE 1: on host {HOSTS[1]}" in done.stdout
+    assert "PE 1 has not answered 1 messages for" in done.stdout
