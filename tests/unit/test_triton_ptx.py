@@ -102,7 +102,8 @@ def test_fences_are_for_the_whole_system(ptx: dict[str, str], arch: int) -> None
 def test_waits_end_by_the_clock_and_say_who_waited(ptx: dict[str, str], arch: int) -> None:
     body = ptx[f"waits-{arch}"]
     assert body.count("%globaltimer") == 3
-    assert body.count("atom.relaxed.sys.global.exch") == 3
+    assert len(re.findall(r"atom.relaxed.sys.global.exch.b64 f", body)) == 3, "of faults"
+    assert len(re.findall(r"atom.relaxed.sys.global.exch.b64 r", body)) == 3, "of reports"
 
 
 @both
