@@ -27,6 +27,7 @@ if INTERPRETED:
         release_add,
         release_set,
         scan,
+        set_words,
         state,
         store_requests,
         wait,
@@ -48,6 +49,7 @@ else:
         release_add,
         release_set,
         scan,
+        set_words,
         state,
         store_requests,
         wait,
@@ -56,6 +58,6 @@ else:
 
 __all__ = [
     "INTERPRETED", "await_host", "await_units", "device_function", "end_with", "fence_all", "fetch",
-    "meet", "poll", "reach", "reach_pe", "record", "release_add", "release_set", "scan", "set_words", "state",
-    "store_requests", "wait", "yield_turn",
+    "meet", "poll", "reach", "reach_pe", "record", "release_add", "release_set", "scan", "set_words",
+    "state", "store_requests", "wait", "yield_turn",
 ]  # fmt: skip

@@ -14,7 +14,16 @@ import triton.language as tl
 from triton.language.extra import cuda
 
 from . import job
-from .ptx import end_text, look_text, poll_text, reach_text, release_text, set_text, unit_text
+from .ptx import (
+    end_text,
+    look_text,
+    partition_release_text,
+    poll_text,
+    reach_text,
+    release_text,
+    set_text,
+    unit_text,
+)
 from .words import (
     DELTA,
     FAR,
@@ -32,6 +41,7 @@ from .words import (
 )
 
 device_function = triton.jit
+_IN_GLUON = tl.constexpr(False)
 _fence_text = tl.constexpr("{ fence.acq_rel.sys; mov.b32 $0, $1; }")
 
 
@@ -205,23 +215,30 @@ def set_words(active, pointer, value):
 
 
 @triton.jit
+def _release(instruction: tl.constexpr, pointer, value):
+    meet()
+    if _IN_GLUON:
+        tl.inline_asm_elementwise(
+            partition_release_text(instruction), "=r,l,l,r",
+            [pointer, tl.cast(value, tl.int64), _leader()], dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+    else:
+        tl.inline_asm_elementwise(
+            release_text(instruction), "=r,l,l", [pointer, tl.cast(value, tl.int64)],
+            dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+
+
+@triton.jit
 def release_set(pointer, value):
     """Stores a 64-bit word behind all that the program has stored."""
-    meet()
-    tl.inline_asm_elementwise(
-        release_text("st.release.sys.global.b64"), "=r,l,l", [pointer, tl.cast(value, tl.int64)],
-        dtype=tl.int32, is_pure=False, pack=1,
-    )  # fmt: skip
+    _release("st.release.sys.global.b64", pointer, value)
 
 
 @triton.jit
 def release_add(pointer, value):
     """Adds to a 64-bit word behind all that the program has stored."""
-    meet()
-    tl.inline_asm_elementwise(
-        release_text("red.release.sys.global.add.u64"), "=r,l,l", [pointer, tl.cast(value, tl.int64)],
-        dtype=tl.int32, is_pure=False, pack=1,
-    )  # fmt: skip
+    _release("red.release.sys.global.add.u64", pointer, value)
 
 
 @triton.jit

@@ -44,12 +44,6 @@ def fault_text(ctx, claim, record, kind, op, kernel, pe, a, b):
 
 
 @triton.constexpr_function
-def first_thread_text():
-    """Predicate q: is this not the program's first thread?"""
-    return "mov.u32 x, %tid.x; setp.ne.u32 q, x, 0;"
-
-
-@triton.constexpr_function
 def report_text(ctx, numbers, flags, op, kernel, pe, a, b):
     """One thread tells the host that it waits, by a request of the kind WAITING; see ``ring.tell``.
 
@@ -211,8 +205,6 @@ def reach_text(
     bra done;
     fault:
     mov.b64 w, f;
-    {first_thread_text()}
-    @q exit;
     {fault_text("$2", claim, record, "w", op, kernel, "$1", "a", "b")}
     exit;
     done:
@@ -302,20 +294,24 @@ def set_text():
 @triton.constexpr_function
 def release_text(instruction):
     """One thread: ``instruction`` on [$1] with $2."""
-    one = f"{first_thread_text()} @!q {instruction} [$1], $2;"
+    one = f"mov.u32 x, %tid.x; setp.ne.u32 q, x, 0; @!q {instruction} [$1], $2;"
     return f"{{ .reg .pred q; .reg .b32 x; {one} mov.b32 $0, 0; }}"
 
 
 @triton.constexpr_function
+def partition_release_text(instruction):
+    """The same in a partition of warps, whose first thread is not the program's: where $3 is set."""
+    one = f"setp.ne.s32 q, $3, 0; @q {instruction} [$1], $2;"
+    return f"{{ .reg .pred q; {one} mov.b32 $0, 0; }}"
+
+
+@triton.constexpr_function
 def end_text(claim, record, kind, op, kernel, ends):
-    """One thread keeps a fault with $1 and $2 as its a and b, $3 ctx; ``ends``: the program ends."""
+    """A fault with $1 and $2 as its a and b, $3 ctx, is kept; ``ends``: the program ends."""
     return f"""{{
     .reg .pred q; .reg .b64 f, r, n; .reg .b32 x, y;
-    {first_thread_text()}
-    {"@q exit;" if ends else "@q bra done;"}
     mov.b64 n, -1;
     {fault_text("$3", claim, record, kind, op, kernel, "n", "$1", "$2")}
-    done:
     mov.b32 $0, 0;
     {"exit;" if ends else ""}
     }}"""

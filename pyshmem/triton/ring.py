@@ -204,7 +204,7 @@ def ask_tile(kind, dest, source, value, extra, extra2, pe, active, ctx):
     control, device = words_at(state(ctx, ring + 1)), words_at(state(ctx, ring + 2))
     slots, log2 = state(ctx, RING_SLOTS), state(ctx, RING_LOG2)
     place, count = _places(active)
-    result, well = tl.zeros(active.shape, tl.int64), active & (place < 0)
+    result, well = place * 0, active & (place < 0)
     first = count * 0
     while first < count:
         batch = tl.minimum(count - first, slots)

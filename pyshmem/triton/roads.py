@@ -5,6 +5,7 @@ Constants of kernels, so that a job whose peers are near has no branch for peers
 for checks that are off. Triton hashes them into the key of a cached kernel.
 """
 
+import triton
 import triton.language as tl
 
 from . import job
@@ -24,16 +25,16 @@ def _bind(address: int) -> None:
 job.on_address(_bind)
 
 
-@device_function
+@triton.constexpr_function
 def near():
-    """Are the device heaps of all PEs reached by loads and stores? A constant."""
-    return _NEAR
+    """Are the device heaps of all PEs reached by loads and stores?"""
+    return _NEAR.value
 
 
-@device_function
+@triton.constexpr_function
 def checks():
-    """Is the checking mode on (PYSHMEM_CHECK)? A constant."""
-    return _CHECKS
+    """Is the checking mode on (PYSHMEM_CHECK)?"""
+    return _CHECKS.value
 
 
 @device_function
