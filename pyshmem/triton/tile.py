@@ -13,7 +13,7 @@ import triton.language as tl
 
 from .chosen import device_function, end_with, meet, reach_pe, state
 from .far import far_atomic, far_extreme, far_load, far_store
-from .roads import near
+from .roads import checks, near
 from .words import (
     ATOMIC_ADD,
     ATOMIC_AND,
@@ -25,8 +25,11 @@ from .words import (
     ATOMIC_XOR,
     BY_OWNER,
     COPY,
+    FAULT_ADDRESS,
     FAULT_ATOMICS,
     GET,
+    HEAP_BASE,
+    HEAP_BYTES,
     LOAD,
     PTR,
     PUT,
@@ -51,12 +54,31 @@ def on_pe(pointer, pe, op: tl.constexpr, ctx):
 
 
 @device_function
+def check_tile(pointer, mask, op: tl.constexpr, ctx):
+    """In checking mode: ends the program, before anything moves, if a place is off the device heap."""
+    if checks():
+        bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
+        nbytes: tl.constexpr = 1 if bits < 8 else bits // 8
+        places = tl.cast(pointer, tl.int64)
+        offset = places - state(ctx, HEAP_BASE)
+        wrong = (offset < 0) | (offset + nbytes > state(ctx, HEAP_BYTES))
+        if mask is not None:
+            wrong = wrong & mask
+        first = tl.where(wrong, places, places * 0)
+        if pointer.type.is_block():
+            first = tl.max(first)
+        if first != 0:
+            end_with(FAULT_ADDRESS, op, first, nbytes, ctx)
+
+
+@device_function
 def load_from(
     pointer, pe, op: tl.constexpr, ctx, mask=None, other=None, cache_modifier: tl.constexpr = _NO_HINT,
     eviction_policy: tl.constexpr = _NO_HINT, volatile: tl.constexpr = False,
 ):  # fmt: skip
     """``load`` in the name of the routine ``op``."""
     if near():
+        check_tile(pointer, mask, op, ctx)
         return tl.load(
             on_pe(pointer, pe, op, ctx), mask=mask, other=other, cache_modifier=cache_modifier,
             eviction_policy=eviction_policy, volatile=volatile,
@@ -72,6 +94,7 @@ def store_to(
 ):  # fmt: skip
     """``store`` in the name of the routine ``op``."""
     if near():
+        check_tile(pointer, mask, op, ctx)
         tl.store(
             on_pe(pointer, pe, op, ctx), value, mask=mask, cache_modifier=cache_modifier,
             eviction_policy=eviction_policy,
@@ -160,8 +183,9 @@ def before_release(sem: tl.constexpr):
 
 
 @device_function
-def word_on_pe(pointer, pe, op: tl.constexpr, sem: tl.constexpr, ctx):
+def word_on_pe(pointer, mask, pe, op: tl.constexpr, sem: tl.constexpr, ctx):
     """``on_pe`` for an atomic operation, which comes next."""
+    check_tile(pointer, mask, op, ctx)
     remote = on_pe(pointer, pe, op, ctx)
     needs_atomics(pe, op, ctx)
     before_release(sem)
@@ -175,7 +199,11 @@ def atomic_add(
     """Add to the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_add."""
     if near():
         return tl.atomic_add(
-            word_on_pe(pointer, pe, ATOMIC_ADD, sem, ctx), value, mask=mask, sem=sem, scope=scope
+            word_on_pe(pointer, mask, pe, ATOMIC_ADD, sem, ctx),
+            value,
+            mask=mask,
+            sem=sem,
+            scope=scope,
         )
     else:
         return far_atomic(pointer, value, 0, pe, "add", ATOMIC_ADD, ctx, mask, sem)
@@ -196,7 +224,11 @@ def atomic_and(
     """And into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_and."""
     if near():
         return tl.atomic_and(
-            word_on_pe(pointer, pe, ATOMIC_AND, sem, ctx), value, mask=mask, sem=sem, scope=scope
+            word_on_pe(pointer, mask, pe, ATOMIC_AND, sem, ctx),
+            value,
+            mask=mask,
+            sem=sem,
+            scope=scope,
         )
     else:
         return far_atomic(pointer, value, 0, pe, "and", ATOMIC_AND, ctx, mask, sem)
@@ -209,7 +241,11 @@ def atomic_or(
     """Or into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_or."""
     if near():
         return tl.atomic_or(
-            word_on_pe(pointer, pe, ATOMIC_OR, sem, ctx), value, mask=mask, sem=sem, scope=scope
+            word_on_pe(pointer, mask, pe, ATOMIC_OR, sem, ctx),
+            value,
+            mask=mask,
+            sem=sem,
+            scope=scope,
         )
     else:
         return far_atomic(pointer, value, 0, pe, "or", ATOMIC_OR, ctx, mask, sem)
@@ -222,7 +258,11 @@ def atomic_xor(
     """Xor into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_xor."""
     if near():
         return tl.atomic_xor(
-            word_on_pe(pointer, pe, ATOMIC_XOR, sem, ctx), value, mask=mask, sem=sem, scope=scope
+            word_on_pe(pointer, mask, pe, ATOMIC_XOR, sem, ctx),
+            value,
+            mask=mask,
+            sem=sem,
+            scope=scope,
         )
     else:
         return far_atomic(pointer, value, 0, pe, "xor", ATOMIC_XOR, ctx, mask, sem)
@@ -235,7 +275,11 @@ def atomic_min(
     """Take the minimum into the elements at ``pointer`` on ``pe``; what they were. Extension."""
     if near():
         return tl.atomic_min(
-            word_on_pe(pointer, pe, ATOMIC_MIN, sem, ctx), value, mask=mask, sem=sem, scope=scope
+            word_on_pe(pointer, mask, pe, ATOMIC_MIN, sem, ctx),
+            value,
+            mask=mask,
+            sem=sem,
+            scope=scope,
         )
     else:
         return far_extreme(pointer, value, pe, False, ATOMIC_MIN, ctx, mask, sem)
@@ -248,7 +292,11 @@ def atomic_max(
     """Take the maximum into the elements at ``pointer`` on ``pe``; what they were. Extension."""
     if near():
         return tl.atomic_max(
-            word_on_pe(pointer, pe, ATOMIC_MAX, sem, ctx), value, mask=mask, sem=sem, scope=scope
+            word_on_pe(pointer, mask, pe, ATOMIC_MAX, sem, ctx),
+            value,
+            mask=mask,
+            sem=sem,
+            scope=scope,
         )
     else:
         return far_extreme(pointer, value, pe, True, ATOMIC_MAX, ctx, mask, sem)
@@ -261,7 +309,11 @@ def atomic_xchg(
     """Replace the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_swap."""
     if near():
         return tl.atomic_xchg(
-            word_on_pe(pointer, pe, ATOMIC_XCHG, sem, ctx), value, mask=mask, sem=sem, scope=scope
+            word_on_pe(pointer, mask, pe, ATOMIC_XCHG, sem, ctx),
+            value,
+            mask=mask,
+            sem=sem,
+            scope=scope,
         )
     else:
         return far_atomic(pointer, value, 0, pe, "swap", ATOMIC_XCHG, ctx, mask, sem)
@@ -286,8 +338,8 @@ def atomic_cas(
     """
     if near():
         return tl.atomic_cas(
-            word_on_pe(pointer, pe, ATOMIC_CAS, sem, ctx), like(pointer, compare), like(pointer, value),
-            sem=sem, scope=scope,
+            word_on_pe(pointer, None, pe, ATOMIC_CAS, sem, ctx), like(pointer, compare),
+            like(pointer, value), sem=sem, scope=scope,
         )  # fmt: skip
     else:
         return far_atomic(pointer, value, compare, pe, "compare_swap", ATOMIC_CAS, ctx, None, sem)

@@ -187,3 +187,45 @@ def test_a_kernel_may_end_the_job(run_pes, device: str) -> None:
     result = run_pes(2, ABORT, device=device)
     assert result.returncode == 7
     assert "a kernel called abort(7): enough" in result.stderr
+
+
+OFF_THE_HEAP = """
+    import numpy as np
+    import pyshmem
+    import pyshmem.triton as shmem
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def to_peer(dest, n, ctx, WHAT: tl.constexpr):
+        offs = tl.arange(0, 8)
+        if WHAT == 0:
+            shmem.store(dest + offs, 1, 0, ctx, mask=offs < n)
+        elif WHAT == 1:
+            shmem.atomic_add(dest + offs, 1, 0, ctx, mask=offs < n)
+        else:
+            tl.store(dest + offs, shmem.load(dest, 0, ctx), mask=offs < n)
+
+    with pyshmem.init() as job:
+        inside = pyshmem.zeros(8, dtype=np.int64, heap="device")
+        ctx, elsewhere = shmem.context(), np.zeros(8, np.int64)
+        for what in range(3):
+            to_peer[(1,)](shmem.wrap(inside), 8, ctx, WHAT=what)
+            to_peer[(1,)](shmem.wrap(elsewhere), 0, ctx, WHAT=min(what, 1))  # nothing of it is meant
+            try:
+                to_peer[(1,)](shmem.wrap(elsewhere), 8, ctx, WHAT=what)
+                pyshmem.quiet()
+            except pyshmem.KernelFault as error:
+                print(error)
+        assert not elsewhere.any()
+"""
+
+
+def test_checking_mode_finds_tiles_that_are_not_on_the_heap(run_pes) -> None:
+    result = run_pes(1, OFF_THE_HEAP, device="sim", env={"PYSHMEM_CHECK": "1"}, check=True)
+    routines = [
+        line.partition("device routine ")[2].partition(":")[0]
+        for line in result.stdout.splitlines()
+    ]
+    assert routines == ["store", "atomic_add", "load"]
+    assert result.stdout.count("are not on the device heap") == 3
