@@ -49,7 +49,7 @@ from .collectives import (  # noqa: E402
 )
 from .job import Context, Wrapped, context, team_number, wrap  # noqa: E402
 from .ordering import barrier, barrier_grid, fence, quiet, sync, sync_grid  # noqa: E402
-from .requests import get_chunk, post, print, put_chunk  # noqa: E402
+from .requests import abort, call, get_chunk, post, print, put_chunk  # noqa: E402
 from .signals import (  # noqa: E402
     put_signal,
     put_signal_nbi,
@@ -74,6 +74,7 @@ from .tile import (  # noqa: E402
     atomic_max,
     atomic_min,
     atomic_or,
+    atomic_sub,
     atomic_xchg,
     atomic_xor,
     copy,
@@ -112,6 +113,7 @@ __all__ = [
     "Channel",
     "Context",
     "Wrapped",
+    "abort",
     "all_reduce",
     "all_reduce_grid",
     "alltoall",
@@ -121,11 +123,13 @@ __all__ = [
     "atomic_max",
     "atomic_min",
     "atomic_or",
+    "atomic_sub",
     "atomic_xchg",
     "atomic_xor",
     "barrier",
     "barrier_grid",
     "broadcast",
+    "call",
     "channel",
     "context",
     "copy",

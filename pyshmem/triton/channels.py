@@ -15,9 +15,11 @@ from __future__ import annotations
 import triton.language as tl
 
 from .chosen import await_units, device_function, end_with, meet, state
+from .far import far_words
 from .job import Wrapped, new_words
+from .roads import near
 from .teams import place_in, team_row, world_pe
-from .words import DELTA, FAULT_FAR, FAULT_NELEMS, MY_PE, P2P
+from .words import DELTA, FAULT_NELEMS
 
 __all__ = ["Channel", "channel"]
 
@@ -76,12 +78,9 @@ def begin(words, n_units: tl.constexpr, team, op: tl.constexpr, ctx):
     units = tl.load(words + _UNITS)
     count = words + _COUNTS + program
     number = tl.load(count, volatile=True) + 1
-    near = state(ctx, P2P)
     _, n_pes = place_in(team, row, ctx)
-    if (n_units > units) | (program >= programs) | (near == 0):
-        if near == 0:
-            end_with(FAULT_FAR, op, state(ctx, MY_PE), 0, ctx)
-        elif n_units > units:
+    if (n_units > units) | (program >= programs):
+        if n_units > units:
             end_with(FAULT_NELEMS, op, n_units, units, ctx)
         else:
             end_with(FAULT_NELEMS, op, program + 1, programs, ctx)
@@ -96,9 +95,15 @@ def begin(words, n_units: tl.constexpr, team, op: tl.constexpr, ctx):
 @device_function
 def send(base, step, data, number, place, member, team, row, ctx, mask=None):
     """Stores uint32 ``data`` and the call's number to ``member``, at the place of a sender there."""
-    distance = (state(ctx, DELTA + world_pe(team, row, member)) >> 8) * 32
+    pe = world_pe(team, row, member)
     offs = tl.arange(0, data.numel)
-    tl.store(base + place * step + distance + offs, data.to(tl.uint64) | (number << 32), mask=mask)
+    units = data.to(tl.uint64) | (number << 32)
+    if near():
+        distance = (state(ctx, DELTA + pe) >> 8) * 32
+        tl.store(base + place * step + distance + offs, units, mask=mask)
+    else:
+        active = offs >= 0 if mask is None else (offs >= 0) & mask
+        far_words(base + place * step + offs, units, pe, active, ctx)
 
 
 @device_function

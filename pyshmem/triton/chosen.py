@@ -23,11 +23,13 @@ if INTERPRETED:
         poll,
         reach,
         reach_pe,
+        record,
         release_add,
         release_set,
         scan,
         set_words,
         state,
+        store_requests,
         wait,
         yield_turn,
     )
@@ -43,17 +45,19 @@ else:
         poll,
         reach,
         reach_pe,
+        record,
         release_add,
         release_set,
         scan,
         set_words,
         state,
+        store_requests,
         wait,
         yield_turn,
     )
 
 __all__ = [
-    "INTERPRETED", "await_host", "await_units", "device_function", "end_with", "fence_all",
-    "fetch", "meet", "poll", "reach", "reach_pe", "release_add", "release_set", "scan", "set_words",
-    "state", "wait", "yield_turn",
+    "INTERPRETED", "await_host", "await_units", "device_function", "end_with", "fence_all", "fetch",
+    "meet", "poll", "reach", "reach_pe", "record", "release_add", "release_set", "scan", "set_words",
+    "state", "store_requests", "wait", "yield_turn",
 ]  # fmt: skip

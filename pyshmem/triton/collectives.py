@@ -12,7 +12,7 @@ from .channels import begin, from_units, receive, send, to_units
 from .chosen import device_function
 from .ordering import barrier_grid
 from .teams import place_in, team_row, world_pe
-from .tile import on_pe
+from .tile import load_from, store_to
 from .words import (
     ALL_REDUCE,
     ALLTOALL,
@@ -209,14 +209,15 @@ def all_reduce_grid(
     while block < last:
         offs = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
         inside = offs < nelems
-        first = on_pe(source + offs, world_pe(team, row, 0), ALL_REDUCE, ctx)
-        total = _widen(tl.load(first, mask=inside))
+        first = world_pe(team, row, 0)
+        total = _widen(load_from(source + offs, first, ALL_REDUCE, ctx, inside))
         for member in range(1, n_pes):
-            pointers = on_pe(source + offs, world_pe(team, row, member), ALL_REDUCE, ctx)
-            total = _combine(total, _widen(tl.load(pointers, mask=inside)), op)
+            pe = world_pe(team, row, member)
+            tile = load_from(source + offs, pe, ALL_REDUCE, ctx, inside)
+            total = _combine(total, _widen(tile), op)
         for k in range(n_pes):
             pe = world_pe(team, row, (mine + k) % n_pes)
             result = total.to(dest.dtype.element_ty)
-            tl.store(on_pe(dest + offs, pe, ALL_REDUCE, ctx), result, mask=inside)
+            store_to(dest + offs, result, pe, ALL_REDUCE, ctx, inside)
         block += tl.num_programs(0)
     barrier_grid(ctx, team)

@@ -12,9 +12,12 @@ are no helpers of one thread or of one warp.
 
 import triton.language as tl
 
-from . import job
 from .chosen import device_function, meet
+from .far import far_atomic
 from .ordering import barrier, fence, quiet, sync
+from .requests import get_chunk, put_chunk
+from .ring import settle
+from .roads import near, running_job
 from .signals import signal_op as _signal_op
 from .signals import signal_wait_until as _signal_wait_until
 from .signals import wait_until_all
@@ -41,41 +44,26 @@ __all__ = [
     "signal_op", "signal_wait_until", "symm_at", "sync_all_block", "wait",
 ]  # fmt: skip
 
-#: Address of the running job's state block. Triton hashes it into the keys of cached kernels.
-_CONTEXT = tl.constexpr(0)
+
 _SET, _INTER_NODE = tl.constexpr("set"), tl.constexpr("inter_node")
-
-
-def _bind(address: int) -> None:
-    global _CONTEXT
-    _CONTEXT = tl.constexpr(address)
-
-
-job.on_address(_bind)
-
-
-@device_function
-def _ctx():
-    tl.static_assert(_CONTEXT != 0, "no job runs: call pyshmem.init() before the first launch")
-    return tl.cast(_CONTEXT, tl.int64)
 
 
 @device_function
 def rank(axis=-1):
     """Number of the calling PE, int32."""
-    return _my_pe(_ctx())
+    return _my_pe(running_job())
 
 
 @device_function
 def num_ranks(axis=-1):
     """Number of PEs, int32."""
-    return _n_pes(_ctx())
+    return _n_pes(running_job())
 
 
 @device_function
 def symm_at(pointer, rank):
     """Where PE ``rank`` keeps what is at the scalar ``pointer`` here."""
-    return ptr(pointer, rank, _ctx())
+    return ptr(pointer, rank, running_job())
 
 
 @device_function
@@ -84,7 +72,7 @@ def wait(barrierPtrs, numBarriers, scope: tl.constexpr, semantic: tl.constexpr, 
 
     ``scope`` and ``semantic`` are Triton-distributed's words; the wait is an acquire for the system.
     """
-    wait_until_all(barrierPtrs, numBarriers, CMP_EQ, waitValue, _ctx())
+    wait_until_all(barrierPtrs, numBarriers, CMP_EQ, waitValue, running_job())
     return tl.cast(0, tl.int32)
 
 
@@ -102,15 +90,21 @@ def notify(
 
     ``sig_op``: "set" or "add".
     """
-    remote = symm_at(ptr, rank)
     value = tl.cast(signal, ptr.dtype.element_ty)
     meet()
-    if sig_op == "add":
-        needs_atomics(rank, SIGNAL_OP, _ctx())
-        tl.atomic_add(remote, value, sem="release", scope="sys")
+    if not near():
+        ctx = running_job()
+        if sig_op == "add":
+            far_atomic(ptr, value, 0, rank, "add", SIGNAL_OP, ctx)
+        else:
+            tl.static_assert(sig_op == "set", 'sig_op is "set" or "add"')
+            far_atomic(ptr, value, 0, rank, "swap", SIGNAL_OP, ctx)
+    elif sig_op == "add":
+        needs_atomics(rank, SIGNAL_OP, running_job())
+        tl.atomic_add(symm_at(ptr, rank), value, sem="release", scope="sys")
     else:
         tl.static_assert(sig_op == "set", 'sig_op is "set" or "add"')
-        tl.atomic_xchg(remote, value, sem="release", scope="sys")
+        tl.atomic_xchg(symm_at(ptr, rank), value, sem="release", scope="sys")
 
 
 # -- libshmem_device ---------------------------------------------------------------------------------
@@ -121,7 +115,7 @@ my_pe, n_pes = rank, num_ranks
 @device_function
 def remote_ptr(pointer, pe):
     """The same as ``symm_at``."""
-    return ptr(pointer, pe, _ctx())
+    return ptr(pointer, pe, running_job())
 
 
 @device_function
@@ -155,13 +149,29 @@ def _copy_bytes(dest, source, nbytes, BLOCK: tl.constexpr = 4096):
 @device_function
 def putmem_block(dest, source, nbytes, pe):
     """Copy bytes from ``source`` here to ``dest`` on ``pe``; scalar pointers."""
-    _copy_bytes(symm_at(dest, pe), source, nbytes)
+    if near():
+        _copy_bytes(symm_at(dest, pe), source, nbytes)
+    else:
+        to, begin = (
+            tl.cast(dest, tl.pointer_type(tl.int8)),
+            tl.cast(source, tl.pointer_type(tl.int8)),
+        )
+        put_chunk(to, begin, nbytes, pe, running_job())
+        settle(running_job())
 
 
 @device_function
 def getmem_block(dest, source, nbytes, pe):
     """Copy bytes from ``source`` on ``pe`` to ``dest`` here; scalar pointers."""
-    _copy_bytes(dest, symm_at(source, pe), nbytes)
+    if near():
+        _copy_bytes(dest, symm_at(source, pe), nbytes)
+    else:
+        to, begin = (
+            tl.cast(dest, tl.pointer_type(tl.int8)),
+            tl.cast(source, tl.pointer_type(tl.int8)),
+        )
+        get_chunk(to, begin, nbytes, pe, running_job())
+        settle(running_job())
     meet()
 
 
@@ -175,37 +185,37 @@ def putmem_signal_block(dest, source, nbytes, sig_addr, signal, sig_op, pe):
 @device_function
 def signal_op(sig_addr, signal, sig_op, pe):
     """Set or add to a signal on ``pe``, behind all that the program has stored."""
-    _signal_op(sig_addr, signal, sig_op, pe, _ctx())
+    _signal_op(sig_addr, signal, sig_op, pe, running_job())
 
 
 @device_function
 def signal_wait_until(sig_addr, cmp: tl.constexpr, cmp_value):
     """Wait until the own signal compares as asked; the value it had then."""
-    return _signal_wait_until(sig_addr, cmp, cmp_value, _ctx())
+    return _signal_wait_until(sig_addr, cmp, cmp_value, running_job())
 
 
 @device_function
 def fence_block():
     """Order what the program has stored before what it stores next."""
-    fence(_ctx())
+    fence(running_job())
 
 
 @device_function
 def quiet_block():
     """Complete what the program has stored."""
-    quiet(_ctx())
+    quiet(running_job())
 
 
 @device_function
 def barrier_all_block():
     """``quiet``, and wait until all PEs have called it, one program each."""
-    barrier(_ctx())
+    barrier(running_job())
 
 
 @device_function
 def sync_all_block():
     """Wait until all PEs have called it, one program each."""
-    sync(_ctx())
+    sync(running_job())
 
 
 # By stores, a source has been read when the call returns.

@@ -25,6 +25,7 @@ from ..host import creation, faults, runtime
 __all__ = ["Context", "Wrapped", "context", "team_number", "wrap"]
 
 _address = 0
+_published: tuple[int, bool, bool] | None = None
 
 
 class Context:
@@ -145,7 +146,7 @@ def team_number(team: Any) -> int:
     return int(slot[0])
 
 
-#: Kernels' names by their numbers: of those that the interpreter has run.
+#: Kernels' names by their numbers: of those that have run, or been compiled, here.
 _names: dict[int, str] = {}
 _FIRST_KERNEL = 1 << 40  # above all numbers that other front ends give
 
@@ -159,8 +160,33 @@ def kernel_number(name: str) -> int:
 def remember_kernel(name: str, text: str) -> int:
     """The same, and reports will say ``text``."""
     number = kernel_number(name)
-    _names[number] = text
+    if number not in _names:
+        _names[number] = text
+        library.check(lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, number, text.encode()))
     return number
+
+
+_hook_before: Any = None
+
+
+def _remember_compiled(**compiled: Any) -> None:
+    """Triton says this of each kernel that it compiles, or finds compiled, before its first launch."""
+    if _hook_before is not None:
+        _hook_before(**compiled)
+    kernel = getattr(compiled.get("fn"), "jit_function", None)
+    if kernel is not None:
+        remember_kernel(*describe_kernel(kernel.fn))
+
+
+def _name_kernels() -> None:
+    """Reports of waits name kernels of GPUs, whose programs carry numbers."""
+    global _hook_before
+    if (
+        runtime.device_name() == "cuda"
+        and knobs.runtime.jit_post_compile_hook is not _remember_compiled
+    ):
+        _hook_before = knobs.runtime.jit_post_compile_hook
+        knobs.runtime.jit_post_compile_hook = _remember_compiled
 
 
 def _kernel_name(number: int) -> str | None:
@@ -219,6 +245,11 @@ def read(address: int, nbytes: int, signed: bool) -> int:
     return value - 2 * _SIGN[nbytes] if signed and value & _SIGN[nbytes] else value
 
 
+def write(address: int, value: int) -> None:
+    """Stores a 64-bit word, relaxed."""
+    lib.ishmemx_leaf_store(address, value, 8)
+
+
 def release_set(address: int, value: int) -> None:
     """Stores a 64-bit word, with release."""
     lib.ishmemx_leaf_store_release(address, value & (1 << 64) - 1)
@@ -243,20 +274,29 @@ _on_address: list[Callable[[int], None]] = []
 
 
 def on_address(callback: Callable[[int], None]) -> None:
-    """Call ``callback`` with the address of the state block, now and when it has another."""
+    """Call ``callback`` with the state block's address, now and when that or a setting changes."""
     _on_address.append(callback)
     if _address:
         callback(_address)
 
 
+def settings() -> tuple[bool, bool]:
+    """Are all peers near, and is the checking mode on? Without a job, as the settings have it."""
+    near = library.setting_number("P2P")
+    if runtime.initialized() and runtime.device_name() != "none":
+        near = library.device_state()[lib.ISHMEMX_STATE_P2P]
+    return bool(near), bool(library.setting_number("CHECK"))
+
+
 def _publish() -> None:
-    global _address
+    global _address, _published
     if runtime.device_name() == "none":
         return
     address = library.ffi.new("int64_t *")
     library.check(lib.ishmemx_state_publish(address))
-    if _address != address[0]:
-        _address = int(address[0])
+    known = (int(address[0]), *settings())
+    if _published != known:
+        _address, _published = known[0], known
         for callback in _on_address:
             callback(_address)
 
@@ -276,5 +316,6 @@ def _prepare_gpu() -> None:
 
 faults.add_kernel_namer(_kernel_name)
 runtime.on_init(_prepare_gpu)
+runtime.on_init(_name_kernels)
 runtime.on_init(_publish)
 runtime.on_state_change(_publish)

@@ -96,14 +96,22 @@ def reach(pointer: Any, nbytes: Any, pe: Any, op: Any, ctx: Any) -> tl.tensor:
     return tl.tensor(TensorHandle(moved, pointer.handle.dtype), pointer.type)
 
 
+#: When a wait is slow, and how often one of the PE's slow waits is reported to the host, in ns.
+_SLOW, _REPORT_EVERY = 200_000_000, 250_000_000
+_GAVE_UP = 1 << 32
+_last_report = 0
+
+
 class _Wait:
     """A wait's clock: ``turn`` lets others run, and says when it has to end."""
 
-    def __init__(self, ctx: Any, op: Any, pe: int) -> None:
+    def __init__(self, ctx: Any, op: Any, pe: int, reports: bool = True) -> None:
         self.ctx, self.op, self.pe = ctx, op, pe
-        self.polls, self.deadline = 0, 0
+        self.reports = reports and number(op) != number(words.RING_WAIT)
+        self.polls, self.start = 0, 0
 
     def turn(self, expected: int, seen: int) -> bool:
+        global _last_report
         pause()
         self.polls += 1
         if self.polls % _POLLS_PER_CHECK:
@@ -111,11 +119,26 @@ class _Wait:
         limit = _word(self.ctx, words.TIMEOUT_NS)
         if job.read(_word(self.ctx, words.FAULT_CLAIM), 8, False):
             return False
-        self.deadline = self.deadline or job.now() + limit
-        if limit > 0 and job.now() > self.deadline:
+        now = job.now()
+        self.start = self.start or now
+        if limit > 0 and now > self.start + limit:
             fault(self.ctx, words.FAULT_TIMEOUT, self.op, self.pe, expected, seen)
+            self._report(_GAVE_UP, expected, seen)
             return False
+        if now - self.start > _SLOW and now - _last_report > _REPORT_EVERY:
+            _last_report = now
+            self._report(0, expected, seen)
         return True
+
+    def _report(self, flags: int, expected: int, seen: int) -> None:
+        if self.reports:
+            from .ring import tell  # it is built on these leaves
+
+            kernel, pe = interpreter.current().grid.number, self.pe & 0xFFFFFFFF
+            place = interpreter.current().number
+            wanted, found = _cut(expected, 8, True), _cut(seen, 8, True)
+            what = number(self.op) | flags
+            tell(words.REQUEST_WAITING, what, wanted, found, kernel, place, pe, self.ctx)
 
 
 def poll(
@@ -171,7 +194,7 @@ def scan(pointer: Any, nelems: Any, cmp: Any, cmp_value: Any, op: Any, ctx: Any)
 
 
 def await_host(pointer: Any, least: Any, asked: Any, op: Any, ctx: Any) -> tl.tensor:
-    clock, value = _Wait(ctx, op, -1), -1
+    clock, value = _Wait(ctx, op, -1, reports=False), -1
     while value < number(least):
         if clock.polls % _POLLS_PER_CHECK == 0:
             job.release_set(number(asked), number(least))
@@ -203,8 +226,12 @@ def release_add(pointer: Any, value: Any) -> None:
     job.release_add(number(pointer), number(value))
 
 
-def end_with(kind: Any, op: Any, a: Any, b: Any, ctx: Any) -> None:
+def record(kind: Any, op: Any, a: Any, b: Any, ctx: Any) -> None:
     fault(ctx, kind, op, -1, number(a), number(b))
+
+
+def end_with(kind: Any, op: Any, a: Any, b: Any, ctx: Any) -> None:
+    record(kind, op, a, b, ctx)
     raise Ended
 
 
@@ -220,3 +247,18 @@ def await_units(active: Any, pointer: Any, call: Any, pe: Any, op: Any, ctx: Any
                 break
         data[place] = unit & 0xFFFFFFFF
     return tensor(data, tl.uint32, True)
+
+
+def store_requests(slot: Any, phase: Any, inside: Any, kind: Any, *named: Any) -> None:
+    dest, source, value, extra, extra2, pe = named
+    order = (dest, source, value, extra, extra2, pe, kind)
+    given = np.broadcast_arrays(*map(_array, order), _array(phase))
+    words, phases = np.stack(given[:7]).astype(np.int64).view(np.uint64), given[7].astype(np.uint64)
+    places = 8 * np.arange(7, dtype=np.uint64)[:, None]
+    last = np.bitwise_or.reduce(words >> np.uint64(56) << places, axis=0)
+    low = np.uint64((1 << 56) - 1)
+    marked = np.concatenate([words & low, last[None, :]]) | phases << np.uint64(56)
+    addresses = _array(slot)
+    for place in np.flatnonzero(_array(inside)):
+        for number_of_word, word in enumerate(marked[:, place].tolist()):
+            job.write(int(addresses[place]) + 8 * number_of_word, word)

@@ -14,7 +14,16 @@ import triton.language as tl
 from triton.language.extra import cuda
 
 from . import job
-from .ptx import end_text, look_text, poll_text, reach_text, release_text, set_text, unit_text
+from .ptx import (
+    end_text,
+    look_text,
+    partition_release_text,
+    poll_text,
+    reach_text,
+    release_text,
+    set_text,
+    unit_text,
+)
 from .words import (
     DELTA,
     FAR,
@@ -27,10 +36,12 @@ from .words import (
     HEAP_BASE,
     HEAP_BYTES,
     N_PES,
-    TIMEOUT_NS,
+    RING_WAIT,
+    WAIT_NUMBERS,
 )
 
 device_function = triton.jit
+_IN_GLUON = tl.constexpr(False)
 _fence_text = tl.constexpr("{ fence.acq_rel.sys; mov.b32 $0, $1; }")
 
 
@@ -123,7 +134,7 @@ def poll(active, pointer, cmp: tl.constexpr, cmp_value, pe, op: tl.constexpr, ct
     dtype: tl.constexpr = pointer.dtype.element_ty
     text: tl.constexpr = poll_text(
         dtype.primitive_bitwidth, dtype.is_int_signed(), cmp, False, False,
-        FAULT_CLAIM, FAULT_RECORD, TIMEOUT_NS, FAULT_TIMEOUT, op, kernel,
+        WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel, op != RING_WAIT,
     )  # fmt: skip
     letter: tl.constexpr = _letter(dtype)
     return tl.inline_asm_elementwise(
@@ -154,7 +165,7 @@ def scan(pointer, nelems, cmp: tl.constexpr, cmp_value, op: tl.constexpr, ctx):
     dtype: tl.constexpr = pointer.dtype.element_ty
     text: tl.constexpr = poll_text(
         dtype.primitive_bitwidth, dtype.is_int_signed(), cmp, True, False,
-        FAULT_CLAIM, FAULT_RECORD, TIMEOUT_NS, FAULT_TIMEOUT, op, kernel,
+        WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel, True,
     )  # fmt: skip
     found = tl.inline_asm_elementwise(
         text, "=l,r,l," + _letter(dtype) + ",l,l,l",
@@ -171,7 +182,7 @@ def await_host(pointer, least, asked, op: tl.constexpr, ctx):
     """One thread waits until the host's word has reached ``least``, for which it asks at ``asked``."""
     kernel: tl.constexpr = _kernel()
     text: tl.constexpr = poll_text(
-        64, True, 4, False, True, FAULT_CLAIM, FAULT_RECORD, TIMEOUT_NS, FAULT_TIMEOUT, op, kernel
+        64, True, 4, False, True, WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel, False
     )
     seen = tl.inline_asm_elementwise(
         text, "=l,r,l,l,l,l,l",
@@ -204,21 +215,39 @@ def set_words(active, pointer, value):
 
 
 @triton.jit
+def _release(instruction: tl.constexpr, pointer, value):
+    meet()
+    if _IN_GLUON:
+        tl.inline_asm_elementwise(
+            partition_release_text(instruction), "=r,l,l,r",
+            [pointer, tl.cast(value, tl.int64), _leader()], dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+    else:
+        tl.inline_asm_elementwise(
+            release_text(instruction), "=r,l,l", [pointer, tl.cast(value, tl.int64)],
+            dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+
+
+@triton.jit
 def release_set(pointer, value):
     """Stores a 64-bit word behind all that the program has stored."""
-    meet()
-    tl.inline_asm_elementwise(
-        release_text("st.release.sys.global.b64"), "=r,l,l", [pointer, tl.cast(value, tl.int64)],
-        dtype=tl.int32, is_pure=False, pack=1,
-    )  # fmt: skip
+    _release("st.release.sys.global.b64", pointer, value)
 
 
 @triton.jit
 def release_add(pointer, value):
     """Adds to a 64-bit word behind all that the program has stored."""
-    meet()
+    _release("red.release.sys.global.add.u64", pointer, value)
+
+
+@triton.jit
+def record(kind: tl.constexpr, op: tl.constexpr, a, b, ctx):
+    """Keeps a fault, and goes on."""
+    kernel: tl.constexpr = _kernel()
     tl.inline_asm_elementwise(
-        release_text("red.release.sys.global.add.u64"), "=r,l,l", [pointer, tl.cast(value, tl.int64)],
+        end_text(FAULT_CLAIM, FAULT_RECORD, kind, op, kernel, False), "=r,l,l,l",
+        [tl.cast(a, tl.int64), tl.cast(b, tl.int64), address_of(ctx)],
         dtype=tl.int32, is_pure=False, pack=1,
     )  # fmt: skip
 
@@ -228,7 +257,7 @@ def end_with(kind: tl.constexpr, op: tl.constexpr, a, b, ctx):
     """Ends the program with a fault."""
     kernel: tl.constexpr = _kernel()
     tl.inline_asm_elementwise(
-        end_text(FAULT_CLAIM, FAULT_RECORD, kind, op, kernel), "=r,l,l,l",
+        end_text(FAULT_CLAIM, FAULT_RECORD, kind, op, kernel, True), "=r,l,l,l",
         [tl.cast(a, tl.int64), tl.cast(b, tl.int64), address_of(ctx)],
         dtype=tl.int32, is_pure=False, pack=1,
     )  # fmt: skip
@@ -238,10 +267,37 @@ def end_with(kind: tl.constexpr, op: tl.constexpr, a, b, ctx):
 def await_units(active, pointer, number, pe, op: tl.constexpr, ctx):
     """The data of a tile's units of 8 bytes, uint32, when they carry the call's number."""
     kernel: tl.constexpr = _kernel()
-    text: tl.constexpr = unit_text(FAULT_CLAIM, FAULT_RECORD, TIMEOUT_NS, FAULT_TIMEOUT, op, kernel)
+    text: tl.constexpr = unit_text(WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel)
     return tl.inline_asm_elementwise(
         text, "=r,r,l,r,l,l",
         [active.to(tl.int32), pointer, tl.cast(number, tl.uint32), address_of(ctx),
          tl.cast(pe, tl.int64)],
         dtype=tl.uint32, is_pure=False, pack=1,
     )  # fmt: skip
+
+
+@triton.jit
+def _top(word, place: tl.constexpr):
+    return ((word >> 56) & 255) << place
+
+
+@triton.jit
+def store_requests(slot, phase, inside, kind, dest, source, value, extra, extra2, pe):
+    """pysh_request_pack() for each element ``inside``: flat tensors of int64, or scalars.
+
+    Seven words as eight of 56 bits, each with the phase of its ticket on top.
+    """
+    low: tl.constexpr = (1 << 56) - 1
+    none = phase * 0
+    dest, source, value, extra = none + dest, none + source, none + value, none + extra
+    extra2, pe, kind, mark = none + extra2, none + pe, none + kind, phase << 56
+    top = _top(dest, 0) | _top(source, 8) | _top(value, 16) | _top(extra, 24)
+    top |= _top(extra2, 32) | _top(pe, 40) | _top(kind, 48)
+    tl.store(slot, (dest & low) | mark, mask=inside)
+    tl.store(slot + 1, (source & low) | mark, mask=inside)
+    tl.store(slot + 2, (value & low) | mark, mask=inside)
+    tl.store(slot + 3, (extra & low) | mark, mask=inside)
+    tl.store(slot + 4, (extra2 & low) | mark, mask=inside)
+    tl.store(slot + 5, (pe & low) | mark, mask=inside)
+    tl.store(slot + 6, (kind & low) | mark, mask=inside)
+    tl.store(slot + 7, top | mark, mask=inside)

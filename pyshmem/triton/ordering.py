@@ -7,28 +7,18 @@ e is every member raising its flag at all others to e, and waiting until theirs 
 
 import triton.language as tl
 
-from .chosen import (
-    device_function,
-    end_with,
-    fence_all,
-    meet,
-    poll,
-    release_set,
-    set_words,
-    state,
-    wait,
-)
-from .requests import settle
-from .teams import my_pe, place_in, team_row, world_pe
+from .chosen import device_function, fence_all, meet, poll, release_set, set_words, state, wait
+from .far import far_words
+from .ring import settle
+from .roads import near
+from .teams import place_in, team_row, world_pe
 from .words import (
     CMP_GE,
     DELTA,
-    FAULT_FAR,
     TEAM_EPOCH,
     TEAM_FLAGS,
     TEAM_GRID_COUNT,
     TEAM_GRID_TURN,
-    TEAM_NEAR,
     TEAM_SYNC,
     TEAM_WORLD,
 )
@@ -66,8 +56,6 @@ def _word(row, number: tl.constexpr):
 @device_function
 def exchange(team, row, op: tl.constexpr, ctx):
     """The team's members meet; each by one program at a time."""
-    if tl.load(row + TEAM_NEAR) == 0:  # some member is not reached by stores
-        end_with(FAULT_FAR, op, my_pe(ctx), 0, ctx)
     flags = _word(row, TEAM_FLAGS)
     counter = _word(row, TEAM_EPOCH)
     epoch = tl.load(counter, volatile=True) + 1
@@ -75,10 +63,15 @@ def exchange(team, row, op: tl.constexpr, ctx):
     lanes = tl.arange(0, _LANES)
     others = (lanes < n_pes) & (lanes != mine)
     pes = world_pe(team, row, lanes, mask=others)
-    remote = flags + mine + (state(ctx, DELTA + tl.where(others, pes, 0)) >> 3)
     meet()
-    fence_all()
-    set_words(others.to(tl.int32), remote, epoch)
+    if near():
+        remote = flags + mine + (state(ctx, DELTA + tl.where(others, pes, 0)) >> 3)
+        fence_all()
+        set_words(others.to(tl.int32), remote, epoch)
+    else:
+        settle(ctx)
+        fence_all()
+        far_words(flags + mine, epoch, pes, others, ctx)
     poll(others.to(tl.int32), flags + lanes, CMP_GE, epoch, pes, op, ctx)
     tl.store(counter, epoch)
     meet()

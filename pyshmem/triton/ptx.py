@@ -44,9 +44,119 @@ def fault_text(ctx, claim, record, kind, op, kernel, pe, a, b):
 
 
 @triton.constexpr_function
-def first_thread_text():
-    """Predicate q: is this not the program's first thread?"""
-    return "mov.u32 x, %tid.x; setp.ne.u32 q, x, 0;"
+def report_text(ctx, numbers, flags, op, kernel, pe, a, b):
+    """One thread tells the host that it waits, by a request of the kind WAITING; see ``ring.tell``.
+
+    Without credit it gives its ticket up: a wait is told again soon. Uses f r q x y k m n w, and ``z``.
+    """
+    rings, ring, slots, log2, ticket, pending, consumed, skipped, cell_words, waiting = numbers[3:]
+    stored = (f"{flags}", a, b, "f", "n", "w", f"{waiting}", "k")
+    stores = "".join(
+        f"""
+    mov.b64 z, {word};
+    and.b64 z, z, {(1 << 56) - 1};
+    or.b64 z, z, m;
+    st.relaxed.sys.global.b64 [r + {8 * place}], z;"""
+        for place, word in enumerate(stored)
+    )
+    return f"""
+    mov.u32 x, %ctaid.z; mov.u32 y, %nctaid.y; mul.lo.u32 x, x, y;
+    mov.u32 y, %ctaid.y; add.u32 x, x, y;
+    mov.u32 y, %nctaid.x; mul.lo.u32 x, x, y;
+    mov.u32 y, %ctaid.x; add.u32 x, x, y;
+    cvt.u64.u32 n, x;
+    ld.global.b64 k, [{ctx} + {8 * rings}];
+    rem.u64 m, n, k;
+    shl.b64 m, m, 5;
+    add.u64 w, {ctx}, m;
+    ld.global.b64 f, [w + {8 * ring + 16}];
+    atom.relaxed.gpu.global.add.u64 z, [f + {8 * ticket}], 1;
+    ld.global.b64 k, [{ctx} + {8 * slots}];
+    ld.global.b64 r, [w + {8 * ring + 8}];
+    ld.relaxed.sys.global.b64 m, [r + {8 * consumed}];
+    add.u64 m, m, k;
+    setp.lt.u64 q, z, m;
+    sub.u64 m, k, 1;
+    and.b64 m, m, z;
+    @q bra credit;
+    mad.lo.u64 k, k, {8 * cell_words}, r;
+    shl.b64 m, m, 3;
+    add.u64 k, k, m;
+    add.u64 z, z, 1;
+    red.relaxed.sys.global.max.u64 [k + {8 * skipped}], z;
+    bra reported;
+    credit:
+    ld.global.b64 r, [w + {8 * ring}];
+    shl.b64 m, m, 6;
+    add.u64 r, r, m;
+    add.u64 k, z, 1;
+    red.relaxed.gpu.global.max.u64 [f + {8 * pending}], k;
+    ld.global.b64 k, [{ctx} + {8 * log2}];
+    cvt.u32.u64 x, k;
+    shr.u64 m, z, x;
+    rem.u64 m, m, 255;
+    add.u64 m, m, 1;
+    shl.b64 m, m, 56;
+    shr.u64 k, {a}, 56; shl.b64 k, k, 8;
+    shr.u64 w, {b}, 56; shl.b64 w, w, 16;
+    or.b64 k, k, w;
+    and.b64 w, {pe}, 0xffffffff;
+    mov.b64 f, {kernel};
+    {stores}
+    reported:
+    """
+
+
+@triton.constexpr_function
+def slow_text(ctx, numbers, kind, op, kernel, pe, widen, reports):
+    """Every 1,024 looks of a wait: on to ``turn``, or to ``given_up`` after a fault or too long a time.
+
+    ``widen`` puts what is expected and seen into a and b. ``reports``: the host is told of slow waits,
+    one of the PE's at a time. Uses e, the deadline, and s, when the wait began: 0 before the first call.
+    """
+    claim, record, timeout = numbers[:3]
+    report = f"""
+    sub.u64 r, t, s;
+    setp.lt.u64 p, r, 200000000;
+    @p bra turn;
+    ld.global.b64 f, [{ctx} + {8 * claim}];
+    ld.relaxed.sys.global.b64 r, [f + 8];
+    sub.u64 r, t, r;
+    setp.le.s64 p, r, 250000000;
+    @p bra turn;
+    atom.relaxed.sys.global.exch.b64 r, [f + 8], t;
+    sub.u64 r, t, r;
+    setp.le.s64 p, r, 250000000;
+    @p bra turn;
+    {widen}
+    mov.b64 g, {op};
+    tell:
+    {report_text(ctx, numbers, "g", op, kernel, pe, "a", "b")}
+    setp.gt.u64 p, g, 0xffffffff;
+    @p bra given_up;
+    bra turn;
+    """
+    return f"""
+    ld.global.b64 f, [{ctx} + {8 * claim}];
+    ld.relaxed.sys.global.b64 f, [f];
+    setp.ne.u64 p, f, 0;
+    @p bra given_up;
+    ld.global.b64 r, [{ctx} + {8 * timeout}];
+    setp.le.s64 p, r, 0;
+    @p mov.b64 r, {1 << 61};
+    mov.u64 t, %globaltimer;
+    setp.eq.u64 p, e, 0;
+    @p mov.b64 s, t;
+    @p add.u64 e, t, r;
+    setp.gt.u64 p, t, e;
+    @p bra too_long;
+    {report if reports else "bra turn;"}
+    too_long:
+    {widen}
+    {fault_text(ctx, claim, record, kind, op, kernel, pe, "a", "b")}
+    {f"mov.b64 g, {op | 1 << 32}; bra tell;" if reports else ""}
+    given_up:
+    """
 
 
 @triton.constexpr_function
@@ -95,8 +205,6 @@ def reach_text(
     bra done;
     fault:
     mov.b64 w, f;
-    {first_thread_text()}
-    @q exit;
     {fault_text("$2", claim, record, "w", op, kernel, "$1", "a", "b")}
     exit;
     done:
@@ -104,7 +212,7 @@ def reach_text(
 
 
 @triton.constexpr_function
-def poll_text(bits, signed, compare, scans, asks, claim, record, timeout, kind, op, kernel):
+def poll_text(bits, signed, compare, scans, asks, numbers, kind, op, kernel, reports):
     """$0 = what was seen at $2 when it compared with $3 as asked, for elements with $1 set, else 0.
 
     $4 ctx, $5 pe. ``scans``: $2 is the first of $6 words, and $0 the number of the one that compared.
@@ -124,19 +232,20 @@ def poll_text(bits, signed, compare, scans, asks, claim, record, timeout, kind, 
     """
     if scans:
         look = f"""
-        mov.b64 i, 0; mov.b64 m, $2;
+        mov.b64 i, 0; mov.b64 h, $2;
         next:
-        ld.relaxed.sys.global.b{bits} v, [m];
+        ld.relaxed.sys.global.b{bits} v, [h];
         setp.{comparison}.{kind_of} p, v, $3;
         @p bra seen;
-        add.u64 i, i, 1; add.u64 m, m, {bits // 8};
+        add.u64 i, i, 1; add.u64 h, h, {bits // 8};
         setp.lt.u64 p, i, $6;
         @p bra next;
         """
     end = "mov.b64 $0, i;" if scans else f"mov.b{bits} $0, v;"
     none = "mov.b64 i, -1;" if scans else ""
     return f"""{{
-    .reg .pred p, q; .reg .b64 f, r, a, b, t, e, m, i; .reg .b32 x, y, c; .reg .b{bits} v;
+    .reg .pred p, q; .reg .b64 f, r, a, b, t, e, s, g, h, i, k, m, n, w, z; .reg .b32 x, y, c;
+    .reg .b{bits} v;
     mov.b64 i, 0; mov.b{bits} v, 0;
     setp.eq.s32 p, $1, 0;
     @p bra done;
@@ -149,25 +258,11 @@ def poll_text(bits, signed, compare, scans, asks, claim, record, timeout, kind, 
     add.u32 c, c, 1;
     setp.lt.u32 p, c, 1024;
     @p bra again;
-    ld.global.b64 f, [$4 + {8 * claim}];
-    ld.relaxed.sys.global.b64 f, [f];
-    setp.ne.u64 p, f, 0;
-    @p bra given_up;
-    ld.global.b64 r, [$4 + {8 * timeout}];
-    setp.le.s64 p, r, 0;
-    @p bra turn;
-    mov.u64 t, %globaltimer;
-    setp.eq.u64 p, e, 0;
-    @p add.u64 e, t, r;
-    setp.le.u64 p, t, e;
-    @p bra turn;
-    {widen}
-    {fault_text("$4", claim, record, kind, op, kernel, "$5", "a", "b")}
-    given_up:
+    {slow_text("$4", numbers, kind, op, kernel, "$5", widen, reports)}
     {none}
     bra done;
     seen:
-    ld.acquire.sys.global.b{bits} v, [{"m" if scans else "$2"}];
+    ld.acquire.sys.global.b{bits} v, [{"h" if scans else "$2"}];
     done:
     {end}
     }}"""
@@ -199,33 +294,39 @@ def set_text():
 @triton.constexpr_function
 def release_text(instruction):
     """One thread: ``instruction`` on [$1] with $2."""
-    one = f"{first_thread_text()} @!q {instruction} [$1], $2;"
+    one = f"mov.u32 x, %tid.x; setp.ne.u32 q, x, 0; @!q {instruction} [$1], $2;"
     return f"{{ .reg .pred q; .reg .b32 x; {one} mov.b32 $0, 0; }}"
 
 
 @triton.constexpr_function
-def end_text(claim, record, kind, op, kernel):
-    """One thread keeps a fault with $1 and $2 as its a and b, $3 ctx; the program ends."""
+def partition_release_text(instruction):
+    """The same in a partition of warps, whose first thread is not the program's: where $3 is set."""
+    one = f"setp.ne.s32 q, $3, 0; @q {instruction} [$1], $2;"
+    return f"{{ .reg .pred q; {one} mov.b32 $0, 0; }}"
+
+
+@triton.constexpr_function
+def end_text(claim, record, kind, op, kernel, ends):
+    """A fault with $1 and $2 as its a and b, $3 ctx, is kept; ``ends``: the program ends."""
     return f"""{{
     .reg .pred q; .reg .b64 f, r, n; .reg .b32 x, y;
-    {first_thread_text()}
-    @q exit;
     mov.b64 n, -1;
     {fault_text("$3", claim, record, kind, op, kernel, "n", "$1", "$2")}
     mov.b32 $0, 0;
-    exit;
+    {"exit;" if ends else ""}
     }}"""
 
 
 @triton.constexpr_function
-def unit_text(claim, record, timeout, kind, op, kernel):
+def unit_text(numbers, kind, op, kernel):
     """$0 = the data of the unit at $2 when its number is $3, for elements with $1 set; $4 ctx, $5 pe.
 
     A unit is 8 bytes loaded as one: data, and the number of the call. So no order is needed among
     units, and none with anything else.
     """
+    widen = "cvt.u64.u32 a, $3; cvt.u64.u32 b, u;"
     return f"""{{
-    .reg .pred p, q; .reg .b64 f, r, a, b, t, e, v; .reg .b32 x, y, c, d, u;
+    .reg .pred p, q; .reg .b64 f, r, a, b, t, e, s, g, k, m, n, v, w, z; .reg .b32 x, y, c, d, u;
     mov.b32 d, 0;
     setp.eq.s32 p, $1, 0;
     @p bra done;
@@ -240,20 +341,7 @@ def unit_text(claim, record, timeout, kind, op, kernel):
     add.u32 c, c, 1;
     setp.lt.u32 p, c, 1024;
     @p bra again;
-    ld.global.b64 f, [$4 + {8 * claim}];
-    ld.relaxed.sys.global.b64 f, [f];
-    setp.ne.u64 p, f, 0;
-    @p bra done;
-    ld.global.b64 r, [$4 + {8 * timeout}];
-    setp.le.s64 p, r, 0;
-    @p bra turn;
-    mov.u64 t, %globaltimer;
-    setp.eq.u64 p, e, 0;
-    @p add.u64 e, t, r;
-    setp.le.u64 p, t, e;
-    @p bra turn;
-    cvt.u64.u32 a, $3; cvt.u64.u32 b, u;
-    {fault_text("$4", claim, record, kind, op, kernel, "$5", "a", "b")}
+    {slow_text("$4", numbers, kind, op, kernel, "$5", widen, True)}
     done:
     mov.b32 $0, d;
     }}"""

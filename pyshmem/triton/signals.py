@@ -8,7 +8,9 @@ that the program has stored, and who has waited sees what was stored before the 
 import triton.language as tl
 
 from .chosen import device_function, fetch, meet, poll, reach, release_add, release_set, scan, wait
-from .tile import needs_atomics, on_pe
+from .far import far_signal
+from .roads import near
+from .tile import needs_atomics, store_to
 from .words import (
     CMP_EQ,
     CMP_GE,
@@ -44,12 +46,15 @@ def _word(pointer):
 @device_function
 def _deliver(sig_addr, signal, sig_op, pe, op: tl.constexpr, ctx):
     _word(sig_addr)
-    remote = reach(sig_addr, 8, pe, op, ctx)
-    if sig_op == SIGNAL_ADD:
-        needs_atomics(pe, op, ctx)
-        release_add(remote, signal)
+    if near():
+        remote = reach(sig_addr, 8, pe, op, ctx)
+        if sig_op == SIGNAL_ADD:
+            needs_atomics(pe, op, ctx)
+            release_add(remote, signal)
+        else:
+            release_set(remote, signal)
     else:
-        release_set(remote, signal)
+        far_signal(sig_addr, signal, sig_op, pe, op, ctx)
 
 
 @device_function
@@ -76,7 +81,7 @@ def put_signal(dest, source, sig_addr, signal, sig_op, pe, ctx, mask=None):
     Completes: ``source`` may be changed on return.
     Spec: shmem_put_signal.
     """
-    tl.store(on_pe(dest, pe, PUT_SIGNAL, ctx), tl.load(source, mask=mask), mask=mask)
+    store_to(dest, tl.load(source, mask=mask), pe, PUT_SIGNAL, ctx, mask)
     _deliver(sig_addr, signal, sig_op, pe, PUT_SIGNAL, ctx)
 
 

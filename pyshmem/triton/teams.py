@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Who is who: numbers of PEs and teams. A team is the number that ``team_number`` gives on the host."""
 
+import triton
 import triton.language as tl
 
 from .chosen import device_function, end_with, state
@@ -12,7 +13,6 @@ from .words import (
     TEAM_N_PES,
     TEAM_PES,
     TEAM_WORDS,
-    TEAM_WORLD,
     TEAMS,
     TRANSLATE,
 )
@@ -49,13 +49,11 @@ def team_row(team, op: tl.constexpr, ctx):
     return row
 
 
-@device_function
+@triton.constexpr_function
 def is_world(team):
     """Is it known when the kernel is compiled that the team is the world team? Saves loads."""
-    if isinstance(team, int):
-        return team == TEAM_WORLD
-    else:
-        return False
+    team = getattr(team, "value", team)
+    return isinstance(team, int) and team == 0
 
 
 @device_function
@@ -76,9 +74,10 @@ def world_pe(team, row, member, mask=None):
         )
     else:
         list_of_pes = tl.load(row + TEAM_PES).to(tl.pointer_type(tl.int32))
-        return tl.load(list_of_pes + member, mask=mask, other=None if mask is None else -1).to(
-            tl.int64
-        )
+        if mask is None:
+            return tl.load(list_of_pes + member).to(tl.int64)
+        else:
+            return tl.load(list_of_pes + member, mask=mask, other=member * 0 - 1).to(tl.int64)
 
 
 @device_function

@@ -3,7 +3,8 @@
 
 Every ``pointer`` is a scalar or a tensor of pointers into the caller's device heap; the same places of
 ``pe`` are meant. Masks and hints are those of ``tl.load``, ``tl.store`` and ``tl.atomic_*``. They are
-plain accesses: complete when a ``quiet``, a signal or a barrier says so.
+plain accesses: complete when a ``quiet``, a signal or a barrier says so. With ``PYSHMEM_P2P=0`` they are
+requests to the host, one an element, and hints are of no concern.
 
 Faults: a ``pe`` that is not one of the job's ends the program, and the next host call raises.
 """
@@ -11,6 +12,8 @@ Faults: a ``pe`` that is not one of the job's ends the program, and the next hos
 import triton.language as tl
 
 from .chosen import device_function, end_with, meet, reach_pe, state
+from .far import far_atomic, far_extreme, far_load, far_store
+from .roads import checks, near
 from .words import (
     ATOMIC_ADD,
     ATOMIC_AND,
@@ -22,8 +25,11 @@ from .words import (
     ATOMIC_XOR,
     BY_OWNER,
     COPY,
+    FAULT_ADDRESS,
     FAULT_ATOMICS,
     GET,
+    HEAP_BASE,
+    HEAP_BYTES,
     LOAD,
     PTR,
     PUT,
@@ -31,8 +37,8 @@ from .words import (
 )
 
 __all__ = [
-    "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or", "atomic_xchg",
-    "atomic_xor", "copy", "get", "load", "ptr", "put", "store",
+    "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or", "atomic_sub",
+    "atomic_xchg", "atomic_xor", "copy", "get", "load", "ptr", "put", "store",
 ]  # fmt: skip
 
 
@@ -48,9 +54,60 @@ def on_pe(pointer, pe, op: tl.constexpr, ctx):
 
 
 @device_function
+def check_tile(pointer, mask, op: tl.constexpr, ctx):
+    """In checking mode: ends the program, before anything moves, if a place is off the device heap."""
+    if checks():
+        bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
+        nbytes: tl.constexpr = 1 if bits < 8 else bits // 8
+        places = tl.cast(pointer, tl.int64)
+        offset = places - state(ctx, HEAP_BASE)
+        wrong = (offset < 0) | (offset + nbytes > state(ctx, HEAP_BYTES))
+        if mask is not None:
+            wrong = wrong & mask
+        first = tl.where(wrong, places, places * 0)
+        if pointer.type.is_block():
+            first = tl.max(first)
+        if first != 0:
+            end_with(FAULT_ADDRESS, op, first, nbytes, ctx)
+
+
+@device_function
+def load_from(
+    pointer, pe, op: tl.constexpr, ctx, mask=None, other=None, cache_modifier: tl.constexpr = _NO_HINT,
+    eviction_policy: tl.constexpr = _NO_HINT, volatile: tl.constexpr = False,
+):  # fmt: skip
+    """``load`` in the name of the routine ``op``."""
+    if near():
+        check_tile(pointer, mask, op, ctx)
+        return tl.load(
+            on_pe(pointer, pe, op, ctx), mask=mask, other=other, cache_modifier=cache_modifier,
+            eviction_policy=eviction_policy, volatile=volatile,
+        )  # fmt: skip
+    else:
+        return far_load(pointer, pe, op, ctx, mask, other)
+
+
+@device_function
+def store_to(
+    pointer, value, pe, op: tl.constexpr, ctx, mask=None, cache_modifier: tl.constexpr = _NO_HINT,
+    eviction_policy: tl.constexpr = _NO_HINT,
+):  # fmt: skip
+    """``store`` in the name of the routine ``op``."""
+    if near():
+        check_tile(pointer, mask, op, ctx)
+        tl.store(
+            on_pe(pointer, pe, op, ctx), value, mask=mask, cache_modifier=cache_modifier,
+            eviction_policy=eviction_policy,
+        )  # fmt: skip
+    else:
+        far_store(pointer, value, pe, op, ctx, mask)
+
+
+@device_function
 def ptr(pointer, pe, ctx):
     """Where ``pe`` keeps what is at ``pointer`` here, for plain Triton accesses.
 
+    Faults: a ``pe`` that loads and stores do not reach.
     Spec: shmem_ptr.
     """
     return on_pe(pointer, pe, PTR, ctx)
@@ -62,10 +119,7 @@ def load(
     eviction_policy: tl.constexpr = _NO_HINT, volatile: tl.constexpr = False,
 ):  # fmt: skip
     """The tile at ``pointer`` on ``pe``. Extension."""
-    return tl.load(
-        on_pe(pointer, pe, LOAD, ctx), mask=mask, other=other, cache_modifier=cache_modifier,
-        eviction_policy=eviction_policy, volatile=volatile,
-    )  # fmt: skip
+    return load_from(pointer, pe, LOAD, ctx, mask, other, cache_modifier, eviction_policy, volatile)
 
 
 @device_function
@@ -74,10 +128,7 @@ def store(
     eviction_policy: tl.constexpr = _NO_HINT,
 ):  # fmt: skip
     """Store a tile at ``pointer`` on ``pe``. Extension."""
-    tl.store(
-        on_pe(pointer, pe, STORE, ctx), value, mask=mask, cache_modifier=cache_modifier,
-        eviction_policy=eviction_policy,
-    )  # fmt: skip
+    store_to(pointer, value, pe, STORE, ctx, mask, cache_modifier, eviction_policy)
 
 
 @device_function
@@ -89,10 +140,8 @@ def put(
 
     Spec: shmem_put.
     """
-    tl.store(
-        on_pe(dest, pe, PUT, ctx), tl.load(source, mask=mask, other=other), mask=mask,
-        cache_modifier=cache_modifier, eviction_policy=eviction_policy,
-    )  # fmt: skip
+    value = tl.load(source, mask=mask, other=other)
+    store_to(dest, value, pe, PUT, ctx, mask, cache_modifier, eviction_policy)
 
 
 @device_function
@@ -104,10 +153,7 @@ def get(
 
     Spec: shmem_get.
     """
-    value = tl.load(
-        on_pe(source, pe, GET, ctx), mask=mask, other=other, cache_modifier=cache_modifier,
-        eviction_policy=eviction_policy,
-    )  # fmt: skip
+    value = load_from(source, pe, GET, ctx, mask, other, cache_modifier, eviction_policy)
     tl.store(dest, value, mask=mask)
 
 
@@ -117,11 +163,8 @@ def copy(
     cache_modifier: tl.constexpr = _NO_HINT, eviction_policy: tl.constexpr = _NO_HINT,
 ):  # fmt: skip
     """Copy the tile at ``source`` on ``source_pe`` to ``dest`` on ``dest_pe``. Extension."""
-    value = tl.load(on_pe(source, source_pe, COPY, ctx), mask=mask, other=other)
-    tl.store(
-        on_pe(dest, dest_pe, COPY, ctx), value, mask=mask, cache_modifier=cache_modifier,
-        eviction_policy=eviction_policy,
-    )  # fmt: skip
+    value = load_from(source, source_pe, COPY, ctx, mask, other)
+    store_to(dest, value, dest_pe, COPY, ctx, mask, cache_modifier, eviction_policy)
 
 
 # Atomics of Triton are for one GPU unless told otherwise: on a peer the scope has to be the system.
@@ -140,8 +183,9 @@ def before_release(sem: tl.constexpr):
 
 
 @device_function
-def word_on_pe(pointer, pe, op: tl.constexpr, sem: tl.constexpr, ctx):
+def word_on_pe(pointer, mask, pe, op: tl.constexpr, sem: tl.constexpr, ctx):
     """``on_pe`` for an atomic operation, which comes next."""
+    check_tile(pointer, mask, op, ctx)
     remote = on_pe(pointer, pe, op, ctx)
     needs_atomics(pe, op, ctx)
     before_release(sem)
@@ -153,9 +197,24 @@ def atomic_add(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Add to the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_add."""
-    return tl.atomic_add(
-        word_on_pe(pointer, pe, ATOMIC_ADD, sem, ctx), value, mask=mask, sem=sem, scope=scope
-    )
+    if near():
+        return tl.atomic_add(
+            word_on_pe(pointer, mask, pe, ATOMIC_ADD, sem, ctx),
+            value,
+            mask=mask,
+            sem=sem,
+            scope=scope,
+        )
+    else:
+        return far_atomic(pointer, value, 0, pe, "add", ATOMIC_ADD, ctx, mask, sem)
+
+
+@device_function
+def atomic_sub(
+    pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
+):  # fmt: skip
+    """Subtract from the elements at ``pointer`` on ``pe``; what they were. Extension."""
+    return atomic_add(pointer, -value, pe, ctx, mask, sem, scope)
 
 
 @device_function
@@ -163,9 +222,16 @@ def atomic_and(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """And into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_and."""
-    return tl.atomic_and(
-        word_on_pe(pointer, pe, ATOMIC_AND, sem, ctx), value, mask=mask, sem=sem, scope=scope
-    )
+    if near():
+        return tl.atomic_and(
+            word_on_pe(pointer, mask, pe, ATOMIC_AND, sem, ctx),
+            value,
+            mask=mask,
+            sem=sem,
+            scope=scope,
+        )
+    else:
+        return far_atomic(pointer, value, 0, pe, "and", ATOMIC_AND, ctx, mask, sem)
 
 
 @device_function
@@ -173,9 +239,16 @@ def atomic_or(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Or into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_or."""
-    return tl.atomic_or(
-        word_on_pe(pointer, pe, ATOMIC_OR, sem, ctx), value, mask=mask, sem=sem, scope=scope
-    )
+    if near():
+        return tl.atomic_or(
+            word_on_pe(pointer, mask, pe, ATOMIC_OR, sem, ctx),
+            value,
+            mask=mask,
+            sem=sem,
+            scope=scope,
+        )
+    else:
+        return far_atomic(pointer, value, 0, pe, "or", ATOMIC_OR, ctx, mask, sem)
 
 
 @device_function
@@ -183,9 +256,16 @@ def atomic_xor(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Xor into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_xor."""
-    return tl.atomic_xor(
-        word_on_pe(pointer, pe, ATOMIC_XOR, sem, ctx), value, mask=mask, sem=sem, scope=scope
-    )
+    if near():
+        return tl.atomic_xor(
+            word_on_pe(pointer, mask, pe, ATOMIC_XOR, sem, ctx),
+            value,
+            mask=mask,
+            sem=sem,
+            scope=scope,
+        )
+    else:
+        return far_atomic(pointer, value, 0, pe, "xor", ATOMIC_XOR, ctx, mask, sem)
 
 
 @device_function
@@ -193,9 +273,16 @@ def atomic_min(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Take the minimum into the elements at ``pointer`` on ``pe``; what they were. Extension."""
-    return tl.atomic_min(
-        word_on_pe(pointer, pe, ATOMIC_MIN, sem, ctx), value, mask=mask, sem=sem, scope=scope
-    )
+    if near():
+        return tl.atomic_min(
+            word_on_pe(pointer, mask, pe, ATOMIC_MIN, sem, ctx),
+            value,
+            mask=mask,
+            sem=sem,
+            scope=scope,
+        )
+    else:
+        return far_extreme(pointer, value, pe, False, ATOMIC_MIN, ctx, mask, sem)
 
 
 @device_function
@@ -203,9 +290,16 @@ def atomic_max(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Take the maximum into the elements at ``pointer`` on ``pe``; what they were. Extension."""
-    return tl.atomic_max(
-        word_on_pe(pointer, pe, ATOMIC_MAX, sem, ctx), value, mask=mask, sem=sem, scope=scope
-    )
+    if near():
+        return tl.atomic_max(
+            word_on_pe(pointer, mask, pe, ATOMIC_MAX, sem, ctx),
+            value,
+            mask=mask,
+            sem=sem,
+            scope=scope,
+        )
+    else:
+        return far_extreme(pointer, value, pe, True, ATOMIC_MAX, ctx, mask, sem)
 
 
 @device_function
@@ -213,9 +307,16 @@ def atomic_xchg(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Replace the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_swap."""
-    return tl.atomic_xchg(
-        word_on_pe(pointer, pe, ATOMIC_XCHG, sem, ctx), value, mask=mask, sem=sem, scope=scope
-    )
+    if near():
+        return tl.atomic_xchg(
+            word_on_pe(pointer, mask, pe, ATOMIC_XCHG, sem, ctx),
+            value,
+            mask=mask,
+            sem=sem,
+            scope=scope,
+        )
+    else:
+        return far_atomic(pointer, value, 0, pe, "swap", ATOMIC_XCHG, ctx, mask, sem)
 
 
 @device_function
@@ -235,7 +336,10 @@ def atomic_cas(
 
     Spec: shmem_atomic_compare_swap.
     """
-    return tl.atomic_cas(
-        word_on_pe(pointer, pe, ATOMIC_CAS, sem, ctx), like(pointer, compare), like(pointer, value),
-        sem=sem, scope=scope,
-    )  # fmt: skip
+    if near():
+        return tl.atomic_cas(
+            word_on_pe(pointer, None, pe, ATOMIC_CAS, sem, ctx), like(pointer, compare),
+            like(pointer, value), sem=sem, scope=scope,
+        )  # fmt: skip
+    else:
+        return far_atomic(pointer, value, compare, pe, "compare_swap", ATOMIC_CAS, ctx, None, sem)

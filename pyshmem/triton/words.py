@@ -11,6 +11,7 @@ from .._core.contract import (
     CMP,
     DEVICE_TEAM,
     FAULT,
+    PRINT,
     REQUEST_FLAG,
     REQUEST_OP,
     ROUTINES,
@@ -50,6 +51,21 @@ RING_TICKET = tl.constexpr(RINGS_AT.DEVICE_TICKET // 8)
 RING_CONSUMED = tl.constexpr(RINGS_AT.DEVICE_CONSUMED // 8)
 RING_PENDING = tl.constexpr(RINGS_AT.DEVICE_PENDING // 8)
 RING_ACKED = tl.constexpr(RINGS_AT.DEVICE_ACKED // 8)
+RING_BUSY = tl.constexpr(RINGS_AT.DEVICE_WORDS // 8)
+BUSY_LEFT = tl.constexpr(1 << RINGS_AT.BUSY_LEFT_BIT)
+BUSY_ENGINE = tl.constexpr(1 << RINGS_AT.BUSY_ENGINE_BIT)
+BUSY_TURN = tl.constexpr(RINGS_AT.BUSY_TURN_BIT)
+
+#: What a wait in PTX has to know, in the order of ``ptx.report_text``.
+WAIT_NUMBERS = tl.constexpr(
+    (
+        STATE.FAULT_CLAIM, STATE.FAULT_RECORD, STATE.TIMEOUT_NS,
+        STATE.RINGS, STATE.RING, STATE.RING_SLOTS, STATE.RING_LOG2,
+        RINGS_AT.DEVICE_TICKET // 8, RINGS_AT.DEVICE_PENDING // 8,
+        RINGS_AT.CONTROL_CONSUMED // 8, RINGS_AT.CONTROL_CELLS // 8, RINGS_AT.CELL_BYTES // 8,
+        REQUEST_OP.WAITING,
+    )
+)  # fmt: skip
 
 #: Requests to the host, host_proxy/ring.h.
 REQUEST_PUT = tl.constexpr(REQUEST_OP.PUT)
@@ -57,7 +73,16 @@ REQUEST_GET = tl.constexpr(REQUEST_OP.GET)
 REQUEST_PUT_SIGNAL = tl.constexpr(REQUEST_OP.PUT_SIGNAL)
 REQUEST_PRINT = tl.constexpr(REQUEST_OP.PRINT)
 REQUEST_RELEASE = tl.constexpr(REQUEST_FLAG.RELEASE << 16)
+REQUEST_REPLY = tl.constexpr(REQUEST_FLAG.REPLY << 16)
+PRINT_INT = tl.constexpr(PRINT.INT)
+PRINT_FLOAT = tl.constexpr(PRINT.FLOAT)
+PRINT_TEXT = tl.constexpr(PRINT.TEXT)
 REQUEST_CALL = tl.constexpr(REQUEST_OP.CALL)
+REQUEST_ABORT = tl.constexpr(REQUEST_OP.ABORT)
+REQUEST_P = tl.constexpr(REQUEST_OP.P)
+REQUEST_G = tl.constexpr(REQUEST_OP.G)
+REQUEST_AMO = tl.constexpr(REQUEST_OP.AMO)
+REQUEST_WAITING = tl.constexpr(REQUEST_OP.WAITING)
 
 TEAM_N_PES = tl.constexpr(DEVICE_TEAM.N_PES)
 TEAM_MY_PE = tl.constexpr(DEVICE_TEAM.MY_PE)
@@ -76,6 +101,7 @@ FAULT_NELEMS = tl.constexpr(FAULT.NELEMS)
 FAULT_FAR = tl.constexpr(FAULT.FAR)
 FAULT_ATOMICS = tl.constexpr(FAULT.ATOMICS)
 FAULT_TEAM = tl.constexpr(FAULT.TEAM)
+FAULT_PROXY = tl.constexpr(FAULT.PROXY)
 
 #: Device routines by name, for reports.
 LOAD = tl.constexpr(ROUTINES.index("load"))

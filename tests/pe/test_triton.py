@@ -18,6 +18,12 @@ def test_triton_suite_in_the_interpreter(n_pes: int, run_command: RunCommand) ->
     run_suite("triton", n_pes, "sim", run_command)
 
 
+def test_triton_suite_with_peers_out_of_reach(run_command: RunCommand) -> None:
+    """Every element through the rings and the proxies; large tiles are more than a ring holds."""
+    settings = {"PYSHMEM_P2P": "0", "PYSHMEM_RINGS": "2", "PYSHMEM_RING_SLOTS": "64"}
+    run_suite("triton", 2, "sim", run_command, **settings)
+
+
 def test_requests_through_two_short_rings(run_command: RunCommand) -> None:
     settings = {"PYSHMEM_RINGS": "2", "PYSHMEM_RING_SLOTS": "8"}
     run_suite("triton/test_requests.py", 2, "sim", run_command, **settings)
@@ -125,3 +131,101 @@ def test_a_context_of_an_earlier_job_is_refused(run_pes, device: str) -> None:
     ended, earlier = result.stdout.splitlines()
     assert "made in a job that has ended" in ended
     assert "belongs to an earlier job: call context() again" in earlier
+
+
+LATE = """
+    import time
+    import pyshmem
+    import pyshmem.triton as shmem
+    import triton
+
+    @triton.jit
+    def wait_for_peer(word, ctx):
+        shmem.signal_wait_until(word, shmem.CMP_GE, 7, ctx, 0)
+
+    with pyshmem.init() as job:
+        word = pyshmem.new_signal(heap="device")
+        if job.my_pe == 0:
+            time.sleep(3)
+            pyshmem.signal_set(word, 7, 1)
+        else:
+            wait_for_peer[(1,)](shmem.wrap(word), shmem.context())
+            pyshmem.quiet()
+        pyshmem.barrier_all()
+        print("went on")
+"""
+
+
+@pytest.mark.parametrize("device", ["sim", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_long_wait_is_reported_by_the_kernel_s_name_and_goes_on(run_pes, device: str) -> None:
+    done = run_pes(2, LATE, device=device, env={"PYSHMEM_REPORT_AFTER": "1"}, check=True)
+    assert done.stdout.split("\n").count("went on") == 2
+    assert done.stderr.count("the PEs stand:") == 1
+    assert "wait_for_peer (program.py:" in done.stderr
+    assert "signal_wait_until for 7 from PE 0, seen 0" in done.stderr
+
+
+ABORT = """
+    import pyshmem
+    import pyshmem.triton as shmem
+    import triton
+
+    @triton.jit
+    def give_up(ctx):
+        if shmem.my_pe(ctx) == 1:
+            shmem.abort(7, ctx, "enough")
+        shmem.sync(ctx)
+
+    with pyshmem.init():
+        give_up[(1,)](shmem.context())
+        pyshmem.quiet()
+"""
+
+
+@pytest.mark.parametrize("device", ["sim", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_kernel_may_end_the_job(run_pes, device: str) -> None:
+    result = run_pes(2, ABORT, device=device)
+    assert result.returncode == 7
+    assert "a kernel called abort(7): enough" in result.stderr
+
+
+OFF_THE_HEAP = """
+    import numpy as np
+    import pyshmem
+    import pyshmem.triton as shmem
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def to_peer(dest, n, ctx, WHAT: tl.constexpr):
+        offs = tl.arange(0, 8)
+        if WHAT == 0:
+            shmem.store(dest + offs, 1, 0, ctx, mask=offs < n)
+        elif WHAT == 1:
+            shmem.atomic_add(dest + offs, 1, 0, ctx, mask=offs < n)
+        else:
+            tl.store(dest + offs, shmem.load(dest, 0, ctx), mask=offs < n)
+
+    with pyshmem.init() as job:
+        inside = pyshmem.zeros(8, dtype=np.int64, heap="device")
+        ctx, elsewhere = shmem.context(), np.zeros(8, np.int64)
+        for what in range(3):
+            to_peer[(1,)](shmem.wrap(inside), 8, ctx, WHAT=what)
+            to_peer[(1,)](shmem.wrap(elsewhere), 0, ctx, WHAT=min(what, 1))  # nothing of it is meant
+            try:
+                to_peer[(1,)](shmem.wrap(elsewhere), 8, ctx, WHAT=what)
+                pyshmem.quiet()
+            except pyshmem.KernelFault as error:
+                print(error)
+        assert not elsewhere.any()
+"""
+
+
+def test_checking_mode_finds_tiles_that_are_not_on_the_heap(run_pes) -> None:
+    result = run_pes(1, OFF_THE_HEAP, device="sim", env={"PYSHMEM_CHECK": "1"}, check=True)
+    routines = [
+        line.partition("device routine ")[2].partition(":")[0]
+        for line in result.stdout.splitlines()
+    ]
+    assert routines == ["store", "atomic_add", "load"]
+    assert result.stdout.count("are not on the device heap") == 3

@@ -22,7 +22,7 @@ LAYERS = (
     ("_core",),
     ("host",),
     ("device", "triton", "launcher"),
-    ("__init__", "typing"),
+    ("__init__", "typing", "gluon"),
     ("fused", "interop"),
     ("cli", "bench", "__main__"),
 )

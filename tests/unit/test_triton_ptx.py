@@ -15,17 +15,15 @@ import pytest
 pytest.importorskip("triton")
 
 CASES = Path(__file__).with_name("triton_cases.py")
+GLUON_CASES = Path(__file__).with_name("gluon_cases.py")
 ARCHITECTURES = (90, 80)
 
 
-@pytest.fixture(scope="module")
-def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def compiled(folder: Path, cases: Path, *arguments: object, **variables: str) -> dict[str, str]:
     """The PTX of each case, by its name and architecture, without debug lines."""
-    environment = dict(os.environ, TRITON_INTERPRET="0")
-    environment["TRITON_CACHE_DIR"] = str(tmp_path_factory.mktemp("triton"))
-    result = subprocess.run(
-        [sys.executable, CASES], env=environment, capture_output=True, text=True, timeout=280
-    )
+    environment = dict(os.environ, TRITON_INTERPRET="0", TRITON_CACHE_DIR=str(folder), **variables)
+    command = [sys.executable, str(cases), *map(str, arguments)]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
     assert result.returncode == 0, result.stderr[-4000:]
     return {name: _body(text) for name, text in json.loads(result.stdout)["ptx"].items()}
 
@@ -36,6 +34,11 @@ def _body(text: str) -> str:
     return "\n".join(
         line for line in lines if line and not re.match(r"\s*(\.loc|\.file|\$L)", line)
     )
+
+
+@pytest.fixture(scope="module")
+def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return compiled(tmp_path_factory.mktemp("triton"), CASES)
 
 
 def both(test):
@@ -102,9 +105,36 @@ def test_fences_are_for_the_whole_system(ptx: dict[str, str], arch: int) -> None
 def test_waits_end_by_the_clock_and_say_who_waited(ptx: dict[str, str], arch: int) -> None:
     body = ptx[f"waits-{arch}"]
     assert body.count("%globaltimer") == 3
-    assert body.count("atom.relaxed.sys.global.exch") == 3
+    assert len(re.findall(r"atom.relaxed.sys.global.exch.b64 f", body)) == 3, "of faults"
+    assert len(re.findall(r"atom.relaxed.sys.global.exch.b64 r", body)) == 3, "of reports"
 
 
 @both
 def test_arguments_may_be_numbers(ptx: dict[str, str], arch: int) -> None:
     assert "ld.global" in ptx[f"masked-{arch}"]  # its ctx is an int64, not a pointer
+
+
+def test_tiles_of_peers_out_of_reach_are_requests(tmp_path: Path) -> None:
+    """Without P2P a tile's elements go to the ring, and nowhere else."""
+    for name, text in compiled(tmp_path, CASES, "copy_out", "meetings", PYSHMEM_P2P="0").items():
+        assert "st.global.b64" in text, name
+        assert "atom.relaxed.gpu.global.add" in text or "atom.global.gpu.relaxed.add" in text, name
+    near = compiled(tmp_path, CASES, "copy_out")["copy_out-90"]
+    assert "atom" not in re.sub(r"\{.*?\n\s*\}", "", near, flags=re.DOTALL), (
+        "no ring where peers are near"
+    )
+
+
+def test_gluon_s_groups_of_warps_have_their_own_barriers_and_leaders(tmp_path: Path) -> None:
+    texts = compiled(tmp_path, GLUON_CASES, tmp_path)
+    assert set(re.findall(r"\tst\.global\.v\S+", texts["tiles-90"])) == {"\tst.global.v4.b32"}
+    found = re.findall(r"\t(?:@\S+ )?((?:atom|red)\.\S+)", texts["atomics-90"])
+    assert len(found) >= 9
+    assert all(".sys." in instruction for instruction in found), found
+    text = texts["move_and_compute-90"]
+    release = text.index("st.release.sys")
+    assert "@q st.release.sys" in text
+    barriers = re.findall(r"bar\.sync\s+(\d+), 128", text[:release])
+    assert barriers, "the group that sends meets at a barrier of its own before it signals"
+    waits = re.findall(r"bar\.sync\s+(\d+), 128", text[text.index("ld.acquire.sys") :])
+    assert waits[0] != barriers[-1]

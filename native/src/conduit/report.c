@@ -28,33 +28,75 @@ static struct {
     int64_t n;
 } names[ISHMEMX_NAME_KINDS];
 
-int ishmemx_name_set(int kind, int64_t number, const char *name) {
-    int status = ISHMEMX_OK;
+/* Those of numbers past the table: hashes, which front ends give whose kernels are cached by others. */
+static struct {
+    struct {
+        int64_t number;
+        name_t name;
+    } *row;
+    int64_t n;
+} hashed[ISHMEMX_NAME_KINDS];
+
+static char *find_hashed(int kind, int64_t number) {
+    for (int64_t i = 0; i < hashed[kind].n; i++)
+        if (hashed[kind].row[i].number == number)
+            return hashed[kind].row[i].name;
+    return NULL;
+}
+
+static char *place_hashed(int kind, int64_t number) {
+    char *place = find_hashed(kind, number);
+    void *grown;
+
+    if (place)
+        return place;
+    grown = realloc(hashed[kind].row, (size_t)(hashed[kind].n + 1) * sizeof *hashed[kind].row);
+    if (!grown)
+        return NULL;
+    hashed[kind].row = grown;
+    hashed[kind].row[hashed[kind].n].number = number;
+    return hashed[kind].row[hashed[kind].n++].name;
+}
+
+static char *place_of(int kind, int64_t number) {
     name_t *grown;
 
-    if (kind < 0 || kind >= ISHMEMX_NAME_KINDS || number < 0 || number >= MAX_NAMES)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "name %lld of kind %d is out of range", (long long)number, kind);
-    pthread_mutex_lock(&mutex);
+    if (number >= MAX_NAMES)
+        return place_hashed(kind, number);
     if (number >= names[kind].n) {
         grown = realloc(names[kind].name, (size_t)(number + 1) * sizeof *grown);
-        if (grown) {
-            memset(grown + names[kind].n, 0, (size_t)(number + 1 - names[kind].n) * sizeof *grown);
-            names[kind].name = grown;
-            names[kind].n = number + 1;
-        } else {
-            status = pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for the name %s", name);
-        }
+        if (!grown)
+            return NULL;
+        memset(grown + names[kind].n, 0, (size_t)(number + 1 - names[kind].n) * sizeof *grown);
+        names[kind].name = grown;
+        names[kind].n = number + 1;
     }
-    if (!status)
-        snprintf(names[kind].name[number], NAME_BYTES, "%s", name);
+    return names[kind].name[number];
+}
+
+int ishmemx_name_set(int kind, int64_t number, const char *name) {
+    int status = ISHMEMX_OK;
+    char *place;
+
+    if (kind < 0 || kind >= ISHMEMX_NAME_KINDS || number < 0)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "name %lld of kind %d is out of range", (long long)number, kind);
+    pthread_mutex_lock(&mutex);
+    place = place_of(kind, number);
+    if (place)
+        snprintf(place, NAME_BYTES, "%s", name);
+    else
+        status = pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for the name %s", name);
     pthread_mutex_unlock(&mutex);
     return status;
 }
 
 void pysh_name_get(int kind, int64_t number, char *text, size_t capacity) {
+    const char *name;
+
     pthread_mutex_lock(&mutex);
-    if (number >= 0 && number < names[kind].n && names[kind].name[number][0])
-        snprintf(text, capacity, "%s", names[kind].name[number]);
+    name = number >= 0 && number < names[kind].n ? names[kind].name[number] : find_hashed(kind, number);
+    if (name && *name)
+        snprintf(text, capacity, "%s", name);
     else
         snprintf(text, capacity, "%lld", (long long)number);
     pthread_mutex_unlock(&mutex);

@@ -1,14 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What kernels call. ``heap_bases`` are the heaps' addresses as the calling PE reaches them.
 
-Unlike Iris, atomics are for the whole system unless told otherwise: for a peer's memory the scope of
-one GPU is too small.
+Where the heaps are not reached by loads and stores (``PYSHMEM_P2P=0``) they are not looked at: kernels
+are compiled for the running job. Unlike Iris, atomics are for the whole system unless told otherwise:
+for a peer's memory the scope of one GPU is too small.
 """
 
 import triton.language as tl
 
 from ...triton.chosen import device_function
+from ...triton.far import far_atomic, far_extreme, far_load, far_store
+from ...triton.roads import near, running_job
 from ...triton.tile import before_release, like
+from ...triton.words import (
+    ATOMIC_ADD,
+    ATOMIC_AND,
+    ATOMIC_CAS,
+    ATOMIC_MAX,
+    ATOMIC_MIN,
+    ATOMIC_OR,
+    ATOMIC_XCHG,
+    ATOMIC_XOR,
+    COPY,
+    GET,
+    LOAD,
+    PUT,
+    STORE,
+)
 
 _ACQ_REL, _SYS, _NONE = tl.constexpr("acq_rel"), tl.constexpr("sys"), tl.constexpr("")
 
@@ -26,14 +44,38 @@ def _translate(pointer, here, there, heap_bases, hint: tl.constexpr = None):
 
 
 @device_function
+def _load(
+    pointer, here, there, heap_bases, op: tl.constexpr, mask, other, cache_modifier: tl.constexpr,
+    volatile: tl.constexpr, hint: tl.constexpr,
+):  # fmt: skip
+    if near():
+        return tl.load(
+            _translate(pointer, here, there, heap_bases, hint), mask=mask, other=other,
+            cache_modifier=cache_modifier or "", volatile=volatile,
+        )  # fmt: skip
+    return far_load(pointer, there, op, running_job(), mask, other)
+
+
+@device_function
+def _store(
+    pointer, value, here, there, heap_bases, op: tl.constexpr, mask, cache_modifier: tl.constexpr,
+    hint: tl.constexpr,
+):  # fmt: skip
+    if near():
+        remote = _translate(pointer, here, there, heap_bases, hint)
+        tl.store(remote, value, mask=mask, cache_modifier=cache_modifier or "")
+    else:
+        far_store(pointer, value, there, op, running_job(), mask)
+
+
+@device_function
 def load(
     pointer, to_rank, from_rank, heap_bases, mask=None, other=None,
     cache_modifier: tl.constexpr = _NONE, volatile: tl.constexpr = False, hint: tl.constexpr = None,
 ):  # fmt: skip
     """What ``from_rank`` keeps at ``pointer``; ``to_rank`` is the caller."""
-    remote = _translate(pointer, to_rank, from_rank, heap_bases, hint)
-    return tl.load(
-        remote, mask=mask, other=other, cache_modifier=cache_modifier or "", volatile=volatile
+    return _load(
+        pointer, to_rank, from_rank, heap_bases, LOAD, mask, other, cache_modifier, volatile, hint
     )
 
 
@@ -43,8 +85,7 @@ def store(
     cache_modifier: tl.constexpr = _NONE,
 ):  # fmt: skip
     """Store ``value`` at ``pointer`` on ``to_rank``; ``from_rank`` is the caller."""
-    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
-    tl.store(remote, value, mask=mask, cache_modifier=cache_modifier or "")
+    _store(pointer, value, from_rank, to_rank, heap_bases, STORE, mask, cache_modifier, hint)
 
 
 @device_function
@@ -58,8 +99,9 @@ def get(
     As in Iris the address is moved by ``to_rank``'s base less ``from_rank``'s: the caller is
     ``from_rank``, and the data is ``to_rank``'s.
     """
-    remote = _translate(from_ptr, from_rank, to_rank, heap_bases, hint)
-    data = tl.load(remote, mask=mask, other=other, cache_modifier=load_cache_modifier or "")
+    data = _load(
+        from_ptr, from_rank, to_rank, heap_bases, GET, mask, other, load_cache_modifier, False, hint
+    )
     tl.store(to_ptr, data, mask=mask, cache_modifier=store_cache_modifier or "")
 
 
@@ -70,9 +112,8 @@ def put(
     hint: tl.constexpr = None,
 ):  # fmt: skip
     """Copy what is at ``from_ptr`` here to ``to_ptr`` on ``to_rank``; ``from_rank`` is the caller."""
-    remote = _translate(to_ptr, from_rank, to_rank, heap_bases, hint)
     data = tl.load(from_ptr, mask=mask, other=other, cache_modifier=load_cache_modifier or "")
-    tl.store(remote, data, mask=mask, cache_modifier=store_cache_modifier or "")
+    _store(to_ptr, data, from_rank, to_rank, heap_bases, PUT, mask, store_cache_modifier, hint)
 
 
 @device_function
@@ -82,10 +123,19 @@ def copy(
     hint: tl.constexpr = None,
 ):  # fmt: skip
     """Copy what ``from_rank`` keeps at ``src_ptr`` to ``dst_ptr`` on ``to_rank``."""
-    source = _translate(src_ptr, cur_rank, from_rank, heap_bases, hint)
-    dest = _translate(dst_ptr, cur_rank, to_rank, heap_bases, hint)
-    data = tl.load(source, mask=mask, other=other, cache_modifier=load_cache_modifier or "")
-    tl.store(dest, data, mask=mask, cache_modifier=store_cache_modifier or "")
+    data = _load(
+        src_ptr,
+        cur_rank,
+        from_rank,
+        heap_bases,
+        COPY,
+        mask,
+        other,
+        load_cache_modifier,
+        False,
+        hint,
+    )
+    _store(dst_ptr, data, cur_rank, to_rank, heap_bases, COPY, mask, store_cache_modifier, hint)
 
 
 @device_function
@@ -94,9 +144,13 @@ def atomic_add(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Add to the elements at ``pointer`` on ``to_rank``; what they were."""
-    before_release(sem or "acq_rel")
-    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
-    return tl.atomic_add(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    if near():
+        before_release(sem or "acq_rel")
+        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        return tl.atomic_add(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    return far_atomic(
+        pointer, val, 0, to_rank, "add", ATOMIC_ADD, running_job(), mask, sem or "acq_rel"
+    )
 
 
 @device_function
@@ -105,9 +159,13 @@ def atomic_sub(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Subtract from the elements at ``pointer`` on ``to_rank``; what they were."""
-    before_release(sem or "acq_rel")
-    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
-    return tl.atomic_add(remote, -val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    if near():
+        before_release(sem or "acq_rel")
+        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        return tl.atomic_add(remote, -val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    return far_atomic(
+        pointer, -val, 0, to_rank, "add", ATOMIC_ADD, running_job(), mask, sem or "acq_rel"
+    )
 
 
 @device_function
@@ -116,9 +174,13 @@ def atomic_xchg(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Replace the elements at ``pointer`` on ``to_rank``; what they were."""
-    before_release(sem or "acq_rel")
-    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
-    return tl.atomic_xchg(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    if near():
+        before_release(sem or "acq_rel")
+        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        return tl.atomic_xchg(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    return far_atomic(
+        pointer, val, 0, to_rank, "swap", ATOMIC_XCHG, running_job(), mask, sem or "acq_rel"
+    )
 
 
 @device_function
@@ -127,9 +189,13 @@ def atomic_xor(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Xor into the elements at ``pointer`` on ``to_rank``; what they were."""
-    before_release(sem or "acq_rel")
-    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
-    return tl.atomic_xor(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    if near():
+        before_release(sem or "acq_rel")
+        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        return tl.atomic_xor(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    return far_atomic(
+        pointer, val, 0, to_rank, "xor", ATOMIC_XOR, running_job(), mask, sem or "acq_rel"
+    )
 
 
 @device_function
@@ -138,9 +204,13 @@ def atomic_and(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """And into the elements at ``pointer`` on ``to_rank``; what they were."""
-    before_release(sem or "acq_rel")
-    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
-    return tl.atomic_and(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    if near():
+        before_release(sem or "acq_rel")
+        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        return tl.atomic_and(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    return far_atomic(
+        pointer, val, 0, to_rank, "and", ATOMIC_AND, running_job(), mask, sem or "acq_rel"
+    )
 
 
 @device_function
@@ -149,9 +219,13 @@ def atomic_or(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Or into the elements at ``pointer`` on ``to_rank``; what they were."""
-    before_release(sem or "acq_rel")
-    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
-    return tl.atomic_or(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    if near():
+        before_release(sem or "acq_rel")
+        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        return tl.atomic_or(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    return far_atomic(
+        pointer, val, 0, to_rank, "or", ATOMIC_OR, running_job(), mask, sem or "acq_rel"
+    )
 
 
 @device_function
@@ -160,9 +234,13 @@ def atomic_min(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Take the minimum into the elements at ``pointer`` on ``to_rank``; what they were."""
-    before_release(sem or "acq_rel")
-    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
-    return tl.atomic_min(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    if near():
+        before_release(sem or "acq_rel")
+        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        return tl.atomic_min(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    return far_extreme(
+        pointer, val, to_rank, False, ATOMIC_MIN, running_job(), mask, sem or "acq_rel"
+    )
 
 
 @device_function
@@ -171,9 +249,13 @@ def atomic_max(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Take the maximum into the elements at ``pointer`` on ``to_rank``; what they were."""
-    before_release(sem or "acq_rel")
-    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
-    return tl.atomic_max(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    if near():
+        before_release(sem or "acq_rel")
+        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        return tl.atomic_max(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
+    return far_extreme(
+        pointer, val, to_rank, True, ATOMIC_MAX, running_job(), mask, sem or "acq_rel"
+    )
 
 
 @device_function
@@ -182,8 +264,24 @@ def atomic_cas(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Replace the elements at ``pointer`` on ``to_rank`` that equal ``cmp``; what they were."""
-    before_release(sem or "acq_rel")
-    remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
-    return tl.atomic_cas(
-        remote, like(pointer, cmp), like(pointer, val), sem=sem or "acq_rel", scope=scope or "sys"
+    if near():
+        before_release(sem or "acq_rel")
+        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        return tl.atomic_cas(
+            remote,
+            like(pointer, cmp),
+            like(pointer, val),
+            sem=sem or "acq_rel",
+            scope=scope or "sys",
+        )
+    return far_atomic(
+        pointer,
+        val,
+        cmp,
+        to_rank,
+        "compare_swap",
+        ATOMIC_CAS,
+        running_job(),
+        None,
+        sem or "acq_rel",
     )

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -57,3 +59,9 @@ def fault(job):
 @pytest.fixture
 def ctx(job):
     return shmem.context()
+
+
+@pytest.fixture
+def near():
+    """Are peers reached by loads and stores?"""
+    return os.environ.get("PYSHMEM_P2P", "1") != "0"

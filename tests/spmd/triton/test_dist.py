@@ -34,13 +34,22 @@ def producer_consumer(buffer, source, dest, flags, rounds, SLOTS: tl.constexpr, 
             dl.notify(empty + slot, left, signal=1, sig_op="add", comm_scope="intra_node")
 
 
+@triton.jit
+def point_at_right(buffer):
+    tl.store(dl.symm_at(buffer, (dl.rank() + 1) % dl.num_ranks()), 1)
+
+
 @pytest.mark.parametrize("flag", ["int32", "uint64"])
-def test_a_queue_between_neighbours(job, place, show, flag):
+def test_a_queue_between_neighbours(job, place, show, fault, near, flag):
     rounds = 7
     source = place(np.arange(rounds * 32, dtype=np.float32) + 1000 * job.my_pe)
     buffer, dest = place(np.zeros(2 * 32, np.float32)), place(np.zeros(rounds * 32, np.float32))
     flags = place(np.zeros(4, flag))
     pyshmem.barrier_all()
+    if not near and job.n_pes > 1:  # a pointer of a peer is all that such kernels have
+        message = fault(lambda: point_at_right[(1,)](buffer))
+        assert "is not reached by loads and stores" in message
+        return
     producer_consumer[(2,)](buffer, source, dest, flags, rounds, SLOTS=2, B=32)
     left = (job.my_pe - 1) % job.n_pes
     assert (show(dest) == np.arange(rounds * 32) + 1000 * left).all()

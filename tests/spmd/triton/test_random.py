@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 import triton
@@ -14,6 +16,7 @@ import pyshmem.triton as shmem
 WIDTH, STEPS, TILE = 32, 20, 8
 KINDS = (
     "store", "put", "add", "or", "xor", "min", "max", "xchg", "cas", "load", "get", "chunk", "fetch",
+    "sub",
 )  # fmt: skip
 
 
@@ -51,8 +54,10 @@ def mix(words, source, log, table, steps, ctx, WIDTH: tl.constexpr, TILE: tl.con
             shmem.get(result, place, pe, ctx, mask=inside)
         elif kind == 11:
             shmem.put_chunk(row + at, source + at, TILE, pe, ctx)
+        elif kind == 12:
+            tl.store(log + step * TILE, shmem.load(row + at, pe, ctx))
         else:
-            tl.store(log + step * TILE, tl.load(shmem.ptr(row + at, pe, ctx)))
+            tl.store(result, shmem.atomic_sub(place, value, pe, ctx, mask=inside), mask=inside)
         shmem.quiet(ctx)  # one step behind the other
 
 
@@ -63,8 +68,9 @@ def replay(words, source, steps):
         name, part = KINDS[kind], slice(at, at + count)
         old = words[pe, part].copy()
         change = {
-            "add": old + value, "or": old | value, "xor": old ^ value, "min": np.minimum(old, value),
-            "max": np.maximum(old, value), "xchg": np.full_like(old, value),
+            "add": old + value, "sub": old - value, "or": old | value, "xor": old ^ value,
+            "min": np.minimum(old, value), "max": np.maximum(old, value),
+            "xchg": np.full_like(old, value),
         }  # fmt: skip
         if name == "store":
             words[pe, part] = value + np.arange(count)
@@ -84,7 +90,12 @@ def replay(words, source, steps):
     return log
 
 
-@pytest.mark.parametrize("seed", range(50))
+NEAR = os.environ.get("PYSHMEM_P2P", "1") != "0"
+#: As many as there is time for; TRITON_MIXES=1000 takes minutes.
+MIXES = int(os.environ.get("TRITON_MIXES") or (30 if NEAR else 6))
+
+
+@pytest.mark.parametrize("seed", range(MIXES))
 def test_a_mix_does_what_its_steps_do_in_turn(job, place, show, ctx, seed):
     n = job.n_pes
     rng = np.random.default_rng(seed)

@@ -72,6 +72,7 @@ def tell(handler, address, ctx):
     shmem.post(handler, address, 7, 3, 0, ctx)
     shmem.print("a number", 1234567890123, ctx)
     shmem.print("and a float", 0.5, ctx)
+    shmem.print("a word alone", None, ctx)
     shmem.quiet(ctx)
 
 
@@ -87,3 +88,23 @@ def test_posts_and_prints_reach_the_host(job, ctx, capfd):
     assert "a number" in printed
     assert "1234567890123" in printed
     assert "0.5" in printed
+    assert "a word alone (block 0" in printed
+
+
+@triton.jit
+def ask_host(found, handler, ctx):
+    number = tl.program_id(0)
+    answer = shmem.call(handler, 10 * number, number, 0, 0, ctx)
+    tl.store(found + number, answer)
+
+
+def test_calls_bring_back_what_the_host_says(job, place, show, ctx, fault):
+    kind = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)
+    add = kind(lambda a, b, c, d: a + b - 100)
+    handler = pyshmem.register_handler(ctypes.cast(add, ctypes.c_void_p).value)
+    found = place(np.zeros(3, np.int64))
+    ask_host[(3,)](found, int(handler), ctx)
+    assert show(found).tolist() == [-100, -89, -78]
+    pyshmem.unregister_handler(handler)
+    message = fault(lambda: ask_host[(1,)](found, int(handler), ctx))
+    assert "not registered" in message

@@ -68,7 +68,8 @@ def test_put_get_and_copy_of_blocks_of_two_dimensions(job, place, show, ctx):
 def all_atomics(words, olds, ctx):
     for pe in range(shmem.n_pes(ctx)):
         me = shmem.my_pe(ctx) + 1
-        shmem.atomic_add(words, me, pe, ctx)
+        shmem.atomic_add(words, 2 * me, pe, ctx)
+        shmem.atomic_sub(words, me, pe, ctx)
         shmem.atomic_or(words + 1, tl.cast(1, tl.int64) << me, pe, ctx, sem="relaxed")
         shmem.atomic_xor(words + 2, tl.cast(1, tl.int64) << me, pe, ctx)
         shmem.atomic_and(words + 3, ~(tl.cast(1, tl.int64) << me), pe, ctx)
@@ -114,9 +115,21 @@ def by_pointer(dest, ctx):
         tl.store(shmem.ptr(dest, pe, ctx) + shmem.my_pe(ctx), shmem.my_pe(ctx) + 10)
 
 
-def test_ptr_is_a_plain_pointer(job, place, show, ctx):
+@triton.jit
+def own_pointer(dest, ctx):
+    tl.store(shmem.ptr(dest, shmem.my_pe(ctx), ctx), 5)
+
+
+def test_ptr_is_a_plain_pointer(job, place, show, ctx, fault, near):
     dest = place(np.zeros(job.n_pes, np.int32))
     pyshmem.barrier_all()
+    if not near:
+        own_pointer[(1,)](dest, ctx)
+        assert show(dest)[0] == 5
+        if job.n_pes > 1:
+            message = fault(lambda: by_pointer[(1,)](dest, ctx))
+            assert "is not reached by loads and stores" in message
+        return
     by_pointer[(1,)](dest, ctx)
     show(dest)
     pyshmem.barrier_all()

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""By which road tiles travel: what is known of the job when a kernel is compiled.
+
+Constants of kernels, so that a job whose peers are near has no branch for peers that are not, nor one
+for checks that are off. Triton hashes them into the key of a cached kernel.
+"""
+
+import triton
+import triton.language as tl
+
+from . import job
+from .chosen import device_function
+
+_NEAR, _CHECKS = tl.constexpr(True), tl.constexpr(False)
+#: Address of the running job's state block, for kernels that take no context.
+_CONTEXT = tl.constexpr(0)
+
+
+def _bind(address: int) -> None:
+    global _NEAR, _CHECKS, _CONTEXT
+    near, checks = job.settings()
+    _NEAR, _CHECKS, _CONTEXT = map(tl.constexpr, (near, checks, address))
+
+
+job.on_address(_bind)
+
+
+@triton.constexpr_function
+def near():
+    """Are the device heaps of all PEs reached by loads and stores?"""
+    return _NEAR.value
+
+
+@triton.constexpr_function
+def checks():
+    """Is the checking mode on (PYSHMEM_CHECK)?"""
+    return _CHECKS.value
+
+
+@device_function
+def running_job():
+    """The context of the running job, for kernels that do not take it."""
+    tl.static_assert(_CONTEXT != 0, "no job runs: call pyshmem.init() before the first launch")
+    return tl.cast(_CONTEXT, tl.int64)
