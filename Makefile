@@ -15,10 +15,10 @@ SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 TYPES_OF_PROGRAMS := --allow-untyped-defs --allow-incomplete-defs \
 	--allow-untyped-calls --allow-untyped-decorators
 
-.PHONY: demo test quick dev lint unit native gpu examples bench wheel sdist clean distclean ready-demo ready-test ready-torch test-torch
+.PHONY: demo test quick dev docs lint unit native gpu examples bench wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-torch
 .DEFAULT_GOAL := demo
 
-ready-demo ready-test ready-torch: ready-%:
+ready-demo ready-docs ready-test ready-torch: ready-%:
 	@tools/bootstrap.sh $*
 
 demo: ready-demo ## the heat equation on 4 PEs; leaves build/demo/heat.png
@@ -48,6 +48,9 @@ lint: ready-test
 	$(PYTHON) -m mypy $(TYPES_OF_PROGRAMS) --warn-unused-ignores examples/*.py tests/unit/typed_program.py
 	find native host_proxy tests -name '*.[ch]' -exec .venv/bin/clang-format --dry-run -Werror {} +
 	$(PYTHON) -m codespell_lib
+
+docs: ready-docs ## the site, in build/docs/html; a warning, a public name without text or a broken link ends it
+	$(PYTHON) -m sphinx -W --keep-going -q docs build/docs/html
 
 unit native gpu: ready-test ## one folder of tests
 	$(PYTEST) tests/$@

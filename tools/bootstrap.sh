@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Makes .venv in the checkout and installs pyshmem into it, editable, with what a task needs:
 #   tools/bootstrap.sh demo    the simulator (on a machine with a GPU also CUDA) and plots
+#   tools/bootstrap.sh docs    the simulator, Triton and what makes the site
 #   tools/bootstrap.sh test    that, the tests, the linters and the compiler for GPU code
 #   tools/bootstrap.sh torch   that and PyTorch: where there is no GPU the build for CPUs, from PyTorch's own index
 # Does nothing when that has been done. As root it installs missing Debian packages, and says so.
@@ -81,7 +82,7 @@ make_venv() {
 
 wanted=$(cat pyproject.toml meson.build tools/bootstrap.sh | cksum)
 is_ready() { [ "$(cat "$venv/.ready-$1" 2>/dev/null)" = "$wanted" ] && [ -d build ]; }
-if is_ready "$level" || { [ "$level" != torch ] && is_ready test; }; then
+if is_ready "$level" || { [ "$level" = demo ] && is_ready test; }; then
     exit 0
 fi
 [ "$level" != torch ] || tools/bootstrap.sh test
@@ -90,6 +91,9 @@ extras=sim,demo,dev
 requirements=
 if [ -e /proc/driver/nvidia/version ] || [ -e /dev/nvidiactl ]; then
     extras=$extras,cuda
+fi
+if [ "$level" = docs ]; then
+    extras=$extras,docs,triton
 fi
 if [ "$level" = test ]; then
     install_openshmem
