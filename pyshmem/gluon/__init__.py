@@ -20,6 +20,8 @@ interpreter: kernels of Gluon need a GPU, and peers that loads and stores reach.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .. import triton as _shmem
 from .._core.errors import UnsupportedError
 from ..triton import chosen as _chosen
@@ -34,6 +36,10 @@ from . import twins as _twins
 
 wrap, team_number = _shmem.wrap, _shmem.team_number
 globals().update(_twins.functions())
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...  # the functions of kernels, which are made above
 
 
 def context() -> _shmem.Context:
