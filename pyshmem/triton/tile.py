@@ -31,6 +31,7 @@ from .words import (
     HEAP_BASE,
     HEAP_BYTES,
     LOAD,
+    MY_PE,
     PTR,
     PUT,
     STORE,
@@ -110,7 +111,13 @@ def ptr(pointer, pe, ctx):
     Faults: a ``pe`` that loads and stores do not reach.
     Spec: shmem_ptr.
     """
-    return on_pe(pointer, pe, PTR, ctx)
+    if near():
+        return on_pe(pointer, pe, PTR, ctx)
+    else:
+        found = pointer
+        if tl.cast(pe, tl.int64) != state(ctx, MY_PE):
+            found = on_pe(pointer, pe, PTR, ctx)
+        return found
 
 
 @device_function
