@@ -270,6 +270,9 @@ def record(claim: int, place: int, kind: int, values: tuple[int, ...]) -> None:
     release_set(place, kind)
 
 
+#: ``ring.tell``, for the interpreter's waits, on which the ring itself is built.
+tellers: list[Callable[..., Any]] = []
+
 _on_address: list[Callable[[int], None]] = []
 
 

@@ -132,13 +132,11 @@ class _Wait:
 
     def _report(self, flags: int, expected: int, seen: int) -> None:
         if self.reports:
-            from .ring import tell  # it is built on these leaves
-
             kernel, pe = interpreter.current().grid.number, self.pe & 0xFFFFFFFF
             place = interpreter.current().number
             wanted, found = _cut(expected, 8, True), _cut(seen, 8, True)
             what = number(self.op) | flags
-            tell(words.REQUEST_WAITING, what, wanted, found, kernel, place, pe, self.ctx)
+            job.tellers[0](words.REQUEST_WAITING, what, wanted, found, kernel, place, pe, self.ctx)
 
 
 def poll(

@@ -12,6 +12,7 @@ that wait for none behind theirs, so the first batch can always go on.
 import triton
 import triton.language as tl
 
+from . import job
 from .chosen import (
     await_host,
     device_function,
@@ -138,6 +139,9 @@ def tell(kind, dest, source, value, extra, extra2, pe, ctx):
     else:
         _skip(control, slots, ticket, None)
     meet()
+
+
+job.tellers.append(tell)
 
 
 @device_function
