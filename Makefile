@@ -50,7 +50,7 @@ lint: ready-test
 	$(PYTHON) -m codespell_lib
 
 docs: ready-docs ## the site, in build/docs/html; a warning, a public name without text or a broken link ends it
-	$(PYTHON) -m sphinx -W --keep-going -q docs build/docs/html
+	$(PYTHON) -m sphinx -E -W --keep-going -q docs build/docs/html
 
 unit native gpu: ready-test ## one folder of tests
 	$(PYTEST) tests/$@

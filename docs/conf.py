@@ -17,9 +17,8 @@ release = version = pyshmem.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "public_names"]
 exclude_patterns = ["_ext", "_build", "README.md"]
 nitpicky = True  # a name in a role that is nowhere is a warning, and warnings end the build
-nitpick_ignore = [
-    ("py:class", "numpy.ndarray")
-]  # a base class; no inventory of NumPy's is at hand offline
+# Of NumPy, whose inventory is not at hand offline.
+nitpick_ignore = [("py:class", "numpy.ndarray"), ("py:class", "numpy.dtype")]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
