@@ -8,7 +8,7 @@ PES := 1 2 3 4
 QUICK_HOST := rma atomics signals collectives teams heap
 QUICK_DEVICE := put_get signals waits faults collectives
 # All but what needs PyTorch.
-FOLDERS := $(filter-out tests/torch,$(sort $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
+FOLDERS := $(filter-out tests/pytorch,$(sort $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
 SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 
 # make lint: programs are checked strictly, but for kernels, whose types are their compiler's.
@@ -29,7 +29,7 @@ test: lint ## everything; tests that need a GPU say so and are skipped without o
 	$(PYTEST) -m serial $(FOLDERS)
 
 test-torch: ready-torch ## pyshmem.interop.torch on the CPU; installs torch (the range is in pyproject.toml)
-	$(PYTEST) tests/torch
+	$(PYTEST) tests/pytorch
 
 quick: lint ## while working: under 3 minutes on 2 cores
 	$(PYTEST) -q -m "not slow" tests/unit

@@ -10,5 +10,5 @@ import pytest
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave the folder out unless it, or a file in it, is what was asked for."""
-    asked = any("tests/torch" in str(Path(argument).resolve()) for argument in config.args)
+    asked = any("tests/pytorch" in str(Path(argument).resolve()) for argument in config.args)
     return None if asked else True
