@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-#: Those of pyshmem's own launcher; test_mpi_example.py has the other, and tests/pytorch those of PyTorch.
+#: Those of pyshmem's own launcher; test_mpi_example.py has the other, tests/pytorch PyTorch's.
 NUMBERED = [
     path
     for path in sorted(EXAMPLES.glob("[0-9][0-9]_*.py"))

@@ -14,7 +14,9 @@ import pytest
 from compiling import Compile, gcc
 
 HERE = Path(__file__).parent
-PROXY = HERE.parents[1] / "host_proxy"
+ROOT = HERE.parents[1]
+#: Where the ring's header is, and what it is made of.
+INCLUDE = [f"-I{ROOT / 'host_proxy'}", f"-I{ROOT / 'native' / 'src'}"]
 
 #: Programs for one PE that print "ok": name, argument, settings.
 PROGRAMS: list[tuple[str, str, dict[str, str]]] = [
@@ -44,7 +46,7 @@ def test_the_cuda_accelerator_beside_other_uses_of_the_driver(
     driver: Path,
     run_command: Callable,
 ) -> None:
-    options = ["-std=gnu11", "-O2", f"-I{PROXY}", HERE / f"{name}.c", *flags, "-lpthread", "-ldl"]
+    options = ["-std=gnu11", "-O2", *INCLUDE, HERE / f"{name}.c", *flags, "-lpthread", "-ldl"]
     program = build(options, name)
     settings = {"PYSHMEM_TIMEOUT": "30", "PYSHMEM_DEVICE_HEAP_SIZE": "8M", **settings}
     done = run_command([program, argument], 60, check=True, LD_LIBRARY_PATH=str(driver), **settings)
@@ -58,7 +60,7 @@ def test_atomics_go_by_the_owner_where_the_link_has_none(
     options = [
         "-std=gnu11",
         "-O2",
-        f"-I{PROXY}",
+        *INCLUDE,
         HERE / "owner_atomics.c",
         *flags,
         "-lpthread",
@@ -81,7 +83,7 @@ ENGINE = {"PYSHMEM_ENGINE": "process", "PYSHMEM_DEVICE_HEAP_SIZE": "8M", "PYSHME
 
 @pytest.fixture
 def engine(build: Compile, flags: list[str]) -> Path:
-    options = ["-std=gnu11", "-O2", f"-I{PROXY}", HERE / "engine.c", *flags, "-lpthread", "-ldl"]
+    options = ["-std=gnu11", "-O2", *INCLUDE, HERE / "engine.c", *flags, "-lpthread", "-ldl"]
     return build(options, "engine")
 
 

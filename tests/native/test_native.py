@@ -175,7 +175,12 @@ def watched(
         if not sanitizer_works(folder, options):
             return None
         write_made_headers(folder)
-        options += [*(flag for flag in flags if flag.startswith("-I")), f"-I{PROXY}", f"-I{folder}"]
+        options += [
+            *(flag for flag in flags if flag.startswith("-I")),
+            f"-I{PROXY}",
+            f"-I{SOURCES}",
+            f"-I{folder}",
+        ]
         command = ["-std=gnu11", "-fwrapv", *WARNINGS, *options, '-DPYSHMEM_VERSION="0"']
         objects = compile_objects(
             [*command, f"-I{folder}", f"-I{SOURCES}", f"-I{ROOT}"], LIBRARY, folder
@@ -228,7 +233,7 @@ def run_ring(
 
 def plain(flags: list[str], folder: Path) -> list[str | Path]:
     write_made_headers(folder)
-    return ["-O2", f"-I{PROXY}", f"-I{folder}", *flags, "-lpthread"]
+    return ["-O2", f"-I{PROXY}", f"-I{SOURCES}", f"-I{folder}", *flags, "-lpthread"]
 
 
 @pytest.mark.parametrize(
@@ -325,7 +330,7 @@ def test_a_compiler_that_knows_openshmem(
     assert run_command([tmp_path / "user"], 60, check=True).stdout == "ok\n"
     shown = run_command([*compiler, "-show"], 60, check=True).stdout.split()
     assert f"-I{HERE}" in shown
-    assert "-lpyshmem" in shown
+    assert "-l:libpyshmem.so.0" in shown
     failed = run_command([*compiler, "--no-such-option"], 60)
     assert failed.returncode
     assert "no-such-option" in failed.stderr

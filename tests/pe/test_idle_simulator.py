@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+pytestmark = pytest.mark.serial
+
 IDLE = """
 import os
 import numpy as np
@@ -45,8 +47,6 @@ import numpy as np
 import pyshmem
 from numba import cuda
 from pyshmem import device as shmem
-
-pytestmark = pytest.mark.serial
 
 @cuda.jit
 def tell(array):

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+pytestmark = pytest.mark.serial
+
 PROGRAM = """
 import numpy as np
 import pyshmem
@@ -73,8 +75,6 @@ def test_teams_of_more_than_eight(n_pes: int, check: str, run_pes: Callable) -> 
 
 MISMATCH = """
 import pyshmem
-
-pytestmark = pytest.mark.serial
 pyshmem.init(heap_size="4M")
 me, n = pyshmem.my_pe(), pyshmem.n_pes()
 odd, array = me == n - 1, pyshmem.ones(4, int)

@@ -269,7 +269,8 @@ def test_completion_is_the_shells(shell: str) -> None:
 def test_routines_called_test_are_not_collected(tmp_path: Path) -> None:
     (tmp_path / "test_star.py").write_text("from pyshmem import *\n\ndef test_own(): pass\n")
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
-    done = subprocess.run([*command, tmp_path], capture_output=True, text=True, timeout=100)
+    command += ["--rootdir", tmp_path, tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert [line for line in done.stdout.splitlines() if "::" in line] == ["test_star.py::test_own"]
 
 

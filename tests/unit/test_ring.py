@@ -52,7 +52,9 @@ def header(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     folder = tmp_path_factory.mktemp("ring")
     (folder / "shim.c").write_text(SHIM)
     (folder / "pysh_contract.h").write_text(contract.c_header(public=False))
-    command = ["gcc", "-std=c11", "-shared", "-fPIC", f"-I{RING_H.parent}", f"-I{folder}", "-o"]
+    sources = RING_H.parents[1] / "native" / "src"
+    command = ["gcc", "-std=c11", "-shared", "-fPIC"]
+    command += [f"-I{RING_H.parent}", f"-I{sources}", f"-I{folder}", "-o"]
     subprocess.run([*command, folder / "shim.so", folder / "shim.c"], check=True)
     library = ctypes.CDLL(str(folder / "shim.so"))
     library.phase.argtypes = [ctypes.c_uint64, ctypes.c_uint]

@@ -51,8 +51,17 @@ def routines(compiled):
 
 
 def test_every_public_routine_is_compiled(compiled, routines):
+    """With COMPILE_ALL set. Else reductions other than sums are compiled at one scope each."""
     (public,) = (row["public"] for row in compiled if "public" in row)
-    assert set(public) == {row["routine"] for row in routines}
+    seen = {row["routine"] for row in routines}
+    assert seen <= set(public)
+    if os.environ.get("COMPILE_ALL"):
+        assert seen == set(public)
+    reductions = re.compile(r"(and|or|xor|max|min|prod)_reduce|sum_inscan")
+    assert not [name for name in set(public) - seen if not reductions.match(name)]
+    assert {name.split("_warp")[0].split("_work")[0].split("_grid")[0] for name in public} == {
+        name.split("_warp")[0].split("_work")[0].split("_grid")[0] for name in seen
+    }
 
 
 def test_routines_are_inlined_but_for_their_cold_parts(routines):
@@ -60,7 +69,7 @@ def test_routines_are_inlined_but_for_their_cold_parts(routines):
 
 
 def test_local_memory_is_no_more_than_the_results_of_cold_calls(routines):
-    assert not [row for row in routines if row["local_bytes"] > 32]
+    assert not [row for row in routines if row["local_bytes"] > 40]  # collect: where PEs' parts are
 
 
 def test_routines_read_the_state_symbol(routines):

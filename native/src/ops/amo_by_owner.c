@@ -113,7 +113,9 @@ int pysh_amo_by_owner_poll(int pe, bool *done_p, uint64_t *fetched_p) {
     const row_t *row = row_of(pysh.pe, pe);
     int status;
 
-    *done_p = answered(row);
+    *done_p = !row || answered(row);
+    if (!row)
+        return pysh_fail(ISHMEMX_ERR_STATE, "the host heap of PE %d is mapped no more", pe);
     if (!*done_p)
         return ISHMEMX_OK;
     status = row->status;

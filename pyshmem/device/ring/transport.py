@@ -10,7 +10,7 @@ routines.
 from .. import copies
 from ..leaf import chosen
 from ..leaf.chosen import cold, device_function, in_global, load_near, state, store_near, write64
-from ..peers import my_pe, near, near_to
+from ..peers import my_pe, near_to
 from ..state import DELTA
 from .cutover import offloads_get
 from .requests import AMO, DONE, GET, PUT, PUT_SIGNAL, RELEASE, G, P, ask, tell
@@ -46,11 +46,11 @@ def _get_pieces(dest: int, source: int, nbytes: int, pe: int) -> int:
 def _hand_over(
     request: int, dest: int, source: int, nbytes: int, sig: int, signal: int, pe: int, nbi: bool
 ) -> None:
-    """One thread sends the request; where all peers are near the copy engine does the work."""
+    """One thread sends the request; a near peer's engine does the work. PE: low half of ``pe``."""
     released = request | RELEASE
     if nbi:
         tell(released, dest, source, nbytes, sig, signal, pe)
-    elif near():
+    elif near_to(pe & 0xFFFFFFFF):
         ask(released | DONE, dest, source, nbytes, sig, signal, pe)
     else:
         ask(released, dest, source, nbytes, sig, signal, pe)
