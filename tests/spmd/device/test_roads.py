@@ -143,7 +143,7 @@ def one_of_each(words, sig, old, right):
     shmem.signal_add(sig[1:], 9, right)
 
 
-def test_atomics_take_the_ring_where_the_link_has_none(job, p2p, place, show):
+def test_atomics_take_the_ring_where_the_link_has_none(job, p2p, near, place, show):
     """Host calls go by the owner too, and streams are told; by PYSHMEM_P2P_ATOMICS no link has any."""
     right = (job.my_pe + 1) % job.n_pes
     words, sig = place(np.full(4, 4, np.int64)), place(np.zeros(2, np.uint64))
@@ -151,7 +151,9 @@ def test_atomics_take_the_ring_where_the_link_has_none(job, p2p, place, show):
     by_owner = library.device_state()[state.BY_OWNER + right // 64] >> right % 64 & 1
     if job.device == "sim":
         assert by_owner == (job.n_pes > 1 and library.setting("P2P_ATOMICS")[0] == "owner" and p2p)
-    assert requests_of(one_of_each, (1, 1), words, sig, old, right) == (3 * by_owner if p2p else 6)
+    assert requests_of(one_of_each, (1, 1), words, sig, old, right) == (
+        3 * by_owner if near(right) else 6
+    )
     assert show(words).tolist() == [9, 2, 7, 4]
     assert show(sig).tolist() == [8, 9]
     assert show(old).tolist() == [4, 4]
