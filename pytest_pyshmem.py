@@ -88,7 +88,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Outside a job: have the PEs run the test, and report what they reported."""
     if _pes_of(item) is None or _in_a_job():
         return None
@@ -99,8 +99,22 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
         known |= _run(_company_of(item, known))
     for report in known[item.nodeid]:
         hook.pytest_runtest_logreport(report=report)
+    _end_what_is_not_needed(item, nextitem)
     hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
+
+
+def _end_what_is_not_needed(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End the fixtures of this process that the test before kept for this file, if it is the last.
+
+    The hook ``pytest_runtest_teardown`` is for items that were set up in this process; the state of
+    the fixtures has no public way in, and other plugins that run items themselves take this one.
+    """
+    state = item.session._setupstate
+    call = pytest.CallInfo.from_call(lambda: state.teardown_exact(nextitem), when="teardown")
+    if call.excinfo is not None:
+        report = pytest.TestReport.from_item_and_call(item, call)
+        item.ihook.pytest_runtest_logreport(report=report)
 
 
 def _company_of(item: pytest.Item, known: dict[str, Any]) -> list[pytest.Item]:

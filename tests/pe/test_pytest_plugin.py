@@ -71,3 +71,31 @@ def test_outcomes_are_those_of_the_pes(tmp_path: Path, run_command: Callable) ->
     # In a job the tests for its number of PEs run as they are, and the others do not.
     job = [sys.executable, "-m", "pyshmem", "run", "-n", "1", "-m", *options, "-k", "ring"]
     assert "for 2 PEs; the job has 1" in run_command(job, 120, PYSHMEM_DEVICE="none").stdout
+
+
+KEPT = """
+import pytest
+
+@pytest.fixture(scope="module")
+def kept():
+    yield
+    raise RuntimeError("ended with its file")
+
+def test_keeps(kept):
+    pass
+
+@pytest.mark.pes(1)
+def test_last_of_its_file():
+    pass
+"""
+
+
+def test_fixtures_of_a_file_end_with_its_last_test_on_pes(
+    tmp_path: Path, run_command: Callable
+) -> None:
+    (tmp_path / "test_a.py").write_text(KEPT)
+    (tmp_path / "test_b.py").write_text("def test_next(): pass\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)]
+    done = run_command(command, 120, PYSHMEM_DEVICE="none")
+    assert "ERROR at teardown of test_last_of_its_file[pes=1]" in done.stdout, done.stdout
+    assert re.search(r"3 passed,.* 1 error", done.stdout), done.stdout
