@@ -56,6 +56,8 @@ SETTINGS = (
             "bytes from which a block's collectives no longer send flags in their data; the same on all PEs"),
     Setting("CUTOVER_STREAMS", "string", "",
             "how collectives on streams are done: op:size=ll:32x64 or op:size=direct:64x512 (blocks x threads),..."),
+    Setting("FUSED", "string", "",
+            "roads of fused operations: operation=road or operation:size=road,...; the same on all PEs"),
     Setting("TUNE_FILE", "string", "",
             "file of cutover tables, read and written by tune; default cutover.json in the user's settings folder"),
     Setting("CACHE_DIR", "string", "",

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operations that compute and communicate: what an inference engine's or a trainer's layer is made of.
+
+    import pyshmem.fused as fused
+
+    y, residual = fused.all_reduce_rmsnorm(x, weight, residual=residual)
+
+They take tensors of torch and arrays of CuPy, run on the caller's current stream, may be captured in
+CUDA graphs, and add in PE order, in float32, so that all PEs have the same bits. Each has several roads
+and a measured table that chooses one (``docs/fused.md``). Kernels are stock Triton, so they run in
+Triton's interpreter on the simulator too.
+
+Extension.
+"""
+
+from __future__ import annotations
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as _error:
+    raise ImportError(
+        "pyshmem.fused needs PyTorch and Triton: pip install 'pyshmem-openshmem[torch,triton]'"
+    ) from _error
+
+__all__: list[str] = []

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What callers give: tensors of torch, or arrays of CuPy and NumPy, which are seen as tensors."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from ..host import runtime
+
+
+def _foreign(value: Any) -> bool:
+    """An array of another library that hands over its memory: CuPy's, NumPy's."""
+    return not isinstance(value, torch.Tensor) and hasattr(value, "__dlpack__")
+
+
+def as_tensor(value: Any) -> Any:
+    """A tensor over the memory of an array; anything else as it is."""
+    return torch.from_dlpack(value) if _foreign(value) else value
+
+
+def _back(value: Any, like: Any) -> Any:
+    """A tensor, or a tuple of them, as an array of the library that ``like`` belongs to."""
+    if isinstance(value, tuple):
+        return (
+            type(value)(*(_back(one, like) for one in value))
+            if hasattr(value, "_fields")
+            else (tuple(_back(one, like) for one in value))
+        )
+    if not isinstance(value, torch.Tensor):
+        return value
+    if type(like).__module__.partition(".")[0] == "cupy":
+        import cupy
+
+        return cupy.from_dlpack(value)
+    return value.numpy()
+
+
+@contextlib.contextmanager
+def _on_stream_of(array: Any) -> Iterator[None]:
+    """Torch works on CuPy's current stream as long as it works on CuPy's arrays."""
+    if type(array).__module__.partition(".")[0] != "cupy":
+        yield
+        return
+    import cupy
+
+    with torch.cuda.stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr)):
+        yield
+
+
+def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give ``function`` tensors where its caller has arrays, and its caller arrays in return."""
+
+    @functools.wraps(function)
+    def call(*given: Any, **options: Any) -> Any:
+        foreign = next((v for v in (*given, *options.values()) if _foreign(v)), None)
+        if foreign is None:
+            return function(*given, **options)
+        with _on_stream_of(foreign):
+            named = {name: as_tensor(value) for name, value in options.items()}
+            result = function(*map(as_tensor, given), **named)
+        return _back(result, foreign)
+
+    return call
+
+
+def capturing() -> bool:
+    """Whether torch's current stream is captured; a build of torch without CUDA cannot be asked."""
+    return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
+
+
+def check_tensor(
+    name: str, tensor: Any, dtypes: tuple[torch.dtype, ...], dims: int | None = None
+) -> None:
+    """Raises what is wrong with an argument of kernels: it has to be contiguous and where they run.
+
+    Raises: TypeError (no tensor, dtype), ValueError (extents, layout, device).
+    """
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{name} is {type(tensor).__name__}; give a tensor of torch, CuPy or NumPy")
+    if tensor.dtype not in dtypes:
+        names = ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
+        raise TypeError(f"{name} is {tensor.dtype}; it can be {names}")
+    if dims is not None and tensor.dim() != dims:
+        raise ValueError(f"{name} has size {tuple(tensor.shape)}; it has {dims} dimensions")
+    if not tensor.is_contiguous():
+        raise ValueError(
+            f"{name} is not contiguous (size {tuple(tensor.shape)}, strides {tensor.stride()}): "
+            "pass name.contiguous(), once and not in each step if it is a weight".replace(
+                "name", name
+            )
+        )
+    job = runtime.current()
+    where = torch.device("cuda", job.gpu) if job.device == "cuda" else torch.device("cpu")
+    if tensor.device != where:
+        raise ValueError(f"{name} is on {tensor.device}; kernels of this PE run on {where}")

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which of its roads an operation takes: rows of a measured table, as ``pyshmem.cutover`` has.
+
+An operation has rows ``[size, road]``, of which the first counts whose size is enough; what a size is
+says the operation. They come from the first of these that has some:
+
+1. ``road=`` of the call, which has to be able to do it;
+2. ``PYSHMEM_FUSED``: ``operation=road`` with commas between, or ``operation:size=road`` for rows;
+3. what ``python -m pyshmem tune fused`` measured on such GPUs, or ships with pyshmem for them;
+4. the operation's default.
+
+A road that cannot do a shape is passed over for the next row's; one that is forced is refused. All
+members have to take one road, so the first call of an operation compares their rows.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .._core.library import parse_size, setting
+from ..host import runtime
+from ..host.cutover import choose_table, gpu_name, tune_file
+from .workspace import Workspace
+
+Rows = tuple[tuple[int, str], ...]
+NEVER = 2**63 - 1
+
+_rows: dict[tuple[Any, str], Rows] = {}
+
+
+def fused_file() -> Path:
+    """The file of ``python -m pyshmem tune fused``, beside that of ``tune``."""
+    return tune_file().with_name("fused.json")
+
+
+def rows_of(space: Workspace, operation: str, default: Rows) -> Rows:
+    """The rows that count in this job. The first call of a team is collective.
+
+    Raises: ValueError (``PYSHMEM_FUSED``, a table's file), MismatchError (members have others).
+    """
+    known = space.team, operation
+    if known not in _rows:
+        rows = _forced(operation) or _measured(operation) or default
+        space.must_agree(f"rows of {operation}: {rows}")
+        _rows[known] = rows
+    return _rows[known]
+
+
+def choose(
+    space: Workspace, operation: str, size: int, can: Mapping[str, str | None], default: Rows,
+    road: str | None = None,
+) -> str:  # fmt: skip
+    """The road of a call.
+
+    Args:
+        space: the team's workspace.
+        operation: its name in the tables.
+        size: what its rows go by.
+        can: for each road None, or why it cannot do this call.
+        default: rows where nobody has measured any; the roads of ``can`` follow them in order.
+        road: the one that the caller wants.
+
+    Raises: ValueError (no such road, or it cannot do this call), MismatchError (``rows_of``).
+    """
+    if road is not None:
+        if road not in can:
+            raise ValueError(f"{operation} has no road {road!r}; it has {', '.join(can)}")
+        if can[road]:
+            raise ValueError(f"{operation} by {road}: {can[road]}")
+        return road
+    rows = rows_of(space, operation, default)
+    wanted = [name for most, name in rows if size <= most]
+    for name in (*wanted, *can):
+        if name in can and not can[name]:
+            return name
+    reasons = "; ".join(f"{name}: {why}" for name, why in can.items())
+    raise ValueError(f"no road of {operation} can do this call ({reasons})")
+
+
+def parse(text: str) -> dict[str, Rows]:
+    """The rows that a text of ``PYSHMEM_FUSED`` names.
+
+    Raises: ValueError.
+    """
+    found: dict[str, list[tuple[int, str]]] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        left, equals, name = item.partition("=")
+        operation, colon, size = left.partition(":")
+        if not (equals and operation and name):
+            raise ValueError(
+                f"PYSHMEM_FUSED: '{item}' is not operation=road or operation:size=road"
+            )
+        most = parse_size(size) if colon and size != "never" else NEVER
+        found.setdefault(operation.strip(), []).append((most, name.strip()))
+    return {operation: tuple(sorted(rows)) for operation, rows in found.items()}
+
+
+def _forced(operation: str) -> Rows:
+    return parse(setting("FUSED")[0] or "").get(operation, ())
+
+
+def read_tables(text: str, where: str) -> list[dict[str, Any]]:
+    """The tables of a file.
+
+    Raises: ValueError (no such file, or one of another version).
+    """
+    try:
+        content = json.loads(text)
+        if content["format"] != 1:
+            raise ValueError(f"format {content['format']} is not 1")
+        for table in content["tables"]:
+            for rows in table["rows"].values():
+                as_rows(rows)
+            if not table["gpu"] or int(table["n_pes"]) < 1:
+                raise ValueError("a table without its GPU or number of PEs")
+        return list(content["tables"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{where} is no table of fused operations ({type(error).__name__}: {error}); "
+            "delete it and run python -m pyshmem tune fused again"
+        ) from error
+
+
+def as_rows(rows: Sequence[Sequence[Any]]) -> Rows:
+    """Rows of a file: null stands for no limit."""
+    return tuple((NEVER if most is None else int(most), str(name)) for most, name in rows)
+
+
+def _measured(operation: str) -> Rows:
+    gpu, n_pes = gpu_name(), runtime.n_pes()
+    shipped = importlib.resources.files("pyshmem").joinpath("data").joinpath("fused.json")
+    texts = [(shipped.read_text(encoding="utf-8"), "shipped")]
+    if (own := fused_file()).is_file():
+        texts.append((own.read_text(encoding="utf-8"), str(own)))
+    for text, where in reversed(texts):
+        table = choose_table(read_tables(text, where), gpu, n_pes)
+        if table and operation in table["rows"]:
+            return as_rows(table["rows"][operation])
+    return ()
+
+
+runtime.on_finalize(_rows.clear)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Symmetric memory of the operations of a team, and what its members agree on.
+
+Blocks have names and grow by doubling. A block that was outgrown stays as long as the job runs, for
+graphs that were captured with it go on using it; together such blocks are no larger than the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._core import errors, library
+from .._core.library import setting_number
+from ..host import creation, runtime
+from ..host.collectives.blocking import fcollect
+from ..host.teams import TEAM_WORLD, Team
+from ..interop.torch.tensors import over
+from .arguments import capturing
+
+_TEXT = 240  # bytes of what a PE says that its call is
+
+
+class Workspace:
+    """What the fused operations of one team keep on the heaps.
+
+    All PEs of the job take part when a block is made or grows, for allocations are collective over
+    all: with teams, each PE in its own.
+
+    Attributes:
+        team: the team.
+        me, n_pes: the caller's number in the team, and how many members it has.
+    """
+
+    def __init__(self, team: Team) -> None:
+        self.team = team
+        self.me, self.n_pes = team.my_pe(), team.n_pes()
+        self._blocks: dict[str, torch.Tensor] = {}
+        self._objects: dict[str, tuple[Any, Any]] = {}
+        self._outgrown: list[Any] = []
+        self._texts: Any = None
+
+    def block(self, name: str, nbytes: int, *, zeroed: bool = False) -> torch.Tensor:
+        """At least ``nbytes`` bytes on the device heap, at one place on all PEs; uint8.
+
+        A block keeps its contents from call to call until it grows; ``zeroed`` ones then start again
+        with zeros. Growing is collective, so ``nbytes`` is the same on all PEs.
+
+        Raises: RuntimeError (it would grow inside a capture), HeapExhausted.
+        """
+        found = self._blocks.get(name)
+        if found is not None and found.numel() >= nbytes:
+            return found
+        self._refuse_capture(name, nbytes, 0 if found is None else found.numel())
+        if found is not None:
+            self._outgrown.append(found)
+        rounded = 1 << max(nbytes - 1, 255).bit_length()
+        make = creation.zeros if zeroed else creation.empty
+        self._blocks[name] = over(make(rounded, np.uint8, heap="device"))
+        return self._blocks[name]
+
+    def thing(self, name: str, key: Any, make: Callable[[], Any]) -> Any:
+        """What ``make`` made, collectively, when it was first asked for with this ``key``.
+
+        For channels and other things that have symmetric memory; another key makes another one.
+        """
+        kept = self._objects.get(name)
+        if kept is not None and kept[0] == key:
+            return kept[1]
+        self._refuse_capture(name, None, None)
+        if kept is not None:
+            self._outgrown.append(kept[1])
+        self._objects[name] = key, make()
+        return self._objects[name][1]
+
+    def _refuse_capture(self, name: str, wanted: int | None, there: int | None) -> None:
+        if capturing():
+            sizes = "" if wanted is None else f" ({wanted} bytes, there are {there})"
+            raise RuntimeError(
+                f"the workspace {name!r} would have to grow{sizes}, which a captured stream cannot: "
+                "make one such call, of the largest size, before the capture"
+            )
+
+    def agree(self, routine: str, *facts: Any) -> None:
+        """In checking mode: raises on all members unless all call ``routine`` with the same facts.
+
+        Raises: MismatchError.
+        """
+        if setting_number("CHECK") and self.n_pes > 1:
+            self.must_agree(f"{routine}({', '.join(map(str, facts))})")
+
+    def must_agree(self, text: str) -> None:
+        """Raises on all members unless all say the same ``text``. Collective, on the host.
+
+        Raises: MismatchError.
+        """
+        if self._texts is None:
+            self._texts = creation.zeros((self.n_pes + 1, _TEXT), np.uint8)
+        own, all_texts = self._texts[0], self._texts[1:]
+        said = text.encode()[:_TEXT]
+        own[:] = 0
+        own[: len(said)] = np.frombuffer(said, np.uint8)
+        fcollect(all_texts, own, team=self.team)
+        if (all_texts != own).any():
+            said_by = (bytes(row).rstrip(b"\0").decode(errors="replace") for row in all_texts)
+            lines = "; ".join(f"PE {pe}: {line}" for pe, line in enumerate(said_by))
+            raise errors.MismatchError(f"members of the team made different calls: {lines}")
+
+
+_workspaces: dict[Any, Workspace] = {}
+
+
+def workspace(team: Team | None = None) -> Workspace:
+    """That of a team, default ``TEAM_WORLD``; made by the first call, on all its members.
+
+    Raises: NotInitialized, UnsupportedError (the job has no device heap).
+    """
+    members = TEAM_WORLD if team is None else team
+    runtime.current()
+    found = _workspaces.get(members)
+    if found is None:
+        if runtime.device_name() == "none":
+            raise errors.UnsupportedError(
+                "the job has no device heap: fused operations need device 'cuda' or 'sim'"
+            )
+        found = _workspaces[members] = Workspace(members)
+    return found
+
+
+def device_heap_is_near() -> bool:
+    """Whether kernels load and store the device heaps of all PEs."""
+    return bool(library.device_state()[library.lib.ISHMEMX_STATE_P2P])
+
+
+runtime.on_finalize(_workspaces.clear)
