@@ -342,7 +342,7 @@ ROUTINES = (
     "team_sync", "broadcast", "collect", "fcollect", "alltoall", "alltoalls", "reduce", "scan",
     "wait_until_all", "wait_until_any", "wait_until_some", "test_all", "test_any", "test_some",
     "set_lock", "test_lock", "clear_lock", "quiet", "team_translate_pe", "load", "store", "copy",
-    "atomic_min", "atomic_max", "all_reduce", "reduce_scatter",
+    "atomic_min", "atomic_max", "all_reduce", "reduce_scatter", "task",
 )  # fmt: skip
 
 GROUPS = (

@@ -16,12 +16,10 @@ import torch
 from .._core import errors, library
 from .._core.library import setting_number
 from ..host import creation, runtime
-from ..host.collectives.blocking import fcollect
+from ..host.agreement import must_agree
 from ..host.teams import TEAM_WORLD, Team
 from ..interop.torch.tensors import over
 from .arguments import capturing
-
-_TEXT = 240  # bytes of what a PE says that its call is
 
 
 class Workspace:
@@ -41,7 +39,6 @@ class Workspace:
         self._blocks: dict[str, torch.Tensor] = {}
         self._objects: dict[str, tuple[Any, Any]] = {}
         self._outgrown: list[Any] = []
-        self._texts: Any = None
 
     def block(self, name: str, nbytes: int, *, zeroed: bool = False) -> torch.Tensor:
         """At least ``nbytes`` bytes on the device heap, at one place on all PEs; uint8.
@@ -97,17 +94,7 @@ class Workspace:
 
         Raises: MismatchError.
         """
-        if self._texts is None:
-            self._texts = creation.zeros((self.n_pes + 1, _TEXT), np.uint8)
-        own, all_texts = self._texts[0], self._texts[1:]
-        said = text.encode()[:_TEXT]
-        own[:] = 0
-        own[: len(said)] = np.frombuffer(said, np.uint8)
-        fcollect(all_texts, own, team=self.team)
-        if (all_texts != own).any():
-            said_by = (bytes(row).rstrip(b"\0").decode(errors="replace") for row in all_texts)
-            lines = "; ".join(f"PE {pe}: {line}" for pe, line in enumerate(said_by))
-            raise errors.MismatchError(f"members of the team made different calls: {lines}")
+        must_agree(text, self.team)
 
 
 _workspaces: dict[Any, Workspace] = {}

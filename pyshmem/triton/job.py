@@ -21,8 +21,9 @@ from .._core import arrays, errors, library
 from .._core.library import lib
 from .._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
 from ..host import creation, faults, runtime
+from ..host.agreement import must_agree
 
-__all__ = ["Context", "Wrapped", "context", "team_number", "wrap"]
+__all__ = ["Context", "Wrapped", "context", "must_agree", "team_number", "wrap"]
 
 _address = 0
 _published: tuple[int, bool, bool] | None = None
@@ -133,6 +134,20 @@ def new_words(header: list[int], before: int, per_pe: int) -> Any:
     words = np.zeros(before + per_pe * (runtime.current().n_pes + 1), np.int64)
     words[: len(header)] = header
     return creation.array(words, heap="device")
+
+
+def symmetric(values: np.ndarray) -> Wrapped:
+    """An array on the device heap with these values, as an argument of kernels. Collective."""
+    return Wrapped(creation.array(values, heap="device"), True)
+
+
+def resident_programs() -> int:
+    """As many programs as run at once, one a multiprocessor; 4 in the interpreter."""
+    if runtime.device_name() != "cuda":
+        return 4
+    import cupy
+
+    return int(cupy.cuda.Device(runtime.current().gpu).attributes["MultiProcessorCount"])
 
 
 def team_number(team: Any) -> int:

@@ -132,6 +132,7 @@ ALLTOALL = tl.constexpr(ROUTINES.index("alltoall"))
 RING_WAIT = tl.constexpr(ROUTINES.index("ring"))
 QUIET = tl.constexpr(ROUTINES.index("quiet"))
 ALL_REDUCE = tl.constexpr(ROUTINES.index("all_reduce"))
+TASK_WAIT = tl.constexpr(ROUTINES.index("task"))
 
 # -- the specification's constants, which kernels' authors use too -----------------------------------
 

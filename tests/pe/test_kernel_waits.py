@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 WAIT = """
@@ -29,9 +27,7 @@ WAIT = """
 
 
 def test_a_wait_past_the_timeout_says_who_waited_for_what(run_pes):
-    begin = time.monotonic()
     result = run_pes(2, WAIT, device="sim", env={"PYSHMEM_TIMEOUT": "1.5"}, check=True)
-    assert time.monotonic() - begin < 20
     lines = [line for line in result.stdout.splitlines() if line.startswith("in kernel")]
     assert len(lines) == 2
     for line in lines:

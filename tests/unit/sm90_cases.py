@@ -13,10 +13,15 @@ ALL = (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
     "float32", "float64", "complex64", "complex128", "boolean", "bfloat16",
 )  # fmt: skip
-STANDARD = ("int32", "int64", "uint32", "uint64")
-EXTENDED = (*STANDARD, "float32", "float64")
 #: One of each width, for routines whose scopes differ in nothing that a dtype could touch.
 WIDTHS = ("int8", "bfloat16", "float32", "uint64", "complex128")
+WHOLE = bool(os.environ.get("COMPILE_ALL"))
+#: Dtypes of atomics and waits; without COMPILE_ALL a signed and an unsigned one of the two widths.
+STANDARD = ("int32", "int64", "uint32", "uint64") if WHOLE else ("int32", "uint64")
+EXTENDED = (*STANDARD, "float32", "float64") if WHOLE else (*STANDARD, "float64")
+#: Of a single element; and of routines that differ from another only in how they complete.
+SINGLE = ALL if WHOLE else WIDTHS
+ALIKE = WIDTHS if WHOLE else WIDTHS[1::3]
 SCOPES = ("", "_warp", "_work_group")
 GROUPS = (*SCOPES, "_grid")
 I32, U64 = types.int32, types.uint64[::1]
@@ -285,18 +290,18 @@ def translation(routine):
 
 def scopes(turn):
     """Sums have all scopes; operations that differ from them in an instruction take one in turn."""
-    return GROUPS if os.environ.get("COMPILE_ALL") else GROUPS[turn % len(GROUPS) :][:1]
+    return GROUPS if WHOLE else GROUPS[turn % len(GROUPS) :][:1]
 
 
 WAITS, LOOKS = ("wait_until", "test"), ("all", "any")
 #: Routine, without its scope -> kernel that calls it, dtypes, scopes.
 CASES = {
-    "put": (transfer, WIDTHS, SCOPES), "put_nbi": (whole, WIDTHS, SCOPES),
-    "get": (transfer, WIDTHS, SCOPES), "get_nbi": (whole, WIDTHS, SCOPES),
-    "put_signal": (put_signal, WIDTHS, SCOPES), "put_signal_nbi": (put_signal, WIDTHS, SCOPES),
+    "put": (transfer, WIDTHS, SCOPES), "put_nbi": (whole, ALIKE, SCOPES),
+    "get": (transfer, WIDTHS, SCOPES), "get_nbi": (whole, ALIKE, SCOPES),
+    "put_signal": (put_signal, WIDTHS, SCOPES), "put_signal_nbi": (put_signal, ALIKE, SCOPES),
     **dict.fromkeys(("iput", "iget"), (strided, WIDTHS, SCOPES)),
-    **dict.fromkeys(("ibput", "ibget"), (blocked, WIDTHS, SCOPES)),
-    "p": (p, ALL, SCOPES[:1]), "g": (g, ALL, SCOPES[:1]), "ptr": (ptr, ALL, SCOPES[:1]),
+    **dict.fromkeys(("ibput", "ibget"), (blocked, ALIKE, SCOPES)),
+    "p": (p, SINGLE, SCOPES[:1]), "g": (g, SINGLE, SCOPES[:1]), "ptr": (ptr, SINGLE, SCOPES[:1]),
     "atomic_fetch": (fetch, EXTENDED, SCOPES[:1]), "atomic_set": (updating, EXTENDED, SCOPES[:1]),
     "atomic_swap": (fetching, EXTENDED, SCOPES[:1]),
     "atomic_compare_swap": (compare_swap, STANDARD, SCOPES[:1]),
@@ -317,14 +322,14 @@ CASES = {
         f"atomic_fetch_{op}_nbi": (fetching_later, STANDARD, SCOPES[:1])
         for op in ("add", "and", "or", "xor")
     },
-    **{f"{verb}_{which}": (look, STANDARD[1:3], SCOPES) for verb in WAITS for which in LOOKS},
+    **{f"{verb}_{which}": (look, STANDARD[:2], SCOPES) for verb in WAITS for which in LOOKS},
     **{
-        f"{verb}_{which}_vector": (look_vector, STANDARD[1:3], SCOPES)
+        f"{verb}_{which}_vector": (look_vector, STANDARD[:2], SCOPES)
         for verb in WAITS
         for which in LOOKS
     },
-    **{f"{verb}_some": (gather, STANDARD[1:3], SCOPES) for verb in WAITS},
-    **{f"{verb}_some_vector": (gather_vector, STANDARD[1:3], SCOPES) for verb in WAITS},
+    **{f"{verb}_some": (gather, STANDARD[:2], SCOPES) for verb in WAITS},
+    **{f"{verb}_some_vector": (gather_vector, STANDARD[:2], SCOPES) for verb in WAITS},
     **dict.fromkeys(("set_lock", "test_lock", "clear_lock"), (lock, ("int64",), SCOPES[:1])),
     "pe_quiet": (listed, ("none",), SCOPES),
     "wait_until": (wait, STANDARD, SCOPES), "test": (wait, STANDARD, SCOPES[:1]),
@@ -359,25 +364,18 @@ CASES = {
 }  # fmt: skip
 
 #: The dtypes of reductions that the type table treats differently, at one scope; sums have all kinds.
-_KINDS = ("int64", "bfloat16", "complex64")
+_KINDS = ("int64", "bfloat16", "complex64") if WHOLE else ("bfloat16",)
 _ALL_KINDS = (
-    "int8",
-    "uint16",
-    "int64",
-    "float16",
-    "bfloat16",
-    "float64",
-    "complex64",
-    "complex128",
-)
+    "int8", "uint16", "int64", "float16", "bfloat16", "float64", "complex64", "complex128",
+)  # fmt: skip
 #: And those that WIDTHS leaves out, for one routine of each kind of transfer.
 ONE_SCOPE = {
     **{
         name: (CASES[name][0], sorted(set(ALL) - set(WIDTHS)), SCOPES[:1])
-        for name in ("put", "get", "put_signal", "iput")
+        for name in (("put", "get", "put_signal", "iput") if WHOLE else ("put",))
     },
     "xor_reduce": (collective, ("int8", "uint64", "boolean"), SCOPES[2:]),
-    "max_reduce": (collective, ("int8", "uint64", "bfloat16", "float64", "boolean"), SCOPES[2:]),
+    "max_reduce": (collective, ("int8", "bfloat16", "float64", "boolean"), SCOPES[2:]),
     "sum_reduce": (collective, _ALL_KINDS, SCOPES[2:]),
     "prod_reduce": (collective, _KINDS, SCOPES[2:]),
     "sum_exscan": (collective, _KINDS, SCOPES[2:]),

@@ -95,6 +95,23 @@ def test_a_wait_is_polled_by_one_thread_and_the_rest_meet_it(
 
 
 @both
+def test_a_tile_is_counted_when_all_its_threads_have_stored_it(
+    ptx: dict[str, str], arch: int
+) -> None:
+    lines = ptx[f"task_graph-{arch}"].splitlines()
+    counts = [
+        k
+        for k, line in enumerate(lines)
+        if re.search(r"(atom|red)\S*\.release\.gpu|(atom|red)\S*gpu\S*release", line)
+    ]
+    assert len(counts) >= 3  # one each of two tasks, and one of a tile that another waits for
+    for place in counts:
+        stores = [k for k, line in enumerate(lines[:place]) if "st.global" in line]
+        assert any("bar.sync" in line for line in lines[stores[-1] + 1 : place])
+    assert "ld.acquire.sys" in ptx[f"task_graph-{arch}"]
+
+
+@both
 def test_fences_are_for_the_whole_system(ptx: dict[str, str], arch: int) -> None:
     body = ptx[f"meetings-{arch}"]
     assert body.count("fence.acq_rel.sys;") >= 4

@@ -19,7 +19,7 @@ from triton.compiler import ASTSource, compile
 import pyshmem.triton as shmem
 import pyshmem.triton.dist as dl
 from pyshmem.interop import iris
-from pyshmem.triton import roads
+from pyshmem.triton import roads, tasks
 
 roads._bind(1 << 40)  # as init would
 
@@ -242,6 +242,32 @@ def iris_atomics(data, here, there, bases, B: tl.constexpr):
     iris.atomic_max(data + offs, 1, here, there, bases)
     while iris.atomic_cas(data, 1, 0, here, there, bases, sem="acquire", scope="sys") != 1:
         pass
+
+
+@triton.jit
+def scale_tile(tile, x, y, ctx, B: tl.constexpr):
+    offs = tile * B + tl.arange(0, B)
+    tl.store(y + offs, tl.load(x + offs) * 2)
+
+
+@triton.jit
+def reduce_tile(tile, y, words, ctx, B: tl.constexpr):
+    offs = tile * B + tl.arange(0, B)
+    tl.store(y + offs, shmem.all_reduce(tl.load(y + offs), words, ctx))
+
+
+graph = tasks.Graph("task_graph")
+scaled = graph.add(scale_tile, tiles=9, args=(0, 0), constants={"B": 1024})
+graph.add(reduce_tile, tiles=9, args=(0, 0), constants={"B": 1024}, after=[(scaled, range)])
+flags = tasks._places_of_flags(graph.tasks)
+CASES["task_graph"] = (
+    tasks._compiled(
+        "task_graph", tasks._source("task_graph", graph.tasks, flags, 132), graph.tasks
+    ),
+    dict.fromkeys(("rows", "needs", "board", "launches", "ctx", "a1_1"), "*i64")
+    | dict.fromkeys(("a0_0", "a0_1", "a1_0"), "*fp32"),
+    {"c0_B": 1024, "c1_B": 1024},
+)
 
 
 def ptx(name: str, architecture: int) -> str:

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Members of a team that have to make the same call tell each other what they call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core import errors
+from . import creation, runtime
+from .collectives.blocking import fcollect
+from .teams import TEAM_WORLD, Team
+
+_TEXT = 240  # bytes of what a PE says
+_texts: dict[Any, Any] = {}  # a team's row of its own, and one of each member
+
+
+def must_agree(text: str, team: Team = TEAM_WORLD) -> None:
+    """Raises on all members unless all say the same ``text``. Collective, on the host.
+
+    The first call of a team allocates, which all PEs of the job do together, each in a team of its own.
+
+    Raises: MismatchError, with what each member said.
+    """
+    if team not in _texts:
+        _texts[team] = creation.zeros((team.n_pes() + 1, _TEXT), np.uint8)
+    own, members = _texts[team][0], _texts[team][1:]
+    said = text.encode()[:_TEXT]
+    own[:] = 0
+    own[: len(said)] = np.frombuffer(said, np.uint8)
+    fcollect(members, own, team=team)
+    if (members != own).any():
+        said_by = (bytes(row).rstrip(b"\0").decode(errors="replace") for row in members)
+        lines = "; ".join(f"PE {pe}: {line}" for pe, line in enumerate(said_by))
+        raise errors.MismatchError(f"members of the team made different calls: {lines}")
+
+
+runtime.on_finalize(_texts.clear)

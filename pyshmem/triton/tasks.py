@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task graphs: device functions of Triton, communication included, as one persistent kernel.
+
+    import pyshmem.triton as shmem
+    from pyshmem.triton import tasks
+
+    @triton.jit
+    def scale(tile, x, y, ctx, B: tl.constexpr):
+        offs = tile * B + tl.arange(0, B)
+        tl.store(y + offs, tl.load(x + offs) * 2)
+
+    graph = tasks.Graph("step")
+    first = graph.add(scale, tiles=8, args=(x, y), constants={"B": 256})
+    graph.add(total, tiles=1, args=(y, z, words), after=[first])
+    step = graph.build()
+    step()                                     # as often as wanted, in CUDA graphs too
+
+A task is a function of a tile's number, its arguments, the context and constants. Tiles are given to
+programs when the graph is built, by their costs, in an order in which each tile stands behind what it
+needs; so with all programs resident somebody can always go on. A scoreboard in device memory counts the
+tiles that are done. It only grows: launch number e waits for counts of e - 1 launches and its own part,
+so nothing is ever set back.
+
+All PEs build the same graph: the tile that talks to a peer is run by the program of the same number
+there, which is what channels ask for.
+
+Extension.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import itertools
+import linecache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from . import job
+from .chosen import device_function, meet, wait
+from .words import CMP_GE, TASK_WAIT
+
+__all__ = ["Graph", "Step", "Task"]
+
+_ROW = 4  # words of a step of a program: task, tile, first and end of what it waits for
+_NEED = 3  # words of a need: where the count is, how much a launch adds to it, how much is enough
+
+TilesOf = Callable[[int], Iterable[int]]
+
+
+@device_function
+def begin(launches):
+    """How many launches of this graph the program has behind it."""
+    place = launches + tl.program_id(0)
+    earlier = tl.load(place, volatile=True)
+    meet()
+    tl.store(place, earlier + 1)
+    return earlier
+
+
+@device_function
+def await_needs(needs, row, board, earlier, ctx):
+    """Wait for what the step at ``row`` needs; what was stored before is seen then."""
+    need, end = tl.load(row + 2), tl.load(row + 3)
+    while need < end:
+        at = needs + 3 * need
+        count = board + tl.load(at)
+        least = earlier * tl.load(at + 1) + tl.load(at + 2)
+        wait(count, CMP_GE, least, -1, TASK_WAIT, ctx)
+        need += 1
+
+
+@device_function
+def finish(board, place, flags, tile):
+    """Count a tile as done: of its task, and by itself where other tiles wait for it alone."""
+    meet()
+    tl.atomic_add(board + place, 1, sem="release", scope="gpu")
+    if flags >= 0:
+        tl.atomic_add(board + flags + tile, 1, sem="release", scope="gpu")
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What ``Graph.add`` returns: a function with its tiles, for ``after=`` of later ones.
+
+    Attributes:
+        name: the function's name.
+        tiles: how many there are.
+        cost: of one tile, in any unit that all tasks of the graph share.
+    """
+
+    name: str
+    number: int
+    function: Any
+    tiles: int
+    args: tuple[Any, ...]
+    constants: Mapping[str, Any]
+    needs: tuple[tuple[Task, TilesOf | None], ...]
+    cost: float
+
+    def __repr__(self) -> str:
+        return f"<task {self.number} {self.name}, {self.tiles} tiles>"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Who runs which tile when: for each program a list of (task's number, tile), and a time to end."""
+
+    programs: tuple[tuple[tuple[int, int], ...], ...]
+    length: float
+
+
+class Graph:
+    """Tasks and what they wait for."""
+
+    def __init__(self, name: str = "graph") -> None:
+        """``name``: of the kernel, in reports and traces; an identifier.
+
+        Raises: ValueError.
+        """
+        if not name.isidentifier():
+            raise ValueError(f"name is {name!r}; a kernel's name is an identifier")
+        self.name = name
+        self.tasks: list[Task] = []
+
+    def add(
+        self, function: Any, *, tiles: int = 1, args: Sequence[Any] = (),
+        constants: Mapping[str, Any] | None = None,
+        after: Iterable[Task | tuple[Task, TilesOf]] = (), cost: float = 1.0,
+    ) -> Task:  # fmt: skip
+        """Add a task.
+
+        Args:
+            function: of ``triton.jit``; called with a tile's number, ``args``, the context, and by name
+                ``constants``. It returns nothing.
+            tiles: how many times it is called, with tile numbers from 0 on.
+            args: arguments of kernels: tensors, arrays or ``wrap(array)``, numbers.
+            constants: arguments that are ``tl.constexpr``.
+            after: tasks all of whose tiles have to be done before; or (task, function), where the
+                function gives the tiles of that task that a tile of this one needs.
+            cost: of a tile, in any unit: by it the programs are evenly loaded.
+
+        Raises: ValueError (tiles, cost, a task of another graph, a tile that there is not), TypeError
+            (the function is not of Triton).
+        Extension.
+        """
+        if not isinstance(function, triton.runtime.jit.KernelInterface):
+            raise TypeError(f"{function!r} is no function of triton.jit")
+        if tiles < 1 or not cost > 0:
+            raise ValueError(f"{tiles} tiles of cost {cost}: there is at least one, and it costs")
+        needs = tuple((one, None) if isinstance(one, Task) else tuple(one) for one in after)
+        for other, of_tile in needs:
+            if not any(other is task for task in self.tasks):
+                raise ValueError(f"{other!r} is no task of this graph, so nothing can wait for it")
+            wrong = {n for t in range(tiles) for n in (of_tile(t) if of_tile else ())}
+            wrong -= set(range(other.tiles))
+            if wrong:
+                raise ValueError(f"{other!r} has no tile {min(wrong)}")
+        name = getattr(function, "__name__", None) or function.fn.__name__
+        task = Task(
+            name, len(self.tasks), function, tiles, tuple(args), dict(constants or {}), needs, cost
+        )
+        self.tasks.append(task)
+        return task
+
+    def plan(self, programs: int) -> Plan:
+        """Give tiles to programs: each tile, in order of the tasks, to the one that can begin it first.
+
+        Tiles of a task follow the order in which what they need is done. Extension.
+        """
+        ended: dict[tuple[int, int], float] = {}
+        free = [(0.0, program) for program in range(programs)]
+        lists: list[list[tuple[int, int]]] = [[] for _ in range(programs)]
+        for task in self.tasks:
+            ready = {
+                tile: max((ended[need] for need in _needed(task, tile)), default=0.0)
+                for tile in range(task.tiles)
+            }
+            for tile in sorted(ready, key=lambda t: (ready[t], t)):
+                start, program = heapq.heappop(free)
+                lists[program].append((task.number, tile))
+                ended[task.number, tile] = max(start, ready[tile]) + task.cost
+                heapq.heappush(free, (ended[task.number, tile], program))
+        return Plan(tuple(map(tuple, lists)), max(ended.values(), default=0.0))
+
+    def build(
+        self, programs: int | None = None, *, num_warps: int = 4, num_stages: int = 3
+    ) -> Step:
+        """Make the kernel. Collective over all PEs of the job, which have added the same tasks.
+
+        Args:
+            programs: of the grid; all have to run at once. Default: one for each of the GPU's
+                multiprocessors, 4 in the interpreter.
+            num_warps, num_stages: as of any kernel; they are the same for all tasks.
+
+        Raises: ValueError (no task), MismatchError (the PEs have different graphs), HeapExhausted.
+        Extension.
+        """
+        if not self.tasks:
+            raise ValueError("the graph has no task")
+        count = job.resident_programs() if programs is None else programs
+        if count < 1:
+            raise ValueError(f"programs is {count}; there is at least one")
+        plan = self.plan(count)
+        said = repr([(t.name, t.tiles) for t in self.tasks]) + repr(plan.programs)
+        digest = hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
+        names = ", ".join(f"{task.name} x {task.tiles}" for task in self.tasks)
+        job.must_agree(f"task graph {digest} on {count} programs: {names}")
+        return Step(self, plan, {"num_warps": num_warps, "num_stages": num_stages})
+
+
+def _needed(task: Task, tile: int) -> Iterable[tuple[int, int]]:
+    for other, of_tile in task.needs:
+        for number in range(other.tiles) if of_tile is None else of_tile(tile):
+            yield other.number, number
+
+
+class Step:
+    """What ``Graph.build`` returns: call it to launch the kernel on the current stream.
+
+    After a ``KernelFault`` the counts are no longer right: build it anew.
+
+    Attributes:
+        plan: who runs which tile when.
+        source: the text of the kernel.
+    """
+
+    def __init__(self, graph: Graph, plan: Plan, options: Mapping[str, int]) -> None:
+        self.plan, self._tasks, self._options = plan, tuple(graph.tasks), dict(options)
+        flags = _places_of_flags(self._tasks)
+        rows, needs = _tables(self._tasks, plan, flags)
+        counts = max(flags.values(), default=0) + max(t.tiles for t in self._tasks)
+        self._tables = [
+            job.symmetric(np.array(values or [0], np.int64))
+            for values in (rows, needs, [0] * (len(self._tasks) + counts), [0] * len(plan.programs))
+        ]
+        self.source = _source(graph.name, self._tasks, flags, len(plan.programs))
+        self._kernel = _compiled(graph.name, self.source, self._tasks)
+        self._args = [arg for task in self._tasks for arg in task.args]
+        self._constants = {
+            f"c{task.number}_{name}": value
+            for task in self._tasks
+            for name, value in task.constants.items()
+        }
+        self._context = job.context()
+
+    def __call__(self) -> None:
+        """Launch it. It is done in the order of the stream; in the interpreter, on return.
+
+        Raises: KernelFault (of an earlier kernel), NotInitialized.
+        """
+        self._kernel[(len(self.plan.programs),)](
+            *self._tables, self._context, *self._args, **self._constants, **self._options
+        )
+
+    def __repr__(self) -> str:
+        tiles = sum(map(len, self.plan.programs))
+        return f"<{len(self._tasks)} tasks, {tiles} tiles on {len(self.plan.programs)} programs>"
+
+
+# ---- tables --------------------------------------------------------------------------------------
+
+
+def _places_of_flags(tasks: Sequence[Task]) -> dict[int, int]:
+    """For tasks that others wait for tile by tile: where on the board their tiles' counts begin."""
+    single = {other.number for task in tasks for other, of_tile in task.needs if of_tile}
+    sizes = [tasks[number].tiles for number in sorted(single)]
+    starts = itertools.accumulate(sizes, initial=len(tasks))
+    return dict(zip(sorted(single), starts, strict=False))
+
+
+def _tables(
+    tasks: Sequence[Task], plan: Plan, flags: Mapping[int, int]
+) -> tuple[list[int], list[int]]:
+    """The programs' steps, behind where each program's begin, and the needs."""
+    rows = list(itertools.accumulate(map(len, plan.programs), initial=0))
+    needs: list[int] = []
+    for steps in plan.programs:
+        for number, tile in steps:
+            first = len(needs) // _NEED
+            for other, of_tile in tasks[number].needs:
+                if of_tile is None:
+                    needs += [other.number, other.tiles, other.tiles]
+                else:
+                    for one in sorted(set(of_tile(tile))):
+                        needs += [flags[other.number] + one, 1, 1]
+            rows += [number, tile, first, len(needs) // _NEED]
+    return rows, needs
+
+
+# ---- the kernel ----------------------------------------------------------------------------------
+
+
+def _source(name: str, tasks: Sequence[Task], flags: Mapping[int, int], programs: int) -> str:
+    """A branch for each task. Triton compiles functions from their text, so it has one."""
+    parameters = [f"a{t.number}_{k}" for t in tasks for k in range(len(t.args))]
+    parameters += [f"c{t.number}_{key}: tl.constexpr" for t in tasks for key in t.constants]
+    lines = [
+        "@triton.jit",
+        f"def {name}({', '.join(['rows', 'needs', 'board', 'launches', 'ctx', *parameters])}):",
+        "    earlier = begin(launches)",
+        "    at = tl.load(rows + tl.program_id(0))",
+        "    end = tl.load(rows + tl.program_id(0) + 1)",
+        "    while at < end:",
+        f"        row = rows + {programs + 1} + {_ROW} * at",
+        "        task, tile = tl.load(row), tl.load(row + 1).to(tl.int32)",
+        "        await_needs(needs, row, board, earlier, ctx)",
+    ]
+    for task in tasks:
+        given = [f"a{task.number}_{k}" for k in range(len(task.args))]
+        named = [f"{key}=c{task.number}_{key}" for key in task.constants]
+        call = ", ".join(["tile", *given, "ctx", *named])
+        lines += [
+            f"        {'if' if not task.number else 'elif'} task == {task.number}:",
+            f"            f{task.number}({call})",
+            f"            finish(board, {task.number}, {flags.get(task.number, -1)}, tile)",
+        ]
+    return "\n".join([*lines, "        at += 1", ""])
+
+
+def _compiled(name: str, source: str, tasks: Sequence[Task]) -> Any:
+    """The kernel of a text. Triton looks for the text where Python keeps that of files."""
+    digest = hashlib.blake2b(source.encode(), digest_size=6).hexdigest()
+    file = f"<pyshmem.triton.tasks {name} {digest}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    namespace: dict[str, Any] = {
+        "__name__": __name__, "triton": triton, "tl": tl, "begin": begin,
+        "await_needs": await_needs, "finish": finish,
+        **{f"f{task.number}": task.function for task in tasks},
+    }  # fmt: skip
+    exec(compile(source, file, "exec"), namespace)
+    return namespace[name]

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task graphs: what a tile waits for is done, on one PE and over all, launch after launch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+
+import pyshmem
+import pyshmem.triton as shmem
+from pyshmem.triton import tasks
+
+
+@triton.jit
+def scale(tile, x, y, factor, ctx, B: tl.constexpr):
+    offs = tile * B + tl.arange(0, B)
+    tl.store(y + offs, tl.load(x + offs) * factor)
+
+
+@triton.jit
+def neighbours(tile, y, z, ctx, B: tl.constexpr, TILES: tl.constexpr):
+    offs = tl.arange(0, B)
+    left = tl.load(y + ((tile + TILES - 1) % TILES) * B + offs)
+    tl.store(z + tile * B + offs, left + tl.load(y + ((tile + 1) % TILES) * B + offs))
+
+
+@triton.jit
+def reduce_tile(tile, z, total, words, ctx, B: tl.constexpr):
+    offs = tile * B + tl.arange(0, B)
+    tl.store(total + offs, shmem.all_reduce(tl.load(z + offs), words, ctx))
+
+
+@triton.jit
+def count(tile, total, out, ctx, N: tl.constexpr):
+    tl.store(out + tile, tl.sum(tl.load(total + tl.arange(0, N))) + tl.load(out + tile))
+
+
+TILES, B = 4, 16
+
+
+@pytest.fixture(scope="module")
+def words(job):
+    return shmem.channel(9, 4 * B)
+
+
+def graph_of(x, y, z, total, words, out):
+    graph = tasks.Graph("step")
+    first = graph.add(scale, tiles=TILES, args=(x, y, 3.0), constants={"B": B})
+    beside = graph.add(
+        neighbours, tiles=TILES, args=(y, z), constants={"B": B, "TILES": TILES}, cost=2,
+        after=[(first, lambda tile: ((tile - 1) % TILES, (tile + 1) % TILES))],
+    )  # fmt: skip
+    summed = graph.add(
+        reduce_tile, tiles=TILES, args=(z, total, words), constants={"B": B},
+        after=[(beside, lambda tile: [tile])],
+    )  # fmt: skip
+    graph.add(count, args=(total, out), constants={"N": TILES * B}, after=[summed, first])
+    return graph
+
+
+@pytest.mark.parametrize("programs", [None, 1, 3, 9])
+def test_each_launch_sees_what_was_done_before(job, place, show, words, programs):
+    mine = np.arange(TILES * B, dtype=np.float32) % 9 + job.my_pe
+    x, y, z, total = map(place, (mine, 0 * mine, 0 * mine, 0 * mine))
+    out = place(np.zeros(1, np.float32))
+    graph = graph_of(x, y, z, total, words, out)
+    step = graph.build(programs)
+    for launch in range(1, 4):
+        step()
+        parts = [
+            3 * (np.arange(TILES * B, dtype=np.float32) % 9 + pe).reshape(TILES, B)
+            for pe in range(job.n_pes)
+        ]
+        wanted = sum(np.roll(p, 1, axis=0) + np.roll(p, -1, axis=0) for p in parts)
+        assert (show(total).reshape(TILES, B) == wanted).all()
+        assert show(out)[0] == launch * wanted.sum()
+
+
+def test_tiles_go_to_who_is_free_first(job):
+    graph = tasks.Graph()
+    long = graph.add(scale, tiles=3, args=(0, 0, 0), cost=4)
+    graph.add(scale, tiles=2, args=(0, 0, 0), after=[(long, lambda tile: [2 - tile])])
+    plan = graph.plan(2)
+    assert plan.programs == (((0, 0), (0, 2)), ((0, 1), (1, 1), (1, 0)))
+    assert plan.length == 9
+
+
+def test_what_no_graph_can_have_is_refused(job):
+    graph, other = tasks.Graph(), tasks.Graph()
+    task = other.add(scale, tiles=2, args=(0, 0, 0))
+    with pytest.raises(ValueError, match="no task of this graph"):
+        graph.add(scale, after=[task])
+    with pytest.raises(ValueError, match="no tile 2"):
+        other.add(scale, tiles=3, after=[(task, lambda tile: [tile])])
+    with pytest.raises(ValueError, match="at least one"):
+        graph.add(scale, tiles=0)
+    with pytest.raises(TypeError, match=r"triton\.jit"):
+        graph.add(len)
+    with pytest.raises(ValueError, match="has no task"):
+        graph.build()
+    with pytest.raises(ValueError, match="identifier"):
+        tasks.Graph("a b")
+
+
+def test_pes_with_different_graphs_are_told(job):
+    graph = tasks.Graph()
+    graph.add(scale, tiles=1 + job.my_pe, args=(0, 0, 0), constants={"B": B})
+    if job.n_pes > 1:
+        with pytest.raises(pyshmem.MismatchError, match=r"PE 1: task graph .* scale x 2"):
+            graph.build()
+    else:
+        assert "1 tiles" in repr(graph.build())
