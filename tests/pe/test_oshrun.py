@@ -36,14 +36,14 @@ def write(folder: Path, text: str) -> Path:
 
 
 @pytest.mark.serial
-@pytest.mark.parametrize("n_pes", [2, 3])
+@pytest.mark.parametrize("n_pes", [3])
 def test_host_suite(n_pes: int, run_command: RunCommand) -> None:
     done = run(run_command, n_pes, *PYTEST, SUITE, check=True)
     assert "passed" in done.stdout
 
 
 @pytest.mark.serial
-@pytest.mark.parametrize("n_pes", [1, 4])
+@pytest.mark.parametrize("n_pes", [1, 2, 4])
 def test_a_part_of_the_host_suite(n_pes: int, run_command: RunCommand) -> None:
     files = [SUITE / file for file in SHORT["host"]]
     done = run(run_command, n_pes, *PYTEST, *files, check=True)

@@ -43,10 +43,12 @@ def test_host_suite_without_an_accelerator(run_command: RunCommand) -> None:
     run_suite("host", 2, "none", run_command, only=SHORT["host"])
 
 
+@pytest.mark.parametrize("n_pes", [1, 3, 4])  # on 2 in checking mode
 def test_host_suite_on_both_heaps(n_pes: int, run_command: RunCommand) -> None:
     run_suite("host", n_pes, "sim", run_command)
 
 
+@pytest.mark.parametrize("n_pes", [1, 3, 4])  # on 2 in checking mode
 def test_device_suite_in_the_simulator(n_pes: int, run_command: RunCommand) -> None:
     run_suite("device", n_pes, "sim", run_command)
 
@@ -61,9 +63,9 @@ def test_what_goes_through_the_ring_on_other_numbers(n_pes: int, run_command: Ru
     run_suite("device", n_pes, "sim", run_command, only=SHORT["device"], PYSHMEM_P2P="0")
 
 
-def test_device_suite_through_two_short_rings(run_command: RunCommand) -> None:
+def test_what_goes_through_two_short_rings(run_command: RunCommand) -> None:
     variables = {"PYSHMEM_P2P": "0", "PYSHMEM_RINGS": "2", "PYSHMEM_RING_SLOTS": "8"}
-    run_suite("device", 2, "sim", run_command, **variables)
+    run_suite("device", 2, "sim", run_command, only=SHORT["device"], **variables)
 
 
 def test_host_suite_in_checking_mode(run_command: RunCommand) -> None:

@@ -108,7 +108,7 @@ def test_the_example(run_pes: Callable) -> None:
     assert len(text.splitlines()) <= 80
     assert f"python -m pyshmem run -n 4 examples/{example.name}" in text
     done = run_pes(2, example, timeout=200, env=ALONE, check=True)
-    assert done.stdout.endswith(", as with gloo: ok\n")
+    assert done.stdout.endswith(", as in one process: ok\n")
 
 
 @pytest.mark.gpu

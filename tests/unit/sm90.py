@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import types as python_types
+from itertools import product
 
 import numpy as np
 
@@ -21,7 +22,7 @@ import pyshmem
 import numba.cuda.dispatcher as dispatcher
 from numba import cuda
 from numba.cuda import compiler, types
-from sm90_cases import CASES, ONE_SCOPE, U64
+from sm90_cases import CASES, ONE_SCOPE, U64, WHOLE
 
 from pyshmem import device as shmem
 from pyshmem.device.jit import numba_cuda
@@ -107,11 +108,19 @@ def facts(name, dtype, make):
 FIRST = 6  # what the first case of a routine costs more than the others: Numba sees its callees
 
 
+def pairs(dtypes, scopes):
+    """Each dtype and each scope; with COMPILE_ALL each with each."""
+    if WHOLE:
+        return list(product(dtypes, scopes))
+    most = max(len(dtypes), len(scopes))
+    return [(dtypes[k % len(dtypes)], scopes[k % len(scopes)]) for k in range(most)]
+
+
 def shares(wanted, of):
     """The cases of the routines named, or of all, in ``of`` lists; those of one routine together."""
     lists, costs = [[] for _ in range(of)], [0] * of
     routines = [
-        [(base + scope, dtype, make) for scope in scopes for dtype in dtypes]
+        [(base + scope, dtype, make) for dtype, scope in pairs(dtypes, scopes)]
         for base, (make, dtypes, scopes) in (*CASES.items(), *ONE_SCOPE.items())
     ]
     for cases in sorted(routines, key=len, reverse=True):
@@ -132,6 +141,8 @@ def main(share, of, wanted):
         print(json.dumps({"public": public}))
         cubins()
         stacks()
+    if share == of - 1:
+        architectures()
 
 
 def cubins():

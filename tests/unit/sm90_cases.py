@@ -21,7 +21,7 @@ STANDARD = ("int32", "int64", "uint32", "uint64") if WHOLE else ("int32", "uint6
 EXTENDED = (*STANDARD, "float32", "float64") if WHOLE else (*STANDARD, "float64")
 #: Of a single element; and of routines that differ from another only in how they complete.
 SINGLE = ALL if WHOLE else WIDTHS
-ALIKE = WIDTHS if WHOLE else WIDTHS[1::3]
+ALIKE = WIDTHS if WHOLE else WIDTHS[1::2]
 SCOPES = ("", "_warp", "_work_group")
 GROUPS = (*SCOPES, "_grid")
 I32, U64 = types.int32, types.uint64[::1]

@@ -145,8 +145,10 @@ def test_the_deepest_calls_of_a_collective_fit_the_reserved_stack(compiled):
 
 
 @pytest.fixture(scope="module", params=["8.0", "9.0"])
-def assembled(request):
-    """What ``sm90.py architectures`` says of an architecture."""
+def assembled(request, compiled):
+    """What ``sm90.py`` says of an architecture; all of it is compiled for 9.0 already."""
+    if request.param == "9.0":
+        return request.param, compiled
     environment = dict(os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda")
     environment["COMPILE_FOR"] = request.param
     command = [sys.executable, str(Path(__file__).with_name("sm90.py")), "architectures"]

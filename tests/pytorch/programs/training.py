@@ -18,6 +18,9 @@ import pyshmem
 import pyshmem.interop.torch as symmetric
 
 STEPS = 50
+#: Groups, until the program ends: gloo's destructor joins its threads while it holds Python's lock, for
+#: which such a thread may wait, to let go of the tensors of the last collective.
+kept: list[dist.ProcessGroup] = []
 
 
 def losses(backend: str, wrap: Callable[[nn.Module], nn.Module]) -> torch.Tensor:
@@ -38,6 +41,7 @@ def losses(backend: str, wrap: Callable[[nn.Module], nn.Module]) -> torch.Tensor
         found.append(loss.detach())
     mean = torch.stack(found)
     dist.all_reduce(mean)
+    kept.append(dist.group.WORLD)
     dist.destroy_process_group()
     return mean / dist_size
 
