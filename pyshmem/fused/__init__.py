@@ -4,6 +4,8 @@
     import pyshmem.fused as fused
 
     y, residual = fused.all_reduce_rmsnorm(x, weight, residual=residual)
+    hidden = fused.all_gather_matmul(x_shard, w_up, activation="silu")
+    x_shard = fused.matmul_reduce_scatter(hidden, w_down)
 
 They take tensors of torch and arrays of CuPy, run on the caller's current stream, may be captured in
 CUDA graphs, and add in PE order, in float32, so that all PEs have the same bits. Each has several roads
@@ -22,4 +24,13 @@ except ImportError as _error:
         "pyshmem.fused needs PyTorch and Triton: pip install 'pyshmem-openshmem[torch,triton]'"
     ) from _error
 
-__all__: list[str] = []
+from . import matmul_operators as _matmul_operators  # noqa: F401
+from .matmul import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
+from .matmul_arguments import share_of_rows
+
+__all__ = [
+    "all_gather_matmul",
+    "matmul_all_reduce",
+    "matmul_reduce_scatter",
+    "share_of_rows",
+]

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Matrix products that communicate: all_gather_matmul, matmul_reduce_scatter, matmul_all_reduce."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ..host.teams import Team
+from ..interop.torch.op_teams import register_team
+from .arguments import on_tensors
+from .matmul_arguments import FP8, Problem, output, problem
+from .matmul_run import gather, scatter
+
+_ACTIVATE: dict[str, Callable[[Any], Any]] = {
+    "relu": torch.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu,
+}  # fmt: skip
+
+
+def _needs_grad(*tensors: Any) -> bool:
+    return torch.is_grad_enabled() and any(
+        isinstance(tensor, torch.Tensor) and tensor.requires_grad for tensor in tensors
+    )
+
+
+def _through_operator(
+    name: str, x: Any, w: Any, bias: Any, activation: str | None, rows: Sequence[int] | None,
+    team: Team | None, road: str | None, outs: Sequence[Any], *more: Any,
+) -> Any:  # fmt: skip
+    """The operator, which has derivatives; the activation stays torch's."""
+    if any(isinstance(out, torch.Tensor) for out in outs):
+        raise ValueError(f"{name} with out= or gather_out= has no derivative: use torch.no_grad()")
+    if x.dtype == FP8:
+        raise NotImplementedError(f"{name} of float8_e4m3fn has no derivative: use torch.no_grad()")
+    number = 0 if team is None else register_team(team, staging=0)
+    given = None if rows is None else list(rows)
+    operator = getattr(torch.ops.pyshmem, name)
+    found = operator(x, w, bias, None, None, None, None, given, *more, number, road)
+    product, rest = (found[0], found[1:]) if isinstance(found, tuple) else (found, ())
+    if activation is not None:
+        if activation not in _ACTIVATE:
+            raise ValueError(f"activation is {activation!r}; it can be None, relu, gelu, silu")
+        product = _ACTIVATE[activation](product)
+    return (product, *rest) if rest else product
+
+
+@on_tensors
+def all_gather_matmul(
+    x_shard: Any, w: Any, *, bias: Any = None, activation: str | None = None, scale_x: Any = None,
+    scale_w: Any = None, out_dtype: torch.dtype | None = None, rows: Sequence[int] | None = None,
+    gather_out: Any = None, out: Any = None, team: Team | None = None, road: str | None = None,
+) -> Any:  # fmt: skip
+    """The rows of all members, gathered in their order, times ``w``. Collective.
+
+    Args:
+        x_shard: (m, k), the caller's rows, contiguous; anywhere on the PE's device.
+        w: (k, n), its own on each member: contiguous, or the transpose of a contiguous (n, k) tensor.
+            bfloat16, float16, float32 or float8_e4m3fn, as ``x_shard``.
+        bias: (n,), of the result's dtype.
+        activation: None, "relu", "gelu" (exact), "silu"; after the bias.
+        scale_x, scale_w: of float8_e4m3fn: what elements are multiplied by, a float, float32 of one
+            element, or one for each row of ``x_shard``, column of ``w``; the same way on all members.
+        out_dtype: of float8_e4m3fn: bfloat16 (default), float16 or float32.
+        rows: how many each member has; default: as many as the caller.
+        gather_out: (M, k) tensor for the gathered rows, or True for a new one.
+        out: (M, n) tensor for the result; default a new one. M is the sum of ``rows``.
+        team: default ``TEAM_WORLD``.
+        road: "engine" (copy engines beside cuBLAS), "tiles" (one kernel) or "plain"; default by the
+            table, by bytes that arrive.
+
+    Returns:
+        The product (M, n), or it and the gathered rows (M, k) with ``gather_out``. Gradients go through
+        the product alone.
+
+    Completes: in the order of torch's current stream; on the CPU on return.
+    Raises: TypeError (dtypes, FP8 on a GPU without it), ValueError (extents, layout, rows, road that
+        cannot do it), RuntimeError (a workspace would grow inside a capture), MismatchError (checking
+        mode: members differ), HeapExhausted, UnsupportedError (no device heap), NotInitialized.
+    Extension.
+    """
+    wants = gather_out is not None and gather_out is not False
+    if _needs_grad(x_shard, w, bias):
+        found = _through_operator(
+            "all_gather_matmul", x_shard, w, bias, activation, rows, team, road, (out, gather_out),
+            True,
+        )  # fmt: skip
+        return found if wants else found[0]
+    p = problem(
+        "all_gather_matmul", x_shard, w, bias, activation, scale_x, scale_w, out_dtype, rows, team
+    )
+    result = output("out", out, (p.n_rows, p.n), p.out_dtype, p.x)
+    gathered = None
+    if wants:
+        given = None if gather_out is True else gather_out
+        gathered = output("gather_out", given, (p.n_rows, p.k), p.x.dtype, p.x)
+    with torch.no_grad():
+        gather(p, result, gathered, road)
+    return result if gathered is None else (result, gathered)
+
+
+@on_tensors
+def matmul_reduce_scatter(
+    x: Any, w: Any, *, bias: Any = None, activation: str | None = None, scale_x: Any = None,
+    scale_w: Any = None, out_dtype: torch.dtype | None = None, rows: Sequence[int] | None = None,
+    out: Any = None, team: Team | None = None, road: str | None = None,
+) -> Any:  # fmt: skip
+    """``x @ w`` added up over the members, of which each gets its share of the rows. Collective.
+
+    Args:
+        x: (M, k), the caller's part of the inner extent, contiguous.
+        w: (k, n), as for ``all_gather_matmul``, and so the rest.
+        bias: (n,), added to the sum once: that of the member whose row it is.
+        rows: how many rows each member gets; default ``share_of_rows(M, n_pes)``: the first
+            ``M % n_pes`` members one more than the rest.
+        out: (rows of the caller, n) tensor for the result.
+
+    Returns:
+        The caller's rows (m, n) of the sum. Partial products have the result's dtype; they are added
+        in float32 in PE order.
+
+    Completes, Raises: as ``all_gather_matmul``.
+    Extension.
+    """
+    given = x, w, bias, activation, scale_x, scale_w, out_dtype, rows, team
+    return _scattered("matmul_reduce_scatter", given, out, road)
+
+
+@on_tensors
+def matmul_all_reduce(
+    x: Any, w: Any, *, bias: Any = None, activation: str | None = None, scale_x: Any = None,
+    scale_w: Any = None, out_dtype: torch.dtype | None = None, rows: Sequence[int] | None = None,
+    out: Any = None, team: Team | None = None, road: str | None = None,
+) -> Any:  # fmt: skip
+    """``x @ w`` added up over the members, on all of them. Collective.
+
+    Arguments, completion and errors: ``matmul_reduce_scatter``. ``rows`` says who adds up which rows;
+    ``out`` is (M, n), and the result is the same bit by bit on all members.
+
+    Extension.
+    """
+    given = x, w, bias, activation, scale_x, scale_w, out_dtype, rows, team
+    return _scattered("matmul_all_reduce", given, out, road)
+
+
+def _scattered(operation: str, given: tuple[Any, ...], out: Any, road: str | None) -> Any:
+    x, w, bias, activation, _, _, _, rows, team = given
+    if _needs_grad(x, w, bias):
+        return _through_operator(
+            operation, x, w, bias, activation, rows, team, road, (out,)
+        )  # fmt: skip
+    p: Problem = problem(operation, *given)
+    height = p.n_rows if operation == "matmul_all_reduce" else p.rows[p.space.me]
+    result = output("out", out, (height, p.n), p.out_dtype, p.x)
+    with torch.no_grad():
+        scatter(p, result, road)
+    return result

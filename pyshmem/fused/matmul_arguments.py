@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the callers of matrix products give, checked before anything is transferred."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from ..host.teams import TEAM_WORLD, Team
+from .arguments import check_tensor
+from .workspace import Workspace, workspace
+
+FP8 = torch.float8_e4m3fn
+WIDE = (torch.bfloat16, torch.float16, torch.float32)
+ACTIVATIONS = (None, "relu", "gelu", "silu")
+
+
+def share_of_rows(n_rows: int, n_pes: int) -> tuple[int, ...]:
+    """How many rows each of ``n_pes`` members has: the first ``n_rows % n_pes`` one more than the rest.
+
+    Args:
+        n_rows: rows of the whole.
+        n_pes: members.
+
+    Returns:
+        Numbers of rows in the order of the members; each has those behind the rows of the one before.
+
+    Raises: ValueError.
+    Extension.
+    """
+    if n_rows < 0 or n_pes < 1:
+        raise ValueError(f"{n_rows} rows for {n_pes} PEs")
+    base, extra = divmod(n_rows, n_pes)
+    return tuple(base + (member < extra) for member in range(n_pes))
+
+
+class Problem(NamedTuple):
+    """One call: its tensors, and who has which rows of the whole."""
+
+    operation: str
+    space: Workspace
+    x: torch.Tensor
+    w: torch.Tensor
+    bias: torch.Tensor | None
+    activation: str | None
+    scale_x: torch.Tensor | None
+    scale_w: torch.Tensor | None
+    out_dtype: torch.dtype
+    rows: tuple[int, ...]
+    by_row: bool  # scale_x is one a row, and not one for all
+
+    @property
+    def n_rows(self) -> int:
+        return sum(self.rows)
+
+    @property
+    def k(self) -> int:
+        return int(self.w.shape[0])
+
+    @property
+    def n(self) -> int:
+        return int(self.w.shape[1])
+
+    def rows_of(self, member: int) -> slice:
+        """The rows of a member in the whole."""
+        first = sum(self.rows[:member])
+        return slice(first, first + self.rows[member])
+
+    def n_scales(self, rows: int) -> int:
+        """How many scales so many rows of x have."""
+        return 0 if self.scale_x is None else rows if self.by_row else 1
+
+    @property
+    def transposed(self) -> bool:
+        """``w`` lies in memory as (n, k)."""
+        return not self.w.is_contiguous()
+
+
+def problem(
+    operation: str, x: Any, w: Any, bias: Any, activation: str | None, scale_x: Any, scale_w: Any,
+    out_dtype: torch.dtype | None, rows: Sequence[int] | None, team: Team | None,
+) -> Problem:  # fmt: skip
+    """The call, if it can be done.
+
+    Raises: TypeError (dtypes), ValueError (extents, layout, device, activation, rows), NotInitialized,
+        UnsupportedError (no device heap).
+    """
+    space = workspace(TEAM_WORLD if team is None else team)
+    check_tensor("x", x, (*WIDE, FP8), 2)
+    _check_weight(x, w)
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation is {activation!r}; it can be None, relu, gelu, silu")
+    kind = _result_dtype(x, out_dtype)
+    by_row = isinstance(scale_x, torch.Tensor) and scale_x.dim() > 0
+    by_row = by_row and scale_x.numel() == x.shape[0]
+    if x.dtype == FP8:
+        _check_fp8(x)
+        scale_x = _scale("scale_x", scale_x, x, x.shape[0])
+        scale_w = _scale("scale_w", scale_w, x, w.shape[1])
+    elif scale_x is not None or scale_w is not None:
+        raise TypeError(f"scales are for float8_e4m3fn; x and w are {x.dtype}")
+    if bias is not None:
+        check_tensor("bias", bias, (kind,), 1)
+        if bias.shape[0] != w.shape[1]:
+            raise ValueError(f"bias has {bias.shape[0]} elements, w has {w.shape[1]} columns")
+    given = _rows(operation, x, rows, space)
+    return Problem(operation, space, x, w, bias, activation, scale_x, scale_w, kind, given, by_row)
+
+
+def _check_weight(x: torch.Tensor, w: Any) -> None:
+    if isinstance(w, torch.Tensor) and w.dim() == 2 and not w.is_contiguous():
+        if not w.t().is_contiguous():
+            raise ValueError(
+                f"w is neither contiguous nor the transpose of a contiguous tensor (size "
+                f"{tuple(w.shape)}, strides {w.stride()}): pass w.contiguous(), made once"
+            )
+        check_tensor("w", w.t(), (*WIDE, FP8), 2)
+    else:
+        check_tensor("w", w, (*WIDE, FP8), 2)
+    if x.dtype != w.dtype:
+        raise TypeError(f"x is {x.dtype}, w is {w.dtype}; they have one dtype")
+    if x.shape[1] != w.shape[0]:
+        raise ValueError(
+            f"x {tuple(x.shape)} has {x.shape[1]} columns, w {tuple(w.shape)} has {w.shape[0]} rows"
+        )
+    if not w.numel():
+        raise ValueError(f"w {tuple(w.shape)} has no elements")
+
+
+def _result_dtype(x: torch.Tensor, wanted: torch.dtype | None) -> torch.dtype:
+    kind = wanted or (torch.bfloat16 if x.dtype == FP8 else x.dtype)
+    if kind not in WIDE or (x.dtype != FP8 and kind != x.dtype):
+        choice = "bfloat16, float16 or float32" if x.dtype == FP8 else f"that of x, {x.dtype}"
+        raise TypeError(f"out_dtype is {kind}; it can be {choice}")
+    return kind
+
+
+def _check_fp8(x: torch.Tensor) -> None:
+    if x.is_cuda and torch.cuda.get_device_capability(x.device) < (8, 9):
+        name = torch.cuda.get_device_name(x.device)
+        raise TypeError(f"x is float8_e4m3fn, which {name} does not multiply (from sm_89 on)")
+
+
+def _scale(name: str, scale: Any, x: torch.Tensor, count: int) -> torch.Tensor:
+    """A scale as a flat tensor of one element, or of one for each row or column."""
+    if isinstance(scale, (int, float)):
+        return torch.full((1,), float(scale), dtype=torch.float32, device=x.device)
+    if scale is None:
+        raise TypeError(f"x and w are float8_e4m3fn, and {name} is not given; pass 1.0 for none")
+    check_tensor(name, scale, (torch.float32,))
+    if scale.numel() not in (1, count) or max((*scale.shape, 1)) != scale.numel():
+        what = "row of x" if name == "scale_x" else "column of w"
+        raise ValueError(f"{name} has size {tuple(scale.shape)}; give one number, or one a {what}")
+    return scale.view(-1)
+
+
+def _rows(
+    operation: str, x: torch.Tensor, rows: Sequence[int] | None, space: Workspace
+) -> tuple[int, ...]:
+    """Who has which rows, as given or as the operation has it."""
+    gathers, n_pes, mine = operation == "all_gather_matmul", space.n_pes, int(x.shape[0])
+    if rows is None:
+        return (mine,) * n_pes if gathers else share_of_rows(mine, n_pes)
+    given = tuple(int(count) for count in rows)
+    if len(given) != n_pes or any(count < 0 for count in given):
+        raise ValueError(f"rows is {given}; it has a number of rows for each of {n_pes} PEs")
+    if gathers and given[space.me] != mine:
+        raise ValueError(f"x has {mine} rows, but rows says {given[space.me]} for PE {space.me}")
+    if not gathers and sum(given) != mine:
+        raise ValueError(f"x has {mine} rows, but rows {given} are {sum(given)} together")
+    return given
+
+
+def output(name: str, given: Any, size: tuple[int, int], dtype: torch.dtype, like: Any) -> Any:
+    """The tensor for a result: what the caller gave, if it fits, or a new one.
+
+    Raises: TypeError (dtype), ValueError (extents, layout, device).
+    """
+    if given is None:
+        return torch.empty(size, dtype=dtype, device=like.device)
+    check_tensor(name, given, (dtype,), 2)
+    if tuple(given.shape) != size:
+        raise ValueError(f"{name} has size {tuple(given.shape)}; the result has {size}")
+    return given

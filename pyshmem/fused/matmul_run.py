@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""By which road a matrix product goes: the table, what can do it, and the call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .matmul_arguments import Problem
+from .matmul_roads import (
+    gather_by_engine,
+    gather_plainly,
+    layout_of,
+    multiply,
+    scatter_by_engine,
+    scatter_plainly,
+    why_no_engine,
+)
+from .matmul_tiles import gather_by_tiles, scatter_by_tiles, why_no_tiles
+from .roads import NEVER, choose
+
+#: Until somebody has measured: few bytes are gone before two products could begin.
+_DEFAULT = ((1 << 20, "plain"), (NEVER, "engine"))
+_GATHERS: dict[str, Callable[..., None]] = {
+    "engine": gather_by_engine, "tiles": gather_by_tiles, "plain": gather_plainly,
+}  # fmt: skip
+_SCATTERS: dict[str, Callable[..., None]] = {
+    "engine": scatter_by_engine, "tiles": scatter_by_tiles, "plain": scatter_plainly,
+}  # fmt: skip
+
+
+def crossing(p: Problem) -> int:
+    """Bytes that arrive at the member to which most come; the same on all."""
+    others = p.space.n_pes - 1
+    if p.operation == "all_gather_matmul":
+        return (p.n_rows - min(p.rows)) * p.k * p.x.dtype.itemsize
+    partials = max(p.rows) * others
+    results = p.n_rows - min(p.rows) if p.operation == "matmul_all_reduce" else 0
+    return (partials + results) * p.n * p.out_dtype.itemsize
+
+
+def _road(p: Problem, road: str | None) -> str:
+    can = {"engine": why_no_engine(p), "tiles": why_no_tiles(p), "plain": layout_of(p)}
+    return choose(p.space, p.operation, crossing(p), can, _DEFAULT, road)
+
+
+def _agree(p: Problem, road: str | None) -> None:
+    """In checking mode: what has to be alike on all members."""
+    gathers = p.operation == "all_gather_matmul"
+    extents = (p.k,) if gathers else (p.n,)
+    facts: list[Any] = [p.rows, *extents, str(p.x.dtype).removeprefix("torch."), road]
+    facts += [str(p.out_dtype).removeprefix("torch."), p.by_row, layout_of(p) is None]
+    p.space.agree(p.operation, *facts)
+
+
+def _alone(p: Problem, road: str | None) -> None:
+    if road is not None and road not in _GATHERS:
+        raise ValueError(f"{p.operation} has no road {road!r}; it has {', '.join(_GATHERS)}")
+    if why := layout_of(p):
+        raise ValueError(f"{p.operation}: {why}")
+
+
+def gather(
+    p: Problem, out: torch.Tensor, gathered: torch.Tensor | None, road: str | None = None
+) -> None:
+    """all_gather_matmul into ``out``."""
+    _agree(p, road)
+    if p.space.n_pes == 1:
+        _alone(p, road)
+        multiply(p, out, p.x, p.scale_x, whole=True)
+        if gathered is not None:
+            gathered.copy_(p.x)
+    elif p.n_rows:
+        _GATHERS[_road(p, road)](p, out, gathered)
+
+
+def scatter(p: Problem, out: torch.Tensor, road: str | None = None) -> None:
+    """matmul_reduce_scatter or matmul_all_reduce into ``out``."""
+    _agree(p, road)
+    if p.space.n_pes == 1:
+        _alone(p, road)
+        multiply(p, out, p.x, p.scale_x, whole=True)
+    elif p.n_rows:
+        _SCATTERS[_road(p, road)](p, out)

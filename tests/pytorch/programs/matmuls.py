@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Matrix products that communicate, on the simulator: every road, dtype and operation, and errors."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+import pyshmem
+import pyshmem.fused as fused
+from pyshmem.fused import matmul_arguments, matmul_run
+
+FP8 = torch.float8_e4m3fn
+ROADS = ("engine", "tiles", "plain")
+#: What rounding of results and partial results costs; Triton's interpreter cuts off.
+NEAR = {torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 4e-2}
+ACTIVATIONS = {
+    None: lambda z: z, "relu": torch.relu, "gelu": torch.nn.functional.gelu,
+    "silu": torch.nn.functional.silu,
+}  # fmt: skip
+
+
+def given(seed: int, *size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    made = torch.randn(size, generator=torch.Generator().manual_seed(seed))
+    return made.to(dtype)
+
+
+def weight(seed: int, k: int, n: int, dtype: torch.dtype, transposed: bool) -> torch.Tensor:
+    return given(seed, n, k, dtype=dtype).t() if transposed else given(seed, k, n, dtype=dtype)
+
+
+def close(got: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> None:
+    assert got.dtype == dtype, got.dtype
+    near = NEAR[dtype]
+    torch.testing.assert_close(got.double(), expected, rtol=near, atol=near * 4)
+
+
+def all_gather(me: int, n: int, road: str, dtype: torch.dtype, number: int) -> None:
+    k, columns, transposed = (40, 19, True) if number % 2 else (32, 33, False)
+    rows = fused.share_of_rows(17 * n + 1, n) if number % 3 else (5,) * n
+    shards = [given(r, rows[r], k, dtype=dtype) for r in range(n)]
+    w = weight(50 + me, k, columns, dtype, transposed)
+    bias = given(9, columns, dtype=dtype) if number % 4 else None
+    activation = list(ACTIVATIONS)[number % 4]
+    z = torch.cat(shards).double() @ w.double()
+    expected = ACTIVATIONS[activation](z if bias is None else z + bias.double())
+    options = {"bias": bias, "activation": activation, "road": road, "rows": rows}
+    for _ in range(2):  # what words and slots are left like
+        got, gathered = fused.all_gather_matmul(shards[me], w, gather_out=True, **options)
+        close(got, expected, dtype)
+        assert torch.equal(gathered, torch.cat(shards))
+    out = torch.empty_like(got)
+    assert fused.all_gather_matmul(shards[me], w, out=out, **options) is out
+    assert torch.equal(out, got)
+
+
+def scatter(me: int, n: int, road: str, dtype: torch.dtype, number: int) -> None:
+    k, columns, transposed = (24, 33, False) if number % 2 else (20, 18, True)
+    height = 16 * n + number % 3
+    xs = [given(r, height, k, dtype=dtype) for r in range(n)]
+    ws = [weight(50 + r, k, columns, dtype, transposed) for r in range(n)]
+    bias = given(9, columns, dtype=dtype) if number % 4 else None
+    activation = list(ACTIVATIONS)[number % 4]
+    z = sum(x.double() @ w.double() for x, w in zip(xs, ws, strict=True))
+    whole = ACTIVATIONS[activation](z if bias is None else z + bias.double())
+    rows = fused.share_of_rows(height, n)
+    mine = slice(sum(rows[:me]), sum(rows[: me + 1]))
+    options = {"bias": bias, "activation": activation, "road": road}
+    for _ in range(2):
+        close(fused.matmul_reduce_scatter(xs[me], ws[me], **options), whole[mine], dtype)
+        got = fused.matmul_all_reduce(xs[me], ws[me], **options)
+        close(got, whole, dtype)
+        same_everywhere(got)
+    out = torch.empty_like(got)
+    assert fused.matmul_all_reduce(xs[me], ws[me], out=out, **options) is out
+    assert torch.equal(out, got)
+
+
+def same_everywhere(tensor: torch.Tensor) -> None:
+    """Bit by bit."""
+    n = pyshmem.n_pes()
+    bits = tensor.contiguous().view(torch.uint8).view(-1)
+    found = torch.ops.pyshmem.matmul_gather_rows(bits.view(1, -1))
+    assert all(torch.equal(found[r], bits) for r in range(n))
+
+
+def eights(me: int, n: int, road: str, by_row: bool) -> None:
+    rows, k, columns = fused.share_of_rows(6 * n + 1, n), 32, 16
+    height = sum(rows)
+    xs = [given(r, rows[r], k).to(FP8) for r in range(n)]
+    scales = [
+        given(70 + r, rows[r]).abs() + 0.1 if by_row else torch.tensor(0.5 + r) for r in range(n)
+    ]
+    w = given(50, columns, k).to(FP8).t()
+    scale_w = given(80, columns).abs() + 0.1 if by_row else 0.25
+    z = torch.cat([x.double() * (s.view(-1, 1)) for x, s in zip(xs, scales, strict=True)])
+    expected = z @ w.double() * scale_w
+    kind = (torch.float32, torch.bfloat16, torch.float16)[ROADS.index(road)]
+    got = fused.all_gather_matmul(
+        xs[me], w, scale_x=scales[me], scale_w=scale_w, out_dtype=kind, rows=rows, road=road,
+        bias=torch.ones(columns, dtype=kind), activation="relu",
+    )  # fmt: skip
+    close(got, torch.relu(expected + 1), kind)
+    whole = [given(r, height, k).to(FP8) for r in range(n)]
+    scale = given(90 + me, height).abs() if by_row else torch.tensor([2.0])
+    partial = [
+        x.double() * (given(90 + r, height).abs().double().view(-1, 1) if by_row else 2.0)
+        for r, x in enumerate(whole)
+    ]
+    expected = sum(p @ w.double() * scale_w for p in partial)
+    got = fused.matmul_all_reduce(
+        whole[me], w, scale_x=scale, scale_w=scale_w, out_dtype=kind, road=road
+    )
+    torch.testing.assert_close(got.double(), expected, rtol=NEAR[kind], atol=20 * NEAR[kind])
+    same_everywhere(got)
+
+
+def shapes(me: int, n: int) -> None:
+    """Rows that are not shared evenly in any way, members without rows, no rows at all."""
+    w = given(5, 8, 6)
+    for road in ("engine", "plain"):
+        rows = [(3 * r + 1) % 5 for r in range(n)]
+        shards = [given(r, rows[r], 8) for r in range(n)]
+        got = fused.all_gather_matmul(shards[me], w, rows=rows, road=road)
+        close(got, torch.cat(shards).double() @ w.double(), torch.float32)
+        x = given(3, sum(rows), 8)
+        got = fused.matmul_reduce_scatter(x, w, rows=rows, road=road)
+        first = sum(rows[:me])
+        close(got, n * (x.double() @ w.double())[first : first + rows[me]], torch.float32)
+    for road in ROADS:
+        x = given(3, 1, 8)
+        close(
+            fused.matmul_all_reduce(x, w, road=road), n * (x.double() @ w.double()), torch.float32
+        )
+    assert fused.all_gather_matmul(torch.empty(0, 8), w).shape == (0, 6)
+    by_numpy = fused.matmul_all_reduce(x.numpy(), w.numpy())
+    close(torch.from_numpy(by_numpy), n * (x.double() @ w.double()), torch.float32)
+    pair = pyshmem.TEAM_WORLD.split_strided(0, 1, n)
+    close(fused.matmul_all_reduce(x, w, team=pair), n * (x.double() @ w.double()), torch.float32)
+    pair.destroy()
+
+
+def refused(kind: type[Exception], message: str, call, *arguments, **options) -> None:
+    with pytest.raises(kind) as told:
+        call(*arguments, **options)
+    assert message in str(told.value), told.value
+
+
+def errors(me: int, n: int) -> None:
+    x, w = given(1, 4, 8), given(2, 8, 6)
+    call, reduce = fused.all_gather_matmul, fused.matmul_all_reduce
+    refused(ValueError, "x (4, 8) has 8 columns, w (7, 6) has 7 rows", call, x, given(2, 7, 6))
+    refused(TypeError, "x is torch.float32, w is torch.float16", call, x, w.half())
+    refused(TypeError, "x is torch.float64", call, x.double(), w.double())
+    refused(ValueError, "x is not contiguous", call, given(1, 8, 4).t(), w)
+    refused(ValueError, "w is neither contiguous nor the transpose", call, x, given(2, 16, 6)[::2])
+    refused(ValueError, "activation is 'tanh'", call, x, w, activation="tanh")
+    refused(ValueError, "bias has 5 elements, w has 6", call, x, w, bias=given(3, 5))
+    refused(TypeError, "bias is torch.float64", call, x, w, bias=given(3, 6).double())
+    refused(ValueError, "out has size (4, 5)", reduce, x, w, out=torch.empty(4, 5))
+    refused(TypeError, "out_dtype is torch.float16", call, x, w, out_dtype=torch.float16)
+    refused(TypeError, "scales are for float8_e4m3fn", call, x, w, scale_x=1.0)
+    refused(TypeError, "scale_x is not given", call, x.to(FP8), w.t().contiguous().to(FP8).t())
+    refused(ValueError, "rows says 5", call, x, w, rows=[5] * n)
+    refused(ValueError, "are", reduce, x, w, rows=[3] + [0] * (n - 1))
+    refused(ValueError, "rows is (1, 1, 1, 1, 1)", reduce, x, w, rows=[1] * 5)
+    refused(ValueError, "no road 'best'", call, x, w, road="best")
+    refused(TypeError, "x is list", call, [1.0], w)
+    refused(ValueError, "7 rows for 0 PEs", fused.share_of_rows, 7, 0)
+    if n > 1:
+        uneven = [4] * (n - 1) + [0]
+        mine = given(1, uneven[me], 8)
+        refused(ValueError, "share_of_rows", call, mine, w, rows=uneven, road="tiles")
+    leaf = given(1, 4, 8).requires_grad_()
+    refused(ValueError, "out=", reduce, leaf, w, out=torch.empty(4, 6))
+    pyshmem.barrier_all()
+
+
+def crossings() -> None:
+    """The sizes by which the table chooses."""
+    sizes = []
+    for operation in ("all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce"):
+        given_rows = None if operation == "all_gather_matmul" else (4,) * pyshmem.n_pes()
+        height = 4 if given_rows is None else sum(given_rows)
+        p = matmul_arguments.problem(
+            operation, given(1, height, 8), given(2, 8, 6), None, None, None, None, None, given_rows,
+            None,
+        )  # fmt: skip
+        sizes.append(matmul_run.crossing(p))
+    others = pyshmem.n_pes() - 1
+    assert sizes == [others * 4 * 8 * 4, others * 4 * 6 * 4, 2 * others * 4 * 6 * 4], sizes
+
+
+def derivatives(me: int, n: int) -> None:
+    """Against all of it on one PE: the loss is the sum of the PEs' losses."""
+    k, hidden, height = 8, 6, 2 * n + 1
+    rows = list(fused.share_of_rows(height, n))
+
+    def parameters() -> list[list[torch.Tensor]]:
+        made = [
+            [given(r, rows[r], k), given(20 + r, k, hidden), given(30 + r, hidden),
+             given(40 + r, hidden, k), given(60 + r, k)]
+            for r in range(n)
+        ]  # fmt: skip
+        return [[one.requires_grad_() for one in ones] for ones in made]
+
+    theirs = parameters()
+    whole = torch.cat([ones[0] for ones in theirs])
+    hiddens = [torch.nn.functional.silu(whole @ ones[1] + ones[2]) for ones in theirs]
+    summed = sum(h @ ones[3] for h, ones in zip(hiddens, theirs, strict=True))
+    biases = torch.cat([ones[4].expand(rows[r], k) for r, ones in enumerate(theirs)])
+    scattered, reduced = torch.relu(summed + biases), summed + biases
+    loss = (scattered * 3).sum() + sum((reduced * (r + 1)).sum() for r in range(n))
+    loss.backward()
+
+    def layer(x, up, b, down, c):
+        h = fused.all_gather_matmul(x, up, bias=b, activation="silu", rows=rows)
+        y = fused.matmul_reduce_scatter(h, down, bias=c, activation="relu")
+        return (y * 3).sum() + (fused.matmul_all_reduce(h, down, bias=c) * (me + 1)).sum()
+
+    for step in (layer, torch.compile(layer, fullgraph=True, backend="aot_eager")):
+        mine = parameters()[me]
+        step(*mine).backward()
+        for number, (got, expected) in enumerate(zip(mine, theirs[me], strict=True)):
+            torch.testing.assert_close(got.grad, expected.grad, msg=f"argument {number}")
+    x, w = given(1, 4, 8).requires_grad_(), given(2, 8, 6)
+    out, _ = torch.ops.pyshmem.all_gather_matmul(x, w, None, "relu")
+    refused(NotImplementedError, "no derivative", out.sum().backward)
+
+
+def main() -> None:
+    with pyshmem.init() as job:
+        me, n = job.my_pe, job.n_pes
+        errors(me, n)
+        cases = itertools.product(ROADS, NEAR)
+        for number, (road, dtype) in enumerate(cases):
+            all_gather(me, n, road, dtype, number)
+            scatter(me, n, road, dtype, number + 1)
+        for road, by_row in itertools.product(ROADS, (False, True)):
+            eights(me, n, road, by_row)
+        shapes(me, n)
+        crossings()
+        derivatives(me, n)
+    print("ok", flush=True)
+
+
+if __name__ == "__main__":
+    main()
