@@ -76,7 +76,7 @@ class Link:
 
     def __init__(self, space: Workspace, name: str, slot: int) -> None:
         self.space, self.me, self.n_pes = space, space.me, space.n_pes
-        self.pes = space.team.pes()
+        self.pes = space.thing("members", 0, space.team.pes)
         words = (CHUNKS + 1) * self.n_pes * _WORD
         self._words = space.block(f"{name} words", words, zeroed=True)
         self.slot = max(-(-slot // 256) * 256, 256)

@@ -33,23 +33,26 @@ def activated(value, ACTIVATION: tl.constexpr):
 
 @triton.jit
 def finish_kernel(
-    dest, second, parts, scale_x, scale_w, bias, nelems, N, step, N_PARTS: tl.constexpr,
-    SCALED: tl.constexpr, X_STEP: tl.constexpr, W_STEP: tl.constexpr, BIAS: tl.constexpr,
-    SECOND: tl.constexpr, ACTIVATION: tl.constexpr, B: tl.constexpr,
+    dest, second, parts, own, scale_x, scale_w, bias, nelems, N, step, N_PARTS: tl.constexpr,
+    OWN: tl.constexpr, SCALED: tl.constexpr, X_STEP: tl.constexpr, W_STEP: tl.constexpr,
+    BIAS: tl.constexpr, SECOND: tl.constexpr, ACTIVATION: tl.constexpr, B: tl.constexpr,
 ):  # fmt: skip
     """``dest``, and ``second``, get the sum of the parts in their order, scaled, plus bias, activated.
 
-    All are rows of N elements without gaps; ``step`` elements lie between parts. With one part
-    ``dest`` may be ``parts``.
+    All are rows of N elements without gaps; ``step`` elements lie between parts. ``own`` stands for
+    part OWN. With one part ``dest`` may be ``parts``.
     """
     at = tl.program_id(0).to(tl.int64) * B
     step = tl.cast(step, tl.int64)
     while at < nelems:
         offs = at + tl.arange(0, B)
         inside = offs < nelems
-        total = tl.load(parts + offs, mask=inside).to(tl.float32)
-        for part in tl.static_range(1, N_PARTS):
-            total += tl.load(parts + part * step + offs, mask=inside).to(tl.float32)
+        total = tl.zeros([B], tl.float32)
+        for part in tl.static_range(N_PARTS):
+            if part == OWN:
+                total += tl.load(own + offs, mask=inside).to(tl.float32)
+            else:
+                total += tl.load(parts + part * step + offs, mask=inside).to(tl.float32)
         column = offs % N
         if SCALED:
             total *= tl.load(scale_x + offs // N * X_STEP, mask=inside)

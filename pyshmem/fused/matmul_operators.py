@@ -18,7 +18,7 @@ import torch
 
 from ..interop.torch.op_teams import team_of
 from .matmul_arguments import FP8, problem, share_of_rows
-from .matmul_roads import all_gather_bytes, sum_rows
+from .matmul_plain import all_gather_bytes, sum_rows
 from .matmul_run import gather, scatter
 from .workspace import workspace
 

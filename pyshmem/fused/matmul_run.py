@@ -9,15 +9,9 @@ from typing import Any
 import torch
 
 from .matmul_arguments import Problem
-from .matmul_roads import (
-    gather_by_engine,
-    gather_plainly,
-    layout_of,
-    multiply,
-    scatter_by_engine,
-    scatter_plainly,
-    why_no_engine,
-)
+from .matmul_engine import gather_by_engine, scatter_by_engine, why_no_engine
+from .matmul_local import layout_of, multiply
+from .matmul_plain import gather_plainly, scatter_plainly
 from .matmul_tiles import gather_by_tiles, scatter_by_tiles, why_no_tiles
 from .roads import NEVER, choose
 

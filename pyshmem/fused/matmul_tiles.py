@@ -17,7 +17,7 @@ import pyshmem.triton as shmem
 from . import matmul_kernels as kernels
 from .links import CHUNKS, Link, beside
 from .matmul_arguments import FP8, Problem, share_of_rows
-from .matmul_roads import send_shard, shard_link
+from .matmul_engine import send_shard, shard_link
 from .workspace import Workspace, device_heap_is_near
 
 _CHUNKS = 4  # of a shard; at most links.CHUNKS

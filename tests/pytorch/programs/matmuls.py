@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matrix products that communicate, on the simulator: every road, dtype and operation, and errors."""
+"""Matrix products that communicate: every road, dtype and operation, derivatives, graphs, errors."""
 
 from __future__ import annotations
 
 import itertools
+import sys
+import types
+from unittest import mock
 
 import pytest
 import torch
 
 import pyshmem
 import pyshmem.fused as fused
-from pyshmem.fused import matmul_arguments, matmul_run
+from pyshmem.fused import matmul_arguments, matmul_local, matmul_run, matmul_tiles
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 FP8 = torch.float8_e4m3fn
 ROADS = ("engine", "tiles", "plain")
 #: What rounding of results and partial results costs; Triton's interpreter cuts off.
@@ -24,7 +28,7 @@ ACTIVATIONS = {
 
 def given(seed: int, *size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     made = torch.randn(size, generator=torch.Generator().manual_seed(seed))
-    return made.to(dtype)
+    return made.to(DEVICE, dtype)
 
 
 def weight(seed: int, k: int, n: int, dtype: torch.dtype, transposed: bool) -> torch.Tensor:
@@ -38,8 +42,8 @@ def close(got: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> None
 
 
 def all_gather(me: int, n: int, road: str, dtype: torch.dtype, number: int) -> None:
-    k, columns, transposed = (40, 19, True) if number % 2 else (32, 33, False)
-    rows = fused.share_of_rows(17 * n + 1, n) if number % 3 else (5,) * n
+    k, columns, transposed = (40, 33, False) if number % 2 else (32, 19, True)
+    rows = fused.share_of_rows(17 * n + 1, n) if number % 3 else (8,) * n
     shards = [given(r, rows[r], k, dtype=dtype) for r in range(n)]
     w = weight(50 + me, k, columns, dtype, transposed)
     bias = given(9, columns, dtype=dtype) if number % 4 else None
@@ -91,7 +95,8 @@ def eights(me: int, n: int, road: str, by_row: bool) -> None:
     height = sum(rows)
     xs = [given(r, rows[r], k).to(FP8) for r in range(n)]
     scales = [
-        given(70 + r, rows[r]).abs() + 0.1 if by_row else torch.tensor(0.5 + r) for r in range(n)
+        given(70 + r, rows[r]).abs() + 0.1 if by_row else torch.tensor(0.5 + r, device=DEVICE)
+        for r in range(n)
     ]
     w = given(50, columns, k).to(FP8).t()
     scale_w = given(80, columns).abs() + 0.1 if by_row else 0.25
@@ -100,11 +105,11 @@ def eights(me: int, n: int, road: str, by_row: bool) -> None:
     kind = (torch.float32, torch.bfloat16, torch.float16)[ROADS.index(road)]
     got = fused.all_gather_matmul(
         xs[me], w, scale_x=scales[me], scale_w=scale_w, out_dtype=kind, rows=rows, road=road,
-        bias=torch.ones(columns, dtype=kind), activation="relu",
+        bias=torch.ones(columns, dtype=kind, device=DEVICE), activation="relu",
     )  # fmt: skip
     close(got, torch.relu(expected + 1), kind)
     whole = [given(r, height, k).to(FP8) for r in range(n)]
-    scale = given(90 + me, height).abs() if by_row else torch.tensor([2.0])
+    scale = given(90 + me, height).abs() if by_row else torch.tensor([2.0], device=DEVICE)
     partial = [
         x.double() * (given(90 + r, height).abs().double().view(-1, 1) if by_row else 2.0)
         for r, x in enumerate(whole)
@@ -134,9 +139,10 @@ def shapes(me: int, n: int) -> None:
         close(
             fused.matmul_all_reduce(x, w, road=road), n * (x.double() @ w.double()), torch.float32
         )
-    assert fused.all_gather_matmul(torch.empty(0, 8), w).shape == (0, 6)
-    by_numpy = fused.matmul_all_reduce(x.numpy(), w.numpy())
-    close(torch.from_numpy(by_numpy), n * (x.double() @ w.double()), torch.float32)
+    assert fused.all_gather_matmul(torch.empty(0, 8, device=DEVICE), w).shape == (0, 6)
+    if DEVICE == "cpu":
+        by_numpy = fused.matmul_all_reduce(x.numpy(), w.numpy())
+        close(torch.from_numpy(by_numpy), n * (x.double() @ w.double()), torch.float32)
     pair = pyshmem.TEAM_WORLD.split_strided(0, 1, n)
     close(fused.matmul_all_reduce(x, w, team=pair), n * (x.double() @ w.double()), torch.float32)
     pair.destroy()
@@ -159,7 +165,7 @@ def errors(me: int, n: int) -> None:
     refused(ValueError, "activation is 'tanh'", call, x, w, activation="tanh")
     refused(ValueError, "bias has 5 elements, w has 6", call, x, w, bias=given(3, 5))
     refused(TypeError, "bias is torch.float64", call, x, w, bias=given(3, 6).double())
-    refused(ValueError, "out has size (4, 5)", reduce, x, w, out=torch.empty(4, 5))
+    refused(ValueError, "out has size (4, 5)", reduce, x, w, out=given(1, 4, 5))
     refused(TypeError, "out_dtype is torch.float16", call, x, w, out_dtype=torch.float16)
     refused(TypeError, "scales are for float8_e4m3fn", call, x, w, scale_x=1.0)
     refused(TypeError, "scale_x is not given", call, x.to(FP8), w.t().contiguous().to(FP8).t())
@@ -173,8 +179,19 @@ def errors(me: int, n: int) -> None:
         uneven = [4] * (n - 1) + [0]
         mine = given(1, uneven[me], 8)
         refused(ValueError, "share_of_rows", call, mine, w, rows=uneven, road="tiles")
+    with mock.patch("pyshmem.fused.workspace.capturing", return_value=True):
+        wide = given(1, 64, 1024)
+        if n > 1:
+            for road in ROADS:
+                refused(RuntimeError, "have to grow", call, wide, given(2, 1024, 6), road=road)
+    old = types.SimpleNamespace(is_cuda=True, device=0)
+    with (
+        mock.patch("torch.cuda.get_device_capability", return_value=(8, 0)),
+        mock.patch("torch.cuda.get_device_name", return_value="A100"),
+    ):
+        refused(TypeError, "A100 does not multiply", matmul_arguments._check_fp8, old)
     leaf = given(1, 4, 8).requires_grad_()
-    refused(ValueError, "out=", reduce, leaf, w, out=torch.empty(4, 6))
+    refused(ValueError, "out=", reduce, leaf, w, out=given(1, 4, 6))
     pyshmem.barrier_all()
 
 
@@ -191,6 +208,34 @@ def crossings() -> None:
         sizes.append(matmul_run.crossing(p))
     others = pyshmem.n_pes() - 1
     assert sizes == [others * 4 * 8 * 4, others * 4 * 6 * 4, 2 * others * 4 * 6 * 4], sizes
+
+
+def pieces() -> None:
+    """How rows are cut: fewer waves of tiles by lending rows, none where that does not help."""
+    assert matmul_local._lent(8, 8, 19, 5, 4, 8) == 4
+    assert matmul_local._lent(4096, 4096, 5504, 132, 128, 256) == 256
+    assert matmul_local._lent(4096, 4096, 4096, 132, 128, 256) == 0
+    assert matmul_tiles._bounds(100, 101, 16) == (32, [0, 32, 64, 96, 100])
+    assert matmul_tiles._bounds(0, 1, 16) == (16, [0])
+
+
+def graphs(me: int, n: int) -> None:
+    """On GPUs: captured and replayed, each time with what is in the tensors then."""
+    x, w = given(me, 64, 128, dtype=torch.bfloat16), given(5, 128, 256, dtype=torch.bfloat16)
+    calls = (fused.all_gather_matmul, fused.matmul_reduce_scatter, fused.matmul_all_reduce)
+    for call, road in itertools.product(calls, ROADS):
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            call(x, w, road=road)
+        stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            out = call(x, w, road=road)
+        for _ in range(3):
+            x.add_(1)
+            graph.replay()
+            expected = call(x, w, road=road)
+            assert torch.equal(out, expected), (call, road)
 
 
 def derivatives(me: int, n: int) -> None:
@@ -230,8 +275,27 @@ def derivatives(me: int, n: int) -> None:
     refused(NotImplementedError, "no derivative", out.sum().backward)
 
 
+def far(me: int, n: int) -> None:
+    """Peers out of reach, in checking mode."""
+    x, w = given(me, 4, 8), given(2, 8, 6)
+    shards = torch.cat([given(r, 4, 8) for r in range(n)])
+    close(fused.all_gather_matmul(x, w), shards.double() @ w.double(), torch.float32)
+    expected = sum(given(r, 4, 8).double() @ w.double() for r in range(n))
+    close(fused.matmul_all_reduce(x, w, road="plain"), expected, torch.float32)
+    for road in ("engine", "tiles"):
+        refused(ValueError, "reach", fused.matmul_all_reduce, x, w, road=road)
+    wrong = pyshmem.MismatchError
+    refused(wrong, "all_gather_matmul", fused.all_gather_matmul, given(1, 4 + me, 8), w)
+    refused(wrong, "matmul_all_reduce", fused.matmul_all_reduce, x, given(2, 8, 6 + me))
+    refused(wrong, "plain", fused.matmul_reduce_scatter, x, w, road=(None, "plain")[me % 2])
+
+
 def main() -> None:
     with pyshmem.init() as job:
+        if "far" in sys.argv:
+            far(job.my_pe, job.n_pes)
+            print("ok", flush=True)
+            return
         me, n = job.my_pe, job.n_pes
         errors(me, n)
         cases = itertools.product(ROADS, NEAR)
@@ -242,6 +306,9 @@ def main() -> None:
             eights(me, n, road, by_row)
         shapes(me, n)
         crossings()
+        pieces()
+        if DEVICE == "cuda":
+            graphs(me, n)
         derivatives(me, n)
     print("ok", flush=True)
 

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a PE does by itself for matrix products that communicate: products, sums, the shapes of pieces.
+
+Partial products have the result's dtype and are added in float32, in PE order, and rounded once, by
+whichever road.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import torch
+
+from . import matmul_kernels as kernels
+from .matmul_arguments import FP8, Problem
+
+#: What pieces are shaped for: multiprocessors, and extents of the tiles of cuBLAS. The same on all PEs
+#: whatever they have. The simulator's are small, so that small products have as many pieces.
+MULTIPROCESSORS, TILE = 132, (128, 256)
+_SIMULATED, _SIMULATED_TILE = 5, (4, 8)
+
+
+def finish(
+    dest: torch.Tensor, parts: torch.Tensor, n_parts: int = 1, step: int = 0, *, second: Any = None,
+    scales: tuple[torch.Tensor, torch.Tensor] | None = None, bias: torch.Tensor | None = None,
+    activation: str | None = None,
+    own: torch.Tensor | None = None, me: int = -1,
+) -> None:  # fmt: skip
+    """Sum of parts ``step`` elements apart, scaled, plus bias, activated: ``dest`` and ``second``.
+
+    ``own`` stands for part ``me``.
+    """
+    nelems = dest.numel()
+    if not nelems:
+        return
+    on_gpu = dest.is_cuda
+    block = 2048 if on_gpu else 1024
+    programs = min(-(-nelems // block), 16 * MULTIPROCESSORS if on_gpu else 2)
+    scale_x, scale_w = scales or (dest, dest)
+    kernels.finish_kernel[(programs,)](
+        dest, dest if second is None else second, parts, dest if own is None else own, scale_x, scale_w,
+        dest if bias is None else bias, nelems, dest.shape[1], step, N_PARTS=n_parts,
+        SCALED=scales is not None, X_STEP=int(scale_x.numel() > 1), W_STEP=int(scale_w.numel() > 1),
+        BIAS=bias is not None, OWN=me, SECOND=second is not None, ACTIVATION=activation or "", B=block,
+    )  # fmt: skip
+
+
+_IN_PLACE: dict[str, Any] = {
+    "relu": torch.relu_, "gelu": torch.ops.aten.gelu_, "silu": torch.ops.aten.silu_,
+}  # fmt: skip
+
+
+def multiply(
+    p: Problem, out: torch.Tensor, x: torch.Tensor, scale_x: torch.Tensor | None, *,
+    whole: bool,
+) -> None:  # fmt: skip
+    """``x @ w`` into ``out``; ``whole``: the result, with bias and activation, and not one of a sum."""
+    if not x.shape[0]:
+        return
+    bias, activation = (p.bias, p.activation) if whole else (None, None)
+    if p.x.dtype != FP8:
+        if bias is None:
+            torch.mm(x, p.w, out=out)
+        else:
+            torch.addmm(bias, x, p.w, out=out)
+        if activation:
+            _IN_PLACE[activation](out)
+        return
+    assert scale_x is not None
+    assert p.scale_w is not None
+    if scale_x.numel() == p.scale_w.numel() == 1:
+        torch._scaled_mm(x, p.w, scale_x, p.scale_w, out_dtype=out.dtype, out=out)
+        if bias is not None or activation:
+            finish(out, out, bias=bias, activation=activation)
+        return
+    if out.dtype == torch.bfloat16 and x.is_cuda:  # the only result that has scales of rows there
+        by_row = scale_x.expand(x.shape[0]).contiguous().view(-1, 1)
+        by_column = p.scale_w.expand(p.n).contiguous().view(1, -1)
+        torch._scaled_mm(x, p.w, by_row, by_column, out_dtype=out.dtype, out=out)
+        if bias is not None or activation:
+            finish(out, out, bias=bias, activation=activation)
+        return
+    one = torch.ones((), dtype=torch.float32, device=x.device)
+    product = torch._scaled_mm(x, p.w, one, one, out_dtype=torch.float32)
+    finish(out, product, scales=(scale_x, p.scale_w), bias=bias, activation=activation)
+
+
+def rows_of_scale(p: Problem, rows: slice) -> torch.Tensor | None:
+    """The scales of some rows of ``x``; a single one is that of all."""
+    return p.scale_x[rows] if p.by_row and p.scale_x is not None else p.scale_x
+
+
+def layout_of(p: Problem) -> str | None:
+    """Why cuBLAS cannot multiply the FP8 tensors of a call, or None."""
+    if p.x.dtype != FP8 or not p.x.is_cuda:
+        return None
+    if not p.transposed or p.k % 16 or p.n % 16:
+        return (
+            "cuBLAS multiplies float8_e4m3fn where w is the transpose of a contiguous (n, k) tensor "
+            "and k and n are multiples of 16"
+        )
+    return None
+
+
+# ---- the shapes of pieces --------------------------------------------------------------------------
+
+
+def _shape(p: Problem) -> tuple[int, int, int]:
+    """Multiprocessors, and a tile's extents."""
+    return (MULTIPROCESSORS, *TILE) if p.x.is_cuda else (_SIMULATED, *_SIMULATED_TILE)
+
+
+def chunks_of(p: Problem) -> int:
+    """Into how many pieces the rows of an owner are cut, the same on all members.
+
+    Only matmul_all_reduce gains from pieces: what is exposed at the end is the last one's way. Each
+    has to give every multiprocessor a tile.
+    """
+    if p.operation != "matmul_all_reduce":
+        return 1
+    processors, height, width = _shape(p)
+    columns = -(-p.n // width)
+    for chunks in (4, 3, 2):
+        if min(p.rows) // chunks // height * columns >= processors:
+            return chunks
+    return 1
+
+
+class Loan(NamedTuple):
+    """Own rows that are multiplied together with a member's, beside which they lie."""
+
+    member: int
+    rest: slice  # own rows that are not, as rows of the whole
+    joint: slice  # the member's and those
+
+
+def loan(p: Problem, member: int) -> Loan:
+    """How many rows to give along so that fewer waves of tiles do it all; often none.
+
+    A product in two pieces has two last waves that are not full.
+    """
+    own, theirs = p.rows_of(p.space.me), p.rows_of(member)
+    given = _lent(p.rows[p.space.me], p.rows[member], p.n, *_shape(p))
+    if member > p.space.me:
+        rest, joint = slice(own.start, own.stop - given), slice(theirs.start - given, theirs.stop)
+    else:
+        rest, joint = slice(own.start + given, own.stop), slice(theirs.start, theirs.stop + given)
+    return Loan(member, rest, joint)
+
+
+@functools.lru_cache(1024)
+def _lent(own: int, theirs: int, n: int, processors: int, height: int, width: int) -> int:
+    def waves(rows: int) -> int:
+        return -(-(-(-rows // height) * -(-n // width)) // processors)
+
+    return min(
+        range(0, own // 2 + 1, height),
+        key=lambda given: (waves(own - given) + waves(theirs + given), given),
+    )
