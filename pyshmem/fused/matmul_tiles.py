@@ -37,7 +37,7 @@ def why_no_tiles(p: Problem) -> str | None:
 
 def config(p: Problem) -> dict[str, Any]:
     """Extents of tiles, and how a program computes one: by dtype and number of tiles."""
-    precision = "tf32" if torch.backends.cuda.matmul.allow_tf32 else "ieee"
+    precision = _float32_precision()
     if not p.x.is_cuda:
         sizes, launch = (16, 16, 16), {}
     elif p.x.dtype == torch.float32:
@@ -53,6 +53,14 @@ def config(p: Problem) -> dict[str, Any]:
         "EVEN_K": p.k % depth == 0, "PRECISION": precision,
         "IMPRECISE": depth if p.x.dtype == FP8 else None, **launch,
     }  # fmt: skip
+
+
+def _float32_precision() -> str:
+    """How torch multiplies float32: programs set that by one of two interfaces, not both."""
+    try:
+        return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "ieee"
+    except RuntimeError:
+        return "tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "ieee"
 
 
 def _extents(rows: int, columns: int, n_pes: int) -> tuple[int, int]:

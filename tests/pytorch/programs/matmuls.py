@@ -51,13 +51,14 @@ def all_gather(me: int, n: int, road: str, dtype: torch.dtype, number: int) -> N
     z = torch.cat(shards).double() @ w.double()
     expected = ACTIVATIONS[activation](z if bias is None else z + bias.double())
     options = {"bias": bias, "activation": activation, "road": road, "rows": rows}
-    for _ in range(2):  # what words and slots are left like
+    for _ in range(2 if number % 4 else 1):  # what words and slots are left like
         got, gathered = fused.all_gather_matmul(shards[me], w, gather_out=True, **options)
         close(got, expected, dtype)
         assert torch.equal(gathered, torch.cat(shards))
-    out = torch.empty_like(got)
-    assert fused.all_gather_matmul(shards[me], w, out=out, **options) is out
-    assert torch.equal(out, got)
+    if dtype == torch.float32:
+        out = torch.empty_like(got)
+        assert fused.all_gather_matmul(shards[me], w, out=out, **options) is out
+        assert torch.equal(out, got)
 
 
 def scatter(me: int, n: int, road: str, dtype: torch.dtype, number: int) -> None:
@@ -72,14 +73,15 @@ def scatter(me: int, n: int, road: str, dtype: torch.dtype, number: int) -> None
     rows = fused.share_of_rows(height, n)
     mine = slice(sum(rows[:me]), sum(rows[: me + 1]))
     options = {"bias": bias, "activation": activation, "road": road}
-    for _ in range(2):
+    for _ in range(2 if number % 4 == 1 else 1):
         close(fused.matmul_reduce_scatter(xs[me], ws[me], **options), whole[mine], dtype)
         got = fused.matmul_all_reduce(xs[me], ws[me], **options)
         close(got, whole, dtype)
         same_everywhere(got)
-    out = torch.empty_like(got)
-    assert fused.matmul_all_reduce(xs[me], ws[me], out=out, **options) is out
-    assert torch.equal(out, got)
+    if dtype == torch.float32:
+        out = torch.empty_like(got)
+        assert fused.matmul_all_reduce(xs[me], ws[me], out=out, **options) is out
+        assert torch.equal(out, got)
 
 
 def same_everywhere(tensor: torch.Tensor) -> None:
@@ -265,7 +267,10 @@ def derivatives(me: int, n: int) -> None:
         y = fused.matmul_reduce_scatter(h, down, bias=c, activation="relu")
         return (y * 3).sum() + (fused.matmul_all_reduce(h, down, bias=c) * (me + 1)).sum()
 
-    for step in (layer, torch.compile(layer, fullgraph=True, backend="aot_eager")):
+    steps = [layer]
+    if n == 2:  # Dynamo takes seconds
+        steps.append(torch.compile(layer, fullgraph=True, backend="aot_eager"))
+    for step in steps:
         mine = parameters()[me]
         step(*mine).backward()
         for number, (got, expected) in enumerate(zip(mine, theirs[me], strict=True)):
@@ -298,11 +303,11 @@ def main() -> None:
             return
         me, n = job.my_pe, job.n_pes
         errors(me, n)
-        cases = itertools.product(ROADS, NEAR)
+        cases = itertools.product(ROADS if n > 1 else ROADS[:1], NEAR)
         for number, (road, dtype) in enumerate(cases):
             all_gather(me, n, road, dtype, number)
             scatter(me, n, road, dtype, number + 1)
-        for road, by_row in itertools.product(ROADS, (False, True)):
+        for road, by_row in itertools.product(ROADS, (False, True)):  # and a result's dtype
             eights(me, n, road, by_row)
         shapes(me, n)
         crossings()

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels of the fused matrix products, compiled for sm_90 without a GPU: prints the PTX as JSON.
+
+``TRITON_INTERPRET=0 python matmul_cases.py``
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, compile
+
+from pyshmem.fused import matmul_kernels as kernels
+from pyshmem.triton import roads
+
+roads._bind(1 << 40)  # as init would
+
+_GIVEN, _RESULT = (
+    ("own", "gathered", "x", "w"),
+    ("out", "parts", "results", "bias", "dest", "second"),
+)
+_WORDS = {"arrived": "*i64", "ready": "*i64", "pes": "*i32", "ctx": "i64"}
+_SCALES = ("scale_x", "scale_w", "scales")
+_ALIGNED = ("N", "K", "slot", "scale_slot", "step", "nelems")
+
+#: Kernel, dtype given, dtype of the result, w transposed, extents of a tile, warps.
+CASES = {
+    "gather": (kernels.gather_matmul_kernel, "bf16", "bf16", False, (128, 256, 64), 8),
+    "gather_fp8": (kernels.gather_matmul_kernel, "fp8e4nv", "bf16", True, (128, 256, 128), 8),
+    "scatter": (kernels.matmul_scatter_kernel, "fp16", "fp16", True, (128, 256, 64), 8),
+    "finish": (kernels.finish_kernel, "bf16", "bf16", False, (0, 0, 0), 4),
+}
+
+
+def ptx(name: str) -> str:
+    kernel, given, result, transposed, (rows, columns, depth), warps = CASES[name]
+    eight = given.startswith("fp8")
+    constants = {
+        "SCALED": eight, "X_STEP": 1, "W_STEP": 1, "BIAS": True, "ACTIVATION": "silu", "BM": rows,
+        "BN": columns, "BK": depth, "GROUP": 8, "TRANSPOSED": transposed, "EVEN_K": True,
+        "PRECISION": "ieee", "IMPRECISE": depth if eight else None, "CHUNKS": 16, "ALL": True,
+        "N_PARTS": 2, "OWN": 1, "SECOND": True, "B": 2048,
+    }  # fmt: skip
+    types = {
+        **dict.fromkeys(_GIVEN, f"*{given}"), **dict.fromkeys(_RESULT, f"*{result}"),
+        **dict.fromkeys(_SCALES, "*fp32"), **_WORDS,
+    }  # fmt: skip
+    names = kernel.arg_names
+    signature = {k: "constexpr" if k in constants else types.get(k, "i32") for k in names}
+    values = {(names.index(k),): v for k, v in constants.items() if k in names}
+    aligned = {
+        (place,): [["tt.divisibility", 16]]
+        for place, k in enumerate(names)
+        if signature[k].startswith("*") or k in _ALIGNED
+    }
+    source = ASTSource(kernel, signature, values, aligned)
+    options = {"num_warps": warps, "num_stages": 3}
+    compiled = compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    assert compiled.asm["cubin"]
+    return compiled.asm["ptx"]
+
+
+if __name__ == "__main__":
+    json.dump(
+        {"version": triton.__version__, "ptx": {name: ptx(name) for name in CASES}}, sys.stdout
+    )

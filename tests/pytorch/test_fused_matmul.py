@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pyshmem.fused: matrix products that communicate, in jobs; the program checks itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="make test-torch installs it")
+pytest.importorskip("triton")
+
+HERE = Path(__file__).parent
+PROGRAM = HERE / "programs" / "matmuls.py"
+ALONE = {"OMP_NUM_THREADS": "1"}
+
+
+def run(run_pes: Callable, n: int, *args: object, device: str = "sim", **variables: str) -> None:
+    env = {**ALONE, **variables}
+    done = run_pes(n, PROGRAM, args, device=device, timeout=280, env=env, check=True)
+    assert done.stdout.splitlines().count("ok") == n, done.stdout
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_all_roads_against_float64(n: int, run_pes: Callable) -> None:
+    run(run_pes, n)
+
+
+def test_peers_out_of_reach_and_members_that_disagree(run_pes: Callable) -> None:
+    run(run_pes, 2, "far", PYSHMEM_P2P="0", PYSHMEM_CHECK="1")
+
+
+@pytest.mark.gpu
+def test_on_gpus(run_pes: Callable) -> None:
+    """Two PEs: on a GPU each where there are two, else on one."""
+    run(run_pes, 2, device="cuda", CUDA_MODULE_LOADING="EAGER")
+
+
+@pytest.fixture(scope="module")
+def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = str(tmp_path_factory.mktemp("triton"))
+    environment = dict(os.environ, TRITON_INTERPRET="0", TRITON_CACHE_DIR=folder)
+    command = [sys.executable, str(HERE / "matmul_cases.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout)["ptx"]
+
+
+def test_tiles_are_multiplied_by_warp_groups_from_wide_copies(ptx: dict[str, str]) -> None:
+    for name in ("gather", "gather_fp8", "scatter"):
+        text = ptx[name]
+        assert "wgmma.mma_async" in text, name
+        assert "mma.sync" not in text, name
+        assert re.search(r"cp\.async\.cg\.shared\.global .*0x10, ", text), name
+        assert "cp.async.ca" not in text, name
+
+
+def test_results_are_stored_and_parts_loaded_16_bytes_wide(ptx: dict[str, str]) -> None:
+    for name in ("gather", "gather_fp8", "scatter", "finish"):
+        stores = set(re.findall(r"[\t ]st\.global\.((?:v\d\.)?b(?:8|16|32))\b", ptx[name]))
+        assert stores == {"v4.b32"}, (name, stores)
+    for name in ("scatter", "finish"):
+        assert "ld.global.v4.b32" in ptx[name], name
+
+
+def test_signals_and_waits_are_for_the_whole_system(ptx: dict[str, str]) -> None:
+    assert "st.release.sys.global.b64" in ptx["scatter"]
+    for name in ("gather", "scatter"):
+        assert "ld.acquire.sys.global.b64" in ptx[name], name
