@@ -19,31 +19,49 @@ _ACTIVATE: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
+def _needs_operator(*tensors: Any) -> bool:
+    """Whether there are derivatives to be kept, or a compiler is looking."""
+    return torch.compiler.is_compiling() or _needs_grad(*tensors)
+
+
 def _needs_grad(*tensors: Any) -> bool:
     return torch.is_grad_enabled() and any(
         isinstance(tensor, torch.Tensor) and tensor.requires_grad for tensor in tensors
     )
 
 
+def _as_scale(scale: Any, x: Any) -> Any:
+    if isinstance(scale, (int, float)):
+        return torch.full((), float(scale), dtype=torch.float32, device=x.device)
+    return scale
+
+
 def _through_operator(
-    name: str, x: Any, w: Any, bias: Any, activation: str | None, rows: Sequence[int] | None,
-    team: Team | None, road: str | None, outs: Sequence[Any], *more: Any,
+    name: str, x: Any, w: Any, bias: Any, activation: str | None, scale_x: Any, scale_w: Any,
+    out_dtype: torch.dtype | None, rows: Sequence[int] | None, team: Team | None, road: str | None,
+    outs: Sequence[Any], *more: Any,
 ) -> Any:  # fmt: skip
-    """The operator, which has derivatives; the activation stays torch's."""
-    if any(isinstance(out, torch.Tensor) for out in outs):
+    """The operator; where a tensor requires grad the activation is torch's, which has a derivative."""
+    with_grad = _needs_grad(x, w, bias)
+    if with_grad and any(isinstance(out, torch.Tensor) for out in outs):
         raise ValueError(f"{name} with out= or gather_out= has no derivative: use torch.no_grad()")
-    if x.dtype == FP8:
+    if with_grad and x.dtype == FP8:
         raise NotImplementedError(f"{name} of float8_e4m3fn has no derivative: use torch.no_grad()")
+    if activation is not None and activation not in _ACTIVATE:
+        raise ValueError(f"activation is {activation!r}; it can be None, relu, gelu, silu")
     number = 0 if team is None else register_team(team, staging=0)
     given = None if rows is None else list(rows)
+    inside, outside = (None, activation) if with_grad else (activation, None)
+    scales = _as_scale(scale_x, x), _as_scale(scale_w, x)
     operator = getattr(torch.ops.pyshmem, name)
-    found = operator(x, w, bias, None, None, None, None, given, *more, number, road)
-    product, rest = (found[0], found[1:]) if isinstance(found, tuple) else (found, ())
-    if activation is not None:
-        if activation not in _ACTIVATE:
-            raise ValueError(f"activation is {activation!r}; it can be None, relu, gelu, silu")
-        product = _ACTIVATE[activation](product)
-    return (product, *rest) if rest else product
+    found = operator(x, w, bias, inside, *scales, out_dtype, given, *more, number, road)
+    results = list(found) if isinstance(found, tuple) else [found]
+    if outside is not None:
+        results[0] = _ACTIVATE[outside](results[0])
+    for place, out in enumerate(outs):
+        if isinstance(out, torch.Tensor):
+            results[place] = out.copy_(results[place])
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 @on_tensors
@@ -81,20 +99,17 @@ def all_gather_matmul(
     Extension.
     """
     wants = gather_out is not None and gather_out is not False
-    if _needs_grad(x_shard, w, bias):
-        found = _through_operator(
-            "all_gather_matmul", x_shard, w, bias, activation, rows, team, road, (out, gather_out),
-            True,
-        )  # fmt: skip
+    given = x_shard, w, bias, activation, scale_x, scale_w, out_dtype, rows, team
+    if _needs_operator(x_shard, w, bias):
+        keep = wants or _needs_grad(w)
+        found = _through_operator("all_gather_matmul", *given, road, (out, gather_out), keep)
         return found if wants else found[0]
-    p = problem(
-        "all_gather_matmul", x_shard, w, bias, activation, scale_x, scale_w, out_dtype, rows, team
-    )
+    p = problem("all_gather_matmul", *given)
     result = output("out", out, (p.n_rows, p.n), p.out_dtype, p.x)
     gathered = None
     if wants:
-        given = None if gather_out is True else gather_out
-        gathered = output("gather_out", given, (p.n_rows, p.k), p.x.dtype, p.x)
+        place = None if gather_out is True else gather_out
+        gathered = output("gather_out", place, (p.n_rows, p.k), p.x.dtype, p.x)
     with torch.no_grad():
         gather(p, result, gathered, road)
     return result if gathered is None else (result, gathered)
@@ -145,11 +160,8 @@ def matmul_all_reduce(
 
 
 def _scattered(operation: str, given: tuple[Any, ...], out: Any, road: str | None) -> Any:
-    x, w, bias, activation, _, _, _, rows, team = given
-    if _needs_grad(x, w, bias):
-        return _through_operator(
-            operation, x, w, bias, activation, rows, team, road, (out,)
-        )  # fmt: skip
+    if _needs_operator(*given[:3]):
+        return _through_operator(operation, *given, road, (out,))
     p: Problem = problem(operation, *given)
     height = p.n_rows if operation == "matmul_all_reduce" else p.rows[p.space.me]
     result = output("out", out, (height, p.n), p.out_dtype, p.x)

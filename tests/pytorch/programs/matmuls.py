@@ -275,6 +275,8 @@ def derivatives(me: int, n: int) -> None:
         step(*mine).backward()
         for number, (got, expected) in enumerate(zip(mine, theirs[me], strict=True)):
             torch.testing.assert_close(got.grad, expected.grad, msg=f"argument {number}")
+    if n == 2:
+        inference(me, n)
     x, w = given(1, 4, 8).requires_grad_(), given(2, 8, 6)
     out, _ = torch.ops.pyshmem.all_gather_matmul(x, w, None, "relu")
     refused(NotImplementedError, "no derivative", out.sum().backward)
@@ -293,6 +295,24 @@ def far(me: int, n: int) -> None:
     refused(wrong, "all_gather_matmul", fused.all_gather_matmul, given(1, 4 + me, 8), w)
     refused(wrong, "matmul_all_reduce", fused.matmul_all_reduce, x, given(2, 8, 6 + me))
     refused(wrong, "plain", fused.matmul_reduce_scatter, x, w, road=(None, "plain")[me % 2])
+
+
+def inference(me: int, n: int) -> None:
+    """Compiled, without derivatives."""
+    x, up, down = given(me, 4, 32), given(20 + me, 32, 8), given(40 + me, 8, 32)
+    eight, weight_8 = x.to(FP8), given(60, 16, 32).to(FP8).t()
+
+    def layer(out):
+        h, whole = fused.all_gather_matmul(x, up, activation="gelu", gather_out=True)
+        y = fused.matmul_all_reduce(h, down, out=out)
+        z = fused.matmul_reduce_scatter(h, down, activation="relu")
+        return y, z, whole, fused.all_gather_matmul(eight, weight_8, scale_x=0.5, scale_w=2.0)
+
+    expected = layer(given(1, 4 * n, 32))
+    out = given(1, 4 * n, 32)
+    got = torch.compile(layer, fullgraph=True, backend="aot_eager")(out)
+    assert all(torch.equal(a, b) for a, b in zip(got, expected, strict=True))
+    assert torch.equal(out, expected[0])
 
 
 def main() -> None:
