@@ -153,7 +153,9 @@ class Graph:
             raise TypeError(f"{function!r} is no function of triton.jit")
         if tiles < 1 or not cost > 0:
             raise ValueError(f"{tiles} tiles of cost {cost}: there is at least one, and it costs")
-        needs = tuple((one, None) if isinstance(one, Task) else tuple(one) for one in after)
+        needs: tuple[tuple[Task, TilesOf | None], ...] = tuple(
+            (one, None) if isinstance(one, Task) else (one[0], one[1]) for one in after
+        )
         for other, of_tile in needs:
             if not any(other is task for task in self.tasks):
                 raise ValueError(f"{other!r} is no task of this graph, so nothing can wait for it")
