@@ -34,3 +34,7 @@ __all__ = [
     "matmul_reduce_scatter",
     "share_of_rows",
 ]
+from . import norm_operators as _norm_operators
+from .norm import NormResult, all_reduce_rmsnorm
+__all__ = ["NormResult", "all_reduce_rmsnorm"]
+assert _norm_operators._library  # torch.ops.pyshmem.all_reduce_rmsnorm

@@ -33,6 +33,8 @@ def _back(value: Any, like: Any) -> Any:
         )
     if not isinstance(value, torch.Tensor):
         return value
+    if value.dtype.is_floating_point and value.dtype.itemsize == 1:
+        value = value.view(torch.uint8)  # neither library has FP8
     if type(like).__module__.partition(".")[0] == "cupy":
         import cupy
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import triton.language as tl
 
-from .chosen import await_units, device_function, end_with, meet, state
+from .chosen import await_unit_pairs, await_units, device_function, end_with, meet, state
 from .far import far_words
 from .job import Wrapped, new_words
 from .roads import near
@@ -113,6 +113,16 @@ def receive(base, step, active, number, place, team, row, op: tl.constexpr, ctx)
     pe = world_pe(team, row, place, mask=place < n_pes)
     offs = tl.arange(0, active.numel)
     return await_units(active, base + place * step + offs, number, pe, op, ctx)
+
+
+@device_function
+def receive_pairs(base, step, active, number, place, team, row, op: tl.constexpr, ctx):
+    """``receive`` by 16 bytes: ``active`` is of pairs of units, one element for two."""
+    _, n_pes = place_in(team, row, ctx)
+    pe = world_pe(team, row, place, mask=place < n_pes)
+    offs = 2 * tl.arange(0, active.numel)
+    low, high = await_unit_pairs(active, base + place * step + offs, number, pe, op, ctx)
+    return tl.reshape(tl.join(low, high), [2 * active.numel])
 
 
 @device_function

@@ -14,6 +14,7 @@ if INTERPRETED:
     install()
     from .leaf_interpreter import (
         await_host,
+        await_unit_pairs,
         await_units,
         device_function,
         end_with,
@@ -36,6 +37,7 @@ if INTERPRETED:
 else:
     from .leaf_ptx import (
         await_host,
+        await_unit_pairs,
         await_units,
         device_function,
         end_with,
@@ -57,7 +59,7 @@ else:
     )
 
 __all__ = [
-    "INTERPRETED", "await_host", "await_units", "device_function", "end_with", "fence_all", "fetch",
-    "meet", "poll", "reach", "reach_pe", "record", "release_add", "release_set", "scan", "set_words",
-    "state", "store_requests", "wait", "yield_turn",
+    "INTERPRETED", "await_host", "await_unit_pairs", "await_units", "device_function", "end_with",
+    "fence_all", "fetch", "meet", "poll", "reach", "reach_pe", "record", "release_add", "release_set",
+    "scan", "set_words", "state", "store_requests", "wait", "yield_turn",
 ]  # fmt: skip

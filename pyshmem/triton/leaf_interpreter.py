@@ -247,6 +247,14 @@ def await_units(active: Any, pointer: Any, call: Any, pe: Any, op: Any, ctx: Any
     return tensor(data, tl.uint32, True)
 
 
+def await_unit_pairs(
+    active: Any, pointer: Any, call: Any, pe: Any, op: Any, ctx: Any
+) -> tuple[tl.tensor, tl.tensor]:
+    return await_units(active, pointer, call, pe, op, ctx), await_units(
+        active, pointer + 1, call, pe, op, ctx
+    )
+
+
 def store_requests(slot: Any, phase: Any, inside: Any, kind: Any, *named: Any) -> None:
     dest, source, value, extra, extra2, pe = named
     order = (dest, source, value, extra, extra2, pe, kind)

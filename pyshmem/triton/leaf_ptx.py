@@ -24,6 +24,7 @@ from .ptx import (
     set_text,
     unit_text,
 )
+from .ptx_pairs import pairs_constraints, pairs_text
 from .words import (
     DELTA,
     FAR,
@@ -273,6 +274,29 @@ def await_units(active, pointer, number, pe, op: tl.constexpr, ctx):
         [active.to(tl.int32), pointer, tl.cast(number, tl.uint32), address_of(ctx),
          tl.cast(pe, tl.int64)],
         dtype=tl.uint32, is_pure=False, pack=1,
+    )  # fmt: skip
+
+
+@triton.constexpr_function
+def _at_a_time(pairs, threads):
+    """How many pairs a thread waits for at a time: all that it surely has, up to four."""
+    return max(1, min(4, pairs // threads))
+
+
+@triton.jit
+def await_unit_pairs(active, pointer, number, pe, op: tl.constexpr, ctx):
+    """The data of pairs of units, two tensors of uint32, when both carry the call's number.
+
+    A pair is loaded as one, 16 bytes wide, and up to four of a thread are on the way at a time.
+    """
+    kernel: tl.constexpr = _kernel()
+    many: tl.constexpr = _at_a_time(active.numel, cuda.num_threads())
+    text: tl.constexpr = pairs_text(many, WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel)
+    return tl.inline_asm_elementwise(
+        text, pairs_constraints(many),
+        [active.to(tl.int32), pointer, tl.cast(number, tl.uint32), address_of(ctx),
+         tl.cast(pe, tl.int64)],
+        dtype=(tl.uint32, tl.uint32), is_pure=False, pack=many,
     )  # fmt: skip
 
 

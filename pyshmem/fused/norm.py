@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""All-reduce, residual, norm and quantisation in one kernel."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+
+from .._core.errors import UnsupportedError
+from ..host.teams import Team
+from . import norm_launch
+from .arguments import check_tensor, on_tensors
+from .norm_launch import GROUP, NORMS, Request
+from .roads import choose
+from .workspace import Workspace, workspace
+
+_NAME = "all_reduce_rmsnorm"
+_DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+_FP8 = torch.float8_e4m3fn
+_WIDEST = 1 << 20  # elements of Triton's largest tile
+
+
+class NormResult(NamedTuple):
+    """What ``all_reduce_rmsnorm`` returns.
+
+    Attributes:
+        output: normalised rows, of the size of ``x``: its dtype, or FP8 e4m3.
+        residual: the sum that was normalised, of the size and dtype of ``x``.
+        scales: None, or float32 of size (..., 1) or (..., groups of 128): an element of ``output`` times
+            its scale is what it stands for.
+    """
+
+    output: Any
+    residual: Any
+    scales: Any
+
+
+@on_tensors
+def all_reduce_rmsnorm(
+    x: Any, weight: Any, *, residual: Any = None, bias: Any = None, eps: float = 1e-6,
+    norm: str = "rms", quantize: str | None = None, out: Any = None, residual_out: Any = None,
+    team: Team | None = None, road: str | None = None,
+) -> NormResult:  # fmt: skip
+    """Sum ``x`` over the team, add the residual, normalise each row, quantise. Collective.
+
+    Sums are float32 in the order of the members, then comes the residual; they are rounded once, to the
+    dtype of ``x``: that is the residual returned, and what is normalised, in float32. So all members get
+    the same bits in all runs, and a row's do not depend on the other rows.
+
+    Args:
+        x: (..., hidden), float16, bfloat16 or float32, of one size on all members; hidden is a multiple
+            of 8. It may lie anywhere; nothing is copied before it is sent.
+        weight: (hidden,), of one of the same dtypes.
+        residual: as ``x``, and the same on all members; default none.
+        bias: as ``weight``, added to what is normalised; default none.
+        eps: what is added to the mean square.
+        norm: ``"rms"``, or ``"layer"``, which subtracts the mean.
+        quantize: ``"row"`` or ``"group"``: FP8 e4m3 with a float32 scale a row, or for 128 elements.
+        out: where ``output`` goes; it may be ``x``.
+        residual_out: where the sum goes; it may be ``residual`` or ``x``.
+        team: default all PEs. One call of a team at a time, in stream order.
+        road: ``"one_stage"``, ``"two_stages"`` or ``"split"``, the same on all members; default by the
+            table of ``pyshmem.fused.roads``, whose sizes are bytes of ``x``.
+
+    Returns: output, residual, scales. For arrays of CuPy and NumPy, FP8 are uint8 bytes.
+    Completes: in the order of the current stream.
+    Raises: TypeError, ValueError, UnsupportedError (FP8 on a GPU that has none), MismatchError (members
+        call it otherwise, in checking mode), RuntimeError (the workspace would grow inside a capture),
+        HeapExhausted, NotInitialized.
+    Extension.
+    """
+    given = Request(x, weight, residual, bias, float(eps), norm, quantize, out, residual_out)
+    if torch.compiler.is_compiling() or _wants_grad(given):
+        if out is not None or residual_out is not None:
+            raise ValueError(
+                f"{_NAME} with out= or residual_out= has no derivative and is not traced; leave them "
+                "out, or call it under torch.no_grad()"
+            )
+        return _by_operator(given, team, road)
+    return run(given, team, road)
+
+
+def _wants_grad(given: Request) -> bool:
+    tensors = given.x, given.weight, given.residual, given.bias
+    return torch.is_grad_enabled() and any(getattr(one, "requires_grad", False) for one in tensors)
+
+
+def _by_operator(given: Request, team: Team | None, road: str | None) -> NormResult:
+    from .norm_operators import team_number
+
+    output, residual, scales = torch.ops.pyshmem.all_reduce_rmsnorm(
+        given.x, given.weight, given.residual, given.bias, given.eps, given.norm, given.quantize,
+        team_number(team), road,
+    )  # fmt: skip
+    return NormResult(output, residual, scales if given.quantize else None)
+
+
+def run(given: Request, team: Team | None, road: str | None) -> NormResult:
+    """The call itself, on tensors that have memory."""
+    space = workspace(team)
+    _check(given)
+    given = _with_results(given)
+    facts = (
+        tuple(given.x.shape), given.x.dtype, given.weight.dtype, given.residual is not None,
+        given.bias is not None, given.eps, given.norm, given.quantize, road,
+    )  # fmt: skip
+    space.agree(_NAME, *facts)
+    norm_launch.launch(space, given, road_of(space, given, road))
+    return NormResult(given.out, given.residual_out, given.scales)
+
+
+def road_of(space: Workspace, given: Request, road: str | None) -> str:
+    """Which way a call takes: small messages by everyone, others by the owners of rows."""
+    can = {
+        "one_stage": norm_launch.why_not_one_stage(space, given),
+        "split": None,
+        "two_stages": None,
+    }
+    default = ((2 << 20) // space.n_pes, "one_stage"), (2**63 - 1, "split")
+    return choose(space, _NAME, given.x.nbytes, can, default, road)
+
+
+def sum_rows(x: torch.Tensor, team: Team | None) -> torch.Tensor:
+    """The sum over the members alone, by the same kernels: what derivatives need."""
+    space = workspace(team)
+    given = Request(x, x, None, None, 0.0, "none", None, x, torch.empty_like(x))
+    check_tensor("x", x, _DTYPES)
+    space.agree(f"sum of the derivative of {_NAME}", tuple(x.shape), x.dtype)
+    norm_launch.launch(space, given, road_of(space, given, None))
+    return given.residual_out
+
+
+# -- arguments -----------------------------------------------------------------------------------------
+
+
+def _check(given: Request) -> None:
+    """Raises what is wrong, before anything is transferred."""
+    if given.norm not in NORMS:
+        raise ValueError(f"norm is {given.norm!r}; it is {' or '.join(map(repr, NORMS))}")
+    if given.quantize not in GROUP:
+        raise ValueError(f"quantize is {given.quantize!r}; it is 'row', 'group' or None")
+    check_tensor("x", given.x, _DTYPES)
+    size = tuple(given.x.shape)
+    if not size or size[-1] % 8 or not 8 <= size[-1] <= _WIDEST:
+        raise ValueError(
+            f"x has size {size}; its last extent, hidden, is a multiple of 8, from 8 to {_WIDEST}"
+        )
+    if given.x.numel() // size[-1] >= 1 << 31:
+        raise ValueError(f"x has size {size}; 2**31 rows are too many")
+    for name, value in (("weight", given.weight), ("bias", given.bias)):
+        if value is not None:
+            check_tensor(name, value, _DTYPES)
+            _same_size(name, value, size[-1:])
+    for name, value in (("residual", given.residual), ("residual_out", given.residual_out)):
+        if value is not None:
+            check_tensor(name, value, (given.x.dtype,))
+            _same_size(name, value, size)
+    if given.out is not None:
+        check_tensor("out", given.out, (_FP8, torch.uint8) if given.quantize else (given.x.dtype,))
+        _same_size("out", given.out, size)
+    if (
+        given.quantize
+        and given.x.is_cuda
+        and torch.cuda.get_device_capability(given.x.device) < (8, 9)
+    ):
+        raise UnsupportedError(
+            f"quantize={given.quantize!r}: {torch.cuda.get_device_name(given.x.device)} has no FP8 "
+            "(compute capability 8.9)"
+        )
+
+
+def _same_size(name: str, value: torch.Tensor, size: tuple[int, ...]) -> None:
+    if tuple(value.shape) != size:
+        raise ValueError(f"{name} has size {tuple(value.shape)}; with this x it has {size}")
+
+
+def _with_results(given: Request) -> Request:
+    x, out = given.x, given.out
+    if out is None:
+        out = torch.empty_like(x, dtype=_FP8 if given.quantize else x.dtype)
+    into = torch.empty_like(x) if given.residual_out is None else given.residual_out
+    scales = None
+    if given.quantize:
+        scales = x.new_empty(scales_size(x.shape, given.quantize), dtype=torch.float32)
+    return given._replace(out=out, residual_out=into, scales=scales)
+
+
+def scales_size(size: Any, quantize: str) -> tuple[int, ...]:
+    """The size of the scales of ``x`` of that size."""
+    group = GROUP[quantize]
+    return (*size[:-1], 1 if group is None else (size[-1] + group - 1) // group)

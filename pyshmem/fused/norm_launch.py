@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Launches of the kernels of ``all_reduce_rmsnorm``: grids, workspace, constants."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+import triton
+
+import pyshmem.triton as shmem
+
+from ..host import runtime
+from . import norm_kernels as kernels
+from .workspace import Workspace
+
+NORMS = ("rms", "layer")
+#: Elements that have one scale; 0 is no FP8, None a row.
+GROUP: dict[str | None, int | None] = {None: 0, "row": None, "group": 128}
+_MOST_FOR_CHANNEL = 128 << 20  # bytes of the device heap
+_SIMULATED = 3  # programs, where there are no multiprocessors to count
+
+
+class Request(NamedTuple):
+    """A call: tensors that are contiguous and of sizes that go together, or None."""
+
+    x: Any
+    weight: Any
+    residual: Any
+    bias: Any
+    eps: float
+    norm: str
+    quantize: str | None
+    out: Any
+    residual_out: Any
+    scales: Any = None
+
+    @property
+    def hidden(self) -> int:
+        """Elements of a row."""
+        return int(self.x.shape[-1])
+
+    @property
+    def tokens(self) -> int:
+        """Rows."""
+        return int(self.x.numel()) // self.hidden
+
+
+def _tile(hidden: int) -> int:
+    block: int = triton.next_power_of_2(hidden)
+    return block
+
+
+def _programs(space: Workspace) -> int:
+    """Programs of the largest grid: all are resident. The first call of a team is collective."""
+    job = runtime.current()
+    count = _SIMULATED
+    if job.device == "cuda":
+        count = torch.cuda.get_device_properties(job.gpu).multi_processor_count
+    space.thing("norm.programs", count, lambda: space.must_agree(f"{count} programs of norms"))
+    return count
+
+
+def _row_units(given: Request) -> int:
+    return max(_tile(given.hidden) * int(given.x.itemsize) // 4, 16)
+
+
+def why_not_one_stage(space: Workspace, given: Request) -> str | None:
+    """None, or why there is no channel for rows of this size."""
+    nbytes = 16 * _programs(space) * _row_units(given) * (runtime.n_pes() + 1)
+    if space.n_pes > 1 and nbytes > _MOST_FOR_CHANNEL:
+        return (
+            f"a row of {given.hidden} elements needs {nbytes >> 20} MiB of workspace, "
+            f"more than {_MOST_FOR_CHANNEL >> 20}"
+        )
+    return None
+
+
+def _constants(given: Request) -> dict[str, Any]:
+    block = _tile(given.hidden)
+    group = GROUP[given.quantize]
+    return {
+        "HIDDEN": given.hidden,
+        "BLOCK": block,
+        "NORM": given.norm,
+        "RESIDUAL": given.residual is not None,
+        "BIAS": given.bias is not None,
+        "GROUP": block if group is None else min(group, block),
+        "num_warps": min(max(block // 512, 1), 16),
+    }
+
+
+def launch(space: Workspace, given: Request, road: str) -> None:
+    """Runs the kernel of a road; results are in ``out``, ``residual_out`` and ``scales``."""
+    tokens = given.tokens
+    programs = _programs(space)
+    where = _one_stage_where(space, given, programs) if road == "one_stage" else None
+    if space.n_pes > 1 and where is None:
+        where = _by_owner_where(space, given, programs, road == "two_stages")
+    if not tokens:
+        return
+    x = given.x
+    tensors = (
+        x, _or(given.residual, x), given.weight, _or(given.bias, given.weight),
+        given.out.view(torch.uint8) if given.quantize else given.out, given.residual_out,
+        _or(given.scales, x), tokens, given.eps,
+    )  # fmt: skip
+    grid, constants = (min(programs, tokens),), _constants(given)
+    if space.n_pes == 1:
+        kernels.local[grid](*tensors, **constants)
+        return
+    team, ctx = shmem.team_number(space.team), shmem.context()
+    if road == "one_stage":
+        kernels.one_stage[grid](*tensors, where, ctx, TEAM=team, **constants)
+    else:
+        finishes = road == "two_stages"
+        kernels.by_owner[grid](
+            *tensors, *where, ctx, TEAM=team, OWNER_FINISHES=finishes, **constants
+        )
+
+
+def _or(value: Any, other: Any) -> Any:
+    """What kernels are given for a tensor that there is not."""
+    return other if value is None else value
+
+
+def _one_stage_where(space: Workspace, given: Request, programs: int) -> Any:
+    if space.n_pes == 1:
+        return None
+    nbytes = 4 * _row_units(given)
+    return space.thing(f"norm.channel.{nbytes}", programs, lambda: shmem.channel(programs, nbytes))
+
+
+def _by_owner_where(space: Workspace, given: Request, programs: int, finishes: bool) -> Any:
+    """Inbox, sums, finished rows, their scales, counts and flags of ``by_owner``."""
+    x, n_pes = given.x, space.n_pes
+    most = -(-given.tokens // n_pes)
+    inbox = space.block("norm.inbox", most * n_pes * given.hidden * x.itemsize).view(x.dtype)
+    sums = space.block("norm.sums", x.nbytes).view(x.dtype)
+    rows, scales = sums, sums
+    if finishes:
+        kind = torch.uint8 if given.quantize else x.dtype
+        rows = space.block("norm.rows", x.numel() * kind.itemsize).view(kind)
+        if given.scales is not None:
+            scales = space.block("norm.scales", given.scales.nbytes).view(torch.float32)
+    words = space.block("norm.flags", 8 * programs * (1 + 2 * n_pes), zeroed=True)
+    words = words.view(torch.int64)
+    return inbox, sums, rows, scales, words[:programs], words[programs:]

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pyshmem.fused.all_reduce_rmsnorm in the simulator: results, bits, derivatives, refusals."""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+import numpy as np
+import pytest
+import torch
+
+import pyshmem
+import pyshmem.fused as fused
+import pyshmem.interop.torch as symmetric
+
+ROADS = ("one_stage", "two_stages", "split")
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+#: Twice the rounding to nearest: the interpreter cuts bfloat16 off.
+ROUNDING = {torch.float32: 2.0**-22, torch.bfloat16: 2.0**-7, torch.float16: 2.0**-10}
+
+
+def refused(kind: type[Exception], message: str, call, *given, **options) -> None:
+    with pytest.raises(kind) as told:
+        call(*given, **options)
+    assert message in str(told.value), told.value
+
+
+def rows(seed: int, *size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(size, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def reference(total, weight, bias, eps: float, norm: str):
+    """float64, from the sum that is normalised."""
+    total = total.double()
+    if norm == "layer":
+        total = total - total.mean(-1, keepdim=True)
+    unit = total / (total.square().mean(-1, keepdim=True) + eps).sqrt() * weight.double()
+    return unit if bias is None else unit + bias.double()
+
+
+def spread(scales: torch.Tensor, size: torch.Size) -> torch.Tensor:
+    return scales.double().repeat_interleave(128 if scales.shape[-1] > 1 else size[-1], -1)[
+        ..., : size[-1]
+    ]
+
+
+def check(result, xs, weight, residual, bias, eps: float, norm: str, quantize) -> None:
+    """Against float64: two roundings at most in a residual, one more in what is normalised."""
+    rounding = ROUNDING[xs[0].dtype]
+    exact = sum(x.double() for x in xs) + (0 if residual is None else residual.double())
+    bound = exact.abs() * rounding + len(xs) * sum(x.abs() for x in xs).double() * 2.0**-22
+    assert result.residual.dtype == xs[0].dtype
+    assert ((result.residual.double() - exact).abs() <= bound).all()
+    wanted = reference(result.residual, weight, bias, eps, norm)
+    got = result.output.double()
+    if quantize is None:
+        assert result.scales is None
+        assert result.output.dtype == xs[0].dtype
+        bound = wanted.abs() * rounding + 2e-5
+    else:
+        assert result.output.dtype == torch.float8_e4m3fn
+        scales = spread(result.scales, got.shape)
+        got = got * scales
+        bound = wanted.abs() * 2.0**-4 + scales * 2.0**-9 + 2e-5  # half an ulp; of a subnormal
+        largest = result.output.float().abs().amax(-1)
+        assert (largest >= 440).all(), "the largest of a group is FP8's largest"
+    assert ((got - wanted).abs() <= bound).all(), (got - wanted).abs().max()
+
+
+def same_on_all_pes(*tensors) -> None:
+    for tensor in tensors:
+        mine = torch.frombuffer(
+            bytearray(tensor.contiguous().view(torch.uint8).numpy()), dtype=torch.uint8
+        )
+        box = symmetric.tensor(mine)
+        every = symmetric.empty(n * mine.numel(), dtype=torch.uint8)
+        torch.ops.pyshmem.all_gather_out(every, box)
+        assert (every.view(n, -1) == mine).all()
+
+
+def results() -> None:
+    """Every road, dtype and quantisation; the rest is varied along with them."""
+    every = itertools.product(ROADS, DTYPES, (None, "row", "group"))
+    kept: dict[tuple, tuple] = {}
+    for number, (road, dtype, quantize) in enumerate(every):
+        case = number % 9
+        tokens, hidden = ((5, 200), (3, 72), (1, 264))[case % 3]
+        norm, eps = ("rms", "layer")[case % 2], (1e-6, 1e-2)[case % 2]
+        xs = [rows(10 * case + pe, tokens, hidden, dtype=dtype) for pe in range(n)]
+        residual = rows(97, tokens, hidden, dtype=dtype) if case % 4 < 3 else None
+        weight = rows(98, hidden, dtype=torch.float32 if case % 2 else dtype)
+        bias = rows(99, hidden, dtype=dtype) if case % 3 == 1 else None
+        result = fused.all_reduce_rmsnorm(
+            xs[me], weight, residual=residual, bias=bias, eps=eps, norm=norm, quantize=quantize,
+            road=road,
+        )  # fmt: skip
+        check(result, xs, weight, residual, bias, eps, norm, quantize)
+        same_on_all_pes(*(one for one in result if one is not None))
+        others = kept.setdefault((dtype, quantize), result)
+        for one, other in zip(result, others, strict=True):
+            assert one is None or torch.equal(one.view(torch.uint8), other.view(torch.uint8))
+
+
+def shapes() -> None:
+    """No rows, fewer and more than PEs and programs, more dimensions; given and aliased results."""
+    weight = rows(98, 16)
+    for road, size in itertools.product(ROADS, ((0, 16), (1, 16), (7, 16), (2, 3, 16))):
+        xs = [rows(pe, *size) for pe in range(n)]
+        own, residual = xs[me].clone(), rows(97, *size)
+        into, out = residual.clone(), own
+        result = fused.all_reduce_rmsnorm(
+            own, weight, residual=into, out=out, residual_out=into, road=road
+        )
+        assert result.output is out
+        assert result.residual is into
+        check(result, xs, weight, residual, None, 1e-6, "rms", None)
+    bytes_out = torch.empty(7, 16, dtype=torch.uint8)
+    xs = [rows(pe, 7, 16) for pe in range(n)]
+    first = fused.all_reduce_rmsnorm(xs[me], weight, quantize="row", out=bytes_out)
+    second = fused.all_reduce_rmsnorm(xs[me], weight, quantize="row")
+    assert torch.equal(first.output, second.output.view(torch.uint8))
+    box = symmetric.tensor(xs[me], heap="device")
+    third = fused.all_reduce_rmsnorm(box, weight, quantize="group")
+    assert torch.equal(third.output.view(torch.uint8), first.output), "one group is a row"
+
+
+def arrays() -> None:
+    xs = [rows(pe, 2, 8).numpy() for pe in range(n)]
+    weight = np.arange(8, dtype=np.float32)
+    result = fused.all_reduce_rmsnorm(xs[me], weight, residual=xs[0], quantize="row")
+    assert all(isinstance(one, np.ndarray) for one in result)
+    assert result.output.dtype == np.uint8
+    assert np.allclose(result.residual, sum(xs) + xs[0], rtol=1e-5, atol=1e-6)
+
+
+def teams() -> None:
+    """Two teams at a time."""
+    if n < 3:
+        return
+    team = pyshmem.TEAM_WORLD.split(min(me, 1))
+    members = [0] if me == 0 else range(1, n)
+    xs, weight = [rows(pe, 5, 24) for pe in range(n)], rows(98, 24)
+    for road in ROADS:
+        result = fused.all_reduce_rmsnorm(xs[me], weight, team=team, road=road)
+        check(result, [xs[pe] for pe in members], weight, None, None, 1e-6, "rms", None)
+
+
+def derivatives() -> None:
+    """Against the whole computed on one PE: the loss is the sum over the PEs."""
+    ops = torch.ops.pyshmem
+    mix = [rows(70 + pe, 2, 3, 16) for pe in range(n)]
+    for norm in ("rms", "layer"):
+        leaves = [
+            [rows(50 + pe, 3, 16), rows(60, 16), rows(61, 3, 16), rows(62, 16)] for pe in range(n)
+        ]
+        for one in itertools.chain(*leaves):
+            one.requires_grad_()
+        total = sum(x for x, *_ in leaves)
+        loss = 0
+        for pe, (_, weight, residual, bias) in enumerate(leaves):
+            added = total + residual
+            if norm == "rms":
+                normed = torch.nn.functional.rms_norm(added, (16,), weight, 1e-3) + bias
+            else:
+                normed = torch.nn.functional.layer_norm(added, (16,), weight, bias, 1e-3)
+            loss = loss + (normed * mix[pe][0] + added * mix[pe][1]).sum()
+        loss.backward()
+        wanted = [one.grad for one in leaves[me]]
+
+        def by_operator(x, weight, residual, bias, norm=norm):
+            result = ops.all_reduce_rmsnorm(x, weight, residual, bias, 1e-3, norm)
+            return (result[0] * mix[me][0] + result[1] * mix[me][1]).sum()
+
+        def by_function(x, weight, residual, bias, norm=norm):
+            result = fused.all_reduce_rmsnorm(
+                x, weight, residual=residual, bias=bias, eps=1e-3, norm=norm
+            )
+            return (result.output * mix[me][0] + result.residual * mix[me][1]).sum()
+
+        compiled = torch.compile(by_function, fullgraph=True, backend="aot_eager")
+        for call in (by_operator, by_function, compiled):
+            mine = [one.detach().clone().requires_grad_() for one in leaves[me]]
+            call(*mine).backward()
+            for one, grad in zip(mine, wanted, strict=True):
+                torch.testing.assert_close(one.grad, grad, rtol=1e-4, atol=1e-5)
+    x, weight = leaves[me][:2]
+    quantised = ops.all_reduce_rmsnorm(x, weight, quantize="row")
+    refused(NotImplementedError, "no derivative", quantised[1].sum().backward)
+    refused(
+        ValueError, "has no derivative", fused.all_reduce_rmsnorm, x, weight, out=rows(0, 3, 16)
+    )
+
+
+def refusals() -> None:
+    call, x, weight = fused.all_reduce_rmsnorm, rows(0, 4, 16), rows(1, 16)
+    refused(ValueError, "multiple of 8", call, rows(0, 4, 12), rows(1, 12))
+    refused(ValueError, "multiple of 8", call, torch.zeros(()), weight)
+    refused(TypeError, "float64", call, x.double(), weight)
+    refused(TypeError, "list", call, [1.0], weight)
+    refused(ValueError, "weight is not contiguous", call, x, rows(1, 16, 2)[:, 0])
+    refused(ValueError, "x is not contiguous", call, rows(0, 16, 16).t(), weight)
+    refused(ValueError, "weight has size", call, x, rows(1, 8))
+    refused(ValueError, "bias has size", call, x, weight, bias=rows(1, 8))
+    refused(ValueError, "residual has size", call, x, weight, residual=rows(0, 3, 16))
+    refused(TypeError, "residual is", call, x, weight, residual=x.half())
+    refused(ValueError, "out has size", call, x, weight, out=rows(0, 3, 16))
+    refused(TypeError, "out is", call, x, weight, out=x.half())
+    refused(TypeError, "out is", call, x, weight, out=x.clone(), quantize="row")
+    refused(TypeError, "residual_out is", call, x, weight, residual_out=x.half())
+    refused(ValueError, "norm is 'batch'", call, x, weight, norm="batch")
+    refused(ValueError, "quantize is 'tensor'", call, x, weight, quantize="tensor")
+    refused(ValueError, "no road 'fast'", call, x, weight, road="fast")
+    if n > 1:
+        wide = torch.zeros(1, 1 << 20)
+        refused(ValueError, "MiB of workspace", call, wide, wide[0], road="one_stage")
+
+
+def captured() -> None:
+    """What a capture would have to allocate is refused; what is there is used."""
+    from pyshmem.fused import workspace
+
+    weight = rows(98, 16)
+    for road in ROADS[: 3 if n > 1 else 0]:
+        fused.all_reduce_rmsnorm(rows(me, 4, 16), weight, road=road)
+        known, workspace.capturing = workspace.capturing, lambda: True
+        try:
+            fused.all_reduce_rmsnorm(rows(me, 4, 16), weight, road=road)
+            wide = rows(me, 64, 2048), rows(98, 2048)
+            refused(RuntimeError, "before the capture", fused.all_reduce_rmsnorm, *wide, road=road)
+        finally:
+            workspace.capturing = known
+
+
+def disagreements() -> None:
+    """In checking mode."""
+    weight = rows(98, 16)
+    refused(
+        pyshmem.MismatchError, "all_reduce_rmsnorm", fused.all_reduce_rmsnorm,
+        rows(0, 4 + (me == 1), 16), weight,
+    )  # fmt: skip
+    kind = torch.float16 if me == 1 else torch.float32
+    refused(
+        pyshmem.MismatchError, "all_reduce_rmsnorm", fused.all_reduce_rmsnorm,
+        rows(0, 4, 16, dtype=kind), weight,
+    )  # fmt: skip
+
+
+torch.set_num_threads(1)
+with pyshmem.init() as job:
+    me, n = job.my_pe, job.n_pes
+    if os.environ.get("PYSHMEM_CHECK") == "1":
+        disagreements()
+    refusals()
+    shapes()
+    if os.environ.get("PYSHMEM_P2P") != "0":
+        results()
+        arrays()
+        teams()
+        derivatives()
+        captured()
+print("ok", flush=True)
