@@ -37,4 +37,8 @@ __all__ = [
 from . import norm_operators as _norm_operators
 from .norm import NormResult, all_reduce_rmsnorm
 __all__ = ["NormResult", "all_reduce_rmsnorm"]
+from .norm_modules import replace_norms
+
+__all__ = ["NormResult", "all_reduce_rmsnorm", "replace_norms"]
+
 assert _norm_operators._library  # torch.ops.pyshmem.all_reduce_rmsnorm

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .._core.errors import UnsupportedError
+from ..host import runtime
 from ..host.teams import Team
 from . import norm_launch
 from .arguments import check_tensor, on_tensors
@@ -117,7 +118,7 @@ def road_of(space: Workspace, given: Request, road: str | None) -> str:
         "split": None,
         "two_stages": None,
     }
-    default = ((2 << 20) // space.n_pes, "one_stage"), (2**63 - 1, "split")
+    default = ((2 << 20) // runtime.n_pes(), "one_stage"), (2**63 - 1, "split")
     return choose(space, _NAME, given.x.nbytes, can, default, road)
 
 

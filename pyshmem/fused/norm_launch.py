@@ -68,7 +68,7 @@ def _row_units(given: Request) -> int:
 def why_not_one_stage(space: Workspace, given: Request) -> str | None:
     """None, or why there is no channel for rows of this size."""
     nbytes = 16 * _programs(space) * _row_units(given) * (runtime.n_pes() + 1)
-    if space.n_pes > 1 and nbytes > _MOST_FOR_CHANNEL:
+    if nbytes > _MOST_FOR_CHANNEL:
         return (
             f"a row of {given.hidden} elements needs {nbytes >> 20} MiB of workspace, "
             f"more than {_MOST_FOR_CHANNEL >> 20}"
@@ -94,8 +94,11 @@ def launch(space: Workspace, given: Request, road: str) -> None:
     """Runs the kernel of a road; results are in ``out``, ``residual_out`` and ``scales``."""
     tokens = given.tokens
     programs = _programs(space)
-    where = _one_stage_where(space, given, programs) if road == "one_stage" else None
-    if space.n_pes > 1 and where is None:
+    # Also a team of one PE has its workspace: the job's other PEs take part in making it.
+    where: Any = None
+    if runtime.n_pes() > 1 and road == "one_stage":
+        where = _one_stage_where(space, given, programs)
+    elif runtime.n_pes() > 1:
         where = _by_owner_where(space, given, programs, road == "two_stages")
     if not tokens:
         return
@@ -125,17 +128,18 @@ def _or(value: Any, other: Any) -> Any:
 
 
 def _one_stage_where(space: Workspace, given: Request, programs: int) -> Any:
-    if space.n_pes == 1:
-        return None
     nbytes = 4 * _row_units(given)
     return space.thing(f"norm.channel.{nbytes}", programs, lambda: shmem.channel(programs, nbytes))
 
 
 def _by_owner_where(space: Workspace, given: Request, programs: int, finishes: bool) -> Any:
-    """Inbox, sums, finished rows, their scales, counts and flags of ``by_owner``."""
-    x, n_pes = given.x, space.n_pes
-    most = -(-given.tokens // n_pes)
-    inbox = space.block("norm.inbox", most * n_pes * given.hidden * x.itemsize).view(x.dtype)
+    """Inbox, sums, finished rows, their scales, counts and flags of ``by_owner``.
+
+    Sizes go by the PEs of the job, not of the team, as all PEs allocate together.
+    """
+    x, n_pes = given.x, runtime.n_pes()
+    most = (given.tokens + n_pes) * given.hidden  # each member's share may be rounded up
+    inbox = space.block("norm.inbox", most * x.itemsize).view(x.dtype)
     sums = space.block("norm.sums", x.nbytes).view(x.dtype)
     rows, scales = sums, sums
     if finishes:

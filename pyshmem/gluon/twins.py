@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import triton as shmem
 from .._core.errors import UnsupportedError
-from ..triton import job, ptx, words
+from ..triton import job, ptx, ptx_pairs, words
 
 _REPLACED = {
     "import triton.language as tl\n": "from pyshmem.gluon import language as tl\n",
@@ -29,7 +29,7 @@ _MODULES = (
     "leaf_ptx", "chosen", "roads", "ring", "far", "teams", "tile", "signals", "ordering", "requests",
     "swizzle",
 )  # fmt: skip
-_KEPT = {"job": job, "ptx": ptx, "words": words}
+_KEPT = {"job": job, "ptx": ptx, "ptx_pairs": ptx_pairs, "words": words}
 _SPECIFICATION = ("CMP_", "SIGNAL_", "TEAM_")
 
 

@@ -24,8 +24,9 @@ def must_agree(text: str, team: Team = TEAM_WORLD) -> None:
     Raises: MismatchError, with what each member said.
     """
     if team not in _texts:
-        _texts[team] = creation.zeros((team.n_pes() + 1, _TEXT), np.uint8)
-    own, members = _texts[team][0], _texts[team][1:]
+        # Of one size on all PEs, also where their teams are not.
+        _texts[team] = creation.zeros((runtime.n_pes() + 1, _TEXT), np.uint8)
+    own, members = _texts[team][0], _texts[team][1 : team.n_pes() + 1]
     said = text.encode()[:_TEXT]
     own[:] = 0
     own[: len(said)] = np.frombuffer(said, np.uint8)

@@ -127,6 +127,17 @@ def test_waits_end_by_the_clock_and_say_who_waited(ptx: dict[str, str], arch: in
 
 
 @both
+def test_pairs_of_units_are_awaited_four_at_a_time(ptx: dict[str, str], arch: int) -> None:
+    """2,048 pairs by 128 threads: each has 16, each loaded 16 bytes wide."""
+    text = ptx[f"pairs_of_units-{arch}"]
+    loops = re.findall(r"again:(.*?)@p bra again", text, flags=re.DOTALL)
+    assert len(loops) == 4
+    for loop in loops:
+        assert len(re.findall(r"@a\d ld\.relaxed\.sys\.global\.v2\.b64", loop)) == 4
+        assert "%globaltimer" not in loop
+
+
+@both
 def test_arguments_may_be_numbers(ptx: dict[str, str], arch: int) -> None:
     assert "ld.global" in ptx[f"masked-{arch}"]  # its ctx is an int64, not a pointer
 

@@ -19,7 +19,7 @@ from triton.compiler import ASTSource, compile
 import pyshmem.triton as shmem
 import pyshmem.triton.dist as dl
 from pyshmem.interop import iris
-from pyshmem.triton import roads, tasks
+from pyshmem.triton import channels, roads, tasks
 
 roads._bind(1 << 40)  # as init would
 
@@ -164,6 +164,15 @@ def spread(dest, source, root, words, ctx, B: tl.constexpr):
 @triton.jit
 def reduce_large(dest, source, n, ctx, B: tl.constexpr):
     shmem.all_reduce_grid(dest, source, n, ctx, B)
+
+
+@case({"B": 4096}, dest="*u32", words="*i64", ctx="*i64")
+@triton.jit
+def pairs_of_units(dest, words, ctx, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    number, base, step, row = channels.begin(words, B, 0, 0, ctx)
+    wanted = 2 * tl.arange(0, B // 2) < B - 8
+    tl.store(dest + offs, channels.receive_pairs(base, step, wanted, number, 1, 0, row, 0, ctx))
 
 
 @case({}, dest="*fp16", source="*fp16", n="i64", sig="*u64", pe="i32", ctx="*i64")

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compiles the kernels of all_reduce_rmsnorm for sm_90, without a GPU, and prints their PTX as JSON."""
+
+from __future__ import annotations
+
+import json
+
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, compile
+
+from pyshmem.fused import norm_kernels as kernels
+from pyshmem.triton import roads
+
+roads._bind(1 << 40)  # as init would
+
+BF16 = "x residual weight bias out residual_out inbox sums rows"
+TYPES = dict.fromkeys(BF16.split(), "*bf16") | dict.fromkeys(
+    ("words", "counts", "flags", "ctx"), "*i64"
+)
+TYPES |= {"scales": "*fp32", "rows_scales": "*fp32", "tokens": "i32", "eps": "fp32"}
+CONSTANTS = {
+    "HIDDEN": 3072,
+    "BLOCK": 4096,
+    "NORM": "rms",
+    "RESIDUAL": True,
+    "BIAS": False,
+    "GROUP": 0,
+}
+FP8 = {"out": "*u8", "rows": "*u8"}
+CASES = {
+    "local": ("local", {}, {}),
+    "one_stage": ("one_stage", {}, {"TEAM": 0}),
+    "one_stage_fp8": ("one_stage", FP8, {"TEAM": 0, "GROUP": 128}),
+    "split": ("by_owner", {}, {"TEAM": 0, "OWNER_FINISHES": False}),
+    "two_stages_fp8": (
+        "by_owner", FP8,
+        {"TEAM": 3, "OWNER_FINISHES": True, "GROUP": 4096, "NORM": "layer", "BIAS": True},
+    ),
+}  # fmt: skip
+
+
+def ptx(name: str) -> str:
+    kernel_name, types, constants = CASES[name]
+    kernel = getattr(kernels, kernel_name)
+    names = kernel.arg_names
+    types, constants = TYPES | types, CONSTANTS | constants
+    signature = {one: types.get(one, "constexpr") for one in names}
+    values = {(names.index(one),): value for one, value in constants.items()}
+    aligned = {
+        (place,): [["tt.divisibility", 16]]
+        for place, one in enumerate(names)
+        if signature[one].startswith("*")
+    }
+    source = ASTSource(kernel, signature, values, aligned)
+    compiled = compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8})
+    assert compiled.asm["cubin"]
+    return compiled.asm["ptx"]
+
+
+print(json.dumps({name: ptx(name) for name in CASES}))

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pyshmem.fused.all_reduce_rmsnorm and replace_norms in the simulator; the program checks itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="make test-torch installs it")
+pytest.importorskip("triton")
+
+PROGRAMS = Path(__file__).parent / "programs"
+ALONE = {"OMP_NUM_THREADS": "1"}
+
+
+@pytest.mark.parametrize(
+    ("n", "arguments", "variables"),
+    [
+        (1, (), {}),
+        (2, (), {}),
+        (3, (), {"PYSHMEM_CHECK": "1"}),
+        (4, ("small",), {}),
+        (2, ("small",), {"PYSHMEM_P2P": "0"}),
+    ],
+    ids=["1", "2", "3-checked", "4", "2-far"],
+)
+def test_norms(n: int, arguments: tuple[str, ...], variables: dict, run_pes: Callable) -> None:
+    done = run_pes(
+        n, PROGRAMS / "norms.py", arguments, device="sim", timeout=280, env={**ALONE, **variables},
+        check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines().count("ok") == n, done.stdout
+
+
+def test_kernels_compile_for_gpus(tmp_path: Path) -> None:
+    variables = dict(os.environ, TRITON_INTERPRET="0", TRITON_CACHE_DIR=str(tmp_path))
+    command = [sys.executable, str(PROGRAMS / "norm_ptx.py")]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-4000:]
+    texts = json.loads(done.stdout)
+    for name, text in texts.items():
+        assert len(re.findall(r"ld\.global\.v4\.b32", text)) >= 3, (
+            f"{name}: rows come 16 bytes wide"
+        )
+        assert not re.search(r"\tst\.global\.b16", text), f"{name}: and go so"
+        assert ("e4m3x2" in text) == name.endswith("fp8"), name
+    for name in ("one_stage", "one_stage_fp8"):
+        assert "ld.relaxed.sys.global.v2.b64" in texts[name]
+        assert "st.global.v2.b64" in texts[name]
+    for name in ("split", "two_stages_fp8"):
+        assert len(re.findall(r"st\.release\.sys", texts[name])) == 2
