@@ -10,6 +10,7 @@ import torch
 from .._core.errors import UnsupportedError
 from ..host import runtime
 from ..host.teams import Team
+from ..interop.torch.op_teams import register_team
 from . import norm_launch
 from .arguments import check_tensor, on_tensors
 from .norm_launch import GROUP, NORMS, Request
@@ -87,9 +88,12 @@ def _wants_grad(given: Request) -> bool:
     return torch.is_grad_enabled() and any(getattr(one, "requires_grad", False) for one in tensors)
 
 
-def _by_operator(given: Request, team: Team | None, road: str | None) -> NormResult:
-    from .norm_operators import team_number
+def team_number(team: Team | None) -> int:
+    """The number of a team for operators; one that has none gets one, without staging memory."""
+    return 0 if team is None else register_team(team, staging=0)
 
+
+def _by_operator(given: Request, team: Team | None, road: str | None) -> NormResult:
     output, residual, scales = torch.ops.pyshmem.all_reduce_rmsnorm(
         given.x, given.weight, given.residual, given.bias, given.eps, given.norm, given.quantize,
         team_number(team), road,

@@ -30,7 +30,7 @@ _FP8_MAX, _LEAST_SCALE = tl.constexpr(448.0), tl.constexpr(1e-12)
 
 @triton.jit
 def load_gains(weight, bias, offs, inside, NORM: tl.constexpr, BIAS: tl.constexpr):
-    """Weight and bias in float32: loaded once, before the first wait."""
+    """Weight and bias in float32."""
     gain = tl.zeros([offs.numel], tl.float32)
     shift = gain
     if NORM != "none":
@@ -148,7 +148,6 @@ def one_stage(
     units: tl.constexpr = BLOCK * bits // 32
     used = tl.arange(0, units) < HIDDEN * bits // 32
     pairs = tl.arange(0, units // 2) < HIDDEN * bits // 64
-    gain, shift = load_gains(weight, bias, offs, inside, NORM, BIAS)
     number = tl.program_id(0)
     while number < tokens:
         places = number.to(tl.int64) * HIDDEN + offs
@@ -158,12 +157,16 @@ def one_stage(
         mine, n_pes = place_in(TEAM, members, ctx)
         for k in range(1, n_pes):
             send(base, step, data, call, mine, (mine + k) % n_pes, TEAM, members, ctx, mask=used)
+        # On their way while the others' units are: here, for a use would wait where loads do not.
         more = load_residual(residual, places, inside, RESIDUAL)
+        gain, shift = load_gains(weight, bias, offs, inside, NORM, BIAS)
         total = tl.zeros([BLOCK], tl.float32)
         for member in range(n_pes):
-            awaited = pairs & (mine != member)
-            got = receive_pairs(base, step, awaited, call, member, TEAM, members, ALL_REDUCE, ctx)
-            total += from_units(tl.where(mine == member, data, got), row).to(tl.float32)
+            if member == mine:
+                got = data
+            else:
+                got = receive_pairs(base, step, pairs, call, member, TEAM, members, ALL_REDUCE, ctx)
+            total += from_units(got, row).to(tl.float32)
         row = (total + more).to(row.dtype)
         tl.store(residual_out + places, row, mask=inside)
         if NORM != "none":

@@ -15,7 +15,7 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 
 from ..interop.torch.members import from_process_group
-from .norm_operators import team_number
+from .norm import team_number
 
 _log = logging.getLogger("pyshmem")
 _ops = torch.ops.pyshmem

@@ -11,19 +11,13 @@ from typing import Any
 
 import torch
 
-from ..host.teams import Team
-from ..interop.torch.op_teams import register_team, team_of
+from ..interop.torch.op_teams import team_of
 from . import norm
 from .norm_launch import GROUP, Request
 
 _NAME = "pyshmem::all_reduce_rmsnorm"
 #: It adds to the operators that ``pyshmem.interop.torch`` defines.
 _library = torch.library.Library("pyshmem", "FRAGMENT")
-
-
-def team_number(team: Team | None) -> int:
-    """The number of a team for operators; one that has none gets one, without staging memory."""
-    return 0 if team is None else register_team(team, staging=0)
 
 
 def _body(

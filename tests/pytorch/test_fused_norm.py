@@ -56,3 +56,12 @@ def test_kernels_compile_for_gpus(tmp_path: Path) -> None:
         assert "st.global.v2.b64" in texts[name]
     for name in ("split", "two_stages_fp8"):
         assert len(re.findall(r"st\.release\.sys", texts[name])) == 2
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("n", [1, 2])
+def test_norms_on_gpus(n: int, run_pes: Callable) -> None:
+    """Two PEs: on a GPU each where there are two, else on one."""
+    variables = {**ALONE, "CUDA_MODULE_LOADING": "EAGER"}
+    done = run_pes(n, PROGRAMS / "norms.py", device="cuda", timeout=280, env=variables, check=True)
+    assert done.stdout.splitlines().count("ok") == n, done.stdout

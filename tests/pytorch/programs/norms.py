@@ -19,6 +19,7 @@ import pyshmem.interop.torch as symmetric
 
 ROADS = ("one_stage", "two_stages", "split")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+HERE = torch.device("cpu")
 #: Twice the rounding to nearest: the interpreter cuts bfloat16 off.
 ROUNDING = {torch.float32: 2.0**-22, torch.bfloat16: 2.0**-7, torch.float16: 2.0**-10}
 
@@ -46,7 +47,7 @@ class LogCapture(logging.Handler):
 
 
 def rows(seed: int, *size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    return torch.randn(size, generator=torch.Generator().manual_seed(seed)).to(dtype)
+    return torch.randn(size, generator=torch.Generator().manual_seed(seed)).to(HERE, dtype)
 
 
 def reference(total, weight, bias, eps: float, norm: str):
@@ -90,7 +91,7 @@ def check(result, xs, weight, residual, bias, eps: float, norm: str, quantize) -
 def same_on_all_pes(*tensors) -> None:
     for tensor in tensors:
         mine = torch.frombuffer(
-            bytearray(tensor.contiguous().view(torch.uint8).numpy()), dtype=torch.uint8
+            bytearray(tensor.contiguous().view(torch.uint8).cpu().numpy()), dtype=torch.uint8
         )
         box = symmetric.tensor(mine)
         every = symmetric.empty(n * mine.numel(), dtype=torch.uint8)
@@ -134,7 +135,7 @@ def shapes(sizes) -> None:
         assert result.output is out
         assert result.residual is into
         check(result, xs, weight, residual, None, 1e-6, "rms", None)
-    bytes_out = torch.empty(7, 16, dtype=torch.uint8)
+    bytes_out = torch.empty(7, 16, dtype=torch.uint8, device=HERE)
     xs = [rows(pe, 7, 16) for pe in range(n)]
     first = fused.all_reduce_rmsnorm(xs[me], weight, quantize="row", out=bytes_out)
     second = fused.all_reduce_rmsnorm(xs[me], weight, quantize="row")
@@ -145,6 +146,8 @@ def shapes(sizes) -> None:
 
 
 def arrays() -> None:
+    if HERE.type == "cuda":
+        return  # NumPy's are not where kernels run
     xs = [rows(pe, 2, 8).numpy() for pe in range(n)]
     weight = np.arange(8, dtype=np.float32)
     result = fused.all_reduce_rmsnorm(xs[me], weight, residual=xs[0], quantize="row")
@@ -277,7 +280,7 @@ class Model(torch.nn.Module):
 def modules() -> None:
     symmetric.register_team()
     symmetric.init_process_group()
-    model, x = Model(), rows(5, 3, 16)
+    model, x = Model().to(HERE), rows(5, 3, 16)
     with LogCapture() as log:
         replaced = fused.replace_norms(model, norms=(OwnNorm,))
     # Behind the first three are two norms of torch's and the model's own, then one with two results.
@@ -299,7 +302,7 @@ def modules() -> None:
 def refusals() -> None:
     call, x, weight = fused.all_reduce_rmsnorm, rows(0, 4, 16), rows(1, 16)
     refused(ValueError, "multiple of 8", call, rows(0, 4, 12), rows(1, 12))
-    refused(ValueError, "multiple of 8", call, torch.zeros(()), weight)
+    refused(ValueError, "multiple of 8", call, torch.zeros((), device=HERE), weight)
     refused(TypeError, "float64", call, x.double(), weight)
     refused(TypeError, "list", call, [1.0], weight)
     refused(ValueError, "weight is not contiguous", call, x, rows(1, 16, 2)[:, 0])
@@ -316,7 +319,7 @@ def refusals() -> None:
     refused(ValueError, "quantize is 'tensor'", call, x, weight, quantize="tensor")
     refused(ValueError, "no road 'fast'", call, x, weight, road="fast")
     if n > 1:
-        wide = torch.zeros(1, 1 << 20)
+        wide = torch.zeros(1, 1 << 20, device=HERE)
         refused(ValueError, "MiB of workspace", call, wide, wide[0], road="one_stage")
 
 
@@ -336,6 +339,29 @@ def captured() -> None:
             workspace.capturing = known
 
 
+def graphs() -> None:
+    """Calls in a CUDA graph, replayed with other data."""
+    weight, stream = rows(98, 1024), torch.cuda.Stream()
+    for road, quantize in itertools.product(ROADS, (None, "group")):
+        x, residual = rows(me, 9, 1024), rows(97, 9, 1024)
+        with torch.cuda.stream(stream):
+            fused.all_reduce_rmsnorm(x, weight, residual=residual, quantize=quantize, road=road)
+        stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            result = fused.all_reduce_rmsnorm(
+                x, weight, residual=residual, quantize=quantize, road=road
+            )
+        for turn in range(3):
+            xs = [rows(100 * turn + pe, 9, 1024) for pe in range(n)]
+            with torch.cuda.stream(stream):
+                x.copy_(xs[me])
+                graph.replay()
+            stream.synchronize()
+            check(result, xs, weight, residual, None, 1e-6, "rms", quantize)
+            same_on_all_pes(*(one for one in result if one is not None))
+
+
 def disagreements() -> None:
     """In checking mode."""
     weight = rows(98, 16)
@@ -353,16 +379,22 @@ def disagreements() -> None:
 torch.set_num_threads(1)
 with pyshmem.init() as job:
     me, n = job.my_pe, job.n_pes
+    if job.device == "cuda":
+        HERE = torch.device("cuda", job.gpu)
+        torch.cuda.set_device(HERE)
     if os.environ.get("PYSHMEM_CHECK") == "1":
         disagreements()
     refusals()
     small = bool(sys.argv[1:])
     shapes([(5, 16)] if small else [(0, 16), (1, 16), (7, 16), (2, 3, 16)])
+    if not small and job.device == "cuda":
+        graphs()
     if not small:
         results()
         arrays()
         teams()
         derivatives()
         captured()
-        modules()
+        if n == 2:
+            modules()
 print("ok", flush=True)
