@@ -48,7 +48,7 @@ def all_reduce_rmsnorm(
 
     Sums are float32 in the order of the members, then comes the residual; they are rounded once, to the
     dtype of ``x``: that is the residual returned, and what is normalised, in float32. So all members get
-    the same bits in all runs, and a row's do not depend on the other rows.
+    the same bits, in all runs. The residual has the same bits on all roads, too.
 
     Args:
         x: (..., hidden), float16, bfloat16 or float32, of one size on all members; hidden is a multiple
@@ -164,15 +164,14 @@ def _check(given: Request) -> None:
     if given.out is not None:
         check_tensor("out", given.out, (_FP8, torch.uint8) if given.quantize else (given.x.dtype,))
         _same_size("out", given.out, size)
-    if (
-        given.quantize
-        and given.x.is_cuda
-        and torch.cuda.get_device_capability(given.x.device) < (8, 9)
-    ):
+    if given.quantize and _lacks_fp8(given.x.device):
         raise UnsupportedError(
-            f"quantize={given.quantize!r}: {torch.cuda.get_device_name(given.x.device)} has no FP8 "
-            "(compute capability 8.9)"
+            f"quantize={given.quantize!r}: the GPU of this PE has no FP8 (compute capability 8.9)"
         )
+
+
+def _lacks_fp8(device: torch.device) -> bool:
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 9)
 
 
 def _same_size(name: str, value: torch.Tensor, size: tuple[int, ...]) -> None:

@@ -2,8 +2,8 @@
 """Kernels of ``all_reduce_rmsnorm``: a program a row at a time, persistent over rows.
 
 Sums are in the members' order, in float32, and rounded once to the dtype of ``x``; ``finish_row``
-normalises and quantises what was rounded. It is the same in all kernels, so which of them a row goes
-through, and on which PE it is finished, does not change it.
+normalises and quantises what was rounded. A row is finished by the same instructions on all PEs, or by
+one PE for all, so that all have the same bits.
 
 Constants: HIDDEN elements are a row, in tiles of BLOCK, a power of two. NORM is "rms", "layer", or
 "none" for the sum alone. GROUP elements have a scale in FP8; 0 is without. RESIDUAL and BIAS: there is
@@ -307,22 +307,27 @@ def by_owner(
         for k in range(1, n_pes):
             pe = world_pe(TEAM, members, (mine + k) % n_pes)
             shmem.store(sums + places, row, pe, ctx, mask=inside)
-        tl.store(residual_out + places, row, mask=inside)
-        if NORM != "none":
+        if OWNER_FINISHES:
+            tl.store(residual_out + places, row, mask=inside)
             finished, factors = finish_row(
                 row, number, gain, shift, offs, inside, out, scales, eps, HIDDEN, NORM, BIAS, GROUP
             )
-            if OWNER_FINISHES:
-                _finished_row_to_all(
-                    finished, factors, number, rows, rows_scales, mine, n_pes, offs, inside, TEAM,
-                    members, ctx, HIDDEN, GROUP,
-                )  # fmt: skip
+            _finished_row_to_all(
+                finished, factors, number, rows, rows_scales, mine, n_pes, offs, inside, TEAM,
+                members, ctx, HIDDEN, GROUP,
+            )  # fmt: skip
+        else:
+            tl.store(sums + places, row, mask=inside)
         number += tl.num_programs(0)
     for k in range(1, n_pes):
         _tell(done + mine, call, (mine + k) % n_pes, TEAM, members, ctx)
-    for k in range(1, n_pes):
+    # Where everyone finishes all rows, own ones are finished here, too: two copies of ``finish_row`` in
+    # a kernel may add in different orders.
+    meet()
+    for k in range(1 if OWNER_FINISHES else 0, n_pes):
         owner = (mine + k) % n_pes
-        _wait_for(done, call, owner, TEAM, members, ctx)
+        if k > 0:
+            _wait_for(done, call, owner, TEAM, members, ctx)
         last = _first_of(owner + 1, tokens, n_pes)
         number = _first_of(owner, tokens, n_pes) + tl.program_id(0)
         while number < last:

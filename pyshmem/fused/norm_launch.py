@@ -95,11 +95,12 @@ def launch(space: Workspace, given: Request, road: str) -> None:
     tokens = given.tokens
     programs = _programs(space)
     # Also a team of one PE has its workspace: the job's other PEs take part in making it.
+    finishes = road == "two_stages" and given.norm != "none"
     where: Any = None
     if runtime.n_pes() > 1 and road == "one_stage":
         where = _one_stage_where(space, given, programs)
     elif runtime.n_pes() > 1:
-        where = _by_owner_where(space, given, programs, road == "two_stages")
+        where = _by_owner_where(space, given, programs, finishes)
     if not tokens:
         return
     x = given.x
@@ -116,7 +117,6 @@ def launch(space: Workspace, given: Request, road: str) -> None:
     if road == "one_stage":
         kernels.one_stage[grid](*tensors, where, ctx, TEAM=team, **constants)
     else:
-        finishes = road == "two_stages"
         kernels.by_owner[grid](
             *tensors, *where, ctx, TEAM=team, OWNER_FINISHES=finishes, **constants
         )

@@ -2,7 +2,7 @@
 """``torch.ops.pyshmem.all_reduce_rmsnorm``: the schema, what compilers see, and the derivative.
 
 ``team`` is a number, as for all operators of ``torch.ops.pyshmem``. Without FP8 the third result is
-empty.
+empty. ``sum_rows`` is the sum alone, by the same kernels: derivatives need it.
 """
 
 from __future__ import annotations
@@ -86,6 +86,14 @@ def _sum_rows(x: Any, team: int = 0) -> Any:
     return norm.sum_rows(x, team_of(team))
 
 
+def _keep_team(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.team = inputs[1]
+
+
+def _sum_rows_backward(ctx: Any, grad: Any) -> tuple[Any, None]:
+    return torch.ops.pyshmem.sum_rows(grad.contiguous(), ctx.team), None
+
+
 def _declare() -> None:
     tags = (torch.Tag.pt2_compliant_tag,)
     _library.define(
@@ -103,6 +111,9 @@ def _declare() -> None:
         "pyshmem::sum_rows", lambda x, team=0: torch.empty_like(x), lib=_library
     )
     torch.library.register_autograd(_NAME, _backward, setup_context=_keep, lib=_library)
+    torch.library.register_autograd(
+        "pyshmem::sum_rows", _sum_rows_backward, setup_context=_keep_team, lib=_library
+    )
 
 
 _declare()

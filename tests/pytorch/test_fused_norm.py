@@ -25,7 +25,7 @@ ALONE = {"OMP_NUM_THREADS": "1"}
     [
         (1, (), {}),
         (2, (), {}),
-        (3, (), {"PYSHMEM_CHECK": "1"}),
+        (3, (), {"PYSHMEM_CHECK": "1", "PYSHMEM_FUSED": "all_reduce_rmsnorm=two_stages"}),
         (4, ("small",), {}),
         (2, ("small",), {"PYSHMEM_P2P": "0"}),
     ],

@@ -16,6 +16,7 @@ import torch.distributed as dist
 import pyshmem
 import pyshmem.fused as fused
 import pyshmem.interop.torch as symmetric
+from pyshmem.fused import norm as norm_of
 
 ROADS = ("one_stage", "two_stages", "split")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -208,7 +209,10 @@ def derivatives() -> None:
             call(*mine).backward()
             for one, grad in zip(mine, wanted, strict=True):
                 torch.testing.assert_close(one.grad, grad, rtol=1e-4, atol=1e-5)
-    x, weight = leaves[me][:2]
+    x, weight, residual, bias = leaves[me]
+    if n == 1:  # each check calls an operator as often as it likes
+        torch.library.opcheck(ops.all_reduce_rmsnorm.default, (x, weight, residual, bias))
+        torch.library.opcheck(ops.sum_rows.default, (x,))
     quantised = ops.all_reduce_rmsnorm(x, weight, quantize="row")
     refused(NotImplementedError, "no derivative", quantised[1].sum().backward)
     refused(
@@ -277,6 +281,18 @@ class Model(torch.nn.Module):
         return self.norms[0](h + self.last(y))
 
 
+class Offset(torch.nn.Module):
+    """What it adds to the sum is smaller than the sum."""
+
+    def __init__(self, down: RowParallel) -> None:
+        super().__init__()
+        self.down, self.norm = down, torch.nn.RMSNorm(16)
+        self.offset = torch.nn.Parameter(rows(6, 16))
+
+    def forward(self, x):
+        return self.norm(self.down(x) + self.offset)
+
+
 def modules() -> None:
     symmetric.register_team()
     symmetric.init_process_group()
@@ -294,6 +310,14 @@ def modules() -> None:
         torch.testing.assert_close(replaced(x), model(x), rtol=1e-4, atol=1e-4)
     replaced(x).square().sum().backward()
     assert all(one.weight.grad.abs().max() > 0 for one in model.down)
+    offset = Offset(model.down[0]).to(HERE)
+    narrow = torch.relu(model.up[0](x))
+    with torch.no_grad():
+        wanted = offset(narrow)
+    result = fused.replace_norms(offset)(narrow)
+    torch.testing.assert_close(result, wanted, rtol=1e-4, atol=1e-4)
+    result.sum().backward()
+    assert offset.offset.grad.abs().max() > 0
     refused(ValueError, "no norm that is known", fused.replace_norms, model.last)
     refused(ValueError, "nothing to replace", fused.replace_norms, model.up[0])
     dist.destroy_process_group()
@@ -318,6 +342,9 @@ def refusals() -> None:
     refused(ValueError, "norm is 'batch'", call, x, weight, norm="batch")
     refused(ValueError, "quantize is 'tensor'", call, x, weight, quantize="tensor")
     refused(ValueError, "no road 'fast'", call, x, weight, road="fast")
+    known, norm_of._lacks_fp8 = norm_of._lacks_fp8, lambda device: True
+    refused(pyshmem.UnsupportedError, "has no FP8", call, x, weight, quantize="row")
+    norm_of._lacks_fp8 = known
     if n > 1:
         wide = torch.zeros(1, 1 << 20, device=HERE)
         refused(ValueError, "MiB of workspace", call, wide, wide[0], road="one_stage")
