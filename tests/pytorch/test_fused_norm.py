@@ -39,6 +39,13 @@ def test_norms(n: int, arguments: tuple[str, ...], variables: dict, run_pes: Cal
     assert done.stdout.splitlines().count("ok") == n, done.stdout
 
 
+def test_modules_with_replaced_norms(run_pes: Callable) -> None:
+    done = run_pes(
+        2, PROGRAMS / "norm_modules.py", device="sim", timeout=280, env=ALONE, check=True
+    )
+    assert done.stdout.splitlines().count("ok") == 2, done.stdout
+
+
 def test_kernels_compile_for_gpus(tmp_path: Path) -> None:
     variables = dict(os.environ, TRITON_INTERPRET="0", TRITON_CACHE_DIR=str(tmp_path))
     command = [sys.executable, str(PROGRAMS / "norm_ptx.py")]
@@ -59,9 +66,11 @@ def test_kernels_compile_for_gpus(tmp_path: Path) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("n", [1, 2])
-def test_norms_on_gpus(n: int, run_pes: Callable) -> None:
+@pytest.mark.parametrize(("n", "name"), [(1, "norms"), (2, "norms"), (2, "norm_modules")])
+def test_norms_on_gpus(n: int, name: str, run_pes: Callable) -> None:
     """Two PEs: on a GPU each where there are two, else on one."""
     variables = {**ALONE, "CUDA_MODULE_LOADING": "EAGER"}
-    done = run_pes(n, PROGRAMS / "norms.py", device="cuda", timeout=280, env=variables, check=True)
+    done = run_pes(
+        n, PROGRAMS / f"{name}.py", device="cuda", timeout=280, env=variables, check=True
+    )
     assert done.stdout.splitlines().count("ok") == n, done.stdout
