@@ -24,21 +24,22 @@ except ImportError as _error:
         "pyshmem.fused needs PyTorch and Triton: pip install 'pyshmem-openshmem[torch,triton]'"
     ) from _error
 
-from . import matmul_operators as _matmul_operators  # noqa: F401
+from . import matmul_operators as _matmul_operators
+from . import norm_operators as _norm_operators
 from .matmul import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
 from .matmul_arguments import share_of_rows
-
-__all__ = [
-    "all_gather_matmul",
-    "matmul_all_reduce",
-    "matmul_reduce_scatter",
-    "share_of_rows",
-]
-from . import norm_operators as _norm_operators
 from .norm import NormResult, all_reduce_rmsnorm
-__all__ = ["NormResult", "all_reduce_rmsnorm"]
 from .norm_modules import replace_norms
 
-__all__ = ["NormResult", "all_reduce_rmsnorm", "replace_norms"]
+__all__ = [
+    "NormResult",
+    "all_gather_matmul",
+    "all_reduce_rmsnorm",
+    "matmul_all_reduce",
+    "matmul_reduce_scatter",
+    "replace_norms",
+    "share_of_rows",
+]
 
-assert _norm_operators._library  # torch.ops.pyshmem.all_reduce_rmsnorm
+#: Importing them makes ``torch.ops.pyshmem`` know the operators.
+_OPERATORS = (_matmul_operators, _norm_operators)
