@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Slots, in kernels: who sends waits until one is free, fills it and says so; see ``slots``."""
+
+import triton.language as tl
+
+from ..triton.chosen import device_function, meet, wait
+from ..triton.signals import signal_op
+from ..triton.words import ALLTOALL, CMP_GE, SIGNAL_SET
+
+DEPTH = tl.constexpr(2)
+SENT, TAKEN, FULL, FREE = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
+
+
+@device_function
+def _word(block, kind: tl.constexpr, lane, member, n_pes, PROGRAMS: tl.constexpr):
+    return block + (kind * PROGRAMS + lane) * n_pes + member
+
+
+@device_function
+def _place(block, head, words, source, lane, number, PROGRAMS: tl.constexpr):
+    """The address of a slot at its receiver: a pointer to int64."""
+    place = (source * PROGRAMS + lane) * DEPTH + number % DEPTH
+    return block + head + place * words
+
+
+@device_function
+def open_slot(
+    block, head, words, nth, lane, me, member, pe, n_pes, PROGRAMS: tl.constexpr, ctx
+):  # fmt: skip
+    """The slot of the program's ``nth`` sending of this call to ``member``, once it is free.
+
+    Returns: its number, and its address at the receiver.
+    """
+    number = tl.load(_word(block, SENT, lane, member, n_pes, PROGRAMS)) + 1 + nth
+    free = _word(block, FREE, lane, member, n_pes, PROGRAMS)
+    wait(free, CMP_GE, number - DEPTH, pe, ALLTOALL, ctx)
+    return number, _place(block, head, words, me, lane, number, PROGRAMS)
+
+
+@device_function
+def send_slot(block, number, lane, me, pe, n_pes, PROGRAMS: tl.constexpr, ctx):
+    """Says to the receiver, behind all that the program has stored, that the slot is full."""
+    full = _word(block, FULL, lane, me, n_pes, PROGRAMS)
+    signal_op(full, number, SIGNAL_SET, pe, ctx)
+
+
+@device_function
+def await_slot(
+    block, head, words, nth, lane, member, pe, n_pes, PROGRAMS: tl.constexpr, ctx
+):  # fmt: skip
+    """The slot of the program's ``nth`` receiving of this call from ``member``, once it is full.
+
+    Returns: its number and its address.
+    """
+    number = tl.load(_word(block, TAKEN, lane, member, n_pes, PROGRAMS)) + 1 + nth
+    full = _word(block, FULL, lane, member, n_pes, PROGRAMS)
+    wait(full, CMP_GE, number, pe, ALLTOALL, ctx)
+    return number, _place(block, head, words, member, lane, number, PROGRAMS)
+
+
+@device_function
+def free_slot(block, number, lane, me, pe, n_pes, PROGRAMS: tl.constexpr, ctx):
+    """Says to the sender, behind all that the program has loaded, that the slot has been read."""
+    free = _word(block, FREE, lane, me, n_pes, PROGRAMS)
+    signal_op(free, number, SIGNAL_SET, pe, ctx)
+
+
+@device_function
+def count_slots(block, kind: tl.constexpr, lane, member, n_pes, chunks, PROGRAMS: tl.constexpr):
+    """At the call's end: of ``chunks`` chunks to or from ``member`` the program has had its share.
+
+    The program's number is in the words of no other, so plain stores will do; ``meet`` comes before.
+    """
+    word = _word(block, kind, lane, member, n_pes, PROGRAMS)
+    share = (chunks - lane + PROGRAMS - 1) // PROGRAMS
+    tl.store(word, tl.load(word) + tl.maximum(share, 0))
+
+
+@device_function
+def close_all(block, kind: tl.constexpr, lane, n_pes, chunks, PROGRAMS: tl.constexpr):
+    """``count_slots`` for all members, where each had the same number of chunks."""
+    meet()
+    for member in range(n_pes):
+        count_slots(block, kind, lane, member, n_pes, chunks, PROGRAMS)
