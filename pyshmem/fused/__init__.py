@@ -44,9 +44,13 @@ __all__ = [
 #: Importing them makes ``torch.ops.pyshmem`` know the operators.
 _OPERATORS = (_matmul_operators, _norm_operators)
 from .all_to_all import all_to_all, low_latency_all_gather
+from .experts import ExpertHandle, expert_combine, expert_dispatch
 from .ulysses import ulysses_to_heads, ulysses_to_sequence
 __all__: list[str] = [
+    "ExpertHandle",
     "all_to_all",
+    "expert_combine",
+    "expert_dispatch",
     "low_latency_all_gather",
     "ulysses_to_heads",
     "ulysses_to_sequence",

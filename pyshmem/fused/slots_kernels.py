@@ -59,6 +59,19 @@ def await_slot(
 
 
 @device_function
+def slot_number(block, nth, lane, member, n_pes, PROGRAMS: tl.constexpr):
+    """The number of a slot that ``await_slot`` has returned before."""
+    return tl.load(_word(block, TAKEN, lane, member, n_pes, PROGRAMS)) + 1 + nth
+
+
+@device_function
+def slot_again(block, head, words, nth, lane, member, n_pes, PROGRAMS: tl.constexpr):
+    """Its address."""
+    number = slot_number(block, nth, lane, member, n_pes, PROGRAMS)
+    return _place(block, head, words, member, lane, number, PROGRAMS)
+
+
+@device_function
 def free_slot(block, number, lane, me, pe, n_pes, PROGRAMS: tl.constexpr, ctx):
     """Says to the sender, behind all that the program has loaded, that the slot has been read."""
     free = _word(block, FREE, lane, me, n_pes, PROGRAMS)

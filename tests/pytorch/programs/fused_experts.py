@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pyshmem.fused: dispatch to experts and combine, against float64 on one PE."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+
+import pyshmem
+import pyshmem.fused as fused
+
+
+def refused(kind: type[Exception], message: str, call, *arguments, **named) -> None:
+    with pytest.raises(kind) as raised:
+        call(*arguments, **named)
+    assert message in str(raised.value), raised.value
+
+
+def given(seed: int, tokens: int, hidden: int, k: int, experts: int, dtype: torch.dtype):
+    """A PE's tokens, experts and weights: every PE can make those of all."""
+    source = torch.Generator().manual_seed(seed)
+    x = torch.randn(tokens, hidden, generator=source).to(dtype)
+    ids = torch.randint(-1, experts, (tokens, k), generator=source)
+    weights = torch.rand(tokens, k, generator=source)
+    return x, ids, weights
+
+
+def pairs_of(all_ids: list[torch.Tensor], first: int, local: int) -> list[list[tuple[int, int]]]:
+    """For each of a member's experts its pairs: PE and row of the token."""
+    every = [[] for _ in range(local)]
+    for pe, ids in enumerate(all_ids):
+        for t, row in enumerate(ids.tolist()):
+            for expert in row:
+                if first <= expert < first + local:
+                    every[expert - first].append((pe, t))
+    return every
+
+
+def by_experts(handle, rows: torch.Tensor, first: int) -> torch.Tensor:
+    """What the caller's experts do: each multiplies by another number."""
+    y = torch.zeros(handle.rows.shape[0], rows.shape[1], dtype=rows.dtype)
+    offsets = handle.offsets.tolist()
+    for e, (lo, hi) in enumerate(zip(offsets, offsets[1:], strict=False)):
+        y[lo:hi] = rows[lo:hi] * (first + e + 1)
+    return y
+
+
+def round_trip(me: int, n: int, sizes: list[int], hidden: int, k: int, local: int, dtype, **named):
+    """Dispatch, work, combine; results against a reference. ``ids`` may be changed by ``change``."""
+    change = named.pop("change", lambda ids: ids)
+    every = [given(100 + pe, sizes[pe], hidden, k, n * local, dtype) for pe in range(n)]
+    all_ids = [change(ids) for _, ids, _ in every]
+    x, _, weights = every[me]
+    first = me * local
+    tokens, handle = fused.expert_dispatch(x, all_ids[me], n * local, **named)
+    pairs = pairs_of(all_ids, first, local)
+    assert handle.offsets.tolist() == [sum(map(len, pairs[:e])) for e in range(local + 1)]
+    assert handle.counts.tolist() == list(map(len, pairs))
+    total, flat = sum(map(len, pairs)), [pair for some in pairs for pair in some]
+    rows = handle.by_expert(tokens)
+    wanted = torch.stack([every[pe][0][t] for pe, t in flat]) if flat else x.new_empty(0, hidden)
+    if named.get("quantize"):
+        assert tokens.dtype == torch.float8_e4m3fn
+        groups = wanted.float().unflatten(1, (-1, 128)).abs().amax(2, keepdim=True)
+        difference = (rows[:total].float() - wanted.float()).unflatten(1, (-1, 128)).abs()
+        assert (difference <= groups / 27.9).all(), (difference / groups).max()  # half a step
+        if len(flat):
+            assert torch.equal(handle.scales[handle.rows[:total]], groups[:, :, 0] / 448)
+        rows = rows.to(dtype)
+    else:
+        assert torch.equal(rows[:total], wanted)
+    if handle.mode == "throughput":
+        assert tokens.shape[0] == len(set(flat)), "a token comes once, for all its experts here"
+    y = by_experts(handle, rows, first)
+    back = fused.expert_combine(y, handle, weights)
+    assert torch.equal(back, fused.expert_combine(y, handle, weights)), "the same, bit by bit"
+    made = every[me][0].double()
+    factor = torch.where(all_ids[me] >= 0, all_ids[me] + 1, 0) * weights.double()
+    exact = made * factor.sum(1, keepdim=True)
+    scale = (made.abs() * factor.sum(1, keepdim=True)).clamp(min=1e-3)
+    eps = 2 ** -3 if named.get("quantize") else 3 * torch.finfo(dtype).eps
+    if named.get("quantize"):
+        scale = factor.sum(1, keepdim=True) * made.abs().amax(1, keepdim=True) + 1e-3
+    assert ((back.double() - exact).abs() <= eps * scale).all()
+    return back
+
+
+def same_bits(me: int, n: int) -> None:
+    """Sums in PE order, in float32: an exact order of additions, computed here too."""
+    every = [given(7 + pe, 5, 16, 3, 2 * n, torch.float32) for pe in range(n)]
+    x, ids, weights = every[me]
+    tokens, handle = fused.expert_dispatch(x, ids, 2 * n)
+    back = fused.expert_combine(handle.by_expert(tokens), handle, weights)
+    total = torch.zeros_like(x)
+    for pe in range(n):
+        part = torch.zeros_like(x)
+        for j in range(3):
+            here = (ids[:, j] // 2 == pe) & (ids[:, j] >= 0)
+            part += torch.where(here, weights[:, j], 0.0)[:, None] * x
+        total += part
+    torch.testing.assert_close(back, total, rtol=2e-7, atol=1e-7)
+
+
+def refusals(me: int, n: int) -> None:
+    x, ids, weights = given(me, 4, 8, 2, n, torch.float32)
+    call = fused.expert_dispatch
+    refused(ValueError, "spread evenly", call, x, ids, n + 1 if n > 1 else 0)
+    refused(ValueError, "one row a token", call, x, ids[:3], n)
+    refused(ValueError, "max_tokens, 3", call, x, ids, n, max_tokens=3)
+    refused(ValueError, "needs max_tokens", call, x, ids, n, mode="decode")
+    refused(ValueError, "multiple of 128", call, x, ids, n, quantize="fp8")
+    refused(ValueError, "quantize", call, x, ids, n, quantize="int8")
+    refused(ValueError, "mode", call, x, ids, n, mode="fast")
+    refused(TypeError, "float64", call, x.double(), ids, n)
+    refused(TypeError, "float32", call, x, ids.float(), n)
+    refused(RuntimeError, "requires grad", call, x.clone().requires_grad_(), ids, n)
+    wrong = ids.clone()
+    wrong[1, 1] = n if me == n - 1 else ids[1, 1]
+    refused(ValueError, "have 1 experts that there are not", call, x, wrong, n)
+    tokens, handle = call(x, ids, n)
+    y = handle.by_expert(tokens)
+    refused(ValueError, "pairs", fused.expert_combine, torch.zeros(99, 8), handle, weights)
+    refused(ValueError, "topk_weights", fused.expert_combine, y, handle, weights[:, :1].contiguous())
+    refused(TypeError, "handle", fused.expert_combine, y, None, weights)
+    if n > 1 and os.environ.get("PYSHMEM_CHECK") == "1":
+        refused(pyshmem.MismatchError, "expert_dispatch", call, torch.zeros(4, 8 + me), ids, n)
+
+
+torch.set_num_threads(1)
+with pyshmem.init() as job:
+    me, n = job.my_pe, job.n_pes
+    round_trip(me, n, [3 + 5 * pe for pe in range(n)], 24, 3, 2, torch.bfloat16)
+    round_trip(me, n, [7 * (pe == n - 1) for pe in range(n)], 9, 2, 3, torch.float32)
+    round_trip(me, n, [4] * n, 16, 2, 1, torch.float16, change=lambda ids: ids.clamp(max=0))  # to one PE
+    round_trip(me, n, [2] * n, 16, 1, 1, torch.float32, change=lambda ids: ids * 0 - 1)  # to none
+    round_trip(me, n, [0] * n, 16, 1, 1, torch.float32)
+    round_trip(me, n, [3] * n, 256, 2, 2, torch.bfloat16, quantize="fp8")
+    for call in range(3):  # both halves, in turn
+        few = round_trip(me, n, [2 + (pe + call) % 3 for pe in range(n)], 24, 2, 2, torch.float32,
+                         max_tokens=5, change=lambda ids: ids.int())  # fmt: skip
+    round_trip(me, n, [4] * n, 128, 2, 1, torch.float16, max_tokens=4, quantize="fp8")
+    many = round_trip(me, n, [2 + (pe + call) % 3 for pe in range(n)], 24, 2, 2, torch.float32)
+    assert torch.equal(few, many), "both modes add in one order"
+    same_bits(me, n)
+    refusals(me, n)
+print("ok", flush=True)
