@@ -45,12 +45,14 @@ __all__ = [
 _OPERATORS = (_matmul_operators, _norm_operators)
 from .all_to_all import all_to_all, low_latency_all_gather
 from .experts import ExpertHandle, expert_combine, expert_dispatch
+from .flash_decode import flash_decode
 from .ulysses import ulysses_to_heads, ulysses_to_sequence
 __all__: list[str] = [
     "ExpertHandle",
     "all_to_all",
     "expert_combine",
     "expert_dispatch",
+    "flash_decode",
     "low_latency_all_gather",
     "ulysses_to_heads",
     "ulysses_to_sequence",

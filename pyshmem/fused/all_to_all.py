@@ -52,11 +52,11 @@ def _agree_on_splits(space: Workspace, outputs: Sequence[int], inputs: Sequence[
     """In checking mode: raises on all members unless what each sends is what the others wait for."""
     if not setting_number("CHECK") or space.n_pes == 1:
         return
-    told = gather_numbers(space, *outputs, *inputs)
+    counts = gather_numbers(space, *outputs, *inputs)
     n = space.n_pes
     for sender in range(n):
         for receiver in range(n):
-            sent, wanted = told[sender, n + receiver], told[receiver, sender]
+            sent, wanted = counts[sender, n + receiver], counts[receiver, sender]
             if sent != wanted:
                 raise errors.MismatchError(
                     f"all_to_all: PE {sender} has {sent} rows for PE {receiver}, which has "

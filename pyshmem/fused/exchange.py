@@ -26,7 +26,7 @@ _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 
 
 class Rows(NamedTuple):
-    """How a part's rows lie in a tensor: ``stride`` elements apart, after each ``inner`` by ``outer``."""
+    """How a part's rows lie: ``stride`` elements apart, and after each ``inner`` of them ``outer``."""
 
     inner: int
     outer: int
@@ -53,7 +53,7 @@ def in_turn(counts: Sequence[int], width: int) -> Parts:
 
 
 def as_units(nbytes: int, *tensors: torch.Tensor) -> list[torch.Tensor]:
-    """The tensors, flat, as the widest integers, of 4 bytes at most, that ``nbytes`` is a multiple of."""
+    """The tensors, flat, as the widest integers, up to 4 bytes, that ``nbytes`` is a multiple of."""
     starts = [one.data_ptr() for one in tensors if one.numel()]
     width = next(w for w in (4, 2, 1) if not any(number % w for number in (nbytes, *starts)))
     return [one.reshape(-1).view(torch.uint8).view(_INTEGERS[width]) for one in tensors]

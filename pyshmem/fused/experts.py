@@ -16,7 +16,16 @@ from ..triton.chosen import INTERPRETED
 from . import experts_kernels as kernels
 from .all_to_all import new_out
 from .arguments import check_tensor, on_tensors
-from .slots import PROGRAMS, WARPS, Slots, gather_numbers, number_of, refuse_grad, refuse_many, slots
+from .slots import (
+    PROGRAMS,
+    WARPS,
+    Slots,
+    gather_numbers,
+    number_of,
+    refuse_grad,
+    refuse_many,
+    slots,
+)
 from .workspace import Workspace, workspace
 
 FLOATS = (torch.bfloat16, torch.float16, torch.float32)
@@ -34,8 +43,8 @@ class ExpertHandle:
 
     Attributes:
         rows: (pairs,) int32: of each pair of a token and an expert of the caller's the row of the token,
-            sorted by expert, then by token. In decode mode there is room for all pairs that there could be, and
-            those that there are not name row 0.
+            sorted by expert, then by token. In decode mode there is room for all pairs that there could
+            be, and those that there are not name row 0.
         offsets: (experts of the caller's + 1,) int32: the pairs of its expert e are ``offsets[e]`` to
             ``offsets[e + 1]``. ``rows`` and ``offsets`` are on the caller's device.
         scales: (rows, hidden / 128) float32, if the tokens are FP8: a token is its bytes times these.
@@ -59,7 +68,10 @@ class ExpertHandle:
         return self.offsets[1:] - self.offsets[:-1]
 
     def by_expert(self, tokens: torch.Tensor) -> torch.Tensor:
-        """(pairs, hidden): a token for each pair, sorted by expert: what a GEMM that looks nothing up wants."""
+        """(pairs, hidden): a token for each pair, sorted by expert, for a GEMM that looks nothing up.
+
+        FP8 tokens come as float32, multiplied by their scales.
+        """
         if self.scales is not None:
             groups = tokens.float().unflatten(-1, (-1, GROUP)) * self.scales.unsqueeze(-1)
             tokens = groups.flatten(-2)
@@ -150,13 +162,13 @@ def expert_dispatch(
         x: (tokens, hidden) bfloat16, float16 or float32, contiguous; each PE may have another number of
             tokens, 0 too.
         topk_ids: (tokens, k) int32 or int64: each token's experts; -1 stands for none.
-        quantize: "fp8": tokens travel, and are returned, as float8_e4m3fn with a float32 scale for each 128
-            elements; ``hidden`` is a multiple of 128.
+        quantize: "fp8": tokens travel, and are returned, as float8_e4m3fn with a float32 scale for each
+            128 elements; ``hidden`` is a multiple of 128.
         mode: "throughput": the result has as many rows as tokens have come, so the host waits once for
-            their number, and no capture is possible. "decode": one kernel, no wait of the host, for CUDA graphs;
-            there are ``n_pes * max_tokens`` rows, of which member p's tokens fill those from
-            ``p * max_tokens`` on that belong to a token with an expert here; the others are not written.
-            Default: "decode" if ``max_tokens`` is given.
+            their number, and no capture is possible. "decode": one kernel, no wait of the host, for CUDA
+            graphs; there are ``n_pes * max_tokens`` rows: token t of member p has row
+            ``p * max_tokens + t`` if it has an expert here, and the other rows are not written. Default:
+            "decode" if ``max_tokens`` is given.
         max_tokens: the most tokens that a PE has; the same on all members. Decode mode needs it.
         team: default ``TEAM_WORLD``.
 
@@ -164,8 +176,9 @@ def expert_dispatch(
         ``ExpertHandle``: the experts' rows, scales, and what ``expert_combine`` needs.
     Completes: in the order of the current stream. Collective.
     Raises: ValueError (sizes; an expert that there is not, in throughput mode on all members before any
-        token has moved; in decode mode the kernel ends the job and says so), TypeError, UnsupportedError (FP8
-        on a GPU without it), RuntimeError (a tensor requires grad); in checking mode MismatchError.
+        token has moved; in decode mode the kernel ends the job and says so), TypeError, UnsupportedError
+        (FP8 on a GPU without it; more than 63 PEs), RuntimeError (a tensor requires grad); in checking
+        mode MismatchError.
     Extension.
     """
     space = workspace(team)
@@ -235,7 +248,11 @@ class _Dispatch:
         lists = _lists(self.space, most * k)
         given, columns = self._given(most)
         out, scales = self._outputs(n * most)
-        rows, pairs, positions = self._ints(n * most * k), self._ints(n, most, k), self._ints(n, most)
+        rows, pairs, positions = (
+            self._ints(n * most * k),
+            self._ints(n, most, k),
+            self._ints(n, most),
+        )
         offsets = self._ints(experts + 3)
         if most:
             kernels.dispatch_decode[(2 * PROGRAMS,)](
@@ -251,7 +268,11 @@ class _Dispatch:
     def by_counts(self) -> tuple[torch.Tensor, ExpertHandle]:
         n, k, experts = self.space.n_pes, self.k, self.experts
         most = int(gather_numbers(self.space, self.tokens).max())
-        rows, pairs, positions = self._ints(n * most * k), self._ints(n, most, k), self._ints(n, most)
+        rows, pairs, positions = (
+            self._ints(n * most * k),
+            self._ints(n, most, k),
+            self._ints(n, most),
+        )
         found = torch.zeros(experts + 3, dtype=torch.int32, device=self.x.device)
         if most:
             kernels.lay_out_experts[(2 * PROGRAMS,)](
@@ -262,8 +283,8 @@ class _Dispatch:
         if wrong:
             last = n * experts - 1
             raise ValueError(
-                f"topk_ids of the members have {wrong} experts that there are not; they are 0 to {last}, "
-                "or -1 for none"
+                f"topk_ids of the members have {wrong} experts that there are not; they are 0 to "
+                f"{last}, or -1 for none"
             )
         out, scales = self._outputs(count)
         if most:
@@ -279,26 +300,24 @@ class _Dispatch:
 
 
 @on_tensors
-def expert_combine(
-    y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any = None
-) -> Any:
+def expert_combine(y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any = None) -> Any:
     """Send back what experts made of tokens, weighted and summed.
 
     A member adds what its experts made of a token before it sends one row; the token's PE adds the
-    members' rows in PE order. Both add in float32, so results are the same from run to run, bit by bit; a
-    row travels in the dtype of ``y``.
+    members' rows in PE order. Both add in float32, so results are the same from run to run, bit by bit;
+    a row travels in the dtype of ``y``.
 
     Args:
         y: (pairs, hidden) bfloat16, float16 or float32, contiguous: a row for each of ``handle.rows``;
             ``hidden`` and dtype are the same on all members.
         handle: what ``expert_dispatch`` returned; it may be used again.
-        topk_weights: (tokens, k) bfloat16, float16 or float32: weights of the caller's own tokens' experts.
+        topk_weights: (tokens, k) bfloat16, float16 or float32: weights of the caller's tokens' experts.
         out: where the result goes; default: a new tensor.
 
     Returns: (tokens, hidden): for each token the weighted sum over its experts, 0 if it has none.
     Completes: in the order of the current stream; one kernel, without a wait of the host. Collective.
-    Raises: ValueError (sizes, layout), TypeError, RuntimeError (a tensor requires grad); in checking mode
-        MismatchError.
+    Raises: ValueError (sizes, layout), TypeError, RuntimeError (a tensor requires grad); in checking
+        mode MismatchError.
     Extension.
     """
     if not isinstance(handle, ExpertHandle):

@@ -78,7 +78,11 @@ def _send_row(x, t, place, r, pitch, width, pe, ctx, FP8: tl.constexpr, TC: tl.c
             scales = _row(place, r, pitch, tl.uint8) + width
             at = c0 // _GROUP + tl.arange(0, TC // _GROUP)
             store(
-                scales.to(tl.pointer_type(tl.float32)) + at, scale, pe, ctx, mask=at < width // _GROUP
+                scales.to(tl.pointer_type(tl.float32)) + at,
+                scale,
+                pe,
+                ctx,
+                mask=at < width // _GROUP,
             )
         else:
             dtype: tl.constexpr = x.dtype.element_ty
@@ -172,7 +176,8 @@ def lay_out_experts(
     await_lists(lists, number, n_pes, ctx, PROGRAMS, LISTERS)
     lay_out(
         rows_of, pairs, positions, offsets, base, cells, (n_pes * most).to(tl.int32), most,
-        (me * experts).to(tl.int32), experts, 0, segments, tl.program_id(0), 2 * PROGRAMS, True, K, KP, TB,
+        (me * experts).to(tl.int32), experts, 0, segments, tl.program_id(0), 2 * PROGRAMS, True, K, KP,
+        TB,
     )  # fmt: skip
     end_lists(lists, number)
 
@@ -237,7 +242,7 @@ def _send_sums(
     y, pairs, weights, cells, most, block, head, words, chunks, rows, pitch, width, team, row, me,
     n_pes, ctx, K: tl.constexpr, PROGRAMS: tl.constexpr, TC: tl.constexpr,
 ):  # fmt: skip
-    """What the caller's experts made of each token, weighted and added in float32, in the experts' turn."""
+    """What the caller's experts made of each token, weighted and added in float32, in the order of k."""
     lane, cols = tl.program_id(0), tl.arange(0, TC)
     dtype: tl.constexpr = y.dtype.element_ty
     for chunk in range(lane, chunks, PROGRAMS):
@@ -293,7 +298,9 @@ def _add_sums(
                     for member in range(n_pes):
                         place = slot_again(block, head, words, nth, lane, member, n_pes, PROGRAMS)
                         sent = c0 + cols < tl.where((to >> member) & 1 != 0, width, 0)
-                        value = tl.load(_row(place, r, pitch, dtype) + (c0 + cols), mask=sent, other=0)
+                        value = tl.load(
+                            _row(place, r, pitch, dtype) + (c0 + cols), mask=sent, other=0
+                        )
                         total += value.to(tl.float32)
                     at = out + t.to(tl.int64) * width + (c0 + cols)
                     tl.store(at, total.to(dtype), mask=inside)

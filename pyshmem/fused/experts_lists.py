@@ -2,10 +2,11 @@
 """Lists of experts and of weights, in kernels: their exchange, and what follows from them.
 
 A list goes to all members, in one of two halves of a symmetric block, which are used in turn. Who writes
-a half again, two calls later, has ended the call in between, in which it had the lists of all members; they
-sent these in a kernel behind the one that read the half. Words of the block: for each program the number
-of calls; for each program that sends and each member the number of its last call, set by its sender; then
-the halves: for each member its list, of int32.
+a half again, two calls later, has ended the call in between, in which it had the lists of all members;
+they sent these in a kernel behind the one that read the half.
+
+Words of the block: for each program the number of calls; for each program that sends and each member the
+number of its last call, set by its sender; then the halves: for each member its list, of int32.
 """
 
 import triton.language as tl
@@ -59,10 +60,10 @@ def send_lists(
                 member = (me + 1 + k) % n_pes
                 pe = world_pe(team, row, member)
                 store(base + me * cells + offs, values, pe, ctx, mask=offs < most)
-        told = lists + 2 * PROGRAMS + lane * n_pes + me
+        sent = lists + 2 * PROGRAMS + lane * n_pes + me
         for k in range(n_pes):
             pe = world_pe(team, row, (me + 1 + k) % n_pes)
-            signal_op(told, number, SIGNAL_SET, pe, ctx)
+            signal_op(sent, number, SIGNAL_SET, pe, ctx)
 
 
 @device_function
@@ -80,7 +81,7 @@ def end_lists(lists, number):
 
 @device_function
 def _experts_of(ids, cells, i, n_tokens, most, first, K: tl.constexpr, KP: tl.constexpr):
-    """Of tokens, numbered through all members: their experts, counted from ``first``, and what is inside."""
+    """Experts of tokens, which are numbered through all members, from ``first``; the mask; ids."""
     js = tl.arange(0, KP)[None, :]
     inside = (i < n_tokens) & (js < K)
     cell = (i // most) * cells + (i % most) * K + js
@@ -93,7 +94,7 @@ def _place_pairs(
     rows, pairs, offsets, ids, cells, n_tokens, most, first, e, lo, hi,
     K: tl.constexpr, KP: tl.constexpr, TB: tl.constexpr,
 ):  # fmt: skip
-    """Where the pairs of a token in ``lo`` to ``hi`` and the caller's expert ``e`` stand among all pairs."""
+    """Where pairs of the tokens ``lo`` to ``hi`` and the caller's expert ``e`` stand among all pairs."""
     lines, js = tl.arange(0, TB)[:, None], tl.arange(0, KP)[None, :]
     before = tl.zeros([TB, KP], tl.int32)
     for i0 in range(0, n_tokens, TB):

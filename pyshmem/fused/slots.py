@@ -34,7 +34,7 @@ WARPS = 8
 
 
 class Slots(NamedTuple):
-    """What kernels are given: the block, where its data starts and how long a slot is, in int64 words."""
+    """What kernels are given: the block, where its data starts, how long a slot is, in int64 words."""
 
     block: torch.Tensor
     head: int

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 
 import pytest
@@ -42,14 +43,14 @@ def by_experts(handle, rows: torch.Tensor, first: int) -> torch.Tensor:
     """What the caller's experts do: each multiplies by another number."""
     y = torch.zeros(handle.rows.shape[0], rows.shape[1], dtype=rows.dtype)
     offsets = handle.offsets.tolist()
-    for e, (lo, hi) in enumerate(zip(offsets, offsets[1:], strict=False)):
+    for e, (lo, hi) in enumerate(itertools.pairwise(offsets)):
         y[lo:hi] = rows[lo:hi] * (first + e + 1)
     return y
 
 
 def round_trip(me: int, n: int, sizes: list[int], hidden: int, k: int, local: int, dtype, **named):
     """Dispatch, work, combine; results against a reference. ``ids`` may be changed by ``change``."""
-    change = named.pop("change", lambda ids: ids)
+    change, again = named.pop("change", lambda ids: ids), named.pop("again", False)
     every = [given(100 + pe, sizes[pe], hidden, k, n * local, dtype) for pe in range(n)]
     all_ids = [change(ids) for _, ids, _ in every]
     x, _, weights = every[me]
@@ -75,12 +76,13 @@ def round_trip(me: int, n: int, sizes: list[int], hidden: int, k: int, local: in
         assert tokens.shape[0] == len(set(flat)), "a token comes once, for all its experts here"
     y = by_experts(handle, rows, first)
     back = fused.expert_combine(y, handle, weights)
-    assert torch.equal(back, fused.expert_combine(y, handle, weights)), "the same, bit by bit"
+    if again:
+        assert torch.equal(back, fused.expert_combine(y, handle, weights)), "the same, bit by bit"
     made = every[me][0].double()
     factor = torch.where(all_ids[me] >= 0, all_ids[me] + 1, 0) * weights.double()
     exact = made * factor.sum(1, keepdim=True)
     scale = (made.abs() * factor.sum(1, keepdim=True)).clamp(min=1e-3)
-    eps = 2 ** -3 if named.get("quantize") else 3 * torch.finfo(dtype).eps
+    eps = 2**-3 if named.get("quantize") else 3 * torch.finfo(dtype).eps
     if named.get("quantize"):
         scale = factor.sum(1, keepdim=True) * made.abs().amax(1, keepdim=True) + 1e-3
     assert ((back.double() - exact).abs() <= eps * scale).all()
@@ -122,27 +124,31 @@ def refusals(me: int, n: int) -> None:
     tokens, handle = call(x, ids, n)
     y = handle.by_expert(tokens)
     refused(ValueError, "pairs", fused.expert_combine, torch.zeros(99, 8), handle, weights)
-    refused(ValueError, "topk_weights", fused.expert_combine, y, handle, weights[:, :1].contiguous())
+    refused(
+        ValueError, "topk_weights", fused.expert_combine, y, handle, weights[:, :1].contiguous()
+    )
     refused(TypeError, "handle", fused.expert_combine, y, None, weights)
     if n > 1 and os.environ.get("PYSHMEM_CHECK") == "1":
         refused(pyshmem.MismatchError, "expert_dispatch", call, torch.zeros(4, 8 + me), ids, n)
 
 
-torch.set_num_threads(1)
-with pyshmem.init() as job:
-    me, n = job.my_pe, job.n_pes
-    round_trip(me, n, [3 + 5 * pe for pe in range(n)], 24, 3, 2, torch.bfloat16)
-    round_trip(me, n, [7 * (pe == n - 1) for pe in range(n)], 9, 2, 3, torch.float32)
-    round_trip(me, n, [4] * n, 16, 2, 1, torch.float16, change=lambda ids: ids.clamp(max=0))  # to one PE
+def check(me: int, n: int) -> None:
+    uneven = [2 + 3 * pe for pe in range(n)]
+    round_trip(me, n, uneven, 24, 3, 2, torch.bfloat16, again=True)
+    round_trip(me, n, [3 * (pe == n - 1) for pe in range(n)], 9, 2, 3, torch.float32)
+    round_trip(
+        me, n, [2] * n, 16, 2, 1, torch.float16, change=lambda ids: ids.clamp(max=0)
+    )  # to one
     round_trip(me, n, [2] * n, 16, 1, 1, torch.float32, change=lambda ids: ids * 0 - 1)  # to none
     round_trip(me, n, [0] * n, 16, 1, 1, torch.float32)
-    round_trip(me, n, [3] * n, 256, 2, 2, torch.bfloat16, quantize="fp8")
-    for call in range(3):  # both halves, in turn
-        few = round_trip(me, n, [2 + (pe + call) % 3 for pe in range(n)], 24, 2, 2, torch.float32,
-                         max_tokens=5, change=lambda ids: ids.int())  # fmt: skip
-    round_trip(me, n, [4] * n, 128, 2, 1, torch.float16, max_tokens=4, quantize="fp8")
-    many = round_trip(me, n, [2 + (pe + call) % 3 for pe in range(n)], 24, 2, 2, torch.float32)
+    round_trip(me, n, [2] * n, 128, 2, 2, torch.bfloat16, quantize="fp8")
+    for call in range(2 + (n == 2)):  # both halves, in turn
+        sizes = [2 + (pe + call) % 2 for pe in range(n)]
+        few = round_trip(
+            me, n, sizes, 24, 2, 2, torch.float32, max_tokens=3, change=lambda ids: ids.int()
+        )
+    many = round_trip(me, n, sizes, 24, 2, 2, torch.float32)
     assert torch.equal(few, many), "both modes add in one order"
+    round_trip(me, n, [2] * n, 128, 2, 1, torch.float16, max_tokens=2, quantize="fp8")
     same_bits(me, n)
     refusals(me, n)
-print("ok", flush=True)

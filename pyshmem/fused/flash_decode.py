@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Attention of a few queries over keys that are spread over the PEs of a team."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from ..host.teams import Team
+from ..interop.torch.op_teams import team_of
+from ..triton import Channel, channel, context
+from ..triton.chosen import INTERPRETED
+from . import flash_decode_kernels as kernels
+from .all_to_all import declare, new_out
+from .arguments import check_tensor, on_tensors
+from .slots import number_of, refuse_grad
+from .team_numbers import check_input, number
+from .workspace import Workspace, workspace
+
+_FLOATS = (torch.bfloat16, torch.float16, torch.float32)
+_PROGRAMS = 4 if INTERPRETED else 128  # that merge, all of them resident
+_MOST_SPLITS = 64
+_KEYS = 16 if INTERPRETED else 64  # keys of a step
+
+
+def _power(number: int, least: int) -> int:
+    return max(least, 1 << (number - 1).bit_length())
+
+
+def _channel(space: Workspace, units: int) -> Channel:
+    """One for each class of head sizes, so that two models do not take it from each other."""
+    made: Channel = space.thing(
+        f"flash decode {units}", 0, lambda: channel(_PROGRAMS, 4 * (units + 16))
+    )
+    return made
+
+
+def _splits(programs: int, keys: int, device: torch.device) -> int:
+    """Into how many parts each sequence's keys are split, so that all SMs have two programs."""
+    if INTERPRETED:
+        wanted = 3
+    else:
+        wanted = 2 * torch.cuda.get_device_properties(device).multi_processor_count
+        wanted = -(-wanted // programs)
+    return max(1, min(wanted, _MOST_SPLITS, -(-keys // (2 * _KEYS))))
+
+
+def _check(q: Any, k: Any, v: Any, lengths: Any) -> None:
+    check_tensor("q", q, _FLOATS)
+    if q.dim() not in (3, 4):
+        raise ValueError(f"q has size {tuple(q.shape)}; it is (batch, [queries,] heads, d)")
+    check_tensor("k_shard", k, (q.dtype,), 4)
+    check_tensor("v_shard", v, (q.dtype,), 4)
+    batch, heads, d = q.shape[0], q.shape[-2], q.shape[-1]
+    kv_heads = k.shape[2]
+    if k.shape != v.shape or k.shape[0] != batch or k.shape[3] != d:
+        raise ValueError(
+            f"k_shard has size {tuple(k.shape)}, v_shard {tuple(v.shape)} and q {tuple(q.shape)}: they "
+            "are (batch, keys, kv_heads, d) and (batch, [queries,] heads, d)"
+        )
+    if not kv_heads or not d or heads % kv_heads:
+        raise ValueError(f"{heads} heads of q do not share {kv_heads} heads of keys evenly")
+    if d > 256:
+        raise ValueError(f"d is {d}; it can be 256 at most")
+    if lengths is not None:
+        check_tensor("lengths", lengths, (torch.int32, torch.int64), 1)
+        if lengths.shape[0] != batch:
+            raise ValueError(f"lengths has {lengths.shape[0]} elements for a batch of {batch}")
+
+
+def attend(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None, lengths: Any,
+    team: Team | None, out: torch.Tensor | None = None,
+) -> torch.Tensor:  # fmt: skip
+    """The body of ``flash_decode``."""
+    _check(q, k, v, lengths)
+    space = workspace(team)
+    space.agree("flash_decode", q.dtype, tuple(q.shape), k.shape[2], scale)
+    result = new_out(out, q, q.shape)
+    batch, heads, d = q.shape[0], q.shape[-2], q.shape[-1]
+    queries = q.shape[1] if q.dim() == 4 else 1
+    keys, kv_heads = k.shape[1], k.shape[2]
+    group, items = heads // kv_heads, batch * queries * heads
+    if not items:
+        return result
+    splits = _splits(batch * kv_heads, keys, q.device)
+    sums = q.new_empty((items, splits, d), dtype=torch.float32)
+    stats = q.new_empty((items, splits, 2), dtype=torch.float32)
+    factor = (d**-0.5 if scale is None else scale) * math.log2(math.e)
+    wide = _power(d, 16)
+    kernels.decode_parts[(batch * kv_heads, splits)](
+        sums, stats, q, k, v, lengths, keys, kv_heads, queries, splits, factor, GROUP=group,
+        ROWS=_power(group * queries, 16), D=d, DP=wide, KEYS=_KEYS, num_warps=4, num_stages=3,
+    )  # fmt: skip
+    kernels.merge_parts[(min(items, _PROGRAMS),)](
+        result, sums, stats, items, splits, _channel(space, wide), context(), TEAM=number_of(space),
+        D=d, DP=wide, SP=_power(splits, 1), num_warps=4,
+    )  # fmt: skip
+    return result
+
+
+@on_tensors
+def flash_decode(
+    q: Any, k_shard: Any, v_shard: Any, *, scale: float | None = None, lengths: Any = None,
+    team: Team | None = None, out: Any = None,
+) -> Any:  # fmt: skip
+    """Attention of one or a few queries of each sequence over the keys of all members.
+
+    Args:
+        q: (batch, heads, d) or (batch, queries, heads, d), bfloat16, float16 or float32, contiguous; the
+            same values on all members. ``d`` is 256 at most. Every query sees all keys.
+        k_shard, v_shard: (batch, keys, kv_heads, d), of the same dtype, contiguous: the caller's keys
+            and values. Members may have different numbers of keys, 0 too; ``heads`` is a multiple of
+            ``kv_heads``, and as many heads as that share one of keys.
+        scale: what scores are multiplied by; default ``d ** -0.5``.
+        lengths: (batch,) int32 or int64: of each sequence so many of the caller's keys count; default all.
+        team: default ``TEAM_WORLD``.
+        out: where the result goes; default: a new tensor.
+
+    Returns: as ``q``; 0 for a sequence without keys. Sums are in float32 and in PE order: the same bits
+        on all members.
+    Completes: in the order of the current stream; two kernels. Collective.
+    Raises: ValueError (sizes, layout), TypeError, RuntimeError (a tensor requires grad); in checking
+        mode MismatchError.
+    Extension.
+    """
+    check_input(q)
+    refuse_grad("flash_decode", q, k_shard, v_shard, out)
+    if out is not None:
+        return attend(q, k_shard, v_shard, scale, lengths, team, out)
+    return torch.ops.pyshmem.flash_decode(q, k_shard, v_shard, scale, lengths, number(team))
+
+
+def _body(
+    q: Any, k_shard: Any, v_shard: Any, scale: Any = None, lengths: Any = None, team: int = 0
+) -> Any:
+    return attend(q, k_shard, v_shard, scale, lengths, team_of(team))
+
+
+def _fake(
+    q: Any, k_shard: Any, v_shard: Any, scale: Any = None, lengths: Any = None, team: int = 0
+) -> Any:
+    return torch.empty_like(q)
+
+
+declare(
+    "flash_decode",
+    "(Tensor q, Tensor k_shard, Tensor v_shard, float? scale=None, Tensor? lengths=None, int team=0)"
+    " -> Tensor",
+    _body, _fake, None,
+)  # fmt: skip

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels of ``pyshmem.fused`` that move tokens and keys, compiled for sm_90 without a GPU.
+
+As a program it prints their PTX as JSON: ``TRITON_INTERPRET=0 python experts_cases.py [names]``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, compile
+
+from pyshmem.fused import exchange_kernels, experts_kernels, flash_decode_kernels
+from pyshmem.triton import roads
+
+roads._bind(1 << 40)  # as init would
+
+_SLOTS = {"block": "*i64", "head": "i32", "words": "i32", "ctx": "*i64"}
+_CHUNKS = {"chunks": "i32", "rows": "i32", "pitch": "i32", "width": "i32"}
+_LISTS = {"lists": "*i64", "lists_head": "i32", "cells": "i32"}
+_LAYOUT = {
+    "rows_of": "*i32", "pairs": "*i32", "positions": "*i32", "offsets": "*i32", "segments": "i32",
+}  # fmt: skip
+_COUNTS = {"tokens": "i32", "most": "i32", "experts": "i32"}
+_ALL = {"TEAM": 0, "PROGRAMS": 64}
+_LISTING = {"KP": 8, "K": 8, "LISTERS": 8, "BLOCK": 2048, "TB": 256}
+
+#: Kernel, types of its arguments, constants.
+CASES: dict[str, tuple] = {
+    "exchange_rows": (
+        exchange_kernels.exchange_rows,
+        {"out": "*i32", "x": "*i32", "table": "*i64", "most_out": "i32", "most_in": "i32",
+         "out_inner": "i32", "out_outer": "i32", "out_stride": "i32", "x_inner": "i32",
+         "x_outer": "i32", "x_stride": "i32", "width": "i32", "rows": "i32", **_SLOTS},
+        {"TR": 1, "TC": 8192, "VEC": 16, **_ALL},
+    ),
+    "alltoall_ll": (
+        exchange_kernels.alltoall_ll,
+        {"out": "*i32", "x": "*i32", "part": "i32", "words": "*i64", "ctx": "*i64"},
+        {"TEAM": 0, "BLOCK": 1024},
+    ),
+    "all_gather_ll": (
+        exchange_kernels.all_gather_ll,
+        {"out": "*i16", "x": "*i16", "part": "i32", "words": "*i64", "ctx": "*i64"},
+        {"TEAM": 1, "BLOCK": 2048},
+    ),
+    "lay_out_experts": (
+        experts_kernels.lay_out_experts,
+        {**_LAYOUT, **_LISTS, **_COUNTS, "ids": "*i64", "elems": "i32", "ctx": "*i64"},
+        {**_LISTING, **_ALL},
+    ),
+    "dispatch_tokens": (
+        experts_kernels.dispatch_tokens,
+        {"out": "*bf16", "scales": "*bf16", "positions": "*i32", "x": "*bf16", "ids": "*i64", **_COUNTS,
+         **_SLOTS, **_CHUNKS},
+        {"FP8": False, "K": 8, "TC": 8192, **_ALL},
+    ),
+    "dispatch_decode": (
+        experts_kernels.dispatch_decode,
+        {"out": "*u8", "scales": "*fp32", "x": "*bf16", "ids": "*i32", **_LAYOUT, **_LISTS, **_COUNTS,
+         **_SLOTS, **_CHUNKS},
+        {"FP8": True, "TC": 8192, **_LISTING, **_ALL},
+    ),
+    "combine_tokens": (
+        experts_kernels.combine_tokens,
+        {"out": "*bf16", "y": "*bf16", "pairs": "*i32", "weights": "*fp32", "ids": "*i64", **_COUNTS,
+         **_LISTS, **_SLOTS, **_CHUNKS},
+        {"K": 8, "LISTERS": 8, "BLOCK": 2048, "TC": 4096, **_ALL},
+    ),
+    "decode_parts": (
+        flash_decode_kernels.decode_parts,
+        {"sums": "*fp32", "stats": "*fp32", "q": "*bf16", "k": "*bf16", "v": "*bf16", "lengths": "*i32",
+         "keys": "i32", "heads": "i32", "queries": "i32", "splits": "i32", "scale": "fp32"},
+        {"GROUP": 8, "ROWS": 16, "D": 128, "DP": 128, "KEYS": 64},
+    ),
+    "merge_parts": (
+        flash_decode_kernels.merge_parts,
+        {"out": "*bf16", "sums": "*fp32", "stats": "*fp32", "items": "i32", "splits": "i32",
+         "words": "*i64", "ctx": "*i64"},
+        {"TEAM": 0, "D": 128, "DP": 128, "SP": 32},
+    ),
+}  # fmt: skip
+
+#: Numbers that are multiples of 16 in usual calls, which Triton finds at a launch.
+_EVEN = ("head", "words", "width", "pitch", "cells", "lists_head", "out_stride", "x_stride",
+         "out_outer", "x_outer", "part")  # fmt: skip
+
+
+def ptx(name: str) -> str:
+    kernel, types, constants = CASES[name]
+    names = kernel.arg_names
+    aligned = {
+        (names.index(k),): [["tt.divisibility", 16]]
+        for k, v in types.items()
+        if v.startswith("*") or k in _EVEN
+    }
+    signature = {k: types.get(k, "constexpr") for k in names}
+    values = {(names.index(k),): constants[k] for k in names if k not in types}
+    source = ASTSource(kernel, signature, values, aligned)
+    return compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8}).asm["ptx"]
+
+
+if __name__ == "__main__":
+    texts = {f"{name}-90": ptx(name) for name in sys.argv[1:] or list(CASES)}
+    json.dump({"version": triton.__version__, "ptx": texts}, sys.stdout)

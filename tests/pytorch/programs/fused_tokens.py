@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pyshmem.fused: what moves tokens and keys, in one job."""
+
+from __future__ import annotations
+
+import fused_attention
+import fused_experts
+import fused_moves
+import torch
+
+import pyshmem
+
+torch.set_num_threads(1)
+with pyshmem.init() as job:
+    for part in (fused_moves, fused_experts, fused_attention):
+        part.check(job.my_pe, job.n_pes)
+print("ok", flush=True)

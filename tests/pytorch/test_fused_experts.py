@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pyshmem.fused: moves of parts, tokens to experts and back, flash decode; the program checks itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="make test-torch installs it")
+pytest.importorskip("triton")
+
+from test_torch import ALONE, PROGRAMS, run
+
+FAR = {"PYSHMEM_P2P": "0", "PYSHMEM_CHECK": "1"}
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_moves_experts_and_attention(n: int, run_pes: Callable) -> None:
+    run(run_pes, n, "fused_tokens", device="sim")
+
+
+def test_by_requests_and_with_checks(run_pes: Callable) -> None:
+    """PEs out of reach of loads and stores; calls that differ are refused."""
+    program, settings = PROGRAMS / "fused_tokens.py", {**ALONE, **FAR}
+    done = run_pes(2, program, device="sim", timeout=200, env=settings, check=True)
+    assert done.stdout.splitlines().count("ok") == 2, done.stdout
+
+
+def test_an_expert_that_there_is_not_ends_the_job_from_the_kernel(run_pes: Callable) -> None:
+    code = """
+    import torch, pyshmem, pyshmem.fused as fused
+    with pyshmem.init():
+        x, ids = torch.zeros(2, 4), torch.tensor([[0], [5]])
+        fused.expert_dispatch(x, ids, 2, max_tokens=2)
+        pyshmem.barrier_all()
+    """
+    done = run_pes(2, code, device="sim", env=ALONE, timeout=60)
+    assert done.returncode != 0
+    assert "topk_ids: no such expert" in done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("triton")
+    environment = dict(os.environ, TRITON_INTERPRET="0", TRITON_CACHE_DIR=str(folder))
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("experts_cases.py"))]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout)["ptx"]
+
+
+def test_kernels_compile_for_gpus_with_wide_accesses(ptx: dict[str, str]) -> None:
+    for name in ("exchange_rows", "dispatch_tokens", "combine_tokens"):
+        text = ptx[f"{name}-90"]
+        assert "st.global.v4.b32" in text, name
+        assert ".local." not in text, f"{name} spills"
+        stores = re.findall(r"st\.global\.(?:b16|v2\.b16|b8)", text)
+        assert not stores, f"{name} stores data in small pieces: {stores}"
+    assert "st.release.sys.global" in ptx["dispatch_decode-90"]
+    assert "cvt.rn.satfinite.e4m3x2.f32" in ptx["dispatch_decode-90"]
+    assert re.search(r"mma\.sync|wgmma", ptx["decode_parts-90"])
