@@ -46,6 +46,7 @@ _OPERATORS = (_matmul_operators, _norm_operators)
 from .all_to_all import all_to_all, low_latency_all_gather
 from .experts import ExpertHandle, expert_combine, expert_dispatch
 from .flash_decode import flash_decode
+from .group_matmul import group_matmul
 from .ulysses import ulysses_to_heads, ulysses_to_sequence
 __all__: list[str] = [
     "ExpertHandle",
@@ -53,6 +54,7 @@ __all__: list[str] = [
     "expert_combine",
     "expert_dispatch",
     "flash_decode",
+    "group_matmul",
     "low_latency_all_gather",
     "ulysses_to_heads",
     "ulysses_to_sequence",

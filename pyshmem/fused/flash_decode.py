@@ -115,7 +115,7 @@ def flash_decode(
             and values. Members may have different numbers of keys, 0 too; ``heads`` is a multiple of
             ``kv_heads``, and as many heads as that share one of keys.
         scale: what scores are multiplied by; default ``d ** -0.5``.
-        lengths: (batch,) int32 or int64: of each sequence so many of the caller's keys count; default all.
+        lengths: (batch,) int32 or int64: how many of the caller's keys of each sequence count; all.
         team: default ``TEAM_WORLD``.
         out: where the result goes; default: a new tensor.
 

@@ -13,7 +13,12 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
-from pyshmem.fused import exchange_kernels, experts_kernels, flash_decode_kernels
+from pyshmem.fused import (
+    exchange_kernels,
+    experts_kernels,
+    flash_decode_kernels,
+    group_matmul_kernels,
+)
 from pyshmem.triton import roads
 
 roads._bind(1 << 40)  # as init would
@@ -70,6 +75,12 @@ CASES: dict[str, tuple] = {
          **_LISTS, **_SLOTS, **_CHUNKS},
         {"K": 8, "LISTERS": 8, "BLOCK": 2048, "TC": 4096, **_ALL},
     ),
+    "group_matmul_tiles": (
+        group_matmul_kernels.group_matmul_tiles,
+        {"y": "*bf16", "x": "*bf16", "scales": "*bf16", "rows": "*i32", "offsets": "*i32", "w": "*bf16",
+         "experts": "i32", "n": "i32", "k": "i32"},
+        {"FP8": False, "BM": 128, "BN": 128, "BK": 64},
+    ),
     "decode_parts": (
         flash_decode_kernels.decode_parts,
         {"sums": "*fp32", "stats": "*fp32", "q": "*bf16", "k": "*bf16", "v": "*bf16", "lengths": "*i32",
@@ -86,7 +97,7 @@ CASES: dict[str, tuple] = {
 
 #: Numbers that are multiples of 16 in usual calls, which Triton finds at a launch.
 _EVEN = ("head", "words", "width", "pitch", "cells", "lists_head", "out_stride", "x_stride",
-         "out_outer", "x_outer", "part")  # fmt: skip
+         "out_outer", "x_outer", "part", "n", "k")  # fmt: skip
 
 
 def ptx(name: str) -> str:

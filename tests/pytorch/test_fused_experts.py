@@ -65,4 +65,5 @@ def test_kernels_compile_for_gpus_with_wide_accesses(ptx: dict[str, str]) -> Non
         assert not stores, f"{name} stores data in small pieces: {stores}"
     assert "st.release.sys.global" in ptx["dispatch_decode-90"]
     assert "cvt.rn.satfinite.e4m3x2.f32" in ptx["dispatch_decode-90"]
-    assert re.search(r"mma\.sync|wgmma", ptx["decode_parts-90"])
+    for name in ("decode_parts", "group_matmul_tiles"):
+        assert re.search(r"mma\.sync|wgmma", ptx[f"{name}-90"]), name

@@ -105,6 +105,29 @@ def same_bits(me: int, n: int) -> None:
     torch.testing.assert_close(back, total, rtol=2e-7, atol=1e-7)
 
 
+def layer(me: int, n: int, dtype: torch.dtype, **named) -> None:
+    """A layer of experts, each two matrices, against float64."""
+    every = [given(31 + pe, 4, 128, 2, 2 * n, dtype) for pe in range(n)]
+    x, ids, weights = every[me]
+    source = torch.Generator().manual_seed(5)
+    up = (torch.randn(2 * n, 128, 40, generator=source) / 11).to(dtype)
+    down = (torch.randn(2 * n, 40, 24, generator=source) / 6).to(dtype)
+    own = slice(2 * me, 2 * me + 2)
+    tokens, handle = fused.expert_dispatch(x, ids, 2 * n, **named)
+    hidden = fused.group_matmul(tokens, up[own].contiguous(), handle).relu_()
+    y = fused.group_matmul(hidden, down[own].contiguous(), handle, by_pair=True)
+    got = fused.expert_combine(y, handle, weights)
+    exact = torch.zeros(4, 24, dtype=torch.float64)
+    for j in range(2):
+        expert = ids[:, j].clamp(min=0)
+        inner = torch.einsum("tk,tkn->tn", x.double(), up[expert].double()).relu()
+        made = torch.einsum("tk,tkn->tn", inner, down[expert].double())
+        exact += torch.where(ids[:, j] >= 0, weights[:, j].double(), 0.0)[:, None] * made
+    bound = 0.15 if named.get("quantize") else 8 * torch.finfo(dtype).eps
+    assert (got.double() - exact).abs().max() <= bound * exact.abs().max() + 1e-6
+    refused(ValueError, "weights has size", fused.group_matmul, tokens, up[:1], handle)
+
+
 def refusals(me: int, n: int) -> None:
     x, ids, weights = given(me, 4, 8, 2, n, torch.float32)
     call = fused.expert_dispatch
@@ -132,9 +155,13 @@ def refusals(me: int, n: int) -> None:
         refused(pyshmem.MismatchError, "expert_dispatch", call, torch.zeros(4, 8 + me), ids, n)
 
 
-def check(me: int, n: int) -> None:
+def check(me: int, n: int, few: bool) -> None:
     uneven = [2 + 3 * pe for pe in range(n)]
     round_trip(me, n, uneven, 24, 3, 2, torch.bfloat16, again=True)
+    if few:
+        round_trip(me, n, [2] * n, 24, 2, 1, torch.float16, max_tokens=3)
+        refusals(me, n)
+        return
     round_trip(me, n, [3 * (pe == n - 1) for pe in range(n)], 9, 2, 3, torch.float32)
     round_trip(
         me, n, [2] * n, 16, 2, 1, torch.float16, change=lambda ids: ids.clamp(max=0)
@@ -144,11 +171,13 @@ def check(me: int, n: int) -> None:
     round_trip(me, n, [2] * n, 128, 2, 2, torch.bfloat16, quantize="fp8")
     for call in range(2 + (n == 2)):  # both halves, in turn
         sizes = [2 + (pe + call) % 2 for pe in range(n)]
-        few = round_trip(
+        captured = round_trip(
             me, n, sizes, 24, 2, 2, torch.float32, max_tokens=3, change=lambda ids: ids.int()
         )
     many = round_trip(me, n, sizes, 24, 2, 2, torch.float32)
-    assert torch.equal(few, many), "both modes add in one order"
+    assert torch.equal(captured, many), "both modes add in one order"
     round_trip(me, n, [2] * n, 128, 2, 1, torch.float16, max_tokens=2, quantize="fp8")
     same_bits(me, n)
+    layer(me, n, torch.bfloat16)
+    layer(me, n, torch.float32, max_tokens=4, quantize="fp8")
     refusals(me, n)

@@ -26,10 +26,10 @@ def refused(kind: type[Exception], message: str, call, *arguments, **named) -> N
     assert message in str(raised.value), raised.value
 
 
-def equal_parts(me: int, n: int) -> None:
+def equal_parts(me: int, n: int, many: int) -> None:
     for road, rows, width, dtype in (
         ("ll", 3, 5, torch.float32), ("slots", 3, 5, torch.bfloat16), (None, 1, 3, torch.uint8),
-        ("slots", 400, 3, torch.float16), ("slots", 1, 1, torch.uint8), (None, 2, 900, torch.float64),
+        ("slots", many, 3, torch.float16), ("slots", 1, 1, torch.uint8), (None, 2, 900, torch.float64),
         (None, 0, 4, torch.float32), ("ll", 2, 1, torch.bfloat16),
     ):  # fmt: skip
         every = [given(r, n * rows, width, dtype=dtype) for r in range(n)]
@@ -126,8 +126,8 @@ def refusals(me: int, n: int) -> None:
         refused(pyshmem.MismatchError, "all_to_all", fused.all_to_all, torch.zeros(n, 2 + me))
 
 
-def check(me: int, n: int) -> None:
-    equal_parts(me, n)
+def check(me: int, n: int, few: bool) -> None:
+    equal_parts(me, n, 40 if few else 400)
     uneven_parts(me, n)
     ulysses(me, n)
     derivatives(me, n)

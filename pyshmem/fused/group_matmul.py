@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What stands between dispatch and combine: each expert's rows times its weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..triton.chosen import INTERPRETED
+from . import group_matmul_kernels as kernels
+from .all_to_all import new_out
+from .arguments import check_tensor, on_tensors
+from .experts import FLOATS, GROUP, ExpertHandle
+from .slots import refuse_grad
+
+
+def _blocks(pairs: int, experts: int) -> tuple[int, int, int]:
+    """Rows and columns of a tile, and how many of k it adds at a time."""
+    if INTERPRETED:
+        return 16, 32, 32
+    average = max(1, pairs // experts)
+    return max(16, min(128, 1 << (average - 1).bit_length())), 128, 64
+
+
+@on_tensors
+def group_matmul(
+    tokens: Any, weights: Any, handle: ExpertHandle, *, by_pair: bool = False, out: Any = None
+) -> Any:
+    """Multiply each expert's tokens by its weights, in one kernel that reads the experts' sizes itself.
+
+    Args:
+        tokens: what ``expert_dispatch`` returned, (rows, k), of the dtype of ``weights`` or FP8; or with
+            ``by_pair``, (pairs, k), what an earlier ``group_matmul`` returned.
+        weights: (experts of the caller's, k, n) bfloat16, float16 or float32, contiguous.
+        handle: that of the tokens.
+        by_pair: ``tokens`` has a row for each pair, as the result has, and none is looked up.
+        out: where the result goes; default: a new tensor.
+
+    Returns: (pairs, n), in the order of ``handle.rows``, as ``expert_combine`` takes it; in decode mode
+        rows past ``handle.offsets[-1]`` are not written. Sums are in float32.
+    Completes: in the order of the current stream, without a wait of the host. Not collective.
+    Raises: ValueError (sizes, layout), TypeError, RuntimeError (a tensor requires grad).
+    Extension.
+    """
+    if not isinstance(handle, ExpertHandle):
+        raise TypeError(f"handle is {type(handle).__name__}; give what expert_dispatch returned")
+    refuse_grad("group_matmul", tokens, weights)
+    check_tensor("weights", weights, FLOATS, 3)
+    scaled = handle.scales is not None and not by_pair
+    check_tensor("tokens", tokens, (torch.float8_e4m3fn if scaled else weights.dtype,), 2)
+    experts, k, n = weights.shape
+    pairs = handle.rows.shape[0]
+    if experts != handle.offsets.shape[0] - 1 or tokens.shape[1] != k:
+        raise ValueError(
+            f"weights has size {tuple(weights.shape)} for {handle.offsets.shape[0] - 1} experts of this "
+            f"PE and tokens of {tokens.shape[1]} elements"
+        )
+    if by_pair and tokens.shape[0] != pairs:
+        raise ValueError(f"tokens has {tokens.shape[0]} rows; the handle has {pairs} pairs")
+    result = new_out(out, weights, (pairs, n))
+    if not pairs or not n:
+        return result
+    high, wide, deep = _blocks(pairs, experts)
+    programs = 2
+    if not INTERPRETED:
+        programs = torch.cuda.get_device_properties(tokens.device).multi_processor_count
+    rows = torch.arange(pairs, device=tokens.device, dtype=torch.int32) if by_pair else handle.rows
+    given = tokens.view(torch.uint8) if scaled else tokens
+    kernels.group_matmul_tiles[(programs,)](
+        result, given, handle.scales if scaled else tokens, rows, handle.offsets, weights, experts, n, k,
+        FP8=scaled, BM=high, BN=wide, BK=GROUP if scaled else deep, num_warps=8,
+        num_stages=2 if weights.dtype == torch.float32 or scaled else 3,
+    )  # fmt: skip
+    return result

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kernel of ``group_matmul``: tiles of all experts, dealt out to the programs of one grid."""
+
+import triton
+import triton.language as tl
+
+from ..triton.chosen import INTERPRETED, device_function
+
+_INTERPRETED = tl.constexpr(INTERPRETED)
+
+
+@device_function
+def _dot(a, b, total):
+    """In float32; the interpreter multiplies the bits of bfloat16, which are integers to it."""
+    if _INTERPRETED:
+        return total + tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
+    else:
+        return tl.dot(a, b, total, input_precision="ieee")
+
+
+@device_function
+def _tile(
+    y, x, scales, rows, w, lo, hi, e, pm, pn, n, k, FP8: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """Rows ``lo + pm * BM`` on of the result, of expert ``e``, and columns ``pn * BN`` on."""
+    lines = lo + pm * BM + tl.arange(0, BM)
+    here = tl.load(rows + lines, mask=lines < hi, other=0).to(tl.int64)
+    columns = pn * BN + tl.arange(0, BN)
+    total = tl.zeros([BM, BN], tl.float32)
+    for k0 in range(0, k, BK):
+        ks = k0 + tl.arange(0, BK)
+        a = tl.load(
+            x + here[:, None] * k + ks[None, :],
+            mask=(lines[:, None] < hi) & (ks[None, :] < k), other=0,
+        )  # fmt: skip
+        b = tl.load(
+            w + e.to(tl.int64) * k * n + ks[:, None].to(tl.int64) * n + columns[None, :],
+            mask=(ks[:, None] < k) & (columns[None, :] < n), other=0,
+        )  # fmt: skip
+        if FP8:  # their bits; BK is the group of a scale
+            scale = tl.load(scales + here * (k // BK) + k0 // BK, mask=lines < hi, other=0)
+            a = (a.to(tl.float8e4nv, bitcast=True).to(tl.float32) * scale[:, None]).to(
+                w.dtype.element_ty
+            )
+        total = _dot(a, b, total)
+    at = y + lines[:, None].to(tl.int64) * n + columns[None, :]
+    inside = (lines[:, None] < hi) & (columns[None, :] < n)
+    tl.store(at, total.to(y.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def group_matmul_tiles(
+    y, x, scales, rows, offsets, w, experts, n, k, FP8: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """How many tiles an expert has says device memory; each program takes every so-manieth of them all.
+
+    An expert's tiles of one column of weights follow each other, so that they share it in L2.
+    """
+    tile = tl.program_id(0)
+    before = tl.cast(0, tl.int32)
+    wide = (n + BN - 1) // BN
+    for e in range(experts):
+        lo, hi = tl.load(offsets + e), tl.load(offsets + e + 1)
+        high = (hi - lo + BM - 1) // BM
+        while tile < before + high * wide:
+            place = tile - before
+            _tile(
+                y, x, scales, rows, w, lo, hi, tl.cast(e, tl.int32), place % high, place // high, n, k,
+                FP8, BM, BN, BK,
+            )  # fmt: skip
+            tile += tl.num_programs(0)
+        before += high * wide
