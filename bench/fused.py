@@ -234,14 +234,24 @@ def _experts_row(
     x, ids, weights = given
     tokens, hidden = x.shape
 
-    def both() -> Any:
-        got = fused.expert_dispatch(
+    def dispatch() -> Any:
+        return fused.expert_dispatch(
             x, ids, n_experts, quantize=quantize, mode=mode, max_tokens=tokens
         )
-        return fused.expert_combine(got.x, got.handle, weights)
 
-    shape = [tokens, hidden, ids.shape[1]]
-    bench.row(f"experts_{quantize or 'bf16'}", "pyshmem", shape, both, mode)
+    handle = dispatch()[1]
+    y = x.new_ones(handle.rows.shape[0], hidden)  # what the experts would make of it
+
+    def both() -> Any:
+        return fused.expert_combine(y, dispatch()[1], weights)
+
+    shape, name = [tokens, hidden, ids.shape[1]], quantize or "bf16"
+    bench.row(f"dispatch_{name}", "pyshmem", shape, dispatch, mode)
+    if quantize is None:
+        bench.row(
+            "combine_bf16", "pyshmem", shape, lambda: fused.expert_combine(y, handle, weights), mode
+        )
+    bench.row(f"experts_{name}", "pyshmem", shape, both, mode)
 
 
 def _by_permutes(bench: Bench, x: Any, ids: Any, weights: Any) -> Callable[[], Any]:

@@ -15,7 +15,7 @@ from ..triton import context
 from ..triton.chosen import INTERPRETED
 from . import experts_kernels as kernels
 from .all_to_all import new_out
-from .arguments import check_tensor, on_tensors
+from .arguments import capturing, check_tensor, on_tensors
 from .slots import (
     PROGRAMS,
     WARPS,
@@ -177,8 +177,8 @@ def expert_dispatch(
     Completes: in the order of the current stream. Collective.
     Raises: ValueError (sizes; an expert that there is not, in throughput mode on all members before any
         token has moved; in decode mode the kernel ends the job and says so), TypeError, UnsupportedError
-        (FP8 on a GPU without it; more than 63 PEs), RuntimeError (a tensor requires grad); in checking
-        mode MismatchError.
+        (FP8 on a GPU without it; more than 63 PEs), RuntimeError (a tensor requires grad; throughput
+        mode in a capture); in checking mode MismatchError.
     Extension.
     """
     space = workspace(team)
@@ -266,6 +266,11 @@ class _Dispatch:
         return out, self._handle("decode", most, scales, laid)
 
     def by_counts(self) -> tuple[torch.Tensor, ExpertHandle]:
+        if capturing():
+            raise RuntimeError(
+                "expert_dispatch waits for the number of rows, which a captured stream cannot: "
+                "mode='decode' with max_tokens does not"
+            )
         n, k, experts = self.space.n_pes, self.k, self.experts
         most = int(gather_numbers(self.space, self.tokens).max())
         rows, pairs, positions = (

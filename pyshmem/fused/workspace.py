@@ -86,7 +86,7 @@ class Workspace:
 
         Raises: MismatchError.
         """
-        if setting_number("CHECK") and self.n_pes > 1:
+        if setting_number("CHECK") and runtime.n_pes() > 1:
             self.must_agree(f"{routine}({', '.join(map(str, facts))})")
 
     def must_agree(self, text: str) -> None:

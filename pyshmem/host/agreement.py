@@ -19,7 +19,8 @@ _texts: dict[Any, Any] = {}  # a team's row of its own, and one of each member
 def must_agree(text: str, team: Team = TEAM_WORLD) -> None:
     """Raises on all members unless all say the same ``text``. Collective, on the host.
 
-    The first call of a team allocates, which all PEs of the job do together, each in a team of its own.
+    The first call of a team allocates, which all PEs of the job do together, each in a team of its own,
+    and as many bytes whatever its size.
 
     Raises: MismatchError, with what each member said.
     """

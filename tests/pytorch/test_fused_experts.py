@@ -26,6 +26,12 @@ def test_moves_experts_and_attention(n: int, run_pes: Callable) -> None:
     run(run_pes, n, "fused_tokens", device="sim")
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("n", [1, 2])
+def test_on_gpus_and_in_graphs(n: int, run_pes: Callable) -> None:
+    run(run_pes, n, "fused_tokens", device="cuda")
+
+
 def test_by_requests_and_with_checks(run_pes: Callable) -> None:
     """PEs out of reach of loads and stores; calls that differ are refused."""
     program, settings = PROGRAMS / "fused_tokens.py", {**ALONE, **FAR}

@@ -38,7 +38,12 @@ def decode(
     me, n, batch, queries, heads, kv_heads, d, keys, dtype, *, scale=None, cut=False, out=False
 ):
     source = torch.Generator().manual_seed(heads * d)
-    q = torch.randn(batch, queries, heads, d, generator=source).to(dtype)
+
+    def randn(*size):
+        made = torch.randn(size, generator=source, device="cpu").to(dtype)
+        return made.to(torch.get_default_device())
+
+    q = randn(batch, queries, heads, d)
     ks, vs = ([torch.randn(batch, keys(pe), kv_heads, d, generator=source).to(dtype) for pe in range(n)]
               for _ in range(2))  # fmt: skip
     lengths = [

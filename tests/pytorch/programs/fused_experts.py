@@ -22,10 +22,10 @@ def refused(kind: type[Exception], message: str, call, *arguments, **named) -> N
 def given(seed: int, tokens: int, hidden: int, k: int, experts: int, dtype: torch.dtype):
     """A PE's tokens, experts and weights: every PE can make those of all."""
     source = torch.Generator().manual_seed(seed)
-    x = torch.randn(tokens, hidden, generator=source).to(dtype)
-    ids = torch.randint(-1, experts, (tokens, k), generator=source)
-    weights = torch.rand(tokens, k, generator=source)
-    return x, ids, weights
+    x = torch.randn(tokens, hidden, generator=source, device="cpu").to(dtype)
+    ids = torch.randint(-1, experts, (tokens, k), generator=source, device="cpu")
+    weights = torch.rand(tokens, k, generator=source, device="cpu")
+    return tuple(one.to(torch.get_default_device()) for one in (x, ids, weights))
 
 
 def pairs_of(all_ids: list[torch.Tensor], first: int, local: int) -> list[list[tuple[int, int]]]:
@@ -110,8 +110,9 @@ def layer(me: int, n: int, dtype: torch.dtype, **named) -> None:
     every = [given(31 + pe, 4, 128, 2, 2 * n, dtype) for pe in range(n)]
     x, ids, weights = every[me]
     source = torch.Generator().manual_seed(5)
-    up = (torch.randn(2 * n, 128, 40, generator=source) / 11).to(dtype)
-    down = (torch.randn(2 * n, 40, 24, generator=source) / 6).to(dtype)
+    up = torch.randn(2 * n, 128, 40, generator=source, device="cpu") / 11
+    down = torch.randn(2 * n, 40, 24, generator=source, device="cpu") / 6
+    up, down = up.to(x), down.to(x)
     own = slice(2 * me, 2 * me + 2)
     tokens, handle = fused.expert_dispatch(x, ids, 2 * n, **named)
     hidden = fused.group_matmul(tokens, up[own].contiguous(), handle).relu_()
