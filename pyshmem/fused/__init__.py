@@ -3,7 +3,7 @@
 
     import pyshmem.fused as fused
 
-    y, residual = fused.all_reduce_rmsnorm(x, weight, residual=residual)
+    y, residual, _ = fused.all_reduce_rmsnorm(x, weight, residual=residual)
     hidden = fused.all_gather_matmul(x_shard, w_up, activation="silu")
     x_shard = fused.matmul_reduce_scatter(hidden, w_down)
 
@@ -26,35 +26,34 @@ except ImportError as _error:
 
 from . import matmul_operators as _matmul_operators
 from . import norm_operators as _norm_operators
-from .matmul import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
-from .matmul_arguments import share_of_rows
-from .norm import NormResult, all_reduce_rmsnorm
-from .norm_modules import replace_norms
-
-__all__ = [
-    "NormResult",
-    "all_gather_matmul",
-    "all_reduce_rmsnorm",
-    "matmul_all_reduce",
-    "matmul_reduce_scatter",
-    "replace_norms",
-    "share_of_rows",
-]
-
-#: Importing them makes ``torch.ops.pyshmem`` know the operators.
-_OPERATORS = (_matmul_operators, _norm_operators)
 from .all_to_all import all_to_all, low_latency_all_gather
 from .experts import ExpertHandle, expert_combine, expert_dispatch
 from .flash_decode import flash_decode
 from .group_matmul import group_matmul
+from .matmul import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
+from .matmul_arguments import share_of_rows
+from .norm import NormResult, all_reduce_rmsnorm
+from .norm_modules import replace_norms
 from .ulysses import ulysses_to_heads, ulysses_to_sequence
-__all__: list[str] = [
+
+__all__ = [
     "ExpertHandle",
+    "NormResult",
+    "all_gather_matmul",
+    "all_reduce_rmsnorm",
     "all_to_all",
     "expert_combine",
     "expert_dispatch",
     "flash_decode",
     "group_matmul",
     "low_latency_all_gather",
+    "matmul_all_reduce",
+    "matmul_reduce_scatter",
+    "replace_norms",
+    "share_of_rows",
     "ulysses_to_heads",
     "ulysses_to_sequence",
+]
+
+#: Importing them makes ``torch.ops.pyshmem`` know the operators.
+_OPERATORS = (_matmul_operators, _norm_operators)

@@ -8,11 +8,12 @@ whether it goes to that member or not, and is stored only if it does.
 import triton
 import triton.language as tl
 
-from ..triton.chosen import INTERPRETED, device_function
+from ..triton.chosen import device_function
 from ..triton.teams import place_in, team_row, world_pe
 from ..triton.tile import store
 from ..triton.words import ALLTOALL
 from .experts_lists import await_lists, end_lists, lay_out, lists_of_call, send_lists
+from .fp8_kernels import FP8_MAX, to_fp8
 from .slots_kernels import (
     SENT,
     TAKEN,
@@ -25,9 +26,7 @@ from .slots_kernels import (
     slot_number,
 )
 
-_LARGEST = tl.constexpr(448.0)  # of float8_e4m3fn
 _GROUP = tl.constexpr(128)  # elements with one scale
-_INTERPRETED = tl.constexpr(INTERPRETED)
 
 
 @device_function
@@ -49,21 +48,6 @@ def _row(place, r, pitch, dtype: tl.constexpr):
 
 
 @device_function
-def _to_fp8(value):
-    """float32 of at most 448 as bits of float8_e4m3fn, to the nearest, ties to even.
-
-    Triton's interpreter loses the carry of a mantissa that is rounded up, so there values are brought to
-    those of the format first: multiples of 2^-9, with 3 bits behind the first.
-    """
-    if _INTERPRETED:
-        bits = value.to(tl.uint32, bitcast=True)
-        bits = (bits + 0x7FFFF + ((bits >> 20) & 1)) & 0xFFF00000
-        tiny = (value + 24576.0) - 24576.0
-        value = tl.where(tl.abs(value) < 0.015625, tiny, bits.to(tl.float32, bitcast=True))
-    return value.to(tl.float8e4nv).to(tl.uint8, bitcast=True)
-
-
-@device_function
 def _send_row(x, t, place, r, pitch, width, pe, ctx, FP8: tl.constexpr, TC: tl.constexpr):
     """A token into its place of a slot on ``pe``; as FP8 its scales are behind it."""
     cols = tl.arange(0, TC)
@@ -72,8 +56,8 @@ def _send_row(x, t, place, r, pitch, width, pe, ctx, FP8: tl.constexpr, TC: tl.c
         value = tl.load(x + t.to(tl.int64) * width + (c0 + cols), mask=inside, other=0)
         if FP8:
             groups = tl.reshape(value.to(tl.float32), [TC // _GROUP, _GROUP])
-            scale = tl.maximum(tl.max(tl.abs(groups), 1), 1e-10) / _LARGEST
-            bits = _to_fp8(tl.reshape(groups / scale[:, None], [TC]))
+            scale = tl.maximum(tl.max(tl.abs(groups), 1), 1e-10) / FP8_MAX
+            bits = to_fp8(tl.reshape(groups / scale[:, None], [TC])).to(tl.uint8, bitcast=True)
             store(_row(place, r, pitch, tl.uint8) + (c0 + cols), bits, pe, ctx, mask=inside)
             scales = _row(place, r, pitch, tl.uint8) + width
             at = c0 // _GROUP + tl.arange(0, TC // _GROUP)

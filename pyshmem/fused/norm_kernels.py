@@ -16,13 +16,12 @@ import triton.language as tl
 import pyshmem.triton as shmem
 
 from ..triton.channels import begin, from_units, receive_pairs, send, to_units
-from ..triton.chosen import INTERPRETED, meet
+from ..triton.chosen import meet
 from ..triton.teams import place_in, team_row, world_pe
 from ..triton.words import ALL_REDUCE, CMP_GE, SIGNAL_SET
+from .fp8_kernels import FP8_MAX, to_fp8
 
-_INTERPRETED = tl.constexpr(INTERPRETED)
-#: The largest number of FP8 e4m3, and the scale of a row of zeros.
-_FP8_MAX, _LEAST_SCALE = tl.constexpr(448.0), tl.constexpr(1e-12)
+_LEAST_SCALE = tl.constexpr(1e-12)  # of a row of zeros
 
 
 # -- a row ---------------------------------------------------------------------------------------------
@@ -65,23 +64,12 @@ def normalise(
 
 
 @triton.jit
-def to_fp8(values):
-    """FP8 e4m3, rounded to nearest even."""
-    if _INTERPRETED:  # its conversion forgets the carry of a mantissa, so there must not be one
-        bits = values.to(tl.int32, bitcast=True)
-        bits = (bits + 0x7FFFF + ((bits >> 20) & 1)) & -0x100000
-        tiny = (values + 24576.0) - 24576.0  # multiples of 2**-9, of which subnormals are made
-        values = tl.where(tl.abs(values) < 0.015625, tiny, bits.to(tl.float32, bitcast=True))
-    return values.to(tl.float8e4nv)
-
-
-@triton.jit
 def quantise(values, GROUP: tl.constexpr):
     """FP8 of a float32 tile, as uint8, and the scales of its groups."""
     groups = tl.reshape(values, [values.numel // GROUP, GROUP])
-    scales = tl.maximum(tl.max(tl.abs(groups), axis=1) / _FP8_MAX, _LEAST_SCALE)
+    scales = tl.maximum(tl.max(tl.abs(groups), axis=1) / FP8_MAX, _LEAST_SCALE)
     scaled = groups / tl.expand_dims(scales, 1)
-    scaled = tl.minimum(tl.maximum(scaled, -_FP8_MAX), _FP8_MAX)
+    scaled = tl.minimum(tl.maximum(scaled, -FP8_MAX), FP8_MAX)
     return tl.reshape(to_fp8(scaled), [values.numel]).to(tl.uint8, bitcast=True), scales
 
 

@@ -13,7 +13,9 @@ from .collectives.blocking import fcollect
 from .teams import TEAM_WORLD, Team
 
 _TEXT = 240  # bytes of what a PE says
-_texts: dict[Any, Any] = {}  # a team's row of its own, and one of each member
+#: A team's two blocks, used in turn, of a row of its own and one of each member: a member's next call
+#: may come while this one reads what the last brought, but not the call after it, which needs its part.
+_texts: dict[Any, list[Any]] = {}
 
 
 def must_agree(text: str, team: Team = TEAM_WORLD) -> None:
@@ -26,8 +28,9 @@ def must_agree(text: str, team: Team = TEAM_WORLD) -> None:
     """
     if team not in _texts:
         # Of one size on all PEs, also where their teams are not.
-        _texts[team] = creation.zeros((runtime.n_pes() + 1, _TEXT), np.uint8)
-    own, members = _texts[team][0], _texts[team][1 : team.n_pes() + 1]
+        _texts[team] = list(creation.zeros((2, runtime.n_pes() + 1, _TEXT), np.uint8))
+    _texts[team].reverse()
+    own, members = _texts[team][0][0], _texts[team][0][1 : team.n_pes() + 1]
     said = text.encode()[:_TEXT]
     own[:] = 0
     own[: len(said)] = np.frombuffer(said, np.uint8)
