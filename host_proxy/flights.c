@@ -74,7 +74,7 @@ pysh_flight_t *pysh_flight_add(pysh_ring_t *ring, uint64_t ticket, const pysh_re
                                int (*step)(pysh_ring_t *, pysh_flight_t *, uint64_t *)) {
     pysh_flight_t *flight = &ring->flight[ring->n_flights++];
 
-    *flight = (pysh_flight_t){.ticket = ticket, .request = *request, .step = step};
+    *flight = (pysh_flight_t){.ticket = ticket, .request = *request, .step = step, .begin_ns = ring->begin_ns};
     atomic_fetch_add_explicit(&ring->in_flight, 1, memory_order_relaxed);
     return flight;
 }
@@ -94,6 +94,8 @@ static bool step_flights(pysh_ring_t *ring) {
                 ring->staged = &ring->flight[kept];
             ring->flight[kept++] = *flight;
         } else {
+            if (flight->begin_ns)
+                pysh_trace_request(ring, flight->ticket, &flight->request, flight->begin_ns);
             pysh_ring_answer(ring, flight->ticket, &flight->request, value, status);
         }
         moved = moved || status != PYSH_UNDERWAY;
@@ -171,5 +173,7 @@ static bool step_quiet(pysh_ring_t *ring) {
 bool pysh_ring_progress(pysh_ring_t *ring) {
     bool failed = answer_failures(), served = pysh_far_progress(), moved = ring->n_flights && step_flights(ring);
 
-    return step_quiet(ring) || moved || failed || served;
+    bool copies = ring->traced.n && pysh_trace_copies(ring); /* before a quiet that waits for them is over */
+
+    return step_quiet(ring) || moved || failed || served || copies;
 }

@@ -48,6 +48,7 @@ static pysh_outcome_t start_copy(pysh_ring_t *ring, uint64_t ticket, const pysh_
                                  const void *source, const pysh_stamp_t *signal) {
     unsigned flags = pysh_request_flags(request);
     pysh_stamp_t stamp[2];
+    uint64_t copy;
     int n = 0, status;
 
     if (flags & PYSH_REQUEST_REPLY && !(flags & PYSH_REQUEST_DONE))
@@ -58,10 +59,12 @@ static pysh_outcome_t start_copy(pysh_ring_t *ring, uint64_t ticket, const pysh_
         stamp[n++] = (pysh_stamp_t){.address = &ring->device->word[ring->n + (ticket & ring->mask)],
                                     .value = (uint32_t)(ticket + 1)};
     status = pysh_engine_copy(pysh_request_pe(request), dest, source, request->word[PYSH_WORD_VALUE], stamp, n,
-                              flags & PYSH_REQUEST_DONE);
+                              flags & PYSH_REQUEST_DONE, &copy);
     if (status == PYSH_ENGINE_FULL)
         return (pysh_outcome_t){.again = true};
     atomic_fetch_add_explicit(&ring->in_flight, 1, memory_order_relaxed);
+    if (ring->begin_ns && !status)
+        pysh_trace_copy(ring, ticket, request, copy);
     return status ? pysh_outcome(status) : (pysh_outcome_t){.pending = true};
 }
 
@@ -331,9 +334,11 @@ static pysh_outcome_t checked(pysh_ring_t *ring, uint64_t ticket, const pysh_req
 
 pysh_outcome_t pysh_ring_handle(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     int op = pysh_request_op(request), row = op > 0 && op < PYSH_OP_COUNT ? op : 0;
-    int64_t start = handlers[row].timed ? pysh_now_ns() : 0;
+    int64_t traced = pysh_trace_now(), start = handlers[row].timed ? traced ? traced : pysh_now_ns() : 0;
+    int n_flights = ring->n_flights;
     pysh_outcome_t result;
 
+    ring->begin_ns = traced;
     /* Before the handler: who has seen the engine's reply sees the count. */
     pysh_ring_count(&ring->stats.requests[row], 1);
     if (handlers[row].moves_bytes)
@@ -346,5 +351,7 @@ pysh_outcome_t pysh_ring_handle(pysh_ring_t *ring, uint64_t ticket, const pysh_r
     }
     if (start)
         pysh_ring_count(&ring->stats.ns[row], pysh_now_ns() - start);
+    if (traced && !result.again && ring->n_flights == n_flights) /* a flight is noted when it is over */
+        pysh_trace_request(ring, ticket, request, traced);
     return result;
 }

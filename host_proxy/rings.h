@@ -7,13 +7,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "host_proxy/ring.h"
 #include "ishmemx.h"
 
-#define PYSH_MAX_FLIGHTS 64           /* requests under way that the proxy has to come back to */
-#define PYSH_PIECE_BYTES (256 * 1024) /* what the proxy copies at a time */
-#define PYSH_UNDERWAY    (-2)         /* of a step: not finished, and nothing could be done now */
-#define PYSH_MOVED       (-3)         /* of a step: not finished, but further than before */
+#define PYSH_MAX_FLIGHTS   64           /* requests under way that the proxy has to come back to */
+#define PYSH_PIECE_BYTES   (256 * 1024) /* what the proxy copies at a time */
+#define PYSH_TRACED_COPIES 256          /* of a ring, under way at one time, that a timeline follows */
+#define PYSH_UNDERWAY      (-2)         /* of a step: not finished, and nothing could be done now */
+#define PYSH_MOVED         (-3)         /* of a step: not finished, but further than before */
 
 /* FREE to CALLS by the thread before a user's handler, and back behind it; CALLS to LEFT by who stops the ring and
  * has waited long enough. A thread that finds LEFT ends at once: the ring, and the job, are not there any more. */
@@ -37,6 +39,7 @@ struct pysh_flight {
     char *place;
     uint64_t value;
     struct pysh_far_op *far; /* of a request to memory out of reach */
+    int64_t begin_ns;        /* of the request; 0: no timeline is being made */
 };
 
 struct pysh_ring {
@@ -64,6 +67,12 @@ struct pysh_ring {
     _Atomic int calls; /* enum pysh_ring_call: whose the thread is while a user's handler runs on it */
     pthread_t thread;
     bool started;
+    int64_t begin_ns; /* of the request that is being handled; 0: no timeline is being made */
+    struct {          /* copies by the engine whose end is to be noted */
+        uint64_t session;
+        int n;
+        uint64_t copy[PYSH_TRACED_COPIES], record[PYSH_TRACED_COPIES];
+    } traced;
     ishmemx_proxy_stats_t stats; /* of this ring; read while it is counted, a number may be a moment old */
 };
 
@@ -114,6 +123,18 @@ bool pysh_ring_given_up(pysh_ring_t *ring, uint64_t ticket);
 void pysh_ring_explain(void);
 /* errors.c: where no kernel waits for a reply, a fault record for the host's next call. */
 void pysh_ring_complain(int op, int pe, int status);
+
+/* trace.c: which timeline is being made, 0: none. */
+extern _Atomic uint64_t pysh_trace_session;
+static inline int64_t pysh_trace_now(void) {
+    return __builtin_expect(atomic_load_explicit(&pysh_trace_session, memory_order_relaxed) != 0, 0) ? pysh_now_ns()
+                                                                                                     : 0;
+}
+/* Notes a request that began then and is over now, and the start of a copy by the engine. */
+void pysh_trace_request(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, int64_t begin_ns);
+void pysh_trace_copy(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, uint64_t copy);
+/* Notes the copies that have ended; are others under way? */
+bool pysh_trace_copies(pysh_ring_t *ring);
 
 /* proxy.c: the rings that are open; NULL and 0 outside init and finalize. */
 pysh_ring_t *pysh_proxy_rings(int *n_rings_p);

@@ -17,3 +17,4 @@
 #include "ishmemx_ops.h"
 #include "ishmemx_stream.h"
 #include "ishmemx_teams.h"
+#include "ishmemx_trace.h"

@@ -57,6 +57,7 @@ STATE = Group(
             "BY_OWNER",
             "+ pe / 64, bit pe % 64: no atomic operations by the link; the peer's proxy does them",
         ),
+        ("TRACE", "where on the device heap kernels write their stages; 0: nowhere"),
         ("CUTOVER_PUT_MIN", "bytes: below, no put of any shape leaves the store path"),
         ("CUTOVER_GET_MIN", ""),
         ("CUTOVER_PUT", "+ 4 * threads bucket + blocks bucket: bytes from which the ring is taken"),
@@ -71,6 +72,7 @@ STATE = Group(
     at={
         "RING": 20,
         "BY_OWNER": 36,
+        "TRACE": 38,
         "CUTOVER_PUT_MIN": 40,
         "CUTOVER_PUT": 48,
         "CUTOVER_GET": 64,
@@ -144,6 +146,20 @@ FAULT_FIELD = Group(
     },
     public=False,
 )
+
+TRACE = Group(
+    "pysh_trace_word",
+    "PYSH_TRACE_",
+    "Bytes in the buffer of kernels' stages, and in each of its records: host/stages.py.",
+    tuple((name, "") for name in (
+        *("TICKET", "CAPACITY", "DROPPED", "LOSSES", "RECORDS", "RECORD_BYTES"),
+        *("AT_BEGIN", "AT_END", "AT_KERNEL", "AT_PLACE", "AT_LABEL", "AT_PRIORITY"),
+    )),
+    at={"DROPPED": 128, "CAPACITY": 8, "LOSSES": 128, "RECORDS": 2048, "RECORD_BYTES": 64}
+    | {"AT_BEGIN": 0, "AT_END": 8, "AT_KERNEL": 16, "AT_PLACE": 24, "AT_LABEL": 32}
+    | {"AT_PRIORITY": 56},
+    public=False,
+)  # fmt: skip
 
 SIGNAL = Group(
     "ishmemx_signal_kind",
@@ -347,7 +363,7 @@ ROUTINES = (
 
 GROUPS = (
     *(STATE, DEVICE_TEAM, STREAM_KERNEL, STREAM_KEY, SIZES, CUTOVER, FAULT, FAULT_FIELD),
-    *(SIGNAL, CMP),
+    *(SIGNAL, CMP, TRACE),
     *(REQUEST_WORD, REQUEST_FLAG, REQUEST_OP, PRINT, RING),
 )
 

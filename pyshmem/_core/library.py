@@ -80,6 +80,9 @@ forked_by: int | None = None
 
 _format_fault: Callable[[dict[str, int]], str] | None = None
 
+#: Called with each exception that is made of a fault.
+fault_watchers: list[Callable[[Exception], None]] = []
+
 _EXCEPTIONS: dict[int, type[Exception]] = {
     lib.ISHMEMX_ERR_ARGUMENT: ValueError,
     lib.ISHMEMX_ERR_TYPE: TypeError,
@@ -144,7 +147,10 @@ def take_fault() -> Exception | None:
     fault = {name: int(getattr(record, name)) for name in fields}
     text = _format_fault(fault) if _format_fault is not None else f"a kernel failed: {fault}"
     own = fault["module"] < 0 and fault["a"] in (lib.ISHMEMX_ERR_MISMATCH, lib.ISHMEMX_ERR_PEER)
-    return _EXCEPTIONS[fault["a"]](text) if own else errors.KernelFault(text)
+    error = _EXCEPTIONS[fault["a"]](text) if own else errors.KernelFault(text)
+    for watcher in tuple(fault_watchers):
+        watcher(error)
+    return error
 
 
 def raise_pending_fault() -> None:

@@ -20,6 +20,7 @@ from .api.reduce_scatter import *
 from .api.reductions import *
 from .api.rma import *
 from .api.signals import *
+from .api.stages import *
 from .api.strided import *
 from .api.sync import *
 from .api.teams import *

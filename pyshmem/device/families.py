@@ -2,6 +2,8 @@
 """What device routines take: dtypes, by the letters of the type table, and labels."""
 
 from .._core.contract import PRINT
+from .._core.labels import LABEL_BYTES as LABEL_BYTES
+from .._core.labels import label_words as label_words
 from .._core.type_table import ELEMENT_NUMBER, ELEMENTS, elements_of
 
 FAMILY_DTYPES = {letter: {element.dtype for element in elements_of(letter)} for letter in "raxbmst"}
@@ -28,16 +30,3 @@ def outside_family(dtype: str, family: str) -> str:
 
 # enum pysh_print_kind
 PRINT_INT, PRINT_FLOAT, PRINT_TEXT = PRINT.INT, PRINT.FLOAT, PRINT.TEXT
-LABEL_BYTES = 24
-
-
-def label_words(label: str) -> tuple[int, ...]:
-    """A label as the three int64 words of a request.
-
-    Raises: ValueError (longer than 24 bytes in UTF-8).
-    """
-    text = label.encode()
-    if len(text) > LABEL_BYTES:
-        raise ValueError(f"the label {label!r} has {len(text)} bytes; {LABEL_BYTES} fit a request")
-    text = text.ljust(LABEL_BYTES, b"\0")
-    return tuple(int.from_bytes(text[i : i + 8], "little", signed=True) for i in (0, 8, 16))

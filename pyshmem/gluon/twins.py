@@ -27,7 +27,7 @@ _REPLACED = {
 #: Each before those that import it.
 _MODULES = (
     "leaf_ptx", "chosen", "roads", "ring", "far", "teams", "tile", "signals", "ordering", "requests",
-    "swizzle",
+    "stages", "swizzle",
 )  # fmt: skip
 _KEPT = {"job": job, "ptx": ptx, "ptx_pairs": ptx_pairs, "words": words}
 _SPECIFICATION = ("CMP_", "SIGNAL_", "TEAM_")

@@ -34,9 +34,14 @@ def add_kernel_namer(namer: Callable[[int], str | None]) -> None:
     set_fault_formatter(_format_fault)
 
 
+def kernel_name(number: int) -> str:
+    """The name of the kernel whose word MODULE is ``number``; "?" when no front end knows it."""
+    names = (namer(number) for namer in _namers)
+    return next((name for name in names if name), "?")
+
+
 def _format_fault(fault: Mapping[str, int]) -> str:
-    names = (namer(fault["module"]) for namer in _namers)
-    return describe_fault(fault, next((name for name in names if name), "?"))
+    return describe_fault(fault, kernel_name(fault["module"]))
 
 
 def _text(ask: Callable[[Any, int], int], capacity: int) -> str:

@@ -7,6 +7,9 @@
     print(pyshmem.profiling.summary())
     pyshmem.profiling.write_trace(f"trace.{pyshmem.my_pe()}.json")  # for ui.perfetto.dev
 
+    with pyshmem.profiling.trace("t.json"):  # all PEs, with proxies and kernels, in one file
+        ...
+
 Recorded are calls of the routines of ``pyshmem`` by that name (``pyshmem.put``, not a ``put`` that was
 imported before ``start``) and of the methods of teams, contexts and locks, each once: what a routine
 calls itself is part of it. While nothing is recorded the routines are the original ones.
@@ -17,6 +20,7 @@ Extension, but for ``pcontrol``.
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import sys
 import threading
@@ -31,6 +35,7 @@ from .contexts import Context
 from .fast_calls import Call as FastCall
 from .locks import Lock
 from .teams import Team
+from .tracing import Trace, follow_setting
 
 
 class Call(NamedTuple):
@@ -65,16 +70,23 @@ _originals: list[tuple[Any, str, Any]] = []  # owner, name, what was there
 _hooks: list[Hook] = []
 _calls: list[Call] = []
 _paused = False
+_ranges: Any = None  # the module nvtx, when its ranges are wanted
 
 
-def start(*hooks: Hook) -> None:
+def start(*hooks: Hook, nvtx: bool = False) -> None:
     """Record calls from here on, after those recorded before; ``reset`` drops them.
 
     Args:
         hooks: also called with each ``Call``, after it, in the thread that made it.
+        nvtx: also show each call to NVIDIA's tools, as a range of the package nvtx.
+
+    Raises: ImportError (nvtx is not installed).
     """
+    global _ranges
+    ranges = _nvtx() if nvtx else None
     with _lock:
         _hooks[:] = hooks
+        _ranges = ranges
         if _originals:
             return
         for owner, name, shown in _routines():
@@ -93,6 +105,13 @@ def stop() -> None:
             setattr(owner, name, original)
         _originals.clear()
         _hooks.clear()
+
+
+def _nvtx() -> Any:
+    try:
+        return importlib.import_module("nvtx")
+    except ImportError as error:
+        raise ImportError("nvtx=True needs the package nvtx: pip install nvtx") from error
 
 
 def reset() -> None:
@@ -142,6 +161,42 @@ def write_trace(path: str | Path) -> None:
     Path(path).write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
 
 
+def trace(path: str | Path, *, kernels: bool = True) -> Trace:
+    """A timeline of all PEs, for ui.perfetto.dev and ``python -m pyshmem trace``: a context manager.
+
+    ``with trace("t.json"):`` is collective where it begins and where it ends; so are ``start`` and
+    ``stop`` of what it returns. It holds host calls, requests to the proxies, copies by copy
+    engines, faults, and the stages that kernels are labelled with (``stage_begin`` in
+    ``pyshmem.device``, ``stage`` in ``pyshmem.triton``). A PE that fails adds its part by itself.
+    PYSHMEM_TRACE does the same for a whole job.
+
+    Args:
+        path: the file that PE 0 writes, the same on all PEs; one that is there is replaced.
+        kernels: with stages: labelled kernels are compiled again, with their labels.
+        PYSHMEM_TRACE_STAGES
+            says how many a PE keeps; what finds no room is counted in the file.
+
+    Extension.
+    """
+    return Trace(Path(path), kernels=kernels, record=_record)
+
+
+def _record() -> Callable[[], list[Call]]:
+    """Begin to record, if nobody has; what is returned gives the calls since then, and ends that."""
+    begun_here, first = not _originals, len(_calls)
+    if begun_here:
+        start()
+
+    def end() -> list[Call]:
+        since = _calls[first:]
+        if begun_here:
+            stop()
+            del _calls[first:]
+        return since
+
+    return end
+
+
 def pcontrol(level: int, *arguments: Any) -> None:
     """Pause (0) or go on with (1 and above) a recording that ``start`` began.
 
@@ -177,11 +232,16 @@ def _recorded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if _paused or getattr(_inside, "call", False):
             return function(*args, **kwargs)
         _inside.call = True
+        ranges = _ranges
+        if ranges is not None:
+            ranges.push_range(name, domain="pyshmem")
         begin = time.perf_counter_ns()
         try:
             return function(*args, **kwargs)
         finally:
             end = time.perf_counter_ns()
+            if ranges is not None:
+                ranges.pop_range(domain="pyshmem")
             _inside.call = False
             nbytes = _nbytes(name, args, kwargs)
             one = Call(name, begin, end, nbytes, threading.get_native_id())
@@ -205,3 +265,6 @@ def _nbytes(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
         return 0
     count = kwargs.get("nelems")
     return int(dtype.itemsize * (size if count is None else int(count)))
+
+
+follow_setting(trace)

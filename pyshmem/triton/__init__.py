@@ -61,6 +61,7 @@ from .signals import (  # noqa: E402
     wait_until_all,
     wait_until_any,
 )
+from .stages import stage, stage_begin, stage_end  # noqa: E402
 from .swizzle import (  # noqa: E402
     swizzle_by_pe,
     swizzle_by_pe_last,
@@ -151,6 +152,9 @@ __all__ = [
     "signal_fetch",
     "signal_op",
     "signal_wait_until",
+    "stage",
+    "stage_begin",
+    "stage_end",
     "store",
     "swizzle_by_pe",
     "swizzle_by_pe_last",

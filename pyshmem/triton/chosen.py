@@ -21,6 +21,7 @@ if INTERPRETED:
         fence_all,
         fetch,
         meet,
+        now,
         poll,
         reach,
         reach_pe,
@@ -32,6 +33,7 @@ if INTERPRETED:
         state,
         store_requests,
         wait,
+        write_stage,
         yield_turn,
     )
 else:
@@ -44,6 +46,7 @@ else:
         fence_all,
         fetch,
         meet,
+        now,
         poll,
         reach,
         reach_pe,
@@ -55,11 +58,12 @@ else:
         state,
         store_requests,
         wait,
+        write_stage,
         yield_turn,
     )
 
 __all__ = [
     "INTERPRETED", "await_host", "await_unit_pairs", "await_units", "device_function", "end_with",
-    "fence_all", "fetch", "meet", "poll", "reach", "reach_pe", "record", "release_add", "release_set",
-    "scan", "set_words", "state", "store_requests", "wait", "yield_turn",
+    "fence_all", "fetch", "meet", "now", "poll", "reach", "reach_pe", "record", "release_add",
+    "release_set", "scan", "set_words", "state", "store_requests", "wait", "write_stage", "yield_turn",
 ]  # fmt: skip

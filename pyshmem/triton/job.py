@@ -15,18 +15,19 @@ from typing import Any
 
 import numpy as np
 from triton import knobs
-from triton.runtime.jit import KernelInterface
+from triton.runtime.jit import JITCallable, KernelInterface
 
 from .._core import arrays, errors, library
+from .._core.labels import label_words
 from .._core.library import lib
 from .._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
-from ..host import creation, faults, runtime
+from ..host import creation, faults, runtime, stages
 from ..host.agreement import must_agree
 
 __all__ = ["Context", "Wrapped", "context", "must_agree", "team_number", "wrap"]
 
 _address = 0
-_published: tuple[int, bool, bool] | None = None
+_published: tuple[int, ...] | None = None
 
 
 class Context:
@@ -285,6 +286,14 @@ def record(claim: int, place: int, kind: int, values: tuple[int, ...]) -> None:
     release_set(place, kind)
 
 
+def write_stage(
+    buffer: int, begin_ns: int, kernel: int, block: int, label: str, priority: int
+) -> None:
+    """A stage of an interpreted program, which ends now; ``buffer`` 0: nobody wants it any more."""
+    if buffer:
+        stages.write(buffer, begin_ns, kernel, block, label_words(label), priority)
+
+
 #: ``ring.tell``, for the interpreter's waits, on which the ring itself is built.
 tellers: list[Callable[..., Any]] = []
 
@@ -298,12 +307,15 @@ def on_address(callback: Callable[[int], None]) -> None:
         callback(_address)
 
 
-def settings() -> tuple[bool, bool]:
-    """Are all peers near, and is the checking mode on? Without a job, as the settings have it."""
+def settings() -> tuple[bool, bool, bool]:
+    """Are all peers near, is the checking mode on, and do kernels write their stages?
+
+    Without a job, as the settings have it.
+    """
     near = library.setting_number("P2P")
     if runtime.initialized() and runtime.device_name() != "none":
         near = library.device_state()[lib.ISHMEMX_STATE_P2P]
-    return bool(near), bool(library.setting_number("CHECK"))
+    return bool(near), bool(library.setting_number("CHECK")), stages.compiled_in()
 
 
 def _publish() -> None:
@@ -317,6 +329,21 @@ def _publish() -> None:
         _address, _published = known[0], known
         for callback in _on_address:
             callback(_address)
+
+
+#: Kernels that were forgotten: captured graphs may still launch them.
+_forgotten: list[Any] = []
+
+
+def _forget_compiled() -> None:
+    """Kernels are compiled, or found on disk, by what ``settings`` says now: Triton refuses changes."""
+    for function in gc.get_objects():
+        if isinstance(function, JITCallable):
+            function.hash = None
+            function.used_global_vals = {}
+            if isinstance(function, KernelInterface):
+                _forgotten.append(dict(function.device_caches))
+                function.device_caches.clear()
 
 
 def _prepare_gpu() -> None:
@@ -333,6 +360,7 @@ def _prepare_gpu() -> None:
 
 
 faults.add_kernel_namer(_kernel_name)
+stages.on_change(_forget_compiled)
 runtime.on_init(_prepare_gpu)
 runtime.on_init(_name_kernels)
 runtime.on_init(_publish)

@@ -60,6 +60,19 @@ def yield_turn() -> None:
     pause()
 
 
+def now() -> tl.tensor:
+    return scalar(job.now(), tl.int64)
+
+
+def write_stage(begin: Any, label: Any, ctx: Any, priority: Any) -> None:
+    program = interpreter.current()
+    label, priority = (getattr(value, "value", value) for value in (label, priority))
+    buffer = _word(ctx, words.STATE_TRACE)
+    job.write_stage(
+        buffer, number(begin), program.grid.number, program.number, label, int(priority)
+    )
+
+
 fence_all = job.fence
 
 

@@ -22,6 +22,7 @@ from .ptx import (
     reach_text,
     release_text,
     set_text,
+    stage_text,
     unit_text,
 )
 from .ptx_pairs import pairs_constraints, pairs_text
@@ -38,11 +39,13 @@ from .words import (
     HEAP_BYTES,
     N_PES,
     RING_WAIT,
+    STATE_TRACE,
     WAIT_NUMBERS,
 )
 
 device_function = triton.jit
 _IN_GLUON = tl.constexpr(False)
+_clock_text = tl.constexpr("mov.u64 $0, %globaltimer;")
 _fence_text = tl.constexpr("{ fence.acq_rel.sys; mov.b32 $0, $1; }")
 
 
@@ -77,6 +80,29 @@ def state(ctx, word):
 def meet():
     """The program's threads meet; what they stored before is seen by all after."""
     tl.debug_barrier()
+
+
+@triton.jit
+def now():
+    """The clock of kernels, in ns, int64."""
+    return tl.inline_asm_elementwise(
+        _clock_text, "=l,r", [0], dtype=tl.int64, is_pure=False, pack=1
+    )
+
+
+@triton.jit
+def write_stage(begin, label: tl.constexpr, ctx, priority: tl.constexpr):
+    """One thread writes a stage that ends now, for a timeline."""
+    kernel: tl.constexpr = _kernel()
+    text: tl.constexpr = stage_text(STATE_TRACE, label, kernel, priority, _IN_GLUON)
+    if _IN_GLUON:
+        tl.inline_asm_elementwise(
+            text, "=r,l,l,r", [begin, address_of(ctx), _leader()], dtype=tl.int32, is_pure=False, pack=1
+        )  # fmt: skip
+    else:
+        tl.inline_asm_elementwise(
+            text, "=r,l,l", [begin, address_of(ctx)], dtype=tl.int32, is_pure=False, pack=1
+        )
 
 
 @triton.jit

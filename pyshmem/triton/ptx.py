@@ -8,6 +8,8 @@ are hashed into the key of a cached kernel, as their arguments are.
 
 import triton
 
+from .._core.stage_ptx import FIRST_THREAD, STAGE_PTX
+
 
 @triton.constexpr_function
 def fault_text(ctx, claim, record, kind, op, kernel, pe, a, b):
@@ -345,3 +347,28 @@ def unit_text(numbers, kind, op, kernel):
     done:
     mov.b32 $0, d;
     }}"""
+
+
+_STAGE, _FIRST_THREAD = (
+    triton.language.constexpr(STAGE_PTX),
+    triton.language.constexpr(FIRST_THREAD),
+)
+
+
+@triton.constexpr_function
+def stage_text(trace, label, kernel, priority, in_gluon):
+    """One thread writes a stage, $1 being its begin, $2 the context, $3, in Gluon, 1 for that thread."""
+    label = label.encode()
+    if len(label) > 24:
+        raise ValueError(f"a stage's label has {len(label)} bytes; there is room for 24")
+    words = [
+        int.from_bytes(label[i : i + 8].ljust(8, b"\0"), "little", signed=True) for i in (0, 8, 16)
+    ]
+    text, leader = _STAGE.value, "setp.eq.u32 q, $3, 0;" if in_gluon else _FIRST_THREAD.value
+    for name, stands_for in (
+        ("leader", leader), ("begin", "$1"), ("buffer", f"ld.global.b64 b, [$2 + {8 * trace}];"),
+        ("kernel", kernel), ("priority", priority),
+        ("label0", words[0]), ("label1", words[1]), ("label2", words[2]),
+    ):  # fmt: skip
+        text = text.replace(f"<{name}>", f"{stands_for}")
+    return text[:-1] + "mov.b32 $0, 0; }"

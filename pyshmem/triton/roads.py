@@ -11,15 +11,15 @@ import triton.language as tl
 from . import job
 from .chosen import device_function
 
-_NEAR, _CHECKS = tl.constexpr(True), tl.constexpr(False)
+_NEAR, _CHECKS, _STAGED = tl.constexpr(True), tl.constexpr(False), tl.constexpr(False)
 #: Address of the running job's state block, for kernels that take no context.
 _CONTEXT = tl.constexpr(0)
 
 
 def _bind(address: int) -> None:
-    global _NEAR, _CHECKS, _CONTEXT
-    near, checks = job.settings()
-    _NEAR, _CHECKS, _CONTEXT = map(tl.constexpr, (near, checks, address))
+    global _NEAR, _CHECKS, _STAGED, _CONTEXT
+    near, checks, staged = job.settings()
+    _NEAR, _CHECKS, _STAGED, _CONTEXT = map(tl.constexpr, (near, checks, staged, address))
 
 
 job.on_address(_bind)
@@ -35,6 +35,12 @@ def near():
 def checks():
     """Is the checking mode on (PYSHMEM_CHECK)?"""
     return _CHECKS.value
+
+
+@triton.constexpr_function
+def staged():
+    """Is a timeline with kernels being made?"""
+    return _STAGED.value
 
 
 @device_function

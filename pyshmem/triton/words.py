@@ -36,6 +36,8 @@ DELTA = tl.constexpr(STATE.DELTA)
 BY_OWNER = tl.constexpr(STATE.BY_OWNER)
 FAR = tl.constexpr(SIZES.FAR)
 
+STATE_TRACE = tl.constexpr(STATE.TRACE)
+
 RINGS = tl.constexpr(STATE.RINGS)
 RING_SLOTS = tl.constexpr(STATE.RING_SLOTS)
 RING_LOG2 = tl.constexpr(STATE.RING_LOG2)

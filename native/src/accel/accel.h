@@ -57,6 +57,8 @@ typedef struct pysh_accel {
     void (*stamp)(void *address, uint64_t value);
     /* Has it finished all kernels that this process launched? False when it cannot tell. */
     bool (*idle)(void);
+    /* What to add to the clock of kernels to have pysh_now_ns(), and how far off that may be. */
+    int (*clock)(int64_t *offset_ns_p, int64_t *within_ns_p);
     /* First call of a thread that is going to use the accelerator. */
     void (*thread_begin)(void);
     /* Lets kernels load and store host memory, at the addresses that the host uses. */

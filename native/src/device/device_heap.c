@@ -17,6 +17,7 @@
 #include "conduit/conduit.h"
 #include "conduit/report.h"
 #include "device/device_teams.h"
+#include "device/trace.h"
 #include "far/far.h"
 #include "host_proxy/proxy.h"
 #include "job/enter.h"
@@ -125,6 +126,7 @@ void pysh_device_heap_close(int64_t block) {
         pysh.accel->detach(block);
     pysh_quiet_set_rings(NULL);
     pysh_report_rings(NULL);
+    pysh_trace_close();
     host_opened = false;
     kernel_tables = NULL;
     fault_on_device = NULL;
@@ -174,6 +176,7 @@ int ishmemx_device_state(int64_t *words) {
     words[ISHMEMX_STATE_P2P] = pysh.p2p && pysh.n_nodes == 1 && all_mapped(arena);
     words[ISHMEMX_STATE_TEAMS] = (int64_t)(intptr_t)pysh_device_teams_table();
     words[ISHMEMX_STATE_GRID_WORD] = base + PYSH_GRID_WORD;
+    words[ISHMEMX_STATE_TRACE] = pysh_trace_place();
     pysh_proxy_state(words);
     memcpy(&words[ISHMEMX_STATE_BY_OWNER], pysh.by_owner, sizeof pysh.by_owner);
     memcpy(&words[ISHMEMX_STATE_CUTOVER_PUT_MIN], cutover, sizeof cutover);

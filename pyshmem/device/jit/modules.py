@@ -8,14 +8,16 @@ came from.
 from typing import Any
 
 from ..._core import arrays, library
-from ...host import faults, runtime
+from ...host import faults, runtime, stages
 from ..leaf.chosen import SIM, check_simulator_choice
 from ..state import HOST_BYTES
 
 if SIM:
     from .simulator import integration
 else:
-    from .numba_cuda import integration  # type: ignore[assignment]
+    from .numba_cuda import forget_labelled, integration  # type: ignore[assignment]
+
+    stages.on_change(forget_labelled)
 
 __all__ = ["prepare"]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import itertools
 import threading
 import weakref
@@ -28,6 +29,8 @@ from numba.cuda.cudadrv import devices, driver
 
 from ..._core import arrays, cupy_arrays, library
 from ..._core.errors import ShmemError
+from ...host import stages
+from ..leaf.cuda.stages import STAGES
 from ..leaf.ptx import MANY_REGISTERS, NO_BULK_COPIES, without_bulk_copies
 from ..state import ABI, HEAP_BASE, HEAP_BYTES, MODULE, SYMBOL, WORDS, refuse_other_contracts
 from .cubin import stack_need
@@ -250,6 +253,14 @@ class Integration:
         def context_of_pe(runtime, number):
             return self.context_of_thread(context, runtime, number)
 
+        plain_magic = codegen.JITCUDACodegen.magic_tuple
+
+        @functools.wraps(plain_magic)
+        def magic_with_stages(generator):
+            """The key of kernels on disk: those with labels are others than those without."""
+            return (*plain_magic(generator), *(("stages",) if stages.compiled_in() else ()))
+
+        codegen.JITCUDACodegen.magic_tuple = magic_with_stages
         codegen.CUDACodeLibrary.get_cubin = limit_and_link
         driver.CudaPythonModule.__init__ = construct_and_adopt
         dispatcher._Kernel.launch = check_and_launch
@@ -267,6 +278,25 @@ class Integration:
             else:
                 types = tuple(kernel.typeof_pyval(argument) for argument in args)
             kernel.compile(tuple(types)).bind()
+
+
+#: Kernels that were forgotten: captured graphs may still launch them.
+_forgotten: list[Any] = []
+
+
+def forget_labelled() -> None:
+    """Kernels and device functions with labels of stages are compiled again when they are next used."""
+    for owner in gc.get_objects():
+        if isinstance(owner, dispatcher.CUDADispatcher) and any(
+            map(_labelled, owner.overloads.values())
+        ):
+            _forgotten.extend(owner.overloads.values())
+            owner._reset_overloads()
+
+
+def _labelled(overload: Any) -> bool:
+    code = getattr(overload, "_codelibrary", None) or getattr(overload, "library", None)
+    return code is not None and any(STAGES in text for text in code.llvm_strs)
 
 
 def _symbol_of(module: Any) -> int | None:

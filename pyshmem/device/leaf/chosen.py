@@ -24,6 +24,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 if SIM:
     from .sim.elements import *  # noqa: F403
+    from .sim.stages import *  # noqa: F403
     from .sim.threads import *  # noqa: F403
     from .sim.threads import with_plain_integers
     from .sim.units import *  # noqa: F403
@@ -42,6 +43,7 @@ else:
     from .cuda.copies import *  # noqa: F403
     from .cuda.elements import *  # noqa: F403
     from .cuda.messages import *  # noqa: F403
+    from .cuda.stages import *  # noqa: F403
     from .cuda.threads import *  # noqa: F403
 
     def device_function(function: _F) -> _F:

@@ -374,6 +374,7 @@ const pysh_accel_t pysh_accel_cuda = {
     .join = pysh_cuda_join,
     .stamp = stamp,
     .idle = idle,
+    .clock = pysh_cuda_clock,
     .thread_begin = thread_begin,
     .host_open = pysh_cuda_host_open,
     .host_close = pysh_cuda_host_close,

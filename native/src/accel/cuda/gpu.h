@@ -48,3 +48,5 @@ int pysh_cuda_host_open(void *base, size_t nbytes);
 void pysh_cuda_host_close(void *base);
 int pysh_cuda_shared_alloc(size_t nbytes, void **host_p, void **device_p);
 void pysh_cuda_shared_free(void *host);
+/* clock.c: that of the accelerator. */
+int pysh_cuda_clock(int64_t *offset_ns_p, int64_t *within_ns_p);

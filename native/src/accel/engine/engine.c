@@ -23,7 +23,8 @@
 #include "base/status.h"
 
 #define STOP_TIMEOUT_NS (2 * 1000000000LL)
-#define ALIVE_NS        1000000 /* between two looks whether the process still lives, while copies are under way */
+#define OF_PROCESS      (1ULL << 63) /* in what pysh_engine_done() is asked about: no token of the accelerator's */
+#define ALIVE_NS        1000000      /* between two looks whether the process still lives, while copies are under way */
 
 static struct {
     pthread_mutex_t mutex;      /* for all but the queue's atomics */
@@ -168,16 +169,16 @@ static void post(uint64_t number) {
 }
 
 int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps, int n_stamps,
-                     bool reply) {
+                     bool reply, uint64_t *copy_p) {
     pysh_engine_job_t job = {.n_stamps = 0}, *slot;
-    uint64_t number, token;
+    uint64_t number;
 
     if (!engine.queue || !job_of(&job, pe, dest, source, nbytes, stamps, n_stamps))
-        return pysh.accel->offload(pe, dest, source, nbytes, stamps, n_stamps, &token);
+        return pysh.accel->offload(pe, dest, source, nbytes, stamps, n_stamps, copy_p);
     pthread_mutex_lock(&engine.mutex);
     if (engine.gone) {
         pthread_mutex_unlock(&engine.mutex);
-        return pysh.accel->offload(pe, dest, source, nbytes, stamps, n_stamps, &token);
+        return pysh.accel->offload(pe, dest, source, nbytes, stamps, n_stamps, copy_p);
     }
     number = atomic_load_explicit(&engine.queue->posted, memory_order_relaxed);
     if (number - engine.low >= PYSH_ENGINE_JOBS) { /* pysh_engine_failure() takes `low` on */
@@ -191,6 +192,7 @@ int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, cons
     atomic_store(&engine.busy, true);
     post(number);
     pthread_mutex_unlock(&engine.mutex);
+    *copy_p = OF_PROCESS | number;
     return ISHMEMX_OK;
 }
 
@@ -198,6 +200,19 @@ int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, cons
 
 static bool ended(uint64_t number) {
     return atomic_load_explicit(&engine.queue->job[number % PYSH_ENGINE_JOBS].done, memory_order_acquire) == number + 1;
+}
+
+bool pysh_engine_done(uint64_t copy) {
+    uint64_t number = copy & ~OF_PROCESS;
+    bool done = true;
+
+    if (!(copy & OF_PROCESS))
+        return pysh.accel->offload_done(copy, &done) || done;
+    pthread_mutex_lock(&engine.mutex);
+    if (engine.queue && number >= engine.low)
+        done = ended(number);
+    pthread_mutex_unlock(&engine.mutex);
+    return done;
 }
 
 /* With the mutex held. All copies that a process has left undone have failed. */

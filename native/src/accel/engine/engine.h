@@ -15,9 +15,12 @@ int pysh_engine_start(const ishmemx_config_t *config);
 /* Ends it; copies have been completed. Before the heaps are unmapped. */
 void pysh_engine_stop(void);
 /* Starts a copy to or from `pe`, which then stores the stamps, in order: OK, FULL or an error. When the last stamp is a
- * kernel's reply, `reply` is set, and a copy that fails later is answered by pysh_engine_failure(). */
+ * kernel's reply, `reply` is set, and a copy that fails later is answered by pysh_engine_failure(). *copy_p is for
+ * pysh_engine_done(). */
 int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps, int n_stamps,
-                     bool reply);
+                     bool reply, uint64_t *copy_p);
+/* Is that copy complete, as far as one can tell? Those of the process only while they are among the last ones. */
+bool pysh_engine_done(uint64_t copy);
 /* Are the copies started before the last mark complete, and all of them? */
 void pysh_engine_mark(void);
 int pysh_engine_finished(bool *marked_p, bool *all_p);

@@ -104,6 +104,12 @@ static bool idle(void) {
     return true;
 }
 
+/* Simulated kernels read the host's. */
+static int clock_offset(int64_t *offset_ns_p, int64_t *within_ns_p) {
+    *offset_ns_p = *within_ns_p = 0;
+    return ISHMEMX_OK;
+}
+
 static void thread_begin(void) {}
 
 static int host_open(void *base, size_t nbytes) {
@@ -145,6 +151,7 @@ const pysh_accel_t pysh_accel_sim = {
     .join = join,
     .stamp = pysh_sim_engine_stamp,
     .idle = idle,
+    .clock = clock_offset,
     .thread_begin = thread_begin,
     .host_open = host_open,
     .host_close = host_close,

@@ -145,7 +145,7 @@ class _ConstantSymbol(ir.GlobalVariable):
         buf.append("".join(text).replace("global ", "externally_initialized global ", 1))
 
 
-def _state_symbol(module: ir.Module) -> ir.GlobalVariable:
+def state_symbol(module: ir.Module) -> ir.GlobalVariable:
     try:
         return module.get_global(SYMBOL)
     except KeyError:
@@ -160,7 +160,7 @@ def _state(kind):
 
     @leaf(lambda index: (kind, i64))
     def state(context, builder, index):
-        place = builder.gep(_state_symbol(builder.module), [I64(0), index], inbounds=True)
+        place = builder.gep(state_symbol(builder.module), [I64(0), index], inbounds=True)
         return builder.trunc(ptx.load_constant(builder, place), context.get_value_type(kind))
 
     return state

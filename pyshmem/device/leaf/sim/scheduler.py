@@ -115,6 +115,7 @@ class Grid(Group):
         self.ready: deque[SimThread] = deque()
         self.pausing = 0
         self.number: int | None = None  # its word MODULE, where that is not the state block's
+        self.stages: dict[tuple[int, str], tuple[int, int]] = {}  # begun by first threads of blocks
         self.swapped: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.module = kernelapi.FakeCUDAModule(grid_dim, block_dim, kernel.dynshared_size)
         body = self._body(kernel.fn, arguments)
