@@ -31,7 +31,10 @@ def move(inbox, source, full, tiles, ctx, B: gl.constexpr, WARPS: gl.constexpr):
     right = (shmem.my_pe(ctx) + 1) % shmem.n_pes(ctx)
     for tile in range(gl.program_id(0), tiles, gl.num_programs(0)):
         offs = tile * B + gl.arange(0, B, layout)
-        shmem.put_signal(inbox + offs, source + offs, full + tile, 1, shmem.SIGNAL_SET, right, ctx)
+        with shmem.stage("send", ctx):  # for timelines; nothing while none is made
+            shmem.put_signal(
+                inbox + offs, source + offs, full + tile, 1, shmem.SIGNAL_SET, right, ctx
+            )
 
 
 @gluon.jit
@@ -40,11 +43,13 @@ def compute(out, inbox, full, tiles, ctx, B: gl.constexpr, WARPS: gl.constexpr):
     layout: gl.constexpr = gl.BlockedLayout([4], [32], [WARPS], [0])
     for tile in range(gl.program_id(0), tiles, gl.num_programs(0)):
         offs = tile * B + gl.arange(0, B, layout)
-        shmem.signal_wait_until(full + tile, shmem.CMP_EQ, 1, ctx)
-        x = gl.load(inbox + offs)
-        for _ in range(10):
-            x = 0.5 * x + 1
-        gl.store(out + offs, x)
+        with shmem.stage("wait", ctx):
+            shmem.signal_wait_until(full + tile, shmem.CMP_EQ, 1, ctx)
+        with shmem.stage("compute", ctx):
+            x = gl.load(inbox + offs)
+            for _ in range(10):
+                x = 0.5 * x + 1
+            gl.store(out + offs, x)
 
 
 @gluon.jit

@@ -6,11 +6,13 @@ for the neighbour's row of the step before, update their own edge row and put it
 memory with a signal, while all other blocks update the inside. No host is in that loop: it only
 launches the next step. The result is compared with the same arithmetic in NumPy.
 
-Run: python -m pyshmem run -n 4 examples/heat.py --out heat.png
+Run: python -m pyshmem run -n 4 examples/heat.py --out heat.png Its stages are labelled, which costs
+nothing; ``--trace t.json`` shows them: python -m pyshmem trace t.json
 """
 
 import pyshmem  # before numba: where there is no GPU it turns on numba's simulator
 
+import contextlib
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -54,29 +56,37 @@ def heat_step(new, old, arrived, finished_steps, rows, up, rows_of_up, down, ban
 
     if cuda.blockIdx.y >= 2:
         begin = 2 + (cuda.blockIdx.y - 2) * band
+        shmem.stage_begin("inside")
         if inside:
             for row in range(begin, min(begin + band, rows)):
                 update_row(new, old, row, col)
+        shmem.stage_end("inside")
         return
 
     is_first = cuda.blockIdx.y == 0
     is_last = cuda.blockIdx.y == 1 or rows == 1  # a single row is both
     if cuda.blockIdx.y == 1 and rows == 1:
         return
+    shmem.stage_begin("wait")
     if is_first and up >= 0:
         shmem.signal_wait_until_work_group(arrived[0:1], shmem.CMP_GE, expected)
     if is_last and down >= 0:
         shmem.signal_wait_until_work_group(arrived[1:2], shmem.CMP_GE, expected)
+    shmem.stage_end("wait")
     row = 1 if is_first else rows
+    shmem.stage_begin("edge")
     if inside:
         update_row(new, old, row, col)
+    shmem.stage_end("edge")
     piece = new[row, first:last]
+    shmem.stage_begin("put")
     if is_first and up >= 0:
         dest = new[rows_of_up + 1, first:last]
         shmem.put_signal_nbi_work_group(dest, piece, arrived[1:2], 1, shmem.SIGNAL_ADD, up)
     if is_last and down >= 0:
         dest = new[0, first:last]
         shmem.put_signal_nbi_work_group(dest, piece, arrived[0:1], 1, shmem.SIGNAL_ADD, down)
+    shmem.stage_end("put")
 
 
 class Share(NamedTuple):
@@ -230,7 +240,8 @@ def draw(field: np.ndarray, n_pes: int, out: Path) -> None:
 )
 @click.option("--out", type=click.Path(path_type=Path), default=Path("heat.png"))
 @click.option("--compare", is_flag=True, help="Also time the same kernel without the exchange.")
-def main(rows: int, cols: int, steps: int, out: Path, compare: bool) -> None:
+@click.option("--trace", type=click.Path(path_type=Path), help="Write a timeline of the steps.")
+def main(rows: int, cols: int, steps: int, out: Path, compare: bool, trace: Path | None) -> None:
     """Simulates a plate, checks it against NumPy and draws it."""
     on_gpu = pyshmem.choose_device() == "cuda"
     rows = rows or (16384 if on_gpu else 128)
@@ -238,7 +249,7 @@ def main(rows: int, cols: int, steps: int, out: Path, compare: bool) -> None:
     steps = steps or (1000 if on_gpu else 200)
     if min(plate) < 3:
         raise click.BadParameter("a plate has at least 3 rows and 3 columns")
-    need = 2 * 4 * (rows + 2) * plate[1] + (4 << 20)
+    need = 2 * 4 * (rows + 2) * plate[1] + (8 << 20)
     with pyshmem.init(device_heap_size=need) as job:
         if job.n_pes > rows - 2:
             raise click.BadParameter(f"{rows} rows are too few for {job.n_pes} PEs")
@@ -255,7 +266,9 @@ def main(rows: int, cols: int, steps: int, out: Path, compare: bool) -> None:
             TimeElapsedColumn(),
         )
         with Progress(*columns, console=console, disable=not first) as progress:
-            seconds = run_steps(heat, steps, progress)
+            timeline = pyshmem.profiling.trace(trace) if trace else contextlib.nullcontext()
+            with timeline:
+                seconds = run_steps(heat, steps, progress)
         error, field = 0.0, np.empty(0)
         if first:
             field = heat.gather()

@@ -16,6 +16,7 @@ COMMANDS = {
     "doctor": "doctor",
     "bench": "bench",
     "tune": "tune",
+    "trace": "trace",
     "completion": "completion",
 }
 

@@ -21,6 +21,7 @@ DRIVER = """
 import contextlib, io, os, runpy, sys
 from pathlib import Path
 
+os.chdir(sys.argv[1])  # what programs write stays there
 for program in sorted(Path(sys.argv[1]).glob("program_*.py")):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

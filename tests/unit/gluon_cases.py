@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of Gluon that call every function of ``pyshmem.gluon``, compiled for sm_90 without a GPU.
 
-As a program it prints their PTX as JSON: ``TRITON_INTERPRET=0 python gluon_cases.py FOLDER [names]``. In
-the folder it leaves the kernels of the example.
+As a program it prints their PTX as JSON: ``TRITON_INTERPRET=0 python gluon_cases.py FOLDER [names]``,
+with ``STAGED=1`` as while a timeline is made. In the folder it leaves the kernels of the example.
 """
 
 from __future__ import annotations
 
 import builtins
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -21,9 +22,14 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon._runtime import GluonASTSource
 
 import pyshmem.gluon as shmem
+from pyshmem.gluon import roads
+from pyshmem.host import stages
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "21_gluon_warp_groups.py"
 CASES: dict[str, tuple] = {}
+
+stages._compiled_in = bool(os.environ.get("STAGED"))  # as a timeline would
+roads._bind(1 << 40)  # as init would
 
 
 def case(constants=None, **types):
@@ -95,6 +101,18 @@ def requests(dest, source, sig, handler, pe, ctx):
         shmem.abort(3, ctx, "the host said no")
     row, column = shmem.swizzle_by_pe(gl.program_id(0), 4, 4, pe, shmem.n_pes(ctx))
     gl.store(sig, (row + column).to(gl.uint64))
+
+
+@case({"B": 1024}, dest="*fp32", source="*fp32", ctx="*i64")
+@gluon.jit
+def staged(dest, source, ctx, B: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([4], [32], [gl.num_warps()], [0])
+    offs = gl.arange(0, B, layout)
+    with shmem.stage("load", ctx, priority=1):
+        tile = gl.load(source + offs)
+    begin = shmem.stage_begin()
+    gl.store(dest + offs, tile)
+    shmem.stage_end(begin, "store", ctx)
 
 
 def example_kernels(folder: str, namespace: dict) -> None:

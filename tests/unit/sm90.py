@@ -21,6 +21,7 @@ import pyshmem
 # isort: split
 import numba.cuda.dispatcher as dispatcher
 from numba import cuda
+from numba.core import errors
 from numba.cuda import compiler, types
 from sm90_cases import CASES, ONE_SCOPE, U64, WHOLE
 
@@ -28,6 +29,7 @@ from pyshmem import device as shmem
 from pyshmem.device.jit import numba_cuda
 from pyshmem.device.jit.cubin import Cubin, stack_need
 from pyshmem.device.state import SYMBOL
+from pyshmem.host import stages
 
 #: A process compiles for one: Numba keeps device functions without asking what they were made for.
 CC = tuple(map(int, os.environ.get("COMPILE_FOR", "9.0").split(".")))
@@ -135,12 +137,12 @@ def main(share, of, wanted):
     for case in shares(wanted, of)[share]:
         print(json.dumps(facts(*case)), flush=True)
     if share == 0:
-        public = sorted(
-            name for name in set(shmem.__all__) - {"as_argument", "prepare"} if name.islower()
-        )
+        others = {"as_argument", "prepare", "stage_begin", "stage_end"}
+        public = sorted(name for name in set(shmem.__all__) - others if name.islower())
         print(json.dumps({"public": public}))
         cubins()
         stacks()
+        staged()
     if share == of - 1:
         architectures()
 
@@ -186,6 +188,66 @@ def stacks():
         # Each function has a section of its own here: what its instructions take is its frame.
         misread = [name for name, nbytes in code.taken.items() if code.frames[name] != nbytes]
         print(json.dumps(row | {"frame": code.frames[kernel], "misread": misread}), flush=True)
+
+
+def labelled(data, out):
+    shmem.stage_begin("load", priority=2)
+    value = data[cuda.threadIdx.x]
+    shmem.stage_end("load")
+    for turn in range(3):
+        shmem.stage_begin("add")
+        value = value * value + turn
+        shmem.stage_end("add")
+    out[cuda.threadIdx.x] = value
+
+
+def unlabelled(data, out):
+    value = data[cuda.threadIdx.x]
+    for turn in range(3):
+        value = value * value + turn
+    out[cuda.threadIdx.x] = value
+
+
+def unbegun(data, out):
+    shmem.stage_end("load")
+
+
+def body_of(kernel):
+    """The PTX of a kernel's body, without its name."""
+    array = types.Array(types.float32, 1, "C")
+    library = compile_kernel(kernel, (array, array), lto=False)
+    assert library.get_cubin(cc=(9, 0))
+    text = library.get_asm_str(cc=(9, 0))
+    return re.sub(
+        r"_ZN\w+?_param", "param", text[text.index(".visible .entry") :].partition("{")[2]
+    )
+
+
+def staged():
+    """Labels of stages, compiled without them and with them, and one that is not begun."""
+    plain, off = body_of(unlabelled), body_of(labelled)
+    stages._compiled_in = True
+    on = body_of(labelled)
+    stages._compiled_in = False
+    again = body_of(labelled)
+    try:
+        body_of(unbegun)
+        refused = ""
+    except errors.NumbaError as error:
+        refused = str(error)
+    row = {"staged": on, "off": off, "again": again, "plain": plain, "refused": refused}
+    print(json.dumps(row | {"kept": kept_of(labelled, unlabelled)}))
+
+
+def kept_of(*kernels):
+    """Which of these still have their compiled code when a timeline has begun."""
+    array = types.Array(types.float32, 1, "C")
+    dispatchers = [cuda.jit(kernel) for kernel in kernels]
+    for one in dispatchers:
+        library = compile_kernel(one.py_func, (array, array), lto=False)
+        one.overloads[array, array] = python_types.SimpleNamespace(_codelibrary=library)
+    numba_cuda.forget_labelled()
+    return [one.py_func.__name__ for one in dispatchers if one.overloads]
 
 
 def image_of(library):

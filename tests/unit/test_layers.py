@@ -244,9 +244,9 @@ def code_lines(path: Path) -> int:
 
 
 def test_the_device_library_stays_small() -> None:
-    """Under 4,300 lines for all scopes and dtypes, without the simulator and what is done to Numba."""
+    """Under 4,400 lines for all scopes and dtypes, without the simulator and what is done to Numba."""
     files = [p for p in (PACKAGE / "device").rglob("*.py") if not {"sim", "jit"} & set(p.parts)]
-    assert sum(map(code_lines, files)) < 4300
+    assert sum(map(code_lines, files)) < 4400
 
 
 def test_both_accelerators_have_the_same_leaves() -> None:
@@ -257,7 +257,7 @@ def test_both_accelerators_have_the_same_leaves() -> None:
 
     leaf = PACKAGE / "device" / "leaf"
     cuda = set().union(*(listed(path) for path in (leaf / "cuda").glob("[!_]*.py")))
-    simulated = [leaf / "sim" / f"{name}.py" for name in ("threads", "elements", "units")]
+    simulated = [leaf / "sim" / f"{name}.py" for name in ("threads", "elements", "stages", "units")]
     assert cuda == set().union(*map(listed, simulated))
 
 

@@ -210,3 +210,12 @@ def test_who_waits_acquires_the_word_that_was_seen(assembled):
     assert "ld.acquire.sys.global.b128" in found
     assert "ld.acquire.sys.global.u64" in found
     assert "ld.relaxed.sys.global.b128" not in found
+
+
+def test_labels_of_stages_cost_nothing_until_they_are_compiled_in(compiled):
+    (row,) = (row for row in compiled if "staged" in row)
+    assert row["off"] == row["plain"] == row["again"]
+    assert row["staged"].count("%globaltimer") == 8  # two stages, one in a loop that is unrolled
+    assert row["staged"].count("atom.relaxed.gpu.global.add.u64") == 4
+    assert row["kept"] == ["unlabelled"], "labelled kernels are compiled again"
+    assert "stage_end('load') without stage_begin('load')" in row["refused"]

@@ -37,8 +37,13 @@ def _body(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return compiled(tmp_path_factory.mktemp("triton"), CASES)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("triton")
+
+
+@pytest.fixture(scope="module")
+def ptx(cache: Path) -> dict[str, str]:
+    return compiled(cache, CASES)
 
 
 def both(test):
@@ -159,6 +164,7 @@ def test_gluon_s_groups_of_warps_have_their_own_barriers_and_leaders(tmp_path: P
     found = re.findall(r"\t(?:@\S+ )?((?:atom|red)\.\S+)", texts["atomics-90"])
     assert len(found) >= 9
     assert all(".sys." in instruction for instruction in found), found
+    assert "%globaltimer" not in texts["staged-90"]
     text = texts["move_and_compute-90"]
     release = text.index("st.release.sys")
     assert "@q st.release.sys" in text
@@ -166,3 +172,19 @@ def test_gluon_s_groups_of_warps_have_their_own_barriers_and_leaders(tmp_path: P
     assert barriers, "the group that sends meets at a barrier of its own before it signals"
     waits = re.findall(r"bar\.sync\s+(\d+), 128", text[text.index("ld.acquire.sys") :])
     assert waits[0] != barriers[-1]
+
+
+def test_labels_of_stages_cost_nothing_until_they_are_compiled_in(
+    ptx: dict[str, str], cache: Path, tmp_path: Path
+) -> None:
+    """In one cache: what was compiled without labels must not be found by who asks for them."""
+    number = re.compile(r"mov\.b64 f, \d{10,};")  # a kernel's own, in its faults
+    for arch in ARCHITECTURES:
+        plain = ptx[f"unstaged-{arch}"].replace("unstaged", "staged")
+        assert number.sub("", ptx[f"staged-{arch}"]) == number.sub("", plain)
+    for text in compiled(cache, CASES, "staged", STAGED="1").values():
+        assert text.count("%globaltimer") == 4
+        assert text.count("atom.relaxed.gpu.global.add.u64 t") == 2
+    (text,) = compiled(tmp_path, GLUON_CASES, tmp_path, "move_and_compute", STAGED="1").values()
+    writes = re.findall(r"setp\.eq\.u32 q, (%r\d+), 0;\s+@q bra over;", text)
+    assert len(writes) == 3, "by the first thread of the group of warps"

@@ -3,12 +3,13 @@
 
 As a program it compiles them all for sm_90 and sm_80 with the Triton it runs on and prints the PTX
 as JSON: ``TRITON_INTERPRET=0 python triton_cases.py [names]``; with ``PYSHMEM_P2P=0`` for peers that
-loads and stores do not reach.
+loads and stores do not reach, and with ``STAGED=1`` as while a timeline is made.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import triton
@@ -18,9 +19,11 @@ from triton.compiler import ASTSource, compile
 
 import pyshmem.triton as shmem
 import pyshmem.triton.dist as dl
+from pyshmem.host import stages
 from pyshmem.interop import iris
 from pyshmem.triton import channels, roads, tasks
 
+stages._compiled_in = bool(os.environ.get("STAGED"))  # as a timeline would
 roads._bind(1 << 40)  # as init would
 
 CASES: dict[str, tuple] = {}
@@ -277,6 +280,27 @@ CASES["task_graph"] = (
     | dict.fromkeys(("a0_0", "a0_1", "a1_0"), "*fp32"),
     {"c0_B": 1024, "c1_B": 1024},
 )
+
+
+@case({"B": 256}, dest="*fp32", source="*fp32", n="i32", pe="i32", ctx="*i64")
+@triton.jit
+def staged(dest, source, n, pe, ctx, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    for i in range(n):
+        with shmem.stage("load", ctx, priority=3):
+            tile = tl.load(source + i * B + offs)
+        begin = shmem.stage_begin()
+        shmem.store(dest + i * B + offs, tile, pe, ctx)
+        shmem.stage_end(begin, "store", ctx)
+
+
+@case({"B": 256}, dest="*fp32", source="*fp32", n="i32", pe="i32", ctx="*i64")
+@triton.jit
+def unstaged(dest, source, n, pe, ctx, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    for i in range(n):
+        tile = tl.load(source + i * B + offs)
+        shmem.store(dest + i * B + offs, tile, pe, ctx)
 
 
 def ptx(name: str, architecture: int) -> str:

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Draws a timeline: a strip a PE, a line a lane in it, colours by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .trace_report import Event, slices_of
+
+_LANES = 24  # of a PE that are drawn: a GPU has more than a picture has room for
+_LEGEND = 16
+
+
+def _lanes(document: dict[str, Any]) -> tuple[list[tuple[int, int, str]], int]:
+    """PE, tid and name of the lanes that are drawn, in their order; and how many are not."""
+    chosen: list[tuple[int, int, str]] = []
+    of_pe: dict[int, int] = {}
+    names = [event for event in document["traceEvents"] if event["name"] == "thread_name"]
+    for event in sorted(names, key=lambda e: (e["pid"], e["tid"])):
+        of_pe[event["pid"]] = of_pe.get(event["pid"], 0) + 1
+        if of_pe[event["pid"]] <= _LANES:
+            chosen.append((event["pid"], event["tid"], event["args"]["name"]))
+    return chosen, len(names) - len(chosen)
+
+
+def _by_name(events: list[Event]) -> list[str]:
+    """Names, those with most time first."""
+    totals: dict[str, float] = {}
+    for event in events:
+        totals[event["name"]] = totals.get(event["name"], 0) + event["dur"]
+    return sorted(totals, key=lambda name: -totals[name])
+
+
+def draw(document: dict[str, Any], path: str, title: str) -> None:
+    """Writes the picture; its kind is that of the file's ending.
+
+    Raises: click.ClickException (nothing to draw, matplotlib is missing or does not know the ending).
+    """
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise click.ClickException("--plot needs matplotlib: pip install matplotlib") from error
+    events, (lanes, left_out) = slices_of(document), _lanes(document)
+    if not events:
+        raise click.ClickException("--plot has nothing to draw: the timeline has no slices")
+    row = {(pe, tid): number for number, (pe, tid, _) in enumerate(lanes)}
+    names = _by_name(events)
+    palette = pyplot.get_cmap("tab20")
+    figure, axis = pyplot.subplots(figsize=(12, 1.2 + 0.24 * len(lanes)), layout="constrained")
+    bars: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    for event in events:
+        if (place := row.get((event["pid"], event["tid"]))) is not None:
+            bar = event["ts"] / 1e3, event["dur"] / 1e3
+            bars.setdefault((event["name"], place), []).append(bar)
+    for (name, place), of_lane in sorted(bars.items(), key=lambda item: names.index(item[0][0])):
+        number = names.index(name)
+        label = name if number < _LEGEND else None
+        colour = palette(number % 20)
+        axis.broken_barh(of_lane, (place - 0.4, 0.8), facecolors=colour, label=label)
+    _mark_faults(axis, document)
+    _write_lanes(axis, lanes)
+    handles, texts = axis.get_legend_handles_labels()
+    once = dict(zip(texts, handles, strict=True))
+    axis.legend(once.values(), once.keys(), fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
+    axis.set_xlabel("ms")
+    more = f", {left_out} lanes not drawn" if left_out else ""
+    axis.set_title(title + more, fontsize=9)
+    try:
+        figure.savefig(path, dpi=110)
+    except ValueError as error:
+        raise click.ClickException(f"--plot {path}: {error}") from error
+    finally:
+        pyplot.close(figure)
+
+
+def _mark_faults(axis: Any, document: dict[str, Any]) -> None:
+    for event in document["traceEvents"]:
+        if event["ph"] == "i":
+            axis.axvline(event["ts"] / 1e3, color="red", linewidth=1)
+
+
+def _write_lanes(axis: Any, lanes: list[tuple[int, int, str]]) -> None:
+    axis.set_yticks(range(len(lanes)), [f"PE {pe}  {name}" for pe, _, name in lanes], fontsize=7)
+    for number in range(1, len(lanes)):
+        if lanes[number][0] != lanes[number - 1][0]:
+            axis.axhline(number - 0.5, color="black", linewidth=0.6)
+    axis.set_ylim(len(lanes) - 0.5, -0.5)
