@@ -11,7 +11,6 @@ a CUDA graph, and for each road of pyshmem one row; "road" is null where the tab
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ import torch.nn.functional as functional
 import pyshmem
 import pyshmem.fused as fused
 import pyshmem.interop.torch as symmetric
+from pyshmem.bench.torch_clock import TorchClock
 from pyshmem.host.runtime import gpu_count
 
 TOKENS = (1, 6, 16, 32, 64, 128, 138, 512, 2048, 8192, 16384)
@@ -40,18 +40,12 @@ SIZES_OF_EXPERTS = (8192, "throughput"), (128, "decode")
 ROADS = {"norm": ("one_stage", "two_stages", "split"), "gemm": ("engine", "tiles", "plain")}
 
 
-class Bench:
+class Bench(TorchClock):
     """Times calls on all PEs and prints rows on PE 0."""
 
     def __init__(self, job: Any) -> None:
-        self.job, self.on_gpu = job, job.device == "cuda"
-        self.device = torch.device("cuda", job.gpu) if self.on_gpu else torch.device("cpu")
+        super().__init__(job)
         self.rows: list[dict[str, Any]] = []
-        self._most = pyshmem.zeros(1), pyshmem.zeros(1)
-
-    def random(self, *size: int) -> torch.Tensor:
-        dtype = torch.bfloat16 if self.on_gpu else torch.float32
-        return torch.randn(*size, device=self.device, dtype=dtype)
 
     def row(
         self, op: str, peer: str, shape: Any, call: Callable[[], Any], road: Any = None
@@ -60,49 +54,13 @@ class Bench:
         row = {"op": op, "peer": peer, "road": road, "shape": shape, "pes": self.job.n_pes}
         for name, graph in (("us_eager", False), ("us_graph", True)):
             try:
-                row[name] = round(self._slowest(self._time(call, graph)), 2)
+                row[name] = round(self.slowest(self.us(call, graph=graph)), 2)
             except Exception as error:
                 row[name], row["error"] = None, f"{type(error).__name__}: {error}"[:160]
-                self._slowest(0.0)
+                self.slowest(0.0)
         self.rows.append(row)
         if self.job.my_pe == 0:
             print(json.dumps(row), flush=True)
-
-    def _slowest(self, value: float) -> float:
-        dest, source = self._most
-        source[0] = value
-        pyshmem.max_reduce(dest, source)
-        return float(dest[0])
-
-    def _time(self, call: Callable[[], Any], graph: bool) -> float:
-        if not self.on_gpu:
-            call()
-            return 0.0
-        for _ in range(2):
-            call()
-        torch.cuda.synchronize()
-        run, calls = (self._captured(call), 1) if graph else (call, 10)
-        found = []
-        for _ in range(5):
-            torch.cuda.synchronize()
-            pyshmem.barrier_all()
-            run()
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            for _ in range(calls):
-                run()
-            end.record()
-            end.synchronize()
-            found.append(begin.elapsed_time(end) * 1e3 / (10 if graph else calls))
-        pyshmem.barrier_all()
-        return statistics.median(found)
-
-    def _captured(self, call: Callable[[], Any]) -> Callable[[], Any]:
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for _ in range(10):
-                call()
-        return graph.replay
 
 
 # ---- the operations, and what stands beside them ---------------------------------------------------

@@ -25,6 +25,8 @@ from pyshmem import device as shmem
 from . import kernels, paths
 from .timing import Clock, Shape, say
 
+#: Makes tables of the text of a file, which it names in errors.
+Reader = Callable[[str, str], list[dict[str, Any]]]
 #: Bytes of one call; a grid's buffers hold them for all its blocks up to ``MOST``.
 CALL_SIZES = tuple(1 << k for k in range(9, 25, 2))
 MOST = 64 << 20
@@ -47,12 +49,14 @@ def crossing(sizes: list[int], plain: list[float], other: list[float]) -> int | 
     return int(2**exponent) // 16 * 16
 
 
-def with_table(text: str | None, table: dict[str, Any], where: str) -> str:
+def with_table(
+    text: str | None, table: dict[str, Any], where: str, read: Reader = cutover.read_tables
+) -> str:
     """The file's text with this table in it, in place of one for the same GPU and number of PEs.
 
-    Raises: ValueError (the text is no such file).
+    Raises: ValueError (``read``: the text is no such file).
     """
-    tables = cutover.read_tables(text, where) if text is not None else []
+    tables = read(text, where) if text is not None else []
     key = (table["gpu"], table["n_pes"])
     tables = [old for old in tables if (old["gpu"], old["n_pes"]) != key]
     return json.dumps({"format": 1, "tables": [*tables, table]}, indent=1) + "\n"
@@ -164,12 +168,12 @@ def show(table: dict[str, Any]) -> None:
     print(f"ll: flags behind the data, no longer in it, from {text(table['ll'])} bytes on")
 
 
-def write(table: dict[str, Any], path: Path) -> None:
+def write(table: dict[str, Any], path: Path, read: Reader = cutover.read_tables) -> None:
     """Adds the table to the file, which is replaced as a whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     old = path.read_text(encoding="utf-8") if path.is_file() else None
     new = path.with_name(f"{path.name}.{os.getpid()}")
-    new.write_text(with_table(old, table, str(path)), encoding="utf-8")
+    new.write_text(with_table(old, table, str(path), read), encoding="utf-8")
     new.replace(path)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m pyshmem tune``: measure this machine's cutover table."""
+"""``python -m pyshmem tune``: measure this machine's cutover table, or that of fused operations."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ._job import job_options, run_module
 
 
 @click.command()
+@click.argument("what", type=click.Choice(["cutover", "fused"]), default="cutover")
 @job_options
 @click.option(
     "-o",
@@ -20,8 +21,11 @@ from ._job import job_options, run_module
     help="The file, instead of the one that init reads.  [PYSHMEM_TUNE_FILE]",
 )
 @click.pass_context
-def tune(ctx: click.Context, n_pes: int, device: str | None, output: str | None) -> None:
+def tune(ctx: click.Context, what: str, n_pes: int, device: str | None, output: str | None) -> None:
     """Measure from how many bytes on copy engines are faster than stores, and keep the table.
+
+    "tune fused" measures which road of pyshmem.fused's operations is the fastest at which size, and
+    keeps that in fused.json beside it; it needs torch and Triton.
 
     Jobs on such GPUs read it when they start. Tune with the number of PEs that your jobs have;
     tables for other numbers and GPUs stay in the file.
@@ -31,4 +35,5 @@ def tune(ctx: click.Context, n_pes: int, device: str | None, output: str | None)
         del os.environ["PYSHMEM_TUNE_FILE"]
         output = output or chosen
     arguments = ["--output", output] if output else []
-    run_module(ctx, "pyshmem.bench.tune", arguments, n_pes, device)
+    module = {"cutover": "pyshmem.bench.tune", "fused": "pyshmem.bench.tune_fused"}[what]
+    run_module(ctx, module, arguments, n_pes, device)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -109,6 +110,14 @@ def test_the_example(run_pes: Callable) -> None:
     assert f"python -m pyshmem run -n 4 examples/{example.name}" in text
     done = run_pes(2, example, timeout=200, env=ALONE, check=True)
     assert done.stdout.endswith(", as in one process: ok\n")
+
+
+@pytest.mark.parametrize("name", ["23_torch_tensor_parallel", "24_torch_mixture_of_experts"])
+def test_examples_of_fused_operations(name: str, run_pes: Callable) -> None:
+    example = HERE.parents[1] / "examples" / f"{name}.py"
+    (output,) = re.findall(r"^Output: (.*: ok)", example.read_text(), re.MULTILINE)
+    done = run_pes(2, example, timeout=200, device="sim", env=ALONE, check=True)
+    assert done.stdout == f"{output}\n"
 
 
 @pytest.mark.gpu

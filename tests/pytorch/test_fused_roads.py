@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which road a fused operation takes: rows of a call, of the environment, of ``tune fused``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="make test-torch installs it")
+
+from pyshmem.bench.tune_fused import rows_of_times
+from pyshmem.fused import roads
+
+
+def test_rows_change_where_another_road_is_clearly_faster() -> None:
+    times = [{"a": 1.0, "b": 2.0}, {"a": 2.05, "b": 2.0}, {"a": 9.0, "b": 3.0}, {"b": 4.0}]
+    assert rows_of_times([100, 400, 1600, 6400], times) == [[800, "a"], [None, "b"]]
+
+
+def test_rows_of_the_environment() -> None:
+    found = roads.parse("norm:64K=ll, norm=split,moves:never=slots")
+    assert found == {
+        "norm": ((65536, "ll"), (roads.NEVER, "split")),
+        "moves": ((roads.NEVER, "slots"),),
+    }
+    with pytest.raises(ValueError, match="'norm' is not operation=road"):
+        roads.parse("norm")
+
+
+@pytest.mark.parametrize("text", ["{}", '{"format": 2, "tables": []}', "no json"])
+def test_a_file_that_is_no_table_is_told(text: str) -> None:
+    with pytest.raises(ValueError, match=r"here is no table of fused operations.*tune fused again"):
+        roads.read_tables(text, "here")
+
+
+CHOICES = """
+    import pyshmem
+    from pyshmem.fused import roads
+    from pyshmem.fused.workspace import workspace
+
+    with pyshmem.init() as job:
+        space = workspace()
+        rows = ((100, "a"), (roads.NEVER, "b"))
+        can = {"a": None, "b": None, "c": "it is Sunday"}
+        def choose(size, can=can, road=None):
+            return roads.choose(space, "op", size, can, rows, road)
+        assert (choose(100), choose(101), choose(5, road="b")) == ("a", "b", "b")
+        assert choose(5, {"a": "no", "c": None}) == "c"
+        for road, said in (("c", "op by c: it is Sunday"), ("d", "has no road 'd'")):
+            try:
+                choose(5, road=road)
+                raise SystemExit("it went on")
+            except ValueError as error:
+                assert said in str(error)
+        try:
+            roads.choose(space, "other", 1, can, ((1 + job.my_pe, "a"),))
+            raise SystemExit("rows that differ went on")
+        except pyshmem.MismatchError as error:
+            assert "PE 1: rows of other: ((2, 'a'),)" in str(error)
+    print("ok")
+"""
+
+
+def test_members_take_one_road(run_pes: Callable) -> None:
+    done = run_pes(2, CHOICES, device="sim", check=True)
+    assert done.stdout.splitlines() == ["ok", "ok"]
+
+
+def test_tune_fused_writes_rows_that_jobs_read(
+    run_command: Callable, run_pes: Callable, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "pyshmem", "tune", "fused", "-n", "2", "--device", "sim"]
+    path = tmp_path / "fused.json"
+    run_command([*command, "-o", str(path)], 200, check=True, OMP_NUM_THREADS="1")
+    (table,) = roads.read_tables(path.read_text(), "it")
+    assert table["gpu"] == "simulator"
+    assert {"all_reduce_rmsnorm", "matmul_all_reduce", "all_to_all"} <= table["rows"].keys()
+    assert all(rows[-1][0] is None for rows in table["rows"].values())
+    table["rows"]["op"] = [[7, "x"], [None, "y"]]
+    path.write_text(json.dumps({"format": 1, "tables": [table]}))
+    (tmp_path / "cutover.json").write_text('{"format": 1, "tables": []}')
+    program = """
+        import pyshmem
+        from pyshmem.fused import roads, workspace
+
+        with pyshmem.init():
+            print(roads.rows_of(workspace.workspace(), "op", ()))
+    """
+    env = {"PYSHMEM_TUNE_FILE": str(tmp_path / "cutover.json")}
+    done = run_pes(2, program, device="sim", env=env, check=True)
+    assert done.stdout.splitlines() == [str(((7, "x"), (roads.NEVER, "y")))] * 2
