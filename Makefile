@@ -2,6 +2,7 @@
 # Each target makes .venv and installs what it needs, once. To be there: Python >= 3.11 with headers and venv, gcc, make.
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
+BESIDE := $(PYTEST) -n logical --maxprocesses 4 --dist loadfile
 PES := 1 2 3 4
 
 # make quick: what most changes break first, of the suites that every PE of a job runs; unit tests marked slow are left out.
@@ -15,7 +16,7 @@ SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 TYPES_OF_PROGRAMS := --allow-untyped-defs --allow-incomplete-defs \
 	--allow-untyped-calls --allow-untyped-decorators
 
-.PHONY: demo test quick dev docs lint unit native gpu examples bench wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-torch
+.PHONY: demo test quick dev docs lint unit native gpu examples bench wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch
 .DEFAULT_GOAL := demo
 
 ready-demo ready-docs ready-test ready-torch: ready-%:
@@ -24,15 +25,18 @@ ready-demo ready-docs ready-test ready-torch: ready-%:
 demo: ready-demo ## the heat equation on 4 PEs; leaves build/demo/heat.png
 	$(PYTHON) -m pyshmem run -n 4 examples/heat.py --out build/demo/heat.png
 
-test: lint ## everything; tests that need a GPU say so and are skipped without one
-	$(PYTEST) -n logical --maxprocesses 4 --dist loadfile -m "not serial" $(FOLDERS)
+test: lint ## all but what takes long; tests that need a GPU say so and are skipped without one
+	$(BESIDE) -m "not serial and not long" $(FOLDERS)
 	$(PYTEST) -m serial $(FOLDERS)
+
+test-long: ready-test ## GPU code compiled for sm_90 and sm_80, every order of the ring's steps: the same on every machine
+	$(BESIDE) -m long $(FOLDERS)
 
 test-torch: ready-torch ## pyshmem.interop.torch on the CPU; installs torch (the range is in pyproject.toml)
 	$(PYTEST) tests/pytorch
 
 quick: lint ## while working: under 3 minutes on 2 cores
-	$(PYTEST) -q -m "not slow" tests/unit
+	$(PYTEST) -q -m "not slow and not long" tests/unit
 	$(PYTHON) -m pyshmem run -n 3 --device none $(SUITE) $(QUICK_HOST:%=tests/spmd/host/test_host_%.py)
 	$(PYTHON) -m pyshmem run -n 2 --device sim $(SUITE) $(QUICK_DEVICE:%=tests/spmd/device/test_%.py)
 

@@ -37,6 +37,7 @@ def explored() -> Iterator[dict[str, Future[int]]]:
         yield {name: pool.submit(explore, name) for name in names}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_order_of_steps_breaks_the_ring(name: str, explored: dict[str, Future[int]]) -> None:
     programs = PROGRAMS[name]

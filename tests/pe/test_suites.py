@@ -35,6 +35,7 @@ def run_suite(
 SHORT = {
     "host": ("test_host_rma.py", "test_host_collectives.py", "test_host_teams.py"),
     "device": ("test_put_get.py", "test_signals.py", "test_waits.py", "test_collectives.py"),
+    "triton": ("test_tiles.py", "test_signals.py", "test_collectives.py", "test_tasks.py"),
 }
 
 
@@ -45,12 +46,12 @@ def test_host_suite_without_an_accelerator(run_command: RunCommand) -> None:
 
 @pytest.mark.parametrize("n_pes", [1, 3, 4])  # on 2 in checking mode
 def test_host_suite_on_both_heaps(n_pes: int, run_command: RunCommand) -> None:
-    run_suite("host", n_pes, "sim", run_command)
+    run_suite("host", n_pes, "sim", run_command, only=SHORT["host"] if n_pes == 4 else ())
 
 
 @pytest.mark.parametrize("n_pes", [1, 3, 4])  # on 2 in checking mode
 def test_device_suite_in_the_simulator(n_pes: int, run_command: RunCommand) -> None:
-    run_suite("device", n_pes, "sim", run_command)
+    run_suite("device", n_pes, "sim", run_command, only=SHORT["device"] if n_pes == 4 else ())
 
 
 def test_device_suite_with_peers_out_of_reach(run_command: RunCommand) -> None:
@@ -58,9 +59,8 @@ def test_device_suite_with_peers_out_of_reach(run_command: RunCommand) -> None:
     run_suite("device", 3, "sim", run_command, PYSHMEM_P2P="0")
 
 
-@pytest.mark.parametrize("n_pes", [1, 4])
-def test_what_goes_through_the_ring_on_other_numbers(n_pes: int, run_command: RunCommand) -> None:
-    run_suite("device", n_pes, "sim", run_command, only=SHORT["device"], PYSHMEM_P2P="0")
+def test_what_a_pe_alone_does_through_the_ring(run_command: RunCommand) -> None:
+    run_suite("device", 1, "sim", run_command, only=SHORT["device"], PYSHMEM_P2P="0")
 
 
 def test_what_goes_through_two_short_rings(run_command: RunCommand) -> None:

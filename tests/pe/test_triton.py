@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from test_suites import run_suite
+from test_suites import SHORT, run_suite
 
 pytest.importorskip("triton")
 
@@ -15,7 +15,7 @@ RunCommand = Callable[..., object]
 
 @pytest.mark.serial
 def test_triton_suite_in_the_interpreter(n_pes: int, run_command: RunCommand) -> None:
-    run_suite("triton", n_pes, "sim", run_command)
+    run_suite("triton", n_pes, "sim", run_command, only=SHORT["triton"] if n_pes == 4 else ())
 
 
 def test_triton_suite_with_peers_out_of_reach(run_command: RunCommand) -> None:

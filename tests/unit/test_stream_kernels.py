@@ -16,6 +16,7 @@ from pyshmem.host import stream_kernels
 WORDS = 32  # PYSH_STREAM_WORDS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", [0, 1])
 def test_kernels_for_streams_compile_to_sm_90(share: int, run_command: Callable) -> None:
     pytest.importorskip("cuda.pathfinder", reason="needs the CUDA toolchain")

@@ -14,6 +14,8 @@ import pytest
 
 pytest.importorskip("triton")
 
+pytestmark = pytest.mark.long
+
 CASES = Path(__file__).with_name("triton_cases.py")
 GLUON_CASES = Path(__file__).with_name("gluon_cases.py")
 ARCHITECTURES = (90, 80)
