@@ -50,7 +50,7 @@ class TorchClock:
             call()
         torch.cuda.synchronize()
         block = self._captured(call) if graph else lambda: [call() for _ in range(CALLS)]
-        found = []
+        found: list[float] = []
         for _ in range(BLOCKS):
             torch.cuda.synchronize()
             pyshmem.barrier_all()
@@ -69,4 +69,5 @@ class TorchClock:
         with torch.cuda.graph(graph):
             for _ in range(CALLS):
                 call()
-        return graph.replay
+        replay: Callable[[], Any] = graph.replay
+        return replay
