@@ -59,7 +59,9 @@ class Model:
             written.append((y @ self.output).argmax(-1))
         return torch.stack(written[1:], 1)
 
-    def attend(self, y: torch.Tensor, layer: dict, cache: list[torch.Tensor]) -> torch.Tensor:
+    def attend(
+        self, y: torch.Tensor, layer: dict[str, torch.Tensor], cache: list[torch.Tensor]
+    ) -> torch.Tensor:
         """Attention of the PE's heads to all tokens so far."""
         q, k, v = ((y @ layer[name]).view(BATCH, -1, 1, self.head) for name in ("q", "k", "v"))
         old = cache or [k[:, :, :0], v[:, :, :0]]
