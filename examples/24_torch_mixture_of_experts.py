@@ -34,7 +34,7 @@ with pyshmem.init() as job, torch.no_grad():
     result = fused.expert_combine(y, handle, weights)
 
     inner = functional.silu(torch.einsum("th,ehw->tew", x, up))
-    every = torch.einsum("tew,ewh->teh", inner, down)  # all experts for all tokens
+    every = torch.einsum("tew,ewd->ted", inner, down)  # all experts for all tokens
     chosen = every.gather(1, ids[:, :, None].expand(-1, -1, HIDDEN))
     tolerance = 1e-2 if job.device == "cuda" else 1e-5  # GPUs multiply in TF32
     torch.testing.assert_close(
