@@ -44,9 +44,9 @@ def test_host_suite_without_an_accelerator(run_command: RunCommand) -> None:
     run_suite("host", 2, "none", run_command, only=SHORT["host"])
 
 
-@pytest.mark.parametrize("n_pes", [1, 3, 4])  # on 2 in checking mode
+@pytest.mark.parametrize("n_pes", [1, 3, 4])  # on 2 in checking mode, and on 3 whole under oshrun
 def test_host_suite_on_both_heaps(n_pes: int, run_command: RunCommand) -> None:
-    run_suite("host", n_pes, "sim", run_command, only=SHORT["host"] if n_pes == 4 else ())
+    run_suite("host", n_pes, "sim", run_command, only=SHORT["host"] if n_pes > 1 else ())
 
 
 @pytest.mark.parametrize("n_pes", [1, 3, 4])  # on 2 in checking mode
