@@ -20,6 +20,7 @@ from rich.table import Table
 import pyshmem
 from pyshmem import cutover, fused
 from pyshmem.fused import roads
+from pyshmem.host.runtime import gpu_count
 
 from .torch_clock import TorchClock
 from .tune import write
@@ -114,7 +115,7 @@ def rows_of_times(
 def main(output: Path | None) -> None:
     """Measures, and PE 0 writes and prints."""
     with (
-        pyshmem.init(device_heap_size="2G" if _gpus() else "64M") as job,
+        pyshmem.init(device_heap_size="2G" if gpu_count() else "64M") as job,
         Progress(console=Console(stderr=True), disable=job.my_pe != 0) as bar,
     ):
         if job.n_pes == 1:
@@ -135,12 +136,6 @@ def main(output: Path | None) -> None:
         write(table, path, roads.read_tables)
         show(rows)
         print(f"written to {path}")
-
-
-def _gpus() -> int:
-    from pyshmem.host.runtime import gpu_count
-
-    return gpu_count()
 
 
 def show(rows: dict[str, list[list[int | str | None]]]) -> None:

@@ -70,11 +70,6 @@ def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def capturing() -> bool:
-    """Whether torch's current stream is captured; a build of torch without CUDA cannot be asked."""
-    return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
-
-
 def check_tensor(
     name: str, tensor: Any, dtypes: tuple[torch.dtype, ...], dims: int | None = None
 ) -> None:

@@ -11,11 +11,12 @@ import torch
 from .._core import errors
 from ..host import runtime
 from ..host.teams import Team
+from ..interop.torch.staging import capturing
 from ..triton import context
 from ..triton.chosen import INTERPRETED
 from . import experts_kernels as kernels
 from .all_to_all import new_out
-from .arguments import capturing, check_tensor, on_tensors
+from .arguments import check_tensor, on_tensors
 from .slots import (
     PROGRAMS,
     WARPS,

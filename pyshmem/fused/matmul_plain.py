@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 
 from ..host.collectives.dispatch import do
-from .arguments import capturing
+from ..interop.torch.staging import capturing
 from .links import current_stream
 from .matmul_arguments import Problem
 from .matmul_local import finish, multiply

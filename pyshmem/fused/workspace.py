@@ -18,8 +18,8 @@ from .._core.library import setting_number
 from ..host import creation, runtime
 from ..host.agreement import must_agree
 from ..host.teams import TEAM_WORLD, Team
+from ..interop.torch.staging import capturing
 from ..interop.torch.tensors import over
-from .arguments import capturing
 
 
 class Workspace:

@@ -159,13 +159,7 @@ def atomic_sub(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Subtract from the elements at ``pointer`` on ``to_rank``; what they were."""
-    if near():
-        before_release(sem or "acq_rel")
-        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
-        return tl.atomic_add(remote, -val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
-    return far_atomic(
-        pointer, -val, 0, to_rank, "add", ATOMIC_ADD, running_job(), mask, sem or "acq_rel"
-    )
+    return atomic_add(pointer, -val, from_rank, to_rank, heap_bases, mask, sem, scope, hint)
 
 
 @device_function
