@@ -29,56 +29,51 @@ STATE = Group(
     "ISHMEMX_STATE_",
     "Words of the state block that every kernel reads.",
     (
-        ("ABI", "ISHMEMX_CONTRACT once initialised, else 0"),
+        # The first 32 words are in one line of the constant caches, 8 to 15 in one of the first of them:
+        # a kernel of microseconds waits for each line that it touches first.
         ("MY_PE", ""),
         ("N_PES", ""),
-        ("MODULE", "filled for each loaded module by the Python side"),
         ("HEAP_BASE", "device heap of this PE, first byte"),
         ("HEAP_BYTES", ""),
-        ("TIMEOUT_NS", "of a wait; 0: none"),
         ("SYNC_SLOTS", "a u64 a sender, on the device heap: rising epochs"),
         ("SYNC_EPOCH", "u64, on the device heap, used by its own PE only"),
-        ("FAULT_CLAIM", "u64, device memory: 0 while no fault is recorded"),
-        ("FAULT_RECORD", "struct ishmemx_fault in memory that host and device share"),
-        ("HOST_BASE", "host heap of this PE as kernels see it"),
-        ("HOST_BYTES", "0: kernels do not see the host heap"),
-        (
-            "P2P",
-            "1: every device heap is reached by loads and stores; 0: DELTA says which",
-        ),
-        ("TEAMS", "table of ISHMEMX_DEVICE_TEAM_WORDS words a team slot, in device memory"),
-        ("GRID_WORD", "u64, device memory: what a grid's leader gives to all its threads"),
-        ("RINGS", "number of rings, 0: none"),
-        ("RING_SLOTS", "requests a ring holds: a power of two, and its logarithm"),
-        ("RING_LOG2", ""),
-        ("CHECK", "1: checking mode"),
-        ("RING", "+ 4 k: ring k: addresses of slots, control, device (host_proxy/ring.h)"),
         (
             "BY_OWNER",
             "+ pe / 64, bit pe % 64: no atomic operations by the link; the peer's proxy does them",
         ),
+        ("ABI", "ISHMEMX_CONTRACT once initialised, else 0"),
+        ("TEAMS", "table of ISHMEMX_DEVICE_TEAM_WORDS words a team slot, in device memory"),
+        ("CHECK", "1: checking mode"),
+        (
+            "P2P",
+            "1: every device heap is reached by loads and stores; 0: DELTA says which",
+        ),
+        (
+            "DELTA",
+            "+ pe: the peer's heap address minus the own; ISHMEMX_FAR: loads and stores do not reach it",
+        ),
+        ("MODULE", "filled for each loaded module by the Python side"),
+        ("TIMEOUT_NS", "of a wait; 0: none"),
+        ("FAULT_CLAIM", "u64, device memory: 0 while no fault is recorded"),
+        ("FAULT_RECORD", "struct ishmemx_fault in memory that host and device share"),
+        ("HOST_BASE", "host heap of this PE as kernels see it"),
+        ("HOST_BYTES", "0: kernels do not see the host heap"),
+        ("GRID_WORD", "u64, device memory: what a grid's leader gives to all its threads"),
+        ("RINGS", "number of rings, 0: none"),
+        ("RING_SLOTS", "requests a ring holds: a power of two, and its logarithm"),
+        ("RING_LOG2", ""),
         ("TRACE", "where on the device heap kernels write their stages; 0: nowhere"),
+        ("RING", "+ 4 k: ring k: addresses of slots, control, device (host_proxy/ring.h)"),
         ("CUTOVER_PUT_MIN", "bytes: below, no put of any shape leaves the store path"),
         ("CUTOVER_GET_MIN", ""),
         ("CUTOVER_PUT", "+ 4 * threads bucket + blocks bucket: bytes from which the ring is taken"),
         ("CUTOVER_GET", ""),
         ("CUTOVER_COLL", "+ enum ishmemx_cutover_coll: bytes a PE"),
-        (
-            "DELTA",
-            "+ pe: the peer's heap address minus the own; ISHMEMX_FAR: loads and stores do not reach it",
-        ),
         ("WORDS", ""),
     ),
-    at={
-        "RING": 20,
-        "BY_OWNER": 36,
-        "TRACE": 38,
-        "CUTOVER_PUT_MIN": 40,
-        "CUTOVER_PUT": 48,
-        "CUTOVER_GET": 64,
-        "CUTOVER_COLL": 80,
-    }
-    | {"DELTA": 128, "WORDS": 256},
+    at={"ABI": 8, "DELTA": 12, "MODULE": 140}
+    | {"RING": 152, "CUTOVER_PUT_MIN": 168, "CUTOVER_PUT": 176, "CUTOVER_GET": 192}
+    | {"CUTOVER_COLL": 208, "WORDS": 256},
 )
 
 DEVICE_TEAM = Group(
@@ -309,7 +304,7 @@ SIZES = Group(
     ),
     at={"DEVICE_STAGE_BYTES": 64 * 1024, "LL_HALF_BYTES": 256 * 1024}
     | {"MAX_TEAMS": 64, "MAX_HANDLERS": 64}
-    | {"MAX_DEVICE_PES": STATE.WORDS - STATE.DELTA, "RING_OPS": REQUEST_OP.COUNT}
+    | {"MAX_DEVICE_PES": STATE.MODULE - STATE.DELTA, "RING_OPS": REQUEST_OP.COUNT}
     | {"FAR": 1},
 )
 

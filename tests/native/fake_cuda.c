@@ -43,7 +43,7 @@ int fake_cuda_mode(void) {
     return fake_mode;
 }
 int fake_cuda_has_job(void) { /* the state block of the library loaded last */
-    return fake.last_library->state[0] != 0;
+    return fake.last_library->state[STATE_ABI] != 0;
 }
 int fake_cuda_launched(void) { /* kernels of libraries that have run */
     return __atomic_load_n(&fake.launched, __ATOMIC_SEQ_CST);

@@ -115,7 +115,7 @@ CUresult cuLaunchKernelEx(const launch_t *launch, library_t *function, void **ar
                    .narrow = launch->n_attributes == 1 && launch->attributes[0].id == 2};
 
     (void)extra;
-    if (!function->loaded || !function->state[0] || launch->block[0] < 1 || launch->block[0] > 1024)
+    if (!function->loaded || !function->state[STATE_ABI] || launch->block[0] < 1 || launch->block[0] > 1024)
         return INVALID_VALUE;
     for (int i = 0; i < function->n_words; i++)
         work.words[i] = *(int64_t *)argument[i];

@@ -29,7 +29,7 @@
 static char *kernel_tables;   /* flags and stages of kernels' collectives when they are on the host arena */
 static void *fault_on_device; /* where kernels write pysh.fault[0] */
 static bool host_opened;      /* kernels see the host arena */
-static int64_t cutover[ISHMEMX_STATE_DELTA - ISHMEMX_STATE_CUTOVER_PUT_MIN]; /* outlives a job */
+static int64_t cutover[ISHMEMX_STATE_WORDS - ISHMEMX_STATE_CUTOVER_PUT_MIN]; /* outlives a job */
 
 /* Until somebody knows better nothing leaves the store path. */
 __attribute__((constructor)) static void cutover_never(void) {
@@ -200,7 +200,7 @@ int ishmemx_state_publish(int64_t *address_p) {
 }
 
 int ishmemx_cutover_set(int first, int count, const int64_t *words) {
-    if (first < ISHMEMX_STATE_CUTOVER_PUT_MIN || count < 0 || first + count > ISHMEMX_STATE_DELTA)
+    if (first < ISHMEMX_STATE_CUTOVER_PUT_MIN || count < 0 || first + count > ISHMEMX_STATE_WORDS)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "words %d to %d of the state block are not all of the cutover table",
                          first, first + count - 1);
     memcpy(&cutover[first - ISHMEMX_STATE_CUTOVER_PUT_MIN], words, (size_t)count * sizeof *words);
@@ -208,7 +208,7 @@ int ishmemx_cutover_set(int first, int count, const int64_t *words) {
 }
 
 int ishmemx_cutover_get(int first, int count, int64_t *words) {
-    if (first < ISHMEMX_STATE_CUTOVER_PUT_MIN || count < 0 || first + count > ISHMEMX_STATE_DELTA)
+    if (first < ISHMEMX_STATE_CUTOVER_PUT_MIN || count < 0 || first + count > ISHMEMX_STATE_WORDS)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "words %d to %d of the state block are not all of the cutover table",
                          first, first + count - 1);
     memcpy(words, &cutover[first - ISHMEMX_STATE_CUTOVER_PUT_MIN], (size_t)count * sizeof *words);

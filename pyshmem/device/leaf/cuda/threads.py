@@ -151,7 +151,7 @@ def state_symbol(module: ir.Module) -> ir.GlobalVariable:
     except KeyError:
         kind = ir.ArrayType(I64, WORDS)
         symbol = _ConstantSymbol(module, kind, SYMBOL, addrspace=4)
-        symbol.linkage, symbol.initializer, symbol.align = "weak", ir.Constant(kind, None), 64
+        symbol.linkage, symbol.initializer, symbol.align = "weak", ir.Constant(kind, None), 256
         return symbol
 
 
