@@ -97,7 +97,9 @@ def measure(provider: str, n: int, folder: Path, quick: bool) -> Iterator[dict]:
             yield from rows_of([[str(program), str(n)]], [{}])
     else:
         home = os.environ.get("NVSHMEM_HOME", "/usr")
-        libraries = [f"-I{home}/include", f"-L{home}/lib", "-rdc=true", "-lnvshmem_host"]
+        libraries = [f"-I{home}/include", f"-L{home}/lib", "-rdc=true"]
+        # Its packages for Python have the library with its version alone.
+        libraries += ["-l:libnvshmem_host.so.3"]
         libraries += ["-lnvshmem_device", "-lcuda", f"-Xlinker=-rpath,{home}/lib"]
         if program := build("nvshmem_streams.cu", folder, *libraries):
             yield from ranks([str(program)], n, UIDFILE=str(folder / "uid"))

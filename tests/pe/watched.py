@@ -73,12 +73,19 @@ class Job:
                 _, self.name, pe, pid = line.split()
                 self.pids[int(pe)] = int(pid)
 
-    def end(self, timeout: float = 30) -> int:
+    def end(self, timeout: float = 60) -> int:
         """The exit status of the launcher."""
         try:
             return self.process.wait(timeout)
         except subprocess.TimeoutExpired:
-            pytest.fail(f"the job did not end in {timeout} s; it left {self.alive()}")
+            # Seconds of the CPU tell a machine that has too much to do from processes that spin.
+            left = [
+                f"{one.pid} {' '.join(one.cmdline()[1:4])}: {one.status()}, {one.cpu_times().user} s"
+                for one in self.alive()
+            ]
+            load = os.getloadavg()[0]
+            lines = "\n".join([*left, f"load {load}", self.report()])
+            pytest.fail(f"the job did not end in {timeout} s; it left\n{lines}")
 
     def report(self) -> str:
         """What was written to stderr."""

@@ -41,7 +41,7 @@ def test_a_graph_of_cupy_with_a_kernel_between(job, cupy):
     source, total, box = arrays(job.my_pe + 1, 0, 0)
     sig = pyshmem.new_signal(heap="device")
     shmem.prepare(double_and_tell, total, sig, right)
-    pyshmem.streams.prepare("sum_reduce", dtype=np.float32)
+    pyshmem.streams.prepare("sum_reduce", "barrier_all", dtype=np.float32)
     pyshmem.barrier_all()
     stream = cupy.cuda.Stream(non_blocking=True)
     with stream:
