@@ -20,6 +20,8 @@ FP8 = torch.float8_e4m3fn
 ROADS = ("engine", "tiles", "plain")
 #: What rounding of results and partial results costs; Triton's interpreter cuts off.
 NEAR = {torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 4e-2}
+#: Tensor cores add up products of FP8 to some 13 bits.
+NEAR_FP8 = {dtype: max(near, 2e-3 if DEVICE == "cuda" else 0) for dtype, near in NEAR.items()}
 ACTIVATIONS = {
     None: lambda z: z, "relu": torch.relu, "gelu": torch.nn.functional.gelu,
     "silu": torch.nn.functional.silu,
@@ -35,9 +37,9 @@ def weight(seed: int, k: int, n: int, dtype: torch.dtype, transposed: bool) -> t
     return given(seed, n, k, dtype=dtype).t() if transposed else given(seed, k, n, dtype=dtype)
 
 
-def close(got: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> None:
+def close(got: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype, table=NEAR) -> None:
     assert got.dtype == dtype, got.dtype
-    near = NEAR[dtype]
+    near = table[dtype]
     torch.testing.assert_close(got.double(), expected, rtol=near, atol=near * 4)
 
 
@@ -109,7 +111,7 @@ def eights(me: int, n: int, road: str, by_row: bool) -> None:
         xs[me], w, scale_x=scales[me], scale_w=scale_w, out_dtype=kind, rows=rows, road=road,
         bias=torch.ones(columns, dtype=kind, device=DEVICE), activation="relu",
     )  # fmt: skip
-    close(got, torch.relu(expected + 1), kind)
+    close(got, torch.relu(expected + 1), kind, NEAR_FP8)
     whole = [given(r, height, k).to(FP8) for r in range(n)]
     scale = given(90 + me, height).abs() if by_row else torch.tensor([2.0], device=DEVICE)
     partial = [
@@ -120,7 +122,8 @@ def eights(me: int, n: int, road: str, by_row: bool) -> None:
     got = fused.matmul_all_reduce(
         whole[me], w, scale_x=scale, scale_w=scale_w, out_dtype=kind, road=road
     )
-    torch.testing.assert_close(got.double(), expected, rtol=NEAR[kind], atol=20 * NEAR[kind])
+    near = NEAR_FP8[kind]
+    torch.testing.assert_close(got.double(), expected, rtol=near, atol=20 * near)
     same_everywhere(got)
 
 
