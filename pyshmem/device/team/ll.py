@@ -108,6 +108,8 @@ def load_word(address: int, nbytes: int) -> int:
         return load_near(address, 8)
     if nbytes <= 0:
         return 0
+    if (nbytes == 4) & (address & 3 == 0):  # one number is worth a way of its own
+        return load_near(address, 4)
     return _load_ragged(address, nbytes)
 
 
@@ -116,6 +118,8 @@ def store_word(address: int, nbytes: int, word: int) -> None:
     """The other way."""
     if (nbytes >= 8) & (address & 7 == 0):
         store_near(address, 8, word)
+    elif (nbytes == 4) & (address & 3 == 0):
+        store_near(address, 4, word)
     elif nbytes > 0:
         _store_ragged(address, nbytes, word)
 

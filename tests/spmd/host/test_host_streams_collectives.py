@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 
 import numpy as np
 import pytest
@@ -292,7 +293,7 @@ def test_blocking_calls_on_arrays_of_the_device_heap(job, on_gpu, everyone, coun
 
 
 def test_a_hundred_replays_of_ten_kinds_on_two_streams(job, right, left, on_gpu, stream):
-    n, count, turns = job.n_pes, 24, 100
+    n, count, turns = job.n_pes, 24, int(os.environ.get("REPLAYS") or 100)
     other = pyshmem.streams.Stream()
     twin = pyshmem.TEAM_WORLD.split_strided(0, 1, n)
     source = on_gpu(np.full(count, job.my_pe + 1, np.int32))
