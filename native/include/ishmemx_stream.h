@@ -58,6 +58,14 @@ ISHMEMX_API int ishmemx_put_signal_on_stream(ishmemx_ctx_t ctx, void *dest, cons
 ISHMEMX_API int ishmemx_signal_op_on_stream(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
                                             void *stream);
 
+/* ---- words of the host ----------------------------------------------------------------------- */
+
+/* The stream goes on once the word, 0 at first, is `value` or more; not in a capture. All words are gone after
+ * finalize. */
+ISHMEMX_API int ishmemx_host_word_wait_on_stream(int word, uint64_t value, void *stream);
+/* By any thread; what this one did before is seen behind the wait. */
+ISHMEMX_API int ishmemx_host_word_store(int word, uint64_t value);
+
 /* ---- by kernels of the device library --------------------------------------------------------
  * A kernel has to be loaded before; enum ishmemx_stream_key says how its key is made. ISHMEMX_ERR_UNPREPARED:
  * ishmemx_kernel_missing() says which is not; nothing has been started. */

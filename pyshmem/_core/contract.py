@@ -301,11 +301,12 @@ SIZES = Group(
         ("MAX_HANDLERS", ""),
         ("RING_OPS", "operations of a request, and one that is none"),
         ("FAR", "in DELTA; no distance, for those are multiples of a page"),
+        ("HOST_WORDS", "that streams may wait for at a time"),
     ),
     at={"DEVICE_STAGE_BYTES": 64 * 1024, "LL_HALF_BYTES": 256 * 1024}
     | {"MAX_TEAMS": 64, "MAX_HANDLERS": 64}
     | {"MAX_DEVICE_PES": STATE.MODULE - STATE.DELTA, "RING_OPS": REQUEST_OP.COUNT}
-    | {"FAR": 1},
+    | {"FAR": 1, "HOST_WORDS": 512},
 )
 
 PRINT = Group(

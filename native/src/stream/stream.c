@@ -267,6 +267,7 @@ void pysh_streams_close(void) {
             pysh.accel->streams->destroy(streams.own);
         pysh_kernels_forget();
         pysh.accel->streams->close();
+        pysh_host_words_close();
     }
     streams.own = NULL;
     streams.unsettled = ISHMEMX_OK;

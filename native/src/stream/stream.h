@@ -41,3 +41,5 @@ void pysh_kernels_forget(void);
  * simulator. */
 int pysh_streams_settle(void);
 void pysh_streams_close(void);
+/* host_words.c: no stream waits for one any more. */
+void pysh_host_words_close(void);

@@ -8,7 +8,9 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any
 
+from ..._core.arrays import StreamLike
 from ..._core.library import check, ffi, lib
+from . import stream_waits
 
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 50e-6, 1e-3
 
@@ -65,15 +67,25 @@ class Request:
             self._end()
         return self._done
 
-    def wait(self) -> None:
+    def wait(self, stream: StreamLike = None) -> None:
         """Wait until the request is complete; at once when it is.
 
-        Completes: ``dest`` of this PE, and ``source`` may be changed.
+        Args:
+            stream: what is put on it after this waits, and the call returns at once. A thread moves the
+                request on. Not while the stream is captured: a graph would wait for what is done once.
+
+        Completes: ``dest`` of this PE, and ``source`` may be changed; with ``stream``, for what comes
+            behind on the stream. Where the collective fails the stream goes on, and a later ``wait()``
+            or ``test()`` raises.
         Raises: as ``test``, and ShmemTimeout: the request is still under way and may be waited for
-            again.
+            again. With ``stream``: ValueError (stream), UnsupportedError (no accelerator), ShmemError
+            (captured; over 512 requests that streams wait for).
         Extension.
         """
-        if not self._done:
+        if stream is not None:
+            if not self.test():
+                stream_waits.begin(self, self._held.handle, stream)
+        elif not self._done:
             check(lib.ishmemx_request_wait(self._held.handle))
             self._end()
 

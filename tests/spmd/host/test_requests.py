@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 import warnings
 
 import numpy as np
@@ -301,3 +302,48 @@ def test_others_run_while_one_awaits_and_a_cancelled_wait_can_be_made_again(job,
 
     asyncio.run(main())
     assert turns == ([] if job.my_pe == job.n_pes - 1 else [0, 1, 2, 3, 4])
+
+
+# ---- streams ---------------------------------------------------------------------------------------
+
+
+def test_a_stream_waits_for_requests(job):
+    """What is behind the wait sees the result, though nobody else asks for it."""
+    if job.device == "none":
+        pytest.skip("the job has no streams")
+    stream = pyshmem.streams.Stream()
+    source = pyshmem.full(1000, job.my_pe + 1, dtype=np.int64, heap="device")
+    total, copy = (pyshmem.zeros(1000, dtype=np.int64, heap="device") for _ in range(2))
+    expected = job.n_pes * (job.n_pes + 1) // 2
+    for turn in range(3):
+        pyshmem.put(total, pyshmem.to_numpy(source) * 0, job.my_pe)
+        pyshmem.barrier_all()
+        request = pyshmem.sum_reduce_nb(total, source)
+        request.wait(stream=stream)
+        pyshmem.put(copy, total, job.my_pe, stream=stream)
+        if turn:  # by the thread alone, else by the wait for the stream too
+            while not stream.query():
+                time.sleep(1e-4)
+        stream.synchronize()
+        assert (pyshmem.to_numpy(copy) == expected).all()
+        request.wait()
+        request.wait(stream=stream)  # complete: nothing to wait for
+    stream.destroy()
+
+
+def test_a_captured_stream_waits_for_no_request(job):
+    if job.device == "none":
+        pytest.skip("the job has no streams")
+    stream = pyshmem.streams.Stream()
+    source, total = (pyshmem.zeros(40_000, dtype=np.int64, heap="device") for _ in range(2))
+    pyshmem.barrier_all()
+    if job.my_pe == 0:  # before the others begin
+        request = pyshmem.sum_reduce_nb(total, source)
+        if job.n_pes > 1:
+            with stream.capture(), pytest.raises(pyshmem.ShmemError, match="captured"):
+                request.wait(stream=stream)
+    pyshmem.barrier_all()
+    if job.my_pe:
+        request = pyshmem.sum_reduce_nb(total, source)
+    request.wait()
+    stream.destroy()
