@@ -15,7 +15,7 @@ enum { SUCCESS = 0, INVALID_VALUE = 1, NO_DEVICE = 100, INVALID_HANDLE = 400, NO
 enum { CAPTURE_UNSUPPORTED = 900 };
 enum { MODE_GLOBAL = 0, MAX_WORDS = 32 };
 enum { STATE_ABI = 8, STATE_WORDS = 256 }; /* of the contract */
-enum { POLL_NS = 100000 }; /* for words that others store */
+enum { POLL_NS = 100000 };                 /* for words that others store */
 
 typedef struct work { /* of a stream: a copy, a stored word, a memset, a kernel */
     struct work *next;

@@ -38,7 +38,8 @@ int ishmemx_host_word_wait_on_stream(int word, uint64_t value, void *stream) {
     if ((status = pysh_stream_check(stream)) || (status = pysh.accel->streams->capturing(stream, &captured)))
         return status;
     if (captured)
-        return pysh_fail(ISHMEMX_ERR_STATE, "what the host does once cannot be waited for by a stream that is captured");
+        return pysh_fail(ISHMEMX_ERR_STATE,
+                         "what the host does once cannot be waited for by a stream that is captured");
     if ((status = make()))
         return status;
     return pysh.accel->streams->wait(&on_device[word], ISHMEMX_CMP_GE, value, sizeof *words, stream);

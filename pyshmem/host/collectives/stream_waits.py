@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Streams that wait for requests: each for a word, which a thread stores to when the request is complete.
+"""Streams that wait for requests: each for a word, which a thread stores to when one is complete.
 
 A word's values rise for the life of the process, so that a store of a job before, which comes late, ends
 no wait of this one.
