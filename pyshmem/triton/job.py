@@ -143,7 +143,11 @@ def symmetric(values: np.ndarray) -> Wrapped:
 
 
 def resident_programs() -> int:
-    """As many programs as run at once, one a multiprocessor; 4 in the interpreter."""
+    """How many programs run at once: one for each of the GPU's multiprocessors, 4 in the interpreter.
+
+    Raises: NotInitialized.
+    Extension.
+    """
     if runtime.device_name() != "cuda":
         return 4
     import cupy

@@ -22,7 +22,8 @@ tiles that are done. It only grows: launch number e waits for counts of e - 1 la
 so nothing is ever set back.
 
 All PEs build the same graph: the tile that talks to a peer is run by the program of the same number
-there, which is what channels ask for.
+there, which is what channels ask for. A channel has a place for each program: make it for as many as the
+graph is built with.
 
 Extension.
 """
@@ -42,10 +43,12 @@ import triton
 import triton.language as tl
 
 from . import job
+from .channels import Channel
 from .chosen import device_function, meet, wait
+from .job import resident_programs
 from .words import CMP_GE, TASK_WAIT
 
-__all__ = ["Graph", "Step", "Task"]
+__all__ = ["Graph", "Step", "Task", "resident_programs"]
 
 _ROW = 4  # words of a step of a program: task, tile, first and end of what it waits for
 _NEED = 3  # words of a need: where the count is, how much a launch adds to it, how much is enough
@@ -196,24 +199,37 @@ class Graph:
         """Make the kernel. Collective over all PEs of the job, which have added the same tasks.
 
         Args:
-            programs: of the grid; all have to run at once. Default: one for each of the GPU's
-                multiprocessors, 4 in the interpreter.
+            programs: of the grid; all have to run at once. Default: ``resident_programs()``.
             num_warps, num_stages: as of any kernel; they are the same for all tasks.
 
-        Raises: ValueError (no task), MismatchError (the PEs have different graphs), HeapExhausted.
+        Raises: ValueError (no task, a channel of fewer programs than run its task), MismatchError (the
+            PEs have different graphs), HeapExhausted.
         Extension.
         """
         if not self.tasks:
             raise ValueError("the graph has no task")
-        count = job.resident_programs() if programs is None else programs
+        count = resident_programs() if programs is None else programs
         if count < 1:
             raise ValueError(f"programs is {count}; there is at least one")
         plan = self.plan(count)
+        _check_channels(self.tasks, plan)
         said = repr([(t.name, t.tiles) for t in self.tasks]) + repr(plan.programs)
         digest = hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
         names = ", ".join(f"{task.name} x {task.tiles}" for task in self.tasks)
         job.must_agree(f"task graph {digest} on {count} programs: {names}")
         return Step(self, plan, {"num_warps": num_warps, "num_stages": num_stages})
+
+
+def _check_channels(tasks: Sequence[Task], plan: Plan) -> None:
+    """A program without a place in a channel would end, and whoever waits for its tile with it."""
+    for program, steps in enumerate(plan.programs):
+        for number in {number for number, _ in steps}:
+            for argument in tasks[number].args:
+                if isinstance(argument, Channel) and program >= argument.programs:
+                    raise ValueError(
+                        f"{tasks[number]!r} is run by program {program} of {len(plan.programs)}, and "
+                        f"its channel has places for {argument.programs}; make one for all"
+                    )
 
 
 def _needed(task: Task, tile: int) -> Iterable[tuple[int, int]]:

@@ -42,7 +42,7 @@ TILES, B = 4, 16
 
 @pytest.fixture(scope="module")
 def words(job):
-    return shmem.channel(9, 4 * B)
+    return shmem.channel(max(9, tasks.resident_programs()), 4 * B)
 
 
 def graph_of(x, y, z, total, words, out):
@@ -102,6 +102,14 @@ def test_what_no_graph_can_have_is_refused(job):
         graph.build()
     with pytest.raises(ValueError, match="identifier"):
         tasks.Graph("a b")
+
+
+def test_a_channel_has_a_place_for_each_program_that_uses_it(job):
+    few = shmem.channel(3, 4 * B)
+    graph = graph_of(0, 0, 0, 0, few, 0)
+    assert repr(graph.build(3))
+    with pytest.raises(ValueError, match="program 8 of 12, and its channel has places for 3"):
+        graph.build(12)
 
 
 def test_pes_with_different_graphs_are_told(job):
