@@ -4,17 +4,20 @@
     python -m pyshmem run -n 2 --device cuda bench/triton_gemm.py
 
 Patterns: bulk (a kernel computes, a kernel scatters), two_streams (two kernels, a lock a tile), fused
-(each tile goes to every PE as it is computed), specialised (some programs compute, others scatter). In
-the interpreter (``--device sim``) it checks small sizes; its times mean nothing there.
+(each tile goes to every PE as it is computed), specialised (some programs compute, others scatter), each
+with the best of a few shapes of tiles. In the interpreter (``--device sim``) it checks small sizes; its
+times mean nothing there.
+
+A kernel is loaded to the GPU at its first launch, and that may wait for kernels that run. So all of them
+have run before one waits for another, and ``turn``, which grows, is no reason to compile them anew.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,11 +54,11 @@ def scatter(c, tile, m, n, M, N, ctx, BM: tl.constexpr, BN: tl.constexpr):
     me, n_pes = shmem.my_pe(ctx), shmem.n_pes(ctx)
     rows, columns = (m + tl.arange(0, BM))[:, None], (n + tl.arange(0, BN))[None, :]
     dest = c + rows.to(tl.int64) * (N * n_pes) + me * N + columns
-    for k in range(n_pes):
+    for k in range(1, n_pes + 1):  # to itself last: the way to the others is longer
         shmem.store(dest, tile, (me + k) % n_pes, ctx, mask=(rows < M) & (columns < N))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["turn"])
 def gemm_kernel(
     own, locks, turn, a, b, M, N, K, ctx, LOCKS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
     BK: tl.constexpr, GROUP: tl.constexpr,
@@ -68,7 +71,7 @@ def gemm_kernel(
         shmem.signal_op(locks + tl.program_id(0), turn, shmem.SIGNAL_SET, shmem.my_pe(ctx), ctx)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["turn"])
 def scatter_kernel(
     c, own, locks, turn, M, N, tiles, ctx, LOCKS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
     GROUP: tl.constexpr,
@@ -91,7 +94,7 @@ def fused_kernel(
     scatter(c, compute(a, b, m, n, M, N, K, BM, BN, BK), m, n, M, N, ctx, BM, BN)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["turn", "scatterers"])
 def specialised_kernel(
     c, own, locks, turn, a, b, M, N, K, tiles, scatterers, ctx, BM: tl.constexpr, BN: tl.constexpr,
     BK: tl.constexpr, GROUP: tl.constexpr,
@@ -115,35 +118,58 @@ def specialised_kernel(
             shmem.signal_op(locks + tile, turn, shmem.SIGNAL_SET, shmem.my_pe(ctx), ctx)
 
 
+class Tile(NamedTuple):
+    """The shape of a tile of C, the depth of a step, and how a program computes it."""
+
+    BM: int
+    BN: int
+    BK: int
+    num_warps: int
+    num_stages: int
+
+
+#: One program a multiprocessor; and two, of which one computes while the other stores.
+TILES = (Tile(128, 256, 64, 8, 3), Tile(128, 128, 64, 4, 3))
+SCATTERERS = (8, 16)
+Call = Callable[[], object]
+
+
 class Problem:
     """Arrays of one shape, and the patterns as calls."""
 
     def __init__(self, job: Any, M: int, N: int, K: int) -> None:
-        self.on_gpu, self.n_pes, self.M, self.N, self.K = (
-            job.device == "cuda",
-            job.n_pes,
-            M,
-            N // job.n_pes,
-            K,
-        )
-        self.BM, self.BN, self.BK = (128, 256, 64) if self.on_gpu else (16, 16, 16)
-        rng = np.random.default_rng(1)
-        left = rng.integers(-1, 2, (M, K)).astype(np.float32)
-        right = rng.integers(-1, 2, (K, N)).astype(np.float32)
-        mine = np.ascontiguousarray(right[:, self.N * job.my_pe : self.N * (job.my_pe + 1)])
-        self.a, self.b = self.local(left), self.local(mine)
+        self.on_gpu, self.n_pes, self.my_pe = job.device == "cuda", job.n_pes, job.my_pe
+        self.M, self.N, self.K = M, N // job.n_pes, K
+        mine = slice(self.N * job.my_pe, self.N * (job.my_pe + 1))
+        if self.on_gpu:
+            self._on_gpu(N, mine)
+        else:
+            rng = np.random.default_rng(1)
+            left = rng.integers(-1, 2, (M, K)).astype(np.float32)
+            right = rng.integers(-1, 2, (K, N)).astype(np.float32)
+            self.a, self.b = map(shmem.wrap, (left, np.ascontiguousarray(right[:, mine])))
+            self.expected = left[:64] @ right
         self.c, self.own = self.symmetric(M, N), self.symmetric(M, self.N)
-        self.tiles = -(-M // self.BM) * -(-self.N // self.BN)
-        self.locks = shmem.wrap(pyshmem.zeros(self.tiles, dtype=np.int64, heap="device"))
+        most = max(self.tiles(tile) for tile in TILES) if self.on_gpu else self.tiles(Tile(*SMALL))
+        self.locks = shmem.wrap(pyshmem.zeros(most, dtype=np.int64, heap="device"))
         self.ctx, self.turn = shmem.context(), 0
-        self.expected = left[:64] @ right  # integers up to 2 ** 8 are exact in bfloat16
 
-    def local(self, values: np.ndarray) -> Any:
-        if not self.on_gpu:
-            return shmem.wrap(values)
+    def _on_gpu(self, N: int, mine: slice) -> None:
+        """The same numbers on all PEs. Sums of -1, 0 and 1 are exact in float32."""
         import torch
 
-        return torch.from_numpy(values).cuda().bfloat16()
+        dice = torch.Generator("cuda").manual_seed(1)
+
+        def some(rows: int, columns: int) -> Any:
+            values = torch.randint(
+                -1, 2, (rows, columns), generator=dice, dtype=torch.int8, device="cuda"
+            )
+            return values.bfloat16()
+
+        self.a, right = some(self.M, self.K), some(self.K, N)
+        self.b = right[:, mine].contiguous()
+        self.expected = self.a[:64].float() @ right.float()
+        self.stream = torch.cuda.Stream()
 
     def symmetric(self, rows: int, columns: int) -> Any:
         if not self.on_gpu:
@@ -153,89 +179,117 @@ class Problem:
         array = pyshmem.zeros((rows, columns), dtype=np.int16, heap="device")
         return torch.as_tensor(array, device="cuda").view(torch.bfloat16)
 
-    def options(self) -> dict[str, int]:
-        launch = {"num_warps": 8, "num_stages": 3} if self.on_gpu else {}
-        return {"BM": self.BM, "BN": self.BN, "BK": self.BK, "GROUP": 8, **launch}
+    def tiles(self, tile: Tile) -> int:
+        return -(-self.M // tile.BM) * -(-self.N // tile.BN)
 
-    def tile_options(self) -> dict[str, int]:
-        launch = {"num_warps": 8} if self.on_gpu else {}
-        return {"BM": self.BM, "BN": self.BN, "GROUP": 8, **launch}
+    def options(self, tile: Tile, depth: bool = True) -> dict[str, int]:
+        chosen = {"BM": tile.BM, "BN": tile.BN, "GROUP": 8}
+        if depth:
+            chosen["BK"] = tile.BK
+        if self.on_gpu:
+            chosen["num_warps"] = tile.num_warps
+            if depth:
+                chosen["num_stages"] = tile.num_stages
+        return chosen
 
-    def gemm(self, locks: bool = False) -> None:
-        gemm_kernel[(self.tiles,)](
+    # -- the kernels ---------------------------------------------------------------------------------
+
+    def gemm(self, tile: Tile, locks: bool = False) -> None:
+        gemm_kernel[(self.tiles(tile),)](
             self.own, self.locks, self.turn, self.a, self.b, self.M, self.N, self.K, self.ctx,
-            LOCKS=locks, **self.options(),
+            LOCKS=locks, **self.options(tile),
         )  # fmt: skip
 
-    def scatter(self, programs: int, locks: bool = False) -> None:
+    def scatter(self, tile: Tile, programs: int, locks: bool = False) -> None:
         scatter_kernel[(programs,)](
-            self.c, self.own, self.locks, self.turn, self.M, self.N, self.tiles, self.ctx,
-            LOCKS=locks, **self.tile_options(),
+            self.c, self.own, self.locks, self.turn, self.M, self.N, self.tiles(tile), self.ctx,
+            LOCKS=locks, **self.options(tile, depth=False),
         )  # fmt: skip
 
-    def bulk(self) -> None:
-        self.gemm()
-        self.scatter(132 if self.on_gpu else 2)
+    # -- the patterns: for a shape of tiles, the ways to call one --------------------------------------
 
-    def two_streams(self) -> None:
-        self.turn += 1
-        with self.other_stream():
-            if self.on_gpu:
-                self.scatter(8, True)
-        self.gemm(True)
-        if not self.on_gpu:
-            self.scatter(2, True)
-        self.join()
+    def bulk(self, tile: Tile) -> Iterator[Call]:
+        def call() -> None:
+            self.gemm(tile)
+            self.scatter(tile, 132 if self.on_gpu else 2)
 
-    def fused(self) -> None:
-        fused_kernel[(self.tiles,)](
-            self.c, self.a, self.b, self.M, self.N, self.K, self.ctx, **self.options()
+        yield call
+
+    def fused(self, tile: Tile) -> Iterator[Call]:
+        yield lambda: fused_kernel[(self.tiles(tile),)](
+            self.c, self.a, self.b, self.M, self.N, self.K, self.ctx, **self.options(tile)
         )
 
-    def specialised(self) -> None:
-        self.turn += 1
-        programs, scatterers = (132, 8) if self.on_gpu else (4, 1)
-        specialised_kernel[(programs,)](
-            self.c, self.own, self.locks, self.turn, self.a, self.b, self.M, self.N, self.K, self.tiles,
-            scatterers, self.ctx, **self.options(),
-        )  # fmt: skip
+    def two_streams(self, tile: Tile) -> Iterator[Call]:
+        for programs in SCATTERERS if self.on_gpu else (2,):
+            self.one_after_the_other(tile, programs)
+            if self.on_gpu:
+                yield lambda programs=programs: self.side_by_side(tile, programs)
+            else:
+                yield lambda programs=programs: self.one_after_the_other(tile, programs)
 
-    def other_stream(self) -> Any:
-        if not self.on_gpu:
-            return contextlib.nullcontext()
+    def one_after_the_other(self, tile: Tile, programs: int) -> None:
+        """Both kernels on one stream: the scatterers find all locks open, and wait for nobody."""
+        self.turn += 1
+        self.gemm(tile, True)
+        self.scatter(tile, programs, True)
+
+    def side_by_side(self, tile: Tile, programs: int) -> None:
+        """The scatterers begin first: behind the GEMM's programs they would only be let in last."""
         import torch
 
-        self.stream = getattr(self, "stream", None) or torch.cuda.Stream()
-        self.stream.wait_stream(torch.cuda.current_stream())
-        return torch.cuda.stream(self.stream)
+        self.turn += 1
+        main = torch.cuda.current_stream()
+        self.stream.wait_stream(main)
+        with torch.cuda.stream(self.stream):
+            self.scatter(tile, programs, True)
+        self.gemm(tile, True)
+        main.wait_stream(self.stream)
 
-    def join(self) -> None:
-        if self.on_gpu:
-            import torch
+    def specialised(self, tile: Tile) -> Iterator[Call]:
+        at_once = 132 * (2 if tile.num_warps == 4 else 1)
+        for scatterers in SCATTERERS if self.on_gpu else (1,):
 
-            torch.cuda.current_stream().wait_stream(self.stream)
+            def call(scatterers: int = scatterers) -> None:
+                self.turn += 1
+                specialised_kernel[(at_once if self.on_gpu else 4,)](
+                    self.c, self.own, self.locks, self.turn, self.a, self.b, self.M, self.N, self.K,
+                    self.tiles(tile), scatterers, self.ctx, **self.options(tile),
+                )  # fmt: skip
+
+            yield call
+
+    # -- the results ---------------------------------------------------------------------------------
 
     def clear(self) -> None:
         if self.on_gpu:
+            import torch
+
             self.c.zero_()
+            torch.cuda.synchronize()
         else:
             self.c.array[...] = 0
         pyshmem.barrier_all()
 
     def right(self) -> bool:
         if self.on_gpu:
-            got = self.c[:64].float().cpu().numpy()
-            return bool(np.allclose(got, self.expected, rtol=0.01, atol=0.5))
+            import torch
+
+            torch.cuda.synchronize()
+            pyshmem.barrier_all()
+            return torch.allclose(self.c[:64].float(), self.expected, rtol=0.01, atol=0.5)
+        pyshmem.barrier_all()
         return bool((pyshmem.to_numpy(self.c.array)[:64] == self.expected).all())
 
 
-def milliseconds(problem: Problem, call: Callable[[], object], repeat: int = 10) -> float:
+def milliseconds(problem: Problem, call: Call, repeat: int = 5) -> float:
     if not problem.on_gpu:
         begin = time.perf_counter()
         call()
         return 1e3 * (time.perf_counter() - begin)
     import torch
 
+    call()
     found = []
     for _ in range(5):
         torch.cuda.synchronize()
@@ -252,47 +306,81 @@ def milliseconds(problem: Problem, call: Callable[[], object], repeat: int = 10)
     return sorted(found)[2]
 
 
-def with_nccl(problem: Problem) -> Callable[[], object]:
+def slowest(ms: float) -> float:
+    """Of all PEs, so that they agree on which tile is the best."""
+    worst = pyshmem.zeros(1)
+    pyshmem.max_reduce(worst, pyshmem.full(1, ms))
+    return float(worst[0])
+
+
+def with_nccl(problem: Problem, whole: bool) -> Call:
+    """The product and an all-gather; ``whole``: its columns are put beside each other, as C has them."""
     import torch
 
-    parts = [
-        torch.empty(problem.M, problem.N, dtype=torch.bfloat16, device="cuda")
-        for _ in range(problem.n_pes)
-    ]
+    parts = torch.empty(problem.n_pes, problem.M, problem.N, dtype=torch.bfloat16, device="cuda")
 
     def call() -> object:
-        torch.distributed.all_gather(parts, problem.a @ problem.b)
-        return torch.cat(parts, dim=1)
+        torch.distributed.all_gather_into_tensor(parts, problem.a @ problem.b)
+        return torch.cat(tuple(parts), dim=1) if whole else None
 
     return call
 
 
+def measure(problem: Problem, shape: tuple[int, int, int]) -> None:
+    """A line as soon as there is one: who is stopped keeps what he has."""
+    times: dict[str, float] = {}
+
+    def tell(name: str, calls: dict[str, Call], **more: object) -> None:
+        found = {tile: slowest(milliseconds(problem, call)) for tile, call in calls.items()}
+        best = min(found, key=lambda tile: found[tile])
+        times[name] = found[best]
+        row = {"op": "gemm_all_scatter", "MNK": shape, "way": name, "ms": round(found[best], 4)}
+        if "gemm" in times and name not in ("gemm", "torch_matmul"):
+            row["of_gemm"] = round(times[name] / times["gemm"], 3)
+        row |= {"tile": best, "all_ms": {k: round(v, 4) for k, v in found.items()}} | more
+        if problem.my_pe == 0:
+            print(json.dumps(row), flush=True)
+
+    tiles = TILES if problem.on_gpu else (Tile(*SMALL),)
+    tell("gemm", {f"{t.BM}x{t.BN}": lambda t=t: problem.gemm(t) for t in tiles})
+    if problem.on_gpu:
+        tell("torch_matmul", {"": lambda: problem.a @ problem.b})
+        tell("torch_nccl", {"": with_nccl(problem, True)})
+        tell("torch_nccl_parts", {"": with_nccl(problem, False)})
+    for name in ("fused", "specialised", "bulk", "two_streams"):
+        calls = {
+            f"{tile.BM}x{tile.BN} {number}": call
+            for tile in tiles
+            for number, call in enumerate(getattr(problem, name)(tile))
+        }
+        right = True
+        for call in calls.values():
+            problem.clear()
+            call()
+            right &= problem.right()
+        tell(name, calls, right=right)
+
+
+#: Of the interpreter.
+SMALL = (16, 16, 16, 4, 1)
+
+
 def main() -> None:
     with pyshmem.init(device_heap_size="3G") as job:
-        on_gpu = job.device == "cuda"
         shapes = [(64, 32 * job.n_pes, 32)]
-        if on_gpu:
+        if job.device == "cuda":
             import torch
 
             torch.distributed.init_process_group(
                 "nccl", init_method="tcp://127.0.0.1:29555", rank=job.my_pe, world_size=job.n_pes
             )
-            shapes = [(8192, 4608, 36864), (8192, 8192, 28672), (8192, 8192, 2048)]
+            shapes = [(8192, 8192, 2048), (8192, 4608, 36864), (8192, 8192, 28672)]
         for shape in shapes:
             problem = Problem(job, *shape)
             pyshmem.barrier_all()
-            row: dict[str, object] = {"op": "gemm_all_scatter", "MNK": shape}
-            row["gemm_ms"] = milliseconds(problem, problem.gemm)
-            for name in ("bulk", "two_streams", "fused", "specialised"):
-                problem.clear()
-                row[f"{name}_ms"] = milliseconds(problem, getattr(problem, name))
-                pyshmem.barrier_all()
-                row[f"{name}_right"] = problem.right()
-            if on_gpu:
-                row["torch_matmul_ms"] = milliseconds(problem, lambda p=problem: p.a @ p.b)
-                row["torch_nccl_ms"] = milliseconds(problem, with_nccl(problem))
-            if job.my_pe == 0:
-                print(json.dumps(row), flush=True)
+            measure(problem, shape)
+        if job.device == "cuda":
+            torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
