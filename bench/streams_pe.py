@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from cupy_streams import external
 
 SIZES = [8, 1 << 10, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28]
 REPEAT = 5
@@ -77,7 +78,7 @@ class Pyshmem(Timer):
             import cupy
 
             self.cupy = cupy
-            self.external = cupy.cuda.ExternalStream(self.stream.handle)
+            self.external = external(cupy, self.stream.handle)
 
     def most(self, value: float) -> float:
         self.worst[0][0] = value

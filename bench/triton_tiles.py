@@ -3,7 +3,8 @@
 
     python -m pyshmem run -n 2 --device cuda bench/triton_tiles.py
 
-On GPUs it needs torch and CuPy. In the interpreter (``--device sim``) it runs everything at small sizes
+Each size has a few shapes of tiles, the best counts: most of the time Triton compiles. On GPUs it needs
+torch and CuPy. In the interpreter (``--device sim``) it runs everything at small sizes
 and checks the results; its times mean nothing there.
 """
 
@@ -12,8 +13,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
+from cupy_streams import external
 
 import pyshmem
 import pyshmem.triton as shmem
@@ -135,21 +138,17 @@ def bandwidth(clock: Clock, ctx: object, sizes: list[int]) -> None:
     peer = (pyshmem.my_pe() + 1) % pyshmem.n_pes()
     far = pyshmem.full(max(sizes) // 4, pyshmem.my_pe(), dtype=np.float32, heap="device")
     near = pyshmem.full(max(sizes) // 4, 7, dtype=np.float32, heap="device")
-    grid, blocks = ((132,), (1024, 4096, 8192)) if clock.on_gpu else ((2,), (1024,))
+    grid, shapes = (
+        ((132,), ((2048, 8), (4096, 4), (8192, 8))) if clock.on_gpu else ((2,), ((1024, 4),))
+    )
     for nbytes in sizes:
         for name, kernel in (("load", load_tiles), ("store", store_tiles)):
             first, second = map(shmem.wrap, (near, far) if name == "load" else (far, near))
-            best = (1e30, 0, 0)
-            for block in blocks:
-                for warps in (4, 8, 16):
-                    arguments = (first, second, nbytes // 4, peer, ctx)
-                    us = clock(
-                        lambda k=kernel, a=arguments, b=block, w=warps: k[grid](
-                            *a, B=b, num_warps=w
-                        ),
-                        5,
-                    )
-                    best = min(best, (us, block, warps))
+            arguments, best = (first, second, nbytes // 4, peer, ctx), (1e30, 0, 0)
+            for block, warps in shapes:
+                call = partial(kernel[grid], *arguments, B=block, num_warps=warps)
+                us = clock(call, 5, graph=True)
+                best = min(best, (us, block, warps))
             bare = bare_us(clock, name, near, far, nbytes, peer) if clock.on_gpu else best[0]
             tell(
                 op=f"triton_{name}", bytes=nbytes, us=best[0], gbs=nbytes / best[0] / 1e3,
@@ -165,10 +164,10 @@ def bare_us(clock: Clock, name: str, near: object, far: object, nbytes: int, pee
     to, source = (near, remote) if name == "load" else (remote, near)
 
     def call() -> None:
-        with cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream):
+        with external(cupy, torch.cuda.current_stream().cuda_stream):
             kernel((132,), (1024,), (to, source, np.int64(nbytes // 16)))
 
-    return clock(call, 5)
+    return clock(call, 5, graph=True)
 
 
 def signals_and_barriers(clock: Clock, ctx: object) -> None:
@@ -185,6 +184,16 @@ def signals_and_barriers(clock: Clock, ctx: object) -> None:
     tell(op="triton_grid_barrier", programs=programs, us=us)
 
 
+#: By bytes, up to which size: blocks and warps of one tile a program.
+SHAPES = (
+    (8, ((256, 8),)),
+    (1 << 10, ((256, 8), (256, 4))),
+    (1 << 16, ((256, 8), (512, 16))),
+    (1 << 18, ((512, 16), (1024, 16))),
+    (1 << 20, ((2048, 16), (2048, 8))),
+)
+
+
 def reductions(clock: Clock, ctx: object, small: list[int], large: list[int]) -> None:
     room = max(small + large) // 4
     source = pyshmem.array(
@@ -193,53 +202,54 @@ def reductions(clock: Clock, ctx: object, small: list[int], large: list[int]) ->
     out = pyshmem.zeros(room, dtype=np.float32, heap="device")
     expected = (np.arange(room) % 1000) * pyshmem.n_pes() + sum(range(pyshmem.n_pes()))
     to, start = shmem.wrap(out), shmem.wrap(source)
+
+    def right(n: int) -> bool:
+        return bool((pyshmem.to_numpy(out)[:n] == expected[:n]).all())
+
     for nbytes in small:
-        n = nbytes // 4
+        n, shapes = nbytes // 4, next(shapes for most, shapes in SHAPES if nbytes <= most)
         for two in (False, True):
-            best = (1e30, 0, 0)
-            for block in (256, 1024, 2048, 4096, 8192) if clock.on_gpu else (256,):
+            best, well = (1e30, 0, 0), True
+            for block, warps in shapes[: 1 if two or not clock.on_gpu else None]:
                 programs = -(-n // block)
-                if programs > (132 if clock.on_gpu else 4) or (block > n and block > 256):
-                    continue
                 words = shmem.channel(programs, 4 * block)
-                for warps in (w for w in (4, 8, 16) if 32 * w <= block):
-                    us = clock(
-                        lambda p=programs, w=warps, b=block, words=words, n=n, two=two: (
-                            reduce_tiles[(p,)](to, start, words, n, ctx, TWO=two, B=b, num_warps=w)
-                        ),
-                        20,
-                        graph=True,
-                    )
-                    best = min(best, (us, block, warps))
-            right = bool((pyshmem.to_numpy(out)[:n] == expected[:n]).all())
+                out[:] = 0
+                call = partial(
+                    reduce_tiles[(programs,)], to, start, words, n, ctx, TWO=two, B=block,
+                    num_warps=warps,
+                )  # fmt: skip
+                us = clock(call, 20, graph=True)
+                best, well = min(best, (us, block, warps)), well and right(n)
             tell(
                 op=f"triton_all_reduce_{'two_shots' if two else 'one_shot'}", bytes=nbytes, us=best[0],
-                block=best[1], warps=best[2], right=right,
+                block=best[1], warps=best[2], right=well,
             )  # fmt: skip
     for nbytes in large:
-        n, best = nbytes // 4, (1e30, 0, 0)
-        for block in (1024, 2048, 4096) if clock.on_gpu else (256,):
-            for warps in (8, 16):
-                us = clock(
-                    lambda b=block, w=warps, n=n: reduce_large[(132 if clock.on_gpu else 2,)](
-                        to, start, n, ctx, B=b, num_warps=w
-                    ),
-                    5,
-                    graph=True,
-                )
-                best = min(best, (us, block, warps))
-        right = bool((pyshmem.to_numpy(out)[:n] == expected[:n]).all())
-        tell(op="triton_all_reduce_grid", bytes=nbytes, us=best[0], block=best[1], right=right)
+        n, best, well = nbytes // 4, (1e30, 0, 0), True
+        for block, warps in ((2048, 8), (4096, 16)) if clock.on_gpu else ((256, 8),):
+            out[:] = 0
+            grid = (132 if clock.on_gpu else 2,)
+            call = partial(reduce_large[grid], to, start, n, ctx, B=block, num_warps=warps)
+            us = clock(call, 5, graph=True)
+            best, well = min(best, (us, block, warps)), well and right(n)
+        tell(
+            op="triton_all_reduce_grid",
+            bytes=nbytes,
+            us=best[0],
+            block=best[1],
+            warps=best[2],
+            right=well,
+        )
 
 
 def main() -> None:
     with pyshmem.init(device_heap_size="2G") as job:
         on_gpu, ctx = job.device == "cuda", shmem.context()
         clock, mib = Clock(on_gpu), 1 << 20
-        bandwidth(clock, ctx, [mib, 16 * mib, 256 * mib] if on_gpu else [4096])
         signals_and_barriers(clock, ctx)
         small = [8, 1024, 16384, 65536, 262144, mib] if on_gpu else [8, 1024]
         reductions(clock, ctx, small, [16 * mib, 64 * mib] if on_gpu else [4096])
+        bandwidth(clock, ctx, [mib, 16 * mib, 256 * mib] if on_gpu else [4096])
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def synchronize(stream: int) -> None:
     """Wait for a stream, given as its handle."""
     import cupy
 
-    cupy.cuda.ExternalStream(stream).synchronize()
+    cupy.cuda.runtime.streamSynchronize(stream)
 
 
 def to_numpy(array: Any) -> np.ndarray:

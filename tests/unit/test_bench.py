@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -97,3 +98,17 @@ def test_candidates_of_streams_have_work_for_their_threads() -> None:
     large = list(streams_tune.candidates("alltoall", 1 << 26, 1))
     assert {grid.way for grid in large} == {"direct"}
     assert max(grid.blocks for grid in large) == 128
+
+
+def test_streams_of_others_are_made_cupy_s_by_what_the_installed_one_has() -> None:
+    from cupy_streams import external
+
+    asked = SimpleNamespace(from_external=lambda stream: ("asked", *stream.__cuda_stream__()))
+    new = SimpleNamespace(cuda=SimpleNamespace(Stream=asked))
+    old = SimpleNamespace(
+        cuda=SimpleNamespace(
+            Stream=SimpleNamespace(), ExternalStream=lambda handle: ("old", handle)
+        )
+    )
+    assert external(new, 5) == ("asked", 0, 5)
+    assert external(old, 5) == ("old", 5)
