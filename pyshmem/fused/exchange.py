@@ -14,7 +14,7 @@ from ..triton import Channel, channel, context
 from ..triton.chosen import INTERPRETED
 from . import exchange_kernels as kernels
 from .roads import NEVER, choose
-from .slots import PROGRAMS, WARPS, number_of, slots
+from .slots import LAUNCH, number_of, programs, slots
 from .workspace import Workspace
 
 #: Programs and units of 4 bytes of the channel for small parts.
@@ -95,10 +95,11 @@ def move(
     columns = min(_TILE, 1 << (wide - 1).bit_length())
     lines = min(_TILE // columns, 1 << (rows - 1).bit_length())
     vector = _alignment(*to.firsts, *to.elems, *come.firsts, *come.elems)
-    kernels.exchange_rows[(2 * PROGRAMS,)](
+    many = programs()
+    kernels.exchange_rows[(2 * many,)](
         out, x, _table(to, come, x.device), room.block, room.head, room.words, most_out, most_in,
-        *out_rows, *x_rows, wide, rows, context(), TEAM=number_of(space), PROGRAMS=PROGRAMS,
-        TR=lines, TC=columns, VEC=vector, num_warps=WARPS,
+        *out_rows, *x_rows, wide, rows, context(), TEAM=number_of(space), PROGRAMS=many,
+        TR=lines, TC=columns, VEC=vector, **LAUNCH,
     )  # fmt: skip
 
 

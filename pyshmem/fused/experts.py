@@ -17,12 +17,13 @@ from ..triton.chosen import INTERPRETED
 from . import experts_kernels as kernels
 from .all_to_all import new_out
 from .arguments import check_tensor, on_tensors
+from .experts_sums import combine_tokens
 from .slots import (
-    PROGRAMS,
-    WARPS,
+    LAUNCH,
     Slots,
     gather_numbers,
     number_of,
+    programs,
     refuse_grad,
     refuse_many,
     slots,
@@ -32,10 +33,11 @@ from .workspace import Workspace, workspace
 FLOATS = (torch.bfloat16, torch.float16, torch.float32)
 _INDICES = (torch.int32, torch.int64)
 GROUP = 128  # elements of a token that have one scale
-_LISTERS = min(8, PROGRAMS)  # programs that send lists
+_LISTERS = 2 if INTERPRETED else 32  # programs that send lists
 _BLOCK = 128 if INTERPRETED else 2048  # cells of a list that one of them sends at a time
-_TILE = 2048  # cells that are laid out at a time
+_CELLS = 8192  # of pairs times experts, laid out at a time
 _COLUMNS = 8192  # most elements of a token in registers; of sums half of that
+_ROWS = 2  # most tokens in registers; of FP8 one
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -91,7 +93,7 @@ def _lists(space: Workspace, cells: int) -> _Lists:
     """The team's lists, of at least ``cells`` cells, which is the same on all PEs."""
 
     def head_of(n_pes: int) -> int:
-        return 2 * PROGRAMS + _LISTERS * n_pes + 31 & -32
+        return 4 * programs() + _LISTERS * n_pes + 31 & -32
 
     world = runtime.n_pes()
     wanted = 8 * head_of(world) + 2 * world * 4 * (cells + 15 & -16)
@@ -117,7 +119,7 @@ def _chunks(space: Workspace, most: int, nbytes: int) -> tuple[Slots, _Chunks]:
     """``most`` tokens of ``nbytes`` bytes from each member, in chunks enough for all programs."""
     pitch = nbytes + 15 & -16
     room = slots(space, pitch)
-    rows = max(1, min(room.nbytes // pitch, -(-most // PROGRAMS)))
+    rows = max(1, min(room.nbytes // pitch, -(-most // programs())))
     return room, _Chunks(-(-most // rows), rows, pitch)
 
 
@@ -220,51 +222,60 @@ class _Dispatch:
             self.x.new_empty((rows, self.hidden // GROUP), dtype=torch.float32),
         )
 
-    def _given(self, most: int) -> tuple[tuple[Any, ...], int]:
-        """What kernels need to know of the slots; elements of a tile."""
+    def _given(self, most: int) -> tuple[tuple[Any, ...], dict[str, int]]:
+        """What kernels need to know of the slots; the size of a tile."""
         scales = 4 * (self.hidden // GROUP)
         nbytes = self.hidden + scales if self.fp8 else self.hidden * self.x.itemsize
         room, travel = _chunks(self.space, most, nbytes)
         given = room.block, room.head, room.words, *travel, self.hidden, context()
-        return given, min(_COLUMNS, _power(self.hidden))
+        rows = 1 if self.fp8 else min(_ROWS, _power(travel.rows))
+        return given, {"TR": rows, "TC": min(_COLUMNS, _power(self.hidden))}
 
-    def _laid_out(self, most: int) -> dict[str, Any]:
+    def _laid_out(self) -> dict[str, Any]:
         """Constants of the layout."""
-        width = _power(self.k)
+        width, experts = _power(self.k), _power(self.experts + 2)
         return {
-            "TEAM": self.number, "K": self.k, "KP": width, "PROGRAMS": PROGRAMS, "LISTERS": _LISTERS,
-            "BLOCK": _BLOCK, "TB": max(1, _TILE // width), "num_warps": WARPS,
+            "KP": width, "LISTERS": _LISTERS, "BLOCK": _BLOCK, "EP": experts,
+            "TB": max(1, _CELLS // (width * experts)),
         }  # fmt: skip
 
-    def _segments(self, most: int) -> int:
-        return max(1, min(8, self.space.n_pes * most // 2048))
+    def _fixed(self) -> dict[str, Any]:
+        """Constants of all kernels."""
+        return {"TEAM": self.number, "K": self.k, "PROGRAMS": programs(), **LAUNCH}
 
-    def _handle(self, mode: str, most: int, scales: Any, laid: dict[str, Any]) -> ExpertHandle:
+    def _lists_of(self, most: int) -> tuple[torch.Tensor, ...]:
+        """Where the layout goes: rows, pairs, positions, offsets, and what programs count."""
+        n, k, experts = self.space.n_pes, self.k, self.experts
+        return (
+            self._ints(n * most * k), self._ints(n, most, k), self._ints(n, most),
+            self._ints(experts + 3), self._ints(2 * programs(), _power(experts + 2)),
+        )  # fmt: skip
+
+    def _handle(
+        self, mode: str, most: int, scales: Any, rows: torch.Tensor, pairs: torch.Tensor,
+        offsets: torch.Tensor,
+    ) -> ExpertHandle:  # fmt: skip
         first = self.space.me * self.experts
-        rows, offsets, pairs = laid["rows"], laid["offsets"], laid["pairs"]
         return ExpertHandle(rows, offsets, scales, mode, first, self.team, self.ids, pairs, most)
 
     def in_one_kernel(self, most: int) -> tuple[torch.Tensor, ExpertHandle]:
-        n, k, experts = self.space.n_pes, self.k, self.experts
-        lists = _lists(self.space, most * k)
-        given, columns = self._given(most)
-        out, scales = self._outputs(n * most)
-        rows, pairs, positions = (
-            self._ints(n * most * k),
-            self._ints(n, most, k),
-            self._ints(n, most),
-        )
-        offsets = self._ints(experts + 3)
+        lists = _lists(self.space, most * self.k)
+        given, tile = self._given(most)
+        out, scales = self._outputs(self.space.n_pes * most)
+        made = rows, pairs, _, offsets, _ = self._lists_of(most)
         if most:
-            kernels.dispatch_decode[(2 * PROGRAMS,)](
-                out.view(torch.uint8) if self.fp8 else out, scales if self.fp8 else out, rows, pairs,
-                positions, offsets, self.x, self.ids, self.tokens, most, experts, *lists,
-                self._segments(most), *given, FP8=self.fp8, TC=columns, **self._laid_out(most),
+            kernels.dispatch_decode[(2 * programs(),)](
+                *self._places(out, scales), *made, self.x, self.ids, self.tokens, most, self.experts,
+                *lists, *given, FP8=self.fp8, **tile, **self._laid_out(), **self._fixed(),
             )  # fmt: skip
         else:
             offsets.zero_()
-        laid = {"rows": rows, "offsets": offsets[: experts + 1], "pairs": pairs}
-        return out, self._handle("decode", most, scales, laid)
+        offsets = offsets[: self.experts + 1]
+        return out, self._handle("decode", most, scales, rows, pairs, offsets)
+
+    def _places(self, out: torch.Tensor, scales: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """As kernels see them."""
+        return (out.view(torch.uint8), scales) if self.fp8 else (out, out)
 
     def by_counts(self) -> tuple[torch.Tensor, ExpertHandle]:
         if capturing():
@@ -272,37 +283,57 @@ class _Dispatch:
                 "expert_dispatch waits for the number of rows, which a captured stream cannot: "
                 "mode='decode' with max_tokens does not"
             )
-        n, k, experts = self.space.n_pes, self.k, self.experts
+        n, experts = self.space.n_pes, self.experts
         most = int(gather_numbers(self.space, self.tokens).max())
-        rows, pairs, positions = (
-            self._ints(n * most * k),
-            self._ints(n, most, k),
-            self._ints(n, most),
-        )
-        found = torch.zeros(experts + 3, dtype=torch.int32, device=self.x.device)
+        made = rows, pairs, positions, found, _ = self._lists_of(most)
         if most:
-            kernels.lay_out_experts[(2 * PROGRAMS,)](
-                rows, pairs, positions, found, self.ids, self.tokens * k, *_lists(self.space, most * k),
-                most, experts, self._segments(most), context(), **self._laid_out(most),
+            kernels.lay_out_experts[(2 * programs(),)](
+                *made, self.ids, self.tokens * self.k, *_lists(self.space, most * self.k), most, experts,
+                context(), **self._laid_out(), **self._fixed(),
             )  # fmt: skip
-        *offsets, count, wrong = found.tolist()  # the one wait of the host
+        else:
+            found.zero_()
+        numbers = _Numbers(found)
+        # Where most of the room would be used it is taken at once, and tokens move while the host waits.
+        early = n <= 2 * self.k
+        out, scales = self._outputs(n * most if early else self._counted(numbers)[1])
+        if most:
+            given, tile = self._given(most)
+            kernels.dispatch_tokens[(2 * programs(),)](
+                *self._places(out, scales), positions, found, self.x, self.ids, self.tokens, most,
+                experts, *given, FP8=self.fp8, **tile, **self._fixed(),
+            )  # fmt: skip
+        total, count = self._counted(numbers)
+        scales = None if scales is None else scales[:count]
+        handle = self._handle("throughput", most, scales, rows[:total], pairs, found[: experts + 1])
+        return out[:count], handle
+
+    def _counted(self, numbers: _Numbers) -> tuple[int, int]:
+        """How many pairs and rows there are here."""
+        total, count, wrong = numbers.wait()[self.experts :]
         if wrong:
-            last = n * experts - 1
+            last = self.space.n_pes * self.experts - 1
             raise ValueError(
                 f"topk_ids of the members have {wrong} experts that there are not; they are 0 to "
                 f"{last}, or -1 for none"
             )
-        out, scales = self._outputs(count)
-        if most:
-            given, columns = self._given(most)
-            kernels.dispatch_tokens[(2 * PROGRAMS,)](
-                out.view(torch.uint8) if self.fp8 else out, scales if self.fp8 else out, positions,
-                self.x, self.ids, self.tokens, most, experts, *given, TEAM=self.number, FP8=self.fp8,
-                K=k, PROGRAMS=PROGRAMS, TC=columns, num_warps=WARPS,
-            )  # fmt: skip
-        compact = positions.view(-1).index_select(0, rows[: offsets[-1]])
-        laid = {"rows": compact, "offsets": found[: experts + 1], "pairs": pairs}
-        return out, self._handle("throughput", most, scales, laid)
+        return total, count
+
+
+class _Numbers:
+    """Numbers on their way to the host, behind what the current stream does now."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._there = tensor.to("cpu", non_blocking=True)  # in pinned memory
+        self._event = torch.cuda.Event() if tensor.is_cuda else None
+        if self._event is not None:
+            self._event.record()
+
+    def wait(self) -> list[int]:
+        """The numbers; kernels that were launched later go on."""
+        if self._event is not None:
+            self._event.synchronize()
+        return self._there.tolist()
 
 
 @on_tensors
@@ -346,10 +377,10 @@ def expert_combine(y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any 
         return result
     experts = handle.offsets.shape[0] - 1
     room, travel = _chunks(space, most, hidden * y.itemsize)
-    kernels.combine_tokens[(2 * PROGRAMS,)](
+    combine_tokens[(2 * programs(),)](
         result, y, handle.pairs, topk_weights, ids, tokens, most, experts, *_lists(space, most * k),
         room.block, room.head, room.words, *travel, hidden, context(), TEAM=number_of(space), K=k,
-        PROGRAMS=PROGRAMS, LISTERS=_LISTERS, BLOCK=_BLOCK, TC=min(_COLUMNS // 2, _power(hidden)),
-        num_warps=WARPS,
+        PROGRAMS=programs(), LISTERS=_LISTERS, BLOCK=_BLOCK, TC=min(_COLUMNS // 2, _power(hidden)),
+        **LAUNCH,
     )  # fmt: skip
     return result

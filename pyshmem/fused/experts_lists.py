@@ -5,18 +5,19 @@ A list goes to all members, in one of two halves of a symmetric block, which are
 a half again, two calls later, has ended the call in between, in which it had the lists of all members;
 they sent these in a kernel behind the one that read the half.
 
-Words of the block: for each program the number of calls; for each program that sends and each member the
-number of its last call, set by its sender; then the halves: for each member its list, of int32.
+Words of the block: for each program the number of calls, and the number of the last call in which it has
+counted; for each program that sends and each member the number of its last call, set by its sender; then
+the halves: for each member its list, of int32.
 """
 
 import triton.language as tl
 
-from ..triton.chosen import device_function, meet
+from ..triton.chosen import device_function, meet, state
 from ..triton.requests import abort
 from ..triton.signals import signal_op, wait_until_all
 from ..triton.teams import world_pe
 from ..triton.tile import store
-from ..triton.words import CMP_GE, SIGNAL_SET
+from ..triton.words import CMP_GE, MY_PE, SIGNAL_SET
 
 #: What stands for an expert that there is not.
 WRONG = tl.constexpr(-2)
@@ -44,13 +45,21 @@ def _as_cells(values, n_experts, ctx, CHECKED: tl.constexpr):
 
 
 @device_function
+def _senders(cells, LISTERS: tl.constexpr, BLOCK: tl.constexpr):
+    """How many programs have something to send of lists of ``cells`` cells; the same on all members."""
+    return tl.minimum((cells + BLOCK - 1) // BLOCK, LISTERS)
+
+
+@device_function
 def send_lists(
-    lists, number, base, cells, mine, elems, most, n_experts, team, row, me, n_pes, ctx,
+    lists, number, base, cells, mine, elems, most, longest, n_experts, lane, team, row, me, n_pes, ctx,
     PROGRAMS: tl.constexpr, LISTERS: tl.constexpr, BLOCK: tl.constexpr, CHECKED: tl.constexpr,
 ):  # fmt: skip
-    """The caller's list of ``elems`` elements, filled up with -1 to ``most``, goes to all members."""
-    lane = tl.program_id(0)
-    if lane < LISTERS:
+    """The caller's list of ``elems`` elements, filled up with -1 to ``most``, goes to all members.
+
+    ``longest`` is the length of the longest list of all members; ``lane`` counts programs that call.
+    """
+    if lane < _senders(longest, LISTERS, BLOCK):
         for first in range(lane * BLOCK, most, LISTERS * BLOCK):
             offs = first + tl.arange(0, BLOCK)
             values = _as_cells(
@@ -60,16 +69,28 @@ def send_lists(
                 member = (me + 1 + k) % n_pes
                 pe = world_pe(team, row, member)
                 store(base + me * cells + offs, values, pe, ctx, mask=offs < most)
-        sent = lists + 2 * PROGRAMS + lane * n_pes + me
+        sent = lists + 4 * PROGRAMS + lane * n_pes + me
         for k in range(n_pes):
             pe = world_pe(team, row, (me + 1 + k) % n_pes)
             signal_op(sent, number, SIGNAL_SET, pe, ctx)
 
 
 @device_function
-def await_lists(lists, number, n_pes, ctx, PROGRAMS: tl.constexpr, LISTERS: tl.constexpr):
+def await_lists(
+    lists, number, longest, n_pes, ctx, PROGRAMS: tl.constexpr, LISTERS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
     """The lists of all members are there when it returns."""
-    wait_until_all(lists + 2 * PROGRAMS, LISTERS * n_pes, CMP_GE, number, ctx)
+    words = _senders(longest, LISTERS, BLOCK) * n_pes
+    wait_until_all(lists + 4 * PROGRAMS, words, CMP_GE, number, ctx)
+
+
+@device_function
+def await_all_counts(lists, number, lane, ctx, LANES: tl.constexpr, PROGRAMS: tl.constexpr):
+    """All ``LANES`` programs that count are here, and each sees what the others stored before."""
+    counted = lists + 2 * PROGRAMS
+    signal_op(counted + lane, number, SIGNAL_SET, state(ctx, MY_PE), ctx)
+    wait_until_all(counted, LANES, CMP_GE, number, ctx)
 
 
 @device_function
@@ -77,6 +98,18 @@ def end_lists(lists, number):
     """The program has no more to do with the lists of this call."""
     meet()
     tl.store(lists + tl.program_id(0), number)
+
+
+@device_function
+def members_of(ids, t, tokens, experts, n_experts, K: tl.constexpr):
+    """A bit for each member that has an expert of token ``t``; of each where ``t`` is a tensor."""
+    found = tl.cast(t, tl.int64) * 0
+    for j in tl.static_range(K):
+        expert = tl.load(ids + t.to(tl.int64) * K + j, mask=t < tokens, other=-1).to(tl.int64)
+        real = (expert >= 0) & (expert < n_experts)
+        bit = tl.cast(1, tl.int64) << (tl.where(real, expert, 0) // experts)
+        found |= tl.where(real, bit, 0)
+    return found
 
 
 @device_function
@@ -90,94 +123,108 @@ def _experts_of(ids, cells, i, n_tokens, most, first, K: tl.constexpr, KP: tl.co
 
 
 @device_function
-def _place_pairs(
-    rows, pairs, offsets, ids, cells, n_tokens, most, first, e, lo, hi,
-    K: tl.constexpr, KP: tl.constexpr, TB: tl.constexpr,
-):  # fmt: skip
-    """Where pairs of the tokens ``lo`` to ``hi`` and the caller's expert ``e`` stand among all pairs."""
-    lines, js = tl.arange(0, TB)[:, None], tl.arange(0, KP)[None, :]
-    before = tl.zeros([TB, KP], tl.int32)
-    for i0 in range(0, n_tokens, TB):
-        i = i0 + lines
-        local, _, _ = _experts_of(ids, cells, i, n_tokens, most, first, K, KP)
-        before += (((local >= 0) & (local < e)) | ((local == e) & (i < lo))).to(tl.int32)
-    start = tl.sum(tl.sum(before, 1), 0)
-    if lo == 0:
-        tl.store(offsets + e, start)
-    for i0 in range(lo, hi, TB):
-        i = i0 + lines
-        local, _, _ = _experts_of(ids, cells, i, n_tokens, most, first, K, KP)
-        here = (local == e) & (i < hi)
-        flat = tl.reshape(here.to(tl.int32), [TB * KP])
-        place = tl.reshape(start + tl.cumsum(flat, 0) - flat, [TB, KP])
-        tl.store(pairs + i * K + js, place, mask=here)
-        tl.store(rows + place, i + js * 0, mask=here)
-        start += tl.sum(flat, 0)
+def _hits(local, found, experts, KP: tl.constexpr, TB: tl.constexpr, EP: tl.constexpr):
+    """(TB * KP, EP): 1 where a pair is that of the expert, or behind them of one that there is not."""
+    ours = (local >= 0) & (local < experts)
+    kind = tl.where(ours, local, tl.where(found == WRONG, experts + 1, -1))
+    flat = tl.reshape(kind, [TB * KP])
+    return (flat[:, None] == tl.arange(0, EP)[None, :]).to(tl.int32)
 
 
 @device_function
-def _place_tokens(
-    rows, pairs, positions, offsets, ids, cells, n_tokens, most, first, experts, lo, hi, capacity,
-    COMPACT: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, TB: tl.constexpr,
+def _count(
+    counts, ids, cells, most, first, experts, lo, hi, lane, K: tl.constexpr, KP: tl.constexpr,
+    TB: tl.constexpr, EP: tl.constexpr,
 ):  # fmt: skip
-    """Rows of the tokens in ``lo`` to ``hi`` for the caller's experts, -1 for those that do not come.
+    """Row ``lane`` of ``counts``: how many pairs each expert has among the tokens ``lo`` to ``hi``.
 
-    Behind the offsets come how many rows there are and how many experts there are not.
+    Behind them, how many of the tokens come, and how many experts there are not.
     """
-    lines, js = tl.arange(0, TB)[:, None], tl.arange(0, KP)[None, :]
-    before, all_pairs = tl.zeros([TB], tl.int32), tl.zeros([TB, KP], tl.int32)
-    for i0 in range(0, n_tokens, TB):
-        i = i0 + lines
-        local, _, _ = _experts_of(ids, cells, i, n_tokens, most, first, K, KP)
-        ours = ((local >= 0) & (local < experts)).to(tl.int32)
-        all_pairs += ours
-        before += tl.max(tl.where(i < lo, ours, 0), 1)
-    total = tl.sum(tl.sum(all_pairs, 1), 0)
-    start = tl.sum(before, 0)
+    es = tl.arange(0, EP)
+    counted = tl.zeros([EP], tl.int32)
     for i0 in range(lo, hi, TB):
-        i = i0 + lines
-        local, inside, found = _experts_of(ids, cells, i, n_tokens, most, first, K, KP)
-        ours = (local >= 0) & (local < experts) & (i < hi)
-        tl.store(pairs + i * K + js, -1 + i * 0 + js * 0, mask=inside & (i < hi) & (ours == 0))
-        comes = tl.max(ours.to(tl.int32), 1)
+        i = i0 + tl.arange(0, TB)[:, None]
+        local, _, found = _experts_of(ids, cells, i, hi, most, first, K, KP)
+        counted += tl.sum(_hits(local, found, experts, KP, TB, EP), 0)
+        comes = tl.max(((local >= 0) & (local < experts)).to(tl.int32), 1)
+        counted += tl.where(es == experts, tl.sum(comes, 0), 0)
+    tl.store(counts + lane * EP + es, counted)
+
+
+@device_function
+def _starts(
+    counts, offsets, experts, lane, LANES: tl.constexpr, TB: tl.constexpr, KP: tl.constexpr,
+    EP: tl.constexpr,
+):  # fmt: skip
+    """Where the program's pairs of each expert start, where its tokens do, and how many pairs there are.
+
+    One program stores ``offsets``, and behind them how many tokens come and how many experts there are
+    not.
+    """
+    es = tl.arange(0, EP)
+    total, before = tl.zeros([EP], tl.int32), tl.zeros([EP], tl.int32)
+    for s0 in range(0, LANES, TB * KP):
+        s = s0 + tl.arange(0, TB * KP)[:, None]
+        some = tl.load(
+            counts + s * EP + es[None, :], mask=(s < LANES) & (es[None, :] >= 0), other=0
+        )
+        total += tl.sum(some, 0)
+        before += tl.sum(tl.where(s < lane, some, 0), 0)
+    pairs = tl.where(es < experts, total, 0)
+    first = tl.cumsum(pairs, 0) - pairs
+    if lane == 0:
+        tl.store(offsets + es, first, mask=es <= experts)
+        behind = (es == experts) | (es == experts + 1)
+        tl.store(offsets + 1 + es, total, mask=behind)
+    return first + before, tl.sum(tl.where(es == experts, before, 0), 0), tl.sum(pairs, 0)
+
+
+@device_function
+def _place(
+    rows, pairs, positions, ids, cells, most, first, experts, lo, hi, start, row, COMPACT: tl.constexpr,
+    K: tl.constexpr, KP: tl.constexpr, TB: tl.constexpr, EP: tl.constexpr,
+):  # fmt: skip
+    """Rows of the tokens ``lo`` to ``hi``, -1 for those that do not come, and places of their pairs."""
+    js = tl.arange(0, KP)[None, :]
+    for i0 in range(lo, hi, TB):
         flat = i0 + tl.arange(0, TB)
-        at = start + tl.cumsum(comes, 0) - comes if COMPACT else flat
+        i = flat[:, None]
+        local, inside, found = _experts_of(ids, cells, i, hi, most, first, K, KP)
+        ours = (local >= 0) & (local < experts)
+        hits = _hits(local, found, experts, KP, TB, EP)
+        rank = tl.cumsum(hits, 0) - hits
+        place = tl.reshape(tl.sum(hits * (start[None, :] + rank), 1), [TB, KP])
+        comes = tl.max(ours.to(tl.int32), 1)
+        at = row + tl.cumsum(comes, 0) - comes if COMPACT else flat
         tl.store(positions + flat, tl.where(comes != 0, at, -1), mask=flat < hi)
-        start += tl.sum(comes, 0)
-        wrong = tl.sum(tl.sum(((found == WRONG) & (i < hi)).to(tl.int32), 1), 0)
-        if wrong != 0:
-            tl.atomic_add(offsets + experts + 2, wrong)
-    if lo == 0:
-        tl.store(offsets + experts, total)
-    if hi == n_tokens:
-        tl.store(offsets + experts + 1, start)
-        for i0 in range(0, capacity, TB):  # so that they may be looked up
-            flat = i0 + tl.arange(0, TB)
-            tl.store(rows + flat, flat * 0, mask=(flat >= total) & (flat < capacity))
+        tl.store(pairs + i * K + js, tl.where(ours, place, -1), mask=inside)
+        tl.store(rows + place, at[:, None] + js * 0, mask=ours)
+        start += tl.sum(hits, 0)
+        row += tl.sum(comes, 0)
 
 
 @device_function
 def lay_out(
-    rows, pairs, positions, offsets, ids, cells, n_tokens, most, first, experts, capacity, segments,
-    lane, LANES: tl.constexpr, COMPACT: tl.constexpr, K: tl.constexpr, KP: tl.constexpr,
-    TB: tl.constexpr,
+    rows, pairs, positions, offsets, counts, lists, number, ids, cells, n_tokens, most, first, experts,
+    capacity, lane, ctx, LANES: tl.constexpr, PROGRAMS: tl.constexpr, COMPACT: tl.constexpr,
+    K: tl.constexpr, KP: tl.constexpr, TB: tl.constexpr, EP: tl.constexpr,
 ):  # fmt: skip
     """Which rows belong to which of the caller's experts; the work of program ``lane`` of ``LANES``.
 
-    An item of work is an expert and a segment of the tokens, or, behind the last expert, the tokens of a
-    segment themselves; no item needs what another one stores.
+    Each has a segment of the tokens: it counts, waits for what the others have counted, and knows then
+    where its own pairs and rows stand among all. ``rows`` that name no token, up to ``capacity``, name
+    row 0, so that they may be looked up.
     """
-    length = (n_tokens + segments - 1) // segments
-    for item in range(lane, (experts + 1) * segments, LANES):
-        e = item // segments
-        lo = tl.minimum((item % segments) * length, n_tokens)
-        hi = tl.minimum(lo + length, n_tokens)
-        if e < experts:
-            _place_pairs(
-                rows, pairs, offsets, ids, cells, n_tokens, most, first, e, lo, hi, K, KP, TB
-            )
-        else:
-            _place_tokens(
-                rows, pairs, positions, offsets, ids, cells, n_tokens, most, first, experts, lo, hi,
-                capacity, COMPACT, K, KP, TB,
-            )  # fmt: skip
+    length = (n_tokens + LANES - 1) // LANES
+    lo = tl.minimum(lane * length, n_tokens)
+    hi = tl.minimum(lo + length, n_tokens)
+    _count(counts, ids, cells, most, first, experts, lo, hi, lane, K, KP, TB, EP)
+    await_all_counts(lists, number, lane, ctx, LANES, PROGRAMS)
+    start, row, total = _starts(counts, offsets, experts, lane, LANES, TB, KP, EP)
+    _place(
+        rows, pairs, positions, ids, cells, most, first, experts, lo, hi, start, row, COMPACT, K, KP, TB,
+        EP,
+    )  # fmt: skip
+    for i0 in range(lane * TB * KP, capacity, LANES * TB * KP):
+        i = i0 + tl.arange(0, TB * KP)
+        tl.store(rows + i, i * 0, mask=(i >= total) & (i < capacity))

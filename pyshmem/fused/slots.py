@@ -13,6 +13,7 @@ the numbers of the last full one (set by its sender) and of the last free one (b
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,12 +26,28 @@ from ..triton.chosen import INTERPRETED
 from ..triton.job import team_number
 from .workspace import Workspace
 
-#: Programs that send, and as many that receive: all of them have to be resident.
-PROGRAMS = 2 if INTERPRETED else 64
 #: Slots for each program and sender; ``slots_kernels`` has the same number.
 DEPTH = 2
-_USUAL = 2048 if INTERPRETED else 60 << 10  # bytes of a slot
-WARPS = 8
+_USUAL = 2048 if INTERPRETED else 30 << 10  # bytes of a slot
+_MOST_PROGRAMS = 128
+#: How programs are launched: with that many registers two of them fit on an SM.
+LAUNCH = {} if INTERPRETED else {"num_warps": 8, "maxnreg": 128}
+
+
+def programs() -> int:
+    """Programs that send, and as many that receive; the same on all PEs, whose GPUs are alike.
+
+    All of them have to be resident, for they wait for each other: two on an SM.
+    """
+    if INTERPRETED:
+        return 2
+    return _programs_on(runtime.current().gpu)
+
+
+@functools.cache
+def _programs_on(gpu: int) -> int:
+    there = torch.cuda.get_device_properties(gpu).multi_processor_count
+    return _MOST_PROGRAMS if there >= _MOST_PROGRAMS else _MOST_PROGRAMS // 2
 
 
 class Slots(NamedTuple):
@@ -48,7 +65,8 @@ class Slots(NamedTuple):
 
 def _extent(n_pes: int) -> tuple[int, int]:
     """Bytes before the slots, and how many slots there are."""
-    return 4 * PROGRAMS * n_pes * 8 + 255 & -256, PROGRAMS * n_pes * DEPTH
+    many = programs() * n_pes
+    return 4 * many * 8 + 255 & -256, many * DEPTH
 
 
 def slots(space: Workspace, least: int) -> Slots:

@@ -72,6 +72,12 @@ def slot_again(block, head, words, nth, lane, member, n_pes, PROGRAMS: tl.conste
 
 
 @device_function
+def slot_rows(place, r, pitch, dtype: tl.constexpr):
+    """Where rows ``r`` of a slot start."""
+    return (place.to(tl.pointer_type(tl.uint8)) + r * pitch).to(tl.pointer_type(dtype))
+
+
+@device_function
 def free_slot(block, number, lane, me, pe, n_pes, PROGRAMS: tl.constexpr, ctx):
     """Says to the sender, behind all that the program has loaded, that the slot has been read."""
     free = _word(block, FREE, lane, me, n_pes, PROGRAMS)
@@ -90,8 +96,8 @@ def count_slots(block, kind: tl.constexpr, lane, member, n_pes, chunks, PROGRAMS
 
 
 @device_function
-def close_all(block, kind: tl.constexpr, lane, n_pes, chunks, PROGRAMS: tl.constexpr):
-    """``count_slots`` for all members, where each had the same number of chunks."""
+def close_others(block, kind: tl.constexpr, lane, me, n_pes, chunks, PROGRAMS: tl.constexpr):
+    """``count_slots`` for all other members, where each had the same number of chunks."""
     meet()
-    for member in range(n_pes):
-        count_slots(block, kind, lane, member, n_pes, chunks, PROGRAMS)
+    for k in range(n_pes - 1):
+        count_slots(block, kind, lane, (me + 1 + k) % n_pes, n_pes, chunks, PROGRAMS)

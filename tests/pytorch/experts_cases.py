@@ -16,6 +16,7 @@ from triton.compiler import ASTSource, compile
 from pyshmem.fused import (
     exchange_kernels,
     experts_kernels,
+    experts_sums,
     flash_decode_kernels,
     group_matmul_kernels,
 )
@@ -27,11 +28,11 @@ _SLOTS = {"block": "*i64", "head": "i32", "words": "i32", "ctx": "*i64"}
 _CHUNKS = {"chunks": "i32", "rows": "i32", "pitch": "i32", "width": "i32"}
 _LISTS = {"lists": "*i64", "lists_head": "i32", "cells": "i32"}
 _LAYOUT = {
-    "rows_of": "*i32", "pairs": "*i32", "positions": "*i32", "offsets": "*i32", "segments": "i32",
+    "rows_of": "*i32", "pairs": "*i32", "positions": "*i32", "offsets": "*i32", "counts": "*i32",
 }  # fmt: skip
 _COUNTS = {"tokens": "i32", "most": "i32", "experts": "i32"}
-_ALL = {"TEAM": 0, "PROGRAMS": 64}
-_LISTING = {"KP": 8, "K": 8, "LISTERS": 8, "BLOCK": 2048, "TB": 256}
+_ALL = {"TEAM": 0, "PROGRAMS": 128}
+_LISTING = {"KP": 8, "K": 8, "LISTERS": 32, "BLOCK": 2048, "TB": 16, "EP": 64}
 
 #: Kernel, types of its arguments, constants.
 CASES: dict[str, tuple] = {
@@ -59,21 +60,21 @@ CASES: dict[str, tuple] = {
     ),
     "dispatch_tokens": (
         experts_kernels.dispatch_tokens,
-        {"out": "*bf16", "scales": "*bf16", "positions": "*i32", "x": "*bf16", "ids": "*i64", **_COUNTS,
-         **_SLOTS, **_CHUNKS},
-        {"FP8": False, "K": 8, "TC": 8192, **_ALL},
+        {"out": "*bf16", "scales": "*bf16", "positions": "*i32", "offsets": "*i32", "x": "*bf16",
+         "ids": "*i64", **_COUNTS, **_SLOTS, **_CHUNKS},
+        {"FP8": False, "K": 8, "TR": 2, "TC": 8192, **_ALL},
     ),
     "dispatch_decode": (
         experts_kernels.dispatch_decode,
         {"out": "*u8", "scales": "*fp32", "x": "*bf16", "ids": "*i32", **_LAYOUT, **_LISTS, **_COUNTS,
          **_SLOTS, **_CHUNKS},
-        {"FP8": True, "TC": 8192, **_LISTING, **_ALL},
+        {"FP8": True, "TR": 1, "TC": 8192, **_LISTING, **_ALL},
     ),
     "combine_tokens": (
-        experts_kernels.combine_tokens,
+        experts_sums.combine_tokens,
         {"out": "*bf16", "y": "*bf16", "pairs": "*i32", "weights": "*fp32", "ids": "*i64", **_COUNTS,
          **_LISTS, **_SLOTS, **_CHUNKS},
-        {"K": 8, "LISTERS": 8, "BLOCK": 2048, "TC": 4096, **_ALL},
+        {"K": 8, "LISTERS": 32, "BLOCK": 2048, "TC": 4096, **_ALL},
     ),
     "group_matmul_tiles": (
         group_matmul_kernels.group_matmul_tiles,
@@ -111,7 +112,9 @@ def ptx(name: str) -> str:
     signature = {k: types.get(k, "constexpr") for k in names}
     values = {(names.index(k),): constants[k] for k in names if k not in types}
     source = ASTSource(kernel, signature, values, aligned)
-    return compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8}).asm["ptx"]
+    return compile(
+        source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8, "maxnreg": 128}
+    ).asm["ptx"]
 
 
 if __name__ == "__main__":

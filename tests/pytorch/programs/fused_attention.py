@@ -44,8 +44,7 @@ def decode(
         return made.to(torch.get_default_device())
 
     q = randn(batch, queries, heads, d)
-    ks, vs = ([torch.randn(batch, keys(pe), kv_heads, d, generator=source).to(dtype) for pe in range(n)]
-              for _ in range(2))  # fmt: skip
+    ks, vs = ([randn(batch, keys(pe), kv_heads, d) for pe in range(n)] for _ in range(2))
     lengths = [
         [(5 * b + 3 * pe) % (keys(pe) + 1) if cut else keys(pe) for b in range(batch)]
         for pe in range(n)

@@ -102,7 +102,7 @@ def same_bits(me: int, n: int) -> None:
             here = (ids[:, j] // 2 == pe) & (ids[:, j] >= 0)
             part += torch.where(here, weights[:, j], 0.0)[:, None] * x
         total += part
-    torch.testing.assert_close(back, total, rtol=2e-7, atol=1e-7)
+    torch.testing.assert_close(back, total, rtol=4e-7, atol=2e-7)  # GPUs fuse multiply and add
 
 
 def layer(me: int, n: int, dtype: torch.dtype, **named) -> None:

@@ -30,6 +30,7 @@ def in_graphs(me: int, n: int) -> None:
         )  # fmt: skip
 
     stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         step()
     stream.synchronize()
@@ -37,14 +38,12 @@ def in_graphs(me: int, n: int) -> None:
     with torch.cuda.graph(graph, stream=stream):
         results = step()
     for repeat in range(3):
-        for tensor in (x, turned):
-            tensor.normal_()
-        ids.copy_((ids + repeat + 1) % (2 * n))
         with torch.cuda.stream(stream):
+            for tensor in (x, turned):
+                tensor.normal_()
+            ids.copy_((ids + repeat + 1) % (2 * n))
             graph.replay()
-        stream.synchronize()
-        replayed = [one.clone() for one in results]
-        with torch.cuda.stream(stream):
+            replayed = [one.clone() for one in results]
             eager = step()
         stream.synchronize()
         for one, other in zip(replayed, eager, strict=True):
