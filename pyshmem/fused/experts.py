@@ -17,7 +17,7 @@ from ..triton.chosen import INTERPRETED
 from . import experts_kernels as kernels
 from .all_to_all import new_out
 from .arguments import check_tensor, on_tensors
-from .experts_sums import combine_tokens
+from .experts_combine_kernels import combine_tokens
 from .slots import (
     LAUNCH,
     Slots,

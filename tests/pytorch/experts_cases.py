@@ -15,8 +15,8 @@ from triton.compiler import ASTSource, compile
 
 from pyshmem.fused import (
     exchange_kernels,
+    experts_combine_kernels,
     experts_kernels,
-    experts_sums,
     flash_decode_kernels,
     group_matmul_kernels,
 )
@@ -71,7 +71,7 @@ CASES: dict[str, tuple] = {
         {"FP8": True, "TR": 1, "TC": 8192, **_LISTING, **_ALL},
     ),
     "combine_tokens": (
-        experts_sums.combine_tokens,
+        experts_combine_kernels.combine_tokens,
         {"out": "*bf16", "y": "*bf16", "pairs": "*i32", "weights": "*fp32", "ids": "*i64", **_COUNTS,
          **_LISTS, **_SLOTS, **_CHUNKS},
         {"K": 8, "LISTERS": 32, "BLOCK": 2048, "TC": 4096, **_ALL},
