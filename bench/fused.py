@@ -11,6 +11,7 @@ a CUDA graph, and for each road of pyshmem one row; "road" is null where the tab
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ REDUCE = (
     (8192, 8192, 2048), (2048, 8192, 28672), (128, 8192, 28672), (32768, 4096, 11008),
 )  # fmt: skip
 SIZES_OF_EXPERTS = (8192, "throughput"), (128, "decode")
-ROADS = {"norm": ("one_stage", "two_stages", "split"), "gemm": ("engine", "tiles", "plain")}
+ROADS = {"norm": ("one_stage", "pull", "two_stages", "split"), "gemm": ("engine", "tiles", "plain")}
 
 
 class Bench(TorchClock):
@@ -142,9 +143,19 @@ def _all_gather_gemm(bench: Bench, m: int, width: int, k: int) -> None:
             return whole @ w
 
         bench.row("ag_gemm", "nccl", shape, in_series)
-        group = dist.group.WORLD.group_name
-        by_peer = torch.ops.symm_mem.fused_all_gather_matmul
-        bench.row("ag_gemm", "symm_mem", shape, lambda: by_peer(shard, [w], 0, group))
+        call = _by_symm_mem("fused_all_gather_matmul", shard, [w], 0)
+        bench.row("ag_gemm", "symm_mem", shape, call)
+
+
+def _by_symm_mem(name: str, *given: Any) -> Callable[[], Any]:
+    """A call of PyTorch's operator; of one that this PyTorch has not, its row says so."""
+    import torch.distributed._symmetric_memory as symm_mem  # registers the operators
+
+    group = dist.group.WORLD.group_name
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # newer versions need no such call
+        symm_mem.enable_symm_mem_for_group(group)
+    return lambda: getattr(torch.ops.symm_mem, name)(*given, group)
 
 
 def _gemm_reduce(bench: Bench, m: int, width: int, k: int) -> None:
@@ -167,9 +178,8 @@ def _gemm_reduce(bench: Bench, m: int, width: int, k: int) -> None:
 
         bench.row("gemm_rs", "nccl", shape, lambda: dist.reduce_scatter_tensor(share, x @ w))
         bench.row("gemm_ar", "nccl", shape, all_reduced)
-        group = dist.group.WORLD.group_name
-        by_peer = torch.ops.symm_mem.fused_matmul_reduce_scatter
-        bench.row("gemm_rs", "symm_mem", shape, lambda: by_peer(x, w, "sum", 0, group))
+        call = _by_symm_mem("fused_matmul_reduce_scatter", x, w, "sum", 0)
+        bench.row("gemm_rs", "symm_mem", shape, call)
 
 
 def experts(bench: Bench) -> None:

@@ -47,7 +47,9 @@ def norms(clock: TorchClock) -> Iterator[Case]:
         def call(road: str, x: Any = x, residual: Any = residual) -> Any:
             return fused.all_reduce_rmsnorm(x, weight, residual=residual, road=road)
 
-        yield Case("all_reduce_rmsnorm", x.nbytes, ("one_stage", "two_stages", "split"), call)
+        yield Case(
+            "all_reduce_rmsnorm", x.nbytes, ("one_stage", "pull", "two_stages", "split"), call
+        )
 
 
 def products(clock: TorchClock) -> Iterator[Case]:

@@ -22,3 +22,10 @@ def to_fp8(values):
         tiny = (values + 24576.0) - 24576.0
         values = tl.where(tl.abs(values) < 0.015625, tiny, bits.to(tl.float32, bitcast=True))
     return values.to(tl.float8e4nv)
+
+
+@device_function
+def fp8_bytes(values):
+    """The same, as uint8, of any float32: what is larger becomes the largest."""
+    cut = tl.minimum(tl.maximum(values, -FP8_MAX), FP8_MAX)
+    return to_fp8(cut).to(tl.uint8, bitcast=True)

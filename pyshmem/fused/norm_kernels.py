@@ -19,7 +19,8 @@ from ..triton.channels import begin, from_units, receive_pairs, send, to_units
 from ..triton.chosen import meet
 from ..triton.teams import place_in, team_row, world_pe
 from ..triton.words import ALL_REDUCE, CMP_GE, SIGNAL_SET
-from .fp8_kernels import FP8_MAX, to_fp8
+from .fp8_kernels import FP8_MAX, fp8_bytes
+from .reduce_kernels import sum_and_max
 
 _LEAST_SCALE = tl.constexpr(1e-12)  # of a row of zeros
 
@@ -48,19 +49,13 @@ def load_residual(residual, places, inside, RESIDUAL: tl.constexpr):
 
 
 @triton.jit
-def normalise(
-    row, gain, shift, inside, eps, HIDDEN: tl.constexpr, NORM: tl.constexpr, BIAS: tl.constexpr
-):
-    """The normalised row, float32. ``row`` is the sum as it is returned: rounded to its dtype."""
+def _centred(row, inside, HIDDEN: tl.constexpr, NORM: tl.constexpr):
+    """What is scaled, float32. ``row`` is the sum as it is returned: rounded to its dtype."""
     values = row.to(tl.float32)
     if NORM == "layer":
         mean = tl.sum(values) / HIDDEN
         values = tl.where(inside, values - mean, 0.0)
-    scale = tl.rsqrt(tl.sum(values * values) / HIDDEN + eps)
-    result = values * scale * gain
-    if BIAS:
-        result += shift
-    return result
+    return values
 
 
 @triton.jit
@@ -68,9 +63,8 @@ def quantise(values, GROUP: tl.constexpr):
     """FP8 of a float32 tile, as uint8, and the scales of its groups."""
     groups = tl.reshape(values, [values.numel // GROUP, GROUP])
     scales = tl.maximum(tl.max(tl.abs(groups), axis=1) / FP8_MAX, _LEAST_SCALE)
-    scaled = groups / tl.expand_dims(scales, 1)
-    scaled = tl.minimum(tl.maximum(scaled, -FP8_MAX), FP8_MAX)
-    return tl.reshape(to_fp8(scaled), [values.numel]).to(tl.uint8, bitcast=True), scales
+    scaled = groups * tl.expand_dims(1.0 / scales, 1)
+    return tl.reshape(fp8_bytes(scaled), [values.numel]), scales
 
 
 @triton.jit
@@ -79,16 +73,30 @@ def finish_row(
     BIAS: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """Normalises, quantises and stores row ``number``; gives what was stored."""
-    values = normalise(row, gain, shift, inside, eps, HIDDEN, NORM, BIAS)
     places = number.to(tl.int64) * HIDDEN + offs
-    if GROUP > 0:
-        finished, factors = quantise(values, GROUP)
-        lanes = tl.arange(0, offs.numel // GROUP)
-        count: tl.constexpr = (HIDDEN + GROUP - 1) // GROUP
-        tl.store(scales + number.to(tl.int64) * count + lanes, factors, mask=lanes < count)
+    values = _centred(row, inside, HIDDEN, NORM)
+    if GROUP == offs.numel and not BIAS:
+        # Squares and the largest in one round through the program: the factor comes out of the maximum.
+        unscaled = values * gain
+        squares, largest = sum_and_max(values * values, tl.abs(unscaled))
+        scale = tl.rsqrt(squares / HIDDEN + eps)
+        factor = tl.maximum(largest * scale / FP8_MAX, _LEAST_SCALE)
+        finished = fp8_bytes(unscaled * (scale / factor))
+        tl.store(scales + number, factor)
+        factors = tl.full([1], 0, tl.float32) + factor
     else:
-        finished = values.to(out.dtype.element_ty)
-        factors = tl.zeros([1], tl.float32)
+        values = values * tl.rsqrt(tl.sum(values * values) / HIDDEN + eps) * gain
+        if BIAS:
+            values += shift
+        if GROUP > 0:
+            finished, factors = quantise(values, GROUP)
+            lanes = tl.arange(0, offs.numel // GROUP)
+            count: tl.constexpr = (HIDDEN + GROUP - 1) // GROUP
+            place = scales + number.to(tl.int64) * count + lanes
+            tl.store(place, factors, mask=lanes < count)
+        else:
+            finished = values.to(out.dtype.element_ty)
+            factors = tl.zeros([1], tl.float32)
     tl.store(out + places, finished, mask=inside)
     return finished, factors
 

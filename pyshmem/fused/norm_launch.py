@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import triton
 
 import pyshmem.triton as shmem
 
-from ..host import runtime
+from ..host import creation, runtime
+from ..interop.torch.tensors import over
 from . import norm_kernels as kernels
-from .workspace import Workspace
+from .norm_pull_kernels import SLOTS, pull
+from .workspace import Workspace, device_heap_is_near
 
 NORMS = ("rms", "layer")
 #: Elements that have one scale; 0 is no FP8, None a row.
@@ -68,12 +71,36 @@ def _row_units(given: Request) -> int:
 def why_not_one_stage(space: Workspace, given: Request) -> str | None:
     """None, or why there is no channel for rows of this size."""
     nbytes = 16 * _programs(space) * _row_units(given) * (runtime.n_pes() + 1)
-    if nbytes > _MOST_FOR_CHANNEL:
-        return (
-            f"a row of {given.hidden} elements needs {nbytes >> 20} MiB of workspace, "
-            f"more than {_MOST_FOR_CHANNEL >> 20}"
-        )
-    return None
+    return None if nbytes <= _MOST_FOR_CHANNEL else _too_large(given, nbytes)
+
+
+def _fills(given: Request) -> bool:
+    """Whether a program for a row of this size has a multiprocessor to itself."""
+    return _tile(given.hidden) * int(given.x.itemsize) > 16 << 10
+
+
+def _pullers(space: Workspace, given: Request) -> int:
+    """Programs of ``pull``: two a multiprocessor, for one loads while the other reduces."""
+    return _programs(space) * (1 if _fills(given) else 2)
+
+
+def _slot(given: Request) -> int:
+    return _tile(given.hidden) * int(given.x.itemsize)
+
+
+def why_not_pull(space: Workspace, given: Request) -> str | None:
+    """None, or why peers' rows are not loaded."""
+    if runtime.n_pes() > 1 and not device_heap_is_near():
+        return "peers are out of reach of loads"
+    nbytes = SLOTS.value * _pullers(space, given) * _slot(given)
+    return None if nbytes <= _MOST_FOR_CHANNEL else _too_large(given, nbytes)
+
+
+def _too_large(given: Request, nbytes: int) -> str:
+    return (
+        f"a row of {given.hidden} elements needs {nbytes >> 20} MiB of workspace, "
+        f"more than {_MOST_FOR_CHANNEL >> 20}"
+    )
 
 
 def _constants(given: Request) -> dict[str, Any]:
@@ -99,6 +126,8 @@ def launch(space: Workspace, given: Request, road: str) -> None:
     where: Any = None
     if runtime.n_pes() > 1 and road == "one_stage":
         where = _one_stage_where(space, given, programs)
+    elif runtime.n_pes() > 1 and road == "pull":
+        where = _pull_where(space, given)
     elif runtime.n_pes() > 1:
         where = _by_owner_where(space, given, programs, finishes)
     if not tokens:
@@ -116,6 +145,13 @@ def launch(space: Workspace, given: Request, road: str) -> None:
     team, ctx = shmem.team_number(space.team), shmem.context()
     if road == "one_stage":
         kernels.one_stage[grid](*tensors, where, ctx, TEAM=team, **constants)
+    elif road == "pull":
+        count = min(tokens, _pullers(space, given))
+        constants |= _warps_of_pull(given, count > programs)
+        threads = 32 * constants["num_warps"]
+        pull[(count,)](
+            *tensors, *where, ctx, TEAM=team, MEMBERS=space.n_pes, THREADS=threads, **constants
+        )
     else:
         kernels.by_owner[grid](
             *tensors, *where, ctx, TEAM=team, OWNER_FINISHES=finishes, **constants
@@ -130,6 +166,26 @@ def _or(value: Any, other: Any) -> Any:
 def _one_stage_where(space: Workspace, given: Request, programs: int) -> Any:
     nbytes = 4 * _row_units(given)
     return space.thing(f"norm.channel.{nbytes}", programs, lambda: shmem.channel(programs, nbytes))
+
+
+def _pull_where(space: Workspace, given: Request) -> Any:
+    """Ring, counts and flags of ``pull``, for rows of this size."""
+    programs, slot = _pullers(space, given), _slot(given)
+    counts, words = 8 * programs, 8 * programs * (1 + runtime.n_pes()) + 255 & -256
+    nbytes = words + SLOTS.value * programs * slot
+
+    def make() -> Any:
+        return over(creation.zeros(nbytes, np.uint8, heap="device"))
+
+    memory = space.thing(f"norm.ring.{slot}", programs, make)
+    flags = memory[counts:words].view(torch.int64)
+    return memory[words:].view(given.x.dtype), memory[:counts].view(torch.int64), flags
+
+
+def _warps_of_pull(given: Request, shared: bool) -> dict[str, Any]:
+    """Threads that share a multiprocessor's registers: 512 of 128, in one program or in two."""
+    warps = min(max(_tile(given.hidden) // (1024 if shared else 512), 1), 16)
+    return {"num_warps": warps, "maxnreg": 128}
 
 
 def _by_owner_where(space: Workspace, given: Request, programs: int, finishes: bool) -> Any:

@@ -61,6 +61,10 @@ def test_kernels_compile_for_gpus(tmp_path: Path) -> None:
     for name in ("one_stage", "one_stage_fp8"):
         assert "ld.relaxed.sys.global.v2.b64" in texts[name]
         assert "st.global.v2.b64" in texts[name]
+    for name in ("pull", "pull_fp8"):
+        text = texts[name]
+        assert re.search(r"ld\.global\.v4", text.split("ld.acquire.sys")[1]), "rows of peers"
+        assert "st.release.sys.global.b64" in text
     for name in ("split", "two_stages_fp8"):
         assert len(re.findall(r"st\.release\.sys", texts[name])) == 2
 

@@ -9,11 +9,12 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
 from pyshmem.fused import norm_kernels as kernels
+from pyshmem.fused import norm_pull_kernels
 from pyshmem.triton import roads
 
 roads._bind(1 << 40)  # as init would
 
-BF16 = "x residual weight bias out residual_out inbox sums rows"
+BF16 = "x residual weight bias out residual_out inbox sums rows ring"
 TYPES = dict.fromkeys(BF16.split(), "*bf16") | dict.fromkeys(
     ("words", "counts", "flags", "ctx"), "*i64"
 )
@@ -30,6 +31,8 @@ FP8 = {"out": "*u8", "rows": "*u8"}
 CASES = {
     "local": ("local", {}, {}),
     "one_stage": ("one_stage", {}, {"TEAM": 0}),
+    "pull": ("pull", {}, {"TEAM": 0, "MEMBERS": 2, "THREADS": 256, "HIDDEN": 6144, "BLOCK": 8192}),
+    "pull_fp8": ("pull", FP8, {"TEAM": 3, "MEMBERS": 4, "THREADS": 256, "GROUP": 4096}),
     "one_stage_fp8": ("one_stage", FP8, {"TEAM": 0, "GROUP": 128}),
     "split": ("by_owner", {}, {"TEAM": 0, "OWNER_FINISHES": False}),
     "two_stages_fp8": (
@@ -41,7 +44,7 @@ CASES = {
 
 def ptx(name: str) -> str:
     kernel_name, types, constants = CASES[name]
-    kernel = getattr(kernels, kernel_name)
+    kernel = getattr(norm_pull_kernels if kernel_name == "pull" else kernels, kernel_name)
     names = kernel.arg_names
     types, constants = TYPES | types, CONSTANTS | constants
     signature = {one: types.get(one, "constexpr") for one in names}

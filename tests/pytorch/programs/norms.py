@@ -16,7 +16,8 @@ import pyshmem.fused as fused
 import pyshmem.interop.torch as symmetric
 from pyshmem.fused import norm as norm_of
 
-ROADS = ("one_stage", "two_stages", "split")
+FAR = os.environ.get("PYSHMEM_P2P") == "0"
+ROADS = ("one_stage", *(() if FAR else ("pull",)), "two_stages", "split")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 HERE = torch.device("cpu")
 #: Twice the rounding to nearest: the interpreter cuts bfloat16 off.
@@ -103,8 +104,10 @@ def results() -> None:
         check(result, xs, weight, residual, bias, eps, norm, quantize)
         same_on_all_pes(*(one for one in result if one is not None))
         others = kept.setdefault((dtype, quantize), result)
-        for one, other in zip(result, others, strict=True):
-            assert one is None or torch.equal(one.view(torch.uint8), other.view(torch.uint8))
+        for name, one, other in zip(result._fields, result, others, strict=True):
+            # Kernels of GPUs may add squares in other orders.
+            if one is not None and (HERE.type == "cpu" or name == "residual"):
+                assert torch.equal(one.view(torch.uint8), other.view(torch.uint8)), (road, name)
 
 
 def shapes(sizes) -> None:
@@ -223,6 +226,8 @@ def refusals() -> None:
     refused(ValueError, "norm is 'batch'", call, x, weight, norm="batch")
     refused(ValueError, "quantize is 'tensor'", call, x, weight, quantize="tensor")
     refused(ValueError, "no road 'fast'", call, x, weight, road="fast")
+    if FAR:
+        refused(ValueError, "out of reach of loads", call, x, weight, road="pull")
     known, norm_of._lacks_fp8 = norm_of._lacks_fp8, lambda device: True
     refused(pyshmem.UnsupportedError, "has no FP8", call, x, weight, quantize="row")
     norm_of._lacks_fp8 = known
