@@ -268,8 +268,10 @@ def wait_on_stream(element: str, address: int, cmp: int, value: int, stream: Str
 def prepare(*routines: str | Callable[..., Any], dtype: Any = None) -> None:
     """Compile, and load, the kernels that routines launch with ``stream=`` or on device arrays.
 
-    A first use does it too, in up to some seconds; inside a capture of a stream it cannot. Compiled
-    kernels are kept in ``PYSHMEM_CACHE_DIR``. Not collective.
+    A first use does it too, in up to some seconds; inside a capture of a stream it cannot. A GPU may
+    load nothing until the kernels that run have ended: prepare what comes behind a kernel, or a stream's
+    ``wait_until_any`` and the like, that waits for what this PE does next. Compiled kernels are kept in
+    ``PYSHMEM_CACHE_DIR``. Not collective.
 
     Args:
         routines: routines of ``pyshmem``, or their names: collectives, ``barrier_all``, ``sync_all``,

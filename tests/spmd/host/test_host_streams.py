@@ -179,6 +179,8 @@ def test_a_wait_compares_with_the_sign_of_the_dtype(job, right, stream, on_gpu):
 def test_waits_for_several_words(job, right, stream, on_gpu, seen):
     words, one = on_gpu(np.zeros(6, np.int32)), on_gpu(np.full(1, -9, np.int64))
     some, count = on_gpu(np.full(6, -9, np.int64)), on_gpu(np.full(1, -9, np.int64))
+    # A GPU loads no kernel while one waits for what this PE does next.
+    pyshmem.streams.prepare("wait_until_any", "wait_until_some", "wait_until_all", dtype=np.int32)
     pyshmem.barrier_all()
     pyshmem.wait_until_any(words, pyshmem.CMP_EQ, 3, stream=stream, found=one)
     pyshmem.wait_until_some(words, pyshmem.CMP_EQ, 3, stream=stream, indices=some, found=count)
