@@ -231,6 +231,7 @@ def test_teams_on_streams_of_their_own(job, on_gpu, stream):
     other = pyshmem.streams.Stream()
     mine, wide = on_gpu([job.my_pe + 1]), on_gpu([job.my_pe + 1])
     a, b = on_gpu([0]), on_gpu([0])
+    pyshmem.streams.prepare()
     pyshmem.streams.prepare("sum_reduce", dtype=np.int64)
     pyshmem.barrier_all()
     calls = [
