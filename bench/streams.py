@@ -32,8 +32,10 @@ VARIABLES = {
     "NCCL_NVLS_ENABLE": "0",
     "NVSHMEM_DISABLE_NVLS": "1",
     "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
+    "NVSHMEM_REMOTE_TRANSPORT": "none",
+    "NVSHMEM_SYMMETRIC_SIZE": "1G",
 }
-_LIMIT_S = 540
+_LIMIT_S = 150  # of a provider; what it has printed by then counts
 
 
 def build(source: str, folder: Path, *options: str) -> Path | None:
@@ -54,26 +56,30 @@ def build(source: str, folder: Path, *options: str) -> Path | None:
 
 def rows_of(commands: list[list[str]], variables: list[dict[str, str]]) -> Iterator[dict]:
     """Run the processes of one job, and what the first prints as rows."""
-    jobs = [
-        subprocess.Popen(
-            command,
-            env={**os.environ, **VARIABLES, **more},
-            stdout=subprocess.PIPE if not place else subprocess.DEVNULL,
-            text=True,
-        )
-        for place, (command, more) in enumerate(zip(commands, variables, strict=True))
-    ]
-    try:
-        output, _ = jobs[0].communicate(timeout=_LIMIT_S)
-    finally:
-        for job in jobs:
-            if job.poll() is None:
-                job.terminate()
-            job.wait()
-    for line in output.splitlines():
-        if line.startswith("{"):
-            print(line, flush=True)
-            yield json.loads(line)
+    with tempfile.TemporaryFile("w+") as output:
+        jobs = [
+            subprocess.Popen(
+                command,
+                env={**os.environ, **VARIABLES, **more},
+                stdout=subprocess.DEVNULL if place else output,
+                text=True,
+            )
+            for place, (command, more) in enumerate(zip(commands, variables, strict=True))
+        ]
+        try:
+            jobs[0].wait(_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            print(f"{commands[0]} is ended after {_LIMIT_S} s", file=sys.stderr)
+        finally:
+            for job in jobs:
+                if job.poll() is None:
+                    job.terminate()
+                job.wait()
+        output.seek(0)
+        for line in output:
+            if line.startswith("{") and line.endswith("\n"):
+                print(line, end="", flush=True)
+                yield json.loads(line)
 
 
 def ranks(command: list[str], n: int, **more: str) -> Iterator[dict]:
