@@ -125,9 +125,40 @@ class Pyshmem(Timer):
         self.emit("sync", 0, lambda: shmem.sync_all(stream=stream))
         signal = shmem.new_signal(heap="device")
         self.emit("signal_set", 8, lambda: shmem.signal_set(signal, 1, right, stream=stream))
+        self.round_trip()
         for nbytes in SIZES:
             self.of_size(nbytes, right)
         shmem.finalize()
+
+    def round_trip(self) -> None:
+        """A signal from a stream of PE 0 to one of PE 1 and back, with a number of its own each time."""
+        shmem, stream, trips = self.shmem, self.stream, 2 if QUICK else 100
+        me, signal, last = self.job.my_pe, shmem.new_signal(heap="device"), 0
+        row: dict[str, Any] = {"peer": self.provider, "op": "signal_round_trip", "bytes": 8}
+
+        def go() -> None:
+            for number in range(last + 1, last + trips + 1) if me < 2 else ():
+                steps = [
+                    lambda k=number: shmem.signal_set(signal, k, 1 - me, stream=stream),
+                    lambda k=number: shmem.signal_wait_until(signal, shmem.CMP_GE, k, stream=stream),
+                ]
+                for step in reversed(steps) if me else steps:
+                    step()
+
+        for name, graph in (("us_eager", False), ("us_graph", True)) if self.pes > 1 else ():
+            values = []
+            for _ in range(REPEAT):
+                run: Callable[[], None] = go
+                if graph:  # for one replay
+                    with stream.capture() as captured:
+                        go()
+                    run = lambda found=captured: found.replay(stream)  # noqa: E731
+                shmem.barrier_all()
+                values.append(self._timed(run) / trips)
+                last += trips
+            row[name] = round(self.most(statistics.median(values)), 2)
+        if self.first:
+            print(json.dumps(row | {"pes": self.pes}), flush=True)
 
     def of_size(self, nbytes: int, right: int) -> None:
         shmem, stream, n = self.shmem, self.stream, self.pes
