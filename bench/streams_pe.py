@@ -140,7 +140,9 @@ class Pyshmem(Timer):
             for number in range(last + 1, last + trips + 1) if me < 2 else ():
                 steps = [
                     lambda k=number: shmem.signal_set(signal, k, 1 - me, stream=stream),
-                    lambda k=number: shmem.signal_wait_until(signal, shmem.CMP_GE, k, stream=stream),
+                    lambda k=number: shmem.signal_wait_until(
+                        signal, shmem.CMP_GE, k, stream=stream
+                    ),
                 ]
                 for step in reversed(steps) if me else steps:
                     step()
