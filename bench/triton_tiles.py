@@ -57,11 +57,11 @@ def load_tiles(near, far, n, pe, ctx, B: tl.constexpr):
 def ping_pong(sig, first, rounds, ctx):
     me = shmem.my_pe(ctx)
     for turn in range(first, first + rounds):
-        if me == 0:
-            shmem.signal_op(sig, turn, shmem.SIGNAL_SET, 1, ctx)
-        shmem.signal_wait_until(sig, shmem.CMP_GE, turn, ctx)
         if me == 1:
-            shmem.signal_op(sig, turn, shmem.SIGNAL_SET, 0, ctx)
+            shmem.signal_wait_until(sig, shmem.CMP_GE, turn, ctx)
+        shmem.signal_op(sig, turn, shmem.SIGNAL_SET, 1 - me, ctx)
+        if me == 0:
+            shmem.signal_wait_until(sig, shmem.CMP_GE, turn, ctx)
 
 
 @triton.jit

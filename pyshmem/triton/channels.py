@@ -14,12 +14,20 @@ from __future__ import annotations
 
 import triton.language as tl
 
-from .chosen import await_unit_pairs, await_units, device_function, end_with, meet, state
+from .chosen import (
+    await_unit_pairs,
+    await_units,
+    device_function,
+    distance_to,
+    end_with,
+    fixed,
+    meet,
+)
 from .far import far_words
 from .job import Wrapped, new_words
 from .roads import near
 from .teams import place_in, team_row, world_pe
-from .words import DELTA, FAULT_NELEMS
+from .words import FAULT_NELEMS
 
 __all__ = ["Channel", "channel"]
 
@@ -74,8 +82,7 @@ def begin(words, n_units: tl.constexpr, team, op: tl.constexpr, ctx):
         tl.program_id(1) + tl.num_programs(1) * tl.program_id(2)
     )
     # Loads that do not wait for each other: all of it is on the way before the first unit is sent.
-    programs = tl.load(words + _PROGRAMS)
-    units = tl.load(words + _UNITS)
+    programs, units = fixed(words + _PROGRAMS), fixed(words + _UNITS)
     count = words + _COUNTS + program
     number = tl.load(count, volatile=True) + 1
     _, n_pes = place_in(team, row, ctx)
@@ -93,13 +100,25 @@ def begin(words, n_units: tl.constexpr, team, op: tl.constexpr, ctx):
 
 
 @device_function
+def _distance_to(pe, ctx):
+    """``distance_to`` a PE. That of the first two is loaded before it is known which is meant."""
+    if pe.type.is_block():
+        return distance_to(pe, ctx)
+    else:
+        distance = tl.where(pe == 0, distance_to(0, ctx), distance_to(1, ctx))
+        if pe > 1:
+            distance = distance_to(pe, ctx)
+        return distance
+
+
+@device_function
 def send(base, step, data, number, place, member, team, row, ctx, mask=None):
     """Stores uint32 ``data`` and the call's number to ``member``, at the place of a sender there."""
     pe = world_pe(team, row, member)
     offs = tl.arange(0, data.numel)
     units = data.to(tl.uint64) | (number << 32)
     if near():
-        distance = (state(ctx, DELTA + pe) >> 8) * 32
+        distance = (_distance_to(pe, ctx) >> 8) * 32
         tl.store(base + place * step + distance + offs, units, mask=mask)
     else:
         active = offs >= 0 if mask is None else (offs >= 0) & mask

@@ -17,9 +17,11 @@ if INTERPRETED:
         await_unit_pairs,
         await_units,
         device_function,
+        distance_to,
         end_with,
         fence_all,
         fetch,
+        fixed,
         meet,
         now,
         poll,
@@ -42,9 +44,11 @@ else:
         await_unit_pairs,
         await_units,
         device_function,
+        distance_to,
         end_with,
         fence_all,
         fetch,
+        fixed,
         meet,
         now,
         poll,
@@ -63,7 +67,8 @@ else:
     )
 
 __all__ = [
-    "INTERPRETED", "await_host", "await_unit_pairs", "await_units", "device_function", "end_with",
-    "fence_all", "fetch", "meet", "now", "poll", "reach", "reach_pe", "record", "release_add",
-    "release_set", "scan", "set_words", "state", "store_requests", "wait", "write_stage", "yield_turn",
+    "INTERPRETED", "await_host", "await_unit_pairs", "await_units", "device_function", "distance_to",
+    "end_with", "fence_all", "fetch", "fixed", "meet", "now", "poll", "reach", "reach_pe", "record",
+    "release_add", "release_set", "scan", "set_words", "state", "store_requests", "wait", "write_stage",
+    "yield_turn",
 ]  # fmt: skip

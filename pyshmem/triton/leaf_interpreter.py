@@ -44,8 +44,16 @@ def scalar(value: int, dtype: Any) -> tl.tensor:
     return tensor(cut, dtype, False)
 
 
+def fixed(pointer: Any) -> tl.tensor:
+    return tl.load(pointer).to(tl.int64)
+
+
 def state(ctx: Any, word: Any) -> tl.tensor:
-    return tl.load(tl.cast(ctx, tl.int64).to(tl.pointer_type(tl.int64)) + word)
+    return fixed(tl.cast(ctx, tl.int64).to(tl.pointer_type(tl.int64)) + word)
+
+
+def distance_to(pe: Any, ctx: Any) -> tl.tensor:
+    return state(ctx, words.DELTA + pe)
 
 
 def _word(ctx: Any, word: Any) -> int:
@@ -225,8 +233,9 @@ def fetch(pointer: Any) -> tl.tensor:
 
 
 def set_words(active: Any, pointer: Any, value: Any) -> None:
-    for address in pointer.handle.data[active.handle.data != 0]:
-        job.release_set(int(address), number(value))
+    actives, addresses, values = np.broadcast_arrays(*map(_array, (active, pointer, value)))
+    for place in zip(*np.nonzero(actives), strict=True):
+        job.release_set(int(addresses[place]), int(values[place]))
 
 
 def release_set(pointer: Any, value: Any) -> None:

@@ -37,6 +37,7 @@ from .words import (
     FAULT_TIMEOUT,
     HEAP_BASE,
     HEAP_BYTES,
+    MAX_PES,
     N_PES,
     RING_WAIT,
     STATE_TRACE,
@@ -71,9 +72,20 @@ def address_of(pointer):
 
 
 @triton.jit
+def fixed(pointer):
+    """The 64-bit word at a pointer, which nobody changes while the kernel runs.
+
+    So the compiler may load it once, and before the loops and the waits that it stands in.
+    """
+    return tl.inline_asm_elementwise(
+        "{ ld.global.b64 $0, [$1]; }", "=l,l", [pointer], dtype=tl.int64, is_pure=True, pack=1
+    )
+
+
+@triton.jit
 def state(ctx, word):
     """A word of the state block, int64."""
-    return tl.load(address_of(ctx).to(tl.pointer_type(tl.int64)) + word)
+    return fixed(address_of(ctx).to(tl.pointer_type(tl.int64)) + word)
 
 
 @triton.jit
@@ -117,6 +129,12 @@ def fence_all():
 
 
 @triton.jit
+def distance_to(pe, ctx):
+    """How far the heap of ``pe`` is from this PE's, in bytes; something else if there is no such PE."""
+    return state(ctx, DELTA + (tl.cast(pe, tl.int64) & (MAX_PES - 1)))
+
+
+@triton.jit
 def reach_pe(pe, op: tl.constexpr, ctx):
     """How far the heap of ``pe`` is from this PE's, in units of 256 bytes.
 
@@ -125,11 +143,12 @@ def reach_pe(pe, op: tl.constexpr, ctx):
     """
     kernel: tl.constexpr = _kernel()
     text: tl.constexpr = reach_text(
-        N_PES, HEAP_BASE, HEAP_BYTES, DELTA, FAR, FAULT_CLAIM, FAULT_RECORD,
-        FAULT_PE, FAULT_ADDRESS, FAULT_FAR, op, kernel, False
-    )  # fmt: skip
+        FAULT_CLAIM, FAULT_RECORD, FAR, FAULT_PE, FAULT_ADDRESS, FAULT_FAR, op, kernel, False
+    )
     bytes_off = tl.inline_asm_elementwise(
-        text, "=l,l,l", [tl.cast(pe, tl.int64), address_of(ctx)], dtype=tl.int64, is_pure=False, pack=1
+        text, "=l,l,l,l,l",
+        [tl.cast(pe, tl.int64), address_of(ctx), state(ctx, N_PES), distance_to(pe, ctx)],
+        dtype=tl.int64, is_pure=False, pack=1,
     )  # fmt: skip
     return bytes_off >> 8
 
@@ -142,13 +161,13 @@ def reach(pointer, nbytes, pe, op: tl.constexpr, ctx):
     """
     kernel: tl.constexpr = _kernel()
     text: tl.constexpr = reach_text(
-        N_PES, HEAP_BASE, HEAP_BYTES, DELTA, FAR, FAULT_CLAIM, FAULT_RECORD,
-        FAULT_PE, FAULT_ADDRESS, FAULT_FAR, op, kernel, True
-    )  # fmt: skip
+        FAULT_CLAIM, FAULT_RECORD, FAR, FAULT_PE, FAULT_ADDRESS, FAULT_FAR, op, kernel, True
+    )
     address = address_of(pointer)
     bytes_off = tl.inline_asm_elementwise(
-        text, "=l,l,l,l,l",
-        [tl.cast(pe, tl.int64), address_of(ctx), address, tl.cast(nbytes, tl.int64)],
+        text, "=l,l,l,l,l,l,l,l,l",
+        [tl.cast(pe, tl.int64), address_of(ctx), state(ctx, N_PES), distance_to(pe, ctx), address,
+         tl.cast(nbytes, tl.int64), address - state(ctx, HEAP_BASE), state(ctx, HEAP_BYTES)],
         dtype=tl.int64, is_pure=False, pack=1,
     )  # fmt: skip
     return (address + bytes_off).to(pointer.dtype)
@@ -234,7 +253,7 @@ def fetch(pointer):
 
 @triton.jit
 def set_words(active, pointer, value):
-    """Each element with ``active`` stores a 64-bit word, in no order with others."""
+    """Each element with ``active`` stores a 64-bit word, behind what was stored before ``meet``."""
     tl.inline_asm_elementwise(
         set_text(), "=r,r,l,l", [active, pointer, tl.cast(value, tl.int64)],
         dtype=tl.int32, is_pure=False, pack=1,

@@ -7,14 +7,23 @@ e is every member raising its flag at all others to e, and waiting until theirs 
 
 import triton.language as tl
 
-from .chosen import device_function, fence_all, meet, poll, release_set, set_words, state, wait
+from .chosen import (
+    device_function,
+    distance_to,
+    fence_all,
+    fixed,
+    meet,
+    poll,
+    release_set,
+    set_words,
+)
 from .far import far_words
 from .ring import settle
 from .roads import near
 from .teams import place_in, team_row, world_pe
 from .words import (
     CMP_GE,
-    DELTA,
+    MAX_PES,
     TEAM_EPOCH,
     TEAM_FLAGS,
     TEAM_GRID_COUNT,
@@ -24,8 +33,6 @@ from .words import (
 )
 
 __all__ = ["barrier", "barrier_grid", "fence", "quiet", "sync", "sync_grid"]
-
-_LANES = tl.constexpr(128)  # as many PEs as the state block knows
 
 
 @device_function
@@ -49,24 +56,30 @@ def quiet(ctx):
 
 
 @device_function
-def _word(row, number: tl.constexpr):
-    return tl.load(row + number).to(tl.pointer_type(tl.int64))
+def _members(team, row, ctx):
+    """The caller's number in the team; a lane for each member, which others are there, and their PEs."""
+    mine, n_pes = place_in(team, row, ctx)
+    lanes = tl.arange(0, MAX_PES)
+    others = (lanes < n_pes) & (lanes != mine)
+    return mine, lanes, others, world_pe(team, row, lanes, mask=others)
+
+
+@device_function
+def _words(row):
+    """Pointers to the flags of the team's members, and to the number of the last exchange."""
+    flags, counter = fixed(row + TEAM_FLAGS), fixed(row + TEAM_EPOCH)
+    return flags.to(tl.pointer_type(tl.int64)), counter.to(tl.pointer_type(tl.int64))
 
 
 @device_function
 def exchange(team, row, op: tl.constexpr, ctx):
     """The team's members meet; each by one program at a time."""
-    flags = _word(row, TEAM_FLAGS)
-    counter = _word(row, TEAM_EPOCH)
+    flags, counter = _words(row)
     epoch = tl.load(counter, volatile=True) + 1
-    mine, n_pes = place_in(team, row, ctx)
-    lanes = tl.arange(0, _LANES)
-    others = (lanes < n_pes) & (lanes != mine)
-    pes = world_pe(team, row, lanes, mask=others)
+    mine, lanes, others, pes = _members(team, row, ctx)
     meet()
     if near():
-        remote = flags + mine + (state(ctx, DELTA + tl.where(others, pes, 0)) >> 3)
-        fence_all()
+        remote = flags + mine + (distance_to(tl.where(others, pes, 0), ctx) >> 3)
         set_words(others.to(tl.int32), remote, epoch)
     else:
         settle(ctx)
@@ -74,6 +87,47 @@ def exchange(team, row, op: tl.constexpr, ctx):
         far_words(flags + mine, epoch, pes, others, ctx)
     poll(others.to(tl.int32), flags + lanes, CMP_GE, epoch, pes, op, ctx)
     tl.store(counter, epoch)
+    meet()
+
+
+@device_function
+def exchange_grid(settles: tl.constexpr, team, op: tl.constexpr, ctx):
+    """The programs of the grids of all members meet.
+
+    The last program of a grid raises the flags, and the turn of its own grid; all wait for both. Nobody
+    changes what is read here before all programs of the grid have come.
+    """
+    row = team_row(team, op, ctx)
+    programs = tl.num_programs(0) * tl.num_programs(1) * tl.num_programs(2)
+    flags, counter = _words(row)
+    own = row + TEAM_GRID_TURN
+    turn = tl.load(own, volatile=True) + 1
+    epoch = tl.load(counter, volatile=True) + 1
+    mine, lanes, others, pes = _members(team, row, ctx)
+    is_own = lanes == mine
+    remote = flags + mine
+    if near():
+        remote = remote + (distance_to(tl.where(others, pes, 0), ctx) >> 3)
+    meet()
+    if settles:
+        settle(ctx)
+    if tl.atomic_add(row + TEAM_GRID_COUNT, 1, sem="acq_rel", scope="sys") == programs - 1:
+        tl.store(row + TEAM_GRID_COUNT, tl.cast(0, tl.int64))
+        tl.store(counter, epoch)
+        meet()
+        if near():
+            set_words(
+                (others | is_own).to(tl.int32),
+                tl.where(is_own, own, remote),
+                tl.where(is_own, turn, epoch),
+            )
+        else:
+            settle(ctx)
+            fence_all()
+            far_words(flags + mine, epoch, pes, others, ctx)
+            release_set(own, turn)
+    places, least = tl.where(is_own, own, flags + lanes), tl.where(is_own, turn, epoch)
+    poll((others | is_own).to(tl.int32), places, CMP_GE, least, pes, op, ctx)
     meet()
 
 
@@ -103,20 +157,10 @@ def sync_grid(ctx, team=TEAM_WORLD):
     The grid has to be resident as a whole, and one kernel of the PE at a time may use the team so.
     Extension.
     """
-    row = team_row(team, TEAM_SYNC, ctx)
-    programs = tl.num_programs(0) * tl.num_programs(1) * tl.num_programs(2)
-    turn = tl.load(row + TEAM_GRID_TURN, volatile=True)
-    meet()
-    if tl.atomic_add(row + TEAM_GRID_COUNT, 1, sem="acq_rel", scope="gpu") == programs - 1:
-        tl.store(row + TEAM_GRID_COUNT, tl.cast(0, tl.int64))
-        exchange(team, row, TEAM_SYNC, ctx)
-        release_set(row + TEAM_GRID_TURN, turn + 1)
-    else:
-        wait(row + TEAM_GRID_TURN, CMP_GE, turn + 1, -1, TEAM_SYNC, ctx)
+    exchange_grid(False, team, TEAM_SYNC, ctx)
 
 
 @device_function
 def barrier_grid(ctx, team=TEAM_WORLD):
     """``quiet`` of every program, then ``sync_grid``. Extension."""
-    quiet(ctx)
-    sync_grid(ctx, team)
+    exchange_grid(True, team, TEAM_SYNC, ctx)

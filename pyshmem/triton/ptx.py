@@ -162,54 +162,35 @@ def slow_text(ctx, numbers, kind, op, kernel, pe, widen, reports):
 
 
 @triton.constexpr_function
-def reach_text(
-    n_pes,
-    base,
-    nbytes,
-    delta,
-    out_of_reach,
-    claim,
-    record,
-    bad_pe,
-    bad_address,
-    far,
-    op,
-    kernel,
-    checks_address,
-):
-    """$0 = how far ``pe``'s heap is from this one: $1 pe, $2 ctx, and $3 address, $4 bytes if checked.
+def reach_text(claim, record, out_of_reach, bad_pe, bad_address, far, op, kernel, checks_address):
+    """$0 = $4, how far ``pe``'s heap is: $1 pe, $2 ctx, $3 how many PEs there are.
 
-    A program that asks for what there is not keeps a fault and ends: all its threads are here.
+    If checked, $5 is an address, $6 its bytes, $7 how far it is from the heap's begin, $8 the heap's
+    bytes. A program that asks for what there is not keeps a fault and ends: all its threads are here.
+    What it needs to know comes as arguments, so that the compiler may load it once, and early.
     """
     check = f"""
-    ld.global.b64 k, [$2 + {8 * base}];
-    sub.u64 m, $3, k;
-    ld.global.b64 k, [$2 + {8 * nbytes}];
-    sub.u64 k, k, $4;
-    mov.b64 f, {bad_address}; mov.b64 a, $3; mov.b64 b, $4;
-    setp.gt.u64 p, m, k;
+    sub.u64 k, $8, $6;
+    mov.b64 f, {bad_address}; mov.b64 a, $5; mov.b64 b, $6;
+    setp.gt.u64 p, $7, k;
     @p bra fault;
     """
     return f"""{{
-    .reg .pred p, q; .reg .b64 f, r, k, m, n, a, b, w; .reg .b32 x, y;
-    ld.global.b64 n, [$2 + {8 * n_pes}];
-    mov.b64 f, {bad_pe}; mov.b64 a, $1; mov.b64 b, n;
-    setp.ge.u64 p, $1, n;
+    .reg .pred p, q; .reg .b64 f, r, k, a, b, w; .reg .b32 x, y;
+    mov.b64 f, {bad_pe}; mov.b64 a, $1; mov.b64 b, $3;
+    setp.ge.u64 p, $1, $3;
     @p bra fault;
     {check if checks_address else ""}
-    shl.b64 m, $1, 3;
-    add.u64 m, m, $2;
-    ld.global.b64 w, [m + {8 * delta}];
-    mov.b64 f, {far}; mov.b64 a, $1;
-    setp.eq.u64 p, w, {out_of_reach};
+    mov.b64 f, {far}; mov.b64 a, $1; mov.b64 b, $3;
+    setp.eq.u64 p, $4, {out_of_reach};
     @p bra fault;
-    mov.b64 $0, w;
     bra done;
     fault:
     mov.b64 w, f;
     {fault_text("$2", claim, record, "w", op, kernel, "$1", "a", "b")}
     exit;
     done:
+    mov.b64 $0, $4;
     }}"""
 
 
@@ -284,11 +265,11 @@ def look_text(bits):
 
 @triton.constexpr_function
 def set_text():
-    """$3 to the word at $2, for elements with $1 set."""
+    """$3 to the word at $2, with release, for elements with $1 set."""
     return """{
     .reg .pred p;
     setp.ne.s32 p, $1, 0;
-    @p st.relaxed.sys.global.b64 [$2], $3;
+    @p st.release.sys.global.b64 [$2], $3;
     mov.b32 $0, 0;
     }"""
 

@@ -37,6 +37,7 @@ from .words import (
     CONTROL_CELLS,
     CONTROL_CONSUMED,
     FAULT_PROXY,
+    MAX_RINGS,
     QUIET,
     REQUEST_RELEASE,
     REQUEST_REPLY,
@@ -257,14 +258,23 @@ def ask(kind, dest, source, value, extra, extra2, pe, ctx):
 
 @device_function
 def settle(ctx):
-    """Waits for the requests without a reply; two loads a ring when there are none."""
-    for k in range(state(ctx, RINGS).to(tl.int32)):
-        control = words_at(state(ctx, RING + 4 * k + 1))
-        device = words_at(state(ctx, RING + 4 * k + 2))
-        pending = tl.load(device + RING_PENDING, volatile=True)
-        if pending > tl.load(device + RING_ACKED, volatile=True):
-            acked = await_host(
-                control + CONTROL_ACKED, pending, control + CONTROL_ASKED, QUIET, ctx
-            )
-            tl.atomic_max(device + RING_ACKED, acked, sem="relaxed", scope="gpu")
-            fence_all()
+    """Waits for the requests without a reply; two loads, for all rings at once, when there are none."""
+    lanes = tl.arange(0, MAX_RINGS)
+    there = lanes < state(ctx, RINGS)
+    devices = words_at(state(ctx, RING + 4 * lanes + 2))
+    pending = tl.load(devices + RING_PENDING, mask=there, other=0, volatile=True)
+    acked = tl.load(devices + RING_ACKED, mask=there, other=0, volatile=True)
+    if tl.max((pending > acked).to(tl.int32)) != 0:
+        for k in range(state(ctx, RINGS).to(tl.int32)):
+            _settle_ring(k, ctx)
+
+
+@device_function
+def _settle_ring(k, ctx):
+    control = words_at(state(ctx, RING + 4 * k + 1))
+    device = words_at(state(ctx, RING + 4 * k + 2))
+    pending = tl.load(device + RING_PENDING, volatile=True)
+    if pending > tl.load(device + RING_ACKED, volatile=True):
+        acked = await_host(control + CONTROL_ACKED, pending, control + CONTROL_ASKED, QUIET, ctx)
+        tl.atomic_max(device + RING_ACKED, acked, sem="relaxed", scope="gpu")
+        fence_all()

@@ -4,7 +4,7 @@
 import triton
 import triton.language as tl
 
-from .chosen import device_function, end_with, state
+from .chosen import device_function, end_with, fixed, state
 from .words import (
     FAULT_TEAM,
     MY_PE,
@@ -44,7 +44,7 @@ def team_row(team, op: tl.constexpr, ctx):
     words = state(ctx, TEAMS).to(tl.pointer_type(tl.int64))
     row = words + tl.cast(team, tl.int64) * TEAM_WORDS
     if not is_world(team):
-        if tl.load(row + TEAM_N_PES) == 0:
+        if fixed(row + TEAM_N_PES) == 0:
             end_with(FAULT_TEAM, op, team, 0, ctx)
     return row
 
@@ -62,7 +62,7 @@ def place_in(team, row, ctx):
     if is_world(team):
         return state(ctx, MY_PE), state(ctx, N_PES)
     else:
-        return tl.load(row + TEAM_MY_PE), tl.load(row + TEAM_N_PES)
+        return fixed(row + TEAM_MY_PE), fixed(row + TEAM_N_PES)
 
 
 @device_function
@@ -73,7 +73,7 @@ def world_pe(team, row, member, mask=None):
             tl.cast(member, tl.int64) if mask is None else tl.where(mask, member, -1).to(tl.int64)
         )
     else:
-        list_of_pes = tl.load(row + TEAM_PES).to(tl.pointer_type(tl.int32))
+        list_of_pes = fixed(row + TEAM_PES).to(tl.pointer_type(tl.int32))
         if mask is None:
             return tl.load(list_of_pes + member).to(tl.int64)
         else:
@@ -86,7 +86,7 @@ def team_my_pe(team, ctx):
 
     Spec: shmem_team_my_pe.
     """
-    return tl.load(team_row(team, TRANSLATE, ctx) + TEAM_MY_PE).to(tl.int32)
+    return fixed(team_row(team, TRANSLATE, ctx) + TEAM_MY_PE).to(tl.int32)
 
 
 @device_function
@@ -95,7 +95,7 @@ def team_n_pes(team, ctx):
 
     Spec: shmem_team_n_pes.
     """
-    return tl.load(team_row(team, TRANSLATE, ctx) + TEAM_N_PES).to(tl.int32)
+    return fixed(team_row(team, TRANSLATE, ctx) + TEAM_N_PES).to(tl.int32)
 
 
 @device_function
@@ -106,9 +106,9 @@ def team_translate_pe(team, pe, dest_team, ctx):
     """
     row = team_row(team, TRANSLATE, ctx)
     other = team_row(dest_team, TRANSLATE, ctx)
-    inside = (pe >= 0) & (pe < tl.load(row + TEAM_N_PES))
+    inside = (pe >= 0) & (pe < fixed(row + TEAM_N_PES))
     world = world_pe(team, row, tl.where(inside, pe, 0))
     found = tl.cast(-1, tl.int32)
-    for member in range(tl.load(other + TEAM_N_PES).to(tl.int32)):
+    for member in range(fixed(other + TEAM_N_PES).to(tl.int32)):
         found = tl.where(inside & (world_pe(dest_team, other, member) == world), member, found)
     return found

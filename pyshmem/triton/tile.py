@@ -31,6 +31,7 @@ from .words import (
     HEAP_BASE,
     HEAP_BYTES,
     LOAD,
+    MAX_PES,
     MY_PE,
     PTR,
     PUT,
@@ -178,7 +179,8 @@ def copy(
 @device_function
 def needs_atomics(pe, op: tl.constexpr, ctx):
     """Ends the program where the link to the GPU of ``pe``, which is a PE, has no native ones."""
-    if (state(ctx, BY_OWNER + pe // 64) >> (pe % 64)) & 1 != 0:
+    place = tl.cast(pe, tl.int64) & (MAX_PES - 1)
+    if (state(ctx, BY_OWNER + (place >> 6)) >> (place & 63)) & 1 != 0:
         end_with(FAULT_ATOMICS, op, pe, 0, ctx)
 
 

@@ -35,10 +35,12 @@ TEAMS = tl.constexpr(STATE.TEAMS)
 DELTA = tl.constexpr(STATE.DELTA)
 BY_OWNER = tl.constexpr(STATE.BY_OWNER)
 FAR = tl.constexpr(SIZES.FAR)
+MAX_PES = tl.constexpr(SIZES.MAX_DEVICE_PES)  # a power of two
 
 STATE_TRACE = tl.constexpr(STATE.TRACE)
 
 RINGS = tl.constexpr(STATE.RINGS)
+MAX_RINGS = tl.constexpr(RINGS_AT.MAX_RINGS)  # a power of two
 RING_SLOTS = tl.constexpr(STATE.RING_SLOTS)
 RING_LOG2 = tl.constexpr(STATE.RING_LOG2)
 RING = tl.constexpr(STATE.RING)

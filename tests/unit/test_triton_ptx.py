@@ -88,6 +88,33 @@ def test_a_release_comes_behind_a_barrier_and_from_one_thread(
 
 
 @both
+def test_what_the_host_has_set_is_loaded_once(ptx: dict[str, str], arch: int) -> None:
+    """Behind an acquire each load goes to the L2 cache, and the answer waits for it."""
+    for name, rare in (("rounds_of_signals", 0), ("rounds_of_grids", 2)):  # of a ring with requests
+        lines = [line.strip() for line in ptx[f"{name}-{arch}"].splitlines()]
+        begin = next(k for k, line in enumerate(lines) if line.startswith(".reg .pred p"))
+        loads = [k for k, line in enumerate(lines) if line.startswith("{ ld.global.b64 %")]
+        assert len(loads) >= 4
+        assert sum(k > begin for k in loads) == rare
+    text = ptx[f"rounds_of_signals-{arch}"]
+    checks = text[text.index("setp.ge.u64 p") : text.index("fault:")]
+    assert "ld." not in checks, "a PE that is there costs no load more"
+
+
+@both
+def test_a_barrier_of_grids_has_one_fence_a_program_and_one_a_grid(
+    ptx: dict[str, str], arch: int
+) -> None:
+    text = ptx[f"rounds_of_grids-{arch}"]
+    arrival = text.index("atom.global.sys.acq_rel.add")
+    before, behind = text[:arrival], text[arrival:]
+    assert "fence" not in before[before.rindex("bar.sync") :]
+    assert len(re.findall(r"\bst\.release\.sys", text)) == 1
+    slow = re.sub(r"@p bra again;.*?seen:", "", behind, flags=re.DOTALL)
+    assert "fence" not in slow[: slow.rindex("ld.acquire.sys")]
+
+
+@both
 def test_a_wait_is_polled_by_one_thread_and_the_rest_meet_it(
     ptx: dict[str, str], arch: int
 ) -> None:

@@ -103,6 +103,22 @@ def more_signals(sig, pe, ctx):
     tl.store(sig, seen + shmem.signal_fetch(sig, ctx))
 
 
+@case({}, sig="*i64", rounds="i64", ctx="*i64")
+@triton.jit
+def rounds_of_signals(sig, rounds, ctx):
+    other = 1 - shmem.my_pe(ctx)
+    for turn in range(rounds):
+        shmem.signal_op(sig, turn, shmem.SIGNAL_SET, other, ctx)
+        shmem.signal_wait_until(sig, shmem.CMP_GE, turn, ctx)
+
+
+@case({}, rounds="i64", ctx="*i64")
+@triton.jit
+def rounds_of_grids(rounds, ctx):
+    for _ in range(rounds):
+        shmem.barrier_grid(ctx)
+
+
 @case({}, words="*i32", n="i32", ctx="*i64")
 @triton.jit
 def waits(words, n, ctx):
