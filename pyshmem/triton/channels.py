@@ -21,6 +21,7 @@ from .chosen import (
     distance_to,
     end_with,
     fixed,
+    load_here,
     meet,
 )
 from .far import far_words
@@ -85,7 +86,11 @@ def begin(words, n_units: tl.constexpr, team, op: tl.constexpr, ctx):
     programs, units = fixed(words + _PROGRAMS), fixed(words + _UNITS)
     count = words + _COUNTS + program
     number = tl.load(count, volatile=True) + 1
-    _, n_pes = place_in(team, row, ctx)
+    mine, n_pes = place_in(team, row, ctx)
+    load_here(mine)
+    if near():
+        load_here(distance_to(0, ctx))
+        load_here(distance_to(1, ctx))
     if (n_units > units) | (program >= programs):
         if n_units > units:
             end_with(FAULT_NELEMS, op, n_units, units, ctx)

@@ -22,6 +22,7 @@ if INTERPRETED:
         fence_all,
         fetch,
         fixed,
+        load_here,
         meet,
         now,
         poll,
@@ -49,6 +50,7 @@ else:
         fence_all,
         fetch,
         fixed,
+        load_here,
         meet,
         now,
         poll,
@@ -68,7 +70,7 @@ else:
 
 __all__ = [
     "INTERPRETED", "await_host", "await_unit_pairs", "await_units", "device_function", "distance_to",
-    "end_with", "fence_all", "fetch", "fixed", "meet", "now", "poll", "reach", "reach_pe", "record",
-    "release_add", "release_set", "scan", "set_words", "state", "store_requests", "wait", "write_stage",
-    "yield_turn",
+    "end_with", "fence_all", "fetch", "fixed", "load_here", "meet", "now", "poll", "reach", "reach_pe",
+    "record", "release_add", "release_set", "scan", "set_words", "state", "store_requests", "wait",
+    "write_stage", "yield_turn",
 ]  # fmt: skip

@@ -27,6 +27,12 @@ _SUM = tl.constexpr("sum")
 
 
 @device_function
+def behind(mine, k, n_pes):
+    """The member ``k``, less than ``n_pes``, behind the caller: a division would take longer."""
+    return tl.where(mine + k < n_pes, mine + k, mine + k - n_pes)
+
+
+@device_function
 def _combine(a, b, op: tl.constexpr):
     if op == "sum":
         return a + b
@@ -98,13 +104,13 @@ def all_reduce(
         total = _combine_members(base, step, data, own, number, team, row, flat, op, ctx)
         result = to_units(total)
         for k in range(1, n_pes):
-            member = (mine + k) % n_pes
+            member = behind(mine, k, n_pes)
             send(base, step, result, number, n_pes, member, team, row, ctx, mask=own)
         got = receive(base, step, owner != mine, number, n_pes, team, row, ALL_REDUCE, ctx)
         return tl.reshape(from_units(tl.where(own, result, got), flat), value.shape)
     else:
         for k in range(1, n_pes):
-            send(base, step, data, number, mine, (mine + k) % n_pes, team, row, ctx)
+            send(base, step, data, number, mine, behind(mine, k, n_pes), team, row, ctx)
         total = _combine_members(base, step, data, offs >= 0, number, team, row, flat, op, ctx)
         return tl.reshape(total, value.shape)
 
@@ -124,9 +130,11 @@ def broadcast(value, root, words, ctx, team=TEAM_WORLD):
     if mine == root:
         # A unit of each says that it has read what the root sent two calls ago.
         for k in range(1, n_pes):
-            receive(base, step, offs == 0, number, (mine + k) % n_pes, team, row, BROADCAST, ctx)
+            receive(
+                base, step, offs == 0, number, behind(mine, k, n_pes), team, row, BROADCAST, ctx
+            )
         for k in range(1, n_pes):
-            send(base, step, data, number, mine, (mine + k) % n_pes, team, row, ctx)
+            send(base, step, data, number, mine, behind(mine, k, n_pes), team, row, ctx)
     else:
         send(base, step, data, number, mine, root, team, row, ctx, mask=offs == 0)
     got = receive(base, step, (offs >= 0) & (mine != root), number, root, team, row, BROADCAST, ctx)
@@ -148,7 +156,7 @@ def fcollect(dest, value, stride, words, ctx, mask=None, team=TEAM_WORLD):
     number, base, step, row = begin(words, data.numel, team, FCOLLECT, ctx)
     mine, n_pes = place_in(team, row, ctx)
     for k in range(1, n_pes):
-        send(base, step, data, number, mine, (mine + k) % n_pes, team, row, ctx)
+        send(base, step, data, number, mine, behind(mine, k, n_pes), team, row, ctx)
     offs = tl.arange(0, data.numel)
     for member in range(n_pes):
         got = receive(
@@ -172,7 +180,7 @@ def alltoall(dest, source, stride, words, ctx, mask=None, team=TEAM_WORLD):
     number, base, step, row = begin(words, to_units(flat).numel, team, ALLTOALL, ctx)
     mine, n_pes = place_in(team, row, ctx)
     for k in range(1, n_pes):
-        member = (mine + k) % n_pes
+        member = behind(mine, k, n_pes)
         tile = tl.reshape(tl.load(source + member * stride, mask=mask), [source.numel])
         send(base, step, to_units(tile), number, mine, member, team, row, ctx)
     own = to_units(tl.reshape(tl.load(source + mine * stride, mask=mask), [source.numel]))
@@ -216,7 +224,7 @@ def all_reduce_grid(
             tile = load_from(source + offs, pe, ALL_REDUCE, ctx, inside)
             total = _combine(total, _widen(tile), op)
         for k in range(n_pes):
-            pe = world_pe(team, row, (mine + k) % n_pes)
+            pe = world_pe(team, row, behind(mine, k, n_pes))
             result = total.to(dest.dtype.element_ty)
             store_to(dest + offs, result, pe, ALL_REDUCE, ctx, inside)
         block += tl.num_programs(0)

@@ -83,6 +83,15 @@ def fixed(pointer):
 
 
 @triton.jit
+def load_here(word):
+    """A ``fixed`` word is loaded before what comes next, even if it is used only behind that."""
+    tl.inline_asm_elementwise(
+        "{ .reg .b64 v; mov.b64 v, $1; mov.b32 $0, 0; }", "=r,l", [word], dtype=tl.int32, is_pure=False,
+        pack=1,
+    )  # fmt: skip
+
+
+@triton.jit
 def state(ctx, word):
     """A word of the state block, int64."""
     return fixed(address_of(ctx).to(tl.pointer_type(tl.int64)) + word)

@@ -102,6 +102,12 @@ def test_what_the_host_has_set_is_loaded_once(ptx: dict[str, str], arch: int) ->
 
 
 @both
+def test_a_reduction_loads_all_at_once_before_it_sends(ptx: dict[str, str], arch: int) -> None:
+    text = ptx[f"one_shot-{arch}"]
+    assert len(re.findall(r"\{ ld\.global\.b64", text[: text.index("bar.sync")])) == 6
+
+
+@both
 def test_a_barrier_of_grids_has_one_fence_a_program_and_one_a_grid(
     ptx: dict[str, str], arch: int
 ) -> None:
