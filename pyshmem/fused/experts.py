@@ -168,7 +168,8 @@ def expert_dispatch(
         quantize: "fp8": tokens travel, and are returned, as float8_e4m3fn with a float32 scale for each
             128 elements; ``hidden`` is a multiple of 128.
         mode: "throughput": the result has as many rows as tokens have come, so the host waits once for
-            their number, and no capture is possible. "decode": one kernel, no wait of the host, for CUDA
+            their number, while they move, and no capture is possible; its memory has room for all
+            members' tokens unless they are more than twice ``k``. "decode": one kernel, no wait, for CUDA
             graphs; there are ``n_pes * max_tokens`` rows: token t of member p has row
             ``p * max_tokens + t`` if it has an expert here, and the other rows are not written. Default:
             "decode" if ``max_tokens`` is given.

@@ -29,7 +29,9 @@ def test_moves_experts_and_attention(n: int, run_pes: Callable) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("n", [1, 2])
 def test_on_gpus_and_in_graphs(n: int, run_pes: Callable) -> None:
-    run(run_pes, n, "fused_tokens", device="cuda")
+    program = PROGRAMS / "fused_tokens.py"  # with all the kernels that it compiles
+    done = run_pes(n, program, device="cuda", timeout=400, env=ALONE, check=True)
+    assert done.stdout.splitlines().count("ok") == n, done.stdout
 
 
 def test_by_requests_and_with_checks(run_pes: Callable) -> None:

@@ -169,6 +169,7 @@ def check(me: int, n: int, few: bool) -> None:
     )  # to one
     round_trip(me, n, [2] * n, 16, 1, 1, torch.float32, change=lambda ids: ids * 0 - 1)  # to none
     round_trip(me, n, [0] * n, 16, 1, 1, torch.float32)
+    round_trip(me, n, [1] * n, 16, 1, 1, torch.float32)  # 3 PEs: the host waits before tokens move
     round_trip(me, n, [2] * n, 128, 2, 2, torch.bfloat16, quantize="fp8")
     for call in range(2 + (n == 2)):  # both halves, in turn
         sizes = [2 + (pe + call) % 2 for pe in range(n)]
