@@ -37,7 +37,7 @@ _LISTERS = 2 if INTERPRETED else 32  # programs that send lists
 _BLOCK = 128 if INTERPRETED else 2048  # cells of a list that one of them sends at a time
 _CELLS = 8192  # of pairs times experts, laid out at a time
 _COLUMNS = 8192  # most elements of a token in registers; of sums half of that
-_ROWS = 2  # most tokens in registers; of FP8 one
+_ROWS = 2  # most tokens in registers; one is made FP8 at a time, and four of them are taken
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -169,8 +169,8 @@ def expert_dispatch(
             128 elements; ``hidden`` is a multiple of 128.
         mode: "throughput": the result has as many rows as tokens have come, so the host waits once for
             their number, while they move, and no capture is possible; its memory has room for all
-            members' tokens unless they are more than twice ``k``. "decode": one kernel, no wait, for CUDA
-            graphs; there are ``n_pes * max_tokens`` rows: token t of member p has row
+            members' tokens unless they are more than twice ``k``. "decode": one kernel, no wait, for
+            CUDA graphs; there are ``n_pes * max_tokens`` rows: token t of member p has row
             ``p * max_tokens + t`` if it has an expert here, and the other rows are not written. Default:
             "decode" if ``max_tokens`` is given.
         max_tokens: the most tokens that a PE has; the same on all members. Decode mode needs it.
@@ -229,8 +229,12 @@ class _Dispatch:
         nbytes = self.hidden + scales if self.fp8 else self.hidden * self.x.itemsize
         room, travel = _chunks(self.space, most, nbytes)
         given = room.block, room.head, room.words, *travel, self.hidden, context()
-        rows = 1 if self.fp8 else min(_ROWS, _power(travel.rows))
-        return given, {"TR": rows, "TC": min(_COLUMNS, _power(self.hidden))}
+        most_rows = _power(travel.rows)
+        return given, {
+            "TR": 1 if self.fp8 else min(_ROWS, most_rows),
+            "TT": min(2 * _ROWS if self.fp8 else _ROWS, most_rows),
+            "TC": min(_COLUMNS, _power(self.hidden)),
+        }
 
     def _laid_out(self) -> dict[str, Any]:
         """Constants of the layout."""
@@ -382,6 +386,7 @@ def expert_combine(y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any 
         result, y, handle.pairs, topk_weights, ids, tokens, most, experts, *_lists(space, most * k),
         room.block, room.head, room.words, *travel, hidden, context(), TEAM=number_of(space), K=k,
         PROGRAMS=programs(), LISTERS=_LISTERS, BLOCK=_BLOCK, TC=min(_COLUMNS // 2, _power(hidden)),
+        PAIR=space.n_pes == 2, EARLY=travel.chunks > programs(),
         **LAUNCH,
     )  # fmt: skip
     return result

@@ -104,45 +104,83 @@ def _await_sums(
 
 
 @device_function
+def _total(
+    own, to, block, head, words, nth, lane, r, cols, pitch, width, me, n_pes, dtype: tl.constexpr,
+    PROGRAMS: tl.constexpr,
+):  # fmt: skip
+    """A token's sums of all members, added in float32 in PE order."""
+    total = own.to(tl.float32) * 0.0
+    for member in range(n_pes):
+        value = _sent(
+            to, member, block, head, words, nth, lane, r, cols, pitch, width, me, n_pes, dtype, PROGRAMS
+        )  # fmt: skip
+        total += tl.where(member == me, own, value).to(tl.float32)
+    return total
+
+
+@device_function
+def _sent(
+    to, member, block, head, words, nth, lane, r, cols, pitch, width, me, n_pes, dtype: tl.constexpr,
+    PROGRAMS: tl.constexpr,
+):  # fmt: skip
+    """What another member has sent for a token."""
+    place = slot_again(block, head, words, nth, lane, member, n_pes, PROGRAMS)
+    sent = (member != me) & ((to >> member) & 1 != 0)
+    there = cols < tl.where(sent, width, 0)
+    return tl.load(slot_rows(place, r, pitch, dtype) + cols, mask=there, other=0)
+
+
+@device_function
 def _add_sums(
     out, y, pairs, weights, ids, tokens, most, experts, block, head, words, chunks, rows, pitch, width,
     team, row, me, n_pes, ctx, K: tl.constexpr, PROGRAMS: tl.constexpr, TC: tl.constexpr,
+    PAIR: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
-    """The members' sums of each token, added in float32 in PE order; the caller's own is made here."""
+    """The members' sums of each token, added in float32 in PE order; the caller's own is made here.
+
+    With many chunks it waits first, for then the slots have long been full; else with its own sum made.
+    """
     lane = tl.program_id(0) - PROGRAMS
     dtype: tl.constexpr = out.dtype.element_ty
     for chunk in range(lane, chunks, PROGRAMS):
         nth = chunk // PROGRAMS
         waits = tl.cast(1, tl.int32)
+        if EARLY:
+            _await_sums(block, head, words, nth, lane, team, row, me, n_pes, ctx, PROGRAMS)
         for r in range(rows):
             t = tl.cast(chunk * rows + r, tl.int32)
             if t < tokens:
                 to = members_of(ids, t, tokens, experts, experts * n_pes, K)
                 for c0 in range(0, width, TC):
                     cols = c0 + tl.arange(0, TC)
+                    if EARLY and PAIR:  # on its way while the own sum is made
+                        value = _sent(
+                            to, 1 - me, block, head, words, nth, lane, r, cols, pitch, width, me, n_pes,
+                            dtype, PROGRAMS,
+                        )  # fmt: skip
                     own = _weighted(
                         y, pairs + (me * most + t) * K, weights + t.to(tl.int64) * K, c0, width, dtype,
                         K, TC,
                     )  # fmt: skip
-                    if waits != 0:  # with the own sum in registers
-                        _await_sums(
-                            block, head, words, nth, lane, team, row, me, n_pes, ctx, PROGRAMS
-                        )
-                    waits = tl.cast(0, tl.int32)
-                    total = tl.zeros([TC], tl.float32)
-                    for member in range(n_pes):
-                        place = slot_again(block, head, words, nth, lane, member, n_pes, PROGRAMS)
-                        sent = (member != me) & ((to >> member) & 1 != 0)
-                        there = cols < tl.where(sent, width, 0)
-                        value = tl.load(
-                            slot_rows(place, r, pitch, dtype) + cols, mask=there, other=0
-                        )
-                        total += tl.where(member == me, own, value).to(tl.float32)
+                    if not EARLY:
+                        if waits != 0:
+                            _await_sums(
+                                block, head, words, nth, lane, team, row, me, n_pes, ctx, PROGRAMS
+                            )
+                        waits = tl.cast(0, tl.int32)
+                    if EARLY and PAIR:  # the sum of two is the same in both orders
+                        total = own.to(tl.float32) + value.to(tl.float32) + 0.0
+                    else:
+                        total = _total(
+                            own, to, block, head, words, nth, lane, r, cols, pitch, width, me, n_pes,
+                            dtype, PROGRAMS,
+                        )  # fmt: skip
                     tl.store(
                         out + t.to(tl.int64) * width + cols, total.to(dtype), mask=cols < width
                     )
-        if waits != 0:
-            _await_sums(block, head, words, nth, lane, team, row, me, n_pes, ctx, PROGRAMS)
+        if not EARLY:
+            if waits != 0:
+                _await_sums(block, head, words, nth, lane, team, row, me, n_pes, ctx, PROGRAMS)
         for k in range(n_pes - 1):
             member = (me + n_pes - 1 - k) % n_pes
             number = slot_number(block, nth, lane, member, n_pes, PROGRAMS)
@@ -155,7 +193,8 @@ def _add_sums(
 def combine_tokens(
     out, y, pairs, weights, ids, tokens, most, experts, lists, lists_head, cells, block, head, words,
     chunks, rows, pitch, width, ctx, TEAM: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr,
-    LISTERS: tl.constexpr, BLOCK: tl.constexpr, TC: tl.constexpr,
+    LISTERS: tl.constexpr, BLOCK: tl.constexpr, TC: tl.constexpr, PAIR: tl.constexpr,
+    EARLY: tl.constexpr,
 ):  # fmt: skip
     """Both modes: weights go to the experts, sums come back."""
     row = team_row(TEAM, ALLTOALL, ctx)
@@ -169,7 +208,7 @@ def combine_tokens(
         )  # fmt: skip
         _add_sums(
             out, y, pairs, weights, ids, tokens, most, experts, block, head, words, chunks, rows, pitch,
-            width, TEAM, row, me, n_pes, ctx, K, PROGRAMS, TC,
+            width, TEAM, row, me, n_pes, ctx, K, PROGRAMS, TC, PAIR, EARLY,
         )  # fmt: skip
     else:
         await_lists(lists, number, most * K, n_pes, ctx, PROGRAMS, LISTERS, BLOCK)

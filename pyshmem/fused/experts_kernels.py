@@ -165,7 +165,7 @@ def _keep_tokens(
 def _take_tokens(
     out, scales, positions, lists, cells, chunk, most, experts, block, head, words, rows, pitch,
     width, lane, team, row, me, n_pes, ctx, FP8: tl.constexpr, COMPACT: tl.constexpr,
-    K: tl.constexpr, PROGRAMS: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr,
+    K: tl.constexpr, PROGRAMS: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
 ):  # fmt: skip
     """A chunk of each other member's tokens, to rows that ``positions`` names, or to its own range."""
     for k in range(n_pes - 1):
@@ -174,8 +174,8 @@ def _take_tokens(
         number, place = await_slot(
             block, head, words, chunk // PROGRAMS, lane, member, pe, n_pes, PROGRAMS, ctx
         )
-        for r0 in range(0, rows, TR):
-            r = r0 + tl.arange(0, TR)
+        for r0 in range(0, rows, TT):
+            r = r0 + tl.arange(0, TT)
             t = (chunk * rows + r).to(tl.int32)
             valid = (r < rows) & (t < most)
             at, comes = _row_of(
@@ -214,7 +214,7 @@ def lay_out_experts(
 def dispatch_tokens(
     out, scales, positions, offsets, x, ids, tokens, most, experts, block, head, words, chunks, rows,
     pitch, width, ctx, TEAM: tl.constexpr, FP8: tl.constexpr, K: tl.constexpr,
-    PROGRAMS: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr,
+    PROGRAMS: tl.constexpr, TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
 ):  # fmt: skip
     """Throughput, second kernel: tokens travel, unless a list had an expert that there is not."""
     row = team_row(TEAM, ALLTOALL, ctx)
@@ -234,7 +234,7 @@ def dispatch_tokens(
                 )  # fmt: skip
                 _take_tokens(
                     out, scales, positions, positions, 0, chunk, most, experts, block, head, words, rows,
-                    pitch, width, lane, TEAM, row, me, n_pes, ctx, FP8, True, K, PROGRAMS, TR, TC,
+                    pitch, width, lane, TEAM, row, me, n_pes, ctx, FP8, True, K, PROGRAMS, TT, TC,
                 )  # fmt: skip
             close_others(block, TAKEN, lane, me, n_pes, chunks, PROGRAMS)
 
@@ -245,7 +245,7 @@ def dispatch_decode(
     lists_head, cells, block, head, words, chunks, rows, pitch, width, ctx, TEAM: tl.constexpr,
     FP8: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, PROGRAMS: tl.constexpr,
     LISTERS: tl.constexpr, BLOCK: tl.constexpr, TB: tl.constexpr, EP: tl.constexpr,
-    TR: tl.constexpr, TC: tl.constexpr,
+    TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
 ):  # fmt: skip
     """Decoding, one kernel: who receives sends the lists first, who sends lays out last."""
     row = team_row(TEAM, ALLTOALL, ctx)
@@ -278,7 +278,7 @@ def dispatch_decode(
                 await_lists(lists, number, most * K, n_pes, ctx, PROGRAMS, LISTERS, BLOCK)
             _take_tokens(
                 out, scales, positions, base, cells, chunk, most, experts, block, head, words, rows,
-                pitch, width, lane, TEAM, row, me, n_pes, ctx, FP8, False, K, PROGRAMS, TR, TC,
+                pitch, width, lane, TEAM, row, me, n_pes, ctx, FP8, False, K, PROGRAMS, TT, TC,
             )  # fmt: skip
         close_others(block, TAKEN, lane, me, n_pes, chunks, PROGRAMS)
     end_lists(lists, number)

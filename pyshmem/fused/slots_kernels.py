@@ -3,9 +3,10 @@
 
 import triton.language as tl
 
-from ..triton.chosen import device_function, meet, wait
+from ..triton.chosen import device_function, meet, reach, wait
+from ..triton.roads import near
 from ..triton.signals import signal_op
-from ..triton.words import ALLTOALL, CMP_GE, SIGNAL_SET
+from ..triton.words import ALLTOALL, CMP_GE, SIGNAL_OP, SIGNAL_SET
 
 DEPTH = tl.constexpr(2)
 SENT, TAKEN, FULL, FREE = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
@@ -79,9 +80,17 @@ def slot_rows(place, r, pitch, dtype: tl.constexpr):
 
 @device_function
 def free_slot(block, number, lane, me, pe, n_pes, PROGRAMS: tl.constexpr, ctx):
-    """Says to the sender, behind all that the program has loaded, that the slot has been read."""
+    """Says to the sender that the slot has been read.
+
+    What the program has loaded from it has been stored elsewhere, so the loads have ended: a fence would
+    wait for those stores, which are no concern of the sender's.
+    """
     free = _word(block, FREE, lane, me, n_pes, PROGRAMS)
-    signal_op(free, number, SIGNAL_SET, pe, ctx)
+    if near():
+        meet()
+        tl.store(reach(free, 8, pe, SIGNAL_OP, ctx), number)
+    else:
+        signal_op(free, number, SIGNAL_SET, pe, ctx)
 
 
 @device_function

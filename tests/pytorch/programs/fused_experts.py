@@ -159,6 +159,7 @@ def refusals(me: int, n: int) -> None:
 def check(me: int, n: int, few: bool) -> None:
     uneven = [2 + 3 * pe for pe in range(n)]
     round_trip(me, n, uneven, 24, 3, 2, torch.bfloat16, again=True)
+    round_trip(me, n, [3] * n, 900, 2, 1, torch.float32)  # more chunks than programs
     if few:
         round_trip(me, n, [2] * n, 24, 2, 1, torch.float16, max_tokens=3)
         refusals(me, n)
