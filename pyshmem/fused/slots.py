@@ -28,7 +28,8 @@ from .workspace import Workspace
 
 #: Slots for each program and sender; ``slots_kernels`` has the same number.
 DEPTH = 2
-_USUAL = 2048 if INTERPRETED else 30 << 10  # bytes of a slot
+_USUAL = 2048 if INTERPRETED else 60 << 10  # bytes of a slot, and half of it with many PEs
+_MANY_PES = 8
 _MOST_PROGRAMS = 128
 #: How programs are launched: with that many registers two of them fit on an SM.
 LAUNCH = {} if INTERPRETED else {"num_warps": 8, "maxnreg": 128}
@@ -77,7 +78,8 @@ def slots(space: Workspace, least: int) -> Slots:
     that was there.
     """
     head, places = _extent(runtime.n_pes())
-    wanted = head + places * (max(least, _USUAL) + 255 & -256)
+    usual = _USUAL if runtime.n_pes() <= _MANY_PES else _USUAL // 2
+    wanted = head + places * (max(least, usual) + 255 & -256)
     block = space.block("slots", 1 << (wanted - 1).bit_length(), zeroed=True)
     head, places = _extent(space.n_pes)
     nbytes = (block.numel() - head) // places & -256
