@@ -16,13 +16,23 @@ import triton.language as tl
 import pyshmem.triton as shmem
 
 from ..triton.channels import begin, from_units, receive_pairs, send, to_units
-from ..triton.chosen import meet
+from ..triton.chosen import meet, state
 from ..triton.teams import place_in, team_row, world_pe
-from ..triton.words import ALL_REDUCE, CMP_GE, SIGNAL_SET
+from ..triton.words import ALL_REDUCE, CMP_GE, DELTA, SIGNAL_SET
 from .fp8_kernels import FP8_MAX, fp8_bytes
 from .reduce_kernels import sum_and_max
 
-_LEAST_SCALE = tl.constexpr(1e-12)  # of a row of zeros
+LEAST_SCALE = tl.constexpr(1e-12)  # of a row of zeros
+
+
+@triton.jit
+def near_place(pointer, pe, ctx):
+    """``pointer`` on the PE ``pe``, a member, in reach: without a check, so without a branch.
+
+    Compilers put loads that were begun before a branch behind it.
+    """
+    bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
+    return pointer + (state(ctx, DELTA + pe) >> 8) * (2048 // bits)
 
 
 # -- a row ---------------------------------------------------------------------------------------------
@@ -62,7 +72,7 @@ def _centred(row, inside, HIDDEN: tl.constexpr, NORM: tl.constexpr):
 def quantise(values, GROUP: tl.constexpr):
     """FP8 of a float32 tile, as uint8, and the scales of its groups."""
     groups = tl.reshape(values, [values.numel // GROUP, GROUP])
-    scales = tl.maximum(tl.max(tl.abs(groups), axis=1) / FP8_MAX, _LEAST_SCALE)
+    scales = tl.maximum(tl.max(tl.abs(groups), axis=1) / FP8_MAX, LEAST_SCALE)
     scaled = groups * tl.expand_dims(1.0 / scales, 1)
     return tl.reshape(fp8_bytes(scaled), [values.numel]), scales
 
@@ -80,7 +90,7 @@ def finish_row(
         unscaled = values * gain
         squares, largest = sum_and_max(values * values, tl.abs(unscaled))
         scale = tl.rsqrt(squares / HIDDEN + eps)
-        factor = tl.maximum(largest * scale / FP8_MAX, _LEAST_SCALE)
+        factor = tl.maximum(largest * scale / FP8_MAX, LEAST_SCALE)
         finished = fp8_bytes(unscaled * (scale / factor))
         tl.store(scales + number, factor)
         factors = tl.full([1], 0, tl.float32) + factor

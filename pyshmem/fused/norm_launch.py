@@ -15,6 +15,7 @@ from ..host import creation, runtime
 from ..interop.torch.tensors import over
 from . import norm_kernels as kernels
 from .norm_pull_kernels import SLOTS, pull
+from .norm_units_kernels import one_stage as one_stage_by_units
 from .workspace import Workspace, device_heap_is_near
 
 NORMS = ("rms", "layer")
@@ -68,9 +69,26 @@ def _row_units(given: Request) -> int:
     return max(_tile(given.hidden) * int(given.x.itemsize) // 4, 16)
 
 
+def _units(given: Request) -> tuple[int, int]:
+    """Words of the first two thirds of a row, and the tile that holds them."""
+    words = given.hidden * int(given.x.itemsize) // 4
+    group = 128 * int(given.x.itemsize) // 4 if given.quantize == "group" else 1
+    third = (words + 2) // 3 + group - 1
+    third -= third % group  # a group has one third to itself
+    return third, triton.next_power_of_2(third)
+
+
+def _senders(space: Workspace, given: Request) -> int:
+    """Programs of ``one_stage`` by units: two a multiprocessor, if registers are enough."""
+    return _programs(space) * (2 if _units(given)[1] <= 1024 else 1)
+
+
 def why_not_one_stage(space: Workspace, given: Request) -> str | None:
     """None, or why there is no channel for rows of this size."""
-    nbytes = 16 * _programs(space) * _row_units(given) * (runtime.n_pes() + 1)
+    if device_heap_is_near():
+        nbytes = 32 * _senders(space, given) * _units(given)[1] * runtime.n_pes()
+    else:
+        nbytes = 16 * _programs(space) * _row_units(given) * (runtime.n_pes() + 1)
     return None if nbytes <= _MOST_FOR_CHANNEL else _too_large(given, nbytes)
 
 
@@ -124,8 +142,9 @@ def launch(space: Workspace, given: Request, road: str) -> None:
     # Also a team of one PE has its workspace: the job's other PEs take part in making it.
     finishes = road == "two_stages" and given.norm != "none"
     where: Any = None
+    near = device_heap_is_near()
     if runtime.n_pes() > 1 and road == "one_stage":
-        where = _one_stage_where(space, given, programs)
+        where = (_units_where if near else _one_stage_where)(space, given)
     elif runtime.n_pes() > 1 and road == "pull":
         where = _pull_where(space, given)
     elif runtime.n_pes() > 1:
@@ -143,14 +162,27 @@ def launch(space: Workspace, given: Request, road: str) -> None:
         kernels.local[grid](*tensors, **constants)
         return
     team, ctx = shmem.team_number(space.team), shmem.context()
-    if road == "one_stage":
+    if road == "one_stage" and near:
+        count = min(tokens, _senders(space, given))
+        constants = _constants_of_units(given, constants, tensors, count > programs)
+        one_stage_by_units[(count,)](
+            *tensors, *where, space.me, ctx, TEAM=team, MEMBERS=space.n_pes, **constants
+        )
+    elif road == "one_stage":
         kernels.one_stage[grid](*tensors, where, ctx, TEAM=team, **constants)
     elif road == "pull":
         count = min(tokens, _pullers(space, given))
         constants |= _warps_of_pull(given, count > programs)
         threads = 32 * constants["num_warps"]
         pull[(count,)](
-            *tensors, *where, ctx, TEAM=team, MEMBERS=space.n_pes, THREADS=threads, **constants
+            *tensors,
+            *where,
+            space.me,
+            ctx,
+            TEAM=team,
+            MEMBERS=space.n_pes,
+            THREADS=threads,
+            **constants,
         )
     else:
         kernels.by_owner[grid](
@@ -163,23 +195,54 @@ def _or(value: Any, other: Any) -> Any:
     return other if value is None else value
 
 
-def _one_stage_where(space: Workspace, given: Request, programs: int) -> Any:
+def _rows_in_turn(space: Workspace, name: str, programs: int, words: int, nbytes: int) -> Any:
+    """``words`` words and ``nbytes`` bytes for each program, zeros at first."""
+    first = 8 * programs * words + 255 & -256
+
+    def make() -> Any:
+        memory = over(creation.zeros(first + programs * nbytes, np.uint8, heap="device"))
+        return memory[:first].view(torch.int64), memory[first:]
+
+    return space.thing(name, programs, make)
+
+
+def _units_where(space: Workspace, given: Request) -> Any:
+    """Counts and units of ``one_stage`` by units, for rows whose tile is of this size."""
+    programs, tile = _senders(space, given), _units(given)[1]
+    nbytes = 32 * tile * runtime.n_pes()
+    counts, units = _rows_in_turn(space, f"norm.units.{tile}", programs, 1, nbytes)
+    return counts, units.view(torch.int64)
+
+
+def _constants_of_units(
+    given: Request, others: dict[str, Any], tensors: Any, shared: bool
+) -> dict[str, Any]:
+    """Instead of ``others``, those of the other kernels; ``shared``: programs share multiprocessors."""
+    third, tile = _units(given)
+    group = GROUP[given.quantize]
+    pointers = (one.data_ptr() for one in tensors if isinstance(one, torch.Tensor))
+    common = {name: value for name, value in others.items() if name != "BLOCK"}
+    return common | {
+        "THIRD": third,
+        "UNITS": tile,
+        "GROUP": -1 if group is None else group,
+        "WIDE": all(pointer % 4 == 0 for pointer in pointers),
+        "num_warps": min(max(tile // (128 if shared else 64), 1), 16),
+        "maxnreg": 128,
+    }
+
+
+def _one_stage_where(space: Workspace, given: Request) -> Any:
+    programs = _programs(space)
     nbytes = 4 * _row_units(given)
     return space.thing(f"norm.channel.{nbytes}", programs, lambda: shmem.channel(programs, nbytes))
 
 
 def _pull_where(space: Workspace, given: Request) -> Any:
     """Ring, counts and flags of ``pull``, for rows of this size."""
-    programs, slot = _pullers(space, given), _slot(given)
-    counts, words = 8 * programs, 8 * programs * (1 + runtime.n_pes()) + 255 & -256
-    nbytes = words + SLOTS.value * programs * slot
-
-    def make() -> Any:
-        return over(creation.zeros(nbytes, np.uint8, heap="device"))
-
-    memory = space.thing(f"norm.ring.{slot}", programs, make)
-    flags = memory[counts:words].view(torch.int64)
-    return memory[words:].view(given.x.dtype), memory[:counts].view(torch.int64), flags
+    programs, slot, n_pes = _pullers(space, given), _slot(given), runtime.n_pes()
+    words, ring = _rows_in_turn(space, f"norm.ring.{slot}", programs, 1 + n_pes, SLOTS.value * slot)
+    return ring.view(given.x.dtype), words[:programs], words[programs:]
 
 
 def _warps_of_pull(given: Request, shared: bool) -> dict[str, Any]:

@@ -16,10 +16,9 @@ import triton
 import triton.language as tl
 
 from ..triton.chosen import meet, poll, release_set
-from ..triton.teams import place_in, team_row, world_pe
-from ..triton.tile import on_pe
+from ..triton.teams import team_row, world_pe
 from ..triton.words import ALL_REDUCE, CMP_GE
-from .norm_kernels import finish_row, load_gains, load_residual
+from .norm_kernels import finish_row, load_gains, load_residual, near_place
 
 SLOTS = tl.constexpr(4)
 
@@ -52,29 +51,28 @@ def _wait_for_rows(
     meet()
 
 
-@triton.jit(do_not_specialize=["tokens"])
+@triton.jit(do_not_specialize=["tokens", "mine"])
 def pull(
-    x, residual, weight, bias, out, residual_out, scales, tokens, eps, ring, counts, flags, ctx,
+    x, residual, weight, bias, out, residual_out, scales, tokens, eps, ring, counts, flags, mine, ctx,
     TEAM: tl.constexpr, MEMBERS: tl.constexpr, THREADS: tl.constexpr, HIDDEN: tl.constexpr,
     BLOCK: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, BIAS: tl.constexpr,
     GROUP: tl.constexpr,
 ):  # fmt: skip
-    """Every PE loads each row of all others and finishes it."""
+    """Every PE loads each row of all others and finishes it. ``mine`` is the caller's number."""
     offs = tl.arange(0, BLOCK)
     inside = offs < HIDDEN
     number = tl.program_id(0)
     own = _row_of(x, number, tokens, offs, inside, HIDDEN)
     count = tl.load(counts + number, volatile=True)
     members = team_row(TEAM, ALL_REDUCE, ctx)
-    mine, _ = place_in(TEAM, members, ctx)
     ring += number.to(tl.int64) * (SLOTS * BLOCK)
     flags += number * MEMBERS
     rings = ()
     words = ()
     for member in tl.static_range(MEMBERS):
         pe = world_pe(TEAM, members, member)
-        rings += (on_pe(ring, pe, ALL_REDUCE, ctx),)
-        words += (on_pe(flags + mine, pe, ALL_REDUCE, ctx),)
+        rings += (near_place(ring, pe, ctx),)
+        words += (near_place(flags + mine, pe, ctx),)
     lanes = tl.arange(0, THREADS)
     pes = world_pe(TEAM, members, lanes, mask=lanes < MEMBERS)
     _put(own, ring + (count & (SLOTS - 1)) * BLOCK, offs, inside, count + 1, words, mine, MEMBERS)
@@ -88,7 +86,7 @@ def pull(
         _wait_for_rows(flags, count, pes, mine, ctx, MEMBERS, THREADS)
         rows = ()
         for member in tl.static_range(MEMBERS):
-            theirs = tl.zeros([BLOCK], tl.int64) + mine != member
+            theirs = tl.zeros([BLOCK], tl.int32) + mine != member
             rows += (tl.load(rings[member] + slot + offs, mask=inside & theirs, other=0),)
         ahead = number + tl.num_programs(0)
         if ahead < tokens:  # while the loads above are on their way
@@ -96,7 +94,7 @@ def pull(
             _put(following, ring + slot, offs, inside, count + 1, words, mine, MEMBERS)
         total = tl.zeros([BLOCK], tl.float32)
         for member in tl.static_range(MEMBERS):
-            theirs = tl.zeros([BLOCK], tl.int64) + mine != member
+            theirs = tl.zeros([BLOCK], tl.int32) + mine != member
             total += tl.where(theirs, rows[member], own).to(tl.float32)
         own = following
         following = _row_of(x, ahead + tl.num_programs(0), tokens, offs, inside, HIDDEN)

@@ -16,6 +16,7 @@ if INTERPRETED:
         await_host,
         await_unit_pairs,
         await_units,
+        await_wide_units,
         device_function,
         distance_to,
         end_with,
@@ -35,6 +36,7 @@ if INTERPRETED:
         set_words,
         state,
         store_requests,
+        store_wide_units,
         wait,
         write_stage,
         yield_turn,
@@ -44,6 +46,7 @@ else:
         await_host,
         await_unit_pairs,
         await_units,
+        await_wide_units,
         device_function,
         distance_to,
         end_with,
@@ -63,14 +66,15 @@ else:
         set_words,
         state,
         store_requests,
+        store_wide_units,
         wait,
         write_stage,
         yield_turn,
     )
 
 __all__ = [
-    "INTERPRETED", "await_host", "await_unit_pairs", "await_units", "device_function", "distance_to",
-    "end_with", "fence_all", "fetch", "fixed", "load_here", "meet", "now", "poll", "reach", "reach_pe",
-    "record", "release_add", "release_set", "scan", "set_words", "state", "store_requests", "wait",
-    "write_stage", "yield_turn",
+    "INTERPRETED", "await_host", "await_unit_pairs", "await_units", "await_wide_units",
+    "device_function", "distance_to", "end_with", "fence_all", "fetch", "fixed", "load_here", "meet",
+    "now", "poll", "reach", "reach_pe", "record", "release_add", "release_set", "scan", "set_words",
+    "state", "store_requests", "store_wide_units", "wait", "write_stage", "yield_turn",
 ]  # fmt: skip

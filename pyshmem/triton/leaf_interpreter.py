@@ -281,6 +281,32 @@ def await_unit_pairs(
     )
 
 
+def store_wide_units(
+    active: Any, pointer: Any, first: Any, second: Any, third: Any, call: Any
+) -> None:
+    """The half with the call's number is stored last, and read first."""
+    tiles = (_array(one) for one in (active, pointer, first, second, third))
+    actives, addresses, *words_of = np.broadcast_arrays(*tiles)
+    wanted = (number(call) & 0xFFFFFFFF) << 32
+    for place in zip(*np.nonzero(actives), strict=True):
+        one, two, three = (int(word[place]) for word in words_of)
+        job.write(int(addresses[place]), one | two << 32)
+        job.release_set(int(addresses[place]) + 8, three | wanted)
+
+
+def await_wide_units(
+    active: Any, pointer: Any, call: Any, pe: Any, op: Any, ctx: Any
+) -> tuple[tl.tensor, ...]:
+    last = await_units(active, pointer + 1, call, pe, op, ctx)
+    job.fence()
+    actives, addresses = np.broadcast_arrays(_array(active), _array(pointer))
+    data = np.zeros(addresses.shape, np.uint64)
+    for place in zip(*np.nonzero(actives), strict=True):
+        data[place] = job.read(int(addresses[place]), 8, False)
+    low, high = data & np.uint64(0xFFFFFFFF), data >> np.uint64(32)
+    return tensor(low, tl.uint32, True), tensor(high, tl.uint32, True), last
+
+
 def store_requests(slot: Any, phase: Any, inside: Any, kind: Any, *named: Any) -> None:
     dest, source, value, extra, extra2, pe = named
     order = (dest, source, value, extra, extra2, pe, kind)

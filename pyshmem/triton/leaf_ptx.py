@@ -26,6 +26,7 @@ from .ptx import (
     unit_text,
 )
 from .ptx_pairs import pairs_constraints, pairs_text
+from .ptx_wide import store_wide_text, wide_constraints, wide_text
 from .words import (
     DELTA,
     FAR,
@@ -351,6 +352,33 @@ def await_unit_pairs(active, pointer, number, pe, op: tl.constexpr, ctx):
         [active.to(tl.int32), pointer, tl.cast(number, tl.uint32), address_of(ctx),
          tl.cast(pe, tl.int64)],
         dtype=(tl.uint32, tl.uint32), is_pure=False, pack=many,
+    )  # fmt: skip
+
+
+@triton.jit
+def store_wide_units(active, pointer, first, second, third, number):
+    """Each element with ``active`` stores a unit of 16 bytes: three words and the call's number."""
+    tl.inline_asm_elementwise(
+        store_wide_text(), "=r,r,r,r,r,r,l",
+        [active.to(tl.int32), first, second, third, tl.cast(number, tl.uint32), pointer],
+        dtype=tl.int32, is_pure=False, pack=1,
+    )  # fmt: skip
+
+
+@triton.jit
+def await_wide_units(active, pointer, number, pe, op: tl.constexpr, ctx):
+    """The data of units of 16 bytes, three tensors of uint32, when they carry the call's number.
+
+    Up to four of a thread are on the way at a time.
+    """
+    kernel: tl.constexpr = _kernel()
+    many: tl.constexpr = _at_a_time(active.numel, cuda.num_threads())
+    text: tl.constexpr = wide_text(many, WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel)
+    return tl.inline_asm_elementwise(
+        text, wide_constraints(many),
+        [active.to(tl.int32), pointer, tl.cast(number, tl.uint32), address_of(ctx),
+         tl.cast(pe, tl.int64)],
+        dtype=(tl.uint32, tl.uint32, tl.uint32), is_pure=False, pack=many,
     )  # fmt: skip
 
 

@@ -9,16 +9,16 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
 from pyshmem.fused import norm_kernels as kernels
-from pyshmem.fused import norm_pull_kernels
+from pyshmem.fused import norm_pull_kernels, norm_units_kernels
 from pyshmem.triton import roads
 
 roads._bind(1 << 40)  # as init would
 
 BF16 = "x residual weight bias out residual_out inbox sums rows ring"
 TYPES = dict.fromkeys(BF16.split(), "*bf16") | dict.fromkeys(
-    ("words", "counts", "flags", "ctx"), "*i64"
+    ("words", "counts", "flags", "units", "ctx"), "*i64"
 )
-TYPES |= {"scales": "*fp32", "rows_scales": "*fp32", "tokens": "i32", "eps": "fp32"}
+TYPES |= {"scales": "*fp32", "rows_scales": "*fp32", "tokens": "i32", "mine": "i32", "eps": "fp32"}
 CONSTANTS = {
     "HIDDEN": 3072,
     "BLOCK": 4096,
@@ -28,9 +28,13 @@ CONSTANTS = {
     "GROUP": 0,
 }
 FP8 = {"out": "*u8", "rows": "*u8"}
+UNITS = {"TEAM": 0, "WIDE": True, "MEMBERS": 2, "THIRD": 512, "UNITS": 512}
 CASES = {
     "local": ("local", {}, {}),
     "one_stage": ("one_stage", {}, {"TEAM": 0}),
+    "units": ("units", {}, {**UNITS, "HIDDEN": 6144, "THIRD": 1024, "UNITS": 1024}),
+    "units_fp8": ("units", FP8, {**UNITS, "GROUP": 128}),
+    "units_row_fp8": ("units", FP8, {**UNITS, "GROUP": -1, "NORM": "layer", "BIAS": True}),
     "pull": ("pull", {}, {"TEAM": 0, "MEMBERS": 2, "THREADS": 256, "HIDDEN": 6144, "BLOCK": 8192}),
     "pull_fp8": ("pull", FP8, {"TEAM": 3, "MEMBERS": 4, "THREADS": 256, "GROUP": 4096}),
     "one_stage_fp8": ("one_stage", FP8, {"TEAM": 0, "GROUP": 128}),
@@ -42,13 +46,17 @@ CASES = {
 }  # fmt: skip
 
 
+#: Kernels of other files.
+OWN = {"pull": norm_pull_kernels.pull, "units": norm_units_kernels.one_stage}
+
+
 def ptx(name: str) -> str:
     kernel_name, types, constants = CASES[name]
-    kernel = getattr(norm_pull_kernels if kernel_name == "pull" else kernels, kernel_name)
+    kernel = OWN.get(kernel_name) or getattr(kernels, kernel_name)
     names = kernel.arg_names
     types, constants = TYPES | types, CONSTANTS | constants
     signature = {one: types.get(one, "constexpr") for one in names}
-    values = {(names.index(one),): value for one, value in constants.items()}
+    values = {(names.index(one),): value for one, value in constants.items() if one in names}
     aligned = {
         (place,): [["tt.divisibility", 16]]
         for place, one in enumerate(names)
