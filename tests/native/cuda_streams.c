@@ -176,6 +176,18 @@ static void mistakes(void) {
         ISHMEMX_ERR_TYPE, "float");
 }
 
+/* Of somebody else, who has destroyed it with work on it: finalize waits for that, and asks nothing of the stream. */
+static void somebodys(void) {
+    void *foreign, *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    int (*create)(void **, unsigned), (*destroy)(void *);
+
+    *(void **)&create = dlsym(library, "cuStreamCreate");
+    *(void **)&destroy = dlsym(library, "cuStreamDestroy_v2");
+    create(&foreign, 0);
+    MUST(ishmemx_put_on_stream(CTX, dest, source, 8, 0, foreign));
+    destroy(foreign);
+}
+
 static void checked(void (*body)(void), const char *what) {
     body();
     fake_cuda("fake_cuda_capture", 1);
@@ -221,6 +233,7 @@ int main(void) {
     MUST(ishmemx_graph_drop(graph));
     MUST(ishmemx_kernels_refill());
     by_kernels(); /* they stay loaded, with the state of this job */
+    somebodys();
     MUST(ishmemx_finalize());
     puts("ok");
     return 0;

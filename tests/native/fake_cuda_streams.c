@@ -151,6 +151,21 @@ CUresult cuStreamSynchronize(stream_t *stream) {
     pthread_mutex_unlock(&fake.mutex);
     return SUCCESS;
 }
+CUresult cuCtxSynchronize(void) {
+    bool busy = true;
+
+    UNSAFE();
+    while (busy) {
+        busy = null_stream.finished != null_stream.asked;
+        pthread_mutex_lock(&fake.mutex);
+        for (const stream_t *stream = streams; !busy && stream; stream = stream->next)
+            busy = stream->finished != stream->asked;
+        pthread_mutex_unlock(&fake.mutex);
+        if (busy)
+            usleep(100);
+    }
+    return SUCCESS;
+}
 CUresult cuStreamQuery(stream_t *stream) {
     bool done;
 

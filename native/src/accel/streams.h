@@ -56,6 +56,9 @@ typedef struct pysh_streams {
     int (*capture_end)(void *stream, void **graph_p);
     int (*replay)(void *graph, void *stream);
     void (*drop)(void *graph);
+    /* Waits until all that this process has put on any stream of the device is done, those that were destroyed too.
+     * NULL: there are no streams but ours. */
+    int (*drain)(void);
     /* Simulator: streams end, with what is still queued. */
     void (*close)(void);
 } pysh_streams_t;

@@ -3,10 +3,12 @@
 #include "stream/stream.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "accel/accel.h"
 #include "base/clock.h"
@@ -29,6 +31,8 @@ static struct {
     pthread_mutex_t mutex;
     void *used[MAX_USED]; /* streams that were given work */
     int n_used;
+    void *created[MAX_USED]; /* by us, and not destroyed */
+    int n_created;
     _Atomic uint64_t changes; /* of the list, by which some are no longer in it */
     uint64_t job;             /* a number for each: a graph of another one is refused */
     void *own;                /* the library's, for calls that wait */
@@ -61,10 +65,32 @@ static void note_use(void *stream) {
     pthread_mutex_unlock(&streams.mutex);
 }
 
-static void forget_use(void *stream) {
-    int place;
+static void remember_created(void *stream) {
+    pthread_mutex_lock(&streams.mutex);
+    if (streams.n_created < MAX_USED) /* a further one is taken for somebody else's */
+        streams.created[streams.n_created++] = stream;
+    pthread_mutex_unlock(&streams.mutex);
+}
+
+/* Is it certainly there? Streams of others may have been destroyed, and then the driver may not be asked about them. */
+static bool is_ours(const void *stream) {
+    bool found = !pysh.accel->streams->drain || (uintptr_t)stream < 3 || stream == streams.own;
 
     pthread_mutex_lock(&streams.mutex);
+    for (int i = 0; !found && i < streams.n_created; i++)
+        found = streams.created[i] == stream;
+    pthread_mutex_unlock(&streams.mutex);
+    return found;
+}
+
+static void forget_use(void *stream) {
+    int place = 0;
+
+    pthread_mutex_lock(&streams.mutex);
+    while (place < streams.n_created && streams.created[place] != stream)
+        place++;
+    if (place < streams.n_created)
+        streams.created[place] = streams.created[--streams.n_created];
     if ((place = place_of(stream)) < streams.n_used)
         streams.used[place] = streams.used[--streams.n_used];
     streams.changes++;
@@ -107,10 +133,14 @@ int pysh_stream_local(const void *address, const char *what) {
 /* ---- streams ---- */
 
 int ishmemx_stream_create(void **stream) {
+    int status;
+
     PYSH_ENTER();
     if (!pysh.accel)
         return pysh_stream_check(NULL);
-    return pysh.accel->streams->create(stream);
+    if (!(status = pysh.accel->streams->create(stream)))
+        remember_created(*stream);
+    return status;
 }
 
 /* Polls, so that the death of a PE, an interrupt and the timeout end the wait. */
@@ -241,10 +271,66 @@ static void end_waits(void *stream) {
         pysh_relax();
 }
 
+static _Atomic bool drained;
+static int drain_status;
+
+static void *drain(void *unused) {
+    (void)unused;
+    drain_status = pysh.accel->streams->drain();
+    atomic_store(&drained, true); /* with release, for the status */
+    return NULL;
+}
+
+static int start_drain(pthread_t *thread) {
+    sigset_t all, before;
+    int error;
+
+    atomic_store(&drained, false);
+    sigfillset(&all); /* signals are the program's */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(thread, NULL, drain, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error ? pysh_fail(ISHMEMX_ERR_SYSTEM, "no thread that waits for the GPU: %s", strerror(error)) : ISHMEMX_OK;
+}
+
+/* Streams of others: a thread waits for all work of the process, so that this one sees deaths, interrupts and the
+ * timeout. */
+static int finish_others(void) {
+    int64_t deadline;
+    pthread_t thread;
+    pysh_wait_t wait;
+    int status = start_drain(&thread);
+
+    if (status)
+        return status;
+    pysh_wait_begin(&wait, "finalize: work queued on a stream");
+    while (!status && !atomic_load(&drained))
+        status = pysh_wait_pause(&wait);
+    pysh_wait_end(&wait);
+    if (status)
+        pysh_end_kernel_waits();
+    for (deadline = pysh_now_ns() + GIVE_UP_NS; !atomic_load(&drained) && pysh_now_ns() < deadline;)
+        pysh_relax();
+    if (!atomic_load(&drained)) {
+        pthread_detach(thread);
+        return status;
+    }
+    pthread_join(thread, NULL);
+    if (!status && drain_status)
+        status = pysh_fail(drain_status, "finalize: the work on streams of the GPU has failed");
+    return status;
+}
+
 int pysh_streams_settle(void) {
+    bool others = false;
+
     for (int i = 0; pysh.accel && i < streams.n_used; i++) {
         void *stream = streams.used[i];
         int status;
+        if (!is_ours(stream)) {
+            others = true;
+            continue;
+        }
         if (pysh.accel->streams->check(stream)) /* destroyed: nobody can know of its work */
             continue;
         if ((status = finish(stream, "finalize: work queued on a stream"))) {
@@ -252,6 +338,8 @@ int pysh_streams_settle(void) {
             end_waits(stream);
         }
     }
+    if (others && !streams.unsettled)
+        streams.unsettled = finish_others();
     streams.n_used = 0;
     streams.changes++;
     return streams.unsettled;
@@ -272,6 +360,7 @@ void pysh_streams_close(void) {
     streams.own = NULL;
     streams.unsettled = ISHMEMX_OK;
     streams.n_used = 0;
+    streams.n_created = 0;
     streams.changes++;
     streams.job++;
 }

@@ -93,6 +93,7 @@ enum {
     X_(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                                      \
     X_(DevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice))                                              \
     X_(CtxGetCurrent, cuCtxGetCurrent, (CUcontext *))                                                                  \
+    X_(CtxSynchronize, cuCtxSynchronize, (void))                                                                       \
     X_(CtxSetCurrent, cuCtxSetCurrent, (CUcontext))                                                                    \
     X_(CtxPushCurrent, cuCtxPushCurrent_v2, (CUcontext))                                                               \
     X_(CtxPopCurrent, cuCtxPopCurrent_v2, (CUcontext *))                                                               \

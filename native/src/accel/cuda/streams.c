@@ -101,6 +101,14 @@ static int finished(void *stream, bool *finished_p) {
     return result && *finished_p ? pysh_cuda_fail(result, "the work on stream %p", stream) : ISHMEMX_OK;
 }
 
+static int drain(void) {
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+    CUresult result = pysh_cuda.CtxSynchronize();
+
+    pysh_cuda_leave(visit);
+    return result ? pysh_cuda_fail(result, "the work of this process on the GPU") : ISHMEMX_OK;
+}
+
 static int capturing(void *stream, bool *capturing_p) {
     int status = 0;
     pysh_cuda_visit_t visit = pysh_cuda_enter();
@@ -316,6 +324,7 @@ const pysh_streams_t pysh_cuda_streams = {
     .destroy = destroy,
     .check = check,
     .finished = finished,
+    .drain = drain,
     .capturing = capturing,
     .copy = copy,
     .copy_blocks = copy_blocks,
