@@ -69,23 +69,41 @@ def multiply(
         return
     assert scale_x is not None
     assert p.scale_w is not None
-    # cuBLAS has no product of other numbers of rows with results of float16.
-    odd = x.is_cuda and out.dtype == torch.float16 and x.shape[0] % 16 != 0
-    if scale_x.numel() == p.scale_w.numel() == 1 and not odd:
-        torch._scaled_mm(x, p.w, scale_x, p.scale_w, out_dtype=out.dtype, out=out)
-        if bias is not None or activation:
-            finish(out, out, bias=bias, activation=activation)
-        return
-    if out.dtype == torch.bfloat16 and x.is_cuda:  # the only result that has scales of rows there
-        by_row = scale_x.expand(x.shape[0]).contiguous().view(-1, 1)
-        by_column = p.scale_w.expand(p.n).contiguous().view(1, -1)
-        torch._scaled_mm(x, p.w, by_row, by_column, out_dtype=out.dtype, out=out)
+    if _scaled_at_once(x, p.w, scale_x, p.scale_w, out):
         if bias is not None or activation:
             finish(out, out, bias=bias, activation=activation)
         return
     one = torch.ones((), dtype=torch.float32, device=x.device)
     product = torch._scaled_mm(x, p.w, one, one, out_dtype=torch.float32)
     finish(out, product, scales=(scale_x, p.scale_w), bias=bias, activation=activation)
+
+
+#: Sizes and dtypes of results for which cuBLAS has no product.
+_without: set[tuple[Any, ...]] = set()
+
+
+def _scaled_at_once(
+    x: torch.Tensor, w: torch.Tensor, scale_x: torch.Tensor, scale_w: torch.Tensor,
+    out: torch.Tensor,
+) -> bool:  # fmt: skip
+    """The scaled product, if cuBLAS has one with these scales, sizes and results."""
+    by_row = scale_x.numel() > 1 or scale_w.numel() > 1
+    if by_row and not (out.dtype == torch.bfloat16 and x.is_cuda):
+        return False
+    kind = (*x.shape, w.shape[1], out.dtype, by_row)
+    if kind in _without:
+        return False
+    if by_row:
+        scale_x = scale_x.expand(x.shape[0]).contiguous().view(-1, 1)
+        scale_w = scale_w.expand(w.shape[1]).contiguous().view(1, -1)
+    try:
+        torch._scaled_mm(x, w, scale_x, scale_w, out_dtype=out.dtype, out=out)
+    except RuntimeError as error:  # few rows, of 16-bit results
+        if "CUBLAS_STATUS_NOT_SUPPORTED" not in str(error):
+            raise
+        _without.add(kind)
+        return False
+    return True
 
 
 def rows_of_scale(p: Problem, rows: slice) -> torch.Tensor | None:
