@@ -40,7 +40,7 @@ NAMES = {"reduce": "all_reduce", "fcollect": "all_gather", "alltoall": "all_to_a
 BUNDLE, LL_MOST, DIRECT_LEAST = 1536, 9 << 18, 1 << 17
 MOST_BLOCKS = 128
 #: A candidate of an earlier size is kept where it costs no more than so much.
-TOLERANCE = 1.03
+TOLERANCE = 1.01
 
 
 class Grid(NamedTuple):
