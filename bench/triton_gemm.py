@@ -306,6 +306,15 @@ def milliseconds(problem: Problem, call: Call, repeat: int = 5) -> float:
     return sorted(found)[2]
 
 
+def times_as_long(problem: Problem, call: Call, other: Call, rounds: int = 5) -> float:
+    """How many times as long as ``other`` it takes, in turn: a GPU slows down as it gets warm."""
+    ratios = [
+        slowest(milliseconds(problem, call)) / slowest(milliseconds(problem, other))
+        for _ in range(rounds if problem.on_gpu else 1)
+    ]
+    return sorted(ratios)[len(ratios) // 2]
+
+
 def slowest(ms: float) -> float:
     """Of all PEs, so that they agree on which tile is the best."""
     worst = pyshmem.zeros(1)
@@ -328,15 +337,16 @@ def with_nccl(problem: Problem, whole: bool) -> Call:
 
 def measure(problem: Problem, shape: tuple[int, int, int]) -> None:
     """A line as soon as there is one: who is stopped keeps what he has."""
-    times: dict[str, float] = {}
+    alone: list[Call] = []  # the best GEMM
 
     def tell(name: str, calls: dict[str, Call], **more: object) -> None:
         found = {tile: slowest(milliseconds(problem, call)) for tile, call in calls.items()}
         best = min(found, key=lambda tile: found[tile])
-        times[name] = found[best]
         row = {"op": "gemm_all_scatter", "MNK": shape, "way": name, "ms": round(found[best], 4)}
-        if "gemm" in times and name not in ("gemm", "torch_matmul"):
-            row["of_gemm"] = round(times[name] / times["gemm"], 3)
+        if alone:
+            row["of_gemm"] = round(times_as_long(problem, calls[best], alone[0]), 3)
+        else:
+            alone.append(calls[best])
         row |= {"tile": best, "all_ms": {k: round(v, 4) for k, v in found.items()}} | more
         if problem.my_pe == 0:
             print(json.dumps(row), flush=True)

@@ -37,6 +37,7 @@ if INTERPRETED:
         state,
         store_requests,
         store_wide_units,
+        threads,
         wait,
         write_stage,
         yield_turn,
@@ -67,6 +68,7 @@ else:
         state,
         store_requests,
         store_wide_units,
+        threads,
         wait,
         write_stage,
         yield_turn,
@@ -76,5 +78,5 @@ __all__ = [
     "INTERPRETED", "await_host", "await_unit_pairs", "await_units", "await_wide_units",
     "device_function", "distance_to", "end_with", "fence_all", "fetch", "fixed", "load_here", "meet",
     "now", "poll", "reach", "reach_pe", "record", "release_add", "release_set", "scan", "set_words",
-    "state", "store_requests", "store_wide_units", "wait", "write_stage", "yield_turn",
+    "state", "store_requests", "store_wide_units", "threads", "wait", "write_stage", "yield_turn",
 ]  # fmt: skip

@@ -8,8 +8,8 @@ and 16-bit floats in float32.
 
 import triton.language as tl
 
-from .channels import begin, from_units, receive, send, to_units
-from .chosen import device_function
+from .channels import begin, from_units, receive, receive_pairs, send, to_units
+from .chosen import device_function, threads
 from .ordering import barrier_grid
 from .teams import place_in, team_row, world_pe
 from .tile import load_from, store_to
@@ -61,14 +61,47 @@ def _widen(value):
 
 
 @device_function
-def _combine_members(base, step, data, active, number, team, row, flat, op: tl.constexpr, ctx):
-    """What all members hold where ``active``, combined in their order; ``data`` is the own."""
+def _owner(unit, n_units: tl.constexpr, n_pes):
+    """Whose share a unit is; the two units of a pair are one's."""
+    return unit // 2 * 2 * n_pes // n_units
+
+
+@device_function
+def _chosen(unit, which: tl.constexpr, wanted, n_units: tl.constexpr, mine, n_pes):
+    if which == "all":
+        return (unit >= 0) & wanted
+    elif which == "own":
+        return (_owner(unit, n_units, n_pes) == mine) & wanted
+    else:
+        return (_owner(unit, n_units, n_pes) != mine) & wanted
+
+
+@device_function
+def _receive(
+    base, step, which: tl.constexpr, wanted, n_units: tl.constexpr, number, place, team, row, ctx
+):
+    """The units of the sender ``place`` if ``wanted``: all, those of the own share, or the others."""
     mine, n_pes = place_in(team, row, ctx)
-    got = receive(base, step, active & (mine != 0), number, 0, team, row, ALL_REDUCE, ctx)
+    if n_units >= 2 * threads():
+        pairs = 2 * tl.arange(0, n_units // 2)
+        active = _chosen(pairs, which, wanted, n_units, mine, n_pes)
+        return receive_pairs(base, step, active, number, place, team, row, ALL_REDUCE, ctx)
+    else:
+        active = _chosen(tl.arange(0, n_units), which, wanted, n_units, mine, n_pes)
+        return receive(base, step, active, number, place, team, row, ALL_REDUCE, ctx)
+
+
+@device_function
+def _combine_members(
+    base, step, data, which: tl.constexpr, number, team, row, flat, op: tl.constexpr, ctx
+):
+    """What all members hold, combined in their order; ``data`` is the own."""
+    mine, n_pes = place_in(team, row, ctx)
+    got = _receive(base, step, which, mine != 0, data.numel, number, 0, team, row, ctx)
     total = _widen(from_units(tl.where(mine == 0, data, got), flat))
     for member in range(1, n_pes):
-        got = receive(
-            base, step, active & (mine != member), number, member, team, row, ALL_REDUCE, ctx
+        got = _receive(
+            base, step, which, mine != member, data.numel, number, member, team, row, ctx
         )
         total = _combine(total, _widen(from_units(tl.where(mine == member, data, got), flat)), op)
     return total.to(flat.dtype)
@@ -98,20 +131,20 @@ def all_reduce(
     mine, n_pes = place_in(team, row, ctx)
     offs = tl.arange(0, data.numel)
     if two_shots:
-        owner = offs * n_pes // data.numel
+        owner = _owner(offs, data.numel, n_pes)
         own = owner == mine
         send(base, step, data, number, mine, owner, team, row, ctx, mask=owner != mine)
-        total = _combine_members(base, step, data, own, number, team, row, flat, op, ctx)
+        total = _combine_members(base, step, data, "own", number, team, row, flat, op, ctx)
         result = to_units(total)
         for k in range(1, n_pes):
             member = behind(mine, k, n_pes)
             send(base, step, result, number, n_pes, member, team, row, ctx, mask=own)
-        got = receive(base, step, owner != mine, number, n_pes, team, row, ALL_REDUCE, ctx)
+        got = _receive(base, step, "others", True, data.numel, number, n_pes, team, row, ctx)
         return tl.reshape(from_units(tl.where(own, result, got), flat), value.shape)
     else:
         for k in range(1, n_pes):
             send(base, step, data, number, mine, behind(mine, k, n_pes), team, row, ctx)
-        total = _combine_members(base, step, data, offs >= 0, number, team, row, flat, op, ctx)
+        total = _combine_members(base, step, data, "all", number, team, row, flat, op, ctx)
         return tl.reshape(total, value.shape)
 
 

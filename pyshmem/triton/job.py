@@ -35,7 +35,8 @@ class Context:
 
     Triton takes it for a pointer to int64. At each launch it is asked for its address, and raises what
     a kernel has recorded, or that its job has ended. ``address``, or ``int(ctx)``, is the same as an
-    int, for ``torch.compile`` and whoever keeps arguments in a graph: nothing is checked then.
+    int; on GPUs ``torch.as_tensor(ctx, device="cuda")`` is the same as a tensor, for ``torch.compile``
+    and whoever keeps arguments in a graph: nothing is checked then.
     """
 
     dtype = "int64"
@@ -55,6 +56,14 @@ class Context:
             raise ValueError("the kernel's ctx belongs to an earlier job: call context() again")
         library.raise_pending_fault()
         return self.address
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The state block as an array of int64, on GPUs; what it holds is not for others to change."""
+        if runtime.device_name() != "cuda":
+            raise AttributeError("the context is an array of a GPU only where the job runs on one")
+        words = (lib.ISHMEMX_STATE_WORDS,)
+        return {"shape": words, "typestr": "<i8", "data": (self.data_ptr(), False), "version": 3}
 
     def __int__(self) -> int:
         return self.data_ptr()

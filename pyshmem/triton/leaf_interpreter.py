@@ -64,6 +64,10 @@ def _word(ctx: Any, word: Any) -> int:
     return job.read(number(ctx) + 8 * number(word), 8, True)
 
 
+def threads() -> int:
+    return 128  # as Triton's default
+
+
 def meet() -> None:
     pass
 

@@ -98,6 +98,12 @@ def state(ctx, word):
     return fixed(address_of(ctx).to(tl.pointer_type(tl.int64)) + word)
 
 
+@tl.core.builtin
+def threads(_semantic=None):
+    """Of a program, when it is compiled."""
+    return cuda.num_threads(_semantic=_semantic)
+
+
 @triton.jit
 def meet():
     """The program's threads meet; what they stored before is seen by all after."""

@@ -38,12 +38,12 @@ PROGRAM = """
 """
 
 COMPILED = """
-        address = int(ctx)
+        words = torch.as_tensor(ctx, device="cuda")
 
         @torch.compile(fullgraph=True)
         def step(dest, source):
             twice = source * 2
-            add_to_peer[(triton.cdiv(n, 256),)](dest, twice, n, pe, address, B=256)
+            add_to_peer[(triton.cdiv(n, 256),)](dest, twice, n, pe, words, B=256)
             return dest + 0
 
         step(dest, source)
