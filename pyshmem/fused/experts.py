@@ -35,6 +35,7 @@ _INDICES = (torch.int32, torch.int64)
 GROUP = 128  # elements of a token that have one scale
 _LISTERS = 2 if INTERPRETED else 32  # programs that send lists
 _BLOCK = 128 if INTERPRETED else 2048  # cells of a list that one of them sends at a time
+_FEW_PES = 4  # so many that most tokens go to all of them
 _CELLS = 8192  # of pairs times experts, laid out at a time
 _COLUMNS = 8192  # most elements of a token in registers; of sums half of that
 _ROWS = 2  # most tokens in registers; one is made FP8 at a time, and four of them are taken
@@ -234,6 +235,7 @@ class _Dispatch:
             "TR": 1 if self.fp8 else min(_ROWS, most_rows),
             "TT": min(2 * _ROWS if self.fp8 else _ROWS, most_rows),
             "TC": min(_COLUMNS, _power(self.hidden)),
+            "ALL": self.space.n_pes <= _FEW_PES,
         }
 
     def _laid_out(self) -> dict[str, Any]:

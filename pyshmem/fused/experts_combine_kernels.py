@@ -16,10 +16,11 @@ from .experts_lists import await_lists, end_lists, lists_of_call, members_of, se
 from .slots_kernels import (
     SENT,
     TAKEN,
+    await_free,
     await_slot,
     close_others,
     free_slot,
-    open_slot,
+    next_slot,
     send_slot,
     slot_again,
     slot_number,
@@ -71,12 +72,12 @@ def _send_sums(
     lane = tl.program_id(0)
     dtype: tl.constexpr = y.dtype.element_ty
     for chunk in range(lane, chunks, PROGRAMS):
+        nth = chunk // PROGRAMS
         for k in range(n_pes - 1):
             member = (me + 1 + k) % n_pes
             pe = world_pe(team, row, member)
-            number, place = open_slot(
-                block, head, words, chunk // PROGRAMS, lane, me, member, pe, n_pes, PROGRAMS, ctx
-            )
+            number, place = next_slot(block, head, words, nth, lane, me, member, n_pes, PROGRAMS)
+            waits = tl.cast(1, tl.int32)
             for r in range(rows):
                 t = tl.cast(chunk * rows + r, tl.int64)
                 if t < most:
@@ -86,8 +87,13 @@ def _send_sums(
                         for c0 in range(0, width, TC):
                             cols = c0 + tl.arange(0, TC)
                             total = _weighted(y, first, weight, c0, width, dtype, K, TC)
+                            if waits != 0:
+                                await_free(block, number, lane, member, pe, n_pes, PROGRAMS, ctx)
+                            waits = tl.cast(0, tl.int32)
                             at = slot_rows(place, r, pitch, dtype) + cols
                             store(at, total, pe, ctx, mask=cols < width)
+            if waits != 0:
+                await_free(block, number, lane, member, pe, n_pes, PROGRAMS, ctx)
             send_slot(block, number, lane, me, pe, n_pes, PROGRAMS, ctx)
     close_others(block, SENT, lane, me, n_pes, chunks, PROGRAMS)
 

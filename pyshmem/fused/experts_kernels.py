@@ -25,11 +25,14 @@ from .fp8_kernels import FP8_MAX, to_fp8
 from .slots_kernels import (
     SENT,
     TAKEN,
+    await_free,
     await_slot,
     close_others,
     free_slot,
-    open_slot,
+    next_slot,
     send_slot,
+    slot_again,
+    slot_number,
     slot_rows,
 )
 
@@ -46,25 +49,20 @@ def _quantized(value, TR: tl.constexpr, TC: tl.constexpr):
 
 
 @device_function
-def _send_rows(
-    x, t, goes, place, r, pitch, width, pe, ctx, FP8: tl.constexpr, TR: tl.constexpr,
+def _store_rows(
+    value, goes, place, r, pitch, width, c0, pe, ctx, FP8: tl.constexpr, TR: tl.constexpr,
     TC: tl.constexpr,
 ):  # fmt: skip
-    """Tokens, those that go, into their places of a slot on ``pe``; as FP8 their scales are behind."""
-    goes, source = goes[:, None], x + t.to(tl.int64)[:, None] * width
-    for c0 in range(0, width, TC):
-        cols = c0 + tl.arange(0, TC)[None, :]
-        value = tl.load(source + cols, mask=goes & (cols < width), other=0)
-        if FP8:
-            bits, scale = _quantized(value, TR, TC)
-            row = slot_rows(place, r, pitch, tl.uint8)[:, None]
-            store(row + cols, bits, pe, ctx, mask=goes & (cols < width))
-            at = c0 // _GROUP + tl.arange(0, TC // _GROUP)[None, :]
-            scales = (row + width).to(tl.pointer_type(tl.float32))
-            store(scales + at, scale, pe, ctx, mask=goes & (at < width // _GROUP))
-        else:
-            row = slot_rows(place, r, pitch, x.dtype.element_ty)[:, None]
-            store(row + cols, value, pe, ctx, mask=goes & (cols < width))
+    """Columns ``c0`` on of tokens into their places of a slot on ``pe``; scales of FP8 are behind."""
+    cols = c0 + tl.arange(0, TC)[None, :]
+    dtype: tl.constexpr = tl.uint8 if FP8 else value.dtype
+    row = slot_rows(place, r, pitch, dtype)[:, None]
+    if FP8:
+        value, scale = _quantized(value, TR, TC)
+        at = c0 // _GROUP + tl.arange(0, TC // _GROUP)[None, :]
+        scales = (row + width).to(tl.pointer_type(tl.float32))
+        store(scales + at, scale, pe, ctx, mask=goes & (at < width // _GROUP))
+    store(row + cols, value, pe, ctx, mask=goes & (cols < width))
 
 
 @device_function
@@ -108,23 +106,34 @@ def _keep_rows(
 @device_function
 def _send_tokens(
     x, ids, tokens, experts, block, head, words, chunks, rows, pitch, width, team, row, me, n_pes, ctx,
-    FP8: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr,
+    FP8: tl.constexpr, ALL: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr, TR: tl.constexpr,
+    TC: tl.constexpr,
 ):  # fmt: skip
-    """Chunks ``lane``, ``lane + PROGRAMS``, ... go to all other members."""
+    """Chunks ``lane``, ``lane + PROGRAMS``, ... go to all other members.
+
+    With ``ALL``, tokens are loaded before it is known whether they go; that a slot is free is waited for
+    behind the first load.
+    """
     lane = tl.program_id(0)
     for chunk in range(lane, chunks, PROGRAMS):
+        nth = chunk // PROGRAMS
         for k in range(n_pes - 1):
             member = (me + 1 + k) % n_pes
             pe = world_pe(team, row, member)
-            number, place = open_slot(
-                block, head, words, chunk // PROGRAMS, lane, me, member, pe, n_pes, PROGRAMS, ctx
-            )
+            number, place = next_slot(block, head, words, nth, lane, me, member, n_pes, PROGRAMS)
             for r0 in range(0, rows, TR):
                 r = r0 + tl.arange(0, TR)
                 t = (chunk * rows + r).to(tl.int32)
                 to = members_of(ids, t, tokens, experts, experts * n_pes, K)
-                goes = ((to >> member) & 1 != 0) & (r < rows)
-                _send_rows(x, t, goes, place, r, pitch, width, pe, ctx, FP8, TR, TC)
+                goes = (((to >> member) & 1 != 0) & (r < rows))[:, None]
+                needed = ((t < tokens) & (r < rows))[:, None] if ALL else goes
+                for c0 in range(0, width, TC):
+                    cols = c0 + tl.arange(0, TC)[None, :]
+                    source = x + t.to(tl.int64)[:, None] * width + cols
+                    value = tl.load(source, mask=needed & (cols < width), other=0)
+                    if (r0 == 0) & (c0 == 0):
+                        await_free(block, number, lane, member, pe, n_pes, PROGRAMS, ctx)
+                    _store_rows(value, goes, place, r, pitch, width, c0, pe, ctx, FP8, TR, TC)
             send_slot(block, number, lane, me, pe, n_pes, PROGRAMS, ctx)
     close_others(block, SENT, lane, me, n_pes, chunks, PROGRAMS)
 
@@ -168,12 +177,12 @@ def _take_tokens(
     K: tl.constexpr, PROGRAMS: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
 ):  # fmt: skip
     """A chunk of each other member's tokens, to rows that ``positions`` names, or to its own range."""
+    nth = chunk // PROGRAMS
     for k in range(n_pes - 1):
         member = (me + n_pes - 1 - k) % n_pes
         pe = world_pe(team, row, member)
-        number, place = await_slot(
-            block, head, words, chunk // PROGRAMS, lane, member, pe, n_pes, PROGRAMS, ctx
-        )
+        number = slot_number(block, nth, lane, member, n_pes, PROGRAMS)
+        place = slot_again(block, head, words, nth, lane, member, n_pes, PROGRAMS)
         for r0 in range(0, rows, TT):
             r = r0 + tl.arange(0, TT)
             t = (chunk * rows + r).to(tl.int32)
@@ -182,6 +191,8 @@ def _take_tokens(
                 positions, lists + member * cells, tl.where(valid, t, most), valid, member, me, most,
                 experts, experts * n_pes, COMPACT, K,
             )  # fmt: skip
+            if r0 == 0:
+                await_slot(block, head, words, nth, lane, member, pe, n_pes, PROGRAMS, ctx)
             _take_rows(out, scales, at, comes, place, r, pitch, width, FP8, TC)
         free_slot(block, number, lane, me, pe, n_pes, PROGRAMS, ctx)
 
@@ -213,8 +224,8 @@ def lay_out_experts(
 @triton.jit
 def dispatch_tokens(
     out, scales, positions, offsets, x, ids, tokens, most, experts, block, head, words, chunks, rows,
-    pitch, width, ctx, TEAM: tl.constexpr, FP8: tl.constexpr, K: tl.constexpr,
-    PROGRAMS: tl.constexpr, TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
+    pitch, width, ctx, TEAM: tl.constexpr, FP8: tl.constexpr, ALL: tl.constexpr,
+    K: tl.constexpr, PROGRAMS: tl.constexpr, TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
 ):  # fmt: skip
     """Throughput, second kernel: tokens travel, unless a list had an expert that there is not."""
     row = team_row(TEAM, ALLTOALL, ctx)
@@ -223,7 +234,7 @@ def dispatch_tokens(
         if tl.program_id(0) < PROGRAMS:
             _send_tokens(
                 x, ids, tokens, experts, block, head, words, chunks, rows, pitch, width, TEAM, row, me,
-                n_pes, ctx, FP8, K, PROGRAMS, TR, TC,
+                n_pes, ctx, FP8, ALL, K, PROGRAMS, TR, TC,
             )  # fmt: skip
         else:
             lane = tl.program_id(0) - PROGRAMS
@@ -243,9 +254,9 @@ def dispatch_tokens(
 def dispatch_decode(
     out, scales, rows_of, pairs, positions, offsets, counts, x, ids, tokens, most, experts, lists,
     lists_head, cells, block, head, words, chunks, rows, pitch, width, ctx, TEAM: tl.constexpr,
-    FP8: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, PROGRAMS: tl.constexpr,
-    LISTERS: tl.constexpr, BLOCK: tl.constexpr, TB: tl.constexpr, EP: tl.constexpr,
-    TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
+    FP8: tl.constexpr, ALL: tl.constexpr, K: tl.constexpr, KP: tl.constexpr,
+    PROGRAMS: tl.constexpr, LISTERS: tl.constexpr, BLOCK: tl.constexpr, TB: tl.constexpr,
+    EP: tl.constexpr, TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
 ):  # fmt: skip
     """Decoding, one kernel: who receives sends the lists first, who sends lays out last."""
     row = team_row(TEAM, ALLTOALL, ctx)
@@ -254,7 +265,7 @@ def dispatch_decode(
     if tl.program_id(0) < PROGRAMS:
         _send_tokens(
             x, ids, tokens, experts, block, head, words, chunks, rows, pitch, width, TEAM, row, me,
-            n_pes, ctx, FP8, K, PROGRAMS, TR, TC,
+            n_pes, ctx, FP8, ALL, K, PROGRAMS, TR, TC,
         )  # fmt: skip
         await_lists(lists, number, most * K, n_pes, ctx, PROGRAMS, LISTERS, BLOCK)
         lay_out(

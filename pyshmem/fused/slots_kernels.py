@@ -25,17 +25,30 @@ def _place(block, head, words, source, lane, number, PROGRAMS: tl.constexpr):
 
 
 @device_function
-def open_slot(
-    block, head, words, nth, lane, me, member, pe, n_pes, PROGRAMS: tl.constexpr, ctx
-):  # fmt: skip
-    """The slot of the program's ``nth`` sending of this call to ``member``, once it is free.
+def next_slot(block, head, words, nth, lane, me, member, n_pes, PROGRAMS: tl.constexpr):
+    """The slot of the program's ``nth`` sending of this call to ``member``, which may not be free yet.
 
     Returns: its number, and its address at the receiver.
     """
     number = tl.load(_word(block, SENT, lane, member, n_pes, PROGRAMS)) + 1 + nth
+    return number, _place(block, head, words, me, lane, number, PROGRAMS)
+
+
+@device_function
+def await_free(block, number, lane, member, pe, n_pes, PROGRAMS: tl.constexpr, ctx):
+    """The slot that ``next_slot`` has returned is free when it returns."""
     free = _word(block, FREE, lane, member, n_pes, PROGRAMS)
     wait(free, CMP_GE, number - DEPTH, pe, ALLTOALL, ctx)
-    return number, _place(block, head, words, me, lane, number, PROGRAMS)
+
+
+@device_function
+def open_slot(
+    block, head, words, nth, lane, me, member, pe, n_pes, PROGRAMS: tl.constexpr, ctx
+):  # fmt: skip
+    """``next_slot``, once it is free."""
+    number, place = next_slot(block, head, words, nth, lane, me, member, n_pes, PROGRAMS)
+    await_free(block, number, lane, member, pe, n_pes, PROGRAMS, ctx)
+    return number, place
 
 
 @device_function

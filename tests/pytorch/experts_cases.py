@@ -62,13 +62,13 @@ CASES: dict[str, tuple] = {
         experts_kernels.dispatch_tokens,
         {"out": "*bf16", "scales": "*bf16", "positions": "*i32", "offsets": "*i32", "x": "*bf16",
          "ids": "*i64", **_COUNTS, **_SLOTS, **_CHUNKS},
-        {"FP8": False, "K": 8, "TR": 2, "TT": 2, "TC": 8192, **_ALL},
+        {"FP8": False, "K": 8, "TR": 2, "TT": 2, "TC": 8192, "ALL": True, **_ALL},
     ),
     "dispatch_decode": (
         experts_kernels.dispatch_decode,
         {"out": "*u8", "scales": "*fp32", "x": "*bf16", "ids": "*i32", **_LAYOUT, **_LISTS, **_COUNTS,
          **_SLOTS, **_CHUNKS},
-        {"FP8": True, "TR": 1, "TT": 4, "TC": 8192, **_LISTING, **_ALL},
+        {"FP8": True, "TR": 1, "TT": 4, "ALL": True, "TC": 8192, **_LISTING, **_ALL},
     ),
     "combine_tokens": (
         experts_combine_kernels.combine_tokens,
