@@ -36,6 +36,7 @@ GROUP = 128  # elements of a token that have one scale
 _LISTERS = 2 if INTERPRETED else 32  # programs that send lists
 _BLOCK = 128 if INTERPRETED else 2048  # cells of a list that one of them sends at a time
 _FEW_PES = 4  # so many that most tokens go to all of them
+_FEW_CELLS = 16 if INTERPRETED else 8192  # of lists that programs lay out without a wait
 _CELLS = 8192  # of pairs times experts, laid out at a time
 _COLUMNS = 8192  # most elements of a token in registers; of sums half of that
 _ROWS = 2  # most tokens in registers; one is made FP8 at a time, and four of them are taken
@@ -270,10 +271,15 @@ class _Dispatch:
         given, tile = self._given(most)
         out, scales = self._outputs(self.space.n_pes * most)
         made = rows, pairs, _, offsets, _ = self._lists_of(most)
+        laid = {**self._laid_out(), "TO": 0}
+        if self.space.n_pes * most * self.k <= _FEW_CELLS:
+            own = _power(-(-self.space.n_pes * most // programs()))
+            laid["TO"] = own
+            laid["TB"] = max(1, _CELLS // (own * laid["KP"] ** 2))
         if most:
             kernels.dispatch_decode[(2 * programs(),)](
                 *self._places(out, scales), *made, self.x, self.ids, self.tokens, most, self.experts,
-                *lists, *given, FP8=self.fp8, **tile, **self._laid_out(), **self._fixed(),
+                *lists, *given, FP8=self.fp8, **tile, **laid, **self._fixed(),
             )  # fmt: skip
         else:
             offsets.zero_()

@@ -17,6 +17,7 @@ from .experts_lists import (
     await_lists,
     end_lists,
     lay_out,
+    lay_out_few,
     lists_of_call,
     members_of,
     send_lists,
@@ -256,7 +257,7 @@ def dispatch_decode(
     lists_head, cells, block, head, words, chunks, rows, pitch, width, ctx, TEAM: tl.constexpr,
     FP8: tl.constexpr, ALL: tl.constexpr, K: tl.constexpr, KP: tl.constexpr,
     PROGRAMS: tl.constexpr, LISTERS: tl.constexpr, BLOCK: tl.constexpr, TB: tl.constexpr,
-    EP: tl.constexpr, TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
+    EP: tl.constexpr, TO: tl.constexpr, TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
 ):  # fmt: skip
     """Decoding, one kernel: who receives sends the lists first, who sends lays out last."""
     row = team_row(TEAM, ALLTOALL, ctx)
@@ -268,12 +269,18 @@ def dispatch_decode(
             n_pes, ctx, FP8, ALL, K, PROGRAMS, TR, TC,
         )  # fmt: skip
         await_lists(lists, number, most * K, n_pes, ctx, PROGRAMS, LISTERS, BLOCK)
-        lay_out(
-            rows_of, pairs, positions, offsets, counts, lists, number, base, cells,
-            (n_pes * most).to(tl.int32), most, (me * experts).to(tl.int32), experts,
-            (n_pes * most * K).to(tl.int32), tl.program_id(0), ctx, PROGRAMS, PROGRAMS, False, K, KP, TB,
-            EP,
-        )  # fmt: skip
+        n_tokens, first = (n_pes * most).to(tl.int32), (me * experts).to(tl.int32)
+        if TO > 0:
+            lay_out_few(
+                rows_of, pairs, offsets, base, cells, n_tokens, most, first, experts, n_tokens * K,
+                tl.program_id(0), PROGRAMS, K, KP, TO, TB,
+            )  # fmt: skip
+        else:
+            lay_out(
+                rows_of, pairs, positions, offsets, counts, lists, number, base, cells, n_tokens, most,
+                first, experts, n_tokens * K, tl.program_id(0), ctx, PROGRAMS, PROGRAMS, False, K, KP,
+                TB, EP,
+            )  # fmt: skip
     else:
         lane = tl.program_id(0) - PROGRAMS
         send_lists(

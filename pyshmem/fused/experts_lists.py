@@ -228,3 +228,47 @@ def lay_out(
     for i0 in range(lane * TB * KP, capacity, LANES * TB * KP):
         i = i0 + tl.arange(0, TB * KP)
         tl.store(rows + i, i * 0, mask=(i >= total) & (i < capacity))
+
+
+@device_function
+def _pairs_of(
+    ids, cells, i0, last, most, first, experts, K: tl.constexpr, KP: tl.constexpr, T: tl.constexpr
+):  # fmt: skip
+    """(T * KP,) the caller's experts of tokens ``i0`` on; ``experts`` for those of others."""
+    i = i0 + tl.arange(0, T)[:, None]
+    local, inside, _ = _experts_of(ids, cells, i, last, most, first, K, KP)
+    ours = inside & (local >= 0) & (local < experts)
+    return tl.reshape(tl.where(ours, local, experts), [T * KP])
+
+
+@device_function
+def lay_out_few(
+    rows, pairs, offsets, ids, cells, n_tokens, most, first, experts, capacity, lane,
+    LANES: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, TO: tl.constexpr, TB: tl.constexpr,
+):  # fmt: skip
+    """``lay_out`` for lists so short that each program compares its pairs, of ``TO`` tokens, with all.
+
+    None waits for another.
+    """
+    lo = lane * TO
+    own = _pairs_of(ids, cells, lo, n_tokens, most, first, experts, K, KP, TO)
+    order = lo * KP + tl.arange(0, TO * KP)
+    place, total = own * 0, tl.cast(0, tl.int32)
+    for i0 in range(0, n_tokens, TB):
+        other = _pairs_of(ids, cells, i0, n_tokens, most, first, experts, K, KP, TB)
+        others = i0 * KP + tl.arange(0, TB * KP)
+        earlier = (other[None, :] == own[:, None]) & (others[None, :] < order[:, None])
+        place += tl.sum((earlier | (other[None, :] < own[:, None])).to(tl.int32), 1)
+        total += tl.sum((other < experts).to(tl.int32), 0)
+    i, j = order // KP, order % KP
+    tl.store(pairs + i * K + j, tl.where(own < experts, place, -1), mask=(i < n_tokens) & (j < K))
+    tl.store(rows + place, i, mask=own < experts)
+    for i0 in range(lane * TB * KP, capacity, LANES * TB * KP):
+        flat = i0 + tl.arange(0, TB * KP)
+        tl.store(rows + flat, flat * 0, mask=(flat >= total) & (flat < capacity))
+    for e in range(lane, experts + 1, LANES):
+        start = tl.cast(0, tl.int32)
+        for i0 in range(0, n_tokens, TB):
+            other = _pairs_of(ids, cells, i0, n_tokens, most, first, experts, K, KP, TB)
+            start += tl.sum((other < e).to(tl.int32), 0)
+        tl.store(offsets + e, start)

@@ -68,7 +68,7 @@ CASES: dict[str, tuple] = {
         experts_kernels.dispatch_decode,
         {"out": "*u8", "scales": "*fp32", "x": "*bf16", "ids": "*i32", **_LAYOUT, **_LISTS, **_COUNTS,
          **_SLOTS, **_CHUNKS},
-        {"FP8": True, "TR": 1, "TT": 4, "ALL": True, "TC": 8192, **_LISTING, **_ALL},
+        {"FP8": True, "TR": 1, "TT": 4, "ALL": True, "TC": 8192, **_LISTING, "TO": 2, "TB": 64, **_ALL},
     ),
     "combine_tokens": (
         experts_combine_kernels.combine_tokens,
