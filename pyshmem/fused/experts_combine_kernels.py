@@ -12,7 +12,7 @@ from ..triton.chosen import device_function
 from ..triton.teams import place_in, team_row, world_pe
 from ..triton.tile import store
 from ..triton.words import ALLTOALL
-from .experts_lists import await_lists, end_lists, lists_of_call, members_of, send_lists
+from .experts_lists import await_lists, end_lists, goes_to, lists_of_call, send_lists
 from .slots_kernels import (
     SENT,
     TAKEN,
@@ -110,30 +110,33 @@ def _await_sums(
 
 
 @device_function
-def _total(
-    own, to, block, head, words, nth, lane, r, cols, pitch, width, me, n_pes, dtype: tl.constexpr,
-    PROGRAMS: tl.constexpr,
+def _sent(
+    ids, t, experts, member, block, head, words, nth, lane, r, cols, pitch, width, n_pes,
+    dtype: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr,
 ):  # fmt: skip
-    """A token's sums of all members, added in float32 in PE order."""
-    total = own.to(tl.float32) * 0.0
-    for member in range(n_pes):
-        value = _sent(
-            to, member, block, head, words, nth, lane, r, cols, pitch, width, me, n_pes, dtype, PROGRAMS
-        )  # fmt: skip
-        total += tl.where(member == me, own, value).to(tl.float32)
-    return total
+    """What another member has sent for a token; 0 if it has no expert of it."""
+    place = slot_again(block, head, words, nth, lane, member, n_pes, PROGRAMS)
+    sent = goes_to(member, ids, t, t + 1, experts, K)
+    there = cols < tl.where(sent, width, 0)
+    return tl.load(slot_rows(place, r, pitch, dtype) + cols, mask=there, other=0)
 
 
 @device_function
-def _sent(
-    to, member, block, head, words, nth, lane, r, cols, pitch, width, me, n_pes, dtype: tl.constexpr,
-    PROGRAMS: tl.constexpr,
+def _total(
+    own, ids, t, experts, block, head, words, nth, lane, r, cols, pitch, width, me, n_pes,
+    dtype: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr,
 ):  # fmt: skip
-    """What another member has sent for a token."""
-    place = slot_again(block, head, words, nth, lane, member, n_pes, PROGRAMS)
-    sent = (member != me) & ((to >> member) & 1 != 0)
-    there = cols < tl.where(sent, width, 0)
-    return tl.load(slot_rows(place, r, pitch, dtype) + cols, mask=there, other=0)
+    """A token's sums of all members, added in float32 in PE order."""
+    total = tl.zeros(own.shape, tl.float32)
+    for member in range(n_pes):
+        value = own
+        if member != me:
+            value = _sent(
+                ids, t, experts, member, block, head, words, nth, lane, r, cols, pitch, width, n_pes,
+                dtype, K, PROGRAMS,
+            )  # fmt: skip
+        total += value.to(tl.float32)
+    return total
 
 
 @device_function
@@ -156,13 +159,12 @@ def _add_sums(
         for r in range(rows):
             t = tl.cast(chunk * rows + r, tl.int32)
             if t < tokens:
-                to = members_of(ids, t, tokens, experts, experts * n_pes, K)
                 for c0 in range(0, width, TC):
                     cols = c0 + tl.arange(0, TC)
                     if EARLY and PAIR:  # on its way while the own sum is made
                         value = _sent(
-                            to, 1 - me, block, head, words, nth, lane, r, cols, pitch, width, me, n_pes,
-                            dtype, PROGRAMS,
+                            ids, t, experts, 1 - me, block, head, words, nth, lane, r, cols, pitch,
+                            width, n_pes, dtype, K, PROGRAMS,
                         )  # fmt: skip
                     own = _weighted(
                         y, pairs + (me * most + t) * K, weights + t.to(tl.int64) * K, c0, width, dtype,
@@ -178,8 +180,8 @@ def _add_sums(
                         total = own.to(tl.float32) + value.to(tl.float32) + 0.0
                     else:
                         total = _total(
-                            own, to, block, head, words, nth, lane, r, cols, pitch, width, me, n_pes,
-                            dtype, PROGRAMS,
+                            own, ids, t, experts, block, head, words, nth, lane, r, cols, pitch, width,
+                            me, n_pes, dtype, K, PROGRAMS,
                         )  # fmt: skip
                     tl.store(
                         out + t.to(tl.int64) * width + cols, total.to(dtype), mask=cols < width

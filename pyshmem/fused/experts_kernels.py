@@ -16,10 +16,10 @@ from ..triton.words import ALLTOALL
 from .experts_lists import (
     await_lists,
     end_lists,
+    goes_to,
     lay_out,
     lay_out_few,
     lists_of_call,
-    members_of,
     send_lists,
 )
 from .fp8_kernels import FP8_MAX, to_fp8
@@ -45,7 +45,8 @@ def _quantized(value, TR: tl.constexpr, TC: tl.constexpr):
     """Rows as FP8, as bytes, and their scales."""
     groups = tl.reshape(value.to(tl.float32), [TR, TC // _GROUP, _GROUP])
     scale = tl.div_rn(tl.maximum(tl.max(tl.abs(groups), 2), 1e-10), FP8_MAX)
-    bits = to_fp8(tl.reshape(groups / scale[:, :, None], [TR, TC])).to(tl.uint8, bitcast=True)
+    inverse = 1.0 / scale  # a division for each group, not for each element
+    bits = to_fp8(tl.reshape(groups * inverse[:, :, None], [TR, TC])).to(tl.uint8, bitcast=True)
     return bits, scale
 
 
@@ -125,8 +126,7 @@ def _send_tokens(
             for r0 in range(0, rows, TR):
                 r = r0 + tl.arange(0, TR)
                 t = (chunk * rows + r).to(tl.int32)
-                to = members_of(ids, t, tokens, experts, experts * n_pes, K)
-                goes = (((to >> member) & 1 != 0) & (r < rows))[:, None]
+                goes = (goes_to(member, ids, t, tokens, experts, K) & (r < rows))[:, None]
                 needed = ((t < tokens) & (r < rows))[:, None] if ALL else goes
                 for c0 in range(0, width, TC):
                     cols = c0 + tl.arange(0, TC)[None, :]
@@ -141,17 +141,15 @@ def _send_tokens(
 
 @device_function
 def _row_of(
-    positions, ids, t, valid, member, to, most, experts, n_experts, COMPACT: tl.constexpr,
-    K: tl.constexpr,
+    positions, ids, t, valid, member, me, most, experts, COMPACT: tl.constexpr, K: tl.constexpr
 ):  # fmt: skip
-    """Rows of a member's tokens ``t``, and whether they come to ``to``, which its ``ids`` say."""
+    """Rows of a member's tokens ``t``, and whether they come to the caller, by its ``ids``."""
     at = (member * most + t).to(tl.int32)
     if COMPACT:
         at = tl.load(positions + at, mask=valid, other=-1)
         return at, at >= 0
     else:
-        found = members_of(ids, t, most, experts, n_experts, K)
-        return at, ((found >> to) & 1 != 0) & valid
+        return at, goes_to(me, ids, t, most, experts, K) & valid
 
 
 @device_function
@@ -165,9 +163,8 @@ def _keep_tokens(
         t = (chunk * rows + r).to(tl.int32)
         valid = (r < rows) & (t < tokens)
         at, comes = _row_of(
-            positions, ids, tl.where(valid, t, most), valid, me, me, most, experts, experts * n_pes,
-            COMPACT, K,
-        )  # fmt: skip
+            positions, ids, tl.where(valid, t, most), valid, me, me, most, experts, COMPACT, K
+        )
         _keep_rows(out, scales, at, comes, x, t, width, FP8, TR, TC)
 
 
@@ -190,7 +187,7 @@ def _take_tokens(
             valid = (r < rows) & (t < most)
             at, comes = _row_of(
                 positions, lists + member * cells, tl.where(valid, t, most), valid, member, me, most,
-                experts, experts * n_pes, COMPACT, K,
+                experts, COMPACT, K,
             )  # fmt: skip
             if r0 == 0:
                 await_slot(block, head, words, nth, lane, member, pe, n_pes, PROGRAMS, ctx)

@@ -101,14 +101,13 @@ def end_lists(lists, number):
 
 
 @device_function
-def members_of(ids, t, tokens, experts, n_experts, K: tl.constexpr):
-    """A bit for each member that has an expert of token ``t``; of each where ``t`` is a tensor."""
-    found = tl.cast(t, tl.int64) * 0
+def goes_to(member, ids, t, tokens, experts, K: tl.constexpr):
+    """Whether tokens ``t``, of ``tokens``, have an expert of the member's; ``ids`` are the tokens'."""
+    first = tl.cast(member, tl.int64) * experts
+    found = t < 0
     for j in tl.static_range(K):
         expert = tl.load(ids + t.to(tl.int64) * K + j, mask=t < tokens, other=-1).to(tl.int64)
-        real = (expert >= 0) & (expert < n_experts)
-        bit = tl.cast(1, tl.int64) << (tl.where(real, expert, 0) // experts)
-        found |= tl.where(real, bit, 0)
+        found = found | ((expert >= first) & (expert < first + experts))
     return found
 
 
