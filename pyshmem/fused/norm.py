@@ -126,7 +126,7 @@ def road_of(space: Workspace, given: Request, road: str | None) -> str:
     # A row crosses to each of n - 1 peers by "pull", and 2 * (n - 1) / n times by "split".
     n_pes = runtime.n_pes()
     most = NEVER if n_pes == 2 else (16 << 20) // n_pes
-    default = ((2 << 20) // n_pes, "one_stage"), (most, "pull"), (NEVER, "split")
+    default = ((256 << 10) // n_pes, "one_stage"), (most, "pull"), (NEVER, "split")
     return choose(space, _NAME, given.x.nbytes, can, default, road)
 
 

@@ -16,12 +16,13 @@ import triton.language as tl
 import pyshmem.triton as shmem
 
 from ..triton.channels import begin, from_units, receive_pairs, send, to_units
-from ..triton.chosen import meet, state
+from ..triton.chosen import INTERPRETED, meet, state
 from ..triton.teams import place_in, team_row, world_pe
 from ..triton.words import ALL_REDUCE, CMP_GE, DELTA, SIGNAL_SET
 from .fp8_kernels import FP8_MAX, fp8_bytes
 from .reduce_kernels import sum_and_max
 
+_INTERPRETED = tl.constexpr(INTERPRETED)
 LEAST_SCALE = tl.constexpr(1e-12)  # of a row of zeros
 
 
@@ -84,6 +85,9 @@ def finish_row(
 ):  # fmt: skip
     """Normalises, quantises and stores row ``number``; gives what was stored."""
     places = number.to(tl.int64) * HIDDEN + offs
+    if GROUP > 0 and not _INTERPRETED:
+        # Bytes are stored by the threads that have them: as many side by side as were loaded.
+        places = tl.max_contiguous(places, 128 // row.dtype.primitive_bitwidth)
     values = _centred(row, inside, HIDDEN, NORM)
     if GROUP == offs.numel and not BIAS:
         # Squares and the largest in one round through the program: the factor comes out of the maximum.

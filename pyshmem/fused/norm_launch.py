@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import triton
 
 import pyshmem.triton as shmem
 
@@ -51,8 +51,14 @@ class Request(NamedTuple):
 
 
 def _tile(hidden: int) -> int:
-    block: int = triton.next_power_of_2(hidden)
-    return block
+    """The next power of two."""
+    return 1 << (hidden - 1).bit_length()
+
+
+@functools.cache
+def _multiprocessors(gpu: int) -> int:
+    count: int = torch.cuda.get_device_properties(gpu).multi_processor_count
+    return count
 
 
 def _programs(space: Workspace) -> int:
@@ -60,7 +66,7 @@ def _programs(space: Workspace) -> int:
     job = runtime.current()
     count = _SIMULATED
     if job.device == "cuda":
-        count = torch.cuda.get_device_properties(job.gpu).multi_processor_count
+        count = _multiprocessors(job.gpu)
     space.thing("norm.programs", count, lambda: space.must_agree(f"{count} programs of norms"))
     return count
 
@@ -75,7 +81,7 @@ def _units(given: Request) -> tuple[int, int]:
     group = 128 * int(given.x.itemsize) // 4 if given.quantize == "group" else 1
     third = (words + 2) // 3 + group - 1
     third -= third % group  # a group has one third to itself
-    return third, triton.next_power_of_2(third)
+    return third, _tile(third)
 
 
 def _senders(space: Workspace, given: Request) -> int:
@@ -172,18 +178,8 @@ def launch(space: Workspace, given: Request, road: str) -> None:
         kernels.one_stage[grid](*tensors, where, ctx, TEAM=team, **constants)
     elif road == "pull":
         count = min(tokens, _pullers(space, given))
-        constants |= _warps_of_pull(given, count > programs)
-        threads = 32 * constants["num_warps"]
-        pull[(count,)](
-            *tensors,
-            *where,
-            space.me,
-            ctx,
-            TEAM=team,
-            MEMBERS=space.n_pes,
-            THREADS=threads,
-            **constants,
-        )
+        constants |= _constants_of_pull(given, programs, count)
+        pull[(count,)](*tensors, *where, space.me, ctx, TEAM=team, MEMBERS=space.n_pes, **constants)
     else:
         kernels.by_owner[grid](
             *tensors, *where, ctx, TEAM=team, OWNER_FINISHES=finishes, **constants
@@ -245,10 +241,18 @@ def _pull_where(space: Workspace, given: Request) -> Any:
     return ring.view(given.x.dtype), words[:programs], words[programs:]
 
 
-def _warps_of_pull(given: Request, shared: bool) -> dict[str, Any]:
-    """Threads that share a multiprocessor's registers: 512 of 128, in one program or in two."""
-    warps = min(max(_tile(given.hidden) // (1024 if shared else 512), 1), 16)
-    return {"num_warps": warps, "maxnreg": 128}
+def _constants_of_pull(given: Request, programs: int, count: int) -> dict[str, Any]:
+    """Those of ``pull``, by ``count`` programs on ``programs`` multiprocessors.
+
+    512 threads of 128 registers share a multiprocessor, in one program or in two. Who has rows in turn
+    says seldom that there are more, for a release waits for all that was stored.
+    """
+    width = 1024 if count > programs else 512
+    warps = min(max(_tile(given.hidden) // width, 1), 16)
+    every, ahead = (1, 1) if given.tokens <= count else (2, 4)
+    return {
+        "num_warps": warps, "THREADS": 32 * warps, "maxnreg": 128, "EVERY": every, "AHEAD": ahead,
+    }  # fmt: skip
 
 
 def _by_owner_where(space: Workspace, given: Request, programs: int, finishes: bool) -> Any:

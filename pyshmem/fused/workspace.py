@@ -118,8 +118,12 @@ def workspace(team: Team | None = None) -> Workspace:
 
 
 def device_heap_is_near() -> bool:
-    """Whether kernels load and store the device heaps of all PEs."""
-    return bool(library.device_state()[library.lib.ISHMEMX_STATE_P2P])
+    """Whether kernels load and store the device heaps of all PEs: for all of a job."""
+    if not _near:
+        _near.append(bool(library.device_state()[library.lib.ISHMEMX_STATE_P2P]))
+    return _near[0]
 
 
+_near: list[bool] = []
+runtime.on_finalize(_near.clear)
 runtime.on_finalize(_workspaces.clear)

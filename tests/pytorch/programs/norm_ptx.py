@@ -29,14 +29,15 @@ CONSTANTS = {
 }
 FP8 = {"out": "*u8", "rows": "*u8"}
 UNITS = {"TEAM": 0, "WIDE": True, "MEMBERS": 2, "THIRD": 512, "UNITS": 512}
+PULL = {"TEAM": 0, "MEMBERS": 2, "THREADS": 256, "EVERY": 2, "AHEAD": 4}
 CASES = {
     "local": ("local", {}, {}),
     "one_stage": ("one_stage", {}, {"TEAM": 0}),
     "units": ("units", {}, {**UNITS, "HIDDEN": 6144, "THIRD": 1024, "UNITS": 1024}),
     "units_fp8": ("units", FP8, {**UNITS, "GROUP": 128}),
     "units_row_fp8": ("units", FP8, {**UNITS, "GROUP": -1, "NORM": "layer", "BIAS": True}),
-    "pull": ("pull", {}, {"TEAM": 0, "MEMBERS": 2, "THREADS": 256, "HIDDEN": 6144, "BLOCK": 8192}),
-    "pull_fp8": ("pull", FP8, {"TEAM": 3, "MEMBERS": 4, "THREADS": 256, "GROUP": 4096}),
+    "pull": ("pull", {}, {**PULL, "HIDDEN": 6144, "BLOCK": 8192}),
+    "pull_fp8": ("pull", FP8, {**PULL, "GROUP": 4096}),
     "one_stage_fp8": ("one_stage", FP8, {"TEAM": 0, "GROUP": 128}),
     "split": ("by_owner", {}, {"TEAM": 0, "OWNER_FINISHES": False}),
     "two_stages_fp8": (
