@@ -106,13 +106,11 @@ def pull(
     following = _row_of(x, number + AHEAD * step, tokens, offs, inside, HIDDEN)
     gain, shift = load_gains(weight, bias, offs, inside, NORM, BIAS)
     turn = turns * 0
+    _wait_for_rows(flags, base + tl.minimum(turns, EVERY), pes, mine, ctx, MEMBERS, THREADS)
     while turn < turns:
         own = _row_of(x, number, tokens, offs, inside, HIDDEN)
         places = number.to(tl.int64) * HIDDEN + offs
         more = load_residual(residual, places, inside, RESIDUAL)
-        if turn % EVERY == 0:
-            count = base + tl.minimum(turn + EVERY, turns)
-            _wait_for_rows(flags, count, pes, mine, ctx, MEMBERS, THREADS)
         rows = ()
         for member in tl.static_range(MEMBERS):
             theirs = tl.zeros([BLOCK], tl.int32) + mine != member
@@ -121,6 +119,9 @@ def pull(
         # While the loads above are on their way.
         _put(following, ring, offs, inside, turn + AHEAD, turns, base, words, mine, MEMBERS, EVERY)
         following = _row_of(x, number + (AHEAD + 1) * step, tokens, offs, inside, HIDDEN)
+        if ((turn + 1) % EVERY == 0) & (turn + 1 < turns):
+            count = base + tl.minimum(turn + 1 + EVERY, turns)
+            _wait_for_rows(flags, count, pes, mine, ctx, MEMBERS, THREADS)
         total = tl.zeros([BLOCK], tl.float32)
         for member in tl.static_range(MEMBERS):
             theirs = tl.zeros([BLOCK], tl.int32) + mine != member
