@@ -54,12 +54,12 @@ def load_tiles(near, far, n, pe, ctx, B: tl.constexpr):
 
 
 @triton.jit
-def ping_pong(sig, first, rounds, ctx):
+def ping_pong(sig, first, rounds, ctx, SEM: tl.constexpr):
     me = shmem.my_pe(ctx)
     for turn in range(first, first + rounds):
         if me == 1:
             shmem.signal_wait_until(sig, shmem.CMP_GE, turn, ctx)
-        shmem.signal_op(sig, turn, shmem.SIGNAL_SET, 1 - me, ctx)
+        shmem.signal_op(sig, turn, shmem.SIGNAL_SET, 1 - me, ctx, SEM)
         if me == 0:
             shmem.signal_wait_until(sig, shmem.CMP_GE, turn, ctx)
 
@@ -174,20 +174,20 @@ def signals_and_barriers(clock: Clock, ctx: object) -> None:
     rounds, programs = (2000, 132) if clock.on_gpu else (3, 2)
     sig, turn = shmem.wrap(pyshmem.zeros(1, dtype=np.int64, heap="device")), [1]
 
-    def play() -> None:
-        ping_pong[(1,)](sig, turn[0], rounds, ctx, num_warps=1)
+    def play(sem: str) -> None:
+        ping_pong[(1,)](sig, turn[0], rounds, ctx, SEM=sem, num_warps=1)
         turn[0] += rounds
 
-    if pyshmem.n_pes() == 2:
-        tell(op="triton_signal_ping_pong", us=clock(play, 1) / rounds)
+    for sem in ("relaxed", "release") if pyshmem.n_pes() == 2 else ():
+        tell(op="triton_signal_ping_pong", sem=sem, us=clock(partial(play, sem), 1) / rounds)
     us = clock(lambda: barriers[(programs,)](rounds, ctx, num_warps=4), 1) / rounds
     tell(op="triton_grid_barrier", programs=programs, us=us)
 
 
 #: By bytes, up to which size: blocks and warps of one tile a program.
 SHAPES = (
-    (8, ((256, 8),)),
-    (1 << 10, ((256, 8), (256, 4))),
+    (8, ((32, 1), (128, 4), (256, 8))),
+    (1 << 10, ((256, 8), (256, 4), (128, 4))),
     (1 << 16, ((256, 8), (512, 16))),
     (1 << 18, ((512, 16), (1024, 16))),
     (1 << 20, ((2048, 16), (2048, 8), (1024, 8), (4096, 16))),
@@ -226,7 +226,7 @@ def reductions(clock: Clock, ctx: object, small: list[int], large: list[int]) ->
             )  # fmt: skip
     for nbytes in large:
         n, best, well = nbytes // 4, (1e30, 0, 0), True
-        for block, warps in ((2048, 8), (4096, 16)) if clock.on_gpu else ((256, 8),):
+        for block, warps in ((4096, 16), (8192, 16)) if clock.on_gpu else ((256, 8),):
             out[:] = 0
             grid = (132 if clock.on_gpu else 2,)
             call = partial(reduce_large[grid], to, start, n, ctx, B=block, num_warps=warps)

@@ -254,6 +254,10 @@ def release_add(pointer: Any, value: Any) -> None:
     job.release_add(number(pointer), number(value))
 
 
+def relaxed_word(adds: Any, pointer: Any, value: Any) -> None:
+    (release_add if adds else release_set)(pointer, value)
+
+
 def record(kind: Any, op: Any, a: Any, b: Any, ctx: Any) -> None:
     fault(ctx, kind, op, -1, number(a), number(b))
 

@@ -277,8 +277,7 @@ def set_words(active, pointer, value):
 
 
 @triton.jit
-def _release(instruction: tl.constexpr, pointer, value):
-    meet()
+def _by_one_thread(instruction: tl.constexpr, pointer, value):
     if _IN_GLUON:
         tl.inline_asm_elementwise(
             partition_release_text(instruction), "=r,l,l,r",
@@ -294,13 +293,24 @@ def _release(instruction: tl.constexpr, pointer, value):
 @triton.jit
 def release_set(pointer, value):
     """Stores a 64-bit word behind all that the program has stored."""
-    _release("st.release.sys.global.b64", pointer, value)
+    meet()
+    _by_one_thread("st.release.sys.global.b64", pointer, value)
 
 
 @triton.jit
 def release_add(pointer, value):
     """Adds to a 64-bit word behind all that the program has stored."""
-    _release("red.release.sys.global.add.u64", pointer, value)
+    meet()
+    _by_one_thread("red.release.sys.global.add.u64", pointer, value)
+
+
+@triton.jit
+def relaxed_word(adds: tl.constexpr, pointer, value):
+    """Stores, or adds to, a 64-bit word, in no order with others."""
+    if adds:
+        _by_one_thread("red.relaxed.sys.global.add.u64", pointer, value)
+    else:
+        _by_one_thread("st.relaxed.sys.global.b64", pointer, value)
 
 
 @triton.jit

@@ -88,6 +88,14 @@ def test_a_release_comes_behind_a_barrier_and_from_one_thread(
 
 
 @both
+def test_a_relaxed_signal_waits_for_nothing(ptx: dict[str, str], arch: int) -> None:
+    lines = ptx[f"more_signals-{arch}"].splitlines()
+    sent = [line for line in lines if re.search(r"@!q (red|st)\.relaxed\.sys", line)]
+    assert len(sent) == 2
+    assert all("%tid.x" in line for line in sent)
+
+
+@both
 def test_what_the_host_has_set_is_loaded_once(ptx: dict[str, str], arch: int) -> None:
     """Behind an acquire each load goes to the L2 cache, and the answer waits for it."""
     for name, rare in (("rounds_of_signals", 0), ("rounds_of_grids", 2)):  # of a ring with requests

@@ -99,6 +99,8 @@ def signals(dest, source, sig, pe, ctx, B: tl.constexpr):
 @triton.jit
 def more_signals(sig, pe, ctx):
     shmem.signal_op(sig, 1, shmem.SIGNAL_ADD, pe, ctx)
+    shmem.signal_op(sig, 1, shmem.SIGNAL_ADD, pe, ctx, "relaxed")
+    shmem.signal_op(sig, 2, shmem.SIGNAL_SET, pe, ctx, sem="relaxed")
     seen = shmem.signal_wait_until(sig, shmem.CMP_GE, 5, ctx, pe)
     tl.store(sig, seen + shmem.signal_fetch(sig, ctx))
 

@@ -45,7 +45,7 @@ def later_program_answers(words, ctx):
         shmem.signal_wait_until(words, shmem.CMP_GE, tl.num_programs(0) - 1, ctx)
         tl.store(words + 1, shmem.signal_fetch(words, ctx) + 100)
     else:
-        shmem.signal_op(words, 1, shmem.SIGNAL_ADD, shmem.my_pe(ctx), ctx)
+        shmem.signal_op(words, 1, shmem.SIGNAL_ADD, shmem.my_pe(ctx), ctx, sem="relaxed")
         if tl.program_id(0) == last:
             shmem.signal_wait_until(words + 1, shmem.CMP_NE, 0, ctx)
             tl.store(words + 2, 1)
@@ -81,7 +81,7 @@ def test_words_compare_with_their_sign(job, place, show, ctx, dtype):
 def collect_signals(words, found, ctx):
     me, n = shmem.my_pe(ctx), shmem.n_pes(ctx)
     for pe in range(n):
-        shmem.signal_op(words + me, me + 1, shmem.SIGNAL_SET, pe, ctx)
+        shmem.signal_op(words + me, me + 1, shmem.SIGNAL_SET, pe, ctx, "relaxed")
     any_of = shmem.wait_until_any(words, n, shmem.CMP_NE, 0, ctx)
     tl.store(found, (any_of >= 0) & (any_of < n))
     shmem.wait_until_all(words, n, shmem.CMP_GT, 0, ctx)
