@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import triton as shmem
 from .._core.errors import UnsupportedError
-from ..triton import job, ptx, ptx_pairs, words
+from ..triton import job, ptx, ptx_pairs, ptx_wide, words
 
 _REPLACED = {
     "import triton.language as tl\n": "from pyshmem.gluon import language as tl\n",
@@ -26,10 +26,10 @@ _REPLACED = {
 }
 #: Each before those that import it.
 _MODULES = (
-    "leaf_ptx", "chosen", "roads", "ring", "far", "teams", "tile", "signals", "ordering", "requests",
-    "stages", "swizzle",
+    "leaf_ptx", "leaf_units", "chosen", "roads", "ring", "far", "teams", "tile", "signals", "ordering",
+    "requests", "stages", "swizzle",
 )  # fmt: skip
-_KEPT = {"job": job, "ptx": ptx, "ptx_pairs": ptx_pairs, "words": words}
+_KEPT = {"job": job, "ptx": ptx, "ptx_pairs": ptx_pairs, "ptx_wide": ptx_wide, "words": words}
 _SPECIFICATION = ("CMP_", "SIGNAL_", "TEAM_")
 
 

@@ -46,9 +46,6 @@ if INTERPRETED:
 else:
     from .leaf_ptx import (
         await_host,
-        await_unit_pairs,
-        await_units,
-        await_wide_units,
         device_function,
         distance_to,
         end_with,
@@ -69,12 +66,12 @@ else:
         set_words,
         state,
         store_requests,
-        store_wide_units,
         threads,
         wait,
         write_stage,
         yield_turn,
     )
+    from .leaf_units import await_unit_pairs, await_units, await_wide_units, store_wide_units
 
 __all__ = [
     "INTERPRETED", "await_host", "await_unit_pairs", "await_units", "await_wide_units",

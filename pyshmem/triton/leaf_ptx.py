@@ -23,10 +23,7 @@ from .ptx import (
     release_text,
     set_text,
     stage_text,
-    unit_text,
 )
-from .ptx_pairs import pairs_constraints, pairs_text
-from .ptx_wide import store_wide_text, wide_constraints, wide_text
 from .words import (
     DELTA,
     FAR,
@@ -52,7 +49,7 @@ _fence_text = tl.constexpr("{ fence.acq_rel.sys; mov.b32 $0, $1; }")
 
 
 @tl.core.builtin
-def _kernel(_semantic=None):
+def kernel_of(_semantic=None):
     """The number of the kernel that is being compiled: what its faults carry."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_name != "ast_to_ttir":
@@ -121,7 +118,7 @@ def now():
 @triton.jit
 def write_stage(begin, label: tl.constexpr, ctx, priority: tl.constexpr):
     """One thread writes a stage that ends now, for a timeline."""
-    kernel: tl.constexpr = _kernel()
+    kernel: tl.constexpr = kernel_of()
     text: tl.constexpr = stage_text(STATE_TRACE, label, kernel, priority, _IN_GLUON)
     if _IN_GLUON:
         tl.inline_asm_elementwise(
@@ -157,7 +154,7 @@ def reach_pe(pe, op: tl.constexpr, ctx):
     In units the compiler knows that the distance keeps the pointers' alignment. Ends the program if
     there is no such PE.
     """
-    kernel: tl.constexpr = _kernel()
+    kernel: tl.constexpr = kernel_of()
     text: tl.constexpr = reach_text(
         FAULT_CLAIM, FAULT_RECORD, FAR, FAULT_PE, FAULT_ADDRESS, FAULT_FAR, op, kernel, False
     )
@@ -175,7 +172,7 @@ def reach(pointer, nbytes, pe, op: tl.constexpr, ctx):
 
     Ends the program if there is no such PE or place.
     """
-    kernel: tl.constexpr = _kernel()
+    kernel: tl.constexpr = kernel_of()
     text: tl.constexpr = reach_text(
         FAULT_CLAIM, FAULT_RECORD, FAR, FAULT_PE, FAULT_ADDRESS, FAULT_FAR, op, kernel, True
     )
@@ -192,7 +189,7 @@ def reach(pointer, nbytes, pe, op: tl.constexpr, ctx):
 @triton.jit
 def poll(active, pointer, cmp: tl.constexpr, cmp_value, pe, op: tl.constexpr, ctx):
     """Each element with ``active`` waits until the word at its pointer compares; what it saw."""
-    kernel: tl.constexpr = _kernel()
+    kernel: tl.constexpr = kernel_of()
     dtype: tl.constexpr = pointer.dtype.element_ty
     text: tl.constexpr = poll_text(
         dtype.primitive_bitwidth, dtype.is_int_signed(), cmp, False, False,
@@ -223,7 +220,7 @@ def wait(pointer, cmp: tl.constexpr, cmp_value, pe, op: tl.constexpr, ctx):
 @triton.jit
 def scan(pointer, nelems, cmp: tl.constexpr, cmp_value, op: tl.constexpr, ctx):
     """One thread waits until one of ``nelems`` words compares: its number, or -1 after a fault."""
-    kernel: tl.constexpr = _kernel()
+    kernel: tl.constexpr = kernel_of()
     dtype: tl.constexpr = pointer.dtype.element_ty
     text: tl.constexpr = poll_text(
         dtype.primitive_bitwidth, dtype.is_int_signed(), cmp, True, False,
@@ -242,7 +239,7 @@ def scan(pointer, nelems, cmp: tl.constexpr, cmp_value, op: tl.constexpr, ctx):
 @triton.jit
 def await_host(pointer, least, asked, op: tl.constexpr, ctx):
     """One thread waits until the host's word has reached ``least``, for which it asks at ``asked``."""
-    kernel: tl.constexpr = _kernel()
+    kernel: tl.constexpr = kernel_of()
     text: tl.constexpr = poll_text(
         64, True, 4, False, True, WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel, False
     )
@@ -316,7 +313,7 @@ def relaxed_word(adds: tl.constexpr, pointer, value):
 @triton.jit
 def record(kind: tl.constexpr, op: tl.constexpr, a, b, ctx):
     """Keeps a fault, and goes on."""
-    kernel: tl.constexpr = _kernel()
+    kernel: tl.constexpr = kernel_of()
     tl.inline_asm_elementwise(
         end_text(FAULT_CLAIM, FAULT_RECORD, kind, op, kernel, False), "=r,l,l,l",
         [tl.cast(a, tl.int64), tl.cast(b, tl.int64), address_of(ctx)],
@@ -327,74 +324,11 @@ def record(kind: tl.constexpr, op: tl.constexpr, a, b, ctx):
 @triton.jit
 def end_with(kind: tl.constexpr, op: tl.constexpr, a, b, ctx):
     """Ends the program with a fault."""
-    kernel: tl.constexpr = _kernel()
+    kernel: tl.constexpr = kernel_of()
     tl.inline_asm_elementwise(
         end_text(FAULT_CLAIM, FAULT_RECORD, kind, op, kernel, True), "=r,l,l,l",
         [tl.cast(a, tl.int64), tl.cast(b, tl.int64), address_of(ctx)],
         dtype=tl.int32, is_pure=False, pack=1,
-    )  # fmt: skip
-
-
-@triton.jit
-def await_units(active, pointer, number, pe, op: tl.constexpr, ctx):
-    """The data of a tile's units of 8 bytes, uint32, when they carry the call's number."""
-    kernel: tl.constexpr = _kernel()
-    text: tl.constexpr = unit_text(WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel)
-    return tl.inline_asm_elementwise(
-        text, "=r,r,l,r,l,l",
-        [active.to(tl.int32), pointer, tl.cast(number, tl.uint32), address_of(ctx),
-         tl.cast(pe, tl.int64)],
-        dtype=tl.uint32, is_pure=False, pack=1,
-    )  # fmt: skip
-
-
-@triton.constexpr_function
-def _at_a_time(pairs, threads):
-    """How many pairs a thread waits for at a time: all that it surely has, up to four."""
-    return max(1, min(4, pairs // threads))
-
-
-@triton.jit
-def await_unit_pairs(active, pointer, number, pe, op: tl.constexpr, ctx):
-    """The data of pairs of units, two tensors of uint32, when both carry the call's number.
-
-    A pair is loaded as one, 16 bytes wide, and up to four of a thread are on the way at a time.
-    """
-    kernel: tl.constexpr = _kernel()
-    many: tl.constexpr = _at_a_time(active.numel, cuda.num_threads())
-    text: tl.constexpr = pairs_text(many, WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel)
-    return tl.inline_asm_elementwise(
-        text, pairs_constraints(many),
-        [active.to(tl.int32), pointer, tl.cast(number, tl.uint32), address_of(ctx),
-         tl.cast(pe, tl.int64)],
-        dtype=(tl.uint32, tl.uint32), is_pure=False, pack=many,
-    )  # fmt: skip
-
-
-@triton.jit
-def store_wide_units(active, pointer, first, second, third, number):
-    """Each element with ``active`` stores a unit of 16 bytes: three words and the call's number."""
-    tl.inline_asm_elementwise(
-        store_wide_text(), "=r,r,r,r,r,r,l",
-        [active.to(tl.int32), first, second, third, tl.cast(number, tl.uint32), pointer],
-        dtype=tl.int32, is_pure=False, pack=1,
-    )  # fmt: skip
-
-
-@triton.jit
-def await_wide_units(active, pointer, number, pe, op: tl.constexpr, ctx):
-    """The data of units of 16 bytes, three tensors of uint32, when they carry the call's number.
-
-    Up to four of a thread are on the way at a time.
-    """
-    kernel: tl.constexpr = _kernel()
-    many: tl.constexpr = _at_a_time(active.numel, cuda.num_threads())
-    text: tl.constexpr = wide_text(many, WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel)
-    return tl.inline_asm_elementwise(
-        text, wide_constraints(many),
-        [active.to(tl.int32), pointer, tl.cast(number, tl.uint32), address_of(ctx),
-         tl.cast(pe, tl.int64)],
-        dtype=(tl.uint32, tl.uint32, tl.uint32), is_pure=False, pack=many,
     )  # fmt: skip
 
 

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Leaf primitives on GPUs for units, data and the number of a call in one access."""
+
+import triton
+import triton.language as tl
+from triton.language.extra import cuda
+
+from .leaf_ptx import address_of, kernel_of
+from .ptx import unit_text
+from .ptx_pairs import pairs_constraints, pairs_text
+from .ptx_wide import store_wide_text, wide_constraints, wide_text
+from .words import FAULT_TIMEOUT, WAIT_NUMBERS
+
+
+@triton.jit
+def await_units(active, pointer, number, pe, op: tl.constexpr, ctx):
+    """The data of a tile's units of 8 bytes, uint32, when they carry the call's number."""
+    kernel: tl.constexpr = kernel_of()
+    text: tl.constexpr = unit_text(WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel)
+    return tl.inline_asm_elementwise(
+        text, "=r,r,l,r,l,l",
+        [active.to(tl.int32), pointer, tl.cast(number, tl.uint32), address_of(ctx),
+         tl.cast(pe, tl.int64)],
+        dtype=tl.uint32, is_pure=False, pack=1,
+    )  # fmt: skip
+
+
+@triton.constexpr_function
+def _at_a_time(pairs, threads):
+    """How many pairs a thread waits for at a time: all that it surely has, up to four."""
+    return max(1, min(4, pairs // threads))
+
+
+@triton.jit
+def await_unit_pairs(active, pointer, number, pe, op: tl.constexpr, ctx):
+    """The data of pairs of units, two tensors of uint32, when both carry the call's number.
+
+    A pair is loaded as one, 16 bytes wide, and up to four of a thread are on the way at a time.
+    """
+    kernel: tl.constexpr = kernel_of()
+    many: tl.constexpr = _at_a_time(active.numel, cuda.num_threads())
+    text: tl.constexpr = pairs_text(many, WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel)
+    return tl.inline_asm_elementwise(
+        text, pairs_constraints(many),
+        [active.to(tl.int32), pointer, tl.cast(number, tl.uint32), address_of(ctx),
+         tl.cast(pe, tl.int64)],
+        dtype=(tl.uint32, tl.uint32), is_pure=False, pack=many,
+    )  # fmt: skip
+
+
+@triton.jit
+def store_wide_units(active, pointer, first, second, third, number):
+    """Each element with ``active`` stores a unit of 16 bytes: three words and the call's number."""
+    tl.inline_asm_elementwise(
+        store_wide_text(), "=r,r,r,r,r,r,l",
+        [active.to(tl.int32), first, second, third, tl.cast(number, tl.uint32), pointer],
+        dtype=tl.int32, is_pure=False, pack=1,
+    )  # fmt: skip
+
+
+@triton.jit
+def await_wide_units(active, pointer, number, pe, op: tl.constexpr, ctx):
+    """The data of units of 16 bytes, three tensors of uint32, when they carry the call's number.
+
+    Up to four of a thread are on the way at a time.
+    """
+    kernel: tl.constexpr = kernel_of()
+    many: tl.constexpr = _at_a_time(active.numel, cuda.num_threads())
+    text: tl.constexpr = wide_text(many, WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel)
+    return tl.inline_asm_elementwise(
+        text, wide_constraints(many),
+        [active.to(tl.int32), pointer, tl.cast(number, tl.uint32), address_of(ctx),
+         tl.cast(pe, tl.int64)],
+        dtype=(tl.uint32, tl.uint32, tl.uint32), is_pure=False, pack=many,
+    )  # fmt: skip
