@@ -50,6 +50,7 @@ class Request(NamedTuple):
         return int(self.x.numel()) // self.hidden
 
 
+@functools.cache
 def _tile(hidden: int) -> int:
     """The next power of two."""
     return 1 << (hidden - 1).bit_length()
@@ -77,8 +78,12 @@ def _row_units(given: Request) -> int:
 
 def _units(given: Request) -> tuple[int, int]:
     """Words of the first two thirds of a row, and the tile that holds them."""
-    words = given.hidden * int(given.x.itemsize) // 4
-    group = 128 * int(given.x.itemsize) // 4 if given.quantize == "group" else 1
+    return _thirds(given.hidden, int(given.x.itemsize), given.quantize == "group")
+
+
+@functools.cache
+def _thirds(hidden: int, itemsize: int, grouped: bool) -> tuple[int, int]:
+    words, group = hidden * itemsize // 4, 128 * itemsize // 4 if grouped else 1
     third = (words + 2) // 3 + group - 1
     third -= third % group  # a group has one third to itself
     return third, _tile(third)

@@ -104,7 +104,6 @@ def pull(
     for k in tl.static_range(AHEAD):
         _put(first[k], ring, offs, inside, k, turns, base, words, mine, MEMBERS, EVERY)
     following = _row_of(x, number + AHEAD * step, tokens, offs, inside, HIDDEN)
-    gain, shift = load_gains(weight, bias, offs, inside, NORM, BIAS)
     turn = turns * 0
     _wait_for_rows(flags, base + tl.minimum(turns, EVERY), pes, mine, ctx, MEMBERS, THREADS)
     while turn < turns:
@@ -122,6 +121,8 @@ def pull(
         if ((turn + 1) % EVERY == 0) & (turn + 1 < turns):
             count = base + tl.minimum(turn + 1 + EVERY, turns)
             _wait_for_rows(flags, count, pes, mine, ctx, MEMBERS, THREADS)
+        # Again for each row, from near by: if they were kept, there were no registers for what comes.
+        gain, shift = load_gains(weight, bias, offs, inside, NORM, BIAS)
         total = tl.zeros([BLOCK], tl.float32)
         for member in tl.static_range(MEMBERS):
             theirs = tl.zeros([BLOCK], tl.int32) + mine != member
