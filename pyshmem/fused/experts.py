@@ -38,7 +38,7 @@ _BLOCK = 128 if INTERPRETED else 2048  # cells of a list that one of them sends 
 _FEW_PES = 4  # so many that most tokens go to all of them
 _FEW_CELLS = 16 if INTERPRETED else 8192  # of lists that programs lay out without a wait
 _CELLS = 8192  # of pairs times experts, laid out at a time
-_COLUMNS = 8192  # most elements of a token in registers; of sums that many of 16 bits
+_COLUMNS = 8192  # most elements of a token in registers; of sums half of that
 _ROWS = 2  # most tokens in registers; one is made FP8 at a time, and four of them are taken
 
 
@@ -393,8 +393,7 @@ def expert_combine(y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any 
     combine_tokens[(2 * programs(),)](
         result, y, handle.pairs, topk_weights, ids, tokens, most, experts, *_lists(space, most * k),
         room.block, room.head, room.words, *travel, hidden, context(), TEAM=number_of(space), K=k,
-        PROGRAMS=programs(), LISTERS=_LISTERS, BLOCK=_BLOCK, KP=_power(k),
-        TC=min(2 * _COLUMNS // y.itemsize, _power(hidden)),
+        PROGRAMS=programs(), LISTERS=_LISTERS, BLOCK=_BLOCK, TC=min(_COLUMNS // 2, _power(hidden)),
         PAIR=space.n_pes == 2, EARLY=travel.chunks > programs(),
         **LAUNCH,
     )  # fmt: skip

@@ -27,38 +27,26 @@ from .slots_kernels import (
     slot_rows,
 )
 
-_GROUP = tl.constexpr(4)
-
 
 @device_function
 def _weighted(
-    y, pairs, weights, c0, width, dtype: tl.constexpr, K: tl.constexpr, KP: tl.constexpr,
-    TC: tl.constexpr,
+    y, pairs, weights, c0, width, dtype: tl.constexpr, K: tl.constexpr, TC: tl.constexpr
 ):  # fmt: skip
-    """What the caller's experts made of a token, weighted and added in float32, in the order of k.
-
-    Rows are loaded ``_GROUP`` at a time, and only those that there are: registers bound what is on its
-    way.
-    """
-    js, cols = tl.arange(0, KP), c0 + tl.arange(0, TC)
-    pair = tl.load(pairs + js, mask=js < K, other=-1)
-    weight = _as_float(tl.load(weights + js, mask=js < K, other=0))
-    here = (pair >= 0).to(tl.int32)
-    rank, count = tl.cumsum(here, 0) - here, tl.sum(here, 0)
+    """What the caller's experts made of a token, weighted and added in float32, in the order of k."""
+    cols = c0 + tl.arange(0, TC)
     total = tl.zeros([TC], tl.float32)
-    for g0 in range(0, count, _GROUP):
-        for g in tl.static_range(_GROUP):
-            hit = (here != 0) & (rank == g0 + g)
-            row = tl.sum(tl.where(hit, pair, 0), 0).to(tl.int64)
-            there = cols < tl.where(g0 + g < count, width, 0)
-            value = tl.load(y + row * width + cols, mask=there, other=0)
-            total += tl.sum(tl.where(hit, weight, 0.0), 0) * value.to(tl.float32)
+    for j in tl.static_range(K):
+        pair = tl.load(pairs + j).to(tl.int64)
+        weight = _as_float(tl.load(weights + j))
+        there = cols < tl.where(pair >= 0, width, 0)
+        value = tl.load(y + pair * width + cols, mask=there, other=0)
+        total += tl.where(pair >= 0, weight, 0.0) * value.to(tl.float32)
     return total.to(dtype)
 
 
 @device_function
 def _as_float(weight):
-    """Weights, or the bits of some, in float32."""
+    """A weight, or the bits of one, in float32."""
     if weight.dtype.is_floating():
         value = weight.to(tl.float32)
     else:
@@ -67,16 +55,18 @@ def _as_float(weight):
 
 
 @device_function
-def _has_pair(pairs, K: tl.constexpr, KP: tl.constexpr):
+def _has_pair(pairs, K: tl.constexpr):
     """Whether one of the caller's experts has the token."""
-    js = tl.arange(0, KP)
-    return tl.max(tl.load(pairs + js, mask=js < K, other=-1), 0) >= 0
+    largest = tl.cast(-1, tl.int32)
+    for j in tl.static_range(K):
+        largest = tl.maximum(largest, tl.load(pairs + j))
+    return largest >= 0
 
 
 @device_function
 def _send_sums(
     y, pairs, weights, cells, most, block, head, words, chunks, rows, pitch, width, team, row, me,
-    n_pes, ctx, K: tl.constexpr, KP: tl.constexpr, PROGRAMS: tl.constexpr, TC: tl.constexpr,
+    n_pes, ctx, K: tl.constexpr, PROGRAMS: tl.constexpr, TC: tl.constexpr,
 ):  # fmt: skip
     """What the caller's experts made of the other members' tokens."""
     lane = tl.program_id(0)
@@ -92,11 +82,11 @@ def _send_sums(
                 t = tl.cast(chunk * rows + r, tl.int64)
                 if t < most:
                     first = pairs + (member * most + t) * K
-                    if _has_pair(first, K, KP):
+                    if _has_pair(first, K):
                         weight = weights + member * cells + t * K
                         for c0 in range(0, width, TC):
                             cols = c0 + tl.arange(0, TC)
-                            total = _weighted(y, first, weight, c0, width, dtype, K, KP, TC)
+                            total = _weighted(y, first, weight, c0, width, dtype, K, TC)
                             if waits != 0:
                                 await_free(block, number, lane, member, pe, n_pes, PROGRAMS, ctx)
                             waits = tl.cast(0, tl.int32)
@@ -152,8 +142,8 @@ def _total(
 @device_function
 def _add_sums(
     out, y, pairs, weights, ids, tokens, most, experts, block, head, words, chunks, rows, pitch, width,
-    team, row, me, n_pes, ctx, K: tl.constexpr, KP: tl.constexpr, PROGRAMS: tl.constexpr,
-    TC: tl.constexpr, PAIR: tl.constexpr, EARLY: tl.constexpr,
+    team, row, me, n_pes, ctx, K: tl.constexpr, PROGRAMS: tl.constexpr, TC: tl.constexpr,
+    PAIR: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """The members' sums of each token, added in float32 in PE order; the caller's own is made here.
 
@@ -171,9 +161,14 @@ def _add_sums(
             if t < tokens:
                 for c0 in range(0, width, TC):
                     cols = c0 + tl.arange(0, TC)
+                    if EARLY and PAIR:  # on its way while the own sum is made
+                        value = _sent(
+                            ids, t, experts, 1 - me, block, head, words, nth, lane, r, cols, pitch,
+                            width, n_pes, dtype, K, PROGRAMS,
+                        )  # fmt: skip
                     own = _weighted(
                         y, pairs + (me * most + t) * K, weights + t.to(tl.int64) * K, c0, width, dtype,
-                        K, KP, TC,
+                        K, TC,
                     )  # fmt: skip
                     if not EARLY:
                         if waits != 0:
@@ -181,11 +176,7 @@ def _add_sums(
                                 block, head, words, nth, lane, team, row, me, n_pes, ctx, PROGRAMS
                             )
                         waits = tl.cast(0, tl.int32)
-                    if PAIR:  # the sum of two is the same in both orders
-                        value = _sent(
-                            ids, t, experts, 1 - me, block, head, words, nth, lane, r, cols, pitch,
-                            width, n_pes, dtype, K, PROGRAMS,
-                        )  # fmt: skip
+                    if EARLY and PAIR:  # the sum of two is the same in both orders
                         total = own.to(tl.float32) + value.to(tl.float32) + 0.0
                     else:
                         total = _total(
@@ -209,8 +200,8 @@ def _add_sums(
 @triton.jit
 def combine_tokens(
     out, y, pairs, weights, ids, tokens, most, experts, lists, lists_head, cells, block, head, words,
-    chunks, rows, pitch, width, ctx, TEAM: tl.constexpr, K: tl.constexpr, KP: tl.constexpr,
-    PROGRAMS: tl.constexpr, LISTERS: tl.constexpr, BLOCK: tl.constexpr, TC: tl.constexpr, PAIR: tl.constexpr,
+    chunks, rows, pitch, width, ctx, TEAM: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr,
+    LISTERS: tl.constexpr, BLOCK: tl.constexpr, TC: tl.constexpr, PAIR: tl.constexpr,
     EARLY: tl.constexpr,
 ):  # fmt: skip
     """Both modes: weights go to the experts, sums come back."""
@@ -225,12 +216,12 @@ def combine_tokens(
         )  # fmt: skip
         _add_sums(
             out, y, pairs, weights, ids, tokens, most, experts, block, head, words, chunks, rows, pitch,
-            width, TEAM, row, me, n_pes, ctx, K, KP, PROGRAMS, TC, PAIR, EARLY,
+            width, TEAM, row, me, n_pes, ctx, K, PROGRAMS, TC, PAIR, EARLY,
         )  # fmt: skip
     else:
         await_lists(lists, number, most * K, n_pes, ctx, PROGRAMS, LISTERS, BLOCK)
         _send_sums(
             y, pairs, base, cells, most, block, head, words, chunks, rows, pitch, width, TEAM, row, me,
-            n_pes, ctx, K, KP, PROGRAMS, TC,
+            n_pes, ctx, K, PROGRAMS, TC,
         )  # fmt: skip
     end_lists(lists, number)
