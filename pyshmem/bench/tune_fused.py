@@ -117,7 +117,7 @@ def rows_of_times(
 def main(output: Path | None) -> None:
     """Measures, and PE 0 writes and prints."""
     with (
-        pyshmem.init(device_heap_size="2G" if gpu_count() else "64M") as job,
+        pyshmem.init(device_heap_size="8G" if gpu_count() else "64M") as job,
         Progress(console=Console(stderr=True), disable=job.my_pe != 0) as bar,
     ):
         if job.n_pes == 1:
