@@ -35,8 +35,8 @@ class Context:
 
     Triton takes it for a pointer to int64. At each launch it is asked for its address, and raises what
     a kernel has recorded, or that its job has ended. ``address``, or ``int(ctx)``, is the same as an
-    int; on GPUs ``torch.as_tensor(ctx, device="cuda")`` is the same as a tensor
-    and whoever keeps arguments in a graph: nothing is checked then.
+    int; on GPUs ``torch.as_tensor(ctx, device="cuda")`` is the same as a tensor,
+    for whoever keeps arguments in a graph: nothing is checked then.
     """
 
     dtype = "int64"
