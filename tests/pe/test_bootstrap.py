@@ -64,7 +64,7 @@ def run_all(program: str, environments: list[dict[str, str]]) -> Iterator[tuple[
     ]
     try:
         for process in processes:
-            output, errors = process.communicate(timeout=60)
+            output, errors = process.communicate(timeout=120)
             yield process.returncode, output, errors
     finally:
         for process in processes:

@@ -193,11 +193,14 @@ def test_static_variables_of_a_c_program(
     assert "ok" in done.stdout
 
 
+# Serial: Open MPI's PEs spin, four of them on what may be two cores.
+@pytest.mark.serial
 def test_host_suite(hosts: Hosts, run_command: RunCommand) -> None:
     done = run(run_command, hosts, 1, *PYTEST, SUITE, device="none")
     assert "passed" in done.stdout
 
 
+@pytest.mark.serial
 def test_host_suite_on_two_pes_a_host(hosts: Hosts, run_command: RunCommand) -> None:
     # Some PEs mapped, some not. PEs that poll the network on one core take turns: less of it then.
     few_cores = len(os.sched_getaffinity(0)) < 4
@@ -206,6 +209,7 @@ def test_host_suite_on_two_pes_a_host(hosts: Hosts, run_command: RunCommand) -> 
     assert "passed" in done.stdout
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("n", DEVICE_PARTS)
 def test_device_suite(n: int, hosts: Hosts, run_command: RunCommand) -> None:
     parts = [TESTS / "spmd" / "device" / f"test_{part}.py" for part in DEVICE_PARTS[n]]
@@ -213,6 +217,7 @@ def test_device_suite(n: int, hosts: Hosts, run_command: RunCommand) -> None:
     assert "passed" in done.stdout
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("n", [1, 2])
 def test_random_operations_of_kernels(n: int, hosts: Hosts, run_command: RunCommand) -> None:
     stress = [TESTS / "gpu" / "stress.py", "--operations", str(OPERATIONS), "--seed", str(n)]
