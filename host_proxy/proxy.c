@@ -6,7 +6,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +19,7 @@
 #include "base/clock.h"
 #include "base/state.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "conduit/wait.h"
 #include "far/far.h"
 #include "host_proxy/ring.h"
@@ -242,15 +242,9 @@ static int ring_open(pysh_ring_t *ring, char *device) {
     return status;
 }
 
-/* The thread takes no signals: Python's handlers are for the threads of the program. */
 static int thread_start(pysh_ring_t *ring) {
-    sigset_t all, before;
-    int error;
+    int error = pysh_thread_start(&ring->thread, run, ring);
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&ring->thread, NULL, run, ring);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     ring->started = !error;
     return error ? pysh_fail(ISHMEMX_ERR_SYSTEM, "starting a proxy thread: %s", strerror(error)) : ISHMEMX_OK;
 }

@@ -3,7 +3,6 @@
 #include "stream/stream.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,6 +13,7 @@
 #include "base/clock.h"
 #include "base/state.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "conduit/wait.h"
 #include "job/enter.h"
 #include "job/fault.h"
@@ -44,13 +44,20 @@ static __thread uint64_t last_changes = UINT64_MAX;
 
 /* ---- arguments ---- */
 
-/* With the mutex held: where the stream is in the list, or its end. */
-static int place_of(void *stream) {
+/* With the mutex held: where the stream is in the list of `n`, or its end. */
+static int place_in(void *const *list, int n, const void *stream) {
     int i = 0;
 
-    while (i < streams.n_used && streams.used[i] != stream)
+    while (i < n && list[i] != stream)
         i++;
     return i;
+}
+
+static void take_out(void **list, int *n, const void *stream) {
+    int place = place_in(list, *n, stream);
+
+    if (place < *n)
+        list[place] = list[--*n];
 }
 
 /* What finalize has to wait for. When there are more than there is room for, the first is forgotten. */
@@ -58,7 +65,7 @@ static void note_use(void *stream) {
     if (stream == last_used && last_changes == streams.changes)
         return;
     pthread_mutex_lock(&streams.mutex);
-    if (place_of(stream) == streams.n_used)
+    if (place_in(streams.used, streams.n_used, stream) == streams.n_used)
         streams.used[streams.n_used < MAX_USED ? streams.n_used++ : 0] = stream;
     last_used = stream;
     last_changes = streams.changes;
@@ -77,22 +84,15 @@ static bool is_ours(const void *stream) {
     bool found = !pysh.accel->streams->drain || (uintptr_t)stream < 3 || stream == streams.own;
 
     pthread_mutex_lock(&streams.mutex);
-    for (int i = 0; !found && i < streams.n_created; i++)
-        found = streams.created[i] == stream;
+    found = found || place_in(streams.created, streams.n_created, stream) < streams.n_created;
     pthread_mutex_unlock(&streams.mutex);
     return found;
 }
 
-static void forget_use(void *stream) {
-    int place = 0;
-
+static void forget(const void *stream) {
     pthread_mutex_lock(&streams.mutex);
-    while (place < streams.n_created && streams.created[place] != stream)
-        place++;
-    if (place < streams.n_created)
-        streams.created[place] = streams.created[--streams.n_created];
-    if ((place = place_of(stream)) < streams.n_used)
-        streams.used[place] = streams.used[--streams.n_used];
+    take_out(streams.created, &streams.n_created, stream);
+    take_out(streams.used, &streams.n_used, stream);
     streams.changes++;
     pthread_mutex_unlock(&streams.mutex);
 }
@@ -202,7 +202,7 @@ int ishmemx_stream_destroy(void *stream) {
     PYSH_ENTER();
     if ((status = pysh_stream_check(stream)) || (status = finish(stream, "stream.destroy")))
         return status;
-    forget_use(stream);
+    forget(stream);
     return pysh.accel->streams->destroy(stream);
 }
 
@@ -282,14 +282,10 @@ static void *drain(void *unused) {
 }
 
 static int start_drain(pthread_t *thread) {
-    sigset_t all, before;
     int error;
 
     atomic_store(&drained, false);
-    sigfillset(&all); /* signals are the program's */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(thread, NULL, drain, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    error = pysh_thread_start(thread, drain, NULL);
     return error ? pysh_fail(ISHMEMX_ERR_SYSTEM, "no thread that waits for the GPU: %s", strerror(error)) : ISHMEMX_OK;
 }
 

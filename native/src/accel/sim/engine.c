@@ -2,7 +2,6 @@
 #include "accel/sim/engine.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,6 +10,7 @@
 
 #include "accel/accel.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "ishmemx.h"
 
 #define MAX_STAMPS 2
@@ -64,17 +64,13 @@ static void *work(void *argument) {
 
 /* With the mutex held. */
 static int start(void) {
-    sigset_t all, before;
     int error;
 
     if (engine.running)
         return 0;
     engine.stop = false;
     engine.last = &engine.first;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&engine.thread, NULL, work, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    error = pysh_thread_start(&engine.thread, work, NULL);
     engine.running = !error;
     return error;
 }

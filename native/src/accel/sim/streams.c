@@ -4,7 +4,6 @@
 #include "accel/sim/streams.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,6 +16,7 @@
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
+#include "base/thread.h"
 
 #define POLLS_BEFORE_NAP 1000
 #define NAP_NS           20000
@@ -171,17 +171,13 @@ static void *work_off(void *argument) {
 
 static int create(void **stream_p) {
     stream_t *stream = calloc(1, sizeof *stream);
-    sigset_t all, before;
     int error;
 
     if (!stream)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a stream");
     stream->queue.last = &stream->queue.first;
     stream->captured.last = &stream->captured.first;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&stream->thread, NULL, work_off, stream);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    error = pysh_thread_start(&stream->thread, work_off, stream);
     if (error) {
         free(stream);
         return pysh_fail(ISHMEMX_ERR_SYSTEM, "starting a stream's thread: %s", strerror(error));

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "conduit/board.h"
 #include "conduit/conduit.h"
 #include "conduit/control.h"
@@ -56,14 +57,9 @@ static void *serve(void *unused) {
 }
 
 int pysh_os_serve_in_background(void) {
-    sigset_t all, before;
     pthread_t thread;
-    int why;
+    int why = pysh_thread_start(&thread, serve, NULL);
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    why = pthread_create(&thread, NULL, serve, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (why)
         return pysh_fail(ISHMEMX_ERR_SYSTEM, "the thread that serves other hosts: %s", strerror(why));
     pthread_detach(thread);
