@@ -252,6 +252,35 @@ def poll_text(bits, signed, compare, scans, asks, numbers, kind, op, kernel, rep
 
 
 @triton.constexpr_function
+def looks_text(many, names, more, begin, loads, compare, slow, results):
+    """A wait of ``many`` units at a time: ``loads``, until ``compare`` leaves 0 in d.
+
+    Declares predicates a0 on for ``begin``, ``names`` of 64 bits, and ``more``; ``slow`` is of
+    ``slow_text``.
+    """
+    return f"""{{
+    .reg .pred p, q, {", ".join(f"a{j}" for j in range(many))};
+    .reg .b64 f, r, a, b, t, e, s, g, k, m, n, w, z, {names}; .reg .b32 x, y, c, d, h, u;{more}
+    {begin}
+    mov.b64 e, 0;
+    turn:
+    mov.u32 h, 0;
+    again:
+    {loads}
+    mov.b32 d, 0;
+    {compare}
+    setp.eq.u32 p, d, 0;
+    @p bra done;
+    add.u32 h, h, 1;
+    setp.lt.u32 p, h, 1024;
+    @p bra again;
+    {slow}
+    done:
+    {results}
+    }}"""
+
+
+@triton.constexpr_function
 def look_text(bits):
     """$0 = the word at $2, loaded with acquire, for elements with $1 set, else 0."""
     return f"""{{

@@ -6,7 +6,7 @@ Loads and stores are of ``b128``, which PTX makes one access, so the number come
 
 import triton
 
-from .ptx import slow_text
+from .ptx import looks_text, slow_text
 
 
 @triton.constexpr_function
@@ -61,24 +61,7 @@ def wide_text(many, numbers, kind, op, kernel):
         for j in each
     )
     widen = f"cvt.u64.u32 a, {number}; mov.b64 {{c, u}}, w0; cvt.u64.u32 b, u;"
-    return f"""{{
-    .reg .pred p, q, {", ".join(f"a{j}" for j in each)};
-    .reg .b64 f, r, a, b, t, e, s, g, k, m, n, w, z, {wide}; .reg .b32 x, y, c, d, h, u;
-    .reg .b128 {", ".join(f"o{j}" for j in each)};
-    {begin}
-    mov.b64 e, 0;
-    turn:
-    mov.u32 h, 0;
-    again:
-    {loads}
-    mov.b32 d, 0;
-    {compare}
-    setp.eq.u32 p, d, 0;
-    @p bra done;
-    add.u32 h, h, 1;
-    setp.lt.u32 p, h, 1024;
-    @p bra again;
-    {slow_text(operand(6, 0), numbers, kind, op, kernel, operand(7, 0), widen, True)}
-    done:
-    {results}
-    }}"""
+    slow = slow_text(operand(6, 0), numbers, kind, op, kernel, operand(7, 0), widen, True)
+    more = f"""
+    .reg .b128 {", ".join(f"o{j}" for j in each)};"""
+    return looks_text(many, wide, more, begin, loads, compare, slow, results)
