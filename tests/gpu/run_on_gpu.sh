@@ -7,6 +7,7 @@
 # Usage: tests/gpu/run_on_gpu.sh [RESULTS_DIR] [PART...]                   (default: tests heat bench)
 #   tests heat          the device suite and the examples; heat.py at full size
 #   p2p0                the device suite with everything through the ring, on arrays of the host heap
+#   far                 the device suite with every other PE counted as one of another host (PYSHMEM_NODE_SIZE=1)
 #   host                the host suite, half of it on arrays of the GPUs
 #   triton              the suite of Triton kernels, their examples and figures (needs torch)
 #   streams             kernels for streams compiled into the cache; streams and graphs on 1, 2 and all GPUs
@@ -111,6 +112,10 @@ fi
 
 if [[ $parts == *" p2p0 "* ]]; then
     suite "$gpus" "p2p0_$gpus" PYSHMEM_P2P=0 PYSHMEM_HEAP_SIZE=256M
+fi
+
+if [[ $parts == *" far "* ]]; then
+    suite "$gpus" "far_$gpus" PYSHMEM_NODE_SIZE=1 PYSHMEM_HEAP_SIZE=256M
 fi
 
 if [[ $parts == *" host "* ]]; then
