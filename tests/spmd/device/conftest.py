@@ -31,9 +31,9 @@ def near(job):
 
 
 @pytest.fixture
-def heap(job, p2p):
-    """The heap of arrays for kernels: without P2P real GPUs are served on the host heap."""
-    return "device" if p2p or job.device == "sim" else "host"
+def heap(job, near):
+    """The heap of arrays for kernels: with PYSHMEM_P2P=0 real GPUs are served on the host heap."""
+    return "device" if near(job.my_pe) or job.device == "sim" else "host"
 
 
 @pytest.fixture
