@@ -46,7 +46,8 @@ STATE = Group(
         ("CHECK", "1: checking mode"),
         (
             "P2P",
-            "1: every device heap is reached by loads and stores; 0: DELTA says which",
+            "1: every device heap is reached by loads and stores; 2: and by atomic operations;"
+            " 0: DELTA says which",
         ),
         (
             "DELTA",

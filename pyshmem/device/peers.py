@@ -19,6 +19,9 @@ from .state import (
 #: What ``reach`` says: out of the question; by loads and stores; by requests to the host.
 NOWHERE, BY_STORES, BY_RING = 0, 1, 2
 
+#: The word P2P where every link has atomic operations.
+ALL_NATIVE = 2
+
 
 @device_function
 def my_pe() -> int:
@@ -99,7 +102,8 @@ def reach(array, nelems: int, most: int, pe: int, op: int) -> int:
 @device_function
 def by_owner(pe: int) -> bool:
     """Has the link to the GPU of ``pe`` no native atomic operations? Then that PE's proxy does them."""
-    return (state(BY_OWNER + (pe >> 6)) >> (pe & 63)) & 1 != 0
+    # The first word is in the line that all use; the other would make every atomic operation wait for it.
+    return state(P2P) != ALL_NATIVE and (state(BY_OWNER + (pe >> 6)) >> (pe & 63)) & 1 != 0
 
 
 @device_function

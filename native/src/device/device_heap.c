@@ -138,11 +138,19 @@ int64_t ishmemx_contract(void) {
     return ISHMEMX_CONTRACT;
 }
 
-static bool all_mapped(const pysh_arena_t *arena) {
+/* The word P2P. */
+static int64_t reached(const pysh_arena_t *arena) {
+    int64_t atomics = 1;
+
+    if (!pysh.p2p || pysh.n_nodes > 1)
+        return 0;
     for (int pe = 0; pe < pysh.n_pes; pe++)
         if (!arena->peer[pe])
-            return false;
-    return true;
+            return 0;
+    for (size_t k = 0; k < sizeof pysh.by_owner / sizeof *pysh.by_owner; k++)
+        if (pysh.by_owner[k])
+            atomics = 0;
+    return 1 + atomics;
 }
 
 int ishmemx_device_state(int64_t *words) {
@@ -173,7 +181,7 @@ int ishmemx_device_state(int64_t *words) {
         words[ISHMEMX_STATE_HOST_BASE] = (int64_t)(intptr_t)pysh.arena[ISHMEMX_HEAP_HOST].base;
         words[ISHMEMX_STATE_HOST_BYTES] = pysh.arena[ISHMEMX_HEAP_HOST].nbytes;
     }
-    words[ISHMEMX_STATE_P2P] = pysh.p2p && pysh.n_nodes == 1 && all_mapped(arena);
+    words[ISHMEMX_STATE_P2P] = reached(arena);
     words[ISHMEMX_STATE_TEAMS] = (int64_t)(intptr_t)pysh_device_teams_table();
     words[ISHMEMX_STATE_GRID_WORD] = base + PYSH_GRID_WORD;
     words[ISHMEMX_STATE_TRACE] = pysh_trace_place();
