@@ -102,7 +102,7 @@ def reach(array, nelems: int, most: int, pe: int, op: int) -> int:
 @device_function
 def by_owner(pe: int) -> bool:
     """Has the link to the GPU of ``pe`` no native atomic operations? Then that PE's proxy does them."""
-    # The first word is in the line that all use; the other would make every atomic operation wait for it.
+    # The first word is in the line that all use; every atomic operation would wait for the other.
     return state(P2P) != ALL_NATIVE and (state(BY_OWNER + (pe >> 6)) >> (pe & 63)) & 1 != 0
 
 
