@@ -14,7 +14,8 @@
 #   streambench         operations on streams beside NCCL, symm_mem, NVSHMEM and bare CUDA
 #   streamtune          ways and grids of collectives on streams, beside bare CUDA and NCCL (PROGRAMS: where bare_allreduce is)
 #   stress              10 million random operations, by stores and through the ring, on two PEs each
-#   sanitizer           compute-sanitizer on the device suite, where the tool is there: SANITIZER_TIME seconds (280) a tool
+#   sanitizer           compute-sanitizer on the device suite, where the tool is there: SANITIZER_TIME seconds (280) a tool;
+#                       SANITIZE="FILE...": memcheck on these files alone
 #   ring put get coll signals    these figures beside the peers', and whether they reach their targets
 #   bench               all figures
 # PES="1 2" limits the numbers of PEs of the device suite; ROUNDS=1: each figure is measured once instead of twice;
@@ -221,9 +222,10 @@ if [[ $parts == *" sanitizer "* ]]; then
     limit=${SANITIZER_TIME:-280}
     n=$([ "$gpus" -gt 1 ] && echo 2 || echo 1)
     if [ -n "$sanitizer" ]; then
-        sanitize memcheck "$n" spmd/device/test_*.py
+        # shellcheck disable=SC2086 # words
+        sanitize memcheck "$n" ${SANITIZE:-spmd/device/test_*.py}
         # Peers' kernels run at once, so racecheck stays with what one block shares.
-        sanitize racecheck "$n" spmd/device/test_{put_get,signals,collectives}.py
+        [ -n "${SANITIZE:-}" ] || sanitize racecheck "$n" spmd/device/test_{put_get,signals,collectives}.py
     else
         note compute-sanitizer "not run: the tool is not there"
     fi
