@@ -285,9 +285,10 @@ STREAM_KEY = Group(
         ("OP_SHIFT", "of the operation"),
         ("TYPE_SHIFT", "of ISHMEMX_TYPE_*"),
         ("WIDE", "for many bytes: direct stores, or a grid whose blocks meet"),
+        ("LEAN", "for few bytes in multiples of 4: stream/lean.py of the device library"),
         ("MODULE", "added once more, the state word MODULE of these kernels"),
     ),
-    at={"OP_SHIFT": 8, "TYPE_SHIFT": 16, "WIDE": 1 << 24, "MODULE": 1 << 30},
+    at={"OP_SHIFT": 8, "TYPE_SHIFT": 16, "WIDE": 1 << 24, "LEAN": 1 << 25, "MODULE": 1 << 30},
 )
 
 SIZES = Group(

@@ -56,6 +56,8 @@ SETTINGS = (
             "bytes from which a block's collectives no longer send flags in their data; the same on all PEs"),
     Setting("CUTOVER_STREAMS", "string", "",
             "how collectives on streams are done: op:size=ll:32x64 or op:size=direct:64x512 (blocks x threads),..."),
+    Setting("STREAM_OVERLAP", "flag", "1",
+            "collectives of few bytes on streams are launched before the kernels in front of them have ended, and wait on the GPU"),
     Setting("FUSED", "string", "",
             "roads of fused operations: operation=road or operation:size=road,...; the same on all PEs"),
     Setting("TUNE_FILE", "string", "",

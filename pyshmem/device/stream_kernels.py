@@ -20,9 +20,13 @@ from .._core.type_table import ELEMENTS, REDUCE_OPS
 from .api import collectives, ordering, reductions, wait_sets, waits
 from .leaf.chosen import state
 from .state import ABI
-from .stream import call, moves, reduce
+from .stream import lean, moves, reduce
 
 Function = Callable[..., Any]
+
+
+TEAM = "iiiiiii"  # slot, me, n, calls, flags, units, slot's bytes
+LEAN = "ii"  # behind the others: from a half of the units to the other, the own ones at the next PE
 
 
 class StreamKernel(NamedTuple):
@@ -102,32 +106,51 @@ class _Row(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """Of a kernel of ``stream/``: ``make(op, wide)``."""
+    """Of a kernel of ``stream/``: ``make(op, wide)``, and ``lean(op)`` of the one for few bytes."""
 
     make: Callable[[str, bool], Function]
     arguments: str
     routine: str
+    lean: Callable[[str], Function] | None = None
 
 
-def _reduction(scatters: bool) -> Callable[[str, bool], Function]:
-    return lambda op, wide: (reduce.direct if wide else reduce.with_flags)(op, scatters)
+def _reduction(kind: str, scatters: bool) -> _Made:
+    return _Made(
+        lambda op, wide: (reduce.direct if wide else reduce.with_flags)(op, scatters),
+        TEAM + "xxi",
+        "{op}_" + kind,
+        lambda op: lean.reduction(op, scatters),
+    )
 
-
-TEAM = "iiiiiii"  # slot, me, n, calls, flags, units, slot's bytes
 
 _ROWS: dict[int, _Row | _Made] = {
-    STREAM_KERNEL.BARRIER_ALL: _Made(lambda _op, _wide: call.barrier_all, TEAM, "barrier_all"),
-    STREAM_KERNEL.QUIET: _Row(ordering, "quiet", _alone, ""),
-    STREAM_KERNEL.TEAM_SYNC: _Made(lambda _op, _wide: call.team_sync, TEAM, "team_sync"),
-    STREAM_KERNEL.BROADCAST: _Made(
-        lambda _op, wide: moves.broadcast(wide), TEAM + "xxii", "broadcast"
+    STREAM_KERNEL.BARRIER_ALL: _Made(
+        lambda _op, _wide: lean.barrier_all, TEAM + "i", "barrier_all"
     ),
-    STREAM_KERNEL.FCOLLECT: _Made(lambda _op, wide: moves.fcollect(wide), TEAM + "xxi", "fcollect"),
+    STREAM_KERNEL.QUIET: _Row(ordering, "quiet", _alone, ""),
+    STREAM_KERNEL.TEAM_SYNC: _Made(lambda _op, _wide: lean.team_sync, TEAM + "i", "team_sync"),
+    STREAM_KERNEL.BROADCAST: _Made(
+        lambda _op, wide: moves.broadcast(wide),
+        TEAM + "xxii",
+        "broadcast",
+        lambda _op: lean.broadcast(),
+    ),
+    STREAM_KERNEL.FCOLLECT: _Made(
+        lambda _op, wide: moves.fcollect(wide),
+        TEAM + "xxi",
+        "fcollect",
+        lambda _op: lean.blocks("fcollect", False),
+    ),
     STREAM_KERNEL.COLLECT: _Row(collectives, "collect", _data, TEAM + "xxi"),
-    STREAM_KERNEL.ALLTOALL: _Made(lambda _op, wide: moves.alltoall(wide), TEAM + "xxi", "alltoall"),
+    STREAM_KERNEL.ALLTOALL: _Made(
+        lambda _op, wide: moves.alltoall(wide),
+        TEAM + "xxi",
+        "alltoall",
+        lambda _op: lean.blocks("alltoall", True),
+    ),
     STREAM_KERNEL.ALLTOALLS: _Row(collectives, "alltoalls", _strided, TEAM + "xxiii"),
-    STREAM_KERNEL.REDUCE: _Made(_reduction(False), TEAM + "xxi", "{op}_reduce"),
-    STREAM_KERNEL.REDUCE_SCATTER: _Made(_reduction(True), TEAM + "xxi", "{op}_reduce_scatter"),
+    STREAM_KERNEL.REDUCE: _reduction("reduce", False),
+    STREAM_KERNEL.REDUCE_SCATTER: _reduction("reduce_scatter", True),
     STREAM_KERNEL.SCAN: _Row(reductions, "sum_{op}scan", _data, TEAM + "xxi"),
     STREAM_KERNEL.WAIT: _Row(waits, "wait_until", _wait, "xii", ""),
     STREAM_KERNEL.WAIT_ALL: _Row(wait_sets, "wait_until_all", _wait_all, "xiii", ""),
@@ -144,11 +167,13 @@ def kernel_of(key: int) -> StreamKernel:
     op = ("in", "ex")[number] if kind == STREAM_KERNEL.SCAN else REDUCE_OPS[number]
     element = ELEMENTS[key >> STREAM_KEY.TYPE_SHIFT & 0xFF]
     wide = bool(key & STREAM_KEY.WIDE)
-    name = row.routine.format(op=op)
-    if isinstance(row, _Made):
+    name, arguments = row.routine.format(op=op), row.arguments
+    if isinstance(row, _Made) and row.lean and key & STREAM_KEY.LEAN:
+        function, meets, arguments = row.lean(op), False, arguments + LEAN
+    elif isinstance(row, _Made):
         function, meets = row.make(op, wide), False
     else:
         routine = getattr(row.module, name + ("_grid" if wide else row.scope))
         function, meets = row.make(routine), wide
     function.__name__ = function.__qualname__ = name + "_on_stream"
-    return StreamKernel(name, function, row.arguments, element.dtype, meets)
+    return StreamKernel(name, function, arguments, element.dtype, meets)

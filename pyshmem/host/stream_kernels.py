@@ -66,6 +66,10 @@ _ROUTINES = {
         for number, (op, family) in enumerate(zip(REDUCE_OPS, "tttmmss", strict=True))
     },
 }
+#: Those with a kernel of their own for few bytes, and the elements that it does not take.
+_LEAN = {STREAM_KERNEL.BROADCAST, STREAM_KERNEL.FCOLLECT, STREAM_KERNEL.ALLTOALL}
+_LEAN |= set(_REDUCTIONS.values())
+_TOO_LARGE = ("complex128", "longdouble")
 #: Other names of the same.
 _ALIASES = {"fence": "quiet", "signal_wait_until": "wait_until", "sync": "sync_all"}
 _NAMES = {(r.kind, r.op): name for name, r in _ROUTINES.items()}
@@ -90,14 +94,17 @@ def _keys(name: str, dtype: Any) -> list[int]:
     elif routine.kind < STREAM_KERNEL.BROADCAST:
         element = 0
     key = routine.kind | routine.op << STREAM_KEY.OP_SHIFT | element << STREAM_KEY.TYPE_SHIFT
-    return [key, key | STREAM_KEY.WIDE] if routine.wide else [key]
+    keys = [key, key | STREAM_KEY.WIDE] if routine.wide else [key]
+    if routine.kind in _LEAN and ELEMENTS[element].dtype not in _TOO_LARGE:
+        keys.append(key | STREAM_KEY.LEAN)
+    return keys
 
 
 def _decode(key: int) -> tuple[str, str] | None:
     """Name of the routine, and the dtype that ``prepare`` has to be given; None: no such kernel."""
     kind, op = key & ((1 << STREAM_KEY.OP_SHIFT) - 1), key >> STREAM_KEY.OP_SHIFT & 0xFF
     element, name = key >> STREAM_KEY.TYPE_SHIFT & 0xFF, _NAMES.get((kind, op))
-    if not 0 <= key < 2 * STREAM_KEY.WIDE or name is None or element >= len(ELEMENTS):
+    if not 0 <= key < 2 * STREAM_KEY.LEAN or name is None or element >= len(ELEMENTS):
         return None
     return name, ELEMENTS[element].dtype if _ROUTINES[name].dtype else ""
 

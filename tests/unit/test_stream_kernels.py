@@ -49,10 +49,12 @@ def test_every_kind_of_kernel_has_a_routine() -> None:
 
 def test_keys_tell_routine_dtype_and_shape() -> None:
     keys = stream_kernels._keys("max_reduce", "float64")
-    assert [key & STREAM_KEY.WIDE for key in keys] == [0, STREAM_KEY.WIDE]
+    shapes = STREAM_KEY.WIDE | STREAM_KEY.LEAN
+    assert [key & shapes for key in keys] == [0, STREAM_KEY.WIDE, STREAM_KEY.LEAN]
     assert {stream_kernels.describe(key) for key in keys} == {"max_reduce(stream=) of float64"}
-    narrow, _ = stream_kernels._keys("broadcast", "float64")  # bytes, whatever the dtype
+    narrow, *_ = stream_kernels._keys("broadcast", "float64")  # bytes, whatever the dtype
     assert stream_kernels.describe(narrow) == "broadcast(stream=)"
+    assert len(stream_kernels._keys("sum_reduce", "complex128")) == 2  # a thread has 8 bytes
     assert stream_kernels._keys("alltoalls", "float32") == stream_kernels._keys(
         "alltoalls", "int32"
     )

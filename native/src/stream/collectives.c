@@ -34,6 +34,27 @@ static void add_team(call_t *call) {
         pysh_words_int(&call->launch, words[i]);
     call->launch.others = team->n_pes - 1;
     call->launch.slot_nbytes = area.slot;
+    call->launch.half = area.slot * call->launch.others;
+    call->launch.first = area.units;
+}
+
+/* Where the member behind this PE has what is at `address` here. */
+static int64_t at_next(ishmemx_team_t team, int64_t address) {
+    const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
+    int next = team->pes[(team->my_pe + 1) % team->n_pes];
+
+    return address + (arena->peer[next] - arena->base);
+}
+
+/* Would the kernel for few bytes do, whatever their number? The same on all PEs, for arrays are symmetric. */
+static void offer_few(call_t *call, const void *dest, const void *source, size_t nbytes, size_t width) {
+    ishmemx_team_t team = call->team;
+    int n = team->n_pes, me = team->my_pe;
+
+    call->launch.few =
+        n > 1 && nbytes && width <= 8 && !pysh.check && !(((uintptr_t)dest | (uintptr_t)source | nbytes) % 4);
+    if (call->launch.few) /* a PE has no slot for itself */
+        call->launch.first = at_next(team, call->launch.first + (me + 1 < n ? me : n - 2) * call->launch.slot_nbytes);
 }
 
 static int begin(call_t *call, void *stream) {
@@ -86,6 +107,10 @@ static int without_data(int kind, ishmemx_team_t team, const char *routine, void
     call_t call = {.team = team, .routine = routine};
     int status = begin(&call, stream);
 
+    if (!status && team) { /* the own flag at the next PE; one block, of a thread a PE */
+        pysh_words_int(&call.launch, at_next(team, call.launch.words[4] + 8 * team->my_pe));
+        call.launch.early = true;
+    }
     return status ? status : end(&call, kind, 0);
 }
 
@@ -114,6 +139,7 @@ static int of_bytes(int kind, call_t *call, void *dest, size_t dest_nbytes, cons
     pysh_words_int(&call->launch, (int64_t)nbytes);
     if (root >= 0)
         pysh_words_int(&call->launch, root);
+    offer_few(call, dest, source, nbytes, 1);
     return end(call, pysh_kernel_key(kind, 0, ISHMEMX_TYPE_UINT8), nbytes);
 }
 
@@ -213,6 +239,8 @@ static int of_elements(ishmemx_team_t team, const char *routine, int kind, int o
     if ((status = add_sides(&call, dest, nelems, source, all, width)))
         return status;
     pysh_words_int(&call.launch, (int64_t)nelems);
+    if (kind != ISHMEMX_KERNEL_SCAN)
+        offer_few(&call, dest, source, nelems * width, width);
     return end(&call, pysh_kernel_key(kind, op, type), nelems * width);
 }
 

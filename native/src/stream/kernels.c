@@ -134,12 +134,16 @@ void pysh_words_array(pysh_launch_t *launch, const void *address, size_t nelems,
 }
 
 int pysh_kernel_launch(pysh_launch_t *launch, int64_t key, size_t nbytes, void *stream) {
-    bool wide = pysh_launch_shape(launch, kind_of(key), nbytes);
-    int64_t wanted = key | (wide ? ISHMEMX_KEY_WIDE : 0);
+    int64_t wanted = key | pysh_launch_shape(launch, kind_of(key), nbytes);
 
     if (!(launch->kernel = find(wanted))) {
         missing = wanted;
         return pysh_fail(ISHMEMX_ERR_UNPREPARED, "kernel %#llx for streams is not loaded", (unsigned long long)wanted);
+    }
+    if (wanted & ISHMEMX_KEY_LEAN) {
+        pysh_words_int(launch, launch->half);
+        pysh_words_int(launch, launch->first);
+        launch->early = true;
     }
     return pysh.accel->streams->launch(launch, stream);
 }

@@ -20,7 +20,10 @@ enum {
     MAX_THREADS = 512, /* the kernels are compiled for so many */
     BUNDLE = 1536,     /* bytes that a warp sends at a time with flags in them: device/stream/bundles.py */
     BUNDLE_IN_UNITS = 2048,
-    PIECE = 16, /* a thread's load or store */
+    PIECE = 16,           /* a thread's load or store */
+    FEW = 8,              /* bytes of a thread in the kernels for few bytes: device/stream/lean.py */
+    FEW_IN_UNITS = 16,    /* and what they become */
+    MAX_FEW = 256 * 1024, /* on a GPU; behind it 12 of 16 bytes are data instead of 8 */
     /* of grids that meet: */
     GRID_FROM_BYTES = 64 * 1024,
     GRID_THREADS = 512,
@@ -98,19 +101,41 @@ static void fit(pysh_launch_t *launch, const row_t *row, int64_t useful) {
     launch->blocks = (int)(blocks < row->blocks ? blocks : row->blocks);
 }
 
+/* Does a thread for each piece fit the row? As many blocks as it has, of as few threads as do. */
+static bool shape_for_few(pysh_launch_t *launch, const row_t *row, int64_t nbytes) {
+    int64_t pieces = rounds(nbytes, FEW), threads = row->threads;
+    bool simulated = pysh.accel->cpu_visible;
+
+    if (!launch->few || row->direct || nbytes > MAX_FEW || pieces * FEW_IN_UNITS > launch->slot_nbytes)
+        return false;
+    if (!simulated)
+        threads = rounds(threads, WARP) * WARP;
+    while (threads * row->blocks < pieces && 2 * threads <= (simulated ? row->threads : MAX_THREADS))
+        threads *= 2;
+    if (threads * row->blocks < pieces)
+        return false;
+    if (pieces < threads && !simulated)
+        threads = rounds(pieces, WARP) * WARP;
+    launch->threads = (int)threads;
+    launch->blocks = (int)rounds(pieces, threads);
+    return true;
+}
+
 /* `nbytes` go from each PE to each, `others` of them: the row counts all that a PE sends. */
-static bool shape_by_rows(pysh_launch_t *launch, int kind, int64_t nbytes, int64_t others) {
+static int64_t shape_by_rows(pysh_launch_t *launch, int kind, int64_t nbytes, int64_t others) {
     int64_t bundles = rounds(nbytes, BUNDLE), sent = others ? nbytes * others : nbytes, useful;
     const row_t *row = row_of(kind, sent);
     bool direct = row->direct || bundles * BUNDLE_IN_UNITS > launch->slot_nbytes;
     bool reduces = kind == ISHMEMX_KERNEL_REDUCE || kind == ISHMEMX_KERNEL_REDUCE_SCATTER;
 
+    if (shape_for_few(launch, row, nbytes))
+        return ISHMEMX_KEY_LEAN;
     if (direct)
         useful = rounds(nbytes, kind == ISHMEMX_KERNEL_REDUCE ? PIECE * (others + 1) : PIECE);
     else
         useful = bundles * WARP * (reduces || !others ? 1 : others);
     fit(launch, row, useful ? useful : 1);
-    return direct;
+    return direct ? ISHMEMX_KEY_WIDE : 0;
 }
 
 static int between(size_t value, int least, int most) {
@@ -138,7 +163,8 @@ bool pysh_kernel_meets(int kind) {
     return kind == ISHMEMX_KERNEL_COLLECT || kind == ISHMEMX_KERNEL_ALLTOALLS || kind == ISHMEMX_KERNEL_SCAN;
 }
 
-bool pysh_launch_shape(pysh_launch_t *launch, int kind, size_t nbytes) {
-    return by_rows(kind) ? shape_by_rows(launch, kind, (int64_t)nbytes, launch->others)
-                         : shape_by_bytes(launch, kind, nbytes);
+int64_t pysh_launch_shape(pysh_launch_t *launch, int kind, size_t nbytes) {
+    if (by_rows(kind))
+        return shape_by_rows(launch, kind, (int64_t)nbytes, launch->others);
+    return shape_by_bytes(launch, kind, nbytes) ? ISHMEMX_KEY_WIDE : 0;
 }

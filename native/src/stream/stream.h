@@ -29,8 +29,8 @@ int64_t pysh_kernel_key(int kind, int op, int type);
 /* Launches the kernel of `key` for `nbytes`, which choose its shape: the wide one of a key that has one, from some size
  * on. UNPREPARED when it is not loaded. */
 int pysh_kernel_launch(pysh_launch_t *launch, int64_t key, size_t nbytes, void *stream);
-/* shapes.c: fills in blocks and threads; whether it is the wide one. */
-bool pysh_launch_shape(pysh_launch_t *launch, int kind, size_t nbytes);
+/* shapes.c: fills in blocks and threads; what the key gets besides: WIDE, LEAN or 0. */
+int64_t pysh_launch_shape(pysh_launch_t *launch, int kind, size_t nbytes);
 /* Whether the blocks of the wide one meet each other: a cooperative launch. */
 bool pysh_kernel_meets(int kind);
 

@@ -125,7 +125,8 @@ def send_bundle(place: int, left: int, call: int, bundle) -> None:
 
 
 @device_function
-def _is_of(word: int, call: int) -> bool:
+def is_of(word: int, call: int) -> bool:
+    """Is it the second word of a unit of this call?"""
     return (word >> 32) & _LOW == call & _LOW
 
 
@@ -134,7 +135,7 @@ def _wait_unit(place: int, call: int, waited: int, pe: int) -> int:
     """Until the unit is of this call, or the timeout or a fault has ended the wait."""
     deadline, polls = 0, -1
     _, word = load_third(place)
-    while not _is_of(word, call) and deadline >= 0:
+    while not is_of(word, call) and deadline >= 0:
         polls += opaque(1)
         deadline = go_on(deadline, polls, waited, pe, call, (word >> 32) & _LOW)
         _, word = load_third(place)
@@ -147,7 +148,7 @@ def await_unit(place: int, call: int, waited: int, pe: int) -> None:
     polls = 0
     while polls < POLLS_PER_CHECK:
         _, word = load_third(place)
-        if _is_of(word, call):
+        if is_of(word, call):
             return
         relax()
         polls += opaque(1)
@@ -178,8 +179,8 @@ def await_bundle(place: int, left: int, call: int, waited: int, pe: int):
         b, y = load_third(place + ROW)
         c, z = load_third(place + 2 * ROW)
         d, w = load_third(place + 3 * ROW)
-        first = _is_of(x, call) & _is_of(y, call)
-        if first & (few | (_is_of(z, call) & _is_of(w, call))) | (polls > POLLS_PER_CHECK):
+        first = is_of(x, call) & is_of(y, call)
+        if first & (few | (is_of(z, call) & is_of(w, call))) | (polls > POLLS_PER_CHECK):
             return a, _join(x, y), b, _join(z, w), c, d
         relax()
         polls += opaque(1)

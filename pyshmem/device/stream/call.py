@@ -14,7 +14,7 @@ launch counts like any other.
 """
 
 from .. import state as words
-from ..faults import OP, ROUTINE_BITS
+from ..faults import ROUTINE_BITS
 from ..leaf.chosen import (
     add64,
     block_index,
@@ -27,7 +27,6 @@ from ..leaf.chosen import (
     state,
     thread_in_block,
 )
-from ..ring.requests import settle
 from ..state import DELTA, TEAMS
 from ..team.rows import claim_row, member_pe, release_row
 from ..wait_loop import reached_soon, wait_word
@@ -35,7 +34,7 @@ from ..wait_loop import reached_soon, wait_word
 #: Of the counter: below are the shares of the running call's blocks, fewer than 1 << SHIFT.
 SHIFT = 16
 #: A block's flags hold the number of the call and, in the lowest bits, of the meeting in it.
-_MEETINGS_SHIFT = 2
+MEETINGS_SHIFT = 2
 
 
 @device_function
@@ -101,7 +100,7 @@ def meet(team: int, me: int, n: int, flags: int, call: int, turn: int, op: int) 
     another grid, or a member that is ahead, does no harm.
     """
     block_sync()
-    row, value = row_of(team), (call << _MEETINGS_SHIFT) + turn
+    row, value = row_of(team), (call << MEETINGS_SHIFT) + turn
     place = flags + block_index() * ((8 * n + 63) & ~63)
     k = thread_in_block() + 1
     while k < n:
@@ -115,24 +114,3 @@ def meet(team: int, me: int, n: int, flags: int, call: int, turn: int, op: int) 
             wait_word(place + 8 * member, value, waited_op(team, op), member_pe(row, member))
         k += block_threads()
     block_sync()
-
-
-# ---- synchronisation -----------------------------------------------------------------------------
-
-
-def _synchronisation(op: int, quiets: bool):
-    def synchronise(team, me, n, calls, flags, units, slot):
-        if state(words.ABI) == 0:
-            return
-        call = start_call(team, calls, op)
-        if quiets and thread_in_block() == 0:
-            settle()
-        meet(team, me, n, flags, call, 0, op)
-        end_call(team, calls)
-
-    return synchronise
-
-
-#: Kernels of one block: what kernels before it on the stream have stored is released by its meeting.
-team_sync = _synchronisation(OP["team_sync"], False)
-barrier_all = _synchronisation(OP["barrier_all"], True)

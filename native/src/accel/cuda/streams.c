@@ -17,6 +17,7 @@
 
 static CUstream filling;    /* state blocks are filled on it: it waits for no other stream */
 static int multiprocessors; /* a block on each is what a cooperative launch may always have */
+static bool starts_early;   /* the GPU and the driver, in graphs too, can let a kernel start before others end */
 
 typedef struct graph {
     CUgraphExec executable;
@@ -26,12 +27,25 @@ static CUdeviceptr at(const void *address) {
     return (CUdeviceptr)(uintptr_t)address;
 }
 
+/* Kernels have the wait for that from sm_90 on (leaf/cuda/threads.py); FuncLoad came with the driver of 12.4. */
+static CUresult find_early_starts(void) {
+    int64_t wanted = 0;
+    int major = 0;
+    CUresult result =
+        pysh_cuda.DeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, pysh_gpu.device);
+
+    starts_early = major >= 9 && pysh_cuda.FuncLoad && !ishmemx_setting_number("STREAM_OVERLAP", &wanted) && wanted;
+    return result;
+}
+
 int pysh_cuda_streams_open(void) {
     CUresult result = pysh_cuda.StreamCreate(&filling, CU_STREAM_NON_BLOCKING);
 
     if (!result)
         result =
             pysh_cuda.DeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, pysh_gpu.device);
+    if (!result)
+        result = find_early_starts();
     return result ? pysh_cuda_fail(result, "making a stream for state blocks") : ISHMEMX_OK;
 }
 
@@ -188,7 +202,10 @@ static int count_multiprocessors(void) {
 }
 
 static int launch(const pysh_launch_t *launch, void *stream) {
-    CUlaunchAttribute cooperative = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = {1}};
+    bool early = launch->early && starts_early;
+    CUlaunchAttribute attribute = {.id = early ? CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+                                               : CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+                                   .value = {1}};
     CUlaunchConfig shape = {.gridDimX = (unsigned)launch->blocks,
                             .gridDimY = 1,
                             .gridDimZ = 1,
@@ -196,8 +213,8 @@ static int launch(const pysh_launch_t *launch, void *stream) {
                             .blockDimY = 1,
                             .blockDimZ = 1,
                             .hStream = stream,
-                            .attrs = &cooperative,
-                            .numAttrs = launch->kernel->cooperative};
+                            .attrs = &attribute,
+                            .numAttrs = early || launch->kernel->cooperative};
     void *arguments[PYSH_STREAM_WORDS];
     pysh_cuda_visit_t visit;
     CUresult result;

@@ -12,9 +12,9 @@ from ..ptx import I32, I64, i64, instruction, leaf
 __all__ = [
     "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch_add", "atomic_fetch_and",
     "atomic_fetch_or", "atomic_fetch_xor", "atomic_or", "atomic_swap", "atomic_xor", "bits_of",
-    "cast", "fixed32", "fixed64", "high_bits_of", "in_global", "itemsize_of", "load_pair",
-    "load_third", "load_unit", "narrow", "read", "read_acquire", "store_pair", "store_third",
-    "store_unit", "to_int64", "type_number", "value_of", "write",
+    "cast", "fixed32", "fixed64", "high_bits_of", "in_global", "itemsize_of", "load_few",
+    "load_pair", "load_third", "load_unit", "narrow", "read", "read_acquire", "store_few",
+    "store_pair", "store_third", "store_unit", "to_int64", "type_number", "value_of", "write",
 ]  # fmt: skip
 
 
@@ -181,4 +181,20 @@ store_third = instruction(
     "{.reg .b128 t; .reg .b64 h; mov.b64 h, {$2, $3}; mov.b128 t, {$1, h};"
     " st.relaxed.sys.global.b128 [$0], t;}",
     "llrr",
+)
+
+#: The next 8 bytes, of which more than ``left`` are not touched, in pieces of 4: zeros behind. Without a
+#: branch, so that loads of other things stand beside it.
+load_few = instruction(
+    "{.reg .pred p, q; .reg .b32 a, b; setp.gt.s32 p, $2, 0; setp.gt.s32 q, $2, 4;"
+    " mov.u32 a, 0; mov.u32 b, 0; @p ld.relaxed.sys.global.u32 a, [$1];"
+    " @q ld.relaxed.sys.global.u32 b, [$1+4]; mov.b64 $0, {a, b};}",
+    "lr",
+    results=1,
+)
+#: The other way.
+store_few = instruction(
+    "{.reg .pred p; .reg .b32 a, b; setp.gt.s32 p, $1, 4; mov.b64 {a, b}, $2;"
+    " st.global.u32 [$0], a; @p st.global.u32 [$0+4], b;}",
+    "lrl",
 )

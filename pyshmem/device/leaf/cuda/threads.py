@@ -23,12 +23,14 @@ from .. import ptx as ptx
 from ..ptx import I64, array_type, asm, i64, instruction, leaf, shared_memory, with_arity
 
 __all__ = [
-    "AMO_SET", "UINT64", "add64", "address_of", "array_from", "block_index", "block_share",
-    "block_sync", "block_threads", "claim", "cold", "cold_large", "fence", "fetch_add64",
-    "follows_in_block", "grid_blocks", "grid_sync", "lane", "nap", "note_call", "now", "opaque",
-    "outline", "quotient32", "raise64", "rare", "read64", "read64_acquire", "relax", "require",
-    "same_dtype", "signal_release_add", "signal_release_set", "state", "state_pe", "stride",
-    "thread_in_block", "trap", "warp_share", "warp_sync", "warp_threads", "write64",
+    "AMO_SET", "UINT64", "add64", "address_of", "array_from", "await_earlier_kernels",
+    "block_index", "block_share", "block_sync", "block_threads", "claim", "cold", "cold_large",
+    "fence", "fetch_add64", "follows_in_block", "grid_blocks", "grid_sync", "lane",
+    "let_next_kernel_start", "line_block", "line_blocks", "line_rank", "line_thread",
+    "line_threads", "nap", "note_call", "now", "opaque", "outline", "quotient32", "raise64", "rare",
+    "read64", "read64_acquire", "relax", "require", "same_dtype", "signal_release_add",
+    "signal_release_set", "state", "state_pe", "stride", "thread_in_block", "trap", "warp_share",
+    "warp_sync", "warp_threads", "write64",
 ]  # fmt: skip
 
 UINT64, AMO_SET = BY_NUMBER["uint64"], ATOMIC_OPS.index("set")
@@ -128,6 +130,22 @@ def outline(function: Callable[..., int]):
     inlined into one they would have more than a block of 1,024 threads can have.
     """
     return _as_call(function, lambda given: map(types.unliteral, given))
+
+
+def _since_sm_90(text: str):
+    @leaf(types.void)
+    def emit(_context, builder) -> None:
+        if ptx.has_bulk_copies():
+            asm(builder, ptx.VOID, text, "", [])
+
+    return emit
+
+
+#: Where the launch let the kernel start early: until those in front of it have ended, and what they
+#: stored is seen. A kernel that ended without it could be overtaken by the next one.
+await_earlier_kernels = _since_sm_90("griddepcontrol.wait;")
+#: The next kernel may start, if its launch says so, when all blocks have come here or ended.
+let_next_kernel_start = _since_sm_90("griddepcontrol.launch_dependents;")
 
 
 # -- the state block -----------------------------------------------------------------------------
@@ -258,6 +276,22 @@ follows_in_block = instruction(
     "or.b32 a, a, b; cvt.u64.u32 $0, a;}",
     results=1,
 )
+
+
+def _sreg(name: str):
+    return leaf(lambda: (types.int32,))(lambda _context, builder: call_sreg(builder, name))
+
+
+# Of grids and blocks of one dimension, int32: a register each.
+line_thread, line_threads = _sreg("tid.x"), _sreg("ntid.x")
+line_block, line_blocks = _sreg("ctaid.x"), _sreg("nctaid.x")
+
+
+@leaf(lambda: (types.int32,))
+def line_rank(_context, builder):
+    """Index of the thread among those of all blocks."""
+    block, threads, thread = (call_sreg(builder, name) for name in ("ctaid.x", "ntid.x", "tid.x"))
+    return builder.add(builder.mul(block, threads), thread)
 
 
 @register_jitable

@@ -23,13 +23,14 @@ from . import scheduler
 from .messages import label_word, print_bits, print_kind
 
 __all__ = [
-    "AMO_SET", "UINT64", "add64", "block_index", "block_share", "block_sync", "block_threads",
-    "claim", "cold", "cold_large", "fence", "fetch_add64", "fixed32", "fixed64", "follows_in_block",
-    "grid_blocks", "grid_sync", "label_word", "lane", "load_pair", "nap", "note_call", "now",
-    "opaque", "outline", "print_bits", "print_kind", "quotient32", "raise64", "rare", "read64",
-    "read64_acquire", "relax", "signal_release_add", "signal_release_set", "state", "state_pe",
-    "store_pair", "stride", "thread_in_block", "trap", "warp_share", "warp_sync", "warp_threads",
-     "write64",
+    "AMO_SET", "UINT64", "add64", "await_earlier_kernels", "block_index", "block_share",
+    "block_sync", "block_threads", "claim", "cold", "cold_large", "fence", "fetch_add64", "fixed32",
+    "fixed64", "follows_in_block", "grid_blocks", "grid_sync", "label_word", "lane",
+    "let_next_kernel_start", "line_block", "line_blocks", "line_rank", "line_thread",
+    "line_threads", "load_pair", "nap", "note_call", "now", "opaque", "outline", "print_bits",
+    "print_kind", "quotient32", "raise64", "rare", "read64", "read64_acquire", "relax",
+    "signal_release_add", "signal_release_set", "state", "state_pe", "store_pair", "stride",
+    "thread_in_block", "trap", "warp_share", "warp_sync", "warp_threads", "write64",
 ]  # fmt: skip
 
 MASK = (1 << 64) - 1
@@ -208,6 +209,22 @@ def block_index() -> int:
 
 def grid_blocks() -> int:
     return scheduler.current().grid.blocks
+
+
+# Grids and blocks of one dimension.
+line_thread, line_threads = thread_in_block, block_threads
+line_block, line_blocks = block_index, grid_blocks
+
+
+def line_rank() -> int:
+    return block_index() * block_threads() + thread_in_block()
+
+
+def await_earlier_kernels() -> None:
+    """Kernels of a stream run one behind the other here."""
+
+
+let_next_kernel_start = await_earlier_kernels
 
 
 def grid_sync() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from ...._core.library import lib
 
-__all__ = ["load_third", "load_unit", "store_third", "store_unit"]
+__all__ = ["load_few", "load_third", "load_unit", "store_few", "store_third", "store_unit"]
 
 _WORD, _LONG = (1 << 32) - 1, (1 << 64) - 1
 #: What happens between the halves of a unit; tests put something there that takes its time.
@@ -52,3 +52,16 @@ def load_third(address: int) -> tuple[int, int]:
     word = lib.ishmemx_leaf_load(address + 8, 8)
     lib.ishmemx_leaf_fence()
     return lib.ishmemx_leaf_load(address, 8), word
+
+
+def load_few(address: int, left: int) -> int:
+    """The next 8 bytes, of which more than ``left`` are not touched, in pieces of 4."""
+    low: int = lib.ishmemx_leaf_load(address, 4) if left > 0 else 0
+    return low | lib.ishmemx_leaf_load(address + 4, 4) << 32 if left > 4 else low
+
+
+def store_few(address: int, left: int, word: int) -> None:
+    """The other way."""
+    lib.ishmemx_leaf_store(address, int(word) & _WORD, 4)
+    if left > 4:
+        lib.ishmemx_leaf_store(address + 4, int(word) >> 32 & _WORD, 4)
