@@ -82,6 +82,10 @@ ISHMEMX_API int ishmemx_kernel_loaded(int64_t key);
  * Bytes that a PE sends to the others together; 0: with flags in the data, 1: by direct stores; blocks at most;
  * threads. */
 ISHMEMX_API int ishmemx_stream_rows_set(int kind, int count, const int64_t *rows);
+/* 1: some PEs' device heaps are out of reach of this job's loads and stores: kernels of teams with such a member have
+ * ISHMEMX_KEY_FAR in their key, and what copies, stored words and atomics are for the others ISHMEMX_KERNEL_REQUEST
+ * is for these. */
+ISHMEMX_API int ishmemx_has_far_pes(void);
 /* Blocks of such a row at most on this PE: those that its GPU certainly runs at a time. */
 ISHMEMX_API int ishmemx_stream_blocks(int *most);
 /* The words of the state block have changed. */

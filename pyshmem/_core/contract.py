@@ -252,10 +252,7 @@ STREAM_KERNEL = Group(
     "ISHMEMX_KERNEL_",
     "Kernels of the device library that the library launches on streams.",
     (
-        (
-            "BARRIER_ALL",
-            "words of the team, as all but QUIET and the waits: stream/collectives.c",
-        ),
+        ("BARRIER_ALL", "the team's, as all but QUIET, waits and REQUEST: stream/collectives.c"),
         ("QUIET", "fence too"),
         ("TEAM_SYNC", ""),
         ("BROADCAST", "dest, source, bytes, root"),
@@ -273,6 +270,10 @@ STREAM_KERNEL = Group(
             "WAIT_SOME",
             "array, elements, array for indices, cmp, value, array of one for their number",
         ),
+        (
+            "REQUEST",
+            "the words of a request to the ring, where its answer goes, bytes of that; 0: nowhere",
+        ),
         ("COUNT", ""),
     ),
 )
@@ -286,9 +287,11 @@ STREAM_KEY = Group(
         ("TYPE_SHIFT", "of ISHMEMX_TYPE_*"),
         ("WIDE", "for many bytes: direct stores, or a grid whose blocks meet"),
         ("LEAN", "for few bytes in multiples of 4: stream/lean.py of the device library"),
+        ("FAR", "a collective of a team with members that loads and stores do not reach"),
         ("MODULE", "added once more, the state word MODULE of these kernels"),
     ),
-    at={"OP_SHIFT": 8, "TYPE_SHIFT": 16, "WIDE": 1 << 24, "LEAN": 1 << 25, "MODULE": 1 << 30},
+    at={"OP_SHIFT": 8, "TYPE_SHIFT": 16, "WIDE": 1 << 24, "LEAN": 1 << 25, "FAR": 1 << 26}
+    | {"MODULE": 1 << 30},
 )
 
 SIZES = Group(

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels that the host launches on streams: one collective, wait or quiet each.
+"""Kernels that the host launches on streams: one collective, wait, quiet or request each.
 
 A key of the contract (``STREAM_KERNEL``, ``STREAM_KEY``) stands for a kernel. Those of ``stream/`` are
-made for it: their blocks meet the peers' same blocks, and for few bytes nobody. The others are one
-call of a routine of ``api/`` each. Arguments are int64 words; an array of one dimension is seven of
-them, as Numba passes it. All of a team begin with the words of its slot (``stream/call.py``). Data that
-is only moved is bytes, so one kernel serves every dtype. What a kernel must remember between calls is in
-device memory, hence a captured launch is as good as a new one. Outside a job, where the state block is
-empty, they do nothing.
+made for it: their blocks meet the peers' same blocks, and for few bytes nobody. The others, and all of
+teams with members out of reach of loads and stores, are one call of a routine of ``api/`` each.
+Arguments are int64 words; an array of one dimension is seven of them, as Numba passes it. All of a team
+begin with the words of its slot (``stream/call.py``). Data that is only moved is bytes, so one kernel
+serves every dtype. What a kernel must remember between calls is in device memory, hence a captured
+launch is as good as a new one. Outside a job, where the state block is empty, they do nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 from .._core.contract import STREAM_KERNEL, STREAM_KEY
 from .._core.type_table import ELEMENTS, REDUCE_OPS
-from .api import collectives, ordering, reductions, wait_sets, waits
-from .leaf.chosen import state
+from .api import collectives, ordering, reduce_scatter, reductions, sync, wait_sets, waits
+from .leaf.chosen import state, store_near, thread_in_block
+from .ring.requests import ask
 from .state import ABI
 from .stream import lean, moves, reduce
 
@@ -43,6 +44,30 @@ def _alone(routine: Function) -> Function:
     def kernel() -> None:
         if state(ABI) != 0:
             routine()
+
+    return kernel
+
+
+def _of_team(routine: Function) -> Function:
+    def kernel(team, me, n, calls, flags, units, slot) -> None:
+        if state(ABI) != 0:
+            routine(team)
+
+    return kernel
+
+
+def _of_all(routine: Function) -> Function:
+    def kernel(team, me, n, calls, flags, units, slot) -> None:
+        if state(ABI) != 0:
+            routine()
+
+    return kernel
+
+
+def _from_root(routine: Function) -> Function:
+    def kernel(team, me, n, calls, flags, units, slot, dest, source, nelems, root) -> None:
+        if state(ABI) != 0:
+            routine(team, dest, source, nelems, root)
 
     return kernel
 
@@ -91,6 +116,18 @@ def _wait_some(routine: Function) -> Function:
     def kernel(ivars, nelems, indices, cmp, value, found) -> None:
         if state(ABI) != 0:
             found[0] = routine(ivars, nelems, indices, None, cmp, value)
+
+    return kernel
+
+
+def _request(_op: str, _wide: bool) -> Function:
+    """One thread asks the host for what is out of reach, and waits until it is complete there."""
+
+    def kernel(dest, source, value, extra, extra2, pe, kind, fetched, width) -> None:
+        if state(ABI) != 0 and thread_in_block() == 0:
+            answer = ask(kind, dest, source, value, extra, extra2, pe)
+            if width > 0:
+                store_near(fetched, width, answer)
 
     return kernel
 
@@ -156,13 +193,24 @@ _ROWS: dict[int, _Row | _Made] = {
     STREAM_KERNEL.WAIT_ALL: _Row(wait_sets, "wait_until_all", _wait_all, "xiii", ""),
     STREAM_KERNEL.WAIT_ANY: _Row(wait_sets, "wait_until_any", _wait_any, "xiiin", ""),
     STREAM_KERNEL.WAIT_SOME: _Row(wait_sets, "wait_until_some", _wait_some, "xiniin", ""),
+    STREAM_KERNEL.REQUEST: _Made(_request, "iiiiiiiii", "request"),
+}
+#: The same where a member is out of reach of loads and stores.
+_FAR_ROWS: dict[int, _Row] = {
+    STREAM_KERNEL.BARRIER_ALL: _Row(sync, "barrier_all", _of_all, TEAM),
+    STREAM_KERNEL.TEAM_SYNC: _Row(collectives, "team_sync", _of_team, TEAM),
+    STREAM_KERNEL.BROADCAST: _Row(collectives, "broadcast", _from_root, TEAM + "xxii"),
+    STREAM_KERNEL.FCOLLECT: _Row(collectives, "fcollect", _data, TEAM + "xxi"),
+    STREAM_KERNEL.ALLTOALL: _Row(collectives, "alltoall", _data, TEAM + "xxi"),
+    STREAM_KERNEL.REDUCE: _Row(reductions, "{op}_reduce", _data, TEAM + "xxi"),
+    STREAM_KERNEL.REDUCE_SCATTER: _Row(reduce_scatter, "{op}_reduce_scatter", _data, TEAM + "xxi"),
 }
 
 
 def kernel_of(key: int) -> StreamKernel:
     """The kernel that ``key`` stands for."""
     kind = key & ((1 << STREAM_KEY.OP_SHIFT) - 1)
-    row = _ROWS[kind]
+    row = _FAR_ROWS[kind] if key & STREAM_KEY.FAR else _ROWS[kind]
     number = key >> STREAM_KEY.OP_SHIFT & ((1 << STREAM_KEY.TYPE_SHIFT - STREAM_KEY.OP_SHIFT) - 1)
     op = ("in", "ex")[number] if kind == STREAM_KERNEL.SCAN else REDUCE_OPS[number]
     element = ELEMENTS[key >> STREAM_KEY.TYPE_SHIFT & 0xFF]

@@ -19,7 +19,7 @@ import torch
 from .._core.library import Cmp, SignalOp, check, check_value, lib
 from ..host import runtime
 from ..host.contexts import CTX_DEFAULT
-from ..host.stream_kernels import wait_on_stream
+from ..host.stream_kernels import run, wait_on_stream
 from .workspace import Workspace
 
 #: Most pieces of a member's data with a word of their own.
@@ -139,9 +139,10 @@ class Link:
         stream = current_stream()
         if not dest.nbytes:
             return
-        check(
-            lib.ishmemx_get(*where) if stream is None else lib.ishmemx_get_on_stream(*where, stream)
-        )
+        if stream is None:
+            check(lib.ishmemx_get(*where))
+        else:
+            run(lib.ishmemx_get_on_stream, *where, stream)
 
     def release(self, member: int) -> None:
         """What ``member`` sent has been used."""
@@ -154,7 +155,7 @@ def _put(dest: int, source: int, nbytes: int, word: int | None, pe: int) -> None
         check(lib.ishmemx_put(context, dest, source, nbytes, pe))
         check(lib.ishmemx_fence(context))
     elif word is None:
-        check(lib.ishmemx_put_on_stream(context, dest, source, nbytes, pe, stream))
+        run(lib.ishmemx_put_on_stream, context, dest, source, nbytes, pe, stream)
     else:
         where = context, dest, source, nbytes, word, 1, SignalOp.SET, pe
         if not nbytes:
@@ -162,7 +163,7 @@ def _put(dest: int, source: int, nbytes: int, word: int | None, pe: int) -> None
         elif stream is None:
             check(lib.ishmemx_put_signal(*where))
         else:
-            check(lib.ishmemx_put_signal_on_stream(*where, stream))
+            run(lib.ishmemx_put_signal_on_stream, *where, stream)
 
 
 def set_word(address: int, value: int, pe: int) -> None:
@@ -172,7 +173,7 @@ def set_word(address: int, value: int, pe: int) -> None:
         check(lib.ishmemx_fence(CTX_DEFAULT.handle))
         check(lib.ishmemx_signal_op(*where))
     else:
-        check(lib.ishmemx_signal_op_on_stream(*where, stream))
+        run(lib.ishmemx_signal_op_on_stream, *where, stream)
 
 
 def await_word(address: int, value: int) -> None:

@@ -18,11 +18,12 @@ from typing import Any
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, stream_handle, target
 from .._core.dtypes import bits_of, out_of_range, unsupported_dtype
-from .._core.library import check, check_value, fail, lib
+from .._core.library import check_value, fail, lib
 from .._core.type_table import ATOMIC_FAMILY
 from .._core.type_table import ATOMIC_NUMBER as _OP
 from .contexts import Context, handle_of
 from .fast_calls import fast
+from .stream_kernels import run
 
 
 def _change(
@@ -34,7 +35,7 @@ def _change(
         raise unsupported_dtype(f"atomic {op}", kind, ATOMIC_FAMILY[op])
     if stream is not None:
         what = _OP[op], kind.element, address, bits_of(kind, value, pe), 0, pe, 0
-        check(lib.ishmemx_atomic_on_stream(handle_of(ctx), *what, stream_handle(stream)))
+        run(lib.ishmemx_atomic_on_stream, handle_of(ctx), *what, stream_handle(stream))
         return
     if type(value) is not kind.native:
         value = kind.scalar(value, "value")

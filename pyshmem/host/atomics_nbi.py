@@ -20,6 +20,7 @@ from .._core.dtypes import bits_of, unsupported_dtype
 from .._core.library import check, lib
 from .._core.type_table import ATOMIC_FAMILY, ATOMIC_NUMBER, ELEMENTS
 from .contexts import Context, context_of
+from .stream_kernels import run
 
 
 def _start(
@@ -46,7 +47,7 @@ def _start(
     if stream is not None:
         where = *bits, pe, slot, stream_handle(stream)
         call = lib.ishmemx_atomic_on_stream
-        check(call(context.handle, number, kind.element, address, *where))
+        run(call, context.handle, number, kind.element, address, *where)
         return
     check(lib.ishmemx_atomic_nbi(context.handle, number, kind.element, slot, address, *bits, pe))
     context.keep(fetch, pe)

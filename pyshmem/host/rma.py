@@ -14,6 +14,7 @@ from .._core.errors import UnsupportedError
 from .._core.library import check, check_value, fail, lib
 from .contexts import Context, context_of, handle_of
 from .fast_calls import fast
+from .stream_kernels import run
 
 _put, _get = lib.ishmemx_put, lib.ishmemx_get
 _PUT, _GET = ("source", "dest"), ("dest", "source")
@@ -50,9 +51,9 @@ def put(
     source_address, dest_address, nbytes = pair(source, dest, nelems, _PUT, "source")
     if stream is not None:
         where = dest_address, source_address, nbytes, pe, stream_handle(stream)
-        status = lib.ishmemx_put_on_stream(handle_of(ctx), *where)
-    else:
-        status = _put(handle_of(ctx), dest_address, source_address, nbytes, pe)
+        run(lib.ishmemx_put_on_stream, handle_of(ctx), *where)
+        return
+    status = _put(handle_of(ctx), dest_address, source_address, nbytes, pe)
     if status:
         fail(status)
 
@@ -85,9 +86,9 @@ def get(
     dest_address, source_address, nbytes = pair(dest, source, nelems, _GET, "dest")
     if stream is not None:
         where = dest_address, source_address, nbytes, pe, stream_handle(stream)
-        status = lib.ishmemx_get_on_stream(handle_of(ctx), *where)
-    else:
-        status = _get(handle_of(ctx), dest_address, source_address, nbytes, pe)
+        run(lib.ishmemx_get_on_stream, handle_of(ctx), *where)
+        return
+    status = _get(handle_of(ctx), dest_address, source_address, nbytes, pe)
     if status:
         fail(status)
 
@@ -229,4 +230,4 @@ def _p_on_stream(handle: int, address: int, one: np.ndarray, pe: int, stream: St
             f"p on a stream stores 1, 2, 4, 8 or 16 bytes, dtype {one.dtype} has {one.itemsize}: use put"
         )
     where = address, one.ctypes.data, one.itemsize, pe, stream_handle(stream)
-    check(lib.ishmemx_p_on_stream(handle, *where))
+    run(lib.ishmemx_p_on_stream, handle, *where)

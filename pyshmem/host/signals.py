@@ -12,7 +12,7 @@ from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, pair, signal_target, stream_handle
 from .._core.library import SignalOp, check, check_value, fail, lib
 from .contexts import Context, context_of, handle_of
-from .stream_kernels import wait_on_stream
+from .stream_kernels import run, wait_on_stream
 
 SIGNAL_SET = SignalOp.SET
 SIGNAL_ADD = SignalOp.ADD
@@ -55,7 +55,7 @@ def put_signal(
     if stream is not None:
         where = dest_address, source_address, nbytes, word, signal, sig_op, pe
         call = lib.ishmemx_put_signal_on_stream
-        check(call(handle_of(ctx), *where, stream_handle(stream)))
+        run(call, handle_of(ctx), *where, stream_handle(stream))
         return
     status = lib.ishmemx_put_signal(
         handle_of(ctx), dest_address, source_address, nbytes, word, signal, sig_op, pe
@@ -137,7 +137,7 @@ def signal_op(
     where = signal_target(sig_addr), signal, sig_op, pe
     if stream is not None:
         call = lib.ishmemx_signal_op_on_stream
-        check(call(handle_of(ctx), *where, stream_handle(stream)))
+        run(call, handle_of(ctx), *where, stream_handle(stream))
         return
     check(lib.ishmemx_signal_op(handle_of(ctx), *where))
 

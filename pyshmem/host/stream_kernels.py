@@ -42,17 +42,18 @@ class _Routine(NamedTuple):
     op: int = 0
     dtype: str = ""  # "": as bytes; "width": any of that width; else a family of the type table
     wide: bool = False
+    far: bool = False  # there is another one for teams with members out of reach
 
 
 _REDUCTIONS = {"reduce": STREAM_KERNEL.REDUCE, "reduce_scatter": STREAM_KERNEL.REDUCE_SCATTER}
 _ROUTINES = {
-    "barrier_all": _Routine(STREAM_KERNEL.BARRIER_ALL),
-    "sync_all": _Routine(STREAM_KERNEL.TEAM_SYNC),
+    "barrier_all": _Routine(STREAM_KERNEL.BARRIER_ALL, far=True),
+    "sync_all": _Routine(STREAM_KERNEL.TEAM_SYNC, far=True),
     "quiet": _Routine(STREAM_KERNEL.QUIET),
-    "broadcast": _Routine(STREAM_KERNEL.BROADCAST, wide=True),
-    "fcollect": _Routine(STREAM_KERNEL.FCOLLECT, wide=True),
+    "broadcast": _Routine(STREAM_KERNEL.BROADCAST, wide=True, far=True),
+    "fcollect": _Routine(STREAM_KERNEL.FCOLLECT, wide=True, far=True),
     "collect": _Routine(STREAM_KERNEL.COLLECT, wide=True),
-    "alltoall": _Routine(STREAM_KERNEL.ALLTOALL, wide=True),
+    "alltoall": _Routine(STREAM_KERNEL.ALLTOALL, wide=True, far=True),
     "alltoalls": _Routine(STREAM_KERNEL.ALLTOALLS, dtype="width", wide=True),
     "sum_inscan": _Routine(STREAM_KERNEL.SCAN, 0, "s", wide=True),
     "sum_exscan": _Routine(STREAM_KERNEL.SCAN, 1, "s", wide=True),
@@ -60,8 +61,9 @@ _ROUTINES = {
     "wait_until_all": _Routine(STREAM_KERNEL.WAIT_ALL, dtype="a"),
     "wait_until_any": _Routine(STREAM_KERNEL.WAIT_ANY, dtype="a"),
     "wait_until_some": _Routine(STREAM_KERNEL.WAIT_SOME, dtype="a"),
+    "put": _Routine(STREAM_KERNEL.REQUEST),
     **{
-        f"{op}_{name}": _Routine(kind, number, family, wide=True)
+        f"{op}_{name}": _Routine(kind, number, family, wide=True, far=True)
         for name, kind in _REDUCTIONS.items()
         for number, (op, family) in enumerate(zip(REDUCE_OPS, "tttmmss", strict=True))
     },
@@ -72,11 +74,20 @@ _LEAN |= set(_REDUCTIONS.values())
 _TOO_LARGE = ("complex128", "longdouble")
 #: Other names of the same.
 _ALIASES = {"fence": "quiet", "signal_wait_until": "wait_until", "sync": "sync_all"}
+#: What needs a kernel for PEs out of reach only: one that asks the host, whatever the operation.
+_ASKED = (
+    *("put", "get", "p", "iput", "iget", "ibput", "ibget", "put_nbi", "get_nbi", "put_signal"),
+    *("put_signal_nbi", "signal_op", "signal_set", "signal_add"),
+    *(f"atomic_{op}" for op in ("set", "add", "inc", "and", "or", "xor")),
+    *(f"atomic_fetch_{op}_nbi" for op in ("add", "inc", "and", "or", "xor")),
+    *("atomic_fetch_nbi", "atomic_swap_nbi", "atomic_compare_swap_nbi"),
+)
+_ALIASES |= dict.fromkeys(_ASKED, "put")
 _NAMES = {(r.kind, r.op): name for name, r in _ROUTINES.items()}
 
 
-def _keys(name: str, dtype: Any) -> list[int]:
-    """The keys of a routine's kernels for a dtype."""
+def _keys(name: str, dtype: Any, far: bool = False) -> list[int]:
+    """The keys of a routine's kernels for a dtype; ``far``: also for teams with members out of reach."""
     routine = _ROUTINES[_ALIASES.get(name, name)]
     element = _UINT8
     if name == "signal_wait_until":
@@ -91,20 +102,20 @@ def _keys(name: str, dtype: Any) -> list[int]:
             raise TypeError(f"{name} does not take dtype {kind.dtype}")
         else:
             element = kind.element
-    elif routine.kind < STREAM_KERNEL.BROADCAST:
+    elif routine.kind < STREAM_KERNEL.BROADCAST or routine.kind == STREAM_KERNEL.REQUEST:
         element = 0
     key = routine.kind | routine.op << STREAM_KEY.OP_SHIFT | element << STREAM_KEY.TYPE_SHIFT
     keys = [key, key | STREAM_KEY.WIDE] if routine.wide else [key]
     if routine.kind in _LEAN and ELEMENTS[element].dtype not in _TOO_LARGE:
         keys.append(key | STREAM_KEY.LEAN)
-    return keys
+    return [*keys, key | STREAM_KEY.FAR] if routine.far and far else keys
 
 
 def _decode(key: int) -> tuple[str, str] | None:
     """Name of the routine, and the dtype that ``prepare`` has to be given; None: no such kernel."""
     kind, op = key & ((1 << STREAM_KEY.OP_SHIFT) - 1), key >> STREAM_KEY.OP_SHIFT & 0xFF
     element, name = key >> STREAM_KEY.TYPE_SHIFT & 0xFF, _NAMES.get((kind, op))
-    if not 0 <= key < 2 * STREAM_KEY.LEAN or name is None or element >= len(ELEMENTS):
+    if not 0 <= key < 2 * STREAM_KEY.FAR or name is None or element >= len(ELEMENTS):
         return None
     return name, ELEMENTS[element].dtype if _ROUTINES[name].dtype else ""
 
@@ -278,7 +289,8 @@ def prepare(*routines: str | Callable[..., Any], dtype: Any = None) -> None:
     A first use does it too, in up to some seconds; inside a capture of a stream it cannot. A GPU may
     load nothing until the kernels that run have ended: prepare what comes behind a kernel, or a stream's
     ``wait_until_any`` and the like, that waits for what this PE does next. Compiled kernels are kept in
-    ``PYSHMEM_CACHE_DIR``. Not collective.
+    ``PYSHMEM_CACHE_DIR``. Where PEs are out of reach of loads and stores (on another host), copies,
+    atomics and signals to them have a kernel too. Not collective.
 
     Args:
         routines: routines of ``pyshmem``, or their names: collectives, ``barrier_all``, ``sync_all``,
@@ -291,6 +303,7 @@ def prepare(*routines: str | Callable[..., Any], dtype: Any = None) -> None:
     """
     runtime.current()
     names = [r if isinstance(r, str) else getattr(r, "__name__", str(r)) for r in routines]
+    far = bool(lib.ishmemx_has_far_pes())
     for name in names:
         if name not in _ROUTINES and name not in _ALIASES:
             raise ValueError(
@@ -298,8 +311,9 @@ def prepare(*routines: str | Callable[..., Any], dtype: Any = None) -> None:
             )
     for name in names or [name for name, routine in _ROUTINES.items() if not routine.dtype]:
         for one in dtype if isinstance(dtype, (list, tuple)) else [dtype]:
-            for key in _keys(name, one):
-                load(key)
+            for key in _keys(name, one, far):
+                if far or key != STREAM_KERNEL.REQUEST:
+                    load(key)
 
 
 def _refill() -> None:

@@ -13,6 +13,7 @@ from .._core.array_types import AnyArray
 from .._core.arrays import Place, StreamLike, place, stream_handle
 from .._core.library import check, lib
 from .contexts import Context, handle_of
+from .stream_kernels import run
 
 
 def iput(
@@ -218,6 +219,6 @@ def _copy(
     where = to[0], origin[0], *steps, length, count, width, pe
     if stream is not None:
         call = getattr(lib, f"ishmemx_{routine}_on_stream")
-        check(call(handle_of(ctx), *where, stream_handle(stream)))
+        run(call, handle_of(ctx), *where, stream_handle(stream))
         return
     check(getattr(lib, f"ishmemx_{routine}")(handle_of(ctx), *where))

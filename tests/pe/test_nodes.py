@@ -140,6 +140,18 @@ def test_device_suite_with_near_and_far_pes(run_command: RunCommand) -> None:
     assert "passed" in done.stdout
 
 
+def test_streams_reach_near_and_far_pes(run_command: RunCommand) -> None:
+    parts = [
+        TESTS / "spmd" / "host" / f"test_host_streams{part}.py" for part in ("", "_collectives")
+    ]
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", "3", "--device", "sim"]
+    done = run_command(
+        [*command, *PYTEST, *map(str, parts)], 200, check=True, PYSHMEM_NODE_SIZE="2"
+    )
+    assert "passed" in done.stdout
+    assert "skipped" not in done.stdout
+
+
 def test_random_operations_on_near_and_far_pes(run_command: RunCommand) -> None:
     command = [sys.executable, "-m", "pyshmem", "run", "-n", "3", "--device", "sim"]
     stress = [str(TESTS / "gpu" / "stress.py"), "--operations", "1000", "--seed", "5"]

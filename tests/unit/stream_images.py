@@ -32,7 +32,7 @@ CASES = (
     ("broadcast", None), ("alltoalls", np.complex128), ("sum_reduce", np.float32),
     ("prod_reduce", "bfloat16"), ("sum_exscan", np.float16), ("xor_reduce_scatter", np.bool_),
     ("wait_until", np.uint32), ("wait_until_any", np.int64), ("wait_until_some", np.int32),
-    ("signal_wait_until", None),
+    ("signal_wait_until", None), ("put", None),
 )  # fmt: skip
 #: Those with rows of their own: see ``host/stream_rows.py``.
 BY_ROWS = {"broadcast", "sum_reduce", "prod_reduce", "xor_reduce_scatter"}
@@ -52,10 +52,17 @@ def parameter_bytes(cubin: Cubin, entry: str) -> int:
     return 0  # a kernel without arguments has no such record
 
 
+def way_of(name: str, key: int) -> str:
+    """Of those with rows: with flags in the data, or by direct stores; else nothing."""
+    if name not in BY_ROWS or key & STREAM_KEY.FAR:
+        return ""
+    return "direct" if key & STREAM_KEY.WIDE else "ll"
+
+
 def main(share: int, of: int) -> None:
     """Compile one of ``of`` shares of the cases."""
     for name, dtype in CASES[share::of]:
-        for key in stream_kernels._keys(name, dtype):
+        for key in stream_kernels._keys(name, dtype, far=True):
             library, cc = stream_images.library_of(key, 90)
             kernel, image = kernel_of(key), stream_images.linked(library, cc)
             ptx = library.get_asm_str(cc=cc)
@@ -67,7 +74,7 @@ def main(share: int, of: int) -> None:
                 "parameter_bytes": parameter_bytes(cubin, image.entry),
                 "state": SYMBOL.encode() in image.code,
                 "stack": image.stack,
-                "way": ("direct" if key & STREAM_KEY.WIDE else "ll") if name in BY_ROWS else "",
+                "way": way_of(name, key),
                 "units": ptx.count("ld.relaxed.sys.global.b128"),
                 "pieces": ptx.count("ld.global.L1::no_allocate.v2.u64"),
                 "meetings": ptx.count("st.release.sys.global.u64"),

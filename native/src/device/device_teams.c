@@ -16,6 +16,7 @@
 #include "conduit/board.h"
 #include "conduit/conduit.h"
 #include "device/stream_areas.h"
+#include "far/far.h"
 #include "job/enter.h"
 #include "memory/system_region.h"
 #include "teams/ctx.h"
@@ -89,8 +90,10 @@ static int slot_clear(int slot) {
     return status ? status : pysh.accel->zero(kernels.table + CLAIMS + slot * 8, 8);
 }
 
-/* Are all members on one node, whose arenas this PE maps? Then that is so at all members. */
-static bool is_near(const struct ishmemx_team *team) {
+/* On one node, whose arenas this PE maps? Then that is so at all members. */
+bool pysh_device_team_is_near(const struct ishmemx_team *team) {
+    if (pysh.p2p && !pysh_far_is_open())
+        return true;
     for (int i = 0; i < team->n_pes; i++)
         if (!pysh_near(team->pes[i]) || !pysh.arena[ISHMEMX_HEAP_DEVICE].peer[team->pes[i]])
             return false;
@@ -108,7 +111,7 @@ static void row_fill(int64_t *row, const struct ishmemx_team *team, int slot, co
     row[ISHMEMX_DEVICE_TEAM_EPOCH] = (int64_t)(intptr_t)(kernels.table + EPOCHS + slot * 8);
     row[ISHMEMX_DEVICE_TEAM_STAGE] =
         (int64_t)(intptr_t)(symmetric + all_flags_nbytes(n_pes) + slot * 2LL * ISHMEMX_DEVICE_STAGE_BYTES);
-    row[ISHMEMX_DEVICE_TEAM_NEAR] = is_near(team);
+    row[ISHMEMX_DEVICE_TEAM_NEAR] = pysh_device_team_is_near(team);
     if (row[ISHMEMX_DEVICE_TEAM_NEAR]) {
         row[ISHMEMX_DEVICE_TEAM_LL] = (int64_t)(intptr_t)(symmetric + stages_end(n_pes) + slot * LL_BYTES);
         row[ISHMEMX_DEVICE_TEAM_LL_SLOT] = ISHMEMX_LL_HALF_BYTES / team->n_pes / LL_SLOT_UNIT * LL_SLOT_UNIT;

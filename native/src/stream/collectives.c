@@ -8,6 +8,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "collectives/reduce.h"
+#include "device/device_teams.h"
 #include "device/stream_areas.h"
 #include "far/far.h"
 #include "job/enter.h"
@@ -21,6 +22,7 @@ typedef struct call {
     const char *routine;
     void *stream;
     bool waits; /* for the library's own stream */
+    bool far;   /* members are out of reach of loads and stores */
     pysh_launch_t launch;
 } call_t;
 
@@ -70,16 +72,17 @@ static int begin(call_t *call, void *stream) {
         return status;
     if ((status = pysh_stream_check(call->stream)))
         return status;
-    if (!pysh.p2p || pysh_far_is_open())
-        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
-                         "%s on a stream needs all peers in reach: on one host, with PYSHMEM_P2P=1", call->routine);
-    if (call->team)
+    if (call->team) {
+        call->far = !pysh_device_team_is_near(call->team);
         add_team(call);
+    }
     return ISHMEMX_OK;
 }
 
+/* Kernels of grids that meet choose among the ways to each member by themselves. */
 static int end(call_t *call, int64_t key, size_t nbytes) {
-    int status = pysh_kernel_launch(&call->launch, key, nbytes, call->stream);
+    bool far = call->far && !pysh_kernel_meets((int)(key & ((1 << ISHMEMX_KEY_OP_SHIFT) - 1)));
+    int status = pysh_kernel_launch(&call->launch, key | (far ? ISHMEMX_KEY_FAR : 0), nbytes, call->stream);
 
     return status || !call->waits ? status : pysh_stream_wait(call->stream, call->routine);
 }

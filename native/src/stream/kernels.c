@@ -134,7 +134,7 @@ void pysh_words_array(pysh_launch_t *launch, const void *address, size_t nelems,
 }
 
 int pysh_kernel_launch(pysh_launch_t *launch, int64_t key, size_t nbytes, void *stream) {
-    int64_t wanted = key | pysh_launch_shape(launch, kind_of(key), nbytes);
+    int64_t wanted = key | pysh_launch_shape(launch, kind_of(key), (key & ISHMEMX_KEY_FAR) != 0, nbytes);
 
     if (!(launch->kernel = find(wanted))) {
         missing = wanted;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Put, get, atomics and signals on a stream: copies, stored words, and the kernel for atomic operations. */
+ * Put, get, atomics and signals on a stream: copies, stored words, and the kernel for atomic operations; requests to
+ * the ring where the peer is out of reach. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "ops/amo.h"
 #include "ops/amo_by_owner.h"
 #include "ops/rma.h"
+#include "pysh_contract.h"
 #include "stream/stream.h"
 
 /* First of all: the stream, and the world PE of PE `pe` of a context. */
@@ -31,7 +33,8 @@ int ishmemx_put_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, siz
     if ((status = pysh_stream_reach(dest, nbytes, world, "dest", &peer)) ||
         (status = pysh_stream_local(source, "source")))
         return status;
-    return pysh.accel->streams->copy(peer, source, nbytes, stream);
+    return peer ? pysh.accel->streams->copy(peer, source, nbytes, stream)
+                : pysh_stream_request_bytes(PYSH_OP_PUT, dest, source, nbytes, world, stream);
 }
 
 int ishmemx_get_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe, void *stream) {
@@ -43,7 +46,8 @@ int ishmemx_get_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, siz
     if ((status = pysh_stream_reach(source, nbytes, world, "source", &peer)) ||
         (status = pysh_stream_local(dest, "dest")))
         return status;
-    return pysh.accel->streams->copy(dest, peer, nbytes, stream);
+    return peer ? pysh.accel->streams->copy(dest, peer, nbytes, stream)
+                : pysh_stream_request_bytes(PYSH_OP_GET, dest, source, nbytes, world, stream);
 }
 
 int ishmemx_p_on_stream(ishmemx_ctx_t ctx, void *dest, const void *value, size_t nbytes, int pe, void *stream) {
@@ -56,7 +60,8 @@ int ishmemx_p_on_stream(ishmemx_ctx_t ctx, void *dest, const void *value, size_t
         size_t piece = nbytes - done < 8 ? nbytes - done : 8;
         uint64_t bits = 0;
         memcpy(&bits, (const char *)value + done, piece);
-        status = pysh.accel->streams->store(peer + done, bits, piece, stream);
+        status = peer ? pysh.accel->streams->store(peer + done, bits, piece, stream)
+                      : pysh_stream_request_p((char *)dest + done, bits, piece, world, stream);
     }
     return status;
 }
@@ -96,6 +101,9 @@ int ishmemx_iput_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, pt
     if ((status = pysh_stream_reach(dest, extent(blocks.dest_stride, &blocks), world, "dest", &peer)) ||
         (status = pysh_stream_local(source, "source")))
         return status;
+    if (!peer)
+        return pysh_stream_request_blocks(PYSH_OP_IPUT, dest, source, dest_stride, source_stride, block, n_blocks,
+                                          width, world, stream);
     blocks.dest = peer;
     return pysh.accel->streams->copy_blocks(&blocks, stream);
 }
@@ -113,6 +121,9 @@ int ishmemx_iget_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, pt
     if ((status = pysh_stream_reach(source, extent(blocks.source_stride, &blocks), world, "source", &peer)) ||
         (status = pysh_stream_local(dest, "dest")))
         return status;
+    if (!peer)
+        return pysh_stream_request_blocks(PYSH_OP_IGET, dest, source, dest_stride, source_stride, block, n_blocks,
+                                          width, world, stream);
     blocks.source = peer;
     return pysh.accel->streams->copy_blocks(&blocks, stream);
 }
@@ -143,6 +154,8 @@ static int amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int 
         status = pysh_stream_local(fetched, "fetched");
     if (status)
         return status;
+    if (!peer)
+        return pysh_stream_request_amo(op, type, dest, value, cond, world, fetched, stream);
     if (op == ISHMEMX_ATOMIC_FETCH)
         return pysh.accel->streams->copy(fetched, peer, nbytes, stream);
     if (op == ISHMEMX_ATOMIC_SET)
@@ -163,10 +176,18 @@ int ishmemx_atomic_on_stream(ishmemx_ctx_t ctx, int op, int type, void *dest, ui
 
 /* ---- signals ---- */
 
+static int signal_check(int sig_op) {
+    if (sig_op == ISHMEMX_SIGNAL_SET || sig_op == ISHMEMX_SIGNAL_ADD)
+        return ISHMEMX_OK;
+    return pysh_fail(ISHMEMX_ERR_ARGUMENT, "sig_op is %d, neither SIGNAL_SET (%d) nor SIGNAL_ADD (%d)", sig_op,
+                     ISHMEMX_SIGNAL_SET, ISHMEMX_SIGNAL_ADD);
+}
+
 static int signal_send(uint64_t *sig_addr, uint64_t signal, int sig_op, int world, void *stream) {
-    if (sig_op != ISHMEMX_SIGNAL_SET && sig_op != ISHMEMX_SIGNAL_ADD)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "sig_op is %d, neither SIGNAL_SET (%d) nor SIGNAL_ADD (%d)", sig_op,
-                         ISHMEMX_SIGNAL_SET, ISHMEMX_SIGNAL_ADD);
+    int status = signal_check(sig_op);
+
+    if (status)
+        return status;
     return amo(sig_op == ISHMEMX_SIGNAL_SET ? ISHMEMX_ATOMIC_SET : ISHMEMX_ATOMIC_ADD, ISHMEMX_TYPE_UINT64, sig_addr,
                signal, 0, world, "sig_addr", NULL, stream);
 }
@@ -178,16 +199,31 @@ int ishmemx_signal_op_on_stream(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t 
     return status ? status : signal_send(sig_addr, signal, sig_op, world, stream);
 }
 
-/* The stream orders the two: the stored word, or the kernel that adds, comes after the copy is complete there. */
+static int far_put_signal(void *dest, const void *source, size_t nbytes, uint64_t *sig_addr, uint64_t signal,
+                          int sig_op, int world, void *stream) {
+    int status = signal_check(sig_op);
+
+    if (!status)
+        status = pysh_stream_local(source, "source");
+    if (!status)
+        status = pysh_type_check_aligned(ISHMEMX_TYPE_UINT64, sig_addr, "sig_addr");
+    return status ? status
+                  : pysh_stream_request_put_signal(dest, source, nbytes, sig_addr, signal, sig_op, world, stream);
+}
+
+/* The stream orders the two: the stored word, or the kernel that adds, comes after the copy is complete there. Out of
+ * reach it is one request. */
 int ishmemx_put_signal_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, uint64_t *sig_addr,
                                  uint64_t signal, int sig_op, int pe, void *stream) {
-    char *word = NULL;
+    char *word = NULL, *peer = NULL;
     int world = 0, status = begin(ctx, pe, stream, &world);
 
     if (!status) /* before the data goes */
         status = pysh_stream_reach(sig_addr, sizeof *sig_addr, world, "sig_addr", &word);
     if (!status && sig_op == ISHMEMX_SIGNAL_ADD)
         status = check_link(ISHMEMX_ATOMIC_ADD, world);
+    if (!status && nbytes && !(status = pysh_stream_reach(dest, nbytes, world, "dest", &peer)) && !(peer && word))
+        return far_put_signal(dest, source, nbytes, sig_addr, signal, sig_op, world, stream);
     if (!status)
         status = ishmemx_put_on_stream(ctx, dest, source, nbytes, pe, stream);
     return status ? status : signal_send(sig_addr, signal, sig_op, world, stream);

@@ -2,7 +2,7 @@
  * How a kernel is launched: which of the two of its kind, in how many blocks of how many threads.
  *
  * Collectives whose blocks meet the peers' same blocks go by rows, the same on all PEs, that Python keeps
- * (pyshmem/host/stream_rows.py). The others meet as a grid or are one block. */
+ * (pyshmem/host/stream_rows.py). The others, and those of teams with far members, meet as a grid or are one block. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -163,8 +163,8 @@ bool pysh_kernel_meets(int kind) {
     return kind == ISHMEMX_KERNEL_COLLECT || kind == ISHMEMX_KERNEL_ALLTOALLS || kind == ISHMEMX_KERNEL_SCAN;
 }
 
-int64_t pysh_launch_shape(pysh_launch_t *launch, int kind, size_t nbytes) {
-    if (by_rows(kind))
+int64_t pysh_launch_shape(pysh_launch_t *launch, int kind, bool far, size_t nbytes) {
+    if (by_rows(kind) && !far)
         return shape_by_rows(launch, kind, (int64_t)nbytes, launch->others);
     return shape_by_bytes(launch, kind, nbytes) ? ISHMEMX_KEY_WIDE : 0;
 }

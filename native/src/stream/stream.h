@@ -11,7 +11,8 @@
 
 /* OK, or why nothing can be put on the stream. First of all, after PYSH_ENTER(). */
 int pysh_stream_check(void *stream);
-/* Where this PE's GPU reaches [address, +nbytes), of this PE's device heap, at world PE `pe`. */
+/* Where this PE's GPU reaches [address, +nbytes), of this PE's device heap, at world PE `pe`: `peer_p` is NULL when
+ * only the ring does, and never for the own PE. */
 int pysh_stream_reach(const void *address, size_t nbytes, int pe, const char *what, char **peer_p);
 /* OK, or ARGUMENT: not memory that the accelerator reaches. */
 int pysh_stream_local(const void *address, const char *what);
@@ -19,6 +20,22 @@ int pysh_stream_local(const void *address, const char *what);
 int pysh_stream_own(void **stream_p);
 /* Until the stream's work is done; then the fault of a kernel counts. */
 int pysh_stream_wait(void *stream, const char *what);
+
+/* ---- what is out of reach: requests.c ---- */
+
+struct pysh_request;
+/* A kernel that sends the request and waits for the answer, so that it is complete when the stream gets past it. The
+ * answer's low `width` bytes go to `fetched`; NULL: nowhere. UNPREPARED as pysh_kernel_launch(). */
+int pysh_stream_request(const struct pysh_request *request, void *fetched, size_t width, void *stream);
+/* Strides in elements of `width` bytes; the arguments have been checked. */
+int pysh_stream_request_bytes(int op, void *dest, const void *source, size_t nbytes, int pe, void *stream);
+int pysh_stream_request_blocks(int op, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
+                               size_t block, size_t n_blocks, size_t width, int pe, void *stream);
+int pysh_stream_request_p(void *dest, uint64_t value, size_t width, int pe, void *stream);
+int pysh_stream_request_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe, void *fetched,
+                            void *stream);
+int pysh_stream_request_put_signal(void *dest, const void *source, size_t nbytes, uint64_t *sig_addr, uint64_t signal,
+                                   int sig_op, int pe, void *stream);
 
 /* ---- kernels: kernels.c ---- */
 
@@ -29,8 +46,9 @@ int64_t pysh_kernel_key(int kind, int op, int type);
 /* Launches the kernel of `key` for `nbytes`, which choose its shape: the wide one of a key that has one, from some size
  * on. UNPREPARED when it is not loaded. */
 int pysh_kernel_launch(pysh_launch_t *launch, int64_t key, size_t nbytes, void *stream);
-/* shapes.c: fills in blocks and threads; what the key gets besides: WIDE, LEAN or 0. */
-int64_t pysh_launch_shape(pysh_launch_t *launch, int kind, size_t nbytes);
+/* shapes.c: fills in blocks and threads; what the key gets besides: WIDE, LEAN or 0. `far`: of a team with members out
+ * of reach. */
+int64_t pysh_launch_shape(pysh_launch_t *launch, int kind, bool far, size_t nbytes);
 /* Whether the blocks of the wide one meet each other: a cooperative launch. */
 bool pysh_kernel_meets(int kind);
 

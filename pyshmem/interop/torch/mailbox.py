@@ -18,7 +18,7 @@ from ..._core.arrays import stream_handle
 from ..._core.errors import MismatchError, UnsupportedError
 from ..._core.library import Cmp, SignalOp, check, check_value, lib
 from ...host.contexts import CTX_DEFAULT
-from ...host.stream_kernels import wait_on_stream
+from ...host.stream_kernels import run, wait_on_stream
 from ...host.teams import Team
 from .staging import Target, as_bytes, capturing, flat
 
@@ -69,7 +69,7 @@ class Mailbox:
         if stream is None:
             check(lib.ishmemx_put_signal(context, *where))
         else:
-            check(lib.ishmemx_put_signal_on_stream(context, *where, stream_handle(stream)))
+            run(lib.ishmemx_put_signal_on_stream, context, *where, stream_handle(stream))
 
     def _await_piece(self, sender: int, stream: Any) -> torch.Tensor:
         self._received[sender] = number = self._received[sender] + 1
@@ -82,7 +82,7 @@ class Mailbox:
         if stream is None:
             check(lib.ishmemx_signal_op(context, *where))
         else:
-            check(lib.ishmemx_signal_op_on_stream(context, *where, stream_handle(stream)))
+            run(lib.ishmemx_signal_op_on_stream, context, *where, stream_handle(stream))
 
     # ---- messages ----------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from ..._core.library import check, check_value, lib
 from ...host import ordering, runtime
 from ...host.collectives.dispatch import do
 from ...host.contexts import CTX_DEFAULT
-from ...host.stream_kernels import wait_on_stream
+from ...host.stream_kernels import run, wait_on_stream
 from . import tensors
 from .op_teams import staging_of, team_of
 from .staging import Reduction
@@ -212,7 +212,7 @@ def _put_signal(dest: Any, source: Any, sig: Any, signal: int, sig_op: int, pe: 
     if stream is None:
         check(lib.ishmemx_put_signal(CTX_DEFAULT.handle, *where))
     else:
-        check(lib.ishmemx_put_signal_on_stream(CTX_DEFAULT.handle, *where, stream))
+        run(lib.ishmemx_put_signal_on_stream, CTX_DEFAULT.handle, *where, stream)
 
 
 def _wait_signal(sig: Any, cmp: int, value: int, data: Any = None) -> None:
