@@ -27,6 +27,7 @@ if INTERPRETED:
         meet,
         now,
         poll,
+        prefetch,
         reach,
         reach_pe,
         record,
@@ -56,6 +57,7 @@ else:
         meet,
         now,
         poll,
+        prefetch,
         reach,
         reach_pe,
         record,
@@ -76,7 +78,7 @@ else:
 __all__ = [
     "INTERPRETED", "await_host", "await_unit_pairs", "await_units", "await_wide_units",
     "device_function", "distance_to", "end_with", "fence_all", "fetch", "fixed", "load_here", "meet",
-    "now", "poll", "reach", "reach_pe", "record", "relaxed_word", "release_add", "release_set", "scan",
-    "set_words", "state", "store_requests", "store_wide_units", "threads", "wait", "write_stage",
-    "yield_turn",
+    "now", "poll", "prefetch", "reach", "reach_pe", "record", "relaxed_word", "release_add",
+    "release_set", "scan", "set_words", "state", "store_requests", "store_wide_units", "threads",
+    "wait", "write_stage", "yield_turn",
 ]  # fmt: skip

@@ -72,6 +72,10 @@ def meet() -> None:
     pass
 
 
+def prefetch(pointers: Any) -> None:
+    pass
+
+
 def yield_turn() -> None:
     pause()
 

@@ -44,11 +44,11 @@ import triton.language as tl
 
 from . import job
 from .channels import Channel
-from .chosen import device_function, meet, wait
+from .chosen import device_function, meet, prefetch, wait
 from .job import resident_programs
 from .words import CMP_GE, TASK_WAIT
 
-__all__ = ["Graph", "Step", "Task", "resident_programs"]
+__all__ = ["Graph", "Step", "Task", "prefetch", "resident_programs"]
 
 _ROW = 4  # words of a step of a program: task, tile, first and end of what it waits for
 _NEED = 3  # words of a need: where the count is, how much a launch adds to it, how much is enough
@@ -105,6 +105,7 @@ class Task:
     constants: Mapping[str, Any]
     needs: tuple[tuple[Task, TilesOf | None], ...]
     cost: float
+    ahead: Any = None
 
     def __repr__(self) -> str:
         return f"<task {self.number} {self.name}, {self.tiles} tiles>"
@@ -134,7 +135,7 @@ class Graph:
     def add(
         self, function: Any, *, tiles: int = 1, args: Sequence[Any] = (),
         constants: Mapping[str, Any] | None = None,
-        after: Iterable[Task | tuple[Task, TilesOf]] = (), cost: float = 1.0,
+        after: Iterable[Task | tuple[Task, TilesOf]] = (), cost: float = 1.0, ahead: Any = None,
     ) -> Task:  # fmt: skip
         """Add a task.
 
@@ -147,13 +148,16 @@ class Graph:
             after: tasks all of whose tiles have to be done before; or (task, function), where the
                 function gives the tiles of that task that a tile of this one needs.
             cost: of a tile, in any unit: by it the programs are evenly loaded.
+            ahead: of ``triton.jit``, with the parameters of ``function``: called before the tile waits
+                for what it needs, to ``prefetch`` what nobody writes, such as weights.
 
         Raises: ValueError (tiles, cost, a task of another graph, a tile that there is not), TypeError
             (the function is not of Triton).
         Extension.
         """
-        if not isinstance(function, triton.runtime.jit.KernelInterface):
-            raise TypeError(f"{function!r} is no function of triton.jit")
+        for one in (function, ahead) if ahead is not None else (function,):
+            if not isinstance(one, triton.runtime.jit.KernelInterface):
+                raise TypeError(f"{one!r} is no function of triton.jit")
         if tiles < 1 or not cost > 0:
             raise ValueError(f"{tiles} tiles of cost {cost}: there is at least one, and it costs")
         needs: tuple[tuple[Task, TilesOf | None], ...] = tuple(
@@ -168,7 +172,15 @@ class Graph:
                 raise ValueError(f"{other!r} has no tile {min(wrong)}")
         name = getattr(function, "__name__", None) or function.fn.__name__
         task = Task(
-            name, len(self.tasks), function, tiles, tuple(args), dict(constants or {}), needs, cost
+            name,
+            len(self.tasks),
+            function,
+            tiles,
+            tuple(args),
+            dict(constants or {}),
+            needs,
+            cost,
+            ahead,
         )
         self.tasks.append(task)
         return task
@@ -315,7 +327,11 @@ def _tables(
 
 
 def _source(name: str, tasks: Sequence[Task], flags: Mapping[int, int], programs: int) -> str:
-    """A branch for each task. Triton compiles functions from their text, so it has one."""
+    """A branch for each task. Triton compiles functions from their text, so it has one.
+
+    Branches stand one behind the other: those in each other's ``else`` would have shared memory of
+    their own each.
+    """
     parameters = [f"a{t.number}_{k}" for t in tasks for k in range(len(t.args))]
     parameters += [f"c{t.number}_{key}: tl.constexpr" for t in tasks for key in t.constants]
     lines = [
@@ -327,18 +343,26 @@ def _source(name: str, tasks: Sequence[Task], flags: Mapping[int, int], programs
         "    while at < end:",
         f"        row = rows + {programs + 1} + {_ROW} * at",
         "        task, tile = tl.load(row), tl.load(row + 1).to(tl.int32)",
-        "        await_needs(needs, row, board, earlier, ctx)",
     ]
     for task in tasks:
-        given = [f"a{task.number}_{k}" for k in range(len(task.args))]
-        named = [f"{key}=c{task.number}_{key}" for key in task.constants]
-        call = ", ".join(["tile", *given, "ctx", *named])
+        if task.ahead is not None:
+            lines.append(f"        if task == {task.number}:")
+            lines.append(f"            p{task.number}({_call(task)})")
+    lines.append("        await_needs(needs, row, board, earlier, ctx)")
+    for task in tasks:
         lines += [
-            f"        {'if' if not task.number else 'elif'} task == {task.number}:",
-            f"            f{task.number}({call})",
+            f"        if task == {task.number}:",
+            f"            f{task.number}({_call(task)})",
             f"            finish(board, {task.number}, {flags.get(task.number, -1)}, tile)",
         ]
     return "\n".join([*lines, "        at += 1", ""])
+
+
+def _call(task: Task) -> str:
+    """What a task's functions are called with."""
+    given = [f"a{task.number}_{k}" for k in range(len(task.args))]
+    named = [f"{key}=c{task.number}_{key}" for key in task.constants]
+    return ", ".join(["tile", *given, "ctx", *named])
 
 
 def _compiled(name: str, source: str, tasks: Sequence[Task]) -> Any:
@@ -350,6 +374,7 @@ def _compiled(name: str, source: str, tasks: Sequence[Task]) -> Any:
         "__name__": __name__, "triton": triton, "tl": tl, "begin": begin,
         "await_needs": await_needs, "finish": finish,
         **{f"f{task.number}": task.function for task in tasks},
+        **{f"p{task.number}": task.ahead for task in tasks if task.ahead is not None},
     }  # fmt: skip
     exec(compile(source, file, "exec"), namespace)
     return namespace[name]

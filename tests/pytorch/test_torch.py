@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -118,6 +119,15 @@ def test_examples_of_fused_operations(name: str, run_pes: Callable) -> None:
     (output,) = re.findall(r"^Output: (.*: ok)", example.read_text(), re.MULTILINE)
     done = run_pes(2, example, timeout=200, device="sim", env=ALONE, check=True)
     assert done.stdout == f"{output}\n"
+
+
+def test_a_decode_step_by_one_kernel_and_by_many(run_pes: Callable) -> None:
+    """Both are compared with float64 in the program, which raises where they are off."""
+    program = HERE.parents[1] / "bench" / "decode_step.py"
+    done = run_pes(2, program, device="sim", timeout=200, env=ALONE, check=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["how"].split(" ")[0] for row in rows[:-1]] == ["graph", "graph", "task"]
+    assert 0 < rows[-1]["error"] < 1e-5
 
 
 @pytest.mark.gpu

@@ -157,6 +157,9 @@ def test_a_tile_is_counted_when_all_its_threads_have_stored_it(
         stores = [k for k, line in enumerate(lines[:place]) if "st.global" in line]
         assert any("bar.sync" in line for line in lines[stores[-1] + 1 : place])
     assert "ld.acquire.sys" in ptx[f"task_graph-{arch}"]
+    first = [k for k, line in enumerate(lines) if "prefetch.global.L2" in line]
+    assert first, "what nobody writes comes before the wait for what others do"
+    assert first[0] < next(k for k, line in enumerate(lines) if "ld.acquire.sys" in line)
 
 
 @both

@@ -286,8 +286,13 @@ def reduce_tile(tile, y, words, ctx, B: tl.constexpr):
     tl.store(y + offs, shmem.all_reduce(tl.load(y + offs), words, ctx))
 
 
+@triton.jit
+def scale_ahead(tile, x, y, ctx, B: tl.constexpr):
+    tasks.prefetch(x + tile * B + tl.arange(0, B // 32) * 32)
+
+
 graph = tasks.Graph("task_graph")
-scaled = graph.add(scale_tile, tiles=9, args=(0, 0), constants={"B": 1024})
+scaled = graph.add(scale_tile, tiles=9, args=(0, 0), constants={"B": 1024}, ahead=scale_ahead)
 graph.add(reduce_tile, tiles=9, args=(0, 0), constants={"B": 1024}, after=[(scaled, range)])
 flags = tasks._places_of_flags(graph.tasks)
 CASES["task_graph"] = (

@@ -37,6 +37,11 @@ def count(tile, total, out, ctx, N: tl.constexpr):
     tl.store(out + tile, tl.sum(tl.load(total + tl.arange(0, N))) + tl.load(out + tile))
 
 
+@triton.jit
+def scale_ahead(tile, x, y, factor, ctx, B: tl.constexpr):
+    tasks.prefetch(x + tile * B + tl.arange(0, B))
+
+
 TILES, B = 4, 16
 
 
@@ -47,7 +52,7 @@ def words(job):
 
 def graph_of(x, y, z, total, words, out):
     graph = tasks.Graph("step")
-    first = graph.add(scale, tiles=TILES, args=(x, y, 3.0), constants={"B": B})
+    first = graph.add(scale, tiles=TILES, args=(x, y, 3.0), constants={"B": B}, ahead=scale_ahead)
     beside = graph.add(
         neighbours, tiles=TILES, args=(y, z), constants={"B": B, "TILES": TILES}, cost=2,
         after=[(first, lambda tile: ((tile - 1) % TILES, (tile + 1) % TILES))],
@@ -98,6 +103,8 @@ def test_what_no_graph_can_have_is_refused(job):
         graph.add(scale, tiles=0)
     with pytest.raises(TypeError, match=r"triton\.jit"):
         graph.add(len)
+    with pytest.raises(TypeError, match=r"triton\.jit"):
+        graph.add(scale, ahead=len)
     with pytest.raises(ValueError, match="has no task"):
         graph.build()
     with pytest.raises(ValueError, match="identifier"):

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tiles of a transformer block's decode step: as tasks of one kernel, or each as a kernel of its own.
+
+Tokens are padded to BM rows. Weights lie as (out, in). A product that is split along its inner extent
+leaves float32 parts, which whoever reads them adds up in their order.
+"""
+
+import triton
+import triton.language as tl
+
+from pyshmem.triton.channels import begin, from_units, receive, send, to_units
+from pyshmem.triton.chosen import prefetch
+from pyshmem.triton.teams import place_in
+from pyshmem.triton.words import ALL_REDUCE
+
+_MINUS = tl.constexpr(float("-inf"))
+_LOG2E = tl.constexpr(1.4426950408889634)
+
+
+@triton.jit
+def normalised(row, weight, cols, H: tl.constexpr, EPS: tl.constexpr):
+    """RMSNorm of a row, float32."""
+    mean = tl.sum(row * row, 0) / H
+    return row * (1.0 / tl.sqrt(mean + EPS)) * tl.load(weight + cols).to(tl.float32)
+
+
+@triton.jit
+def norm(tile, y, x, weight, ctx, H: tl.constexpr, EPS: tl.constexpr):
+    """Row ``tile`` of ``x``, normalised."""
+    cols = tl.arange(0, H)
+    row = tl.load(x + tile * H + cols).to(tl.float32)
+    tl.store(y + tile * H + cols, normalised(row, weight, cols, H, EPS).to(y.dtype.element_ty))
+
+
+# ---- products --------------------------------------------------------------------------------------
+
+
+@triton.jit
+def weights_times(
+    x, w, row, first, K, LENGTH: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
+    """(BN, BM): rows of ``w`` from ``row`` on times all tokens, over LENGTH inner elements."""
+    rows, ks, tokens = row + tl.arange(0, BN), first + tl.arange(0, BK), tl.arange(0, BM)
+    left = w + rows.to(tl.int64)[:, None] * K + ks[None, :]
+    right = x + tokens[None, :] * K + ks[:, None]
+    total = tl.zeros([BN, BM], tl.float32)
+    for _ in range(0, LENGTH, BK):
+        total = tl.dot(tl.load(left), tl.load(right), total, input_precision="ieee")
+        left += BK
+        right += BK
+    return total
+
+
+@triton.jit
+def linear(
+    tile, parts, x, w, ctx, N: tl.constexpr, K: tl.constexpr, SPLITS: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr, AHEAD: tl.constexpr,
+):  # fmt: skip
+    """A part of ``x @ w.T``: ``parts`` is (SPLITS, BM, N) float32."""
+    row, split = tile // SPLITS * BN, tile % SPLITS
+    total = weights_times(x, w, row, split * (K // SPLITS), K, K // SPLITS, BM, BN, BK)
+    tokens, rows = tl.arange(0, BM), row + tl.arange(0, BN)
+    tl.store(parts + (split * BM + tokens[None, :]) * N + rows[:, None], total)
+
+
+@triton.jit
+def linear_ahead(
+    tile, parts, x, w, ctx, N: tl.constexpr, K: tl.constexpr, SPLITS: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr, AHEAD: tl.constexpr,
+):  # fmt: skip
+    """The first AHEAD weights of each of the tile's rows come to the L2 cache; 64 are a line."""
+    rows, lines = tile // SPLITS * BN + tl.arange(0, BN), tl.arange(0, (AHEAD + 63) // 64) * 64
+    prefetch(w + rows.to(tl.int64)[:, None] * K + (tile % SPLITS * (K // SPLITS) + lines)[None, :])
+
+
+@triton.jit
+def gated(
+    tile, y, x, w, ctx, N: tl.constexpr, K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr, AHEAD: tl.constexpr,
+):  # fmt: skip
+    """BN / 2 columns of ``silu(gate) * up``; ``w`` has BN / 2 rows of one, then as many of the other.
+
+    ``y`` is (BM, N).
+    """
+    total = weights_times(x, w, tile * BN, 0, K, K, BM, BN, BK)
+    gate, up = tl.split(tl.permute(tl.reshape(total, [2, BN // 2, BM]), [1, 2, 0]))
+    tokens, columns = tl.arange(0, BM), tile * (BN // 2) + tl.arange(0, BN // 2)
+    value = gate / (1 + tl.exp(-gate)) * up
+    tl.store(y + tokens[None, :] * N + columns[:, None], value.to(y.dtype.element_ty))
+
+
+@triton.jit
+def gated_ahead(
+    tile, y, x, w, ctx, N: tl.constexpr, K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr, AHEAD: tl.constexpr,
+):  # fmt: skip
+    """As ``linear_ahead``."""
+    rows, lines = tile * BN + tl.arange(0, BN), tl.arange(0, (AHEAD + 63) // 64) * 64
+    prefetch(w + rows.to(tl.int64)[:, None] * K + lines[None, :])
+
+
+@triton.jit
+def silu_pairs(y, both, N: tl.constexpr, BN: tl.constexpr, B: tl.constexpr):
+    """``gated`` of a product that another kernel has made, (tokens, 2 * N)."""
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    token, column = at // N, at % N
+    place = token * 2 * N + column // (BN // 2) * BN + column % (BN // 2)
+    gate = tl.load(both + place).to(tl.float32)
+    up = tl.load(both + place + BN // 2).to(tl.float32)
+    tl.store(y + at, (gate / (1 + tl.exp(-gate)) * up).to(y.dtype.element_ty))
+
+
+# ---- all-reduce ------------------------------------------------------------------------------------
+
+
+@triton.jit
+def sum_norm(
+    tile, y, total_out, parts, residual, weight, words, ctx, H: tl.constexpr, SPLITS: tl.constexpr,
+    BM: tl.constexpr, EPS: tl.constexpr,
+):  # fmt: skip
+    """Row ``tile`` of all PEs' products, added in PE order, plus the residual; and normalised."""
+    cols = tl.arange(0, H)
+    own = tl.zeros([H], tl.float32)
+    for split in tl.static_range(SPLITS):
+        own += tl.load(parts + (split * BM + tile) * H + cols)
+    own = own.to(y.dtype.element_ty)
+    old = tl.load(residual + tile * H + cols).to(tl.float32)
+    units = to_units(own)
+    number, base, step, row = begin(words, units.numel, 0, ALL_REDUCE, ctx)
+    me, n_pes = place_in(0, row, ctx)
+    for k in range(1, n_pes):
+        send(base, step, units, number, me, (me + k) % n_pes, 0, row, ctx)
+    places = tl.arange(0, units.numel)
+    total = tl.zeros([H], tl.float32)
+    for member in range(n_pes):
+        other = member != me
+        got = receive(base, step, (places >= 0) & other, number, member, 0, row, ALL_REDUCE, ctx)
+        total += from_units(tl.where(other, got, units), own).to(tl.float32)
+    new = (total + old).to(y.dtype.element_ty)
+    tl.store(total_out + tile * H + cols, new)
+    result = normalised(new.to(tl.float32), weight, cols, H, EPS)
+    tl.store(y + tile * H + cols, result.to(y.dtype.element_ty))
+
+
+# ---- attention -------------------------------------------------------------------------------------
+
+
+@triton.jit
+def projected(
+    parts, place, BM: tl.constexpr, N: tl.constexpr, SPLITS: tl.constexpr, dtype: tl.constexpr
+):
+    """Elements of queries, keys or values: the sum of a product's parts, rounded as one would be."""
+    total = tl.load(parts + place).to(tl.float32)
+    for split in tl.static_range(1, SPLITS):
+        total += tl.load(parts + split * BM * N + place).to(tl.float32)
+    return total.to(dtype)
+
+
+@triton.jit
+def attend(
+    tile, out, sums, stats, counts, parts, keys, values, ctx, OLD: tl.constexpr, ROOM: tl.constexpr,
+    KVH: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, SPLITS: tl.constexpr, PARTS: tl.constexpr,
+    BM: tl.constexpr, KEYS: tl.constexpr, AHEAD: tl.constexpr,
+):  # fmt: skip
+    """A split of the OLD keys of a token and a head of keys; the last split has the new key, too.
+
+    It appends the new key and value to the cache, (tokens, ROOM, KVH, D). Whoever ends last merges the
+    splits: ``counts`` only grow.
+    """
+    pair, split = tile // SPLITS, tile % SPLITS
+    token, head = pair // KVH, pair % KVH
+    width: tl.constexpr = (GROUP + 2) * KVH * D
+    dtype: tl.constexpr = out.dtype.element_ty
+    rows, cols, lines = tl.arange(0, 16), tl.arange(0, D), tl.arange(0, KEYS)
+    place = token * width + (head * GROUP + rows % GROUP)[:, None] * D + cols[None, :]
+    query = projected(parts, place, BM, width, PARTS, dtype)
+    largest = tl.full([16], _MINUS, tl.float32)
+    weights = tl.zeros([16], tl.float32)
+    total = tl.zeros([16, D], tl.float32)
+    scale = _LOG2E / tl.sqrt(tl.cast(D, tl.float32))
+    cache = (token * ROOM).to(tl.int64) * KVH * D + head * D
+    for start in range(split * (OLD // SPLITS), (split + 1) * (OLD // SPLITS), KEYS):
+        at = cache + (start + lines)[:, None] * (KVH * D) + cols[None, :]
+        score = tl.dot(query, tl.trans(tl.load(keys + at)), input_precision="ieee") * scale
+        higher = tl.maximum(largest, tl.max(score, 1))
+        fade = tl.exp2(largest - higher)
+        p = tl.exp2(score - higher[:, None])
+        weights = weights * fade + tl.sum(p, 1)
+        total = total * fade[:, None] + tl.dot(
+            p.to(dtype), tl.load(values + at), input_precision="ieee"
+        )
+        largest = higher
+    if split == SPLITS - 1:
+        new = token * width + (GROUP * KVH + head) * D + cols
+        key = projected(parts, new, BM, width, PARTS, dtype)
+        value = projected(parts, new + KVH * D, BM, width, PARTS, dtype)
+        tl.store(keys + cache + OLD * KVH * D + cols, key)
+        tl.store(values + cache + OLD * KVH * D + cols, value)
+        score = tl.sum(query.to(tl.float32) * key.to(tl.float32)[None, :], 1) * scale
+        higher = tl.maximum(largest, score)
+        fade, p = tl.exp2(largest - higher), tl.exp2(score - higher)
+        weights = weights * fade + p
+        total = total * fade[:, None] + p[:, None] * value.to(tl.float32)[None, :]
+        largest = higher
+    part = tile * 16 + rows
+    tl.store(sums + part[:, None] * D + cols[None, :], total)
+    tl.store(stats + part * 2, largest)
+    tl.store(stats + part * 2 + 1, weights)
+    tl.debug_barrier()
+    before = tl.atomic_add(counts + pair, 1, sem="acq_rel", scope="gpu")
+    if before % SPLITS == SPLITS - 1:
+        merge(out, sums, stats, pair, token, head, KVH, GROUP, D, SPLITS)
+
+
+@triton.jit
+def merge(
+    out, sums, stats, pair, token, head, KVH: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr,
+    SPLITS: tl.constexpr,
+):  # fmt: skip
+    """All splits of a token and a head of keys: its rows of ``out``."""
+    rows, cols = tl.arange(0, 16), tl.arange(0, D)
+    largest = tl.full([16], _MINUS, tl.float32)
+    for split in tl.static_range(SPLITS):
+        part = (pair * SPLITS + split) * 16 + rows
+        largest = tl.maximum(largest, tl.load(stats + part * 2))
+    weights = tl.zeros([16], tl.float32)
+    total = tl.zeros([16, D], tl.float32)
+    for split in tl.static_range(SPLITS):
+        part = (pair * SPLITS + split) * 16 + rows
+        fade = tl.exp2(tl.load(stats + part * 2) - largest)
+        weights += fade * tl.load(stats + part * 2 + 1)
+        total += fade[:, None] * tl.load(sums + part[:, None] * D + cols[None, :])
+    place = (token * KVH * GROUP + head * GROUP + rows)[:, None] * D + cols[None, :]
+    result = (total / weights[:, None]).to(out.dtype.element_ty)
+    tl.store(out + place, result, mask=(rows < GROUP)[:, None] & (cols >= 0)[None, :])
+
+
+@triton.jit
+def attend_ahead(
+    tile, out, sums, stats, counts, parts, keys, values, ctx, OLD: tl.constexpr, ROOM: tl.constexpr,
+    KVH: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, SPLITS: tl.constexpr, PARTS: tl.constexpr,
+    BM: tl.constexpr, KEYS: tl.constexpr, AHEAD: tl.constexpr,
+):  # fmt: skip
+    """The first AHEAD old keys and values of the split, which nobody writes, come to the L2 cache."""
+    pair, split = tile // SPLITS, tile % SPLITS
+    lines = split * (OLD // SPLITS) + tl.arange(0, AHEAD)
+    at = ((pair // KVH * ROOM + lines).to(tl.int64) * KVH + pair % KVH)[:, None] * D
+    at += tl.arange(0, (D + 63) // 64)[None, :] * 64
+    prefetch(keys + at)
+    prefetch(values + at)
+
+
+# ---- each as a kernel ------------------------------------------------------------------------------
+
+
+@triton.jit
+def attend_kernel(
+    out, sums, stats, counts, parts, keys, values, OLD: tl.constexpr, ROOM: tl.constexpr,
+    KVH: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, SPLITS: tl.constexpr, PARTS: tl.constexpr,
+    BM: tl.constexpr, KEYS: tl.constexpr,
+):  # fmt: skip
+    """``attend``, a program a tile."""
+    attend(
+        tl.program_id(0), out, sums, stats, counts, parts, keys, values, 0, OLD, ROOM, KVH, GROUP, D,
+        SPLITS, PARTS, BM, KEYS, 0,
+    )  # fmt: skip
+
+
+@triton.jit
+def linear_kernel(
+    parts, x, w, N: tl.constexpr, K: tl.constexpr, SPLITS: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """``linear``, a program a tile."""
+    linear(tl.program_id(0), parts, x, w, 0, N, K, SPLITS, BM, BN, BK, 0)
+
+
+@triton.jit
+def gated_kernel(
+    y, x, w, N: tl.constexpr, K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
+    """``gated``, a program a tile."""
+    gated(tl.program_id(0), y, x, w, 0, N, K, BM, BN, BK, 0)
