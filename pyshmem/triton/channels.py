@@ -5,16 +5,23 @@ A tile travels as units of 8 bytes: 4 of data and the number of the call. There 
 in turn, and no reset: a PE writes a half again two calls later, and by then has had the units of the
 call in between from all others, which they sent after they had read that half.
 
-Words of a channel: how many programs and how many units a program has, then from ``_COUNTS`` on the
-number of calls of each program, then the halves: for each sender, and once for results, the
-programs' units.
+Large tiles travel as quads, which need three quarters of that: see ``ptx_wide``. What is data in one
+form may look like the number of a call in the other, so quads have places of their own, each with its
+wide units first.
+
+Words of a channel: how many programs and how many units a program has, and how far on the places of
+quads are, then from ``_COUNTS`` on the number of calls of each program, then the halves: for each
+sender, and once for results, the programs' units.
 """
 
 from __future__ import annotations
 
+import triton
 import triton.language as tl
 
+from ..host import runtime
 from .chosen import (
+    await_quads,
     await_unit_pairs,
     await_units,
     device_function,
@@ -23,6 +30,7 @@ from .chosen import (
     fixed,
     load_here,
     meet,
+    store_quads,
 )
 from .far import far_words
 from .job import Wrapped, new_words
@@ -32,7 +40,10 @@ from .words import FAULT_NELEMS
 
 __all__ = ["Channel", "channel"]
 
-_PROGRAMS, _UNITS, _COUNTS = tl.constexpr(0), tl.constexpr(1), tl.constexpr(16)
+_PROGRAMS, _UNITS, _QUADS = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
+_COUNTS = tl.constexpr(16)
+#: Tiles of fewer units never travel as quads.
+_LEAST_QUADS = 4 * 32
 
 
 class Channel(Wrapped):
@@ -46,9 +57,11 @@ class Channel(Wrapped):
     def __init__(self, programs: int, nbytes: int) -> None:
         units = (nbytes + 3) // 4 + 15 & -16
         counts = programs + 15 & -16
-        super().__init__(
-            new_words([programs, units], _COUNTS.value + counts, 2 * programs * units), True
-        )
+        halves = 2 * programs * units
+        forms = 1 if units < _LEAST_QUADS else 2
+        quads = halves * (runtime.current().n_pes + 1)
+        header = [programs, units, quads]
+        super().__init__(new_words(header, _COUNTS.value + counts, forms * halves), True)
         self.programs, self.nbytes = programs, nbytes
 
 
@@ -61,8 +74,8 @@ def channel(programs: int, nbytes: int) -> Channel:
         programs: programs of the largest grid.
         nbytes: bytes of the largest tile that a program exchanges.
 
-    Returns: an argument of kernels. Its memory, 4 * (n_pes + 1) bytes for each of them, is freed as
-        arrays are, when the last reference has gone.
+    Returns: an argument of kernels. Its memory, 4 * (n_pes + 1) bytes for each of them, twice as much
+        for tiles of 512 bytes and more, is freed as arrays are, when the last reference has gone.
     Raises: HeapExhausted, MismatchError (PEs differ), ValueError, NotInitialized.
     Extension.
     """
@@ -147,6 +160,55 @@ def receive_pairs(base, step, active, number, place, team, row, op: tl.constexpr
     offs = 2 * tl.arange(0, active.numel)
     low, high = await_unit_pairs(active, base + place * step + offs, number, pe, op, ctx)
     return tl.reshape(tl.join(low, high), [2 * active.numel])
+
+
+@triton.constexpr_function
+def in_quads(n_units, threads):
+    """Does a tile travel as quads? When each thread has one at least, and the peers are reached."""
+    return near() and n_units >= 4 * threads
+
+
+@device_function
+def quad_places(words, base, n_units: tl.constexpr):
+    """Where the program has the quads of sender 0: pointers to wide units, and to those of 8 bytes."""
+    wide = base + tl.multiple_of(fixed(words + _QUADS), 16)
+    offs = tl.arange(0, n_units // 4)
+    return wide + 2 * offs, wide + tl.multiple_of(fixed(words + _UNITS) // 2, 8) + offs
+
+
+@device_function
+def _quads_of(data):
+    """The words of a tile by their place in a quad."""
+    even, odd = tl.split(tl.reshape(data, [data.numel // 4, 2, 2]))
+    first, third = tl.split(even)
+    second, fourth = tl.split(odd)
+    return first, second, third, fourth
+
+
+@device_function
+def send_quads(words, base, step, data, number, place, member, team, row, ctx, mask=None):
+    """``send`` in quads; ``member`` and ``mask`` are one for all, or for each quad."""
+    pe = world_pe(team, row, member)
+    wide, narrow = quad_places(words, base, data.numel)
+    distance = place * step + (_distance_to(pe, ctx) >> 8) * 32
+    first, second, third, fourth = _quads_of(data)
+    active = tl.full([data.numel // 4], 1, tl.int32)
+    if mask is not None:
+        active = mask.to(tl.int32)
+    store_quads(active, wide + distance, narrow + distance, first, second, third, fourth, number)
+
+
+@device_function
+def receive_quads(words, base, step, active, number, place, team, row, op: tl.constexpr, ctx):
+    """``receive`` in quads: ``active`` has an element for each."""
+    _, n_pes = place_in(team, row, ctx)
+    pe = world_pe(team, row, place, mask=place < n_pes)
+    wide, narrow = quad_places(words, base, 4 * active.numel)
+    first, second, third, fourth = await_quads(
+        active, wide + place * step, narrow + place * step, number, pe, op, ctx
+    )
+    pairs = tl.join(tl.join(first, third), tl.join(second, fourth))
+    return tl.reshape(pairs, [4 * active.numel])
 
 
 @device_function

@@ -14,6 +14,7 @@ if INTERPRETED:
     install()
     from .leaf_interpreter import (
         await_host,
+        await_quads,
         await_unit_pairs,
         await_units,
         await_wide_units,
@@ -37,6 +38,7 @@ if INTERPRETED:
         scan,
         set_words,
         state,
+        store_quads,
         store_requests,
         store_wide_units,
         threads,
@@ -73,12 +75,19 @@ else:
         write_stage,
         yield_turn,
     )
-    from .leaf_units import await_unit_pairs, await_units, await_wide_units, store_wide_units
+    from .leaf_units import (
+        await_quads,
+        await_unit_pairs,
+        await_units,
+        await_wide_units,
+        store_quads,
+        store_wide_units,
+    )
 
 __all__ = [
-    "INTERPRETED", "await_host", "await_unit_pairs", "await_units", "await_wide_units",
+    "INTERPRETED", "await_host", "await_quads", "await_unit_pairs", "await_units", "await_wide_units",
     "device_function", "distance_to", "end_with", "fence_all", "fetch", "fixed", "load_here", "meet",
     "now", "poll", "prefetch", "reach", "reach_pe", "record", "relaxed_word", "release_add",
-    "release_set", "scan", "set_words", "state", "store_requests", "store_wide_units", "threads",
-    "wait", "write_stage", "yield_turn",
+    "release_set", "scan", "set_words", "state", "store_quads", "store_requests", "store_wide_units",
+    "threads", "wait", "write_stage", "yield_turn",
 ]  # fmt: skip

@@ -8,16 +8,31 @@ and 16-bit floats in float32.
 
 import triton.language as tl
 
-from .channels import begin, from_units, receive, receive_pairs, send, to_units
-from .chosen import device_function, threads
+from .channels import (
+    begin,
+    from_units,
+    in_quads,
+    receive,
+    receive_pairs,
+    receive_quads,
+    send,
+    send_quads,
+    to_units,
+)
+from .chosen import device_function, distance_to, fence_all, meet, poll, set_words, threads
+from .far import far_words
 from .ordering import barrier_grid
+from .ring import settle
+from .roads import near
 from .teams import place_in, team_row, world_pe
 from .tile import load_from, store_to
 from .words import (
     ALL_REDUCE,
     ALLTOALL,
     BROADCAST,
+    CMP_EQ,
     FCOLLECT,
+    MAX_PES,
     TEAM_WORLD,
 )
 
@@ -61,48 +76,70 @@ def _widen(value):
 
 
 @device_function
-def _owner(unit, n_units: tl.constexpr, n_pes):
-    """Whose share a unit is; the two units of a pair are one's."""
-    return unit // 2 * 2 * n_pes // n_units
+def _groups(n_units: tl.constexpr):
+    """A lane for each group of units that travel together: quads, else units."""
+    return tl.arange(0, n_units // 4 if in_quads(n_units, threads()) else n_units)
 
 
 @device_function
-def _chosen(unit, which: tl.constexpr, wanted, n_units: tl.constexpr, mine, n_pes):
-    if which == "all":
-        return (unit >= 0) & wanted
-    elif which == "own":
-        return (_owner(unit, n_units, n_pes) == mine) & wanted
+def _owner(group, n_units: tl.constexpr, n_pes):
+    """Whose share a group is. The two units of a pair are one's."""
+    if in_quads(n_units, threads()):
+        return group * n_pes // (n_units // 4)
     else:
-        return (_owner(unit, n_units, n_pes) != mine) & wanted
+        return group // 2 * 2 * n_pes // n_units
+
+
+@device_function
+def _chosen(group, which: tl.constexpr, wanted, n_units: tl.constexpr, mine, n_pes):
+    if which == "all":
+        return (group >= 0) & wanted
+    elif which == "own":
+        return (_owner(group, n_units, n_pes) == mine) & wanted
+    else:
+        return (_owner(group, n_units, n_pes) != mine) & wanted
+
+
+@device_function
+def _send(words, base, step, data, number, place, member, team, row, ctx, mask=None):
+    """A tile's units to a member, or by groups to one each, in the form that fits their number."""
+    if in_quads(data.numel, threads()):
+        send_quads(words, base, step, data, number, place, member, team, row, ctx, mask)
+    else:
+        send(base, step, data, number, place, member, team, row, ctx, mask)
 
 
 @device_function
 def _receive(
-    base, step, which: tl.constexpr, wanted, n_units: tl.constexpr, number, place, team, row, ctx
-):
+    words, base, step, which: tl.constexpr, wanted, n_units: tl.constexpr, number, place, team, row, ctx
+):  # fmt: skip
     """The units of the sender ``place`` if ``wanted``: all, those of the own share, or the others."""
     mine, n_pes = place_in(team, row, ctx)
-    if n_units >= 2 * threads():
+    groups = _groups(n_units)
+    if in_quads(n_units, threads()):
+        active = _chosen(groups, which, wanted, n_units, mine, n_pes)
+        return receive_quads(words, base, step, active, number, place, team, row, ALL_REDUCE, ctx)
+    elif n_units >= 2 * threads():
         pairs = 2 * tl.arange(0, n_units // 2)
         active = _chosen(pairs, which, wanted, n_units, mine, n_pes)
         return receive_pairs(base, step, active, number, place, team, row, ALL_REDUCE, ctx)
     else:
-        active = _chosen(tl.arange(0, n_units), which, wanted, n_units, mine, n_pes)
+        active = _chosen(groups, which, wanted, n_units, mine, n_pes)
         return receive(base, step, active, number, place, team, row, ALL_REDUCE, ctx)
 
 
 @device_function
 def _combine_members(
-    base, step, data, which: tl.constexpr, number, team, row, flat, op: tl.constexpr, ctx
+    words, base, step, data, which: tl.constexpr, number, team, row, flat, op: tl.constexpr, ctx
 ):
     """What all members hold, combined in their order; ``data`` is the own."""
     mine, n_pes = place_in(team, row, ctx)
-    got = _receive(base, step, which, mine != 0, data.numel, number, 0, team, row, ctx)
+    size: tl.constexpr = data.numel
+    got = _receive(words, base, step, which, mine != 0, size, number, 0, team, row, ctx)
     total = _widen(from_units(tl.where(mine == 0, data, got), flat))
     for member in range(1, n_pes):
-        got = _receive(
-            base, step, which, mine != member, data.numel, number, member, team, row, ctx
-        )
+        wanted = mine != member
+        got = _receive(words, base, step, which, wanted, size, number, member, team, row, ctx)
         total = _combine(total, _widen(from_units(tl.where(mine == member, data, got), flat)), op)
     return total.to(flat.dtype)
 
@@ -114,7 +151,8 @@ def all_reduce(
     """The tiles ``value`` of all members combined, on all of them, in registers.
 
     Args:
-        value: tile of at most the channel's bytes, of any dtype; a power of two of elements.
+        value: tile of at most the channel's bytes, of any dtype; a power of two of elements. From four
+            words a thread on 24 bytes travel for 16, below 32.
         words: channel.
         op: "sum", "prod", "min", "max", "and", "or", "xor".
         team: number of a team.
@@ -127,24 +165,28 @@ def all_reduce(
     tl.static_assert(value.type.is_block(), "all_reduce is of tiles, not of scalars")
     flat = tl.reshape(value, [value.numel])
     data = to_units(flat)
-    number, base, step, row = begin(words, data.numel, team, ALL_REDUCE, ctx)
+    size: tl.constexpr = data.numel
+    number, base, step, row = begin(words, size, team, ALL_REDUCE, ctx)
     mine, n_pes = place_in(team, row, ctx)
-    offs = tl.arange(0, data.numel)
     if two_shots:
-        owner = _owner(offs, data.numel, n_pes)
-        own = owner == mine
-        send(base, step, data, number, mine, owner, team, row, ctx, mask=owner != mine)
-        total = _combine_members(base, step, data, "own", number, team, row, flat, op, ctx)
+        groups = _groups(size)
+        owner = _owner(groups, size, n_pes)
+        per_group: tl.constexpr = size // groups.numel
+        own = _owner(tl.arange(0, size) // per_group, size, n_pes) == mine
+        mask = owner != mine
+        _send(words, base, step, data, number, mine, owner, team, row, ctx, mask)
+        total = _combine_members(words, base, step, data, "own", number, team, row, flat, op, ctx)
         result = to_units(total)
         for k in range(1, n_pes):
             member = behind(mine, k, n_pes)
-            send(base, step, result, number, n_pes, member, team, row, ctx, mask=own)
-        got = _receive(base, step, "others", True, data.numel, number, n_pes, team, row, ctx)
+            _send(words, base, step, result, number, n_pes, member, team, row, ctx, owner == mine)
+        got = _receive(words, base, step, "others", True, size, number, n_pes, team, row, ctx)
         return tl.reshape(from_units(tl.where(own, result, got), flat), value.shape)
     else:
         for k in range(1, n_pes):
-            send(base, step, data, number, mine, behind(mine, k, n_pes), team, row, ctx)
-        total = _combine_members(base, step, data, "all", number, team, row, flat, op, ctx)
+            member = behind(mine, k, n_pes)
+            _send(words, base, step, data, number, mine, member, team, row, ctx)
+        total = _combine_members(words, base, step, data, "all", number, team, row, flat, op, ctx)
         return tl.reshape(total, value.shape)
 
 
@@ -227,9 +269,33 @@ def alltoall(dest, source, stride, words, ctx, mask=None, team=TEAM_WORLD):
 
 
 @device_function
+def _meet_members(words, team, ctx):
+    """The members' programs of the caller's number meet, as at a barrier: a call on the channel.
+
+    What a program of another number has stored is not seen: a kernel's end makes it so, for by then all
+    programs have met their like.
+    """
+    number, base, step, row = begin(words, 1, team, ALL_REDUCE, ctx)
+    mine, n_pes = place_in(team, row, ctx)
+    lanes = tl.arange(0, MAX_PES)
+    others = (lanes < n_pes) & (lanes != mine)
+    pes = world_pe(team, row, lanes, mask=others)
+    flags, unit = base.to(tl.pointer_type(tl.int64), bitcast=True), (number << 32).to(tl.int64)
+    if near():
+        remote = flags + mine * step + (distance_to(tl.where(others, pes, 0), ctx) >> 8) * 32
+        set_words(others.to(tl.int32), remote, unit)
+    else:
+        settle(ctx)
+        fence_all()
+        far_words(flags + mine * step, unit, pes, others, ctx)
+    poll(others.to(tl.int32), flags + lanes * step, CMP_EQ, unit, pes, ALL_REDUCE, ctx)
+    meet()
+
+
+@device_function
 def all_reduce_grid(
-    dest, source, nelems, ctx, BLOCK: tl.constexpr, op: tl.constexpr = _SUM, team=TEAM_WORLD
-):
+    dest, source, nelems, ctx, BLOCK: tl.constexpr, op: tl.constexpr = _SUM, team=TEAM_WORLD, words=None
+):  # fmt: skip
     """Combine ``nelems`` elements of all members, two shots, by the programs of whole grids.
 
     Each member loads its share from all others and stores the result to all: for messages that are
@@ -238,12 +304,17 @@ def all_reduce_grid(
     Args:
         dest, source: scalar pointers to the device heap; ``dest`` may be ``source``.
         BLOCK: elements that a program takes at a time.
+        words: channel of as many programs, of any size: the programs of one number then meet by it, and
+            not the grids, which takes half as long.
 
     Spec: shmem_sum_reduce and its kin.
     """
     row = team_row(team, ALL_REDUCE, ctx)
     mine, n_pes = place_in(team, row, ctx)
-    barrier_grid(ctx, team)
+    if words is None:
+        barrier_grid(ctx, team)
+    else:
+        _meet_members(words, team, ctx)
     blocks = tl.cdiv(nelems, BLOCK)
     last = blocks * (mine + 1) // n_pes
     block = blocks * mine // n_pes + tl.program_id(0)
@@ -261,4 +332,7 @@ def all_reduce_grid(
             result = total.to(dest.dtype.element_ty)
             store_to(dest + offs, result, pe, ALL_REDUCE, ctx, inside)
         block += tl.num_programs(0)
-    barrier_grid(ctx, team)
+    if words is None:
+        barrier_grid(ctx, team)
+    else:
+        _meet_members(words, team, ctx)

@@ -319,6 +319,23 @@ def await_wide_units(
     return tensor(low, tl.uint32, True), tensor(high, tl.uint32, True), last
 
 
+def store_quads(
+    active: Any, wide: Any, narrow: Any, first: Any, second: Any, third: Any, fourth: Any, call: Any
+) -> None:
+    store_wide_units(active, wide, first, second, third, call)
+    actives, addresses, last = np.broadcast_arrays(*map(_array, (active, narrow, fourth)))
+    for place in zip(*np.nonzero(actives), strict=True):
+        unit = int(last[place]) | (number(call) & 0xFFFFFFFF) << 32
+        job.release_set(int(addresses[place]), unit)
+
+
+def await_quads(
+    active: Any, wide: Any, narrow: Any, call: Any, pe: Any, op: Any, ctx: Any
+) -> tuple[tl.tensor, ...]:
+    three = await_wide_units(active, wide, call, pe, op, ctx)
+    return *three, await_units(active, narrow, call, pe, op, ctx)
+
+
 def store_requests(slot: Any, phase: Any, inside: Any, kind: Any, *named: Any) -> None:
     dest, source, value, extra, extra2, pe = named
     order = (dest, source, value, extra, extra2, pe, kind)

@@ -8,7 +8,7 @@ from triton.language.extra import cuda
 from .leaf_ptx import address_of, kernel_of
 from .ptx import unit_text
 from .ptx_pairs import pairs_constraints, pairs_text
-from .ptx_wide import store_wide_text, wide_constraints, wide_text
+from .ptx_wide import store_quad_text, store_wide_text, wide_constraints, wide_text
 from .words import FAULT_TIMEOUT, WAIT_NUMBERS
 
 
@@ -66,10 +66,37 @@ def await_wide_units(active, pointer, number, pe, op: tl.constexpr, ctx):
     """
     kernel: tl.constexpr = kernel_of()
     many: tl.constexpr = _at_a_time(active.numel, cuda.num_threads())
-    text: tl.constexpr = wide_text(many, WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel)
+    text: tl.constexpr = wide_text(many, WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel, False)
     return tl.inline_asm_elementwise(
-        text, wide_constraints(many),
+        text, wide_constraints(many, False),
         [active.to(tl.int32), pointer, tl.cast(number, tl.uint32), address_of(ctx),
          tl.cast(pe, tl.int64)],
         dtype=(tl.uint32, tl.uint32, tl.uint32), is_pure=False, pack=many,
+    )  # fmt: skip
+
+
+@triton.jit
+def store_quads(active, wide, narrow, first, second, third, fourth, number):
+    """Each element with ``active`` stores a wide unit of three words, and one of 8 bytes."""
+    tl.inline_asm_elementwise(
+        store_quad_text(), "=r,r,r,r,r,r,r,l,l",
+        [active.to(tl.int32), first, second, third, fourth, tl.cast(number, tl.uint32), wide, narrow],
+        dtype=tl.int32, is_pure=False, pack=1,
+    )  # fmt: skip
+
+
+@triton.jit
+def await_quads(active, wide, narrow, number, pe, op: tl.constexpr, ctx):
+    """Four tensors of uint32, as ``store_quads`` takes them, when all units carry the call's number.
+
+    Up to four quads of a thread are on the way at a time.
+    """
+    kernel: tl.constexpr = kernel_of()
+    many: tl.constexpr = _at_a_time(active.numel, cuda.num_threads())
+    text: tl.constexpr = wide_text(many, WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel, True)
+    return tl.inline_asm_elementwise(
+        text, wide_constraints(many, True),
+        [active.to(tl.int32), wide, narrow, tl.cast(number, tl.uint32), address_of(ctx),
+         tl.cast(pe, tl.int64)],
+        dtype=(tl.uint32, tl.uint32, tl.uint32, tl.uint32), is_pure=False, pack=many,
     )  # fmt: skip

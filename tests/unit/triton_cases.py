@@ -187,6 +187,12 @@ def reduce_large(dest, source, n, ctx, B: tl.constexpr):
     shmem.all_reduce_grid(dest, source, n, ctx, B)
 
 
+@case({"B": 2048}, dest="*bf16", source="*bf16", n="i32", words="*i64", ctx="*i64")
+@triton.jit
+def reduce_large_by_words(dest, source, n, words, ctx, B: tl.constexpr):
+    shmem.all_reduce_grid(dest, source, n, ctx, B, words=words)
+
+
 @case({"B": 4096}, dest="*u32", words="*i64", ctx="*i64")
 @triton.jit
 def pairs_of_units(dest, words, ctx, B: tl.constexpr):

@@ -65,6 +65,20 @@ def test_all_get_the_same_in_pe_order(job, place, show, ctx, words, dtype, op, t
     assert (show(dest) == np.concatenate(expected)).all()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "most", "two"), [("int32", 512, False), ("bfloat16", 1024, True)]
+)
+def test_tiles_in_quads_and_in_units_by_turns(job, place, show, ctx, dtype, most, two):
+    """Small numbers, as those of calls are: what is data in one form is no number in the other."""
+    many, dtype = shmem.channel(1, 2048), pyshmem.empty(0, dtype).dtype
+    source = place(values_of(job.my_pe, most, dtype))
+    for nelems in (most, 64, most):
+        dest = place(np.zeros(2 * nelems, dtype))
+        reduce_tiles[(1,)](dest, source, many, 2, ctx, OP="sum", TWO=two, B=nelems)
+        expected = [combined("sum", job.n_pes, nelems, dtype, turn) for turn in range(2)]
+        assert (show(dest) == np.concatenate(expected)).all()
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int64", "uint8"])
 def test_a_tile_of_one_element(job, place, show, ctx, words, dtype):
     source, dest = place(values_of(job.my_pe, 1, dtype)), place(np.zeros(1, dtype))
@@ -119,20 +133,27 @@ def test_tiles_are_spread(job, place, show, ctx, words, dtype):
 
 
 @triton.jit
-def reduce_all(dest, source, nelems, ctx, OP: tl.constexpr, BLOCK: tl.constexpr):
-    shmem.all_reduce_grid(dest, source, nelems, ctx, BLOCK, OP)
+def reduce_all(
+    dest, source, nelems, ctx, words, OP: tl.constexpr, BLOCK: tl.constexpr, BY_WORDS: tl.constexpr
+):
+    if BY_WORDS:
+        shmem.all_reduce_grid(dest, source, nelems, ctx, BLOCK, OP, words=words)
+    else:
+        shmem.all_reduce_grid(dest, source, nelems, ctx, BLOCK, OP)
 
 
 @pytest.mark.parametrize(
     ("dtype", "op"), [("float32", "sum"), ("bfloat16", "sum"), ("int32", "max")]
 )
 @pytest.mark.parametrize("nelems", [1, 100, 256])
-def test_grids_reduce_what_is_large(job, place, show, ctx, dtype, op, nelems):
+def test_grids_reduce_what_is_large(job, place, show, ctx, words, dtype, op, nelems):
     dtype = pyshmem.empty(0, dtype).dtype
-    source, dest = place(values_of(job.my_pe, 256, dtype)), place(np.zeros(256, dtype))
-    reduce_all[(3,)](dest, source, nelems, ctx, OP=op, BLOCK=32)
-    assert (show(dest)[:nelems] == combined(op, job.n_pes, 256, dtype)[:nelems]).all()
-    assert (show(dest)[nelems:] == 0).all()
+    source = place(values_of(job.my_pe, 256, dtype))
+    for by_words in (False, True, True) if nelems == 100 else (False,):
+        dest = place(np.zeros(256, dtype))
+        reduce_all[(3,)](dest, source, nelems, ctx, words, OP=op, BLOCK=32, BY_WORDS=by_words)
+        assert (show(dest)[:nelems] == combined(op, job.n_pes, 256, dtype)[:nelems]).all()
+        assert (show(dest)[nelems:] == 0).all()
 
 
 def test_what_a_channel_has_no_place_for(job, place, ctx, fault, words):
