@@ -78,8 +78,8 @@ def reduce_tiles(out, source, words, n, ctx, TWO: tl.constexpr, B: tl.constexpr)
 
 
 @triton.jit
-def reduce_large(out, source, n, ctx, B: tl.constexpr):
-    shmem.all_reduce_grid(out, source, n, ctx, B)
+def reduce_large(out, source, n, words, ctx, B: tl.constexpr):
+    shmem.all_reduce_grid(out, source, n, ctx, B, words=words)
 
 
 class Clock:
@@ -189,9 +189,11 @@ SHAPES = (
     (8, ((32, 1), (128, 4), (256, 8))),
     (1 << 10, ((256, 8), (256, 4), (128, 4))),
     (1 << 16, ((256, 8), (512, 16))),
-    (1 << 18, ((512, 16), (1024, 16))),
-    (1 << 20, ((2048, 16), (2048, 8), (1024, 8), (4096, 16))),
+    (1 << 18, ((512, 4), (1024, 8), (512, 16))),
+    (1 << 20, ((2048, 16), (2048, 8), (1024, 8))),
 )
+#: Of programs that take tile after tile.
+LARGE_SHAPES = ((4096, 16), (8192, 32), (16384, 32))
 
 
 def reductions(clock: Clock, ctx: object, small: list[int], large: list[int]) -> None:
@@ -226,10 +228,11 @@ def reductions(clock: Clock, ctx: object, small: list[int], large: list[int]) ->
             )  # fmt: skip
     for nbytes in large:
         n, best, well = nbytes // 4, (1e30, 0, 0), True
-        for block, warps in ((4096, 16), (8192, 16)) if clock.on_gpu else ((256, 8),):
+        grid = (132 if clock.on_gpu else 2,)
+        words = shmem.channel(grid[0], 4)
+        for block, warps in LARGE_SHAPES if clock.on_gpu else ((256, 8),):
             out[:] = 0
-            grid = (132 if clock.on_gpu else 2,)
-            call = partial(reduce_large[grid], to, start, n, ctx, B=block, num_warps=warps)
+            call = partial(reduce_large[grid], to, start, n, words, ctx, B=block, num_warps=warps)
             us = clock(call, 5, graph=True)
             best, well = min(best, (us, block, warps)), well and right(n)
         tell(
