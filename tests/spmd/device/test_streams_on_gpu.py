@@ -84,7 +84,7 @@ def test_a_graph_of_torch(job, cupy):
 
 def loaded(dtype):
     """Has a test of this process used that kernel already? Graphs find it loaded then."""
-    key, _ = stream_kernels._keys("prod_reduce_scatter", dtype)
+    key, *_ = stream_kernels._keys("prod_reduce_scatter", dtype)
     return lib.ishmemx_kernel_loaded(key)
 
 
