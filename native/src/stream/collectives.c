@@ -53,8 +53,8 @@ static void offer_few(call_t *call, const void *dest, const void *source, size_t
     ishmemx_team_t team = call->team;
     int n = team->n_pes, me = team->my_pe;
 
-    call->launch.few =
-        n > 1 && nbytes && width <= 8 && !pysh.check && !(((uintptr_t)dest | (uintptr_t)source | nbytes) % 4);
+    call->launch.few = !call->far && n > 1 && nbytes && width <= 8 && !pysh.check &&
+                       !(((uintptr_t)dest | (uintptr_t)source | nbytes) % 4);
     if (call->launch.few) /* a PE has no slot for itself */
         call->launch.first = at_next(team, call->launch.first + (me + 1 < n ? me : n - 2) * call->launch.slot_nbytes);
 }
@@ -110,7 +110,7 @@ static int without_data(int kind, ishmemx_team_t team, const char *routine, void
     call_t call = {.team = team, .routine = routine};
     int status = begin(&call, stream);
 
-    if (!status && team) { /* the own flag at the next PE; one block, of a thread a PE */
+    if (!status && team && !call.far) { /* the own flag at the next PE; one block, of a thread a PE */
         pysh_words_int(&call.launch, at_next(team, call.launch.words[4] + 8 * team->my_pe));
         call.launch.early = true;
     }
