@@ -120,6 +120,7 @@ class Pyshmem(Timer):
         shmem, stream, n = self.shmem, self.stream, self.pes
         right = (self.job.my_pe + 1) % n
         shmem.streams.prepare()
+        shmem.streams.prepare("signal_wait_until")
         shmem.streams.prepare("sum_reduce", "sum_reduce_scatter", dtype=[np.float32])
         self.emit("barrier", 0, lambda: shmem.barrier_all(stream=stream))
         self.emit("sync", 0, lambda: shmem.sync_all(stream=stream))

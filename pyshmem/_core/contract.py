@@ -274,6 +274,7 @@ STREAM_KERNEL = Group(
             "REQUEST",
             "the words of a request to the ring, where its answer goes, bytes of that; 0: nowhere",
         ),
+        ("SET", "address of a word of 8 bytes, value"),
         ("COUNT", ""),
     ),
 )

@@ -58,6 +58,8 @@ SETTINGS = (
             "how collectives on streams are done: op:size=ll:32x64 or op:size=direct:64x512 (blocks x threads),..."),
     Setting("STREAM_OVERLAP", "flag", "1",
             "collectives of few bytes on streams are launched before the kernels in front of them have ended, and wait on the GPU"),
+    Setting("STREAM_SIGNALS", "choice:driver|kernel", "driver",
+            "what sets signals and waits for words on streams: the driver, beside full GPUs too, or kernels, which are sooner"),
     Setting("FUSED", "string", "",
             "roads of fused operations: operation=road or operation:size=road,...; the same on all PEs"),
     Setting("TUNE_FILE", "string", "",

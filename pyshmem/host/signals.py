@@ -12,7 +12,7 @@ from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, pair, signal_target, stream_handle
 from .._core.library import SignalOp, check, check_value, fail, lib
 from .contexts import Context, context_of, handle_of
-from .stream_kernels import run, wait_on_stream
+from .stream_kernels import by_kernels, run, wait_on_stream
 
 SIGNAL_SET = SignalOp.SET
 SIGNAL_ADD = SignalOp.ADD
@@ -136,8 +136,11 @@ def signal_op(
     """
     where = signal_target(sig_addr), signal, sig_op, pe
     if stream is not None:
-        call = lib.ishmemx_signal_op_on_stream
-        run(call, handle_of(ctx), *where, stream_handle(stream))
+        call, handle = lib.ishmemx_signal_op_on_stream, stream_handle(stream)
+        if sig_op == SIGNAL_SET and by_kernels():
+            run(lib.ishmemx_signal_set_by_kernel, handle_of(ctx), *where[:2], pe, handle)
+        else:
+            run(call, handle_of(ctx), *where, handle)
         return
     check(lib.ishmemx_signal_op(handle_of(ctx), *where))
 
@@ -208,7 +211,8 @@ def signal_wait_until(
     Spec: shmem_signal_wait_until (OpenSHMEM 1.5).
     """
     if stream is not None:
-        return wait_on_stream("uint64", signal_target(sig_addr), cmp, cmp_value, stream)
+        word = signal_target(sig_addr)
+        return wait_on_stream("uint64", word, cmp, cmp_value, stream, by_kernels())
     value: int = lib.signal_wait_until(signal_target(sig_addr), cmp, cmp_value)
     if value == lib.failed_signal:
         check_value()

@@ -82,6 +82,25 @@ static void by_signals(void) {
     CHECK(*sig == 5);
 }
 
+/* The same by kernels, whose images say how many words they have. */
+static void by_signal_kernels(void) {
+    int64_t set = ISHMEMX_KERNEL_SET,
+            wait = ISHMEMX_KERNEL_WAIT | (int64_t)ISHMEMX_TYPE_UINT64 << ISHMEMX_KEY_TYPE_SHIFT;
+
+    if (!ishmemx_kernel_loaded(set)) {
+        CHECK(ishmemx_signal_set_by_kernel(CTX, sig, 7, 0, stream) == ISHMEMX_ERR_UNPREPARED);
+        MUST(ishmemx_kernel_load(set, "2", "entry", 100));
+        MUST(ishmemx_kernel_load(wait, "9", "entry", 100));
+    }
+    MUST(ishmemx_signal_set_by_kernel(CTX, sig, UINT64_MAX, 0, stream));
+    finish();
+    CHECK(fake_cuda("fake_cuda_word", 0) == (int)(intptr_t)sig && fake_cuda("fake_cuda_word", 1) == -1);
+    MUST(ishmemx_wait_by_kernel(ISHMEMX_TYPE_UINT64, sig, ISHMEMX_CMP_EQ, 9, stream));
+    finish();
+    CHECK(fake_cuda("fake_cuda_word", 4) == (int)(intptr_t)sig && fake_cuda("fake_cuda_word", 8) == 9);
+    CHECK(ishmemx_signal_set_by_kernel(CTX, sig, 1, 1, stream) == ISHMEMX_ERR_ARGUMENT);
+}
+
 static int64_t key_of(int kind, int op, int type) {
     return kind | (int64_t)op << ISHMEMX_KEY_OP_SHIFT | (int64_t)type << ISHMEMX_KEY_TYPE_SHIFT;
 }
@@ -217,6 +236,7 @@ int main(void) {
     checked(by_words, "words");
     checked(by_signals, "signals");
     checked(by_kernels, "kernels");
+    checked(by_signal_kernels, "kernels of signals");
     checked(in_graphs, "graphs");
     mistakes();
     MUST(ishmemx_capture_begin(stream));

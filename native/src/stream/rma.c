@@ -228,3 +228,19 @@ int ishmemx_put_signal_on_stream(ishmemx_ctx_t ctx, void *dest, const void *sour
         status = ishmemx_put_on_stream(ctx, dest, source, nbytes, pe, stream);
     return status ? status : signal_send(sig_addr, signal, sig_op, world, stream);
 }
+
+int ishmemx_signal_set_by_kernel(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int pe, void *stream) {
+    pysh_launch_t launch = {.early = true};
+    char *word = NULL;
+    int world = 0, status = begin(ctx, pe, stream, &world);
+
+    if (!status)
+        status = pysh_stream_reach(sig_addr, sizeof *sig_addr, world, "sig_addr", &word);
+    if (!status)
+        status = pysh_type_check_aligned(ISHMEMX_TYPE_UINT64, sig_addr, "sig_addr");
+    if (status || !word)
+        return status ? status : signal_send(sig_addr, signal, ISHMEMX_SIGNAL_SET, world, stream);
+    pysh_words_int(&launch, (int64_t)(intptr_t)word);
+    pysh_words_int(&launch, (int64_t)signal);
+    return pysh_kernel_launch(&launch, pysh_kernel_key(ISHMEMX_KERNEL_SET, 0, 0), 0, stream);
+}

@@ -41,13 +41,21 @@ static int driver_can(int type, int cmp, uint64_t value) {
 }
 
 int ishmemx_wait_until_on_stream(int type, const void *ivar, int cmp, uint64_t value, void *stream) {
-    pysh_launch_t launch = {.n_words = 0};
     int status = begin(type, ivar, 1, cmp, stream);
 
     if (status)
         return status;
     if (driver_can(type, cmp, value))
         return pysh.accel->streams->wait(ivar, cmp, value, pysh_type_nbytes(type), stream);
+    return ishmemx_wait_by_kernel(type, ivar, cmp, value, stream);
+}
+
+int ishmemx_wait_by_kernel(int type, const void *ivar, int cmp, uint64_t value, void *stream) {
+    pysh_launch_t launch = {.early = true};
+    int status = begin(type, ivar, 1, cmp, stream);
+
+    if (status)
+        return status;
     pysh_words_array(&launch, ivar, 1, pysh_type_nbytes(type));
     pysh_words_int(&launch, cmp);
     pysh_words_int(&launch, value_word(type, value));

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pyshmem
+from pyshmem.host import stream_kernels
 
 
 @pytest.fixture
@@ -189,6 +190,24 @@ def test_waits_for_several_words(job, right, stream, on_gpu, seen):
     assert seen(one).tolist() == [4]
     assert seen(count).tolist() == [1]
     assert seen(some)[0] == 4
+
+
+def test_signals_and_waits_by_kernels(job, right, stream, on_gpu, seen, monkeypatch):
+    monkeypatch.setattr(stream_kernels, "_by_kernels", True)
+    pyshmem.streams.prepare("signal_set", "signal_wait_until")
+    pyshmem.streams.prepare("wait_until", dtype=np.int32)
+    signal, word = pyshmem.new_signal(heap="device"), on_gpu(np.zeros(1, np.int32))
+    pyshmem.barrier_all()
+    with stream.capture() as graph:
+        pyshmem.signal_set(signal, 2**63 + 5, right, stream=stream)
+        pyshmem.signal_wait_until(signal, pyshmem.CMP_EQ, 2**63 + 5, stream=stream)
+        pyshmem.p(word, -3, right, stream=stream)
+        pyshmem.wait_until(word, pyshmem.CMP_LT, 0, stream=stream)
+    for _ in range(2):
+        graph.replay(stream)
+    assert seen(signal).tolist() == [2**63 + 5]
+    with pytest.raises(ValueError, match="PE"):
+        pyshmem.signal_set(signal, 1, job.n_pes, stream=stream)
 
 
 # ---- streams and graphs ----------------------------------------------------------------------------
