@@ -38,9 +38,10 @@ STATE = Group(
         ("SYNC_SLOTS", "a u64 a sender, on the device heap: rising epochs"),
         ("SYNC_EPOCH", "u64, on the device heap, used by its own PE only"),
         (
-            "BY_OWNER",
-            "+ pe / 64, bit pe % 64: no atomic operations by the link; the peer's proxy does them",
+            "NEAR_BEGIN",
+            "whom DELTA has: from PE 0, or, in a job that is too large for it,",
         ),
+        ("NEAR_END", "of the first PE of the own node on, to here, that one not included"),
         ("ABI", "ISHMEMX_CONTRACT once initialised, else 0"),
         ("TEAMS", "table of ISHMEMX_DEVICE_TEAM_WORDS words a team slot, in device memory"),
         ("CHECK", "1: checking mode"),
@@ -51,7 +52,8 @@ STATE = Group(
         ),
         (
             "DELTA",
-            "+ pe: the peer's heap address minus the own; ISHMEMX_FAR: loads and stores do not reach it",
+            "+ pe % ISHMEMX_MAX_NEAR_PES: the peer's heap address minus the own; ISHMEMX_FAR: loads and "
+            "stores do not reach it, nor who is not from NEAR_BEGIN to NEAR_END",
         ),
         ("MODULE", "filled for each loaded module by the Python side"),
         ("TIMEOUT_NS", "of a wait; 0: none"),
@@ -64,6 +66,10 @@ STATE = Group(
         ("RING_SLOTS", "requests a ring holds: a power of two, and its logarithm"),
         ("RING_LOG2", ""),
         ("TRACE", "where on the device heap kernels write their stages; 0: nowhere"),
+        (
+            "BY_OWNER",
+            "2 words, bits by PE as DELTA: the link has no atomics, the peer's proxy does them",
+        ),
         ("RING", "+ 4 k: ring k: addresses of slots, control, device (host_proxy/ring.h)"),
         ("CUTOVER_PUT_MIN", "bytes: below, no put of any shape leaves the store path"),
         ("CUTOVER_GET_MIN", ""),
@@ -73,8 +79,8 @@ STATE = Group(
         ("WORDS", ""),
     ),
     at={"ABI": 8, "DELTA": 12, "MODULE": 140}
-    | {"RING": 152, "CUTOVER_PUT_MIN": 168, "CUTOVER_PUT": 176, "CUTOVER_GET": 192}
-    | {"CUTOVER_COLL": 208, "WORDS": 256},
+    | {"BY_OWNER": 152, "RING": 160, "CUTOVER_PUT_MIN": 176, "CUTOVER_PUT": 184}
+    | {"CUTOVER_GET": 200, "CUTOVER_COLL": 216, "WORDS": 256},
 )
 
 DEVICE_TEAM = Group(
@@ -270,10 +276,7 @@ STREAM_KERNEL = Group(
             "WAIT_SOME",
             "array, elements, array for indices, cmp, value, array of one for their number",
         ),
-        (
-            "REQUEST",
-            "the words of a request to the ring, where its answer goes, bytes of that; 0: nowhere",
-        ),
+        ("REQUEST", "the words of one, where its answer goes, bytes of that (0: nowhere)"),
         ("SET", "address of a word of 8 bytes, value"),
         ("COUNT", ""),
     ),
@@ -303,7 +306,10 @@ SIZES = Group(
         ("DEVICE_STAGE_BYTES", "of a half of a team's stage"),
         ("LL_HALF_BYTES", "of a half of what a team's members store data with flags to"),
         ("MAX_TEAMS", "of a PE at a time, predefined ones included"),
-        ("MAX_DEVICE_PES", "that the state block has room for"),
+        (
+            "MAX_NEAR_PES",
+            "of a node of kernels, a power of two: the state block has room for so many",
+        ),
         ("MAX_HANDLERS", ""),
         ("RING_OPS", "operations of a request, and one that is none"),
         ("FAR", "in DELTA; no distance, for those are multiples of a page"),
@@ -311,7 +317,7 @@ SIZES = Group(
     ),
     at={"DEVICE_STAGE_BYTES": 64 * 1024, "LL_HALF_BYTES": 256 * 1024}
     | {"MAX_TEAMS": 64, "MAX_HANDLERS": 64}
-    | {"MAX_DEVICE_PES": STATE.MODULE - STATE.DELTA, "RING_OPS": REQUEST_OP.COUNT}
+    | {"MAX_NEAR_PES": STATE.MODULE - STATE.DELTA, "RING_OPS": REQUEST_OP.COUNT}
     | {"FAR": 1, "HOST_WORDS": 512},
 )
 

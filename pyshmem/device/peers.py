@@ -13,6 +13,9 @@ from .state import (
     HOST_BYTES,
     MY_PE,
     N_PES,
+    NEAR_BEGIN,
+    NEAR_END,
+    NEAR_MASK,
     P2P,
 )
 
@@ -42,6 +45,12 @@ def n_pes() -> int:
 
 
 @device_function
+def distance_to(pe: int) -> int:
+    """What to add to an own heap address for that of ``pe``, which is in reach of loads and stores."""
+    return state(DELTA + (pe & NEAR_MASK))
+
+
+@device_function
 def near() -> bool:
     """Does every PE reach the device heaps of all by loads and stores?"""
     return state(P2P) != 0
@@ -50,7 +59,9 @@ def near() -> bool:
 @device_function
 def near_to(pe: int) -> bool:
     """Does this PE reach the device heap of ``pe`` by loads and stores? Any answer for no PE."""
-    return state(P2P) != 0 or (pe >= 0 and pe < state_pe(N_PES) and state(DELTA + pe) != FAR)
+    return state(P2P) != 0 or (
+        pe >= state_pe(NEAR_BEGIN) and pe < state_pe(NEAR_END) and distance_to(pe) != FAR
+    )
 
 
 @cold
@@ -87,13 +98,13 @@ def reach(array, nelems: int, most: int, pe: int, op: int) -> int:
     offset = address - state(HEAP_BASE)
     nbytes = nelems * itemsize
     if (
-        pe >= 0
-        and pe < state_pe(N_PES)
+        pe >= state_pe(NEAR_BEGIN)
+        and pe < state_pe(NEAR_END)
         and nelems >= 0
         and nelems <= most
         and offset >= 0
         and offset + nbytes <= state(HEAP_BYTES)
-        and state(DELTA + pe) != FAR
+        and distance_to(pe) != FAR
     ):
         return BY_STORES
     return _reach_slowly(address, nelems, most, itemsize, pe, op)
@@ -103,7 +114,10 @@ def reach(array, nelems: int, most: int, pe: int, op: int) -> int:
 def by_owner(pe: int) -> bool:
     """Has the link to the GPU of ``pe`` no native atomic operations? Then that PE's proxy does them."""
     # The first word is in the line that all use; every atomic operation would wait for the other.
-    return state(P2P) != ALL_NATIVE and (state(BY_OWNER + (pe >> 6)) >> (pe & 63)) & 1 != 0
+    return (
+        state(P2P) != ALL_NATIVE
+        and (state(BY_OWNER + ((pe & NEAR_MASK) >> 6)) >> (pe & 63)) & 1 != 0
+    )
 
 
 @device_function
@@ -116,4 +130,4 @@ def reach_atomic(array, most: int, pe: int, op: int) -> int:
 @device_function
 def on_peer(array, pe: int) -> int:
     """Where ``pe`` keeps its copy of ``array``; only when ``reach`` said BY_STORES."""
-    return address_of(array) + state(DELTA + pe)
+    return address_of(array) + distance_to(pe)

@@ -177,7 +177,7 @@ def choose_device(device: str | None = None, n_pes: int = 1) -> str:
     if wanted != "auto":
         raise ValueError(f"device is {wanted!r}; the devices are auto, cuda, sim and none")
     kernels = compat.has_compiler()
-    simulated = "sim" if kernels and n_pes <= lib.ISHMEMX_MAX_DEVICE_PES else "none"
+    simulated = "sim" if kernels and n_pes <= lib.ISHMEMX_MAX_NEAR_PES else "none"
     if kernels and compat.simulator_requested():
         return simulated
     if gpu_count() and kernels and compat.has_module("cupy"):

@@ -92,6 +92,11 @@ def context() -> Context:
             "pyshmem before triton, start the script with 'python -m pyshmem run --device sim', or set "
             "TRITON_INTERPRET=1"
         )
+    if runtime.current().n_pes > lib.ISHMEMX_MAX_NEAR_PES:
+        raise errors.UnsupportedError(
+            f"Triton's kernels know at most {lib.ISHMEMX_MAX_NEAR_PES} PEs, the job has "
+            f"{runtime.current().n_pes}; Numba's (pyshmem.device) know all"
+        )
     return Context()
 
 

@@ -35,7 +35,7 @@ TEAMS = tl.constexpr(STATE.TEAMS)
 DELTA = tl.constexpr(STATE.DELTA)
 BY_OWNER = tl.constexpr(STATE.BY_OWNER)
 FAR = tl.constexpr(SIZES.FAR)
-MAX_PES = tl.constexpr(SIZES.MAX_DEVICE_PES)  # a power of two
+MAX_PES = tl.constexpr(SIZES.MAX_NEAR_PES)  # a power of two
 
 STATE_TRACE = tl.constexpr(STATE.TRACE)
 

@@ -277,6 +277,15 @@ def test_the_engine_process_under_sanitizers(
     assert (done.stdout, done.stderr) == ("ok\n", "")
 
 
+def test_device_heaps_of_more_pes_than_a_node_may_have(
+    build: Compile, flags: list[str], made: Path, run_pes: Callable
+) -> None:
+    program = build(["-std=gnu11", HERE / "many_pes.c", *plain(flags, made)], "many_pes")
+    heaps = {"PYSHMEM_HEAP_SIZE": "1M", "PYSHMEM_DEVICE_HEAP_SIZE": "1M"}
+    done = run_pes(144, program, device="sim", env=heaps, timeout=120, check=True)
+    assert done.stdout == "ok\n"
+
+
 def test_a_handler_that_blocks_does_not_keep_finalize(
     build: Compile, flags: list[str], made: Path, run_command: Callable
 ) -> None:

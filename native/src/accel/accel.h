@@ -23,7 +23,9 @@ typedef struct pysh_engine_map {
     int device;     /* GPU ordinal */
     int64_t nbytes; /* of an arena */
     int64_t stride; /* from one arena to the next, where they are in one file */
-    unsigned char handle[ISHMEMX_MAX_DEVICE_PES][PYSH_IPC_BYTES]; /* of CUDA IPC */
+    /* By pysh_near_place(), of near PEs; others have no heap here. */
+    int near[ISHMEMX_MAX_NEAR_PES];                             /* its PE; -1: none */
+    unsigned char handle[ISHMEMX_MAX_NEAR_PES][PYSH_IPC_BYTES]; /* of CUDA IPC */
 } pysh_engine_map_t;
 
 typedef struct pysh_accel {

@@ -73,11 +73,6 @@ static int config_check(const ishmemx_config_t *config) {
         return ISHMEMX_OK;
     if (config->device_heap_bytes < 1)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "PYSHMEM_DEVICE_HEAP_SIZE must be positive");
-    if (config->n_pes > ISHMEMX_MAX_DEVICE_PES)
-        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
-                         "kernels reach at most %d PEs, the job has %d; PYSHMEM_DEVICE=none "
-                         "runs without a device heap",
-                         ISHMEMX_MAX_DEVICE_PES, config->n_pes);
     return ISHMEMX_OK;
 }
 
@@ -194,7 +189,7 @@ static int start(const ishmemx_config_t *config) {
         return status;
     }
     pysh.alarm = conduit->alarm();
-    if ((status = pysh_nodes_open()) || (status = heaps_open(config))) {
+    if ((status = pysh_nodes_open(config->accelerator != ISHMEMX_DEVICE_NONE)) || (status = heaps_open(config))) {
         conduit->abort(status, ishmemx_error()); /* the others learn why, not only that this PE left */
         tear_down();
         return status;

@@ -37,9 +37,9 @@ typedef struct pysh_state {
     bool p2p;      /* kernels reach the device heaps of their node by loads and stores */
     int32_t *node; /* [n_pes] the first PE of each PE's node, the same table on all PEs */
     int n_nodes;
-    /* A bit a PE: the link to its GPU has no native atomic operations, so its own proxy does those on its device heap.
-     */
-    uint64_t by_owner[ISHMEMX_MAX_DEVICE_PES / 64];
+    /* A bit a near PE, by pysh_near_place(): the link to its GPU has no native atomic operations, so its own proxy does
+     * those on its device heap. */
+    uint64_t by_owner[ISHMEMX_MAX_NEAR_PES / 64];
     bool owns_amos;                /* this PE's proxy does other PEs' */
     bool core_heaps;               /* the arenas belong into core dumps */
     int64_t timeout_ns;            /* of a wait; 0: none */
@@ -57,6 +57,22 @@ extern pysh_state_t pysh;
 /* Is `pe` on the calling PE's node: its host, or its part of it with PYSHMEM_NODE_SIZE? */
 static inline bool pysh_near(int pe) {
     return pysh.node[pe] == pysh.node[pysh.pe];
+}
+
+/* Tables of near PEs have so many places; no two of a node of kernels have one. */
+static inline int pysh_near_place(int pe) {
+    return pe % ISHMEMX_MAX_NEAR_PES;
+}
+
+/* Numbers between which all near PEs are: all PEs' where there is a place for each. */
+static inline int pysh_near_begin(void) {
+    return pysh.n_pes <= ISHMEMX_MAX_NEAR_PES ? 0 : pysh.node[pysh.pe];
+}
+
+static inline int pysh_near_end(void) {
+    int end = pysh_near_begin() + ISHMEMX_MAX_NEAR_PES;
+
+    return end < pysh.n_pes ? end : pysh.n_pes;
 }
 
 /* As before init. */

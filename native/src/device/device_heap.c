@@ -188,8 +188,10 @@ int ishmemx_device_state(int64_t *words) {
     pysh_proxy_state(words);
     memcpy(&words[ISHMEMX_STATE_BY_OWNER], pysh.by_owner, sizeof pysh.by_owner);
     memcpy(&words[ISHMEMX_STATE_CUTOVER_PUT_MIN], cutover, sizeof cutover);
-    for (int pe = 0; pe < pysh.n_pes; pe++)
-        words[ISHMEMX_STATE_DELTA + pe] =
+    words[ISHMEMX_STATE_NEAR_BEGIN] = pysh_near_begin();
+    words[ISHMEMX_STATE_NEAR_END] = pysh_near_end();
+    for (int pe = pysh_near_begin(); pe < pysh_near_end(); pe++)
+        words[ISHMEMX_STATE_DELTA + pysh_near_place(pe)] =
             pysh.p2p && arena->peer[pe] ? (int64_t)(intptr_t)arena->peer[pe] - base : ISHMEMX_FAR;
     return ISHMEMX_OK;
 }

@@ -59,7 +59,7 @@ int64_t pysh_device_tables_nbytes(int n_pes) {
     return (halves_end(n_pes) + pysh_stream_areas_nbytes(n_pes) + 4095) & -4096;
 }
 
-static_assert(ISHMEMX_LL_HALF_BYTES / ISHMEMX_MAX_DEVICE_PES >= LL_SLOT_UNIT, "every member has a slot");
+static_assert(ISHMEMX_LL_HALF_BYTES / ISHMEMX_MAX_NEAR_PES >= LL_SLOT_UNIT, "every member has a slot");
 
 int64_t pysh_device_teams_nbytes(int n_pes) {
     return (LISTS + ISHMEMX_MAX_TEAMS * (int64_t)n_pes * 4 + 4095) & -4096;

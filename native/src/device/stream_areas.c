@@ -21,8 +21,11 @@ static struct {
     char *flags, *units, *calls;
 } areas;
 
+/* Of teams of near members: others have no use for them. */
 static int64_t flags_nbytes(int n_pes) {
-    return PYSH_STREAM_MAX_BLOCKS * (((int64_t)n_pes * 8 + FLAG_ROW_UNIT - 1) / FLAG_ROW_UNIT * FLAG_ROW_UNIT);
+    int64_t most = n_pes < ISHMEMX_MAX_NEAR_PES ? n_pes : ISHMEMX_MAX_NEAR_PES;
+
+    return PYSH_STREAM_MAX_BLOCKS * ((most * 8 + FLAG_ROW_UNIT - 1) / FLAG_ROW_UNIT * FLAG_ROW_UNIT);
 }
 
 static int64_t half_nbytes(int slot) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Nodes: the PEs of a host, or with PYSHMEM_NODE_SIZE=k, for trials on one host, k neighbours of them. */
+ * Nodes: the PEs of a host, or with PYSHMEM_NODE_SIZE=k, for trials on one host, k neighbours of them. Those of one
+ * with kernels are less than ISHMEMX_MAX_NEAR_PES apart. */
 #include "job/nodes.h"
 
 #include <stdint.h>
@@ -11,15 +12,19 @@
 #include "conduit/conduit.h"
 
 /* The first PE that is on the caller's node. */
-static int32_t first_of_mine(int64_t size) {
-    int32_t pe = 0;
+static int32_t first_of_mine(int64_t size, bool kernels) {
+    int32_t pe = 0, beyond = 0; /* that many of MAX_NEAR_PES behind the first of the host */
 
     while ((pysh.conduit->on_host && !pysh.conduit->on_host(pe)) || (size && pe / size != pysh.pe / size))
         pe++;
+    if (kernels)
+        beyond = (pysh.pe - pe) / ISHMEMX_MAX_NEAR_PES * ISHMEMX_MAX_NEAR_PES;
+    for (pe += beyond; pysh.conduit->on_host && !pysh.conduit->on_host(pe); pe++)
+        continue;
     return pe;
 }
 
-int pysh_nodes_open(void) {
+int pysh_nodes_open(bool kernels) {
     int64_t mine[2], *all = calloc((size_t)pysh.n_pes, sizeof mine);
     int status;
 
@@ -31,7 +36,7 @@ int pysh_nodes_open(void) {
     if (!(status = ishmemx_setting_number("NODE_SIZE", &mine[0])) && mine[0] < 0)
         status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "PYSHMEM_NODE_SIZE is %lld; a node has 1 PE or more, or 0: its host's",
                            (long long)mine[0]);
-    mine[1] = status ? -1 : first_of_mine(mine[0]);
+    mine[1] = status ? -1 : first_of_mine(mine[0], kernels);
     if (!status)
         status = pysh.conduit->exchange("init", mine, all, sizeof mine);
     for (int pe = 0; !status && pe < pysh.n_pes; pe++) {

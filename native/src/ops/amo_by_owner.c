@@ -15,7 +15,7 @@
 #include "conduit/wait.h"
 #include "memory/system_region.h"
 
-#define ROW_WORDS (ISHMEMX_MAX_DEVICE_PES / 64)
+#define ROW_WORDS (ISHMEMX_MAX_NEAR_PES / 64)
 
 typedef struct row { /* of the PE that asks: all but `answered`, `status` and `old` are its own */
     uint64_t asked;  /* number of its operation, from 1; stored behind the rest */
@@ -25,23 +25,27 @@ typedef struct row { /* of the PE that asks: all but `answered`, `status` and `o
     int32_t op, type, status, unused;
 } row_t;
 _Static_assert(sizeof(row_t) == PYSH_CACHE_LINE, "a line for each PE that asks");
-_Static_assert(PYSH_OWNER_AMOS + ISHMEMX_MAX_DEVICE_PES * sizeof(row_t) <= PYSH_SYSTEM_BYTES, "in the system region");
+_Static_assert(PYSH_OWNER_AMOS + ISHMEMX_MAX_NEAR_PES * sizeof(row_t) <= PYSH_SYSTEM_BYTES, "in the system region");
 
 /* LEFT: who asked gave up waiting; the row is free again once it has been answered. */
 enum { FREE, TAKEN, LEFT };
 
 static struct {
     pthread_mutex_t mutex; /* for `state` and the filling in of a row: no wait under it */
-    int state[ISHMEMX_MAX_DEVICE_PES];
+    int state[ISHMEMX_MAX_NEAR_PES];
 } asking = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static struct { /* the owner's side, by its first proxy alone */
-    bool begun[ISHMEMX_MAX_DEVICE_PES];
-    int slot[ISHMEMX_MAX_DEVICE_PES]; /* of the accelerator */
+    bool begun[ISHMEMX_MAX_NEAR_PES];
+    int slot[ISHMEMX_MAX_NEAR_PES]; /* of the accelerator */
 } serving;
 
 static bool has_bit(const uint64_t *bits, int pe) {
-    return bits[pe / 64] >> (pe % 64) & 1;
+    return bits[pysh_near_place(pe) / 64] >> (pe % 64) & 1;
+}
+
+void pysh_amo_by_owner_note(int pe) {
+    pysh.by_owner[pysh_near_place(pe) / 64] |= 1ULL << (pe % 64);
 }
 
 int pysh_amo_by_owner_open(void) {
@@ -52,29 +56,29 @@ int pysh_amo_by_owner_open(void) {
                      : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
 
     for (int pe = 0; pe < pysh.n_pes; pe++) {
-        asking.state[pe] = FREE;
-        serving.begun[pe] = false;
-        if (!status && how == OWNER && pysh.p2p && pe != pysh.pe)
-            pysh.by_owner[pe / 64] |= 1ULL << (pe % 64);
+        asking.state[pysh_near_place(pe)] = FREE;
+        serving.begun[pysh_near_place(pe)] = false;
+        if (!status && how == OWNER && pysh.p2p && pe != pysh.pe && pysh_near(pe))
+            pysh_amo_by_owner_note(pe);
     }
     if (!status)
         status = pysh.conduit->exchange("init", pysh.by_owner, all, sizeof *all);
     for (int pe = 0; !status && pe < pysh.n_pes; pe++)
-        pysh.owns_amos = pysh.owns_amos || has_bit(all[pe], pysh.pe);
+        pysh.owns_amos = pysh.owns_amos || (pysh_near(pe) && has_bit(all[pe], pysh.pe));
     free(all);
     return status;
 }
 
 bool pysh_amo_is_by_owner(int op, int heap, int pe) {
-    return heap == ISHMEMX_HEAP_DEVICE && pe < ISHMEMX_MAX_DEVICE_PES && has_bit(pysh.by_owner, pe) &&
-           op != ISHMEMX_ATOMIC_FETCH && op != ISHMEMX_ATOMIC_SET;
+    return heap == ISHMEMX_HEAP_DEVICE && pysh_near(pe) && has_bit(pysh.by_owner, pe) && op != ISHMEMX_ATOMIC_FETCH &&
+           op != ISHMEMX_ATOMIC_SET;
 }
 
-/* The row of `asker` at `owner`; NULL where this PE does not load and store there. */
+/* The row of `asker`, which is near, at `owner`; NULL where this PE does not load and store there. */
 static row_t *row_of(int asker, int owner) {
     char *base = pysh.arena[ISHMEMX_HEAP_HOST].peer[owner];
 
-    return base ? (row_t *)(void *)(base + PYSH_OWNER_AMOS) + asker : NULL;
+    return base ? (row_t *)(void *)(base + PYSH_OWNER_AMOS) + pysh_near_place(asker) : NULL;
 }
 
 /* ---- who asks ---- */
@@ -94,9 +98,9 @@ int pysh_amo_by_owner_begin(int op, int type, int64_t offset, uint64_t value, ui
                          "would be asked to do them, is not mapped here (conduit %s)",
                          pe, pysh.conduit->name);
     pthread_mutex_lock(&asking.mutex);
-    mine = asking.state[pe] == FREE || (asking.state[pe] == LEFT && answered(row));
+    mine = asking.state[pysh_near_place(pe)] == FREE || (asking.state[pysh_near_place(pe)] == LEFT && answered(row));
     if (mine) {
-        asking.state[pe] = TAKEN;
+        asking.state[pysh_near_place(pe)] = TAKEN;
         row->op = op;
         row->type = type;
         row->offset = offset;
@@ -121,7 +125,7 @@ int pysh_amo_by_owner_poll(int pe, bool *done_p, uint64_t *fetched_p) {
     status = row->status;
     *fetched_p = row->old;
     pthread_mutex_lock(&asking.mutex);
-    asking.state[pe] = FREE;
+    asking.state[pysh_near_place(pe)] = FREE;
     pthread_mutex_unlock(&asking.mutex);
     return status ? pysh_fail(status, "PE %d could not do an atomic operation on its device heap for this PE", pe)
                   : ISHMEMX_OK;
@@ -129,7 +133,7 @@ int pysh_amo_by_owner_poll(int pe, bool *done_p, uint64_t *fetched_p) {
 
 static void leave(int pe) {
     pthread_mutex_lock(&asking.mutex);
-    asking.state[pe] = LEFT;
+    asking.state[pysh_near_place(pe)] = LEFT;
     pthread_mutex_unlock(&asking.mutex);
 }
 
@@ -174,16 +178,17 @@ static bool serve(row_t *row, int asker) {
         pysh_wake(pysh.pe);
         return true;
     }
-    if (!serving.begun[asker]) {
-        status = pysh.accel->amo_begin(row->op, row->type, address, row->value, row->cond, &serving.slot[asker]);
-        serving.begun[asker] = !status;
+    if (!serving.begun[pysh_near_place(asker)]) {
+        status = pysh.accel->amo_begin(row->op, row->type, address, row->value, row->cond,
+                                       &serving.slot[pysh_near_place(asker)]);
+        serving.begun[pysh_near_place(asker)] = !status;
         if (status && status != PYSH_ENGINE_FULL)
             answer(row, status, 0);
         return status != PYSH_ENGINE_FULL;
     }
-    status = pysh.accel->amo_poll(serving.slot[asker], &done, &old);
+    status = pysh.accel->amo_poll(serving.slot[pysh_near_place(asker)], &done, &old);
     if (status || done) {
-        serving.begun[asker] = false;
+        serving.begun[pysh_near_place(asker)] = false;
         answer(row, status, old);
     }
     return status || done;
@@ -192,7 +197,7 @@ static bool serve(row_t *row, int asker) {
 bool pysh_amo_serve_others(void) {
     bool moved = false;
 
-    for (int pe = 0; pysh.owns_amos && pe < pysh.n_pes; pe++) {
+    for (int pe = pysh_near_begin(); pysh.owns_amos && pe < pysh_near_end(); pe++) {
         row_t *row = row_of(pe, pysh.pe);
         /* acquire: pairs with the release of who asks */
         if (__atomic_load_n(&row->asked, __ATOMIC_ACQUIRE) != row->answered)

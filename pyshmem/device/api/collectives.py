@@ -12,12 +12,12 @@ from ..copies import push
 from ..faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, FAULT_STRIDE, OP, record_fault
 from ..groups import Scope
 from ..leaf import chosen as leaf
-from ..leaf.chosen import address_of, device_function, read64, state, to_int64
-from ..peers import BY_STORES, NOWHERE, my_pe, near_to, reach
+from ..leaf.chosen import address_of, device_function, read64, to_int64
+from ..peers import BY_STORES, NOWHERE, distance_to, my_pe, near_to, reach
 from ..ring.requests import IPUT, ask
 from ..ring.transport import get_bytes, store_word
 from ..routine import scoped
-from ..state import DELTA, DEVICE_STAGE_BYTES
+from ..state import DEVICE_STAGE_BYTES
 from ..team import ll
 from ..team.flags import await_flag, outlined, raise_flags, steps
 from ..team.ll import makes_ll
@@ -216,7 +216,7 @@ def _alltoalls(scope: Scope):
         if near_row(row):
             member = 0
             while member < members:
-                to = place + state(DELTA + member_pe(row, member))
+                to = place + distance_to(member_pe(row, member))
                 begin = source + member * nelems * sst * itemsize
                 push_blocks(to, begin, dst, sst, 1, nelems, itemsize, rank(), size())
                 member += 1

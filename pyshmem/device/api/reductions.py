@@ -9,8 +9,9 @@ from ..faults import OP
 from ..groups import Scope, quotient
 from ..leaf import chosen as leaf
 from ..leaf.chosen import combine, device_function, raw1, raw16, state, to_int64
+from ..peers import distance_to
 from ..routine import scoped
-from ..state import CUTOVER_COLL, DELTA, DEVICE_STAGE_BYTES
+from ..state import CUTOVER_COLL, DEVICE_STAGE_BYTES
 from ..team import ll
 from ..team.flags import outlined, steps
 from ..team.ll import makes_ll
@@ -176,24 +177,24 @@ def make_gathers(name: str) -> tuple:
 
     @device_function
     def gather(row, source, like):
-        acc = leaf.widen(like, raw16(source + state(DELTA + member_pe(row, 0)), like))
+        acc = leaf.widen(like, raw16(source + distance_to(member_pe(row, 0)), like))
         member = 1
         while member < row_n_pes(row):
-            acc = add(like, acc, raw16(source + state(DELTA + member_pe(row, member)), like))
+            acc = add(like, acc, raw16(source + distance_to(member_pe(row, member)), like))
             member += 1
         return acc
 
     @device_function
     def gather_four(row, source, step, like):
         """Pieces ``step`` apart, with their loads in flight together."""
-        at = source + state(DELTA + member_pe(row, 0))
+        at = source + distance_to(member_pe(row, 0))
         r0, r1 = raw16(at, like), raw16(at + step, like)
         r2, r3 = raw16(at + 2 * step, like), raw16(at + 3 * step, like)
         a0, a1 = leaf.widen(like, r0), leaf.widen(like, r1)
         a2, a3 = leaf.widen(like, r2), leaf.widen(like, r3)
         member = 1
         while member < row_n_pes(row):
-            at = source + state(DELTA + member_pe(row, member))
+            at = source + distance_to(member_pe(row, member))
             r0, r1 = raw16(at, like), raw16(at + step, like)
             r2, r3 = raw16(at + 2 * step, like), raw16(at + 3 * step, like)
             a0, a1 = add(like, a0, r0), add(like, a1, r1)
@@ -216,7 +217,7 @@ def _make_shared(scope: Scope, name: str):
     def one(row, dest, source, like):
         acc, member = gather(row, source, like), 0
         while member < row_n_pes(row):
-            leaf.store_acc16(dest + state(DELTA + member_pe(row, member)), like, acc)
+            leaf.store_acc16(dest + distance_to(member_pe(row, member)), like, acc)
             member += 1
 
     @device_function
@@ -224,7 +225,7 @@ def _make_shared(scope: Scope, name: str):
         a0, a1, a2, a3 = gather_four(row, source, step, like)
         member = 0
         while member < row_n_pes(row):
-            at = dest + state(DELTA + member_pe(row, member))
+            at = dest + distance_to(member_pe(row, member))
             leaf.store_acc16(at, like, a0)
             leaf.store_acc16(at + step, like, a1)
             leaf.store_acc16(at + 2 * step, like, a2)

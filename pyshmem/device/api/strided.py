@@ -7,12 +7,11 @@ Strides count elements and are at least 1, and at least the block. Threads of a 
 from ..faults import FAULT_NELEMS, FAULT_STRIDE, OP, record_fault
 from ..groups import Scope, quotient
 from ..leaf import chosen as leaf
-from ..leaf.chosen import address_of, device_function, narrow, state, to_int64
-from ..peers import BY_STORES, NOWHERE, reach
+from ..leaf.chosen import address_of, device_function, narrow, to_int64
+from ..peers import BY_STORES, NOWHERE, distance_to, reach
 from ..ring.requests import IGET, IPUT, RELEASE, ask
 from ..ring.transport import ring_get, ring_put
 from ..routine import scoped
-from ..state import DELTA
 from ..team.rows import on_context
 
 __all__ = [
@@ -104,7 +103,7 @@ def _make_move(put: bool):
         else:
             way = _way(dest, source, dst, sst, bsize, nblocks, pe, op)
         if way == BY_STORES:
-            there = state(DELTA + pe)
+            there = distance_to(pe)
             to, begin = (to + there, begin) if put else (to, begin + there)
             copy(to, begin, dst, sst, bsize, nblocks, itemsize, rank, size)
         elif way != NOWHERE and rank == 0:

@@ -9,9 +9,8 @@ routines.
 
 from .. import copies
 from ..leaf import chosen
-from ..leaf.chosen import cold, device_function, in_global, load_near, state, store_near, write64
-from ..peers import my_pe, near_to
-from ..state import DELTA
+from ..leaf.chosen import cold, device_function, in_global, load_near, store_near, write64
+from ..peers import distance_to, my_pe, near_to
 from .cutover import offloads_get
 from .requests import AMO, DONE, GET, PUT, PUT_SIGNAL, RELEASE, G, P, ask, tell
 
@@ -90,7 +89,7 @@ def ring_put_signal(
 def get_bytes(dest: int, source: int, nbytes: int, pe: int, rank: int, size: int) -> None:
     """``size`` lanes copy from ``pe``."""
     if near_to(pe) and (pe == my_pe() or not offloads_get(nbytes, size, dest)):
-        copies.pull(dest, source + state(DELTA + pe), nbytes, rank, size)
+        copies.pull(dest, source + distance_to(pe), nbytes, rank, size)
     elif rank == 0:
         ring_get(dest, source, nbytes, pe, False)
 
@@ -99,7 +98,7 @@ def get_bytes(dest: int, source: int, nbytes: int, pe: int, rank: int, size: int
 def store_word(dest: int, value: int, pe: int) -> None:
     """Eight bytes to ``pe``, relaxed; by the ring they come after earlier puts."""
     if near_to(pe):
-        write64(dest + state(DELTA + pe), value)
+        write64(dest + distance_to(pe), value)
     elif pe == my_pe():
         write64(dest, value)  # at once: nobody waits for words of their own
     else:

@@ -25,11 +25,10 @@ from ..leaf.chosen import (
     opaque,
     rare,
     relax,
-    state,
     store16_near,
     store_third,
 )
-from ..state import DELTA
+from ..peers import distance_to
 from ..team.ll import load_word, store_word
 from ..wait_loop import POLLS_PER_CHECK, go_on
 
@@ -193,4 +192,4 @@ def await_bundle(place: int, left: int, call: int, waited: int, pe: int):
 @device_function
 def slot_at(units: int, slot: int, n: int, call: int, me: int, member: int, pe: int) -> int:
     """Where the caller stores to at ``member``, whose world number is ``pe``."""
-    return slot_of(units, slot, n, call, member, me) + state(DELTA + pe)
+    return slot_of(units, slot, n, call, member, me) + distance_to(pe)

@@ -27,7 +27,8 @@ from ..leaf.chosen import (
     state,
     thread_in_block,
 )
-from ..state import DELTA, TEAMS
+from ..peers import distance_to
+from ..state import TEAMS
 from ..team.rows import claim_row, member_pe, release_row
 from ..wait_loop import reached_soon, wait_word
 
@@ -104,7 +105,7 @@ def meet(team: int, me: int, n: int, flags: int, call: int, turn: int, op: int) 
     place = flags + block_index() * ((8 * n + 63) & ~63)
     k = thread_in_block() + 1
     while k < n:
-        to = place + 8 * me + state(DELTA + member_pe(row, other(me, n, k)))
+        to = place + 8 * me + distance_to(member_pe(row, other(me, n, k)))
         signal_release_set(to, value)
         k += block_threads()
     k = thread_in_block() + 1

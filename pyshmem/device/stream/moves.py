@@ -15,7 +15,8 @@ from ..leaf.chosen import (
     store_third,
     thread_in_block,
 )
-from ..state import ABI, DELTA
+from ..peers import distance_to
+from ..state import ABI
 from ..team.rows import member_pe
 from . import bundles
 from .bundles import (
@@ -152,7 +153,7 @@ def _spread(team, me, n, first, last, dest, source, step, nbytes):
         four, k = at + 3 * pitch < whole, first
         while k <= last:
             member = other(me, n, k)
-            to, begin = dest + state(DELTA + member_pe(row, member)), source + member * step
+            to, begin = dest + distance_to(member_pe(row, member)), source + member * step
             if four:
                 leaf.copy16x4(to + at, begin + at, pitch)
             else:
@@ -163,7 +164,7 @@ def _spread(team, me, n, first, last, dest, source, step, nbytes):
         k = first
         while k <= last:
             member = other(me, n, k)
-            to, begin = dest + state(DELTA + member_pe(row, member)), source + member * step
+            to, begin = dest + distance_to(member_pe(row, member)), source + member * step
             push(to + whole, begin + whole, nbytes - whole, rank, size)
             k += 1
 

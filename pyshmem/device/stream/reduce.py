@@ -9,7 +9,8 @@ from ..faults import OP
 from ..groups import quotient
 from ..leaf import chosen as leaf
 from ..leaf.chosen import combine, device_function, load16_near, raw1, state
-from ..state import ABI, DELTA
+from ..peers import distance_to
+from ..state import ABI
 from ..team.rows import member_pe
 from . import bundles
 from .bundles import await_bundle, load_bundle, send_bundle, store_bundle
@@ -100,24 +101,24 @@ def _make_gathers(name: str):
 
     @device_function
     def one(row, n, source, like):
-        acc = leaf.widen(like, load(like, source + state(DELTA + member_pe(row, 0))))
+        acc = leaf.widen(like, load(like, source + distance_to(member_pe(row, 0))))
         member = 1
         while member < n:
-            at = source + state(DELTA + member_pe(row, member))
+            at = source + distance_to(member_pe(row, member))
             acc = add(like, acc, load(like, at))
             member += 1
         return acc
 
     @device_function
     def four(row, n, source, step, like):
-        at = source + state(DELTA + member_pe(row, 0))
+        at = source + distance_to(member_pe(row, 0))
         r0, r1 = load(like, at), load(like, at + step)
         r2, r3 = load(like, at + 2 * step), load(like, at + 3 * step)
         a0, a1 = leaf.widen(like, r0), leaf.widen(like, r1)
         a2, a3 = leaf.widen(like, r2), leaf.widen(like, r3)
         member = 1
         while member < n:
-            at = source + state(DELTA + member_pe(row, member))
+            at = source + distance_to(member_pe(row, member))
             r0, r1 = load(like, at), load(like, at + step)
             r2, r3 = load(like, at + 2 * step), load(like, at + 3 * step)
             a0, a1 = add(like, a0, r0), add(like, a1, r1)
@@ -127,10 +128,10 @@ def _make_gathers(name: str):
 
     @device_function
     def element(row, n, source, like):
-        acc = leaf.widen(like, raw1(source + state(DELTA + member_pe(row, 0)), like))
+        acc = leaf.widen(like, raw1(source + distance_to(member_pe(row, 0)), like))
         member = 1
         while member < n:
-            acc = add(like, acc, raw1(source + state(DELTA + member_pe(row, member)), like))
+            acc = add(like, acc, raw1(source + distance_to(member_pe(row, member)), like))
             member += 1
         return acc
 
@@ -150,7 +151,7 @@ def _make_range(name: str, to_all: bool):
 
     @device_function
     def place(row, me, n, dest, k):
-        return dest + state(DELTA + member_pe(row, other(me, n, k))) if to_all else dest
+        return dest + distance_to(member_pe(row, other(me, n, k))) if to_all else dest
 
     @device_function
     def by_pieces(row, me, n, dest, source, at, end, like):

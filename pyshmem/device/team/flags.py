@@ -13,7 +13,7 @@ from ..faults import ROUTINE_BITS
 from ..groups import Scope, quotient
 from ..leaf import chosen as leaf
 from ..leaf.chosen import device_function, outline, rare, read64, state, stride, write64
-from ..peers import near, near_to
+from ..peers import distance_to, near, near_to
 from ..ring.cutover import offloads_put
 from ..ring.transport import ring_put, store_word
 from ..state import CUTOVER_PUT_MIN, DELTA
@@ -153,7 +153,7 @@ def _push_in_turn(row, dest, source, step, nbytes, rank, size) -> int:
     """Lanes that are fewer than the members copy to one after the other."""
     member = 0
     while member < row_n_pes(row):
-        to = dest + state(DELTA + member_pe(row, member))
+        to = dest + distance_to(member_pe(row, member))
         copies.push(to, source + member * step, nbytes, rank, size)
         member += 1
     return 0
@@ -172,7 +172,7 @@ def _spread_far(row, dest, source, step, nbytes, rank, size) -> int:
     while member < row_n_pes(row):
         pe = member_pe(row, member)
         if near_to(pe):
-            copies.push(dest + state(DELTA + pe), source + member * step, nbytes, rank, size)
+            copies.push(dest + distance_to(pe), source + member * step, nbytes, rank, size)
         member += 1
     return 0
 
@@ -208,7 +208,7 @@ def _spread(row: int, dest: int, source: int, step: int, nbytes: int, rank: int,
         elif member >= members:  # members begin with their neighbours: no one is everybody's first
             member -= members
     if at >= 0:
-        to = dest + state(DELTA + member_pe(row, member))
+        to = dest + distance_to(member_pe(row, member))
         copies.push(to, source + member * step, nbytes, at, lanes)
     return 0
 

@@ -28,7 +28,8 @@ from ..leaf.chosen import (
     store_near,
     store_unit,
 )
-from ..state import CUTOVER_LL, DELTA, LL_HALF_BYTES
+from ..peers import distance_to
+from ..state import CUTOVER_LL, LL_HALF_BYTES
 from ..wait_loop import POLLS_PER_CHECK, go_on
 from .flags import other_member
 from .rows import member_pe, near_row, row_ll, row_ll_slot, row_my_pe, row_n_pes, team_number
@@ -194,7 +195,7 @@ def _send(row, source, step, own, nbytes, first, call, rank, size) -> int:
             begin = source + member * step + at
             if k > 0:
                 low, high = load_word(begin, left), load_word(begin + 8, left - 8)
-                to = place + state(DELTA + member_pe(row, member))
+                to = place + distance_to(member_pe(row, member))
                 store_unit(to, low, call)
                 store_unit(to + _SECOND, high, call)
             elif own != 0:
@@ -244,7 +245,7 @@ def send_words(row, word, call, rank, size) -> None:
     """One unit to each other member: the lanes share the members."""
     slot, k = _slot(row, row_my_pe(row), call), rank + 1
     while k < row_n_pes(row):
-        store_unit(slot + state(DELTA + member_pe(row, other_member(row, k))), word, call)
+        store_unit(slot + distance_to(member_pe(row, other_member(row, k))), word, call)
         k += size
 
 

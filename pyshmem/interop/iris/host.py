@@ -60,6 +60,10 @@ class Iris:
                 "links between these GPUs have no native atomic operations (or PYSHMEM_P2P_ATOMICS is "
                 "owner): Iris's kernels cannot find that out, and theirs would be lost"
             )
+        if job.n_pes > lib.ISHMEMX_MAX_NEAR_PES:
+            raise UnsupportedError(
+                f"Iris's kernels reach all PEs by loads and stores: {lib.ISHMEMX_MAX_NEAR_PES} at most"
+            )
         base, delta = words[lib.ISHMEMX_STATE_HEAP_BASE], words[lib.ISHMEMX_STATE_DELTA :]
         bases = np.array([base + delta[pe] for pe in range(job.n_pes)], np.uint64)
         self.heap_bases = self._local(bases)

@@ -139,9 +139,6 @@ static int attach(const ishmemx_config_t *config) {
     pysh_cuda_card_t mine = {.bus = ""};
     int status;
 
-    if (pysh.n_pes > ISHMEMX_MAX_DEVICE_PES)
-        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "a device heap serves %d PEs at most; there are %d",
-                         ISHMEMX_MAX_DEVICE_PES, pysh.n_pes);
     status = pysh_cuda_agree(attach_own(config, &mine));
     if (!status)
         status = pysh.p2p ? pysh_cuda_check_matrix(pysh_gpu.device, &mine) : ISHMEMX_OK;

@@ -35,21 +35,23 @@ int pysh_cuda_open_card(int ordinal, int count, pysh_cuda_card_t *card) {
 int pysh_cuda_share(pysh_engine_map_t *map, int *fd_p) {
     *map =
         (pysh_engine_map_t){.pe = pysh.pe, .n_pes = pysh.n_pes, .device = pysh_gpu.ordinal, .nbytes = pysh_gpu.nbytes};
-    memcpy(map->handle, pysh_gpu.handles, (size_t)pysh.n_pes * sizeof *pysh_gpu.handles);
+    for (int pe = pysh_near_begin(); pe < pysh_near_end(); pe++)
+        memcpy(map->handle[pysh_near_place(pe)], &pysh_gpu.handles[pe], sizeof *pysh_gpu.handles);
     *fd_p = -1;
     return ISHMEMX_OK;
 }
 
 /* A first copy in each direction: what the driver loads or maps at first use, it does now. */
-static CUresult try_copies(int n_pes, char *const *base) {
+static CUresult try_copies(char *const *base) {
     CUstream stream = NULL;
     CUdeviceptr scratch = 0;
     CUresult result = pysh_cuda.MemAlloc(&scratch, PYSH_CUDA_ALLOCATION_UNIT);
 
     if (!result)
         result = pysh_cuda.StreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-    for (int pe = 0; !result && pe < n_pes; pe++)
-        result = pysh_cuda.MemcpyAsync(scratch, (CUdeviceptr)(uintptr_t)base[pe], 8, stream);
+    for (int i = 0; !result && i < ISHMEMX_MAX_NEAR_PES; i++)
+        if (base[i])
+            result = pysh_cuda.MemcpyAsync(scratch, (CUdeviceptr)(uintptr_t)base[i], 8, stream);
     if (!result)
         result = pysh_cuda.StreamWriteValue64(stream, scratch, 0, 0);
     if (!result)
@@ -71,16 +73,19 @@ int pysh_cuda_join(const pysh_engine_map_t *map, int fd, char **base) {
         status = pysh_cuda_open_card(map->device, count, &card);
     if (!status)
         status = pysh_cuda_engine_open();
-    for (int pe = 0; !status && pe < map->n_pes; pe++) {
+    for (int i = 0; !status && i < ISHMEMX_MAX_NEAR_PES; i++) {
         CUipcMemHandle handle;
         CUdeviceptr mapped = 0;
-        memcpy(&handle, map->handle[pe], sizeof handle);
+        if (map->near[i] < 0)
+            continue;
+        memcpy(&handle, map->handle[i], sizeof handle);
         result = pysh_cuda.IpcOpenMemHandle(&mapped, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
         if (result)
-            status = pysh_cuda_fail(result, "GPU %d cannot map the device heap of PE %d (CUDA IPC)", map->device, pe);
-        base[pe] = (char *)(uintptr_t)mapped;
+            status = pysh_cuda_fail(result, "GPU %d cannot map the device heap of PE %d (CUDA IPC)", map->device,
+                                    map->near[i]);
+        base[i] = (char *)(uintptr_t)mapped;
     }
-    if (!status && (result = try_copies(map->n_pes, base)))
+    if (!status && (result = try_copies(base)))
         status = pysh_cuda_fail(result, "a first copy on GPU %d", map->device);
     return status;
 }

@@ -22,14 +22,18 @@ typedef struct lane {
 
 static struct {
     pthread_mutex_t mutex; /* for the counts and events */
-    lane_t *lane;          /* [n_pes + 1]: the last is for stamps alone */
+    lane_t *lane;          /* [lanes() + 1], by pysh_near_place(): the last is for stamps alone */
 } engine = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+static int lanes(void) {
+    return pysh.n_pes < ISHMEMX_MAX_NEAR_PES ? pysh.n_pes : ISHMEMX_MAX_NEAR_PES;
+}
+
 int pysh_cuda_engine_open(void) {
-    engine.lane = calloc((size_t)pysh.n_pes + 1, sizeof *engine.lane);
+    engine.lane = calloc((size_t)lanes() + 1, sizeof *engine.lane);
     if (!engine.lane)
-        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for streams to %d PEs", pysh.n_pes);
-    for (int i = 0; i <= pysh.n_pes; i++) {
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for streams to %d PEs", lanes());
+    for (int i = 0; i <= lanes(); i++) {
         CUresult result = pysh_cuda.StreamCreate(&engine.lane[i].stream, CU_STREAM_NON_BLOCKING);
         if (!result)
             result = pysh_cuda.EventCreate(&engine.lane[i].event, CU_EVENT_DISABLE_TIMING);
@@ -40,7 +44,7 @@ int pysh_cuda_engine_open(void) {
 }
 
 void pysh_cuda_engine_close(void) {
-    for (int i = 0; engine.lane && i <= pysh.n_pes; i++) {
+    for (int i = 0; engine.lane && i <= lanes(); i++) {
         if (engine.lane[i].stream)
             pysh_cuda.StreamDestroy(engine.lane[i].stream);
         if (engine.lane[i].event)
@@ -52,7 +56,7 @@ void pysh_cuda_engine_close(void) {
 
 int pysh_cuda_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps,
                           int n_stamps, uint64_t *token_p) {
-    lane_t *lane = &engine.lane[pe];
+    lane_t *lane = &engine.lane[pysh_near_place(pe)];
     CUresult result =
         pysh_cuda.MemcpyAsync((CUdeviceptr)(uintptr_t)dest, (CUdeviceptr)(uintptr_t)source, nbytes, lane->stream);
 
@@ -65,7 +69,7 @@ int pysh_cuda_engine_copy(int pe, void *dest, const void *source, size_t nbytes,
     if (result)
         return pysh_cuda_fail(result, "telling a kernel of a copy of %zu bytes", nbytes);
     pthread_mutex_lock(&engine.mutex);
-    *token_p = (uint64_t)pe << TOKEN_PE_SHIFT | ++lane->started;
+    *token_p = (uint64_t)pysh_near_place(pe) << TOKEN_PE_SHIFT | ++lane->started;
     pthread_mutex_unlock(&engine.mutex);
     return ISHMEMX_OK;
 }
@@ -104,8 +108,8 @@ int pysh_cuda_engine_done(uint64_t token, bool *done_p) {
 
 void pysh_cuda_engine_mark(void) {
     pthread_mutex_lock(&engine.mutex);
-    for (int pe = 0; pe < pysh.n_pes; pe++)
-        engine.lane[pe].mark = engine.lane[pe].started;
+    for (int i = 0; i < lanes(); i++)
+        engine.lane[i].mark = engine.lane[i].started;
     pthread_mutex_unlock(&engine.mutex);
 }
 
@@ -114,8 +118,8 @@ int pysh_cuda_engine_finished(bool *marked_p, bool *all_p) {
 
     *marked_p = *all_p = true;
     pthread_mutex_lock(&engine.mutex);
-    for (int pe = 0; pe < pysh.n_pes; pe++) {
-        lane_t *lane = &engine.lane[pe];
+    for (int i = 0; i < lanes(); i++) {
+        lane_t *lane = &engine.lane[i];
         int looked = look(lane);
         status = status ? status : looked;
         *marked_p = *marked_p && lane->finished >= lane->mark;
@@ -126,5 +130,5 @@ int pysh_cuda_engine_finished(bool *marked_p, bool *all_p) {
 }
 
 void pysh_cuda_engine_stamp(void *address, uint64_t value) {
-    pysh_cuda.StreamWriteValue64(engine.lane[pysh.n_pes].stream, (CUdeviceptr)(uintptr_t)address, value, 0);
+    pysh_cuda.StreamWriteValue64(engine.lane[lanes()].stream, (CUdeviceptr)(uintptr_t)address, value, 0);
 }

@@ -9,6 +9,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
+#include "ops/amo_by_owner.h"
 
 typedef struct verdict {
     int status;
@@ -66,7 +67,7 @@ static int list_missing(const pysh_cuda_card_t *cards, const unsigned char *rows
 
     for (int a = 0; a < pysh.n_pes; a++)
         for (int b = 0; b < pysh.n_pes && used < sizeof pairs; b++)
-            if (!rows[a * ISHMEMX_MAX_DEVICE_PES + b])
+            if (pysh.node[a] == pysh.node[b] && !rows[(size_t)a * ISHMEMX_MAX_NEAR_PES + (size_t)pysh_near_place(b)])
                 used += (size_t)snprintf(pairs + used, sizeof pairs - used, "%sPE %d (GPU %s) to PE %d (GPU %s)",
                                          used ? ", " : "", a, cards[a].bus, b, cards[b].bus);
     if (!used)
@@ -79,7 +80,7 @@ static int list_missing(const pysh_cuda_card_t *cards, const unsigned char *rows
 }
 
 int pysh_cuda_check_matrix(CUdevice device, const pysh_cuda_card_t *mine) {
-    unsigned char row[ISHMEMX_MAX_DEVICE_PES] = {0};
+    unsigned char row[ISHMEMX_MAX_NEAR_PES] = {0};
     pysh_cuda_card_t *cards = calloc((size_t)pysh.n_pes, sizeof *cards);
     unsigned char *rows = calloc((size_t)pysh.n_pes, sizeof row);
     int status = ISHMEMX_OK;
@@ -89,10 +90,13 @@ int pysh_cuda_check_matrix(CUdevice device, const pysh_cuda_card_t *mine) {
     if (!status)
         status = pysh.conduit->exchange("init", mine, cards, sizeof *mine);
     for (int pe = 0; !status && pe < pysh.n_pes; pe++) {
-        link_t link = pysh_near(pe) ? link_to(device, mine, &cards[pe]) : (link_t){.reaches = true, .atomics = true};
-        row[pe] = (unsigned char)link.reaches;
+        link_t link;
+        if (!pysh_near(pe))
+            continue;
+        link = link_to(device, mine, &cards[pe]);
+        row[pysh_near_place(pe)] = (unsigned char)link.reaches;
         if (!link.atomics)
-            pysh.by_owner[pe / 64] |= 1ULL << (pe % 64);
+            pysh_amo_by_owner_note(pe);
     }
     if (!status)
         status = pysh.conduit->exchange("init", row, rows, sizeof row);

@@ -64,6 +64,14 @@ static int wait_until_ready(const ishmemx_config_t *config) {
     }
 }
 
+static void name_near(pysh_engine_map_t *map) {
+    for (int place = 0; place < ISHMEMX_MAX_NEAR_PES; place++)
+        map->near[place] = -1;
+    for (int pe = pysh_near_begin(); pe < pysh_near_end(); pe++)
+        if (pysh_near(pe))
+            map->near[pysh_near_place(pe)] = pe;
+}
+
 static int process_start(const ishmemx_config_t *config) {
     pysh_engine_queue_t *queue;
     int fd[PYSH_ENGINE_FDS] = {0}, arenas = -1;
@@ -75,6 +83,7 @@ static int process_start(const ishmemx_config_t *config) {
     queue->parent = (int)getpid();
     queue->spin = pysh_engine_spin();
     status = pysh.accel->share(&queue->map, &arenas);
+    name_near(&queue->map);
     fd[PYSH_ENGINE_FD_ARENAS] = arenas;
     if (!status)
         status = pysh_engine_spawn(fd, &engine.socket, &engine.pid);
@@ -135,7 +144,7 @@ static bool place_in(const void *address, uint64_t nbytes, int pe, uint64_t *pla
     const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
     uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)arena->peer[pe]);
 
-    *place_p = (uint64_t)pe << PYSH_ENGINE_PLACE_PE | offset;
+    *place_p = (uint64_t)pysh_near_place(pe) << PYSH_ENGINE_PLACE_PE | offset;
     return arena->peer[pe] && offset < (uint64_t)arena->nbytes && nbytes <= (uint64_t)arena->nbytes - offset;
 }
 
@@ -155,7 +164,7 @@ static bool job_of(pysh_engine_job_t *job, int pe, const void *dest, const void 
     }
     job->nbytes = nbytes;
     job->n_stamps = n_stamps;
-    job->pe = pe;
+    job->pe = pe; /* the lanes are by pysh_near_place() too */
     job->status = ISHMEMX_OK;
     return mapped;
 }

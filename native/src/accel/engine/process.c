@@ -28,7 +28,7 @@
 #define LONG_NAP_NS  (100 * 1000000LL) /* with nothing under way, until woken */
 
 static pysh_engine_queue_t *queue;
-static char *base[ISHMEMX_MAX_DEVICE_PES];
+static char *base[ISHMEMX_MAX_NEAR_PES]; /* by pysh_near_place() */
 
 static struct { /* the jobs under way */
     uint64_t number[PYSH_ENGINE_JOBS], token[PYSH_ENGINE_JOBS];

@@ -58,8 +58,9 @@ static int join(const pysh_engine_map_t *map, int fd, char **base) {
 
     if (region == MAP_FAILED)
         return pysh_fail(ISHMEMX_ERR_SYSTEM, "mapping the device heaps: %s", strerror(errno));
-    for (int pe = 0; pe < map->n_pes; pe++)
-        base[pe] = region + pe * map->stride;
+    for (int i = 0; i < ISHMEMX_MAX_NEAR_PES; i++)
+        if (map->near[i] >= 0)
+            base[i] = region + map->near[i] * map->stride;
     return ISHMEMX_OK;
 }
 
