@@ -45,11 +45,7 @@ STATE = Group(
         ("ABI", "ISHMEMX_CONTRACT once initialised, else 0"),
         ("TEAMS", "table of ISHMEMX_DEVICE_TEAM_WORDS words a team slot, in device memory"),
         ("CHECK", "1: checking mode"),
-        (
-            "P2P",
-            "1: every device heap is reached by loads and stores; 2: and by atomic operations;"
-            " 0: DELTA says which",
-        ),
+        ("P2P", "reach every device heap: 1: loads and stores; 2: atomics too; 0: see DELTA"),
         (
             "DELTA",
             "+ pe % ISHMEMX_MAX_NEAR_PES: the peer's heap address minus the own; ISHMEMX_FAR: loads and "
@@ -219,10 +215,7 @@ REQUEST_FLAG = Group(
     "Flags of a request, in its word KIND from bit 16.",
     (
         ("REPLY", "a reply is wanted, in the cell"),
-        (
-            "DONE",
-            "with REPLY: an engine's stream, where one works, stores the tag in device.done[cell]",
-        ),
+        ("DONE", "with REPLY: an engine's stream, if one works, stores the tag in device.done[cell]"),
         ("RELEASE", "the sender fenced before it stored the request: of no concern to the proxy"),
     ),
     at={"REPLY": 1, "DONE": 2, "RELEASE": 4},
@@ -272,10 +265,7 @@ STREAM_KERNEL = Group(
         ("WAIT", "array of one, cmp, value"),
         ("WAIT_ALL", "array, elements, cmp, value"),
         ("WAIT_ANY", "array, elements, cmp, value, array of one for the index"),
-        (
-            "WAIT_SOME",
-            "array, elements, array for indices, cmp, value, array of one for their number",
-        ),
+        ("WAIT_SOME", "array, elements, array for indices, cmp, value, array for their number"),
         ("REQUEST", "the words of one, where its answer goes, bytes of that (0: nowhere)"),
         ("SET", "address of a word of 8 bytes, value"),
         ("COUNT", ""),
