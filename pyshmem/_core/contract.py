@@ -215,7 +215,7 @@ REQUEST_FLAG = Group(
     "Flags of a request, in its word KIND from bit 16.",
     (
         ("REPLY", "a reply is wanted, in the cell"),
-        ("DONE", "with REPLY: an engine's stream, if one works, stores the tag in device.done[cell]"),
+        ("DONE", "with REPLY: the tag is stored in device.done[cell] by the engine's stream"),
         ("RELEASE", "the sender fenced before it stored the request: of no concern to the proxy"),
     ),
     at={"REPLY": 1, "DONE": 2, "RELEASE": 4},
