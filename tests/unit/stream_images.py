@@ -59,6 +59,17 @@ def way_of(name: str, key: int) -> str:
     return "direct" if key & STREAM_KEY.WIDE else "ll"
 
 
+def before_store(ptx: str) -> int:
+    """Instructions of the kernel that stand in front of its first unit, not counting loads of arguments."""
+    body = (
+        ptx[ptx.index(".visible .entry") :]
+        .partition("\n{")[2]
+        .partition("st.relaxed.sys.global.b128")[0]
+    )
+    lines = [line.strip() for line in body.splitlines()]
+    return sum(1 for line in lines if line[:1].isalpha() and not line.startswith("ld.param"))
+
+
 def main(share: int, of: int) -> None:
     """Compile one of ``of`` shares of the cases."""
     for name, dtype in CASES[share::of]:
@@ -79,6 +90,8 @@ def main(share: int, of: int) -> None:
                 "pieces": ptx.count("ld.global.L1::no_allocate.v2.u64"),
                 "meetings": ptx.count("st.release.sys.global.u64"),
                 "grid_barriers": ptx.count("cudaCGSynchronize"),
+                "lean": bool(key & STREAM_KEY.LEAN),
+                "before_store": before_store(ptx),
             }
             print(json.dumps(facts), flush=True)
 

@@ -31,6 +31,8 @@ def test_kernels_for_streams_compile_to_sm_90(share: int, run_command: Callable)
         assert row["state"], row
         assert 0 < row["stack"] < 4096, row
         assert bool(row["grid_barriers"]) == row["cooperative"], row
+        if row["lean"]:
+            assert row["before_store"] <= 45, row
         if row["way"] == "ll":  # units of 16 bytes by one access, and nothing to meet
             assert row["units"] > 0, row
             assert row["meetings"] == 0, row
