@@ -60,7 +60,7 @@ def way_of(name: str, key: int) -> str:
 
 
 def before_store(ptx: str) -> int:
-    """Instructions of the kernel that stand in front of its first unit, not counting loads of arguments."""
+    """Instructions of the kernel that stand in front of its first unit, without loads of arguments."""
     body = (
         ptx[ptx.index(".visible .entry") :]
         .partition("\n{")[2]

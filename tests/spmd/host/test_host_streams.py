@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Host routines in the order of a stream: copies, signals, atomics and waits; graphs of them.
+"""Host routines in the order of a stream: copies, signals, atomics and waits; graphs of them; few bytes.
 
 The stream is a GPU's or the simulator's. Data is looked at when the stream is done.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 
 import numpy as np
 import pytest
+import reference
 
 import pyshmem
+from pyshmem._core.contract import STREAM_KEY
+from pyshmem._core.library import lib
 from pyshmem.host import stream_kernels
 
 
@@ -208,6 +212,44 @@ def test_signals_and_waits_by_kernels(job, right, stream, on_gpu, seen, monkeypa
     assert seen(signal).tolist() == [2**63 + 5]
     with pytest.raises(ValueError, match="PE"):
         pyshmem.signal_set(signal, 1, job.n_pes, stream=stream)
+
+
+def test_few_bytes_in_turn_with_others(job, stream, on_gpu):
+    """In multiples of 4 bytes they have kernels of their own, which share places with the others."""
+    n, me = job.n_pes, job.my_pe
+    for dtype, count, at in (
+        ("float32", 1, 0), ("float32", 3, 1), ("float16", 6, 2), ("uint8", 13, 3), ("int64", 5, 1),
+        ("complex128", 1, 1),
+    ):  # fmt: skip
+        parts = [reference.pattern(at + count * n, dtype, pe)[at:] for pe in range(n)]
+        source = on_gpu(np.concatenate([parts[me][:1].repeat(at), parts[me]]))[at:]
+        total, share, gathered, turned, sent = (
+            on_gpu(np.zeros(at + count * k, dtype))[at:] for k in (1, 1, n, n, 1)
+        )
+        pyshmem.barrier_all()
+        pyshmem.sum_reduce(total, source, nelems=count, stream=stream)
+        pyshmem.sum_reduce_scatter(share, source, nelems=count, stream=stream)
+        pyshmem.fcollect(gathered, source, nelems=count, stream=stream)
+        pyshmem.alltoall(turned, source, nelems=count, stream=stream)
+        pyshmem.broadcast(sent, source, n - 1, nelems=count, stream=stream)
+        stream.synchronize()
+        mine = slice(me * count, (me + 1) * count)
+        firsts, blocks = [p[:count] for p in parts], [p[mine] for p in parts]
+        assert reference.same(pyshmem.to_numpy(total), reference.reduce("sum", firsts)), (
+            dtype,
+            count,
+        )
+        assert reference.same(pyshmem.to_numpy(share), reference.reduce("sum", blocks)), (
+            dtype,
+            count,
+        )
+        assert reference.same(pyshmem.to_numpy(gathered), np.concatenate(firsts)), (dtype, count)
+        assert reference.same(pyshmem.to_numpy(turned), np.concatenate(blocks)), (dtype, count)
+        assert reference.same(pyshmem.to_numpy(sent), parts[n - 1][:count]), (dtype, count)
+    key, _, few = stream_kernels._keys("sum_reduce", "float32")
+    assert few == key | STREAM_KEY.LEAN
+    expected = n > 1 and os.environ.get("PYSHMEM_CHECK") != "1" and not lib.ishmemx_has_far_pes()
+    assert bool(lib.ishmemx_kernel_loaded(few)) == expected
 
 
 # ---- streams and graphs ----------------------------------------------------------------------------

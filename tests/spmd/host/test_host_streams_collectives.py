@@ -11,10 +11,7 @@ import pytest
 import reference
 
 import pyshmem
-from pyshmem._core.contract import STREAM_KEY
-from pyshmem._core.library import lib
 from pyshmem._core.type_table import REDUCE_OPS, elements_of
-from pyshmem.host import stream_kernels
 
 
 @pytest.fixture
@@ -99,43 +96,6 @@ def test_alltoalls(job, stream, on_gpu, everyone, dtype):
         taken = parts[pe][job.my_pe * count * sst :: sst][:count]
         expected[pe * count * dst :: dst][:count] = taken
     assert reference.same(result(stream, dest), expected)
-
-
-def test_few_bytes_in_turn_with_others(job, stream, on_gpu, everyone):
-    """In multiples of 4 bytes they have kernels of their own, which share places with the others."""
-    n, me = job.n_pes, job.my_pe
-    for dtype, count, at in (
-        ("float32", 1, 0), ("float32", 3, 1), ("float16", 6, 2), ("uint8", 13, 3), ("int64", 5, 1),
-        ("complex128", 1, 1),
-    ):  # fmt: skip
-        parts = [part[at:] for part in everyone(at + count * n, dtype)]
-        source = on_gpu(np.concatenate([parts[me][:1].repeat(at), parts[me]]))[at:]
-        total, share, gathered, turned, sent = (
-            on_gpu(np.zeros(at + count * k, dtype))[at:] for k in (1, 1, n, n, 1)
-        )
-        pyshmem.barrier_all()
-        pyshmem.sum_reduce(total, source, nelems=count, stream=stream)
-        pyshmem.sum_reduce_scatter(share, source, nelems=count, stream=stream)
-        pyshmem.fcollect(gathered, source, nelems=count, stream=stream)
-        pyshmem.alltoall(turned, source, nelems=count, stream=stream)
-        pyshmem.broadcast(sent, source, n - 1, nelems=count, stream=stream)
-        mine = slice(me * count, (me + 1) * count)
-        firsts, blocks = [p[:count] for p in parts], [p[mine] for p in parts]
-        assert reference.same(result(stream, total), reference.reduce("sum", firsts)), (
-            dtype,
-            count,
-        )
-        assert reference.same(result(stream, share), reference.reduce("sum", blocks)), (
-            dtype,
-            count,
-        )
-        assert reference.same(result(stream, gathered), np.concatenate(firsts)), (dtype, count)
-        assert reference.same(result(stream, turned), np.concatenate(blocks)), (dtype, count)
-        assert reference.same(result(stream, sent), parts[n - 1][:count]), (dtype, count)
-    key, _, few = stream_kernels._keys("sum_reduce", "float32")
-    assert few == key | STREAM_KEY.LEAN
-    expected = n > 1 and os.environ.get("PYSHMEM_CHECK") != "1" and not lib.ishmemx_has_far_pes()
-    assert bool(lib.ishmemx_kernel_loaded(few)) == expected
 
 
 # ---- reductions and scans --------------------------------------------------------------------------
