@@ -32,7 +32,8 @@ make_wheel() {
     try_wheel "$repaired" "$1"
 }
 
-try_wheel() {
+# In a shell of its own: its place goes when it ends.
+try_wheel() (
     wheel=$(realpath "$1")
     place=$(mktemp -d)
     trap 'rm -rf "$place"' EXIT
@@ -43,10 +44,10 @@ try_wheel() {
     cp examples/00_hello.py examples/03_shift.py tests/native/installed.c "$place"
     cd "$place" # not the sources
     "$own" -m pyshmem run -n 2 00_hello.py
-    if "$own" -c 'import numba.cuda' 2>/dev/null; then
+    if "$own" -c 'import pyshmem, numba.cuda' 2>/dev/null; then
         "$own" -m pyshmem run -n 2 --device sim 03_shift.py
     else
-        say "no numba for $("$own" -V): no kernel was run"
+        say "numba does not load on $("$own" -V): no kernel was run"
     fi
     "$own" -m pyshmem cc installed.c -o by_cc
     "$own" -m pyshmem run -n 2 ./by_cc
@@ -56,9 +57,8 @@ try_wheel() {
         cc installed.c -o by_pkg_config $flags
         "$own" -m pyshmem run -n 2 ./by_pkg_config
     fi
-    cd - >/dev/null
     say "$(basename "$wheel") works on $("$2" -V)"
-}
+)
 
 make_sdist() {
     rm -rf build/sdist

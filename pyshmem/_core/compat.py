@@ -2,8 +2,8 @@
 """What this package asks of NumPy and Numba, arranged before either is used.
 
 Nothing outside the process sees it: no environment variable is set, so programs that this one starts
-find Numba as it is, and NumPy gets no name that stays. Two modules of Numba are met while they are
-imported, whenever and by whomever that is.
+find Numba as it is, and NumPy gets no name that stays. A few modules of Numba and Triton are met
+while they are imported, whenever and by whomever that is.
 """
 
 from __future__ import annotations
@@ -120,11 +120,38 @@ def _lend_row_stack(execute: Execution, module: ModuleType) -> None:
         del names["row_stack"]
 
 
+def _do_without_libcudart(execute: Execution, module: ModuleType) -> None:
+    """Execute numba-cuda's debug information, which asks libcudart for its version.
+
+    It does so for kernels in the simulator too, which need no CUDA: where the library is not there, the
+    version is 0.
+    """
+    if not simulator_requested():
+        execute(module)
+        return
+    runtime: Any = importlib.import_module("cuda.bindings.runtime")
+    ask = runtime.getLocalRuntimeVersion
+
+    def version() -> tuple[Any, int]:
+        try:
+            answer: tuple[Any, int] = ask()
+        except RuntimeError:  # of cuda.pathfinder: no such library
+            return None, 0
+        return answer
+
+    runtime.getLocalRuntimeVersion = version
+    try:
+        execute(module)
+    finally:
+        runtime.getLocalRuntimeVersion = ask
+
+
 class _NumbaImports(importlib.abc.MetaPathFinder):
     """Finds the modules of Numba that need something, as the other finders do, and adds it."""
 
     needs = dict.fromkeys(_CONFIGS, _choose_simulator) | {
         "numba.cuda.np.arrayobj": _lend_row_stack,
+        "numba.cuda.debuginfo": _do_without_libcudart,
         _KNOBS: _choose_interpreter,
     }
 

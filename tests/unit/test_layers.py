@@ -222,6 +222,20 @@ print("numba.cuda.np.arrayobj" in sys.modules, hasattr(np, "row_stack"))
     assert run_python(code, PYSHMEM_DEVICE="cuda") == "True False"
 
 
+def test_the_simulator_needs_no_library_of_cuda() -> None:
+    """numba-cuda asks libcudart for its version as it is imported; laptops have none."""
+    code = """
+from cuda.bindings import runtime
+def missing():
+    raise RuntimeError("no libcudart.so.13")
+runtime.getLocalRuntimeVersion = missing
+import pyshmem
+from numba import cuda
+print(cuda.__name__, runtime.getLocalRuntimeVersion is missing)
+"""
+    assert run_python(code, PYSHMEM_DEVICE="sim") == "numba.cuda True"
+
+
 def test_public_names_are_there_and_documented() -> None:
     assert len(set(pyshmem.__all__)) == len(pyshmem.__all__)
     for name in pyshmem.__all__:
