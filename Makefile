@@ -16,7 +16,7 @@ SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 TYPES_OF_PROGRAMS := --allow-untyped-defs --allow-incomplete-defs \
 	--allow-untyped-calls --allow-untyped-decorators
 
-.PHONY: demo test quick dev docs lint unit native gpu examples bench wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch
+.PHONY: demo test quick dev docs lint pyright unit native gpu examples bench wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch
 .DEFAULT_GOAL := demo
 
 ready-demo ready-docs ready-test ready-torch: ready-%:
@@ -52,6 +52,10 @@ lint: ready-test
 	$(PYTHON) -m mypy $(TYPES_OF_PROGRAMS) --warn-unused-ignores examples/*.py tests/unit/typed_program.py
 	find native host_proxy tests -name '*.[ch]' -exec .venv/bin/clang-format --dry-run -Werror {} +
 	$(PYTHON) -m codespell_lib
+
+pyright: ready-test ## the package and the examples, as editors see them; installs pyright and its node
+	$(PYTHON) -m pip --disable-pip-version-check -qq install 'pyright[nodejs]'
+	$(PYTHON) -m pyright
 
 docs: ready-docs ## the site, in build/docs/html; a warning, a public name without text or a broken link ends it
 	$(PYTHON) -m sphinx -E -W --keep-going -q docs build/docs/html

@@ -200,7 +200,7 @@ def _reduce_scatter_backward(ctx: Any, grad: Any) -> Any:
     n_pes = team_of(ctx.team).n_pes()
     rows = ctx.rows if ctx.rows is not None else list(share_of_rows(x.shape[0], n_pes))
     need_x, need_w, need_bias = ctx.needs_input_grad[:3]
-    of_x = of_w = of_bias = None
+    of_x = of_w = of_bias = whole = None
     if need_x:
         of_x, whole = torch.ops.pyshmem.all_gather_matmul(
             grad, w.t(), None, None, None, None, None, rows, need_w, ctx.team

@@ -157,13 +157,12 @@ def _replace(
         layer = graph.get_attr(normed.target)
         given = source, residual, layer, team_of(teams), road
         result = graph.call_function(all_reduce_and_norm, given)
+        output, added = result, None
         if len(normed.args) == 1:
             output = graph.call_function(operator.getitem, (result, 0))
             added = graph.call_function(operator.getitem, (result, 1))
-    if len(normed.args) == 2:
-        normed.replace_all_uses_with(result)
-    else:
-        normed.replace_all_uses_with(output)
+    normed.replace_all_uses_with(output)
+    if added is not None:
         total.replace_all_uses_with(added, lambda user: user not in (result, normed, node))
     for one in (normed, *((total,) if total is not value else ()), node):
         graph.erase_node(one)

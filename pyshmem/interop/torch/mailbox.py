@@ -104,7 +104,7 @@ class Mailbox:
         """
         target = Target(tensor)
         result = as_bytes(target.flat)
-        nbytes, wanted = result.numel(), True
+        nbytes, sent_tag, wanted = result.numel(), tag, True
         if stream is None:
             box = self._await_piece(sender, None)
             nbytes, sent_tag = _HEAD.unpack(bytes(box[: _HEAD.size].tolist()))

@@ -215,10 +215,10 @@ class Staging:
             raise ValueError(
                 f"all_to_all: {len(given)} inputs and {len(results)} outputs for {self.n_pes} PEs"
             )
+        length: int = given[0].numel() if longest is None else longest
         if longest is None:
-            longest = given[0].numel()
             self._check_sizes("all_to_all", given[0], targets, self.n_pes)
-        for begin, end, rows in self._rows(2 * self.n_pes, longest, 1, stream):
+        for begin, end, rows in self._rows(2 * self.n_pes, length, 1, stream):
             for row, one in zip(rows[: self.n_pes], given, strict=True):
                 row[: max(one.numel() - begin, 0)].copy_(one[begin:end])
             dest = rows[self.n_pes]
