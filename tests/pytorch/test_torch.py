@@ -130,6 +130,20 @@ def test_a_decode_step_by_one_kernel_and_by_many(run_pes: Callable) -> None:
     assert 0 < rows[-1]["error"] < 1e-5
 
 
+def test_the_example_that_draws(run_pes: Callable, tmp_path: Path) -> None:
+    example, picture = HERE.parents[1] / "examples" / "10_torch_mlp.py", tmp_path / "mlp.png"
+    (output,) = re.findall(r"^Output: (.*: ok)", example.read_text(), re.MULTILINE)
+    done = run_pes(2, example, ["--out", picture], timeout=200, device="sim", env=ALONE, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[-1] == output
+    assert [line.partition(":")[0] for line in lines[:-1]] == [
+        "torch + gloo",
+        "pyshmem all_reduce_",
+        "pyshmem fused",
+    ]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.gpu
 def test_on_gpus(run_pes: Callable) -> None:
     """Two PEs: on a GPU each where there are two, else on one."""
