@@ -17,7 +17,7 @@ tools() { "$python" -m pip --disable-pip-version-check -qq install build auditwh
 
 # The build folder of each Python is kept: a second wheel compiles what has changed.
 make_wheel() {
-    tag=$("$1" -c 'import sys; print(sys.implementation.cache_tag)')
+    tag=$("$1" -c 'import sysconfig; print(sysconfig.get_config_var("SOABI"))') # free-threaded: 313t
     raw=build/dist-$tag
     rm -rf "$raw"
     if [ "$1" = "$python" ]; then

@@ -59,6 +59,9 @@ def test_programs_of_a_page_print_what_it_says(
     for k, (program, _) in enumerate(programs):
         (tmp_path / f"program_{k:02}.py").write_text(program, encoding="utf-8")
     device = "sim" if any('heap="device"' in program for program, _ in programs) else "none"
+    if any("import cupy" in program for program, _ in programs):
+        pytest.importorskip("cupy", reason="a page for GPUs")
+        device = "cuda"
     run_pes(n, DRIVER, [tmp_path], device=device, timeout=120, check=True)
     for k, (program, says) in enumerate(programs):
         printed = [(tmp_path / f"program_{k:02}.{pe}.out").read_text() for pe in range(n)]
