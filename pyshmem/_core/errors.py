@@ -28,21 +28,25 @@ class NotInitialized(ShmemError):
 class HeapExhausted(ShmemError, MemoryError):
     """A symmetric heap has no block as large as was asked for."""
 
-    _page = "semantics.md"
+    _page = "howto/clusters.md"
 
 
 class MismatchError(ShmemError):
     """The PEs disagree: library version, allocation sizes, arguments of a collective."""
 
-    _page = "semantics.md"
+    _page = "howto/hangs.md"
 
 
 class PeerDied(ShmemError):
     """Another PE died, failed or called ``abort``; the job is over."""
 
+    _page = "howto/hangs.md"
+
 
 class ShmemTimeout(ShmemError):
     """A wait outlasted ``PYSHMEM_TIMEOUT`` (default: none), or init ``PYSHMEM_INIT_TIMEOUT``."""
+
+    _page = "howto/hangs.md"
 
 
 class UnsupportedError(ShmemError):
@@ -52,7 +56,7 @@ class UnsupportedError(ShmemError):
 class KernelFault(ShmemError):
     """A kernel recorded a fault: a wrong PE or address, or a wait that outlasted the timeout."""
 
-    _page = "kernels.md"
+    _page = "howto/hangs.md"
 
 
 class Failure(NamedTuple):

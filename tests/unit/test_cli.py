@@ -274,11 +274,15 @@ def test_routines_called_test_are_not_collected(tmp_path: Path) -> None:
     assert [line for line in done.stdout.splitlines() if "::" in line] == ["test_star.py::test_own"]
 
 
-def test_errors_name_their_page() -> None:
-    error = pyshmem.KernelFault("a wait")
+@pytest.mark.parametrize(
+    "name", ["HeapExhausted", "KernelFault", "MismatchError", "PeerDied", "ShmemTimeout"]
+)
+def test_errors_name_a_page_that_is_about_them(name: str) -> None:
+    error = getattr(pyshmem, name)("a wait")
     assert str(error) == "a wait"
     (note,) = error.__notes__
-    assert (Path(__file__).parents[2] / note.removeprefix("see ")).is_file()
+    page = Path(__file__).parents[2] / note.removeprefix("see ")
+    assert f"`{name}`" in page.read_text(encoding="utf-8")
 
 
 def test_what_packages_say_agrees() -> None:
