@@ -264,6 +264,21 @@ def irises(data, results, n, here, there, bases, B: tl.constexpr):
     iris.copy(data + offs, results + offs, here, there, here, bases, mask=m)
 
 
+@case({"B": 1024, "here": 0}, context="*i64", data="*bf16", counts="*i32", there="i32")
+@triton.jit
+def iris_context(context, data, counts, there, here: tl.constexpr, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    ctx = iris.DeviceContext.initialize(context, here, 2)
+    tile = ctx.load(data + offs, from_rank=there, mask=offs < 1000, cache_modifier=".cg")
+    ctx.store(data + offs, tile, to_rank=there, mask=offs < 1000, cache_modifier=".wt")
+    ctx.get(data + offs, data + offs, there)
+    ctx.put(data + offs, data + offs, there, load_cache_modifier=".ca", store_cache_modifier=".cs")
+    ctx.copy(data + offs, data + offs, there, here)
+    old = ctx.atomic_add(counts, 1, to_rank=there, sem="relaxed", scope="gpu")
+    ctx.atomic_cas(counts, old, 1, there)
+    ctx.atomic_min(counts, ctx.atomic_max(counts, ctx.atomic_xchg(counts, 1, there), there), there)
+
+
 @case({"B": 32}, data="*i32", here="i32", there="i32", bases="*u64")
 @triton.jit
 def iris_atomics(data, here, there, bases, B: tl.constexpr):

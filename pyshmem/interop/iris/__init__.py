@@ -6,11 +6,17 @@
     kernel[grid](buffer, ctx.get_rank(), ctx.get_num_ranks(), ctx.get_heap_bases())
     ctx.barrier()
 
-The object and its creators are in ``host``, what kernels call in ``device``, ``ctx.ccl`` in ``ccl``.
-With torch installed arrays are torch tensors, else NumPy's or CuPy's. Where nothing else is said
-arguments and defaults are those of Iris.
+The object and its creators are in ``host`` and ``creators``, what kernels call in ``device`` and
+``context``, ``ctx.ccl`` in ``ccl``, ``ctx.ops`` in ``ops``. With torch installed arrays are torch's,
+else NumPy's or CuPy's. Where nothing else is said arguments and defaults are those of Iris.
 """
 
+from typing import Any
+
+from ..._core.errors import UnsupportedError
+from . import ccl, creators, hip, logging, ops, util
+from .ccl import Config
+from .context import DeviceContext
 from .device import (
     atomic_add,
     atomic_and,
@@ -27,9 +33,39 @@ from .device import (
     put,
     store,
 )
-from .host import Iris, do_bench, iris
+from .host import Iris, iris
+from .logging import DEBUG, ERROR, INFO, WARNING, logger, set_logger_level
+from .ops import FusedConfig
+from .util import do_bench, get_device_id_for_rank, is_simulation_env, memset_tensor
+
+Context = TritonContext = DeviceContext
 
 __all__ = [
-    "Iris", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or",
-    "atomic_sub", "atomic_xchg", "atomic_xor", "copy", "do_bench", "get", "iris", "load", "put", "store",
+    "DEBUG", "ERROR", "INFO", "WARNING", "Config", "Context", "DeviceContext", "FusedConfig", "Iris",
+    "TritonContext", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or",
+    "atomic_sub", "atomic_xchg", "atomic_xor", "ccl", "copy", "creators", "do_bench", "get",
+    "get_device_id_for_rank", "hip", "iris", "is_simulation_env", "load", "logger", "logging",
+    "memset_tensor", "ops", "put", "set_logger_level", "store", "util",
 ]  # fmt: skip
+
+_ABSENT = {
+    "TraceEvent": "pyshmem.profiling.trace makes a timeline",
+    "experimental": "kernels of Gluon take pyshmem.gluon",
+    "gluon": "kernels of Gluon take pyshmem.gluon",
+    "x": "pyshmem.triton has collectives of tiles in kernels",
+    "Tile": "pyshmem.triton has collectives of tiles in kernels",
+    "TileView": "pyshmem.triton has collectives of tiles in kernels",
+    "TensorView": "pyshmem.triton has collectives of tiles in kernels",
+    "make_tensor_view": "pyshmem.triton has collectives of tiles in kernels",
+    "AllReduceConfig": "pyshmem.triton has collectives of tiles in kernels",
+    "triggered": "pyshmem's operations on streams may be captured in graphs",
+    "bench": "do_bench is there, and the bench folder of pyshmem",
+    "tensor_from_ptr": "pyshmem.ptr gives a peer's array",
+    "CUDAArrayInterface": "pyshmem.ptr gives a peer's array",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ABSENT:
+        raise UnsupportedError(f"iris.{name} is not in pyshmem: {_ABSENT[name]}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
