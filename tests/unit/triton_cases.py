@@ -21,6 +21,7 @@ import pyshmem.triton as shmem
 import pyshmem.triton.dist as dl
 from pyshmem.host import stages
 from pyshmem.interop import iris
+from pyshmem.interop.triton_dist.language.extra import language_extra, libshmem_device
 from pyshmem.triton import channels, roads, tasks
 
 stages._compiled_in = bool(os.environ.get("STAGED"))  # as a timeline would
@@ -262,6 +263,27 @@ def irises(data, results, n, here, there, bases, B: tl.constexpr):
     iris.get(data + offs, results + offs, here, there, bases, mask=m)
     iris.put(data + offs, results + offs, here, there, bases, mask=m)
     iris.copy(data + offs, results + offs, here, there, here, bases, mask=m)
+
+
+@case({}, words="*i32", sig="*i64", data="*fp32", n="i32", pe="i32")
+@triton.jit
+def libshmem(words, sig, data, n, pe):
+    libshmem_device.int_p(words, 1, pe)
+    libshmem_device.putmem_signal_nbi_warp(
+        data, data, n, sig, 1, libshmem_device.NVSHMEM_SIGNAL_ADD, pe
+    )
+    libshmem_device.getmem(data, data, n, pe)
+    libshmem_device.fcollect(libshmem_device.NVSHMEM_TEAM_WORLD, data, data, n)
+    libshmem_device.broadcast_block(libshmem_device.NVSHMEMX_TEAM_NODE, data, data, n, 0)
+    libshmem_device.signal_wait_until(sig, libshmem_device.NVSHMEM_CMP_GE, 1)
+    libshmem_device.barrier_all()
+    if language_extra.tid(0) + language_extra.tid(1) == 0:
+        language_extra.st(words, 7, scope="gpu", semantic="release")
+    old = language_extra.atomic_add(words + 1, 5, scope="sys", semantic="relaxed")
+    seen = language_extra.atomic_cas(words + 1, old, 6, "sys", "acq_rel")
+    tl.store(words + 2, language_extra.ld(words, "sys", "acquire") + seen)
+    tl.store(words + 3, language_extra.num_warps() + language_extra.num_threads())
+    language_extra.__syncthreads()
 
 
 @case({"B": 1024, "here": 0}, context="*i64", data="*bf16", counts="*i32", there="i32")
