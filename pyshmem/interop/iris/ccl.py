@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from ... import triton as shmem
+from .util import check_group
 
 _BLOCK = 1024
 _PROGRAMS = 32  # resident on every GPU that there is
@@ -198,8 +199,6 @@ class CCL:
         self._owner = owner
 
     def _start(self, group: Any, config: Any, *arrays: Any) -> Config:
-        from .host import check_group
-
         check_group(group, self._owner.num_ranks)
         for array in arrays:
             if not self._owner.is_symmetric(array):

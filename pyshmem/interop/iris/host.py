@@ -18,7 +18,7 @@ from ...host import creation, rma, runtime, sync
 from . import ccl, hip, ops
 from .creators import Creators
 from .logging import logger
-from .util import synchronize
+from .util import check_group, synchronize
 
 _LEAST_HEAP = 64 << 20
 
@@ -29,16 +29,6 @@ def _torch() -> Any:
     import torch
 
     return torch
-
-
-def check_group(group: Any, ranks: int) -> None:
-    """Raises UnsupportedError for a process group that is not all ranks."""
-    size = ranks if group is None else int(group.size())
-    if size != ranks:
-        raise UnsupportedError(
-            f"group has {size} of {ranks} ranks: these are of all ranks; pyshmem's own collectives, and "
-            "pyshmem.triton's, take teams"
-        )
 
 
 class Iris(Creators):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.errors import UnsupportedError
 from ...host import runtime
 from . import hip
 
@@ -22,6 +23,16 @@ def synchronize() -> None:
         import cupy
 
         cupy.cuda.Device().synchronize()
+
+
+def check_group(group: Any, ranks: int) -> None:
+    """Raises UnsupportedError for a process group that is not all ranks."""
+    size = ranks if group is None else int(group.size())
+    if size != ranks:
+        raise UnsupportedError(
+            f"group has {size} of {ranks} ranks: these are of all ranks; pyshmem's own collectives, and "
+            "pyshmem.triton's, take teams"
+        )
 
 
 def is_simulation_env() -> bool:

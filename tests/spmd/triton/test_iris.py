@@ -71,7 +71,7 @@ def copy_kernel(data, results, n, here: tl.constexpr, ranks: tl.constexpr, B: tl
     iris.copy(data + offs, results + offs, there, here, here, bases, mask=offs < n)
 
 
-@pytest.mark.parametrize(("dtype", "block"), zip(DTYPES, (1, 16, 1, 8, 16, 8), strict=True))
+@pytest.mark.parametrize(("dtype", "block"), list(zip(DTYPES, (1, 16, 1, 8, 16, 8), strict=True)))
 def test_everybody_accesses_everybody(ctx, dtype, block):
     n, ranks, block = 16, ctx.get_num_ranks(), block if NEAR else 8
     for kernel, expected in (
