@@ -3,10 +3,11 @@
 
     python -m pyshmem run -n 2 --device cuda bench/triton_gemm.py
 
-Patterns: bulk (a kernel computes, a kernel scatters), two_streams (two kernels, a lock a tile), fused
-(each tile goes to every PE as it is computed), specialised (some programs compute, others scatter), each
-with the best of a few shapes of tiles. In the interpreter (``--device sim``) it checks small sizes; its
-times mean nothing there.
+Patterns: bulk (a kernel computes, a kernel scatters), two_streams (two kernels, a lock a tile), engine
+(the same, but copy engines scatter groups of rows, and a stream waits for their tiles), fused (each tile
+goes to every PE as it is computed), specialised (some programs compute, others scatter), each with the
+best of a few shapes of tiles. In the interpreter (``--device sim``) it checks small sizes; its times mean
+nothing there.
 
 A kernel is loaded to the GPU at its first launch, and that may wait for kernels that run. So all of them
 have run before one waits for another, and ``turn``, which grows, is no reason to compile them anew.
@@ -20,102 +21,16 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from triton_gemm_kernels import (
+    counting_kernel,
+    fused_kernel,
+    gemm_kernel,
+    scatter_kernel,
+    specialised_kernel,
+)
 
 import pyshmem
 import pyshmem.triton as shmem
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def place_of(tile, M, N, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
-    """Row and column of a tile; tiles of GROUP rows stay together, for the L2 cache."""
-    columns, rows = tl.cdiv(N, BN), tl.cdiv(M, BM)
-    first = tile // (GROUP * columns) * GROUP
-    height = tl.minimum(rows - first, GROUP)
-    return (first + tile % (GROUP * columns) % height) * BM, tile % (GROUP * columns) // height * BN
-
-
-@triton.jit
-def compute(a, b, m, n, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    rows, columns = (m + tl.arange(0, BM)) % M, (n + tl.arange(0, BN)) % N
-    left = a + rows[:, None] * K + tl.arange(0, BK)[None, :]
-    right = b + tl.arange(0, BK)[:, None] * N + columns[None, :]
-    acc = tl.zeros([BM, BN], tl.float32)
-    for _ in range(0, K, BK):
-        acc += tl.dot(tl.load(left), tl.load(right))
-        left += BK
-        right += BK * N
-    return acc.to(a.dtype.element_ty)
-
-
-@triton.jit
-def scatter(c, tile, m, n, M, N, ctx, BM: tl.constexpr, BN: tl.constexpr):
-    me, n_pes = shmem.my_pe(ctx), shmem.n_pes(ctx)
-    rows, columns = (m + tl.arange(0, BM))[:, None], (n + tl.arange(0, BN))[None, :]
-    dest = c + rows.to(tl.int64) * (N * n_pes) + me * N + columns
-    for k in range(1, n_pes + 1):  # to itself last: the way to the others is longer
-        shmem.store(dest, tile, (me + k) % n_pes, ctx, mask=(rows < M) & (columns < N))
-
-
-@triton.jit(do_not_specialize=["turn"])
-def gemm_kernel(
-    own, locks, turn, a, b, M, N, K, ctx, LOCKS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr, GROUP: tl.constexpr,
-):  # fmt: skip
-    m, n = place_of(tl.program_id(0), M, N, BM, BN, GROUP)
-    rows, columns = (m + tl.arange(0, BM))[:, None], (n + tl.arange(0, BN))[None, :]
-    tile = compute(a, b, m, n, M, N, K, BM, BN, BK)
-    tl.store(own + rows.to(tl.int64) * N + columns, tile, mask=(rows < M) & (columns < N))
-    if LOCKS:
-        shmem.signal_op(locks + tl.program_id(0), turn, shmem.SIGNAL_SET, shmem.my_pe(ctx), ctx)
-
-
-@triton.jit(do_not_specialize=["turn"])
-def scatter_kernel(
-    c, own, locks, turn, M, N, tiles, ctx, LOCKS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-    GROUP: tl.constexpr,
-):  # fmt: skip
-    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        m, n = place_of(tile, M, N, BM, BN, GROUP)
-        if LOCKS:
-            shmem.signal_wait_until(locks + tile, shmem.CMP_GE, turn, ctx)
-        rows, columns = (m + tl.arange(0, BM))[:, None], (n + tl.arange(0, BN))[None, :]
-        inside = (rows < M) & (columns < N)
-        value = tl.load(own + rows.to(tl.int64) * N + columns, mask=inside)
-        scatter(c, value, m, n, M, N, ctx, BM, BN)
-
-
-@triton.jit
-def fused_kernel(
-    c, a, b, M, N, K, ctx, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr
-):
-    m, n = place_of(tl.program_id(0), M, N, BM, BN, GROUP)
-    scatter(c, compute(a, b, m, n, M, N, K, BM, BN, BK), m, n, M, N, ctx, BM, BN)
-
-
-@triton.jit(do_not_specialize=["turn", "scatterers"])
-def specialised_kernel(
-    c, own, locks, turn, a, b, M, N, K, tiles, scatterers, ctx, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr, GROUP: tl.constexpr,
-):  # fmt: skip
-    """The first programs scatter, so that they are resident; the others compute."""
-    program, computing = tl.program_id(0), tl.num_programs(0) - scatterers
-    if program < scatterers:
-        for tile in range(program, tiles, scatterers):
-            m, n = place_of(tile, M, N, BM, BN, GROUP)
-            shmem.signal_wait_until(locks + tile, shmem.CMP_GE, turn, ctx)
-            rows, columns = (m + tl.arange(0, BM))[:, None], (n + tl.arange(0, BN))[None, :]
-            inside = (rows < M) & (columns < N)
-            value = tl.load(own + rows.to(tl.int64) * N + columns, mask=inside)
-            scatter(c, value, m, n, M, N, ctx, BM, BN)
-    else:
-        for tile in range(program - scatterers, tiles, computing):
-            m, n = place_of(tile, M, N, BM, BN, GROUP)
-            rows, columns = (m + tl.arange(0, BM))[:, None], (n + tl.arange(0, BN))[None, :]
-            value = compute(a, b, m, n, M, N, K, BM, BN, BK)
-            tl.store(own + rows.to(tl.int64) * N + columns, value, mask=(rows < M) & (columns < N))
-            shmem.signal_op(locks + tile, turn, shmem.SIGNAL_SET, shmem.my_pe(ctx), ctx)
 
 
 class Tile(NamedTuple):
@@ -152,6 +67,7 @@ class Problem:
         self.c, self.own = self.symmetric(M, N), self.symmetric(M, self.N)
         most = max(self.tiles(tile) for tile in TILES) if self.on_gpu else self.tiles(Tile(*SMALL))
         self.locks = shmem.wrap(pyshmem.zeros(most, dtype=np.int64, heap="device"))
+        self.counts = {tile: pyshmem.zeros(64, dtype=np.uint64, heap="device") for tile in TILES}
         self.ctx, self.turn = shmem.context(), 0
 
     def _on_gpu(self, N: int, mine: slice) -> None:
@@ -245,6 +161,50 @@ class Problem:
             self.scatter(tile, programs, True)
         self.gemm(tile, True)
         main.wait_stream(self.stream)
+
+    def engine(self, tile: Tile) -> Iterator[Call]:
+        """Rows of a group go by a copy in two dimensions, behind a wait for the count of their tiles."""
+        counts = self.counts[tile if self.on_gpu else TILES[0]]
+        words, calls, high = shmem.wrap(counts), [0], 8 * tile.BM
+
+        def call() -> None:
+            calls[0] += 1
+            if self.on_gpu:
+                import torch
+
+                main, flat = torch.cuda.current_stream(), self.c.view(torch.int16).view(-1)
+                self.stream.wait_stream(main)
+            else:
+                flat = self.c.array.reshape(-1)
+            counting_kernel[(self.tiles(tile),)](
+                self.c,
+                words,
+                self.a,
+                self.b,
+                self.M,
+                self.N,
+                self.K,
+                self.ctx,
+                **self.options(tile),
+            )
+            for group, first in enumerate(range(0, self.M, high)):
+                rows = min(high, self.M - first)
+                tiles = calls[0] * -(-rows // tile.BM) * -(-self.N // tile.BN)
+                stream = {"stream": self.stream} if self.on_gpu else {}
+                pyshmem.signal_wait_until(counts[group:], pyshmem.CMP_GE, tiles, **stream)
+                own = flat[first * self.N * self.n_pes + self.my_pe * self.N :]
+                pitch = self.N * self.n_pes
+                for k in range(1, self.n_pes):
+                    pe = (self.my_pe + k) % self.n_pes
+                    pyshmem.ibput(
+                        own, own, pe, bsize=self.N, dst=pitch, sst=pitch, nblocks=rows, **stream
+                    )
+            if self.on_gpu:
+                main.wait_stream(self.stream)
+            else:
+                pyshmem.quiet()
+
+        yield call
 
     def specialised(self, tile: Tile) -> Iterator[Call]:
         at_once = 132 * (2 if tile.num_warps == 4 else 1)
@@ -357,7 +317,7 @@ def measure(problem: Problem, shape: tuple[int, int, int]) -> None:
         tell("torch_matmul", {"": lambda: problem.a @ problem.b})
         tell("torch_nccl", {"": with_nccl(problem, True)})
         tell("torch_nccl_parts", {"": with_nccl(problem, False)})
-    for name in ("fused", "specialised", "bulk", "two_streams"):
+    for name in ("fused", "engine", "specialised", "bulk", "two_streams"):
         calls = {
             f"{tile.BM}x{tile.BN} {number}": call
             for tile in tiles
