@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -32,6 +33,7 @@ from . import runtime
 _PACKAGE = Path(__file__).parents[1]
 #: ``stream`` of a call that waits for the library's own stream: ISHMEMX_STREAM_OWN.
 OWN = (1 << 64) - 1
+_MOMENT, _NAP = 5.0, 100e-6  # seconds
 
 _UINT8, _UINT64 = ELEMENT_NUMBER["uint8"], ELEMENT_NUMBER["uint64"]
 _BY_WIDTH = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complexd"}
@@ -215,8 +217,21 @@ def _compile(key: int, capability: int) -> tuple[bytes, str, int]:
     return image.code, image.entry, image.stack
 
 
-def load(key: int) -> None:
-    """Load the kernel of ``key``, from the cache or compiled.
+def _let_requests_end(handle: int) -> None:
+    """Until the stream's work is done, or a moment has passed.
+
+    A GPU loads nothing while kernels run, and meanwhile the proxy can copy nothing: a kernel that waits
+    for a PE out of reach would wait for the proxy, the proxy for the load, the load for the kernel.
+    What waits for this PE's next step does not end, hence the limit.
+    """
+    finished, give_up = ffi.new("int *"), time.monotonic() + _MOMENT
+    while not finished[0] and time.monotonic() < give_up:
+        check(lib.ishmemx_stream_finished(handle, finished))
+        time.sleep(_NAP)
+
+
+def load(key: int, handle: int = OWN) -> None:
+    """Load the kernel of ``key``, from the cache or compiled; ``handle``: of the stream it is for.
 
     Raises: UnsupportedError (no Numba), ImportError (Numba without its simulator), ShmemError.
     """
@@ -233,6 +248,8 @@ def load(key: int) -> None:
     if image is None:
         image = _compile(key, capability[0])
         _write(path, *image)
+    if handle != OWN and lib.ishmemx_has_far_pes():
+        _let_requests_end(handle)
     code, entry, stack = image
     buffer = ffi.from_buffer(code)
     check(lib.ishmemx_kernel_load(key, lib.address_of(buffer), entry.encode(), stack))
@@ -251,7 +268,7 @@ def _load_missing(handle: int) -> None:
             f"the kernel of {name} is not loaded, which cannot be done while a stream is captured: "
             f"call pyshmem.streams.prepare({wanted}) before the capture"
         )
-    load(key)
+    load(key, handle)
 
 
 def run(function: Callable[..., int], *arguments: Any) -> None:

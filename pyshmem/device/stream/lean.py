@@ -46,8 +46,9 @@ from ..leaf.chosen import (
     stride,
     write64,
 )
+from ..peers import distance_to
 from ..ring.requests import settle
-from ..state import ABI, DELTA
+from ..state import ABI
 from ..team.rows import claim_row, member_pe, release_row
 from ..wait_loop import POLLS_PER_CHECK, go_on, reached_soon, wait_word
 from .bundles import is_of, slot_at, slot_of
@@ -121,7 +122,7 @@ def _synchronisation(op: int, quiets: bool):
         while k < narrow(n):
             to = first
             if k > 1:
-                to = place + state(DELTA + member_pe(row, other(me, n, k)))
+                to = place + distance_to(member_pe(row, other(me, n, k)))
             write64(to, value)
             k = narrow(k + line_threads())
         count_call(calls)
