@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two hosts out of network namespaces, joined by a veth pair; ``oshrun`` starts PEs on both."""
+"""Two hosts, and three, out of network namespaces on a bridge; ``oshrun`` starts PEs on all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ pytestmark = pytest.mark.flaky(reruns=1)  # as in test_oshrun.py
 RunCommand = Callable[..., object]
 Hosts = Callable[..., list[str]]
 
-HOSTS = tuple(f"pysh-{os.getpid()}-{letter}" for letter in "ab")
+HOSTS = tuple(f"pysh-{os.getpid()}-{letter}" for letter in "abc")
+HUB = f"pysh-{os.getpid()}-hub"
 SECONDS_TO_LINK = 10
 PARTS = ("heap", "teams", "contexts", "locks", "signals", "wait_sets")
 #: Of the device suite, by PEs a host: with one all others are far, with two some are near.
@@ -45,9 +46,15 @@ def ip(*arguments: str) -> str:
 
 
 def make_hosts() -> None:
-    for host in HOSTS:
+    for host in (HUB, *HOSTS):
         ip("netns", "add", host)
-    ip("-n", HOSTS[0], "link", "add", "pysh0", "type", "veth", "peer", "pysh1", "netns", HOSTS[1])
+    ip("-n", HUB, "link", "add", "bridge", "type", "bridge")
+    ip("-n", HUB, "link", "set", "bridge", "up")
+    for number, host in enumerate(HOSTS):
+        end = f"port{number}"
+        ip("-n", host, "link", "add", f"pysh{number}", "type", "veth", "peer", end, "netns", HUB)
+        ip("-n", HUB, "link", "set", end, "master", "bridge")
+        ip("-n", HUB, "link", "set", end, "up")
     for number, host in enumerate(HOSTS):
         ip("-n", host, "addr", "add", f"10.213.97.{number + 1}/24", "dev", f"pysh{number}")
         ip("-n", host, "link", "set", f"pysh{number}", "up")
@@ -66,13 +73,13 @@ def wait_for_link(host: str, device: str) -> None:
 
 
 def remove_hosts() -> None:
-    for host in HOSTS:
+    for host in (*HOSTS, HUB):
         subprocess.run(["ip", "netns", "del", host], capture_output=True, timeout=30)
 
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    """``hosts(n)``: the beginning of a command that runs on ``n`` PEs of each host."""
+    """``hosts(n)``: the beginning of a command on ``n`` PEs of each of two, or ``count``, hosts."""
     if reason_to_skip():
         pytest.skip(reason_to_skip())
     if not (shutil.which("ip") and shutil.which("unshare") and shutil.which("hostname")):
@@ -86,20 +93,15 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
         remove_hosts()
         pytest.skip(f"network namespaces are not allowed: {getattr(error, 'stderr', error)}")
 
-    def command(n: int, device: str = "sim") -> list[str]:
+    def command(n: int, device: str = "sim", count: int = 2) -> list[str]:
         here = ["ip", "netns", "exec", HOSTS[0], "unshare", "--uts", "sh", "-c"]
         here += [f'hostname {HOSTS[0]}; exec "$@"', "sh"]
         job = ["oshrun", "--mca", "plm_rsh_agent", str(agent), "--bind-to", "none"]
-        job += ["--host", ",".join(f"{host}:{n}" for host in HOSTS), "-n", str(2 * n)]
+        places = [f"{host}:{n}" for host in HOSTS[:count]]
+        job += ["--host", ",".join(places), "-n", str(count * n)]
         # One kernel has both hosts: without this the PEs would use its shared memory.
-        job += [
-            "-x",
-            "UCX_TLS=tcp,self",
-            "-x",
-            "NUMBA_ENABLE_CUDASIM=1",
-            "-x",
-            "PYSHMEM_DEVICE=sim",
-        ]
+        for setting in ("UCX_TLS=tcp,self", "NUMBA_ENABLE_CUDASIM=1", f"PYSHMEM_DEVICE={device}"):
+            job += ["-x", setting]
         return [*here, *job, sys.executable]
 
     yield command
@@ -213,6 +215,15 @@ def test_host_suite_on_two_pes_a_host(hosts: Hosts, run_command: RunCommand) -> 
     few_cores = len(os.sched_getaffinity(0)) < 4
     suite = [SUITE / f"test_host_{part}.py" for part in PARTS] if few_cores else [SUITE]
     done = run(run_command, hosts, 2, *PYTEST, *suite, device="none")
+    assert "passed" in done.stdout
+
+
+@pytest.mark.serial
+def test_both_suites_on_three_hosts(hosts: Hosts, run_command: RunCommand) -> None:
+    parts = [TESTS / "spmd" / "device" / "test_signals.py"]
+    parts += [SUITE / f"test_host_{part}.py" for part in ("signals", "streams")]
+    command = [*hosts(1, count=3), *PYTEST, *map(str, parts)]
+    done = run_command(command, 280, check=True, **permission())
     assert "passed" in done.stdout
 
 
