@@ -221,7 +221,7 @@ def test_host_suite_on_two_pes_a_host(hosts: Hosts, run_command: RunCommand) -> 
 @pytest.mark.serial
 def test_both_suites_on_three_hosts(hosts: Hosts, run_command: RunCommand) -> None:
     parts = [TESTS / "spmd" / "device" / "test_signals.py"]
-    parts += [SUITE / f"test_host_{part}.py" for part in ("signals", "streams")]
+    parts += [SUITE / f"test_host_{part}.py" for part in ("signals", "teams")]
     command = [*hosts(1, count=3), *PYTEST, *map(str, parts)]
     done = run_command(command, 280, check=True, **permission())
     assert "passed" in done.stdout
