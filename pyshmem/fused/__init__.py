@@ -29,7 +29,9 @@ from . import norm_operators as _norm_operators
 from .all_to_all import all_to_all, low_latency_all_gather
 from .experts import ExpertHandle, expert_combine, expert_dispatch
 from .flash_decode import flash_decode
+from .group_layout import GroupRouting
 from .group_matmul import group_matmul
+from .group_parallel import all_gather_group_matmul, group_matmul_reduce_scatter
 from .matmul import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
 from .matmul_arguments import share_of_rows
 from .norm import NormResult, all_reduce_rmsnorm
@@ -38,7 +40,9 @@ from .ulysses import ulysses_to_heads, ulysses_to_sequence
 
 __all__ = [
     "ExpertHandle",
+    "GroupRouting",
     "NormResult",
+    "all_gather_group_matmul",
     "all_gather_matmul",
     "all_reduce_rmsnorm",
     "all_to_all",
@@ -46,6 +50,7 @@ __all__ = [
     "expert_dispatch",
     "flash_decode",
     "group_matmul",
+    "group_matmul_reduce_scatter",
     "low_latency_all_gather",
     "matmul_all_reduce",
     "matmul_reduce_scatter",

@@ -23,6 +23,34 @@ def _blocks(pairs: int, experts: int) -> tuple[int, int, int]:
     return max(16, min(128, 1 << (average - 1).bit_length())), 128, 64
 
 
+def multiply_groups(
+    out: torch.Tensor, tokens: torch.Tensor, rows: torch.Tensor | None, offsets: torch.Tensor,
+    weights: torch.Tensor, pairs: int, scales: torch.Tensor | None = None, *, based: bool = False,
+) -> None:  # fmt: skip
+    """Rows of pairs, ``offsets`` apart, times their group's weights.
+
+    Args:
+        out: (pairs, n); with ``based`` it begins with the pair ``offsets[0]``.
+        tokens: (rows, k); ``rows`` says which one a pair has, None: it has its own.
+        pairs: how many there are at most, for the size of tiles.
+        scales: of FP8 tokens.
+    """
+    experts, k, n = weights.shape
+    if not pairs or not n:
+        return
+    high, wide, deep = _blocks(pairs, experts)
+    programs = 2
+    if not INTERPRETED:
+        programs = torch.cuda.get_device_properties(tokens.device).multi_processor_count
+    scaled = scales is not None
+    given = tokens.view(torch.uint8) if scaled else tokens
+    kernels.group_matmul_tiles[(programs,)](
+        out, given, scales if scaled else tokens, rows, offsets, weights, experts, n, k, FP8=scaled,
+        BASED=based, BM=high, BN=wide, BK=GROUP if scaled else deep, num_warps=8,
+        num_stages=2 if weights.dtype == torch.float32 or scaled else 3,
+    )  # fmt: skip
+
+
 @on_tensors
 def group_matmul(
     tokens: Any, weights: Any, handle: ExpertHandle, *, by_pair: bool = False, out: Any = None
@@ -61,15 +89,8 @@ def group_matmul(
     result = new_out(out, weights, (pairs, n))
     if not pairs or not n:
         return result
-    high, wide, deep = _blocks(pairs, experts)
-    programs = 2
-    if not INTERPRETED:
-        programs = torch.cuda.get_device_properties(tokens.device).multi_processor_count
-    rows = torch.arange(pairs, device=tokens.device, dtype=torch.int32) if by_pair else handle.rows
-    given = tokens.view(torch.uint8) if scaled else tokens
-    kernels.group_matmul_tiles[(programs,)](
-        result, given, handle.scales if scaled else tokens, rows, handle.offsets, weights, experts, n, k,
-        FP8=scaled, BM=high, BN=wide, BK=GROUP if scaled else deep, num_warps=8,
-        num_stages=2 if weights.dtype == torch.float32 or scaled else 3,
-    )  # fmt: skip
+    rows = None if by_pair else handle.rows
+    multiply_groups(
+        result, tokens, rows, handle.offsets, weights, pairs, handle.scales if scaled else None
+    )
     return result

@@ -20,12 +20,15 @@ def _dot(a, b, total):
 
 @device_function
 def _tile(
-    y, x, scales, rows, w, lo, hi, e, pm, pn, n, k, FP8: tl.constexpr, BM: tl.constexpr,
+    y, x, scales, rows, w, base, lo, hi, e, pm, pn, n, k, FP8: tl.constexpr, BM: tl.constexpr,
     BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """Rows ``lo + pm * BM`` on of the result, of expert ``e``, and columns ``pn * BN`` on."""
     lines = lo + pm * BM + tl.arange(0, BM)
-    here = tl.load(rows + lines, mask=lines < hi, other=0).to(tl.int64)
+    if rows is None:
+        here = lines.to(tl.int64)
+    else:
+        here = tl.load(rows + lines, mask=lines < hi, other=0).to(tl.int64)
     columns = pn * BN + tl.arange(0, BN)
     total = tl.zeros([BM, BN], tl.float32)
     for k0 in range(0, k, BK):
@@ -44,20 +47,22 @@ def _tile(
                 w.dtype.element_ty
             )
         total = _dot(a, b, total)
-    at = y + lines[:, None].to(tl.int64) * n + columns[None, :]
+    at = y + (lines - base)[:, None].to(tl.int64) * n + columns[None, :]
     inside = (lines[:, None] < hi) & (columns[None, :] < n)
     tl.store(at, total.to(y.dtype.element_ty), mask=inside)
 
 
 @triton.jit
 def group_matmul_tiles(
-    y, x, scales, rows, offsets, w, experts, n, k, FP8: tl.constexpr, BM: tl.constexpr,
-    BN: tl.constexpr, BK: tl.constexpr,
+    y, x, scales, rows, offsets, w, experts, n, k, FP8: tl.constexpr, BASED: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """How many tiles an expert has says device memory; each program takes every so-manieth of them all.
 
-    An expert's tiles of one column of weights follow each other, so that they share it in L2.
+    An expert's tiles of one column of weights follow each other, so that they share it in L2. Without
+    ``rows`` a pair has its own row of ``x``. BASED: ``y`` begins with the first expert's first pair.
     """
+    base = tl.load(offsets) if BASED else tl.cast(0, tl.int32)
     tile = tl.program_id(0)
     before = tl.cast(0, tl.int32)
     wide = (n + BN - 1) // BN
@@ -67,8 +72,8 @@ def group_matmul_tiles(
         while tile < before + high * wide:
             place = tile - before
             _tile(
-                y, x, scales, rows, w, lo, hi, tl.cast(e, tl.int32), place % high, place // high, n, k,
-                FP8, BM, BN, BK,
+                y, x, scales, rows, w, base, lo, hi, tl.cast(e, tl.int32), place % high, place // high, n,
+                k, FP8, BM, BN, BK,
             )  # fmt: skip
             tile += tl.num_programs(0)
         before += high * wide

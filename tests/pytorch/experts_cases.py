@@ -18,6 +18,7 @@ from pyshmem.fused import (
     experts_combine_kernels,
     experts_kernels,
     flash_decode_kernels,
+    group_layout_kernels,
     group_matmul_kernels,
 )
 from pyshmem.triton import roads
@@ -81,7 +82,25 @@ CASES: dict[str, tuple] = {
         group_matmul_kernels.group_matmul_tiles,
         {"y": "*bf16", "x": "*bf16", "scales": "*bf16", "rows": "*i32", "offsets": "*i32", "w": "*bf16",
          "experts": "i32", "n": "i32", "k": "i32"},
-        {"FP8": False, "BM": 128, "BN": 128, "BK": 64},
+        {"FP8": False, "BASED": False, "BM": 128, "BN": 128, "BK": 64},
+    ),
+    "keys_of_pairs": (
+        group_layout_kernels.keys_of_pairs,
+        {"keys": "*i32", "ids": "*i32", "member_of": "*i32", "n_pairs": "i32", "n_pes": "i32",
+         "experts": "i32", "ctx": "*i64"},
+        {"K": 8, "B": 512},
+    ),
+    "places_of_pairs": (
+        group_layout_kernels.places_of_pairs,
+        {"rows": "*i32", "local": "*i32", "pairs": "*i32", "order": "*i64", "keys": "*i32",
+         "firsts": "*i32", "n_pairs": "i32", "n_pes": "i32", "experts": "i32"},
+        {"K": 8, "B": 512},
+    ),
+    "sum_of_choices": (
+        group_layout_kernels.sum_of_choices,
+        {"dest": "*bf16", "y": "*bf16", "pairs": "*i32", "weights": "*fp32", "offsets": "*i32",
+         "first": "i32", "n_rows": "i32", "n": "i32"},
+        {"K": 8, "B": 2048, "BASED": True},
     ),
     "decode_parts": (
         flash_decode_kernels.decode_parts,

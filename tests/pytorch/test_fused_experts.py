@@ -65,7 +65,7 @@ def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def test_kernels_compile_for_gpus_with_wide_accesses(ptx: dict[str, str]) -> None:
-    for name in ("exchange_rows", "dispatch_tokens", "combine_tokens"):
+    for name in ("exchange_rows", "dispatch_tokens", "combine_tokens", "sum_of_choices"):
         text = ptx[f"{name}-90"]
         assert "st.global.v4.b32" in text, name
         assert ".local." not in text, f"{name} spills"

@@ -7,6 +7,7 @@ import os
 
 import fused_attention
 import fused_experts
+import fused_groups
 import fused_moves
 import torch
 
@@ -55,7 +56,7 @@ torch.set_num_threads(1)
 with pyshmem.init() as job:
     if job.device == "cuda":
         torch.set_default_device(torch.device("cuda", job.gpu))
-    for part in (fused_moves, fused_experts, fused_attention):
+    for part in (fused_moves, fused_experts, fused_groups, fused_attention):
         part.check(job.my_pe, job.n_pes, few)
     if job.device == "cuda":
         in_graphs(job.my_pe, job.n_pes)

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Mixtures of experts in tensor parallel: every PE has a share of each expert's inner columns.
+
+The way up gathers the tokens, the way down adds up the PEs' partial results, as ``all_gather_matmul``
+and ``matmul_reduce_scatter`` do; products are grouped by expert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ..host.teams import Team
+from ..triton.chosen import INTERPRETED
+from . import group_layout_kernels as layout_kernels
+from .all_to_all import new_out
+from .arguments import check_tensor, on_tensors
+from .group_layout import GroupRouting, gather_choices, route
+from .group_matmul import multiply_groups
+from .links import Link, beside
+from .matmul_arguments import output
+from .matmul_local import finish
+from .matmul_plain import all_gather_bytes, sum_rows
+from .roads import NEVER, choose
+from .slots import refuse_grad
+from .workspace import Workspace, device_heap_is_near, workspace
+
+_FLOATS = (torch.bfloat16, torch.float16, torch.float32)
+_DEFAULT = ((1 << 20, "plain"), (NEVER, "engine"))
+_GATHER, _REDUCE = "all_gather_group_matmul", "group_matmul_reduce_scatter"
+
+
+def _road(space: Workspace, operation: str, nbytes: int, road: str | None) -> str:
+    why = None
+    if not device_heap_is_near():
+        why = "copies and words of a stream do not reach all peers (PYSHMEM_P2P=0, or other hosts)"
+    return choose(space, operation, nbytes, {"engine": why, "plain": None}, _DEFAULT, road)
+
+
+def _check_weights(w: Any, x: torch.Tensor, what: str) -> None:
+    check_tensor("w", w, (x.dtype,), 3)
+    if not w.numel():
+        raise ValueError(f"w {tuple(w.shape)} has no elements")
+    if w.shape[1] != x.shape[1]:
+        raise ValueError(f"{what} {tuple(x.shape)} has {x.shape[1]} columns, w is {tuple(w.shape)}")
+
+
+def _member_rows(space: Workspace, mine: int, rows: Sequence[int] | None) -> tuple[int, ...]:
+    given = (mine,) * space.n_pes if rows is None else tuple(int(count) for count in rows)
+    if len(given) != space.n_pes or any(count < 0 for count in given):
+        raise ValueError(f"rows is {given}; it has a number of rows for each of {space.n_pes} PEs")
+    if given[space.me] != mine:
+        raise ValueError(f"x has {mine} rows, but rows says {given[space.me]} for PE {space.me}")
+    return given
+
+
+# ---- up --------------------------------------------------------------------------------------------
+
+
+@on_tensors
+def all_gather_group_matmul(
+    x_shard: Any, w: Any, topk_ids: Any, *, rows: Sequence[int] | None = None, gather_out: Any = None,
+    out: Any = None, team: Team | None = None, road: str | None = None,
+) -> Any:  # fmt: skip
+    """The tokens of all members, each times the caller's columns of its experts. Collective.
+
+    Args:
+        x_shard: (m, k), the caller's tokens, bfloat16, float16 or float32, contiguous.
+        w: (experts, k, n), contiguous, of the same dtype: the caller's columns of each expert.
+        topk_ids: (m, top) int32 or int64: the experts of the caller's tokens; -1 stands for none.
+        rows: how many tokens each member has; default: as many as the caller.
+        gather_out: (M, k) tensor for the gathered tokens, M the sum of ``rows``; default: they are not kept.
+        out: (M * top, n) tensor for the result; default: a new one.
+        team: default ``TEAM_WORLD``.
+        road: "engine" (what is here is multiplied while copy engines bring the rest) or "plain"; default
+            by the table, by bytes that arrive.
+
+    Returns: (M * top, n): a row for each pair of a token and an expert, sorted as the ``GroupRouting``
+        says that comes with it. Sums are in float32. Rows of pairs without an expert are not written.
+    Completes: in the order of the current stream, without a wait of the host. It may be captured.
+    Raises: TypeError (dtypes), ValueError (extents, layout, rows, road), RuntimeError (a tensor requires
+        grad; a workspace would grow inside a capture), HeapExhausted; in checking mode MismatchError. An
+        expert that there is not ends the job: the kernel aborts with ``topk_ids: no such expert``.
+    Extension.
+    """
+    refuse_grad(_GATHER, x_shard, w)
+    check_tensor("x_shard", x_shard, _FLOATS, 2)
+    check_tensor("topk_ids", topk_ids, (torch.int32, torch.int64), 2)
+    _check_weights(w, x_shard, "x_shard")
+    if topk_ids.shape[0] != x_shard.shape[0] or not topk_ids.shape[1]:
+        raise ValueError(
+            f"topk_ids has size {tuple(topk_ids.shape)} and x_shard {tuple(x_shard.shape)}; they have one "
+            "row a token, and one or more columns"
+        )
+    space = workspace(team)
+    counts = _member_rows(space, x_shard.shape[0], rows)
+    experts, k, n = w.shape
+    total, width = sum(counts), k * x_shard.itemsize
+    kind = str(x_shard.dtype).removeprefix("torch.")
+    space.agree(_GATHER, kind, counts, k, experts, topk_ids.shape[1], road)
+    result = new_out(out, x_shard, (total * topk_ids.shape[1], n))
+    gathered = None
+    if gather_out is not None:
+        gathered = output("gather_out", gather_out, (total, k), x_shard.dtype, x_shard)
+    taken = _road(space, _GATHER, (total - min(counts)) * width, road)
+    engine = taken == "engine" and space.n_pes > 1 and total > 0
+    link = _send_tokens(space, x_shard, counts) if engine else None
+    routing = route(space, topk_ids, counts, experts, team)
+    if link is not None:
+        _up_by_engine(space, link, result, x_shard, w, routing, gathered)
+    elif total:
+        _up_plainly(space, result, x_shard, w, routing, gathered)
+    return result, routing
+
+
+def _send_tokens(space: Workspace, x: torch.Tensor, counts: tuple[int, ...]) -> Link:
+    """The caller's tokens on their way to all members; who waits for them first gets them first."""
+    me, n = space.me, space.n_pes
+    link = Link(space, "matmul shards", max(counts) * x.shape[1] * x.itemsize)
+    side = beside(x.device)
+    side.fork()
+    with side.current():
+        for j in range(1, n):
+            link.claim((me - j) % n)
+            link.send((me - j) % n, 0, x, 0)
+    return link
+
+
+def _up_by_engine(
+    space: Workspace, link: Link, out: torch.Tensor, x: torch.Tensor, w: torch.Tensor,
+    routing: GroupRouting, gathered: torch.Tensor | None,
+) -> None:  # fmt: skip
+    me, n = space.me, space.n_pes
+    for j in range(n):
+        member = (me + j) % n
+        shard = x
+        if member != me:
+            link.arrived(member, 0)
+            shard = link.view(member, slice(0, routing.member_rows[member]), x.shape[1], x.dtype)
+        pairs = routing.member_rows[member] * routing.k
+        multiply_groups(out, shard, routing.local, routing.groups(member), w, pairs)
+        if gathered is not None:
+            first = routing.first(member)
+            gathered[first : first + routing.member_rows[member]].copy_(shard)
+    for j in range(1, n):
+        link.release((me + j) % n)
+    beside(x.device).join()
+
+
+def _up_plainly(
+    space: Workspace, out: torch.Tensor, x: torch.Tensor, w: torch.Tensor, routing: GroupRouting,
+    gathered: torch.Tensor | None,
+) -> None:  # fmt: skip
+    counts, width = routing.member_rows, x.shape[1] * x.itemsize
+    tokens = x
+    if space.n_pes > 1:
+        every = all_gather_bytes(space, x.view(torch.uint8), max(max(counts) * width, 1))
+        parts = [every[p][: count * width] for p, count in enumerate(counts)]
+        flat = every.view(-1) if min(counts) == max(counts) else torch.cat(parts)
+        tokens = flat.view(x.dtype).view(sum(counts), x.shape[1])
+    for member, count in enumerate(counts):
+        pairs = count * routing.k
+        multiply_groups(out, tokens, routing.rows, routing.groups(member), w, pairs)
+    if gathered is not None:
+        gathered.copy_(tokens)
+
+
+# ---- down ------------------------------------------------------------------------------------------
+
+
+@on_tensors
+def group_matmul_reduce_scatter(
+    x: Any,
+    w: Any,
+    routing: GroupRouting,
+    topk_weights: Any,
+    *,
+    out: Any = None,
+    road: str | None = None,
+) -> Any:
+    """Each pair's row times its expert's share, weighted and summed over choices and members. Collective.
+
+    Args:
+        x: (pairs, k), the caller's inner columns, as ``all_gather_group_matmul`` returned them.
+        w: (experts, k, n), contiguous, of the dtype of ``x``: the caller's rows of each expert.
+        routing: what came with ``x``; it may be used again.
+        topk_weights: (m, top) bfloat16, float16 or float32: of the choices of the caller's tokens.
+        out: (m, n) tensor for the result; default: a new one.
+        road: "engine" (a member's sums leave while the next one's are made) or "plain".
+
+    Returns: (m, n): for the caller's tokens the weighted sums over their experts, 0 without one. A PE's
+        sum over choices is float32 in their order, rounded to the dtype of ``x``; these are added in
+        float32 in PE order.
+    Completes: in the order of the current stream, without a wait of the host. It may be captured.
+    Raises: as ``all_gather_group_matmul``.
+    Extension.
+    """
+    if not isinstance(routing, GroupRouting):
+        raise TypeError(
+            f"routing is {type(routing).__name__}; give what all_gather_group_matmul returned"
+        )
+    refuse_grad(_REDUCE, x, w, topk_weights)
+    check_tensor("x", x, _FLOATS, 2)
+    check_tensor("topk_weights", topk_weights, _FLOATS, 2)
+    _check_weights(w, x, "x")
+    space = workspace(routing.team)
+    counts, n = routing.member_rows, w.shape[2]
+    if x.shape[0] != routing.rows.shape[0] or w.shape[0] != routing.experts:
+        raise ValueError(
+            f"x has size {tuple(x.shape)} and w {tuple(w.shape)}; the routing has "
+            f"{routing.rows.shape[0]} pairs of {routing.experts} experts"
+        )
+    if tuple(topk_weights.shape) != (counts[space.me], routing.k):
+        raise ValueError(
+            f"topk_weights has size {tuple(topk_weights.shape)}; the caller's topk_ids had "
+            f"{(counts[space.me], routing.k)}"
+        )
+    space.agree(_REDUCE, str(x.dtype).removeprefix("torch."), counts, n, routing.experts, road)
+    result = new_out(out, x, (counts[space.me], n))
+    if not sum(counts):
+        return result
+    taken = _road(space, _REDUCE, max(counts) * (space.n_pes - 1) * n * x.itemsize, road)
+    weights = gather_choices(space, topk_weights.float(), counts, 0.0)
+    call = _Down(space, x, w, routing, weights)
+    if space.n_pes == 1:
+        call.sums_of(0, result)
+    elif taken == "engine":
+        call.by_engine(result)
+    else:
+        product = x.new_empty(sum(counts), n)
+        for member, count in enumerate(counts):
+            call.sums_of(member, product[routing.first(member) :][:count])
+        sum_rows(space, product, counts, result)
+    return result
+
+
+class _Down:
+    """One call of ``group_matmul_reduce_scatter``."""
+
+    def __init__(
+        self, space: Workspace, x: torch.Tensor, w: torch.Tensor, routing: GroupRouting,
+        weights: torch.Tensor,
+    ) -> None:  # fmt: skip
+        self.space, self.x, self.w, self.routing, self.weights = space, x, w, routing, weights
+        self.n = int(w.shape[2])
+        self._rows = x.new_empty(max(routing.member_rows) * routing.k, self.n)
+
+    def sums_of(self, member: int, dest: torch.Tensor) -> None:
+        """The caller's part of the sums of a member's tokens: what pairs have, weighted and added."""
+        routing, groups = self.routing, self.routing.groups(member)
+        count = routing.member_rows[member]
+        if not count:
+            return
+        multiply_groups(self._rows, self.x, None, groups, self.w, count * routing.k, based=True)
+        block = min(1 << (self.n - 1).bit_length(), 64 if INTERPRETED else 2048)
+        layout_kernels.sum_of_choices[(min(count, 2 if INTERPRETED else 1024),)](
+            dest, self._rows, routing.pairs, self.weights, groups, routing.first(member), count, self.n,
+            K=routing.k, B=block, BASED=True,
+        )  # fmt: skip
+
+    def by_engine(self, out: torch.Tensor) -> None:
+        """The others' sums first, which copy engines take away while the next ones are made."""
+        space, counts = self.space, self.routing.member_rows
+        me, n_pes, width = space.me, space.n_pes, self.n * self.x.itemsize
+        parts = Link(space, "matmul parts", max(counts) * width)
+        others = [(me + j) % n_pes for j in range(1, n_pes)]
+        product = self.x.new_empty(sum(counts), self.n)
+        side = beside(self.x.device)
+        for owner in (*others, me):
+            mine = product[self.routing.first(owner) :][: counts[owner]]
+            self.sums_of(owner, mine)
+            if owner != me:
+                side.fork()
+                with side.current():
+                    parts.claim(owner)
+                    parts.send(owner, 0, mine, 0)
+        for member in others:
+            parts.arrived(member, 0)
+        first = parts.view(0, slice(0, counts[me]), self.n, self.x.dtype)
+        step = parts.slot // self.x.itemsize
+        own = product[self.routing.first(me) :][: counts[me]]
+        finish(out, first, n_pes, step, own=own, me=me)
+        for member in others:
+            parts.release(member)
+        side.join()
