@@ -24,10 +24,12 @@ except ImportError as _error:
         "pyshmem.fused needs PyTorch and Triton: pip install 'pyshmem-openshmem[torch,triton]'"
     ) from _error
 
+from . import experts_operators as _experts_operators
 from . import matmul_operators as _matmul_operators
 from . import norm_operators as _norm_operators
 from .all_to_all import all_to_all, low_latency_all_gather
-from .experts import ExpertHandle, expert_combine, expert_dispatch
+from .experts import expert_combine, expert_dispatch
+from .experts_handle import ExpertHandle
 from .flash_decode import flash_decode
 from .group_layout import GroupRouting
 from .group_matmul import group_matmul
@@ -61,4 +63,4 @@ __all__ = [
 ]
 
 #: Importing them makes ``torch.ops.pyshmem`` know the operators.
-_OPERATORS = (_matmul_operators, _norm_operators)
+_OPERATORS = (_experts_operators, _matmul_operators, _norm_operators)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, NamedTuple
 
 import torch
@@ -17,7 +16,9 @@ from ..triton.chosen import INTERPRETED
 from . import experts_kernels as kernels
 from .all_to_all import new_out
 from .arguments import check_tensor, on_tensors
+from .experts_calls import combine_by_operator, dispatch_by_operator, needs_operator
 from .experts_combine_kernels import combine_tokens
+from .experts_handle import GROUP, ExpertHandle, Numbers
 from .slots import (
     LAUNCH,
     Slots,
@@ -32,7 +33,6 @@ from .workspace import Workspace, workspace
 
 FLOATS = (torch.bfloat16, torch.float16, torch.float32)
 _INDICES = (torch.int32, torch.int64)
-GROUP = 128  # elements of a token that have one scale
 _LISTERS = 2 if INTERPRETED else 32  # programs that send lists
 _BLOCK = 128 if INTERPRETED else 2048  # cells of a list that one of them sends at a time
 _FEW_PES = 4  # so many that most tokens go to all of them
@@ -40,47 +40,6 @@ _FEW_CELLS = 16 if INTERPRETED else 8192  # of lists that programs lay out witho
 _CELLS = 8192  # of pairs times experts, laid out at a time
 _COLUMNS = 8192  # most elements of a token in registers; of sums half of that
 _ROWS = 2  # most tokens in registers; one is made FP8 at a time, and four of them are taken
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class ExpertHandle:
-    """What ``expert_dispatch`` knows of the tokens that it brought, for grouped GEMMs and the way back.
-
-    Attributes:
-        rows: (pairs,) int32: of each pair of a token and an expert of the caller's the row of the token,
-            sorted by expert, then by token. In decode mode there is room for all pairs that there could
-            be, and those that there are not name row 0.
-        offsets: (experts of the caller's + 1,) int32: the pairs of its expert e are ``offsets[e]`` to
-            ``offsets[e + 1]``. ``rows`` and ``offsets`` are on the caller's device.
-        scales: (rows, hidden / 128) float32, if the tokens are FP8: a token is its bytes times these.
-        mode: "throughput" or "decode".
-        first_expert: number of the caller's first expert.
-    """
-
-    rows: torch.Tensor
-    offsets: torch.Tensor
-    scales: torch.Tensor | None
-    mode: str
-    first_expert: int
-    team: Team | None
-    topk_ids: torch.Tensor
-    pairs: torch.Tensor
-    most: int
-
-    @property
-    def counts(self) -> torch.Tensor:
-        """(experts,) int32: how many pairs each of the caller's experts has; on its device."""
-        return self.offsets[1:] - self.offsets[:-1]
-
-    def by_expert(self, tokens: torch.Tensor) -> torch.Tensor:
-        """(pairs, hidden): a token for each pair, sorted by expert, for a GEMM that looks nothing up.
-
-        FP8 tokens come as float32, multiplied by their scales.
-        """
-        if self.scales is not None:
-            groups = tokens.float().unflatten(-1, (-1, GROUP)) * self.scales.unsqueeze(-1)
-            tokens = groups.flatten(-2)
-        return tokens.index_select(0, self.rows)
 
 
 class _Lists(NamedTuple):
@@ -129,7 +88,6 @@ def _check_dispatch(
     x: Any, ids: Any, n_experts: int, quantize: str | None, mode: str, most: int | None,
     space: Workspace,
 ) -> None:  # fmt: skip
-    refuse_grad("expert_dispatch", x)
     check_tensor("x", x, FLOATS, 2)
     check_tensor("topk_ids", ids, _INDICES, 2)
     refuse_many(space, "expert_dispatch", 63)
@@ -179,24 +137,37 @@ def expert_dispatch(
         team: default ``TEAM_WORLD``.
 
     Returns: the tokens (rows, hidden), in the order of their PEs and of their rows there, and an
-        ``ExpertHandle``: the experts' rows, scales, and what ``expert_combine`` needs.
+        ``ExpertHandle``: the experts' rows, scales, and what ``expert_combine`` needs. Without FP8 it
+        has a derivative, which is collective: what all members' rows owe to a token, in PE order.
     Completes: in the order of the current stream. Collective.
     Raises: ValueError (sizes; an expert that there is not, in throughput mode on all members before any
         token has moved; in decode mode the kernel ends the job and says so), TypeError, UnsupportedError
-        (FP8 on a GPU without it; more than 63 PEs), RuntimeError (a tensor requires grad; throughput
-        mode in a capture); in checking mode MismatchError.
+        (FP8 on a GPU without it; more than 63 PEs), RuntimeError (FP8 of a tensor that requires grad;
+        throughput mode in a capture); in checking mode MismatchError.
     Extension.
     """
-    space = workspace(team)
     taken = mode or ("throughput" if max_tokens is None else "decode")
-    _check_dispatch(x, topk_ids, n_experts, quantize, taken, max_tokens, space)
+    if needs_operator(x):
+        if quantize:
+            refuse_grad("expert_dispatch of FP8", x)
+        return dispatch_by_operator(x, topk_ids, n_experts, quantize, taken, max_tokens, team)
+    return dispatch(x, topk_ids, n_experts, quantize, taken, max_tokens, team)
+
+
+def dispatch(
+    x: Any, ids: Any, n_experts: int, quantize: str | None, mode: str, most: int | None,
+    team: Team | None, *, zeroed: bool = False,
+) -> tuple[torch.Tensor, ExpertHandle]:  # fmt: skip
+    """The body of ``expert_dispatch``. ``zeroed``: rows that decode mode does not write are 0."""
+    space = workspace(team)
+    _check_dispatch(x, ids, n_experts, quantize, mode, most, space)
     space.agree(
-        "expert_dispatch", x.dtype, x.shape[1], topk_ids.shape[1], n_experts, quantize, taken, max_tokens
+        "expert_dispatch", x.dtype, x.shape[1], ids.shape[1], n_experts, quantize, mode, most
     )  # fmt: skip
-    call = _Dispatch(space, team, x, topk_ids, n_experts // space.n_pes, quantize is not None)
-    if taken == "decode":
-        assert max_tokens is not None
-        return call.in_one_kernel(max_tokens)
+    call = _Dispatch(space, team, x, ids, n_experts // space.n_pes, quantize is not None, zeroed)
+    if mode == "decode":
+        assert most is not None
+        return call.in_one_kernel(most)
     return call.by_counts()
 
 
@@ -205,10 +176,10 @@ class _Dispatch:
 
     def __init__(
         self, space: Workspace, team: Team | None, x: torch.Tensor, ids: torch.Tensor, experts: int,
-        fp8: bool,
+        fp8: bool, zeroed: bool = False,
     ) -> None:  # fmt: skip
         self.space, self.team, self.x, self.ids = space, team, x, ids
-        self.experts, self.fp8 = experts, fp8
+        self.experts, self.fp8, self.zeroed = experts, fp8, zeroed
         self.tokens, self.hidden = x.shape
         self.k = ids.shape[1]
         self.number = number_of(space)
@@ -219,7 +190,8 @@ class _Dispatch:
     def _outputs(self, rows: int) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Tokens and scales."""
         if not self.fp8:
-            return self.x.new_empty((rows, self.hidden)), None
+            make = self.x.new_zeros if self.zeroed else self.x.new_empty
+            return make((rows, self.hidden)), None
         return (
             self.x.new_empty((rows, self.hidden), dtype=torch.float8_e4m3fn),
             self.x.new_empty((rows, self.hidden // GROUP), dtype=torch.float32),
@@ -260,11 +232,9 @@ class _Dispatch:
         )  # fmt: skip
 
     def _handle(
-        self, mode: str, most: int, scales: Any, rows: torch.Tensor, pairs: torch.Tensor,
-        offsets: torch.Tensor,
-    ) -> ExpertHandle:  # fmt: skip
-        first = self.space.me * self.experts
-        return ExpertHandle(rows, offsets, scales, mode, first, self.team, self.ids, pairs, most)
+        self, mode: str, scales: Any, rows: torch.Tensor, pairs: torch.Tensor, offsets: torch.Tensor
+    ) -> ExpertHandle:
+        return ExpertHandle(rows, offsets, scales, mode, self.team, self.ids, pairs)
 
     def in_one_kernel(self, most: int) -> tuple[torch.Tensor, ExpertHandle]:
         lists = _lists(self.space, most * self.k)
@@ -284,11 +254,24 @@ class _Dispatch:
         else:
             offsets.zero_()
         offsets = offsets[: self.experts + 1]
-        return out, self._handle("decode", most, scales, rows, pairs, offsets)
+        return out, self._handle("decode", scales, rows, pairs, offsets)
 
     def _places(self, out: torch.Tensor, scales: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """As kernels see them."""
         return (out.view(torch.uint8), scales) if self.fp8 else (out, out)
+
+    def again(self, positions: torch.Tensor, rows: int) -> torch.Tensor:
+        """Rows of ``x`` to where ``positions``, (members, most), says; others are 0."""
+        most = positions.shape[1]
+        out = self.x.new_zeros((rows, self.hidden))
+        if most:
+            given, tile = self._given(most)
+            right = positions.new_zeros(self.experts + 3)  # no expert is wrong
+            kernels.dispatch_tokens[(2 * programs(),)](
+                out, out, positions, right, self.x, self.ids, self.tokens, most, self.experts, *given,
+                FP8=False, **tile, **self._fixed(),
+            )  # fmt: skip
+        return out
 
     def by_counts(self) -> tuple[torch.Tensor, ExpertHandle]:
         if capturing():
@@ -306,7 +289,7 @@ class _Dispatch:
             )  # fmt: skip
         else:
             found.zero_()
-        numbers = _Numbers(found)
+        numbers = Numbers(found)
         # Where most of the room would be used it is taken at once, and tokens move while the host waits.
         early = n <= 2 * self.k
         out, scales = self._outputs(n * most if early else self._counted(numbers)[1])
@@ -318,10 +301,10 @@ class _Dispatch:
             )  # fmt: skip
         total, count = self._counted(numbers)
         scales = None if scales is None else scales[:count]
-        handle = self._handle("throughput", most, scales, rows[:total], pairs, found[: experts + 1])
+        handle = self._handle("throughput", scales, rows[:total], pairs, found[: experts + 1])
         return out[:count], handle
 
-    def _counted(self, numbers: _Numbers) -> tuple[int, int]:
+    def _counted(self, numbers: Numbers) -> tuple[int, int]:
         """How many pairs and rows there are here."""
         total, count, wrong = numbers.wait()[self.experts :]
         if wrong:
@@ -331,22 +314,6 @@ class _Dispatch:
                 f"{last}, or -1 for none"
             )
         return total, count
-
-
-class _Numbers:
-    """Numbers on their way to the host, behind what the current stream does now."""
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self._there = tensor.to("cpu", non_blocking=True)  # in pinned memory
-        self._event = torch.cuda.Event() if tensor.is_cuda else None
-        if self._event is not None:
-            self._event.record()
-
-    def wait(self) -> list[int]:
-        """The numbers; kernels that were launched later go on."""
-        if self._event is not None:
-            self._event.synchronize()
-        return self._there.tolist()
 
 
 @on_tensors
@@ -364,37 +331,60 @@ def expert_combine(y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any 
         topk_weights: (tokens, k) bfloat16, float16 or float32: weights of the caller's tokens' experts.
         out: where the result goes; default: a new tensor.
 
-    Returns: (tokens, hidden): for each token the weighted sum over its experts, 0 if it has none.
+    Returns: (tokens, hidden): for each token the weighted sum over its experts, 0 if it has none. It has
+        derivatives, which are collective, for ``y`` and ``topk_weights``, unless ``out`` is given.
     Completes: in the order of the current stream; one kernel, without a wait of the host. Collective.
-    Raises: ValueError (sizes, layout), TypeError, RuntimeError (a tensor requires grad); in checking
-        mode MismatchError.
+    Raises: ValueError (sizes, layout), TypeError, RuntimeError (``out`` where a tensor requires grad);
+        in checking mode MismatchError.
     Extension.
     """
     if not isinstance(handle, ExpertHandle):
         raise TypeError(f"handle is {type(handle).__name__}; give what expert_dispatch returned")
-    refuse_grad("expert_combine", y, topk_weights)
+    if needs_operator(y, topk_weights):
+        if out is not None:
+            refuse_grad("expert_combine with out=", y, topk_weights)
+        result = combine_by_operator(y, handle, topk_weights)
+        return result if out is None else out.copy_(result)
+    experts = handle.offsets.shape[0] - 1
+    return combine(
+        y, handle.rows, handle.pairs, handle.topk_ids, topk_weights, experts, handle.team, out
+    )
+
+
+def combine(
+    y: Any, rows: torch.Tensor, pairs: torch.Tensor, ids: torch.Tensor, topk_weights: Any, experts: int,
+    team: Team | None, out: Any = None,
+) -> torch.Tensor:  # fmt: skip
+    """The body of ``expert_combine``; ``pairs`` has the row of ``y`` of each pair of a token."""
     check_tensor("y", y, FLOATS, 2)
     check_tensor("topk_weights", topk_weights, FLOATS, 2)
-    ids, space = handle.topk_ids, workspace(handle.team)
-    if y.shape[0] != handle.rows.shape[0]:
-        raise ValueError(f"y has {y.shape[0]} rows; the handle has {handle.rows.shape[0]} pairs")
+    space = workspace(team)
+    if y.shape[0] != rows.shape[0]:
+        raise ValueError(f"y has {y.shape[0]} rows; the handle has {rows.shape[0]} pairs")
     if topk_weights.shape != ids.shape:
         raise ValueError(
             f"topk_weights has size {tuple(topk_weights.shape)}; topk_ids had {tuple(ids.shape)}"
         )
     tokens, k = ids.shape
-    hidden, most = y.shape[1], handle.most
+    hidden, most = y.shape[1], pairs.shape[1]
     space.agree("expert_combine", y.dtype, hidden, k, most)
     result = new_out(out, y, (tokens, hidden))
     if not most or not hidden:
         return result
-    experts = handle.offsets.shape[0] - 1
     room, travel = _chunks(space, most, hidden * y.itemsize)
     combine_tokens[(2 * programs(),)](
-        result, y, handle.pairs, topk_weights, ids, tokens, most, experts, *_lists(space, most * k),
+        result, y, pairs, topk_weights, ids, tokens, most, experts, *_lists(space, most * k),
         room.block, room.head, room.words, *travel, hidden, context(), TEAM=number_of(space), K=k,
         PROGRAMS=programs(), LISTERS=_LISTERS, BLOCK=_BLOCK, TC=min(_COLUMNS // 2, _power(hidden)),
         PAIR=space.n_pes == 2, EARLY=travel.chunks > programs(),
         **LAUNCH,
     )  # fmt: skip
     return result
+
+
+def dispatch_again(
+    x: torch.Tensor, ids: torch.Tensor, positions: torch.Tensor, rows: int, experts: int,
+    team: Team | None,
+) -> torch.Tensor:  # fmt: skip
+    """Other rows by the way of a dispatch, of which ``positions`` are known: (rows, hidden)."""
+    return _Dispatch(workspace(team), team, x, ids, experts, False).again(positions, rows)

@@ -65,9 +65,13 @@ def _check(q: Any, k: Any, v: Any, lengths: Any) -> None:
     if d > 256:
         raise ValueError(f"d is {d}; it can be 256 at most")
     if lengths is not None:
-        check_tensor("lengths", lengths, (torch.int32, torch.int64), 1)
-        if lengths.shape[0] != batch:
-            raise ValueError(f"lengths has {lengths.shape[0]} elements for a batch of {batch}")
+        check_tensor("lengths", lengths, (torch.int32, torch.int64))
+        queries = q.shape[1] if q.dim() == 4 else 1
+        if tuple(lengths.shape) not in ((batch,), (batch, queries)):
+            raise ValueError(
+                f"lengths has size {tuple(lengths.shape)} for a batch of {batch}; it is (batch,), or "
+                "(batch, queries)"
+            )
 
 
 def attend(
@@ -92,6 +96,7 @@ def attend(
     wide = _power(d, 16)
     kernels.decode_parts[(batch * kv_heads, splits)](
         sums, stats, q, k, v, lengths, keys, kv_heads, queries, splits, factor, GROUP=group,
+        EACH=lengths is not None and lengths.dim() == 2, QP=_power(queries, 1),
         ROWS=_power(group * queries, 16), D=d, DP=wide, KEYS=_KEYS, num_warps=4, num_stages=3,
     )  # fmt: skip
     kernels.merge_parts[(min(items, _PROGRAMS),)](
@@ -110,12 +115,13 @@ def flash_decode(
 
     Args:
         q: (batch, heads, d) or (batch, queries, heads, d), bfloat16, float16 or float32, contiguous; the
-            same values on all members. ``d`` is 256 at most. Every query sees all keys.
+            same values on all members. ``d`` is 256 at most.
         k_shard, v_shard: (batch, keys, kv_heads, d), of the same dtype, contiguous: the caller's keys
             and values. Members may have different numbers of keys, 0 too; ``heads`` is a multiple of
             ``kv_heads``, and as many heads as that share one of keys.
         scale: what scores are multiplied by; default ``d ** -0.5``.
-        lengths: (batch,) int32 or int64: how many of the caller's keys of each sequence count; all.
+        lengths: (batch,) int32 or int64: how many of the caller's keys of each sequence count, or
+            (batch, queries), for each query: in a causal mask later ones see more. Default: all.
         team: default ``TEAM_WORLD``.
         out: where the result goes; default: a new tensor.
 

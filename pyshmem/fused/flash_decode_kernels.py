@@ -31,21 +31,34 @@ def _dot(a, b):
 @triton.jit
 def decode_parts(
     sums, stats, q, k, v, lengths, keys, heads, queries, splits, scale, GROUP: tl.constexpr,
-    ROWS: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, KEYS: tl.constexpr,
+    EACH: tl.constexpr, QP: tl.constexpr, ROWS: tl.constexpr, D: tl.constexpr, DP: tl.constexpr,
+    KEYS: tl.constexpr,
 ):  # fmt: skip
     """Attention of all queries that share a head of keys, over one split of the caller's keys.
 
     ``sums`` are not divided; ``stats`` are the largest score, in units of log2, and the sum of weights.
-    A split's keys follow from the sequence's length, so that all splits have work.
+    A split's keys follow from the sequence's length, so that all splits have work. EACH: every query has
+    a length, and the longest is the sequence's; QP is their number as a power of two.
     """
     batch, head = tl.program_id(0) // heads, tl.program_id(0) % heads
     split = tl.program_id(1)
-    length = keys if lengths is None else tl.minimum(tl.load(lengths + batch), keys).to(tl.int32)
+    if EACH:
+        each = tl.arange(0, QP)
+        most = tl.load(lengths + batch * queries + each, mask=each < queries, other=0)
+        length = tl.maximum(tl.minimum(tl.max(most, 0), keys), 0).to(tl.int32)
+    else:
+        length = keys
+        if lengths is not None:
+            length = tl.minimum(tl.load(lengths + batch), keys).to(tl.int32)
     steps = (length + KEYS - 1) // KEYS
     first, last = steps * split // splits * KEYS, steps * (split + 1) // splits * KEYS
     last = tl.minimum(last, length)
     rows, cols = tl.arange(0, ROWS), tl.arange(0, DP)
     inside = rows < GROUP * queries
+    seen = last + rows * 0
+    if EACH:
+        seen = tl.load(lengths + batch * queries + rows // GROUP, mask=inside, other=0)
+        seen = tl.minimum(seen, last).to(tl.int32)
     item = (batch * queries + rows // GROUP) * (heads * GROUP) + head * GROUP + rows % GROUP
     wide = inside[:, None] & (cols[None, :] < D)
     query = tl.load(q + item[:, None].to(tl.int64) * D + cols[None, :], mask=wide, other=0)
@@ -59,7 +72,7 @@ def decode_parts(
         there = (key[:, None] < last) & (cols[None, :] < D)
         found = tl.load(k + at, mask=there, other=0)
         score = _dot(query, tl.trans(found)) * scale
-        score = tl.where(key[None, :] < last, score, _MINUS)
+        score = tl.where(key[None, :] < seen[:, None], score, _MINUS)
         higher = tl.maximum(largest, tl.max(score, 1))
         fade = _weight(largest, higher)
         p = _weight(score, higher[:, None])

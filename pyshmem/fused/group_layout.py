@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
 
 import torch
 
@@ -23,8 +22,8 @@ _BLOCK = 64 if INTERPRETED else 512
 class GroupRouting:
     """What ``all_gather_group_matmul`` knows of the pairs of a token and an expert, on all members.
 
-    Pairs are sorted by the token's member, then by expert, then by token. Those of no expert stand behind
-    all others; their rows of a product are not written, and not read.
+    Pairs are sorted by the token's member, then by expert, then by token. Those of no expert stand
+    behind all others; their rows of a product are not written, and not read.
 
     Attributes:
         rows: (pairs,) int32: the row of the pair's token among the gathered ones.
@@ -58,7 +57,7 @@ class GroupRouting:
 
 @functools.lru_cache(maxsize=64)
 def _members(rows: tuple[int, ...], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """The member of each row, and each member's first one. Kept: a capture cannot copy from the host."""
+    """The member of each row, and each one's first row. Kept: captures cannot copy from the host."""
     counts = torch.tensor(rows)
     members = torch.arange(len(rows)).repeat_interleave(counts)
     return members.int().to(device), (counts.cumsum(0) - counts).int().to(device)

@@ -42,7 +42,7 @@ def places_of_pairs(
     K: tl.constexpr,
     B: tl.constexpr,
 ):
-    """Of each sorted pair the token's row, among all and among its member's; of each token's pair its place.
+    """Of each sorted pair the token's row, among all and its member's; of each pair its place.
 
     Pairs of no expert stand last: they name row 0, and their place is -1.
     """
@@ -77,7 +77,9 @@ def sum_of_choices(
                 place = tl.load(pairs + token + j)
                 weight = tl.where(place < 0, 0.0, tl.load(weights + token + j))
                 at = tl.maximum(place - based, 0).to(tl.int64) * n
-                value = tl.load(y + at + columns, mask=columns < tl.where(place >= 0, n, 0), other=0)
+                value = tl.load(
+                    y + at + columns, mask=columns < tl.where(place >= 0, n, 0), other=0
+                )
                 total += weight * value.to(tl.float32)
             at = tl.cast(row, tl.int64) * n + columns
             tl.store(dest + at, total.to(dest.dtype.element_ty), mask=columns < n)

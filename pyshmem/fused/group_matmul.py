@@ -11,7 +11,8 @@ from ..triton.chosen import INTERPRETED
 from . import group_matmul_kernels as kernels
 from .all_to_all import new_out
 from .arguments import check_tensor, on_tensors
-from .experts import FLOATS, GROUP, ExpertHandle
+from .experts import FLOATS
+from .experts_handle import GROUP, ExpertHandle
 from .slots import refuse_grad
 
 

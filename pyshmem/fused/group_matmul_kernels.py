@@ -72,8 +72,8 @@ def group_matmul_tiles(
         while tile < before + high * wide:
             place = tile - before
             _tile(
-                y, x, scales, rows, w, base, lo, hi, tl.cast(e, tl.int32), place % high, place // high, n,
-                k, FP8, BM, BN, BK,
+                y, x, scales, rows, w, base, lo, hi, tl.cast(e, tl.int32), place % high, place // high,
+                n, k, FP8, BM, BN, BK,
             )  # fmt: skip
             tile += tl.num_programs(0)
         before += high * wide

@@ -71,7 +71,7 @@ def all_gather_group_matmul(
         w: (experts, k, n), contiguous, of the same dtype: the caller's columns of each expert.
         topk_ids: (m, top) int32 or int64: the experts of the caller's tokens; -1 stands for none.
         rows: how many tokens each member has; default: as many as the caller.
-        gather_out: (M, k) tensor for the gathered tokens, M the sum of ``rows``; default: they are not kept.
+        gather_out: (M, k) tensor for the gathered tokens, M the sum of ``rows``; default: not kept.
         out: (M * top, n) tensor for the result; default: a new one.
         team: default ``TEAM_WORLD``.
         road: "engine" (what is here is multiplied while copy engines bring the rest) or "plain"; default
@@ -91,8 +91,8 @@ def all_gather_group_matmul(
     _check_weights(w, x_shard, "x_shard")
     if topk_ids.shape[0] != x_shard.shape[0] or not topk_ids.shape[1]:
         raise ValueError(
-            f"topk_ids has size {tuple(topk_ids.shape)} and x_shard {tuple(x_shard.shape)}; they have one "
-            "row a token, and one or more columns"
+            f"topk_ids has size {tuple(topk_ids.shape)} and x_shard {tuple(x_shard.shape)}; they have "
+            "one row a token, and one or more columns"
         )
     space = workspace(team)
     counts = _member_rows(space, x_shard.shape[0], rows)
@@ -180,7 +180,7 @@ def group_matmul_reduce_scatter(
     out: Any = None,
     road: str | None = None,
 ) -> Any:
-    """Each pair's row times its expert's share, weighted and summed over choices and members. Collective.
+    """Each pair's row times its expert, weighted and summed over choices and members. Collective.
 
     Args:
         x: (pairs, k), the caller's inner columns, as ``all_gather_group_matmul`` returned them.

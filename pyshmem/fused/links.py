@@ -5,7 +5,8 @@ A link is a block with a slot for each member. Its words are 0 or 1, so that a c
 as it is: ``full`` ones at the receiver are set behind the data and cleared by who waited for them;
 ``busy`` ones at the sender are set before it sends and cleared by the receiver when it has used the
 data. On GPUs all of it is in the order of streams: copies by copy engines, words that the stream stores,
-and waits by the driver, which have no deadline. In the simulator, where tensors are on the CPU, the host
+and waits by the driver, or, since these have no deadline, by a kernel of one warp if ``PYSHMEM_TIMEOUT``
+is set. In the simulator, where tensors are on the CPU, the host
 does each at once; callers send before they wait, so nobody waits for ever.
 """
 
@@ -16,10 +17,12 @@ from typing import Any
 
 import torch
 
-from .._core.library import Cmp, SignalOp, check, check_value, lib
+from .._core.library import Cmp, SignalOp, check, check_value, lib, setting_number
 from ..host import runtime
 from ..host.contexts import CTX_DEFAULT
 from ..host.stream_kernels import run, wait_on_stream
+from ..triton import context
+from .links_kernels import await_word_kernel
 from .workspace import Workspace
 
 #: Most pieces of a member's data with a word of their own.
@@ -106,7 +109,7 @@ class Link:
 
     def claim(self, member: int) -> None:
         """Waits until ``member`` has used what the caller sent last."""
-        await_word(self._busy(member), 0)
+        await_word(self._busy(member), 0, self.pes[member])
         set_word(self._busy(member), 1, self.pes[self.me])
 
     def send(
@@ -129,7 +132,7 @@ class Link:
 
     def arrived(self, member: int, chunk: int) -> None:
         """Waits for what ``member`` sends, or tells of."""
-        await_word(self._full(member, chunk), 1)
+        await_word(self._full(member, chunk), 1, self.pes[member])
         set_word(self._full(member, chunk), 0, self.pes[self.me])
 
     def fetch(self, member: int, at: int, dest: torch.Tensor) -> None:
@@ -176,13 +179,20 @@ def set_word(address: int, value: int, pe: int) -> None:
         run(lib.ishmemx_signal_op_on_stream, *where, stream)
 
 
-def await_word(address: int, value: int) -> None:
-    """Wait for a word of the caller's, in the order of torch's current stream."""
+def await_word(address: int, value: int, pe: int) -> None:
+    """Wait for a word of the caller's that ``pe`` sets, in the order of torch's current stream."""
     stream = current_stream()
-    if stream is not None:
+    if stream is not None and setting_number("TIMEOUT"):
+        await_by_kernel(address, value, pe)
+    elif stream is not None:
         wait_on_stream("uint64", address, Cmp.EQ, value, stream)
     elif lib.signal_wait_until(address, Cmp.EQ, value) == lib.failed_signal:
         check_value()
+
+
+def await_by_kernel(address: int, value: int, pe: int) -> None:
+    """The same by a kernel: after ``PYSHMEM_TIMEOUT`` it ends, and the next call raises KernelFault."""
+    await_word_kernel[(1,)](address, value, pe, context(), num_warps=1)
 
 
 runtime.on_finalize(_beside.clear)

@@ -16,10 +16,12 @@ from triton.compiler import ASTSource, compile
 from pyshmem.fused import (
     exchange_kernels,
     experts_combine_kernels,
+    experts_grad_kernels,
     experts_kernels,
     flash_decode_kernels,
     group_layout_kernels,
     group_matmul_kernels,
+    links_kernels,
 )
 from pyshmem.triton import roads
 
@@ -84,6 +86,17 @@ CASES: dict[str, tuple] = {
          "experts": "i32", "n": "i32", "k": "i32"},
         {"FP8": False, "BASED": False, "BM": 128, "BN": 128, "BK": 64},
     ),
+    "await_word": (
+        links_kernels.await_word_kernel,
+        {"address": "i64", "value": "i32", "pe": "i32", "ctx": "*i64"},
+        {},
+    ),
+    "pairs_of_gradients": (
+        experts_grad_kernels.pairs_of_gradients,
+        {"dy": "*bf16", "dots": "*fp32", "gradients": "*bf16", "y": "*bf16", "rows": "*i32",
+         "weights": "*fp32", "last": "*i32", "pairs": "i32", "width": "i32"},
+        {"B": 2048},
+    ),
     "keys_of_pairs": (
         group_layout_kernels.keys_of_pairs,
         {"keys": "*i32", "ids": "*i32", "member_of": "*i32", "n_pairs": "i32", "n_pes": "i32",
@@ -106,7 +119,7 @@ CASES: dict[str, tuple] = {
         flash_decode_kernels.decode_parts,
         {"sums": "*fp32", "stats": "*fp32", "q": "*bf16", "k": "*bf16", "v": "*bf16", "lengths": "*i32",
          "keys": "i32", "heads": "i32", "queries": "i32", "splits": "i32", "scale": "fp32"},
-        {"GROUP": 8, "ROWS": 16, "D": 128, "DP": 128, "KEYS": 64},
+        {"GROUP": 8, "EACH": True, "QP": 2, "ROWS": 16, "D": 128, "DP": 128, "KEYS": 64},
     ),
     "merge_parts": (
         flash_decode_kernels.merge_parts,

@@ -36,6 +36,24 @@ def test_peers_out_of_reach_and_members_that_disagree(run_pes: Callable) -> None
     run(run_pes, 2, "far", PYSHMEM_P2P="0", PYSHMEM_CHECK="1")
 
 
+def test_waits_of_links_have_a_deadline(run_pes: Callable) -> None:
+    """On GPUs a kernel waits where PYSHMEM_TIMEOUT is set; in the interpreter it is called by itself."""
+    code = """
+    import torch, pytest, pyshmem
+    from pyshmem.fused import links, workspace
+    with pyshmem.init() as job:
+        link = links.Link(workspace.workspace(), "test", 16)
+        links.await_by_kernel(link._busy(0), 0, 0)
+        with pytest.raises(pyshmem.KernelFault, match="signal_wait_until.*PE 0"):
+            links.await_by_kernel(link._full(0, 2), 1, 0)
+    print("ok")
+    """
+    done = run_pes(
+        1, code, device="sim", env={**ALONE, "PYSHMEM_TIMEOUT": "0.3"}, timeout=60, check=True
+    )
+    assert done.stdout == "ok\n"
+
+
 @pytest.mark.gpu
 def test_on_gpus(run_pes: Callable) -> None:
     """Two PEs: on a GPU each where there are two, else on one."""

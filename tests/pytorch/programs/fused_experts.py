@@ -130,6 +130,41 @@ def layer(me: int, n: int, dtype: torch.dtype, **named) -> None:
     refused(ValueError, "weights has size", fused.group_matmul, tokens, up[:1], handle)
 
 
+def derivatives(me: int, n: int, compiled: bool = False, **named) -> None:
+    """Gradients of tokens, rows of experts and weights, each against float64 of all PEs' losses."""
+    every = [given(61 + pe, 3 + pe % 2, 24, 2, 2 * n, torch.float32) for pe in range(n)]
+    scales = torch.arange(1, 2 * n + 1, dtype=torch.float64)
+    exact = [[one.clone().double().requires_grad_() for one in (x, w)] for x, _, w in every]
+    loss = 0.0
+    for (x, w), (_, ids, _) in zip(exact, every, strict=True):
+        out = torch.zeros_like(x)
+        for j in range(2):
+            factor = torch.where(ids[:, j] >= 0, scales[ids[:, j].clamp(min=0)], 0.0)
+            out = out + (factor * w[:, j])[:, None] * (x + x * x)
+        loss = loss + (out * out).sum()
+    loss.backward()
+    x, ids, weights = every[me]
+    x, weights = (one.clone().requires_grad_() for one in (x, weights))
+
+    def step(x, ids, weights):
+        tokens, handle = fused.expert_dispatch(x, ids, 2 * n, **named)
+        rows = tokens.index_select(0, handle.rows)
+        expert = torch.bucketize(
+            torch.arange(rows.shape[0], device=rows.device), handle.offsets[1:], right=True
+        )
+        factor = (scales.float()[2 * me :][:2])[expert.clamp(max=1)]
+        y = factor[:, None] * (rows + rows * rows)
+        return fused.expert_combine(y, handle, weights)
+
+    if compiled:
+        step = torch.compile(step, backend="aot_eager", fullgraph=True)
+    out = step(x, ids, weights)
+    (out * out).sum().backward()
+    for got, wanted in ((x, exact[me][0]), (weights, exact[me][1])):
+        assert got.grad.dtype == got.dtype
+        torch.testing.assert_close(got.grad.double(), wanted.grad, rtol=1e-5, atol=1e-4)
+
+
 def refusals(me: int, n: int) -> None:
     x, ids, weights = given(me, 4, 8, 2, n, torch.float32)
     call = fused.expert_dispatch
@@ -142,7 +177,8 @@ def refusals(me: int, n: int) -> None:
     refused(ValueError, "mode", call, x, ids, n, mode="fast")
     refused(TypeError, "float64", call, x.double(), ids, n)
     refused(TypeError, "float32", call, x, ids.float(), n)
-    refused(RuntimeError, "requires grad", call, x.clone().requires_grad_(), ids, n)
+    wide, options = torch.ones(4, 128, requires_grad=True), {"quantize": "fp8"}
+    refused(RuntimeError, "requires grad", call, wide, ids, n, **options)
     wrong = ids.clone()
     wrong[1, 1] = n if me == n - 1 else ids[1, 1]
     refused(ValueError, "have 1 experts that there are not", call, x, wrong, n)
@@ -184,4 +220,6 @@ def check(me: int, n: int, few: bool) -> None:
     same_bits(me, n)
     layer(me, n, torch.bfloat16)
     layer(me, n, torch.float32, max_tokens=4, quantize="fp8")
+    derivatives(me, n)
+    derivatives(me, n, compiled=True, max_tokens=4)
     refusals(me, n)
