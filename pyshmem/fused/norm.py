@@ -104,15 +104,29 @@ def _by_operator(given: Request, team: Team | None, road: str | None) -> NormRes
 def run(given: Request, team: Team | None, road: str | None) -> NormResult:
     """The call itself, on tensors that have memory."""
     space = workspace(team)
-    _check(given)
+    key = _seen(given), road
+    space.plan(key, lambda: _check(given))  # once for tensors of these sizes
     given = _with_results(given)
     facts = (
         tuple(given.x.shape), given.x.dtype, given.weight.dtype, given.residual is not None,
         given.bias is not None, given.eps, given.norm, given.quantize, road,
     )  # fmt: skip
     space.agree(_NAME, *facts)
-    norm_launch.launch(space, given, road_of(space, given, road))
+    taken = space.plan(("road", key), lambda: road_of(space, given, road))
+    norm_launch.launch(space, given, taken, key)
     return NormResult(given.out, given.residual_out, given.scales)
+
+
+def _seen(given: Request) -> tuple[Any, ...]:
+    """All that the checks look at, and what a launch depends on but for addresses."""
+    tensors = given.x, given.weight, given.residual, given.bias, given.out, given.residual_out
+    found: list[Any] = [given.eps, given.norm, given.quantize]
+    for one in tensors:
+        if isinstance(one, torch.Tensor):
+            found += (one.shape, one.dtype, one.device, one.is_contiguous())
+        else:
+            found.append(None if one is None else type(one))
+    return tuple(found)
 
 
 def road_of(space: Workspace, given: Request, road: str | None) -> str:
@@ -137,7 +151,7 @@ def sum_rows(x: torch.Tensor, team: Team | None) -> torch.Tensor:
     given = Request(x, x, None, None, 0.0, "none", None, x, torch.empty_like(x))
     check_tensor("x", x, _DTYPES)
     space.agree(f"sum of the derivative of {_NAME}", tuple(x.shape), x.dtype)
-    norm_launch.launch(space, given, road_of(space, given, None))
+    norm_launch.launch(space, given, road_of(space, given, None), ("sum", x.shape, x.dtype))
     return given.residual_out
 
 

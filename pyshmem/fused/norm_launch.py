@@ -146,49 +146,69 @@ def _constants(given: Request) -> dict[str, Any]:
     }
 
 
-def launch(space: Workspace, given: Request, road: str) -> None:
-    """Runs the kernel of a road; results are in ``out``, ``residual_out`` and ``scales``."""
-    tokens = given.tokens
-    programs = _programs(space)
+class _Plan(NamedTuple):
+    """How a call is launched: what of it does not depend on where its tensors are."""
+
+    kernel: Any
+    programs: int
+    where: tuple[Any, ...]
+    constants: dict[str, Any]
+
+
+def _plan(space: Workspace, given: Request, road: str) -> _Plan:
+    """That of a call; the workspace grows here."""
+    tokens, programs, near = given.tokens, _programs(space), device_heap_is_near()
     # Also a team of one PE has its workspace: the job's other PEs take part in making it.
     finishes = road == "two_stages" and given.norm != "none"
-    where: Any = None
-    near = device_heap_is_near()
+    where: Any = ()
     if runtime.n_pes() > 1 and road == "one_stage":
         where = (_units_where if near else _one_stage_where)(space, given)
     elif runtime.n_pes() > 1 and road == "pull":
         where = _pull_where(space, given)
     elif runtime.n_pes() > 1:
         where = _by_owner_where(space, given, programs, finishes)
-    if not tokens:
+    count, constants = min(programs, tokens), _constants(given)
+    if space.n_pes == 1:
+        return _Plan(kernels.local, count, (), constants)
+    if road == "one_stage" and near:
+        count = min(tokens, _senders(space, given))
+        constants = _constants_of_units(given, constants, count > programs)
+        constants["MEMBERS"] = space.n_pes
+        return _Plan(one_stage_by_units, count, (*where, space.me), constants)
+    if road == "one_stage":
+        return _Plan(kernels.one_stage, count, (where,), constants)
+    if road == "pull":
+        count = min(tokens, _pullers(space, given))
+        constants |= _constants_of_pull(given, programs, count) if count else {}
+        constants["MEMBERS"] = space.n_pes
+        return _Plan(pull, count, (*where, space.me), constants)
+    return _Plan(kernels.by_owner, count, where, constants | {"OWNER_FINISHES": finishes})
+
+
+def launch(space: Workspace, given: Request, road: str, key: Any) -> None:
+    """Runs the kernel of a road; results are in ``out``, ``residual_out`` and ``scales``.
+
+    ``key``: calls with the same key differ by the addresses of their tensors alone.
+    """
+    kernel, count, where, constants = space.plan(
+        ("launch", key, road), lambda: _plan(space, given, road)
+    )
+    if not count:
         return
     x = given.x
     tensors = (
         x, _or(given.residual, x), given.weight, _or(given.bias, given.weight),
         given.out.view(torch.uint8) if given.quantize else given.out, given.residual_out,
-        _or(given.scales, x), tokens, given.eps,
+        _or(given.scales, x),
     )  # fmt: skip
-    grid, constants = (min(programs, tokens),), _constants(given)
+    if kernel is one_stage_by_units:
+        constants = constants | {"WIDE": all(one.data_ptr() % 4 == 0 for one in tensors)}
+    numbers = x.numel() // x.shape[-1], given.eps
     if space.n_pes == 1:
-        kernels.local[grid](*tensors, **constants)
-        return
-    team, ctx = shmem.team_number(space.team), shmem.context()
-    if road == "one_stage" and near:
-        count = min(tokens, _senders(space, given))
-        constants = _constants_of_units(given, constants, tensors, count > programs)
-        one_stage_by_units[(count,)](
-            *tensors, *where, space.me, ctx, TEAM=team, MEMBERS=space.n_pes, **constants
-        )
-    elif road == "one_stage":
-        kernels.one_stage[grid](*tensors, where, ctx, TEAM=team, **constants)
-    elif road == "pull":
-        count = min(tokens, _pullers(space, given))
-        constants |= _constants_of_pull(given, programs, count)
-        pull[(count,)](*tensors, *where, space.me, ctx, TEAM=team, MEMBERS=space.n_pes, **constants)
+        kernel[(count,)](*tensors, *numbers, **constants)
     else:
-        kernels.by_owner[grid](
-            *tensors, *where, ctx, TEAM=team, OWNER_FINISHES=finishes, **constants
-        )
+        team, ctx = shmem.team_number(space.team), shmem.context()
+        kernel[(count,)](*tensors, *numbers, *where, ctx, TEAM=team, **constants)
 
 
 def _or(value: Any, other: Any) -> Any:
@@ -215,19 +235,15 @@ def _units_where(space: Workspace, given: Request) -> Any:
     return counts, units.view(torch.int64)
 
 
-def _constants_of_units(
-    given: Request, others: dict[str, Any], tensors: Any, shared: bool
-) -> dict[str, Any]:
+def _constants_of_units(given: Request, others: dict[str, Any], shared: bool) -> dict[str, Any]:
     """Instead of ``others``, those of the other kernels; ``shared``: programs share multiprocessors."""
     third, tile = _units(given)
     group = GROUP[given.quantize]
-    pointers = (one.data_ptr() for one in tensors if isinstance(one, torch.Tensor))
     common = {name: value for name, value in others.items() if name != "BLOCK"}
     return common | {
         "THIRD": third,
         "UNITS": tile,
         "GROUP": -1 if group is None else group,
-        "WIDE": all(pointer % 4 == 0 for pointer in pointers),
         "num_warps": min(max(tile // (128 if shared else 64), 1), 16),
         "maxnreg": 128,
     }

@@ -21,6 +21,8 @@ from ..host.teams import TEAM_WORLD, Team
 from ..interop.torch.staging import capturing
 from ..interop.torch.tensors import over
 
+_MOST_PLANS = 1024
+
 
 class Workspace:
     """What the fused operations of one team keep on the heaps.
@@ -39,6 +41,8 @@ class Workspace:
         self._blocks: dict[str, torch.Tensor] = {}
         self._objects: dict[str, tuple[Any, Any]] = {}
         self._outgrown: list[Any] = []
+        self._plans: dict[Any, tuple[int, Any]] = {}
+        self._version = 0
 
     def block(self, name: str, nbytes: int, *, zeroed: bool = False) -> torch.Tensor:
         """At least ``nbytes`` bytes on the device heap, at one place on all PEs; uint8.
@@ -57,6 +61,7 @@ class Workspace:
         rounded = 1 << max(nbytes - 1, 255).bit_length()
         make = creation.zeros if zeroed else creation.empty
         self._blocks[name] = over(make(rounded, np.uint8, heap="device"))
+        self._version += 1
         return self._blocks[name]
 
     def thing(self, name: str, key: Any, make: Callable[[], Any]) -> Any:
@@ -71,7 +76,23 @@ class Workspace:
         if kept is not None:
             self._outgrown.append(kept[1])
         self._objects[name] = key, make()
+        self._version += 1
         return self._objects[name][1]
+
+    def plan(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What ``make`` gave for ``key``, as long as no block has grown since: how a call is launched.
+
+        ``make`` follows from ``key`` and the workspace alone, so members that ask at different times
+        have the same.
+        """
+        known = self._plans.get(key)
+        if known is not None and known[0] == self._version:
+            return known[1]
+        made = make()
+        if len(self._plans) >= _MOST_PLANS:
+            self._plans.clear()
+        self._plans[key] = self._version, made
+        return made
 
     def _refuse_capture(self, name: str, wanted: int | None, there: int | None) -> None:
         if capturing():
