@@ -2,6 +2,7 @@
 """Fused operations beside NCCL in series, PyTorch's symm_mem and the GEMM alone; a JSON line each.
 
     python -m pyshmem run -n 2 --device cuda bench/fused.py [--only norm,gemm] [--plot FOLDER]
+    python -m pyshmem run -n 2 --device cuda bench/fused.py --timeline FOLDER    (one call of each road)
 
 Each row has the median of five blocks of calls, the maximum over the PEs, in microseconds, eager and in
 a CUDA graph, and for each road of pyshmem one row; "road" is null where the table chooses. With
@@ -20,6 +21,8 @@ import click
 import torch
 import torch.distributed as dist
 import torch.nn.functional as functional
+
+from fused_timeline import timelines
 
 import pyshmem
 import pyshmem.fused as fused
@@ -304,12 +307,18 @@ def draw(rows: list[dict[str, Any]], folder: Path) -> None:
 @click.command()
 @click.option("--only", default=",".join(PARTS), help="Parts, with commas between.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Folder for pictures.")
-def main(only: str, plot: Path | None) -> None:
+@click.option(
+    "--timeline", type=click.Path(path_type=Path), help="Folder for timelines; no figures."
+)
+def main(only: str, plot: Path | None, timeline: Path | None) -> None:
     """Run the parts on all PEs."""
     with pyshmem.init(device_heap_size="8G" if gpu_count() else "64M") as job:
         if job.device == "cuda":
             symmetric.init_process_group("nccl")
         bench = Bench(job)
+        if timeline:
+            timelines(bench, timeline)
+            return
         for name in only.split(","):
             PARTS[name](bench)
         if job.my_pe == 0:

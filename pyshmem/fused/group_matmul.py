@@ -14,6 +14,7 @@ from .arguments import check_tensor, on_tensors
 from .experts import FLOATS
 from .experts_handle import GROUP, ExpertHandle
 from .slots import refuse_grad
+from .stamps import staged
 
 
 def _blocks(pairs: int, experts: int) -> tuple[int, int, int]:
@@ -45,11 +46,12 @@ def multiply_groups(
         programs = torch.cuda.get_device_properties(tokens.device).multi_processor_count
     scaled = scales is not None
     given = tokens.view(torch.uint8) if scaled else tokens
-    kernels.group_matmul_tiles[(programs,)](
-        out, given, scales if scaled else tokens, rows, offsets, weights, experts, n, k, FP8=scaled,
-        BASED=based, BM=high, BN=wide, BK=GROUP if scaled else deep, num_warps=8,
-        num_stages=2 if weights.dtype == torch.float32 or scaled else 3,
-    )  # fmt: skip
+    with staged("multiply groups"):
+        kernels.group_matmul_tiles[(programs,)](
+            out, given, scales if scaled else tokens, rows, offsets, weights, experts, n, k, FP8=scaled,
+            BASED=based, BM=high, BN=wide, BK=GROUP if scaled else deep, num_warps=8,
+            num_stages=2 if weights.dtype == torch.float32 or scaled else 3,
+        )  # fmt: skip
 
 
 @on_tensors

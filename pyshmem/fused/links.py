@@ -23,6 +23,7 @@ from ..host.contexts import CTX_DEFAULT
 from ..host.stream_kernels import run, wait_on_stream
 from ..triton import context
 from .links_kernels import await_word_kernel
+from .stamps import staged
 from .workspace import Workspace
 
 #: Most pieces of a member's data with a word of their own.
@@ -109,7 +110,8 @@ class Link:
 
     def claim(self, member: int) -> None:
         """Waits until ``member`` has used what the caller sent last."""
-        await_word(self._busy(member), 0, self.pes[member])
+        with staged("wait for room"):
+            await_word(self._busy(member), 0, self.pes[member])
         set_word(self._busy(member), 1, self.pes[self.me])
 
     def send(
@@ -122,7 +124,8 @@ class Link:
         dest = self.bytes_of(self.me).data_ptr() + at
         where = dest, source.data_ptr(), source.nbytes
         word = self._full(self.me, chunk) if last else None
-        _put(*where, word, self.pes[member])
+        with staged("put rows"):
+            _put(*where, word, self.pes[member])
 
     def tell(self, member: int, chunk: int) -> None:
         """The word alone: what ``member`` gets from here is ready."""
@@ -132,7 +135,8 @@ class Link:
 
     def arrived(self, member: int, chunk: int) -> None:
         """Waits for what ``member`` sends, or tells of."""
-        await_word(self._full(member, chunk), 1, self.pes[member])
+        with staged("wait for rows"):
+            await_word(self._full(member, chunk), 1, self.pes[member])
         set_word(self._full(member, chunk), 0, self.pes[self.me])
 
     def fetch(self, member: int, at: int, dest: torch.Tensor) -> None:
@@ -142,10 +146,11 @@ class Link:
         stream = current_stream()
         if not dest.nbytes:
             return
-        if stream is None:
-            check(lib.ishmemx_get(*where))
-        else:
-            run(lib.ishmemx_get_on_stream, *where, stream)
+        with staged("get rows"):
+            if stream is None:
+                check(lib.ishmemx_get(*where))
+            else:
+                run(lib.ishmemx_get_on_stream, *where, stream)
 
     def release(self, member: int) -> None:
         """What ``member`` sent has been used."""

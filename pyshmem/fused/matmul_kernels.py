@@ -173,7 +173,9 @@ def gather_matmul_kernel(
         if row < count:
             if member != me:
                 word = arrived + member * CHUNKS + row // chunk_rows
-                shmem.signal_wait_until(word, shmem.CMP_EQ, 1, ctx, tl.load(pes + member))
+                with shmem.stage("wait for rows", ctx):
+                    shmem.signal_wait_until(word, shmem.CMP_EQ, 1, ctx, tl.load(pes + member))
+            begin = shmem.stage_begin()
             distance = tl.where(member == me, own_distance, tl.cast(member, tl.int64) * slot)
             total = product(
                 gathered + distance * per_unit, w, row, count, column, N, K, BM, BN, BK,
@@ -189,6 +191,7 @@ def gather_matmul_kernel(
             place, inside = tile_at(row, count, column, N, BM, BN)
             to = out + ((first + row).to(tl.int64) * N + column)
             tl.store(to + place, total.to(out.dtype.element_ty), mask=inside)
+            shmem.stage_end(begin, "multiply", ctx)
 
 
 @triton.jit
@@ -231,6 +234,7 @@ def matmul_scatter_kernel(
         count = base + (owner < extra).to(tl.int32)
         if row < count:
             first = owner * base + tl.minimum(owner, extra)
+            begin = shmem.stage_begin()
             total = product(
                 x + first.to(tl.int64) * K, w, row, count, column, N, K, BM, BN, BK, TRANSPOSED,
                 EVEN_K, PRECISION, IMPRECISE,
@@ -241,18 +245,22 @@ def matmul_scatter_kernel(
                     BM, BN,
                 )  # fmt: skip
             value = total.to(parts.dtype.element_ty)
+            shmem.stage_end(begin, "multiply", ctx)
             place, inside = tile_at(row, count, column, N, BM, BN)
             at = row.to(tl.int64) * N + column
             if owner != me:
                 pe = tl.load(pes + owner)
                 to = parts + (tl.cast(me, tl.int64) * slot + at)
-                shmem.store(to + place, value, pe, ctx, mask=inside)
-                shmem.signal_op(arrived + me * step + number, 1, shmem.SIGNAL_SET, pe, ctx)
+                with shmem.stage("put tile", ctx):
+                    shmem.store(to + place, value, pe, ctx, mask=inside)
+                    shmem.signal_op(arrived + me * step + number, 1, shmem.SIGNAL_SET, pe, ctx)
             else:
+                begin = shmem.stage_begin()
                 total = sum_of_members(
                     value, parts + at, slot, place, inside, arrived + number, step, me, n_pes, pes,
                     ctx,
                 )  # fmt: skip
+                shmem.stage_end(begin, "wait for tiles, add", ctx)
                 total = finished(total, bias, column, N, BIAS, ACTIVATION, BN)
                 result = total.to(out.dtype.element_ty)
                 if ALL:
@@ -284,7 +292,8 @@ def copy_results(
         count = base + (owner < extra).to(tl.int32)
         if row < count:
             word = ready + owner * step + number
-            shmem.signal_wait_until(word, shmem.CMP_EQ, 1, ctx, tl.load(pes + owner))
+            with shmem.stage("wait for results", ctx):
+                shmem.signal_wait_until(word, shmem.CMP_EQ, 1, ctx, tl.load(pes + owner))
             first = owner * base + tl.minimum(owner, extra)
             place, inside = tile_at(row, count, column, N, BM, BN)
             at = (first + row).to(tl.int64) * N + column

@@ -14,6 +14,7 @@ import torch
 
 from . import matmul_kernels as kernels
 from .matmul_arguments import FP8, Problem
+from .stamps import staged
 
 #: What pieces are shaped for: multiprocessors, and extents of the tiles of cuBLAS. The same on all PEs
 #: whatever they have. The simulator's are small, so that small products have as many pieces.
@@ -38,12 +39,14 @@ def finish(
     block = 2048 if on_gpu else 1024
     programs = min(-(-nelems // block), 16 * MULTIPROCESSORS if on_gpu else 2)
     scale_x, scale_w = scales or (dest, dest)
-    kernels.finish_kernel[(programs,)](
-        dest, dest if second is None else second, parts, dest if own is None else own, scale_x, scale_w,
-        dest if bias is None else bias, nelems, dest.shape[1], step, N_PARTS=n_parts,
-        SCALED=scales is not None, X_STEP=int(scale_x.numel() > 1), W_STEP=int(scale_w.numel() > 1),
-        BIAS=bias is not None, OWN=me, SECOND=second is not None, ACTIVATION=activation or "", B=block,
-    )  # fmt: skip
+    with staged("add up"):
+        kernels.finish_kernel[(programs,)](
+            dest, dest if second is None else second, parts, dest if own is None else own, scale_x,
+            scale_w, dest if bias is None else bias, nelems, dest.shape[1], step, N_PARTS=n_parts,
+            SCALED=scales is not None, X_STEP=int(scale_x.numel() > 1),
+            W_STEP=int(scale_w.numel() > 1), BIAS=bias is not None, OWN=me, SECOND=second is not None,
+            ACTIVATION=activation or "", B=block,
+        )  # fmt: skip
 
 
 _IN_PLACE: dict[str, Any] = {
@@ -56,8 +59,14 @@ def multiply(
     whole: bool,
 ) -> None:  # fmt: skip
     """``x @ w`` into ``out``; ``whole``: the result, with bias and activation, and not one of a sum."""
-    if not x.shape[0]:
-        return
+    if x.shape[0]:
+        with staged("multiply"):
+            _multiply(p, out, x, scale_x, whole)
+
+
+def _multiply(
+    p: Problem, out: torch.Tensor, x: torch.Tensor, scale_x: torch.Tensor | None, whole: bool
+) -> None:
     bias, activation = (p.bias, p.activation) if whole else (None, None)
     if p.x.dtype != FP8:
         if bias is None:

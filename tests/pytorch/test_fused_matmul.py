@@ -54,6 +54,26 @@ def test_waits_of_links_have_a_deadline(run_pes: Callable) -> None:
     assert done.stdout == "ok\n"
 
 
+def test_timelines_show_products_copies_and_waits(run_pes: Callable, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    code = f"""
+    import torch, pyshmem, pyshmem.fused as fused
+    with pyshmem.init() as job:
+        x, w = torch.ones(4, 16), torch.ones(16, 16)
+        for road in ("engine", "tiles"):
+            with pyshmem.profiling.trace({str(path)!r} + road):
+                fused.all_gather_matmul(x, w, road=road)
+                fused.matmul_reduce_scatter(x, w, road=road)
+    """
+    run_pes(2, code, device="sim", env=ALONE, timeout=100, check=True)
+    found = {}
+    for road in ("engine", "tiles"):
+        events = json.loads(Path(f"{path}{road}").read_text())["traceEvents"]
+        found[road] = {event["name"] for event in events if event.get("cat") == "stage"}
+    assert found["engine"] >= {"wait for room", "put rows", "wait for rows", "multiply", "add up"}
+    assert found["tiles"] >= {"wait for rows", "multiply", "put tile", "wait for tiles, add"}
+
+
 @pytest.mark.gpu
 def test_on_gpus(run_pes: Callable) -> None:
     """Two PEs: on a GPU each where there are two, else on one."""

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What runs when in one call of a fused operation: products, copies and waits, as pictures."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import pyshmem
+import pyshmem.fused as fused
+
+
+def timelines(bench: Any, folder: Path) -> None:
+    """A timeline and a picture for each operation and road with something to show."""
+    job, n = bench.job, bench.job.n_pes
+    m, width, k = (8192, 8192, 2048) if bench.on_gpu else (32, 16 * n, 16 * n)
+    shard, w_up = bench.random(m // n, k), bench.random(k, width // n)
+    x, w_down = bench.random(m, k // n), bench.random(k // n, width)
+    calls: dict[str, Callable[[str], Any]] = {
+        "ag_gemm": lambda road: fused.all_gather_matmul(shard, w_up, road=road),
+        "gemm_rs": lambda road: fused.matmul_reduce_scatter(x, w_down, road=road),
+        "gemm_ar": lambda road: fused.matmul_all_reduce(x, w_down, road=road),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for op, call in calls.items():
+        for road in ("engine", "tiles"):
+            _one(job, folder / f"{op}_{road}.json", lambda call=call, road=road: call(road))
+
+
+def _one(job: Any, path: Path, call: Callable[[], Any]) -> None:
+    """Record a call; one before it, in which kernels are compiled with their labels, is cut off."""
+    call()
+    with pyshmem.profiling.trace(path):
+        for _ in range(2):
+            call()
+            if job.device == "cuda":
+                torch.cuda.synchronize()
+            pyshmem.barrier_all()
+    if job.my_pe == 0:
+        _cut(path)
+        picture = path.with_suffix(".svg")
+        command = [sys.executable, "-m", "pyshmem", "trace", str(path), "--plot", str(picture)]
+        print(
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout, flush=True
+        )
+    pyshmem.barrier_all()
+
+
+def _cut(path: Path) -> None:
+    """Keep what begins after the first barrier, by which all have compiled."""
+    document = json.loads(path.read_text())
+    events = document["traceEvents"]
+    ends = sorted(
+        event["ts"] + event["dur"]
+        for event in events
+        if event.get("ph") == "X" and event["name"] == "barrier_all"
+    )
+    first = ends[len(ends) // 2 - 1]
+    document["traceEvents"] = [
+        event for event in events if event.get("ph") == "M" or event.get("ts", first) >= first
+    ]
+    path.write_text(json.dumps(document))
