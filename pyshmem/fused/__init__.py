@@ -25,6 +25,7 @@ except ImportError as _error:
     ) from _error
 
 from . import experts_operators as _experts_operators
+from . import group_matmul_operators as _group_matmul_operators
 from . import matmul_operators as _matmul_operators
 from . import norm_operators as _norm_operators
 from .all_to_all import all_to_all, low_latency_all_gather
@@ -63,4 +64,6 @@ __all__ = [
 ]
 
 #: Importing them makes ``torch.ops.pyshmem`` know the operators.
-_OPERATORS = (_experts_operators, _matmul_operators, _norm_operators)
+_OPERATORS = (
+    _experts_operators, _group_matmul_operators, _matmul_operators, _norm_operators,
+)  # fmt: skip

@@ -253,7 +253,7 @@ def keep(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.given = inputs[1:]
 
 
-def declare(name: str, schema: str, body: Any, fake: Any, backward: Any) -> None:
+def declare(name: str, schema: str, body: Any, fake: Any, backward: Any, kept: Any = keep) -> None:
     """Make ``torch.ops.pyshmem.<name>`` of a body, what compilers see, and a derivative."""
     _library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
     for device in ("CPU", "CUDA"):
@@ -261,7 +261,7 @@ def declare(name: str, schema: str, body: Any, fake: Any, backward: Any) -> None
     torch.library.register_fake(f"pyshmem::{name}", fake, lib=_library)
     if backward is not None:
         torch.library.register_autograd(
-            f"pyshmem::{name}", backward, setup_context=keep, lib=_library
+            f"pyshmem::{name}", backward, setup_context=kept, lib=_library
         )
 
 

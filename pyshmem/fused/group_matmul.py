@@ -12,6 +12,7 @@ from . import group_matmul_kernels as kernels
 from .all_to_all import new_out
 from .arguments import check_tensor, on_tensors
 from .experts import FLOATS
+from .experts_calls import needs_operator
 from .experts_handle import GROUP, ExpertHandle
 from .slots import refuse_grad
 from .stamps import staged
@@ -28,8 +29,9 @@ def _blocks(pairs: int, experts: int) -> tuple[int, int, int]:
 def multiply_groups(
     out: torch.Tensor, tokens: torch.Tensor, rows: torch.Tensor | None, offsets: torch.Tensor,
     weights: torch.Tensor, pairs: int, scales: torch.Tensor | None = None, *, based: bool = False,
+    turned: bool = False,
 ) -> None:  # fmt: skip
-    """Rows of pairs, ``offsets`` apart, times their group's weights.
+    """Rows of pairs, ``offsets`` apart, times their group's weights, or their transpose: ``turned``.
 
     Args:
         out: (pairs, n); with ``based`` it begins with the pair ``offsets[0]``.
@@ -37,7 +39,7 @@ def multiply_groups(
         pairs: how many there are at most, for the size of tiles.
         scales: of FP8 tokens.
     """
-    experts, k, n = weights.shape
+    experts, k, n = weights.mT.shape if turned else weights.shape
     if not pairs or not n:
         return
     high, wide, deep = _blocks(pairs, experts)
@@ -49,7 +51,7 @@ def multiply_groups(
     with staged("multiply groups"):
         kernels.group_matmul_tiles[(programs,)](
             out, given, scales if scaled else tokens, rows, offsets, weights, experts, n, k, FP8=scaled,
-            BASED=based, BM=high, BN=wide, BK=GROUP if scaled else deep, num_warps=8,
+            BASED=based, TURNED=turned, BM=high, BN=wide, BK=GROUP if scaled else deep, num_warps=8,
             num_stages=2 if weights.dtype == torch.float32 or scaled else 3,
         )  # fmt: skip
 
@@ -69,14 +71,17 @@ def group_matmul(
         out: where the result goes; default: a new tensor.
 
     Returns: (pairs, n), in the order of ``handle.rows``, as ``expert_combine`` takes it; in decode mode
-        rows past ``handle.offsets[-1]`` are not written. Sums are in float32.
+        rows past ``handle.offsets[-1]`` are not written. Sums are in float32. It has derivatives for
+        both, unless ``out`` is given or tokens are FP8.
     Completes: in the order of the current stream, without a wait of the host. Not collective.
-    Raises: ValueError (sizes, layout), TypeError, RuntimeError (a tensor requires grad).
+    Raises: ValueError (sizes, layout), TypeError, RuntimeError (a tensor requires grad, and there is no
+        derivative).
     Extension.
     """
     if not isinstance(handle, ExpertHandle):
         raise TypeError(f"handle is {type(handle).__name__}; give what expert_dispatch returned")
-    refuse_grad("group_matmul", tokens, weights)
+    if out is not None or handle.scales is not None:
+        refuse_grad("group_matmul of FP8 or with out=", tokens, weights)
     check_tensor("weights", weights, FLOATS, 3)
     scaled = handle.scales is not None and not by_pair
     check_tensor("tokens", tokens, (torch.float8_e4m3fn if scaled else weights.dtype,), 2)
@@ -89,10 +94,12 @@ def group_matmul(
         )
     if by_pair and tokens.shape[0] != pairs:
         raise ValueError(f"tokens has {tokens.shape[0]} rows; the handle has {pairs} pairs")
+    rows = None if by_pair else handle.rows
+    if out is None and not scaled and needs_operator(tokens, weights):
+        return torch.ops.pyshmem.group_matmul(tokens, weights, rows, handle.offsets, pairs)
     result = new_out(out, weights, (pairs, n))
     if not pairs or not n:
         return result
-    rows = None if by_pair else handle.rows
     multiply_groups(
         result, tokens, rows, handle.offsets, weights, pairs, handle.scales if scaled else None
     )

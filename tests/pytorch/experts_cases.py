@@ -84,7 +84,18 @@ CASES: dict[str, tuple] = {
         group_matmul_kernels.group_matmul_tiles,
         {"y": "*bf16", "x": "*bf16", "scales": "*bf16", "rows": "*i32", "offsets": "*i32", "w": "*bf16",
          "experts": "i32", "n": "i32", "k": "i32"},
-        {"FP8": False, "BASED": False, "BM": 128, "BN": 128, "BK": 64},
+        {"FP8": False, "BASED": False, "TURNED": False, "BM": 128, "BN": 128, "BK": 64},
+    ),
+    "group_matmul_weights": (
+        group_matmul_kernels.group_matmul_weights,
+        {"dw": "*bf16", "x": "*bf16", "rows": "*i32", "dy": "*bf16", "offsets": "*i32", "n": "i32",
+         "k": "i32"},
+        {"BK": 128, "BN": 128, "BP": 64},
+    ),
+    "sums_of_pairs": (
+        group_matmul_kernels.sums_of_pairs,
+        {"dest": "*bf16", "dy": "*bf16", "order": "*i64", "bounds": "*i32", "rows": "i32", "k": "i32"},
+        {"B": 2048},
     ),
     "await_word": (
         links_kernels.await_word_kernel,

@@ -77,5 +77,5 @@ def test_kernels_compile_for_gpus_with_wide_accesses(ptx: dict[str, str]) -> Non
     assert "cvt.rn.satfinite.e4m3x2.f32" in ptx["dispatch_decode-90"]
     assert "ld.acquire.sys.global.b64" in ptx["await_word-90"]
     assert "%globaltimer" in ptx["await_word-90"], "its deadline"
-    for name in ("decode_parts", "group_matmul_tiles"):
+    for name in ("decode_parts", "group_matmul_tiles", "group_matmul_weights"):
         assert re.search(r"mma\.sync|wgmma", ptx[f"{name}-90"]), name

@@ -130,6 +130,39 @@ def layer(me: int, n: int, dtype: torch.dtype, **named) -> None:
     refused(ValueError, "weights has size", fused.group_matmul, tokens, up[:1], handle)
 
 
+def trained(me: int, n: int) -> None:
+    """Gradients of a layer of experts: of tokens and of both matrices, the members' together."""
+    every = [given(71 + pe, 5, 24, 2, 2 * n, torch.float32) for pe in range(n)]
+    source = torch.Generator().manual_seed(5)
+    up, down = (
+        torch.randn(2 * n, *size, generator=source, device="cpu").to(every[0][0])
+        for size in ((24, 40), (40, 24))
+    )
+    exact = [one.double().requires_grad_() for one in (up, down, every[me][0])]
+    loss = 0.0
+    for pe, (x, ids, weights) in enumerate(every):
+        out, x = 0.0, exact[2] if pe == me else x.double()
+        for j in range(2):
+            expert = ids[:, j].clamp(min=0)
+            inner = torch.einsum("tk,tkn->tn", x, exact[0][expert]).relu()
+            made = torch.einsum("tk,tkn->tn", inner, exact[1][expert])
+            out = out + torch.where(ids[:, j] >= 0, weights[:, j], 0.0)[:, None] * made
+        loss = loss + (out * out).sum()
+    loss.backward()
+    x, ids, weights = every[me]
+    own = slice(2 * me, 2 * me + 2)
+    x, up, down = (one.clone().requires_grad_() for one in (x, up[own], down[own]))
+    tokens, handle = fused.expert_dispatch(x, ids, 2 * n)
+    inner = fused.group_matmul(tokens, up, handle).relu()
+    y = fused.group_matmul(inner, down, handle, by_pair=True)
+    out = fused.expert_combine(y, handle, weights)
+    (out * out).sum().backward()
+    for got, wanted in ((up, exact[0].grad[own]), (down, exact[1].grad[own]), (x, exact[2].grad)):
+        torch.testing.assert_close(
+            got.grad.double(), wanted, rtol=1e-4, atol=1e-5 * wanted.abs().max()
+        )
+
+
 def derivatives(me: int, n: int, compiled: bool = False, **named) -> None:
     """Gradients of tokens, rows of experts and weights, each against float64 of all PEs' losses."""
     every = [given(61 + pe, 3 + pe % 2, 24, 2, 2 * n, torch.float32) for pe in range(n)]
@@ -221,5 +254,6 @@ def check(me: int, n: int, few: bool) -> None:
     layer(me, n, torch.bfloat16)
     layer(me, n, torch.float32, max_tokens=4, quantize="fp8")
     derivatives(me, n)
+    trained(me, n)
     derivatives(me, n, compiled=True, max_tokens=4)
     refusals(me, n)
