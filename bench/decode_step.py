@@ -138,9 +138,10 @@ class OneKernel:
         (n, k), s = w.shape, self.block.size
         parts = self.block.rows(n, torch.float32, splits)
         return parts, self.graph.add(
-            kernels.linear, tiles=n // s.rows * splits, args=(parts, x, w), after=[before],
+            kernels.linear, tiles=n // s.rows * splits, after=[before],
+            args=(parts, x, w, n, k, k // splits),
             ahead=self._ahead(kernels.linear_ahead),
-            constants={"N": n, "K": k, "SPLITS": splits, "BM": BM, "BN": s.rows, "BK": s.deep,
+            constants={"SPLITS": splits, "BM": BM, "BN": s.rows, "BK": s.deep,
                        "AHEAD": min(self.ahead, k // splits)},
         )  # fmt: skip
 
@@ -167,8 +168,9 @@ class OneKernel:
         s = self.block.size
         return self.graph.add(
             kernels.gated, tiles=2 * s.ffn // s.rows, after=[before],
-            ahead=self._ahead(kernels.gated_ahead), args=(self.inner, self.y[1], self.block.w_gated),
-            constants={"N": s.ffn, "K": s.hidden, "BM": BM, "BN": s.rows, "BK": s.deep,
+            ahead=self._ahead(kernels.gated_ahead),
+            args=(self.inner, self.y[1], self.block.w_gated, s.ffn, s.hidden),
+            constants={"BM": BM, "BN": s.rows, "BK": s.deep,
                        "AHEAD": min(self.ahead, s.hidden)},
         )  # fmt: skip
 
@@ -210,7 +212,8 @@ class Separate:
         block, s = self.block, self.block.size
         if "qkv" in self.ours:
             kernels.linear_kernel[(s.qkv // s.rows * s.inner[0],)](
-                self.parts, self.y[0], block.w_qkv, N=s.qkv, K=s.hidden, SPLITS=s.inner[0], BM=BM,
+                self.parts, self.y[0], block.w_qkv, s.qkv, s.hidden, s.hidden // s.inner[0],
+                SPLITS=s.inner[0], BM=BM,
                 BN=s.rows, BK=s.deep, **self.options,
             )  # fmt: skip
             parts, constants = self.parts, block.attention(s.inner[0], BM)
@@ -225,7 +228,7 @@ class Separate:
         block, s = self.block, self.block.size
         if "gated" in self.ours:
             kernels.gated_kernel[(2 * s.ffn // s.rows,)](
-                self.inner, self.y[1], block.w_gated, N=s.ffn, K=s.hidden, BM=BM, BN=s.rows, BK=s.deep,
+                self.inner, self.y[1], block.w_gated, s.ffn, s.hidden, BM=BM, BN=s.rows, BK=s.deep,
                 **self.options,
             )  # fmt: skip
         else:

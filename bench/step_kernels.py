@@ -37,14 +37,14 @@ def norm(tile, y, x, weight, ctx, H: tl.constexpr, EPS: tl.constexpr):
 
 @triton.jit
 def weights_times(
-    x, w, row, first, K, LENGTH: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+    x, w, row, first, K, length, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
 ):
-    """(BN, BM): rows of ``w`` from ``row`` on times all tokens, over LENGTH inner elements."""
+    """(BN, BM): rows of ``w`` from ``row`` on times all tokens, over ``length`` inner elements."""
     rows, ks, tokens = row + tl.arange(0, BN), first + tl.arange(0, BK), tl.arange(0, BM)
     left = w + rows.to(tl.int64)[:, None] * K + ks[None, :]
     right = x + tokens[None, :] * K + ks[:, None]
     total = tl.zeros([BN, BM], tl.float32)
-    for _ in range(0, LENGTH, BK):
+    for _ in range(0, length, BK):
         total = tl.dot(tl.load(left), tl.load(right), total, input_precision="ieee")
         left += BK
         right += BK
@@ -53,30 +53,33 @@ def weights_times(
 
 @triton.jit
 def linear(
-    tile, parts, x, w, ctx, N: tl.constexpr, K: tl.constexpr, SPLITS: tl.constexpr, BM: tl.constexpr,
-    BN: tl.constexpr, BK: tl.constexpr, AHEAD: tl.constexpr,
+    tile, parts, x, w, N, K, length, ctx, SPLITS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
-    """A part of ``x @ w.T``: ``parts`` is (SPLITS, BM, N) float32."""
+    """A part of ``x @ w.T``, ``length`` of K inner elements: ``parts`` is (SPLITS, BM, N) float32.
+
+    Sizes are no constants, so that several products share their code.
+    """
     row, split = tile // SPLITS * BN, tile % SPLITS
-    total = weights_times(x, w, row, split * (K // SPLITS), K, K // SPLITS, BM, BN, BK)
+    total = weights_times(x, w, row, split * length, K, length, BM, BN, BK)
     tokens, rows = tl.arange(0, BM), row + tl.arange(0, BN)
     tl.store(parts + (split * BM + tokens[None, :]) * N + rows[:, None], total)
 
 
 @triton.jit
 def linear_ahead(
-    tile, parts, x, w, ctx, N: tl.constexpr, K: tl.constexpr, SPLITS: tl.constexpr, BM: tl.constexpr,
-    BN: tl.constexpr, BK: tl.constexpr, AHEAD: tl.constexpr,
+    tile, parts, x, w, N, K, length, ctx, SPLITS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
     """The first AHEAD weights of each of the tile's rows come to the L2 cache; 64 are a line."""
     rows, lines = tile // SPLITS * BN + tl.arange(0, BN), tl.arange(0, (AHEAD + 63) // 64) * 64
-    prefetch(w + rows.to(tl.int64)[:, None] * K + (tile % SPLITS * (K // SPLITS) + lines)[None, :])
+    prefetch(w + rows.to(tl.int64)[:, None] * K + (tile % SPLITS * length + lines)[None, :])
 
 
 @triton.jit
 def gated(
-    tile, y, x, w, ctx, N: tl.constexpr, K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr, AHEAD: tl.constexpr,
+    tile, y, x, w, N, K, ctx, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    AHEAD: tl.constexpr,
 ):  # fmt: skip
     """BN / 2 columns of ``silu(gate) * up``; ``w`` has BN / 2 rows of one, then as many of the other.
 
@@ -91,8 +94,8 @@ def gated(
 
 @triton.jit
 def gated_ahead(
-    tile, y, x, w, ctx, N: tl.constexpr, K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr, AHEAD: tl.constexpr,
+    tile, y, x, w, N, K, ctx, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    AHEAD: tl.constexpr,
 ):  # fmt: skip
     """As ``linear_ahead``."""
     rows, lines = tile * BN + tl.arange(0, BN), tl.arange(0, (AHEAD + 63) // 64) * 64
@@ -268,16 +271,14 @@ def attend_kernel(
 
 @triton.jit
 def linear_kernel(
-    parts, x, w, N: tl.constexpr, K: tl.constexpr, SPLITS: tl.constexpr, BM: tl.constexpr,
-    BN: tl.constexpr, BK: tl.constexpr,
+    parts, x, w, N, K, length, SPLITS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr,
 ):  # fmt: skip
     """``linear``, a program a tile."""
-    linear(tl.program_id(0), parts, x, w, 0, N, K, SPLITS, BM, BN, BK, 0)
+    linear(tl.program_id(0), parts, x, w, N, K, length, 0, SPLITS, BM, BN, BK, 0)
 
 
 @triton.jit
-def gated_kernel(
-    y, x, w, N: tl.constexpr, K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
-):
+def gated_kernel(y, x, w, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """``gated``, a program a tile."""
-    gated(tl.program_id(0), y, x, w, 0, N, K, BM, BN, BK, 0)
+    gated(tl.program_id(0), y, x, w, N, K, 0, BM, BN, BK, 0)

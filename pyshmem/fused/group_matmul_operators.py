@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``torch.ops.pyshmem.group_matmul``: the product grouped by expert as an operator, with derivatives.
 
-Rows of pairs past the last expert's are 0 where there are derivatives. A token's gradient is the sum over
-its pairs in their order, in float32, so results are the same from run to run.
+Rows of pairs past the last expert's are 0 where there are derivatives. A token's gradient is the sum
+over its pairs in their order, in float32, so results are the same from run to run.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def _backward(ctx: Any, grad: Any) -> Any:
 
 
 declare(
-    "group_matmul", "(Tensor tokens, Tensor weights, Tensor? rows, Tensor offsets, SymInt pairs) -> Tensor",
+    "group_matmul",
+    "(Tensor tokens, Tensor weights, Tensor? rows, Tensor offsets, SymInt pairs) -> Tensor",
     _body, _fake, _backward, _keep,
 )  # fmt: skip
 declare(

@@ -33,58 +33,24 @@ from __future__ import annotations
 import hashlib
 import heapq
 import itertools
-import linecache
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import triton
-import triton.language as tl
 
 from . import job
 from .channels import Channel
-from .chosen import device_function, meet, prefetch, wait
+from .chosen import prefetch
 from .job import resident_programs
-from .words import CMP_GE, TASK_WAIT
+from .task_source import ROW, compiled, source
 
 __all__ = ["Graph", "Step", "Task", "prefetch", "resident_programs"]
 
-_ROW = 4  # words of a step of a program: task, tile, first and end of what it waits for
 _NEED = 3  # words of a need: where the count is, how much a launch adds to it, how much is enough
 
 TilesOf = Callable[[int], Iterable[int]]
-
-
-@device_function
-def begin(launches):
-    """How many launches of this graph the program has behind it."""
-    place = launches + tl.program_id(0)
-    earlier = tl.load(place, volatile=True)
-    meet()
-    tl.store(place, earlier + 1)
-    return earlier
-
-
-@device_function
-def await_needs(needs, row, board, earlier, ctx):
-    """Wait for what the step at ``row`` needs; what was stored before is seen then."""
-    need, end = tl.load(row + 2), tl.load(row + 3)
-    while need < end:
-        at = needs + 3 * need
-        count = board + tl.load(at)
-        least = earlier * tl.load(at + 1) + tl.load(at + 2)
-        wait(count, CMP_GE, least, -1, TASK_WAIT, ctx)
-        need += 1
-
-
-@device_function
-def finish(board, place, flags, tile):
-    """Count a tile as done: of its task, and by itself where other tiles wait for it alone."""
-    meet()
-    tl.atomic_add(board + place, 1, sem="release", scope="gpu")
-    if flags >= 0:
-        tl.atomic_add(board + flags + tile, 1, sem="release", scope="gpu")
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,8 +235,8 @@ class Step:
             job.symmetric(np.array(values or [0], np.int64))
             for values in (rows, needs, [0] * (len(self._tasks) + counts), [0] * len(plan.programs))
         ]
-        self.source = _source(graph.name, self._tasks, flags, len(plan.programs))
-        self._kernel = _compiled(graph.name, self.source, self._tasks)
+        self.source = source(graph.name, self._tasks, flags, len(plan.programs))
+        self._kernel = compiled(graph.name, self.source, self._tasks)
         self._args = [arg for task in self._tasks for arg in task.args]
         self._constants = {
             f"c{task.number}_{name}": value
@@ -312,69 +278,16 @@ def _tables(
     needs: list[int] = []
     for steps in plan.programs:
         for number, tile in steps:
-            first = len(needs) // _NEED
+            begin = len(needs) // _NEED
+            wanted: list[list[int]] = []
             for other, of_tile in tasks[number].needs:
                 if of_tile is None:
-                    needs += [other.number, other.tiles, other.tiles]
+                    wanted.append([other.number, other.tiles, other.tiles])
                 else:
-                    for one in sorted(set(of_tile(tile))):
-                        needs += [flags[other.number] + one, 1, 1]
-            rows += [number, tile, first, len(needs) // _NEED]
+                    places = sorted(set(of_tile(tile)))
+                    wanted += [[flags[other.number] + one, 1, 1] for one in places]
+            first, *others = wanted or [[0, 0, 0]]
+            rows += [number, tile, begin, begin + len(others), *first, 0]
+            needs += itertools.chain.from_iterable(others)
+    rows += [0] * ROW  # is loaded behind the last step
     return rows, needs
-
-
-# ---- the kernel ----------------------------------------------------------------------------------
-
-
-def _source(name: str, tasks: Sequence[Task], flags: Mapping[int, int], programs: int) -> str:
-    """A branch for each task. Triton compiles functions from their text, so it has one.
-
-    Branches stand one behind the other: those in each other's ``else`` would have shared memory of
-    their own each.
-    """
-    parameters = [f"a{t.number}_{k}" for t in tasks for k in range(len(t.args))]
-    parameters += [f"c{t.number}_{key}: tl.constexpr" for t in tasks for key in t.constants]
-    lines = [
-        "@triton.jit",
-        f"def {name}({', '.join(['rows', 'needs', 'board', 'launches', 'ctx', *parameters])}):",
-        "    earlier = begin(launches)",
-        "    at = tl.load(rows + tl.program_id(0))",
-        "    end = tl.load(rows + tl.program_id(0) + 1)",
-        "    while at < end:",
-        f"        row = rows + {programs + 1} + {_ROW} * at",
-        "        task, tile = tl.load(row), tl.load(row + 1).to(tl.int32)",
-    ]
-    for task in tasks:
-        if task.ahead is not None:
-            lines.append(f"        if task == {task.number}:")
-            lines.append(f"            p{task.number}({_call(task)})")
-    lines.append("        await_needs(needs, row, board, earlier, ctx)")
-    for task in tasks:
-        lines += [
-            f"        if task == {task.number}:",
-            f"            f{task.number}({_call(task)})",
-            f"            finish(board, {task.number}, {flags.get(task.number, -1)}, tile)",
-        ]
-    return "\n".join([*lines, "        at += 1", ""])
-
-
-def _call(task: Task) -> str:
-    """What a task's functions are called with."""
-    given = [f"a{task.number}_{k}" for k in range(len(task.args))]
-    named = [f"{key}=c{task.number}_{key}" for key in task.constants]
-    return ", ".join(["tile", *given, "ctx", *named])
-
-
-def _compiled(name: str, source: str, tasks: Sequence[Task]) -> Any:
-    """The kernel of a text. Triton looks for the text where Python keeps that of files."""
-    digest = hashlib.blake2b(source.encode(), digest_size=6).hexdigest()
-    file = f"<pyshmem.triton.tasks {name} {digest}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    namespace: dict[str, Any] = {
-        "__name__": __name__, "triton": triton, "tl": tl, "begin": begin,
-        "await_needs": await_needs, "finish": finish,
-        **{f"f{task.number}": task.function for task in tasks},
-        **{f"p{task.number}": task.ahead for task in tasks if task.ahead is not None},
-    }  # fmt: skip
-    exec(compile(source, file, "exec"), namespace)
-    return namespace[name]

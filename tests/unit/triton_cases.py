@@ -22,7 +22,7 @@ import pyshmem.triton.dist as dl
 from pyshmem.host import stages
 from pyshmem.interop import iris
 from pyshmem.interop.triton_dist.language.extra import language_extra, libshmem_device
-from pyshmem.triton import channels, roads, tasks
+from pyshmem.triton import channels, roads, task_source, tasks
 
 stages._compiled_in = bool(os.environ.get("STAGED"))  # as a timeline would
 roads._bind(1 << 40)  # as init would
@@ -339,8 +339,8 @@ scaled = graph.add(scale_tile, tiles=9, args=(0, 0), constants={"B": 1024}, ahea
 graph.add(reduce_tile, tiles=9, args=(0, 0), constants={"B": 1024}, after=[(scaled, range)])
 flags = tasks._places_of_flags(graph.tasks)
 CASES["task_graph"] = (
-    tasks._compiled(
-        "task_graph", tasks._source("task_graph", graph.tasks, flags, 132), graph.tasks
+    task_source.compiled(
+        "task_graph", task_source.source("task_graph", graph.tasks, flags, 132), graph.tasks
     ),
     dict.fromkeys(("rows", "needs", "board", "launches", "ctx", "a1_1"), "*i64")
     | dict.fromkeys(("a0_0", "a0_1", "a1_0"), "*fp32"),

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The text of a task graph's kernel, and the functions that it begins, waits and ends with."""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import triton
+import triton.language as tl
+
+from .chosen import device_function, meet, wait
+from .words import CMP_GE, TASK_WAIT
+
+if TYPE_CHECKING:
+    from .tasks import Task
+
+#: Words of a step of a program: task, tile, first and end of what else it waits for, what it waits for
+#: first (where the count is, how much a launch adds to it, how much is enough), and one that is 0.
+ROW = 8
+
+
+@device_function
+def begin(launches):
+    """How many launches of this graph the program has behind it."""
+    place = launches + tl.program_id(0)
+    earlier = tl.load(place, volatile=True)
+    meet()
+    tl.store(place, earlier + 1)
+    return earlier
+
+
+@device_function
+def await_needs(needs, need, end, place, each, enough, board, earlier, ctx):
+    """Wait for what a step needs, nothing if ``each`` is 0; what was stored before is seen then."""
+    if each > 0:
+        wait(board + place, CMP_GE, earlier * each + enough, -1, TASK_WAIT, ctx)
+    while need < end:
+        at = needs + 3 * need
+        least = earlier * tl.load(at + 1) + tl.load(at + 2)
+        wait(board + tl.load(at), CMP_GE, least, -1, TASK_WAIT, ctx)
+        need += 1
+
+
+@device_function
+def finish(board, place, flags, tile):
+    """Count a tile as done: of its task, and by itself where other tiles wait for it alone."""
+    meet()
+    tl.atomic_add(board + place, 1, sem="release", scope="gpu")
+    if flags >= 0:
+        tl.atomic_add(board + flags + tile, 1, sem="release", scope="gpu")
+
+
+def source(name: str, tasks: Sequence[Task], flags: Mapping[int, int], programs: int) -> str:
+    """A branch for each kind of task. Triton compiles functions from their text, so it has one.
+
+    Branches stand one behind the other: those in each other's ``else`` would have shared memory of
+    their own each. A step's row is loaded before the step in front of it is done: other tiles may have
+    driven it out of the caches.
+    """
+    parameters = [f"a{t.number}_{k}" for t in tasks for k in range(len(t.args))]
+    parameters += [f"c{t.number}_{key}: tl.constexpr" for t in tasks for key in t.constants]
+    words = "task", "tile", "need", "last", "place", "each", "enough"
+    loads = [f"{word} = tl.load(row + {k})" for k, word in enumerate(words)]
+    lines = [
+        "@triton.jit",
+        f"def {name}({', '.join(['rows', 'needs', 'board', 'launches', 'ctx', *parameters])}):",
+        "    earlier = begin(launches)",
+        "    at = tl.load(rows + tl.program_id(0))",
+        "    end = tl.load(rows + tl.program_id(0) + 1)",
+        f"    row = rows + {programs + 1} + {ROW} * at",
+        *(f"    next_{load}" for load in loads),
+        "    while at < end:",
+        *(f"        {word} = next_{word}" for word in words),
+        "        tile = tile.to(tl.int32)",
+    ]
+    for task in tasks:
+        if task.ahead is not None:
+            lines.append(f"        if task == {task.number}:")
+            lines.append(f"            p{task.number}({_call(task)})")
+    lines.append("        await_needs(needs, need, last, place, each, enough, board, earlier, ctx)")
+    lines.append(f"        row += {ROW}")
+    lines += [f"        next_{load}" for load in loads]
+    for group in _alike(tasks):
+        lines += _branch(group, flags)
+    return "\n".join([*lines, "        at += 1", ""])
+
+
+def _alike(tasks: Sequence[Task]) -> list[list[Task]]:
+    """Tasks that differ by their arguments alone: these share code, which is fetched once for all."""
+    groups: dict[Any, list[Task]] = {}
+    for task in tasks:
+        kinds = tuple(_kind(value) for value in task.args)
+        apart = task.number if None in kinds else -1
+        key = task.function, repr(sorted(task.constants.items())), kinds, apart
+        groups.setdefault(key, []).append(task)
+    return list(groups.values())
+
+
+def _kind(value: Any) -> Any:
+    """What arguments of one type have in common; None: Triton may make a constant of it."""
+    if isinstance(value, int):
+        return "int" if value > 1 and value < 1 << 31 else None
+    if isinstance(value, float):
+        return "float"
+    return type(value), str(getattr(value, "dtype", ""))
+
+
+def _branch(group: Sequence[Task], flags: Mapping[int, int]) -> list[str]:
+    """The branch of tasks that share it."""
+    first, *others = group
+    if not others:
+        return [
+            f"        if task == {first.number}:",
+            f"            f{first.number}({_call(first)})",
+            f"            finish(board, {first.number}, {flags.get(first.number, -1)}, tile)",
+        ]
+    own = f"g{first.number}_"
+    places = range(len(first.args))
+    lines = [f"        if {' | '.join(f'(task == {task.number})' for task in group)}:"]
+    for task in group:
+        given = [f"{own}{k} = a{task.number}_{k}" for k in places]
+        given.append(f"{own}flags = {flags.get(task.number, -1)}")
+        indent = "            "
+        if task is not first:
+            lines.append(f"            if task == {task.number}:")
+            indent += "    "
+        lines += [indent + one for one in given]
+    return [
+        *lines,
+        f"            f{first.number}({_call(first, own)})",
+        f"            finish(board, task, {own}flags, tile)",
+    ]
+
+
+def _call(task: Task, own: str | None = None) -> str:
+    """What a task's functions are called with; ``own``: how its arguments' names begin."""
+    given = [f"{own or f'a{task.number}_'}{k}" for k in range(len(task.args))]
+    named = [f"{key}=c{task.number}_{key}" for key in task.constants]
+    return ", ".join(["tile", *given, "ctx", *named])
+
+
+def compiled(name: str, source: str, tasks: Sequence[Task]) -> Any:
+    """The kernel of a text. Triton looks for the text where Python keeps that of files."""
+    digest = hashlib.blake2b(source.encode(), digest_size=6).hexdigest()
+    file = f"<pyshmem.triton.tasks {name} {digest}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    namespace: dict[str, Any] = {
+        "__name__": __name__, "triton": triton, "tl": tl, "begin": begin,
+        "await_needs": await_needs, "finish": finish,
+        **{f"f{task.number}": task.function for task in tasks},
+        **{f"p{task.number}": task.ahead for task in tasks if task.ahead is not None},
+    }  # fmt: skip
+    exec(compile(source, file, "exec"), namespace)
+    return namespace[name]
