@@ -58,7 +58,7 @@ _arrays: dict[int, Any] = {}  # by address: what symmetric tensors lie in
 
 
 def initialize_distributed(seed: int | None = None, initialize_shmem: bool = True) -> Any:
-    """Join the job, by torch.distributed's backend of pyshmem if there is torch; the group of all ranks.
+    """Join the job; the group of all ranks, with torch one of torch.distributed, by gloo and NCCL.
 
     ``seed``: see ``init_seed``, default the rank. The device heap has ``PYSHMEM_DEVICE_HEAP_SIZE``.
     """
@@ -71,7 +71,7 @@ def initialize_distributed(seed: int | None = None, initialize_shmem: bool = Tru
         if not torch.distributed.is_initialized():
             from ..torch import init_process_group
 
-            init_process_group()
+            init_process_group("cpu:gloo,cuda:nccl" if job.device == "cuda" else "gloo")
         _world = torch.distributed.group.WORLD
     init_seed(job.my_pe if seed is None else seed)
     return _world

@@ -106,3 +106,28 @@ def test_words_and_names(ctx, caplog):
     ):  # fmt: skip
         with pytest.raises(UnsupportedError):
             use()
+
+
+@pytest.mark.skipif(torch is None, reason="needs torch")
+def test_products_with_a_collective(ctx):
+    m, n, k, ranks, me = 4, 16, 8, ctx.num_ranks, ctx.cur_rank
+    rng = np.random.default_rng(9)
+    left = rng.integers(-2, 3, (ranks, m, k)).astype(np.float32)
+    right = rng.integers(-2, 3, (ranks, k, n)).astype(np.float32)
+
+    def on_device(given):
+        return torch.from_numpy(np.ascontiguousarray(given)).to(ctx.device)
+
+    a, b, out = on_device(left[me]), on_device(right[me]), ctx.zeros(m, n)
+    total = sum(left[pe] @ right[pe] for pe in range(ranks))
+    assert ctx.ops.matmul_all_reduce(out, a, b, config=iris.FusedConfig()) is None
+    assert np.allclose(values(out), total, atol=1e-3)
+    ctx.ops.matmul_reduce_scatter(out, a, b)
+    assert np.allclose(values(out), total, atol=1e-3)
+    ctx.ops.all_gather_matmul(out, a, on_device(right.reshape(-1, n)))
+    assert np.allclose(values(out), total, atol=1e-3)
+    whole = ctx.zeros(ranks * m, n)
+    ctx.ops.matmul_all_gather(whole, a, on_device(right[0]))
+    assert np.allclose(values(whole), left.reshape(-1, k) @ right[0], atol=1e-3)
+    with pytest.raises(ValueError, match="columns"):
+        ctx.ops.all_gather_matmul(out, a, on_device(right[0, :3]))
