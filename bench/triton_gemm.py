@@ -6,8 +6,8 @@
 Patterns: bulk (a kernel computes, a kernel scatters), two_streams (two kernels, a lock a tile), engine
 (the same, but copy engines scatter groups of rows, and a stream waits for their tiles), fused (each tile
 goes to every PE as it is computed), specialised (some programs compute, others scatter), each with the
-best of a few shapes of tiles. In the interpreter (``--device sim``) it checks small sizes; times
-there mean nothing there.
+best of a few shapes of tiles. In the interpreter (``--device sim``) it checks small sizes; its
+times mean nothing.
 
 A kernel is loaded to the GPU at its first launch, and that may wait for kernels that run. So all of them
 have run before one waits for another, and ``turn``, which grows, is no reason to compile them anew.
