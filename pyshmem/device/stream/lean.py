@@ -201,16 +201,11 @@ def _send_on(team, me, n, units, slot, place, call, begin, step, left) -> None:
 # -- collectives -----------------------------------------------------------------------------------
 
 
-def blocks(routine: str, own_blocks: bool):
-    """fcollect, or alltoall, which has a block for each member."""
-    op = OP[routine]
+def _sending(own_blocks: bool):
+    """``f(...)``: the caller's data on its way; its own piece, the call's number, where units are."""
 
-    def move(team, me, n, calls, flags, units, slot, dest, source, nbytes, half, first):
-        at, left = _piece_of_thread(nbytes)
-        begin, to = address_of(source) + at, address_of(dest) + at
-        step = nbytes if own_blocks else 0
-        if not begin_behind():
-            return
+    @device_function
+    def send(team, me, n, calls, units, slot, half, first, at, left, begin, step):
         # The loads fly together.
         counted, own = read64(calls), load_few(begin + me * step, left)
         word = load_few(begin + other(me, n, 1) * step, left) if own_blocks else own
@@ -221,6 +216,22 @@ def blocks(routine: str, own_blocks: bool):
             if narrow(n) > 2:
                 _send_on(team, me, n, units, slot, place, call, begin, step, left)
         count_call(calls)
+        return own, call, place
+
+    return send
+
+
+def blocks(routine: str, own_blocks: bool):
+    """fcollect, or alltoall, which has a block for each member."""
+    op, send = OP[routine], _sending(own_blocks)
+
+    def move(team, me, n, calls, flags, units, slot, dest, source, nbytes, half, first):
+        at, left = _piece_of_thread(nbytes)
+        begin, to = address_of(source) + at, address_of(dest) + at
+        step = nbytes if own_blocks else 0
+        if not begin_behind():
+            return
+        own, call, place = send(team, me, n, calls, units, slot, half, first, at, left, begin, step)
         if left > 0:
             store_few(to + me * nbytes, left, own)
             member, place = narrow(0), units + place
@@ -289,6 +300,7 @@ def broadcast():
 def reduction(name: str, scatters: bool):
     """Everybody sends at once, and combines what arrives in the team's order."""
     add, op = combine(name), OP["reduce_scatter" if scatters else "reduce"]
+    send = _sending(scatters)
 
     @device_function
     def combined(team, me, n, slot, place, own, call, like):
@@ -311,15 +323,7 @@ def reduction(name: str, scatters: bool):
         step = nbytes if scatters else 0
         if not begin_behind():
             return
-        counted, own = read64(calls), load_few(begin + me * step, left)
-        word = load_few(begin + other(me, n, 1) * step, left) if scatters else own
-        call = call_number(counted)
-        place = _unit_of_piece(at, half, call)
-        if left > 0:
-            _store(first + place, word, call)
-            if narrow(n) > 2:
-                _send_on(team, me, n, units, slot, place, call, begin, step, left)
-        count_call(calls)
+        own, call, place = send(team, me, n, calls, units, slot, half, first, at, left, begin, step)
         if left > 0:
             result = combined(team, me, n, slot, units + place, own, call, dest)
             store_few(to, left, result)
