@@ -81,7 +81,10 @@ def _run_command(
         output, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        output, errors = process.communicate()
+        try:
+            output, errors = process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            output, errors = "(what it started holds its output, and still runs)", ""
         pytest.fail(f"{command} did not end in {timeout:g} s\n{output}\n{errors}", pytrace=False)
     if check and process.returncode:
         pytest.fail(

@@ -247,7 +247,7 @@ def test_random_operations_of_kernels(n: int, hosts: Hosts, run_command: RunComm
 
 #: PE 1 is slow for a second, which is within the timeout; then nothing gets through to it any more.
 NOT_REACHED = """
-import os, subprocess, sys
+import os, pathlib, subprocess, sys, time
 import numpy as np
 import pyshmem
 
@@ -267,8 +267,14 @@ try:
     pyshmem.put(box, np.ones(4, np.int64), 1 - job.my_pe)
 except pyshmem.ShmemTimeout as error:
     print(error, flush=True)
+again = pathlib.Path(sys.argv[3])
 if job.my_pe == 0:
     subprocess.run(["ip", *sys.argv[2].split()], check=True)
+    again.touch()
+for _ in range(300):  # a PE that ends now would have the other one killed, and packets dropped for ever
+    if again.exists():
+        break
+    time.sleep(0.1)
 os._exit(1)
 """
 
@@ -287,8 +293,12 @@ def test_a_host_that_is_not_reached_is_named(
     program.write_text(NOT_REACHED)
     timeout = ["-x", "PYSHMEM_TIMEOUT=3"]
     command = hosts(1)
-    command = [*command[:-1], *timeout, command[-1], program, *STOPS[stop]]
-    done = run_command(command, 60, **permission())
+    command = [*command[:-1], *timeout, command[-1], program, *STOPS[stop], tmp_path / "again"]
+    try:
+        done = run_command(command, 60, **permission())
+    finally:  # else no later job reaches that host
+        again = ["ip", "-n", HOSTS[0], *STOPS[stop][1].split()]
+        subprocess.run(again, capture_output=True, timeout=30)
     wait_for_link(HOSTS[0], "pysh0")
     assert done.stdout.count("put took longer than 3 s") >= 1, done.stderr
     assert f"PE 1: on host {HOSTS[1]}" in done.stdout

@@ -64,6 +64,11 @@ static inline int pysh_near_place(int pe) {
     return pe % ISHMEMX_MAX_NEAR_PES;
 }
 
+/* The link to the GPU of `pe`, which is near, has no native atomic operations. */
+static inline void pysh_note_by_owner(int pe) {
+    pysh.by_owner[pysh_near_place(pe) / 64] |= 1ULL << (pe % 64);
+}
+
 /* Numbers between which all near PEs are: all PEs' where there is a place for each. */
 static inline int pysh_near_begin(void) {
     return pysh.n_pes <= ISHMEMX_MAX_NEAR_PES ? 0 : pysh.node[pysh.pe];

@@ -44,10 +44,6 @@ static bool has_bit(const uint64_t *bits, int pe) {
     return bits[pysh_near_place(pe) / 64] >> (pe % 64) & 1;
 }
 
-void pysh_amo_by_owner_note(int pe) {
-    pysh.by_owner[pysh_near_place(pe) / 64] |= 1ULL << (pe % 64);
-}
-
 int pysh_amo_by_owner_open(void) {
     enum { AUTO, OWNER };
     uint64_t (*all)[ROW_WORDS] = calloc((size_t)pysh.n_pes, sizeof *all);
@@ -59,7 +55,7 @@ int pysh_amo_by_owner_open(void) {
         asking.state[pysh_near_place(pe)] = FREE;
         serving.begun[pysh_near_place(pe)] = false;
         if (!status && how == OWNER && pysh.p2p && pe != pysh.pe && pysh_near(pe))
-            pysh_amo_by_owner_note(pe);
+            pysh_note_by_owner(pe);
     }
     if (!status)
         status = pysh.conduit->exchange("init", pysh.by_owner, all, sizeof *all);

@@ -5,8 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The link to the GPU of `pe`, which is near, has none. */
-void pysh_amo_by_owner_note(int pe);
 /* Collective, once `pysh.by_owner` has what the accelerator knows: takes in the setting P2P_ATOMICS, and tells this PE
  * whether it has others' operations to do. */
 int pysh_amo_by_owner_open(void);

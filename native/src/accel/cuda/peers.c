@@ -9,7 +9,6 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
-#include "ops/amo_by_owner.h"
 
 typedef struct verdict {
     int status;
@@ -96,7 +95,7 @@ int pysh_cuda_check_matrix(CUdevice device, const pysh_cuda_card_t *mine) {
         link = link_to(device, mine, &cards[pe]);
         row[pysh_near_place(pe)] = (unsigned char)link.reaches;
         if (!link.atomics)
-            pysh_amo_by_owner_note(pe);
+            pysh_note_by_owner(pe);
     }
     if (!status)
         status = pysh.conduit->exchange("init", row, rows, sizeof row);
