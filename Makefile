@@ -27,9 +27,9 @@ demo: ready-demo ## the heat equation on 4 PEs; leaves build/demo/heat.png
 
 test: lint ## all but what takes long; tests that need a GPU say so and are skipped without one
 	$(BESIDE) -m "not serial and not long" $(FOLDERS)
-	$(PYTEST) -m serial $(FOLDERS)
+	$(PYTEST) -m "serial and not long" $(FOLDERS)
 
-test-long: ready-test ## GPU code compiled for sm_90 and sm_80, every order of the ring's steps: the same on every machine
+test-long: ready-test ## GPU code compiled for sm_90 and sm_80, every order of the ring's steps, 128 PEs
 	$(BESIDE) -m long $(FOLDERS)
 
 test-torch: ready-torch ## pyshmem.interop.torch on the CPU; installs torch (the range is in pyproject.toml)

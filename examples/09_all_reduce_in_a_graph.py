@@ -14,7 +14,7 @@ REPLAYS = 100
 
 with pyshmem.init() as job:
     right = (job.my_pe + 1) % job.n_pes
-    gradient = pyshmem.full(1 << 14, job.my_pe + 1, dtype=np.float32, heap="device")
+    gradient = pyshmem.full(1 << 10, job.my_pe + 1, dtype=np.float32, heap="device")
     total = pyshmem.zeros_like(gradient, heap="device")
     passed_on = pyshmem.zeros_like(gradient, heap="device")
     rounds = pyshmem.new_signal(heap="device")

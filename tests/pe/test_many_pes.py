@@ -122,7 +122,7 @@ print("ok", flush=True)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_128_pes(run_pes: Callable) -> None:
     """In 120 seconds of the CPU, which are 60 on two cores that do nothing else."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
