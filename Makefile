@@ -29,8 +29,9 @@ test: lint ## all but what takes long; tests that need a GPU say so and are skip
 	$(BESIDE) -m "not serial and not long" $(FOLDERS)
 	$(PYTEST) -m "serial and not long" $(FOLDERS)
 
-test-long: ready-test ## GPU code compiled for sm_90 and sm_80, every order of the ring's steps, 128 PEs
-	$(BESIDE) -m long $(FOLDERS)
+test-long: ready-test ## GPU code compiled for sm_90 and sm_80, every order of the ring's steps, 128 PEs, sanitizers, checking mode
+	$(BESIDE) -m "long and not serial" $(FOLDERS)
+	$(PYTEST) -m "long and serial" $(FOLDERS)
 
 test-torch: ready-torch ## pyshmem.interop.torch on the CPU; installs torch (the range is in pyproject.toml)
 	$(PYTEST) tests/pytorch

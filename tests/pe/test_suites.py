@@ -68,10 +68,12 @@ def test_what_goes_through_two_short_rings(run_command: RunCommand) -> None:
     run_suite("device", 2, "sim", run_command, only=SHORT["device"], **variables)
 
 
+@pytest.mark.long
 def test_host_suite_in_checking_mode(run_command: RunCommand) -> None:
     run_suite("host", 2, "sim", run_command, PYSHMEM_CHECK="1")
 
 
+@pytest.mark.long
 def test_device_suite_in_checking_mode_with_copies_by_the_engine(run_command: RunCommand) -> None:
     variables = {"PYSHMEM_CHECK": "1", "PYSHMEM_CUTOVER_PUT": "1", "PYSHMEM_CUTOVER_GET": "1"}
     run_suite("device", 2, "sim", run_command, **variables)

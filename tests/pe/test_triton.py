@@ -18,6 +18,7 @@ def test_triton_suite_in_the_interpreter(n_pes: int, run_command: RunCommand) ->
     run_suite("triton", n_pes, "sim", run_command, only=SHORT["triton"] if n_pes == 4 else ())
 
 
+@pytest.mark.long
 def test_triton_suite_with_peers_out_of_reach(run_command: RunCommand) -> None:
     """Every element through the rings and the proxies; large tiles are more than a ring holds."""
     settings = {"PYSHMEM_P2P": "0", "PYSHMEM_RINGS": "2", "PYSHMEM_RING_SLOTS": "64"}
