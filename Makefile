@@ -29,7 +29,7 @@ test: lint ## all but what takes long; tests that need a GPU say so and are skip
 	$(BESIDE) -m "not serial and not long" $(FOLDERS)
 	$(PYTEST) -m "serial and not long" $(FOLDERS)
 
-test-long: ready-test ## GPU code compiled for sm_90 and sm_80, every order of the ring's steps, 128 PEs, sanitizers, checking mode
+test-long: ready-test ## GPU code compiled for sm_90 and sm_80, every order of the ring's steps, 128 PEs, checking mode
 	$(BESIDE) -m "long and not serial" $(FOLDERS)
 	$(PYTEST) -m "long and serial" $(FOLDERS)
 

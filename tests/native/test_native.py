@@ -129,7 +129,6 @@ def test_puts_store_each_byte_once(build: Compile, flags: list[str], run_command
     assert run_command([program], 60, check=True).stdout == "ok\n"
 
 
-@pytest.mark.long
 def test_static_variables_under_sanitizers(
     build: Compile, sanitized: list[str | Path], run_pes: Callable
 ) -> None:
