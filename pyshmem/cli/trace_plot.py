@@ -14,14 +14,29 @@ _LEGEND = 16
 
 
 def _lanes(document: dict[str, Any]) -> tuple[list[tuple[int, int, str]], int]:
-    """PE, tid and name of the lanes that are drawn, in their order; and how many are not."""
-    chosen: list[tuple[int, int, str]] = []
-    of_pe: dict[int, int] = {}
+    """PE, tid and name of the lanes that are drawn, in their order; and how many are not.
+
+    Of a PE with too many, those that bring a name which no lane before has come first: a copy by one
+    block is seen beside the products of a hundred.
+    """
+    shown: dict[tuple[int, int], set[str]] = {}
+    for event in slices_of(document):
+        shown.setdefault((event["pid"], event["tid"]), set()).add(event["name"])
+    lanes_of: dict[int, list[tuple[int, int, str]]] = {}
     names = [event for event in document["traceEvents"] if event["name"] == "thread_name"]
     for event in sorted(names, key=lambda e: (e["pid"], e["tid"])):
-        of_pe[event["pid"]] = of_pe.get(event["pid"], 0) + 1
-        if of_pe[event["pid"]] <= _LANES:
-            chosen.append((event["pid"], event["tid"], event["args"]["name"]))
+        lane = event["pid"], event["tid"], event["args"]["name"]
+        lanes_of.setdefault(event["pid"], []).append(lane)
+    chosen: list[tuple[int, int, str]] = []
+    for lanes in lanes_of.values():
+        seen: set[str] = set()
+        first: list[tuple[int, int, str]] = []
+        others: list[tuple[int, int, str]] = []
+        for lane in lanes:
+            brought = shown.get(lane[:2], set())
+            (others if brought <= seen else first).append(lane)
+            seen |= brought
+        chosen += sorted((first + others)[:_LANES])
     return chosen, len(names) - len(chosen)
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 import pyshmem
 from pyshmem import profiling
 from pyshmem._core.labels import label_words
-from pyshmem.cli import main, trace_report
+from pyshmem.cli import main, trace_plot, trace_report
 from pyshmem.host import trace_file, tracing
 from pyshmem.host.trace_file import Instant, Slice
 
@@ -166,6 +166,14 @@ def test_the_command_prints_tables_and_draws(tmp_path: Path) -> None:
     assert picture.read_text().count("<path") > 10
     assert "regular expression" in invoke(path, "--comm", "(").output
     assert "format" in invoke(path, "--plot", tmp_path / "t.nothing").output
+
+
+def test_of_many_lanes_those_with_something_new_are_drawn() -> None:
+    slices = [slice_of("multiply", 1000, 2000, lane=(sm, f"SM {sm}")) for sm in range(99)]
+    slices.append(slice_of("put rows", 1000, 2000, lane=(99, "SM 99")))
+    drawn, left_out = trace_plot._lanes(document_of((0, slices)))
+    assert [name for _, _, name in drawn] == [*(f"SM {sm}" for sm in range(23)), "SM 99"]
+    assert left_out == 76
 
 
 def test_the_command_refuses_what_is_no_timeline(tmp_path: Path) -> None:
