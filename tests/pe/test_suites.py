@@ -54,6 +54,7 @@ def test_device_suite_in_the_simulator(n_pes: int, run_command: RunCommand) -> N
     run_suite("device", n_pes, "sim", run_command, only=SHORT["device"] if n_pes == 4 else ())
 
 
+@pytest.mark.long  # what goes through two short rings stands for it in make test
 def test_device_suite_with_peers_out_of_reach(run_command: RunCommand) -> None:
     """Everything through the ring and the proxy."""
     run_suite("device", 3, "sim", run_command, PYSHMEM_P2P="0")
