@@ -2,7 +2,8 @@
 """The kernels that calls with ``stream=`` launch: compiled once, kept on disk, loaded outside captures.
 
 A file of the cache is a line of JSON and a cubin. Its name has all that the code depends on: the
-contract, the version, the device library's text, Numba's version, the architecture and the kernel.
+contract, the version, the text of kernels and device library, Numba's version, the architecture and
+the kernel.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from .._core.type_table import ELEMENT_NUMBER, ELEMENTS, REDUCE_OPS
 from . import runtime
 
 _PACKAGE = Path(__file__).parents[1]
+_SOURCES = ("device", "stream_kernels")  # folders of what the code is made of
 #: ``stream`` of a call that waits for the library's own stream: ISHMEMX_STREAM_OWN.
 OWN = (1 << 64) - 1
 _MOMENT, _NAP = 5.0, 100e-6  # seconds
@@ -162,7 +164,7 @@ def _folder() -> Path:
 def _origin() -> str:
     """A digest of what makes the code."""
     digest = hashlib.sha256()
-    for path in sorted((_PACKAGE / "device").rglob("*.py")):
+    for path in sorted(path for folder in _SOURCES for path in (_PACKAGE / folder).rglob("*.py")):
         digest.update(path.read_bytes())
     for package in ("numba-cuda", "nvidia-nvjitlink", "nvidia-nvvm"):
         try:
@@ -204,16 +206,17 @@ def _write(path: Path, code: bytes, entry: str, stack: int) -> None:
 
 
 def _compile(key: int, capability: int) -> tuple[bytes, str, int]:
-    # By name: the device library is above this layer, and is imported when it is first needed.
+    # By name: kernels are above this layer, and are imported when they are first needed.
     try:
-        images = importlib.import_module("pyshmem.device.jit.stream_images")
+        images = importlib.import_module("pyshmem.device.jit.images")
     except ImportError as error:
         name, _ = _known(key)
         raise UnsupportedError(
             f"{name} on a GPU needs numba-cuda to compile its kernel ({error}): "
             "pip install 'pyshmem-openshmem[cuda]'"
         ) from error
-    image = images.image_of(key, capability)
+    table = importlib.import_module("pyshmem.stream_kernels.table")
+    image = images.image_of(table.kernel_of(key), capability)
     return image.code, image.entry, image.stack
 
 
@@ -238,7 +241,7 @@ def load(key: int, handle: int = OWN) -> None:
     if lib.ishmemx_kernel_loaded(key):
         return
     if runtime.device_name() == "sim":
-        importlib.import_module("pyshmem.device.jit.stream_runner")
+        importlib.import_module("pyshmem.stream_kernels.runner")
         check(lib.ishmemx_kernel_load(key, 0, b"", 0))
         return
     capability = ffi.new("int *")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The number of a call on a stream, in every order in which blocks read it and add their shares.
 
-As in ``pyshmem/device/stream/call.py``: a block reads the counter and later adds its share; the next
+As in ``pyshmem/stream_kernels/call.py``: a block reads the counter and later adds its share; the next
 kernel's blocks begin when all have ended. Grids differ from call to call.
 """
 

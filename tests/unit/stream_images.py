@@ -18,10 +18,10 @@ from pyshmem.host import stream_kernels
 # isort: split
 import numba.cuda.dispatcher as dispatcher
 
-from pyshmem.device.jit import stream_images
+from pyshmem.device.jit import images
 from pyshmem.device.jit.cubin import Cubin
 from pyshmem.device.state import SYMBOL
-from pyshmem.device.stream_kernels import kernel_of
+from pyshmem.stream_kernels.table import kernel_of
 
 # Numba asks the driver for the GPU of device functions even when told the architecture.
 dispatcher.get_current_device = lambda: python_types.SimpleNamespace(compute_capability=(9, 0))
@@ -74,8 +74,9 @@ def main(share: int, of: int) -> None:
     """Compile one of ``of`` shares of the cases."""
     for name, dtype in CASES[share::of]:
         for key in stream_kernels._keys(name, dtype, far=True):
-            library, cc = stream_images.library_of(key, 90)
-            kernel, image = kernel_of(key), stream_images.linked(library, cc)
+            kernel = kernel_of(key)
+            library, cc = images.library_of(kernel, 90)
+            image = images.linked(library, cc)
             ptx = library.get_asm_str(cc=cc)
             cubin = Cubin(image.code)
             facts = {

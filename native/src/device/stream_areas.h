@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What collectives on streams have for themselves in each slot of a team: see pyshmem/device/stream/. */
+ * What collectives on streams have for themselves in each slot of a team: see pyshmem/stream_kernels/. */
 #pragma once
 
 #include <stdint.h>

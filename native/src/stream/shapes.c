@@ -18,10 +18,10 @@ enum {
     ROW_WORDS = 4,
     WARP = 32,
     MAX_THREADS = 512, /* the kernels are compiled for so many */
-    BUNDLE = 1536,     /* bytes that a warp sends at a time with flags in them: device/stream/bundles.py */
+    BUNDLE = 1536,     /* bytes that a warp sends at a time with flags in them: stream_kernels/bundles.py */
     BUNDLE_IN_UNITS = 2048,
     PIECE = 16,           /* a thread's load or store */
-    FEW = 8,              /* bytes of a thread in the kernels for few bytes: device/stream/lean.py */
+    FEW = 8,              /* bytes of a thread in the kernels for few bytes: stream_kernels/lean.py */
     FEW_IN_UNITS = 16,    /* and what they become */
     MAX_FEW = 256 * 1024, /* on a GPU; behind it 12 of 16 bytes are data instead of 8 */
     /* of grids that meet: */

@@ -5,13 +5,13 @@ Members are combined in the team's order, element by element, as everywhere (doc
 ``reduce_scatter`` each member sends and gets a block of ``nelems``, of a ``reduce`` all of them.
 """
 
-from ..faults import OP
-from ..groups import quotient
-from ..leaf import chosen as leaf
-from ..leaf.chosen import combine, device_function, load16_near, raw1, state
-from ..peers import distance_to
-from ..state import ABI
-from ..team.rows import member_pe
+from ..device.faults import OP
+from ..device.groups import quotient
+from ..device.leaf import chosen as leaf
+from ..device.leaf.chosen import combine, device_function, load16_near, raw1, state
+from ..device.peers import distance_to
+from ..device.state import ABI
+from ..device.team.rows import member_pe
 from . import bundles
 from .bundles import await_bundle, load_bundle, send_bundle, store_bundle
 from .call import end_call, grid_rank, grid_size, meet, other, row_of, start_call, waited_op

@@ -13,9 +13,9 @@ counter's upper part while any block is still to come, and grids may differ from
 launch counts like any other.
 """
 
-from .. import state as words
-from ..faults import ROUTINE_BITS
-from ..leaf.chosen import (
+from ..device import state as words
+from ..device.faults import ROUTINE_BITS
+from ..device.leaf.chosen import (
     add64,
     block_index,
     block_sync,
@@ -27,10 +27,10 @@ from ..leaf.chosen import (
     state,
     thread_in_block,
 )
-from ..peers import distance_to
-from ..state import TEAMS
-from ..team.rows import claim_row, member_pe, release_row
-from ..wait_loop import reached_soon, wait_word
+from ..device.peers import distance_to
+from ..device.state import TEAMS
+from ..device.team.rows import claim_row, member_pe, release_row
+from ..device.wait_loop import reached_soon, wait_word
 
 #: Of the counter: below are the shares of the running call's blocks, fewer than 1 << SHIFT.
 SHIFT = 16

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels that the host launches on streams: one collective, wait, quiet or request each.
 
-A key of the contract (``STREAM_KERNEL``, ``STREAM_KEY``) stands for a kernel. Those of ``stream/`` are
-made for it: their blocks meet the peers' same blocks, and for few bytes nobody. The others, and all of
-teams with members out of reach of loads and stores, are one call of a routine of ``api/`` each.
+A key of the contract (``STREAM_KERNEL``, ``STREAM_KEY``) stands for a kernel. Those of this
+folder are made for it: their blocks meet the peers' same blocks, and for few bytes nobody. The others,
+and all of teams with members out of reach of loads and stores, are one call of a device routine each.
 Arguments are int64 words; an array of one dimension is seven of them, as Numba passes it. All of a team
-begin with the words of its slot (``stream/call.py``). Data that is only moved is bytes, so one kernel
+begin with the words of its slot (``call.py``). Data that is only moved is bytes, so one kernel
 serves every dtype. What a kernel must remember between calls is in device memory, hence a captured
 launch is as good as a new one. Outside a job, where the state block is empty, they do nothing.
 """
@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 from .._core.contract import STREAM_KERNEL, STREAM_KEY
 from .._core.type_table import ELEMENTS, REDUCE_OPS
-from .api import collectives, ordering, reduce_scatter, reductions, sync, wait_sets, waits
-from .leaf.chosen import state, store_near, thread_in_block
-from .ring.requests import ask
-from .state import ABI
-from .stream import lean, moves, reduce
+from ..device.api import collectives, ordering, reduce_scatter, reductions, sync, wait_sets, waits
+from ..device.leaf.chosen import state, store_near, thread_in_block
+from ..device.ring.requests import ask
+from ..device.state import ABI
+from . import lean, moves, reduce
 
 Function = Callable[..., Any]
 
@@ -143,7 +143,7 @@ class _Row(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """Of a kernel of ``stream/``: ``make(op, wide)``, and ``lean(op)`` of the one for few bytes."""
+    """Of a kernel of this folder: ``make(op, wide)``, and ``lean(op)`` of the one for few bytes."""
 
     make: Callable[[str, bool], Function]
     arguments: str

@@ -17,8 +17,8 @@ Numbers are compared by their lower 32 bits. A unit that was not stored anew for
 taken for one; the half of a call is written by another size's call long before.
 """
 
-from ..groups import quotient
-from ..leaf.chosen import (
+from ..device.groups import quotient
+from ..device.leaf.chosen import (
     device_function,
     load16_near,
     load_third,
@@ -28,9 +28,9 @@ from ..leaf.chosen import (
     store16_near,
     store_third,
 )
-from ..peers import distance_to
-from ..team.ll import load_word, store_word
-from ..wait_loop import POLLS_PER_CHECK, go_on
+from ..device.peers import distance_to
+from ..device.team.ll import load_word, store_word
+from ..device.wait_loop import POLLS_PER_CHECK, go_on
 
 ROW = 512  # bytes between a lane's pieces, and its units
 BUNDLE = 3 * ROW  # bytes of data that a warp sends at a time

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.contract import STREAM_KEY
-from ..._core.dtypes import as_dtype
-from ..._core.library import check, ffi, lib
-from ..leaf.sim import launches
-from ..stream_kernels import StreamKernel, kernel_of
+from .._core.contract import STREAM_KEY
+from .._core.dtypes import as_dtype
+from .._core.library import check, ffi, lib
+from ..device.leaf.sim import launches
+from .table import StreamKernel, kernel_of
 
 _ARRAY_WORDS, _SIZE, _ADDRESS = 7, 2, 4  # of an array among the arguments
 

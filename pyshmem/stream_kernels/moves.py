@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Broadcast, fcollect and alltoall of grids, on bytes: with flags in the data, and by direct stores."""
 
-from ..copies import push
-from ..faults import OP
-from ..groups import quotient
-from ..leaf import chosen as leaf
-from ..leaf.chosen import (
+from ..device.copies import push
+from ..device.faults import OP
+from ..device.groups import quotient
+from ..device.leaf import chosen as leaf
+from ..device.leaf.chosen import (
     address_of,
     block_index,
     block_threads,
@@ -15,9 +15,9 @@ from ..leaf.chosen import (
     store_third,
     thread_in_block,
 )
-from ..peers import distance_to
-from ..state import ABI
-from ..team.rows import member_pe
+from ..device.peers import distance_to
+from ..device.state import ABI
+from ..device.team.rows import member_pe
 from . import bundles
 from .bundles import (
     await_bundle,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Machine code of the kernels for streams, made by Numba without a launch.
+"""Machine code of a kernel, made by Numba without a launch.
 
-It is compiled as a launch would, for one architecture, with the arguments of ``stream_kernels``. The
-native library loads it, fills its state block and launches it.
+It is compiled as a launch would, for one architecture. The native library loads it, fills its state
+block and launches it: the kernels for streams, which ``stream_kernels/table.py`` describes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from numba.cuda import compiler, types
 
-from ..stream_kernels import kernel_of
 from .cubin import stack_need
 
 #: Of a block at most: the assembler keeps to the registers that such a block may have.
@@ -27,9 +26,9 @@ class Image(NamedTuple):
     stack: int
 
 
-def image_of(key: int, capability: int) -> Image:
-    """Compile the kernel of ``key`` for an architecture, 90 for 9.0."""
-    return linked(*library_of(key, capability))
+def image_of(kernel: Any, capability: int) -> Image:
+    """Compile a ``StreamKernel`` for an architecture, 90 for 9.0."""
+    return linked(*library_of(kernel, capability))
 
 
 def linked(library: Any, cc: tuple[int, int]) -> Image:
@@ -39,9 +38,8 @@ def linked(library: Any, cc: tuple[int, int]) -> Image:
     return Image(code, library._entry_name, stack_need(code))
 
 
-def library_of(key: int, capability: int) -> tuple[Any, tuple[int, int]]:
+def library_of(kernel: Any, capability: int) -> tuple[Any, tuple[int, int]]:
     """Numba's library of the kernel, before it is linked, and the architecture as Numba has it."""
-    kernel = kernel_of(key)
     element = types.boolean if kernel.dtype == "bool" else getattr(types, kernel.dtype)
     kinds = {"i": types.int64, "x": element[::1], "n": types.int64[::1]}
     arguments = types.void(*(kinds[letter] for letter in kernel.arguments))

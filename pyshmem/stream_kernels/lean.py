@@ -17,9 +17,9 @@ does not depend on it, the state block for one, is read by then. Each lets the n
 it has waited itself, so that at most one waits.
 """
 
-from ..faults import OP
-from ..leaf import chosen as leaf
-from ..leaf.chosen import (
+from ..device.faults import OP
+from ..device.leaf import chosen as leaf
+from ..device.leaf.chosen import (
     add64,
     address_of,
     await_earlier_kernels,
@@ -46,11 +46,11 @@ from ..leaf.chosen import (
     stride,
     write64,
 )
-from ..peers import distance_to
-from ..ring.requests import settle
-from ..state import ABI
-from ..team.rows import claim_row, member_pe, release_row
-from ..wait_loop import POLLS_PER_CHECK, go_on, reached_soon, wait_word
+from ..device.peers import distance_to
+from ..device.ring.requests import settle
+from ..device.state import ABI
+from ..device.team.rows import claim_row, member_pe, release_row
+from ..device.wait_loop import POLLS_PER_CHECK, go_on, reached_soon, wait_word
 from .bundles import is_of, slot_at, slot_of
 from .call import MEETINGS_SHIFT, SHIFT, other, row_of, waited_op
 
