@@ -133,7 +133,7 @@ def not_initialized(what: str) -> errors.NotInitialized:
 
 
 def set_fault_formatter(formatter: Callable[[dict[str, int]], str]) -> None:
-    """``pyshmem.device`` knows the kernels: it tells a fault in words."""
+    """``host.faults`` puts what a kernel recorded into words, whichever compiler made it."""
     global _format_fault
     _format_fault = formatter
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Other libraries of the same program: MPI. Each file is imported where it is needed."""
+"""Other people's names and objects. Each is imported where it is needed, never by ``import pyshmem``."""
