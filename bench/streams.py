@@ -149,12 +149,21 @@ def plot(rows: list[dict], path: str) -> None:
     figure.savefig(path, dpi=120)
 
 
+def numbers(sizes: str) -> list[int]:
+    """The bytes of a list such as 8,64K,16M."""
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    given = [size.strip().upper() for size in sizes.split(",") if size.strip()]
+    return [int(size.rstrip("KMG")) * units.get(size[-1], 1) for size in given]
+
+
 @click.command()
 @click.option("-n", "n_pes", default=2, help="PEs, one a GPU.")
 @click.option(
     "--only", multiple=True, type=click.Choice((*PROVIDERS, "tune")), help="Of these alone."
 )
 @click.option("--plot", "picture", type=click.Path(dir_okay=False), help="Draw all-reduces.")
+@click.option("--ops", default="", help="Operations, by the beginning of their names, with commas.")
+@click.option("--sizes", default="", help="Bytes, such as 8,64K,16M.")
 @click.option("--quick", is_flag=True, help="A few small sizes, to see that it runs.")
 @click.option("--tune", is_flag=True, help="Ways and grids of pyshmem, beside the limit and NCCL.")
 @click.option("--programs", type=click.Path(file_okay=False, exists=True), help="Compiled ones.")
@@ -162,11 +171,14 @@ def main(
     n_pes: int,
     only: tuple[str, ...],
     picture: str | None,
+    ops: str,
+    sizes: str,
     quick: bool,
     tune: bool,
     programs: str | None,
 ) -> None:
     """Measure operations on a stream."""
+    VARIABLES.update(BENCH_OPS=ops, BENCH_SIZES=",".join(map(str, numbers(sizes))))
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for provider in only or (("tune", "cuda", "nccl") if tune else PROVIDERS):

@@ -2,8 +2,9 @@
 """One PE of bench/streams.py: operations that the host starts on a stream, eager and in a graph.
 
 Usage: streams_pe.py PROVIDER [--quick]. PROVIDER is pyshmem, nccl or symm_mem; the last two are torch's,
-one process a GPU with RANK and WORLD_SIZE. PE 0 prints one JSON line a figure: the median of
-repetitions of the mean of calls back to back, the maximum over the PEs, in microseconds.
+one process a GPU with RANK and WORLD_SIZE. BENCH_OPS and BENCH_SIZES, where they are set, leave other
+operations and sizes out. PE 0 prints one JSON line a figure: the median of repetitions of the mean of
+calls back to back, the maximum over the PEs, in microseconds.
 """
 
 from __future__ import annotations
@@ -24,6 +25,16 @@ REPEAT = 5
 QUICK = "--quick" in sys.argv
 if QUICK:
     SIZES, REPEAT = [8, 1 << 10, 1 << 14], 2
+OPS = list(
+    filter(None, os.environ.get("BENCH_OPS", "").split(","))
+)  # by the beginning of their names
+if os.environ.get("BENCH_SIZES"):
+    SIZES = [int(size) for size in os.environ["BENCH_SIZES"].split(",")]
+
+
+def wanted(op: str) -> bool:
+    """Is the operation to be measured?"""
+    return not OPS or any(op.startswith(name) for name in OPS)
 
 
 def calls_of(nbytes: int) -> int:
@@ -48,6 +59,8 @@ class Timer:
 
     def emit(self, op: str, nbytes: int, call: Callable[[], Any]) -> None:
         """Measure and print an operation, eager and in a graph."""
+        if not wanted(op):
+            return
         row: dict[str, Any] = {"peer": self.provider, "op": op, "bytes": nbytes, "pes": self.pes}
         for name, graph in (("us_eager", False), ("us_graph", True)):
             try:
@@ -126,7 +139,8 @@ class Pyshmem(Timer):
         self.emit("sync", 0, lambda: shmem.sync_all(stream=stream))
         signal = shmem.new_signal(heap="device")
         self.emit("signal_set", 8, lambda: shmem.signal_set(signal, 1, right, stream=stream))
-        self.round_trip()
+        if wanted("signal_round_trip"):
+            self.round_trip()
         for nbytes in SIZES:
             self.of_size(nbytes, right)
         shmem.finalize()
@@ -175,7 +189,8 @@ class Pyshmem(Timer):
         self.emit("all_to_all", nbytes, lambda: shmem.alltoall(y, x, **part))
         self.emit("reduce_scatter", nbytes, lambda: shmem.sum_reduce_scatter(y, x, **part))
         self.emit("broadcast", nbytes, lambda: shmem.broadcast(y, x, 0, **whole))
-        self.blocking(x, y, nbytes)
+        if wanted("all_reduce_blocking"):
+            self.blocking(x, y, nbytes)
         stream.synchronize()
         shmem.free(y)
         shmem.free(x)
@@ -281,5 +296,5 @@ class Torch(Timer):
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1]
-    (Pyshmem() if wanted == "pyshmem" else Torch(wanted)).run()
+    chosen = sys.argv[1]
+    (Pyshmem() if chosen == "pyshmem" else Torch(chosen)).run()

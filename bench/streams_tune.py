@@ -9,13 +9,14 @@ whether the results were right, and last the rows that follow: ``"streams"`` of 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from streams_pe import QUICK, Pyshmem, calls_of
+from streams_pe import QUICK, Pyshmem, calls_of, wanted
 
 SIZES = [
     8,
@@ -33,11 +34,15 @@ SIZES = [
 SIZES += [1 << 22, 1 << 23, 1 << 24, 1 << 26, 1 << 28]
 if QUICK:
     SIZES = [8, 1 << 12, 1 << 14]
+if os.environ.get("BENCH_SIZES"):
+    SIZES = [int(size) for size in os.environ["BENCH_SIZES"].split(",")]
 REPEAT = 3
 OPERATIONS = ("reduce", "fcollect", "reduce_scatter", "alltoall", "broadcast")
 NAMES = {"reduce": "all_reduce", "fcollect": "all_gather", "alltoall": "all_to_all"}
+OPS = [op for op in OPERATIONS if wanted(NAMES.get(op, op))]
 #: What a warp sends at a time with flags in it, the most that is sent so, the least that is not.
 BUNDLE, LL_MOST, DIRECT_LEAST = 1536, 9 << 18, 1 << 17
+ENGINE_LEAST = 1 << 21  # from where copy engines are tried, of what is only moved
 MOST_BLOCKS = 128
 #: A candidate of an earlier size is kept where it costs no more than so much.
 TOLERANCE = 1.01
@@ -61,6 +66,8 @@ def candidates(op: str, nbytes: int, others: int) -> Iterator[Grid]:
         for blocks in (8, 16, 32, 64, 96, 128):
             if blocks * 4096 <= nbytes or blocks == 8:
                 yield from (Grid("direct", blocks, threads) for threads in (256, 512))
+    if "reduce" not in op and (sent >= ENGINE_LEAST or QUICK):
+        yield Grid("engine", 1, 32)
 
 
 def rows_of(found: list[tuple[int, dict[Grid, float]]]) -> list[list[Any]]:
@@ -85,9 +92,9 @@ class Tuner(Pyshmem):
         reductions = "sum_reduce", "sum_reduce_scatter"
         shmem.streams.prepare("fcollect", "alltoall", "broadcast")
         shmem.streams.prepare(*reductions, dtype=[np.float32])
-        found: dict[str, list[tuple[int, dict[Grid, float]]]] = {op: [] for op in OPERATIONS}
+        found: dict[str, list[tuple[int, dict[Grid, float]]]] = {op: [] for op in OPS}
         for nbytes in SIZES:
-            for op in OPERATIONS:
+            for op in OPS:
                 self.of_operation(op, nbytes, found[op])
         rows = {op: rows_of(times) for op, times in found.items()}
         if self.first:

@@ -120,13 +120,15 @@ ISHMEMX_API int ishmemx_reduce_scatter_on_stream(ishmemx_team_t team, int op, in
                                                  size_t nelems, void *stream);
 ISHMEMX_API int ishmemx_sum_scan_on_stream(ishmemx_team_t team, int exclusive, int type, void *dest, const void *source,
                                            size_t nelems, void *stream);
-/* CMP_EQ and CMP_GE of one element are the driver's own waits, which have no deadline; see docs/streams.md. */
+/* CMP_EQ and CMP_GE of one element, and ISHMEMX_SIGNAL_SET, need no kernel of the device library: the driver does them,
+ * or small kernels of this library, as PYSHMEM_STREAM_SIGNALS says; neither has a deadline. See docs/streams.md. */
 ISHMEMX_API int ishmemx_wait_until_on_stream(int type, const void *ivar, int cmp, uint64_t value, void *stream);
-/* The same by a kernel, whatever the comparison: sooner, with a deadline, and in need of room on the GPU. */
-ISHMEMX_API int ishmemx_wait_by_kernel(int type, const void *ivar, int cmp, uint64_t value, void *stream);
-/* ishmemx_signal_op_on_stream() with ISHMEMX_SIGNAL_SET, likewise. */
-ISHMEMX_API int ishmemx_signal_set_by_kernel(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int pe,
-                                             void *stream);
+/* These two by the driver, whatever is set: they need no room on the GPU. */
+ISHMEMX_API int ishmemx_wait_by_driver(int type, const void *ivar, int cmp, uint64_t value, void *stream);
+ISHMEMX_API int ishmemx_signal_op_by_driver(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
+                                            void *stream);
+/* From now on 1: by kernels, 0: by the driver, -1: what the setting says. */
+ISHMEMX_API int ishmemx_stream_signals(int sets, int waits);
 /* `kind`: ISHMEMX_KERNEL_WAIT_ALL, _ANY or _SOME; `indices` gets nelems int64 at most (some) and `found` one int64: the
  * index (any; -1: none counts) or how many (some). */
 ISHMEMX_API int ishmemx_wait_set_on_stream(int kind, int type, const void *ivars, size_t nelems, int cmp,

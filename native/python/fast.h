@@ -32,6 +32,7 @@ typedef PyObject *fast_entry_t(const fast_call_t *call, PyObject *const *args, P
 /* The entry of a family of routines; NULL: not in that file. */
 vectorcallfunc fast_rma_entry(const char *family);
 vectorcallfunc fast_atomic_entry(const char *family);
+vectorcallfunc fast_signal_entry(const char *family);
 vectorcallfunc fast_team_entry(const char *family);
 
 /* ---- arguments (arguments.c); each returns false where `slow` has to look ---- */

@@ -17,6 +17,8 @@ static PyObject *call_new(PyTypeObject *type, PyObject *args, PyObject *names) {
     if (!entry)
         entry = fast_atomic_entry(family);
     if (!entry)
+        entry = fast_signal_entry(family);
+    if (!entry)
         entry = fast_team_entry(family);
     if (!entry)
         return PyErr_Format(PyExc_ValueError, "there is no family %s", family);

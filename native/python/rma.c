@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * put, get, p, g, and the waits for one word. */
+ * put, get, p and g. */
 #include "fast.h"
 
 #include <string.h>
@@ -104,26 +104,8 @@ static PyObject *g(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_
     return status ? fast_finish(status) : fast_value_out(element, bits);
 }
 
-/* wait_until(ivar, cmp, value) */
-static PyObject *wait_until(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
-    fast_place_t ivar;
-    uint64_t bits, seen;
-    int element, cmp, status;
-
-    (void)call;
-    if (n_args != 3 || names || !fast_int(args[1], &cmp) || !word_of(args[0], &ivar, &element) ||
-        !(PYSH_FAMILY_AMO >> element & 1) || !fast_value_in(element, args[2], &bits))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS status = ishmemx_wait_until(element, (void *)ivar.address, cmp, bits, &seen);
-    Py_END_ALLOW_THREADS return fast_finish(status);
-}
-
-static FAST_ENTRY(copy) static FAST_ENTRY(p) static FAST_ENTRY(g) static FAST_ENTRY(wait_until)
+static FAST_ENTRY(copy) static FAST_ENTRY(p) static FAST_ENTRY(g)
 
     vectorcallfunc fast_rma_entry(const char *family) {
-    return !strcmp(family, "copy")         ? copy_call
-           : !strcmp(family, "p")          ? p_call
-           : !strcmp(family, "g")          ? g_call
-           : !strcmp(family, "wait_until") ? wait_until_call
-                                           : NULL;
+    return !strcmp(family, "copy") ? copy_call : !strcmp(family, "p") ? p_call : !strcmp(family, "g") ? g_call : NULL;
 }

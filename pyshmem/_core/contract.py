@@ -267,7 +267,6 @@ STREAM_KERNEL = Group(
         ("WAIT_ANY", "array, elements, cmp, value, array of one for the index"),
         ("WAIT_SOME", "array, elements, array for indices, cmp, value, array for their number"),
         ("REQUEST", "the words of one, where its answer goes, bytes of that (0: nowhere)"),
-        ("SET", "address of a word of 8 bytes, value"),
         ("COUNT", ""),
     ),
 )

@@ -181,7 +181,7 @@ def set_word(address: int, value: int, pe: int) -> None:
         check(lib.ishmemx_fence(CTX_DEFAULT.handle))
         check(lib.ishmemx_signal_op(*where))
     else:
-        run(lib.ishmemx_signal_op_on_stream, *where, stream)
+        run(lib.ishmemx_signal_op_by_driver, *where, stream)
 
 
 def await_word(address: int, value: int, pe: int) -> None:
@@ -190,7 +190,7 @@ def await_word(address: int, value: int, pe: int) -> None:
     if stream is not None and setting_number("TIMEOUT"):
         await_by_kernel(address, value, pe)
     elif stream is not None:
-        wait_on_stream("uint64", address, Cmp.EQ, value, stream)
+        wait_on_stream("uint64", address, Cmp.EQ, value, stream, driver=True)
     elif lib.signal_wait_until(address, Cmp.EQ, value) == lib.failed_signal:
         check_value()
 

@@ -12,7 +12,8 @@ from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, pair, signal_target, stream_handle
 from .._core.library import SignalOp, check, check_value, fail, lib
 from .contexts import Context, context_of, handle_of
-from .stream_kernels import by_kernels, run, wait_on_stream
+from .fast_calls import fast
+from .stream_kernels import run, wait_on_stream
 
 SIGNAL_SET = SignalOp.SET
 SIGNAL_ADD = SignalOp.ADD
@@ -109,6 +110,7 @@ def put_signal_nbi(
     context.keep(source, pe)
 
 
+@fast("signal_op")
 def signal_op(
     sig_addr: AnyArray,
     signal: int,
@@ -136,15 +138,12 @@ def signal_op(
     """
     where = signal_target(sig_addr), signal, sig_op, pe
     if stream is not None:
-        call, handle = lib.ishmemx_signal_op_on_stream, stream_handle(stream)
-        if sig_op == SIGNAL_SET and by_kernels():
-            run(lib.ishmemx_signal_set_by_kernel, handle_of(ctx), *where[:2], pe, handle)
-        else:
-            run(call, handle_of(ctx), *where, handle)
+        run(lib.ishmemx_signal_op_on_stream, handle_of(ctx), *where, stream_handle(stream))
         return
     check(lib.ishmemx_signal_op(handle_of(ctx), *where))
 
 
+@fast("signal", SIGNAL_SET)
 def signal_set(
     sig_addr: AnyArray,
     signal: int,
@@ -160,6 +159,7 @@ def signal_set(
     signal_op(sig_addr, signal, SIGNAL_SET, pe, ctx=ctx, stream=stream)
 
 
+@fast("signal", SIGNAL_ADD)
 def signal_add(
     sig_addr: AnyArray,
     signal: int,
@@ -191,6 +191,7 @@ def signal_fetch(sig_addr: AnyArray) -> int:
     return value
 
 
+@fast("signal_wait")
 def signal_wait_until(
     sig_addr: AnyArray, cmp: int, cmp_value: int, *, stream: StreamLike = None
 ) -> Any:
@@ -212,7 +213,7 @@ def signal_wait_until(
     """
     if stream is not None:
         word = signal_target(sig_addr)
-        return wait_on_stream("uint64", word, cmp, cmp_value, stream, by_kernels())
+        return wait_on_stream("uint64", word, cmp, cmp_value, stream)
     value: int = lib.signal_wait_until(signal_target(sig_addr), cmp, cmp_value)
     if value == lib.failed_signal:
         check_value()

@@ -61,7 +61,6 @@ _ROUTINES = {
     "alltoalls": _Routine(STREAM_KERNEL.ALLTOALLS, dtype="width", wide=True),
     "sum_inscan": _Routine(STREAM_KERNEL.SCAN, 0, "s", wide=True),
     "sum_exscan": _Routine(STREAM_KERNEL.SCAN, 1, "s", wide=True),
-    "signal_set": _Routine(STREAM_KERNEL.SET),
     "wait_until": _Routine(STREAM_KERNEL.WAIT, dtype="a"),
     "wait_until_all": _Routine(STREAM_KERNEL.WAIT_ALL, dtype="a"),
     "wait_until_any": _Routine(STREAM_KERNEL.WAIT_ANY, dtype="a"),
@@ -74,21 +73,20 @@ _ROUTINES = {
     },
 }
 #: Those with a kernel of their own for few bytes, and the elements that it does not take.
-_LEAN = {STREAM_KERNEL.BROADCAST, STREAM_KERNEL.FCOLLECT, STREAM_KERNEL.ALLTOALL}
-_LEAN |= set(_REDUCTIONS.values())
-_WITHOUT_ELEMENTS = (STREAM_KERNEL.REQUEST, STREAM_KERNEL.SET)
+_MOVES = {STREAM_KERNEL.BROADCAST, STREAM_KERNEL.FCOLLECT, STREAM_KERNEL.ALLTOALL}
+_LEAN = _MOVES | set(_REDUCTIONS.values())
 _TOO_LARGE = ("complex128", "longdouble")
 #: Other names of the same.
 _ALIASES = {"fence": "quiet", "signal_wait_until": "wait_until", "sync": "sync_all"}
 #: What needs a kernel for PEs out of reach only: one that asks the host, whatever the operation.
 _ASKED = (
     *("put", "get", "p", "iput", "iget", "ibput", "ibget", "put_nbi", "get_nbi", "put_signal"),
-    *("put_signal_nbi", "signal_add"),
+    *("put_signal_nbi", "signal_set", "signal_add", "signal_op"),
     *(f"atomic_{op}" for op in ("set", "add", "inc", "and", "or", "xor")),
     *(f"atomic_fetch_{op}_nbi" for op in ("add", "inc", "and", "or", "xor")),
     *("atomic_fetch_nbi", "atomic_swap_nbi", "atomic_compare_swap_nbi"),
 )
-_ALIASES |= dict.fromkeys(_ASKED, "put") | {"signal_op": "signal_set"}
+_ALIASES |= dict.fromkeys(_ASKED, "put")
 _NAMES = {(r.kind, r.op): name for name, r in _ROUTINES.items()}
 
 
@@ -108,14 +106,14 @@ def _keys(name: str, dtype: Any, far: bool = False) -> list[int]:
             raise TypeError(f"{name} does not take dtype {kind.dtype}")
         else:
             element = kind.element
-    elif routine.kind < STREAM_KERNEL.BROADCAST or routine.kind in _WITHOUT_ELEMENTS:
+    elif routine.kind < STREAM_KERNEL.BROADCAST or routine.kind == STREAM_KERNEL.REQUEST:
         element = 0
     key = routine.kind | routine.op << STREAM_KEY.OP_SHIFT | element << STREAM_KEY.TYPE_SHIFT
     keys = [key, key | STREAM_KEY.WIDE] if routine.wide else [key]
     if routine.kind in _LEAN and ELEMENTS[element].dtype not in _TOO_LARGE:
         keys.append(key | STREAM_KEY.LEAN)
-    if routine.kind == STREAM_KERNEL.SET and far:
-        keys.append(STREAM_KERNEL.REQUEST)
+    if routine.kind in _MOVES:  # by copy engines: meetings with copies between
+        keys.append(STREAM_KERNEL.TEAM_SYNC)
     return [*keys, key | STREAM_KEY.FAR] if routine.far and far else keys
 
 
@@ -300,18 +298,16 @@ def _kind_of_element(number: int) -> Kind:
     return kind_of(np.dtype(ELEMENTS[number].dtype))
 
 
-def by_kernels() -> bool:
-    """Whether users' signals and waits on streams are kernels where the driver could do them."""
-    return _by_kernels
-
-
 def wait_on_stream(
-    element: str, address: int, cmp: int, value: int, stream: StreamLike, kernel: bool = False
+    element: str, address: int, cmp: int, value: int, stream: StreamLike, driver: bool = False
 ) -> None:
-    """A wait for one word, by its element, in the order of a stream: by the driver if it can."""
+    """A wait for one word, by its element, in the order of a stream.
+
+    ``driver``: by the driver if it can, whatever is set, beside kernels that fill the GPU too.
+    """
     number = ELEMENT_NUMBER[element]
     bits = bits_of(_kind_of_element(number), value)
-    wait = lib.ishmemx_wait_by_kernel if kernel else lib.ishmemx_wait_until_on_stream
+    wait = lib.ishmemx_wait_by_driver if driver else lib.ishmemx_wait_until_on_stream
     run(wait, number, address, cmp, bits, stream_handle(stream))
 
 
@@ -355,14 +351,26 @@ def _refill() -> None:
         check(lib.ishmemx_kernels_refill())
 
 
-_by_kernels = False
+def set_signals(by: str | None, waits: str | None = None) -> None:
+    """Choose who sets signals and waits for words on streams, for calls and captures from now on.
+
+    Kernels of one thread are there in half the time. The driver's operations need no room on the GPU:
+    choose them where kernels fill it until a signal is set or has come (``docs/streams.md``).
+
+    Args:
+        by: ``"kernel"``, ``"driver"``; None: what ``PYSHMEM_STREAM_SIGNALS`` says, as after ``init``.
+        waits: the same for the waits alone; default ``by``.
+
+    Raises: ValueError.
+    Extension.
+    """
+    ways = {None: -1, "driver": 0, "kernel": 1}
+    for way in (by, waits):
+        if way not in ways:
+            raise ValueError(f"signals are by 'driver' or 'kernel', not {way!r}")
+    check(lib.ishmemx_stream_signals(ways[by], ways[by if waits is None else waits]))
 
 
-def _read_setting() -> None:
-    global _by_kernels
-    _by_kernels = setting("STREAM_SIGNALS")[0] == "kernel"
-
-
-runtime.on_init(_read_setting)
+runtime.on_init(lambda: set_signals(None))
 runtime.on_init(_refill)
 runtime.on_state_change(_refill)

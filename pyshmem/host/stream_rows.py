@@ -6,7 +6,9 @@ counts whose bytes are enough. Bytes are those that a PE sends to the others tog
 for teams of any size. A row says the way and the grid:
 
 - ``"ll"``: flags in the data, for few bytes (more than fit a member's slot go ``direct``);
-- ``"direct"``: loads and stores of the peers' arrays, between two meetings of the blocks.
+- ``"direct"``: loads and stores of the peers' arrays, between two meetings of the blocks;
+- ``"engine"``: copies by copy engines between two meetings of a warp; not of reductions. The grid of
+  such a row does not matter.
 
 Each operation's rows come from the first of these that has some:
 
@@ -32,7 +34,8 @@ from . import runtime
 from .teams import TEAM_WORLD
 
 _NEVER = 2**63 - 1
-WAYS = ("ll", "direct")
+WAYS = ("ll", "direct", "engine")
+_MOVES = ("broadcast", "fcollect", "alltoall")  # without a kernel's work, which engines can do
 _KINDS = {
     "broadcast": STREAM_KERNEL.BROADCAST,
     "fcollect": STREAM_KERNEL.FCOLLECT,
@@ -103,7 +106,7 @@ def set_stream_rows(op: str, rows: Iterable[tuple[int | str, str, int, int]] | N
     if rows is None:
         _set.pop(op, None)
     else:
-        _set[op] = _checked(rows, f"rows of {op}")
+        _set[op] = _checked(op, rows, f"rows of {op}")
     if runtime.initialized():
         _write(op, stream_rows(op))
 
@@ -122,15 +125,16 @@ def _size(nbytes: int | str | None) -> int:
     return min(parse_size(nbytes.strip() if isinstance(nbytes, str) else nbytes), _NEVER)
 
 
-def _checked(rows: Iterable[Any], where: str) -> tuple[Row, ...]:
+def _checked(op: str, rows: Iterable[Any], where: str) -> tuple[Row, ...]:
     made = tuple(Row(_size(size), way, int(b), int(t)) for size, way, b, t in rows)
     if not 1 <= len(made) <= MAX_ROWS or made[-1].nbytes != _NEVER:
         raise ValueError(f"{where}: give 1 to {MAX_ROWS} rows, of which the last is for 'never'")
     if any(a.nbytes >= b.nbytes for a, b in pairwise(made)):
         raise ValueError(f"{where}: the sizes of rows must rise")
     for row in made:
-        if row.way not in WAYS:
-            raise ValueError(f"{where}: the way is {row.way!r}; the ways are {', '.join(WAYS)}")
+        ways = WAYS if op in _MOVES else WAYS[:-1]
+        if row.way not in ways:
+            raise ValueError(f"{where}: the way is {row.way!r}; the ways are {', '.join(ways)}")
         if not (1 <= row.blocks <= _MAX_BLOCKS and 1 <= row.threads <= _MAX_THREADS):
             raise ValueError(
                 f"{where}: {row.blocks}x{row.threads}; give 1 to {_MAX_BLOCKS} blocks of 1 to "
@@ -158,7 +162,7 @@ def parse_rows(text: str) -> dict[str, tuple[Row, ...]]:
                 f"PYSHMEM_CUTOVER_STREAMS: '{item}' is not op:size=way:blocksxthreads, such as "
                 f"reduce:64K=ll:32x64 ({error})"
             ) from error
-    return {op: _checked(rows, "PYSHMEM_CUTOVER_STREAMS") for op, rows in found.items()}
+    return {op: _checked(op, rows, "PYSHMEM_CUTOVER_STREAMS") for op, rows in found.items()}
 
 
 def rows_of_table(table: Mapping[str, Any]) -> dict[str, tuple[Row, ...]]:
@@ -169,7 +173,7 @@ def rows_of_table(table: Mapping[str, Any]) -> dict[str, tuple[Row, ...]]:
     rows = table.get("streams", {})
     for op in rows:
         _check_op(op)
-    return {op: _checked(given, f"streams of {table.get('gpu')}") for op, given in rows.items()}
+    return {op: _checked(op, given, f"streams of {table.get('gpu')}") for op, given in rows.items()}
 
 
 def _default() -> tuple[Row, ...]:

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from .._core.arrays import StreamLike, stream_handle
 from .._core.library import check, ffi, lib
 from . import faults, runtime
-from .stream_kernels import named, prepare
+from .stream_kernels import named, prepare, set_signals
 
-__all__ = ["Graph", "Stream", "prepare"]
+__all__ = ["Graph", "Stream", "prepare", "set_signals"]
 
 
 class Stream:

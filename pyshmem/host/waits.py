@@ -9,7 +9,7 @@ from .._core.dtypes import Kind, unsupported_dtype
 from .._core.library import Cmp, check_value, fail
 from .._core.type_table import ELEMENTS
 from .fast_calls import fast
-from .stream_kernels import by_kernels, wait_on_stream
+from .stream_kernels import wait_on_stream
 
 CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = Cmp.EQ, Cmp.NE, Cmp.GT, Cmp.GE, Cmp.LT, Cmp.LE
 
@@ -39,7 +39,7 @@ def wait_until(ivar: AnyArray, cmp: int, cmp_value: int, *, stream: StreamLike =
     address, kind = _waitable(ivar, "wait_until")
     if stream is not None:
         name = ELEMENTS[kind.element].name
-        wait_on_stream(name, address, cmp, cmp_value, stream, by_kernels())
+        wait_on_stream(name, address, cmp, cmp_value, stream)
         return
     status = kind.wait_until(address, cmp, kind.scalar(cmp_value, "cmp_value"))
     if status:

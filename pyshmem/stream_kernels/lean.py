@@ -140,15 +140,6 @@ def _synchronisation(op: int, quiets: bool):
     return synchronise
 
 
-def set_word(address, value):
-    """What kernels before it on the stream have stored is seen by who sees the word."""
-    if not begin_behind():
-        return
-    if line_thread() == 0:
-        fence()
-        write64(address, value)
-
-
 #: Kernels of one block: what kernels before them on the stream have stored is released by their flags.
 team_sync = _synchronisation(OP["team_sync"], False)
 barrier_all = _synchronisation(OP["barrier_all"], True)

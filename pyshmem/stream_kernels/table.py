@@ -190,7 +190,6 @@ _ROWS: dict[int, _Row | _Made] = {
     STREAM_KERNEL.REDUCE_SCATTER: _reduction("reduce_scatter", True),
     STREAM_KERNEL.SCAN: _Row(reductions, "sum_{op}scan", _data, TEAM + "xxi"),
     STREAM_KERNEL.WAIT: _Row(waits, "wait_until", _wait, "xii", ""),
-    STREAM_KERNEL.SET: _Made(lambda _op, _wide: lean.set_word, "ii", "signal_set"),
     STREAM_KERNEL.WAIT_ALL: _Row(wait_sets, "wait_until_all", _wait_all, "xiii", ""),
     STREAM_KERNEL.WAIT_ANY: _Row(wait_sets, "wait_until_any", _wait_any, "xiiin", ""),
     STREAM_KERNEL.WAIT_SOME: _Row(wait_sets, "wait_until_some", _wait_some, "xiniin", ""),

@@ -82,23 +82,61 @@ static void by_signals(void) {
     CHECK(*sig == 5);
 }
 
-/* The same by kernels, whose images say how many words they have. */
+/* The same by kernels of a thread, where they are wanted: not by those who ask for the driver. */
 static void by_signal_kernels(void) {
-    int64_t set = ISHMEMX_KERNEL_SET,
-            wait = ISHMEMX_KERNEL_WAIT | (int64_t)ISHMEMX_TYPE_UINT64 << ISHMEMX_KEY_TYPE_SHIFT;
+    int before = fake_cuda("fake_cuda_word_kernels", 0);
+    int32_t *narrow = (int32_t *)(void *)dest;
 
-    if (!ishmemx_kernel_loaded(set)) {
-        CHECK(ishmemx_signal_set_by_kernel(CTX, sig, 7, 0, stream) == ISHMEMX_ERR_UNPREPARED);
-        MUST(ishmemx_kernel_load(set, "2", "entry", 100));
-        MUST(ishmemx_kernel_load(wait, "9", "entry", 100));
+    MUST(ishmemx_stream_signals(1, 1));
+    by_signals();
+    CHECK(fake_cuda("fake_cuda_word_kernels", 0) == before + 1); /* the wait; put_signal stores behind its copy */
+    MUST(ishmemx_signal_op_on_stream(CTX, sig, UINT64_MAX, ISHMEMX_SIGNAL_SET, 0, stream));
+    MUST(ishmemx_wait_until_on_stream(ISHMEMX_TYPE_UINT64, sig, ISHMEMX_CMP_EQ, UINT64_MAX, stream));
+    *narrow = 3;
+    MUST(ishmemx_wait_until_on_stream(ISHMEMX_TYPE_INT32, narrow, ISHMEMX_CMP_GE, 2, stream));
+    finish();
+    CHECK(*sig == UINT64_MAX && fake_cuda("fake_cuda_word_kernels", 0) == before + 4);
+    MUST(ishmemx_signal_op_by_driver(CTX, sig, 8, ISHMEMX_SIGNAL_SET, 0, stream));
+    MUST(ishmemx_wait_by_driver(ISHMEMX_TYPE_UINT64, sig, ISHMEMX_CMP_EQ, 8, stream));
+    MUST(ishmemx_stream_signals(0, 0));
+    by_signals();
+    CHECK(fake_cuda("fake_cuda_word_kernels", 0) == before + 4);
+    MUST(ishmemx_stream_signals(-1, -1));
+    CHECK(ishmemx_signal_op_on_stream(CTX, sig, 1, ISHMEMX_SIGNAL_SET, 1, stream) == ISHMEMX_ERR_ARGUMENT);
+}
+
+/* Copies between meetings; with one PE there is the own one alone, on a stream beside. */
+static void by_engine(void) {
+    int64_t meeting = ISHMEMX_KERNEL_TEAM_SYNC;
+    const int64_t engine[] = {INT64_MAX, 2, 1, 32};
+    void *graph = NULL;
+    int before;
+
+    MUST(ishmemx_stream_rows_set(ISHMEMX_KERNEL_BROADCAST, 1, engine));
+    MUST(ishmemx_stream_rows_set(ISHMEMX_KERNEL_ALLTOALL, 1, engine));
+    CHECK(ishmemx_stream_rows_set(ISHMEMX_KERNEL_REDUCE, 1, engine) == ISHMEMX_ERR_ARGUMENT);
+    if (!ishmemx_kernel_loaded(meeting)) {
+        CHECK(ishmemx_broadcast_on_stream(&ishmemx_team_world, dest, source, 24, 0, stream) == ISHMEMX_ERR_UNPREPARED);
+        CHECK(ishmemx_kernel_missing() == meeting);
+        MUST(ishmemx_kernel_load(meeting, "8", "entry", 100));
     }
-    MUST(ishmemx_signal_set_by_kernel(CTX, sig, UINT64_MAX, 0, stream));
+    before = fake_cuda("fake_cuda_launched", 0);
+    memset(source, 4, NBYTES);
+    memset(dest, 0, NBYTES);
+    fake_cuda("fake_cuda_slow", 2000); /* the meeting behind it must wait for the copy beside */
+    MUST(ishmemx_broadcast_on_stream(&ishmemx_team_world, dest, source, NBYTES, 0, stream));
     finish();
-    CHECK(fake_cuda("fake_cuda_word", 0) == (int)(intptr_t)sig && fake_cuda("fake_cuda_word", 1) == -1);
-    MUST(ishmemx_wait_by_kernel(ISHMEMX_TYPE_UINT64, sig, ISHMEMX_CMP_EQ, 9, stream));
+    CHECK(dest[NBYTES - 1] == 4 && fake_cuda("fake_cuda_launched", 0) == before + 2);
+    memset(dest, 0, NBYTES);
+    MUST(ishmemx_capture_begin(stream));
+    MUST(ishmemx_alltoall_on_stream(&ishmemx_team_world, dest, source, NBYTES, stream));
+    MUST(ishmemx_capture_end(stream, &graph));
+    CHECK(dest[0] == 0);
+    MUST(ishmemx_graph_replay(graph, stream));
     finish();
-    CHECK(fake_cuda("fake_cuda_word", 4) == (int)(intptr_t)sig && fake_cuda("fake_cuda_word", 8) == 9);
-    CHECK(ishmemx_signal_set_by_kernel(CTX, sig, 1, 1, stream) == ISHMEMX_ERR_ARGUMENT);
+    CHECK(dest[NBYTES - 1] == 4 && fake_cuda("fake_cuda_launched", 0) == before + 4);
+    MUST(ishmemx_graph_drop(graph));
+    fake_cuda("fake_cuda_slow", 0);
 }
 
 static int64_t key_of(int kind, int op, int type) {
@@ -238,6 +276,7 @@ int main(void) {
     checked(by_kernels, "kernels");
     checked(by_signal_kernels, "kernels of signals");
     checked(in_graphs, "graphs");
+    checked(by_engine, "copy engines");
     mistakes();
     MUST(ishmemx_capture_begin(stream));
     MUST(ishmemx_capture_end(stream, &graph) == ISHMEMX_ERR_SYSTEM ? 0 : 1); /* nothing was captured */

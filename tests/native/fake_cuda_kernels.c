@@ -107,6 +107,22 @@ typedef struct {
     attribute_t *attributes;
     unsigned n_attributes;
 } launch_t;
+/* The arguments of the kernels for words. A wait is one thing with the driver's here, but for the room that it needs.
+ */
+static CUresult launch_word(const launch_t *launch, void *function, void **argument) {
+    CUdeviceptr address = *(CUdeviceptr *)argument[0];
+    uint64_t value = *(uint64_t *)argument[1];
+
+    __atomic_add_fetch(&fake.word_kernels, 1, __ATOMIC_SEQ_CST);
+    if (function == FAKE_SET)
+        return fake_enqueue(launch->stream, (work_t){.kind = STORE, .dest = address, .value = value, .nbytes = 8});
+    return fake_enqueue(launch->stream, (work_t){.kind = WAIT,
+                                                 .source = address,
+                                                 .value = value,
+                                                 .nbytes = *(int *)argument[4] ? 4 : 8,
+                                                 .number = *(int *)argument[3]});
+}
+
 /* A kernel that is not loaded, or finds no job in its state block, is a mistake of the library. */
 CUresult cuLaunchKernelEx(const launch_t *launch, library_t *function, void **argument, void **extra) {
     work_t work = {.kind = LIBRARY_KERNEL,
@@ -115,6 +131,8 @@ CUresult cuLaunchKernelEx(const launch_t *launch, library_t *function, void **ar
                    .narrow = launch->n_attributes == 1 && launch->attributes[0].id == 2};
 
     (void)extra;
+    if ((void *)function == FAKE_SET || (void *)function == FAKE_WAIT)
+        return launch_word(launch, function, argument);
     if (!function->loaded || !function->state[STATE_ABI] || launch->block[0] < 1 || launch->block[0] > 1024)
         return INVALID_VALUE;
     for (int i = 0; i < function->n_words; i++)

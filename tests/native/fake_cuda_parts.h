@@ -19,11 +19,21 @@ enum { POLL_NS = 100000 };                 /* for words that others store */
 
 typedef struct work { /* of a stream: a copy, a stored word, a memset, a kernel */
     struct work *next;
-    enum { COPY, PLANE, STORE, SET, WAIT, KERNEL, LIBRARY_KERNEL } kind; /* KERNEL: that for atomic operations */
+    enum {
+        COPY,
+        PLANE,
+        STORE,
+        SET,
+        WAIT,
+        BEHIND,
+        KERNEL,
+        LIBRARY_KERNEL
+    } kind; /* KERNEL: that for atomic operations */
     CUdeviceptr dest, source, result;
     uint64_t value, cond;
     size_t nbytes, height, dest_pitch, source_pitch;
     int number, narrow;
+    struct stream *first; /* BEHIND: until that one has finished `value` pieces of work */
     struct library *library;
     int64_t words[MAX_WORDS];
 } work_t;
@@ -41,6 +51,7 @@ typedef struct stream {
     uint64_t asked, finished;
     bool running, capturing;
     work_t *captured, **captured_last;
+    struct stream *captured_by; /* its work is part of that one's capture */
     void *context;
 } stream_t;
 
@@ -50,13 +61,17 @@ typedef struct fake {
     pthread_cond_t changed;
     bool capturing, freeing, full; /* what tests turn on */
     int slow_us;
-    int refused, launched, launched_blocks, launched_cooperative, atomics;
+    int refused, launched, launched_blocks, launched_cooperative, atomics, word_kernels;
     int64_t launched_words[MAX_WORDS];
     library_t *last_library;
 } fake_t;
 extern fake_t fake;
 extern __thread int fake_mode;      /* of captures, of the calling thread */
 extern __thread void *fake_context; /* current */
+
+/* The functions of the module for words; any other is that for atomic operations. */
+#define FAKE_SET  ((void *)1)
+#define FAKE_WAIT ((void *)2)
 
 /* Does a capture forbid the call? */
 bool fake_forbidden(void);

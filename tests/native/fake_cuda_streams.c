@@ -49,10 +49,14 @@ static void run(const work_t *work) {
     }
 }
 
+static bool held_up(const work_t *work) {
+    return (fake.full && work->kind == KERNEL) || (work->kind == WAIT && !holds(work)) ||
+           (work->kind == BEHIND && work->first->finished < work->value);
+}
+
 static stream_t *runnable(void) {
     for (stream_t *stream = streams; stream; stream = stream->next)
-        if (stream->first && !stream->running && !(fake.full && stream->first->kind == KERNEL) &&
-            !(stream->first->kind == WAIT && !holds(stream->first)))
+        if (stream->first && !stream->running && !held_up(stream->first))
             return stream;
     return NULL;
 }
@@ -103,6 +107,7 @@ CUresult fake_enqueue(stream_t *stream, work_t work) {
         started = true;
     }
     stream = stream ? stream : &null_stream;
+    stream = stream->captured_by ? stream->captured_by : stream;
     if (stream->capturing) {
         *stream->captured_last = copy;
         stream->captured_last = &copy->next;
@@ -270,6 +275,18 @@ CUresult cuEventRecord(event_t *event, stream_t *stream) {
     pthread_mutex_unlock(&fake.mutex);
     return SUCCESS;
 }
+/* Captured work is done in the order in which it came, so that an event of a capture says only whose work it is. */
+CUresult cuStreamWaitEvent(stream_t *stream, event_t *event, unsigned flags) {
+    UNSAFE();
+    (void)flags;
+    if (event->stream->captured_by == stream)
+        return SUCCESS;
+    if (event->stream->capturing) {
+        stream->captured_by = event->stream;
+        return SUCCESS;
+    }
+    return fake_enqueue(stream, (work_t){.kind = BEHIND, .first = event->stream, .value = event->asked});
+}
 CUresult cuEventQuery(event_t *event) {
     bool done;
 
@@ -295,6 +312,9 @@ CUresult cuStreamEndCapture(stream_t *stream, work_t **graph) {
     if (!stream->capturing)
         return INVALID_VALUE;
     stream->capturing = false;
+    for (stream_t *other = streams; other; other = other->next)
+        if (other->captured_by == stream)
+            other->captured_by = NULL;
     *graph = stream->captured;
     return SUCCESS;
 }

@@ -41,11 +41,18 @@ typedef struct pysh_streams {
     int (*finished)(void *stream, bool *finished_p);
     int (*capturing)(void *stream, bool *capturing_p);
     int (*copy)(void *dest, const void *source, size_t nbytes, void *stream);
+    /* A stream for work beside what comes next on this one, behind what is there; and the end of that, as soon as it
+     * can be asked for. It may be the stream itself. Between the two nobody else forks the stream. */
+    int (*fork)(void *stream, void **beside_p);
+    int (*join)(void *stream, void *beside);
     int (*copy_blocks)(const pysh_blocks_t *blocks, void *stream);
     /* 1, 2, 4 or 8 bytes, stored whole, after all that was before on the stream is visible. */
     int (*store)(void *address, uint64_t value, size_t nbytes, void *stream);
     /* Until the 4 or 8 bytes compare, by CMP_EQ, or by CMP_GE: the difference as a signed number is not negative. */
     int (*wait)(const void *address, int cmp, uint64_t value, size_t nbytes, void *stream);
+    /* The same by kernels: 8 bytes, and a wait that pysh_end_kernel_waits() ends too. NULL: there are none. */
+    int (*store_by_kernel)(void *address, uint64_t value, void *stream);
+    int (*wait_by_kernel)(const void *address, int cmp, uint64_t value, size_t nbytes, void *stream);
     /* `fetched`: device memory for an element, or NULL. */
     int (*amo)(int op, int type, void *address, uint64_t value, uint64_t cond, void *fetched, void *stream);
     int (*launch)(const pysh_launch_t *launch, void *stream);

@@ -12,6 +12,7 @@
 #include "device/stream_areas.h"
 #include "far/far.h"
 #include "job/enter.h"
+#include "stream/engine.h"
 #include "stream/stream.h"
 #include "teams/team.h"
 
@@ -79,12 +80,16 @@ static int begin(call_t *call, void *stream) {
     return ISHMEMX_OK;
 }
 
+static int wait_if_own(const call_t *call, int status) {
+    return status || !call->waits ? status : pysh_stream_wait(call->stream, call->routine);
+}
+
 /* Kernels of grids that meet choose among the ways to each member by themselves. */
 static int end(call_t *call, int64_t key, size_t nbytes) {
     bool far = call->far && !pysh_kernel_meets((int)(key & ((1 << ISHMEMX_KEY_OP_SHIFT) - 1)));
     int status = pysh_kernel_launch(&call->launch, key | (far ? ISHMEMX_KEY_FAR : 0), nbytes, call->stream);
 
-    return status || !call->waits ? status : pysh_stream_wait(call->stream, call->routine);
+    return wait_if_own(call, status);
 }
 
 /* dest and source on the device heap, which kernels reach; 0 elements are anywhere. */
@@ -133,12 +138,20 @@ int ishmemx_quiet_on_stream(void *stream) {
 
 /* ---- data, as bytes ---- */
 
+static int by_engine(int kind, const call_t *call, void *dest, const void *source, size_t nbytes, int root) {
+    if (kind == ISHMEMX_KERNEL_BROADCAST)
+        return pysh_engine_broadcast(call->team, dest, source, nbytes, root, call->stream);
+    return pysh_engine_blocks(call->team, dest, source, nbytes, kind == ISHMEMX_KERNEL_ALLTOALL, call->stream);
+}
+
 static int of_bytes(int kind, call_t *call, void *dest, size_t dest_nbytes, const void *source, size_t source_nbytes,
                     size_t nbytes, int root) {
     int status = add_sides(call, dest, dest_nbytes, source, source_nbytes, 1);
 
     if (status)
         return status;
+    if (!call->far && pysh_goes_by_engine(kind, nbytes, call->launch.others))
+        return wait_if_own(call, by_engine(kind, call, dest, source, nbytes, root));
     pysh_words_int(&call->launch, (int64_t)nbytes);
     if (root >= 0)
         pysh_words_int(&call->launch, root);

@@ -192,11 +192,27 @@ static int signal_send(uint64_t *sig_addr, uint64_t signal, int sig_op, int worl
                signal, 0, world, "sig_addr", NULL, stream);
 }
 
-int ishmemx_signal_op_on_stream(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
+int ishmemx_signal_op_by_driver(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
                                 void *stream) {
     int world = 0, status = begin(ctx, pe, stream, &world);
 
     return status ? status : signal_send(sig_addr, signal, sig_op, world, stream);
+}
+
+int ishmemx_signal_op_on_stream(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
+                                void *stream) {
+    char *word = NULL;
+    int world = 0, status = begin(ctx, pe, stream, &world);
+
+    if (status)
+        return status;
+    if (sig_op != ISHMEMX_SIGNAL_SET || !pysh_sets_by_kernel())
+        return signal_send(sig_addr, signal, sig_op, world, stream);
+    if ((status = pysh_stream_reach(sig_addr, sizeof *sig_addr, world, "sig_addr", &word)) ||
+        (status = pysh_type_check_aligned(ISHMEMX_TYPE_UINT64, sig_addr, "sig_addr")))
+        return status;
+    return word ? pysh.accel->streams->store_by_kernel(word, signal, stream)
+                : signal_send(sig_addr, signal, sig_op, world, stream);
 }
 
 static int far_put_signal(void *dest, const void *source, size_t nbytes, uint64_t *sig_addr, uint64_t signal,
@@ -227,20 +243,4 @@ int ishmemx_put_signal_on_stream(ishmemx_ctx_t ctx, void *dest, const void *sour
     if (!status)
         status = ishmemx_put_on_stream(ctx, dest, source, nbytes, pe, stream);
     return status ? status : signal_send(sig_addr, signal, sig_op, world, stream);
-}
-
-int ishmemx_signal_set_by_kernel(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int pe, void *stream) {
-    pysh_launch_t launch = {.early = true};
-    char *word = NULL;
-    int world = 0, status = begin(ctx, pe, stream, &world);
-
-    if (!status)
-        status = pysh_stream_reach(sig_addr, sizeof *sig_addr, world, "sig_addr", &word);
-    if (!status)
-        status = pysh_type_check_aligned(ISHMEMX_TYPE_UINT64, sig_addr, "sig_addr");
-    if (status || !word)
-        return status ? status : signal_send(sig_addr, signal, ISHMEMX_SIGNAL_SET, world, stream);
-    pysh_words_int(&launch, (int64_t)(intptr_t)word);
-    pysh_words_int(&launch, (int64_t)signal);
-    return pysh_kernel_launch(&launch, pysh_kernel_key(ISHMEMX_KERNEL_SET, 0, 0), 0, stream);
 }

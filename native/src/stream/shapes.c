@@ -35,8 +35,10 @@ enum {
     SIM_BLOCKS = 2
 };
 
+enum { LL, DIRECT, ENGINE }; /* the ways, as stream_rows.py counts them */
+
 typedef struct row {
-    int64_t nbytes, direct, blocks, threads;
+    int64_t nbytes, way, blocks, threads;
 } row_t;
 
 static struct {
@@ -44,11 +46,15 @@ static struct {
     int count;
 } table[ISHMEMX_KERNEL_COUNT];
 
-static const row_t by_default = {INT64_MAX, 1, GRID_MIN_BLOCKS, BLOCK_MIN_THREADS};
+static const row_t by_default = {INT64_MAX, DIRECT, GRID_MIN_BLOCKS, BLOCK_MIN_THREADS};
 
 static bool by_rows(int kind) {
     return kind == ISHMEMX_KERNEL_BROADCAST || kind == ISHMEMX_KERNEL_FCOLLECT || kind == ISHMEMX_KERNEL_ALLTOALL ||
            kind == ISHMEMX_KERNEL_REDUCE || kind == ISHMEMX_KERNEL_REDUCE_SCATTER;
+}
+
+static bool moves(int kind) {
+    return kind == ISHMEMX_KERNEL_BROADCAST || kind == ISHMEMX_KERNEL_FCOLLECT || kind == ISHMEMX_KERNEL_ALLTOALL;
 }
 
 int ishmemx_stream_rows_set(int kind, int count, const int64_t *rows) {
@@ -60,10 +66,12 @@ int ishmemx_stream_rows_set(int kind, int count, const int64_t *rows) {
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%d rows; give 1 to %d", count, MAX_ROWS);
     memcpy(row, rows, (size_t)count * sizeof *row);
     for (int i = 0; i < count; i++)
-        if (row[i].direct < 0 || row[i].direct > 1 || row[i].blocks < 1 || row[i].blocks > PYSH_STREAM_MAX_BLOCKS ||
-            row[i].threads < 1 || row[i].threads > MAX_THREADS)
-            return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a row of %lld blocks of %lld threads; give 1 to %d of 1 to %d",
-                             (long long)row[i].blocks, (long long)row[i].threads, PYSH_STREAM_MAX_BLOCKS, MAX_THREADS);
+        if (row[i].way < LL || row[i].way > (moves(kind) ? ENGINE : DIRECT) || row[i].blocks < 1 ||
+            row[i].blocks > PYSH_STREAM_MAX_BLOCKS || row[i].threads < 1 || row[i].threads > MAX_THREADS)
+            return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                             "a row by way %lld of %lld blocks of %lld threads; give 1 to %d of 1 to %d",
+                             (long long)row[i].way, (long long)row[i].blocks, (long long)row[i].threads,
+                             PYSH_STREAM_MAX_BLOCKS, MAX_THREADS);
     memcpy(table[kind].row, row, (size_t)count * sizeof *row);
     table[kind].count = count;
     return ISHMEMX_OK;
@@ -106,7 +114,7 @@ static bool shape_for_few(pysh_launch_t *launch, const row_t *row, int64_t nbyte
     int64_t pieces = rounds(nbytes, FEW), threads = row->threads;
     bool simulated = pysh.accel->cpu_visible;
 
-    if (!launch->few || row->direct || nbytes > MAX_FEW || pieces * FEW_IN_UNITS > launch->slot_nbytes)
+    if (!launch->few || row->way != LL || nbytes > MAX_FEW || pieces * FEW_IN_UNITS > launch->slot_nbytes)
         return false;
     if (!simulated)
         threads = rounds(threads, WARP) * WARP;
@@ -125,7 +133,7 @@ static bool shape_for_few(pysh_launch_t *launch, const row_t *row, int64_t nbyte
 static int64_t shape_by_rows(pysh_launch_t *launch, int kind, int64_t nbytes, int64_t others) {
     int64_t bundles = rounds(nbytes, BUNDLE), sent = others ? nbytes * others : nbytes, useful;
     const row_t *row = row_of(kind, sent);
-    bool direct = row->direct || bundles * BUNDLE_IN_UNITS > launch->slot_nbytes;
+    bool direct = row->way != LL || bundles * BUNDLE_IN_UNITS > launch->slot_nbytes;
     bool reduces = kind == ISHMEMX_KERNEL_REDUCE || kind == ISHMEMX_KERNEL_REDUCE_SCATTER;
 
     if (shape_for_few(launch, row, nbytes))
@@ -136,6 +144,10 @@ static int64_t shape_by_rows(pysh_launch_t *launch, int kind, int64_t nbytes, in
         useful = bundles * WARP * (reduces || !others ? 1 : others);
     fit(launch, row, useful ? useful : 1);
     return direct ? ISHMEMX_KEY_WIDE : 0;
+}
+
+bool pysh_goes_by_engine(int kind, size_t nbytes, int others) {
+    return moves(kind) && row_of(kind, (int64_t)nbytes * (others ? others : 1))->way == ENGINE;
 }
 
 static int between(size_t value, int least, int most) {

@@ -21,6 +21,9 @@ int pysh_stream_own(void **stream_p);
 /* Until the stream's work is done; then the fault of a kernel counts. */
 int pysh_stream_wait(void *stream, const char *what);
 
+/* wait.c: whether signals are set by kernels where the driver could. */
+bool pysh_sets_by_kernel(void);
+
 /* ---- what is out of reach: requests.c ---- */
 
 struct pysh_request;
@@ -49,6 +52,8 @@ int pysh_kernel_launch(pysh_launch_t *launch, int64_t key, size_t nbytes, void *
 /* shapes.c: fills in blocks and threads; what the key gets besides: WIDE, LEAN or 0. `far`: of a team with members out
  * of reach. */
 int64_t pysh_launch_shape(pysh_launch_t *launch, int kind, bool far, size_t nbytes);
+/* shapes.c: do copy engines move the data, `nbytes` from each member to each of `others`? */
+bool pysh_goes_by_engine(int kind, size_t nbytes, int others);
 /* Whether the blocks of the wide one meet each other: a cooperative launch. */
 bool pysh_kernel_meets(int kind);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Waits on a stream for this PE's own memory. */
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/elements.h"
 #include "base/state.h"
@@ -40,26 +42,58 @@ static int driver_can(int type, int cmp, uint64_t value) {
     return cmp == ISHMEMX_CMP_GE && word >= 0 && (type != ISHMEMX_TYPE_UINT32 || word <= INT32_MAX);
 }
 
-int ishmemx_wait_until_on_stream(int type, const void *ivar, int cmp, uint64_t value, void *stream) {
+/* Who sets signals and waits for words where both could; -1: what the setting says, which has not been read. */
+static struct {
+    int sets, waits;
+} by_kernel = {-1, -1};
+
+int ishmemx_stream_signals(int sets, int waits) {
+    const char *text = "", *origin;
+    bool kernel;
+    int status = sets < 0 || waits < 0 ? ishmemx_setting("STREAM_SIGNALS", &text, &origin) : ISHMEMX_OK;
+
+    if (status)
+        return status;
+    kernel = !strcmp(text, "kernel");
+    by_kernel.sets = sets < 0 ? kernel : sets;
+    by_kernel.waits = waits < 0 ? kernel : waits;
+    return ISHMEMX_OK;
+}
+
+bool pysh_sets_by_kernel(void) {
+    if (by_kernel.sets < 0 && ishmemx_stream_signals(-1, -1))
+        return false;
+    return by_kernel.sets && pysh.accel->streams->store_by_kernel;
+}
+
+static bool waits_by_kernel(void) {
+    if (by_kernel.waits < 0 && ishmemx_stream_signals(-1, -1))
+        return false;
+    return by_kernel.waits && pysh.accel->streams->wait_by_kernel;
+}
+
+static int wait_on_stream(int type, const void *ivar, int cmp, uint64_t value, bool driver, void *stream) {
+    pysh_launch_t launch = {.early = true};
+    size_t nbytes = pysh_type_nbytes(type);
     int status = begin(type, ivar, 1, cmp, stream);
 
     if (status)
         return status;
     if (driver_can(type, cmp, value))
-        return pysh.accel->streams->wait(ivar, cmp, value, pysh_type_nbytes(type), stream);
-    return ishmemx_wait_by_kernel(type, ivar, cmp, value, stream);
-}
-
-int ishmemx_wait_by_kernel(int type, const void *ivar, int cmp, uint64_t value, void *stream) {
-    pysh_launch_t launch = {.early = true};
-    int status = begin(type, ivar, 1, cmp, stream);
-
-    if (status)
-        return status;
-    pysh_words_array(&launch, ivar, 1, pysh_type_nbytes(type));
+        return (driver || !waits_by_kernel() ? pysh.accel->streams->wait
+                                             : pysh.accel->streams->wait_by_kernel)(ivar, cmp, value, nbytes, stream);
+    pysh_words_array(&launch, ivar, 1, nbytes);
     pysh_words_int(&launch, cmp);
     pysh_words_int(&launch, value_word(type, value));
     return pysh_kernel_launch(&launch, pysh_kernel_key(ISHMEMX_KERNEL_WAIT, 0, type), 0, stream);
+}
+
+int ishmemx_wait_until_on_stream(int type, const void *ivar, int cmp, uint64_t value, void *stream) {
+    return wait_on_stream(type, ivar, cmp, value, false, stream);
+}
+
+int ishmemx_wait_by_driver(int type, const void *ivar, int cmp, uint64_t value, void *stream) {
+    return wait_on_stream(type, ivar, cmp, value, true, stream);
 }
 
 int ishmemx_wait_set_on_stream(int kind, int type, const void *ivars, size_t nelems, int cmp, uint64_t value,

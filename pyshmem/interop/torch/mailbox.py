@@ -82,7 +82,7 @@ class Mailbox:
         if stream is None:
             check(lib.ishmemx_signal_op(context, *where))
         else:
-            run(lib.ishmemx_signal_op_on_stream, context, *where, stream_handle(stream))
+            run(lib.ishmemx_signal_op_by_driver, context, *where, stream_handle(stream))
 
     # ---- messages ----------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ class Mailbox:
 
 def _wait(address: int, value: int, stream: Any) -> None:
     if stream is not None:
-        wait_on_stream("uint64", address, Cmp.GE, value, stream)
+        wait_on_stream("uint64", address, Cmp.GE, value, stream, driver=True)
     elif lib.signal_wait_until(address, Cmp.GE, value) == lib.failed_signal:
         check_value()
 

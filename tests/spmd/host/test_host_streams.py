@@ -196,9 +196,17 @@ def test_waits_for_several_words(job, right, stream, on_gpu, seen):
     assert seen(some)[0] == 4
 
 
-def test_signals_and_waits_by_kernels(job, right, stream, on_gpu, seen, monkeypatch):
-    monkeypatch.setattr(stream_kernels, "_by_kernels", True)
-    pyshmem.streams.prepare("signal_set", "signal_wait_until")
+@pytest.fixture
+def signals():
+    yield pyshmem.streams.set_signals
+    pyshmem.streams.set_signals(None)
+
+
+@pytest.mark.parametrize("way", ["kernel", "driver"])
+def test_signals_and_waits_by_kernels_and_by_the_driver(
+    job, right, stream, on_gpu, seen, signals, way
+):
+    signals(way)
     pyshmem.streams.prepare("wait_until", dtype=np.int32)
     signal, word = pyshmem.new_signal(heap="device"), on_gpu(np.zeros(1, np.int32))
     pyshmem.barrier_all()
@@ -212,6 +220,8 @@ def test_signals_and_waits_by_kernels(job, right, stream, on_gpu, seen, monkeypa
     assert seen(signal).tolist() == [2**63 + 5]
     with pytest.raises(ValueError, match="PE"):
         pyshmem.signal_set(signal, 1, job.n_pes, stream=stream)
+    with pytest.raises(ValueError, match="driver"):
+        signals("proxy")
 
 
 def test_few_bytes_in_turn_with_others(job, stream, on_gpu):

@@ -167,7 +167,8 @@ def ways():
 
     def choose(way, blocks, threads):
         for op in OPERATIONS:
-            pyshmem.cutover.set_stream_rows(op, [("never", way, blocks, threads)])
+            possible = "direct" if way == "engine" and "reduce" in op else way
+            pyshmem.cutover.set_stream_rows(op, [("never", possible, blocks, threads)])
 
     yield choose
     for op in OPERATIONS:
@@ -175,11 +176,18 @@ def ways():
 
 
 @pytest.mark.parametrize(("dtype", "skip"), [("float32", 0), ("float16", 1)])
-def test_both_ways_with_grids_that_change(job, stream, on_gpu, everyone, ways, dtype, skip):
+def test_all_ways_with_grids_that_change(job, stream, on_gpu, everyone, ways, dtype, skip):
     """One counter numbers the calls of all grids; ``skip`` elements leave arrays unaligned."""
     n, reversed_team = job.n_pes, pyshmem.Team.from_pes(range(job.n_pes - 1, -1, -1))
-    grids = [("ll", 1, 32), ("direct", 2, 3), ("ll", 3, 2), ("ll", 2, 5), ("direct", 1, 4)]
-    for turn, (grid, count) in enumerate(zip(grids, (3, 900, 700, 0, 50), strict=True)):
+    grids = [
+        ("ll", 1, 32),
+        ("direct", 2, 3),
+        ("ll", 3, 2),
+        ("engine", 1, 4),
+        ("ll", 2, 5),
+        ("direct", 1, 4),
+    ]
+    for turn, (grid, count) in enumerate(zip(grids, (3, 900, 700, 333, 0, 50), strict=True)):
         parts = everyone(count * n + skip, dtype)
         source, total = on_gpu(parts[job.my_pe])[skip:], on_gpu(np.zeros_like(parts[0]))[skip:]
         whole, turned, spread = (on_gpu(np.zeros_like(parts[0]))[skip:] for _ in range(3))
@@ -205,6 +213,26 @@ def test_both_ways_with_grids_that_change(job, stream, on_gpu, everyone, ways, d
         assert reference.same(pyshmem.to_numpy(spread), parts[turn % n])
     pyshmem.barrier_all()
     reversed_team.destroy()
+
+
+def test_copy_engines_in_a_graph_and_in_place(job, stream, on_gpu, everyone, ways):
+    n, me, count = job.n_pes, job.my_pe, 50
+    parts = everyone(count, "float32")
+    whole, sent = on_gpu(np.zeros(n * count, np.float32)), on_gpu(parts[me])
+    nothing = on_gpu(np.zeros(0, np.float32))
+    whole[me * count : (me + 1) * count] = sent
+    ways("engine", 1, 32)
+    pyshmem.streams.prepare("fcollect", "broadcast", "alltoall")
+    pyshmem.barrier_all()
+    with stream.capture() as graph:
+        pyshmem.fcollect(whole, whole[me * count : (me + 1) * count], stream=stream)
+        pyshmem.broadcast(sent, sent, n - 1, stream=stream)
+        pyshmem.alltoall(nothing, nothing, stream=stream)
+    for _ in range(3):
+        graph.replay(stream)
+    assert reference.same(result(stream, whole), np.concatenate(parts))
+    assert reference.same(pyshmem.to_numpy(sent), parts[n - 1])
+    pyshmem.barrier_all()
 
 
 # ---- synchronisation, teams ------------------------------------------------------------------------

@@ -120,6 +120,7 @@ enum {
     X_(EventCreate, cuEventCreate, (CUevent *, unsigned))                                                              \
     X_(EventRecord, cuEventRecord, (CUevent, CUstream))                                                                \
     X_(EventQuery, cuEventQuery, (CUevent))                                                                            \
+    X_(StreamWaitEvent, cuStreamWaitEvent, (CUstream, CUevent, unsigned))                                              \
     X_(EventDestroy, cuEventDestroy_v2, (CUevent))                                                                     \
     X_(MemHostRegister, cuMemHostRegister_v2, (void *, size_t, unsigned))                                              \
     X_(MemHostUnregister, cuMemHostUnregister, (void *))                                                               \

@@ -9,8 +9,10 @@
 
 #include "accel/accel.h"
 #include "accel/cuda/amo.h"
+#include "accel/cuda/beside.h"
 #include "accel/cuda/driver.h"
 #include "accel/cuda/gpu.h"
+#include "accel/cuda/words.h"
 #include "base/status.h"
 
 #define FIRST_REAL_STREAM 3 /* below: NULL, the legacy and the per-thread default stream, which need no look */
@@ -28,28 +30,33 @@ static CUdeviceptr at(const void *address) {
 }
 
 /* Kernels have the wait for that from sm_90 on (leaf/cuda/threads.py); FuncLoad came with the driver of 12.4. */
-static CUresult find_early_starts(void) {
+static CUresult find_early_starts(int *major_p) {
     int64_t wanted = 0;
-    int major = 0;
     CUresult result =
-        pysh_cuda.DeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, pysh_gpu.device);
+        pysh_cuda.DeviceGetAttribute(major_p, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, pysh_gpu.device);
 
-    starts_early = major >= 9 && pysh_cuda.FuncLoad && !ishmemx_setting_number("STREAM_OVERLAP", &wanted) && wanted;
+    starts_early = *major_p >= 9 && pysh_cuda.FuncLoad && !ishmemx_setting_number("STREAM_OVERLAP", &wanted) && wanted;
     return result;
 }
 
 int pysh_cuda_streams_open(void) {
+    CUdeviceptr zero = pysh_gpu.amo.device_word + PYSH_CUDA_AMO_SLOTS * sizeof *pysh_gpu.amo.word;
+    int major = 0;
     CUresult result = pysh_cuda.StreamCreate(&filling, CU_STREAM_NON_BLOCKING);
 
     if (!result)
         result =
             pysh_cuda.DeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, pysh_gpu.device);
     if (!result)
-        result = find_early_starts();
+        result = find_early_starts(&major);
+    if (!result)
+        result = pysh_cuda_words_open(major, starts_early, filling, zero);
     return result ? pysh_cuda_fail(result, "making a stream for state blocks") : ISHMEMX_OK;
 }
 
 void pysh_cuda_streams_close(void) {
+    pysh_cuda_beside_close();
+    pysh_cuda_words_close();
     if (filling)
         pysh_cuda.StreamDestroy(filling);
     filling = NULL;
@@ -82,8 +89,10 @@ static int create(void **stream_p) {
 
 static int destroy(void *stream) {
     pysh_cuda_visit_t visit = pysh_cuda_enter();
-    CUresult result = pysh_cuda.StreamDestroy(stream);
+    CUresult result;
 
+    pysh_cuda_beside_forget(stream);
+    result = pysh_cuda.StreamDestroy(stream);
     pysh_cuda_leave(visit);
     return result ? pysh_cuda_fail(result, "destroying stream %p", stream) : ISHMEMX_OK;
 }
@@ -344,9 +353,13 @@ const pysh_streams_t pysh_cuda_streams = {
     .drain = drain,
     .capturing = capturing,
     .copy = copy,
+    .fork = pysh_cuda_fork,
+    .join = pysh_cuda_rejoin,
     .copy_blocks = copy_blocks,
     .store = store,
     .wait = wait,
+    .store_by_kernel = pysh_cuda_store_by_kernel,
+    .wait_by_kernel = pysh_cuda_wait_by_kernel,
     .amo = amo,
     .launch = launch,
     .multiprocessors = count_multiprocessors,

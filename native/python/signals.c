@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Signals, and waits for one word, on the host and on streams. */
+#include "fast.h"
+
+#include <string.h>
+
+#include "base/elements.h"
+
+/* The signal word, and a value for it. */
+static bool word_of(PyObject *array, PyObject *value, fast_place_t *place, uint64_t *bits_p) {
+    int element;
+
+    return fast_place(array, place) && place->nbytes && fast_element(place->kind, &element) &&
+           element == ISHMEMX_TYPE_UINT64 && fast_value_in(element, value, bits_p);
+}
+
+/* `args`: the word and its value. */
+static PyObject *change(PyObject *const *args, int sig_op, PyObject *pe_object, PyObject *const *named,
+                        PyObject *names) {
+    fast_place_t word;
+    fast_options_t options;
+    uint64_t bits;
+    int pe, status;
+
+    if (!fast_ctx_options(named, names, FAST_STREAM, &options) || !fast_int(pe_object, &pe) ||
+        !word_of(args[0], args[1], &word, &bits))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS if (options.on_stream) status = ishmemx_signal_op_on_stream(
+        (ishmemx_ctx_t)options.handle, (uint64_t *)word.address, bits, sig_op, pe, (void *)options.stream);
+    else status = ishmemx_signal_op((ishmemx_ctx_t)options.handle, (uint64_t *)word.address, bits, sig_op, pe);
+    Py_END_ALLOW_THREADS return fast_finish(status);
+}
+
+/* signal_op(sig_addr, signal, sig_op, pe) */
+static PyObject *signal_op(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    int sig_op;
+
+    (void)call;
+    return n_args == 4 && fast_int(args[2], &sig_op) ? change(args, sig_op, args[3], args + 4, names) : NULL;
+}
+
+/* signal_set(sig_addr, signal, pe) and signal_add */
+static PyObject *signal(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    return n_args == 3 ? change(args, call->op, args[2], args + 3, names) : NULL;
+}
+
+/* On a stream, `bits` the value's. */
+static PyObject *wait_on_stream(const fast_options_t *options, int element, uintptr_t address, int cmp, uint64_t bits) {
+    int status;
+
+    Py_BEGIN_ALLOW_THREADS status =
+        ishmemx_wait_until_on_stream(element, (void *)address, cmp, bits, (void *)options->stream);
+    Py_END_ALLOW_THREADS return fast_finish(status);
+}
+
+/* signal_wait_until(sig_addr, cmp, cmp_value, stream=); without a stream it has a result */
+static PyObject *signal_wait(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    fast_place_t word;
+    fast_options_t options;
+    uint64_t bits;
+    int cmp;
+
+    (void)call;
+    if (n_args != 3 || !names || !fast_ctx_options(args + 3, names, FAST_STREAM, &options) || !options.on_stream ||
+        !fast_int(args[1], &cmp) || !word_of(args[0], args[2], &word, &bits))
+        return NULL;
+    return wait_on_stream(&options, ISHMEMX_TYPE_UINT64, word.address, cmp, bits);
+}
+
+/* wait_until(ivar, cmp, value) */
+static PyObject *wait_until(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    fast_place_t ivar;
+    fast_options_t options;
+    uint64_t bits, seen;
+    int element, cmp, status;
+
+    (void)call;
+    if (n_args != 3 || !fast_ctx_options(args + 3, names, FAST_STREAM, &options) || !fast_int(args[1], &cmp) ||
+        !fast_place(args[0], &ivar) || !ivar.nbytes || !fast_element(ivar.kind, &element) ||
+        !(PYSH_FAMILY_AMO >> element & 1) || !fast_has_values(element) || !fast_value_in(element, args[2], &bits))
+        return NULL;
+    if (options.on_stream)
+        return wait_on_stream(&options, element, ivar.address, cmp, bits);
+    Py_BEGIN_ALLOW_THREADS status = ishmemx_wait_until(element, (void *)ivar.address, cmp, bits, &seen);
+    Py_END_ALLOW_THREADS return fast_finish(status);
+}
+
+static FAST_ENTRY(signal_op) static FAST_ENTRY(signal) static FAST_ENTRY(signal_wait) static FAST_ENTRY(wait_until)
+
+    vectorcallfunc fast_signal_entry(const char *family) {
+    return !strcmp(family, "signal_op")     ? signal_op_call
+           : !strcmp(family, "signal")      ? signal_call
+           : !strcmp(family, "signal_wait") ? signal_wait_call
+           : !strcmp(family, "wait_until")  ? wait_until_call
+                                            : NULL;
+}

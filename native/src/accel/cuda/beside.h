@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Streams beside those that work is put on. */
+#pragma once
+
+/* fork and join of pysh_streams_t. */
+int pysh_cuda_fork(void *stream, void **beside_p);
+int pysh_cuda_rejoin(void *stream, void *beside);
+/* The stream is idle and about to be destroyed. With the context current, as close, where all are idle. */
+void pysh_cuda_beside_forget(void *stream);
+void pysh_cuda_beside_close(void);
