@@ -12,7 +12,7 @@ import types as python_types
 
 import numpy as np
 
-from pyshmem._core.contract import STREAM_KEY
+from pyshmem._core.contract import STREAM_KERNEL, STREAM_KEY
 from pyshmem.host import stream_kernels
 
 # isort: split
@@ -54,7 +54,8 @@ def parameter_bytes(cubin: Cubin, entry: str) -> int:
 
 def way_of(name: str, key: int) -> str:
     """Of those with rows: with flags in the data, or by direct stores; else nothing."""
-    if name not in BY_ROWS or key & STREAM_KEY.FAR:
+    meeting = key == STREAM_KERNEL.TEAM_SYNC  # of copy engines
+    if name not in BY_ROWS or meeting or key & STREAM_KEY.FAR:
         return ""
     return "direct" if key & STREAM_KEY.WIDE else "ll"
 
