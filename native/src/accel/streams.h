@@ -42,7 +42,8 @@ typedef struct pysh_streams {
     int (*capturing)(void *stream, bool *capturing_p);
     int (*copy)(void *dest, const void *source, size_t nbytes, void *stream);
     /* A stream for work beside what comes next on this one, behind what is there; and the end of that, as soon as it
-     * can be asked for. It may be the stream itself. Between the two nobody else forks the stream. */
+     * can be asked for. It may be the stream itself. Between the two nobody else forks the stream. NULL: there are
+     * none. */
     int (*fork)(void *stream, void **beside_p);
     int (*join)(void *stream, void *beside);
     int (*copy_blocks)(const pysh_blocks_t *blocks, void *stream);

@@ -35,9 +35,10 @@ static int begin_own(void *dest, const void *source, size_t nbytes, void *stream
     *beside_p = NULL;
     if (!nbytes || dest == source)
         return ISHMEMX_OK;
-    if ((status = pysh.accel->streams->fork(stream, beside_p)))
-        return status;
-    return copy(dest, source, nbytes, *beside_p);
+    if (!pysh.accel->streams->fork)
+        return copy(dest, source, nbytes, stream);
+    status = pysh.accel->streams->fork(stream, beside_p);
+    return status ? status : copy(dest, source, nbytes, *beside_p);
 }
 
 /* Also behind a failure: a stream that is captured must not end with one beside. */

@@ -49,9 +49,9 @@ int pysh_cuda_streams_open(void) {
             pysh_cuda.DeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, pysh_gpu.device);
     if (!result)
         result = find_early_starts(&major);
-    if (!result)
-        result = pysh_cuda_words_open(major, starts_early, filling, zero);
-    return result ? pysh_cuda_fail(result, "making a stream for state blocks") : ISHMEMX_OK;
+    if (result)
+        return pysh_cuda_fail(result, "making a stream for state blocks");
+    return pysh_cuda_words_open(major, starts_early, filling, zero);
 }
 
 void pysh_cuda_streams_close(void) {

@@ -95,11 +95,11 @@ static CUresult wait(CUdeviceptr address, int equal, uint64_t value, int narrow,
     return launch(words.wait, arguments, stream);
 }
 
-CUresult pysh_cuda_words_open(int major, bool starts_early, void *stream, CUdeviceptr zero) {
+int pysh_cuda_words_open(int major, bool starts_early, void *stream, CUdeviceptr zero) {
     CUresult result;
 
     if (!pysh_cuda.LaunchKernelEx || major < 7)
-        return 0;
+        return ISHMEMX_OK;
     words.starts_early = starts_early;
     result = pysh_cuda.ModuleLoadData(&words.module, major < 9 ? plain : early);
     if (!result)
@@ -110,7 +110,9 @@ CUresult pysh_cuda_words_open(int major, bool starts_early, void *stream, CUdevi
         result = set(zero, 0, stream);
     if (!result)
         result = wait(zero, 1, 0, 0, zero, stream);
-    return result ? result : pysh_cuda.StreamSynchronize(stream);
+    if (!result)
+        result = pysh_cuda.StreamSynchronize(stream);
+    return result ? pysh_cuda_fail(result, "loading the kernels for words") : ISHMEMX_OK;
 }
 
 void pysh_cuda_words_close(void) {

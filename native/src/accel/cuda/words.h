@@ -12,7 +12,7 @@
 /* In the current context: loads them and runs them once on `stream`, so that nothing is loaded later, when a kernel
  * that waits for such a word may fill the GPU. `zero` is a word that is 0. Nothing where the driver or the GPU is
  * older. */
-CUresult pysh_cuda_words_open(int major, bool starts_early, void *stream, CUdeviceptr zero);
+int pysh_cuda_words_open(int major, bool starts_early, void *stream, CUdeviceptr zero);
 void pysh_cuda_words_close(void);
 
 /* Those of pysh_streams_t; by the driver where there are no kernels. */

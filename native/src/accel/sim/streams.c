@@ -289,17 +289,6 @@ static int copy(void *dest, const void *source, size_t nbytes, void *stream) {
     return enqueue(stream, &(job_t){.kind = COPY, .dest = dest, .source = source, .nbytes = nbytes});
 }
 
-/* One thing after the other is as good here. */
-static int fork_stream(void *stream, void **beside_p) {
-    *beside_p = stream;
-    return ISHMEMX_OK;
-}
-
-static int join_stream(void *stream, void *beside) {
-    (void)stream, (void)beside;
-    return ISHMEMX_OK;
-}
-
 static int copy_blocks(const pysh_blocks_t *blocks, void *stream) {
     return enqueue(stream, &(job_t){.kind = BLOCKS, .blocks = *blocks});
 }
@@ -385,8 +374,6 @@ const pysh_streams_t pysh_sim_streams = {
     .finished = finished,
     .capturing = capturing,
     .copy = copy,
-    .fork = fork_stream,
-    .join = join_stream,
     .copy_blocks = copy_blocks,
     .store = store,
     .wait = wait,
