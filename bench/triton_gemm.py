@@ -55,6 +55,8 @@ class Problem:
     def __init__(self, job: Any, M: int, N: int, K: int) -> None:
         self.on_gpu, self.n_pes, self.my_pe = job.device == "cuda", job.n_pes, job.my_pe
         self.M, self.N, self.K = M, N // job.n_pes, K
+        # Streams wait for tiles of products that fill the GPU: by the driver, which needs no room there.
+        pyshmem.streams.set_signals("driver")
         mine = slice(self.N * job.my_pe, self.N * (job.my_pe + 1))
         if self.on_gpu:
             self._on_gpu(N, mine)

@@ -127,7 +127,9 @@ ISHMEMX_API int ishmemx_wait_until_on_stream(int type, const void *ivar, int cmp
 ISHMEMX_API int ishmemx_wait_by_driver(int type, const void *ivar, int cmp, uint64_t value, void *stream);
 ISHMEMX_API int ishmemx_signal_op_by_driver(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
                                             void *stream);
-/* From now on 1: by kernels, 0: by the driver, -1: what the setting says. */
+/* Who does it from now on; -1: what the setting says. EARLY: kernels that, behind other kernels of this library, are
+ * launched before these have ended. */
+enum { ISHMEMX_SIGNALS_DRIVER, ISHMEMX_SIGNALS_KERNEL, ISHMEMX_SIGNALS_EARLY };
 ISHMEMX_API int ishmemx_stream_signals(int sets, int waits);
 /* `kind`: ISHMEMX_KERNEL_WAIT_ALL, _ANY or _SOME; `indices` gets nelems int64 at most (some) and `found` one int64: the
  * index (any; -1: none counts) or how many (some). */

@@ -351,24 +351,26 @@ def _refill() -> None:
         check(lib.ishmemx_kernels_refill())
 
 
-def set_signals(by: str | None, waits: str | None = None) -> None:
+#: By their names: who sets signals, and who waits (ISHMEMX_SIGNALS_*; -1: as the setting says).
+_SIGNALS = {None: (-1, -1), "driver": (0, 0), "waits": (0, 1), "kernel": (2, 2)}
+
+
+def set_signals(by: str | None) -> None:
     """Choose who sets signals and waits for words on streams, for calls and captures from now on.
 
-    Kernels of one thread are there in half the time. The driver's operations need no room on the GPU:
-    choose them where kernels fill it until a signal is set or has come (``docs/streams.md``).
+    Kernels of one thread see a signal sooner. The driver's operations need no room on the GPU: choose them
+    where kernels fill it until a signal has come (``docs/streams.md``).
 
     Args:
-        by: ``"kernel"``, ``"driver"``; None: what ``PYSHMEM_STREAM_SIGNALS`` says, as after ``init``.
-        waits: the same for the waits alone; default ``by``.
+        by: ``"driver"``; ``"waits"``: waits are kernels; ``"kernel"``: what sets signals too; None: what
+            ``PYSHMEM_STREAM_SIGNALS`` says, as after ``init``.
 
     Raises: ValueError.
     Extension.
     """
-    ways = {None: -1, "driver": 0, "kernel": 1}
-    for way in (by, waits):
-        if way not in ways:
-            raise ValueError(f"signals are by 'driver' or 'kernel', not {way!r}")
-    check(lib.ishmemx_stream_signals(ways[by], ways[by if waits is None else waits]))
+    if by not in _SIGNALS:
+        raise ValueError(f"signals are by 'driver', 'waits' or 'kernel', not {by!r}")
+    check(lib.ishmemx_stream_signals(*_SIGNALS[by]))
 
 
 runtime.on_init(lambda: set_signals(None))

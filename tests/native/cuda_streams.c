@@ -87,7 +87,7 @@ static void by_signal_kernels(void) {
     int before = fake_cuda("fake_cuda_word_kernels", 0);
     int32_t *narrow = (int32_t *)(void *)dest;
 
-    MUST(ishmemx_stream_signals(1, 1));
+    MUST(ishmemx_stream_signals(ISHMEMX_SIGNALS_EARLY, ISHMEMX_SIGNALS_EARLY));
     by_signals();
     CHECK(fake_cuda("fake_cuda_word_kernels", 0) == before + 1); /* the wait; put_signal stores behind its copy */
     MUST(ishmemx_signal_op_on_stream(CTX, sig, UINT64_MAX, ISHMEMX_SIGNAL_SET, 0, stream));
@@ -101,7 +101,13 @@ static void by_signal_kernels(void) {
     MUST(ishmemx_stream_signals(0, 0));
     by_signals();
     CHECK(fake_cuda("fake_cuda_word_kernels", 0) == before + 4);
+    MUST(ishmemx_stream_signals(0, ISHMEMX_SIGNALS_KERNEL)); /* as the setting says by default */
+    by_signals();
+    CHECK(fake_cuda("fake_cuda_word_kernels", 0) == before + 5);
     MUST(ishmemx_stream_signals(-1, -1));
+    by_signals();
+    CHECK(fake_cuda("fake_cuda_word_kernels", 0) == before + 6);
+    CHECK(ishmemx_stream_signals(3, 0) == ISHMEMX_ERR_ARGUMENT);
     CHECK(ishmemx_signal_op_on_stream(CTX, sig, 1, ISHMEMX_SIGNAL_SET, 1, stream) == ISHMEMX_ERR_ARGUMENT);
 }
 

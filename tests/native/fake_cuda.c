@@ -166,7 +166,9 @@ CUresult cuModuleLoadData(void **module, const void *image) {
 CUresult cuModuleGetFunction(void **function, void *module, const char *name) {
     UNSAFE();
     (void)module;
-    *function = !strcmp(name, "pysh_set") ? FAKE_SET : !strcmp(name, "pysh_wait") ? FAKE_WAIT : (void *)&fake.mutex;
+    *function = !strncmp(name, "pysh_set", 8)    ? FAKE_SET
+                : !strncmp(name, "pysh_wait", 9) ? FAKE_WAIT
+                                                 : (void *)&fake.mutex;
     return SUCCESS;
 }
 CUresult cuModuleUnload(void *module) {

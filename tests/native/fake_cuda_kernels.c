@@ -109,18 +109,18 @@ typedef struct {
 } launch_t;
 /* The arguments of the kernels for words. A wait is one thing with the driver's here, but for the room that it needs.
  */
-static CUresult launch_word(const launch_t *launch, void *function, void **argument) {
+static CUresult launch_word(stream_t *stream, void *function, void **argument) {
     CUdeviceptr address = *(CUdeviceptr *)argument[0];
     uint64_t value = *(uint64_t *)argument[1];
 
     __atomic_add_fetch(&fake.word_kernels, 1, __ATOMIC_SEQ_CST);
     if (function == FAKE_SET)
-        return fake_enqueue(launch->stream, (work_t){.kind = STORE, .dest = address, .value = value, .nbytes = 8});
-    return fake_enqueue(launch->stream, (work_t){.kind = WAIT,
-                                                 .source = address,
-                                                 .value = value,
-                                                 .nbytes = *(int *)argument[4] ? 4 : 8,
-                                                 .number = *(int *)argument[3]});
+        return fake_enqueue(stream, (work_t){.kind = STORE, .dest = address, .value = value, .nbytes = 8});
+    return fake_enqueue(stream, (work_t){.kind = WAIT,
+                                         .source = address,
+                                         .value = value,
+                                         .nbytes = *(int *)argument[4] ? 4 : 8,
+                                         .number = *(int *)argument[3]});
 }
 
 /* A kernel that is not loaded, or finds no job in its state block, is a mistake of the library. */
@@ -132,7 +132,7 @@ CUresult cuLaunchKernelEx(const launch_t *launch, library_t *function, void **ar
 
     (void)extra;
     if ((void *)function == FAKE_SET || (void *)function == FAKE_WAIT)
-        return launch_word(launch, function, argument);
+        return launch_word(launch->stream, function, argument);
     if (!function->loaded || !function->state[STATE_ABI] || launch->block[0] < 1 || launch->block[0] > 1024)
         return INVALID_VALUE;
     for (int i = 0; i < function->n_words; i++)
@@ -141,7 +141,9 @@ CUresult cuLaunchKernelEx(const launch_t *launch, library_t *function, void **ar
 }
 CUresult cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                         unsigned shared, stream_t *stream, void **argument, void **extra) {
-    (void)function, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
+    (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
+    if (function == FAKE_SET || function == FAKE_WAIT)
+        return launch_word(stream, function, argument);
     return fake_enqueue(stream, (work_t){.kind = KERNEL,
                                          .dest = *(CUdeviceptr *)argument[0],
                                          .value = *(uint64_t *)argument[1],

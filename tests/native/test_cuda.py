@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -122,3 +123,26 @@ def test_an_engine_that_cannot_start_says_why(
     done = run_command([engine], 60, LD_PRELOAD=str(copy), **ENGINE)
     assert done.returncode == 1
     assert "ended before it served" in done.stderr
+
+
+def test_the_kernels_for_words_are_ptx_that_assembles(tmp_path: Path) -> None:
+    """Both texts of ``accel/cuda/words.c``, for the oldest and the newest GPU that may get them."""
+    pytest.importorskip("cuda.bindings.nvjitlink", reason="needs the CUDA toolchain")
+    from cuda.bindings import nvjitlink
+
+    source = (HERE.parents[1] / "native/src/accel/cuda/words.c").read_text(encoding="utf-8")
+    texts = source[source.index("#define KERNELS") : source.index("typedef struct kernels")]
+    main = (
+        "int main(int n, char **v) { (void)v; return puts(n > 1 ? early_text : plain_text) < 0; }"
+    )
+    (tmp_path / "texts.c").write_text(f"#include <stdio.h>\n{texts}\n{main}\n", encoding="utf-8")
+    gcc("-o", tmp_path / "texts", tmp_path / "texts.c")
+    for more, arch in (([], "sm_75"), ([], "sm_90"), (["early"], "sm_90"), (["early"], "sm_100")):
+        text = subprocess.run([tmp_path / "texts", *more], capture_output=True, check=True).stdout
+        linker = nvjitlink.create(1, [f"-arch={arch}"])
+        nvjitlink.add_data(linker, nvjitlink.InputType.PTX, text, len(text), "words")
+        nvjitlink.complete(linker)
+        code = bytearray(nvjitlink.get_linked_cubin_size(linker))
+        nvjitlink.get_linked_cubin(linker, code)
+        assert b"pysh_wait" in code
+        nvjitlink.destroy(linker)

@@ -51,9 +51,10 @@ typedef struct pysh_streams {
     int (*store)(void *address, uint64_t value, size_t nbytes, void *stream);
     /* Until the 4 or 8 bytes compare, by CMP_EQ, or by CMP_GE: the difference as a signed number is not negative. */
     int (*wait)(const void *address, int cmp, uint64_t value, size_t nbytes, void *stream);
-    /* The same by kernels: 8 bytes, and a wait that pysh_end_kernel_waits() ends too. NULL: there are none. */
-    int (*store_by_kernel)(void *address, uint64_t value, void *stream);
-    int (*wait_by_kernel)(const void *address, int cmp, uint64_t value, size_t nbytes, void *stream);
+    /* The same by kernels: 8 bytes, and a wait that pysh_end_kernel_waits() ends too. `early_start`: behind other
+     * kernels of ours they, and the next one, may be launched before these have ended. NULL: there are none. */
+    int (*store_by_kernel)(void *address, uint64_t value, bool early_start, void *stream);
+    int (*wait_by_kernel)(const void *address, int cmp, uint64_t value, size_t nbytes, bool early_start, void *stream);
     /* `fetched`: device memory for an element, or NULL. */
     int (*amo)(int op, int type, void *address, uint64_t value, uint64_t cond, void *fetched, void *stream);
     int (*launch)(const pysh_launch_t *launch, void *stream);

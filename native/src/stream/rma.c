@@ -202,16 +202,16 @@ int ishmemx_signal_op_by_driver(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t 
 int ishmemx_signal_op_on_stream(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
                                 void *stream) {
     char *word = NULL;
-    int world = 0, status = begin(ctx, pe, stream, &world);
+    int world = 0, way, status = begin(ctx, pe, stream, &world);
 
     if (status)
         return status;
-    if (sig_op != ISHMEMX_SIGNAL_SET || !pysh_sets_by_kernel())
+    if (sig_op != ISHMEMX_SIGNAL_SET || !(way = pysh_signal_way()))
         return signal_send(sig_addr, signal, sig_op, world, stream);
     if ((status = pysh_stream_reach(sig_addr, sizeof *sig_addr, world, "sig_addr", &word)) ||
         (status = pysh_type_check_aligned(ISHMEMX_TYPE_UINT64, sig_addr, "sig_addr")))
         return status;
-    return word ? pysh.accel->streams->store_by_kernel(word, signal, stream)
+    return word ? pysh.accel->streams->store_by_kernel(word, signal, way == ISHMEMX_SIGNALS_EARLY, stream)
                 : signal_send(sig_addr, signal, sig_op, world, stream);
 }
 

@@ -21,8 +21,8 @@ int pysh_stream_own(void **stream_p);
 /* Until the stream's work is done; then the fault of a kernel counts. */
 int pysh_stream_wait(void *stream, const char *what);
 
-/* wait.c: whether signals are set by kernels where the driver could. */
-bool pysh_sets_by_kernel(void);
+/* wait.c: ISHMEMX_SIGNALS_*, who sets a signal where the driver could. */
+int pysh_signal_way(void);
 
 /* ---- what is out of reach: requests.c ---- */
 

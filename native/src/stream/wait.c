@@ -42,34 +42,48 @@ static int driver_can(int type, int cmp, uint64_t value) {
     return cmp == ISHMEMX_CMP_GE && word >= 0 && (type != ISHMEMX_TYPE_UINT32 || word <= INT32_MAX);
 }
 
-/* Who sets signals and waits for words where both could; -1: what the setting says, which has not been read. */
+/* Who sets signals and waits for words where the driver could; -1: what the setting says, which has not been read. */
 static struct {
     int sets, waits;
-} by_kernel = {-1, -1};
+} ways = {-1, -1};
 
 int ishmemx_stream_signals(int sets, int waits) {
-    const char *text = "", *origin;
-    bool kernel;
-    int status = sets < 0 || waits < 0 ? ishmemx_setting("STREAM_SIGNALS", &text, &origin) : ISHMEMX_OK;
+    const char *text, *origin;
+    int status = ishmemx_setting("STREAM_SIGNALS", &text, &origin);
+    bool all, some;
 
+    if (!status && (sets > ISHMEMX_SIGNALS_EARLY || waits > ISHMEMX_SIGNALS_EARLY))
+        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "ways %d and %d of signals; the last is %d", sets, waits,
+                           ISHMEMX_SIGNALS_EARLY);
     if (status)
         return status;
-    kernel = !strcmp(text, "kernel");
-    by_kernel.sets = sets < 0 ? kernel : sets;
-    by_kernel.waits = waits < 0 ? kernel : waits;
+    all = !strcmp(text, "kernel");
+    some = !strcmp(text, "waits");
+    if (sets < 0)
+        sets = all ? ISHMEMX_SIGNALS_EARLY : ISHMEMX_SIGNALS_DRIVER;
+    if (waits < 0)
+        waits = all ? ISHMEMX_SIGNALS_EARLY : some ? ISHMEMX_SIGNALS_KERNEL : ISHMEMX_SIGNALS_DRIVER;
+    ways.sets = sets;
+    ways.waits = waits;
     return ISHMEMX_OK;
 }
 
-bool pysh_sets_by_kernel(void) {
-    if (by_kernel.sets < 0 && ishmemx_stream_signals(-1, -1))
-        return false;
-    return by_kernel.sets && pysh.accel->streams->store_by_kernel;
+int pysh_signal_way(void) {
+    if (!pysh.accel->streams->store_by_kernel || (ways.sets < 0 && ishmemx_stream_signals(-1, -1)))
+        return ISHMEMX_SIGNALS_DRIVER;
+    return ways.sets;
 }
 
-static bool waits_by_kernel(void) {
-    if (by_kernel.waits < 0 && ishmemx_stream_signals(-1, -1))
-        return false;
-    return by_kernel.waits && pysh.accel->streams->wait_by_kernel;
+static int wait_way(void) {
+    if (!pysh.accel->streams->wait_by_kernel || (ways.waits < 0 && ishmemx_stream_signals(-1, -1)))
+        return ISHMEMX_SIGNALS_DRIVER;
+    return ways.waits;
+}
+
+static int wait_for_word(const void *ivar, int cmp, uint64_t value, size_t nbytes, int way, void *stream) {
+    if (way == ISHMEMX_SIGNALS_DRIVER)
+        return pysh.accel->streams->wait(ivar, cmp, value, nbytes, stream);
+    return pysh.accel->streams->wait_by_kernel(ivar, cmp, value, nbytes, way == ISHMEMX_SIGNALS_EARLY, stream);
 }
 
 static int wait_on_stream(int type, const void *ivar, int cmp, uint64_t value, bool driver, void *stream) {
@@ -80,8 +94,7 @@ static int wait_on_stream(int type, const void *ivar, int cmp, uint64_t value, b
     if (status)
         return status;
     if (driver_can(type, cmp, value))
-        return (driver || !waits_by_kernel() ? pysh.accel->streams->wait
-                                             : pysh.accel->streams->wait_by_kernel)(ivar, cmp, value, nbytes, stream);
+        return wait_for_word(ivar, cmp, value, nbytes, driver ? ISHMEMX_SIGNALS_DRIVER : wait_way(), stream);
     pysh_words_array(&launch, ivar, 1, nbytes);
     pysh_words_int(&launch, cmp);
     pysh_words_int(&launch, value_word(type, value));

@@ -202,7 +202,7 @@ def signals():
     pyshmem.streams.set_signals(None)
 
 
-@pytest.mark.parametrize("way", ["kernel", "driver"])
+@pytest.mark.parametrize("way", ["kernel", "waits", "driver"])
 def test_signals_and_waits_by_kernels_and_by_the_driver(
     job, right, stream, on_gpu, seen, signals, way
 ):

@@ -16,5 +16,6 @@ int pysh_cuda_words_open(int major, bool starts_early, void *stream, CUdeviceptr
 void pysh_cuda_words_close(void);
 
 /* Those of pysh_streams_t; by the driver where there are no kernels. */
-int pysh_cuda_store_by_kernel(void *address, uint64_t value, void *stream);
-int pysh_cuda_wait_by_kernel(const void *address, int cmp, uint64_t value, size_t nbytes, void *stream);
+int pysh_cuda_store_by_kernel(void *address, uint64_t value, bool early_start, void *stream);
+int pysh_cuda_wait_by_kernel(const void *address, int cmp, uint64_t value, size_t nbytes, bool early_start,
+                             void *stream);
