@@ -358,8 +358,8 @@ _SIGNALS = {None: (-1, -1), "driver": (0, 0), "waits": (0, 1), "kernel": (2, 2)}
 def set_signals(by: str | None) -> None:
     """Choose who sets signals and waits for words on streams, for calls and captures from now on.
 
-    Kernels of one thread see a signal sooner. The driver's operations need no room on the GPU: choose them
-    where kernels fill it until a signal has come (``docs/streams.md``).
+    Kernels of one thread see a signal sooner. The driver's operations need no room on the GPU: choose
+    them where kernels fill it until a signal has come (``docs/streams.md``).
 
     Args:
         by: ``"driver"``; ``"waits"``: waits are kernels; ``"kernel"``: what sets signals too; None: what
