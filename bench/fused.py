@@ -41,7 +41,10 @@ REDUCE = (
     (8192, 8192, 2048), (2048, 8192, 28672), (128, 8192, 28672), (32768, 4096, 11008),
 )  # fmt: skip
 SIZES_OF_EXPERTS = (8192, "throughput"), (128, "decode")
-ROADS = {"norm": ("one_stage", "pull", "two_stages", "split"), "gemm": ("engine", "tiles", "plain")}
+ROADS = {
+    "norm": ("one_stage", "pull", "push", "two_stages", "split"),
+    "gemm": ("engine", "tiles", "plain"),
+}
 
 
 class Bench(TorchClock):

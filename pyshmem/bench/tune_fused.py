@@ -48,7 +48,10 @@ def norms(clock: TorchClock) -> Iterator[Case]:
             return fused.all_reduce_rmsnorm(x, weight, residual=residual, road=road)
 
         yield Case(
-            "all_reduce_rmsnorm", x.nbytes, ("one_stage", "pull", "two_stages", "split"), call
+            "all_reduce_rmsnorm",
+            x.nbytes,
+            ("one_stage", "pull", "push", "two_stages", "split"),
+            call,
         )
 
 

@@ -14,7 +14,7 @@ from ..interop.torch.op_teams import register_team
 from . import norm_launch
 from .arguments import check_tensor, on_tensors
 from .norm_launch import GROUP, NORMS, Request
-from .roads import NEVER, choose
+from .roads import NEVER, Rows, choose
 from .workspace import Workspace, workspace
 
 _NAME = "all_reduce_rmsnorm"
@@ -62,8 +62,8 @@ def all_reduce_rmsnorm(
         out: where ``output`` goes; it may be ``x``.
         residual_out: where the sum goes; it may be ``residual`` or ``x``.
         team: default all PEs. One call of a team at a time, in stream order.
-        road: ``"one_stage"``, ``"pull"``, ``"two_stages"`` or ``"split"``, the same on all members;
-            default by the table of ``pyshmem.fused.roads``, whose sizes are bytes of ``x``.
+        road: ``"one_stage"``, ``"pull"``, ``"push"``, ``"two_stages"`` or ``"split"``, the same on all
+            members; default by the table of ``pyshmem.fused.roads``, whose sizes are bytes of ``x``.
 
     Returns: output, residual, scales. For arrays of CuPy and NumPy, FP8 are uint8 bytes.
     Completes: in the order of the current stream.
@@ -134,14 +134,16 @@ def road_of(space: Workspace, given: Request, road: str | None) -> str:
     can = {
         "one_stage": norm_launch.why_not_one_stage(space, given),
         "pull": norm_launch.why_not_pull(space, given),
+        "push": norm_launch.why_not_push(space, given),
         "split": None,
         "two_stages": None,
     }
-    # A row crosses to each of n - 1 peers by "pull", and 2 * (n - 1) / n times by "split". A third more
-    # crosses by "one_stage", but nobody waits for a meeting: measured on two PEs, by bytes that cross.
+    # A row crosses to each of n - 1 peers by "pull" and "push", and 2 * (n - 1) / n times by "split". A
+    # third more crosses by "one_stage", but nobody waits for a meeting. Few rows that are loaded are
+    # finished sooner, many are stored faster: measured on two PEs, by bytes that cross.
     n_pes = runtime.n_pes()
-    most = NEVER if n_pes == 2 else (16 << 20) // n_pes
-    default = ((2 << 20) // max(n_pes - 1, 1), "one_stage"), (most, "pull"), (NEVER, "split")
+    default: Rows = ((2 << 20) // max(n_pes - 1, 1), "one_stage"), ((16 << 20) // n_pes, "pull")
+    default += ((NEVER, "push" if n_pes == 2 else "split"),)
     return choose(space, _NAME, given.x.nbytes, can, default, road)
 
 

@@ -15,6 +15,8 @@ from ..host import creation, runtime
 from ..interop.torch.tensors import over
 from . import norm_kernels as kernels
 from .norm_pull_kernels import SLOTS, pull
+from .norm_push_kernels import SLOTS as PUSH_SLOTS
+from .norm_push_kernels import push
 from .norm_units_kernels import one_stage as one_stage_by_units
 from .workspace import Workspace, device_heap_is_near
 
@@ -125,6 +127,26 @@ def why_not_pull(space: Workspace, given: Request) -> str | None:
     return None if nbytes <= _MOST_FOR_CHANNEL else _too_large(given, nbytes)
 
 
+def _pushers(space: Workspace, given: Request) -> int:
+    """Programs of ``push``: those of a multiprocessor have 32 KiB of rows at a time."""
+    return _programs(space) * min(max((32 << 10) // _slot(given), 1), 16)
+
+
+def _ring_of_pushes(given: Request) -> int:
+    """Bytes that a program keeps for the rows of its peers. By the PEs of the job, as all allocate."""
+    return PUSH_SLOTS.value * _slot(given) * max(runtime.n_pes() - 1, 1)
+
+
+def why_not_push(space: Workspace, given: Request) -> str | None:
+    """None, or why rows are not stored to peers."""
+    if runtime.n_pes() > 1 and not device_heap_is_near():
+        return "peers are out of reach of stores"
+    if runtime.n_pes() > 32:
+        return "a warp waits for at most 32 PEs"
+    nbytes = _pushers(space, given) * _ring_of_pushes(given)
+    return None if nbytes <= _MOST_FOR_CHANNEL else _too_large(given, nbytes)
+
+
 def _too_large(given: Request, nbytes: int) -> str:
     return (
         f"a row of {given.hidden} elements needs {nbytes >> 20} MiB of workspace, "
@@ -165,6 +187,8 @@ def _plan(space: Workspace, given: Request, road: str) -> _Plan:
         where = (_units_where if near else _one_stage_where)(space, given)
     elif runtime.n_pes() > 1 and road == "pull":
         where = _pull_where(space, given)
+    elif runtime.n_pes() > 1 and road == "push":
+        where = _push_where(space, given)
     elif runtime.n_pes() > 1:
         where = _by_owner_where(space, given, programs, finishes)
     count, constants = min(programs, tokens), _constants(given)
@@ -182,6 +206,10 @@ def _plan(space: Workspace, given: Request, road: str) -> _Plan:
         constants |= _constants_of_pull(given, programs, count) if count else {}
         constants["MEMBERS"] = space.n_pes
         return _Plan(pull, count, (*where, space.me), constants)
+    if road == "push":
+        count = min(tokens, _pushers(space, given))
+        constants |= _constants_of_push(given, count > programs) | {"MEMBERS": space.n_pes}
+        return _Plan(push, count, (*where, space.me), constants)
     return _Plan(kernels.by_owner, count, where, constants | {"OWNER_FINISHES": finishes})
 
 
@@ -260,6 +288,20 @@ def _pull_where(space: Workspace, given: Request) -> Any:
     programs, slot, n_pes = _pullers(space, given), _slot(given), runtime.n_pes()
     words, ring = _rows_in_turn(space, f"norm.ring.{slot}", programs, 1 + n_pes, SLOTS.value * slot)
     return ring.view(given.x.dtype), words[:programs], words[programs:]
+
+
+def _push_where(space: Workspace, given: Request) -> Any:
+    """Ring, counts and flags of ``push``, for rows of this size."""
+    programs, name = _pushers(space, given), f"norm.pushed.{_slot(given)}"
+    ring_bytes = _ring_of_pushes(given)
+    words, ring = _rows_in_turn(space, name, programs, 1 + runtime.n_pes(), ring_bytes)
+    return ring.view(given.x.dtype), words[:programs], words[programs:]
+
+
+def _constants_of_push(given: Request, shared: bool) -> dict[str, Any]:
+    """Those of ``push``; ``shared``: 512 threads of 128 registers share a multiprocessor."""
+    warps = min(max(_slot(given) // (2048 if shared else 1024), 1), 16)
+    return {"num_warps": warps, "THREADS": 32 * warps, "maxnreg": 128}
 
 
 def _constants_of_pull(given: Request, programs: int, count: int) -> dict[str, Any]:

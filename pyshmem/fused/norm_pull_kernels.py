@@ -27,7 +27,7 @@ SLOTS = tl.constexpr(16)
 
 
 @triton.jit
-def _row_of(x, number, tokens, offs, inside, HIDDEN: tl.constexpr):
+def row_of(x, number, tokens, offs, inside, HIDDEN: tl.constexpr):
     """Row ``number``, or zeros behind the last: loads that nothing waits for."""
     places = number.to(tl.int64) * HIDDEN + offs
     there = tl.zeros([offs.numel], tl.int32) + number < tokens
@@ -63,7 +63,7 @@ def _put(
 
 
 @triton.jit
-def _wait_for_rows(
+def wait_for_rows(
     flags, count, pes, mine, ctx, MEMBERS: tl.constexpr, THREADS: tl.constexpr
 ):  # fmt: skip
     """Until all members have ``count`` rows in their rings: a thread for each of them looks."""
@@ -87,7 +87,7 @@ def pull(
     step = tl.num_programs(0)
     first = ()
     for k in tl.static_range(AHEAD):
-        first += (_row_of(x, number + k * step, tokens, offs, inside, HIDDEN),)
+        first += (row_of(x, number + k * step, tokens, offs, inside, HIDDEN),)
     base = tl.load(counts + number, volatile=True)
     turns = (tokens - number + step - 1) // step
     members = team_row(TEAM, ALL_REDUCE, ctx)
@@ -103,11 +103,11 @@ def pull(
     pes = world_pe(TEAM, members, lanes, mask=lanes < MEMBERS)
     for k in tl.static_range(AHEAD):
         _put(first[k], ring, offs, inside, k, turns, base, words, mine, MEMBERS, EVERY)
-    following = _row_of(x, number + AHEAD * step, tokens, offs, inside, HIDDEN)
+    following = row_of(x, number + AHEAD * step, tokens, offs, inside, HIDDEN)
     turn = turns * 0
-    _wait_for_rows(flags, base + tl.minimum(turns, EVERY), pes, mine, ctx, MEMBERS, THREADS)
+    wait_for_rows(flags, base + tl.minimum(turns, EVERY), pes, mine, ctx, MEMBERS, THREADS)
     while turn < turns:
-        own = _row_of(x, number, tokens, offs, inside, HIDDEN)
+        own = row_of(x, number, tokens, offs, inside, HIDDEN)
         places = number.to(tl.int64) * HIDDEN + offs
         more = load_residual(residual, places, inside, RESIDUAL)
         rows = ()
@@ -117,10 +117,10 @@ def pull(
             rows += (tl.load(place, mask=inside & theirs, other=0),)
         # While the loads above are on their way.
         _put(following, ring, offs, inside, turn + AHEAD, turns, base, words, mine, MEMBERS, EVERY)
-        following = _row_of(x, number + (AHEAD + 1) * step, tokens, offs, inside, HIDDEN)
+        following = row_of(x, number + (AHEAD + 1) * step, tokens, offs, inside, HIDDEN)
         if ((turn + 1) % EVERY == 0) & (turn + 1 < turns):
             count = base + tl.minimum(turn + 1 + EVERY, turns)
-            _wait_for_rows(flags, count, pes, mine, ctx, MEMBERS, THREADS)
+            wait_for_rows(flags, count, pes, mine, ctx, MEMBERS, THREADS)
         # Again for each row, from near by: if they were kept, there were no registers for what comes.
         gain, shift = load_gains(weight, bias, offs, inside, NORM, BIAS)
         total = tl.zeros([BLOCK], tl.float32)

@@ -70,6 +70,13 @@ def test_kernels_compile_for_gpus(tmp_path: Path) -> None:
         text = texts[name]
         assert re.search(r"ld\.global\.v4", text.split("ld.acquire.sys")[1]), "rows of peers"
         assert "st.release.sys.global.b64" in text
+    text = texts["push"]
+    far, near = text.split("ld.acquire.sys", 1)
+    assert len(re.findall(r"st\.global\.v4", far)) >= 2, (
+        "rows go to peers before anything is waited for"
+    )
+    turn = near[: near.index("st.release.sys.global.b64")]
+    assert len(re.findall(r"ld\.global\.v4", turn)) >= 9, "a turn's loads come before its release"
     for name in ("split", "two_stages_fp8"):
         assert len(re.findall(r"st\.release\.sys", texts[name])) == 2
 

@@ -9,7 +9,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
 from pyshmem.fused import norm_kernels as kernels
-from pyshmem.fused import norm_pull_kernels, norm_units_kernels
+from pyshmem.fused import norm_pull_kernels, norm_push_kernels, norm_units_kernels
 from pyshmem.triton import roads
 
 roads._bind(1 << 40)  # as init would
@@ -29,6 +29,7 @@ CONSTANTS = {
 }
 FP8 = {"out": "*u8", "rows": "*u8"}
 UNITS = {"TEAM": 0, "WIDE": True, "MEMBERS": 2, "THIRD": 512, "UNITS": 512}
+PUSH = {"TEAM": 0, "MEMBERS": 2, "THREADS": 256}
 PULL = {"TEAM": 0, "MEMBERS": 2, "THREADS": 256, "EVERY": 2, "AHEAD": 4}
 CASES = {
     "local": ("local", {}, {}),
@@ -38,6 +39,7 @@ CASES = {
     "units_row_fp8": ("units", FP8, {**UNITS, "GROUP": -1, "NORM": "layer", "BIAS": True}),
     "pull": ("pull", {}, {**PULL, "HIDDEN": 6144, "BLOCK": 8192}),
     "pull_fp8": ("pull", FP8, {**PULL, "GROUP": 4096}),
+    "push": ("push", {}, {**PUSH, "HIDDEN": 6144, "BLOCK": 8192}),
     "one_stage_fp8": ("one_stage", FP8, {"TEAM": 0, "GROUP": 128}),
     "split": ("by_owner", {}, {"TEAM": 0, "OWNER_FINISHES": False}),
     "two_stages_fp8": (
@@ -48,7 +50,11 @@ CASES = {
 
 
 #: Kernels of other files.
-OWN = {"pull": norm_pull_kernels.pull, "units": norm_units_kernels.one_stage}
+OWN = {
+    "pull": norm_pull_kernels.pull,
+    "push": norm_push_kernels.push,
+    "units": norm_units_kernels.one_stage,
+}
 
 
 def ptx(name: str) -> str:

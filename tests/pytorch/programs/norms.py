@@ -18,7 +18,7 @@ from pyshmem.fused import norm as norm_of
 from pyshmem.fused import norm_launch
 
 FAR = os.environ.get("PYSHMEM_P2P") == "0"
-ROADS = ("one_stage", *(() if FAR else ("pull",)), "two_stages", "split")
+ROADS = ("one_stage", *(() if FAR else ("pull", "push")), "two_stages", "split")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 HERE = torch.device("cpu")
 #: Twice the rounding to nearest: the interpreter cuts bfloat16 off.
@@ -122,9 +122,10 @@ def shapes(sizes) -> None:
         assert result.residual is into
         check(result, xs, weight, residual, None, 1e-6, "rms", None)
     if not FAR:  # more rows a program than its ring has slots
-        for turn in range(2):
+        for turn in range(4):
             xs = [rows(10 * turn + pe, 105, 16) for pe in range(n)]
-            result = fused.all_reduce_rmsnorm(xs[me], weight, road="pull")
+            road = ("pull", "push")[turn % 2]
+            result = fused.all_reduce_rmsnorm(xs[me], weight, road=road)
             check(result, xs, weight, None, None, 1e-6, "rms", None)
     bytes_out = torch.empty(7, 16, dtype=torch.uint8, device=HERE)
     xs = [rows(pe, 7, 16) for pe in range(n)]
