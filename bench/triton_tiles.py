@@ -1,22 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figures of ``pyshmem.triton`` on 2 PEs, a JSON line each, beside bare CUDA in the same process.
 
-    python -m pyshmem run -n 2 --device cuda bench/triton_tiles.py
+    python -m pyshmem run -n 2 --device cuda bench/triton_tiles.py [FOLDER]
 
-Each size has a few shapes of tiles, the best counts: most of the time Triton compiles. On GPUs it needs
-torch and CuPy. In the interpreter (``--device sim``) it runs everything at small sizes
-and checks the results; its times mean nothing there.
+Each size has a few shapes of tiles, the best counts: most of the time Triton compiles. All-reduces stand
+beside ``bare_allreduce.cu`` in ``of_bare``, its best algorithm and grid of each size: nvcc compiles it,
+or it is in FOLDER. ``us_early`` is of launches with ``launch_pdl=True``, for which the kernel says when
+it needs what the one in front of it did. On GPUs it needs torch and CuPy. In the interpreter
+(``--device sim``) it runs everything at small sizes and checks the results; its times mean nothing.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from cupy_streams import external
+from streams import build
+from triton.language.extra import cuda
 
 import pyshmem
 import pyshmem.triton as shmem
@@ -71,7 +79,12 @@ def barriers(rounds, ctx):
 
 
 @triton.jit
-def reduce_tiles(out, source, words, n, ctx, TWO: tl.constexpr, B: tl.constexpr):
+def reduce_tiles(
+    out, source, words, n, ctx, TWO: tl.constexpr, B: tl.constexpr, EARLY: tl.constexpr
+):
+    if EARLY:
+        cuda.gdc_wait()
+        cuda.gdc_launch_dependents()
     offs = tl.program_id(0) * B + tl.arange(0, B)
     total = shmem.all_reduce(tl.load(source + offs, mask=offs < n), words, ctx, two_shots=TWO)
     tl.store(out + offs, total, mask=offs < n)
@@ -184,13 +197,26 @@ def signals_and_barriers(clock: Clock, ctx: object) -> None:
     tell(op="triton_grid_barrier", programs=programs, us=us)
 
 
+def bare_reductions() -> dict[int, float]:
+    """Microseconds of bare CUDA's best all-reduce of each size, which PE 0 has run; none without it."""
+    found: dict[int, float] = {}
+    if pyshmem.my_pe() == 0:
+        with tempfile.TemporaryDirectory() as folder:
+            program = build("bare_allreduce.cu", Path((*sys.argv[1:], folder)[0]), "-lpthread")
+            command = [str(program), str(pyshmem.n_pes())]
+            text = subprocess.run(command, capture_output=True, text=True).stdout if program else ""
+        for row in map(json.loads, text.splitlines()):
+            found[row["bytes"]] = min(row["us_graph"], found.get(row["bytes"], 1e30))
+    pyshmem.barrier_all()
+    return found
+
+
 #: By bytes, up to which size: blocks and warps of one tile a program.
 SHAPES = (
-    (8, ((32, 1), (128, 4), (256, 8))),
-    (1 << 10, ((256, 8), (256, 4), (128, 4))),
-    (1 << 16, ((256, 8), (256, 2), (1024, 8))),
-    (1 << 18, ((1024, 8), (256, 2), (512, 4))),
-    (1 << 20, ((1024, 4), (2048, 16), (1024, 8))),
+    (8, ((32, 1), (128, 4))),
+    (1 << 10, ((128, 4), (256, 2))),
+    (1 << 18, ((256, 2), (128, 1), (512, 4))),
+    (1 << 20, ((1024, 4), (1024, 8))),
 )
 #: Of programs that take tile after tile.
 LARGE_SHAPES = ((4096, 16), (8192, 32))
@@ -208,41 +234,50 @@ def reductions(clock: Clock, ctx: object, small: list[int], large: list[int]) ->
     def right(n: int) -> bool:
         return bool((pyshmem.to_numpy(out)[:n] == expected[:n]).all())
 
+    bare = bare_reductions() if clock.on_gpu else {}
+
+    def tell_reduction(op: str, nbytes: int, best: tuple[float, int, int], **more: object) -> None:
+        beside = (
+            {"bare_us": bare[nbytes], "of_bare": best[0] / bare[nbytes]} if nbytes in bare else {}
+        )
+        tell(op=op, bytes=nbytes, us=best[0], block=best[1], warps=best[2], **beside, **more)
+
+    def tiles(nbytes: int, block: int, warps: int, two: bool, early: bool) -> tuple[float, bool]:
+        n = nbytes // 4
+        programs = -(-n // block)
+        words = shmem.channel(programs, 4 * block)
+        out[:] = 0
+        call = partial(
+            reduce_tiles[(programs,)], to, start, words, n, ctx, TWO=two, B=block, EARLY=early,
+            num_warps=warps, **({"launch_pdl": True} if early else {}),
+        )  # fmt: skip
+        return clock(call, 20, graph=True), right(n)
+
     for nbytes in small:
-        n, shapes = nbytes // 4, next(shapes for most, shapes in SHAPES if nbytes <= most)
+        shapes = next(shapes for most, shapes in SHAPES if nbytes <= most)
         for two in (False, True):
             best, well = (1e30, 0, 0), True
             for block, warps in shapes[: 1 if two or not clock.on_gpu else None]:
-                programs = -(-n // block)
-                words = shmem.channel(programs, 4 * block)
-                out[:] = 0
-                call = partial(
-                    reduce_tiles[(programs,)], to, start, words, n, ctx, TWO=two, B=block,
-                    num_warps=warps,
-                )  # fmt: skip
-                us = clock(call, 20, graph=True)
-                best, well = min(best, (us, block, warps)), well and right(n)
-            tell(
-                op=f"triton_all_reduce_{'two_shots' if two else 'one_shot'}", bytes=nbytes, us=best[0],
-                block=best[1], warps=best[2], right=well,
-            )  # fmt: skip
+                us, good = tiles(nbytes, block, warps, two, False)
+                best, well = min(best, (us, block, warps)), well and good
+            early = {}
+            if clock.on_gpu and not two:
+                early["us_early"], good = tiles(nbytes, best[1], best[2], two, True)
+                well = well and good
+            name = "triton_all_reduce_two_shots" if two else "triton_all_reduce_one_shot"
+            tell_reduction(name, nbytes, best, **early, right=well)
     for nbytes in large:
-        n, best, well = nbytes // 4, (1e30, 0, 0), True
+        best, well = (1e30, 0, 0), True
         grid = (132 if clock.on_gpu else 2,)
         words = shmem.channel(grid[0], 4)
         for block, warps in LARGE_SHAPES if clock.on_gpu else ((256, 8),):
             out[:] = 0
-            call = partial(reduce_large[grid], to, start, n, words, ctx, B=block, num_warps=warps)
+            call = partial(
+                reduce_large[grid], to, start, nbytes // 4, words, ctx, B=block, num_warps=warps
+            )
             us = clock(call, 5, graph=True)
-            best, well = min(best, (us, block, warps)), well and right(n)
-        tell(
-            op="triton_all_reduce_grid",
-            bytes=nbytes,
-            us=best[0],
-            block=best[1],
-            warps=best[2],
-            right=well,
-        )
+            best, well = min(best, (us, block, warps)), well and right(nbytes // 4)
+        tell_reduction("triton_all_reduce_grid", nbytes, best, right=well)
 
 
 def main() -> None:

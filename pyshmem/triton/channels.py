@@ -31,6 +31,7 @@ from .chosen import (
     load_here,
     meet,
     store_quads,
+    threads,
 )
 from .far import far_words
 from .job import Wrapped, new_words
@@ -58,9 +59,11 @@ class Channel(Wrapped):
         units = (nbytes + 3) // 4 + 15 & -16
         counts = programs + 15 & -16
         halves = 2 * programs * units
+        places = halves * (runtime.current().n_pes + 1)
         forms = 1 if units < _LEAST_QUADS else 2
-        quads = halves * (runtime.current().n_pes + 1)
-        header = [programs, units, quads]
+        if forms * places >= 1 << 31:
+            raise ValueError(f"a channel of {programs} programs and {nbytes} bytes is too large")
+        header = [programs, units, places]
         super().__init__(new_words(header, _COUNTS.value + counts, forms * halves), True)
         self.programs, self.nbytes = programs, nbytes
 
@@ -96,14 +99,18 @@ def begin(words, n_units: tl.constexpr, team, op: tl.constexpr, ctx):
         tl.program_id(1) + tl.num_programs(1) * tl.program_id(2)
     )
     # Loads that do not wait for each other: all of it is on the way before the first unit is sent.
-    programs, units = fixed(words + _PROGRAMS), fixed(words + _UNITS)
+    # A channel has less than 2**31 words, so 32 bits are enough, and take half the instructions.
+    programs, units = fixed(words + _PROGRAMS).to(tl.int32), fixed(words + _UNITS).to(tl.int32)
     count = words + _COUNTS + program
     number = tl.load(count, volatile=True) + 1
     mine, n_pes = place_in(team, row, ctx)
     load_here(mine)
+    n_pes = n_pes.to(tl.int32)
     if near():
         load_here(distance_to(0, ctx))
         load_here(distance_to(1, ctx))
+    if in_quads(n_units, threads()):
+        load_here(fixed(words + _QUADS))
     if (n_units > units) | (program >= programs):
         if n_units > units:
             end_with(FAULT_NELEMS, op, n_units, units, ctx)
@@ -112,7 +119,11 @@ def begin(words, n_units: tl.constexpr, team, op: tl.constexpr, ctx):
     meet()
     tl.store(count, number)
     step = tl.multiple_of(programs * units, 16)
-    first = ((programs + 15) // 16) * 16 + (number & 1) * (n_pes + 1) * step + program * units
+    first = (
+        ((programs + 15) // 16) * 16
+        + (number & 1).to(tl.int32) * (n_pes + 1) * step
+        + program * units
+    )
     base = words + tl.multiple_of(_COUNTS + first, 16)
     return number.to(tl.uint64) & 0xFFFFFFFF, base.to(tl.pointer_type(tl.uint64)), step, row
 
@@ -171,9 +182,9 @@ def in_quads(n_units, threads):
 @device_function
 def quad_places(words, base, n_units: tl.constexpr):
     """Where the program has the quads of sender 0: pointers to wide units, and to those of 8 bytes."""
-    wide = base + tl.multiple_of(fixed(words + _QUADS), 16)
+    wide = base + tl.multiple_of(fixed(words + _QUADS).to(tl.int32), 16)
     offs = tl.arange(0, n_units // 4)
-    return wide + 2 * offs, wide + tl.multiple_of(fixed(words + _UNITS) // 2, 8) + offs
+    return wide + 2 * offs, wide + tl.multiple_of(fixed(words + _UNITS).to(tl.int32) // 2, 8) + offs
 
 
 @device_function
