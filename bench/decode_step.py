@@ -30,7 +30,7 @@ OURS = ((), ("qkv",), ("gated",), ("qkv", "gated"))  # products that the task ke
 
 
 class Sizes(NamedTuple):
-    """Of one PE's share of the block; the last four are of tiles."""
+    """Of one PE's share of the block; the last six are of tiles."""
 
     tokens: int
     old: int
@@ -44,6 +44,7 @@ class Sizes(NamedTuple):
     keys: int
     splits: int
     inner: tuple[int, int, int]  # into how many parts the products' inner extents are split
+    chunks: int  # of a row, in the first all-reduce
 
     @property
     def qkv(self) -> int:
@@ -57,11 +58,13 @@ class Sizes(NamedTuple):
 def sizes_of(job: Any, tokens: int, keys: int) -> Sizes:
     n = job.n_pes
     if job.device != "cuda":
-        return Sizes(2, 32, 32, 1, 2, 16, 16, 16, 16, 16, 2, (2, 2, 1))
+        return Sizes(2, 32, 32, 1, 2, 16, 16, 16, 16, 16, 2, (2, 2, 1), 2)
     kv_heads = 8 // n
     splits = max(1, min(keys // 64, 2 * tasks.resident_programs() // (tokens * kv_heads)))
     splits = 1 << (splits.bit_length() - 1)
-    return Sizes(tokens, keys, 4096, kv_heads, 4, 128, 14336 // n, 64, 128, 64, splits, (4, 4, 4))
+    return Sizes(
+        tokens, keys, 4096, kv_heads, 4, 128, 14336 // n, 64, 128, 64, splits, (4, 4, 4), 8
+    )
 
 
 class Block:
@@ -125,10 +128,11 @@ class OneKernel:
         parts, before = self.linear(self.y[0], block.w_qkv, s.inner[0], before)
         before = self.attend(parts, before)
         parts, before = self.linear(self.heads, block.w_out, s.inner[1], before)
-        before = self.reduce(0, parts, block.x, channel, s.inner[1], before)
+        self.squares = block.rows(s.chunks, torch.float32)
+        before = self.sum_chunks(parts, channel, before)
         before = self.gated(before)
         parts, before = self.linear(self.inner, block.w_down, s.inner[2], before)
-        self.reduce(1, parts, self.new[0], channel, s.inner[2], before)
+        self.sum_norm(parts, channel, before)
         self.step = self.graph.build(programs, **options)
 
     def _ahead(self, function: Any) -> Any:
@@ -151,17 +155,23 @@ class OneKernel:
             kernels.attend, tiles=s.tokens * s.kv_heads * s.splits, after=[before],
             ahead=self._ahead(kernels.attend_ahead),
             args=(self.heads, block.sums, block.stats, block.counts, parts, block.keys, block.values),
-            constants={**block.attention(s.inner[0], BM), "AHEAD": min(s.keys, s.old // s.splits)},
+            constants={**block.attention(s.inner[0], BM), "AHEAD": s.old // s.splits},
         )  # fmt: skip
 
-    def reduce(
-        self, which: int, parts: Any, residual: Any, channel: Any, splits: int, before: Any
-    ) -> Any:
-        s = self.block.size
-        given = self.y[which + 1], self.new[which], parts, residual, self.block.gains[which + 1]
+    def sum_chunks(self, parts: Any, channel: Any, before: Any) -> Any:
+        block, s = self.block, self.block.size
+        given = self.y[1], self.squares, self.new[0], parts, block.x, block.gains[1]
+        return self.graph.add(
+            kernels.sum_chunk, tiles=s.tokens * s.chunks, args=(*given, channel), after=[before],
+            constants={"H": s.hidden, "CHUNKS": s.chunks, "SPLITS": s.inner[1], "BM": BM},
+        )  # fmt: skip
+
+    def sum_norm(self, parts: Any, channel: Any, before: Any) -> Any:
+        block, s = self.block, self.block.size
+        given = self.y[2], self.new[1], parts, self.new[0], block.gains[2]
         return self.graph.add(
             kernels.sum_norm, tiles=s.tokens, args=(*given, channel), after=[before],
-            constants={"H": s.hidden, "SPLITS": splits, "BM": BM, "EPS": EPS},
+            constants={"H": s.hidden, "SPLITS": s.inner[2], "BM": BM, "EPS": EPS},
         )  # fmt: skip
 
     def gated(self, before: Any) -> Any:
@@ -169,9 +179,9 @@ class OneKernel:
         return self.graph.add(
             kernels.gated, tiles=2 * s.ffn // s.rows, after=[before],
             ahead=self._ahead(kernels.gated_ahead),
-            args=(self.inner, self.y[1], self.block.w_gated, s.ffn, s.hidden),
-            constants={"BM": BM, "BN": s.rows, "BK": s.deep,
-                       "AHEAD": min(self.ahead, s.hidden)},
+            args=(self.inner, self.y[1], self.block.w_gated, self.squares, s.ffn, s.hidden),
+            constants={"BM": BM, "BN": s.rows, "BK": s.deep, "AHEAD": min(self.ahead, s.hidden),
+                       "CHUNKS": s.chunks, "EPS": EPS},
         )  # fmt: skip
 
     def __call__(self) -> tuple[torch.Tensor, torch.Tensor]:

@@ -8,20 +8,18 @@ leaves float32 parts, which whoever reads them adds up in their order.
 import triton
 import triton.language as tl
 
-from pyshmem.triton.channels import begin, from_units, receive, send, to_units
 from pyshmem.triton.chosen import prefetch
-from pyshmem.triton.teams import place_in
-from pyshmem.triton.words import ALL_REDUCE
+from pyshmem.triton.collectives import all_reduce
 
 _MINUS = tl.constexpr(float("-inf"))
 _LOG2E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit
-def normalised(row, weight, cols, H: tl.constexpr, EPS: tl.constexpr):
+def normalised(row, gain, H: tl.constexpr, EPS: tl.constexpr):
     """RMSNorm of a row, float32."""
     mean = tl.sum(row * row, 0) / H
-    return row * (1.0 / tl.sqrt(mean + EPS)) * tl.load(weight + cols).to(tl.float32)
+    return row * (1.0 / tl.sqrt(mean + EPS)) * gain.to(tl.float32)
 
 
 @triton.jit
@@ -29,7 +27,9 @@ def norm(tile, y, x, weight, ctx, H: tl.constexpr, EPS: tl.constexpr):
     """Row ``tile`` of ``x``, normalised."""
     cols = tl.arange(0, H)
     row = tl.load(x + tile * H + cols).to(tl.float32)
-    tl.store(y + tile * H + cols, normalised(row, weight, cols, H, EPS).to(y.dtype.element_ty))
+    tl.store(
+        y + tile * H + cols, normalised(row, tl.load(weight + cols), H, EPS).to(y.dtype.element_ty)
+    )
 
 
 # ---- products --------------------------------------------------------------------------------------
@@ -52,6 +52,15 @@ def weights_times(
 
 
 @triton.jit
+def weights_ahead(w, row, K, BN: tl.constexpr, AHEAD: tl.constexpr):
+    """The first AHEAD weights of BN rows come to the L2 cache, 256 by a thread."""
+    piece: tl.constexpr = min(AHEAD, 256)
+    rows, pieces = row + tl.arange(0, BN), tl.arange(0, AHEAD // piece) * piece
+    nbytes: tl.constexpr = piece * (w.dtype.element_ty.primitive_bitwidth // 8)
+    prefetch(w + rows.to(tl.int64)[:, None] * K + pieces[None, :], nbytes)
+
+
+@triton.jit
 def linear(
     tile, parts, x, w, N, K, length, ctx, SPLITS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
     BK: tl.constexpr, AHEAD: tl.constexpr,
@@ -71,35 +80,38 @@ def linear_ahead(
     tile, parts, x, w, N, K, length, ctx, SPLITS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
     BK: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
-    """The first AHEAD weights of each of the tile's rows come to the L2 cache; 64 are a line."""
-    rows, lines = tile // SPLITS * BN + tl.arange(0, BN), tl.arange(0, (AHEAD + 63) // 64) * 64
-    prefetch(w + rows.to(tl.int64)[:, None] * K + (tile % SPLITS * length + lines)[None, :])
+    """The first AHEAD weights of each of the tile's rows come to the L2 cache."""
+    weights_ahead(w + tile % SPLITS * length, tile // SPLITS * BN, K, BN, AHEAD)
 
 
 @triton.jit
 def gated(
-    tile, y, x, w, N, K, ctx, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    AHEAD: tl.constexpr,
+    tile, y, x, w, squares, N, K, ctx, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    AHEAD: tl.constexpr, CHUNKS: tl.constexpr, EPS: tl.constexpr,
 ):  # fmt: skip
     """BN / 2 columns of ``silu(gate) * up``; ``w`` has BN / 2 rows of one, then as many of the other.
 
-    ``y`` is (BM, N).
+    ``y`` is (BM, N). With CHUNKS ``x`` is of ``sum_chunk``, and the rows' norms come from its squares.
     """
+    tokens = tl.arange(0, BM)
+    if CHUNKS:
+        parts = tl.load(squares + tokens[:, None] * CHUNKS + tl.arange(0, CHUNKS)[None, :])
     total = weights_times(x, w, tile * BN, 0, K, K, BM, BN, BK)
+    if CHUNKS:
+        total *= (1.0 / tl.sqrt(tl.sum(parts, 1) / K + EPS))[None, :]
     gate, up = tl.split(tl.permute(tl.reshape(total, [2, BN // 2, BM]), [1, 2, 0]))
-    tokens, columns = tl.arange(0, BM), tile * (BN // 2) + tl.arange(0, BN // 2)
+    columns = tile * (BN // 2) + tl.arange(0, BN // 2)
     value = gate / (1 + tl.exp(-gate)) * up
     tl.store(y + tokens[None, :] * N + columns[:, None], value.to(y.dtype.element_ty))
 
 
 @triton.jit
 def gated_ahead(
-    tile, y, x, w, N, K, ctx, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    AHEAD: tl.constexpr,
+    tile, y, x, w, squares, N, K, ctx, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    AHEAD: tl.constexpr, CHUNKS: tl.constexpr, EPS: tl.constexpr,
 ):  # fmt: skip
     """As ``linear_ahead``."""
-    rows, lines = tile * BN + tl.arange(0, BN), tl.arange(0, (AHEAD + 63) // 64) * 64
-    prefetch(w + rows.to(tl.int64)[:, None] * K + lines[None, :])
+    weights_ahead(w, tile * BN, K, BN, AHEAD)
 
 
 @triton.jit
@@ -117,32 +129,49 @@ def silu_pairs(y, both, N: tl.constexpr, BN: tl.constexpr, B: tl.constexpr):
 
 
 @triton.jit
+def summed(
+    row, cols, parts, residual, words, ctx, H: tl.constexpr, SPLITS: tl.constexpr, BM: tl.constexpr
+):
+    """Columns of a row of all PEs' products, added in PE order, plus the residual: (C,), its dtype."""
+    own = tl.load(parts + row * H + cols)
+    for split in tl.static_range(1, SPLITS):
+        own += tl.load(parts + (split * BM + row) * H + cols)
+    old = tl.load(residual + row * H + cols)
+    total = all_reduce(own.to(old.dtype), words, ctx)
+    return (total.to(tl.float32) + old.to(tl.float32)).to(old.dtype)
+
+
+@triton.jit
 def sum_norm(
     tile, y, total_out, parts, residual, weight, words, ctx, H: tl.constexpr, SPLITS: tl.constexpr,
     BM: tl.constexpr, EPS: tl.constexpr,
 ):  # fmt: skip
-    """Row ``tile`` of all PEs' products, added in PE order, plus the residual; and normalised."""
+    """Row ``tile`` of ``summed``; and normalised."""
     cols = tl.arange(0, H)
-    own = tl.zeros([H], tl.float32)
-    for split in tl.static_range(SPLITS):
-        own += tl.load(parts + (split * BM + tile) * H + cols)
-    own = own.to(y.dtype.element_ty)
-    old = tl.load(residual + tile * H + cols).to(tl.float32)
-    units = to_units(own)
-    number, base, step, row = begin(words, units.numel, 0, ALL_REDUCE, ctx)
-    me, n_pes = place_in(0, row, ctx)
-    for k in range(1, n_pes):
-        send(base, step, units, number, me, (me + k) % n_pes, 0, row, ctx)
-    places = tl.arange(0, units.numel)
-    total = tl.zeros([H], tl.float32)
-    for member in range(n_pes):
-        other = member != me
-        got = receive(base, step, (places >= 0) & other, number, member, 0, row, ALL_REDUCE, ctx)
-        total += from_units(tl.where(other, got, units), own).to(tl.float32)
-    new = (total + old).to(y.dtype.element_ty)
+    gain = tl.load(weight + cols)
+    new = summed(tile, cols, parts, residual, words, ctx, H, SPLITS, BM)
     tl.store(total_out + tile * H + cols, new)
-    result = normalised(new.to(tl.float32), weight, cols, H, EPS)
+    result = normalised(new.to(tl.float32), gain, H, EPS)
     tl.store(y + tile * H + cols, result.to(y.dtype.element_ty))
+
+
+@triton.jit
+def sum_chunk(
+    tile, y, squares, total_out, parts, residual, weight, words, ctx, H: tl.constexpr,
+    CHUNKS: tl.constexpr, SPLITS: tl.constexpr, BM: tl.constexpr,
+):  # fmt: skip
+    """One of CHUNKS chunks of a row of ``summed``; in ``y`` times the gain, and the sum of its squares.
+
+    What remains of the norm, a factor a row, is left to whoever reads ``y``.
+    """
+    row, chunk = tile // CHUNKS, tile % CHUNKS
+    cols = chunk * (H // CHUNKS) + tl.arange(0, H // CHUNKS)
+    gain = tl.load(weight + cols).to(tl.float32)
+    new = summed(row, cols, parts, residual, words, ctx, H, SPLITS, BM)
+    tl.store(total_out + row * H + cols, new)
+    wide = new.to(tl.float32)
+    tl.store(y + row * H + cols, (wide * gain).to(y.dtype.element_ty))
+    tl.store(squares + tile, tl.sum(wide * wide, 0))
 
 
 # ---- attention -------------------------------------------------------------------------------------
@@ -247,10 +276,10 @@ def attend_ahead(
     """The first AHEAD old keys and values of the split, which nobody writes, come to the L2 cache."""
     pair, split = tile // SPLITS, tile % SPLITS
     lines = split * (OLD // SPLITS) + tl.arange(0, AHEAD)
-    at = ((pair // KVH * ROOM + lines).to(tl.int64) * KVH + pair % KVH)[:, None] * D
-    at += tl.arange(0, (D + 63) // 64)[None, :] * 64
-    prefetch(keys + at)
-    prefetch(values + at)
+    at = ((pair // KVH * ROOM + lines).to(tl.int64) * KVH + pair % KVH) * D
+    nbytes: tl.constexpr = D * (keys.dtype.element_ty.primitive_bitwidth // 8)
+    prefetch(keys + at, nbytes)
+    prefetch(values + at, nbytes)
 
 
 # ---- each as a kernel ------------------------------------------------------------------------------
@@ -281,4 +310,4 @@ def linear_kernel(
 @triton.jit
 def gated_kernel(y, x, w, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """``gated``, a program a tile."""
-    gated(tl.program_id(0), y, x, w, N, K, 0, BM, BN, BK, 0)
+    gated(tl.program_id(0), y, x, w, x, N, K, 0, BM, BN, BK, 0, 0, 0.0)

@@ -72,7 +72,7 @@ def meet() -> None:
     pass
 
 
-def prefetch(pointers: Any) -> None:
+def prefetch(pointers: Any, nbytes: int | None = None) -> None:
     pass
 
 

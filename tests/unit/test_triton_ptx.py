@@ -162,6 +162,9 @@ def test_a_tile_is_counted_when_all_its_threads_have_stored_it(
     assert "ld.acquire.sys" in ptx[f"task_graph-{arch}"]
     first = [k for k, line in enumerate(lines) if "prefetch.global.L2" in line]
     assert first, "what nobody writes comes before the wait for what others do"
+    bulk = re.findall(r"bulk\.prefetch\.L2\.global \[\S+\], 512;", "\n".join(lines))
+    lines_of_128 = "\n".join(lines).count("prefetch.global.L2")
+    assert (len(bulk), lines_of_128) == ((1, 1) if arch >= 90 else (0, 5))
     assert first[0] < next(k for k, line in enumerate(lines) if "ld.acquire.sys" in line)
 
 

@@ -332,6 +332,7 @@ def reduce_tile(tile, y, words, ctx, B: tl.constexpr):
 @triton.jit
 def scale_ahead(tile, x, y, ctx, B: tl.constexpr):
     tasks.prefetch(x + tile * B + tl.arange(0, B // 32) * 32)
+    tasks.prefetch(y + tile * B + tl.arange(0, B // 128) * 128, 512)
 
 
 graph = tasks.Graph("task_graph")
