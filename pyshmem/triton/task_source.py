@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: Words of a step of a program: task, tile, first and end of what else it waits for, what it waits for
 #: first (where the count is, how much a launch adds to it, how much is enough), and one that is 0.
 ROW = 8
+#: Stands for a task behind a program's last step.
+END = -1
 
 
 @device_function
@@ -53,12 +55,12 @@ def finish(board, place, flags, tile):
         tl.atomic_add(board + flags + tile, 1, sem="release", scope="gpu")
 
 
-def source(name: str, tasks: Sequence[Task], flags: Mapping[int, int], programs: int) -> str:
+def source(name: str, tasks: Sequence[Task], flags: Mapping[int, int], steps: int) -> str:
     """A branch for each kind of task. Triton compiles functions from their text, so it has one.
 
     Branches stand one behind the other: those in each other's ``else`` would have shared memory of
     their own each. A step's row is loaded before the step in front of it is done: other tiles may have
-    driven it out of the caches.
+    driven it out of the caches. For the same reason a program knows where its ``steps`` rows are.
     """
     parameters = [f"a{t.number}_{k}" for t in tasks for k in range(len(t.args))]
     parameters += [f"c{t.number}_{key}: tl.constexpr" for t in tasks for key in t.constants]
@@ -67,12 +69,10 @@ def source(name: str, tasks: Sequence[Task], flags: Mapping[int, int], programs:
     lines = [
         "@triton.jit",
         f"def {name}({', '.join(['rows', 'needs', 'board', 'launches', 'ctx', *parameters])}):",
-        "    earlier = begin(launches)",
-        "    at = tl.load(rows + tl.program_id(0))",
-        "    end = tl.load(rows + tl.program_id(0) + 1)",
-        f"    row = rows + {programs + 1} + {ROW} * at",
+        f"    row = rows + {ROW * steps} * tl.program_id(0)",
         *(f"    next_{load}" for load in loads),
-        "    while at < end:",
+        "    earlier = begin(launches)",
+        "    while next_task >= 0:",
         *(f"        {word} = next_{word}" for word in words),
         "        tile = tile.to(tl.int32)",
     ]
@@ -85,7 +85,7 @@ def source(name: str, tasks: Sequence[Task], flags: Mapping[int, int], programs:
     lines += [f"        next_{load}" for load in loads]
     for group in _alike(tasks):
         lines += _branch(group, flags)
-    return "\n".join([*lines, "        at += 1", ""])
+    return "\n".join([*lines, ""])
 
 
 def _alike(tasks: Sequence[Task]) -> list[list[Task]]:

@@ -44,7 +44,7 @@ from . import job
 from .channels import Channel
 from .chosen import prefetch
 from .job import resident_programs
-from .task_source import ROW, compiled, source
+from .task_source import END, ROW, compiled, source
 
 __all__ = ["Graph", "Step", "Task", "prefetch", "resident_programs"]
 
@@ -235,7 +235,7 @@ class Step:
             job.symmetric(np.array(values or [0], np.int64))
             for values in (rows, needs, [0] * (len(self._tasks) + counts), [0] * len(plan.programs))
         ]
-        self.source = source(graph.name, self._tasks, flags, len(plan.programs))
+        self.source = source(graph.name, self._tasks, flags, _steps(plan))
         self._kernel = compiled(graph.name, self.source, self._tasks)
         self._args = [arg for task in self._tasks for arg in task.args]
         self._constants = {
@@ -273,8 +273,8 @@ def _places_of_flags(tasks: Sequence[Task]) -> dict[int, int]:
 def _tables(
     tasks: Sequence[Task], plan: Plan, flags: Mapping[int, int]
 ) -> tuple[list[int], list[int]]:
-    """The programs' steps, behind where each program's begin, and the needs."""
-    rows = list(itertools.accumulate(map(len, plan.programs), initial=0))
+    """The programs' steps, as many rows for each, and the needs."""
+    rows: list[int] = []
     needs: list[int] = []
     for steps in plan.programs:
         for number, tile in steps:
@@ -289,5 +289,10 @@ def _tables(
             first, *others = wanted or [[0, 0, 0]]
             rows += [number, tile, begin, begin + len(others), *first, 0]
             needs += itertools.chain.from_iterable(others)
-    rows += [0] * ROW  # is loaded behind the last step
+        rows += [END, *[0] * (ROW - 1)] * (_steps(plan) - len(steps))
     return rows, needs
+
+
+def _steps(plan: Plan) -> int:
+    """Rows for a program: its steps, and an end."""
+    return max(map(len, plan.programs)) + 1

@@ -341,7 +341,7 @@ graph.add(reduce_tile, tiles=9, args=(0, 0), constants={"B": 1024}, after=[(scal
 flags = tasks._places_of_flags(graph.tasks)
 CASES["task_graph"] = (
     task_source.compiled(
-        "task_graph", task_source.source("task_graph", graph.tasks, flags, 132), graph.tasks
+        "task_graph", task_source.source("task_graph", graph.tasks, flags, 4), graph.tasks
     ),
     dict.fromkeys(("rows", "needs", "board", "launches", "ctx", "a1_1"), "*i64")
     | dict.fromkeys(("a0_0", "a0_1", "a1_0"), "*fp32"),
