@@ -118,6 +118,7 @@ class OneKernel:
         self.y = [block.rows(s.hidden) for _ in range(3)]
         self.new = [block.rows(s.hidden) for _ in range(2)]
         self.heads, self.inner = block.rows(s.heads), block.rows(s.ffn)
+        self.squares = block.rows(s.chunks, torch.float32)
         self.graph = tasks.Graph("decode_step")
         self.ahead = ahead
         channel = shmem.channel(programs, s.hidden * block.x.itemsize)
@@ -128,32 +129,34 @@ class OneKernel:
         parts, before = self.linear(self.y[0], block.w_qkv, s.inner[0], before)
         before = self.attend(parts, before)
         parts, before = self.linear(self.heads, block.w_out, s.inner[1], before)
-        self.squares = block.rows(s.chunks, torch.float32)
         before = self.sum_chunks(parts, channel, before)
         before = self.gated(before)
         parts, before = self.linear(self.inner, block.w_down, s.inner[2], before)
         self.sum_norm(parts, channel, before)
         self.step = self.graph.build(programs, **options)
 
-    def _ahead(self, function: Any) -> Any:
-        return function if self.ahead else None
+    def product(self, parts: Any, y: Any, x: Any, w: torch.Tensor, length: int, before: Any) -> Any:
+        (n, k), s = w.shape, self.block.size
+        tiles = n // s.rows * (k // length)
+        kind = kernels.PARTS if parts is not self.squares else kernels.GATED
+        columns = n if parts is not self.squares else n // 2
+        return self.graph.add(
+            kernels.product, tiles=tiles, after=[before],
+            args=(parts, y, self.squares, x, w, columns, k, length, max(self.ahead, 2), kind.value),
+            ahead=kernels.product_ahead if self.ahead else None,
+            constants={"BM": BM, "BN": s.rows, "BK": s.deep, "CHUNKS": s.chunks, "EPS": EPS},
+        )  # fmt: skip
 
     def linear(self, x: Any, w: torch.Tensor, splits: int, before: Any) -> tuple[Any, Any]:
-        (n, k), s = w.shape, self.block.size
+        (n, k) = w.shape
         parts = self.block.rows(n, torch.float32, splits)
-        return parts, self.graph.add(
-            kernels.linear, tiles=n // s.rows * splits, after=[before],
-            args=(parts, x, w, n, k, k // splits),
-            ahead=self._ahead(kernels.linear_ahead),
-            constants={"SPLITS": splits, "BM": BM, "BN": s.rows, "BK": s.deep,
-                       "AHEAD": min(self.ahead, k // splits)},
-        )  # fmt: skip
+        return parts, self.product(parts, self.inner, x, w, k // splits, before)
 
     def attend(self, parts: Any, before: Any) -> Any:
         block, s = self.block, self.block.size
         return self.graph.add(
             kernels.attend, tiles=s.tokens * s.kv_heads * s.splits, after=[before],
-            ahead=self._ahead(kernels.attend_ahead),
+            ahead=kernels.attend_ahead if self.ahead else None,
             args=(self.heads, block.sums, block.stats, block.counts, parts, block.keys, block.values),
             constants={**block.attention(s.inner[0], BM), "AHEAD": s.old // s.splits},
         )  # fmt: skip
@@ -175,14 +178,8 @@ class OneKernel:
         )  # fmt: skip
 
     def gated(self, before: Any) -> Any:
-        s = self.block.size
-        return self.graph.add(
-            kernels.gated, tiles=2 * s.ffn // s.rows, after=[before],
-            ahead=self._ahead(kernels.gated_ahead),
-            args=(self.inner, self.y[1], self.block.w_gated, self.squares, s.ffn, s.hidden),
-            constants={"BM": BM, "BN": s.rows, "BK": s.deep, "AHEAD": min(self.ahead, s.hidden),
-                       "CHUNKS": s.chunks, "EPS": EPS},
-        )  # fmt: skip
+        w = self.block.w_gated
+        return self.product(self.squares, self.inner, self.y[1], w, w.shape[1], before)
 
     def __call__(self) -> tuple[torch.Tensor, torch.Tensor]:
         self.step()
@@ -223,8 +220,7 @@ class Separate:
         if "qkv" in self.ours:
             kernels.linear_kernel[(s.qkv // s.rows * s.inner[0],)](
                 self.parts, self.y[0], block.w_qkv, s.qkv, s.hidden, s.hidden // s.inner[0],
-                SPLITS=s.inner[0], BM=BM,
-                BN=s.rows, BK=s.deep, **self.options,
+                BM=BM, BN=s.rows, BK=s.deep, **self.options,
             )  # fmt: skip
             parts, constants = self.parts, block.attention(s.inner[0], BM)
         else:

@@ -11,6 +11,7 @@ import triton.language as tl
 from pyshmem.triton.chosen import prefetch
 from pyshmem.triton.collectives import all_reduce
 
+PARTS, GATED = tl.constexpr(2), tl.constexpr(3)
 _MINUS = tl.constexpr(float("-inf"))
 _LOG2E = tl.constexpr(1.4426950408889634)
 
@@ -52,66 +53,49 @@ def weights_times(
 
 
 @triton.jit
-def weights_ahead(w, row, K, BN: tl.constexpr, AHEAD: tl.constexpr):
-    """The first AHEAD weights of BN rows come to the L2 cache, 256 by a thread."""
-    piece: tl.constexpr = min(AHEAD, 256)
-    rows, pieces = row + tl.arange(0, BN), tl.arange(0, AHEAD // piece) * piece
-    nbytes: tl.constexpr = piece * (w.dtype.element_ty.primitive_bitwidth // 8)
-    prefetch(w + rows.to(tl.int64)[:, None] * K + pieces[None, :], nbytes)
-
-
-@triton.jit
-def linear(
-    tile, parts, x, w, N, K, length, ctx, SPLITS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr, AHEAD: tl.constexpr,
+def product(
+    tile, parts, y, squares, x, w, N, K, length, ahead, kind, ctx, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr, CHUNKS: tl.constexpr, EPS: tl.constexpr,
 ):  # fmt: skip
-    """A part of ``x @ w.T``, ``length`` of K inner elements: ``parts`` is (SPLITS, BM, N) float32.
+    """A part of ``x @ w.T``, ``length`` of K inner elements; what is made of it is said by ``kind``.
 
-    Sizes are no constants, so that several products share their code.
+    PARTS: ``parts`` is (K / length, BM, N) float32. GATED: ``silu(gate) * up``, ``y`` is (BM, N), and
+    ``w`` has BN / 2 rows of one, then as many of the other; ``x`` is of ``sum_chunk``, and the rows'
+    norms come from its squares. Sizes are no constants, so that all products share their code.
     """
-    row, split = tile // SPLITS * BN, tile % SPLITS
+    splits = K // length
+    row, split, tokens = tile // splits * BN, tile % splits, tl.arange(0, BM)
+    some = tl.load(squares + tokens[:, None] * CHUNKS + tl.arange(0, CHUNKS)[None, :])
     total = weights_times(x, w, row, split * length, K, length, BM, BN, BK)
-    tokens, rows = tl.arange(0, BM), row + tl.arange(0, BN)
-    tl.store(parts + (split * BM + tokens[None, :]) * N + rows[:, None], total)
+    if kind == GATED:
+        norm = 1.0 / tl.sqrt(tl.sum(some, 1) / K + EPS)
+        store_gated(y, total, norm, row // 2, N, BM, BN)
+    else:
+        rows = row + tl.arange(0, BN)
+        tl.store(parts + (split * BM + tokens[None, :]) * N + rows[:, None], total)
 
 
 @triton.jit
-def linear_ahead(
-    tile, parts, x, w, N, K, length, ctx, SPLITS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr, AHEAD: tl.constexpr,
-):  # fmt: skip
-    """The first AHEAD weights of each of the tile's rows come to the L2 cache."""
-    weights_ahead(w + tile % SPLITS * length, tile // SPLITS * BN, K, BN, AHEAD)
-
-
-@triton.jit
-def gated(
-    tile, y, x, w, squares, N, K, ctx, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    AHEAD: tl.constexpr, CHUNKS: tl.constexpr, EPS: tl.constexpr,
-):  # fmt: skip
-    """BN / 2 columns of ``silu(gate) * up``; ``w`` has BN / 2 rows of one, then as many of the other.
-
-    ``y`` is (BM, N). With CHUNKS ``x`` is of ``sum_chunk``, and the rows' norms come from its squares.
-    """
-    tokens = tl.arange(0, BM)
-    if CHUNKS:
-        parts = tl.load(squares + tokens[:, None] * CHUNKS + tl.arange(0, CHUNKS)[None, :])
-    total = weights_times(x, w, tile * BN, 0, K, K, BM, BN, BK)
-    if CHUNKS:
-        total *= (1.0 / tl.sqrt(tl.sum(parts, 1) / K + EPS))[None, :]
-    gate, up = tl.split(tl.permute(tl.reshape(total, [2, BN // 2, BM]), [1, 2, 0]))
-    columns = tile * (BN // 2) + tl.arange(0, BN // 2)
+def store_gated(y, total, norm, column, N, BM: tl.constexpr, BN: tl.constexpr):
+    """BN / 2 columns of ``y`` from ``column`` on; tokens' sums are multiplied by ``norm``."""
+    gate, up = tl.split(tl.permute(tl.reshape(total * norm[None, :], [2, BN // 2, BM]), [1, 2, 0]))
+    tokens, columns = tl.arange(0, BM), column + tl.arange(0, BN // 2)
     value = gate / (1 + tl.exp(-gate)) * up
     tl.store(y + tokens[None, :] * N + columns[:, None], value.to(y.dtype.element_ty))
 
 
 @triton.jit
-def gated_ahead(
-    tile, y, x, w, squares, N, K, ctx, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    AHEAD: tl.constexpr, CHUNKS: tl.constexpr, EPS: tl.constexpr,
+def product_ahead(
+    tile, parts, y, squares, x, w, N, K, length, ahead, kind, ctx, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr, CHUNKS: tl.constexpr, EPS: tl.constexpr,
 ):  # fmt: skip
-    """As ``linear_ahead``."""
-    weights_ahead(w, tile * BN, K, BN, AHEAD)
+    """The first ``ahead`` weights of each of the tile's rows, 2 * BK at a time, come to the L2 cache."""
+    splits = K // length
+    rows, pieces = tile // splits * BN + tl.arange(0, BN), tl.arange(0, 2) * BK
+    nbytes: tl.constexpr = BK * (w.dtype.element_ty.primitive_bitwidth // 8)
+    places = w + rows.to(tl.int64)[:, None] * K + tile % splits * length + pieces[None, :]
+    for first in range(0, tl.minimum(ahead, length), 2 * BK):
+        prefetch(places + first, nbytes)
 
 
 @triton.jit
@@ -299,15 +283,22 @@ def attend_kernel(
 
 
 @triton.jit
-def linear_kernel(
-    parts, x, w, N, K, length, SPLITS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr,
-):  # fmt: skip
-    """``linear``, a program a tile."""
-    linear(tl.program_id(0), parts, x, w, N, K, length, 0, SPLITS, BM, BN, BK, 0)
+def linear_kernel(parts, x, w, N, K, length, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """``product`` in parts, a program a tile."""
+    splits = K // length
+    row, split, tokens = (
+        tl.program_id(0) // splits * BN,
+        tl.program_id(0) % splits,
+        tl.arange(0, BM),
+    )
+    total = weights_times(x, w, row, split * length, K, length, BM, BN, BK)
+    rows = row + tl.arange(0, BN)
+    tl.store(parts + (split * BM + tokens[None, :]) * N + rows[:, None], total)
 
 
 @triton.jit
 def gated_kernel(y, x, w, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """``gated``, a program a tile."""
-    gated(tl.program_id(0), y, x, w, x, N, K, 0, BM, BN, BK, 0, 0, 0.0)
+    """``product`` of rows that are normalised, gated, a program a tile."""
+    row = tl.program_id(0) * BN
+    total = weights_times(x, w, row, 0, K, K, BM, BN, BK)
+    store_gated(y, total, tl.full([BM], 1.0, tl.float32), row // 2, N, BM, BN)

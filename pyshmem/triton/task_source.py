@@ -76,15 +76,20 @@ def source(name: str, tasks: Sequence[Task], flags: Mapping[int, int], steps: in
         *(f"        {word} = next_{word}" for word in words),
         "        tile = tile.to(tl.int32)",
     ]
-    for task in tasks:
-        if task.ahead is not None:
-            lines.append(f"        if task == {task.number}:")
-            lines.append(f"            p{task.number}({_call(task)})")
+    groups = _alike(tasks)
+    for group in groups:
+        lines += _chosen(group, flags)
+    for group in groups:
+        if group[0].ahead is not None:
+            lines += [_if(group), f"            p{group[0].number}({_call(group)})"]
     lines.append("        await_needs(needs, need, last, place, each, enough, board, earlier, ctx)")
     lines.append(f"        row += {ROW}")
     lines += [f"        next_{load}" for load in loads]
-    for group in _alike(tasks):
-        lines += _branch(group, flags)
+    for group in groups:
+        place = group[0].number
+        lines += [_if(group), f"            f{place}({_call(group)})"]
+        own = f"g{place}_flags" if len(group) > 1 else flags.get(place, -1)
+        lines.append(f"            finish(board, task, {own}, tile)")
     return "\n".join([*lines, ""])
 
 
@@ -94,7 +99,7 @@ def _alike(tasks: Sequence[Task]) -> list[list[Task]]:
     for task in tasks:
         kinds = tuple(_kind(value) for value in task.args)
         apart = task.number if None in kinds else -1
-        key = task.function, repr(sorted(task.constants.items())), kinds, apart
+        key = task.function, task.ahead, repr(sorted(task.constants.items())), kinds, apart
         groups.setdefault(key, []).append(task)
     return list(groups.values())
 
@@ -108,37 +113,29 @@ def _kind(value: Any) -> Any:
     return type(value), str(getattr(value, "dtype", ""))
 
 
-def _branch(group: Sequence[Task], flags: Mapping[int, int]) -> list[str]:
-    """The branch of tasks that share it."""
+def _if(group: Sequence[Task]) -> str:
+    return f"        if {' | '.join(f'(task == {task.number})' for task in group)}:"
+
+
+def _chosen(group: Sequence[Task], flags: Mapping[int, int]) -> list[str]:
+    """The arguments, and the place of the flags, of whichever of tasks that share a branch it is."""
     first, *others = group
-    if not others:
-        return [
-            f"        if task == {first.number}:",
-            f"            f{first.number}({_call(first)})",
-            f"            finish(board, {first.number}, {flags.get(first.number, -1)}, tile)",
-        ]
-    own = f"g{first.number}_"
-    places = range(len(first.args))
-    lines = [f"        if {' | '.join(f'(task == {task.number})' for task in group)}:"]
-    for task in group:
-        given = [f"{own}{k} = a{task.number}_{k}" for k in places]
-        given.append(f"{own}flags = {flags.get(task.number, -1)}")
-        indent = "            "
+    lines: list[str] = []
+    for task in group if others else ():
         if task is not first:
-            lines.append(f"            if task == {task.number}:")
-            indent += "    "
-        lines += [indent + one for one in given]
-    return [
-        *lines,
-        f"            f{first.number}({_call(first, own)})",
-        f"            finish(board, task, {own}flags, tile)",
-    ]
+            lines.append(f"        if task == {task.number}:")
+        indent = " " * (8 if task is first else 12)
+        own = f"{indent}g{first.number}_"
+        lines += [f"{own}{k} = a{task.number}_{k}" for k in range(len(task.args))]
+        lines.append(f"{own}flags = {flags.get(task.number, -1)}")
+    return lines
 
 
-def _call(task: Task, own: str | None = None) -> str:
-    """What a task's functions are called with; ``own``: how its arguments' names begin."""
-    given = [f"{own or f'a{task.number}_'}{k}" for k in range(len(task.args))]
-    named = [f"{key}=c{task.number}_{key}" for key in task.constants]
+def _call(group: Sequence[Task]) -> str:
+    """What the functions of a branch are called with."""
+    first, own = group[0], "g" if len(group) > 1 else "a"
+    given = [f"{own}{first.number}_{k}" for k in range(len(first.args))]
+    named = [f"{key}=c{first.number}_{key}" for key in first.constants]
     return ", ".join(["tile", *given, "ctx", *named])
 
 
