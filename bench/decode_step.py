@@ -58,12 +58,24 @@ class Sizes(NamedTuple):
 def sizes_of(job: Any, tokens: int, keys: int) -> Sizes:
     n = job.n_pes
     if job.device != "cuda":
-        return Sizes(2, 32, 32, 1, 2, 16, 16, 16, 16, 16, 2, (2, 2, 1), 2)
+        return Sizes(2, 64, 32, 1, 2, 16, 16, 16, 16, 16, 2, (2, 2, 2), 2)
     kv_heads = 8 // n
     splits = max(1, min(keys // 64, 2 * tasks.resident_programs() // (tokens * kv_heads)))
     splits = 1 << (splits.bit_length() - 1)
     return Sizes(
-        tokens, keys, 4096, kv_heads, 4, 128, 14336 // n, 64, 128, 64, splits, (4, 4, 4), 8
+        tokens,
+        keys,
+        4096,
+        kv_heads,
+        4,
+        128,
+        14336 // n,
+        64,
+        128,
+        min(128, keys // splits),
+        splits,
+        (4, 4, 4),
+        8,
     )
 
 
@@ -98,6 +110,11 @@ class Block:
         made = self.x.new_zeros(parts, BM, columns, dtype=dtype or self.x.dtype)
         return made if parts > 1 else made[0]
 
+    def product(self) -> dict[str, int]:
+        """Constants of products."""
+        s = self.size
+        return {"TOKENS": s.tokens, "BM": BM, "BN": s.rows, "BK": s.deep}
+
     def attention(self, parts: int, height: int) -> dict[str, int]:
         """Constants of ``attend``."""
         s = self.size
@@ -121,7 +138,7 @@ class OneKernel:
         self.squares = block.rows(s.chunks, torch.float32)
         self.graph = tasks.Graph("decode_step")
         self.ahead = ahead
-        channel = shmem.channel(programs, s.hidden * block.x.itemsize)
+        channel = shmem.channel(programs, s.hidden // s.chunks * block.x.itemsize)
         before = self.graph.add(
             kernels.norm, tiles=s.tokens, args=(self.y[0], block.x, block.gains[0]),
             constants={"H": s.hidden, "EPS": EPS},
@@ -129,10 +146,15 @@ class OneKernel:
         parts, before = self.linear(self.y[0], block.w_qkv, s.inner[0], before)
         before = self.attend(parts, before)
         parts, before = self.linear(self.heads, block.w_out, s.inner[1], before)
-        before = self.sum_chunks(parts, channel, before)
+        before = self.all_reduce(0, parts, block.x, channel, before)
         before = self.gated(before)
         parts, before = self.linear(self.inner, block.w_down, s.inner[2], before)
-        self.sum_norm(parts, channel, before)
+        before = self.all_reduce(1, parts, self.new[0], channel, before)
+        self.graph.add(
+            kernels.norm_chunk, tiles=s.tokens * s.chunks, after=[before],
+            args=(self.y[2], self.new[1], self.squares, block.gains[2]),
+            constants={"H": s.hidden, "CHUNKS": s.chunks, "EPS": EPS},
+        )  # fmt: skip
         self.step = self.graph.build(programs, **options)
 
     def product(self, parts: Any, y: Any, x: Any, w: torch.Tensor, length: int, before: Any) -> Any:
@@ -144,7 +166,7 @@ class OneKernel:
             kernels.product, tiles=tiles, after=[before],
             args=(parts, y, self.squares, x, w, columns, k, length, max(self.ahead, 2), kind.value),
             ahead=kernels.product_ahead if self.ahead else None,
-            constants={"BM": BM, "BN": s.rows, "BK": s.deep, "CHUNKS": s.chunks, "EPS": EPS},
+            constants={**self.block.product(), "CHUNKS": s.chunks, "EPS": EPS},
         )  # fmt: skip
 
     def linear(self, x: Any, w: torch.Tensor, splits: int, before: Any) -> tuple[Any, Any]:
@@ -161,20 +183,13 @@ class OneKernel:
             constants={**block.attention(s.inner[0], BM), "AHEAD": s.old // s.splits},
         )  # fmt: skip
 
-    def sum_chunks(self, parts: Any, channel: Any, before: Any) -> Any:
-        block, s = self.block, self.block.size
-        given = self.y[1], self.squares, self.new[0], parts, block.x, block.gains[1]
+    def all_reduce(self, which: int, parts: Any, residual: Any, channel: Any, before: Any) -> Any:
+        s = self.block.size
+        given = self.y[which + 1], self.squares, self.new[which], parts, residual
         return self.graph.add(
-            kernels.sum_chunk, tiles=s.tokens * s.chunks, args=(*given, channel), after=[before],
-            constants={"H": s.hidden, "CHUNKS": s.chunks, "SPLITS": s.inner[1], "BM": BM},
-        )  # fmt: skip
-
-    def sum_norm(self, parts: Any, channel: Any, before: Any) -> Any:
-        block, s = self.block, self.block.size
-        given = self.y[2], self.new[1], parts, self.new[0], block.gains[2]
-        return self.graph.add(
-            kernels.sum_norm, tiles=s.tokens, args=(*given, channel), after=[before],
-            constants={"H": s.hidden, "SPLITS": s.inner[2], "BM": BM, "EPS": EPS},
+            kernels.sum_chunk, tiles=s.tokens * s.chunks, after=[before],
+            args=(*given, self.block.gains[which + 1], channel),
+            constants={"H": s.hidden, "CHUNKS": s.chunks, "SPLITS": s.inner[which + 1], "BM": BM},
         )  # fmt: skip
 
     def gated(self, before: Any) -> Any:
@@ -220,7 +235,7 @@ class Separate:
         if "qkv" in self.ours:
             kernels.linear_kernel[(s.qkv // s.rows * s.inner[0],)](
                 self.parts, self.y[0], block.w_qkv, s.qkv, s.hidden, s.hidden // s.inner[0],
-                BM=BM, BN=s.rows, BK=s.deep, **self.options,
+                **block.product(), **self.options,
             )  # fmt: skip
             parts, constants = self.parts, block.attention(s.inner[0], BM)
         else:
@@ -234,8 +249,7 @@ class Separate:
         block, s = self.block, self.block.size
         if "gated" in self.ours:
             kernels.gated_kernel[(2 * s.ffn // s.rows,)](
-                self.inner, self.y[1], block.w_gated, s.ffn, s.hidden, BM=BM, BN=s.rows, BK=s.deep,
-                **self.options,
+                self.inner, self.y[1], block.w_gated, s.ffn, s.hidden, **block.product(), **self.options,
             )  # fmt: skip
         else:
             both, width = y @ block.w_gated.t(), 32 if s.ffn % 512 else 512

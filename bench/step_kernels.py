@@ -38,15 +38,17 @@ def norm(tile, y, x, weight, ctx, H: tl.constexpr, EPS: tl.constexpr):
 
 @triton.jit
 def weights_times(
-    x, w, row, first, K, length, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
-):
+    x, w, row, first, K, length, TOKENS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr,
+):  # fmt: skip
     """(BN, BM): rows of ``w`` from ``row`` on times all tokens, over ``length`` inner elements."""
     rows, ks, tokens = row + tl.arange(0, BN), first + tl.arange(0, BK), tl.arange(0, BM)
     left = w + rows.to(tl.int64)[:, None] * K + ks[None, :]
     right = x + tokens[None, :] * K + ks[:, None]
     total = tl.zeros([BN, BM], tl.float32)
     for _ in range(0, length, BK):
-        total = tl.dot(tl.load(left), tl.load(right), total, input_precision="ieee")
+        some = tl.load(right, mask=(tokens < TOKENS)[None, :] & (ks >= 0)[:, None], other=0)
+        total = tl.dot(tl.load(left), some, total, input_precision="ieee")
         left += BK
         right += BK
     return total
@@ -54,8 +56,8 @@ def weights_times(
 
 @triton.jit
 def product(
-    tile, parts, y, squares, x, w, N, K, length, ahead, kind, ctx, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr, CHUNKS: tl.constexpr, EPS: tl.constexpr,
+    tile, parts, y, squares, x, w, N, K, length, ahead, kind, ctx, TOKENS: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CHUNKS: tl.constexpr, EPS: tl.constexpr,
 ):  # fmt: skip
     """A part of ``x @ w.T``, ``length`` of K inner elements; what is made of it is said by ``kind``.
 
@@ -66,28 +68,40 @@ def product(
     splits = K // length
     row, split, tokens = tile // splits * BN, tile % splits, tl.arange(0, BM)
     some = tl.load(squares + tokens[:, None] * CHUNKS + tl.arange(0, CHUNKS)[None, :])
-    total = weights_times(x, w, row, split * length, K, length, BM, BN, BK)
+    total = weights_times(x, w, row, split * length, K, length, TOKENS, BM, BN, BK)
     if kind == GATED:
         norm = 1.0 / tl.sqrt(tl.sum(some, 1) / K + EPS)
-        store_gated(y, total, norm, row // 2, N, BM, BN)
+        store_gated(y, total, norm, row // 2, N, TOKENS, BM, BN)
     else:
-        rows = row + tl.arange(0, BN)
-        tl.store(parts + (split * BM + tokens[None, :]) * N + rows[:, None], total)
+        store_parts(parts, total, row, split, N, TOKENS, BM, BN)
 
 
 @triton.jit
-def store_gated(y, total, norm, column, N, BM: tl.constexpr, BN: tl.constexpr):
+def store_parts(
+    parts, total, row, split, N, TOKENS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+):
+    """BN columns of the part ``split`` from ``row`` on."""
+    tokens, columns = tl.arange(0, BM)[None, :], row + tl.arange(0, BN)[:, None]
+    inside = (tokens < TOKENS) & (columns >= 0)
+    tl.store(parts + (split * BM + tokens) * N + columns, total, mask=inside)
+
+
+@triton.jit
+def store_gated(
+    y, total, norm, column, N, TOKENS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+):
     """BN / 2 columns of ``y`` from ``column`` on; tokens' sums are multiplied by ``norm``."""
     gate, up = tl.split(tl.permute(tl.reshape(total * norm[None, :], [2, BN // 2, BM]), [1, 2, 0]))
-    tokens, columns = tl.arange(0, BM), column + tl.arange(0, BN // 2)
     value = gate / (1 + tl.exp(-gate)) * up
-    tl.store(y + tokens[None, :] * N + columns[:, None], value.to(y.dtype.element_ty))
+    tokens, columns = tl.arange(0, BM)[None, :], column + tl.arange(0, BN // 2)[:, None]
+    inside = (tokens < TOKENS) & (columns >= 0)
+    tl.store(y + tokens * N + columns, value.to(y.dtype.element_ty), mask=inside)
 
 
 @triton.jit
 def product_ahead(
-    tile, parts, y, squares, x, w, N, K, length, ahead, kind, ctx, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr, CHUNKS: tl.constexpr, EPS: tl.constexpr,
+    tile, parts, y, squares, x, w, N, K, length, ahead, kind, ctx, TOKENS: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CHUNKS: tl.constexpr, EPS: tl.constexpr,
 ):  # fmt: skip
     """The first ``ahead`` weights of each of the tile's rows, 2 * BK at a time, come to the L2 cache."""
     splits = K // length
@@ -113,49 +127,40 @@ def silu_pairs(y, both, N: tl.constexpr, BN: tl.constexpr, B: tl.constexpr):
 
 
 @triton.jit
-def summed(
-    row, cols, parts, residual, words, ctx, H: tl.constexpr, SPLITS: tl.constexpr, BM: tl.constexpr
-):
-    """Columns of a row of all PEs' products, added in PE order, plus the residual: (C,), its dtype."""
-    own = tl.load(parts + row * H + cols)
-    for split in tl.static_range(1, SPLITS):
-        own += tl.load(parts + (split * BM + row) * H + cols)
-    old = tl.load(residual + row * H + cols)
-    total = all_reduce(own.to(old.dtype), words, ctx)
-    return (total.to(tl.float32) + old.to(tl.float32)).to(old.dtype)
-
-
-@triton.jit
-def sum_norm(
-    tile, y, total_out, parts, residual, weight, words, ctx, H: tl.constexpr, SPLITS: tl.constexpr,
-    BM: tl.constexpr, EPS: tl.constexpr,
-):  # fmt: skip
-    """Row ``tile`` of ``summed``; and normalised."""
-    cols = tl.arange(0, H)
-    gain = tl.load(weight + cols)
-    new = summed(tile, cols, parts, residual, words, ctx, H, SPLITS, BM)
-    tl.store(total_out + tile * H + cols, new)
-    result = normalised(new.to(tl.float32), gain, H, EPS)
-    tl.store(y + tile * H + cols, result.to(y.dtype.element_ty))
-
-
-@triton.jit
 def sum_chunk(
     tile, y, squares, total_out, parts, residual, weight, words, ctx, H: tl.constexpr,
     CHUNKS: tl.constexpr, SPLITS: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
-    """One of CHUNKS chunks of a row of ``summed``; in ``y`` times the gain, and the sum of its squares.
+    """One of CHUNKS chunks of a row of all PEs' products, added in PE order, plus the residual.
 
-    What remains of the norm, a factor a row, is left to whoever reads ``y``.
+    In ``y`` it is multiplied by the gain; of its norm the sum of squares is left to whoever reads it.
     """
     row, chunk = tile // CHUNKS, tile % CHUNKS
     cols = chunk * (H // CHUNKS) + tl.arange(0, H // CHUNKS)
     gain = tl.load(weight + cols).to(tl.float32)
-    new = summed(row, cols, parts, residual, words, ctx, H, SPLITS, BM)
+    old = tl.load(residual + row * H + cols)
+    own = tl.load(parts + row * H + cols)
+    for split in tl.static_range(1, SPLITS):
+        own += tl.load(parts + (split * BM + row) * H + cols)
+    total = all_reduce(own.to(old.dtype), words, ctx)
+    new = (total.to(tl.float32) + old.to(tl.float32)).to(old.dtype)
     tl.store(total_out + row * H + cols, new)
     wide = new.to(tl.float32)
     tl.store(y + row * H + cols, (wide * gain).to(y.dtype.element_ty))
     tl.store(squares + tile, tl.sum(wide * wide, 0))
+
+
+@triton.jit
+def norm_chunk(
+    tile, y, x, squares, weight, ctx, H: tl.constexpr, CHUNKS: tl.constexpr, EPS: tl.constexpr
+):
+    """A chunk of a row of ``x``, normalised by the squares of ``sum_chunk``."""
+    row, chunk = tile // CHUNKS, tile % CHUNKS
+    cols = chunk * (H // CHUNKS) + tl.arange(0, H // CHUNKS)
+    mean = tl.sum(tl.load(squares + row * CHUNKS + tl.arange(0, CHUNKS)), 0) / H
+    value = tl.load(x + row * H + cols).to(tl.float32) * (1.0 / tl.sqrt(mean + EPS))
+    result = value * tl.load(weight + cols).to(tl.float32)
+    tl.store(y + row * H + cols, result.to(y.dtype.element_ty))
 
 
 # ---- attention -------------------------------------------------------------------------------------
@@ -188,24 +193,23 @@ def attend(
     width: tl.constexpr = (GROUP + 2) * KVH * D
     dtype: tl.constexpr = out.dtype.element_ty
     rows, cols, lines = tl.arange(0, 16), tl.arange(0, D), tl.arange(0, KEYS)
+    first, last = split * (OLD // SPLITS), (split + 1) * (OLD // SPLITS)
+    cache = (token * ROOM).to(tl.int64) * KVH * D + head * D
+    at = cache + (first + lines)[:, None] * (KVH * D) + cols[None, :]
+    some, theirs = tl.load(keys + at), tl.load(values + at)  # are on their way before the query is
     place = token * width + (head * GROUP + rows % GROUP)[:, None] * D + cols[None, :]
     query = projected(parts, place, BM, width, PARTS, dtype)
+    scale = _LOG2E / tl.sqrt(tl.cast(D, tl.float32))
     largest = tl.full([16], _MINUS, tl.float32)
     weights = tl.zeros([16], tl.float32)
     total = tl.zeros([16, D], tl.float32)
-    scale = _LOG2E / tl.sqrt(tl.cast(D, tl.float32))
-    cache = (token * ROOM).to(tl.int64) * KVH * D + head * D
-    for start in range(split * (OLD // SPLITS), (split + 1) * (OLD // SPLITS), KEYS):
-        at = cache + (start + lines)[:, None] * (KVH * D) + cols[None, :]
-        score = tl.dot(query, tl.trans(tl.load(keys + at)), input_precision="ieee") * scale
-        higher = tl.maximum(largest, tl.max(score, 1))
-        fade = tl.exp2(largest - higher)
-        p = tl.exp2(score - higher[:, None])
-        weights = weights * fade + tl.sum(p, 1)
-        total = total * fade[:, None] + tl.dot(
-            p.to(dtype), tl.load(values + at), input_precision="ieee"
-        )
-        largest = higher
+    largest, weights, total = attend_keys(query, some, theirs, largest, weights, total, scale)
+    if OLD // SPLITS > KEYS:
+        for start in range(first + KEYS, last, KEYS):
+            at = cache + (start + lines)[:, None] * (KVH * D) + cols[None, :]
+            largest, weights, total = attend_keys(
+                query, tl.load(keys + at), tl.load(values + at), largest, weights, total, scale
+            )
     if split == SPLITS - 1:
         new = token * width + (GROUP * KVH + head) * D + cols
         key = projected(parts, new, BM, width, PARTS, dtype)
@@ -218,14 +222,28 @@ def attend(
         weights = weights * fade + p
         total = total * fade[:, None] + p[:, None] * value.to(tl.float32)[None, :]
         largest = higher
-    part = tile * 16 + rows
-    tl.store(sums + part[:, None] * D + cols[None, :], total)
-    tl.store(stats + part * 2, largest)
-    tl.store(stats + part * 2 + 1, weights)
+    part, real = tile * GROUP + rows, rows < GROUP
+    tl.store(
+        sums + part[:, None] * D + cols[None, :], total, mask=real[:, None] & (cols >= 0)[None, :]
+    )
+    tl.store(stats + part * 2, largest, mask=real)
+    tl.store(stats + part * 2 + 1, weights, mask=real)
     tl.debug_barrier()
     before = tl.atomic_add(counts + pair, 1, sem="acq_rel", scope="gpu")
     if before % SPLITS == SPLITS - 1:
         merge(out, sums, stats, pair, token, head, KVH, GROUP, D, SPLITS)
+
+
+@triton.jit
+def attend_keys(query, keys, values, largest, weights, total, scale):
+    """One more tile of keys and values."""
+    score = tl.dot(query, tl.trans(keys), input_precision="ieee") * scale
+    higher = tl.maximum(largest, tl.max(score, 1))
+    fade = tl.exp2(largest - higher)
+    p = tl.exp2(score - higher[:, None])
+    weights = weights * fade + tl.sum(p, 1)
+    total = total * fade[:, None] + tl.dot(p.to(values.dtype), values, input_precision="ieee")
+    return higher, weights, total
 
 
 @triton.jit
@@ -234,21 +252,20 @@ def merge(
     SPLITS: tl.constexpr,
 ):  # fmt: skip
     """All splits of a token and a head of keys: its rows of ``out``."""
-    rows, cols = tl.arange(0, 16), tl.arange(0, D)
-    largest = tl.full([16], _MINUS, tl.float32)
+    rows, cols = tl.arange(0, GROUP), tl.arange(0, D)
+    largest = tl.full([GROUP], _MINUS, tl.float32)
     for split in tl.static_range(SPLITS):
-        part = (pair * SPLITS + split) * 16 + rows
+        part = (pair * SPLITS + split) * GROUP + rows
         largest = tl.maximum(largest, tl.load(stats + part * 2))
-    weights = tl.zeros([16], tl.float32)
-    total = tl.zeros([16, D], tl.float32)
+    weights = tl.zeros([GROUP], tl.float32)
+    total = tl.zeros([GROUP, D], tl.float32)
     for split in tl.static_range(SPLITS):
-        part = (pair * SPLITS + split) * 16 + rows
+        part = (pair * SPLITS + split) * GROUP + rows
         fade = tl.exp2(tl.load(stats + part * 2) - largest)
         weights += fade * tl.load(stats + part * 2 + 1)
         total += fade[:, None] * tl.load(sums + part[:, None] * D + cols[None, :])
     place = (token * KVH * GROUP + head * GROUP + rows)[:, None] * D + cols[None, :]
-    result = (total / weights[:, None]).to(out.dtype.element_ty)
-    tl.store(out + place, result, mask=(rows < GROUP)[:, None] & (cols >= 0)[None, :])
+    tl.store(out + place, (total / weights[:, None]).to(out.dtype.element_ty))
 
 
 @triton.jit
@@ -283,22 +300,22 @@ def attend_kernel(
 
 
 @triton.jit
-def linear_kernel(parts, x, w, N, K, length, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def linear_kernel(
+    parts, x, w, N, K, length, TOKENS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr,
+):  # fmt: skip
     """``product`` in parts, a program a tile."""
     splits = K // length
-    row, split, tokens = (
-        tl.program_id(0) // splits * BN,
-        tl.program_id(0) % splits,
-        tl.arange(0, BM),
-    )
-    total = weights_times(x, w, row, split * length, K, length, BM, BN, BK)
-    rows = row + tl.arange(0, BN)
-    tl.store(parts + (split * BM + tokens[None, :]) * N + rows[:, None], total)
+    row, split = tl.program_id(0) // splits * BN, tl.program_id(0) % splits
+    total = weights_times(x, w, row, split * length, K, length, TOKENS, BM, BN, BK)
+    store_parts(parts, total, row, split, N, TOKENS, BM, BN)
 
 
 @triton.jit
-def gated_kernel(y, x, w, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def gated_kernel(
+    y, x, w, N, K, TOKENS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
     """``product`` of rows that are normalised, gated, a program a tile."""
     row = tl.program_id(0) * BN
-    total = weights_times(x, w, row, 0, K, K, BM, BN, BK)
-    store_gated(y, total, tl.full([BM], 1.0, tl.float32), row // 2, N, BM, BN)
+    total = weights_times(x, w, row, 0, K, K, TOKENS, BM, BN, BK)
+    store_gated(y, total, tl.full([BM], 1.0, tl.float32), row // 2, N, TOKENS, BM, BN)
