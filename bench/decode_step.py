@@ -58,7 +58,7 @@ class Sizes(NamedTuple):
 def sizes_of(job: Any, tokens: int, keys: int) -> Sizes:
     n = job.n_pes
     if job.device != "cuda":
-        return Sizes(2, 64, 32, 1, 2, 16, 16, 16, 16, 16, 2, (2, 2, 2), 2)
+        return Sizes(2, 64, 32, 1, 2, 16, 32, 16, 16, 16, 2, (2, 2, 2), 2)
     kv_heads = 8 // n
     splits = max(1, min(keys // 64, 2 * tasks.resident_programs() // (tokens * kv_heads)))
     splits = 1 << (splits.bit_length() - 1)
