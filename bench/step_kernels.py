@@ -193,23 +193,25 @@ def attend(
     width: tl.constexpr = (GROUP + 2) * KVH * D
     dtype: tl.constexpr = out.dtype.element_ty
     rows, cols, lines = tl.arange(0, 16), tl.arange(0, D), tl.arange(0, KEYS)
-    first, last = split * (OLD // SPLITS), (split + 1) * (OLD // SPLITS)
-    cache = (token * ROOM).to(tl.int64) * KVH * D + head * D
-    at = cache + (first + lines)[:, None] * (KVH * D) + cols[None, :]
-    some, theirs = tl.load(keys + at), tl.load(values + at)  # are on their way before the query is
     place = token * width + (head * GROUP + rows % GROUP)[:, None] * D + cols[None, :]
     query = projected(parts, place, BM, width, PARTS, dtype)
-    scale = _LOG2E / tl.sqrt(tl.cast(D, tl.float32))
     largest = tl.full([16], _MINUS, tl.float32)
     weights = tl.zeros([16], tl.float32)
     total = tl.zeros([16, D], tl.float32)
-    largest, weights, total = attend_keys(query, some, theirs, largest, weights, total, scale)
-    if OLD // SPLITS > KEYS:
-        for start in range(first + KEYS, last, KEYS):
-            at = cache + (start + lines)[:, None] * (KVH * D) + cols[None, :]
-            largest, weights, total = attend_keys(
-                query, tl.load(keys + at), tl.load(values + at), largest, weights, total, scale
-            )
+    scale = _LOG2E / tl.sqrt(tl.cast(D, tl.float32))
+    cache = (token * ROOM).to(tl.int64) * KVH * D + head * D
+    first = split * (OLD // SPLITS)
+    for start in tl.range(first, first + OLD // SPLITS, KEYS, num_stages=3):
+        at = cache + (start + lines)[:, None] * (KVH * D) + cols[None, :]
+        score = tl.dot(query, tl.trans(tl.load(keys + at)), input_precision="ieee") * scale
+        higher = tl.maximum(largest, tl.max(score, 1))
+        fade = tl.exp2(largest - higher)
+        p = tl.exp2(score - higher[:, None])
+        weights = weights * fade + tl.sum(p, 1)
+        total = total * fade[:, None] + tl.dot(
+            p.to(dtype), tl.load(values + at), input_precision="ieee"
+        )
+        largest = higher
     if split == SPLITS - 1:
         new = token * width + (GROUP * KVH + head) * D + cols
         key = projected(parts, new, BM, width, PARTS, dtype)
@@ -232,18 +234,6 @@ def attend(
     before = tl.atomic_add(counts + pair, 1, sem="acq_rel", scope="gpu")
     if before % SPLITS == SPLITS - 1:
         merge(out, sums, stats, pair, token, head, KVH, GROUP, D, SPLITS)
-
-
-@triton.jit
-def attend_keys(query, keys, values, largest, weights, total, scale):
-    """One more tile of keys and values."""
-    score = tl.dot(query, tl.trans(keys), input_precision="ieee") * scale
-    higher = tl.maximum(largest, tl.max(score, 1))
-    fade = tl.exp2(largest - higher)
-    p = tl.exp2(score - higher[:, None])
-    weights = weights * fade + tl.sum(p, 1)
-    total = total * fade[:, None] + tl.dot(p.to(values.dtype), values, input_precision="ieee")
-    return higher, weights, total
 
 
 @triton.jit
