@@ -162,9 +162,11 @@ class OneKernel:
         tiles = n // s.rows * (k // length)
         kind = kernels.PARTS if parts is not self.squares else kernels.GATED
         columns = n if parts is not self.squares else n // 2
+        # The first product's weights would come in the way of the row that the norm waits for.
+        ahead = max(2, 0 if x is self.y[0] else self.ahead)
         return self.graph.add(
             kernels.product, tiles=tiles, after=[before],
-            args=(parts, y, self.squares, x, w, columns, k, length, max(self.ahead, 2), kind.value),
+            args=(parts, y, self.squares, x, w, columns, k, length, ahead, kind.value),
             ahead=kernels.product_ahead if self.ahead else None,
             constants={**self.block.product(), "CHUNKS": s.chunks, "EPS": EPS},
         )  # fmt: skip

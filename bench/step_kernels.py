@@ -103,13 +103,13 @@ def product_ahead(
     tile, parts, y, squares, x, w, N, K, length, ahead, kind, ctx, TOKENS: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CHUNKS: tl.constexpr, EPS: tl.constexpr,
 ):  # fmt: skip
-    """The first ``ahead`` weights of each of the tile's rows, 2 * BK at a time, come to the L2 cache."""
+    """The first ``ahead`` weights of each of the tile's rows come to the L2 cache; 2 * BK at a time."""
     splits = K // length
     rows, pieces = tile // splits * BN + tl.arange(0, BN), tl.arange(0, 2) * BK
     nbytes: tl.constexpr = BK * (w.dtype.element_ty.primitive_bitwidth // 8)
     places = w + rows.to(tl.int64)[:, None] * K + tile % splits * length + pieces[None, :]
-    for first in range(0, tl.minimum(ahead, length), 2 * BK):
-        prefetch(places + first, nbytes)
+    for step in range(tl.minimum(ahead, length) // (2 * BK)):
+        prefetch(places + step * 2 * BK, nbytes)
 
 
 @triton.jit
