@@ -35,7 +35,7 @@ STATE = Group(
         ("N_PES", ""),
         ("HEAP_BASE", "device heap of this PE, first byte"),
         ("HEAP_BYTES", ""),
-        ("SYNC_SLOTS", "a u64 a sender, on the device heap: rising epochs"),
+        ("SYNC_SLOTS", "a u64 a sender, or a round, on the device heap: rising epochs"),
         ("SYNC_EPOCH", "u64, on the device heap, used by its own PE only"),
         (
             "NEAR_BEGIN",
@@ -88,14 +88,18 @@ DEVICE_TEAM = Group(
         ("N_PES", ""),
         ("MY_PE", ""),
         ("PES", "address of int32 world PEs, one a member"),
-        ("FLAGS", "symmetric: a u64 a member, rising"),
+        ("FLAGS", "symmetric: a u64 a member, or a round, rising"),
         ("EPOCH", "u64 of the own PE: rounds of flags so far"),
         ("STAGE", "symmetric: two halves of ISHMEMX_DEVICE_STAGE_BYTES"),
         ("GRID_COUNT", "of Triton's kernels: programs of the grid that have come"),
         ("GRID_TURN", "of Triton's kernels: meetings of grids so far"),
         ("LL", "symmetric: two halves of ISHMEMX_LL_HALF_BYTES for data with flags in it; 0: none"),
         ("LL_SLOT", "bytes of a half that a member stores to: a multiple of 1,024"),
-        ("NEAR", "1: all members reach each other's device heaps by loads and stores"),
+        (
+            "NEAR",
+            "1: all members reach each other's device heaps by loads and stores; 0: not; "
+            "ISHMEMX_TEAM_OF_ROUNDS: not, and there is no flag for each member",
+        ),
         ("WORDS", ""),
     ),
     at={"WORDS": 16},
@@ -302,12 +306,13 @@ SIZES = Group(
         ("MAX_HANDLERS", ""),
         ("RING_OPS", "operations of a request, and one that is none"),
         ("FAR", "in DELTA; no distance, for those are multiples of a page"),
+        ("TEAM_OF_ROUNDS", "in NEAR: a flag a round, from the member 2^round in front"),
         ("HOST_WORDS", "that streams may wait for at a time"),
     ),
     at={"DEVICE_STAGE_BYTES": 64 * 1024, "LL_HALF_BYTES": 256 * 1024}
     | {"MAX_TEAMS": 64, "MAX_HANDLERS": 64}
     | {"MAX_NEAR_PES": STATE.MODULE - STATE.DELTA, "RING_OPS": REQUEST_OP.COUNT}
-    | {"FAR": 1, "HOST_WORDS": 512},
+    | {"FAR": 1, "TEAM_OF_ROUNDS": -1, "HOST_WORDS": 512},
 )
 
 PRINT = Group(

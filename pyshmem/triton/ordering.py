@@ -2,7 +2,8 @@
 """Order and meeting: fence, quiet, sync and barrier, of a program and of a grid.
 
 A team meets by an exchange of flags, as in Numba kernels, with which these may be mixed: exchange number
-e is every member raising its flag at all others to e, and waiting until theirs have reached it.
+e is every member raising its flag at all others to e, and waiting until theirs have reached it. Larger
+teams with far members have a flag a turn instead, see ``pyshmem/device/team/flags.py``.
 """
 
 import triton.language as tl
@@ -28,6 +29,8 @@ from .words import (
     TEAM_FLAGS,
     TEAM_GRID_COUNT,
     TEAM_GRID_TURN,
+    TEAM_NEAR,
+    TEAM_OF_ROUNDS,
     TEAM_SYNC,
     TEAM_WORLD,
 )
@@ -72,6 +75,41 @@ def _words(row):
 
 
 @device_function
+def _in_rounds(row):
+    """Of a team with far members: have they a flag a turn instead of one a member?"""
+    return fixed(row + TEAM_NEAR) == TEAM_OF_ROUNDS
+
+
+@device_function
+def _raise_far(team, row, flags, epoch, op: tl.constexpr, ctx):
+    """Raises the flag at the others, whose flags are to be waited for; in turns that is done here."""
+    settle(ctx)
+    fence_all()
+    mine, lanes, others, pes = _members(team, row, ctx)
+    if _in_rounds(row):
+        n_pes = place_in(team, row, ctx)[1]
+        one, place, step = lanes == 0, flags, mine * 0 + 1
+        while step < n_pes:
+            behind = world_pe(team, row, (mine + step) % n_pes)
+            front = world_pe(team, row, (mine + n_pes - step) % n_pes)
+            far_words(place, epoch, tl.where(one, behind, -1), one, ctx)
+            poll(
+                one.to(tl.int32),
+                place + lanes * 0,
+                CMP_GE,
+                epoch,
+                tl.where(one, front, -1),
+                op,
+                ctx,
+            )
+            fence_all()
+            place += 1
+            step += step
+    else:
+        far_words(flags + mine, epoch, pes, others, ctx)
+
+
+@device_function
 def exchange(team, row, op: tl.constexpr, ctx):
     """The team's members meet; each by one program at a time."""
     flags, counter = _words(row)
@@ -82,9 +120,8 @@ def exchange(team, row, op: tl.constexpr, ctx):
         remote = flags + mine + (distance_to(tl.where(others, pes, 0), ctx) >> 3)
         set_words(others.to(tl.int32), remote, epoch)
     else:
-        settle(ctx)
-        fence_all()
-        far_words(flags + mine, epoch, pes, others, ctx)
+        _raise_far(team, row, flags, epoch, op, ctx)
+        others = others & (not _in_rounds(row))
     poll(others.to(tl.int32), flags + lanes, CMP_GE, epoch, pes, op, ctx)
     tl.store(counter, epoch)
     meet()
@@ -122,10 +159,10 @@ def exchange_grid(settles: tl.constexpr, team, op: tl.constexpr, ctx):
                 tl.where(is_own, turn, epoch),
             )
         else:
-            settle(ctx)
-            fence_all()
-            far_words(flags + mine, epoch, pes, others, ctx)
+            _raise_far(team, row, flags, epoch, op, ctx)
             release_set(own, turn)
+    if not near():
+        others = others & (not _in_rounds(row))
     places, least = tl.where(is_own, own, flags + lanes), tl.where(is_own, turn, epoch)
     poll((others | is_own).to(tl.int32), places, CMP_GE, least, pes, op, ctx)
     meet()

@@ -286,6 +286,23 @@ def test_device_heaps_of_more_pes_than_a_node_may_have(
     assert done.stdout == "ok\n"
 
 
+def test_far_pes_take_little_device_memory(
+    build: Compile, flags: list[str], made: Path, run_pes: Callable
+) -> None:
+    """64 bytes a peer at most: tables of kernels' teams are made for the members of a node."""
+    program = build(["-std=gnu11", HERE / "device_tables.c", *plain(flags, made)], "device_tables")
+    settings = {
+        "PYSHMEM_HEAP_SIZE": "1M",
+        "PYSHMEM_DEVICE_HEAP_SIZE": "1M",
+        "PYSHMEM_NODE_SIZE": "1",
+    }
+    few, many = (
+        int(run_pes(n, program, device="sim", env=settings, timeout=60, check=True).stdout)
+        for n in (8, 72)
+    )
+    assert many - few <= 64 * (72 - 8)
+
+
 def test_a_handler_that_blocks_does_not_keep_finalize(
     build: Compile, flags: list[str], made: Path, run_command: Callable
 ) -> None:

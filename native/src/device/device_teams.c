@@ -2,7 +2,10 @@
  * What kernels know of teams: a table of slots in device memory, and for each slot flags and a stage that members
  * store to, on the arena that kernels and their peers reach. Where they reach it by stores there are also two halves
  * for data with flags in it: 512 KiB a slot, 32 MiB for the 64 slots, and in the simulator no page before its team
- * exists. A channel of a team is a slot like another. */
+ * exists. A channel of a team is a slot like another.
+ *
+ * A slot has places for as many members as a node has, for each a flag and a number, not for as many as the job has:
+ * larger teams meet in rounds, which need a flag each, and their lists are in the host's memory. */
 #include "device/device_teams.h"
 
 #include <assert.h>
@@ -22,7 +25,8 @@
 #include "teams/ctx.h"
 #include "teams/team.h"
 
-#define LL_BYTES (2LL * ISHMEMX_LL_HALF_BYTES)
+#define LL_BYTES     (2LL * ISHMEMX_LL_HALF_BYTES)
+#define LEAST_PLACES 3 /* members that meet by a message from each to each, wherever they are: later, not slower */
 
 enum {
     LL_SLOT_UNIT = 1024, /* what a warp stores at a time: see device/team/ll.py */
@@ -37,10 +41,26 @@ static struct {
     char *symmetric; /* flags of all slots, their stages, their halves for data with flags, the areas for streams */
     int heap;        /* on whose arena that is */
     char *table;     /* device memory: rows, epochs, lists of PEs */
+    /* [MAX_TEAMS * n_pes] lists of teams that have more members than a slot has places: memory that host and kernels
+     * share, and where kernels see it. NULL: there is none in this job. */
+    int32_t *long_lists, *long_lists_seen;
 } kernels;
 
+/* Members for which a slot has places. Before it is known how large nodes are, as many as they may be. */
+static int places(int n_pes) {
+    int most = pysh.largest_node ? pysh.largest_node : ISHMEMX_MAX_NEAR_PES;
+
+    most = most < LEAST_PLACES ? LEAST_PLACES : most;
+    return n_pes < most ? n_pes : most;
+}
+
+/* A flag a place, or one a round. */
 static int64_t flags_nbytes(int n_pes) {
-    return ((int64_t)n_pes * 8 + PYSH_CACHE_LINE - 1) / PYSH_CACHE_LINE * PYSH_CACHE_LINE;
+    int64_t n = places(n_pes);
+
+    while (n < 63 && 1LL << n < n_pes)
+        n++;
+    return (n * 8 + PYSH_CACHE_LINE - 1) / PYSH_CACHE_LINE * PYSH_CACHE_LINE;
 }
 
 static int64_t all_flags_nbytes(int n_pes) {
@@ -62,7 +82,7 @@ int64_t pysh_device_tables_nbytes(int n_pes) {
 static_assert(ISHMEMX_LL_HALF_BYTES / ISHMEMX_MAX_NEAR_PES >= LL_SLOT_UNIT, "every member has a slot");
 
 int64_t pysh_device_teams_nbytes(int n_pes) {
-    return (LISTS + ISHMEMX_MAX_TEAMS * (int64_t)n_pes * 4 + 4095) & -4096;
+    return (LISTS + ISHMEMX_MAX_TEAMS * (int64_t)places(n_pes) * 4 + 4095) & -4096;
 }
 
 char *pysh_device_teams_table(void) {
@@ -100,7 +120,7 @@ bool pysh_device_team_is_near(const struct ishmemx_team *team) {
     return pysh.p2p;
 }
 
-static void row_fill(int64_t *row, const struct ishmemx_team *team, int slot, const char *list) {
+static void row_fill(int64_t *row, const struct ishmemx_team *team, int slot, const void *list) {
     const char *symmetric = kernels.symmetric;
     int n_pes = pysh.n_pes;
 
@@ -112,24 +132,39 @@ static void row_fill(int64_t *row, const struct ishmemx_team *team, int slot, co
     row[ISHMEMX_DEVICE_TEAM_STAGE] =
         (int64_t)(intptr_t)(symmetric + all_flags_nbytes(n_pes) + slot * 2LL * ISHMEMX_DEVICE_STAGE_BYTES);
     row[ISHMEMX_DEVICE_TEAM_NEAR] = pysh_device_team_is_near(team);
-    if (row[ISHMEMX_DEVICE_TEAM_NEAR]) {
+    if (team->n_pes > places(n_pes)) {
+        row[ISHMEMX_DEVICE_TEAM_NEAR] = ISHMEMX_TEAM_OF_ROUNDS;
+    } else if (row[ISHMEMX_DEVICE_TEAM_NEAR]) {
         row[ISHMEMX_DEVICE_TEAM_LL] = (int64_t)(intptr_t)(symmetric + stages_end(n_pes) + slot * LL_BYTES);
         row[ISHMEMX_DEVICE_TEAM_LL_SLOT] = ISHMEMX_LL_HALF_BYTES / team->n_pes / LL_SLOT_UNIT * LL_SLOT_UNIT;
     }
 }
 
+/* *list_p: where kernels find the members' numbers. */
+static int list_fill(const struct ishmemx_team *team, int slot, const void **list_p) {
+    char *list = kernels.table + LISTS + slot * (int64_t)places(pysh.n_pes) * 4;
+    size_t nbytes = (size_t)team->n_pes * sizeof *team->pes;
+
+    if (team->n_pes <= places(pysh.n_pes)) {
+        *list_p = list;
+        return pysh.accel->copy(list, team->pes, nbytes);
+    }
+    memcpy(&kernels.long_lists[slot * (int64_t)pysh.n_pes], team->pes, nbytes);
+    *list_p = &kernels.long_lists_seen[slot * (int64_t)pysh.n_pes];
+    return ISHMEMX_OK;
+}
+
 static int team_set(const struct ishmemx_team *team, int slot) {
     int64_t row[ISHMEMX_DEVICE_TEAM_WORDS] = {0};
-    char *list = kernels.table + LISTS + slot * (int64_t)pysh.n_pes * 4;
+    const void *list;
     int status = ISHMEMX_OK;
 
     if (!kernels.table)
         return ISHMEMX_OK;
     if (team && team->my_pe >= 0) {
-        row_fill(row, team, slot, list);
-        if ((status = slot_clear(slot)) ||
-            (status = pysh.accel->copy(list, team->pes, (size_t)team->n_pes * sizeof *team->pes)))
+        if ((status = slot_clear(slot)) || (status = list_fill(team, slot, &list)))
             return status;
+        row_fill(row, team, slot, list);
     }
     return pysh.accel->copy(kernels.table + slot * (int64_t)ROW_BYTES, row, sizeof row);
 }
@@ -152,6 +187,15 @@ int pysh_device_teams_open(char *symmetric, int heap, char *table) {
     kernels.symmetric = symmetric;
     kernels.heap = heap;
     kernels.table = table;
+    if (pysh.n_pes > places(pysh.n_pes)) {
+        void *lists, *seen;
+        size_t nbytes = ISHMEMX_MAX_TEAMS * (size_t)pysh.n_pes * sizeof *kernels.long_lists;
+        int status = pysh.accel->shared_alloc(nbytes, &lists, &seen);
+        if (status)
+            return status;
+        kernels.long_lists = lists;
+        kernels.long_lists_seen = seen;
+    }
     pysh_stream_areas_open(symmetric + halves_end(pysh.n_pes), table + STREAM_CALLS);
     pysh_team_set_kernels(team_set);
     pysh_board_kernel_epoch(kernel_epoch);
@@ -161,6 +205,8 @@ int pysh_device_teams_open(char *symmetric, int heap, char *table) {
 void pysh_device_teams_close(void) {
     pysh_team_set_kernels(NULL);
     pysh_board_kernel_epoch(NULL);
+    if (kernels.long_lists)
+        pysh.accel->shared_free(kernels.long_lists);
     memset(&kernels, 0, sizeof kernels);
 }
 

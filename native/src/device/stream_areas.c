@@ -21,9 +21,9 @@ static struct {
     char *flags, *units, *calls;
 } areas;
 
-/* Of teams of near members: others have no use for them. */
+/* Of teams of near members: others have no use for them. Before it is known how large nodes are, as large as can be. */
 static int64_t flags_nbytes(int n_pes) {
-    int64_t most = n_pes < ISHMEMX_MAX_NEAR_PES ? n_pes : ISHMEMX_MAX_NEAR_PES;
+    int64_t near = pysh.largest_node ? pysh.largest_node : ISHMEMX_MAX_NEAR_PES, most = n_pes < near ? n_pes : near;
 
     return PYSH_STREAM_MAX_BLOCKS * ((most * 8 + FLAG_ROW_UNIT - 1) / FLAG_ROW_UNIT * FLAG_ROW_UNIT);
 }

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/settings.h"
 #include "base/state.h"
@@ -46,6 +47,10 @@ int pysh_nodes_open(bool kernels) {
             status = pysh_fail(ISHMEMX_ERR_MISMATCH, "PYSHMEM_NODE_SIZE is %lld on PE %d, %lld on PE 0",
                                (long long)all[2 * pe], pe, (long long)all[0]);
     }
+    memset(all, 0, (size_t)pysh.n_pes * sizeof *all); /* counts, by the nodes' first PEs */
+    for (int pe = 0; !status && pe < pysh.n_pes; pe++)
+        if (++all[pysh.node[pe]] > pysh.largest_node)
+            pysh.largest_node = (int)all[pysh.node[pe]];
     free(all);
     return status;
 }
@@ -53,7 +58,7 @@ int pysh_nodes_open(bool kernels) {
 void pysh_nodes_close(void) {
     free(pysh.node);
     pysh.node = NULL;
-    pysh.n_nodes = 0;
+    pysh.n_nodes = pysh.largest_node = 0;
 }
 
 int ishmemx_node(int pe) {

@@ -19,7 +19,7 @@ from ..ring.transport import get_bytes, store_word
 from ..routine import scoped
 from ..state import DEVICE_STAGE_BYTES
 from ..team import ll
-from ..team.flags import await_flag, outlined, raise_flags, steps
+from ..team.flags import await_flag, complete_words, outlined, raise_flags, steps
 from ..team.ll import makes_ll
 from ..team.rows import member_pe, near_row, row_my_pe, row_n_pes, row_stage, team_row
 from .strided import extent, push_blocks
@@ -286,6 +286,8 @@ def _collect(scope: Scope):
         """Counts by the stages: where peers are out of reach."""
         tell_counts(row, nelems, epoch)
         sync()
+        if rank() == 0:
+            complete_words(row)
         meet_members(row, epoch, op)
         total = add_counts(row, epoch, row_n_pes(row))
         before = add_counts(row, epoch, row_my_pe(row))

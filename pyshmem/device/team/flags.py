@@ -3,7 +3,9 @@
 
 Every member has a flag of every other's. Round e of a team is everybody raising their flag at
 all others to e, and waiting until all others' flags have reached it. Numbers only rise: nothing is
-reset, and a member that is a round ahead does no harm.
+reset, and a member that is a round ahead does no harm. Where members are far, and more than a node
+has, they have a flag a turn instead: in turn t a member hears from the one 2^t in front of it, which
+has heard from as many before, and so after log2(n) turns of all.
 """
 
 from collections.abc import Callable
@@ -15,11 +17,13 @@ from ..leaf import chosen as leaf
 from ..leaf.chosen import device_function, outline, rare, read64, state, stride, write64
 from ..peers import distance_to, near, near_to
 from ..ring.cutover import offloads_put
+from ..ring.requests import settle
 from ..ring.transport import ring_put, store_word
 from ..state import CUTOVER_PUT_MIN, DELTA
 from ..wait_loop import reached_soon, wait_word
 from .rows import (
     claim_row,
+    meets_in_rounds,
     member_pe,
     near_row,
     release_row,
@@ -59,8 +63,31 @@ def _raise_all(row: int, flags: int, rank: int, size: int, epoch: int) -> None:
 
 
 @rare
+def _take_turns(row: int, flags: int, rank: int, epoch: int, waited_op: int) -> int:
+    """One lane does it all; what it has heard of is released with its next flag."""
+    members, step, flag = row_n_pes(row), 1, flags
+    while rank == 0 and step < members:
+        store_word(flag, epoch, member_pe(row, other_member(row, step)))
+        front = other_member(row, members - step)
+        wait_word(flag, epoch, waited_op, member_pe(row, front))
+        leaf.fence()
+        flag += 8
+        step += step
+    return 0
+
+
+@device_function
+def complete_words(row: int) -> None:
+    """One thread, before a meeting: words by the ring are there, for who hears of it from others."""
+    if meets_in_rounds(row):
+        settle()
+
+
+@rare
 def _meet_far(row: int, flags: int, rank: int, size: int, epoch: int, waited_op: int) -> int:
     """``meet`` in a job with PEs that are reached by the ring."""
+    if meets_in_rounds(row):
+        return _take_turns(row, flags, rank, epoch, waited_op)
     _raise_all(row, flags, rank, size, epoch)
     return _await_from(row, flags, rank + 1, size, epoch, waited_op)
 

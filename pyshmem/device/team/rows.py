@@ -47,7 +47,13 @@ _row_near = _word(words.DEVICE_TEAM_NEAR)
 @device_function
 def near_row(row: int) -> bool:
     """Do all members reach each other by loads and stores? One answer on all of them."""
-    return state(P2P) != 0 or _row_near(row) != 0
+    return state(P2P) != 0 or _row_near(row) > 0
+
+
+@device_function
+def meets_in_rounds(row: int) -> bool:
+    """Of a team with far members: are there too many of them for a flag each?"""
+    return _row_near(row) == words.TEAM_OF_ROUNDS
 
 
 def _number(at_hand: int, number: int):
