@@ -166,9 +166,10 @@ CUresult cuModuleLoadData(void **module, const void *image) {
 CUresult cuModuleGetFunction(void **function, void *module, const char *name) {
     UNSAFE();
     (void)module;
-    *function = !strncmp(name, "pysh_set", 8)    ? FAKE_SET
-                : !strncmp(name, "pysh_wait", 9) ? FAKE_WAIT
-                                                 : (void *)&fake.mutex;
+    *function = !strncmp(name, "pysh_set", 8)      ? FAKE_SET
+                : !strncmp(name, "pysh_wait", 9)   ? FAKE_WAIT
+                : !strcmp(name, "pysh_amo_server") ? FAKE_SERVER
+                                                   : (void *)&fake.mutex;
     return SUCCESS;
 }
 CUresult cuModuleUnload(void *module) {

@@ -38,6 +38,9 @@ void fake_run_kernel(const work_t *work) { /* case numbers of the kernel: see cu
     case 12:
         *result = __atomic_fetch_add(wide, work->value, __ATOMIC_SEQ_CST);
         break;
+    case 15:
+        *result = __atomic_fetch_xor(wide, work->value, __ATOMIC_SEQ_CST);
+        break;
     case 16: {
         float sum, more;
         *result = *narrow;
@@ -55,6 +58,37 @@ void fake_run_kernel(const work_t *work) { /* case numbers of the kernel: see cu
         *(uint32_t *)(uintptr_t)work->result = (uint32_t)old;
     else
         *(uint64_t *)(uintptr_t)work->result = old;
+}
+
+/* The kernel that stays: as its text in accel/cuda/amo.c. */
+void fake_run_server(const work_t *work) {
+    uint64_t *boxes = (uint64_t *)(uintptr_t)work->dest, *cells = (uint64_t *)(uintptr_t)work->source;
+    uint64_t n = work->value, old, word[4], *here = (uint64_t *)(uintptr_t)work->result;
+
+    __atomic_store_n(here, work->cond, __ATOMIC_RELEASE);
+    for (int looks = 0; looks < work->number;) {
+        uint64_t phase = (n >> 4) % 255 + 1, other = 0;
+        for (int i = 0; i < 4; i++) {
+            word[i] = __atomic_load_n(&boxes[4 * (n % 16) + (uint64_t)i], __ATOMIC_ACQUIRE);
+            other |= word[i] >> 56 ^ phase;
+        }
+        if (other) {
+            looks++;
+            for (volatile int i = 0; i < 100; i++)
+                continue;
+            continue;
+        }
+        fake_run_kernel(&(work_t){.dest = word[0] << 8 >> 8,
+                                  .value = word[1] << 8 >> 8 | (word[3] >> 8 & 255) << 56,
+                                  .cond = word[2] << 8 >> 8 | (word[3] >> 16 & 255) << 56,
+                                  .result = (uintptr_t)&old,
+                                  .number = (int)(word[3] & 255)});
+        __atomic_store_n(&cells[2 * (n % 16) + 1], old >> 56 | phase << 56, __ATOMIC_RELEASE);
+        __atomic_store_n(&cells[2 * (n % 16)], old << 8 >> 8 | phase << 56, __ATOMIC_RELEASE);
+        looks = 0;
+        n++;
+    }
+    __atomic_store_n(&here[1], work->cond | n, __ATOMIC_RELEASE);
 }
 
 /* What a kernel of a test does: adds the words up, and keeps them. */
@@ -144,6 +178,14 @@ CUresult cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, u
     (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
     if (function == FAKE_SET || function == FAKE_WAIT)
         return launch_word(stream, function, argument);
+    if (function == FAKE_SERVER)
+        return fake_enqueue(stream, (work_t){.kind = SERVER,
+                                             .dest = *(CUdeviceptr *)argument[0],
+                                             .source = *(CUdeviceptr *)argument[1],
+                                             .result = *(CUdeviceptr *)argument[2],
+                                             .value = *(uint64_t *)argument[3],
+                                             .cond = *(uint64_t *)argument[4],
+                                             .number = *(int *)argument[5]});
     return fake_enqueue(stream, (work_t){.kind = KERNEL,
                                          .dest = *(CUdeviceptr *)argument[0],
                                          .value = *(uint64_t *)argument[1],

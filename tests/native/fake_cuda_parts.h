@@ -27,8 +27,9 @@ typedef struct work { /* of a stream: a copy, a stored word, a memset, a kernel 
         WAIT,
         BEHIND,
         KERNEL,
+        SERVER,
         LIBRARY_KERNEL
-    } kind; /* KERNEL: that for atomic operations */
+    } kind; /* KERNEL, SERVER: for atomic operations */
     CUdeviceptr dest, source, result;
     uint64_t value, cond;
     size_t nbytes, height, dest_pitch, source_pitch;
@@ -70,8 +71,9 @@ extern __thread int fake_mode;      /* of captures, of the calling thread */
 extern __thread void *fake_context; /* current */
 
 /* The functions of the module for words; any other is that for atomic operations. */
-#define FAKE_SET  ((void *)1)
-#define FAKE_WAIT ((void *)2)
+#define FAKE_SET    ((void *)1)
+#define FAKE_WAIT   ((void *)2)
+#define FAKE_SERVER ((void *)3)
 
 /* Does a capture forbid the call? */
 bool fake_forbidden(void);
@@ -83,6 +85,7 @@ bool fake_forbidden(void);
 
 /* streams.c: puts work behind a stream's. */
 CUresult fake_enqueue(stream_t *stream, work_t work);
-/* kernels.c: what the two kinds of kernels do. */
+/* kernels.c: what the kinds of kernels do. */
 void fake_run_kernel(const work_t *work);
+void fake_run_server(const work_t *work);
 void fake_run_library_kernel(const work_t *work);

@@ -46,11 +46,13 @@ static void run(const work_t *work) {
         fake_run_library_kernel(work);
     } else if (work->kind == KERNEL) {
         fake_run_kernel(work);
+    } else if (work->kind == SERVER) {
+        fake_run_server(work);
     }
 }
 
 static bool held_up(const work_t *work) {
-    return (fake.full && work->kind == KERNEL) || (work->kind == WAIT && !holds(work)) ||
+    return (fake.full && (work->kind == KERNEL || work->kind == SERVER)) || (work->kind == WAIT && !holds(work)) ||
            (work->kind == BEHIND && work->first->finished < work->value);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What takes the proxy long is done in pieces: others are served between them, and quiet, replies and signals wait for
  * the last. Run with PYSHMEM_P2P=0, on 1 PE; argument "cuda": with the fake driver. */
+#include <unistd.h>
+
 #include "fake_cuda.h"
 
 enum { BIG = 4 << 20, WORDS = 4096 };
@@ -117,6 +119,50 @@ static void atomics_wait_for_room_by_themselves(void) {
     CHECK(*word == 114);
 }
 
+static pysh_request_t amo_of(uint64_t *word, int op, uint64_t value) {
+    pysh_request_t request = request_of(PYSH_OP_AMO, ISHMEMX_TYPE_UINT64, 0, 0, op);
+
+    request.word[PYSH_WORD_DEST] = (uintptr_t)word;
+    request.word[PYSH_WORD_VALUE] = value;
+    return request;
+}
+
+/* The kernel for these stays a while, and goes when it pleases; sets and fetches go without it where there is none.
+ * None is lost, done twice or overtaken, and on a GPU without room for the kernel words are set all the same. */
+static void atomics_by_both_roads(void) {
+    enum { WORDS_OF_ALL = 3, OPERATIONS = 2000 };
+    static const int ops[] = {ISHMEMX_ATOMIC_SET, ISHMEMX_ATOMIC_FETCH, ISHMEMX_ATOMIC_ADD, ISHMEMX_ATOMIC_XOR};
+    uint64_t *word, expected[WORDS_OF_ALL] = {0};
+    unsigned seed = 7;
+
+    MUST(ishmemx_malloc(ISHMEMX_HEAP_DEVICE, 8 * WORDS_OF_ALL, 0, 1, (void **)&word));
+    for (int i = 0; i < OPERATIONS; i++) {
+        int k = rand_r(&seed) % WORDS_OF_ALL, op = ops[rand_r(&seed) % (i % 500 < 250 ? 2 : 4)];
+        uint64_t value = (uint64_t)rand_r(&seed) << 40 | (uint64_t)i, old = expected[k];
+        pysh_request_t request = amo_of(&word[k], op, value);
+        expected[k] = op == ISHMEMX_ATOMIC_SET   ? value
+                      : op == ISHMEMX_ATOMIC_ADD ? old + value
+                      : op == ISHMEMX_ATOMIC_XOR ? old ^ value
+                                                 : old;
+        if (i % 3)
+            tell(&request);
+        else
+            CHECK(ask(request) == old || op == ISHMEMX_ATOMIC_SET);
+        if (i % 64 == 0)
+            usleep((useconds_t)(rand_r(&seed) % 1000));
+    }
+    quiet();
+    CHECK(!memcmp(word, expected, sizeof expected));
+    usleep(50000); /* the kernel goes */
+    fake_cuda("fake_cuda_fill", 1);
+    for (uint64_t i = 1; i < 40; i++) {
+        ask(amo_of(word, ISHMEMX_ATOMIC_SET, i));
+        CHECK(ask(amo_of(word, ISHMEMX_ATOMIC_FETCH, 0)) == i);
+    }
+    fake_cuda("fake_cuda_fill", 0);
+    CHECK(ask(amo_of(word, ISHMEMX_ATOMIC_ADD, 1)) == 39);
+}
+
 /* Single elements of GPU memory, and old values that a fetch wants there, while a slow copy is in the driver. */
 static void elements_wait_by_themselves(void) {
     uint64_t *word, *fetched;
@@ -174,6 +220,7 @@ int main(int argc, char **argv) {
         local = host;
         all();
         atomics_wait_for_room_by_themselves();
+        atomics_by_both_roads();
         elements_wait_by_themselves();
     }
     MUST(ishmemx_finalize());

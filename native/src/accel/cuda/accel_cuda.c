@@ -12,6 +12,7 @@
 
 #include "accel/accel.h"
 #include "accel/cuda/amo.h"
+#include "accel/cuda/amo_polled.h"
 #include "accel/cuda/driver.h"
 #include "accel/cuda/engine.h"
 #include "accel/cuda/gpu.h"

@@ -40,7 +40,7 @@ static CUresult find_early_starts(int *major_p) {
 }
 
 int pysh_cuda_streams_open(void) {
-    CUdeviceptr zero = pysh_gpu.amo.device_word + PYSH_CUDA_AMO_SLOTS * sizeof *pysh_gpu.amo.word;
+    CUdeviceptr zero = pysh_cuda_amo_at(&pysh_gpu.amo, &pysh_gpu.amo.shared->spare);
     int major = 0;
     CUresult result = pysh_cuda.StreamCreate(&filling, CU_STREAM_NON_BLOCKING);
 
