@@ -79,7 +79,17 @@ def names_by_module(name: str) -> dict[str, str]:
                     origins |= dict.fromkeys(brought.__all__, origin)
                 else:
                     origins[alias.asname or alias.name] = origin
-    return {key: origins.get(key, "") for key in module.__all__}
+    return {key: origins.get(key) or _written_in(module, key) for key in module.__all__}
+
+
+def _written_in(package: ModuleType, name: str) -> str:
+    """The module with the body of a routine that is made while its package is imported."""
+    code = getattr(inspect.unwrap(getattr(package, name)), "__code__", None)
+    folder = Path(inspect.getfile(package)).parent
+    if code is None or not Path(code.co_filename).is_relative_to(folder):
+        return ""
+    parts = Path(code.co_filename).relative_to(folder).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
 
 
 def _signature(value: Any) -> str:

@@ -7,31 +7,23 @@ among the threads of a warp or a block, all of which make the same call. The sam
 Numba's simulator when there is no GPU.
 """
 
-# ruff: noqa: F403
-from types import ModuleType as _ModuleType
-
-from .api.arguments import *
-from .api.atomics import *
-from .api.collectives import *
-from .api.locks import *
-from .api.messages import *
-from .api.ordering import *
-from .api.reduce_scatter import *
-from .api.reductions import *
-from .api.rma import *
-from .api.signals import *
-from .api.stages import *
-from .api.strided import *
-from .api.sync import *
-from .api.teams import *
-from .api.wait_sets import *
-from .api.waits import *
+from . import api as api
+from .api.arguments import as_argument
+from .api.rma import ptr
+from .api.signals import SIGNAL_ADD, SIGNAL_SET
+from .api.stages import stage_begin, stage_end
+from .api.wait_sets import NO_INDEX
 from .jit import modules as modules
-from .jit.modules import *
+from .jit.modules import prepare
+from .routine import ROUTINES as _ROUTINES
+from .team.rows import TEAM_NODE, TEAM_SHARED, TEAM_WORLD
+from .wait_loop import CMP_EQ, CMP_GE, CMP_GT, CMP_LE, CMP_LT, CMP_NE
 
-# What the modules' own lists brought, and not the modules.
 __all__ = [
-    name
-    for name, value in vars().items()
-    if not (name.startswith("_") or isinstance(value, _ModuleType))
-]
+    "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "NO_INDEX", "SIGNAL_ADD",
+    "SIGNAL_SET", "TEAM_NODE", "TEAM_SHARED", "TEAM_WORLD", "as_argument", "prepare", "ptr",
+    "stage_begin", "stage_end",
+]  # fmt: skip
+#: The routines, at all their scopes: ``__init__.pyi`` lists them.
+globals().update(_ROUTINES)
+__all__ += sorted(_ROUTINES.keys() - set(__all__))

@@ -2,7 +2,7 @@
 """How every public device routine is made: the one place that sees them all.
 
 What holds for all of them, such as the simulator's integers, is done here once; so would be tracing and
-checks of their own.
+checks of their own. ``pyshmem.device`` takes its routines from ``ROUTINES``.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .groups import GRID, SCOPES, Scope
+from .groups import GRID, SCOPES
 from .leaf.chosen import device_function, public_function
 
+Body = Callable[..., Any]
 #: All routines by name, with the function that kernels are compiled from.
-ROUTINES: dict[str, Callable[..., Any]] = {}
+ROUTINES: dict[str, Body] = {}
 
 
-def routine(body: Callable[..., Any], name: str = "", **words: str) -> Callable[..., Any]:
+def routine(body: Body, name: str = "", **words: str) -> Body:
     """``body`` as a public routine: what kernels call it by, and its documentation.
 
     Args:
@@ -33,20 +34,23 @@ def routine(body: Callable[..., Any], name: str = "", **words: str) -> Callable[
     return made
 
 
-def scoped(
-    make: Callable[[Scope], Callable[..., Any]], name: str = "", grid: bool = False, **words: str
-) -> tuple[Callable[..., Any], ...]:
-    """``make(scope)`` for a thread, a warp, a block and, if asked, a grid, as public routines.
+def scoped(name: str = "", grid: bool = False, **words: str) -> Callable[[Body], Body]:
+    """A decorator of ``make(scope)``, which returns a routine, or several, for the threads of a scope.
 
-    Their names are that of the body, or ``name``, with ``_warp``, ``_work_group`` and ``_grid`` behind.
+    They are made for a thread, a warp, a block and, if asked, a grid. Their names are those of the
+    bodies, or ``name``, with ``_warp``, ``_work_group`` and ``_grid`` behind.
     """
-    made = []
-    for scope in (*SCOPES, GRID) if grid else SCOPES:
-        body = make(scope)
-        base = name or body.__name__
-        if words:
-            body.__doc__ = (body.__doc__ or "").format(name=base, **words)
-        if body.__doc__:
-            body.__doc__ = f"{body.__doc__.rstrip()}\n\n    Scope: {scope.help}\n    "
-        made.append(routine(body, base + scope.suffix))
-    return tuple(made)
+
+    def decorate(make: Body) -> Body:
+        for scope in (*SCOPES, GRID) if grid else SCOPES:
+            made = make(scope)
+            for body in made if isinstance(made, tuple) else (made,):
+                base = name or body.__name__
+                if words:
+                    body.__doc__ = (body.__doc__ or "").format(name=base, **words)
+                if body.__doc__:
+                    body.__doc__ = f"{body.__doc__.rstrip()}\n\n    Scope: {scope.help}\n    "
+                routine(body, base + scope.suffix)
+        return make
+
+    return decorate

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from .._core.contract import STREAM_KERNEL, STREAM_KEY
 from .._core.type_table import ELEMENTS, REDUCE_OPS
-from ..device.api import collectives, ordering, reduce_scatter, reductions, sync, wait_sets, waits
 from ..device.leaf.chosen import state, store_near, thread_in_block
 from ..device.ring.requests import ask
+from ..device.routine import ROUTINES
 from ..device.state import ABI
 from . import lean, moves, reduce
 
@@ -135,7 +135,6 @@ def _request(_op: str, _wide: bool) -> Function:
 class _Row(NamedTuple):
     """Of a kernel that calls a routine of the device library."""
 
-    module: Any
     routine: str  # with {op}; the scope comes behind it
     make: Callable[[Function], Function]
     arguments: str
@@ -164,7 +163,7 @@ _ROWS: dict[int, _Row | _Made] = {
     STREAM_KERNEL.BARRIER_ALL: _Made(
         lambda _op, _wide: lean.barrier_all, TEAM + "i", "barrier_all"
     ),
-    STREAM_KERNEL.QUIET: _Row(ordering, "quiet", _alone, ""),
+    STREAM_KERNEL.QUIET: _Row("quiet", _alone, ""),
     STREAM_KERNEL.TEAM_SYNC: _Made(lambda _op, _wide: lean.team_sync, TEAM + "i", "team_sync"),
     STREAM_KERNEL.BROADCAST: _Made(
         lambda _op, wide: moves.broadcast(wide),
@@ -178,32 +177,32 @@ _ROWS: dict[int, _Row | _Made] = {
         "fcollect",
         lambda _op: lean.blocks("fcollect", False),
     ),
-    STREAM_KERNEL.COLLECT: _Row(collectives, "collect", _data, TEAM + "xxi"),
+    STREAM_KERNEL.COLLECT: _Row("collect", _data, TEAM + "xxi"),
     STREAM_KERNEL.ALLTOALL: _Made(
         lambda _op, wide: moves.alltoall(wide),
         TEAM + "xxi",
         "alltoall",
         lambda _op: lean.blocks("alltoall", True),
     ),
-    STREAM_KERNEL.ALLTOALLS: _Row(collectives, "alltoalls", _strided, TEAM + "xxiii"),
+    STREAM_KERNEL.ALLTOALLS: _Row("alltoalls", _strided, TEAM + "xxiii"),
     STREAM_KERNEL.REDUCE: _reduction("reduce", False),
     STREAM_KERNEL.REDUCE_SCATTER: _reduction("reduce_scatter", True),
-    STREAM_KERNEL.SCAN: _Row(reductions, "sum_{op}scan", _data, TEAM + "xxi"),
-    STREAM_KERNEL.WAIT: _Row(waits, "wait_until", _wait, "xii", ""),
-    STREAM_KERNEL.WAIT_ALL: _Row(wait_sets, "wait_until_all", _wait_all, "xiii", ""),
-    STREAM_KERNEL.WAIT_ANY: _Row(wait_sets, "wait_until_any", _wait_any, "xiiin", ""),
-    STREAM_KERNEL.WAIT_SOME: _Row(wait_sets, "wait_until_some", _wait_some, "xiniin", ""),
+    STREAM_KERNEL.SCAN: _Row("sum_{op}scan", _data, TEAM + "xxi"),
+    STREAM_KERNEL.WAIT: _Row("wait_until", _wait, "xii", ""),
+    STREAM_KERNEL.WAIT_ALL: _Row("wait_until_all", _wait_all, "xiii", ""),
+    STREAM_KERNEL.WAIT_ANY: _Row("wait_until_any", _wait_any, "xiiin", ""),
+    STREAM_KERNEL.WAIT_SOME: _Row("wait_until_some", _wait_some, "xiniin", ""),
     STREAM_KERNEL.REQUEST: _Made(_request, "iiiiiiiii", "request"),
 }
 #: The same where a member is out of reach of loads and stores.
 _FAR_ROWS: dict[int, _Row] = {
-    STREAM_KERNEL.BARRIER_ALL: _Row(sync, "barrier_all", _of_all, TEAM),
-    STREAM_KERNEL.TEAM_SYNC: _Row(collectives, "team_sync", _of_team, TEAM),
-    STREAM_KERNEL.BROADCAST: _Row(collectives, "broadcast", _from_root, TEAM + "xxii"),
-    STREAM_KERNEL.FCOLLECT: _Row(collectives, "fcollect", _data, TEAM + "xxi"),
-    STREAM_KERNEL.ALLTOALL: _Row(collectives, "alltoall", _data, TEAM + "xxi"),
-    STREAM_KERNEL.REDUCE: _Row(reductions, "{op}_reduce", _data, TEAM + "xxi"),
-    STREAM_KERNEL.REDUCE_SCATTER: _Row(reduce_scatter, "{op}_reduce_scatter", _data, TEAM + "xxi"),
+    STREAM_KERNEL.BARRIER_ALL: _Row("barrier_all", _of_all, TEAM),
+    STREAM_KERNEL.TEAM_SYNC: _Row("team_sync", _of_team, TEAM),
+    STREAM_KERNEL.BROADCAST: _Row("broadcast", _from_root, TEAM + "xxii"),
+    STREAM_KERNEL.FCOLLECT: _Row("fcollect", _data, TEAM + "xxi"),
+    STREAM_KERNEL.ALLTOALL: _Row("alltoall", _data, TEAM + "xxi"),
+    STREAM_KERNEL.REDUCE: _Row("{op}_reduce", _data, TEAM + "xxi"),
+    STREAM_KERNEL.REDUCE_SCATTER: _Row("{op}_reduce_scatter", _data, TEAM + "xxi"),
 }
 
 
@@ -221,7 +220,7 @@ def kernel_of(key: int) -> StreamKernel:
     elif isinstance(row, _Made):
         function, meets = row.make(op, wide), False
     else:
-        routine = getattr(row.module, name + ("_grid" if wide else row.scope))
+        routine = ROUTINES[name + ("_grid" if wide else row.scope)]
         function, meets = row.make(routine), wide
     function.__name__ = function.__qualname__ = name + "_on_stream"
     return StreamKernel(name, function, arguments, element.dtype, meets)

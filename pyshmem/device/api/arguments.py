@@ -11,8 +11,6 @@ from ...host.contexts import Context
 from ...host.teams import Channel, Team
 from ..leaf.chosen import SIM
 
-__all__ = ["as_argument"]
-
 
 def slot_of(ask, handle: int) -> int:
     """The slot that the library knows a team or a context's team by."""

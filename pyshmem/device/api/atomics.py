@@ -22,14 +22,6 @@ from ..ring.elements import ask_amo, tell_amo
 from ..routine import routine
 from ..team.rows import on_context
 
-__all__ = [
-    "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_compare_swap_nbi", "atomic_fetch",
-    "atomic_fetch_add", "atomic_fetch_add_nbi", "atomic_fetch_and", "atomic_fetch_and_nbi",
-    "atomic_fetch_inc", "atomic_fetch_inc_nbi", "atomic_fetch_nbi", "atomic_fetch_or",
-    "atomic_fetch_or_nbi", "atomic_fetch_xor", "atomic_fetch_xor_nbi", "atomic_inc", "atomic_or",
-    "atomic_set", "atomic_swap", "atomic_swap_nbi", "atomic_xor",
-]  # fmt: skip
-
 _standard, _extended, _bitwise, _addable = (require(family) for family in "axb+")
 
 

@@ -24,14 +24,6 @@ from ..team.ll import makes_ll
 from ..team.rows import member_pe, near_row, row_my_pe, row_n_pes, row_stage, team_row
 from .strided import extent, push_blocks
 
-__all__ = [
-    "alltoall", "alltoall_grid", "alltoall_warp", "alltoall_work_group", "alltoalls",
-    "alltoalls_grid", "alltoalls_warp", "alltoalls_work_group", "broadcast", "broadcast_grid",
-    "broadcast_warp", "broadcast_work_group", "collect", "collect_grid", "collect_warp",
-    "collect_work_group", "fcollect", "fcollect_grid", "fcollect_warp", "fcollect_work_group",
-    "team_sync", "team_sync_grid", "team_sync_warp", "team_sync_work_group",
-]  # fmt: skip
-
 _data = leaf.require("r")
 _PULL_FROM = 8192  # bytes from which members of a broadcast fetch for themselves, all at once
 
@@ -67,6 +59,7 @@ def half_of_stage(row: int, epoch: int) -> int:
     return row_stage(row) + (epoch & 1) * DEVICE_STAGE_BYTES
 
 
+@scoped(grid=True)
 def _team_sync(scope: Scope):
     start, _, _, end, _ = steps(scope)
     op = OP["team_sync"]
@@ -83,6 +76,7 @@ def _team_sync(scope: Scope):
     return team_sync
 
 
+@scoped(grid=True)
 def _broadcast(scope: Scope):
     rank, size, sync = scope.rank, scope.size, scope.sync
     start, send, _, end, finish = steps(scope)
@@ -174,6 +168,7 @@ def _make_blocks(scope: Scope, op: int, own_blocks: bool):
     return blocks
 
 
+@scoped(grid=True)
 def _fcollect(scope: Scope):
     blocks = _make_blocks(scope, OP["fcollect"], False)
 
@@ -188,6 +183,7 @@ def _fcollect(scope: Scope):
     return fcollect
 
 
+@scoped(grid=True)
 def _alltoall(scope: Scope):
     blocks = _make_blocks(scope, OP["alltoall"], True)
 
@@ -203,6 +199,7 @@ def _alltoall(scope: Scope):
     return alltoall
 
 
+@scoped(grid=True)
 def _alltoalls(scope: Scope):
     rank, size = scope.rank, scope.size
     start, _, _, end, _ = steps(scope)
@@ -258,6 +255,7 @@ def _alltoalls(scope: Scope):
     return alltoalls
 
 
+@scoped(grid=True)
 def _collect(scope: Scope):
     rank, size, sync = scope.rank, scope.size, scope.sync
     start, send, meet_members, end, finish = steps(scope)
@@ -371,11 +369,3 @@ def _collect(scope: Scope):
             by_stages(row, dest, source, nelems, epoch)
 
     return collect
-
-
-team_sync, team_sync_warp, team_sync_work_group, team_sync_grid = scoped(_team_sync, grid=True)
-broadcast, broadcast_warp, broadcast_work_group, broadcast_grid = scoped(_broadcast, grid=True)
-fcollect, fcollect_warp, fcollect_work_group, fcollect_grid = scoped(_fcollect, grid=True)
-collect, collect_warp, collect_work_group, collect_grid = scoped(_collect, grid=True)
-alltoall, alltoall_warp, alltoall_work_group, alltoall_grid = scoped(_alltoall, grid=True)
-alltoalls, alltoalls_warp, alltoalls_work_group, alltoalls_grid = scoped(_alltoalls, grid=True)

@@ -18,8 +18,6 @@ from ..state import HEAP_BASE, HEAP_BYTES, HOST_BASE, N_PES
 from ..wait_loop import go_on
 from .atomics import atomic_compare_swap, atomic_fetch, atomic_fetch_add
 
-__all__ = ["clear_lock", "set_lock", "test_lock"]
-
 _lock_word = leaf.require("lock")
 _SET, _TEST, _CLEAR = OP["set_lock"], OP["test_lock"], OP["clear_lock"]
 _NEXT, _HELD = 1 << 32, 1 << 31

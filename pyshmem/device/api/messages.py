@@ -10,8 +10,6 @@ from ..leaf.chosen import device_function, label_word, to_int64
 from ..ring.requests import ABORT, CALL, PRINT, RELEASE, ask, tell
 from ..routine import routine
 
-__all__ = ["abort", "call", "post", "print"]
-
 
 @device_function
 def _place() -> int:

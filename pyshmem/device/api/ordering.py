@@ -12,12 +12,8 @@ from ..leaf.chosen import device_function
 from ..ring.requests import settle
 from ..routine import scoped
 
-__all__ = [
-    "fence", "fence_warp", "fence_work_group", "pe_quiet", "pe_quiet_warp", "pe_quiet_work_group",
-    "quiet", "quiet_warp", "quiet_work_group",
-]  # fmt: skip
 
-
+@scoped()
 def _orders(scope: Scope) -> tuple:
     rank, sync = scope.rank, scope.sync
 
@@ -54,8 +50,3 @@ def _orders(scope: Scope) -> tuple:
             order()
 
     return fence, quiet, pe_quiet
-
-
-fence, fence_warp, fence_work_group = scoped(lambda scope: _orders(scope)[0])
-quiet, quiet_warp, quiet_work_group = scoped(lambda scope: _orders(scope)[1])
-pe_quiet, pe_quiet_warp, pe_quiet_work_group = scoped(lambda scope: _orders(scope)[2])

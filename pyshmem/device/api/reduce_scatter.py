@@ -24,19 +24,6 @@ from .reductions import (
     stage_room,
 )
 
-__all__ = [
-    "and_reduce_scatter", "and_reduce_scatter_grid", "and_reduce_scatter_warp",
-    "and_reduce_scatter_work_group", "max_reduce_scatter", "max_reduce_scatter_grid",
-    "max_reduce_scatter_warp", "max_reduce_scatter_work_group", "min_reduce_scatter",
-    "min_reduce_scatter_grid", "min_reduce_scatter_warp", "min_reduce_scatter_work_group",
-    "or_reduce_scatter", "or_reduce_scatter_grid", "or_reduce_scatter_warp",
-    "or_reduce_scatter_work_group", "prod_reduce_scatter", "prod_reduce_scatter_grid",
-    "prod_reduce_scatter_warp", "prod_reduce_scatter_work_group", "sum_reduce_scatter",
-    "sum_reduce_scatter_grid", "sum_reduce_scatter_warp", "sum_reduce_scatter_work_group",
-    "xor_reduce_scatter", "xor_reduce_scatter_grid", "xor_reduce_scatter_warp",
-    "xor_reduce_scatter_work_group",
-]  # fmt: skip
-
 _OP = OP["reduce_scatter"]
 
 
@@ -74,6 +61,7 @@ def _reduce_scatter(name: str):
     """The routine of reduction ``name`` at all scopes."""
     types = leaf.require(FAMILY_OF[name])
 
+    @scoped(f"{name}_reduce_scatter", grid=True, operation=name)
     def make(scope: Scope):
         pulled = _make_pulled(scope, name)
         staged = make_staged(scope, _OP, make_combine_stage(scope, name))
@@ -113,48 +101,6 @@ def _reduce_scatter(name: str):
 
         return reduce_scatter
 
-    return scoped(make, f"{name}_reduce_scatter", grid=True, operation=name)
 
-
-(
-    and_reduce_scatter,
-    and_reduce_scatter_warp,
-    and_reduce_scatter_work_group,
-    and_reduce_scatter_grid,
-) = _reduce_scatter("and")
-(
-    or_reduce_scatter,
-    or_reduce_scatter_warp,
-    or_reduce_scatter_work_group,
-    or_reduce_scatter_grid,
-) = _reduce_scatter("or")
-(
-    xor_reduce_scatter,
-    xor_reduce_scatter_warp,
-    xor_reduce_scatter_work_group,
-    xor_reduce_scatter_grid,
-) = _reduce_scatter("xor")
-(
-    max_reduce_scatter,
-    max_reduce_scatter_warp,
-    max_reduce_scatter_work_group,
-    max_reduce_scatter_grid,
-) = _reduce_scatter("max")
-(
-    min_reduce_scatter,
-    min_reduce_scatter_warp,
-    min_reduce_scatter_work_group,
-    min_reduce_scatter_grid,
-) = _reduce_scatter("min")
-(
-    sum_reduce_scatter,
-    sum_reduce_scatter_warp,
-    sum_reduce_scatter_work_group,
-    sum_reduce_scatter_grid,
-) = _reduce_scatter("sum")
-(
-    prod_reduce_scatter,
-    prod_reduce_scatter_warp,
-    prod_reduce_scatter_work_group,
-    prod_reduce_scatter_grid,
-) = _reduce_scatter("prod")
+for _name in FAMILY_OF:
+    _reduce_scatter(_name)

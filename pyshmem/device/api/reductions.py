@@ -18,18 +18,6 @@ from ..team.ll import makes_ll
 from ..team.rows import member_pe, near_row, row_my_pe, row_n_pes
 from .collectives import entry, half_of_stage
 
-__all__ = [
-    "and_reduce", "and_reduce_grid", "and_reduce_warp", "and_reduce_work_group", "max_reduce",
-    "max_reduce_grid", "max_reduce_warp", "max_reduce_work_group", "min_reduce", "min_reduce_grid",
-    "min_reduce_warp", "min_reduce_work_group", "or_reduce", "or_reduce_grid", "or_reduce_warp",
-    "or_reduce_work_group", "prod_reduce", "prod_reduce_grid", "prod_reduce_warp",
-    "prod_reduce_work_group", "sum_exscan", "sum_exscan_grid", "sum_exscan_warp",
-    "sum_exscan_work_group", "sum_inscan", "sum_inscan_grid", "sum_inscan_warp",
-    "sum_inscan_work_group", "sum_reduce", "sum_reduce_grid", "sum_reduce_warp",
-    "sum_reduce_work_group", "xor_reduce", "xor_reduce_grid", "xor_reduce_warp",
-    "xor_reduce_work_group",
-]  # fmt: skip
-
 FAMILY_OF = {"and": "t", "or": "t", "xor": "t", "max": "m", "min": "m", "sum": "s", "prod": "s"}
 _REDUCE, _SCAN = OP["reduce"], OP["scan"]
 
@@ -261,6 +249,7 @@ def _reduction(name: str):
     """The reduction ``name`` at all scopes."""
     types = leaf.require(FAMILY_OF[name])
 
+    @scoped(f"{name}_reduce", grid=True, operation=name)
     def make(scope: Scope):
         shared = _make_shared(scope, name)
         staged = make_staged(scope, _REDUCE, make_combine_stage(scope, name))
@@ -300,8 +289,6 @@ def _reduction(name: str):
 
         return reduce
 
-    return scoped(make, f"{name}_reduce", grid=True, operation=name)
-
 
 def _make_store_prefixes(scope: Scope, inclusive: bool):
     """``finish`` of a scan: sums of the first members' pieces, element by element."""
@@ -329,6 +316,9 @@ def _scan(name: str, inclusive: bool):
     """The scan ``name`` at all scopes."""
     types = leaf.require("s")
 
+    last = "the caller" if inclusive else "the one before"
+
+    @scoped(name, grid=True, last=last)
     def make(scope: Scope):
         staged = make_staged(scope, _SCAN, _make_store_prefixes(scope, inclusive))
         small, by_ll = (
@@ -360,16 +350,8 @@ def _scan(name: str, inclusive: bool):
 
         return scan
 
-    last = "the caller" if inclusive else "the one before"
-    return scoped(make, name, grid=True, last=last)
 
-
-and_reduce, and_reduce_warp, and_reduce_work_group, and_reduce_grid = _reduction("and")
-or_reduce, or_reduce_warp, or_reduce_work_group, or_reduce_grid = _reduction("or")
-xor_reduce, xor_reduce_warp, xor_reduce_work_group, xor_reduce_grid = _reduction("xor")
-max_reduce, max_reduce_warp, max_reduce_work_group, max_reduce_grid = _reduction("max")
-min_reduce, min_reduce_warp, min_reduce_work_group, min_reduce_grid = _reduction("min")
-sum_reduce, sum_reduce_warp, sum_reduce_work_group, sum_reduce_grid = _reduction("sum")
-prod_reduce, prod_reduce_warp, prod_reduce_work_group, prod_reduce_grid = _reduction("prod")
-sum_inscan, sum_inscan_warp, sum_inscan_work_group, sum_inscan_grid = _scan("sum_inscan", True)
-sum_exscan, sum_exscan_warp, sum_exscan_work_group, sum_exscan_grid = _scan("sum_exscan", False)
+for _name in FAMILY_OF:
+    _reduction(_name)
+_scan("sum_inscan", True)
+_scan("sum_exscan", False)

@@ -22,12 +22,6 @@ from ..ring.transport import ring_get, ring_put
 from ..routine import routine, scoped
 from ..team.rows import on_context
 
-__all__ = [
-    "g", "get", "get_nbi", "get_nbi_warp", "get_nbi_work_group", "get_warp", "get_work_group",
-    "no_bulk_copies", "p",
-    "ptr", "put", "put_nbi", "put_nbi_warp", "put_nbi_work_group", "put_warp", "put_work_group",
-]  # fmt: skip
-
 
 def make_put(scope: Scope):
     """``f(dest, source, pe, nelems, nbi, op)``: the group copies to ``pe``; False after a fault."""
@@ -81,6 +75,7 @@ def _make_move(scope: Scope, name: str):
     return move
 
 
+@scoped()
 def _put(scope: Scope):
     move = _make_move(scope, "put")
 
@@ -103,6 +98,7 @@ def _put(scope: Scope):
     return put
 
 
+@scoped()
 def _put_nbi(scope: Scope):
     move = _make_move(scope, "put_nbi")
 
@@ -117,6 +113,7 @@ def _put_nbi(scope: Scope):
     return put_nbi
 
 
+@scoped()
 def _get(scope: Scope):
     move = _make_move(scope, "get")
 
@@ -139,6 +136,7 @@ def _get(scope: Scope):
     return get
 
 
+@scoped()
 def _get_nbi(scope: Scope):
     move = _make_move(scope, "get_nbi")
 
@@ -151,12 +149,6 @@ def _get_nbi(scope: Scope):
         move(dest, source, pe, dest.size if nelems is None else to_int64(nelems), ctx)
 
     return get_nbi
-
-
-put, put_warp, put_work_group = scoped(_put)
-put_nbi, put_nbi_warp, put_nbi_work_group = scoped(_put_nbi)
-get, get_warp, get_work_group = scoped(_get)
-get_nbi, get_nbi_warp, get_nbi_work_group = scoped(_get_nbi)
 
 
 @routine

@@ -16,13 +16,6 @@ from ..team.rows import on_context
 from ..wait_loop import wait
 from .rma import make_put
 
-__all__ = [
-    "SIGNAL_ADD", "SIGNAL_SET", "put_signal", "put_signal_nbi", "put_signal_nbi_warp",
-    "put_signal_nbi_work_group", "put_signal_warp", "put_signal_work_group", "signal_add",
-    "signal_fetch", "signal_op", "signal_set", "signal_wait_until", "signal_wait_until_warp",
-    "signal_wait_until_work_group",
-]  # fmt: skip
-
 SIGNAL_SET, SIGNAL_ADD = SIGNAL.SET, SIGNAL.ADD
 _AMO_SET, _AMO_ADD = ATOMIC_OPS.index("set"), ATOMIC_OPS.index("add")
 
@@ -84,6 +77,7 @@ def _by_ring(
         ring_put_signal(to, begin, nbytes, address_of(sig_addr), to_int64(signal), word, nbi)
 
 
+@scoped()
 def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False):
     rank, size, sync = scope.rank, scope.size, scope.sync
     transfer_put = make_put(scope)
@@ -123,6 +117,7 @@ def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False):
     return put_signal
 
 
+@scoped()
 def _put_signal_nbi(scope: Scope):
     # By stores, the source is read by the time the signal goes out.
     body = _put_signal(scope, OP["put_signal_nbi"], True)
@@ -134,9 +129,6 @@ def _put_signal_nbi(scope: Scope):
         """
     return body
 
-
-put_signal, put_signal_warp, put_signal_work_group = scoped(_put_signal)
-put_signal_nbi, put_signal_nbi_warp, put_signal_nbi_work_group = scoped(_put_signal_nbi)
 
 _SIGNAL_OP, _SIGNAL_WAIT = OP["signal_op"], OP["signal_wait_until"]
 
@@ -180,6 +172,7 @@ def signal_fetch(sig_addr):
     return leaf.read_acquire(address_of(sig_addr), sig_addr)
 
 
+@scoped()
 def _signal_wait_until(scope: Scope):
     rank, share = scope.rank, scope.share
 
@@ -201,6 +194,3 @@ def _signal_wait_until(scope: Scope):
         return leaf.cast(sig_addr, share(to_int64(seen)))
 
     return signal_wait_until
-
-
-signal_wait_until, signal_wait_until_warp, signal_wait_until_work_group = scoped(_signal_wait_until)

@@ -5,8 +5,6 @@ from ..leaf import chosen as leaf
 from ..leaf.chosen import SIM
 from ..routine import routine
 
-__all__ = ["stage_begin", "stage_end"]
-
 
 def stage_begin(label, priority=0):
     """Begin a stage of the calling block, for a timeline: ``pyshmem.profiling.trace``.

@@ -14,12 +14,6 @@ from ..ring.transport import ring_get, ring_put
 from ..routine import scoped
 from ..team.rows import on_context
 
-__all__ = [
-    "ibget", "ibget_warp", "ibget_work_group", "ibput", "ibput_warp", "ibput_work_group", "iget",
-    "iget_warp", "iget_work_group", "iput", "iput_warp", "iput_work_group",
-]  # fmt: skip
-
-
 _MOST = 1 << 62
 
 
@@ -123,6 +117,9 @@ def _strided(name: str, blocked: bool):
     op, way = OP[name], name[-3:]
     copy = _make_move(way == "put")
 
+    far = "dest" if way == "put" else "source"
+
+    @scoped(name, far=far, completes=_COMPLETES[way])
     def make(scope: Scope):
         rank, size, sync = scope.rank, scope.size, scope.sync
 
@@ -159,11 +156,6 @@ def _strided(name: str, blocked: bool):
 
         return blocks if blocked else elements
 
-    far = "dest" if way == "put" else "source"
-    return scoped(make, name, far=far, completes=_COMPLETES[way])
 
-
-iput, iput_warp, iput_work_group = _strided("iput", False)
-iget, iget_warp, iget_work_group = _strided("iget", False)
-ibput, ibput_warp, ibput_work_group = _strided("ibput", True)
-ibget, ibget_warp, ibget_work_group = _strided("ibget", True)
+for _name in ("iput", "iget", "ibput", "ibget"):
+    _strided(_name, _name.startswith("ib"))

@@ -14,11 +14,6 @@ from ..routine import scoped
 from ..state import SYNC_EPOCH, SYNC_SLOTS, TEAMS
 from ..team.flags import meeting
 
-__all__ = [
-    "barrier_all", "barrier_all_warp", "barrier_all_work_group", "sync_all", "sync_all_warp",
-    "sync_all_work_group",
-]  # fmt: skip
-
 _SYNC, _BARRIER = OP["sync_all"], OP["barrier_all"]
 _ALL_PES = 65 << ROUTINE_BITS  # PYSH_COLLECTIVE_ALL of conduit.h
 # The flags take part in every round, so adding 1 raises them to its number. That number is then
@@ -26,6 +21,7 @@ _ALL_PES = 65 << ROUTINE_BITS  # PYSH_COLLECTIVE_ALL of conduit.h
 _meet = meeting(device_function(lambda flag, word: add64(flag, 1)), read64)
 
 
+@scoped()
 def _meetings(scope: Scope) -> tuple:
     rank, size, sync = scope.rank, scope.size, scope.sync
 
@@ -59,7 +55,3 @@ def _meetings(scope: Scope) -> tuple:
         synchronise(_BARRIER)
 
     return sync_all, barrier_all
-
-
-sync_all, sync_all_warp, sync_all_work_group = scoped(lambda scope: _meetings(scope)[0])
-barrier_all, barrier_all_warp, barrier_all_work_group = scoped(lambda scope: _meetings(scope)[1])

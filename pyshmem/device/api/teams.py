@@ -4,12 +4,7 @@
 from .. import peers
 from ..faults import OP
 from ..routine import routine
-from ..team.rows import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, row_my_pe, row_n_pes, team_row, world_pe
-
-__all__ = [
-    "TEAM_NODE", "TEAM_SHARED", "TEAM_WORLD", "my_pe", "n_pes", "team_my_pe", "team_n_pes",
-    "team_translate_pe",
-]  # fmt: skip
+from ..team.rows import row_my_pe, row_n_pes, team_row, world_pe
 
 _TRANSLATE = OP["team_translate_pe"]
 

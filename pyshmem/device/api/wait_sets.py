@@ -8,25 +8,14 @@ all hold, any is NO_INDEX, some is 0. ``any`` and ``some`` see the elements from
 found last, so that each has its turn.
 """
 
+from itertools import product
+
 from ..faults import OP
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import device_function, opaque, to_int64
 from ..routine import scoped
 from ..wait_loop import go_on, holds, is_comparison
-
-__all__ = [
-    "NO_INDEX", "test_all", "test_all_vector", "test_all_vector_warp", "test_all_vector_work_group",
-    "test_all_warp", "test_all_work_group", "test_any", "test_any_vector", "test_any_vector_warp",
-    "test_any_vector_work_group", "test_any_warp", "test_any_work_group", "test_some",
-    "test_some_vector", "test_some_vector_warp", "test_some_vector_work_group", "test_some_warp",
-    "test_some_work_group", "wait_until_all", "wait_until_all_vector", "wait_until_all_vector_warp",
-    "wait_until_all_vector_work_group", "wait_until_all_warp", "wait_until_all_work_group",
-    "wait_until_any", "wait_until_any_vector", "wait_until_any_vector_warp",
-    "wait_until_any_vector_work_group", "wait_until_any_warp", "wait_until_any_work_group",
-    "wait_until_some", "wait_until_some_vector", "wait_until_some_vector_warp",
-    "wait_until_some_vector_work_group", "wait_until_some_warp", "wait_until_some_work_group",
-]  # fmt: skip
 
 _standard = leaf.require("a")
 #: What the ``any`` forms return for no element: the bits of SIZE_MAX.
@@ -206,29 +195,13 @@ def _make(name: str):
     verb, kind = plain.rsplit("_", 1)
     look = _make_look(_same if name == plain else _own)
 
+    @scoped(name, first_line=_FIRST_LINES[kind][verb == "test"])
     def make(scope: Scope):
         make_body = _make_all if kind == "all" else _make_found
         body = make_body(scope, look, OP[plain], verb == "wait_until")
         return _signature(kind, name != plain, body)
 
-    return scoped(make, name, first_line=_FIRST_LINES[kind][verb == "test"])
 
-
-wait_until_all, wait_until_all_warp, wait_until_all_work_group = _make("wait_until_all")
-wait_until_any, wait_until_any_warp, wait_until_any_work_group = _make("wait_until_any")
-wait_until_some, wait_until_some_warp, wait_until_some_work_group = _make("wait_until_some")
-wait_until_all_vector, wait_until_all_vector_warp, wait_until_all_vector_work_group = _make(
-    "wait_until_all_vector"
-)
-wait_until_any_vector, wait_until_any_vector_warp, wait_until_any_vector_work_group = _make(
-    "wait_until_any_vector"
-)
-wait_until_some_vector, wait_until_some_vector_warp, wait_until_some_vector_work_group = _make(
-    "wait_until_some_vector"
-)
-test_all, test_all_warp, test_all_work_group = _make("test_all")
-test_any, test_any_warp, test_any_work_group = _make("test_any")
-test_some, test_some_warp, test_some_work_group = _make("test_some")
-test_all_vector, test_all_vector_warp, test_all_vector_work_group = _make("test_all_vector")
-test_any_vector, test_any_vector_warp, test_any_vector_work_group = _make("test_any_vector")
-test_some_vector, test_some_vector_warp, test_some_vector_work_group = _make("test_some_vector")
+for _kind, _form in product(_FIRST_LINES, ("", "_vector")):
+    _make(f"wait_until_{_kind}{_form}")
+    _make(f"test_{_kind}{_form}")

@@ -5,17 +5,13 @@ from ..faults import OP
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..routine import routine, scoped
-from ..wait_loop import CMP_EQ, CMP_GE, CMP_GT, CMP_LE, CMP_LT, CMP_NE, holds, is_comparison, wait
-
-__all__ = [
-    "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "test", "wait_until", "wait_until_warp",
-    "wait_until_work_group",
-]  # fmt: skip
+from ..wait_loop import holds, is_comparison, wait
 
 _standard = leaf.require("a")
 _WAIT, _TEST = OP["wait_until"], OP["test"]
 
 
+@scoped()
 def _wait_until(scope: Scope):
     rank, share = scope.rank, scope.share
 
@@ -38,9 +34,6 @@ def _wait_until(scope: Scope):
         return leaf.cast(ivar, share(leaf.to_int64(seen)))
 
     return wait_until
-
-
-wait_until, wait_until_warp, wait_until_work_group = scoped(_wait_until)
 
 
 @routine

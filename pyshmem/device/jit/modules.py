@@ -19,8 +19,6 @@ else:
 
     stages.on_change(forget_labelled)
 
-__all__ = ["prepare"]
-
 
 def prepare(kernel: Any, *args: Any) -> None:
     """Compile and load a kernel without launching it.
