@@ -11,15 +11,13 @@ kernel; its first element receives the old value, at the next ``quiet`` at the l
 stores, and in shared and local memory, it arrives at once.
 """
 
-from typing import Any, NamedTuple
-
 from ..._core.type_table import ATOMIC_OPS
 from ..faults import OP
 from ..leaf import chosen as leaf
 from ..leaf.chosen import cast, device_function, read, require, write
 from ..peers import BY_STORES, NOWHERE, on_peer, reach, reach_atomic
 from ..ring.elements import ask_amo, tell_amo
-from ..routine import routine
+from ..routine import ROUTINES, routine
 from ..team.rows import on_context
 
 _standard, _extended, _bitwise, _addable = (require(family) for family in "axb+")
@@ -40,110 +38,71 @@ def _plain(operation):
     return device_function(lambda address, like, value, _cond: operation(address, like, value))
 
 
-class _Operation(NamedTuple):
-    """One operation in its forms, and the types each is for."""
-
-    fetching: Any  # f(address, like, value, cond)
-    updating: Any  # f(address, like, value), which fetches nothing
-    types: Any
-    nbi_types: Any
-
-
-_OPERATIONS = {
-    "fetch": _Operation(_read, None, _extended, _extended),
-    "compare_swap": _Operation(_swap_if, None, _standard, _standard),
-    "swap": _Operation(_plain(leaf.atomic_swap), None, _extended, _extended),
-    "set": _Operation(None, write, _extended, None),
-    "add": _Operation(_plain(leaf.atomic_fetch_add), leaf.atomic_add, _addable, _standard),
-    "and": _Operation(_plain(leaf.atomic_fetch_and), leaf.atomic_and, _bitwise, _bitwise),
-    "or": _Operation(_plain(leaf.atomic_fetch_or), leaf.atomic_or, _bitwise, _bitwise),
-    "xor": _Operation(_plain(leaf.atomic_fetch_xor), leaf.atomic_xor, _bitwise, _bitwise),
-}
-
-
 @device_function
 def _load_or_store(dest, most, pe, op):
     return reach(dest, 1, most, pe, op)
 
 
-_FIND = {"fetch": _load_or_store, "set": _load_or_store}
+def _forms(name: str, types, fetching=None, updating=None, find=reach_atomic, nbi_types=None):
+    """The operation ``name``: without the old value, with it, and with it in ``fetch`` at a quiet.
 
-
-def _fetching(name: str):
-    """``f(dest, value, cond, pe, ctx)``: the old value."""
-    op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
-    operation, types = _OPERATIONS[name].fetching, _OPERATIONS[name].types
-    find = _FIND.get(name, reach_atomic)
+    ``fetching(address, like, value, cond)`` and ``updating(address, like, value)`` do it at an address.
+    """
+    op, number, nbi_types = OP[f"atomic_{name}"], ATOMIC_OPS.index(name), nbi_types or types
 
     @device_function
-    def atomic(dest, value, cond, pe, ctx):
+    def update(dest, value, pe, ctx):
         types(dest)
         world = on_context(ctx, pe)
         way = find(dest, dest.size, world, op)
         if way == BY_STORES:
-            return operation(on_peer(dest, world), dest, value, cond)
+            updating(on_peer(dest, world), dest, value)
+        elif way != NOWHERE:
+            tell_amo(number, dest, value, world)
+
+    @device_function
+    def fetch(dest, value, cond, pe, ctx):
+        types(dest)
+        world = on_context(ctx, pe)
+        way = find(dest, dest.size, world, op)
+        if way == BY_STORES:
+            return fetching(on_peer(dest, world), dest, value, cond)
         if way != NOWHERE:
             return ask_amo(number, dest, value, cond, world)
         return cast(dest, 0)
 
-    return atomic
-
-
-def _updating(name: str):
-    """``f(dest, value, pe, ctx)``, which fetches nothing."""
-    op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
-    operation, types = _OPERATIONS[name].updating, _OPERATIONS[name].types
-    find = _FIND.get(name, reach_atomic)
-
     @device_function
-    def atomic(dest, value, pe, ctx):
-        types(dest)
-        world = on_context(ctx, pe)
-        way = find(dest, dest.size, world, op)
-        if way == BY_STORES:
-            operation(on_peer(dest, world), dest, value)
-        elif way != NOWHERE:
-            tell_amo(number, dest, value, world)
-
-    return atomic
-
-
-def _starting(name: str):
-    """``f(fetch, dest, value, cond, pe, ctx)``: the old value is in ``fetch`` at the next quiet."""
-    op, number = OP[f"atomic_{name}"], ATOMIC_OPS.index(name)
-    operation, types = _OPERATIONS[name].fetching, _OPERATIONS[name].nbi_types
-    find = _FIND.get(name, reach_atomic)
-
-    @device_function
-    def atomic(fetch, dest, value, cond, pe, ctx):
-        types(dest)
+    def start(fetch, dest, value, cond, pe, ctx):
+        nbi_types(dest)
         leaf.same_dtype(fetch, dest)
         world = on_context(ctx, pe)
         way = find(dest, dest.size, world, op)
         if way == BY_STORES:
-            fetch[0] = operation(on_peer(dest, world), dest, value, cond)
+            fetch[0] = fetching(on_peer(dest, world), dest, value, cond)
         elif way != NOWHERE and leaf.in_global(leaf.address_of(fetch)):
             tell_amo(number, dest, value, world, cond, leaf.address_of(fetch))
         elif way != NOWHERE:
             fetch[0] = ask_amo(number, dest, value, cond, world)
 
-    return atomic
+    return update, fetch, start
 
 
-_FETCHING = ("fetch", "compare_swap", "swap", "add", "and", "or", "xor")
-(
-    _fetch, _compare_swap, _swap, _fetch_add, _fetch_and, _fetch_or, _fetch_xor,
-) = map(_fetching, _FETCHING)  # fmt: skip
-(
-    _start_fetch, _start_compare_swap, _start_swap, _start_add, _start_and, _start_or, _start_xor,
-) = map(_starting, _FETCHING)  # fmt: skip
-_set, _add, _and, _or, _xor = map(_updating, ("set", "add", "and", "or", "xor"))
+_, _fetch, _start_fetch = _forms("fetch", _extended, _read, find=_load_or_store)
+_set, _, _ = _forms("set", _extended, updating=write, find=_load_or_store)
+_, _swap, _start_swap = _forms("swap", _extended, _plain(leaf.atomic_swap))
+_, _compare_swap, _start_compare_swap = _forms("compare_swap", _standard, _swap_if)
 
 
 @routine
 def atomic_fetch(source, pe, ctx=None):
     """The element on ``pe``. Spec: shmem_atomic_fetch."""
     return _fetch(source, 0, 0, pe, ctx)
+
+
+@routine
+def atomic_fetch_nbi(fetch, source, pe, ctx=None):
+    """Start fetching the element on ``pe``. Spec: shmem_atomic_fetch_nbi."""
+    _start_fetch(fetch, source, 0, 0, pe, ctx)
 
 
 @routine
@@ -159,12 +118,60 @@ def atomic_swap(dest, value, pe, ctx=None):
 
 
 @routine
+def atomic_swap_nbi(fetch, dest, value, pe, ctx=None):
+    """Start ``atomic_swap``. Spec: shmem_atomic_swap_nbi."""
+    _start_swap(fetch, dest, value, 0, pe, ctx)
+
+
+@routine
 def atomic_compare_swap(dest, cond, value, pe, ctx=None):
     """Replace the element on ``pe`` if it equals ``cond``; returns the old value.
 
     Spec: shmem_atomic_compare_swap.
     """
     return _compare_swap(dest, value, cond, pe, ctx)
+
+
+@routine
+def atomic_compare_swap_nbi(fetch, dest, cond, value, pe, ctx=None):
+    """Start ``atomic_compare_swap``. Spec: shmem_atomic_compare_swap_nbi."""
+    _start_compare_swap(fetch, dest, value, cond, pe, ctx)
+
+
+def _arithmetic(op: str, does: str, types, extension: str = "") -> tuple:
+    """Makes ``atomic_OP``, ``atomic_fetch_OP`` and ``atomic_fetch_OP_nbi``; returns what does them."""
+    fetching, updating = getattr(leaf, f"atomic_fetch_{op}"), getattr(leaf, f"atomic_{op}")
+    nbi_types = _standard if extension else None
+    update, fetch_old, start = _forms(op, types, _plain(fetching), updating, nbi_types=nbi_types)
+
+    def atomic(dest, value, pe, ctx=None):
+        """{does} the element on ``pe``. Spec: shmem_{name}{extension}."""
+        update(dest, value, pe, ctx)
+
+    def atomic_fetch(dest, value, pe, ctx=None):
+        """{does} the element on ``pe``; returns the old value.
+
+        Spec: shmem_{name}{extension}.
+        """
+        return fetch_old(dest, value, 0, pe, ctx)
+
+    def atomic_fetch_nbi(fetch, dest, value, pe, ctx=None):
+        """Start ``atomic_fetch_{op}``, on integers. Spec: shmem_{name}."""
+        start(fetch, dest, value, 0, pe, ctx)
+
+    routine(atomic, f"atomic_{op}", does=does, extension=extension)
+    routine(atomic_fetch_nbi, f"atomic_fetch_{op}_nbi", op=op)
+    routine(atomic_fetch, f"atomic_fetch_{op}", does=does, extension=extension)
+    return update, fetch_old, start
+
+
+_arithmetic("and", "Bitwise and with", _bitwise)
+_arithmetic("or", "Bitwise or with", _bitwise)
+_arithmetic("xor", "Bitwise exclusive or with", _bitwise)
+_add, _fetch_add, _start_add = _arithmetic(
+    "add", "Add to", _addable, " (float32, float64: extension)"
+)
+atomic_fetch_add = ROUTINES["atomic_fetch_add"]
 
 
 @routine
@@ -182,105 +189,6 @@ def atomic_fetch_inc(dest, pe, ctx=None):
 
 
 @routine
-def atomic_add(dest, value, pe, ctx=None):
-    """Add to the element on ``pe``. Spec: shmem_atomic_add (float32, float64: extension)."""
-    _add(dest, value, pe, ctx)
-
-
-@routine
-def atomic_fetch_add(dest, value, pe, ctx=None):
-    """Add to the element on ``pe``; returns the old value.
-
-    Spec: shmem_atomic_fetch_add (float32, float64: extension).
-    """
-    return _fetch_add(dest, value, 0, pe, ctx)
-
-
-@routine
-def atomic_and(dest, value, pe, ctx=None):
-    """Bitwise and with the element on ``pe``. Spec: shmem_atomic_and."""
-    _and(dest, value, pe, ctx)
-
-
-@routine
-def atomic_fetch_and(dest, value, pe, ctx=None):
-    """Bitwise and with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_and."""
-    return _fetch_and(dest, value, 0, pe, ctx)
-
-
-@routine
-def atomic_or(dest, value, pe, ctx=None):
-    """Bitwise or with the element on ``pe``. Spec: shmem_atomic_or."""
-    _or(dest, value, pe, ctx)
-
-
-@routine
-def atomic_fetch_or(dest, value, pe, ctx=None):
-    """Bitwise or with the element on ``pe``; returns the old value. Spec: shmem_atomic_fetch_or."""
-    return _fetch_or(dest, value, 0, pe, ctx)
-
-
-@routine
-def atomic_xor(dest, value, pe, ctx=None):
-    """Bitwise exclusive or with the element on ``pe``. Spec: shmem_atomic_xor."""
-    _xor(dest, value, pe, ctx)
-
-
-@routine
-def atomic_fetch_xor(dest, value, pe, ctx=None):
-    """Bitwise exclusive or with the element on ``pe``; returns the old value.
-
-    Spec: shmem_atomic_fetch_xor.
-    """
-    return _fetch_xor(dest, value, 0, pe, ctx)
-
-
-# -- without waiting: the old value is in ``fetch`` at the next ``quiet`` --------------------------
-
-
-@routine
-def atomic_fetch_nbi(fetch, source, pe, ctx=None):
-    """Start fetching the element on ``pe``. Spec: shmem_atomic_fetch_nbi."""
-    _start_fetch(fetch, source, 0, 0, pe, ctx)
-
-
-@routine
-def atomic_compare_swap_nbi(fetch, dest, cond, value, pe, ctx=None):
-    """Start ``atomic_compare_swap``. Spec: shmem_atomic_compare_swap_nbi."""
-    _start_compare_swap(fetch, dest, value, cond, pe, ctx)
-
-
-@routine
-def atomic_swap_nbi(fetch, dest, value, pe, ctx=None):
-    """Start ``atomic_swap``. Spec: shmem_atomic_swap_nbi."""
-    _start_swap(fetch, dest, value, 0, pe, ctx)
-
-
-@routine
 def atomic_fetch_inc_nbi(fetch, dest, pe, ctx=None):
     """Start ``atomic_fetch_inc``. Spec: shmem_atomic_fetch_inc_nbi."""
     _start_add(fetch, dest, 1, 0, pe, ctx)
-
-
-@routine
-def atomic_fetch_add_nbi(fetch, dest, value, pe, ctx=None):
-    """Start ``atomic_fetch_add``, on integers. Spec: shmem_atomic_fetch_add_nbi."""
-    _start_add(fetch, dest, value, 0, pe, ctx)
-
-
-@routine
-def atomic_fetch_and_nbi(fetch, dest, value, pe, ctx=None):
-    """Start ``atomic_fetch_and``. Spec: shmem_atomic_fetch_and_nbi."""
-    _start_and(fetch, dest, value, 0, pe, ctx)
-
-
-@routine
-def atomic_fetch_or_nbi(fetch, dest, value, pe, ctx=None):
-    """Start ``atomic_fetch_or``. Spec: shmem_atomic_fetch_or_nbi."""
-    _start_or(fetch, dest, value, 0, pe, ctx)
-
-
-@routine
-def atomic_fetch_xor_nbi(fetch, dest, value, pe, ctx=None):
-    """Start ``atomic_fetch_xor``. Spec: shmem_atomic_fetch_xor_nbi."""
-    _start_xor(fetch, dest, value, 0, pe, ctx)
