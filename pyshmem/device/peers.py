@@ -1,23 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From a symmetric address of the caller to the same place on a peer, checked."""
 
+from . import state as words
 from .faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, record_fault
 from .leaf.chosen import address_of, cold, device_function, itemsize_of, state, state_pe
-from .state import (
-    BY_OWNER,
-    DELTA,
-    FAR,
-    HEAP_BASE,
-    HEAP_BYTES,
-    HOST_BASE,
-    HOST_BYTES,
-    MY_PE,
-    N_PES,
-    NEAR_BEGIN,
-    NEAR_END,
-    NEAR_MASK,
-    P2P,
-)
 
 #: What ``reach`` says: out of the question; by loads and stores; by requests to the host.
 NOWHERE, BY_STORES, BY_RING = 0, 1, 2
@@ -32,7 +18,7 @@ def my_pe() -> int:
 
     Spec: shmem_my_pe.
     """
-    return state_pe(MY_PE)
+    return state_pe(words.MY_PE)
 
 
 @device_function
@@ -41,26 +27,28 @@ def n_pes() -> int:
 
     Spec: shmem_n_pes.
     """
-    return state_pe(N_PES)
+    return state_pe(words.N_PES)
 
 
 @device_function
 def distance_to(pe: int) -> int:
     """What to add to an own heap address for that of ``pe``, which is in reach of loads and stores."""
-    return state(DELTA + (pe & NEAR_MASK))
+    return state(words.DELTA + (pe & words.NEAR_MASK))
 
 
 @device_function
 def near() -> bool:
     """Does every PE reach the device heaps of all by loads and stores?"""
-    return state(P2P) != 0
+    return state(words.P2P) != 0
 
 
 @device_function
 def near_to(pe: int) -> bool:
     """Does this PE reach the device heap of ``pe`` by loads and stores? Any answer for no PE."""
-    return state(P2P) != 0 or (
-        pe >= state_pe(NEAR_BEGIN) and pe < state_pe(NEAR_END) and distance_to(pe) != FAR
+    return state(words.P2P) != 0 or (
+        pe >= state_pe(words.NEAR_BEGIN)
+        and pe < state_pe(words.NEAR_END)
+        and distance_to(pe) != words.FAR
     )
 
 
@@ -69,15 +57,15 @@ def _reach_slowly(address, nelems, most, itemsize, pe, op) -> int:
     """What is wrong, on the host heap, or on the device heap of a PE that is far."""
     nbytes = nelems * itemsize
     kind, a, b = 0, address, nbytes
-    on_device, on_host = address - state(HEAP_BASE), address - state(HOST_BASE)
-    if pe < 0 or pe >= state_pe(N_PES):
-        kind, a, b = FAULT_PE, pe, state(N_PES)
+    on_device, on_host = address - state(words.HEAP_BASE), address - state(words.HOST_BASE)
+    if pe < 0 or pe >= state_pe(words.N_PES):
+        kind, a, b = FAULT_PE, pe, state(words.N_PES)
     elif nelems < 0 or nelems > most:
         kind, a, b = FAULT_NELEMS, nelems, most
     elif (
         nbytes > 0  # an array without elements may have no address
-        and (on_device < 0 or on_device + nbytes > state(HEAP_BYTES))
-        and (on_host < 0 or on_host + nbytes > state(HOST_BYTES))
+        and (on_device < 0 or on_device + nbytes > state(words.HEAP_BYTES))
+        and (on_host < 0 or on_host + nbytes > state(words.HOST_BYTES))
     ):
         kind = FAULT_ADDRESS
     if kind != 0:
@@ -95,16 +83,16 @@ def reach(array, nelems: int, most: int, pe: int, op: int) -> int:
     """
     itemsize = itemsize_of(array)
     address = address_of(array)
-    offset = address - state(HEAP_BASE)
+    offset = address - state(words.HEAP_BASE)
     nbytes = nelems * itemsize
     if (
-        pe >= state_pe(NEAR_BEGIN)
-        and pe < state_pe(NEAR_END)
+        pe >= state_pe(words.NEAR_BEGIN)
+        and pe < state_pe(words.NEAR_END)
         and nelems >= 0
         and nelems <= most
         and offset >= 0
-        and offset + nbytes <= state(HEAP_BYTES)
-        and distance_to(pe) != FAR
+        and offset + nbytes <= state(words.HEAP_BYTES)
+        and distance_to(pe) != words.FAR
     ):
         return BY_STORES
     return _reach_slowly(address, nelems, most, itemsize, pe, op)
@@ -115,8 +103,8 @@ def by_owner(pe: int) -> bool:
     """Has the link to the GPU of ``pe`` no native atomic operations? Then that PE's proxy does them."""
     # The first word is in the line that all use; every atomic operation would wait for the other.
     return (
-        state(P2P) != ALL_NATIVE
-        and (state(BY_OWNER + ((pe & NEAR_MASK) >> 6)) >> (pe & 63)) & 1 != 0
+        state(words.P2P) != ALL_NATIVE
+        and (state(words.BY_OWNER + ((pe & words.NEAR_MASK) >> 6)) >> (pe & 63)) & 1 != 0
     )
 
 

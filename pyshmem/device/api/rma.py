@@ -4,17 +4,8 @@
 from .. import copies
 from ..faults import OP
 from ..groups import Scope
-from ..leaf.chosen import (
-    address_of,
-    array_from,
-    device_function,
-    itemsize_of,
-    read,
-    same_dtype,
-    to_int64,
-    write,
-)
-from ..leaf.chosen import no_bulk_copies as leaf_no_bulk_copies
+from ..leaf import chosen as leaf
+from ..leaf.chosen import address_of, device_function, to_int64
 from ..peers import BY_STORES, NOWHERE, my_pe, on_peer, reach
 from ..ring.cutover import offloads_get, offloads_put
 from ..ring.elements import ask_element, tell_element
@@ -30,9 +21,9 @@ def make_put(scope: Scope):
 
     @device_function
     def transfer_put(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> bool:
-        same_dtype(dest, source)
+        leaf.same_dtype(dest, source)
         way = reach(dest, nelems, min(dest.size, source.size), pe, op)
-        nbytes, begin = nelems * itemsize_of(source), address_of(source)
+        nbytes, begin = nelems * leaf.itemsize_of(source), address_of(source)
         if way == BY_STORES and (pe == my_pe() or not offloads_put(nbytes, size(), begin)):
             push(on_peer(dest, pe), begin, nbytes, rank(), size())
         elif way != NOWHERE and leads():
@@ -49,9 +40,9 @@ def make_get(scope: Scope):
 
     @device_function
     def transfer_get(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> None:
-        same_dtype(dest, source)
+        leaf.same_dtype(dest, source)
         way = reach(source, nelems, min(dest.size, source.size), pe, op)
-        nbytes, to = nelems * itemsize_of(source), address_of(dest)
+        nbytes, to = nelems * leaf.itemsize_of(source), address_of(dest)
         if way == BY_STORES and (pe == my_pe() or not offloads_get(nbytes, size(), to)):
             pull(to, on_peer(source, pe), nbytes, rank(), size())
         elif way != NOWHERE and leads():
@@ -159,7 +150,7 @@ def no_bulk_copies():
     the few threads of a small block move many bytes at a time. Call it anywhere in the kernel.
     Extension.
     """
-    leaf_no_bulk_copies()
+    leaf.no_bulk_copies()
 
 
 _P, _G, _PTR = OP["p"], OP["g"], OP["ptr"]
@@ -175,7 +166,7 @@ def p(dest, value, pe, ctx=None):
     world = on_context(ctx, pe)
     way = reach(dest, 1, dest.size, world, _P)
     if way == BY_STORES:
-        write(on_peer(dest, world), dest, value)
+        leaf.write(on_peer(dest, world), dest, value)
     elif way != NOWHERE:
         tell_element(dest, value, world)
 
@@ -189,10 +180,10 @@ def g(source, pe, ctx=None):
     world = on_context(ctx, pe)
     way = reach(source, 1, source.size, world, _G)
     if way == BY_STORES:
-        return read(on_peer(source, world), source)
+        return leaf.read(on_peer(source, world), source)
     if way != NOWHERE:
         return ask_element(source, world)
-    return read(address_of(source), source)
+    return leaf.read(address_of(source), source)
 
 
 def _locate(array, pe):
@@ -201,7 +192,7 @@ def _locate(array, pe):
     return address_of(array)
 
 
-ptr = array_from(_locate)
+ptr = leaf.array_from(_locate)
 ptr.__doc__ = """``ptr(array, pe)``: ``array`` of ``pe``, to index.
 
     The caller's own array after a fault, and for peers out of reach of loads and stores (PYSHMEM_P2P=0).

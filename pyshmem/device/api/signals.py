@@ -52,18 +52,17 @@ def _make_update(add, replace, releases: bool):
     return update
 
 
-_release_add = device_function(
-    lambda remote, _like, signal: leaf.signal_release_add(remote, signal)
-)
+@device_function
+def _release_add(remote, _like, signal):
+    leaf.signal_release_add(remote, signal)
+
+
 _deliver = _make_update(_release_add, leaf.signal_release_set, True)
 _send = _make_update(leaf.atomic_add, leaf.write64, False)
 
 
 @device_function
-def _by_ring(
-    dest, source, count: int, sig_addr, signal: int, sig_op: int, pe: int, nbi: bool,
-    op: int,
-) -> None:  # fmt: skip
+def _by_ring(dest, source, count, sig_addr, signal, sig_op, pe, nbi, op) -> None:
     """One thread asks for data and signal. Copy engines set signals of the device heap only."""
     to, begin, nbytes = address_of(dest), address_of(source), count * leaf.itemsize_of(source)
     if reach(dest, count, min(dest.size, source.size), pe, op) == NOWHERE:

@@ -7,17 +7,7 @@ from ..._core.contract import REQUEST_FLAG, REQUEST_OP
 from ..._core.contract import RING as _RING
 from ..faults import FAULT_PROXY, FAULT_TIMEOUT, OP, record_fault
 from ..leaf import chosen as leaf
-from ..leaf.chosen import (
-    cold,
-    cold_large,
-    device_function,
-    opaque,
-    raise64,
-    read64,
-    read64_acquire,
-    state,
-    write64,
-)
+from ..leaf.chosen import cold, cold_large, device_function, opaque, raise64, read64, state, write64
 from ..state import FAULT_CLAIM, RING, RING_LOG2, RING_SLOTS, RINGS, TIMEOUT_NS
 
 NULL, PUT, GET, PUT_SIGNAL = REQUEST_OP.NULL, REQUEST_OP.PUT, REQUEST_OP.GET, REQUEST_OP.PUT_SIGNAL
@@ -211,7 +201,7 @@ def _await_engine(word: int, tag: int) -> int:
     while deadline >= 0:
         seen = read64(word)
         if seen & _LOW32 == tag:
-            read64_acquire(word)  # what the engine stored before it is read fresh
+            leaf.read64_acquire(word)  # what the engine stored before it is read fresh
             return (seen >> 32) & _LOW32
         polls += opaque(1)
         deadline = _go_on(deadline, polls, tag, seen)

@@ -42,9 +42,7 @@ def _get_pieces(dest: int, source: int, nbytes: int, pe: int) -> int:
 
 
 @device_function
-def _hand_over(
-    request: int, dest: int, source: int, nbytes: int, sig: int, signal: int, pe: int, nbi: bool
-) -> None:
+def _hand_over(request, dest, source, nbytes, sig, signal, pe, nbi) -> None:
     """One thread sends the request; a near peer's engine does the work. PE: low half of ``pe``."""
     released = request | RELEASE
     if nbi:
@@ -74,9 +72,7 @@ def ring_get(dest: int, source: int, nbytes: int, pe: int, nbi: bool) -> None:
 
 
 @device_function
-def ring_put_signal(
-    dest: int, source: int, nbytes: int, sig: int, signal: int, pe_word: int, nbi: bool
-) -> None:
+def ring_put_signal(dest, source, nbytes, sig, signal, pe_word, nbi) -> None:
     """Data and then the signal; ``pe_word`` has the signal's operation in its high half."""
     left = nbytes
     if nbytes > 0 and not in_global(source):

@@ -3,26 +3,11 @@
 
 from llvmlite import ir
 from numba.cuda import types
-from numba.cuda.extending import intrinsic, register_jitable
-from numba.cuda.typing import signature
+from numba.cuda.extending import register_jitable
 
+from .. import ptx as ptx
 from ..bulk import BARRIER_BYTES, BULK_BYTES, BULK_THREADS, bulk_share
-from ..ptx import (
-    BITS,
-    BULK_BUFFER,
-    BULK_SIZE,
-    I32,
-    I64,
-    NO_BULK_COPIES,
-    VOID,
-    asm,
-    has_bulk_copies,
-    i64,
-    instruction,
-    leaf,
-    load_bits,
-    shared_address,
-)  # fmt: skip
+from ..ptx import BITS, I32, I64, asm, i64, instruction, leaf
 from .threads import block_threads, quotient32, thread_in_block
 
 __all__ = [
@@ -38,7 +23,7 @@ _VECTOR = ir.VectorType(I32, 4)
 def _load_peer(builder, nbytes: int, place):
     """Past the L1 cache, which would keep what an earlier pull saw."""
     if nbytes < 16:
-        return load_bits(builder, nbytes, place)
+        return ptx.load_bits(builder, nbytes, place)
     quad = ir.LiteralStructType([I32] * 4)
     text = "ld.relaxed.sys.global.v4.u32 {$0, $1, $2, $3}, [$4];"
     words = asm(builder, quad, text, "=r,=r,=r,=r,l", [place])
@@ -170,12 +155,12 @@ _share = register_jitable(bulk_share)
 def _bulk_bytes(_context, builder):
     """Bytes of the buffer, 0 where there are no bulk copies: a constant, but see BULK_SIZE."""
     module = builder.module
-    if not has_bulk_copies():
+    if not ptx.has_bulk_copies():
         return I64(0)
     try:
-        size = module.get_global(BULK_SIZE)
+        size = module.get_global(ptx.BULK_SIZE)
     except KeyError:
-        size = ir.GlobalVariable(module, I64, BULK_SIZE, addrspace=4)
+        size = ir.GlobalVariable(module, I64, ptx.BULK_SIZE, addrspace=4)
         size.linkage, size.global_constant, size.initializer = "internal", True, I64(BULK_BYTES)
     return builder.load(size)
 
@@ -183,14 +168,16 @@ def _bulk_bytes(_context, builder):
 @leaf(types.void)
 def _bulk(_context, builder, dest, source, share, piece, room) -> None:
     """Nothing where there are no bulk copies: then ``bulk_room`` keeps everybody away."""
-    if has_bulk_copies():
+    if ptx.has_bulk_copies():
         registers = [builder.trunc(value, I32) for value in (piece, room)]
-        asm(builder, VOID, _BULK, "l,l,l,r,r", [dest, source, share, *registers])
+        asm(builder, ptx.VOID, _BULK, "l,l,l,r,r", [dest, source, share, *registers])
 
 
 @leaf(i64)
 def _buffer(_context, builder):
-    return shared_address(builder, BULK_BUFFER, BULK_BYTES) if has_bulk_copies() else I64(0)
+    if not ptx.has_bulk_copies():
+        return I64(0)
+    return ptx.shared_address(builder, ptx.BULK_BUFFER, BULK_BYTES)
 
 
 @register_jitable
@@ -213,12 +200,7 @@ def bulk_copy(dest, source, nbytes, room):
         at += piece
 
 
-@intrinsic
-def no_bulk_copies(_context):
+@leaf(types.void)
+def no_bulk_copies(_context, builder) -> None:
     """Marks the module: see ``decline_bulk_copies``."""
-
-    def codegen(context, builder, _s, _args):
-        builder.module.add_named_metadata(NO_BULK_COPIES, ["1"])
-        return context.get_dummy_value()
-
-    return signature(types.void), codegen
+    builder.module.add_named_metadata(ptx.NO_BULK_COPIES, ["1"])
