@@ -8,12 +8,12 @@ Numba's simulator when there is no GPU.
 """
 
 from . import api as api
-from .api.arguments import as_argument
 from .api.rma import ptr
 from .api.signals import SIGNAL_ADD, SIGNAL_SET
 from .api.stages import stage_begin, stage_end
 from .api.wait_sets import NO_INDEX
 from .jit import modules as modules
+from .jit.arguments import as_argument
 from .jit.modules import prepare
 from .routine import ROUTINES as _ROUTINES
 from .team.rows import TEAM_NODE, TEAM_SHARED, TEAM_WORLD

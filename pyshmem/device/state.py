@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The state block that every kernel reads: numbers of its words, as in the contract."""
 
-import re
-
 from .._core.contract import CUTOVER, DEVICE_TEAM, HASH, SIZES, STATE
 
-_PREFIX = "pyshmem_state_"
 #: Name of the constant symbol in compiled kernels. With the contract's hash, so that a kernel cached on
 #: disk by another version is found out when it is loaded, not when it misbehaves.
-SYMBOL = _PREFIX + HASH
+SYMBOL = "pyshmem_state_" + HASH
 WORDS = STATE.WORDS
 
 ABI, MODULE = STATE.ABI, STATE.MODULE
@@ -38,14 +35,3 @@ LL_HALF_BYTES, TEAM_OF_ROUNDS = SIZES.LL_HALF_BYTES, SIZES.TEAM_OF_ROUNDS
 NEAR_MASK = SIZES.MAX_NEAR_PES - 1
 #: In DELTA: loads and stores do not reach that PE.
 FAR = SIZES.FAR
-
-
-def refuse_other_contracts(code: bytes) -> None:
-    """Raises RuntimeError when compiled code names the state block of another contract than ours."""
-    names = set(re.findall(rb"\b%s\w+" % _PREFIX.encode(), code)) - {SYMBOL.encode()}
-    if names:
-        raise RuntimeError(
-            "this kernel was cached by another version of pyshmem: clear Numba's cache "
-            f"(__pycache__ beside the script, or NUMBA_CACHE_DIR); it reads {min(names).decode()}, "
-            f"this version's is {SYMBOL}"
-        )

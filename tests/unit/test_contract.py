@@ -51,14 +51,14 @@ def test_the_record_of_a_fault_is_laid_out_as_in_the_contract() -> None:
 
 
 def test_a_kernel_of_another_contract_is_refused() -> None:
-    state = pytest.importorskip("pyshmem.device.state")
-    ours = b"\x00.text\x00" + state.SYMBOL.encode() + b"\x00"
-    state.refuse_other_contracts(ours)
-    state.refuse_other_contracts(b"a kernel without pyshmem")
+    cubin = pytest.importorskip("pyshmem.device.jit.cubin")
+    ours = b"\x00.text\x00" + cubin.SYMBOL.encode() + b"\x00"
+    cubin.refuse_other_contracts(ours)
+    cubin.refuse_other_contracts(b"a kernel without pyshmem")
     other = contract.contract_hash(changed(contract.STATE, "TEAMS", 99))
     for symbol in (f"pyshmem_state_{other}", "pyshmem_state_v2"):
         with pytest.raises(RuntimeError, match=rf"another version of pyshmem.*{symbol}"):
-            state.refuse_other_contracts(ours + symbol.encode() + b"\x00")
+            cubin.refuse_other_contracts(ours + symbol.encode() + b"\x00")
 
 
 def test_constants_of_kernels_and_host_are_the_contracts() -> None:

@@ -3,6 +3,6 @@
 
 # isort: off
 from . import (  # noqa: F401  (imported, they make their routines)
-    arguments, atomics, collectives, locks, messages, ordering, reduce_scatter, reductions, rma,
-    signals, stages, strided, sync, teams, wait_sets, waits,
+    atomics, collectives, locks, messages, ordering, reduce_scatter, reductions, rma, signals,
+    stages, strided, sync, teams, wait_sets, waits,
 )  # fmt: skip

@@ -67,8 +67,8 @@ def _make_move(scope: Scope, name: str):
 
 
 @scoped()
-def _put(scope: Scope):
-    move = _make_move(scope, "put")
+def _puts(scope: Scope) -> tuple:
+    move, start = _make_move(scope, "put"), _make_move(scope, "put_nbi")
 
     def put(dest, source, pe, nelems=None, ctx=None):
         """Copy ``source`` into ``dest`` on ``pe``.
@@ -86,27 +86,20 @@ def _put(scope: Scope):
         """
         move(dest, source, pe, source.size if nelems is None else to_int64(nelems), ctx)
 
-    return put
-
-
-@scoped()
-def _put_nbi(scope: Scope):
-    move = _make_move(scope, "put_nbi")
-
     def put_nbi(dest, source, pe, nelems=None, ctx=None):
         """Start copying ``source`` into ``dest`` on ``pe``; arguments as for ``put``.
 
         Completes: nothing on return; ``source`` must not change until ``quiet``.
         Spec: shmem_put_nbi.
         """
-        move(dest, source, pe, source.size if nelems is None else to_int64(nelems), ctx)
+        start(dest, source, pe, source.size if nelems is None else to_int64(nelems), ctx)
 
-    return put_nbi
+    return put, put_nbi
 
 
 @scoped()
-def _get(scope: Scope):
-    move = _make_move(scope, "get")
+def _gets(scope: Scope) -> tuple:
+    move, start = _make_move(scope, "get"), _make_move(scope, "get_nbi")
 
     def get(dest, source, pe, nelems=None, ctx=None):
         """Copy ``source`` on ``pe`` into ``dest``.
@@ -124,22 +117,15 @@ def _get(scope: Scope):
         """
         move(dest, source, pe, dest.size if nelems is None else to_int64(nelems), ctx)
 
-    return get
-
-
-@scoped()
-def _get_nbi(scope: Scope):
-    move = _make_move(scope, "get_nbi")
-
     def get_nbi(dest, source, pe, nelems=None, ctx=None):
         """Start copying ``source`` on ``pe`` into ``dest``; arguments as for ``get``.
 
         Completes: nothing on return; ``dest`` is complete at ``quiet``.
         Spec: shmem_get_nbi.
         """
-        move(dest, source, pe, dest.size if nelems is None else to_int64(nelems), ctx)
+        start(dest, source, pe, dest.size if nelems is None else to_int64(nelems), ctx)
 
-    return get_nbi
+    return get, get_nbi
 
 
 @routine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a cubin says of its functions: the stack each takes, and which others it refers to.
+"""What a cubin says: the stack each function takes, which others it refers to, which contract it is of.
 
 The driver gives each thread the stack that the assembler found a kernel to need, and at least the
 context's limit. Of functions that are called by their address (``rare`` in the leaves) the assembler
@@ -8,9 +8,12 @@ knows nothing, so somebody has to add them up: ``stack_need``.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections import defaultdict
 from collections.abc import Iterable
+
+from ..state import SYMBOL
 
 _SECTION, _SYMBOL, _RELOCATION = (struct.Struct(f) for f in ("<IIQQQQIIQQ", "<IBBHQQ", "<QQq"))
 _RELOCATIONS, _FUNCTION = 4, 2  # SHT_RELA, STT_FUNC
@@ -20,6 +23,7 @@ _PAIR, _FRAME_SIZE = 4, 0x11  # of .nv.info: a record of two words; EIATTR_FRAME
 _MOVES_STACK = (0x01017810, 0x01017836)
 _INSTRUCTION = struct.Struct("<IiQ")
 _TEXT = ".text."
+_STATE_PREFIX = SYMBOL.rpartition("_")[0].encode() + b"_"
 
 
 def _text(code: bytes, at: int) -> str:
@@ -100,3 +104,14 @@ def stack_need(code: bytes) -> int:
         return 0
     cubin = Cubin(code)
     return max((cubin.stack_of(cubin.deepest(name)) for name in cubin.taken), default=0)
+
+
+def refuse_other_contracts(code: bytes) -> None:
+    """Raises RuntimeError when compiled code names the state block of another contract than ours."""
+    names = set(re.findall(rb"\b%s\w+" % _STATE_PREFIX, code)) - {SYMBOL.encode()}
+    if names:
+        raise RuntimeError(
+            "this kernel was cached by another version of pyshmem: clear Numba's cache "
+            f"(__pycache__ beside the script, or NUMBA_CACHE_DIR); it reads {min(names).decode()}, "
+            f"this version's is {SYMBOL}"
+        )

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..._core import arrays, library
 from ...host import faults, runtime, stages
-from ..leaf.chosen import SIM, check_simulator_choice
+from ..leaf.chosen import SIM
 from ..state import HOST_BYTES
 
 if SIM:
@@ -42,8 +42,23 @@ def _kernel_name(number: int) -> str | None:
     return None if name == "?" else name
 
 
+def _check_simulator_choice(device: str) -> None:
+    """Raises when numba was imported for the other accelerator than the job runs on."""
+    if device == "sim" and not SIM:
+        raise ImportError(
+            "the job runs on the simulator, but numba was imported without it: import pyshmem "
+            "before numba, start the script with 'python -m pyshmem run --device sim', or set "
+            "NUMBA_ENABLE_CUDASIM=1"
+        )
+    if device == "cuda" and SIM:
+        raise ImportError(
+            "the job runs on a GPU, but numba was imported with its simulator: "
+            "unset NUMBA_ENABLE_CUDASIM"
+        )
+
+
 def _on_init() -> None:
-    check_simulator_choice(runtime.device_name())
+    _check_simulator_choice(runtime.device_name())
     arrays.pinned = not SIM and library.device_state()[HOST_BYTES] > 0
     _push()
 

@@ -32,8 +32,8 @@ from ..._core.errors import ShmemError
 from ...host import stages
 from ..leaf.cuda.stages import STAGES
 from ..leaf.ptx import MANY_REGISTERS, NO_BULK_COPIES, without_bulk_copies
-from ..state import ABI, HEAP_BASE, HEAP_BYTES, MODULE, SYMBOL, WORDS, refuse_other_contracts
-from .cubin import stack_need
+from ..state import ABI, HEAP_BASE, HEAP_BYTES, MODULE, SYMBOL, WORDS
+from .cubin import refuse_other_contracts, stack_need
 from .running import Running, beside_captures, hold_frees
 
 _LEGACY_STREAM = 1  # CU_STREAM_LEGACY; 0 is the same

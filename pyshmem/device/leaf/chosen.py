@@ -54,18 +54,3 @@ else:
     def public_function(function: _F) -> _F:
         """Kernels are compiled for the integers that they have."""
         return function
-
-
-def check_simulator_choice(device: str) -> None:
-    """Raises when numba was imported for the other accelerator than the job runs on."""
-    if device == "sim" and not SIM:
-        raise ImportError(
-            "the job runs on the simulator, but numba was imported without it: import pyshmem "
-            "before numba, start the script with 'python -m pyshmem run --device sim', or set "
-            "NUMBA_ENABLE_CUDASIM=1"
-        )
-    if device == "cuda" and SIM:
-        raise ImportError(
-            "the job runs on a GPU, but numba was imported with its simulator: "
-            "unset NUMBA_ENABLE_CUDASIM"
-        )
