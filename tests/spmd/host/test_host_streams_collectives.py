@@ -215,17 +215,17 @@ def test_all_ways_with_grids_that_change(job, stream, on_gpu, everyone, ways, dt
     reversed_team.destroy()
 
 
-def test_copy_engines_in_a_graph_and_in_place(job, stream, on_gpu, everyone, ways):
+def test_copy_engines_in_a_graph(job, stream, on_gpu, everyone, ways):
     n, me, count = job.n_pes, job.my_pe, 50
     parts = everyone(count, "float32")
-    whole, sent, own = on_gpu(np.zeros(n * count, np.float32)), on_gpu(parts[me]), on_gpu(parts[me])
+    own, sent, whole = (on_gpu(part) for part in (parts[me], parts[me], np.zeros(n * count, "f")))
     nothing = on_gpu(np.zeros(0, np.float32))
     ways("engine", 1, 32)
     pyshmem.streams.prepare("fcollect", "broadcast", "alltoall")
     pyshmem.barrier_all()
     with stream.capture() as graph:
         pyshmem.fcollect(whole, own, stream=stream)
-        pyshmem.broadcast(sent, sent, n - 1, stream=stream)
+        pyshmem.broadcast(sent, own, n - 1, stream=stream)
         pyshmem.alltoall(nothing, nothing, stream=stream)
     for _ in range(3):
         graph.replay(stream)
