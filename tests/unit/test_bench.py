@@ -96,7 +96,8 @@ def test_rows_of_streams_keep_a_grid_until_another_is_better() -> None:
 def test_candidates_of_streams_have_work_for_their_threads() -> None:
     assert [g.threads for g in streams_tune.candidates("reduce", 8, 1)] == [32]
     large = list(streams_tune.candidates("alltoall", 1 << 26, 1))
-    assert {grid.way for grid in large} == {"direct"}
+    assert {grid.way for grid in large} == {"direct", "engine"}
+    assert {grid.way for grid in streams_tune.candidates("reduce", 1 << 26, 1)} == {"direct"}
     assert max(grid.blocks for grid in large) == 128
 
 
