@@ -130,7 +130,7 @@ static pysh_request_t amo_of(uint64_t *word, int op, uint64_t value) {
 /* The kernel for these stays a while, and goes when it pleases; sets and fetches go without it where there is none.
  * None is lost, done twice or overtaken, and on a GPU without room for the kernel words are set all the same. */
 static void atomics_by_both_roads(void) {
-    enum { WORDS_OF_ALL = 3, OPERATIONS = 2000 };
+    enum { WORDS_OF_ALL = 3, OPERATIONS = 1000 };
     static const int ops[] = {ISHMEMX_ATOMIC_SET, ISHMEMX_ATOMIC_FETCH, ISHMEMX_ATOMIC_ADD, ISHMEMX_ATOMIC_XOR};
     uint64_t *word, expected[WORDS_OF_ALL] = {0};
     unsigned seed = 7;
