@@ -96,6 +96,10 @@ ISHMEMX_API int ishmemx_cuda_capability(int *capability);
  * elements, bytes of one, address, elements, bytes of one. */
 typedef void (*ishmemx_kernel_runner_t)(int64_t key, int blocks, int threads, const int64_t *words);
 ISHMEMX_API int ishmemx_sim_kernels(ishmemx_kernel_runner_t run);
+/* Simulator: a call in the order of a stream, in its thread, once for each time that the stream gets there: a graph may
+ * be replayed. The stream has to be one: ask ishmemx_stream_capturing() before. */
+typedef void (*ishmemx_sim_call_t)(int64_t number);
+ISHMEMX_API int ishmemx_sim_call(ishmemx_sim_call_t call, int64_t number, void *stream);
 /* Are both on the device heap of an accelerator whose memory only it reaches, and is a blocking collective on them for
  * kernels: with peers in reach, and not in checking mode? */
 ISHMEMX_API int ishmemx_only_gpu(const void *dest, const void *source);

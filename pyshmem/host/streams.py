@@ -4,6 +4,7 @@
 ``stream=`` of a routine takes any CUDA stream: one of CuPy, PyTorch or Numba, an object with
 ``__cuda_stream__``, a ``cudaStream_t`` as an int, or a ``Stream`` from here. In the simulator it is a
 ``Stream`` from here, a queue with a thread; the default stream, 0, does everything at once there.
+Launches of Numba kernels, ``kernel[blocks, threads, stream](...)``, take the same streams.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from . import faults, runtime
 from .stream_kernels import named, prepare, set_signals
 
 __all__ = ["Graph", "Stream", "prepare", "set_signals"]
+
+
+_alive: set[int] = set()
 
 
 class Stream:
@@ -35,6 +39,7 @@ class Stream:
         handle = ffi.new("uintptr_t *")
         check(lib.ishmemx_stream_create(handle))
         self.handle = int(handle[0])  # cudaStream_t; 0: destroyed
+        _alive.add(self.handle)
 
     def __repr__(self) -> str:
         return (
@@ -67,8 +72,7 @@ class Stream:
     def capture(self) -> Iterator[Graph]:
         """What comes on the stream in the ``with`` block becomes a graph instead of being done.
 
-        Kernels have to be loaded before: see ``prepare``. In the simulator launches of Numba kernels
-        are not captured.
+        Kernels have to be loaded before: see ``prepare``.
 
         Yields:
             The ``Graph``, to be replayed after the block.
@@ -91,6 +95,7 @@ class Stream:
         """
         if self.handle and lib.ishmemx_initialized():
             check(lib.ishmemx_stream_destroy(self.handle))
+        _alive.discard(self.handle)
         self.handle = 0
 
 
@@ -129,7 +134,14 @@ def synchronize(stream: StreamLike) -> None:
     check(lib.ishmemx_stream_finish(stream_handle(stream)))
 
 
+def finish_all() -> None:
+    """Wait for all work on all of this job's ``Stream`` objects; as ``Stream.synchronize``."""
+    for handle in tuple(_alive):
+        check(lib.ishmemx_stream_finish(handle))
+
+
 def _settle() -> None:
+    _alive.clear()
     lib.ishmemx_streams_settle()  # finalize reports what did not end
 
 

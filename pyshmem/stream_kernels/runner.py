@@ -7,8 +7,6 @@ Each has a grid of its own under the scheduler, beside those of other streams an
 from __future__ import annotations
 
 import functools
-import sys
-import traceback
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ import numpy as np
 from .._core.contract import STREAM_KEY
 from .._core.dtypes import as_dtype
 from .._core.library import check, ffi, lib
-from ..device.leaf.sim import launches
+from ..device.leaf.sim import launches, queued
 from .table import StreamKernel, kernel_of
 
 _ARRAY_WORDS, _SIZE, _ADDRESS = 7, 2, 4  # of an array among the arguments
@@ -49,14 +47,10 @@ def _arguments(kernel: StreamKernel, words: Any) -> list[Any]:
 @ffi.callback("ishmemx_kernel_runner_t")
 def _run(key: int, blocks: int, threads: int, words: Any) -> None:
     kernel = _kernel(key)
-    try:
+    with queued.ends_job(kernel.name):
         launches.run_grid(
             kernel.function, blocks, threads, _arguments(kernel, words), STREAM_KEY.MODULE | key
         )
-    except BaseException as error:  # nobody called: it is told, and ends the job as a fault would
-        print(f"pyshmem: {kernel.name} on a stream failed", file=sys.stderr)
-        traceback.print_exception(error)
-        lib.ishmemx_abort(1, f"{kernel.name} on a stream failed: {error!r}".encode())
 
 
 check(lib.ishmemx_sim_kernels(_run))

@@ -152,3 +152,85 @@ print("ok", flush=True)
 """
     )
     assert run_pes(1, program, device="sim", check=True).stdout == "ok\n"
+
+
+def test_kernels_of_ones_own_come_in_the_stream_s_order(run_pes: Callable) -> None:
+    """In the simulator too: launched, captured, beside arrays of the host, with a fault at the end."""
+    program = """
+import time
+import numpy as np
+import pyshmem
+from numba import cuda
+from pyshmem import device as shmem
+
+@cuda.jit
+def double(array):
+    i = cuda.grid(1)
+    if i < array.size:
+        array[i] *= 2
+
+@cuda.jit
+def astray(array):
+    shmem.p(array, 0, 1.0, 99)
+
+job = pyshmem.init(device="sim", heap_size="16M", device_heap_size="16M")
+late = job.my_pe == 1
+mine = pyshmem.full(40, job.my_pe + 1, dtype=np.float32, heap="device")
+total = pyshmem.zeros(40, dtype=np.float32, heap="device")
+s = pyshmem.streams.Stream()
+
+def check(value):
+    assert (pyshmem.to_numpy(total) == value).all(), (value, pyshmem.to_numpy(total)[:4])
+    pyshmem.barrier_all()
+
+def sum_doubled():
+    time.sleep(0.5 * late)
+    pyshmem.sum_reduce(total, mine, stream=s)
+    double[2, 32, s](total)
+
+sum_doubled()
+s.synchronize()
+check(6)
+sum_doubled()
+double[2, 32, s.handle](total)
+cuda.synchronize()  # for all streams
+check(12)
+
+with s.capture() as graph:
+    sum_doubled()
+    double[2, 32, s](total)
+    try:
+        double[1, 4, s](np.ones(4))
+    except ValueError as error:
+        assert "captured" in str(error), error
+    else:
+        raise AssertionError("an array of the host was captured")
+check(12)  # nothing was done
+for _ in range(2):
+    graph.replay(s)
+s.synchronize()
+check(12)
+
+ours = np.ones(4)
+double[1, 4, s](ours)  # which waits, as on a GPU
+assert (ours == 2).all()
+there = cuda.to_device(np.ones(4))
+time.sleep(0.5 * late)
+pyshmem.sync_all(stream=s)
+double[1, 4, s](there)
+assert (there.copy_to_host(stream=s) == 2).all()
+double[2, 32](total)  # on no stream: at once
+check(24)
+
+astray[1, 1, s](total)
+try:
+    s.synchronize()
+except pyshmem.KernelFault as fault:
+    assert "astray" in str(fault) and "99" in str(fault), fault
+else:
+    raise AssertionError("no fault")
+pyshmem.finalize()
+cuda.synchronize()
+print("ok", flush=True)
+"""
+    assert run_pes(2, program, device="sim", timeout=60, check=True).stdout == "ok\nok\n"

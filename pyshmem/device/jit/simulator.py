@@ -8,15 +8,15 @@ from typing import Any
 from numba.cuda.simulator.kernel import FakeCUDAKernel
 
 from ..._core import library
-from ..leaf.sim import launches, threads
-from ..state import MODULE
+from ...host import streams
+from ..leaf.sim import launches, queued, threads
 
 
 class Integration:
     """Gives kernels the state block, and checks launches."""
 
     def __init__(self) -> None:
-        #: Kernels launched so far; the word MODULE holds the index of the running one.
+        #: Kernels launched so far; the word MODULE of a grid is the index of its kernel.
         self._names: list[str] = []
 
     def push(self, words: list[int], _gpu: int) -> None:
@@ -26,19 +26,19 @@ class Integration:
     def forget(self) -> None:
         """The job is over: kernels find no state."""
         threads.STATE[:] = []
+        queued.forget()
 
     def kernel_name(self, number: int) -> str:
         """Name of the kernel whose word MODULE is ``number``, and where it called what failed."""
         names = self._names
         return threads.CALLS.get(number, names[number]) if 0 <= number < len(names) else "?"
 
-    def before_launch(self, kernel: str) -> None:
+    def before_launch(self, kernel: str) -> int:
         """Has a kernel recorded a fault? The scheduler asks after a launch too."""
         library.raise_pending_fault()
         if kernel not in self._names:
             self._names.append(kernel)
-        if threads.STATE:
-            threads.STATE[MODULE] = self._names.index(kernel)
+        return self._names.index(kernel)
 
     def prepare(self, kernel: Any, _args: tuple) -> None:
         """Kernels run as Python: there is nothing to compile or to load."""
@@ -47,7 +47,7 @@ class Integration:
 
     def install(self) -> None:
         """Patch Numba's simulator."""
-        launches.install()
+        launches.install(streams.finish_all)
         launches.launch_checks.append(self.before_launch)
 
 

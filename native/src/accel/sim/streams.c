@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A stream's thread takes the jobs of its queue in order. Kernels are the program's: it has given a function that runs
- * them. A capture keeps the jobs instead, and a graph is these jobs, to be queued again. */
+ * A stream's thread takes the jobs of its queue in order. A capture keeps the jobs instead, and a graph is these jobs,
+ * to be queued again. */
 #include "accel/sim/streams.h"
 
 #include <pthread.h>
@@ -9,35 +9,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "accel/accel.h"
-#include "base/cpu_amo.h"
-#include "base/elements.h"
-#include "base/state.h"
+#include "accel/sim/work.h"
 #include "base/status.h"
 #include "base/thread.h"
-
-#define POLLS_BEFORE_NAP 1000
-#define NAP_NS           20000
-
-typedef enum job_kind { COPY, BLOCKS, STORE, WAIT, AMO, KERNEL } job_kind_t;
-
-typedef struct job {
-    struct job *next;
-    job_kind_t kind;
-    int op, type; /* WAIT: op is the comparison */
-    void *dest;
-    const void *source;
-    uint64_t value, cond;
-    size_t nbytes;
-    pysh_blocks_t blocks;
-    pysh_launch_t launch;
-} job_t;
-
-typedef struct queue {
-    job_t *first, **last;
-} queue_t;
 
 typedef struct stream {
     struct stream *next;
@@ -50,94 +25,7 @@ static struct {
     pthread_mutex_t mutex; /* for all streams and graphs */
     pthread_cond_t changed;
     stream_t *streams;
-    _Atomic bool stop; /* the job ends: waits end, and what is queued is dropped */
-    ishmemx_kernel_runner_t run_kernel;
 } sim = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-
-int ishmemx_sim_kernels(ishmemx_kernel_runner_t run) {
-    sim.run_kernel = run;
-    return ISHMEMX_OK;
-}
-
-/* ---- jobs ---- */
-
-static void queue_add(queue_t *queue, job_t *job) {
-    job->next = NULL;
-    *queue->last = job;
-    queue->last = &job->next;
-}
-
-static void queue_clear(queue_t *queue) {
-    while (queue->first) {
-        job_t *job = queue->first;
-        queue->first = job->next;
-        free(job);
-    }
-    queue->last = &queue->first;
-}
-
-static void copy_now(const pysh_blocks_t *blocks) {
-    for (size_t i = 0; i < blocks->n_blocks; i++)
-        memmove((char *)blocks->dest + i * blocks->dest_stride,
-                (const char *)blocks->source + i * blocks->source_stride, blocks->nbytes);
-}
-
-static void store_now(const job_t *job) {
-    switch (job->nbytes) { /* release: pairs with the acquire at the end of a wait for the word */
-    case 1:
-        __atomic_store_n((uint8_t *)job->dest, (uint8_t)job->value, __ATOMIC_RELEASE);
-        break;
-    case 2:
-        __atomic_store_n((uint16_t *)job->dest, (uint16_t)job->value, __ATOMIC_RELEASE);
-        break;
-    case 4:
-        __atomic_store_n((uint32_t *)job->dest, (uint32_t)job->value, __ATOMIC_RELEASE);
-        break;
-    default:
-        __atomic_store_n((uint64_t *)job->dest, job->value, __ATOMIC_RELEASE);
-    }
-}
-
-/* acquire: pairs with the release of whoever stored or added */
-static bool holds(const job_t *job) {
-    if (job->nbytes == 4) {
-        uint32_t seen = __atomic_load_n((const uint32_t *)job->source, __ATOMIC_ACQUIRE);
-        return job->op == ISHMEMX_CMP_EQ ? seen == (uint32_t)job->value : (int32_t)(seen - (uint32_t)job->value) >= 0;
-    } else {
-        uint64_t seen = __atomic_load_n((const uint64_t *)job->source, __ATOMIC_ACQUIRE);
-        return job->op == ISHMEMX_CMP_EQ ? seen == job->value : (int64_t)(seen - job->value) >= 0;
-    }
-}
-
-static void wait_now(const job_t *job) {
-    const struct timespec nap = {.tv_nsec = NAP_NS};
-
-    for (int polls = 0; !holds(job) && !atomic_load(&sim.stop) && !atomic_load(pysh.alarm); polls++)
-        if (polls > POLLS_BEFORE_NAP)
-            nanosleep(&nap, NULL);
-}
-
-static void amo_now(const job_t *job) {
-    uint64_t old = pysh_amo_apply(job->op, job->type, job->dest, job->value, job->cond);
-
-    if (job->source)
-        memcpy((void *)(uintptr_t)job->source, &old, pysh_type_nbytes(job->type)); /* the low bytes come first */
-}
-
-static void run(const job_t *job) {
-    if (job->kind == COPY)
-        memmove(job->dest, job->source, job->nbytes);
-    else if (job->kind == BLOCKS)
-        copy_now(&job->blocks);
-    else if (job->kind == STORE)
-        store_now(job);
-    else if (job->kind == WAIT)
-        wait_now(job);
-    else if (job->kind == AMO)
-        amo_now(job);
-    else if (sim.run_kernel)
-        sim.run_kernel(job->launch.kernel->key, job->launch.blocks, job->launch.threads, job->launch.words);
-}
 
 /* ---- streams ---- */
 
@@ -147,7 +35,7 @@ static void *work_off(void *argument) {
     pthread_mutex_lock(&sim.mutex);
     for (;;) {
         job_t *job = stream->queue.first;
-        if (atomic_load(&sim.stop))
+        if (atomic_load(&pysh_sim_stop))
             break;
         if (!job && stream->leave)
             break;
@@ -159,7 +47,7 @@ static void *work_off(void *argument) {
             stream->queue.last = &stream->queue.first;
         stream->busy = true;
         pthread_mutex_unlock(&sim.mutex);
-        run(job);
+        pysh_sim_do(job);
         free(job);
         pthread_mutex_lock(&sim.mutex);
         stream->busy = false;
@@ -175,8 +63,8 @@ static int create(void **stream_p) {
 
     if (!stream)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a stream");
-    stream->queue.last = &stream->queue.first;
-    stream->captured.last = &stream->captured.first;
+    pysh_sim_queue_init(&stream->queue);
+    pysh_sim_queue_init(&stream->captured);
     error = pysh_thread_start(&stream->thread, work_off, stream);
     if (error) {
         free(stream);
@@ -214,8 +102,8 @@ static int check(void *stream) {
 
 static void end_stream(stream_t *stream) {
     pthread_join(stream->thread, NULL);
-    queue_clear(&stream->queue);
-    queue_clear(&stream->captured);
+    pysh_sim_queue_clear(&stream->queue);
+    pysh_sim_queue_clear(&stream->captured);
     free(stream);
 }
 
@@ -235,7 +123,7 @@ static int destroy(void *handle) {
 }
 
 static void close_streams(void) {
-    atomic_store(&sim.stop, true);
+    atomic_store(&pysh_sim_stop, true);
     for (;;) {
         stream_t *stream;
         pthread_mutex_lock(&sim.mutex);
@@ -247,7 +135,7 @@ static void close_streams(void) {
             break;
         end_stream(stream);
     }
-    atomic_store(&sim.stop, false);
+    atomic_store(&pysh_sim_stop, false);
 }
 
 static int finished(void *handle, bool *finished_p) {
@@ -272,14 +160,14 @@ static int enqueue(stream_t *stream, const job_t *job) {
     job_t *copy;
 
     if (!stream) {
-        run(job);
+        pysh_sim_do(job);
         return ISHMEMX_OK;
     }
     if (!(copy = malloc(sizeof *copy)))
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for work on a stream");
     *copy = *job;
     pthread_mutex_lock(&sim.mutex);
-    queue_add(stream->capturing ? &stream->captured : &stream->queue, copy);
+    pysh_sim_queue_add(stream->capturing ? &stream->captured : &stream->queue, copy);
     pthread_cond_broadcast(&sim.changed);
     pthread_mutex_unlock(&sim.mutex);
     return ISHMEMX_OK;
@@ -310,6 +198,11 @@ static int amo(int op, int type, void *address, uint64_t value, uint64_t cond, v
 
 static int launch(const pysh_launch_t *launch, void *stream) {
     return enqueue(stream, &(job_t){.kind = KERNEL, .launch = *launch});
+}
+
+/* The caller has had the stream checked. */
+int ishmemx_sim_call(ishmemx_sim_call_t call, int64_t number, void *stream) {
+    return enqueue(stream, &(job_t){.kind = CALL, .call = call, .value = (uint64_t)number});
 }
 
 static int load(const void *image, const char *name, const int64_t *state, size_t stack, pysh_kernel_t *kernel) {
@@ -347,7 +240,7 @@ static int capture_end(void *handle, void **graph_p) {
     *graph = stream->captured;
     if (!graph->first)
         graph->last = &graph->first;
-    stream->captured = (queue_t){.last = &stream->captured.first};
+    pysh_sim_queue_init(&stream->captured);
     stream->capturing = false;
     pthread_mutex_unlock(&sim.mutex);
     *graph_p = graph;
@@ -363,7 +256,7 @@ static int replay(void *graph, void *stream) {
 }
 
 static void drop(void *graph) {
-    queue_clear(graph);
+    pysh_sim_queue_clear(graph);
     free(graph);
 }
 

@@ -12,6 +12,8 @@ from numba.cuda.simulator import kernel as numba_kernel
 from numba.cuda.simulator import kernelapi
 
 from ...._core.arrays import SymmetricArray, gone
+from ...._core.library import check, lib
+from . import queued
 from .scheduler import WARP, Grid, SimThread, current, pause, running
 
 
@@ -32,6 +34,8 @@ def _launch(kernel: Any, *arguments: Any) -> Any:
     if (thread := running.thread) is not None:
         thread.grid.enter(kernel.fn)
         return kernel.fn(*arguments)
+    if handle := queued.handle_of(kernel.stream):
+        return _queue(kernel, arguments, handle)
     with _turn:
         return _run(kernel, arguments)
 
@@ -56,21 +60,63 @@ _turn = _Turn()
 
 
 def _run(kernel: Any, arguments: tuple[Any, ...]) -> None:
-    for check in launch_checks:
-        check(kernel.fn.__qualname__)
-    grid_dim, block_dim = numba_kernel.normalize_kernel_dimensions(
-        kernel.grid_dim, kernel.block_dim
-    )
+    number = _check(kernel)
     write_back: list[Callable[[], None]] = []
     seen = [_argument(kernel, argument, write_back) for argument in arguments]
-    grid = Grid(kernel, grid_dim, block_dim, seen)
+    _run_active(kernel, _dimensions(kernel), seen, number)
+    for copy_back in write_back:
+        copy_back()
+    _check(kernel)
+
+
+def _check(kernel: Any) -> int | None:
+    """Raise what a kernel has recorded; else the word MODULE of this one."""
+    numbers = [ask(kernel.fn.__qualname__) for ask in launch_checks]
+    return numbers[-1] if numbers else None
+
+
+def _dimensions(kernel: Any) -> Any:
+    return numba_kernel.normalize_kernel_dimensions(kernel.grid_dim, kernel.block_dim)
+
+
+def _run_active(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) -> None:
+    grid = Grid(kernel, dimensions[0], dimensions[1], arguments)
+    grid.number = number
     with grid.active():
         grid.enter(kernel.fn)
         grid.run()
-    for copy_back in write_back:
-        copy_back()
-    for check in launch_checks:
-        check(kernel.fn.__qualname__)
+
+
+def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
+    """Launch in the order of a stream. Faults stay recorded for the next call of the host."""
+    captured = queued.is_captured(handle)
+    number, dimensions = _check(kernel), _dimensions(kernel)
+    write_back: list[Callable[[], None]] = []
+    seen = [_argument(kernel, argument, write_back) for argument in arguments]
+    if write_back and captured:
+        raise ValueError(
+            "an array in host memory is given to a kernel while its stream is captured; "
+            "give one on the device heap or of cuda.to_device"
+        )
+    bare = _Bare(kernel.fn, kernel.dynshared_size)  # the next launch changes the kernel's own
+
+    def run() -> None:
+        with _turn:
+            _run_active(bare, dimensions, seen, number)
+
+    queued.put(handle, kernel.fn.__qualname__, run, captured=captured)
+    if write_back:  # Numba waits for these copies on a GPU too
+        check(lib.ishmemx_stream_finish(handle))
+        for copy_back in write_back:
+            copy_back()
+
+
+_getitem = numba_kernel.FakeCUDAKernel.__getitem__
+
+
+def _configure(kernel: Any, configuration: tuple[Any, ...]) -> Any:
+    kernel.stream = configuration[2] if len(configuration) > 2 else 0  # Numba's drops it
+    return _getitem(kernel, configuration)
 
 
 class _Bare(NamedTuple):
@@ -118,8 +164,9 @@ def _argument(kernel: Any, argument: Any, write_back: list[Callable[[], None]]) 
     return argument
 
 
-#: Called with the kernel's name before and after every launch; ``jit.modules`` adds one for faults.
-launch_checks: list[Callable[[str], None]] = []
+#: Called with the kernel's name before and after every launch; ``jit.modules`` adds one for faults,
+#: which returns the kernel's word MODULE.
+launch_checks: list[Callable[[str], int]] = []
 
 
 class _CurrentThread:
@@ -163,9 +210,15 @@ def _sync_warp(_module: Any, mask: int = 0xFFFFFFFF) -> None:
     thread.warp.wait(thread)
 
 
-def install() -> None:
-    """Patches Numba's simulator. ``pyshmem.device`` does it on import when the simulator is on."""
+def install(finish_all: Callable[[], None]) -> None:
+    """Patches Numba's simulator. ``pyshmem.device`` does it on import when the simulator is on.
+
+    Args:
+        finish_all: waits for all streams.
+    """
+    queued.install(finish_all)
     numba_kernel.FakeCUDAKernel.__call__ = _launch
+    numba_kernel.FakeCUDAKernel.__getitem__ = _configure
     numba_kernel.FakeOverload.max_cooperative_grid_blocks = lambda self, *_: 1 << 20
     kernelapi.threading = _CurrentThread
     kernelapi.GridGroup.sync = lambda self: current().grid.wait(current())
