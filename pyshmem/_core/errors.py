@@ -10,15 +10,16 @@ from typing import NamedTuple
 class ShmemError(RuntimeError):
     """Base of what can go wrong in a job; also raised when the system or the GPU driver fails.
 
-    A traceback ends with the page of the documentation that is about it, where there is one.
+    A traceback ends with the title of the how-to in the documentation that is about it, where there
+    is one.
     """
 
-    _page = ""
+    _page = ""  #: title of a how-to: whoever installed the package has no files of them
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
         if self._page:
-            self.add_note(f"see docs/{self._page}")
+            self.add_note(f'see the how-to "{self._page}" in the documentation of pyshmem')
 
 
 class NotInitialized(ShmemError):
@@ -28,25 +29,25 @@ class NotInitialized(ShmemError):
 class HeapExhausted(ShmemError, MemoryError):
     """A symmetric heap has no block as large as was asked for."""
 
-    _page = "howto/clusters.md"
+    _page = "Clusters, Slurm and other launchers"
 
 
 class MismatchError(ShmemError):
     """The PEs disagree: library version, allocation sizes, arguments of a collective."""
 
-    _page = "howto/hangs.md"
+    _page = "A program that hangs"
 
 
 class PeerDied(ShmemError):
     """Another PE died, failed or called ``abort``; the job is over."""
 
-    _page = "howto/hangs.md"
+    _page = "A program that hangs"
 
 
 class ShmemTimeout(ShmemError):
     """A wait outlasted ``PYSHMEM_TIMEOUT`` (default: none), or init ``PYSHMEM_INIT_TIMEOUT``."""
 
-    _page = "howto/hangs.md"
+    _page = "A program that hangs"
 
 
 class UnsupportedError(ShmemError):
@@ -56,7 +57,7 @@ class UnsupportedError(ShmemError):
 class KernelFault(ShmemError):
     """A kernel recorded a fault: a wrong PE or address, or a wait that outlasted the timeout."""
 
-    _page = "howto/hangs.md"
+    _page = "A program that hangs"
 
 
 class Failure(NamedTuple):

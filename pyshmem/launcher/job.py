@@ -343,7 +343,13 @@ class Job:
         places = dict(self.ending.standing)
         lines = [f"PE {cause.pe} (pid {cause.pid}) {report.how_it_ended(cause.returncode or 0)}"]
         lines += [f"    {line.strip()}" for line in report.last_words(cause.last_lines())]
-        lines.append(f"  PE {cause.pe} was: {places.pop(cause.pe)}")
+        if (
+            place := places.pop(cause.pe)
+        ) != "finalised":  # a PE that fails leaves the job on its way out
+            lines.append(f"  PE {cause.pe} was: {place}")
+        for other in self.failed:
+            if places.get(other.pe) == "finalised":
+                places[other.pe] = "failed"
         lines += [f"  {line}" for line in report.standing(list(places.items()))]
         for other in self.failed:
             if other is not cause and not report.is_secondary(other.last_lines()):

@@ -59,6 +59,16 @@ pyshmem.barrier_all()
     job.assert_nothing_left()
 
 
+def test_a_pe_that_failed_on_its_way_out_is_not_told_as_one_that_is_done(start: Start) -> None:
+    job = start("with pyshmem.init():\n    ready()\n    pyshmem.zeros(4 + me)", 2)
+    job.wait_ready()
+    assert job.end() == 1
+    report = job.launcher_lines()
+    assert "MismatchError" in report
+    assert "finalised" not in report
+    job.assert_nothing_left()
+
+
 def test_a_pe_killed_in_its_work_is_named_with_the_place_of_the_others(start: Start) -> None:
     job = start(IN_BARRIER, 4)
     job.wait_ready()

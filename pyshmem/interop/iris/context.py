@@ -53,7 +53,7 @@ class DeviceContext:
     def initialize(context_tensor, rank, world_size, tracing: tl.constexpr = False):
         """From the host object's ``get_device_context()``; ``rank`` and ``world_size`` are constants."""
         tl.static_assert(
-            not tracing, "iris' tracing is not in pyshmem: see docs/howto/timeline.md for timelines"
+            not tracing, "iris' tracing is not in pyshmem: pyshmem.profiling.trace makes timelines"
         )
         return DeviceContext(rank, world_size, context_tensor + 2)
 

@@ -96,7 +96,7 @@ class Iris(Creators):
         """Raises UnsupportedError: pyshmem's timelines have kernels and their stages."""
         raise UnsupportedError(
             "iris' tracing is not in pyshmem: pyshmem.profiling.trace makes a timeline with kernels and "
-            "their stages; see docs/howto/timeline.md"
+            "their stages"
         )
 
     # -- arrays --------------------------------------------------------------------------------------
