@@ -35,7 +35,7 @@ _MARKS = {"ok": "[green]ok[/]", "missing": "[yellow]missing[/]", "wrong": "[red]
 class Finding(NamedTuple):
     """One thing that was looked at."""
 
-    purpose: str  # what it is needed for: host, simulator, cuda, mpi
+    purpose: str  # what it is needed for: host, simulator, triton, torch, cuda, mpi
     what: str
     state: str  # ok, missing or wrong
     detail: str = ""
@@ -49,7 +49,7 @@ def doctor() -> None:
     The exit status is 0 when jobs on this host work, with or without accelerators.
     """
     console = Console()
-    findings = [*_host(), *_simulator(), *_cuda(), *_mpi(), _self_test()]
+    findings = [*_host(), *_simulator(), *_triton(), *_torch(), *_cuda(), *_mpi(), _self_test()]
     table = Table("for", "what", "state", header_style="bold")
     table.add_column("detail", overflow="fold")
     for finding in findings:
@@ -161,6 +161,27 @@ def _self_test() -> Finding:
 def _simulator() -> Iterator[Finding]:
     for wanted in facts.requirements("sim"):
         yield _package("simulator", wanted)
+
+
+def _triton() -> Iterator[Finding]:
+    """Kernels of Triton, which need no Numba."""
+    for wanted in facts.requirements("triton"):
+        yield _package("triton", wanted)
+    if facts.version_of("triton") and not facts.version_of("numba"):
+        yield Finding(
+            "triton",
+            "without Numba",
+            "ok",
+            "pyshmem.triton works; pyshmem.device, and collectives, atomics and barriers with stream=, "
+            "need what [sim] brings, on GPUs [cuda]",
+            _pip(*(wanted.text for wanted in facts.requirements("sim"))),
+        )
+
+
+def _torch() -> Iterator[Finding]:
+    """PyTorch: optional, as all but the host."""
+    for wanted in facts.requirements("torch"):
+        yield _package("torch", wanted)
 
 
 def _cuda() -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from .._core import library
 from ..host import runtime
 
 DISTRIBUTION = "pyshmem-openshmem"
-PACKAGES = ("numpy", "cffi", "numba", "numba-cuda", "greenlet", "cupy", "mpi4py")
+PACKAGES = ("numpy", "cffi", "numba", "numba-cuda", "greenlet", "cupy", "triton", "torch", "mpi4py")
 
 
 class Gpu(NamedTuple):

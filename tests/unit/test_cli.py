@@ -146,6 +146,22 @@ def test_doctor_gives_a_command_for_each_thing_that_is_missing(
     assert any("pip install 'numba==" in finding.fix for finding in missing)
 
 
+def test_doctor_says_what_triton_alone_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"triton": "3.6.0", "greenlet": "3.2"}
+    monkeypatch.setattr(facts, "version_of", versions.get)
+    findings = [*doctor._triton(), *doctor._torch()]
+    assert {f.what: f.state for f in findings} == {
+        "triton": "ok",
+        "greenlet": "ok",
+        "without Numba": "ok",
+        "torch": "missing",
+    }
+    (numba,) = [f for f in findings if f.what == "without Numba"]
+    assert "stream=" in numba.detail
+    assert "numba-cuda" in numba.fix
+    assert doctor._usable(findings) == ["triton"]
+
+
 class _Driver:
     """What ``facts.architecture`` calls of libcuda, with GPUs of these architectures."""
 
