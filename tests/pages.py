@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs of the site's pages: which there are, and whether they run and print what the page says."""
+"""Programs of the README and the pages: which there are, whether they run and print what it says."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 DOCS = Path(__file__).parents[1] / "docs"
+README = DOCS.parent / "README.md"
 #: All of their blocks are programs; those of the other pages are where they join a job.
 LESSONS = [DOCS / "index.md", *sorted(DOCS.glob("tutorial/*.md")), *sorted(DOCS.glob("howto/*.md"))]
 #: A fence with its language, and what is in it.
@@ -46,7 +47,7 @@ def programs_of(page: Path) -> tuple[int, list[tuple[str, str | None]]]:
 
 def pages_with_programs(*, torch: bool) -> list[Path]:
     """Those whose programs import PyTorch, or those whose do not."""
-    pages = [*LESSONS, *sorted(set(DOCS.glob("*.md")) - set(LESSONS))]
+    pages = [README, *LESSONS, *sorted(set(DOCS.glob("*.md")) - set(LESSONS))]
     texts = {page: "".join(program for program, _ in programs_of(page)[1]) for page in pages}
     return [page for page, text in texts.items() if text and ("import torch" in text) == torch]
 
