@@ -53,7 +53,7 @@ def near_to(pe: int) -> bool:
 
 
 @cold
-def _reach_slowly(address, nelems, most, itemsize, pe, op) -> int:
+def reach_slowly(address, nelems, most, itemsize, pe, op) -> int:
     """What is wrong, on the host heap, or on the device heap of a PE that is far."""
     nbytes = nelems * itemsize
     kind, a, b = 0, address, nbytes
@@ -75,27 +75,28 @@ def _reach_slowly(address, nelems, most, itemsize, pe, op) -> int:
 
 
 @device_function
+def on_heap(array, nelems: int, most: int) -> bool:
+    """Are the first ``nelems`` elements, of ``most``, on the device heap of the caller?"""
+    begin = address_of(array) - state(words.HEAP_BASE)
+    end = begin + nelems * itemsize_of(array)
+    return (nelems >= 0) & (nelems <= most) & (begin >= 0) & (end <= state(words.HEAP_BYTES))
+
+
+@device_function
 def reach(array, nelems: int, most: int, pe: int, op: int) -> int:
     """How the first ``nelems`` elements of ``array`` on ``pe`` are accessed: BY_STORES, BY_RING, or 0.
 
     With 0 what is wrong has been recorded; the caller leaves the operation out. ``most`` is how many
     elements there are.
     """
-    itemsize = itemsize_of(array)
-    address = address_of(array)
-    offset = address - state(words.HEAP_BASE)
-    nbytes = nelems * itemsize
     if (
         pe >= state_pe(words.NEAR_BEGIN)
         and pe < state_pe(words.NEAR_END)
-        and nelems >= 0
-        and nelems <= most
-        and offset >= 0
-        and offset + nbytes <= state(words.HEAP_BYTES)
+        and on_heap(array, nelems, most)
         and distance_to(pe) != words.FAR
     ):
         return BY_STORES
-    return _reach_slowly(address, nelems, most, itemsize, pe, op)
+    return reach_slowly(address_of(array), nelems, most, itemsize_of(array), pe, op)
 
 
 @device_function
@@ -105,6 +106,17 @@ def by_owner(pe: int) -> bool:
     return (
         state(words.P2P) != ALL_NATIVE
         and (state(words.BY_OWNER + ((pe & words.NEAR_MASK) >> 6)) >> (pe & 63)) & 1 != 0
+    )
+
+
+@device_function
+def native(array, most: int, pe: int) -> bool:
+    """Is the first element within reach of any operation? What hardly ever fails, as one branch."""
+    return (
+        (state(words.P2P) == ALL_NATIVE)
+        & (pe >= state_pe(words.NEAR_BEGIN))
+        & (pe < state_pe(words.NEAR_END))
+        & on_heap(array, 1, most)
     )
 
 

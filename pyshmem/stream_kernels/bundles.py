@@ -29,7 +29,7 @@ from ..device.leaf.chosen import (
     store_third,
 )
 from ..device.peers import distance_to
-from ..device.team.ll import load_word, store_word
+from ..device.team import ll
 from ..device.wait_loop import POLLS_PER_CHECK, go_on
 
 ROW = 512  # bytes between a lane's pieces, and its units
@@ -77,7 +77,7 @@ def load_piece(address: int, left: int) -> tuple[int, int]:
     """The next 16 bytes, or what is ``left`` of them; zeros behind."""
     if (left >= 16) & (address & 15 == 0):
         return load16_near(address)
-    return load_word(address, left), load_word(address + 8, left - 8)
+    return ll.load_piece(address, left)
 
 
 @device_function
@@ -86,8 +86,7 @@ def store_piece(address: int, left: int, low: int, high: int) -> None:
     if (left >= 16) & (address & 15 == 0):
         store16_near(address, low, high)
     elif left > 0:
-        store_word(address, left, low)
-        store_word(address + 8, left - 8, high)
+        ll.store_piece(address, left, low, high)
 
 
 @device_function

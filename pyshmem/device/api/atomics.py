@@ -15,7 +15,7 @@ from ..._core.type_table import ATOMIC_OPS
 from ..faults import OP
 from ..leaf import chosen as leaf
 from ..leaf.chosen import cast, device_function, read, require, write
-from ..peers import BY_STORES, NOWHERE, on_peer, reach, reach_atomic
+from ..peers import BY_STORES, NOWHERE, native, on_peer, reach, reach_atomic
 from ..ring.elements import ask_amo, tell_amo
 from ..routine import ROUTINES, routine
 from ..team.rows import on_context
@@ -64,12 +64,13 @@ def _forms(name: str, types, fetching=None, updating=None, find=reach_atomic, nb
     def fetch(dest, value, cond, pe, ctx):
         types(dest)
         world = on_context(ctx, pe)
-        way = find(dest, dest.size, world, op)
-        if way == BY_STORES:
-            return fetching(on_peer(dest, world), dest, value, cond)
-        if way != NOWHERE:
-            return ask_amo(number, dest, value, cond, world)
-        return cast(dest, 0)
+        if not native(dest, dest.size, world):
+            way = find(dest, dest.size, world, op)
+            if way == NOWHERE:
+                return cast(dest, 0)
+            if way != BY_STORES:
+                return ask_amo(number, dest, value, cond, world)
+        return fetching(on_peer(dest, world), dest, value, cond)
 
     @device_function
     def start(fetch, dest, value, cond, pe, ctx):

@@ -13,7 +13,7 @@ from ..faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, FAULT_STRIDE, OP, re
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import address_of, device_function, read64, to_int64
-from ..peers import BY_STORES, NOWHERE, distance_to, my_pe, near_to, reach
+from ..peers import NOWHERE, distance_to, my_pe, near_to, on_heap, reach_slowly
 from ..ring.requests import IPUT, ask
 from ..ring.transport import get_bytes, store_word
 from ..routine import scoped
@@ -21,7 +21,7 @@ from ..state import DEVICE_STAGE_BYTES
 from ..team import ll
 from ..team.flags import await_flag, complete_words, outlined, raise_flags, steps
 from ..team.ll import makes_ll
-from ..team.rows import member_pe, near_row, row_my_pe, row_n_pes, row_stage, team_row
+from ..team.rows import member_pe, near_row, row_my_pe, row_n_pes, row_stage
 from .strided import extent, push_blocks
 
 _data = leaf.require("r")
@@ -31,26 +31,23 @@ _PULL_FROM = 8192  # bytes from which members of a broadcast fetch for themselve
 @device_function
 def usable(array, nelems: int, op: int) -> bool:
     """Can the first elements be used in a collective? With P2P they are on the device heap."""
-    if nelems == 0:
-        return True  # an empty array has no place
-    way = reach(array, nelems, array.size, my_pe(), op)
-    if way != NOWHERE and way != BY_STORES and near_to(my_pe()):
-        record_fault(FAULT_ADDRESS, op, -1, address_of(array), nelems * leaf.itemsize_of(array))
+    if on_heap(array, nelems, array.size) | (nelems == 0):  # an empty array has no place
+        return True
+    address, itemsize = address_of(array), leaf.itemsize_of(array)
+    way = reach_slowly(address, nelems, array.size, itemsize, my_pe(), op)
+    if way != NOWHERE and near_to(my_pe()):
+        record_fault(FAULT_ADDRESS, op, -1, address, nelems * itemsize)
         return False
     return way != NOWHERE
 
 
 @device_function
-def entry(team: int, dest, source, nelems: int, op: int) -> int:
-    """Where collectives begin: the team's row; 0, and a fault, when something is wrong.
-
-    ``nelems``: how many elements of both arrays are used.
-    """
+def both_usable(dest, filled: int, source, taken: int, op: int) -> bool:
+    """The first ``filled`` elements of one and ``taken`` of the other: usually one branch."""
     leaf.same_dtype(dest, source)
-    row = team_row(team, op)
-    if row != 0 and usable(dest, nelems, op) and usable(source, nelems, op):
-        return row
-    return 0
+    if on_heap(dest, filled, dest.size) & on_heap(source, taken, source.size):
+        return True
+    return usable(dest, filled, op) and usable(source, taken, op)
 
 
 @device_function
@@ -61,7 +58,7 @@ def half_of_stage(row: int, epoch: int) -> int:
 
 @scoped(grid=True)
 def _team_sync(scope: Scope):
-    start, _, _, end, _ = steps(scope)
+    enter, start, _, _, end, _ = steps(scope)
     op = OP["team_sync"]
 
     def team_sync(team):
@@ -69,7 +66,7 @@ def _team_sync(scope: Scope):
 
         Spec: shmem_team_sync.
         """
-        row = team_row(team, op)
+        row = enter(team, op)
         if row != 0:
             end(row, start(row, op), op)
 
@@ -79,20 +76,31 @@ def _team_sync(scope: Scope):
 @scoped(grid=True)
 def _broadcast(scope: Scope):
     rank, size, sync = scope.rank, scope.size, scope.sync
-    start, send, _, end, finish = steps(scope)
+    enter, start, send, _, end, finish = steps(scope)
     op, by_ll = OP["broadcast"], makes_ll(scope)
     ll_send, _, ll_receive_from = ll.moves(scope)
 
     @device_function
-    def small(row, dest, source, nbytes, root):
+    def is_right(row, dest, source, nelems, root):
+        if root < 0 or root >= row_n_pes(row):
+            record_fault(FAULT_PE, op, -1, root, row_n_pes(row))
+            return False
+        return both_usable(dest, nelems, source, nelems, op)
+
+    @device_function
+    def small(row, dest, source, nelems, root):
         """Who is not the root sends a unit without data, so that all know of all."""
-        call, waited = start(row, op), ll.waited_op(row, op)
-        if row_my_pe(row) == root:
-            ll_send(row, source, 0, dest, nbytes, 0, call, rank(), size())
-        else:
-            ll.send_words(row, 0, call, rank(), size())
-            ll_receive_from(row, root, dest, nbytes, 0, call, waited, rank(), size())
-        ll.await_words(row, root if nbytes > 0 else -1, call, waited, rank(), size())
+        call, nbytes = 0, nelems * leaf.itemsize_of(dest)
+        taking_part = ll.takes_part(row, ll.pieces_of(nbytes), rank())
+        if taking_part and is_right(row, dest, source, nelems, root):
+            waited, to = ll.waited_op(row, op), address_of(dest)
+            if row_my_pe(row) == root:
+                call = ll_send(row, address_of(source), 0, to, nbytes, 0, op, rank(), size())
+            else:
+                call = start(row, op)
+                ll.send_words(row, 0, call, rank(), size())
+                ll_receive_from(row, root, to, nbytes, 0, call, waited, rank(), size())
+            ll.await_words(row, root if nbytes > 0 else -1, call, waited, rank(), size())
         finish(row, call)
 
     def broadcast(team, dest, source, nelems, root):
@@ -104,15 +112,13 @@ def _broadcast(scope: Scope):
         """
         _data(dest)
         nelems, root = to_int64(nelems), to_int64(root)
-        row = entry(team, dest, source, nelems, op)
+        row, nbytes = enter(team, op), nelems * leaf.itemsize_of(dest)
         if row == 0:
             return
-        if root < 0 or root >= row_n_pes(row):
-            record_fault(FAULT_PE, op, -1, root, row_n_pes(row))
-            return
-        nbytes = nelems * leaf.itemsize_of(dest)
         if by_ll(row, nbytes):
-            small(row, address_of(dest), address_of(source), nbytes, root)
+            small(row, dest, source, nelems, root)
+            return
+        if not is_right(row, dest, source, nelems, root):
             return
         epoch = start(row, op)
         mine = row_my_pe(row) == root
@@ -135,33 +141,35 @@ def _broadcast(scope: Scope):
 def _make_blocks(scope: Scope, op: int, own_blocks: bool):
     """``f(team, dest, source, nelems)``: to each member, a block of its own or the same one."""
     rank, size = scope.rank, scope.size
-    start, send, _, end, finish = steps(scope)
+    enter, start, send, _, end, finish = steps(scope)
     by_ll, (ll_send, ll_receive, _) = makes_ll(scope), ll.moves(scope)
+
+    @device_function
+    def are_usable(dest, source, nelems, together):
+        bounds, taken = usable(dest, nelems, op), together if own_blocks else nelems
+        return bounds and both_usable(dest, together, source, taken, op)
 
     @device_function
     def blocks(team, dest, source, count):
         _data(dest)
-        nelems = to_int64(count)
-        row = entry(team, dest, source, 0, op)
+        nelems, row = to_int64(count), enter(team, op)
         if row == 0:
             return
-        if not usable(dest, nelems, op):  # which bounds the product
-            return
         together = nelems * row_n_pes(row)
-        taken = together if own_blocks else nelems
-        if not (usable(source, taken, op) and usable(dest, together, op)):
-            return
         nbytes = nelems * leaf.itemsize_of(dest)
         step = nbytes if own_blocks else 0
         to, begin = address_of(dest), address_of(source)
         place = to + row_my_pe(row) * nbytes
-        epoch = start(row, op)
         if by_ll(row, nbytes):
-            ll_send(row, begin, step, place, nbytes, 0, epoch, rank(), size())
-            waited = ll.waited_op(row, op)
-            ll_receive(row, to, nbytes, nbytes, epoch, waited, rank(), size())
+            epoch, units = 0, ll.pieces_of(nbytes) * max(row_n_pes(row) - 1, 1)
+            taking_part = ll.takes_part(row, units, rank())
+            if taking_part and are_usable(dest, source, nelems, together):
+                epoch = ll_send(row, begin, step, place, nbytes, 0, op, rank(), size())
+                waited = ll.waited_op(row, op)
+                ll_receive(row, to, nbytes, nbytes, epoch, waited, rank(), size())
             finish(row, epoch)
-        else:
+        elif are_usable(dest, source, nelems, together):
+            epoch = start(row, op)
             send(row, place, begin, step, nbytes)
             end(row, epoch, op)
 
@@ -202,7 +210,7 @@ def _alltoall(scope: Scope):
 @scoped(grid=True)
 def _alltoalls(scope: Scope):
     rank, size = scope.rank, scope.size
-    start, _, _, end, _ = steps(scope)
+    enter, start, _, _, end, _ = steps(scope)
     op = OP["alltoalls"]
 
     @outlined(scope)
@@ -235,18 +243,18 @@ def _alltoalls(scope: Scope):
         """
         _data(dest)
         dst, sst, nelems = to_int64(dst), to_int64(sst), to_int64(nelems)
-        row = entry(team, dest, source, 0, op)
+        row = enter(team, op)
         if row == 0:
             return
         if dst < 1 or sst < 1:
             record_fault(FAULT_STRIDE, op, -1, min(dst, sst), 1)
             return
-        if not (usable(source, nelems, op) and usable(dest, nelems, op)):  # bounds the product
+        if not both_usable(dest, nelems, source, nelems, op):  # bounds the product
             return
         count = nelems * row_n_pes(row)
         least = min(count, 1)
         taken, filled = extent(max(count, 1), sst, least), extent(max(count, 1), dst, least)
-        if not (usable(source, taken, op) and usable(dest, filled, op)):
+        if not both_usable(dest, filled, source, taken, op):
             return
         epoch = start(row, op)
         scatter(row, address_of(dest), address_of(source), dst, sst, nelems, leaf.itemsize_of(dest))
@@ -258,7 +266,7 @@ def _alltoalls(scope: Scope):
 @scoped(grid=True)
 def _collect(scope: Scope):
     rank, size, sync = scope.rank, scope.size, scope.sync
-    start, send, meet_members, end, finish = steps(scope)
+    enter, start, send, meet_members, end, finish = steps(scope)
     op, by_ll = OP["collect"], makes_ll(scope)
     ll_send, _, ll_receive_from = ll.moves(scope)
 
@@ -325,12 +333,14 @@ def _collect(scope: Scope):
         return 0
 
     @device_function
-    def by_counts(row, dest, source, nelems, epoch):
+    def by_counts(row, dest, source, nelems):
         """Counts with flags in them, and behind the small ones the data."""
         itemsize, begin, waited = leaf.itemsize_of(dest), address_of(source), ll.waited_op(row, op)
-        ll.send_words(row, nelems, epoch, rank(), size())
         if nelems > 0 and by_ll(row, nelems * itemsize):
-            ll_send(row, begin, 0, 0, nelems * itemsize, 1, epoch, rank(), size())
+            epoch = ll_send(row, begin, 0, 0, nelems * itemsize, 1, op, rank(), size())
+        else:
+            epoch = start(row, op)
+        ll.send_words(row, nelems, epoch, rank(), size())
         total, before, most, member = 0, 0, 0, 0
         while member < row_n_pes(row):
             if member == row_my_pe(row):
@@ -359,13 +369,13 @@ def _collect(scope: Scope):
         """
         _data(dest)
         nelems = to_int64(nelems)
-        row = entry(team, dest, source, 0, op)
+        leaf.same_dtype(dest, source)
+        row = enter(team, op)
         if row == 0 or not usable(source, nelems, op):
             return
-        epoch = start(row, op)
         if near_row(row):
-            by_counts(row, dest, source, nelems, epoch)
+            by_counts(row, dest, source, nelems)
         else:
-            by_stages(row, dest, source, nelems, epoch)
+            by_stages(row, dest, source, nelems, start(row, op))
 
     return collect

@@ -8,12 +8,12 @@ block m of ``dest``.
 from ..faults import OP
 from ..groups import Scope
 from ..leaf import chosen as leaf
-from ..leaf.chosen import device_function, to_int64
+from ..leaf.chosen import address_of, device_function, to_int64
 from ..routine import scoped
 from ..team.flags import outlined, steps
 from ..team.ll import makes_ll
 from ..team.rows import near_row, row_my_pe, row_n_pes
-from .collectives import entry, usable
+from .collectives import both_usable
 from .reductions import (
     FAMILY_OF,
     make_combine_pieces,
@@ -30,7 +30,7 @@ _OP = OP["reduce_scatter"]
 def _make_pulled(scope: Scope, name: str):
     """The way of many bytes: a member loads its block of all sources."""
     rank, size, (gather, gather_four) = scope.rank, scope.size, make_gathers(name)
-    start, _, meet_members, end, _ = steps(scope)
+    _, start, _, meet_members, end, _ = steps(scope)
 
     @outlined(scope)
     def combine_block(row, dest, source, nbytes, like):
@@ -63,9 +63,9 @@ def _reduce_scatter(name: str):
 
     @scoped(f"{name}_reduce_scatter", grid=True, operation=name)
     def make(scope: Scope):
-        pulled = _make_pulled(scope, name)
+        enter, by_ll, pulled = steps(scope)[0], makes_ll(scope), _make_pulled(scope, name)
         staged = make_staged(scope, _OP, make_combine_stage(scope, name))
-        small, by_ll = make_small(scope, _OP, make_combine_pieces(scope, name)), makes_ll(scope)
+        small = make_small(scope, _OP, make_combine_pieces(scope, name), True)
 
         def reduce_scatter(team, dest, source, nreduce):
             """Combine blocks of all members by {operation}, in the team's order: member m gets block m.
@@ -76,25 +76,17 @@ def _reduce_scatter(name: str):
             Extension.
             """
             types(dest)
-            nreduce = to_int64(nreduce)
-            row = entry(team, dest, source, 0, _OP)
+            nreduce, row = to_int64(nreduce), enter(team, _OP)
             if row == 0:
                 return
-            if not usable(dest, nreduce, _OP):  # bounds the product
-                return
-            if not usable(source, nreduce * row_n_pes(row), _OP):
-                return
-            nbytes, d, s = (
-                nreduce * leaf.itemsize_of(dest),
-                leaf.address_of(dest),
-                leaf.address_of(source),
-            )
+            nbytes, d, s = nreduce * leaf.itemsize_of(dest), address_of(dest), address_of(source)
             # Decided by what is the same on all members.
             if by_ll(row, nbytes):
-                small(row, d, s, nbytes, nbytes, dest)
-            elif (
-                near_row(row) and (d | s | nbytes) & 15 == 0 and nbytes > stage_room(row_n_pes(row))
-            ):
+                small(row, dest, source, nreduce)
+                return
+            if not both_usable(dest, nreduce, source, nreduce * row_n_pes(row), _OP):
+                return
+            if near_row(row) and (d | s | nbytes) & 15 == 0 and nbytes > stage_room(row_n_pes(row)):
                 pulled(row, d, s, nbytes, dest)
             else:
                 staged(row, d, s, nbytes, nbytes, dest)

@@ -8,7 +8,7 @@ floats are combined in float32 and rounded once. ``team`` and who calls: see ``t
 from ..faults import OP
 from ..groups import Scope, quotient
 from ..leaf import chosen as leaf
-from ..leaf.chosen import combine, device_function, raw1, raw16, state, to_int64
+from ..leaf.chosen import address_of, combine, device_function, raw1, raw16, state, to_int64
 from ..peers import distance_to
 from ..routine import scoped
 from ..state import CUTOVER_COLL, DEVICE_STAGE_BYTES
@@ -16,7 +16,7 @@ from ..team import ll
 from ..team.flags import outlined, steps
 from ..team.ll import makes_ll
 from ..team.rows import member_pe, near_row, row_my_pe, row_n_pes
-from .collectives import entry, half_of_stage
+from .collectives import both_usable, half_of_stage
 
 FAMILY_OF = {"and": "t", "or": "t", "xor": "t", "max": "m", "min": "m", "sum": "s", "prod": "s"}
 _REDUCE, _SCAN = OP["reduce"], OP["scan"]
@@ -46,7 +46,7 @@ def _make_fold(name: str, load):
 
 def make_staged(scope: Scope, op: int, finish):
     """For few bytes, and peers out of reach: all pieces on all stages, then ``finish``."""
-    sync, (start, send, meet_members, _, done_with) = scope.sync, steps(scope)
+    sync, (_, start, send, meet_members, _, done_with) = scope.sync, steps(scope)
 
     @device_function
     def staged(row, dest, source, step, nbytes, like):
@@ -89,19 +89,25 @@ def make_combine_stage(scope: Scope, name: str):
     return combine_stage
 
 
-def make_small(scope: Scope, op: int, combine_pieces):
-    """For the fewest bytes: sources with flags in them, and a lane's pieces of all members combined."""
+def make_small(scope: Scope, op: int, combine_pieces, scatters: bool = False):
+    """For the fewest bytes: sources with flags in them, and a lane's pieces of all members combined.
+
+    ``scatters``: the source has a block for each member.
+    """
     rank, size = scope.rank, scope.size
-    start, _, _, _, finish = steps(scope)
+    *_, finish = steps(scope)
     send, _, _ = ll.moves(scope)
 
     @device_function
-    def small(row, dest, source, step, nbytes, like):
-        """To member m the ``nbytes`` at ``source + m * step``."""
-        call, waited = start(row, op), ll.waited_op(row, op)
-        send(row, source, step, 0, nbytes, 0, call, rank(), size())
-        own = source + row_my_pe(row) * step
-        combine_pieces(row, dest, own, nbytes, call, waited, like)
+    def small(row, dest, source, nelems):
+        call, nbytes = 0, nelems * leaf.itemsize_of(dest)
+        if ll.takes_part(row, ll.pieces_of(nbytes), rank()):
+            taken = nelems * row_n_pes(row) if scatters else nelems
+            if both_usable(dest, nelems, source, taken, op):
+                to, begin, step = address_of(dest), address_of(source), nbytes if scatters else 0
+                call = send(row, begin, step, 0, nbytes, 0, op, rank(), size())
+                begin += row_my_pe(row) * step
+                combine_pieces(row, to, begin, nbytes, call, ll.waited_op(row, op), dest)
         finish(row, call)
 
     return small
@@ -116,17 +122,17 @@ def make_combine_pieces(scope: Scope, name: str):
         piece = rank()
         while piece < ll.pieces_of(nbytes):
             at = piece << 4
-            own, left = source + at, nbytes - at
-            low, high = ll.member_piece(row, 0, own, left, piece, call, waited)
+            left = nbytes - at
+            own = ll.load_piece(source + at, left)
+            low, high = ll.member_piece(row, 0, own, piece, call, waited)
             acc = leaf.widen(like, leaf.raw_of(like, low, high))
             member = 1
             while member < row_n_pes(row):
-                low, high = ll.member_piece(row, member, own, left, piece, call, waited)
+                low, high = ll.member_piece(row, member, own, piece, call, waited)
                 acc = add(like, acc, leaf.raw_of(like, low, high))
-                member += 1
+                member += leaf.opaque(1)
             low, high = leaf.rounded(like, acc)
-            ll.store_word(dest + at, left, low)
-            ll.store_word(dest + at + 8, left - 8, high)
+            ll.store_piece(dest + at, left, low, high)
             piece += size()
         return 0
 
@@ -143,16 +149,16 @@ def _make_scan_pieces(scope: Scope, inclusive: bool):
         piece = rank()
         while piece < ll.pieces_of(nbytes):
             at, member = piece << 4, 0
-            own, left = source + at, nbytes - at
+            left = nbytes - at
+            own = ll.load_piece(source + at, left)
             acc = leaf.no_sum(like)
             while member < row_n_pes(row):
-                low, high = ll.member_piece(row, member, own, left, piece, call, waited)
+                low, high = ll.member_piece(row, member, own, piece, call, waited)
                 if member < count:
                     acc = add(like, acc, leaf.raw_of(like, low, high))
-                member += 1
+                member += leaf.opaque(1)
             low, high = leaf.rounded(like, acc)
-            ll.store_word(dest + at, left, low)
-            ll.store_word(dest + at + 8, left - 8, high)
+            ll.store_piece(dest + at, left, low, high)
             piece += size()
         return 0
 
@@ -199,7 +205,7 @@ def _make_shared(scope: Scope, name: str):
     Nobody else reads or writes that share, so dest may be source.
     """
     rank, size, (gather, gather_four) = scope.rank, scope.size, make_gathers(name)
-    start, _, meet_members, end, _ = steps(scope)
+    _, start, _, meet_members, end, _ = steps(scope)
 
     @device_function
     def one(row, dest, source, like):
@@ -251,7 +257,7 @@ def _reduction(name: str):
 
     @scoped(f"{name}_reduce", grid=True, operation=name)
     def make(scope: Scope):
-        shared = _make_shared(scope, name)
+        enter, shared = steps(scope)[0], _make_shared(scope, name)
         staged = make_staged(scope, _REDUCE, make_combine_stage(scope, name))
         small, by_ll = (
             make_small(scope, _REDUCE, make_combine_pieces(scope, name)),
@@ -266,18 +272,15 @@ def _reduction(name: str):
             Spec: shmem_{name}.
             """
             types(dest)
-            nreduce = to_int64(nreduce)
-            row = entry(team, dest, source, nreduce, _REDUCE)
+            nreduce, row = to_int64(nreduce), enter(team, _REDUCE)
             if row == 0:
                 return
-            nbytes, d, s = (
-                nreduce * leaf.itemsize_of(dest),
-                leaf.address_of(dest),
-                leaf.address_of(source),
-            )
+            nbytes, d, s = nreduce * leaf.itemsize_of(dest), address_of(dest), address_of(source)
             # Decided by what is the same on all members, as the place of empty arrays is not.
             if by_ll(row, nbytes):
-                small(row, d, s, 0, nbytes, dest)
+                small(row, dest, source, nreduce)
+            elif not both_usable(dest, nreduce, source, nreduce, _REDUCE):
+                return
             elif (
                 near_row(row)
                 and (d | s | nbytes) & 15 == 0
@@ -321,10 +324,8 @@ def _scan(name: str, inclusive: bool):
     @scoped(name, grid=True, last=last)
     def make(scope: Scope):
         staged = make_staged(scope, _SCAN, _make_store_prefixes(scope, inclusive))
-        small, by_ll = (
-            make_small(scope, _SCAN, _make_scan_pieces(scope, inclusive)),
-            makes_ll(scope),
-        )
+        small = make_small(scope, _SCAN, _make_scan_pieces(scope, inclusive))
+        enter, by_ll = steps(scope)[0], makes_ll(scope)
 
         def scan(team, dest, source, nelems):
             """Sums over the team's PEs 0 to {last}.
@@ -334,18 +335,13 @@ def _scan(name: str, inclusive: bool):
             Spec: shmem_{name} (OpenSHMEM 1.6).
             """
             types(dest)
-            nelems = to_int64(nelems)
-            row = entry(team, dest, source, nelems, _SCAN)
+            nelems, row = to_int64(nelems), enter(team, _SCAN)
             if row == 0:
                 return
-            nbytes, d, s = (
-                nelems * leaf.itemsize_of(dest),
-                leaf.address_of(dest),
-                leaf.address_of(source),
-            )
+            nbytes, d, s = nelems * leaf.itemsize_of(dest), address_of(dest), address_of(source)
             if by_ll(row, nbytes):
-                small(row, d, s, 0, nbytes, dest)
-            else:
+                small(row, dest, source, nelems)
+            elif both_usable(dest, nelems, source, nelems, _SCAN):
                 staged(row, d, s, 0, nbytes, dest)
 
         return scan

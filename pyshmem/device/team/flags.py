@@ -32,6 +32,7 @@ from .rows import (
     row_my_pe,
     row_n_pes,
     team_number,
+    team_row,
 )
 
 
@@ -164,6 +165,14 @@ def _round(row: int, rank: int, size: int, epoch: int, op: int) -> int:
     return 0
 
 
+@device_function
+def begin_call(row: int, op: int, rank: int) -> int:
+    """A group that has met begins a collective: the number of the team's last round."""
+    if rank == 0:
+        claim_row(row, op)
+    return read64(row_epoch(row))
+
+
 @rare
 def _ask_each(row, but, dest, source, step, nbytes, rank, size) -> int:
     """A lane asks for the copy to a member, of all ``but`` one; they fly together."""
@@ -249,7 +258,7 @@ def outlined(scope: Scope):
 
 
 def steps(scope: Scope) -> tuple:
-    """What collectives are made of: ``start``, ``send``, ``meet_members``, ``end``, ``finish``.
+    """What collectives are made of, from ``enter`` to ``finish``.
 
     The larger ones are calls, so that kernels do not need many registers.
     Not for warps: behind a call the assembler takes a warp for converged and leaves out its barrier,
@@ -261,18 +270,21 @@ def steps(scope: Scope) -> tuple:
         round_of_flags, spread = _round, _spread
 
     @device_function
-    def start(row, op):
-        """The group meets; the number of its first round."""
+    def enter(team, op):
+        """The group meets; the team's row, or 0 and a fault."""
         sync()
-        if rank() == 0:
-            claim_row(row, op)
-        return read64(row_epoch(row)) + 1
+        return team_row(team, op)
+
+    @device_function
+    def start(row, op):
+        """The number of the group's first round."""
+        return begin_call(row, op, rank()) + 1
 
     @device_function
     def finish(row, epoch):
-        """The group meets behind what its lanes waited for; the leader counts the rounds."""
+        """The group meets behind what its lanes waited for; the leader counts the rounds, if any."""
         sync()
-        if rank() == 0:
+        if (epoch != 0) & (rank() == 0):
             write64(row_epoch(row), epoch)
             release_row(row)
 
@@ -294,4 +306,4 @@ def steps(scope: Scope) -> tuple:
         round_of_flags(row, rank(), size(), epoch, op)
         finish(row, epoch)
 
-    return start, send, meet_members, end, finish
+    return enter, start, send, meet_members, end, finish

@@ -15,23 +15,12 @@ read, so no order of the two accesses need be asked for. ``tests/model/ll_model.
 
 from ..faults import ROUTINE_BITS
 from ..groups import Scope
-from ..leaf.chosen import (
-    cold,
-    device_function,
-    load_near,
-    load_unit,
-    opaque,
-    outline,
-    rare,
-    relax,
-    state,
-    store_near,
-    store_unit,
-)
+from ..leaf import chosen as leaf
+from ..leaf.chosen import device_function, load_unit, opaque, state, store_unit
 from ..peers import distance_to
 from ..state import CUTOVER_LL, LL_HALF_BYTES
 from ..wait_loop import POLLS_PER_CHECK, go_on
-from .flags import other_member
+from .flags import begin_call, other_member
 from .rows import member_pe, near_row, row_ll, row_ll_slot, row_my_pe, row_n_pes, team_number
 
 #: Of the threshold of blocks and grids, by which a warp's and a thread's are smaller: the units that a
@@ -39,6 +28,8 @@ from .rows import member_pe, near_row, row_ll, row_ll_slot, row_my_pe, row_n_pes
 _SHIFT = {"": 6, "_warp": 2, "_work_group": 0, "_grid": 0}
 #: From the first unit of a piece to its second.
 _SECOND = 512
+#: What slots are multiples of.
+_UNIT = 1024
 
 
 def makes_ll(scope: Scope):
@@ -50,11 +41,11 @@ def makes_ll(scope: Scope):
 
     @device_function
     def fits(row: int, nbytes: int) -> bool:
-        if not near_row(row):
-            return False
-        # Half of a slot is data; its last piece is for the count of ``collect``.
-        room = (row_ll_slot(row) >> 1) - 16
-        return nbytes < state(CUTOVER_LL) >> shift and nbytes <= room
+        # Half of a slot is data; its last piece is for the count of ``collect``. By arithmetic: the load
+        # of the slot's size would stand in front of every small collective.
+        slots = ((2 * nbytes + 32 + _UNIT - 1) & -_UNIT) * row_n_pes(row)
+        few = (nbytes >= 0) & (nbytes < state(CUTOVER_LL) >> shift)
+        return few & (slots <= LL_HALF_BYTES) and near_row(row)
 
     return fits
 
@@ -77,58 +68,69 @@ def pieces_of(nbytes: int) -> int:
     return max(1, (nbytes + 15) >> 4)
 
 
+@device_function
+def takes_part(row: int, units: int, rank: int) -> bool:
+    """Has this lane one of the units, or a member to send to? The leader has always.
+
+    The others of a large block go where it meets again: what all its warps execute is most of what a
+    small collective takes.
+    """
+    return (rank < units) | (rank < row_n_pes(row))
+
+
 # -- 8 bytes of an array at any address ------------------------------------------------------------
 
 
-@cold
+@leaf.cold
 def _load_ragged(address: int, nbytes: int) -> int:
     left, word, at = min(nbytes, 8), 0, 0
     bounds = address | left | 8
     piece = bounds & -bounds
     while at < left:
-        word |= load_near(address + at, piece) << (at << 3)
+        word |= leaf.load_near(address + at, piece) << (at << 3)
         at += piece
     return word
 
 
-@cold
+@leaf.cold
 def _store_ragged(address: int, nbytes: int, word: int) -> int:
     left, at = min(nbytes, 8), 0
     bounds = address | left | 8
     piece = bounds & -bounds
     while at < left:
-        store_near(address + at, piece, word >> (at << 3))
+        leaf.store_near(address + at, piece, word >> (at << 3))
         at += piece
     return 0
 
 
 @device_function
-def load_word(address: int, nbytes: int) -> int:
-    """The next 8 of ``nbytes``, or what is left of them; zeros behind."""
-    if (nbytes >= 8) & (address & 7 == 0):
-        return load_near(address, 8)
-    if nbytes <= 0:
-        return 0
-    if (nbytes == 4) & (address & 3 == 0):  # one number is worth a way of its own
-        return load_near(address, 4)
-    return _load_ragged(address, nbytes)
+def load_piece(address: int, left: int) -> tuple[int, int]:
+    """The next 16 of ``left`` bytes, or what there is of them; zeros behind."""
+    if (left >= 16) & (address & 7 == 0):
+        return leaf.load_near(address, 8), leaf.load_near(address + 8, 8)
+    if (address | left) & 3 == 0:
+        return leaf.load_few(address, left), leaf.load_few(address + 8, left - 8)
+    return _load_ragged(address, left), _load_ragged(address + 8, left - 8)
 
 
 @device_function
-def store_word(address: int, nbytes: int, word: int) -> None:
+def store_piece(address: int, left: int, low: int, high: int) -> None:
     """The other way."""
-    if (nbytes >= 8) & (address & 7 == 0):
-        store_near(address, 8, word)
-    elif (nbytes == 4) & (address & 3 == 0):
-        store_near(address, 4, word)
-    elif nbytes > 0:
-        _store_ragged(address, nbytes, word)
+    if (left >= 16) & (address & 7 == 0):
+        leaf.store_near(address, 8, low)
+        leaf.store_near(address + 8, 8, high)
+    elif (address | left) & 3 == 0:
+        leaf.store_few(address, left, low)
+        leaf.store_few(address + 8, left - 8, high)
+    else:
+        _store_ragged(address, left, low)
+        _store_ragged(address + 8, left - 8, high)
 
 
 # -- waits -----------------------------------------------------------------------------------------
 
 
-@rare
+@leaf.rare
 def _wait_unit(address: int, call: int, waited_op: int, pe: int) -> int:
     """The unit's data, once it is of this call; of any call after the timeout or a fault."""
     deadline, polls = 0, -1
@@ -148,7 +150,7 @@ def await_unit(address: int, call: int, waited_op: int, pe: int) -> int:
         data, seen = load_unit(address)
         if seen == call:
             return data
-        relax()
+        leaf.relax()
         polls += opaque(1)
     return _wait_unit(address, call, waited_op, pe)
 
@@ -162,7 +164,7 @@ def await_piece(address: int, call: int, waited_op: int, pe: int) -> tuple[int, 
         high, second = load_unit(address + _SECOND)
         if (first == call) & (second == call):
             return low, high
-        relax()
+        leaf.relax()
         polls += opaque(1)
     low = _wait_unit(address, call, waited_op, pe)
     return low, _wait_unit(address + _SECOND, call, waited_op, pe)
@@ -177,33 +179,35 @@ def waited_op(row: int, op: int) -> int:
 # -- to and from all members -----------------------------------------------------------------------
 
 
-def _send(row, source, step, own, nbytes, first, call, rank, size) -> int:
-    """To each other member m ``nbytes`` at ``source + m * step``; the caller's own to ``own``, if any.
+def _send(row, source, step, own, nbytes, first, op, rank, size) -> int:
+    """Begins a call: its number. To each other member m ``nbytes`` at ``source + m * step``.
 
-    They take the slot's pieces from ``first`` on. A lane has the same pieces for every member, those
-    that it combines afterwards: when dest is source nobody else writes there.
+    The caller's own go to ``own``, if any. They take the slot's pieces from ``first`` on. A lane has the
+    same pieces for every member, those that it combines afterwards: when dest is source nobody else
+    writes there.
     """
+    counted = begin_call(row, op, rank)
     members, me = row_n_pes(row), row_my_pe(row)
-    slot = _slot(row, me, call)
     piece, pieces = rank, pieces_of(nbytes)
     while piece < pieces:
-        at, k = piece << 4, 0
-        place = slot + _place(piece + first)
-        left = nbytes - at
+        at, k = piece << 4, 1
+        begin, left = source + at, nbytes - at
+        low, high = own_low, own_high = load_piece(begin + me * step, left)
+        # Opaque: else the number would be waited for before the data is asked for.
+        call = opaque(counted) + 1
+        place = _slot(row, me, call) + _place(piece + first)
         while k < members:
             member = other_member(row, k)
-            begin = source + member * step + at
-            if k > 0:
-                low, high = load_word(begin, left), load_word(begin + 8, left - 8)
-                to = place + distance_to(member_pe(row, member))
-                store_unit(to, low, call)
-                store_unit(to + _SECOND, high, call)
-            elif own != 0:
-                store_word(own + at, left, load_word(begin, left))
-                store_word(own + at + 8, left - 8, load_word(begin + 8, left - 8))
-            k += 1
+            if step != 0:
+                low, high = load_piece(begin + member * step, left)
+            to = place + distance_to(member_pe(row, member))
+            store_unit(to, low, call)
+            store_unit(to + _SECOND, high, call)
+            k += opaque(1)  # opaque: unrolled, it is many instructions in front of the first store
+        if own != 0:
+            store_piece(own + at, left, own_low, own_high)
         piece += size
-    return 0
+    return counted + 1
 
 
 def _receive(row, dest, step, nbytes, call, op, rank, size) -> int:
@@ -221,9 +225,7 @@ def _receive(row, dest, step, nbytes, call, op, rank, size) -> int:
         place = _slot(row, member, call) + _place(piece)
         low, high = await_piece(place, call, op, member_pe(row, member))
         at = piece << 4
-        to, left = dest + member * step + at, nbytes - at
-        store_word(to, left, low)
-        store_word(to + 8, left - 8, high)
+        store_piece(dest + member * step + at, nbytes - at, low, high)
         piece += size
 
 
@@ -234,8 +236,7 @@ def _receive_from(row, member, dest, nbytes, first, call, op, rank, size) -> int
     while piece < pieces:
         low, high = await_piece(slot + _place(piece + first), call, op, pe)
         at = piece << 4
-        store_word(dest + at, nbytes - at, low)
-        store_word(dest + at + 8, nbytes - at - 8, high)
+        store_piece(dest + at, nbytes - at, low, high)
         piece += size
     return 0
 
@@ -267,7 +268,7 @@ def await_words(row, but, call, op, rank, size) -> None:
 
 
 _MOVES = (_send, _receive, _receive_from)
-_OUTLINED = tuple(outline(function) for function in _MOVES)
+_OUTLINED = tuple(leaf.outline(function) for function in _MOVES)
 _INLINED = tuple(device_function(function) for function in _MOVES)
 
 
@@ -277,9 +278,9 @@ def moves(scope: Scope) -> tuple:
 
 
 @device_function
-def member_piece(row, member, source, left, piece, call, op) -> tuple[int, int]:
-    """A member's piece; the caller's own is that at ``source``, of ``left`` bytes."""
+def member_piece(row, member, own, piece, call, op) -> tuple[int, int]:
+    """A member's piece; ``own`` is the caller's."""
     if member == row_my_pe(row):
-        return load_word(source, left), load_word(source + 8, left - 8)
+        return own
     place = _slot(row, member, call) + _place(piece)
     return await_piece(place, call, op, member_pe(row, member))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 
@@ -222,6 +223,22 @@ def test_a_protocol_that_looks_at_one_flag_is_found_out(job, place, show, p2p, m
         if pyshmem.to_numpy(counts)[0]:
             return
     pytest.fail("no unit was seen in halves")
+
+
+# -- mistakes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["broadcast", "fcollect", "sum_reduce"])
+def test_a_call_that_is_left_out_is_not_counted(job, place, show, name):
+    """By a block that is larger than the data: a few of its lanes find the mistake."""
+    n, kernel = job.n_pes, KERNELS[name]["_work_group"]
+    source, dest = place(np.full(2, job.my_pe)), place(np.zeros(2 * n, np.int64))
+    for nelems in (3, -1, 3):
+        launch = functools.partial(kernel[1, 64], shmem.TEAM_WORLD, dest, source, 0, nelems)
+        assert "does not fit the arrays" in fault_of(launch)
+        for _ in range(3):
+            KERNELS["fcollect"]["_work_group"][1, 64](shmem.TEAM_WORLD, dest, source, 0, 2)
+            assert (show(dest) == np.repeat(np.arange(n), 2)).all()
 
 
 # -- channels ----------------------------------------------------------------------------------------

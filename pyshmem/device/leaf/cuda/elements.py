@@ -194,7 +194,7 @@ load_few = instruction(
 )
 #: The other way.
 store_few = instruction(
-    "{.reg .pred p; .reg .b32 a, b; setp.gt.s32 p, $1, 4; mov.b64 {a, b}, $2;"
-    " st.global.u32 [$0], a; @p st.global.u32 [$0+4], b;}",
+    "{.reg .pred p, q; .reg .b32 a, b; setp.gt.s32 p, $1, 0; setp.gt.s32 q, $1, 4; mov.b64 {a, b}, $2;"
+    " @p st.global.u32 [$0], a; @q st.global.u32 [$0+4], b;}",
     "lrl",
 )

@@ -62,6 +62,7 @@ def load_few(address: int, left: int) -> int:
 
 def store_few(address: int, left: int, word: int) -> None:
     """The other way."""
-    lib.ishmemx_leaf_store(address, int(word) & _WORD, 4)
+    if left > 0:
+        lib.ishmemx_leaf_store(address, int(word) & _WORD, 4)
     if left > 4:
         lib.ishmemx_leaf_store(address + 4, int(word) >> 32 & _WORD, 4)
