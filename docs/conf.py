@@ -14,7 +14,7 @@ project = "pyshmem"
 copyright = "the pyshmem authors, BSD-3-Clause"
 release = version = pyshmem.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "public_names"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "public_names", "parsed_names"]
 exclude_patterns = ["_ext", "_build", "README.md"]
 nitpicky = True  # a name in a role that is nowhere is a warning, and warnings end the build
 # Of NumPy, whose inventory is not at hand offline.

@@ -63,6 +63,8 @@ def to_rest(docstring: str) -> list[str]:
         elif line.startswith("    ") and (not text or not text[-1].strip()):
             body, at = _indented_below(lines, at - 1)
             text += ["", ".. code-block:: python", "", *("    " + code for code in body), ""]
+        elif re.match(r"  \S", line) and text and re.match(r"- |  ", text[-1]):
+            text.append(line.rstrip())  # of a bullet
         else:
             text.append(line.strip())
     return [*text, "", *fields, ""]

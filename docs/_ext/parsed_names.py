@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The directive ``parsed-names``: as ``public-names``, of packages that need PyTorch.
+
+    .. parsed-names:: pyshmem.fused
+       :from: norm norm_modules
+
+It reads the sources, so that the site is built without it. A public name that has no docstring, that
+is no function or class, or that no page shows, is a warning, and warnings end the build.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from docstrings import to_rest
+from docutils import nodes
+from docutils.parsers.rst import directives
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+import pyshmem
+
+log = logging.getLogger(__name__)
+
+#: Every name of these has to be on some page.
+PACKAGES = ("pyshmem.fused", "pyshmem.interop.torch")
+
+Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Name(NamedTuple):
+    """A public name: the module it comes from, and its definition there."""
+
+    origin: str
+    node: Any  # None: no function and no class
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _definition(path: Path, name: str) -> Any:
+    found = [
+        n for n in _tree(path).body if isinstance(n, (*Function, ast.ClassDef)) and n.name == name
+    ]
+    return found[-1] if found else None
+
+
+@cache
+def names_of(package: str) -> dict[str, Name]:
+    """What ``__all__`` of a package lists."""
+    folder = Path(pyshmem.__file__).parent.joinpath(*package.split(".")[1:])
+    body = _tree(folder / "__init__.py").body
+    origins = {
+        alias.asname or alias.name: (node.module, alias.name)
+        for node in body
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
+        for alias in node.names
+    }
+    (listed,) = [
+        ast.literal_eval(node.value)
+        for node in body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    names = {}
+    for name in listed:
+        module, own = origins[name]
+        names[name] = Name(module, _definition(folder / f"{module}.py", own))
+    return names
+
+
+def _signature(function: ast.FunctionDef, *, method: bool = False) -> str:
+    arguments = copy.deepcopy(function.args)
+    if method and not any(ast.unparse(d) == "staticmethod" for d in function.decorator_list):
+        del (arguments.posonlyargs or arguments.args)[0]
+    for argument in ast.walk(arguments):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    return f"({ast.unparse(arguments)})"
+
+
+class ParsedNames(SphinxDirective):
+    """See the module's docstring."""
+
+    required_arguments = 1
+    option_spec = {"from": directives.unchanged}  # noqa: RUF012 (docutils reads it from the class)
+
+    def run(self) -> list[nodes.Node]:
+        where = self.arguments[0]
+        wanted = self.options.get("from", "").split()
+        before = self.env.temp_data.setdefault(f"parsed-names {where}", set())
+        chosen = {
+            name: found
+            for name, found in names_of(where).items()
+            if (found.origin in wanted if wanted else name not in before)
+        }
+        before.update(chosen)
+        if not chosen:
+            log.warning("%s has no names from %s", where, wanted, location=self.get_location())
+        lines = [
+            line
+            for name in sorted(chosen, key=str.lower)
+            for line in self._entry(f"{where}.{name}", chosen[name].node)
+        ]
+        node = nodes.container()
+        self.state.nested_parse(StringList(lines, source=where), 0, node, match_titles=False)
+        return node.children
+
+    def _entry(self, full: str, node: Any) -> list[str]:
+        if node is None:
+            log.warning(
+                "%s is no function or class of its module", full, location=self.get_location()
+            )
+            return []
+        if isinstance(node, ast.ClassDef):
+            members = [m for m in node.body if isinstance(m, Function) and m.name[0] != "_"]
+            text = [line for member in members for line in self._member(full, member)]
+            return self._described(full, f".. py:class:: {full}", node, text)
+        return self._described(full, f".. py:function:: {full}{_signature(node)}", node, [])
+
+    def _member(self, full: str, node: ast.FunctionDef) -> list[str]:
+        if any(ast.unparse(d).endswith("property") for d in node.decorator_list):
+            head = f".. py:property:: {node.name}"
+        else:
+            head = f".. py:method:: {node.name}{_signature(node, method=True)}"
+        return self._described(f"{full}.{node.name}", head, node, [])
+
+    def _described(self, full: str, head: str, node: Any, members: list[str]) -> list[str]:
+        doc = ast.get_docstring(node, clean=False) or ""
+        if not doc.strip():
+            log.warning("%s has no docstring", full, location=self.get_location())
+        return [head, "", *("   " + line for line in [*to_rest(doc), "", *members]), ""]
+
+
+def check_all_shown(app: Sphinx, env: Any) -> None:
+    """Warn of public names that no page shows."""
+    shown = env.get_domain("py").objects
+    for where in PACKAGES:
+        for name in names_of(where):
+            if f"{where}.{name}" not in shown:
+                log.warning("no page of the reference shows %s.%s", where, name)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("parsed-names", ParsedNames)
+    app.connect("env-check-consistency", check_all_shown)
+    return {"parallel_read_safe": True}
