@@ -354,10 +354,8 @@ def test_a_hundred_replays_of_ten_kinds_on_two_streams(job, right, left, on_gpu,
     assert pyshmem.to_numpy(counter).tolist() == [turns]
     assert pyshmem.to_numpy(total).tolist() == [n * (n + 1) // 2] * count
     own = np.arange(count) + count * job.my_pe
-    assert (
-        pyshmem.to_numpy(turned).tolist()
-        == np.concatenate([own + 1000 * pe for pe in range(n)]).tolist()
-    )
+    of_all = np.concatenate([own + 1000 * pe for pe in range(n)])
+    assert pyshmem.to_numpy(turned).tolist() == of_all.tolist()
     assert pyshmem.to_numpy(scanned).tolist() == [sum(range(job.my_pe + 2))] * count
     assert pyshmem.to_numpy(old).tolist() == [turns - 1]
     other.destroy()
@@ -386,8 +384,7 @@ def test_a_fault_of_a_kernel_is_raised_by_the_next_call(job, on_gpu, stream):
     pyshmem.collect(dest, source, stream=stream)
     with pytest.raises(pyshmem.KernelFault, match=r"kernel collect\(stream=\), block 0"):
         stream.synchronize()
-    # The kernel may still have been running: another of its threads records what it found after that.
-    with contextlib.suppress(pyshmem.KernelFault):
+    with contextlib.suppress(pyshmem.KernelFault):  # of a thread that found it later
         stream.synchronize()
     pyshmem.barrier_all()
 
