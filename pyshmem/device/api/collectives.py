@@ -90,7 +90,7 @@ def _broadcast(scope: Scope):
     @device_function
     def small(row, dest, source, nelems, root):
         """Who is not the root sends a unit without data, so that all know of all."""
-        call, nbytes = 0, nelems * leaf.itemsize_of(dest)
+        call, nbytes = -1, nelems * leaf.itemsize_of(dest)
         taking_part = ll.takes_part(row, ll.pieces_of(nbytes), rank())
         if taking_part and is_right(row, dest, source, nelems, root):
             waited, to = ll.waited_op(row, op), address_of(dest)
@@ -161,7 +161,7 @@ def _make_blocks(scope: Scope, op: int, own_blocks: bool):
         to, begin = address_of(dest), address_of(source)
         place = to + row_my_pe(row) * nbytes
         if by_ll(row, nbytes):
-            epoch, units = 0, ll.pieces_of(nbytes) * max(row_n_pes(row) - 1, 1)
+            epoch, units = -1, ll.pieces_of(nbytes) * max(row_n_pes(row) - 1, 1)
             taking_part = ll.takes_part(row, units, rank())
             if taking_part and are_usable(dest, source, nelems, together):
                 epoch = ll_send(row, begin, step, place, nbytes, 0, op, rank(), size())

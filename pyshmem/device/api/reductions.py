@@ -100,7 +100,7 @@ def make_small(scope: Scope, op: int, combine_pieces, scatters: bool = False):
 
     @device_function
     def small(row, dest, source, nelems):
-        call, nbytes = 0, nelems * leaf.itemsize_of(dest)
+        call, nbytes = -1, nelems * leaf.itemsize_of(dest)
         if ll.takes_part(row, ll.pieces_of(nbytes), rank()):
             taken = nelems * row_n_pes(row) if scatters else nelems
             if both_usable(dest, nelems, source, taken, op):

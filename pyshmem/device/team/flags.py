@@ -282,9 +282,9 @@ def steps(scope: Scope) -> tuple:
 
     @device_function
     def finish(row, epoch):
-        """The group meets behind what its lanes waited for; the leader counts the rounds, if any."""
+        """The group meets behind what its lanes waited for; the leader counts them; -1: none began."""
         sync()
-        if (epoch != 0) & (rank() == 0):
+        if (epoch >= 0) & (rank() == 0):
             write64(row_epoch(row), epoch)
             release_row(row)
 
