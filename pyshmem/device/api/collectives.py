@@ -177,8 +177,9 @@ def _make_blocks(scope: Scope, op: int, own_blocks: bool):
 
 
 @scoped(grid=True)
-def _fcollect(scope: Scope):
-    blocks = _make_blocks(scope, OP["fcollect"], False)
+def _of_blocks(scope: Scope) -> tuple:
+    gather = _make_blocks(scope, OP["fcollect"], False)
+    exchange = _make_blocks(scope, OP["alltoall"], True)
 
     def fcollect(team, dest, source, nelems):
         """Copy ``nelems`` elements of every member into ``dest`` of every member, in the team's order.
@@ -186,14 +187,7 @@ def _fcollect(scope: Scope):
         Completes: ``dest``, n_pes * nelems elements, holds the data and ``source`` may be changed.
         Spec: shmem_fcollect.
         """
-        blocks(team, dest, source, nelems)
-
-    return fcollect
-
-
-@scoped(grid=True)
-def _alltoall(scope: Scope):
-    blocks = _make_blocks(scope, OP["alltoall"], True)
+        gather(team, dest, source, nelems)
 
     def alltoall(team, dest, source, nelems):
         """Copy block m of ``source`` into the caller's block of ``dest`` at member m, for every m.
@@ -202,9 +196,9 @@ def _alltoall(scope: Scope):
         Completes: ``dest`` holds the data and ``source`` may be changed, on return.
         Spec: shmem_alltoall.
         """
-        blocks(team, dest, source, nelems)
+        exchange(team, dest, source, nelems)
 
-    return alltoall
+    return fcollect, alltoall
 
 
 @scoped(grid=True)

@@ -13,23 +13,16 @@ from ..routine import scoped
 from ..team.flags import outlined, steps
 from ..team.ll import makes_ll
 from ..team.rows import near_row, row_my_pe, row_n_pes
+from . import reductions
 from .collectives import both_usable
-from .reductions import (
-    FAMILY_OF,
-    make_combine_pieces,
-    make_combine_stage,
-    make_gathers,
-    make_small,
-    make_staged,
-    stage_room,
-)
+from .reductions import stage_room
 
 _OP = OP["reduce_scatter"]
 
 
 def _make_pulled(scope: Scope, name: str):
     """The way of many bytes: a member loads its block of all sources."""
-    rank, size, (gather, gather_four) = scope.rank, scope.size, make_gathers(name)
+    rank, size, (gather, gather_four) = scope.rank, scope.size, reductions.make_gathers(name)
     _, start, _, meet_members, end, _ = steps(scope)
 
     @outlined(scope)
@@ -59,13 +52,13 @@ def _make_pulled(scope: Scope, name: str):
 
 def _reduce_scatter(name: str):
     """The routine of reduction ``name`` at all scopes."""
-    types = leaf.require(FAMILY_OF[name])
+    types = leaf.require(reductions.FAMILY_OF[name])
 
     @scoped(f"{name}_reduce_scatter", grid=True, operation=name)
     def make(scope: Scope):
         enter, by_ll, pulled = steps(scope)[0], makes_ll(scope), _make_pulled(scope, name)
-        staged = make_staged(scope, _OP, make_combine_stage(scope, name))
-        small = make_small(scope, _OP, make_combine_pieces(scope, name), True)
+        staged = reductions.make_staged(scope, _OP, reductions.make_combine_stage(scope, name))
+        small = reductions.make_small(scope, _OP, reductions.make_combine_pieces(scope, name), True)
 
         def reduce_scatter(team, dest, source, nreduce):
             """Combine blocks of all members by {operation}, in the team's order: member m gets block m.
@@ -94,5 +87,5 @@ def _reduce_scatter(name: str):
         return reduce_scatter
 
 
-for _name in FAMILY_OF:
+for _name in reductions.FAMILY_OF:
     _reduce_scatter(_name)

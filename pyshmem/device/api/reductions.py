@@ -259,10 +259,8 @@ def _reduction(name: str):
     def make(scope: Scope):
         enter, shared = steps(scope)[0], _make_shared(scope, name)
         staged = make_staged(scope, _REDUCE, make_combine_stage(scope, name))
-        small, by_ll = (
-            make_small(scope, _REDUCE, make_combine_pieces(scope, name)),
-            makes_ll(scope),
-        )
+        small = make_small(scope, _REDUCE, make_combine_pieces(scope, name))
+        by_ll = makes_ll(scope)
 
         def reduce(team, dest, source, nreduce):
             """Combine ``nreduce`` elements of all members by {operation}, in the team's order.

@@ -21,19 +21,8 @@ from ..ring.requests import settle
 from ..ring.transport import ring_put, store_word
 from ..state import CUTOVER_PUT_MIN, DELTA
 from ..wait_loop import reached_soon, wait_word
-from .rows import (
-    claim_row,
-    meets_in_rounds,
-    member_pe,
-    near_row,
-    release_row,
-    row_epoch,
-    row_flags,
-    row_my_pe,
-    row_n_pes,
-    team_number,
-    team_row,
-)
+from . import rows
+from .rows import member_pe, row_my_pe, row_n_pes
 
 
 @device_function
@@ -80,14 +69,14 @@ def _take_turns(row: int, flags: int, rank: int, epoch: int, waited_op: int) -> 
 @device_function
 def complete_words(row: int) -> None:
     """One thread, before a meeting: words by the ring are there, for who hears of it from others."""
-    if meets_in_rounds(row):
+    if rows.meets_in_rounds(row):
         settle()
 
 
 @rare
 def _meet_far(row: int, flags: int, rank: int, size: int, epoch: int, waited_op: int) -> int:
     """``meet`` in a job with PEs that are reached by the ring."""
-    if meets_in_rounds(row):
+    if rows.meets_in_rounds(row):
         return _take_turns(row, flags, rank, epoch, waited_op)
     _raise_all(row, flags, rank, size, epoch)
     return _await_from(row, flags, rank + 1, size, epoch, waited_op)
@@ -141,7 +130,7 @@ _meet = meeting(write64, device_function(lambda count: count))
 
 @device_function
 def _waited_op(row: int, op: int) -> int:
-    return op | team_number(row) << ROUTINE_BITS
+    return op | rows.team_number(row) << ROUTINE_BITS
 
 
 @device_function
@@ -149,19 +138,19 @@ def raise_flags(row: int, rank: int, size: int, epoch: int) -> None:
     """The lanes share the other members; what the group stored before it met is released."""
     if rank + 1 < row_n_pes(row):
         leaf.fence()
-    _raise_all(row, row_flags(row), rank, size, epoch)
+    _raise_all(row, rows.row_flags(row), rank, size, epoch)
 
 
 @device_function
 def await_flag(row: int, member: int, epoch: int, op: int) -> None:
     """Until one member has raised its flag."""
-    wait_word(row_flags(row) + 8 * member, epoch, _waited_op(row, op), member_pe(row, member))
+    wait_word(rows.row_flags(row) + 8 * member, epoch, _waited_op(row, op), member_pe(row, member))
 
 
 @device_function
 def _round(row: int, rank: int, size: int, epoch: int, op: int) -> int:
     """Everybody raises their flags and waits for the others'."""
-    _meet(row, row_flags(row), rank, size, epoch, _waited_op(row, op))
+    _meet(row, rows.row_flags(row), rank, size, epoch, _waited_op(row, op))
     return 0
 
 
@@ -169,8 +158,8 @@ def _round(row: int, rank: int, size: int, epoch: int, op: int) -> int:
 def begin_call(row: int, op: int, rank: int) -> int:
     """A group that has met begins a collective: the number of the team's last round."""
     if rank == 0:
-        claim_row(row, op)
-    return read64(row_epoch(row))
+        rows.claim_row(row, op)
+    return read64(rows.row_epoch(row))
 
 
 @rare
@@ -217,7 +206,7 @@ def _spread_far(row, dest, source, step, nbytes, rank, size) -> int:
 def _spread(row: int, dest: int, source: int, step: int, nbytes: int, rank: int, size: int) -> int:
     """``nbytes`` from ``source + m * step`` to ``dest`` at every member m, all at once."""
     members = row_n_pes(row)
-    if not near_row(row):
+    if not rows.near_row(row):
         return _spread_far(row, dest, source, step, nbytes, rank, size)
     me = row_my_pe(row)
     # The proxy takes its time for each request, hence the weight of their number. The first
@@ -273,7 +262,7 @@ def steps(scope: Scope) -> tuple:
     def enter(team, op):
         """The group meets; the team's row, or 0 and a fault."""
         sync()
-        return team_row(team, op)
+        return rows.team_row(team, op)
 
     @device_function
     def start(row, op):
@@ -285,8 +274,8 @@ def steps(scope: Scope) -> tuple:
         """The group meets behind what its lanes waited for; the leader counts them; -1: none began."""
         sync()
         if (epoch >= 0) & (rank() == 0):
-            write64(row_epoch(row), epoch)
-            release_row(row)
+            write64(rows.row_epoch(row), epoch)
+            rows.release_row(row)
 
     @device_function
     def send(row, dest, source, step, nbytes):
