@@ -72,7 +72,9 @@ def sizes_of(job: Any, tokens: int, keys: int) -> Sizes:
         14336 // n,
         64,
         128,
-        min(128, keys // splits),
+        min(
+            64, keys // splits
+        ),  # two programs a multiprocessor have room for three stages of so many
         splits,
         (4, 4, 4),
         8,

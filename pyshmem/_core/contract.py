@@ -37,10 +37,7 @@ STATE = Group(
         ("HEAP_BYTES", ""),
         ("SYNC_SLOTS", "a u64 a sender, or a round, on the device heap: rising epochs"),
         ("SYNC_EPOCH", "u64, on the device heap, used by its own PE only"),
-        (
-            "NEAR_BEGIN",
-            "whom DELTA has: from PE 0, or, in a job that is too large for it,",
-        ),
+        ("NEAR_BEGIN", "whom DELTA has: from PE 0, or, in a job that is too large,"),
         ("NEAR_END", "of the first PE of the own node on, to here, that one not included"),
         ("ABI", "ISHMEMX_CONTRACT once initialised, else 0"),
         ("TEAMS", "table of ISHMEMX_DEVICE_TEAM_WORDS words a team slot, in device memory"),

@@ -40,6 +40,7 @@ from typing import Any
 import numpy as np
 import triton
 
+from ..host import runtime
 from . import job
 from .channels import Channel
 from .chosen import prefetch
@@ -244,19 +245,51 @@ class Step:
             for name, value in task.constants.items()
         }
         self._context = job.context()
+        self._looked_at = runtime.device_name() != "cuda"
 
     def __call__(self) -> None:
         """Launch it. It is done in the order of the stream; in the interpreter, on return.
 
-        Raises: KernelFault (of an earlier kernel), NotInitialized.
+        Raises: KernelFault (of an earlier kernel), NotInitialized, ValueError (the kernel needs so much
+            shared memory that its programs cannot all run at once; nothing is launched).
         """
-        self._kernel[(len(self.plan.programs),)](
-            *self._tables, self._context, *self._args, **self._constants, **self._options
-        )
+        grid = (len(self.plan.programs),)
+        args = (*self._tables, self._context, *self._args)
+        if not self._looked_at:
+            made = self._kernel.warmup(*args, grid=grid, **self._constants, **self._options)
+            room, processors = _shared_memory()
+            refuse_what_does_not_fit(grid[0], made.metadata.shared, room, processors)
+            self._looked_at = True
+        self._kernel[grid](*args, **self._constants, **self._options)
 
     def __repr__(self) -> str:
         tiles = sum(map(len, self.plan.programs))
         return f"<{len(self._tasks)} tasks, {tiles} tiles on {len(self.plan.programs)} programs>"
+
+
+def _shared_memory() -> tuple[int, int]:
+    """Bytes of shared memory in a multiprocessor of the PE's GPU, and how many there are."""
+    import cupy
+
+    attributes = cupy.cuda.Device(runtime.current().gpu).attributes
+    return int(attributes["MaxSharedMemoryPerMultiprocessor"]), resident_programs()
+
+
+def refuse_what_does_not_fit(programs: int, shared: int, room: int, processors: int) -> None:
+    """Programs wait for each other's tiles: one that finds no room would never start.
+
+    Args:
+        shared: bytes of shared memory that a program takes; the driver adds 1 KiB.
+        room: bytes in each of the GPU's ``processors``.
+
+    Raises: ValueError.
+    """
+    fit = processors * (room // (shared + 1024))
+    if programs > fit:
+        raise ValueError(
+            f"{programs} programs with {shared} bytes of shared memory each do not run at once: "
+            f"{fit} do on this GPU. Build the graph for fewer, or with smaller tiles or num_stages"
+        )
 
 
 # ---- tables --------------------------------------------------------------------------------------

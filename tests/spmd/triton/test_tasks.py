@@ -111,6 +111,13 @@ def test_what_no_graph_can_have_is_refused(job):
         tasks.Graph("a b")
 
 
+def test_programs_that_cannot_all_run_at_once_are_refused(job):
+    """Numbers of an H200: two of 113 KiB find room in a multiprocessor, of 137 KiB one does."""
+    tasks.refuse_what_does_not_fit(264, 115_000, 233_472, 132)
+    with pytest.raises(ValueError, match=r"264 programs with 139264 bytes.*: 132 do on this GPU"):
+        tasks.refuse_what_does_not_fit(264, 139_264, 233_472, 132)
+
+
 def test_a_channel_has_a_place_for_each_program_that_uses_it(job):
     few = shmem.channel(3, 4 * B)
     graph = graph_of(0, 0, 0, 0, few, 0)
