@@ -61,16 +61,16 @@ def _one(job: Any, path: Path, call: Callable[[], Any]) -> None:
 
 
 def _cut(path: Path) -> None:
-    """Keep what begins after the first barrier, by which all have compiled."""
+    """Keep the last call: what begins with its first stage, behind the barrier that ends the others."""
     document = json.loads(path.read_text())
-    events = document["traceEvents"]
-    ends = sorted(
-        event["ts"] + event["dur"]
-        for event in events
-        if event.get("ph") == "X" and event["name"] == "barrier_all"
-    )
-    first = ends[len(ends) // 2 - 1]
+    slices = [event for event in document["traceEvents"] if event.get("ph") == "X"]
+    ends = sorted(one["ts"] + one["dur"] for one in slices if one["name"] == "barrier_all")
+    before = ends[len(ends) // 2 - 1]
+    stages = [one["ts"] for one in slices if one.get("cat") == "stage" and one["ts"] >= before]
+    first = min(stages, default=before)
     document["traceEvents"] = [
-        event for event in events if event.get("ph") == "M" or event.get("ts", first) >= first
+        event
+        for event in document["traceEvents"]
+        if event.get("ph") == "M" or event.get("ts", first) >= first
     ]
     path.write_text(json.dumps(document))
