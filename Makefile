@@ -10,6 +10,8 @@ QUICK_HOST := rma atomics signals collectives teams heap
 QUICK_DEVICE := put_get signals waits faults collectives
 # All but what needs PyTorch.
 FOLDERS := $(filter-out tests/pytorch,$(sort $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
+# To collect what is in the others takes seconds.
+SERIAL = $(shell grep -l mark.serial $(FOLDERS:%=%/test_*.py))
 SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 
 # make lint: programs are checked strictly, but for kernels, whose types are their compiler's.
@@ -19,19 +21,25 @@ TYPES_OF_PROGRAMS := --allow-untyped-defs --allow-incomplete-defs \
 .PHONY: demo test quick dev docs lint pyright unit native gpu examples bench wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch
 .DEFAULT_GOAL := demo
 
+# What type checkers see of the device library, made beside its __init__.py; the build makes the one of packages.
+STUB := pyshmem/device/__init__.pyi
+
 ready-demo ready-docs ready-test ready-torch: ready-%:
 	@tools/bootstrap.sh $*
+
+$(STUB): tools/device_stub.py $(wildcard pyshmem/device/*.py pyshmem/device/api/*.py pyshmem/device/jit/*.py) | ready-test
+	$(PYTHON) tools/device_stub.py $@
 
 demo: ready-demo ## the heat equation on 4 PEs; leaves build/demo/heat.png
 	$(PYTHON) -m pyshmem run -n 4 examples/heat.py --out build/demo/heat.png
 
 test: lint ## all but what takes long; tests that need a GPU say so and are skipped without one
 	$(BESIDE) -m "not serial and not long" $(FOLDERS)
-	$(PYTEST) -m "serial and not long" $(FOLDERS)
+	$(PYTEST) -m "serial and not long" $(SERIAL)
 
-test-long: ready-test ## GPU code compiled for sm_90 and sm_80, every order of the ring's steps, 128 PEs, checking mode
+test-long: ready-test ## GPU code compiled for sm_90 and sm_80, every order of the ring's steps, 128 PEs, checking mode, whole suites on 1, 2 and 4 PEs
 	$(BESIDE) -m "long and not serial" $(FOLDERS)
-	$(PYTEST) -m "long and serial" $(FOLDERS)
+	$(PYTEST) -m "long and serial" $(SERIAL)
 
 test-torch: ready-torch ## pyshmem.interop.torch on the CPU; installs torch (the range is in pyproject.toml)
 	$(PYTEST) tests/pytorch
@@ -44,9 +52,9 @@ quick: lint ## while working: under 3 minutes on 2 cores
 test-%: ready-test ## test-4: the per-PE suite on 4 PEs
 	$(PYTEST) tests/pe --pes $*
 
-dev: ready-test ## an editable install that rebuilds itself when C changes
+dev: ready-test $(STUB) ## an editable install that rebuilds itself when C changes
 
-lint: ready-test
+lint: ready-test $(STUB)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
@@ -54,7 +62,7 @@ lint: ready-test
 	find native host_proxy tests -name '*.[ch]' -exec .venv/bin/clang-format --dry-run -Werror {} +
 	$(PYTHON) -m codespell_lib
 
-pyright: ready-test ## the package and the examples, as editors see them; installs pyright and its node
+pyright: ready-test $(STUB) ## the package and the examples, as editors see them; installs pyright and its node
 	$(PYTHON) -m pip --disable-pip-version-check -qq install 'pyright[nodejs]'
 	$(PYTHON) -m pyright
 

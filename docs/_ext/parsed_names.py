@@ -18,11 +18,9 @@ from typing import Any, NamedTuple
 
 from docstrings import to_rest
 from docutils import nodes
-from docutils.parsers.rst import directives
-from docutils.statemachine import StringList
+from shown_names import NamesDirective, warn_of_hidden
 from sphinx.application import Sphinx
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective
 
 import pyshmem
 
@@ -85,32 +83,22 @@ def _signature(function: ast.FunctionDef, *, method: bool = False) -> str:
     return f"({ast.unparse(arguments)})"
 
 
-class ParsedNames(SphinxDirective):
+class ParsedNames(NamesDirective):
     """See the module's docstring."""
-
-    required_arguments = 1
-    option_spec = {"from": directives.unchanged}  # noqa: RUF012 (docutils reads it from the class)
 
     def run(self) -> list[nodes.Node]:
         where = self.arguments[0]
-        wanted = self.options.get("from", "").split()
-        before = self.env.temp_data.setdefault(f"parsed-names {where}", set())
-        chosen = {
-            name: found
-            for name, found in names_of(where).items()
-            if (found.origin in wanted if wanted else name not in before)
-        }
-        before.update(chosen)
+        names = names_of(where)
+        chosen = self.choose({name: found.origin for name, found in names.items()})
         if not chosen:
+            wanted = self.options.get("from", "")
             log.warning("%s has no names from %s", where, wanted, location=self.get_location())
         lines = [
             line
             for name in sorted(chosen, key=str.lower)
-            for line in self._entry(f"{where}.{name}", chosen[name].node)
+            for line in self._entry(f"{where}.{name}", names[name].node)
         ]
-        node = nodes.container()
-        self.state.nested_parse(StringList(lines, source=where), 0, node, match_titles=False)
-        return node.children
+        return self.parsed(lines)
 
     def _entry(self, full: str, node: Any) -> list[str]:
         if node is None:
@@ -140,11 +128,8 @@ class ParsedNames(SphinxDirective):
 
 def check_all_shown(app: Sphinx, env: Any) -> None:
     """Warn of public names that no page shows."""
-    shown = env.get_domain("py").objects
     for where in PACKAGES:
-        for name in names_of(where):
-            if f"{where}.{name}" not in shown:
-                log.warning("no page of the reference shows %s.%s", where, name)
+        warn_of_hidden(env, (f"{where}.{name}" for name in names_of(where)))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

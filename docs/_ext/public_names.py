@@ -22,11 +22,9 @@ from typing import Any
 
 from docstrings import to_rest
 from docutils import nodes
-from docutils.parsers.rst import directives
-from docutils.statemachine import StringList
+from shown_names import NamesDirective, warn_of_hidden
 from sphinx.application import Sphinx
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective
 from sphinx.util.inspect import stringify_signature
 
 log = logging.getLogger(__name__)
@@ -112,19 +110,12 @@ def _family(name: str, names: list[str]) -> list[str]:
     return [name, *(name + scope for scope in SCOPES if name + scope in names)]
 
 
-class PublicNames(SphinxDirective):
+class PublicNames(NamesDirective):
     """See the module's docstring."""
 
-    required_arguments = 1
-    option_spec = {"from": directives.unchanged}  # noqa: RUF012 (docutils reads it from the class)
-
     def run(self) -> list[nodes.Node]:
-        where = self.arguments[0]
-        wanted = self.options.get("from", "").split()
-        before = self.env.temp_data.setdefault(f"public-names {where}", set())
-        origins = names_by_module(where).items()
-        chosen = [n for n, origin in origins if (origin in wanted if wanted else n not in before)]
-        before.update(chosen)
+        where, wanted = self.arguments[0], self.options.get("from")
+        chosen = self.choose(names_by_module(where))
         if wanted and not chosen:
             log.warning(
                 "%s has no public names from %s", where, wanted, location=self.get_location()
@@ -136,9 +127,7 @@ class PublicNames(SphinxDirective):
                 family = _family(name, chosen)
                 shown.update(family)
                 lines += self._entry(where, family)
-        node = nodes.container()
-        self.state.nested_parse(StringList(lines, source=where), 0, node, match_titles=False)
-        return node.children
+        return self.parsed(lines)
 
     def _entry(self, where: str, family: list[str]) -> list[str]:
         value, full = getattr(package(where), family[0]), f"{where}.{family[0]}"
@@ -173,12 +162,11 @@ def rewrite(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: 
 
 def check_all_shown(app: Sphinx, env: Any) -> None:
     """Warn of public names that no page shows."""
-    shown = env.get_domain("py").objects
     for where in PACKAGES:
-        for name in names_by_module(where):
-            value = getattr(package(where), name)
-            if not inspect.ismodule(value) and f"{where}.{name}" not in shown:
-                log.warning("no page of the reference shows %s.%s", where, name)
+        names = [
+            n for n in names_by_module(where) if not inspect.ismodule(getattr(package(where), n))
+        ]
+        warn_of_hidden(env, (f"{where}.{name}" for name in names))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
