@@ -147,13 +147,17 @@ static int step(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
     if (status)
         return pysh_fail(status, "PE %d could not do what a kernel of PE %d asked of its memory",
                          pysh_request_pe(&flight->request), pysh.pe);
-    return pysh_request_op(&flight->request) == PYSH_OP_AMO ? pysh_amo_deliver(&flight->request, *value_p) : status;
+    return pysh_request_op(&flight->request) == PYSH_OP_AMO ? pysh_amo_hand_over(flight, *value_p) : status;
 }
 
 pysh_outcome_t pysh_handle_far(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
-    pysh_far_op_t *op = calloc(1, sizeof *op);
-    int status = op ? describe(op, request) : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a kernel's request");
+    pysh_far_op_t *op = malloc(sizeof *op); /* calloc() would not take what this thread has freed before */
+    int status;
 
+    if (!op)
+        return pysh_outcome(pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a kernel's request"));
+    *op = (pysh_far_op_t){.kind = 0};
+    status = describe(op, request);
     if (status || (op->kind != PYSH_FAR_AMO && !(op->block && op->n_blocks))) {
         free(op);
         return pysh_outcome(status);

@@ -173,6 +173,16 @@ int pysh_amo_deliver(const pysh_request_t *request, uint64_t value) {
     return place ? pysh_copy(address(place), &value, pysh_type_nbytes(pysh_request_type(request))) : ISHMEMX_OK;
 }
 
+int pysh_amo_hand_over(pysh_flight_t *flight, uint64_t value) {
+    if (!pysh_amo_fetches_to_gpu(&flight->request))
+        return pysh_amo_deliver(&flight->request, value);
+    flight->place = address(flight->request.word[PYSH_WORD_SOURCE]);
+    flight->value = value;
+    flight->started = false;
+    flight->step = pysh_step_value;
+    return PYSH_MOVED;
+}
+
 static int begin_amo(pysh_flight_t *flight) {
     const uint64_t *word = flight->request.word;
     bool signals = pysh_request_op(&flight->request) == PYSH_OP_PUT_SIGNAL;
@@ -208,13 +218,5 @@ int pysh_step_amo(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
                                         : pysh.accel->amo_poll(flight->slot, &done, value_p);
     if (!status && !done)
         return PYSH_UNDERWAY;
-    if (status || pysh_request_op(&flight->request) != PYSH_OP_AMO)
-        return status;
-    if (!pysh_amo_fetches_to_gpu(&flight->request))
-        return pysh_amo_deliver(&flight->request, *value_p);
-    flight->place = address(flight->request.word[PYSH_WORD_SOURCE]);
-    flight->value = *value_p;
-    flight->started = false;
-    flight->step = pysh_step_value;
-    return PYSH_MOVED;
+    return status || pysh_request_op(&flight->request) != PYSH_OP_AMO ? status : pysh_amo_hand_over(flight, *value_p);
 }

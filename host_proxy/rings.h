@@ -112,6 +112,8 @@ int pysh_step_value(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p)
 /* Does a non-blocking fetch want the old value in memory of the GPU? Else pysh_amo_deliver() puts it where it does. */
 bool pysh_amo_fetches_to_gpu(const pysh_request_t *request);
 int pysh_amo_deliver(const pysh_request_t *request, uint64_t value);
+/* One of the two, for a flight whose atomic operation is done: the outcome of its step. */
+int pysh_amo_hand_over(pysh_flight_t *flight, uint64_t value);
 /* Is it memory of the calling PE's that only its GPU reaches, so that an atomic operation there has to be polled? */
 bool pysh_amo_is_polled(const pysh_request_t *request, uint64_t place);
 void pysh_ring_reply(pysh_ring_t *ring, uint64_t ticket, uint64_t value, int status);

@@ -60,29 +60,40 @@ void fake_run_kernel(const work_t *work) { /* case numbers of the kernel: see cu
         *(uint64_t *)(uintptr_t)work->result = old;
 }
 
-/* The kernel that stays: as its text in accel/cuda/amo.c. */
+/* Words of a box, once both show the phase. */
+static bool load_two(const uint64_t *box, uint64_t phase, uint64_t *word) {
+    for (int i = 0; i < 2; i++)
+        word[i] = __atomic_load_n(&box[i], __ATOMIC_ACQUIRE);
+    return word[0] >> 56 == phase && word[1] >> 56 == phase;
+}
+
+/* The kernel that stays: as its text in accel/cuda/amo_ptx.c. */
 void fake_run_server(const work_t *work) {
     uint64_t *boxes = (uint64_t *)(uintptr_t)work->dest, *cells = (uint64_t *)(uintptr_t)work->source;
     uint64_t n = work->value, old, word[4], *here = (uint64_t *)(uintptr_t)work->result;
 
     __atomic_store_n(here, work->cond, __ATOMIC_RELEASE);
     for (int looks = 0; looks < work->number;) {
-        uint64_t phase = (n >> 4) % 255 + 1, other = 0;
-        for (int i = 0; i < 4; i++) {
-            word[i] = __atomic_load_n(&boxes[4 * (n % 16) + (uint64_t)i], __ATOMIC_ACQUIRE);
-            other |= word[i] >> 56 ^ phase;
-        }
-        if (other) {
+        const uint64_t *box = &boxes[4 * (n % 16)];
+        uint64_t phase = (n >> 4) % 255 + 1;
+        work_t one = {.result = (uintptr_t)&old};
+        if (!load_two(box, phase, word)) {
             looks++;
             for (volatile int i = 0; i < 100; i++)
                 continue;
             continue;
         }
-        fake_run_kernel(&(work_t){.dest = word[0] << 8 >> 8,
-                                  .value = word[1] << 8 >> 8 | (word[3] >> 8 & 255) << 56,
-                                  .cond = word[2] << 8 >> 8 | (word[3] >> 16 & 255) << 56,
-                                  .result = (uintptr_t)&old,
-                                  .number = (int)(word[3] & 255)});
+        one.dest = word[0] << 16 >> 16;
+        one.value = (uint64_t)((int64_t)(word[1] << 8) >> 8);
+        one.number = (int)(word[0] >> 48 & 31);
+        if (word[0] >> 55 & 1) {
+            while (!load_two(box + 2, phase, word + 2))
+                continue;
+            one.dest |= (word[3] & 255) << 48;
+            one.value = word[1] << 8 >> 8 | (word[3] >> 8 & 255) << 56;
+            one.cond = word[2] << 8 >> 8 | (word[3] >> 16 & 255) << 56;
+        }
+        fake_run_kernel(&one);
         __atomic_store_n(&cells[2 * (n % 16) + 1], old >> 56 | phase << 56, __ATOMIC_RELEASE);
         __atomic_store_n(&cells[2 * (n % 16)], old << 8 >> 8 | phase << 56, __ATOMIC_RELEASE);
         looks = 0;

@@ -77,6 +77,16 @@ def test_atomics_go_by_the_owner_where_the_link_has_none(
     assert done.stdout == "ok\n"
 
 
+def test_what_a_far_atomic_fetches_to_a_gpu_keeps_nobody_waiting(
+    build: Compile, flags: list[str], driver: Path, run_pes: Callable
+) -> None:
+    options = ["-std=gnu11", "-O2", *INCLUDE, HERE / "far_fetches.c", *flags, "-lpthread", "-ldl"]
+    settings = {"LD_LIBRARY_PATH": str(driver), "PYSHMEM_NODE_SIZE": "1", "PYSHMEM_TIMEOUT": "30"}
+    settings["PYSHMEM_DEVICE_HEAP_SIZE"] = "8M"
+    done = run_pes(2, build(options, "far_fetches"), [], env=settings, check=True)
+    assert done.stdout == "ok\n"
+
+
 # ---- the copy engine in a process of its own -------------------------------------------------------
 
 ENGINE = {"PYSHMEM_ENGINE": "process", "PYSHMEM_DEVICE_HEAP_SIZE": "8M", "PYSHMEM_TIMEOUT": "60"}

@@ -136,11 +136,11 @@ static bool send_next(pysh_far_channel_t *channel, int pe) {
     if (status || !sent->op) /* the number has to be used up: a message that asks for nothing */
         sent->word[PYSH_FAR_HEAD] = 0;
     pysh_words_pack(sent->word, pysh_phase(number, PYSH_FAR_LOG2_SLOTS), &sent->slot);
-    if (channel->answered == number)
-        channel->since_ns = pysh_now_ns();
     sent->state = PYSH_SENT_AWAY;
     channel->away++;
     pysh_far_post_slot(pe, pysh_far_slot_at(PYSH_FAR_MESSAGES, pysh.pe, number), &sent->slot);
+    if (channel->answered == number) /* the clock is read once the message is on its way */
+        channel->since_ns = pysh_now_ns();
     return true;
 }
 

@@ -21,7 +21,7 @@ typedef struct pysh_cuda_amo_slot {
 
 /* In memory that host and GPU share. Words of boxes and cells carry the phase of their request in the top byte. */
 typedef struct pysh_cuda_amo_shared {
-    uint64_t box[PYSH_CUDA_AMO_BOXES][4];  /* requests: address, value, cond; the last has what is left of these */
+    uint64_t box[PYSH_CUDA_AMO_BOXES][4];  /* requests: see post() */
     uint64_t cell[PYSH_CUDA_AMO_BOXES][2]; /* replies: the old bits */
     uint64_t here, gone;                   /* by the kernel: its life; its life, and whom it has not served */
     uint64_t stamp[PYSH_CUDA_AMO_SLOTS];   /* by the stream */

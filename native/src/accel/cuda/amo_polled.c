@@ -22,7 +22,9 @@
 #include "ishmemx.h"
 
 enum { LOG2_BOXES = 4, LIFE_SHIFT = 48, LOOKS = 64, POLLS_PER_CHECK = 1 << 14 };
+#define LOW48          ((1ULL << 48) - 1)
 #define LOW56          ((1ULL << 56) - 1)
+#define MORE           (1ULL << 55)
 #define LIVES          ((1ULL << (64 - LIFE_SHIFT)) - 1)
 #define SUCCESSION_NS  (100 * 1000LL) /* from one to the next, for a kernel to be worth its launch */
 #define LET_GO_NS      (100 * 1000000LL)
@@ -41,19 +43,20 @@ static pysh_cuda_amo_slot_t *slot_of(pysh_cuda_amo_t *amo, uint64_t number) {
 
 /* ---- the two roads ---- */
 
-/* release: each word pairs with the kernel's load of it, behind the cell that it is to be answered in. */
+/* Word 0: the address's low 48 bits, the case (48..52), MORE; word 1: the value's low 56 bits, which are all of it
+ * unless MORE is set. Then word 2 has the cond's, and word 3 the top bytes of address, value and cond. release: each
+ * word pairs with the kernel's load of it. The cell that it is to be answered in is empty. */
 static void post(pysh_cuda_amo_t *amo, const pysh_cuda_amo_slot_t *slot) {
-    size_t index = (size_t)(slot - amo->slot);
-    uint64_t *box = amo->shared->box[index], *cell = amo->shared->cell[index];
-    uint64_t mark = pysh_phase(slot->number, LOG2_BOXES) << 56;
-    uint64_t rest =
-        (uint64_t)pysh_cuda_amo_case(slot->op, slot->type) | slot->value >> 56 << 8 | slot->cond >> 56 << 16;
+    uint64_t *box = amo->shared->box[slot - amo->slot], mark = pysh_phase(slot->number, LOG2_BOXES) << 56;
+    uint64_t first = (slot->address & LOW48) | (uint64_t)pysh_cuda_amo_case(slot->op, slot->type) << 48;
+    uint64_t rest = (slot->address >> 48 & 255) | slot->value >> 56 << 8 | slot->cond >> 56 << 16;
 
-    cell[0] = cell[1] = 0;
-    __atomic_store_n(&box[0], slot->address | mark, __ATOMIC_RELEASE);
-    __atomic_store_n(&box[1], (slot->value & LOW56) | mark, __ATOMIC_RELEASE);
+    if (slot->cond || slot->address >> 48 || slot->value != (uint64_t)((int64_t)(slot->value << 8) >> 8))
+        first |= MORE;
     __atomic_store_n(&box[2], (slot->cond & LOW56) | mark, __ATOMIC_RELEASE);
     __atomic_store_n(&box[3], rest | mark, __ATOMIC_RELEASE);
+    __atomic_store_n(&box[1], (slot->value & LOW56) | mark, __ATOMIC_RELEASE);
+    __atomic_store_n(&box[0], first | mark, __ATOMIC_RELEASE);
 }
 
 static uint64_t life_of(const pysh_cuda_amo_t *amo) {
@@ -139,16 +142,18 @@ static pysh_cuda_amo_slot_t *slot_for(pysh_cuda_amo_t *amo, bool by_stream) {
 }
 
 static CUresult begin(pysh_cuda_amo_t *amo, pysh_cuda_amo_slot_t *slot, bool by_the_stream) {
-    int64_t now = pysh_now_ns(), since = now - amo->last_ns;
+    int64_t since, before = amo->last_ns;
     CUresult result;
 
-    amo->last_ns = now;
     if (!by_the_stream) {
         slot->number = amo->posted++;
         amo->in_boxes++;
         post(amo, slot);
+        amo->last_ns = pysh_now_ns(); /* behind it: on some machines that takes a call of the system */
         return advance(amo);
     }
+    amo->last_ns = pysh_now_ns();
+    since = amo->last_ns - before;
     result = by_stream(amo, slot);
     return result || amo->stays || since > SUCCESSION_NS ? result : launch_server(amo, amo->posted, LOOKS);
 }
@@ -173,10 +178,11 @@ int pysh_cuda_amo_begin(pysh_cuda_amo_t *amo, int op, int type, CUdeviceptr addr
     return pysh_cuda_amo_failed(result, op, address);
 }
 
-/* acquire: each word pairs with the GPU's store of it. */
-static bool answered(const pysh_cuda_amo_t *amo, int index, uint64_t *fetched_p) {
+/* acquire: each word pairs with the GPU's store of it. The cell is emptied here, not by who posts the next request: the
+ * processor would have to fetch its line, which the GPU has written to, before that request is seen. */
+static bool answered(pysh_cuda_amo_t *amo, int index, uint64_t *fetched_p) {
     const pysh_cuda_amo_slot_t *slot = &amo->slot[index];
-    const pysh_cuda_amo_shared_t *shared = amo->shared;
+    pysh_cuda_amo_shared_t *shared = amo->shared;
     uint64_t phase, low, high;
 
     if (slot->by_stream) {
@@ -189,7 +195,10 @@ static bool answered(const pysh_cuda_amo_t *amo, int index, uint64_t *fetched_p)
     low = __atomic_load_n(&shared->cell[index][0], __ATOMIC_ACQUIRE);
     high = __atomic_load_n(&shared->cell[index][1], __ATOMIC_ACQUIRE);
     *fetched_p = (low & LOW56) | high << 56;
-    return low >> 56 == phase && high >> 56 == phase;
+    if (low >> 56 != phase || high >> 56 != phase)
+        return false;
+    shared->cell[index][0] = shared->cell[index][1] = 0;
+    return true;
 }
 
 /* A GPU that has failed answers nothing. */
