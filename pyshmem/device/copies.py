@@ -35,15 +35,13 @@ def _make_copy(wide, wide_x4, narrow, narrow_x4):
             return
         # head + body + tail: the body is what 16-byte pieces can copy, on 16-byte boundaries. Most
         # calls are all body, and in short ones most lanes have no piece: both leave early.
-        head = 0
-        body = nbytes
+        head, body = 0, nbytes
         if (dest | source | nbytes) & 15 != 0:
             if nbytes >= 16 and ((dest ^ source) & 15) == 0:
                 head = -dest & 15
                 body = (nbytes - head) & ~15
             else:
-                head = nbytes
-                body = 0
+                head, body = nbytes, 0
             _copy_ragged(dest, source, nbytes, head, body, rank, size)
         at = rank << 4
         if at < body:
@@ -65,16 +63,13 @@ def _make_copy(wide, wide_x4, narrow, narrow_x4):
         if rank < left:
             bounds = dest | source | head | nbytes | 8
             piece = bounds & -bounds
-            step = size * piece
-            at = rank * piece
+            step, at = size * piece, rank * piece
             if body == 0:
                 while at + 3 * step < left:
                     narrow_x4(dest + at, source + at, step, piece)
                     at += step << 2
             while at < left:
-                place = at
-                if at >= head:
-                    place += body
+                place = at + body if at >= head else at
                 narrow(dest + place, source + place, step, piece)
                 at += opaque(step)
 

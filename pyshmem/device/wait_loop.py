@@ -54,11 +54,6 @@ def _report_wait(flags: int, op: int, pe: int, expected: int, seen: int) -> None
     tell(WAITING, op & _ROUTINE | flags, expected, seen, state(MODULE), place, whom | team)
 
 
-@device_function
-def _is_due(last: int, time: int) -> bool:
-    return time - read64(last) > _REPORT_EVERY_NS
-
-
 @cold
 def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
     """Deadline of the wait (0: none yet), or -1 when it must end.
@@ -79,12 +74,9 @@ def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
         if record_fault(FAULT_TIMEOUT, op & _ROUTINE, pe, expected, seen) != 0:
             _report_wait(_GAVE_UP, op, pe, expected, seen)
         return -1
-    slow = deadline - time < limit - _SLOW_NS
-    if (
-        slow
-        and _is_due(faults + _LAST_REPORT, time)
-        and time - leaf.claim(faults + _LAST_REPORT, time) > _REPORT_EVERY_NS
-    ):
+    last = faults + _LAST_REPORT
+    is_due = deadline - time < limit - _SLOW_NS and time - read64(last) > _REPORT_EVERY_NS
+    if is_due and time - leaf.claim(last, time) > _REPORT_EVERY_NS:
         _report_wait(0, op, pe, expected, seen)
     return deadline
 

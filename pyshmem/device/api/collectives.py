@@ -19,7 +19,7 @@ from ..ring.transport import get_bytes, store_word
 from ..routine import scoped
 from ..state import DEVICE_STAGE_BYTES
 from ..team import ll
-from ..team.flags import await_flag, complete_words, outlined, raise_flags, steps
+from ..team.flags import await_flag, complete_words, outlined, raise_flags, steps, waited_op
 from ..team.ll import makes_ll
 from ..team.rows import member_pe, near_row, row_my_pe, row_n_pes, row_stage
 from .strided import extent, push_blocks
@@ -93,7 +93,7 @@ def _broadcast(scope: Scope):
         call, nbytes = -1, nelems * leaf.itemsize_of(dest)
         taking_part = ll.takes_part(row, ll.pieces_of(nbytes), rank())
         if taking_part and is_right(row, dest, source, nelems, root):
-            waited, to = ll.waited_op(row, op), address_of(dest)
+            waited, to = waited_op(row, op), address_of(dest)
             if row_my_pe(row) == root:
                 call = ll_send(row, address_of(source), 0, to, nbytes, 0, op, rank(), size())
             else:
@@ -165,7 +165,7 @@ def _make_blocks(scope: Scope, op: int, own_blocks: bool):
             taking_part = ll.takes_part(row, units, rank())
             if taking_part and are_usable(dest, source, nelems, together):
                 epoch = ll_send(row, begin, step, place, nbytes, 0, op, rank(), size())
-                waited = ll.waited_op(row, op)
+                waited = waited_op(row, op)
                 ll_receive(row, to, nbytes, nbytes, epoch, waited, rank(), size())
             finish(row, epoch)
         elif are_usable(dest, source, nelems, together):
@@ -292,11 +292,8 @@ def _collect(scope: Scope):
         total = add_counts(row, epoch, row_n_pes(row))
         before = add_counts(row, epoch, row_my_pe(row))
         if fits(dest, total):
-            place, nbytes = (
-                address_of(dest) + before * leaf.itemsize_of(dest),
-                nelems * leaf.itemsize_of(dest),
-            )
-            send(row, place, address_of(source), 0, nbytes)
+            place = address_of(dest) + before * leaf.itemsize_of(dest)
+            send(row, place, address_of(source), 0, nelems * leaf.itemsize_of(dest))
         end(row, epoch + 1, op)
 
     @device_function
@@ -329,7 +326,7 @@ def _collect(scope: Scope):
     @device_function
     def by_counts(row, dest, source, nelems):
         """Counts with flags in them, and behind the small ones the data."""
-        itemsize, begin, waited = leaf.itemsize_of(dest), address_of(source), ll.waited_op(row, op)
+        itemsize, begin, waited = leaf.itemsize_of(dest), address_of(source), waited_op(row, op)
         if nelems > 0 and by_ll(row, nelems * itemsize):
             epoch = ll_send(row, begin, 0, 0, nelems * itemsize, 1, op, rank(), size())
         else:

@@ -6,7 +6,7 @@ from ..faults import OP
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import address_of, device_function, to_int64
-from ..peers import BY_STORES, NOWHERE, my_pe, on_peer, reach
+from ..peers import BY_STORES, NOWHERE, distance_to, my_pe, on_peer, reach
 from ..ring.cutover import offloads_get, offloads_put
 from ..ring.elements import ask_element, tell_element
 from ..ring.transport import ring_get, ring_put
@@ -14,46 +14,37 @@ from ..routine import routine, scoped
 from ..team.rows import on_context
 
 
-def make_put(scope: Scope):
-    """``f(dest, source, pe, nelems, nbi, op)``: the group copies to ``pe``; False after a fault."""
-    push = copies.push if scope.suffix else copies.push_alone
+def make_transfer(scope: Scope, put: bool):
+    """``f(dest, source, pe, nelems, nbi, op)``: a group's put, or get; False after a fault."""
     rank, size, leads = scope.rank, scope.size, scope.leads
+    offloads, ring, together, alone = offloads_get, ring_get, copies.pull, copies.pull_alone
+    if put:
+        offloads, ring, together, alone = offloads_put, ring_put, copies.push, copies.push_alone
+    copy = together if scope.suffix else alone
 
     @device_function
-    def transfer_put(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> bool:
+    def transfer(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> bool:
         leaf.same_dtype(dest, source)
-        way = reach(dest, nelems, min(dest.size, source.size), pe, op)
-        nbytes, begin = nelems * leaf.itemsize_of(source), address_of(source)
-        if way == BY_STORES and (pe == my_pe() or not offloads_put(nbytes, size(), begin)):
-            push(on_peer(dest, pe), begin, nbytes, rank(), size())
+        if put:
+            way = reach(dest, nelems, min(dest.size, source.size), pe, op)
+        else:
+            way = reach(source, nelems, min(dest.size, source.size), pe, op)
+        nbytes, to, begin = nelems * leaf.itemsize_of(source), address_of(dest), address_of(source)
+        own = begin if put else to
+        if way == BY_STORES and (pe == my_pe() or not offloads(nbytes, size(), own)):
+            there = distance_to(pe)
+            to, begin = (to + there, begin) if put else (to, begin + there)
+            copy(to, begin, nbytes, rank(), size())
         elif way != NOWHERE and leads():
-            ring_put(address_of(dest), begin, nbytes, pe, nbi)
+            ring(to, begin, nbytes, pe, nbi)
         return way != NOWHERE
 
-    return transfer_put
-
-
-def make_get(scope: Scope):
-    """``f(dest, source, pe, nelems, nbi, op)``: the group copies from ``pe``."""
-    pull = copies.pull if scope.suffix else copies.pull_alone
-    rank, size, leads = scope.rank, scope.size, scope.leads
-
-    @device_function
-    def transfer_get(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> None:
-        leaf.same_dtype(dest, source)
-        way = reach(source, nelems, min(dest.size, source.size), pe, op)
-        nbytes, to = nelems * leaf.itemsize_of(source), address_of(dest)
-        if way == BY_STORES and (pe == my_pe() or not offloads_get(nbytes, size(), to)):
-            pull(to, on_peer(source, pe), nbytes, rank(), size())
-        elif way != NOWHERE and leads():
-            ring_get(to, address_of(source), nbytes, pe, nbi)
-
-    return transfer_get
+    return transfer
 
 
 def _make_move(scope: Scope, name: str):
     """``f(dest, source, pe, nelems, ctx)``: the transfer ``name``, between the group's meetings."""
-    transfer = (make_put if name.startswith("put") else make_get)(scope)
+    transfer = make_transfer(scope, name.startswith("put"))
     sync, op, nbi = scope.sync, OP[name], name.endswith("nbi")
 
     @device_function
@@ -172,16 +163,14 @@ def g(source, pe, ctx=None):
     return leaf.read(address_of(source), source)
 
 
-def _locate(array, pe):
-    if reach(array, array.size, array.size, pe, _PTR) == BY_STORES:
-        return on_peer(array, pe)
-    return address_of(array)
-
-
-ptr = leaf.array_from(_locate)
-ptr.__doc__ = """``ptr(array, pe)``: ``array`` of ``pe``, to index.
+@leaf.array_from
+def ptr(array, pe):
+    """``array`` of ``pe``, to index.
 
     The caller's own array after a fault, and for peers out of reach of loads and stores (PYSHMEM_P2P=0).
     Loads and stores through it are ordinary ones: order them with ``fence`` and ``quiet``.
     Spec: shmem_ptr.
     """
+    if reach(array, array.size, array.size, pe, _PTR) == BY_STORES:
+        return on_peer(array, pe)
+    return address_of(array)

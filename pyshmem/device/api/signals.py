@@ -13,8 +13,8 @@ from ..ring.elements import tell_amo
 from ..ring.transport import ring_put, ring_put_signal
 from ..routine import routine, scoped
 from ..team.rows import on_context
-from ..wait_loop import wait
-from .rma import make_put
+from .rma import make_transfer
+from .waits import make_wait
 
 SIGNAL_SET, SIGNAL_ADD = SIGNAL.SET, SIGNAL.ADD
 _AMO_SET, _AMO_ADD = ATOMIC_OPS.index("set"), ATOMIC_OPS.index("add")
@@ -76,10 +76,37 @@ def _by_ring(dest, source, count, sig_addr, signal, sig_op, pe, nbi, op) -> None
         ring_put_signal(to, begin, nbytes, address_of(sig_addr), to_int64(signal), word, nbi)
 
 
-@scoped()
-def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False):
+def _make_put_signal(scope: Scope, op: int, nbi: bool):
+    """``f(dest, source, sig_addr, signal, sig_op, pe, nelems, ctx)``."""
     rank, size, sync = scope.rank, scope.size, scope.sync
-    transfer_put = make_put(scope)
+    transfer_put = make_transfer(scope, put=True)
+
+    @device_function
+    def send_both(dest, source, sig_addr, signal, sig_op, pe, nelems, ctx):
+        count = source.size if nelems is None else to_int64(nelems)
+        nbytes, begin = count * leaf.itemsize_of(source), address_of(source)
+        _signal_word(sig_addr)
+        world = on_context(ctx, pe)
+        sync()
+        if not _is_signal_op(sig_op, op):
+            return
+        if not near_to(world) or (world != my_pe() and offloads_put(nbytes, size(), begin)):
+            if rank() == 0:
+                _by_ring(dest, source, count, sig_addr, signal, sig_op, world, nbi, op)
+            sync()
+        elif transfer_put(dest, source, world, count, False, op):
+            sync()  # the signal is one thread's, behind the stores of all
+            if rank() == 0:
+                _deliver(sig_addr, signal, sig_op, world, op)
+
+    return send_both
+
+
+@scoped()
+def _put_signals(scope: Scope) -> tuple:
+    complete = _make_put_signal(scope, OP["put_signal"], False)
+    # By stores, the source is read by the time the signal goes out.
+    start = _make_put_signal(scope, OP["put_signal_nbi"], True)
 
     def put_signal(dest, source, sig_addr, signal, sig_op, pe, nelems=None, ctx=None):
         """Copy ``source`` into ``dest`` on ``pe``, then update the signal there.
@@ -95,41 +122,20 @@ def _put_signal(scope: Scope, op: int = OP["put_signal"], nbi: bool = False):
         Completes: ``source`` may be changed on return.
         Spec: shmem_put_signal.
         """
-        count = source.size if nelems is None else to_int64(nelems)
-        nbytes = count * leaf.itemsize_of(source)
-        _signal_word(sig_addr)
-        world = on_context(ctx, pe)
-        sync()
-        if not _is_signal_op(sig_op, op):
-            return
-        if not near_to(world) or (
-            world != my_pe() and offloads_put(nbytes, size(), address_of(source))
-        ):
-            if rank() == 0:
-                _by_ring(dest, source, count, sig_addr, signal, sig_op, world, nbi, op)
-            sync()
-        elif transfer_put(dest, source, world, count, False, op):
-            sync()  # the signal is one thread's, behind the stores of all
-            if rank() == 0:
-                _deliver(sig_addr, signal, sig_op, world, op)
+        complete(dest, source, sig_addr, signal, sig_op, pe, nelems, ctx)
 
-    return put_signal
-
-
-@scoped()
-def _put_signal_nbi(scope: Scope):
-    # By stores, the source is read by the time the signal goes out.
-    body = _put_signal(scope, OP["put_signal_nbi"], True)
-    body.__name__ = "put_signal_nbi"
-    body.__doc__ = """Start what ``put_signal`` does; arguments as there.
+    def put_signal_nbi(dest, source, sig_addr, signal, sig_op, pe, nelems=None, ctx=None):
+        """Start what ``put_signal`` does; arguments as there.
 
         Completes: nothing on return; ``source`` must not change until ``quiet``.
         Spec: shmem_put_signal_nbi.
         """
-    return body
+        start(dest, source, sig_addr, signal, sig_op, pe, nelems, ctx)
+
+    return put_signal, put_signal_nbi
 
 
-_SIGNAL_OP, _SIGNAL_WAIT = OP["signal_op"], OP["signal_wait_until"]
+_SIGNAL_OP = OP["signal_op"]
 
 
 @routine
@@ -173,7 +179,7 @@ def signal_fetch(sig_addr):
 
 @scoped()
 def _signal_wait_until(scope: Scope):
-    rank, share = scope.rank, scope.share
+    wait_for = make_wait(scope, OP["signal_wait_until"], _signal_word)
 
     def signal_wait_until(sig_addr, cmp, cmp_value):
         """Wait until the caller's own signal compares as asked; returns the value it had then.
@@ -186,10 +192,6 @@ def _signal_wait_until(scope: Scope):
         Faults: after PYSHMEM_TIMEOUT it returns what it saw, and the next host call raises.
         Spec: shmem_signal_wait_until.
         """
-        _signal_word(sig_addr)
-        seen = leaf.cast(sig_addr, cmp_value)
-        if rank() == 0:
-            seen = wait(address_of(sig_addr), sig_addr, cmp, seen, _SIGNAL_WAIT, -1)
-        return leaf.cast(sig_addr, share(to_int64(seen)))
+        return wait_for(sig_addr, cmp, cmp_value)
 
     return signal_wait_until

@@ -117,9 +117,7 @@ def _strided(name: str, blocked: bool):
     op, way = OP[name], name[-3:]
     copy = _make_move(way == "put")
 
-    far = "dest" if way == "put" else "source"
-
-    @scoped(name, far=far, completes=_COMPLETES[way])
+    @scoped(name, far="dest" if way == "put" else "source", completes=_COMPLETES[way])
     def make(scope: Scope):
         rank, size, sync = scope.rank, scope.size, scope.sync
 

@@ -29,26 +29,16 @@ def _counts(status, i):
     return status[i] == 0
 
 
-@device_function
-def _same(values, _i):
-    return values
-
-
-@device_function
-def _own(values, i):
-    return values[i]
-
-
-def _make_look(pick):
+def _make_look(vector: bool):
     """``f(ivars, i, cmp, values)``: does element i hold?"""
 
     @device_function
     def look(ivars, i, cmp, values):
         place = leaf.address_of(ivars) + i * leaf.itemsize_of(ivars)
-        if holds(leaf.read(place, ivars), cmp, leaf.cast(ivars, pick(values, i))):
-            leaf.read_acquire(
-                place, ivars
-            )  # the very word: what was stored before it is read fresh
+        wanted = leaf.cast(ivars, values[i] if vector else values)
+        if holds(leaf.read(place, ivars), cmp, wanted):
+            # The very word: what was stored before it is read fresh.
+            leaf.read_acquire(place, ivars)
             return True
         return False
 
@@ -193,7 +183,7 @@ def _make(name: str):
     """The routine ``name`` at all scopes; a ``_vector`` form has a value for each element."""
     plain = name.removesuffix("_vector")
     verb, kind = plain.rsplit("_", 1)
-    look = _make_look(_same if name == plain else _own)
+    look = _make_look(vector=name != plain)
 
     @scoped(name, first_line=_FIRST_LINES[kind][verb == "test"])
     def make(scope: Scope):

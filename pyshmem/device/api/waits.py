@@ -4,16 +4,31 @@
 from ..faults import OP
 from ..groups import Scope
 from ..leaf import chosen as leaf
+from ..leaf.chosen import device_function
 from ..routine import routine, scoped
 from ..wait_loop import holds, is_comparison, wait
 
-_standard = leaf.require("a")
-_WAIT, _TEST = OP["wait_until"], OP["test"]
+_standard, _TEST = leaf.require("a"), OP["test"]
+
+
+def make_wait(scope: Scope, op: int, types):
+    """``f(ivar, cmp, cmp_value)``: the leader waits; its value goes to the whole group."""
+    rank, share = scope.rank, scope.share
+
+    @device_function
+    def wait_for(ivar, cmp, cmp_value):
+        types(ivar)
+        seen = leaf.cast(ivar, cmp_value)
+        if rank() == 0:
+            seen = wait(leaf.address_of(ivar), ivar, cmp, seen, op, -1)
+        return leaf.cast(ivar, share(leaf.to_int64(seen)))
+
+    return wait_for
 
 
 @scoped()
 def _wait_until(scope: Scope):
-    rank, share = scope.rank, scope.share
+    wait_for = make_wait(scope, OP["wait_until"], _standard)
 
     def wait_until(ivar, cmp, cmp_value):
         """Wait until the caller's own element compares as asked; returns the value it had then.
@@ -27,11 +42,7 @@ def _wait_until(scope: Scope):
         Faults: after PYSHMEM_TIMEOUT it returns what it saw, and the next host call raises.
         Spec: shmem_wait_until.
         """
-        _standard(ivar)
-        seen = leaf.cast(ivar, cmp_value)
-        if rank() == 0:
-            seen = wait(leaf.address_of(ivar), ivar, cmp, seen, _WAIT, -1)
-        return leaf.cast(ivar, share(leaf.to_int64(seen)))
+        return wait_for(ivar, cmp, cmp_value)
 
     return wait_until
 

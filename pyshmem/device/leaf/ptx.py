@@ -105,16 +105,6 @@ def shared_address(builder, name: str, nbytes: int):
     return builder.ptrtoint(builder.addrspacecast(symbol, ir.PointerType(kind)), I64)
 
 
-def shared_memory(name: str, nbytes: int):
-    """``f()``: that address."""
-
-    @leaf(i64)
-    def address(_context, builder):
-        return shared_address(builder, name, nbytes)
-
-    return address
-
-
 def has_bulk_copies() -> bool:
     """Is what is being compiled for a GPU with the copy unit of sm_90?"""
     return ConfigStack().top().compute_capability >= (9, 0)

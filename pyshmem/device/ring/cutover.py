@@ -6,20 +6,19 @@ from ..state import CUTOVER_GET, CUTOVER_GET_MIN, CUTOVER_PUT, CUTOVER_PUT_MIN
 
 
 @device_function
-def _reaches(table: int, nbytes: int, size: int, address: int) -> bool:
-    """Do ``nbytes`` reach the threshold of ``size`` threads in such a grid, and an engine them?"""
-    if not in_global(address):
-        return False
+def _shape(size: int) -> int:
+    """Which threshold of a table is that of ``size`` threads in such a grid."""
     blocks = grid_blocks()
     threads = (size > 1) + (size > 32) + (size > 128)
-    return nbytes >= state(table + 4 * threads + (blocks > 1) + (blocks > 8) + (blocks > 32))
+    return 4 * threads + (blocks > 1) + (blocks > 8) + (blocks > 32)
 
 
 def _make(table: int, least: int):
     @device_function
     def offloads(nbytes: int, size: int, address: int) -> bool:
         # Most transfers are below every threshold and pay for one comparison.
-        return nbytes >= state(least) and _reaches(table, nbytes, size, address)
+        many = nbytes >= state(least) and in_global(address)
+        return many and nbytes >= state(table + _shape(size))
 
     return offloads
 

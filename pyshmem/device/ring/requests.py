@@ -182,30 +182,24 @@ def tell(kind: int, dest: int, source: int, value: int, extra: int, extra2: int,
 
 
 @device_function
-def _await_cell(cell: int, tag: int) -> tuple[int, int]:
-    """Value and status of the reply; status -1 after a timeout."""
-    deadline, polls = 0, 0
+def _await_reply(place: int, tag: int, by_engine: bool) -> tuple[int, int]:
+    """Value and status of the reply; status -1 after a timeout.
+
+    A copy engine's stream writes it near the kernel, and no value.
+    """
+    deadline, polls, value = 0, 0, 0
     while deadline >= 0:
-        value, word = leaf.load_pair(cell)
+        if by_engine:
+            word = read64(place)
+        else:
+            value, word = leaf.load_pair(place)
         if word & _LOW32 == tag:
+            if by_engine:
+                leaf.read64_acquire(place)  # what the engine stored before it is read fresh
             return value, (word >> 32) & _LOW32
         polls += opaque(1)
         deadline = _go_on(deadline, polls, tag, word)
     return 0, -1
-
-
-@device_function
-def _await_engine(word: int, tag: int) -> int:
-    """Status of the reply that a stream writes near the kernel; -1 after a timeout."""
-    deadline, polls = 0, 0
-    while deadline >= 0:
-        seen = read64(word)
-        if seen & _LOW32 == tag:
-            leaf.read64_acquire(word)  # what the engine stored before it is read fresh
-            return (seen >> 32) & _LOW32
-        polls += opaque(1)
-        deadline = _go_on(deadline, polls, tag, seen)
-    return -1
 
 
 @cold_large
@@ -219,12 +213,12 @@ def ask(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, 
     slots = state(RING_SLOTS)
     index = ticket & (slots - 1)
     tag = (ticket + 1) & _LOW32
-    answer = 0
-    if kind & DONE != 0:
-        status = _await_engine(device + DEVICE_WORDS + 8 * (slots + index), tag)
-    else:
-        answer, status = _await_cell(state(ring + 1) + CONTROL_CELLS + 16 * index, tag)
-    left = tag | _LEFT | (_LEFT_ENGINE if kind & DONE != 0 else 0)
+    by_engine = kind & DONE != 0
+    place = state(ring + 1) + CONTROL_CELLS + _CELL_BYTES * index
+    if by_engine:
+        place = device + DEVICE_WORDS + 8 * (slots + index)
+    answer, status = _await_reply(place, tag, by_engine)
+    left = tag | _LEFT | (_LEFT_ENGINE if by_engine else 0)
     # The reply has been read: the next may come. Or it is still to come, and the next waits for it.
     write64(device + DEVICE_WORDS + 8 * index, ticket >> 32 << _TURN if status >= 0 else left)
     if status > 0:

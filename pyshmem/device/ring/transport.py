@@ -14,71 +14,55 @@ from ..peers import distance_to, my_pe, near_to
 from .cutover import offloads_get
 from .requests import AMO, DONE, GET, PUT, PUT_SIGNAL, RELEASE, G, P, ask, tell
 
-_UINT64, _SET = chosen.UINT64, chosen.AMO_SET
-
-
-@cold
-def _put_pieces(dest: int, source: int, nbytes: int, pe: int) -> int:
-    """From shared or local memory: the host cannot read it, so the bytes travel in requests."""
-    bounds = dest | source | nbytes | 8
-    piece = bounds & -bounds
-    at = 0
-    while at < nbytes:
-        tell(P | piece << 8, dest + at, 0, load_near(source + at, piece), 0, 0, pe)
-        at += piece
-    return 0
-
-
-@cold
-def _get_pieces(dest: int, source: int, nbytes: int, pe: int) -> int:
-    """To shared or local memory, in replies."""
-    bounds = dest | source | nbytes | 8
-    piece = bounds & -bounds
-    at = 0
-    while at < nbytes:
-        store_near(dest + at, piece, ask(G | piece << 8, 0, source + at, 0, 0, 0, pe))
-        at += piece
-    return 0
-
 
 @device_function
 def _hand_over(request, dest, source, nbytes, sig, signal, pe, nbi) -> None:
     """One thread sends the request; a near peer's engine does the work. PE: low half of ``pe``."""
-    released = request | RELEASE
     if nbi:
-        tell(released, dest, source, nbytes, sig, signal, pe)
-    elif near_to(pe & 0xFFFFFFFF):
-        ask(released | DONE, dest, source, nbytes, sig, signal, pe)
+        tell(request | RELEASE, dest, source, nbytes, sig, signal, pe)
     else:
-        ask(released, dest, source, nbytes, sig, signal, pe)
+        done = DONE if near_to(pe & 0xFFFFFFFF) else 0
+        ask(request | RELEASE | done, dest, source, nbytes, sig, signal, pe)
 
 
-@device_function
-def ring_put(dest: int, source: int, nbytes: int, pe: int, nbi: bool) -> None:
-    """One thread asks for a put."""
-    if nbytes > 0 and not in_global(source):
-        _put_pieces(dest, source, nbytes, pe)
-    elif nbytes > 0:
-        _hand_over(PUT, dest, source, nbytes, 0, 0, pe, nbi)
+def _make_transfer(put: bool):
+    """``f(dest, source, nbytes, pe, nbi)``: one thread asks for a put, or a get; and its pieces."""
+
+    @cold
+    def ring_pieces(dest: int, source: int, nbytes: int, pe: int) -> int:
+        """From or to shared or local memory, which the host cannot reach: in requests, or replies."""
+        bounds = dest | source | nbytes | 8
+        piece = bounds & -bounds
+        at = 0
+        while at < nbytes:
+            if put:
+                tell(P | piece << 8, dest + at, 0, load_near(source + at, piece), 0, 0, pe)
+            else:
+                store_near(dest + at, piece, ask(G | piece << 8, 0, source + at, 0, 0, 0, pe))
+            at += piece
+        return 0
+
+    @device_function
+    def transfer(dest: int, source: int, nbytes: int, pe: int, nbi: bool) -> None:
+        if nbytes > 0 and not in_global(source if put else dest):
+            ring_pieces(dest, source, nbytes, pe)
+        elif nbytes > 0:
+            _hand_over(PUT if put else GET, dest, source, nbytes, 0, 0, pe, nbi)
+
+    return transfer, ring_pieces
 
 
-@device_function
-def ring_get(dest: int, source: int, nbytes: int, pe: int, nbi: bool) -> None:
-    """One thread asks for a get."""
-    if nbytes > 0 and not in_global(dest):
-        _get_pieces(dest, source, nbytes, pe)
-    elif nbytes > 0:
-        _hand_over(GET, dest, source, nbytes, 0, 0, pe, nbi)
+ring_put, _put_pieces = _make_transfer(True)
+ring_get, _ = _make_transfer(False)
 
 
 @device_function
 def ring_put_signal(dest, source, nbytes, sig, signal, pe_word, nbi) -> None:
     """Data and then the signal; ``pe_word`` has the signal's operation in its high half."""
-    left = nbytes
     if nbytes > 0 and not in_global(source):
         _put_pieces(dest, source, nbytes, pe_word & 0xFFFFFFFF)
-        left -= nbytes  # one ring takes a block's requests in turn: the signal comes after them
-    _hand_over(PUT_SIGNAL, dest, source, left, sig, signal, pe_word, nbi)
+        nbytes = 0  # one ring takes a block's requests in turn: the signal comes after them
+    _hand_over(PUT_SIGNAL, dest, source, nbytes, sig, signal, pe_word, nbi)
 
 
 @device_function
@@ -98,4 +82,4 @@ def store_word(dest: int, value: int, pe: int) -> None:
     elif pe == my_pe():
         write64(dest, value)  # at once: nobody waits for words of their own
     else:
-        tell(AMO | _UINT64 << 8, dest, 0, value, 0, 0, pe | _SET << 32)
+        tell(AMO | chosen.UINT64 << 8, dest, 0, value, 0, 0, pe | chosen.AMO_SET << 32)

@@ -129,7 +129,8 @@ _meet = meeting(write64, device_function(lambda count: count))
 
 
 @device_function
-def _waited_op(row: int, op: int) -> int:
+def waited_op(row: int, op: int) -> int:
+    """What reports of waits name: the routine and the team."""
     return op | rows.team_number(row) << ROUTINE_BITS
 
 
@@ -144,13 +145,13 @@ def raise_flags(row: int, rank: int, size: int, epoch: int) -> None:
 @device_function
 def await_flag(row: int, member: int, epoch: int, op: int) -> None:
     """Until one member has raised its flag."""
-    wait_word(rows.row_flags(row) + 8 * member, epoch, _waited_op(row, op), member_pe(row, member))
+    wait_word(rows.row_flags(row) + 8 * member, epoch, waited_op(row, op), member_pe(row, member))
 
 
 @device_function
 def _round(row: int, rank: int, size: int, epoch: int, op: int) -> int:
     """Everybody raises their flags and waits for the others'."""
-    _meet(row, rows.row_flags(row), rank, size, epoch, _waited_op(row, op))
+    _meet(row, rows.row_flags(row), rank, size, epoch, waited_op(row, op))
     return 0
 
 
@@ -164,35 +165,24 @@ def begin_call(row: int, op: int, rank: int) -> int:
 
 @rare
 def _ask_each(row, but, dest, source, step, nbytes, rank, size) -> int:
-    """A lane asks for the copy to a member, of all ``but`` one; they fly together."""
+    """A lane asks for the copy to a member, of all ``but`` one, or with -1 of those that are far.
+
+    The copies fly together.
+    """
     member = rank
     while member < row_n_pes(row):
-        if member != but:
-            ring_put(dest, source + member * step, nbytes, member_pe(row, member), False)
+        pe = member_pe(row, member)
+        if member != but and (but >= 0 or not near_to(pe)):
+            ring_put(dest, source + member * step, nbytes, pe, False)
         member += size
     return 0
 
 
 @rare
 def _push_in_turn(row, dest, source, step, nbytes, rank, size) -> int:
-    """Lanes that are fewer than the members copy to one after the other."""
-    member = 0
-    while member < row_n_pes(row):
-        to = dest + distance_to(member_pe(row, member))
-        copies.push(to, source + member * step, nbytes, rank, size)
-        member += 1
-    return 0
-
-
-@rare
-def _spread_far(row, dest, source, step, nbytes, rank, size) -> int:
-    """Some members, or all, are far: a lane asks for each of those; all lanes copy to the others."""
-    member = rank
-    while member < row_n_pes(row):
-        pe = member_pe(row, member)
-        if not near_to(pe):
-            ring_put(dest, source + member * step, nbytes, pe, False)
-        member += size
+    """All lanes copy to one near member after the other; a lane asks for the copy to a far one."""
+    if not rows.near_row(row):
+        _ask_each(row, -1, dest, source, step, nbytes, rank, size)
     member = 0
     while member < row_n_pes(row):
         pe = member_pe(row, member)
@@ -207,7 +197,7 @@ def _spread(row: int, dest: int, source: int, step: int, nbytes: int, rank: int,
     """``nbytes`` from ``source + m * step`` to ``dest`` at every member m, all at once."""
     members = row_n_pes(row)
     if not rows.near_row(row):
-        return _spread_far(row, dest, source, step, nbytes, rank, size)
+        return _push_in_turn(row, dest, source, step, nbytes, rank, size)
     me = row_my_pe(row)
     # The proxy takes its time for each request, hence the weight of their number. The first
     # comparison is for few bytes, which must not pay for a division.

@@ -13,7 +13,6 @@ for a unit of e, whose place e + 2 takes. A unit of e + 2 is stored only because
 read, so no order of the two accesses need be asked for. ``tests/model/ll_model.py`` tries all orders.
 """
 
-from ..faults import ROUTINE_BITS
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import device_function, load_unit, opaque, state, store_unit
@@ -21,7 +20,7 @@ from ..peers import distance_to
 from ..state import CUTOVER_LL, LL_HALF_BYTES
 from ..wait_loop import POLLS_PER_CHECK, go_on
 from .flags import begin_call, other_member
-from .rows import member_pe, near_row, row_ll, row_ll_slot, row_my_pe, row_n_pes, team_number
+from .rows import member_pe, near_row, row_ll, row_ll_slot, row_my_pe, row_n_pes
 
 #: Of the threshold of blocks and grids, by which a warp's and a thread's are smaller: the units that a
 #: lane waits for come one after the other.
@@ -168,12 +167,6 @@ def await_piece(address: int, call: int, waited_op: int, pe: int) -> tuple[int, 
         polls += opaque(1)
     low = _wait_unit(address, call, waited_op, pe)
     return low, _wait_unit(address + _SECOND, call, waited_op, pe)
-
-
-@device_function
-def waited_op(row: int, op: int) -> int:
-    """What reports of waits name: the routine and the team."""
-    return op | team_number(row) << ROUTINE_BITS
 
 
 # -- to and from all members -----------------------------------------------------------------------

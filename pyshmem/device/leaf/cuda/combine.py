@@ -11,6 +11,7 @@ from numba.cuda.extending import register_jitable
 
 from .. import ptx as ptx
 from ..ptx import I16, I32, I64, PAIR, asm, i64, instruction, leaf
+from .copies import store16_near
 
 __all__ = [
     "combine", "no_sum", "raw1", "raw16", "raw_of", "rounded", "store_acc1", "store_acc16", "widen",
@@ -98,7 +99,6 @@ def _narrow(builder, like, acc) -> list:
 
 
 _load16 = instruction("ld.relaxed.sys.global.v2.u64 {$0, $1}, [$2];", "l", results=2)
-_store16 = instruction("st.global.v2.u64 [$0], {$1, $2};", "lll")
 
 
 @register_jitable
@@ -199,7 +199,7 @@ def rounded(context, builder, like, acc):
 def store_acc16(address, like, acc):
     """Rounds and stores 16 aligned bytes."""
     low, high = rounded(like, acc)
-    _store16(address, low, high)
+    store16_near(address, low, high)
 
 
 @leaf(lambda address, like, acc: (types.void, i64, like, _acc_kind(like)))

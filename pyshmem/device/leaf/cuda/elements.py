@@ -8,6 +8,7 @@ from numba.cuda.extending import register_jitable
 from ...families import BY_NUMBER
 from .. import ptx as ptx
 from ..ptx import I32, I64, i64, instruction, leaf
+from .threads import block_threads, line_thread
 
 __all__ = [
     "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch_add", "atomic_fetch_and",
@@ -150,11 +151,27 @@ def _atomic(name: str, *, fetch: bool = True):
     return atomic
 
 
+def _fetching(name: str):
+    """The operation with its old value.
+
+    Where lanes have one address the assembler makes one operation of a warp's, and waits for its value
+    at once. A block of one thread is spared that by an address that could be each thread's own.
+    """
+    fetching = _atomic(name)
+
+    @register_jitable
+    def fetch(address, like, value):
+        if block_threads() == 1:
+            return fetching(address + (line_thread() >> 16), like, value)
+        return fetching(address, like, value)
+
+    return fetch
+
+
 atomic_swap = _atomic("exch")
-atomic_fetch_add, atomic_add = _atomic("add"), _atomic("add", fetch=False)
-atomic_fetch_and, atomic_and = _atomic("and"), _atomic("and", fetch=False)
-atomic_fetch_or, atomic_or = _atomic("or"), _atomic("or", fetch=False)
-atomic_fetch_xor, atomic_xor = _atomic("xor"), _atomic("xor", fetch=False)
+_OPS = ("add", "and", "or", "xor")
+atomic_fetch_add, atomic_fetch_and, atomic_fetch_or, atomic_fetch_xor = map(_fetching, _OPS)
+atomic_add, atomic_and, atomic_or, atomic_xor = (_atomic(name, fetch=False) for name in _OPS)
 
 
 @leaf(lambda address, like, cond, value: (like.dtype, i64, like, like.dtype, like.dtype))
@@ -187,8 +204,8 @@ store_third = instruction(
 #: branch, so that loads of other things stand beside it.
 load_few = instruction(
     "{.reg .pred p, q; .reg .b32 a, b; setp.gt.s32 p, $2, 0; setp.gt.s32 q, $2, 4;"
-    " mov.u32 a, 0; mov.u32 b, 0; @p ld.relaxed.sys.global.u32 a, [$1];"
-    " @q ld.relaxed.sys.global.u32 b, [$1+4]; mov.b64 $0, {a, b};}",
+    " mov.u32 a, 0; mov.u32 b, 0; @p ld.global.u32 a, [$1];"
+    " @q ld.global.u32 b, [$1+4]; mov.b64 $0, {a, b};}",
     "lr",
     results=1,
 )

@@ -12,17 +12,22 @@ from ..ptx import I64, i64
 __all__ = ["label_word", "print_bits", "print_kind"]
 
 
+def words_of(label) -> tuple[int, ...]:
+    """The bytes of a label, eight a word."""
+    if not isinstance(label, types.StringLiteral):
+        raise errors.TypingError(
+            f"a label is text that stands in the call, such as 'load', not {label}"
+        )
+    try:
+        return label_words(label.literal_value)
+    except ValueError as error:
+        raise errors.TypingError(str(error)) from error
+
+
 @intrinsic
 def label_word(_context, label, index):
     """Eight of the label's bytes, a constant."""
-    if not (isinstance(label, types.StringLiteral) and isinstance(index, types.IntegerLiteral)):
-        raise errors.TypingError(
-            f"a label is text that stands in the call, such as 'x', not {label}"
-        )
-    try:
-        word = label_words(label.literal_value)[index.literal_value]
-    except ValueError as error:
-        raise errors.TypingError(str(error)) from error
+    word = words_of(label)[index.literal_value]
     return signature(i64, label, index), lambda _c, _b, _s, _a: I64(word)
 
 

@@ -10,11 +10,11 @@ from numba.cuda import types
 from numba.cuda.extending import intrinsic
 from numba.cuda.typing import signature
 
-from ...._core.labels import label_words
 from ...._core.stage_ptx import FIRST_THREAD, STAGE_PTX
 from ....host import stages
 from ...state import MODULE, TRACE
 from ..ptx import I64, VOID, asm
+from .messages import words_of
 from .threads import state_symbol
 
 __all__ = ["stage_begin", "stage_end"]
@@ -30,18 +30,6 @@ _WRITE = (
 )
 
 
-def _label(label) -> str:
-    if not isinstance(label, types.StringLiteral):
-        raise errors.TypingError(
-            f"a stage's label is text that stands in the call, such as 'load', not {label}"
-        )
-    try:
-        label_words(label.literal_value)
-    except ValueError as error:
-        raise errors.TypingError(str(error)) from error
-    return str(label.literal_value)
-
-
 def _priority(priority) -> int:
     if isinstance(priority, types.Omitted):
         return int(priority.value)
@@ -52,13 +40,8 @@ def _priority(priority) -> int:
     return int(getattr(priority, "literal_value", priority))
 
 
-def _signature(label, priority):
-    given = types.Omitted(priority) if isinstance(priority, int) else priority
-    return signature(types.void, label, given)
-
-
 def _begins(builder) -> dict:
-    """Where the begins of the stages of the function are kept, by label."""
+    """Where the begins of the stages of the function are kept, by the words of their labels."""
     function = builder.function
     if not hasattr(function, "pyshmem_stages"):
         function.pyshmem_stages = {}
@@ -68,41 +51,43 @@ def _begins(builder) -> dict:
 @intrinsic
 def stage_begin(_context, label, priority=0):
     """See ``api.stages``."""
-    text, number = _label(label), _priority(priority)
+    words, number = words_of(label), _priority(priority)
 
     def codegen(context, builder, _sig, _args):
         builder.module.add_named_metadata(STAGES, ["1"])
         begins = _begins(builder)
         with builder.goto_entry_block():
-            place = begins[text][0] if text in begins else builder.alloca(I64)
-        begins[text] = place, number
+            place = begins[words][0] if words in begins else builder.alloca(I64)
+        begins[words] = place, number
         if stages.compiled_in():
             builder.store(asm(builder, I64, "mov.u64 $0, %globaltimer;", "=l", []), place)
         return context.get_dummy_value()
 
-    return _signature(label, priority), codegen
+    given = types.Omitted(priority) if isinstance(priority, int) else priority
+    return signature(types.void, label, given), codegen
 
 
 @intrinsic
 def stage_end(_context, label):
     """See ``api.stages``."""
-    text = _label(label)
+    words = words_of(label)
 
     def codegen(context, builder, _sig, _args):
-        if text not in _begins(builder):
+        if words not in _begins(builder):
+            text = label.literal_value
             raise errors.LoweringError(
                 f"stage_end({text!r}) without stage_begin({text!r}) above it in the function"
             )
-        place, priority = _begins(builder)[text]
+        place, priority = _begins(builder)[words]
         if stages.compiled_in():
             body = _WRITE.replace("<priority>", str(priority))
-            for k, word in enumerate(label_words(text)):
+            for k, word in enumerate(words):
                 body = body.replace(f"<label{k}>", str(word))
-            words = [
+            trace, module = (
                 builder.load(builder.gep(state_symbol(builder.module), [I64(0), I64(k)]))
                 for k in (TRACE, MODULE)
-            ]
-            asm(builder, VOID, body, "l,l,l", [words[0], builder.load(place), words[1]])
+            )
+            asm(builder, VOID, body, "l,l,l", [trace, builder.load(place), module])
         return context.get_dummy_value()
 
     return signature(types.void, label), codegen

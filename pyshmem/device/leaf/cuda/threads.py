@@ -20,7 +20,7 @@ from ...._core.type_table import ATOMIC_OPS
 from ...families import BY_NUMBER, outside_family
 from ...state import SYMBOL, WORDS
 from .. import ptx as ptx
-from ..ptx import I64, array_type, asm, i64, instruction, leaf, shared_memory, with_arity
+from ..ptx import I64, array_type, asm, i64, instruction, leaf, with_arity
 
 __all__ = [
     "AMO_SET", "UINT64", "add64", "address_of", "array_from", "await_earlier_kernels",
@@ -221,7 +221,9 @@ def array_from(locate: Callable[..., int]):
 
         return signature(array, array, kind), codegen
 
-    return intrinsic(typing)
+    made = intrinsic(typing)
+    made.__doc__ = locate.__doc__
+    return made
 
 
 @intrinsic
@@ -330,7 +332,11 @@ def block_sync():
     cuda.syncthreads()
 
 
-_share_word = shared_memory("pyshmem_share_word", 8)
+@leaf(i64)
+def _share_word(_context, builder):
+    return ptx.shared_address(builder, "pyshmem_share_word", 8)
+
+
 _store_shared = instruction(
     "{.reg .u64 t; cvta.to.shared.u64 t, $0; st.volatile.shared.u64 [t], $1;}", "ll"
 )

@@ -44,6 +44,10 @@ def address_of(array: Any) -> int:
     array = _ndarray(array)
     if type(array) is SymmetricArray and array._nbytes >= 0:
         return array._address
+    try:
+        return int(ffi.cast("intptr_t", ffi.from_buffer(array)))  # in half the time of what follows
+    except (ValueError, BufferError):
+        pass  # in Fortran's order, or not contiguous
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         raise TypeError(
             "pyshmem.device routines take contiguous arrays: this one has strides "
@@ -60,6 +64,7 @@ def array_from(locate: Callable[[Any, Any], int]) -> Callable[[Any, Any], np.nda
         order = "C" if array.flags.c_contiguous else "F"
         return np.frombuffer(memory, np.uint8).view(array.dtype).reshape(array.shape, order=order)
 
+    view.__doc__ = locate.__doc__
     return view
 
 
