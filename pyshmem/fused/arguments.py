@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ..host import runtime
+from .launches import torch_stream
 
 
 def _foreign(value: Any) -> bool:
@@ -50,7 +51,7 @@ def _on_stream_of(array: Any) -> Iterator[None]:
         return
     import cupy
 
-    with torch.cuda.stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr)):
+    with torch.cuda.stream(torch_stream(cupy.cuda.get_current_stream().ptr)):
         yield
 
 
@@ -68,6 +69,13 @@ def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         return _back(result, foreign)
 
     return call
+
+
+def look(value: Any) -> Any:
+    """What checks look at of an argument, and what a launch depends on but for its address."""
+    if isinstance(value, torch.Tensor):
+        return value.shape, value.stride(), value.dtype, value.device
+    return None if value is None else type(value)
 
 
 def check_tensor(

@@ -3,85 +3,31 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import functools
+from typing import Any
 
 import torch
 
 from .._core import errors
-from ..host import runtime
 from ..host.teams import Team
-from ..interop.torch.staging import capturing
 from ..triton import context
-from ..triton.chosen import INTERPRETED
-from . import experts_kernels as kernels
 from .all_to_all import new_out
 from .arguments import check_tensor, on_tensors
 from .experts_calls import combine_by_operator, dispatch_by_operator, needs_operator
 from .experts_combine_kernels import combine_tokens
-from .experts_handle import GROUP, ExpertHandle, Numbers
-from .slots import (
-    LAUNCH,
-    Slots,
-    gather_numbers,
-    number_of,
-    programs,
-    refuse_grad,
-    refuse_many,
-    slots,
-)
+from .experts_dispatch import Dispatch
+from .experts_handle import GROUP, ExpertHandle
+from .experts_travel import BLOCK, COLUMNS, LISTERS, chunks_of, lists_of, power
+from .slots import LAUNCH, number_of, programs, refuse_grad, refuse_many
 from .workspace import Workspace, workspace
 
 FLOATS = (torch.bfloat16, torch.float16, torch.float32)
 _INDICES = (torch.int32, torch.int64)
-_LISTERS = 2 if INTERPRETED else 32  # programs that send lists
-_BLOCK = 128 if INTERPRETED else 2048  # cells of a list that one of them sends at a time
-_FEW_PES = 4  # so many that most tokens go to all of them
-_FEW_CELLS = 16 if INTERPRETED else 8192  # of lists that programs lay out without a wait
-_CELLS = 8192  # of pairs times experts, laid out at a time
-_COLUMNS = 8192  # most elements of a token in registers; of sums half of that
-_ROWS = 2  # most tokens in registers; one is made FP8 at a time, and four of them are taken
 
 
-class _Lists(NamedTuple):
-    """The block of ``experts_lists``: as int64, where its data starts, and cells of a list."""
-
-    block: torch.Tensor
-    head: int
-    cells: int
-
-
-def _lists(space: Workspace, cells: int) -> _Lists:
-    """The team's lists, of at least ``cells`` cells, which is the same on all PEs."""
-
-    def head_of(n_pes: int) -> int:
-        return 4 * programs() + _LISTERS * n_pes + 31 & -32
-
-    world = runtime.n_pes()
-    wanted = 8 * head_of(world) + 2 * world * 4 * (cells + 15 & -16)
-    block = space.block("lists", 1 << (wanted - 1).bit_length(), zeroed=True)
-    head = head_of(space.n_pes)
-    room = (block.numel() - 8 * head) // (8 * space.n_pes) & -16
-    return _Lists(block.view(torch.int64), head, room)
-
-
-def _power(number: int) -> int:
-    return 1 << max(number - 1, 0).bit_length()
-
-
-class _Chunks(NamedTuple):
-    """How tokens travel: how many chunks, tokens of one, bytes from token to token in a slot."""
-
-    chunks: int
-    rows: int
-    pitch: int
-
-
-def _chunks(space: Workspace, most: int, nbytes: int) -> tuple[Slots, _Chunks]:
-    """``most`` tokens of ``nbytes`` bytes from each member, in chunks enough for all programs."""
-    pitch = nbytes + 15 & -16
-    room = slots(space, pitch)
-    rows = max(1, min(room.nbytes // pitch, -(-most // programs())))
-    return room, _Chunks(-(-most // rows), rows, pitch)
+@functools.cache
+def _has_fp8(device: torch.device) -> bool:
+    return torch.cuda.get_device_capability(device) >= (8, 9)
 
 
 def _check_dispatch(
@@ -104,7 +50,7 @@ def _check_dispatch(
         raise ValueError(f"quantize is {quantize!r}; it can be 'fp8' or None")
     if quantize and x.shape[1] % GROUP:
         raise ValueError(f"hidden size {x.shape[1]} is no multiple of {GROUP}, as FP8 needs it")
-    if quantize and x.is_cuda and torch.cuda.get_device_capability(x.device) < (8, 9):
+    if quantize and x.is_cuda and not _has_fp8(x.device):
         raise errors.UnsupportedError("this GPU has no FP8: quantize needs compute capability 8.9")
     if mode == "decode" and most is None:
         raise ValueError("decode mode needs max_tokens, the most that a PE has in any call")
@@ -128,20 +74,21 @@ def expert_dispatch(
         quantize: "fp8": tokens travel, and are returned, as float8_e4m3fn with a float32 scale for each
             128 elements; ``hidden`` is a multiple of 128.
         mode: "throughput": the result has as many rows as tokens have come, so the host waits once for
-            their number, while they move, and no capture is possible; its memory has room for all
-            members' tokens unless they are more than twice ``k``. "decode": one kernel, no wait, for
-            CUDA graphs; there are ``n_pes * max_tokens`` rows: token t of member p has row
+            their number, while they move, and no capture is possible; its memory has room for the most
+            tokens of each member, unless members are more than twice ``k``. "decode": one kernel, no
+            wait, for CUDA graphs; there are ``n_pes * max_tokens`` rows: token t of member p has row
             ``p * max_tokens + t`` if it has an expert here, and the other rows are not written. Default:
             "decode" if ``max_tokens`` is given.
-        max_tokens: the most tokens that a PE has; the same on all members. Decode mode needs it.
+        max_tokens: the most tokens that a PE has; the same on all members. Decode mode needs it;
+            throughput mode guesses it from the last calls, and does a call again that had more.
         team: default ``TEAM_WORLD``.
 
     Returns: the tokens (rows, hidden), in the order of their PEs and of their rows there, and an
         ``ExpertHandle``: the experts' rows, scales, and what ``expert_combine`` needs. Without FP8 it
         has a derivative, which is collective: what all members' rows owe to a token, in PE order.
     Completes: in the order of the current stream. Collective.
-    Raises: ValueError (sizes; an expert that there is not, in throughput mode on all members before any
-        token has moved; in decode mode the kernel ends the job and says so), TypeError, UnsupportedError
+    Raises: ValueError (sizes; an expert that there is not, in throughput mode on all members; in decode
+        mode the kernel ends the job and says so), TypeError, UnsupportedError
         (FP8 on a GPU without it; more than 63 PEs), RuntimeError (FP8 of a tensor that requires grad;
         throughput mode in a capture); in checking mode MismatchError.
     Extension.
@@ -164,156 +111,11 @@ def dispatch(
     space.agree(
         "expert_dispatch", x.dtype, x.shape[1], ids.shape[1], n_experts, quantize, mode, most
     )  # fmt: skip
-    call = _Dispatch(space, team, x, ids, n_experts // space.n_pes, quantize is not None, zeroed)
+    call = Dispatch(space, team, x, ids, n_experts // space.n_pes, quantize is not None, zeroed)
     if mode == "decode":
         assert most is not None
         return call.in_one_kernel(most)
-    return call.by_counts()
-
-
-class _Dispatch:
-    """One call of ``expert_dispatch``."""
-
-    def __init__(
-        self, space: Workspace, team: Team | None, x: torch.Tensor, ids: torch.Tensor, experts: int,
-        fp8: bool, zeroed: bool = False,
-    ) -> None:  # fmt: skip
-        self.space, self.team, self.x, self.ids = space, team, x, ids
-        self.experts, self.fp8, self.zeroed = experts, fp8, zeroed
-        self.tokens, self.hidden = x.shape
-        self.k = ids.shape[1]
-        self.number = number_of(space)
-
-    def _ints(self, *size: int) -> torch.Tensor:
-        return self.x.new_empty(size, dtype=torch.int32)
-
-    def _outputs(self, rows: int) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Tokens and scales."""
-        if not self.fp8:
-            make = self.x.new_zeros if self.zeroed else self.x.new_empty
-            return make((rows, self.hidden)), None
-        return (
-            self.x.new_empty((rows, self.hidden), dtype=torch.float8_e4m3fn),
-            self.x.new_empty((rows, self.hidden // GROUP), dtype=torch.float32),
-        )
-
-    def _given(self, most: int) -> tuple[tuple[Any, ...], dict[str, int]]:
-        """What kernels need to know of the slots; the size of a tile."""
-        scales = 4 * (self.hidden // GROUP)
-        nbytes = self.hidden + scales if self.fp8 else self.hidden * self.x.itemsize
-        room, travel = _chunks(self.space, most, nbytes)
-        given = room.block, room.head, room.words, *travel, self.hidden, context()
-        most_rows = _power(travel.rows)
-        return given, {
-            "TR": 1 if self.fp8 else min(_ROWS, most_rows),
-            "TT": min(2 * _ROWS if self.fp8 else _ROWS, most_rows),
-            "TC": min(_COLUMNS, _power(self.hidden)),
-            "ALL": self.space.n_pes <= _FEW_PES,
-        }
-
-    def _laid_out(self) -> dict[str, Any]:
-        """Constants of the layout."""
-        width, experts = _power(self.k), _power(self.experts + 2)
-        return {
-            "KP": width, "LISTERS": _LISTERS, "BLOCK": _BLOCK, "EP": experts,
-            "TB": max(1, _CELLS // (width * experts)),
-        }  # fmt: skip
-
-    def _fixed(self) -> dict[str, Any]:
-        """Constants of all kernels."""
-        return {"TEAM": self.number, "K": self.k, "PROGRAMS": programs(), **LAUNCH}
-
-    def _lists_of(self, most: int) -> tuple[torch.Tensor, ...]:
-        """Where the layout goes: rows, pairs, positions, offsets, and what programs count."""
-        n, k, experts = self.space.n_pes, self.k, self.experts
-        return (
-            self._ints(n * most * k), self._ints(n, most, k), self._ints(n, most),
-            self._ints(experts + 3), self._ints(2 * programs(), _power(experts + 2)),
-        )  # fmt: skip
-
-    def _handle(
-        self, mode: str, scales: Any, rows: torch.Tensor, pairs: torch.Tensor, offsets: torch.Tensor
-    ) -> ExpertHandle:
-        return ExpertHandle(rows, offsets, scales, mode, self.team, self.ids, pairs)
-
-    def in_one_kernel(self, most: int) -> tuple[torch.Tensor, ExpertHandle]:
-        lists = _lists(self.space, most * self.k)
-        given, tile = self._given(most)
-        out, scales = self._outputs(self.space.n_pes * most)
-        made = rows, pairs, _, offsets, _ = self._lists_of(most)
-        laid = {**self._laid_out(), "TO": 0}
-        if self.space.n_pes * most * self.k <= _FEW_CELLS:
-            own = _power(-(-self.space.n_pes * most // programs()))
-            laid["TO"] = own
-            laid["TB"] = max(1, _CELLS // (own * laid["KP"] ** 2))
-        if most:
-            kernels.dispatch_decode[(2 * programs(),)](
-                *self._places(out, scales), *made, self.x, self.ids, self.tokens, most, self.experts,
-                *lists, *given, FP8=self.fp8, **tile, **laid, **self._fixed(),
-            )  # fmt: skip
-        else:
-            offsets.zero_()
-        offsets = offsets[: self.experts + 1]
-        return out, self._handle("decode", scales, rows, pairs, offsets)
-
-    def _places(self, out: torch.Tensor, scales: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """As kernels see them."""
-        return (out.view(torch.uint8), scales) if self.fp8 else (out, out)
-
-    def again(self, positions: torch.Tensor, rows: int) -> torch.Tensor:
-        """Rows of ``x`` to where ``positions``, (members, most), says; others are 0."""
-        most = positions.shape[1]
-        out = self.x.new_zeros((rows, self.hidden))
-        if most:
-            given, tile = self._given(most)
-            right = positions.new_zeros(self.experts + 3)  # no expert is wrong
-            kernels.dispatch_tokens[(2 * programs(),)](
-                out, out, positions, right, self.x, self.ids, self.tokens, most, self.experts, *given,
-                FP8=False, **tile, **self._fixed(),
-            )  # fmt: skip
-        return out
-
-    def by_counts(self) -> tuple[torch.Tensor, ExpertHandle]:
-        if capturing():
-            raise RuntimeError(
-                "expert_dispatch waits for the number of rows, which a captured stream cannot: "
-                "mode='decode' with max_tokens does not"
-            )
-        n, experts = self.space.n_pes, self.experts
-        most = int(gather_numbers(self.space, self.tokens).max())
-        made = rows, pairs, positions, found, _ = self._lists_of(most)
-        if most:
-            kernels.lay_out_experts[(2 * programs(),)](
-                *made, self.ids, self.tokens * self.k, *_lists(self.space, most * self.k), most, experts,
-                context(), **self._laid_out(), **self._fixed(),
-            )  # fmt: skip
-        else:
-            found.zero_()
-        numbers = Numbers(found)
-        # Where most of the room would be used it is taken at once, and tokens move while the host waits.
-        early = n <= 2 * self.k
-        out, scales = self._outputs(n * most if early else self._counted(numbers)[1])
-        if most:
-            given, tile = self._given(most)
-            kernels.dispatch_tokens[(2 * programs(),)](
-                *self._places(out, scales), positions, found, self.x, self.ids, self.tokens, most,
-                experts, *given, FP8=self.fp8, **tile, **self._fixed(),
-            )  # fmt: skip
-        total, count = self._counted(numbers)
-        scales = None if scales is None else scales[:count]
-        handle = self._handle("throughput", scales, rows[:total], pairs, found[: experts + 1])
-        return out[:count], handle
-
-    def _counted(self, numbers: Numbers) -> tuple[int, int]:
-        """How many pairs and rows there are here."""
-        total, count, wrong = numbers.wait()[self.experts :]
-        if wrong:
-            last = self.space.n_pes * self.experts - 1
-            raise ValueError(
-                f"topk_ids of the members have {wrong} experts that there are not; they are 0 to "
-                f"{last}, or -1 for none"
-            )
-        return total, count
+    return call.by_counts(most)
 
 
 @on_tensors
@@ -371,20 +173,12 @@ def combine(
     result = new_out(out, y, (tokens, hidden))
     if not most or not hidden:
         return result
-    room, travel = _chunks(space, most, hidden * y.itemsize)
+    room, travel = chunks_of(space, most, hidden * y.itemsize)
     combine_tokens[(2 * programs(),)](
-        result, y, pairs, topk_weights, ids, tokens, most, experts, *_lists(space, most * k),
+        result, y, pairs, topk_weights, ids, tokens, most, experts, *lists_of(space, most * k),
         room.block, room.head, room.words, *travel, hidden, context(), TEAM=number_of(space), K=k,
-        PROGRAMS=programs(), LISTERS=_LISTERS, BLOCK=_BLOCK, TC=min(_COLUMNS // 2, _power(hidden)),
+        PROGRAMS=programs(), LISTERS=LISTERS, BLOCK=BLOCK, TC=min(COLUMNS // 2, power(hidden)),
         PAIR=space.n_pes == 2, EARLY=travel.chunks > programs(),
         **LAUNCH,
     )  # fmt: skip
     return result
-
-
-def dispatch_again(
-    x: torch.Tensor, ids: torch.Tensor, positions: torch.Tensor, rows: int, experts: int,
-    team: Team | None,
-) -> torch.Tensor:  # fmt: skip
-    """Other rows by the way of a dispatch, of which ``positions`` are known: (rows, hidden)."""
-    return _Dispatch(workspace(team), team, x, ids, experts, False).again(positions, rows)

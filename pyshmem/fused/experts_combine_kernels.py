@@ -197,7 +197,7 @@ def _add_sums(
     close_others(block, TAKEN, lane, me, n_pes, chunks, PROGRAMS)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["tokens", "most", "chunks"])
 def combine_tokens(
     out, y, pairs, weights, ids, tokens, most, experts, lists, lists_head, cells, block, head, words,
     chunks, rows, pitch, width, ctx, TEAM: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr,

@@ -54,19 +54,3 @@ class ExpertHandle:
             groups = tokens.float().unflatten(-1, (-1, GROUP)) * self.scales.unsqueeze(-1)
             tokens = groups.flatten(-2)
         return tokens.index_select(0, self.rows)
-
-
-class Numbers:
-    """Numbers on their way to the host, behind what the current stream does now."""
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self._there = tensor.to("cpu", non_blocking=True)  # in pinned memory
-        self._event = torch.cuda.Event() if tensor.is_cuda else None
-        if self._event is not None:
-            self._event.record()
-
-    def wait(self) -> list[int]:
-        """The numbers; kernels that were launched later go on."""
-        if self._event is not None:
-            self._event.synchronize()
-        return self._there.tolist()

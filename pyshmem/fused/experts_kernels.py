@@ -15,10 +15,13 @@ from ..triton.tile import store
 from ..triton.words import ALLTOALL
 from .experts_lists import (
     await_lists,
+    await_rows,
     end_lists,
     goes_to,
     lay_out,
     lay_out_few,
+    lay_out_pairs,
+    lay_out_rows,
     lists_of_call,
     send_lists,
 )
@@ -143,7 +146,10 @@ def _send_tokens(
 def _row_of(
     positions, ids, t, valid, member, me, most, experts, COMPACT: tl.constexpr, K: tl.constexpr
 ):  # fmt: skip
-    """Rows of a member's tokens ``t``, and whether they come to the caller, by its ``ids``."""
+    """Rows of a member's tokens ``t``, and whether they come to the caller.
+
+    With ``COMPACT`` ``positions`` says both, else the tokens' numbers and ``ids``.
+    """
     at = (member * most + t).to(tl.int32)
     if COMPACT:
         at = tl.load(positions + at, mask=valid, other=-1)
@@ -195,66 +201,138 @@ def _take_tokens(
         free_slot(block, number, lane, me, pe, n_pes, PROGRAMS, ctx)
 
 
-@triton.jit
-def lay_out_experts(
-    rows_of, pairs, positions, offsets, counts, ids, elems, lists, lists_head, cells, most, experts,
-    ctx, TEAM: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, PROGRAMS: tl.constexpr,
-    LISTERS: tl.constexpr, BLOCK: tl.constexpr, TB: tl.constexpr, EP: tl.constexpr,
+@device_function
+def _know_lists(
+    lists, number, base, cells, ids, tokens, most, experts, lane, row, me, n_pes, ctx,
+    TEAM: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr, LISTERS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Throughput, first kernel: lists are exchanged, and what they mean for the caller's experts."""
-    row = team_row(TEAM, ALLTOALL, ctx)
-    me, n_pes = place_in(TEAM, row, ctx)
-    lane = tl.program_id(0)
-    number, base = lists_of_call(lists, lists_head, cells, n_pes)
+    """Throughput: the lists of all members are here when it returns."""
     send_lists(
-        lists, number, base, cells, ids, elems, most * K, most * K, experts * n_pes, lane, TEAM, row, me,
-        n_pes, ctx, PROGRAMS, LISTERS, BLOCK, False,
+        lists, number, base, cells, ids, tokens * K, most * K, most * K, experts * n_pes, lane, TEAM,
+        row, me, n_pes, ctx, PROGRAMS, LISTERS, BLOCK, False, True,
     )  # fmt: skip
     await_lists(lists, number, most * K, n_pes, ctx, PROGRAMS, LISTERS, BLOCK)
-    lay_out(
-        rows_of, pairs, positions, offsets, counts, lists, number, base, cells,
-        (n_pes * most).to(tl.int32), most, (me * experts).to(tl.int32), experts, 0, lane, ctx,
-        2 * PROGRAMS, PROGRAMS, True, K, KP, TB, EP,
+
+
+@triton.jit(do_not_specialize=["tokens", "most"])
+def lay_out_experts(
+    rows_of, pairs, offsets, counts, words_out, ids, tokens, most, experts, lists, lists_head, cells,
+    ctx, TEAM: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, PROGRAMS: tl.constexpr,
+    LISTERS: tl.constexpr, BLOCK: tl.constexpr, TB: tl.constexpr, TN: tl.constexpr, EP: tl.constexpr,
+):  # fmt: skip
+    """Throughput, the layout alone: behind ``counts`` it leaves positions for ``dispatch_tokens``."""
+    row = team_row(TEAM, ALLTOALL, ctx)
+    me, n_pes = place_in(TEAM, row, ctx)
+    lane, first = tl.program_id(0), (me * experts).to(tl.int32)
+    number, base = lists_of_call(lists, lists_head, cells, n_pes)
+    _know_lists(
+        lists, number, base, cells, ids, tokens, most, experts, lane, row, me, n_pes, ctx, TEAM, K,
+        PROGRAMS, LISTERS, BLOCK,
+    )  # fmt: skip
+    lay_out_rows(
+        counts + 2 * PROGRAMS * EP, counts, words_out, lists, number, base, cells, n_pes, most, first,
+        experts, lane, ctx, 2 * PROGRAMS, PROGRAMS, K, KP, TB, TN, EP,
+    )  # fmt: skip
+    lay_out_pairs(
+        rows_of, pairs, offsets, counts, lists, number, base, cells, (n_pes * most).to(tl.int32), most,
+        first, experts, lane, ctx, 2 * PROGRAMS, PROGRAMS, True, K, KP, TB, EP,
     )  # fmt: skip
     end_lists(lists, number)
 
 
-@triton.jit
-def dispatch_tokens(
-    out, scales, positions, offsets, x, ids, tokens, most, experts, block, head, words, chunks, rows,
-    pitch, width, ctx, TEAM: tl.constexpr, FP8: tl.constexpr, ALL: tl.constexpr,
-    K: tl.constexpr, PROGRAMS: tl.constexpr, TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
+@device_function
+def _receive_tokens(
+    out, scales, positions, x, ids, tokens, most, experts, block, head, words, chunks, rows, pitch,
+    width, team, row, me, n_pes, ctx, FP8: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr,
+    TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
 ):  # fmt: skip
-    """Throughput, second kernel: tokens travel, unless a list had an expert that there is not."""
+    """Throughput: the chunks of a program that receives, the caller's own and the others'."""
+    lane = tl.program_id(0) - PROGRAMS
+    for chunk in range(lane, chunks, PROGRAMS):
+        _keep_tokens(
+            out, scales, positions, x, ids, tokens, chunk, rows, most, experts, width, me, n_pes, FP8,
+            True, K, TR, TC,
+        )  # fmt: skip
+        _take_tokens(
+            out, scales, positions, positions, 0, chunk, most, experts, block, head, words, rows, pitch,
+            width, lane, team, row, me, n_pes, ctx, FP8, True, K, PROGRAMS, TT, TC,
+        )  # fmt: skip
+    close_others(block, TAKEN, lane, me, n_pes, chunks, PROGRAMS)
+
+
+@triton.jit(do_not_specialize=["tokens", "most", "chunks"])
+def dispatch_tokens(
+    out, scales, positions, x, ids, tokens, most, experts, block, head, words, chunks, rows, pitch,
+    width, ctx, TEAM: tl.constexpr, FP8: tl.constexpr, ALL: tl.constexpr, K: tl.constexpr,
+    PROGRAMS: tl.constexpr, TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
+):  # fmt: skip
+    """Throughput, tokens alone: to where ``positions`` says."""
     row = team_row(TEAM, ALLTOALL, ctx)
     me, n_pes = place_in(TEAM, row, ctx)
-    if tl.load(offsets + experts + 2) == 0:
-        if tl.program_id(0) < PROGRAMS:
-            _send_tokens(
-                x, ids, tokens, experts, block, head, words, chunks, rows, pitch, width, TEAM, row, me,
-                n_pes, ctx, FP8, ALL, K, PROGRAMS, TR, TC,
-            )  # fmt: skip
-        else:
-            lane = tl.program_id(0) - PROGRAMS
-            for chunk in range(lane, chunks, PROGRAMS):
-                _keep_tokens(
-                    out, scales, positions, x, ids, tokens, chunk, rows, most, experts, width, me, n_pes,
-                    FP8, True, K, TR, TC,
-                )  # fmt: skip
-                _take_tokens(
-                    out, scales, positions, positions, 0, chunk, most, experts, block, head, words, rows,
-                    pitch, width, lane, TEAM, row, me, n_pes, ctx, FP8, True, K, PROGRAMS, TT, TC,
-                )  # fmt: skip
-            close_others(block, TAKEN, lane, me, n_pes, chunks, PROGRAMS)
+    if tl.program_id(0) < PROGRAMS:
+        _send_tokens(
+            x, ids, tokens, experts, block, head, words, chunks, rows, pitch, width, TEAM, row, me,
+            n_pes, ctx, FP8, ALL, K, PROGRAMS, TR, TC,
+        )  # fmt: skip
+    else:
+        _receive_tokens(
+            out, scales, positions, x, ids, tokens, most, experts, block, head, words, chunks, rows,
+            pitch, width, TEAM, row, me, n_pes, ctx, FP8, K, PROGRAMS, TR, TT, TC,
+        )  # fmt: skip
 
 
-@triton.jit
-def dispatch_decode(
-    out, scales, rows_of, pairs, positions, offsets, counts, x, ids, tokens, most, experts, lists,
+@triton.jit(do_not_specialize=["tokens", "most", "chunks"])
+def dispatch_at_once(
+    out, scales, rows_of, pairs, offsets, counts, words_out, x, ids, tokens, most, experts, lists,
     lists_head, cells, block, head, words, chunks, rows, pitch, width, ctx, TEAM: tl.constexpr,
-    FP8: tl.constexpr, ALL: tl.constexpr, K: tl.constexpr, KP: tl.constexpr,
-    PROGRAMS: tl.constexpr, LISTERS: tl.constexpr, BLOCK: tl.constexpr, TB: tl.constexpr,
-    EP: tl.constexpr, TO: tl.constexpr, TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
+    FP8: tl.constexpr, ALL: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, PROGRAMS: tl.constexpr,
+    LISTERS: tl.constexpr, BLOCK: tl.constexpr, TB: tl.constexpr, TN: tl.constexpr, EP: tl.constexpr,
+    TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
+):  # fmt: skip
+    """Throughput, one kernel: the slots fill while who receives lays out rows; who sends, pairs last.
+
+    Tokens beyond ``most`` stay: the host is told, and calls again.
+    """
+    row = team_row(TEAM, ALLTOALL, ctx)
+    me, n_pes = place_in(TEAM, row, ctx)
+    first, few = (me * experts).to(tl.int32), tl.minimum(tokens, most)
+    number, base = lists_of_call(lists, lists_head, cells, n_pes)
+    if tl.program_id(0) < PROGRAMS:
+        _send_tokens(
+            x, ids, few, experts, block, head, words, chunks, rows, pitch, width, TEAM, row, me, n_pes,
+            ctx, FP8, ALL, K, PROGRAMS, TR, TC,
+        )  # fmt: skip
+        lay_out_pairs(
+            rows_of, pairs, offsets, counts, lists, number, base, cells, (n_pes * most).to(tl.int32),
+            most, first, experts, tl.program_id(0), ctx, PROGRAMS, PROGRAMS, True, K, KP, TB, EP,
+        )  # fmt: skip
+    else:
+        lane = tl.program_id(0) - PROGRAMS
+        _know_lists(
+            lists, number, base, cells, ids, tokens, most, experts, lane, row, me, n_pes, ctx, TEAM, K,
+            PROGRAMS, LISTERS, BLOCK,
+        )  # fmt: skip
+        positions = counts + 2 * PROGRAMS * EP
+        lay_out_rows(
+            positions, counts, words_out, lists, number, base, cells, n_pes, most, first, experts, lane,
+            ctx, PROGRAMS, PROGRAMS, K, KP, TB, TN, EP,
+        )  # fmt: skip
+        await_rows(lists, number, lane, ctx, PROGRAMS, PROGRAMS)
+        _receive_tokens(
+            out, scales, positions, x, ids, few, most, experts, block, head, words, chunks, rows, pitch,
+            width, TEAM, row, me, n_pes, ctx, FP8, K, PROGRAMS, TR, TT, TC,
+        )  # fmt: skip
+    end_lists(lists, number)
+
+
+@triton.jit(do_not_specialize=["tokens", "most", "chunks"])
+def dispatch_decode(
+    out, scales, rows_of, pairs, offsets, counts, x, ids, tokens, most, experts, lists, lists_head,
+    cells, block, head, words, chunks, rows, pitch, width, ctx, TEAM: tl.constexpr, FP8: tl.constexpr,
+    ALL: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, PROGRAMS: tl.constexpr, LISTERS: tl.constexpr,
+    BLOCK: tl.constexpr, TB: tl.constexpr, TN: tl.constexpr, EP: tl.constexpr, TO: tl.constexpr,
+    TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
 ):  # fmt: skip
     """Decoding, one kernel: who receives sends the lists first, who sends lays out last."""
     row = team_row(TEAM, ALLTOALL, ctx)
@@ -274,9 +352,8 @@ def dispatch_decode(
             )  # fmt: skip
         else:
             lay_out(
-                rows_of, pairs, positions, offsets, counts, lists, number, base, cells, n_tokens, most,
-                first, experts, n_tokens * K, tl.program_id(0), ctx, PROGRAMS, PROGRAMS, False, K, KP,
-                TB, EP,
+                rows_of, pairs, offsets, counts, lists, number, base, cells, n_tokens, most, first,
+                experts, tl.program_id(0), ctx, PROGRAMS, K, KP, TB, TN, EP,
             )  # fmt: skip
     else:
         lane = tl.program_id(0) - PROGRAMS
@@ -286,13 +363,13 @@ def dispatch_decode(
         )  # fmt: skip
         for chunk in range(lane, chunks, PROGRAMS):
             _keep_tokens(
-                out, scales, positions, x, ids, tokens, chunk, rows, most, experts, width, me, n_pes,
+                out, scales, offsets, x, ids, tokens, chunk, rows, most, experts, width, me, n_pes,
                 FP8, False, K, TR, TC,
             )  # fmt: skip
             if chunk == lane:
                 await_lists(lists, number, most * K, n_pes, ctx, PROGRAMS, LISTERS, BLOCK)
             _take_tokens(
-                out, scales, positions, base, cells, chunk, most, experts, block, head, words, rows,
+                out, scales, offsets, base, cells, chunk, most, experts, block, head, words, rows,
                 pitch, width, lane, TEAM, row, me, n_pes, ctx, FP8, False, K, PROGRAMS, TT, TC,
             )  # fmt: skip
         close_others(block, TAKEN, lane, me, n_pes, chunks, PROGRAMS)

@@ -3,11 +3,12 @@
 
 A list goes to all members, in one of two halves of a symmetric block, which are used in turn. Who writes
 a half again, two calls later, has ended the call in between, in which it had the lists of all members;
-they sent these in a kernel behind the one that read the half.
+they sent these in a kernel behind the one that read the half. The last cell of a list may say how long
+it would be: the calls of ``SIZED`` have that.
 
 Words of the block: for each program the number of calls, and the number of the last call in which it has
-counted; for each program that sends and each member the number of its last call, set by its sender; then
-the halves: for each member its list, of int32.
+done its step of a layout; for each program that sends and each member the number of its last call, set
+by its sender; then the halves: for each member its list, of int32.
 """
 
 import triton.language as tl
@@ -54,10 +55,12 @@ def _senders(cells, LISTERS: tl.constexpr, BLOCK: tl.constexpr):
 def send_lists(
     lists, number, base, cells, mine, elems, most, longest, n_experts, lane, team, row, me, n_pes, ctx,
     PROGRAMS: tl.constexpr, LISTERS: tl.constexpr, BLOCK: tl.constexpr, CHECKED: tl.constexpr,
+    SIZED: tl.constexpr = False,
 ):  # fmt: skip
     """The caller's list of ``elems`` elements, filled up with -1 to ``most``, goes to all members.
 
     ``longest`` is the length of the longest list of all members; ``lane`` counts programs that call.
+    With ``SIZED``, ``elems`` may be more than ``most``, and goes along.
     """
     if lane < _senders(longest, LISTERS, BLOCK):
         for first in range(lane * BLOCK, most, LISTERS * BLOCK):
@@ -69,6 +72,12 @@ def send_lists(
                 member = (me + 1 + k) % n_pes
                 pe = world_pe(team, row, member)
                 store(base + me * cells + offs, values, pe, ctx, mask=offs < most)
+        if SIZED:
+            if lane == 0:
+                last = base + (me + 1) * cells - 1 + tl.arange(0, 1)
+                for k in range(n_pes):
+                    pe = world_pe(team, row, (me + 1 + k) % n_pes)
+                    store(last, tl.zeros([1], tl.int32) + elems, pe, ctx)
         sent = lists + 4 * PROGRAMS + lane * n_pes + me
         for k in range(n_pes):
             pe = world_pe(team, row, (me + 1 + k) % n_pes)
@@ -86,11 +95,28 @@ def await_lists(
 
 
 @device_function
-def await_all_counts(lists, number, lane, ctx, LANES: tl.constexpr, PROGRAMS: tl.constexpr):
-    """All ``LANES`` programs that count are here, and each sees what the others stored before."""
-    counted = lists + 2 * PROGRAMS
-    signal_op(counted + lane, number, SIGNAL_SET, state(ctx, MY_PE), ctx)
-    wait_until_all(counted, LANES, CMP_GE, number, ctx)
+def _longest(base, cells, n_pes):
+    """How long the longest list of all members would be, in cells."""
+    found = tl.cast(0, tl.int32)
+    for member in range(n_pes):
+        found = tl.maximum(found, tl.load(base + (member + 1) * cells - 1))
+    return found
+
+
+@device_function
+def _await_all(lists, number, ctx, STEP: tl.constexpr, LANES: tl.constexpr, PROGRAMS: tl.constexpr):
+    """``LANES`` programs have done that step of the layout, and what they stored before is seen."""
+    wait_until_all(lists + (2 + STEP) * PROGRAMS, LANES, CMP_GE, number, ctx)
+
+
+@device_function
+def _meet_all(
+    lists, number, lane, ctx, STEP: tl.constexpr, LANES: tl.constexpr, PROGRAMS: tl.constexpr
+):  # fmt: skip
+    """The caller has done it too, and waits for the others."""
+    done = lists + (2 + STEP) * PROGRAMS + lane
+    signal_op(done, number, SIGNAL_SET, state(ctx, MY_PE), ctx)
+    _await_all(lists, number, ctx, STEP, LANES, PROGRAMS)
 
 
 @device_function
@@ -133,32 +159,31 @@ def _hits(local, found, experts, KP: tl.constexpr, TB: tl.constexpr, EP: tl.cons
 @device_function
 def _count(
     counts, ids, cells, most, first, experts, lo, hi, lane, K: tl.constexpr, KP: tl.constexpr,
-    TB: tl.constexpr, EP: tl.constexpr,
+    TN: tl.constexpr, EP: tl.constexpr,
 ):  # fmt: skip
     """Row ``lane`` of ``counts``: how many pairs each expert has among the tokens ``lo`` to ``hi``.
 
-    Behind them, how many of the tokens come, and how many experts there are not.
+    Behind them, how many of the tokens come, how many experts there are not, and the pairs of others.
     """
     es = tl.arange(0, EP)
     counted = tl.zeros([EP], tl.int32)
-    for i0 in range(lo, hi, TB):
-        i = i0 + tl.arange(0, TB)[:, None]
+    for i0 in range(lo, hi, TN):
+        i = i0 + tl.arange(0, TN)[:, None]
         local, _, found = _experts_of(ids, cells, i, hi, most, first, K, KP)
-        counted += tl.sum(_hits(local, found, experts, KP, TB, EP), 0)
-        comes = tl.max(((local >= 0) & (local < experts)).to(tl.int32), 1)
-        counted += tl.where(es == experts, tl.sum(comes, 0), 0)
+        ours = (local >= 0) & (local < experts)
+        kind = tl.where(ours, local, tl.where(found == WRONG, experts + 1, experts + 2))
+        counted += tl.histogram(tl.reshape(kind, [TN * KP]), EP)
+        counted += tl.where(es == experts, tl.sum(tl.max(ours.to(tl.int32), 1), 0), 0)
     tl.store(counts + lane * EP + es, counted)
 
 
 @device_function
 def _starts(
-    counts, offsets, experts, lane, LANES: tl.constexpr, TB: tl.constexpr, KP: tl.constexpr,
-    EP: tl.constexpr,
-):  # fmt: skip
-    """Where the program's pairs of each expert start, where its tokens do, and how many pairs there are.
+    counts, experts, lane, LANES: tl.constexpr, TB: tl.constexpr, KP: tl.constexpr, EP: tl.constexpr
+):
+    """What follows from all counts, as vectors of ``EP`` elements, like the rows of ``counts``.
 
-    One program stores ``offsets``, and behind them how many tokens come and how many experts there are
-    not.
+    Returns: where each expert's pairs start, what the programs before this one have, and what all have.
     """
     es = tl.arange(0, EP)
     total, before = tl.zeros([EP], tl.int32), tl.zeros([EP], tl.int32)
@@ -170,20 +195,50 @@ def _starts(
         total += tl.sum(some, 0)
         before += tl.sum(tl.where(s < lane, some, 0), 0)
     pairs = tl.where(es < experts, total, 0)
-    first = tl.cumsum(pairs, 0) - pairs
-    if lane == 0:
-        tl.store(offsets + es, first, mask=es <= experts)
-        behind = (es == experts) | (es == experts + 1)
-        tl.store(offsets + 1 + es, total, mask=behind)
-    return first + before, tl.sum(tl.where(es == experts, before, 0), 0), tl.sum(pairs, 0)
+    return tl.cumsum(pairs, 0) - pairs, before, total
 
 
 @device_function
-def _place(
-    rows, pairs, positions, ids, cells, most, first, experts, lo, hi, start, row, COMPACT: tl.constexpr,
+def _of(vector, e, EP: tl.constexpr):
+    """One element."""
+    return tl.sum(tl.where(tl.arange(0, EP) == e, vector, 0), 0)
+
+
+@device_function
+def _report(words, total, experts, longest, EP: tl.constexpr):
+    """To the host, each number with one more, which is how it sees that it is there.
+
+    They are how many pairs and rows there are, how many experts there are not, and the longest list.
+    """
+    pairs = tl.sum(tl.where(tl.arange(0, EP) < experts, total, 0), 0)
+    rows, wrong = _of(total, experts, EP), _of(total, experts + 1, EP)
+    tl.store(words, pairs.to(tl.int64) + 1, cache_modifier=".wt")
+    tl.store(words + 1, rows.to(tl.int64) + 1, cache_modifier=".wt")
+    tl.store(words + 2, wrong.to(tl.int64) + 1, cache_modifier=".wt")
+    tl.store(words + 3, longest.to(tl.int64) + 1, cache_modifier=".wt")
+
+
+@device_function
+def _put_positions(
+    positions, ids, cells, most, first, experts, lo, hi, row, K: tl.constexpr, KP: tl.constexpr,
+    TN: tl.constexpr,
+):  # fmt: skip
+    """Rows of the tokens ``lo`` to ``hi``, from ``row`` on; -1 for those that do not come."""
+    for i0 in range(lo, hi, TN):
+        i = i0 + tl.arange(0, TN)
+        local, _, _ = _experts_of(ids, cells, i[:, None], hi, most, first, K, KP)
+        comes = tl.max(((local >= 0) & (local < experts)).to(tl.int32), 1)
+        at = row + tl.cumsum(comes, 0) - comes
+        tl.store(positions + i, tl.where(comes != 0, at, -1), mask=i < hi)
+        row += tl.sum(comes, 0)
+
+
+@device_function
+def _put_pairs(
+    rows, pairs, ids, cells, most, first, experts, lo, hi, start, row, COMPACT: tl.constexpr,
     K: tl.constexpr, KP: tl.constexpr, TB: tl.constexpr, EP: tl.constexpr,
 ):  # fmt: skip
-    """Rows of the tokens ``lo`` to ``hi``, -1 for those that do not come, and places of their pairs."""
+    """Places of the pairs of the tokens ``lo`` to ``hi``, and their rows."""
     js = tl.arange(0, KP)[None, :]
     for i0 in range(lo, hi, TB):
         flat = i0 + tl.arange(0, TB)
@@ -195,7 +250,6 @@ def _place(
         place = tl.reshape(tl.sum(hits * (start[None, :] + rank), 1), [TB, KP])
         comes = tl.max(ours.to(tl.int32), 1)
         at = row + tl.cumsum(comes, 0) - comes if COMPACT else flat
-        tl.store(positions + flat, tl.where(comes != 0, at, -1), mask=flat < hi)
         tl.store(pairs + i * K + js, tl.where(ours, place, -1), mask=inside)
         tl.store(rows + place, at[:, None] + js * 0, mask=ours)
         start += tl.sum(hits, 0)
@@ -203,30 +257,84 @@ def _place(
 
 
 @device_function
-def lay_out(
-    rows, pairs, positions, offsets, counts, lists, number, ids, cells, n_tokens, most, first, experts,
-    capacity, lane, ctx, LANES: tl.constexpr, PROGRAMS: tl.constexpr, COMPACT: tl.constexpr,
-    K: tl.constexpr, KP: tl.constexpr, TB: tl.constexpr, EP: tl.constexpr,
-):  # fmt: skip
-    """Which rows belong to which of the caller's experts; the work of program ``lane`` of ``LANES``.
-
-    Each has a segment of the tokens: it counts, waits for what the others have counted, and knows then
-    where its own pairs and rows stand among all. ``rows`` that name no token, up to ``capacity``, name
-    row 0, so that they may be looked up.
-    """
+def _segment(n_tokens, lane, LANES: tl.constexpr):
+    """The tokens of which a program lays out the pairs: from which on, and up to which."""
     length = (n_tokens + LANES - 1) // LANES
     lo = tl.minimum(lane * length, n_tokens)
-    hi = tl.minimum(lo + length, n_tokens)
-    _count(counts, ids, cells, most, first, experts, lo, hi, lane, K, KP, TB, EP)
-    await_all_counts(lists, number, lane, ctx, LANES, PROGRAMS)
-    start, row, total = _starts(counts, offsets, experts, lane, LANES, TB, KP, EP)
-    _place(
-        rows, pairs, positions, ids, cells, most, first, experts, lo, hi, start, row, COMPACT, K, KP, TB,
+    return lo, tl.minimum(lo + length, n_tokens)
+
+
+@device_function
+def lay_out_rows(
+    positions, counts, words, lists, number, ids, cells, n_pes, most, first, experts, lane, ctx,
+    LANES: tl.constexpr, PROGRAMS: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, TB: tl.constexpr,
+    TN: tl.constexpr, EP: tl.constexpr,
+):  # fmt: skip
+    """Where tokens go that come, and what the host asks for; the work of program ``lane`` of ``LANES``.
+
+    Each has a segment of the tokens: it counts, waits for what the others have counted, and knows then
+    where its own rows stand among all.
+    """
+    lo, hi = _segment((n_pes * most).to(tl.int32), lane, LANES)
+    _count(counts, ids, cells, most, first, experts, lo, hi, lane, K, KP, TN, EP)
+    _meet_all(lists, number, lane, ctx, 0, LANES, PROGRAMS)
+    _, before, total = _starts(counts, experts, lane, LANES, TB, KP, EP)
+    if lane == 0:
+        _report(words, total, experts, _longest(ids, cells, n_pes), EP)
+    row = _of(before, experts, EP)
+    _put_positions(positions, ids, cells, most, first, experts, lo, hi, row, K, KP, TN)
+
+
+@device_function
+def await_rows(lists, number, lane, ctx, LANES: tl.constexpr, PROGRAMS: tl.constexpr):
+    """All programs have done ``lay_out_rows``, of which each has half of the words at most."""
+    _meet_all(lists, number, lane, ctx, 1, LANES, PROGRAMS)
+
+
+@device_function
+def lay_out_pairs(
+    rows, pairs, offsets, counts, lists, number, ids, cells, n_tokens, most, first, experts, lane, ctx,
+    LANES: tl.constexpr, PROGRAMS: tl.constexpr, COMPACT: tl.constexpr, K: tl.constexpr,
+    KP: tl.constexpr, TB: tl.constexpr, EP: tl.constexpr,
+):  # fmt: skip
+    """Which rows belong to which of the caller's experts, once ``LANES`` programs have counted.
+
+    Returns: how many pairs there are.
+    """
+    es = tl.arange(0, EP)
+    _await_all(lists, number, ctx, 0, LANES, PROGRAMS)
+    start, before, total = _starts(counts, experts, lane, LANES, TB, KP, EP)
+    if lane == 0:
+        tl.store(offsets + es, start, mask=es <= experts)
+    lo, hi = _segment(n_tokens, lane, LANES)
+    row = _of(before, experts, EP)
+    _put_pairs(
+        rows, pairs, ids, cells, most, first, experts, lo, hi, start + before, row, COMPACT, K, KP, TB,
         EP,
     )  # fmt: skip
-    for i0 in range(lane * TB * KP, capacity, LANES * TB * KP):
+    return tl.sum(tl.where(es < experts, total, 0), 0)
+
+
+@device_function
+def lay_out(
+    rows, pairs, offsets, counts, lists, number, ids, cells, n_tokens, most, first, experts, lane, ctx,
+    PROGRAMS: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, TB: tl.constexpr, TN: tl.constexpr,
+    EP: tl.constexpr,
+):  # fmt: skip
+    """Decoding: a token's row follows from its number. The work of program ``lane`` of ``PROGRAMS``.
+
+    ``rows`` that name no token name row 0, so that they may be looked up.
+    """
+    lo, hi = _segment(n_tokens, lane, PROGRAMS)
+    _count(counts, ids, cells, most, first, experts, lo, hi, lane, K, KP, TN, EP)
+    _meet_all(lists, number, lane, ctx, 0, PROGRAMS, PROGRAMS)
+    total = lay_out_pairs(
+        rows, pairs, offsets, counts, lists, number, ids, cells, n_tokens, most, first, experts, lane,
+        ctx, PROGRAMS, PROGRAMS, False, K, KP, TB, EP,
+    )  # fmt: skip
+    for i0 in range(lane * TB * KP, n_tokens * K, PROGRAMS * TB * KP):
         i = i0 + tl.arange(0, TB * KP)
-        tl.store(rows + i, i * 0, mask=(i >= total) & (i < capacity))
+        tl.store(rows + i, i * 0, mask=(i >= total) & (i < n_tokens * K))
 
 
 @device_function

@@ -16,7 +16,8 @@ import torch
 from ..interop.torch.op_teams import team_of
 from ..triton.chosen import INTERPRETED
 from .all_to_all import equal, gather
-from .experts import combine, dispatch, dispatch_again
+from .experts import combine, dispatch
+from .experts_dispatch import dispatch_again
 from .experts_grad_kernels import pairs_of_gradients
 from .experts_handle import GROUP
 from .workspace import workspace

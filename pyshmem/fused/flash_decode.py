@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -14,7 +14,8 @@ from ..triton import Channel, channel, context
 from ..triton.chosen import INTERPRETED
 from . import flash_decode_kernels as kernels
 from .all_to_all import declare, new_out
-from .arguments import check_tensor, on_tensors
+from .arguments import check_tensor, look, on_tensors
+from .launches import Launch
 from .slots import number_of, refuse_grad
 from .team_numbers import check_input, number
 from .workspace import Workspace, workspace
@@ -79,31 +80,52 @@ def attend(
     team: Team | None, out: torch.Tensor | None = None,
 ) -> torch.Tensor:  # fmt: skip
     """The body of ``flash_decode``."""
-    _check(q, k, v, lengths)
     space = workspace(team)
+    key = "flash decode", look(q), look(k), look(v), look(lengths), scale
+    space.plan(key, lambda: _check(q, k, v, lengths))
     space.agree("flash_decode", q.dtype, tuple(q.shape), k.shape[2], scale)
     result = new_out(out, q, q.shape)
+    plan: _Plan = space.plan((key, "launches"), lambda: _plan(space, q, k, lengths, scale))
+    if plan.items:
+        sums = q.new_empty((plan.items, plan.splits, q.shape[-1]), dtype=torch.float32)
+        stats = q.new_empty((plan.items, plan.splits, 2), dtype=torch.float32)
+        plan.parts((sums, stats, q, k, v) if lengths is None else (sums, stats, q, k, v, lengths))
+        plan.merge((result, sums, stats))
+    return result
+
+
+class _Plan(NamedTuple):
+    """What all calls of a shape do."""
+
+    items: int
+    splits: int
+    parts: Launch
+    merge: Launch
+
+
+def _plan(space: Workspace, q: torch.Tensor, k: torch.Tensor, lengths: Any, scale: Any) -> _Plan:
     batch, heads, d = q.shape[0], q.shape[-2], q.shape[-1]
     queries = q.shape[1] if q.dim() == 4 else 1
     keys, kv_heads = k.shape[1], k.shape[2]
     group, items = heads // kv_heads, batch * queries * heads
-    if not items:
-        return result
     splits = _splits(batch * kv_heads, keys, q.device)
-    sums = q.new_empty((items, splits, d), dtype=torch.float32)
-    stats = q.new_empty((items, splits, 2), dtype=torch.float32)
-    factor = (d**-0.5 if scale is None else scale) * math.log2(math.e)
-    wide = _power(d, 16)
-    kernels.decode_parts[(batch * kv_heads, splits)](
-        sums, stats, q, k, v, lengths, keys, kv_heads, queries, splits, factor, GROUP=group,
-        EACH=lengths is not None and lengths.dim() == 2, QP=_power(queries, 1),
-        ROWS=_power(group * queries, 16), D=d, DP=wide, KEYS=_KEYS, num_warps=4, num_stages=3,
+    factor, wide = (d**-0.5 if scale is None else scale) * math.log2(math.e), _power(d, 16)
+    behind: tuple[Any, ...] = keys, kv_heads, queries, splits, factor
+    if lengths is None:
+        behind = None, *behind
+    parts = Launch(
+        kernels.decode_parts, (batch * kv_heads, splits), behind,
+        {
+            "GROUP": group, "EACH": lengths is not None and lengths.dim() == 2, "QP": _power(queries, 1),
+            "ROWS": _power(group * queries, 16), "D": d, "DP": wide, "KEYS": _KEYS, "num_warps": 4,
+            "num_stages": 3,
+        },
     )  # fmt: skip
-    kernels.merge_parts[(min(items, _PROGRAMS),)](
-        result, sums, stats, items, splits, _channel(space, wide), context(), TEAM=number_of(space),
-        D=d, DP=wide, SP=_power(splits, 1), num_warps=4,
+    merge = Launch(
+        kernels.merge_parts, min(items, _PROGRAMS), (items, splits, _channel(space, wide), context()),
+        {"TEAM": number_of(space), "D": d, "DP": wide, "SP": _power(splits, 1), "num_warps": 4},
     )  # fmt: skip
-    return result
+    return _Plan(items, splits, parts, merge)
 
 
 @on_tensors

@@ -89,8 +89,8 @@ def group_matmul(
     pairs = handle.rows.shape[0]
     if experts != handle.offsets.shape[0] - 1 or tokens.shape[1] != k:
         raise ValueError(
-            f"weights has size {tuple(weights.shape)} for {handle.offsets.shape[0] - 1} experts of this "
-            f"PE and tokens of {tokens.shape[1]} elements"
+            f"weights has size {tuple(weights.shape)}; for this PE's experts and these tokens it has "
+            f"({handle.offsets.shape[0] - 1}, {tokens.shape[1]}, n)"
         )
     if by_pair and tokens.shape[0] != pairs:
         raise ValueError(f"tokens has {tokens.shape[0]} rows; the handle has {pairs} pairs")

@@ -19,6 +19,7 @@ from .all_to_all import new_out
 from .arguments import check_tensor, on_tensors
 from .group_layout import GroupRouting, gather_choices, route
 from .group_matmul import multiply_groups
+from .launches import current_stream
 from .links import Link, beside
 from .matmul_arguments import output
 from .matmul_local import finish
@@ -120,11 +121,10 @@ def _send_tokens(space: Workspace, x: torch.Tensor, counts: tuple[int, ...]) -> 
     me, n = space.me, space.n_pes
     link = Link(space, "matmul shards", max(counts) * x.shape[1] * x.itemsize)
     side = beside(x.device)
-    side.fork()
-    with side.current():
-        for j in range(1, n):
-            link.claim((me - j) % n)
-            link.send((me - j) % n, 0, x, 0)
+    side.fork(current_stream())
+    for j in range(1, n):
+        link.claim((me - j) % n, side.handle)
+        link.send((me - j) % n, 0, x.data_ptr(), x.nbytes, 0, side.handle)
     return link
 
 
@@ -132,12 +132,12 @@ def _up_by_engine(
     space: Workspace, link: Link, out: torch.Tensor, x: torch.Tensor, w: torch.Tensor,
     routing: GroupRouting, gathered: torch.Tensor | None,
 ) -> None:  # fmt: skip
-    me, n = space.me, space.n_pes
+    me, n, stream = space.me, space.n_pes, current_stream()
     for j in range(n):
         member = (me + j) % n
         shard = x
         if member != me:
-            link.arrived(member, 0)
+            link.arrived(member, 0, stream)
             shard = link.view(member, slice(0, routing.member_rows[member]), x.shape[1], x.dtype)
         pairs = routing.member_rows[member] * routing.k
         multiply_groups(out, shard, routing.local, routing.groups(member), w, pairs)
@@ -145,8 +145,8 @@ def _up_by_engine(
             first = routing.first(member)
             gathered[first : first + routing.member_rows[member]].copy_(shard)
     for j in range(1, n):
-        link.release((me + j) % n)
-    beside(x.device).join()
+        link.release((me + j) % n, stream)
+    beside(x.device).join(stream)
 
 
 def _up_plainly(
@@ -267,21 +267,20 @@ class _Down:
         parts = Link(space, "matmul parts", max(counts) * width)
         others = [(me + j) % n_pes for j in range(1, n_pes)]
         product = self.x.new_empty(sum(counts), self.n)
-        side = beside(self.x.device)
+        stream, side = current_stream(), beside(self.x.device)
         for owner in (*others, me):
             mine = product[self.routing.first(owner) :][: counts[owner]]
             self.sums_of(owner, mine)
             if owner != me:
-                side.fork()
-                with side.current():
-                    parts.claim(owner)
-                    parts.send(owner, 0, mine, 0)
+                side.fork(stream)
+                parts.claim(owner, side.handle)
+                parts.send(owner, 0, mine.data_ptr(), mine.nbytes, 0, side.handle)
         for member in others:
-            parts.arrived(member, 0)
+            parts.arrived(member, 0, stream)
         first = parts.view(0, slice(0, counts[me]), self.n, self.x.dtype)
         step = parts.slot // self.x.itemsize
         own = product[self.routing.first(me) :][: counts[me]]
         finish(out, first, n_pes, step, own=own, me=me)
         for member in others:
-            parts.release(member)
-        side.join()
+            parts.release(member, stream)
+        side.join(stream)

@@ -12,16 +12,17 @@ does each at once; callers send before they wait, so nobody waits for ever.
 
 from __future__ import annotations
 
-import contextlib
+import threading
 from typing import Any
 
 import torch
 
 from .._core.library import Cmp, SignalOp, check, check_value, lib, setting_number
+from .._core.type_table import ELEMENT_NUMBER
 from ..host import runtime
 from ..host.contexts import CTX_DEFAULT
-from ..host.stream_kernels import run, wait_on_stream
 from ..triton import context
+from .launches import Launch, torch_stream
 from .links_kernels import await_word_kernel
 from .stamps import staged
 from .workspace import Workspace
@@ -29,44 +30,52 @@ from .workspace import Workspace
 #: Most pieces of a member's data with a word of their own.
 CHUNKS = 16
 _WORD = 8
+_SET, _EQ, _UINT64 = int(SignalOp.SET), int(Cmp.EQ), ELEMENT_NUMBER["uint64"]
 
 
 class Beside:
-    """A stream beside the caller's, forked and joined by events; in the simulator there is only one."""
+    """A stream beside the caller's, forked and joined by events; in the simulator there is only one.
+
+    Attributes:
+        handle: of the stream; None in the simulator.
+    """
 
     def __init__(self, device: torch.device) -> None:
-        self._stream = torch.cuda.Stream(device, priority=-1) if device.type == "cuda" else None
+        self.handle: int | None = None
+        if device.type == "cuda":
+            self._stream = torch.cuda.Stream(device, priority=-1)
+            self.handle = int(self._stream.cuda_stream)
+            self._forked, self._joined = torch.cuda.Event(), torch.cuda.Event()
 
-    def fork(self) -> None:
-        """What comes on it is behind what is on the caller's stream now."""
-        if self._stream is not None:
-            self._stream.wait_stream(torch.cuda.current_stream(self._stream.device))
+    def fork(self, stream: int | None) -> None:
+        """What comes on it is behind what is on ``stream`` now."""
+        if self.handle is not None and stream is not None:
+            self._forked.record(torch_stream(stream))
+            self._stream.wait_event(self._forked)
 
-    def join(self) -> None:
-        """What comes on the caller's stream is behind what is on this one now."""
-        if self._stream is not None:
-            torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
-
-    def current(self) -> Any:
-        """A ``with`` block in which it is torch's current stream."""
-        return contextlib.nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
+    def join(self, stream: int | None) -> None:
+        """What comes on ``stream`` is behind what is on this one now."""
+        if self.handle is not None and stream is not None:
+            self._joined.record(self._stream)
+            torch_stream(stream).wait_event(self._joined)
 
 
-_beside: dict[torch.device, Beside] = {}
+class _Besides(threading.local):
+    """Those of a thread: another one's events are recorded at other times."""
+
+    def __init__(self) -> None:
+        self.of: dict[torch.device, Beside] = {}
+
+
+_besides = _Besides()
 
 
 def beside(device: torch.device) -> Beside:
-    """The stream beside a device's others."""
-    if device not in _beside:
-        _beside[device] = Beside(device)
-    return _beside[device]
-
-
-def current_stream() -> int | None:
-    """The handle of torch's current stream; None where the host does what streams do."""
-    if runtime.device_name() != "cuda":
-        return None
-    return int(torch.cuda.current_stream().cuda_stream)
+    """The stream beside a device's others, of this thread."""
+    found = _besides.of.get(device)
+    if found is None:
+        found = _besides.of[device] = Beside(device)
+    return found
 
 
 class Link:
@@ -85,6 +94,8 @@ class Link:
         self._words = space.block(f"{name} words", words, zeroed=True)
         self.slot = max(-(-slot // 256) * 256, 256)
         self.block = space.block(name, self.slot * self.n_pes)
+        self._first_full, self._here = int(self._words.data_ptr()), int(self.block.data_ptr())
+        self._first_busy = self._first_full + self.n_pes * CHUNKS * _WORD
 
     def bytes_of(self, member: int) -> torch.Tensor:
         """A member's slot here."""
@@ -101,103 +112,139 @@ class Link:
         return self._words[: CHUNKS * self.n_pes * _WORD].view(torch.int64)
 
     def _full(self, member: int, chunk: int) -> int:
-        return int(self._words.data_ptr()) + (member * CHUNKS + chunk) * _WORD
+        return self._first_full + (member * CHUNKS + chunk) * _WORD
 
     def _busy(self, member: int) -> int:
-        return int(self._words.data_ptr()) + (self.n_pes * CHUNKS + member) * _WORD
+        return self._first_busy + member * _WORD
 
     # ---- the sender --------------------------------------------------------------------------------
 
-    def claim(self, member: int) -> None:
+    def claim(self, member: int, stream: int | None) -> None:
         """Waits until ``member`` has used what the caller sent last."""
-        with staged("wait for room"):
-            await_word(self._busy(member), 0, self.pes[member])
-        set_word(self._busy(member), 1, self.pes[self.me])
+        word = self._busy(member)
+        await_word(word, 0, self.pes[member], stream, "wait for room")
+        set_word(word, 1, self.pes[self.me], stream)
 
     def send(
-        self, member: int, at: int, source: torch.Tensor, chunk: int, last: bool = True
-    ) -> None:
-        """Copy ``source`` to byte ``at`` of the caller's slot at ``member``, which the word tells of.
+        self, member: int, at: int, source: int, nbytes: int, chunk: int, stream: int | None,
+        last: bool = True,
+    ) -> None:  # fmt: skip
+        """Copy from address ``source`` to byte ``at`` of the caller's slot at ``member``; then the word.
 
         ``last``: else there is more to come before the word.
         """
-        dest = self.bytes_of(self.me).data_ptr() + at
-        where = dest, source.data_ptr(), source.nbytes
+        dest = self._here + self.me * self.slot + at
         word = self._full(self.me, chunk) if last else None
-        with staged("put rows"):
-            _put(*where, word, self.pes[member])
+        with staged("put rows", stream):
+            _put(dest, source, nbytes, word, self.pes[member], stream)
 
-    def tell(self, member: int, chunk: int) -> None:
+    def announce(self, member: int, chunk: int, stream: int | None) -> None:
         """The word alone: what ``member`` gets from here is ready."""
-        set_word(self._full(self.me, chunk), 1, self.pes[member])
+        set_word(self._full(self.me, chunk), 1, self.pes[member], stream)
 
     # ---- the receiver ------------------------------------------------------------------------------
 
-    def arrived(self, member: int, chunk: int) -> None:
-        """Waits for what ``member`` sends, or tells of."""
-        with staged("wait for rows"):
-            await_word(self._full(member, chunk), 1, self.pes[member])
-        set_word(self._full(member, chunk), 0, self.pes[self.me])
+    def arrived(self, member: int, chunk: int, stream: int | None) -> None:
+        """Waits for what ``member`` sends, or announces."""
+        self.await_full(member, chunk, stream)
+        self.clear(member, chunk, stream)
 
-    def fetch(self, member: int, at: int, dest: torch.Tensor) -> None:
-        """Copy from byte ``at`` of slot ``member`` at ``member`` into ``dest``."""
-        source = self.bytes_of(member).data_ptr() + at
-        where = CTX_DEFAULT.handle, dest.data_ptr(), source, dest.nbytes, self.pes[member]
-        stream = current_stream()
-        if not dest.nbytes:
+    def await_full(self, member: int, chunk: int, stream: int | None) -> None:
+        """The same; ``clear`` follows, before what comes is released."""
+        await_word(self._full(member, chunk), 1, self.pes[member], stream, "wait for rows")
+
+    def clear(self, member: int, chunk: int, stream: int | None) -> None:
+        """The word is ready for the next call. A stored word holds up a stream for a moment."""
+        set_word(self._full(member, chunk), 0, self.pes[self.me], stream)
+
+    def fetch(
+        self, member: int, slot: int, at: int, dest: int, nbytes: int, stream: int | None
+    ) -> None:
+        """Copy from byte ``at`` of a slot at ``member`` to address ``dest``."""
+        if not nbytes:
             return
-        with staged("get rows"):
-            if stream is None:
-                check(lib.ishmemx_get(*where))
-            else:
-                run(lib.ishmemx_get_on_stream, *where, stream)
+        source = self._here + slot * self.slot + at
+        with staged("get rows", stream):
+            _get(dest, source, nbytes, self.pes[member], stream)
 
-    def release(self, member: int) -> None:
+    def release(self, member: int, stream: int | None) -> None:
         """What ``member`` sent has been used."""
-        set_word(self._busy(self.me), 0, self.pes[member])
+        set_word(self._busy(self.me), 0, self.pes[member], stream)
 
 
-def _put(dest: int, source: int, nbytes: int, word: int | None, pe: int) -> None:
-    context, stream = CTX_DEFAULT.handle, current_stream()
+# All PEs are near: their words and copies need no kernels that would have to be loaded.
+
+
+def _put(
+    dest: int, source: int, nbytes: int, word: int | None, pe: int, stream: int | None
+) -> None:
+    context = CTX_DEFAULT.handle
     if word is None and stream is None:
         check(lib.ishmemx_put(context, dest, source, nbytes, pe))
         check(lib.ishmemx_fence(context))
     elif word is None:
-        run(lib.ishmemx_put_on_stream, context, dest, source, nbytes, pe, stream)
+        check(lib.ishmemx_put_on_stream(context, dest, source, nbytes, pe, stream))
+    elif not nbytes:
+        set_word(word, 1, pe, stream)
+    elif stream is None:
+        check(lib.ishmemx_put_signal(context, dest, source, nbytes, word, 1, _SET, pe))
     else:
-        where = context, dest, source, nbytes, word, 1, SignalOp.SET, pe
-        if not nbytes:
-            set_word(word, 1, pe)
-        elif stream is None:
-            check(lib.ishmemx_put_signal(*where))
-        else:
-            run(lib.ishmemx_put_signal_on_stream, *where, stream)
+        where = context, dest, source, nbytes, word, 1, _SET, pe, stream
+        check(lib.ishmemx_put_signal_on_stream(*where))
 
 
-def set_word(address: int, value: int, pe: int) -> None:
-    """Set a word on ``pe``, in the order of torch's current stream."""
-    where, stream = (CTX_DEFAULT.handle, address, value, SignalOp.SET, pe), current_stream()
+def _get(dest: int, source: int, nbytes: int, pe: int, stream: int | None) -> None:
+    context = CTX_DEFAULT.handle
     if stream is None:
-        check(lib.ishmemx_fence(CTX_DEFAULT.handle))
-        check(lib.ishmemx_signal_op(*where))
+        check(lib.ishmemx_get(context, dest, source, nbytes, pe))
     else:
-        run(lib.ishmemx_signal_op_by_driver, *where, stream)
+        check(lib.ishmemx_get_on_stream(context, dest, source, nbytes, pe, stream))
 
 
-def await_word(address: int, value: int, pe: int) -> None:
-    """Wait for a word of the caller's that ``pe`` sets, in the order of torch's current stream."""
-    stream = current_stream()
-    if stream is not None and setting_number("TIMEOUT"):
-        await_by_kernel(address, value, pe)
-    elif stream is not None:
-        wait_on_stream("uint64", address, Cmp.EQ, value, stream, driver=True)
-    elif lib.signal_wait_until(address, Cmp.EQ, value) == lib.failed_signal:
-        check_value()
+def set_word(address: int, value: int, pe: int, stream: int | None) -> None:
+    """Set a word on ``pe``, in the order of a stream."""
+    context = CTX_DEFAULT.handle
+    if stream is None:
+        check(lib.ishmemx_fence(context))
+        check(lib.ishmemx_signal_op(context, address, value, _SET, pe))
+        return
+    check(lib.ishmemx_signal_op_by_driver(context, address, value, _SET, pe, stream))
 
 
-def await_by_kernel(address: int, value: int, pe: int) -> None:
+def await_word(
+    address: int, value: int, pe: int, stream: int | None, label: str = "wait for a word"
+) -> None:
+    """Wait for a word of the caller's that ``pe`` sets, in the order of a stream."""
+    with staged(label, stream):
+        if stream is None:
+            if lib.signal_wait_until(address, _EQ, value) == lib.failed_signal:
+                check_value()
+        elif _deadline():
+            await_by_kernel(address, value, pe, stream)
+        else:
+            check(lib.ishmemx_wait_by_driver(_UINT64, address, _EQ, value, stream))
+
+
+_known: dict[str, Any] = {}  # about the job
+
+
+def _deadline() -> int:
+    found: int | None = _known.get("deadline")
+    if found is None:
+        found = _known["deadline"] = setting_number("TIMEOUT")
+    return found
+
+
+def await_by_kernel(address: int, value: int, pe: int, stream: int | None = None) -> None:
     """The same by a kernel: after ``PYSHMEM_TIMEOUT`` it ends, and the next call raises KernelFault."""
-    await_word_kernel[(1,)](address, value, pe, context(), num_warps=1)
+    if "wait" not in _known:
+        _known["wait"] = Launch(await_word_kernel, 1, (context(),), {"num_warps": 1})
+    _known["wait"]((), (address, value, pe), stream)
 
 
-runtime.on_finalize(_beside.clear)
+def _forget_job() -> None:
+    _known.clear()
+    _besides.of.clear()
+
+
+runtime.on_finalize(_forget_job)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,6 +29,14 @@ def _needs_grad(*tensors: Any) -> bool:
     return torch.is_grad_enabled() and any(
         isinstance(tensor, torch.Tensor) and tensor.requires_grad for tensor in tensors
     )
+
+
+def _without_grad(*given: Any) -> Any:
+    """What a caller gave for results, and scales, may require grad; nothing else of this way does."""
+    return torch.no_grad() if any(one is not None for one in given) else _NOTHING
+
+
+_NOTHING = contextlib.nullcontext()
 
 
 def _as_scale(scale: Any, x: Any) -> Any:
@@ -110,7 +119,7 @@ def all_gather_matmul(
     if wants:
         place = None if gather_out is True else gather_out
         gathered = output("gather_out", place, (p.n_rows, p.k), p.x.dtype, p.x)
-    with torch.no_grad():
+    with _without_grad(out, gathered, p.scale_x, p.scale_w):
         gather(p, result, gathered, road)
     return result if gathered is None else (result, gathered)
 
@@ -165,6 +174,6 @@ def _scattered(operation: str, given: tuple[Any, ...], out: Any, road: str | Non
     p: Problem = problem(operation, *given)
     height = p.n_rows if operation == "matmul_all_reduce" else p.rows[p.space.me]
     result = output("out", out, (height, p.n), p.out_dtype, p.x)
-    with torch.no_grad():
+    with _without_grad(out, p.scale_x, p.scale_w):
         scatter(p, result, road)
     return result

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 
 from ..host.teams import TEAM_WORLD, Team
-from .arguments import check_tensor
+from .arguments import check_tensor, look
 from .workspace import Workspace, workspace
 
 FP8 = torch.float8_e4m3fn
@@ -37,7 +37,11 @@ def share_of_rows(n_rows: int, n_pes: int) -> tuple[int, ...]:
 
 
 class Problem(NamedTuple):
-    """One call: its tensors, and who has which rows of the whole."""
+    """One call: its tensors, and who has which rows of the whole.
+
+    Calls that differ by the addresses of their tensors alone share ``plans``, as long as no block of the
+    workspace grows.
+    """
 
     operation: str
     space: Workspace
@@ -50,18 +54,18 @@ class Problem(NamedTuple):
     out_dtype: torch.dtype
     rows: tuple[int, ...]
     by_row: bool  # scale_x is one a row, and not one for all
+    n_rows: int  # of all members
+    k: int
+    n: int
+    plans: dict[Any, Any]
 
-    @property
-    def n_rows(self) -> int:
-        return sum(self.rows)
-
-    @property
-    def k(self) -> int:
-        return int(self.w.shape[0])
-
-    @property
-    def n(self) -> int:
-        return int(self.w.shape[1])
+    def plan(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What ``make`` gave for ``key`` and calls like this one."""
+        found = self.plans.get(key)
+        if found is None:
+            with torch.inference_mode(False):  # later calls may be outside, and use its views
+                found = self.plans[key] = make()
+        return found
 
     def rows_of(self, member: int) -> slice:
         """The rows of a member in the whole."""
@@ -78,6 +82,18 @@ class Problem(NamedTuple):
         return not self.w.is_contiguous()
 
 
+class _Checked(NamedTuple):
+    """What a call that can be done has found about it."""
+
+    out_dtype: torch.dtype
+    rows: tuple[int, ...]
+    by_row: bool
+    n_rows: int
+    k: int
+    n: int
+    plans: dict[Any, Any]
+
+
 def problem(
     operation: str, x: Any, w: Any, bias: Any, activation: str | None, scale_x: Any, scale_w: Any,
     out_dtype: torch.dtype | None, rows: Sequence[int] | None, team: Team | None,
@@ -88,6 +104,26 @@ def problem(
         UnsupportedError (no device heap).
     """
     space = workspace(TEAM_WORLD if team is None else team)
+    counts = None if rows is None else tuple(int(count) for count in rows)
+    seen = (
+        operation, look(x), look(w), look(bias), activation, look(scale_x), look(scale_w), out_dtype,
+        counts,
+    )  # fmt: skip
+    checked: _Checked = space.plan(
+        seen,
+        lambda: _check(
+            operation, x, w, bias, activation, scale_x, scale_w, out_dtype, counts, space
+        ),
+    )
+    if x.dtype == FP8:
+        scale_x, scale_w = _as_tensor(scale_x, x), _as_tensor(scale_w, x)
+    return Problem(operation, space, x, w, bias, activation, scale_x, scale_w, *checked)
+
+
+def _check(
+    operation: str, x: Any, w: Any, bias: Any, activation: str | None, scale_x: Any, scale_w: Any,
+    out_dtype: torch.dtype | None, rows: tuple[int, ...] | None, space: Workspace,
+) -> _Checked:  # fmt: skip
     check_tensor("x", x, (*WIDE, FP8), 2)
     _check_weight(x, w)
     if activation not in ACTIVATIONS:
@@ -97,8 +133,8 @@ def problem(
     by_row = by_row and scale_x.numel() == x.shape[0]
     if x.dtype == FP8:
         _check_fp8(x)
-        scale_x = _scale("scale_x", scale_x, x, x.shape[0])
-        scale_w = _scale("scale_w", scale_w, x, w.shape[1])
+        _check_scale("scale_x", scale_x, x.shape[0])
+        _check_scale("scale_w", scale_w, w.shape[1])
     elif scale_x is not None or scale_w is not None:
         raise TypeError(f"scales are for float8_e4m3fn; x and w are {x.dtype}")
     if bias is not None:
@@ -106,7 +142,8 @@ def problem(
         if bias.shape[0] != w.shape[1]:
             raise ValueError(f"bias has {bias.shape[0]} elements, w has {w.shape[1]} columns")
     given = _rows(operation, x, rows, space)
-    return Problem(operation, space, x, w, bias, activation, scale_x, scale_w, kind, given, by_row)
+    k, n = w.shape
+    return _Checked(kind, given, by_row, sum(given), k, n, {})
 
 
 def _check_weight(x: torch.Tensor, w: Any) -> None:
@@ -143,27 +180,31 @@ def _check_fp8(x: torch.Tensor) -> None:
         raise TypeError(f"x is float8_e4m3fn, which {name} does not multiply (from sm_89 on)")
 
 
-def _scale(name: str, scale: Any, x: torch.Tensor, count: int) -> torch.Tensor:
-    """A scale as a flat tensor of one element, or of one for each row or column."""
+def _check_scale(name: str, scale: Any, count: int) -> None:
     if isinstance(scale, (int, float)):
-        return torch.full((1,), float(scale), dtype=torch.float32, device=x.device)
+        return
     if scale is None:
         raise TypeError(f"x and w are float8_e4m3fn, and {name} is not given; pass 1.0 for none")
     check_tensor(name, scale, (torch.float32,))
     if scale.numel() not in (1, count) or max((*scale.shape, 1)) != scale.numel():
         what = "row of x" if name == "scale_x" else "column of w"
         raise ValueError(f"{name} has size {tuple(scale.shape)}; give one number, or one a {what}")
-    return scale.view(-1)
+
+
+def _as_tensor(scale: Any, x: torch.Tensor) -> torch.Tensor:
+    """A scale as a flat tensor of one element, or of one for each row or column."""
+    if isinstance(scale, torch.Tensor):
+        return scale.view(-1)
+    return torch.full((1,), float(scale), dtype=torch.float32, device=x.device)
 
 
 def _rows(
-    operation: str, x: torch.Tensor, rows: Sequence[int] | None, space: Workspace
+    operation: str, x: torch.Tensor, given: tuple[int, ...] | None, space: Workspace
 ) -> tuple[int, ...]:
     """Who has which rows, as given or as the operation has it."""
     gathers, n_pes, mine = operation == "all_gather_matmul", space.n_pes, int(x.shape[0])
-    if rows is None:
+    if given is None:
         return (mine,) * n_pes if gathers else share_of_rows(mine, n_pes)
-    given = tuple(int(count) for count in rows)
     if len(given) != n_pes or any(count < 0 for count in given):
         raise ValueError(f"rows is {given}; it has a number of rows for each of {n_pes} PEs")
     if gathers and given[space.me] != mine:

@@ -1,15 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matrix products beside copy engines: what is here is multiplied while the rest is on its way."""
+"""Matrix products beside copy engines: what is here is multiplied while the rest is on its way.
+
+A call asks for its stream once, and what does not depend on addresses of its tensors is planned once:
+many such calls take the GPU less time than the host needs to look around.
+"""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 
+from .launches import current_stream
 from .links import CHUNKS, Link, beside
-from .matmul_arguments import Problem
-from .matmul_local import Loan, chunks_of, finish, layout_of, loan, multiply, rows_of_scale
+from .matmul_arguments import FP8, Problem
+from .matmul_local import (
+    Loan,
+    add_product,
+    finish,
+    layout_of,
+    loan,
+    multiply,
+    pieces_of,
+    rows_of_scale,
+    sent_pieces,
+)
 from .workspace import device_heap_is_near
 
 
@@ -30,14 +47,18 @@ def shard_link(p: Problem) -> tuple[Link, int]:
     return Link(p.space, "matmul shards", scales_at + 4 * p.n_scales(max(p.rows))), scales_at
 
 
-def send_shard(p: Problem, link: Link, scales_at: int, member: int, bounds: list[int]) -> None:
+def send_shard(
+    p: Problem, link: Link, scales_at: int, member: int, bounds: list[int], stream: int | None
+) -> None:
     """The caller's shard to a member, a word for each chunk between ``bounds``; scales come first."""
-    link.claim(member)
+    link.claim(member, stream)
     if p.scale_x is not None:
-        link.send(member, scales_at, p.scale_x, 0, last=False)
+        scales = p.scale_x.data_ptr(), p.scale_x.nbytes
+        link.send(member, scales_at, *scales, 0, stream, last=False)
+    width, x = p.k * p.x.dtype.itemsize, p.x.data_ptr()
     for chunk, (begin, end) in enumerate(itertools.pairwise(bounds)):
-        at = begin * p.k * p.x.dtype.itemsize
-        link.send(member, at, p.x[begin:end], chunk)
+        at = begin * width
+        link.send(member, at, x + at, (end - begin) * width, chunk, stream)
 
 
 def _gather_loan(p: Problem, link: Link) -> Loan:
@@ -61,128 +82,253 @@ def shard_of(
     return shard, link.bytes_of(member)[scales_at : scales_at + nbytes].view(torch.float32)
 
 
-def _lend(p: Problem, link: Link, lent: Loan) -> torch.Tensor:
-    """The lent rows beside the neighbour's shard: both of them, as they lie here."""
-    me, own = p.space.me, p.rows_of(p.space.me)
+class _Gather(NamedTuple):
+    """What all calls of a shape do."""
+
+    link: Link
+    scales_at: int
+    others: tuple[int, ...]  # whom the receiver waits for first sends first
+    own: slice  # rows of the whole
+    rest: slice  # of the whole, which are multiplied before anything comes
+    rest_here: slice  # the same as rows of the own shard
+    lent: slice | None  # rows of the own shard that are multiplied with a neighbour's
+    place: Any  # for these
+    came: tuple[tuple[int, slice, Any, Any, slice, Any], ...]  # see _came()
+
+
+def _plan_gather(p: Problem) -> _Gather:
+    me, n_pes = p.space.me, p.space.n_pes
+    link, scales_at = shard_link(p)
+    own, lent = p.rows_of(me), _gather_loan(p, link)
     rows = slice(max(lent.joint.start, own.start), min(lent.joint.stop, own.stop))
+    here, place = None, None
     if rows.start < rows.stop:
         here = slice(rows.start - own.start, rows.stop - own.start)
-        link.view(me, here, p.k, p.x.dtype).copy_(p.x[here])
-    width, count = p.k * p.x.dtype.itemsize, lent.joint.stop - lent.joint.start
-    given = count - p.rows[lent.member]
-    begin = lent.member * link.slot - (given * width if lent.member > me else 0)
-    return link.block[begin : begin + count * width].view(p.x.dtype).view(count, p.k)
+        place = link.view(me, here, p.k, p.x.dtype)
+    others = tuple((me + k) % n_pes for k in range(1, n_pes))
+    return _Gather(
+        link, scales_at, others, own, lent.rest,
+        slice(lent.rest.start - own.start, lent.rest.stop - own.start), here, place,
+        tuple(_came(p, link, scales_at, lent, member) for member in others),
+    )  # fmt: skip
+
+
+def _came(p: Problem, link: Link, scales_at: int, lent: Loan, member: int) -> Any:
+    """The member, its rows of the whole, its shard and scales; rows that are multiplied, and they."""
+    shard, scales = shard_of(p, link, scales_at, member)
+    rows, width = p.rows_of(member), p.k * p.x.dtype.itemsize
+    if member != lent.member:
+        return member, rows, shard, scales, rows, shard
+    count = lent.joint.stop - lent.joint.start
+    given = count - p.rows[member]
+    begin = member * link.slot - (given * width if member > p.space.me else 0)
+    joint = link.block[begin : begin + count * width].view(p.x.dtype).view(count, p.k)
+    return member, rows, shard, scales, lent.joint, joint
 
 
 def gather_by_engine(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None) -> None:
     """Copy engines bring the others' shards while the own one is multiplied."""
-    me, n_pes = p.space.me, p.space.n_pes
-    link, scales_at = shard_link(p)
-    side = beside(p.x.device)
-    side.fork()
-    with side.current():
-        for k in range(1, n_pes):  # whom the receiver waits for first sends first
-            send_shard(p, link, scales_at, (me - k) % n_pes, [0, p.rows[me]])
-    own, lent = p.rows_of(me), _gather_loan(p, link)
-    rest = slice(lent.rest.start - own.start, lent.rest.stop - own.start)
-    multiply(p, out[lent.rest], p.x[rest], rows_of_scale(p, rest), whole=True)
+    plan: _Gather = p.plan("gather by engine", lambda: _plan_gather(p))
+    link, stream, side = plan.link, current_stream(), beside(p.x.device)
+    side.fork(stream)
+    for member in reversed(plan.others):
+        send_shard(p, link, plan.scales_at, member, [0, p.rows[p.space.me]], side.handle)
+    if plan.rest == plan.own:
+        multiply(p, out[plan.own], p.x, p.scale_x, whole=True)
+    else:
+        scales = rows_of_scale(p, plan.rest_here)
+        multiply(p, out[plan.rest], p.x[plan.rest_here], scales, whole=True)
     if gathered is not None:
-        gathered[own].copy_(p.x)
-    joint = _lend(p, link, lent)
-    for k in range(1, n_pes):
-        member = (me + k) % n_pes
-        link.arrived(member, 0)
-        shard, scales = shard_of(p, link, scales_at, member)
-        if member == lent.member:
-            multiply(p, out[lent.joint], joint, scales, whole=True)
-        else:
-            multiply(p, out[p.rows_of(member)], shard, scales, whole=True)
+        gathered[plan.own].copy_(p.x)
+    if plan.lent is not None:
+        plan.place.copy_(p.x[plan.lent])
+    for member, rows, shard, scales, together, x in plan.came:
+        link.arrived(member, 0, stream)
+        multiply(p, out[together], x, scales, whole=True)
         if gathered is not None:
-            gathered[p.rows_of(member)].copy_(shard)
-    for k in range(1, n_pes):  # at the end: a call of another size has its slots elsewhere
-        link.release((me + k) % n_pes)
-    side.join()
+            gathered[rows].copy_(shard)
+    for member in plan.others:  # at the end: a call of another size has its slots elsewhere
+        link.release(member, stream)
+    side.join(stream)
 
 
 # ---- matmul_reduce_scatter, matmul_all_reduce ------------------------------------------------------
 
 
+class _Scatter(NamedTuple):
+    """What all calls of a shape do."""
+
+    parts: Link
+    results: Link | None
+    others: tuple[int, ...]
+    bounds: tuple[int, ...]  # of the pieces of the own rows, and
+    sent: tuple[int, ...]  # of the others': of some of these
+    sizes: list[int]  # of the pieces of all owners, in the order of rows
+    at: tuple[int, ...]  # which piece is an owner's first
+    kept: slice  # rows whose product is kept here
+    lent: Loan | None
+    sums: tuple[Any, ...]  # in the slot of the only other member: what has come, and then the sum
+
+
+def adds_in_place(p: Problem) -> bool:
+    """Whether cuBLAS adds the own product to what came: to that of one member, and not of FP8."""
+    return p.operation == "matmul_all_reduce" and p.space.n_pes == 2 and p.x.dtype != FP8
+
+
+def _plan_scatter(p: Problem) -> _Scatter:
+    me, n_pes, width = p.space.me, p.space.n_pes, p.n * p.out_dtype.itemsize
+    bounds, nbytes, adds = pieces_of(p), max(p.rows) * width, adds_in_place(p)
+    assert len(bounds) <= CHUNKS
+    sent = sent_pieces(p, bounds) if adds else bounds
+    parts = Link(p.space, "matmul parts", nbytes)
+    results = None
+    if p.operation == "matmul_all_reduce":
+        results = Link(p.space, "matmul results", 0 if adds else nbytes)
+    others = tuple((me + k) % n_pes for k in range(1, n_pes))
+    cuts = [_cuts(p.rows[owner], bounds if owner == me else sent) for owner in range(n_pes)]
+    at = tuple(itertools.accumulate((len(each) for each in cuts[:-1]), initial=0))
+    sizes = [end - begin for each in cuts for begin, end in each]
+    lent = loan(p, me - 1 if me else 1) if len(bounds) == 2 and not adds else None
+    sums: tuple[Any, ...] = ()
+    if adds:
+        sums = tuple(parts.view(others[0], slice(*cut), p.n, p.out_dtype) for cut in cuts[me])
+    kept = p.rows_of(others[0]) if adds else slice(0, p.n_rows)
+    return _Scatter(parts, results, others, bounds, sent, sizes, at, kept, lent, sums)
+
+
+def _cuts(rows: int, bounds: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Begin and end of the pieces of an owner's rows; they may be empty."""
+    return [(min(begin, rows), min(end, rows)) for begin, end in itertools.pairwise(bounds)]
+
+
 def scatter_by_engine(p: Problem, out: torch.Tensor) -> None:
     """The others' rows are multiplied first and go by copy engines while the own ones are."""
-    me, n_pes, width = p.space.me, p.space.n_pes, p.n * p.out_dtype.itemsize
-    to_all, chunks = p.operation == "matmul_all_reduce", chunks_of(p)
-    parts = Link(p.space, "matmul parts", max(p.rows) * width)
-    results = Link(p.space, "matmul results", max(p.rows) * width) if to_all else None
-    others = [(me + k) % n_pes for k in range(1, n_pes)]
-    product = torch.empty((p.n_rows, p.n), dtype=p.out_dtype, device=p.x.device)
-    lent = loan(p, me - 1 if me else 1)
-    side = beside(p.x.device)
-    for owner in others:
-        first = p.rows_of(owner).start
-        for chunk, (begin, end) in enumerate(_cuts(p.rows[owner], chunks)):
-            rows = slice(first + begin, first + end)
-            together = lent.joint if chunks == 1 and owner == lent.member else rows
-            _multiply_rows(p, product, together)
-            side.fork()
-            with side.current():
-                if chunk == 0:
-                    parts.claim(owner)
-                parts.send(owner, begin * width, product[rows], chunk)
-    if results is not None:
-        with side.current():
-            for member in others:
-                results.claim(member)
-    for chunk, cut in enumerate(_cuts(p.rows[me], chunks)):
-        rows = slice(p.rows_of(me).start + cut[0], p.rows_of(me).start + cut[1])
-        _multiply_rows(p, product, lent.rest if chunks == 1 else rows)
-        side.fork()
-        with side.current():
-            _sum_chunk(p, parts, results, out[rows] if to_all else out, product[rows], chunk, cut)
-            for owner in others if results is not None else ():
-                _fetch_chunk(p, results, out, owner, chunk, chunks)
-    with side.current():
-        for member in others:
-            parts.release(member)
-            if results is not None:
-                results.release(member)
-    side.join()
+    plan: _Scatter = p.plan("scatter by engine", lambda: _plan_scatter(p))
+    stream, side = current_stream(), beside(p.x.device)
+    xs = p.x.split(plan.sizes)
+    product = torch.empty(
+        (plan.kept.stop - plan.kept.start, p.n), dtype=p.out_dtype, device=p.x.device
+    )
+    _send_products(p, plan, product, xs, stream)
+    if plan.sums:
+        _add_products(p, plan, out, xs, stream)
+    else:
+        _sum_products(p, plan, out, product, stream)
+    for member in plan.others:
+        plan.parts.release(member, side.handle)
+        if plan.results is not None and not plan.sums:
+            plan.results.release(member, side.handle)
+    side.join(stream)
 
 
 def _multiply_rows(p: Problem, product: torch.Tensor, rows: slice) -> None:
     multiply(p, product[rows], p.x[rows], rows_of_scale(p, rows), whole=False)
 
 
-def _cuts(rows: int, chunks: int) -> list[tuple[int, int]]:
-    """Begin and end of the pieces of an owner's rows."""
-    return [(j * rows // chunks, (j + 1) * rows // chunks) for j in range(chunks)]
+def _send_products(
+    p: Problem,
+    plan: _Scatter,
+    product: torch.Tensor,
+    xs: Sequence[torch.Tensor],
+    stream: int | None,
+) -> None:
+    """The others' rows, piece by piece; where these are not cut, some own ones are multiplied along."""
+    side, width = beside(p.x.device), p.n * p.out_dtype.itemsize
+    for owner in plan.others:
+        first = p.rows_of(owner).start
+        for chunk, (begin, end) in enumerate(_cuts(p.rows[owner], plan.sent)):
+            rows = slice(first + begin - plan.kept.start, first + end - plan.kept.start)
+            if plan.lent is not None and owner == plan.lent.member:
+                _multiply_rows(p, product, plan.lent.joint)
+            else:
+                scales = rows_of_scale(p, slice(first + begin, first + end))
+                multiply(p, product[rows], xs[plan.at[owner] + chunk], scales, whole=False)
+            side.fork(stream)
+            if chunk == 0:
+                plan.parts.claim(owner, side.handle)
+            piece = product.data_ptr() + rows.start * width, (end - begin) * width
+            plan.parts.send(owner, begin * width, *piece, chunk, side.handle)
+
+
+def _add_products(
+    p: Problem, plan: _Scatter, out: torch.Tensor, xs: Sequence[torch.Tensor], stream: int | None
+) -> None:
+    """Of two members: cuBLAS adds the own product to what has come, and the other one fetches the sum.
+
+    The sum stays in the slot, where the other member sends to in its next call: behind its fetch, and
+    when this one has released the slot. So the words of ``results`` need no claim.
+    """
+    side, (other,), me, results = beside(p.x.device), plan.others, p.space.me, plan.results
+    assert results is not None
+    width, at = p.n * p.out_dtype.itemsize, out.data_ptr()
+    here, there = at + p.rows_of(me).start * width, at + p.rows_of(other).start * width
+    theirs = _cuts(p.rows[other], plan.bounds)
+    own, last = _cuts(p.rows[me], plan.bounds), len(plan.bounds) - 2
+    for chunk, (begin, end) in enumerate(own):
+        came = plan.sent.index(plan.bounds[chunk]) if plan.bounds[chunk] in plan.sent else None
+        if came is not None:
+            plan.parts.await_full(other, came, stream)
+        add_product(p, plan.sums[chunk], xs[plan.at[me] + chunk])
+        side.fork(stream)
+        results.announce(other, chunk, side.handle)
+        if came is not None:
+            plan.parts.clear(other, came, side.handle)
+        # The caller's stream has nothing else to do behind the last product.
+        to, offset, nbytes = here + begin * width, begin * width, (end - begin) * width
+        plan.parts.fetch(me, other, offset, to, nbytes, stream if chunk == last else side.handle)
+        results.await_full(other, chunk, side.handle)
+        offset, nbytes = theirs[chunk][0] * width, (theirs[chunk][1] - theirs[chunk][0]) * width
+        plan.parts.fetch(other, me, offset, there + offset, nbytes, side.handle)
+        results.clear(other, chunk, side.handle)
+    side.fork(stream)  # the slot is released behind the last copy
+
+
+def _sum_products(
+    p: Problem, plan: _Scatter, out: torch.Tensor, product: torch.Tensor, stream: int | None
+) -> None:
+    """The own rows, and their sums as they come; matmul_all_reduce fetches the other owners' sums."""
+    side, results, own = beside(p.x.device), plan.results, p.rows_of(p.space.me)
+    if results is not None:
+        for member in plan.others:
+            results.claim(member, side.handle)
+    for chunk, cut in enumerate(_cuts(p.rows[p.space.me], plan.bounds)):
+        rows = slice(own.start + cut[0], own.start + cut[1])
+        _multiply_rows(p, product, rows if plan.lent is None else plan.lent.rest)
+        side.fork(stream)
+        _sum_chunk(p, plan, out if results is None else out[rows], product[rows], chunk, cut)
+        if results is not None:
+            _fetch_chunk(p, plan, out, chunk)
 
 
 def _sum_chunk(
-    p: Problem, parts: Link, results: Link | None, place: torch.Tensor, own: torch.Tensor, chunk: int,
+    p: Problem,
+    plan: _Scatter,
+    place: torch.Tensor,
+    own: torch.Tensor,
+    chunk: int,
     cut: tuple[int, int],
-) -> None:  # fmt: skip
+) -> None:
     """Add up a piece of the own rows when all have sent it, and tell the others of the result."""
-    others = [member for member in range(p.space.n_pes) if member != p.space.me]
-    for member in others:
-        parts.arrived(member, chunk)
+    parts, results, stream = plan.parts, plan.results, beside(p.x.device).handle
+    for member in sorted(plan.others):
+        parts.arrived(member, chunk, stream)
     first = parts.view(0, slice(*cut), p.n, p.out_dtype)
     copy = None if results is None else results.view(p.space.me, slice(*cut), p.n, p.out_dtype)
     finish(
         place, first, p.space.n_pes, parts.slot // p.out_dtype.itemsize, second=copy, bias=p.bias,
-        activation=p.activation, own=own, me=p.space.me,
+        activation=p.activation, own=own, me=p.space.me, stream=stream,
     )  # fmt: skip
     if results is not None:
-        for member in others:
-            results.tell(member, chunk)
+        for member in plan.others:
+            results.announce(member, chunk, stream)
 
 
-def _fetch_chunk(
-    p: Problem, results: Link | None, out: torch.Tensor, owner: int, chunk: int, chunks: int
-) -> None:
-    """A piece of another owner's result into ``out``, by a copy engine."""
+def _fetch_chunk(p: Problem, plan: _Scatter, out: torch.Tensor, chunk: int) -> None:
+    """A piece of the other owners' results into ``out``, by a copy engine."""
+    results, stream, width = plan.results, beside(p.x.device).handle, p.n * p.out_dtype.itemsize
     assert results is not None
-    assert chunks <= CHUNKS
-    begin, end = _cuts(p.rows[owner], chunks)[chunk]
-    first = p.rows_of(owner).start
-    results.arrived(owner, chunk)
-    results.fetch(owner, begin * p.n * p.out_dtype.itemsize, out[first + begin : first + end])
+    for owner in plan.others:
+        begin, end = _cuts(p.rows[owner], plan.bounds)[chunk]
+        to = out.data_ptr() + (p.rows_of(owner).start + begin) * width
+        results.arrived(owner, chunk, stream)
+        results.fetch(owner, owner, begin * width, to, (end - begin) * width, stream)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from . import matmul_kernels as kernels
+from .launches import Launch
 from .matmul_arguments import FP8, Problem
 from .stamps import staged
 
@@ -26,27 +27,49 @@ def finish(
     dest: torch.Tensor, parts: torch.Tensor, n_parts: int = 1, step: int = 0, *, second: Any = None,
     scales: tuple[torch.Tensor, torch.Tensor] | None = None, bias: torch.Tensor | None = None,
     activation: str | None = None,
-    own: torch.Tensor | None = None, me: int = -1,
+    own: torch.Tensor | None = None, me: int = -1, stream: int | None = None,
 ) -> None:  # fmt: skip
     """Sum of parts ``step`` elements apart, scaled, plus bias, activated: ``dest`` and ``second``.
 
-    ``own`` stands for part ``me``.
+    ``own`` stands for part ``me``. ``stream``: a handle; default torch's current one.
     """
     nelems = dest.numel()
     if not nelems:
         return
-    on_gpu = dest.is_cuda
+    scale_x, scale_w = scales or (dest, dest)
+    tensors = (
+        dest, dest if second is None else second, parts, dest if own is None else own, scale_x,
+        scale_w, dest if bias is None else bias,
+    )  # fmt: skip
+    facts = (
+        nelems, dest.shape[1], step, n_parts, me, activation, second is None, scales is None,
+        bias is None, scale_x.numel() > 1, scale_w.numel() > 1, dest.is_cuda,
+    )  # fmt: skip
+    key = (*facts, dest.device, *[one.dtype for one in tensors])
+    launch = _launches.get(key)
+    if launch is None:
+        if len(_launches) >= _MOST_LAUNCHES:
+            _launches.clear()
+        launch = _launches[key] = _finish_launch(*facts)
+    with staged("add up", stream):
+        launch(tensors, (), stream)
+
+
+_launches: dict[Any, Launch] = {}  # of finish, by all that a launch depends on
+_MOST_LAUNCHES = 1024
+
+
+def _finish_launch(
+    nelems: int, columns: int, step: int, n_parts: int, me: int, activation: str | None, alone: bool,
+    unscaled: bool, unbiased: bool, by_row: bool, by_column: bool, on_gpu: bool,
+) -> Launch:  # fmt: skip
     block = 2048 if on_gpu else 1024
     programs = min(-(-nelems // block), 16 * MULTIPROCESSORS if on_gpu else 2)
-    scale_x, scale_w = scales or (dest, dest)
-    with staged("add up"):
-        kernels.finish_kernel[(programs,)](
-            dest, dest if second is None else second, parts, dest if own is None else own, scale_x,
-            scale_w, dest if bias is None else bias, nelems, dest.shape[1], step, N_PARTS=n_parts,
-            SCALED=scales is not None, X_STEP=int(scale_x.numel() > 1),
-            W_STEP=int(scale_w.numel() > 1), BIAS=bias is not None, OWN=me, SECOND=second is not None,
-            ACTIVATION=activation or "", B=block,
-        )  # fmt: skip
+    constants = {
+        "N_PARTS": n_parts, "SCALED": not unscaled, "X_STEP": int(by_row), "W_STEP": int(by_column),
+        "BIAS": not unbiased, "OWN": me, "SECOND": not alone, "ACTIVATION": activation or "", "B": block,
+    }  # fmt: skip
+    return Launch(kernels.finish_kernel, programs, (nelems, columns, step), constants)
 
 
 _IN_PLACE: dict[str, Any] = {
@@ -115,6 +138,16 @@ def _scaled_at_once(
     return True
 
 
+def add_product(p: Problem, total: torch.Tensor, x: torch.Tensor) -> None:
+    """``total += x @ w``, rounded once, and then bias and activation; not of FP8."""
+    if not x.shape[0]:
+        return
+    with staged("multiply"):
+        total.addmm_(x, p.w)
+    if p.bias is not None or p.activation:
+        finish(total, total, bias=p.bias, activation=p.activation)
+
+
 def rows_of_scale(p: Problem, rows: slice) -> torch.Tensor | None:
     """The scales of some rows of ``x``; a single one is that of all."""
     return p.scale_x[rows] if p.by_row and p.scale_x is not None else p.scale_x
@@ -140,20 +173,41 @@ def _shape(p: Problem) -> tuple[int, int, int]:
     return (MULTIPROCESSORS, *TILE) if p.x.is_cuda else (_SIMULATED, *_SIMULATED_TILE)
 
 
-def chunks_of(p: Problem) -> int:
-    """Into how many pieces the rows of an owner are cut, the same on all members.
+def pieces_of(p: Problem) -> tuple[int, ...]:
+    """Where the pieces of an owner's rows begin, and the end of the last, for the owner of most rows.
 
-    Only matmul_all_reduce gains from pieces: what is exposed at the end is the last one's way. Each
-    has to give every multiprocessor a tile.
+    The same on all members; who owns fewer rows has its last pieces shorter, or empty. Only
+    matmul_all_reduce gains from pieces: what is exposed at the end is the last one's way.
     """
-    if p.operation != "matmul_all_reduce":
-        return 1
+    most = max(p.rows)
+    return _pieces(most, p.n, *_shape(p)) if p.operation == "matmul_all_reduce" else (0, most)
+
+
+def sent_pieces(p: Problem, bounds: tuple[int, ...]) -> tuple[int, ...]:
+    """The pieces of the rows that go away first, some of ``bounds``: two, where four have a wave each.
+
+    Nobody waits for these rows while the own ones are multiplied, and each product costs some time.
+    """
     processors, height, width = _shape(p)
-    columns = -(-p.n // width)
-    for chunks in (4, 3, 2):
-        if min(p.rows) // chunks // height * columns >= processors:
-            return chunks
-    return 1
+    one_wave = -(-bounds[1] // height) * -(-p.n // width) <= processors
+    return bounds[::2] if len(bounds) == 5 and one_wave else bounds
+
+
+@functools.lru_cache(1024)
+def _pieces(rows: int, n: int, processors: int, height: int, width: int) -> tuple[int, ...]:
+    """Up to four pieces, the largest first, together of no more waves of tiles than the whole."""
+    columns, blocks = -(-n // width), -(-rows // height)
+    waves = -(-blocks * columns // processors)
+    for pieces in (4, 3, 2):
+        bounds, left = [0], waves
+        for piece in range(pieces - 1):
+            own = -(-left // (pieces - piece))
+            bounds.append(bounds[-1] + own * processors // columns)
+            left -= own
+        rest = blocks - bounds[-1]
+        if left > 0 and len(set(bounds)) == pieces and 0 < rest <= left * processors // columns:
+            return (*(height * bound for bound in bounds), rows)
+    return (0, rows)
 
 
 class Loan(NamedTuple):

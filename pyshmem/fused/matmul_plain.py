@@ -3,50 +3,115 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import torch
 
 from ..host.collectives.dispatch import do
 from ..interop.torch.staging import capturing
-from .links import current_stream
+from .launches import current_stream
 from .matmul_arguments import Problem
 from .matmul_local import finish, multiply
 from .workspace import Workspace, device_heap_is_near
 
 
+class _Collected(NamedTuple):
+    """Where all members' rows of a shape come, and where the own ones leave."""
+
+    where: tuple[int, int, int]  # addresses and bytes, of fcollect
+    own: torch.Tensor
+    shards: tuple[torch.Tensor, ...]
+    joint: torch.Tensor | None  # all shards, if nothing is between them
+
+
+def _collected(
+    space: Workspace, rows: tuple[int, ...], columns: int, dtype: torch.dtype
+) -> _Collected:
+    width, most = columns * dtype.itemsize, max(rows)
+    where, everything, own = _gather_where(space, most * width, "gather")
+
+    def matrix(flat: torch.Tensor, count: int) -> torch.Tensor:
+        return flat[: count * width].view(dtype).view(count, columns)
+
+    shards = (matrix(everything[m * most * width :], count) for m, count in enumerate(rows))
+    joint = matrix(everything, sum(rows)) if len(set(rows)) == 1 else None
+    return _Collected(where, matrix(own, rows[space.me]), tuple(shards), joint)
+
+
 def gather_plainly(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None) -> None:
     """All shards by a collective, then one product, or one a member where rows are uneven."""
-    most, width = max(p.rows), p.k * p.x.dtype.itemsize
-    everything = all_gather_bytes(p.space, p.x.view(torch.uint8), most * width)
-    scales = None
+    plan: _Collected = p.plan("gather plainly", lambda: _collected(p.space, p.rows, p.k, p.x.dtype))
+    plan.own.copy_(p.x)
+    _collect(p.space, plan.where)
+    if gathered is not None:
+        _take(p, plan, gathered)
+    if plan.joint is not None and p.scale_x is None:
+        multiply(p, out, plan.joint, None, whole=True)
+        return
+    scales: Any = [None] * len(p.rows)
     if p.scale_x is not None:
-        count = p.n_scales(most)
+        count = p.n_scales(max(p.rows))
         found = all_gather_bytes(p.space, p.scale_x.view(torch.uint8), 4 * count, "scales")
         scales = found.view(torch.float32)
-    for member, rows in enumerate(p.rows):
-        shard = everything[member][: rows * width].view(p.x.dtype).view(rows, p.k)
-        scale = None if scales is None else scales[member][: p.n_scales(rows)]
-        if gathered is not None:
-            gathered[p.rows_of(member)].copy_(shard)
-        if p.n_rows != most * p.space.n_pes or scales is not None:
-            multiply(p, out[p.rows_of(member)], shard, scale, whole=True)
-    if p.n_rows == most * p.space.n_pes and scales is None:
-        multiply(p, out, everything.view(p.x.dtype).view(p.n_rows, p.k), None, whole=True)
+    for member, shard in enumerate(plan.shards):
+        scale = None if p.scale_x is None else scales[member][: p.n_scales(p.rows[member])]
+        multiply(p, out[p.rows_of(member)], shard, scale, whole=True)
+
+
+class _Exchanged(NamedTuple):
+    """Where the rows of a product of a shape leave for their owners, and come."""
+
+    where: tuple[int, int, int]  # addresses and bytes, of alltoall
+    product: torch.Tensor | None  # all that leaves, if nothing is between the members' rows
+    leaving: tuple[torch.Tensor, ...]
+    came: torch.Tensor
+    step: int  # elements between what comes from members
+    sums: _Collected | None  # for all, of matmul_all_reduce
+
+
+def _plan_scatter(p: Problem) -> _Exchanged:
+    width = p.n * p.out_dtype.itemsize
+    where, sent, came = _exchange_where(p.space, max(p.rows) * width)
+    slot = where[2]
+    leaving = tuple(
+        sent[m * slot :][: count * width].view(p.out_dtype).view(count, p.n)
+        for m, count in enumerate(p.rows)
+    )
+    product = None
+    if {count * width for count in p.rows} == {slot}:
+        product = sent.view(p.out_dtype).view(p.n_rows, p.n)
+    sums = None
+    if p.operation == "matmul_all_reduce":
+        sums = _collected(p.space, p.rows, p.n, p.out_dtype)
+    step = slot // p.out_dtype.itemsize
+    return _Exchanged(where, product, leaving, came.view(p.out_dtype), step, sums)
 
 
 def scatter_plainly(p: Problem, out: torch.Tensor) -> None:
     """The whole product here, an exchange of partial rows, their sum, and for all the sums again."""
-    most, width = max(p.rows), p.n * p.out_dtype.itemsize
-    product = torch.empty((p.n_rows, p.n), dtype=p.out_dtype, device=p.x.device)
+    plan: _Exchanged = p.plan("scatter plainly", lambda: _plan_scatter(p))
+    product = plan.product
+    if product is None:
+        product = torch.empty((p.n_rows, p.n), dtype=p.out_dtype, device=p.x.device)
     multiply(p, product, p.x, p.scale_x, whole=False)
-    sums = out
-    if p.operation == "matmul_all_reduce":
-        sums = out[p.rows_of(p.space.me)]
-    sum_rows(p.space, product, p.rows, sums, p.bias, p.activation)
-    if p.operation == "matmul_all_reduce":
-        everything = all_gather_bytes(p.space, sums.view(torch.uint8), most * width)
-        for member, rows in enumerate(p.rows):
-            flat = everything[member][: rows * width].view(p.out_dtype)
-            out[p.rows_of(member)].copy_(flat.view(rows, p.n))
+    if plan.product is None:
+        for part, rows in zip(plan.leaving, product.split(p.rows), strict=True):
+            part.copy_(rows)
+    _exchange(p.space, plan.where)
+    sums = out if plan.sums is None else plan.sums.own
+    finish(sums, plan.came, p.space.n_pes, plan.step, bias=p.bias, activation=p.activation)
+    if plan.sums is not None:
+        _collect(p.space, plan.sums.where)
+        _take(p, plan.sums, out)
+
+
+def _take(p: Problem, plan: _Collected, out: torch.Tensor) -> None:
+    """All members' rows, to ``out``."""
+    if plan.joint is not None:
+        out.copy_(plan.joint)
+        return
+    for member, shard in enumerate(plan.shards):
+        out[p.rows_of(member)].copy_(shard)
 
 
 # ---- collectives -----------------------------------------------------------------------------------
@@ -57,47 +122,72 @@ def sum_rows(
     bias: torch.Tensor | None = None, activation: str | None = None,
 ) -> None:  # fmt: skip
     """The caller's rows of all members' ``product`` added up in PE order: into ``out``."""
-    size = max(rows) * product.shape[1] * product.dtype.itemsize
-    slot = max(-(-size // 256) * 256, 256)
-    block = space.block("matmul exchange", 2 * slot * space.n_pes)
-    sent, came = block[: slot * space.n_pes], block[slot * space.n_pes :]
-    first = 0
+    where, sent, came = _exchange_where(
+        space, max(rows) * product.shape[1] * product.dtype.itemsize
+    )
+    slot, first = where[2], 0
     for member, count in enumerate(rows):
         part = product[first : first + count].view(torch.uint8).reshape(-1)
         sent[member * slot : member * slot + part.numel()].copy_(part)
         first += count
-    stream = _meet(space)
-    do("alltoall", 1, (space.team.handle, came.data_ptr(), sent.data_ptr(), slot), stream)
+    _exchange(space, where)
     parts = came.view(product.dtype)
     step = slot // product.dtype.itemsize
     finish(out, parts, space.n_pes, step, bias=bias, activation=activation)
+
+
+def _exchange_where(
+    space: Workspace, nbytes: int
+) -> tuple[tuple[int, int, int], torch.Tensor, torch.Tensor]:
+    """Addresses and bytes for alltoall, where rows leave for their owners, and where they come."""
+    slot = max(-(-nbytes // 256) * 256, 256)
+    block = space.block("matmul exchange", 2 * slot * space.n_pes)
+    sent, came = block[: slot * space.n_pes], block[slot * space.n_pes : 2 * slot * space.n_pes]
+    return (came.data_ptr(), sent.data_ptr(), slot), sent, came
+
+
+def _exchange(space: Workspace, where: tuple[int, int, int]) -> None:
+    do("alltoall", 1, (space.team.handle, *where), _meet(space))
+
+
+def _collect(space: Workspace, where: tuple[int, int, int]) -> None:
+    do("fcollect", 1, (space.team.handle, *where), _meet(space))
+
+
+def _gather_where(
+    space: Workspace, slot: int, name: str
+) -> tuple[tuple[int, int, int], torch.Tensor, torch.Tensor]:
+    """Addresses and bytes for fcollect, where all members' bytes come, and where the own ones leave."""
+    own_at = -(-slot * space.n_pes // 256) * 256
+    block = space.block(f"matmul {name}", own_at + slot)
+    everything, own = block[: slot * space.n_pes], block[own_at : own_at + slot]
+    return (everything.data_ptr(), own.data_ptr(), slot), everything, own
 
 
 def all_gather_bytes(
     space: Workspace, source: torch.Tensor, slot: int, name: str = "gather"
 ) -> torch.Tensor:
     """The bytes of all members, ``slot`` of each, as (n_pes, slot); valid until the next call."""
-    own_at = -(-slot * space.n_pes // 256) * 256
-    block = space.block(f"matmul {name}", own_at + slot)
-    everything, own = block[: slot * space.n_pes], block[own_at : own_at + slot]
+    where, everything, own = _gather_where(space, slot, name)
     flat = source.reshape(-1)
     own[: flat.numel()].copy_(flat)
-    stream = _meet(space)
-    where = space.team.handle, everything.data_ptr(), own.data_ptr(), slot
-    do("fcollect", 1, where, stream)
+    _collect(space, where)
     return everything.view(space.n_pes, slot)
 
 
 def _meet(space: Workspace) -> int | None:
     """All members have used what the last collective brought; the stream of the next one.
 
-    Peers that only hosts reach are a host's affair: None, and the caller's stream has been waited for.
+    A collective on a stream needs no meeting: among members that loads and stores reach it stores to
+    no array of another one before that one's stream has come to it. Peers that only hosts reach are a
+    host's affair: None, and the caller's stream has been waited for.
     """
     stream = current_stream()
-    if stream is not None and not device_heap_is_near():
+    if stream is not None:
+        if device_heap_is_near():
+            return stream
         if capturing():
             raise RuntimeError("peers out of reach of kernels: the plain road cannot be captured")
         torch.cuda.current_stream().synchronize()
-        stream = None
-    space.team.sync(stream=stream)
-    return stream
+    space.team.sync()
+    return None

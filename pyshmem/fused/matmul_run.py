@@ -36,12 +36,18 @@ def crossing(p: Problem) -> int:
 
 
 def _road(p: Problem, road: str | None) -> str:
-    can = {"engine": why_no_engine(p), "tiles": why_no_tiles(p), "plain": layout_of(p)}
-    return choose(p.space, p.operation, crossing(p), can, _DEFAULT, road)
+    def make() -> str:
+        can = {"engine": why_no_engine(p), "tiles": why_no_tiles(p), "plain": layout_of(p)}
+        return choose(p.space, p.operation, crossing(p), can, _DEFAULT, road)
+
+    taken: str = p.plan(("road", road), make)
+    return taken
 
 
 def _agree(p: Problem, road: str | None) -> None:
     """In checking mode: what has to be alike on all members."""
+    if not p.space.checks:
+        return
     gathers = p.operation == "all_gather_matmul"
     extents = (p.k,) if gathers else (p.n,)
     facts: list[Any] = [p.rows, *extents, str(p.x.dtype).removeprefix("torch."), road]

@@ -15,6 +15,7 @@ import torch
 import pyshmem.triton as shmem
 
 from . import matmul_kernels as kernels
+from .launches import current_stream
 from .links import CHUNKS, Link, beside
 from .matmul_arguments import FP8, Problem, share_of_rows
 from .matmul_engine import send_shard, shard_link
@@ -119,11 +120,10 @@ def gather_by_tiles(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None
     x, options = _aligned(p.x), config(p)
     link, scales_at = shard_link(p)
     step, bounds = _bounds(p.rows[me], max(p.rows), options["BM"])
-    side = beside(p.x.device)
-    side.fork()
-    with side.current():
-        for k in range(1, n_pes):
-            send_shard(p, link, scales_at, (me - k) % n_pes, bounds)
+    stream, side = current_stream(), beside(p.x.device)
+    side.fork(stream)
+    for k in range(1, n_pes):
+        send_shard(p, link, scales_at, (me - k) % n_pes, bounds, side.handle)
     if p.scale_x is not None:
         own = link.bytes_of(me)[scales_at : scales_at + p.scale_x.nbytes]
         own.copy_(p.scale_x.view(torch.uint8))
@@ -147,8 +147,8 @@ def gather_by_tiles(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None
             gathered[p.rows_of(member)].copy_(shard)
     words.zero_()
     for k in range(1, n_pes):
-        link.release((me + k) % n_pes)
-    side.join()
+        link.release((me + k) % n_pes, stream)
+    side.join(stream)
 
 
 # ---- matmul_reduce_scatter, matmul_all_reduce ------------------------------------------------------
@@ -167,9 +167,10 @@ def scatter_by_tiles(p: Problem, out: torch.Tensor) -> None:
     both = words.view(torch.int64)
     others = [(me + k) % n_pes for k in range(1, n_pes)]
     links = (parts, results) if to_all else (parts,)
+    stream = current_stream()
     for link in links:
         for member in others:
-            link.claim(member)
+            link.claim(member, stream)
     kernels.matmul_scatter_kernel[(_programs(p, n_pes * per_member),)](
         out, parts.block.view(p.out_dtype), results.block.view(p.out_dtype),
         parts.slot // p.out_dtype.itemsize, _aligned(p.x), p.w,
@@ -181,4 +182,4 @@ def scatter_by_tiles(p: Problem, out: torch.Tensor) -> None:
     words.zero_()
     for link in links:
         for member in others:
-            link.release(member)
+            link.release(member, stream)

@@ -105,16 +105,24 @@ def run(given: Request, team: Team | None, road: str | None) -> NormResult:
     """The call itself, on tensors that have memory."""
     space = workspace(team)
     key = _seen(given), road
-    space.plan(key, lambda: _check(given))  # once for tensors of these sizes
+    if space.checks:
+        space.plan((key, "checked"), lambda: _check(given))
+        facts = (
+            tuple(given.x.shape), given.x.dtype, given.weight.dtype, given.residual is not None,
+            given.bias is not None, given.eps, given.norm, given.quantize, road,
+        )  # fmt: skip
+        space.agree(_NAME, *facts)
+    launches = space.plan(key, lambda: _plan(space, given, road))
     given = _with_results(given)
-    facts = (
-        tuple(given.x.shape), given.x.dtype, given.weight.dtype, given.residual is not None,
-        given.bias is not None, given.eps, given.norm, given.quantize, road,
-    )  # fmt: skip
-    space.agree(_NAME, *facts)
-    taken = space.plan(("road", key), lambda: road_of(space, given, road))
-    norm_launch.launch(space, given, taken, key)
+    norm_launch.launch(launches, given)
     return NormResult(given.out, given.residual_out, given.scales)
+
+
+def _plan(space: Workspace, given: Request, road: str | None) -> Any:
+    """Found once for tensors of these sizes: that they can be, and how the kernel is launched."""
+    _check(given)
+    given = _with_results(given)
+    return norm_launch.launches(space, given, road_of(space, given, road))
 
 
 def _seen(given: Request) -> tuple[Any, ...]:
@@ -153,7 +161,11 @@ def sum_rows(x: torch.Tensor, team: Team | None) -> torch.Tensor:
     given = Request(x, x, None, None, 0.0, "none", None, x, torch.empty_like(x))
     check_tensor("x", x, _DTYPES)
     space.agree(f"sum of the derivative of {_NAME}", tuple(x.shape), x.dtype)
-    norm_launch.launch(space, given, road_of(space, given, None), ("sum", x.shape, x.dtype))
+    key = "sum", x.shape, x.dtype
+    norm_launch.launch(
+        space.plan(key, lambda: norm_launch.launches(space, given, road_of(space, given, None))),
+        given,
+    )
     return given.residual_out
 
 

@@ -14,6 +14,7 @@ import pyshmem.triton as shmem
 from ..host import creation, runtime
 from ..interop.torch.tensors import over
 from . import norm_kernels as kernels
+from .launches import Launch
 from .norm_pull_kernels import SLOTS, pull
 from .norm_push_kernels import SLOTS as PUSH_SLOTS
 from .norm_push_kernels import push
@@ -213,15 +214,27 @@ def _plan(space: Workspace, given: Request, road: str) -> _Plan:
     return _Plan(kernels.by_owner, count, where, constants | {"OWNER_FINISHES": finishes})
 
 
-def launch(space: Workspace, given: Request, road: str, key: Any) -> None:
-    """Runs the kernel of a road; results are in ``out``, ``residual_out`` and ``scales``.
+def launches(space: Workspace, given: Request, road: str) -> tuple[Launch, ...]:
+    """The launch of a call where the words of all tensors are whole, and another where they are not.
 
-    ``key``: calls with the same key differ by the addresses of their tensors alone.
+    Calls that differ by the addresses of their tensors alone have the same. Empty: there are no rows.
     """
-    kernel, count, where, constants = space.plan(
-        ("launch", key, road), lambda: _plan(space, given, road)
-    )
+    kernel, count, where, constants = _plan(space, given, road)
     if not count:
+        return ()
+    behind: tuple[Any, ...] = given.tokens, given.eps
+    if space.n_pes > 1:
+        behind = (*behind, *where, shmem.context())
+        constants = constants | {"TEAM": shmem.team_number(space.team)}
+    if kernel is not one_stage_by_units:
+        return (Launch(kernel, count, behind, constants),) * 2
+    both = (constants | {"WIDE": wide} for wide in (True, False))
+    return tuple(Launch(kernel, count, behind, each) for each in both)
+
+
+def launch(made: tuple[Launch, ...], given: Request) -> None:
+    """Runs the kernel of a road; results are in ``out``, ``residual_out`` and ``scales``."""
+    if not made:
         return
     x = given.x
     tensors = (
@@ -229,14 +242,10 @@ def launch(space: Workspace, given: Request, road: str, key: Any) -> None:
         given.out.view(torch.uint8) if given.quantize else given.out, given.residual_out,
         _or(given.scales, x),
     )  # fmt: skip
-    if kernel is one_stage_by_units:
-        constants = constants | {"WIDE": all(one.data_ptr() % 4 == 0 for one in tensors)}
-    numbers = x.numel() // x.shape[-1], given.eps
-    if space.n_pes == 1:
-        kernel[(count,)](*tensors, *numbers, **constants)
-    else:
-        team, ctx = shmem.team_number(space.team), shmem.context()
-        kernel[(count,)](*tensors, *numbers, *where, ctx, TEAM=team, **constants)
+    together = 0
+    for one in tensors:
+        together |= one.data_ptr()
+    made[together % 4 != 0](tensors)
 
 
 def _or(value: Any, other: Any) -> Any:

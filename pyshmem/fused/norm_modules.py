@@ -75,10 +75,11 @@ def replace_norms(
         found += why is None
         if why is not None:
             left.append(f"{node.name}: {why}")
+    if not found:
+        why = "; ".join(left) or "torch.fx finds no all-reduce of op sum in it"
+        raise ValueError(f"replace_norms: nothing to replace in {type(module).__name__}: {why}")
     report = f"{type(module).__name__}: {found} all-reduces and norms became one operation each"
     report += f"; left as they are: {'; '.join(left)}" if left else ""
-    if not found:
-        raise ValueError(f"replace_norms found nothing to replace. {report}")
     _log.info(report)
     # No elimination of dead code: torch.fx takes an all-reduce in place for such.
     graph.lint()

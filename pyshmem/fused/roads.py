@@ -37,14 +37,20 @@ def fused_file() -> Path:
     return tune_file().with_name("fused.json")
 
 
-def rows_of(space: Workspace, operation: str, default: Rows) -> Rows:
+def rows_of(space: Workspace, operation: str, default: Rows, can: Mapping[str, str | None]) -> Rows:
     """The rows that count in this job. The first call of a team is collective.
 
     Raises: ValueError (``PYSHMEM_FUSED``, a table's file), MismatchError (members have others).
     """
     known = space.team, operation
     if known not in _rows:
-        rows = _forced(operation) or _measured(operation) or default
+        forced = _forced(operation)
+        for _, name in forced:
+            if name not in can:
+                raise ValueError(
+                    f"PYSHMEM_FUSED: {operation} has no road {name!r}; it has {', '.join(can)}"
+                )
+        rows = forced or _measured(operation) or default
         space.must_agree(f"rows of {operation}: {rows}")
         _rows[known] = rows
     return _rows[known]
@@ -70,9 +76,10 @@ def choose(
         if road not in can:
             raise ValueError(f"{operation} has no road {road!r}; it has {', '.join(can)}")
         if can[road]:
-            raise ValueError(f"{operation} by {road}: {can[road]}")
+            others = ", ".join(name for name, why in can.items() if not why) or "none"
+            raise ValueError(f"{operation} by {road}: {can[road]}; roads that can: {others}")
         return road
-    rows = rows_of(space, operation, default)
+    rows = rows_of(space, operation, default, can)
     wanted = [name for most, name in rows if size <= most]
     for name in (*wanted, *can):
         if name in can and not can[name]:

@@ -16,21 +16,30 @@ import torch
 from ..host import runtime
 from ..host.stages import compiled_in
 from ..triton import context
+from .launches import torch_stream
 from .stamps_kernels import begin_stamp, end_stamp
 
 _NOTHING = contextlib.nullcontext()
 
 
-def staged(label: str) -> Any:
-    """A ``with`` block whose work on torch's current stream is a stage of that label."""
-    return _stamped(label) if compiled_in() else _NOTHING
+def staged(label: str, stream: int | None = None) -> Any:
+    """A ``with`` block whose work on a stream is a stage of that label.
+
+    ``stream``: its handle; default torch's current one.
+    """
+    return _stamped(label, stream) if compiled_in() else _NOTHING
 
 
 @contextlib.contextmanager
-def _stamped(label: str) -> Iterator[None]:
+def _stamped(label: str, stream: int | None) -> Iterator[None]:
     job = runtime.current()
     where = torch.device("cuda", job.gpu) if job.device == "cuda" else torch.device("cpu")
-    mark = torch.empty(1, dtype=torch.int64, device=where)
-    begin_stamp[(1,)](mark, num_warps=1)
+    around: Any = _NOTHING
+    if stream is not None:
+        around = torch.cuda.stream(torch_stream(stream))
+    with around:
+        mark = torch.empty(1, dtype=torch.int64, device=where)
+        begin_stamp[(1,)](mark, num_warps=1)
     yield
-    end_stamp[(1,)](mark, context(), LABEL=label, num_warps=1)
+    with around:
+        end_stamp[(1,)](mark, context(), LABEL=label, num_warps=1)

@@ -43,6 +43,8 @@ class Workspace:
         self._outgrown: list[Any] = []
         self._plans: dict[Any, tuple[int, Any]] = {}
         self._version = 0
+        #: Whether members compare what they call: in checking mode, where there are others.
+        self.checks = bool(setting_number("CHECK")) and runtime.n_pes() > 1
 
     def block(self, name: str, nbytes: int, *, zeroed: bool = False) -> torch.Tensor:
         """At least ``nbytes`` bytes on the device heap, at one place on all PEs; uint8.
@@ -60,7 +62,8 @@ class Workspace:
             self._outgrown.append(found)
         rounded = 1 << max(nbytes - 1, 255).bit_length()
         make = creation.zeros if zeroed else creation.empty
-        self._blocks[name] = over(make(rounded, np.uint8, heap="device"))
+        with torch.inference_mode(False):  # later calls may be outside, and write to it
+            self._blocks[name] = over(make(rounded, np.uint8, heap="device"))
         self._version += 1
         return self._blocks[name]
 
@@ -88,7 +91,8 @@ class Workspace:
         known = self._plans.get(key)
         if known is not None and known[0] == self._version:
             return known[1]
-        made = make()
+        with torch.inference_mode(False):  # later calls may be outside, and use its views
+            made = make()
         if len(self._plans) >= _MOST_PLANS:
             self._plans.clear()
         self._plans[key] = self._version, made
@@ -107,7 +111,7 @@ class Workspace:
 
         Raises: MismatchError.
         """
-        if setting_number("CHECK") and runtime.n_pes() > 1:
+        if self.checks:
             self.must_agree(f"{routine}({', '.join(map(str, facts))})")
 
     def must_agree(self, text: str) -> None:
@@ -135,6 +139,7 @@ def workspace(team: Team | None = None) -> Workspace:
                 "the job has no device heap: fused operations need device 'cuda' or 'sim'"
             )
         found = _workspaces[members] = Workspace(members)
+    members.handle  # noqa: B018  (raises where the team is destroyed, which plans do not see)
     return found
 
 

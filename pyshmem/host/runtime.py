@@ -340,7 +340,7 @@ def _tell_others(code: int, text: str) -> None:
 def _abort_for(error: BaseException) -> None:
     """Tell the other PEs of an exception that ends this one."""
     if lib.ishmemx_n_pes() > 1 and not isinstance(error, errors.PeerDied):
-        first_line = str(error).partition("\n")[0]
+        first_line = str(error).partition("\n")[0].removesuffix("; the PEs stand:")
         _tell_others(1, f"{type(error).__name__}: {first_line}" if first_line else repr(error))
 
 

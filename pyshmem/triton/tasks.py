@@ -119,7 +119,7 @@ class Graph:
                 for what it needs, to ``prefetch`` what nobody writes, such as weights.
 
         Raises: ValueError (tiles, cost, a task of another graph, a tile that there is not), TypeError
-            (the function is not of Triton).
+            (the function is not of Triton, ``after`` is no list).
         Extension.
         """
         for one in (function, ahead) if ahead is not None else (function,):
@@ -127,6 +127,8 @@ class Graph:
                 raise TypeError(f"{one!r} is no function of triton.jit")
         if tiles < 1 or not cost > 0:
             raise ValueError(f"{tiles} tiles of cost {cost}: there is at least one, and it costs")
+        if isinstance(after, (Task, str)):
+            raise TypeError(f"after is {after!r}; it is a list of tasks or of (task, function)")
         needs: tuple[tuple[Task, TilesOf | None], ...] = tuple(
             (one, None) if isinstance(one, Task) else (one[0], one[1]) for one in after
         )

@@ -30,12 +30,10 @@ roads._bind(1 << 40)  # as init would
 _SLOTS = {"block": "*i64", "head": "i32", "words": "i32", "ctx": "*i64"}
 _CHUNKS = {"chunks": "i32", "rows": "i32", "pitch": "i32", "width": "i32"}
 _LISTS = {"lists": "*i64", "lists_head": "i32", "cells": "i32"}
-_LAYOUT = {
-    "rows_of": "*i32", "pairs": "*i32", "positions": "*i32", "offsets": "*i32", "counts": "*i32",
-}  # fmt: skip
+_LAYOUT = {"rows_of": "*i32", "pairs": "*i32", "offsets": "*i32", "counts": "*i32"}
 _COUNTS = {"tokens": "i32", "most": "i32", "experts": "i32"}
 _ALL = {"TEAM": 0, "PROGRAMS": 128}
-_LISTING = {"KP": 8, "K": 8, "LISTERS": 32, "BLOCK": 2048, "TB": 16, "EP": 64}
+_LISTING = {"KP": 8, "K": 8, "LISTERS": 32, "BLOCK": 2048, "TB": 16, "TN": 128, "EP": 64}
 
 #: Kernel, types of its arguments, constants.
 CASES: dict[str, tuple] = {
@@ -58,14 +56,20 @@ CASES: dict[str, tuple] = {
     ),
     "lay_out_experts": (
         experts_kernels.lay_out_experts,
-        {**_LAYOUT, **_LISTS, **_COUNTS, "ids": "*i64", "elems": "i32", "ctx": "*i64"},
+        {**_LAYOUT, **_LISTS, **_COUNTS, "words_out": "*i64", "ids": "*i64", "ctx": "*i64"},
         {**_LISTING, **_ALL},
     ),
     "dispatch_tokens": (
         experts_kernels.dispatch_tokens,
-        {"out": "*bf16", "scales": "*bf16", "positions": "*i32", "offsets": "*i32", "x": "*bf16",
-         "ids": "*i64", **_COUNTS, **_SLOTS, **_CHUNKS},
+        {"out": "*bf16", "scales": "*bf16", "positions": "*i32", "x": "*bf16", "ids": "*i64", **_COUNTS,
+         **_SLOTS, **_CHUNKS},
         {"FP8": False, "K": 8, "TR": 2, "TT": 2, "TC": 8192, "ALL": True, **_ALL},
+    ),
+    "dispatch_at_once": (
+        experts_kernels.dispatch_at_once,
+        {"out": "*bf16", "scales": "*bf16", "words_out": "*i64", "x": "*bf16", "ids": "*i64", **_LAYOUT,
+         **_LISTS, **_COUNTS, **_SLOTS, **_CHUNKS},
+        {"FP8": False, "TR": 2, "TT": 2, "ALL": True, "TC": 8192, **_LISTING, **_ALL},
     ),
     "dispatch_decode": (
         experts_kernels.dispatch_decode,

@@ -66,13 +66,15 @@ def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_kernels_compile_for_gpus_with_wide_accesses(ptx: dict[str, str]) -> None:
     for name in (
-        "exchange_rows", "dispatch_tokens", "combine_tokens", "sum_of_choices", "pairs_of_gradients",
+        "exchange_rows", "dispatch_tokens", "dispatch_at_once", "combine_tokens", "sum_of_choices",
+        "pairs_of_gradients",
     ):  # fmt: skip
         text = ptx[f"{name}-90"]
         assert "st.global.v4.b32" in text, name
         assert ".local." not in text, f"{name} spills"
         stores = re.findall(r"st\.global\.(?:b16|v2\.b16|b8)", text)
         assert not stores, f"{name} stores data in small pieces: {stores}"
+    assert "st.global.wt.b64" in ptx["dispatch_at_once-90"], "numbers for the host"
     assert "st.release.sys.global" in ptx["dispatch_decode-90"]
     assert "cvt.rn.satfinite.e4m3x2.f32" in ptx["dispatch_decode-90"]
     assert "ld.acquire.sys.global.b64" in ptx["await_word-90"]

@@ -50,12 +50,17 @@ CHOICES = """
             return roads.choose(space, "op", size, can, rows, road)
         assert (choose(100), choose(101), choose(5, road="b")) == ("a", "b", "b")
         assert choose(5, {"a": "no", "c": None}) == "c"
-        for road, said in (("c", "op by c: it is Sunday"), ("d", "has no road 'd'")):
+        for road, said in (("c", "it is Sunday; roads that can: a, b"), ("d", "has no road 'd'")):
             try:
                 choose(5, road=road)
                 raise SystemExit("it went on")
             except ValueError as error:
                 assert said in str(error)
+        try:
+            roads.choose(space, "misspelt", 1, can, rows)
+            raise SystemExit("a road of PYSHMEM_FUSED that there is not went on")
+        except ValueError as error:
+            assert "PYSHMEM_FUSED: misspelt has no road 'z'; it has a, b, c" in str(error)
         try:
             roads.choose(space, "other", 1, can, ((1 + job.my_pe, "a"),))
             raise SystemExit("rows that differ went on")
@@ -66,7 +71,7 @@ CHOICES = """
 
 
 def test_members_take_one_road(run_pes: Callable) -> None:
-    done = run_pes(2, CHOICES, device="sim", check=True)
+    done = run_pes(2, CHOICES, device="sim", check=True, env={"PYSHMEM_FUSED": "misspelt=z"})
     assert done.stdout.splitlines() == ["ok", "ok"]
 
 
@@ -88,7 +93,7 @@ def test_tune_fused_writes_rows_that_jobs_read(
         from pyshmem.fused import roads, workspace
 
         with pyshmem.init():
-            print(roads.rows_of(workspace.workspace(), "op", ()))
+            print(roads.rows_of(workspace.workspace(), "op", (), {}))
     """
     env = {"PYSHMEM_TUNE_FILE": str(tmp_path / "cutover.json")}
     done = run_pes(2, program, device="sim", env=env, check=True)

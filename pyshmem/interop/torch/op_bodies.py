@@ -39,7 +39,8 @@ def _check_on_heap(tensor: torch.Tensor, name: str, copy: bool = False) -> None:
     if not copy and tensor.numel() and tensors.heap_of(tensor) is None:
         raise ValueError(
             f"{name} ({tuple(tensor.shape)} on {tensor.device}) is not on a symmetric heap: make it "
-            "with pyshmem.interop.torch.empty, zeros, ..., or pass copy=True where there is one"
+            "with pyshmem.interop.torch.empty, zeros, ...; collectives take any tensor with copy=True, "
+            "after register_team(team)"
         )
 
 

@@ -75,7 +75,8 @@ def staging_of(number: int, tensor: torch.Tensor) -> Staging:
     found = _teams[number].staging.get(heap)
     if found is None:
         raise ValueError(
-            f"team {number} has no staging memory on the {heap} heap: call "
-            "pyshmem.interop.torch.register_team(team) before"
+            f"team {number} has no staging memory on the {heap} heap: before operators that return new "
+            "tensors, and before copy=True, all PEs call "
+            f"pyshmem.interop.torch.register_team({'team' if number else ''}) once"
         )
     return found

@@ -230,6 +230,10 @@ def check(me: int, n: int, few: bool) -> None:
     uneven = [2 + 3 * pe for pe in range(n)]
     round_trip(me, n, uneven, 24, 3, 2, torch.bfloat16, again=True)
     round_trip(me, n, [3] * n, 900, 2, 1, torch.float32)  # more chunks than programs
+    most = [2 + 9 * (pe == 0) for pe in range(n)]  # one more than guessed: that call is made twice
+    round_trip(me, n, most, 16, 2, 1, torch.float32)
+    round_trip(me, n, most, 16, 2, 1, torch.float32, mode="throughput", max_tokens=12)
+    round_trip(me, n, [0] * n, 16, 2, 1, torch.float32, mode="throughput", max_tokens=0)
     if few:
         round_trip(me, n, [2] * n, 24, 2, 1, torch.float16, max_tokens=3)
         refusals(me, n)

@@ -13,7 +13,13 @@ import torch
 
 import pyshmem
 import pyshmem.fused as fused
-from pyshmem.fused import matmul_arguments, matmul_local, matmul_run, matmul_tiles
+from pyshmem.fused import (
+    matmul_arguments,
+    matmul_engine,
+    matmul_local,
+    matmul_run,
+    matmul_tiles,
+)
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 FP8 = torch.float8_e4m3fn
@@ -104,11 +110,12 @@ def eights(me: int, n: int, road: str, by_row: bool) -> None:
     ]
     w = given(50, columns, k).to(FP8).t()
     scale_w = given(80, columns).abs() + 0.1 if by_row else 0.25
+    taken = torch.nn.Parameter(scale_w) if by_row else scale_w  # which has no derivative
     z = torch.cat([x.double() * (s.view(-1, 1)) for x, s in zip(xs, scales, strict=True)])
     expected = z @ w.double() * scale_w
     kind = (torch.float32, torch.bfloat16, torch.float16)[ROADS.index(road)]
     got = fused.all_gather_matmul(
-        xs[me], w, scale_x=scales[me], scale_w=scale_w, out_dtype=kind, rows=rows, road=road,
+        xs[me], w, scale_x=scales[me], scale_w=taken, out_dtype=kind, rows=rows, road=road,
         bias=torch.ones(columns, dtype=kind, device=DEVICE), activation="relu",
     )  # fmt: skip
     close(got, torch.relu(expected + 1), kind, NEAR_FP8)
@@ -120,7 +127,7 @@ def eights(me: int, n: int, road: str, by_row: bool) -> None:
     ]
     expected = sum(p @ w.double() * scale_w for p in partial)
     got = fused.matmul_all_reduce(
-        whole[me], w, scale_x=scale, scale_w=scale_w, out_dtype=kind, road=road
+        whole[me], w, scale_x=scale, scale_w=taken, out_dtype=kind, road=road
     )
     near = NEAR_FP8[kind]
     torch.testing.assert_close(got.double(), expected, rtol=near, atol=20 * near)
@@ -220,8 +227,33 @@ def pieces() -> None:
     assert matmul_local._lent(8, 8, 19, 5, 4, 8) == 4
     assert matmul_local._lent(4096, 4096, 5504, 132, 128, 256) == 256
     assert matmul_local._lent(4096, 4096, 4096, 132, 128, 256) == 0
+    assert matmul_local._pieces(4096, 4096, 132, 128, 256) == (0, 1024, 2048, 3072, 4096)
+    assert matmul_local._pieces(1024, 8192, 132, 128, 256) == (0, 512, 1024)
+    assert matmul_local._pieces(4096, 5120, 132, 128, 256) == (0, 1664, 3328, 4096)  # 2, 2, 1 waves
+    assert matmul_local._pieces(64, 8192, 132, 128, 256) == (0, 64)
     assert matmul_tiles._bounds(100, 101, 16) == (32, [0, 32, 64, 96, 100])
     assert matmul_tiles._bounds(0, 1, 16) == (16, [0])
+
+
+def repeated(me: int, n: int) -> None:
+    """A second call of a shape finds all but addresses as it was, in inference mode or outside it."""
+    height, rows = 24 * n, [24 * n - 5, 5, *[0] * n][:n]
+    w = given(5, 8, 16)
+    expected = n * (given(1, height, 8).double() @ w.double())
+    for options in ({}, {"rows": rows}, {"bias": given(7, 16), "activation": "relu"}):
+        whole = torch.relu(expected + given(7, 16).double()) if "bias" in options else expected
+        with torch.inference_mode():
+            for _ in range(2):  # blocks may have grown, and then plans are made once more
+                fused.matmul_all_reduce(given(1, height, 8), w, road="engine", **options)
+        with (
+            mock.patch.object(matmul_engine, "Link", side_effect=AssertionError("made again")),
+            mock.patch.object(matmul_engine, "current_stream", return_value=None) as asked,
+        ):
+            x = given(1, height, 8)  # elsewhere
+            got = fused.matmul_all_reduce(x, w, road="engine", **options)
+        assert asked.call_count == 1
+        close(got, whole, torch.float32)
+        same_everywhere(got)
 
 
 def graphs(me: int, n: int) -> None:
@@ -337,6 +369,8 @@ def main() -> None:
         pieces()
         if DEVICE == "cuda":
             graphs(me, n)
+        elif n > 1:
+            repeated(me, n)
         derivatives(me, n)
     print("ok", flush=True)
 

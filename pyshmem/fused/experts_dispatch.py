@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One call of ``expert_dispatch``: what its kernels are given, and what the host waits for."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import torch
+
+from ..host.teams import Team
+from ..interop.torch.staging import capturing
+from ..triton import context
+from ..triton.chosen import INTERPRETED
+from . import experts_kernels as kernels
+from .experts_handle import GROUP, ExpertHandle
+from .experts_numbers import numbers_of, recent_of
+from .experts_travel import BLOCK, COLUMNS, LISTERS, chunks_of, lists_of, power
+from .slots import LAUNCH, number_of, programs
+from .workspace import Workspace, workspace
+
+_FEW_PES = 4  # so many that most tokens go to all of them
+_FEW_CELLS = 16 if INTERPRETED else 8192  # of lists that programs lay out without a wait
+_CELLS = 8192  # of pairs times experts, laid out at a time
+_PAIRS = 1024  # counted at a time
+_ROWS = 2  # most tokens in registers; one is made FP8 at a time, and four of them are taken
+
+
+class _Plan(NamedTuple):
+    """What follows from sizes.
+
+    Attributes:
+        lists: arguments that say where lists are.
+        travel: those of slots and of chunks.
+        tile: constants of kernels that move tokens.
+        layout: those of kernels that lay out.
+        fixed: those of all.
+    """
+
+    lists: tuple[Any, ...]
+    travel: tuple[Any, ...]
+    tile: dict[str, Any]
+    layout: dict[str, Any]
+    fixed: dict[str, Any]
+
+
+class Dispatch:
+    """One call of ``expert_dispatch``.
+
+    Args:
+        x, ids: the tokens and their experts, checked.
+        experts: how many a member has.
+        zeroed: rows that are not written are 0.
+    """
+
+    def __init__(
+        self, space: Workspace, team: Team | None, x: torch.Tensor, ids: torch.Tensor, experts: int,
+        fp8: bool, zeroed: bool = False,
+    ) -> None:  # fmt: skip
+        self.space, self.team, self.x, self.ids = space, team, x, ids
+        self.experts, self.fp8, self.zeroed = experts, fp8, zeroed
+        self.tokens, self.hidden = x.shape
+        self.k = ids.shape[1]
+
+    def _ints(self, *size: int) -> torch.Tensor:
+        return self.x.new_empty(size, dtype=torch.int32)
+
+    def _outputs(self, rows: int) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Tokens and scales."""
+        if not self.fp8:
+            make = self.x.new_zeros if self.zeroed else self.x.new_empty
+            return make((rows, self.hidden)), None
+        return (
+            self.x.new_empty((rows, self.hidden), dtype=torch.float8_e4m3fn),
+            self.x.new_empty((rows, self.hidden // GROUP), dtype=torch.float32),
+        )
+
+    def _plan(self, most: int) -> _Plan:
+        """For ``most`` tokens of each member."""
+        key = "dispatch", most, self.hidden, self.x.itemsize, self.k, self.experts, self.fp8
+        plan: _Plan = self.space.plan(key, lambda: self._new_plan(most))
+        return plan
+
+    def _new_plan(self, most: int) -> _Plan:
+        lists = lists_of(self.space, most * self.k)
+        scales = 4 * (self.hidden // GROUP)
+        nbytes = self.hidden + scales if self.fp8 else self.hidden * self.x.itemsize
+        room, chunks = chunks_of(self.space, most, nbytes)
+        most_rows, width, experts = power(chunks.rows), power(self.k), power(self.experts + 3)
+        tile = {
+            "FP8": self.fp8, "ALL": self.space.n_pes <= _FEW_PES,
+            "TR": 1 if self.fp8 else min(_ROWS, most_rows),
+            "TT": min(2 * _ROWS if self.fp8 else _ROWS, most_rows),
+            "TC": min(COLUMNS, power(self.hidden)),
+        }  # fmt: skip
+        layout = {
+            "KP": width, "LISTERS": LISTERS, "BLOCK": BLOCK, "EP": experts,
+            "TB": max(1, _CELLS // (width * experts)), "TN": max(1, _PAIRS // width),
+        }  # fmt: skip
+        fixed = {"TEAM": number_of(self.space), "K": self.k, "PROGRAMS": programs(), **LAUNCH}
+        travel = room.block, room.head, room.words, *chunks, self.hidden
+        return _Plan(tuple(lists), travel, tile, layout, fixed)
+
+    def _pairs_for(self, most: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Where the layout goes that a handle has: rows, pairs, offsets."""
+        n, k = self.space.n_pes, self.k
+        return self._ints(n * most * k), self._ints(n, most, k), self._ints(self.experts + 1)
+
+    def _scratch(self, positions: int) -> torch.Tensor:
+        """What programs count, and behind it positions."""
+        return self._ints(2 * programs() * power(self.experts + 3) + positions)
+
+    def _places(self, out: torch.Tensor, scales: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """As kernels see them."""
+        return (out.view(torch.uint8), scales) if self.fp8 else (out, out)
+
+    def _handle(
+        self, mode: str, scales: Any, rows: torch.Tensor, pairs: torch.Tensor, offsets: torch.Tensor
+    ) -> ExpertHandle:
+        return ExpertHandle(rows, offsets, scales, mode, self.team, self.ids, pairs)
+
+    def in_one_kernel(self, most: int) -> tuple[torch.Tensor, ExpertHandle]:
+        """Decoding."""
+        n, plan = self.space.n_pes, self._plan(most)
+        out, scales = self._outputs(n * most)
+        made = rows, pairs, offsets = self._pairs_for(most)
+        layout, counts = {**plan.layout, "TO": 0}, offsets
+        if n * most * self.k <= _FEW_CELLS:
+            own = power(-(-n * most // programs()))
+            layout["TO"] = own
+            layout["TB"] = max(1, _CELLS // (own * layout["KP"] ** 2))
+        else:
+            counts = self._scratch(0)
+        if most:
+            kernels.dispatch_decode[(2 * programs(),)](
+                *self._places(out, scales), *made, counts, self.x, self.ids, self.tokens, most,
+                self.experts, *plan.lists, *plan.travel, context(), **plan.tile, **layout, **plan.fixed,
+            )  # fmt: skip
+        else:
+            offsets.zero_()
+        return out, self._handle("decode", scales, rows, pairs, offsets)
+
+    def by_counts(self, given: int | None) -> tuple[torch.Tensor, ExpertHandle]:
+        """Throughput, where a member has at most ``given`` tokens; without it, room is guessed."""
+        if capturing():
+            raise RuntimeError(
+                "expert_dispatch waits for the number of rows, which a captured stream cannot: "
+                "mode='decode' with max_tokens does not"
+            )
+        if given == 0:
+            out, handle = self.in_one_kernel(0)
+            return out, dataclasses.replace(handle, mode="throughput")
+        recent = recent_of(self.space)
+        while True:
+            most = recent.guess(self.space, self.tokens) if given is None else given
+            # A member whose last call was interrupted may guess otherwise.
+            self.space.agree("room of expert_dispatch", most)
+            done, there = self._within(most)
+            if given is None:
+                recent.add(there)
+            if there <= most:
+                return done
+
+    def _within(self, most: int) -> tuple[tuple[torch.Tensor, ExpertHandle], int]:
+        """One try with room for ``most`` tokens of each member, and the most that one has."""
+        n, plan, numbers = self.space.n_pes, self._plan(most), numbers_of(self.space)
+        # Where most of the room would be used it is taken at once, and tokens move while the host waits.
+        early = n <= 2 * self.k
+        made = rows, pairs, offsets = self._pairs_for(most)
+        counts, words = self._scratch(n * most), numbers.next()
+        lists = self.x, self.ids, self.tokens, most, self.experts, *plan.lists
+        found = self._outputs(n * most) if early else None
+        if found is not None:
+            kernels.dispatch_at_once[(2 * programs(),)](
+                *self._places(*found), *made, counts, words, *lists, *plan.travel, context(),
+                **plan.tile, **plan.layout, **plan.fixed,
+            )  # fmt: skip
+        else:
+            kernels.lay_out_experts[(2 * programs(),)](
+                *made, counts, words, *lists[1:], context(), **plan.layout, **plan.fixed
+            )
+        total, count, wrong, cells = numbers.wait()
+        if wrong:
+            raise ValueError(
+                f"topk_ids of the members have {wrong} experts that there are not; they are 0 to "
+                f"{n * self.experts - 1}, or -1 for none"
+            )
+        out, scales = self._outputs(count) if found is None else found
+        if found is None:
+            self._move(out, scales, counts[-n * most :], most)
+        scales = None if scales is None else scales[:count]
+        handle = self._handle("throughput", scales, rows[:total], pairs, offsets)
+        return (out[:count], handle), -(-cells // self.k)
+
+    def _move(self, out: torch.Tensor, scales: Any, positions: torch.Tensor, most: int) -> None:
+        """Tokens go where ``positions`` says."""
+        plan = self._plan(most)
+        kernels.dispatch_tokens[(2 * programs(),)](
+            *self._places(out, scales), positions, self.x, self.ids, self.tokens, most, self.experts,
+            *plan.travel, context(), **plan.tile, **plan.fixed,
+        )  # fmt: skip
+
+
+def dispatch_again(
+    x: torch.Tensor, ids: torch.Tensor, positions: torch.Tensor, rows: int, experts: int,
+    team: Team | None,
+) -> torch.Tensor:  # fmt: skip
+    """Other rows by the way of a dispatch, of which ``positions``, (members, most), are known.
+
+    Returns: (rows, hidden); rows that no position names are 0.
+    """
+    out = x.new_zeros((rows, x.shape[1]))
+    if positions.shape[1]:
+        call = Dispatch(workspace(team), team, x, ids, experts, False)
+        call._move(out, None, positions, positions.shape[1])
+    return out

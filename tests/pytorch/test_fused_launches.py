@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pyshmem.fused: which launches go to what Triton compiled before, and with which arguments."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="make test-torch installs it")
+pytest.importorskip("triton")
+
+
+class Compiled:
+    """Stands for what Triton compiles."""
+
+    def __init__(self, seen: list[Any]) -> None:
+        self.seen = seen
+
+    def __getitem__(self, grid: Any) -> Any:
+        return lambda *args, stream: self.seen.append(("again", grid, stream, args))
+
+
+def body(x, y, number, size, block, ctx, WIDTH, SCALE=2.5, LAST=True) -> None:  # type: ignore[no-untyped-def]
+    """Parameters of a kernel."""
+
+
+class Kernel:
+    """Stands for a kernel: says how it was launched."""
+
+    fn = staticmethod(body)
+
+    def __init__(self, seen: list[Any]) -> None:
+        self.seen = seen
+
+    def __getitem__(self, grid: Any) -> Any:
+        def launch(*args: Any, **constants: Any) -> Compiled:
+            self.seen.append(("by Triton", grid, len(args), constants))
+            return Compiled(self.seen)
+
+        return launch
+
+
+def test_launches_that_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyshmem.fused import launches
+
+    monkeypatch.setattr(launches, "CompiledKernel", Compiled)
+    monkeypatch.setattr(launches, "current_stream", lambda: 77)
+    seen: list[Any] = []
+    block, addresses = torch.zeros(8), iter((4096, 8192))
+    ctx = SimpleNamespace(data_ptr=lambda: next(addresses))
+    constants = {"WIDTH": 3, "LAST": False, "num_warps": 4}
+    launch = launches.Launch(Kernel(seen), 5, (10, block, ctx), constants)
+    memory = torch.zeros(64)
+    x, y = memory[:16], memory[16:32]
+    assert x.data_ptr() % 16 == 0
+    for number in (1, 2, 3):
+        launch((x, y), (number,))
+    rest = 10, block.data_ptr()
+    assert seen == [
+        ("by Triton", (5, 1, 1), 6, constants),
+        ("again", (5, 1, 1), 77, (x.data_ptr(), y.data_ptr(), 2, *rest, 4096, 3, 2.5, False)),
+        ("again", (5, 1, 1), 77, (x.data_ptr(), y.data_ptr(), 3, *rest, 8192, 3, 2.5, False)),
+    ]
+    seen.clear()
+    launch((x, memory[1:17]), (4,))  # Triton knows of addresses whether they are multiples of 16
+    assert [one[0] for one in seen] == ["by Triton"]
+    launches._forget()  # stages are compiled in, or no longer
+    addresses = iter((1, 2))
+    launch((x, y), (5,))
+    launch((x, y), (6,))
+    assert [one[0] for one in seen] == ["by Triton", "by Triton", "again"]
