@@ -42,32 +42,37 @@ def test_a_numbered_example_is_short_and_says_how_to_run_it(example: Path) -> No
     assert f"python -m pyshmem run -n 4 examples/{example.name}" in text or "-n 2" in text
 
 
+#: Few rows, rows that do not divide by the PEs, few columns and many.
+PLATES = [(1, 24, 40), (2, 5, 129), (3, 5, 3), (4, 23, 40)]
+MORE_PLATES = [(2, 33, 17), (3, 40, 24), (4, 6, 70)]
+
+
 @pytest.mark.parametrize(
     ("n", "rows", "cols"),
-    [(1, 24, 40), (2, 33, 17), (3, 40, 24), (4, 23, 40), (4, 6, 70), (3, 5, 3), (2, 5, 129)],
+    [*PLATES, *(pytest.param(*plate, marks=pytest.mark.long) for plate in MORE_PLATES)],
 )
 def test_heat(n: int, rows: int, cols: int, run_pes: Callable, tmp_path: Path) -> None:
     picture = tmp_path / "new" / "heat.png"
-    sizes = ["--rows", rows, "--cols", cols, "--steps", 20]
+    sizes = ["--rows", rows, "--cols", cols, "--steps", 8]
     run_pes(n, EXAMPLES / "heat.py", [*sizes, "--out", picture], device="auto", check=True)
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("n", "arguments", "message"),
     [
-        (["--rows", 2, "--cols", 40], "at least 3 rows"),
-        (["--rows", 20, "--cols", -4], "not in the range"),
-        (["--rows", 4, "--cols", 40], "4 rows are too few for 3 PEs"),
-        (["--rows", "many"], "not a valid integer"),
+        (1, ["--rows", 2, "--cols", 40], "at least 3 rows"),
+        (1, ["--rows", 20, "--cols", -4], "not in the range"),
+        (3, ["--rows", 4, "--cols", 40], "4 rows are too few for 3 PEs"),
+        (1, ["--rows", "many"], "not a valid integer"),
     ],
 )
 def test_heat_refuses_sizes_that_cannot_be(
-    arguments: list[object], message: str, run_pes: Callable, tmp_path: Path
+    n: int, arguments: list[object], message: str, run_pes: Callable, tmp_path: Path
 ) -> None:
     picture = tmp_path / "heat.png"
     command = [*arguments, "--out", picture]
-    done = run_pes(3, EXAMPLES / "heat.py", command, device="auto")
+    done = run_pes(n, EXAMPLES / "heat.py", command, device="auto")
     assert done.returncode != 0
     assert message in done.stderr
     assert not picture.exists()

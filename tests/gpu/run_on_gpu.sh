@@ -13,12 +13,14 @@
 #   streams             kernels for streams compiled into the cache; streams and graphs on 1, 2 and all GPUs
 #   streambench         operations on streams beside NCCL, symm_mem, NVSHMEM and bare CUDA
 #   streamtune          ways and grids of collectives on streams, beside bare CUDA and NCCL (PROGRAMS: where bare_allreduce is)
-#   stress              10 million random operations, by stores and through the ring, on two PEs each
+#   stress              10 million random operations on two PEs, by stores and through the ring, and a million with the other PE
+#                       counted as one of another host; SEED=n: others (11)
 #   sanitizer           compute-sanitizer on the device suite, where the tool is there: SANITIZER_TIME seconds (280) a tool;
 #                       SANITIZE="FILE...": memcheck on these files alone
 #   ring put get coll signals    these figures beside the peers', and whether they reach their targets
 #   bench               all figures
-# PES="1 2" limits the numbers of PEs of the device suite; ROUNDS=1: each figure is measured once instead of twice;
+# PES="1 2" limits the numbers of PEs of the device suite; SHARDS=n: it runs as n jobs side by side, each with its part
+# of the tests (as many as leave each PE a core, 16 at most); ROUNDS=1: each figure is measured once instead of twice;
 # BUILT=1: what an earlier call has built is taken, so that several may run side by side.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -28,6 +30,7 @@ mkdir -p "$results"
 results=$(cd "$results" && pwd)
 python=${PYTHON:-python3}
 gpus=${GPUS:-$($python -c 'import subprocess; print(len(subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout.splitlines()))')}
+cores=$(nproc)
 summary="$results/summary.txt"
 : > "$summary"
 status=0
@@ -56,25 +59,26 @@ fi
 cd tests # not the checkout: the installed package is what is tested
 run="timeout 300 $python -m pyshmem run --device cuda --timeout 240"
 
-# The device suite on `$1` PEs, in parts that run side by side: most of the time goes to compiling kernels.
+# The device suite on `$1` PEs, in shards that run side by side: most of the time goes to compiling kernels, by a core a PE.
 suite() { # n name [VARIABLE=value...]
-    local n=$1 name=$2 part code=0 rest
+    local n=$1 name=$2 shard code=0 shards
     shift 2
-    rest=$(ls spmd/device/test_*.py | grep -vE 'put_get|collectives|waits|signals|atomics|strided|test_ll|reduce_scatter')
-    local -a shards=("spmd/device/test_put_get.py" "spmd/device/test_collectives.py" "spmd/device/test_collectives_reduce.py"
-        "spmd/device/test_waits.py spmd/device/test_signals.py spmd/device/test_strided.py" "spmd/device/test_atomics.py spmd/device/test_atomics_nbi.py $rest"
-        "spmd/device/test_ll.py" "spmd/device/test_reduce_scatter.py")
-    for part in "${!shards[@]}"; do
-        # shellcheck disable=SC2086 # words
-        { env "$@" $run -n "$n" -m pytest -q -x -p no:cacheprovider -W ignore ${shards[part]} > "$results/${name}_$part.log" 2>&1
-          echo $? > "$results/${name}_$part.code"; } &
+    shards=${SHARDS:-$(((cores - 2) / n))}
+    shards=$((shards < 1 ? 1 : shards > 16 ? 16 : shards))
+    rm -f "$results/${name}"_*.{log,code}
+    for ((shard = 0; shard < shards; shard++)); do
+        { env "$@" $run -n "$n" -m pytest -q -x -p no:cacheprovider -W ignore --shard "$shard/$shards" spmd/device > "$results/${name}_$shard.log" 2>&1
+          echo $? > "$results/${name}_$shard.code"; } &
     done
     wait
-    for part in "${!shards[@]}"; do
-        [ "$(cat "$results/${name}_$part.code")" = 0 ] || { code=1 status=1; tail -30 "$results/${name}_$part.log" | cut -c1-200; }
-        rm -f "$results/${name}_$part.code"
+    for ((shard = 0; shard < shards; shard++)); do
+        [ "$(cat "$results/${name}_$shard.code")" = 0 ] || { code=1 status=1; tail -30 "$results/${name}_$shard.log" | cut -c1-200; }
+        rm -f "$results/${name}_$shard.code"
     done
-    note "$name" "exit $code: $(cat "$results/${name}"_*.log | grep -E ' (passed|failed|skipped)' | grep -oE '[0-9]+ (passed|failed|skipped|errors?)' | awk '{n[$2] += $1} END {for (k in n) printf "%d %s ", n[k], k}')"
+    note "$name, $shards shards" "exit $code: $(cat "$results/${name}"_*.log | awk '/ (passed|failed|skipped|deselected).* in [0-9.]+s/ {
+        for (k = 2; k <= NF; k++) if ($k ~ /^(passed|failed|skipped|errors?),?$/) { sub(",", "", $k); n[$k] += $(k - 1) }
+        for (k = 2; k <= NF; k++) if ($(k - 1) == "in" && $k + 0 > most) most = $k + 0
+        ended++ } END { for (k in n) printf "%d %s, ", n[k], k; printf "%d shards ended, the slowest after %d s", ended, most }')"
 }
 
 if [[ $parts == *" tests "* ]]; then
@@ -180,12 +184,13 @@ if [[ $parts == *" streamtune "* ]]; then
 fi
 
 if [[ $parts == *" stress "* ]]; then
-    for p2p in 1 0; do
-        log=$results/stress_p2p$p2p.log
-        PYSHMEM_P2P=$p2p PYSHMEM_HEAP_SIZE=1G $run -n 2 gpu/stress.py --operations 10000000 --seed $((11 + p2p)) > "$log" 2>&1
+    for way in P2P=1 P2P=0 NODE_SIZE=1; do
+        log=$results/stress_${way/=/}.log
+        operations=$([ $way = NODE_SIZE=1 ] && echo 1000000 || echo 10000000)
+        env "PYSHMEM_$way" PYSHMEM_HEAP_SIZE=1G PYSHMEM_DEVICE_HEAP_SIZE=1G $run -n 2 gpu/stress.py --operations "$operations" --seed "${SEED:-11}" > "$log" 2>&1
         code=$?
         show_failure $code "$log" 20
-        note "stress, PYSHMEM_P2P=$p2p" "exit $code: $(grep -E 'mismatches' "$log" | tail -1 | tr -s ' ')"
+        note "stress, PYSHMEM_$way" "exit $code: $(grep -E 'mismatches' "$log" | tail -1 | tr -s ' ')"
     done
 fi
 

@@ -56,7 +56,14 @@ def arguments(on_gpus: bool) -> argparse.Namespace:
     parser.add_argument(
         "--steps", type=int, default=16 if on_gpus else 6, help="cells of a block a round"
     )
+    parser.add_argument("--heap", choices=("host", "device"), help="by default the one for kernels")
     return parser.parse_args()
+
+
+def heap_of_kernels(me: int) -> str:
+    """The device heap, also where peers are far; with PYSHMEM_P2P=0, where the own is, the host heap."""
+    own = library.device_state()[state.DELTA + (me & state.NEAR_MASK)]
+    return "host" if own == state.FAR else "device"
 
 
 class Arrays:
@@ -203,10 +210,7 @@ def main() -> int:
         on_gpus = job.device == "cuda"
         chosen = arguments(on_gpus)
         shape = Shape(job.n_pes, chosen.blocks, chosen.threads, chosen.steps)
-        near = library.device_state()[
-            state.P2P
-        ]  # kernels on GPUs whose peers are far use the host heap
-        heap = "device" if near or not on_gpus else "host"
+        heap = chosen.heap or heap_of_kernels(job.my_pe)
         pool, reals = pools(chosen.seed, job.n_pes), floats(chosen.seed, job.n_pes)
         arrays = Arrays(shape, heap, pool[job.my_pe], reals[job.my_pe])
         memory, report = Memory(shape, job.my_pe, pool, reals), Report(chosen.seed, job.my_pe)

@@ -140,6 +140,29 @@ def test_an_exception_in_the_middle_reaches_the_others(run_pes: Callable) -> Non
     assert "Traceback" in done.stderr
 
 
+def test_of_a_report_the_others_hear_the_first_sentence(run_pes: Callable) -> None:
+    done = run_pes(
+        2,
+        """
+        import sys, time, pyshmem
+        pyshmem.init(heap_size="1M")
+        word = pyshmem.new_signal()
+        pyshmem.barrier_all()
+        if pyshmem.my_pe() == 1:
+            pyshmem.signal_wait_until(word, pyshmem.CMP_EQ, 1)
+        time.sleep(1)  # its own time ends a second later
+        try:
+            pyshmem.barrier_all()
+        except pyshmem.PeerDied as error:
+            sys.stdout.write(f"told: {error}\\n")
+            sys.exit(1)
+        """,
+        env={"PYSHMEM_TIMEOUT": "1"},
+    )
+    told = done.stdout.splitlines()[0]
+    assert told.endswith("ShmemTimeout: wait_until took longer than 1 s (PYSHMEM_TIMEOUT)"), told
+
+
 def test_a_pe_that_ends_before_the_others_barrier_is_told(run_pes: Callable) -> None:
     done = run_pes(
         2,

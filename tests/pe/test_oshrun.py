@@ -43,7 +43,7 @@ def test_host_suite(n_pes: int, run_command: RunCommand) -> None:
 
 
 @pytest.mark.serial
-@pytest.mark.parametrize("n_pes", [1, 2, 4])
+@pytest.mark.parametrize("n_pes", [1, pytest.param(2, marks=pytest.mark.long), 4])
 def test_a_part_of_the_host_suite(n_pes: int, run_command: RunCommand) -> None:
     files = [SUITE / file for file in SHORT["host"]]
     done = run(run_command, n_pes, *PYTEST, *files, check=True)
@@ -167,7 +167,7 @@ def test_start_and_end_are_sound_every_time(
 ) -> None:
     packages = f"import site\nsite.addsitedir({sysconfig.get_path('purelib')!r})\n"
     program = write(tmp_path, packages + INIT + "pyshmem.barrier_all()\n")
-    for _ in range(6):
+    for _ in range(3):
         run_command([*launch(4), python, str(program)], 60, check=True, **permission())
 
 

@@ -23,9 +23,16 @@ TWO_RINGS = {
 }
 
 
-def stress(n_pes: int, run_pes: Callable, device: str, operations: int, **variables: str) -> None:
+def stress(
+    n_pes: int,
+    run_pes: Callable,
+    device: str,
+    operations: int,
+    *options: str,
+    **variables: str,
+) -> None:
     heaps = {"PYSHMEM_HEAP_SIZE": "1G", "PYSHMEM_DEVICE_HEAP_SIZE": "1G", "PYSHMEM_TIMEOUT": "60"}
-    given = ["--operations", str(operations), "--seed", str(n_pes)]
+    given = ["--operations", str(operations), "--seed", str(n_pes), *options]
     done = run_pes(n_pes, STRESS, given, device=device, env=heaps | variables, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^mismatches +0$", done.stdout, re.MULTILINE)
@@ -41,7 +48,7 @@ def test_random_operations_leave_what_numpy_says(way: str, n_pes: int, run_pes: 
 
 @pytest.mark.parametrize("way", TWO_RINGS)
 def test_random_operations_through_two_rings(way: str, run_pes: Callable) -> None:
-    stress(3, run_pes, "sim", 8000, **TWO_RINGS[way])
+    stress(3, run_pes, "sim", 8000, "--heap", "device", **TWO_RINGS[way])
 
 
 @pytest.mark.gpu

@@ -44,24 +44,26 @@ def test_host_suite_without_an_accelerator(run_command: RunCommand) -> None:
     run_suite("host", 2, "none", run_command, only=SHORT["host"])
 
 
-@pytest.mark.parametrize("n_pes", [1, 3, 4])  # on 2 in checking mode, and on 3 whole under oshrun
+@pytest.mark.parametrize("n_pes", [3, 4])  # on 2 in checking mode, and on 3 whole under oshrun
 def test_host_suite_on_both_heaps(n_pes: int, run_command: RunCommand) -> None:
-    run_suite("host", n_pes, "sim", run_command, only=SHORT["host"] if n_pes > 1 else ())
+    run_suite("host", n_pes, "sim", run_command, only=SHORT["host"])
 
 
-@pytest.mark.parametrize("n_pes", [1, 3, 4])  # on 2 in checking mode
+@pytest.mark.parametrize("n_pes", [3, 4])  # 1 PE in test_suites_of_one_pe, 2 through short rings
 def test_device_suite_in_the_simulator(n_pes: int, run_command: RunCommand) -> None:
     run_suite("device", n_pes, "sim", run_command, only=SHORT["device"] if n_pes == 4 else ())
+
+
+@pytest.mark.long  # on 2 in checking mode
+@pytest.mark.parametrize("n_pes", [1, 4])
+def test_whole_device_suite_in_the_simulator(n_pes: int, run_command: RunCommand) -> None:
+    run_suite("device", n_pes, "sim", run_command)
 
 
 @pytest.mark.long  # what goes through two short rings stands for it in make test
 def test_device_suite_with_peers_out_of_reach(run_command: RunCommand) -> None:
     """Everything through the ring and the proxy."""
     run_suite("device", 3, "sim", run_command, PYSHMEM_P2P="0")
-
-
-def test_what_a_pe_alone_does_through_the_ring(run_command: RunCommand) -> None:
-    run_suite("device", 1, "sim", run_command, only=SHORT["device"], PYSHMEM_P2P="0")
 
 
 def test_what_goes_through_two_short_rings(run_command: RunCommand) -> None:

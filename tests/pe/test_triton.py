@@ -14,8 +14,15 @@ RunCommand = Callable[..., object]
 
 
 @pytest.mark.serial
+@pytest.mark.parametrize("n_pes", [2, 3, 4])  # 1 PE in test_suites_of_one_pe
 def test_triton_suite_in_the_interpreter(n_pes: int, run_command: RunCommand) -> None:
-    run_suite("triton", n_pes, "sim", run_command, only=SHORT["triton"] if n_pes == 4 else ())
+    run_suite("triton", n_pes, "sim", run_command, only=() if n_pes == 3 else SHORT["triton"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("n_pes", [1, 2, 4])
+def test_whole_triton_suite_in_the_interpreter(n_pes: int, run_command: RunCommand) -> None:
+    run_suite("triton", n_pes, "sim", run_command, TRITON_MIXES="30")
 
 
 @pytest.mark.long

@@ -12,8 +12,31 @@ import gc
 import os
 
 import pytest
+from shards import deal, group_of, parse
 
 import pyshmem
+
+
+def pytest_addoption(parser):
+    parser.addoption("--shard", type=parse, help="I/N: part I, from 0, of N of the tests")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.option.shard is None:
+        return
+    mine, n = config.option.shard
+    groups = [
+        group_of(
+            item.path.name,
+            item.originalname,
+            item.callspec.params if hasattr(item, "callspec") else {},
+        )
+        for item in items
+    ]
+    numbers = deal(groups, n)
+    left = [item for item, number in zip(items, numbers, strict=True) if number != mine]
+    items[:] = [item for item, number in zip(items, numbers, strict=True) if number == mine]
+    config.hook.pytest_deselected(items=left)
 
 
 @pytest.fixture(scope="session")

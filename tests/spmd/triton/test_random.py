@@ -92,7 +92,7 @@ def replay(words, source, steps):
 
 NEAR = os.environ.get("PYSHMEM_P2P", "1") != "0"
 #: As many as there is time for; TRITON_MIXES=1000 takes minutes.
-MIXES = int(os.environ.get("TRITON_MIXES") or (30 if NEAR else 6))
+MIXES = int(os.environ.get("TRITON_MIXES") or (8 if NEAR else 6))
 
 
 @pytest.mark.parametrize("seed", range(MIXES))

@@ -97,6 +97,8 @@ def test_what_no_graph_can_have_is_refused(job):
     task = other.add(scale, tiles=2, args=(0, 0, 0))
     with pytest.raises(ValueError, match="no task of this graph"):
         graph.add(scale, after=[task])
+    with pytest.raises(TypeError, match="list of tasks or of"):
+        other.add(scale, after=task)
     with pytest.raises(ValueError, match="no tile 2"):
         other.add(scale, tiles=3, after=[(task, lambda tile: [tile])])
     with pytest.raises(ValueError, match="at least one"):
