@@ -31,6 +31,11 @@ class PEFailed(Exception):
         super().__init__(text, reports)
         self.text, self.reports = text, reports
 
+    def __str__(self) -> str:
+        """What other PEs are told of it: not all of the text."""
+        failed = [report["nodeid"] for report in self.reports if report["outcome"] == "failed"]
+        return ", ".join(failed) or "its pytest ended with an error"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Two settings of the ini file."""
@@ -229,6 +234,7 @@ class _Recorder:
     def __init__(self) -> None:
         self.reports: list[dict[str, Any]] = []
         self.failed = False
+        self.cause: BaseException | None = None
 
     def pytest_configure(self, config: pytest.Config) -> None:
         self._config = config
@@ -238,6 +244,10 @@ class _Recorder:
         self.reports.append(data)
         self.failed |= report.failed
 
+    def pytest_exception_interact(self, call: pytest.CallInfo[Any]) -> None:
+        if call.excinfo is not None:
+            self.cause = self.cause or call.excinfo.value
+
 
 def _on_a_pe(arguments: list[str], folder: str, nodeids: list[str]) -> list[dict[str, Any]]:
     """Run tests in this PE; a failure here ends the job, for the other PEs may wait for this one."""
@@ -246,5 +256,6 @@ def _on_a_pe(arguments: list[str], folder: str, nodeids: list[str]) -> list[dict
     with contextlib.redirect_stdout(text):
         status = pytest.main([*arguments, *nodeids], plugins=[recorder])
     if recorder.failed or status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        raise PEFailed(text.getvalue(), recorder.reports)
+        # With its cause, by which a PE that only heard of a failure is told from the one that failed.
+        raise PEFailed(text.getvalue(), recorder.reports) from recorder.cause
     return recorder.reports

@@ -13,9 +13,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from environment import clean_environment
+from environment import clean_environment, processes_of
 
 RunCommand = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def pytest_configure() -> None:
+    """Have an editable install built by this process, and by none of those that the tests start."""
+    import pyshmem  # noqa: F401
+
+    os.environ["NINJA_IS_DONE"] = str(Path(__file__).parents[1] / "tools" / "ninja")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -80,12 +87,16 @@ def _run_command(
     try:
         output, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
+        processes = processes_of(process.pid)
         os.killpg(process.pid, signal.SIGKILL)
         try:
             output, errors = process.communicate(timeout=10)
         except subprocess.TimeoutExpired:
             output, errors = "(what it started holds its output, and still runs)", ""
-        pytest.fail(f"{command} did not end in {timeout:g} s\n{output}\n{errors}", pytrace=False)
+        pytest.fail(
+            f"{command} did not end in {timeout:g} s\n{output}\n{errors}\n{processes}",
+            pytrace=False,
+        )
     if check and process.returncode:
         pytest.fail(
             f"exit status {process.returncode}: {' '.join(map(str, command))}\n"

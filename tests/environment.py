@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 #: Variables of a job that the tests themselves may run in; a program under test must not see them.
 _JOB_VARIABLES = (
@@ -19,3 +20,20 @@ def clean_environment(**extra: str) -> dict[str, str]:
     """
     without = (*_JOB_VARIABLES, "PYTHONDONTWRITEBYTECODE")
     return {k: v for k, v in os.environ.items() if k not in without} | extra
+
+
+def processes_of(session: int) -> str:
+    """A line for each living process of a session: number, parent, state, what it waits for, command."""
+    lines = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state, parent, _, of = (
+                (folder / "stat").read_text().rpartition(")")[2].split(maxsplit=4)[:4]
+            )
+            command = (folder / "cmdline").read_text().replace("\0", " ")
+            waits = (folder / "wchan").read_text()
+        except OSError:  # it has ended
+            continue
+        if int(of) == session:
+            lines.append(f"{folder.name} (of {parent}) {state} {waits}: {command[:200]}")
+    return "\n".join(lines)

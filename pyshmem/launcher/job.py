@@ -270,7 +270,9 @@ class Job:
             self.ending.note_at = float("inf")
             say([self._what_the_asker_waits_for()])
         while self.ending.steps and now >= self.ending.steps[0][0]:
-            _, number = self.ending.steps.pop(0)
+            due, number = self.ending.steps.pop(0)
+            # On a machine that stood still, what is between two signals stays between them.
+            self.ending.steps = [(at + now - due, later) for at, later in self.ending.steps]
             if number == signal.SIGKILL:
                 self.ending.killed = self._running()
             self._signal(number)

@@ -17,6 +17,7 @@ import pickle
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
@@ -74,7 +75,7 @@ def _failure(error: BaseException) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "error": "".join(traceback.format_exception_only(error)).strip(),
         "traceback": text.getvalue(),
-        "secondary": type(error).__name__ == "PeerDied",
+        "secondary": any(type(one).__name__ == "PeerDied" for one in _chain(error)),
         "exception": pickle.dumps(None),
     }
     try:
@@ -85,6 +86,15 @@ def _failure(error: BaseException) -> dict[str, Any]:
     except Exception:
         return answer
     return answer | {"exception": pickled}
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception and those that led to it, the latest first."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        yield error
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
 
 
 def _status_of(error: BaseException) -> int:

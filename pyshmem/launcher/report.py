@@ -22,6 +22,12 @@ _TRACEBACK = "Traceback (most recent call last):"
 #: when there is one.
 _SECONDARY = re.compile(r"\bPeerDied\b|\bthe job is being aborted: |\bdied while this PE was in ")
 
+#: Between the tracebacks of an exception and of what it led to.
+_CHAINED = re.compile(
+    r"During handling of the above exception, another exception occurred:"
+    r"|The above exception was the direct cause of the following exception:"
+)
+
 #: What a routine of C says of the mistake that ends its PE.
 _OF_C = re.compile(r"PE \d+: p?shmemx?_\w+: ")
 
@@ -80,7 +86,9 @@ def is_secondary(lines: Sequence[str]) -> bool:
     """Whether a PE's last words say that it ended because another PE did."""
     if of_c := [line for line in lines if _OF_C.match(line)]:
         return all(_SECONDARY.search(line) for line in of_c)  # its threads may all have a word
-    return any(_SECONDARY.search(line) for line in last_words(lines))
+    ends = [i for i, line in enumerate(lines) if _CHAINED.search(line)]
+    links = [lines[begin:end] for begin, end in zip([0, *ends], [*ends, len(lines)], strict=True)]
+    return any(_SECONDARY.search(line) for link in links for line in last_words(link))
 
 
 def standing(descriptions: Sequence[tuple[int, str]]) -> list[str]:

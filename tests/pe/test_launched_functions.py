@@ -75,6 +75,24 @@ def test_an_exception_comes_back_with_the_traceback_of_its_pe() -> None:
     assert isinstance(e.value.failures[1].exception, pyshmem.PeerDied)
 
 
+def fail_by_hearsay(explicit: bool) -> None:
+    if pyshmem.my_pe() == 1:
+        raise KeyError("no such row")
+    try:
+        pyshmem.barrier_all()
+    except pyshmem.PeerDied as error:
+        if explicit:
+            raise RuntimeError("the step is lost") from error
+        raise RuntimeError("the step is lost")  # noqa: B904
+
+
+@pytest.mark.parametrize("explicit", [True, False])
+def test_what_a_failure_elsewhere_leads_to_is_not_the_cause(explicit: bool) -> None:
+    with pytest.raises(pyshmem.LaunchError, match="PE 1 of 2 failed: KeyError") as e:
+        pyshmem.launch(fail_by_hearsay, 2, explicit, output="none")
+    assert [(one.pe, one.secondary) for one in e.value.failures] == [(1, False), (0, True)]
+
+
 def end_as(how: str) -> object:
     if how == "signal":
         os.kill(os.getpid(), signal.SIGKILL)

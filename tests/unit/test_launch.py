@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pyshmem.launcher import leftovers, report
+from pyshmem.launcher import leftovers
 from pyshmem.launcher.settings import check_settings, settle_device
 from pyshmem.launcher.signals import Signals
 from pyshmem.launcher.spec import JobSpec, LaunchError, resolve_command
@@ -188,59 +188,6 @@ def test_a_reader_that_has_gone_fails_nothing() -> None:
     pipes.feed(b"line\n")
     pipes._out = os.open(os.devnull, os.O_RDONLY)
     pipes.close()
-
-
-# ---- reports ---------------------------------------------------------------------------------
-
-_ERROR = """before
-Traceback (most recent call last):
-  File "/x/a.py", line 9, in <module>
-    main()
-  File "/x/a.py", line 5, in main
-    raise ValueError("no")
-          ^^^^^^^^^^^^^^^^
-ValueError: no
-"""
-
-_SYNTAX = '  File "/x/a.py", line 1\n    def f(:\n          ^\nSyntaxError: invalid syntax\n'
-
-
-def test_last_words_are_the_place_and_the_error() -> None:
-    words = [line.strip() for line in report.last_words(_ERROR.splitlines())]
-    assert words == ['File "/x/a.py", line 5, in main', 'raise ValueError("no")', "ValueError: no"]
-
-
-def test_last_words_of_a_chained_error_are_of_the_last() -> None:
-    chained = _ERROR + "\nDuring handling of the above exception, another exception occurred:\n\n"
-    last = _ERROR.replace("ValueError", "KeyError").replace("line 5", "line 6")
-    words = report.last_words((chained + last).splitlines())
-    assert words[0].strip() == 'File "/x/a.py", line 6, in main'
-    assert words[-1] == "KeyError: no"
-
-
-def test_last_words_of_a_syntax_error() -> None:
-    words = report.last_words(_SYNTAX.splitlines())
-    assert words[0].strip() == 'File "/x/a.py", line 1'
-    assert words[-1] == "SyntaxError: invalid syntax"
-
-
-def test_last_words_of_any_program() -> None:
-    assert report.last_words(["a", "", "b", "c", "d"]) == ["b", "c", "d"]
-    assert report.last_words([]) == []
-
-
-@pytest.mark.parametrize(
-    ("returncode", "text", "status"),
-    [(3, "exit code 3", 3), (-9, "SIGKILL", 137), (-11, "SIGSEGV", 139), (-60, "signal 60", 188)],
-)
-def test_how_a_pe_ended(returncode: int, text: str, status: int) -> None:
-    assert text in report.how_it_ended(returncode)
-    assert report.exit_status(returncode) == status
-
-
-def test_pes_that_stand_together_share_a_line() -> None:
-    places = [(0, "running"), (1, "in x"), (2, "running"), (3, "running"), (4, "running")]
-    assert report.standing(places) == ["PEs 0, 2..4: running", "PE 1: in x"]
 
 
 # ---- signals and leftovers ---------------------------------------------------------------------

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 from pathlib import Path
 
@@ -24,10 +25,11 @@ def test_ninjas_wait_for_each_other(tmp_path: Path) -> None:
     names = ["a", "b", "c", "d"]
     for name in names:
         (tmp_path / f"{name}.ninja").write_text(RULES.format(name=name))
+    environment = os.environ | {"NINJA_IS_DONE": ""}
     runs = [
         subprocess.Popen(
             [NINJA, "-f", f"{name}.ninja"],
-            cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
         for name in names
     ]  # fmt: skip
