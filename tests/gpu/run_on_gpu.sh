@@ -15,13 +15,17 @@
 #   streamtune          ways and grids of collectives on streams, beside bare CUDA and NCCL (PROGRAMS: where bare_allreduce is)
 #   stress              10 million random operations on two PEs, by stores and through the ring, and a million with the other PE
 #                       counted as one of another host; SEED=n: others (11)
+#   fused               the tests of tests/pytorch that need GPUs (needs torch)
+#   fusedbench          bench/fused.py (FUSED: its parts, all by default) and bench/decode_step.py
+#   hostsbench          bench/hosts.py with PYSHMEM_NODE_SIZE=1
 #   sanitizer           compute-sanitizer on the device suite, where the tool is there: SANITIZER_TIME seconds (280) a tool;
 #                       SANITIZE="FILE...": memcheck on these files alone
 #   ring put get coll signals    these figures beside the peers', and whether they reach their targets
 #   bench               all figures
 # PES="1 2" limits the numbers of PEs of the device suite; SHARDS=n: it runs as n jobs side by side, each with its part
 # of the tests (as many as leave each PE a core, 16 at most); ROUNDS=1: each figure is measured once instead of twice;
-# BUILT=1: what an earlier call has built is taken, so that several may run side by side.
+# BUILT=1: what an earlier call has built is taken, so that several may run side by side. DEVICE=sim GPUS=2: the script
+# itself is tried where there is no GPU, with what PYTHON has installed.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 results=${1:-build/gpu}; shift || true
@@ -57,7 +61,21 @@ if [ -z "${BUILT:-}" ]; then
 fi
 
 cd tests # not the checkout: the installed package is what is tested
-run="timeout 300 $python -m pyshmem run --device cuda --timeout 240"
+run="$python -m pyshmem run --device ${DEVICE:-cuda} --timeout 240"
+pytest="-m pytest -q -x -p no:cacheprovider -W ignore"
+
+# Run a command for `$2` seconds at most; its output goes to $results/NAME.log, and its outcome into the summary.
+job() { # NAME SECONDS COMMAND...
+    local name=$1 limit=$2 log=$results/$1.log code
+    shift 2
+    timeout "$limit" "$@" > "$log" 2>&1
+    code=$?
+    show_failure $code "$log" 40
+    note "$name" "exit $code: $(outcome "$log")"
+}
+
+# What pytest says last of a run, else the last line.
+outcome() { { grep -E ' (passed|failed|skipped|errors?)\b.* in [0-9.]+s|^mismatches ' "$1" || tail -1 "$1"; } | tail -1 | tr -s ' ' | cut -c1-120; }
 
 # The device suite on `$1` PEs, in shards that run side by side: most of the time goes to compiling kernels, by a core a PE.
 suite() { # n name [VARIABLE=value...]
@@ -67,7 +85,7 @@ suite() { # n name [VARIABLE=value...]
     shards=$((shards < 1 ? 1 : shards > 16 ? 16 : shards))
     rm -f "$results/${name}"_*.{log,code}
     for ((shard = 0; shard < shards; shard++)); do
-        { env "$@" $run -n "$n" -m pytest -q -x -p no:cacheprovider -W ignore --shard "$shard/$shards" spmd/device > "$results/${name}_$shard.log" 2>&1
+        { env "$@" timeout 300 $run -n "$n" $pytest --shard "$shard/$shards" spmd/device > "$results/${name}_$shard.log" 2>&1
           echo $? > "$results/${name}_$shard.code"; } &
     done
     wait
@@ -90,29 +108,17 @@ if [[ $parts == *" tests "* ]]; then
 fi
 
 if [[ $parts == *" tests "* && -z ${PES:-} ]]; then
-    for n in 3; do # several PEs share a GPU
-        log=$results/shared_gpu_$n.log
-        CUDA_VISIBLE_DEVICES=0 $run -n $n -m pytest -q -x -p no:cacheprovider -W ignore spmd/device -k 'signals or faults' > "$log" 2>&1
-        code=$?
-        show_failure $code "$log" 40
-        note "device tests, $n PEs on one GPU" "exit $code: $(grep -E 'passed|failed|error' "$log" | tail -1)"
-    done
+    # Several PEs share a GPU.
+    CUDA_VISIBLE_DEVICES=0 job shared_gpu_3 300 $run -n 3 $pytest spmd/device -k 'signals or faults'
     for example in ../examples/0*.py; do
-        $run -n "$gpus" "$example" > "$results/example.log" 2>&1
-        code=$?
-        show_failure $code "$results/example.log" 20
-        note "$(basename "$example"), $gpus PEs" "exit $code: $(tail -1 "$results/example.log")"
+        job "$(basename "$example" .py)" 300 $run -n "$gpus" "$example"
     done
 fi
 
 if [[ $parts == *" heat "* ]]; then
-    log=$results/heat_$gpus.log
     # PE 0 checks in NumPy while the others wait.
-    PYSHMEM_TIMEOUT=240 $run -n "$gpus" ../examples/heat.py --compare --out "$results/heat_$gpus.png" > "$log" 2>&1
-    code=$?
-    show_failure $code "$log" 40
-    note "heat.py, $gpus PEs" "exit $code"
-    grep -E 'step|ratio|error' "$log" | tail -6 | tee -a "$summary"
+    PYSHMEM_TIMEOUT=240 job "heat_$gpus" 300 $run -n "$gpus" ../examples/heat.py --compare --out "$results/heat_$gpus.png"
+    grep -E 'step|ratio|error' "$results/heat_$gpus.log" | tail -6 | tee -a "$summary"
 fi
 
 if [[ $parts == *" p2p0 "* ]]; then
@@ -124,73 +130,67 @@ if [[ $parts == *" far "* ]]; then
 fi
 
 if [[ $parts == *" host "* ]]; then
-    log=$results/host_$gpus.log
-    $run -n "$gpus" -m pytest -q -x -p no:cacheprovider -W ignore spmd/host > "$log" 2>&1
-    code=$?
-    show_failure $code "$log" 40
-    note "host suite, $gpus PEs" "exit $code: $(grep -E 'passed|failed|error' "$log" | tail -1)"
+    job "host_$gpus" 300 $run -n "$gpus" $pytest spmd/host
 fi
 
 if [[ $parts == *" triton "* ]]; then # needs torch: Triton asks it for GPU and stream
     for n in ${PES:-$(for n in 1 2 4; do [ "$n" -gt "$gpus" ] || echo "$n"; done)}; do
-        log=$results/triton_$n.log
-        TRITON_MIXES=${TRITON_MIXES:-} $run -n "$n" -m pytest -q -x -p no:cacheprovider -W ignore spmd/triton > "$log" 2>&1
-        code=$?
-        show_failure $code "$log" 40
-        note "Triton suite, $n PEs" "exit $code: $(grep -E 'passed|failed|error' "$log" | tail -1)"
+        TRITON_MIXES=${TRITON_MIXES:-} job "triton_$n" 300 $run -n "$n" $pytest spmd/triton
     done
     for program in ../examples/*_triton_*.py ../bench/triton_tiles.py ../bench/triton_gemm.py; do
-        log=$results/$(basename "$program" .py).log
-        $run -n "$(( gpus < 2 ? gpus : 2 ))" "$program" > "$log" 2>&1
-        code=$?
-        show_failure $code "$log" 40
-        note "$(basename "$program")" "exit $code: $(tail -1 "$log" | cut -c1-120)"
+        job "$(basename "$program" .py)" 300 $run -n "$((gpus < 2 ? gpus : 2))" "$program"
     done
 fi
 
 if [[ $parts == *" streams "* ]]; then
-    log=$results/warm.log
-    CUDA_VISIBLE_DEVICES=0 $run -n "${WARM:-12}" gpu/warm_kernels.py > "$log" 2>&1
-    code=$?
-    show_failure $code "$log" 20
-    note "kernels for streams" "exit $code: $(tail -1 "$log")"
+    CUDA_VISIBLE_DEVICES=0 job warm 300 $run -n "${WARM:-12}" gpu/warm_kernels.py
     for n in $(printf '%s\n' 1 2 "$gpus" | sort -nu); do
         [ "$n" -le "$gpus" ] || continue
-        log=$results/streams_$n.log
-        $run -n "$n" -m pytest -q -x -p no:cacheprovider -W ignore spmd/host/test_host_streams.py \
-            spmd/host/test_host_streams_collectives.py spmd/device/test_streams_on_gpu.py > "$log" 2>&1
-        code=$?
-        show_failure $code "$log" 40
-        note "streams, $n PEs" "exit $code: $(grep -E 'passed|failed|error' "$log" | tail -1)"
+        job "streams_$n" 300 $run -n "$n" $pytest spmd/host/test_host_streams.py spmd/host/test_host_streams_collectives.py \
+            spmd/device/test_streams_on_gpu.py
     done
-    $run -n "$gpus" ../examples/09_all_reduce_in_a_graph.py > "$results/example.log" 2>&1
-    note "example 09, $gpus PEs" "exit $?: $(tail -1 "$results/example.log")"
+    job "09_all_reduce_in_a_graph_$gpus" 300 $run -n "$gpus" ../examples/09_all_reduce_in_a_graph.py
 fi
 
-if [[ $parts == *" streambench "* ]]; then
-    timeout 580 $python ../bench/streams.py -n "$gpus" --plot "$results/streams_$gpus.png" > "$results/streams_$gpus.jsonl" 2> "$results/streams_$gpus.err"
+# A program that prints figures as JSON lines: those go to NAME.jsonl, other lines into the summary.
+figures_of() { # NAME SECONDS COMMAND...
+    local name=$1 limit=$2 code
+    shift 2
+    timeout "$limit" "$@" > "$results/$name.jsonl" 2> "$results/$name.err"
     code=$?
-    show_failure $code "$results/streams_$gpus.err" 20
-    note "streams beside the peers" "exit $code"
-    grep -v '^{' "$results/streams_$gpus.jsonl" | tee -a "$summary"
+    show_failure $code "$results/$name.err" 20
+    note "$name" "exit $code: $(grep -c '^{' "$results/$name.jsonl") rows"
+    grep -v '^{' "$results/$name.jsonl" | tee -a "$summary"
+}
+
+if [[ $parts == *" streambench "* ]]; then
+    figures_of "streams_x$gpus" 580 $python ../bench/streams.py -n "$gpus" --plot "$results/streams_$gpus.png"
 fi
 
 if [[ $parts == *" streamtune "* ]]; then
-    timeout 580 $python ../bench/streams.py -n "$gpus" --tune ${PROGRAMS:+--programs "$PROGRAMS"} > "$results/streamtune_$gpus.jsonl" 2> "$results/streamtune_$gpus.err"
-    code=$?
-    show_failure $code "$results/streamtune_$gpus.err" 20
-    note "ways and grids on streams" "exit $code"
-    grep -v '^{"peer' "$results/streamtune_$gpus.jsonl" | tee -a "$summary"
+    figures_of "streamtune_x$gpus" 580 $python ../bench/streams.py -n "$gpus" --tune ${PROGRAMS:+--programs "$PROGRAMS"}
+fi
+
+if [[ $parts == *" fused "* ]]; then
+    job "pytorch_$gpus" 580 $python $pytest -m gpu pytorch
+fi
+
+if [[ $parts == *" fusedbench "* ]]; then
+    for part in ${FUSED:-norm gemm experts decode}; do
+        figures_of "fused_${part}_x$gpus" 300 $run -n "$gpus" ../bench/fused.py --only "$part"
+    done
+    figures_of "decode_step_x$gpus" 200 $run -n "$gpus" ../bench/decode_step.py
+fi
+
+if [[ $parts == *" hostsbench "* ]]; then
+    PYSHMEM_NODE_SIZE=1 figures_of "hosts_x$gpus" 200 $run -n "$gpus" ../bench/hosts.py
 fi
 
 if [[ $parts == *" stress "* ]]; then
     for way in P2P=1 P2P=0 NODE_SIZE=1; do
-        log=$results/stress_${way/=/}.log
         operations=$([ $way = NODE_SIZE=1 ] && echo 1000000 || echo 10000000)
-        env "PYSHMEM_$way" PYSHMEM_HEAP_SIZE=1G PYSHMEM_DEVICE_HEAP_SIZE=1G $run -n 2 gpu/stress.py --operations "$operations" --seed "${SEED:-11}" > "$log" 2>&1
-        code=$?
-        show_failure $code "$log" 20
-        note "stress, PYSHMEM_$way" "exit $code: $(grep -E 'mismatches' "$log" | tail -1 | tr -s ' ')"
+        job "stress_${way/=/}" 300 env "PYSHMEM_$way" PYSHMEM_HEAP_SIZE=1G PYSHMEM_DEVICE_HEAP_SIZE=1G \
+            $run -n 2 gpu/stress.py --operations "$operations" --seed "${SEED:-11}"
     done
 fi
 
