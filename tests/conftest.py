@@ -22,6 +22,10 @@ def pytest_configure() -> None:
     """Have an editable install built by this process, and by none of those that the tests start."""
     import pyshmem  # noqa: F401
 
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # begun in the background: Ctrl-C is tested too
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["NINJA_IS_DONE"] = str(Path(__file__).parents[1] / "tools" / "ninja")
 
 

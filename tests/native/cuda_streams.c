@@ -98,6 +98,7 @@ static void by_signal_kernels(void) {
     CHECK(*sig == UINT64_MAX && fake_cuda("fake_cuda_word_kernels", 0) == before + 4);
     MUST(ishmemx_signal_op_by_driver(CTX, sig, 8, ISHMEMX_SIGNAL_SET, 0, stream));
     MUST(ishmemx_wait_by_driver(ISHMEMX_TYPE_UINT64, sig, ISHMEMX_CMP_EQ, 8, stream));
+    finish(); /* before the host writes the word again */
     MUST(ishmemx_stream_signals(0, 0));
     by_signals();
     CHECK(fake_cuda("fake_cuda_word_kernels", 0) == before + 4);
