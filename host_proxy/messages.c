@@ -65,25 +65,44 @@ pysh_outcome_t pysh_handle_quit(pysh_ring_t *ring, uint64_t ticket, const pysh_r
     _exit(code);
 }
 
+/* "for >= 7 from PE 0, seen 3", as host/faults.py says it of a wait that gave up. */
+static void aim_of(const pysh_request_t *request, char *text, size_t capacity) {
+    static const char *const symbols[] = {
+        [ISHMEMX_CMP_EQ] = "== ", [ISHMEMX_CMP_NE] = "!= ", [ISHMEMX_CMP_GT] = "> ",
+        [ISHMEMX_CMP_GE] = ">= ", [ISHMEMX_CMP_LT] = "< ",  [ISHMEMX_CMP_LE] = "<= ",
+    };
+    uint64_t what = request->word[PYSH_WORD_DEST], cmp = what >> PYSH_WAITING_CMP & 0xf;
+    int64_t wanted = (int64_t)request->word[PYSH_WORD_SOURCE], value = (int64_t)request->word[PYSH_WORD_VALUE];
+    const char *symbol = cmp >= ISHMEMX_CMP_EQ && cmp <= ISHMEMX_CMP_LE ? symbols[cmp] : "";
+    char whom[21] = "";
+
+    if (pysh_request_pe(request) >= 0)
+        snprintf(whom, sizeof whom, " from PE %d", pysh_request_pe(request));
+    if (!(what >> PYSH_WAITING_MANY & 1))
+        snprintf(text, capacity, "for %s%" PRId64 "%s, seen %" PRId64, symbol, wanted, whom, value);
+    else if (*symbol)
+        snprintf(text, capacity, "for %" PRId64 " elements %s%" PRId64, wanted, symbol, value);
+    else
+        snprintf(text, capacity, "for %" PRId64 " elements", wanted);
+}
+
 pysh_outcome_t pysh_handle_waiting(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     const uint64_t *word = request->word;
-    pysh_kernel_wait_t wait = {.gave_up = word[PYSH_WORD_DEST] >> 32,
-                               .collective = pysh_request_high(request),
+    pysh_kernel_wait_t wait = {.gave_up = word[PYSH_WORD_DEST] >> PYSH_WAITING_GAVE_UP,
+                               .collective = word[PYSH_WORD_DEST] >> PYSH_WAITING_COLLECTIVE & 0xff,
                                .pe = pysh_request_pe(request),
                                .expected = (int64_t)word[PYSH_WORD_SOURCE]};
-    char kernel[64], routine[32], whom[24] = "", place[40], rings[96]; /* with the rest: no more than wait.text */
+    char kernel[64], routine[32], aim[76], place[40], rings[96]; /* with the rest: no more than wait.text */
     int status = ISHMEMX_OK;
 
     (void)ring;
     (void)ticket;
     pysh_name_get(ISHMEMX_NAME_KERNEL, (int64_t)word[PYSH_WORD_EXTRA], kernel, sizeof kernel);
     pysh_name_get(ISHMEMX_NAME_ROUTINE, (int64_t)(word[PYSH_WORD_DEST] & 0xffff), routine, sizeof routine);
-    if (wait.pe >= 0)
-        snprintf(whom, sizeof whom, " from PE %d", wait.pe);
+    aim_of(request, aim, sizeof aim);
     place_of(request, place, sizeof place);
     pysh_proxy_describe(rings, sizeof rings);
-    snprintf(wait.text, sizeof wait.text, "kernel %s, %s, %s for %" PRId64 "%s, seen %" PRId64 "; %s", kernel, place,
-             routine, wait.expected, whom, (int64_t)word[PYSH_WORD_VALUE], rings);
+    snprintf(wait.text, sizeof wait.text, "kernel %s, %s, %s %s; %s", kernel, place, routine, aim, rings);
     if (pysh.conduit->kernel_waits)
         status = pysh.conduit->kernel_waits(&wait);
     if (status) { /* why first: the kernel may be over a moment later, and its host look */

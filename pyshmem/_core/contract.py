@@ -16,10 +16,10 @@ import sys
 
 try:
     from .contract_groups import Group
-    from .type_table import ATOMIC_OPS, ELEMENTS, REDUCE_OPS
+    from .type_table import ELEMENTS, NUMBERED
 except ImportError:  # the build runs this file, not the package
     from contract_groups import Group  # type: ignore[import-not-found,no-redef]
-    from type_table import ATOMIC_OPS, ELEMENTS, REDUCE_OPS  # type: ignore[import-not-found,no-redef]
+    from type_table import ELEMENTS, NUMBERED  # type: ignore[import-not-found,no-redef]
 
 
 MAX_RINGS = 4
@@ -121,7 +121,10 @@ FAULT = Group(
         ("NONE", ""),
         ("PE", "pe outside the job; a: pe, b: number of PEs"),
         ("ADDRESS", "not on the device heap; a: address, b: bytes"),
-        ("TIMEOUT", "a wait; a: value waited for, b: value seen"),
+        (
+            "TIMEOUT",
+            "a wait; a: value waited for, b: value seen; `op` has bits of PYSH_WAITING_ too",
+        ),
         ("NELEMS", "a: nelems, b: elements there are"),
         ("PROXY", "a request failed on the host; a: status; ishmemx_proxy_error() has the text"),
         ("TEAM", "a: slot that holds no team of this PE"),
@@ -180,18 +183,12 @@ REQUEST_WORD = Group(
     "PYSH_WORD_",
     "Words of a request, before they are packed into a slot.",
     (
-        (
-            "DEST",
-            "address at the caller; PRINT: characters 0..7 of the label; CALL, POST: argument 0",
-        ),
+        ("DEST", "at the caller; PRINT: characters 0..7 of the label; CALL, POST: argument 0"),
         (
             "SOURCE",
             "address at the caller; AMO without a reply: for the old value, or 0; characters 8..15",
         ),
-        (
-            "VALUE",
-            "bytes of PUT and GET, blocks of IPUT and IGET, the value of AMO; characters 16..23",
-        ),
+        ("VALUE", "bytes of PUT and GET, blocks of IPUT and IGET, AMO's value; characters 16..23"),
         (
             "EXTRA",
             "cond of AMO, sig_addr of PUT_SIGNAL, dest stride of IPUT and IGET; the value of PRINT",
@@ -240,10 +237,24 @@ REQUEST_OP = Group(
         ("PRINT", ""),
         ("ABORT", "PE: exit code; label and place as in PRINT, without a value"),
         ("CALL", "user handler, answers what it returned (POST is a CALL without a reply)"),
-        ("WAITING", "a kernel's wait is slow; see pysh_kernel_wait_t"),
+        ("WAITING", "a kernel's wait is slow; see pysh_kernel_wait_t and PYSH_WAITING_"),
         ("COUNT", ""),
     ),
     first=1,
+    public=False,
+)
+
+WAITING = Group(
+    "pysh_waiting_bit",
+    "PYSH_WAITING_",
+    "What a wait in a kernel is: bits of the word DEST of a WAITING, and of `op` of its fault.",
+    (
+        ("COLLECTIVE", "8 bits from here: `collective` of pysh_kernel_wait_t; below, the routine"),
+        ("CMP", "4 bits from here: ISHMEMX_CMP_*, 0: no comparison of the caller's"),
+        ("MANY", "the word SOURCE is a number of elements, VALUE what they are compared with"),
+        ("GAVE_UP", "it has ended"),
+    ),
+    at={"COLLECTIVE": 16, "CMP": 24, "MANY": 28, "GAVE_UP": 32},
     public=False,
 )
 
@@ -348,22 +359,10 @@ RING = Group(
     public=False,
 )
 
-#: Routines of kernels by number, for faults and reports; a scope's suffix is not told apart.
-ROUTINES = (
-    "put", "get", "p", "g", "put_signal", "signal_op", "signal_wait_until", "wait_until",
-    "atomic_fetch", "atomic_set", "atomic_swap", "atomic_compare_swap", "atomic_add",
-    "atomic_and", "atomic_or", "atomic_xor", "sync_all", "barrier_all", "ptr", "put_nbi",
-    "get_nbi", "put_signal_nbi", "test", "signal_fetch", "ring", "iput", "iget", "ibput", "ibget",
-    "team_sync", "broadcast", "collect", "fcollect", "alltoall", "alltoalls", "reduce", "scan",
-    "wait_until_all", "wait_until_any", "wait_until_some", "test_all", "test_any", "test_some",
-    "set_lock", "test_lock", "clear_lock", "quiet", "team_translate_pe", "load", "store", "copy",
-    "atomic_min", "atomic_max", "all_reduce", "reduce_scatter", "task",
-)  # fmt: skip
-
 GROUPS = (
     *(STATE, DEVICE_TEAM, STREAM_KERNEL, STREAM_KEY, SIZES, CUTOVER, FAULT, FAULT_FIELD),
     *(SIGNAL, CMP, TRACE),
-    *(REQUEST_WORD, REQUEST_FLAG, REQUEST_OP, PRINT, RING),
+    *(REQUEST_WORD, REQUEST_FLAG, REQUEST_OP, WAITING, PRINT, RING),
 )
 
 
@@ -371,7 +370,7 @@ def contract_hash(groups: tuple[Group, ...] = GROUPS) -> str:
     """Twelve hexadecimal digits that are others as soon as one name or number is another."""
     numbers = [(group.prefix, name, value) for group in groups for name, value, _ in group]
     types = [(element.name, element.dtype, element.nbytes) for element in ELEMENTS]
-    text = repr((numbers, types, ATOMIC_OPS, REDUCE_OPS, ROUTINES))
+    text = repr((numbers, types, *NUMBERED))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

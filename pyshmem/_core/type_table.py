@@ -102,6 +102,21 @@ ATOMIC_FAMILY: dict[str, str] = dict(zip(ATOMIC_OPS, "xxxaxbbb", strict=True))
 #: Reduction operations, in the order of their numbers in C and on the device.
 REDUCE_OPS = ("and", "or", "xor", "max", "min", "sum", "prod")
 
+#: Routines of kernels by number, for faults and reports; a scope's suffix is not told apart.
+ROUTINES = (
+    "put", "get", "p", "g", "put_signal", "signal_op", "signal_wait_until", "wait_until",
+    "atomic_fetch", "atomic_set", "atomic_swap", "atomic_compare_swap", "atomic_add",
+    "atomic_and", "atomic_or", "atomic_xor", "sync_all", "barrier_all", "ptr", "put_nbi",
+    "get_nbi", "put_signal_nbi", "test", "signal_fetch", "ring", "iput", "iget", "ibput", "ibget",
+    "team_sync", "broadcast", "collect", "fcollect", "alltoall", "alltoalls", "reduce", "scan",
+    "wait_until_all", "wait_until_any", "wait_until_some", "test_all", "test_any", "test_some",
+    "set_lock", "test_lock", "clear_lock", "quiet", "team_translate_pe", "load", "store", "copy",
+    "atomic_min", "atomic_max", "all_reduce", "reduce_scatter", "task",
+)  # fmt: skip
+
+#: All that is known by its number: a part of the contract.
+NUMBERED = (ATOMIC_OPS, REDUCE_OPS, ROUTINES)
+
 ELEMENT_NUMBER = {element.name: number for number, element in enumerate(ELEMENTS)}
 BY_DTYPE = {element.dtype: element for element in ELEMENTS}
 

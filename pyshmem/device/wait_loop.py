@@ -2,7 +2,7 @@
 """The one spin loop of the device library, and the comparisons it waits for."""
 
 from .._core.contract import CMP
-from .faults import FAULT_CHOICE, FAULT_TIMEOUT, ROUTINE_BITS, record_fault
+from .faults import CMP_SHIFT, FAULT_CHOICE, FAULT_TIMEOUT, GAVE_UP, record_fault
 from .leaf import chosen as leaf
 from .leaf.chosen import SIM, cold, device_function, opaque, read64, relax, state, to_int64
 from .ring.requests import WAITING, tell
@@ -16,8 +16,6 @@ POLLS_PER_CHECK = 64 if SIM else 1024  # of the clock and of the fault word
 _SLOW_NS, _REPORT_EVERY_NS = 200_000_000, 250_000_000
 _LAST_REPORT = 8  # the word behind FAULT_CLAIM: when the last one was reported
 _NO_LIMIT = 1 << 61
-_GAVE_UP = 1 << 32
-_ROUTINE = (1 << ROUTINE_BITS) - 1
 
 
 @device_function
@@ -49,9 +47,7 @@ def holds(value, cmp: int, cmp_value) -> bool:
 def _report_wait(flags: int, op: int, pe: int, expected: int, seen: int) -> None:
     leaf.note_call()
     place = leaf.block_index() | leaf.thread_in_block() << 32
-    team = op >> ROUTINE_BITS << 32
-    whom = pe & 0xFFFFFFFF
-    tell(WAITING, op & _ROUTINE | flags, expected, seen, state(MODULE), place, whom | team)
+    tell(WAITING, op | flags, expected, seen, state(MODULE), place, pe & 0xFFFFFFFF)
 
 
 @cold
@@ -59,10 +55,9 @@ def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
     """Deadline of the wait (0: none yet), or -1 when it must end.
 
     Reports slow waits to the host, one of the PE's at a time, so that everybody's reports name it.
-    ``op``: the routine's number, and above ROUTINE_BITS ``collective`` of ``pysh_kernel_wait_t``.
+    ``op``: the routine's number, and above ROUTINE_BITS what ``WAITING`` of the contract says.
     """
-    limit = state(TIMEOUT_NS)
-    faults = state(FAULT_CLAIM)
+    limit, faults = state(TIMEOUT_NS), state(FAULT_CLAIM)
     if limit <= 0:
         limit = _NO_LIMIT
     if read64(faults) != 0:
@@ -71,8 +66,8 @@ def given_up(deadline: int, op: int, pe: int, expected: int, seen: int) -> int:
     if deadline == 0:
         return time + limit
     if time > deadline:
-        if record_fault(FAULT_TIMEOUT, op & _ROUTINE, pe, expected, seen) != 0:
-            _report_wait(_GAVE_UP, op, pe, expected, seen)
+        if record_fault(FAULT_TIMEOUT, op, pe, expected, seen) != 0:
+            _report_wait(GAVE_UP, op, pe, expected, seen)
         return -1
     last = faults + _LAST_REPORT
     is_due = deadline - time < limit - _SLOW_NS and time - read64(last) > _REPORT_EVERY_NS
@@ -114,7 +109,8 @@ def wait(address: int, like, cmp: int, cmp_value, op: int, pe: int):
                 return value
             relax()
             polls += opaque(1)  # opaque: unrolled, the loop falls out of the instruction cache
-        deadline = given_up(deadline, op, pe, to_int64(cmp_value), to_int64(value))
+        asked = op | to_int64(cmp) << CMP_SHIFT
+        deadline = given_up(deadline, asked, pe, to_int64(cmp_value), to_int64(value))
     return value
 
 

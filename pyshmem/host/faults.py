@@ -8,8 +8,9 @@ belong to the kernels it knows.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .._core.contract import FAULT, ROUTINES
+from .._core.contract import CMP, FAULT, WAITING
 from .._core.library import ffi, lib, set_fault_formatter
+from .._core.type_table import ROUTINES
 from .proxy import OPERATIONS
 
 FAULT_PE, FAULT_ADDRESS, FAULT_NELEMS = FAULT.PE, FAULT.ADDRESS, FAULT.NELEMS
@@ -19,7 +20,9 @@ FAULT_CHOICE, FAULT_CHANNEL, FAULT_ATOMICS = FAULT.CHOICE, FAULT.CHANNEL, FAULT.
 
 #: Routines of kernels by name.
 OP = {name: number for number, name in enumerate(ROUTINES)}
-ROUTINE_BITS = 16  # of a number in ROUTINES, where more is packed above it
+ROUTINE_BITS = WAITING.COLLECTIVE  # of a number in ROUTINES, where more is packed above it
+CMP_SHIFT, MANY, GAVE_UP = WAITING.CMP, 1 << WAITING.MANY, 1 << WAITING.GAVE_UP
+_SYMBOLS = {CMP.EQ: "==", CMP.NE: "!=", CMP.GT: ">", CMP.GE: ">=", CMP.LT: "<", CMP.LE: "<="}
 
 for _name, _number in OP.items():
     lib.ishmemx_name_set(lib.ISHMEMX_NAME_ROUTINE, _number, _name.encode())
@@ -65,7 +68,7 @@ _WHAT = {
     FAULT_ADDRESS: "{b} bytes at {a:#x} are not on the device heap; pass an array made with "
     "heap='device' (nothing was transferred)",
     FAULT_NELEMS: "nelems {a} does not fit the arrays, which hold {b}; nothing was transferred",
-    FAULT_TIMEOUT: "waited longer than PYSHMEM_TIMEOUT for {a} and saw {b}{whom}; the PEs stand:\n",
+    FAULT_TIMEOUT: "waited longer than PYSHMEM_TIMEOUT for {aim}{whom}; the PEs stand:\n",
     FAULT_PROXY: "the request failed on the host: ",
     FAULT_TEAM: "slot {a} holds no team of this PE (destroyed, or not a member?)",
     FAULT_LOCK: "no thread of this PE has the lock; it stays as it is",
@@ -82,6 +85,14 @@ _WHAT = {
 }
 
 
+def _aim(what: int, a: int, b: int) -> str:
+    """What a wait that gave up was for, in the words of reports (host_proxy/messages.c)."""
+    symbol = _SYMBOLS.get(what >> CMP_SHIFT & 15, "")
+    if what & MANY:
+        return f"{a} elements {symbol} {b}" if symbol else f"{a} elements"
+    return f"{symbol} {a} and saw {b}".lstrip()
+
+
 def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
     """One sentence for the host's exception. ``fault`` has the fields of ``ishmemx_fault``."""
     if fault["module"] < 0:  # the proxy's own record: no kernel waited
@@ -89,14 +100,16 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
         if request == "waiting":
             return f"a kernel's wait was ended: {proxy_error()}"
         return f"a kernel's {request} without a reply failed on the host: {proxy_error()}"
-    op = ROUTINES[fault["op"]] if 0 <= fault["op"] < len(ROUTINES) else f"operation {fault['op']}"
+    number = fault["op"] & ((1 << ROUTINE_BITS) - 1)
+    op = ROUTINES[number] if number < len(ROUTINES) else f"operation {number}"
     where = (
         f"in kernel {kernel}, block {fault['block']}, thread {fault['thread']}: device routine {op}"
     )
     kind, pe, a, b = fault["kind"], fault["pe"], fault["a"], fault["b"]
     what = _WHAT.get(kind, "fault {kind}").format(
-        kind=kind, a=a, b=b, last=b - 1, whom=f" from PE {pe}" if pe >= 0 else ""
-    )
+        kind=kind, a=a, b=b, last=b - 1, aim=_aim(fault["op"], a, b),
+        whom=f" from PE {pe}" if pe >= 0 else "",
+    )  # fmt: skip
     if kind == FAULT_TIMEOUT:
         what += report()
     elif kind == FAULT_PROXY:

@@ -13,6 +13,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime.interpreter import TensorHandle, _get_np_dtype
 
+from .._core.contract import WAITING
 from . import interpreter, job, words
 from .interpreter import DeviceFunction, Ended, pause
 
@@ -131,16 +132,17 @@ def reach(pointer: Any, nbytes: Any, pe: Any, op: Any, ctx: Any) -> tl.tensor:
 
 #: When a wait is slow, and how often one of the PE's slow waits is reported to the host, in ns.
 _SLOW, _REPORT_EVERY = 200_000_000, 250_000_000
-_GAVE_UP = 1 << 32
+_GAVE_UP = 1 << WAITING.GAVE_UP
 _last_report = 0
 
 
 class _Wait:
     """A wait's clock: ``turn`` lets others run, and says when it has to end."""
 
-    def __init__(self, ctx: Any, op: Any, pe: int, reports: bool = True) -> None:
-        self.ctx, self.op, self.pe = ctx, op, pe
+    def __init__(self, ctx: Any, op: Any, pe: int, cmp: Any = 0, reports: bool = True) -> None:
         self.reports = reports and number(op) != number(words.RING_WAIT)
+        self.ctx, self.pe = ctx, pe
+        self.op = number(op) | number(cmp) << WAITING.CMP if self.reports else number(op)
         self.polls, self.start = 0, 0
 
     def turn(self, expected: int, seen: int) -> bool:
@@ -168,7 +170,7 @@ class _Wait:
             kernel, pe = interpreter.current().grid.number, self.pe & 0xFFFFFFFF
             place = interpreter.current().number
             wanted, found = _cut(expected, 8, True), _cut(seen, 8, True)
-            what = number(self.op) | flags
+            what = self.op | flags
             job.tellers[0](words.REQUEST_WAITING, what, wanted, found, kernel, place, pe, self.ctx)
 
 
@@ -183,7 +185,7 @@ def poll(
     seen = np.zeros(addresses.shape, _get_np_dtype(dtype))
     for place in zip(*np.nonzero(actives), strict=True):
         expected = _cut(int(wanted[place]), nbytes, signed)
-        clock = _Wait(ctx, op, int(pes[place]))
+        clock = _Wait(ctx, op, int(pes[place]), cmp)
         while True:
             value = job.read(int(addresses[place]), nbytes, signed)
             if holds(value, expected) or not clock.turn(expected, value):
@@ -213,7 +215,7 @@ def scan(pointer: Any, nelems: Any, cmp: Any, cmp_value: Any, op: Any, ctx: Any)
     dtype = pointer.dtype.element_ty
     nbytes, signed = dtype.primitive_bitwidth // 8, dtype.is_int_signed()
     holds, expected = _COMPARISONS[number(cmp)], _cut(number(cmp_value), nbytes, signed)
-    clock, value = _Wait(ctx, op, -1), 0
+    clock, value = _Wait(ctx, op, -1, cmp), 0
     while True:
         for index in range(number(nelems)):
             value = job.read(number(pointer) + index * nbytes, nbytes, signed)

@@ -8,7 +8,11 @@ are hashed into the key of a cached kernel, as their arguments are.
 
 import triton
 
+from .._core.contract import WAITING
 from .._core.stage_ptx import FIRST_THREAD, STAGE_PTX
+
+#: Of the comparison, in what a wait says of itself.
+CMP_SHIFT = WAITING.CMP
 
 
 @triton.constexpr_function
@@ -208,6 +212,7 @@ def poll_text(bits, signed, compare, scans, asks, numbers, kind, op, kernel, rep
     wide = "cvt.s64.s32" if signed else "cvt.u64.u32"
     widen = f"{wide} a, $3; {wide} b, v;" if bits == 32 else "mov.b64 a, $3; mov.b64 b, v;"
     comparison = ("eq", "ne", "gt", "ge", "lt", "le")[compare - 1]
+    asked = op | compare << CMP_SHIFT if reports else op
     look = f"""
     ld.relaxed.sys.global.b{bits} v, [$2];
     setp.{comparison}.{kind_of} p, v, $3;
@@ -241,7 +246,7 @@ def poll_text(bits, signed, compare, scans, asks, numbers, kind, op, kernel, rep
     add.u32 c, c, 1;
     setp.lt.u32 p, c, 1024;
     @p bra again;
-    {slow_text("$4", numbers, kind, op, kernel, "$5", widen, reports)}
+    {slow_text("$4", numbers, kind, asked, kernel, "$5", widen, reports)}
     {none}
     bra done;
     seen:

@@ -14,7 +14,6 @@ from .._core.contract import (
     PRINT,
     REQUEST_FLAG,
     REQUEST_OP,
-    ROUTINES,
     SIGNAL,
     SIZES,
     STATE,
@@ -22,6 +21,7 @@ from .._core.contract import (
 from .._core.contract import (
     RING as RINGS_AT,
 )
+from .._core.type_table import ROUTINES
 
 MY_PE = tl.constexpr(STATE.MY_PE)
 N_PES = tl.constexpr(STATE.N_PES)

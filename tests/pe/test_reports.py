@@ -30,7 +30,55 @@ def test_one_report_names_what_every_pe_waits_for(run_pes: Callable) -> None:
     assert "KernelFault: in kernel wait_in_vain (program.py:8), block 0, thread 0" in report
     for pe in range(3):
         assert f"PE {pe} (pid" in report
-    assert "signal_wait_until for 7, seen 0; ring 0:" in report
+    assert "signal_wait_until for >= 7, seen 0; ring 0:" in report
+
+
+ON_A_STREAM = """
+import sys
+import time
+import numpy as np
+import pyshmem
+
+with pyshmem.init(device_heap_size="1M") as job:
+    words = pyshmem.zeros(3, np.int32, heap="device")
+    found = pyshmem.zeros(1, np.int64, heap="device")
+    cmp, stream = getattr(pyshmem, sys.argv[2]), pyshmem.streams.Stream()
+    try:
+        if sys.argv[1] == "wait_until":
+            pyshmem.wait_until(words, cmp, -3, stream=stream)
+        elif sys.argv[1] == "wait_until_all":
+            pyshmem.wait_until_all(words, cmp, -3, stream=stream)
+        else:
+            pyshmem.wait_until_any(words, cmp, -3, stream=stream, found=found)
+        while not stream.query():
+            time.sleep(0.01)
+        pyshmem.quiet()
+    except pyshmem.KernelFault as error:
+        print(error)
+    stream.destroy()
+"""
+
+
+@pytest.mark.parametrize(
+    ("routine", "cmp", "asked", "seen"),
+    [
+        ("wait_until", "CMP_LT", "< -3", " 0"),
+        ("wait_until", "CMP_LE", "<= -3", " 0"),
+        ("wait_until_all", "CMP_EQ", "3 elements == -3", ""),
+        ("wait_until_any", "CMP_LT", "3 elements < -3", ""),
+    ],
+)
+def test_a_wait_on_a_stream_says_the_comparison(
+    run_pes: Callable, routine: str, cmp: str, asked: str, seen: str
+) -> None:
+    settings = {"PYSHMEM_TIMEOUT": "1"}
+    done = run_pes(1, ON_A_STREAM, [routine, cmp], device="sim", env=settings, check=True)
+    fault, *standing = done.stdout.splitlines()
+    saw, told = seen and f" and saw{seen}", seen and f", seen{seen}"
+    assert (
+        f"device routine {routine}: waited longer than PYSHMEM_TIMEOUT for {asked}{saw};" in fault
+    )
+    assert any(f", {routine} for {asked}{told}; ring 0" in line for line in standing)
 
 
 MIXED = """

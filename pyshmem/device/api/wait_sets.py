@@ -10,7 +10,7 @@ found last, so that each has its turn.
 
 from itertools import product
 
-from ..faults import OP
+from ..faults import CMP_SHIFT, MANY, OP
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import device_function, opaque, to_int64
@@ -29,8 +29,11 @@ def _counts(status, i):
     return status[i] == 0
 
 
-def _make_look(vector: bool):
-    """``f(ivars, i, cmp, values)``: does element i hold?"""
+def _make_look(vector: bool, op: int):
+    """``f(ivars, i, cmp, values)``: does element i hold? And ``go_on`` of waits for several.
+
+    What they report is how many elements there are, and, if it is the same for all, what is asked.
+    """
 
     @device_function
     def look(ivars, i, cmp, values):
@@ -42,10 +45,15 @@ def _make_look(vector: bool):
             return True
         return False
 
-    return look
+    @device_function
+    def on(deadline, polls, nelems, cmp, values):
+        what = op | MANY | to_int64(0 if vector else cmp) << CMP_SHIFT
+        return go_on(deadline, polls, what, -1, nelems, to_int64(0 if vector else values))
+
+    return look, on
 
 
-def _make_all(scope: Scope, look, op: int, wait: bool):
+def _make_all(scope: Scope, look, on, op: int, wait: bool):
     """``f(ivars, nelems, status, cmp, values)``: the lanes of a wait share the elements."""
     rank, size, share, sync = scope.rank, scope.size, scope.share, scope.sync
 
@@ -60,7 +68,7 @@ def _make_all(scope: Scope, look, op: int, wait: bool):
                 return False
             else:
                 polls += opaque(1)
-                deadline = go_on(deadline, polls, op, -1, nelems, 0)
+                deadline = on(deadline, polls, nelems, cmp, values)
         return True
 
     @device_function
@@ -81,7 +89,7 @@ def _make_all(scope: Scope, look, op: int, wait: bool):
     return all_hold
 
 
-def _make_found(scope: Scope, look, op: int, wait: bool):
+def _make_found(scope: Scope, look, on, op: int, wait: bool):
     """``f(ivars, nelems, indices, status, cmp, values, first)``: how many hold, ``indices`` has which.
 
     With None for ``indices``: one more than the first index found.
@@ -121,7 +129,7 @@ def _make_found(scope: Scope, look, op: int, wait: bool):
                 if not wait or found > 0:
                     break
                 polls += opaque(1)
-                deadline = go_on(deadline, polls, op, -1, nelems, 0)
+                deadline = on(deadline, polls, nelems, cmp, values)
         return share(leaf.to_int64(found))
 
     return found_ones
@@ -183,12 +191,12 @@ def _make(name: str):
     """The routine ``name`` at all scopes; a ``_vector`` form has a value for each element."""
     plain = name.removesuffix("_vector")
     verb, kind = plain.rsplit("_", 1)
-    look = _make_look(vector=name != plain)
+    look, on = _make_look(name != plain, OP[plain])
 
     @scoped(name, first_line=_FIRST_LINES[kind][verb == "test"])
     def make(scope: Scope):
         make_body = _make_all if kind == "all" else _make_found
-        body = make_body(scope, look, OP[plain], verb == "wait_until")
+        body = make_body(scope, look, on, OP[plain], verb == "wait_until")
         return _signature(kind, name != plain, body)
 
 
