@@ -91,7 +91,7 @@ def empty(
         raise ValueError(f"align is {align}; give a power of two, 8 or more")
     if not 0 <= hints <= MALLOC_ATOMICS_REMOTE | MALLOC_SIGNAL_REMOTE:
         raise ValueError(f"hints is {hints}; give MALLOC_ATOMICS_REMOTE, MALLOC_SIGNAL_REMOTE or 0")
-    return allocate(shape, dtype, heap, align=align or 0)
+    return allocate("empty", shape, dtype, heap, align=align or 0)
 
 
 @overload
@@ -106,7 +106,7 @@ def zeros(shape: Shape, dtype: DTypeLike = float, *, heap: str = "host") -> Any:
     Completes: all PEs' elements are set on return, so puts may follow at once.
     Spec: shmem_calloc (OpenSHMEM 1.5).
     """
-    return allocate(shape, dtype, heap, zero=True)
+    return allocate("zeros", shape, dtype, heap, zero=True)
 
 
 @overload
@@ -121,7 +121,7 @@ def ones(shape: Shape, dtype: DTypeLike = float, *, heap: str = "host") -> Any:
     Completes: all PEs' elements are set on return, so puts may follow at once.
     Spec: shmem_malloc (OpenSHMEM 1.5).
     """
-    return _filled(allocate(shape, dtype, heap), 1)
+    return _filled(allocate("ones", shape, dtype, heap), 1)
 
 
 @overload
@@ -147,7 +147,7 @@ def full(shape: Shape, fill_value: Any, dtype: DTypeLike = None, *, heap: str = 
     Spec: shmem_malloc (OpenSHMEM 1.5).
     """
     kind = np.asarray(fill_value).dtype if dtype is None else dtype
-    return _filled(allocate(shape, kind, heap), fill_value)
+    return _filled(allocate("full", shape, kind, heap), fill_value)
 
 
 @overload
@@ -171,7 +171,7 @@ def array(values: Any, dtype: DTypeLike = None, *, heap: str = "host") -> Any:
     if not hasattr(values, "__cuda_array_interface__"):
         values = np.asarray(values, None if dtype is None else as_dtype(dtype))
     kind = values.dtype if dtype is None else dtype
-    return _filled(allocate(values.shape, kind, heap), values)
+    return _filled(allocate("array", values.shape, kind, heap), values)
 
 
 @overload
@@ -204,7 +204,7 @@ def arange(
     """
     bounds: tuple[Any, ...] = (0, start, step) if stop is None else (start, stop, step)
     values = np.arange(*bounds, dtype=None if dtype is None else as_dtype(dtype))
-    return array(values, heap=heap)
+    return _filled(allocate("arange", values.shape, values.dtype, heap), values)
 
 
 def _like(prototype: Any, dtype: DTypeLike, heap: str | None) -> tuple[Any, DTypeLike, str]:
@@ -231,7 +231,7 @@ def empty_like(prototype: Any, dtype: DTypeLike = ..., *, heap: str | None = ...
 def empty_like(prototype: Any, dtype: DTypeLike = None, *, heap: str | None = None) -> Any:
     """``empty`` with shape, dtype and heap of another array, unless given. Collective."""
     shape, kind, place = _like(prototype, dtype, heap)
-    return empty(shape, kind, heap=place)
+    return allocate("empty_like", shape, kind, place)
 
 
 @overload
@@ -251,7 +251,7 @@ def zeros_like(prototype: Any, dtype: DTypeLike = ..., *, heap: str | None = ...
 def zeros_like(prototype: Any, dtype: DTypeLike = None, *, heap: str | None = None) -> Any:
     """``zeros`` with shape, dtype and heap of another array, unless given. Collective."""
     shape, kind, place = _like(prototype, dtype, heap)
-    return zeros(shape, kind, heap=place)
+    return allocate("zeros_like", shape, kind, place, zero=True)
 
 
 @overload
@@ -271,7 +271,7 @@ def ones_like(prototype: Any, dtype: DTypeLike = ..., *, heap: str | None = ...)
 def ones_like(prototype: Any, dtype: DTypeLike = None, *, heap: str | None = None) -> Any:
     """``ones`` with shape, dtype and heap of another array, unless given. Collective."""
     shape, kind, place = _like(prototype, dtype, heap)
-    return ones(shape, kind, heap=place)
+    return _filled(allocate("ones_like", shape, kind, place), 1)
 
 
 @overload
@@ -303,7 +303,7 @@ def full_like(
 ) -> Any:
     """``full`` with shape, dtype and heap of another array, unless given. Collective."""
     shape, kind, place = _like(prototype, dtype, heap)
-    return full(shape, fill_value, kind, heap=place)
+    return _filled(allocate("full_like", shape, kind, place), fill_value)
 
 
 @overload
@@ -314,4 +314,4 @@ def new_signal(shape: Shape = ..., *, heap: OnDevice) -> DeviceArray: ...
 def new_signal(shape: Shape = ..., *, heap: str) -> Either: ...
 def new_signal(shape: Shape = 1, *, heap: str = "host") -> Any:
     """Make signal words: a symmetric uint64 array of zeros. Collective; errors: ``empty``."""
-    return zeros(shape, np.uint64, heap=heap)
+    return allocate("new_signal", shape, np.uint64, heap, zero=True)

@@ -80,8 +80,13 @@ runtime.on_finalize(_job_ended)
 # ---- making ------------------------------------------------------------------------------------
 
 
-def allocate(shape: Shape, dtype: DTypeLike, heap: str, zero: bool = False, align: int = 0) -> Any:
-    """An array of ``shape``; the one place that takes new memory from a heap."""
+def allocate(
+    routine: str, shape: Shape, dtype: DTypeLike, heap: str, zero: bool = False, align: int = 0
+) -> Any:
+    """An array of ``shape``; the one place that takes new memory from a heap.
+
+    ``routine`` is what the user called, for errors and reports.
+    """
     number = heap_number(heap)
     job = runtime.current()
     if heap == "device" and job.device == "none":
@@ -97,7 +102,7 @@ def allocate(shape: Shape, dtype: DTypeLike, heap: str, zero: bool = False, alig
         empty_array = np.empty(extents, kind).view(SymmetricArray)
         return cupy_arrays.array_over(0, 0, None, extents, kind) if on_gpu else empty_array
     address = ffi.new("uintptr_t *")
-    check(lib.ishmemx_malloc(number, nbytes, align, zero, address))
+    check(lib.ishmemx_malloc_as(routine.encode(), number, nbytes, align, zero, address))
     return _array_over(address[0], nbytes, extents, kind, on_gpu)
 
 
@@ -173,7 +178,7 @@ def realloc(array: ArrayT, shape: Shape) -> ArrayT:
     if block is None or not nbytes:
         if block is not None:
             free(array)
-        return cast(ArrayT, allocate(extents, array.dtype, heap or "host"))
+        return cast(ArrayT, allocate("realloc", extents, array.dtype, heap or "host"))
     address = ffi.new("uintptr_t *")
     check(lib.ishmemx_realloc(block.address, nbytes, address))
     _drop(block, "it was reallocated")

@@ -30,6 +30,7 @@ typedef struct ask {
     int32_t kind, heap, zero;
     int32_t has_released; /* the only member that may differ */
     uint64_t nbytes, align, ordinal;
+    char routine[24]; /* that the user called; others may be another by another name */
 } ask_t;
 
 static const char *ask_text(const ask_t *ask, char *text, size_t capacity) {
@@ -42,8 +43,9 @@ static const char *ask_text(const ask_t *ask, char *text, size_t capacity) {
         snprintf(text, capacity, "asks for %llu bytes for block %llu on the %s heap", nbytes, ordinal,
                  pysh_heap_name(ask->heap & 1));
     else
-        snprintf(text, capacity, "asks for %llu bytes on the %s heap, aligned to %llu%s, as block %llu", nbytes,
-                 pysh_heap_name(ask->heap & 1), (unsigned long long)ask->align, ask->zero ? ", zeroed" : "", ordinal);
+        snprintf(text, capacity, "in %.23s asks for %llu bytes on the %s heap, aligned to %llu%s, as block %llu",
+                 ask->routine, nbytes, pysh_heap_name(ask->heap & 1), (unsigned long long)ask->align,
+                 ask->zero ? ", zeroed" : "", ordinal);
     return text;
 }
 
@@ -56,7 +58,7 @@ static bool same(const ask_t *a, const ask_t *b) {
  * released blocks. */
 static int agree(const char *what, const ask_t *mine, bool *all_released_p) {
     const ask_t *all = pysh_heaps.gathered;
-    char first[160], other[160];
+    char first[192], other[192];
     bool all_released = true;
     int status = pysh.conduit->exchange(what, mine, pysh_heaps.gathered, sizeof *mine);
 
@@ -124,9 +126,9 @@ static int attempt(ask_t *ask, int64_t *offset_p, size_t *freed_p) {
         status = zero_block(ask->heap, offset, (size_t)ask->nbytes);
     ask->has_released = pysh_release_pending();
     if (!status)
-        status = agree("malloc", ask, &all_released);
+        status = agree(ask->routine, ask, &all_released);
     if (!status && all_released)
-        status = pysh_release_agree("malloc", freed_p);
+        status = pysh_release_agree(ask->routine, freed_p);
     if (status && offset >= 0)
         pysh_heap_give(ask->heap, offset);
     *offset_p = offset;
@@ -143,6 +145,10 @@ static int check_heap(int heap) {
 }
 
 int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block_p) {
+    return ishmemx_malloc_as("malloc", heap, nbytes, align, zero, block_p);
+}
+
+int ishmemx_malloc_as(const char *routine, int heap, size_t nbytes, size_t align, int zero, void **block_p) {
     ask_t ask = {.heap = heap, .zero = zero != 0, .nbytes = nbytes, .align = align ? align : PYSH_ALLOCATOR_GRAIN};
     int64_t offset;
     size_t freed;
@@ -164,8 +170,9 @@ int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block
     }
     if (ask.align < PYSH_ALLOCATOR_GRAIN)
         ask.align = PYSH_ALLOCATOR_GRAIN;
+    snprintf(ask.routine, sizeof ask.routine, "%s", routine);
     /* quiet as before every barrier of the library's memory routines */
-    if ((status = pysh_quiet()) || (status = pysh_team_claim(&ishmemx_team_world, "malloc")))
+    if ((status = pysh_quiet()) || (status = pysh_team_claim(&ishmemx_team_world, ask.routine)))
         return status;
     ask.ordinal = pysh_heaps.ordinal + 1;
     do /* once more when released blocks made room */
@@ -221,7 +228,7 @@ static int resize(const pysh_block_t *block, int heap, size_t nbytes, bool *done
 static int move(void *block, const pysh_block_t *old, int heap, size_t nbytes, void **block_p) {
     size_t kept = nbytes < (size_t)old->nbytes ? nbytes : (size_t)old->nbytes;
     void *moved;
-    int status = ishmemx_malloc(heap, nbytes, 0, 0, &moved);
+    int status = ishmemx_malloc_as("realloc", heap, nbytes, 0, 0, &moved);
 
     if (status || (status = pysh_copy(moved, block, kept)) || (status = ishmemx_free(block)))
         return status;
@@ -236,7 +243,7 @@ int ishmemx_realloc(void *block, size_t nbytes, void **block_p) {
 
     PYSH_ENTER();
     if (!block)
-        return ishmemx_malloc(ISHMEMX_HEAP_HOST, nbytes, 0, 0, block_p);
+        return ishmemx_malloc_as("realloc", ISHMEMX_HEAP_HOST, nbytes, 0, 0, block_p);
     if ((status = pysh_heap_block(block, "realloc", &heap, &old)))
         return status;
     if (!nbytes) {

@@ -245,6 +245,29 @@ def test_different_requests_are_told_to_all_and_nothing_is_lost(job, heap):
     assert pyshmem.heap_info(heap) == before
 
 
+PLAIN = ("empty", "zeros", "ones", "full")
+MAKERS = (*PLAIN, *(f"{name}_like" for name in PLAIN), "array", "arange", "new_signal")
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_mismatch_names_the_routines_that_were_called(job, heap, name):
+    if job.n_pes == 1:
+        pytest.skip("one PE agrees with itself")
+    of_all = np.zeros(7 + job.my_pe)
+    more = {"array": (of_all,), "full": (of_all.shape, 1), "full_like": (of_all, 1)}
+    given = more.get(name, (of_all if name.endswith("_like") else of_all.size,))
+    last, words = job.n_pes - 1, "asks for"
+    with pytest.raises(pyshmem.MismatchError, match=rf"^{name}: PE 0 in {name} {words}"):
+        getattr(pyshmem, name)(*given, heap=heap)
+    odd, even = (name, "ones") if name != "ones" else (name, "full")
+    other = {
+        "ones": lambda: pyshmem.ones(99, heap=heap),
+        "full": lambda: pyshmem.full(99, 1, heap=heap),
+    }
+    with pytest.raises(pyshmem.MismatchError, match=rf"PE 0 in {even} .*; PE {last} in {odd} "):
+        getattr(pyshmem, name)(*given, heap=heap) if job.my_pe == last else other[even]()
+
+
 def test_an_allocation_against_a_barrier_is_told_to_all(job):
     if job.n_pes == 1:
         pytest.skip("one PE agrees with itself")
