@@ -10,7 +10,7 @@ QUICK_HOST := rma atomics signals collectives teams heap
 QUICK_DEVICE := put_get signals waits faults collectives
 # All but what needs PyTorch.
 FOLDERS := $(filter-out tests/pytorch,$(sort $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
-# To collect what is in the others takes seconds.
+# To collect what is in the others takes seconds. tests/conftest.py sees that none is missed.
 SERIAL = $(shell grep -l mark.serial $(FOLDERS:%=%/test_*.py))
 SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 

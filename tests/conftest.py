@@ -9,8 +9,9 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from environment import clean_environment, processes_of
@@ -53,6 +54,29 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if collection_path.name != "spmd" or "PYSHMEM_PE" in os.environ:
         return None
     return None if any("spmd" in argument for argument in config.args) else True
+
+
+#: By this word ``make test`` finds the files with serial tests, for to collect all takes seconds.
+SERIAL = "mark.serial"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem() -> Generator[None, Any, Any]:
+    """Have no serial test in a file without the word: it would run in neither half of ``make test``."""
+    made = yield
+    for item in made if isinstance(made, list) else [made]:
+        serial = isinstance(item, pytest.Item) and item.get_closest_marker("serial")
+        if serial and not _is_found(item.path):
+            raise pytest.Collector.CollectError(
+                f"{item.name} is marked serial, but make test does not find its file, which lacks the "
+                f'text "{SERIAL}": write @pytest.{SERIAL}, or pytestmark = pytest.{SERIAL}'
+            )
+    return made
+
+
+@functools.cache
+def _is_found(path: Path) -> bool:
+    return SERIAL in path.read_text(encoding="utf-8")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
