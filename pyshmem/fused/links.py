@@ -243,8 +243,9 @@ def await_by_kernel(address: int, value: int, pe: int, stream: int | None = None
 
 
 def _forget_job() -> None:
+    global _besides
     _known.clear()
-    _besides.of.clear()
+    _besides = _Besides()  # all threads': what the job left on such a stream may never end
 
 
 runtime.on_finalize(_forget_job)

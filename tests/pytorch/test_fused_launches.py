@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -71,3 +72,34 @@ def test_launches_that_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     launch((x, y), (5,))
     launch((x, y), (6,))
     assert [one[0] for one in seen] == ["by Triton", "by Triton", "again"]
+
+
+TWO_JOBS = """
+    import threading
+    import pyshmem
+    import torch
+    from pyshmem.fused.links import beside
+
+    device, found, go_on = torch.device("cpu"), [], threading.Semaphore(0)
+    done = threading.Semaphore(0)
+
+    def other() -> None:
+        for _ in range(2):
+            go_on.acquire()
+            found.append(beside(device))
+            done.release()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    for _ in range(2):
+        with pyshmem.init():
+            assert beside(device) is beside(device)
+            go_on.release()
+            done.acquire()
+    thread.join()
+    print(found[0] is not found[1])
+"""
+
+
+def test_streams_beside_others_are_those_of_one_job_in_all_threads(run_pes: Callable) -> None:
+    assert run_pes(1, TWO_JOBS, device="sim", check=True).stdout == "True\n"
