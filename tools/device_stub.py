@@ -15,6 +15,7 @@ import ast
 import dis
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec
@@ -152,6 +153,12 @@ def imported() -> Iterator[tuple[str, str]]:
             yield from ((node.module, alias.name) for alias in node.names if alias.name in listed)
 
 
+def escaped(path: object) -> str:
+    """A path in a Makefile, as compilers write it and ninja reads it."""
+    text = str(path).replace("$", "$$").replace("#", r"\#")
+    return re.sub(r"(\\*) ", r"\1\1\\ ", text)
+
+
 def main() -> None:
     """The stub, and a file by which ninja knows when to make it again."""
     output, *depfile = sys.argv[1:]
@@ -160,7 +167,9 @@ def main() -> None:
     Path(output).write_text(HEAD + "".join(lines[name] for name in sorted(lines)))
     if depfile:
         sources = [*DEVICE.glob("*.py"), *DEVICE.glob("api/*.py"), *DEVICE.glob("jit/*.py")]
-        Path(depfile[0]).write_text(f"{output}: {' '.join(map(str, sorted(sources)))}\n")
+        Path(depfile[0]).write_text(
+            f"{escaped(output)}: {' '.join(map(escaped, sorted(sources)))}\n"
+        )
 
 
 if __name__ == "__main__":
