@@ -169,6 +169,19 @@ def resident_programs() -> int:
     return int(cupy.cuda.Device(runtime.current().gpu).attributes["MultiProcessorCount"])
 
 
+def most_programs(num_warps: int) -> int:
+    """How many programs have the threads to run at once; 1024 in the interpreter.
+
+    Raises: NotInitialized.
+    """
+    if runtime.device_name() != "cuda":
+        return 1024
+    import cupy
+
+    there = cupy.cuda.Device(runtime.current().gpu).attributes
+    return resident_programs() * (int(there["MaxThreadsPerMultiProcessor"]) // (32 * num_warps))
+
+
 def team_number(team: Any) -> int:
     """The number by which kernels know a team of the host; valid until the team is destroyed.
 

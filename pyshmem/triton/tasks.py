@@ -180,11 +180,12 @@ class Graph:
         """Make the kernel. Collective over all PEs of the job, which have added the same tasks.
 
         Args:
-            programs: of the grid; all have to run at once. Default: ``resident_programs()``.
+            programs: of the grid; all have to run at once: as many as a GPU has threads for
+                at most, 1024 in the interpreter. Default: ``resident_programs()``.
             num_warps, num_stages: as of any kernel; they are the same for all tasks.
 
-        Raises: ValueError (no task, a channel of fewer programs than run its task), MismatchError (the
-            PEs have different graphs), HeapExhausted.
+        Raises: ValueError (no task, more programs than run at once, a channel of fewer programs than run
+            its task), MismatchError (the PEs have different graphs), HeapExhausted.
         Extension.
         """
         if not self.tasks:
@@ -192,6 +193,8 @@ class Graph:
         count = resident_programs() if programs is None else programs
         if count < 1:
             raise ValueError(f"programs is {count}; there is at least one")
+        if count > (most := job.most_programs(num_warps)):
+            raise ValueError(f"programs is {count}; no more than {most} can run at once here")
         plan = self.plan(count)
         _check_channels(self.tasks, plan)
         said = repr([(t.name, t.tiles) for t in self.tasks]) + repr(plan.programs)

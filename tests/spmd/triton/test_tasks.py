@@ -113,6 +113,15 @@ def test_what_no_graph_can_have_is_refused(job):
         tasks.Graph("a b")
 
 
+def test_more_programs_than_there_is_room_for_are_refused_before_the_plan_is_made(job):
+    graph = tasks.Graph()
+    graph.add(scale, tiles=2, args=(0, 0, 0))
+    with pytest.raises(ValueError, match="programs is 1000000; no more than"):
+        graph.build(10**6)
+    with pytest.raises(ValueError, match="programs is 0"):
+        graph.build(0)
+
+
 def test_programs_that_cannot_all_run_at_once_are_refused(job):
     """Numbers of an H200: two of 113 KiB find room in a multiprocessor, of 137 KiB one does."""
     tasks.refuse_what_does_not_fit(264, 115_000, 233_472, 132)
