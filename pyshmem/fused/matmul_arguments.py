@@ -117,6 +117,8 @@ def problem(
     )
     if x.dtype == FP8:
         scale_x, scale_w = _as_tensor(scale_x, x), _as_tensor(scale_w, x)
+        if checked.by_row and scale_x.numel() != x.shape[0]:
+            scale_x = scale_x.repeat(x.shape[0])
     return Problem(operation, space, x, w, bias, activation, scale_x, scale_w, *checked)
 
 
@@ -129,8 +131,6 @@ def _check(
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation is {activation!r}; it can be None, relu, gelu, silu")
     kind = _result_dtype(x, out_dtype)
-    by_row = isinstance(scale_x, torch.Tensor) and scale_x.dim() > 0
-    by_row = by_row and scale_x.numel() == x.shape[0]
     if x.dtype == FP8:
         _check_fp8(x)
         _check_scale("scale_x", scale_x, x.shape[0])
@@ -142,6 +142,10 @@ def _check(
         if bias.shape[0] != w.shape[1]:
             raise ValueError(f"bias has {bias.shape[0]} elements, w has {w.shape[1]} columns")
     given = _rows(operation, x, rows, space)
+    # The same on all members: one scale of a member with one row does not say for what it stands.
+    uneven = operation == "all_gather_matmul" and len(set(given)) > 1
+    by_row = isinstance(scale_x, torch.Tensor) and scale_x.dim() > 0
+    by_row = by_row and (uneven or scale_x.numel() == x.shape[0])
     k, n = w.shape
     return _Checked(kind, given, by_row, sum(given), k, n, {})
 
@@ -186,7 +190,8 @@ def _check_scale(name: str, scale: Any, count: int) -> None:
     if scale is None:
         raise TypeError(f"x and w are float8_e4m3fn, and {name} is not given; pass 1.0 for none")
     check_tensor(name, scale, (torch.float32,))
-    if scale.numel() not in (1, count) or max((*scale.shape, 1)) != scale.numel():
+    flat = scale.numel() == max(scale.shape, default=1)
+    if scale.numel() not in (1, count) or not (flat or scale.numel() == 0):
         what = "row of x" if name == "scale_x" else "column of w"
         raise ValueError(f"{name} has size {tuple(scale.shape)}; give one number, or one a {what}")
 

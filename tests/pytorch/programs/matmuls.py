@@ -134,6 +134,26 @@ def eights(me: int, n: int, road: str, by_row: bool) -> None:
     same_everywhere(got)
 
 
+def scales_of_few_rows(me: int, n: int) -> None:
+    """Members with no row and with one, of which one scale does not say whether it is the row's."""
+    rows = [(0, 4, 1, 2)[(r + (n == 2)) % 4] for r in range(n)]
+    w = given(50, 16, 32).to(FP8).t()
+    for road, by_row in itertools.product(("engine", "plain"), (False, True)):
+        xs = [given(r, rows[r], 32).to(FP8) for r in range(n)]
+        scales = [given(70 + r, rows[r] if by_row else 1).abs() + 0.1 + r for r in range(n)]
+        z = torch.cat([x.double() * s.view(-1, 1) for x, s in zip(xs, scales, strict=True)])
+        got = fused.all_gather_matmul(
+            xs[me],
+            w,
+            scale_x=scales[me],
+            scale_w=1.0,
+            out_dtype=torch.float32,
+            rows=rows,
+            road=road,
+        )
+        close(got, z @ w.double(), torch.float32, NEAR_FP8)
+
+
 def shapes(me: int, n: int) -> None:
     """Rows that are not shared evenly in any way, members without rows, no rows at all."""
     w = given(5, 8, 6)
@@ -364,6 +384,7 @@ def main() -> None:
             scatter(me, n, road, dtype, number + 1)
         for road, by_row in itertools.product(ROADS, (False, True)):  # and a result's dtype
             eights(me, n, road, by_row)
+        scales_of_few_rows(me, n)
         shapes(me, n)
         crossings()
         pieces()
