@@ -50,16 +50,39 @@ pysh_outcome_t pysh_handle_print(pysh_ring_t *ring, uint64_t ticket, const pysh_
                             : pysh_fail(ISHMEMX_ERR_SYSTEM, "a kernel's print did not reach stdout"));
 }
 
+/* The label of an ABORT; where the high half of PE says so, the first '#' is the low half of EXTRA, the next its
+ * high half. */
+static void reason_of(const pysh_request_t *request, char *text, size_t capacity) {
+    uint64_t numbers = request->word[PYSH_WORD_EXTRA];
+    int left = pysh_request_high(request);
+    char label[25];
+    size_t used = 0;
+
+    label_of(request, label);
+    for (const char *at = label; *at && used + 1 < capacity; at++) {
+        if (*at == '#' && left > 0) {
+            int wrote = snprintf(text + used, capacity - used, "%" PRId32, (int32_t)(uint32_t)numbers);
+
+            used += (size_t)wrote < capacity - used ? (size_t)wrote : capacity - used - 1;
+            numbers >>= 32;
+            left--;
+        } else {
+            text[used++] = *at;
+        }
+    }
+    text[used] = '\0';
+}
+
 /* Ends the process: its main thread may be waiting for a kernel that waits for the reply. */
 pysh_outcome_t pysh_handle_quit(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
-    char label[25], place[64], why[160];
+    char reason[64], place[64], why[192];
     int code = pysh_request_pe(request);
 
     (void)ring;
     (void)ticket;
-    label_of(request, label);
+    reason_of(request, reason, sizeof reason);
     place_of(request, place, sizeof place);
-    snprintf(why, sizeof why, "a kernel called abort(%d): %s (%s)", code, label, place);
+    snprintf(why, sizeof why, "a kernel called abort(%d): %s (%s)", code, reason, place);
     pysh.conduit->abort(code, why);
     dprintf(STDERR_FILENO, "PE %d: %s\n", pysh.pe, why);
     _exit(code);

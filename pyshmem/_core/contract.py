@@ -235,7 +235,7 @@ REQUEST_OP = Group(
         ("G", "answers `type` bytes of SOURCE at pe"),
         ("PUT_SIGNAL", "the signal lands after the data"),
         ("PRINT", ""),
-        ("ABORT", "PE: exit code; label and place as in PRINT, without a value"),
+        ("ABORT", "PE: exit code; label and place as in PRINT; EXTRA: numbers, PE.high of them"),
         ("CALL", "user handler, answers what it returned (POST is a CALL without a reply)"),
         ("WAITING", "a kernel's wait is slow; see pysh_kernel_wait_t and PYSH_WAITING_"),
         ("COUNT", ""),

@@ -13,6 +13,7 @@ import torch
 from ..triton import Channel, channel, context
 from ..triton.chosen import INTERPRETED
 from . import exchange_kernels as kernels
+from .powers import power_of_2
 from .roads import NEVER, choose
 from .slots import LAUNCH, number_of, programs, slots
 from .workspace import Workspace
@@ -92,8 +93,8 @@ def move(
     x_rows, out_rows = x_rows or flat, out_rows or flat
     chunk = rows * wide
     most_out, most_in = (max(-(-elems // chunk) for elems in parts.elems) for parts in (to, come))
-    columns = min(_TILE, 1 << (wide - 1).bit_length())
-    lines = min(_TILE // columns, 1 << (rows - 1).bit_length())
+    columns = min(_TILE, power_of_2(wide))
+    lines = min(_TILE // columns, power_of_2(rows))
     vector = _alignment(*to.firsts, *to.elems, *come.firsts, *come.elems)
     many = programs()
     kernels.exchange_rows[(2 * many,)](

@@ -17,7 +17,8 @@ from .experts_calls import combine_by_operator, dispatch_by_operator, needs_oper
 from .experts_combine_kernels import combine_tokens
 from .experts_dispatch import Dispatch
 from .experts_handle import GROUP, ExpertHandle
-from .experts_travel import BLOCK, COLUMNS, LISTERS, chunks_of, lists_of, power
+from .experts_travel import BLOCK, COLUMNS, LISTERS, chunks_of, lists_of
+from .powers import power_of_2
 from .slots import LAUNCH, number_of, programs, refuse_grad, refuse_many
 from .workspace import Workspace, workspace
 
@@ -86,10 +87,11 @@ def expert_dispatch(
     Returns: the tokens (rows, hidden), in the order of their PEs and of their rows there, and an
         ``ExpertHandle``: the experts' rows, scales, and what ``expert_combine`` needs. Without FP8 it
         has a derivative, which is collective: what all members' rows owe to a token, in PE order.
-    Completes: in the order of the current stream. Collective.
+    Completes: in the order of the current stream. Collective. A caller that is interrupted while its
+        host waits does the rest of the call before its next operation of the team.
     Raises: ValueError (sizes; an expert that there is not, in throughput mode on all members; in decode
-        mode the kernel ends the job and says so), TypeError, UnsupportedError
-        (FP8 on a GPU without it; more than 63 PEs), RuntimeError (FP8 of a tensor that requires grad;
+        mode the kernel ends the job with its number and its token's), TypeError, UnsupportedError (FP8
+        on a GPU without it; more than 63 PEs), RuntimeError (FP8 of a tensor that requires grad;
         throughput mode in a capture); in checking mode MismatchError.
     Extension.
     """
@@ -177,7 +179,7 @@ def combine(
     combine_tokens[(2 * programs(),)](
         result, y, pairs, topk_weights, ids, tokens, most, experts, *lists_of(space, most * k),
         room.block, room.head, room.words, *travel, hidden, context(), TEAM=number_of(space), K=k,
-        PROGRAMS=programs(), LISTERS=LISTERS, BLOCK=BLOCK, TC=min(COLUMNS // 2, power(hidden)),
+        PROGRAMS=programs(), LISTERS=LISTERS, BLOCK=BLOCK, TC=min(COLUMNS // 2, power_of_2(hidden)),
         PAIR=space.n_pes == 2, EARLY=travel.chunks > programs(),
         **LAUNCH,
     )  # fmt: skip

@@ -212,7 +212,7 @@ def combine_tokens(
     if lane >= PROGRAMS:
         send_lists(
             lists, number, base, cells, weights, tokens * K, tokens * K, most * K, 0, lane - PROGRAMS,
-            TEAM, row, me, n_pes, ctx, PROGRAMS, LISTERS, BLOCK, False,
+            TEAM, row, me, n_pes, ctx, K, PROGRAMS, LISTERS, BLOCK, False,
         )  # fmt: skip
         _add_sums(
             out, y, pairs, weights, ids, tokens, most, experts, block, head, words, chunks, rows, pitch,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import torch
@@ -15,8 +16,9 @@ from ..triton.chosen import INTERPRETED
 from . import experts_kernels as kernels
 from .experts_handle import GROUP, ExpertHandle
 from .experts_numbers import numbers_of, recent_of
-from .experts_travel import BLOCK, COLUMNS, LISTERS, chunks_of, lists_of, power
-from .slots import LAUNCH, number_of, programs
+from .experts_travel import BLOCK, COLUMNS, LISTERS, chunks_of, lists_of
+from .powers import power_of_2
+from .slots import LAUNCH, gather_numbers, number_of, programs
 from .workspace import Workspace, workspace
 
 _FEW_PES = 4  # so many that most tokens go to all of them
@@ -42,6 +44,22 @@ class _Plan(NamedTuple):
     tile: dict[str, Any]
     layout: dict[str, Any]
     fixed: dict[str, Any]
+
+
+class _Try(NamedTuple):
+    """A try of a call in throughput mode that has been launched.
+
+    Attributes:
+        most: how many tokens of each member it has room for.
+        made: rows, pairs, offsets.
+        counts: scratch, with positions at its end.
+        found: tokens and scales, or None as long as they do not move.
+    """
+
+    most: int
+    made: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+    counts: torch.Tensor
+    found: tuple[torch.Tensor, torch.Tensor | None] | None
 
 
 class Dispatch:
@@ -86,12 +104,16 @@ class Dispatch:
         scales = 4 * (self.hidden // GROUP)
         nbytes = self.hidden + scales if self.fp8 else self.hidden * self.x.itemsize
         room, chunks = chunks_of(self.space, most, nbytes)
-        most_rows, width, experts = power(chunks.rows), power(self.k), power(self.experts + 3)
+        most_rows, width, experts = (
+            power_of_2(chunks.rows),
+            power_of_2(self.k),
+            power_of_2(self.experts + 3),
+        )
         tile = {
             "FP8": self.fp8, "ALL": self.space.n_pes <= _FEW_PES,
             "TR": 1 if self.fp8 else min(_ROWS, most_rows),
             "TT": min(2 * _ROWS if self.fp8 else _ROWS, most_rows),
-            "TC": min(COLUMNS, power(self.hidden)),
+            "TC": min(COLUMNS, power_of_2(self.hidden)),
         }  # fmt: skip
         layout = {
             "KP": width, "LISTERS": LISTERS, "BLOCK": BLOCK, "EP": experts,
@@ -108,7 +130,7 @@ class Dispatch:
 
     def _scratch(self, positions: int) -> torch.Tensor:
         """What programs count, and behind it positions."""
-        return self._ints(2 * programs() * power(self.experts + 3) + positions)
+        return self._ints(2 * programs() * power_of_2(self.experts + 3) + positions)
 
     def _places(self, out: torch.Tensor, scales: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """As kernels see them."""
@@ -126,7 +148,7 @@ class Dispatch:
         made = rows, pairs, offsets = self._pairs_for(most)
         layout, counts = {**plan.layout, "TO": 0}, offsets
         if n * most * self.k <= _FEW_CELLS:
-            own = power(-(-n * most // programs()))
+            own = power_of_2(-(-n * most // programs()))
             layout["TO"] = own
             layout["TB"] = max(1, _CELLS // (own * layout["KP"] ** 2))
         else:
@@ -150,23 +172,43 @@ class Dispatch:
         if given == 0:
             out, handle = self.in_one_kernel(0)
             return out, dataclasses.replace(handle, mode="throughput")
+        return self._until_all_fit(given)
+
+    def _until_all_fit(
+        self, given: int | None, begun: _Try | None = None
+    ) -> tuple[torch.Tensor, ExpertHandle]:
+        """Try until there is room for all tokens. ``begun``: the first try, if it has been launched.
+
+        A member that is interrupted while it waits for numbers owes the others what comes behind: if
+        they try again, or move tokens, they wait for it. And it has to guess as they do in later calls.
+        """
         recent = recent_of(self.space)
         while True:
-            most = recent.guess(self.space, self.tokens) if given is None else given
-            # A member whose last call was interrupted may guess otherwise.
-            self.space.agree("room of expert_dispatch", most)
-            done, there = self._within(most)
+            if begun is None:
+                most = recent.guess(self.space, self.tokens) if given is None else given
+                self.space.agree("room of expert_dispatch", most)
+                begun = self._begin(most)
+            try:
+                total, count, wrong, cells = numbers_of(self.space).wait()
+            except RuntimeError:
+                raise
+            except BaseException:
+                self.space.owed = functools.partial(self._until_all_fit, given, begun)
+                raise
+            there = -(-cells // self.k)
             if given is None:
                 recent.add(there)
-            if there <= most:
+            done = self._end(begun, total, count, wrong)
+            if there <= begun.most:
                 return done
+            begun = None
 
-    def _within(self, most: int) -> tuple[tuple[torch.Tensor, ExpertHandle], int]:
-        """One try with room for ``most`` tokens of each member, and the most that one has."""
+    def _begin(self, most: int) -> _Try:
+        """One try with room for ``most`` tokens of each member."""
         n, plan, numbers = self.space.n_pes, self._plan(most), numbers_of(self.space)
         # Where most of the room would be used it is taken at once, and tokens move while the host waits.
         early = n <= 2 * self.k
-        made = rows, pairs, offsets = self._pairs_for(most)
+        made = self._pairs_for(most)
         counts, words = self._scratch(n * most), numbers.next()
         lists = self.x, self.ids, self.tokens, most, self.experts, *plan.lists
         found = self._outputs(n * most) if early else None
@@ -179,18 +221,40 @@ class Dispatch:
             kernels.lay_out_experts[(2 * programs(),)](
                 *made, counts, words, *lists[1:], context(), **plan.layout, **plan.fixed
             )
-        total, count, wrong, cells = numbers.wait()
+        return _Try(most, made, counts, found)
+
+    def _end(
+        self, begun: _Try, total: int, count: int, wrong: int
+    ) -> tuple[torch.Tensor, ExpertHandle]:
+        """What it gives, with so many pairs and rows.
+
+        Raises: ValueError (``wrong`` experts that there are not).
+        """
         if wrong:
-            raise ValueError(
-                f"topk_ids of the members have {wrong} experts that there are not; they are 0 to "
-                f"{n * self.experts - 1}, or -1 for none"
-            )
-        out, scales = self._outputs(count) if found is None else found
-        if found is None:
-            self._move(out, scales, counts[-n * most :], most)
+            raise ValueError(self._what_is_wrong(wrong))
+        out, scales = self._outputs(count) if begun.found is None else begun.found
+        if begun.found is None:
+            positions = begun.counts[-self.space.n_pes * begun.most :]
+            self._move(out, scales, positions, begun.most)
+        rows, pairs, offsets = begun.made
         scales = None if scales is None else scales[:count]
-        handle = self._handle("throughput", scales, rows[:total], pairs, offsets)
-        return (out[:count], handle), -(-cells // self.k)
+        return out[:count], self._handle("throughput", scales, rows[:total], pairs, offsets)
+
+    def _what_is_wrong(self, count: int) -> str:
+        """For people: the first of the members' experts that there are not. Collective."""
+        n_experts = self.space.n_pes * self.experts
+        found = ((self.ids < -1) | (self.ids >= n_experts)).nonzero()
+        mine = -1, 0
+        if len(found):
+            token, choice = found[0].tolist()
+            mine = token, int(self.ids[token, choice])
+        every = enumerate(gather_numbers(self.space, *mine).tolist())
+        member, token, number = next((m, t, e) for m, (t, e) in every if t >= 0)
+        return (
+            f"topk_ids of the members have {count} experts that there are not, the first of them "
+            f"{number} of token {token} of member {member}; they are 0 to {n_experts - 1}, or -1 for "
+            "none"
+        )
 
     def _move(self, out: torch.Tensor, scales: Any, positions: torch.Tensor, most: int) -> None:
         """Tokens go where ``positions`` says."""

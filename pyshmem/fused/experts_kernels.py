@@ -210,7 +210,7 @@ def _know_lists(
     """Throughput: the lists of all members are here when it returns."""
     send_lists(
         lists, number, base, cells, ids, tokens * K, most * K, most * K, experts * n_pes, lane, TEAM,
-        row, me, n_pes, ctx, PROGRAMS, LISTERS, BLOCK, False, True,
+        row, me, n_pes, ctx, K, PROGRAMS, LISTERS, BLOCK, False, True,
     )  # fmt: skip
     await_lists(lists, number, most * K, n_pes, ctx, PROGRAMS, LISTERS, BLOCK)
 
@@ -359,7 +359,7 @@ def dispatch_decode(
         lane = tl.program_id(0) - PROGRAMS
         send_lists(
             lists, number, base, cells, ids, tokens * K, most * K, most * K, experts * n_pes, lane, TEAM,
-            row, me, n_pes, ctx, PROGRAMS, LISTERS, BLOCK, True,
+            row, me, n_pes, ctx, K, PROGRAMS, LISTERS, BLOCK, True,
         )  # fmt: skip
         for chunk in range(lane, chunks, PROGRAMS):
             _keep_tokens(

@@ -14,11 +14,11 @@ by its sender; then the halves: for each member its list, of int32.
 import triton.language as tl
 
 from ..triton.chosen import device_function, meet, state
-from ..triton.requests import abort
 from ..triton.signals import signal_op, wait_until_all
 from ..triton.teams import world_pe
 from ..triton.tile import store
 from ..triton.words import CMP_GE, MY_PE, SIGNAL_SET
+from .experts_wrong_kernels import refuse_experts
 
 #: What stands for an expert that there is not.
 WRONG = tl.constexpr(-2)
@@ -33,15 +33,14 @@ def lists_of_call(lists, head, cells, n_pes):
 
 
 @device_function
-def _as_cells(values, n_experts, ctx, CHECKED: tl.constexpr):
-    """Experts, or weights, as int32."""
+def _as_cells(values, offs, n_experts, ctx, K: tl.constexpr, CHECKED: tl.constexpr):
+    """Experts, or weights, as int32; with CHECKED experts that there are not end the job."""
     if values.dtype.is_floating():
         return values.to(tl.float32).to(tl.int32, bitcast=True)
     else:
         wrong = (values < -1) | (values >= n_experts)
         if CHECKED:
-            if tl.max(wrong.to(tl.int32)) != 0:
-                abort(1, ctx, "topk_ids: no such expert")
+            refuse_experts(wrong, values, offs, ctx, K)
         return tl.where(wrong, WRONG, values).to(tl.int32)
 
 
@@ -54,8 +53,8 @@ def _senders(cells, LISTERS: tl.constexpr, BLOCK: tl.constexpr):
 @device_function
 def send_lists(
     lists, number, base, cells, mine, elems, most, longest, n_experts, lane, team, row, me, n_pes, ctx,
-    PROGRAMS: tl.constexpr, LISTERS: tl.constexpr, BLOCK: tl.constexpr, CHECKED: tl.constexpr,
-    SIZED: tl.constexpr = False,
+    K: tl.constexpr, PROGRAMS: tl.constexpr, LISTERS: tl.constexpr, BLOCK: tl.constexpr,
+    CHECKED: tl.constexpr, SIZED: tl.constexpr = False,
 ):  # fmt: skip
     """The caller's list of ``elems`` elements, filled up with -1 to ``most``, goes to all members.
 
@@ -65,9 +64,8 @@ def send_lists(
     if lane < _senders(longest, LISTERS, BLOCK):
         for first in range(lane * BLOCK, most, LISTERS * BLOCK):
             offs = first + tl.arange(0, BLOCK)
-            values = _as_cells(
-                tl.load(mine + offs, mask=offs < elems, other=-1), n_experts, ctx, CHECKED
-            )
+            values = tl.load(mine + offs, mask=offs < elems, other=-1)
+            values = _as_cells(values, offs, n_experts, ctx, K, CHECKED)
             for k in range(n_pes):
                 member = (me + 1 + k) % n_pes
                 pe = world_pe(team, row, member)

@@ -29,12 +29,13 @@ class Numbers:
         size = _CALLS, _NUMBERS
         whole = torch.zeros(size, dtype=torch.int64, device="cpu", pin_memory=self._on_gpu)
         self._places = [(row, memoryview(row.numpy())) for row in whole]
-        self._turn = 0
+        self._turn = self._stream = 0
 
     def next(self) -> torch.Tensor:
         """Where the kernel of the next call writes."""
         self._turn = (self._turn + 1) % _CALLS
         row, seen = self._places[self._turn]
+        self._stream = current_stream() or 0
         for k in range(_NUMBERS):
             seen[k] = 0
         return row
@@ -42,13 +43,15 @@ class Numbers:
     def wait(self) -> list[int]:
         """The numbers of the last call; its kernel goes on, and what was launched behind it.
 
+        Who is interrupted while it waits may wait for them again.
+
         Raises: KernelFault, RuntimeError (a kernel ended without them).
         """
         seen = self._places[self._turn][1]
         patient = time.perf_counter() + _PATIENCE
         while not (seen[0] and seen[1] and seen[2] and seen[3]):
             if time.perf_counter() > patient:
-                ended = not self._on_gpu or torch_stream(current_stream() or 0).query()
+                ended = not self._on_gpu or torch_stream(self._stream).query()
                 if ended and not all(seen):
                     context().data_ptr()  # raises what the kernel has recorded
                     raise RuntimeError("a kernel of expert_dispatch ended before it had counted")

@@ -20,6 +20,7 @@ from .experts import combine, dispatch
 from .experts_dispatch import dispatch_again
 from .experts_grad_kernels import pairs_of_gradients
 from .experts_handle import GROUP
+from .powers import power_of_2
 from .workspace import workspace
 
 _library = torch.library.Library("pyshmem", "FRAGMENT")
@@ -98,7 +99,7 @@ def _combine_grad(
     of_pair = every.new_zeros(total + 1).scatter_(0, place, every.view(-1))
     dots = every.new_zeros(total + 1)
     if total:
-        block = 64 if INTERPRETED else min(2048, 1 << (y.shape[1] - 1).bit_length())
+        block = 64 if INTERPRETED else min(2048, power_of_2(y.shape[1]))
         pairs_of_gradients[(min(total, 2 if INTERPRETED else 2048),)](
             of_y, dots, came, y, rows, of_pair, offsets[-1:], total, y.shape[1], B=block
         )

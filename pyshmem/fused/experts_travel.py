@@ -33,15 +33,10 @@ def lists_of(space: Workspace, cells: int) -> Lists:
 
     world = runtime.n_pes()
     wanted = 8 * head_of(world) + 2 * world * 4 * (cells + 16 & -16)
-    block = space.block("lists", 1 << (wanted - 1).bit_length(), zeroed=True)
+    block = space.block("lists", wanted, zeroed=True)
     head = head_of(space.n_pes)
     room = (block.numel() - 8 * head) // (8 * space.n_pes) & -16
     return Lists(block.view(torch.int64), head, room)
-
-
-def power(number: int) -> int:
-    """The least power of two that is no smaller."""
-    return 1 << max(number - 1, 0).bit_length()
 
 
 class Chunks(NamedTuple):

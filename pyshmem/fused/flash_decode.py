@@ -16,6 +16,7 @@ from . import flash_decode_kernels as kernels
 from .all_to_all import declare, new_out
 from .arguments import check_tensor, look, on_tensors
 from .launches import Launch
+from .powers import power_of_2
 from .slots import number_of, refuse_grad
 from .team_numbers import check_input, number
 from .workspace import Workspace, workspace
@@ -24,10 +25,6 @@ _FLOATS = (torch.bfloat16, torch.float16, torch.float32)
 _PROGRAMS = 4 if INTERPRETED else 128  # that merge, all of them resident
 _MOST_SPLITS = 64
 _KEYS = 16 if INTERPRETED else 64  # keys of a step
-
-
-def _power(number: int, least: int) -> int:
-    return max(least, 1 << (number - 1).bit_length())
 
 
 def _channel(space: Workspace, units: int) -> Channel:
@@ -109,21 +106,21 @@ def _plan(space: Workspace, q: torch.Tensor, k: torch.Tensor, lengths: Any, scal
     keys, kv_heads = k.shape[1], k.shape[2]
     group, items = heads // kv_heads, batch * queries * heads
     splits = _splits(batch * kv_heads, keys, q.device)
-    factor, wide = (d**-0.5 if scale is None else scale) * math.log2(math.e), _power(d, 16)
+    factor, wide = (d**-0.5 if scale is None else scale) * math.log2(math.e), power_of_2(d, 16)
     behind: tuple[Any, ...] = keys, kv_heads, queries, splits, factor
     if lengths is None:
         behind = None, *behind
     parts = Launch(
         kernels.decode_parts, (batch * kv_heads, splits), behind,
         {
-            "GROUP": group, "EACH": lengths is not None and lengths.dim() == 2, "QP": _power(queries, 1),
-            "ROWS": _power(group * queries, 16), "D": d, "DP": wide, "KEYS": _KEYS, "num_warps": 4,
-            "num_stages": 3,
+            "GROUP": group, "EACH": lengths is not None and lengths.dim() == 2,
+            "QP": power_of_2(queries), "ROWS": power_of_2(group * queries, 16),
+            "D": d, "DP": wide, "KEYS": _KEYS, "num_warps": 4, "num_stages": 3,
         },
     )  # fmt: skip
     merge = Launch(
         kernels.merge_parts, min(items, _PROGRAMS), (items, splits, _channel(space, wide), context()),
-        {"TEAM": number_of(space), "D": d, "DP": wide, "SP": _power(splits, 1), "num_warps": 4},
+        {"TEAM": number_of(space), "D": d, "DP": wide, "SP": power_of_2(splits), "num_warps": 4},
     )  # fmt: skip
     return _Plan(items, splits, parts, merge)
 

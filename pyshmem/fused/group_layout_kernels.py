@@ -4,7 +4,7 @@
 import triton
 import triton.language as tl
 
-from ..triton.requests import abort
+from .experts_wrong_kernels import refuse_experts
 
 
 @triton.jit
@@ -18,8 +18,7 @@ def keys_of_pairs(
     at = tl.program_id(0) * B + tl.arange(0, B)
     inside = at < n_pairs
     expert = tl.load(ids + at, mask=inside, other=-1)
-    if tl.max(((expert < -1) | (expert >= experts)).to(tl.int32)) != 0:
-        abort(1, ctx, "topk_ids: no such expert")
+    refuse_experts((expert < -1) | (expert >= experts), expert, at, ctx, K)
     member = tl.load(member_of + at // K, mask=inside, other=0)
     tl.store(
         keys + at,

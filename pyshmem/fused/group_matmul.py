@@ -14,6 +14,7 @@ from .arguments import check_tensor, on_tensors
 from .experts import FLOATS
 from .experts_calls import needs_operator
 from .experts_handle import GROUP, ExpertHandle
+from .powers import power_of_2
 from .slots import refuse_grad
 from .stamps import staged
 
@@ -23,7 +24,7 @@ def _blocks(pairs: int, experts: int) -> tuple[int, int, int]:
     if INTERPRETED:
         return 16, 32, 32
     average = max(1, pairs // experts)
-    return max(16, min(128, 1 << (average - 1).bit_length())), 128, 64
+    return min(128, power_of_2(average, 16)), 128, 64
 
 
 def multiply_groups(

@@ -15,6 +15,7 @@ from ..triton.chosen import INTERPRETED
 from . import group_matmul_kernels as kernels
 from .all_to_all import declare
 from .group_matmul import multiply_groups
+from .powers import power_of_2
 
 
 def _body(tokens: Any, weights: Any, rows: Any, offsets: Any, pairs: int) -> Any:
@@ -50,7 +51,7 @@ def _by_row(of_pairs: Any, tokens: Any, rows: Any, offsets: Any) -> Any:
     keys, order = torch.sort(torch.where(there, rows, count), stable=True)
     bounds = torch.searchsorted(keys, torch.arange(count + 1, device=device), out_int32=True)
     out, k = torch.empty_like(tokens), tokens.shape[1]
-    block = 64 if INTERPRETED else min(2048, 1 << (k - 1).bit_length())
+    block = 64 if INTERPRETED else min(2048, power_of_2(k))
     kernels.sums_of_pairs[(min(count, 2 if INTERPRETED else 2048),)](
         out, of_pairs, order, bounds, count, k, B=block
     )

@@ -24,6 +24,7 @@ from .links import Link, beside
 from .matmul_arguments import output
 from .matmul_local import finish
 from .matmul_plain import all_gather_bytes, sum_rows
+from .powers import power_of_2
 from .roads import NEVER, choose
 from .slots import refuse_grad
 from .workspace import Workspace, device_heap_is_near, workspace
@@ -83,7 +84,7 @@ def all_gather_group_matmul(
     Completes: in the order of the current stream, without a wait of the host. It may be captured.
     Raises: TypeError (dtypes), ValueError (extents, layout, rows, road), RuntimeError (a tensor requires
         grad; a workspace would grow inside a capture), HeapExhausted; in checking mode MismatchError. An
-        expert that there is not ends the job: the kernel aborts with ``topk_ids: no such expert``.
+        expert that there is not ends the job: the kernel aborts with its number and its token's.
     Extension.
     """
     refuse_grad(_GATHER, x_shard, w)
@@ -254,7 +255,7 @@ class _Down:
         if not count:
             return
         multiply_groups(self._rows, self.x, None, groups, self.w, count * routing.k, based=True)
-        block = min(1 << (self.n - 1).bit_length(), 64 if INTERPRETED else 2048)
+        block = min(power_of_2(self.n), 64 if INTERPRETED else 2048)
         layout_kernels.sum_of_choices[(min(count, 2 if INTERPRETED else 1024),)](
             dest, self._rows, routing.pairs, self.weights, groups, routing.first(member), count, self.n,
             K=routing.k, B=block, BASED=True,

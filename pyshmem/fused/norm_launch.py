@@ -19,6 +19,7 @@ from .norm_pull_kernels import SLOTS, pull
 from .norm_push_kernels import SLOTS as PUSH_SLOTS
 from .norm_push_kernels import push
 from .norm_units_kernels import one_stage as one_stage_by_units
+from .powers import power_of_2
 from .workspace import Workspace, device_heap_is_near
 
 NORMS = ("rms", "layer")
@@ -54,12 +55,6 @@ class Request(NamedTuple):
 
 
 @functools.cache
-def _tile(hidden: int) -> int:
-    """The next power of two."""
-    return 1 << (hidden - 1).bit_length()
-
-
-@functools.cache
 def _multiprocessors(gpu: int) -> int:
     count: int = torch.cuda.get_device_properties(gpu).multi_processor_count
     return count
@@ -76,7 +71,7 @@ def _programs(space: Workspace) -> int:
 
 
 def _row_units(given: Request) -> int:
-    return max(_tile(given.hidden) * int(given.x.itemsize) // 4, 16)
+    return max(power_of_2(given.hidden) * int(given.x.itemsize) // 4, 16)
 
 
 def _units(given: Request) -> tuple[int, int]:
@@ -89,7 +84,7 @@ def _thirds(hidden: int, itemsize: int, grouped: bool) -> tuple[int, int]:
     words, group = hidden * itemsize // 4, 128 * itemsize // 4 if grouped else 1
     third = (words + 2) // 3 + group - 1
     third -= third % group  # a group has one third to itself
-    return third, _tile(third)
+    return third, power_of_2(third)
 
 
 def _senders(space: Workspace, given: Request) -> int:
@@ -108,7 +103,7 @@ def why_not_one_stage(space: Workspace, given: Request) -> str | None:
 
 def _fills(given: Request) -> bool:
     """Whether a program for a row of this size has a multiprocessor to itself."""
-    return _tile(given.hidden) * int(given.x.itemsize) > 16 << 10
+    return power_of_2(given.hidden) * int(given.x.itemsize) > 16 << 10
 
 
 def _pullers(space: Workspace, given: Request) -> int:
@@ -117,7 +112,7 @@ def _pullers(space: Workspace, given: Request) -> int:
 
 
 def _slot(given: Request) -> int:
-    return _tile(given.hidden) * int(given.x.itemsize)
+    return power_of_2(given.hidden) * int(given.x.itemsize)
 
 
 def why_not_pull(space: Workspace, given: Request) -> str | None:
@@ -156,7 +151,7 @@ def _too_large(given: Request, nbytes: int) -> str:
 
 
 def _constants(given: Request) -> dict[str, Any]:
-    block = _tile(given.hidden)
+    block = power_of_2(given.hidden)
     group = GROUP[given.quantize]
     return {
         "HIDDEN": given.hidden,
@@ -321,7 +316,7 @@ def _constants_of_pull(given: Request, programs: int, count: int) -> dict[str, A
     12 KiB were faster with more of them on the way, larger ones slower.
     """
     width = 1024 if count > programs else 512
-    warps = min(max(_tile(given.hidden) // width, 1), 16)
+    warps = min(max(power_of_2(given.hidden) // width, 1), 16)
     every, ahead = (1, 1) if given.tokens <= count else (2, 4)
     if given.tokens >= 8 * count and given.hidden * given.x.itemsize <= 12 << 10:
         every, ahead = 4, 6

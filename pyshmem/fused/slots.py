@@ -80,7 +80,7 @@ def slots(space: Workspace, least: int) -> Slots:
     head, places = _extent(runtime.n_pes())
     usual = _USUAL if runtime.n_pes() <= _MANY_PES else _USUAL // 2
     wanted = head + places * (max(least, usual) + 255 & -256)
-    block = space.block("slots", 1 << (wanted - 1).bit_length(), zeroed=True)
+    block = space.block("slots", wanted, zeroed=True)
     head, places = _extent(space.n_pes)
     nbytes = (block.numel() - head) // places & -256
     return Slots(block.view(torch.int64), head // 8, nbytes // 8)

@@ -7,6 +7,7 @@ graphs that were captured with it go on using it; together such blocks are no la
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from ..host.agreement import must_agree
 from ..host.teams import TEAM_WORLD, Team
 from ..interop.torch.staging import capturing
 from ..interop.torch.tensors import over
+from .powers import power_of_2
 
 _MOST_PLANS = 1024
 
@@ -33,6 +35,7 @@ class Workspace:
     Attributes:
         team: the team.
         me, n_pes: the caller's number in the team, and how many members it has.
+        owed: what a call that was interrupted on the host still owes to the other members, if anything.
     """
 
     def __init__(self, team: Team) -> None:
@@ -43,6 +46,7 @@ class Workspace:
         self._outgrown: list[Any] = []
         self._plans: dict[Any, tuple[int, Any]] = {}
         self._version = 0
+        self.owed: Callable[[], Any] | None = None
         #: Whether members compare what they call: in checking mode, where there are others.
         self.checks = bool(setting_number("CHECK")) and runtime.n_pes() > 1
 
@@ -60,7 +64,7 @@ class Workspace:
         self._refuse_capture(name, nbytes, 0 if found is None else found.numel())
         if found is not None:
             self._outgrown.append(found)
-        rounded = 1 << max(nbytes - 1, 255).bit_length()
+        rounded = power_of_2(nbytes, 256)
         make = creation.zeros if zeroed else creation.empty
         with torch.inference_mode(False):  # later calls may be outside, and write to it
             self._blocks[name] = over(make(rounded, np.uint8, heap="device"))
@@ -114,6 +118,13 @@ class Workspace:
         if self.checks:
             self.must_agree(f"{routine}({', '.join(map(str, facts))})")
 
+    def make_up(self) -> None:
+        """Do what is owed, before anything else is done with the team."""
+        owed, self.owed = self.owed, None
+        if owed is not None:
+            with contextlib.suppress(ValueError):  # it was that call's, which nobody waits for
+                owed()
+
     def must_agree(self, text: str) -> None:
         """Raises on all members unless all say the same ``text``. Collective, on the host.
 
@@ -140,6 +151,8 @@ def workspace(team: Team | None = None) -> Workspace:
             )
         found = _workspaces[members] = Workspace(members)
     members.handle  # noqa: B018  (raises where the team is destroyed, which plans do not see)
+    if found.owed is not None:
+        found.make_up()
     return found
 
 

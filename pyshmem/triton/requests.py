@@ -140,6 +140,26 @@ def abort(code, ctx, label: tl.constexpr = _NO_LABEL):
 
 
 @device_function
+def abort_with(code, ctx, label: tl.constexpr, first, second):
+    """``abort`` where the first # of the label is the number ``first``, the next ``second``.
+
+    They are shown as int32; one that is larger, or less, as the largest or the least.
+    """
+    low, high = _as_int32(first) & 0xFFFFFFFF, _as_int32(second) << 32
+    place = to_int64(program_number())
+    ask(
+        REQUEST_ABORT, label_word(label, 0), label_word(label, 1), label_word(label, 2), low | high,
+        place, (to_int64(2) << 32) | (to_int64(code) & 0xFFFFFFFF), ctx,
+    )  # fmt: skip
+
+
+@device_function
+def _as_int32(number):
+    """The nearest int32, as int64."""
+    return tl.minimum(tl.maximum(to_int64(number), -0x80000000), 0x7FFFFFFF)
+
+
+@device_function
 def print(label: tl.constexpr, value, ctx):
     """Print a line on the host's standard output: PE, label, value and program.
 

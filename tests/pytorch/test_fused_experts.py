@@ -41,17 +41,78 @@ def test_by_requests_and_with_checks(run_pes: Callable) -> None:
     assert done.stdout.splitlines().count("ok") == 2, done.stdout
 
 
-def test_an_expert_that_there_is_not_ends_the_job_from_the_kernel(run_pes: Callable) -> None:
-    code = """
+@pytest.mark.parametrize(
+    "call",
+    [
+        "fused.expert_dispatch(x, ids, 2, max_tokens=2)",
+        "fused.all_gather_group_matmul(x, torch.ones(2, 4, 4), ids)",
+    ],
+)
+def test_an_expert_that_there_is_not_ends_the_job_from_the_kernel(
+    call: str, run_pes: Callable
+) -> None:
+    code = f"""
     import torch, pyshmem, pyshmem.fused as fused
-    with pyshmem.init():
-        x, ids = torch.zeros(2, 4), torch.tensor([[0], [5]])
-        fused.expert_dispatch(x, ids, 2, max_tokens=2)
+    with pyshmem.init() as job:
+        x, ids = torch.zeros(2, 4), torch.tensor([[0, 1], [-1, 5 + job.my_pe]])
+        {call}
         pyshmem.barrier_all()
     """
     done = run_pes(2, code, device="sim", env=ALONE, timeout=60)
     assert done.returncode != 0
-    assert "topk_ids: no such expert" in done.stdout + done.stderr
+    told = re.search(r"abort\(1\): no expert (\d) \(token 1\) \(block", done.stdout + done.stderr)
+    assert told, done.stderr
+    assert told[1] in "56"
+
+
+INTERRUPTED = """
+    import sys
+    import torch, pyshmem, pyshmem.fused as fused
+    from pyshmem.fused.experts_numbers import Numbers
+
+    def interrupted(numbers):
+        Numbers.wait = wait
+        raise KeyboardInterrupt
+
+    def given(pe, number, tokens):
+        x = torch.arange(8.0).repeat(tokens, 1) + 1000 * pe + 100 * number
+        x += torch.arange(tokens)[:, None]
+        return x, (torch.arange(tokens * k).view(tokens, k) + pe) % (2 * n)
+
+    def send(number, *tokens):
+        every = [given(pe, number, many) for pe, many in enumerate(tokens)]
+        rows, handle = fused.expert_dispatch(*every[me], 2 * n)
+        here = [x[((ids // 2) == me).any(1)] for x, ids in every]
+        assert torch.equal(rows, torch.cat(here)), number
+
+    wait, k = Numbers.wait, int(sys.argv[1])
+    with pyshmem.init() as job:
+        me, n = job.my_pe, job.n_pes
+        send(0, *[2] * n)
+        for number, many in enumerate((9, 1)):
+            if me == 0:
+                Numbers.wait = interrupted
+            try:
+                send(1 + 3 * number, 2, *[many] * (n - 1))  # the others have all tokens
+                assert me
+            except KeyboardInterrupt:
+                assert me == 0
+            if number == 0:
+                found = fused.low_latency_all_gather(torch.full((1,), me), road="slots")
+                assert found.tolist() == list(range(n))
+            send(2 + 3 * number, *[3] * n)
+    print("ok", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("n", "k", "checks"), [(2, 2, "0"), (2, 2, "1"), (3, 1, "0")])
+def test_a_member_that_was_interrupted_guesses_as_the_others_do(
+    n: int, k: int, checks: str, run_pes: Callable
+) -> None:
+    """The host waits before tokens move, or while they do; the first of both calls is made twice."""
+    settings = {**ALONE, "PYSHMEM_CHECK": checks}
+    done = run_pes(n, INTERRUPTED, [k], device="sim", env=settings, timeout=60, check=True)
+    assert done.stdout.splitlines().count("ok") == n, done.stdout
 
 
 @pytest.fixture(scope="module")

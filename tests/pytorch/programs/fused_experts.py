@@ -214,7 +214,10 @@ def refusals(me: int, n: int) -> None:
     refused(RuntimeError, "requires grad", call, wide, ids, n, **options)
     wrong = ids.clone()
     wrong[1, 1] = n if me == n - 1 else ids[1, 1]
-    refused(ValueError, "have 1 experts that there are not", call, x, wrong, n)
+    first = (
+        f"have 1 experts that there are not, the first of them {n} of token 1 of member {n - 1};"
+    )
+    refused(ValueError, first, call, x, wrong, n)
     tokens, handle = call(x, ids, n)
     y = handle.by_expert(tokens)
     refused(ValueError, "pairs", fused.expert_combine, torch.zeros(99, 8), handle, weights)
