@@ -14,7 +14,7 @@
 #   streambench         operations on streams beside NCCL, symm_mem, NVSHMEM and bare CUDA
 #   streamtune          ways and grids of collectives on streams, beside bare CUDA and NCCL (PROGRAMS: where bare_allreduce is)
 #   stress              10 million random operations on two PEs, by stores and through the ring, and a million with the other PE
-#                       counted as one of another host; SEED=n: others (11)
+#                       counted as one of another host, as far as it comes in STRESS_SECONDS (240); SEED=n: others (11)
 #   fused               the tests of tests/pytorch that need GPUs (needs torch)
 #   fusedbench          bench/fused.py (FUSED: its parts, all by default) and bench/decode_step.py
 #   hostsbench          bench/hosts.py with PYSHMEM_NODE_SIZE=1
@@ -74,8 +74,14 @@ job() { # NAME SECONDS COMMAND...
     note "$name" "exit $code: $(outcome "$log")"
 }
 
-# What pytest says last of a run, else the last line.
-outcome() { { grep -E ' (passed|failed|skipped|errors?)\b.* in [0-9.]+s|^mismatches ' "$1" || tail -1 "$1"; } | tail -1 | tr -s ' ' | cut -c1-120; }
+# What pytest or stress.py says last of a run, else the last line.
+outcome() { # LOG
+    local found
+    found=$(grep -E ' (passed|failed|skipped|errors?)\b.* in [0-9.]+s' "$1" | tail -1)
+    [ -n "$found" ] || found=$(grep -E '^(operations|mismatches) ' "$1")
+    [ -n "$found" ] || found=$(tail -1 "$1")
+    tr -s ' \n' ' ' <<< "$found" | cut -c1-120
+}
 
 # The device suite on `$1` PEs, in shards that run side by side: most of the time goes to compiling kernels, by a core a PE.
 suite() { # n name [VARIABLE=value...]
@@ -188,9 +194,13 @@ fi
 
 if [[ $parts == *" stress "* ]]; then
     for way in P2P=1 P2P=0 NODE_SIZE=1; do
-        operations=$([ $way = NODE_SIZE=1 ] && echo 1000000 || echo 10000000)
-        job "stress_${way/=/}" 300 env "PYSHMEM_$way" PYSHMEM_HEAP_SIZE=1G PYSHMEM_DEVICE_HEAP_SIZE=1G \
-            $run -n 2 gpu/stress.py --operations "$operations" --seed "${SEED:-11}"
+        limit=240 how="--operations 10000000"
+        if [ $way = NODE_SIZE=1 ]; then # the limit leaves room for the last round
+            limit=$((${STRESS_SECONDS:-240} + 120)) how="--operations 1000000 --seconds ${STRESS_SECONDS:-240}"
+        fi
+        # shellcheck disable=SC2086 # words
+        job "stress_${way/=/}" $((limit + 60)) env "PYSHMEM_$way" PYSHMEM_HEAP_SIZE=1G PYSHMEM_DEVICE_HEAP_SIZE=1G \
+            $run --timeout $limit -n 2 gpu/stress.py $how --seed "${SEED:-11}"
     done
 fi
 

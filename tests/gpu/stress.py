@@ -4,7 +4,8 @@
 Run: python -m pyshmem run -n 2 tests/gpu/stress.py --operations 10000000 --seed 7
 PYSHMEM_P2P, PYSHMEM_RINGS, PYSHMEM_RING_SLOTS and PYSHMEM_CUTOVER_PUT choose the ways. An operation is a
 call by a thread, a warp or a block, a collective one on each PE. The same seed, PEs and shape do the
-same again, up to what wins a race.
+same again, up to what wins a race. With --seconds it ends after the round in which they have passed, and
+tells how far it came.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ SCOPES = ("", "_warp", "_work_group", "")
 def arguments(on_gpus: bool) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--operations", type=int, default=1_000_000 if on_gpus else 5000)
+    parser.add_argument("--seconds", type=float, help="since the start; compiling counts")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--blocks", type=int, default=64 if on_gpus else 3)
     parser.add_argument("--threads", type=int, default=128 if on_gpus else 64)
@@ -205,8 +207,18 @@ def check(report: Report, r: Round, memory: Memory, arrays: Arrays, seen: np.nda
     report.compare(r, "locked counters", np.where(mine, memory.locked, 0), numpy(arrays.locked))
 
 
+def time_is_up(votes: pyshmem.SymmetricArray, begin: float, seconds: float | None) -> bool:
+    """Whether ``seconds`` have passed since ``begin`` on any PE: the same on all."""
+    if seconds is None:
+        return False
+    votes[0] = time.monotonic() - begin >= seconds
+    pyshmem.max_reduce(votes, votes)
+    return bool(votes[0])
+
+
 def main() -> int:
     with pyshmem.init() as job:
+        begin = time.monotonic()
         on_gpus = job.device == "cuda"
         chosen = arguments(on_gpus)
         shape = Shape(job.n_pes, chosen.blocks, chosen.threads, chosen.steps)
@@ -217,13 +229,14 @@ def main() -> int:
         team = pyshmem.Team.from_pes(sub_team(job.n_pes))
         teams = np.zeros(shape.blocks, np.int64)
         teams[1:2] = 0 if team is None else shmem.as_argument(team)
-        begin, number = time.monotonic(), 0
-        while report.performed.total() < chosen.operations:
+        number, is_over, votes = 0, False, pyshmem.zeros(1, dtype=np.int64)
+        while report.performed.total() < chosen.operations and not is_over:
             r = make_round(chosen.seed, number, shape, memory.area[number % 2])
             memory.play(r)
             check(report, r, memory, arrays, launch(shape, arrays, r, memory, teams))
             report.count(r)
             number += 1
+            is_over = time_is_up(votes, begin, chosen.seconds)
         mismatches = pyshmem.full(1, report.mismatches, dtype=np.int64)
         pyshmem.sum_reduce(mismatches, mismatches)
         if job.my_pe == 0:

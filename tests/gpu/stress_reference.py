@@ -32,9 +32,18 @@ def copy_pieces(
     """``dest[d + k * dst] = source[s + k * sst]`` for k below n, for many pieces at a time."""
     for some in np.array_split(np.arange(d.size), max(1, int(n.sum()) >> 24)):
         count = n[some]
-        k = np.arange(count.sum()) - (np.cumsum(count) - count).repeat(count)
-        dst_k, sst_k = (np.broadcast_to(x, d.shape)[some].repeat(count) for x in (dst, sst))
-        dest[d[some].repeat(count) + k * dst_k] = source[s[some].repeat(count) + k * sst_k]
+        through = np.arange(count.sum())
+        to, from_ = (
+            _places(begin[some], step if isinstance(step, int) else step[some], count, through)
+            for begin, step in ((d, dst), (s, sst))
+        )
+        dest[to] = source[from_]
+
+
+def _places(begin: np.ndarray, step: Any, count: np.ndarray, through: np.ndarray) -> np.ndarray:
+    """``begin + k * step`` for k below ``count``, of one piece after the other."""
+    steps = step if isinstance(step, int) else step.repeat(count)
+    return (begin - (np.cumsum(count) - count) * step).repeat(count) + through * steps
 
 
 class Memory:

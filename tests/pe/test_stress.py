@@ -22,6 +22,13 @@ TWO_RINGS = {
     "eight slots": {"PYSHMEM_P2P": "0", "PYSHMEM_RINGS": "2", "PYSHMEM_RING_SLOTS": "8"},
 }
 
+LIMITED = """
+import os, runpy, sys
+sys.path.insert(0, {folder!r})
+sys.argv.append("0" if os.environ["PYSHMEM_PE"] == "0" else "1000000")
+runpy.run_path({script!r}, run_name="__main__")
+"""
+
 
 def stress(
     n_pes: int,
@@ -49,6 +56,22 @@ def test_random_operations_leave_what_numpy_says(way: str, n_pes: int, run_pes: 
 @pytest.mark.parametrize("way", TWO_RINGS)
 def test_random_operations_through_two_rings(way: str, run_pes: Callable) -> None:
     stress(3, run_pes, "sim", 8000, "--heap", "device", **TWO_RINGS[way])
+
+
+def test_it_ends_with_the_round_in_which_its_time_is_up(run_pes: Callable) -> None:
+    """PE 0 has no time at all, and no PE goes on without it."""
+    given = ["--operations", "1000000000", "--seconds"]
+    done = run_pes(
+        2,
+        LIMITED.format(folder=str(STRESS.parent), script=str(STRESS)),
+        given,
+        device="sim",
+        check=True,
+        timeout=280,
+    )
+    assert re.search(r"^rounds +1$", done.stdout, re.MULTILINE)
+    assert re.search(r"^operations +[1-9]\d*$", done.stdout, re.MULTILINE)
+    assert re.search(r"^mismatches +0$", done.stdout, re.MULTILINE)
 
 
 @pytest.mark.gpu
