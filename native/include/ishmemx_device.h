@@ -80,6 +80,8 @@ ISHMEMX_API uint64_t ishmemx_leaf_atomic(int op, int type, int64_t address, uint
 ISHMEMX_API void ishmemx_leaf_copy(int64_t dest, int64_t source, int64_t nbytes); /* one lane's piece */
 ISHMEMX_API void ishmemx_leaf_fence(void);
 ISHMEMX_API int64_t ishmemx_leaf_now(void); /* ns, monotonic */
+/* The same less what passed while the process stood still, by the calls of this: what waits in kernels go by. */
+ISHMEMX_API int64_t ishmemx_leaf_time_awake(void);
 
 #ifdef __cplusplus
 }

@@ -112,6 +112,8 @@ ISHMEMX_API int ishmemx_cuda_can_access(int device, int peer, int *can);
 ISHMEMX_API int ishmemx_control_create(int n_pes, int *fd);
 /* One line on where `pe` stands: "in barrier_all for 3.2 s", "running", "not initialised", ... */
 ISHMEMX_API int ishmemx_control_describe(int fd, int pe, char *text, size_t capacity);
+/* The PE whose failure the others were told of first, by itself; -1 where none has. */
+ISHMEMX_API int ishmemx_control_failed(int fd, int *pe);
 /* Marks the job as aborted, so that waiting PEs end with ISHMEMX_ERR_PEER and `why`. */
 ISHMEMX_API int ishmemx_control_abort(int fd, const char *why);
 

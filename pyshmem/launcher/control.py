@@ -18,6 +18,10 @@ class Control(Protocol):
         """One phrase on where ``pe`` stands."""
         ...
 
+    def failed(self) -> int | None:
+        """The PE whose failure the others were told of first, as far as PEs told it themselves."""
+        ...
+
     def abort(self, why: str) -> None:
         """Let every PE that waits end with ``why``."""
         ...
@@ -38,6 +42,11 @@ class NativeControl:
         if library.lib.ishmemx_control_describe(self.fd, pe, text, len(text)):
             return "unknown"
         return str(library.ffi.string(text).decode(errors="replace"))
+
+    def failed(self) -> int | None:
+        pe = library.ffi.new("int *")
+        library.check(library.lib.ishmemx_control_failed(self.fd, pe))
+        return int(pe[0]) if pe[0] >= 0 else None
 
     def abort(self, why: str) -> None:
         library.lib.ishmemx_control_abort(self.fd, why.encode())

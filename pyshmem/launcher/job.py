@@ -25,6 +25,7 @@ _AFTER_FAILURE = ((0.7, signal.SIGTERM), (1.2, signal.SIGKILL))  # they may repo
 _PATIENCE = 1.0  # seconds after which whoever asked the job to end is told what it waits for
 _UNKILLABLE_AFTER = 5.0  # a process in an uninterruptible call of the kernel
 _LEFTOVER_GRACE = 0.5  # what PEs started in the background may take to end by itself
+_TURN = 0.25  # the most that a turn of the loop takes where there is time for it
 _SAME_REQUEST = 0.3  # timeout(1) and the like signal a process and then its group
 _TIMED_OUT = 124  # as timeout(1) does
 _FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
@@ -81,7 +82,7 @@ class Job:
         self.spec = spec
         self.control = control
         self.processes: list[Process] = []
-        self.failed: list[Process] = []  # in the order of their deaths, before we sent signals
+        self.failed: list[Process] = []  # not by our signals; the likeliest cause first
         self.ending: _Ending | None = None
         self.selector = selectors.DefaultSelector()
         self._signals = signals
@@ -100,6 +101,7 @@ class Job:
                 self._watch_interrupted()
             finally:
                 self._clean_up()
+                self.failed.sort(key=self._how_likely)
                 if why_not := guard.dismiss():
                     say([f"had the launcher been killed, PEs' processes would stay: {why_not}"])
 
@@ -148,9 +150,13 @@ class Job:
                 return
 
     def _watch(self) -> None:
+        turned = time.monotonic()
         while any(process.returncode is None for process in self.processes):
-            ready = self.selector.select(self._idle_time())
+            idle = self._idle_time()
+            ready = self.selector.select(idle)
             now = time.monotonic()
+            self._give_back(now - turned - idle)
+            turned = now
             if self._progress is not None and any(key.data for key, _ in ready):
                 self._progress.erase(now)
             for key, _ in ready:
@@ -168,6 +174,15 @@ class Job:
                 self._progress.show(now, lambda: report.standing(self._standing()))
             if not self._take_steps(now):
                 return
+
+    def _give_back(self, seconds: float) -> None:
+        """Leave out what passed while this process stood still: the PEs may have stood still too."""
+        for stream in self._streams():
+            stream.pending_since += max(0.0, seconds)
+        if self.ending is not None:
+            more = max(0.0, seconds - _TURN)
+            self.ending.steps = [(at + more, number) for at, number in self.ending.steps]
+            self.ending.note_at += more
 
     def _idle_time(self) -> float:
         now = time.monotonic()
@@ -196,8 +211,9 @@ class Job:
                 self.selector.unregister(process.end_fd)
             process.close_end_fd()
         failed = [process for process in ended if process.returncode]
-        if failed and (self.ending is None or not self.ending.sent):
-            self.failed += failed
+        if failed and self.ending is not None and self.ending.sent:
+            failed = [process for process in failed if process.pe == self.control.failed()]
+        self.failed += failed
         if failed and self.ending is None:
             first = failed[0]
             why = f"PE {first.pe} (pid {first.pid}) {report.how_it_ended(first.returncode or 0)}"
@@ -339,6 +355,12 @@ class Job:
         """The PE that failed by itself; the first one when several did."""
         primary = [p for p in self.failed if not report.is_secondary(p.last_lines())]
         return (primary or self.failed)[0]
+
+    def _how_likely(self, process: Process) -> int:
+        """Where it stands among the causes; those that ended while we did not look have no order."""
+        if (process.returncode or 0) < 0 and process.returncode != -signal.SIGABRT:
+            return 0  # it had no choice
+        return 1 if process.pe == self.control.failed() else 2
 
     def _failure_lines(self, cause: Process) -> list[str]:
         assert self.ending is not None

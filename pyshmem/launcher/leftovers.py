@@ -22,6 +22,9 @@ from collections.abc import Collection
 
 DONE = "done"
 
+#: Looks for processes that do not end, one each 0.01 s: in seconds, a machine that stood still had none.
+_TRIES = 200
+
 #: What the guard does not end by: a batch system signals all processes of a job alike.
 _DEAF_TO = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT),
@@ -65,7 +68,7 @@ def find(job: str, groups: Collection[int] = ()) -> list[int]:
     return [pid for pid in pids if pid != os.getpid() and _of_job(pid, needle, groups)]
 
 
-def end(job: str, groups: Collection[int] = (), grace: float = 0.0, limit: float = 2.0) -> int:
+def end(job: str, groups: Collection[int] = (), grace: float = 0.0) -> int:
     """Kill what is left of ``job`` after ``grace`` seconds; return how many processes that hit."""
     if not can_look():
         time.sleep(grace)
@@ -73,15 +76,15 @@ def end(job: str, groups: Collection[int] = (), grace: float = 0.0, limit: float
         return 0
     start = time.monotonic()
     killed: set[int] = set()
-    clear = 0
+    clear = tries = 0
     while True:
         pids = find(job, groups)
-        passed = time.monotonic() - start
         # Twice, for a process has no environment for a moment while it starts a program.
         clear = 0 if pids else clear + 1
-        if clear == 2 or passed > grace + limit:
+        if clear == 2 or tries == _TRIES:
             return len(killed)
-        if passed >= grace:
+        if time.monotonic() - start >= grace:
+            tries += 1
             for pid in pids:
                 try:
                     os.kill(pid, signal.SIGKILL)

@@ -52,7 +52,7 @@ class Stream:
         self._write = partial(write_all, target) if isinstance(target, int) else target
         self._tag = tag.encode()
         self._pending = b""
-        self._pending_since = 0.0
+        self.pending_since = 0.0
         self._line_begins = True
         self._lines: deque[bytes] = deque(maxlen=keep)
         self._last = b""
@@ -73,7 +73,7 @@ class Stream:
         if len(self._pending) - end > LONGEST_LINE:
             end = len(self._pending)
         if begins or end:
-            self._pending_since = now
+            self.pending_since = now
         self._pass(end)
         return True
 
@@ -88,7 +88,7 @@ class Stream:
 
     def flush_partial(self, now: float) -> None:
         """Pass on an unfinished line that has waited long enough."""
-        if self._pending and now - self._pending_since >= PARTIAL_AGE:
+        if self._pending and now - self.pending_since >= PARTIAL_AGE:
             self.flush()
 
     @property

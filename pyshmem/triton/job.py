@@ -262,6 +262,7 @@ _ADD, _SWAP = (ATOMIC_OPS.index(op) for op in ("add", "swap"))
 _UINT64 = ELEMENT_NUMBER["uint64"]
 
 fence, now = lib.ishmemx_leaf_fence, lib.ishmemx_leaf_now
+time_awake = lib.ishmemx_leaf_time_awake
 
 
 def as_argument(array: Any) -> Wrapped:

@@ -154,7 +154,7 @@ class _Wait:
         limit = _word(self.ctx, words.TIMEOUT_NS)
         if job.read(_word(self.ctx, words.FAULT_CLAIM), 8, False):
             return False
-        now = job.now()
+        now = job.time_awake()
         self.start = self.start or now
         if limit > 0 and now > self.start + limit:
             fault(self.ctx, words.FAULT_TIMEOUT, self.op, self.pe, expected, seen)

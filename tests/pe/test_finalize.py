@@ -154,7 +154,7 @@ def test_a_finalize_at_exit_that_fails_fails_the_job(run_pes: Callable) -> None:
         """
         import time, pyshmem
         if pyshmem.init(heap_size="1M").my_pe == 0:
-            time.sleep(2)
+            time.sleep(60)
         """,
         env={"PYSHMEM_TIMEOUT": "0.5"},
     )

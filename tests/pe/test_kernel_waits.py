@@ -80,29 +80,31 @@ def test_every_kind_of_wait_gives_up(routine, p2p, run_pes):
 A_PROXY_ASLEEP = """
     import ctypes
     from pyshmem.device import faults
-    import time
     import numpy as np
     import pyshmem
     from numba import cuda
     from pyshmem import device as shmem
 
     @cuda.jit
-    def send(handler, microseconds, words):
-        if cuda.grid(1) == 0 and microseconds:
-            shmem.post(handler, microseconds, 0, 0, 0)
+    def send(handler, semaphore, words):
+        if cuda.grid(1) == 0 and semaphore:
+            shmem.post(handler, semaphore, 0, 0, 0)
         cuda.syncthreads()
         shmem.atomic_add(words, 1, 0)
         shmem.atomic_fetch_add(words[1:], 1, 0)
 
     with pyshmem.init(device_heap_size="1M") as job:
         words = pyshmem.zeros(2, dtype=np.int64, heap="device")
-        handler = pyshmem.register_handler(ctypes.CDLL(None).usleep)
+        libc, semaphore = ctypes.CDLL(None), ctypes.create_string_buffer(64)
+        libc.sem_init(semaphore, 0, 0)
+        handler = pyshmem.register_handler(libc.sem_wait)
         try:
-            send[1, 64](handler, 1500000, words)
+            send[1, 64](handler, ctypes.addressof(semaphore), words)
             pyshmem.quiet()
         except pyshmem.KernelFault as fault:
             print(fault)
-        time.sleep(1.5)  # until the handler is through
+        libc.sem_post(semaphore)
+        pyshmem.quiet()  # until the handler is through
         before = pyshmem.to_numpy(words).copy()
         send[4, 64](handler, 0, words)
         pyshmem.quiet()

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
-import time
+import subprocess
 from collections.abc import Callable
 
 import pytest
-from watched import GONE_WITHIN, IN_BARRIER, PARENTS, SLACK, SLEEP, STUBBORN, Job
+from watched import IN_BARRIER, PARENTS, PATIENCE, SLEEP, STUBBORN, Job
 
 Start = Callable[..., Job]
 
@@ -64,7 +65,8 @@ def test_a_terminated_job_in_which_a_pe_fails_to_save_is_no_success(start: Start
 
 
 def test_whoever_asks_is_told_what_the_launcher_waits_for(start: Start) -> None:
-    job = start(SAVES.replace("NUMBER", "'SIGTERM'"), 2, "--grace", "1.5")
+    program = SAVES.replace("NUMBER", "'SIGTERM'").replace("2.5", "FOR_GOOD")
+    job = start(program, 2, "--grace", "1.5")
     job.wait_ready()
     job.process.send_signal(signal.SIGTERM)
     assert job.end() == 128 + signal.SIGTERM
@@ -79,7 +81,7 @@ def test_a_signal_for_the_program_ends_nothing(start: Start, number: signal.Sign
     program = f"""
 seen = []
 signal.signal({number:d}, lambda *_: seen.append(1))
-child = subprocess.Popen(["sleep", "60"])
+child = subprocess.Popen(["sleep", str(FOR_GOOD)])
 ready()
 while not seen:
     time.sleep(0.01)
@@ -94,12 +96,12 @@ child.kill()
 
 
 def test_a_pe_that_a_signal_kills_fails_the_job(start: Start) -> None:
-    job = start("if me: signal.signal(signal.SIGUSR1, signal.SIG_IGN)\nready(); time.sleep(60)", 2)
+    job = start(
+        "if me: signal.signal(signal.SIGUSR1, signal.SIG_IGN)\nready(); time.sleep(FOR_GOOD)", 2
+    )
     job.wait_ready()
-    begin = time.monotonic()
     job.process.send_signal(signal.SIGUSR1)
     assert job.end() == 128 + signal.SIGUSR1
-    assert time.monotonic() - begin < GONE_WITHIN + SLACK
     assert "PE 0" in job.launcher_lines()
     job.assert_nothing_left()
 
@@ -109,23 +111,21 @@ def test_a_pe_that_a_signal_kills_fails_the_job(start: Start) -> None:
 def test_a_signal_to_the_launcher_ends_all(start: Start, number: int, program: str) -> None:
     job = start(program, 2, "--grace", "1")
     job.wait_ready()
-    begin = time.monotonic()
     job.process.send_signal(number)
     assert job.end() == 128 + number
-    assert time.monotonic() - begin < GONE_WITHIN + SLACK
     assert signal.Signals(number).name in job.launcher_lines()
     job.assert_nothing_left()
 
 
 def test_a_second_request_waits_for_nobody(start: Start) -> None:
-    job = start(STUBBORN, 2)
+    job = start(STUBBORN, 2, "--grace", "600")
     job.wait_ready()
-    begin = time.monotonic()
-    job.process.send_signal(signal.SIGINT)
-    time.sleep(0.4)
-    job.process.send_signal(signal.SIGINT)
+    for _ in range(PATIENCE * 2):  # those that a launcher which stood still finds together are one
+        job.process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            job.process.wait(0.5)
+            break
     assert job.end() == 130
-    assert time.monotonic() - begin < 1.2
     job.assert_nothing_left()
 
 
@@ -135,4 +135,4 @@ def test_a_launcher_that_is_killed_leaves_nothing(start: Start, program: str) ->
     job.wait_ready()
     job.process.kill()
     assert job.end() == -signal.SIGKILL
-    job.assert_nothing_left(within=GONE_WITHIN + SLACK)
+    job.assert_nothing_left(at_once=False)

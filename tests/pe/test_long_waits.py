@@ -5,20 +5,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-LATE = """
+import pytest
+
+#: Time in which a PE runs, for in which its machine stands still none of them waits.
+SPEND = """
 import time, pyshmem
+def spend(seconds):
+    for _ in range(int(100 * seconds)):
+        time.sleep(0.01)
+"""
+
+LATE = (
+    SPEND
+    + """
 with pyshmem.init(heap_size="1M") as job:
     if job.my_pe == 0:
-        time.sleep(2.5)
+        spend(2.5)
     pyshmem.barrier_all()
     print("went on")
 """
+)
 
 
 def test_a_long_wait_is_reported_once_and_goes_on(run_pes: Callable) -> None:
     done = run_pes(4, LATE, env={"PYSHMEM_REPORT_AFTER": "0.5"}, check=True)
     assert done.stdout.split("\n").count("went on") == 4
-    assert done.stderr.count("the PEs stand:") == 1
+    assert done.stderr.count("waits in barrier_all for") == 1
     assert "in barrier_all for" in done.stderr
     assert "PE 0 (pid" in done.stderr
 
@@ -35,15 +47,53 @@ def test_waits_do_not_fail_unless_asked(run_pes: Callable) -> None:
 
 def test_a_second_long_wait_is_reported_too(run_pes: Callable) -> None:
     twice = LATE.replace(
-        "pyshmem.barrier_all()", "pyshmem.barrier_all(); time.sleep(2 * (job.my_pe == 1))"
+        "pyshmem.barrier_all()", "pyshmem.barrier_all(); spend(2 * (job.my_pe == 1))"
     )
     twice = twice.replace('print("went on")', "pyshmem.barrier_all()")
     done = run_pes(3, twice, env={"PYSHMEM_REPORT_AFTER": "0.5"}, check=True)
-    assert done.stderr.count("the PEs stand:") == 2
+    assert done.stderr.count("waits in barrier_all for") == 2
 
 
-KERNEL = """
-import time, pyshmem
+#: PE 1 has both stopped for longer than either may wait, and comes when they go on.
+STOPPED = """
+import os, subprocess, sys, time
+import numpy as np
+import pyshmem
+from numba import cuda
+from pyshmem import device as shmem
+
+@cuda.jit
+def wait_for_peer(sig):
+    shmem.signal_wait_until(sig, shmem.CMP_GE, 7)
+
+with pyshmem.init(heap_size="1M", device_heap_size="1M") as job:
+    sig, pids = pyshmem.new_signal(heap="device"), pyshmem.zeros(2, np.int64)
+    pyshmem.fcollect(pids, pyshmem.full(1, os.getpid(), dtype=np.int64))
+    if job.my_pe == 1:
+        both = f"{pids[0]} {pids[1]}"
+        subprocess.Popen(["sh", "-c", f"sleep 1; kill -STOP {both}; sleep 6; kill -CONT {both}"])
+        passed = 0
+        while passed < 4:
+            begin = time.monotonic()
+            time.sleep(0.01)
+            passed = time.monotonic() - begin
+        pyshmem.signal_set(sig, 7, 0)
+    elif sys.argv[1] == "kernel":
+        wait_for_peer[1, 1](sig)
+    else:
+        pyshmem.signal_wait_until(sig, pyshmem.CMP_GE, 7)
+    pyshmem.quiet()
+"""
+
+
+@pytest.mark.parametrize("who", ["host", "kernel"])
+def test_a_pe_that_is_stopped_does_not_wait_meanwhile(who: str, run_pes: Callable) -> None:
+    run_pes(2, STOPPED, [who], device="sim", env={"PYSHMEM_TIMEOUT": "4"}, check=True)
+
+
+KERNEL = (
+    SPEND
+    + """
 from numba import cuda
 from pyshmem import device as shmem
 
@@ -54,17 +104,18 @@ def wait_for_peer(sig):
 with pyshmem.init(device_heap_size="1M") as job:
     sig = pyshmem.new_signal(heap="device")
     if job.my_pe == 0:
-        time.sleep(3)
+        spend(3)
         pyshmem.signal_set(sig, 7, 1)
     else:
         wait_for_peer[1, 1](sig)
     pyshmem.barrier_all()
     print("went on")
 """
+)
 
 
 def test_a_long_wait_of_a_kernel_is_reported_and_goes_on(run_pes: Callable) -> None:
     done = run_pes(2, KERNEL, device="sim", env={"PYSHMEM_REPORT_AFTER": "1"}, check=True)
     assert done.stdout.split("\n").count("went on") == 2
-    assert done.stderr.count("the PEs stand:") == 1
+    assert done.stderr.count("waits in a kernel for") == 1
     assert "wait_for_peer" in done.stderr

@@ -229,7 +229,7 @@ def test_a_timeout_tells_where_the_pes_stand(run_command: RunCommand, tmp_path: 
 import time, pyshmem
 pyshmem.init()
 if pyshmem.my_pe() == 1:
-    time.sleep(4)
+    time.sleep(60)
 pyshmem.barrier_all()
 """
     done = run(run_command, 2, write(tmp_path, text), PYSHMEM_TIMEOUT="1")

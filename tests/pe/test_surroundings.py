@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import textwrap
-import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -57,9 +56,7 @@ ON_TWO_HOSTS = {
 
 @pytest.mark.parametrize("launcher", ON_TWO_HOSTS)
 def test_the_shm_conduit_refuses_several_hosts_at_once(launcher: str, run_alone: Callable) -> None:
-    begin = time.monotonic()
-    done = run_alone(PYSHMEM_CONDUIT="shm", **ON_TWO_HOSTS[launcher])
-    assert time.monotonic() - begin < 40  # PYSHMEM_INIT_TIMEOUT is 60
+    done = run_alone(PYSHMEM_CONDUIT="shm", PYSHMEM_INIT_TIMEOUT="600", **ON_TWO_HOSTS[launcher])
     assert done.returncode == 1
     assert "UnsupportedError: the launcher put the 4 PEs on several hosts" in done.stderr
     assert "oshrun" in done.stderr

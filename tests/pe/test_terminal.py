@@ -45,7 +45,7 @@ me = os.environ["PYSHMEM_PE"]
 if me == "0":
     print("read", input(), flush=True)
 print("ready", flush=True)
-end = time.monotonic() + 20
+end = time.monotonic() + 60
 while not seen and time.monotonic() < end:
     time.sleep(0.01)
 time.sleep(0.4)
@@ -67,7 +67,7 @@ def test_the_stop_key_stops_all_pes_until_the_job_goes_on(tmp_path: Path) -> Non
     script.write_text(
         "import os, time\n"
         "os.write(1, f'pid {os.getpid()}\\n'.encode())\n"
-        "time.sleep(1)\n"
+        f"while not os.path.exists({str(tmp_path / 'go')!r}): time.sleep(0.01)\n"
         "os.write(1, b'over\\n')\n"
     )
     with job_on_terminal(script, 2) as (pid, terminal):
@@ -76,18 +76,19 @@ def test_the_stop_key_stops_all_pes_until_the_job_goes_on(tmp_path: Path) -> Non
         os.write(terminal, b"\x1a")
         _, status = os.waitpid(pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while {pe.status() for pe in pes} != {psutil.STATUS_STOPPED}:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         os.kill(pid, signal.SIGCONT)
+        (tmp_path / "go").touch()
         _read_until(terminal, lambda text: text.count("over") == 2)
         _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0
 
 
 def _read_until(terminal: int, done: Callable[[str], bool]) -> str:
-    text, end = "", time.monotonic() + 20
+    text, end = "", time.monotonic() + 60
     while not done(text) and time.monotonic() < end:
         if select.select([terminal], [], [], 0.1)[0]:
             try:

@@ -17,9 +17,18 @@ WAITS = {
 }
 
 PROGRAM = """
-import threading, time
+import os, threading, time
 import numpy as np
 import pyshmem
+from pyshmem._core.library import check, ffi, lib
+
+control = os.dup(int(os.environ["PYSHMEM_CONTROL_FD"]))
+
+def until_pe_1_is_in(what):
+    text = ffi.new("char[]", 256)
+    while not ffi.string(text).decode().startswith("in " + what):
+        check(lib.ishmemx_control_describe(control, 1, text, len(text)))
+        time.sleep(0.01)
 
 me = pyshmem.init(heap_size="1M").my_pe
 word, lock = pyshmem.zeros(1, np.uint64), pyshmem.zeros(1, np.int64)
@@ -40,9 +49,9 @@ thread = threading.Thread(target=wait, daemon=True)
 if me == 1:
     thread.start()
     before.wait()
-    time.sleep(0.3)
-else:
-    time.sleep(1.5)  # PE 1 leaves first: its barrier_all, which would meet this PE's finalize, has ended
+    until_pe_1_is_in("")
+else:  # PE 1 leaves first: its barrier_all, which would meet this PE's finalize, has ended
+    until_pe_1_is_in("finalize")
 END
 """
 
@@ -56,9 +65,13 @@ print("end")
 """
 
 
+def program_of(wait: str, end: str) -> str:
+    return PROGRAM.replace("WAIT", WAITS[wait]).replace("END", end)
+
+
 @pytest.mark.parametrize("wait", WAITS)
 def test_finalize_ends_the_waits_of_other_threads(wait: str, run_pes: Callable) -> None:
-    program = PROGRAM.replace("WAIT", WAITS[wait]).replace("END", FINALIZE)
+    program = program_of(wait, FINALIZE)
     done = run_pes(2, program, env={"PYSHMEM_TIMEOUT": "20"}, check=True)
     assert done.stdout.split("\n").count("end") == 2
     assert "another thread finalised pyshmem while this one waited" in done.stdout
@@ -66,7 +79,7 @@ def test_finalize_ends_the_waits_of_other_threads(wait: str, run_pes: Callable) 
 
 @pytest.mark.parametrize("wait", WAITS)
 def test_daemon_threads_may_wait_at_exit(wait: str, run_pes: Callable) -> None:
-    program = PROGRAM.replace("WAIT", WAITS[wait]).replace("END", "print('end')")
+    program = program_of(wait, "print('end')")
     done = run_pes(2, program, env={"PYSHMEM_TIMEOUT": "20"}, check=True)
     assert done.stdout.split("\n").count("end") == 2
     assert done.stderr == ""

@@ -13,16 +13,27 @@ from pathlib import Path
 import psutil
 import pytest
 
-GONE_WITHIN = 2.0  # seconds from the cause to the end of the last process
-SLACK = 1.5  # for a loaded machine, in which Python itself starts and ends slowly
+#: Seconds: how long we wait for what has to come, and how long programs stay that are to be ended. Far
+#: apart, so that no machine is too slow.
+PATIENCE, FOR_GOOD = 60, 600
 
-PRELUDE = """
+PRELUDE = f"""
 import os, signal, subprocess, sys, time
 import pyshmem
+FOR_GOOD = {FOR_GOOD}
+control = os.dup(int(os.environ["PYSHMEM_CONTROL_FD"]))
 me, n = int(os.environ["PYSHMEM_PE"]), int(os.environ["PYSHMEM_N_PES"])
 def ready():
     # One line a PE, in one write: the tests wait for it.
-    os.write(1, f"ready {os.environ['PYSHMEM_JOB']} {me} {os.getpid()}\\n".encode())
+    os.write(1, f"ready {{os.environ['PYSHMEM_JOB']}} {{me}} {{os.getpid()}}\\n".encode())
+def until_others_wait():
+    from pyshmem._core import library
+    text = library.ffi.new("char[]", 256)
+    for pe in set(range(n)) - {{me}}:
+        while not library.ffi.string(text).startswith(b"in "):
+            library.check(library.lib.ishmemx_control_describe(control, pe, text, len(text)))
+            time.sleep(0.01)
+        text[0] = bytes(1)
 """
 
 
@@ -73,7 +84,7 @@ class Job:
                 _, self.name, pe, pid = line.split()
                 self.pids[int(pe)] = int(pid)
 
-    def end(self, timeout: float = 60) -> int:
+    def end(self, timeout: float = PATIENCE) -> int:
         """The exit status of the launcher."""
         try:
             return self.process.wait(timeout)
@@ -112,8 +123,9 @@ class Job:
                 continue
         return found
 
-    def assert_nothing_left(self, within: float = 0.0) -> None:
-        deadline = time.monotonic() + within
+    def assert_nothing_left(self, at_once: bool = True) -> None:
+        """Now, or when the guard of a launcher that was killed has done its work."""
+        deadline = time.monotonic() + (0 if at_once else PATIENCE)
         while self.alive() and time.monotonic() < deadline:
             time.sleep(0.01)
         assert self.alive() == []
@@ -137,15 +149,17 @@ class Job:
 IN_BARRIER = """
 pyshmem.init()
 pyshmem.barrier_all()
-ready()
 if me == 1:
-    time.sleep(60)
+    until_others_wait()
+    ready()
+    time.sleep(FOR_GOOD)
+ready()
 pyshmem.barrier_all()
 """
 
 SLEEP = """
 ready()
-time.sleep(60)
+time.sleep(FOR_GOOD)
 """
 
 STUBBORN = """
@@ -153,10 +167,10 @@ for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
     signal.signal(number, signal.SIG_IGN)
 ready()
 while True:
-    time.sleep(60)
+    time.sleep(FOR_GOOD)
 """
 
 PARENTS = """
-subprocess.Popen(["sleep", "60"])
-subprocess.Popen(["sleep", "60"], start_new_session=True)
+subprocess.Popen(["sleep", str(FOR_GOOD)])
+subprocess.Popen(["sleep", str(FOR_GOOD)], start_new_session=True)
 """

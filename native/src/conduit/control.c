@@ -137,12 +137,13 @@ void pysh_control_describe_slot(const pysh_control_slot_t *slot, char *text, siz
         pysh_board_describe(&slot->board, text + used, capacity - used);
 }
 
-void pysh_control_set_abort(pysh_control_t *control, uint32_t by, const char *why) {
+void pysh_control_set_abort(pysh_control_t *control, uint32_t by, int pe, const char *why) {
     uint32_t none = PYSH_ABORT_NONE;
 
     if (!atomic_compare_exchange_strong(&control->aborted, &none, PYSH_ABORT_IN_WRITING))
         return;
     snprintf(control->why, sizeof control->why, "%s", why);
+    control->failed = 1 + pe;
     /* release: pairs with the acquire in pysh_control_abort_reason() */
     atomic_store_explicit(&control->aborted, by, memory_order_release);
 }
@@ -175,13 +176,26 @@ int ishmemx_control_describe(int fd, int pe, char *text, size_t capacity) {
     return status;
 }
 
+int ishmemx_control_failed(int fd, int *pe) {
+    pysh_control_t *control = NULL;
+    const char *why;
+    int status = pysh_control_map(fd, 0, &control);
+
+    if (status)
+        return status;
+    why = pysh_control_abort_reason(control);
+    *pe = why == control->why ? control->failed - 1 : -1;
+    pysh_control_unmap(control);
+    return ISHMEMX_OK;
+}
+
 int ishmemx_control_abort(int fd, const char *why) {
     pysh_control_t *control = NULL;
     int status = pysh_control_map(fd, 0, &control);
 
     if (status)
         return status;
-    pysh_control_set_abort(control, PYSH_ABORT_BY_LAUNCHER, why);
+    pysh_control_set_abort(control, PYSH_ABORT_BY_LAUNCHER, -1, why);
     pysh_control_unmap(control);
     return ISHMEMX_OK;
 }

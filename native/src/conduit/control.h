@@ -81,6 +81,7 @@ typedef struct pysh_control {
     int32_t n_pes;
     uint32_t few; /* 1: the barrier is that of few PEs; decided by PE 0 for all */
     _Atomic uint32_t aborted;
+    int32_t failed; /* 1 + the PE that aborted; 0: the launcher. As `why`, from before `aborted` says so */
     char why[512];
     /* Counter and release word change at different times: waiters poll only the second. */
     alignas(PYSH_CACHE_LINE) _Atomic uint64_t arrivals; /* see PYSH_ARRIVAL */
@@ -103,8 +104,8 @@ void pysh_control_reset(pysh_control_t *control);
 void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns); /* NULL: not waiting */
 /* One line on where a PE stands, and its kernel. */
 void pysh_control_describe_slot(const pysh_control_slot_t *slot, char *text, size_t capacity);
-/* The first reason stays. */
-void pysh_control_set_abort(pysh_control_t *control, uint32_t by, const char *why);
+/* The first reason stays; `pe` is whose failure it is, -1: no PE's. */
+void pysh_control_set_abort(pysh_control_t *control, uint32_t by, int pe, const char *why);
 /* The reason, once there is one, else NULL. */
 const char *pysh_control_abort_reason(const pysh_control_t *control);
 /* See claim_report of pysh_conduit_t; `word`, of one PE of the host, is when the last report was. */

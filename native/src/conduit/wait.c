@@ -95,8 +95,8 @@ static int deadline_passed(const pysh_wait_t *wait) {
                      (double)pysh.timeout_ns * 1e-9, pysh.ready ? "PYSHMEM_TIMEOUT" : "PYSHMEM_INIT_TIMEOUT", standing);
 }
 
-static void report_if_long(pysh_wait_t *wait, int64_t now) {
-    if (wait->reported || pysh.report_after_ns <= 0 || now - wait->start_ns <= pysh.report_after_ns)
+static void report_if_long(pysh_wait_t *wait) {
+    if (wait->reported || pysh.report_after_ns <= 0 || wait->waited_ns <= pysh.report_after_ns)
         return;
     wait->reported = true;
     pysh_report_long_wait(wait->what, wait->start_ns);
@@ -116,22 +116,32 @@ static int run_handlers(pysh_wait_t *wait) {
     return ISHMEMX_OK;
 }
 
+/* A PE that stood still, stopped from a terminal or on a machine that had no time for it, did not wait meanwhile, and
+ * those that it waits for may have stood still too. */
+static void count_time(pysh_wait_t *wait, int64_t now) {
+    int64_t passed = now - wait->checked_ns;
+
+    wait->waited_ns += passed < PYSH_STOOD_STILL_NS ? passed : PYSH_STOOD_STILL_NS;
+    wait->checked_ns = now;
+}
+
 /* What can end the wait other than success; each at its own pace. */
 static int slow_checks(pysh_wait_t *wait, int64_t now) {
     int status = ISHMEMX_OK;
 
     if (now >= wait->next_check_ns) {
         wait->next_check_ns = now + CHECK_NS;
+        count_time(wait, now);
         if (!wait->barrier || now >= wait->next_handlers_ns) {
             wait->next_handlers_ns = wait->barrier ? now + wait->barrier->check_ns : 0;
             status = run_handlers(wait);
         }
         if (!status && atomic_load_explicit(pysh.alarm, memory_order_relaxed))
             status = pysh.conduit->liveness();
-        if (!status && pysh.timeout_ns > 0 && now - wait->start_ns > pysh.timeout_ns)
+        if (!status && pysh.timeout_ns > 0 && wait->waited_ns > pysh.timeout_ns)
             status = deadline_passed(wait);
         if (!status)
-            report_if_long(wait, now);
+            report_if_long(wait);
     }
     if (!status && now >= wait->next_liveness_ns) {
         wait->next_liveness_ns = now + LIVENESS_NS;
@@ -167,7 +177,7 @@ static int pause_slowly(pysh_wait_t *wait) {
     int status;
 
     if (!wait->start_ns) {
-        wait->start_ns = now;
+        wait->start_ns = wait->checked_ns = now;
         wait->next_check_ns = now + CHECK_NS;
         wait->next_liveness_ns = now + LIVENESS_NS;
         list_slow(wait);

@@ -14,6 +14,8 @@ typedef struct pysh_wait {
     bool may_sleep;         /* it is counted among the PE's sleepers: sleep.h */
     uint32_t ticket;        /* of its sleep */
     pysh_members_t members; /* of the collective that it belongs to */
+    /* How long it lasts, less what the PE stood still, and until when that is counted. */
+    int64_t waited_ns, checked_ns;
     int64_t polls, start_ns, next_check_ns, next_handlers_ns, next_liveness_ns;
     struct pysh_wait *next_slow;             /* in the list of the PE's slow waits */
     const struct pysh_wait_barrier *barrier; /* that it is in; NULL: none */

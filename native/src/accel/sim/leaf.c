@@ -74,3 +74,12 @@ void ishmemx_leaf_fence(void) {
 int64_t ishmemx_leaf_now(void) {
     return pysh_now_ns();
 }
+
+int64_t ishmemx_leaf_time_awake(void) {
+    static _Atomic int64_t last, asleep;
+    int64_t now = pysh_now_ns(), passed = now - atomic_exchange(&last, now);
+
+    if (passed > PYSH_STOOD_STILL_NS && passed < now) /* not at the first call */
+        atomic_fetch_add(&asleep, passed - PYSH_STOOD_STILL_NS);
+    return now - atomic_load(&asleep);
+}

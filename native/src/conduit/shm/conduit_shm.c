@@ -301,7 +301,7 @@ static void shm_abort(int code, const char *why) {
 
     snprintf(reason, sizeof reason, "PE %d gave up with code %d%s%s", shm.pe, code, why && !*why ? "" : ": ",
              why ? why : "shmem_global_exit");
-    pysh_control_set_abort(shm.control, why ? PYSH_ABORT_BY_PE : PYSH_GLOBAL_EXIT | (code & 0xff), reason);
+    pysh_control_set_abort(shm.control, why ? PYSH_ABORT_BY_PE : PYSH_GLOBAL_EXIT | (code & 0xff), shm.pe, reason);
     pysh_shm_wake_all(shm.control);
 }
 

@@ -44,7 +44,7 @@ STATE: list[int] = []
 # -- order, time, control ------------------------------------------------------------------------
 
 fence = lib.ishmemx_leaf_fence
-now = lib.ishmemx_leaf_now
+now = lib.ishmemx_leaf_time_awake
 relax = scheduler.pause
 
 
