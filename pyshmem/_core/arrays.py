@@ -13,7 +13,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from . import cupy_arrays, dlpack
+from . import cupy_arrays, dlpack, errors
 from .dtypes import Kind, as_dtype, kind_of
 from .library import HEAPS, ffi, lib, not_initialized
 
@@ -170,7 +170,9 @@ def _any_address() -> int:
 
 def _no_longer(name: str, why: str) -> Exception:
     if not lib.ishmemx_initialized():
-        return not_initialized(f"{name} was made in a job that has ended")
+        return errors.NotInitialized(
+            f"{name} was made in a job that has ended; make it again after init"
+        )
     return ValueError(f"{name} cannot be used any more: {why}")
 
 
@@ -251,9 +253,10 @@ def _place_of_interface(
 
 
 def _not_contiguous(name: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> ValueError:
+    instead = "a contiguous part" if name == "dest" else "a contiguous part or a copy"
     return ValueError(
         f"{name} is not C-contiguous (shape {shape}, strides {strides} bytes); "
-        "pass a contiguous part or a copy"
+        f"pass {instead}, or move it with strides by iput or iget"
     )
 
 

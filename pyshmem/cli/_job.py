@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -24,9 +25,22 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def run_module(
-    ctx: click.Context, module: str, arguments: list[str], n_pes: int, device: str | None
+    ctx: click.Context,
+    module: str,
+    arguments: list[str],
+    n_pes: int,
+    device: str | None,
+    needs: tuple[str, ...] = ("numba", "numba_cuda"),
 ) -> None:
-    """Runs ``python -m module arguments`` as a job, and exits as it does."""
+    """Runs ``python -m module arguments`` as a job, and exits as it does.
+
+    Raises: ClickException (a package that the module ``needs`` is not installed).
+    """
+    if missing := [name.replace("_", "-") for name in needs if find_spec(name) is None]:
+        raise click.ClickException(
+            f"{ctx.command.name} needs {' and '.join(missing)}, not installed here "
+            "(`python -m pyshmem doctor` says how to install it)"
+        )
     ctx.invoke(
         run, n_pes=n_pes, device=device, module=True, target=module, arguments=tuple(arguments)
     )

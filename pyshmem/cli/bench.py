@@ -10,7 +10,12 @@ from ._job import job_options, run_module
 PARTS = ("put", "get", "ring", "collectives", "signals")
 
 
-@click.command()
+@click.command(
+    epilog="\b\nput, get     transfers by stores, by copy engines, and as the cutover table chooses\n"
+    "ring         requests to the host; fence and quiet\n"
+    "collectives  sync, barrier and collectives of data\n"
+    "signals      answers by signals, with and without data; fetch_add"
+)
 @job_options
 @click.option(
     "--plot", type=click.Path(dir_okay=False), help="Draw put and get over bytes: .png, .svg, .pdf."
@@ -28,14 +33,7 @@ def bench(
     all_shapes: bool,
     parts: tuple[str, ...],
 ) -> None:
-    r"""Measure what kernels do, inside kernels: PARTS, or all.
-
-    \b
-    put, get     transfers by stores, by copy engines, and by the way the cutover table chooses
-    ring         requests to the host; fence and quiet
-    collectives  sync, barrier and collectives of data
-    signals      answers by signals, with and without data; fetch_add
-    """
+    """Measure what kernels do, inside kernels: PARTS, or all."""
     arguments = [*(["--plot", plot] if plot else []), *(["--json"] if as_json else [])]
     arguments += [*(["--all-shapes"] if all_shapes else []), *parts]
     run_module(ctx, "pyshmem.bench", arguments, n_pes, device)

@@ -35,5 +35,8 @@ def tune(ctx: click.Context, what: str, n_pes: int, device: str | None, output: 
         del os.environ["PYSHMEM_TUNE_FILE"]
         output = output or chosen
     arguments = ["--output", output] if output else []
-    module = {"cutover": "pyshmem.bench.tune", "fused": "pyshmem.bench.tune_fused"}[what]
-    run_module(ctx, module, arguments, n_pes, device)
+    if what == "fused":
+        needs = ("torch", "triton")
+        run_module(ctx, "pyshmem.bench.tune_fused", arguments, n_pes, device, needs)
+    else:
+        run_module(ctx, "pyshmem.bench.tune", arguments, n_pes, device)

@@ -20,6 +20,7 @@ from typing import Any, SupportsIndex
 from .._core.array_types import AnyArray
 from .._core.library import check, ffi, lib
 from . import runtime
+from .handles import Handle
 from .teams import TEAM_WORLD, Team
 
 
@@ -43,7 +44,7 @@ CTX_SESSION_BATCH: int = lib.ISHMEMX_SESSION_BATCH
 CTX_SESSION_SAME_AMO: int = lib.ISHMEMX_SESSION_SAME_AMO
 
 
-class Context:
+class Context(Handle):
     """A stream of operations; operations of different contexts are not ordered.
 
     A context manager: leaving the block completes and destroys it.

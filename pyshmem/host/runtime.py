@@ -341,7 +341,8 @@ def _abort_for(error: BaseException) -> None:
     """Tell the other PEs of an exception that ends this one, if it began here."""
     if lib.ishmemx_n_pes() > 1 and not _is_hearsay(error):
         first_line = str(error).partition("\n")[0].removesuffix("; the PEs stand:")
-        _tell_others(1, f"{type(error).__name__}: {first_line}" if first_line else repr(error))
+        code = error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
+        _tell_others(code, f"{type(error).__name__}: {first_line}" if first_line else repr(error))
 
 
 def _is_hearsay(error: BaseException | None) -> bool:

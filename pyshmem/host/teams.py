@@ -21,6 +21,7 @@ from .._core.arrays import StreamLike, place, stream_handle
 from .._core.library import check, ffi, lib
 from .._core.peer_views import view_of_peer
 from . import runtime
+from .handles import Handle
 from .runtime import current
 from .stream_kernels import run
 
@@ -38,7 +39,7 @@ class TeamConfig(NamedTuple):
     num_contexts: int = 0
 
 
-class Channel:
+class Channel(Handle):
     """What one group of a grid, or one stream, uses a team by while others use it, too.
 
     Kernels take ``pyshmem.device.as_argument(channel)`` as the team of a collective, collectives with
@@ -72,7 +73,7 @@ class Channel:
         return f"<pyshmem channel {self.index} of {self.team!r}>"
 
 
-class Team:
+class Team(Handle):
     """A set of PEs, numbered from 0 within the team.
 
     A context manager: leaving the block destroys it, unless by an exception.

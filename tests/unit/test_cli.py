@@ -16,7 +16,7 @@ from environment import clean_environment
 
 import pyshmem
 from pyshmem._core.settings import SETTINGS
-from pyshmem.cli import COMMANDS, doctor, facts, main
+from pyshmem.cli import COMMANDS, _job, doctor, facts, main
 
 
 def invoke(*arguments: str) -> Result:
@@ -28,7 +28,9 @@ def test_help_names_every_command() -> None:
     assert result.exit_code == 0
     for name in COMMANDS:
         assert name in result.output
-        assert invoke(name, "--help").exit_code == 0
+        shown = invoke(name, "--help")
+        assert shown.exit_code == 0
+        assert "\\b" not in shown.output  # click's mark for lines that stay as they are
 
 
 def test_the_console_script_is_the_module() -> None:
@@ -61,6 +63,23 @@ def test_run_refuses(arguments: list[str], message: str, monkeypatch: pytest.Mon
     assert result.exit_code != 0
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "package"),
+    [(["bench"], "numba"), (["tune"], "numba-cuda"), (["tune", "fused"], "torch")],
+    ids=" ".join,
+)
+def test_measuring_says_what_it_needs(
+    arguments: list[str], package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        _job, "find_spec", lambda name: None if name == package.replace("-", "_") else object()
+    )
+    result = invoke(*arguments)
+    assert result.exit_code == 1
+    assert f"needs {package}, not installed here" in result.output
+    assert "doctor" in result.output
 
 
 def test_run_passes_on_what_follows_the_target(tmp_path: Path) -> None:

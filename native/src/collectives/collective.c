@@ -3,6 +3,7 @@
  * from the members' sources, between two syncs. */
 #include "collectives/collective.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +17,11 @@
 /* ---- agreement, in checking mode ---- */
 
 pysh_record_t pysh_record_of(const pysh_call_t *call, int status) {
-    return (pysh_record_t){
+    pysh_record_t record = {
         .op = call->op, .type = call->type, .root = call->root, .status = status, .nbytes = call->nbytes};
+
+    snprintf(record.routine, sizeof record.routine, "%s", call->routine);
+    return record;
 }
 
 int pysh_record_compare(const pysh_call_t *call, const pysh_record_t *mine, const pysh_record_t *other, int pe) {
@@ -26,14 +30,18 @@ int pysh_record_compare(const pysh_call_t *call, const pysh_record_t *mine, cons
     if (other->status)
         return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d refused its arguments; the message is there", call->routine,
                          pe);
+    if (strcmp(mine->routine, other->routine) != 0)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                         "%s on PE %d, but %s on PE %d; all PEs must call the same ones in the same order",
+                         mine->routine, pysh.pe, other->routine, pe);
     if (mine->nbytes != other->nbytes)
         return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: %llu bytes on PE %d, but %llu on PE %d", call->routine,
                          (unsigned long long)mine->nbytes, pysh.pe, (unsigned long long)other->nbytes, pe);
     if (mine->root != other->root)
         return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: root %d on PE %d, but %d on PE %d", call->routine, mine->root,
                          pysh.pe, other->root, pe);
-    return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: another operation or type on PE %d than on PE %d", call->routine,
-                     pysh.pe, pe);
+    return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: another type or stride on PE %d than on PE %d", call->routine, pysh.pe,
+                     pe);
 }
 
 static int agree(ishmemx_team_t team, const pysh_call_t *call, int status) {

@@ -14,6 +14,7 @@ typedef struct pysh_call { /* what the members of a collective must agree on */
     size_t nbytes;
 } pysh_call_t;
 typedef struct pysh_record { /* a call, with what its PE thinks of its arguments, for the others to compare */
+    char routine[24];
     int op, type, root, status;
     uint64_t nbytes;
 } pysh_record_t;

@@ -212,12 +212,14 @@ static int blocking(reduction_t *r, void *dest, const void *source, size_t nredu
     pysh_call_t call = {r->scatter ? "reduce_scatter" : "reduce", r->op, r->type, -1, 0};
     int status = arguments_check(r, dest, source, nreduce, &dest_place, &source_place);
 
-    if (!status)
+    if (!status) {
+        call.routine = operations[r->op].name[r->scatter];
         call.nbytes = nreduce * pysh_type_nbytes(r->type);
+    }
     if ((status = pysh_coll_begin(r->team, &call, status)))
         return status;
     r->nbytes = pysh_type_nbytes(r->type);
-    r->name = operations[r->op].name[r->scatter];
+    r->name = call.routine;
     if (nreduce)
         status = reduce(r, dest, source, dest_place, source_place, nreduce);
     pysh_team_unclaim(r->team);

@@ -26,7 +26,6 @@ typedef struct pysh_contribution { /* what a member of a collect gives */
 } pysh_contribution_t;
 
 typedef struct pysh_announcement {
-    char routine[24];
     pysh_record_t record;
     pysh_contribution_t contribution; /* of a collect */
 } pysh_announcement_t;

@@ -30,12 +30,28 @@ _ELEMENTS = {
 Nelems = SupportsIndex | None
 
 
+def team_of(team: Team | Channel) -> Team | Channel:
+    """``team``, if it is one.
+
+    Raises: TypeError (another object, or None: this PE is in no such team).
+    """
+    if isinstance(team, Team | Channel):
+        return team
+    if team is None:
+        raise TypeError(
+            "team is None, as a split returns where this PE is no member: leave the call to members"
+        )
+    raise TypeError(
+        f"team is of type {type(team).__name__}, not a Team; the whole job is TEAM_WORLD"
+    )
+
+
 def broadcast(
     dest: AnyArray, source: AnyArray, root: int, nelems: Nelems, team: Team | Channel
 ) -> tuple[int, ...]:
     """Team, addresses of dest and source, bytes, root."""
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES)
-    return team.handle, dest_address, source_address, nbytes, root
+    return team_of(team).handle, dest_address, source_address, nbytes, root
 
 
 def fcollect(
@@ -44,7 +60,7 @@ def fcollect(
     """Team, addresses of dest and source, bytes of a PE."""
     given = place(source, "source", symmetric=True)
     result = place(dest, "dest", symmetric=True, writable=True)
-    nbytes = bytes_of(given, result, nelems, _NAMES, team.n_pes())
+    nbytes = bytes_of(given, result, nelems, _NAMES, team_of(team).n_pes())
     return team.handle, result[0], given[0], nbytes
 
 
@@ -57,7 +73,7 @@ def collect(
     bytes_of(given, result, 0, _NAMES)  # their dtypes
     # Only against the source: a dest that is too small is found by the library, for all PEs.
     nbytes = bytes_of(given, given, nelems, _NAMES)
-    return team.handle, result[0], result[1], given[0], nbytes
+    return team_of(team).handle, result[0], result[1], given[0], nbytes
 
 
 def alltoall(
@@ -66,7 +82,7 @@ def alltoall(
     """Team, addresses of dest and source, bytes of a block."""
     given = place(source, "source", symmetric=True)
     result = place(dest, "dest", symmetric=True, writable=True)
-    n_pes, width = team.n_pes(), given[2].dtype.itemsize
+    n_pes, width = team_of(team).n_pes(), given[2].dtype.itemsize
     count = _block(given[1] // width, n_pes, nelems)
     nbytes = bytes_of(given, result, count * n_pes, _NAMES) // n_pes
     return team.handle, result[0], given[0], nbytes
@@ -85,7 +101,7 @@ def alltoalls(
     result = place(dest, "dest", symmetric=True, writable=True)
     bytes_of(given, result, 0, _NAMES)
     steps = operator.index(dst), operator.index(sst)
-    n_pes, width = team.n_pes(), given[2].dtype.itemsize
+    n_pes, width = team_of(team).n_pes(), given[2].dtype.itemsize
     for name, step in zip(("dst", "sst"), steps, strict=True):
         if step < 1:
             raise ValueError(f"{name} is {step}; give 1 or more")
@@ -108,14 +124,14 @@ def scan(
     team: Team | Channel,
 ) -> tuple[int, ...]:
     """Team, whether exclusive, element type, addresses of dest and source, elements."""
-    return team.handle, exclusive, *_typed(routine, "sum", dest, source, nelems)
+    return team_of(team).handle, exclusive, *_typed(routine, "sum", dest, source, nelems)
 
 
 def reduce(
     op: str, dest: AnyArray, source: AnyArray, nelems: Nelems, team: Team | Channel
 ) -> tuple[int, ...]:
     """Team, number of the operation, element type, addresses of dest and source, elements."""
-    return team.handle, REDUCE[op], *_typed(f"{op}_reduce", op, dest, source, nelems)
+    return team_of(team).handle, REDUCE[op], *_typed(f"{op}_reduce", op, dest, source, nelems)
 
 
 def reduce_scatter(
@@ -124,7 +140,7 @@ def reduce_scatter(
     """Team, number of the operation, element type, addresses of dest and source, elements of a block."""
     given = place(source, "source", symmetric=True)
     result = place(dest, "dest", symmetric=True, writable=True)
-    n_pes, kind = team.n_pes(), given[2]
+    n_pes, kind = team_of(team).n_pes(), given[2]
     count = _block(given[1] // kind.dtype.itemsize, n_pes, nelems)
     bytes_of(result, given, count, ("dest", "source"), n_pes)
     element = element_of(op, kind, f"{op}_reduce_scatter")

@@ -296,14 +296,14 @@ def _operation(op: Any) -> str:
 
 def atomic_op(target: Any, value: Any, op: str, pe: int, ctx: Ctx | None = None) -> None:
     """The atomic operation ``op``: set, inc, add, and, or, xor."""
-    rest = (pe,) if _operation(op) == AMO_INC else (value, pe)
+    rest = (pe,) if AMO(_operation(op)) == AMO_INC else (value, pe)
     getattr(pyshmem, f"atomic_{_operation(op)}")(_plain(target), *rest, ctx=bare(ctx))
 
 
 def atomic_fetch_op(target: Any, value: Any, op: str, pe: int, ctx: Ctx | None = None) -> Any:
     """``atomic_op`` that returns what was there."""
     name = "atomic_swap" if _operation(op) == AMO_SET else f"atomic_fetch_{_operation(op)}"
-    rest = (pe,) if _operation(op) == AMO_INC else (value, pe)
+    rest = (pe,) if AMO(_operation(op)) == AMO_INC else (value, pe)
     return getattr(pyshmem, name)(_plain(target), *rest, ctx=bare(ctx))
 
 
@@ -312,7 +312,7 @@ def atomic_fetch_op_nbi(
 ) -> None:
     """``atomic_fetch_op`` whose value from before arrives in ``fetch`` by ``quiet``."""
     name = "atomic_swap_nbi" if _operation(op) == AMO_SET else f"atomic_fetch_{_operation(op)}_nbi"
-    rest = (pe,) if _operation(op) == AMO_INC else (value, pe)
+    rest = (pe,) if AMO(_operation(op)) == AMO_INC else (value, pe)
     getattr(pyshmem, name)(_plain(fetch), _plain(target), *rest, ctx=bare(ctx))
 
 

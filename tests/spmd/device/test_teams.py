@@ -8,6 +8,7 @@ import pytest
 from numba import cuda
 from team_kinds import KINDS, LAUNCH, by_scope, fault_of, team_of
 
+import pyshmem
 from pyshmem import device as shmem
 
 
@@ -48,6 +49,13 @@ def translate_one(team, pe, out):
 @cuda.jit
 def sum_on(team, dest, source):
     shmem.sum_reduce_work_group(team, dest, source, dest.size)
+
+
+def test_an_object_of_the_host_is_no_argument_of_a_kernel(job, place):
+    array = place(np.zeros(4, np.int32))
+    for handle, name in ((pyshmem.TEAM_WORLD, "team"), (pyshmem.CTX_DEFAULT, "context")):
+        with pytest.raises(TypeError, match=rf"as_argument\({name}\)"):
+            sum_on[1, 32](handle, array, array)
 
 
 @pytest.mark.parametrize("slot", [-1, 63, 64, 1 << 30])

@@ -157,3 +157,24 @@ def test_a_second_init_must_not_ask_for_another_device(job):
     assert pyshmem.init() is job
     pyshmem.finalize()
     assert pyshmem.initialized()
+
+
+@pytest.mark.parametrize("team", [None, "world"])
+def test_what_is_no_team_is_told(job, team):
+    a, b = pyshmem.zeros(job.n_pes), pyshmem.zeros(job.n_pes**2)
+    why = "this PE is no member" if team is None else "team is of type str"
+    for call in (
+        lambda: pyshmem.sum_reduce(a, a, team=team),
+        lambda: pyshmem.sum_reduce_scatter(a, b, team=team),
+        lambda: pyshmem.sum_inscan(a, a, team=team),
+        lambda: pyshmem.broadcast(a, a, 0, team=team),
+        lambda: pyshmem.collect(b, a, team=team),
+        lambda: pyshmem.fcollect(b, a, team=team),
+        lambda: pyshmem.alltoall(a, a, team=team),
+        lambda: pyshmem.alltoalls(a, a, team=team),
+        lambda: pyshmem.sum_reduce_nb(a, a, team=team),
+        lambda: pyshmem.sync_nb(team),
+        lambda: pyshmem.barrier_nb(team),
+    ):
+        with pytest.raises(TypeError, match=why):
+            call()

@@ -262,17 +262,20 @@ def test_different_arguments_are_told_to_all_in_checking_mode(job, checking):
         pytest.skip("one PE agrees with itself")
     array, other = pyshmem.zeros(8), pyshmem.zeros(8 * job.n_pes)
     odd = job.my_pe == job.n_pes - 1
-    for call in (
-        lambda: pyshmem.sum_reduce(array, array, nelems=7 if odd else 8),
-        lambda: (pyshmem.max_reduce if odd else pyshmem.min_reduce)(array, array),
-        lambda: pyshmem.broadcast(array, array, 1 if odd else 0),
-        lambda: pyshmem.fcollect(other, array, nelems=3 if odd else 4),
-        lambda: (
-            pyshmem.broadcast(array, array, 0, nelems=2)
-            if odd
-            else pyshmem.sum_reduce(array, array)
+    for call, message in (
+        (lambda: pyshmem.sum_reduce(array, array, nelems=7 if odd else 8), "bytes on PE"),
+        (lambda: (pyshmem.max_reduce if odd else pyshmem.min_reduce)(array, array), "max_reduce"),
+        (lambda: pyshmem.broadcast(array, array, 1 if odd else 0), "root"),
+        (lambda: pyshmem.fcollect(other, array, nelems=3 if odd else 4), "bytes on PE"),
+        (
+            lambda: pyshmem.sum_reduce(*(a.view(np.int64 if odd else float) for a in (array,) * 2)),
+            "another type",
+        ),
+        (
+            lambda: pyshmem.broadcast(array, array, 0) if odd else pyshmem.sum_reduce(array, array),
+            r"(sum_reduce|broadcast) on PE \d, but (sum_reduce|broadcast) on PE \d",
         ),
     ):
-        with pytest.raises(pyshmem.MismatchError):
+        with pytest.raises(pyshmem.MismatchError, match=message):
             call()
     pyshmem.sum_reduce(array, array)

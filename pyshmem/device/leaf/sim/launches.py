@@ -153,6 +153,7 @@ def _real_cuda(_module: Any, name: str) -> Any:
 def _argument(kernel: Any, argument: Any, write_back: list[Callable[[], None]]) -> Any:
     for extension in kernel.extensions:
         _, argument = extension.prepare_args(None, argument, stream=0, retr=write_back)
+    getattr(argument, "_numba_type_", None)  # which teams and contexts raise, as on a GPU
     if _by_reference(argument):
         return argument.view(np.ndarray)
     if isinstance(argument, np.ndarray) and argument.ndim > 0:
