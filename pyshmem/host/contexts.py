@@ -20,7 +20,7 @@ from typing import Any, SupportsIndex
 from .._core.array_types import AnyArray
 from .._core.library import check, ffi, lib
 from . import runtime
-from .handles import Handle
+from .handles import kernels_refuse
 from .teams import TEAM_WORLD, Team
 
 
@@ -44,7 +44,7 @@ CTX_SESSION_BATCH: int = lib.ISHMEMX_SESSION_BATCH
 CTX_SESSION_SAME_AMO: int = lib.ISHMEMX_SESSION_SAME_AMO
 
 
-class Context(Handle):
+class Context:
     """A stream of operations; operations of different contexts are not ordered.
 
     A context manager: leaving the block completes and destroys it.
@@ -59,6 +59,7 @@ class Context(Handle):
     """
 
     __slots__ = ("__weakref__", "_kept", "handle", "team")
+    _numba_type_ = kernels_refuse
 
     def __init__(self, options: int = 0, team: Team = TEAM_WORLD) -> None:
         handle = ffi.new("uintptr_t *")

@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
-class Handle:
-    """An object of the host that stands for one of the library."""
+def _refuse(handle: Any) -> NoReturn:
+    kind = type(handle).__name__.lower()
+    raise TypeError(
+        f"a kernel takes no {kind} as it is; pass pyshmem.device.as_argument({kind}), an integer"
+    )
 
-    __slots__ = ()
 
-    @property
-    def _numba_type_(self) -> NoReturn:
-        """Where Numba looks for the type of an argument of a kernel; the simulator does, too."""
-        kind = type(self).__name__.lower()
-        raise TypeError(
-            f"a kernel takes no {kind} as it is; pass pyshmem.device.as_argument({kind}), an integer"
-        )
+#: Where Numba looks for the type of a kernel's argument, and the simulator of kernels too.
+kernels_refuse = property(_refuse)

@@ -21,7 +21,7 @@ from .._core.arrays import StreamLike, place, stream_handle
 from .._core.library import check, ffi, lib
 from .._core.peer_views import view_of_peer
 from . import runtime
-from .handles import Handle
+from .handles import kernels_refuse
 from .runtime import current
 from .stream_kernels import run
 
@@ -39,7 +39,7 @@ class TeamConfig(NamedTuple):
     num_contexts: int = 0
 
 
-class Channel(Handle):
+class Channel:
     """What one group of a grid, or one stream, uses a team by while others use it, too.
 
     Kernels take ``pyshmem.device.as_argument(channel)`` as the team of a collective, collectives with
@@ -52,6 +52,7 @@ class Channel(Handle):
     """
 
     __slots__ = ("_row", "index", "team")
+    _numba_type_ = kernels_refuse
 
     def __init__(self, team: Team, index: int, row: Team) -> None:
         self.team, self.index, self._row = team, index, row
@@ -73,13 +74,14 @@ class Channel(Handle):
         return f"<pyshmem channel {self.index} of {self.team!r}>"
 
 
-class Team(Handle):
+class Team:
     """A set of PEs, numbered from 0 within the team.
 
     A context manager: leaving the block destroys it, unless by an exception.
     """
 
     __slots__ = ("__weakref__", "_channels", "_contexts", "_handle", "_name")
+    _numba_type_ = kernels_refuse
     #: ``contexts.Context``, which stands above this file and puts itself here.
     _new_context: ClassVar[type[Context]]
 

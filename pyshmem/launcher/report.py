@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 
 #: What a signal usually means, where its name does not say it.
 _HINTS = {
@@ -27,6 +28,9 @@ _CHAINED = re.compile(
     r"During handling of the above exception, another exception occurred:"
     r"|The above exception was the direct cause of the following exception:"
 )
+
+#: How a frame of a traceback begins that is in this package.
+_OURS = f'File "{Path(__file__).parent.parent}/'
 
 #: What a routine of C says of the mistake that ends its PE.
 _OF_C = re.compile(r"PE \d+: p?shmemx?_\w+: ")
@@ -70,10 +74,13 @@ def last_words(lines: Sequence[str], limit: int = 6) -> list[str]:
     ]
     if not frames or not ends:
         return text[starts[-1] :][-limit:]
-    frame = [i for i in frames if i < ends[0]][-1:] or frames[-1:]
-    words = [text[frame[0]]]
-    # Anything from the innermost frame on, but not the marks under its source line.
-    words += [line for line in text[frame[0] + 1 : ends[0]] if line.strip(" ^~")]
+    frames = [i for i in frames if i < ends[0]] or frames[-1:]
+    # The program's line says more to its author than the line of this package that it led to.
+    own = [i for i in frames if not text[i].lstrip().startswith(_OURS)]
+    first = (own or frames)[-1]
+    behind = next((i for i in frames if i > first), ends[0])
+    # Anything from that frame on, but not the marks under its source line.
+    words = [text[first]] + [line for line in text[first + 1 : behind] if line.strip(" ^~")]
     return (words + text[ends[0] :])[:limit]
 
 

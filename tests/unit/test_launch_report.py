@@ -25,6 +25,18 @@ def test_last_words_are_the_place_and_the_error() -> None:
     assert words == ['File "/x/a.py", line 5, in main', 'raise ValueError("no")', "ValueError: no"]
 
 
+def test_last_words_name_the_programs_line_not_that_of_the_package() -> None:
+    inside = f'  File "{report.__file__}", line 1, in put\n    raise ValueError("no")\n'
+    words = report.last_words(
+        _ERROR.replace("ValueError: no", inside + "ValueError: no").splitlines()
+    )
+    assert words[0].strip() == 'File "/x/a.py", line 5, in main'
+    assert not any("report.py" in word for word in words)
+    assert words[-1] == "ValueError: no"
+    only = f"Traceback (most recent call last):\n{inside}ValueError: no\n"
+    assert report.__file__ in report.last_words(only.splitlines())[0]
+
+
 def test_last_words_of_a_chained_error_are_of_the_last() -> None:
     chained = _ERROR + "\nDuring handling of the above exception, another exception occurred:\n\n"
     last = _ERROR.replace("ValueError", "KeyError").replace("line 5", "line 6")

@@ -229,7 +229,7 @@ def test_a_stream_excludes_what_it_cannot_order(job, right):
     with pytest.raises(TypeError, match="__cuda_stream__"):
         pyshmem.put(array, np.ones(4), right, stream="default")
     if job.device == "none":
-        with pytest.raises(pyshmem.UnsupportedError, match="without an accelerator"):
+        with pytest.raises(pyshmem.UnsupportedError, match="device none"):
             pyshmem.put(array, np.ones(4), right, stream=0)
     elif job.device == "sim":
         with pytest.raises(ValueError, match="is no stream of the simulator"):
