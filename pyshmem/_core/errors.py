@@ -85,3 +85,14 @@ class LaunchError(ShmemError):
 
     def __reduce__(self) -> tuple[type[LaunchError], tuple[str, tuple[Failure, ...]]]:
         return type(self), (str(self), self.failures)
+
+
+def is_hearsay(error: BaseException | None) -> bool:
+    """Whether another PE's end led to it: PeerDied is among the exceptions that it came from."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, PeerDied):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False

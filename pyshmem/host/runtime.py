@@ -339,21 +339,10 @@ def _tell_others(code: int, text: str) -> None:
 
 def _abort_for(error: BaseException) -> None:
     """Tell the other PEs of an exception that ends this one, if it began here."""
-    if lib.ishmemx_n_pes() > 1 and not _is_hearsay(error):
+    if lib.ishmemx_n_pes() > 1 and not errors.is_hearsay(error):
         first_line = str(error).partition("\n")[0].removesuffix("; the PEs stand:")
         code = error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
         _tell_others(code, f"{type(error).__name__}: {first_line}" if first_line else repr(error))
-
-
-def _is_hearsay(error: BaseException | None) -> bool:
-    """Whether another PE's end led to it."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        if isinstance(error, errors.PeerDied):
-            return True
-        seen.add(id(error))
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def _keep_lines_whole() -> None:

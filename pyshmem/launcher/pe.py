@@ -17,7 +17,6 @@ import pickle
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
@@ -72,10 +71,11 @@ def _failure(error: BaseException) -> dict[str, Any]:
         frames = frames.tb_next  # what is of this file is not the user's
     text = io.StringIO()
     traceback.print_exception(type(error), error, frames or error.__traceback__, file=text)
+    errors = sys.modules.get("pyshmem._core.errors")  # not there when its import failed
     answer: dict[str, Any] = {
         "error": "".join(traceback.format_exception_only(error)).strip(),
         "traceback": text.getvalue(),
-        "secondary": any(type(one).__name__ == "PeerDied" for one in _chain(error)),
+        "secondary": errors is not None and errors.is_hearsay(error),
         "exception": pickle.dumps(None),
     }
     try:
@@ -86,15 +86,6 @@ def _failure(error: BaseException) -> dict[str, Any]:
     except Exception:
         return answer
     return answer | {"exception": pickled}
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception and those that led to it, the latest first."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        yield error
-        seen.add(id(error))
-        error = error.__cause__ or error.__context__
 
 
 def _status_of(error: BaseException) -> int:
