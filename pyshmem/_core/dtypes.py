@@ -83,6 +83,24 @@ def integer_error(kind: Kind, *values: int) -> OverflowError | None:
     return None
 
 
+def argument_error(error: Exception, **given: tuple[Any, Any]) -> Exception:
+    """What to raise for the TypeError or OverflowError of the extension, which names no argument.
+
+    ``given`` has each integer argument with the dtype that it has to fit.
+    """
+    for name, (value, dtype) in given.items():
+        try:
+            number = operator.index(value)
+        except TypeError:
+            return TypeError(f"{name} is {value!r} ({type(value).__name__}), not an integer")
+        limits = np.iinfo(dtype)
+        if not limits.min <= number <= limits.max:
+            return OverflowError(
+                f"{name} is {number}, which is outside {np.dtype(dtype)} ({limits.min}..{limits.max})"
+            )
+    return error
+
+
 def _is_element(dtype: np.dtype[Any], name: str) -> bool:
     if not dtype.isnative or dtype.fields is not None:
         return False

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex
 
+import numpy as np
+
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, pair, signal_target, stream_handle
+from .._core.dtypes import argument_error
 from .._core.library import SignalOp, check, check_value, fail, lib
 from .contexts import Context, context_of, handle_of
 from .fast_calls import fast
@@ -19,6 +22,11 @@ SIGNAL_SET = SignalOp.SET
 SIGNAL_ADD = SignalOp.ADD
 
 _NAMES = ("source", "dest")
+
+
+def _mistake(error: Exception, signal: Any, sig_op: Any, pe: Any) -> Exception:
+    given = {"signal": (signal, np.uint64), "sig_op": (sig_op, np.int32), "pe": (pe, np.int32)}
+    return argument_error(error, **given)
 
 
 def put_signal(
@@ -58,9 +66,13 @@ def put_signal(
         call = lib.ishmemx_put_signal_on_stream
         run(call, handle_of(ctx), *where, stream_handle(stream))
         return
-    status = lib.ishmemx_put_signal(
-        handle_of(ctx), dest_address, source_address, nbytes, word, signal, sig_op, pe
-    )
+    context = handle_of(ctx)
+    try:
+        status = lib.ishmemx_put_signal(
+            context, dest_address, source_address, nbytes, word, signal, sig_op, pe
+        )
+    except (TypeError, OverflowError) as error:
+        raise _mistake(error, signal, sig_op, pe) from None
     if status:
         fail(status)
 
@@ -102,9 +114,12 @@ def put_signal_nbi(
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES, "source")
     word = signal_target(sig_addr)
     context = context_of(ctx)
-    status = lib.ishmemx_put_signal_nbi(
-        context.handle, dest_address, source_address, nbytes, word, signal, sig_op, pe
-    )
+    try:
+        status = lib.ishmemx_put_signal_nbi(
+            context.handle, dest_address, source_address, nbytes, word, signal, sig_op, pe
+        )
+    except (TypeError, OverflowError) as error:
+        raise _mistake(error, signal, sig_op, pe) from None
     if status:
         fail(status)
     context.keep(source, pe)
@@ -140,7 +155,12 @@ def signal_op(
     if stream is not None:
         run(lib.ishmemx_signal_op_on_stream, handle_of(ctx), *where, stream_handle(stream))
         return
-    check(lib.ishmemx_signal_op(handle_of(ctx), *where))
+    context = handle_of(ctx)
+    try:
+        status = lib.ishmemx_signal_op(context, *where)
+    except (TypeError, OverflowError) as error:
+        raise _mistake(error, signal, sig_op, pe) from None
+    check(status)
 
 
 @fast("signal", SIGNAL_SET)
@@ -214,7 +234,12 @@ def signal_wait_until(
     if stream is not None:
         word = signal_target(sig_addr)
         return wait_on_stream("uint64", word, cmp, cmp_value, stream)
-    value: int = lib.signal_wait_until(signal_target(sig_addr), cmp, cmp_value)
+    word = signal_target(sig_addr)
+    try:
+        value: int = lib.signal_wait_until(word, cmp, cmp_value)
+    except (TypeError, OverflowError) as error:
+        given = {"cmp": (cmp, np.int32), "cmp_value": (cmp_value, np.uint64)}
+        raise argument_error(error, **given) from None
     if value == lib.failed_signal:
         check_value()
     return value

@@ -25,7 +25,7 @@ import numpy as np
 from .._core import compat
 from .._core.arrays import StreamLike, stream_handle
 from .._core.contract import HASH, STREAM_KERNEL, STREAM_KEY
-from .._core.dtypes import Kind, as_dtype, bits_of, kind_of
+from .._core.dtypes import Kind, argument_error, as_dtype, bits_of, kind_of
 from .._core.errors import ShmemError, UnsupportedError
 from .._core.library import __version__, check, ffi, lib, setting
 from .._core.type_table import ELEMENT_NUMBER, ELEMENTS, REDUCE_OPS
@@ -308,7 +308,11 @@ def wait_on_stream(
     number = ELEMENT_NUMBER[element]
     bits = bits_of(_kind_of_element(number), value)
     wait = lib.ishmemx_wait_by_driver if driver else lib.ishmemx_wait_until_on_stream
-    run(wait, number, address, cmp, bits, stream_handle(stream))
+    handle = stream_handle(stream)
+    try:
+        run(wait, number, address, cmp, bits, handle)
+    except (TypeError, OverflowError) as error:
+        raise argument_error(error, cmp=(cmp, np.int32)) from None
 
 
 def prepare(*routines: str | Callable[..., Any], dtype: Any = None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, place, stream_handle
-from .._core.dtypes import Kind, integer_error, unsupported_dtype
+from .._core.dtypes import Kind, argument_error, integer_error, unsupported_dtype
 from .._core.errors import UnsupportedError
 from .._core.library import check, ffi, lib
 from .stream_kernels import run
@@ -60,39 +60,40 @@ def _right_hand_side(kind: Kind, values: Any, vector: int) -> np.ndarray:
     return np.ascontiguousarray(given, kind.dtype).reshape(-1)
 
 
+def _ask(cmp: int, routine: Any, *arguments: Any) -> None:
+    try:
+        check(routine(*arguments))
+    except (TypeError, OverflowError) as error:
+        raise argument_error(error, cmp=(cmp, np.int32)) from None
+
+
 def index_of(routine: Any, of: ElementSet, cmp: int, vector: int) -> int | None:
     index = ffi.new("size_t *")
-    check(
-        routine(
-            of.kind, of.address, of.nelems, of.status, cmp, of.values.ctypes.data, vector, index
-        )
-    )
+    where = of.kind, of.address, of.nelems, of.status
+    _ask(cmp, routine, *where, cmp, of.values.ctypes.data, vector, index)
     return None if index[0] == lib.NO_INDEX else int(index[0])
 
 
 def indices_of(routine: Any, of: ElementSet, cmp: int, vector: int) -> np.ndarray:
     indices, found = np.empty(max(of.nelems, 1), np.uintp), ffi.new("size_t *")
-    check(
-        routine(
-            of.kind, of.address, of.nelems, ffi.from_buffer("size_t[]", indices), of.status, cmp,
-            of.values.ctypes.data, vector, found,
-        )
+    _ask(
+        cmp, routine,
+        of.kind, of.address, of.nelems, ffi.from_buffer("size_t[]", indices), of.status, cmp,
+        of.values.ctypes.data, vector, found,
     )  # fmt: skip
     return indices[: found[0]].astype(np.intp)
 
 
 def wait_all(of: ElementSet, cmp: int, vector: int) -> None:
     values = of.values.ctypes.data
-    check(
-        lib.ishmemx_wait_until_all(of.kind, of.address, of.nelems, of.status, cmp, values, vector)
-    )
+    where = of.kind, of.address, of.nelems, of.status
+    _ask(cmp, lib.ishmemx_wait_until_all, *where, cmp, values, vector)
 
 
 def test_all_of(of: ElementSet, cmp: int, vector: int) -> bool:
     holds, values = ffi.new("int *"), of.values.ctypes.data
-    check(
-        lib.ishmemx_test_all(of.kind, of.address, of.nelems, of.status, cmp, values, vector, holds)
-    )
+    where = of.kind, of.address, of.nelems, of.status
+    _ask(cmp, lib.ishmemx_test_all, *where, cmp, values, vector, holds)
     return bool(holds[0])
 
 

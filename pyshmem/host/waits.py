@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, target
-from .._core.dtypes import Kind, unsupported_dtype
+from .._core.dtypes import Kind, argument_error, unsupported_dtype
 from .._core.library import Cmp, check_value, fail
 from .._core.type_table import ELEMENTS
 from .fast_calls import fast
@@ -19,6 +23,10 @@ def _waitable(ivar: AnyArray, routine: str) -> tuple[int, Kind]:
     if kind.wait_until is None:
         raise unsupported_dtype(routine, kind, "a")
     return address, kind
+
+
+def _mistake(error: Exception, kind: Kind, cmp: Any, cmp_value: Any) -> Exception:
+    return argument_error(error, cmp=(cmp, np.int32), cmp_value=(cmp_value, kind.dtype))
 
 
 @fast("wait_until")
@@ -41,7 +49,11 @@ def wait_until(ivar: AnyArray, cmp: int, cmp_value: int, *, stream: StreamLike =
         name = ELEMENTS[kind.element].name
         wait_on_stream(name, address, cmp, cmp_value, stream)
         return
-    status = kind.wait_until(address, cmp, kind.scalar(cmp_value, "cmp_value"))
+    value = kind.scalar(cmp_value, "cmp_value")
+    try:
+        status = kind.wait_until(address, cmp, value)
+    except (TypeError, OverflowError) as error:
+        raise _mistake(error, kind, cmp, value) from None
     if status:
         fail(status)
 
@@ -60,7 +72,11 @@ def test(ivar: AnyArray, cmp: int, cmp_value: int) -> bool:
     Spec: shmem_test (OpenSHMEM 1.5).
     """
     address, kind = _waitable(ivar, "test")
-    holds = kind.test(address, cmp, kind.scalar(cmp_value, "cmp_value"))
+    value = kind.scalar(cmp_value, "cmp_value")
+    try:
+        holds = kind.test(address, cmp, value)
+    except (TypeError, OverflowError) as error:
+        raise _mistake(error, kind, cmp, value) from None
     if holds < 0:
         check_value()
     return bool(holds)

@@ -96,6 +96,50 @@ def test_a_signal_value_that_looks_like_a_failure_is_a_value(job, heap):
     assert pyshmem.signal_wait_until(signal, pyshmem.CMP_EQ, marker) == marker
 
 
+def test_an_integer_that_is_none_is_named(job):
+    word, words = pyshmem.new_signal(), pyshmem.zeros(3, np.int32)
+    data, pe, eq = np.zeros(2), job.my_pe, pyshmem.CMP_EQ
+    box = pyshmem.zeros(2)
+    for wrong, told in (("7", "'7' \\(str\\)"), (None, "None"), (0.5, "0.5 \\(float\\)")):
+        said = {
+            name: rf"^{name} is {told}.*, not an integer" for name in ("cmp", "sig_op", "signal")
+        }
+        for call in (
+            lambda wrong: pyshmem.wait_until(words, wrong, 0),
+            lambda wrong: pyshmem.test(words, wrong, 0),
+            lambda wrong: pyshmem.wait_until_all(words, wrong, 0),
+            lambda wrong: pyshmem.wait_until_any(words, wrong, 0),
+            lambda wrong: pyshmem.wait_until_some_vector(words, wrong, [0, 0, 0]),
+            lambda wrong: pyshmem.test_all(words, wrong, 0),
+            lambda wrong: pyshmem.signal_wait_until(word, wrong, 0),
+        ):
+            with pytest.raises(TypeError, match=said["cmp"]):
+                call(wrong)
+        with pytest.raises(TypeError, match=said["signal"].replace("signal", "cmp_value", 1)):
+            pyshmem.signal_wait_until(word, eq, wrong)
+        for put in (pyshmem.put_signal, pyshmem.put_signal_nbi):
+            with pytest.raises(TypeError, match=said["signal"]):
+                put(box, data, word, wrong, pyshmem.SIGNAL_SET, pe)
+            with pytest.raises(TypeError, match=said["sig_op"]):
+                put(box, data, word, 1, wrong, pe)
+        with pytest.raises(TypeError, match=said["signal"]):
+            pyshmem.signal_set(word, wrong, pe)
+        with pytest.raises(TypeError, match=said["sig_op"]):
+            pyshmem.signal_op(word, 1, wrong, pe)
+
+
+def test_an_integer_that_does_not_fit_is_named(job):
+    word, words = pyshmem.new_signal(), pyshmem.zeros(3, np.int32)
+    with pytest.raises(OverflowError, match=r"^signal is -1, which is outside uint64 \(0\.\."):
+        pyshmem.signal_add(word, -1, job.my_pe)
+    with pytest.raises(OverflowError, match=f"^cmp_value is {2**64}, which is outside uint64"):
+        pyshmem.signal_wait_until(word, pyshmem.CMP_NE, 2**64)
+    with pytest.raises(OverflowError, match=f"^cmp_value is {2**31}, which is outside int32"):
+        pyshmem.wait_until(words, pyshmem.CMP_NE, 2**31)
+    with pytest.raises(OverflowError, match=f"^cmp is {2**40}, which is outside int32"):
+        pyshmem.test_any(words, 2**40, 0)
+
+
 def test_what_is_no_signal_is_refused(job):
     word = pyshmem.new_signal()
     with pytest.raises(TypeError, match="signals are uint64"):
