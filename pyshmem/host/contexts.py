@@ -255,12 +255,16 @@ _DEFAULT_HANDLE = CTX_DEFAULT.handle
 
 def context_of(ctx: Context | None) -> Context:
     """The context of an operation whose argument ``ctx`` is this."""
-    return CTX_DEFAULT if ctx is None else ctx
+    if ctx is None:
+        return CTX_DEFAULT
+    if not isinstance(ctx, Context):
+        raise TypeError(f"ctx is {ctx!r} ({type(ctx).__name__}), not a context")
+    return ctx
 
 
 def handle_of(ctx: Context | None) -> int:
     """The same as the library takes it."""
-    return _DEFAULT_HANDLE if ctx is None else ctx.handle
+    return _DEFAULT_HANDLE if ctx is None else context_of(ctx).handle
 
 
 runtime.on_finalize(_job_ended)

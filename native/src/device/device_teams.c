@@ -224,7 +224,8 @@ int ishmemx_ctx_team_slot(ishmemx_ctx_t ctx, int *slot) {
 
     PYSH_ENTER();
     if (!ctx)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "the context is invalid (a null handle)");
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                         "the context is invalid (a null handle): destroyed, by itself or with its team?");
     if (ctx->guarded && (status = pysh_ctx_guard(ctx)))
         return status;
     *slot = ctx->team->slot;

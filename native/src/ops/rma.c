@@ -28,7 +28,8 @@ int pysh_ctx_pe(ishmemx_ctx_t ctx, int pe, int *world_p) {
     const struct ishmemx_team *team;
 
     if (!ctx)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "the context is invalid (a null handle)");
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                         "the context is invalid (a null handle): destroyed, by itself or with its team?");
     if (__builtin_expect(ctx->guarded, 0)) {
         int status = pysh_ctx_guard(ctx);
         if (status)

@@ -131,6 +131,16 @@ def test_wrong_options_are_refused(job):
         Context(64)
 
 
+def test_what_is_no_context_is_named(job):
+    box, source, destroyed = pyshmem.zeros(2), np.zeros(2), pyshmem.TEAM_WORLD.create_ctx()
+    destroyed.destroy()
+    for put in (pyshmem.put, pyshmem.put_nbi):
+        with pytest.raises(TypeError, match=r"^ctx is 'x' \(str\), not a context"):
+            put(box, source, job.my_pe, ctx="x")
+        with pytest.raises(ValueError, match="destroyed, by itself or with its team"):
+            put(box, source, job.my_pe, ctx=destroyed)
+
+
 def test_quiet_and_fence_of_a_destroyed_context_do_nothing(job, right):
     ctx = Context()
     ctx.destroy()
