@@ -241,7 +241,8 @@ def _fake_all_gather(input: Any, team: int = 0, road: Any = None) -> Any:
 def _all_gather_backward(ctx: Any, grad: Any) -> Any:
     team, _ = ctx.given
     back = torch.ops.pyshmem.fused_all_to_all(grad.contiguous(), None, None, team, None)
-    shares = back.view(team_of(team).n_pes(), -1, *back.shape[1:]).unbind(0)
+    n = team_of(team).n_pes()
+    shares = back.view(n, back.shape[0] // n, *back.shape[1:]).unbind(0)
     total = shares[0].float() if grad.dtype.itemsize < 4 else shares[0].clone()
     for share in shares[1:]:
         total += share

@@ -94,6 +94,11 @@ def derivatives(me: int, n: int) -> None:
     owed = sum(weight.view(n, 2 * n, 3)[me] for weight in weights)
     assert torch.equal(x.grad, owed)
 
+    for size in ((0, 3), (2, 0)):
+        nothing = torch.empty(size, requires_grad=True)
+        fused.low_latency_all_gather(nothing).sum().backward()
+        assert nothing.grad.shape == size
+
     def model(x: torch.Tensor) -> torch.Tensor:
         return ops.fused_all_to_all(ops.fused_all_to_all(x) * 2) + x
 
