@@ -27,7 +27,6 @@ from ..._core.array_types import AnyArray
 from ..._core.library import lib
 from ..teams import TEAM_WORLD, Team
 from . import arguments as arguments
-from .arguments import team_of
 from .requests import Request, begin
 
 
@@ -41,7 +40,7 @@ def sync_nb(team: Team = TEAM_WORLD) -> Request:
     Raises: ValueError (team was destroyed), PeerDied, ShmemTimeout, NotInitialized, ShmemError.
     Extension.
     """
-    return begin(lib.ishmemx_sync_nb, (team_of(team).handle,), (), "sync_nb")
+    return begin(lib.ishmemx_sync_nb, (arguments.team_of(team).handle,), (), "sync_nb")
 
 
 def barrier_nb(team: Team = TEAM_WORLD) -> Request:
@@ -54,7 +53,7 @@ def barrier_nb(team: Team = TEAM_WORLD) -> Request:
     Raises: ValueError (team was destroyed), PeerDied, ShmemTimeout, NotInitialized, ShmemError.
     Extension.
     """
-    return begin(lib.ishmemx_barrier_nb, (team_of(team).handle,), (), "barrier_nb")
+    return begin(lib.ishmemx_barrier_nb, (arguments.team_of(team).handle,), (), "barrier_nb")
 
 
 def broadcast_nb(
