@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.resources
+import os
 import shlex
 import socket
 from collections.abc import Iterator
@@ -52,6 +54,8 @@ def info(nodes: bool, cflags: bool, libs: bool, pkg_config: bool) -> None:
     console = Console()
     for table in (_versions(), _conduits(), *_accelerators(), _settings()):
         console.print(table)
+    for line in _misspelt():
+        click.echo(line)
 
 
 #: The library, by the name that programs remember.
@@ -185,3 +189,12 @@ def _settings() -> Table:
         style = None if origin == "default" else "bold"
         table.add_row(variable, _value_text(row, text), origin, row.help, style=style)
     return table
+
+
+def _misspelt() -> Iterator[str]:
+    """Variables that are set and read by nobody, but look like a setting."""
+    known = [f"PYSHMEM_{row.name}" for row in SETTINGS]
+    for name in sorted(name for name in os.environ if name.startswith("PYSHMEM_")):
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
+        if near and name not in known:
+            yield f"{name} is set, but is no setting: is {near[0]} meant?"

@@ -121,6 +121,15 @@ def test_info_shows_every_setting_with_value_and_origin(monkeypatch: pytest.Monk
     assert "123" in row
 
 
+def test_info_tells_of_a_misspelt_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "is no setting" not in invoke("info").output
+    monkeypatch.setenv("PYSHMEM_HEAPSIZE", "1G")
+    monkeypatch.setenv("PYSHMEM_OF_MY_OWN", "1")
+    output = invoke("info").output
+    assert "PYSHMEM_HEAPSIZE is set, but is no setting: is PYSHMEM_HEAP_SIZE meant?" in output
+    assert "PYSHMEM_OF_MY_OWN" not in output
+
+
 def test_info_shows_versions_and_accelerators() -> None:
     output = invoke("info").output
     for text in ("pyshmem", "numpy", "cffi", "mpi4py", "NVIDIA driver", "shm", "cuda", "sim"):
