@@ -101,7 +101,9 @@ int pysh_stream_check(void *stream) {
     int status;
 
     if (!pysh.accel)
-        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "there is no stream: the job runs with device none; use PYSHMEM_DEVICE=sim (needs numba) or cuda");
+        return pysh_fail(
+            ISHMEMX_ERR_UNSUPPORTED,
+            "there is no stream: the job runs with device none; use PYSHMEM_DEVICE=sim (needs numba) or cuda");
     if ((status = pysh.accel->streams->check(stream)))
         return status;
     note_use(stream);
