@@ -154,7 +154,8 @@ LATE = """
     with pyshmem.init() as job:
         word = pyshmem.new_signal(heap="device")
         if job.my_pe == 0:
-            time.sleep(3)
+            for _ in range(300):  # a machine that stands still does so in one of them
+                time.sleep(0.01)
             pyshmem.signal_set(word, 7, 1)
         else:
             wait_for_peer[(1,)](shmem.wrap(word), shmem.context())
@@ -168,7 +169,7 @@ LATE = """
 def test_a_long_wait_is_reported_by_the_kernel_s_name_and_goes_on(run_pes, device: str) -> None:
     done = run_pes(2, LATE, device=device, env={"PYSHMEM_REPORT_AFTER": "1"}, check=True)
     assert done.stdout.split("\n").count("went on") == 2
-    assert done.stderr.count("the PEs stand:") == 1
+    assert "the PEs stand:" in done.stderr
     assert "wait_for_peer (program.py:" in done.stderr
     assert "signal_wait_until for >= 7 from PE 0, seen 0" in done.stderr
 
