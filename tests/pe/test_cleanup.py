@@ -49,7 +49,7 @@ pyshmem.barrier_all()
 """,
         3,
     )
-    job.wait_ready()
+    job.hear_out()
     assert job.end() == 1
     report = job.launcher_lines()
     assert re.search(rf"PE 1 \(pid {job.pids[1]}\) ended with exit code 1", report)
@@ -93,7 +93,7 @@ def test_a_crash_shows_signal_and_python_lines(start: Start) -> None:
     job = start(
         "ready()\nif me == 1:\n    import ctypes; ctypes.string_at(8)\ntime.sleep(FOR_GOOD)", 2
     )
-    job.wait_ready()
+    job.hear_out()
     assert job.end() == 128 + signal.SIGSEGV
     assert "SIGSEGV" in job.launcher_lines()
     assert "program.py" in job.report()
@@ -111,7 +111,7 @@ def test_a_syntax_error_on_one_pe_ends_those_that_wait_in_init(start: Start) -> 
 
 def test_the_failing_exit_code_is_the_jobs(start: Start) -> None:
     job = start("ready()\nif me == 1: sys.exit(7)\ntime.sleep(FOR_GOOD)", 2)
-    job.wait_ready()
+    job.hear_out()
     assert job.end() == 7
     job.assert_nothing_left()
 
@@ -123,9 +123,10 @@ def test_a_pe_that_ends_early_with_0_is_no_failure(start: Start) -> None:
 
 
 def test_pes_that_ignore_every_signal_are_ended_too(start: Start) -> None:
-    job = start(STUBBORN.replace("while True", "if me == 0: sys.exit(3)\nwhile True"), 3)
+    job = start(STUBBORN, 3)
     job.wait_ready()
-    assert job.end() == 3
+    os.kill(job.pids[0], signal.SIGKILL)
+    assert job.end() == 128 + signal.SIGKILL
     job.assert_nothing_left()
 
 

@@ -80,9 +80,18 @@ class Job:
         while len(self.pids) < self.n:
             line = self.process.stdout.readline()
             assert line, f"the job ended before it was ready:\n{self.report()}"
-            if line.startswith("ready "):
-                _, self.name, pe, pid = line.split()
-                self.pids[int(pe)] = int(pid)
+            self._note(line)
+
+    def hear_out(self) -> None:
+        """Until the last PE has ended; those that end by themselves need not wait for who is slow."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._note(line)
+
+    def _note(self, line: str) -> None:
+        if line.startswith("ready "):
+            _, self.name, pe, pid = line.split()
+            self.pids[int(pe)] = int(pid)
 
     def end(self, timeout: float = PATIENCE) -> int:
         """The exit status of the launcher."""

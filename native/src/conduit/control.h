@@ -12,7 +12,7 @@
 #include "base/state.h"
 #include "conduit/conduit.h"
 
-#define PYSH_CONTROL_MAGIC  0x34304c5254435950ULL /* "PYCTRL04": raised when the layout changes */
+#define PYSH_CONTROL_MAGIC  0x35304c5254435950ULL /* "PYCTRL05": raised when the layout changes */
 #define PYSH_ACTIVITY_WORDS 4
 
 /* The word `aborted`; a PE's abort ends with the job, the launcher's is for good. */
