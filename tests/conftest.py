@@ -23,10 +23,11 @@ def pytest_configure() -> None:
     """Have an editable install built by this process, and by none of those that the tests start."""
     import pyshmem  # noqa: F401
 
-    if (
-        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    ):  # begun in the background: Ctrl-C is tested too
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A shell begins what is to run in the background deaf to the terminal's keys.
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGQUIT: signal.SIG_DFL}
+    for number, handler in usual.items():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
     os.environ["NINJA_IS_DONE"] = str(Path(__file__).parents[1] / "tools" / "ninja")
 
 

@@ -23,7 +23,7 @@ def wait_in_vain(sig):
 
 with pyshmem.init(device_heap_size="1M") as job:
     sig = pyshmem.new_signal(heap="device")
-    while job.my_pe == 0 and faults.report().count("signal_wait_until for 7") < 2:
+    while job.my_pe == 0 and faults.report().count("signal_wait_until for >= 7") < 2:
         pass
     wait_in_vain[1, 1](sig)
     pyshmem.quiet()
