@@ -52,6 +52,7 @@ ISHMEMX_API int ishmemx_signal_fetch(const uint64_t *sig_addr, uint64_t *value);
 /* type: an element of family "a". Compares with the signedness of the type. `seen` receives the
  * bits that satisfied the comparison. */
 ISHMEMX_API int ishmemx_wait_until(int type, const void *ivar, int cmp, uint64_t value, uint64_t *seen);
+ISHMEMX_API int ishmemx_signal_wait_until(const uint64_t *sig_addr, int cmp, uint64_t value, uint64_t *seen);
 ISHMEMX_API int ishmemx_test(int type, const void *ivar, int cmp, uint64_t value, int *holds);
 /* The same on nelems elements at `ivars`, less those whose `status` is not 0 (NULL: none). `values` is one
  * element of the type, or nelems of them when `vector`. Without an element in the set nothing waits:

@@ -64,7 +64,7 @@ TO_PYTHON uint64_t signal_fetch(uintptr_t sig_addr) {
 
 TO_PYTHON uint64_t signal_wait_until(uintptr_t sig_addr, int cmp, uint64_t cmp_value) {
     uint64_t seen;
-    last_status = ishmemx_wait_until(ISHMEMX_TYPE_UINT64, sig_addr, cmp, cmp_value, &seen);
+    last_status = ishmemx_signal_wait_until(sig_addr, cmp, cmp_value, &seen);
     return last_status ? failed_signal : seen;
 }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -86,6 +87,40 @@ def test_a_wait_on_a_stream_says_the_comparison(
         f"device routine {routine}: waited longer than PYSHMEM_TIMEOUT for {asked}{saw};" in fault
     )
     assert any(f", {routine} for {asked}{told}; ring 0" in line for line in standing)
+
+
+ON_THE_HOST = """
+import numpy as np
+import pyshmem
+
+with pyshmem.init(heap_size="1M") as job:
+    signal, narrow, wide = (pyshmem.zeros(2, dtype) for dtype in (np.uint64, np.int16, np.uint64))
+    for wait in (
+        lambda: pyshmem.signal_wait_until(signal[:1], pyshmem.CMP_GE, 7),
+        lambda: pyshmem.wait_until(wide[:1], pyshmem.CMP_EQ, 2**64 - 1),
+        lambda: pyshmem.wait_until_all(narrow.view(np.int32), pyshmem.CMP_LT, -3),
+        lambda: pyshmem.wait_until_any_vector(wide, pyshmem.CMP_NE, np.zeros(2, np.uint64)),
+    ):
+        try:
+            wait()
+        except pyshmem.ShmemTimeout as error:
+            print(error)
+"""
+
+
+def test_a_wait_of_the_host_says_the_comparison(run_pes: Callable) -> None:
+    settings = {"PYSHMEM_TIMEOUT": "0.2", "PYSHMEM_REPORT_AFTER": "0.1"}
+    done = run_pes(1, ON_THE_HOST, env=settings, check=True)
+    names = re.findall(r"^(.*) took longer than", done.stdout, re.MULTILINE)
+    assert names == [
+        "signal_wait_until (>= 7)",
+        f"wait_until (== {2**64 - 1})",
+        "wait_until_all (< -3)",
+        "wait_until_any",
+    ]
+    for name in names:
+        assert f": in {name} for" in done.stdout
+        assert f"PE 0 waits in {name} for" in done.stderr
 
 
 MIXED = """

@@ -60,6 +60,6 @@ SHMEM_OLD_SHORTS_(WAIT)
 ROUTINE(uint64_t, signal_wait_until, uint64_t *sig_addr, int cmp, uint64_t cmp_value) {
     uint64_t seen = 0;
 
-    SHELL(ishmemx_wait_until(ISHMEMX_TYPE_UINT64, sig_addr, cmp, cmp_value, &seen));
+    SHELL(ishmemx_signal_wait_until(sig_addr, cmp, cmp_value, &seen));
     return seen;
 }

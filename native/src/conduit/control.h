@@ -13,7 +13,7 @@
 #include "conduit/conduit.h"
 
 #define PYSH_CONTROL_MAGIC  0x35304c5254435950ULL /* "PYCTRL05": raised when the layout changes */
-#define PYSH_ACTIVITY_WORDS 4
+#define PYSH_ACTIVITY_WORDS (PYSH_ACTIVITY_TEXT / 8)
 
 /* The word `aborted`; a PE's abort ends with the job, the launcher's is for good. */
 enum { PYSH_ABORT_NONE = 0, PYSH_ABORT_IN_WRITING = PYSH_ALARM_RISES, PYSH_ABORT_BY_PE, PYSH_ABORT_BY_LAUNCHER };

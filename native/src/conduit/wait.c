@@ -3,11 +3,13 @@
  * it looks for interrupts, dead PEs and its deadline. */
 #include "conduit/wait.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -87,19 +89,39 @@ static void relax(void) {
 #endif
 }
 
+/* "barrier_all", "wait_until (>= 7)". */
+static const char *named(const pysh_wait_t *wait, char *text, size_t capacity) {
+    static const char *const symbols[] = {
+        [ISHMEMX_CMP_EQ] = "==", [ISHMEMX_CMP_NE] = "!=", [ISHMEMX_CMP_GT] = ">",
+        [ISHMEMX_CMP_GE] = ">=", [ISHMEMX_CMP_LT] = "<",  [ISHMEMX_CMP_LE] = "<=",
+    };
+    const pysh_wait_aim_t *aim = &wait->aim;
+
+    if (!aim->cmp)
+        return wait->what;
+    if (aim->is_signed)
+        snprintf(text, capacity, "%s (%s %" PRId64 ")", wait->what, symbols[aim->cmp], aim->value);
+    else
+        snprintf(text, capacity, "%s (%s %" PRIu64 ")", wait->what, symbols[aim->cmp], (uint64_t)aim->value);
+    return text;
+}
+
 static int deadline_passed(const pysh_wait_t *wait) {
-    char standing[8192];
+    char standing[8192], name[PYSH_ACTIVITY_TEXT];
 
     pysh_report(standing, sizeof standing);
-    return pysh_fail(ISHMEMX_ERR_TIMEOUT, "%s took longer than %.3g s (%s); the PEs stand:\n%s", wait->what,
-                     (double)pysh.timeout_ns * 1e-9, pysh.ready ? "PYSHMEM_TIMEOUT" : "PYSHMEM_INIT_TIMEOUT", standing);
+    return pysh_fail(ISHMEMX_ERR_TIMEOUT, "%s took longer than %.3g s (%s); the PEs stand:\n%s",
+                     named(wait, name, sizeof name), (double)pysh.timeout_ns * 1e-9,
+                     pysh.ready ? "PYSHMEM_TIMEOUT" : "PYSHMEM_INIT_TIMEOUT", standing);
 }
 
 static void report_if_long(pysh_wait_t *wait) {
+    char name[PYSH_ACTIVITY_TEXT];
+
     if (wait->reported || pysh.report_after_ns <= 0 || wait->waited_ns <= pysh.report_after_ns)
         return;
     wait->reported = true;
-    pysh_report_long_wait(wait->what, wait->start_ns);
+    pysh_report_long_wait(named(wait, name, sizeof name), wait->start_ns);
 }
 
 static int run_handlers(pysh_wait_t *wait) {
@@ -154,21 +176,24 @@ static int slow_checks(pysh_wait_t *wait, int64_t now) {
 
 /* What is published is the latest of the slow waits. */
 static void list_slow(pysh_wait_t *wait) {
+    char name[PYSH_ACTIVITY_TEXT];
+
     pthread_mutex_lock(&slow_mutex);
     wait->next_slow = slow;
     slow = wait;
-    pysh.conduit->activity(wait->what, wait->start_ns);
+    pysh.conduit->activity(named(wait, name, sizeof name), wait->start_ns);
     pthread_mutex_unlock(&slow_mutex);
 }
 
 static void unlist_slow(pysh_wait_t *wait) {
     pysh_wait_t **at = &slow;
+    char name[PYSH_ACTIVITY_TEXT];
 
     pthread_mutex_lock(&slow_mutex);
     while (*at != wait)
         at = &(*at)->next_slow;
     *at = wait->next_slow;
-    pysh.conduit->activity(slow ? slow->what : NULL, slow ? slow->start_ns : 0);
+    pysh.conduit->activity(slow ? named(slow, name, sizeof name) : NULL, slow ? slow->start_ns : 0);
     pthread_mutex_unlock(&slow_mutex);
 }
 

@@ -7,8 +7,16 @@
 
 #include "conduit/conduit.h"
 
+/* What a wait for a word of memory is for; `cmp` 0: it is for none. */
+typedef struct pysh_wait_aim {
+    int cmp; /* ISHMEMX_CMP_* */
+    bool is_signed;
+    int64_t value;
+} pysh_wait_aim_t;
+
 typedef struct pysh_wait {
-    const char *what;       /* "barrier_all", "wait_until": shown to others as this PE's activity */
+    const char *what;       /* "barrier_all", "wait_until": shown to others as this PE's activity, with `aim` */
+    pysh_wait_aim_t aim;    /* set after begin */
     bool for_memory;        /* any store by another PE may end it */
     bool reported;          /* it has been reported as long */
     bool may_sleep;         /* it is counted among the PE's sleepers: sleep.h */

@@ -52,6 +52,16 @@ static bool nothing_included(const many_t *many) {
     return true;
 }
 
+/* Of values that differ by element it is not said. */
+static pysh_wait_aim_t aim_of(const many_t *many) {
+    uint64_t value = 0;
+
+    if (many->value_stride)
+        return (pysh_wait_aim_t){0};
+    memcpy(&value, many->values, many->width);
+    return pysh_wait_aim(many->type, many->cmp, value);
+}
+
 static int element_holds(const many_t *many, size_t i, bool *holds_p) {
     uint64_t seen = 0, value = 0;
     int status = pysh_wait_load(many->heap, many->ivars + i * many->width, many->width, &seen);
@@ -156,6 +166,7 @@ int ishmemx_wait_until_all(int type, const void *ivars, size_t nelems, const int
     if ((outcome = begin(type, ivars, nelems, status, cmp, values, vector, "wait_until_all", &many)) || !nelems)
         return outcome;
     pysh_wait_begin(&wait, "wait_until_all");
+    wait.aim = aim_of(&many);
     while (!(outcome = look_all(&many, &first, &holds)) && !holds)
         if ((outcome = pysh_wait_pause(&wait)))
             break;
@@ -172,6 +183,7 @@ static int wait_until(const many_t *many, const char *what, look_func_t *look, s
 
     if (!nothing_included(many)) {
         pysh_wait_begin(&wait, what);
+        wait.aim = aim_of(many);
         while (!(outcome = look(many, indices, &result)) && result == none)
             if ((outcome = pysh_wait_pause(&wait)))
                 break;

@@ -94,7 +94,20 @@ int pysh_wait_check(int type, const void *ivar, size_t nbytes, int cmp, const ch
     return status ? status : pysh_type_check_aligned(type, ivar, "ivar");
 }
 
-int ishmemx_wait_until(int type, const void *ivar, int cmp, uint64_t value, uint64_t *seen) {
+pysh_wait_aim_t pysh_wait_aim(int type, int cmp, uint64_t value) {
+    switch (type) {
+    case ISHMEMX_TYPE_INT16:
+        return (pysh_wait_aim_t){cmp, true, (int16_t)value};
+    case ISHMEMX_TYPE_INT32:
+        return (pysh_wait_aim_t){cmp, true, (int32_t)value};
+    case ISHMEMX_TYPE_UINT32:
+        return (pysh_wait_aim_t){cmp, false, (uint32_t)value};
+    default:
+        return (pysh_wait_aim_t){cmp, type == ISHMEMX_TYPE_INT64, (int64_t)value};
+    }
+}
+
+static int wait_until(const char *what, int type, const void *ivar, int cmp, uint64_t value, uint64_t *seen) {
     pysh_wait_t wait;
     uint64_t bits = 0;
     int heap, status;
@@ -102,10 +115,11 @@ int ishmemx_wait_until(int type, const void *ivar, int cmp, uint64_t value, uint
 
     PYSH_ENTER();
     nbytes = pysh_type_width(type);
-    status = pysh_wait_check(type, ivar, nbytes, cmp, "wait_until", &heap);
+    status = pysh_wait_check(type, ivar, nbytes, cmp, what, &heap);
     if (status)
         return status;
-    pysh_wait_begin(&wait, "wait_until");
+    pysh_wait_begin(&wait, what);
+    wait.aim = pysh_wait_aim(type, cmp, value);
     while (!(status = pysh_wait_load(heap, ivar, nbytes, &bits)) && !pysh_wait_holds(type, bits, cmp, value))
         if ((status = pysh_wait_pause(&wait)))
             break;
@@ -114,6 +128,14 @@ int ishmemx_wait_until(int type, const void *ivar, int cmp, uint64_t value, uint
     if (!status && seen)
         *seen = bits;
     return status;
+}
+
+int ishmemx_wait_until(int type, const void *ivar, int cmp, uint64_t value, uint64_t *seen) {
+    return wait_until("wait_until", type, ivar, cmp, value, seen);
+}
+
+int ishmemx_signal_wait_until(const uint64_t *sig_addr, int cmp, uint64_t value, uint64_t *seen) {
+    return wait_until("signal_wait_until", ISHMEMX_TYPE_UINT64, sig_addr, cmp, value, seen);
 }
 
 int ishmemx_test(int type, const void *ivar, int cmp, uint64_t value, int *result) {

@@ -6,10 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "conduit/wait.h"
+
 /* An atomic load with acquire from the caller's own copy, on either heap. */
 int pysh_load_own(int type, const void *address, const char *what, uint64_t *bits_p);
 /* OK, or what is wrong with waiting for [ivar, +nbytes); *heap_p is where it lies. */
 int pysh_wait_check(int type, const void *ivar, size_t nbytes, int cmp, const char *what, int *heap_p);
 /* A relaxed load of nbytes, 4 or 8; whoever acts on it adds an acquire fence. */
 int pysh_wait_load(int heap, const void *address, size_t nbytes, uint64_t *bits_p);
+/* What is waited for, as reports say it. */
+pysh_wait_aim_t pysh_wait_aim(int type, int cmp, uint64_t value);
 bool pysh_wait_holds(int type, uint64_t seen, int cmp, uint64_t value);
