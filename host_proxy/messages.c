@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
@@ -90,21 +91,18 @@ pysh_outcome_t pysh_handle_quit(pysh_ring_t *ring, uint64_t ticket, const pysh_r
 
 /* "for >= 7 from PE 0, seen 3", as host/faults.py says it of a wait that gave up. */
 static void aim_of(const pysh_request_t *request, char *text, size_t capacity) {
-    static const char *const symbols[] = {
-        [ISHMEMX_CMP_EQ] = "== ", [ISHMEMX_CMP_NE] = "!= ", [ISHMEMX_CMP_GT] = "> ",
-        [ISHMEMX_CMP_GE] = ">= ", [ISHMEMX_CMP_LT] = "< ",  [ISHMEMX_CMP_LE] = "<= ",
-    };
-    uint64_t what = request->word[PYSH_WORD_DEST], cmp = what >> PYSH_WAITING_CMP & 0xf;
+    uint64_t what = request->word[PYSH_WORD_DEST];
     int64_t wanted = (int64_t)request->word[PYSH_WORD_SOURCE], value = (int64_t)request->word[PYSH_WORD_VALUE];
-    const char *symbol = cmp >= ISHMEMX_CMP_EQ && cmp <= ISHMEMX_CMP_LE ? symbols[cmp] : "";
+    const char *symbol = pysh_cmp_symbol((int)(what >> PYSH_WAITING_CMP & 0xf));
     char whom[21] = "";
 
     if (pysh_request_pe(request) >= 0)
         snprintf(whom, sizeof whom, " from PE %d", pysh_request_pe(request));
     if (!(what >> PYSH_WAITING_MANY & 1))
-        snprintf(text, capacity, "for %s%" PRId64 "%s, seen %" PRId64, symbol, wanted, whom, value);
-    else if (*symbol)
-        snprintf(text, capacity, "for %" PRId64 " elements %s%" PRId64, wanted, symbol, value);
+        snprintf(text, capacity, "for %s%s%" PRId64 "%s, seen %" PRId64, symbol ? symbol : "", symbol ? " " : "",
+                 wanted, whom, value);
+    else if (symbol)
+        snprintf(text, capacity, "for %" PRId64 " elements %s %" PRId64, wanted, symbol, value);
     else
         snprintf(text, capacity, "for %" PRId64 " elements", wanted);
 }

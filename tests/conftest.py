@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from environment import clean_environment, processes_of
+from environment import clean_environment, listing, processes_of
 
 RunCommand = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -116,7 +116,7 @@ def _run_command(
     try:
         output, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        processes = processes_of(process.pid)
+        processes = listing(processes_of(process.pid))
         os.killpg(process.pid, signal.SIGKILL)
         try:
             output, errors = process.communicate(timeout=10)

@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from pathlib import Path
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import psutil
 
 #: Variables of a job that the tests themselves may run in; a program under test must not see them.
 _JOB_VARIABLES = (
@@ -22,18 +27,28 @@ def clean_environment(**extra: str) -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k not in without} | extra
 
 
-def processes_of(session: int) -> str:
-    """A line for each living process of a session: number, parent, state, what it waits for, command."""
+def processes_of(session: int) -> list[psutil.Process]:
+    """The processes of a session that have not ended."""
+    import psutil
+
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(ProcessLookupError):
+            if os.getsid(process.pid) == session:
+                found.append(process)
+    return found
+
+
+def listing(processes: Iterable[psutil.Process]) -> str:
+    """A line for each that is there: number, command, state, CPU seconds; and the machine's load.
+
+    Seconds of the CPU tell a machine that has too much to do from processes that spin.
+    """
+    import psutil
+
     lines = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            state, parent, _, of = (
-                (folder / "stat").read_text().rpartition(")")[2].split(maxsplit=4)[:4]
-            )
-            command = (folder / "cmdline").read_text().replace("\0", " ")
-            waits = (folder / "wchan").read_text()
-        except OSError:  # it has ended
-            continue
-        if int(of) == session:
-            lines.append(f"{folder.name} (of {parent}) {state} {waits}: {command[:200]}")
-    return "\n".join(lines)
+    for one in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            words = " ".join(one.cmdline()[1:4])
+            lines.append(f"{one.pid} {words}: {one.status()}, {one.cpu_times().user} s")
+    return "\n".join([*lines, f"load {os.getloadavg()[0]}"])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from environment import listing
 
 #: Seconds: how long we wait for what has to come, and how long programs stay that are to be ended. Far
 #: apart, so that no machine is too slow.
@@ -98,14 +99,9 @@ class Job:
         try:
             return self.process.wait(timeout)
         except subprocess.TimeoutExpired:
-            # Seconds of the CPU tell a machine that has too much to do from processes that spin.
-            left = [
-                f"{one.pid} {' '.join(one.cmdline()[1:4])}: {one.status()}, {one.cpu_times().user} s"
-                for one in self.alive()
-            ]
-            load = os.getloadavg()[0]
-            lines = "\n".join([*left, f"load {load}", self.report()])
-            pytest.fail(f"the job did not end in {timeout} s; it left\n{lines}")
+            pytest.fail(
+                f"the job did not end in {timeout} s; it left\n{listing(self.alive())}\n{self.report()}"
+            )
 
     def report(self) -> str:
         """What was written to stderr."""

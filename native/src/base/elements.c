@@ -57,3 +57,12 @@ int pysh_type_check_aligned(int type, const void *address, const char *name) {
     return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s %p is not aligned to the %zu bytes that %s needs", name, address,
                      elements[type].align, elements[type].name);
 }
+
+const char *pysh_cmp_symbol(int cmp) {
+    static const char *const symbols[] = {
+        [ISHMEMX_CMP_EQ] = "==", [ISHMEMX_CMP_NE] = "!=", [ISHMEMX_CMP_GT] = ">",
+        [ISHMEMX_CMP_GE] = ">=", [ISHMEMX_CMP_LT] = "<",  [ISHMEMX_CMP_LE] = "<=",
+    };
+
+    return cmp >= ISHMEMX_CMP_EQ && cmp <= ISHMEMX_CMP_LE ? symbols[cmp] : NULL;
+}

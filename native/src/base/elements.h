@@ -31,6 +31,8 @@ size_t pysh_type_nbytes(int type);
 size_t pysh_type_align(int type);
 /* For any number; 1 for what is no type. */
 size_t pysh_type_width(int type);
+/* "==" for ISHMEMX_CMP_EQ and so on; NULL for what is no comparison. */
+const char *pysh_cmp_symbol(int cmp);
 /* OK, or TYPE saying that `what` is not for `type` and naming the types of `family` it is for. */
 int pysh_type_check(int type, unsigned family, const char *what);
 /* OK, or ARGUMENT when `address` does not suit elements of `type`. */

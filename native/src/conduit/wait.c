@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
@@ -91,18 +92,15 @@ static void relax(void) {
 
 /* "barrier_all", "wait_until (>= 7)". */
 static const char *named(const pysh_wait_t *wait, char *text, size_t capacity) {
-    static const char *const symbols[] = {
-        [ISHMEMX_CMP_EQ] = "==", [ISHMEMX_CMP_NE] = "!=", [ISHMEMX_CMP_GT] = ">",
-        [ISHMEMX_CMP_GE] = ">=", [ISHMEMX_CMP_LT] = "<",  [ISHMEMX_CMP_LE] = "<=",
-    };
     const pysh_wait_aim_t *aim = &wait->aim;
+    const char *symbol = pysh_cmp_symbol(aim->cmp);
 
-    if (!aim->cmp)
+    if (!symbol)
         return wait->what;
     if (aim->is_signed)
-        snprintf(text, capacity, "%s (%s %" PRId64 ")", wait->what, symbols[aim->cmp], aim->value);
+        snprintf(text, capacity, "%s (%s %" PRId64 ")", wait->what, symbol, aim->value);
     else
-        snprintf(text, capacity, "%s (%s %" PRIu64 ")", wait->what, symbols[aim->cmp], (uint64_t)aim->value);
+        snprintf(text, capacity, "%s (%s %" PRIu64 ")", wait->what, symbol, (uint64_t)aim->value);
     return text;
 }
 
