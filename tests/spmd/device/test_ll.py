@@ -83,8 +83,8 @@ def check(job, place, show, name, scope, dtype, n, at):
 @pytest.mark.parametrize("scope", LAUNCH)
 @pytest.mark.parametrize("name", KERNELS)
 def test_sizes_around_units_and_warps(job, place, show, name, scope):
-    for turn, n in enumerate(BORDERS):
-        for at in (3 * (turn % 2),) if SIM else (0, 3):  # the simulator is slow
+    for n in BORDERS:
+        for at in (0, 3):
             check(job, place, show, name, scope, "int8", n, at)
 
 
