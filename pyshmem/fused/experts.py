@@ -16,6 +16,7 @@ from .arguments import check_tensor, on_tensors
 from .experts_calls import combine_by_operator, dispatch_by_operator, needs_operator
 from .experts_combine_kernels import combine_tokens
 from .experts_dispatch import Dispatch
+from .experts_engine import combine_by_engine, pieces_of, road_of
 from .experts_handle import GROUP, ExpertHandle
 from .experts_travel import BLOCK, COLUMNS, LISTERS, chunks_of, lists_of
 from .powers import power_of_2
@@ -62,7 +63,7 @@ def _check_dispatch(
 @on_tensors
 def expert_dispatch(
     x: Any, topk_ids: Any, n_experts: int, *, quantize: str | None = None, mode: str | None = None,
-    max_tokens: int | None = None, team: Team | None = None,
+    max_tokens: int | None = None, team: Team | None = None, road: str | None = None,
 ) -> Any:  # fmt: skip
     """Send each token to the PEs that have one of its experts, once each.
 
@@ -83,6 +84,9 @@ def expert_dispatch(
         max_tokens: the most tokens that a PE has; the same on all members. Decode mode needs it;
             throughput mode guesses it from the last calls, and does a call again that had more.
         team: default ``TEAM_WORLD``.
+        road: "slots" (kernels store the tokens that go) or, in throughput mode without FP8, "engine"
+            (copy engines send all of them); default by the tables. Without room on the device heap
+            for ``max_tokens`` tokens of each member, tokens go through slots.
 
     Returns: the tokens (rows, hidden), in the order of their PEs and of their rows there, and an
         ``ExpertHandle``: the experts' rows, scales, and what ``expert_combine`` needs. Without FP8 it
@@ -99,29 +103,34 @@ def expert_dispatch(
     if needs_operator(x):
         if quantize:
             refuse_grad("expert_dispatch of FP8", x)
-        return dispatch_by_operator(x, topk_ids, n_experts, quantize, taken, max_tokens, team)
-    return dispatch(x, topk_ids, n_experts, quantize, taken, max_tokens, team)
+        return dispatch_by_operator(x, topk_ids, n_experts, quantize, taken, max_tokens, team, road)
+    return dispatch(x, topk_ids, n_experts, quantize, taken, max_tokens, team, road)
 
 
 def dispatch(
     x: Any, ids: Any, n_experts: int, quantize: str | None, mode: str, most: int | None,
-    team: Team | None, *, zeroed: bool = False,
+    team: Team | None, road: str | None = None, *, zeroed: bool = False,
 ) -> tuple[torch.Tensor, ExpertHandle]:  # fmt: skip
     """The body of ``expert_dispatch``. ``zeroed``: rows that decode mode does not write are 0."""
     space = workspace(team)
     _check_dispatch(x, ids, n_experts, quantize, mode, most, space)
     space.agree(
-        "expert_dispatch", x.dtype, x.shape[1], ids.shape[1], n_experts, quantize, mode, most
+        "expert_dispatch", x.dtype, x.shape[1], ids.shape[1], n_experts, quantize, mode, most, road
     )  # fmt: skip
-    call = Dispatch(space, team, x, ids, n_experts // space.n_pes, quantize is not None, zeroed)
+    experts, fp8 = n_experts // space.n_pes, quantize is not None
+    call = Dispatch(space, team, x, ids, experts, fp8, zeroed, road)
     if mode == "decode":
         assert most is not None
+        if road not in (None, "slots"):
+            raise ValueError(f"expert_dispatch by {road}: decode mode is one kernel, through slots")
         return call.in_one_kernel(most)
     return call.by_counts(most)
 
 
 @on_tensors
-def expert_combine(y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any = None) -> Any:
+def expert_combine(
+    y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any = None, road: str | None = None
+) -> Any:
     """Send back what experts made of tokens, weighted and summed.
 
     A member adds what its experts made of a token before it sends one row; the token's PE adds the
@@ -134,12 +143,15 @@ def expert_combine(y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any 
         handle: what ``expert_dispatch`` returned; it may be used again.
         topk_weights: (tokens, k) bfloat16, float16 or float32: weights of the caller's tokens' experts.
         out: where the result goes; default: a new tensor.
+        road: "slots" (kernels store the sums that go) or, for a handle of throughput mode, "engine"
+            (copy engines send as many rows as there was room for); default by the tables. Without room
+            on the device heap sums go through slots.
 
     Returns: (tokens, hidden): for each token the weighted sum over its experts, 0 if it has none. It has
         derivatives, which are collective, for ``y`` and ``topk_weights``, unless ``out`` is given.
-    Completes: in the order of the current stream; one kernel, without a wait of the host. Collective.
-    Raises: ValueError (sizes, layout), TypeError, RuntimeError (``out`` where a tensor requires grad);
-        in checking mode MismatchError.
+    Completes: in the order of the current stream, without a wait of the host. Collective.
+    Raises: ValueError (sizes, layout, road), TypeError, RuntimeError (``out`` where a tensor requires
+        grad); in checking mode MismatchError.
     Extension.
     """
     if not isinstance(handle, ExpertHandle):
@@ -147,17 +159,15 @@ def expert_combine(y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any 
     if needs_operator(y, topk_weights):
         if out is not None:
             refuse_grad("expert_combine with out=", y, topk_weights)
-        result = combine_by_operator(y, handle, topk_weights)
+        result = combine_by_operator(y, handle, topk_weights, road)
         return result if out is None else out.copy_(result)
-    experts = handle.offsets.shape[0] - 1
-    return combine(
-        y, handle.rows, handle.pairs, handle.topk_ids, topk_weights, experts, handle.team, out
-    )
+    facts = handle.rows, handle.offsets, handle.pairs, handle.topk_ids, handle.mode == "throughput"
+    return combine(y, topk_weights, *facts, handle.team, road, out)
 
 
 def combine(
-    y: Any, rows: torch.Tensor, pairs: torch.Tensor, ids: torch.Tensor, topk_weights: Any, experts: int,
-    team: Team | None, out: Any = None,
+    y: Any, topk_weights: Any, rows: torch.Tensor, offsets: torch.Tensor, pairs: torch.Tensor,
+    ids: torch.Tensor, compact: bool, team: Team | None, road: str | None = None, out: Any = None,
 ) -> torch.Tensor:  # fmt: skip
     """The body of ``expert_combine``; ``pairs`` has the row of ``y`` of each pair of a token."""
     check_tensor("y", y, FLOATS, 2)
@@ -170,17 +180,33 @@ def combine(
             f"topk_weights has size {tuple(topk_weights.shape)}; topk_ids had {tuple(ids.shape)}"
         )
     tokens, k = ids.shape
-    hidden, most = y.shape[1], pairs.shape[1]
-    space.agree("expert_combine", y.dtype, hidden, k, most)
+    hidden, most, experts = y.shape[1], pairs.shape[1], offsets.shape[0] - 1
+    space.agree("expert_combine", y.dtype, hidden, k, most, road)
     result = new_out(out, y, (tokens, hidden))
+    why = None if compact else "the handle is of decode mode, which is one kernel, through slots"
+    nbytes = hidden * y.itemsize
+    taken = road_of(space, "expert_combine", most, nbytes, k, why, road)
     if not most or not hidden:
         return result
+    pieces = pieces_of(space, most, nbytes) if taken == "engine" else None
+    if pieces is not None:
+        combine_by_engine(space, pieces, result, y, pairs, topk_weights, ids, experts)
+    else:
+        _combine_by_slots(space, result, y, pairs, topk_weights, ids, experts)
+    return result
+
+
+def _combine_by_slots(
+    space: Workspace, result: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor, weights: torch.Tensor,
+    ids: torch.Tensor, experts: int,
+) -> None:  # fmt: skip
+    """In one kernel."""
+    (tokens, k), hidden, most = ids.shape, y.shape[1], pairs.shape[1]
     room, travel = chunks_of(space, most, hidden * y.itemsize)
     combine_tokens[(2 * programs(),)](
-        result, y, pairs, topk_weights, ids, tokens, most, experts, *lists_of(space, most * k),
+        result, y, pairs, weights, ids, tokens, most, experts, *lists_of(space, most * k),
         room.block, room.head, room.words, *travel, hidden, context(), TEAM=number_of(space), K=k,
         PROGRAMS=programs(), LISTERS=LISTERS, BLOCK=BLOCK, TC=min(COLUMNS // 2, power_of_2(hidden)),
         PAIR=space.n_pes == 2, EARLY=travel.chunks > programs(),
         **LAUNCH,
     )  # fmt: skip
-    return result

@@ -32,19 +32,22 @@ def dispatch_by_operator(
     mode: str,
     most: int | None,
     team: Team | None,
+    road: str | None = None,
 ) -> tuple[torch.Tensor, ExpertHandle]:
     """``expert_dispatch``; with derivatives, rows that decode mode does not write are 0."""
     zeroed = mode == "decode" and needs_grad(x)
     tokens, scales, rows, offsets, pairs = torch.ops.pyshmem.expert_dispatch(
-        x, ids, n_experts, quantize, mode, most, zeroed, number(team)
+        x, ids, n_experts, quantize, mode, most, zeroed, number(team), road
     )
     return tokens, ExpertHandle(rows, offsets, scales if quantize else None, mode, team, ids, pairs)
 
 
-def combine_by_operator(y: Any, handle: ExpertHandle, weights: Any) -> torch.Tensor:
+def combine_by_operator(
+    y: Any, handle: ExpertHandle, weights: Any, road: str | None = None
+) -> torch.Tensor:
     """``expert_combine``."""
     result: torch.Tensor = torch.ops.pyshmem.expert_combine(
         y, weights, handle.rows, handle.offsets, handle.pairs, handle.topk_ids,
-        handle.mode == "throughput", number(handle.team),
+        handle.mode == "throughput", number(handle.team), road,
     )  # fmt: skip
     return result

@@ -14,9 +14,13 @@ from ..interop.torch.staging import capturing
 from ..triton import context
 from ..triton.chosen import INTERPRETED
 from . import experts_kernels as kernels
+from .experts_engine import Pieces, pieces_of, road_of, send_tokens
+from .experts_engine_kernels import dispatch_by_engine
 from .experts_handle import GROUP, ExpertHandle
 from .experts_numbers import numbers_of, recent_of
 from .experts_travel import BLOCK, COLUMNS, LISTERS, chunks_of, lists_of
+from .launches import current_stream
+from .links import CHUNKS, beside
 from .powers import power_of_2
 from .slots import LAUNCH, gather_numbers, number_of, programs
 from .workspace import Workspace, workspace
@@ -69,14 +73,15 @@ class Dispatch:
         x, ids: the tokens and their experts, checked.
         experts: how many a member has.
         zeroed: rows that are not written are 0.
+        road: the one that the caller wants.
     """
 
     def __init__(
         self, space: Workspace, team: Team | None, x: torch.Tensor, ids: torch.Tensor, experts: int,
-        fp8: bool, zeroed: bool = False,
+        fp8: bool, zeroed: bool = False, road: str | None = None,
     ) -> None:  # fmt: skip
         self.space, self.team, self.x, self.ids = space, team, x, ids
-        self.experts, self.fp8, self.zeroed = experts, fp8, zeroed
+        self.experts, self.fp8, self.zeroed, self.road = experts, fp8, zeroed, road
         self.tokens, self.hidden = x.shape
         self.k = ids.shape[1]
 
@@ -208,11 +213,14 @@ class Dispatch:
         n, plan, numbers = self.space.n_pes, self._plan(most), numbers_of(self.space)
         # Where most of the room would be used it is taken at once, and tokens move while the host waits.
         early = n <= 2 * self.k
+        pieces = self._pieces(most, early)
         made = self._pairs_for(most)
         counts, words = self._scratch(n * most), numbers.next()
         lists = self.x, self.ids, self.tokens, most, self.experts, *plan.lists
         found = self._outputs(n * most) if early else None
-        if found is not None:
+        if found is not None and pieces is not None:
+            self._by_engine(pieces, found[0], (*made, counts, words, *lists), plan)
+        elif found is not None:
             kernels.dispatch_at_once[(2 * programs(),)](
                 *self._places(*found), *made, counts, words, *lists, *plan.travel, context(),
                 **plan.tile, **plan.layout, **plan.fixed,
@@ -222,6 +230,29 @@ class Dispatch:
                 *made, counts, words, *lists[1:], context(), **plan.layout, **plan.fixed
             )
         return _Try(most, made, counts, found)
+
+    def _pieces(self, most: int, early: bool) -> Pieces | None:
+        """How copy engines move the tokens, or None if slots are the call's road."""
+        why = None
+        if self.fp8:
+            why = "tokens are made FP8 by the kernel that sends them"
+        elif not early:
+            why = f"the {self.space.n_pes} members are more than twice the {self.k} experts of a token"
+        nbytes = self.hidden * self.x.itemsize
+        road = road_of(self.space, "expert_dispatch", most, nbytes, self.k, why, self.road)
+        return pieces_of(self.space, most, nbytes) if road == "engine" else None
+
+    def _by_engine(
+        self, pieces: Pieces, out: torch.Tensor, arguments: tuple[Any, ...], plan: _Plan
+    ) -> None:
+        """Tokens leave at once; the kernel lays out rows while they are on their way."""
+        send_tokens(pieces, self.x, min(self.tokens, pieces.most))
+        tile = {name: plan.tile[name] for name in ("TR", "TT", "TC")}
+        dispatch_by_engine[(2 * programs(),)](
+            out, *arguments, *pieces.places(out.dtype), pieces.nbytes, self.hidden, context(),
+            PIECES=CHUNKS, **tile, **plan.layout, **plan.fixed,
+        )  # fmt: skip
+        pieces.end(beside(out.device), current_stream())
 
     def _end(
         self, begun: _Try, total: int, count: int, wrong: int

@@ -71,7 +71,7 @@ def _store_rows(
 
 
 @device_function
-def _take_rows(
+def take_rows(
     out, scales, at, comes, place, r, pitch, width, FP8: tl.constexpr, TC: tl.constexpr
 ):  # fmt: skip
     """Tokens out of a slot, those that have come, to their rows ``at``."""
@@ -159,7 +159,7 @@ def _row_of(
 
 
 @device_function
-def _keep_tokens(
+def keep_tokens(
     out, scales, positions, x, ids, tokens, chunk, rows, most, experts, width, me, n_pes,
     FP8: tl.constexpr, COMPACT: tl.constexpr, K: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr,
 ):  # fmt: skip
@@ -197,12 +197,12 @@ def _take_tokens(
             )  # fmt: skip
             if r0 == 0:
                 await_slot(block, head, words, nth, lane, member, pe, n_pes, PROGRAMS, ctx)
-            _take_rows(out, scales, at, comes, place, r, pitch, width, FP8, TC)
+            take_rows(out, scales, at, comes, place, r, pitch, width, FP8, TC)
         free_slot(block, number, lane, me, pe, n_pes, PROGRAMS, ctx)
 
 
 @device_function
-def _know_lists(
+def know_lists(
     lists, number, base, cells, ids, tokens, most, experts, lane, row, me, n_pes, ctx,
     TEAM: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr, LISTERS: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -226,7 +226,7 @@ def lay_out_experts(
     me, n_pes = place_in(TEAM, row, ctx)
     lane, first = tl.program_id(0), (me * experts).to(tl.int32)
     number, base = lists_of_call(lists, lists_head, cells, n_pes)
-    _know_lists(
+    know_lists(
         lists, number, base, cells, ids, tokens, most, experts, lane, row, me, n_pes, ctx, TEAM, K,
         PROGRAMS, LISTERS, BLOCK,
     )  # fmt: skip
@@ -250,7 +250,7 @@ def _receive_tokens(
     """Throughput: the chunks of a program that receives, the caller's own and the others'."""
     lane = tl.program_id(0) - PROGRAMS
     for chunk in range(lane, chunks, PROGRAMS):
-        _keep_tokens(
+        keep_tokens(
             out, scales, positions, x, ids, tokens, chunk, rows, most, experts, width, me, n_pes, FP8,
             True, K, TR, TC,
         )  # fmt: skip
@@ -309,7 +309,7 @@ def dispatch_at_once(
         )  # fmt: skip
     else:
         lane = tl.program_id(0) - PROGRAMS
-        _know_lists(
+        know_lists(
             lists, number, base, cells, ids, tokens, most, experts, lane, row, me, n_pes, ctx, TEAM, K,
             PROGRAMS, LISTERS, BLOCK,
         )  # fmt: skip
@@ -362,7 +362,7 @@ def dispatch_decode(
             row, me, n_pes, ctx, K, PROGRAMS, LISTERS, BLOCK, True,
         )  # fmt: skip
         for chunk in range(lane, chunks, PROGRAMS):
-            _keep_tokens(
+            keep_tokens(
                 out, scales, offsets, x, ids, tokens, chunk, rows, most, experts, width, me, n_pes,
                 FP8, False, K, TR, TC,
             )  # fmt: skip

@@ -290,6 +290,12 @@ def await_rows(lists, number, lane, ctx, LANES: tl.constexpr, PROGRAMS: tl.const
 
 
 @device_function
+def await_positions(lists, number, ctx, PROGRAMS: tl.constexpr):
+    """The same for a program that has no part in ``lay_out_rows``."""
+    _await_all(lists, number, ctx, 1, PROGRAMS, PROGRAMS)
+
+
+@device_function
 def lay_out_pairs(
     rows, pairs, offsets, counts, lists, number, ids, cells, n_tokens, most, first, experts, lane, ctx,
     LANES: tl.constexpr, PROGRAMS: tl.constexpr, COMPACT: tl.constexpr, K: tl.constexpr,

@@ -28,8 +28,8 @@ _HANDLE = "Tensor rows, Tensor offsets, Tensor pairs, Tensor ids, bool compact, 
 _SCHEMAS = {
     "expert_dispatch":
         "(Tensor x, Tensor ids, int n_experts, str? quantize, str mode, int? max_tokens, "
-        "bool zeroed=False, int team=0) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
-    "expert_combine": f"(Tensor y, Tensor weights, {_HANDLE}) -> Tensor",
+        "bool zeroed=False, int team=0, str? road=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "expert_combine": f"(Tensor y, Tensor weights, {_HANDLE}, str? road=None) -> Tensor",
     # Derivatives, without such of their own.
     "expert_dispatch_grad": f"(Tensor grad, {_HANDLE}) -> Tensor",
     "expert_combine_grad": f"(Tensor grad, Tensor y, Tensor weights, {_HANDLE}) -> (Tensor, Tensor)",
@@ -41,10 +41,10 @@ _SCHEMAS = {
 
 def _dispatch(
     x: Any, ids: Any, n_experts: int, quantize: Any, mode: str, max_tokens: Any, zeroed: bool = False,
-    team: int = 0,
+    team: int = 0, road: str | None = None,
 ) -> Any:  # fmt: skip
     tokens, handle = dispatch(
-        x, ids, n_experts, quantize, mode, max_tokens, team_of(team), zeroed=zeroed
+        x, ids, n_experts, quantize, mode, max_tokens, team_of(team), road, zeroed=zeroed
     )
     scales = x.new_empty(0, dtype=torch.float32) if handle.scales is None else handle.scales
     return tokens, scales, handle.rows, handle.offsets, handle.pairs
@@ -59,8 +59,9 @@ def _combine(
     ids: Any,
     compact: bool,
     team: int = 0,
+    road: str | None = None,
 ) -> Any:
-    return combine(y, rows, pairs, ids, weights, offsets.shape[0] - 1, team_of(team))
+    return combine(y, weights, rows, offsets, pairs, ids, compact, team_of(team), road)
 
 
 def _positions(pairs: torch.Tensor, compact: bool) -> torch.Tensor:
@@ -76,7 +77,7 @@ def _dispatch_grad(
     one_pair = torch.full_like(pairs, -1)
     one_pair[:, :, 0] = _positions(pairs, compact)
     ones = torch.ones(ids.shape, dtype=torch.float32, device=ids.device)
-    return combine(grad, grad, one_pair, ids, ones, offsets.shape[0] - 1, team_of(team))
+    return combine(grad, ones, grad, offsets, one_pair, ids, compact, team_of(team))
 
 
 def _combine_grad(
@@ -113,7 +114,7 @@ def _combine_grad(
 
 def _fake_dispatch(
     x: Any, ids: Any, n_experts: int, quantize: Any, mode: str, max_tokens: Any, zeroed: bool = False,
-    team: int = 0,
+    team: int = 0, road: str | None = None,
 ) -> Any:  # fmt: skip
     n, k = team_of(team).n_pes(), ids.shape[1]
     if mode == "decode":
@@ -142,6 +143,7 @@ def _fake_combine(
     ids: Any,
     compact: bool,
     team: int = 0,
+    road: str | None = None,
 ) -> Any:
     return y.new_empty((ids.shape[0], y.shape[1]))
 
@@ -163,7 +165,7 @@ def _fake_combine_grad(
 
 
 def _keep_dispatch(ctx: Any, inputs: Any, output: Any) -> None:
-    _, ids, _, quantize, mode, _, _, team = inputs
+    _, ids, _, quantize, mode, _, _, team, _ = inputs
     ctx.mark_non_differentiable(*output[1:])
     ctx.save_for_backward(*output[2:], ids)
     ctx.refused, ctx.given = quantize, (mode == "throughput", team)
@@ -174,18 +176,18 @@ def _dispatch_backward(ctx: Any, grad: Any, *_: Any) -> Any:
         raise NotImplementedError("expert_dispatch of FP8 has no derivative")
     handle = ctx.saved_tensors
     of_x = torch.ops.pyshmem.expert_dispatch_grad(grad.contiguous(), *handle, *ctx.given)
-    return of_x, *(None,) * 7
+    return of_x, *(None,) * 8
 
 
 def _keep_combine(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.save_for_backward(*inputs[:6])
-    ctx.given = inputs[6:]
+    ctx.given = inputs[6:8]
 
 
 def _combine_backward(ctx: Any, grad: Any) -> Any:
     y, weights, *handle = ctx.saved_tensors
     both = torch.ops.pyshmem.expert_combine_grad(grad.contiguous(), y, weights, *handle, *ctx.given)
-    return *both, *(None,) * 6
+    return *both, *(None,) * 7
 
 
 _BODIES = {

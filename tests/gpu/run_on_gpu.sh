@@ -178,7 +178,9 @@ if [[ $parts == *" streamtune "* ]]; then
 fi
 
 if [[ $parts == *" fused "* ]]; then
-    job "pytorch_$gpus" 580 $python $pytest -m gpu pytorch
+    # Most of the time goes to compiling, so several programs share the GPUs.
+    beside=$($python -c 'import xdist' 2> /dev/null && echo "-n ${BESIDE:-5}")
+    job "pytorch_$gpus" 580 $python $pytest $beside -m gpu pytorch
 fi
 
 if [[ $parts == *" fusedbench "* ]]; then

@@ -16,6 +16,7 @@ from triton.compiler import ASTSource, compile
 from pyshmem.fused import (
     exchange_kernels,
     experts_combine_kernels,
+    experts_engine_kernels,
     experts_grad_kernels,
     experts_kernels,
     flash_decode_kernels,
@@ -32,6 +33,14 @@ _CHUNKS = {"chunks": "i32", "rows": "i32", "pitch": "i32", "width": "i32"}
 _LISTS = {"lists": "*i64", "lists_head": "i32", "cells": "i32"}
 _LAYOUT = {"rows_of": "*i32", "pairs": "*i32", "offsets": "*i32", "counts": "*i32"}
 _COUNTS = {"tokens": "i32", "most": "i32", "experts": "i32"}
+_PIECES = {
+    "block": "*bf16",
+    "slot": "i32",
+    "full": "*i64",
+    "step": "i32",
+    "width": "i32",
+    "ctx": "*i64",
+}
 _ALL = {"TEAM": 0, "PROGRAMS": 128}
 _LISTING = {"KP": 8, "K": 8, "LISTERS": 32, "BLOCK": 2048, "TB": 16, "TN": 128, "EP": 64}
 
@@ -83,6 +92,25 @@ CASES: dict[str, tuple] = {
          **_LISTS, **_SLOTS, **_CHUNKS},
         {"K": 8, "LISTERS": 32, "BLOCK": 2048, "TC": 4096, "PAIR": True,
          "EARLY": True, **_ALL},
+    ),
+    "dispatch_by_engine": (
+        experts_engine_kernels.dispatch_by_engine,
+        {"out": "*bf16", "words_out": "*i64", "x": "*bf16", "ids": "*i64", **_LAYOUT, **_LISTS, **_COUNTS,
+         **_PIECES, "pitch": "i32"},
+        {"TR": 2, "TT": 2, "TC": 8192, "PIECES": 16, **_LISTING, **_ALL},
+    ),
+    "sum_for_member": (
+        experts_engine_kernels.sum_for_member,
+        {"sums": "*bf16", "y": "*bf16", "pairs": "*i32", "weights": "*fp32", "tokens": "i32",
+         "begin": "i32", "end": "i32", "member": "i32", "most": "i32", **_LISTS, "width": "i32",
+         "ctx": "*i64"},
+        {"K": 8, "LISTERS": 32, "BLOCK": 2048, "TC": 4096, "FIRST": True, **_ALL},
+    ),
+    "add_what_came": (
+        experts_engine_kernels.add_what_came,
+        {"out": "*bf16", "y": "*bf16", "pairs": "*i32", "weights": "*fp32", "ids": "*i64", **_COUNTS,
+         **_LISTS, **_PIECES},
+        {"K": 8, "TC": 4096, "PIECES": 16, "PAIR": True, **_ALL},
     ),
     "group_matmul_tiles": (
         group_matmul_kernels.group_matmul_tiles,
@@ -145,7 +173,7 @@ CASES: dict[str, tuple] = {
 }  # fmt: skip
 
 #: Numbers that are multiples of 16 in usual calls, which Triton finds at a launch.
-_EVEN = ("head", "words", "width", "pitch", "cells", "lists_head", "out_stride", "x_stride",
+_EVEN = ("head", "slot", "words", "width", "pitch", "cells", "lists_head", "out_stride", "x_stride",
          "out_outer", "x_outer", "part", "n", "k")  # fmt: skip
 
 
