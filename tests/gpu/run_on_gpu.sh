@@ -23,7 +23,7 @@
 #   ring put get coll signals    these figures beside the peers', and whether they reach their targets
 #   bench               all figures
 # PES="1 2" limits the numbers of PEs of the device suite; SHARDS=n: it runs as n jobs side by side, each with its part
-# of the tests (as many as leave each PE a core, 16 at most); ROUNDS=1: each figure is measured once instead of twice;
+# of the tests (as many as leave each PE a core, 16 at most), for SUITE_SECONDS (280) at most; ROUNDS=1: each figure is measured once instead of twice;
 # BUILT=1: what an earlier call has built is taken, so that several may run side by side. DEVICE=sim GPUS=2: the script
 # itself is tried where there is no GPU, with what PYTHON has installed.
 set -uo pipefail
@@ -85,13 +85,13 @@ outcome() { # LOG
 
 # The device suite on `$1` PEs, in shards that run side by side: most of the time goes to compiling kernels, by a core a PE.
 suite() { # n name [VARIABLE=value...]
-    local n=$1 name=$2 shard code=0 shards
+    local n=$1 name=$2 limit=${SUITE_SECONDS:-280} shard code=0 shards
     shift 2
     shards=${SHARDS:-$(((cores - 2) / n))}
     shards=$((shards < 1 ? 1 : shards > 16 ? 16 : shards))
     rm -f "$results/${name}"_*.{log,code}
     for ((shard = 0; shard < shards; shard++)); do
-        { env "$@" timeout 300 $run -n "$n" $pytest --shard "$shard/$shards" spmd/device > "$results/${name}_$shard.log" 2>&1
+        { env "$@" timeout $((limit + 20)) $run --timeout "$limit" -n "$n" $pytest --shard "$shard/$shards" spmd/device > "$results/${name}_$shard.log" 2>&1
           echo $? > "$results/${name}_$shard.code"; } &
     done
     wait
@@ -132,7 +132,8 @@ if [[ $parts == *" p2p0 "* ]]; then
 fi
 
 if [[ $parts == *" far "* ]]; then
-    suite "$gpus" "far_$gpus" PYSHMEM_NODE_SIZE=1 PYSHMEM_HEAP_SIZE=256M
+    # Proxies serve each other all the time: those of many jobs leave the cores to the compilers sooner.
+    suite "$gpus" "far_$gpus" PYSHMEM_NODE_SIZE=1 PYSHMEM_HEAP_SIZE=256M PYSHMEM_PROXY_SPIN=100
 fi
 
 if [[ $parts == *" host "* ]]; then

@@ -29,6 +29,14 @@ enum { PYSH_FAR_SIGNALS = 0x80, PYSH_FAR_INSIDE = 0x40, PYSH_FAR_KINDS = 0x3f };
 
 enum pysh_far_sent_state { PYSH_SENT_FREE, PYSH_SENT_FILLING, PYSH_SENT_READY, PYSH_SENT_AWAY, PYSH_SENT_DRAINING };
 
+/* A copy between a GPU and a message's data. By the copy engine's process it goes through a piece of that one's memory,
+ * so that nothing that the program waits for in the driver stops it. */
+typedef struct pysh_far_copy {
+    char *piece; /* NULL: none */
+    bool started;
+    uint64_t token;
+} pysh_far_copy_t;
+
 typedef struct pysh_far_sent { /* a message of this PE's */
     pysh_far_op_t *op;         /* NULL: given up meanwhile */
     int state, kind, status;   /* enum pysh_far_sent_state; of the answer */
@@ -38,20 +46,21 @@ typedef struct pysh_far_sent { /* a message of this PE's */
     size_t block, n_blocks;
     int64_t stride;
     bool gpu;
-    uint64_t token; /* of the copy between a GPU and the staging memory */
+    pysh_far_copy_t copy;
 } pysh_far_sent_t;
 
 enum pysh_far_served_state {
     PYSH_SERVED_DONE,
-    PYSH_SERVED_NEW,
-    PYSH_SERVED_COPYING,
+    PYSH_SERVED_NEW, /* bytes may be under way */
     PYSH_SERVED_COPIED,
     PYSH_SERVED_AMO
 };
 
 typedef struct pysh_far_served { /* a message of another PE's */
     int state, status;
-    uint64_t word[PYSH_MESSAGE_WORDS], fetched, token;
+    uint64_t word[PYSH_MESSAGE_WORDS], fetched;
+    pysh_far_copy_t copy;
+    const char *data; /* of a get, once it is here */
     int amo_slot;
     pysh_slot_t slot; /* the answer, until the next message comes in its slot */
 } pysh_far_served_t;
@@ -83,8 +92,13 @@ int64_t pysh_far_data_at(int which, int pe, uint64_t number);
 int pysh_far_post_data(int pe, int64_t at, const void *data, size_t nbytes);
 int pysh_far_post_slot(int pe, int64_t at, const pysh_slot_t *slot);
 bool pysh_far_look(int64_t at, uint64_t number, uint64_t *word);
-/* A copy with a GPU on one side: OK once it is there, PYSH_ENGINE_FULL while it is not; *started is false at first. */
-int pysh_far_gpu_copy(void *dest, const void *source, size_t nbytes, bool *started, uint64_t *token_p);
+/* OK once the copy is complete, PYSH_ENGINE_FULL while it is not; the structure is zero at first, and
+ * pysh_far_copy_end() follows. From a GPU: *data_p has the data until then, for pysh_far_post_data() to `pe`; it is
+ * `place`, or a piece where that is copied at once. */
+int pysh_far_from_gpu(pysh_far_copy_t *copy, int pe, char *place, const void *source, size_t nbytes,
+                      const char **data_p);
+int pysh_far_to_gpu(pysh_far_copy_t *copy, void *dest, const char *data, size_t nbytes);
+void pysh_far_copy_end(pysh_far_copy_t *copy);
 /* send.c and serve.c: a channel's step; the mutex is held. */
 bool pysh_far_send(pysh_far_channel_t *channel, int pe);
 bool pysh_far_serve(pysh_far_channel_t *channel, int pe);

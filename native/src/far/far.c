@@ -8,6 +8,7 @@
 
 #include "accel/accel.h"
 #include "accel/copy.h"
+#include "accel/engine/engine.h"
 #include "base/clock.h"
 #include "base/settings.h"
 #include "base/status.h"
@@ -77,6 +78,10 @@ bool pysh_far_is_open(void) {
     return pysh_far.channel != NULL;
 }
 
+size_t pysh_far_message_nbytes(void) {
+    return pysh_far.data_nbytes;
+}
+
 /* ---- how messages travel ---- */
 
 /* Where the region of `pe` is mapped; NULL: the conduit takes messages there. */
@@ -121,14 +126,60 @@ bool pysh_far_look(int64_t at, uint64_t number, uint64_t *word) {
     return pysh_words_unpack(&copy, phase, word);
 }
 
-int pysh_far_gpu_copy(void *dest, const void *source, size_t nbytes, bool *started, uint64_t *token_p) {
-    bool done = false;
-    int status = *started ? ISHMEMX_OK : pysh.accel->offload(pysh.pe, dest, source, nbytes, NULL, 0, token_p);
+/* ---- copies with a GPU on one side ---- */
 
-    *started = !status;
-    if (!status)
-        status = pysh.accel->offload_done(*token_p, &done);
-    return status || done ? status : PYSH_ENGINE_FULL;
+static int await_copy(pysh_far_copy_t *copy) {
+    bool done = false;
+    int status = pysh_engine_look(copy->token, &done);
+
+    if (!status && !done)
+        return PYSH_ENGINE_FULL;
+    copy->started = false;
+    return status;
+}
+
+int pysh_far_from_gpu(pysh_far_copy_t *copy, int pe, char *place, const void *source, size_t nbytes,
+                      const char **data_p) {
+    int status;
+
+    if (!copy->started) {
+        if (!copy->piece && pysh_engine_reaches(source, nbytes) && !(copy->piece = pysh_engine_piece()))
+            return PYSH_ENGINE_FULL;
+        status =
+            pysh_engine_copy(pysh.pe, copy->piece ? copy->piece : place, source, nbytes, NULL, 0, false, &copy->token);
+        if (status)
+            return status;
+        copy->started = true;
+    }
+    status = await_copy(copy);
+    *data_p = copy->piece && !status && mapped(pe, 0) ? copy->piece : place;
+    if (copy->piece && !status && *data_p == place) /* the conduit takes it from where it stays */
+        memcpy(place, copy->piece, nbytes);
+    return status;
+}
+
+int pysh_far_to_gpu(pysh_far_copy_t *copy, void *dest, const char *data, size_t nbytes) {
+    int status;
+
+    if (!copy->started) {
+        if (!copy->piece && pysh_engine_reaches(dest, nbytes)) {
+            if (!(copy->piece = pysh_engine_piece()))
+                return PYSH_ENGINE_FULL;
+            memcpy(copy->piece, data, nbytes);
+        }
+        status =
+            pysh_engine_copy(pysh.pe, dest, copy->piece ? copy->piece : data, nbytes, NULL, 0, false, &copy->token);
+        if (status)
+            return status;
+        copy->started = true;
+    }
+    return await_copy(copy);
+}
+
+void pysh_far_copy_end(pysh_far_copy_t *copy) {
+    if (copy->piece)
+        pysh_engine_piece_back(copy->piece);
+    *copy = (pysh_far_copy_t){.piece = NULL};
 }
 
 /* ---- progress ---- */

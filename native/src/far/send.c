@@ -87,17 +87,18 @@ static void take(pysh_far_channel_t *channel, pysh_far_op_t *op) {
 /* ---- from here to there ---- */
 
 /* Into the staging memory: what a GPU has, or blocks, side by side. PYSH_ENGINE_FULL: not yet. */
-static int fill(pysh_far_sent_t *sent, char *place) {
-    bool started = sent->token != 0;
-    int status;
+static int fill(pysh_far_sent_t *sent, int pe, char *place, const char **data_p) {
+    if (sent->gpu)
+        return pysh_far_from_gpu(&sent->copy, pe, place, sent->local, sent->block, data_p);
+    for (size_t i = 0; i < sent->n_blocks; i++)
+        memcpy(place + i * sent->block, sent->local + (int64_t)i * sent->stride, sent->block);
+    *data_p = place;
+    return ISHMEMX_OK;
+}
 
-    if (!sent->gpu) {
-        for (size_t i = 0; i < sent->n_blocks; i++)
-            memcpy(place + i * sent->block, sent->local + (int64_t)i * sent->stride, sent->block);
-        return ISHMEMX_OK;
-    }
-    status = pysh_far_gpu_copy(place, sent->local, sent->block, &started, &sent->token);
-    return status;
+/* One that was given up is looked at as long as its copy is under way: then the memory on this side is free. */
+static bool concerns(const pysh_far_sent_t *sent) {
+    return sent->op || sent->copy.started;
 }
 
 static void conclude(pysh_far_sent_t *sent, int status) {
@@ -124,13 +125,13 @@ static bool send_next(pysh_far_channel_t *channel, int pe) {
     int status = ISHMEMX_OK;
 
     if (sent->state == PYSH_SENT_FILLING) {
-        if (sent->op && (status = fill(sent, staging(pe, number))) == PYSH_ENGINE_FULL)
+        if (concerns(sent) && (status = fill(sent, pe, staging(pe, number), &data)) == PYSH_ENGINE_FULL)
             return false;
-        data = staging(pe, number);
     }
     if (sent->kind == PYSH_FAR_PUT && !inside(sent) && sent->op && !status)
         status = pysh_far_post_data(pe, pysh_far_data_at(PYSH_FAR_MESSAGES, pysh.pe, number), data,
                                     sent->block * sent->n_blocks);
+    pysh_far_copy_end(&sent->copy);
     if (status && sent->op)
         sent->op->status = status;
     if (status || !sent->op) /* the number has to be used up: a message that asks for nothing */
@@ -148,10 +149,8 @@ static bool send_next(pysh_far_channel_t *channel, int pe) {
 
 /* What a get brought goes to its place. PYSH_ENGINE_FULL: not yet. */
 static int drain(pysh_far_sent_t *sent, const char *data) {
-    bool started = sent->token != 0;
-
     if (sent->gpu)
-        return pysh_far_gpu_copy(sent->local, data, sent->block, &started, &sent->token);
+        return pysh_far_to_gpu(&sent->copy, sent->local, data, sent->block);
     for (size_t i = 0; i < sent->n_blocks; i++)
         memcpy(sent->local + (int64_t)i * sent->stride, data + i * sent->block, sent->block);
     return ISHMEMX_OK;
@@ -166,7 +165,6 @@ static bool take_answer(pysh_far_channel_t *channel, int pe, uint64_t number) {
         if (!pysh_far_look(pysh_far_slot_at(PYSH_FAR_ANSWERS, pe, number), number, word))
             return false;
         sent->state = PYSH_SENT_DRAINING;
-        sent->token = 0;
         sent->status = (int)word[PYSH_FAR_STATUS];
         sent->word[PYSH_FAR_DATA] = word[PYSH_FAR_DATA];
         if (sent->op && sent->kind == PYSH_FAR_AMO)
@@ -175,10 +173,11 @@ static bool take_answer(pysh_far_channel_t *channel, int pe, uint64_t number) {
     if (sent->state != PYSH_SENT_DRAINING)
         return false;
     status = sent->status;
-    if (sent->op && !status && sent->kind == PYSH_FAR_GET) {
+    if (concerns(sent) && !status && sent->kind == PYSH_FAR_GET) {
         const char *data = inside(sent) ? (const char *)&sent->word[PYSH_FAR_DATA] : staging(pe, number);
         if ((status = drain(sent, data)) == PYSH_ENGINE_FULL)
             return false;
+        pysh_far_copy_end(&sent->copy);
     }
     conclude(sent, status);
     return true;

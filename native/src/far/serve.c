@@ -33,15 +33,16 @@ static int heap_of(const pysh_far_served_t *served) {
 /* ---- bytes ---- */
 
 /* Between the heap and the message's data. The sender has only found the offset to be in its own arena. */
-static int copy(pysh_far_served_t *served, char *data) {
+static int copy(pysh_far_served_t *served, int pe, char *data) {
     const pysh_arena_t *arena = &pysh.arena[heap_of(served)];
-    bool gets = kind_of(served) == PYSH_FAR_GET, started = served->state == PYSH_SERVED_COPYING;
+    bool gets = kind_of(served) == PYSH_FAR_GET;
     size_t block = block_of(served);
     char *place = arena->base + served->word[PYSH_FAR_OFFSET];
 
+    served->data = data;
     if (!arena->cpu_visible)
-        return gets ? pysh_far_gpu_copy(data, place, block, &started, &served->token)
-                    : pysh_far_gpu_copy(place, data, block, &started, &served->token);
+        return gets ? pysh_far_from_gpu(&served->copy, pe, data, place, block, &served->data)
+                    : pysh_far_to_gpu(&served->copy, place, data, block);
     for (size_t i = 0; i < blocks_of(served); i++, data += block, place += (int64_t)served->word[PYSH_FAR_STRIDE])
         memcpy(gets ? data : place, gets ? place : data, block);
     return ISHMEMX_OK;
@@ -68,7 +69,7 @@ static int copy_word(pysh_far_served_t *served) {
 
 static int step_bytes(pysh_far_served_t *served, int pe, uint64_t number) {
     return inside(served) ? copy_word(served)
-                          : copy(served, pysh_far.region + pysh_far_data_at(PYSH_FAR_MESSAGES, pe, number));
+                          : copy(served, pe, pysh_far.region + pysh_far_data_at(PYSH_FAR_MESSAGES, pe, number));
 }
 
 /* ---- atomic operations and signals ---- */
@@ -100,9 +101,9 @@ static void answer(pysh_far_served_t *served, int pe, uint64_t number) {
     uint64_t word[PYSH_MESSAGE_WORDS] = {0};
 
     if (!served->status && kind_of(served) == PYSH_FAR_GET && !inside(served))
-        served->status = pysh_far_post_data(pe, pysh_far_data_at(PYSH_FAR_ANSWERS, pysh.pe, number),
-                                            pysh_far.region + pysh_far_data_at(PYSH_FAR_MESSAGES, pe, number),
+        served->status = pysh_far_post_data(pe, pysh_far_data_at(PYSH_FAR_ANSWERS, pysh.pe, number), served->data,
                                             block_of(served) * blocks_of(served));
+    pysh_far_copy_end(&served->copy);
     word[PYSH_FAR_STATUS] = (uint64_t)(unsigned)served->status;
     word[PYSH_FAR_FETCHED] = served->fetched;
     word[PYSH_FAR_DATA] = served->word[PYSH_FAR_DATA];
@@ -119,10 +120,8 @@ static int step(pysh_far_served_t *served, int pe, uint64_t number, bool first) 
         return first ? step_amo(served) : PYSH_ENGINE_FULL;
     if (kind != PYSH_FAR_PUT && kind != PYSH_FAR_GET)
         return ISHMEMX_OK;
-    if (served->state == PYSH_SERVED_NEW || served->state == PYSH_SERVED_COPYING) {
+    if (served->state == PYSH_SERVED_NEW) {
         status = step_bytes(served, pe, number);
-        if (status == PYSH_ENGINE_FULL)
-            served->state = served->token ? PYSH_SERVED_COPYING : PYSH_SERVED_NEW;
         if (status)
             return status;
         served->state = PYSH_SERVED_COPIED;
@@ -142,7 +141,8 @@ bool pysh_far_serve(pysh_far_channel_t *channel, int pe) {
             break;
         served->state = PYSH_SERVED_NEW;
         served->status = ISHMEMX_OK;
-        served->fetched = served->token = 0;
+        served->fetched = 0;
+        served->copy = (pysh_far_copy_t){.piece = NULL};
         channel->received = ++number;
     }
     for (number = channel->finished; number < channel->received; number++) {

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "accel/accel.h"
+#include "accel/cuda/amo_launcher.h"
 #include "base/clock.h"
 #include "base/elements.h"
 #include "base/phased.h"
@@ -32,6 +33,8 @@ enum { LOG2_BOXES = 4, LIFE_SHIFT = 48, LOOKS = 64, POLLS_PER_CHECK = 1 << 14 };
 _Static_assert(PYSH_CUDA_AMO_BOXES == 1 << LOG2_BOXES, "the kernel masks numbers by 15 and shifts them by 4");
 _Static_assert(offsetof(pysh_cuda_amo_shared_t, gone) == offsetof(pysh_cuda_amo_shared_t, here) + 8,
                "as the kernel has it");
+
+static pysh_cuda_launcher_t launcher = PYSH_CUDA_LAUNCHER;
 
 static bool is_simple(int op) {
     return op == ISHMEMX_ATOMIC_SET || op == ISHMEMX_ATOMIC_FETCH;
@@ -63,16 +66,21 @@ static uint64_t life_of(const pysh_cuda_amo_t *amo) {
     return (amo->life & LIVES) << LIFE_SHIFT;
 }
 
-static CUresult launch_server(pysh_cuda_amo_t *amo, uint64_t first, unsigned looks) {
+static CUresult launch(void *of, uint64_t first, uint64_t life, unsigned looks) {
+    pysh_cuda_amo_t *amo = of;
     CUdeviceptr boxes = pysh_cuda_amo_at(amo, amo->shared->box), cells = pysh_cuda_amo_at(amo, amo->shared->cell);
     CUdeviceptr here = pysh_cuda_amo_at(amo, &amo->shared->here);
-    uint64_t life;
     void *arguments[] = {&boxes, &cells, &here, &first, &life, &looks};
+
+    return pysh_cuda.LaunchKernel(amo->server, 1, 1, 1, 1, 1, 1, 0, amo->server_stream, arguments, NULL);
+}
+
+/* It is there some time later: until then simple operations go by the stream, and others wait in their boxes. */
+static CUresult ask_for_server(pysh_cuda_amo_t *amo, uint64_t first) {
     CUresult result;
 
     amo->life++;
-    life = life_of(amo);
-    result = pysh_cuda.LaunchKernel(amo->server, 1, 1, 1, 1, 1, 1, 0, amo->server_stream, arguments, NULL);
+    result = pysh_cuda_launcher_ask(&launcher, launch, amo, first, life_of(amo), LOOKS);
     amo->stays = !result;
     return result;
 }
@@ -121,7 +129,7 @@ static CUresult advance(pysh_cuda_amo_t *amo) {
             amo->in_boxes--;
             amo->left++;
         } else if (amo->in_stream == 0) {
-            result = launch_server(amo, amo->left, LOOKS);
+            result = ask_for_server(amo, amo->left);
         } else {
             break;
         }
@@ -155,7 +163,7 @@ static CUresult begin(pysh_cuda_amo_t *amo, pysh_cuda_amo_slot_t *slot, bool by_
     amo->last_ns = pysh_now_ns();
     since = amo->last_ns - before;
     result = by_stream(amo, slot);
-    return result || amo->stays || since > SUCCESSION_NS ? result : launch_server(amo, amo->posted, LOOKS);
+    return result || amo->stays || since > SUCCESSION_NS ? result : ask_for_server(amo, amo->posted);
 }
 
 int pysh_cuda_amo_begin(pysh_cuda_amo_t *amo, int op, int type, CUdeviceptr address, uint64_t value, uint64_t cond,
@@ -203,8 +211,10 @@ static bool answered(pysh_cuda_amo_t *amo, int index, uint64_t *fetched_p) {
 
 /* A GPU that has failed answers nothing. */
 static CUresult look_for_failure(const pysh_cuda_amo_t *amo) {
-    CUresult result = pysh_cuda.StreamQuery(amo->stream);
+    CUresult result = pysh_cuda_launcher_failed(&launcher);
 
+    if (!result)
+        result = pysh_cuda.StreamQuery(amo->stream);
     if (!result || result == CUDA_ERROR_NOT_READY)
         result = pysh_cuda.StreamQuery(amo->server_stream);
     return result == CUDA_ERROR_NOT_READY ? 0 : result;
@@ -231,8 +241,11 @@ int pysh_cuda_amo_poll(pysh_cuda_amo_t *amo, int index, bool *done_p, uint64_t *
 /* ---- begin and end ---- */
 
 int pysh_cuda_amo_warm(pysh_cuda_amo_t *amo) {
-    CUresult result = launch_server(amo, 0, 1);
+    CUresult result;
 
+    amo->life++;
+    result = launch(amo, 0, life_of(amo), 1);
+    amo->stays = !result;
     if (!result)
         result = pysh_cuda.StreamSynchronize(amo->server_stream);
     return result ? pysh_cuda_fail(result, "the first run of a kernel for atomic operations") : ISHMEMX_OK;
@@ -242,6 +255,7 @@ void pysh_cuda_amo_let_go(pysh_cuda_amo_t *amo) {
     struct timespec nap = {.tv_nsec = LET_GO_LOOK_NS};
     int64_t until = pysh_now_ns() + LET_GO_NS;
 
+    pysh_cuda_launcher_stop(&launcher);
     while (pysh_cuda.StreamQuery(amo->server_stream) == CUDA_ERROR_NOT_READY && pysh_now_ns() < until)
         nanosleep(&nap, NULL);
 }

@@ -29,6 +29,9 @@
 static struct {
     pthread_mutex_t mutex;      /* for all but the queue's atomics */
     pysh_engine_queue_t *queue; /* NULL: no process */
+    size_t nbytes;              /* of the segment */
+    char *pieces;               /* NULL: there are none */
+    uint32_t taken;             /* a bit a piece */
     int socket;
     pid_t pid;
     bool gone;    /* it died: copies go by the thread */
@@ -72,16 +75,18 @@ static void name_near(pysh_engine_map_t *map) {
             map->near[pysh_near_place(pe)] = pe;
 }
 
-static int process_start(const ishmemx_config_t *config) {
+static int process_start(const ishmemx_config_t *config, size_t piece) {
+    size_t nbytes = PYSH_ENGINE_PIECES_AT + PYSH_ENGINE_PIECES * piece;
     pysh_engine_queue_t *queue;
     int fd[PYSH_ENGINE_FDS] = {0}, arenas = -1;
     int status;
 
-    if ((status = pysh_engine_segment(&queue, &fd[PYSH_ENGINE_FD_QUEUE])))
+    if ((status = pysh_engine_segment(nbytes, &queue, &fd[PYSH_ENGINE_FD_QUEUE])))
         return status;
     queue->accelerator = config->accelerator;
     queue->parent = (int)getpid();
     queue->spin = pysh_engine_spin();
+    queue->piece = piece;
     status = pysh.accel->share(&queue->map, &arenas);
     name_near(&queue->map);
     fd[PYSH_ENGINE_FD_ARENAS] = arenas;
@@ -89,18 +94,20 @@ static int process_start(const ishmemx_config_t *config) {
         status = pysh_engine_spawn(fd, &engine.socket, &engine.pid);
     close(fd[PYSH_ENGINE_FD_QUEUE]);
     if (status) {
-        munmap(queue, sizeof *queue);
+        munmap(queue, nbytes);
         return status;
     }
-    engine.low = engine.mark = 0;
+    engine.low = engine.mark = engine.taken = 0;
     engine.gone = false;
+    engine.nbytes = nbytes;
+    engine.pieces = piece ? (char *)queue + PYSH_ENGINE_PIECES_AT : NULL;
     engine.queue = queue;
     if ((status = wait_until_ready(config)))
         pysh_engine_stop();
     return status;
 }
 
-int pysh_engine_start(const ishmemx_config_t *config) {
+int pysh_engine_start(const ishmemx_config_t *config, size_t piece) {
     enum { AUTO, THREAD };
     int64_t where;
     int status = ishmemx_setting_number("ENGINE", &where);
@@ -109,7 +116,7 @@ int pysh_engine_start(const ishmemx_config_t *config) {
         return status;
     if (where == AUTO && pysh.accel->cpu_visible) /* no driver, so no lock of a driver to be kept from */
         return ISHMEMX_OK;
-    status = process_start(config);
+    status = process_start(config, piece);
     if (status && where == AUTO) { /* no reason to end a job: the proxy's thread does the same work */
         dprintf(STDERR_FILENO, "PE %d: kernels' copies are started by the proxy's thread, not by a process: %s\n",
                 pysh.pe, ishmemx_error());
@@ -132,8 +139,9 @@ void pysh_engine_stop(void) {
             kill(engine.pid, SIGKILL);
         nanosleep(&nap, NULL);
     }
-    munmap(engine.queue, sizeof *engine.queue);
+    munmap(engine.queue, engine.nbytes);
     engine.queue = NULL;
+    engine.pieces = NULL;
     engine.socket = -1;
     atomic_store(&engine.busy, false);
 }
@@ -148,9 +156,18 @@ static bool place_in(const void *address, uint64_t nbytes, int pe, uint64_t *pla
     return arena->peer[pe] && offset < (uint64_t)arena->nbytes && nbytes <= (uint64_t)arena->nbytes - offset;
 }
 
-/* One end of a copy is at `pe`, the other the caller's; false when that is not on a device heap. */
+static bool place_in_pieces(const void *address, uint64_t nbytes, uint64_t *place_p) {
+    uint64_t all = PYSH_ENGINE_PIECES * engine.queue->piece;
+    uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)engine.pieces);
+
+    *place_p = (uint64_t)PYSH_ENGINE_IN_PIECES << PYSH_ENGINE_PLACE_PE | offset;
+    return engine.pieces && offset < all && nbytes <= all - offset;
+}
+
+/* One end of a copy is at `pe`, the other the caller's; false when that is neither on a device heap nor in a piece. */
 static bool place_of(const void *address, uint64_t nbytes, int pe, uint64_t *place_p) {
-    return place_in(address, nbytes, pysh.pe, place_p) || place_in(address, nbytes, pe, place_p);
+    return place_in(address, nbytes, pysh.pe, place_p) || place_in(address, nbytes, pe, place_p) ||
+           place_in_pieces(address, nbytes, place_p);
 }
 
 static bool job_of(pysh_engine_job_t *job, int pe, const void *dest, const void *source, size_t nbytes,
@@ -177,6 +194,20 @@ static void post(uint64_t number) {
         syscall(SYS_futex, &engine.queue->asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
+static bool ended(uint64_t number) {
+    return atomic_load_explicit(&engine.queue->job[number % PYSH_ENGINE_JOBS].done, memory_order_acquire) == number + 1;
+}
+
+/* With the mutex held, when the slots are all used: the first ones that have been done are free. */
+static void skip_done(void) {
+    uint64_t posted = atomic_load_explicit(&engine.queue->posted, memory_order_relaxed);
+
+    if (posted - engine.low < PYSH_ENGINE_JOBS)
+        return;
+    while (engine.low < posted && ended(engine.low) && !engine.queue->job[engine.low % PYSH_ENGINE_JOBS].status)
+        engine.low++;
+}
+
 int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps, int n_stamps,
                      bool reply, uint64_t *copy_p) {
     pysh_engine_job_t job = {.n_stamps = 0}, *slot;
@@ -190,7 +221,8 @@ int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, cons
         return pysh.accel->offload(pe, dest, source, nbytes, stamps, n_stamps, copy_p);
     }
     number = atomic_load_explicit(&engine.queue->posted, memory_order_relaxed);
-    if (number - engine.low >= PYSH_ENGINE_JOBS) { /* pysh_engine_failure() takes `low` on */
+    skip_done();
+    if (number - engine.low >= PYSH_ENGINE_JOBS) { /* pysh_engine_failure() takes `low` over those that failed */
         pthread_mutex_unlock(&engine.mutex);
         return PYSH_ENGINE_FULL;
     }
@@ -206,10 +238,6 @@ int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, cons
 }
 
 /* ---- how far they are ---- */
-
-static bool ended(uint64_t number) {
-    return atomic_load_explicit(&engine.queue->job[number % PYSH_ENGINE_JOBS].done, memory_order_acquire) == number + 1;
-}
 
 bool pysh_engine_done(uint64_t copy) {
     uint64_t number = copy & ~OF_PROCESS;
@@ -249,6 +277,27 @@ static void look_after(void) {
     engine.looked_ns = now;
     if (recv(engine.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
         bury();
+}
+
+int pysh_engine_look(uint64_t copy, bool *done_p) {
+    uint64_t number = copy & ~OF_PROCESS;
+    int status = ISHMEMX_OK;
+
+    if (!(copy & OF_PROCESS))
+        return pysh.accel->offload_done(copy, done_p);
+    *done_p = true;
+    pthread_mutex_lock(&engine.mutex);
+    if (engine.queue) {
+        const pysh_engine_job_t *job = &engine.queue->job[number % PYSH_ENGINE_JOBS];
+        if (number >= engine.low && !ended(number))
+            look_after();
+        if (number >= engine.low && !ended(number))
+            *done_p = false;
+        else if (ended(number) && job->status) /* the slot may be another's by now: it was done well */
+            status = pysh_fail(job->status, "a copy to or from staging memory: %s", engine.queue->text);
+    }
+    pthread_mutex_unlock(&engine.mutex);
+    return status;
 }
 
 bool pysh_engine_failure(pysh_stamp_t *reply_p, int *status_p) {
@@ -294,4 +343,34 @@ int pysh_engine_finished(bool *marked_p, bool *all_p) {
     *all_p = *all_p && engine.low == atomic_load_explicit(&engine.queue->posted, memory_order_relaxed);
     pthread_mutex_unlock(&engine.mutex);
     return status;
+}
+
+/* ---- pieces ---- */
+
+/* All but the heap's place stays as it is from start to stop. */
+bool pysh_engine_reaches(const void *address, size_t nbytes) {
+    uint64_t place;
+
+    return engine.queue && engine.pieces && !engine.gone && nbytes <= engine.queue->piece &&
+           place_in(address, nbytes, pysh.pe, &place);
+}
+
+char *pysh_engine_piece(void) {
+    char *piece = NULL;
+
+    pthread_mutex_lock(&engine.mutex);
+    if (engine.pieces && engine.taken != UINT32_MAX) {
+        int free = __builtin_ctz(~engine.taken);
+        engine.taken |= 1U << free;
+        piece = engine.pieces + (size_t)free * engine.queue->piece;
+    }
+    pthread_mutex_unlock(&engine.mutex);
+    return piece;
+}
+
+void pysh_engine_piece_back(const char *piece) {
+    pthread_mutex_lock(&engine.mutex);
+    if (engine.pieces)
+        engine.taken &= ~(1U << ((size_t)(piece - engine.pieces) / engine.queue->piece));
+    pthread_mutex_unlock(&engine.mutex);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The copy engine that the proxies use: the accelerator's, on the calling thread, or one in a process of its own that
  * maps all device heaps (PYSHMEM_ENGINE=process). There no lock of the driver that this process holds, for a free or a
- * load that waits for a kernel, and no stream capture stops a copy. What is not on a device heap goes by the thread. */
+ * load that waits for a kernel, and no stream capture stops a copy. What is not on a device heap goes by the thread,
+ * but for pieces: host memory that the process maps too. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,8 +11,9 @@
 
 #include "accel/accel.h"
 
-/* Starts the process where the settings ask for it; the device heap is open. Waits until it serves. */
-int pysh_engine_start(const ishmemx_config_t *config);
+/* Starts the process where the settings ask for it; the device heap is open. Waits until it serves. `piece`: bytes of a
+ * piece; 0: none are needed. */
+int pysh_engine_start(const ishmemx_config_t *config, size_t piece);
 /* Ends it; copies have been completed. Before the heaps are unmapped. */
 void pysh_engine_stop(void);
 /* Starts a copy to or from `pe`, which then stores the stamps, in order: OK, FULL or an error. When the last stamp is a
@@ -21,6 +23,13 @@ int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, cons
                      bool reply, uint64_t *copy_p);
 /* Is that copy complete, as far as one can tell? Those of the process only while they are among the last ones. */
 bool pysh_engine_done(uint64_t copy);
+/* The same for a copy that nobody else looks after: OK while it is under way, or what it failed of. */
+int pysh_engine_look(uint64_t copy, bool *done_p);
+/* Does the process copy between its pieces and this memory? */
+bool pysh_engine_reaches(const void *address, size_t nbytes);
+/* A piece that is the caller's until it gives it back; NULL: none is free. */
+char *pysh_engine_piece(void);
+void pysh_engine_piece_back(const char *piece);
 /* Are the copies started before the last mark complete, and all of them? */
 void pysh_engine_mark(void);
 int pysh_engine_finished(bool *marked_p, bool *all_p);

@@ -28,7 +28,7 @@
 #define LONG_NAP_NS  (100 * 1000000LL) /* with nothing under way, until woken */
 
 static pysh_engine_queue_t *queue;
-static char *base[ISHMEMX_MAX_NEAR_PES]; /* by pysh_near_place() */
+static char *base[ISHMEMX_MAX_NEAR_PES + 1]; /* by pysh_near_place(); the last: pieces */
 
 static struct { /* the jobs under way */
     uint64_t number[PYSH_ENGINE_JOBS], token[PYSH_ENGINE_JOBS];
@@ -60,6 +60,17 @@ static void close_others(void) {
         close(fd);
 }
 
+static int map_pieces(void) {
+    size_t nbytes = PYSH_ENGINE_PIECES * queue->piece;
+    void *pieces =
+        mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, PYSH_ENGINE_FD_QUEUE, (off_t)PYSH_ENGINE_PIECES_AT);
+
+    if (pieces == MAP_FAILED)
+        return pysh_fail(ISHMEMX_ERR_SYSTEM, "memory for data of other hosts: %s", strerror(errno));
+    base[PYSH_ENGINE_IN_PIECES] = pieces;
+    return pysh.accel->host_open(pieces, nbytes);
+}
+
 static int join(void) {
     pthread_t watcher;
     int status, error = pthread_create(&watcher, NULL, watch, NULL);
@@ -72,7 +83,7 @@ static int join(void) {
     pysh.n_pes = queue->map.n_pes;
     pysh.accel = queue->accelerator == ISHMEMX_DEVICE_CUDA ? &pysh_accel_cuda : &pysh_accel_sim;
     status = pysh.accel->join(&queue->map, PYSH_ENGINE_FD_ARENAS, base);
-    return status;
+    return status || !queue->piece ? status : map_pieces();
 }
 
 /* ---- work ---- */

@@ -25,12 +25,12 @@
 
 extern char **environ;
 
-int pysh_engine_segment(pysh_engine_queue_t **queue_p, int *fd_p) {
+int pysh_engine_segment(size_t nbytes, pysh_engine_queue_t **queue_p, int *fd_p) {
     int fd = memfd_create("pyshmem-engine", MFD_CLOEXEC);
     void *queue = MAP_FAILED;
 
-    if (fd >= 0 && !ftruncate(fd, sizeof **queue_p))
-        queue = mmap(NULL, sizeof **queue_p, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0 && !ftruncate(fd, (off_t)nbytes))
+        queue = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (queue == MAP_FAILED) {
         int why = errno;
         if (fd >= 0)
