@@ -11,6 +11,7 @@ a CUDA graph, and for each road of pyshmem one row; "road" is null where the tab
 
 from __future__ import annotations
 
+import functools
 import json
 import warnings
 from collections.abc import Callable, Iterator
@@ -208,9 +209,9 @@ def _experts_row(
     x, ids, weights = given
     tokens, hidden = x.shape
 
-    def dispatch() -> Any:
+    def dispatch(road: str | None = None) -> Any:
         return fused.expert_dispatch(
-            x, ids, n_experts, quantize=quantize, mode=mode, max_tokens=tokens
+            x, ids, n_experts, quantize=quantize, mode=mode, max_tokens=tokens, road=road
         )
 
     handle = dispatch()[1]
@@ -221,6 +222,10 @@ def _experts_row(
 
     shape, name = [tokens, hidden, ids.shape[1]], quantize or "bf16"
     bench.row(f"dispatch_{name}", "pyshmem", shape, dispatch, mode)
+    if mode == "throughput" and quantize is None:
+        for road in ("slots", "engine"):
+            call = functools.partial(dispatch, road)
+            bench.row(f"dispatch_{name}", "pyshmem", shape, call, f"{mode}, {road}")
     if quantize is None:
         bench.row(
             "combine_bf16", "pyshmem", shape, lambda: fused.expert_combine(y, handle, weights), mode

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What each PE of ``python -m pyshmem tune fused`` runs: which road of an operation is the fastest.
 
-Every road of an operation is timed in a CUDA graph at sizes that grow; the slowest PE counts.
+Every road of an operation is timed in a CUDA graph, or back to back where it cannot be captured, at
+sizes that grow; the slowest PE counts.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Case(NamedTuple):
     nbytes: int
     roads: tuple[str, ...]
     call: Call
+    graph: bool = True
 
 
 def norms(clock: TorchClock) -> Iterator[Case]:
@@ -81,6 +83,23 @@ def moves(clock: TorchClock) -> Iterator[Case]:
         yield Case("all_to_all", 1 << power, ways, _by(fused.all_to_all, whole))
 
 
+def dispatches(clock: TorchClock) -> Iterator[Case]:
+    """``expert_dispatch`` of tokens that nearly all go to all PEs: bytes of a PE's tokens."""
+    hidden, k, most = (7168, 8, 16384) if clock.on_gpu else (32, 4, 16)
+    for tokens in (most >> 4, most >> 3, most >> 2, most >> 1, most):
+        x = clock.random(tokens, hidden)
+        experts = 8 * clock.job.n_pes
+        ids = torch.rand(tokens, experts, device=clock.device).topk(k).indices
+
+        def call(road: str, x: Any = x, ids: Any = ids, experts: int = experts) -> Any:
+            most_tokens = x.shape[0]
+            return fused.expert_dispatch(
+                x, ids, experts, mode="throughput", max_tokens=most_tokens, road=road
+            )
+
+        yield Case("expert_dispatch", x.nbytes, ("slots", "engine"), call, graph=False)
+
+
 def _by(function: Callable[..., Any], *given: Any) -> Call:
     return lambda road: function(*given, road=road)
 
@@ -90,7 +109,7 @@ def measured(clock: TorchClock, case: Case) -> dict[str, float]:
     times = {}
     for road in case.roads:
         try:
-            us = clock.us(lambda road=road: case.call(road), graph=True)  # type: ignore[misc]
+            us = clock.us(lambda road=road: case.call(road), graph=case.graph)  # type: ignore[misc]
         except (ValueError, pyshmem.UnsupportedError):  # before anything is transferred
             continue
         times[road] = clock.slowest(us)
@@ -129,7 +148,7 @@ def main(output: Path | None) -> None:
         if job.my_pe == 0 and not clock.on_gpu:
             bar.console.print("Figures of Triton's interpreter say nothing about a GPU.")
         found: dict[str, list[tuple[int, dict[str, float]]]] = {}
-        for part in (norms, products, moves):
+        for part in (norms, products, moves, dispatches):
             for case in bar.track(part(clock), description=part.__name__):
                 times = measured(clock, case)
                 found.setdefault(case.operation, []).append((case.nbytes, times))

@@ -16,7 +16,6 @@ from .arguments import check_tensor, on_tensors
 from .experts_calls import combine_by_operator, dispatch_by_operator, needs_operator
 from .experts_combine_kernels import combine_tokens
 from .experts_dispatch import Dispatch
-from .experts_engine import combine_by_engine, pieces_of, road_of
 from .experts_handle import GROUP, ExpertHandle
 from .experts_travel import BLOCK, COLUMNS, LISTERS, chunks_of, lists_of
 from .powers import power_of_2
@@ -128,9 +127,7 @@ def dispatch(
 
 
 @on_tensors
-def expert_combine(
-    y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any = None, road: str | None = None
-) -> Any:
+def expert_combine(y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any = None) -> Any:
     """Send back what experts made of tokens, weighted and summed.
 
     A member adds what its experts made of a token before it sends one row; the token's PE adds the
@@ -143,15 +140,12 @@ def expert_combine(
         handle: what ``expert_dispatch`` returned; it may be used again.
         topk_weights: (tokens, k) bfloat16, float16 or float32: weights of the caller's tokens' experts.
         out: where the result goes; default: a new tensor.
-        road: "slots" (kernels store the sums that go) or, for a handle of throughput mode, "engine"
-            (copy engines send as many rows as there was room for); default by the tables. Without room
-            on the device heap sums go through slots.
 
     Returns: (tokens, hidden): for each token the weighted sum over its experts, 0 if it has none. It has
         derivatives, which are collective, for ``y`` and ``topk_weights``, unless ``out`` is given.
-    Completes: in the order of the current stream, without a wait of the host. Collective.
-    Raises: ValueError (sizes, layout, road), TypeError, RuntimeError (``out`` where a tensor requires
-        grad); in checking mode MismatchError.
+    Completes: in the order of the current stream; one kernel, without a wait of the host. Collective.
+    Raises: ValueError (sizes, layout), TypeError, RuntimeError (``out`` where a tensor requires grad);
+        in checking mode MismatchError.
     Extension.
     """
     if not isinstance(handle, ExpertHandle):
@@ -159,15 +153,17 @@ def expert_combine(
     if needs_operator(y, topk_weights):
         if out is not None:
             refuse_grad("expert_combine with out=", y, topk_weights)
-        result = combine_by_operator(y, handle, topk_weights, road)
+        result = combine_by_operator(y, handle, topk_weights)
         return result if out is None else out.copy_(result)
-    facts = handle.rows, handle.offsets, handle.pairs, handle.topk_ids, handle.mode == "throughput"
-    return combine(y, topk_weights, *facts, handle.team, road, out)
+    experts = handle.offsets.shape[0] - 1
+    return combine(
+        y, handle.rows, handle.pairs, handle.topk_ids, topk_weights, experts, handle.team, out
+    )
 
 
 def combine(
-    y: Any, topk_weights: Any, rows: torch.Tensor, offsets: torch.Tensor, pairs: torch.Tensor,
-    ids: torch.Tensor, compact: bool, team: Team | None, road: str | None = None, out: Any = None,
+    y: Any, rows: torch.Tensor, pairs: torch.Tensor, ids: torch.Tensor, topk_weights: Any, experts: int,
+    team: Team | None, out: Any = None,
 ) -> torch.Tensor:  # fmt: skip
     """The body of ``expert_combine``; ``pairs`` has the row of ``y`` of each pair of a token."""
     check_tensor("y", y, FLOATS, 2)
@@ -180,33 +176,17 @@ def combine(
             f"topk_weights has size {tuple(topk_weights.shape)}; topk_ids had {tuple(ids.shape)}"
         )
     tokens, k = ids.shape
-    hidden, most, experts = y.shape[1], pairs.shape[1], offsets.shape[0] - 1
-    space.agree("expert_combine", y.dtype, hidden, k, most, road)
+    hidden, most = y.shape[1], pairs.shape[1]
+    space.agree("expert_combine", y.dtype, hidden, k, most)
     result = new_out(out, y, (tokens, hidden))
-    why = None if compact else "the handle is of decode mode, which is one kernel, through slots"
-    nbytes = hidden * y.itemsize
-    taken = road_of(space, "expert_combine", most, nbytes, k, why, road)
     if not most or not hidden:
         return result
-    pieces = pieces_of(space, most, nbytes) if taken == "engine" else None
-    if pieces is not None:
-        combine_by_engine(space, pieces, result, y, pairs, topk_weights, ids, experts)
-    else:
-        _combine_by_slots(space, result, y, pairs, topk_weights, ids, experts)
-    return result
-
-
-def _combine_by_slots(
-    space: Workspace, result: torch.Tensor, y: torch.Tensor, pairs: torch.Tensor, weights: torch.Tensor,
-    ids: torch.Tensor, experts: int,
-) -> None:  # fmt: skip
-    """In one kernel."""
-    (tokens, k), hidden, most = ids.shape, y.shape[1], pairs.shape[1]
     room, travel = chunks_of(space, most, hidden * y.itemsize)
     combine_tokens[(2 * programs(),)](
-        result, y, pairs, weights, ids, tokens, most, experts, *lists_of(space, most * k),
+        result, y, pairs, topk_weights, ids, tokens, most, experts, *lists_of(space, most * k),
         room.block, room.head, room.words, *travel, hidden, context(), TEAM=number_of(space), K=k,
         PROGRAMS=programs(), LISTERS=LISTERS, BLOCK=BLOCK, TC=min(COLUMNS // 2, power_of_2(hidden)),
         PAIR=space.n_pes == 2, EARLY=travel.chunks > programs(),
         **LAUNCH,
     )  # fmt: skip
+    return result

@@ -42,12 +42,10 @@ def dispatch_by_operator(
     return tokens, ExpertHandle(rows, offsets, scales if quantize else None, mode, team, ids, pairs)
 
 
-def combine_by_operator(
-    y: Any, handle: ExpertHandle, weights: Any, road: str | None = None
-) -> torch.Tensor:
+def combine_by_operator(y: Any, handle: ExpertHandle, weights: Any) -> torch.Tensor:
     """``expert_combine``."""
     result: torch.Tensor = torch.ops.pyshmem.expert_combine(
         y, weights, handle.rows, handle.offsets, handle.pairs, handle.topk_ids,
-        handle.mode == "throughput", number(handle.team), road,
+        handle.mode == "throughput", number(handle.team),
     )  # fmt: skip
     return result

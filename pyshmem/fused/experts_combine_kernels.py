@@ -29,7 +29,7 @@ from .slots_kernels import (
 
 
 @device_function
-def weighted(
+def _weighted(
     y, pairs, weights, c0, width, dtype: tl.constexpr, K: tl.constexpr, TC: tl.constexpr
 ):  # fmt: skip
     """What the caller's experts made of a token, weighted and added in float32, in the order of k."""
@@ -55,7 +55,7 @@ def _as_float(weight):
 
 
 @device_function
-def has_pair(pairs, K: tl.constexpr):
+def _has_pair(pairs, K: tl.constexpr):
     """Whether one of the caller's experts has the token."""
     largest = tl.cast(-1, tl.int32)
     for j in tl.static_range(K):
@@ -82,11 +82,11 @@ def _send_sums(
                 t = tl.cast(chunk * rows + r, tl.int64)
                 if t < most:
                     first = pairs + (member * most + t) * K
-                    if has_pair(first, K):
+                    if _has_pair(first, K):
                         weight = weights + member * cells + t * K
                         for c0 in range(0, width, TC):
                             cols = c0 + tl.arange(0, TC)
-                            total = weighted(y, first, weight, c0, width, dtype, K, TC)
+                            total = _weighted(y, first, weight, c0, width, dtype, K, TC)
                             if waits != 0:
                                 await_free(block, number, lane, member, pe, n_pes, PROGRAMS, ctx)
                             waits = tl.cast(0, tl.int32)
@@ -166,7 +166,7 @@ def _add_sums(
                             ids, t, experts, 1 - me, block, head, words, nth, lane, r, cols, pitch,
                             width, n_pes, dtype, K, PROGRAMS,
                         )  # fmt: skip
-                    own = weighted(
+                    own = _weighted(
                         y, pairs + (me * most + t) * K, weights + t.to(tl.int64) * K, c0, width, dtype,
                         K, TC,
                     )  # fmt: skip

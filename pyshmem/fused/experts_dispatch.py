@@ -14,13 +14,12 @@ from ..interop.torch.staging import capturing
 from ..triton import context
 from ..triton.chosen import INTERPRETED
 from . import experts_kernels as kernels
-from .experts_engine import Pieces, pieces_of, road_of, send_tokens
+from .experts_engine import Pieces, pieces_of, road_of
 from .experts_engine_kernels import dispatch_by_engine
 from .experts_handle import GROUP, ExpertHandle
 from .experts_numbers import numbers_of, recent_of
 from .experts_travel import BLOCK, COLUMNS, LISTERS, chunks_of, lists_of
-from .launches import current_stream
-from .links import CHUNKS, beside
+from .links import CHUNKS
 from .powers import power_of_2
 from .slots import LAUNCH, gather_numbers, number_of, programs
 from .workspace import Workspace, workspace
@@ -239,20 +238,20 @@ class Dispatch:
         elif not early:
             why = f"the {self.space.n_pes} members are more than twice the {self.k} experts of a token"
         nbytes = self.hidden * self.x.itemsize
-        road = road_of(self.space, "expert_dispatch", most, nbytes, self.k, why, self.road)
+        road = road_of(self.space, most, nbytes, self.k, why, self.road)
         return pieces_of(self.space, most, nbytes) if road == "engine" else None
 
     def _by_engine(
         self, pieces: Pieces, out: torch.Tensor, arguments: tuple[Any, ...], plan: _Plan
     ) -> None:
         """Tokens leave at once; the kernel lays out rows while they are on their way."""
-        send_tokens(pieces, self.x, min(self.tokens, pieces.most))
+        pieces.send(self.x, min(self.tokens, pieces.most))
         tile = {name: plan.tile[name] for name in ("TR", "TT", "TC")}
         dispatch_by_engine[(2 * programs(),)](
             out, *arguments, *pieces.places(out.dtype), pieces.nbytes, self.hidden, context(),
             PIECES=CHUNKS, **tile, **plan.layout, **plan.fixed,
         )  # fmt: skip
-        pieces.end(beside(out.device), current_stream())
+        pieces.end(out)
 
     def _end(
         self, begun: _Try, total: int, count: int, wrong: int

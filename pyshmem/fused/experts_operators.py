@@ -29,7 +29,7 @@ _SCHEMAS = {
     "expert_dispatch":
         "(Tensor x, Tensor ids, int n_experts, str? quantize, str mode, int? max_tokens, "
         "bool zeroed=False, int team=0, str? road=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
-    "expert_combine": f"(Tensor y, Tensor weights, {_HANDLE}, str? road=None) -> Tensor",
+    "expert_combine": f"(Tensor y, Tensor weights, {_HANDLE}) -> Tensor",
     # Derivatives, without such of their own.
     "expert_dispatch_grad": f"(Tensor grad, {_HANDLE}) -> Tensor",
     "expert_combine_grad": f"(Tensor grad, Tensor y, Tensor weights, {_HANDLE}) -> (Tensor, Tensor)",
@@ -59,9 +59,8 @@ def _combine(
     ids: Any,
     compact: bool,
     team: int = 0,
-    road: str | None = None,
 ) -> Any:
-    return combine(y, weights, rows, offsets, pairs, ids, compact, team_of(team), road)
+    return combine(y, rows, pairs, ids, weights, offsets.shape[0] - 1, team_of(team))
 
 
 def _positions(pairs: torch.Tensor, compact: bool) -> torch.Tensor:
@@ -77,7 +76,7 @@ def _dispatch_grad(
     one_pair = torch.full_like(pairs, -1)
     one_pair[:, :, 0] = _positions(pairs, compact)
     ones = torch.ones(ids.shape, dtype=torch.float32, device=ids.device)
-    return combine(grad, ones, grad, offsets, one_pair, ids, compact, team_of(team))
+    return combine(grad, grad, one_pair, ids, ones, offsets.shape[0] - 1, team_of(team))
 
 
 def _combine_grad(
@@ -143,7 +142,6 @@ def _fake_combine(
     ids: Any,
     compact: bool,
     team: int = 0,
-    road: str | None = None,
 ) -> Any:
     return y.new_empty((ids.shape[0], y.shape[1]))
 
@@ -181,13 +179,13 @@ def _dispatch_backward(ctx: Any, grad: Any, *_: Any) -> Any:
 
 def _keep_combine(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.save_for_backward(*inputs[:6])
-    ctx.given = inputs[6:8]
+    ctx.given = inputs[6:]
 
 
 def _combine_backward(ctx: Any, grad: Any) -> Any:
     y, weights, *handle = ctx.saved_tensors
     both = torch.ops.pyshmem.expert_combine_grad(grad.contiguous(), y, weights, *handle, *ctx.given)
-    return *both, *(None,) * 7
+    return *both, *(None,) * 6
 
 
 _BODIES = {

@@ -95,22 +95,9 @@ CASES: dict[str, tuple] = {
     ),
     "dispatch_by_engine": (
         experts_engine_kernels.dispatch_by_engine,
-        {"out": "*bf16", "words_out": "*i64", "x": "*bf16", "ids": "*i64", **_LAYOUT, **_LISTS, **_COUNTS,
-         **_PIECES, "pitch": "i32"},
+        {"out": "*bf16", "words_out": "*i64", "x": "*bf16", "ids": "*i64", **_LAYOUT, **_LISTS,
+         **_COUNTS, **_PIECES, "pitch": "i32"},
         {"TR": 2, "TT": 2, "TC": 8192, "PIECES": 16, **_LISTING, **_ALL},
-    ),
-    "sum_for_member": (
-        experts_engine_kernels.sum_for_member,
-        {"sums": "*bf16", "y": "*bf16", "pairs": "*i32", "weights": "*fp32", "tokens": "i32",
-         "begin": "i32", "end": "i32", "member": "i32", "most": "i32", **_LISTS, "width": "i32",
-         "ctx": "*i64"},
-        {"K": 8, "LISTERS": 32, "BLOCK": 2048, "TC": 4096, "FIRST": True, **_ALL},
-    ),
-    "add_what_came": (
-        experts_engine_kernels.add_what_came,
-        {"out": "*bf16", "y": "*bf16", "pairs": "*i32", "weights": "*fp32", "ids": "*i64", **_COUNTS,
-         **_LISTS, **_PIECES},
-        {"K": 8, "TC": 4096, "PIECES": 16, "PAIR": True, **_ALL},
     ),
     "group_matmul_tiles": (
         group_matmul_kernels.group_matmul_tiles,
