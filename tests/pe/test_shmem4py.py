@@ -36,6 +36,26 @@ shmem.atomic_op(counter, 1, shmem.AMO_INC, 0)
 shmem.atomic_fetch_op(counter, 2, "add", 0)
 shmem.barrier_all()
 assert shmem.atomic_fetch(counter, 0) == 3 * n
+shmem.barrier_all()
+
+mine, before = shmem.array([6], dtype='i8'), np.zeros(1, 'i8')
+for op, now in (("set", 5), ("INC", 6), ("add", 11), ("and", 1), ("or", 5), (shmem.AMO_XOR, 0)):
+    was = mine[0]
+    assert shmem.atomic_fetch_op(mine, 5, op, me) == was and mine[0] == now
+    mine[0] = was
+    shmem.atomic_op(mine, 5, op, me)
+    assert mine[0] == now
+    mine[0] = was
+    shmem.atomic_fetch_op_nbi(before, mine, 5, op, me)
+    shmem.quiet()
+    assert before[0] == was and mine[0] == now
+for call, rest in ((shmem.atomic_op, (1, "inc_nbi", me)), (shmem.reduce, (mine, "bor"))):
+    try:
+        call(mine, *rest)
+    except ValueError as error:
+        assert "is not a valid" in str(error)
+    else:
+        raise AssertionError(call)
 total = shmem.zeros(1, dtype='i8')
 shmem.reduce(total, shmem.array([me], dtype='i8'), shmem.OP_MAX)
 assert total[0] == n - 1

@@ -290,30 +290,31 @@ def alltoalls(
         pyshmem.alltoalls(*arrays, dst=tst, sst=sst, nelems=size, team=bare(whole))
 
 
-def _operation(op: Any) -> str:
-    return str(op).lower()
+def _atomic(op: Any, value: Any, pe: int, fetch: str = "", nbi: str = "") -> tuple[Any, ...]:
+    """The routine for ``op``, and what it takes behind the target: inc has no value."""
+    amo = AMO(str(op).lower())
+    verb = "swap" if fetch and amo == AMO_SET else f"{fetch}{amo}"
+    return getattr(pyshmem, f"atomic_{verb}{nbi}"), (pe,) if amo == AMO_INC else (value, pe)
 
 
 def atomic_op(target: Any, value: Any, op: str, pe: int, ctx: Ctx | None = None) -> None:
     """The atomic operation ``op``: set, inc, add, and, or, xor."""
-    rest = (pe,) if AMO(_operation(op)) == AMO_INC else (value, pe)
-    getattr(pyshmem, f"atomic_{_operation(op)}")(_plain(target), *rest, ctx=bare(ctx))
+    routine, rest = _atomic(op, value, pe)
+    routine(_plain(target), *rest, ctx=bare(ctx))
 
 
 def atomic_fetch_op(target: Any, value: Any, op: str, pe: int, ctx: Ctx | None = None) -> Any:
     """``atomic_op`` that returns what was there."""
-    name = "atomic_swap" if _operation(op) == AMO_SET else f"atomic_fetch_{_operation(op)}"
-    rest = (pe,) if AMO(_operation(op)) == AMO_INC else (value, pe)
-    return getattr(pyshmem, name)(_plain(target), *rest, ctx=bare(ctx))
+    routine, rest = _atomic(op, value, pe, "fetch_")
+    return routine(_plain(target), *rest, ctx=bare(ctx))
 
 
 def atomic_fetch_op_nbi(
     fetch: Any, target: Any, value: Any, op: str, pe: int, ctx: Ctx | None = None
 ) -> None:
     """``atomic_fetch_op`` whose value from before arrives in ``fetch`` by ``quiet``."""
-    name = "atomic_swap_nbi" if _operation(op) == AMO_SET else f"atomic_fetch_{_operation(op)}_nbi"
-    rest = (pe,) if AMO(_operation(op)) == AMO_INC else (value, pe)
-    getattr(pyshmem, name)(_plain(fetch), _plain(target), *rest, ctx=bare(ctx))
+    routine, rest = _atomic(op, value, pe, "fetch_", "_nbi")
+    routine(_plain(fetch), _plain(target), *rest, ctx=bare(ctx))
 
 
 def reduce(
@@ -322,7 +323,7 @@ def reduce(
     """The reduction ``op``: and, or, xor, max, min, sum, prod."""
     where = bare(TEAM_WORLD if team is None else team)
     nelems = _held_by_both(target, source) if size is None else size
-    routine = getattr(pyshmem, f"{_operation(op)}_reduce")
+    routine = getattr(pyshmem, f"{OP(str(op).lower())}_reduce")
     routine(_plain(target), _plain(source), nelems=nelems, team=where)
 
 
