@@ -19,11 +19,13 @@ from .signals import ENDING, PASSED, Signals, Unheard, stop_here
 from .spec import JobSpec
 from .streams import PARTIAL_AGE, Sink, Stream, write_all
 
-# Seconds after the cause at which the PEs that are left get a signal; all are gone within two.
-_AFTER_FAILURE = ((0.7, signal.SIGTERM), (1.2, signal.SIGKILL))  # they may report first
+# Signals to the PEs that are left, and the seconds before each: from the cause, or from the signal
+# before it, however late that one was. All are gone within two.
+_AFTER_FAILURE = ((0.7, signal.SIGTERM), (0.5, signal.SIGKILL))  # they may report first
 
 _PATIENCE = 1.0  # seconds after which whoever asked the job to end is told what it waits for
-_UNKILLABLE_AFTER = 5.0  # a process in an uninterruptible call of the kernel
+_KILL_AT_ONCE = (0.0, signal.SIGKILL)
+_GIVE_UP = (5.0, 0)  # on a process in an uninterruptible call of the kernel
 _LEFTOVER_GRACE = 0.5  # what PEs started in the background may take to end by itself
 _TURN = 0.25  # the most that a turn of the loop takes where there is time for it
 _SAME_REQUEST = 0.3  # timeout(1) and the like signal a process and then its group
@@ -38,8 +40,9 @@ class _Ending:
     what: str  # empty: a PE failed, see _Job.failed
     status: int
     standing: list[tuple[int, str]]  # where each PE stood when it began
-    steps: list[tuple[float, int]]  # (time, signal)
+    steps: list[tuple[float, int]]  # (seconds after the one before, signal)
     since: float
+    due: float  # when the first of the steps is
     sent: bool = field(default=False)  # whether one was: deaths from here on are our doing
     asked: int = field(default=0)  # the signal to the launcher that asked for it; 0: none
     note_at: float = field(default=float("inf"))  # when the asker is to be told of the wait
@@ -181,7 +184,7 @@ class Job:
             stream.pending_since += max(0.0, seconds)
         if self.ending is not None:
             more = max(0.0, seconds - _TURN)
-            self.ending.steps = [(at + more, number) for at, number in self.ending.steps]
+            self.ending.due += more
             self.ending.note_at += more
 
     def _idle_time(self) -> float:
@@ -191,8 +194,8 @@ class Job:
             until = now + 0.05  # an old kernel: PEs' ends have to be looked for
         if self.ending is None:
             until = min(until, self._deadline)
-        elif self.ending.steps:
-            until = min(until, self.ending.steps[0][0], self.ending.note_at)
+        else:
+            until = min(until, self.ending.due, self.ending.note_at)
         if any(stream.partial for stream in self._streams()):
             until = min(until, now + PARTIAL_AGE)
         return max(0.0, until - now)
@@ -228,7 +231,7 @@ class Job:
         elif number in ENDING and self.ending is not None:
             now = time.monotonic()
             if now - self.ending.since > _SAME_REQUEST:  # asked again: no more grace
-                self.ending.steps = [(now, signal.SIGKILL)]
+                self.ending.steps, self.ending.due = [_KILL_AT_ONCE, _GIVE_UP], now
         elif number in ENDING:
             grace = self.spec.grace
             ending = self._end(
@@ -256,8 +259,8 @@ class Job:
         if self._progress is not None:
             self._progress.erase(now)
         standing = self._standing()
-        due = [(now + after, number) for after, number in steps]
-        self.ending = _Ending(what, status, standing, due, since=now)
+        due = now + steps[0][0]
+        self.ending = _Ending(what, status, standing, [*steps, _GIVE_UP], since=now, due=due)
         if abort or status == _TIMED_OUT:
             self.control.abort(abort or what)
         return self.ending
@@ -285,16 +288,14 @@ class Job:
         if now >= self.ending.note_at:
             self.ending.note_at = float("inf")
             say([self._what_the_asker_waits_for()])
-        while self.ending.steps and now >= self.ending.steps[0][0]:
-            due, number = self.ending.steps.pop(0)
-            # On a machine that stood still, what is between two signals stays between them.
-            self.ending.steps = [(at + now - due, later) for at, later in self.ending.steps]
+        if now >= self.ending.due:
+            _, number = self.ending.steps.pop(0)
+            if not number:
+                return False
             if number == signal.SIGKILL:
                 self.ending.killed = self._running()
             self._signal(number)
-            if not self.ending.steps:
-                self.ending.steps = [(now + _UNKILLABLE_AFTER, 0)] if number else []
-                return bool(number)
+            self.ending.due = now + self.ending.steps[0][0]
         return True
 
     def _running(self) -> list[int]:

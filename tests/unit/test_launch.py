@@ -199,8 +199,8 @@ def test_a_launcher_that_stood_still_leaves_the_pes_their_time(pipes: _Pipes) ->
     job = Job(JobSpec(1, ["x"]), control, Unheard())
     pe = SimpleNamespace(pe=0, returncode=None, streams=[pipes.stream])
     job.processes = [pe]  # type: ignore[list-item]
-    ending = job._end("", 1, ((0.7, signal.SIGTERM), (1.2, signal.SIGKILL)))
-    (due, _), (last, _) = ending.steps
+    ending = job._end("", 1, ((0.7, signal.SIGTERM), (0.5, signal.SIGKILL)))
+    due = ending.due
     pipes.feed(b"half a line", now=1.0)
     job._give_back(20.0)
     job._give_back(-1.0)  # it woke early, for there was something to do
@@ -208,7 +208,24 @@ def test_a_launcher_that_stood_still_leaves_the_pes_their_time(pipes: _Pipes) ->
     assert pipes.passed() == b""
     pipes.stream.flush_partial(21.0 + PARTIAL_AGE)
     assert pipes.passed() == b"[3] half a line"
-    assert [at for at, _ in ending.steps] == pytest.approx([due + 19.75, last + 19.75])
+    assert ending.due == pytest.approx(due + 19.75)
+    job.selector.close()
+    control.close()
+
+
+def test_a_signal_that_comes_late_is_followed_by_the_next_in_its_time() -> None:
+    control = NativeControl(1)
+    job = Job(JobSpec(1, ["x"]), control, Unheard())
+    sent: list[int] = []
+    pe = SimpleNamespace(pe=0, returncode=None, streams=[], in_foreground=False, signal=sent.append)
+    job.processes = [pe]  # type: ignore[list-item]
+    ending = job._end("", 1, ((0.7, signal.SIGTERM), (0.5, signal.SIGKILL)))
+    late = ending.since + 60.0  # the machine stood still within a turn
+    for after, count in ((-59.5, 0), (0.0, 1), (0.4, 1), (0.6, 2), (5.5, 2)):
+        assert job._take_steps(late + after)
+        assert sent == [signal.SIGTERM, signal.SIGKILL][:count]
+    assert not job._take_steps(late + 5.7)  # nothing more could end it
+    assert ending.killed == [0]
     job.selector.close()
     control.close()
 
