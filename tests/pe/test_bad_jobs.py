@@ -178,7 +178,9 @@ def test_of_a_report_the_others_hear_the_first_sentence(run_pes: Callable) -> No
         env={"PYSHMEM_TIMEOUT": "1"},
     )
     told = done.stdout.splitlines()[0]
-    assert told.endswith("signal_wait_until (== 1) took longer than 1 s (PYSHMEM_TIMEOUT)"), told
+    assert told.endswith(
+        "signal_wait_until (== 1, seen 0) took longer than 1 s (PYSHMEM_TIMEOUT)"
+    ), told
 
 
 def test_a_pe_that_ends_before_the_others_barrier_is_told(run_pes: Callable) -> None:
@@ -212,10 +214,10 @@ def test_leaving_early_is_told_to_those_who_wait(run_pes: Callable) -> None:
     )
     assert done.returncode != 0
     assert re.search(
-        r"ShmemTimeout: (wait_until \(== 1\)|finalize) took longer than 1 s", done.stderr
+        r"ShmemTimeout: (wait_until \(== 1, seen 0\)|finalize) took longer than 1 s", done.stderr
     )
     assert re.search(r"PE 0 \(pid \d+\): in finalize for", done.stderr)
-    assert re.search(r"PE 1 \(pid \d+\): in wait_until \(== 1\) for", done.stderr)
+    assert re.search(r"PE 1 \(pid \d+\): in wait_until \(== 1, seen 0\) for", done.stderr)
 
 
 def test_a_barrier_that_not_all_enter_times_out_with_a_report(run_pes: Callable) -> None:

@@ -94,12 +94,13 @@ import numpy as np
 import pyshmem
 
 with pyshmem.init(heap_size="1M") as job:
-    signal, narrow, wide = (pyshmem.zeros(2, dtype) for dtype in (np.uint64, np.int16, np.uint64))
+    signal, wide = pyshmem.full(2, 5, np.uint64), pyshmem.zeros(2, np.uint64)
+    four = pyshmem.array(np.array([-9, -9, -1, 0], np.int32))
     for wait in (
         lambda: pyshmem.signal_wait_until(signal[:1], pyshmem.CMP_GE, 7),
         lambda: pyshmem.wait_until(wide[:1], pyshmem.CMP_EQ, 2**64 - 1),
-        lambda: pyshmem.wait_until_all(narrow.view(np.int32), pyshmem.CMP_LT, -3),
-        lambda: pyshmem.wait_until_any_vector(wide, pyshmem.CMP_NE, np.zeros(2, np.uint64)),
+        lambda: pyshmem.wait_until_all(four, pyshmem.CMP_LT, -3),
+        lambda: pyshmem.wait_until_any_vector(wide, pyshmem.CMP_NE, wide.copy(), status=[1, 0]),
     ):
         try:
             wait()
@@ -108,19 +109,40 @@ with pyshmem.init(heap_size="1M") as job:
 """
 
 
-def test_a_wait_of_the_host_says_the_comparison(run_pes: Callable) -> None:
+def test_a_wait_of_the_host_says_the_comparison_and_what_it_sees(run_pes: Callable) -> None:
     settings = {"PYSHMEM_TIMEOUT": "0.2", "PYSHMEM_REPORT_AFTER": "0.1"}
     done = run_pes(1, ON_THE_HOST, env=settings, check=True)
     names = re.findall(r"^(.*) took longer than", done.stdout, re.MULTILINE)
     assert names == [
-        "signal_wait_until (>= 7)",
-        f"wait_until (== {2**64 - 1})",
-        "wait_until_all (< -3)",
-        "wait_until_any",
+        "signal_wait_until (>= 7, seen 5)",
+        f"wait_until (== {2**64 - 1}, seen 0)",
+        "wait_until_all (< -3, seen -1 in element 2)",
+        "wait_until_any (!= 0, seen 0 in element 1)",
     ]
     for name in names:
         assert f": in {name} for" in done.stdout
         assert f"PE 0 waits in {name} for" in done.stderr
+
+
+#: PE 1 gives what PE 0 waits for once it is told that PE 0 has seen what came before.
+OTHERS_SEE = """
+import pyshmem
+from pyshmem.host.faults import report
+
+with pyshmem.init(heap_size="1M") as job:
+    signal = pyshmem.new_signal()
+    if job.my_pe == 0:
+        pyshmem.signal_wait_until(signal, pyshmem.CMP_GE, 7)
+    else:
+        for value in (0, 5, 7):
+            pyshmem.atomic_set(signal, value, 0)
+            while value < 7 and f"in signal_wait_until (>= 7, seen {value}) for" not in report():
+                pass
+"""
+
+
+def test_others_are_told_what_a_wait_sees_now(run_pes: Callable) -> None:
+    run_pes(2, OTHERS_SEE, check=True, timeout=60)
 
 
 MIXED = """

@@ -86,19 +86,30 @@ import time; time.sleep(600)
 INSIDE = """
 import time
 from pyshmem.host.faults import report
+word = pyshmem.new_signal()
 if pyshmem.my_pe():
-    pyshmem.barrier_all()
-while report().count("in barrier_all") < 2:
+    WAIT
+while report().count("in NAME") < 2:
     pass
 os.write(1, b"inside\\n")
 time.sleep(600)
 """
 
 
-def test_a_pe_killed_inside_barrier_all_is_named_by_those_inside(start_alone: Callable) -> None:
-    processes = start_alone(INSIDE, 3)
+@pytest.mark.parametrize(
+    ("wait", "name"),
+    [
+        ("pyshmem.barrier_all()", "barrier_all"),
+        ("pyshmem.signal_wait_until(word, pyshmem.CMP_EQ, 1)", "signal_wait_until (== 1, seen 0)"),
+    ],
+)
+def test_a_pe_killed_inside_a_wait_is_named_by_those_inside(
+    wait: str, name: str, start_alone: Callable
+) -> None:
+    program = INSIDE.replace("WAIT", wait).replace("NAME", name)
+    processes = start_alone(program, 3)
     assert processes[0].stdout.readline() == "inside\n"
     os.kill(processes[2].pid, signal.SIGKILL)
     _, errors = processes[1].communicate(timeout=60)
-    expected = rf"PE 2 \(pid {processes[2].pid}\) died while this PE was in barrier_all"
+    expected = rf"PE 2 \(pid {processes[2].pid}\) died while this PE was in {re.escape(name)}"
     assert re.search(expected, errors), errors

@@ -10,8 +10,8 @@
 #include "ishmemx.h"
 
 #define PYSH_WAIT_TEXT      320
-#define PYSH_ACTIVITY_TEXT  64 /* what a PE is seen to wait in */
-#define PYSH_COLLECTIVE_ALL 65 /* sync_all and barrier_all in kernels: all PEs, apart from the world team's others */
+#define PYSH_ACTIVITY_TEXT  160 /* what a PE is seen to wait in */
+#define PYSH_COLLECTIVE_ALL 65  /* sync_all and barrier_all in kernels: all PEs, apart from the world team's others */
 
 typedef struct pysh_kernel_wait { /* a wait in a kernel that has turned slow, or given up */
     bool gave_up;

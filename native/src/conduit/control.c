@@ -19,6 +19,8 @@
 #include "conduit/board.h"
 #include "ishmemx.h"
 
+#define ATTEMPTS 1000 /* at a text that changes meanwhile */
+
 size_t pysh_control_nbytes(int n_pes) {
     return sizeof(pysh_control_t) + (size_t)n_pes * sizeof(pysh_control_slot_t);
 }
@@ -94,21 +96,49 @@ void pysh_control_reset(pysh_control_t *control) {
 
 void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns) {
     uint64_t words[PYSH_ACTIVITY_WORDS] = {0};
+    uint64_t version = atomic_load_explicit(&slot->activity_version, memory_order_relaxed);
 
-    if (!what) {
-        atomic_store_explicit(&slot->activity_ns, 0, memory_order_relaxed);
-        return;
-    }
-    memcpy(words, what, strnlen(what, sizeof words));
+    if (what)
+        memcpy(words, what, strnlen(what, sizeof words));
+    atomic_store_explicit(&slot->activity_version, version + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
     for (int i = 0; i < PYSH_ACTIVITY_WORDS; i++)
         atomic_store_explicit(&slot->activity[i], words[i], memory_order_relaxed);
-    /* release: pairs with the acquire in describe_host() */
-    atomic_store_explicit(&slot->activity_ns, since_ns, memory_order_release);
+    atomic_store_explicit(&slot->activity_ns, what ? since_ns : 0, memory_order_relaxed);
+    /* release: pairs with the acquire in get_activity() */
+    atomic_store_explicit(&slot->activity_version, version + 2, memory_order_release);
+}
+
+/* Since when, 0: it does not wait. Of a PE that died during a change the text may be half of each. */
+static int64_t get_activity(const pysh_control_slot_t *slot, char text[PYSH_ACTIVITY_TEXT + 1]) {
+    uint64_t words[PYSH_ACTIVITY_WORDS] = {0}, version;
+    int64_t since = 0;
+
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        version = atomic_load_explicit(&slot->activity_version, memory_order_acquire);
+        since = atomic_load_explicit(&slot->activity_ns, memory_order_relaxed);
+        for (int i = 0; i < PYSH_ACTIVITY_WORDS; i++)
+            words[i] = atomic_load_explicit(&slot->activity[i], memory_order_relaxed);
+        atomic_thread_fence(memory_order_acquire);
+        if (version % 2 == 0 && atomic_load_explicit(&slot->activity_version, memory_order_relaxed) == version)
+            break;
+    }
+    memcpy(text, words, sizeof words);
+    text[sizeof words] = '\0';
+    return since;
+}
+
+void pysh_control_during(const pysh_control_slot_t *slot, char *text, size_t capacity) {
+    char what[PYSH_ACTIVITY_TEXT + 1];
+
+    text[0] = '\0';
+    if (get_activity(slot, what))
+        snprintf(text, capacity, " while this PE was in %s", what);
 }
 
 static void describe_host(const pysh_control_slot_t *slot, char *text, size_t capacity) {
-    uint64_t words[PYSH_ACTIVITY_WORDS];
-    int64_t since = atomic_load_explicit(&slot->activity_ns, memory_order_acquire);
+    char what[PYSH_ACTIVITY_TEXT + 1];
+    int64_t since = get_activity(slot, what);
 
     switch (atomic_load_explicit(&slot->state, memory_order_relaxed)) {
     case PYSH_PE_ABSENT:
@@ -122,10 +152,7 @@ static void describe_host(const pysh_control_slot_t *slot, char *text, size_t ca
         snprintf(text, capacity, "running");
         return;
     }
-    for (int i = 0; i < PYSH_ACTIVITY_WORDS; i++)
-        words[i] = atomic_load_explicit(&slot->activity[i], memory_order_relaxed);
-    snprintf(text, capacity, "in %.*s for %.1f s", (int)sizeof words, (const char *)words,
-             (double)(pysh_now_ns() - since) * 1e-9);
+    snprintf(text, capacity, "in %s for %.1f s", what, (double)(pysh_now_ns() - since) * 1e-9);
 }
 
 void pysh_control_describe_slot(const pysh_control_slot_t *slot, char *text, size_t capacity) {

@@ -12,7 +12,7 @@
 #include "base/state.h"
 #include "conduit/conduit.h"
 
-#define PYSH_CONTROL_MAGIC  0x35304c5254435950ULL /* "PYCTRL05": raised when the layout changes */
+#define PYSH_CONTROL_MAGIC  0x36304c5254435950ULL /* "PYCTRL06": raised when the layout changes */
 #define PYSH_ACTIVITY_WORDS (PYSH_ACTIVITY_TEXT / 8)
 
 /* The word `aborted`; a PE's abort ends with the job, the launcher's is for good. */
@@ -68,6 +68,7 @@ typedef struct pysh_control_slot {
     _Atomic int64_t reported_ns;                    /* see pysh_control_claim_report(); used by the PEs of the host */
     uint64_t passed;                                /* epochs of the barrier of few PEs; own PE only */
     _Atomic uint64_t pid_namespace;                 /* a pid means something to processes of the same namespace only */
+    _Atomic uint64_t activity_version;              /* of the two below; odd during a change */
     _Atomic int64_t activity_ns;                    /* since when, CLOCK_MONOTONIC; 0: not waiting */
     _Atomic uint64_t activity[PYSH_ACTIVITY_WORDS]; /* text, not always terminated */
     /* Two buffers by the parity of the epoch that the barrier after the writing begins: the one of
@@ -101,7 +102,10 @@ void pysh_control_unmap(pysh_control_t *control);
 /* Everything as after creation, but an abort by the launcher stays. By one process, while no other uses the segment. */
 void pysh_control_reset(pysh_control_t *control);
 
-void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns); /* NULL: not waiting */
+/* NULL: not waiting. One thread at a time. */
+void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns);
+/* " while this PE was in barrier_all", or nothing when it does not wait. */
+void pysh_control_during(const pysh_control_slot_t *slot, char *text, size_t capacity);
 /* One line on where a PE stands, and its kernel. */
 void pysh_control_describe_slot(const pysh_control_slot_t *slot, char *text, size_t capacity);
 /* The first reason stays; `pe` is whose failure it is, -1: no PE's. */

@@ -3,7 +3,6 @@
  * it looks for interrupts, dead PEs and its deadline. */
 #include "conduit/wait.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -90,17 +89,16 @@ static void relax(void) {
 #endif
 }
 
-/* "barrier_all", "wait_until (>= 7)". */
+/* "barrier_all", "wait_until (>= 7, seen 5)". */
 static const char *named(const pysh_wait_t *wait, char *text, size_t capacity) {
-    const pysh_wait_aim_t *aim = &wait->aim;
-    const char *symbol = pysh_cmp_symbol(aim->cmp);
+    char aim[PYSH_ACTIVITY_TEXT];
 
-    if (!symbol)
+    if (!wait->aim.describe)
         return wait->what;
-    if (aim->is_signed)
-        snprintf(text, capacity, "%s (%s %" PRId64 ")", wait->what, symbol, aim->value);
-    else
-        snprintf(text, capacity, "%s (%s %" PRIu64 ")", wait->what, symbol, (uint64_t)aim->value);
+    wait->aim.describe(wait->aim.of, aim, sizeof aim);
+    if (!aim[0])
+        return wait->what;
+    snprintf(text, capacity, "%s (%s)", wait->what, aim);
     return text;
 }
 
@@ -145,6 +143,21 @@ static void count_time(pysh_wait_t *wait, int64_t now) {
     wait->checked_ns = now;
 }
 
+/* What is published is the latest of the slow waits. */
+static void publish(void) {
+    char name[PYSH_ACTIVITY_TEXT];
+
+    pysh.conduit->activity(slow ? named(slow, name, sizeof name) : NULL, slow ? slow->start_ns : 0);
+}
+
+/* What a wait sees changes. */
+static void publish_again(const pysh_wait_t *wait) {
+    pthread_mutex_lock(&slow_mutex);
+    if (wait == slow && wait->aim.describe)
+        publish();
+    pthread_mutex_unlock(&slow_mutex);
+}
+
 /* What can end the wait other than success; each at its own pace. */
 static int slow_checks(pysh_wait_t *wait, int64_t now) {
     int status = ISHMEMX_OK;
@@ -152,6 +165,7 @@ static int slow_checks(pysh_wait_t *wait, int64_t now) {
     if (now >= wait->next_check_ns) {
         wait->next_check_ns = now + CHECK_NS;
         count_time(wait, now);
+        publish_again(wait);
         if (!wait->barrier || now >= wait->next_handlers_ns) {
             wait->next_handlers_ns = wait->barrier ? now + wait->barrier->check_ns : 0;
             status = run_handlers(wait);
@@ -172,26 +186,22 @@ static int slow_checks(pysh_wait_t *wait, int64_t now) {
     return status;
 }
 
-/* What is published is the latest of the slow waits. */
 static void list_slow(pysh_wait_t *wait) {
-    char name[PYSH_ACTIVITY_TEXT];
-
     pthread_mutex_lock(&slow_mutex);
     wait->next_slow = slow;
     slow = wait;
-    pysh.conduit->activity(named(wait, name, sizeof name), wait->start_ns);
+    publish();
     pthread_mutex_unlock(&slow_mutex);
 }
 
 static void unlist_slow(pysh_wait_t *wait) {
     pysh_wait_t **at = &slow;
-    char name[PYSH_ACTIVITY_TEXT];
 
     pthread_mutex_lock(&slow_mutex);
     while (*at != wait)
         at = &(*at)->next_slow;
     *at = wait->next_slow;
-    pysh.conduit->activity(slow ? named(slow, name, sizeof name) : NULL, slow ? slow->start_ns : 0);
+    publish();
     pthread_mutex_unlock(&slow_mutex);
 }
 

@@ -7,11 +7,11 @@
 
 #include "conduit/conduit.h"
 
-/* What a wait for a word of memory is for; `cmp` 0: it is for none. */
+/* What a wait for words of memory is for, and what it sees of them: ">= 7, seen 5". */
 typedef struct pysh_wait_aim {
-    int cmp; /* ISHMEMX_CMP_* */
-    bool is_signed;
-    int64_t value;
+    /* By any thread of the PE, from when the wait is slow to its end; the text may be empty. NULL: it is for none. */
+    void (*describe)(const void *of, char *text, size_t capacity);
+    const void *of;
 } pysh_wait_aim_t;
 
 typedef struct pysh_wait {

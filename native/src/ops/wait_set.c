@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/elements.h"
@@ -17,6 +18,7 @@ typedef struct many {
     const char *ivars, *values;
     size_t nelems, width, value_stride; /* value_stride 0: one value for all */
     const int *status;
+    _Atomic size_t first; /* of all: those before it hold; also for the threads that describe the wait */
 } many_t;
 
 /* Where the next look for any begins, so that each element that holds has its turn; by address, since a
@@ -52,23 +54,41 @@ static bool nothing_included(const many_t *many) {
     return true;
 }
 
-/* Of values that differ by element it is not said. */
-static pysh_wait_aim_t aim_of(const many_t *many) {
+static uint64_t value_for(const many_t *many, size_t i) {
     uint64_t value = 0;
 
-    if (many->value_stride)
-        return (pysh_wait_aim_t){0};
-    memcpy(&value, many->values, many->width);
-    return pysh_wait_aim(many->type, many->cmp, value);
+    memcpy(&value, many->values + i * many->value_stride, many->width);
+    return value;
+}
+
+static int load(const many_t *many, size_t i, uint64_t *seen_p) {
+    return pysh_wait_load(many->heap, many->ivars + i * many->width, many->width, seen_p);
 }
 
 static int element_holds(const many_t *many, size_t i, bool *holds_p) {
-    uint64_t seen = 0, value = 0;
-    int status = pysh_wait_load(many->heap, many->ivars + i * many->width, many->width, &seen);
+    uint64_t seen = 0;
+    int status = load(many, i, &seen);
 
-    memcpy(&value, many->values + i * many->value_stride, many->width);
-    *holds_p = !status && pysh_wait_holds(many->type, seen, many->cmp, value);
+    *holds_p = !status && pysh_wait_holds(many->type, seen, many->cmp, value_for(many, i));
     return status;
+}
+
+/* Of the first element that does not hold; nothing when all do by now. */
+static void describe(const void *of, char *text, size_t capacity) {
+    const many_t *many = of;
+    uint64_t bits;
+
+    text[0] = '\0';
+    for (size_t i = atomic_load_explicit(&many->first, memory_order_relaxed); i < many->nelems && !text[0]; i++) {
+        pysh_number_t asked, seen;
+
+        if (!included(many, i) || load(many, i, &bits) ||
+            pysh_wait_holds(many->type, bits, many->cmp, value_for(many, i)))
+            continue;
+        asked = pysh_wait_number(many->type, value_for(many, i));
+        seen = pysh_wait_number(many->type, bits);
+        snprintf(text, capacity, "%s %s, seen %s in element %zu", pysh_cmp_symbol(many->cmp), asked.text, seen.text, i);
+    }
 }
 
 /* *many is filled also when nelems is 0; then nothing else is looked at. */
@@ -95,18 +115,19 @@ static int begin(int type, const void *ivars, size_t nelems, const int *status, 
     return checked;
 }
 
-/* One look at the elements from *first on; moves *first to the first that does not hold. */
-static int look_all(const many_t *many, size_t *first, bool *holds_p) {
+/* One look at the elements from `first` on; moves it to the first that does not hold. */
+static int look_all(many_t *many, bool *holds_p) {
+    size_t i = atomic_load_explicit(&many->first, memory_order_relaxed);
     bool holds = true;
     int status = ISHMEMX_OK;
 
-    while (holds && *first < many->nelems) {
-        if (included(many, *first))
-            status = element_holds(many, *first, &holds);
+    for (; i < many->nelems; i++) {
+        if (included(many, i))
+            status = element_holds(many, i, &holds);
         if (status || !holds)
             break;
-        ++*first;
     }
+    atomic_store_explicit(&many->first, i, memory_order_relaxed);
     *holds_p = holds;
     return status;
 }
@@ -156,7 +177,6 @@ static void acquire(void) {
 
 int ishmemx_wait_until_all(int type, const void *ivars, size_t nelems, const int *status, int cmp, const void *values,
                            int vector) {
-    size_t first = 0;
     many_t many;
     pysh_wait_t wait;
     bool holds;
@@ -166,8 +186,8 @@ int ishmemx_wait_until_all(int type, const void *ivars, size_t nelems, const int
     if ((outcome = begin(type, ivars, nelems, status, cmp, values, vector, "wait_until_all", &many)) || !nelems)
         return outcome;
     pysh_wait_begin(&wait, "wait_until_all");
-    wait.aim = aim_of(&many);
-    while (!(outcome = look_all(&many, &first, &holds)) && !holds)
+    wait.aim = (pysh_wait_aim_t){describe, &many};
+    while (!(outcome = look_all(&many, &holds)) && !holds)
         if ((outcome = pysh_wait_pause(&wait)))
             break;
     pysh_wait_end(&wait);
@@ -183,7 +203,7 @@ static int wait_until(const many_t *many, const char *what, look_func_t *look, s
 
     if (!nothing_included(many)) {
         pysh_wait_begin(&wait, what);
-        wait.aim = aim_of(many);
+        wait.aim = (pysh_wait_aim_t){describe, many};
         while (!(outcome = look(many, indices, &result)) && result == none)
             if ((outcome = pysh_wait_pause(&wait)))
                 break;
@@ -219,7 +239,6 @@ int ishmemx_wait_until_some(int type, const void *ivars, size_t nelems, size_t *
 
 int ishmemx_test_all(int type, const void *ivars, size_t nelems, const int *status, int cmp, const void *values,
                      int vector, int *holds) {
-    size_t first = 0;
     many_t many;
     bool all = true;
     int outcome;
@@ -227,7 +246,7 @@ int ishmemx_test_all(int type, const void *ivars, size_t nelems, const int *stat
     PYSH_ENTER();
     outcome = begin(type, ivars, nelems, status, cmp, values, vector, "test_all", &many);
     if (!outcome && nelems)
-        outcome = look_all(&many, &first, &all);
+        outcome = look_all(&many, &all);
     acquire();
     if (!outcome)
         *holds = all;

@@ -2,9 +2,11 @@
  * Waiting on one's own memory, and the barrier. */
 #include "ops/wait_until.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "accel/accel.h"
 #include "base/elements.h"
@@ -94,21 +96,42 @@ int pysh_wait_check(int type, const void *ivar, size_t nbytes, int cmp, const ch
     return status ? status : pysh_type_check_aligned(type, ivar, "ivar");
 }
 
-pysh_wait_aim_t pysh_wait_aim(int type, int cmp, uint64_t value) {
-    switch (type) {
-    case ISHMEMX_TYPE_INT16:
-        return (pysh_wait_aim_t){cmp, true, (int16_t)value};
-    case ISHMEMX_TYPE_INT32:
-        return (pysh_wait_aim_t){cmp, true, (int32_t)value};
-    case ISHMEMX_TYPE_UINT32:
-        return (pysh_wait_aim_t){cmp, false, (uint32_t)value};
-    default:
-        return (pysh_wait_aim_t){cmp, type == ISHMEMX_TYPE_INT64, (int64_t)value};
+pysh_number_t pysh_wait_number(int type, uint64_t bits) {
+    pysh_number_t number;
+
+    if (type == ISHMEMX_TYPE_INT16)
+        snprintf(number.text, sizeof number.text, "%" PRId16, (int16_t)bits);
+    else if (type == ISHMEMX_TYPE_INT32)
+        snprintf(number.text, sizeof number.text, "%" PRId32, (int32_t)bits);
+    else if (type == ISHMEMX_TYPE_INT64)
+        snprintf(number.text, sizeof number.text, "%" PRId64, (int64_t)bits);
+    else
+        snprintf(number.text, sizeof number.text, "%" PRIu64, type == ISHMEMX_TYPE_UINT32 ? (uint32_t)bits : bits);
+    return number;
+}
+
+typedef struct word { /* that is waited for */
+    int type, heap, cmp;
+    const void *ivar;
+    uint64_t value;
+} word_t;
+
+static void describe(const void *of, char *text, size_t capacity) {
+    const word_t *word = of;
+    pysh_number_t asked = pysh_wait_number(word->type, word->value), seen;
+    uint64_t bits;
+
+    if (pysh_wait_load(word->heap, word->ivar, pysh_type_width(word->type), &bits)) {
+        snprintf(text, capacity, "%s %s", pysh_cmp_symbol(word->cmp), asked.text);
+    } else {
+        seen = pysh_wait_number(word->type, bits);
+        snprintf(text, capacity, "%s %s, seen %s", pysh_cmp_symbol(word->cmp), asked.text, seen.text);
     }
 }
 
 static int wait_until(const char *what, int type, const void *ivar, int cmp, uint64_t value, uint64_t *seen) {
     pysh_wait_t wait;
+    word_t word;
     uint64_t bits = 0;
     int heap, status;
     size_t nbytes;
@@ -119,7 +142,8 @@ static int wait_until(const char *what, int type, const void *ivar, int cmp, uin
     if (status)
         return status;
     pysh_wait_begin(&wait, what);
-    wait.aim = pysh_wait_aim(type, cmp, value);
+    word = (word_t){type, heap, cmp, ivar, value};
+    wait.aim = (pysh_wait_aim_t){describe, &word};
     while (!(status = pysh_wait_load(heap, ivar, nbytes, &bits)) && !pysh_wait_holds(type, bits, cmp, value))
         if ((status = pysh_wait_pause(&wait)))
             break;

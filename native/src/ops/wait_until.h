@@ -14,6 +14,9 @@ int pysh_load_own(int type, const void *address, const char *what, uint64_t *bit
 int pysh_wait_check(int type, const void *ivar, size_t nbytes, int cmp, const char *what, int *heap_p);
 /* A relaxed load of nbytes, 4 or 8; whoever acts on it adds an acquire fence. */
 int pysh_wait_load(int heap, const void *address, size_t nbytes, uint64_t *bits_p);
-/* What is waited for, as reports say it. */
-pysh_wait_aim_t pysh_wait_aim(int type, int cmp, uint64_t value);
+/* A value as reports have it. */
+typedef struct pysh_number {
+    char text[24];
+} pysh_number_t;
+pysh_number_t pysh_wait_number(int type, uint64_t bits);
 bool pysh_wait_holds(int type, uint64_t seen, int cmp, uint64_t value);

@@ -207,7 +207,6 @@ static int os_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
     atomic_store(&pysh_os.control->slot.pid_namespace, hello.pid_namespace);
     pysh_control_set_activity(&pysh_os.control->slot, NULL, 0);
     atomic_store(&pysh_os.control->slot.state, PYSH_PE_RUNNING);
-    pysh_os.what = NULL;
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         own.arena[heap] = -1;
     if ((status = compare_hellos(config)) || (status = pysh_os_learn_hosts()))

@@ -38,7 +38,6 @@ typedef struct pysh_openshmem {
     pysh_os_control_t **peer;   /* [n_pes] NULL where not mapped */
     pthread_mutex_t mutex;      /* one call of the library at a time */
     _Atomic bool dirty;         /* puts or gets since the last quiet; changed with the mutex */
-    const char *what;           /* the slow wait this PE is in, or NULL */
 } pysh_openshmem_t;
 extern pysh_openshmem_t pysh_os;
 

@@ -93,13 +93,15 @@ void pysh_os_idle_end(pysh_wait_t *wait) {
 }
 
 void pysh_os_activity(const char *what, int64_t since_ns) {
-    pysh_os.what = what;
     pysh_control_set_activity(&pysh_os.control->slot, what, since_ns);
 }
 
 static int peer_lost(int pe, const char *how) {
-    return pysh_fail(ISHMEMX_ERR_PEER, "PE %d (pid %d) %s%s%s", pe, (int)atomic_load(&pysh_os.peer[pe]->slot.pid), how,
-                     pysh_os.what ? " while this PE was in " : "", pysh_os.what ? pysh_os.what : "");
+    char during[PYSH_ACTIVITY_TEXT + 32];
+
+    pysh_control_during(&pysh_os.control->slot, during, sizeof during);
+    return pysh_fail(ISHMEMX_ERR_PEER, "PE %d (pid %d) %s%s", pe, (int)atomic_load(&pysh_os.peer[pe]->slot.pid), how,
+                     during);
 }
 
 /* Deaths on other hosts are noticed by the launcher, which ends the job. */

@@ -40,8 +40,7 @@ static struct {
     int pe, n_pes;
     unsigned round; /* jobs this process has finished */
     pysh_control_t *control;
-    pysh_control_slot_t *slot;  /* own */
-    _Atomic(const char *) what; /* a slow wait this PE is in, or NULL */
+    pysh_control_slot_t *slot; /* own */
     int arena_fd[ISHMEMX_HEAP_COUNT];
     char *region[ISHMEMX_HEAP_COUNT]; /* the arenas of all PEs, one behind the other */
     size_t region_nbytes[ISHMEMX_HEAP_COUNT];
@@ -166,7 +165,6 @@ static int shm_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
             config->n_pes);
     shm.pe = config->pe;
     shm.n_pes = config->n_pes;
-    shm.what = NULL;
     if ((status = meet(config, fds)))
         return status;
     pysh_sleep_prepare();
@@ -253,7 +251,6 @@ static void shm_idle_end(pysh_wait_t *wait) {
 }
 
 static void shm_activity(const char *what, int64_t since_ns) {
-    shm.what = what;
     pysh_control_set_activity(shm.slot, what, since_ns);
 }
 
@@ -262,7 +259,7 @@ static int shm_liveness(void) {
 
     if (why)
         return pysh_fail(ISHMEMX_ERR_PEER, "the job is being aborted: %s", why);
-    return pysh_peers_check(shm.control, shm.pe, shm.what);
+    return pysh_peers_check(shm.control, shm.pe);
 }
 
 static bool shm_claim_report(int64_t since_ns) {

@@ -72,12 +72,13 @@ static bool process_ended(const pysh_control_t *control, int own, int pe) {
     return kill(atomic_load(&control->slot[pe].pid), 0) && errno == ESRCH;
 }
 
-static int check(const pysh_control_t *control, int pe, const char *what) {
-    const char *during = what ? " while this PE was in " : "";
+static int check(const pysh_control_t *control, int pe) {
+    char during[PYSH_ACTIVITY_TEXT + 32];
     int left = -1;
 
     if (!watched || poll(watched, (nfds_t)n_watched, 0) < 0)
         return ISHMEMX_OK;
+    pysh_control_during(&control->slot[pe], during, sizeof during);
     for (int peer = 0; peer < n_watched; peer++) {
         bool ended = process_ended(control, pe, peer);
 
@@ -85,20 +86,20 @@ static int check(const pysh_control_t *control, int pe, const char *what) {
         if (atomic_load_explicit(&control->slot[peer].state, memory_order_acquire) == PYSH_PE_FINALIZED)
             left = peer;
         else if (ended)
-            return pysh_fail(ISHMEMX_ERR_PEER, "PE %d (pid %d) died%s%s", peer,
-                             (int)atomic_load(&control->slot[peer].pid), during, what ? what : "");
+            return pysh_fail(ISHMEMX_ERR_PEER, "PE %d (pid %d) died%s", peer,
+                             (int)atomic_load(&control->slot[peer].pid), during);
     }
     /* Others may have left because of a death: that is the better news. */
     if (left >= 0)
-        return pysh_fail(ISHMEMX_ERR_PEER, "PE %d finalised%s%s", left, during, what ? what : "");
+        return pysh_fail(ISHMEMX_ERR_PEER, "PE %d finalised%s", left, during);
     return ISHMEMX_OK;
 }
 
-int pysh_peers_check(const pysh_control_t *control, int pe, const char *what) {
+int pysh_peers_check(const pysh_control_t *control, int pe) {
     int status;
 
     pthread_mutex_lock(&looking);
-    status = check(control, pe, what);
+    status = check(control, pe);
     pthread_mutex_unlock(&looking);
     return status;
 }

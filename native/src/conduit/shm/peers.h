@@ -8,5 +8,5 @@
  * kernel has no pidfd and no answer either, are taken to live. */
 int pysh_peers_watch(const pysh_control_t *control, int pe);
 void pysh_peers_unwatch(void);
-/* OK, or PEER naming the PE that died or finalised while `pe` was in `what` (may be NULL). */
-int pysh_peers_check(const pysh_control_t *control, int pe, const char *what);
+/* OK, or PEER naming the PE that died or finalised, and what `pe` was in then. */
+int pysh_peers_check(const pysh_control_t *control, int pe);
