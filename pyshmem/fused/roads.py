@@ -26,6 +26,12 @@ from ..host import runtime
 from ..host.cutover import choose_table, gpu_name, tune_file
 from .workspace import Workspace
 
+#: That have roads.
+OPERATIONS = (
+    "all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce", "all_gather_group_matmul",
+    "group_matmul_reduce_scatter", "all_reduce_rmsnorm", "all_to_all", "low_latency_all_gather",
+)  # fmt: skip
+
 Rows = tuple[tuple[int, str], ...]
 NEVER = 2**63 - 1
 
@@ -100,6 +106,11 @@ def parse(text: str) -> dict[str, Rows]:
         if not (equals and operation and name):
             raise ValueError(
                 f"PYSHMEM_FUSED: '{item}' is not operation=road or operation:size=road"
+            )
+        if operation.strip() not in OPERATIONS:
+            raise ValueError(
+                f"PYSHMEM_FUSED: no operation {operation.strip()!r} has roads; those that have are "
+                f"{', '.join(OPERATIONS)}"
             )
         most = parse_size(size) if colon and size != "never" else NEVER
         found.setdefault(operation.strip(), []).append((most, name.strip()))

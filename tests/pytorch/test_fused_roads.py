@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 
 pytest.importorskip("torch", reason="make test-torch installs it")
 
+from pyshmem import fused
 from pyshmem.bench.tune_fused import rows_of_times
 from pyshmem.fused import roads
 
@@ -22,13 +24,27 @@ def test_rows_change_where_another_road_is_clearly_faster() -> None:
 
 
 def test_rows_of_the_environment() -> None:
-    found = roads.parse("norm:64K=ll, norm=split,moves:never=slots")
+    norm = "all_reduce_rmsnorm"
+    found = roads.parse(f"{norm}:64K=pull, {norm} =split,all_to_all:never=slots")
     assert found == {
-        "norm": ((65536, "ll"), (roads.NEVER, "split")),
-        "moves": ((roads.NEVER, "slots"),),
+        norm: ((65536, "pull"), (roads.NEVER, "split")),
+        "all_to_all": ((roads.NEVER, "slots"),),
     }
-    with pytest.raises(ValueError, match="'norm' is not operation=road"):
-        roads.parse("norm")
+    with pytest.raises(ValueError, match=f"'{norm}' is not operation=road"):
+        roads.parse(norm)
+    known = "no operation 'all_too_all' has roads; those that have are .*, all_to_all, "
+    with pytest.raises(ValueError, match=f"PYSHMEM_FUSED: {known}"):
+        roads.parse(f"{norm}=split,all_too_all=ll")
+
+
+def test_the_operations_that_have_roads_are_known() -> None:
+    with_roads = {
+        name
+        for name in fused.__all__
+        if inspect.isfunction(function := getattr(fused, name))
+        and "road" in inspect.signature(function).parameters
+    }
+    assert with_roads - {"replace_norms"} == set(roads.OPERATIONS)  # that gives it to one of them
 
 
 @pytest.mark.parametrize("text", ["{}", '{"format": 2, "tables": []}', "no json"])
@@ -57,10 +73,10 @@ CHOICES = """
             except ValueError as error:
                 assert said in str(error)
         try:
-            roads.choose(space, "misspelt", 1, can, rows)
+            roads.choose(space, "all_to_all", 1, can, rows)
             raise SystemExit("a road of PYSHMEM_FUSED that there is not went on")
         except ValueError as error:
-            assert "PYSHMEM_FUSED: misspelt has no road 'z'; it has a, b, c" in str(error)
+            assert "PYSHMEM_FUSED: all_to_all has no road 'z'; it has a, b, c" in str(error)
         try:
             roads.choose(space, "other", 1, can, ((1 + job.my_pe, "a"),))
             raise SystemExit("rows that differ went on")
@@ -71,7 +87,7 @@ CHOICES = """
 
 
 def test_members_take_one_road(run_pes: Callable) -> None:
-    done = run_pes(2, CHOICES, device="sim", check=True, env={"PYSHMEM_FUSED": "misspelt=z"})
+    done = run_pes(2, CHOICES, device="sim", check=True, env={"PYSHMEM_FUSED": "all_to_all=z"})
     assert done.stdout.splitlines() == ["ok", "ok"]
 
 
