@@ -179,7 +179,8 @@ from .host.signals import (
 )
 from .host.strided import ibget, ibput, iget, iput
 from .host.sync import barrier_all, sync_all
-from .host.teams import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, Channel, Team, TeamConfig
+from .host.team_arguments import TeamConfig
+from .host.teams import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, Channel, Team
 from .host.wait_sets import (
     test_all,
     test_all_vector,

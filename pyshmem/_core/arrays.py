@@ -8,13 +8,12 @@ looked at each time.
 
 from __future__ import annotations
 
-import operator
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from . import cupy_arrays, dlpack, errors
-from .dtypes import Kind, as_dtype, kind_of
+from .dtypes import Kind, as_dtype, kind_of, nelems_of
 from .library import HEAPS, ffi, lib, not_initialized
 
 _HEAP_NAMES = {number: name for name, number in HEAPS.items()}
@@ -210,7 +209,8 @@ def _describe(array: Any, name: str) -> tuple[dict[str, Any], np.dtype[Any], boo
         if interface is not None:
             return interface, _dtype_of(interface, array), protocol == "__cuda_array_interface__"
     if not hasattr(array, "__dlpack__"):
-        raise TypeError(f"{name} is a {type(array).__name__}, not an array")
+        what = "None" if array is None else f"a {type(array).__name__}"
+        raise TypeError(f"{name} is {what}, not an array")
     try:
         interface, dtype, device = dlpack.describe(array)
     except TypeError as error:
@@ -302,7 +302,7 @@ def bytes_of(
             "they must be the same"
         )
     itemsize = kind.dtype.itemsize
-    nbytes = available if nelems is None else operator.index(nelems) * itemsize
+    nbytes = available if nelems is None else nelems_of("nelems", nelems) * itemsize
     if 0 <= nbytes <= available and nbytes * factor <= capacity:
         return nbytes
     count = nbytes // itemsize

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import struct
 import sys
@@ -49,7 +50,7 @@ class Kind:
         """``value`` as ``native``, refusing what would lose something."""
         try:
             return operator.index(value) if self.native is int else float(value)
-        except TypeError:
+        except (TypeError, ValueError):  # float takes texts
             raise TypeError(
                 f"{name} is {value!r} ({type(value).__name__}); the array's dtype is {self.dtype}"
             ) from None
@@ -67,9 +68,14 @@ def bits_of(kind: Kind, value: Any, pe: Any = 0) -> int:
 
 
 def out_of_range(kind: Kind, pe: Any, *values: Any) -> Exception:
-    """The error behind an OverflowError of the extension: one of ``values``, or ``pe``."""
-    error = integer_error(kind, *values) if kind.native is int else None
-    return error or ValueError(f"pe {pe} is outside the job")
+    """The error behind a TypeError or OverflowError of the extension: one of ``values``, or ``pe``."""
+    if kind.native is int and (error := integer_error(kind, *values)):
+        return error
+    try:
+        pe_number(pe)
+    except (TypeError, ValueError) as of_pe:
+        return of_pe
+    return OverflowError(f"value {values[0]} is outside {kind.dtype}")
 
 
 def integer_error(kind: Kind, *values: int) -> OverflowError | None:
@@ -83,21 +89,63 @@ def integer_error(kind: Kind, *values: int) -> OverflowError | None:
     return None
 
 
+def integer(name: str, value: Any, dtype: Any = np.int32) -> int:
+    """The argument ``name`` as an int that fits ``dtype``, of 32 bits or more.
+
+    Raises: TypeError (no integer), OverflowError.
+    """
+    if type(value) is int and 0 <= value < 1 << 31:
+        return value
+    number, (least, most) = _index(name, value), _limits(dtype)
+    if not least <= number <= most:
+        raise OverflowError(
+            f"{name} is {number}, which is outside {np.dtype(dtype)} ({least}..{most})"
+        )
+    return number
+
+
+def nelems_of(name: str, value: Any) -> int:
+    """The argument ``name`` as a number of elements, or a distance in them."""
+    return integer(name, value, np.int64)
+
+
+def pe_number(pe: Any, name: str = "pe") -> int:
+    """A PE as the library takes it, which knows the numbers that there are.
+
+    Raises: TypeError (no integer), ValueError (no job has such a PE).
+    """
+    if type(pe) is int and 0 <= pe < 1 << 31:
+        return pe
+    number = _index(name, pe)
+    if not -1 << 31 <= number < 1 << 31:
+        raise ValueError(f"{name} {number} is outside the job")
+    return number
+
+
+@functools.cache
+def _limits(dtype: Any) -> tuple[int, int]:
+    """Of an integer dtype; ``iinfo`` takes a microsecond."""
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
+def _index(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r} ({type(value).__name__}), not an integer") from None
+
+
 def argument_error(error: Exception, **given: tuple[Any, Any]) -> Exception:
     """What to raise for the TypeError or OverflowError of the extension, which names no argument.
 
-    ``given`` has each integer argument with the dtype that it has to fit.
+    ``given`` has each integer argument with the dtype that it has to fit; None: it is a PE.
     """
     for name, (value, dtype) in given.items():
         try:
-            number = operator.index(value)
-        except TypeError:
-            return TypeError(f"{name} is {value!r} ({type(value).__name__}), not an integer")
-        limits = np.iinfo(dtype)
-        if not limits.min <= number <= limits.max:
-            return OverflowError(
-                f"{name} is {number}, which is outside {np.dtype(dtype)} ({limits.min}..{limits.max})"
-            )
+            pe_number(value, name) if dtype is None else integer(name, value, dtype)
+        except (TypeError, ValueError, OverflowError) as named:
+            return named
     return error
 
 

@@ -8,6 +8,7 @@ it may have failed: ``if value == marker: check_value()``.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
@@ -196,9 +197,15 @@ def size_text(nbytes: int) -> str:
 def parse_size(size: int | str) -> int:
     """Bytes of ``4096`` or ``"1.5G"``."""
     if isinstance(size, str):
-        nbytes = ffi.new("int64_t *")
-        check(lib.ishmemx_parse_size(size.encode(), nbytes))
-        return int(nbytes[0])
-    if size < 0:
-        raise ValueError(f"a heap of {size} bytes: give 0 or more, or a text such as '512M'")
-    return int(size)
+        parsed = ffi.new("int64_t *")
+        check(lib.ishmemx_parse_size(size.encode(), parsed))
+        return int(parsed[0])
+    try:
+        nbytes = operator.index(size)
+    except TypeError:
+        raise TypeError(
+            f"a size is {size!r} ({type(size).__name__}); give bytes or a text such as '512M'"
+        ) from None
+    if nbytes < 0:
+        raise ValueError(f"a size is {nbytes} bytes; give 0 or more, or a text such as '512M'")
+    return nbytes

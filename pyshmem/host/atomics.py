@@ -17,7 +17,7 @@ from typing import Any
 
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, stream_handle, target
-from .._core.dtypes import bits_of, out_of_range, unsupported_dtype
+from .._core.dtypes import bits_of, out_of_range, pe_number, unsupported_dtype
 from .._core.library import check_value, fail, lib
 from .._core.type_table import ATOMIC_FAMILY
 from .._core.type_table import ATOMIC_NUMBER as _OP
@@ -34,14 +34,15 @@ def _change(
     if kind.atomic is None:
         raise unsupported_dtype(f"atomic {op}", kind, ATOMIC_FAMILY[op])
     if stream is not None:
-        what = _OP[op], kind.element, address, bits_of(kind, value, pe), 0, pe, 0
+        what = _OP[op], kind.element, address, bits_of(kind, value, pe), 0, pe_number(pe), 0
         run(lib.ishmemx_atomic_on_stream, handle_of(ctx), *what, stream_handle(stream))
         return
     if type(value) is not kind.native:
         value = kind.scalar(value, "value")
+    handle = handle_of(ctx)
     try:
-        status = kind.atomic(handle_of(ctx), _OP[op], address, value, pe)
-    except OverflowError:
+        status = kind.atomic(handle, _OP[op], address, value, pe)
+    except (TypeError, OverflowError):
         raise out_of_range(kind, pe, value) from None
     if status:
         fail(status)
@@ -54,9 +55,10 @@ def _fetch(op: str, dest: AnyArray, value: Any, pe: int, ctx: Context | None) ->
         raise unsupported_dtype(f"atomic {op}", kind, ATOMIC_FAMILY[op])
     if type(value) is not kind.native:
         value = kind.scalar(value, "value")
+    handle = handle_of(ctx)
     try:
-        old = kind.atomic_fetch(handle_of(ctx), _OP[op], address, value, pe)
-    except OverflowError:
+        old = kind.atomic_fetch(handle, _OP[op], address, value, pe)
+    except (TypeError, OverflowError):
         raise out_of_range(kind, pe, value) from None
     if old == kind.failed:
         check_value()
@@ -149,9 +151,10 @@ def atomic_compare_swap(
     if kind.compare_swap is None:
         raise unsupported_dtype("atomic compare_swap", kind, ATOMIC_FAMILY["compare_swap"])
     cond, value = kind.scalar(cond, "cond"), kind.scalar(value, "value")
+    handle = handle_of(ctx)
     try:
-        old = kind.compare_swap(handle_of(ctx), address, cond, value, pe)
-    except OverflowError:
+        old = kind.compare_swap(handle, address, cond, value, pe)
+    except (TypeError, OverflowError):
         raise out_of_range(kind, pe, cond, value) from None
     if old == kind.failed:
         check_value()

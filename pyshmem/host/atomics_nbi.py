@@ -16,7 +16,7 @@ from typing import Any
 
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, place, stream_handle, target
-from .._core.dtypes import bits_of, unsupported_dtype
+from .._core.dtypes import bits_of, pe_number, unsupported_dtype
 from .._core.library import check, lib
 from .._core.type_table import ATOMIC_FAMILY, ATOMIC_NUMBER, ELEMENTS
 from .contexts import Context, context_of
@@ -41,7 +41,7 @@ def _start(
         raise TypeError(f"fetch has dtype {fetched.dtype}, dest has dtype {kind.dtype}")
     if not capacity:
         raise ValueError("fetch has no elements; its element 0 receives the value")
-    context = context_of(ctx)
+    context, pe = context_of(ctx), pe_number(pe)
     bits = bits_of(kind, value, pe), bits_of(kind, cond, pe)
     number = ATOMIC_NUMBER[op]
     if stream is not None:

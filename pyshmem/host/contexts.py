@@ -17,10 +17,14 @@ from enum import IntFlag
 from types import TracebackType
 from typing import Any, SupportsIndex
 
+import numpy as np
+
 from .._core.array_types import AnyArray
+from .._core.dtypes import integer
 from .._core.library import check, ffi, lib
 from . import runtime
 from .handles import kernels_refuse
+from .team_arguments import listed_pes, refuse_team
 from .teams import TEAM_WORLD, Team
 
 
@@ -62,8 +66,10 @@ class Context:
     _numba_type_ = kernels_refuse
 
     def __init__(self, options: int = 0, team: Team = TEAM_WORLD) -> None:
-        handle = ffi.new("uintptr_t *")
-        check(lib.ishmemx_ctx_create(team.handle, options, handle))
+        if not isinstance(team, Team):
+            raise refuse_team(team, "team")
+        handle, number = ffi.new("uintptr_t *"), integer("options", options)
+        check(lib.ishmemx_ctx_create(team.handle, number, handle))
         self._set(handle[0], team)
         team._contexts.add(self)
         _made.add(self)
@@ -149,7 +155,7 @@ class Context:
 
         Spec: shmem_ctx_pe_quiet (OpenSHMEM 1.6).
         """
-        numbers = [int(pe) for pe in pes]
+        numbers = listed_pes(pes)
         listed = ffi.new("int[]", numbers)
         self.complete_by(lib.ishmemx_pe_quiet, self.handle, listed, len(numbers), pes=set(numbers))
 
@@ -170,9 +176,12 @@ class Context:
         """
         config, mask = ffi.NULL, 0
         if total_ops is not None:
-            config = ffi.new("ishmemx_session_config_t *", (total_ops,))
+            config = ffi.new(
+                "ishmemx_session_config_t *", (integer("total_ops", total_ops, np.uint64),)
+            )
             mask = lib.ISHMEMX_SESSION_TOTAL_OPS
-        check(lib.ishmemx_session_start(self.handle, options, config, mask))
+        number = integer("options", options)
+        check(lib.ishmemx_session_start(self.handle, number, config, mask))
 
     def session_stop(self) -> None:
         """End the session; without one it does nothing.

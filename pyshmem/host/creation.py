@@ -14,7 +14,7 @@ import numpy as np
 from .._core import cupy_arrays
 from .._core.array_types import DeviceArray
 from .._core.arrays import SymmetricArray
-from .._core.dtypes import DTypeLike, as_dtype
+from .._core.dtypes import DTypeLike, as_dtype, integer, nelems_of
 from .._core.library import check, lib
 from .heap import Either, OnDevice, OnHost, Shape, allocate
 from .teams import TEAM_WORLD
@@ -87,9 +87,11 @@ def empty(
         heap), TypeError (dtype), ValueError (shape, heap, align, hints), NotInitialized.
     Spec: shmem_malloc, shmem_align, shmem_malloc_with_hints (OpenSHMEM 1.5).
     """
-    if align is not None and (align < 8 or align & (align - 1)):
-        raise ValueError(f"align is {align}; give a power of two, 8 or more")
-    if not 0 <= hints <= MALLOC_ATOMICS_REMOTE | MALLOC_SIGNAL_REMOTE:
+    if align is not None:
+        align = nelems_of("align", align)
+        if align < 8 or align & (align - 1):
+            raise ValueError(f"align is {align}; give a power of two, 8 or more")
+    if not 0 <= integer("hints", hints) <= MALLOC_ATOMICS_REMOTE | MALLOC_SIGNAL_REMOTE:
         raise ValueError(f"hints is {hints}; give MALLOC_ATOMICS_REMOTE, MALLOC_SIGNAL_REMOTE or 0")
     return allocate("empty", shape, dtype, heap, align=align or 0)
 

@@ -28,6 +28,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .._core.dtypes import integer
 from .._core.library import check, ffi, lib, parse_size, setting
 from .._core.type_table import ELEMENT_NUMBER, REDUCE_OPS
 from . import runtime
@@ -74,7 +75,7 @@ _forced: list[tuple[str, int]] = []  # by the ``forced`` that are open, the inne
 
 
 def _bucket(value: int, bounds: tuple[int, ...], what: str) -> int:
-    if value < 1:
+    if integer(what, value) < 1:
         raise ValueError(f"{what} is {value}; a shape has at least one")
     return next((bound for bound in bounds if value <= bound), bounds[-1])
 

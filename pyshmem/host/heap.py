@@ -14,7 +14,6 @@ only marked; it is freed once every PE has dropped it, by the next allocation, `
 from __future__ import annotations
 
 import math
-import operator
 import weakref
 from typing import Any, Literal, SupportsIndex, TypeVar, cast
 
@@ -24,7 +23,7 @@ from .._core import cupy_arrays, errors
 from .._core.array_types import AnyArray, DeviceArray
 from .._core.arrays import SymmetricArray as SymmetricArray
 from .._core.arrays import gone, heap_number, place, remember, retire
-from .._core.dtypes import DTypeLike, as_dtype, kind_of
+from .._core.dtypes import DTypeLike, as_dtype, kind_of, nelems_of
 from .._core.library import check, ffi, lib
 from . import runtime
 
@@ -96,7 +95,7 @@ def allocate(
         )
     kind = as_dtype(dtype)
     extents = _extents(shape)
-    nbytes = math.prod(extents) * kind.itemsize
+    nbytes = _nbytes(extents, kind)
     on_gpu = heap == "device" and job.device == "cuda"
     if not nbytes:
         empty_array = np.empty(extents, kind).view(SymmetricArray)
@@ -126,10 +125,18 @@ def _array_over(
 
 def _extents(shape: Shape) -> tuple[int, ...]:
     extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    found = tuple(operator.index(extent) for extent in extents)
+    name = f"an extent of shape {shape!r}" if isinstance(shape, (tuple, list)) else "shape"
+    found = tuple(nelems_of(name, extent) for extent in extents)
     if any(extent < 0 for extent in found):
         raise ValueError(f"shape {found} has a negative extent")
     return found
+
+
+def _nbytes(extents: tuple[int, ...], kind: np.dtype[Any]) -> int:
+    nbytes = math.prod(extents) * kind.itemsize
+    if nbytes >= 1 << 63:
+        raise errors.HeapExhausted(f"shape {extents} of {kind} has {nbytes} bytes; no heap has")
+    return nbytes
 
 
 # ---- freeing -----------------------------------------------------------------------------------
@@ -172,9 +179,9 @@ def realloc(array: ArrayT, shape: Shape) -> ArrayT:
     """
     job = runtime.current()
     extents = _extents(shape)
-    nbytes = math.prod(extents) * array.dtype.itemsize
-    heap = "device" if hasattr(array, "__cuda_array_interface__") else getattr(array, "heap", None)
     block = _block_of(array, "reallocated")
+    nbytes = _nbytes(extents, array.dtype)
+    heap = "device" if hasattr(array, "__cuda_array_interface__") else getattr(array, "heap", None)
     if block is None or not nbytes:
         if block is not None:
             free(array)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import operator
 import struct
 from collections.abc import Callable, Iterable
 from typing import SupportsIndex
@@ -11,6 +10,7 @@ from typing import SupportsIndex
 from .._core.errors import MismatchError, ShmemError
 from .._core.library import check, ffi, lib
 from . import runtime
+from .team_arguments import listed_pes
 from .teams import Team, made
 
 #: Gives the bytes of this member to all members, and returns those of each, in the members' order.
@@ -36,7 +36,7 @@ def team_of_members(pes: Iterable[SupportsIndex], exchange: Exchange) -> Team:
     Extension.
     """
     runtime.current()
-    listed = [operator.index(pe) for pe in pes]
+    listed = listed_pes(pes)
     free = ffi.new("uint64_t *")
     check(lib.ishmemx_team_free_slots(free))
     offers = [_OFFER.unpack(o) for o in exchange(_OFFER.pack(free[0], _digest(listed)))]

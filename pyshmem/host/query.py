@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from .._core.array_types import AnyArray
 from .._core.arrays import heap_number, place
+from .._core.dtypes import integer, pe_number
 from .._core.library import ThreadLevel, check, ffi, lib, size_text
 from .._core.peer_views import view_of_peer
 from . import runtime
@@ -40,7 +41,7 @@ def ptr(array: AnyArray, pe: int, *, team: Team = TEAM_WORLD) -> Any:
         return team.ptr(array, pe)
     address, nbytes, _ = place(array, "array", symmetric=True)
     peer = ffi.new("uintptr_t *")
-    check(lib.ishmemx_ptr(address, pe, peer))
+    check(lib.ishmemx_ptr(address, pe_number(pe), peer))
     return view_of_peer(peer[0], nbytes, array)
 
 
@@ -51,7 +52,7 @@ def pe_accessible(pe: int) -> bool:
     Spec: shmem_pe_accessible (OpenSHMEM 1.5).
     """
     runtime.current()
-    return bool(lib.ishmemx_pe_accessible(pe))
+    return bool(lib.ishmemx_pe_accessible(integer("pe", pe)))
 
 
 def addr_accessible(array: AnyArray, pe: int) -> bool:
@@ -65,7 +66,8 @@ def addr_accessible(array: AnyArray, pe: int) -> bool:
     Spec: shmem_addr_accessible (OpenSHMEM 1.5).
     """
     runtime.current()
-    return bool(lib.ishmemx_addr_accessible(place(array, "array", symmetric=False)[0], pe))
+    address = place(array, "array", symmetric=False)[0]
+    return bool(lib.ishmemx_addr_accessible(address, integer("pe", pe)))
 
 
 def query_thread() -> ThreadLevel:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, pair, stream_handle, target
-from .._core.dtypes import out_of_range
+from .._core.dtypes import argument_error, out_of_range, pe_number
 from .._core.errors import UnsupportedError
 from .._core.library import check, check_value, fail, lib
 from .contexts import Context, context_of, handle_of
@@ -50,10 +50,10 @@ def put(
     """
     source_address, dest_address, nbytes = pair(source, dest, nelems, _PUT, "source")
     if stream is not None:
-        where = dest_address, source_address, nbytes, pe, stream_handle(stream)
+        where = dest_address, source_address, nbytes, pe_number(pe), stream_handle(stream)
         run(lib.ishmemx_put_on_stream, handle_of(ctx), *where)
         return
-    status = _put(handle_of(ctx), dest_address, source_address, nbytes, pe)
+    status = _put(handle_of(ctx), dest_address, source_address, nbytes, pe_number(pe))
     if status:
         fail(status)
 
@@ -85,10 +85,10 @@ def get(
     """
     dest_address, source_address, nbytes = pair(dest, source, nelems, _GET, "dest")
     if stream is not None:
-        where = dest_address, source_address, nbytes, pe, stream_handle(stream)
+        where = dest_address, source_address, nbytes, pe_number(pe), stream_handle(stream)
         run(lib.ishmemx_get_on_stream, handle_of(ctx), *where)
         return
-    status = _get(handle_of(ctx), dest_address, source_address, nbytes, pe)
+    status = _get(handle_of(ctx), dest_address, source_address, nbytes, pe_number(pe))
     if status:
         fail(status)
 
@@ -121,7 +121,11 @@ def put_nbi(
         return
     source_address, dest_address, nbytes = pair(source, dest, nelems, _PUT, "source")
     context = context_of(ctx)
-    check(lib.ishmemx_put_nbi(context.handle, dest_address, source_address, nbytes, pe))
+    try:
+        status = lib.ishmemx_put_nbi(context.handle, dest_address, source_address, nbytes, pe)
+    except (TypeError, OverflowError) as error:
+        raise argument_error(error, pe=(pe, None)) from None
+    check(status)
     context.keep(source, pe)
 
 
@@ -153,7 +157,11 @@ def get_nbi(
         return
     dest_address, source_address, nbytes = pair(dest, source, nelems, _GET, "dest")
     context = context_of(ctx)
-    check(lib.ishmemx_get_nbi(context.handle, dest_address, source_address, nbytes, pe))
+    try:
+        status = lib.ishmemx_get_nbi(context.handle, dest_address, source_address, nbytes, pe)
+    except (TypeError, OverflowError) as error:
+        raise argument_error(error, pe=(pe, None)) from None
+    check(status)
     context.keep(dest, pe)
 
 
@@ -176,7 +184,7 @@ def p(
     Spec: shmem_p (OpenSHMEM 1.5).
     """
     address, kind = target(dest, "dest")
-    handle = handle_of(ctx)
+    handle, pe = handle_of(ctx), pe_number(pe)
     if kind.p is None or stream is not None:
         one = np.array(value if kind.p is None else kind.scalar(value, "value"), kind.dtype)
         if one.size != 1:
@@ -213,7 +221,7 @@ def g(source: AnyArray, pe: int, *, ctx: Context | None = None) -> Any:
     Spec: shmem_g (OpenSHMEM 1.5).
     """
     address, kind = target(source, "source")
-    handle = handle_of(ctx)
+    handle, pe = handle_of(ctx), pe_number(pe)
     if kind.g is None:
         one = np.empty((), kind.dtype)
         check(_get(handle, one.ctypes.data, address, kind.dtype.itemsize, pe))

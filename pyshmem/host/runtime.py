@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from .._core import compat, cupy_arrays, errors, library, log
+from .._core.dtypes import integer
 from .._core.library import (
     ACCELERATORS,
     ThreadLevel,
@@ -124,7 +125,11 @@ def init(
                 communicator.check_same(comm)
             _count += 1
             return _job
-        level = ThreadLevel(thread_level)
+        try:
+            level = ThreadLevel(thread_level)
+        except ValueError:
+            levels = ", ".join(f"THREAD_{one.name} ({one.value})" for one in ThreadLevel)
+            raise ValueError(f"thread_level is {thread_level!r}; the levels are {levels}") from None
         _job = _start(heap_size, device_heap_size, device, comm, level)
         _count = 1
         log.info("PE %d of %d joined, device %s", _job.my_pe, _job.n_pes, _job.device)
@@ -315,6 +320,7 @@ def abort(code: int = 1, message: str = "") -> NoReturn:
 
     Extension.
     """
+    code = integer("code", code)
     if _job is not None:
         _tell_others(code, message)
     for stream in (sys.stdout, sys.stderr):
@@ -329,7 +335,7 @@ def global_exit(status: int) -> NoReturn:
 
     Spec: shmem_global_exit (OpenSHMEM 1.5).
     """
-    abort(status, f"global_exit({status})")
+    abort(integer("status", status), f"global_exit({status})")
 
 
 def _tell_others(code: int, text: str) -> None:

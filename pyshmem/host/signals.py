@@ -25,8 +25,15 @@ _NAMES = ("source", "dest")
 
 
 def _mistake(error: Exception, signal: Any, sig_op: Any, pe: Any) -> Exception:
-    given = {"signal": (signal, np.uint64), "sig_op": (sig_op, np.int32), "pe": (pe, np.int32)}
+    given = {"signal": (signal, np.uint64), "sig_op": (sig_op, np.int32), "pe": (pe, None)}
     return argument_error(error, **given)
+
+
+def _on_stream(call: Any, *where: Any) -> None:
+    try:
+        run(call, *where)
+    except (TypeError, OverflowError) as error:
+        raise _mistake(error, *where[-4:-1]) from None
 
 
 def put_signal(
@@ -64,7 +71,7 @@ def put_signal(
     if stream is not None:
         where = dest_address, source_address, nbytes, word, signal, sig_op, pe
         call = lib.ishmemx_put_signal_on_stream
-        run(call, handle_of(ctx), *where, stream_handle(stream))
+        _on_stream(call, handle_of(ctx), *where, stream_handle(stream))
         return
     context = handle_of(ctx)
     try:
@@ -153,7 +160,8 @@ def signal_op(
     """
     where = signal_target(sig_addr), signal, sig_op, pe
     if stream is not None:
-        run(lib.ishmemx_signal_op_on_stream, handle_of(ctx), *where, stream_handle(stream))
+        call = lib.ishmemx_signal_op_on_stream
+        _on_stream(call, handle_of(ctx), *where, stream_handle(stream))
         return
     context = handle_of(ctx)
     try:

@@ -6,11 +6,11 @@ Strides count elements. They are within the given arrays, which are contiguous t
 
 from __future__ import annotations
 
-import operator
 from typing import SupportsIndex
 
 from .._core.array_types import AnyArray
 from .._core.arrays import Place, StreamLike, place, stream_handle
+from .._core.dtypes import nelems_of, pe_number
 from .._core.library import check, lib
 from .contexts import Context, handle_of
 from .stream_kernels import run
@@ -173,11 +173,12 @@ def _blocks(
 ) -> int:
     """The number of blocks to copy: what was given, or what the near side has."""
     if count is not None:
-        number = operator.index(count)
+        number = nelems_of(called, count)
         if number < 0:
             raise ValueError(f"{called} is {number}; give 0 or more")
         return number
-    size, step, length = _elements(near), operator.index(stride), operator.index(block)
+    size, length = _elements(near), nelems_of("bsize", block)
+    step = nelems_of("dst" if name == "dest" else "sst", stride)
     if step < 1 or length < 1:  # _copy tells which
         return 1
     return max(0, (size - length) // step + 1)
@@ -198,10 +199,10 @@ def _copy(
     ctx: Context | None,
     stream: StreamLike,
 ) -> None:
-    length = operator.index(block)
+    length = nelems_of("bsize", block)
     if length < 1:
         raise ValueError(f"bsize is {length}; give 1 or more")
-    steps = operator.index(strides[0]), operator.index(strides[1])
+    steps = nelems_of("dst", strides[0]), nelems_of("sst", strides[1])
     for name, letter, side, step in (
         ("dest", "dst", to, steps[0]),
         ("source", "sst", origin, steps[1]),
@@ -216,7 +217,7 @@ def _copy(
                 f"{_elements(side)}"
             )
     width = to[2].dtype.itemsize
-    where = to[0], origin[0], *steps, length, count, width, pe
+    where = to[0], origin[0], *steps, length, count, width, pe_number(pe)
     if stream is not None:
         call = getattr(lib, f"ishmemx_{routine}_on_stream")
         run(call, handle_of(ctx), *where, stream_handle(stream))

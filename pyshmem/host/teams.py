@@ -2,41 +2,33 @@
 """Teams: ordered sets of PEs that collectives and contexts are about.
 
 Making a team is collective over the parent: all its PEs make the same call, and those that are in no
-new team get None. A failure is one on all of them. A team ends by ``destroy`` or with the job. One
+new team get None. A failure is one on all of them, but for arguments of wrong types, which are
+TypeErrors where they are given. A team ends by ``destroy`` or with the job. One
 that is dropped is a ResourceWarning; it ends, once all its PEs have dropped it, in the next split of
 a team that holds them, or in ``drain``.
 """
 
 from __future__ import annotations
 
-import operator
 import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, place, stream_handle
+from .._core.dtypes import integer, pe_number
 from .._core.library import check, ffi, lib
 from .._core.peer_views import view_of_peer
 from . import runtime
 from .handles import kernels_refuse
 from .runtime import current
 from .stream_kernels import run
+from .team_arguments import TeamConfig, listed_pes, options_of, refuse_team
 
 if TYPE_CHECKING:
     from .contexts import Context
-
-
-class TeamConfig(NamedTuple):
-    """What a team is made with.
-
-    Attributes:
-        num_contexts: contexts that this PE is going to have on the team at a time; a hint.
-    """
-
-    num_contexts: int = 0
 
 
 class Channel:
@@ -124,10 +116,11 @@ class Team:
         Raises: ValueError (pe, destroyed), NotInitialized.
         Spec: shmem_team_translate_pe (OpenSHMEM 1.5).
         """
-        n_pes = self.n_pes()
-        if not 0 <= pe < n_pes:
-            raise ValueError(f"pe {pe} is outside the team of {n_pes} PEs (0..{n_pes - 1})")
-        return int(lib.ishmemx_team_translate_pe(self.handle, pe, dest_team.handle))
+        n_pes, number = self.n_pes(), pe_number(pe)
+        if not 0 <= number < n_pes:
+            raise ValueError(f"pe {number} is outside the team of {n_pes} PEs (0..{n_pes - 1})")
+        other = team_of(dest_team, "dest_team").handle
+        return int(lib.ishmemx_team_translate_pe(self.handle, number, other))
 
     def get_config(self) -> TeamConfig:
         """What the team was made with, as it is now.
@@ -156,7 +149,7 @@ class Team:
         """
         address, nbytes, _ = place(array, "array", symmetric=True)
         peer = ffi.new("uintptr_t *")
-        check(lib.ishmemx_team_ptr(self.handle, address, pe, peer))
+        check(lib.ishmemx_team_ptr(self.handle, address, pe_number(pe), peer))
         return view_of_peer(peer[0], nbytes, array)
 
     # ---- making ----------------------------------------------------------------------------------
@@ -180,8 +173,9 @@ class Team:
         Spec: shmem_team_split_strided (OpenSHMEM 1.6).
         """
         team = ffi.new("uintptr_t *")
-        options = _options(config)
-        check(lib.ishmemx_team_split_strided(self.handle, start, stride, size, *options, team))
+        triplet = pe_number(start, "start"), integer("stride", stride), integer("size", size)
+        options = options_of(config)
+        check(lib.ishmemx_team_split_strided(self.handle, *triplet, *options, team))
         return made(team[0], f"{self._name}[{start}:{stride}:{size}]")
 
     def split_2d(
@@ -209,8 +203,9 @@ class Team:
         Spec: shmem_team_split_2d (OpenSHMEM 1.5).
         """
         row, column = ffi.new("uintptr_t *"), ffi.new("uintptr_t *")
-        rows, columns = _options(xaxis_config), _options(yaxis_config)
-        check(lib.ishmemx_team_split_2d(self.handle, xrange, *rows, row, *columns, column))
+        rows, columns = options_of(xaxis_config), options_of(yaxis_config)
+        width = integer("xrange", xrange)
+        check(lib.ishmemx_team_split_2d(self.handle, width, *rows, row, *columns, column))
         x, y = made(row[0], f"row of {self._name}"), made(column[0], f"column of {self._name}")
         assert x is not None
         assert y is not None
@@ -236,9 +231,11 @@ class Team:
         Extension.
         """
         whole = TEAM_WORLD if parent is None else parent
-        team, listed = ffi.new("uintptr_t *"), [operator.index(pe) for pe in pes]
+        if not isinstance(whole, Team):
+            raise refuse_team(whole, "parent")
+        team, listed = ffi.new("uintptr_t *"), listed_pes(pes)
         numbers = ffi.new("int[]", listed)
-        options = _options(config)
+        options = options_of(config)
         check(lib.ishmemx_team_split_list(whole.handle, numbers, len(listed), *options, team))
         return made(team[0], f"{whole._name}{listed}")
 
@@ -258,10 +255,11 @@ class Team:
         Raises: ValueError (color, destroyed), PeerDied, ShmemTimeout, NotInitialized, ShmemError.
         Extension.
         """
-        if color is not None and color < 0:
+        number = -1 if color is None else integer("color", color)
+        if color is not None and number < 0:
             raise ValueError(f"color is {color}; give 0 or more, or None for no team")
-        team, number = ffi.new("uintptr_t *"), -1 if color is None else color
-        check(lib.ishmemx_team_split_color(self.handle, number, key, *_options(config), team))
+        team, of_key = ffi.new("uintptr_t *"), integer("key", key)
+        check(lib.ishmemx_team_split_color(self.handle, number, of_key, *options_of(config), team))
         return made(team[0], f"color {color} of {self._name}")
 
     def channels(self, n: int) -> tuple[Channel, ...]:
@@ -280,7 +278,7 @@ class Team:
             ShmemError (no place left).
         Extension.
         """
-        n = operator.index(n)
+        n = integer("n", n)
         if n < 1:
             raise ValueError(f"n is {n}; a team has at least channel 0")
         while len(self._channels) < n - 1:
@@ -374,11 +372,14 @@ def made(handle: int, name: str) -> Team | None:
     return team
 
 
-def _options(config: TeamConfig | None) -> tuple[Any, int]:
-    """The configuration and its mask, as the library takes them."""
-    if config is None:
-        return ffi.NULL, 0
-    return ffi.new("ishmemx_team_config_t *", tuple(config)), lib.ISHMEMX_TEAM_NUM_CONTEXTS
+def team_of(team: Team | Channel, name: str = "team") -> Team | Channel:
+    """``team``, if it is one.
+
+    Raises: TypeError (another object, or None: this PE is in no such team).
+    """
+    if isinstance(team, Team | Channel):
+        return team
+    raise refuse_team(team, name)
 
 
 def _job_ended() -> None:

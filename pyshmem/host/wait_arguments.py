@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, place, stream_handle
-from .._core.dtypes import Kind, argument_error, integer_error, unsupported_dtype
+from .._core.dtypes import Kind, argument_error, integer_error, nelems_of, unsupported_dtype
 from .._core.errors import UnsupportedError
 from .._core.library import check, ffi, lib
 from .stream_kernels import run
@@ -35,7 +34,7 @@ def element_set(
     if kind.wait_until is None:
         raise unsupported_dtype(routine, kind, "a")
     available = nbytes // kind.dtype.itemsize
-    count = available if nelems is None else operator.index(nelems)
+    count = available if nelems is None else nelems_of("nelems", nelems)
     if not 0 <= count <= available:
         raise ValueError(f"nelems is {count}; ivars has {available} elements")
     mask = ffi.NULL
@@ -52,6 +51,9 @@ def element_set(
 
 def _right_hand_side(kind: Kind, values: Any, vector: int) -> np.ndarray:
     given = np.asarray(values) if vector else np.asarray(kind.scalar(values, "cmp_value"))
+    if given.dtype.kind == "O":  # refuses what is no integer
+        for value in given.flat:
+            kind.scalar(value, "an element of cmp_values")
     if given.size and given.dtype != kind.dtype:
         if given.dtype.kind not in "iuO":
             raise TypeError(f"cmp_values has dtype {given.dtype}; ivars has {kind.dtype}")

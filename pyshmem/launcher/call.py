@@ -71,7 +71,11 @@ def launch(
 
     Extension.
     """
-    count = operator.index(n_pes)
+    try:
+        count = operator.index(n_pes)
+    except TypeError:
+        kind = type(n_pes).__name__
+        raise TypeError(f"n_pes is {n_pes!r} ({kind}), not an integer") from None
     if count < 1:
         raise ValueError(f"n_pes is {count}; give 1 or more")
     if not callable(function):

@@ -7,14 +7,13 @@ docstring says.
 
 from __future__ import annotations
 
-import operator
 from typing import SupportsIndex
 
 from ..._core.array_types import AnyArray
 from ..._core.arrays import Place, bytes_of, pair, place
-from ..._core.dtypes import Kind, unsupported_dtype
+from ..._core.dtypes import Kind, nelems_of, pe_number, unsupported_dtype
 from ..._core.type_table import ELEMENTS, REDUCE_OPS
-from ..teams import Channel, Team
+from ..teams import Channel, Team, team_of
 
 _NAMES = ("source", "dest")
 #: The numbers of the reductions.
@@ -30,28 +29,12 @@ _ELEMENTS = {
 Nelems = SupportsIndex | None
 
 
-def team_of(team: Team | Channel) -> Team | Channel:
-    """``team``, if it is one.
-
-    Raises: TypeError (another object, or None: this PE is in no such team).
-    """
-    if isinstance(team, Team | Channel):
-        return team
-    if team is None:
-        raise TypeError(
-            "team is None, as a split returns where this PE is no member: leave the call to members"
-        )
-    raise TypeError(
-        f"team is of type {type(team).__name__}, not a Team; the whole job is TEAM_WORLD"
-    )
-
-
 def broadcast(
     dest: AnyArray, source: AnyArray, root: int, nelems: Nelems, team: Team | Channel
 ) -> tuple[int, ...]:
     """Team, addresses of dest and source, bytes, root."""
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES)
-    return team_of(team).handle, dest_address, source_address, nbytes, root
+    return team_of(team).handle, dest_address, source_address, nbytes, pe_number(root, "root")
 
 
 def fcollect(
@@ -100,7 +83,7 @@ def alltoalls(
     given = place(source, "source", symmetric=True)
     result = place(dest, "dest", symmetric=True, writable=True)
     bytes_of(given, result, 0, _NAMES)
-    steps = operator.index(dst), operator.index(sst)
+    steps = nelems_of("dst", dst), nelems_of("sst", sst)
     n_pes, width = team_of(team).n_pes(), given[2].dtype.itemsize
     for name, step in zip(("dst", "sst"), steps, strict=True):
         if step < 1:
@@ -165,7 +148,7 @@ def _spaced(side: Place, step: int) -> int:
 def _block(available: int, n_pes: int, nelems: Nelems) -> int:
     """The elements of a block of ``alltoall``."""
     if nelems is not None:
-        count = operator.index(nelems)
+        count = nelems_of("nelems", nelems)
         if count < 0:
             raise ValueError(f"nelems is {count}; give 0 or more")
         return count

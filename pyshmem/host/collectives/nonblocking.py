@@ -25,7 +25,7 @@ from typing import SupportsIndex
 
 from ..._core.array_types import AnyArray
 from ..._core.library import lib
-from ..teams import TEAM_WORLD, Team
+from ..teams import TEAM_WORLD, Team, team_of
 from . import arguments as arguments
 from .requests import Request, begin
 
@@ -40,7 +40,7 @@ def sync_nb(team: Team = TEAM_WORLD) -> Request:
     Raises: ValueError (team was destroyed), PeerDied, ShmemTimeout, NotInitialized, ShmemError.
     Extension.
     """
-    return begin(lib.ishmemx_sync_nb, (arguments.team_of(team).handle,), (), "sync_nb")
+    return begin(lib.ishmemx_sync_nb, (team_of(team).handle,), (), "sync_nb")
 
 
 def barrier_nb(team: Team = TEAM_WORLD) -> Request:
@@ -53,7 +53,7 @@ def barrier_nb(team: Team = TEAM_WORLD) -> Request:
     Raises: ValueError (team was destroyed), PeerDied, ShmemTimeout, NotInitialized, ShmemError.
     Extension.
     """
-    return begin(lib.ishmemx_barrier_nb, (arguments.team_of(team).handle,), (), "barrier_nb")
+    return begin(lib.ishmemx_barrier_nb, (team_of(team).handle,), (), "barrier_nb")
 
 
 def broadcast_nb(

@@ -9,8 +9,8 @@ import pyshmem
 
 from ...host.contexts import CTX_DEFAULT as _CTX_DEFAULT
 from ...host.contexts import Context
+from ...host.team_arguments import TeamConfig
 from ...host.teams import Team as _Team
-from ...host.teams import TeamConfig
 
 _PREDEFINED: tuple[Any, ...] = (
     pyshmem.TEAM_WORLD, pyshmem.TEAM_SHARED, pyshmem.TEAM_NODE, _CTX_DEFAULT,

@@ -57,10 +57,11 @@ def test_a_pe_outside_the_team(job, heap, routine):
         team = f"pe {pe} is outside the team of {job.n_pes} PE"
         with pytest.raises(ValueError, match=f"{team}.*" + re.escape(f"(0..{job.n_pes - 1})")):
             REMOTE[routine](a, b, signal, pe)
-    with pytest.raises((ValueError, OverflowError)):
+    with pytest.raises(ValueError, match=f"pe {2**40} is outside the job"):
         REMOTE[routine](a, b, signal, 2**40)
-    with pytest.raises(TypeError):
-        REMOTE[routine](a, b, signal, "1")
+    for wrong, told in (("1", "'1' (str)"), (1.0, "1.0 (float)"), (None, "None (NoneType)")):
+        with pytest.raises(TypeError, match=re.escape(f"pe is {told}, not an integer")):
+            REMOTE[routine](a, b, signal, wrong)
     pyshmem.barrier_all()
     assert pyshmem.to_numpy(a).tolist() == [7] * 4
     assert pyshmem.to_numpy(b).tolist() == [8] * 4
@@ -86,7 +87,7 @@ def test_arrays_that_do_not_fit_the_routine(job, heap, routine):
         if gets
         else (dest[:3], good, {}, ValueError, "source has 4 elements.*dest.* 3"),
         (dest, [0.0] * 4, {}, TypeError, "source is a list"),
-        (None, good, {}, TypeError, "dest is a NoneType"),
+        (None, good, {}, TypeError, "dest is None, not an array"),
     ]
     if symmetric_source:
         bad.append((dest, np.zeros(4), {}, ValueError, "source .*not on a symmetric heap"))
@@ -126,14 +127,16 @@ def test_shapes_and_dtypes_that_cannot_be(heap):
     for shape, dtype, error, message in (
         (-1, float, ValueError, "negative"),
         ((2, -3), float, ValueError, "negative"),
-        (1.5, float, (TypeError, AttributeError), "float"),
+        (1.5, float, TypeError, r"shape is 1.5 \(float\), not an integer"),
+        ((2, "1"), float, TypeError, r"an extent of shape \(2, '1'\) is '1' \(str\)"),
+        (None, float, TypeError, "shape is None"),
         (3, object, TypeError, "Python objects"),
         (3, "S0", TypeError, "no size"),
         (3, "float7", TypeError, "float7"),
     ):
         with pytest.raises(error, match=message):
             pyshmem.empty(shape, dtype, heap=heap)
-    with pytest.raises((ValueError, MemoryError, OverflowError)):
+    with pytest.raises(pyshmem.HeapExhausted, match=f"float64 has {2**65} bytes; no heap has"):
         pyshmem.empty(2**62, np.float64, heap=heap)
     assert pyshmem.heap_info(heap) == before
 
@@ -178,3 +181,57 @@ def test_what_is_no_team_is_told(job, team):
     ):
         with pytest.raises(TypeError, match=why):
             call()
+
+
+#: Calls with one argument that is wrong, and how the error begins.
+WRONG = {
+    "iput dst": (lambda a: pyshmem.iput(a, a, 0, dst="2"), "dst is '2' (str)"),
+    "iget sst": (lambda a: pyshmem.iget(a, a, 0, sst=2.0, nelems=1), "sst is 2.0 (float)"),
+    "ibput bsize": (lambda a: pyshmem.ibput(a, a, 0, bsize="1", dst=1, sst=1), "bsize is '1' (str)"),
+    "alltoalls dst": (lambda a: pyshmem.alltoalls(a, a, dst="1", sst=1, nelems=1), "dst is '1' (str)"),
+    "alltoall nelems": (lambda a: pyshmem.alltoall(a, a, nelems="1"), "nelems is '1' (str)"),
+    "broadcast root": (lambda a: pyshmem.broadcast(a, a, None), "root is None (NoneType)"),
+    "broadcast_nb root": (lambda a: pyshmem.broadcast_nb(a, a, "0"), "root is '0' (str)"),
+    "wait nelems": (
+        lambda a: pyshmem.wait_until_all(a, pyshmem.CMP_EQ, 0, nelems="2"), "nelems is '2' (str)",
+    ),
+    "wait values": (
+        lambda a: pyshmem.wait_until_some_vector(a, pyshmem.CMP_EQ, None),
+        "an element of cmp_values is None (NoneType)",
+    ),
+    "pe_accessible": (lambda a: pyshmem.pe_accessible("0"), "pe is '0' (str)"),
+    "addr_accessible": (lambda a: pyshmem.addr_accessible(a, None), "pe is None (NoneType)"),
+    "pe_quiet": (lambda a: pyshmem.pe_quiet(["0"]), "pe is '0' (str)"),
+    "pes": (lambda a: pyshmem.pe_quiet(3), "pes is 3 (int)"),
+    "align": (lambda a: pyshmem.empty(3, align="8"), "align is '8' (str)"),
+    "hints": (lambda a: pyshmem.empty(3, hints="x"), "hints is 'x' (str)"),
+    "realloc": (lambda a: pyshmem.realloc(None, 2), "array is None, not an array"),
+    "options": (lambda a: pyshmem.Context("x"), "options is 'x' (str)"),
+    "context's team": (lambda a: pyshmem.Context(team=3), "team is of type int"),
+    "total_ops": (
+        lambda a: pyshmem.CTX_DEFAULT.session_start(total_ops="x"), "total_ops is 'x' (str)",
+    ),
+    "float": (lambda a: pyshmem.atomic_set(pyshmem.zeros(1), "x", 0), "value is 'x' (str)"),
+    "cutover": (lambda a: pyshmem.cutover.set("put", None), "a size is None (NoneType)"),
+    "threads": (lambda a: pyshmem.cutover.get("put", threads="x"), "threads is 'x' (str)"),
+    "global_exit": (lambda a: pyshmem.global_exit("x"), "status is 'x' (str)"),
+    "abort": (lambda a: pyshmem.abort("x"), "code is 'x' (str)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_the_argument_of_a_wrong_type_is_named(job, what):
+    call, told = WRONG[what]
+    with pytest.raises(TypeError, match=re.escape(told)):
+        call(pyshmem.zeros(8, np.int64))
+
+
+def test_a_value_outside_a_float_is_told(job):
+    array, fetched = pyshmem.zeros(1, np.float32), np.zeros(1, np.float32)
+    with pytest.raises(OverflowError, match=r"value 1e\+300 is outside float32"):
+        pyshmem.atomic_fetch_add_nbi(fetched, array, 1e300, 0)
+
+
+def test_a_size_that_cannot_be_is_told(job):
+    with pytest.raises(ValueError, match="a size is -1 bytes; give 0 or more"):
+        pyshmem.cutover.set("put", -1)

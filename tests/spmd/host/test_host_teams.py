@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -216,3 +218,42 @@ def test_sync_of_disjoint_teams_does_not_wait_for_the_others(job):
     for _ in range(10 * (1 + job.my_pe % 2)):
         team.sync()
     team.destroy()
+
+
+#: Calls with one argument that is wrong, and how the error begins.
+WRONG = {
+    "start": (lambda team: team.split_strided("0", 1, 1), "start is '0' (str), not an integer"),
+    "stride": (lambda team: team.split_strided(0, None, 1), "stride is None (NoneType)"),
+    "size": (lambda team: team.split_strided(0, 1, 1.0), "size is 1.0 (float)"),
+    "config": (lambda team: team.split_strided(0, 1, 1, config={}), "config is {} (dict), not a"),
+    "contexts": (
+        lambda team: team.split(0, config=pyshmem.TeamConfig("x")), "num_contexts is 'x' (str)",
+    ),
+    "xrange": (lambda team: team.split_2d("2"), "xrange is '2' (str)"),
+    "color": (lambda team: team.split("red"), "color is 'red' (str)"),
+    "key": (lambda team: team.split(0, None), "key is None (NoneType)"),
+    "pes": (lambda team: team.from_pes(3), "pes is 3 (int)"),
+    "one of pes": (lambda team: team.from_pes(["0"]), "pe is '0' (str)"),
+    "parent": (lambda team: team.from_pes([0], parent=3), "parent is of type int, not a Team"),
+    "channels": (lambda team: team.channels("2"), "n is '2' (str)"),
+    "pe": (lambda team: team.translate_pe("0", team), "pe is '0' (str)"),
+    "no team": (lambda team: team.translate_pe(0, None), "dest_team is None, as a split returns"),
+    "dest_team": (lambda team: team.translate_pe(0, 3), "dest_team is of type int, not a Team"),
+    "ptr": (lambda team: team.ptr(pyshmem.zeros(1), "0"), "pe is '0' (str)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_the_argument_of_a_wrong_type_is_named(job, what):
+    call, told = WRONG[what]
+    with pytest.raises(TypeError, match=re.escape(told)):
+        call(pyshmem.TEAM_WORLD)
+
+
+def test_a_pe_that_no_job_has(job):
+    with pytest.raises(ValueError, match=f"start {2**40} is outside the job"):
+        pyshmem.TEAM_WORLD.split_strided(2**40, 1, 1)
+    with pytest.raises(ValueError, match=f"pe {2**40} is outside the job"):
+        pyshmem.Team.from_pes([2**40])
+    with pytest.raises(OverflowError, match=f"color is {2**40}, which is outside int32"):
+        pyshmem.TEAM_WORLD.split(2**40)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What teams are made of: what users give, checked, as the library takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, SupportsIndex
+
+from .._core.dtypes import integer, pe_number
+from .._core.library import ffi, lib
+
+
+class TeamConfig(NamedTuple):
+    """What a team is made with.
+
+    Attributes:
+        num_contexts: contexts that this PE is going to have on the team at a time; a hint.
+    """
+
+    num_contexts: int = 0
+
+
+def options_of(config: TeamConfig | None) -> tuple[Any, int]:
+    """The configuration and its mask."""
+    if config is None:
+        return ffi.NULL, 0
+    if not isinstance(config, TeamConfig):
+        raise TypeError(f"config is {config!r} ({type(config).__name__}), not a TeamConfig")
+    number = integer("num_contexts", config.num_contexts)
+    return ffi.new("ishmemx_team_config_t *", (number,)), lib.ISHMEMX_TEAM_NUM_CONTEXTS
+
+
+def listed_pes(pes: Iterable[SupportsIndex]) -> list[int]:
+    """The numbers of several PEs."""
+    try:
+        given = list(pes)
+    except TypeError:
+        raise TypeError(
+            f"pes is {pes!r} ({type(pes).__name__}); give several PEs, as [0]"
+        ) from None
+    return [pe_number(pe) for pe in given]
+
+
+def refuse_team(team: Any, name: str) -> TypeError:
+    """The error of what is no team."""
+    if team is None:
+        return TypeError(
+            f"{name} is None, as a split returns where this PE is no member: leave the call to members"
+        )
+    return TypeError(
+        f"{name} is of type {type(team).__name__}, not a Team; the whole job is TEAM_WORLD"
+    )
