@@ -55,14 +55,15 @@ class Stream:
     def synchronize(self) -> None:
         """Wait until all work that is on the stream now is done.
 
-        Raises: KernelFault (of one of its kernels), ShmemTimeout, PeerDied, ShmemError.
+        Raises: KernelFault (of one of its kernels), ShmemTimeout, PeerDied, ShmemError (in a
+            capture, which is spoilt then).
         """
         check(lib.ishmemx_stream_finish(self.__cuda_stream__()[1]))
 
     def query(self) -> bool:
         """Whether all of its work is done.
 
-        Raises: KernelFault (of one of its kernels), ShmemError.
+        Raises: KernelFault (of one of its kernels), ShmemError (as ``synchronize``).
         """
         finished = ffi.new("int *")
         check(lib.ishmemx_stream_finished(self.__cuda_stream__()[1], finished))

@@ -206,6 +206,14 @@ with s.capture() as graph:
     else:
         raise AssertionError("an array of the host was captured")
 check(12)  # nothing was done
+for wait in (s.synchronize, cuda.synchronize, cuda.event().synchronize):
+    try:
+        with s.capture():
+            wait()
+    except pyshmem.ShmemError as error:
+        assert "being captured" in str(error), error
+    else:
+        raise AssertionError("it did not wait for what is captured")
 for _ in range(2):
     graph.replay(s)
 s.synchronize()

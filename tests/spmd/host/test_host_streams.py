@@ -294,6 +294,29 @@ def test_a_graph_is_done_as_often_as_it_is_replayed(job, right, left, stream, on
     assert seen(count).tolist() == [100]
 
 
+@pytest.mark.parametrize("ask", ["synchronize", "query", "destroy"])
+def test_a_stream_that_is_captured_is_not_waited_for(job, stream, on_gpu, seen, ask):
+    source, dest = on_gpu(np.array([7])), on_gpu(np.array([-1]))
+    graphs = []
+
+    def capture(*, wait):
+        with stream.capture() as graph:
+            graphs.append(graph)
+            pyshmem.put(dest, source, job.my_pe, stream=stream)
+            if wait:
+                with pytest.raises(pyshmem.ShmemError, match=r"(?i)capture"):
+                    getattr(stream, ask)()
+
+    with pytest.raises(pyshmem.ShmemError, match=r"(?i)capture"):
+        capture(wait=True)
+    with pytest.raises(ValueError, match="the graph is empty"):
+        graphs[0].replay(stream)
+    capture(wait=False)
+    assert seen(dest).tolist() == [-1]
+    graphs[1].replay(stream)
+    assert seen(dest).tolist() == [7]
+
+
 def test_a_context_numbers_pes_as_its_team_does(job, stream, on_gpu, seen):
     box = on_gpu([-1])
     pyshmem.barrier_all()

@@ -18,7 +18,7 @@ typedef struct stream {
     struct stream *next;
     pthread_t thread;
     queue_t queue, captured;
-    bool capturing, busy, leave; /* leave: when the queue is empty */
+    bool capturing, spoilt, busy, leave; /* spoilt: the capture; leave: when the queue is empty */
 } stream_t;
 
 static struct {
@@ -138,13 +138,22 @@ static void close_streams(void) {
     atomic_store(&pysh_sim_stop, false);
 }
 
+/* As on GPUs, to ask this of a stream that is being captured fails, and spoils the capture. */
 static int finished(void *handle, bool *finished_p) {
     stream_t *stream = handle;
+    bool captured;
 
     pthread_mutex_lock(&sim.mutex);
     *finished_p = !stream || (!stream->queue.first && !stream->busy);
+    captured = stream && stream->capturing;
+    if (captured)
+        stream->spoilt = true;
     pthread_mutex_unlock(&sim.mutex);
-    return ISHMEMX_OK;
+    return captured ? pysh_fail(ISHMEMX_ERR_SYSTEM,
+                                "stream %p is being captured: what comes on it is done when the graph is replayed, "
+                                "and nobody can wait for it before",
+                                handle)
+                    : ISHMEMX_OK;
 }
 
 static int capturing(void *handle, bool *capturing_p) {
@@ -226,13 +235,20 @@ static int capture_begin(void *handle) {
     pthread_mutex_lock(&sim.mutex);
     already = stream->capturing;
     stream->capturing = true;
+    stream->spoilt = stream->spoilt && already;
     pthread_mutex_unlock(&sim.mutex);
     return already ? pysh_fail(ISHMEMX_ERR_STATE, "stream %p is being captured already", handle) : ISHMEMX_OK;
+}
+
+static void drop(void *graph) {
+    pysh_sim_queue_clear(graph);
+    free(graph);
 }
 
 static int capture_end(void *handle, void **graph_p) {
     stream_t *stream = handle;
     queue_t *graph = malloc(sizeof *graph);
+    bool spoilt;
 
     if (!graph)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a graph");
@@ -242,9 +258,14 @@ static int capture_end(void *handle, void **graph_p) {
         graph->last = &graph->first;
     pysh_sim_queue_init(&stream->captured);
     stream->capturing = false;
+    spoilt = stream->spoilt;
     pthread_mutex_unlock(&sim.mutex);
-    *graph_p = graph;
-    return ISHMEMX_OK;
+    if (!spoilt) {
+        *graph_p = graph;
+        return ISHMEMX_OK;
+    }
+    drop(graph);
+    return pysh_fail(ISHMEMX_ERR_SYSTEM, "the capture of stream %p was spoilt by a wait for the stream", handle);
 }
 
 static int replay(void *graph, void *stream) {
@@ -253,11 +274,6 @@ static int replay(void *graph, void *stream) {
     for (const job_t *job = ((queue_t *)graph)->first; !status && job; job = job->next)
         status = enqueue(stream, job);
     return status;
-}
-
-static void drop(void *graph) {
-    pysh_sim_queue_clear(graph);
-    free(graph);
 }
 
 const pysh_streams_t pysh_sim_streams = {
