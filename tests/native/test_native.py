@@ -92,7 +92,7 @@ def test_the_allocator_under_sanitizers(
 def test_a_plain_openshmem_program_runs(
     name: str, build: Compile, flags: list[str], n_pes: int, run_pes: Callable
 ) -> None:
-    arguments = ["-std=c11", "-pedantic", "-O2", HERE / f"{name}.c", *flags, "-lpthread"]
+    arguments = ["-std=c11", "-pedantic", "-O2", HERE / f"{name}.c", *flags, "-lpthread", "-ldl"]
     program = build(arguments, name)
 
     def run(check: str) -> str:
