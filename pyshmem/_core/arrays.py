@@ -199,6 +199,8 @@ def _place_of_ndarray(array: np.ndarray, name: str, writable: bool) -> Place:
 
 def _describe(array: Any, name: str) -> tuple[dict[str, Any], np.dtype[Any], bool]:
     """An array of another library: its interface, its dtype, and whether a GPU may be at work on it."""
+    if isinstance(array, np.generic):  # its interface is that of an array that is gone by then
+        raise TypeError(f"{name} is a scalar of {array.dtype}, not an array")
     for protocol in ("__cuda_array_interface__", "__array_interface__"):
         try:
             interface = getattr(array, protocol, None)

@@ -105,8 +105,13 @@ def integer(name: str, value: Any, dtype: Any = np.int32) -> int:
 
 
 def nelems_of(name: str, value: Any) -> int:
-    """The argument ``name`` as a number of elements, or a distance in them."""
-    return integer(name, value, np.int64)
+    """The argument ``name`` as a number of elements, which is still to be held against an array's.
+
+    Raises: TypeError (no integer).
+    """
+    if type(value) is int:
+        return value
+    return _index(name, value)
 
 
 def pe_number(pe: Any, name: str = "pe") -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from .._core import cupy_arrays
 from .._core.array_types import DeviceArray
 from .._core.arrays import SymmetricArray
-from .._core.dtypes import DTypeLike, as_dtype, integer, nelems_of
+from .._core.dtypes import DTypeLike, as_dtype, integer
 from .._core.library import check, lib
 from .heap import Either, OnDevice, OnHost, Shape, allocate
 from .teams import TEAM_WORLD
@@ -88,7 +88,7 @@ def empty(
     Spec: shmem_malloc, shmem_align, shmem_malloc_with_hints (OpenSHMEM 1.5).
     """
     if align is not None:
-        align = nelems_of("align", align)
+        align = integer("align", align, np.int64)
         if align < 8 or align & (align - 1):
             raise ValueError(f"align is {align}; give a power of two, 8 or more")
     if not 0 <= integer("hints", hints) <= MALLOC_ATOMICS_REMOTE | MALLOC_SIGNAL_REMOTE:
@@ -211,6 +211,8 @@ def arange(
 
 def _like(prototype: Any, dtype: DTypeLike, heap: str | None) -> tuple[Any, DTypeLike, str]:
     """Shape, dtype and heap of a new array; the heap is the prototype's where that has one."""
+    if not hasattr(prototype, "shape"):
+        raise TypeError(f"prototype is {prototype!r} ({type(prototype).__name__}), not an array")
     on_gpu = hasattr(prototype, "__cuda_array_interface__")
     place: str = heap or getattr(prototype, "heap", None) or ("device" if on_gpu else "host")
     return prototype.shape, prototype.dtype if dtype is None else dtype, place

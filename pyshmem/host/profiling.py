@@ -22,13 +22,14 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import operator
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 from .._core.library import lib
 from .contexts import Context
@@ -80,9 +81,14 @@ def start(*hooks: Hook, nvtx: bool = False) -> None:
         hooks: also called with each ``Call``, after it, in the thread that made it.
         nvtx: also show each call to NVIDIA's tools, as a range of the package nvtx.
 
-    Raises: ImportError (nvtx is not installed).
+    Raises: ImportError (nvtx is not installed), TypeError (a hook that cannot be called).
     """
     global _ranges
+    for hook in hooks:
+        if not callable(hook):
+            raise TypeError(
+                f"a hook is {hook!r} ({type(hook).__name__}); give one that can be called"
+            )
     ranges = _nvtx() if nvtx else None
     with _lock:
         _hooks[:] = hooks
@@ -264,7 +270,9 @@ def _nbytes(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     if dtype is None or size is None:
         return 0
     count = kwargs.get("nelems")
-    return int(dtype.itemsize * (size if count is None else int(count)))
+    if isinstance(count, SupportsIndex):  # else the call fails, and says so
+        size = operator.index(count)
+    return int(dtype.itemsize * size)
 
 
 follow_setting(trace)

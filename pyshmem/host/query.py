@@ -11,6 +11,7 @@ from .._core.dtypes import integer, pe_number
 from .._core.library import ThreadLevel, check, ffi, lib, size_text
 from .._core.peer_views import view_of_peer
 from . import runtime
+from .team_arguments import refuse_team
 from .teams import TEAM_WORLD, Team
 
 #: The specification that the library implements.
@@ -38,6 +39,8 @@ def ptr(array: AnyArray, pe: int, *, team: Team = TEAM_WORLD) -> Any:
     Spec: shmem_ptr (OpenSHMEM 1.5), shmem_team_ptr (OpenSHMEM 1.6).
     """
     if team is not TEAM_WORLD:
+        if not isinstance(team, Team):
+            raise refuse_team(team, "team")
         return team.ptr(array, pe)
     address, nbytes, _ = place(array, "array", symmetric=True)
     peer = ffi.new("uintptr_t *")

@@ -126,7 +126,10 @@ def _size(nbytes: int | str | None) -> int:
 
 
 def _checked(op: str, rows: Iterable[Any], where: str) -> tuple[Row, ...]:
-    made = tuple(Row(_size(size), way, int(b), int(t)) for size, way, b, t in rows)
+    try:
+        made = tuple(Row(_size(size), way, int(b), int(t)) for size, way, b, t in rows)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where}: {error}; a row is (size, way, blocks, threads)") from None
     if not 1 <= len(made) <= MAX_ROWS or made[-1].nbytes != _NEVER:
         raise ValueError(f"{where}: give 1 to {MAX_ROWS} rows, of which the last is for 'never'")
     if any(a.nbytes >= b.nbytes for a, b in pairwise(made)):

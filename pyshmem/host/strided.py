@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import SupportsIndex
 
+import numpy as np
+
 from .._core.array_types import AnyArray
 from .._core.arrays import Place, StreamLike, place, stream_handle
-from .._core.dtypes import nelems_of, pe_number
+from .._core.dtypes import integer, nelems_of, pe_number
 from .._core.library import check, lib
 from .contexts import Context, handle_of
 from .stream_kernels import run
@@ -177,8 +179,8 @@ def _blocks(
         if number < 0:
             raise ValueError(f"{called} is {number}; give 0 or more")
         return number
-    size, length = _elements(near), nelems_of("bsize", block)
-    step = nelems_of("dst" if name == "dest" else "sst", stride)
+    size, length = _elements(near), integer("bsize", block, np.int64)
+    step = integer("dst" if name == "dest" else "sst", stride, np.int64)
     if step < 1 or length < 1:  # _copy tells which
         return 1
     return max(0, (size - length) // step + 1)
@@ -199,10 +201,10 @@ def _copy(
     ctx: Context | None,
     stream: StreamLike,
 ) -> None:
-    length = nelems_of("bsize", block)
+    length = integer("bsize", block, np.int64)
     if length < 1:
         raise ValueError(f"bsize is {length}; give 1 or more")
-    steps = nelems_of("dst", strides[0]), nelems_of("sst", strides[1])
+    steps = integer("dst", strides[0], np.int64), integer("sst", strides[1], np.int64)
     for name, letter, side, step in (
         ("dest", "dst", to, steps[0]),
         ("source", "sst", origin, steps[1]),

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import SupportsIndex
 
+import numpy as np
+
 from ..._core.array_types import AnyArray
 from ..._core.arrays import Place, bytes_of, pair, place
-from ..._core.dtypes import Kind, nelems_of, pe_number, unsupported_dtype
+from ..._core.dtypes import Kind, integer, nelems_of, pe_number, unsupported_dtype
 from ..._core.type_table import ELEMENTS, REDUCE_OPS
 from ..teams import Channel, Team, team_of
 
@@ -83,7 +85,7 @@ def alltoalls(
     given = place(source, "source", symmetric=True)
     result = place(dest, "dest", symmetric=True, writable=True)
     bytes_of(given, result, 0, _NAMES)
-    steps = nelems_of("dst", dst), nelems_of("sst", sst)
+    steps = integer("dst", dst, np.int64), integer("sst", sst, np.int64)
     n_pes, width = team_of(team).n_pes(), given[2].dtype.itemsize
     for name, step in zip(("dst", "sst"), steps, strict=True):
         if step < 1:

@@ -215,6 +215,11 @@ WRONG = {
     "cutover": (lambda a: pyshmem.cutover.set("put", None), "a size is None (NoneType)"),
     "threads": (lambda a: pyshmem.cutover.get("put", threads="x"), "threads is 'x' (str)"),
     "global_exit": (lambda a: pyshmem.global_exit("x"), "status is 'x' (str)"),
+    "a scalar to write": (lambda a: pyshmem.get(np.int64(3), a, 0), "dest is a scalar of int64"),
+    "a scalar to read": (lambda a: pyshmem.put(a, a[0], 0), "source is a scalar of int64, not an"),
+    "prototype": (lambda a: pyshmem.zeros_like(3), "prototype is 3 (int), not an array"),
+    "ptr's team": (lambda a: pyshmem.ptr(a, 0, team=3), "team is of type int, not a Team"),
+    "hook": (lambda a: pyshmem.profiling.start(3), "a hook is 3 (int)"),
     "abort": (lambda a: pyshmem.abort("x"), "code is 'x' (str)"),
 }  # fmt: skip
 
@@ -230,6 +235,20 @@ def test_a_value_outside_a_float_is_told(job):
     array, fetched = pyshmem.zeros(1, np.float32), np.zeros(1, np.float32)
     with pytest.raises(OverflowError, match=r"value 1e\+300 is outside float32"):
         pyshmem.atomic_fetch_add_nbi(fetched, array, 1e300, 0)
+
+
+def test_more_elements_than_there_are_numbers_for(job):
+    a = pyshmem.zeros(8, np.int64)
+    for call in (pyshmem.collect, pyshmem.alltoall, pyshmem.sum_reduce):
+        with pytest.raises(ValueError, match=r"but \w+ has"):
+            call(a, a, nelems=2**70)
+    with pytest.raises(OverflowError, match=f"dst is {2**70}, which is outside int64"):
+        pyshmem.iput(a, a, 0, dst=2**70, nelems=1)
+
+
+def test_a_row_of_another_shape_is_told(job):
+    with pytest.raises(ValueError, match=r"rows of reduce: .*a row is \(size, way, blocks, thr"):
+        pyshmem.cutover.set_stream_rows("reduce", [("x",)])
 
 
 def test_a_size_that_cannot_be_is_told(job):

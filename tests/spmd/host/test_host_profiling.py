@@ -85,3 +85,9 @@ def test_nothing_is_left_when_it_is_off():
     assert pyshmem.put is not before[0]
     profiling.stop()
     assert (pyshmem.put, pyshmem.Team.from_pes, pyshmem.Context.quiet) == before
+
+
+def test_what_is_wrong_with_a_call_is_told_while_it_is_recorded(job, recording):
+    box = pyshmem.zeros(4)
+    with pytest.raises(TypeError, match="nelems is 'x'"):
+        pyshmem.put(box, box, 0, nelems="x")
