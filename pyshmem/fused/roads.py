@@ -30,6 +30,7 @@ from .workspace import Workspace
 OPERATIONS = (
     "all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce", "all_gather_group_matmul",
     "group_matmul_reduce_scatter", "all_reduce_rmsnorm", "all_to_all", "low_latency_all_gather",
+    "expert_dispatch",
 )  # fmt: skip
 
 Rows = tuple[tuple[int, str], ...]

@@ -28,8 +28,8 @@ static void *run(void *argument) {
     return NULL;
 }
 
-CUresult pysh_cuda_launcher_ask(pysh_cuda_launcher_t *launcher, pysh_cuda_launch_t launch, void *of, uint64_t first,
-                                uint64_t life, unsigned looks) {
+int pysh_cuda_launcher_ask(pysh_cuda_launcher_t *launcher, pysh_cuda_launch_t launch, void *of, uint64_t first,
+                           uint64_t life, unsigned looks) {
     CUresult result;
 
     pthread_mutex_lock(&launcher->mutex);
@@ -47,7 +47,7 @@ CUresult pysh_cuda_launcher_ask(pysh_cuda_launcher_t *launcher, pysh_cuda_launch
     return result;
 }
 
-CUresult pysh_cuda_launcher_failed(pysh_cuda_launcher_t *launcher) {
+int pysh_cuda_launcher_failed(pysh_cuda_launcher_t *launcher) {
     CUresult failed;
 
     pthread_mutex_lock(&launcher->mutex);

@@ -25,10 +25,11 @@ typedef struct pysh_cuda_launcher {
 
 #define PYSH_CUDA_LAUNCHER {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}
 
-/* Asks for launch(of, ...), with the current GPU's context; one at a time. The thread is started by the first. */
-CUresult pysh_cuda_launcher_ask(pysh_cuda_launcher_t *launcher, pysh_cuda_launch_t launch, void *of, uint64_t first,
-                                uint64_t life, unsigned looks);
-/* What a launch failed of, if one has. */
-CUresult pysh_cuda_launcher_failed(pysh_cuda_launcher_t *launcher);
+/* Asks for launch(of, ...), with the current GPU's context; one at a time. The thread is started by the first.
+ * Returns: as the next. */
+int pysh_cuda_launcher_ask(pysh_cuda_launcher_t *launcher, pysh_cuda_launch_t launch, void *of, uint64_t first,
+                           uint64_t life, unsigned looks);
+/* The result of a launch that has failed; 0: none has. */
+int pysh_cuda_launcher_failed(pysh_cuda_launcher_t *launcher);
 /* Ends the thread; what it is asked for and has not begun is left out. */
 void pysh_cuda_launcher_stop(pysh_cuda_launcher_t *launcher);
