@@ -8,6 +8,7 @@
 #   tests heat          the device suite and the examples; heat.py at full size
 #   p2p0                the device suite with everything through the ring, on arrays of the host heap
 #   far                 the device suite with every other PE counted as one of another host (PYSHMEM_NODE_SIZE=1)
+#   farhost             the same with PYSHMEM_P2P=0, on arrays of the host heap
 #   host                the host suite, half of it on arrays of the GPUs
 #   triton              the suite of Triton kernels, their examples and figures (needs torch); TRITON_MIXES random mixes (12)
 #   streams             kernels for streams compiled into the cache; streams and graphs on 1, 2 and all GPUs
@@ -134,6 +135,10 @@ fi
 if [[ $parts == *" far "* ]]; then
     # Proxies serve each other all the time: those of many jobs leave the cores to the compilers sooner.
     suite "$gpus" "far_$gpus" PYSHMEM_NODE_SIZE=1 PYSHMEM_HEAP_SIZE=256M PYSHMEM_PROXY_SPIN=100
+fi
+
+if [[ $parts == *" farhost "* ]]; then
+    suite "$gpus" "farhost_$gpus" PYSHMEM_NODE_SIZE=1 PYSHMEM_P2P=0 PYSHMEM_HEAP_SIZE=256M PYSHMEM_PROXY_SPIN=100
 fi
 
 if [[ $parts == *" host "* ]]; then

@@ -347,12 +347,14 @@ int pysh_engine_finished(bool *marked_p, bool *all_p) {
 
 /* ---- pieces ---- */
 
-/* All but the heap's place stays as it is from start to stop. */
 bool pysh_engine_reaches(const void *address, size_t nbytes) {
     uint64_t place;
+    bool serves;
 
-    return engine.queue && engine.pieces && !engine.gone && nbytes <= engine.queue->piece &&
-           place_in(address, nbytes, pysh.pe, &place);
+    pthread_mutex_lock(&engine.mutex);
+    serves = engine.pieces && !engine.gone && nbytes <= engine.queue->piece;
+    pthread_mutex_unlock(&engine.mutex);
+    return serves && place_in(address, nbytes, pysh.pe, &place);
 }
 
 char *pysh_engine_piece(void) {
