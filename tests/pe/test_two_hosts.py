@@ -187,6 +187,31 @@ def test_a_communicator_of_both_hosts(
     assert done.stdout.count("ok") == 4
 
 
+def test_far_copies_while_the_program_waits_in_the_driver(
+    hosts: Hosts, run_command: RunCommand, tmp_path: Path
+) -> None:
+    """With the fake driver of tests/native; here messages go by the OpenSHMEM library."""
+    native, program, driver = TESTS / "native", tmp_path / "far_copies", tmp_path / "libcuda.so.1"
+    sources = sorted(native.glob("fake_cuda*.c"))
+    shared = ["gcc", "-std=gnu11", "-O1", "-fPIC", "-shared", "-o", str(driver)]
+    run_command([*shared, *map(str, sources), "-lpthread"], 60, check=True)
+    info = run_command(
+        [sys.executable, "-m", "pyshmem", "info", "--cflags", "--libs"], 60, check=True
+    )
+    headers = [f"-I{TESTS.parent / folder}" for folder in ("host_proxy", "native/src")]
+    command = ["gcc", "-std=gnu11", "-O2", "-o", str(program), *headers]
+    command += [str(native / "far_copies.c"), *info.stdout.split(), "-lpthread", "-ldl"]
+    run_command(command, 60, check=True)
+    library = ":".join(filter(None, (str(tmp_path), os.environ.get("LD_LIBRARY_PATH"))))
+    settings = {"LD_LIBRARY_PATH": library, "PYSHMEM_TIMEOUT": "60"}
+    settings |= {"PYSHMEM_DEVICE_HEAP_SIZE": "8M", "PYSHMEM_STAGE_SIZE": "1M"}
+    job = hosts(1, device="cuda")[:-1]
+    for name, value in settings.items():
+        job += ["-x", f"{name}={value}"]
+    done = run_command([*job, str(program)], 120, check=True, **permission())
+    assert done.stdout == "ok\n"
+
+
 @pytest.mark.parametrize("n", [1, 2])
 def test_static_variables_of_a_c_program(
     n: int, hosts: Hosts, run_command: RunCommand, tmp_path: Path
