@@ -91,7 +91,7 @@ static void relax(void) {
 
 /* "barrier_all", "wait_until (>= 7, seen 5)". */
 static const char *named(const pysh_wait_t *wait, char *text, size_t capacity) {
-    char aim[PYSH_ACTIVITY_TEXT];
+    char aim[96]; /* two numbers of 64 bits and an element's, and room for the routine's name beside it */
 
     if (!wait->aim.describe)
         return wait->what;
