@@ -128,6 +128,13 @@ bool pysh_far_look(int64_t at, uint64_t number, uint64_t *word) {
 
 /* ---- copies with a GPU on one side ---- */
 
+static int start_copy(pysh_far_copy_t *copy, void *dest, const void *source, size_t nbytes) {
+    int status = pysh_engine_copy(pysh.pe, dest, source, nbytes, NULL, 0, false, &copy->token);
+
+    copy->started = !status;
+    return status;
+}
+
 static int await_copy(pysh_far_copy_t *copy) {
     bool done = false;
     int status = pysh_engine_look(copy->token, &done);
@@ -145,11 +152,8 @@ int pysh_far_from_gpu(pysh_far_copy_t *copy, int pe, char *place, const void *so
     if (!copy->started) {
         if (!copy->piece && pysh_engine_reaches(source, nbytes) && !(copy->piece = pysh_engine_piece()))
             return PYSH_ENGINE_FULL;
-        status =
-            pysh_engine_copy(pysh.pe, copy->piece ? copy->piece : place, source, nbytes, NULL, 0, false, &copy->token);
-        if (status)
+        if ((status = start_copy(copy, copy->piece ? copy->piece : place, source, nbytes)))
             return status;
-        copy->started = true;
     }
     status = await_copy(copy);
     *data_p = copy->piece && !status && mapped(pe, 0) ? copy->piece : place;
@@ -167,11 +171,8 @@ int pysh_far_to_gpu(pysh_far_copy_t *copy, void *dest, const char *data, size_t 
                 return PYSH_ENGINE_FULL;
             memcpy(copy->piece, data, nbytes);
         }
-        status =
-            pysh_engine_copy(pysh.pe, dest, copy->piece ? copy->piece : data, nbytes, NULL, 0, false, &copy->token);
-        if (status)
+        if ((status = start_copy(copy, dest, copy->piece ? copy->piece : data, nbytes)))
             return status;
-        copy->started = true;
     }
     return await_copy(copy);
 }

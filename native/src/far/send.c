@@ -177,8 +177,8 @@ static bool take_answer(pysh_far_channel_t *channel, int pe, uint64_t number) {
         const char *data = inside(sent) ? (const char *)&sent->word[PYSH_FAR_DATA] : staging(pe, number);
         if ((status = drain(sent, data)) == PYSH_ENGINE_FULL)
             return false;
-        pysh_far_copy_end(&sent->copy);
     }
+    pysh_far_copy_end(&sent->copy); /* of one that was given up before its copy began, too */
     conclude(sent, status);
     return true;
 }

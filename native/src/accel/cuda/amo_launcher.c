@@ -12,7 +12,6 @@ static void *run(void *argument) {
     pthread_mutex_lock(&launcher->mutex);
     while (!launcher->ends) {
         uint64_t first = launcher->first, life = launcher->life;
-        unsigned looks = launcher->looks;
         CUresult result;
         if (!launcher->asked) {
             pthread_cond_wait(&launcher->changed, &launcher->mutex);
@@ -20,7 +19,7 @@ static void *run(void *argument) {
         }
         launcher->asked = false;
         pthread_mutex_unlock(&launcher->mutex);
-        result = launcher->launch(launcher->of, first, life, looks);
+        result = launcher->launch(launcher->of, first, life);
         pthread_mutex_lock(&launcher->mutex);
         launcher->failed = launcher->failed ? launcher->failed : result;
     }
@@ -29,7 +28,7 @@ static void *run(void *argument) {
 }
 
 int pysh_cuda_launcher_ask(pysh_cuda_launcher_t *launcher, pysh_cuda_launch_t launch, void *of, uint64_t first,
-                           uint64_t life, unsigned looks) {
+                           uint64_t life) {
     CUresult result;
 
     pthread_mutex_lock(&launcher->mutex);
@@ -37,7 +36,6 @@ int pysh_cuda_launcher_ask(pysh_cuda_launcher_t *launcher, pysh_cuda_launch_t la
     launcher->of = of;
     launcher->first = first;
     launcher->life = life;
-    launcher->looks = looks;
     launcher->asked = true;
     if (!launcher->runs && !(launcher->runs = pysh_thread_start(&launcher->thread, run, launcher) == 0))
         launcher->failed = CUDA_ERROR_OUT_OF_MEMORY; /* no thread is to be had */

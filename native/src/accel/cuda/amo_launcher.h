@@ -9,7 +9,7 @@
 
 #include "accel/cuda/driver.h"
 
-typedef CUresult (*pysh_cuda_launch_t)(void *of, uint64_t first, uint64_t life, unsigned looks);
+typedef CUresult (*pysh_cuda_launch_t)(void *of, uint64_t first, uint64_t life);
 
 typedef struct pysh_cuda_launcher {
     pthread_mutex_t mutex; /* for all of it; none holds it in the driver */
@@ -19,8 +19,7 @@ typedef struct pysh_cuda_launcher {
     pysh_cuda_launch_t launch;
     void *of;
     uint64_t first, life; /* arguments of the launch that is asked for */
-    unsigned looks;
-    CUresult failed; /* of a launch; 0: none has */
+    CUresult failed;      /* of a launch; 0: none has */
 } pysh_cuda_launcher_t;
 
 #define PYSH_CUDA_LAUNCHER {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}
@@ -28,7 +27,7 @@ typedef struct pysh_cuda_launcher {
 /* Asks for launch(of, ...), with the current GPU's context; one at a time. The thread is started by the first.
  * Returns: as the next. */
 int pysh_cuda_launcher_ask(pysh_cuda_launcher_t *launcher, pysh_cuda_launch_t launch, void *of, uint64_t first,
-                           uint64_t life, unsigned looks);
+                           uint64_t life);
 /* The result of a launch that has failed; 0: none has. */
 int pysh_cuda_launcher_failed(pysh_cuda_launcher_t *launcher);
 /* Ends the thread; what it is asked for and has not begun is left out. */

@@ -66,8 +66,7 @@ static uint64_t life_of(const pysh_cuda_amo_t *amo) {
     return (amo->life & LIVES) << LIFE_SHIFT;
 }
 
-static CUresult launch(void *of, uint64_t first, uint64_t life, unsigned looks) {
-    pysh_cuda_amo_t *amo = of;
+static CUresult launch(pysh_cuda_amo_t *amo, uint64_t first, uint64_t life, unsigned looks) {
     CUdeviceptr boxes = pysh_cuda_amo_at(amo, amo->shared->box), cells = pysh_cuda_amo_at(amo, amo->shared->cell);
     CUdeviceptr here = pysh_cuda_amo_at(amo, &amo->shared->here);
     void *arguments[] = {&boxes, &cells, &here, &first, &life, &looks};
@@ -75,12 +74,16 @@ static CUresult launch(void *of, uint64_t first, uint64_t life, unsigned looks) 
     return pysh_cuda.LaunchKernel(amo->server, 1, 1, 1, 1, 1, 1, 0, amo->server_stream, arguments, NULL);
 }
 
+static CUresult launch_server(void *of, uint64_t first, uint64_t life) {
+    return launch(of, first, life, LOOKS);
+}
+
 /* It is there some time later: until then simple operations go by the stream, and others wait in their boxes. */
 static CUresult ask_for_server(pysh_cuda_amo_t *amo, uint64_t first) {
     CUresult result;
 
     amo->life++;
-    result = pysh_cuda_launcher_ask(&launcher, launch, amo, first, life_of(amo), LOOKS);
+    result = pysh_cuda_launcher_ask(&launcher, launch_server, amo, first, life_of(amo));
     amo->stays = !result;
     return result;
 }
