@@ -150,11 +150,11 @@ def _all_gather_gemm(bench: Bench, m: int, width: int, k: int) -> None:
             return whole @ w
 
         bench.row("ag_gemm", "nccl", shape, in_series)
-        call = _by_symm_mem("fused_all_gather_matmul", shard, [w], 0)
+        call = by_symm_mem("fused_all_gather_matmul", shard, [w], 0)
         bench.row("ag_gemm", "symm_mem", shape, call)
 
 
-def _by_symm_mem(name: str, *given: Any) -> Callable[[], Any]:
+def by_symm_mem(name: str, *given: Any) -> Callable[[], Any]:
     """A call of PyTorch's operator; of one that this PyTorch has not, its row says so."""
     import torch.distributed._symmetric_memory as symm_mem  # registers the operators
 
@@ -185,7 +185,7 @@ def _gemm_reduce(bench: Bench, m: int, width: int, k: int) -> None:
 
         bench.row("gemm_rs", "nccl", shape, lambda: dist.reduce_scatter_tensor(share, x @ w))
         bench.row("gemm_ar", "nccl", shape, all_reduced)
-        call = _by_symm_mem("fused_matmul_reduce_scatter", x, w, "sum", 0)
+        call = by_symm_mem("fused_matmul_reduce_scatter", x, w, "sum", 0)
         bench.row("gemm_rs", "symm_mem", shape, call)
 
 

@@ -64,6 +64,33 @@ class TorchClock:
         pyshmem.barrier_all()
         return statistics.median(found)
 
+    def turns(self, calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+        """Microseconds a call in a graph on this PE: blocks of all calls in turn, one of each a round.
+
+        Figures of a round are of one state of the GPU's clock, which falls as it gets warm.
+        """
+        if not self.on_gpu:
+            return {name: [self.us(call)] for name, call in calls.items()}
+        blocks = {}
+        for name, call in calls.items():
+            call()
+            torch.cuda.synchronize()
+            blocks[name] = self._captured(call)
+        found: dict[str, list[float]] = {name: [] for name in calls}
+        for number in range(rounds + 1):
+            for name, block in blocks.items():
+                torch.cuda.synchronize()
+                pyshmem.barrier_all()
+                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                begin.record()
+                block()
+                end.record()
+                end.synchronize()
+                if number:  # the first round warms up
+                    found[name].append(begin.elapsed_time(end) * 1e3 / CALLS)
+        pyshmem.barrier_all()
+        return found
+
     def _captured(self, call: Callable[[], Any]) -> Callable[[], Any]:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):

@@ -46,6 +46,7 @@ class Beside:
             self._stream = torch.cuda.Stream(device, priority=-1)
             self.handle = int(self._stream.cuda_stream)
             self._forked, self._joined = torch.cuda.Event(), torch.cuda.Event()
+            self._marks = [torch.cuda.Event() for _ in range(CHUNKS)]
 
     def fork(self, stream: int | None) -> None:
         """What comes on it is behind what is on ``stream`` now."""
@@ -58,6 +59,16 @@ class Beside:
         if self.handle is not None and stream is not None:
             self._joined.record(self._stream)
             torch_stream(stream).wait_event(self._joined)
+
+    def mark(self, number: int) -> None:
+        """What is on it now is what ``await_mark`` waits for."""
+        if self.handle is not None:
+            self._marks[number].record(self._stream)
+
+    def await_mark(self, number: int, stream: int | None) -> None:
+        """What comes on ``stream`` is behind the last such mark."""
+        if self.handle is not None and stream is not None:
+            torch_stream(stream).wait_event(self._marks[number])
 
 
 class _Besides(threading.local):
@@ -96,6 +107,10 @@ class Link:
         self.block = space.block(name, self.slot * self.n_pes)
         self._first_full, self._here = int(self._words.data_ptr()), int(self.block.data_ptr())
         self._first_busy = self._first_full + self.n_pes * CHUNKS * _WORD
+
+    def address_of(self, member: int) -> int:
+        """Where a member's slot is here."""
+        return self._here + member * self.slot
 
     def bytes_of(self, member: int) -> torch.Tensor:
         """A member's slot here."""
@@ -137,6 +152,13 @@ class Link:
         word = self._full(self.me, chunk) if last else None
         with staged("put rows", stream):
             _put(dest, source, nbytes, word, self.pes[member], stream)
+
+    def send_to(
+        self, member: int, address: int, nbytes: int, chunk: int, stream: int | None
+    ) -> None:
+        """The same from an address on the heap to the same place of ``member``."""
+        with staged("put rows", stream):
+            _put(address, address, nbytes, self._full(self.me, chunk), self.pes[member], stream)
 
     def announce(self, member: int, chunk: int, stream: int | None) -> None:
         """The word alone: what ``member`` gets from here is ready."""

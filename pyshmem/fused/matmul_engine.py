@@ -8,25 +8,24 @@ many such calls take the GPU less time than the host needs to look around.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 
 from .launches import current_stream
 from .links import CHUNKS, Link, beside
-from .matmul_arguments import FP8, Problem
+from .matmul_arguments import Problem
 from .matmul_local import (
     Loan,
-    add_product,
+    cuts,
     finish,
     layout_of,
     loan,
     multiply,
     pieces_of,
     rows_of_scale,
-    sent_pieces,
 )
+from .matmul_pair import adds_in_place, scatter_by_pair
 from .workspace import device_heap_is_near
 
 
@@ -161,62 +160,41 @@ class _Scatter(NamedTuple):
     parts: Link
     results: Link | None
     others: tuple[int, ...]
-    bounds: tuple[int, ...]  # of the pieces of the own rows, and
-    sent: tuple[int, ...]  # of the others': of some of these
+    bounds: tuple[int, ...]  # of the pieces of each owner's rows
     sizes: list[int]  # of the pieces of all owners, in the order of rows
     at: tuple[int, ...]  # which piece is an owner's first
-    kept: slice  # rows whose product is kept here
     lent: Loan | None
-    sums: tuple[Any, ...]  # in the slot of the only other member: what has come, and then the sum
-
-
-def adds_in_place(p: Problem) -> bool:
-    """Whether cuBLAS adds the own product to what came: to that of one member, and not of FP8."""
-    return p.operation == "matmul_all_reduce" and p.space.n_pes == 2 and p.x.dtype != FP8
 
 
 def _plan_scatter(p: Problem) -> _Scatter:
-    me, n_pes, width = p.space.me, p.space.n_pes, p.n * p.out_dtype.itemsize
-    bounds, nbytes, adds = pieces_of(p), max(p.rows) * width, adds_in_place(p)
+    me, n_pes = p.space.me, p.space.n_pes
+    bounds, nbytes = pieces_of(p), max(p.rows) * p.n * p.out_dtype.itemsize
     assert len(bounds) <= CHUNKS
-    sent = sent_pieces(p, bounds) if adds else bounds
     parts = Link(p.space, "matmul parts", nbytes)
     results = None
     if p.operation == "matmul_all_reduce":
-        results = Link(p.space, "matmul results", 0 if adds else nbytes)
+        results = Link(p.space, "matmul results", nbytes)
     others = tuple((me + k) % n_pes for k in range(1, n_pes))
-    cuts = [_cuts(p.rows[owner], bounds if owner == me else sent) for owner in range(n_pes)]
-    at = tuple(itertools.accumulate((len(each) for each in cuts[:-1]), initial=0))
-    sizes = [end - begin for each in cuts for begin, end in each]
-    lent = loan(p, me - 1 if me else 1) if len(bounds) == 2 and not adds else None
-    sums: tuple[Any, ...] = ()
-    if adds:
-        sums = tuple(parts.view(others[0], slice(*cut), p.n, p.out_dtype) for cut in cuts[me])
-    kept = p.rows_of(others[0]) if adds else slice(0, p.n_rows)
-    return _Scatter(parts, results, others, bounds, sent, sizes, at, kept, lent, sums)
-
-
-def _cuts(rows: int, bounds: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Begin and end of the pieces of an owner's rows; they may be empty."""
-    return [(min(begin, rows), min(end, rows)) for begin, end in itertools.pairwise(bounds)]
+    pieces = [cuts(rows, bounds) for rows in p.rows]
+    at = tuple(itertools.accumulate((len(each) for each in pieces[:-1]), initial=0))
+    sizes = [end - begin for each in pieces for begin, end in each]
+    lent = loan(p, me - 1 if me else 1) if len(bounds) == 2 else None
+    return _Scatter(parts, results, others, bounds, sizes, at, lent)
 
 
 def scatter_by_engine(p: Problem, out: torch.Tensor) -> None:
     """The others' rows are multiplied first and go by copy engines while the own ones are."""
+    if adds_in_place(p):
+        scatter_by_pair(p, out)
+        return
     plan: _Scatter = p.plan("scatter by engine", lambda: _plan_scatter(p))
     stream, side = current_stream(), beside(p.x.device)
-    xs = p.x.split(plan.sizes)
-    product = torch.empty(
-        (plan.kept.stop - plan.kept.start, p.n), dtype=p.out_dtype, device=p.x.device
-    )
-    _send_products(p, plan, product, xs, stream)
-    if plan.sums:
-        _add_products(p, plan, out, xs, stream)
-    else:
-        _sum_products(p, plan, out, product, stream)
+    product = torch.empty((p.n_rows, p.n), dtype=p.out_dtype, device=p.x.device)
+    _send_products(p, plan, product, stream)
+    _sum_products(p, plan, out, product, stream)
     for member in plan.others:
         plan.parts.release(member, side.handle)
-        if plan.results is not None and not plan.sums:
+        if plan.results is not None:
             plan.results.release(member, side.handle)
     side.join(stream)
 
@@ -225,62 +203,24 @@ def _multiply_rows(p: Problem, product: torch.Tensor, rows: slice) -> None:
     multiply(p, product[rows], p.x[rows], rows_of_scale(p, rows), whole=False)
 
 
-def _send_products(
-    p: Problem,
-    plan: _Scatter,
-    product: torch.Tensor,
-    xs: Sequence[torch.Tensor],
-    stream: int | None,
-) -> None:
+def _send_products(p: Problem, plan: _Scatter, product: torch.Tensor, stream: int | None) -> None:
     """The others' rows, piece by piece; where these are not cut, some own ones are multiplied along."""
     side, width = beside(p.x.device), p.n * p.out_dtype.itemsize
+    xs = p.x.split(plan.sizes)
     for owner in plan.others:
         first = p.rows_of(owner).start
-        for chunk, (begin, end) in enumerate(_cuts(p.rows[owner], plan.sent)):
-            rows = slice(first + begin - plan.kept.start, first + end - plan.kept.start)
+        for chunk, (begin, end) in enumerate(cuts(p.rows[owner], plan.bounds)):
+            rows = slice(first + begin, first + end)
             if plan.lent is not None and owner == plan.lent.member:
                 _multiply_rows(p, product, plan.lent.joint)
             else:
-                scales = rows_of_scale(p, slice(first + begin, first + end))
+                scales = rows_of_scale(p, rows)
                 multiply(p, product[rows], xs[plan.at[owner] + chunk], scales, whole=False)
             side.fork(stream)
             if chunk == 0:
                 plan.parts.claim(owner, side.handle)
             piece = product.data_ptr() + rows.start * width, (end - begin) * width
             plan.parts.send(owner, begin * width, *piece, chunk, side.handle)
-
-
-def _add_products(
-    p: Problem, plan: _Scatter, out: torch.Tensor, xs: Sequence[torch.Tensor], stream: int | None
-) -> None:
-    """Of two members: cuBLAS adds the own product to what has come, and the other one fetches the sum.
-
-    The sum stays in the slot, where the other member sends to in its next call: behind its fetch, and
-    when this one has released the slot. So the words of ``results`` need no claim.
-    """
-    side, (other,), me, results = beside(p.x.device), plan.others, p.space.me, plan.results
-    assert results is not None
-    width, at = p.n * p.out_dtype.itemsize, out.data_ptr()
-    here, there = at + p.rows_of(me).start * width, at + p.rows_of(other).start * width
-    theirs = _cuts(p.rows[other], plan.bounds)
-    own, last = _cuts(p.rows[me], plan.bounds), len(plan.bounds) - 2
-    for chunk, (begin, end) in enumerate(own):
-        came = plan.sent.index(plan.bounds[chunk]) if plan.bounds[chunk] in plan.sent else None
-        if came is not None:
-            plan.parts.await_full(other, came, stream)
-        add_product(p, plan.sums[chunk], xs[plan.at[me] + chunk])
-        side.fork(stream)
-        results.announce(other, chunk, side.handle)
-        if came is not None:
-            plan.parts.clear(other, came, side.handle)
-        # The caller's stream has nothing else to do behind the last product.
-        to, offset, nbytes = here + begin * width, begin * width, (end - begin) * width
-        plan.parts.fetch(me, other, offset, to, nbytes, stream if chunk == last else side.handle)
-        results.await_full(other, chunk, side.handle)
-        offset, nbytes = theirs[chunk][0] * width, (theirs[chunk][1] - theirs[chunk][0]) * width
-        plan.parts.fetch(other, me, offset, there + offset, nbytes, side.handle)
-        results.clear(other, chunk, side.handle)
-    side.fork(stream)  # the slot is released behind the last copy
 
 
 def _sum_products(
@@ -291,7 +231,7 @@ def _sum_products(
     if results is not None:
         for member in plan.others:
             results.claim(member, side.handle)
-    for chunk, cut in enumerate(_cuts(p.rows[p.space.me], plan.bounds)):
+    for chunk, cut in enumerate(cuts(p.rows[p.space.me], plan.bounds)):
         rows = slice(own.start + cut[0], own.start + cut[1])
         _multiply_rows(p, product, rows if plan.lent is None else plan.lent.rest)
         side.fork(stream)
@@ -328,7 +268,7 @@ def _fetch_chunk(p: Problem, plan: _Scatter, out: torch.Tensor, chunk: int) -> N
     results, stream, width = plan.results, beside(p.x.device).handle, p.n * p.out_dtype.itemsize
     assert results is not None
     for owner in plan.others:
-        begin, end = _cuts(p.rows[owner], plan.bounds)[chunk]
+        begin, end = cuts(p.rows[owner], plan.bounds)[chunk]
         to = out.data_ptr() + (p.rows_of(owner).start + begin) * width
         results.arrived(owner, chunk, stream)
         results.fetch(owner, owner, begin * width, to, (end - begin) * width, stream)

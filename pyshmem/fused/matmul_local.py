@@ -8,6 +8,8 @@ whichever road.
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -176,11 +178,20 @@ def _shape(p: Problem) -> tuple[int, int, int]:
 def pieces_of(p: Problem) -> tuple[int, ...]:
     """Where the pieces of an owner's rows begin, and the end of the last, for the owner of most rows.
 
-    The same on all members; who owns fewer rows has its last pieces shorter, or empty. Only
-    matmul_all_reduce gains from pieces: what is exposed at the end is the last one's way.
+    The same on all members; who owns fewer rows has its last pieces shorter, or empty. What is exposed
+    at the end of matmul_all_reduce is the last one's way. Of matmul_reduce_scatter it is nothing where
+    two members add to what has come, and they need two pieces, of which one comes beside the other.
     """
     most = max(p.rows)
-    return _pieces(most, p.n, *_shape(p)) if p.operation == "matmul_all_reduce" else (0, most)
+    if p.operation == "matmul_all_reduce":
+        return _pieces(most, p.n, *_shape(p))
+    pair = p.space.n_pes == 2 and p.x.dtype != FP8
+    return _pieces(most, p.n, *_shape(p), most=2) if pair else (0, most)
+
+
+def cuts(rows: int, bounds: Sequence[int]) -> list[tuple[int, int]]:
+    """Begin and end of the pieces of an owner's rows; they may be empty."""
+    return [(min(begin, rows), min(end, rows)) for begin, end in itertools.pairwise(bounds)]
 
 
 def sent_pieces(p: Problem, bounds: tuple[int, ...]) -> tuple[int, ...]:
@@ -194,11 +205,13 @@ def sent_pieces(p: Problem, bounds: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @functools.lru_cache(1024)
-def _pieces(rows: int, n: int, processors: int, height: int, width: int) -> tuple[int, ...]:
-    """Up to four pieces, the largest first, together of no more waves of tiles than the whole."""
+def _pieces(
+    rows: int, n: int, processors: int, height: int, width: int, most: int = 4
+) -> tuple[int, ...]:
+    """Up to ``most`` pieces, the largest first, together of no more waves of tiles than the whole."""
     columns, blocks = -(-n // width), -(-rows // height)
     waves = -(-blocks * columns // processors)
-    for pieces in (4, 3, 2):
+    for pieces in range(most, 1, -1):
         bounds, left = [0], waves
         for piece in range(pieces - 1):
             own = -(-left // (pieces - piece))

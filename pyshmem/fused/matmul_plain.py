@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..host.collectives.dispatch import do
-from ..interop.torch.staging import capturing
+from ..interop.torch.staging import Reduction, capturing
 from .launches import current_stream
 from .matmul_arguments import Problem
 from .matmul_local import finish, multiply
@@ -66,7 +66,6 @@ class _Exchanged(NamedTuple):
     leaving: tuple[torch.Tensor, ...]
     came: torch.Tensor
     step: int  # elements between what comes from members
-    sums: _Collected | None  # for all, of matmul_all_reduce
 
 
 def _plan_scatter(p: Problem) -> _Exchanged:
@@ -80,15 +79,15 @@ def _plan_scatter(p: Problem) -> _Exchanged:
     product = None
     if {count * width for count in p.rows} == {slot}:
         product = sent.view(p.out_dtype).view(p.n_rows, p.n)
-    sums = None
-    if p.operation == "matmul_all_reduce":
-        sums = _collected(p.space, p.rows, p.n, p.out_dtype)
     step = slot // p.out_dtype.itemsize
-    return _Exchanged(where, product, leaving, came.view(p.out_dtype), step, sums)
+    return _Exchanged(where, product, leaving, came.view(p.out_dtype), step)
 
 
 def scatter_plainly(p: Problem, out: torch.Tensor) -> None:
-    """The whole product here, an exchange of partial rows, their sum, and for all the sums again."""
+    """The whole product here, then a reduction for all, or an exchange of partial rows and their sum."""
+    if p.operation == "matmul_all_reduce":
+        _reduce_plainly(p, out)
+        return
     plan: _Exchanged = p.plan("scatter plainly", lambda: _plan_scatter(p))
     product = plan.product
     if product is None:
@@ -98,11 +97,28 @@ def scatter_plainly(p: Problem, out: torch.Tensor) -> None:
         for part, rows in zip(plan.leaving, product.split(p.rows), strict=True):
             part.copy_(rows)
     _exchange(p.space, plan.where)
-    sums = out if plan.sums is None else plan.sums.own
-    finish(sums, plan.came, p.space.n_pes, plan.step, bias=p.bias, activation=p.activation)
-    if plan.sums is not None:
-        _collect(p.space, plan.sums.where)
-        _take(p, plan.sums, out)
+    finish(out, plan.came, p.space.n_pes, plan.step, bias=p.bias, activation=p.activation)
+
+
+def _reduce_plainly(p: Problem, out: torch.Tensor) -> None:
+    """The product where peers reach it, added up there on all members."""
+
+    def make() -> tuple[torch.Tensor, tuple[int, ...]]:
+        size = p.n_rows * p.n
+        flat = p.space.block("matmul sums", size * p.out_dtype.itemsize)[
+            : size * p.out_dtype.itemsize
+        ]
+        what, at = Reduction("sum", p.out_dtype), flat.data_ptr()
+        given = p.space.team.handle, what.number, what.element, at, at, size
+        return flat.view(p.out_dtype).view(p.n_rows, p.n), given
+
+    product, given = p.plan("reduce plainly", make)
+    multiply(p, product, p.x, p.scale_x, whole=False)
+    do("reduce", 3, given, _meet(p.space))
+    if p.bias is None and p.activation is None:
+        out.copy_(product)
+    else:
+        finish(out, product, bias=p.bias, activation=p.activation)
 
 
 def _take(p: Problem, plan: _Collected, out: torch.Tensor) -> None:

@@ -18,6 +18,7 @@
 #                       counted as one of another host, as far as it comes in STRESS_SECONDS (240); SEED=n: others (11)
 #   fused               the tests of tests/pytorch that need GPUs (needs torch)
 #   fusedbench          bench/fused.py (FUSED: its parts, all by default) and bench/decode_step.py
+#   products            bench/products.py (PRODUCTS: its options)
 #   hostsbench          bench/hosts.py with PYSHMEM_NODE_SIZE=1
 #   sanitizer           compute-sanitizer on the device suite, where the tool is there: SANITIZER_TIME seconds (280) a tool;
 #                       SANITIZE="FILE...": memcheck on these files alone
@@ -194,6 +195,11 @@ if [[ $parts == *" fusedbench "* ]]; then
         figures_of "fused_${part}_x$gpus" 300 $run -n "$gpus" ../bench/fused.py --only "$part"
     done
     figures_of "decode_step_x$gpus" 200 $run -n "$gpus" ../bench/decode_step.py
+fi
+
+if [[ $parts == *" products "* ]]; then
+    # shellcheck disable=SC2086 # words
+    figures_of "products_x$gpus" 300 $run -n "$gpus" ../bench/products.py ${PRODUCTS:-}
 fi
 
 if [[ $parts == *" hostsbench "* ]]; then

@@ -13,13 +13,9 @@ import torch
 
 import pyshmem
 import pyshmem.fused as fused
-from pyshmem.fused import (
-    matmul_arguments,
-    matmul_engine,
-    matmul_local,
-    matmul_run,
-    matmul_tiles,
-)
+import pyshmem.interop.torch as tensors
+from pyshmem.fused import matmul_arguments, matmul_engine, matmul_local, matmul_run, matmul_tiles
+from pyshmem.fused import matmul_pair as pair
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 FP8 = torch.float8_e4m3fn
@@ -87,9 +83,12 @@ def scatter(me: int, n: int, road: str, dtype: torch.dtype, number: int) -> None
         close(got, whole, dtype)
         same_everywhere(got)
     if dtype == torch.float32:
-        out = torch.empty_like(got)
-        assert fused.matmul_all_reduce(xs[me], ws[me], out=out, **options) is out
-        assert torch.equal(out, got)
+        near = tensors.empty(*got.shape, dtype=dtype, heap="device")  # where peers may store
+        for out in (torch.empty_like(got), near, near):
+            out.fill_(torch.nan)
+            assert fused.matmul_all_reduce(xs[me], ws[me], out=out, **options) is out
+            assert torch.equal(out, got)
+        tensors.free(near)
 
 
 def same_everywhere(tensor: torch.Tensor) -> None:
@@ -168,16 +167,15 @@ def shapes(me: int, n: int) -> None:
         close(got, n * (x.double() @ w.double())[first : first + rows[me]], torch.float32)
     for road in ROADS:
         x = given(3, 1, 8)
-        close(
-            fused.matmul_all_reduce(x, w, road=road), n * (x.double() @ w.double()), torch.float32
-        )
+        got = fused.matmul_all_reduce(x, w, road=road)
+        close(got, n * (x.double() @ w.double()), torch.float32)
     assert fused.all_gather_matmul(torch.empty(0, 8, device=DEVICE), w).shape == (0, 6)
     if DEVICE == "cpu":
         by_numpy = fused.matmul_all_reduce(x.numpy(), w.numpy())
         close(torch.from_numpy(by_numpy), n * (x.double() @ w.double()), torch.float32)
-    pair = pyshmem.TEAM_WORLD.split_strided(0, 1, n)
-    close(fused.matmul_all_reduce(x, w, team=pair), n * (x.double() @ w.double()), torch.float32)
-    pair.destroy()
+    world = pyshmem.TEAM_WORLD.split_strided(0, 1, n)
+    close(fused.matmul_all_reduce(x, w, team=world), n * (x.double() @ w.double()), torch.float32)
+    world.destroy()
 
 
 def refused(kind: type[Exception], message: str, call, *arguments, **options) -> None:
@@ -249,6 +247,7 @@ def pieces() -> None:
     assert matmul_local._lent(4096, 4096, 4096, 132, 128, 256) == 0
     assert matmul_local._pieces(4096, 4096, 132, 128, 256) == (0, 1024, 2048, 3072, 4096)
     assert matmul_local._pieces(1024, 8192, 132, 128, 256) == (0, 512, 1024)
+    assert matmul_local._pieces(4096, 4096, 132, 128, 256, most=2) == (0, 2048, 4096)
     assert matmul_local._pieces(4096, 5120, 132, 128, 256) == (0, 1664, 3328, 4096)  # 2, 2, 1 waves
     assert matmul_local._pieces(64, 8192, 132, 128, 256) == (0, 64)
     assert matmul_tiles._bounds(100, 101, 16) == (32, [0, 32, 64, 96, 100])
@@ -265,9 +264,10 @@ def repeated(me: int, n: int) -> None:
         with torch.inference_mode():
             for _ in range(2):  # blocks may have grown, and then plans are made once more
                 fused.matmul_all_reduce(given(1, height, 8), w, road="engine", **options)
+        way = pair if n == 2 else matmul_engine
         with (
-            mock.patch.object(matmul_engine, "Link", side_effect=AssertionError("made again")),
-            mock.patch.object(matmul_engine, "current_stream", return_value=None) as asked,
+            mock.patch.object(way, "Link", side_effect=AssertionError("made again")),
+            mock.patch.object(way, "current_stream", return_value=None) as asked,
         ):
             x = given(1, height, 8)  # elsewhere
             got = fused.matmul_all_reduce(x, w, road="engine", **options)
