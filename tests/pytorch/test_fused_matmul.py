@@ -36,6 +36,28 @@ def test_peers_out_of_reach_and_members_that_disagree(run_pes: Callable) -> None
     run(run_pes, 2, "far", PYSHMEM_P2P="0", PYSHMEM_CHECK="1")
 
 
+def test_members_that_store_into_out_compare_where_it_is(run_pes: Callable) -> None:
+    code = """
+    import pytest, torch, pyshmem, pyshmem.fused as fused, pyshmem.interop.torch as tensors
+    with pyshmem.init() as job:
+        room = tensors.zeros(3, 32, 16, heap="device")
+        x, w = torch.ones(32, 8), torch.ones(8, 16)
+        for out in (room[1], torch.empty(32, 16)):
+            fused.matmul_all_reduce(x, w, out=out, road="engine")
+            assert torch.equal(out, torch.full((32, 16), 16.0))
+        assert not room[0].any() and not room[2].any()
+        before = room.clone()
+        for out in (room[job.my_pe], (room[2], torch.empty(32, 16))[job.my_pe]):
+            with pytest.raises(pyshmem.MismatchError, match="place of matmul_all_reduce"):
+                fused.matmul_all_reduce(x, w, out=out, road="engine")
+        assert torch.equal(room, before)
+    print("ok")
+    """
+    env = {**ALONE, "PYSHMEM_CHECK": "1"}
+    done = run_pes(2, code, device="sim", env=env, timeout=100, check=True)
+    assert done.stdout == "ok\nok\n"
+
+
 def test_waits_of_links_have_a_deadline(run_pes: Callable) -> None:
     """On GPUs a kernel waits where PYSHMEM_TIMEOUT is set; in the interpreter it is called by itself."""
     code = """
