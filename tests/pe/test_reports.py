@@ -100,6 +100,7 @@ with pyshmem.init(heap_size="1M") as job:
         lambda: pyshmem.signal_wait_until(signal[:1], pyshmem.CMP_GE, 7),
         lambda: pyshmem.wait_until(wide[:1], pyshmem.CMP_EQ, 2**64 - 1),
         lambda: pyshmem.wait_until_all(four, pyshmem.CMP_LT, -3),
+        lambda: pyshmem.wait_until_some(pyshmem.zeros(200, np.int32), pyshmem.CMP_GT, 3),
         lambda: pyshmem.wait_until_any_vector(wide, pyshmem.CMP_NE, wide.copy(), status=[1, 0]),
     ):
         try:
@@ -116,7 +117,8 @@ def test_a_wait_of_the_host_says_the_comparison_and_what_it_sees(run_pes: Callab
     assert names == [
         "signal_wait_until (>= 7, seen 5)",
         f"wait_until (== {2**64 - 1}, seen 0)",
-        "wait_until_all (< -3, seen -1 in element 2)",
+        "wait_until_all (< -3, seen -1 in element 2; 1 more)",
+        "wait_until_some (> 3, seen 0 in element 0; 99+ more)",
         "wait_until_any (!= 0, seen 0 in element 1)",
     ]
     for name in names:

@@ -73,22 +73,32 @@ static int element_holds(const many_t *many, size_t i, bool *holds_p) {
     return status;
 }
 
-/* Of the first element that does not hold; nothing when all do by now. */
+enum { MOST_OTHERS = 99 }; /* that a report counts */
+
+/* Of the first element that does not hold, and how many others; nothing when all do by now. */
 static void describe(const void *of, char *text, size_t capacity) {
     const many_t *many = of;
+    size_t length = 0, others = 0;
     uint64_t bits;
 
     text[0] = '\0';
-    for (size_t i = atomic_load_explicit(&many->first, memory_order_relaxed); i < many->nelems && !text[0]; i++) {
+    for (size_t i = atomic_load_explicit(&many->first, memory_order_relaxed); i < many->nelems; i++) {
         pysh_number_t asked, seen;
 
         if (!included(many, i) || load(many, i, &bits) ||
             pysh_wait_holds(many->type, bits, many->cmp, value_for(many, i)))
             continue;
+        if (length && ++others == MOST_OTHERS)
+            break;
+        if (length)
+            continue;
         asked = pysh_wait_number(many->type, value_for(many, i));
         seen = pysh_wait_number(many->type, bits);
-        snprintf(text, capacity, "%s %s, seen %s in element %zu", pysh_cmp_symbol(many->cmp), asked.text, seen.text, i);
+        length = (size_t)snprintf(text, capacity, "%s %s, seen %s in element %zu", pysh_cmp_symbol(many->cmp),
+                                  asked.text, seen.text, i);
     }
+    if (others && length < capacity)
+        snprintf(text + length, capacity - length, "; %zu%s more", others, others == MOST_OTHERS ? "+" : "");
 }
 
 /* *many is filled also when nelems is 0; then nothing else is looked at. */
