@@ -90,8 +90,6 @@ static bool step_flights(pysh_ring_t *ring) {
         uint64_t value = 0;
         int status = flight->step(ring, flight, &value);
         if (status == PYSH_UNDERWAY || status == PYSH_MOVED) {
-            if (ring->staged == flight)
-                ring->staged = &ring->flight[kept];
             ring->flight[kept++] = *flight;
         } else {
             if (flight->begin_ns)

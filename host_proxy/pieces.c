@@ -4,6 +4,7 @@
 
 #include "accel/accel.h"
 #include "accel/copy.h"
+#include "accel/engine/engine.h"
 #include "base/elements.h"
 #include "base/state.h"
 #include "conduit/conduit.h"
@@ -29,64 +30,84 @@ static int move_piece(const pysh_request_t *request, void *dest, const void *sou
                                                    : pysh_put(dest, source, nbytes, pe);
 }
 
-/* One piece by the GPU's copy engine: OK when it is there, else UNDERWAY. */
+/* One piece by the copy engine: OK when it is there, else UNDERWAY. */
 static int engine_piece(pysh_flight_t *flight, void *dest, const void *source, size_t nbytes) {
     bool done = false;
     int status = ISHMEMX_OK;
 
     if (!flight->started)
-        status = pysh.accel->offload(pysh.pe, dest, source, nbytes, NULL, 0, &flight->token);
+        status = pysh_engine_copy(pysh.pe, dest, source, nbytes, NULL, 0, false, &flight->token);
+    if (status == PYSH_ENGINE_FULL)
+        return PYSH_UNDERWAY;
     flight->started = !status;
     if (!status)
-        status = pysh.accel->offload_done(flight->token, &done);
+        status = pysh_engine_look(flight->token, &done);
     if (!status && !done)
         return PYSH_UNDERWAY;
     flight->started = false;
     return status;
 }
 
-/* A copy between a GPU and memory that the driver does not know would keep the proxy in the driver until it is over.
- * So it goes through the ring's pinned piece, which one flight has at a time. */
+/* Host memory for what goes to a GPU's memory or comes from there, until stage_back(); false: there is none now. It is
+ * a piece that the engine's process maps, so that the program does not stop the copy; for memory which that does not
+ * reach it is the ring's own. */
+static bool stage_for(pysh_ring_t *ring, pysh_flight_t *flight, const void *gpu, size_t nbytes) {
+    if (pysh_engine_reaches(gpu, nbytes)) {
+        flight->stage = pysh_engine_piece();
+    } else if (!ring->staged) {
+        ring->staged = true;
+        flight->stage = ring->stage;
+    }
+    return flight->stage;
+}
+
+static void stage_back(pysh_ring_t *ring, pysh_flight_t *flight) {
+    if (flight->stage == ring->stage)
+        ring->staged = false;
+    else
+        pysh_engine_piece_back(flight->stage);
+    flight->stage = NULL;
+}
+
+/* A copy between a GPU and memory that the driver does not know would keep the proxy in the driver until it is over. */
 static int staged_piece(pysh_ring_t *ring, pysh_flight_t *flight, char *dest, const char *source, size_t nbytes) {
-    bool gets = pysh_request_op(&flight->request) == PYSH_OP_GET;
+    bool gets = pysh_request_op(&flight->request) == PYSH_OP_GET, to_gpu = flight->gpu[0], begins = !flight->stage;
     int pe = pysh_request_pe(&flight->request), status = ISHMEMX_OK;
 
-    if (ring->staged && ring->staged != flight)
+    if (begins && !stage_for(ring, flight, to_gpu ? dest : source, nbytes))
         return PYSH_UNDERWAY;
-    if (!ring->staged && flight->gpu[0] && gets)
-        status = pysh_get(ring->stage, source, nbytes, pe);
-    else if (!ring->staged && flight->gpu[0])
-        memcpy(ring->stage, source, nbytes);
-    ring->staged = flight;
+    if (begins && to_gpu && gets)
+        status = pysh_get(flight->stage, source, nbytes, pe);
+    else if (begins && to_gpu)
+        memcpy(flight->stage, source, nbytes);
     if (!status)
-        status = flight->gpu[0] ? engine_piece(flight, dest, ring->stage, nbytes)
-                                : engine_piece(flight, ring->stage, source, nbytes);
-    if (!status && !flight->gpu[0] && gets)
-        memcpy(dest, ring->stage, nbytes);
-    else if (!status && !flight->gpu[0])
-        status = pysh_put(dest, ring->stage, nbytes, pe);
+        status = to_gpu ? engine_piece(flight, dest, flight->stage, nbytes)
+                        : engine_piece(flight, flight->stage, source, nbytes);
+    if (!status && !to_gpu && gets)
+        memcpy(dest, flight->stage, nbytes);
+    else if (!status && !to_gpu)
+        status = pysh_put(dest, flight->stage, nbytes, pe);
     if (status != PYSH_UNDERWAY)
-        ring->staged = NULL;
+        stage_back(ring, flight);
     return status;
 }
 
 int pysh_step_value(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
-    bool gets = pysh_request_op(&flight->request) == PYSH_OP_G;
+    bool gets = pysh_request_op(&flight->request) == PYSH_OP_G, begins = !flight->stage;
     int type = pysh_request_type(&flight->request), status;
     size_t width = pysh_request_op(&flight->request) == PYSH_OP_AMO ? pysh_type_nbytes(type) : (size_t)type;
 
-    if (ring->staged && ring->staged != flight)
+    if (begins && !stage_for(ring, flight, flight->place, width))
         return PYSH_UNDERWAY;
-    if (!ring->staged && !gets)
-        memcpy(ring->stage, &flight->value, width);
-    ring->staged = flight;
-    status = gets ? engine_piece(flight, ring->stage, flight->place, width)
-                  : engine_piece(flight, flight->place, ring->stage, width);
+    if (begins && !gets)
+        memcpy(flight->stage, &flight->value, width);
+    status = gets ? engine_piece(flight, flight->stage, flight->place, width)
+                  : engine_piece(flight, flight->place, flight->stage, width);
     if (status == PYSH_UNDERWAY)
         return status;
     if (gets)
-        memcpy(value_p, ring->stage, width);
-    ring->staged = NULL;
+        memcpy(value_p, flight->stage, width);
+    stage_back(ring, flight);
     return status;
 }
 

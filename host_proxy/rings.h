@@ -7,15 +7,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "accel/engine/engine.h"
 #include "base/clock.h"
 #include "host_proxy/ring.h"
 #include "ishmemx.h"
 
-#define PYSH_MAX_FLIGHTS   64           /* requests under way that the proxy has to come back to */
-#define PYSH_PIECE_BYTES   (256 * 1024) /* what the proxy copies at a time */
-#define PYSH_TRACED_COPIES 256          /* of a ring, under way at one time, that a timeline follows */
-#define PYSH_UNDERWAY      (-2)         /* of a step: not finished, and nothing could be done now */
-#define PYSH_MOVED         (-3)         /* of a step: not finished, but further than before */
+#define PYSH_MAX_FLIGHTS   64                /* requests under way that the proxy has to come back to */
+#define PYSH_PIECE_BYTES   PYSH_ENGINE_PIECE /* what the proxy copies at a time */
+#define PYSH_TRACED_COPIES 256               /* of a ring, under way at one time, that a timeline follows */
+#define PYSH_UNDERWAY      (-2)              /* of a step: not finished, and nothing could be done now */
+#define PYSH_MOVED         (-3)              /* of a step: not finished, but further than before */
 
 /* FREE to CALLS by the thread before a user's handler, and back behind it; CALLS to LEFT by who stops the ring and
  * has waited long enough. A thread that finds LEFT ends at once: the ring, and the job, are not there any more. */
@@ -31,6 +32,7 @@ struct pysh_flight {
     pysh_request_t request;
     int (*step)(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
     uint64_t token; /* of a piece by the copy engine */
+    char *stage;    /* host memory that is the flight's, with the data of a piece in it, or NULL */
     uint64_t moved; /* bytes, or blocks of a strided copy, that have been moved */
     bool started;   /* what `token` or `slot` stands for is under way */
     bool gpu[2];    /* dest, source: is memory that only the GPU reaches */
@@ -57,12 +59,12 @@ struct pysh_ring {
     _Atomic uint64_t in_flight; /* copies whose completion has not been seen: written by the proxy */
     pysh_flight_t flight[PYSH_MAX_FLIGHTS];
     int n_flights;
-    bool amo_waits; /* in this round of steps one could not begin: those behind it do not either */
-    void *stage;    /* PYSH_PIECE_BYTES of pinned memory, between a GPU and other PEs' host memory, or NULL */
-    const pysh_flight_t *staged; /* whose data is in it; NULL: nobody's */
-    _Atomic uint64_t wanted;     /* quiet, by the host: what control.asked is for kernels */
-    uint64_t quiet_target;       /* of the quiet in progress; 0: none */
-    bool quiet_begun;            /* its flights are over: engine and conduit are being completed */
+    bool amo_waits;          /* in this round of steps one could not begin: those behind it do not either */
+    void *stage;             /* PYSH_PIECE_BYTES of pinned memory, between a GPU and other PEs' host memory, or NULL */
+    bool staged;             /* it is a flight's */
+    _Atomic uint64_t wanted; /* quiet, by the host: what control.asked is for kernels */
+    uint64_t quiet_target;   /* of the quiet in progress; 0: none */
+    bool quiet_begun;        /* its flights are over: engine and conduit are being completed */
     _Atomic bool stop;
     _Atomic int calls; /* enum pysh_ring_call: whose the thread is while a user's handler runs on it */
     pthread_t thread;

@@ -82,19 +82,22 @@ def test_what_a_far_atomic_fetches_to_a_gpu_keeps_nobody_waiting(
 ) -> None:
     options = ["-std=gnu11", "-O2", *INCLUDE, HERE / "far_fetches.c", *flags, "-lpthread", "-ldl"]
     settings = {"LD_LIBRARY_PATH": str(driver), "PYSHMEM_NODE_SIZE": "1", "PYSHMEM_TIMEOUT": "30"}
-    settings["PYSHMEM_DEVICE_HEAP_SIZE"] = "8M"
+    settings |= {"PYSHMEM_DEVICE_HEAP_SIZE": "8M", "PYSHMEM_ENGINE": "thread"}
     done = run_pes(2, build(options, "far_fetches"), [], env=settings, check=True)
     assert done.stdout == "ok\n"
 
 
-def test_nothing_that_waits_in_the_driver_stops_what_goes_to_far_pes(
-    build: Compile, flags: list[str], driver: Path, run_pes: Callable
+@pytest.mark.parametrize("heap", ["device", "host"])
+@pytest.mark.parametrize("peer", ["NODE_SIZE=1", "P2P=0", "P2P=1"])
+def test_nothing_that_waits_in_the_driver_stops_what_goes_through_hosts(
+    peer: str, heap: str, build: Compile, flags: list[str], driver: Path, run_pes: Callable
 ) -> None:
     """Puts, gets and signals of 2 PEs, both of which are in a free that waits for a kernel."""
     options = ["-std=gnu11", "-O2", *INCLUDE, HERE / "far_copies.c", *flags, "-lpthread", "-ldl"]
-    settings = {"LD_LIBRARY_PATH": str(driver), "PYSHMEM_NODE_SIZE": "1", "PYSHMEM_TIMEOUT": "30"}
+    name, value = peer.split("=")
+    settings = {"LD_LIBRARY_PATH": str(driver), f"PYSHMEM_{name}": value, "PYSHMEM_TIMEOUT": "30"}
     settings |= {"PYSHMEM_DEVICE_HEAP_SIZE": "8M", "PYSHMEM_STAGE_SIZE": "1M"}
-    done = run_pes(2, build(options, "far_copies"), [], env=settings, check=True)
+    done = run_pes(2, build(options, "far_copies"), [heap], env=settings, timeout=20, check=True)
     assert done.stdout == "ok\n"
 
 

@@ -86,10 +86,6 @@ static int device_agree(void) {
     return status;
 }
 
-static int engine_start(const ishmemx_config_t *config) {
-    return pysh_engine_start(config, pysh_far_is_open() ? pysh_far_message_nbytes() : 0);
-}
-
 int pysh_device_heap_open(const ishmemx_config_t *config, char *tables) {
     pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
     const pysh_accel_t *accel = config->accelerator == ISHMEMX_DEVICE_CUDA ? &pysh_accel_cuda : &pysh_accel_sim;
@@ -110,7 +106,7 @@ int pysh_device_heap_open(const ishmemx_config_t *config, char *tables) {
     if ((status = accel->shared_alloc(2 * sizeof *pysh.fault, &fault, &fault_on_device)))
         return status;
     pysh.fault = memset(fault, 0, 2 * sizeof *pysh.fault);
-    if ((status = device_system_open(arena)) || (status = engine_start(config)))
+    if ((status = device_system_open(arena)) || (status = pysh_engine_start(config)))
         return status;
     return pysh_heap_setup(ISHMEMX_HEAP_DEVICE, nbytes);
 }

@@ -16,7 +16,7 @@
 #include "conduit/wait.h"
 #include "far/channel.h"
 
-#define MOST_DATA  ((int64_t)256 * 1024) /* of a message */
+#define MOST_DATA  ((int64_t)PYSH_ENGINE_PIECE) /* of a message */
 #define LEAST_DATA 1024
 
 pysh_far_t pysh_far = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -76,10 +76,6 @@ void pysh_far_close(void) {
 
 bool pysh_far_is_open(void) {
     return pysh_far.channel != NULL;
-}
-
-size_t pysh_far_message_nbytes(void) {
-    return pysh_far.data_nbytes;
 }
 
 /* ---- how messages travel ---- */

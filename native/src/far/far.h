@@ -43,8 +43,6 @@ int64_t pysh_far_nbytes(int n_pes);
 int pysh_far_open(char *region);
 void pysh_far_close(void);
 bool pysh_far_is_open(void);
-/* Most bytes of data of a message. */
-size_t pysh_far_message_nbytes(void);
 /* Is [pe]'s copy of a heap reached by messages alone? */
 static inline bool pysh_is_far(int heap, int pe) {
     return heap == ISHMEMX_HEAP_DEVICE && !pysh.arena[heap].peer[pe];

@@ -29,8 +29,7 @@
 static struct {
     pthread_mutex_t mutex;      /* for all but the queue's atomics */
     pysh_engine_queue_t *queue; /* NULL: no process */
-    size_t nbytes;              /* of the segment */
-    char *pieces;               /* NULL: there are none */
+    char *pieces;               /* behind the queue */
     uint32_t taken;             /* a bit a piece */
     int socket;
     pid_t pid;
@@ -71,22 +70,20 @@ static void name_near(pysh_engine_map_t *map) {
     for (int place = 0; place < ISHMEMX_MAX_NEAR_PES; place++)
         map->near[place] = -1;
     for (int pe = pysh_near_begin(); pe < pysh_near_end(); pe++)
-        if (pysh_near(pe))
+        if (pysh_near(pe) && (pysh.p2p || pe == pysh.pe))
             map->near[pysh_near_place(pe)] = pe;
 }
 
-static int process_start(const ishmemx_config_t *config, size_t piece) {
-    size_t nbytes = PYSH_ENGINE_PIECES_AT + PYSH_ENGINE_PIECES * piece;
+static int process_start(const ishmemx_config_t *config) {
     pysh_engine_queue_t *queue;
     int fd[PYSH_ENGINE_FDS] = {0}, arenas = -1;
     int status;
 
-    if ((status = pysh_engine_segment(nbytes, &queue, &fd[PYSH_ENGINE_FD_QUEUE])))
+    if ((status = pysh_engine_segment(PYSH_ENGINE_SEGMENT, &queue, &fd[PYSH_ENGINE_FD_QUEUE])))
         return status;
     queue->accelerator = config->accelerator;
     queue->parent = (int)getpid();
     queue->spin = pysh_engine_spin();
-    queue->piece = piece;
     status = pysh.accel->share(&queue->map, &arenas);
     name_near(&queue->map);
     fd[PYSH_ENGINE_FD_ARENAS] = arenas;
@@ -94,29 +91,28 @@ static int process_start(const ishmemx_config_t *config, size_t piece) {
         status = pysh_engine_spawn(fd, &engine.socket, &engine.pid);
     close(fd[PYSH_ENGINE_FD_QUEUE]);
     if (status) {
-        munmap(queue, nbytes);
+        munmap(queue, PYSH_ENGINE_SEGMENT);
         return status;
     }
     engine.low = engine.mark = engine.taken = 0;
     engine.gone = false;
-    engine.nbytes = nbytes;
-    engine.pieces = piece ? (char *)queue + PYSH_ENGINE_PIECES_AT : NULL;
+    engine.pieces = (char *)queue + PYSH_ENGINE_PIECES_AT;
     engine.queue = queue;
     if ((status = wait_until_ready(config)))
         pysh_engine_stop();
     return status;
 }
 
-int pysh_engine_start(const ishmemx_config_t *config, size_t piece) {
+int pysh_engine_start(const ishmemx_config_t *config) {
     enum { AUTO, THREAD };
     int64_t where;
     int status = ishmemx_setting_number("ENGINE", &where);
 
-    if (status || where == THREAD || !pysh.p2p) /* without P2P no peer's memory is mapped: nothing for an engine */
+    if (status || where == THREAD)
         return status;
     if (where == AUTO && pysh.accel->cpu_visible) /* no driver, so no lock of a driver to be kept from */
         return ISHMEMX_OK;
-    status = process_start(config, piece);
+    status = process_start(config);
     if (status && where == AUTO) { /* no reason to end a job: the proxy's thread does the same work */
         dprintf(STDERR_FILENO, "PE %d: kernels' copies are started by the proxy's thread, not by a process: %s\n",
                 pysh.pe, ishmemx_error());
@@ -139,7 +135,7 @@ void pysh_engine_stop(void) {
             kill(engine.pid, SIGKILL);
         nanosleep(&nap, NULL);
     }
-    munmap(engine.queue, engine.nbytes);
+    munmap(engine.queue, PYSH_ENGINE_SEGMENT);
     engine.queue = NULL;
     engine.pieces = NULL;
     engine.socket = -1;
@@ -157,11 +153,11 @@ static bool place_in(const void *address, uint64_t nbytes, int pe, uint64_t *pla
 }
 
 static bool place_in_pieces(const void *address, uint64_t nbytes, uint64_t *place_p) {
-    uint64_t all = PYSH_ENGINE_PIECES * engine.queue->piece;
+    uint64_t all = PYSH_ENGINE_PIECES * PYSH_ENGINE_PIECE;
     uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)engine.pieces);
 
     *place_p = (uint64_t)PYSH_ENGINE_IN_PIECES << PYSH_ENGINE_PLACE_PE | offset;
-    return engine.pieces && offset < all && nbytes <= all - offset;
+    return offset < all && nbytes <= all - offset;
 }
 
 /* One end of a copy is at `pe`, the other the caller's; false when that is neither on a device heap nor in a piece. */
@@ -352,7 +348,7 @@ bool pysh_engine_reaches(const void *address, size_t nbytes) {
     bool serves;
 
     pthread_mutex_lock(&engine.mutex);
-    serves = engine.pieces && !engine.gone && nbytes <= engine.queue->piece;
+    serves = engine.queue && !engine.gone && nbytes <= PYSH_ENGINE_PIECE;
     pthread_mutex_unlock(&engine.mutex);
     return serves && place_in(address, nbytes, pysh.pe, &place);
 }
@@ -361,10 +357,10 @@ char *pysh_engine_piece(void) {
     char *piece = NULL;
 
     pthread_mutex_lock(&engine.mutex);
-    if (engine.pieces && engine.taken != UINT32_MAX) {
+    if (engine.queue && engine.taken != UINT32_MAX) {
         int free = __builtin_ctz(~engine.taken);
         engine.taken |= 1U << free;
-        piece = engine.pieces + (size_t)free * engine.queue->piece;
+        piece = engine.pieces + (size_t)free * PYSH_ENGINE_PIECE;
     }
     pthread_mutex_unlock(&engine.mutex);
     return piece;
@@ -372,7 +368,7 @@ char *pysh_engine_piece(void) {
 
 void pysh_engine_piece_back(const char *piece) {
     pthread_mutex_lock(&engine.mutex);
-    if (engine.pieces)
-        engine.taken &= ~(1U << ((size_t)(piece - engine.pieces) / engine.queue->piece));
+    if (engine.queue)
+        engine.taken &= ~(1U << ((size_t)(piece - engine.pieces) / PYSH_ENGINE_PIECE));
     pthread_mutex_unlock(&engine.mutex);
 }

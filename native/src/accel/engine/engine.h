@@ -11,9 +11,11 @@
 
 #include "accel/accel.h"
 
-/* Starts the process where the settings ask for it; the device heap is open. Waits until it serves. `piece`: bytes of a
- * piece; 0: none are needed. */
-int pysh_engine_start(const ishmemx_config_t *config, size_t piece);
+/* Bytes of a piece. */
+#define PYSH_ENGINE_PIECE ((size_t)256 * 1024)
+
+/* Starts the process where the settings ask for it; the device heap is open. Waits until it serves. */
+int pysh_engine_start(const ishmemx_config_t *config);
 /* Ends it; copies have been completed. Before the heaps are unmapped. */
 void pysh_engine_stop(void);
 /* Starts a copy to or from `pe`, which then stores the stamps, in order: OK, FULL or an error. When the last stamp is a

@@ -61,12 +61,12 @@ static void close_others(void) {
 }
 
 static int map_pieces(void) {
-    size_t nbytes = PYSH_ENGINE_PIECES * queue->piece;
+    size_t nbytes = PYSH_ENGINE_PIECES * PYSH_ENGINE_PIECE;
     void *pieces =
         mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, PYSH_ENGINE_FD_QUEUE, (off_t)PYSH_ENGINE_PIECES_AT);
 
     if (pieces == MAP_FAILED)
-        return pysh_fail(ISHMEMX_ERR_SYSTEM, "memory for data of other hosts: %s", strerror(errno));
+        return pysh_fail(ISHMEMX_ERR_SYSTEM, "memory for data of hosts: %s", strerror(errno));
     base[PYSH_ENGINE_IN_PIECES] = pieces;
     return pysh.accel->host_open(pieces, nbytes);
 }
@@ -83,7 +83,7 @@ static int join(void) {
     pysh.n_pes = queue->map.n_pes;
     pysh.accel = queue->accelerator == ISHMEMX_DEVICE_CUDA ? &pysh_accel_cuda : &pysh_accel_sim;
     status = pysh.accel->join(&queue->map, PYSH_ENGINE_FD_ARENAS, base);
-    return status || !queue->piece ? status : map_pieces();
+    return status ? status : map_pieces();
 }
 
 /* ---- work ---- */

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What a PE and the process of its copy engine share: one segment, a ring of jobs in it. The PE's proxies write jobs,
  * the engine takes them in order and ends them in any. Places are a PE and an offset in its device heap, for the two
- * processes map the heaps at different addresses. Behind the queue there may be pieces of host memory, for what comes
- * from other hosts or goes there. */
+ * processes map the heaps at different addresses. Behind the queue there are pieces of host memory, for what comes
+ * from host heaps and other hosts, or goes there. */
 #pragma once
 
 #include <stdatomic.h>
 
 #include "accel/accel.h"
+#include "accel/engine/engine.h"
 
 #define PYSH_ENGINE_JOBS       256
 #define PYSH_ENGINE_STAMPS     2
 #define PYSH_ENGINE_TEXT_BYTES 512
 #define PYSH_ENGINE_PLACE_PE   48 /* a place is the PE from this bit on, and the offset below */
 #define PYSH_ENGINE_PIECES     32 /* as many as bits in `taken` of engine.c */
-#define PYSH_ENGINE_PIECES_AT  ((sizeof(pysh_engine_queue_t) + 4095) & ~(size_t)4095) /* in the segment */
+#define PYSH_ENGINE_PIECES_AT  ((sizeof(pysh_engine_queue_t) + 4095) & ~(size_t)4095)           /* in the segment */
+#define PYSH_ENGINE_SEGMENT    (PYSH_ENGINE_PIECES_AT + PYSH_ENGINE_PIECES * PYSH_ENGINE_PIECE) /* its bytes */
 #define PYSH_ENGINE_IN_PIECES  ISHMEMX_MAX_NEAR_PES /* stands for the PE in the place of a piece */
 
 /* Descriptors of the engine's process. */
@@ -37,7 +39,6 @@ typedef struct pysh_engine_queue {
     int accelerator; /* enum ishmemx_accelerator */
     int parent;      /* the PE's process */
     int64_t spin;    /* polls of an idle engine before it gives its core away */
-    size_t piece;    /* bytes of a piece; 0: there are none behind the queue */
     _Atomic uint32_t state;
     char text[PYSH_ENGINE_TEXT_BYTES]; /* why it did not start, or what the last job that failed died of */
     /* Jobs written so far: release by the PE pairs with the engine's acquire. */
