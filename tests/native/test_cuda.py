@@ -20,11 +20,16 @@ ROOT = HERE.parents[1]
 INCLUDE = [f"-I{ROOT / 'host_proxy'}", f"-I{ROOT / 'native' / 'src'}"]
 
 #: Programs for one PE that print "ok": name, argument, settings.
+PIECES = {"PYSHMEM_P2P": "0", "PYSHMEM_DEVICE_HEAP_SIZE": "32M"}
 PROGRAMS: list[tuple[str, str, dict[str, str]]] = [
     ("cuda_captures", "cuda", {}),
     ("cuda_streams", "cuda", {}),
     ("ring_pieces", "sim", {"PYSHMEM_P2P": "0", "PYSHMEM_DEVICE_HEAP_SIZE": "32M"}),
-    ("ring_pieces", "cuda", {"PYSHMEM_P2P": "0", "PYSHMEM_DEVICE_HEAP_SIZE": "32M"}),
+    (
+        "ring_pieces",
+        "cuda",
+        {"PYSHMEM_P2P": "0", "PYSHMEM_DEVICE_HEAP_SIZE": "32M", "PYSHMEM_ENGINE": "thread"},
+    ),
 ]
 
 
