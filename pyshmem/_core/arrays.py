@@ -348,6 +348,8 @@ StreamLike = Any
 def stream_handle(stream: StreamLike) -> int:
     """The ``cudaStream_t`` of a stream object, as an int."""
     if isinstance(stream, int):
+        if not 0 <= stream < 1 << 64:
+            raise ValueError(f"stream is {stream}, which is no handle of a stream")
         return stream
     protocol: Any = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:

@@ -56,9 +56,9 @@ class Kind:
             ) from None
 
 
-def bits_of(kind: Kind, value: Any, pe: Any = 0) -> int:
-    """The bits of one value of an atomic's dtype, as the library carries them."""
-    number = kind.scalar(value, "value")
+def bits_of(kind: Kind, value: Any, pe: Any = 0, name: str = "value") -> int:
+    """The bits of one value of an atomic's dtype, the argument ``name``, as the library carries them."""
+    number = kind.scalar(value, name)
     letters = {4: "fiI", 8: "dqQ"}[kind.dtype.itemsize]
     letter = letters["fiu".index(kind.dtype.kind)]
     try:

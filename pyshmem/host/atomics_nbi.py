@@ -42,7 +42,7 @@ def _start(
     if not capacity:
         raise ValueError("fetch has no elements; its element 0 receives the value")
     context, pe = context_of(ctx), pe_number(pe)
-    bits = bits_of(kind, value, pe), bits_of(kind, cond, pe)
+    bits = bits_of(kind, value, pe), bits_of(kind, cond, pe, "cond")
     number = ATOMIC_NUMBER[op]
     if stream is not None:
         where = *bits, pe, slot, stream_handle(stream)

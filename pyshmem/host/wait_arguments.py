@@ -129,4 +129,8 @@ def set_on_stream(
     bits = int.from_bytes(of.values.tobytes(), "little")
     kinds = {"all": lib.ISHMEMX_KERNEL_WAIT_ALL, "any": lib.ISHMEMX_KERNEL_WAIT_ANY}
     what = kinds.get(which, lib.ISHMEMX_KERNEL_WAIT_SOME), of.kind, of.address, of.nelems, cmp, bits
-    run(lib.ishmemx_wait_set_on_stream, *what, *places, stream_handle(stream))
+    handle = stream_handle(stream)
+    try:
+        run(lib.ishmemx_wait_set_on_stream, *what, *places, handle)
+    except (TypeError, OverflowError) as error:
+        raise argument_error(error, cmp=(cmp, np.int32)) from None

@@ -231,6 +231,39 @@ def test_the_argument_of_a_wrong_type_is_named(job, what):
         call(pyshmem.zeros(8, np.int64))
 
 
+#: The same with ``stream=``, or a stream that is none: call and error.
+ON_STREAMS = {
+    "all's cmp": (
+        lambda a, s: pyshmem.wait_until_all(a, "x", 0, stream=s), TypeError, "cmp is 'x' (str)",
+    ),
+    "any's cmp": (
+        lambda a, s: pyshmem.wait_until_any(a, 2**40, 0, stream=s, found=a),
+        OverflowError, f"cmp is {2**40}, which is outside int32",
+    ),
+    "cond": (
+        lambda a, s: pyshmem.atomic_compare_swap_nbi(a, a, "x", 0, 0, stream=s),
+        TypeError, "cond is 'x' (str)",
+    ),
+    "below": (
+        lambda a, s: pyshmem.put(a, a, 0, stream=-1), ValueError, "stream is -1, which is no handle",
+    ),
+    "above": (
+        lambda a, s: pyshmem.quiet(stream=2**64), ValueError, f"stream is {2**64}, which is no handle",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ON_STREAMS)
+def test_the_argument_that_a_stream_s_call_cannot_take_is_named(job, what):
+    if job.device == "none":
+        pytest.skip("the job has no device heap")
+    call, error, told = ON_STREAMS[what]
+    array, stream = pyshmem.zeros(2, np.int64, heap="device"), pyshmem.streams.Stream()
+    with pytest.raises(error, match=re.escape(told)):
+        call(array, stream)
+    stream.destroy()
+
+
 def test_a_value_outside_a_float_is_told(job):
     array, fetched = pyshmem.zeros(1, np.float32), np.zeros(1, np.float32)
     with pytest.raises(OverflowError, match=r"value 1e\+300 is outside float32"):
