@@ -16,7 +16,7 @@
 
 /* release: pairs with the kernel's acquire after the 16-byte load that saw the tag; `value`, and what was copied
  * before it, are visible with it. */
-void pysh_ring_reply(pysh_ring_t *ring, uint64_t ticket, uint64_t value, int status) {
+static void reply_to(pysh_ring_t *ring, uint64_t ticket, uint64_t value, int status) {
     pysh_cell_t *cell = &ring->control->cell[ticket & ring->mask];
     uint64_t tag = (uint32_t)(ticket + 1);
 
@@ -37,7 +37,7 @@ void pysh_ring_answer(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *
             pysh.accel->stamp(&ring->device->word[ring->n + (ticket & ring->mask)],
                               (uint32_t)(ticket + 1) | (uint64_t)(unsigned)status << 32);
         else
-            pysh_ring_reply(ring, ticket, value, status);
+            reply_to(ring, ticket, value, status);
     }
 }
 

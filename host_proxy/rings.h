@@ -118,7 +118,6 @@ int pysh_amo_deliver(const pysh_request_t *request, uint64_t value);
 int pysh_amo_hand_over(pysh_flight_t *flight, uint64_t value);
 /* Is it memory of the calling PE's that only its GPU reaches, so that an atomic operation there has to be polled? */
 bool pysh_amo_is_polled(const pysh_request_t *request, uint64_t place);
-void pysh_ring_reply(pysh_ring_t *ring, uint64_t ticket, uint64_t value, int status);
 /* Writes the replies of finished copies, and takes the quiet a step on; true when it did something. */
 bool pysh_ring_progress(pysh_ring_t *ring);
 /* Whether the proxy goes on behind a ticket without a request; its slot is empty then. */

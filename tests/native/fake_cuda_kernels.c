@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void fake_run_kernel(const work_t *work) { /* case numbers of the kernel: see cuda_amo.c */
+void fake_run_kernel(const work_t *work) { /* case numbers of the kernel: see accel/cuda/amo.c */
     uint64_t old = 0, *wide = (uint64_t *)(uintptr_t)work->dest, *result = &old;
     uint32_t *narrow = (uint32_t *)(uintptr_t)work->dest, cond = (uint32_t)work->cond;
     uint64_t cond_wide = work->cond;

@@ -21,20 +21,12 @@ static const struct {
 ISHMEMX_ELEMENTS(PYSH_X)
 #undef PYSH_X
 
-const char *pysh_type_name(int type) {
-    return elements[type].name;
-}
-
 size_t pysh_type_nbytes(int type) {
     return elements[type].nbytes;
 }
 
 size_t pysh_type_width(int type) {
     return type >= 0 && type < ISHMEMX_TYPE_COUNT ? elements[type].nbytes : 1;
-}
-
-size_t pysh_type_align(int type) {
-    return elements[type].align;
 }
 
 int pysh_type_check(int type, unsigned family, const char *what) {

@@ -26,9 +26,7 @@ enum pysh_family {
 };
 
 /* For 0 <= type < ISHMEMX_TYPE_COUNT. */
-const char *pysh_type_name(int type);
 size_t pysh_type_nbytes(int type);
-size_t pysh_type_align(int type);
 /* For any number; 1 for what is no type. */
 size_t pysh_type_width(int type);
 /* "==" for ISHMEMX_CMP_EQ and so on; NULL for what is no comparison. */

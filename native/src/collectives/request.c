@@ -140,7 +140,8 @@ static void take_out(struct ishmemx_request **at) {
 }
 
 /* No more than a look when a wait inside of a step comes here again: the lock is taken. */
-void pysh_requests_progress(void) {
+/* Moves on what can be; never waits, and does nothing while another thread is at it. */
+static void progress(void) {
     if (pthread_mutex_trylock(&mutex))
         return;
     for (struct ishmemx_request **at = &outstanding; *at;) {
@@ -170,7 +171,7 @@ static int await(ishmemx_team_t team, uint64_t last, const char *what) {
     int status = ISHMEMX_OK;
 
     pysh_wait_begin(&wait, what);
-    for (pysh_requests_progress(); !status && any_outstanding(team, last); pysh_requests_progress())
+    for (progress(); !status && any_outstanding(team, last); progress())
         status = pysh_wait_pause(&wait);
     pysh_wait_end(&wait);
     return status;
@@ -222,7 +223,7 @@ static int announce(struct ishmemx_request *request) {
     request->next = outstanding;
     outstanding = request;
     atomic_fetch_add(&team->n_outstanding, 1);
-    pysh_wait_set_progress(pysh_requests_progress);
+    pysh_wait_set_progress(progress);
     pysh_team_set_requests(pysh_requests_complete);
     pthread_mutex_unlock(&mutex);
     return ISHMEMX_OK;
@@ -257,7 +258,7 @@ int pysh_request_begin(const struct ishmemx_request *asked, int status, ishmemx_
         return status;
     }
     *request_p = request;
-    pysh_requests_progress();
+    progress();
     return ISHMEMX_OK;
 }
 
@@ -294,7 +295,7 @@ int ishmemx_request_test(ishmemx_request_t request, int *done) {
         return status;
     if (!is_complete(request)) {
         PYSH_ENTER();
-        pysh_requests_progress();
+        progress();
         if (!is_complete(request)) {
             *done = 0;
             return look_around();
@@ -313,7 +314,7 @@ int ishmemx_request_wait(ishmemx_request_t request) {
     if (!is_complete(request)) {
         PYSH_ENTER();
         pysh_wait_begin(&wait, request->call.routine);
-        for (pysh_requests_progress(); !status && !is_complete(request); pysh_requests_progress())
+        for (progress(); !status && !is_complete(request); progress())
             status = pysh_wait_pause(&wait);
         pysh_wait_end(&wait);
     }

@@ -4,7 +4,7 @@
  * writes what it computed for all, by itself, and raises its flag again: done. When all are done the request is
  * complete: sources and slot are free. Flags only rise: request k of a team has the values 2k and 2k + 1.
  *
- * Requests move on in pysh_requests_progress(), which every wait of the library calls. */
+ * Requests move on in progress() of request.c, which every wait of the library calls. */
 #pragma once
 
 #include <stdatomic.h>
@@ -58,8 +58,6 @@ struct ishmemx_request {
 int pysh_request_begin(const struct ishmemx_request *asked, int status, ishmemx_request_t *request_p);
 /* What a member announced, once all have. */
 int pysh_request_read(const struct ishmemx_request *request, int member, pysh_announcement_t *theirs);
-/* Moves on what can be; never waits, and does nothing while another thread is at it. */
-void pysh_requests_progress(void);
 /* Waits until no request of the team (NULL: of any) is outstanding. */
 int pysh_requests_complete(ishmemx_team_t team, const char *what);
 /* At the end of the job: what is outstanding fails. */

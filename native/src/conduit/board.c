@@ -32,7 +32,8 @@ static void copy_out(const pysh_board_t *board, uint64_t *words) {
         words[i] = atomic_load_explicit(&board->word[i], memory_order_relaxed);
 }
 
-bool pysh_board_read(const pysh_board_t *board, pysh_posted_wait_t *posted) {
+/* The wait posted on a board; false when there is none, or none that still matters. */
+static bool read_board(const pysh_board_t *board, pysh_posted_wait_t *posted) {
     uint64_t words[WORDS], version;
     int64_t age;
 
@@ -57,14 +58,14 @@ static void board_write(pysh_board_t *board, const pysh_posted_wait_t *posted) {
     atomic_thread_fence(memory_order_release);
     for (int i = 0; i < WORDS; i++)
         atomic_store_explicit(&board->word[i], words[i], memory_order_relaxed);
-    atomic_store_explicit(&board->version, version + 2, memory_order_release); /* pairs with pysh_board_read() */
+    atomic_store_explicit(&board->version, version + 2, memory_order_release); /* pairs with read_board() */
 }
 
 void pysh_board_describe(const pysh_board_t *board, char *text, size_t capacity) {
     pysh_posted_wait_t posted;
 
     text[0] = '\0';
-    if (!pysh_board_read(board, &posted))
+    if (!read_board(board, &posted))
         return;
     if (posted.gave_up)
         snprintf(text, capacity, "; its kernel gave up %.1f s ago: %s",
@@ -85,7 +86,7 @@ int pysh_board_post(pysh_board_t *board, pysh_kernel_wait_t *wait) {
     memcpy(posted.text, wait->text, sizeof posted.text);
     pthread_mutex_lock(&writing);
     /* Several lanes take turns in telling of one collective. */
-    posted.since_ns = pysh_board_read(board, &old) && !old.gave_up && old.collective == posted.collective &&
+    posted.since_ns = read_board(board, &old) && !old.gave_up && old.collective == posted.collective &&
                               old.expected == posted.expected
                           ? old.since_ns
                           : posted.posted_ns;
@@ -140,7 +141,7 @@ int pysh_board_mismatch(pysh_slot_of_t *slot_of, const pysh_members_t *members, 
         int pe = member_pe(members, i);
         pysh_control_slot_t *slot = pe == pysh.pe ? NULL : slot_of(pe);
 
-        if (!slot || !pysh_board_read(&slot->board, &posted) || !same_team(&posted, members) ||
+        if (!slot || !read_board(&slot->board, &posted) || !same_team(&posted, members) ||
             atomic_load_explicit(&slot->activity_ns, memory_order_relaxed) || !kernel_never_joins(&posted, since_ns))
             continue;
         atomic_store(&slot->board.refused_by, pysh.pe + 1);

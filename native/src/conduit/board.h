@@ -9,8 +9,6 @@
 #include "conduit/conduit.h"
 #include "conduit/control.h"
 
-/* The wait posted on a board; false when there is none, or none that still matters. */
-bool pysh_board_read(const pysh_board_t *board, pysh_posted_wait_t *posted);
 /* "; its kernel waits (3.2 s so far): ...", or nothing. */
 void pysh_board_describe(const pysh_board_t *board, char *text, size_t capacity);
 /* Posts the wait on the caller's own board; MISMATCH when a PE has said there that its host is in the collective. */

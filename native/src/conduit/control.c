@@ -21,7 +21,7 @@
 
 #define ATTEMPTS 1000 /* at a text that changes meanwhile */
 
-size_t pysh_control_nbytes(int n_pes) {
+static size_t nbytes_of(int n_pes) {
     return sizeof(pysh_control_t) + (size_t)n_pes * sizeof(pysh_control_slot_t);
 }
 
@@ -38,7 +38,7 @@ int ishmemx_control_create(int n_pes, int *fd) {
         made = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         close(low);
     }
-    if (made < 0 || ftruncate(made, (off_t)pysh_control_nbytes(n_pes)))
+    if (made < 0 || ftruncate(made, (off_t)nbytes_of(n_pes)))
         goto failed;
     control = mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, made, 0);
     if (control == MAP_FAILED)
@@ -62,13 +62,13 @@ int pysh_control_map(int fd, int n_pes, pysh_control_t **control_p) {
 
     if (fstat(fd, &status))
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "control segment: descriptor %d: %s", fd, strerror(errno));
-    if (status.st_size < (off_t)pysh_control_nbytes(1))
+    if (status.st_size < (off_t)nbytes_of(1))
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "descriptor %d is no control segment", fd);
     control = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (control == MAP_FAILED)
         return pysh_fail(ISHMEMX_ERR_SYSTEM, "control segment: mmap: %s", strerror(errno));
     found = control->n_pes;
-    if (control->magic != PYSH_CONTROL_MAGIC || pysh_control_nbytes(found) != (size_t)status.st_size) {
+    if (control->magic != PYSH_CONTROL_MAGIC || nbytes_of(found) != (size_t)status.st_size) {
         munmap(control, (size_t)status.st_size);
         return pysh_fail(ISHMEMX_ERR_MISMATCH, "descriptor %d is no control segment of this version of pyshmem", fd);
     }
@@ -82,7 +82,7 @@ int pysh_control_map(int fd, int n_pes, pysh_control_t **control_p) {
 }
 
 void pysh_control_unmap(pysh_control_t *control) {
-    munmap(control, pysh_control_nbytes(control->n_pes));
+    munmap(control, nbytes_of(control->n_pes));
 }
 
 void pysh_control_reset(pysh_control_t *control) {

@@ -95,7 +95,6 @@ static_assert(sizeof(pysh_posted_wait_t) % 8 == 0, "it is copied as words");
 static_assert(sizeof(pysh_control_slot_t) % PYSH_CACHE_LINE == 0, "slots keep to their cache lines");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "atomics work between processes");
 
-size_t pysh_control_nbytes(int n_pes);
 /* Maps the segment behind `fd`; n_pes 0 accepts any number, else a segment of another size fails. */
 int pysh_control_map(int fd, int n_pes, pysh_control_t **control_p);
 void pysh_control_unmap(pysh_control_t *control);

@@ -20,7 +20,8 @@ int ishmemx_has_far_pes(void) {
     return pysh.ready && pysh.accel && (!pysh.p2p || pysh_far_is_open());
 }
 
-int pysh_stream_request(const pysh_request_t *request, void *fetched, size_t width, void *stream) {
+/* The low `width` bytes of the answer go to `fetched`; NULL: nowhere. */
+static int send_request(const pysh_request_t *request, void *fetched, size_t width, void *stream) {
     pysh_launch_t launch = {.n_words = 0};
 
     for (int i = 0; i < PYSH_WORD_COUNT; i++)
@@ -46,7 +47,7 @@ int pysh_stream_request_bytes(int op, void *dest, const void *source, size_t nby
     pysh_request_t request = request_of(op, 0, dest, source, pe, 0);
 
     request.word[PYSH_WORD_VALUE] = nbytes;
-    return pysh_stream_request(&request, NULL, 0, stream);
+    return send_request(&request, NULL, 0, stream);
 }
 
 int pysh_stream_request_blocks(int op, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
@@ -61,14 +62,14 @@ int pysh_stream_request_blocks(int op, void *dest, const void *source, ptrdiff_t
     request.word[PYSH_WORD_VALUE] = n_blocks;
     request.word[PYSH_WORD_EXTRA] = (uint64_t)dest_stride;
     request.word[PYSH_WORD_EXTRA2] = (uint64_t)source_stride;
-    return pysh_stream_request(&request, NULL, 0, stream);
+    return send_request(&request, NULL, 0, stream);
 }
 
 int pysh_stream_request_p(void *dest, uint64_t value, size_t width, int pe, void *stream) {
     pysh_request_t request = request_of(PYSH_OP_P, width, dest, NULL, pe, 0);
 
     request.word[PYSH_WORD_VALUE] = value;
-    return pysh_stream_request(&request, NULL, 0, stream);
+    return send_request(&request, NULL, 0, stream);
 }
 
 int pysh_stream_request_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe, void *fetched,
@@ -77,7 +78,7 @@ int pysh_stream_request_amo(int op, int type, void *dest, uint64_t value, uint64
 
     request.word[PYSH_WORD_VALUE] = value;
     request.word[PYSH_WORD_EXTRA] = cond;
-    return pysh_stream_request(&request, fetched, pysh_type_nbytes(type), stream);
+    return send_request(&request, fetched, pysh_type_nbytes(type), stream);
 }
 
 int pysh_stream_request_put_signal(void *dest, const void *source, size_t nbytes, uint64_t *sig_addr, uint64_t signal,
@@ -87,5 +88,5 @@ int pysh_stream_request_put_signal(void *dest, const void *source, size_t nbytes
     request.word[PYSH_WORD_VALUE] = nbytes;
     request.word[PYSH_WORD_EXTRA] = (uintptr_t)sig_addr;
     request.word[PYSH_WORD_EXTRA2] = signal;
-    return pysh_stream_request(&request, NULL, 0, stream);
+    return send_request(&request, NULL, 0, stream);
 }

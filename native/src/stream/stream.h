@@ -26,11 +26,8 @@ int pysh_signal_way(void);
 
 /* ---- what is out of reach: requests.c ---- */
 
-struct pysh_request;
-/* A kernel that sends the request and waits for the answer, so that it is complete when the stream gets past it. The
- * answer's low `width` bytes go to `fetched`; NULL: nowhere. UNPREPARED as pysh_kernel_launch(). */
-int pysh_stream_request(const struct pysh_request *request, void *fetched, size_t width, void *stream);
-/* Strides in elements of `width` bytes; the arguments have been checked. */
+/* Each is a kernel that sends a request and waits for the answer, so that it is complete when the stream gets past it.
+ * UNPREPARED as pysh_kernel_launch(). Strides in elements of `width` bytes; the arguments have been checked. */
 int pysh_stream_request_bytes(int op, void *dest, const void *source, size_t nbytes, int pe, void *stream);
 int pysh_stream_request_blocks(int op, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
                                size_t block, size_t n_blocks, size_t width, int pe, void *stream);

@@ -43,7 +43,7 @@ typedef struct pysh_engine_queue {
     char text[PYSH_ENGINE_TEXT_BYTES]; /* why it did not start, or what the last job that failed died of */
     /* Jobs written so far: release by the PE pairs with the engine's acquire. */
     _Alignas(64) _Atomic uint64_t posted;
-    /* 1 while the engine sleeps on it: see doze() in engine_process.c. */
+    /* 1 while the engine sleeps on it: see doze() in process.c. */
     _Alignas(64) _Atomic uint32_t asleep;
     _Alignas(64) pysh_engine_job_t job[PYSH_ENGINE_JOBS];
 } pysh_engine_queue_t;
