@@ -63,8 +63,8 @@ typedef struct pysh_conduit {
     int (*get_nbi)(int heap, void *dest, int64_t source, size_t nbytes, int pe);
     int (*amo)(int heap, int op, int type, int64_t dest, uint64_t value, uint64_t cond, int pe, uint64_t *fetched_p);
     /* A put to the host arena that is complete some time later, without quiet; the source stays until the PE has
-     * answered. `behind`: it arrives after all that was posted to that PE before. Waits for nobody. */
-    int (*post)(int64_t dest, const void *source, size_t nbytes, int pe, bool behind);
+     * answered. `behind`: it arrives after all that was posted to that PE before. Waits for nobody, and cannot fail. */
+    void (*post)(int64_t dest, const void *source, size_t nbytes, int pe, bool behind);
     int (*fence)(void);
     int (*quiet)(void);
     bool (*outstanding)(void); /* is there something for quiet to complete? NULL: never */

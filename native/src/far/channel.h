@@ -89,8 +89,8 @@ enum { PYSH_FAR_MESSAGES, PYSH_FAR_ANSWERS };
 int64_t pysh_far_slot_at(int which, int pe, uint64_t number);
 int64_t pysh_far_data_at(int which, int pe, uint64_t number);
 /* Stores to the region of `pe`: data, and behind it a slot, which is seen last. */
-int pysh_far_post_data(int pe, int64_t at, const void *data, size_t nbytes);
-int pysh_far_post_slot(int pe, int64_t at, const pysh_slot_t *slot);
+void pysh_far_post_data(int pe, int64_t at, const void *data, size_t nbytes);
+void pysh_far_post_slot(int pe, int64_t at, const pysh_slot_t *slot);
 bool pysh_far_look(int64_t at, uint64_t number, uint64_t *word);
 /* OK once the copy is complete, PYSH_ENGINE_FULL while it is not; the structure is zero at first, and
  * pysh_far_copy_end() follows. From a GPU: *data_p has the data until then, for pysh_far_post_data() to `pe`; it is

@@ -87,26 +87,29 @@ static char *mapped(int pe, int64_t at) {
     return arena->peer[pe] ? arena->peer[pe] + (pysh_far.region - arena->base) + at : NULL;
 }
 
-int pysh_far_post_data(int pe, int64_t at, const void *data, size_t nbytes) {
+/* The same as an offset in the host arena, by which the conduit knows it. */
+static int64_t in_arena(int64_t at) {
+    return pysh_far.region - pysh.arena[ISHMEMX_HEAP_HOST].base + at;
+}
+
+void pysh_far_post_data(int pe, int64_t at, const void *data, size_t nbytes) {
     char *place = mapped(pe, at);
 
-    if (!place)
-        return pysh.conduit->post(pysh_far.region - pysh.arena[ISHMEMX_HEAP_HOST].base + at, data, nbytes, pe, false);
-    memcpy(place, data, nbytes);
-    return ISHMEMX_OK;
+    if (place)
+        memcpy(place, data, nbytes);
+    else
+        pysh.conduit->post(in_arena(at), data, nbytes, pe, false);
 }
 
 /* release: each word pairs with pysh_far_look(), and brings the data with it. The conduit keeps the order of what is
  * posted to one PE. */
-int pysh_far_post_slot(int pe, int64_t at, const pysh_slot_t *slot) {
+void pysh_far_post_slot(int pe, int64_t at, const pysh_slot_t *slot) {
     uint64_t *place = (uint64_t *)(void *)mapped(pe, at);
 
     if (!place)
-        return pysh.conduit->post(pysh_far.region - pysh.arena[ISHMEMX_HEAP_HOST].base + at, slot, sizeof *slot, pe,
-                                  true);
-    for (int i = 0; i < PYSH_SLOT_WORDS; i++)
+        pysh.conduit->post(in_arena(at), slot, sizeof *slot, pe, true);
+    for (int i = 0; place && i < PYSH_SLOT_WORDS; i++)
         __atomic_store_n(&place[i], slot->word[i], __ATOMIC_RELEASE);
-    return ISHMEMX_OK;
 }
 
 bool pysh_far_look(int64_t at, uint64_t number, uint64_t *word) {

@@ -129,8 +129,8 @@ static bool send_next(pysh_far_channel_t *channel, int pe) {
             return false;
     }
     if (sent->kind == PYSH_FAR_PUT && !inside(sent) && sent->op && !status)
-        status = pysh_far_post_data(pe, pysh_far_data_at(PYSH_FAR_MESSAGES, pysh.pe, number), data,
-                                    sent->block * sent->n_blocks);
+        pysh_far_post_data(pe, pysh_far_data_at(PYSH_FAR_MESSAGES, pysh.pe, number), data,
+                           sent->block * sent->n_blocks);
     pysh_far_copy_end(&sent->copy);
     if (status && sent->op)
         sent->op->status = status;

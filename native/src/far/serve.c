@@ -49,14 +49,14 @@ static int copy(pysh_far_served_t *served, int pe, char *data) {
 }
 
 /* A word is stored as one: a kernel or the host may be waiting for it. Only where the CPU reaches the heap. */
-static int copy_word(pysh_far_served_t *served) {
+static void copy_word(pysh_far_served_t *served) {
     const pysh_arena_t *arena = &pysh.arena[heap_of(served)];
     char *place = arena->base + served->word[PYSH_FAR_OFFSET];
     size_t nbytes = block_of(served);
 
     if (kind_of(served) == PYSH_FAR_GET) {
         memcpy(&served->word[PYSH_FAR_DATA], place, nbytes);
-        return ISHMEMX_OK;
+        return;
     }
     if (nbytes == 8 && (uintptr_t)place % 8 == 0)
         __atomic_store_n((uint64_t *)(void *)place, served->word[PYSH_FAR_DATA], __ATOMIC_RELEASE);
@@ -64,12 +64,13 @@ static int copy_word(pysh_far_served_t *served) {
         __atomic_store_n((uint32_t *)(void *)place, (uint32_t)served->word[PYSH_FAR_DATA], __ATOMIC_RELEASE);
     else
         memcpy(place, &served->word[PYSH_FAR_DATA], nbytes);
-    return ISHMEMX_OK;
 }
 
 static int step_bytes(pysh_far_served_t *served, int pe, uint64_t number) {
-    return inside(served) ? copy_word(served)
-                          : copy(served, pe, pysh_far.region + pysh_far_data_at(PYSH_FAR_MESSAGES, pe, number));
+    if (!inside(served))
+        return copy(served, pe, pysh_far.region + pysh_far_data_at(PYSH_FAR_MESSAGES, pe, number));
+    copy_word(served);
+    return ISHMEMX_OK;
 }
 
 /* ---- atomic operations and signals ---- */
@@ -101,8 +102,8 @@ static void answer(pysh_far_served_t *served, int pe, uint64_t number) {
     uint64_t word[PYSH_MESSAGE_WORDS] = {0};
 
     if (!served->status && kind_of(served) == PYSH_FAR_GET && !inside(served))
-        served->status = pysh_far_post_data(pe, pysh_far_data_at(PYSH_FAR_ANSWERS, pysh.pe, number), served->data,
-                                            block_of(served) * blocks_of(served));
+        pysh_far_post_data(pe, pysh_far_data_at(PYSH_FAR_ANSWERS, pysh.pe, number), served->data,
+                           block_of(served) * blocks_of(served));
     pysh_far_copy_end(&served->copy);
     word[PYSH_FAR_STATUS] = (uint64_t)(unsigned)served->status;
     word[PYSH_FAR_FETCHED] = served->fetched;

@@ -34,7 +34,7 @@ TRANSFER(pysh_os_get_nbi(int heap, void *dest, int64_t source, size_t nbytes, in
          getmem_nbi(dest, at(heap, source), nbytes, pe))
 
 /* The library's fence orders without waiting; what it has nothing to order for is not asked for. */
-int pysh_os_post(int64_t dest, const void *source, size_t nbytes, int pe, bool behind) {
+void pysh_os_post(int64_t dest, const void *source, size_t nbytes, int pe, bool behind) {
     static bool unordered; /* changed with the mutex */
 
     PYSH_OS_LOCK();
@@ -43,7 +43,6 @@ int pysh_os_post(int64_t dest, const void *source, size_t nbytes, int pe, bool b
     unordered = !behind;
     pysh_os.library->putmem_nbi(at(ISHMEMX_HEAP_HOST, dest), source, nbytes, pe);
     PYSH_OS_UNLOCK();
-    return ISHMEMX_OK;
 }
 
 bool pysh_os_reaches(const void *address, size_t nbytes, int pe) {
