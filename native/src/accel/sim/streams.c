@@ -159,7 +159,9 @@ static int finished(void *handle, bool *finished_p) {
 static int capturing(void *handle, bool *capturing_p) {
     stream_t *stream = handle;
 
+    pthread_mutex_lock(&sim.mutex);
     *capturing_p = stream && stream->capturing;
+    pthread_mutex_unlock(&sim.mutex);
     return ISHMEMX_OK;
 }
 
