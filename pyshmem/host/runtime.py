@@ -175,8 +175,13 @@ def _start(
 
 
 def choose_device(device: str | None = None, n_pes: int = 1) -> str:
-    """The accelerator that ``init(device=device)`` takes on this machine, for a job of ``n_pes``."""
+    """The accelerator that ``init(device=device)`` takes on this machine, for a job of ``n_pes``.
+
+    Raises: TypeError (no name), ValueError (of no device).
+    """
     wanted = setting("DEVICE")[0] if device is None else device
+    if not isinstance(wanted, str):
+        raise TypeError(f"device is {wanted!r} ({type(wanted).__name__}), not a name")
     if wanted in ACCELERATORS:
         return wanted
     if wanted != "auto":

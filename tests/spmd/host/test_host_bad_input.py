@@ -221,6 +221,7 @@ WRONG = {
     "ptr's team": (lambda a: pyshmem.ptr(a, 0, team=3), "team is of type int, not a Team"),
     "hook": (lambda a: pyshmem.profiling.start(3), "a hook is 3 (int)"),
     "abort": (lambda a: pyshmem.abort("x"), "code is 'x' (str)"),
+    "device": (lambda a: pyshmem.choose_device(["sim"]), "device is ['sim'] (list)"),
 }  # fmt: skip
 
 
