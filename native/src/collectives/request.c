@@ -139,8 +139,8 @@ static void take_out(struct ishmemx_request **at) {
     drop(request);
 }
 
-/* No more than a look when a wait inside of a step comes here again: the lock is taken. */
-/* Moves on what can be; never waits, and does nothing while another thread is at it. */
+/* Moves on what can be; never waits, and does nothing while another thread is at it, or where a wait inside of a step
+ * comes here again: the lock is taken. */
 static void progress(void) {
     if (pthread_mutex_trylock(&mutex))
         return;
