@@ -6,8 +6,8 @@ as it is: ``full`` ones at the receiver are set behind the data and cleared by w
 ``busy`` ones at the sender are set before it sends and cleared by the receiver when it has used the
 data. On GPUs all of it is in the order of streams: copies by copy engines, words that the stream stores,
 and waits by the driver, or, since these have no deadline, by a kernel of one warp if ``PYSHMEM_TIMEOUT``
-is set. In the simulator, where tensors are on the CPU, the host
-does each at once; callers send before they wait, so nobody waits for ever.
+is set. In the simulator, where tensors are on the CPU, the host does each at once; callers send before
+they wait, so nobody waits for ever.
 """
 
 from __future__ import annotations
@@ -167,17 +167,10 @@ class Link:
     # ---- the receiver ------------------------------------------------------------------------------
 
     def arrived(self, member: int, chunk: int, stream: int | None) -> None:
-        """Waits for what ``member`` sends, or announces."""
-        self.await_full(member, chunk, stream)
-        self.clear(member, chunk, stream)
-
-    def await_full(self, member: int, chunk: int, stream: int | None) -> None:
-        """The same; ``clear`` follows, before what comes is released."""
-        await_word(self._full(member, chunk), 1, self.pes[member], stream, "wait for rows")
-
-    def clear(self, member: int, chunk: int, stream: int | None) -> None:
-        """The word is ready for the next call. A stored word holds up a stream for a moment."""
-        set_word(self._full(member, chunk), 0, self.pes[self.me], stream)
+        """Waits for what ``member`` sends, or announces; the word is ready for the next call then."""
+        word = self._full(member, chunk)
+        await_word(word, 1, self.pes[member], stream, "wait for rows")
+        set_word(word, 0, self.pes[self.me], stream)
 
     def fetch(
         self, member: int, slot: int, at: int, dest: int, nbytes: int, stream: int | None
