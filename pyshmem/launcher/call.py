@@ -258,9 +258,10 @@ def _failure_of(
         secondary = is_secondary(lines)
     else:  # a signal of ours ended it: it hung, or there was a failure before
         secondary = not timed_out
+    its_own = (by_itself and not process.cut_short) or (process.returncode or 0) >= 0
     return Failure(
         pe=process.pe,
-        exit_code=process.returncode if by_itself or (process.returncode or 0) >= 0 else None,
+        exit_code=process.returncode if its_own else None,
         exception=answer.get("exception"),
         traceback=answer.get("traceback", ""),
         where=where,
@@ -296,8 +297,7 @@ def _text_of(
     elif first.exit_code == 0:
         yield f"PE {first.pe} of {n_pes} ended with exit code 0 before its function returned"
     else:
-        code = job.processes[first.pe].returncode or 0
-        yield f"PE {first.pe} of {n_pes} {report.how_it_ended(code)}"
+        yield f"PE {first.pe} of {n_pes} {job.processes[first.pe].how_it_ended()}"
         yield from (f"    {line.strip()}" for line in report.last_words(first.output))
     yield from (f"  {line}" for line in report.standing(list(others.items())))
     for failure in failures[1:]:

@@ -216,6 +216,8 @@ class Job:
         failed = [process for process in ended if process.returncode]
         if failed and self.ending is not None and self.ending.sent:
             failed = [process for process in failed if process.pe == self.control.failed()]
+            for process in failed:
+                process.cut_short = process.returncode in (-signal.SIGTERM, -signal.SIGKILL)
         self.failed += failed
         if failed and self.ending is None:
             first = failed[0]
@@ -350,7 +352,7 @@ class Job:
             lines += [f"  {line}" for line in report.standing(self.ending.standing)]
             return self.ending.status, lines
         cause = self._cause()
-        return report.exit_status(cause.returncode or 0), self._failure_lines(cause)
+        return cause.exit_status(), self._failure_lines(cause)
 
     def _cause(self) -> Process:
         """The PE that failed by itself; the first one when several did."""
@@ -359,14 +361,15 @@ class Job:
 
     def _how_likely(self, process: Process) -> int:
         """Where it stands among the causes; those that ended while we did not look have no order."""
-        if (process.returncode or 0) < 0 and process.returncode != -signal.SIGABRT:
+        by_signal = (process.returncode or 0) < 0 and not process.cut_short
+        if by_signal and process.returncode != -signal.SIGABRT:
             return 0  # it had no choice
         return 1 if process.pe == self.control.failed() else 2
 
     def _failure_lines(self, cause: Process) -> list[str]:
         assert self.ending is not None
         places = dict(self.ending.standing)
-        lines = [f"PE {cause.pe} (pid {cause.pid}) {report.how_it_ended(cause.returncode or 0)}"]
+        lines = [f"PE {cause.pe} (pid {cause.pid}) {cause.how_it_ended()}"]
         lines += [f"    {line.strip()}" for line in report.last_words(cause.last_lines())]
         if (
             place := places.pop(cause.pe)
@@ -378,7 +381,7 @@ class Job:
         lines += [f"  {line}" for line in report.standing(list(places.items()))]
         for other in self.failed:
             if other is not cause and not report.is_secondary(other.last_lines()):
-                lines.append(f"  PE {other.pe} {report.how_it_ended(other.returncode or 0)} too")
+                lines.append(f"  PE {other.pe} {other.how_it_ended()} too")
         return lines
 
 

@@ -10,7 +10,7 @@ import signal
 import subprocess
 from collections.abc import Callable
 
-from . import binding
+from . import binding, report
 from .spec import JobSpec
 from .streams import Sink, Stream
 
@@ -49,6 +49,8 @@ class Process:
     ) -> None:
         """Start ``pe``; ``output`` is where stdout (None: the launcher's own) and stderr go."""
         self.pe = pe
+        #: Whether it had failed by itself and the launcher's signal ended it on its way out.
+        self.cut_short = False
         reads = pe == spec.reader
         self.in_foreground = reads and os.isatty(0)
         stdout, stderr = output
@@ -99,6 +101,15 @@ class Process:
     def returncode(self) -> int | None:
         """None while it runs; minus the number of the signal that killed it."""
         return self._process.returncode
+
+    def how_it_ended(self) -> str:
+        if self.cut_short:
+            return "failed, and was ended because it took too long to leave"
+        return report.how_it_ended(self.returncode or 0)
+
+    def exit_status(self) -> int:
+        """The status a shell would show: 1 where only the launcher's signal is known."""
+        return 1 if self.cut_short else report.exit_status(self.returncode or 0)
 
     def poll(self) -> bool:
         """Whether it has ended since the last call."""

@@ -156,6 +156,8 @@ def test_the_cause_is_named_though_it_ends_after_those_that_say_nothing(run_pes:
     report = done.stderr[done.stderr.rindex("\npyshmem: ") :]
     assert report.startswith("\npyshmem: PE 1 ("), done.stderr
     assert "KeyError: 'no such row'" in report
+    assert "SIGTERM" not in report  # the launcher's own, after which nobody asked
+    assert done.returncode == 1
 
 
 def test_of_a_report_the_others_hear_the_first_sentence(run_pes: Callable) -> None:
