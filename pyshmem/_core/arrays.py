@@ -200,7 +200,8 @@ def _place_of_ndarray(array: np.ndarray, name: str, writable: bool) -> Place:
 def _describe(array: Any, name: str) -> tuple[dict[str, Any], np.dtype[Any], bool]:
     """An array of another library: its interface, its dtype, and whether a GPU may be at work on it."""
     if isinstance(array, np.generic):  # its interface is that of an array that is gone by then
-        raise TypeError(f"{name} is a scalar of {array.dtype}, not an array")
+        hint = "to name an element of an array pass a part, a[i : i + 1]"
+        raise TypeError(f"{name} is a scalar of {array.dtype}, not an array; {hint}")
     for protocol in ("__cuda_array_interface__", "__array_interface__"):
         try:
             interface = getattr(array, protocol, None)
@@ -335,7 +336,9 @@ def signal_target(array: Any) -> int:
     """The address of a symmetric signal word."""
     address, kind = target(array, "sig_addr")
     if kind is not UINT64:
-        raise TypeError(f"sig_addr has dtype {kind.dtype}; signals are uint64")
+        raise TypeError(
+            f"sig_addr has dtype {kind.dtype}; signals are uint64, as new_signal makes them"
+        )
     return address
 
 

@@ -134,11 +134,20 @@ def _limits(dtype: Any) -> tuple[int, int]:
     return int(limits.min), int(limits.max)
 
 
+#: Arguments that are no numbers to those who write them.
+_CONSTANTS = {
+    "cmp": "pyshmem.CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT or CMP_LE",
+    "sig_op": "pyshmem.SIGNAL_SET or SIGNAL_ADD",
+}
+
+
 def _index(name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is {value!r} ({type(value).__name__}), not an integer") from None
+        what = f"{name} is {value!r} ({type(value).__name__}), not an integer"
+        constants = _CONSTANTS.get(name)
+        raise TypeError(f"{what}; give {constants}" if constants else what) from None
 
 
 def argument_error(error: Exception, **given: tuple[Any, Any]) -> Exception:

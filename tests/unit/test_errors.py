@@ -157,7 +157,26 @@ BAD_CALLS = {
         TypeError,
         "xor_reduce: dtype float64 is outside",
     ),
-    "signal dtype": (lambda a, b: pyshmem.signal_fetch(a), TypeError, "signals are uint64"),
+    "signal dtype": (
+        lambda a, b: pyshmem.signal_fetch(a),
+        TypeError,
+        "signals are uint64, as new_signal",
+    ),
+    "an element": (
+        lambda a, b: pyshmem.p(a[0], 1.0, 0),
+        TypeError,
+        r"pass a part, a\[i : i \+ 1\]",
+    ),
+    "comparison in words": (
+        lambda a, b: pyshmem.test(a.view(np.int64), "==", 0),
+        TypeError,
+        "cmp is '==' .*, not an integer; give pyshmem.CMP_EQ",
+    ),
+    "signal operation in words": (
+        lambda a, b: pyshmem.put_signal(a, b, pyshmem.new_signal(), 1, "add", 0),
+        TypeError,
+        "sig_op is 'add' .*; give pyshmem.SIGNAL_SET or SIGNAL_ADD",
+    ),
     "wait dtype": (lambda a, b: pyshmem.wait_until(a, pyshmem.CMP_EQ, 0), TypeError, "float64"),
     "comparison": (lambda a, b: pyshmem.test(a.view(np.int64), 9, 0), ValueError, "9"),
     "no element": (lambda a, b: pyshmem.g(a[:0], 0), ValueError, "no elements"),

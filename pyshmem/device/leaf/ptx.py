@@ -123,7 +123,7 @@ def without_bulk_copies(text: str) -> str:
 
 def array_type(kind):
     if not isinstance(kind, types.Array):
-        raise errors.TypingError(f"pyshmem.device routines take arrays, not {kind}")
+        raise errors.TypingError(f"device routines take arrays, as a[i:i+1], not {kind}")
     if kind.layout not in "CF" and kind.ndim > 0:
         raise errors.TypingError(
             "pyshmem.device routines take contiguous arrays: this one has strides "

@@ -102,6 +102,18 @@ def add_bytes(dest, pe):
     shmem.atomic_add(dest, 1, pe)
 
 
+@cuda.jit
+def add_to_scalar(dest, pe):
+    shmem.atomic_add(dest[0], 1, pe)
+
+
+def test_an_element_in_the_place_of_an_array_is_told_the_way_out(job, place):
+    from numba.core.errors import TypingError
+
+    with pytest.raises((TypeError, TypingError), match=r"arrays, as a\[i:i\+1\], not int"):
+        add_to_scalar[1, 1](place(np.zeros(4, np.int32)), job.my_pe)
+
+
 def test_wrong_types_are_found_before_the_kernel_runs(job, place):
     from numba.core.errors import TypingError
 

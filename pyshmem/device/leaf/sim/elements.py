@@ -36,7 +36,7 @@ def _ndarray(array: Any) -> np.ndarray:
     array = getattr(array, "_item", array)  # what Numba's simulator wraps around arguments
     array = getattr(array, "_ary", array)
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"pyshmem.device routines take arrays, not {type(array).__name__}")
+        raise TypeError(f"device routines take arrays, as a[i:i+1], not {type(array).__name__}")
     return array
 
 
@@ -81,7 +81,7 @@ def same_dtype(dest: Any, source: Any) -> None:
 
 def require(family: str) -> Any:
     def check(array: Any) -> None:
-        if message := outside_family(_name(array.dtype), family):
+        if message := outside_family(_name(_ndarray(array).dtype), family):
             raise TypeError(message)
 
     return check
