@@ -19,7 +19,20 @@ from ..launcher.spec import JobSpec, resolve_command
 from ..launcher.streams import occupy_standard_streams
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+class _Run(click.Command):
+    """A command that says where ``-n`` stands: behind the script it is the script's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter as error:
+            if error.param is None or error.param.name != "n_pes":
+                raise
+            text = "Missing option '-n' / '--n-pes', before the script: run -n 4 script.py"
+            raise click.UsageError(text, ctx) from None
+
+
+@click.command(cls=_Run, context_settings={"allow_interspersed_args": False})
 @click.option("-n", "--n-pes", type=click.IntRange(min=1), required=True, help="Number of PEs.")
 @click.option(
     "--hosts",

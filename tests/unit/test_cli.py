@@ -47,6 +47,7 @@ def test_the_console_script_is_the_module() -> None:
     ("arguments", "message"),
     [
         (["x.py"], "--n-pes"),
+        (["x.py", "-n", "2"], "before the script: run -n 4 script.py"),
         (["-n", "0", "x.py"], "0"),
         (["-n", "two", "x.py"], "two"),
         (["-n", "2"], "TARGET"),
