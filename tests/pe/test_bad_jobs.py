@@ -196,10 +196,23 @@ def test_a_pe_that_ends_before_the_others_barrier_is_told(run_pes: Callable) -> 
         """,
     )
     assert done.returncode == 1
-    assert (
-        "MismatchError: PE 0 called another collective routine while PE 1 called barrier_all"
-        in done.stderr
+    assert "MismatchError: PE 0 called finalize while PE 1 called barrier_all" in done.stderr
+
+
+def test_pes_in_different_collectives_are_told_what_the_other_one_called(run_pes: Callable) -> None:
+    done = run_pes(
+        2,
+        """
+        import pyshmem
+        with pyshmem.init(heap_size="1M") as job:
+            try:
+                pyshmem.zeros(1) if job.my_pe else pyshmem.barrier_all()
+            except pyshmem.MismatchError as error:
+                print(error, flush=True)
+            pyshmem.global_exit(0)
+        """,
     )
+    assert "PE 1 called zeros while PE 0 called barrier_all" in done.stdout
 
 
 def test_leaving_early_is_told_to_those_who_wait(run_pes: Callable) -> None:

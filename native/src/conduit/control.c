@@ -81,6 +81,19 @@ int pysh_control_map(int fd, int n_pes, pysh_control_t **control_p) {
     return ISHMEMX_OK;
 }
 
+void pysh_exchange_begin(pysh_exchange_t *own, uint32_t epoch, const char *routine, const void *mine, size_t nbytes) {
+    own->epoch = epoch;
+    own->nbytes = (uint32_t)nbytes;
+    snprintf(own->routine, sizeof own->routine, "%s", routine);
+    memcpy(own->bytes, mine, nbytes);
+}
+
+int pysh_exchange_mismatch(const pysh_exchange_t *theirs, uint32_t epoch, const char *what, int pe, int other) {
+    return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                     "PE %d called %s while PE %d called %s; all PEs must call the same ones in the same order", other,
+                     theirs->epoch == epoch ? theirs->routine : "another collective routine", pe, what);
+}
+
 void pysh_control_unmap(pysh_control_t *control) {
     munmap(control, nbytes_of(control->n_pes));
 }

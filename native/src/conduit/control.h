@@ -12,7 +12,7 @@
 #include "base/state.h"
 #include "conduit/conduit.h"
 
-#define PYSH_CONTROL_MAGIC  0x36304c5254435950ULL /* "PYCTRL06": raised when the layout changes */
+#define PYSH_CONTROL_MAGIC  0x37304c5254435950ULL /* "PYCTRL07": raised when the layout changes */
 #define PYSH_ACTIVITY_WORDS (PYSH_ACTIVITY_TEXT / 8)
 
 /* The word `aborted`; a PE's abort ends with the job, the launcher's is for good. */
@@ -39,6 +39,7 @@ enum pysh_pe_state { PYSH_PE_ABSENT = 0, PYSH_PE_RUNNING, PYSH_PE_FINALIZED };
 
 typedef struct pysh_exchange {
     alignas(PYSH_CACHE_LINE) uint32_t epoch, nbytes; /* tells that all PEs are in the same exchange */
+    char routine[PYSH_CACHE_LINE - 2 * sizeof(uint32_t)];
     alignas(PYSH_CACHE_LINE) unsigned char bytes[PYSH_EXCHANGE_BYTES];
 } pysh_exchange_t;
 
@@ -97,6 +98,10 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "atomics
 
 /* Maps the segment behind `fd`; n_pes 0 accepts any number, else a segment of another size fails. */
 int pysh_control_map(int fd, int n_pes, pysh_control_t **control_p);
+/* Says in the own buffer that this PE is in the exchange that ends `epoch`. */
+void pysh_exchange_begin(pysh_exchange_t *own, uint32_t epoch, const char *routine, const void *mine, size_t nbytes);
+/* Fails: `pe` called `what`, and `other` something else, by its buffer: the routine if that exchanges. */
+int pysh_exchange_mismatch(const pysh_exchange_t *theirs, uint32_t epoch, const char *what, int pe, int other);
 void pysh_control_unmap(pysh_control_t *control);
 /* Everything as after creation, but an abort by the launcher stays. By one process, while no other uses the segment. */
 void pysh_control_reset(pysh_control_t *control);

@@ -89,25 +89,18 @@ static const pysh_exchange_t *fetch(const pysh_exchange_t *own, size_t nbytes, i
     return copy;
 }
 
-/* `other` called something else than this PE. */
-static int call_mismatch(const char *what, int other) {
-    return pysh_fail(ISHMEMX_ERR_MISMATCH,
-                     "PE %d called another collective routine while PE %d called %s; all PEs must call the same ones "
-                     "in the same order",
-                     other, pysh_os.pe, what);
-}
-
 /* Finds a PE that did not come from an exchange when this one did, or the other way round. */
 static int mixed_mismatch(const char *what, uint32_t epoch) {
-    const pysh_exchange_t *own = &pysh_os.control->slot.exchange[epoch & 1];
+    const pysh_exchange_t *own = &pysh_os.control->slot.exchange[epoch & 1], *theirs = own;
+    pysh_exchange_t copy;
     int other = 0;
 
-    for (; other < pysh_os.n_pes - 1; other++) {
-        pysh_exchange_t copy;
-        if ((fetch(own, 0, other, &copy)->epoch == epoch) != (own->epoch == epoch))
+    for (; other < pysh_os.n_pes; other++) {
+        theirs = fetch(own, 0, other, &copy);
+        if ((theirs->epoch == epoch) != (own->epoch == epoch) || other == pysh_os.n_pes - 1)
             break;
     }
-    return call_mismatch(what, other);
+    return pysh_exchange_mismatch(theirs, epoch, what, pysh_os.pe, other);
 }
 
 /* ---- barrier ---- */
@@ -235,15 +228,13 @@ int pysh_os_exchange(const char *what, const void *mine, void *all, size_t nbyte
     if (nbytes > sizeof own->bytes)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: exchange of %zu bytes, more than %zu", what, nbytes,
                          sizeof own->bytes);
-    own->epoch = epoch;
-    own->nbytes = (uint32_t)nbytes;
-    memcpy(own->bytes, mine, nbytes);
+    pysh_exchange_begin(own, epoch, what, mine, nbytes);
     if ((status = pysh_os_arrive(what, PYSH_OS_ARRIVAL + PYSH_OS_EXCHANGE, NULL)))
         return status;
     for (int pe = 0; pe < pysh_os.n_pes; pe++) {
         const pysh_exchange_t *theirs = fetch(own, nbytes, pe, &copy);
         if (theirs->epoch != epoch || theirs->nbytes != nbytes)
-            return call_mismatch(what, pe);
+            return pysh_exchange_mismatch(theirs, epoch, what, pysh_os.pe, pe);
         memcpy((char *)all + (size_t)pe * nbytes, theirs->bytes, nbytes);
     }
     return ISHMEMX_OK;

@@ -222,21 +222,13 @@ static bool exchanges(const pysh_control_t *control, int pe, uint32_t epoch) {
     return control->slot[pe].exchange[epoch & 1].epoch == epoch;
 }
 
-/* `pe` called `what`, `other` something else. */
-static int call_mismatch(const char *what, int pe, int other) {
-    return pysh_fail(ISHMEMX_ERR_MISMATCH,
-                     "PE %d called another collective routine while PE %d called %s; all PEs must call the same ones "
-                     "in the same order",
-                     other, pe, what);
-}
-
 static int mixed_mismatch(const pysh_control_t *control, int pe, const char *what, uint32_t epoch) {
     bool mine = exchanges(control, pe, epoch);
     int other = 0;
 
     while (other < control->n_pes - 1 && exchanges(control, other, epoch) == mine)
         other++;
-    return call_mismatch(what, pe, other);
+    return pysh_exchange_mismatch(&control->slot[other].exchange[epoch & 1], epoch, what, pe, other);
 }
 
 int pysh_shm_arrive(pysh_control_t *control, int pe, const char *what, uint64_t arrival, bool *all_p) {
@@ -264,15 +256,13 @@ int pysh_shm_exchange(pysh_control_t *control, int pe, const char *what, const v
     if (nbytes > sizeof exchange->bytes)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: exchange of %zu bytes, more than %zu", what, nbytes,
                          sizeof exchange->bytes);
-    exchange->epoch = epoch;
-    exchange->nbytes = (uint32_t)nbytes;
-    memcpy(exchange->bytes, mine, nbytes);
+    pysh_exchange_begin(exchange, epoch, what, mine, nbytes);
     if ((status = pysh_shm_arrive(control, pe, what, PYSH_ARRIVAL + PYSH_EXCHANGE, NULL)))
         return status;
     for (int peer = 0; peer < control->n_pes; peer++) {
         exchange = &control->slot[peer].exchange[epoch & 1];
         if (exchange->epoch != epoch || exchange->nbytes != nbytes)
-            return call_mismatch(what, pe, peer);
+            return pysh_exchange_mismatch(exchange, epoch, what, pe, peer);
         memcpy((char *)all + (size_t)peer * nbytes, exchange->bytes, nbytes);
     }
     return ISHMEMX_OK;
