@@ -94,13 +94,12 @@ def equal(
     result = new_out(out, x, x.shape)
     nbytes = x.nbytes // n
     taken = road_of(space, "all_to_all", x, nbytes, road)
-    if nbytes:
+    if nbytes and taken == "ll":
+        by_flags(space, kernels.alltoall_ll, result, x, nbytes)
+    elif nbytes:
         units_x, units_out = as_units(nbytes, x, result)
         part = nbytes // units_x.itemsize
-        if taken == "ll":
-            by_flags(space, kernels.alltoall_ll, units_out, units_x, part)
-        else:
-            move(space, units_out, units_x, even(n, part), even(n, part))
+        move(space, units_out, units_x, even(n, part), even(n, part))
     return result
 
 
@@ -112,13 +111,12 @@ def gather(
     space.agree("low_latency_all_gather", x.dtype, tuple(x.shape), road)
     result = new_out(out, x, (n * x.shape[0], *x.shape[1:]))
     taken = road_of(space, "low_latency_all_gather", x, x.nbytes, road)
-    if x.nbytes:
+    if x.nbytes and taken == "ll":
+        by_flags(space, kernels.all_gather_ll, result, x, x.nbytes)
+    elif x.nbytes:
         units_x, units_out = as_units(x.nbytes, x, result)
         part = units_x.numel()
-        if taken == "ll":
-            by_flags(space, kernels.all_gather_ll, units_out, units_x, part)
-        else:
-            move(space, units_out, units_x, even(n, part, 0), even(n, part))
+        move(space, units_out, units_x, even(n, part, 0), even(n, part))
     return result
 
 

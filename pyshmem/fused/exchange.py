@@ -123,9 +123,21 @@ def _channel(space: Workspace) -> Channel:
     return made
 
 
-def by_flags(space: Workspace, kernel: Any, out: torch.Tensor, x: torch.Tensor, part: int) -> None:
-    """A kernel whose data are the flags, on parts of ``part`` elements; ``x`` and ``out`` are flat."""
-    block = _LL_UNITS * (2 if x.itemsize == 2 else 1)
+def by_flags(
+    space: Workspace, kernel: Any, out: torch.Tensor, x: torch.Tensor, nbytes: int
+) -> None:
+    """A kernel whose data are the flags, on parts of ``nbytes`` bytes.
+
+    Bytes that begin at odd addresses are copied: one by one they travel in another form than in words,
+    and the other members' may begin at even ones.
+    """
+    odd = nbytes % 2 == 0 and x.data_ptr() % 2
+    place = torch.empty_like(out) if nbytes % 2 == 0 and out.data_ptr() % 2 else out
+    given, result = as_units(nbytes, x.clone() if odd else x, place)
+    part = nbytes // given.itemsize
+    block = _LL_UNITS * (2 if given.itemsize == 2 else 1)
     kernel[(-(-part // block),)](
-        out, x, part, _channel(space), context(), TEAM=number_of(space), BLOCK=block
+        result, given, part, _channel(space), context(), TEAM=number_of(space), BLOCK=block
     )
+    if place is not out:
+        out.copy_(place)

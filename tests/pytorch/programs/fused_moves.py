@@ -52,6 +52,23 @@ def equal_parts(me: int, n: int, many: int) -> None:
     assert array[:, 0].tolist() == list(range(n))
 
 
+def odd_addresses(me: int, n: int) -> None:
+    """Bytes that begin at an odd address on one PE alone, as rows of a table may."""
+    for size in (6, 64, 400):
+        every = [given(r, n * size, dtype=torch.uint8) for r in range(n)]
+        x, place = (
+            torch.empty(n * size + 1, dtype=torch.uint8)[me == 0 :][: n * size] for _ in "xy"
+        )
+        x.copy_(every[me])
+        want = torch.cat([one.view(n, size)[me] for one in every])
+        for road in ("ll", "slots"):
+            assert torch.equal(fused.all_to_all(x, road=road), want), (size, road)
+            assert fused.all_to_all(every[me], out=place, road=road) is place
+            assert torch.equal(place, want), (size, road)
+            gathered = fused.low_latency_all_gather(x[:size], road=road)
+            assert torch.equal(gathered, torch.cat([one[:size] for one in every])), (size, road)
+
+
 def uneven_parts(me: int, n: int) -> None:
     counts = np.array(
         [[(3 * a + 5 * b) % 7 * (a != b or a == 1) for b in range(n)] for a in range(n)]
@@ -139,6 +156,7 @@ def refusals(me: int, n: int) -> None:
 
 def check(me: int, n: int, few: bool) -> None:
     equal_parts(me, n, 40 if few else 400)
+    odd_addresses(me, n)
     uneven_parts(me, n)
     ulysses(me, n)
     derivatives(me, n)
