@@ -109,7 +109,12 @@ def all_gather_group_matmul(
     taken = _road(space, _GATHER, (total - min(counts)) * width, road)
     engine = taken == "engine" and space.n_pes > 1 and total > 0
     link = _send_tokens(space, x_shard, counts) if engine else None
-    routing = route(space, topk_ids, counts, experts, team)
+    try:
+        routing = route(space, topk_ids, counts, experts, team)
+    except Exception:  # on all members: memory for their choices, or PYSHMEM_FUSED
+        if link is not None:
+            _drop_tokens(space, link, x_shard)
+        raise
     if link is not None:
         _up_by_engine(space, link, result, x_shard, w, routing, gathered)
     elif total:
@@ -127,6 +132,16 @@ def _send_tokens(space: Workspace, x: torch.Tensor, counts: tuple[int, ...]) -> 
         link.claim((me - j) % n, side.handle)
         link.send((me - j) % n, 0, x.data_ptr(), x.nbytes, 0, side.handle)
     return link
+
+
+def _drop_tokens(space: Workspace, link: Link, x: torch.Tensor) -> None:
+    """What ``_send_tokens`` began has come and is not used: the link is ready for the next call."""
+    stream = current_stream()
+    for j in range(1, space.n_pes):
+        member = (space.me + j) % space.n_pes
+        link.arrived(member, 0, stream)
+        link.release(member, stream)
+    beside(x.device).join(stream)
 
 
 def _up_by_engine(

@@ -65,6 +65,23 @@ def test_an_expert_that_there_is_not_ends_the_job_from_the_kernel(
     assert told[1] in "56"
 
 
+def test_tokens_that_left_before_an_error_are_taken_from_the_link(run_pes: Callable) -> None:
+    code = """
+    import pytest, torch, pyshmem, pyshmem.fused as fused
+    with pyshmem.init() as job:
+        x, ids = torch.full((4, 8), job.my_pe + 1.0), torch.zeros(4, 1, dtype=torch.int64)
+        for _ in range(2):
+            with pytest.raises(ValueError, match="low_latency_all_gather has no road 'best'"):
+                fused.all_gather_group_matmul(x, torch.ones(1, 8, 2), ids, road="engine")
+        found = fused.all_gather_matmul(x + 1, torch.ones(8, 2), road="engine")
+        assert found[:, 0].tolist() == [16.0] * 4 + [24.0] * 4 + [32.0] * 4
+    print("ok")
+    """
+    wrong = {**ALONE, "PYSHMEM_FUSED": "low_latency_all_gather=best", "PYSHMEM_TIMEOUT": "20"}
+    done = run_pes(3, code, device="sim", env=wrong, timeout=60, check=True)
+    assert done.stdout == "ok\n" * 3
+
+
 INTERRUPTED = """
     import sys
     import torch, pyshmem, pyshmem.fused as fused
