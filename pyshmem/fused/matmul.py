@@ -103,8 +103,9 @@ def all_gather_matmul(
 
     Completes: in the order of torch's current stream; on the CPU on return.
     Raises: TypeError (dtypes, FP8 on a GPU without it), ValueError (extents, layout, rows, road that
-        cannot do it), RuntimeError (a workspace would grow inside a capture), MismatchError (checking
-        mode: members differ), HeapExhausted, UnsupportedError (no device heap), NotInitialized.
+        cannot do it), RuntimeError (a workspace would grow inside a capture; ``out`` was made in
+        inference mode and this is outside), MismatchError (checking mode: members differ),
+        HeapExhausted, UnsupportedError (no device heap), NotInitialized.
     Extension.
     """
     wants = gather_out is not None and gather_out is not False

@@ -222,11 +222,16 @@ def _rows(
 def output(name: str, given: Any, size: tuple[int, int], dtype: torch.dtype, like: Any) -> Any:
     """The tensor for a result: what the caller gave, if it fits, or a new one.
 
-    Raises: TypeError (dtype), ValueError (extents, layout, device).
+    Raises: TypeError (dtype), ValueError (extents, layout, device), RuntimeError (an inference tensor
+        outside of inference mode: torch would refuse it when others wait for what it is a part of).
     """
     if given is None:
         return torch.empty(size, dtype=dtype, device=like.device)
     check_tensor(name, given, (dtype,), 2)
+    if given.is_inference() and not torch.is_inference_mode_enabled():
+        raise RuntimeError(
+            f"{name} was made in inference mode, and torch writes to it there alone: make it outside"
+        )
     if tuple(given.shape) != size:
         raise ValueError(f"{name} has size {tuple(given.shape)}; the result has {size}")
     return given

@@ -58,6 +58,25 @@ def test_members_that_store_into_out_compare_where_it_is(run_pes: Callable) -> N
     assert done.stdout == "ok\nok\n"
 
 
+def test_what_torch_would_not_write_to_is_refused_before_anything_leaves(run_pes: Callable) -> None:
+    code = """
+    import pytest, torch, pyshmem, pyshmem.fused as fused
+    with pyshmem.init() as job:
+        x, w = torch.ones(32, 8), torch.ones(8, 16)
+        for call in (fused.all_gather_matmul, fused.matmul_reduce_scatter, fused.matmul_all_reduce):
+            with torch.inference_mode():
+                out = call(x, w, road="engine")
+                assert call(x, w, out=out, road="engine") is out
+            with pytest.raises(RuntimeError, match="out was made in inference mode"):
+                call(x, w, out=out, road="engine")
+            assert torch.equal(call(x, w, road="engine"), out)
+    print("ok")
+    """
+    env = {**ALONE, "PYSHMEM_TIMEOUT": "20"}
+    done = run_pes(2, code, device="sim", env=env, timeout=100, check=True)
+    assert done.stdout == "ok\nok\n"
+
+
 def test_waits_of_links_have_a_deadline(run_pes: Callable) -> None:
     """On GPUs a kernel waits where PYSHMEM_TIMEOUT is set; in the interpreter it is called by itself."""
     code = """
