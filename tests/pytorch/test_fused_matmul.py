@@ -32,6 +32,13 @@ def test_all_roads_against_float64(n: int, run_pes: Callable) -> None:
     run(run_pes, n)
 
 
+@pytest.mark.parametrize(("n", "calls"), [(2, 40), (4, 8)])
+def test_calls_in_random_sequences(n: int, calls: int, run_pes: Callable) -> None:
+    program, env = PROGRAM.with_name("sequences.py"), {**ALONE, "PYSHMEM_TIMEOUT": "60"}
+    done = run_pes(n, program, (1, calls), device="sim", timeout=280, env=env, check=True)
+    assert done.stdout.splitlines().count("ok") == n, done.stdout
+
+
 def test_peers_out_of_reach_and_members_that_disagree(run_pes: Callable) -> None:
     run(run_pes, 2, "far", PYSHMEM_P2P="0", PYSHMEM_CHECK="1")
 
