@@ -149,11 +149,33 @@ def workspace(team: Team | None = None) -> Workspace:
             raise errors.UnsupportedError(
                 "the job has no device heap: fused operations need device 'cuda' or 'sim'"
             )
+        _let_go_of_destroyed_teams()
         found = _workspaces[members] = Workspace(members)
     members.handle  # noqa: B018  (raises where the team is destroyed, which plans do not see)
     if found.owed is not None:
         found.make_up()
     return found
+
+
+def _let_go_of_destroyed_teams() -> None:
+    """What was kept for them goes back to the heap, in a collective call when all PEs have let go of it.
+
+    Streams may still store words for peers there, so each PE waits for its own ones first.
+    """
+    gone = [team for team in _workspaces if _is_destroyed(team)]
+    if not gone or capturing():
+        return
+    if runtime.device_name() == "cuda":
+        torch.cuda.synchronize(runtime.current().gpu)
+    for team in gone:
+        del _workspaces[team]
+
+
+def _is_destroyed(team: Team) -> bool:
+    try:
+        return not team.handle
+    except ValueError:
+        return True
 
 
 def device_heap_is_near() -> bool:

@@ -84,6 +84,23 @@ def test_what_torch_would_not_write_to_is_refused_before_anything_leaves(run_pes
     assert done.stdout == "ok\nok\n"
 
 
+def test_memory_of_destroyed_teams_is_used_again(run_pes: Callable) -> None:
+    code = """
+    import torch, pyshmem, pyshmem.fused as fused
+    with pyshmem.init(device_heap_size="8M") as job:
+        x, w = torch.ones(256, 16), torch.ones(16, 256)
+        for _ in range(16):
+            with pyshmem.TEAM_WORLD.split_strided(0, 1, job.n_pes) as team:
+                for road in ("engine", "plain"):
+                    out = fused.matmul_all_reduce(x, w, team=team, road=road)
+                    assert torch.equal(out, torch.full((256, 256), 16.0 * job.n_pes))
+                fused.all_reduce_rmsnorm(torch.ones(4, 64), torch.ones(64), team=team)
+    print("ok")
+    """
+    done = run_pes(2, code, device="sim", env=ALONE, timeout=200, check=True)
+    assert done.stdout == "ok\nok\n"
+
+
 def test_waits_of_links_have_a_deadline(run_pes: Callable) -> None:
     """On GPUs a kernel waits where PYSHMEM_TIMEOUT is set; in the interpreter it is called by itself."""
     code = """
