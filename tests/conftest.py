@@ -95,7 +95,7 @@ def _has_gpu() -> bool:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
     for_gpu = [report for report in skipped if "gpu" in getattr(report, "keywords", ())]
-    if for_gpu:
+    if for_gpu and not _has_gpu():
         terminalreporter.write_line(
             f"{len(for_gpu)} of the {len(skipped)} skipped tests need an NVIDIA GPU", yellow=True
         )

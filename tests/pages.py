@@ -53,11 +53,11 @@ def pages_with_programs(*, torch: bool) -> list[Path]:
 
 
 def device_of(programs: list[tuple[str, str | None]]) -> str:
-    """Where a page's programs run."""
+    """Where a page's programs run: those with kernels or tensors on GPUs, if there are any."""
     text = "".join(program for program, _ in programs)
     if "import cupy" in text:
         return "cuda"
-    return "sim" if 'heap="device"' in text or "import torch" in text else "none"
+    return "auto" if 'heap="device"' in text or "import torch" in text else "none"
 
 
 def check_page(page: Path, run_pes: Callable, folder: Path) -> None:

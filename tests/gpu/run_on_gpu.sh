@@ -10,6 +10,7 @@
 #   far                 the device suite with every other PE counted as one of another host (PYSHMEM_NODE_SIZE=1)
 #   farhost             the same with PYSHMEM_P2P=0, on arrays of the host heap
 #   host                the host suite, half of it on arrays of the GPUs
+#   pages               every program of the README and the pages prints what they say; the tests of the examples
 #   triton              the suite of Triton kernels, their examples and figures (needs torch); TRITON_MIXES random mixes (12)
 #   streams             kernels for streams compiled into the cache; streams and graphs on 1, 2 and all GPUs
 #   streambench         operations on streams beside NCCL, symm_mem, NVSHMEM and bare CUDA
@@ -146,6 +147,17 @@ if [[ $parts == *" host "* ]]; then
     job "host_$gpus" 300 $run -n "$gpus" $pytest spmd/host
 fi
 
+# Most of the time goes to compiling, so several programs share the GPUs.
+beside() {
+    $python -c 'import xdist' 2> /dev/null && echo "-n ${BESIDE:-5}"
+}
+
+if [[ $parts == *" pages "* ]]; then
+    # shellcheck disable=SC2046 # words
+    job "pages_$gpus" 580 $python ${pytest/ -x/} $(beside) \
+        examples/test_pages.py examples/test_examples.py pytorch/test_pages_with_torch.py
+fi
+
 if [[ $parts == *" triton "* ]]; then # needs torch: Triton asks it for GPU and stream
     for n in ${PES:-$(for n in 1 2 4; do [ "$n" -gt "$gpus" ] || echo "$n"; done)}; do
         TRITON_MIXES=${TRITON_MIXES:-} job "triton_$n" 300 $run -n "$n" $pytest spmd/triton
@@ -185,9 +197,8 @@ if [[ $parts == *" streamtune "* ]]; then
 fi
 
 if [[ $parts == *" fused "* ]]; then
-    # Most of the time goes to compiling, so several programs share the GPUs.
-    beside=$($python -c 'import xdist' 2> /dev/null && echo "-n ${BESIDE:-5}")
-    job "pytorch_$gpus" 580 $python $pytest $beside -m gpu pytorch
+    # shellcheck disable=SC2046 # words
+    job "pytorch_$gpus" 580 $python $pytest $(beside) -m gpu pytorch
 fi
 
 if [[ $parts == *" fusedbench "* ]]; then
