@@ -104,6 +104,11 @@ ISHMEMX_API int ishmemx_sim_call(ishmemx_sim_call_t call, int64_t number, void *
  * kernels: with peers in reach, and not in checking mode? */
 ISHMEMX_API int ishmemx_only_gpu(const void *dest, const void *source);
 
+/* Which sides of a collective with rows other members reach: a dest or source that they do not may be any memory of
+ * this PE's GPU that begins at a multiple of 16 bytes. `kind` and `nbytes` of a member's block as for the rows. */
+enum ishmemx_side { ISHMEMX_SIDE_DEST = 1, ISHMEMX_SIDE_SOURCE = 2 };
+ISHMEMX_API int ishmemx_stream_sides(ishmemx_team_t team, int kind, size_t nbytes, int *sides);
+
 ISHMEMX_API int ishmemx_sync_on_stream(ishmemx_team_t team, void *stream);
 ISHMEMX_API int ishmemx_barrier_all_on_stream(void *stream);
 ISHMEMX_API int ishmemx_quiet_on_stream(void *stream);

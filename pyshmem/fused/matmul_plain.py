@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..host.collectives.dispatch import do
+from ..host.collectives.dispatch import ALIGNMENT, do, sides_reached
 from ..interop.torch.staging import Reduction, capturing
 from .launches import current_stream
 from .matmul_arguments import Problem
@@ -41,8 +41,12 @@ def _collected(
 def gather_plainly(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None) -> None:
     """All shards by a collective, then one product, or one a member where rows are uneven."""
     plan: _Collected = p.plan("gather plainly", lambda: _collected(p.space, p.rows, p.k, p.x.dtype))
-    plan.own.copy_(p.x)
-    _collect(p.space, plan.where)
+    to, own, slot = plan.where
+    if plan.joint is not None and _is_any(p.x):
+        own = p.x.data_ptr()
+    else:
+        plan.own.copy_(p.x)
+    _collect(p.space, (to, own, slot))
     if gathered is not None:
         _take(p, plan, gathered)
     if plan.joint is not None and p.scale_x is None:
@@ -84,7 +88,7 @@ def _plan_scatter(p: Problem) -> _Exchanged:
 
 
 def scatter_plainly(p: Problem, out: torch.Tensor) -> None:
-    """The whole product here, then a reduction for all, or an exchange of partial rows and their sum."""
+    """The whole product here, then a reduction, or an exchange of partial rows and their sum."""
     if p.operation == "matmul_all_reduce":
         _reduce_plainly(p, out)
         return
@@ -93,6 +97,9 @@ def scatter_plainly(p: Problem, out: torch.Tensor) -> None:
     if product is None:
         product = torch.empty((p.n_rows, p.n), dtype=p.out_dtype, device=p.x.device)
     multiply(p, product, p.x, p.scale_x, whole=False)
+    if product is plan.product and _by_kernels():
+        _add_up(p, product, out)
+        return
     if plan.product is None:
         for part, rows in zip(plan.leaving, product.split(p.rows), strict=True):
             part.copy_(rows)
@@ -100,25 +107,37 @@ def scatter_plainly(p: Problem, out: torch.Tensor) -> None:
     finish(out, plan.came, p.space.n_pes, plan.step, bias=p.bias, activation=p.activation)
 
 
+def _add_up(p: Problem, product: torch.Tensor, out: torch.Tensor) -> None:
+    """The caller's rows of all members' ``product``, added up in ``out`` by one kernel."""
+    what, dest = Reduction("sum", p.out_dtype), out if _is_any(out) else torch.empty_like(out)
+    given = p.space.team.handle, what.number, what.element
+    where = dest.data_ptr(), product.data_ptr(), dest.numel()
+    do("reduce_scatter", 3, (*given, *where), _meet(p.space))
+    if p.bias is not None or p.activation is not None:
+        finish(out, dest, bias=p.bias, activation=p.activation)
+    elif dest is not out:
+        out.copy_(dest)
+
+
 def _reduce_plainly(p: Problem, out: torch.Tensor) -> None:
-    """The product where peers reach it, added up there on all members."""
+    """The product where peers reach it, added up there on all members, or, of few bytes, in ``out``."""
 
-    def make() -> tuple[torch.Tensor, tuple[int, ...]]:
-        size = p.n_rows * p.n
-        flat = p.space.block("matmul sums", size * p.out_dtype.itemsize)[
-            : size * p.out_dtype.itemsize
-        ]
-        what, at = Reduction("sum", p.out_dtype), flat.data_ptr()
-        given = p.space.team.handle, what.number, what.element, at, at, size
-        return flat.view(p.out_dtype).view(p.n_rows, p.n), given
+    def make() -> tuple[torch.Tensor, Reduction]:
+        nbytes = p.n_rows * p.n * p.out_dtype.itemsize
+        flat = p.space.block("matmul sums", nbytes)[:nbytes]
+        return flat.view(p.out_dtype).view(p.n_rows, p.n), Reduction("sum", p.out_dtype)
 
-    product, given = p.plan("reduce plainly", make)
+    product, what = p.plan("reduce plainly", make)
     multiply(p, product, p.x, p.scale_x, whole=False)
+    team, sums = p.space.team.handle, product
+    if _is_any(out) and not any(sides_reached("reduce", team, product.nbytes)):
+        sums = out
+    given = team, what.number, what.element, sums.data_ptr(), product.data_ptr(), product.numel()
     do("reduce", 3, given, _meet(p.space))
-    if p.bias is None and p.activation is None:
-        out.copy_(product)
-    else:
-        finish(out, product, bias=p.bias, activation=p.activation)
+    if p.bias is not None or p.activation is not None:
+        finish(out, sums, bias=p.bias, activation=p.activation)
+    elif sums is not out:
+        out.copy_(sums)
 
 
 def _take(p: Problem, plan: _Collected, out: torch.Tensor) -> None:
@@ -189,6 +208,19 @@ def all_gather_bytes(
     own[: flat.numel()].copy_(flat)
     _collect(space, where)
     return everything.view(space.n_pes, slot)
+
+
+def _by_kernels() -> bool:
+    """Whether kernels on a stream do what is plain, among members that loads and stores reach."""
+    return current_stream() is not None and device_heap_is_near()
+
+
+def _is_any(tensor: torch.Tensor) -> bool:
+    """Whether kernels take the tensor, on the heap or not, for a side that no other member reaches.
+
+    Such sides are the source of fcollect and the dest of reduce_scatter.
+    """
+    return _by_kernels() and tensor.is_contiguous() and tensor.data_ptr() % ALIGNMENT == 0
 
 
 def _meet(space: Workspace) -> int | None:

@@ -36,14 +36,15 @@ from .teams import TEAM_WORLD
 _NEVER = 2**63 - 1
 WAYS = ("ll", "direct", "engine")
 _MOVES = ("broadcast", "fcollect", "alltoall")  # without a kernel's work, which engines can do
-_KINDS = {
+#: Operations with rows, and the kernels that they launch.
+KINDS = {
     "broadcast": STREAM_KERNEL.BROADCAST,
     "fcollect": STREAM_KERNEL.FCOLLECT,
     "alltoall": STREAM_KERNEL.ALLTOALL,
     "reduce": STREAM_KERNEL.REDUCE,
     "reduce_scatter": STREAM_KERNEL.REDUCE_SCATTER,
 }
-OPERATIONS = tuple(_KINDS)
+OPERATIONS = tuple(KINDS)
 MAX_ROWS, _MAX_BLOCKS, _MAX_THREADS = 16, 128, 512
 _WORDS = 4  # of a row
 
@@ -115,7 +116,7 @@ def set_stream_rows(op: str, rows: Iterable[tuple[int | str, str, int, int]] | N
 
 
 def _check_op(op: str) -> None:
-    if op not in _KINDS:
+    if op not in KINDS:
         raise ValueError(f"op is {op!r}; the operations are {', '.join(OPERATIONS)}")
 
 
@@ -193,7 +194,7 @@ def _words(rows: Iterable[Row]) -> list[int]:
 
 def _write(op: str, rows: tuple[Row, ...]) -> None:
     cut = [row._replace(blocks=min(row.blocks, _most)) for row in rows]
-    check(lib.ishmemx_stream_rows_set(_KINDS[op], len(rows), _words(cut)))
+    check(lib.ishmemx_stream_rows_set(KINDS[op], len(rows), _words(cut)))
 
 
 def agree(tables: Iterable[Mapping[str, Any]]) -> None:

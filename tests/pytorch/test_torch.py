@@ -41,8 +41,9 @@ def test_symmetric_tensors(heap: str, run_pes: Callable) -> None:
     run(run_pes, 2, "tensors", heap, device="sim")
 
 
-def test_staging_and_messages_on_a_stream_of_the_simulator(run_pes: Callable) -> None:
-    run(run_pes, 2, "simulated", device="sim")
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_staging_and_messages_on_a_stream_of_the_simulator(n: int, run_pes: Callable) -> None:
+    run(run_pes, n, "simulated", device="sim")
 
 
 def test_losses_of_ddp_and_fsdp_are_those_with_gloo(run_pes: Callable) -> None:

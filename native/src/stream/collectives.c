@@ -16,6 +16,8 @@
 #include "stream/stream.h"
 #include "teams/team.h"
 
+enum { OUTSIDE = 16 }; /* bytes at multiples of which dest and source begin that are on no heap */
+
 /* ---- beginning and end ---- */
 
 typedef struct call {
@@ -92,16 +94,51 @@ static int end(call_t *call, int64_t key, size_t nbytes) {
     return wait_if_own(call, status);
 }
 
-/* dest and source on the device heap, which kernels reach; 0 elements are anywhere. */
-static int add_sides(call_t *call, void *dest, size_t dest_nelems, const void *source, size_t source_nelems,
-                     size_t width) {
+static int sides_reached(const call_t *call, int kind, size_t nbytes) {
+    return call->far ? ISHMEMX_SIDE_DEST | ISHMEMX_SIDE_SOURCE
+                     : pysh_sides_reached(kind, nbytes, call->launch.others, call->launch.slot_nbytes);
+}
+
+int ishmemx_stream_sides(ishmemx_team_t team, int kind, size_t nbytes, int *sides) {
+    call_t call = {.team = team};
+    int status;
+
+    PYSH_ENTER();
+    if ((status = pysh_team_check(team)) || (status = pysh_stream_check(NULL)))
+        return status;
+    call.far = !pysh_device_team_is_near(team);
+    add_team(&call);
+    *sides = sides_reached(&call, kind, nbytes);
+    return ISHMEMX_OK;
+}
+
+static bool on_heap(int heap, const void *address) {
+    const pysh_arena_t *arena = &pysh.arena[heap];
+
+    return (uint64_t)((const char *)address - arena->base) < (uint64_t)arena->nbytes;
+}
+
+/* Memory outside of the heaps begins like what is on them, so that all members choose the same kernel. */
+static int check_side(const void *address, size_t nbytes, bool reached, const char *what) {
     char *own;
+
+    if (reached || on_heap(ISHMEMX_HEAP_DEVICE, address) || on_heap(ISHMEMX_HEAP_HOST, address))
+        return pysh_stream_reach(address, nbytes, pysh.pe, what, &own);
+    if ((uintptr_t)address % OUTSIDE)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s begins at %p, on no heap, where it has to begin at a multiple of %d",
+                         what, address, OUTSIDE);
+    return pysh_stream_local(address, what);
+}
+
+/* dest and source on the device heap, or where `reached`, of enum ishmemx_side, has them; 0 elements are anywhere. */
+static int add_sides(call_t *call, void *dest, size_t dest_nelems, const void *source, size_t source_nelems,
+                     size_t width, int reached) {
     int status = ISHMEMX_OK;
 
     if (dest_nelems)
-        status = pysh_stream_reach(dest, dest_nelems * width, pysh.pe, "dest", &own);
+        status = check_side(dest, dest_nelems * width, reached & ISHMEMX_SIDE_DEST, "dest");
     if (!status && source_nelems)
-        status = pysh_stream_reach(source, source_nelems * width, pysh.pe, "source", &own);
+        status = check_side(source, source_nelems * width, reached & ISHMEMX_SIDE_SOURCE, "source");
     if (status)
         return status;
     pysh_words_array(&call->launch, dest, dest_nelems, width);
@@ -146,7 +183,7 @@ static int by_engine(int kind, const call_t *call, void *dest, const void *sourc
 
 static int of_bytes(int kind, call_t *call, void *dest, size_t dest_nbytes, const void *source, size_t source_nbytes,
                     size_t nbytes, int root) {
-    int status = add_sides(call, dest, dest_nbytes, source, source_nbytes, 1);
+    int status = add_sides(call, dest, dest_nbytes, source, source_nbytes, 1, sides_reached(call, kind, nbytes));
 
     if (status)
         return status;
@@ -225,7 +262,7 @@ int ishmemx_alltoalls_on_stream(ishmemx_team_t team, void *dest, const void *sou
         return status;
     count = nelems * (size_t)team->n_pes;
     if ((status = add_sides(&call, dest, count ? (count - 1) * (size_t)dst + 1 : 0, source,
-                            count ? (count - 1) * (size_t)sst + 1 : 0, width)))
+                            count ? (count - 1) * (size_t)sst + 1 : 0, width, ISHMEMX_SIDE_DEST | ISHMEMX_SIDE_SOURCE)))
         return status;
     pysh_words_int(&call.launch, dst);
     pysh_words_int(&call.launch, sst);
@@ -252,7 +289,7 @@ static int of_elements(ishmemx_team_t team, const char *routine, int kind, int o
         return status;
     width = pysh_type_nbytes(type);
     all = blocks ? nelems * (size_t)team->n_pes : nelems;
-    if ((status = add_sides(&call, dest, nelems, source, all, width)))
+    if ((status = add_sides(&call, dest, nelems, source, all, width, sides_reached(&call, kind, nelems * width))))
         return status;
     pysh_words_int(&call.launch, (int64_t)nelems);
     if (kind != ISHMEMX_KERNEL_SCAN)

@@ -130,10 +130,18 @@ static bool shape_for_few(pysh_launch_t *launch, const row_t *row, int64_t nbyte
 }
 
 /* `nbytes` go from each PE to each, `others` of them: the row counts all that a PE sends. */
+static const row_t *row_of_sent(int kind, int64_t nbytes, int64_t others) {
+    return row_of(kind, nbytes * (others ? others : 1));
+}
+
+static bool has_flags(const row_t *row, int64_t nbytes, int64_t slot_nbytes) {
+    return row->way == LL && rounds(nbytes, BUNDLE) * BUNDLE_IN_UNITS <= slot_nbytes;
+}
+
 static int64_t shape_by_rows(pysh_launch_t *launch, int kind, int64_t nbytes, int64_t others) {
-    int64_t bundles = rounds(nbytes, BUNDLE), sent = others ? nbytes * others : nbytes, useful;
-    const row_t *row = row_of(kind, sent);
-    bool direct = row->way != LL || bundles * BUNDLE_IN_UNITS > launch->slot_nbytes;
+    int64_t bundles = rounds(nbytes, BUNDLE), useful;
+    const row_t *row = row_of_sent(kind, nbytes, others);
+    bool direct = !has_flags(row, nbytes, launch->slot_nbytes);
     bool reduces = kind == ISHMEMX_KERNEL_REDUCE || kind == ISHMEMX_KERNEL_REDUCE_SCATTER;
 
     if (shape_for_few(launch, row, nbytes))
@@ -147,7 +155,15 @@ static int64_t shape_by_rows(pysh_launch_t *launch, int kind, int64_t nbytes, in
 }
 
 bool pysh_goes_by_engine(int kind, size_t nbytes, int others) {
-    return moves(kind) && row_of(kind, (int64_t)nbytes * (others ? others : 1))->way == ENGINE;
+    return moves(kind) && row_of_sent(kind, (int64_t)nbytes, others)->way == ENGINE;
+}
+
+int pysh_sides_reached(int kind, size_t nbytes, int64_t others, int64_t slot_nbytes) {
+    if (by_rows(kind) && has_flags(row_of_sent(kind, (int64_t)nbytes, others), (int64_t)nbytes, slot_nbytes))
+        return 0; /* slots are what others reach */
+    if (moves(kind))
+        return ISHMEMX_SIDE_DEST;
+    return kind == ISHMEMX_KERNEL_REDUCE_SCATTER ? ISHMEMX_SIDE_SOURCE : ISHMEMX_SIDE_DEST | ISHMEMX_SIDE_SOURCE;
 }
 
 static int between(size_t value, int least, int most) {

@@ -51,6 +51,9 @@ int pysh_kernel_launch(pysh_launch_t *launch, int64_t key, size_t nbytes, void *
 int64_t pysh_launch_shape(pysh_launch_t *launch, int kind, bool far, size_t nbytes);
 /* shapes.c: do copy engines move the data, `nbytes` from each member to each of `others`? */
 bool pysh_goes_by_engine(int kind, size_t nbytes, int others);
+/* shapes.c: the sides, of enum ishmemx_side, that other members reach, of `nbytes` that go from each member to each of
+ * `others`, whose slots for data with flags have `slot_nbytes`. */
+int pysh_sides_reached(int kind, size_t nbytes, int64_t others, int64_t slot_nbytes);
 /* Whether the blocks of the wide one meet each other: a cooperative launch. */
 bool pysh_kernel_meets(int kind);
 

@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 from ..._core.arrays import StreamLike, stream_handle
-from ..._core.library import check, lib
+from ..._core.library import check, ffi, lib
 from ..stream_kernels import OWN, for_kernels, run
+from ..stream_rows import KINDS
+
+#: What memory outside the heap begins at a multiple of, where a side may be there.
+ALIGNMENT = 16
 
 
 def do(routine: str, dest: int, given: tuple[int, ...], stream: StreamLike) -> None:
@@ -23,3 +27,18 @@ def do(routine: str, dest: int, given: tuple[int, ...], stream: StreamLike) -> N
         run(getattr(lib, f"ishmemx_{routine}_on_stream"), *given, OWN)
         return
     check(getattr(lib, f"ishmemx_{routine}")(*given))
+
+
+def sides_reached(routine: str, team: int, nbytes: int) -> tuple[bool, bool]:
+    """Whether other members reach dest, and source, of a call with a stream; the same on all.
+
+    What they do not reach may be any memory of the own GPU that begins at a multiple of ``ALIGNMENT``.
+
+    Args:
+        routine: one of ``stream_rows.OPERATIONS``.
+        team: its handle.
+        nbytes: of a member's block, as the routine counts them.
+    """
+    sides = ffi.new("int *")
+    check(lib.ishmemx_stream_sides(team, KINDS[routine], nbytes, sides))
+    return bool(sides[0] & lib.ISHMEMX_SIDE_DEST), bool(sides[0] & lib.ISHMEMX_SIDE_SOURCE)

@@ -8,6 +8,9 @@ stream's order, and the caller has made that stream torch's current one.
 The block has two halves, used in turn: a kernel's broadcast may store into the ``dest`` of a member that
 is not in the call yet (docs/collectives.md), which therefore may not be what that member still copies
 from. Who is in call e + 2 has heard in e + 1 of all members, who began it after their copies of e.
+
+Few bytes go through no block: on a stream members then reach only each other's slots, so that kernels
+take the tensors as they are (``unstaged``).
 """
 
 from __future__ import annotations
@@ -20,8 +23,10 @@ import torch
 from ..._core.arrays import StreamLike
 from ..._core.dtypes import as_dtype, kind_of
 from ...host.collectives.arguments import REDUCE, element_of
-from ...host.collectives.dispatch import do
+from ...host.collectives.dispatch import do, sides_reached
+from ...host.stream_kernels import prepare
 from ...host.teams import Team
+from .unstaged import Place, source_of
 
 _ALIGNMENT = 256  # of a half and of what it is divided into
 
@@ -89,6 +94,7 @@ class Staging:
         half = block.numel() // 2 // _ALIGNMENT * _ALIGNMENT
         self._halves = block[:half], block[half : 2 * half]
         self._turn = 0
+        self._prepared = False
         if half < 2 * self.n_pes * _ALIGNMENT:
             raise ValueError(f"{block.numel()} bytes are too few to stage for {self.n_pes} PEs")
 
@@ -104,6 +110,9 @@ class Staging:
         """
         most = self._halves[0].numel() // n_rows // _ALIGNMENT * _ALIGNMENT // width * width
         alone = stream is not None and capturing()
+        if stream is not None and not (alone or self._prepared):
+            prepare("sync")  # for captures, which come behind a call that warms up
+            self._prepared = True
         if alone:
             self.team.sync(stream=stream)
         for begin in range(0, nbytes, most):
@@ -115,6 +124,12 @@ class Staging:
         if alone:
             self.team.sync(stream=stream)
 
+    def _takes_any(self, routine: str, nbytes: int, stream: StreamLike) -> bool:
+        """Whether kernels take tensors as they are, of ``nbytes`` from each to each; the same on all."""
+        if stream is None or not nbytes:
+            return False
+        return sides_reached(routine, self.team.handle, nbytes) == (False, False)
+
     def _reduced(
         self, what: Reduction, part: torch.Tensor, box: torch.Tensor, stream: StreamLike
     ) -> None:
@@ -125,6 +140,18 @@ class Staging:
         do("reduce", 3, (self.team.handle, what.number, what.element, at, at, count), stream)
         if what.mean:
             box.view(what.dtype).div_(self.n_pes)
+
+    def _combine(
+        self, routine: str, what: Reduction, dest: torch.Tensor, source: torch.Tensor,
+        stream: StreamLike,
+    ) -> None:  # fmt: skip
+        """A reduction, of tensors as they are."""
+        if what.factor is not None:
+            source = as_bytes(source.view(what.dtype) * what.factor)
+        where = dest.data_ptr(), source.data_ptr(), dest.numel() // what.dtype.itemsize
+        do(routine, 3, (self.team.handle, what.number, what.element, *where), stream)
+        if what.mean:
+            dest.view(what.dtype).div_(self.n_pes)
 
     def _fill(self, what: Reduction, part: torch.Tensor, box: torch.Tensor) -> None:
         box.copy_(part)
@@ -139,12 +166,17 @@ class Staging:
     ) -> None:  # fmt: skip
         """Combine ``source`` of all PEs into ``dest``, on all or on ``root`` alone."""
         given, target = as_bytes(flat(source)), Target(dest)
-        result = as_bytes(target.flat)
-        for begin, end, (box,) in self._rows(1, given.numel(), what.dtype.itemsize):
-            self._reduced(what, given[begin:end], box, stream)
-            if root in (None, self.me):
-                result[begin:end].copy_(box)
-        if root in (None, self.me):
+        result, wanted = as_bytes(target.flat), root in (None, self.me)
+        if self._takes_any("reduce", given.numel(), stream):
+            place = Place([result if wanted else torch.empty_like(given)])
+            self._combine("reduce", what, place.flat, source_of([given], place.flat), stream)
+            place.done()
+        else:
+            for begin, end, (box,) in self._rows(1, given.numel(), what.dtype.itemsize):
+                self._reduced(what, given[begin:end], box, stream)
+                if wanted:
+                    result[begin:end].copy_(box)
+        if wanted:
             target.done()
 
     def broadcast(
@@ -153,6 +185,13 @@ class Staging:
         """Copy ``source`` of ``root`` into ``dest`` of all."""
         given, target = as_bytes(flat(source)), Target(dest)
         result = as_bytes(target.flat)
+        if self._takes_any("broadcast", given.numel(), stream):
+            place = Place([result])
+            sent = source_of([given], place.flat)
+            self._bytes("broadcast", place.flat, sent, given.numel(), stream, root)
+            place.done()
+            target.done()
+            return
         for begin, end, (out, box) in self._rows(2, given.numel(), 1, stream):
             if self.me == root:
                 box.copy_(given[begin:end])
@@ -170,6 +209,16 @@ class Staging:
         wanted = root in (None, self.me)
         targets = [Target(dest) for dest in dests] if wanted else []
         self._check_sizes("all_gather", given, targets, self.n_pes if wanted else 0)
+        if self._takes_any("fcollect", given.numel(), stream):
+            results = [as_bytes(target.flat) for target in targets]
+            length = given.numel()
+            place = Place(results or [given.new_empty(self.n_pes * length)])
+            sent = source_of([given], place.flat, self.me * length)
+            self._bytes("fcollect", place.flat, sent, length, stream)
+            place.done()
+            for target in targets:
+                target.done()
+            return
         for begin, end, (box, *rows) in self._rows(1 + self.n_pes, given.numel(), 1, stream):
             box.copy_(given[begin:end])
             self._bytes("fcollect", rows[0], box, end - begin, stream)
@@ -190,6 +239,13 @@ class Staging:
                 f"reduce_scatter: {len(given)} inputs of {[g.numel() for g in given]} bytes for "
                 f"{self.n_pes} PEs and an output of {result.numel()} bytes"
             )
+        if self._takes_any("reduce_scatter", result.numel(), stream):
+            place = Place([result])
+            sent = source_of(given, place.flat, -self.me * result.numel())
+            self._combine("reduce_scatter", what, place.flat, sent, stream)
+            place.done()
+            target.done()
+            return
         size = what.dtype.itemsize
         for begin, end, (out, *rows) in self._rows(1 + self.n_pes, result.numel(), size):
             for row, one in zip(rows, given, strict=True):
@@ -218,6 +274,14 @@ class Staging:
         length: int = given[0].numel() if longest is None else longest
         if longest is None:
             self._check_sizes("all_to_all", given[0], targets, self.n_pes)
+            if self._takes_any("alltoall", length, stream):
+                place = Place(results)
+                sent = source_of(given, place.flat)
+                self._bytes("alltoall", place.flat, sent, length, stream)
+                place.done()
+                for target in targets:
+                    target.done()
+                return
         for begin, end, rows in self._rows(2 * self.n_pes, length, 1, stream):
             for row, one in zip(rows[: self.n_pes], given, strict=True):
                 row[: max(one.numel() - begin, 0)].copy_(one[begin:end])

@@ -91,6 +91,19 @@ def process_group(me: int, n: int) -> None:
     dist.all_reduce(static)
     torch.cuda.synchronize()
     assert (static == n * n).all()
+    # More than flags are for: by staging memory, whose captures need a sync that a first call loads.
+    given = torch.full((1 << 20,), float(me), device=device)
+    gathered = torch.empty(n << 20, device=device)
+    dist.all_gather_into_tensor(gathered, given)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        dist.all_gather_into_tensor(gathered, given)
+        given.add_(1)
+    for _ in range(10):
+        graph.replay()
+    torch.cuda.synchronize()
+    assert (gathered.view(n, -1) == 9 + torch.arange(n, device=device).view(n, 1)).all()
 
 
 def losses(backend: str) -> tuple[torch.Tensor, float]:
