@@ -12,7 +12,7 @@ _FEW = 256  # bytes up to which words of 8 are as good as a loop of larger piece
 _BULK_FROM = 256  # bytes from which one thread's copy is worth its way through shared memory
 
 
-def _make_copy(wide, wide_x4, narrow, narrow_x4):
+def _make_few(wide, narrow):
     @device_function
     def few(dest: int, source: int, nbytes: int, rank: int, size: int) -> bool:
         """Copies what is a piece a lane at most: no loop, no division."""
@@ -27,6 +27,12 @@ def _make_copy(wide, wide_x4, narrow, narrow_x4):
         if rank << 3 < nbytes:
             narrow(dest + (rank << 3), source + (rank << 3), 8, 8)
         return True
+
+    return few
+
+
+def _make_copy(wide, wide_x4, narrow, narrow_x4):
+    few = _make_few(wide, narrow)
 
     @device_function
     def copy_lanes(dest: int, source: int, nbytes: int, rank: int, size: int) -> None:

@@ -25,6 +25,7 @@ from ..team.rows import member_pe, near_row, row_my_pe, row_n_pes, row_stage
 from .strided import extent, push_blocks
 
 _data = leaf.require("r")
+_BROADCAST, _COLLECT = OP["broadcast"], OP["collect"]
 _PULL_FROM = 8192  # bytes from which members of a broadcast fetch for themselves, all at once
 
 
@@ -73,26 +74,28 @@ def _team_sync(scope: Scope):
     return team_sync
 
 
+@device_function
+def _is_broadcast(row, dest, source, nelems, root):
+    """Are the arguments of a broadcast right?"""
+    if root < 0 or root >= row_n_pes(row):
+        record_fault(FAULT_PE, _BROADCAST, -1, root, row_n_pes(row))
+        return False
+    return both_usable(dest, nelems, source, nelems, _BROADCAST)
+
+
 @scoped(grid=True)
 def _broadcast(scope: Scope):
     rank, size, sync = scope.rank, scope.size, scope.sync
     enter, start, send, _, end, finish = steps(scope)
-    op, by_ll = OP["broadcast"], makes_ll(scope)
+    op, by_ll = _BROADCAST, makes_ll(scope)
     ll_send, _, ll_receive_from = ll.moves(scope)
-
-    @device_function
-    def is_right(row, dest, source, nelems, root):
-        if root < 0 or root >= row_n_pes(row):
-            record_fault(FAULT_PE, op, -1, root, row_n_pes(row))
-            return False
-        return both_usable(dest, nelems, source, nelems, op)
 
     @device_function
     def small(row, dest, source, nelems, root):
         """Who is not the root sends a unit without data, so that all know of all."""
         call, nbytes = -1, nelems * leaf.itemsize_of(dest)
         taking_part = ll.takes_part(row, ll.pieces_of(nbytes), rank())
-        if taking_part and is_right(row, dest, source, nelems, root):
+        if taking_part and _is_broadcast(row, dest, source, nelems, root):
             waited, to = waited_op(row, op), address_of(dest)
             if row_my_pe(row) == root:
                 call = ll_send(row, address_of(source), 0, to, nbytes, 0, op, rank(), size())
@@ -118,10 +121,9 @@ def _broadcast(scope: Scope):
         if by_ll(row, nbytes):
             small(row, dest, source, nelems, root)
             return
-        if not is_right(row, dest, source, nelems, root):
+        if not _is_broadcast(row, dest, source, nelems, root):
             return
-        epoch = start(row, op)
-        mine = row_my_pe(row) == root
+        epoch, mine = start(row, op), row_my_pe(row) == root
         if near_row(row) and nbytes >= _PULL_FROM and row_n_pes(row) > 2:
             if mine:
                 raise_flags(row, rank(), size(), epoch)
@@ -257,64 +259,73 @@ def _alltoalls(scope: Scope):
     return alltoalls
 
 
-@scoped(grid=True)
-def _collect(scope: Scope):
+@device_function
+def _add_counts(row, epoch, end):
+    """The counts of the members before ``end``, from the stage."""
+    total, member = 0, 0
+    while member < end:
+        total += read64(half_of_stage(row, epoch) + 8 * member)
+        member += 1
+    return total
+
+
+@device_function
+def _holds(dest, total):
+    """Is there room for the elements of all members?"""
+    if total > dest.size:
+        record_fault(FAULT_NELEMS, _COLLECT, -1, total, dest.size)
+        return False
+    return usable(dest, total, _COLLECT)
+
+
+def _make_by_stages(scope: Scope):
+    """``f(row, dest, source, nelems, epoch)``: counts by the stages, where peers are out of reach."""
     rank, size, sync = scope.rank, scope.size, scope.sync
-    enter, start, send, meet_members, end, finish = steps(scope)
-    op, by_ll = OP["collect"], makes_ll(scope)
-    ll_send, _, ll_receive_from = ll.moves(scope)
+    _, _, send, meet_members, end, _ = steps(scope)
 
     @device_function
     def tell_counts(row, nelems, epoch):
         """Every member's count, in the stage of every member."""
-        slot = half_of_stage(row, epoch) + 8 * row_my_pe(row)
-        member = rank()
+        slot, member = half_of_stage(row, epoch) + 8 * row_my_pe(row), rank()
         while member < row_n_pes(row):
             store_word(slot, nelems, member_pe(row, member))
             member += size()
 
     @device_function
-    def add_counts(row, epoch, end):
-        total, member = 0, 0
-        while member < end:
-            total += read64(half_of_stage(row, epoch) + 8 * member)
-            member += 1
-        return total
-
-    @device_function
     def by_stages(row, dest, source, nelems, epoch):
-        """Counts by the stages: where peers are out of reach."""
         tell_counts(row, nelems, epoch)
         sync()
         if rank() == 0:
             complete_words(row)
-        meet_members(row, epoch, op)
-        total = add_counts(row, epoch, row_n_pes(row))
-        before = add_counts(row, epoch, row_my_pe(row))
-        if fits(dest, total):
+        meet_members(row, epoch, _COLLECT)
+        total = _add_counts(row, epoch, row_n_pes(row))
+        before = _add_counts(row, epoch, row_my_pe(row))
+        if _holds(dest, total):
             place = address_of(dest) + before * leaf.itemsize_of(dest)
             send(row, place, address_of(source), 0, nelems * leaf.itemsize_of(dest))
-        end(row, epoch + 1, op)
+        end(row, epoch + 1, _COLLECT)
 
-    @device_function
-    def fits(dest, total):
-        if total > dest.size:
-            record_fault(FAULT_NELEMS, op, -1, total, dest.size)
-            return False
-        return usable(dest, total, op)
+    return by_stages
 
-    @device_function
-    def count_of(row, member, nelems, epoch, waited):
-        if member == row_my_pe(row):
-            return nelems
-        return ll.await_word(row, member, epoch, waited)
+
+@device_function
+def _count_of(row, member, nelems, epoch, waited):
+    """How many elements a member has, the caller ``nelems``."""
+    return nelems if member == row_my_pe(row) else ll.await_word(row, member, epoch, waited)
+
+
+def _make_by_counts(scope: Scope):
+    """``f(row, dest, source, nelems)``: counts with flags in them, and behind small ones the data."""
+    rank, size, op, by_ll = scope.rank, scope.size, _COLLECT, makes_ll(scope)
+    _, start, send, _, end, finish = steps(scope)
+    ll_send, _, ll_receive_from = ll.moves(scope)
 
     @outlined(scope)
     def receive_small(row, dest, source, nelems, itemsize, epoch, waited):
         """What members sent behind their counts, each to its place, and the own elements."""
         member, place = 0, dest
         while member < row_n_pes(row):
-            nbytes = count_of(row, member, nelems, epoch, waited) * itemsize
+            nbytes = _count_of(row, member, nelems, epoch, waited) * itemsize
             if member == row_my_pe(row):
                 push(place, source, nbytes, rank(), size())
             else:
@@ -325,7 +336,6 @@ def _collect(scope: Scope):
 
     @device_function
     def by_counts(row, dest, source, nelems):
-        """Counts with flags in them, and behind the small ones the data."""
         itemsize, begin, waited = leaf.itemsize_of(dest), address_of(source), waited_op(row, op)
         if nelems > 0 and by_ll(row, nelems * itemsize):
             epoch = ll_send(row, begin, 0, 0, nelems * itemsize, 1, op, rank(), size())
@@ -336,12 +346,12 @@ def _collect(scope: Scope):
         while member < row_n_pes(row):
             if member == row_my_pe(row):
                 before = total
-            count = count_of(row, member, nelems, epoch, waited)
+            count = _count_of(row, member, nelems, epoch, waited)
             total += count
             most = max(most, count)
             member += 1
         small, to = by_ll(row, most * itemsize), address_of(dest)
-        if fits(dest, total):
+        if _holds(dest, total):
             if small:
                 receive_small(row, to, begin, nelems, itemsize, epoch, waited)
             else:
@@ -351,6 +361,14 @@ def _collect(scope: Scope):
         else:
             end(row, epoch + 1, op)
 
+    return by_counts
+
+
+@scoped(grid=True)
+def _collect(scope: Scope):
+    enter, start = steps(scope)[:2]
+    by_stages, by_counts = _make_by_stages(scope), _make_by_counts(scope)
+
     def collect(team, dest, source, nelems):
         """``fcollect`` with a count of its own for each member, 0 or more.
 
@@ -359,14 +377,13 @@ def _collect(scope: Scope):
         Spec: shmem_collect.
         """
         _data(dest)
-        nelems = to_int64(nelems)
         leaf.same_dtype(dest, source)
-        row = enter(team, op)
-        if row == 0 or not usable(source, nelems, op):
+        nelems, row = to_int64(nelems), enter(team, _COLLECT)
+        if row == 0 or not usable(source, nelems, _COLLECT):
             return
         if near_row(row):
             by_counts(row, dest, source, nelems)
         else:
-            by_stages(row, dest, source, nelems, start(row, op))
+            by_stages(row, dest, source, nelems, start(row, _COLLECT))
 
     return collect

@@ -70,9 +70,7 @@ def _way(near, far, stride, far_stride, bsize, nblocks, pe, op):
 
 def _make_move(put: bool):
     """``f(dest, source, dst, sst, bsize, nblocks, pe, op, rank, size)``."""
-    copy, request, ring = pull_blocks, IGET, ring_get
-    if put:
-        copy, request, ring = push_blocks, IPUT, ring_put
+    copy, request, ring = (push_blocks, IPUT, ring_put) if put else (pull_blocks, IGET, ring_get)
 
     @device_function
     def ask_blocks(to, begin, itemsize, dst, sst, bsize, nblocks, pe):

@@ -228,7 +228,7 @@ def _spread(row: int, dest: int, source: int, step: int, nbytes: int, rank: int,
     return 0
 
 
-_round_outlined, _spread_outlined = outline(_round), outline(_spread)
+_OUTLINED = outline(_round), outline(_spread)
 
 
 def outlined(scope: Scope):
@@ -244,9 +244,7 @@ def steps(scope: Scope) -> tuple:
     while lanes may still be inside (seen with CUDA 13.0 on sm_90).
     """
     rank, size, sync = scope.rank, scope.size, scope.sync
-    round_of_flags, spread = _round_outlined, _spread_outlined
-    if scope.suffix == "_warp":
-        round_of_flags, spread = _round, _spread
+    round_of_flags, spread = (_round, _spread) if scope.suffix == "_warp" else _OUTLINED
 
     @device_function
     def enter(team, op):

@@ -106,11 +106,10 @@ def in_global(address):
     return _is_global(address) != 0
 
 
+_LOAD_PAIR = "{.reg .b128 t; ld.<order>.sys.global.b128 t, [$2]; mov.b128 {$0, $1}, t;}"
 #: Two int64 by one 16-byte access: with the second comes the first, stored before it. An acquire: it
 #: pairs with the store of who is waited for; over the bus each poll takes long enough anyway.
-load_pair = instruction(
-    "{.reg .b128 t; ld.acquire.sys.global.b128 t, [$2]; mov.b128 {$0, $1}, t;}", "l", results=2
-)
+load_pair = instruction(_LOAD_PAIR.replace("<order>", "acquire"), "l", results=2)
 #: Stores two int64, relaxed, by one access of 16 bytes.
 store_pair = instruction(
     "{.reg .b128 t; mov.b128 t, {$1, $2}; st.relaxed.sys.global.b128 [$0], t;}", "lll"
@@ -187,9 +186,7 @@ def atomic_compare_swap(context, builder, address, like, cond, value):
 
 #: 8 bytes of data with the number of the call that stored them, whole or not at all, and nothing else
 #: with it: relaxed. PTX has the single access of 16 bytes from sm_70 on, so no other body is needed.
-load_unit = instruction(
-    "{.reg .b128 t; ld.relaxed.sys.global.b128 t, [$2]; mov.b128 {$0, $1}, t;}", "l", results=2
-)
+load_unit = instruction(_LOAD_PAIR.replace("<order>", "relaxed"), "l", results=2)
 store_unit = store_pair
 #: The same of 12 bytes: 8, and 4 that share the second word with the call's number in its upper half. It
 #: is loaded as that word; the store takes the lower halves of ``third`` and ``call``.
