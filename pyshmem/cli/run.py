@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -129,15 +130,7 @@ def run(
     With --hosts the command becomes oshrun, which starts the PEs, passes settings on and reports:
     TARGET and Python have to be at the same path on all hosts, and ssh has to reach them.
     """
-    options = {
-        "CONDUIT": conduit,
-        "DEVICE": device,
-        "HEAP_SIZE": heap_size,
-        "DEVICE_HEAP_SIZE": device_heap_size,
-    }
-    settings = {name: value for name, value in options.items() if value is not None}
-    # As if the user had exported them: one parser, one set of messages.
-    os.environ.update({f"PYSHMEM_{name}": value for name, value in settings.items()})
+    _export(CONDUIT=conduit, DEVICE=device, HEAP_SIZE=heap_size, DEVICE_HEAP_SIZE=device_heap_size)
     try:
         check_settings(hosts=hosts is not None)
         chosen = settle_device(n_pes)
@@ -153,24 +146,41 @@ def run(
             debugged=_debugged(n_pes, gdb, attach),
         )
         if hosts is not None:
-            refused = {"--output-dir": output_dir, "--bind": bind, "--gdb": gdb, "--attach": attach}
-            run_on_hosts(
-                spec, hosts, [name for name, given in refused.items() if given is not None]
-            )
-        if output_dir is not None:
-            output_dir.mkdir(parents=True, exist_ok=True)
-        occupy_standard_streams()
-        control = NativeControl(n_pes)
+            here_only = {"output-dir": output_dir, "bind": bind, "gdb": gdb, "attach": attach}
+            run_on_hosts(spec, hosts, [f"--{name}" for name in _given(here_only)])
+        control = _prepared(spec)
     except (LaunchError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
+    sys.exit(_status_of(spec, control))
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that the command line has, out of ``options``."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _export(**settings: str | None) -> None:
+    """As if the user had exported them: one parser, one set of messages."""
+    os.environ.update({f"PYSHMEM_{name}": value for name, value in _given(settings).items()})
+
+
+def _prepared(spec: JobSpec) -> NativeControl:
+    """What the job's PEs will share, when all that it needs on this host is there."""
+    if spec.output_dir is not None:
+        spec.output_dir.mkdir(parents=True, exist_ok=True)
+    occupy_standard_streams()
+    return NativeControl(spec.n_pes)
+
+
+def _status_of(spec: JobSpec, control: NativeControl) -> int:
+    """The exit status of the job, which has ended."""
     try:
-        status = run_job(spec, control)
+        return run_job(spec, control)
     except OSError as error:
         notes = " ".join(getattr(error, "__notes__", []))
         raise click.ClickException(f"cannot start the job: {error} {notes}".rstrip()) from error
     finally:
         control.close()
-    sys.exit(status)
 
 
 def _debugged(n_pes: int, gdb: int | None, attach: int | None) -> dict[int, str]:

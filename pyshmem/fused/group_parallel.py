@@ -213,26 +213,8 @@ def group_matmul_reduce_scatter(
     Raises: as ``all_gather_group_matmul``.
     Extension.
     """
-    if not isinstance(routing, GroupRouting):
-        raise TypeError(
-            f"routing is {type(routing).__name__}; give what all_gather_group_matmul returned"
-        )
-    refuse_grad(_REDUCE, x, w, topk_weights)
-    check_tensor("x", x, _FLOATS, 2)
-    check_tensor("topk_weights", topk_weights, _FLOATS, 2)
-    _check_weights(w, x, "x")
-    space = workspace(routing.team)
+    space = _space_for_down(x, w, routing, topk_weights)
     counts, n = routing.member_rows, w.shape[2]
-    if x.shape[0] != routing.rows.shape[0] or w.shape[0] != routing.experts:
-        raise ValueError(
-            f"x has size {tuple(x.shape)} and w {tuple(w.shape)}; the routing has "
-            f"{routing.rows.shape[0]} pairs of {routing.experts} experts"
-        )
-    if tuple(topk_weights.shape) != (counts[space.me], routing.k):
-        raise ValueError(
-            f"topk_weights has size {tuple(topk_weights.shape)}; the caller's topk_ids had "
-            f"{(counts[space.me], routing.k)}"
-        )
     space.agree(_REDUCE, str(x.dtype).removeprefix("torch."), counts, n, routing.experts, road)
     result = new_out(out, x, (counts[space.me], n))
     if not sum(counts):
@@ -250,6 +232,30 @@ def group_matmul_reduce_scatter(
             call.sums_of(member, product[routing.first(member) :][:count])
         sum_rows(space, product, counts, result)
     return result
+
+
+def _space_for_down(x: Any, w: Any, routing: Any, topk_weights: Any) -> Workspace:
+    """The workspace of the routing's team, when the arguments of ``group_matmul_reduce_scatter`` fit."""
+    if not isinstance(routing, GroupRouting):
+        raise TypeError(
+            f"routing is {type(routing).__name__}; give what all_gather_group_matmul returned"
+        )
+    refuse_grad(_REDUCE, x, w, topk_weights)
+    check_tensor("x", x, _FLOATS, 2)
+    check_tensor("topk_weights", topk_weights, _FLOATS, 2)
+    _check_weights(w, x, "x")
+    space = workspace(routing.team)
+    if x.shape[0] != routing.rows.shape[0] or w.shape[0] != routing.experts:
+        raise ValueError(
+            f"x has size {tuple(x.shape)} and w {tuple(w.shape)}; the routing has "
+            f"{routing.rows.shape[0]} pairs of {routing.experts} experts"
+        )
+    choices = routing.member_rows[space.me], routing.k
+    if tuple(topk_weights.shape) != choices:
+        raise ValueError(
+            f"topk_weights has size {tuple(topk_weights.shape)}; the caller's topk_ids had {choices}"
+        )
+    return space
 
 
 class _Down:

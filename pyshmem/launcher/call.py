@@ -71,6 +71,30 @@ def launch(
 
     Extension.
     """
+    count = _checked(function, n_pes, timeout, output)
+    with ExitStack() as stack:
+        call = stack.enter_context(_memory_file("call"))
+        _write_call(call, function, args)
+        results = [stack.enter_context(_memory_file(f"result-{pe}")) for pe in range(count)]
+        job = _run(call, results, timeout, output, dict(env or {}), bind)
+        answers = [_answer_in(result) for result in results]
+    if all(
+        process.returncode == 0 and "value" in answer
+        for process, answer in zip(job.processes, answers, strict=True)
+    ):
+        return [answer["value"] for answer in answers]
+    if job.ending is not None and job.ending.asked:
+        raise KeyboardInterrupt
+    raise _error_of(job, answers)
+
+
+def _checked(
+    function: Callable[..., Any],
+    n_pes: SupportsIndex,
+    timeout: float | None,
+    output: str | os.PathLike[str],
+) -> int:
+    """``n_pes`` as an integer, when it and the other arguments of a launch are right."""
     try:
         count = operator.index(n_pes)
     except TypeError:
@@ -86,20 +110,7 @@ def launch(
         raise ValueError(
             f"output is {output!r}; give {', '.join(map(repr, OUTPUTS))}, or a pathlib.Path of a folder"
         )
-    with ExitStack() as stack:
-        call = stack.enter_context(_memory_file("call"))
-        _write_call(call, function, args)
-        results = [stack.enter_context(_memory_file(f"result-{pe}")) for pe in range(count)]
-        job = _run(call, results, timeout, output, dict(env or {}), bind)
-        answers = [_answer_in(result) for result in results]
-    if all(
-        process.returncode == 0 and "value" in answer
-        for process, answer in zip(job.processes, answers, strict=True)
-    ):
-        return [answer["value"] for answer in answers]
-    if job.ending is not None and job.ending.asked:
-        raise KeyboardInterrupt
-    raise _error_of(job, answers)
+    return count
 
 
 def _run(

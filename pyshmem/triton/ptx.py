@@ -16,6 +16,16 @@ CMP_SHIFT = WAITING.CMP
 
 
 @triton.constexpr_function
+def _block_text(register):
+    """The number of the program in its grid into ``register``. Uses x y."""
+    return f"""mov.u32 x, %ctaid.z; mov.u32 y, %nctaid.y; mul.lo.u32 x, x, y;
+    mov.u32 y, %ctaid.y; add.u32 x, x, y;
+    mov.u32 y, %nctaid.x; mul.lo.u32 x, x, y;
+    mov.u32 y, %ctaid.x; add.u32 x, x, y;
+    cvt.u64.u32 {register}, x;"""
+
+
+@triton.constexpr_function
 def fault_text(ctx, claim, record, kind, op, kernel, pe, a, b):
     """One thread keeps the first fault of the PE. Uses registers f r q x y, and goes on behind it.
 
@@ -32,11 +42,7 @@ def fault_text(ctx, claim, record, kind, op, kernel, pe, a, b):
     st.global.b64 [r + 16], {pe};
     mov.b64 f, {kernel};
     st.global.b64 [r + 24], f;
-    mov.u32 x, %ctaid.z; mov.u32 y, %nctaid.y; mul.lo.u32 x, x, y;
-    mov.u32 y, %ctaid.y; add.u32 x, x, y;
-    mov.u32 y, %nctaid.x; mul.lo.u32 x, x, y;
-    mov.u32 y, %ctaid.x; add.u32 x, x, y;
-    cvt.u64.u32 f, x;
+    {_block_text("f")}
     st.global.b64 [r + 32], f;
     mov.b64 f, 0;
     st.global.b64 [r + 40], f;
@@ -66,11 +72,7 @@ def report_text(ctx, numbers, flags, op, kernel, pe, a, b):
         for place, word in enumerate(stored)
     )
     return f"""
-    mov.u32 x, %ctaid.z; mov.u32 y, %nctaid.y; mul.lo.u32 x, x, y;
-    mov.u32 y, %ctaid.y; add.u32 x, x, y;
-    mov.u32 y, %nctaid.x; mul.lo.u32 x, x, y;
-    mov.u32 y, %ctaid.x; add.u32 x, x, y;
-    cvt.u64.u32 n, x;
+    {_block_text("n")}
     ld.global.b64 k, [{ctx} + {8 * rings}];
     rem.u64 m, n, k;
     shl.b64 m, m, 5;
