@@ -10,17 +10,10 @@ import triton
 import triton.language as tl
 
 from ..triton.chosen import device_function, wait
-from ..triton.teams import place_in, team_row, world_pe
+from ..triton.teams import world_pe
 from ..triton.words import ALLTOALL, CMP_GE
-from .experts_kernels import keep_tokens, know_lists, take_rows
-from .experts_lists import (
-    await_positions,
-    await_rows,
-    end_lists,
-    lay_out_pairs,
-    lay_out_rows,
-    lists_of_call,
-)
+from .experts_kernels import call_of, keep_tokens, know_rows, take_rows
+from .experts_lists import await_positions, end_lists, lay_out_pairs
 
 
 @device_function
@@ -64,11 +57,8 @@ def dispatch_by_engine(
 
     Tokens beyond ``most`` stay: the host is told, and calls again.
     """
-    row = team_row(TEAM, ALLTOALL, ctx)
-    me, n_pes = place_in(TEAM, row, ctx)
-    first, few = (me * experts).to(tl.int32), tl.minimum(tokens, most)
-    number, base = lists_of_call(lists, lists_head, cells, n_pes)
-    positions = counts + 2 * PROGRAMS * EP
+    row, me, n_pes, first, number, base = call_of(lists, lists_head, cells, experts, ctx, TEAM)
+    few, positions = tl.minimum(tokens, most), counts + 2 * PROGRAMS * EP
     if tl.program_id(0) < PROGRAMS:
         lane = tl.program_id(0)
         lay_out_pairs(
@@ -83,15 +73,10 @@ def dispatch_by_engine(
             )  # fmt: skip
     else:
         lane = tl.program_id(0) - PROGRAMS
-        know_lists(
-            lists, number, base, cells, ids, tokens, most, experts, lane, row, me, n_pes, ctx, TEAM, K,
-            PROGRAMS, LISTERS, BLOCK,
+        know_rows(
+            positions, counts, words_out, lists, number, base, cells, ids, tokens, most, first, experts,
+            lane, row, me, n_pes, ctx, TEAM, K, KP, PROGRAMS, LISTERS, BLOCK, TB, TN, EP,
         )  # fmt: skip
-        lay_out_rows(
-            positions, counts, words_out, lists, number, base, cells, n_pes, most, first, experts, lane,
-            ctx, PROGRAMS, PROGRAMS, K, KP, TB, TN, EP,
-        )  # fmt: skip
-        await_rows(lists, number, lane, ctx, PROGRAMS, PROGRAMS)
         _take_pieces(
             out, positions, base, cells, most, block, slot, full, step, pitch, width, lane, TEAM, row,
             me, n_pes, ctx, K, PROGRAMS, TT, TC, PIECES,

@@ -202,6 +202,16 @@ def _take_tokens(
 
 
 @device_function
+def call_of(lists, lists_head, cells, experts, ctx, TEAM: tl.constexpr):
+    """Row of the team, the caller's place in it, its first expert, number and lists of the call."""
+    row = team_row(TEAM, ALLTOALL, ctx)
+    me, n_pes = place_in(TEAM, row, ctx)
+    first = (me * experts).to(tl.int32)
+    number, base = lists_of_call(lists, lists_head, cells, n_pes)
+    return row, me, n_pes, first, number, base
+
+
+@device_function
 def know_lists(
     lists, number, base, cells, ids, tokens, most, experts, lane, row, me, n_pes, ctx,
     TEAM: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr, LISTERS: tl.constexpr,
@@ -215,6 +225,24 @@ def know_lists(
     await_lists(lists, number, most * K, n_pes, ctx, PROGRAMS, LISTERS, BLOCK)
 
 
+@device_function
+def know_rows(
+    positions, counts, words_out, lists, number, base, cells, ids, tokens, most, first, experts, lane,
+    row, me, n_pes, ctx, TEAM: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, PROGRAMS: tl.constexpr,
+    LISTERS: tl.constexpr, BLOCK: tl.constexpr, TB: tl.constexpr, TN: tl.constexpr, EP: tl.constexpr,
+):  # fmt: skip
+    """Throughput, half of the programs: the rows of all tokens are in ``positions`` when it returns."""
+    know_lists(
+        lists, number, base, cells, ids, tokens, most, experts, lane, row, me, n_pes, ctx, TEAM, K,
+        PROGRAMS, LISTERS, BLOCK,
+    )  # fmt: skip
+    lay_out_rows(
+        positions, counts, words_out, lists, number, base, cells, n_pes, most, first, experts, lane,
+        ctx, PROGRAMS, PROGRAMS, K, KP, TB, TN, EP,
+    )  # fmt: skip
+    await_rows(lists, number, lane, ctx, PROGRAMS, PROGRAMS)
+
+
 @triton.jit(do_not_specialize=["tokens", "most"])
 def lay_out_experts(
     rows_of, pairs, offsets, counts, words_out, ids, tokens, most, experts, lists, lists_head, cells,
@@ -222,10 +250,8 @@ def lay_out_experts(
     LISTERS: tl.constexpr, BLOCK: tl.constexpr, TB: tl.constexpr, TN: tl.constexpr, EP: tl.constexpr,
 ):  # fmt: skip
     """Throughput, the layout alone: behind ``counts`` it leaves positions for ``dispatch_tokens``."""
-    row = team_row(TEAM, ALLTOALL, ctx)
-    me, n_pes = place_in(TEAM, row, ctx)
-    lane, first = tl.program_id(0), (me * experts).to(tl.int32)
-    number, base = lists_of_call(lists, lists_head, cells, n_pes)
+    row, me, n_pes, first, number, base = call_of(lists, lists_head, cells, experts, ctx, TEAM)
+    lane = tl.program_id(0)
     know_lists(
         lists, number, base, cells, ids, tokens, most, experts, lane, row, me, n_pes, ctx, TEAM, K,
         PROGRAMS, LISTERS, BLOCK,
@@ -294,10 +320,8 @@ def dispatch_at_once(
 
     Tokens beyond ``most`` stay: the host is told, and calls again.
     """
-    row = team_row(TEAM, ALLTOALL, ctx)
-    me, n_pes = place_in(TEAM, row, ctx)
-    first, few = (me * experts).to(tl.int32), tl.minimum(tokens, most)
-    number, base = lists_of_call(lists, lists_head, cells, n_pes)
+    row, me, n_pes, first, number, base = call_of(lists, lists_head, cells, experts, ctx, TEAM)
+    few, positions = tl.minimum(tokens, most), counts + 2 * PROGRAMS * EP
     if tl.program_id(0) < PROGRAMS:
         _send_tokens(
             x, ids, few, experts, block, head, words, chunks, rows, pitch, width, TEAM, row, me, n_pes,
@@ -309,16 +333,10 @@ def dispatch_at_once(
         )  # fmt: skip
     else:
         lane = tl.program_id(0) - PROGRAMS
-        know_lists(
-            lists, number, base, cells, ids, tokens, most, experts, lane, row, me, n_pes, ctx, TEAM, K,
-            PROGRAMS, LISTERS, BLOCK,
+        know_rows(
+            positions, counts, words_out, lists, number, base, cells, ids, tokens, most, first, experts,
+            lane, row, me, n_pes, ctx, TEAM, K, KP, PROGRAMS, LISTERS, BLOCK, TB, TN, EP,
         )  # fmt: skip
-        positions = counts + 2 * PROGRAMS * EP
-        lay_out_rows(
-            positions, counts, words_out, lists, number, base, cells, n_pes, most, first, experts, lane,
-            ctx, PROGRAMS, PROGRAMS, K, KP, TB, TN, EP,
-        )  # fmt: skip
-        await_rows(lists, number, lane, ctx, PROGRAMS, PROGRAMS)
         _receive_tokens(
             out, scales, positions, x, ids, few, most, experts, block, head, words, chunks, rows, pitch,
             width, TEAM, row, me, n_pes, ctx, FP8, K, PROGRAMS, TR, TT, TC,
