@@ -24,6 +24,7 @@ import torch.distributed as dist
 import torch.nn.functional as functional
 
 from fused_timeline import timelines
+from options import Several
 
 import pyshmem
 import pyshmem.fused as fused
@@ -313,12 +314,14 @@ def draw(rows: list[dict[str, Any]], folder: Path) -> None:
 
 
 @click.command()
-@click.option("--only", default=",".join(PARTS), help="Parts, with commas between.")
+@click.option(
+    "--only", type=Several(PARTS), default=",".join(PARTS), help="Parts, with commas between."
+)
 @click.option("--plot", type=click.Path(path_type=Path), help="Folder for pictures.")
 @click.option(
     "--timeline", type=click.Path(path_type=Path), help="Folder for timelines; no figures."
 )
-def main(only: str, plot: Path | None, timeline: Path | None) -> None:
+def main(only: tuple[str, ...], plot: Path | None, timeline: Path | None) -> None:
     """Run the parts on all PEs."""
     with pyshmem.init(device_heap_size="8G" if gpu_count() else "64M") as job:
         if job.device == "cuda":
@@ -327,7 +330,7 @@ def main(only: str, plot: Path | None, timeline: Path | None) -> None:
         if timeline:
             timelines(bench, timeline)
             return
-        for name in only.split(","):
+        for name in only:
             PARTS[name](bench)
         if job.my_pe == 0:
             for row in ratios(bench.rows):

@@ -20,6 +20,7 @@ import click
 import torch
 import torch.distributed as dist
 from fused import ALL_GATHER, REDUCE, Bench, by_symm_mem
+from options import Several
 
 import pyshmem
 import pyshmem.fused as fused
@@ -85,11 +86,16 @@ def measure(bench: Bench, op: str, shape: tuple[int, int, int], calls: Calls, ro
 
 @click.command()
 @click.option("--rounds", default=7, help="Rounds, behind one that warms up.")
-@click.option("--only", default=",".join(OPERATIONS), help="Operations, with commas between.")
+@click.option(
+    "--only",
+    type=Several(OPERATIONS),
+    default=",".join(OPERATIONS),
+    help="Operations, with commas between.",
+)
 @click.option(
     "--rows", default="", help="Only shapes of so many rows; several with commas between."
 )
-def main(rounds: int, only: str, rows: str) -> None:
+def main(rounds: int, only: tuple[str, ...], rows: str) -> None:
     """Run on all PEs."""
     ways = {
         "ag_gemm": (gathers, ALL_GATHER),
@@ -101,7 +107,7 @@ def main(rounds: int, only: str, rows: str) -> None:
         if job.device == "cuda":
             symmetric.init_process_group("nccl")
         bench = Bench(job)
-        for op in only.split(","):
+        for op in only:
             make, shapes = ways[op]
             if not bench.on_gpu:
                 shapes = ((32, 16 * job.n_pes, 16 * job.n_pes),)

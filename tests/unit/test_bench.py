@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
+from click.testing import CliRunner
 
 pytest.importorskip("numba.cuda", reason="kernels need numba and numba-cuda")
 
@@ -18,6 +20,7 @@ from pyshmem.cli import bench
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
 import streams_tune
 import targets
+from options import Several
 
 SIZES = [1024, 4096, 16384]
 
@@ -113,3 +116,24 @@ def test_streams_of_others_are_made_cupy_s_by_what_the_installed_one_has() -> No
     )
     assert external(new, 5) == ("asked", 0, 5)
     assert external(old, 5) == ("old", 5)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--only", "gemm,norm"], "gemm norm"),
+        ([], "norm gemm"),
+        (["--only", "gemm,nrom"], "'nrom' is not one of 'norm', 'gemm'"),
+        (["--only", ""], "'' is not one of"),
+    ],
+    ids=["two", "default", "misspelt", "empty"],
+)
+def test_a_misspelt_choice_is_refused_with_those_that_there_are(
+    given: list[str], told: str
+) -> None:
+    @click.command()
+    @click.option("--only", type=Several(["norm", "gemm"]), default="norm,gemm")
+    def command(only: tuple[str, ...]) -> None:
+        click.echo(" ".join(only))
+
+    assert told in CliRunner().invoke(command, given).output
