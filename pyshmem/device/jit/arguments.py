@@ -29,11 +29,19 @@ def as_argument(array: Any) -> Any:
 
     A kernel takes a device-heap array as it is, but on a GPU Numba then wraps the CuPy array anew in
     every launch. The result shares the memory; the symmetric array must stay alive.
+
+    Raises: TypeError (it is none of these), ValueError (a team or context that has been destroyed).
     """
     if isinstance(array, (Team, Channel)):
         return np.int32(slot_of(lib.ishmemx_team_slot, array.handle))
     if isinstance(array, Context):
         return np.int32(slot_of(lib.ishmemx_ctx_team_slot, array.handle))
+    # Arrays of the library and of others have one of these; NumPy's scalars have neither.
+    if not any(hasattr(array, name) for name in ("__dlpack__", "__cuda_array_interface__")):
+        kind = type(array).__name__
+        raise TypeError(
+            f"as_argument is given a {kind}; it takes a team, a channel of one, a context or an array"
+        )
     if SIM:
         return array
     from numba import cuda

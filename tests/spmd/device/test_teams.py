@@ -58,6 +58,13 @@ def test_an_object_of_the_host_is_no_argument_of_a_kernel(job, place):
             sum_on[1, 32](handle, array, array)
 
 
+@pytest.mark.parametrize("value", ["x", 7, None, [1, 2], np.float32(1)], ids=repr)
+def test_what_a_kernel_takes_in_no_form_is_refused(job, value):
+    kind = type(value).__name__
+    with pytest.raises(TypeError, match=f"given a {kind}; it takes a team, .* or an array"):
+        shmem.as_argument(value)
+
+
 @pytest.mark.parametrize("slot", [-1, 63, 64, 1 << 30])
 def test_a_slot_without_a_team_is_a_fault(job, place, slot):
     array = place(np.zeros(4, np.int32))
