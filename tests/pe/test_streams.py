@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 BEGIN = """
 import sys
 import numpy as np
@@ -154,9 +156,7 @@ print("ok", flush=True)
     assert run_pes(1, program, device="sim", check=True).stdout == "ok\n"
 
 
-def test_kernels_of_ones_own_come_in_the_stream_s_order(run_pes: Callable) -> None:
-    """In the simulator too: launched, captured, beside arrays of the host, with a fault at the end."""
-    program = """
+OWN_KERNELS = """
 import time
 import numpy as np
 import pyshmem
@@ -168,10 +168,6 @@ def double(array):
     i = cuda.grid(1)
     if i < array.size:
         array[i] *= 2
-
-@cuda.jit
-def astray(array):
-    shmem.p(array, 0, 1.0, 99)
 
 job = pyshmem.init(device="sim", heap_size="16M", device_heap_size="16M")
 late = job.my_pe == 1
@@ -187,7 +183,9 @@ def sum_doubled():
     time.sleep(0.5 * late)
     pyshmem.sum_reduce(total, mine, stream=s)
     double[2, 32, s](total)
+"""
 
+IN_ORDER = """
 sum_doubled()
 s.synchronize()
 check(6)
@@ -196,6 +194,18 @@ double[2, 32, s.handle](total)
 cuda.synchronize()  # for all streams
 check(12)
 
+time.sleep(0.5 * late)
+pyshmem.sync_all(stream=s)
+there = cuda.to_device(np.ones(4))
+double[1, 4, s](there)
+assert (there.copy_to_host(stream=s) == 2).all()
+double[2, 32](total)  # on no stream: at once
+check(24)
+"""
+
+CAPTURED = """
+sum_doubled()
+s.synchronize()
 with s.capture() as graph:
     sum_doubled()
     double[2, 32, s](total)
@@ -205,7 +215,7 @@ with s.capture() as graph:
         assert "captured" in str(error), error
     else:
         raise AssertionError("an array of the host was captured")
-check(12)  # nothing was done
+check(6)  # nothing was done
 for wait in (s.synchronize, cuda.synchronize, cuda.event().synchronize):
     try:
         with s.capture():
@@ -222,14 +232,14 @@ check(12)
 ours = np.ones(4)
 double[1, 4, s](ours)  # which waits, as on a GPU
 assert (ours == 2).all()
-there = cuda.to_device(np.ones(4))
-time.sleep(0.5 * late)
-pyshmem.sync_all(stream=s)
-double[1, 4, s](there)
-assert (there.copy_to_host(stream=s) == 2).all()
-double[2, 32](total)  # on no stream: at once
-check(24)
+"""
 
+ASTRAY = """
+@cuda.jit
+def astray(array):
+    shmem.p(array, 0, 1.0, 99)
+
+sum_doubled()
 astray[1, 1, s](total)
 try:
     s.synchronize()
@@ -237,8 +247,19 @@ except pyshmem.KernelFault as fault:
     assert "astray" in str(fault) and "99" in str(fault), fault
 else:
     raise AssertionError("no fault")
+"""
+
+AT_THE_END = """
 pyshmem.finalize()
 cuda.synchronize()
 print("ok", flush=True)
 """
+
+
+@pytest.mark.parametrize(
+    "part", [IN_ORDER, CAPTURED, ASTRAY], ids=["in order", "captured", "with a fault at the end"]
+)
+def test_kernels_of_ones_own_come_in_the_stream_s_order(part: str, run_pes: Callable) -> None:
+    """In the simulator too: launched, captured, beside arrays of the host, with a fault at the end."""
+    program = OWN_KERNELS + part + AT_THE_END
     assert run_pes(2, program, device="sim", timeout=60, check=True).stdout == "ok\nok\n"

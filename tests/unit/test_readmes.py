@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Folders with many files start with a short README, whose names are right; no file is long."""
+"""Folders with many files start with a short README, whose names are right; nothing is long."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ TREES = ("pyshmem", "native", "host_proxy", "tests", "bench", "tools", "examples
 #: Data and pictures do not count: nobody reads them in an order.
 READ = {".py", ".pyi", ".c", ".h", ".cpp", ".cu", ".sh", ".md"}
 MOST_FILES, MOST_LINES = 5, 30
-MOST_SOURCE_LINES = 400
+MOST_SOURCE_LINES, MOST_FUNCTION_LINES = 400, 60
 #: Made when the package is built.
 MADE = {"shmem_types.h"}
 
@@ -53,3 +55,76 @@ def test_no_source_file_has_more_than_400_lines() -> None:
     assert len(sources) > 300
     lengths = {path: path.read_text().count("\n") for path in sources}
     assert not {str(path): n for path, n in lengths.items() if n > MOST_SOURCE_LINES}
+
+
+def is_triton_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Kernels may be long: they have no state to share, so a part takes nearly all their arguments."""
+    return any(ast.unparse(each).startswith("triton.jit") for each in function.decorator_list)
+
+
+def python_functions(text: str) -> Iterator[tuple[str, int]]:
+    """Name and lines of every function but kernels, from its ``def`` to its end."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_triton_kernel(node):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+#: As clang-format leaves them: from a name in the first column, over parameters on further lines, which
+#: are indented, to a brace in the first column.
+C_FUNCTION = re.compile(
+    r"^\w[^;{}#\n]*?(\w+)\((?:[^;{}#\n]*\n[ \t]+)*[^;{}#\n]*\{[ \t]*(?:/[/*].*)?\n(?:(?!\}).*\n)*\}",
+    re.M,
+)
+
+
+def c_functions(text: str) -> Iterator[tuple[str, int]]:
+    """Name and lines of every function of a C source."""
+    for found in C_FUNCTION.finditer(text):
+        yield found[1], found[0].count("\n") + 1
+
+
+def functions_of(path: Path) -> Iterator[tuple[str, int]]:
+    find = python_functions if path.suffix == ".py" else c_functions
+    return find(path.read_text(encoding="utf-8"))
+
+
+PYTHON = """
+@triton.jit(x=1)
+def kernel():
+    pass
+
+@cache
+def f(a):
+    def g():
+
+        pass
+"""
+C = """
+typedef struct {
+    int x;
+} x_t;
+
+static int f(int a, /* one */
+             int b) {
+    for (;;) {
+    }
+#if X
+#endif
+
+}
+int g(void) { /* two */
+}
+"""
+
+
+def test_functions_are_measured() -> None:
+    assert list(python_functions(PYTHON)) == [("f", 4), ("g", 3)]
+    assert list(c_functions(C)) == [("f", 8), ("g", 2)]
+
+
+@pytest.mark.parametrize("suffix", [".py", ".c", ".h", ".cpp", ".cu"])
+def test_no_function_has_more_than_60_lines(suffix: str) -> None:
+    sources = [path for path in (*source_files(), *ROOT.glob("*.py")) if path.suffix == suffix]
+    found = [(str(path), *function) for path in sources for function in functions_of(path)]
+    assert len(found) > 5
+    assert not [function for function in found if function[2] > MOST_FUNCTION_LINES]
