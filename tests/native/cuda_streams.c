@@ -213,6 +213,21 @@ static void refused(const char *what, int status, int expected, const char *part
         fail("%s: status %d, %s", what, status, ishmemx_error());
 }
 
+/* To ask for the end of work that is captured spoils the capture; when that has been ended, all is as before. */
+static void spoilt_captures(void) {
+    void *graph = NULL;
+    int finished;
+
+    MUST(ishmemx_capture_begin(stream));
+    MUST(ishmemx_put_on_stream(CTX, dest, source, 8, 0, stream));
+    refused("finished", ishmemx_stream_finished(stream, &finished), ISHMEMX_ERR_SYSTEM, "900");
+    refused("put", ishmemx_put_on_stream(CTX, dest, source, 8, 0, stream), ISHMEMX_ERR_SYSTEM, "capture failed");
+    refused("destroy", ishmemx_stream_destroy(stream), ISHMEMX_ERR_SYSTEM, "capture failed");
+    refused("end", ishmemx_capture_end(stream, &graph), ISHMEMX_ERR_SYSTEM, "901");
+    CHECK(!graph);
+    in_graphs();
+}
+
 static void mistakes(void) {
     static char host[8];
     void *gone, *foreign = NULL, *context = NULL;
@@ -283,6 +298,7 @@ int main(void) {
     checked(by_kernels, "kernels");
     checked(by_signal_kernels, "kernels of signals");
     checked(in_graphs, "graphs");
+    checked(spoilt_captures, "captures that fail");
     checked(by_engine, "copy engines");
     mistakes();
     MUST(ishmemx_capture_begin(stream));

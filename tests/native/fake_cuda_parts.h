@@ -12,7 +12,7 @@ typedef int CUresult;
 typedef unsigned long long CUdeviceptr;
 
 enum { SUCCESS = 0, INVALID_VALUE = 1, NO_DEVICE = 100, INVALID_HANDLE = 400, NOT_READY = 600 };
-enum { CAPTURE_UNSUPPORTED = 900 };
+enum { CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901 };
 enum { MODE_GLOBAL = 0, MAX_WORDS = 32 };
 enum { STATE_ABI = 8, STATE_WORDS = 256 }; /* of the contract */
 enum { POLL_NS = 100000 };                 /* for words that others store */
@@ -50,7 +50,7 @@ typedef struct stream {
     struct stream *next;
     work_t *first, **last;
     uint64_t asked, finished;
-    bool running, capturing;
+    bool running, capturing, spoilt; /* the capture failed: all is refused until it is ended */
     work_t *captured, **captured_last;
     struct stream *captured_by; /* its work is part of that one's capture */
     void *context;

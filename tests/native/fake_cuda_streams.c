@@ -180,8 +180,9 @@ CUresult cuStreamQuery(stream_t *stream) {
     stream = stream ? stream : &null_stream;
     pthread_mutex_lock(&fake.mutex);
     done = stream->finished == stream->asked;
+    stream->spoilt |= stream->capturing; /* as on an H200 */
     pthread_mutex_unlock(&fake.mutex);
-    return done ? SUCCESS : NOT_READY;
+    return stream->spoilt ? CAPTURE_UNSUPPORTED : done ? SUCCESS : NOT_READY;
 }
 CUresult cuStreamIsCapturing(stream_t *stream, int *status) {
     *status = stream && stream->capturing;
@@ -253,7 +254,7 @@ CUresult cuStreamGetCtx(stream_t *stream, void **context) {
     for (const stream_t *known = streams; known; known = known->next)
         if (known == stream) {
             *context = stream->context;
-            result = SUCCESS;
+            result = stream->spoilt ? CAPTURE_INVALIDATED : SUCCESS;
         }
     pthread_mutex_unlock(&fake.mutex);
     return result;
@@ -314,6 +315,10 @@ CUresult cuStreamEndCapture(stream_t *stream, work_t **graph) {
     if (!stream->capturing)
         return INVALID_VALUE;
     stream->capturing = false;
+    if (stream->spoilt) {
+        stream->spoilt = false;
+        return CAPTURE_INVALIDATED;
+    }
     for (stream_t *other = streams; other; other = other->next)
         if (other->captured_by == stream)
             other->captured_by = NULL;

@@ -229,12 +229,13 @@ int ishmemx_capture_end(void *stream, void **graph) {
     if (!made)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a graph");
     made->job = streams.job;
-    if (!(status = pysh_enter()) && !(status = pysh_stream_check(stream)) &&
-        !(status = pysh.accel->streams->capture_end(stream, &made->graph))) {
+    if (!(status = pysh_enter()) && (status = pysh_stream_check(stream)) != ISHMEMX_ERR_ARGUMENT &&
+        pysh.accel) /* a capture that failed is another error, and ends here too */
+        status = pysh.accel->streams->capture_end(stream, &made->graph);
+    if (status)
+        free(made);
+    else
         *graph = made;
-        return ISHMEMX_OK;
-    }
-    free(made);
     return status;
 }
 

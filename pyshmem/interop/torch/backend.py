@@ -204,12 +204,22 @@ class ShmemProcessGroup(Group):
         return list(tensor.split(splits))
 
 
+#: Reductions by the number of torch's and the dtype: to make one takes longer than a call may.
+_known: dict[tuple[int, torch.dtype], Reduction] = {}
+
+
 def _reduction(opts: Any, tensor: torch.Tensor) -> Reduction:
     op = opts.reduceOp if opts is not None else dist.ReduceOp.SUM
     kind = getattr(op, "op", op)
+    key = int(kind), tensor.dtype
+    found = _known.get(key)
+    if found is not None:
+        return found
     name = str(kind).rpartition(".")[2]
-    factor = op.__getstate__()[1] if name == "PREMUL_SUM" else None
-    return Reduction(_OPS[name], tensor.dtype, factor)
+    if name == "PREMUL_SUM":  # each has a factor of its own
+        return Reduction(_OPS[name], tensor.dtype, op.__getstate__()[1])
+    _known[key] = Reduction(_OPS[name], tensor.dtype)
+    return _known[key]
 
 
 def _create(distributed: Any, options: Any) -> ShmemProcessGroup:

@@ -116,16 +116,14 @@ class HostLane:
 class StreamWork(dist.Work):
     """A call on a lane of a GPU. ``wait`` makes torch's current stream wait, not the thread."""
 
-    def __init__(
-        self, device: torch.device, tensors: Sequence[torch.Tensor], event: Any, future: Any
-    ) -> None:
+    def __init__(self, stream: Any, tensors: Sequence[torch.Tensor], event: Any) -> None:
         super().__init__()
-        self._device, self._tensors = device, list(tensors)
-        self._event, self._future = event, future
+        self._stream, self._tensors, self._event = stream, list(tensors), event
+        self._future: Any = None
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         """Let what comes next on the current stream wait for the call; ``timeout`` has no meaning."""
-        torch.cuda.current_stream(self._device).wait_event(self._event)
+        torch.cuda.current_stream(self._stream.device).wait_event(self._event)
         return True
 
     synchronize = wait
@@ -139,7 +137,15 @@ class StreamWork(dist.Work):
         return self.is_completed()
 
     def get_future(self) -> Any:
-        """A future of the tensors, whose waiters' streams wait."""
+        """A future of the tensors, whose waiters' streams wait.
+
+        Made when somebody asks, as that takes as long as a call. They wait for all that the lane has
+        then.
+        """
+        if self._future is None:
+            with torch.cuda.stream(self._stream):
+                self._future = torch.futures.Future(devices=[self._stream.device])
+                self._future.set_result(self._tensors)
         return self._future
 
     def result(self) -> list[torch.Tensor]:
@@ -153,6 +159,9 @@ class StreamLane:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.stream = torch.cuda.Stream(device)
+        self._begin = (
+            torch.cuda.Event()
+        )  # of each call: a wait is for what was recorded last before it
 
     def submit(
         self, call: Callable[[Any], None], tensors: Sequence[torch.Tensor],
@@ -163,16 +172,29 @@ class StreamLane:
         ``tensors`` are what its future gives, ``used`` all whose memory it uses: that is not given to
         others by torch's allocator before the stream is past the call.
         """
-        self.stream.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(self.stream), torch.no_grad():
-            call(self.stream)
-            event = torch.cuda.Event()
-            event.record(self.stream)
-            future = torch.futures.Future(devices=[self.device])
-            future.set_result(list(tensors))
+        current = torch.cuda.current_stream(self.device)
+        self._begin.record(current)
+        self.stream.wait_event(self._begin)
+        if torch.cuda.current_device() == self.device.index:
+            torch.cuda.set_stream(self.stream)  # torch's context takes microseconds more
+            try:
+                event = self._put(call)
+            finally:
+                torch.cuda.set_stream(current)
+        else:
+            with torch.cuda.stream(self.stream):
+                event = self._put(call)
         for tensor in used:
             tensor.record_stream(self.stream)
-        return StreamWork(self.device, tensors, event, future)
+        return StreamWork(self.stream, tensors, event)
+
+    def _put(self, call: Callable[[Any], None]) -> Any:
+        """The call on the lane's stream, which is the current one; an event behind it."""
+        with torch.no_grad():
+            call(self.stream)
+        event = torch.cuda.Event()
+        event.record(self.stream)
+        return event
 
 
 class AllWork(dist.Work):

@@ -19,8 +19,12 @@ from ...host.collectives.dispatch import ALIGNMENT
 def _in_one(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
     """A view of all parts, if they lie one behind the other and begin as kernels want it."""
     first = parts[0]
+    if first.data_ptr() % ALIGNMENT:
+        return None
+    if len(parts) == 1:
+        return first
     storage = first.untyped_storage().data_ptr()
-    if first.data_ptr() % ALIGNMENT or any(
+    if any(
         after.data_ptr() != before.data_ptr() + before.numel()
         or after.untyped_storage().data_ptr() != storage
         for before, after in pairwise(parts)

@@ -104,6 +104,8 @@ static int check(void *stream) {
     if ((uintptr_t)stream < FIRST_REAL_STREAM)
         return ISHMEMX_OK;
     result = pysh_cuda.StreamGetCtx(stream, &context);
+    if (result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+        return pysh_cuda_fail(result, "stream %p, whose capture failed and has not been ended", stream);
     if (result)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "stream %p is no stream of CUDA, or has been destroyed (CUDA error %d)",
                          stream, result);
