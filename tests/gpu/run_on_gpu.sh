@@ -19,6 +19,7 @@
 #                       counted as one of another host, as far as it comes in STRESS_SECONDS (240); SEED=n: others (11)
 #   fused               the tests of tests/pytorch that need GPUs (needs torch)
 #   fusedbench          bench/fused.py (FUSED: its parts, all by default) and bench/decode_step.py
+#   torchbench          bench/torch_calls.py (TORCH_CALLS: its options)
 #   products            bench/products.py (PRODUCTS: its options)
 #   hostsbench          bench/hosts.py with PYSHMEM_NODE_SIZE=1
 #   sanitizer           compute-sanitizer on the device suite, where the tool is there: SANITIZER_TIME seconds (280) a tool;
@@ -211,6 +212,11 @@ fi
 if [[ $parts == *" products "* ]]; then
     # shellcheck disable=SC2086 # words
     figures_of "products_x$gpus" 300 $run -n "$gpus" ../bench/products.py ${PRODUCTS:-}
+fi
+
+if [[ $parts == *" torchbench "* ]]; then
+    # shellcheck disable=SC2086 # words
+    figures_of "torch_calls_x$gpus" 200 $run -n "$gpus" ../bench/torch_calls.py ${TORCH_CALLS:-}
 fi
 
 if [[ $parts == *" hostsbench "* ]]; then

@@ -131,6 +131,16 @@ def test_a_decode_step_by_one_kernel_and_by_many(run_pes: Callable) -> None:
     assert 0 < rows[-1]["error"] < 1e-5
 
 
+def test_the_figures_of_torch_s_collectives(run_pes: Callable) -> None:
+    program = HERE.parents[1] / "bench" / "torch_calls.py"
+    done = run_pes(3, program, device="sim", timeout=120, env=ALONE, check=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert {row["op"] for row in rows} == {
+        "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast",
+    }  # fmt: skip
+    assert all(row["backend"] == "pyshmem" and row["us_host"] > 0 for row in rows)
+
+
 def test_the_example_that_draws(run_pes: Callable, tmp_path: Path) -> None:
     example, picture = HERE.parents[1] / "examples" / "10_torch_mlp.py", tmp_path / "mlp.png"
     (output,) = re.findall(r"^Output: (.*: ok)", example.read_text(), re.MULTILINE)

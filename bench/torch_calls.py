@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Collectives of torch.distributed by this library's backend and by NCCL; a JSON line each.
+
+    python -m pyshmem run -n 2 --device cuda bench/torch_calls.py [--only all_reduce,broadcast]
+
+"us_host" is what the host needs to start a call, "us_eager" and "us_graph" what a call takes, eager and
+in a CUDA graph: medians, the slowest PE's, in microseconds. "bytes" are those of a PE's own tensor. NCCL
+wants a GPU for each PE; PEs that share one are for comparing commits, under MPS, not backends.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+import torch
+import torch.distributed as dist
+from options import Several
+
+import pyshmem
+import pyshmem.interop.torch as symmetric
+from pyshmem.bench.torch_clock import BLOCKS, TorchClock
+from pyshmem.host.runtime import gpu_count
+
+SIZES = (1 << 12, 1 << 16, 1 << 20, 1 << 23, 1 << 26)
+OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast")
+_STARTS = 20  # calls of which the host's time is taken, before anything is waited for
+
+
+def calls(clock: TorchClock, nbytes: int) -> dict[str, Callable[[], Any]]:
+    """The collectives on a tensor of ``nbytes`` and one of all PEs'."""
+    n, count = clock.job.n_pes, nbytes // 4
+    one = torch.zeros(count, device=clock.device)
+    each, all_of_them = torch.zeros_like(one), torch.zeros(n * count, device=clock.device)
+    sent, came = (tensor[: count // n * n] for tensor in (one, each))
+    return {
+        "all_reduce": lambda: dist.all_reduce(one),
+        "all_gather": lambda: dist.all_gather_into_tensor(all_of_them, one),
+        "reduce_scatter": lambda: dist.reduce_scatter_tensor(one, all_of_them),
+        "all_to_all": lambda: dist.all_to_all_single(came, sent),
+        "broadcast": lambda: dist.broadcast(one, 0),
+    }
+
+
+def us_host(clock: TorchClock, call: Callable[[], Any]) -> float:
+    """Microseconds until a call is started, on this PE."""
+    found = []
+    for _ in range(BLOCKS):
+        if clock.on_gpu:
+            torch.cuda.synchronize()
+        pyshmem.barrier_all()
+        begin = time.perf_counter()
+        for _ in range(_STARTS if clock.on_gpu else 1):
+            call()
+        found.append(1e6 * (time.perf_counter() - begin) / (_STARTS if clock.on_gpu else 1))
+    if clock.on_gpu:
+        torch.cuda.synchronize()
+    return statistics.median(found)
+
+
+def measure(clock: TorchClock, backend: str, op: str, nbytes: int, call: Callable[[], Any]) -> None:
+    """Print a row."""
+    row: dict[str, Any] = {"backend": backend, "op": op, "bytes": nbytes, "pes": clock.job.n_pes}
+    row["us_eager"] = round(clock.slowest(clock.us(call)), 1)  # it warms up
+    row["us_host"] = round(clock.slowest(us_host(clock, call)), 1)
+    if clock.on_gpu:
+        row["us_graph"] = round(clock.slowest(clock.us(call, graph=True)), 1)
+    if clock.job.my_pe == 0:
+        print(json.dumps(row), flush=True)
+
+
+@click.command()
+@click.option(
+    "--only",
+    type=Several(OPERATIONS),
+    default=",".join(OPERATIONS),
+    help="Operations, with commas between.",
+)
+@click.option(
+    "--backends", type=Several(("pyshmem", "nccl")), default="pyshmem,nccl", help="One or both."
+)
+def main(only: tuple[str, ...], backends: tuple[str, ...]) -> None:
+    """Run on all PEs."""
+    with pyshmem.init(device_heap_size="2G" if gpu_count() else "64M") as job:
+        clock = TorchClock(job)
+        if clock.on_gpu:
+            torch.cuda.set_device(clock.device)
+        for backend in backends:
+            if backend == "nccl" and torch.cuda.device_count() < job.n_pes:
+                continue
+            symmetric.init_process_group(backend)
+            for nbytes in SIZES if clock.on_gpu else SIZES[:1]:
+                found = calls(clock, nbytes)
+                for op in only:
+                    measure(clock, backend, op, nbytes, found[op])
+            dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
