@@ -172,7 +172,7 @@ if [[ $parts == *" streams "* ]]; then
     CUDA_VISIBLE_DEVICES=0 job warm 300 $run -n "${WARM:-12}" gpu/warm_kernels.py
     for n in $(printf '%s\n' 1 2 "$gpus" | sort -nu); do
         [ "$n" -le "$gpus" ] || continue
-        job "streams_$n" 300 $run -n "$n" $pytest spmd/host/test_host_streams.py spmd/host/test_host_streams_collectives.py \
+        job "streams_$n" 300 $run -n "$n" $pytest spmd/host/test_host_streams*.py \
             spmd/device/test_streams_on_gpu.py
     done
     job "09_all_reduce_in_a_graph_$gpus" 300 $run -n "$gpus" ../examples/09_all_reduce_in_a_graph.py
