@@ -31,6 +31,11 @@ Calls = dict[str, Callable[[], Any]]
 OPERATIONS = ("ag_gemm", "gemm_rs", "gemm_ar")
 
 
+def has_peers(bench: Bench) -> bool:
+    """Whether there are others to compare with: they want a GPU for each PE."""
+    return bench.on_gpu and torch.cuda.device_count() >= bench.job.n_pes
+
+
 def gathers(bench: Bench, m: int, width: int, k: int) -> Calls:
     """Rows of all, times the own columns."""
     n = bench.job.n_pes
@@ -39,7 +44,7 @@ def gathers(bench: Bench, m: int, width: int, k: int) -> Calls:
         "gemm": lambda: whole @ w,
         "pyshmem": lambda: fused.all_gather_matmul(shard, w),
     }
-    if bench.on_gpu:
+    if has_peers(bench):
         calls["nccl"] = lambda: (dist.all_gather_into_tensor(whole, shard), whole @ w)
         calls["symm_mem"] = by_symm_mem("fused_all_gather_matmul", shard, [w], 0)
     return calls
@@ -50,7 +55,7 @@ def scatters(bench: Bench, m: int, width: int, k: int) -> Calls:
     n = bench.job.n_pes
     x, w, share = bench.random(m, k // n), bench.random(k // n, width), bench.random(m // n, width)
     calls: Calls = {"gemm": lambda: x @ w, "pyshmem": lambda: fused.matmul_reduce_scatter(x, w)}
-    if bench.on_gpu:
+    if has_peers(bench):
         calls["nccl"] = lambda: dist.reduce_scatter_tensor(share, x @ w)
         calls["symm_mem"] = by_symm_mem("fused_matmul_reduce_scatter", x, w, "sum", 0)
     return calls
@@ -66,7 +71,7 @@ def reductions(bench: Bench, m: int, width: int, k: int) -> Calls:
         "pyshmem": lambda: fused.matmul_all_reduce(x, w),
         "pyshmem, near out": lambda: fused.matmul_all_reduce(x, w, out=near),
     }
-    if bench.on_gpu:
+    if has_peers(bench):
         calls["nccl"] = lambda: dist.all_reduce(x @ w)
     return calls
 
@@ -104,9 +109,9 @@ def main(rounds: int, only: tuple[str, ...], rows: str) -> None:
     }
     wanted = [int(number) for number in rows.split(",") if number]
     with pyshmem.init(device_heap_size="8G" if gpu_count() else "64M") as job:
-        if job.device == "cuda":
-            symmetric.init_process_group("nccl")
         bench = Bench(job)
+        if has_peers(bench):
+            symmetric.init_process_group("nccl")
         for op in only:
             make, shapes = ways[op]
             if not bench.on_gpu:

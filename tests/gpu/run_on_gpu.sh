@@ -28,7 +28,8 @@
 #   bench               all figures
 # PES="1 2" limits the numbers of PEs of the device suite; SHARDS=n: it runs as n jobs side by side, each with its part
 # of the tests (as many as leave each PE a core, 16 at most), for SUITE_SECONDS (280) at most; ROUNDS=1: each figure is measured once instead of twice;
-# BUILT=1: what an earlier call has built is taken, so that several may run side by side. DEVICE=sim GPUS=2: the script
+# MPS=1: PEs that share a GPU (GPUS=2 where there is one) run at a time, by a daemon of MPS for the time of this script;
+# CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50: each on half of the multiprocessors. BUILT=1: what an earlier call has built is taken, so that several may run side by side. DEVICE=sim GPUS=2: the script
 # itself is tried where there is no GPU, with what PYTHON has installed.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -62,6 +63,13 @@ if [ -z "${BUILT:-}" ]; then
     export PATH=$site/bin:$PATH
     $python -m pip install -q --no-index --no-deps --no-build-isolation --upgrade --target "$site" . \
         > "$results/build.log" 2>&1 || { cat "$results/build.log"; exit 1; }
+fi
+
+if [ -n "${MPS:-}" ]; then
+    # A short path: it has sockets.
+    CUDA_MPS_PIPE_DIRECTORY=$(mktemp -d) && export CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY=$CUDA_MPS_PIPE_DIRECTORY
+    trap 'echo quit | timeout 20 nvidia-cuda-mps-control; rm -rf "$CUDA_MPS_PIPE_DIRECTORY"' EXIT
+    nvidia-cuda-mps-control -d || exit 1
 fi
 
 cd tests # not the checkout: the installed package is what is tested
