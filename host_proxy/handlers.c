@@ -59,7 +59,7 @@ static pysh_outcome_t start_copy(pysh_ring_t *ring, uint64_t ticket, const pysh_
         stamp[n++] = (pysh_stamp_t){.address = &ring->device->word[ring->n + (ticket & ring->mask)],
                                     .value = (uint32_t)(ticket + 1)};
     status = pysh_engine_copy(pysh_request_pe(request), dest, source, request->word[PYSH_WORD_VALUE], stamp, n,
-                              flags & PYSH_REQUEST_DONE, &copy);
+                              flags & PYSH_REQUEST_DONE ? PYSH_ENGINE_KERNEL : PYSH_ENGINE_HOST, &copy);
     if (status == PYSH_ENGINE_FULL)
         return (pysh_outcome_t){.again = true};
     atomic_fetch_add_explicit(&ring->in_flight, 1, memory_order_relaxed);

@@ -36,7 +36,7 @@ static int engine_piece(pysh_flight_t *flight, void *dest, const void *source, s
     int status = ISHMEMX_OK;
 
     if (!flight->started)
-        status = pysh_engine_copy(pysh.pe, dest, source, nbytes, NULL, 0, false, &flight->token);
+        status = pysh_engine_copy(pysh.pe, dest, source, nbytes, NULL, 0, PYSH_ENGINE_CALLER, &flight->token);
     if (status == PYSH_ENGINE_FULL)
         return PYSH_UNDERWAY;
     flight->started = !status;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The copy engine in a process of its own, on 1 PE or more, with the simulator or the fake driver (argument "cuda").
  * Every PE copies to its right neighbour. */
-#include <dirent.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "engine_pid.h"
 #include "fake_cuda.h"
 
 enum { WORDS = 512, SENDERS = 4, TURNS = 200, MANY = 1000 };
@@ -26,27 +26,6 @@ static uint64_t *peer_of(uint64_t *address, int pe) {
     MUST(ishmemx_ptr(address, pe, &peer));
     CHECK(peer);
     return peer;
-}
-
-/* The child of this process that is the engine; 0: there is none. */
-static int engine_pid(void) {
-    DIR *processes = opendir("/proc");
-    int found = 0;
-
-    for (struct dirent *entry; !found && (entry = readdir(processes));) {
-        char path[300], text[256] = "", name[64];
-        int parent = 0;
-        FILE *file;
-        snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
-        if (atoi(entry->d_name) <= 0 || !(file = fopen(path, "r")))
-            continue;
-        if (fgets(text, sizeof text, file) && sscanf(text, "%*d (%63[^)]) %*c %d", name, &parent) == 2 &&
-            parent == getpid() && !strncmp(name, "pyshmem-engine", 14))
-            found = atoi(entry->d_name);
-        fclose(file);
-    }
-    closedir(processes);
-    return found;
 }
 
 /* Blocks of their own, each checked at the neighbour as soon as the engine's stream has answered. */

@@ -127,6 +127,18 @@ def test_an_engine_in_a_process_of_its_own(
     assert done.stdout == "ok\n"
 
 
+@pytest.mark.parametrize(("n_pes", "where"), [(1, "near"), (2, "far")])
+def test_a_copy_that_fails_in_the_engine_is_told_once_and_however_late(
+    n_pes: int, where: str, build: Compile, flags: list[str], driver: Path, run_pes: Callable
+) -> None:
+    options = ["-std=gnu11", "-O2", *INCLUDE, HERE / "engine_failures.c", *flags, "-lpthread"]
+    settings = {**ENGINE, "LD_LIBRARY_PATH": str(driver), "FAKE_CUDA_FAILS": "4088"}
+    settings |= {"PYSHMEM_RINGS": "2", "PYSHMEM_NODE_SIZE": "1"}
+    program = build([*options, "-ldl"], "engine_failures")
+    done = run_pes(n_pes, program, [where], env=settings, timeout=60, check=True)
+    assert done.stdout == "ok\n"
+
+
 def test_an_engine_does_not_outlive_its_pe(engine: Path, run_command: Callable) -> None:
     done = run_command([engine, "sim", "killed"], 60, **ENGINE)
     assert done.returncode == -signal.SIGKILL

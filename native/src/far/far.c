@@ -128,7 +128,7 @@ bool pysh_far_look(int64_t at, uint64_t number, uint64_t *word) {
 /* ---- copies with a GPU on one side ---- */
 
 static int start_copy(pysh_far_copy_t *copy, void *dest, const void *source, size_t nbytes) {
-    int status = pysh_engine_copy(pysh.pe, dest, source, nbytes, NULL, 0, false, &copy->token);
+    int status = pysh_engine_copy(pysh.pe, dest, source, nbytes, NULL, 0, PYSH_ENGINE_CALLER, &copy->token);
 
     copy->started = !status;
     return status;

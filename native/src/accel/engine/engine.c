@@ -2,13 +2,10 @@
 #define _GNU_SOURCE
 #include "accel/engine/engine.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -37,8 +34,11 @@ static struct {
     uint64_t low; /* all jobs below are complete */
     uint64_t mark;
     int64_t looked_ns;
-    pysh_stamp_t reply[PYSH_ENGINE_JOBS]; /* of the job in a slot: where a kernel waits; address NULL: nowhere */
-    _Atomic bool busy;                    /* jobs may be under way: what the proxies look at when they poll */
+    pysh_stamp_t reply[PYSH_ENGINE_JOBS];  /* of the job in a slot: where a kernel waits; address NULL: nowhere */
+    bool by_caller[PYSH_ENGINE_JOBS];      /* of the same: who started it asks how it ended */
+    uint64_t lost[PYSH_ENGINE_JOBS];       /* those below `low` that have failed and whose callers have not asked yet */
+    int lost_of[PYSH_ENGINE_JOBS], n_lost; /* their status */
+    _Atomic bool busy;                     /* jobs may be under way: what the proxies look at when they poll */
 } engine = {.mutex = PTHREAD_MUTEX_INITIALIZER, .socket = -1};
 
 /* ---- start and stop ---- */
@@ -94,7 +94,7 @@ static int process_start(const ishmemx_config_t *config) {
         munmap(queue, PYSH_ENGINE_SEGMENT);
         return status;
     }
-    engine.low = engine.mark = engine.taken = 0;
+    engine.low = engine.mark = engine.taken = 0, engine.n_lost = 0;
     engine.gone = false;
     engine.pieces = (char *)queue + PYSH_ENGINE_PIECES_AT;
     engine.queue = queue;
@@ -205,7 +205,7 @@ static void skip_done(void) {
 }
 
 int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps, int n_stamps,
-                     bool reply, uint64_t *copy_p) {
+                     enum pysh_engine_told told, uint64_t *copy_p) {
     pysh_engine_job_t job = {.n_stamps = 0}, *slot;
     uint64_t number;
 
@@ -225,7 +225,9 @@ int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, cons
     slot = &engine.queue->job[number % PYSH_ENGINE_JOBS];
     atomic_store_explicit(&job.done, number, memory_order_relaxed); /* not n + 1: under way */
     *slot = job;
-    engine.reply[number % PYSH_ENGINE_JOBS] = reply ? stamps[n_stamps - 1] : (pysh_stamp_t){.address = NULL};
+    engine.reply[number % PYSH_ENGINE_JOBS] =
+        told == PYSH_ENGINE_KERNEL ? stamps[n_stamps - 1] : (pysh_stamp_t){.address = NULL};
+    engine.by_caller[number % PYSH_ENGINE_JOBS] = told == PYSH_ENGINE_CALLER;
     atomic_store(&engine.busy, true);
     post(number);
     pthread_mutex_unlock(&engine.mutex);
@@ -275,6 +277,24 @@ static void look_after(void) {
         bury();
 }
 
+/* With the mutex held: what a job that has ended failed of; the second time it is OK. */
+static int take_status(uint64_t number) {
+    pysh_engine_job_t *job = &engine.queue->job[number % PYSH_ENGINE_JOBS];
+    int status = ISHMEMX_OK;
+
+    if (number >= engine.low) { /* its slot is nobody else's yet */
+        status = job->status;
+        job->status = ISHMEMX_OK;
+    }
+    for (int i = 0; !status && i < engine.n_lost; i++)
+        if (engine.lost[i] == number) {
+            status = engine.lost_of[i];
+            engine.lost[i] = engine.lost[--engine.n_lost];
+            engine.lost_of[i] = engine.lost_of[engine.n_lost];
+        }
+    return status;
+}
+
 int pysh_engine_look(uint64_t copy, bool *done_p) {
     uint64_t number = copy & ~OF_PROCESS;
     int status = ISHMEMX_OK;
@@ -284,13 +304,12 @@ int pysh_engine_look(uint64_t copy, bool *done_p) {
     *done_p = true;
     pthread_mutex_lock(&engine.mutex);
     if (engine.queue) {
-        const pysh_engine_job_t *job = &engine.queue->job[number % PYSH_ENGINE_JOBS];
         if (number >= engine.low && !ended(number))
             look_after();
         if (number >= engine.low && !ended(number))
             *done_p = false;
-        else if (ended(number) && job->status) /* the slot may be another's by now: it was done well */
-            status = pysh_fail(job->status, "a copy to or from staging memory: %s", engine.queue->text);
+        else if ((status = take_status(number)))
+            pysh_fail(status, "a copy to or from staging memory: %s", engine.queue->text);
     }
     pthread_mutex_unlock(&engine.mutex);
     return status;
@@ -310,6 +329,13 @@ bool pysh_engine_failure(pysh_stamp_t *reply_p, int *status_p) {
         }
         *status_p = engine.queue->job[engine.low % PYSH_ENGINE_JOBS].status;
         *reply_p = engine.reply[engine.low % PYSH_ENGINE_JOBS];
+        if (*status_p && engine.by_caller[engine.low % PYSH_ENGINE_JOBS]) {
+            if (engine.n_lost == PYSH_ENGINE_JOBS)
+                break; /* until one asks */
+            engine.lost[engine.n_lost] = engine.low++;
+            engine.lost_of[engine.n_lost++] = *status_p;
+            continue;
+        }
         if ((failed = *status_p != ISHMEMX_OK))
             pysh_fail(*status_p, "a copy for a kernel: %s", engine.queue->text);
         engine.low++;
