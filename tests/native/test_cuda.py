@@ -59,6 +59,17 @@ def test_the_cuda_accelerator_beside_other_uses_of_the_driver(
     assert (done.stdout, done.stderr) == ("ok\n", "")
 
 
+def test_a_launch_that_does_not_come_back_does_not_keep_finalize(
+    build: Compile, flags: list[str], driver: Path, run_command: Callable
+) -> None:
+    options = ["-std=gnu11", "-O2", *INCLUDE, HERE / "cuda_launches.c", *flags, "-lpthread", "-ldl"]
+    settings = {"LD_LIBRARY_PATH": str(driver), "PYSHMEM_ENGINE": "thread", "PYSHMEM_TIMEOUT": "1"}
+    settings |= {"PYSHMEM_DEVICE_HEAP_SIZE": "8M"}
+    done = run_command([build(options, "cuda_launches")], 60, check=True, **settings)
+    assert done.stdout == "ok\n"
+    assert "the thread that waits there is left behind" in done.stderr
+
+
 def test_atomics_go_by_the_owner_where_the_link_has_none(
     build: Compile, flags: list[str], driver: Path, run_pes: Callable
 ) -> None:

@@ -100,6 +100,7 @@ static void unmap(void *base, size_t nbytes) {
 }
 
 static void detach(int64_t blocks) {
+    bool closed;
     int mode;
 
     if (!pysh_gpu.context)
@@ -123,14 +124,14 @@ static void detach(int64_t blocks) {
     pysh_gpu.base = 0;
     pysh_gpu.nbytes = 0;
     pysh_cuda_streams_close();
-    pysh_cuda_amo_close(&pysh_gpu.amo);
+    closed = pysh_cuda_amo_close(&pysh_gpu.amo);
     pysh_cuda_engine_close();
     if (pysh_gpu.stream)
         pysh_cuda.StreamDestroy(pysh_gpu.stream);
     if (pysh_gpu.nbi_stream)
         pysh_cuda.StreamDestroy(pysh_gpu.nbi_stream);
     pysh_gpu.stream = pysh_gpu.nbi_stream = NULL;
-    if (!blocks) /* the context's memory goes with it */
+    if (!blocks && closed) /* the context's memory goes with it */
         pysh_cuda.DevicePrimaryCtxRelease(pysh_gpu.device);
     pysh_gpu.context = NULL;
     pysh_cuda_restore(mode);

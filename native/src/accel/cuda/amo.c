@@ -95,11 +95,13 @@ int pysh_cuda_amo_open(pysh_cuda_amo_t *amo, CUstream stream) {
     return result ? pysh_cuda_fail(result, "loading the kernels for atomic operations") : pysh_cuda_amo_warm(amo);
 }
 
-void pysh_cuda_amo_close(pysh_cuda_amo_t *amo) {
-    if (amo->server_stream) {
-        pysh_cuda_amo_let_go(amo);
-        pysh_cuda.StreamDestroy(amo->server_stream);
+bool pysh_cuda_amo_close(pysh_cuda_amo_t *amo) {
+    if (amo->server_stream && !pysh_cuda_amo_let_go(amo)) {
+        *amo = (pysh_cuda_amo_t){0};
+        return false;
     }
+    if (amo->server_stream)
+        pysh_cuda.StreamDestroy(amo->server_stream);
     if (amo->stream)
         pysh_cuda.StreamDestroy(amo->stream);
     if (amo->module)
@@ -107,4 +109,5 @@ void pysh_cuda_amo_close(pysh_cuda_amo_t *amo) {
     if (amo->shared)
         pysh_cuda.MemFreeHost(amo->shared);
     *amo = (pysh_cuda_amo_t){0};
+    return true;
 }

@@ -47,7 +47,8 @@ typedef struct pysh_cuda_amo {
 /* In the current context. Loads the module and runs it once, so that nothing is loaded later, when a
  * kernel that waits for this very operation may fill the GPU. */
 int pysh_cuda_amo_open(pysh_cuda_amo_t *amo, CUstream stream);
-void pysh_cuda_amo_close(pysh_cuda_amo_t *amo);
+/* False when a launch has not returned: what that uses is left where it is, and the context has to stay too. */
+bool pysh_cuda_amo_close(pysh_cuda_amo_t *amo);
 /* One caller at a time; complete on return. */
 int pysh_cuda_amo_run(pysh_cuda_amo_t *amo, CUstream stream, int op, int type, CUdeviceptr address, uint64_t value,
                       uint64_t cond, uint64_t *fetched_p);

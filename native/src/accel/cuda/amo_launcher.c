@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 #include "accel/cuda/amo_launcher.h"
 
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "accel/cuda/gpu.h"
+#include "base/clock.h"
+#include "base/state.h"
 #include "base/thread.h"
+
+#define STOP_TIMEOUT_NS (2 * 1000000000LL)
+#define LOOK_NS         (100 * 1000L)
 
 static void *run(void *argument) {
     pysh_cuda_launcher_t *launcher = argument;
+    unsigned ended;
 
     pysh_cuda.CtxSetCurrent(pysh_gpu.context);
     pysh_cuda_relax();
     pthread_mutex_lock(&launcher->mutex);
-    while (!launcher->ends) {
+    ended = launcher->ended;
+    while (launcher->ended == ended) {
         uint64_t first = launcher->first, life = launcher->life;
         CUresult result;
         if (!launcher->asked) {
@@ -21,7 +33,8 @@ static void *run(void *argument) {
         pthread_mutex_unlock(&launcher->mutex);
         result = launcher->launch(launcher->of, first, life);
         pthread_mutex_lock(&launcher->mutex);
-        launcher->failed = launcher->failed ? launcher->failed : result;
+        if (launcher->ended == ended && !launcher->failed)
+            launcher->failed = result;
     }
     pthread_mutex_unlock(&launcher->mutex);
     return NULL;
@@ -54,16 +67,33 @@ int pysh_cuda_launcher_failed(pysh_cuda_launcher_t *launcher) {
     return failed;
 }
 
-void pysh_cuda_launcher_stop(pysh_cuda_launcher_t *launcher) {
-    bool runs;
+static bool joined(pthread_t thread) {
+    struct timespec nap = {.tv_nsec = LOOK_NS};
+    int64_t deadline = pysh_now_ns() + STOP_TIMEOUT_NS;
+
+    while (pthread_tryjoin_np(thread, NULL)) {
+        if (pysh_now_ns() > deadline) {
+            pthread_detach(thread);
+            dprintf(STDERR_FILENO,
+                    "PE %d: the driver has not returned from the launch of a kernel for atomic operations; the thread "
+                    "that waits there is left behind\n",
+                    pysh.pe);
+            return false;
+        }
+        nanosleep(&nap, NULL);
+    }
+    return true;
+}
+
+bool pysh_cuda_launcher_stop(pysh_cuda_launcher_t *launcher) {
+    bool ran;
 
     pthread_mutex_lock(&launcher->mutex);
-    launcher->ends = true;
-    runs = launcher->runs;
+    ran = launcher->runs;
+    launcher->ended++;
+    launcher->runs = launcher->asked = false;
+    launcher->failed = 0;
     pthread_cond_signal(&launcher->changed);
     pthread_mutex_unlock(&launcher->mutex);
-    if (runs)
-        pthread_join(launcher->thread, NULL);
-    launcher->runs = launcher->ends = launcher->asked = false;
-    launcher->failed = 0;
+    return !ran || joined(launcher->thread);
 }

@@ -15,7 +15,8 @@ typedef struct pysh_cuda_launcher {
     pthread_mutex_t mutex; /* for all of it; none holds it in the driver */
     pthread_cond_t changed;
     pthread_t thread;
-    bool runs, ends, asked;
+    bool runs, asked;
+    unsigned ended; /* threads so far that have been told to end; one ends when this is not what it was */
     pysh_cuda_launch_t launch;
     void *of;
     uint64_t first, life; /* arguments of the launch that is asked for */
@@ -30,5 +31,6 @@ int pysh_cuda_launcher_ask(pysh_cuda_launcher_t *launcher, pysh_cuda_launch_t la
                            uint64_t life);
 /* The result of a launch that has failed; 0: none has. */
 int pysh_cuda_launcher_failed(pysh_cuda_launcher_t *launcher);
-/* Ends the thread; what it is asked for and has not begun is left out. */
-void pysh_cuda_launcher_stop(pysh_cuda_launcher_t *launcher);
+/* Ends the thread; what it is asked for and has not begun is left out. False when the driver keeps it for too long: it
+ * is left behind, and whatever it launches with has to stay. The launcher may be used again in either case. */
+bool pysh_cuda_launcher_stop(pysh_cuda_launcher_t *launcher);

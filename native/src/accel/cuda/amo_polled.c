@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 
 #include "accel/accel.h"
@@ -254,11 +255,16 @@ int pysh_cuda_amo_warm(pysh_cuda_amo_t *amo) {
     return result ? pysh_cuda_fail(result, "the first run of a kernel for atomic operations") : ISHMEMX_OK;
 }
 
-void pysh_cuda_amo_let_go(pysh_cuda_amo_t *amo) {
+bool pysh_cuda_amo_let_go(pysh_cuda_amo_t *amo) {
     struct timespec nap = {.tv_nsec = LET_GO_LOOK_NS};
-    int64_t until = pysh_now_ns() + LET_GO_NS;
+    int64_t until;
 
-    pysh_cuda_launcher_stop(&launcher);
+    if (!pysh_cuda_launcher_stop(&launcher)) {
+        memset(amo->shared->box, 0, sizeof amo->shared->box); /* should it come to run: heaps are not there any more */
+        return false;
+    }
+    until = pysh_now_ns() + LET_GO_NS;
     while (pysh_cuda.StreamQuery(amo->server_stream) == CUDA_ERROR_NOT_READY && pysh_now_ns() < until)
         nanosleep(&nap, NULL);
+    return true;
 }

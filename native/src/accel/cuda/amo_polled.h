@@ -14,5 +14,5 @@ int pysh_cuda_amo_begin(pysh_cuda_amo_t *amo, int op, int type, CUdeviceptr addr
 int pysh_cuda_amo_poll(pysh_cuda_amo_t *amo, int slot, bool *done_p, uint64_t *fetched_p);
 /* Runs the kernel that stays once, to its end. */
 int pysh_cuda_amo_warm(pysh_cuda_amo_t *amo);
-/* Waits until it has gone, but not for long. */
-void pysh_cuda_amo_let_go(pysh_cuda_amo_t *amo);
+/* Waits until it has gone, but not for long. False: the driver has not returned from its launch. */
+bool pysh_cuda_amo_let_go(pysh_cuda_amo_t *amo);
