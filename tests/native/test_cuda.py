@@ -24,6 +24,7 @@ PIECES = {"PYSHMEM_P2P": "0", "PYSHMEM_DEVICE_HEAP_SIZE": "32M"}
 PROGRAMS: list[tuple[str, str, dict[str, str]]] = [
     ("cuda_captures", "cuda", {}),
     ("cuda_streams", "cuda", {}),
+    ("cuda_waits", "cuda", {}),
     ("ring_pieces", "sim", {"PYSHMEM_P2P": "0", "PYSHMEM_DEVICE_HEAP_SIZE": "32M"}),
     (
         "ring_pieces",

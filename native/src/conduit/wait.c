@@ -7,8 +7,10 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -145,15 +147,20 @@ static void count_time(pysh_wait_t *wait, int64_t now) {
 
 /* What is published is the latest of the slow waits. */
 static void publish(void) {
-    char name[PYSH_ACTIVITY_TEXT];
-
-    pysh.conduit->activity(slow ? named(slow, name, sizeof name) : NULL, slow ? slow->start_ns : 0);
+    pysh.conduit->activity(slow ? slow->name : NULL, slow ? slow->start_ns : 0);
 }
 
-/* What a wait sees changes. */
-static void publish_again(const pysh_wait_t *wait) {
+/* What a wait sees changes. To look at that may take long, on a GPU, so nobody is kept from the list meanwhile. */
+static void publish_again(pysh_wait_t *wait) {
+    char text[PYSH_ACTIVITY_TEXT];
+    const char *name;
+
+    if (!wait->aim.describe)
+        return;
+    name = named(wait, text, sizeof text);
     pthread_mutex_lock(&slow_mutex);
-    if (wait == slow && wait->aim.describe)
+    snprintf(wait->name, sizeof wait->name, "%s", name);
+    if (wait == slow)
         publish();
     pthread_mutex_unlock(&slow_mutex);
 }
@@ -187,6 +194,9 @@ static int slow_checks(pysh_wait_t *wait, int64_t now) {
 }
 
 static void list_slow(pysh_wait_t *wait) {
+    char text[PYSH_ACTIVITY_TEXT];
+
+    snprintf(wait->name, sizeof wait->name, "%s", named(wait, text, sizeof text));
     pthread_mutex_lock(&slow_mutex);
     wait->next_slow = slow;
     slow = wait;
@@ -228,11 +238,16 @@ static int pause_slowly(pysh_wait_t *wait) {
 }
 
 void pysh_wait_begin(pysh_wait_t *wait, const char *what) {
-    *wait = (pysh_wait_t){.what = what, .for_memory = true};
+    memset(wait, 0, offsetof(pysh_wait_t, name));
+    wait->what = what;
+    wait->for_memory = true;
 }
 
 void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what, const pysh_wait_barrier_t *barrier) {
-    *wait = (pysh_wait_t){.what = what, .barrier = barrier, .members = {.slot = PYSH_WORLD_SLOT, .n_pes = pysh.n_pes}};
+    memset(wait, 0, offsetof(pysh_wait_t, name));
+    wait->what = what;
+    wait->barrier = barrier;
+    wait->members = (pysh_members_t){.slot = PYSH_WORLD_SLOT, .n_pes = pysh.n_pes};
 }
 
 int pysh_wait_pause(pysh_wait_t *wait) {

@@ -9,7 +9,7 @@
 
 /* What a wait for words of memory is for, and what it sees of them: ">= 7, seen 5". */
 typedef struct pysh_wait_aim {
-    /* By any thread of the PE, from when the wait is slow to its end; the text may be empty. NULL: it is for none. */
+    /* By the thread that waits, when the wait is slow; the text may be empty. NULL: it is for none. */
     void (*describe)(const void *of, char *text, size_t capacity);
     const void *of;
 } pysh_wait_aim_t;
@@ -28,6 +28,7 @@ typedef struct pysh_wait {
     struct pysh_wait *next_slow;             /* in the list of the PE's slow waits */
     const struct pysh_wait_barrier *barrier; /* that it is in; NULL: none */
     bool has_left;                           /* the barrier, when a pause has failed */
+    char name[PYSH_ACTIVITY_TEXT];           /* what others are shown of it; begin leaves it as it is */
 } pysh_wait_t;
 
 /* A barrier must not complete with a PE whose signal handlers run and may take it elsewhere, to finalize for one: it

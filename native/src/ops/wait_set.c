@@ -18,7 +18,7 @@ typedef struct many {
     const char *ivars, *values;
     size_t nelems, width, value_stride; /* value_stride 0: one value for all */
     const int *status;
-    _Atomic size_t first; /* of all: those before it hold; also for the threads that describe the wait */
+    size_t first; /* of all: those before it hold */
 } many_t;
 
 /* Where the next look for any begins, so that each element that holds has its turn; by address, since a
@@ -82,7 +82,7 @@ static void describe(const void *of, char *text, size_t capacity) {
     uint64_t bits;
 
     text[0] = '\0';
-    for (size_t i = atomic_load_explicit(&many->first, memory_order_relaxed); i < many->nelems; i++) {
+    for (size_t i = many->first; i < many->nelems; i++) {
         pysh_number_t asked, seen;
 
         if (!included(many, i) || load(many, i, &bits) ||
@@ -127,7 +127,7 @@ static int begin(int type, const void *ivars, size_t nelems, const int *status, 
 
 /* One look at the elements from `first` on; moves it to the first that does not hold. */
 static int look_all(many_t *many, bool *holds_p) {
-    size_t i = atomic_load_explicit(&many->first, memory_order_relaxed);
+    size_t i = many->first;
     bool holds = true;
     int status = ISHMEMX_OK;
 
@@ -137,7 +137,7 @@ static int look_all(many_t *many, bool *holds_p) {
         if (status || !holds)
             break;
     }
-    atomic_store_explicit(&many->first, i, memory_order_relaxed);
+    many->first = i;
     *holds_p = holds;
     return status;
 }
