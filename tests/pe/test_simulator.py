@@ -99,3 +99,91 @@ def test_a_kernel_is_not_given_an_array_that_was_freed() -> None:
     for gone in (array, view):
         with pytest.raises(ValueError, match="it was freed"):
             touch[1, 1](gone)
+
+
+#: Kernels of 48 threads that do not all make the same call, and what is said of each.
+NOT_TOGETHER = {
+    "half": (
+        "put_work_group is for all 48 threads of block 0 together, but threads have ended without it; "
+        "in it: 0-15"
+    ),
+    "late": (
+        "put_work_group is for all 48 threads of block 0 together, but threads have ended without it; "
+        "in it: 0"
+    ),
+    "warp": (
+        "put_warp is for all 32 threads of warp 0 of block 0 together, but threads have ended "
+        "without it; in it: 7"
+    ),
+    "two": (
+        "threads of block 0 meet in different calls, each of which is for all of them together: threads "
+        "0-15 in put_work_group; 16-47 in get_work_group"
+    ),
+    "barrier": (
+        "threads of block 0 meet in different calls, each of which is for all of them together: threads "
+        "0-15 in quiet_work_group; 16-47 in a barrier"
+    ),
+}
+
+
+@pytest.mark.parametrize("kernel", NOT_TOGETHER)
+def test_a_call_of_a_group_by_some_of_its_threads_is_an_error(
+    kernel: str, run_pes: Callable
+) -> None:
+    done = run_pes(
+        1,
+        f"""
+        import numpy as np, pyshmem
+        from numba import cuda
+        from pyshmem import device as shmem
+
+        @cuda.jit
+        def half(dest, source):
+            if cuda.threadIdx.x < 16:
+                shmem.put_work_group(dest, source, 0)
+
+        @cuda.jit
+        def late(dest, source):
+            if cuda.threadIdx.x == 0:
+                for _ in range(3):
+                    cuda.nanosleep(1)
+                shmem.put_work_group(dest, source, 0)
+
+        @cuda.jit
+        def warp(dest, source):
+            if cuda.threadIdx.x == 7 or cuda.threadIdx.x >= 32:
+                shmem.put_warp(dest, source, 0)
+
+        @cuda.jit
+        def two(dest, source):
+            if cuda.threadIdx.x < 16:
+                shmem.put_work_group(dest, source, 0)
+            else:
+                shmem.get_work_group(dest, source, 0)
+
+        @cuda.jit
+        def barrier(dest, source):
+            if cuda.threadIdx.x < 16:
+                shmem.quiet_work_group()
+            else:
+                cuda.syncthreads()
+
+        @cuda.jit
+        def whole(dest, source):
+            shmem.put_work_group(dest, source, 0)
+            if cuda.threadIdx.x < 32:
+                shmem.put_warp(dest, source, 0)
+            cuda.syncthreads()
+
+        with pyshmem.init(device_heap_size="1M"):
+            dest, source = (pyshmem.ones(48, np.int64, heap="device") for _ in range(2))
+            try:
+                {kernel}[1, 48](dest, source)
+            except RuntimeError as error:
+                print(error)
+            whole[1, 48](dest, source)
+        """,
+        device="sim",
+        check=True,
+    )
+    assert done.stdout == NOT_TOGETHER[kernel] + "\n"

@@ -26,15 +26,14 @@ if SIM:
     from .sim.elements import *  # noqa: F403
     from .sim.stages import *  # noqa: F403
     from .sim.threads import *  # noqa: F403
-    from .sim.threads import with_plain_integers
+    from .sim.threads import public_routine
     from .sim.units import *  # noqa: F403
 
     def device_function(function: _F) -> _F:
         """The simulator runs kernels as Python."""
         return function
 
-    #: Public routines take NumPy's integers: NumPy would not add an int32 of a kernel to an address.
-    public_function = with_plain_integers
+    public_function = public_routine
 
 else:
     from numba.cuda.extending import register_jitable

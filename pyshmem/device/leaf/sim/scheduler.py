@@ -29,7 +29,8 @@ WARP = 32
 class Group:
     """Threads that meet: a block, a warp of it, or the grid."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.size = 0  # threads it started with
         self.live = 0
         self.waiting: list[SimThread] = []
@@ -41,33 +42,72 @@ class Group:
 
     def leave(self) -> None:
         self.live -= 1
-        self._release_if_complete()
+        if self.waiting:
+            self._refuse_without_all()
+            self._release_if_complete()
 
-    def wait(self, thread: SimThread) -> None:
-        """Returns when every live thread of the group has called it."""
+    def wait(self, thread: SimThread, routine: str = "") -> None:
+        """Returns when every live thread of the group has called it.
+
+        ``routine``: of the device library, if it is in one; then that is every thread there is, and all
+        of them are in the same.
+        """
+        thread.meets = routine
         self.waiting.append(thread)
+        if self.live < self.size:
+            self._refuse_without_all()
         self._release_if_complete()
         thread.block_until_ready()
 
-    def gather(self, thread: SimThread, value: Any) -> list[Any]:
+    def gather(self, thread: SimThread, value: Any, routine: str = "") -> list[Any]:
         """The values of all live threads, in thread order."""
         self.values[thread.thread_id] = value
-        self.wait(thread)
+        self.wait(thread, routine)
         values = [self.values[key] for key in sorted(self.values)]
-        self.wait(thread)
+        self.wait(thread, routine)
         self.values.pop(thread.thread_id, None)
         return values
 
+    def _refuse_without_all(self) -> None:
+        """Threads that have ended do not do their part of what a routine's group does together."""
+        for routine in {thread.meets for thread in self.waiting} - {""}:
+            raise RuntimeError(
+                f"{routine} is for all {self.size} threads of {self.name} together, but threads have "
+                f"ended without it; in it: {_ranges(self.waiting)}"
+            )
+
+    def _refuse_mixed(self) -> None:
+        """A GPU's barrier takes threads in different calls for threads in the same."""
+        calls: dict[str, list[SimThread]] = {}
+        for thread in self.waiting:
+            calls.setdefault(thread.meets, []).append(thread)
+        told = "; ".join(f"{_ranges(calls[call])} in {call or 'a barrier'}" for call in calls)
+        raise RuntimeError(
+            f"threads of {self.name} meet in different calls, each of which is for all of them "
+            f"together: threads {told}"
+        )
+
     def _release_if_complete(self) -> None:
         if self.waiting and len(self.waiting) >= self.live:
+            first = self.waiting[0].meets
+            if any(thread.meets != first for thread in self.waiting):
+                self._refuse_mixed()
             released, self.waiting = self.waiting, []
             for thread in released:
                 thread.grid.ready.append(thread)
 
 
+def _ranges(threads: list[SimThread]) -> str:
+    """Their numbers in their blocks: "0-15, 18"."""
+    numbers = sorted({thread.thread_id for thread in threads})
+    first = [n for n in numbers if n - 1 not in numbers]
+    last = [n for n in numbers if n + 1 not in numbers]
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(first, last, strict=True))
+
+
 class Block(Group):
     def __init__(self, index: int, dynshared_size: int) -> None:
-        super().__init__()
+        super().__init__(f"block {index}")
         self.index = index
         self.shared = kernelapi.FakeCUDAShared(dynshared_size)
 
@@ -75,11 +115,15 @@ class Block(Group):
 class SimThread:
     """One CUDA thread. The names in camel case are what Numba's simulator reads."""
 
-    __slots__ = ("block", "blockIdx", "green", "grid", "threadIdx", "thread_id", "warp")
+    __slots__ = (
+        "block", "blockIdx", "green", "grid", "meets", "routine", "threadIdx", "thread_id", "warp",
+    )  # fmt: skip
 
     def __init__(self, grid: Grid, block: Block, warp: Group, place: Any, body: Any) -> None:
         self.grid, self.block, self.warp = grid, block, warp
         self.blockIdx, self.threadIdx, self.thread_id = place
+        self.routine = ""  # of the device library that it is in
+        self.meets = ""  # what routine it waits in, of those that wait
         self.green = greenlet(body, parent=grid.hub)
         for group in (block, warp, grid):
             group.join()
@@ -108,7 +152,7 @@ class Grid(Group):
     IDLE = (20e-6, 1e-3)
 
     def __init__(self, kernel: Any, grid_dim: Any, block_dim: Any, arguments: list[Any]) -> None:
-        super().__init__()
+        super().__init__("the grid")
         self.name = kernel.fn.__qualname__
         self.blocks = grid_dim[0] * grid_dim[1] * grid_dim[2]
         self.hub = getcurrent()
@@ -122,10 +166,10 @@ class Grid(Group):
         for block_number, block_point in enumerate(_points(grid_dim)):
             block = Block(block_number, kernel.dynshared_size)
             block_index = kernelapi.Dim3(*block_point)
-            warp = Group()
+            warp = Group("")
             for thread_id, thread_point in enumerate(_points(block_dim)):
                 if thread_id % WARP == 0:
-                    warp = Group()
+                    warp = Group(f"warp {thread_id // WARP} of block {block_number}")
                 place = (block_index, kernelapi.Dim3(*thread_point), thread_id)
                 self.ready.append(SimThread(self, block, warp, place, body))
 
@@ -147,15 +191,15 @@ class Grid(Group):
                 running.thread = thread
                 try:
                     thread.green.switch()
+                    if thread.green.dead:
+                        for group in (thread.warp, thread.block, self):
+                            group.leave()
                 except BaseException as error:
                     error.add_note(
                         f"in simulated kernel {self.name}, block {tuple(thread.blockIdx)}, "
                         f"thread {tuple(thread.threadIdx)}"
                     )
                     raise
-                if thread.green.dead:
-                    for group in (thread.warp, thread.block, self):
-                        group.leave()
             if self.pausing >= round_size:  # nobody did anything but poll: others need the core
                 time.sleep(idle)
                 idle = min(2 * idle, self.IDLE[1])

@@ -171,17 +171,26 @@ _OTHER_INTEGERS = frozenset(
 )
 
 
-def with_plain_integers(function: Any) -> Any:
-    """``function`` taking NumPy's integers but int64, from arguments and arrays of kernels, as ours."""
+def public_routine(function: Any) -> Any:
+    """``function`` as kernels call it: the thread is in it meanwhile.
+
+    It takes NumPy's integers but int64, from arguments and arrays of kernels, as ours.
+    """
+    name = function.__name__
 
     @functools.wraps(function)
-    def plain(*arguments: Any, **named: Any) -> Any:
-        if not named and _OTHER_INTEGERS.isdisjoint(map(type, arguments)):
-            return function(*arguments)
-        named = {name: _plain(value) for name, value in named.items()}
-        return function(*map(_plain, arguments), **named)
+    def public(*arguments: Any, **named: Any) -> Any:
+        thread = scheduler.current()
+        outer, thread.routine = thread.routine, name
+        try:
+            if not named and _OTHER_INTEGERS.isdisjoint(map(type, arguments)):
+                return function(*arguments)
+            named = {key: _plain(value) for key, value in named.items()}
+            return function(*map(_plain, arguments), **named)
+        finally:
+            thread.routine = outer
 
-    return plain
+    return public
 
 
 def _plain(value: Any) -> Any:
@@ -229,7 +238,7 @@ let_next_kernel_start = await_earlier_kernels
 
 def grid_sync() -> None:
     thread = scheduler.current()
-    thread.grid.wait(thread)
+    thread.grid.wait(thread, thread.routine)
 
 
 def lane() -> int:
@@ -242,21 +251,21 @@ def warp_threads() -> int:
 
 def block_sync() -> None:
     thread = scheduler.current()
-    thread.block.wait(thread)
+    thread.block.wait(thread, thread.routine)
 
 
 def warp_sync() -> None:
     thread = scheduler.current()
-    thread.warp.wait(thread)
+    thread.warp.wait(thread, thread.routine)
 
 
 def block_share(value: int) -> int:
     thread = scheduler.current()
-    shared: int = thread.block.gather(thread, value)[0]
+    shared: int = thread.block.gather(thread, value, thread.routine)[0]
     return shared
 
 
 def warp_share(value: int) -> int:
     thread = scheduler.current()
-    shared: int = thread.warp.gather(thread, value)[0]
+    shared: int = thread.warp.gather(thread, value, thread.routine)[0]
     return shared
