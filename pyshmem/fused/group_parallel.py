@@ -7,6 +7,7 @@ and ``matmul_reduce_scatter`` do; products are grouped by expert.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from .arguments import check_tensor, on_tensors
 from .group_layout import GroupRouting, gather_choices, route
 from .group_matmul import multiply_groups
 from .launches import current_stream
-from .links import Link, beside
+from .links import Beside, Link, beside, settle
 from .matmul_arguments import output
 from .matmul_local import finish
 from .matmul_plain import all_gather_bytes, sum_rows
@@ -111,9 +112,9 @@ def all_gather_group_matmul(
     link = _send_tokens(space, x_shard, counts) if engine else None
     try:
         routing = route(space, topk_ids, counts, experts, team)
-    except Exception:  # on all members: memory for their choices, or PYSHMEM_FUSED
+    except Exception as error:
         if link is not None:
-            _drop_tokens(space, link, x_shard)
+            settle(error, functools.partial(_end_tokens, space, link, x_shard, 1))
         raise
     if link is not None:
         _up_by_engine(space, link, result, x_shard, w, routing, gathered)
@@ -134,13 +135,16 @@ def _send_tokens(space: Workspace, x: torch.Tensor, counts: tuple[int, ...]) -> 
     return link
 
 
-def _drop_tokens(space: Workspace, link: Link, x: torch.Tensor) -> None:
-    """What ``_send_tokens`` began has come and is not used: the link is ready for the next call."""
-    stream = current_stream()
-    for j in range(1, space.n_pes):
-        member = (space.me + j) % space.n_pes
-        link.arrived(member, 0, stream)
-        link.release(member, stream)
+def _end_tokens(space: Workspace, link: Link, x: torch.Tensor, first: int) -> None:
+    """The end of what ``_send_tokens`` began.
+
+    ``first``: from that member behind the caller on, what they send is taken and not used.
+    """
+    stream, others = current_stream(), range(1, space.n_pes)
+    for j in others[first - 1 :]:
+        link.arrived((space.me + j) % space.n_pes, 0, stream)
+    for j in others:
+        link.release((space.me + j) % space.n_pes, stream)
     beside(x.device).join(stream)
 
 
@@ -148,21 +152,26 @@ def _up_by_engine(
     space: Workspace, link: Link, out: torch.Tensor, x: torch.Tensor, w: torch.Tensor,
     routing: GroupRouting, gathered: torch.Tensor | None,
 ) -> None:  # fmt: skip
-    me, n, stream = space.me, space.n_pes, current_stream()
-    for j in range(n):
-        member = (me + j) % n
-        shard = x
-        if member != me:
-            link.arrived(member, 0, stream)
-            shard = link.view(member, slice(0, routing.member_rows[member]), x.shape[1], x.dtype)
-        pairs = routing.member_rows[member] * routing.k
-        multiply_groups(out, shard, routing.local, routing.groups(member), w, pairs)
-        if gathered is not None:
-            first = routing.first(member)
-            gathered[first : first + routing.member_rows[member]].copy_(shard)
-    for j in range(1, n):
-        link.release((me + j) % n, stream)
-    beside(x.device).join(stream)
+    me, n, stream, taken = space.me, space.n_pes, current_stream(), 1
+    try:
+        for j in range(n):
+            member = (me + j) % n
+            shard = x
+            if member != me:
+                link.arrived(member, 0, stream)
+                taken = j + 1
+                shard = link.view(
+                    member, slice(0, routing.member_rows[member]), x.shape[1], x.dtype
+                )
+            pairs = routing.member_rows[member] * routing.k
+            multiply_groups(out, shard, routing.local, routing.groups(member), w, pairs)
+            if gathered is not None:
+                first = routing.first(member)
+                gathered[first : first + routing.member_rows[member]].copy_(shard)
+    except Exception as error:
+        settle(error, functools.partial(_end_tokens, space, link, x, taken))
+        raise
+    _end_tokens(space, link, x, n)
 
 
 def _up_plainly(
@@ -288,21 +297,45 @@ class _Down:
         me, n_pes, width = space.me, space.n_pes, self.n * self.x.itemsize
         parts = Link(space, "matmul parts", max(counts) * width)
         others = [(me + j) % n_pes for j in range(1, n_pes)]
-        product = self.x.new_empty(sum(counts), self.n)
         stream, side = current_stream(), beside(self.x.device)
-        for owner in (*others, me):
-            mine = product[self.routing.first(owner) :][: counts[owner]]
-            self.sums_of(owner, mine)
-            if owner != me:
-                side.fork(stream)
-                parts.claim(owner, side.handle)
-                parts.send(owner, 0, mine.data_ptr(), mine.nbytes, 0, side.handle)
-        for member in others:
-            parts.arrived(member, 0, stream)
-        first = parts.view(0, slice(0, counts[me]), self.n, self.x.dtype)
-        step = parts.slot // self.x.itemsize
-        own = product[self.routing.first(me) :][: counts[me]]
-        finish(out, first, n_pes, step, own=own, me=me)
+        sent, came = 0, False
+        try:
+            product = self.x.new_empty(sum(counts), self.n)
+            for owner in (*others, me):
+                mine = product[self.routing.first(owner) :][: counts[owner]]
+                self.sums_of(owner, mine)
+                if owner != me:
+                    side.fork(stream)
+                    parts.claim(owner, side.handle)
+                    parts.send(owner, 0, mine.data_ptr(), mine.nbytes, 0, side.handle)
+                    sent += 1
+            for member in others:
+                parts.arrived(member, 0, stream)
+            came = True
+            first = parts.view(0, slice(0, counts[me]), self.n, self.x.dtype)
+            step = parts.slot // self.x.itemsize
+            own = product[self.routing.first(me) :][: counts[me]]
+            finish(out, first, n_pes, step, own=own, me=me)
+        except Exception as error:
+            left = others[sent:], [] if came else others
+            settle(error, lambda: _settle_sums(parts, *left, side, stream))
+            raise
         for member in others:
             parts.release(member, stream)
         side.join(stream)
+
+
+def _settle_sums(
+    parts: Link, unsent: list[int], awaited: list[int], side: Beside, stream: int | None
+) -> None:
+    """``unsent`` members get NaN, what ``awaited`` ones send is not used."""
+    side.fork(stream)
+    parts.fill_with_nan(side.handle)
+    for member in unsent:
+        parts.claim(member, side.handle)
+        parts.spoil(member, [0], side.handle)
+    side.join(stream)
+    for member in awaited:
+        parts.arrived(member, 0, stream)
+    for k in range(1, parts.n_pes):
+        parts.release((parts.me + k) % parts.n_pes, stream)

@@ -8,15 +8,22 @@ data. On GPUs all of it is in the order of streams: copies by copy engines, word
 and waits by the driver, or, since these have no deadline, by a kernel of one warp if ``PYSHMEM_TIMEOUT``
 is set. In the simulator, where tensors are on the CPU, the host does each at once; callers send before
 they wait, so nobody waits for ever.
+
+A call that an error ends between its first claim and its last release settles first: it sends NaN in
+place of what is left to send, takes what comes, and releases. So the other members' calls end, and the
+next ones find all words at 0.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
+from .._core.errors import KernelFault, PeerDied, ShmemTimeout
 from .._core.library import Cmp, SignalOp, check, check_value, lib, setting_number
 from .._core.type_table import ELEMENT_NUMBER
 from ..host import runtime
@@ -164,6 +171,22 @@ class Link:
         """The word alone: what ``member`` gets from here is ready."""
         set_word(self._full(self.me, chunk), 1, self.pes[member], stream)
 
+    def fill_with_nan(self, stream: int | None) -> None:
+        """The caller's slot here: in all types of floats, bytes of nothing but ones are NaN."""
+        on = contextlib.nullcontext() if stream is None else torch.cuda.stream(torch_stream(stream))
+        with on:
+            self.bytes_of(self.me).fill_(255)
+
+    def spoil(self, member: int, chunks: Iterable[int], stream: int | None) -> None:
+        """Send what ``fill_with_nan`` made, in place of chunks that cannot be sent."""
+        self.send(member, 0, self.address_of(self.me), self.slot, 0, stream, last=False)
+        for chunk in chunks:
+            self.announce(member, chunk, stream)
+
+    def take_back(self, member: int, stream: int | None) -> None:
+        """A claim behind which nothing was sent."""
+        set_word(self._busy(member), 0, self.pes[self.me], stream)
+
     # ---- the receiver ------------------------------------------------------------------------------
 
     def arrived(self, member: int, chunk: int, stream: int | None) -> None:
@@ -185,6 +208,16 @@ class Link:
     def release(self, member: int, stream: int | None) -> None:
         """What ``member`` sent has been used."""
         set_word(self._busy(self.me), 0, self.pes[member], stream)
+
+
+def settle(error: Exception, rest: Callable[[], Any]) -> None:
+    """Do the ``rest`` of what a call owes to others when it ends with ``error``, which is raised then.
+
+    Not where the job itself has failed: words that it waits for may never come.
+    """
+    if not isinstance(error, KernelFault | PeerDied | ShmemTimeout):
+        with contextlib.suppress(Exception):  # the first one is what the caller wants to know
+            rest()
 
 
 # All PEs are near: their words and copies need no kernels that would have to be loaded.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .launches import current_stream
-from .links import CHUNKS, Link, beside
+from .links import CHUNKS, Beside, Link, beside, settle
 from .matmul_arguments import Problem
 from .matmul_local import (
     Loan,
@@ -132,22 +132,35 @@ def gather_by_engine(p: Problem, out: torch.Tensor, gathered: torch.Tensor | Non
     side.fork(stream)
     for member in reversed(plan.others):
         send_shard(p, link, plan.scales_at, member, [0, p.rows[p.space.me]], side.handle)
-    if plan.rest == plan.own:
-        multiply(p, out[plan.own], p.x, p.scale_x, whole=True)
-    else:
-        scales = rows_of_scale(p, plan.rest_here)
-        multiply(p, out[plan.rest], p.x[plan.rest_here], scales, whole=True)
-    if gathered is not None:
-        gathered[plan.own].copy_(p.x)
-    if plan.lent is not None:
-        plan.place.copy_(p.x[plan.lent])
-    for member, rows, shard, scales, together, x in plan.came:
-        link.arrived(member, 0, stream)
-        multiply(p, out[together], x, scales, whole=True)
+    taken = 0
+    try:
+        if plan.rest == plan.own:
+            multiply(p, out[plan.own], p.x, p.scale_x, whole=True)
+        else:
+            scales = rows_of_scale(p, plan.rest_here)
+            multiply(p, out[plan.rest], p.x[plan.rest_here], scales, whole=True)
         if gathered is not None:
-            gathered[rows].copy_(shard)
+            gathered[plan.own].copy_(p.x)
+        if plan.lent is not None:
+            plan.place.copy_(p.x[plan.lent])
+        for member, rows, shard, scales, together, x in plan.came:
+            link.arrived(member, 0, stream)
+            taken += 1
+            multiply(p, out[together], x, scales, whole=True)
+            if gathered is not None:
+                gathered[rows].copy_(shard)
+    except Exception as error:
+        settle(error, lambda: _end_gather(plan, plan.others[taken:], stream, side))
+        raise
+    _end_gather(plan, (), stream, side)
+
+
+def _end_gather(plan: _Gather, left: tuple[int, ...], stream: int | None, side: Beside) -> None:
+    """What ``left`` send is not used; the members may send again."""
+    for member in left:
+        plan.link.arrived(member, 0, stream)
     for member in plan.others:  # at the end: a call of another size has its slots elsewhere
-        link.release(member, stream)
+        plan.link.release(member, stream)
     side.join(stream)
 
 
@@ -182,16 +195,65 @@ def _plan_scatter(p: Problem) -> _Scatter:
     return _Scatter(parts, results, others, bounds, sizes, at, lent)
 
 
+class _Done:
+    """How far a call has come, in pieces: what an error leaves to be settled.
+
+    Attributes:
+        sent: pieces of all the others' rows, in their order.
+        claimed: whether there is room for results.
+        added, told, fetched: pieces of the own rows that have come, of which the others were told, and
+            whose like has come from them.
+    """
+
+    def __init__(self) -> None:
+        self.sent = self.added = self.told = self.fetched = 0
+        self.claimed = False
+
+
 def scatter_by_engine(p: Problem, out: torch.Tensor) -> None:
     """The others' rows are multiplied first and go by copy engines while the own ones are."""
     if adds_in_place(p):
         scatter_by_pair(p, out)
         return
     plan: _Scatter = p.plan("scatter by engine", lambda: _plan_scatter(p))
-    stream, side = current_stream(), beside(p.x.device)
-    product = torch.empty((p.n_rows, p.n), dtype=p.out_dtype, device=p.x.device)
-    _send_products(p, plan, product, stream)
-    _sum_products(p, plan, out, product, stream)
+    stream, side, done = current_stream(), beside(p.x.device), _Done()
+    try:
+        product = torch.empty((p.n_rows, p.n), dtype=p.out_dtype, device=p.x.device)
+        _send_products(p, plan, product, stream, done)
+        _sum_products(p, plan, out, product, stream, done)
+    except Exception as error:
+        settle(error, lambda: _settle_scatter(plan, done, stream, side))
+        raise
+    _end_scatter(plan, stream, side)
+
+
+def _settle_scatter(plan: _Scatter, done: _Done, stream: int | None, side: Beside) -> None:
+    """All is sent before anything is waited for."""
+    n, parts, results, on = len(plan.bounds) - 1, plan.parts, plan.results, side.handle
+    side.fork(stream)
+    parts.fill_with_nan(on)
+    for number, owner in enumerate(plan.others):
+        first = min(max(done.sent - number * n, 0), n)
+        if first == 0:
+            parts.claim(owner, on)
+        if first < n:
+            parts.spoil(owner, range(first, n), on)
+    if results is not None:
+        if not done.claimed:
+            for member in plan.others:
+                results.claim(member, on)
+        results.fill_with_nan(on)
+        for chunk, member in itertools.product(range(done.told, n), plan.others):
+            results.announce(member, chunk, on)
+    for chunk, member in itertools.product(range(done.added, n), plan.others):
+        parts.arrived(member, chunk, on)
+    if results is not None:
+        for chunk, member in itertools.product(range(done.fetched, n), plan.others):
+            results.arrived(member, chunk, on)
+    _end_scatter(plan, stream, side)
+
+
+def _end_scatter(plan: _Scatter, stream: int | None, side: Beside) -> None:
     for member in plan.others:
         plan.parts.release(member, side.handle)
         if plan.results is not None:
@@ -203,7 +265,9 @@ def _multiply_rows(p: Problem, product: torch.Tensor, rows: slice) -> None:
     multiply(p, product[rows], p.x[rows], rows_of_scale(p, rows), whole=False)
 
 
-def _send_products(p: Problem, plan: _Scatter, product: torch.Tensor, stream: int | None) -> None:
+def _send_products(
+    p: Problem, plan: _Scatter, product: torch.Tensor, stream: int | None, done: _Done
+) -> None:
     """The others' rows, piece by piece; where these are not cut, some own ones are multiplied along."""
     side, width = beside(p.x.device), p.n * p.out_dtype.itemsize
     xs = p.x.split(plan.sizes)
@@ -221,37 +285,38 @@ def _send_products(p: Problem, plan: _Scatter, product: torch.Tensor, stream: in
                 plan.parts.claim(owner, side.handle)
             piece = product.data_ptr() + rows.start * width, (end - begin) * width
             plan.parts.send(owner, begin * width, *piece, chunk, side.handle)
+            done.sent += 1
 
 
 def _sum_products(
-    p: Problem, plan: _Scatter, out: torch.Tensor, product: torch.Tensor, stream: int | None
-) -> None:
+    p: Problem, plan: _Scatter, out: torch.Tensor, product: torch.Tensor, stream: int | None,
+    done: _Done,
+) -> None:  # fmt: skip
     """The own rows, and their sums as they come; matmul_all_reduce fetches the other owners' sums."""
     side, results, own = beside(p.x.device), plan.results, p.rows_of(p.space.me)
     if results is not None:
         for member in plan.others:
             results.claim(member, side.handle)
+        done.claimed = True
     for chunk, cut in enumerate(cuts(p.rows[p.space.me], plan.bounds)):
         rows = slice(own.start + cut[0], own.start + cut[1])
         _multiply_rows(p, product, rows if plan.lent is None else plan.lent.rest)
         side.fork(stream)
-        _sum_chunk(p, plan, out if results is None else out[rows], product[rows], chunk, cut)
+        _sum_chunk(p, plan, out if results is None else out[rows], product[rows], chunk, cut, done)
         if results is not None:
             _fetch_chunk(p, plan, out, chunk)
+            done.fetched += 1
 
 
 def _sum_chunk(
-    p: Problem,
-    plan: _Scatter,
-    place: torch.Tensor,
-    own: torch.Tensor,
-    chunk: int,
-    cut: tuple[int, int],
-) -> None:
+    p: Problem, plan: _Scatter, place: torch.Tensor, own: torch.Tensor, chunk: int,
+    cut: tuple[int, int], done: _Done,
+) -> None:  # fmt: skip
     """Add up a piece of the own rows when all have sent it, and tell the others of the result."""
     parts, results, stream = plan.parts, plan.results, beside(p.x.device).handle
     for member in sorted(plan.others):
         parts.arrived(member, chunk, stream)
+    done.added += 1
     first = parts.view(0, slice(*cut), p.n, p.out_dtype)
     copy = None if results is None else results.view(p.space.me, slice(*cut), p.n, p.out_dtype)
     finish(
@@ -261,6 +326,7 @@ def _sum_chunk(
     if results is not None:
         for member in plan.others:
             results.announce(member, chunk, stream)
+        done.told += 1
 
 
 def _fetch_chunk(p: Problem, plan: _Scatter, out: torch.Tensor, chunk: int) -> None:

@@ -16,7 +16,7 @@ import torch
 from .._core.library import device_state, lib
 from ..interop.torch.tensors import heap_of
 from .launches import current_stream
-from .links import Beside, Link, beside
+from .links import Beside, Link, beside, settle
 from .matmul_arguments import FP8, Problem
 from .matmul_local import add_product, cuts, multiply, pieces_of, sent_pieces
 
@@ -99,29 +99,80 @@ def _plan(p: Problem) -> _Pair:
     )  # fmt: skip
 
 
+class _Call:
+    """Where a call has its own rows, and how far it has come.
+
+    Attributes:
+        reached: whether the other member stores its sums into ``out``.
+        in_slot: whether the own sums are made in the other's slot here.
+        places: of the pieces of the own rows; ``to``: the address of the first.
+        products, sums: pieces that were exchanged.
+        released: whether the other member may claim the slot again.
+    """
+
+    def __init__(self, p: Problem, plan: _Pair, out: torch.Tensor) -> None:
+        self.reached = plan.results is not None and _is_reached(p, out)
+        self.in_slot = plan.results is not None and not self.reached
+        mine = out if plan.results is None else out[p.rows_of(p.space.me)]
+        self.places = plan.sums if self.in_slot else tuple(mine[each.rows] for each in plan.own)
+        self.to = plan.parts.address_of(plan.other) if self.in_slot else mine.data_ptr()
+        self.products = self.sums = 0
+        self.released = False
+
+
 def scatter_by_pair(p: Problem, out: torch.Tensor) -> None:
     """matmul_reduce_scatter or matmul_all_reduce of two members into ``out``."""
     plan: _Pair = p.plan("scatter by pair", lambda: _plan(p))
-    stream, side, parts = current_stream(), beside(p.x.device), plan.parts
-    xs = p.x.split(plan.sizes)
-    reached = plan.results is not None and _is_reached(p, out)
-    mine = out if plan.results is None else out[p.rows_of(p.space.me)]
-    in_slot = plan.results is not None and not reached
-    places = plan.sums if in_slot else tuple(mine[each.rows] for each in plan.own)
-    to = parts.address_of(plan.other) if in_slot else mine.data_ptr()
+    stream, side = current_stream(), beside(p.x.device)
+    call, xs = _Call(p, plan, out), p.x.split(plan.sizes)
+    plan.parts.claim(plan.other, stream)
+    try:
+        _exchange_products(p, plan, call, xs, stream)
+        if not call.in_slot:  # nobody uses slots from here on
+            plan.parts.release(plan.other, side.handle)
+            call.released = True
+        _add_products(p, plan, call, out, xs, stream)
+    except Exception as error:
+        settle(error, lambda: _settle(plan, call, stream, side))
+        raise
+    if call.reached:
+        _await_sums(plan, side)
+    if call.in_slot:
+        side.fork(stream)  # behind the last copy
+        plan.parts.release(plan.other, side.handle)
+    side.join(stream)
 
-    parts.claim(plan.other, stream)
-    _exchange_products(p, plan, xs, to, stream)
-    if not in_slot:  # nobody uses slots from here on
-        parts.release(plan.other, side.handle)
-    for each, place, awaited in zip(plan.own, places, plan.awaited, strict=True):
+
+def _exchange_products(
+    p: Problem, plan: _Pair, call: _Call, xs: Sequence[torch.Tensor], stream: int | None
+) -> None:
+    """The products of the other's rows; those of the own ones come to their places, with a mark."""
+    side, parts, other = beside(p.x.device), plan.parts, plan.other
+    for each, product, came in zip(plan.leaving, plan.products, plan.coming, strict=True):
+        multiply(p, product, xs[plan.first[0] + each.number], None, whole=False)
+        side.fork(stream)
+        parts.announce(other, each.number, side.handle)
+        parts.arrived(other, each.number, side.handle)
+        call.products += 1
+        parts.fetch(other, other, came.at, call.to + came.at, came.nbytes, side.handle)
+        side.mark(each.number)
+
+
+def _add_products(
+    p: Problem, plan: _Pair, call: _Call, out: torch.Tensor, xs: Sequence[torch.Tensor],
+    stream: int | None,
+) -> None:  # fmt: skip
+    """The products of the own rows, added to what has come; ``matmul_all_reduce`` sends the sums."""
+    side = beside(p.x.device)
+    for each, place, awaited in zip(plan.own, call.places, plan.awaited, strict=True):
         if awaited is not None:
             side.await_mark(awaited, stream)
         add_product(p, place, xs[plan.first[1] + each.number])
         if plan.results is None:
             continue
         side.fork(stream)
-        if reached:
+        call.sums += 1
+        if call.reached:
             plan.results.send_to(
                 plan.other, place.data_ptr(), each.nbytes, each.number, side.handle
             )
@@ -129,26 +180,33 @@ def scatter_by_pair(p: Problem, out: torch.Tensor) -> None:
             # The caller's stream has nothing else to do behind the last product.
             copies = stream if each is plan.own[-1] else side.handle
             _exchange_sums(p, plan, out, each, side, copies)
-    if reached:
-        _await_sums(plan, side)
-    if in_slot:
-        side.fork(stream)  # behind the last copy
-        parts.release(plan.other, side.handle)
-    side.join(stream)
 
 
-def _exchange_products(
-    p: Problem, plan: _Pair, xs: Sequence[torch.Tensor], to: int, stream: int | None
-) -> None:
-    """The products of the other's rows; those of the own ones come to ``to``, and are marked there."""
-    side, parts, other = beside(p.x.device), plan.parts, plan.other
-    for each, product, came in zip(plan.leaving, plan.products, plan.coming, strict=True):
-        multiply(p, product, xs[plan.first[0] + each.number], None, whole=False)
+def _settle(plan: _Pair, call: _Call, stream: int | None, side: Beside) -> None:
+    """After an error: NaN for products and sums that are not made, and what comes is not used."""
+    parts, results, other = plan.parts, plan.results, plan.other
+    if call.products < len(plan.leaving):
         side.fork(stream)
+        parts.fill_with_nan(side.handle)
+    for each in plan.leaving[call.products :]:
         parts.announce(other, each.number, side.handle)
+    for each in plan.leaving[call.products :]:
         parts.arrived(other, each.number, side.handle)
-        parts.fetch(other, other, came.at, to + came.at, came.nbytes, side.handle)
-        side.mark(each.number)
+    if results is not None:
+        side.join(stream)
+        for place in call.places[call.sums :]:
+            place.fill_(torch.nan)
+        side.fork(stream)
+        for each, place in list(zip(plan.own, call.places, strict=True))[call.sums :]:
+            if call.reached:
+                results.send_to(other, place.data_ptr(), each.nbytes, each.number, side.handle)
+            else:
+                results.announce(other, each.number, side.handle)
+        for each in plan.theirs[0 if call.reached else call.sums :]:
+            results.arrived(other, each.number, side.handle)
+    if not call.released:
+        parts.release(other, side.handle)
+    side.join(stream)
 
 
 def _exchange_sums(

@@ -8,6 +8,7 @@ only for copies, for tiles that others compute before they wait for anything, an
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ import pyshmem.triton as shmem
 
 from . import matmul_kernels as kernels
 from .launches import current_stream
-from .links import CHUNKS, Link, beside
+from .links import CHUNKS, Link, beside, settle
 from .matmul_arguments import FP8, Problem, share_of_rows
 from .matmul_engine import send_shard, shard_link
 from .workspace import Workspace, device_heap_is_near
@@ -131,13 +132,17 @@ def gather_by_tiles(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None
     words = link.full_words()
     tiles = n_pes * -(-max(p.rows) // options["BM"]) * -(-p.n // options["BN"])
     scales = link.block.view(torch.float32)[scales_at // 4 :]
-    kernels.gather_matmul_kernel[(_programs(p, tiles),)](
-        out, x, block, link.slot // _UNIT, p.w,
-        scales, link.slot // 4, p.w if p.scale_w is None else p.scale_w,
-        out if p.bias is None else p.bias, words, step, base, p.n_rows - n_pes * base, p.n, p.k, me,
-        n_pes, _pes(p.space, p.x.device), shmem.context(), CHUNKS=CHUNKS, BIAS=p.bias is not None,
-        ACTIVATION=p.activation or "", **_scales(p), **options,
-    )  # fmt: skip
+    try:
+        kernels.gather_matmul_kernel[(_programs(p, tiles),)](
+            out, x, block, link.slot // _UNIT, p.w,
+            scales, link.slot // 4, p.w if p.scale_w is None else p.scale_w,
+            out if p.bias is None else p.bias, words, step, base, p.n_rows - n_pes * base, p.n, p.k, me,
+            n_pes, _pes(p.space, p.x.device), shmem.context(), CHUNKS=CHUNKS, BIAS=p.bias is not None,
+            ACTIVATION=p.activation or "", **_scales(p), **options,
+        )  # fmt: skip
+    except Exception as error:
+        settle(error, lambda: _drop_shards(p, link, options["BM"], stream))
+        raise
     if gathered is not None:
         gathered[p.rows_of(me)].copy_(p.x)
     for k in range(1, n_pes):
@@ -151,7 +156,24 @@ def gather_by_tiles(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None
     side.join(stream)
 
 
+def _drop_shards(p: Problem, link: Link, height: int, stream: int | None) -> None:
+    """What comes for a kernel that was not launched."""
+    others = [(p.space.me + k) % p.space.n_pes for k in range(1, p.space.n_pes)]
+    for member in others:
+        _, bounds = _bounds(p.rows[member], max(p.rows), height)
+        for chunk in range(len(bounds) - 1):
+            link.arrived(member, chunk, stream)
+    for member in others:
+        link.release(member, stream)
+    beside(p.x.device).join(stream)
+
+
 # ---- matmul_reduce_scatter, matmul_all_reduce ------------------------------------------------------
+
+
+def _take_back(links: tuple[Link, ...], others: list[int], stream: int | None) -> None:
+    for link, member in itertools.product(links, others):
+        link.take_back(member, stream)
 
 
 def scatter_by_tiles(p: Problem, out: torch.Tensor) -> None:
@@ -171,14 +193,18 @@ def scatter_by_tiles(p: Problem, out: torch.Tensor) -> None:
     for link in links:
         for member in others:
             link.claim(member, stream)
-    kernels.matmul_scatter_kernel[(_programs(p, n_pes * per_member),)](
-        out, parts.block.view(p.out_dtype), results.block.view(p.out_dtype),
-        parts.slot // p.out_dtype.itemsize, _aligned(p.x), p.w,
-        p.x if p.scale_x is None else p.scale_x, p.w if p.scale_w is None else p.scale_w,
-        out if p.bias is None else p.bias, both, both[n_pes * per_member :], base,
-        p.n_rows - n_pes * base, p.n, p.k, me, n_pes, _pes(p.space, p.x.device), shmem.context(),
-        ALL=to_all, BIAS=p.bias is not None, ACTIVATION=p.activation or "", **_scales(p), **options,
-    )  # fmt: skip
+    try:
+        kernels.matmul_scatter_kernel[(_programs(p, n_pes * per_member),)](
+            out, parts.block.view(p.out_dtype), results.block.view(p.out_dtype),
+            parts.slot // p.out_dtype.itemsize, _aligned(p.x), p.w,
+            p.x if p.scale_x is None else p.scale_x, p.w if p.scale_w is None else p.scale_w,
+            out if p.bias is None else p.bias, both, both[n_pes * per_member :], base,
+            p.n_rows - n_pes * base, p.n, p.k, me, n_pes, _pes(p.space, p.x.device), shmem.context(),
+            ALL=to_all, BIAS=p.bias is not None, ACTIVATION=p.activation or "", **_scales(p), **options,
+        )  # fmt: skip
+    except Exception as error:  # on all members: what cannot be compiled, or has no room
+        settle(error, lambda: _take_back(links, others, stream))
+        raise
     words.zero_()
     for link in links:
         for member in others:

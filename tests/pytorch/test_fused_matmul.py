@@ -39,6 +39,15 @@ def test_calls_in_random_sequences(n: int, calls: int, run_pes: Callable) -> Non
     assert done.stdout.splitlines().count("ok") == n, done.stdout
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_an_error_in_the_middle_of_a_call_leaves_the_next_one_working(
+    n: int, run_pes: Callable
+) -> None:
+    program, env = PROGRAM.with_name("fused_errors.py"), {**ALONE, "PYSHMEM_TIMEOUT": "20"}
+    done = run_pes(n, program, device="sim", timeout=280, env=env, check=True)
+    assert done.stdout.splitlines().count("ok") == n, done.stdout
+
+
 def test_peers_out_of_reach_and_members_that_disagree(run_pes: Callable) -> None:
     run(run_pes, 2, "far", PYSHMEM_P2P="0", PYSHMEM_CHECK="1")
 
