@@ -18,6 +18,13 @@ static int transfer(int op, uintptr_t ctx, uintptr_t symmetric, uintptr_t local,
     Py_END_ALLOW_THREADS return status;
 }
 
+/* The result. One that was given up may still be under way to another host: its local array stays for good. */
+static PyObject *finish(int status, PyObject *local) {
+    if (status == ISHMEMX_ERR_TIMEOUT || status == ISHMEMX_ERR_INTERRUPTED)
+        Py_INCREF(local);
+    return fast_finish(status);
+}
+
 /* The same in the order of a stream: a call as short as the driver's own. */
 static int transfer_on_stream(int op, const fast_options_t *options, uintptr_t symmetric, uintptr_t local,
                               size_t nbytes, int pe) {
@@ -42,7 +49,7 @@ static PyObject *copy_plain(int op, const fast_place_t *symmetric, PyObject *arr
         return NULL;
     local.nbytes = (size_t)buffer.len;
     if (fast_nbytes(&local, options->nelems, &nbytes) && nbytes <= symmetric->nbytes)
-        result = fast_finish(transfer(op, options->handle, symmetric->address, (uintptr_t)buffer.buf, nbytes, pe));
+        result = finish(transfer(op, options->handle, symmetric->address, (uintptr_t)buffer.buf, nbytes, pe), array);
     PyBuffer_Release(&buffer);
     return result;
 }
@@ -63,7 +70,7 @@ static PyObject *copy(const fast_call_t *call, PyObject *const *args, Py_ssize_t
         return NULL;
     if (options.on_stream)
         return fast_finish(transfer_on_stream(op, &options, symmetric.address, local.address, nbytes, pe));
-    return fast_finish(transfer(op, options.handle, symmetric.address, local.address, nbytes, pe));
+    return finish(transfer(op, options.handle, symmetric.address, local.address, nbytes, pe), args[op == PUT]);
 }
 
 /* An array with an element 0 that Python has a number for. */

@@ -120,6 +120,20 @@ def fail(status: int) -> NoReturn:
     raise _EXCEPTIONS.get(status, errors.ShmemError)(text)
 
 
+_given_up: list[Any] = []
+
+
+def fail_transfer(status: int, local: Any) -> NoReturn:
+    """As ``fail``, for a put or get of the array ``local``.
+
+    One that was given up, at a deadline or by Ctrl-C, may still be under way to another host: what the
+    conduit reads then must be no other array's memory, so this one stays for good.
+    """
+    if status in (lib.ISHMEMX_ERR_TIMEOUT, lib.ISHMEMX_ERR_INTERRUPTED):
+        _given_up.append(local)
+    fail(status)
+
+
 def not_initialized(what: str) -> errors.NotInitialized:
     """The error of using ``what`` outside init and finalize."""
     if forked_by is not None:

@@ -11,7 +11,7 @@ from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, pair, stream_handle, target
 from .._core.dtypes import argument_error, out_of_range, pe_number
 from .._core.errors import UnsupportedError
-from .._core.library import check, check_value, fail, lib
+from .._core.library import check, check_value, fail, fail_transfer, lib
 from .contexts import Context, context_of, handle_of
 from .fast_calls import fast
 from .stream_kernels import run
@@ -55,7 +55,7 @@ def put(
         return
     status = _put(handle_of(ctx), dest_address, source_address, nbytes, pe_number(pe))
     if status:
-        fail(status)
+        fail_transfer(status, source)
 
 
 @fast("copy", _GET_CALL)
@@ -90,7 +90,7 @@ def get(
         return
     status = _get(handle_of(ctx), dest_address, source_address, nbytes, pe_number(pe))
     if status:
-        fail(status)
+        fail_transfer(status, dest)
 
 
 def put_nbi(
@@ -125,7 +125,8 @@ def put_nbi(
         status = lib.ishmemx_put_nbi(context.handle, dest_address, source_address, nbytes, pe)
     except (TypeError, OverflowError) as error:
         raise argument_error(error, pe=(pe, None)) from None
-    check(status)
+    if status:
+        fail_transfer(status, source)
     context.keep(source, pe)
 
 
@@ -161,7 +162,8 @@ def get_nbi(
         status = lib.ishmemx_get_nbi(context.handle, dest_address, source_address, nbytes, pe)
     except (TypeError, OverflowError) as error:
         raise argument_error(error, pe=(pe, None)) from None
-    check(status)
+    if status:
+        fail_transfer(status, dest)
     context.keep(dest, pe)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, pair, signal_target, stream_handle
 from .._core.dtypes import argument_error
-from .._core.library import SignalOp, check, check_value, fail, lib
+from .._core.library import SignalOp, check, check_value, fail_transfer, lib
 from .contexts import Context, context_of, handle_of
 from .fast_calls import fast
 from .stream_kernels import run, wait_on_stream
@@ -81,7 +81,7 @@ def put_signal(
     except (TypeError, OverflowError) as error:
         raise _mistake(error, signal, sig_op, pe) from None
     if status:
-        fail(status)
+        fail_transfer(status, source)
 
 
 def put_signal_nbi(
@@ -128,7 +128,7 @@ def put_signal_nbi(
     except (TypeError, OverflowError) as error:
         raise _mistake(error, signal, sig_op, pe) from None
     if status:
-        fail(status)
+        fail_transfer(status, source)
     context.keep(source, pe)
 
 

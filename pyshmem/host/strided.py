@@ -13,7 +13,7 @@ import numpy as np
 from .._core.array_types import AnyArray
 from .._core.arrays import Place, StreamLike, place, stream_handle
 from .._core.dtypes import integer, nelems_of, pe_number
-from .._core.library import check, lib
+from .._core.library import fail_transfer, lib
 from .contexts import Context, handle_of
 from .stream_kernels import run
 
@@ -48,7 +48,7 @@ def iput(
     """
     far, near = _sides(dest, source, put=True)
     count = _blocks(near, "source", sst, 1, nelems, "nelems")
-    _copy("iput", far, near, (dst, sst), 1, count, pe, ctx, stream)
+    _copy("iput", far, near, (dst, sst), 1, count, pe, ctx, stream, source)
 
 
 def iget(
@@ -80,7 +80,7 @@ def iget(
     """
     near, far = _sides(dest, source, put=False)
     count = _blocks(near, "dest", dst, 1, nelems, "nelems")
-    _copy("iget", near, far, (dst, sst), 1, count, pe, ctx, stream)
+    _copy("iget", near, far, (dst, sst), 1, count, pe, ctx, stream, dest)
 
 
 def ibput(
@@ -115,7 +115,7 @@ def ibput(
     far, near = _sides(dest, source, put=True)
     strides = (bsize if dst is None else dst, bsize if sst is None else sst)
     count = _blocks(near, "source", strides[1], bsize, nblocks, "nblocks")
-    _copy("iput", far, near, strides, bsize, count, pe, ctx, stream)
+    _copy("iput", far, near, strides, bsize, count, pe, ctx, stream, source)
 
 
 def ibget(
@@ -150,7 +150,7 @@ def ibget(
     near, far = _sides(dest, source, put=False)
     strides = (bsize if dst is None else dst, bsize if sst is None else sst)
     count = _blocks(near, "dest", strides[0], bsize, nblocks, "nblocks")
-    _copy("iget", near, far, strides, bsize, count, pe, ctx, stream)
+    _copy("iget", near, far, strides, bsize, count, pe, ctx, stream, dest)
 
 
 def _sides(dest: AnyArray, source: AnyArray, *, put: bool) -> tuple[Place, Place]:
@@ -200,6 +200,7 @@ def _copy(
     pe: int,
     ctx: Context | None,
     stream: StreamLike,
+    local: AnyArray,
 ) -> None:
     length = integer("bsize", block, np.int64)
     if length < 1:
@@ -224,4 +225,6 @@ def _copy(
         call = getattr(lib, f"ishmemx_{routine}_on_stream")
         run(call, handle_of(ctx), *where, stream_handle(stream))
         return
-    check(getattr(lib, f"ishmemx_{routine}")(handle_of(ctx), *where))
+    status = getattr(lib, f"ishmemx_{routine}")(handle_of(ctx), *where)
+    if status:
+        fail_transfer(status, local)

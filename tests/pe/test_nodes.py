@@ -105,6 +105,55 @@ os._exit(0)
 """
 
 
+GIVEN_UP = """
+import gc, os, signal, time, weakref
+import numpy as np
+import pyshmem
+
+job = pyshmem.init(heap_size="8M", device_heap_size="8M")
+box, sig = pyshmem.zeros(4000, np.int64, heap="device"), pyshmem.new_signal(heap="device")
+pids = pyshmem.zeros(2, np.int64)
+pyshmem.fcollect(pids, pyshmem.full(1, os.getpid(), dtype=np.int64))
+calls = {
+    "put": lambda: pyshmem.put(box, there, 1),
+    "put, nelems": lambda: pyshmem.put(box, there, 1, nelems=np.int64(9)),
+    "get": lambda: pyshmem.get(there, box, 1),
+    "put_nbi": lambda: pyshmem.put_nbi(box, there, 1),
+    "put_signal": lambda: pyshmem.put_signal(box, there, sig, 1, pyshmem.SIGNAL_SET, 1),
+    "iput": lambda: pyshmem.iput(box, there, 1),
+    "iget": lambda: pyshmem.iget(there, box, 1),
+}
+pyshmem.barrier_all()
+if job.my_pe == 1:
+    os.kill(os.getpid(), signal.SIGSTOP)
+else:
+    while "State:\tT" not in open(f"/proc/{pids[1]}/status").read():
+        time.sleep(0.01)
+    for name, call in calls.items():
+        there = np.ones(4000, np.int64)
+        seen = weakref.ref(there)
+        try:
+            call()
+            print(name, "has not timed out", flush=True)
+        except pyshmem.ShmemTimeout:
+            pass
+        del there
+        gc.collect()
+        if seen() is None:
+            print(name, "has let go of its array", flush=True)
+    os.kill(int(pids[1]), signal.SIGCONT)
+print("ok", flush=True)
+os._exit(0)
+"""
+
+
+def test_arrays_of_transfers_that_were_given_up_stay(run_pes: Callable) -> None:
+    """The conduit may still read them, and a copy engine still write to them."""
+    settings = {"PYSHMEM_NODE_SIZE": "1", "PYSHMEM_TIMEOUT": "0.5"}
+    done = run_pes(2, GIVEN_UP, device="sim", env=settings, timeout=60)
+    assert done.stdout == "ok\n" * 2, done.stderr
+
+
 def test_a_pe_that_stops_is_named_and_holds_up_nobody_else(run_pes: Callable) -> None:
     settings = {"PYSHMEM_NODE_SIZE": "1", "PYSHMEM_TIMEOUT": "3"}
     done = run_pes(3, STOPPED, device="sim", env=settings, timeout=60)

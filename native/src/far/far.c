@@ -67,9 +67,18 @@ int pysh_far_open(char *region) {
     return ISHMEMX_OK;
 }
 
+/* Messages that were given up: the conduit may still read them. */
+static bool unanswered(void) {
+    for (int pe = 0; pysh_far.channel && pe < pysh.n_pes; pe++)
+        if (pysh_far.channel[pe].answered < pysh_far.channel[pe].away)
+            return true;
+    return false;
+}
+
 void pysh_far_close(void) {
     pthread_mutex_lock(&pysh_far.mutex);
-    free(pysh_far.channel);
+    if (!unanswered())
+        free(pysh_far.channel);
     pysh_far.channel = NULL;
     pthread_mutex_unlock(&pysh_far.mutex);
 }
@@ -244,7 +253,8 @@ void pysh_far_describe(char *text, size_t capacity) {
 
 /* ---- the host's operations ---- */
 
-/* A wait that was given up: the operation's memory goes, its messages under way are nobody's. */
+/* A wait that was given up: the operation's memory goes, its messages under way are nobody's. What `local` points to
+ * may be in use for a while: the conduit reads what it was given, and a copy to or from a GPU that has begun ends. */
 static void abandon(pysh_far_op_t *op) {
     pysh_far_channel_t *channel = &pysh_far.channel[op->pe];
     pysh_far_op_t **at, *before = NULL;

@@ -58,7 +58,8 @@ bool pysh_far_progress(void);
 bool pysh_far_busy(void);
 /* Who has not answered for how long, for reports; empty when nobody is waited for. */
 void pysh_far_describe(char *text, size_t capacity);
-/* Starts it and waits until it is done; `what` is shown to those who look. */
+/* Starts it and waits until it is done; `what` is shown to those who look. TIMEOUT, INTERRUPTED: it was given up, and
+ * what `local` points to stays until the job ends, unless that is at most PYSH_FAR_SMALL bytes of a put. */
 int pysh_far_wait(pysh_far_op_t *op, const char *what);
 /* Blocking, of one block; addresses as pysh_put() and pysh_get() have them. */
 int pysh_far_put(int heap, int64_t offset, const void *source, size_t nbytes, int pe);

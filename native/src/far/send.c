@@ -77,8 +77,9 @@ static void take(pysh_far_channel_t *channel, pysh_far_op_t *op) {
     else
         take_part(op, sent, &far_offset);
     describe(op, sent, far_offset);
-    if (op->kind == PYSH_FAR_PUT && inside(sent))
-        memcpy(&sent->word[PYSH_FAR_DATA], sent->local, sent->block);
+    if (op->kind == PYSH_FAR_PUT && !op->local_gpu && sent->n_blocks == 1 && sent->block <= PYSH_FAR_SMALL)
+        /* Also what is not to travel inside: it may be a variable of a caller who gives up. */
+        sent->local = memcpy(&sent->word[PYSH_FAR_DATA], sent->local, sent->block);
     else if (op->kind == PYSH_FAR_PUT && (op->local_gpu || sent->n_blocks > 1))
         sent->state = PYSH_SENT_FILLING;
     op->under_way++;
