@@ -144,6 +144,34 @@ def test_a_child_forked_before_init_may_be_a_pe(run_pes: Callable) -> None:
     )
 
 
+# ---- other children ------------------------------------------------------------------------------
+
+CHILDREN = {
+    "with its files": ("os.system(command)", "which has not finalised"),
+    "without them": ("subprocess.call(command, shell=True)", "is not the job's control segment"),
+}
+
+
+@pytest.mark.parametrize("how", CHILDREN)
+def test_a_program_that_a_pe_starts_is_no_pe(how: str, run_pes: Callable) -> None:
+    call, text = CHILDREN[how]
+    done = run_pes(
+        2,
+        f"""
+        import os, subprocess, sys, pyshmem
+        child = "import pyshmem; pyshmem.init(heap_size='1M')"
+        command = sys.executable + ' -c "' + child + '"'
+        with pyshmem.init(heap_size="1M") as job:
+            if job.my_pe == 1:  # alone: nobody else would come to the child's init
+                assert {call} != 0
+            pyshmem.barrier_all()
+        """,
+        timeout=30,
+        check=True,
+    )
+    assert text in done.stderr
+
+
 # ---- /proc and memfd -----------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -79,6 +80,39 @@ static int make_descriptors(const ishmemx_config_t *config, int *fds) {
         status = pysh_control_map(fds[FD_CONTROL], config->n_pes, &shm.control);
     if (status)
         close_all(fds, N_FDS);
+    return status;
+}
+
+/* Fails in a process that has a PE's environment and is none: the launcher's segment is not open in it, or the PE is
+ * another process, whose job would otherwise be reset under it. */
+static int check_place(const ishmemx_config_t *config) {
+    pysh_control_slot_t *slot;
+    pysh_control_t *control;
+    pysh_hello_t own;
+    int status;
+    pid_t pid;
+
+    if (config->control_fd < 0)
+        return ISHMEMX_OK;
+    if ((status = pysh_control_map(config->control_fd, config->n_pes, &control)))
+        return status == ISHMEMX_ERR_MISMATCH
+                   ? status
+                   : pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                               "PYSHMEM_CONTROL_FD is %d, which is not the job's control segment in this process: a PE "
+                               "started it, which makes it no PE; or what started it in a PE's place closes files "
+                               "(Python's subprocess does, without close_fds=False)",
+                               config->control_fd);
+    pysh_hello_fill(config, &own);
+    slot = &control->slot[config->pe];
+    pid = atomic_load(&slot->pid);
+    if (atomic_load(&slot->state) == PYSH_PE_RUNNING && pid != own.pid &&
+        atomic_load(&slot->pid_namespace) == own.pid_namespace && kill(pid, 0) == 0)
+        status =
+            pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
+                      "PE %d of this job is process %d, which has not finalised; this one has only its environment "
+                      "and is no PE",
+                      config->pe, pid);
+    pysh_control_unmap(control);
     return status;
 }
 
@@ -165,7 +199,7 @@ static int shm_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
             config->n_pes);
     shm.pe = config->pe;
     shm.n_pes = config->n_pes;
-    if ((status = meet(config, fds)))
+    if ((status = check_place(config)) || (status = meet(config, fds)))
         return status;
     pysh_sleep_prepare();
     shm.slot = &shm.control->slot[shm.pe];
