@@ -67,32 +67,57 @@ static int await_place(const lock_t *lock, const char *what, uint32_t mask, bool
     return status;
 }
 
+/* From no place in the queue to `state`, unless another thread of this PE was first. */
+static int claim(const lock_t *lock, uint32_t state, uint32_t *before_p) {
+    return amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock->place, state, 0, pysh.pe, before_p);
+}
+
+/* With its own place just claimed: to the end of the queue. */
+static int queue_up(const lock_t *lock) {
+    uint32_t before, ignored;
+    int status = amo(ISHMEMX_ATOMIC_SWAP, lock->last, (uint32_t)pysh.pe + 1, 0, lock->home, &before);
+
+    if (status)
+        return status;
+    if (before)
+        return amo(ISHMEMX_ATOMIC_OR, lock->place, (uint32_t)pysh.pe + 1, 0, (int)before - 1, &ignored);
+    return own(ISHMEMX_ATOMIC_AND, lock, ~WAITING, &ignored);
+}
+
+/* Its turn having come: it holds, unless *place_p is no longer its place; then that is read again. */
+static int hold(const lock_t *lock, uint32_t *place_p, bool *held) {
+    uint32_t place = *place_p;
+    int status = amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock->place, place | HOLDING, place, pysh.pe, place_p);
+
+    *held = !status && *place_p == place;
+    return status;
+}
+
 int ishmemx_set_lock(void *address) {
-    uint32_t place, before = 0, ignored;
+    uint32_t place, before;
+    bool held = false;
     lock_t lock;
     int status;
 
     PYSH_ENTER();
     if ((status = find(address, &lock, &place)))
         return status;
-    if (place & HOLDING)
-        return pysh_fail(ISHMEMX_ERR_STATE, "PE %d holds the lock already; a lock cannot be set twice", pysh.pe);
-    if (!(place & QUEUED)) {
-        if ((status = own(ISHMEMX_ATOMIC_SET, &lock, QUEUED | WAITING, &ignored)) ||
-            (status = amo(ISHMEMX_ATOMIC_SWAP, lock.last, (uint32_t)pysh.pe + 1, 0, lock.home, &before)))
+    while (!held) { /* again where another PE came behind, or another thread of this one was first */
+        if (place & HOLDING)
+            return pysh_fail(ISHMEMX_ERR_STATE, "PE %d holds the lock already; a lock cannot be set twice", pysh.pe);
+        before = place;
+        if (!place && ((status = claim(&lock, QUEUED | WAITING, &before)) || (!before && (status = queue_up(&lock)))))
             return status;
-        if (before)
-            status = amo(ISHMEMX_ATOMIC_OR, lock.place, (uint32_t)pysh.pe + 1, 0, (int)before - 1, &ignored);
-        else
-            status = own(ISHMEMX_ATOMIC_AND, &lock, ~WAITING, &ignored);
+        if ((status = await_place(&lock, "set_lock", WAITING, false, &place)) ||
+            (place & QUEUED && !(place & HOLDING) && (status = hold(&lock, &place, &held))))
+            return status;
     }
-    if (!status)
-        status = await_place(&lock, "set_lock", WAITING, false, &place);
-    return status ? status : own(ISHMEMX_ATOMIC_OR, &lock, HOLDING, &ignored);
+    return ISHMEMX_OK;
 }
 
 int ishmemx_test_lock(void *address, int *acquired) {
     uint32_t place, before, ignored;
+    bool held = false;
     lock_t lock;
     int status;
 
@@ -100,14 +125,13 @@ int ishmemx_test_lock(void *address, int *acquired) {
     if ((status = find(address, &lock, &place)))
         return status;
     *acquired = 0;
-    if (place & (HOLDING | WAITING))
-        return ISHMEMX_OK;
-    if (place & QUEUED) {
-        *acquired = 1;
-        return own(ISHMEMX_ATOMIC_OR, &lock, HOLDING, &ignored);
-    }
-    if ((status = own(ISHMEMX_ATOMIC_SET, &lock, HOLDING, &ignored)) ||
-        (status = amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock.last, (uint32_t)pysh.pe + 1, 0, lock.home, &before)))
+    while (place & QUEUED && !(place & (HOLDING | WAITING)) && !held)
+        if ((status = hold(&lock, &place, &held)))
+            return status;
+    *acquired = held;
+    if (place || (status = claim(&lock, HOLDING, &before)) || before)
+        return status;
+    if ((status = amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock.last, (uint32_t)pysh.pe + 1, 0, lock.home, &before)))
         return status;
     *acquired = !before;
     return before ? own(ISHMEMX_ATOMIC_SET, &lock, 0, &ignored) : ISHMEMX_OK;
@@ -126,13 +150,11 @@ int ishmemx_clear_lock(void *address) {
     if ((status = pysh_quiet()))
         return status;
     if (!(place & NEXT)) { /* nobody is known to come next: perhaps nobody does */
-        if ((status = own(ISHMEMX_ATOMIC_AND, &lock, ~(HOLDING | QUEUED), &ignored)) ||
-            (status = amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock.last, 0, (uint32_t)pysh.pe + 1, lock.home, &last)))
+        if ((status = amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock.last, 0, (uint32_t)pysh.pe + 1, lock.home, &last)))
             return status;
         if (last == (uint32_t)pysh.pe + 1)
-            return ISHMEMX_OK;
-        if ((status = own(ISHMEMX_ATOMIC_OR, &lock, HOLDING, &ignored)) ||
-            (status = await_place(&lock, "clear_lock", NEXT, true, &place)))
+            return own(ISHMEMX_ATOMIC_SET, &lock, 0, &ignored);
+        if ((status = await_place(&lock, "clear_lock", NEXT, true, &place)))
             return status;
     }
     if ((status = own(ISHMEMX_ATOMIC_SET, &lock, 0, &ignored)))

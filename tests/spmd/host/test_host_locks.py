@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -84,3 +86,29 @@ def test_mistakes(job):
     for routine in (pyshmem.set_lock, pyshmem.test_lock, pyshmem.clear_lock):
         with pytest.raises(ValueError, match="not on a symmetric heap"):
             routine(np.zeros(1, np.int64))
+
+
+def test_threads_of_a_pe_that_take_one_lock_have_it_one_at_a_time_or_are_told(job, make):
+    lock, counter, taken = pyshmem.Lock(), make(np.zeros(1, int)), make(np.zeros(1, int))
+
+    def take():
+        for turn in range(100):
+            try:
+                if turn % 4:
+                    lock.set()
+                elif not lock.test():
+                    continue
+            except pyshmem.ShmemError as error:
+                if "holds the lock already" not in str(error):
+                    raise
+                continue
+            pyshmem.p(counter, pyshmem.g(counter, 0) + 1, 0)
+            lock.clear()
+            pyshmem.atomic_inc(taken, 0)
+
+    with ThreadPoolExecutor(3) as threads:
+        for one in [threads.submit(take) for _ in range(3)]:
+            one.result()
+    pyshmem.barrier_all()
+    assert pyshmem.g(counter, 0) == pyshmem.g(taken, 0) > 0
+    assert (lock.word == 0).all()
