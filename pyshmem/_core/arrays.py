@@ -36,7 +36,8 @@ pinned = False
 class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
     """A NumPy array on a symmetric heap.
 
-    Views and slices stay symmetric. Copies and results of arithmetic are plain ``np.ndarray``.
+    Views and slices stay symmetric. Results of arithmetic and copies are plain ``np.ndarray``, but
+    NumPy's own copies, by ``astype`` or lists of indices, keep the type; their ``heap`` is None.
     The memory goes back to the heap by ``pyshmem.free``, or, some time after the last reference to
     the array and its views has gone, in a later collective call.
     """
@@ -76,6 +77,12 @@ class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
     def copy(self, order: Any = "C") -> Any:
         """A copy in ordinary memory."""
         return self.view(np.ndarray).copy(order)
+
+    def __copy__(self) -> Any:
+        return self.copy("K")
+
+    def __deepcopy__(self, _memo: dict[int, Any] | None, /) -> Any:
+        return self.copy("K")
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         if array is self:

@@ -23,7 +23,7 @@ from .._core.array_types import AnyArray
 from .._core.dtypes import integer
 from .._core.library import check, ffi, lib
 from . import runtime
-from .handles import kernels_refuse
+from .handles import Handle, kernels_refuse
 from .team_arguments import listed_pes, refuse_team
 from .teams import TEAM_WORLD, Team
 
@@ -48,7 +48,7 @@ CTX_SESSION_BATCH: int = lib.ISHMEMX_SESSION_BATCH
 CTX_SESSION_SAME_AMO: int = lib.ISHMEMX_SESSION_SAME_AMO
 
 
-class Context:
+class Context(Handle):
     """A stream of operations; operations of different contexts are not ordered.
 
     A context manager: leaving the block completes and destroys it.

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What teams, channels and contexts have in common."""
+"""What objects that stand for something of the library have in common."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import sys
+from typing import Any, NoReturn, Self
 
 
 def _refuse(handle: Any) -> NoReturn:
@@ -15,3 +16,25 @@ def _refuse(handle: Any) -> NoReturn:
 
 #: Where Numba looks for the type of a kernel's argument, and the simulator of kernels too.
 kernels_refuse = property(_refuse)
+
+
+class Handle:
+    """Stands for something of this PE that ends with it: a copy would end it for the original, too.
+
+    Copies, also within what is copied deeply, are the object itself. Predefined ones are pickled by
+    their name.
+    """
+
+    __slots__ = ()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> str:
+        for name, value in vars(sys.modules[type(self).__module__]).items():
+            if value is self:
+                return name
+        raise TypeError(f"{self!r} is of this process and cannot be pickled")

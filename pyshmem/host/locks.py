@@ -18,6 +18,7 @@ from .._core.dtypes import kind_of
 from .._core.library import check, ffi, lib
 from . import creation
 from .contexts import CTX_DEFAULT
+from .handles import Handle
 
 _LONG = kind_of(np.dtype(np.int64))
 
@@ -76,7 +77,7 @@ def clear_lock(lock: AnyArray) -> None:
     CTX_DEFAULT.complete_by(lib.ishmemx_clear_lock, _word(lock))
 
 
-class Lock:
+class Lock(Handle):
     """A lock of its own. Making it is collective. ``with lock:`` holds it for a block.
 
     Attributes:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from .._core.arrays import StreamLike, stream_handle
 from .._core.library import check, ffi, lib
 from . import faults, runtime
+from .handles import Handle
 from .stream_kernels import named, prepare, set_signals
 
 __all__ = ["Graph", "Stream", "prepare", "set_signals"]
@@ -23,7 +24,7 @@ __all__ = ["Graph", "Stream", "prepare", "set_signals"]
 _alive: set[int] = set()
 
 
-class Stream:
+class Stream(Handle):
     """A stream of this PE's GPU, or of the simulator, that waits for no other.
 
     Its work is done in the order in which it came. Streams live until ``destroy`` or the end of the
@@ -100,7 +101,7 @@ class Stream:
         self.handle = 0
 
 
-class Graph:
+class Graph(Handle):
     """What a stream has captured, to be put on streams again as often as one likes.
 
     All PEs of a collective in it replay it equally often. It belongs to the job in which it was made.

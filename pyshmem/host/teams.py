@@ -22,7 +22,7 @@ from .._core.dtypes import integer, pe_number
 from .._core.library import check, ffi, lib
 from .._core.peer_views import view_of_peer
 from . import runtime
-from .handles import kernels_refuse
+from .handles import Handle, kernels_refuse
 from .runtime import current
 from .stream_kernels import run
 from .team_arguments import TeamConfig, listed_pes, options_of, refuse_team
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .contexts import Context
 
 
-class Channel:
+class Channel(Handle):
     """What one group of a grid, or one stream, uses a team by while others use it, too.
 
     Kernels take ``pyshmem.device.as_argument(channel)`` as the team of a collective, collectives with
@@ -66,7 +66,7 @@ class Channel:
         return f"<pyshmem channel {self.index} of {self.team!r}>"
 
 
-class Team:
+class Team(Handle):
     """A set of PEs, numbered from 0 within the team.
 
     A context manager: leaving the block destroys it, unless by an exception.

@@ -56,6 +56,12 @@ def test_functions_without_a_module_are_sent_whole(tmp_path: Path) -> None:
     ]
 
 
+def test_functions_sent_whole_name_what_is_predefined() -> None:
+    scope = {"__name__": "__main__", "world": pyshmem.TEAM_WORLD, "context": pyshmem.CTX_DEFAULT}
+    exec("def place():\n    world.sync()\n    context.quiet()\n    return world.my_pe()", scope)
+    assert pyshmem.launch(scope["place"], 2) == [0, 1]
+
+
 def fail_on_one() -> None:
     if pyshmem.my_pe() == 1:
         raise KeyError("no such row")

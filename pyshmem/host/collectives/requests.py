@@ -10,6 +10,7 @@ from typing import Any
 
 from ..._core.arrays import StreamLike
 from ..._core.library import check, ffi, lib
+from ..handles import Handle
 from . import stream_waits
 
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 50e-6, 1e-3
@@ -32,7 +33,7 @@ class _Held:
 _dropped: deque[_Held] = deque()
 
 
-class Request:
+class Request(Handle):
     """A collective that this PE has begun. ``await request`` waits for it in an asyncio program.
 
     It holds the arrays until it is complete. Do not change ``source``, nor look at ``dest``, before

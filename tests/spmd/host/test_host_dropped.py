@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import threading
 import warnings
 import weakref
@@ -131,3 +133,45 @@ def test_threads_may_drop_requests_at_once(job):
     assert len(requests._dropped) == before + 3 * n  # a null handle is never complete
     for _ in range(3 * n):
         requests._dropped.pop()
+
+
+def test_a_copy_of_a_handle_that_is_dropped_ends_nothing(job):
+    array = pyshmem.ones(2)
+    handles = (
+        TEAM_WORLD.split(0), Context(), pyshmem.sum_reduce_nb(array, array), pyshmem.Lock(),
+        pyshmem.streams.Graph(),
+    )  # fmt: skip
+    for handle in handles:
+        with pytest.raises(TypeError, match="is of this process and cannot be pickled"):
+            pickle.dumps(handle)
+        held, deep = copy.copy(handle), copy.deepcopy([handle])
+        assert held is deep[0] is handle
+        del held, deep
+    gc.collect()
+    pyshmem.drain()
+    team, context, request, lock = handles[:4]
+    request.wait()
+    team.sync()
+    with lock:
+        pyshmem.put(array, np.ones(2), job.my_pe, ctx=context)
+    context.destroy()
+    team.destroy()
+
+
+@pytest.mark.parametrize("predefined", [TEAM_WORLD, pyshmem.TEAM_NODE, CTX_DEFAULT])
+def test_what_is_predefined_is_the_same_after_copying_and_pickling(predefined):
+    assert copy.deepcopy(predefined) is predefined
+    assert pickle.loads(pickle.dumps(predefined)) is predefined
+
+
+def test_copies_of_symmetric_arrays_are_plain_ones():
+    array = pyshmem.ones(2)
+    for made in (
+        array.copy(),
+        copy.copy(array),
+        copy.deepcopy(array),
+        pickle.loads(pickle.dumps(array)),
+    ):
+        assert type(made) is np.ndarray
+        assert (made == 1).all()
+        assert not np.shares_memory(made, array)
