@@ -245,4 +245,4 @@ __all__ = [
     "zeros_like",
 ]  # fmt: skip
 
-compat.arrange_simulator(library.setting("DEVICE")[0])
+compat.arrange_simulator(library.setting("DEVICE")[0].lower())

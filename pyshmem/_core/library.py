@@ -220,6 +220,6 @@ def parse_size(size: int | str) -> int:
         raise TypeError(
             f"a size is {size!r} ({type(size).__name__}); give bytes or a text such as '512M'"
         ) from None
-    if nbytes < 0:
-        raise ValueError(f"a size is {nbytes} bytes; give 0 or more, or a text such as '512M'")
+    if not 0 <= nbytes < 1 << 63:
+        raise ValueError(f"a size is {nbytes} bytes; give 0 to 2**63 - 1, or a text such as '512M'")
     return nbytes

@@ -24,6 +24,7 @@ from .._core.library import (
     not_initialized,
     parse_size,
     setting,
+    setting_number,
     take_fault,
 )
 from . import communicator
@@ -179,7 +180,10 @@ def choose_device(device: str | None = None, n_pes: int = 1) -> str:
 
     Raises: TypeError (no name), ValueError (of no device).
     """
-    wanted = setting("DEVICE")[0] if device is None else device
+    wanted = device
+    if device is None:
+        setting_number("DEVICE")  # refuses what is no device, by the name of the variable
+        wanted = setting("DEVICE")[0].lower()
     if not isinstance(wanted, str):
         raise TypeError(f"device is {wanted!r} ({type(wanted).__name__}), not a name")
     if wanted in ACCELERATORS:

@@ -36,6 +36,38 @@ def test_a_heap_size_that_is_none_names_its_variable(run_pes: Callable) -> None:
     assert "SHMEM_SYMMETRIC_SIZE is 'much', which is not a size" in done.stderr
 
 
+def test_a_heap_that_no_memory_holds_is_told_as_that(run_pes: Callable) -> None:
+    run_pes(
+        2,
+        """
+        import pyshmem
+        for size, kind, text in (
+            (1 << 62, pyshmem.ShmemError, "Cannot allocate memory; lower PYSHMEM_HEAP_SIZE"),
+            (1 << 63, ValueError, "give 0 to"), (-1, ValueError, "give 0 to"),
+        ):
+            try:
+                pyshmem.init(heap_size=size)
+            except kind as error:
+                assert text in str(error), error
+            else:
+                raise SystemExit(f"{size} was taken")
+        pyshmem.init(heap_size="1M")
+        """,
+        check=True,
+    )
+
+
+def test_the_case_of_a_device_does_not_matter(run_command: Callable) -> None:
+    program = (
+        "import pyshmem; print(pyshmem.init().device, pyshmem._core.compat.simulator_requested())"
+    )
+    for text in ("Sim", "sim"):
+        done = run_command([sys.executable, "-c", program], 60, check=True, PYSHMEM_DEVICE=text)
+        assert done.stdout == "sim True\n"
+    done = run_command([sys.executable, "-c", program], 60, PYSHMEM_DEVICE="gpu")
+    assert "PYSHMEM_DEVICE is 'gpu', which is not one of auto|cuda|sim|none" in done.stderr
+
+
 @pytest.mark.parametrize("variable", ["SHMEM_VERSION", "SHMEM_INFO"])
 def test_the_library_says_what_it_is(variable: str, run_pes: Callable) -> None:
     """Once, on PE 0; with SHMEM_INFO it also lists what can be set."""

@@ -247,11 +247,10 @@ static int shm_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
     size_t stride = ((size_t)nbytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN, total;
     char *region = NULL;
 
-    if (!__builtin_mul_overflow(stride, (size_t)shm.n_pes, &total) && total < INT64_MAX &&
-        ftruncate(shm.arena_fd[heap], (off_t)total) == 0)
-        region = map_aligned(shm.arena_fd[heap], total);
-    else if (!errno)
+    if (__builtin_mul_overflow(stride, (size_t)shm.n_pes, &total) || total >= INT64_MAX)
         errno = ENOMEM;
+    else if (ftruncate(shm.arena_fd[heap], (off_t)total) == 0)
+        region = map_aligned(shm.arena_fd[heap], total);
     if (!region)
         return pysh_fail(ISHMEMX_ERR_SYSTEM,
                          "symmetric %s heap of %s for each of %d PEs: %s; lower PYSHMEM_%sHEAP_SIZE",
