@@ -70,7 +70,7 @@ class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
 
     def __repr__(self) -> str:
         heap = self.heap
-        if heap is None:  # an array without elements, or of a job that has ended
+        if heap is None:  # a copy, or of a job that has ended
             return f"{super().__repr__()[:-1]}, heap=None)"
         return f"{super().__repr__()[:-1]}, heap={heap!r}, pe={lib.ishmemx_my_pe()})"
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from types import SimpleNamespace
 from typing import Any, Literal, SupportsIndex, TypeVar, cast
 
 import numpy as np
@@ -98,11 +99,20 @@ def allocate(
     nbytes = _nbytes(extents, kind)
     on_gpu = heap == "device" and job.device == "cuda"
     if not nbytes:
-        empty_array = np.empty(extents, kind).view(SymmetricArray)
-        return cupy_arrays.array_over(0, 0, None, extents, kind) if on_gpu else empty_array
+        if on_gpu:
+            return cupy_arrays.array_over(0, 0, None, extents, kind)
+        return SymmetricArray(extents, kind, buffer=_nothing_on(number))
     address = ffi.new("uintptr_t *")
     check(lib.ishmemx_malloc_as(routine.encode(), number, nbytes, align, zero, address))
     return _array_over(address[0], nbytes, extents, kind, on_gpu)
+
+
+def _nothing_on(number: int) -> np.ndarray[Any, Any]:
+    """No bytes at the beginning of a heap: what tells the heap of an array without elements."""
+    base = ffi.new("uintptr_t *")
+    lib.ishmemx_heap_range(number, base, ffi.new("int64_t *"))
+    interface = {"data": (base[0], False), "shape": (0,), "typestr": "|u1", "version": 3}
+    return np.asarray(SimpleNamespace(__array_interface__=interface))
 
 
 def _array_over(

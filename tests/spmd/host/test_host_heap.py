@@ -142,6 +142,16 @@ def test_arrays_without_elements_take_no_memory(heap):
     assert pyshmem.zeros((), np.int32, heap=heap).shape == ()
 
 
+def test_arrays_without_elements_are_of_their_heap_all_the_same(heap):
+    drop_all()
+    before = pyshmem.heap_info(heap).allocations
+    array = pyshmem.realloc(pyshmem.ones(3, heap=heap), 0)
+    like = pyshmem.realloc(pyshmem.empty_like(array), 2)
+    array = pyshmem.realloc(array, 4)
+    assert pyshmem.heap_info(heap).allocations == before + 2
+    assert (array.size, like.size) == (4, 2)
+
+
 # ---- freeing -------------------------------------------------------------------------------------
 
 
