@@ -9,6 +9,10 @@
 #include "ishmemx.h"
 
 #ifdef __cplusplus
+#ifdef __clang__ /* with -pedantic it warns of C's complex types, which C++ has as an extension */
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wc99-extensions"
+#endif
 extern "C" {
 #endif
 
@@ -279,6 +283,9 @@ SHMEM_TYPENAMES_S(SHMEM_REDUCE_SUMS_)
 
 #ifdef __cplusplus
 }
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 #endif
 
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L && !defined(__cplusplus)

@@ -143,14 +143,16 @@ def test_static_variables_under_sanitizers(
 # ---- alone -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @pytest.mark.parametrize("standard", ["c++11", "c++20"])
 def test_generic_routines_of_cxx(
-    standard: str, flags: list[str], tmp_path: Path, n_pes: int, run_pes: Callable
+    standard: str, compiler: str, flags: list[str], tmp_path: Path, n_pes: int, run_pes: Callable
 ) -> None:
-    if shutil.which("g++") is None:
-        pytest.skip("g++ is not installed")
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
     program, source = tmp_path / "overloads", HERE / "overloads.cpp"
-    command = ["g++", f"-std={standard}", *WARNINGS, "-o", program, source, *flags]
+    options = [f"-std={standard}", "-pedantic", *WARNINGS]
+    command = [compiler, *options, "-o", program, source, *flags]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert run_pes(n_pes, program, check=True).stdout == "ok\n"
