@@ -28,10 +28,15 @@ class Options:
 
     Attributes:
         staging: bytes, or a text such as ``"64M"``, that all groups together stage their tensors in,
-            on each heap. The first group gets a quarter, each other one a thirty-second.
+            on each heap; None: 64 MiB, and on the device heap a quarter of it where that is more and
+            twice as much is free. The first group gets a quarter, each other one a thirty-second.
     """
 
-    staging: int | str = "64M"
+    staging: int | str | None = None
+
+
+def _size_of(options: Options) -> int | None:
+    return None if options.staging is None else parse_size(options.staging)
 
 
 class Heap:
@@ -52,7 +57,7 @@ class Group(dist.ProcessGroup):
         super().__init__(rank, size)
         self._rank, self._n, self._name, self._desc = rank, size, "", "undefined"
         exchange = StoreExchange(store, rank, size)
-        self._members: Members | None = Members(exchange, parse_size(options.staging))
+        self._members: Members | None = Members(exchange, _size_of(options))
         self._heaps = {"cpu": Heap(self._members, "host")}
         self._gpu = runtime.current().gpu
         if runtime.device_name() == "cuda":

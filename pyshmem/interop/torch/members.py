@@ -18,6 +18,7 @@ import torch
 from ..._core.errors import HeapExhausted, MismatchError
 from ...host import creation, runtime
 from ...host.members import team_of_members
+from ...host.query import heap_info
 from ...host.teams import Team
 from . import tensors
 
@@ -25,6 +26,7 @@ Interval = tuple[int, int]
 
 #: A group gets this share of the memory: the first, and others. The least that is any use.
 _FIRST_SHARE, _SHARE, _LEAST = 4, 32, 64 << 10
+_DEFAULT = 64 << 20  # bytes, where a group's options name none
 
 
 class StoreExchange:
@@ -135,10 +137,10 @@ class Members:
     """A process group's team, and its part of the memory on each heap.
 
     Collective over the members. The first of a job has all PEs, joins them in a job where there is
-    none, and takes ``staging`` bytes from each heap.
+    none, and takes ``staging`` bytes from each heap; None: see ``Options``.
     """
 
-    def __init__(self, exchange: StoreExchange, staging: int) -> None:
+    def __init__(self, exchange: StoreExchange, staging: int | None) -> None:
         self._joined = not runtime.initialized()
         if self._joined:
             runtime.init(comm=exchange)
@@ -173,7 +175,18 @@ class Members:
             runtime.finalize()
 
 
-def _make_pools(exchange: StoreExchange, staging: int) -> None:
+def _default_size(heap: str) -> int:
+    """The same on all PEs, as their heaps are."""
+    info = heap_info(heap)
+    large = (
+        info.nbytes // 4 >> 20 << 20
+        if heap == "device" and info.largest_free >= info.nbytes // 2
+        else 0
+    )
+    return max(_DEFAULT, large)
+
+
+def _make_pools(exchange: StoreExchange, staging: int | None) -> None:
     members = sorted(exchange.allgather(runtime.my_pe()))
     if members != list(range(runtime.n_pes())):
         raise MismatchError(
@@ -182,7 +195,7 @@ def _make_pools(exchange: StoreExchange, staging: int) -> None:
         )
     heap_names = ["host", "device"] if runtime.device_name() == "cuda" else ["host"]
     for heap in heap_names:
-        _pools[heap] = Pool(staging, heap)
+        _pools[heap] = Pool(_default_size(heap) if staging is None else staging, heap)
 
 
 def from_process_group(group: Any = None) -> Team:

@@ -9,8 +9,8 @@ The block has two halves, used in turn: a kernel's broadcast may store into the 
 is not in the call yet (docs/collectives.md), which therefore may not be what that member still copies
 from. Who is in call e + 2 has heard in e + 1 of all members, who began it after their copies of e.
 
-Few bytes go through no block: on a stream members then reach only each other's slots, so that kernels
-take the tensors as they are (``unstaged``).
+On a stream kernels take as it is what no other member reaches: of few bytes all, as members reach only
+each other's slots then, else one of the two sides of most routines (``unstaged``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ...host.collectives.arguments import REDUCE, element_of
 from ...host.collectives.dispatch import do, sides_reached
 from ...host.stream_kernels import prepare
 from ...host.teams import Team
-from .unstaged import Place, source_of
+from .unstaged import Place, Rows, source_of
 
 _ALIGNMENT = 256  # of a half and of what it is divided into
 
@@ -57,6 +57,15 @@ class Reduction:
             name, dtype = _OF_BOOL[name], torch.uint8
         self.number = REDUCE[name]
         self.element = element_of(name, kind_of(as_dtype(dtype)))
+
+    def scaled(self, source: torch.Tensor) -> torch.Tensor:
+        """``source``, of bytes, times the factor: itself where there is none."""
+        return source if self.factor is None else as_bytes(source.view(self.dtype) * self.factor)
+
+    def scale(self, box: torch.Tensor) -> None:
+        """The same in place."""
+        if self.factor is not None:
+            box.view(self.dtype).mul_(self.factor)
 
 
 def flat(tensor: torch.Tensor) -> torch.Tensor:
@@ -102,9 +111,9 @@ class Staging:
 
     # ---- pieces ------------------------------------------------------------------------------------
 
-    def _rows(
+    def _pieces(
         self, n_rows: int, nbytes: int, width: int = 1, stream: StreamLike = None
-    ) -> Iterator[tuple[int, int, list[torch.Tensor]]]:
+    ) -> Iterator[tuple[int, int, torch.Tensor]]:
         """Pieces of ``nbytes`` bytes: begin and end of each, and ``n_rows`` rows as long, side by side.
 
         ``stream``: given where members store into each other's rows. Captured calls then begin and end
@@ -120,45 +129,28 @@ class Staging:
         for begin in range(0, nbytes, most):
             length = min(most, nbytes - begin)
             self._turn ^= 1
-            half = self._halves[self._turn]
-            rows = [half[row * length : (row + 1) * length] for row in range(n_rows)]
-            yield begin, begin + length, rows
+            yield begin, begin + length, self._halves[self._turn][: n_rows * length]
         if alone:
             self.team.sync(stream=stream)
 
-    def _takes_any(self, routine: str, nbytes: int, stream: StreamLike) -> bool:
-        """Whether kernels take tensors as they are, of ``nbytes`` from each to each; the same on all."""
-        if stream is None or not nbytes:
-            return False
-        return sides_reached(routine, self.team.handle, nbytes) == (False, False)
+    def _reached(self, routine: str, nbytes: int, stream: StreamLike) -> tuple[bool, bool]:
+        """Whether other members reach dest and source, of ``nbytes`` from each to each; the same on all.
 
-    def _reduced(
-        self, what: Reduction, part: torch.Tensor, box: torch.Tensor, stream: StreamLike
-    ) -> None:
-        """``part`` of each PE into ``box`` of all."""
-        self._fill(what, part, box)
-        count = box.numel() // what.dtype.itemsize
-        at = box.data_ptr()
-        do("reduce", 3, (self.team.handle, what.number, what.element, at, at, count), stream)
-        if what.mean:
-            box.view(what.dtype).div_(self.n_pes)
+        Of less than ``nbytes`` they reach no more.
+        """
+        if stream is None or not nbytes:
+            return True, True
+        return sides_reached(routine, self.team.handle, nbytes)
 
     def _combine(
         self, routine: str, what: Reduction, dest: torch.Tensor, source: torch.Tensor,
         stream: StreamLike,
     ) -> None:  # fmt: skip
-        """A reduction, of tensors as they are."""
-        if what.factor is not None:
-            source = as_bytes(source.view(what.dtype) * what.factor)
+        """A reduction of what has been scaled."""
         where = dest.data_ptr(), source.data_ptr(), dest.numel() // what.dtype.itemsize
         do(routine, 3, (self.team.handle, what.number, what.element, *where), stream)
         if what.mean:
             dest.view(what.dtype).div_(self.n_pes)
-
-    def _fill(self, what: Reduction, part: torch.Tensor, box: torch.Tensor) -> None:
-        box.copy_(part)
-        if what.factor is not None:
-            box.view(what.dtype).mul_(what.factor)
 
     # ---- collectives -------------------------------------------------------------------------------
 
@@ -169,13 +161,15 @@ class Staging:
         """Combine ``source`` of all PEs into ``dest``, on all or on ``root`` alone."""
         given, target = as_bytes(flat(source)), Target(dest)
         result, wanted = as_bytes(target.flat), root in (None, self.me)
-        if self._takes_any("reduce", given.numel(), stream):
+        if self._reached("reduce", given.numel(), stream) == (False, False):
             place = Place([result if wanted else torch.empty_like(given)])
-            self._combine("reduce", what, place.flat, source_of([given], place.flat), stream)
+            sent = what.scaled(source_of([given], place.flat))
+            self._combine("reduce", what, place.flat, sent, stream)
             place.done()
         else:
-            for begin, end, (box,) in self._rows(1, given.numel(), what.dtype.itemsize):
-                self._reduced(what, given[begin:end], box, stream)
+            for begin, end, box in self._pieces(1, given.numel(), what.dtype.itemsize):
+                what.scale(box.copy_(given[begin:end]))
+                self._combine("reduce", what, box, box, stream)
                 if wanted:
                     result[begin:end].copy_(box)
         if wanted:
@@ -186,17 +180,23 @@ class Staging:
     ) -> None:
         """Copy ``source`` of ``root`` into ``dest`` of all."""
         given, target = as_bytes(flat(source)), Target(dest)
-        result = as_bytes(target.flat)
-        if self._takes_any("broadcast", given.numel(), stream):
+        result, length = as_bytes(target.flat), given.numel()
+        dest_reached, source_reached = self._reached("broadcast", length, stream)
+        if not dest_reached:
             place = Place([result])
             sent = source_of([given], place.flat)
-            self._bytes("broadcast", place.flat, sent, given.numel(), stream, root)
+            self._bytes("broadcast", place.flat, sent, length, stream, root)
             place.done()
             target.done()
             return
-        for begin, end, (out, box) in self._rows(2, given.numel(), 1, stream):
-            if self.me == root:
+        if self.me == root and not source_reached:
+            given = source_of([given])
+        for begin, end, block in self._pieces(1 + source_reached, length, 1, stream):
+            out, box = block[: end - begin], block[-(end - begin) :]
+            if self.me == root and source_reached:
                 box.copy_(given[begin:end])
+            elif self.me == root:
+                box = given[begin:end]
             self._bytes("broadcast", out, box, end - begin, stream, root)
             if self.me != root or result.data_ptr() != given.data_ptr():
                 result[begin:end].copy_(out)
@@ -208,24 +208,27 @@ class Staging:
     ) -> None:  # fmt: skip
         """Copy ``source`` of each PE into its ``dests``, as long, on all or on ``root`` alone."""
         given = as_bytes(flat(source))
-        wanted = root in (None, self.me)
+        wanted, length = root in (None, self.me), given.numel()
         targets = [Target(dest) for dest in dests] if wanted else []
         self._check_sizes("all_gather", given, targets, self.n_pes if wanted else 0)
-        if self._takes_any("fcollect", given.numel(), stream):
-            results = [as_bytes(target.flat) for target in targets]
-            length = given.numel()
+        results = [as_bytes(target.flat) for target in targets]
+        dest_reached, source_reached = self._reached("fcollect", length, stream)
+        if not dest_reached:
             place = Place(results or [given.new_empty(self.n_pes * length)])
             sent = source_of([given], place.flat, self.me * length)
             self._bytes("fcollect", place.flat, sent, length, stream)
             place.done()
-            for target in targets:
-                target.done()
-            return
-        for begin, end, (box, *rows) in self._rows(1 + self.n_pes, given.numel(), 1, stream):
-            box.copy_(given[begin:end])
-            self._bytes("fcollect", rows[0], box, end - begin, stream)
-            for row, target in zip(rows, targets, strict=False):
-                as_bytes(target.flat)[begin:end].copy_(row)
+        else:
+            given = given if source_reached else source_of([given])
+            rows = Rows(results) if wanted else None
+            n_rows = self.n_pes + source_reached
+            for begin, end, block in self._pieces(n_rows, length, 1, stream):
+                out, box = block[: self.n_pes * (end - begin)], given[begin:end]
+                if source_reached:
+                    box = block[-(end - begin) :].copy_(box)
+                self._bytes("fcollect", out, box, end - begin, stream)
+                if rows is not None:
+                    rows.store(begin, end, out)
         for target in targets:
             target.done()
 
@@ -236,27 +239,28 @@ class Staging:
         """Combine the caller's one of ``sources`` of all PEs into ``dest``."""
         target, given = Target(dest), [as_bytes(flat(source)) for source in sources]
         result = as_bytes(target.flat)
-        if len(given) != self.n_pes or any(g.numel() != result.numel() for g in given):
+        length = result.numel()
+        if len(given) != self.n_pes or any(g.numel() != length for g in given):
             raise ValueError(
                 f"reduce_scatter: {len(given)} inputs of {[g.numel() for g in given]} bytes for "
-                f"{self.n_pes} PEs and an output of {result.numel()} bytes"
+                f"{self.n_pes} PEs and an output of {length} bytes"
             )
-        if self._takes_any("reduce_scatter", result.numel(), stream):
-            place = Place([result])
-            sent = source_of(given, place.flat, -self.me * result.numel())
+        dest_reached, source_reached = self._reached("reduce_scatter", length, stream)
+        place = Place([result])
+        if not source_reached:
+            sent = what.scaled(source_of(given, place.flat, -self.me * length))
             self._combine("reduce_scatter", what, place.flat, sent, stream)
-            place.done()
-            target.done()
-            return
-        size = what.dtype.itemsize
-        for begin, end, (out, *rows) in self._rows(1 + self.n_pes, result.numel(), size):
-            for row, one in zip(rows, given, strict=True):
-                self._fill(what, one[begin:end], row)
-            where = out.data_ptr(), rows[0].data_ptr(), (end - begin) // size
-            do("reduce_scatter", 3, (self.team.handle, what.number, what.element, *where), stream)
-            if what.mean:
-                out.view(what.dtype).div_(self.n_pes)
-            result[begin:end].copy_(out)
+        else:
+            rows, n_rows = Rows(given), self.n_pes + dest_reached
+            for begin, end, block in self._pieces(n_rows, length, what.dtype.itemsize):
+                sent = block[: self.n_pes * (end - begin)]
+                rows.load(begin, end, sent)
+                what.scale(sent)
+                out = block[-(end - begin) :] if dest_reached else place.flat[begin:end]
+                self._combine("reduce_scatter", what, out, sent, stream)
+                if dest_reached:
+                    place.flat[begin:end].copy_(out)
+        place.done()
         target.done()
 
     def all_to_all(
@@ -273,26 +277,38 @@ class Staging:
             raise ValueError(
                 f"all_to_all: {len(given)} inputs and {len(results)} outputs for {self.n_pes} PEs"
             )
-        length: int = given[0].numel() if longest is None else longest
-        if longest is None:
+        if longest is not None:
+            self._exchange(results, given, longest, stream)
+        else:
+            length = given[0].numel()
             self._check_sizes("all_to_all", given[0], targets, self.n_pes)
-            if self._takes_any("alltoall", length, stream):
+            if not self._reached("alltoall", length, stream)[0]:
                 place = Place(results)
                 sent = source_of(given, place.flat)
                 self._bytes("alltoall", place.flat, sent, length, stream)
                 place.done()
-                for target in targets:
-                    target.done()
-                return
-        for begin, end, rows in self._rows(2 * self.n_pes, length, 1, stream):
-            for row, one in zip(rows[: self.n_pes], given, strict=True):
-                row[: max(one.numel() - begin, 0)].copy_(one[begin:end])
-            dest = rows[self.n_pes]
-            self._bytes("alltoall", dest, rows[0], end - begin, stream)
-            for row, one in zip(rows[self.n_pes :], results, strict=True):
-                one[begin:end].copy_(row[: max(one.numel() - begin, 0)])
+            else:
+                come, go = Rows(results), Rows(given)
+                for begin, end, block in self._pieces(2 * self.n_pes, length, 1, stream):
+                    box, out = block.view(2, -1)
+                    go.load(begin, end, box)
+                    self._bytes("alltoall", out, box, end - begin, stream)
+                    come.store(begin, end, out)
         for target in targets:
             target.done()
+
+    def _exchange(
+        self, results: list[torch.Tensor], given: list[torch.Tensor], longest: int,
+        stream: StreamLike,
+    ) -> None:  # fmt: skip
+        """Parts that are not as long as each other, by pieces as long as those of the longest."""
+        for begin, end, block in self._pieces(2 * self.n_pes, longest, 1, stream):
+            rows = block.split(end - begin)
+            for row, one in zip(rows[: self.n_pes], given, strict=True):
+                row[: max(one.numel() - begin, 0)].copy_(one[begin:end])
+            self._bytes("alltoall", rows[self.n_pes], rows[0], end - begin, stream)
+            for row, one in zip(rows[self.n_pes :], results, strict=True):
+                one[begin:end].copy_(row[: max(one.numel() - begin, 0)])
 
     def scatter(
         self, dest: torch.Tensor, sources: Sequence[torch.Tensor], root: int,
@@ -304,12 +320,13 @@ class Staging:
         given = [as_bytes(flat(source)) for source in sources] if self.me == root else []
         if self.me == root:
             self._check_sizes("scatter", result, [Target(s) for s in sources], self.n_pes)
-        for begin, end, rows in self._rows(2 * self.n_pes, result.numel(), 1, stream):
-            for row, one in zip(rows, given, strict=False):
-                row.copy_(one[begin:end])
-            outs, length = rows[self.n_pes :], end - begin
-            self._bytes("broadcast", outs[0], rows[0], length * self.n_pes, stream, root)
-            result[begin:end].copy_(outs[self.me])
+        rows = Rows(given) if given else None
+        for begin, end, block in self._pieces(2 * self.n_pes, result.numel(), 1, stream):
+            box, out = block.view(2, -1)
+            if rows is not None:
+                rows.load(begin, end, box)
+            self._bytes("broadcast", out, box, box.numel(), stream, root)
+            result[begin:end].copy_(out.view(self.n_pes, -1)[self.me])
         target.done()
 
     def largest(self, value: int) -> int:

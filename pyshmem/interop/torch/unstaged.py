@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tensors that a kernel takes as they are, because no other member reaches their memory.
+"""Tensors that a kernel takes as they are, because no other member reaches their memory; and rows.
 
 All are of bytes, in one dimension. Kernels want memory that begins at a multiple of ``ALIGNMENT``, the
 parts of one side one behind the other: what does not lie so is copied by its own PE, and nobody else has
@@ -17,10 +17,8 @@ from ...host.collectives.dispatch import ALIGNMENT
 
 
 def _in_one(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
-    """A view of all parts, if they lie one behind the other and begin as kernels want it."""
+    """A view of all parts, if they lie one behind the other."""
     first = parts[0]
-    if first.data_ptr() % ALIGNMENT:
-        return None
     if len(parts) == 1:
         return first
     storage = first.untyped_storage().data_ptr()
@@ -33,11 +31,16 @@ def _in_one(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
     return first.as_strided((sum(part.numel() for part in parts),), (1,))
 
 
+def _for_kernels(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    """The same, if it begins where kernels want it, too."""
+    return None if parts[0].data_ptr() % ALIGNMENT else _in_one(parts)
+
+
 class Place:
     """Where a kernel stores: ``flat``, which ``done`` brings to the parts if they lie elsewhere."""
 
     def __init__(self, parts: Sequence[torch.Tensor]) -> None:
-        whole = _in_one(parts)
+        whole = _for_kernels(parts)
         self._parts = parts if whole is None else ()
         count = sum(part.numel() for part in parts)
         self.flat = parts[0].new_empty(count) if whole is None else whole
@@ -50,18 +53,47 @@ class Place:
                 part.copy_(row)
 
 
-def source_of(parts: Sequence[torch.Tensor], dest: torch.Tensor, behind: int = 0) -> torch.Tensor:
+def source_of(
+    parts: Sequence[torch.Tensor], dest: torch.Tensor | None = None, behind: int = 0
+) -> torch.Tensor:
     """What a kernel loads that stores to ``dest``: the parts, or a copy of them.
 
     Args:
         parts: one behind the other.
-        dest: from ``Place``.
+        dest: from ``Place``; None: memory that parts are never in.
         behind: bytes behind the beginning of ``dest`` at which the parts may begin; elsewhere they may
             not share memory with it, as a part might be gone before it is sent.
     """
-    whole = _in_one(parts)
+    whole = _for_kernels(parts)
     if whole is None:
         return torch.cat(list(parts)) if len(parts) > 1 else parts[0].clone()
+    if dest is None:
+        return whole
     begin, to = whole.data_ptr(), dest.data_ptr()
     meets = begin < to + dest.numel() and to < begin + whole.numel()
     return whole.clone() if meets and begin != to + behind else whole
+
+
+class Rows:
+    """Parts of one length, of which the same columns are copied at a time; at once, if they adjoin."""
+
+    def __init__(self, parts: Sequence[torch.Tensor]) -> None:
+        whole = _in_one(parts)
+        self._parts = parts
+        self._matrix = None if whole is None else whole.view(len(parts), -1)
+
+    def load(self, begin: int, end: int, block: torch.Tensor) -> None:
+        """Columns ``begin`` to ``end`` into ``block``, row by row."""
+        if self._matrix is not None:
+            block.view(len(self._parts), -1).copy_(self._matrix[:, begin:end])
+            return
+        for part, row in zip(self._parts, block.split(end - begin), strict=True):
+            row.copy_(part[begin:end])
+
+    def store(self, begin: int, end: int, block: torch.Tensor) -> None:
+        """The other way."""
+        if self._matrix is not None:
+            self._matrix[:, begin:end].copy_(block.view(len(self._parts), -1))
+            return
+        for part, row in zip(self._parts, block.split(end - begin), strict=True):
+            part[begin:end].copy_(row)

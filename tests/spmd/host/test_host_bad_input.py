@@ -286,5 +286,5 @@ def test_a_row_of_another_shape_is_told(job):
 
 
 def test_a_size_that_cannot_be_is_told(job):
-    with pytest.raises(ValueError, match="a size is -1 bytes; give 0 or more"):
+    with pytest.raises(ValueError, match="a size is -1 bytes; give 0 to"):
         pyshmem.cutover.set("put", -1)
