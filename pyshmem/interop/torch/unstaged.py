@@ -8,12 +8,15 @@ to know.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import torch
 
 from ...host.collectives.dispatch import ALIGNMENT
+
+_WIDE = torch.complex128  # for 16 bytes, whatever they are
+_LONG = 1 << 20  # bytes of a row, from which on a launch for each costs little
 
 
 def _in_one(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
@@ -75,7 +78,11 @@ def source_of(
 
 
 class Rows:
-    """Parts of one length, of which the same columns are copied at a time; at once, if they adjoin."""
+    """Parts of one length, of which the same columns are copied at a time.
+
+    Short ones that adjoin are copied by one kernel, 16 bytes a thread; others each by itself, which is
+    as fast as memory is.
+    """
 
     def __init__(self, parts: Sequence[torch.Tensor]) -> None:
         whole = _in_one(parts)
@@ -84,16 +91,23 @@ class Rows:
 
     def load(self, begin: int, end: int, block: torch.Tensor) -> None:
         """Columns ``begin`` to ``end`` into ``block``, row by row."""
-        if self._matrix is not None:
-            block.view(len(self._parts), -1).copy_(self._matrix[:, begin:end])
-            return
-        for part, row in zip(self._parts, block.split(end - begin), strict=True):
-            row.copy_(part[begin:end])
+        for part, row in self._pairs(begin, end, block):
+            row.copy_(part)
 
     def store(self, begin: int, end: int, block: torch.Tensor) -> None:
         """The other way."""
-        if self._matrix is not None:
-            self._matrix[:, begin:end].copy_(block.view(len(self._parts), -1))
-            return
+        for part, row in self._pairs(begin, end, block):
+            part.copy_(row)
+
+    def _pairs(
+        self, begin: int, end: int, block: torch.Tensor
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """The columns of each part beside their row of ``block``, or all of them as one."""
+        matrix, n = self._matrix, len(self._parts)
+        if matrix is not None and end - begin < _LONG:
+            odd = begin | end | matrix.shape[1] | matrix.data_ptr() | block.data_ptr()
+            if odd % _WIDE.itemsize == 0:
+                yield matrix[:, begin:end].view(_WIDE), block.view(_WIDE).view(n, -1)
+                return
         for part, row in zip(self._parts, block.split(end - begin), strict=True):
-            part[begin:end].copy_(row)
+            yield part[begin:end], row
