@@ -126,9 +126,14 @@ static void leave_job_plain(void) {
 }
 #endif
 
-TO_PYTHON void attach_to_interpreter(uintptr_t main_thread_ident) {
+/* From before init on: its waits are interrupted too. */
+TO_PYTHON void heed_signals(uintptr_t main_thread_ident) {
     main_thread = main_thread_ident;
     ishmemx_set_interrupt_check(check_signals);
+}
+
+/* Behind init: what that has the process do at its end comes after what is done here. */
+TO_PYTHON void attach_to_interpreter(void) {
     others_know = 0;
     if (initialized_by == getpid())
         return;

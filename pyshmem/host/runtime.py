@@ -164,9 +164,10 @@ def _start(
         config.device = config.local_pe % max(gpu_count(), 1)
     if chosen == "sim":
         compat.arrange_simulator("sim")
+    lib.heed_signals(threading.main_thread().ident)
     check(lib.ishmemx_init_thread(config, level, ffi.new("int *")))
     del kept
-    lib.attach_to_interpreter(threading.main_thread().ident)
+    lib.attach_to_interpreter()
     _install_hooks()
     if lib.ishmemx_n_pes() > 1:
         _keep_lines_whole()

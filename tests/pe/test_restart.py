@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A job after a job, in one process: thread levels, and handles that do not outlive theirs."""
+"""A job after a job, or after an init that ended: thread levels, handles that end with theirs."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 
 RunPes = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -61,3 +64,34 @@ except ValueError:
 def test_handles_end_with_their_job(n_pes: int, run_pes: RunPes) -> None:
     result = run_pes(n_pes, PROGRAM, check=True)
     assert result.stdout.count("ok") == n_pes
+
+
+@pytest.mark.parametrize("alone", [0, 1])
+def test_a_signal_handler_ends_an_init_that_waits(
+    alone: int, run_pes: RunPes, tmp_path: Path
+) -> None:
+    run_pes(
+        2,
+        """
+        import os, signal, sys, pathlib, pyshmem
+        alone, told = int(sys.argv[1]), pathlib.Path(sys.argv[2])
+        def handler(*_):
+            raise LookupError("from the handler")
+        if int(os.environ["PYSHMEM_PE"]) == alone:
+            signal.signal(signal.SIGALRM, handler)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.5)
+                pyshmem.init(heap_size="1M")
+            except LookupError:
+                told.touch()
+            else:
+                raise SystemExit("init went on")
+        while not told.exists():
+            pass
+        with pyshmem.init(heap_size="1M"):
+            pyshmem.barrier_all()
+        """,
+        [alone, tmp_path / "told"],
+        timeout=20,
+        check=True,
+    )
