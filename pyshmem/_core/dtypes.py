@@ -49,11 +49,15 @@ class Kind:
     def scalar(self, value: Any, name: str) -> Any:
         """``value`` as ``native``, refusing what would lose something."""
         try:
-            return operator.index(value) if self.native is int else float(value)
-        except (TypeError, ValueError):  # float takes texts
-            raise TypeError(
-                f"{name} is {value!r} ({type(value).__name__}); the array's dtype is {self.dtype}"
-            ) from None
+            if self.native is int:
+                return operator.index(value)
+            if not isinstance(value, (str, bytes, bytearray)):  # which float reads
+                return float(value)
+        except (TypeError, ValueError):
+            pass
+        raise TypeError(
+            f"{name} is {value!r} ({type(value).__name__}); the array's dtype is {self.dtype}"
+        )
 
 
 def bits_of(kind: Kind, value: Any, pe: Any = 0, name: str = "value") -> int:

@@ -288,3 +288,18 @@ def test_a_row_of_another_shape_is_told(job):
 def test_a_size_that_cannot_be_is_told(job):
     with pytest.raises(ValueError, match="a size is -1 bytes; give 0 to"):
         pyshmem.cutover.set("put", -1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_a_text_is_no_value(job, dtype):
+    box = pyshmem.zeros(1, dtype)
+    for text in ("3", b"3"):
+        with pytest.raises(
+            TypeError, match=rf"value is {text!r} \((str|bytes)\); the array's dtype"
+        ):
+            pyshmem.p(box, text, job.my_pe)
+        with pytest.raises(
+            TypeError, match=rf"value is {text!r} \((str|bytes)\); the array's dtype"
+        ):
+            pyshmem.atomic_set(box, text, job.my_pe)
+    assert box[0] == 0
