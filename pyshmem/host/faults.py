@@ -64,7 +64,7 @@ def report() -> str:
 
 
 _WHAT = {
-    FAULT_PE: "pe {a} is not one of the {b} PEs (0..{last}); nothing was transferred",
+    FAULT_PE: "pe {a} is not one of the {b} PEs (0..{last}){outside}; nothing was transferred",
     FAULT_ADDRESS: "{b} bytes at {a:#x} are not on the device heap; pass an array made with "
     "heap='device' (nothing was transferred)",
     FAULT_NELEMS: "nelems {a} does not fit the arrays, which hold {b}; nothing was transferred",
@@ -109,6 +109,7 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
     what = _WHAT.get(kind, "fault {kind}").format(
         kind=kind, a=a, b=b, last=b - 1, aim=_aim(fault["op"], a, b),
         whom=f" from PE {pe}" if pe >= 0 else "",
+        outside=", or, with ctx=, was outside its team" if a == -1 else "",
     )  # fmt: skip
     if kind == FAULT_TIMEOUT:
         what += report()

@@ -372,7 +372,7 @@ def made(handle: int, name: str) -> Team | None:
     return team
 
 
-def team_of(team: Team | Channel, name: str = "team") -> Team | Channel:
+def team_of(team: Team | Channel | None, name: str = "team") -> Team | Channel:
     """``team``, if it is one.
 
     Raises: TypeError (another object, or None: this PE is in no such team).

@@ -8,7 +8,7 @@ import numpy as np
 from ..._core.dtypes import AsBits, as_dtype
 from ..._core.library import check, ffi, lib
 from ...host.contexts import Context
-from ...host.teams import Channel, Team
+from ...host.teams import Channel, Team, team_of
 from ..leaf.chosen import SIM
 
 
@@ -23,7 +23,7 @@ def as_argument(array: Any) -> Any:
     """What a kernel is given for a team, a channel of one, a context or an array.
 
     A team, a channel or a context is the number of a team's slot, an int32, valid until that is
-    destroyed.
+    destroyed. None, of a split where this PE is no member, is a TypeError.
 
     An array is returned in the form that costs least to pass, for launches in a loop.
 
@@ -32,8 +32,8 @@ def as_argument(array: Any) -> Any:
 
     Raises: TypeError (it is none of these), ValueError (a team or context that has been destroyed).
     """
-    if isinstance(array, (Team, Channel)):
-        return np.int32(slot_of(lib.ishmemx_team_slot, array.handle))
+    if array is None or isinstance(array, (Team, Channel)):
+        return np.int32(slot_of(lib.ishmemx_team_slot, team_of(array).handle))
     if isinstance(array, Context):
         return np.int32(slot_of(lib.ishmemx_ctx_team_slot, array.handle))
     # Arrays of the library and of others have one of these; NumPy's scalars have neither.

@@ -102,7 +102,8 @@ def test_a_pe_outside_the_team_is_a_fault(job, place, show, ring_of, pe):
     source, dest = place(np.ones(4, np.int64)), place(np.zeros(4, np.int64))
     number = job.n_pes if pe == "outside" else pe
     message = fault_of(lambda: as_a_group[1, 32](shmem.as_argument(ctx), number, source, dest))
-    assert "put" in message
+    assert "put: pe -1 is not one of" in message
+    assert "or, with ctx=, was outside its team" in message
     assert (show(dest) == 0).all()
 
 

@@ -56,6 +56,8 @@ def test_an_object_of_the_host_is_no_argument_of_a_kernel(job, place):
     for handle, name in ((pyshmem.TEAM_WORLD, "team"), (pyshmem.CTX_DEFAULT, "context")):
         with pytest.raises(TypeError, match=rf"as_argument\({name}\)"):
             sum_on[1, 32](handle, array, array)
+    with pytest.raises(TypeError, match="team is None, as a split returns where this PE is no"):
+        shmem.as_argument(None)
 
 
 @pytest.mark.parametrize("value", ["x", 7, None, [1, 2], np.float32(1)], ids=repr)
