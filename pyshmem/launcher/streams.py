@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import deque
 from collections.abc import Callable
@@ -12,20 +13,28 @@ from typing import IO
 #: What takes output: a function instead of a descriptor.
 Sink = Callable[[bytes], object]
 
+#: Of readers that are gone.
+_GONE = (errno.EPIPE, errno.EIO)
+
 PARTIAL_AGE = 0.1  # seconds after which text without a line end is passed on (a prompt, dots)
 LONGEST_LINE = 1 << 16
 
 
-def write_all(target: int, data: bytes) -> None:
-    """Write to a descriptor that somebody else may have closed or made non-blocking."""
+def write_all(target: int, data: bytes) -> OSError | None:
+    """Write to a descriptor that somebody else may have closed or made non-blocking.
+
+    Returns:
+        Why the rest was lost; the job is not to fail for that.
+    """
     view = memoryview(data)
     while view:
         try:
             view = view[os.write(target, view) :]
         except BlockingIOError:
             os.set_blocking(target, True)
-        except OSError:
-            return  # the reader is gone; the job is not to fail for that
+        except OSError as error:
+            return error
+    return None
 
 
 def occupy_standard_streams() -> None:
@@ -56,6 +65,7 @@ class Stream:
         self._line_begins = True
         self._lines: deque[bytes] = deque(maxlen=keep)
         self._last = b""
+        self._lost = False
 
     def pump(self, now: float) -> bool:
         """Pass on what has come; False once the pipe has ended."""
@@ -111,7 +121,12 @@ class Stream:
         if not data:
             return
         self._remember(data)
-        self._write(self._tagged(data) if self._tag else data)
+        error = self._write(self._tagged(data) if self._tag else data)
+        # A reader that is gone, as head is in `run ... | head`, does not want it.
+        if isinstance(error, OSError) and error.errno not in _GONE and not self._lost:
+            self._lost = True
+            text = f"pyshmem: output of PEs is lost: {error.strerror}\n"
+            write_all(2, text.encode())
 
     def _remember(self, data: bytes) -> None:
         *whole, self._last = (self._last + data).split(b"\n")

@@ -105,3 +105,14 @@ def test_input_goes_to_pe_0(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pyshmem", "run", "-n", "2", "--device", "none", str(script)]
     done = subprocess.run(command, input="hello", capture_output=True, text=True, timeout=60)
     assert sorted(done.stdout.splitlines()) == ["0 'hello'", "1 ''"]
+
+
+def test_output_that_a_full_disk_does_not_take_is_told(
+    tmp_path: Path, run_command: Callable
+) -> None:
+    script = tmp_path / "program.py"
+    script.write_text("print('here', flush=True)\nprint('and here', flush=True)")
+    job = f"{sys.executable} -m pyshmem run -n 1 --tag --device none {script}"
+    told = "pyshmem: output of PEs is lost: No space left on device\n"
+    assert run_command(["bash", "-c", f"{job} >/dev/full"], 30).stderr == told
+    assert run_command(["bash", "-c", f"{job} | true"], 30).stderr == ""
