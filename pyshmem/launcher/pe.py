@@ -30,10 +30,14 @@ def main() -> int:
         return 1
     # A PE that the launcher ends while it hangs says where it was, instead of an answer.
     faulthandler.register(signal.SIGTERM, file=result, all_threads=False, chain=True)
+    pe = os.getpid()
     try:
         answer, status = _call(call)
     except BaseException as error:
         answer, status = _failure(error), _status_of(error)
+    if os.getpid() != pe:  # a child of fork() that came out of the function: the answer is not its
+        sys.stderr.write(answer.get("traceback", ""))
+        return status
     with open(result, "wb", closefd=False) as file:
         pickle.dump(answer, file)
     return status

@@ -62,6 +62,20 @@ def test_functions_sent_whole_name_what_is_predefined() -> None:
     assert pyshmem.launch(scope["place"], 2) == [0, 1]
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_child_that_returns_from_the_function_gives_no_result(
+    fails: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def forks() -> int:
+        child = os.fork()
+        if child == 0 and fails:
+            raise LookupError("of the child")
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if child else -1
+
+    assert pyshmem.launch(forks, 2) == [int(fails)] * 2
+    assert capfd.readouterr().err.count("LookupError: of the child") == 2 * fails
+
+
 def fail_on_one() -> None:
     if pyshmem.my_pe() == 1:
         raise KeyError("no such row")
