@@ -344,7 +344,7 @@ def store_requests(slot: Any, phase: Any, inside: Any, kind: Any, *named: Any) -
     given = np.broadcast_arrays(*map(_array, order), _array(phase))
     words, phases = np.stack(given[:7]).astype(np.int64).view(np.uint64), given[7].astype(np.uint64)
     places = 8 * np.arange(7, dtype=np.uint64)[:, None]
-    last = np.bitwise_or.reduce(words >> np.uint64(56) << places, axis=0)
+    last = (words >> np.uint64(56) << places).sum(axis=0)  # a byte each
     low = np.uint64((1 << 56) - 1)
     marked = np.concatenate([words & low, last[None, :]]) | phases << np.uint64(56)
     addresses = _array(slot)
