@@ -20,17 +20,17 @@ die() { say "$@"; exit 1; }
 
 # Prints major.minor of a Python that pyshmem supports; fails for any other.
 supported_version() {
-    "$1" -c 'import sys; v = sys.version_info[:2]; print("%d.%d" % v); sys.exit(not (3, 11) <= v < (3, 14))' 2>/dev/null
+    "$1" -c 'import sys; v = sys.version_info[:2]; print("%d.%d" % v); sys.exit(not (3, 11) <= v < (3, 15))' 2>/dev/null
 }
 
 find_python() {
-    for name in python3.13 python3.12 python3.11 python3; do
+    for name in python3.13 python3.12 python3.11 python3.14 python3; do
         if supported_version "$name" >/dev/null; then
             "$name" -c 'import sys; print(sys.executable)'
             return
         fi
     done
-    die "no Python from 3.11 to 3.13 found (looked for python3.13, python3.12, python3.11, python3); install one"
+    die "no Python from 3.11 to 3.14 found (looked for python3.13, python3.12, python3.11, python3.14, python3); install one"
 }
 
 # What is missing to make a virtual environment and build a C extension, as Debian packages.

@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="make test-torch installs it")
 
-from pyshmem.interop.torch import unstaged
-from pyshmem.interop.torch.unstaged import Place, Rows, source_of
+unstaged = pytest.importorskip("pyshmem.interop.torch.unstaged")
+Place, Rows, source_of = unstaged.Place, unstaged.Rows, unstaged.source_of
 
 
 def noise(count: int) -> torch.Tensor:

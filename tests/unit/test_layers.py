@@ -293,7 +293,8 @@ def test_type_checkers_see_every_device_routine(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-I", "-S", str(tool), str(stub)], check=True)
     code = f"""
 import inspect
-import runpy
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 import pyshmem
 from pyshmem import device
 
@@ -301,8 +302,10 @@ def parameters(function):
     found = inspect.signature(function).parameters.values()
     return [(each.name, each.kind, each.default) for each in found]
 
-stub = runpy.run_path({str(stub)!r})
-stub = {{**stub, **stub.pop("__annotations__")}}
+loader = SourceFileLoader("stub", {str(stub)!r})
+module = module_from_spec(spec_from_loader("stub", loader))
+loader.exec_module(module)
+stub = {{**vars(module), **module.__annotations__}}
 public = {{name for name in stub if name != "Any" and not name.startswith("__")}}
 print(sorted(public ^ set(device.__all__)))
 for name in sorted(public & set(device.__all__)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,3 +129,24 @@ def test_no_function_has_more_than_60_lines(suffix: str) -> None:
     found = [(str(path), *function) for path in sources for function in functions_of(path)]
     assert len(found) > 5
     assert not [function for function in found if function[2] > MOST_FUNCTION_LINES]
+
+
+def test_the_versions_of_python_are_the_same_everywhere() -> None:
+    def text(name: str) -> str:
+        return (ROOT / name).read_text(encoding="utf-8")
+
+    project = tomllib.loads(text("pyproject.toml"))
+    names = re.findall(r"Python :: (3\.\d+)", "\n".join(project["project"]["classifiers"]))
+    numbers = [int(name.partition(".")[2]) for name in names]
+    oldest, newest = numbers[0], numbers[-1]
+    assert numbers == list(range(oldest, newest + 1))
+    assert project["project"]["requires-python"] == f">=3.{oldest}"
+    assert project["tool"]["cibuildwheel"]["build"] == [f"cp3{minor}-*" for minor in numbers]
+    bootstrap = text("tools/bootstrap.sh")
+    assert f"(3, {oldest}) <= v < (3, {newest + 1})" in bootstrap
+    tried = re.search(r"for name in (.*) python3; do", bootstrap)
+    assert tried
+    assert sorted(tried[1].split()) == [f"python{name}" for name in names]
+    assert f"python: {names}".replace("'", '"') in text(".github/workflows/ci.yml")
+    for page in ("README.md", "CONTRIBUTING.md", "tools/bootstrap.sh"):
+        assert f"Python 3.{oldest} to 3.{newest}" in text(page).replace("Python from", "Python")
