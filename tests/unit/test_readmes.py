@@ -150,3 +150,14 @@ def test_the_versions_of_python_are_the_same_everywhere() -> None:
     assert f"python: {names}".replace("'", '"') in text(".github/workflows/ci.yml")
     for page in ("README.md", "CONTRIBUTING.md", "tools/bootstrap.sh"):
         assert f"Python 3.{oldest} to 3.{newest}" in text(page).replace("Python from", "Python")
+
+
+def test_the_page_on_c_names_every_header() -> None:
+    include = ROOT / "native" / "include"
+    page = (ROOT / "docs" / "reference" / "c.md").read_text(encoding="utf-8")
+    parts = {"shmem_deprecated.h", "shmem_generic.h", "shmem_overloads.h"}  # of shmem.h
+    named = re.findall(r"^\| `(\S+)` \|", page, re.MULTILINE)
+    assert set(named) == {path.name for path in include.glob("*.h")} - parts | {"mpp/shmem.h"}
+    below = set(re.findall(r'"(ishmemx_\w+\.h)"', (include / "ishmemx.h").read_text()))
+    first = named.index("ishmemx.h") + 1
+    assert set(named[first:]) == below
