@@ -152,6 +152,17 @@ def test_the_versions_of_python_are_the_same_everywhere() -> None:
         assert f"Python 3.{oldest} to 3.{newest}" in text(page).replace("Python from", "Python")
 
 
+def test_the_recipe_of_conda_asks_for_what_the_project_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    recipe = (ROOT / "tools" / "conda" / "meta.yaml").read_text(encoding="utf-8")
+    asked = set(re.findall(r"^    - ([\w-]+) (>=[\d.]+)$", recipe, re.MULTILINE))
+    listed = project["build-system"]["requires"] + project["project"]["dependencies"]
+    assert asked == {(name, f">={bound}") for name, bound in (each.split(">=") for each in listed)}
+    tools = [each for each in project["project"]["optional-dependencies"]["dev"] if "meson" in each]
+    meson = re.search(r"meson_version: '>=(\d+\.\d+)", (ROOT / "meson.build").read_text())[1]
+    assert tools == [project["build-system"]["requires"][0], f"meson>={meson}"]
+
+
 def test_the_page_on_c_names_every_header() -> None:
     include = ROOT / "native" / "include"
     page = (ROOT / "docs" / "reference" / "c.md").read_text(encoding="utf-8")
