@@ -106,7 +106,6 @@ static void threads(void) {
 /* Only the holder touches the count, and it is not atomic. */
 static void locks(void) {
     static long *lock, *count;
-    int tried = 0;
 
     lock = shmem_calloc(2, sizeof *lock);
     count = shmem_calloc(1, sizeof *count);
@@ -115,7 +114,7 @@ static void locks(void) {
             shmem_set_lock(lock);
         else
             while (shmem_test_lock(lock))
-                tried++;
+                continue;
         shmem_long_p(count, shmem_long_g(count, 0) + 1, 0);
         shmem_clear_lock(lock);
     }
