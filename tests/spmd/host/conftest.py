@@ -41,6 +41,21 @@ def make():
 
 
 @pytest.fixture
+def stream(job):
+    if job.device == "none":
+        pytest.skip("the job has no device heap")
+    made = pyshmem.streams.Stream()
+    yield made
+    made.destroy()
+
+
+@pytest.fixture
+def on_gpu(make):
+    """``on_gpu(values)``: an array on the device heap."""
+    return lambda values: make(values, "device")
+
+
+@pytest.fixture
 def show():
     """The elements of an array, once everything that was under way to it has arrived."""
 

@@ -20,21 +20,6 @@ from pyshmem.host import stream_kernels
 
 
 @pytest.fixture
-def stream(job):
-    if job.device == "none":
-        pytest.skip("the job has no device heap")
-    made = pyshmem.streams.Stream()
-    yield made
-    made.destroy()
-
-
-@pytest.fixture
-def on_gpu(make):
-    """``on_gpu(values)``: an array on the device heap."""
-    return lambda values: make(values, "device")
-
-
-@pytest.fixture
 def seen(stream):
     """The elements of an array when everybody's work on ``stream`` is done."""
 

@@ -15,21 +15,6 @@ from pyshmem._core.type_table import REDUCE_OPS, elements_of
 
 
 @pytest.fixture
-def stream(job):
-    if job.device == "none":
-        pytest.skip("the job has no device heap")
-    made = pyshmem.streams.Stream()
-    yield made
-    made.destroy()
-
-
-@pytest.fixture
-def on_gpu(make):
-    """``on_gpu(values)``: an array on the device heap."""
-    return lambda values: make(values, "device")
-
-
-@pytest.fixture
 def everyone(job):
     """``everyone(count, dtype)``: the arrays of all PEs, in order."""
     return lambda count, dtype: [reference.pattern(count, dtype, pe) for pe in range(job.n_pes)]

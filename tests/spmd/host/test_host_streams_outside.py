@@ -15,21 +15,6 @@ from pyshmem.host.stream_rows import OPERATIONS
 
 
 @pytest.fixture
-def stream(job):
-    if job.device == "none":
-        pytest.skip("the job has no device heap")
-    made = pyshmem.streams.Stream()
-    yield made
-    made.destroy()
-
-
-@pytest.fixture
-def on_gpu(make):
-    """``on_gpu(values)``: an array on the device heap."""
-    return lambda values: make(values, "device")
-
-
-@pytest.fixture
 def outside(job):
     """``outside(values)``: an array on no heap, of the own GPU, that begins at a multiple of 16."""
 
