@@ -24,7 +24,7 @@ import torch.distributed as dist
 import torch.nn.functional as functional
 
 from fused_timeline import timelines
-from options import Several
+from options import some_of
 
 import pyshmem
 import pyshmem.fused as fused
@@ -314,9 +314,7 @@ def draw(rows: list[dict[str, Any]], folder: Path) -> None:
 
 
 @click.command()
-@click.option(
-    "--only", type=Several(PARTS), default=",".join(PARTS), help="Parts, with commas between."
-)
+@some_of("--only", PARTS, "Parts")
 @click.option("--plot", type=click.Path(path_type=Path), help="Folder for pictures.")
 @click.option(
     "--timeline", type=click.Path(path_type=Path), help="Folder for timelines; no figures."

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -17,3 +18,13 @@ class Several(click.Choice):
         """``value`` in its parts; one that is no choice ends the program, which names the choices."""
         names = value.split(",") if isinstance(value, str) else value
         return tuple(super(Several, self).convert(name, param, ctx) for name in names)
+
+
+def some_of(option: str, names: Iterable[str], what: str) -> Any:
+    """An option that takes some of the names; by default all."""
+    return click.option(
+        option,
+        type=Several(names),
+        default=",".join(names),
+        help=f"{what}, with commas between.",
+    )

@@ -20,7 +20,7 @@ import click
 import torch
 import torch.distributed as dist
 from fused import ALL_GATHER, REDUCE, Bench, by_symm_mem
-from options import Several
+from options import some_of
 
 import pyshmem
 import pyshmem.fused as fused
@@ -91,12 +91,7 @@ def measure(bench: Bench, op: str, shape: tuple[int, int, int], calls: Calls, ro
 
 @click.command()
 @click.option("--rounds", default=7, help="Rounds, behind one that warms up.")
-@click.option(
-    "--only",
-    type=Several(OPERATIONS),
-    default=",".join(OPERATIONS),
-    help="Operations, with commas between.",
-)
+@some_of("--only", OPERATIONS, "Operations")
 @click.option(
     "--rows", default="", help="Only shapes of so many rows; several with commas between."
 )

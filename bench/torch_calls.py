@@ -19,7 +19,7 @@ from typing import Any
 import click
 import torch
 import torch.distributed as dist
-from options import Several
+from options import some_of
 
 import pyshmem
 import pyshmem.interop.torch as symmetric
@@ -28,6 +28,7 @@ from pyshmem.host.runtime import gpu_count
 
 SIZES = (1 << 12, 1 << 16, 1 << 20, 1 << 23, 1 << 26)
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast")
+BACKENDS = ("pyshmem", "nccl")
 _STARTS = 20  # calls of which the host's time is taken, before anything is waited for
 
 
@@ -48,15 +49,15 @@ def calls(clock: TorchClock, nbytes: int) -> dict[str, Callable[[], Any]]:
 
 def us_host(clock: TorchClock, call: Callable[[], Any]) -> float:
     """Microseconds until a call is started, on this PE."""
-    found = []
+    found, starts = [], _STARTS if clock.on_gpu else 1
     for _ in range(BLOCKS):
         if clock.on_gpu:
             torch.cuda.synchronize()
         pyshmem.barrier_all()
         begin = time.perf_counter()
-        for _ in range(_STARTS if clock.on_gpu else 1):
+        for _ in range(starts):
             call()
-        found.append(1e6 * (time.perf_counter() - begin) / (_STARTS if clock.on_gpu else 1))
+        found.append(1e6 * (time.perf_counter() - begin) / starts)
     if clock.on_gpu:
         torch.cuda.synchronize()
     return statistics.median(found)
@@ -74,15 +75,8 @@ def measure(clock: TorchClock, backend: str, op: str, nbytes: int, call: Callabl
 
 
 @click.command()
-@click.option(
-    "--only",
-    type=Several(OPERATIONS),
-    default=",".join(OPERATIONS),
-    help="Operations, with commas between.",
-)
-@click.option(
-    "--backends", type=Several(("pyshmem", "nccl")), default="pyshmem,nccl", help="One or both."
-)
+@some_of("--only", OPERATIONS, "Operations")
+@some_of("--backends", BACKENDS, "Backends")
 def main(only: tuple[str, ...], backends: tuple[str, ...]) -> None:
     """Run on all PEs."""
     with pyshmem.init(device_heap_size="2G" if gpu_count() else "64M") as job:
