@@ -319,6 +319,5 @@ int ishmemx_only_gpu(const void *dest, const void *source) {
     const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
 
     return arena->base && !pysh.check && !arena->cpu_visible && pysh.p2p && !pysh_far_is_open() &&
-           (uint64_t)((const char *)dest - arena->base) < (uint64_t)arena->nbytes &&
-           (uint64_t)((const char *)source - arena->base) < (uint64_t)arena->nbytes;
+           on_heap(ISHMEMX_HEAP_DEVICE, dest) && on_heap(ISHMEMX_HEAP_DEVICE, source);
 }
