@@ -183,10 +183,7 @@ class Staging:
         result, length = as_bytes(target.flat), given.numel()
         dest_reached, source_reached = self._reached("broadcast", length, stream)
         if not dest_reached:
-            place = Place([result])
-            sent = source_of([given], place.flat)
-            self._bytes("broadcast", place.flat, sent, length, stream, root)
-            place.done()
+            self._at_once("broadcast", [result], [given], length, stream, root)
             target.done()
             return
         if self.me == root and not source_reached:
@@ -214,10 +211,9 @@ class Staging:
         results = [as_bytes(target.flat) for target in targets]
         dest_reached, source_reached = self._reached("fcollect", length, stream)
         if not dest_reached:
-            place = Place(results or [given.new_empty(self.n_pes * length)])
-            sent = source_of([given], place.flat, self.me * length)
-            self._bytes("fcollect", place.flat, sent, length, stream)
-            place.done()
+            results = results or [given.new_empty(self.n_pes * length)]
+            behind = self.me * length  # where the own part may be
+            self._at_once("fcollect", results, [given], length, stream, behind=behind)
         else:
             given = given if source_reached else source_of([given])
             rows = Rows(results) if wanted else None
@@ -246,8 +242,8 @@ class Staging:
                 f"{self.n_pes} PEs and an output of {length} bytes"
             )
         dest_reached, source_reached = self._reached("reduce_scatter", length, stream)
-        place = Place([result])
-        if not source_reached:
+        place = None if dest_reached else Place([result])
+        if place is not None and not source_reached:
             sent = what.scaled(source_of(given, place.flat, -self.me * length))
             self._combine("reduce_scatter", what, place.flat, sent, stream)
         else:
@@ -256,11 +252,12 @@ class Staging:
                 sent = block[: self.n_pes * (end - begin)]
                 rows.load(begin, end, sent)
                 what.scale(sent)
-                out = block[-(end - begin) :] if dest_reached else place.flat[begin:end]
+                out = block[-(end - begin) :] if place is None else place.flat[begin:end]
                 self._combine("reduce_scatter", what, out, sent, stream)
-                if dest_reached:
-                    place.flat[begin:end].copy_(out)
-        place.done()
+                if place is None:
+                    result[begin:end].copy_(out)
+        if place is not None:
+            place.done()
         target.done()
 
     def all_to_all(
@@ -283,10 +280,7 @@ class Staging:
             length = given[0].numel()
             self._check_sizes("all_to_all", given[0], targets, self.n_pes)
             if not self._reached("alltoall", length, stream)[0]:
-                place = Place(results)
-                sent = source_of(given, place.flat)
-                self._bytes("alltoall", place.flat, sent, length, stream)
-                place.done()
+                self._at_once("alltoall", results, given, length, stream)
             else:
                 come, go = Rows(results), Rows(given)
                 for begin, end, block in self._pieces(2 * self.n_pes, length, 1, stream):
@@ -341,6 +335,16 @@ class Staging:
     ) -> None:  # fmt: skip
         where = dest.data_ptr(), source.data_ptr()
         do(routine, 1, (self.team.handle, *where, nbytes, *root), stream)
+
+    def _at_once(
+        self, routine: str, dests: Sequence[torch.Tensor], sources: Sequence[torch.Tensor],
+        nbytes: int, stream: StreamLike, *root: int, behind: int = 0,
+    ) -> None:  # fmt: skip
+        """One call, of tensors that no other member reaches; ``behind``: as ``source_of`` has it."""
+        place = Place(dests)
+        sent = source_of(sources, place.flat, behind)
+        self._bytes(routine, place.flat, sent, nbytes, stream, *root)
+        place.done()
 
     def _check_sizes(
         self, routine: str, given: torch.Tensor, targets: Sequence[Target], count: int
