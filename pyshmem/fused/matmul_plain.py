@@ -42,7 +42,7 @@ def gather_plainly(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None)
     """All shards by a collective, then one product, or one a member where rows are uneven."""
     plan: _Collected = p.plan("gather plainly", lambda: _collected(p.space, p.rows, p.k, p.x.dtype))
     to, own, slot = plan.where
-    if plan.joint is not None and _is_any(p.x):
+    if plan.joint is not None and _by_kernels() and _is_any(p.x):
         own = p.x.data_ptr()
     else:
         plan.own.copy_(p.x)
@@ -130,7 +130,7 @@ def _reduce_plainly(p: Problem, out: torch.Tensor) -> None:
     product, what = p.plan("reduce plainly", make)
     multiply(p, product, p.x, p.scale_x, whole=False)
     team, sums = p.space.team.handle, product
-    if _is_any(out) and not any(sides_reached("reduce", team, product.nbytes)):
+    if _by_kernels() and _is_any(out) and not any(sides_reached("reduce", team, product.nbytes)):
         sums = out
     given = team, what.number, what.element, sums.data_ptr(), product.data_ptr(), product.numel()
     do("reduce", 3, given, _meet(p.space))
@@ -216,11 +216,11 @@ def _by_kernels() -> bool:
 
 
 def _is_any(tensor: torch.Tensor) -> bool:
-    """Whether kernels take the tensor, on the heap or not, for a side that no other member reaches.
+    """Whether they take the tensor, on the heap or not, for a side that no other member reaches.
 
     Such sides are the source of fcollect and the dest of reduce_scatter.
     """
-    return _by_kernels() and tensor.is_contiguous() and tensor.data_ptr() % ALIGNMENT == 0
+    return tensor.is_contiguous() and tensor.data_ptr() % ALIGNMENT == 0
 
 
 def _meet(space: Workspace) -> int | None:
