@@ -83,18 +83,23 @@ def on_heap(array, nelems: int, most: int) -> bool:
 
 
 @device_function
+def in_reach(array, nelems: int, most: int, pe: int) -> bool:
+    """Do loads and stores reach the first ``nelems`` elements of ``array``, of ``most``, on ``pe``?
+
+    All is compared before the one branch: each would cost more than the loads of constants.
+    """
+    known = (pe >= state_pe(words.NEAR_BEGIN)) & (pe < state_pe(words.NEAR_END))
+    return known & on_heap(array, nelems, most) & (distance_to(pe) != words.FAR)
+
+
+@device_function
 def reach(array, nelems: int, most: int, pe: int, op: int) -> int:
     """How the first ``nelems`` elements of ``array`` on ``pe`` are accessed: BY_STORES, BY_RING, or 0.
 
     With 0 what is wrong has been recorded; the caller leaves the operation out. ``most`` is how many
     elements there are.
     """
-    if (
-        pe >= state_pe(words.NEAR_BEGIN)
-        and pe < state_pe(words.NEAR_END)
-        and on_heap(array, nelems, most)
-        and distance_to(pe) != words.FAR
-    ):
+    if in_reach(array, nelems, most, pe):
         return BY_STORES
     return reach_slowly(address_of(array), nelems, most, itemsize_of(array), pe, op)
 

@@ -6,8 +6,8 @@ from ..faults import OP
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import address_of, device_function, to_int64
-from ..peers import BY_STORES, NOWHERE, distance_to, my_pe, on_peer, reach
-from ..ring.cutover import offloads_get, offloads_put
+from ..peers import BY_STORES, NOWHERE, distance_to, in_reach, my_pe, on_peer, reach, reach_slowly
+from ..ring.cutover import may_offload_get, may_offload_put, offloads_get, offloads_put
 from ..ring.elements import ask_element, tell_element
 from ..ring.transport import ring_get, ring_put
 from ..routine import routine, scoped
@@ -17,27 +17,31 @@ from ..team.rows import on_context
 def make_transfer(scope: Scope, put: bool):
     """``f(dest, source, pe, nelems, nbi, op)``: a group's put, or get; False after a fault."""
     rank, size, leads = scope.rank, scope.size, scope.leads
-    offloads, ring, together, alone = offloads_get, ring_get, copies.pull, copies.pull_alone
-    if put:
-        offloads, ring, together, alone = offloads_put, ring_put, copies.push, copies.push_alone
+    puts = may_offload_put, offloads_put, ring_put, copies.push, copies.push_alone
+    gets = may_offload_get, offloads_get, ring_get, copies.pull, copies.pull_alone
+    may_offload, offloads, ring, together, alone = puts if put else gets
     copy = together if scope.suffix else alone
 
     @device_function
     def transfer(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> bool:
         leaf.same_dtype(dest, source)
+        itemsize, most = leaf.itemsize_of(source), min(dest.size, source.size)
+        nbytes, to, begin = nelems * itemsize, address_of(dest), address_of(source)
         if put:
-            way = reach(dest, nelems, min(dest.size, source.size), pe, op)
+            near, there, own = in_reach(dest, nelems, most, pe), to, begin
         else:
-            way = reach(source, nelems, min(dest.size, source.size), pe, op)
-        nbytes, to, begin = nelems * leaf.itemsize_of(source), address_of(dest), address_of(source)
-        own = begin if put else to
-        if way == BY_STORES and (pe == my_pe() or not offloads(nbytes, size(), own)):
-            there = distance_to(pe)
-            to, begin = (to + there, begin) if put else (to, begin + there)
+            near, there, own = in_reach(source, nelems, most, pe), begin, to
+        # One branch on the way to most copies, and no call: what has been loaded is known there.
+        sure = (pe == my_pe()) | (not may_offload(nbytes))
+        if near & sure or (near and not offloads(nbytes, size(), own)):
+            there += distance_to(pe)
+            to, begin = (there, begin) if put else (to, there)
             copy(to, begin, nbytes, rank(), size())
-        elif way != NOWHERE and leads():
+        elif not near and reach_slowly(there, nelems, most, itemsize, pe, op) == NOWHERE:
+            return False
+        elif leads():
             ring(to, begin, nbytes, pe, nbi)
-        return way != NOWHERE
+        return True
 
     return transfer
 

@@ -15,15 +15,18 @@ def _shape(size: int) -> int:
 
 def _make(table: int, least: int):
     @device_function
+    def may_offload(nbytes: int) -> bool:
+        return nbytes >= state(least)
+
+    @device_function
     def offloads(nbytes: int, size: int, address: int) -> bool:
-        # Most transfers are below every threshold and pay for one comparison.
-        many = nbytes >= state(least) and in_global(address)
-        return many and nbytes >= state(table + _shape(size))
+        return may_offload(nbytes) and in_global(address) and nbytes >= state(table + _shape(size))
 
-    return offloads
+    return may_offload, offloads
 
 
-#: ``f(nbytes, size, address)``: does a put (get) of ``nbytes`` by ``size`` threads leave the store path?
+#: ``f(nbytes)``: has a put (get) reached the least threshold of all? Most have not, and pay for one
+#: comparison. ``g(nbytes, size, address)``: does it, by ``size`` threads, leave the store path?
 #: ``address`` is that of the caller's side: shared and local memory no engine sees.
-offloads_put = _make(CUTOVER_PUT, CUTOVER_PUT_MIN)
-offloads_get = _make(CUTOVER_GET, CUTOVER_GET_MIN)
+may_offload_put, offloads_put = _make(CUTOVER_PUT, CUTOVER_PUT_MIN)
+may_offload_get, offloads_get = _make(CUTOVER_GET, CUTOVER_GET_MIN)

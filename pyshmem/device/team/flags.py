@@ -16,10 +16,10 @@ from ..groups import Scope, quotient
 from ..leaf import chosen as leaf
 from ..leaf.chosen import device_function, outline, rare, read64, state, stride, write64
 from ..peers import distance_to, near, near_to
-from ..ring.cutover import offloads_put
+from ..ring.cutover import may_offload_put, offloads_put
 from ..ring.requests import settle
 from ..ring.transport import ring_put, store_word
-from ..state import CUTOVER_PUT_MIN, DELTA
+from ..state import DELTA
 from ..wait_loop import reached_soon, wait_word
 from . import rows
 from .rows import member_pe, row_my_pe, row_n_pes
@@ -201,8 +201,8 @@ def _spread(row: int, dest: int, source: int, step: int, nbytes: int, rank: int,
     me = row_my_pe(row)
     # The proxy takes its time for each request, hence the weight of their number. The first
     # comparison is for few bytes, which must not pay for a division.
-    many = 2 * nbytes >= state(CUTOVER_PUT_MIN)
-    if many and offloads_put(2 * nbytes - quotient(2 * nbytes, members), size, source):
+    work = 2 * nbytes
+    if may_offload_put(work) and offloads_put(work - quotient(work, members), size, source):
         # A warp asks; the others copy the own part, as for a copy within a GPU the driver may want
         # a kernel, which a full GPU has no room for.
         askers = 32 if size > 64 else size

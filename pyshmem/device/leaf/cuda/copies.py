@@ -11,9 +11,9 @@ from ..ptx import BITS, I32, I64, asm, i64, instruction, leaf
 from .threads import block_threads, quotient32, thread_in_block
 
 __all__ = [
-    "bulk_copy", "bulk_room", "copy16", "copy16x4", "copy_narrow", "copy_narrow_x4", "load16_near",
-    "load_near", "no_bulk_copies", "pull16", "pull16x4", "pull_narrow", "pull_narrow_x4",
-    "store16_near", "store_near",
+    "bulk_copy", "bulk_room", "copy16", "copy16x2", "copy16x4", "copy_narrow", "copy_narrow_x4",
+    "load16_near", "load_near", "no_bulk_copies", "pull16", "pull16x2", "pull16x4", "pull_narrow",
+    "pull_narrow_x4", "store16_near", "store_near",
 ]  # fmt: skip
 
 _GLOBAL, _GENERIC = 1, 0  # address spaces
@@ -88,8 +88,10 @@ def _make_copies(count: int, pull: bool) -> tuple:
 
 
 copy16, copy_narrow = _make_copies(1, pull=False)
+copy16x2, _ = _make_copies(2, pull=False)
 copy16x4, copy_narrow_x4 = _make_copies(4, pull=False)
 pull16, pull_narrow = _make_copies(1, pull=True)
+pull16x2, _ = _make_copies(2, pull=True)
 pull16x4, pull_narrow_x4 = _make_copies(4, pull=True)
 
 

@@ -20,11 +20,11 @@ __all__ = [
     "address_of", "array_from", "atomic_add", "atomic_and", "atomic_compare_swap",
     "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_or", "atomic_fetch_xor", "atomic_or",
     "atomic_swap", "atomic_xor", "bits_of", "bulk_copy", "bulk_room", "cast", "combine", "copy16",
-    "copy16x4", "copy_narrow", "copy_narrow_x4", "high_bits_of", "in_global", "itemsize_of",
-    "load16_near", "load_near", "narrow", "no_bulk_copies", "no_sum", "pull16", "pull16x4",
-    "pull_narrow", "pull_narrow_x4", "raw1", "raw16", "raw_of", "read", "read_acquire", "require",
-    "rounded", "same_dtype", "store16_near", "store_acc1", "store_acc16", "store_near", "to_int64",
-    "type_number", "value_of", "widen", "write",
+    "copy16x2", "copy16x4", "copy_narrow", "copy_narrow_x4", "high_bits_of", "in_global",
+    "itemsize_of", "load16_near", "load_near", "narrow", "no_bulk_copies", "no_sum", "pull16",
+    "pull16x2", "pull16x4", "pull_narrow", "pull_narrow_x4", "raw1", "raw16", "raw_of", "read",
+    "read_acquire", "require", "rounded", "same_dtype", "store16_near", "store_acc1",
+    "store_acc16", "store_near", "to_int64", "type_number", "value_of", "widen", "write",
 ]  # fmt: skip
 
 # -- arrays --------------------------------------------------------------------------------------
@@ -207,6 +207,7 @@ def _pieces(count: int) -> Any:
 
 
 copy16x4 = pull16x4 = copy_narrow_x4 = pull_narrow_x4 = _pieces(4)
+copy16x2 = pull16x2 = _pieces(2)
 copy16 = pull16 = copy_narrow = pull_narrow = _pieces(1)
 
 
