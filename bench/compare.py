@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figures side by side: time of each peer, and its time divided by pyshmem's (above 1: pyshmem wins).
 
-Run: python bench/compare.py [--targets] result.jsonl...
+Run: python bench/compare.py [--targets] [--before OLD.jsonl] result.jsonl...
 With --targets it prints only what ``targets.py`` makes of them; the exit code says whether all passed.
+With --before it prints pyshmem's own figures beside those of another version, measured in turn on one
+machine (``run_on_gpu.sh ... against``); the exit code says whether none is much slower.
 """
 
 import json
@@ -10,13 +12,18 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+import click
 from rich.console import Console
 from rich.table import Table
 
 from targets import Figures, judge
 
 
-def rows(paths: list[str]) -> Figures:
+#: What counts as slower than the other version: more than clocks and code placement make of it.
+MUCH = 1.03
+
+
+def rows(paths: tuple[str, ...]) -> Figures:
     """(op, bytes, pes, blocks, threads) -> peer -> least microseconds."""
     figures: Figures = defaultdict(dict)
     for path in paths:
@@ -61,8 +68,41 @@ def print_figures(figures: Figures) -> None:
     Console(width=160).print(table)
 
 
+def print_before(before: Figures, now: Figures) -> bool:
+    """True when no figure of pyshmem's, by any way, is much slower than before."""
+    table = Table(title="microseconds of both versions, and now's time over before's")
+    for name in ("op", "way", "bytes", "PEs", "grid", "before", "now", "ratio", ""):
+        table.add_column(name, justify="left" if name in ("op", "way") else "right")
+    found = [
+        (us / before[key][peer], key, peer)
+        for key, row in now.items()
+        for peer, us in row.items()
+        if peer.startswith("pyshmem") and peer in before.get(key, {})
+    ]
+    for ratio, key, peer in sorted(found, reverse=True):
+        op, nbytes, pes, blocks, threads = key
+        shape = (str(nbytes), str(pes), f"{blocks}x{threads}")
+        times = (f"{before[key][peer]:.3f}", f"{now[key][peer]:.3f}", f"{ratio:.3f}")
+        way = peer.removeprefix("pyshmem").strip()
+        table.add_row(op, way, *shape, *times, "slower" if ratio > MUCH else "")
+    Console(width=120).print(table)
+    slower = sum(1 for ratio, _, _ in found if ratio > MUCH)
+    print(f"{slower} of {len(found)} figures are more than {MUCH - 1:.0%} slower than before")
+    return bool(found) and slower == 0
+
+
+@click.command()
+@click.argument("results", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.option("--targets", is_flag=True, help="What targets.py makes of the results, and no more.")
+@click.option("--before", type=click.Path(exists=True, dir_okay=False), help="Another version's.")
+def main(results: tuple[str, ...], targets: bool, before: str | None) -> None:
+    """Figures side by side."""
+    if before is not None:
+        sys.exit(0 if print_before(rows((before,)), rows(results)) else 1)
+    if targets:
+        sys.exit(0 if print_targets(rows(results)) else 1)
+    print_figures(rows(results))
+
+
 if __name__ == "__main__":
-    paths = [argument for argument in sys.argv[1:] if argument != "--targets"]
-    if "--targets" in sys.argv:
-        sys.exit(0 if print_targets(rows(paths)) else 1)
-    print_figures(rows(paths))
+    main()

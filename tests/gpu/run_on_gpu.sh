@@ -26,6 +26,8 @@
 #                       SANITIZE="FILE...": memcheck on these files alone
 #   ring put get coll signals    these figures beside the peers', and whether they reach their targets
 #   bench               all figures
+#   against             AGAINST_PARTS ("put signals collectives") of this version and of the one whose source is $AGAINST, a .tar.gz,
+#                       in turn on this machine, and what is slower now (bench/compare.py --before)
 # PES="1 2" limits the numbers of PEs of the device suite; SHARDS=n: it runs as n jobs side by side, each with its part
 # of the tests (as many as leave each PE a core, 16 at most), for SUITE_SECONDS (280) at most; ROUNDS=1: each figure is measured once instead of twice;
 # MPS=1: PEs that share a GPU (GPUS=2 where there is one) run at a time, by a daemon of MPS for the time of this script;
@@ -283,6 +285,37 @@ if [[ $parts == *" sanitizer "* ]]; then
     else
         note compute-sanitizer "not run: the tool is not there"
     fi
+fi
+
+# The other version gets a site of its own. Both run in turn: machines of one kind differ by more than versions do.
+against() {
+    local folder version site_of code
+    folder=$(mktemp -d)
+    mkdir "$folder/source" && tar xzf "$AGAINST" -C "$folder/source" && cp -r "$site" "$folder/site" || return 1
+    rm -rf "$folder"/site/*pyshmem*
+    if [ -d "${WHEELS:-}" ]; then # their programs too, which an install into the same folder has removed
+        $python -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$folder/site" "$WHEELS"/*.whl || return 1
+    fi
+    PATH=$folder/site/bin:$PATH PYTHONPATH=$folder/site $python -m pip install -q --no-index --no-deps --no-build-isolation --upgrade \
+        --target "$folder/site" "$folder/source" > "$results/against_build.log" 2>&1 || { tail -5 "$results/against_build.log"; return 1; }
+    : > "$results/against_before_x$gpus.jsonl"; : > "$results/against_now_x$gpus.jsonl"
+    for ((round = 1; round <= ${ROUNDS:-2}; round++)); do
+        for version in before now; do
+            site_of=$site
+            [ $version = now ] || site_of=$folder/site
+            # shellcheck disable=SC2086 # words
+            PYTHONPATH=$site_of timeout 200 $run --timeout 195 -n "$gpus" ../bench/device.py ${AGAINST_PARTS:-put signals collectives} \
+                >> "$results/against_${version}_x$gpus.jsonl" 2> "$results/against_$version.log" || { tail -5 "$results/against_$version.log"; status=1; }
+        done
+    done
+    rm -rf "$folder"
+    $python ../bench/compare.py --before "$results/against_before_x$gpus.jsonl" "$results/against_now_x$gpus.jsonl" > "$results/against_x$gpus.txt"
+    code=$?
+    note "against $(basename "$AGAINST")" "exit $code: $(tail -1 "$results/against_x$gpus.txt")"
+}
+
+if [[ $parts == *" against "* ]]; then
+    against || { status=1; note against "the other version could not be built"; }
 fi
 
 # ---- figures -----------------------------------------------------------------------------------------
