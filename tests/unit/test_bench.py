@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from pyshmem.bench import parts, paths, tune
 from pyshmem.cli import bench
 
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
+import compare
 import streams_tune
 import targets
 from options import Several
@@ -137,3 +139,36 @@ def test_a_misspelt_choice_is_refused_with_those_that_there_are(
         click.echo(" ".join(only))
 
     assert told in CliRunner().invoke(command, given).output
+
+
+def figures_file(path: Path, times: dict[str, list[float]]) -> str:
+    """JSON lines of ``times``: by operation, of repeated runs."""
+    shape = {"bytes": 8, "pes": 2, "blocks": 1, "threads": 32}
+    rows = [
+        {"peer": peer, "op": op, **shape, "us": us}
+        for op, runs in times.items()
+        for us in runs
+        for peer in ("pyshmem", "nvshmem")
+    ]
+    path.write_text("a line of something else\n" + "".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("now", "slower"),
+    [({"put": [2.0, 1.02], "get": [0.5]}, 0), ({"put": [1.04], "get": [2.0, 1.5]}, 2)],
+)
+def test_a_version_is_slower_where_its_best_time_is(
+    tmp_path: Path, now: dict[str, list[float]], slower: int
+) -> None:
+    before = figures_file(tmp_path / "before.jsonl", {"put": [1.0, 3.0], "get": [1.0], "old": [1]})
+    after = figures_file(tmp_path / "now.jsonl", {**now, "new": [9.0]})
+    result = CliRunner().invoke(compare.main, ["--before", before, after])
+    assert result.output.endswith(f"{slower} of 2 figures are more than 3% slower than before\n")
+    assert result.exit_code == (slower > 0)
+
+
+def test_versions_without_a_figure_in_common_are_not_as_fast(tmp_path: Path) -> None:
+    before = figures_file(tmp_path / "before.jsonl", {"put": [1.0]})
+    after = figures_file(tmp_path / "now.jsonl", {"get": [1.0]})
+    assert CliRunner().invoke(compare.main, ["--before", before, after]).exit_code == 1
