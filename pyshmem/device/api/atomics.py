@@ -54,6 +54,9 @@ def _forms(name: str, types, fetching=None, updating=None, find=reach_atomic, nb
     def update(dest, value, pe, ctx):
         types(dest)
         world = on_context(ctx, pe)
+        if native(dest, dest.size, world):
+            updating(on_peer(dest, world), dest, value)
+            return
         way = find(dest, dest.size, world, op)
         if way == BY_STORES:
             updating(on_peer(dest, world), dest, value)

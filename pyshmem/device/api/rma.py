@@ -6,7 +6,7 @@ from ..faults import OP
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import address_of, device_function, to_int64
-from ..peers import BY_STORES, NOWHERE, distance_to, in_reach, my_pe, on_peer, reach, reach_slowly
+from ..peers import NOWHERE, beyond, distance_to, in_reach, my_pe, on_peer, reach_slowly
 from ..ring.cutover import may_offload_get, may_offload_put, offloads_get, offloads_put
 from ..ring.elements import ask_element, tell_element
 from ..ring.transport import ring_get, ring_put
@@ -145,10 +145,9 @@ def p(dest, value, pe, ctx=None):
     Spec: shmem_p.
     """
     world = on_context(ctx, pe)
-    way = reach(dest, 1, dest.size, world, _P)
-    if way == BY_STORES:
+    if in_reach(dest, 1, dest.size, world):
         leaf.write(on_peer(dest, world), dest, value)
-    elif way != NOWHERE:
+    elif beyond(dest, 1, dest.size, world, _P) != NOWHERE:
         tell_element(dest, value, world)
 
 
@@ -159,10 +158,9 @@ def g(source, pe, ctx=None):
     Spec: shmem_g.
     """
     world = on_context(ctx, pe)
-    way = reach(source, 1, source.size, world, _G)
-    if way == BY_STORES:
+    if in_reach(source, 1, source.size, world):
         return leaf.read(on_peer(source, world), source)
-    if way != NOWHERE:
+    if beyond(source, 1, source.size, world, _G) != NOWHERE:
         return ask_element(source, world)
     return leaf.read(address_of(source), source)
 
@@ -175,6 +173,7 @@ def ptr(array, pe):
     Loads and stores through it are ordinary ones: order them with ``fence`` and ``quiet``.
     Spec: shmem_ptr.
     """
-    if reach(array, array.size, array.size, pe, _PTR) == BY_STORES:
+    if in_reach(array, array.size, array.size, pe):
         return on_peer(array, pe)
+    beyond(array, array.size, array.size, pe, _PTR)
     return address_of(array)

@@ -7,7 +7,7 @@ from ..faults import FAULT_CHOICE, OP, record_fault
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import address_of, device_function, to_int64
-from ..peers import BY_RING, BY_STORES, NOWHERE, by_owner, my_pe, near_to, on_peer, reach
+from ..peers import BY_STORES, NOWHERE, beyond, by_owner, in_reach, my_pe, near_to, on_peer, reach
 from ..ring.cutover import offloads_put
 from ..ring.elements import tell_amo
 from ..ring.transport import ring_put, ring_put_signal
@@ -37,14 +37,12 @@ def _make_update(add, replace, releases: bool):
     def update(sig_addr, signal, sig_op, pe, op):
         if not _is_signal_op(sig_op, op):
             return
-        way = reach(sig_addr, 1, sig_addr.size, pe, op)
-        if way == BY_STORES and sig_op == SIGNAL_ADD and by_owner(pe):
-            way = BY_RING
-        if way == BY_STORES and sig_op == SIGNAL_ADD:
-            add(on_peer(sig_addr, pe), sig_addr, signal)
-        elif way == BY_STORES:
+        near = in_reach(sig_addr, 1, sig_addr.size, pe)
+        if near and sig_op == SIGNAL_SET:
             replace(on_peer(sig_addr, pe), signal)
-        elif way != NOWHERE:
+        elif near and not by_owner(pe):
+            add(on_peer(sig_addr, pe), sig_addr, signal)
+        elif near or beyond(sig_addr, 1, sig_addr.size, pe, op) != NOWHERE:
             if releases:
                 leaf.fence()
             tell_amo(_AMO_ADD if sig_op == SIGNAL_ADD else _AMO_SET, sig_addr, signal, pe)

@@ -14,9 +14,7 @@ def _shape(size: int) -> int:
 
 
 def _make(table: int, least: int):
-    @device_function
-    def may_offload(nbytes: int) -> bool:
-        return nbytes >= state(least)
+    may_offload = device_function(lambda nbytes: nbytes >= state(least))
 
     @device_function
     def offloads(nbytes: int, size: int, address: int) -> bool:
