@@ -186,8 +186,12 @@ def kind_of(dtype: np.dtype[Any]) -> Kind:
         return _kinds.setdefault(dtype, Kind(dtype))
 
 
+#: What people of machine learning call them.
+_SHORT_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
+
+
 def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """A dtype from what NumPy takes, a name of ml_dtypes such as "bfloat16", or a torch dtype."""
+    """A dtype from what NumPy takes, a name of ml_dtypes such as "bfloat16" (or "bf16"), or of torch."""
     found: np.dtype[Any]
     try:
         found = np.dtype(dtype)
@@ -195,6 +199,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
         import ml_dtypes
 
         name = str(dtype).removeprefix("torch.")
+        name = _SHORT_NAMES.get(name, name)
         named = getattr(ml_dtypes, name, None) or getattr(np, name, None)
         if not isinstance(named, type):
             raise TypeError(f"dtype {dtype!r} is known neither to NumPy nor to ml_dtypes") from None

@@ -18,6 +18,7 @@ from .._core import errors, library
 from .._core.library import setting_number
 from ..host import creation, runtime
 from ..host.agreement import must_agree
+from ..host.team_arguments import refuse_team
 from ..host.teams import TEAM_WORLD, Team
 from ..interop.torch.staging import capturing
 from ..interop.torch.tensors import over
@@ -139,9 +140,11 @@ _workspaces: dict[Any, Workspace] = {}
 def workspace(team: Team | None = None) -> Workspace:
     """That of a team, default ``TEAM_WORLD``; made by the first call, on all its members.
 
-    Raises: NotInitialized, UnsupportedError (the job has no device heap).
+    Raises: NotInitialized, TypeError (no team), UnsupportedError (the job has no device heap).
     """
     members = TEAM_WORLD if team is None else team
+    if not isinstance(members, Team):
+        raise refuse_team(members, "team")
     runtime.current()
     found = _workspaces.get(members)
     if found is None:

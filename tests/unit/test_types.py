@@ -41,6 +41,14 @@ def test_an_element_is_what_its_dtype_and_its_c_type_say(element: type_table.Ele
     assert type_table.BY_DTYPE[element.dtype] is element
 
 
+@pytest.mark.parametrize(
+    ("short", "name"),
+    [("bf16", "bfloat16"), ("fp16", "float16"), ("fp32", "float32"), ("fp64", "float64")],
+)
+def test_short_names_of_dtypes(short: str, name: str) -> None:
+    assert as_dtype(short) == as_dtype(name)
+
+
 def test_numbers_of_the_table_are_those_of_c() -> None:
     text = type_table.c_lists()
     for number, element in enumerate(type_table.ELEMENTS):

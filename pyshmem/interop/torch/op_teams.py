@@ -8,6 +8,7 @@ import torch
 
 from ..._core.library import parse_size
 from ...host import creation, runtime
+from ...host.team_arguments import refuse_team
 from ...host.teams import TEAM_WORLD, Team
 from . import tensors
 from .staging import Staging
@@ -46,9 +47,11 @@ def register_team(team: Team = TEAM_WORLD, *, staging: int | str = "16M") -> int
     Returns:
         The number; 0 for ``TEAM_WORLD``.
 
-    Raises: as ``pyshmem.empty``; ValueError (staging is too small).
+    Raises: as ``pyshmem.empty``; TypeError (no team); ValueError (staging is too small).
     Extension.
     """
+    if not isinstance(team, Team):
+        raise refuse_team(team, "team")
     number = next((i for i, entry in enumerate(_teams) if entry.team is team), len(_teams))
     entry = _teams[number] if number < len(_teams) else _Entry(team)
     nbytes = parse_size(staging)

@@ -235,6 +235,7 @@ def refusals() -> None:
     refused(ValueError, "norm is 'batch'", call, x, weight, norm="batch")
     refused(ValueError, "quantize is 'tensor'", call, x, weight, quantize="tensor")
     refused(ValueError, "no road 'fast'", call, x, weight, road="fast")
+    refused(TypeError, "team is of type int, not a Team", call, x, weight, team=1)
     if FAR:
         refused(ValueError, "out of reach of loads", call, x, weight, road="pull")
     known, norm_of._lacks_fp8 = norm_of._lacks_fp8, lambda device: True

@@ -140,6 +140,8 @@ torch.set_num_threads(1)
 with pyshmem.init() as job:
     me, n = job.my_pe, job.n_pes
     before_staging(me)
+    refused(TypeError, "team is of type int, not a Team", symmetric.register_team, 1)
+    refused(TypeError, "team is None", symmetric.register_team, None)
     assert symmetric.register_team() == 0
     in_place(me, n)
     signals(me, n)
