@@ -13,7 +13,11 @@ import pytest
 # ---- PEs that do not agree -----------------------------------------------------------------------
 
 
-def test_other_library_versions_are_told_on_all_pes(run_pes: Callable) -> None:
+@pytest.mark.parametrize(
+    ("word", "other"), [(0, "9.8.7"), (-1, "sparc")], ids=["version", "machine"]
+)
+def test_other_libraries_are_told_on_all_pes(word: int, other: str, run_pes: Callable) -> None:
+    """What a library says of itself is its version, "for", and its family of processors."""
     done = run_pes(
         3,
         """
@@ -22,7 +26,10 @@ def test_other_library_versions_are_told_on_all_pes(run_pes: Callable) -> None:
         config = ffi.new("ishmemx_config_t *")
         assert lib.ishmemx_config_from_environment(config) == 0
         ours = ffi.string(config.version).decode()
-        other = ffi.new("char[]", b"9.8.7")
+        words = ours.split()
+        assert words[1] == "for"
+        words[int(sys.argv[1])] = sys.argv[2]
+        other = ffi.new("char[]", " ".join(words).encode())
         if config.pe == 1:
             config.version = other
         status = lib.ishmemx_init(config)
@@ -30,13 +37,14 @@ def test_other_library_versions_are_told_on_all_pes(run_pes: Callable) -> None:
         text = ffi.string(lib.ishmemx_error()).decode()
         sys.stdout.write(f"PE {config.pe} has {ours}: {text}\\n")
         """,
+        [word, other],
         check=True,
     )
     lines = sorted(line for line in done.stdout.splitlines() if line.startswith("PE "))
     assert [line[:4] for line in lines] == ["PE 0", "PE 1", "PE 2"]
     for line in lines:
         assert "version" in line
-        assert "9.8.7" in line
+        assert other in line
 
 
 @pytest.mark.parametrize(

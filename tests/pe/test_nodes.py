@@ -170,14 +170,15 @@ def test_a_node_size_that_is_none(size: str, says: str, run_pes: Callable) -> No
     assert says in done.stderr
 
 
-def test_node_sizes_that_differ(run_pes: Callable) -> None:
+@pytest.mark.parametrize("name", ["NODE_SIZE", "STAGE_SIZE", "CHECK"])
+def test_settings_that_differ(name: str, run_pes: Callable) -> None:
     program = (
-        "import os\nos.environ['PYSHMEM_NODE_SIZE'] = str(1 + int(os.environ['PYSHMEM_PE']))\n"
+        f"import os\nos.environ['PYSHMEM_{name}'] = os.environ['PYSHMEM_PE']\n"
         "import pyshmem\npyshmem.init()\n"
     )
-    done = run_pes(2, program, device="none", timeout=20)
+    done = run_pes(2, program, timeout=20)
     assert done.returncode != 0
-    assert "PYSHMEM_NODE_SIZE is 2 on PE 1, 1 on PE 0" in done.stderr
+    assert f"PYSHMEM_{name} is 1 on PE 1, 0 on PE 0; it must be the same" in done.stderr
 
 
 def test_device_suite_with_near_and_far_pes(run_command: RunCommand) -> None:

@@ -5,6 +5,9 @@
 #ifndef PYSHMEM_VERSION
 #define PYSHMEM_VERSION "unknown"
 #endif
+#ifndef PYSHMEM_MACHINE
+#define PYSHMEM_MACHINE "unknown"
+#endif
 
 /* What the specification's SHMEM_VERSION and SHMEM_INFO ask for, to stdout. */
 void pysh_settings_announce(void);

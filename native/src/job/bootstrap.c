@@ -164,8 +164,11 @@ static int place_from_settings(ishmemx_config_t *config, bool *known_p) {
 }
 
 int ishmemx_config_from_environment(ishmemx_config_t *config) {
-    ishmemx_config_t made = {
-        .n_pes = 1, .control_fd = -1, .device = -1, .accelerator = ISHMEMX_DEVICE_NONE, .version = PYSHMEM_VERSION};
+    ishmemx_config_t made = {.n_pes = 1,
+                             .control_fd = -1,
+                             .device = -1,
+                             .accelerator = ISHMEMX_DEVICE_NONE,
+                             .version = PYSHMEM_VERSION " for " PYSHMEM_MACHINE};
     const launcher_t *launcher;
     int64_t check;
     bool known;

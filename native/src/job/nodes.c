@@ -25,8 +25,36 @@ static int32_t first_of_mine(int64_t size, bool kernels) {
     return pe;
 }
 
+/* What a PE tells the others: settings that are the same on all, as the layout of the host arena and who compares calls
+ * follow from them, and the first PE of its node. */
+enum { NODE_SIZE, STAGE_SIZE, CHECK, SETTINGS, FIRST = SETTINGS, WORDS };
+
+static const char *const names[SETTINGS] = {"NODE_SIZE", "STAGE_SIZE", "CHECK"};
+
+static int words_of_mine(bool kernels, int64_t *mine) {
+    int status = ishmemx_setting_number("NODE_SIZE", &mine[NODE_SIZE]);
+
+    if (!status && mine[NODE_SIZE] < 0)
+        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "PYSHMEM_NODE_SIZE is %lld; a node has 1 PE or more, or 0: its host's",
+                           (long long)mine[NODE_SIZE]);
+    if (status || (status = ishmemx_setting_number("STAGE_SIZE", &mine[STAGE_SIZE])))
+        return status;
+    mine[CHECK] = pysh.check; /* SHMEM_DEBUG turns it on, too */
+    mine[FIRST] = first_of_mine(mine[NODE_SIZE], kernels);
+    return ISHMEMX_OK;
+}
+
+static int compare(int pe, const int64_t *theirs, const int64_t *first) {
+    for (int i = 0; i < SETTINGS; i++)
+        if (theirs[i] != first[i])
+            return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                             "PYSHMEM_%s is %lld on PE %d, %lld on PE 0; it must be the same on all PEs", names[i],
+                             (long long)theirs[i], pe, (long long)first[i]);
+    return ISHMEMX_OK;
+}
+
 int pysh_nodes_open(bool kernels) {
-    int64_t mine[2], *all = calloc((size_t)pysh.n_pes, sizeof mine);
+    int64_t mine[WORDS], *all = calloc((size_t)pysh.n_pes, sizeof mine);
     int status;
 
     pysh.node = calloc((size_t)pysh.n_pes, sizeof *pysh.node);
@@ -34,18 +62,12 @@ int pysh_nodes_open(bool kernels) {
         free(all);
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a table of %d PEs", pysh.n_pes);
     }
-    if (!(status = ishmemx_setting_number("NODE_SIZE", &mine[0])) && mine[0] < 0)
-        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "PYSHMEM_NODE_SIZE is %lld; a node has 1 PE or more, or 0: its host's",
-                           (long long)mine[0]);
-    mine[1] = status ? -1 : first_of_mine(mine[0], kernels);
-    if (!status)
+    if (!(status = words_of_mine(kernels, mine)))
         status = pysh.conduit->exchange("init", mine, all, sizeof mine);
     for (int pe = 0; !status && pe < pysh.n_pes; pe++) {
-        pysh.node[pe] = (int32_t)all[2 * pe + 1];
+        pysh.node[pe] = (int32_t)all[WORDS * pe + FIRST];
         pysh.n_nodes += pysh.node[pe] == pe;
-        if (all[2 * pe] != all[0])
-            status = pysh_fail(ISHMEMX_ERR_MISMATCH, "PYSHMEM_NODE_SIZE is %lld on PE %d, %lld on PE 0",
-                               (long long)all[2 * pe], pe, (long long)all[0]);
+        status = compare(pe, &all[WORDS * pe], all);
     }
     memset(all, 0, (size_t)pysh.n_pes * sizeof *all); /* counts, by the nodes' first PEs */
     for (int pe = 0; !status && pe < pysh.n_pes; pe++)
