@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from . import leftovers, report
 from .control import Control
-from .process import Process
+from .process import Process, files_of
 from .progress import Progress
 from .signals import ENDING, PASSED, Signals, Unheard, stop_here
 from .spec import JobSpec
@@ -95,7 +95,7 @@ class Job:
 
     def run(self) -> None:
         """Start the PEs and see all of them off."""
-        with self._signals as signals:
+        with files_of(self.spec.n_pes), self._signals as signals:
             guard = leftovers.Guard(self.spec.job)
             try:
                 if signals.fd >= 0:

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
+import resource
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from . import binding, report
 from .spec import JobSpec
@@ -34,6 +36,27 @@ def _end_of(pid: int) -> int:
         return os.pidfd_open(pid)
     except (OSError, AttributeError):
         return -1
+
+
+@contextlib.contextmanager
+def files_of(n_pes: int) -> Iterator[None]:
+    """Let this process, and the PEs that it starts meanwhile, have as many open files as a job takes.
+
+    The launcher has some for each PE, and a PE one for each peer. What the system allows by default,
+    1,024, is a soft limit; where the hard one is too low, starting a PE says so.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 10 * n_pes + 256
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 class Process:
@@ -75,6 +98,8 @@ class Process:
                 )
         except OSError as error:
             error.add_note(f"while starting PE {pe}")
+            if error.errno == errno.EMFILE:
+                error.add_note("(raise the hard limit of open files, ulimit -Hn)")
             raise
         #: Readable once the process has ended; -1 where the kernel has no such thing.
         self.end_fd = _end_of(self._process.pid)

@@ -215,3 +215,13 @@ def test_what_kernels_make_of_memory_without_a_name(kernel: str, tmp_path: Path)
     assert done.returncode == status, done.stderr
     if status:
         assert "the host or the container forbids shared memory without a name" in done.stderr
+
+
+def test_more_pes_than_the_soft_limit_of_open_files_allows(run_command: Callable) -> None:
+    """The launcher raises it as far as the hard limit; beyond, it says what to raise."""
+    job = [sys.executable, "-m", "pyshmem", "run", "-n", "40", "--device", "none", "/bin/true"]
+    run_command(["sh", "-c", 'ulimit -S -n 60; exec "$@"', "sh", *job], 60, check=True)
+    done = run_command(["sh", "-c", 'ulimit -n 60; exec "$@"', "sh", *job], 60)
+    assert done.returncode != 0
+    assert "Too many open files while starting PE" in done.stderr
+    assert "ulimit -Hn" in done.stderr
