@@ -78,7 +78,7 @@ SETTINGS = (
     Setting("TRACE_STAGES", "integer", "32768",
             "stages of kernels that a PE keeps for a timeline, 64 bytes of device heap each"),
     Setting("CORE_HEAPS", "flag", "0", "core dumps hold the symmetric heaps too, this PE's and its peers'"),
-    Setting("CHECK", "flag", "0", "checking mode: overlap, alignment, arguments that differ between PEs",
+    Setting("CHECK", "flag", "0", "checking mode: overlap, sources changed too soon, arguments that differ between PEs",
             "SHMEM_DEBUG"),
     Setting("SPIN", "integer", "-1", "polls before a waiting PE yields its core; -1 chooses from the core count"),
     # Set by launchers, not by users.

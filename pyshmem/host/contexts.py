@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntFlag
@@ -48,6 +49,28 @@ CTX_SESSION_BATCH: int = lib.ISHMEMX_SESSION_BATCH
 CTX_SESSION_SAME_AMO: int = lib.ISHMEMX_SESSION_SAME_AMO
 
 
+class _Watched:
+    """Of a source that is in use until it is completed, in checking mode: what it was."""
+
+    __slots__ = ("_array", "_nbytes", "_sum", "held")
+
+    def __init__(self, array: np.ndarray[Any, Any], nbytes: int, hold: bool) -> None:
+        self._array, self._nbytes = weakref.ref(array), nbytes  # who drops it does not change it
+        self.held = array if hold else None
+        self._sum = self._now(array)
+
+    def _now(self, array: np.ndarray[Any, Any]) -> int:
+        return zlib.crc32(np.asarray(array).reshape(-1).view(np.uint8)[: self._nbytes].data)
+
+    def complain(self, pe: int) -> None:
+        array = self._array()
+        if array is not None and self._now(array) != self._sum:
+            raise ValueError(
+                f"source (shape {array.shape}, {array.dtype}) of a non-blocking put to PE {pe} was "
+                "changed before quiet; it is in use until then"
+            )
+
+
 class Context(Handle):
     """A stream of operations; operations of different contexts are not ordered.
 
@@ -83,14 +106,19 @@ class Context(Handle):
 
     # ---- what the operations use -----------------------------------------------------------------
 
-    def keep(self, array: AnyArray, pe: int) -> None:
+    def keep(self, array: AnyArray, pe: int, reads: int = 0) -> None:
         """Keep the local array of a non-blocking operation alive until it is complete.
+
+        In checking mode the first ``reads`` bytes of a NumPy array are to be the same then.
 
         To be called when the operation has begun: a thread that takes the array after that, to
         complete what has begun, completes this operation too. On a conduit that completes operations
         at once nothing is kept.
         """
-        if lib.ishmemx_outstanding():
+        outstanding = bool(lib.ishmemx_outstanding())
+        if reads and runtime.current().checks and isinstance(array, np.ndarray):
+            self._kept.append((pe, _Watched(array, reads, outstanding)))
+        elif outstanding:
             self._kept.append((pe, array))
 
     def complete_by(
@@ -102,7 +130,10 @@ class Context(Handle):
             routine: returns a status; where that is an error, the arrays are kept.
             args: its arguments.
             pes: the targets whose operations it completes; default all.
+
+        Raises: ValueError (in checking mode: a source was changed meanwhile).
         """
+        pes = pes if pes is None else set(pes)
         taken: list[tuple[int, Any]] = []
         for _ in range(len(self._kept)):
             try:
@@ -115,6 +146,9 @@ class Context(Handle):
             incomplete = [] if pes is None else [entry for entry in taken if entry[0] not in pes]
         finally:
             self._kept.extend(incomplete)
+        for pe, array in taken:
+            if isinstance(array, _Watched) and (pes is None or pe in pes):
+                array.complain(pe)
 
     def __del__(self, drop: Callable[[int], int] = lib.ishmemx_ctx_drop) -> None:
         if not getattr(self, "handle", 0) or self.handle == _DEFAULT_HANDLE:

@@ -127,7 +127,7 @@ def put_nbi(
         raise argument_error(error, pe=(pe, None)) from None
     if status:
         fail_transfer(status, source)
-    context.keep(source, pe)
+    context.keep(source, pe, nbytes)
 
 
 def get_nbi(

@@ -48,6 +48,7 @@ class Job:
         n_pes: number of PEs.
         device: where the device heap lives: ``"cuda"``, ``"sim"`` or ``"none"``.
         gpu: ordinal of the GPU this PE drives, -1 without one.
+        checks: whether it is in checking mode.
     """
 
     def __init__(self, device: str, gpu: int) -> None:
@@ -55,6 +56,7 @@ class Job:
         self.n_pes: int = lib.ishmemx_n_pes()
         self.device = device
         self.gpu = gpu
+        self.checks = bool(library.setting_number("CHECK"))
 
     def finalize(self) -> None:
         """The same as ``pyshmem.finalize``."""

@@ -129,7 +129,7 @@ def put_signal_nbi(
         raise _mistake(error, signal, sig_op, pe) from None
     if status:
         fail_transfer(status, source)
-    context.keep(source, pe)
+    context.keep(source, pe, nbytes)
 
 
 @fast("signal_op")
