@@ -16,6 +16,9 @@
 
 /* ---- agreement, in checking mode ---- */
 
+/* No small number, which a member's data may have where its record would stand. */
+#define FIRST_TURN UINT64_C(0x7079736800000000)
+
 pysh_record_t pysh_record_of(const pysh_call_t *call, int status) {
     pysh_record_t record = {
         .op = call->op, .type = call->type, .root = call->root, .status = status, .nbytes = call->nbytes};
@@ -27,6 +30,11 @@ pysh_record_t pysh_record_of(const pysh_call_t *call, int status) {
 int pysh_record_compare(const pysh_call_t *call, const pysh_record_t *mine, const pysh_record_t *other, int pe) {
     if (!memcmp(mine, other, sizeof *mine))
         return ISHMEMX_OK;
+    if (other->turn != mine->turn)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                         "%s on PE %d, but a sync, split or destroy on PE %d; all PEs must call the same ones in the "
+                         "same order",
+                         mine->routine, pysh.pe, pe);
     if (other->status)
         return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d refused its arguments; the message is there", call->routine,
                          pe);
@@ -53,10 +61,13 @@ static int agree(ishmemx_team_t team, const pysh_call_t *call, int status) {
     all = calloc((size_t)team->n_pes, sizeof *all);
     if (!all)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory to compare arguments", call->routine);
-    if (team == &ishmemx_team_world) /* it tells besides when others are in a barrier */
+    if (team == &ishmemx_team_world) { /* it tells besides when others are in a barrier */
         outcome = pysh.conduit->exchange(call->routine, &mine, all, sizeof mine);
-    else
+    } else {
+        /* A member that is in a sync has staged no record: what is there is left from another turn. */
+        mine.turn = FIRST_TURN + team->staged;
         outcome = pysh_team_gather(team, call->routine, &mine, all, sizeof mine);
+    }
     for (int i = 0; !outcome && !status && i < team->n_pes; i++)
         outcome = pysh_record_compare(call, &mine, &all[i], team->pes[i]);
     free(all);

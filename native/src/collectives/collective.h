@@ -17,6 +17,7 @@ typedef struct pysh_record { /* a call, with what its PE thinks of its arguments
     char routine[24];
     int op, type, root, status;
     uint64_t nbytes;
+    uint64_t turn; /* where records are staged: which of the team's turns this is of; else 0 */
 } pysh_record_t;
 pysh_record_t pysh_record_of(const pysh_call_t *call, int status);
 /* OK, or MISMATCH saying how this PE's call differs from that of world PE `pe`. */

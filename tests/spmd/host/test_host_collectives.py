@@ -279,3 +279,18 @@ def test_different_arguments_are_told_to_all_in_checking_mode(job, checking):
         with pytest.raises(pyshmem.MismatchError, match=message):
             call()
     pyshmem.sum_reduce(array, array)
+
+
+@pytest.mark.parametrize("before", [0, 3])
+def test_a_collective_against_a_sync_of_a_team_is_told_in_checking_mode(job, checking, before):
+    if job.n_pes == 1:
+        pytest.skip("one PE agrees with itself")
+    array = pyshmem.zeros(8)
+    with pyshmem.TEAM_WORLD.split_strided(0, 1, job.n_pes) as team:
+        for _ in range(before):  # they leave what a member says of its call
+            pyshmem.sum_reduce(array, array, team=team)
+        if job.my_pe == job.n_pes - 1:
+            team.sync()
+        else:
+            with pytest.raises(pyshmem.MismatchError, match=r"sum_reduce on PE \d, but a sync"):
+                pyshmem.sum_reduce(array, array, team=team)
