@@ -83,6 +83,36 @@ def test_pes_that_disagree_are_told_in_checking_mode(run_pes: Callable) -> None:
     assert done.stdout.splitlines().count("ok") == 2
 
 
+def test_splits_that_disagree_are_told_in_checking_mode(run_pes: Callable) -> None:
+    code = """
+    import torch, torch.distributed as dist, pyshmem, pyshmem.interop.torch as symmetric
+    symmetric.init_process_group()
+    me, n = dist.get_rank(), dist.get_world_size()
+
+    def told(calls, wanted):
+        try:
+            calls()
+        except pyshmem.MismatchError as error:
+            assert wanted in str(error), error
+        else:
+            raise AssertionError("not told")
+
+    awaited = [1] * (n - 1) + [2 if me == 0 else 1]  # rank 0 awaits more than the last one sends
+    out = torch.empty(sum(awaited))
+    told(lambda: dist.all_to_all_single(out, torch.ones(n), awaited, [1] * n),
+         f"rank {n - 1} sends 4 bytes to rank 0, which expects 8")
+    outs = [torch.empty(1 + (me == 0)) for _ in range(n)]
+    work = dist.all_to_all(outs, [torch.ones(1)] * n, async_op=True)
+    told(work.wait, "rank 0 sends 4 bytes to rank 0, which expects 8")
+    dist.all_to_all_single(out[:n], torch.full((n,), float(me)), [1] * n, [1] * n)  # it goes on
+    assert out[:n].tolist() == list(range(n))
+    dist.destroy_process_group()
+    print("ok", flush=True)
+    """
+    done = run_pes(3, code, env={**ALONE, "PYSHMEM_CHECK": "1"}, timeout=100, check=True)
+    assert done.stdout.splitlines().count("ok") == 3
+
+
 def test_a_dead_pe_is_told_to_who_waits_for_it(run_pes: Callable) -> None:
     code = """
     import os, torch, torch.distributed as dist, pyshmem, pyshmem.interop.torch as symmetric

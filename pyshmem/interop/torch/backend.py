@@ -71,7 +71,7 @@ class ShmemProcessGroup(Group):
 
     def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Any:
         """``allgather`` into one tensor, of which ``input`` may be a part."""
-        rows = self._shares(output, "all_gather")
+        rows = self._shares(output, "all_gather", input)
         return self._run(lambda heap, s: heap.staging.all_gather(rows, input, s), [output], [input])
 
     _allgather_base = all_gather_single
@@ -80,7 +80,8 @@ class ShmemProcessGroup(Group):
         self, outputs: Tensors, inputs: Tensors, opts: Any = None
     ) -> Any:
         """Several at a time."""
-        rows = [self._shares(output, "all_gather") for output in outputs]
+        pairs = zip(outputs, inputs, strict=True)
+        rows = [self._shares(output, "all_gather", source) for output, source in pairs]
 
         def call(heap: Heap, stream: Any) -> None:
             for dests, source in zip(rows, inputs, strict=True):
@@ -117,7 +118,8 @@ class ShmemProcessGroup(Group):
 
     def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any) -> Any:
         """Several at a time."""
-        rows = [self._shares(tensor, "reduce_scatter") for tensor in inputs]
+        pairs = zip(inputs, outputs, strict=True)
+        rows = [self._shares(tensor, "reduce_scatter", dest) for tensor, dest in pairs]
         kinds = [_reduction(opts, output) for output in outputs]
 
         def call(heap: Heap, stream: Any) -> None:
@@ -133,8 +135,8 @@ class ShmemProcessGroup(Group):
         input_splits: list[int], opts: Any = None,
     ) -> Any:  # fmt: skip
         """Give each member its part of ``input``; splits are along the first dimension."""
-        dests = self._parts(output, output_splits, "output")
-        sources = self._parts(input, input_splits, "input")
+        dests = self._parts(output, output_splits, "output", input)
+        sources = self._parts(input, input_splits, "input", output)
         uneven = bool(output_splits or input_splits)
         return self._exchange(dests, sources, uneven, [output], [input])
 
@@ -150,10 +152,9 @@ class ShmemProcessGroup(Group):
         """On a GPU, sizes that may differ are compared over the host first: it waits for the others."""
         largest: list[int] = []
         staging = self._heaps["cpu"].staging
-        longest = max(tensor.nbytes for tensor in [*dests, *sources])
 
         def compare() -> None:
-            largest.append(staging.largest(longest))
+            largest.append(staging.longest(dests, sources))
 
         def call(heap: Heap, stream: Any) -> None:
             if uneven and stream is None:
@@ -183,10 +184,17 @@ class ShmemProcessGroup(Group):
         rows, root = inputs[0] if inputs else [], opts.rootRank
         return self._run(lambda heap, s: heap.staging.scatter(output, rows, root, s), outputs, rows)
 
-    def _shares(self, tensor: torch.Tensor, routine: str) -> list[torch.Tensor]:
-        """A tensor's equal shares, one a member."""
+    def _shares(
+        self, tensor: torch.Tensor, routine: str, other: torch.Tensor
+    ) -> list[torch.Tensor]:
+        """A tensor's equal shares, one a member; ``other`` is what they come from or go to."""
+        if tensor.dtype != other.dtype:  # torch looks at that for lists of tensors alone
+            raise TypeError(f"{routine} of {tensor.dtype} and {other.dtype}: give one dtype")
         if not tensor.is_contiguous():
-            raise ValueError(f"{routine} with one tensor for all members needs a contiguous one")
+            raise ValueError(
+                f"{routine} with one tensor for all members needs a contiguous one: give one of "
+                "torch.empty, or a copy by contiguous()"
+            )
         if tensor.numel() % self._n:
             raise ValueError(
                 f"{routine}: a tensor of {tensor.numel()} elements, which {self._n} members cannot "
@@ -194,9 +202,11 @@ class ShmemProcessGroup(Group):
             )
         return list(tensor.view(-1).chunk(self._n)) if tensor.numel() else [tensor] * self._n
 
-    def _parts(self, tensor: torch.Tensor, splits: list[int], name: str) -> list[torch.Tensor]:
+    def _parts(
+        self, tensor: torch.Tensor, splits: list[int], name: str, other: torch.Tensor
+    ) -> list[torch.Tensor]:
         if not splits:
-            return self._shares(tensor, "all_to_all")
+            return self._shares(tensor, "all_to_all", other)
         if len(splits) != self._n or sum(splits) != tensor.shape[0]:
             raise ValueError(
                 f"{name} splits {splits} for {self._n} members and {tensor.shape[0]} rows"

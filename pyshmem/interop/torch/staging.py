@@ -22,6 +22,8 @@ import torch
 
 from ..._core.arrays import StreamLike
 from ..._core.dtypes import as_dtype, kind_of
+from ..._core.errors import MismatchError
+from ..._core.library import setting_number
 from ...host.collectives.arguments import REDUCE, element_of
 from ...host.collectives.dispatch import do, sides_reached
 from ...host.stream_kernels import prepare
@@ -268,12 +270,9 @@ class Staging:
 
         ``longest``: bytes of the longest on any PE, where they differ; equal on all PEs.
         """
+        self._check_parts(dests, sources)
         given, targets = [as_bytes(flat(one)) for one in sources], [Target(one) for one in dests]
         results = [as_bytes(target.flat) for target in targets]
-        if len(given) != self.n_pes or len(results) != self.n_pes:
-            raise ValueError(
-                f"all_to_all: {len(given)} inputs and {len(results)} outputs for {self.n_pes} PEs"
-            )
         if longest is not None:
             self._exchange(results, given, longest, stream)
         else:
@@ -323,11 +322,30 @@ class Staging:
             result[begin:end].copy_(out.view(self.n_pes, -1)[self.me])
         target.done()
 
-    def largest(self, value: int) -> int:
-        """The largest of the values that the PEs give; on the host."""
-        box = torch.tensor([value], dtype=torch.int64)
-        self.all_reduce(box, box, Reduction("max", torch.int64))
+    def longest(self, dests: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> int:
+        """Bytes of the longest part of an ``all_to_all`` on any PE; on the host.
+
+        Raises: in checking mode MismatchError, on all PEs (one expects another length than it is sent).
+        """
+        self._check_parts(dests, sources)
+        if setting_number("CHECK"):
+            self._compare_parts(dests, sources)
+        box = torch.tensor([max(one.nbytes for one in [*dests, *sources])])
+        self.all_reduce(box, box, Reduction("max", box.dtype))
         return int(box)
+
+    def _compare_parts(
+        self, dests: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]
+    ) -> None:
+        sent, expected = every = torch.zeros(2, self.n_pes, self.n_pes, dtype=torch.int64)
+        sent[self.me] = torch.tensor([one.nbytes for one in sources])  # [by whom, to whom]
+        expected[:, self.me] = torch.tensor([one.nbytes for one in dests])
+        self.all_reduce(every, every, Reduction("max", every.dtype))
+        for a, b in (sent != expected).nonzero().tolist():
+            raise MismatchError(
+                f"all_to_all: rank {a} sends {sent[a, b]} bytes to rank {b}, which expects "
+                f"{expected[a, b]}; output splits of a rank are what the others' input splits say"
+            )
 
     def _bytes(
         self, routine: str, dest: torch.Tensor, source: torch.Tensor, nbytes: int,
@@ -345,6 +363,12 @@ class Staging:
         sent = source_of(sources, place.flat, behind)
         self._bytes(routine, place.flat, sent, nbytes, stream, *root)
         place.done()
+
+    def _check_parts(self, dests: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> None:
+        if len(sources) != self.n_pes or len(dests) != self.n_pes:
+            raise ValueError(
+                f"all_to_all: {len(sources)} inputs and {len(dests)} outputs for {self.n_pes} PEs"
+            )
 
     def _check_sizes(
         self, routine: str, given: torch.Tensor, targets: Sequence[Target], count: int

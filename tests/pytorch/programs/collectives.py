@@ -177,6 +177,7 @@ def groups(me: int, n: int) -> None:
 
 
 def refusals(me: int, n: int) -> None:
+    whole = torch.empty(3 * n)
     for call, message in (
         (lambda: dist.all_reduce(torch.ones(2).to_sparse()), "dense"),
         (lambda: dist.all_reduce(torch.ones(2, dtype=torch.float8_e5m2)), "float8_e5m2"),
@@ -184,6 +185,12 @@ def refusals(me: int, n: int) -> None:
         (lambda: dist.all_reduce(torch.ones(2).int(), op=dist.ReduceOp.AVG), "floating"),
         (lambda: dist.all_reduce(torch.ones(2, device="meta")), "meta"),
         (lambda: dist.all_gather([torch.empty(2)] * n, torch.ones(3)), "bytes"),
+        (lambda: dist.all_gather_into_tensor(whole, torch.ones(3).int()), "int32"),
+        (lambda: dist.reduce_scatter_tensor(torch.ones(3).int(), whole), "int32"),
+        (
+            lambda: dist.all_gather_into_tensor(torch.empty(4 * n, 3)[::2], torch.ones(3)),
+            "contiguous()",
+        ),
         (lambda: dist.new_group(backend="pyshmem", pg_options=3), "Options"),
     ):
         with pytest.raises((TypeError, ValueError, RuntimeError, pyshmem.ShmemError)) as told:
