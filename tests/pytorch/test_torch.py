@@ -130,6 +130,20 @@ def test_a_dead_pe_is_told_to_who_waits_for_it(run_pes: Callable) -> None:
     assert "told: True" in done.stdout or "PE 1" in done.stderr
 
 
+def test_a_group_that_nobody_destroys_lets_its_process_end(run_pes: Callable) -> None:
+    code = """
+    import time, torch, torch.distributed as dist, pyshmem.interop.torch as symmetric
+    symmetric.init_process_group()
+    if dist.get_rank() == 1:
+        time.sleep(0.3)  # the others' calls are not over when they ask for what comes behind
+    work = dist.all_reduce(torch.ones(3), async_op=True)
+    work.get_future().then(lambda _: (time.sleep(0.5), print("ok", flush=True)))
+    work.wait()
+    """
+    done = run_pes(2, code, env=ALONE, timeout=100, check=True)
+    assert done.stdout.splitlines().count("ok") == 2
+
+
 def test_importing_pyshmem_imports_no_torch(run_command: Callable) -> None:
     code = "import sys, pyshmem, pyshmem.interop; print('torch' in sys.modules)"
     assert run_command([sys.executable, "-c", code], 60, check=True).stdout == "False\n"

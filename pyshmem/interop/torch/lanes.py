@@ -7,11 +7,14 @@ for each other.
 
 from __future__ import annotations
 
+import atexit
 import threading
+import time
+import weakref
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
@@ -76,8 +79,13 @@ class HostWork(dist.Work):
         return self._tensors
 
 
+_AT_EXIT = 2.0  # seconds for all lanes; a call that waits for ever does not keep the process
+
+
 class HostLane:
     """A thread that runs calls one after the other; it begins with the first."""
+
+    _begun: ClassVar[weakref.WeakSet[HostLane]] = weakref.WeakSet()
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -95,6 +103,7 @@ class HostLane:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
+                self._begun.add(self)
             self._queue.put((work, call))
         return work
 
@@ -104,13 +113,23 @@ class HostLane:
             work.run(call)
             del item, work, call  # the tensors are the program's again
 
-    def close(self, wait: bool = True) -> None:
-        """Take no more calls; wait for those that are queued."""
+    def close(self, wait: bool = True, seconds: float | None = None) -> None:
+        """Take no more calls; wait for those that are queued, as long as it takes or ``seconds``."""
         with self._lock:
             self._closed = True
             self._queue.put(None)
         if wait and self._thread is not None:
-            self._thread.join()
+            self._thread.join(seconds)
+
+    @classmethod
+    def close_all(cls) -> None:
+        """At exit: a thread that is in torch's C++ while the interpreter ends aborts the process."""
+        end = time.monotonic() + _AT_EXIT
+        for lane in tuple(cls._begun):
+            lane.close(seconds=max(end - time.monotonic(), 0))
+
+
+atexit.register(HostLane.close_all)  # before finalize, which was registered earlier
 
 
 class StreamWork(dist.Work):

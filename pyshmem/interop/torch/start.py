@@ -36,7 +36,8 @@ def init_process_group(backend: str = NAME, *, options: Options | None = None, *
     Args:
         backend: of torch.distributed.
         options: of the backend ``"pyshmem"``.
-        rest: further arguments of torch's function, ``timeout`` for one.
+        rest: further arguments of torch's function; ``timeout`` is that of its store, while calls of
+            this backend end by ``PYSHMEM_TIMEOUT``.
 
     Raises: what ``pyshmem.init`` and torch's function raise.
     Extension.
