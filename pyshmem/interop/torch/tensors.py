@@ -44,7 +44,9 @@ def _place(heap: str | None, device: Any) -> str:
         raise ValueError(f"device is {wanted}, but the host heap is on the host")
     if job.device != "cuda" or wanted.index not in (None, job.gpu):
         where = f"GPU {job.gpu}" if job.device == "cuda" else f"device {job.device!r}"
-        raise ValueError(f"device is {wanted}, but this PE drives {where}")
+        raise ValueError(
+            f"device is {wanted}, but this PE drives {where}; heap='device' is its device heap"
+        )
     return "device"
 
 
@@ -63,6 +65,8 @@ def _new(
     size: tuple[Any, ...], dtype: Any, heap: str | None, device: Any, zero: bool = False
 ) -> torch.Tensor:
     extents, kind = _size(size), dtype or torch.get_default_dtype()
+    if not isinstance(kind, torch.dtype):
+        raise TypeError(f"dtype is {kind!r}; give one of torch, torch.float32 for one")
     where = _place(heap, device)
     nbytes = math.prod(extents) * kind.itemsize
     if any(extent < 0 for extent in extents):

@@ -72,6 +72,8 @@ with pyshmem.init() as job:
     refused(ValueError, "on the host", symmetric.zeros, 3, device="cuda", heap="host")
     refused(ValueError, "heaps are", symmetric.zeros, 3, heap="gpu")
     refused(ValueError, "negative", symmetric.zeros, -1)
+    refused(TypeError, "one of torch", symmetric.zeros, 3, dtype=float)
+    refused(TypeError, "one of torch", symmetric.full, 3, 1.0, dtype="float32")
     kept = symmetric.ones(1000, heap=heap)
     symmetric.free(kept[2:])  # any view says which
     refused(ValueError, "not made by", symmetric.free, kept)
