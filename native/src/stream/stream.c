@@ -115,7 +115,7 @@ int pysh_stream_reach(const void *address, size_t nbytes, int pe, const char *wh
 
     if (status)
         return status;
-    if (!pysh.accel->cpu_visible && heap != ISHMEMX_HEAP_DEVICE)
+    if (heap != ISHMEMX_HEAP_DEVICE) /* in the simulator too: a program that runs there runs on GPUs */
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s is on the host heap; operations on a stream take the device heap",
                          what);
     return ISHMEMX_OK;

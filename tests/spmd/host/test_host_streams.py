@@ -358,9 +358,14 @@ def test_mistakes_are_found_before_anything_is_started(job, right, stream, on_gp
     gone.destroy()
     with pytest.raises(ValueError, match="has been destroyed"):
         pyshmem.put(box, box, right, stream=gone)
-    if job.device == "cuda":
+    for call in (  # in the simulator too, though it could
+        lambda: pyshmem.put(host, box, right, stream=stream),
+        lambda: pyshmem.signal_set(host.view(np.uint64)[:1], 1, right, stream=stream),
+        lambda: pyshmem.sum_reduce(host, box, stream=stream),
+        lambda: pyshmem.sum_reduce(box, host, stream=stream),
+    ):
         with pytest.raises(ValueError, match="is on the host heap"):
-            pyshmem.put(host, box, right, stream=stream)
+            call()
     with pytest.raises(TypeError, match="found"):
         pyshmem.wait_until_any(box, pyshmem.CMP_EQ, 0, stream=stream)
     with pytest.raises(pyshmem.UnsupportedError, match="status"):
