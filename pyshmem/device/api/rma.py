@@ -2,11 +2,11 @@
 """Put and get from kernels. Peers on the same host are reached by loads and stores."""
 
 from .. import copies
-from ..faults import OP
+from ..faults import FAULT_FAR, OP, record_fault
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import address_of, device_function, to_int64
-from ..peers import NOWHERE, beyond, distance_to, in_reach, my_pe, on_peer, reach_slowly
+from ..peers import NOWHERE, beyond, distance_to, in_reach, my_pe, n_pes, on_peer, reach_slowly
 from ..ring.cutover import may_offload_get, may_offload_put, offloads_get, offloads_put
 from ..ring.elements import ask_element, tell_element
 from ..ring.transport import ring_get, ring_put
@@ -169,11 +169,12 @@ def g(source, pe, ctx=None):
 def ptr(array, pe):
     """``array`` of ``pe``, to index.
 
-    The caller's own array after a fault, and for peers out of reach of loads and stores (PYSHMEM_P2P=0).
     Loads and stores through it are ordinary ones: order them with ``fence`` and ``quiet``.
+    Faults: a peer that loads and stores do not reach. After a fault it is the caller's own array.
     Spec: shmem_ptr.
     """
     if in_reach(array, array.size, array.size, pe):
         return on_peer(array, pe)
-    beyond(array, array.size, array.size, pe, _PTR)
+    if beyond(array, array.size, array.size, pe, _PTR) != NOWHERE and pe != my_pe():
+        record_fault(FAULT_FAR, _PTR, pe, pe, n_pes())
     return address_of(array)

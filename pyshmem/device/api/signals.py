@@ -50,11 +50,7 @@ def _make_update(add, replace, releases: bool):
     return update
 
 
-@device_function
-def _release_add(remote, _like, signal):
-    leaf.signal_release_add(remote, signal)
-
-
+_release_add = device_function(lambda at, _like, signal: leaf.signal_release_add(at, signal))
 _deliver = _make_update(_release_add, leaf.signal_release_set, True)
 _send = _make_update(leaf.atomic_add, leaf.write64, False)
 

@@ -45,6 +45,20 @@ def test_a_wrong_pe_names_kernel_block_and_range(job, place, show, offset):
     assert (show(dest) == 0).all()
 
 
+@cuda.jit
+def set_through_pointer(array, pe):
+    shmem.ptr(array, pe)[0] = 1
+
+
+def test_a_pointer_to_a_pe_out_of_reach(job, near, place):
+    array = place(np.zeros(4, np.int32))
+    far = [pe for pe in range(job.n_pes) if pe != job.my_pe and not near(pe)]
+    if not far:
+        pytest.skip("loads and stores reach all PEs")
+    message = fault(set_through_pointer, (1, 1), array, far[0])
+    assert f"ptr: PE {far[0]} is not reached by loads and stores" in message
+
+
 def test_a_negative_pe_is_a_fault_too(job, place, show):
     message = fault(set_on, (1, 1), place(np.zeros(1, np.int64)), -1)
     assert "pe -1 is not one of" in message
