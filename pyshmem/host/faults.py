@@ -74,8 +74,9 @@ _WHAT = {
     FAULT_LOCK: "no thread of this PE has the lock; it stays as it is",
     FAULT_CHOICE: "{a} is no comparison or signal operation, the last of which is {b}; "
     "nothing was done",
-    FAULT_FAR: "PE {a} is not reached by loads and stores (on another host, or PYSHMEM_P2P=0), so there "
-    "is no pointer to it: put, get, load and store go by the host (nothing was transferred)",
+    FAULT_FAR: "PE {a} is not reached by loads and stores (on another host, PYSHMEM_P2P=0, or an array "
+    "on the host heap), so there is no pointer to it: put, get, load and store go by the host "
+    "(nothing was transferred)",
     FAULT_ATOMICS: "the link to the GPU of PE {a} has no native atomic operations (or "
     "PYSHMEM_P2P_ATOMICS is owner): Numba kernels and the host ask that PE for them, Triton's "
     "cannot; use signals that are set",

@@ -59,6 +59,18 @@ def test_a_pointer_to_a_pe_out_of_reach(job, near, place):
     assert f"ptr: PE {far[0]} is not reached by loads and stores" in message
 
 
+def test_a_pointer_to_another_pe_on_the_host_heap(job):
+    array = pyshmem.zeros(4, np.int32, heap="host")
+    set_through_pointer[1, 1](shmem.as_argument(array), job.my_pe)
+    cuda.synchronize()
+    assert array[0] == 1  # the own one is reached
+    if job.n_pes > 1:
+        peer = (job.my_pe + 1) % job.n_pes
+        message = fault(set_through_pointer, (1, 1), shmem.as_argument(array), peer)
+        assert "an array on the host heap" in message
+    pyshmem.free(array)
+
+
 def test_a_negative_pe_is_a_fault_too(job, place, show):
     message = fault(set_on, (1, 1), place(np.zeros(1, np.int64)), -1)
     assert "pe -1 is not one of" in message
