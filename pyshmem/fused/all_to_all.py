@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from .._core import errors
-from .._core.library import setting_number
 from ..host import runtime
 from ..host.teams import Team
 from ..interop.torch.op_teams import team_of
@@ -51,7 +50,7 @@ def _check_splits(space: Workspace, name: str, splits: Sequence[int], rows: int 
 
 def _agree_on_splits(space: Workspace, outputs: Sequence[int], inputs: Sequence[int]) -> None:
     """In checking mode: raises on all members unless what each sends is what the others wait for."""
-    if not setting_number("CHECK") or runtime.n_pes() == 1:
+    if not runtime.current().checks or runtime.n_pes() == 1:
         return
     counts = gather_numbers(space, *outputs, *inputs)
     n = space.n_pes

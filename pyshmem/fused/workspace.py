@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 from .._core import errors, library
-from .._core.library import setting_number
 from ..host import creation, runtime
 from ..host.agreement import must_agree
 from ..host.team_arguments import refuse_team
@@ -49,7 +48,7 @@ class Workspace:
         self._version = 0
         self.owed: Callable[[], Any] | None = None
         #: Whether members compare what they call: in checking mode, where there are others.
-        self.checks = bool(setting_number("CHECK")) and runtime.n_pes() > 1
+        self.checks = runtime.current().checks and runtime.n_pes() > 1
 
     def block(self, name: str, nbytes: int, *, zeroed: bool = False) -> torch.Tensor:
         """At least ``nbytes`` bytes on the device heap, at one place on all PEs; uint8.

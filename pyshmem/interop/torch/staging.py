@@ -23,7 +23,7 @@ import torch
 from ..._core.arrays import StreamLike
 from ..._core.dtypes import as_dtype, kind_of
 from ..._core.errors import MismatchError
-from ..._core.library import setting_number
+from ...host import runtime
 from ...host.collectives.arguments import REDUCE, element_of
 from ...host.collectives.dispatch import do, sides_reached
 from ...host.stream_kernels import prepare
@@ -328,7 +328,7 @@ class Staging:
         Raises: in checking mode MismatchError, on all PEs (one expects another length than it is sent).
         """
         self._check_parts(dests, sources)
-        if setting_number("CHECK"):
+        if runtime.current().checks:
             self._compare_parts(dests, sources)
         box = torch.tensor([max(one.nbytes for one in [*dests, *sources])])
         self.all_reduce(box, box, Reduction("max", box.dtype))
