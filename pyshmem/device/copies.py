@@ -9,9 +9,8 @@ branches do, some 20 cycles each on sm_90: the usual cases come first, and by th
 from .leaf import chosen as leaf
 from .leaf.chosen import device_function, opaque
 
-#: Bytes up to which words of 8 are as good as a loop of larger pieces, and from which one thread's copy
-#: is worth its way through shared memory.
-_SHORT = 256
+_FEW = 256  # bytes up to which words of 8 are as good as a loop of larger pieces
+_BULK_FROM = 256  # bytes from which one thread's copy is worth its way through shared memory
 
 
 def _make_ragged(narrow, narrow_x4):
@@ -40,7 +39,7 @@ def _make_copy(wide, wide_x2, wide_x4, narrow, narrow_x4):
     @device_function
     def few_words(dest: int, source: int, nbytes: int, rank: int, size: int) -> bool:
         """Copies what is a word of 8 bytes a lane at most: no loop, no division."""
-        if nbytes > _SHORT or nbytes > size << 3 or (dest | source | nbytes) & 7 != 0:
+        if nbytes > _FEW or nbytes > size << 3 or (dest | source | nbytes) & 7 != 0:
             return False
         if rank << 3 < nbytes:
             narrow(dest + (rank << 3), source + (rank << 3), 8, 8)
@@ -92,7 +91,7 @@ def _make_alone(lanes, check_source: bool):
     @device_function
     def copy_alone(dest: int, source: int, nbytes: int, rank: int, size: int) -> None:
         """One thread copies; in a small block by way of shared memory, many bytes at a time."""
-        if nbytes >= _SHORT and (dest | source | nbytes) & 15 == 0:
+        if nbytes >= _BULK_FROM and (dest | source | nbytes) & 15 == 0:
             room = leaf.bulk_room()
             if room > 0 and leaf.in_global(source if check_source else dest):
                 leaf.bulk_copy(dest, source, nbytes, room)

@@ -54,14 +54,14 @@ def _forms(name: str, types, fetching=None, updating=None, find=reach_atomic, nb
     def update(dest, value, pe, ctx):
         types(dest)
         world = on_context(ctx, pe)
-        if native(dest, dest.size, world):
-            updating(on_peer(dest, world), dest, value)
-            return
-        way = find(dest, dest.size, world, op)
-        if way == BY_STORES:
-            updating(on_peer(dest, world), dest, value)
-        elif way != NOWHERE:
-            tell_amo(number, dest, value, world)
+        if not native(dest, dest.size, world):
+            way = find(dest, dest.size, world, op)
+            if way == NOWHERE:
+                return
+            if way != BY_STORES:
+                tell_amo(number, dest, value, world)
+                return
+        updating(on_peer(dest, world), dest, value)
 
     @device_function
     def fetch(dest, value, cond, pe, ctx):
