@@ -79,7 +79,7 @@ def print_before(before: Figures, now: Figures) -> bool:
         for peer, us in row.items()
         if peer.startswith("pyshmem") and peer in before.get(key, {})
     ]
-    for ratio, key, peer in sorted(found, reverse=True):
+    for ratio, key, peer in sorted(found):
         op, nbytes, pes, blocks, threads = key
         shape = (str(nbytes), str(pes), f"{blocks}x{threads}")
         times = (f"{before[key][peer]:.3f}", f"{now[key][peer]:.3f}", f"{ratio:.3f}")

@@ -287,35 +287,37 @@ if [[ $parts == *" sanitizer "* ]]; then
     fi
 fi
 
-# The other version gets a site of its own. Both run in turn: machines of one kind differ by more than versions do.
-against() {
-    local folder version site_of code
-    folder=$(mktemp -d)
-    mkdir "$folder/source" && tar xzf "$AGAINST" -C "$folder/source" && cp -r "$site" "$folder/site" || return 1
-    rm -rf "$folder"/site/*pyshmem*
+# The other version, whose source is $AGAINST, in a site of its own: the folder `$1`/site.
+build_other() {
+    mkdir "$1/source" && tar xzf "$AGAINST" -C "$1/source" && cp -r "$site" "$1/site" || return 1
+    rm -rf "$1"/site/*pyshmem*
     if [ -d "${WHEELS:-}" ]; then # their programs too, which an install into the same folder has removed
-        $python -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$folder/site" "$WHEELS"/*.whl || return 1
+        $python -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$1/site" "$WHEELS"/*.whl || return 1
     fi
-    PATH=$folder/site/bin:$PATH PYTHONPATH=$folder/site $python -m pip install -q --no-index --no-deps --no-build-isolation --upgrade \
-        --target "$folder/site" "$folder/source" > "$results/against_build.log" 2>&1 || { tail -5 "$results/against_build.log"; return 1; }
-    : > "$results/against_before_x$gpus.jsonl"; : > "$results/against_now_x$gpus.jsonl"
-    for ((round = 1; round <= ${ROUNDS:-2}; round++)); do
-        for version in before now; do
-            site_of=$site
-            [ $version = now ] || site_of=$folder/site
-            # shellcheck disable=SC2086 # words
-            PYTHONPATH=$site_of timeout 200 $run --timeout 195 -n "$gpus" ../bench/device.py ${AGAINST_PARTS:-put signals collectives} \
-                >> "$results/against_${version}_x$gpus.jsonl" 2> "$results/against_$version.log" || { tail -5 "$results/against_$version.log"; status=1; }
-        done
-    done
-    rm -rf "$folder"
-    $python ../bench/compare.py --before "$results/against_before_x$gpus.jsonl" "$results/against_now_x$gpus.jsonl" > "$results/against_x$gpus.txt"
-    code=$?
-    note "against $(basename "$AGAINST")" "exit $code: $(tail -1 "$results/against_x$gpus.txt")"
+    PATH=$1/site/bin:$PATH PYTHONPATH=$1/site $python -m pip install -q --no-index --no-deps --no-build-isolation --upgrade \
+        --target "$1/site" "$1/source" > "$results/against_build.log" 2>&1
 }
 
 if [[ $parts == *" against "* ]]; then
-    against || { status=1; note against "the other version could not be built"; }
+    other=$(mktemp -d)
+    rm -f "$results"/against_{before,now}_*.jsonl
+    if build_other "$other"; then
+        # In turn: machines of one kind differ by more than versions do.
+        for ((round = 1; round <= ${ROUNDS:-2}; round++)); do
+            for version in before now; do
+                at=$([ $version = now ] && echo "$site" || echo "$other/site")
+                # shellcheck disable=SC2086 # words
+                PYTHONPATH=$at figures_of "against_${version}_$round" 200 \
+                    $run --timeout 195 -n "$gpus" ../bench/device.py ${AGAINST_PARTS:-put signals collectives}
+            done
+        done
+        cat "$results"/against_before_*.jsonl > "$results/against_x$gpus.jsonl"
+        job "against_x$gpus" 60 $python ../bench/compare.py --before "$results/against_x$gpus.jsonl" "$results"/against_now_*.jsonl
+    else
+        show_failure 1 "$results/against_build.log" 5
+        note against "the other version could not be built"
+    fi
+    rm -rf "$other"
 fi
 
 # ---- figures -----------------------------------------------------------------------------------------
