@@ -102,7 +102,7 @@ int pysh_team_complete_requests(ishmemx_team_t team, const char *what) {
 /* ---- making and destroying ---- */
 
 static int fill(ishmemx_team_t team, const int *pes, int n_pes, int slot) {
-    int *copy = malloc((size_t)n_pes * sizeof *copy);
+    int *copy = malloc((size_t)n_pes * sizeof *copy), status;
 
     if (!copy)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a team of %d PEs", n_pes);
@@ -111,11 +111,14 @@ static int fill(ishmemx_team_t team, const int *pes, int n_pes, int slot) {
     for (int i = 0; i < n_pes; i++)
         if (pes[i] == pysh.pe)
             team->my_pe = i;
+    if ((status = pysh_team_nodes_make(team)))
+        return status;
     place(team, slot);
     return tell_kernels(team, slot);
 }
 
 static void empty(ishmemx_team_t team) {
+    pysh_team_nodes_drop(team);
     free(team->pes);
     *team = (struct ishmemx_team){.my_pe = -1, .slot = -1};
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/state.h"
+#include "teams/team_nodes.h"
 
 #define PYSH_STAGE_BYTES        8192 /* a half of a team's stage, for small collectives: see stage.h */
 #define PYSH_REQUEST_SLOTS      8    /* of a team, for non-blocking collectives: see collectives/request.h */
@@ -16,6 +17,7 @@
 struct ishmemx_team {
     int n_pes, my_pe;
     int *pes;             /* world PE of each member */
+    pysh_team_nodes_t nodes;
     int slot;             /* in the tables of the host arena's system region; -1: destroyed */
     int64_t flags;        /* offset there of the flags that members raise at the owner of the arena, a u64 a member */
     int64_t stage;        /* offset there of the stage */
