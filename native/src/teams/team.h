@@ -16,7 +16,7 @@
 
 struct ishmemx_team {
     int n_pes, my_pe;
-    int *pes;             /* world PE of each member */
+    int *pes; /* world PE of each member */
     pysh_team_nodes_t nodes;
     int slot;             /* in the tables of the host arena's system region; -1: destroyed */
     int64_t flags;        /* offset there of the flags that members raise at the owner of the arena, a u64 a member */
