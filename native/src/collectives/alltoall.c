@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Alltoall and alltoalls, blocking and non-blocking. */
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "accel/copy.h"
@@ -10,6 +11,7 @@
 #include "job/enter.h"
 #include "ops/rma.h"
 #include "teams/stage.h"
+#include "teams/sync.h"
 #include "teams/team.h"
 
 /* Bytes on one side; SIZE_MAX when it is more than any heap holds. */
@@ -25,14 +27,24 @@ static size_t span(ishmemx_team_t team, size_t nelems, size_t stride, size_t wid
     return elements;
 }
 
-static int alltoall_staged(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
-    pysh_place_t stage = pysh_stage(team);
-    char *own = pysh.arena[stage.heap].base + stage.offset;
-    int status = pysh_stage_sync(team, "alltoall", pysh_copy(own, source, nbytes * (size_t)team->n_pes));
+/* On several nodes, more blocks than each node's members want come to it, in fewer messages. */
+static bool small(ishmemx_team_t team, size_t nbytes) {
+    size_t all = nbytes * (size_t)team->n_pes;
 
-    own += (size_t)team->my_pe * nbytes;
-    for (int i = 0; !status && i < team->n_pes; i++)
-        status = pysh_get(dest + (size_t)i * nbytes, own, nbytes, team->pes[i]);
+    return pysh_stage_fits(all) && pysh_stage_gathers(team, all);
+}
+
+static int alltoall_staged(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
+    size_t all = nbytes * (size_t)team->n_pes;
+    pysh_shared_t shared;
+    int pe, status = pysh_stage_write(pysh_stage(team), source, all);
+
+    status = pysh_stage_share(team, "alltoall", all, status, &shared);
+    for (int i = 0; !status && i < team->n_pes; i++) {
+        pysh_place_t place = pysh_shared_place(&shared, i, &pe);
+        place.offset += (int64_t)((size_t)team->my_pe * nbytes);
+        status = pysh_stage_read(place, dest + (size_t)i * nbytes, nbytes, pe);
+    }
     return status;
 }
 
@@ -88,8 +100,7 @@ static int alltoalls(const char *routine, ishmemx_team_t team, void *dest, const
 
     if ((status = pysh_coll_begin(team, &call, status)))
         return status;
-    if (nelems && width && dest_stride == 1 && source_stride == 1 &&
-        pysh_stage_fits(nelems * width * (size_t)team->n_pes))
+    if (nelems && width && dest_stride == 1 && source_stride == 1 && small(team, nelems * width))
         status = alltoall_staged(team, dest, source, nelems * width);
     else if (nelems && width)
         status = alltoalls_direct(team, dest, source, dest_stride, source_stride, nelems, width);

@@ -11,6 +11,7 @@
 #include "job/enter.h"
 #include "job/quiet.h"
 #include "memory/release.h"
+#include "teams/sync.h"
 #include "teams/team.h"
 
 int ishmemx_barrier_all(void) {

@@ -3,21 +3,23 @@
 #include "accel/copy.h"
 #include "base/status.h"
 #include "collectives/collective.h"
+#include "collectives/rails.h"
 #include "collectives/request.h"
 #include "ishmemx.h"
 #include "job/enter.h"
 #include "ops/rma.h"
 #include "teams/stage.h"
+#include "teams/sync.h"
 #include "teams/team.h"
 
 static int broadcast_staged(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
-    pysh_place_t stage = pysh_stage(team);
+    pysh_shared_t shared;
     int status = ISHMEMX_OK;
 
     if (team->my_pe == root)
-        status = pysh_stage_write(stage, source, nbytes);
-    status = pysh_stage_sync(team, "broadcast", status);
-    return status ? status : pysh_stage_read(stage, dest, nbytes, team->pes[root]);
+        status = pysh_stage_write(pysh_stage(team), source, nbytes);
+    status = pysh_stage_share(team, "broadcast", nbytes, status, &shared);
+    return status ? status : pysh_shared_read(&shared, root, dest, nbytes);
 }
 
 static int broadcast_fetch(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
@@ -44,6 +46,12 @@ static int broadcast_check(ishmemx_team_t team, void *dest, const void *source, 
     return status;
 }
 
+static int (*choose(ishmemx_team_t team, size_t nbytes))(ishmemx_team_t, void *, const void *, size_t, int) {
+    if (pysh_stage_fits(nbytes) && pysh_stage_gathers(team, nbytes))
+        return broadcast_staged;
+    return team->nodes.n > 1 ? pysh_rails_broadcast : broadcast_direct;
+}
+
 int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
     pysh_call_t call = {"broadcast", -1, -1, root, nbytes};
     int status;
@@ -52,7 +60,7 @@ int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *source, size_
     if ((status = pysh_coll_begin(team, &call, broadcast_check(team, dest, source, nbytes, root))))
         return status;
     if (nbytes)
-        status = (pysh_stage_fits(nbytes) ? broadcast_staged : broadcast_direct)(team, dest, source, nbytes, root);
+        status = choose(team, nbytes)(team, dest, source, nbytes, root);
     pysh_team_unclaim(team);
     return status;
 }

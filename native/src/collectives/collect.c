@@ -10,10 +10,12 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "collectives/collective.h"
+#include "collectives/rails.h"
 #include "collectives/request.h"
 #include "job/enter.h"
 #include "ops/rma.h"
 #include "teams/stage.h"
+#include "teams/sync.h"
 #include "teams/team.h"
 
 #define SMALL_CONTRIBUTION (PYSH_STAGE_BYTES - sizeof(pysh_contribution_t))
@@ -33,21 +35,18 @@ static size_t plus(size_t total, uint64_t nbytes) {
 }
 
 /* Learns the contributions, their total, and whether one is too large for the stage. */
-static int read_contributions(ishmemx_team_t team, pysh_place_t stage, pysh_contribution_t *contributions,
-                              size_t *total_p, bool *large_p) {
+static int read_contributions(const pysh_shared_t *shared, pysh_contribution_t *contributions, size_t *total_p,
+                              bool *large_p) {
+    int status = ISHMEMX_OK;
+
     *total_p = 0;
     *large_p = false;
-    for (int i = 0; i < team->n_pes; i++) {
-        const void *data;
-        int status = pysh_place_read(stage, sizeof *contributions, team->pes[i], &contributions[i], &data);
-        if (status)
-            return status;
-        if (data != &contributions[i])
-            memcpy(&contributions[i], data, sizeof *contributions);
+    for (int i = 0; !status && i < shared->team->n_pes; i++) {
+        status = pysh_shared_read(shared, i, &contributions[i], sizeof *contributions);
         *large_p |= contributions[i].nbytes > SMALL_CONTRIBUTION;
         *total_p = plus(*total_p, contributions[i].nbytes);
     }
-    return ISHMEMX_OK;
+    return status;
 }
 
 static int fetch_contribution(pysh_place_t stage, const pysh_contribution_t *contribution, int pe, char *dest) {
@@ -56,6 +55,35 @@ static int fetch_contribution(pysh_place_t stage, const pysh_contribution_t *con
                           small ? stage.offset + (int64_t)sizeof *contribution : contribution->offset};
 
     return pysh_get(dest, pysh.arena[place.heap].base + place.offset, contribution->nbytes, pe);
+}
+
+static int fetch_each(ishmemx_team_t team, pysh_place_t stage, const pysh_contribution_t *contributions, char *dest) {
+    int status = ISHMEMX_OK;
+
+    for (int i = 0; !status && i < team->n_pes; i++) {
+        if (contributions[i].nbytes)
+            status = fetch_contribution(stage, &contributions[i], team->pes[i], dest);
+        dest += contributions[i].nbytes;
+    }
+    return status;
+}
+
+/* On several nodes; the sources are as good as the stage, as all members meet at the end. */
+static int fetch_by_nodes(ishmemx_team_t team, const pysh_contribution_t *contributions, char *dest) {
+    size_t n = (size_t)team->n_pes, *at = malloc((n + 1) * (sizeof *at + sizeof(pysh_place_t)));
+    pysh_place_t *sources = (pysh_place_t *)(void *)(at + n + 1);
+    int status;
+
+    if (!at)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "collect: no memory for a list of %d PEs", team->n_pes);
+    at[0] = 0;
+    for (size_t i = 0; i < n; i++) {
+        at[i + 1] = at[i] + contributions[i].nbytes;
+        sources[i] = (pysh_place_t){contributions[i].heap, contributions[i].offset};
+    }
+    status = pysh_rails_collect(team, "collect", dest, &(pysh_parts_t){at, sources});
+    free(at);
+    return status;
 }
 
 /* Every PE looks at all, so all fail alike, before anything is written. */
@@ -69,31 +97,34 @@ static int check_room(ishmemx_team_t team, const pysh_contribution_t *contributi
     return ISHMEMX_OK;
 }
 
-static int check_dest(ishmemx_team_t team, const void *dest, const pysh_contribution_t *mine, const void *source,
-                      const pysh_contribution_t *contributions, size_t total) {
+static int check_dest(ishmemx_team_t team, const void *dest, const pysh_contribution_t *contributions, size_t total) {
     pysh_place_t ignored;
     int status = check_room(team, contributions, total);
 
     if (!status)
-        status = pysh_coll_check(team, dest, total, source, 0, &ignored, &ignored);
-    return status ? status : pysh_check_overlap(dest, total, source, mine->nbytes);
+        status = pysh_coll_check(team, dest, total, NULL, 0, &ignored, &ignored);
+    for (int i = 0; !status && i < team->n_pes; i++)
+        status = pysh_check_overlap(dest, total, pysh.arena[contributions[i].heap].base + contributions[i].offset,
+                                    contributions[i].nbytes);
+    return status;
 }
 
 static int fetch_contributions(ishmemx_team_t team, char *dest, const pysh_contribution_t *mine, const void *source,
                                pysh_contribution_t *contributions) {
     pysh_place_t stage = pysh_stage(team);
-    int status = pysh_stage_sync(team, "collect", stage_contribution(stage, mine, source));
+    pysh_shared_t shared;
+    int status = stage_contribution(stage, mine, source);
     bool large;
     size_t total;
 
-    if (status || (status = read_contributions(team, stage, contributions, &total, &large)))
+    status = pysh_stage_share(team, "collect", sizeof *mine, status, &shared);
+    if (status || (status = read_contributions(&shared, contributions, &total, &large)))
         return status;
-    status = check_dest(team, dest, mine, source, contributions, total);
-    for (int i = 0; !status && i < team->n_pes; i++) {
-        if (contributions[i].nbytes)
-            status = fetch_contribution(stage, &contributions[i], team->pes[i], dest);
-        dest += contributions[i].nbytes;
-    }
+    status = check_dest(team, dest, contributions, total);
+    if (team->nodes.n > 1)
+        return status ? status : fetch_by_nodes(team, contributions, dest);
+    if (!status)
+        status = fetch_each(team, stage, contributions, dest);
     return large ? pysh_coll_end(team, "collect", status) : status;
 }
 
@@ -137,7 +168,7 @@ static int collect_pull(const struct ishmemx_request *request) {
         total = plus(total, contributions[i].nbytes);
     }
     if (!status)
-        status = check_dest(team, dest, &request->contribution, request->source, contributions, total);
+        status = check_dest(team, dest, contributions, total);
     for (int i = 0; !status && i < team->n_pes; i++) {
         if (contributions[i].nbytes)
             status = pysh_get(dest, pysh.arena[contributions[i].heap].base + contributions[i].offset,

@@ -12,6 +12,7 @@
 #include "conduit/conduit.h"
 #include "memory/address.h"
 #include "teams/stage.h"
+#include "teams/sync.h"
 #include "teams/team.h"
 
 /* ---- agreement, in checking mode ---- */

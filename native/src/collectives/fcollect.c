@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Fcollect, blocking and non-blocking: every PE gives as many bytes. */
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "base/status.h"
 #include "collectives/collective.h"
+#include "collectives/rails.h"
 #include "collectives/request.h"
 #include "ishmemx.h"
 #include "job/enter.h"
+#include "memory/address.h"
 #include "ops/rma.h"
 #include "teams/stage.h"
+#include "teams/sync.h"
 #include "teams/team.h"
 
 static int fcollect_staged(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
-    pysh_place_t stage = pysh_stage(team);
-    int status = pysh_stage_sync(team, "fcollect", pysh_stage_write(stage, source, nbytes));
+    pysh_shared_t shared;
+    int status = pysh_stage_write(pysh_stage(team), source, nbytes);
 
+    status = pysh_stage_share(team, "fcollect", nbytes, status, &shared);
     for (int i = 0; !status && i < team->n_pes; i++)
-        status = pysh_stage_read(stage, dest + (size_t)i * nbytes, nbytes, team->pes[i]);
+        status = pysh_shared_read(&shared, i, dest + (size_t)i * nbytes, nbytes);
     return status;
 }
 
@@ -37,6 +42,24 @@ static int fcollect_direct(ishmemx_team_t team, char *dest, const void *source, 
     return status ? status : pysh_coll_end(team, "fcollect", fcollect_fetch(team, dest, source, nbytes));
 }
 
+/* On several nodes. */
+static int fcollect_by_nodes(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
+    size_t n = (size_t)team->n_pes, *at = malloc((n + 1) * (sizeof *at + sizeof(pysh_place_t)));
+    pysh_place_t *sources = (pysh_place_t *)(void *)(at + n + 1);
+    int status;
+
+    if (!at)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "fcollect: no memory for a list of %d PEs", team->n_pes);
+    for (size_t i = 0; i <= n; i++)
+        at[i] = i * nbytes;
+    pysh_heap_find(source, nbytes, "source", &sources[0].heap, &sources[0].offset);
+    for (size_t i = 1; i < n; i++)
+        sources[i] = sources[0];
+    status = pysh_rails_collect(team, "fcollect", dest, &(pysh_parts_t){at, sources});
+    free(at);
+    return status;
+}
+
 static int fcollect_check(ishmemx_team_t team, void *dest, const void *source, size_t nbytes) {
     pysh_place_t dest_place, source_place;
     size_t total = 0;
@@ -48,6 +71,12 @@ static int fcollect_check(ishmemx_team_t team, void *dest, const void *source, s
     return status ? status : pysh_check_overlap(dest, total, source, nbytes);
 }
 
+static int (*choose(ishmemx_team_t team, size_t nbytes))(ishmemx_team_t, char *, const void *, size_t) {
+    if (pysh_stage_fits(nbytes) && pysh_stage_gathers(team, nbytes))
+        return fcollect_staged;
+    return team->nodes.n > 1 ? fcollect_by_nodes : fcollect_direct;
+}
+
 int ishmemx_fcollect(ishmemx_team_t team, void *dest, const void *source, size_t nbytes) {
     pysh_call_t call = {"fcollect", -1, -1, -1, nbytes};
     int status;
@@ -56,7 +85,7 @@ int ishmemx_fcollect(ishmemx_team_t team, void *dest, const void *source, size_t
     if ((status = pysh_coll_begin(team, &call, fcollect_check(team, dest, source, nbytes))))
         return status;
     if (nbytes)
-        status = (pysh_stage_fits(nbytes) ? fcollect_staged : fcollect_direct)(team, dest, source, nbytes);
+        status = choose(team, nbytes)(team, dest, source, nbytes);
     pysh_team_unclaim(team);
     return status;
 }

@@ -4,7 +4,8 @@
  *
  * Small ones go through the stage (teams/stage.c) and every PE computes the whole result. Large ones are cut
  * into a slice a PE: between two syncs its owner reads the slice of every source, block by block, and
- * writes the result to every dest. Nobody else reads or writes that slice, so dest may equal source. */
+ * writes the result to every dest. Nobody else reads or writes that slice, so dest may equal source.
+ * In a team on several nodes large ones go from node to node: chain.c. */
 #include "collectives/reduce.h"
 
 #include <stdbool.h>
@@ -16,12 +17,14 @@
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
+#include "collectives/chain.h"
 #include "collectives/collective.h"
 #include "collectives/combine.h"
 #include "collectives/request.h"
 #include "job/enter.h"
 #include "memory/address.h"
 #include "teams/stage.h"
+#include "teams/sync.h"
 #include "teams/team.h"
 
 #define CPU_BLOCK_BYTES PYSH_STAGE_BYTES /* stays in the first-level cache */
@@ -57,13 +60,15 @@ int pysh_reduce_check(int op, int type) {
     return pysh_type_check(type, operations[op].family, operations[op].name[0]);
 }
 
-/* Combines n elements at `place` of every member; the result is in r->acc, in the element's type. */
-static int combine_members(const reduction_t *r, pysh_place_t place, size_t n) {
-    ishmemx_team_t team = r->team;
-
-    for (int i = 0; i < team->n_pes; i++) {
+/* Combines the n elements that are `at` bytes into what every member shares; the result is in r->acc, in the element's
+ * type. */
+static int combine_members(const reduction_t *r, const pysh_shared_t *shared, int64_t at, size_t n) {
+    for (int i = 0; i < r->team->n_pes; i++) {
         const void *in;
-        int status = pysh_place_read(place, n * r->nbytes, team->pes[i], r->copy, &in);
+        int pe, status;
+        pysh_place_t place = pysh_shared_place(shared, i, &pe);
+        place.offset += at;
+        status = pysh_place_read(place, n * r->nbytes, pe, r->copy, &in);
         if (status)
             return status;
         if (i == 0)
@@ -85,34 +90,34 @@ static size_t source_nbytes(const reduction_t *r, size_t n) {
 }
 
 static int reduce_staged(const reduction_t *r, void *dest, const void *source, size_t n) {
-    pysh_place_t stage = pysh_stage(r->team);
-    int status = pysh_copy(pysh.arena[stage.heap].base + stage.offset, source, source_nbytes(r, n));
+    pysh_shared_t shared;
+    int status = pysh_stage_write(pysh_stage(r->team), source, source_nbytes(r, n));
 
-    status = pysh_stage_sync(r->team, r->name, status);
-    stage.offset += own_block(r, n);
+    status = pysh_stage_share(r->team, r->name, source_nbytes(r, n), status, &shared);
     if (!status)
-        status = combine_members(r, stage, n);
+        status = combine_members(r, &shared, own_block(r, n), n);
     return status ? status : pysh_copy(dest, r->acc, n * r->nbytes);
 }
 
-void pysh_slice(ishmemx_team_t team, size_t width, size_t n, size_t *first_p, size_t *last_p) {
-    size_t line = PYSH_CACHE_LINE / width, members = (size_t)team->n_pes;
+void pysh_slice(size_t members, size_t mine, size_t width, size_t n, size_t *first_p, size_t *last_p) {
+    size_t line = PYSH_CACHE_LINE / width;
     size_t slice = ((n + members - 1) / members + line - 1) / line * line;
 
-    *first_p = (size_t)team->my_pe * slice < n ? (size_t)team->my_pe * slice : n;
+    *first_p = mine * slice < n ? mine * slice : n;
     *last_p = n - *first_p < slice ? n : *first_p + slice;
 }
 
 static int reduce_slice(const reduction_t *r, pysh_place_t dest, pysh_place_t source, size_t n) {
     ishmemx_team_t team = r->team;
+    const pysh_shared_t sources = {.team = team, .place = source};
     size_t first, last, count;
     int status = ISHMEMX_OK;
 
-    pysh_slice(team, r->nbytes, n, &first, &last);
+    pysh_slice((size_t)team->n_pes, (size_t)team->my_pe, r->nbytes, n, &first, &last);
     for (; !status && first < last; first += count) {
         int64_t at = (int64_t)(first * r->nbytes);
         count = last - first < r->block ? last - first : r->block;
-        status = combine_members(r, (pysh_place_t){source.heap, source.offset + at}, count);
+        status = combine_members(r, &sources, at, count);
         for (int i = 0; !status && i < team->n_pes; i++)
             status =
                 pysh_place_write((pysh_place_t){dest.heap, dest.offset + at}, r->acc, count * r->nbytes, team->pes[i]);
@@ -122,13 +127,13 @@ static int reduce_slice(const reduction_t *r, pysh_place_t dest, pysh_place_t so
 
 /* Nobody else reads the caller's block of its source, which dest may be. */
 static int reduce_block(const reduction_t *r, pysh_place_t dest, pysh_place_t source, size_t n) {
+    const pysh_shared_t sources = {.team = r->team, .place = source};
     int status = ISHMEMX_OK;
 
-    source.offset += own_block(r, n);
     for (size_t first = 0, count; !status && first < n; first += count) {
         int64_t at = (int64_t)(first * r->nbytes);
         count = n - first < r->block ? n - first : r->block;
-        status = combine_members(r, (pysh_place_t){source.heap, source.offset + at}, count);
+        status = combine_members(r, &sources, own_block(r, n) + at, count);
         if (!status)
             status = pysh_copy(pysh.arena[dest.heap].base + dest.offset + at, r->acc, count * r->nbytes);
     }
@@ -137,6 +142,19 @@ static int reduce_block(const reduction_t *r, pysh_place_t dest, pysh_place_t so
 
 static int reduce_direct(const reduction_t *r, pysh_place_t dest, pysh_place_t source, size_t n) {
     return r->scatter ? reduce_block(r, dest, source, n) : reduce_slice(r, dest, source, n);
+}
+
+static int reduce_by_nodes(const reduction_t *r, pysh_place_t dest, pysh_place_t source, size_t n) {
+    const pysh_chain_t chain = {.team = r->team,
+                                .what = r->name,
+                                .op = r->op,
+                                .type = r->type,
+                                .n = n,
+                                .dest = dest,
+                                .source = source,
+                                .kind = r->scatter ? PYSH_CHAIN_SCATTER : PYSH_CHAIN_REDUCE};
+
+    return pysh_chain_run(&chain);
 }
 
 static int reduce_sliced(const reduction_t *r, pysh_place_t dest, pysh_place_t source, size_t n) {
@@ -185,13 +203,16 @@ static int reduce(reduction_t *r, void *dest, const void *source, pysh_place_t d
                   size_t n) {
     _Alignas(PYSH_CACHE_LINE) char small[2 * CPU_BLOCK_BYTES]; /* twice: an accumulator may be wider */
     size_t wide = pysh_type_nbytes(pysh_accumulator_type(r->type));
-    bool staged = !r->synced && pysh_stage_fits(source_nbytes(r, n));
+    size_t nbytes = source_nbytes(r, n);
+    bool staged = !r->synced && pysh_stage_fits(nbytes) && pysh_stage_gathers(r->team, nbytes);
     bool mapped = all_mapped(r->team, ISHMEMX_HEAP_HOST);
     bool direct = all_mapped(r->team, source_place.heap) && pysh.arena[dest_place.heap].cpu_visible &&
                   pysh.arena[source_place.heap].cpu_visible;
     char *large = NULL;
     int status;
 
+    if (!staged && !r->synced && pysh_chain_serves(r->team, nbytes / r->nbytes, r->nbytes))
+        return reduce_by_nodes(r, dest_place, source_place, nbytes / r->nbytes);
     r->acc = small;
     r->block = CPU_BLOCK_BYTES / r->nbytes;
     if (!(staged ? mapped : direct)) {

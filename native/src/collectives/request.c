@@ -18,6 +18,7 @@
 #include "job/enter.h"
 #include "job/quiet.h"
 #include "teams/stage.h"
+#include "teams/sync.h"
 #include "teams/team.h"
 
 #define LIVENESS_NS (100 * 1000 * 1000LL)

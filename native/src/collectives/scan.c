@@ -11,12 +11,14 @@
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
+#include "collectives/chain.h"
 #include "collectives/collective.h"
 #include "collectives/combine.h"
 #include "collectives/reduce.h"
 #include "collectives/request.h"
 #include "job/enter.h"
 #include "teams/stage.h"
+#include "teams/sync.h"
 #include "teams/team.h"
 
 typedef struct scan {
@@ -25,12 +27,14 @@ typedef struct scan {
     size_t nbytes;     /* of an element */
 } scan_t;
 
-static int sum_members(const scan_t *scan, pysh_place_t stage, char *acc, char *copy, size_t n) {
+static int sum_members(const scan_t *scan, const pysh_shared_t *shared, char *acc, char *copy, size_t n) {
     if (!scan->members)
         memset(acc, 0, n * scan->nbytes);
     for (int i = 0; i < scan->members; i++) {
         const void *in;
-        int status = pysh_place_read(stage, n * scan->nbytes, scan->team->pes[i], copy, &in);
+        int pe;
+        pysh_place_t place = pysh_shared_place(shared, i, &pe);
+        int status = pysh_place_read(place, n * scan->nbytes, pe, copy, &in);
         if (status)
             return status;
         if (i == 0)
@@ -46,12 +50,12 @@ static int sum_members(const scan_t *scan, pysh_place_t stage, char *acc, char *
 static int scan_piece(const scan_t *scan, void *dest, const void *source, size_t n) {
     _Alignas(PYSH_CACHE_LINE) char acc[2 * PYSH_STAGE_BYTES]; /* twice: an accumulator may be wider */
     _Alignas(PYSH_CACHE_LINE) char copy[PYSH_STAGE_BYTES];
-    pysh_place_t stage = pysh_stage(scan->team);
-    int status = pysh_copy(pysh.arena[stage.heap].base + stage.offset, source, n * scan->nbytes);
+    pysh_shared_t shared;
+    int status = pysh_stage_write(pysh_stage(scan->team), source, n * scan->nbytes);
 
-    status = pysh_stage_sync(scan->team, "scan", status);
+    status = pysh_stage_share(scan->team, "scan", n * scan->nbytes, status, &shared);
     if (!status)
-        status = sum_members(scan, stage, acc, copy, n);
+        status = sum_members(scan, &shared, acc, copy, n);
     return status ? status : pysh_copy(dest, acc, n * scan->nbytes);
 }
 
@@ -79,7 +83,19 @@ static int scan_pull(const struct ishmemx_request *request);
 /* As the non-blocking one: a member sums a slice of the elements over all PEs, so that the work of a member does not
  * grow with their number. */
 static int scan_sliced(struct ishmemx_request *request) {
-    int status = pysh_team_sync(request->team, "scan");
+    const pysh_chain_t chain = {.team = request->team,
+                                .what = "scan",
+                                .op = ISHMEMX_REDUCE_SUM,
+                                .type = request->call.type,
+                                .n = request->nelems,
+                                .dest = request->dest_place,
+                                .source = request->source_place,
+                                .kind = request->call.op ? PYSH_CHAIN_EXSCAN : PYSH_CHAIN_INSCAN};
+    int status;
+
+    if (pysh_chain_serves(chain.team, chain.n, request->width))
+        return pysh_chain_run(&chain);
+    status = pysh_team_sync(request->team, "scan");
 
     return status ? status : pysh_coll_end(request->team, "scan", scan_pull(request));
 }
@@ -96,7 +112,7 @@ int ishmemx_sum_scan(ishmemx_team_t team, int exclusive, int type, void *dest, c
         return status;
     scan.members = team->my_pe + (exclusive ? 0 : 1);
     scan.nbytes = whole.width = pysh_type_nbytes(type);
-    if (nelems && pysh_stage_fits(nelems * scan.nbytes))
+    if (nelems && pysh_stage_fits(nelems * scan.nbytes) && pysh_stage_gathers(team, nelems * scan.nbytes))
         status = scan_piece(&scan, dest, source, nelems);
     else if (nelems)
         status = scan_sliced(&whole);
@@ -147,7 +163,8 @@ static int scan_pull(const struct ishmemx_request *request) {
     if (!buffers)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory for a block of %d bytes", request->call.routine,
                          BLOCK_BYTES);
-    pysh_slice(request->team, request->width, request->nelems, &first, &last);
+    pysh_slice((size_t)request->team->n_pes, (size_t)request->team->my_pe, request->width, request->nelems, &first,
+               &last);
     for (size_t n; !status && first < last; first += n) {
         n = last - first < block ? last - first : block;
         status = scan_block(request, (int64_t)(first * request->width), n, buffers, buffers + BLOCK_BYTES,

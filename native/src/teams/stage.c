@@ -14,6 +14,7 @@
 #include "base/state.h"
 #include "conduit/conduit.h"
 #include "far/far.h"
+#include "teams/sync.h"
 #include "teams/team.h"
 
 /* ---- places: one name for the same bytes of every PE ---- */
@@ -79,15 +80,25 @@ int pysh_stage_read(pysh_place_t stage, void *dest, size_t nbytes, int pe) {
 
     if (peer)
         return pysh_copy(dest, peer, nbytes);
+    if (!pysh_on_gpu(dest))
+        return pysh.conduit->get(stage.heap, dest, stage.offset, nbytes, pe);
     status = pysh.conduit->get(stage.heap, copy, stage.offset, nbytes, pe);
     return status ? status : pysh_copy(dest, copy, nbytes);
 }
 
-int pysh_team_gather(ishmemx_team_t team, const char *what, const void *mine, void *all, size_t nbytes) {
-    pysh_place_t stage = pysh_stage(team);
-    int status = pysh_stage_sync(team, what, pysh_stage_write(stage, mine, nbytes));
+int pysh_shared_read(const pysh_shared_t *shared, int member, void *dest, size_t nbytes) {
+    int pe;
+    pysh_place_t place = pysh_shared_place(shared, member, &pe);
 
+    return pysh_stage_read(place, dest, nbytes, pe);
+}
+
+int pysh_team_gather(ishmemx_team_t team, const char *what, const void *mine, void *all, size_t nbytes) {
+    pysh_shared_t shared;
+    int status = pysh_stage_write(pysh_stage(team), mine, nbytes);
+
+    status = pysh_stage_share(team, what, nbytes, status, &shared);
     for (int i = 0; !status && i < team->n_pes; i++)
-        status = pysh_stage_read(stage, (char *)all + (size_t)i * nbytes, nbytes, team->pes[i]);
+        status = pysh_shared_read(&shared, i, (char *)all + (size_t)i * nbytes, nbytes);
     return status;
 }

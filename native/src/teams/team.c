@@ -2,10 +2,8 @@
  * Teams: who is in them, and how any of them synchronises.
  *
  * A team has a slot in tables of the host arena's system region, the same on all its members: a row of
- * flags, one a member, and a stage (teams/stage.c). In a sync a member raises its flag at others to the number of
- * the sync; numbers only rise, so a call that was interrupted can be made again. Few members raise
- * flags at all others at once, which needs every PE to run only once; many spread the flags
- * in rounds of doubling distance. The world team may use the conduit's barrier instead. */
+ * flags, one a member, by which they meet (teams/sync.c), a stage (teams/stage.c), and room for what nodes
+ * exchange (teams/exchange.h). */
 #include "teams/team.h"
 
 #include <pthread.h>
@@ -18,12 +16,11 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
-#include "conduit/wait.h"
 #include "job/enter.h"
 #include "memory/system_region.h"
 #include "teams/ctx.h"
+#include "teams/exchange.h"
 
-#define FEW_MEMBERS  8
 #define KEPT_HANDLES 256 /* destroyed teams whose handles are still told from live ones */
 
 enum { SLOT_WORLD = PYSH_WORLD_SLOT, SLOT_SHARED, SLOT_NODE, SLOTS_PREDEFINED };
@@ -50,9 +47,15 @@ static int64_t request_slots_nbytes(int64_t flags_nbytes) {
     return PYSH_REQUEST_SLOTS * (PYSH_ANNOUNCEMENT_BYTES + flags_nbytes);
 }
 
+static int64_t exchange_at(int n_pes) {
+    int64_t end = all_flags_nbytes(n_pes) +
+                  ISHMEMX_MAX_TEAMS * (2LL * PYSH_STAGE_BYTES + request_slots_nbytes(flags_nbytes(n_pes)));
+
+    return (end + 4095) & -4096;
+}
+
 int64_t pysh_team_tables_nbytes(int n_pes) {
-    return all_flags_nbytes(n_pes) +
-           ISHMEMX_MAX_TEAMS * (2LL * PYSH_STAGE_BYTES + request_slots_nbytes(flags_nbytes(n_pes)));
+    return exchange_at(n_pes) + ISHMEMX_MAX_TEAMS * PYSH_EXCHANGE_AREA_BYTES;
 }
 
 int64_t pysh_team_request_nbytes(ishmemx_team_t team) {
@@ -70,6 +73,7 @@ static void place(ishmemx_team_t team, int slot) {
     team->stage = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes) + slot * 2LL * PYSH_STAGE_BYTES;
     team->requests = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes) + ISHMEMX_MAX_TEAMS * 2LL * PYSH_STAGE_BYTES +
                      slot * slots_nbytes;
+    team->exchange = PYSH_SYSTEM_BYTES + exchange_at(pysh.n_pes) + slot * PYSH_EXCHANGE_AREA_BYTES;
     memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->flags, 0, (size_t)team->flags_nbytes);
     memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->requests, 0, (size_t)slots_nbytes);
 }
@@ -270,75 +274,6 @@ bool pysh_teams_busy(void) {
 
 void pysh_team_unclaim(ishmemx_team_t team) {
     atomic_store_explicit(&team->busy, false, memory_order_release);
-}
-
-int pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t value) {
-    int pe = team->pes[member];
-    char *peer = pysh.arena[ISHMEMX_HEAP_HOST].peer[pe];
-
-    offset += team->my_pe * (int64_t)sizeof value;
-    if (!peer)
-        return pysh.conduit->amo(ISHMEMX_HEAP_HOST, ISHMEMX_ATOMIC_SET, ISHMEMX_TYPE_UINT64, offset, value, 0, pe,
-                                 NULL);
-    /* release: pairs with await_flag(), and with all_reached() of request.c */
-    __atomic_store_n((uint64_t *)(peer + offset), value, __ATOMIC_RELEASE);
-    pysh_wake(pe);
-    return ISHMEMX_OK;
-}
-
-static int await_flag(ishmemx_team_t team, int member, uint64_t epoch, pysh_wait_t *wait) {
-    const uint64_t *flag = (const uint64_t *)(pysh.arena[ISHMEMX_HEAP_HOST].base + team->flags) + member;
-    int status = ISHMEMX_OK;
-
-    while (!status && __atomic_load_n(flag, __ATOMIC_ACQUIRE) < epoch)
-        status = pysh_wait_pause(wait);
-    return status;
-}
-
-static int sync_few(ishmemx_team_t team, uint64_t epoch, pysh_wait_t *wait) {
-    int n = team->n_pes, status = ISHMEMX_OK;
-
-    for (int i = 1; !status && i < n; i++)
-        status = pysh_flag_raise(team, team->flags, (team->my_pe + i) % n, epoch);
-    for (int i = 1; !status && i < n; i++)
-        status = await_flag(team, (team->my_pe + i) % n, epoch, wait);
-    return status;
-}
-
-static int sync_many(ishmemx_team_t team, uint64_t epoch, pysh_wait_t *wait) {
-    int n = team->n_pes, status = ISHMEMX_OK;
-
-    for (int distance = 1; !status && distance < n; distance *= 2) {
-        status = pysh_flag_raise(team, team->flags, (team->my_pe + distance) % n, epoch);
-        if (!status)
-            status = await_flag(team, (team->my_pe + n - distance) % n, epoch, wait);
-    }
-    return status;
-}
-
-static int sync_by_flags(ishmemx_team_t team, const char *what) {
-    uint64_t epoch = team->epoch + 1;
-    pysh_wait_t wait;
-    int status;
-
-    pysh_wait_begin(&wait, what);
-    wait.members = (pysh_members_t){.slot = team->slot, .n_pes = team->n_pes, .pes = team->pes};
-    status = (team->n_pes <= FEW_MEMBERS ? sync_few : sync_many)(team, epoch, &wait);
-    pysh_wait_end(&wait);
-    if (!status)
-        team->epoch = epoch;
-    return status;
-}
-
-/* The conduit's barrier is for all PEs only. It beats flags, and notices when others are in an allocation. */
-static bool by_barrier(ishmemx_team_t team) {
-    return team == &ishmemx_team_world;
-}
-
-int pysh_team_sync(ishmemx_team_t team, const char *what) {
-    if (team->n_pes == 1)
-        return ISHMEMX_OK;
-    return by_barrier(team) ? pysh.conduit->barrier(what) : sync_by_flags(team, what);
 }
 
 /* ---- what teams tell ---- */

@@ -22,6 +22,8 @@ struct ishmemx_team {
     int64_t flags;        /* offset there of the flags that members raise at the owner of the arena, a u64 a member */
     int64_t stage;        /* offset there of the stage */
     uint64_t epoch;       /* syncs by flags so far */
+    int64_t exchange;     /* offset there of what nodes exchange: exchange.h */
+    unsigned gathered;    /* collectives that gathered so far: its half alternates */
     int64_t requests;     /* offset there of the slots of requests: request.h */
     uint64_t requested;   /* requests so far */
     int64_t flags_nbytes; /* of one row of flags */
@@ -52,13 +54,9 @@ void pysh_teams_sweep(const int *pes, int n_pes, const void *dropped_slots, size
 /* Around what only one thread may do with a team at a time, which is every collective from the agreement to the
  * last sync: STATE when another is at it. */
 int pysh_team_claim(ishmemx_team_t team, const char *what);
+void pysh_team_unclaim(ishmemx_team_t team);
 /* Is a thread in a collective of any team? */
 bool pysh_teams_busy(void);
-void pysh_team_unclaim(ishmemx_team_t team);
-int pysh_team_sync(ishmemx_team_t team, const char *what); /* the caller has claimed the team */
-/* Stores `value` in this PE's word of the row of flags at `offset` of the member's host heap, releasing what this PE
- * stored before, and wakes it. */
-int pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t value);
 
 /* Bytes of one slot of requests. */
 int64_t pysh_team_request_nbytes(ishmemx_team_t team);

@@ -25,11 +25,12 @@ int pysh_team_nodes_make(ishmemx_team_t team) {
     pysh_team_nodes_t *nodes = &team->nodes;
     int n_pes = team->n_pes, at = 0;
 
-    *nodes = (pysh_team_nodes_t){.order = malloc((3 * (size_t)n_pes + 1) * sizeof(int)), .least = n_pes};
+    *nodes = (pysh_team_nodes_t){.order = malloc((4 * (size_t)n_pes + 1) * sizeof(int)), .least = n_pes};
     if (!nodes->order)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a team of %d PEs", n_pes);
     nodes->rank = nodes->order + n_pes;
-    nodes->first = nodes->rank + n_pes;
+    nodes->head = nodes->rank + n_pes;
+    nodes->first = nodes->head + n_pes;
     nodes->first[0] = 0;
     nodes->in_turn = true;
     for (int i = 0; i < n_pes; i++)
@@ -38,6 +39,7 @@ int pysh_team_nodes_make(ishmemx_team_t team) {
         if (nodes->rank[i] >= 0)
             continue;
         at = place_node(team, i, at);
+        nodes->head[nodes->n] = i;
         if (team->my_pe >= 0 && pysh.node[team->pes[i]] == pysh.node[pysh.pe])
             nodes->mine = nodes->n;
         if (at - nodes->first[nodes->n] < nodes->least)

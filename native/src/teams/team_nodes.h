@@ -10,6 +10,7 @@ typedef struct pysh_team_nodes {
     int n, mine;  /* nodes that have members, by their first member; that of the calling PE */
     int *order;   /* [n_pes] members, a node's together, each node's in the team's order */
     int *first;   /* [n + 1] where a node's begin in `order` */
+    int *head;    /* [n] a node's first member */
     int *rank;    /* [n_pes] where a member is in `order` */
     int least;    /* members of the smallest node */
     bool in_turn; /* the team's order goes from node to node: rank[i] is i */

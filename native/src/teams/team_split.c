@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "job/enter.h"
 #include "teams/stage.h"
+#include "teams/sync.h"
 #include "teams/team.h"
 
 enum { N_ARGUMENTS = 3 };

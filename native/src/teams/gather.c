@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What all members staged, gathered on each node, with one message from a node to another.
+ *
+ * The head of a node reads its members' stages into a half of its room. Then the heads exchange in rounds: in that of
+ * distance d each gets what the head d nodes further has by now, which is d nodes' or all that is missing. So a head's
+ * half has its own node's blocks first, and goes round. Last it tells its members, who read there.
+ *
+ * Nobody passes before all have come: it is a sync too. A half is written again in the next but one gather, when all
+ * have passed the one between, and so read what they wanted of this. */
+#include <stdint.h>
+#include <string.h>
+
+#include "accel/copy.h"
+#include "base/state.h"
+#include "conduit/conduit.h"
+#include "teams/exchange.h"
+#include "teams/stage.h"
+#include "teams/sync.h"
+#include "teams/team.h"
+
+typedef struct gathering {
+    pysh_steps_t steps;
+    const pysh_team_nodes_t *nodes;
+    size_t nbytes; /* of a block */
+    int64_t room;  /* of the blocks, on a head's host arena */
+} gathering_t;
+
+static int wrapped(int i, int n) {
+    return i < n ? i : i - n;
+}
+
+/* Members of `count` nodes from one on. */
+static int members_of(const pysh_team_nodes_t *nodes, int node, int count) {
+    int end = node + count, members = -nodes->first[node];
+
+    if (end > nodes->n) {
+        members += nodes->first[nodes->n];
+        end -= nodes->n;
+    }
+    return members + nodes->first[end];
+}
+
+static int gather_node(const gathering_t *g, pysh_place_t stage) {
+    char *room = pysh.arena[ISHMEMX_HEAP_HOST].base + g->room;
+    int mine = g->nodes->mine, status = ISHMEMX_OK;
+
+    memcpy(room, pysh.arena[stage.heap].base + stage.offset, g->nbytes);
+    for (int i = 1; !status && i < pysh_node_size(g->nodes, mine); i++) {
+        int member = pysh_node_member(g->nodes, mine, i);
+        status = pysh_hear(&g->steps, member);
+        if (!status)
+            status = pysh_stage_read(stage, room + (size_t)i * g->nbytes, g->nbytes, g->steps.team->pes[member]);
+    }
+    return status;
+}
+
+static int exchange(const gathering_t *g) {
+    const pysh_team_nodes_t *nodes = g->nodes;
+    size_t have = (size_t)pysh_node_size(nodes, nodes->mine) * g->nbytes;
+    int status = ISHMEMX_OK;
+
+    for (int distance = 1; !status && distance < nodes->n; distance *= 2) {
+        int from = wrapped(nodes->mine + distance, nodes->n);
+        int count = distance < nodes->n - distance ? distance : nodes->n - distance;
+        size_t nbytes = (size_t)members_of(nodes, from, count) * g->nbytes;
+        status = pysh_tell(&g->steps, nodes->head[wrapped(nodes->mine + nodes->n - distance, nodes->n)]);
+        if (!status)
+            status = pysh_hear(&g->steps, nodes->head[from]);
+        if (!status)
+            status = pysh_stage_read((pysh_place_t){ISHMEMX_HEAP_HOST, g->room},
+                                     pysh.arena[ISHMEMX_HEAP_HOST].base + g->room + have, nbytes,
+                                     g->steps.team->pes[nodes->head[from]]);
+        have += nbytes;
+    }
+    return status;
+}
+
+static int gather(const gathering_t *g, pysh_place_t stage) {
+    const pysh_team_nodes_t *nodes = g->nodes;
+    int head = nodes->head[nodes->mine], status;
+
+    if (g->steps.team->my_pe != head) {
+        status = pysh_tell(&g->steps, head);
+        return status ? status : pysh_hear(&g->steps, head);
+    }
+    status = gather_node(g, stage);
+    if (!status)
+        status = exchange(g);
+    for (int i = 1; !status && i < pysh_node_size(nodes, nodes->mine); i++)
+        status = pysh_tell(&g->steps, pysh_node_member(nodes, nodes->mine, i));
+    return status;
+}
+
+bool pysh_stage_gathers(ishmemx_team_t team, size_t nbytes) {
+    return team->nodes.n == 1 || nbytes <= PYSH_GATHER_BYTES / (size_t)team->n_pes;
+}
+
+int pysh_stage_share(ishmemx_team_t team, const char *what, size_t nbytes, int status, pysh_shared_t *shared) {
+    pysh_place_t stage = pysh_stage(team);
+    gathering_t g = {pysh_steps_begin(team, what), &team->nodes, nbytes,
+                     team->exchange + (int64_t)(team->gathered & 1) * PYSH_GATHER_BYTES};
+    int gathered;
+
+    *shared = (pysh_shared_t){.team = team, .place = stage};
+    if (team->nodes.n == 1 || !pysh_stage_gathers(team, nbytes))
+        return pysh_stage_sync(team, what, status);
+    *shared = (pysh_shared_t){team, {ISHMEMX_HEAP_HOST, g.room}, nbytes};
+    gathered = gather(&g, stage);
+    if (!gathered) {
+        pysh_steps_end(&g.steps);
+        team->gathered++;
+        team->staged++;
+    }
+    return status ? status : gathered;
+}
+
+pysh_place_t pysh_shared_place(const pysh_shared_t *shared, int member, int *pe_p) {
+    const pysh_team_nodes_t *nodes = &shared->team->nodes;
+    pysh_place_t place = shared->place;
+
+    *pe_p = shared->team->pes[member];
+    if (!shared->step)
+        return place;
+    member = wrapped(nodes->rank[member] + nodes->first[nodes->n] - nodes->first[nodes->mine], shared->team->n_pes);
+    place.offset += (int64_t)((size_t)member * shared->step);
+    *pe_p = shared->team->pes[nodes->head[nodes->mine]];
+    return place;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * How members of a team meet: by flags that they raise at each other. */
+#pragma once
+
+#include <stdint.h>
+
+#include "ishmemx.h"
+
+/* Stores `value` in this PE's word of the row of flags at `offset` of the member's host heap, releasing what this PE
+ * stored before, and wakes it. */
+int pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t value);
+
+/* A stretch of a collective in which members tell each other how far they are. All members pass through the same
+ * numbers, though not all tell anyone of each; a call that failed or was interrupted has passed none. */
+typedef struct pysh_steps {
+    ishmemx_team_t team;
+    const char *what; /* the routine */
+    uint64_t number;
+} pysh_steps_t;
+/* At the first number behind the team's last; and past the last one. The caller has claimed the team. */
+pysh_steps_t pysh_steps_begin(ishmemx_team_t team, const char *what);
+void pysh_steps_end(const pysh_steps_t *steps);
+/* Tells a member that this PE is at the number, with all that it stored before. */
+int pysh_tell(const pysh_steps_t *steps, int member);
+/* Until a member has told so. */
+int pysh_hear(const pysh_steps_t *steps, int member);
+/* Until all of n members have come; this PE is the one with index `mine`. */
+int pysh_meet(const pysh_steps_t *steps, const int *members, int n, int mine);
+/* The members on the caller's node. */
+int pysh_meet_node(const pysh_steps_t *steps);
+
+/* Until all members have come. The caller has claimed the team. */
+int pysh_team_sync(ishmemx_team_t team, const char *what);
