@@ -56,7 +56,7 @@ typedef struct piece {
 } piece_t;
 
 static int64_t half_at(const link_t *l, int way, int64_t step) {
-    return l->chain->team->exchange + PYSH_CHUNKS_AT + (2 * way + (step & 1)) * PYSH_CHUNK_BYTES;
+    return l->chain->team->exchange + PYSH_CHUNKS_AT + (2 * way + (step & 1)) * pysh_chunk_nbytes(l->chain->team->slot);
 }
 
 static piece_t piece_of(const link_t *l, int way, int64_t step, int64_t number) {
@@ -219,19 +219,20 @@ int pysh_chain_run(const pysh_chain_t *chain) {
     const pysh_team_nodes_t *nodes = &chain->team->nodes;
     int mine = nodes->mine, rail = nodes->rank[chain->team->my_pe] - nodes->first[mine], status;
     link_t l = {.chain = chain, .steps = pysh_steps_begin(chain->team, chain->what), .nodes = nodes};
+    size_t chunk = (size_t)pysh_chunk_nbytes(chain->team->slot);
     bool on_rail = rail < nodes->least;
 
     l.before = on_rail && mine > 0 ? pysh_node_member(nodes, mine - 1, rail) : -1;
     l.behind = on_rail && mine < nodes->n - 1 ? pysh_node_member(nodes, mine + 1, rail) : -1;
     l.width = pysh_type_nbytes(chain->type);
     l.wide = pysh_type_nbytes(pysh_accumulator_type(chain->type));
-    l.piece = PYSH_CHUNK_BYTES / l.wide;
+    l.piece = chunk / l.wide;
     if (on_rail)
         pysh_slice((size_t)nodes->least, (size_t)rail, l.width, chain->n, &l.first, &l.last);
-    l.copy = malloc(2 * PYSH_CHUNK_BYTES);
+    l.copy = malloc(2 * chunk);
     if (!l.copy)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory for two pieces of %d bytes", chain->what, PYSH_CHUNK_BYTES);
-    l.sums = l.copy + PYSH_CHUNK_BYTES;
+    l.sums = l.copy + chunk;
     status = run(&l, on_rail);
     free(l.copy);
     return status;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Collect, blocking and non-blocking: the sizes may differ, so each PE gives its own, with the data when that is small.
  */
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "teams/team.h"
 
 #define SMALL_CONTRIBUTION (PYSH_STAGE_BYTES - sizeof(pysh_contribution_t))
+#define GATHERED_BYTES     512 /* of a member's stage, in a team on several nodes: few, as all go everywhere */
 
 static int stage_contribution(pysh_place_t stage, const pysh_contribution_t *mine, const void *source) {
     char *own = pysh.arena[stage.heap].base + stage.offset;
@@ -34,16 +34,16 @@ static size_t plus(size_t total, uint64_t nbytes) {
     return __builtin_add_overflow(total, nbytes, &total) ? SIZE_MAX : total;
 }
 
-/* Learns the contributions, their total, and whether one is too large for the stage. */
+/* Learns the contributions, their total and the largest. */
 static int read_contributions(const pysh_shared_t *shared, pysh_contribution_t *contributions, size_t *total_p,
-                              bool *large_p) {
+                              uint64_t *largest_p) {
     int status = ISHMEMX_OK;
 
-    *total_p = 0;
-    *large_p = false;
+    *total_p = *largest_p = 0;
     for (int i = 0; !status && i < shared->team->n_pes; i++) {
         status = pysh_shared_read(shared, i, &contributions[i], sizeof *contributions);
-        *large_p |= contributions[i].nbytes > SMALL_CONTRIBUTION;
+        if (contributions[i].nbytes > *largest_p)
+            *largest_p = contributions[i].nbytes;
         *total_p = plus(*total_p, contributions[i].nbytes);
     }
     return status;
@@ -68,7 +68,26 @@ static int fetch_each(ishmemx_team_t team, pysh_place_t stage, const pysh_contri
     return status;
 }
 
-/* On several nodes; the sources are as good as the stage, as all members meet at the end. */
+/* ---- on several nodes ---- */
+
+/* With the data behind, when that is all there. */
+static size_t gathered_nbytes(ishmemx_team_t team) {
+    return pysh_stage_gathers(team, GATHERED_BYTES) ? GATHERED_BYTES : sizeof(pysh_contribution_t);
+}
+
+static int read_gathered(const pysh_shared_t *shared, const pysh_contribution_t *contributions, char *dest) {
+    int status = ISHMEMX_OK, pe;
+
+    for (int i = 0; !status && i < shared->team->n_pes; i++) {
+        pysh_place_t place = pysh_shared_place(shared, i, &pe);
+        place.offset += (int64_t)sizeof *contributions;
+        status = pysh_stage_read(place, dest, contributions[i].nbytes, pe);
+        dest += contributions[i].nbytes;
+    }
+    return status;
+}
+
+/* The sources are as good as the stage, as all members meet at the end. */
 static int fetch_by_nodes(ishmemx_team_t team, const pysh_contribution_t *contributions, char *dest) {
     size_t n = (size_t)team->n_pes, *at = malloc((n + 1) * (sizeof *at + sizeof(pysh_place_t)));
     pysh_place_t *sources = (pysh_place_t *)(void *)(at + n + 1);
@@ -85,6 +104,8 @@ static int fetch_by_nodes(ishmemx_team_t team, const pysh_contribution_t *contri
     free(at);
     return status;
 }
+
+/* ---- all of it ---- */
 
 /* Every PE looks at all, so all fail alike, before anything is written. */
 static int check_room(ishmemx_team_t team, const pysh_contribution_t *contributions, size_t total) {
@@ -114,18 +135,19 @@ static int fetch_contributions(ishmemx_team_t team, char *dest, const pysh_contr
     pysh_place_t stage = pysh_stage(team);
     pysh_shared_t shared;
     int status = stage_contribution(stage, mine, source);
-    bool large;
-    size_t total;
+    size_t total, gathered = gathered_nbytes(team);
+    uint64_t largest;
 
-    status = pysh_stage_share(team, "collect", sizeof *mine, status, &shared);
-    if (status || (status = read_contributions(&shared, contributions, &total, &large)))
+    status = pysh_stage_share(team, "collect", gathered, status, &shared);
+    if (status || (status = read_contributions(&shared, contributions, &total, &largest)))
         return status;
     status = check_dest(team, dest, contributions, total);
-    if (team->nodes.n > 1)
-        return status ? status : fetch_by_nodes(team, contributions, dest);
+    if (team->nodes.n > 1 && !status)
+        return largest <= gathered - sizeof *mine ? read_gathered(&shared, contributions, dest)
+                                                  : fetch_by_nodes(team, contributions, dest);
     if (!status)
         status = fetch_each(team, stage, contributions, dest);
-    return large ? pysh_coll_end(team, "collect", status) : status;
+    return largest > SMALL_CONTRIBUTION && team->nodes.n == 1 ? pysh_coll_end(team, "collect", status) : status;
 }
 
 int ishmemx_collect(ishmemx_team_t team, void *dest, size_t capacity, const void *source, size_t nbytes) {

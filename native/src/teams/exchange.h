@@ -5,12 +5,19 @@
 
 #include <stdint.h>
 
-enum {
-    /* What is gathered, in two halves used in turn: see gather.c. */
-    PYSH_GATHER_BYTES = 64 * 1024,
-    /* Pieces that go from node to node in the team's order, and results that come back, each in two halves: see
-     * collectives/chain.c. */
-    PYSH_CHUNK_BYTES = 32 * 1024,
-    PYSH_CHUNKS_AT = 2 * PYSH_GATHER_BYTES
-};
-#define PYSH_EXCHANGE_AREA_BYTES (PYSH_CHUNKS_AT + 4LL * PYSH_CHUNK_BYTES)
+#include "conduit/conduit.h"
+
+/* What is gathered, in two halves used in turn: see gather.c. Behind them pieces that go from node to node in the
+ * team's order, and results that come back, each in two halves: see collectives/chain.c. Those of all PEs are larger.
+ */
+enum { PYSH_GATHER_BYTES = 64 * 1024, PYSH_CHUNKS_AT = 2 * PYSH_GATHER_BYTES, PYSH_CHUNK_BYTES = 32 * 1024 };
+
+static inline int64_t pysh_chunk_nbytes(int slot) {
+    return slot == PYSH_WORLD_SLOT ? 8 * PYSH_CHUNK_BYTES : PYSH_CHUNK_BYTES;
+}
+
+/* From the first slot's to that of one, or to the end of all. */
+static inline int64_t pysh_exchange_at(int slot) {
+    return slot * (PYSH_CHUNKS_AT + 4LL * PYSH_CHUNK_BYTES) +
+           (slot > PYSH_WORLD_SLOT ? 4 * (pysh_chunk_nbytes(PYSH_WORLD_SLOT) - PYSH_CHUNK_BYTES) : 0);
+}

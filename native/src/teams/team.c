@@ -47,7 +47,7 @@ static int64_t request_slots_nbytes(int64_t flags_nbytes) {
     return PYSH_REQUEST_SLOTS * (PYSH_ANNOUNCEMENT_BYTES + flags_nbytes);
 }
 
-static int64_t exchange_at(int n_pes) {
+static int64_t exchange_begin(int n_pes) {
     int64_t end = all_flags_nbytes(n_pes) +
                   ISHMEMX_MAX_TEAMS * (2LL * PYSH_STAGE_BYTES + request_slots_nbytes(flags_nbytes(n_pes)));
 
@@ -55,7 +55,7 @@ static int64_t exchange_at(int n_pes) {
 }
 
 int64_t pysh_team_tables_nbytes(int n_pes) {
-    return exchange_at(n_pes) + ISHMEMX_MAX_TEAMS * PYSH_EXCHANGE_AREA_BYTES;
+    return exchange_begin(n_pes) + pysh_exchange_at(ISHMEMX_MAX_TEAMS);
 }
 
 int64_t pysh_team_request_nbytes(ishmemx_team_t team) {
@@ -73,7 +73,7 @@ static void place(ishmemx_team_t team, int slot) {
     team->stage = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes) + slot * 2LL * PYSH_STAGE_BYTES;
     team->requests = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes) + ISHMEMX_MAX_TEAMS * 2LL * PYSH_STAGE_BYTES +
                      slot * slots_nbytes;
-    team->exchange = PYSH_SYSTEM_BYTES + exchange_at(pysh.n_pes) + slot * PYSH_EXCHANGE_AREA_BYTES;
+    team->exchange = PYSH_SYSTEM_BYTES + exchange_begin(pysh.n_pes) + pysh_exchange_at(slot);
     memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->flags, 0, (size_t)team->flags_nbytes);
     memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->requests, 0, (size_t)slots_nbytes);
 }
