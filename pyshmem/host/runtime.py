@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import io
 import os
 import sys
 import threading
@@ -27,7 +26,7 @@ from .._core.library import (
     setting_number,
     take_fault,
 )
-from . import communicator
+from . import communicator, output
 
 _lock = threading.RLock()
 _job: Job | None = None
@@ -172,7 +171,7 @@ def _start(
     lib.attach_to_interpreter()
     _install_hooks()
     if lib.ishmemx_n_pes() > 1:
-        _keep_lines_whole()
+        output.keep_lines_whole()
     if chosen == "cuda" and compat.has_module("cupy"):
         cupy_arrays.use_gpu(config.device)
     return Job(chosen, config.device if chosen == "cuda" else -1)
@@ -361,13 +360,6 @@ def _abort_for(error: BaseException) -> None:
         first_line = str(error).partition("\n")[0].removesuffix("; the PEs stand:")
         code = error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
         _tell_others(code, f"{type(error).__name__}: {first_line}" if first_line else repr(error))
-
-
-def _keep_lines_whole() -> None:
-    """PEs share a terminal or a file: what they print goes out a line at a time, as it is printed."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(line_buffering=True, write_through=False)
 
 
 def _install_hooks() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A job and its terminal: the keys that stop and end it, and its input."""
+"""A job and its terminal: the keys that stop and end it, its input and output."""
 
 from __future__ import annotations
 
@@ -116,3 +116,42 @@ def test_output_that_a_full_disk_does_not_take_is_told(
     told = "pyshmem: output of PEs is lost: No space left on device\n"
     assert run_command(["bash", "-c", f"{job} >/dev/full"], 30).stderr == told
     assert run_command(["bash", "-c", f"{job} | true"], 30).stderr == ""
+
+
+UNFINISHED = """
+import sys
+import pyshmem
+
+with pyshmem.init(heap_size="1M") as job:
+    for stream in sys.stdout, sys.stderr:
+        if job.my_pe == 0:
+            stream.write("a line of 0\\nanother of 0")  # as print does, before the end of the last line
+        pyshmem.barrier_all()
+        if job.my_pe == 1:
+            print("a line of 1", file=stream)
+        pyshmem.barrier_all()
+        if job.my_pe == 0:
+            stream.write("\\n")
+"""
+
+
+def test_a_text_of_several_lines_leaves_its_last_line_whole(run_pes: Callable) -> None:
+    done = run_pes(2, UNFINISHED, check=True)
+    for output in (done.stdout, done.stderr):
+        assert sorted(output.splitlines()) == ["a line of 0", "a line of 1", "another of 0"]
+
+
+def test_an_unfinished_line_is_there_when_it_is_asked_for(run_pes: Callable) -> None:
+    program = """
+    import sys
+    import pyshmem
+
+    with pyshmem.init(heap_size="1M") as job:
+        if job.my_pe == 0:
+            print("one\\ntwo", end="", flush=True)
+        pyshmem.barrier_all()
+        if job.my_pe == 1:
+            pyshmem.global_exit(0)
+        pyshmem.barrier_all()
+    """
+    assert run_pes(2, program).stdout == "one\ntwo"
