@@ -5,25 +5,42 @@ from __future__ import annotations
 
 import pytest
 
-WAIT = """
+#: PEs whose kernels give up at different times meet by polling, which has no deadline: a wait of the
+#: host would time out as the kernels' do, and end a job that still has a kernel to report.
+TELL = """
     import pyshmem
     from numba import cuda
     from pyshmem import device as shmem
 
+    def tell_all(told):
+        for pe in range(pyshmem.n_pes()):
+            pyshmem.atomic_inc(told, pe)
+
+    def await_told(told, n):
+        while not pyshmem.test(told, pyshmem.CMP_GE, n):
+            pass
+"""
+
+WAIT = (
+    TELL
+    + """
     @cuda.jit
     def wait_for_nobody(sig):
         shmem.signal_wait_until_work_group(sig, shmem.CMP_GE, 7)
         shmem.signal_wait_until_work_group(sig, shmem.CMP_GE, 8)  # gives up with the first
 
     with pyshmem.init(device_heap_size="1M") as job:
-        sig = pyshmem.new_signal(heap="device")
+        sig, told = pyshmem.new_signal(heap="device"), pyshmem.zeros(1, dtype="int64")
         try:
             wait_for_nobody[2, 32](sig)
             pyshmem.quiet()
         except pyshmem.KernelFault as fault:
             print(fault)
+        tell_all(told)
+        await_told(told, job.n_pes)
         pyshmem.barrier_all()
 """
+)
 
 
 def test_a_wait_past_the_timeout_says_who_waited_for_what(run_pes):
@@ -119,10 +136,11 @@ def test_senders_that_give_up_leave_the_ring_to_others(run_pes):
     assert result.stdout.splitlines()[-1] == "[256 256] True"
 
 
-ONE_STAYS_AWAY = """
-    import pyshmem
-    from numba import cuda
-    from pyshmem import device as shmem
+#: One after the other: which PE a wait names that two have not come to is open.
+ONE_STAYS_AWAY = (
+    TELL
+    + """
+    import sys
 
     @cuda.jit
     def meet():
@@ -130,31 +148,39 @@ ONE_STAYS_AWAY = """
 
     with pyshmem.init(device_heap_size="1M") as job:
         told = pyshmem.zeros(1, dtype="int64")
-        if job.my_pe == 2:  # polls: a wait of the host would time out as the kernels' do
-            while not pyshmem.test(told, pyshmem.CMP_EQ, 2):
-                pass
-        else:
+        turn = {int(sys.argv[1]): 0, 1 - int(sys.argv[1]): 1}.get(job.my_pe)
+        if turn is not None:
+            await_told(told, turn)
             try:
                 meet[1, 32]()
                 pyshmem.quiet()
             except pyshmem.KernelFault as fault:
                 print(job.my_pe, fault)
-            pyshmem.atomic_inc(told, 2)
+            tell_all(told)
+        await_told(told, 2)
 """
+)
 
 
-def test_a_barrier_that_one_pe_does_not_reach_names_that_pe(run_pes):
-    result = run_pes(3, ONE_STAYS_AWAY, device="sim", env={"PYSHMEM_TIMEOUT": "1"}, check=True)
-    lines = sorted(line for line in result.stdout.splitlines() if " in kernel " in line[:13])
-    assert [line[0] for line in lines] == ["0", "1"]
-    assert all("barrier_all" in line and "from PE 2" in line for line in lines)
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_barrier_that_one_pe_does_not_reach_names_that_pe(first, run_pes):
+    settings = {"PYSHMEM_TIMEOUT": "1"}
+    result = run_pes(3, ONE_STAYS_AWAY, [first], device="sim", env=settings, check=True)
+    lines = [line for line in result.stdout.splitlines() if " in kernel " in line[:13]]
+    assert [line[0] for line in lines] == [str(first), str(1 - first)], result.stdout
+    assert all("device routine barrier_all: waited longer" in line for line in lines)
+    assert f"from PE {1 - first};" in lines[0] or "from PE 2;" in lines[0]  # neither had come
+    assert "from PE 2;" in lines[1]
 
 
-A_TEAM_ANEW = """
+A_TEAM_ANEW = (
+    TELL
+    + """
     import numpy as np
-    import pyshmem
-    from numba import cuda
-    from pyshmem import device as shmem
+
+    @cuda.jit
+    def begin():
+        shmem.quiet()
 
     @cuda.jit
     def add_up(team, dest, source):
@@ -165,16 +191,15 @@ A_TEAM_ANEW = """
         source = pyshmem.full(4, job.my_pe + 1, dtype=np.int64, heap="device")
         told = pyshmem.zeros(1, dtype="int64")
         team = pyshmem.Team.from_pes(range(job.n_pes))
-        if job.my_pe == 2:
-            while not pyshmem.test(told, pyshmem.CMP_EQ, 2):
-                pass
-        else:
+        begin[1, 1]()  # a first launch takes long; the others are to meet in time below
+        if job.my_pe != 2:
             try:
                 add_up[1, 32](shmem.as_argument(team), dest, source)
                 pyshmem.quiet()
             except pyshmem.KernelFault as fault:
                 print("fault", str(fault).count("reduce: waited longer"))
-            pyshmem.atomic_inc(told, 2)
+            tell_all(told)
+        await_told(told, 2)
         pyshmem.barrier_all()
         team.destroy()
         with pyshmem.Team.from_pes(range(job.n_pes)) as team:
@@ -184,6 +209,7 @@ A_TEAM_ANEW = """
             pyshmem.barrier_all()
         print(pyshmem.to_numpy(dest).tolist())
 """
+)
 
 
 @pytest.mark.parametrize("p2p", "10")
