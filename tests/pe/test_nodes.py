@@ -190,6 +190,26 @@ def test_device_suite_with_near_and_far_pes(run_command: RunCommand) -> None:
     assert "passed" in done.stdout
 
 
+#: PEs and PEs a node: one with fewer; two nodes alike; only single ones.
+@pytest.mark.parametrize(("n", "size"), [(5, 2), (4, 2), (3, 1)])
+def test_host_collectives_between_nodes(n: int, size: int, run_command: RunCommand) -> None:
+    names = ("collectives", "team_collectives", "reduce_scatter")
+    parts = [TESTS / "spmd" / "host" / f"test_host_{name}.py" for name in names]
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", str(n), "--device", "none"]
+    command += [*PYTEST, *map(str, parts)]
+    done = run_command(command, 200, check=True, PYSHMEM_NODE_SIZE=str(size))
+    assert "passed" in done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("n", "size"), [(5, 3), (3, 2)])
+def test_host_suite_on_several_nodes(n: int, size: int, run_command: RunCommand) -> None:
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", str(n), "--device", "sim"]
+    command += [*PYTEST, str(TESTS / "spmd" / "host")]
+    done = run_command(command, 400, check=True, PYSHMEM_NODE_SIZE=str(size))
+    assert "passed" in done.stdout
+
+
 def test_streams_reach_near_and_far_pes(run_command: RunCommand) -> None:
     parts = [
         TESTS / "spmd" / "host" / f"test_host_streams{part}.py" for part in ("", "_collectives")
