@@ -227,53 +227,15 @@ def test_static_variables_of_a_c_program(
     assert "ok" in done.stdout
 
 
-#: Bytes and packets of a call that leave the hosts of PE 0 and of the last one; barriers are among them.
-TRAFFIC = """
-import os
-import numpy as np
-import pyshmem
-
-COUNT, CALLS, WORDS = 250_000, 4, 50
-with pyshmem.init(heap_size="32M") as job:
-    n = job.n_pes
-    port = next(name for name in os.listdir("/sys/class/net") if name.startswith("pysh"))
-
-    def sent(what):
-        return int(open(f"/sys/class/net/{port}/statistics/tx_{what}").read())
-
-    def measure(name, what, n_calls, call):
-        call()
-        pyshmem.barrier_all()
-        before = sent(what)
-        for _ in range(n_calls):
-            call()
-        pyshmem.barrier_all()
-        each = (sent(what) - before) / n_calls
-        if job.my_pe in (0, n - 1):
-            print(name, what, each / (4 * COUNT) if what == "bytes" else each, flush=True)
-
-    source, dest = pyshmem.full(COUNT, 1, dtype=np.float32), pyshmem.zeros(n * COUNT, np.float32)
-    team = pyshmem.TEAM_WORLD.split(0, key=job.my_pe)
-    for name in ("sum_reduce", "sum_inscan", "fcollect", "collect"):
-        call = getattr(pyshmem, name)
-        measure(name, "bytes", CALLS, lambda: call(dest, source, nelems=COUNT))
-        measure(name, "packets", WORDS, lambda: call(dest, source, nelems=1))
-    measure("broadcast", "bytes", CALLS, lambda: pyshmem.broadcast(dest, source, 0, nelems=COUNT))
-    measure("sync", "packets", WORDS, team.sync)
-"""
-#: Of a host's two PEs' bytes, what has to leave it, at the most: partial sums or results, or both PEs' own.
+#: Arrays that have to leave a host of two PEs: partial sums, results, or what both PEs give.
 BYTES = {"sum_reduce": 1, "sum_inscan": 1, "fcollect": 2, "collect": 2, "broadcast": 1}
-#: A small call makes one flag and one get each way, with what TCP adds; each PE for itself made 10 packets and more.
+#: A small call makes a flag and a get each way; when each PE asked for itself there were 10 and more.
 PACKETS = 9
 
 
 @pytest.mark.serial
-def test_a_collective_crosses_once_between_two_hosts(
-    hosts: Hosts, run_command: RunCommand, tmp_path: Path
-) -> None:
-    program = tmp_path / "traffic.py"
-    program.write_text(TRAFFIC)
-    done = run(run_command, hosts, 2, program, device="none")
+def test_a_collective_crosses_once_between_two_hosts(hosts: Hosts, run_command: RunCommand) -> None:
+    done = run(run_command, hosts, 2, TESTS / "pe" / "traffic.py", device="none")
     seen = [line.split() for line in done.stdout.splitlines()]
     assert len(seen) == 20, done.stdout
     for name, what, each in seen:

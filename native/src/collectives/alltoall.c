@@ -10,6 +10,7 @@
 #include "collectives/request.h"
 #include "job/enter.h"
 #include "ops/rma.h"
+#include "teams/gather.h"
 #include "teams/stage.h"
 #include "teams/sync.h"
 #include "teams/team.h"

@@ -8,6 +8,7 @@
 #include "ishmemx.h"
 #include "job/enter.h"
 #include "ops/rma.h"
+#include "teams/gather.h"
 #include "teams/stage.h"
 #include "teams/sync.h"
 #include "teams/team.h"

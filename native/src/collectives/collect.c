@@ -13,8 +13,8 @@
 #include "collectives/request.h"
 #include "job/enter.h"
 #include "ops/rma.h"
+#include "teams/gather.h"
 #include "teams/stage.h"
-#include "teams/sync.h"
 #include "teams/team.h"
 
 #define SMALL_CONTRIBUTION (PYSH_STAGE_BYTES - sizeof(pysh_contribution_t))

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "conduit/conduit.h"
 #include "memory/address.h"
+#include "teams/gather.h"
 #include "teams/stage.h"
 #include "teams/sync.h"
 #include "teams/team.h"

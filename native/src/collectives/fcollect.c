@@ -11,6 +11,7 @@
 #include "job/enter.h"
 #include "memory/address.h"
 #include "ops/rma.h"
+#include "teams/gather.h"
 #include "teams/stage.h"
 #include "teams/sync.h"
 #include "teams/team.h"

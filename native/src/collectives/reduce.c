@@ -23,6 +23,7 @@
 #include "collectives/request.h"
 #include "job/enter.h"
 #include "memory/address.h"
+#include "teams/gather.h"
 #include "teams/stage.h"
 #include "teams/sync.h"
 #include "teams/team.h"

@@ -17,6 +17,7 @@
 #include "collectives/reduce.h"
 #include "collectives/request.h"
 #include "job/enter.h"
+#include "teams/gather.h"
 #include "teams/stage.h"
 #include "teams/sync.h"
 #include "teams/team.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What all members staged, gathered on each node, with one message from a node to another.
+ * See gather.h. With several nodes what the members staged is gathered on each, and goes from one to another once.
  *
  * The head of a node reads its members' stages into a half of its room. Then the heads exchange in rounds: in that of
  * distance d each gets what the head d nodes further has by now, which is d nodes' or all that is missing. So a head's
@@ -7,12 +7,12 @@
  *
  * Nobody passes before all have come: it is a sync too. A half is written again in the next but one gather, when all
  * have passed the one between, and so read what they wanted of this. */
+#include "teams/gather.h"
+
 #include <stdint.h>
 #include <string.h>
 
-#include "accel/copy.h"
 #include "base/state.h"
-#include "conduit/conduit.h"
 #include "teams/exchange.h"
 #include "teams/stage.h"
 #include "teams/sync.h"
@@ -125,4 +125,21 @@ pysh_place_t pysh_shared_place(const pysh_shared_t *shared, int member, int *pe_
     place.offset += (int64_t)((size_t)member * shared->step);
     *pe_p = shared->team->pes[nodes->head[nodes->mine]];
     return place;
+}
+
+int pysh_shared_read(const pysh_shared_t *shared, int member, void *dest, size_t nbytes) {
+    int pe;
+    pysh_place_t place = pysh_shared_place(shared, member, &pe);
+
+    return pysh_stage_read(place, dest, nbytes, pe);
+}
+
+int pysh_team_gather(ishmemx_team_t team, const char *what, const void *mine, void *all, size_t nbytes) {
+    pysh_shared_t shared;
+    int status = pysh_stage_write(pysh_stage(team), mine, nbytes);
+
+    status = pysh_stage_share(team, what, nbytes, status, &shared);
+    for (int i = 0; !status && i < team->n_pes; i++)
+        status = pysh_shared_read(&shared, i, (char *)all + (size_t)i * nbytes, nbytes);
+    return status;
 }

@@ -85,20 +85,3 @@ int pysh_stage_read(pysh_place_t stage, void *dest, size_t nbytes, int pe) {
     status = pysh.conduit->get(stage.heap, copy, stage.offset, nbytes, pe);
     return status ? status : pysh_copy(dest, copy, nbytes);
 }
-
-int pysh_shared_read(const pysh_shared_t *shared, int member, void *dest, size_t nbytes) {
-    int pe;
-    pysh_place_t place = pysh_shared_place(shared, member, &pe);
-
-    return pysh_stage_read(place, dest, nbytes, pe);
-}
-
-int pysh_team_gather(ishmemx_team_t team, const char *what, const void *mine, void *all, size_t nbytes) {
-    pysh_shared_t shared;
-    int status = pysh_stage_write(pysh_stage(team), mine, nbytes);
-
-    status = pysh_stage_share(team, what, nbytes, status, &shared);
-    for (int i = 0; !status && i < team->n_pes; i++)
-        status = pysh_shared_read(&shared, i, (char *)all + (size_t)i * nbytes, nbytes);
-    return status;
-}

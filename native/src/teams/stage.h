@@ -22,20 +22,6 @@ bool pysh_stage_fits(size_t nbytes);
 /* To the own stage, and what is on `pe`'s, from and to anywhere in this process. */
 int pysh_stage_write(pysh_place_t stage, const void *source, size_t nbytes);
 int pysh_stage_read(pysh_place_t stage, void *dest, size_t nbytes, int pe);
-/* The sync that makes it readable and turns to the other half, whatever `status` the caller has, which wins. */
+/* The sync that makes it readable, to each where it is (see gather.h for all), and turns to the other half, whatever
+ * `status` the caller has, which wins. */
 int pysh_stage_sync(ishmemx_team_t team, const char *what, int status);
-
-/* The same sync where each member wants the first nbytes of all members' stages. In a team on several nodes they come
- * to each node once, unless they are too many for that: then each member reads those of all. */
-typedef struct pysh_shared {
-    ishmemx_team_t team;
-    pysh_place_t place;
-    size_t step; /* from block to block on the own node's head; 0: on each member's stage */
-} pysh_shared_t;
-int pysh_stage_share(ishmemx_team_t team, const char *what, size_t nbytes, int status, pysh_shared_t *shared);
-bool pysh_stage_gathers(ishmemx_team_t team, size_t nbytes);
-/* Where the block of a member is, and on which world PE. */
-pysh_place_t pysh_shared_place(const pysh_shared_t *shared, int member, int *pe_p);
-int pysh_shared_read(const pysh_shared_t *shared, int member, void *dest, size_t nbytes);
-/* A sync in which every member learns all members' nbytes <= PYSH_STAGE_BYTES, in the order of the team. */
-int pysh_team_gather(ishmemx_team_t team, const char *what, const void *mine, void *all, size_t nbytes);

@@ -11,7 +11,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "job/enter.h"
-#include "teams/stage.h"
+#include "teams/gather.h"
 #include "teams/sync.h"
 #include "teams/team.h"
 

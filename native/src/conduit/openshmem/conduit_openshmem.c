@@ -247,8 +247,8 @@ static int take_block(int heap, int64_t nbytes, int *index_p) {
     if (mask) {
         *index_p = __builtin_ctz(mask);
         atomic_store(&own.block[*index_p].used, true);
-        if (heap == ISHMEMX_HEAP_HOST) /* the rest is as the earlier job left it */
-            memset(own.block[*index_p].base, 0, (size_t)(PYSH_SYSTEM_BYTES + pysh.team_tables_nbytes));
+        if (heap == ISHMEMX_HEAP_HOST) /* the rest is as the earlier job left it; teams clear their tables */
+            memset(own.block[*index_p].base, 0, PYSH_SYSTEM_BYTES);
         return ISHMEMX_OK;
     }
     PYSH_OS_LOCK(); /* the thread that serves other hosts waits; the library waits for the other PEs */
