@@ -52,5 +52,6 @@ int ishmemx_proxy_stats(ishmemx_proxy_stats_t *stats) {
         add_up(&stats->stalls, &one->stalls);
         add_up(&stats->quiets, &one->quiets);
     }
+    pysh_far_figures(&stats->far_messages, &stats->far_bytes);
     return ISHMEMX_OK;
 }

@@ -43,6 +43,7 @@ ISHMEMX_API int ishmemx_proxy_error(char *text, size_t capacity);
 typedef struct {
     int64_t requests[ISHMEMX_RING_OPS], bytes[ISHMEMX_RING_OPS], ns[ISHMEMX_RING_OPS]; /* ns: of those that are timed */
     int64_t rings, credits, stalls, quiets;
+    int64_t far_messages, far_bytes; /* this PE's to PEs out of reach, host calls' too; data in them and in answers */
 } ishmemx_proxy_stats_t;
 ISHMEMX_API int ishmemx_proxy_stats(ishmemx_proxy_stats_t *stats);
 

@@ -42,6 +42,8 @@ class ProxyStats(NamedTuple):
         credits: how often a proxy told the kernels that slots are free again.
         stalls: how often a proxy found its ring full to the last slot.
         quiets: quiets it completed; those with nothing to wait for never reach it.
+        far_messages: messages of this PE to others out of reach, host calls' too; not its answers.
+        far_bytes: bytes of data in those messages, and in answers to gets.
     """
 
     operations: dict[str, OperationStats]
@@ -49,6 +51,8 @@ class ProxyStats(NamedTuple):
     credits: int
     stalls: int
     quiets: int
+    far_messages: int
+    far_bytes: int
 
     @property
     def requests(self) -> int:
@@ -71,7 +75,8 @@ def proxy_stats() -> ProxyStats:
         for op, name in enumerate(OPERATIONS)
         if stats.requests[op]
     }
-    return ProxyStats(operations, stats.rings, stats.credits, stats.stalls, stats.quiets)
+    rings = (stats.rings, stats.credits, stats.stalls, stats.quiets)
+    return ProxyStats(operations, *rings, stats.far_messages, stats.far_bytes)
 
 
 class Handler(int):

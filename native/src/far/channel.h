@@ -79,8 +79,9 @@ typedef struct pysh_far {
     pthread_mutex_t mutex;       /* over all channels of this PE */
     pysh_far_channel_t *channel; /* [n_pes]; NULL: not open */
     char *region;
-    size_t data_nbytes;    /* staging memory of a message */
-    _Atomic int under_way; /* own messages and operations that are not done */
+    size_t data_nbytes;           /* staging memory of a message */
+    _Atomic int under_way;        /* own messages and operations that are not done */
+    int64_t messages, sent_bytes; /* so far: figures of what this PE has sent, see pysh_far_figures() */
 } pysh_far_t;
 extern pysh_far_t pysh_far;
 
@@ -102,3 +103,7 @@ void pysh_far_copy_end(pysh_far_copy_t *copy);
 /* send.c and serve.c: a channel's step; the mutex is held. */
 bool pysh_far_send(pysh_far_channel_t *channel, int pe);
 bool pysh_far_serve(pysh_far_channel_t *channel, int pe);
+/* The mutex is held, so no atomic addition is needed; pairs with pysh_far_figures(). Orders nothing. */
+static inline void pysh_far_count(int64_t *figure, int64_t more) {
+    __atomic_store_n(figure, *figure + more, __ATOMIC_RELAXED);
+}

@@ -63,6 +63,7 @@ int pysh_far_open(char *region) {
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for channels to %d PEs", pysh.n_pes);
     pysh_far.region = region;
     atomic_store(&pysh_far.under_way, 0);
+    pysh_far.messages = pysh_far.sent_bytes = 0;
     memset(region, 0, (size_t)slots_nbytes(pysh.n_pes)); /* an earlier job may have left messages there */
     return ISHMEMX_OK;
 }
@@ -214,6 +215,11 @@ bool pysh_far_progress(void) {
 
 bool pysh_far_busy(void) {
     return atomic_load_explicit(&pysh_far.under_way, memory_order_relaxed) > 0;
+}
+
+void pysh_far_figures(int64_t *messages_p, int64_t *bytes_p) {
+    *messages_p = __atomic_load_n(&pysh_far.messages, __ATOMIC_RELAXED);
+    *bytes_p = __atomic_load_n(&pysh_far.sent_bytes, __ATOMIC_RELAXED);
 }
 
 void pysh_far_start(pysh_far_op_t *op) {

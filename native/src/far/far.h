@@ -56,6 +56,9 @@ static inline bool pysh_far_done(const pysh_far_op_t *op) {
 bool pysh_far_progress(void);
 /* Are there own operations that are not done? */
 bool pysh_far_busy(void);
+/* Messages to other PEs since the job began, answers not counted; bytes of data in messages and answers of this PE's.
+ */
+void pysh_far_figures(int64_t *messages_p, int64_t *bytes_p);
 /* Who has not answered for how long, for reports; empty when nobody is waited for. */
 void pysh_far_describe(char *text, size_t capacity);
 /* Starts it and waits until it is done; `what` is shown to those who look. TIMEOUT, INTERRUPTED: it was given up, and

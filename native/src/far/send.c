@@ -129,9 +129,13 @@ static bool send_next(pysh_far_channel_t *channel, int pe) {
         if (concerns(sent) && (status = fill(sent, pe, staging(pe, number), &data)) == PYSH_ENGINE_FULL)
             return false;
     }
-    if (sent->kind == PYSH_FAR_PUT && !inside(sent) && sent->op && !status)
-        pysh_far_post_data(pe, pysh_far_data_at(PYSH_FAR_MESSAGES, pysh.pe, number), data,
-                           sent->block * sent->n_blocks);
+    if (sent->kind == PYSH_FAR_PUT && sent->op && !status) {
+        size_t nbytes = sent->block * sent->n_blocks;
+        if (!inside(sent))
+            pysh_far_post_data(pe, pysh_far_data_at(PYSH_FAR_MESSAGES, pysh.pe, number), data, nbytes);
+        pysh_far_count(&pysh_far.sent_bytes, (int64_t)nbytes);
+    }
+    pysh_far_count(&pysh_far.messages, 1);
     pysh_far_copy_end(&sent->copy);
     if (status && sent->op)
         sent->op->status = status;

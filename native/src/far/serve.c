@@ -101,9 +101,12 @@ static int step_amo(pysh_far_served_t *served) {
 static void answer(pysh_far_served_t *served, int pe, uint64_t number) {
     uint64_t word[PYSH_MESSAGE_WORDS] = {0};
 
-    if (!served->status && kind_of(served) == PYSH_FAR_GET && !inside(served))
-        pysh_far_post_data(pe, pysh_far_data_at(PYSH_FAR_ANSWERS, pysh.pe, number), served->data,
-                           block_of(served) * blocks_of(served));
+    if (!served->status && kind_of(served) == PYSH_FAR_GET) {
+        size_t nbytes = block_of(served) * blocks_of(served);
+        if (!inside(served))
+            pysh_far_post_data(pe, pysh_far_data_at(PYSH_FAR_ANSWERS, pysh.pe, number), served->data, nbytes);
+        pysh_far_count(&pysh_far.sent_bytes, (int64_t)nbytes);
+    }
     pysh_far_copy_end(&served->copy);
     word[PYSH_FAR_STATUS] = (uint64_t)(unsigned)served->status;
     word[PYSH_FAR_FETCHED] = served->fetched;
