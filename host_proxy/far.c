@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Requests to PEs whose memory is out of reach: each is an operation of far/, on which the proxy looks now and then. */
+ * Requests to PEs whose memory is out of reach: each is an operation of far/, or several, on which the proxy looks now
+ * and then. */
 #include "far/far.h"
 
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "host_proxy/rings.h"
 #include "memory/address.h"
 #include "ops/amo.h"
+#include "teams/team.h"
 
 static inline char *address(uint64_t word) {
     return (char *)(uintptr_t)word;
@@ -134,20 +136,34 @@ static int describe(pysh_far_op_t *op, const pysh_request_t *request) {
 /* ---- under way ---- */
 
 static int step(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
-    pysh_far_op_t *op = flight->far;
-    int status;
+    int status = ISHMEMX_OK, pe = 0;
 
     (void)ring;
-    if (!pysh_far_done(op))
-        return PYSH_UNDERWAY;
-    *value_p = op->fetched;
-    status = op->status;
-    free(op);
+    for (; flight->moved < (uint64_t)flight->n_far; flight->moved++)
+        if (!pysh_far_done(&flight->far[flight->moved]))
+            return PYSH_UNDERWAY;
+    *value_p = flight->far->fetched;
+    for (int i = 0; !status && i < flight->n_far; i++) {
+        status = flight->far[i].status;
+        pe = flight->far[i].pe;
+    }
+    free(flight->far);
     flight->far = NULL;
     if (status)
-        return pysh_fail(status, "PE %d could not do what a kernel of PE %d asked of its memory",
-                         pysh_request_pe(&flight->request), pysh.pe);
+        return pysh_fail(status, "PE %d could not do what a kernel of PE %d asked of its memory", pe, pysh.pe);
     return pysh_request_op(&flight->request) == PYSH_OP_AMO ? pysh_amo_hand_over(flight, *value_p) : status;
+}
+
+/* `op` is the flight's from now on. */
+static pysh_outcome_t start(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, pysh_far_op_t *op,
+                            int n) {
+    pysh_flight_t *flight = pysh_flight_add(ring, ticket, request, step);
+
+    flight->far = op;
+    flight->n_far = n;
+    for (int i = 0; i < n; i++)
+        pysh_far_start(&op[i]);
+    return (pysh_outcome_t){.pending = true};
 }
 
 pysh_outcome_t pysh_handle_far(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
@@ -162,7 +178,62 @@ pysh_outcome_t pysh_handle_far(pysh_ring_t *ring, uint64_t ticket, const pysh_re
         free(op);
         return pysh_outcome(status);
     }
-    pysh_flight_add(ring, ticket, request, step)->far = op;
-    pysh_far_start(op);
-    return (pysh_outcome_t){.pending = true};
+    return start(ring, ticket, request, op, 1);
+}
+
+/* ---- to all far members of a team ---- */
+
+/* One to each far node, for all its members: by one of them, for members of a node by different ones. How many. */
+static int one_a_node(pysh_far_op_t *op, const pysh_far_op_t *like, ishmemx_team_t team) {
+    const pysh_team_nodes_t *nodes = &team->nodes;
+    int n = 0, mine = nodes->rank[team->my_pe] - nodes->first[nodes->mine];
+
+    for (int node = 0; node < nodes->n; node++) {
+        int size = pysh_node_size(nodes, node);
+        if (node == nodes->mine)
+            continue;
+        op[n] = *like;
+        op[n].pe = team->pes[pysh_node_member(nodes, node, mine % size)];
+        op[n].spreads = size > 1;
+        for (int i = 0; i < size; i++) {
+            int place = pysh_near_place(team->pes[pysh_node_member(nodes, node, i)]);
+            op[n].places[place / 64] |= 1ULL << (place % 64);
+        }
+        n++;
+    }
+    return n;
+}
+
+/* Where PEs of a node do not map each other's heaps. */
+static int one_a_member(pysh_far_op_t *op, const pysh_far_op_t *like, ishmemx_team_t team) {
+    int n = 0;
+
+    for (int i = 0; i < team->n_pes; i++)
+        if (!pysh.arena[like->heap].peer[team->pes[i]]) {
+            op[n] = *like;
+            op[n++].pe = team->pes[i];
+        }
+    return n;
+}
+
+pysh_outcome_t pysh_handle_spread(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+    ishmemx_team_t team = pysh_team_at((int)request->word[PYSH_WORD_EXTRA]);
+    pysh_far_op_t like = {.kind = 0}, *op;
+    int status, n;
+
+    if (!pysh_far_is_open() || !team || team->my_pe < 0)
+        return pysh_outcome(pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's collective: team %lld has no far member",
+                                      (long long)request->word[PYSH_WORD_EXTRA]));
+    status = describe_bytes(&like, request);
+    if (status || !like.block)
+        return pysh_outcome(status);
+    n = pysh_far_spreads() ? team->nodes.n : team->n_pes;
+    op = malloc((size_t)n * sizeof *op); /* calloc(): see pysh_handle_far() */
+    if (!op)
+        return pysh_outcome(pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a kernel's request"));
+    n = (pysh_far_spreads() ? one_a_node : one_a_member)(op, &like, team);
+    if (n)
+        return start(ring, ticket, request, op, n);
+    free(op);
+    return pysh_outcome(ISHMEMX_OK);
 }

@@ -317,6 +317,7 @@ static const struct {
     [PYSH_OP_ABORT] = {pysh_handle_quit, false, false, false},
     [PYSH_OP_CALL] = {call, false, false, true},
     [PYSH_OP_WAITING] = {pysh_handle_waiting, false, false, false},
+    [PYSH_OP_SPREAD] = {pysh_handle_spread, false, true, true},
 };
 
 static pysh_outcome_t checked(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, int op) {

@@ -40,8 +40,9 @@ struct pysh_flight {
     /* Of step_value: an element on a GPU, and its bits, which go there or, of a G, come from there. */
     char *place;
     uint64_t value;
-    struct pysh_far_op *far; /* of a request to memory out of reach */
-    int64_t begin_ns;        /* of the request; 0: no timeline is being made */
+    struct pysh_far_op *far; /* [n_far] of a request to memory out of reach */
+    int n_far;
+    int64_t begin_ns; /* of the request; 0: no timeline is being made */
 };
 
 struct pysh_ring {
@@ -94,6 +95,7 @@ pysh_outcome_t pysh_ring_handle(pysh_ring_t *ring, uint64_t ticket, const pysh_r
 /* far.c: is it for memory that this process does not reach? Then it is handled there. */
 bool pysh_request_is_far(const pysh_request_t *request);
 pysh_outcome_t pysh_handle_far(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
+pysh_outcome_t pysh_handle_spread(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
 /* messages.c */
 pysh_outcome_t pysh_handle_print(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
 pysh_outcome_t pysh_handle_quit(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);

@@ -26,12 +26,12 @@ static int number_of(const pysh_ring_t *ring) {
 }
 
 static bool moves_bytes(int op) {
-    return op == PYSH_OP_PUT || op == PYSH_OP_GET || op == PYSH_OP_PUT_SIGNAL;
+    return op == PYSH_OP_PUT || op == PYSH_OP_GET || op == PYSH_OP_PUT_SIGNAL || op == PYSH_OP_SPREAD;
 }
 
 static bool has_pe(int op) {
     return op != PYSH_OP_NULL && op != PYSH_OP_PRINT && op != PYSH_OP_ABORT && op != PYSH_OP_CALL &&
-           op != PYSH_OP_WAITING;
+           op != PYSH_OP_WAITING && op != PYSH_OP_SPREAD;
 }
 
 /* A record but for its end; RECORDS: there is no room. */

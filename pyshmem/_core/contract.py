@@ -238,6 +238,7 @@ REQUEST_OP = Group(
         ("ABORT", "PE: exit code; label and place as in PRINT; EXTRA: numbers, PE.high of them"),
         ("CALL", "user handler, answers what it returned (POST is a CALL without a reply)"),
         ("WAITING", "a kernel's wait is slow; see pysh_kernel_wait_t and PYSH_WAITING_"),
+        ("SPREAD", "PUT to all far members of a team of the caller's; EXTRA: the team's slot"),
         ("COUNT", ""),
     ),
     first=1,

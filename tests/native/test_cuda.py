@@ -118,6 +118,39 @@ def test_nothing_that_waits_in_the_driver_stops_what_goes_through_hosts(
     assert done.stdout == "ok\n"
 
 
+#: PEs, those of a node, bytes of a message with a stage of 1M, engine, what else. Of ten some wait.
+SPREADS = [
+    (4, 2, 16384, "process", ""),
+    (5, 2, 8192, "process", ""),
+    (4, 2, 16384, "process", "fails"),
+    (11, 10, 4096, "thread", ""),
+    (4, 1, 16384, "process", "P2P=0"),
+]
+
+
+@pytest.mark.parametrize(("n_pes", "node_size", "data", "engine", "way"), SPREADS)
+def test_what_goes_to_all_of_a_node_travels_once(
+    n_pes: int,
+    node_size: int,
+    data: int,
+    engine: str,
+    way: str,
+    build: Compile,
+    flags: list[str],
+    driver: Path,
+    run_pes: Callable,
+) -> None:
+    options = ["-std=gnu11", "-O2", *INCLUDE, HERE / "far_spreads.c", *flags, "-lpthread", "-ldl"]
+    settings = {"LD_LIBRARY_PATH": str(driver), "PYSHMEM_NODE_SIZE": str(node_size)}
+    settings |= {"PYSHMEM_DEVICE_HEAP_SIZE": "8M", "PYSHMEM_STAGE_SIZE": "1M"}
+    settings |= {"PYSHMEM_TIMEOUT": "60", "PYSHMEM_ENGINE": engine}
+    if way == "P2P=0":  # PEs of a node do not map each other's heaps: a message a PE
+        settings |= {"PYSHMEM_P2P": "0", "PYSHMEM_NODE_SIZE": "2"}
+    program = build(options, "far_spreads")
+    done = run_pes(n_pes, program, [node_size, data, way], env=settings, timeout=60, check=True)
+    assert done.stdout == "ok\n"
+
+
 # ---- the copy engine in a process of its own -------------------------------------------------------
 
 ENGINE = {"PYSHMEM_ENGINE": "process", "PYSHMEM_DEVICE_HEAP_SIZE": "8M", "PYSHMEM_TIMEOUT": "60"}

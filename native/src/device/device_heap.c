@@ -113,7 +113,11 @@ int pysh_device_heap_open(const ishmemx_config_t *config, char *tables) {
 
 /* Others ask for this PE's memory from its proxy, which therefore does not wait for a first kernel of its own. */
 int pysh_device_heap_serve(void) {
-    return pysh.accel && pysh_far_is_open() ? pysh_proxy_wake() : ISHMEMX_OK;
+    int status;
+
+    if (!pysh.accel || !pysh_far_is_open())
+        return ISHMEMX_OK;
+    return (status = pysh_far_agree()) ? status : pysh_proxy_wake();
 }
 
 void pysh_device_heap_close(int64_t block) {

@@ -15,17 +15,21 @@
 #include "far/far.h"
 
 enum { PYSH_FAR_LOG2_SLOTS = 3, PYSH_FAR_SLOTS = 1 << PYSH_FAR_LOG2_SLOTS };
+enum { PYSH_FAR_COPIES = 8 }; /* of a message to GPUs, under way at a time */
 
 /* Words of a message. HEAD: kind (bits 0..7), heap (8..11), the signal's heap (12..15), operation and type of an AMO or
  * a signal (16..23, 24..31). SIZE: bytes of a block (low half), number of blocks. */
 enum { PYSH_FAR_HEAD, PYSH_FAR_SIZE, PYSH_FAR_OFFSET, PYSH_FAR_STRIDE, PYSH_FAR_VALUE, PYSH_FAR_COND, PYSH_FAR_DATA };
 /* In the word of a stride, as a put that signals is one block. */
 #define PYSH_FAR_SIGNAL_OFFSET PYSH_FAR_STRIDE
-#define PYSH_FAR_SMALL         8 /* bytes of a put or a get that travel in message and answer themselves, in DATA */
+/* Two words: where a put that spreads goes, a bit a pysh_near_place(). It does not signal. */
+#define PYSH_FAR_PLACES PYSH_FAR_VALUE
+_Static_assert(sizeof((pysh_far_op_t *)0)->places == 16, "VALUE and COND hold them");
+#define PYSH_FAR_SMALL 8 /* bytes of a put or a get that travel in message and answer themselves, in DATA */
 /* Words of an answer. */
 enum { PYSH_FAR_STATUS, PYSH_FAR_FETCHED };
-/* Added to the kind: a signal goes behind the data; the data is in DATA. */
-enum { PYSH_FAR_SIGNALS = 0x80, PYSH_FAR_INSIDE = 0x40, PYSH_FAR_KINDS = 0x3f };
+/* Added to the kind: a signal goes behind the data; the data is in DATA; it is for PEs of the receiver's node. */
+enum { PYSH_FAR_SIGNALS = 0x80, PYSH_FAR_INSIDE = 0x40, PYSH_FAR_SPREADS = 0x20, PYSH_FAR_KINDS = 0x1f };
 
 enum pysh_far_sent_state { PYSH_SENT_FREE, PYSH_SENT_FILLING, PYSH_SENT_READY, PYSH_SENT_AWAY, PYSH_SENT_DRAINING };
 
@@ -62,6 +66,9 @@ typedef struct pysh_far_served { /* a message of another PE's */
     pysh_far_copy_t copy;
     const char *data; /* of a get, once it is here */
     int amo_slot;
+    /* Of a put that spreads to GPUs: the first PE that it may still go to, and the copies under way. */
+    int next, n_copies;
+    uint64_t token[PYSH_FAR_COPIES];
     pysh_slot_t slot; /* the answer, until the next message comes in its slot */
 } pysh_far_served_t;
 
@@ -79,6 +86,7 @@ typedef struct pysh_far {
     pthread_mutex_t mutex;       /* over all channels of this PE */
     pysh_far_channel_t *channel; /* [n_pes]; NULL: not open */
     char *region;
+    bool spreads;                 /* every PE maps the device heaps of its node */
     size_t data_nbytes;           /* staging memory of a message */
     _Atomic int under_way;        /* own messages and operations that are not done */
     int64_t messages, sent_bytes; /* so far: figures of what this PE has sent, see pysh_far_figures() */
@@ -99,6 +107,8 @@ bool pysh_far_look(int64_t at, uint64_t number, uint64_t *word);
 int pysh_far_from_gpu(pysh_far_copy_t *copy, int pe, char *place, const void *source, size_t nbytes,
                       const char **data_p);
 int pysh_far_to_gpu(pysh_far_copy_t *copy, void *dest, const char *data, size_t nbytes);
+/* Before a first copy to a GPU: *data_p becomes the piece, with the data, where copies go from one. OK or FULL. */
+int pysh_far_begin_to_gpu(pysh_far_copy_t *copy, const void *dest, const char **data_p, size_t nbytes);
 void pysh_far_copy_end(pysh_far_copy_t *copy);
 /* send.c and serve.c: a channel's step; the mutex is held. */
 bool pysh_far_send(pysh_far_channel_t *channel, int pe);

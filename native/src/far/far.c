@@ -68,6 +68,26 @@ int pysh_far_open(char *region) {
     return ISHMEMX_OK;
 }
 
+int pysh_far_agree(void) {
+    int64_t mine = 1, *all = calloc((size_t)pysh.n_pes, sizeof mine);
+    int status;
+
+    if (!all)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
+    for (int pe = 0; pe < pysh.n_pes; pe++)
+        mine = mine && (!pysh_near(pe) || pysh.arena[ISHMEMX_HEAP_DEVICE].peer[pe]);
+    status = pysh.conduit->exchange("init", &mine, all, sizeof mine);
+    pysh_far.spreads = !status;
+    for (int pe = 0; pe < pysh.n_pes; pe++)
+        pysh_far.spreads = pysh_far.spreads && all[pe];
+    free(all);
+    return status;
+}
+
+bool pysh_far_spreads(void) {
+    return pysh_far.spreads;
+}
+
 /* Messages that were given up: the conduit may still read them. */
 static bool unanswered(void) {
     for (int pe = 0; pysh_far.channel && pe < pysh.n_pes; pe++)
@@ -171,18 +191,23 @@ int pysh_far_from_gpu(pysh_far_copy_t *copy, int pe, char *place, const void *so
     return status;
 }
 
+int pysh_far_begin_to_gpu(pysh_far_copy_t *copy, const void *dest, const char **data_p, size_t nbytes) {
+    if (!copy->piece && pysh_engine_reaches(dest, nbytes)) {
+        if (!(copy->piece = pysh_engine_piece()))
+            return PYSH_ENGINE_FULL;
+        memcpy(copy->piece, *data_p, nbytes);
+    }
+    if (copy->piece)
+        *data_p = copy->piece;
+    return ISHMEMX_OK;
+}
+
 int pysh_far_to_gpu(pysh_far_copy_t *copy, void *dest, const char *data, size_t nbytes) {
     int status;
 
-    if (!copy->started) {
-        if (!copy->piece && pysh_engine_reaches(dest, nbytes)) {
-            if (!(copy->piece = pysh_engine_piece()))
-                return PYSH_ENGINE_FULL;
-            memcpy(copy->piece, data, nbytes);
-        }
-        if ((status = start_copy(copy, dest, copy->piece ? copy->piece : data, nbytes)))
-            return status;
-    }
+    if (!copy->started && ((status = pysh_far_begin_to_gpu(copy, dest, &data, nbytes)) ||
+                           (status = start_copy(copy, dest, data, nbytes))))
+        return status;
     return await_copy(copy);
 }
 

@@ -23,7 +23,9 @@ typedef struct pysh_far_op {
     int64_t far_stride, local_stride;
     bool local_gpu; /* `local` is memory that the CPU does not reach */
     bool signals;   /* a put, of one block: the signal goes behind it */
-    int amo, type;  /* of AMO, or of the signal, which is a uint64 */
+    bool spreads;   /* a put, of one block: `pe` passes it on to these PEs of its node, a bit a pysh_near_place() */
+    uint64_t places[ISHMEMX_MAX_NEAR_PES / 64];
+    int amo, type; /* of AMO, or of the signal, which is a uint64 */
     int signal_heap;
     int64_t signal_offset;
     uint64_t value, cond; /* of AMO; value: of the signal */
@@ -42,6 +44,10 @@ int64_t pysh_far_nbytes(int n_pes);
 /* The region, at one offset on all PEs and not yet in use by any; collective calls follow before the first message. */
 int pysh_far_open(char *region);
 void pysh_far_close(void);
+/* Finds out with all PEs, when the heaps are open, whether each maps the device heaps of its node; collective. */
+int pysh_far_agree(void);
+/* Does it? Then a put may spread. */
+bool pysh_far_spreads(void);
 bool pysh_far_is_open(void);
 /* Is [pe]'s copy of a heap reached by messages alone? */
 static inline bool pysh_is_far(int heap, int pe) {
@@ -56,8 +62,7 @@ static inline bool pysh_far_done(const pysh_far_op_t *op) {
 bool pysh_far_progress(void);
 /* Are there own operations that are not done? */
 bool pysh_far_busy(void);
-/* Messages to other PEs since the job began, answers not counted; bytes of data in messages and answers of this PE's.
- */
+/* Messages of this PE's since the job began, answers not counted; bytes of data in messages and answers. */
 void pysh_far_figures(int64_t *messages_p, int64_t *bytes_p);
 /* Who has not answered for how long, for reports; empty when nobody is waited for. */
 void pysh_far_describe(char *text, size_t capacity);

@@ -61,6 +61,10 @@ static void describe(const pysh_far_op_t *op, pysh_far_sent_t *sent, int64_t far
         word[PYSH_FAR_VALUE] = op->value;
         word[PYSH_FAR_COND] = op->cond;
     }
+    if (op->spreads) {
+        word[PYSH_FAR_HEAD] |= PYSH_FAR_SPREADS;
+        memcpy(&word[PYSH_FAR_PLACES], op->places, sizeof op->places);
+    }
     if (signals) {
         word[PYSH_FAR_HEAD] |= PYSH_FAR_SIGNALS | (uint64_t)op->signal_heap << 12;
         word[PYSH_FAR_SIGNAL_OFFSET] = (uint64_t)op->signal_offset;

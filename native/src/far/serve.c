@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "accel/accel.h"
+#include "accel/engine/engine.h"
 #include "base/cpu_amo.h"
 #include "base/state.h"
 #include "base/status.h"
@@ -26,18 +27,30 @@ static bool inside(const pysh_far_served_t *served) {
     return served->word[PYSH_FAR_HEAD] & PYSH_FAR_INSIDE;
 }
 
+static bool spreads(const pysh_far_served_t *served) {
+    return served->word[PYSH_FAR_HEAD] & PYSH_FAR_SPREADS;
+}
+
 static int heap_of(const pysh_far_served_t *served) {
     return (int)(served->word[PYSH_FAR_HEAD] >> 8 & 15);
 }
 
 /* ---- bytes ---- */
 
-/* Between the heap and the message's data. The sender has only found the offset to be in its own arena. */
+/* Where a message's bytes go, or come from, at a PE whose heap is mapped here. The sender has only found the offset to
+ * be in its own arena. */
+static char *place_at(const pysh_far_served_t *served, int pe) {
+    const pysh_arena_t *arena = &pysh.arena[heap_of(served)];
+
+    return (pe == pysh.pe ? arena->base : arena->peer[pe]) + served->word[PYSH_FAR_OFFSET];
+}
+
+/* Between the heap and the message's data. */
 static int copy(pysh_far_served_t *served, int pe, char *data) {
     const pysh_arena_t *arena = &pysh.arena[heap_of(served)];
     bool gets = kind_of(served) == PYSH_FAR_GET;
     size_t block = block_of(served);
-    char *place = arena->base + served->word[PYSH_FAR_OFFSET];
+    char *place = place_at(served, pysh.pe);
 
     served->data = data;
     if (!arena->cpu_visible)
@@ -49,9 +62,7 @@ static int copy(pysh_far_served_t *served, int pe, char *data) {
 }
 
 /* A word is stored as one: a kernel or the host may be waiting for it. Only where the CPU reaches the heap. */
-static void copy_word(pysh_far_served_t *served) {
-    const pysh_arena_t *arena = &pysh.arena[heap_of(served)];
-    char *place = arena->base + served->word[PYSH_FAR_OFFSET];
+static void copy_word(pysh_far_served_t *served, char *place) {
     size_t nbytes = block_of(served);
 
     if (kind_of(served) == PYSH_FAR_GET) {
@@ -66,10 +77,84 @@ static void copy_word(pysh_far_served_t *served) {
         memcpy(place, &served->word[PYSH_FAR_DATA], nbytes);
 }
 
+/* The first PE from `pe` on that a put spreads to; -1: there is none. */
+static int next_of(const pysh_far_served_t *served, int pe) {
+    for (; pe < pysh_near_end(); pe++)
+        if (served->word[PYSH_FAR_PLACES + pysh_near_place(pe) / 64] >> (pysh_near_place(pe) % 64) & 1)
+            return pe;
+    return -1;
+}
+
+static bool reaches_all(const pysh_far_served_t *served) {
+    for (int pe = pysh_near_begin(); (pe = next_of(served, pe)) >= 0; pe++)
+        if (!pysh_near(pe) || !pysh.arena[heap_of(served)].peer[pe])
+            return false;
+    return true;
+}
+
+static void spread_by_cpu(pysh_far_served_t *served, const char *data) {
+    for (int pe = pysh_near_begin(); (pe = next_of(served, pe)) >= 0; pe++) {
+        if (inside(served))
+            copy_word(served, place_at(served, pe));
+        else
+            memcpy(place_at(served, pe), data, block_of(served));
+        pysh_wake(pe);
+    }
+}
+
+/* Those that have ended make room for others; what one failed of is what the message fails of. */
+static void end_copies(pysh_far_served_t *served) {
+    for (int i = 0; i < served->n_copies;) {
+        bool done = false;
+        int status = pysh_engine_look(served->token[i], &done);
+        if (status && !served->status)
+            served->status = status;
+        if (status || done)
+            served->token[i] = served->token[--served->n_copies];
+        else
+            i++;
+    }
+}
+
+/* Several copies at a time, all of the same data. FULL until all have ended. */
+static int spread_to_gpus(pysh_far_served_t *served, const char *data) {
+    int status = pysh_far_begin_to_gpu(&served->copy, place_at(served, pysh.pe), &data, block_of(served)), pe;
+
+    if (status)
+        return status;
+    end_copies(served);
+    while (!served->status && served->n_copies < PYSH_FAR_COPIES && (pe = next_of(served, served->next)) >= 0) {
+        status = pysh_engine_copy(pe, place_at(served, pe), data, block_of(served), NULL, 0, PYSH_ENGINE_CALLER,
+                                  &served->token[served->n_copies]);
+        if (status == PYSH_ENGINE_FULL)
+            return status;
+        if (status) {
+            served->status = status;
+            break;
+        }
+        served->n_copies++;
+        served->next = pe + 1;
+    }
+    return served->n_copies ? PYSH_ENGINE_FULL : served->status;
+}
+
+static int step_spread(pysh_far_served_t *served, const char *data) {
+    if (kind_of(served) != PYSH_FAR_PUT || blocks_of(served) != 1 || !reaches_all(served))
+        return ISHMEMX_ERR_ARGUMENT;
+    if (!pysh.arena[heap_of(served)].cpu_visible)
+        return spread_to_gpus(served, data);
+    spread_by_cpu(served, data);
+    return ISHMEMX_OK;
+}
+
 static int step_bytes(pysh_far_served_t *served, int pe, uint64_t number) {
+    char *data = pysh_far.region + pysh_far_data_at(PYSH_FAR_MESSAGES, pe, number);
+
+    if (spreads(served))
+        return step_spread(served, data);
     if (!inside(served))
-        return copy(served, pe, pysh_far.region + pysh_far_data_at(PYSH_FAR_MESSAGES, pe, number));
-    copy_word(served);
+        return copy(served, pe, data);
+    copy_word(served, place_at(served, pysh.pe));
     return ISHMEMX_OK;
 }
 
@@ -147,6 +232,8 @@ bool pysh_far_serve(pysh_far_channel_t *channel, int pe) {
         served->status = ISHMEMX_OK;
         served->fetched = 0;
         served->copy = (pysh_far_copy_t){.piece = NULL};
+        served->n_copies = 0;
+        served->next = pysh_near_begin();
         channel->received = ++number;
     }
     for (number = channel->finished; number < channel->received; number++) {

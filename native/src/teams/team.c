@@ -32,6 +32,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for what follows */
 static uint64_t free_slots;
 static ishmemx_team_t live, oldest_dead, newest_dead;
 static int n_dead;
+static _Atomic(ishmemx_team_t) at_slot[ISHMEMX_MAX_TEAMS]; /* release when it is complete: pairs with pysh_team_at() */
 
 /* ---- the tables ---- */
 
@@ -118,10 +119,13 @@ static int fill(ishmemx_team_t team, const int *pes, int n_pes, int slot) {
     if ((status = pysh_team_nodes_make(team)))
         return status;
     place(team, slot);
+    atomic_store_explicit(&at_slot[slot], team, memory_order_release);
     return tell_kernels(team, slot);
 }
 
 static void empty(ishmemx_team_t team) {
+    if (team->slot >= 0)
+        atomic_compare_exchange_strong(&at_slot[team->slot], &(ishmemx_team_t){team}, NULL);
     pysh_team_nodes_drop(team);
     free(team->pes);
     *team = (struct ishmemx_team){.my_pe = -1, .slot = -1};
@@ -192,6 +196,10 @@ ishmemx_team_t pysh_team_find(bool (*holds)(ishmemx_team_t team, void *argument)
         continue;
     pthread_mutex_unlock(&mutex);
     return team;
+}
+
+ishmemx_team_t pysh_team_at(int slot) {
+    return slot >= 0 && slot < ISHMEMX_MAX_TEAMS ? atomic_load_explicit(&at_slot[slot], memory_order_acquire) : NULL;
 }
 
 uint64_t pysh_team_free_slots(void) {

@@ -45,6 +45,9 @@ int pysh_team_make(const int *pes, int n_pes, int slot, ishmemx_team_t *team_p);
 void pysh_team_drop(ishmemx_team_t team);
 /* The first team, of those that the program made, for which `holds`; with the list locked. */
 ishmemx_team_t pysh_team_find(bool (*holds)(ishmemx_team_t team, void *argument), void *argument);
+/* The team that has a slot, NULL: none. It takes no lock, so a proxy may ask; the team stays while a member is in one
+ * of its collectives. */
+ishmemx_team_t pysh_team_at(int slot);
 uint64_t pysh_team_free_slots(void); /* a bit a slot */
 /* The slots of teams that this PE has dropped, and that have no request outstanding. */
 uint64_t pysh_team_dropped_slots(void);
