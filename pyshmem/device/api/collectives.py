@@ -12,14 +12,14 @@ from ..copies import push
 from ..faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, FAULT_STRIDE, OP, record_fault
 from ..groups import Scope
 from ..leaf import chosen as leaf
-from ..leaf.chosen import address_of, device_function, read64, to_int64
+from ..leaf.chosen import address_of, device_function, read64, to_int64, write64
 from ..peers import NOWHERE, distance_to, my_pe, near_to, on_heap, reach_slowly
 from ..ring.requests import IPUT, ask
-from ..ring.transport import get_bytes, store_word
+from ..ring.transport import get_bytes
 from ..routine import scoped
 from ..state import DEVICE_STAGE_BYTES
 from ..team import ll
-from ..team.flags import await_flag, complete_words, outlined, raise_flags, steps, waited_op
+from ..team.flags import await_flag, outlined, raise_flags, steps, waited_op
 from ..team.ll import makes_ll
 from ..team.rows import member_pe, near_row, row_my_pe, row_n_pes, row_stage
 from .strided import extent, push_blocks
@@ -280,23 +280,16 @@ def _holds(dest, total):
 
 def _make_by_stages(scope: Scope):
     """``f(row, dest, source, nelems, epoch)``: counts by the stages, where peers are out of reach."""
-    rank, size, sync = scope.rank, scope.size, scope.sync
-    _, _, send, meet_members, end, _ = steps(scope)
-
-    @device_function
-    def tell_counts(row, nelems, epoch):
-        """Every member's count, in the stage of every member."""
-        slot, member = half_of_stage(row, epoch) + 8 * row_my_pe(row), rank()
-        while member < row_n_pes(row):
-            store_word(slot, nelems, member_pe(row, member))
-            member += size()
+    rank, sync, (_, _, send, meet_members, end, _) = scope.rank, scope.sync, steps(scope)
 
     @device_function
     def by_stages(row, dest, source, nelems, epoch):
-        tell_counts(row, nelems, epoch)
-        sync()
+        slot = half_of_stage(row, epoch) + 8 * row_my_pe(row)  # every count goes to all stages
         if rank() == 0:
-            complete_words(row)
+            write64(slot, nelems)
+        sync()
+        send(row, slot, slot, 0, 8)
+        sync()
         meet_members(row, epoch, _COLLECT)
         total = _add_counts(row, epoch, row_n_pes(row))
         before = _add_counts(row, epoch, row_my_pe(row))

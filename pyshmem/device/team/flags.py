@@ -15,9 +15,9 @@ from ..faults import ROUTINE_BITS
 from ..groups import Scope, quotient
 from ..leaf import chosen as leaf
 from ..leaf.chosen import device_function, outline, rare, read64, state, stride, write64
-from ..peers import distance_to, near, near_to
+from ..peers import distance_to, my_pe, near, near_to
 from ..ring.cutover import may_offload_put, offloads_put
-from ..ring.requests import settle
+from ..ring.requests import RELEASE, SPREAD, ask
 from ..ring.transport import ring_put, store_word
 from ..state import DELTA
 from ..wait_loop import reached_soon, wait_word
@@ -64,13 +64,6 @@ def _take_turns(row: int, flags: int, rank: int, epoch: int, waited_op: int) -> 
         flag += 8
         step += step
     return 0
-
-
-@device_function
-def complete_words(row: int) -> None:
-    """One thread, before a meeting: words by the ring are there, for who hears of it from others."""
-    if rows.meets_in_rounds(row):
-        settle()
 
 
 @rare
@@ -180,9 +173,16 @@ def _ask_each(row, but, dest, source, step, nbytes, rank, size) -> int:
 
 @rare
 def _push_in_turn(row, dest, source, step, nbytes, rank, size) -> int:
-    """All lanes copy to one near member after the other; a lane asks for the copy to a far one."""
+    """All lanes copy to one near member after the other; a lane asks for the copy to a far one.
+
+    What is the same for all goes to each node once, at one lane's asking, where PEs of a node are near.
+    """
     if not rows.near_row(row):
-        _ask_each(row, -1, dest, source, step, nbytes, rank, size)
+        if step != 0 or not near_to(my_pe()):
+            _ask_each(row, -1, dest, source, step, nbytes, rank, size)
+        elif rank == 0 and nbytes > 0:
+            team = rows.team_number(row) - 1
+            ask(SPREAD | RELEASE, dest, source, nbytes, team, 0, my_pe())
     member = 0
     while member < row_n_pes(row):
         pe = member_pe(row, member)
