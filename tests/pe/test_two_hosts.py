@@ -29,6 +29,7 @@ DEVICE_PARTS = {
     1: ("put_get", "strided", "atomics", "waits"),
     2: ("signals", "teams", "locks", "faults"),
 }
+COLLECTIVES = TESTS / "pe" / "far_collectives.py"
 #: Of the stress; set it to 1000000 for the long one, of some 10 minutes.
 OPERATIONS = int(os.environ.get("STRESS_OPERATIONS", "4000"))
 
@@ -210,6 +211,14 @@ def test_far_copies_while_the_program_waits_in_the_driver(
         job += ["-x", f"{name}={value}"]
     done = run_command([*job, str(program)], 120, check=True, **permission())
     assert done.stdout == "ok\n"
+
+
+def test_what_collectives_of_kernels_cost(hosts: Hosts, run_command: RunCommand) -> None:
+    """On two PEs of each host, which have no memory in common either: a message for each far PE."""
+    job = hosts(2)
+    command = [*job[:-1], "-x", "PYSHMEM_STAGE_SIZE=1M", job[-1], str(COLLECTIVES), "16384"]
+    done = run_command(command, 200, check=True, **permission())
+    assert (done.stdout.count("ok"), done.stdout.count("apart")) == (4, 4)
 
 
 @pytest.mark.parametrize("n", [1, 2])
