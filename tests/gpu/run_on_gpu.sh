@@ -7,7 +7,8 @@
 # Usage: tests/gpu/run_on_gpu.sh [RESULTS_DIR] [PART...]                   (default: tests heat bench)
 #   tests heat          the device suite and the examples; heat.py at full size
 #   p2p0                the device suite with everything through the ring, on arrays of the host heap
-#   far                 the device suite with every other PE counted as one of another host (PYSHMEM_NODE_SIZE=1)
+#   far                 the device suite with every other PE counted as one of another host (PYSHMEM_NODE_SIZE=1; on 4 GPUs
+#                       FAR_NODE_SIZE=2: a PE passes on to the other of its node what collectives send to both)
 #   farhost             the same with PYSHMEM_P2P=0, on arrays of the host heap
 #   host                the host suite, half of it on arrays of the GPUs
 #   pages               every program of the README and the pages prints what they say; the tests of the examples
@@ -147,7 +148,7 @@ fi
 
 if [[ $parts == *" far "* ]]; then
     # Proxies serve each other all the time: those of many jobs leave the cores to the compilers sooner.
-    suite "$gpus" "far_$gpus" PYSHMEM_NODE_SIZE=1 PYSHMEM_HEAP_SIZE=256M PYSHMEM_PROXY_SPIN=100
+    suite "$gpus" "far_$gpus" "PYSHMEM_NODE_SIZE=${FAR_NODE_SIZE:-1}" PYSHMEM_HEAP_SIZE=256M PYSHMEM_PROXY_SPIN=100
 fi
 
 if [[ $parts == *" farhost "* ]]; then
