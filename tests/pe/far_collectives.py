@@ -79,7 +79,7 @@ def check(team, flags, nelems):
         return np.arange(nelems) % 91 + 1000.0 * pe
 
     to, begin = dest[: nelems * size], source[:nelems]
-    source[:nelems] = values(me)
+    pyshmem.put(begin, values(me), me)
 
     assert sent(team, fcollect, to, begin, nelems) == once(nbytes)
     together = np.concatenate([values(pe) for pe in members])

@@ -59,8 +59,12 @@ def test_a_pointer_to_a_pe_out_of_reach(job, near, place):
     assert f"ptr: PE {far[0]} is not reached by loads and stores" in message
 
 
-def test_a_pointer_to_another_pe_on_the_host_heap(job):
+def test_a_pointer_to_another_pe_on_the_host_heap(job, heap):
     array = pyshmem.zeros(4, np.int32, heap="host")
+    if heap != "host" and job.device == "cuda":
+        with pytest.raises(TypeError, match="an array in host memory"):
+            shmem.as_argument(array)
+        return
     set_through_pointer[1, 1](shmem.as_argument(array), job.my_pe)
     cuda.synchronize()
     assert array[0] == 1  # the own one is reached
