@@ -30,7 +30,8 @@ def as_argument(array: Any) -> Any:
     A kernel takes a device-heap array as it is, but on a GPU Numba then wraps the CuPy array anew in
     every launch. The result shares the memory; the symmetric array must stay alive.
 
-    Raises: TypeError (it is none of these, or out of reach of kernels), ValueError (a team or context that has been destroyed).
+    Raises: TypeError (it is none of these, or in memory that kernels do not reach), ValueError (a team
+    or context that has been destroyed).
     """
     if array is None or isinstance(array, (Team, Channel)):
         return np.int32(slot_of(lib.ishmemx_team_slot, team_of(array).handle))
@@ -46,8 +47,8 @@ def as_argument(array: Any) -> Any:
         return array
     if isinstance(array, np.ndarray) and not hasattr(array, "__cuda_array_interface__"):
         raise TypeError(
-            "as_argument is given an array in host memory; kernels on GPUs take arrays of the device heap, "
-            "and with PYSHMEM_P2P=0 of the host heap"
+            "as_argument is given an array in host memory; kernels on GPUs take arrays of the device heap,"
+            " and with PYSHMEM_P2P=0 of the host heap"
         )
     from numba import cuda
 
