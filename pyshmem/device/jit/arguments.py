@@ -47,8 +47,8 @@ def as_argument(array: Any) -> Any:
         return array
     if isinstance(array, np.ndarray) and not hasattr(array, "__cuda_array_interface__"):
         raise TypeError(
-            "as_argument is given an array in host memory; kernels on GPUs take arrays of the device heap,"
-            " and with PYSHMEM_P2P=0 of the host heap"
+            "as_argument is given an array in host memory; kernels on GPUs take arrays of the device"
+            " heap, and with PYSHMEM_P2P=0 of the host heap"
         )
     from numba import cuda
 

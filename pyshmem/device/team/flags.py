@@ -173,16 +173,7 @@ def _ask_each(row, but, dest, source, step, nbytes, rank, size) -> int:
 
 @rare
 def _push_in_turn(row, dest, source, step, nbytes, rank, size) -> int:
-    """All lanes copy to one near member after the other; a lane asks for the copy to a far one.
-
-    What is the same for all goes to each node once, at one lane's asking, where PEs of a node are near.
-    """
-    if not rows.near_row(row):
-        if step != 0 or not near_to(my_pe()):
-            _ask_each(row, -1, dest, source, step, nbytes, rank, size)
-        elif rank == 0 and nbytes > 0:
-            team = rows.team_number(row) - 1
-            ask(SPREAD | RELEASE, dest, source, nbytes, team, 0, my_pe())
+    """All lanes copy to one near member after the other."""
     member = 0
     while member < row_n_pes(row):
         pe = member_pe(row, member)
@@ -193,10 +184,25 @@ def _push_in_turn(row, dest, source, step, nbytes, rank, size) -> int:
 
 
 @device_function
+def _ask_far(row, dest, source, step, nbytes, rank, size) -> None:
+    """A lane asks for the copy to a far member, or one lane for what is the same for all.
+
+    That goes to each node once, where PEs of a node are near. Lanes that ask branch off here, so that a
+    warp meets behind them: inside of a call its other lanes were seen to go on, see ``steps``.
+    """
+    if step != 0 or not near_to(my_pe()):
+        if rank < row_n_pes(row):
+            _ask_each(row, -1, dest, source, step, nbytes, rank, size)
+    elif rank == 0 and nbytes > 0:
+        ask(SPREAD | RELEASE, dest, source, nbytes, rows.team_number(row) - 1, 0, my_pe())
+
+
+@device_function
 def _spread(row: int, dest: int, source: int, step: int, nbytes: int, rank: int, size: int) -> int:
     """``nbytes`` from ``source + m * step`` to ``dest`` at every member m, all at once."""
     members = row_n_pes(row)
     if not rows.near_row(row):
+        _ask_far(row, dest, source, step, nbytes, rank, size)
         return _push_in_turn(row, dest, source, step, nbytes, rank, size)
     me = row_my_pe(row)
     # The proxy takes its time for each request, hence the weight of their number. The first
