@@ -51,8 +51,7 @@ static size_t least(size_t a, size_t b) {
 
 typedef struct piece {
     size_t first, n; /* elements; none: n is 0 */
-    int64_t half;    /* where it is on the host arena, here and at the neighbours */
-    char *acc;
+    char *acc;       /* they, in the half that is written in this step */
 } piece_t;
 
 static int64_t half_at(const link_t *l, int way, int64_t step) {
@@ -60,8 +59,7 @@ static int64_t half_at(const link_t *l, int way, int64_t step) {
 }
 
 static piece_t piece_of(const link_t *l, int way, int64_t step, int64_t number) {
-    int64_t half = half_at(l, way, step);
-    piece_t piece = {.half = half, .acc = pysh.arena[ISHMEMX_HEAP_HOST].base + half};
+    piece_t piece = {.acc = pysh.arena[ISHMEMX_HEAP_HOST].base + half_at(l, way, step)};
 
     if (number < 0 || (size_t)number * l->piece >= l->last - l->first)
         return piece;
@@ -231,7 +229,7 @@ int pysh_chain_run(const pysh_chain_t *chain) {
         pysh_slice((size_t)nodes->least, (size_t)rail, l.width, chain->n, &l.first, &l.last);
     l.copy = malloc(2 * chunk);
     if (!l.copy)
-        return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory for two pieces of %d bytes", chain->what, PYSH_CHUNK_BYTES);
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory for two pieces of %zu bytes", chain->what, chunk);
     l.sums = l.copy + chunk;
     status = run(&l, on_rail);
     free(l.copy);
