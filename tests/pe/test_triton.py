@@ -58,12 +58,18 @@ WAIT = """
 
     with pyshmem.init():
         word = pyshmem.full(1, 17, dtype=np.int64, heap="device")
+        told = pyshmem.zeros(1, np.int64)
         try:
             wait_in_vain[(2,)](shmem.wrap(word), shmem.context())
             pyshmem.to_numpy(word)
             pyshmem.quiet()
         except pyshmem.KernelFault as error:
             print(str(error).splitlines()[0])
+        # A wait of the host has the same deadline: it would end the job of a PE whose kernel is later.
+        for pe in range(pyshmem.n_pes()):
+            pyshmem.atomic_inc(told, pe)
+        while not pyshmem.test(told, pyshmem.CMP_EQ, pyshmem.n_pes()):
+            pass
 """
 
 
