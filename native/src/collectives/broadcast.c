@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Broadcast, blocking and non-blocking. */
+#include <stdbool.h>
+
 #include "accel/copy.h"
 #include "base/status.h"
 #include "collectives/collective.h"
@@ -12,6 +14,9 @@
 #include "teams/stage.h"
 #include "teams/sync.h"
 #include "teams/team.h"
+
+/* Of all members together, in a team on several nodes: as much comes to each node, though only the root's counts. */
+#define FEW_BYTES 4096
 
 static int broadcast_staged(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
     pysh_shared_t shared;
@@ -48,7 +53,9 @@ static int broadcast_check(ishmemx_team_t team, void *dest, const void *source, 
 }
 
 static int (*choose(ishmemx_team_t team, size_t nbytes))(ishmemx_team_t, void *, const void *, size_t, int) {
-    if (pysh_stage_fits(nbytes) && pysh_stage_gathers(team, nbytes))
+    bool few = team->nodes.n == 1 || nbytes * (size_t)team->n_pes <= FEW_BYTES;
+
+    if (pysh_stage_fits(nbytes) && few)
         return broadcast_staged;
     return team->nodes.n > 1 ? pysh_rails_broadcast : broadcast_direct;
 }

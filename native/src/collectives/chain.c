@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "collectives/combine.h"
 #include "collectives/reduce.h"
+#include "conduit/conduit.h"
 #include "teams/exchange.h"
 #include "teams/sync.h"
 #include "teams/team.h"
@@ -38,9 +39,9 @@ typedef struct link {
 bool pysh_chain_serves(ishmemx_team_t team, size_t n, size_t width) {
     if (team->nodes.n == 1 || !team->nodes.in_turn)
         return false;
-    /* With a PE a node the slices of all members cross as few times, in fewer and larger messages if there are many
-     * bytes. */
-    return team->nodes.least > 1 || n * width / (size_t)team->n_pes < PYSH_CHUNK_BYTES;
+    /* With one PE on each node the slices of all members cross as few times, in fewer and larger messages if there are
+     * many bytes. */
+    return team->n_pes > team->nodes.n || n * width / (size_t)team->n_pes < PYSH_CHUNK_BYTES;
 }
 
 static size_t least(size_t a, size_t b) {
@@ -177,11 +178,14 @@ static int64_t steps_of(const link_t *l, size_t pieces) {
     return pieces ? (int64_t)pieces + (scans(l) ? 1 : 2) * (l->nodes->n - 1) : 0;
 }
 
+/* A call that is interrupted while it waits for its neighbours goes on there when it is made again: they have done
+ * what came before with it, and do so once. */
 static int run_steps(link_t *l) {
-    int64_t n = steps_of(l, pieces_of(l, l->last - l->first));
+    int64_t n = steps_of(l, pieces_of(l, l->last - l->first)), step = l->chain->team->chain_step;
     int status = ISHMEMX_OK;
 
-    for (int64_t step = 0; !status && step < n; step++) {
+    l->steps.number += (uint64_t)step;
+    for (; !status && step < n; step++) {
         if (step > 0 && (status = with_neighbours(l, pysh_hear)))
             break;
         step_forth(l, step);
@@ -190,25 +194,34 @@ static int run_steps(link_t *l) {
         l->steps.number++;
         status = with_neighbours(l, pysh_tell);
     }
-    return status || !n ? status : with_neighbours(l, pysh_hear);
+    if (!status && n)
+        status = with_neighbours(l, pysh_hear);
+    l->chain->team->chain_step = step;
+    return status;
 }
 
 /* The node's members meet before, when the sources and dests are ready, and when all is done. */
 static int run(link_t *l, bool on_rail) {
     uint64_t begin = l->steps.number;
+    ishmemx_team_t team = l->chain->team;
     size_t first, last;
-    int status;
+    int status = ISHMEMX_OK;
 
-    note(l, pysh_stage_write(pysh_stage(l->chain->team), &l->chain->dest, sizeof l->chain->dest));
-    status = pysh_meet_node(&l->steps);
+    if (!team->chain_step) {
+        note(l, pysh_stage_write(pysh_stage(team), &l->chain->dest, sizeof l->chain->dest));
+        status = pysh_meet_node(&l->steps);
+    }
     if (!status && on_rail)
         status = run_steps(l);
     pysh_slice((size_t)l->nodes->least, 0, l->width, l->chain->n, &first, &last); /* no slice has more */
     l->steps.number = begin + (uint64_t)steps_of(l, pieces_of(l, last - first)) + 1;
+    if (!status && pysh.conduit->quiet) /* results may have gone by the conduit, to a PE that is not mapped */
+        note(l, pysh.conduit->quiet());
     if (!status)
         status = pysh_meet_node(&l->steps);
     if (status)
         return status;
+    team->chain_step = 0;
     pysh_steps_end(&l->steps);
     return l->copied;
 }

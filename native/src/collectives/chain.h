@@ -20,5 +20,5 @@ typedef struct pysh_chain {
 
 /* Is it the way for n elements of `width` bytes? The same answer on all members. */
 bool pysh_chain_serves(ishmemx_team_t team, size_t n, size_t width);
-/* Dest has the result, and no source is read any more, on return. */
+/* Dest has the result, and the caller's source is read no more, on return. */
 int pysh_chain_run(const pysh_chain_t *chain);

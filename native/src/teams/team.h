@@ -24,6 +24,7 @@ struct ishmemx_team {
     uint64_t epoch;       /* syncs by flags so far */
     int64_t exchange;     /* offset there of what nodes exchange: exchange.h */
     unsigned gathered;    /* collectives that gathered so far: its half alternates */
+    int64_t chain_step;   /* of a call that was interrupted, to go on with; else 0: collectives/chain.c */
     int64_t requests;     /* offset there of the slots of requests: request.h */
     uint64_t requested;   /* requests so far */
     int64_t flags_nbytes; /* of one row of flags */

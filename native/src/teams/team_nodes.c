@@ -8,44 +8,58 @@
 #include "base/status.h"
 #include "teams/team.h"
 
-/* The members of the node of member `of`, from `of` on, which is its first; `rank` is -1 for who is not placed yet. */
-static int place_node(ishmemx_team_t team, int of, int at) {
+/* Numbers the nodes by their first members: which[first PE of a node] is its number + 1, at first 0. */
+static void count(ishmemx_team_t team, int *which) {
     pysh_team_nodes_t *nodes = &team->nodes;
 
-    for (int i = of; i < team->n_pes; i++)
-        if (nodes->rank[i] < 0 && pysh.node[team->pes[i]] == pysh.node[team->pes[of]]) {
-            nodes->in_turn = nodes->in_turn && i == at;
-            nodes->rank[i] = at;
-            nodes->order[at++] = i;
+    for (int i = 0; i < team->n_pes; i++) {
+        int *number = &which[pysh.node[team->pes[i]]];
+        if (!*number) {
+            nodes->head[nodes->n] = i;
+            nodes->first[nodes->n + 1] = 0;
+            *number = ++nodes->n;
         }
-    return at;
+        nodes->first[*number]++; /* for now: how many */
+    }
+}
+
+static void place(ishmemx_team_t team, const int *which) {
+    pysh_team_nodes_t *nodes = &team->nodes;
+    int *at = nodes->order; /* where a node's next member goes; order itself comes last */
+
+    nodes->first[0] = 0;
+    for (int node = 0; node < nodes->n; node++) {
+        if (nodes->first[node + 1] < nodes->least)
+            nodes->least = nodes->first[node + 1];
+        nodes->first[node + 1] += nodes->first[node];
+        at[node] = nodes->first[node];
+    }
+    for (int i = 0; i < team->n_pes; i++) {
+        nodes->rank[i] = at[which[pysh.node[team->pes[i]]] - 1]++;
+        nodes->in_turn = nodes->in_turn && nodes->rank[i] == i;
+    }
+    for (int i = 0; i < team->n_pes; i++)
+        nodes->order[nodes->rank[i]] = i;
 }
 
 int pysh_team_nodes_make(ishmemx_team_t team) {
     pysh_team_nodes_t *nodes = &team->nodes;
-    int n_pes = team->n_pes, at = 0;
+    int n_pes = team->n_pes, *which = calloc((size_t)pysh.n_pes, sizeof *which);
 
-    *nodes = (pysh_team_nodes_t){.order = malloc((4 * (size_t)n_pes + 1) * sizeof(int)), .least = n_pes};
-    if (!nodes->order)
+    *nodes =
+        (pysh_team_nodes_t){.order = malloc((4 * (size_t)n_pes + 1) * sizeof(int)), .least = n_pes, .in_turn = true};
+    if (!which || !nodes->order) {
+        free(which);
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a team of %d PEs", n_pes);
+    }
     nodes->rank = nodes->order + n_pes;
     nodes->head = nodes->rank + n_pes;
     nodes->first = nodes->head + n_pes;
-    nodes->first[0] = 0;
-    nodes->in_turn = true;
-    for (int i = 0; i < n_pes; i++)
-        nodes->rank[i] = -1;
-    for (int i = 0; i < n_pes; i++) {
-        if (nodes->rank[i] >= 0)
-            continue;
-        at = place_node(team, i, at);
-        nodes->head[nodes->n] = i;
-        if (team->my_pe >= 0 && pysh.node[team->pes[i]] == pysh.node[pysh.pe])
-            nodes->mine = nodes->n;
-        if (at - nodes->first[nodes->n] < nodes->least)
-            nodes->least = at - nodes->first[nodes->n];
-        nodes->first[++nodes->n] = at;
-    }
+    count(team, which);
+    place(team, which);
+    if (team->my_pe >= 0)
+        nodes->mine = which[pysh.node[pysh.pe]] - 1;
+    free(which);
     return ISHMEMX_OK;
 }
 

@@ -183,18 +183,17 @@ def _push_in_turn(row, dest, source, step, nbytes, rank, size) -> int:
     return 0
 
 
-@device_function
-def _ask_far(row, dest, source, step, nbytes, rank, size) -> None:
+@rare
+def _ask_far(row, dest, source, step, nbytes, rank, size) -> int:
     """A lane asks for the copy to a far member, or one lane for what is the same for all.
 
-    That goes to each node once, where PEs of a node are near. Lanes that ask branch off here, so that a
-    warp meets behind them: inside of a call its other lanes were seen to go on, see ``steps``.
+    That goes to each node once, where PEs of a node are near.
     """
     if step != 0 or not near_to(my_pe()):
-        if rank < row_n_pes(row):
-            _ask_each(row, -1, dest, source, step, nbytes, rank, size)
+        _ask_each(row, -1, dest, source, step, nbytes, rank, size)
     elif rank == 0 and nbytes > 0:
         ask(SPREAD | RELEASE, dest, source, nbytes, rows.team_number(row) - 1, 0, my_pe())
+    return 0
 
 
 @device_function
@@ -202,7 +201,9 @@ def _spread(row: int, dest: int, source: int, step: int, nbytes: int, rank: int,
     """``nbytes`` from ``source + m * step`` to ``dest`` at every member m, all at once."""
     members = row_n_pes(row)
     if not rows.near_row(row):
-        _ask_far(row, dest, source, step, nbytes, rank, size)
+        # They branch off here: a warp whose lanes only do so inside of a call was seen not to meet.
+        if rank < row_n_pes(row):
+            _ask_far(row, dest, source, step, nbytes, rank, size)
         return _push_in_turn(row, dest, source, step, nbytes, rank, size)
     me = row_my_pe(row)
     # The proxy takes its time for each request, hence the weight of their number. The first
