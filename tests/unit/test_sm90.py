@@ -69,7 +69,9 @@ def test_routines_are_inlined_but_for_their_cold_parts(routines):
 
 
 def test_local_memory_is_no_more_than_the_results_of_cold_calls(routines):
-    assert not [row for row in routines if row["local_bytes"] > 40]  # collect: where PEs' parts are
+    # collect: where PEs' parts are. Of a warp it sends twice, inlined two calls where members are far.
+    most = {"collect_warp": 56}
+    assert not [row for row in routines if row["local_bytes"] > most.get(row["routine"], 40)]
 
 
 def test_routines_read_the_state_symbol(routines):
