@@ -69,9 +69,13 @@ def test_routines_are_inlined_but_for_their_cold_parts(routines):
 
 
 def test_local_memory_is_no_more_than_the_results_of_cold_calls(routines):
-    # collect: where PEs' parts are. Of a warp it sends twice, inlined two calls where members are far.
-    most = {"collect_warp": 56}
-    assert not [row for row in routines if row["local_bytes"] > most.get(row["routine"], 40)]
+    def most(routine):
+        """A warp's collective asks for a far member by itself, inlined, with results of its own."""
+        if routine == "collect_warp":
+            return 56  # Where PEs' parts are; it sends twice.
+        return 48 if routine.endswith("_warp") else 40
+
+    assert not [row for row in routines if row["local_bytes"] > most(row["routine"])]
 
 
 def test_routines_read_the_state_symbol(routines):
