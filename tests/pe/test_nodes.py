@@ -149,7 +149,7 @@ os._exit(0)
 
 def test_arrays_of_transfers_that_were_given_up_stay(run_pes: Callable) -> None:
     """The conduit may still read them, and a copy engine still write to them."""
-    settings = {"PYSHMEM_NODE_SIZE": "1", "PYSHMEM_TIMEOUT": "0.5"}
+    settings = {"PYSHMEM_NODE_SIZE": "1", "PYSHMEM_TIMEOUT": "1.5"}
     done = run_pes(2, GIVEN_UP, device="sim", env=settings, timeout=60)
     assert done.stdout == "ok\n" * 2, done.stderr
 

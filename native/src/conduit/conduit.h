@@ -62,6 +62,8 @@ typedef struct pysh_conduit {
     int (*put_nbi)(int heap, int64_t dest, const void *source, size_t nbytes, int pe);
     int (*get_nbi)(int heap, void *dest, int64_t source, size_t nbytes, int pe);
     int (*amo)(int heap, int op, int type, int64_t dest, uint64_t value, uint64_t cond, int pe, uint64_t *fetched_p);
+    /* Stores a flag in the host arena, after all that were stored in that PE's before, without an answer. */
+    void (*raise)(int64_t dest, uint64_t value, int pe);
     /* A put to the host arena that is complete some time later, without quiet; the source stays until the PE has
      * answered. `behind`: it arrives after all that was posted to that PE before. Waits for nobody, and cannot fail. */
     void (*post)(int64_t dest, const void *source, size_t nbytes, int pe, bool behind);

@@ -20,9 +20,10 @@ int pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t va
     char *peer = pysh.arena[ISHMEMX_HEAP_HOST].peer[pe];
 
     offset += team->my_pe * (int64_t)sizeof value;
-    if (!peer)
-        return pysh.conduit->amo(ISHMEMX_HEAP_HOST, ISHMEMX_ATOMIC_SET, ISHMEMX_TYPE_UINT64, offset, value, 0, pe,
-                                 NULL);
+    if (!peer) {
+        pysh.conduit->raise(offset, value, pe);
+        return ISHMEMX_OK;
+    }
     /* release: pairs with has_told(), and with all_reached() of request.c */
     __atomic_store_n((uint64_t *)(peer + offset), value, __ATOMIC_RELEASE);
     pysh_wake(pe);

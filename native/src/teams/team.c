@@ -77,8 +77,8 @@ static void place(ishmemx_team_t team, int slot) {
     team->exchange = PYSH_SYSTEM_BYTES + exchange_begin(pysh.n_pes) + pysh_exchange_at(slot);
     memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->flags, 0, (size_t)team->flags_nbytes);
     memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->requests, 0, (size_t)slots_nbytes);
-    /* Checking mode tells by what is there of members that staged nothing. */
-    memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->stage, 0, 2 * PYSH_STAGE_BYTES);
+    if (pysh.check) /* which tells by what is there of members that staged nothing */
+        memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->stage, 0, 2 * PYSH_STAGE_BYTES);
 }
 
 /* ---- those above who must know of teams ---- */
