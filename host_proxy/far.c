@@ -103,11 +103,13 @@ static int describe_bytes(pysh_far_op_t *op, const pysh_request_t *request) {
 static int describe_strided(pysh_far_op_t *op, const pysh_request_t *request) {
     const uint64_t *word = request->word;
     bool gets = pysh_request_op(request) == PYSH_OP_IGET;
-    int64_t width = pysh_request_type(request), extent;
-    int64_t dest = (int64_t)word[PYSH_WORD_EXTRA] * width, source = (int64_t)word[PYSH_WORD_EXTRA2] * width;
+    int64_t width = pysh_request_type(request), block = (int64_t)(unsigned)pysh_request_high(request), extent;
+    bool alone = word[PYSH_WORD_VALUE] == 1; /* then its strides, of any size, lead nowhere */
+    int64_t dest = (alone ? block : (int64_t)word[PYSH_WORD_EXTRA]) * width;
+    int64_t source = (alone ? block : (int64_t)word[PYSH_WORD_EXTRA2]) * width;
 
     op->kind = gets ? PYSH_FAR_GET : PYSH_FAR_PUT;
-    op->block = (size_t)(unsigned)pysh_request_high(request) * (size_t)width;
+    op->block = (size_t)(block * width);
     op->n_blocks = op->block ? word[PYSH_WORD_VALUE] : 0;
     op->local_stride = gets ? dest : source;
     op->far_stride = gets ? source : dest;

@@ -101,6 +101,58 @@ def test_a_kernel_is_not_given_an_array_that_was_freed() -> None:
             touch[1, 1](gone)
 
 
+@pytest.mark.pes(1, env={"PYSHMEM_DEVICE": "sim"})
+def test_arrays_in_a_tuple_are_taken_as_others_are() -> None:
+    from collections import namedtuple
+
+    from numba import cuda
+
+    from pyshmem import device as shmem
+
+    @cuda.jit
+    def touch(arrays):
+        shmem.p(arrays[0], 7, 0)
+        arrays[1][0] = 5
+
+    pair = namedtuple("pair", "symmetric own")
+    array, own = pyshmem.zeros(4, np.int64, heap="device"), np.zeros(2)
+    for given in ((array, own), pair(array, own)):
+        array[:], own[:] = 0, 0
+        touch[1, 1](given)
+        assert array[0] == 7
+        assert own[0] == 5
+    pyshmem.free(array)
+    for given in ((array, own), pair(array, own), ((array,), own)):
+        with pytest.raises(ValueError, match="it was freed"):
+            touch[1, 1](given)
+
+
+@pytest.mark.pes(1, env={"PYSHMEM_DEVICE": "sim"})
+def test_each_launch_has_the_configuration_that_it_was_given() -> None:
+    from numba import cuda
+
+    @cuda.jit
+    def count(blocks_and_threads):
+        if cuda.threadIdx.x == 0:
+            blocks_and_threads[0] += 1
+        blocks_and_threads[1] += 1
+
+    def counted(launch):
+        launch(seen := np.zeros(2, int))
+        return seen.tolist()
+
+    small, large = count[1, 2], count[3, 4]
+    assert counted(small) == [1, 2]
+    assert counted(large) == [3, 12]
+    assert counted(small) == [1, 2]
+    assert counted(count.forall(0)) == [0, 0]
+    with pytest.raises(ValueError, match="[Cc]onfiguration"):
+        counted(count)
+    for shape in ((0, 1), (1, 0), (1, -1), (1, 1025), (1, (32, 33))):
+        with pytest.raises(ValueError, match="a block has 1024 threads at most"):
+            counted(count[shape])
+
+
 #: Kernels of 48 threads that do not all make the same call, and what is said of each.
 NOT_TOGETHER = {
     "half": (

@@ -42,6 +42,8 @@ static int strides_check(ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t 
         status = stride_check("source", source_stride, block, n_blocks);
     if (status)
         return status;
+    if (n_blocks == 1)
+        dest_stride = source_stride = (ptrdiff_t)block; /* theirs, of any size, lead nowhere */
     strides_p->n_blocks = n_blocks;
     if (__builtin_mul_overflow(block, width, &strides_p->block) ||
         __builtin_mul_overflow(dest_stride, (ptrdiff_t)width, &strides_p->dest) ||

@@ -147,6 +147,15 @@ def test_wrong_strides_and_counts_are_faults(job, place, show, name, arguments, 
     assert (show(dest) == 0).all()
 
 
+@pytest.mark.parametrize("stride", [2**61, 2**63 - 1])
+@pytest.mark.parametrize("name", ["iput", "iget"])
+def test_a_single_element_has_strides_of_any_size(job, place, show, name, stride):
+    dest, source = place(np.zeros(4)), place(np.full(4, job.my_pe + 1.0))
+    right, left = (job.my_pe + 1) % job.n_pes, (job.my_pe - 1) % job.n_pes
+    KERNELS[name][1, 1](dest, source, stride, stride, 1, right)
+    assert (show(dest) == [(left if name == "iput" else right) + 1, 0, 0, 0]).all()
+
+
 def test_host_and_kernel_agree(job, place, show):
     """A column that a kernel writes is the one that the host reads."""
     right = (job.my_pe + 1) % job.n_pes

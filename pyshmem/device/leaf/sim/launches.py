@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,6 +17,8 @@ from ...._core.arrays import SymmetricArray, gone
 from ...._core.library import check, lib
 from . import queued
 from .scheduler import WARP, Grid, SimThread, current, pause, running
+
+_MOST_THREADS = 1024  # of a block
 
 
 def _by_reference(argument: Any) -> bool:
@@ -76,7 +80,14 @@ def _check(kernel: Any) -> int | None:
 
 
 def _dimensions(kernel: Any) -> Any:
-    return numba_kernel.normalize_kernel_dimensions(kernel.grid_dim, kernel.block_dim)
+    """Blocks and threads, within what every GPU takes."""
+    grid, block = numba_kernel.normalize_kernel_dimensions(kernel.grid_dim, kernel.block_dim)
+    if min(*grid, *block) < 1 or math.prod(block) > _MOST_THREADS:
+        raise ValueError(
+            f"kernel {kernel.fn.__qualname__} is launched with {grid} blocks of {block} threads: each "
+            f"number is at least 1, and a block has {_MOST_THREADS} threads at most"
+        )
+    return grid, block
 
 
 def _run_active(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) -> None:
@@ -98,11 +109,10 @@ def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
             "an array in host memory is given to a kernel while its stream is captured; "
             "give one on the device heap or of cuda.to_device"
         )
-    bare = _Bare(kernel.fn, kernel.dynshared_size)  # the next launch changes the kernel's own
 
     def run() -> None:
         with _turn:
-            _run_active(bare, dimensions, seen, number)
+            _run_active(kernel, dimensions, seen, number)
 
     queued.put(handle, kernel.fn.__qualname__, run, captured=captured)
     if write_back:  # Numba waits for these copies on a GPU too
@@ -115,8 +125,21 @@ _getitem = numba_kernel.FakeCUDAKernel.__getitem__
 
 
 def _configure(kernel: Any, configuration: tuple[Any, ...]) -> Any:
+    """The kernel with a configuration, to launch as often as one likes.
+
+    A copy: Numba's simulator keeps the last one in the kernel, for all who have configured it.
+    """
+    kernel = copy.copy(kernel)
     kernel.stream = configuration[2] if len(configuration) > 2 else 0  # Numba's drops it
     return _getitem(kernel, configuration)
+
+
+_forall = numba_kernel.FakeCUDAKernel.forall
+
+
+def _for_all(kernel: Any, ntasks: int, *shape: Any, **named: Any) -> Any:
+    """Of no tasks there is no launch, as on a GPU."""
+    return (lambda *_: None) if ntasks == 0 else _forall(kernel, ntasks, *shape, **named)
 
 
 class _Bare(NamedTuple):
@@ -150,7 +173,14 @@ def _real_cuda(_module: Any, name: str) -> Any:
     return getattr(cuda, name)
 
 
+def _tuple(like: tuple[Any, ...], items: list[Any]) -> tuple[Any, ...]:
+    """A tuple, or a named one, as kernels take them."""
+    return type(like)(*items) if hasattr(like, "_fields") else tuple(items)
+
+
 def _argument(kernel: Any, argument: Any, write_back: list[Callable[[], None]]) -> Any:
+    if isinstance(argument, tuple):
+        return _tuple(argument, [_argument(kernel, item, write_back) for item in argument])
     for extension in kernel.extensions:
         _, argument = extension.prepare_args(None, argument, stream=0, retr=write_back)
     getattr(argument, "_numba_type_", None)  # which teams and contexts raise, as on a GPU
@@ -220,6 +250,7 @@ def install(finish_all: Callable[[], None]) -> None:
     queued.install(finish_all)
     numba_kernel.FakeCUDAKernel.__call__ = _launch
     numba_kernel.FakeCUDAKernel.__getitem__ = _configure
+    numba_kernel.FakeCUDAKernel.forall = _for_all
     numba_kernel.FakeOverload.max_cooperative_grid_blocks = lambda self, *_: 1 << 20
     kernelapi.threading = _CurrentThread
     kernelapi.GridGroup.sync = lambda self: current().grid.wait(current())
