@@ -146,11 +146,44 @@ def test_each_launch_has_the_configuration_that_it_was_given() -> None:
     assert counted(large) == [3, 12]
     assert counted(small) == [1, 2]
     assert counted(count.forall(0)) == [0, 0]
-    with pytest.raises(ValueError, match="[Cc]onfiguration"):
+    with pytest.raises(ValueError, match="configur"):
         counted(count)
     for shape in ((0, 1), (1, 0), (1, -1), (1, 1025), (1, (32, 33))):
         with pytest.raises(ValueError, match="a block has 1024 threads at most"):
             counted(count[shape])
+
+
+@pytest.mark.pes(1, env={"PYSHMEM_DEVICE": "sim"})
+def test_kernels_know_cuda_by_any_name() -> None:
+    import numba
+    from numba import cuda
+
+    from pyshmem import device as shmem
+
+    @cuda.jit
+    def around(a):
+        shmem.p(a[cuda.threadIdx.x :], 1, 0)
+
+    @cuda.jit
+    def written_out(a):
+        i = numba.cuda.grid(1)
+        tile = numba.cuda.shared.array(4, numba.int64)
+        tile[i] = i
+        numba.cuda.syncthreads()
+        a[i] = tile[3 - i]
+
+    @cuda.jit
+    def of_the_host(_a):
+        cuda.threadIdx_x  # noqa: B018
+
+    array = pyshmem.zeros(4, np.int64, heap="device")
+    around[1, 4](array)
+    assert array.tolist() == [1, 1, 1, 1]
+    written_out[1, 4](array)
+    assert array.tolist() == [3, 2, 1, 0]
+    with pytest.raises(AttributeError, match="threadIdx_x"):
+        of_the_host[1, 1](array)
+    assert not hasattr(cuda, "threadIdx")
 
 
 #: Kernels of 48 threads that do not all make the same call, and what is said of each.

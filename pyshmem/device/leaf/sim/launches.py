@@ -168,9 +168,19 @@ def _real_cuda(_module: Any, name: str) -> Any:
     """What only the host uses, ``synchronize`` for one, while another thread's kernel runs."""
     from numba import cuda
 
-    if _turn.owner == threading.get_ident():
+    if _turn.owner == threading.get_ident() or name not in vars(cuda):
         raise AttributeError(f"kernels have no cuda.{name}")
-    return getattr(cuda, name)
+    return vars(cuda)[name]
+
+
+def _of_kernels(name: str) -> Any:
+    """``numba.cuda.NAME`` of kernels that find ``cuda`` elsewhere than in their module's globals.
+
+    It may be a variable of the function around them, or be written out.
+    """
+    if (thread := running.thread) is None:
+        raise AttributeError(f"module 'numba.cuda' has no attribute {name!r}")
+    return getattr(thread.grid.module, name)
 
 
 def _tuple(like: tuple[Any, ...], items: list[Any]) -> tuple[Any, ...]:
@@ -247,7 +257,10 @@ def install(finish_all: Callable[[], None]) -> None:
     Args:
         finish_all: waits for all streams.
     """
+    from numba import cuda
+
     queued.install(finish_all)
+    cuda.__getattr__ = _of_kernels
     numba_kernel.FakeCUDAKernel.__call__ = _launch
     numba_kernel.FakeCUDAKernel.__getitem__ = _configure
     numba_kernel.FakeCUDAKernel.forall = _for_all
