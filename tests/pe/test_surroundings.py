@@ -225,3 +225,31 @@ def test_more_pes_than_the_soft_limit_of_open_files_allows(run_command: Callable
     assert done.returncode != 0
     assert "Too many open files while starting PE" in done.stderr
     assert "ulimit -Hn" in done.stderr
+
+
+#: Of four PEs one with room for so few files: PE 0 takes the others' sockets, each PE watches its peers.
+FEW_FILES = {
+    "no socket": (0, 5, "PE 0 can take no more PEs than 1: Too many open files"),
+    "one socket": (0, 6, "PE 0 can take no more PEs than 2: Too many open files"),
+    "descriptors of the job": (2, 6, "PE 0's descriptors did not all arrive"),
+    "peers": (2, 8, "PE 2 cannot watch its 3 peers: Too many open files"),
+}
+
+
+@pytest.mark.parametrize("case", FEW_FILES)
+def test_a_pe_with_too_few_open_files_says_so_in_init(case: str, run_pes: Callable) -> None:
+    pe, limit, text = FEW_FILES[case]
+    done = run_pes(
+        4,
+        f"""
+        import os, resource, pyshmem
+        if os.environ["PYSHMEM_PE"] == "{pe}":
+            resource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, {limit}))
+        pyshmem.init(heap_size="1M", device="none")
+        """,
+        timeout=30,
+        env={"PYSHMEM_INIT_TIMEOUT": "600"},
+    )
+    assert done.returncode == 1
+    assert text in done.stderr
+    assert f"raise the limit of open files (ulimit -n, now {limit})" in done.stderr

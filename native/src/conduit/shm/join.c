@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "conduit/hello.h"
+#include "conduit/shm/peers.h"
 #include "conduit/shm/rendezvous.h"
 #include "conduit/wait.h"
 #include "ishmemx.h"
@@ -112,9 +113,9 @@ static int take_answer(const ishmemx_config_t *config, int socket, int *fds, int
     header = CMSG_FIRSTHDR(&message);
     if (n_fds && (!header || header->cmsg_len != CMSG_LEN((size_t)n_fds * sizeof(int))))
         return pysh_fail(ISHMEMX_ERR_SYSTEM,
-                         "job '%s' cannot start: PE 0's descriptors did not arrive (limit of open "
-                         "files?)",
-                         config->job);
+                         "job '%s' cannot start: PE 0's descriptors did not all arrive: raise the limit of open files "
+                         "(ulimit -n, now %llu)",
+                         config->job, pysh_open_files_limit());
     if (n_fds)
         memcpy(fds, CMSG_DATA(header), (size_t)n_fds * sizeof(int));
     return ISHMEMX_OK;

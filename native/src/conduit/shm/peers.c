@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -26,10 +27,18 @@ static bool *gone;
 static int n_watched;
 static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER; /* the proxies' threads look too */
 
-static void watch(int pe, pid_t pid) {
+unsigned long long pysh_open_files_limit(void) {
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_NOFILE, &limit) ? 0 : (unsigned long long)limit.rlim_cur;
+}
+
+/* Returns false when this process, or the system, may open no more files. */
+static bool watch(int pe, pid_t pid) {
     watched[pe].fd = (int)syscall(SYS_pidfd_open, pid, 0);
     watched[pe].events = POLLIN;
     gone[pe] = watched[pe].fd < 0 && errno == ESRCH;
+    return watched[pe].fd >= 0 || (errno != EMFILE && errno != ENFILE);
 }
 
 int pysh_peers_watch(const pysh_control_t *control, int pe) {
@@ -45,8 +54,15 @@ int pysh_peers_watch(const pysh_control_t *control, int pe) {
     for (int peer = 0; peer < control->n_pes; peer++) {
         watched[peer].fd = -1;
         n_watched = peer + 1;
-        if (peer != pe && atomic_load(&control->slot[peer].pid_namespace) == namespace)
-            watch(peer, atomic_load(&control->slot[peer].pid));
+        if (peer != pe && atomic_load(&control->slot[peer].pid_namespace) == namespace &&
+            !watch(peer, atomic_load(&control->slot[peer].pid))) {
+            pysh_fail(ISHMEMX_ERR_SYSTEM,
+                      "PE %d cannot watch its %d peers: %s; each takes a file: raise the limit of open files (ulimit "
+                      "-n, now %llu)",
+                      pe, control->n_pes - 1, strerror(errno), pysh_open_files_limit());
+            pysh_peers_unwatch();
+            return ISHMEMX_ERR_SYSTEM;
+        }
     }
     return ISHMEMX_OK;
 }

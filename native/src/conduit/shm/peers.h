@@ -4,8 +4,12 @@
 
 #include "conduit/control.h"
 
+/* The soft limit of open files, as `ulimit -n` shows it. */
+unsigned long long pysh_open_files_limit(void);
+
 /* Begins to watch the processes that the slots name; those of another pid namespace, or where the
- * kernel has no pidfd and no answer either, are taken to live. */
+ * kernel has no pidfd and no answer either, are taken to live. SYSTEM where a process may not open
+ * as many files: poll() would refuse to look at any of them. */
 int pysh_peers_watch(const pysh_control_t *control, int pe);
 void pysh_peers_unwatch(void);
 /* OK, or PEER naming the PE that died or finalised, and what `pe` was in then. */

@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "conduit/control.h"
 #include "conduit/hello.h"
+#include "conduit/shm/peers.h"
 #include "conduit/wait.h"
 #include "ishmemx.h"
 
@@ -35,16 +36,20 @@ __attribute__((format(printf, 3, 4))) static void refuse(pysh_rendezvous_t *r, i
     va_end(arguments);
 }
 
-static void rendezvous_close(pysh_rendezvous_t *r) {
+static void guests_close(pysh_rendezvous_t *r) {
     for (int i = 0; i < r->n_guests; i++)
         close(r->guest[i].socket);
+    r->n_guests = 0;
+}
+
+static void rendezvous_close(pysh_rendezvous_t *r) {
+    guests_close(r);
     if (r->listener >= 0)
         close(r->listener);
     free(r->guest);
     free(r->hello);
     r->guest = NULL;
     r->hello = NULL;
-    r->n_guests = 0;
     r->listener = -1;
 }
 
@@ -67,6 +72,16 @@ static void answer(const pysh_guest_t *guest, const pysh_reply_t *reply, const i
     (void)!sendmsg(guest->socket, &message, MSG_NOSIGNAL);
 }
 
+/* Those for whom there was no descriptor: one at a time, after the others' are free. */
+static void answer_waiting(const pysh_rendezvous_t *r, const pysh_reply_t *reply) {
+    pysh_guest_t guest;
+
+    while ((guest.socket = accept4(r->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        answer(&guest, reply, NULL, 0);
+        close(guest.socket);
+    }
+}
+
 static int refuse_all(pysh_rendezvous_t *r, const char *job) {
     int status = r->refusal.status;
     pysh_reply_t reply = r->refusal;
@@ -76,6 +91,8 @@ static int refuse_all(pysh_rendezvous_t *r, const char *job) {
         reply.status = ISHMEMX_ERR_PEER;
     for (int i = 0; i < r->n_guests; i++)
         answer(&r->guest[i], &reply, NULL, 0);
+    guests_close(r);
+    answer_waiting(r, &reply);
     pysh_fail(status, "job '%s' cannot start: %s", job, r->refusal.text);
     rendezvous_close(r);
     return status;
@@ -154,8 +171,15 @@ static void guest_accept(pysh_rendezvous_t *r) {
     pysh_guest_t *grown;
     int guest = accept4(r->listener, NULL, NULL, SOCK_CLOEXEC);
 
-    if (guest < 0)
+    if (guest < 0) {
+        if (errno == EMFILE || errno == ENFILE)
+            refuse(
+                r, ISHMEMX_ERR_SYSTEM,
+                "PE 0 can take no more PEs than %d: %s; each takes a file: raise the limit of open files (ulimit -n, "
+                "now %llu)",
+                r->n_guests + 1, strerror(errno), pysh_open_files_limit());
         return;
+    }
     if (getsockopt(guest, SOL_SOCKET, SO_PEERCRED, &credentials, &nbytes) || credentials.uid != getuid() ||
         !(grown = realloc(r->guest, (size_t)(r->n_guests + 1) * sizeof *grown))) {
         close(guest);
@@ -251,7 +275,8 @@ int pysh_rendezvous_gather(const ishmemx_config_t *config, unsigned round, pysh_
             refuse_missing(r, config);
             break;
         }
-        if (r->refusal.status == ISHMEMX_ERR_INTERRUPTED)
+        /* Without memory or descriptors nobody who comes later can be told either. */
+        if (r->refusal.status == ISHMEMX_ERR_INTERRUPTED || r->refusal.status == ISHMEMX_ERR_SYSTEM)
             break;
     }
     return r->refusal.status ? refuse_all(r, config->job) : ISHMEMX_OK;
