@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
+
+import pyshmem
 
 #: Time in which a PE runs, for in which its machine stands still none of them waits.
 SPEND = """
@@ -119,3 +122,27 @@ def test_a_long_wait_of_a_kernel_is_reported_and_goes_on(run_pes: Callable) -> N
     assert done.stdout.split("\n").count("went on") == 2
     assert done.stderr.count("waits in a kernel for") == 1
     assert "wait_for_peer" in done.stderr
+
+
+@pytest.mark.pes(1, env={"PYSHMEM_DEVICE": "sim", "PYSHMEM_TIMEOUT": "3"})
+def test_a_kernel_that_only_polls_does_not_stand_still() -> None:
+    """A wait for a lock looks at the clock after 64 polls, and sleeps three times in each."""
+    from numba import cuda
+
+    from pyshmem._core.library import lib
+    from pyshmem.device import set_lock
+
+    @cuda.jit
+    def take(lock):
+        set_lock(lock)
+
+    def times() -> tuple[int, int]:
+        return lib.ishmemx_leaf_now(), lib.ishmemx_leaf_time_awake()
+
+    lock = pyshmem.zeros(1, np.int64, heap="device")
+    take[1, 1](lock)
+    now, awake = times()
+    with pytest.raises(pyshmem.KernelFault, match="waited longer than PYSHMEM_TIMEOUT"):
+        take[1, 1](lock)
+    later, still_awake = times()
+    assert still_awake - awake > 0.6 * (later - now)

@@ -131,6 +131,8 @@ def test_arrays_in_a_tuple_are_taken_as_others_are() -> None:
 def test_each_launch_has_the_configuration_that_it_was_given() -> None:
     from numba import cuda
 
+    import pyshmem.device  # noqa: F401 - from here on kernels run in pyshmem's simulator
+
     @cuda.jit
     def count(blocks_and_threads):
         if cuda.threadIdx.x == 0:
