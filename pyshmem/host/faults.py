@@ -67,7 +67,7 @@ _WHAT = {
     FAULT_PE: "pe {a} is not one of the {b} PEs (0..{last}){outside}; nothing was transferred",
     FAULT_ADDRESS: "{b} bytes at {a:#x} are not on the device heap; pass an array made with "
     "heap='device' (nothing was transferred)",
-    FAULT_NELEMS: "nelems {a} does not fit the arrays, which hold {b}; nothing was transferred",
+    FAULT_NELEMS: "nelems {a} does not fit the arrays, which hold {b}; nothing was done",
     FAULT_TIMEOUT: "waited longer than PYSHMEM_TIMEOUT for {aim}{whom}; the PEs stand:\n",
     FAULT_PROXY: "the request failed on the host: ",
     FAULT_TEAM: "slot {a} holds no team of this PE (destroyed, or not a member?)",

@@ -191,7 +191,7 @@ def a_freed_array_is_refused():
     array = SimpleNamespace(data=SimpleNamespace(mem=SimpleNamespace(_owner=owner)))
     wrapped = SimpleNamespace(gpu_data=SimpleNamespace(owner=array))
     function = SimpleNamespace(module=kept)
-    for argument in (array, wrapped):
+    for argument in (array, wrapped, (1, ((array,), 2))):
         with pytest.raises(ValueError, match="argument 1 of kernel k cannot be used: it was freed"):
             found.before_launch(kept.pyshmem_module, None, function, (1, argument), 0)
 

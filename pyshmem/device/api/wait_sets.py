@@ -10,7 +10,7 @@ found last, so that each has its turn.
 
 from itertools import product
 
-from ..faults import CMP_SHIFT, MANY, OP
+from ..faults import CMP_SHIFT, FAULT_NELEMS, MANY, OP, record_fault
 from ..groups import Scope
 from ..leaf import chosen as leaf
 from ..leaf.chosen import device_function, opaque, to_int64
@@ -27,6 +27,15 @@ def _counts(status, i):
     if status is None:
         return True
     return status[i] == 0
+
+
+@device_function
+def _may_look(ivars, nelems, cmp, op):
+    """Whether there are so many elements, and such a comparison; else a fault."""
+    _standard(ivars)
+    if nelems > ivars.size:
+        record_fault(FAULT_NELEMS, op, -1, nelems, ivars.size)
+    return nelems <= ivars.size and is_comparison(cmp, op)
 
 
 def _make_look(vector: bool, op: int):
@@ -73,8 +82,7 @@ def _make_all(scope: Scope, look, on, op: int, wait: bool):
 
     @device_function
     def all_hold(ivars, nelems, status, cmp, values):
-        _standard(ivars)
-        if not is_comparison(cmp, op):
+        if not _may_look(ivars, nelems, cmp, op):
             return False
         if wait:
             walk(ivars, nelems, status, cmp, values, rank(), size())
@@ -116,14 +124,12 @@ def _make_found(scope: Scope, look, on, op: int, wait: bool):
 
     @device_function
     def found_ones(ivars, nelems, indices, status, cmp, values, first):
-        _standard(ivars)
-        found = 0
-        if not is_comparison(cmp, op):
+        found, start = 0, first if 0 <= first < nelems else 0
+        if not _may_look(ivars, nelems, cmp, op):
             return found
         if rank() == 0:
             leaf.relax()
             deadline, polls, some = 0, 0, True
-            start = first if first < nelems else 0
             while some and deadline >= 0:
                 found, some = search(ivars, nelems, indices, status, cmp, values, start)
                 if not wait or found > 0:
@@ -153,7 +159,8 @@ def _signature(kind: str, vector: bool, body):
     def any_one(ivars, nelems, status, cmp, cmp_value, first=0):
         """{first_line}
 
-        ``first``: where to begin looking, for turns: one past the index found before.
+        ``first``: where to begin looking, for turns: one past the index found before. What is no
+        index is 0.
         NO_INDEX (-1, SIZE_MAX as bits) when there is none (to wait for).
         Spec: shmem_{name}.
         """

@@ -350,9 +350,11 @@ def _decline_bulk_copies(code_library: Any) -> None:
 
 
 def _gone(argument: Any) -> str:
-    """Why a CuPy array, or what ``as_argument`` made of one, can no longer be used."""
+    """Why a CuPy array, what ``as_argument`` made of one, or one in a tuple, can no longer be used."""
     if isinstance(argument, (int, float, np.generic)):
         return ""
+    if isinstance(argument, tuple):
+        return next(filter(None, map(_gone, argument)), "")
     if isinstance(argument, np.ndarray):  # of the pinned host heap, where there is no P2P
         return arrays.gone(argument)
     memory = getattr(argument, "gpu_data", None)

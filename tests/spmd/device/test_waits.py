@@ -8,6 +8,7 @@ import pytest
 from numba import cuda
 from reference import COMPARISONS
 
+import pyshmem
 from pyshmem import device as shmem
 
 SCOPES = {"": 1, "_warp": 32, "_work_group": 96}
@@ -145,6 +146,33 @@ def test_any_gives_every_element_its_turn(place, show, excluded):
     counted = np.array(excluded) == 0
     assert (counts[counted] == 24 // counted.sum()).all()
     assert (counts[~counted] == 0).all()
+
+
+@cuda.jit
+def look_from(ivars, first, out):
+    out[0] = shmem.test_any(ivars, ivars.size, None, shmem.CMP_NE, 0, first)
+
+
+@pytest.mark.parametrize("first", [shmem.NO_INDEX, -3, 4, 2**40])
+def test_any_from_no_index_on_looks_from_the_first_on(place, show, first):
+    out = place(np.full(1, 99, np.int64))
+    look_from[1, 1](place(np.array([0, 3, 0, 3])), first, out)
+    assert show(out).tolist() == [1]
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("verb", ["test", "wait_until"])
+def test_more_elements_than_there_are(ask, verb, scope):
+    """What lies behind the array is not looked at, and no wait is for it."""
+    ivars = np.ones(4, np.int64)
+
+    def ask_the_host_then():
+        ask(verb, scope, ivars, shmem.CMP_EQ, 1, ivars, nelems=5)
+        cuda.synchronize()
+        pyshmem.quiet()
+
+    with pytest.raises(pyshmem.KernelFault, match="nelems 5 does not fit the arrays, which hold 4"):
+        ask_the_host_then()
 
 
 WAYS = ("put", "p", "atomic_set", "atomic_add", "put_signal", "signal_add")
