@@ -38,7 +38,7 @@ TRANSFER(pysh_os_get_nbi(int heap, void *dest, int64_t source, size_t nbytes, in
 void pysh_os_raise(int64_t dest, uint64_t value, int pe) {
     PYSH_OS_LOCK();
     pysh_os.library->fence();
-    pysh_os.library->ulong_atomic_set(at(ISHMEMX_HEAP_HOST, dest), value, pe);
+    pysh_os.library->ulong_atomic_set((unsigned long *)(void *)at(ISHMEMX_HEAP_HOST, dest), value, pe);
     pysh_os.dirty = true;
     PYSH_OS_UNLOCK();
 }
