@@ -40,7 +40,10 @@ int ishmemx_team_begin(const int *pes, int n_pes, int slot, ishmemx_team_t *team
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "slot %d; there are %d", slot, ISHMEMX_MAX_TEAMS);
     if ((status = members_check(pes, n_pes)))
         return status;
-    return pysh_team_make(pes, n_pes, slot, team_p);
+    status = pysh_team_make(pes, n_pes, slot, team_p);
+    return status == PYSH_SLOT_TAKEN
+               ? pysh_fail(ISHMEMX_ERR_STATE, "another thread has made a team meanwhile; one at a time")
+               : status;
 }
 
 int ishmemx_team_withdraw(ishmemx_team_t team) {

@@ -158,9 +158,9 @@ int pysh_team_make(const int *pes, int n_pes, int slot, ishmemx_team_t *team_p) 
     int status;
 
     pthread_mutex_lock(&mutex);
-    if (!(free_slots >> slot & 1)) { /* another thread was here after this one had looked */
+    if (!(free_slots >> slot & 1)) {
         pthread_mutex_unlock(&mutex);
-        return pysh_fail(ISHMEMX_ERR_STATE, "another thread has made a team meanwhile; one at a time");
+        return PYSH_SLOT_TAKEN;
     }
     team = handle_take();
     status = team ? fill(team, pes, n_pes, slot) : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a team");

@@ -41,6 +41,7 @@ int pysh_teams_setup(void);                 /* the predefined teams; the heaps a
 void pysh_teams_teardown(void);
 /* OK, or why the team cannot take part in a collective. */
 int pysh_team_check(ishmemx_team_t team);
+#define PYSH_SLOT_TAKEN (-1) /* another thread of this PE took the slot after it had been told as free: look again */
 /* A team of n_pes members, of which world PE pes[i] is member i; the slot is free on all of them. */
 int pysh_team_make(const int *pes, int n_pes, int slot, ishmemx_team_t *team_p);
 void pysh_team_drop(ishmemx_team_t team);

@@ -55,7 +55,17 @@ static int compare(const request_t *request, const offer_t *mine, const offer_t 
     return ISHMEMX_OK;
 }
 
-static int make(const request_t *request, const offer_t *all, int *members, ishmemx_team_t *team_p) {
+/* The lowest; in later attempts another one for each parent, or their threads might take it from each other for ever.
+ */
+static int choose_slot(const request_t *request, uint64_t slots, unsigned attempt) {
+    uint64_t hash = ((uint64_t)request->parent->slot << 32 | attempt) * 0x9e3779b97f4a7c15U;
+
+    for (uint64_t skip = attempt ? (hash >> 32) % (unsigned)__builtin_popcountll(slots) : 0; skip; skip--)
+        slots &= slots - 1;
+    return __builtin_ctzll(slots);
+}
+
+static int make(const request_t *request, unsigned attempt, const offer_t *all, int *members, ishmemx_team_t *team_p) {
     int n_pes = request->choose(request, all, members), status;
     uint64_t slots = ~0ULL;
 
@@ -68,23 +78,28 @@ static int make(const request_t *request, const offer_t *all, int *members, ishm
     if (!slots)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: these PEs have %d teams already; destroy one", request->what,
                          ISHMEMX_MAX_TEAMS);
-    status = pysh_team_make(members, n_pes, __builtin_ctzll(slots), team_p);
+    status = pysh_team_make(members, n_pes, choose_slot(request, slots, attempt), team_p);
     if (!status && request->mask)
         (*team_p)->config = *request->config;
     return status;
 }
 
-/* Fails on all PEs when it failed on one. */
+/* Fails on all PEs when it failed on one, SLOT_TAKEN only when nothing else did. */
 static int conclude(const request_t *request, int status, int32_t *all, ishmemx_team_t *team_p) {
     int32_t mine = status;
     int gathered = pysh_team_gather(request->parent, request->what, &mine, all, sizeof mine);
+    bool taken = false;
 
-    for (int i = 0; !gathered && !status && i < request->parent->n_pes; i++)
-        if (all[i])
+    if (status == PYSH_SLOT_TAKEN)
+        status = ISHMEMX_OK;
+    for (int i = 0; !gathered && !status && i < request->parent->n_pes; i++) {
+        taken |= all[i] == PYSH_SLOT_TAKEN;
+        if (all[i] && all[i] != PYSH_SLOT_TAKEN)
             status =
                 pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d of the parent could not make its team", request->what, i);
+    }
     if (!status)
-        status = gathered;
+        status = gathered ? gathered : taken ? PYSH_SLOT_TAKEN : ISHMEMX_OK;
     if (status && *team_p) {
         pysh_team_drop(*team_p);
         *team_p = NULL;
@@ -92,27 +107,38 @@ static int conclude(const request_t *request, int status, int32_t *all, ishmemx_
     return status;
 }
 
-/* The parent is claimed. */
-static int split_claimed(const request_t *request, offer_t mine, ishmemx_team_t *team_p) {
+/* `all` has room behind the offers for two numbers a PE. */
+static int split_once(const request_t *request, offer_t mine, offer_t *all, unsigned attempt, ishmemx_team_t *team_p) {
     ishmemx_team_t parent = request->parent;
-    offer_t *all = malloc((size_t)parent->n_pes * (sizeof *all + 2 * sizeof(int)));
-    int status;
+    int *members = (int *)(all + parent->n_pes), status;
 
-    *team_p = NULL;
-    if (!all)
-        return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory to talk to %d PEs", request->what, parent->n_pes);
     mine.free_slots = pysh_team_free_slots();
     mine.dropped_slots = pysh_team_dropped_slots();
     status = pysh_team_gather(parent, request->what, &mine, all, sizeof mine);
     if (!status && mine.status)
-        status = mine.status; /* its message stands */
-    else if (!status && !(status = refused(request, all))) {
-        if (!(status = compare(request, &mine, all)))
-            status = make(request, all, (int *)(all + parent->n_pes), team_p);
-        status = conclude(request, status, (int32_t *)(all + parent->n_pes) + parent->n_pes, team_p);
-        /* Their slots are free for the next split: in this one the others do not know of it yet. */
-        pysh_teams_sweep(parent->pes, parent->n_pes, &all->dropped_slots, sizeof *all);
-    }
+        return mine.status; /* its message stands */
+    if (status || (status = refused(request, all)))
+        return status;
+    if (!(status = compare(request, &mine, all)))
+        status = make(request, attempt, all, members, team_p);
+    status = conclude(request, status, (int32_t *)members + parent->n_pes, team_p);
+    /* Their slots are free for the next split: in this one the others do not know of it yet. */
+    pysh_teams_sweep(parent->pes, parent->n_pes, &all->dropped_slots, sizeof *all);
+    return status;
+}
+
+/* The parent is claimed. */
+static int split_claimed(const request_t *request, offer_t mine, ishmemx_team_t *team_p) {
+    size_t n_pes = (size_t)request->parent->n_pes;
+    offer_t *all = malloc(n_pes * (sizeof *all + 2 * sizeof(int)));
+    unsigned attempt = 0;
+    int status;
+
+    *team_p = NULL;
+    if (!all)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory to talk to %zu PEs", request->what, n_pes);
+    while ((status = split_once(request, mine, all, attempt, team_p)) == PYSH_SLOT_TAKEN)
+        attempt++;
     free(all);
     return status;
 }
