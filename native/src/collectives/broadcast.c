@@ -15,7 +15,8 @@
 #include "teams/sync.h"
 #include "teams/team.h"
 
-/* Of all members together, in a team on several nodes: as much comes to each node, though only the root's counts. */
+/* Bytes times members, in a team on several nodes: a gather brings every member's block to every node, though only
+ * the root's has data. */
 #define FEW_BYTES 4096
 
 static int broadcast_staged(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {

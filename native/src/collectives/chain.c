@@ -2,10 +2,10 @@
  * See chain.h. Elements are combined in the team's order, so where that goes from node to node, what the nodes before
  * have combined is all that a node has to be told: it adds its own members' and passes it on. The last node's are the
  * results, which come back the same way. So each node gets the elements twice, or once of a scan, however many
- * members there are; and the bits are those of one node.
+ * members there are; and the bits are the same as on one node.
  *
  * The elements are cut into a slice for each rail: the i-th members of all nodes. A slice goes in pieces, at each step
- * one to the next node and one back: with node h at piece c in step c + h, and with its result in step
+ * one to the next node and one back: node h adds to piece c in step c + h, and delivers its result in step
  * c + 2 (nodes - 1) - h. A member begins a step when its two neighbours have done the one before, so of the halves of
  * its room the one that it writes is the one that they have read. */
 #include "collectives/chain.h"
@@ -39,8 +39,8 @@ typedef struct link {
 bool pysh_chain_serves(ishmemx_team_t team, size_t n, size_t width) {
     if (team->nodes.n == 1 || !team->nodes.in_turn)
         return false;
-    /* With one PE on each node the slices of all members cross as few times, in fewer and larger messages if there are
-     * many bytes. */
+    /* With one PE on each node, a slice for each member (reduce.c) sends no more between nodes, and many bytes in fewer
+     * and larger messages. */
     return team->n_pes > team->nodes.n || n * width / (size_t)team->n_pes < PYSH_CHUNK_BYTES;
 }
 
@@ -116,7 +116,8 @@ static void add_member(link_t *l, const piece_t *piece, int member) {
         write_to(l, member, chain->dest, piece->first, l->sums, piece->n);
 }
 
-/* To a member what it wants of the results. Where that is its block, it has said where: that may be in its source. */
+/* To a member what it wants of the results: of a reduce_scatter its block. Where that goes may differ from member to
+ * member, so each put the place of its dest on its stage. */
 static void deliver(link_t *l, const piece_t *piece, int member) {
     const pysh_chain_t *chain = l->chain;
     size_t block = chain->n / (size_t)chain->team->n_pes, begin = (size_t)member * block;
@@ -178,8 +179,8 @@ static int64_t steps_of(const link_t *l, size_t pieces) {
     return pieces ? (int64_t)pieces + (scans(l) ? 1 : 2) * (l->nodes->n - 1) : 0;
 }
 
-/* A call that is interrupted while it waits for its neighbours goes on there when it is made again: they have done
- * what came before with it, and do so once. */
+/* A call that is interrupted while it waits for its neighbours continues at that step when it is made again: they have
+ * done the earlier steps with it, and do not repeat them. */
 static int run_steps(link_t *l) {
     int64_t n = steps_of(l, pieces_of(l, l->last - l->first)), step = l->chain->team->chain_step;
     int status = ISHMEMX_OK;

@@ -18,7 +18,7 @@
 #include "teams/team.h"
 
 #define SMALL_CONTRIBUTION (PYSH_STAGE_BYTES - sizeof(pysh_contribution_t))
-#define GATHERED_BYTES     512 /* of a member's stage, in a team on several nodes: few, as all go everywhere */
+#define GATHERED_BYTES 512 /* of a member's stage, in a team on several nodes: few, as each one's go to every node */
 
 static int stage_contribution(pysh_place_t stage, const pysh_contribution_t *mine, const void *source) {
     char *own = pysh.arena[stage.heap].base + stage.offset;
@@ -70,7 +70,7 @@ static int fetch_each(ishmemx_team_t team, pysh_place_t stage, const pysh_contri
 
 /* ---- on several nodes ---- */
 
-/* With the data behind, when that is all there. */
+/* Gathered of each member: its record and, where there is room for both, the first of its data. */
 static size_t gathered_nbytes(ishmemx_team_t team) {
     return pysh_stage_gathers(team, GATHERED_BYTES) ? GATHERED_BYTES : sizeof(pysh_contribution_t);
 }
@@ -87,7 +87,7 @@ static int read_gathered(const pysh_shared_t *shared, const pysh_contribution_t 
     return status;
 }
 
-/* The sources are as good as the stage, as all members meet at the end. */
+/* Few bytes, too, are read from the sources: they stay until all members meet at the end. */
 static int fetch_by_nodes(ishmemx_team_t team, const pysh_contribution_t *contributions, char *dest) {
     size_t n = (size_t)team->n_pes, *at = malloc((n + 1) * (sizeof *at + sizeof(pysh_place_t)));
     pysh_place_t *sources = (pysh_place_t *)(void *)(at + n + 1);

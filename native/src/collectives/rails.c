@@ -14,12 +14,12 @@
 #include "teams/sync.h"
 #include "teams/team.h"
 
-#define SHARE_BYTES (64 * 1024) /* fewer are not worth a rail more */
+#define SHARE_BYTES (64 * 1024) /* a further rail is used where each has at least so many */
 
 typedef struct rails {
     pysh_steps_t steps;
     const pysh_team_nodes_t *nodes;
-    int n, mine; /* rails; the index of the calling PE on its node, whose rail that is if there are as many */
+    int n, mine; /* rails; the index of the calling PE on its node, which is that of its rail when below n */
     char *dest;
     const pysh_parts_t *parts;
     int copied; /* what became of the copies: whatever did, the steps go on, as other members wait for them */
@@ -167,7 +167,8 @@ typedef struct tree {
     size_t nbytes;
 } tree_t;
 
-/* Who has a rail's share on the node that is so many behind the root's: there the root has all. */
+/* The member that has a rail's share on the node `behind` nodes after the root's. On the root's own node that is the
+ * root, for all rails. */
 static int holder(const tree_t *t, int behind, int rail) {
     const pysh_team_nodes_t *nodes = t->rails.nodes;
 
@@ -182,7 +183,8 @@ static void get_share(tree_t *t, int rail, int member) {
     get(r, r->dest + at, from + at, end - at, r->steps.team->pes[member]);
 }
 
-/* The node that is so many behind the root's gets from that without the highest bit of it. */
+/* A binomial tree: the node `behind` nodes after the root's reads from the one at `behind` less its highest bit, then
+ * tells those that read from it. */
 static int pass_on(tree_t *t, int behind, int rail) {
     const rails_t *r = &t->rails;
     int bit = 1, from, status = ISHMEMX_OK;
@@ -200,7 +202,7 @@ static int pass_on(tree_t *t, int behind, int rail) {
     return status;
 }
 
-/* The root tells of all rails. */
+/* On the root's node the root alone takes part, for every rail. */
 static int pass_along(tree_t *t) {
     const rails_t *r = &t->rails;
     int behind = (r->nodes->mine + r->nodes->n - t->node) % r->nodes->n, status = ISHMEMX_OK;

@@ -50,7 +50,7 @@ typedef struct reduction {
     size_t nbytes;    /* of an element */
     size_t block;     /* elements at a time */
     bool scatter;     /* source has a block for each member, who gets the result of that */
-    bool synced;      /* all members are known to be here, and will be told of the end */
+    bool synced;      /* a non-blocking request: all have announced it, and its flags tell them of the end */
     char *acc, *copy; /* a block in the accumulator's type; a block of a source the CPU cannot reach */
     const char *name;
 } reduction_t;
@@ -81,7 +81,8 @@ static int combine_members(const reduction_t *r, const pysh_shared_t *shared, in
     return ISHMEMX_OK;
 }
 
-/* Of a source's elements, those of which the caller combines n: its block, if there are blocks. */
+/* Where in every source the n elements begin that the caller combines, in bytes: its block of a reduce_scatter, or 0.
+ */
 static int64_t own_block(const reduction_t *r, size_t n) {
     return r->scatter ? (int64_t)((size_t)r->team->my_pe * n * r->nbytes) : 0;
 }

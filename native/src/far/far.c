@@ -21,7 +21,7 @@
 
 pysh_far_t pysh_far = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- the region: for each PE its messages, our answers to it; then the data of both ---- */
+/* ---- the region: slots of the messages from each PE, of each PE's answers to ours; then the data of both ---- */
 
 /* Of a message: what the setting leaves for each of all channels' slots, a power of two. */
 static int64_t data_nbytes(int n_pes) {

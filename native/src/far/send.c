@@ -82,7 +82,7 @@ static void take(pysh_far_channel_t *channel, pysh_far_op_t *op) {
         take_part(op, sent, &far_offset);
     describe(op, sent, far_offset);
     if (op->kind == PYSH_FAR_PUT && !op->local_gpu && sent->n_blocks == 1 && sent->block <= PYSH_FAR_SMALL)
-        /* Also what is not to travel inside: it may be a variable of a caller who gives up. */
+        /* Copied also where it does not travel inside the message: it may be a variable of a caller who gives up. */
         sent->local = memcpy(&sent->word[PYSH_FAR_DATA], sent->local, sent->block);
     else if (op->kind == PYSH_FAR_PUT && (op->local_gpu || sent->n_blocks > 1))
         sent->state = PYSH_SENT_FILLING;
@@ -101,7 +101,7 @@ static int fill(pysh_far_sent_t *sent, int pe, char *place, const char **data_p)
     return ISHMEMX_OK;
 }
 
-/* One that was given up is looked at as long as its copy is under way: then the memory on this side is free. */
+/* A message that was given up counts until its copy has ended, for until then the memory on this side is in use. */
 static bool concerns(const pysh_far_sent_t *sent) {
     return sent->op || sent->copy.started;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The owner's end of a channel: what others ask of this PE's memory is done, in the order in which it came, and
- * answered. Copies of a GPU fly together; whatever is to be behind them waits for all that came before it. */
+ * answered. Several copies of a GPU are under way at once; a signal or an atomic waits until all that the same PE sent
+ * before is done. */
 #include <string.h>
 
 #include "accel/accel.h"

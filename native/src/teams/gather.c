@@ -2,8 +2,9 @@
  * See gather.h. With several nodes what the members staged is gathered on each, and goes from one to another once.
  *
  * The head of a node reads its members' stages into a half of its room. Then the heads exchange in rounds: in that of
- * distance d each gets what the head d nodes further has by now, which is d nodes' or all that is missing. So a head's
- * half has its own node's blocks first, and goes round. Last it tells its members, who read there.
+ * distance d each reads from the head d nodes further the blocks that one has by then, those of d nodes, or in the last
+ * round those still missing. So a head's half begins with its own node's blocks, and wraps around after the last
+ * node's. Last it tells its members, who read there.
  *
  * Nobody passes before all have come: it is a sync too. A half is written again in the next but one gather, when all
  * have passed the one between, and so read what they wanted of this. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Teams that their members make without a parent, who talk to each other by means of their own: the caller brings
- * their offers together, chooses a slot that is free at all, and lets nobody use the team before all have made it. */
+ * Teams made by their members alone, without a parent. The caller collects the members' sets of free slots by means of
+ * its own, chooses a slot that is free on every member, and lets nobody use the team before all have made it. */
 #include <stdint.h>
 
 #include "base/status.h"

@@ -2,7 +2,8 @@
  * The stage of a team: a part of each host heap's system region, for small messages. A PE copies its piece there, the
  * team syncs, everybody reads what it needs. One sync is enough, because the stage has two halves used in turn: whoever
  * writes a half again has passed the sync of the call between, which its readers entered only after they had read. So
- * dest is free to be in use elsewhere until its own PE enters, and source may change as soon as the routine returns. */
+ * a dest is written by its own PE alone, which may use it otherwise until it enters the call, and source may change as
+ * soon as the routine returns. */
 #include "teams/stage.h"
 
 #include <stdbool.h>

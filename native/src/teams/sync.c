@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * See sync.h. A member has a flag at each other one, in the row of the team's slot, and raises it to the number it is
  * at; numbers only rise, so a call that was interrupted can be made again. Few members raise flags at all others at
- * once, which needs every PE to run only once; many spread the flags in rounds of doubling distance. Members on several
- * nodes meet on each, and a member of each does so with the other nodes'. */
+ * once, so that each PE has to be scheduled only once where there are more PEs than cores; many spread the flags in
+ * rounds of doubling distance. Members on several nodes tell the head of theirs, the heads meet, and each tells its
+ * members. */
 #include "teams/sync.h"
 
 #include <stdbool.h>

@@ -63,7 +63,7 @@ int64_t pysh_team_request_nbytes(ishmemx_team_t team) {
     return PYSH_ANNOUNCEMENT_BYTES + team->flags_nbytes;
 }
 
-/* Nobody raises a flag of the slot yet: that the others have come here too is the caller's to see to. */
+/* The caller makes sure that all members have run this before any of them raises a flag. */
 static void place(ishmemx_team_t team, int slot) {
     int64_t slots_nbytes;
 
@@ -77,7 +77,8 @@ static void place(ishmemx_team_t team, int slot) {
     team->exchange = PYSH_SYSTEM_BYTES + exchange_begin(pysh.n_pes) + pysh_exchange_at(slot);
     memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->flags, 0, (size_t)team->flags_nbytes);
     memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->requests, 0, (size_t)slots_nbytes);
-    if (pysh.check) /* which tells by what is there of members that staged nothing */
+    if (pysh.check) /* a member that stages no record is known by an old one, which must not be of the slot's last team
+                     */
         memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->stage, 0, 2 * PYSH_STAGE_BYTES);
 }
 

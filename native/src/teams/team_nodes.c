@@ -25,7 +25,7 @@ static void count(ishmemx_team_t team, int *which) {
 
 static void place(ishmemx_team_t team, const int *which) {
     pysh_team_nodes_t *nodes = &team->nodes;
-    int *at = nodes->order; /* where a node's next member goes; order itself comes last */
+    int *at = nodes->order; /* where a node's next member goes: in the memory of order, which is filled last */
 
     nodes->first[0] = 0;
     for (int node = 0; node < nodes->n; node++) {
