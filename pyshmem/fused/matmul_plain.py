@@ -129,13 +129,15 @@ def _reduce_plainly(p: Problem, out: torch.Tensor) -> None:
 
     product, what = p.plan("reduce plainly", make)
     multiply(p, product, p.x, p.scale_x, whole=False)
+    if p.bias is not None:  # by the rows' owner alone: members may have different ones, or none
+        product[p.rows_of(p.space.me)].add_(p.bias)
     team, sums = p.space.team.handle, product
     if _by_kernels() and _is_any(out) and not any(sides_reached("reduce", team, product.nbytes)):
         sums = out
     given = team, what.number, what.element, sums.data_ptr(), product.data_ptr(), product.numel()
     do("reduce", 3, given, _meet(p.space))
-    if p.bias is not None or p.activation is not None:
-        finish(out, sums, bias=p.bias, activation=p.activation)
+    if p.activation is not None:
+        finish(out, sums, activation=p.activation)
     elif sums is not out:
         out.copy_(sums)
 

@@ -74,6 +74,32 @@ def test_members_that_store_into_out_compare_where_it_is(run_pes: Callable) -> N
     assert done.stdout == "ok\nok\n"
 
 
+def test_a_bias_is_that_of_the_member_whose_row_it_is_by_all_roads(run_pes: Callable) -> None:
+    code = """
+    import torch, pyshmem, pyshmem.fused as fused
+    with pyshmem.init() as job:
+        me, n = job.my_pe, job.n_pes
+        x, w = torch.ones(n + 2, 8), torch.ones(8, 6)
+        rows = fused.share_of_rows(n + 2, n)
+        first = sum(rows[:me])
+        for biases in ([torch.full((6,), 10.0 * pe + 1) for pe in range(n)], [torch.ones(6), None]):
+            bias = biases[min(me, len(biases) - 1)]
+            owed = [biases[min(pe, len(biases) - 1)] for pe in range(n)]
+            owed = torch.cat([(0 if one is None else one) + torch.zeros(many, 6)
+                              for one, many in zip(owed, rows)])
+            for road in ("engine", "tiles", "plain"):
+                for activation in (None, "relu"):
+                    options = {"bias": bias, "activation": activation, "road": road}
+                    all_rows = fused.matmul_all_reduce(x, w, **options)
+                    assert torch.equal(all_rows, 8 * n + owed), (road, all_rows)
+                    mine = fused.matmul_reduce_scatter(x, w, **options)
+                    assert torch.equal(mine, all_rows[first : first + rows[me]]), road
+    print("ok")
+    """
+    done = run_pes(3, code, device="sim", env=ALONE, timeout=100, check=True)
+    assert done.stdout == "ok\n" * 3
+
+
 def test_what_torch_would_not_write_to_is_refused_before_anything_leaves(run_pes: Callable) -> None:
     code = """
     import pytest, torch, pyshmem, pyshmem.fused as fused
