@@ -32,8 +32,8 @@ def share_of_rows(n_rows: int, n_pes: int) -> tuple[int, ...]:
     """
     if n_rows < 0 or n_pes < 1:
         raise ValueError(f"{n_rows} rows for {n_pes} PEs")
-    base, extra = divmod(n_rows, n_pes)
-    return tuple(base + (member < extra) for member in range(n_pes))
+    base, extra = n_rows // n_pes, n_rows % n_pes  # a compiler's numbers have no divmod
+    return tuple(base + (1 if member < extra else 0) for member in range(n_pes))
 
 
 class Problem(NamedTuple):

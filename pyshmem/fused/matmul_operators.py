@@ -24,7 +24,7 @@ from .workspace import workspace
 
 _COMMON = (
     "Tensor w, Tensor? bias=None, str? activation=None, Tensor? scale_x=None, "
-    "Tensor? scale_w=None, ScalarType? out_dtype=None, int[]? rows=None, "
+    "Tensor? scale_w=None, ScalarType? out_dtype=None, SymInt[]? rows=None, "
 )
 _SCHEMAS = {
     "all_gather_matmul":
@@ -32,8 +32,8 @@ _SCHEMAS = {
     "matmul_reduce_scatter": f"(Tensor x, {_COMMON}int team=0, str? road=None) -> Tensor",
     "matmul_all_reduce": f"(Tensor x, {_COMMON}int team=0, str? road=None) -> Tensor",
     # What derivatives need besides; without derivatives of their own.
-    "matmul_gather_rows": "(Tensor x, int[]? rows=None, int team=0) -> Tensor",
-    "matmul_sum_rows": "(Tensor x, int[]? rows=None, int team=0) -> Tensor",
+    "matmul_gather_rows": "(Tensor x, SymInt[]? rows=None, int team=0) -> Tensor",
+    "matmul_sum_rows": "(Tensor x, SymInt[]? rows=None, int team=0) -> Tensor",
 }  # fmt: skip
 
 _library = torch.library.Library("pyshmem", "FRAGMENT")
@@ -175,11 +175,17 @@ def _begin(ctx: Any, operation: str) -> tuple[Any, Any]:
     return kept, w
 
 
+def _needed(ctx: Any) -> tuple[bool, bool, bool]:
+    """Whether x, w and bias need gradients; arguments that a caller left out are not among them."""
+    x, w, bias = (*ctx.needs_input_grad, False)[:3]
+    return x, w, bias
+
+
 def _all_gather_matmul_backward(ctx: Any, grad: Any, grad_gathered: Any) -> Any:
     kept, w = _begin(ctx, "all_gather_matmul")
     grad = grad.contiguous()
     rows = ctx.rows
-    need_x, need_w, need_bias = ctx.needs_input_grad[:3]
+    need_x, need_w, need_bias = _needed(ctx)
     of_x = of_w = of_bias = None
     if need_x:
         of_x = torch.ops.pyshmem.matmul_reduce_scatter(
@@ -199,7 +205,7 @@ def _reduce_scatter_backward(ctx: Any, grad: Any) -> Any:
     grad = grad.contiguous()
     n_pes = team_of(ctx.team).n_pes()
     rows = ctx.rows if ctx.rows is not None else list(share_of_rows(x.shape[0], n_pes))
-    need_x, need_w, need_bias = ctx.needs_input_grad[:3]
+    need_x, need_w, need_bias = _needed(ctx)
     of_x = of_w = of_bias = whole = None
     if need_x:
         of_x, whole = torch.ops.pyshmem.all_gather_matmul(
@@ -219,7 +225,7 @@ def _all_reduce_backward(ctx: Any, grad: Any) -> Any:
     members = team_of(ctx.team)
     rows = ctx.rows if ctx.rows is not None else list(share_of_rows(x.shape[0], members.n_pes()))
     whole = torch.ops.pyshmem.matmul_sum_rows(grad, rows, ctx.team)
-    need_x, need_w, need_bias = ctx.needs_input_grad[:3]
+    need_x, need_w, need_bias = _needed(ctx)
     of_bias = None
     if need_bias:  # that of a row's owner is what all have added
         first = sum(rows[: members.my_pe()])

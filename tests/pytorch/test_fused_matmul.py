@@ -100,6 +100,33 @@ def test_a_bias_is_that_of_the_member_whose_row_it_is_by_all_roads(run_pes: Call
     assert done.stdout == "ok\n" * 3
 
 
+def test_operators_have_derivatives_with_arguments_left_out(run_pes: Callable) -> None:
+    code = """
+    import torch, pyshmem, pyshmem.fused
+    names = "all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce"
+    with pyshmem.init() as job:
+        for call in (getattr(torch.ops.pyshmem, name) for name in names):
+            x = torch.ones(2 * job.n_pes, 6, requires_grad=True)
+            w = torch.ones(6, 5, requires_grad=True)
+
+            def loss(x, w):
+                found = call(x, w)
+                return (found[0] if isinstance(found, tuple) else found).sum()
+
+            wanted = torch.autograd.grad(loss(x, w), (x, w))
+            assert x.shape == wanted[0].shape and (wanted[0] % 5 == 0).all() and wanted[0].any()
+            compiled = torch.compile(loss, fullgraph=True, backend="aot_eager", dynamic=True)
+            for rows in (2 * job.n_pes, 3 * job.n_pes + 1):  # of any number by one graph
+                x = torch.ones(rows, 6, requires_grad=True)
+                wanted = torch.autograd.grad(loss(x, w), (x, w))
+                found = torch.autograd.grad(compiled(x, w), (x, w))
+                assert all(map(torch.equal, found, wanted))
+    print("ok")
+    """
+    done = run_pes(2, code, device="sim", env=ALONE, timeout=200, check=True)
+    assert done.stdout == "ok\nok\n"
+
+
 def test_what_torch_would_not_write_to_is_refused_before_anything_leaves(run_pes: Callable) -> None:
     code = """
     import pytest, torch, pyshmem, pyshmem.fused as fused
