@@ -13,7 +13,7 @@ from ..host import runtime
 from ..host.teams import Team
 from ..interop.torch.op_teams import team_of
 from . import exchange_kernels as kernels
-from .arguments import check_tensor, on_tensors
+from .arguments import as_counts, check_tensor, on_tensors
 from .exchange import as_units, by_flags, even, in_turn, move, road_of
 from .slots import gather_numbers, refuse_grad
 from .team_numbers import check_input, number
@@ -134,7 +134,7 @@ def exchange(
         return equal(x, space, out, road)
     if road not in (None, "slots"):
         raise ValueError(f"all_to_all by {road}: parts are not equal")
-    return uneven(x, list(outputs), list(inputs), space, out)
+    return uneven(x, as_counts(outputs), as_counts(inputs), space, out)
 
 
 @on_tensors
@@ -164,7 +164,7 @@ def all_to_all(
         refuse_grad("all_to_all with out=", x, out)
         return exchange(x, output_splits, input_splits, team, road, out)
     check_input(x)
-    splits = [None if one is None else list(one) for one in (output_splits, input_splits)]
+    splits = [None if one is None else as_counts(one) for one in (output_splits, input_splits)]
     return torch.ops.pyshmem.fused_all_to_all(x, *splits, number(team), road)
 
 
@@ -265,8 +265,8 @@ def declare(name: str, schema: str, body: Any, fake: Any, backward: Any, kept: A
 
 declare(
     "fused_all_to_all",
-    "(Tensor input, int[]? output_splits=None, int[]? input_splits=None, int team=0, str? road=None)"
-    " -> Tensor",
+    "(Tensor input, SymInt[]? output_splits=None, SymInt[]? input_splits=None, int team=0, "
+    "str? road=None) -> Tensor",
     _all_to_all, _fake_all_to_all, _all_to_all_backward,
 )  # fmt: skip
 declare(

@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..host import runtime
@@ -55,18 +56,34 @@ def _on_stream_of(array: Any) -> Iterator[None]:
         yield
 
 
+#: Options that are numbers of rows, in whatever holds them.
+_COUNTS = ("rows", "output_splits", "input_splits")
+
+
+def as_counts(counts: Any) -> list[int]:
+    """The numbers of a sequence, an array or a tensor, as Python has them, or a compiler."""
+    return [one.item() if isinstance(one, (np.generic, torch.Tensor)) else one for one in counts]
+
+
 def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give ``function`` tensors where its caller has arrays, and its caller arrays in return."""
+    """Give ``function`` tensors where its caller has arrays.
+
+    Results, and the stream, are of the library that the first of tensors and arrays belongs to.
+    """
 
     @functools.wraps(function)
     def call(*given: Any, **options: Any) -> Any:
-        foreign = next((v for v in (*given, *options.values()) if _foreign(v)), None)
-        if foreign is None:
+        tensors = *given, *(value for name, value in options.items() if name not in _COUNTS)
+        if not any(map(_foreign, tensors)):
             return function(*given, **options)
-        with _on_stream_of(foreign):
-            named = {name: as_tensor(value) for name, value in options.items()}
+        first = next(one for one in tensors if isinstance(one, torch.Tensor) or _foreign(one))
+        with _on_stream_of(first):
+            named = {
+                name: value if name in _COUNTS else as_tensor(value)
+                for name, value in options.items()
+            }
             result = function(*map(as_tensor, given), **named)
-        return _back(result, foreign)
+        return _back(result, first) if _foreign(first) else result
 
     return call
 

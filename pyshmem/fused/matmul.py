@@ -11,7 +11,7 @@ import torch
 
 from ..host.teams import Team
 from ..interop.torch.op_teams import register_team
-from .arguments import on_tensors
+from .arguments import as_counts, on_tensors
 from .matmul_arguments import FP8, Problem, output, problem
 from .matmul_run import gather, scatter
 
@@ -59,7 +59,7 @@ def _through_operator(
     if activation is not None and activation not in _ACTIVATE:
         raise ValueError(f"activation is {activation!r}; it can be None, relu, gelu, silu")
     number = 0 if team is None else register_team(team, staging=0)
-    given = None if rows is None else list(rows)
+    given = None if rows is None else as_counts(rows)
     inside, outside = (None, activation) if with_grad else (activation, None)
     scales = _as_scale(scale_x, x), _as_scale(scale_w, x)
     operator = getattr(torch.ops.pyshmem, name)

@@ -127,6 +127,29 @@ def test_operators_have_derivatives_with_arguments_left_out(run_pes: Callable) -
     assert done.stdout == "ok\nok\n"
 
 
+def test_numbers_of_rows_may_be_arrays_and_do_not_make_results_such(run_pes: Callable) -> None:
+    code = """
+    import numpy as np, torch, pyshmem, pyshmem.fused as fused
+    with pyshmem.init() as job:
+        me, n = job.my_pe, job.n_pes
+        ones, w = np.ones(n, np.int64), torch.ones(8, 6)
+        x = torch.ones(1, 8, requires_grad=True)
+        for counts in (ones, torch.from_numpy(ones), ones.tolist(), list(ones)):
+            product = fused.all_gather_matmul(x, w, rows=counts)
+            assert isinstance(product, torch.Tensor) and product.requires_grad
+            every = torch.full((n, 3), float(me))
+            for out in (None, torch.empty(n, 3)):
+                moved = fused.all_to_all(every, output_splits=counts, input_splits=counts, out=out)
+                assert isinstance(moved, torch.Tensor) and moved[:, 0].tolist() == list(range(n))
+        with torch.no_grad():
+            assert isinstance(fused.all_gather_matmul(x, w.numpy(), rows=ones), torch.Tensor)
+            assert isinstance(fused.all_gather_matmul(x.numpy(), w, rows=ones), np.ndarray)
+    print("ok")
+    """
+    done = run_pes(2, code, device="sim", env=ALONE, timeout=100, check=True)
+    assert done.stdout == "ok\nok\n"
+
+
 def test_what_torch_would_not_write_to_is_refused_before_anything_leaves(run_pes: Callable) -> None:
     code = """
     import pytest, torch, pyshmem, pyshmem.fused as fused
