@@ -150,6 +150,30 @@ def test_numbers_of_rows_may_be_arrays_and_do_not_make_results_such(run_pes: Cal
     assert done.stdout == "ok\nok\n"
 
 
+def test_a_team_that_operators_do_not_know_is_made_known_before_compiling(
+    run_pes: Callable,
+) -> None:
+    code = """
+    import pytest, torch, pyshmem, pyshmem.fused as fused, pyshmem.interop.torch as tensors
+    with pyshmem.init() as job:
+        team = pyshmem.TEAM_WORLD.split(0)
+        x, w = torch.ones(4, 8), torch.ones(8, 6)
+
+        def product(x, w):
+            return fused.matmul_all_reduce(x, w, team=team)
+
+        with pytest.raises(Exception, match=r"register_team\\(team, staging=0\\) once before"):
+            torch.compile(product, fullgraph=True, backend="aot_eager")(x, w)
+        torch._dynamo.reset()
+        tensors.register_team(team, staging=0)
+        found = torch.compile(product, fullgraph=True, backend="aot_eager")(x, w)
+        assert torch.equal(found, torch.full((4, 6), 8.0 * job.n_pes))
+    print("ok")
+    """
+    done = run_pes(2, code, device="sim", env=ALONE, timeout=200, check=True)
+    assert done.stdout == "ok\nok\n"
+
+
 def test_what_torch_would_not_write_to_is_refused_before_anything_leaves(run_pes: Callable) -> None:
     code = """
     import pytest, torch, pyshmem, pyshmem.fused as fused

@@ -62,6 +62,11 @@ def register_team(team: Team = TEAM_WORLD, *, staging: int | str = "16M") -> int
     if made:
         entry.staging = made
     if number == len(_teams):
+        if torch.compiler.is_compiling():  # what is appended now is there when the graph has run
+            raise RuntimeError(
+                "torch.compile cannot make a team known to operators: call "
+                "pyshmem.interop.torch.register_team(team, staging=0) once before"
+            )
         _teams.append(entry)
     return number
 
