@@ -39,7 +39,8 @@ def dispatch_by_operator(
     tokens, scales, rows, offsets, pairs = torch.ops.pyshmem.expert_dispatch(
         x, ids, n_experts, quantize, mode, most, zeroed, number(team), road
     )
-    return tokens, ExpertHandle(rows, offsets, scales if quantize else None, mode, team, ids, pairs)
+    kept = scales if quantize else None
+    return tokens, ExpertHandle(rows, offsets, kept, mode, team, ids, pairs, tokens.shape[0])
 
 
 def combine_by_operator(y: Any, handle: ExpertHandle, weights: Any) -> torch.Tensor:

@@ -141,9 +141,10 @@ class Dispatch:
         return (out.view(torch.uint8), scales) if self.fp8 else (out, out)
 
     def _handle(
-        self, mode: str, scales: Any, rows: torch.Tensor, pairs: torch.Tensor, offsets: torch.Tensor
-    ) -> ExpertHandle:
-        return ExpertHandle(rows, offsets, scales, mode, self.team, self.ids, pairs)
+        self, mode: str, scales: Any, rows: torch.Tensor, pairs: torch.Tensor,
+        offsets: torch.Tensor, count: int,
+    ) -> ExpertHandle:  # fmt: skip
+        return ExpertHandle(rows, offsets, scales, mode, self.team, self.ids, pairs, count)
 
     def in_one_kernel(self, most: int) -> tuple[torch.Tensor, ExpertHandle]:
         """Decoding."""
@@ -164,7 +165,7 @@ class Dispatch:
             )  # fmt: skip
         else:
             offsets.zero_()
-        return out, self._handle("decode", scales, rows, pairs, offsets)
+        return out, self._handle("decode", scales, rows, pairs, offsets, n * most)
 
     def by_counts(self, given: int | None) -> tuple[torch.Tensor, ExpertHandle]:
         """Throughput, where a member has at most ``given`` tokens; without it, room is guessed."""
@@ -268,7 +269,7 @@ class Dispatch:
             self._move(out, scales, positions, begun.most)
         rows, pairs, offsets = begun.made
         scales = None if scales is None else scales[:count]
-        return out[:count], self._handle("throughput", scales, rows[:total], pairs, offsets)
+        return out[:count], self._handle("throughput", scales, rows[:total], pairs, offsets, count)
 
     def _what_is_wrong(self, count: int) -> str:
         """For people: the first of the members' experts that there are not. Collective."""

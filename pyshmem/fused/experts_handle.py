@@ -25,6 +25,7 @@ class ExpertHandle:
             ``offsets[e + 1]``. ``rows`` and ``offsets`` are on the caller's device.
         scales: (rows, hidden / 128) float32, if the tokens are FP8: a token is its bytes times these.
         mode: "throughput" or "decode".
+        n_rows: how many rows the tokens have.
     """
 
     rows: torch.Tensor
@@ -34,6 +35,7 @@ class ExpertHandle:
     team: Team | None
     topk_ids: torch.Tensor
     pairs: torch.Tensor
+    n_rows: int
 
     @property
     def first_expert(self) -> int:

@@ -95,6 +95,10 @@ def group_matmul(
         )
     if by_pair and tokens.shape[0] != pairs:
         raise ValueError(f"tokens has {tokens.shape[0]} rows; the handle has {pairs} pairs")
+    if not by_pair and tokens.shape[0] != handle.n_rows:
+        raise ValueError(
+            f"tokens has {tokens.shape[0]} rows; those of the handle have {handle.n_rows}"
+        )
     rows = None if by_pair else handle.rows
     if out is None and not scaled and needs_operator(tokens, weights):
         return torch.ops.pyshmem.group_matmul(tokens, weights, rows, handle.offsets, pairs)

@@ -242,6 +242,8 @@ def refusals(me: int, n: int) -> None:
         ValueError, "topk_weights", fused.expert_combine, y, handle, weights[:, :1].contiguous()
     )
     refused(TypeError, "handle", fused.expert_combine, y, None, weights)
+    more, many = torch.zeros(tokens.shape[0] + 1, 8), f"the handle have {tokens.shape[0]}"
+    refused(ValueError, many, fused.group_matmul, more, torch.ones(1, 8, 2), handle)
     if n > 1 and os.environ.get("PYSHMEM_CHECK") == "1":
         refused(pyshmem.MismatchError, "expert_dispatch", call, torch.zeros(4, 8 + me), ids, n)
 
