@@ -187,7 +187,7 @@ def _check(given: Request) -> None:
     if given.x.numel() // size[-1] >= 1 << 31:
         raise ValueError(f"x has size {size}; 2**31 rows are too many")
     for name, value in (("weight", given.weight), ("bias", given.bias)):
-        if value is not None:
+        if value is not None or name == "weight":
             check_tensor(name, value, _DTYPES)
             _same_size(name, value, size[-1:])
     for name, value in (("residual", given.residual), ("residual_out", given.residual_out)):

@@ -225,6 +225,7 @@ def refusals() -> None:
     refused(ValueError, "weight is not contiguous", call, x, rows(1, 16, 2)[:, 0])
     refused(ValueError, "x is not contiguous", call, rows(0, 16, 16).t(), weight)
     refused(ValueError, "weight has size", call, x, rows(1, 8))
+    refused(TypeError, "weight is NoneType", call, x, None)
     refused(ValueError, "bias has size", call, x, weight, bias=rows(1, 8))
     refused(ValueError, "residual has size", call, x, weight, residual=rows(0, 3, 16))
     refused(TypeError, "residual is", call, x, weight, residual=x.half())
