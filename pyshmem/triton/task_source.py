@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -152,3 +153,9 @@ def compiled(name: str, source: str, tasks: Sequence[Task]) -> Any:
     }  # fmt: skip
     exec(compile(source, file, "exec"), namespace)
     return namespace[name]
+
+
+def is_taken(name: str) -> bool:
+    """Whether the text of a kernel calls a function or a module by this name."""
+    names = "triton", "tl", "begin", "await_needs", "finish"
+    return name in names or re.fullmatch("[fp][0-9]+", name) is not None

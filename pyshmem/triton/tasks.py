@@ -33,6 +33,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import itertools
+import keyword
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +46,7 @@ from . import job
 from .channels import Channel
 from .chosen import prefetch
 from .job import resident_programs
-from .task_source import END, ROW, compiled, source
+from .task_source import END, ROW, compiled, is_taken, source
 
 __all__ = ["Graph", "Step", "Task", "prefetch", "resident_programs"]
 
@@ -90,12 +91,14 @@ class Graph:
     """Tasks and what they wait for."""
 
     def __init__(self, name: str = "graph") -> None:
-        """``name``: of the kernel, in reports and traces; an identifier.
+        """``name``: of the kernel, in reports and traces; an identifier that its text has no use for.
 
         Raises: ValueError.
         """
-        if not name.isidentifier():
+        if not name.isidentifier() or keyword.iskeyword(name):
             raise ValueError(f"name is {name!r}; a kernel's name is an identifier")
+        if is_taken(name):
+            raise ValueError(f"name is {name!r}, which a graph's kernel calls something else by")
         self.name = name
         self.tasks: list[Task] = []
 

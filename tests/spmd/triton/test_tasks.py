@@ -111,6 +111,11 @@ def test_what_no_graph_can_have_is_refused(job):
         graph.build()
     with pytest.raises(ValueError, match="identifier"):
         tasks.Graph("a b")
+    with pytest.raises(ValueError, match="identifier"):
+        tasks.Graph("class")
+    for name in ("begin", "tl", "f12", "p0"):
+        with pytest.raises(ValueError, match="calls something else by"):
+            tasks.Graph(name)
 
 
 def test_more_programs_than_there_is_room_for_are_refused_before_the_plan_is_made(job):
