@@ -16,6 +16,7 @@ from .all_to_all import gather
 from .workspace import Workspace
 
 _BLOCK = 64 if INTERPRETED else 512
+_LIMITS = torch.iinfo(torch.int32)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -81,6 +82,8 @@ def route(
 ) -> GroupRouting:
     """All members' choices, sorted."""
     n, k = space.n_pes, ids.shape[1]
+    if ids.dtype == torch.int64:  # what int32 has no room for is no expert, and becomes none
+        ids = ids.clamp(_LIMITS.min, _LIMITS.max)
     every = gather_choices(space, ids.int(), rows, -1).view(-1)
     count, device = every.numel(), ids.device
     members, firsts = _members(rows, device)

@@ -65,6 +65,19 @@ def test_an_expert_that_there_is_not_ends_the_job_from_the_kernel(
     assert told[1] in "56"
 
 
+@pytest.mark.parametrize("wrong", [2**32 + 1, -1 - 2**32])
+def test_experts_that_int32_has_no_room_for_are_none(wrong: int, run_pes: Callable) -> None:
+    code = f"""
+    import torch, pyshmem, pyshmem.fused as fused
+    with pyshmem.init() as job:
+        ids = torch.tensor([[0], [{wrong}]])
+        fused.all_gather_group_matmul(torch.zeros(2, 4), torch.ones(3, 4, 4), ids)
+    """
+    done = run_pes(1, code, device="sim", env=ALONE, timeout=60)
+    assert done.returncode != 0
+    assert re.search(r"no expert -?21474836\d\d \(token 1\)", done.stderr), done.stderr
+
+
 def test_tokens_that_left_before_an_error_are_taken_from_the_link(run_pes: Callable) -> None:
     code = """
     import pytest, torch, pyshmem, pyshmem.fused as fused
