@@ -114,6 +114,8 @@ ISHMEMX_API int ishmemx_control_create(int n_pes, int *fd);
 ISHMEMX_API int ishmemx_control_describe(int fd, int pe, char *text, size_t capacity);
 /* The PE whose failure the others were told of first, by itself; -1 where none has. */
 ISHMEMX_API int ishmemx_control_failed(int fd, int *pe);
+/* The status with which a PE ended the job by shmem_global_exit; -1 where none has. */
+ISHMEMX_API int ishmemx_control_global_exit(int fd, int *code);
 /* Marks the job as aborted, so that waiting PEs end with ISHMEMX_ERR_PEER and `why`. */
 ISHMEMX_API int ishmemx_control_abort(int fd, const char *why);
 

@@ -331,7 +331,11 @@ def abort(code: int = 1, message: str = "") -> NoReturn:
 
     Extension.
     """
-    code = integer("code", code)
+    _leave(integer("code", code), message)
+
+
+def _leave(code: int, message: str | None) -> NoReturn:
+    """Tell the others and end; ``message`` None: it is ``global_exit``."""
     if _job is not None:
         _tell_others(code, message)
     for stream in (sys.stdout, sys.stderr):
@@ -346,11 +350,11 @@ def global_exit(status: int) -> NoReturn:
 
     Spec: shmem_global_exit (OpenSHMEM 1.5).
     """
-    abort(integer("status", status), f"global_exit({status})")
+    _leave(integer("status", status), None)
 
 
-def _tell_others(code: int, text: str) -> None:
-    lib.ishmemx_abort(code, text.encode(errors="replace"))
+def _tell_others(code: int, text: str | None) -> None:
+    lib.ishmemx_abort(code, ffi.NULL if text is None else text.encode(errors="replace"))
     lib.forget_exit_status()
 
 

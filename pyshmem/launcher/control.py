@@ -22,6 +22,10 @@ class Control(Protocol):
         """The PE whose failure the others were told of first, as far as PEs told it themselves."""
         ...
 
+    def global_exit(self) -> int | None:
+        """The status with which a PE ended the job by ``global_exit``."""
+        ...
+
     def abort(self, why: str) -> None:
         """Let every PE that waits end with ``why``."""
         ...
@@ -47,6 +51,11 @@ class NativeControl:
         pe = library.ffi.new("int *")
         library.check(library.lib.ishmemx_control_failed(self.fd, pe))
         return int(pe[0]) if pe[0] >= 0 else None
+
+    def global_exit(self) -> int | None:
+        code = library.ffi.new("int *")
+        library.check(library.lib.ishmemx_control_global_exit(self.fd, code))
+        return int(code[0]) if code[0] >= 0 else None
 
     def abort(self, why: str) -> None:
         library.lib.ishmemx_control_abort(self.fd, why.encode())

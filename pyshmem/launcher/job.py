@@ -92,6 +92,7 @@ class Job:
         self._progress = progress
         self._files: list[int] = []  # of spec.output_dir
         self._deadline = float("inf")
+        self._global_exit: int | None = None
 
     def run(self) -> None:
         """Start the PEs and see all of them off."""
@@ -105,6 +106,7 @@ class Job:
             finally:
                 self._clean_up()
                 self.failed.sort(key=self._how_likely)
+                self._global_exit = self.control.global_exit()
                 if why_not := guard.dismiss():
                     say([f"had the launcher been killed, PEs' processes would stay: {why_not}"])
 
@@ -223,6 +225,8 @@ class Job:
             first = failed[0]
             why = f"PE {first.pe} (pid {first.pid}) {report.how_it_ended(first.returncode or 0)}"
             self._end("", 0, _AFTER_FAILURE, abort=why)
+        elif ended and self.ending is None and self.control.global_exit() == 0:
+            self._end("", 0, _AFTER_FAILURE)
 
     def _hear(self, number: int) -> None:
         if number == signal.SIGTSTP:
@@ -351,13 +355,12 @@ class Job:
                 lines.append(f"  {report.pes(self.ending.killed)} did not end and had to be killed")
             lines += [f"  {line}" for line in report.standing(self.ending.standing)]
             return self.ending.status, lines
-        cause = self._cause()
-        return cause.exit_status(), self._failure_lines(cause)
-
-    def _cause(self) -> Process:
-        """The PE that failed by itself; the first one when several did."""
+        # By themselves; what others failed of is how they heard of global_exit(0).
         primary = [p for p in self.failed if not report.is_secondary(p.last_lines())]
-        return (primary or self.failed)[0]
+        if not primary and self._global_exit == 0:
+            return 0, []
+        cause = (primary or self.failed)[0]
+        return cause.exit_status(), self._failure_lines(cause)
 
     def _how_likely(self, process: Process) -> int:
         """Where it stands among the causes; those that ended while we did not look have no order."""

@@ -110,16 +110,17 @@ def test_static_variables_of_different_programs_are_not_symmetric(
 
 
 @pytest.mark.parametrize("status", [0, 3])
+@pytest.mark.parametrize("others", ["shmem_barrier_all()", "for (;;) pause()"])
 def test_global_exit_is_the_exit_of_every_pe(
-    status: int, build: Compile, flags: list[str], tmp_path: Path, run_pes: Callable
+    others: str, status: int, build: Compile, flags: list[str], tmp_path: Path, run_pes: Callable
 ) -> None:
     (tmp_path / "leave.c").write_text(
-        "#include <shmem.h>\n"
+        "#include <shmem.h>\n#include <unistd.h>\n"
         "int main(void) {\n"
         "    shmem_init();\n"
         "    if (shmem_my_pe() == 1)\n"
         f"        shmem_global_exit({status});\n"
-        "    shmem_barrier_all();\n"
+        f"    {others};\n"
         "    return 9;\n"
         "}\n"
     )

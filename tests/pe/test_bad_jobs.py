@@ -265,23 +265,23 @@ def test_a_barrier_that_not_all_enter_times_out_with_a_report(run_pes: Callable)
     [
         ("pyshmem.abort(7, 'enough')", 7),
         ("pyshmem.global_exit(5)", 5),
-        ("pyshmem.global_exit(0)", None),
+        ("pyshmem.global_exit(0)", 0),
     ],
 )
-def test_one_pe_ends_the_job(ending: str, status: int | None, run_pes: Callable) -> None:
+@pytest.mark.parametrize("others", ["pyshmem.barrier_all()", "time.sleep(1000)"])
+def test_one_pe_ends_the_job(others: str, ending: str, status: int, run_pes: Callable) -> None:
     program = f"""
-import pyshmem
+import time, pyshmem
 pyshmem.init(heap_size="1M")
 print("printed before", end="")
 pyshmem.barrier_all()
 if pyshmem.my_pe() == 1:
     {ending}
-pyshmem.barrier_all()
+{others}
 """
     done = run_pes(2, program)
     assert "job still running" not in done.stderr
-    if status is not None:
-        assert done.returncode == status
+    assert done.returncode == status
     assert "printed before" in done.stdout
 
 

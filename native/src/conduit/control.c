@@ -229,6 +229,19 @@ int ishmemx_control_failed(int fd, int *pe) {
     return ISHMEMX_OK;
 }
 
+int ishmemx_control_global_exit(int fd, int *code) {
+    pysh_control_t *control = NULL;
+    int status = pysh_control_map(fd, 0, &control);
+    uint32_t word;
+
+    if (status)
+        return status;
+    word = atomic_load(&control->aborted);
+    *code = word & PYSH_GLOBAL_EXIT ? (int)(word & 0xff) : -1;
+    pysh_control_unmap(control);
+    return ISHMEMX_OK;
+}
+
 int ishmemx_control_abort(int fd, const char *why) {
     pysh_control_t *control = NULL;
     int status = pysh_control_map(fd, 0, &control);
