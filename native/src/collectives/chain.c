@@ -165,10 +165,17 @@ static void step_back(link_t *l, int64_t step) {
     for_node(l, &piece, deliver);
 }
 
-static int with_neighbours(const link_t *l, int (*act)(const pysh_steps_t *, int)) {
-    int status = l->before < 0 ? ISHMEMX_OK : act(&l->steps, l->before);
+static void tell_neighbours(const link_t *l) {
+    if (l->before >= 0)
+        pysh_tell(&l->steps, l->before);
+    if (l->behind >= 0)
+        pysh_tell(&l->steps, l->behind);
+}
 
-    return status || l->behind < 0 ? status : act(&l->steps, l->behind);
+static int hear_neighbours(const link_t *l) {
+    int status = l->before < 0 ? ISHMEMX_OK : pysh_hear(&l->steps, l->before);
+
+    return status || l->behind < 0 ? status : pysh_hear(&l->steps, l->behind);
 }
 
 static size_t pieces_of(const link_t *l, size_t n) {
@@ -186,17 +193,17 @@ static int run_steps(link_t *l) {
     int status = ISHMEMX_OK;
 
     l->steps.number += (uint64_t)step;
-    for (; !status && step < n; step++) {
-        if (step > 0 && (status = with_neighbours(l, pysh_hear)))
+    for (; step < n; step++) {
+        if (step > 0 && (status = hear_neighbours(l)))
             break;
         step_forth(l, step);
         if (!scans(l))
             step_back(l, step);
         l->steps.number++;
-        status = with_neighbours(l, pysh_tell);
+        tell_neighbours(l);
     }
     if (!status && n)
-        status = with_neighbours(l, pysh_hear);
+        status = hear_neighbours(l);
     l->chain->team->chain_step = step;
     return status;
 }

@@ -125,9 +125,8 @@ static int exchange(rails_t *r) {
     node_share(r, mine, r->mine, NULL);
     for (int distance = 1; !status && distance < n; distance *= 2) {
         int from = (mine + distance) % n, count = distance < n - distance ? distance : n - distance;
-        status = pysh_tell(&r->steps, pysh_node_member(r->nodes, (mine + n - distance) % n, r->mine));
-        if (!status)
-            status = pysh_hear(&r->steps, pysh_node_member(r->nodes, from, r->mine));
+        pysh_tell(&r->steps, pysh_node_member(r->nodes, (mine + n - distance) % n, r->mine));
+        status = pysh_hear(&r->steps, pysh_node_member(r->nodes, from, r->mine));
         if (!status)
             get_shares(r, from, count, r->mine, pe_of(r, from, r->mine));
     }
@@ -198,7 +197,7 @@ static int pass_on(tree_t *t, int behind, int rail) {
             get_share(t, rail, from);
     }
     for (; !status && behind + bit < r->nodes->n; bit *= 2)
-        status = pysh_tell(&r->steps, holder(t, behind + bit, rail));
+        pysh_tell(&r->steps, holder(t, behind + bit, rail));
     return status;
 }
 

@@ -53,13 +53,11 @@ static void remember(struct ishmemx_request *request, int status) {
     strncpy(request->error, ishmemx_error(), sizeof request->error - 1);
 }
 
-static int raise_flags(const struct ishmemx_request *request, uint64_t value) {
+static void raise_flags(const struct ishmemx_request *request, uint64_t value) {
     ishmemx_team_t team = request->team;
-    int status = ISHMEMX_OK;
 
-    for (int i = 1; !status && i < team->n_pes; i++)
-        status = pysh_flag_raise(team, request->slot + PYSH_ANNOUNCEMENT_BYTES, (team->my_pe + i) % team->n_pes, value);
-    return status;
+    for (int i = 1; i < team->n_pes; i++)
+        pysh_flag_raise(team, request->slot + PYSH_ANNOUNCEMENT_BYTES, (team->my_pe + i) % team->n_pes, value);
 }
 
 static bool all_reached(struct ishmemx_request *request, uint64_t value) {
@@ -105,7 +103,7 @@ static void work(struct ishmemx_request *request) {
     remember(request, status);
     delivered = pysh.conduit->quiet ? pysh.conduit->quiet() : ISHMEMX_OK;
     remember(request, delivered);
-    remember(request, raise_flags(request, done_value(request)));
+    raise_flags(request, done_value(request));
 }
 
 /* Is it complete? */
@@ -215,9 +213,7 @@ static int announce(struct ishmemx_request *request) {
         return status;
     request->slot = team->requests + (int64_t)(request->number % PYSH_REQUEST_SLOTS) * pysh_team_request_nbytes(team);
     write_announcement(request);
-    status = raise_flags(request, done_at_once(request) ? done_value(request) : announced_value(request));
-    if (status)
-        return status;
+    raise_flags(request, done_at_once(request) ? done_value(request) : announced_value(request));
     team->requested++;
     request->pulled = done_at_once(request);
     pthread_mutex_lock(&mutex);

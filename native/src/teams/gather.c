@@ -64,9 +64,8 @@ static int exchange(const gathering_t *g) {
         int from = wrapped(nodes->mine + distance, nodes->n);
         int count = distance < nodes->n - distance ? distance : nodes->n - distance;
         size_t nbytes = (size_t)members_of(nodes, from, count) * g->nbytes;
-        status = pysh_tell(&g->steps, nodes->head[wrapped(nodes->mine + nodes->n - distance, nodes->n)]);
-        if (!status)
-            status = pysh_hear(&g->steps, nodes->head[from]);
+        pysh_tell(&g->steps, nodes->head[wrapped(nodes->mine + nodes->n - distance, nodes->n)]);
+        status = pysh_hear(&g->steps, nodes->head[from]);
         if (!status)
             status = pysh_stage_read((pysh_place_t){ISHMEMX_HEAP_HOST, g->room},
                                      pysh.arena[ISHMEMX_HEAP_HOST].base + g->room + have, nbytes,
@@ -81,14 +80,14 @@ static int gather(const gathering_t *g, pysh_place_t stage) {
     int head = nodes->head[nodes->mine], status;
 
     if (g->steps.team->my_pe != head) {
-        status = pysh_tell(&g->steps, head);
-        return status ? status : pysh_hear(&g->steps, head);
+        pysh_tell(&g->steps, head);
+        return pysh_hear(&g->steps, head);
     }
     status = gather_node(g, stage);
     if (!status)
         status = exchange(g);
     for (int i = 1; !status && i < pysh_node_size(nodes, nodes->mine); i++)
-        status = pysh_tell(&g->steps, pysh_node_member(nodes, nodes->mine, i));
+        pysh_tell(&g->steps, pysh_node_member(nodes, nodes->mine, i));
     return status;
 }
 

@@ -16,19 +16,18 @@
 
 #define FEW_MEMBERS 8
 
-int pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t value) {
+void pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t value) {
     int pe = team->pes[member];
     char *peer = pysh.arena[ISHMEMX_HEAP_HOST].peer[pe];
 
     offset += team->my_pe * (int64_t)sizeof value;
     if (!peer) {
         pysh.conduit->raise(offset, value, pe);
-        return ISHMEMX_OK;
+        return;
     }
     /* release: pairs with has_told(), and with all_reached() of request.c */
     __atomic_store_n((uint64_t *)(peer + offset), value, __ATOMIC_RELEASE);
     pysh_wake(pe);
-    return ISHMEMX_OK;
 }
 
 /* ---- some members ---- */
@@ -41,8 +40,8 @@ void pysh_steps_end(const pysh_steps_t *steps) {
     steps->team->epoch = steps->number;
 }
 
-int pysh_tell(const pysh_steps_t *steps, int member) {
-    return pysh_flag_raise(steps->team, steps->team->flags, member, steps->number);
+void pysh_tell(const pysh_steps_t *steps, int member) {
+    pysh_flag_raise(steps->team, steps->team->flags, member, steps->number);
 }
 
 static bool has_told(const pysh_steps_t *steps, int member) {
@@ -69,8 +68,8 @@ int pysh_hear(const pysh_steps_t *steps, int member) {
 static int meet_few(const pysh_steps_t *steps, const int *members, int n, int mine) {
     int status = ISHMEMX_OK;
 
-    for (int i = 1; !status && i < n; i++)
-        status = pysh_tell(steps, members[(mine + i) % n]);
+    for (int i = 1; i < n; i++)
+        pysh_tell(steps, members[(mine + i) % n]);
     for (int i = 1; !status && i < n; i++)
         status = pysh_hear(steps, members[(mine + i) % n]);
     return status;
@@ -82,9 +81,8 @@ int pysh_meet(const pysh_steps_t *steps, const int *members, int n, int mine) {
     if (n <= FEW_MEMBERS)
         return meet_few(steps, members, n, mine);
     for (int distance = 1; !status && distance < n; distance *= 2) {
-        status = pysh_tell(steps, members[(mine + distance) % n]);
-        if (!status)
-            status = pysh_hear(steps, members[(mine + n - distance) % n]);
+        pysh_tell(steps, members[(mine + distance) % n]);
+        status = pysh_hear(steps, members[(mine + n - distance) % n]);
     }
     return status;
 }
@@ -104,15 +102,15 @@ static int meet_nodes(const pysh_steps_t *steps) {
     int size = pysh_node_size(nodes, nodes->mine), head = nodes->head[nodes->mine], status = ISHMEMX_OK;
 
     if (steps->team->my_pe != head) {
-        status = pysh_tell(steps, head);
-        return status ? status : pysh_hear(steps, head);
+        pysh_tell(steps, head);
+        return pysh_hear(steps, head);
     }
     for (int i = 1; !status && i < size; i++)
         status = pysh_hear(steps, pysh_node_member(nodes, nodes->mine, i));
     if (!status)
         status = pysh_meet(steps, nodes->head, nodes->n, nodes->mine);
     for (int i = 1; !status && i < size; i++)
-        status = pysh_tell(steps, pysh_node_member(nodes, nodes->mine, i));
+        pysh_tell(steps, pysh_node_member(nodes, nodes->mine, i));
     return status;
 }
 

@@ -8,7 +8,7 @@
 
 /* Stores `value` in this PE's word of the row of flags at `offset` of the member's host heap, releasing what this PE
  * stored before, and wakes it. */
-int pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t value);
+void pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t value);
 
 /* A stretch of a collective in which members tell each other how far they are. All members pass through the same
  * numbers, though not all tell anyone of each; a call that failed or was interrupted has passed none. */
@@ -22,7 +22,7 @@ pysh_steps_t pysh_steps_begin(ishmemx_team_t team, const char *what);
 void pysh_steps_end(const pysh_steps_t *steps);
 /* Tells a member that this PE is at the number, with all that it stored before; what it put by the conduit wants a
  * quiet first. */
-int pysh_tell(const pysh_steps_t *steps, int member);
+void pysh_tell(const pysh_steps_t *steps, int member);
 /* Until a member has told so. */
 int pysh_hear(const pysh_steps_t *steps, int member);
 /* Until all of n members have come; this PE is the one with index `mine`. */
