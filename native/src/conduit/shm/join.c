@@ -112,10 +112,8 @@ static int take_answer(const ishmemx_config_t *config, int socket, int *fds, int
         return pysh_fail(reply.status, "job '%s' cannot start: %.*s", config->job, (int)sizeof reply.text, reply.text);
     header = CMSG_FIRSTHDR(&message);
     if (n_fds && (!header || header->cmsg_len != CMSG_LEN((size_t)n_fds * sizeof(int))))
-        return pysh_fail(ISHMEMX_ERR_SYSTEM,
-                         "job '%s' cannot start: PE 0's descriptors did not all arrive: raise the limit of open files "
-                         "(ulimit -n, now %llu)",
-                         config->job, pysh_open_files_limit());
+        return pysh_fail(ISHMEMX_ERR_SYSTEM, "job '%s' cannot start: PE 0's descriptors did not all arrive: %s",
+                         config->job, pysh_open_files_advice());
     if (n_fds)
         memcpy(fds, CMSG_DATA(header), (size_t)n_fds * sizeof(int));
     return ISHMEMX_OK;

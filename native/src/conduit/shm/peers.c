@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -27,10 +28,14 @@ static bool *gone;
 static int n_watched;
 static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER; /* the proxies' threads look too */
 
-unsigned long long pysh_open_files_limit(void) {
-    struct rlimit limit;
+const char *pysh_open_files_advice(void) {
+    static _Thread_local char text[80];
+    struct rlimit limit = {0};
 
-    return getrlimit(RLIMIT_NOFILE, &limit) ? 0 : (unsigned long long)limit.rlim_cur;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    snprintf(text, sizeof text, "raise the limit of open files (ulimit -n, now %llu)",
+             (unsigned long long)limit.rlim_cur);
+    return text;
 }
 
 /* Returns false when this process, or the system, may open no more files. */
@@ -56,10 +61,8 @@ int pysh_peers_watch(const pysh_control_t *control, int pe) {
         n_watched = peer + 1;
         if (peer != pe && atomic_load(&control->slot[peer].pid_namespace) == namespace &&
             !watch(peer, atomic_load(&control->slot[peer].pid))) {
-            pysh_fail(ISHMEMX_ERR_SYSTEM,
-                      "PE %d cannot watch its %d peers: %s; each takes a file: raise the limit of open files (ulimit "
-                      "-n, now %llu)",
-                      pe, control->n_pes - 1, strerror(errno), pysh_open_files_limit());
+            pysh_fail(ISHMEMX_ERR_SYSTEM, "PE %d cannot watch its %d peers: %s; each takes a file: %s", pe,
+                      control->n_pes - 1, strerror(errno), pysh_open_files_advice());
             pysh_peers_unwatch();
             return ISHMEMX_ERR_SYSTEM;
         }

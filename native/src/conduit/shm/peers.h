@@ -4,8 +4,8 @@
 
 #include "conduit/control.h"
 
-/* The soft limit of open files, as `ulimit -n` shows it. */
-unsigned long long pysh_open_files_limit(void);
+/* What to do about too few open files, with this process's limit. The text stays until the next call. */
+const char *pysh_open_files_advice(void);
 
 /* Begins to watch the processes that the slots name; those of another pid namespace, or where the
  * kernel has no pidfd and no answer either, are taken to live. SYSTEM where a process may not open

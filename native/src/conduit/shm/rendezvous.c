@@ -173,11 +173,8 @@ static void guest_accept(pysh_rendezvous_t *r) {
 
     if (guest < 0) {
         if (errno == EMFILE || errno == ENFILE)
-            refuse(
-                r, ISHMEMX_ERR_SYSTEM,
-                "PE 0 can take no more PEs than %d: %s; each takes a file: raise the limit of open files (ulimit -n, "
-                "now %llu)",
-                r->n_guests + 1, strerror(errno), pysh_open_files_limit());
+            refuse(r, ISHMEMX_ERR_SYSTEM, "PE 0 can take no more PEs than %d: %s; each takes a file: %s",
+                   r->n_guests + 1, strerror(errno), pysh_open_files_advice());
         return;
     }
     if (getsockopt(guest, SOL_SOCKET, SO_PEERCRED, &credentials, &nbytes) || credentials.uid != getuid() ||
