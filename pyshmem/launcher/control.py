@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from .._core import library
 
@@ -48,14 +49,15 @@ class NativeControl:
         return str(library.ffi.string(text).decode(errors="replace"))
 
     def failed(self) -> int | None:
-        pe = library.ffi.new("int *")
-        library.check(library.lib.ishmemx_control_failed(self.fd, pe))
-        return int(pe[0]) if pe[0] >= 0 else None
+        return self._number(library.lib.ishmemx_control_failed)
 
     def global_exit(self) -> int | None:
-        code = library.ffi.new("int *")
-        library.check(library.lib.ishmemx_control_global_exit(self.fd, code))
-        return int(code[0]) if code[0] >= 0 else None
+        return self._number(library.lib.ishmemx_control_global_exit)
+
+    def _number(self, ask: Callable[[int, Any], int]) -> int | None:
+        number = library.ffi.new("int *")
+        library.check(ask(self.fd, number))
+        return int(number[0]) if number[0] >= 0 else None
 
     def abort(self, why: str) -> None:
         library.lib.ishmemx_control_abort(self.fd, why.encode())

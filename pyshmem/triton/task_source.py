@@ -140,14 +140,20 @@ def _call(group: Sequence[Task]) -> str:
     return ", ".join(["tile", *given, "ctx", *named])
 
 
+#: What the text of a kernel calls by name, but for the tasks' functions.
+_NAMES = {
+    "triton": triton, "tl": tl, "begin": begin, "await_needs": await_needs, "finish": finish,
+}  # fmt: skip
+
+
 def compiled(name: str, source: str, tasks: Sequence[Task]) -> Any:
     """The kernel of a text. Triton looks for the text where Python keeps that of files."""
     digest = hashlib.blake2b(source.encode(), digest_size=6).hexdigest()
     file = f"<pyshmem.triton.tasks {name} {digest}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     namespace: dict[str, Any] = {
-        "__name__": __name__, "triton": triton, "tl": tl, "begin": begin,
-        "await_needs": await_needs, "finish": finish,
+        "__name__": __name__,
+        **_NAMES,
         **{f"f{task.number}": task.function for task in tasks},
         **{f"p{task.number}": task.ahead for task in tasks if task.ahead is not None},
     }  # fmt: skip
@@ -157,5 +163,4 @@ def compiled(name: str, source: str, tasks: Sequence[Task]) -> Any:
 
 def is_taken(name: str) -> bool:
     """Whether the text of a kernel calls a function or a module by this name."""
-    names = "triton", "tl", "begin", "await_needs", "finish"
-    return name in names or re.fullmatch("[fp][0-9]+", name) is not None
+    return name in _NAMES or re.fullmatch("[fp][0-9]+", name) is not None
