@@ -28,7 +28,7 @@ ready-demo ready-docs ready-test ready-torch: ready-%:
 	@tools/bootstrap.sh $*
 
 $(STUB): tools/device_stub.py $(wildcard pyshmem/device/*.py pyshmem/device/api/*.py pyshmem/device/jit/*.py) | ready-test
-	$(PYTHON) tools/device_stub.py $@
+	$(PYTHON) -S tools/device_stub.py $@
 
 demo: ready-demo ## the heat equation on 4 PEs; leaves build/demo/heat.png
 	$(PYTHON) -m pyshmem run -n 4 examples/heat.py --out build/demo/heat.png

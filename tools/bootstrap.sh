@@ -131,6 +131,6 @@ print(*table["build-system"]["requires"], *table["project"]["optional-dependenci
 pip install -r "$venv/build-requirements.txt"
 # shellcheck disable=SC2086 # a list of requirements
 pip install --no-build-isolation -e ".[$extras]" $requirements
-"$python" tools/device_stub.py pyshmem/device/__init__.pyi # for editors and type checkers
+"$python" -S tools/device_stub.py pyshmem/device/__init__.pyi # for editors and type checkers
 echo "$wanted" >"$venv/.ready-$level"
 say "done"
