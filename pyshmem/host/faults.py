@@ -112,6 +112,8 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
         whom=f" from PE {pe}" if pe >= 0 else "",
         outside=", or, with ctx=, was outside its team" if a == -1 else "",
     )  # fmt: skip
+    if op.startswith("put_signal"):  # by stores the data is on its way when the signal is looked at
+        what = what.replace("nothing was transferred", "no signal was sent")
     if kind == FAULT_TIMEOUT:
         what += report()
     elif kind == FAULT_PROXY:

@@ -103,6 +103,20 @@ def test_a_destination_off_the_heap(job, place):
     assert "heap='device'" in message
 
 
+@cuda.jit
+def put_and_signal(dest, source, sig, pe):
+    shmem.put_signal(dest, source, sig, 1, shmem.SIGNAL_SET, pe)
+
+
+def test_a_signal_off_the_heap_is_not_said_to_have_kept_its_data_back(job, place):
+    dest, source = place(np.zeros(4, np.int32)), place(np.ones(4, np.int32))
+    elsewhere = cuda.to_device(np.zeros(1, np.uint64))
+    message = fault(put_and_signal, (1, 1), dest, source, elsewhere, job.my_pe)
+    assert "put_signal: 8 bytes at" in message
+    assert "no signal was sent" in message
+    assert "nothing was transferred" not in message
+
+
 def test_work_goes_on_after_a_fault(job, place, show):
     dest, source = place(np.zeros(4, np.int32)), place(np.full(4, job.my_pe + 1, np.int32))
     fault(put_to, (1, 32), dest, source, 99, 4)
