@@ -37,7 +37,7 @@ test: lint ## all but what takes long; tests that need a GPU say so and are skip
 	$(BESIDE) -m "not serial and not long" $(FOLDERS)
 	$(PYTEST) -m "serial and not long" $(SERIAL)
 
-test-long: ready-test ## GPU code compiled for sm_90 and sm_80, every order of the ring's steps, 128 PEs, checking mode, whole suites on 1, 2 and 4 PEs
+test-long: ready-test ## GPU code compiled for sm_90, sm_80 and sm_100, every order of the ring's steps, 128 PEs, checking mode, whole suites on 1, 2 and 4 PEs
 	$(BESIDE) -m "long and not serial" $(FOLDERS)
 	$(PYTEST) -m "long and serial" $(SERIAL)
 

@@ -141,7 +141,6 @@ def main(share, of, wanted):
         public = sorted(name for name in set(shmem.__all__) - others if name.islower())
         print(json.dumps({"public": public}))
         cubins()
-        stacks()
         staged()
     if share == of - 1:
         architectures()
@@ -179,7 +178,7 @@ def stacks():
     for registers in (32, 64, None):
         library = compile_kernel(collectives, arguments, lto=False)
         library._max_registers = registers
-        cubin = library.get_cubin(cc=(9, 0))
+        cubin = library.get_cubin(cc=CC)
         image = bytes(getattr(cubin, "code", cubin))
         code = Cubin(image)
         (kernel,) = (name for name in code.frames if "collectivesB" in name)
@@ -258,7 +257,7 @@ def image_of(library):
 
 
 def architectures():
-    """Copies by threads, assembled: with bulk copies where the architecture has them."""
+    """Copies by threads, assembled: with bulk copies where the architecture has them; and the rest."""
     for name in ("put", "get", "put_nbi", "get_nbi", "put_signal"):
         make, _, _ = CASES[name]
         kernel, arguments = make(getattr(shmem, name))
@@ -267,6 +266,7 @@ def architectures():
         text = library.get_lto_ptx(cc=CC)
         row = {"assembled": name, "bytes": len(image), "bulk": "cp.async.bulk" in text}
         print(json.dumps(row | {"buffer": "pyshmem_bulk_buffer" in text}), flush=True)
+    stacks()
     declined()
     units()
     constants()

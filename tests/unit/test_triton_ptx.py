@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What Triton makes of ``pyshmem.triton`` for sm_90 and sm_80: scopes, barriers, widths, one thread."""
+"""What Triton makes of ``pyshmem.triton`` for three architectures: scopes, barriers, widths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long
 
 CASES = Path(__file__).with_name("triton_cases.py")
 GLUON_CASES = Path(__file__).with_name("gluon_cases.py")
-ARCHITECTURES = (90, 80)
+ARCHITECTURES = (90, 80, 100)
 
 
 def compiled(folder: Path, cases: Path, *arguments: object, **variables: str) -> dict[str, str]:
@@ -48,18 +48,18 @@ def ptx(cache: Path) -> dict[str, str]:
     return compiled(cache, CASES)
 
 
-def both(test):
+def for_each(test):
     return pytest.mark.parametrize("arch", ARCHITECTURES)(test)
 
 
-@both
+@for_each
 def test_tiles_are_stored_and_loaded_16_bytes_wide(ptx: dict[str, str], arch: int) -> None:
     out, into = ptx[f"copy_out-{arch}"], ptx[f"copy_in-{arch}"]
     assert set(re.findall(r"\tst\.global\.\S+", out)) == {"\tst.global.v4.b32"}
     assert set(re.findall(r"\tld\.global\.\S+", into)) == {"\tld.global.v4.b32"}
 
 
-@both
+@for_each
 def test_atomics_are_for_the_whole_system(ptx: dict[str, str], arch: int) -> None:
     found = re.findall(r"\t(?:@\S+ )?((?:atom|red)\.\S+)", ptx[f"atomics-{arch}"])
     assert len(found) >= 8
@@ -67,7 +67,7 @@ def test_atomics_are_for_the_whole_system(ptx: dict[str, str], arch: int) -> Non
     assert all(".acq_rel." in one or ".relaxed." in one for one in found), found
 
 
-@both
+@for_each
 def test_a_release_comes_behind_a_barrier_and_from_one_thread(
     ptx: dict[str, str], arch: int
 ) -> None:
@@ -87,7 +87,7 @@ def test_a_release_comes_behind_a_barrier_and_from_one_thread(
             assert any("bar.sync" in line for line in lines[last_store + 1 : place])
 
 
-@both
+@for_each
 def test_a_relaxed_signal_waits_for_nothing(ptx: dict[str, str], arch: int) -> None:
     lines = ptx[f"more_signals-{arch}"].splitlines()
     sent = [line for line in lines if re.search(r"@!q (red|st)\.relaxed\.sys", line)]
@@ -95,7 +95,7 @@ def test_a_relaxed_signal_waits_for_nothing(ptx: dict[str, str], arch: int) -> N
     assert all("%tid.x" in line for line in sent)
 
 
-@both
+@for_each
 def test_what_the_host_has_set_is_loaded_once(ptx: dict[str, str], arch: int) -> None:
     """Behind an acquire each load goes to the L2 cache, and the answer waits for it."""
     for name, rare in (("rounds_of_signals", 0), ("rounds_of_grids", 2)):  # of a ring with requests
@@ -109,7 +109,7 @@ def test_what_the_host_has_set_is_loaded_once(ptx: dict[str, str], arch: int) ->
     assert "ld." not in checks, "a PE that is there costs no load more"
 
 
-@both
+@for_each
 def test_a_reduction_loads_all_at_once_before_it_sends(ptx: dict[str, str], arch: int) -> None:
     before, behind = ptx[f"one_shot-{arch}"].split("bar.sync", 1)
     fixed = r"\{ ld\.global\.b64"
@@ -118,7 +118,7 @@ def test_a_reduction_loads_all_at_once_before_it_sends(ptx: dict[str, str], arch
     assert len(re.findall(fixed, sends)) <= 1, "that of a third PE"
 
 
-@both
+@for_each
 def test_a_barrier_of_grids_has_one_fence_a_program_and_one_a_grid(
     ptx: dict[str, str], arch: int
 ) -> None:
@@ -131,7 +131,7 @@ def test_a_barrier_of_grids_has_one_fence_a_program_and_one_a_grid(
     assert "fence" not in slow[: slow.rindex("ld.acquire.sys")]
 
 
-@both
+@for_each
 def test_a_wait_is_polled_by_one_thread_and_the_rest_meet_it(
     ptx: dict[str, str], arch: int
 ) -> None:
@@ -145,7 +145,7 @@ def test_a_wait_is_polled_by_one_thread_and_the_rest_meet_it(
     assert "shfl.sync" in ptx[f"more_signals-{arch}"], "one that is used comes from one thread"
 
 
-@both
+@for_each
 def test_a_tile_is_counted_when_all_its_threads_have_stored_it(
     ptx: dict[str, str], arch: int
 ) -> None:
@@ -168,14 +168,14 @@ def test_a_tile_is_counted_when_all_its_threads_have_stored_it(
     assert first[0] < next(k for k, line in enumerate(lines) if "ld.acquire.sys" in line)
 
 
-@both
+@for_each
 def test_fences_are_for_the_whole_system(ptx: dict[str, str], arch: int) -> None:
     body = ptx[f"meetings-{arch}"]
     assert body.count("fence.acq_rel.sys;") >= 4
     assert "fence.acq_rel.gpu" not in body
 
 
-@both
+@for_each
 def test_waits_end_by_the_clock_and_say_who_waited(ptx: dict[str, str], arch: int) -> None:
     body = ptx[f"waits-{arch}"]
     assert body.count("%globaltimer") == 3
@@ -183,7 +183,7 @@ def test_waits_end_by_the_clock_and_say_who_waited(ptx: dict[str, str], arch: in
     assert len(re.findall(r"atom.relaxed.sys.global.exch.b64 r", body)) == 3, "of reports"
 
 
-@both
+@for_each
 def test_pairs_of_units_are_awaited_four_at_a_time(ptx: dict[str, str], arch: int) -> None:
     """2,048 pairs by 128 threads: each has 16, each loaded 16 bytes wide."""
     text = ptx[f"pairs_of_units-{arch}"]
@@ -194,7 +194,7 @@ def test_pairs_of_units_are_awaited_four_at_a_time(ptx: dict[str, str], arch: in
         assert "%globaltimer" not in loop
 
 
-@both
+@for_each
 def test_arguments_may_be_numbers(ptx: dict[str, str], arch: int) -> None:
     assert "ld.global" in ptx[f"masked-{arch}"]  # its ctx is an int64, not a pointer
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels that call every function of ``pyshmem.triton``, compiled without a GPU.
 
-As a program it compiles them all for sm_90 and sm_80 with the Triton it runs on and prints the PTX
-as JSON: ``TRITON_INTERPRET=0 python triton_cases.py [names]``; with ``PYSHMEM_P2P=0`` for peers that
+As a program it compiles them all for sm_90, sm_80 and sm_100 with the Triton it runs on and prints the
+PTX as JSON: ``TRITON_INTERPRET=0 python triton_cases.py [names]``; with ``PYSHMEM_P2P=0`` for peers that
 loads and stores do not reach, and with ``STAGED=1`` as while a timeline is made.
 """
 
@@ -388,6 +388,6 @@ def ptx(name: str, architecture: int) -> str:
 
 if __name__ == "__main__":
     wanted = sys.argv[1:] or list(CASES)
-    architectures = (90, 80) if roads._NEAR else (90,)
+    architectures = (90, 80, 100) if roads._NEAR else (90,)
     texts = {f"{name}-{arch}": ptx(name, arch) for name in wanted for arch in architectures}
     json.dump({"version": triton.__version__, "ptx": texts}, sys.stdout)

@@ -15,8 +15,10 @@ from collections.abc import Iterable
 
 from ..state import SYMBOL
 
-_SECTION, _SYMBOL, _RELOCATION = (struct.Struct(f) for f in ("<IIQQQQIIQQ", "<IBBHQQ", "<QQq"))
-_RELOCATIONS, _FUNCTION = 4, 2  # SHT_RELA, STT_FUNC
+_SECTION, _SYMBOL = struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
+# By the type of the section: SHT_RELA, and SHT_REL, where sm_80 has the addresses of functions.
+_RELOCATIONS = {4: (".rela", struct.Struct("<QQq")), 9: (".rel", struct.Struct("<QQ"))}
+_FUNCTION = 2  # STT_FUNC
 _PAIR, _FRAME_SIZE = 4, 0x11  # of .nv.info: a record of two words; EIATTR_FRAME_SIZE
 # Instructions of 16 bytes, sm_70 and later, that add a constant to the stack pointer R1; the constant is
 # the upper half of the first word: IADD3 R1, R1, n, RZ and VIADD R1, R1, n.
@@ -67,11 +69,12 @@ class Cubin:
     def _references(self) -> dict[str, set[str]]:
         reaches = defaultdict(set)
         for name, row in self._sections.items():
-            if row[1] == _RELOCATIONS and name.startswith(".rela.text."):
-                for at in range(row[4], row[4] + row[5], _RELOCATION.size):
-                    symbol = _RELOCATION.unpack_from(self.code, at)[1] >> 32
+            prefix, relocation = _RELOCATIONS.get(row[1], ("", struct.Struct("")))
+            if prefix and name.startswith(prefix + _TEXT):
+                for at in range(row[4], row[4] + row[5], relocation.size):
+                    symbol = relocation.unpack_from(self.code, at)[1] >> 32
                     if self._is_function[symbol]:
-                        reaches[name.removeprefix(".rela.text.")].add(self._names[symbol])
+                        reaches[name.removeprefix(prefix + _TEXT)].add(self._names[symbol])
         return reaches
 
     def _stack_taken(self, row: tuple[int, ...]) -> int:
