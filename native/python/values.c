@@ -2,6 +2,7 @@
  * One value between Python and an element. */
 #include "fast.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/elements.h"
@@ -44,7 +45,7 @@ static bool float_in(size_t nbytes, PyObject *value, uint64_t *bits_p) {
     wide = PyFloat_AS_DOUBLE(value);
     narrow = (float)wide;
     memcpy(bits_p, nbytes == sizeof wide ? (void *)&wide : (void *)&narrow, nbytes);
-    return true;
+    return nbytes == sizeof wide || isinf(wide) || !isinf(narrow);
 }
 
 static bool signed_in(size_t nbytes, PyObject *value, uint64_t *bits_p) {

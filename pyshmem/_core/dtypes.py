@@ -24,7 +24,7 @@ class Kind:
 
     __slots__ = (
         "atomic", "atomic_fetch", "compare_swap", "dtype", "element", "failed", "g", "native", "p",
-        "test", "wait_until",
+        "plain", "test", "wait_until",
     )  # fmt: skip
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
@@ -45,6 +45,8 @@ class Kind:
         self.failed: Any = getattr(lib, f"failed_{name}", None)
         #: The Python type of one value.
         self.native: type = float if dtype.kind == "f" else int
+        #: Values of that type need no look: a float may be too large for float32, which C makes inf.
+        self.plain: type | None = None if name == "float" else self.native
 
     def scalar(self, value: Any, name: str) -> Any:
         """``value`` as ``native``, refusing what would lose something."""
@@ -52,12 +54,20 @@ class Kind:
             if self.native is int:
                 return operator.index(value)
             if not isinstance(value, (str, bytes, bytearray)):  # which float reads
-                return float(value)
+                return self._fitting(float(value), name)
         except (TypeError, ValueError):
             pass
         raise TypeError(
             f"{name} is {value!r} ({type(value).__name__}); the array's dtype is {self.dtype}"
         )
+
+    def _fitting(self, number: float, name: str) -> float:
+        if self.plain is None:
+            try:
+                struct.pack("=f", number)  # native "f" makes it inf
+            except OverflowError:
+                raise OverflowError(f"{name} {number} is outside {self.dtype}") from None
+        return number
 
 
 def bits_of(kind: Kind, value: Any, pe: Any = 0, name: str = "value") -> int:

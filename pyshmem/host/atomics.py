@@ -37,7 +37,7 @@ def _change(
         what = _OP[op], kind.element, address, bits_of(kind, value, pe), 0, pe_number(pe), 0
         run(lib.ishmemx_atomic_on_stream, handle_of(ctx), *what, stream_handle(stream))
         return
-    if type(value) is not kind.native:
+    if type(value) is not kind.plain:
         value = kind.scalar(value, "value")
     handle = handle_of(ctx)
     try:
@@ -53,7 +53,7 @@ def _fetch(op: str, dest: AnyArray, value: Any, pe: int, ctx: Context | None) ->
     address, kind = target(dest, "dest")
     if kind.atomic_fetch is None:
         raise unsupported_dtype(f"atomic {op}", kind, ATOMIC_FAMILY[op])
-    if type(value) is not kind.native:
+    if type(value) is not kind.plain:
         value = kind.scalar(value, "value")
     handle = handle_of(ctx)
     try:

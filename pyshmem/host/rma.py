@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, pair, stream_handle, target
-from .._core.dtypes import argument_error, out_of_range, pe_number
+from .._core.dtypes import Kind, argument_error, out_of_range, pe_number
 from .._core.errors import UnsupportedError
 from .._core.library import check, check_value, fail, fail_transfer, lib
 from .contexts import Context, context_of, handle_of
@@ -188,15 +188,13 @@ def p(
     address, kind = target(dest, "dest")
     handle, pe = handle_of(ctx), pe_number(pe)
     if kind.p is None or stream is not None:
-        one = np.array(value if kind.p is None else kind.scalar(value, "value"), kind.dtype)
-        if one.size != 1:
-            raise ValueError(f"value has {one.size} elements; p stores one")
+        one = _one_value(kind, value)
         if stream is not None:
             _p_on_stream(handle, address, one, pe, stream)
             return
         status = _put(handle, address, one.ctypes.data, kind.dtype.itemsize, pe)
     else:
-        if type(value) is not kind.native:
+        if type(value) is not kind.plain:
             value = kind.scalar(value, "value")
         try:
             status = kind.p(handle, address, value, pe)
@@ -232,6 +230,20 @@ def g(source: AnyArray, pe: int, *, ctx: Context | None = None) -> Any:
     if value == kind.failed:
         check_value()
     return value
+
+
+def _one_value(kind: Kind, value: Any) -> np.ndarray:
+    """An array of the one element that ``p`` stores, of a dtype the core may not know."""
+    if kind.p is not None or kind.dtype.kind in "iu":
+        value = kind.scalar(value, "value")
+    try:
+        with np.errstate(over="raise"):
+            one = np.array(value, kind.dtype)
+    except FloatingPointError:
+        raise OverflowError(f"value {value} is outside {kind.dtype}") from None
+    if one.size != 1:
+        raise ValueError(f"value has {one.size} elements; p stores one")
+    return one
 
 
 def _p_on_stream(handle: int, address: int, one: np.ndarray, pe: int, stream: StreamLike) -> None:

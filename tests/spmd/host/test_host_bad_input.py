@@ -267,8 +267,34 @@ def test_the_argument_that_a_stream_s_call_cannot_take_is_named(job, what):
 
 def test_a_value_outside_a_float_is_told(job):
     array, fetched = pyshmem.zeros(1, np.float32), np.zeros(1, np.float32)
-    with pytest.raises(OverflowError, match=r"value 1e\+300 is outside float32"):
-        pyshmem.atomic_fetch_add_nbi(fetched, array, 1e300, 0)
+    calls = (
+        lambda value: pyshmem.atomic_fetch_add_nbi(fetched, array, value, 0),
+        lambda value: pyshmem.atomic_fetch_add(array, value, 0),
+        lambda value: pyshmem.atomic_set(array, value, 0),
+        lambda value: pyshmem.atomic_swap(array, value, 0),
+        lambda value: pyshmem.p(array, value, 0),
+    )
+    for call in calls:
+        for value in (1e300, np.float64(1e300), -(10**300)):
+            with pytest.raises(OverflowError, match=r"value -?1e\+300 is outside float32"):
+                call(value)
+    assert pyshmem.g(array, 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "error"),
+    [
+        (">f4", 1e300, OverflowError),
+        ("f2", 1e6, OverflowError),
+        (">i2", 1 << 15, OverflowError),
+        (">i2", 1.5, TypeError),
+    ],
+)
+def test_p_refuses_what_a_dtype_of_bytes_cannot_hold(job, dtype, value, error):
+    array = pyshmem.zeros(1, dtype)
+    with pytest.raises(error):
+        pyshmem.p(array, value, 0)
+    assert array[0] == 0
 
 
 def test_more_elements_than_there_are_numbers_for(job):
