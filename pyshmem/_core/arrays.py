@@ -78,6 +78,10 @@ class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
         """A copy in ordinary memory."""
         return self.view(np.ndarray).copy(order)
 
+    def squeeze(self, axis: Any = None) -> Any:
+        """A view without axes of one element; NumPy's own passes by ``__array_wrap__``, as results do."""
+        return self.reshape(self.view(np.ndarray).squeeze(axis).shape)
+
     def __copy__(self) -> Any:
         return self.copy("K")
 

@@ -142,6 +142,25 @@ def test_views_are_symmetric_and_keep_their_own_place() -> None:
         pyshmem.get(np.empty(3, int), grid[:, 1], 0)
 
 
+def test_a_squeezed_array_is_a_view() -> None:
+    array = pyshmem.zeros((1, 3, 1))
+    for view in (
+        array.squeeze(),
+        np.squeeze(array),
+        array.squeeze(axis=0),
+        array.T.squeeze((0, 2)),
+    ):
+        assert (type(view), view.heap) == (pyshmem.SymmetricArray, "host")
+        assert view.shape == np.zeros((1, 3, 1)).squeeze(0 if view.ndim == 2 else None).shape
+        view += 1
+    assert array.ravel().tolist() == [4, 4, 4]
+    with pytest.raises(ValueError, match="not equal to one"):
+        array.squeeze(1)
+    pyshmem.free(array)
+    with pytest.raises(ValueError, match="freed"):
+        pyshmem.put(view, np.zeros(3), 0)
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_changing_dtype_in_place_is_noticed() -> None:
     array = pyshmem.zeros(4, np.float64)
