@@ -176,6 +176,21 @@ def test_finalize_twice_is_harmless(run_command: RunCommand, tmp_path: Path) -> 
     assert run(run_command, 2, program, check=True).stdout.count("good") == 2
 
 
+def test_a_child_of_fork_may_exit(run_command: RunCommand, tmp_path: Path) -> None:
+    text = """
+import os, sys, pyshmem
+with pyshmem.init():
+    child = os.fork()
+    if child == 0:
+        sys.exit(3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    pyshmem.barrier_all()
+print("good")
+"""
+    done = run(run_command, 2, write(tmp_path, text), check=True)
+    assert done.stdout.count("good") == 2
+
+
 def test_global_exit_ends_the_job_with_its_code(run_command: RunCommand, tmp_path: Path) -> None:
     text = INIT + "if pyshmem.my_pe() == 1: pyshmem.global_exit(7)\npyshmem.barrier_all()\n"
     done = run(run_command, 2, write(tmp_path, text))

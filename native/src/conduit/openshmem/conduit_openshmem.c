@@ -68,8 +68,7 @@ static void leave_job(int status) {
         pysh_os.library->global_exit(0);
 }
 
-static void leave_library(int status, void *unused) {
-    (void)unused;
+static void leave_library(int status) {
     if (own.owner != getpid())
         return;
     if (own.joined) {
@@ -83,8 +82,18 @@ static void leave_library(int status, void *unused) {
     own.owner = 0;
 }
 
+/* In a child of fork the library's exit handler would wait as the PE that forked, and break what that one shares. */
+static void at_exit(int status, void *unused) {
+    (void)unused;
+    if (own.owner && own.owner != getpid()) {
+        fflush(NULL);
+        _exit(status);
+    }
+    leave_library(status);
+}
+
 void ishmemx_openshmem_leave(void) {
-    leave_library(0, NULL);
+    leave_library(0);
 }
 
 static int control_open(void) {
@@ -139,7 +148,7 @@ static int library_start(const ishmemx_config_t *config) {
         (status = pysh_openshmem_start(pysh_os.library, own.heap_bytes, pysh.several_hosts, &level)))
         return status;
     own.owner = getpid();
-    on_exit(leave_library, NULL);
+    on_exit(at_exit, NULL);
     pysh_os.pe = pysh_os.library->my_pe();
     pysh_os.n_pes = pysh_os.library->n_pes();
     return ISHMEMX_OK;
