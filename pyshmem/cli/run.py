@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from .._core.errors import LaunchError
+from .._core.errors import LaunchError, ShmemError
 from ..launcher import binding
 from ..launcher.control import NativeControl
 from ..launcher.hosts import run_on_hosts
@@ -149,7 +149,7 @@ def run(
             here_only = {"output-dir": output_dir, "bind": bind, "gdb": gdb, "attach": attach}
             run_on_hosts(spec, hosts, [f"--{name}" for name in _given(here_only)])
         control = _prepared(spec)
-    except (LaunchError, ValueError, OSError) as error:
+    except (ShmemError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
     sys.exit(_status_of(spec, control))
 

@@ -253,3 +253,17 @@ def test_a_pe_with_too_few_open_files_says_so_in_init(case: str, run_pes: Callab
     assert done.returncode == 1
     assert text in done.stderr
     assert f"raise the limit of open files (ulimit -n, now {limit})" in done.stderr
+
+
+@pytest.mark.parametrize("kib", [1, 1024], ids="ulimit -f {}".format)
+def test_a_limit_of_file_sizes_is_told(kib: int, tmp_path: Path, run_command: Callable) -> None:
+    """Of shared memory, too. Python does not mind SIGXFSZ; it killed programs in C without a word."""
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text("#include <shmem.h>\nint main(void) { shmem_init(); shmem_finalize(); }\n")
+    pyshmem = [sys.executable, "-m", "pyshmem"]
+    run_command([*pyshmem, "cc", str(source), "-o", str(program)], 60, check=True)
+    job = [*pyshmem, "run", "-n", "2", "--device", "none", str(program)]
+    done = run_command(["bash", "-c", f'ulimit -f {kib}; exec "$@"', "bash", *job], 60)
+    assert done.returncode == 1
+    assert "2 PEs: larger than files may be, and so shared memory (ulimit -f)" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/status.h"
 #include "ishmemx.h"
@@ -26,4 +28,19 @@ int pysh_memory_file(const char *name) {
                       ? "; the host or the container forbids shared memory without a name (seccomp profile?)"
                       : "");
     return fd;
+}
+
+/* The limit of file sizes counts for memory, too, and who passes it is killed by SIGXFSZ: in C, without a word. */
+int pysh_memory_file_size(int fd, size_t nbytes) {
+    struct rlimit limit;
+
+    if (!getrlimit(RLIMIT_FSIZE, &limit) && nbytes > limit.rlim_cur) {
+        errno = EFBIG;
+        return -1;
+    }
+    return ftruncate(fd, (off_t)nbytes);
+}
+
+const char *pysh_memory_file_reason(int why) {
+    return why == EFBIG ? "larger than files may be, and so shared memory (ulimit -f)" : strerror(why);
 }

@@ -38,7 +38,7 @@ int ishmemx_control_create(int n_pes, int *fd) {
         made = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         close(low);
     }
-    if (made < 0 || ftruncate(made, (off_t)nbytes_of(n_pes)))
+    if (made < 0 || pysh_memory_file_size(made, nbytes_of(n_pes)))
         goto failed;
     control = mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, made, 0);
     if (control == MAP_FAILED)
@@ -49,7 +49,7 @@ int ishmemx_control_create(int n_pes, int *fd) {
     *fd = made;
     return ISHMEMX_OK;
 failed:
-    pysh_fail(ISHMEMX_ERR_SYSTEM, "control segment of %d PEs: %s", n_pes, strerror(errno));
+    pysh_fail(ISHMEMX_ERR_SYSTEM, "control segment of %d PEs: %s", n_pes, pysh_memory_file_reason(errno));
     if (made >= 0)
         close(made);
     return ISHMEMX_ERR_SYSTEM;

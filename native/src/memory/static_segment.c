@@ -120,7 +120,7 @@ static bool copy_sparse(int fd, int map, const char *pages, size_t first, size_t
 static int move_pages(char *pages, size_t file_nbytes, size_t nbytes, size_t page) {
     int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     int fd = pysh_memory_file("pyshmem-statics");
-    bool copied = fd >= 0 && ftruncate(fd, (off_t)nbytes) == 0 && write_all(fd, pages, file_nbytes, 0) &&
+    bool copied = fd >= 0 && pysh_memory_file_size(fd, nbytes) == 0 && write_all(fd, pages, file_nbytes, 0) &&
                   copy_sparse(fd, map, pages, file_nbytes, nbytes, page);
 
     if (!copied || mmap(pages, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {

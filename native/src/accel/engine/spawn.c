@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/memory_file.h"
 #include "base/state.h"
 #include "base/status.h"
 
@@ -29,7 +30,7 @@ int pysh_engine_segment(size_t nbytes, pysh_engine_queue_t **queue_p, int *fd_p)
     int fd = memfd_create("pyshmem-engine", MFD_CLOEXEC);
     void *queue = MAP_FAILED;
 
-    if (fd >= 0 && !ftruncate(fd, (off_t)nbytes))
+    if (fd >= 0 && !pysh_memory_file_size(fd, nbytes))
         queue = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (queue == MAP_FAILED) {
         int why = errno;

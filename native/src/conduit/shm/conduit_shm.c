@@ -249,13 +249,13 @@ static int shm_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
 
     if (__builtin_mul_overflow(stride, (size_t)shm.n_pes, &total) || total >= INT64_MAX)
         errno = ENOMEM;
-    else if (ftruncate(shm.arena_fd[heap], (off_t)total) == 0)
+    else if (pysh_memory_file_size(shm.arena_fd[heap], total) == 0)
         region = map_aligned(shm.arena_fd[heap], total);
     if (!region)
         return pysh_fail(ISHMEMX_ERR_SYSTEM,
                          "symmetric %s heap of %s for each of %d PEs: %s; lower PYSHMEM_%sHEAP_SIZE",
                          heap == ISHMEMX_HEAP_HOST ? "host" : "device", pysh_bytes_text(nbytes), shm.n_pes,
-                         strerror(errno), heap == ISHMEMX_HEAP_HOST ? "" : "DEVICE_");
+                         pysh_memory_file_reason(errno), heap == ISHMEMX_HEAP_HOST ? "" : "DEVICE_");
     pysh_arena_no_dump(region, total);
     shm.region[heap] = region;
     shm.region_nbytes[heap] = total;
