@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from pathlib import Path
@@ -33,6 +34,21 @@ class _Run(click.Command):
             raise click.UsageError(text, ctx) from None
 
 
+class _Seconds(click.FloatRange):
+    """A time that is a number: NaN, which is not below 0 either, would be none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+        return number
+
+
+_SECONDS = _Seconds(min=0)
+
+
 @click.command(cls=_Run, context_settings={"allow_interspersed_args": False})
 @click.option("-n", "--n-pes", type=click.IntRange(min=1), required=True, help="Number of PEs.")
 @click.option(
@@ -59,14 +75,14 @@ class _Run(click.Command):
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0),
+    type=_SECONDS,
     default=0,
     metavar="SECONDS",
     help="End the job after this long and say where each PE stood.",
 )
 @click.option(
     "--grace",
-    type=click.FloatRange(min=0),
+    type=_SECONDS,
     default=JobSpec.grace,
     show_default=True,
     metavar="SECONDS",

@@ -56,6 +56,11 @@ def test_the_console_script_is_the_module() -> None:
         (["-n", "2", "--conduit", "smoke", "x.py"], "smoke"),
         (["-n", "2", "--heap-size", "big", sys.executable], "PYSHMEM_HEAP_SIZE"),
         (["-n", "2", "--timeout", "-1", "x.py"], "-1"),
+        (
+            ["-n", "2", "--timeout", "nan", sys.executable],
+            "--timeout': 'nan' is no number of seconds",
+        ),
+        (["-n", "2", "--grace", "nan", sys.executable], "'nan' is no number of seconds"),
     ],
 )
 def test_run_refuses(arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
