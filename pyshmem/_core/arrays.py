@@ -79,7 +79,7 @@ class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
         return self.view(np.ndarray).copy(order)
 
     def squeeze(self, axis: Any = None) -> Any:
-        """A view without axes of one element; NumPy's own passes by ``__array_wrap__``, as results do."""
+        """A view without axes of one element; NumPy's own is an array like results of functions."""
         return self.reshape(self.view(np.ndarray).squeeze(axis).shape)
 
     def __copy__(self) -> Any:

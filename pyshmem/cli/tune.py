@@ -4,11 +4,25 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import click
 
+from ..host.cutover import tune_file
 from ._job import job_options, run_module
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """Before anything is measured: that takes minutes, and the table is written behind it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise click.ClickException(
+            f"the table cannot be written to {path}: {error.strerror}; name another file by --output"
+        ) from None
 
 
 @click.command()
@@ -34,6 +48,7 @@ def tune(ctx: click.Context, what: str, n_pes: int, device: str | None, output: 
     if chosen and not Path(chosen).exists():  # a job would refuse to start without it
         del os.environ["PYSHMEM_TUNE_FILE"]
         output = output or chosen
+    _refuse_unwritable(Path(output) if output else tune_file())
     arguments = ["--output", output] if output else []
     if what == "fused":
         needs = ("torch", "triton")

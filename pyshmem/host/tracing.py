@@ -286,7 +286,10 @@ def follow_setting(make: Callable[[Path], Trace]) -> None:
 
 def _begin(make: Callable[[Path], Trace]) -> None:
     if path := setting("TRACE")[0]:
-        make(Path(path)).start()
+        try:
+            make(Path(path)).start()
+        except OSError as error:
+            raise OSError(error.errno, f"PYSHMEM_TRACE: {error.strerror}", path) from None
 
 
 def _end() -> None:

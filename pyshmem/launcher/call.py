@@ -104,7 +104,7 @@ def _checked(
         raise ValueError(f"n_pes is {count}; give 1 or more")
     if not callable(function):
         raise TypeError(f"function is a {type(function).__name__}; give one that can be called")
-    if timeout is not None and timeout <= 0:
+    if timeout is not None and not timeout > 0:  # NaN neither
         raise ValueError(f"timeout is {timeout}; give seconds, or None for none")
     if isinstance(output, str) and output not in OUTPUTS:
         raise ValueError(

@@ -180,6 +180,8 @@ def test_other_threads_may_call_it_too() -> None:
 def test_mistakes_are_told_before_anything_starts() -> None:
     with pytest.raises(ValueError, match="n_pes is 0"):
         pyshmem.launch(from_the_left, 0)
+    with pytest.raises(ValueError, match="timeout is nan"):
+        pyshmem.launch(pyshmem.my_pe, 2, timeout=float("nan"))
     with pytest.raises(TypeError, match="function is a int"):
         pyshmem.launch(7, 1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="output is 'files'"):

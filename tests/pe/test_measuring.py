@@ -62,6 +62,19 @@ def test_jobs_read_what_tune_wrote(tmp_path: Path) -> None:
     assert done.stdout.split() == [str(path)] * 2, done.stderr
 
 
+@pytest.mark.parametrize("what", ["cutover", "fused"])
+def test_a_place_for_the_table_is_there_before_anything_is_measured(
+    tmp_path: Path, what: str
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    wanted = file / "table.json"
+    done = pyshmem_command("tune", what, "--device", "sim", PYSHMEM_TUNE_FILE=str(wanted))
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Error: the table cannot be written to {wanted}")
+    assert "Traceback" not in done.stderr
+
+
 def test_tune_takes_two_pes(tmp_path: Path) -> None:
     done = pyshmem_command("tune", "-n", "1", "--device", "sim", "-o", str(tmp_path / "t.json"))
     assert done.returncode != 0

@@ -167,6 +167,16 @@ def test_kernels_requests_copies_and_faults_of_a_job(run_pes: RunPes, tmp_path: 
     assert [stages[name]["args"]["priority"] for name in ("send", "receive", "turn")] == [2, 0, -1]
 
 
+def test_a_place_where_no_timeline_can_be_is_named_with_its_setting(
+    run_pes: RunPes, tmp_path: Path
+) -> None:
+    path = tmp_path / "missing" / "t.json"
+    program = "import pyshmem\npyshmem.init()\n"
+    done = run_pes(2, program, device="none", env={"PYSHMEM_TRACE": str(path)})
+    assert done.returncode != 0
+    assert f"PYSHMEM_TRACE: No such file or directory: '{path}'" in done.stderr
+
+
 def test_a_whole_job_by_the_environment(run_pes: RunPes, tmp_path: Path) -> None:
     program = """
         import pyshmem
