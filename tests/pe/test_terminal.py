@@ -101,7 +101,10 @@ def _read_until(terminal: int, done: Callable[[str], bool]) -> str:
 
 def test_input_goes_to_pe_0(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
-    script.write_text("import os, sys; print(os.environ['PYSHMEM_PE'], repr(sys.stdin.read()))")
+    # One write a line: where PYTHONUNBUFFERED is set, print writes each of its values on its own.
+    script.write_text(
+        "import os, sys; print(f'{os.environ[\"PYSHMEM_PE\"]} {sys.stdin.read()!r}\\n', end='')"
+    )
     command = [sys.executable, "-m", "pyshmem", "run", "-n", "2", "--device", "none", str(script)]
     done = subprocess.run(command, input="hello", capture_output=True, text=True, timeout=60)
     assert sorted(done.stdout.splitlines()) == ["0 'hello'", "1 ''"]
