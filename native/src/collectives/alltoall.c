@@ -96,7 +96,7 @@ static int alltoalls_check(const char *routine, ishmemx_team_t team, const void 
 
 static int alltoalls(const char *routine, ishmemx_team_t team, void *dest, const void *source, ptrdiff_t dest_stride,
                      ptrdiff_t source_stride, size_t nelems, size_t width) {
-    pysh_call_t call = {routine, (int)dest_stride, (int)source_stride, -1, nelems};
+    pysh_call_t call = {routine, (int)dest_stride, (int)source_stride, -1, nelems, NULL, source};
     int status = alltoalls_check(routine, team, dest, source, dest_stride, source_stride, nelems, width);
 
     if ((status = pysh_coll_begin(team, &call, status)))
@@ -128,7 +128,7 @@ static int alltoalls_begin(const char *routine, ishmemx_team_t team, void *dest,
                            ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t nelems, size_t width,
                            ishmemx_request_t *request) {
     struct ishmemx_request asked = {.team = team,
-                                    .call = {routine, (int)dest_stride, (int)source_stride, -1, nelems},
+                                    .call = {routine, (int)dest_stride, (int)source_stride, -1, nelems, NULL, source},
                                     .pull = nelems && width ? alltoalls_pull : NULL,
                                     .dest = dest,
                                     .source = source,

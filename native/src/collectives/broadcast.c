@@ -62,7 +62,7 @@ static int (*choose(ishmemx_team_t team, size_t nbytes))(ishmemx_team_t, void *,
 }
 
 int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
-    pysh_call_t call = {"broadcast", -1, -1, root, nbytes};
+    pysh_call_t call = {"broadcast", -1, -1, root, nbytes, dest, source};
     int status;
 
     PYSH_ENTER();
@@ -81,7 +81,7 @@ static int broadcast_pull(const struct ishmemx_request *request) {
 int ishmemx_broadcast_nb(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root,
                          ishmemx_request_t *request) {
     struct ishmemx_request asked = {.team = team,
-                                    .call = {"broadcast_nb", -1, -1, root, nbytes},
+                                    .call = {"broadcast_nb", -1, -1, root, nbytes, dest, source},
                                     .pull = nbytes ? broadcast_pull : NULL,
                                     .dest = dest,
                                     .source = source};

@@ -151,7 +151,7 @@ static int fetch_contributions(ishmemx_team_t team, char *dest, const pysh_contr
 }
 
 int ishmemx_collect(ishmemx_team_t team, void *dest, size_t capacity, const void *source, size_t nbytes) {
-    pysh_call_t call = {"collect", -1, -1, -1, 0};
+    pysh_call_t call = {"collect", -1, -1, -1, 0, NULL, NULL};
     pysh_place_t dest_place, place = {0, 0};
     pysh_contribution_t mine = {.nbytes = nbytes, .capacity = capacity}, *contributions;
     int status;
@@ -204,7 +204,7 @@ static int collect_pull(const struct ishmemx_request *request) {
 int ishmemx_collect_nb(ishmemx_team_t team, void *dest, size_t capacity, const void *source, size_t nbytes,
                        ishmemx_request_t *request) {
     struct ishmemx_request asked = {.team = team,
-                                    .call = {"collect_nb", -1, -1, -1, 0},
+                                    .call = {"collect_nb", -1, -1, -1, 0, NULL, NULL},
                                     .pull = collect_pull,
                                     .dest = dest,
                                     .source = source,

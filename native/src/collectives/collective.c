@@ -3,6 +3,7 @@
  * from the members' sources, between two syncs. */
 #include "collectives/collective.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +22,25 @@
 /* No small number, which a member's data may have where its record would stand. */
 #define FIRST_TURN UINT64_C(0x7079736800000000)
 
+/* What is the same on all members when they take one symmetric array. */
+static int64_t place_of(const void *address, const char *what) {
+    int64_t offset;
+    int heap;
+
+    if (!address || pysh_heap_locate(address, 1, what, &heap, &offset))
+        return -1;
+    return offset | (int64_t)heap << 56;
+}
+
 pysh_record_t pysh_record_of(const pysh_call_t *call, int status) {
-    pysh_record_t record = {
-        .op = call->op, .type = call->type, .root = call->root, .status = status, .nbytes = call->nbytes};
+    bool compared = pysh.check && !status && call->nbytes;
+    pysh_record_t record = {.op = call->op,
+                            .type = call->type,
+                            .root = call->root,
+                            .status = status,
+                            .nbytes = call->nbytes,
+                            .dest = compared ? place_of(call->dest, "dest") : -1,
+                            .source = compared ? place_of(call->source, "source") : -1};
 
     snprintf(record.routine, sizeof record.routine, "%s", call->routine);
     return record;
@@ -50,6 +67,10 @@ int pysh_record_compare(const pysh_call_t *call, const pysh_record_t *mine, cons
     if (mine->root != other->root)
         return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: root %d on PE %d, but %d on PE %d", call->routine, mine->root,
                          pysh.pe, other->root, pe);
+    if (mine->dest != other->dest || mine->source != other->source)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                         "%s: %s is another array on PE %d than on PE %d; all PEs must give the same symmetric one",
+                         call->routine, mine->dest != other->dest ? "dest" : "source", pysh.pe, pe);
     return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: another type or stride on PE %d than on PE %d", call->routine, pysh.pe,
                      pe);
 }

@@ -12,12 +12,14 @@ typedef struct pysh_call { /* what the members of a collective must agree on */
     const char *routine;
     int op, type, root; /* -1 where the routine has none */
     size_t nbytes;
+    const void *dest, *source; /* NULL: each member may take another; not looked at without bytes */
 } pysh_call_t;
 typedef struct pysh_record { /* a call, with what its PE thinks of its arguments, for the others to compare */
     char routine[24];
     int op, type, root, status;
     uint64_t nbytes;
-    uint64_t turn; /* where records are staged: which of the team's turns this is of; else 0 */
+    int64_t dest, source; /* where on their heaps, and on which; -1: anywhere */
+    uint64_t turn;        /* where records are staged: which of the team's turns this is of; else 0 */
 } pysh_record_t;
 pysh_record_t pysh_record_of(const pysh_call_t *call, int status);
 /* OK, or MISMATCH saying how this PE's call differs from that of world PE `pe`. */

@@ -79,7 +79,7 @@ static int (*choose(ishmemx_team_t team, size_t nbytes))(ishmemx_team_t, char *,
 }
 
 int ishmemx_fcollect(ishmemx_team_t team, void *dest, const void *source, size_t nbytes) {
-    pysh_call_t call = {"fcollect", -1, -1, -1, nbytes};
+    pysh_call_t call = {"fcollect", -1, -1, -1, nbytes, dest, source};
     int status;
 
     PYSH_ENTER();
@@ -98,7 +98,7 @@ static int fcollect_pull(const struct ishmemx_request *request) {
 int ishmemx_fcollect_nb(ishmemx_team_t team, void *dest, const void *source, size_t nbytes,
                         ishmemx_request_t *request) {
     struct ishmemx_request asked = {.team = team,
-                                    .call = {"fcollect_nb", -1, -1, -1, nbytes},
+                                    .call = {"fcollect_nb", -1, -1, -1, nbytes, dest, source},
                                     .pull = nbytes ? fcollect_pull : NULL,
                                     .dest = dest,
                                     .source = source};

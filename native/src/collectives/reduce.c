@@ -232,7 +232,8 @@ static int reduce(reduction_t *r, void *dest, const void *source, pysh_place_t d
 
 static int blocking(reduction_t *r, void *dest, const void *source, size_t nreduce) {
     pysh_place_t dest_place = {0, 0}, source_place = {0, 0};
-    pysh_call_t call = {r->scatter ? "reduce_scatter" : "reduce", r->op, r->type, -1, 0};
+    pysh_call_t call = {
+        r->scatter ? "reduce_scatter" : "reduce", r->op, r->type, -1, 0, r->scatter ? NULL : dest, source};
     int status = arguments_check(r, dest, source, nreduce, &dest_place, &source_place);
 
     if (!status) {
@@ -285,7 +286,8 @@ static int reduce_scatter_pull(const struct ishmemx_request *request) {
 
 static int begin(const reduction_t *r, void *dest, const void *source, size_t nreduce, ishmemx_request_t *request) {
     struct ishmemx_request asked = {.team = r->team,
-                                    .call = {r->scatter ? "reduce_scatter_nb" : "reduce_nb", r->op, r->type, -1, 0},
+                                    .call = {r->scatter ? "reduce_scatter_nb" : "reduce_nb", r->op, r->type, -1, 0,
+                                             r->scatter ? NULL : dest, source},
                                     .dest = dest,
                                     .source = source,
                                     .nelems = nreduce};

@@ -327,7 +327,7 @@ int ishmemx_request_free(ishmemx_request_t request) {
 /* ---- requests without data ---- */
 
 int ishmemx_sync_nb(ishmemx_team_t team, ishmemx_request_t *request) {
-    struct ishmemx_request asked = {.team = team, .call = {"sync_nb", -1, -1, -1, 0}};
+    struct ishmemx_request asked = {.team = team, .call = {"sync_nb", -1, -1, -1, 0, NULL, NULL}};
 
     PYSH_ENTER();
     atomic_thread_fence(memory_order_seq_cst);
@@ -335,7 +335,7 @@ int ishmemx_sync_nb(ishmemx_team_t team, ishmemx_request_t *request) {
 }
 
 int ishmemx_barrier_nb(ishmemx_team_t team, ishmemx_request_t *request) {
-    struct ishmemx_request asked = {.team = team, .call = {"barrier_nb", -1, -1, -1, 0}};
+    struct ishmemx_request asked = {.team = team, .call = {"barrier_nb", -1, -1, -1, 0, NULL, NULL}};
     int status;
 
     PYSH_ENTER();

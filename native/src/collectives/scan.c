@@ -103,7 +103,7 @@ static int scan_sliced(struct ishmemx_request *request) {
 
 int ishmemx_sum_scan(ishmemx_team_t team, int exclusive, int type, void *dest, const void *source, size_t nelems) {
     struct ishmemx_request whole = {
-        .team = team, .call = {"sum_scan", exclusive != 0, type, -1, nelems}, .nelems = nelems};
+        .team = team, .call = {"sum_scan", exclusive != 0, type, -1, nelems, dest, source}, .nelems = nelems};
     scan_t scan = {.team = team, .type = type};
     int status;
 
@@ -179,7 +179,7 @@ int ishmemx_sum_scan_nb(ishmemx_team_t team, int exclusive, int type, void *dest
                         ishmemx_request_t *request) {
     struct ishmemx_request asked = {
         .team = team,
-        .call = {exclusive ? "sum_exscan_nb" : "sum_inscan_nb", exclusive != 0, type, -1, nelems},
+        .call = {exclusive ? "sum_exscan_nb" : "sum_inscan_nb", exclusive != 0, type, -1, nelems, dest, source},
         .pull = nelems ? scan_pull : NULL,
         .dest = dest,
         .source = source,

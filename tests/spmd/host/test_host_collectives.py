@@ -261,7 +261,9 @@ def test_different_arguments_are_told_to_all_in_checking_mode(job, checking):
     if job.n_pes == 1:
         pytest.skip("one PE agrees with itself")
     array, other = pyshmem.zeros(8), pyshmem.zeros(8 * job.n_pes)
+    first, second = pyshmem.zeros(8), pyshmem.zeros(8)
     odd = job.my_pe == job.n_pes - 1
+    mine = second if odd else first
     for call, message in (
         (lambda: pyshmem.sum_reduce(array, array, nelems=7 if odd else 8), "bytes on PE"),
         (lambda: (pyshmem.max_reduce if odd else pyshmem.min_reduce)(array, array), "max_reduce"),
@@ -275,6 +277,11 @@ def test_different_arguments_are_told_to_all_in_checking_mode(job, checking):
             lambda: pyshmem.broadcast(array, array, 0) if odd else pyshmem.sum_reduce(array, array),
             r"(sum_reduce|broadcast) on PE \d, but (sum_reduce|broadcast) on PE \d",
         ),
+        (lambda: pyshmem.sum_reduce(mine, array), "sum_reduce: dest is another array on PE"),
+        (lambda: pyshmem.sum_reduce(array, mine), "sum_reduce: source is another array on PE"),
+        (lambda: pyshmem.broadcast(mine, array, 0), "dest is another array on PE"),
+        (lambda: pyshmem.fcollect(other, mine), "source is another array on PE"),
+        (lambda: pyshmem.sum_inscan(mine, array), "dest is another array on PE"),
     ):
         with pytest.raises(pyshmem.MismatchError, match=message):
             call()
