@@ -15,7 +15,7 @@ class Setting(NamedTuple):
     """One row. The variable is ``PYSHMEM_<name>``; ``alias`` is read when that one is not set."""
 
     name: str
-    kind: str  # size, integer, seconds, flag, choice:a|b|c, string
+    kind: str  # size, integer, integer:low:high, seconds, flag, choice:a|b|c, string
     default: str
     help: str
     alias: str = ""
@@ -35,13 +35,13 @@ SETTINGS = (
             "kernels reach peers by loads and stores; 0 sends everything through the ring to the proxy"),
     Setting("P2P_ATOMICS", "choice:auto|owner", "auto",
             "atomic operations on peers' device heaps: auto by the link where it has native ones, owner by the peer's proxy"),
-    Setting("NODE_SIZE", "integer", "0",
+    Setting("NODE_SIZE", "integer:0:2147483647", "0",
             "PEs k to 2k-1, 2k to 3k-1, ... count as other hosts, for trials on one; 0: hosts are as they are"),
     Setting("STAGE_SIZE", "size", "16M",
             "host memory of a PE through which device heaps on other hosts are reached; at least 17 KiB a PE are taken"),
-    Setting("RINGS", "integer", "1", "request rings, each with a proxy thread: 1 to 4"),
-    Setting("RING_SLOTS", "integer", "4096", "requests a ring holds: a power of two, at least 8"),
-    Setting("PROXY_SPIN", "integer", "-1",
+    Setting("RINGS", "integer:1:4", "1", "request rings, each with a proxy thread: 1 to 4"),
+    Setting("RING_SLOTS", "integer:8:1048576", "4096", "requests a ring holds: a power of two, at least 8"),
+    Setting("PROXY_SPIN", "integer:-1:", "-1",
             "polls before an idle proxy gives its core away; -1 chooses from the core count"),
     Setting("ENGINE", "choice:auto|thread|process", "auto",
             "what starts kernels' copies by copy engines: the PE's proxy, or a process of its own (auto: on GPUs)"),
@@ -50,7 +50,7 @@ SETTINGS = (
     Setting("CUTOVER_GET", "string", "", "the same of gets"),
     Setting("CUTOVER_REDUCE", "string", "",
             "bytes from which each PE of a device reduction combines its share; the same on all PEs"),
-    Setting("KERNEL_REGISTERS", "integer", "64",
+    Setting("KERNEL_REGISTERS", "integer:0:255", "64",
             "registers a thread of kernels with rings or collectives, unless cuda.jit(max_registers=) says; 0: no cap"),
     Setting("CUTOVER_LL", "string", "",
             "bytes from which a block's collectives no longer send flags in their data; the same on all PEs"),
@@ -75,12 +75,12 @@ SETTINGS = (
     Setting("INIT_TIMEOUT", "seconds", "60", "how long init waits for the other PEs"),
     Setting("TRACE", "string", "",
             "file of a timeline of the whole job, as by profiling.trace; the same on all PEs"),
-    Setting("TRACE_STAGES", "integer", "32768",
+    Setting("TRACE_STAGES", "integer:1:", "32768",
             "stages of kernels that a PE keeps for a timeline, 64 bytes of device heap each"),
     Setting("CORE_HEAPS", "flag", "0", "core dumps hold the symmetric heaps too, this PE's and its peers'"),
     Setting("CHECK", "flag", "0", "checking mode: overlap, sources changed too soon, arguments that differ between PEs",
             "SHMEM_DEBUG"),
-    Setting("SPIN", "integer", "-1", "polls before a waiting PE yields its core; -1 chooses from the core count"),
+    Setting("SPIN", "integer:-1:", "-1", "polls before a waiting PE yields its core; -1 chooses from the core count"),
     # Set by launchers, not by users.
     Setting("PE", "integer", "-1", "number of this PE (set by the launcher)"),
     Setting("N_PES", "integer", "-1", "number of PEs of the job (set by the launcher)"),

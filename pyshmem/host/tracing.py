@@ -102,10 +102,7 @@ class Trace:
                 "not: record each PE by profiling.start, stop and write_trace"
             )
         if self._kernels and job.device != "none":
-            capacity = setting_number("TRACE_STAGES")
-            if capacity < 1:
-                raise ValueError(f"PYSHMEM_TRACE_STAGES is {capacity}: give 1 or more")
-            stages.open_buffer(capacity)
+            stages.open_buffer(setting_number("TRACE_STAGES"))
         try:
             if job.device != "none":
                 self._first = _look_at_clock()

@@ -162,7 +162,9 @@ def test_a_pe_that_stops_is_named_and_holds_up_nobody_else(run_pes: Callable) ->
     assert done.stdout.count("ok") == 3
 
 
-@pytest.mark.parametrize(("size", "says"), [("-1", "NODE_SIZE is -1"), ("x", "PYSHMEM_NODE_SIZE")])
+@pytest.mark.parametrize(
+    ("size", "says"), [("-1", "NODE_SIZE is '-1'"), ("x", "PYSHMEM_NODE_SIZE")]
+)
 def test_a_node_size_that_is_none(size: str, says: str, run_pes: Callable) -> None:
     program = "import pyshmem\npyshmem.init()\n"
     done = run_pes(2, program, device="none", env={"PYSHMEM_NODE_SIZE": size}, timeout=20)

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pyshmem
-from pyshmem._core import library, settings, type_table
+from pyshmem._core import contract, library, settings, type_table
 from pyshmem._core.dtypes import as_dtype
 from pyshmem._core.library import ffi, lib
 from pyshmem.cli.info import LIBRARY, _package_folder
@@ -126,9 +128,10 @@ def test_a_setting_comes_from_its_variable(
     row: settings.Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind, _, choices = row.kind.partition(":")
+    integer = int(choices.split(":")[-1] or 17) if kind == "integer" else 0
     good, number, bad = {
         "size": ("1.5k", 1536, "much"),
-        "integer": ("17", 17, "1.5"),
+        "integer": (str(integer), integer, "1.5"),
         "seconds": ("0.25", 250_000_000, "soon"),
         "flag": ("1", 1, "perhaps"),
         "choice": (choices.split("|")[-1], len(choices.split("|")) - 1, "another"),
@@ -147,6 +150,36 @@ def test_a_setting_comes_from_its_variable(
     monkeypatch.setenv(f"PYSHMEM_{row.name}", bad)
     with pytest.raises(ValueError, match=f"PYSHMEM_{row.name}.*{re.escape(bad)}"):
         library.setting_number(row.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wanted"),
+    [
+        ("RINGS", "5", "an integer from 1 to 4"),
+        ("RINGS", "0", "an integer from 1 to 4"),
+        ("SPIN", "-2", "an integer from -1"),
+        ("TRACE_STAGES", "-7", "an integer from 1"),
+        ("NODE_SIZE", "1" + 23 * "0", "an integer from 0 to 2147483647"),
+        ("SPIN", "1" + 23 * "0", "an integer from -1"),
+        ("CONTROL_FD", "1" + 23 * "0", "an integer"),
+    ],
+)
+def test_an_integer_out_of_its_bounds_is_refused(
+    name: str, text: str, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"PYSHMEM_{name}", text)
+    told = f"PYSHMEM_{name} is '{text}', which is not {wanted}$"
+    with pytest.raises(ValueError, match=told):
+        library.setting_number(name)
+    assert f"integer:1:{contract.MAX_RINGS}" in {row.kind for row in settings.SETTINGS}
+
+
+def test_init_refuses_a_setting_that_nobody_asks_for() -> None:
+    program = "import pyshmem; pyshmem.init(device='none')"
+    variables = {**os.environ, "PYSHMEM_KERNEL_REGISTERS": "256"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60)
+    assert "PYSHMEM_KERNEL_REGISTERS is '256', which is not an integer from 0 to 255" in done.stderr
 
 
 @pytest.mark.parametrize(

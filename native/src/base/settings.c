@@ -2,6 +2,7 @@
  * The settings table of pyshmem/_core/settings.py: finds the text of a setting and parses it. */
 #include "base/settings.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -108,11 +109,19 @@ static bool parse_seconds(const char *text, int64_t *ns_p) {
     return true;
 }
 
-static bool parse_integer(const char *text, int64_t *value_p) {
+/* `bounds` is "low:high", or "low:" or nothing. */
+static bool parse_integer(const char *bounds, const char *text, int64_t *value_p) {
     char *rest;
-    int64_t value = strtoll(text, &rest, 10);
+    int64_t value, least = INT64_MIN, most = INT64_MAX;
 
-    if (rest == text || *rest)
+    if (*bounds) {
+        least = strtoll(bounds, &rest, 10);
+        if (rest[1])
+            most = strtoll(rest + 1, NULL, 10);
+    }
+    errno = 0;
+    value = strtoll(text, &rest, 10);
+    if (rest == text || *rest || errno || value < least || value > most)
         return false;
     *value_p = value;
     return true;
@@ -146,6 +155,26 @@ static bool parse_choice(const char *choices, const char *text, int64_t *value_p
     }
 }
 
+/* What `text` has to be for a setting of `kind`, in words. */
+static const char *wanted_text(const char *kind, char *buffer, size_t room) {
+    const char *bounds = strchr(kind, ':'), *most = bounds ? strchr(bounds + 1, ':') : NULL;
+
+    if (strcmp(kind, "size") == 0)
+        return "a size such as 1.5G or 64k";
+    if (strcmp(kind, "seconds") == 0)
+        return "a number of seconds such as 2.5";
+    if (strcmp(kind, "flag") == 0)
+        return "0 or 1";
+    if (*kind == 'c')
+        snprintf(buffer, room, "one of %s", bounds + 1);
+    else if (most)
+        snprintf(buffer, room, "an integer from %.*s%s%s", (int)(most - bounds - 1), bounds + 1, most[1] ? " to " : "",
+                 most + 1);
+    else
+        return "an integer";
+    return buffer;
+}
+
 int ishmemx_parse_size(const char *text, int64_t *nbytes) {
     if (!parse_size(text, nbytes))
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "'%s' is not a size such as 1.5G or 64k", text);
@@ -154,37 +183,42 @@ int ishmemx_parse_size(const char *text, int64_t *nbytes) {
 
 int ishmemx_setting_number(const char *name, int64_t *value) {
     const setting_t *setting = setting_find(name);
-    const char *text, *origin, *wanted = NULL;
-    bool good = false;
+    const char *text, *origin, *bounds;
+    char buffer[128];
+    bool good;
     int status = ishmemx_setting(name, &text, &origin);
 
     if (status)
         return status;
-    if (strcmp(setting->kind, "size") == 0) {
-        good = parse_size(text, value);
-        wanted = "a size such as 1.5G or 64k";
-    } else if (strcmp(setting->kind, "seconds") == 0) {
-        good = parse_seconds(text, value);
-        wanted = "a number of seconds such as 2.5";
-    } else if (strcmp(setting->kind, "integer") == 0) {
-        good = parse_integer(text, value);
-        wanted = "an integer";
-    } else if (strcmp(setting->kind, "flag") == 0) {
-        good = parse_flag(text, value);
-        if (!good && origin == setting->alias) /* SHMEM_DEBUG may be anything */
-            *value = good = true;
-        wanted = "0 or 1";
-    } else if (strncmp(setting->kind, "choice:", 7) == 0) {
-        good = parse_choice(setting->kind + 7, text, value);
-        wanted = setting->kind + 7;
-    }
-    if (!wanted)
+    if (strcmp(setting->kind, "string") == 0)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "setting PYSHMEM_%s is no number", name);
+    bounds = setting->kind + strcspn(setting->kind, ":");
+    bounds += *bounds == ':';
+    if (strcmp(setting->kind, "size") == 0)
+        good = parse_size(text, value);
+    else if (strcmp(setting->kind, "seconds") == 0)
+        good = parse_seconds(text, value);
+    else if (strncmp(setting->kind, "integer", 7) == 0)
+        good = parse_integer(bounds, text, value);
+    else if (strncmp(setting->kind, "choice:", 7) == 0)
+        good = parse_choice(bounds, text, value);
+    else if (!(good = parse_flag(text, value)) && origin == setting->alias) /* SHMEM_DEBUG may be anything */
+        *value = good = true;
     if (!good)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s is '%s', which is not %s%s",
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s is '%s', which is not %s",
                          strcmp(origin, "default") == 0 ? setting->variable : origin, text,
-                         strchr(wanted, '|') ? "one of " : "", wanted);
+                         wanted_text(setting->kind, buffer, sizeof buffer));
     return ISHMEMX_OK;
+}
+
+int pysh_settings_check(void) {
+    int64_t ignored;
+    int status = ISHMEMX_OK;
+
+    for (size_t i = 0; i < N_SETTINGS && !status; i++)
+        if (strcmp(settings[i].kind, "string") != 0)
+            status = ishmemx_setting_number(settings[i].name, &ignored);
+    return status;
 }
 
 void pysh_settings_announce(void) {

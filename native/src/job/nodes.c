@@ -34,9 +34,6 @@ static const char *const names[SETTINGS] = {"NODE_SIZE", "STAGE_SIZE", "CHECK"};
 static int words_of_mine(bool kernels, int64_t *mine) {
     int status = ishmemx_setting_number("NODE_SIZE", &mine[NODE_SIZE]);
 
-    if (!status && mine[NODE_SIZE] < 0)
-        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "PYSHMEM_NODE_SIZE is %lld; a node has 1 PE or more, or 0: its host's",
-                           (long long)mine[NODE_SIZE]);
     if (status || (status = ishmemx_setting_number("STAGE_SIZE", &mine[STAGE_SIZE])))
         return status;
     mine[CHECK] = pysh.check; /* SHMEM_DEBUG turns it on, too */
