@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -92,6 +93,25 @@ with pyshmem.init(heap_size="1M", device_heap_size="1M") as job:
 @pytest.mark.parametrize("who", ["host", "kernel"])
 def test_a_pe_that_is_stopped_does_not_wait_meanwhile(who: str, run_pes: Callable) -> None:
     run_pes(2, STOPPED, [who], device="sim", env={"PYSHMEM_TIMEOUT": "4"}, check=True)
+
+
+SLEEPER = """
+import os, signal, subprocess
+import pyshmem
+
+with pyshmem.init(heap_size="1M") as job:
+    if job.my_pe == 1:
+        subprocess.Popen(["sh", "-c", f"sleep 3; kill -CONT {os.getpid()}"])
+        os.kill(os.getpid(), signal.SIGSTOP)
+    pyshmem.barrier_all()
+"""
+
+
+def test_the_report_says_who_is_stopped(run_pes: Callable) -> None:
+    done = run_pes(3, SLEEPER, env={"PYSHMEM_REPORT_AFTER": "1"}, check=True)
+    told = r"PE 1 \(pid (\d+)\): running, stopped by a signal \(kill -CONT \1 lets it go on\)"
+    assert re.search(told, done.stderr), done.stderr
+    assert done.stderr.count("stopped by") == 1
 
 
 KERNEL = (

@@ -168,13 +168,37 @@ static void describe_host(const pysh_control_slot_t *slot, char *text, size_t ca
     snprintf(text, capacity, "in %s for %.1f s", what, (double)(pysh_now_ns() - since) * 1e-9);
 }
 
+/* A process that is stopped says nothing itself; its state follows the command's name in /proc. */
+static void describe_process(const pysh_control_slot_t *slot, char *text, size_t capacity) {
+    char path[64], line[256];
+    struct stat namespace;
+    const char *rest;
+    FILE *file;
+
+    text[0] = '\0';
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)atomic_load(&slot->pid));
+    if (stat("/proc/self/ns/pid", &namespace) || namespace.st_ino != atomic_load(&slot->pid_namespace) ||
+        !(file = fopen(path, "re")))
+        return;
+    line[fread(line, 1, sizeof line - 1, file)] = '\0';
+    fclose(file);
+    rest = strrchr(line, ')');
+    if (rest && strncmp(rest, ") T", 3) == 0)
+        snprintf(text, capacity, ", stopped by a signal (kill -CONT %d lets it go on)", (int)atomic_load(&slot->pid));
+    else if (rest && strncmp(rest, ") t", 3) == 0)
+        snprintf(text, capacity, ", stopped by a debugger");
+}
+
 void pysh_control_describe_slot(const pysh_control_slot_t *slot, char *text, size_t capacity) {
     size_t used;
 
     describe_host(slot, text, capacity);
     used = strlen(text);
-    if (atomic_load_explicit(&slot->state, memory_order_relaxed) == PYSH_PE_RUNNING)
-        pysh_board_describe(&slot->board, text + used, capacity - used);
+    if (atomic_load_explicit(&slot->state, memory_order_relaxed) != PYSH_PE_RUNNING)
+        return;
+    pysh_board_describe(&slot->board, text + used, capacity - used);
+    used = strlen(text);
+    describe_process(slot, text + used, capacity - used);
 }
 
 void pysh_control_set_abort(pysh_control_t *control, uint32_t by, int pe, const char *why) {
