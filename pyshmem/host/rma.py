@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, pair, stream_handle, target
-from .._core.dtypes import Kind, argument_error, out_of_range, pe_number
+from .._core.dtypes import Kind, argument_error, integer_error, out_of_range, pe_number
 from .._core.errors import UnsupportedError
 from .._core.library import check, check_value, fail, fail_transfer, lib
 from .contexts import Context, context_of, handle_of
@@ -236,6 +236,8 @@ def _one_value(kind: Kind, value: Any) -> np.ndarray:
     """An array of the one element that ``p`` stores, of a dtype the core may not know."""
     if kind.p is not None or kind.dtype.kind in "iu":
         value = kind.scalar(value, "value")
+    if kind.dtype.kind in "iu" and (error := integer_error(kind, value)):
+        raise error  # NumPy before 2 wraps it
     try:
         with np.errstate(over="raise"):
             one = np.array(value, kind.dtype)

@@ -86,7 +86,7 @@ class BFloat16Tensor:
         capsule = self.bits.__dlpack__(**arguments)
         name = dlpack._name_of(capsule)
         address = dlpack._pointer_in(capsule, name)
-        if self.versioned:
+        if name == b"dltensor_versioned":
             address += dlpack._Versioned.tensor.offset
         dlpack._Tensor.from_address(address).kind = 4  # kDLBfloat
         return capsule
