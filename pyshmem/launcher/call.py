@@ -174,11 +174,11 @@ def _memory_file(name: str) -> Iterator[int]:
 
 def _write_call(fd: int, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
     """What a PE needs before it can unpickle, as a line of JSON, and the call."""
-    import cloudpickle
+    from . import pickling
 
     place = {"path": sys.path, "argv": getattr(sys, "argv", [""]), "sources": _cells()}
     try:
-        pickled = cloudpickle.dumps((function, args))
+        pickled = pickling.dumps((function, args))
     except Exception as error:
         name = getattr(function, "__qualname__", repr(function))
         raise LaunchError(

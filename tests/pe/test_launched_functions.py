@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -54,6 +55,22 @@ def test_functions_without_a_module_are_sent_whole(tmp_path: Path) -> None:
         ("pe-0.txt", "o 5\n"),
         ("pe-1.txt", "o 5\n"),
     ]
+
+
+def test_a_function_of_a_script_is_shown_with_its_lines(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import pyshmem\n\n"
+        "def outer():\n"
+        "    def fails():\n"
+        "        raise ValueError('no such row')  # the line\n"
+        "    fails()\n\n"
+        "pyshmem.launch(outer, 2)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    for line, name in ((6, "outer"), (5, "fails")):
+        assert f'File "{script}", line {line}, in {name}\n' in done.stderr
+    assert "raise ValueError('no such row')  # the line\n" in done.stderr
 
 
 def test_functions_sent_whole_name_what_is_predefined() -> None:
