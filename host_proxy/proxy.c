@@ -275,16 +275,20 @@ int pysh_proxy_wake(void) {
     return status;
 }
 
-/* Waits for the thread; false when a user's handler keeps it past the deadline: then it is left behind, and takes
- * nothing of the ring's with it. */
-static bool joined(pysh_ring_t *ring, int64_t deadline) {
+/* Waits for the thread; false when a user's handler keeps it for longer than *left_p: then it is left behind, and
+ * takes nothing of the ring's with it. */
+static bool joined(pysh_ring_t *ring, int64_t *left_p) {
     struct timespec nap = {.tv_nsec = MAX_SLEEP_NS};
 
-    for (;; nanosleep(&nap, NULL)) {
+    for (;;) {
+        int64_t before = pysh_now_ns(), passed;
+
         if (pthread_tryjoin_np(ring->thread, NULL) == 0)
             return true;
-        if (pysh_now_ns() > deadline &&
-            atomic_compare_exchange_strong(&ring->calls, &(int){PYSH_RING_CALLS}, PYSH_RING_LEFT)) {
+        nanosleep(&nap, NULL);
+        passed = pysh_now_ns() - before;
+        *left_p -= passed < PYSH_STOOD_STILL_NS ? passed : PYSH_STOOD_STILL_NS; /* the handler stood still, too */
+        if (*left_p < 0 && atomic_compare_exchange_strong(&ring->calls, &(int){PYSH_RING_CALLS}, PYSH_RING_LEFT)) {
             pthread_detach(ring->thread);
             dprintf(STDERR_FILENO,
                     "PE %d: a handler that a kernel called has not returned; its thread is left behind\n", pysh.pe);
@@ -303,13 +307,13 @@ static void ring_close(pysh_ring_t *ring) {
 }
 
 void pysh_proxy_stop(void) {
-    int64_t deadline = pysh_now_ns() + STOP_TIMEOUT_NS + STOP_GRACE_NS;
+    int64_t left = STOP_TIMEOUT_NS + STOP_GRACE_NS;
     bool all = true;
 
     for (int k = 0; proxy.ring && k < proxy.n_rings; k++)
         atomic_store_explicit(&proxy.ring[k].stop, true, memory_order_release);
     for (int k = 0; proxy.ring && k < proxy.n_rings; k++) {
-        if (!proxy.ring[k].started || joined(&proxy.ring[k], deadline))
+        if (!proxy.ring[k].started || joined(&proxy.ring[k], &left))
             ring_close(&proxy.ring[k]);
         else
             all = false;
