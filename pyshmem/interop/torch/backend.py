@@ -43,7 +43,7 @@ class ShmemProcessGroup(Group):
     def reduce(self, tensors: Tensors, opts: Any) -> Any:
         """Combine over the members into that of the root."""
         (tensor,) = tensors
-        what, root = _reduction(opts, tensor), opts.rootRank
+        what, root = _reduction(opts, tensor), self._rank_of("reduce: dst", opts.rootRank)
         return self._run(
             lambda heap, s: heap.staging.all_reduce(tensor, tensor, what, s, root), tensors
         )
@@ -51,7 +51,7 @@ class ShmemProcessGroup(Group):
     def broadcast(self, tensors: Tensors, opts: Any) -> Any:
         """Copy the root's to all."""
         (tensor,) = tensors
-        root = opts.rootRank
+        root = self._rank_of("broadcast: src", opts.rootRank)
         return self._run(lambda heap, s: heap.staging.broadcast(tensor, tensor, root, s), tensors)
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
@@ -173,7 +173,7 @@ class ShmemProcessGroup(Group):
     def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any) -> Any:
         """Copy each member's to the root."""
         (source,) = inputs
-        rows, root = outputs[0] if outputs else [], opts.rootRank
+        rows, root = outputs[0] if outputs else [], self._rank_of("gather: dst", opts.rootRank)
         return self._run(
             lambda heap, s: heap.staging.all_gather(rows, source, s, root), rows, inputs
         )
@@ -181,7 +181,7 @@ class ShmemProcessGroup(Group):
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Any:
         """Copy to each member its one of the root's ``inputs``."""
         (output,) = outputs
-        rows, root = inputs[0] if inputs else [], opts.rootRank
+        rows, root = inputs[0] if inputs else [], self._rank_of("scatter: src", opts.rootRank)
         return self._run(lambda heap, s: heap.staging.scatter(output, rows, root, s), outputs, rows)
 
     def _shares(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -173,18 +174,42 @@ class Group(dist.ProcessGroup):
             )
         return self._lanes[key]
 
+    def _rank_of(self, name: str, given: Any) -> int:
+        """A rank of this group; torch looks at those of subgroups alone, and never at ``group_dst``.
+
+        Raises: TypeError (no number), ValueError (the group has no such rank).
+        """
+        try:
+            rank = operator.index(given)
+        except TypeError:
+            raise TypeError(f"{name} is {given!r} ({type(given).__name__}); give a rank") from None
+        if not 0 <= rank < self._n:
+            raise ValueError(
+                f"{name} is rank {rank}, which this group of {self._n} members does not have "
+                f"(0..{self._n - 1})"
+            )
+        return rank
+
     # ---- messages ----------------------------------------------------------------------------------
 
     def send(self, tensors: Tensors, to: int, tag: int = 0) -> Any:
-        """Send to a member; messages of a pair are received in the order they are sent."""
+        """Send to a member; messages of a pair are received in the order they are sent.
+
+        Raises: ValueError (the group has no such rank).
+        """
         (tensor,) = tensors
+        to = self._rank_of("send: dst", to)
         return self._run(
             lambda heap, s: heap.mailbox.send(tensor, to, tag, s), tensors, lane=("to", to)
         )
 
     def recv(self, tensors: Tensors, sender: int, tag: int = 0) -> Any:
-        """Receive the next message of a member."""
+        """Receive the next message of a member.
+
+        Raises: ValueError (the group has no such rank).
+        """
         (tensor,) = tensors
+        sender = self._rank_of("recv: src", sender)
         return self._run(
             lambda heap, s: heap.mailbox.receive(tensor, sender, tag, s),
             tensors,
