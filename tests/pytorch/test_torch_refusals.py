@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -73,3 +74,107 @@ def test_a_monitored_barrier_is_refused_as_the_page_says(run_pes: Callable) -> N
     page = (Path(__file__).parents[2] / "docs" / "torch.md").read_text()
     assert "`monitored_barrier`" in page
     assert "only implemented for GLOO" in page
+
+
+#: The job outlives the groups; they fail on all ranks with the texts given.
+IN_A_JOB = """
+import contextlib, pytest, torch, torch.distributed as dist
+import pyshmem, pyshmem.interop.torch as symmetric
+job = pyshmem.init(heap_size="64M")
+me, n = job.my_pe, job.n_pes
+def begin(staging=None):
+    symmetric.init_process_group(options=symmetric.Options(staging=staging))
+def check():
+    total = torch.ones(2)
+    dist.all_reduce(total)
+    assert (total == n).all()
+"""
+
+
+def test_staging_that_is_refused_is_told_on_all_members(run_pes: Callable) -> None:
+    code = """
+    alone = "rank 1 could not make the process group: "
+    for mine, error, text in (
+        ("1G", pyshmem.HeapExhausted, "1.0 GiB requested"),
+        (["2M", "4M", "2M"][me], pyshmem.MismatchError, "staging"),
+        ([None, "4M", None][me], pyshmem.MismatchError, "staging"),
+        (1000, ValueError, "1000 bytes, too few"),
+        (-1, ValueError, "-1 bytes"),
+        (["2M", "much", "2M"][me], *[(pyshmem.MismatchError, alone), (ValueError, "much")][me == 1]),
+        (["2M", 0.5, "2M"][me], *[(pyshmem.MismatchError, alone), (TypeError, "0.5")][me == 1]),
+    ):
+        with pytest.raises(error, match=text):
+            begin(mine)
+    begin("2M")
+    """
+    check(run_pes, 3, code, IN_A_JOB)
+
+
+def test_a_group_that_finds_no_staging_memory_fails_on_all_and_the_others_go_on(
+    run_pes: Callable,
+) -> None:
+    code = """
+    begin("1M")
+    if me != 2:
+        pair = dist.new_group([0, 1], use_local_synchronization=True)  # rank 2 has more free
+    made = []
+    with pytest.raises(pyshmem.HeapExhausted, match="no part of the 1048576 bytes"):
+        while len(made) < 100:
+            made.append(dist.new_group())
+    assert 1 <= len(made) < 17
+    for group in made:
+        x = torch.full((70_000,), float(me))  # in pieces
+        dist.all_reduce(x, group=group)
+        assert (x == 3).all()
+        dist.destroy_process_group(group)
+    dist.destroy_process_group(dist.new_group())
+    """
+    check(run_pes, 3, code, IN_A_JOB)
+
+
+def test_staging_of_another_size_counts_where_no_group_is_left(run_pes: Callable) -> None:
+    code = """
+    begin("20M")
+    check()
+    with pytest.raises(ValueError, match="31457280 bytes, but groups of the job share"):
+        dist.new_group(pg_options=symmetric.Options("30M"))
+    dist.new_group(pg_options=symmetric.Options("20M"))
+    dist.destroy_process_group()
+    for size in ("30M", "40M", "30M", None, "30M"):  # two do not fit
+        begin(size)
+        check()
+        dist.destroy_process_group()
+    begin()
+    """
+    check(run_pes, 2, code, IN_A_JOB)
+
+
+def test_groups_made_again_under_torchrun(run_command: Callable, tmp_path: Path) -> None:
+    """The store is torchrun's and outlives them: rank 1 comes first, and must not take what is old."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import time, torch, torch.distributed as dist, pyshmem.interop.torch\n"
+        "for turn in range(3):\n"
+        "    dist.init_process_group('pyshmem')\n"
+        "    x = torch.ones(3); dist.all_reduce(x); assert x[0] == 2\n"
+        "    late = dist.get_rank() == 0\n"
+        "    dist.destroy_process_group()\n"
+        "    time.sleep(0.5 * late)\n"
+        "print('ok', flush=True)\n"
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    variables = {**VARIABLES, "PYSHMEM_DEVICE": "none", "PYSHMEM_INIT_TIMEOUT": "10"}
+    done = run_command([*command, str(program)], 120, check=True, **variables)
+    assert done.stdout.splitlines().count("ok") == 2
+
+
+def test_a_member_that_does_not_come_is_named(run_pes: Callable) -> None:
+    code = """
+    from datetime import timedelta
+    symmetric.init_process_group(timeout=timedelta(seconds=2))
+    if me == 0:
+        with pytest.raises(pyshmem.ShmemTimeout, match="rank 1 has not come to make the process group"):
+            dist.new_group([0, 1])
+    pyshmem.barrier_all()
+    """
+    check(run_pes, 2, code, IN_A_JOB)

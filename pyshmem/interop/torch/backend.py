@@ -233,12 +233,11 @@ def _reduction(opts: Any, tensor: torch.Tensor) -> Reduction:
 
 
 def _create(distributed: Any, options: Any) -> ShmemProcessGroup:
-    if options is not None and not isinstance(options, Options):
-        raise TypeError(
-            f"pg_options is a {type(options).__name__}; give pyshmem.interop.torch.Options"
-        )
     group = ShmemProcessGroup(
-        distributed.store, distributed.group_rank, distributed.group_size, options or Options()
+        distributed.store,
+        distributed.group_rank,
+        distributed.group_size,
+        Options() if options is None else options,
     )
     group.setGroupName(distributed.group_id)
     return group

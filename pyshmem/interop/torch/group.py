@@ -30,13 +30,18 @@ class Options:
     Attributes:
         staging: bytes, or a text such as ``"64M"``, that all groups together stage their tensors in,
             on each heap; None: 64 MiB, and on the device heap a quarter of it where that is more and
-            twice as much is free. The first group gets a quarter, each other one a thirty-second.
+            twice as much is free. The first group gets a quarter, each other one a thirty-second. The
+            same on all PEs; another size than before is refused while there are groups.
     """
 
     staging: int | str | None = None
 
 
-def _size_of(options: Options) -> int | None:
+def _size_of(options: Any) -> int | None:
+    if not isinstance(options, Options):
+        raise TypeError(
+            f"pg_options is a {type(options).__name__}; give pyshmem.interop.torch.Options"
+        )
     return None if options.staging is None else parse_size(options.staging)
 
 
@@ -54,19 +59,29 @@ class Heap:
 class Group(dist.ProcessGroup):
     """What a process group is without its collectives."""
 
-    def __init__(self, store: Any, rank: int, size: int, options: Options) -> None:
+    def __init__(self, store: Any, rank: int, size: int, options: Any) -> None:
         super().__init__(rank, size)
         self._rank, self._n, self._name, self._desc = rank, size, "", "undefined"
-        exchange = StoreExchange(store, rank, size)
-        self._members: Members | None = Members(exchange, _size_of(options))
-        self._heaps = {"cpu": Heap(self._members, "host")}
-        self._gpu = runtime.current().gpu
-        if runtime.device_name() == "cuda":
-            self._heaps["cuda"] = Heap(self._members, "device")
-            torch.cuda.synchronize(self._gpu)
-        exchange(b"ready")  # the words of all mailboxes are 0
+        self._members: Members | None = None
+        self._heaps: dict[str, Heap] = {}
         self._lanes: dict[Any, Any] = {}
+        exchange = StoreExchange(store, rank, size)
+        with exchange.together():
+            self._join(exchange, options)
         self._begun: list[Any] | None = None  # works since _start_coalescing
+
+    def _join(self, exchange: StoreExchange, options: Any) -> None:
+        self._members = Members(exchange, _size_of(options))
+        try:
+            self._heaps["cpu"] = Heap(self._members, "host")
+            self._gpu = runtime.current().gpu
+            if runtime.device_name() == "cuda":
+                self._heaps["cuda"] = Heap(self._members, "device")
+                torch.cuda.synchronize(self._gpu)
+            exchange(b"ready")  # the words of all mailboxes are 0
+        except BaseException:
+            self.shutdown()
+            raise
 
     # ---- what torch asks ---------------------------------------------------------------------------
 

@@ -8,14 +8,17 @@ part of it that is free at all of them.
 
 from __future__ import annotations
 
+import contextlib
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed as dist
 
-from ..._core.errors import HeapExhausted, MismatchError
+from ..._core.errors import HeapExhausted, MismatchError, ShmemTimeout
 from ...host import creation, runtime
 from ...host.members import team_of_members
 from ...host.query import heap_info
@@ -23,10 +26,20 @@ from ...host.teams import Team
 from . import tensors
 
 Interval = tuple[int, int]
+Offer = dict[str, list[Interval]]  # what is free at a member, by heaps
 
-#: A group gets this share of the memory: the first, and others. The least that is any use.
-_FIRST_SHARE, _SHARE, _LEAST = 4, 32, 64 << 10
+#: A group gets this share of the memory: the first, and others. The least bytes that are any use.
+_FIRST_SHARE, _SHARE, _LEAST, _LEAST_OF_A_MEMBER = 4, 32, 64 << 10, 2 << 10
 _DEFAULT = 64 << 20  # bytes, where a group's options name none
+
+#: What an answer in an exchange begins with; how long the store is kept for members that read it.
+_GIVEN, _FAILED = b"+", "-"
+_LEAVING = timedelta(seconds=10)
+
+
+def least_bytes(n_members: int) -> int:
+    """The smallest block that serves a group."""
+    return max(_LEAST, _LEAST_OF_A_MEMBER * n_members)
 
 
 class StoreExchange:
@@ -35,13 +48,51 @@ class StoreExchange:
     def __init__(self, store: Any, rank: int, size: int) -> None:
         self._store, self._rank, self._size = store, rank, size
         self._round = 0
+        # A store may outlive its groups, and torch gives their names again: not so what was said then.
+        self._time = store.add(f"pyshmem/times/{rank}", 1) if store is not None else 0
+
+    def _key(self, about: object, rank: int) -> str:
+        return f"pyshmem/{self._time}/{about}/{rank}"
 
     def __call__(self, data: bytes) -> list[bytes]:
-        """The bytes of all members."""
+        """The bytes of all members.
+
+        Raises: MismatchError (a member failed in ``together``), ShmemTimeout (a member does not come).
+        """
         self._round += 1
-        keys = [f"pyshmem/{self._round}/{rank}" for rank in range(self._size)]
-        self._store.set(keys[self._rank], data)
-        return [self._store.get(key) for key in keys]
+        self._store.set(self._key(self._round, self._rank), _GIVEN + data)
+        told = []
+        for rank in range(self._size):
+            try:
+                answer = self._store.get(self._key(self._round, rank))
+            except dist.DistStoreError as error:
+                raise ShmemTimeout(
+                    f"rank {rank} has not come to make the process group of {self._size} ranks in the "
+                    f"time that the store has for it: {error}"
+                ) from None
+            if answer[:1] != _GIVEN:
+                raise MismatchError(
+                    f"rank {rank} could not make the process group: {answer[1:].decode()}"
+                )
+            told.append(answer[1:])
+        return told
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """What fails in the block on one member fails on all, in the next exchange of the others."""
+        try:
+            yield
+        except BaseException as error:
+            with contextlib.suppress(Exception):  # the store may be what has failed
+                self._give_up(error)
+            raise
+
+    def _give_up(self, error: BaseException) -> None:
+        text = f"{_FAILED}{type(error).__name__}: {error}".encode()
+        self._store.set(self._key(self._round + 1, self._rank), text)
+        self._store.set(self._key("left", self._rank), b"left")
+        if self._rank == 0 and isinstance(error, Exception):  # its process may serve the store
+            self._store.wait([self._key("left", r) for r in range(self._size)], _LEAVING)
 
     def allgather(self, value: Any) -> list[Any]:
         """The objects of all members."""
@@ -64,15 +115,11 @@ class GroupExchange(StoreExchange):
     """Members of a process group who talk through its own collectives."""
 
     def __init__(self, group: Any) -> None:
-        import torch.distributed as dist
-
         self._group = group
         super().__init__(None, dist.get_rank(group), dist.get_world_size(group))
 
     def __call__(self, data: bytes) -> list[bytes]:
         """The bytes of all members."""
-        import torch.distributed as dist
-
         found: list[Any] = [None] * self._size
         dist.all_gather_object(found, data, group=self._group)
         return found
@@ -89,11 +136,12 @@ class Pool:
     def take(self, offers: list[list[Interval]]) -> Interval:
         """The first interval that is free at all: of a group's share, halved as often as need be."""
         unused = all(offer == [(0, self.nbytes)] for offer in offers)
-        wanted = self.nbytes // (_FIRST_SHARE if unused else _SHARE)
+        least = least_bytes(len(offers))
+        wanted = max(self.nbytes // (_FIRST_SHARE if unused else _SHARE), least)
         common = offers[0]
         for offer in offers[1:]:
             common = list(_overlaps(common, offer))
-        while wanted >= _LEAST:
+        while wanted >= least:
             for begin, end in common:
                 if end - begin >= wanted:
                     self._remove((begin, begin + wanted))
@@ -141,20 +189,33 @@ class Members:
     """
 
     def __init__(self, exchange: StoreExchange, staging: int | None) -> None:
-        self._joined = not runtime.initialized()
-        if self._joined:
-            runtime.init(comm=exchange)
-        else:
-            runtime.init()  # counted: a job lasts as long as its groups
+        joined, wanted = zip(*exchange.allgather((runtime.initialized(), staging)), strict=True)
+        if len(set(joined)) > 1:
+            raise MismatchError(
+                f"ranks {[rank for rank, one in enumerate(joined) if one]} are in a job of pyshmem, the "
+                "others are not: call pyshmem.init on all of them before, or on none"
+            )
+        if len(set(wanted)) > 1:
+            raise MismatchError(
+                f"Options(staging=...) differs: ranks 0, 1, ... give {wanted} bytes"
+            )
+        runtime.init(
+            comm=None if joined[0] else exchange
+        )  # counted: a job lasts as long as its groups
+        self._parts: dict[str, Interval] = {}
+        team = None
         try:
-            if not _pools:
-                _make_pools(exchange, staging)
             told = exchange.allgather((runtime.my_pe(), {h: p.free for h, p in _pools.items()}))
-            self.team: Team = team_of_members([pe for pe, _ in told], exchange)
-            self._parts = {
-                heap: pool.take([free[heap] for _, free in told]) for heap, pool in _pools.items()
-            }
+            pes = [pe for pe, _ in told]
+            offers = _ready_pools(pes, [free for _, free in told], staging)
+            self.team: Team = team_of_members(pes, exchange)
+            team = self.team
+            for heap, pool in _pools.items():
+                self._parts[heap] = pool.take([free[heap] for free in offers])
         except BaseException:
+            self._give_back()
+            if team is not None:
+                team.destroy()
             runtime.finalize()
             raise
 
@@ -169,10 +230,13 @@ class Members:
         """Collective over the members: the team ends, and with the last group the job it began."""
         if runtime.initialized():
             self.team.destroy()
-            for heap, part in self._parts.items():
-                if heap in _pools:
-                    _pools[heap].give_back(part)
+            self._give_back()
             runtime.finalize()
+
+    def _give_back(self) -> None:
+        for heap, part in self._parts.items():
+            if heap in _pools:
+                _pools[heap].give_back(part)
 
 
 def _default_size(heap: str) -> int:
@@ -186,16 +250,55 @@ def _default_size(heap: str) -> int:
     return max(_DEFAULT, large)
 
 
-def _make_pools(exchange: StoreExchange, staging: int | None) -> None:
-    members = sorted(exchange.allgather(runtime.my_pe()))
-    if members != list(range(runtime.n_pes())):
+def _ready_pools(pes: Sequence[int], offers: Sequence[Offer], staging: int | None) -> list[Offer]:
+    """Make the pools where there are none, or of another size where nobody uses them.
+
+    Args:
+        pes: the members'.
+        offers: what is free in the pools of each; the same on all members, and so is what is done.
+        staging: what their options say.
+
+    Returns:
+        What is free at each now.
+    """
+    sizes = {pool.nbytes for pool in _pools.values()}
+    if sizes and (staging is None or sizes == {staging}):
+        return list(offers)
+    n_pes, unused = runtime.n_pes(), {heap: [(0, pool.nbytes)] for heap, pool in _pools.items()}
+    if sorted(pes) != list(range(n_pes)):
+        if sizes:
+            raise ValueError(
+                f"Options(staging=...) is {staging} bytes, but the groups of the job share {sizes}: it "
+                "counts for the first group, of all PEs"
+            )
         raise MismatchError(
-            f"the first process group with backend pyshmem has PEs {members}, but the job has "
-            f"{runtime.n_pes()}: make one of all PEs before"
+            f"the first process group with backend pyshmem has PEs {sorted(pes)}, but the job has "
+            f"{n_pes}: make one of all PEs before"
         )
+    if any(offer != unused for offer in offers):
+        raise ValueError(
+            f"Options(staging=...) is {staging} bytes, but groups of the job share {sizes} already: "
+            "destroy them all before, or leave staging out"
+        )
+    if staging is not None and staging < _FIRST_SHARE * least_bytes(n_pes):
+        raise ValueError(
+            f"Options(staging=...) is {staging} bytes, too few for groups of {n_pes} PEs: give "
+            f"{_FIRST_SHARE * least_bytes(n_pes)} or more"
+        )
+    _make_pools(staging)
+    return [{heap: list(pool.free) for heap, pool in _pools.items()}] * n_pes
+
+
+def _make_pools(staging: int | None) -> None:
+    """Collective over all PEs. Memory of pools that were there goes back with its last tensor."""
+    _pools.clear()
     heap_names = ["host", "device"] if runtime.device_name() == "cuda" else ["host"]
-    for heap in heap_names:
-        _pools[heap] = Pool(_default_size(heap) if staging is None else staging, heap)
+    try:
+        for heap in heap_names:
+            _pools[heap] = Pool(_default_size(heap) if staging is None else staging, heap)
+    except BaseException:
+        _pools.clear()  # all, or none
+        raise
 
 
 def from_process_group(group: Any = None) -> Team:

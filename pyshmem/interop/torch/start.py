@@ -45,6 +45,8 @@ def init_process_group(backend: str = NAME, *, options: Options | None = None, *
     job = runtime.init()
     try:
         store = _store(job.n_pes, job.my_pe)
+        if rest.get("timeout") is not None:
+            store.set_timeout(rest["timeout"])  # torch does that to stores of its own alone
         if options is not None:
             rest["pg_options"] = options
         dist.init_process_group(backend, store=store, rank=job.my_pe, world_size=job.n_pes, **rest)
