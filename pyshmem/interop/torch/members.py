@@ -92,7 +92,14 @@ class StoreExchange:
         self._store.set(self._key(self._round + 1, self._rank), text)
         self._store.set(self._key("left", self._rank), b"left")
         if self._rank == 0 and isinstance(error, Exception):  # its process may serve the store
-            self._store.wait([self._key("left", r) for r in range(self._size)], _LEAVING)
+            late = isinstance(error, ShmemTimeout)
+            ranks = range(self._size)
+            here = [r for r in ranks if self._has_come(r)] if late else ranks
+            self._store.wait([self._key("left", rank) for rank in here], _LEAVING)
+
+    def _has_come(self, rank: int) -> bool:
+        """Whether a member has come to this exchange."""
+        return bool(self._store.check([self._key(self._round, rank)]))
 
     def allgather(self, value: Any) -> list[Any]:
         """The objects of all members."""
