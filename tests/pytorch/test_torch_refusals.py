@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,28 +11,7 @@ import pytest
 
 pytest.importorskip("torch", reason="make test-torch installs it")
 
-#: A call that is not refused may wait: it ends with a report.
-VARIABLES = {"OMP_NUM_THREADS": "1", "PYSHMEM_TIMEOUT": "20"}
-
-BEGIN = """
-import pytest, torch, torch.distributed as dist
-import pyshmem, pyshmem.interop.torch as symmetric
-symmetric.init_process_group()
-me, n = dist.get_rank(), dist.get_world_size()
-"""
-END = """
-total = torch.ones(2)
-dist.all_reduce(total)
-assert (total == n).all()
-dist.destroy_process_group()
-print("ok", flush=True)
-"""
-
-
-def check(run_pes: Callable, n: int, code: str, begin: str = BEGIN, **variables: str) -> None:
-    program = begin + textwrap.dedent(code) + END
-    done = run_pes(n, program, env={**VARIABLES, **variables}, timeout=100, check=True)
-    assert done.stdout.splitlines().count("ok") == n, done.stdout
+from torch_cases import VARIABLES, check
 
 
 def test_ranks_that_a_group_lacks_are_refused(run_pes: Callable) -> None:

@@ -22,15 +22,75 @@ import torch.distributed as dist
 from ..._core.errors import ShmemError, ShmemTimeout
 
 
+class Callers:
+    """Threads that set futures and so run their callbacks, in the order in which works are over.
+
+    A callback may make calls and wait for them: the futures of those are set by a thread of their own,
+    one for each depth, so that callbacks are in the same order on all members.
+    """
+
+    def __init__(self) -> None:
+        self._queues: list[SimpleQueue[HostWork | None]] = []
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._here = threading.local()
+
+    def depth(self) -> int:
+        """In how many callbacks, one in the other, the calling thread is."""
+        return getattr(self._here, "depth", 0)
+
+    def take(self, work: HostWork) -> None:
+        """Set the future of a work that is over."""
+        with self._lock:
+            while len(self._queues) <= work.depth:
+                self._queues.append(SimpleQueue())
+                given = self._queues[-1], len(self._queues)
+                name = f"pyshmem callbacks {len(self._queues)}"
+                thread = threading.Thread(target=self._run, args=given, name=name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
+            self._queues[work.depth].put(work)
+
+    def _run(self, queue: SimpleQueue[HostWork | None], depth: int) -> None:
+        self._here.depth = depth
+        while (work := queue.get()) is not None:
+            work.set_future()
+            del work  # its tensors are the program's again
+
+    def close(self, end: float) -> None:
+        """At exit: wait for the callbacks until the time ``end``."""
+        for queue, thread in zip(self._queues, self._threads, strict=True):
+            queue.put(None)
+            thread.join(max(end - time.monotonic(), 0))
+
+
+_callers = Callers()
+
+
+class HostFuture(torch.futures.Future):
+    """The future of a ``HostWork``."""
+
+    work: HostWork
+
+    def wait(self) -> Any:
+        """Its value. In a callback, whose thread would set it, it is set at once."""
+        if _callers.depth():
+            self.work.set_future()
+        return super().wait()
+
+
 class HostWork(dist.Work):
     """A call on a lane of the host. ``wait`` blocks the thread until it is done."""
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
         super().__init__()
+        self.depth = _callers.depth()
         self._tensors = list(tensors)
         self._over = threading.Event()
         self._error: BaseException | None = None
-        self._future: Any = torch.futures.Future()
+        self._future: HostFuture | None = None
+        self._set = False
+        self._lock = threading.Lock()  # between who asks for a future and who sets it
 
     def run(self, call: Callable[[], None]) -> None:
         """Do it, in the lane's thread."""
@@ -39,11 +99,23 @@ class HostWork(dist.Work):
                 call()
         except BaseException as error:  # belongs to whoever waits
             self._error = error
+        with self._lock:
             self._over.set()
-            self._future.set_exception(error)
+            asked = self._future is not None
+        if asked:
+            _callers.take(self)
+
+    def set_future(self) -> None:
+        """Give the future the tensors or the error, once there are any; runs its callbacks."""
+        self._over.wait()
+        with self._lock:
+            future, done, self._set = self._future, self._set, True
+        if future is None or done:
             return
-        self._over.set()
-        self._future.set_result(self._tensors)
+        if self._error is not None:
+            future.set_exception(self._error)
+        else:
+            future.set_result(self._tensors)
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         """Wait until it is done; 0: as long as it takes.
@@ -71,7 +143,15 @@ class HostWork(dist.Work):
         return self._error
 
     def get_future(self) -> Any:
-        """A future of the tensors."""
+        """A future of the tensors. Callbacks may make calls of the group and wait for them."""
+        with self._lock:
+            over = self._over.is_set()
+            if self._future is not None:
+                return self._future
+            self._future = HostFuture()
+            self._future.work = self
+        if over:
+            self.set_future()
         return self._future
 
     def result(self) -> list[torch.Tensor]:
@@ -127,6 +207,7 @@ class HostLane:
         end = time.monotonic() + _AT_EXIT
         for lane in tuple(cls._begun):
             lane.close(seconds=max(end - time.monotonic(), 0))
+        _callers.close(end)
 
 
 atexit.register(HostLane.close_all)  # before finalize, which was registered earlier
