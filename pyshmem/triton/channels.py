@@ -37,7 +37,7 @@ from .far import far_words
 from .job import Wrapped, new_words
 from .roads import near
 from .teams import place_in, team_row, world_pe
-from .words import FAULT_NELEMS
+from .words import FAULT_NELEMS, FAULT_PE
 
 __all__ = ["Channel", "channel"]
 
@@ -88,11 +88,12 @@ def channel(programs: int, nbytes: int) -> Channel:
 
 
 @device_function
-def begin(words, n_units: tl.constexpr, team, op: tl.constexpr, ctx):
+def begin(words, n_units: tl.constexpr, team, op: tl.constexpr, ctx, root=None):
     """The program's next call on the channel.
 
     Returns: its number, uint64; the pointer to the units of sender 0 in its half; by how many units the
-    places of two senders differ; the row of the team. Faults: a tile or a program without a place.
+    places of two senders differ; the row of the team.
+    Faults: a tile or a program without a place, a ``root`` that is no member: then there was no call.
     """
     row = team_row(team, op, ctx)
     program = tl.program_id(0) + tl.num_programs(0) * (
@@ -111,11 +112,15 @@ def begin(words, n_units: tl.constexpr, team, op: tl.constexpr, ctx):
         load_here(distance_to(1, ctx))
     if in_quads(n_units, threads()):
         load_here(fixed(words + _QUADS))
-    if (n_units > units) | (program >= programs):
+    no_place = (n_units > units) | (program >= programs)
+    no_root = False if root is None else (root < 0) | (root >= n_pes)
+    if no_place | no_root:
         if n_units > units:
             end_with(FAULT_NELEMS, op, n_units, units, ctx)
-        else:
+        elif program >= programs:
             end_with(FAULT_NELEMS, op, program + 1, programs, ctx)
+        elif root is not None:
+            end_with(FAULT_PE, op, root, n_pes, ctx)
     meet()
     tl.store(count, number)
     step = tl.multiple_of(programs * units, 16)

@@ -205,12 +205,13 @@ def all_reduce(
 def broadcast(value, root, words, ctx, team=TEAM_WORLD):
     """The tile ``value`` of member ``root``, on all members, in registers.
 
+    Faults: as ``all_reduce``, and a ``root`` that is no member.
     Spec: shmem_broadcast.
     """
     tl.static_assert(value.type.is_block(), "broadcast is of tiles, not of scalars")
     flat = tl.reshape(value, [value.numel])
     data = to_units(flat)
-    number, base, step, row = begin(words, data.numel, team, BROADCAST, ctx)
+    number, base, step, row = begin(words, data.numel, team, BROADCAST, ctx, root)
     mine, n_pes = place_in(team, row, ctx)
     offs = tl.arange(0, data.numel)
     if mine == root:

@@ -168,3 +168,20 @@ def test_what_a_channel_has_no_place_for(job, place, ctx, fault, words):
     pyshmem.barrier_all()
     with pytest.raises(ValueError, match="a channel of 0 programs"):
         shmem.channel(0, 4)
+
+
+@triton.jit
+def from_root(dest, source, words, root, team, ctx, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    tl.store(dest + offs, shmem.broadcast(tl.load(source + offs), root, words, ctx, team))
+
+
+@pytest.mark.parametrize("root", [-1, 4, 1 << 40])
+def test_a_root_that_is_no_member_is_a_fault_and_no_call(job, place, show, ctx, fault, words, root):
+    source, dest = place(values_of(job.my_pe, 16, "int32")), place(np.zeros(16, "int32"))
+    message = fault(lambda: from_root[(1,)](dest, source, words, root, 0, ctx, B=16))
+    assert "device routine broadcast" in message
+    assert f"pe {root} is not one of the {job.n_pes} PEs" in message
+    assert not show(dest).any()
+    from_root[(1,)](dest, source, words, job.n_pes - 1, 0, ctx, B=16)
+    assert (show(dest) == values_of(job.n_pes - 1, 16, "int32")).all()

@@ -198,6 +198,18 @@ def test_functions_of_shmem_by_names_of_all_scopes(group):
 
 
 @triton_dist.jit
+def broadcast_from(data, root):
+    libshmem_device.broadcast(libshmem_device.NVSHMEM_TEAM_WORLD, data, data, 1, root)
+
+
+def test_a_broadcast_from_no_member_is_a_fault(group, fault):
+    data = tensor(np.zeros(1, np.float32))
+    for root in (-1, group.size()):
+        message = fault(lambda root=root: broadcast_from[(1,)](data, root))
+        assert f"pe {root} is not one of the {group.size()} PEs" in message
+
+
+@triton_dist.jit
 def all_to_all(sent, received, splits, signal, CAPACITY: tl.constexpr, H: tl.constexpr):
     """Rows of tokens to each rank, and how many: a program a peer."""
     me, ranks = dl.rank(), dl.num_ranks()

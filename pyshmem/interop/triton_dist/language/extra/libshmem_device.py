@@ -10,6 +10,7 @@ the same constants.
 import triton.language as tl
 
 from .....triton.chosen import device_function
+from .....triton.chosen import end_with as _end_with
 from .....triton.dist import (
     barrier_all_block,
     fence_block,
@@ -32,12 +33,14 @@ from .....triton.teams import team_n_pes as _team_n_pes
 from .....triton.teams import team_translate_pe as _team_translate_pe
 from .....triton.tile import store as _store
 from .....triton.words import (
+    BROADCAST,
     CMP_EQ,
     CMP_GE,
     CMP_GT,
     CMP_LE,
     CMP_LT,
     CMP_NE,
+    FAULT_PE,
     SIGNAL_ADD,
     SIGNAL_SET,
     TEAM_NODE,
@@ -103,8 +106,11 @@ def team_sync_block(team):
 @device_function
 def broadcastmem(team, dest, source, nelems, pe_root):
     """``nelems`` bytes of member ``pe_root`` to all members; one program each."""
+    n_members = _team_n_pes(team, running_job())
+    if (pe_root < 0) | (pe_root >= n_members):
+        _end_with(FAULT_PE, BROADCAST, pe_root, n_members, running_job())
     if _team_my_pe(team, running_job()) == pe_root:
-        for member in range(_team_n_pes(team, running_job())):
+        for member in range(n_members):
             pe = _team_translate_pe(team, member, TEAM_WORLD, running_job())
             putmem_block(dest, source, nelems, pe)
     _barrier(running_job(), team)
