@@ -7,6 +7,7 @@ import triton.language as tl
 from .chosen import device_function, end_with, fixed, state
 from .words import (
     FAULT_TEAM,
+    MAX_TEAMS,
     MY_PE,
     N_PES,
     TEAM_MY_PE,
@@ -42,11 +43,16 @@ def n_pes(ctx):
 def team_row(team, op: tl.constexpr, ctx):
     """The team's row of the table of teams, a pointer; ends the program if there is no such team."""
     words = state(ctx, TEAMS).to(tl.pointer_type(tl.int64))
-    row = words + tl.cast(team, tl.int64) * TEAM_WORDS
-    if not is_world(team):
-        if fixed(row + TEAM_N_PES) == 0:
-            end_with(FAULT_TEAM, op, team, 0, ctx)
-    return row
+    if is_world(team):
+        return words
+    else:
+        slot = tl.cast(team, tl.int64)
+        in_table = (slot >= 0) & (slot < MAX_TEAMS)
+        # The compiler may load the row's words in front of the fault: it is in the table all the same.
+        row = words + tl.where(in_table, slot, 0) * TEAM_WORDS
+        if tl.where(in_table, fixed(row + TEAM_N_PES), 0) == 0:
+            end_with(FAULT_TEAM, op, slot, 0, ctx)
+        return row
 
 
 @triton.constexpr_function

@@ -36,6 +36,7 @@ DELTA = tl.constexpr(STATE.DELTA)
 BY_OWNER = tl.constexpr(STATE.BY_OWNER)
 FAR = tl.constexpr(SIZES.FAR)
 MAX_PES = tl.constexpr(SIZES.MAX_NEAR_PES)  # a power of two
+MAX_TEAMS = tl.constexpr(SIZES.MAX_TEAMS)
 
 STATE_TRACE = tl.constexpr(STATE.TRACE)
 
@@ -107,6 +108,7 @@ FAULT_FAR = tl.constexpr(FAULT.FAR)
 FAULT_ATOMICS = tl.constexpr(FAULT.ATOMICS)
 FAULT_TEAM = tl.constexpr(FAULT.TEAM)
 FAULT_PROXY = tl.constexpr(FAULT.PROXY)
+FAULT_CHOICE = tl.constexpr(FAULT.CHOICE)
 
 #: Device routines by name, for reports.
 LOAD = tl.constexpr(ROUTINES.index("load"))

@@ -185,3 +185,10 @@ def test_a_root_that_is_no_member_is_a_fault_and_no_call(job, place, show, ctx, 
     assert not show(dest).any()
     from_root[(1,)](dest, source, words, job.n_pes - 1, 0, ctx, B=16)
     assert (show(dest) == values_of(job.n_pes - 1, 16, "int32")).all()
+
+
+@pytest.mark.parametrize("team", [64, 1 << 20, -1, -(1 << 40)])
+def test_a_number_behind_the_table_of_teams_is_a_fault(job, place, ctx, fault, words, team):
+    source, dest = place(np.zeros(16, "int32")), place(np.zeros(16, "int32"))
+    message = fault(lambda: from_root[(1,)](dest, source, words, 0, team, ctx, B=16))
+    assert f"slot {team} holds no team of this PE" in message
