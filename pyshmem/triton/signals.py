@@ -5,10 +5,12 @@ Scope is a program: all its threads call, one of them stores or polls. A signal 
 that the program has stored, and who has waited sees what was stored before the signal.
 """
 
+import triton
 import triton.language as tl
 
 from .chosen import (
     device_function,
+    end_with,
     fetch,
     meet,
     poll,
@@ -29,11 +31,13 @@ from .words import (
     CMP_LE,
     CMP_LT,
     CMP_NE,
+    FAULT_CHOICE,
     PUT_SIGNAL,
     SIGNAL_ADD,
     SIGNAL_OP,
     SIGNAL_SET,
     SIGNAL_WAIT_UNTIL,
+    TEST,
     WAIT_UNTIL,
     WAIT_UNTIL_ALL,
     WAIT_UNTIL_ANY,
@@ -46,11 +50,61 @@ __all__ = [
 ]  # fmt: skip
 
 
+@triton.constexpr_function
+def _constant(choice):
+    """Is it known when the kernel is compiled?"""
+    return isinstance(getattr(choice, "value", choice), int)
+
+
+@triton.constexpr_function
+def _comparison(cmp):
+    """``cmp``, if it is a constant, and a comparison."""
+    if not _constant(cmp):
+        raise TypeError("cmp of a wait is a constant: one of CMP_EQ to CMP_LE, or a tl.constexpr")
+    if not CMP_EQ.value <= cmp <= CMP_LE.value:
+        raise ValueError(f"cmp is {cmp}; it is CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT or CMP_LE")
+    return cmp
+
+
+@triton.constexpr_function
+def _is_sig_op(sig_op):
+    if sig_op not in (SIGNAL_SET.value, SIGNAL_ADD.value):
+        raise ValueError(f"sig_op is {sig_op}; it is SIGNAL_SET or SIGNAL_ADD")
+    return True
+
+
+@device_function
+def _check_sig_op(sig_op, op: tl.constexpr, ctx):
+    """Ends the program, before anything is stored, if there is no such operation."""
+    if _constant(sig_op):
+        tl.static_assert(_is_sig_op(sig_op))
+    elif (sig_op != SIGNAL_SET) & (sig_op != SIGNAL_ADD):
+        end_with(FAULT_CHOICE, op, sig_op, SIGNAL_ADD, ctx)
+
+
+@triton.constexpr_function
+def _is_integer(dtype, least):
+    return dtype.is_int() and dtype.primitive_bitwidth in (least, 64)
+
+
+@device_function
+def _integer(pointer):
+    tl.static_assert(
+        not pointer.type.is_block(), "one word at a scalar pointer, not a tensor of pointers"
+    )
+    tl.static_assert(
+        _is_integer(pointer.dtype.element_ty, 32),
+        "waits and tests are of integers of 32 or 64 bits",
+    )
+
+
 @device_function
 def _word(pointer):
     tl.static_assert(
-        pointer.dtype.element_ty.primitive_bitwidth == 64,
-        "a signal is a 64-bit integer (uint64 or int64)",
+        not pointer.type.is_block(), "one signal at a scalar pointer, not a tensor of pointers"
+    )
+    tl.static_assert(
+        _is_integer(pointer.dtype.element_ty, 64), "a signal is a 64-bit integer (uint64 or int64)"
     )
 
 
@@ -88,10 +142,12 @@ def signal_op(sig_addr, signal, sig_op, pe, ctx, sem: tl.constexpr = _RELEASE):
         sem: "release", or "relaxed": the signal alone, in no order with what was stored. It goes out at
             once, where a release first waits for the stores: it saves some 0.6 us.
 
-    Faults: a ``pe`` or an address that there is not ends the program; the next host call raises.
+    Faults: a ``pe``, an address or a ``sig_op`` that there is not ends the program; the next host call
+        raises.
     Spec: shmem_signal_set, shmem_signal_add (OpenSHMEM 1.6).
     """
     tl.static_assert(sem == "release" or sem == "relaxed", "sem is release or relaxed")
+    _check_sig_op(sig_op, SIGNAL_OP, ctx)
     _deliver(sig_addr, signal, sig_op, pe, SIGNAL_OP, ctx, sem)
 
 
@@ -103,6 +159,7 @@ def put_signal(dest, source, sig_addr, signal, sig_op, pe, ctx, mask=None):
     Completes: ``source`` may be changed on return.
     Spec: shmem_put_signal.
     """
+    _check_sig_op(sig_op, PUT_SIGNAL, ctx)
     store_to(dest, tl.load(source, mask=mask), pe, PUT_SIGNAL, ctx, mask)
     _deliver(sig_addr, signal, sig_op, pe, PUT_SIGNAL, ctx)
 
@@ -132,7 +189,7 @@ def signal_wait_until(sig_addr, cmp: tl.constexpr, cmp_value, ctx, pe=-1):
 
     Args:
         sig_addr: scalar pointer to uint64 or int64 on the device heap.
-        cmp: CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT or CMP_LE.
+        cmp: CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT or CMP_LE, known when the kernel is compiled.
         cmp_value: value to compare with.
         pe: whom it waits for, if that is known: reports name it.
 
@@ -140,7 +197,7 @@ def signal_wait_until(sig_addr, cmp: tl.constexpr, cmp_value, ctx, pe=-1):
     Spec: shmem_signal_wait_until.
     """
     _word(sig_addr)
-    return wait(sig_addr, cmp, cmp_value, pe, SIGNAL_WAIT_UNTIL, ctx)
+    return wait(sig_addr, _comparison(cmp), cmp_value, pe, SIGNAL_WAIT_UNTIL, ctx)
 
 
 @device_function
@@ -149,7 +206,8 @@ def wait_until(ivar, cmp: tl.constexpr, cmp_value, ctx, pe=-1):
 
     Spec: shmem_wait_until.
     """
-    return wait(ivar, cmp, cmp_value, pe, WAIT_UNTIL, ctx)
+    _integer(ivar)
+    return wait(ivar, _comparison(cmp), cmp_value, pe, WAIT_UNTIL, ctx)
 
 
 @device_function
@@ -158,10 +216,20 @@ def wait_until_all(ivars, nelems, cmp: tl.constexpr, cmp_value, ctx, BLOCK: tl.c
 
     Spec: shmem_wait_until_all.
     """
+    _integer(ivars)
+    cmp_of_all: tl.constexpr = _comparison(cmp)
     first = tl.cast(0, tl.int32)
     while first < nelems:
         lanes = first + tl.arange(0, BLOCK)
-        poll((lanes < nelems).to(tl.int32), ivars + lanes, cmp, cmp_value, -1, WAIT_UNTIL_ALL, ctx)
+        poll(
+            (lanes < nelems).to(tl.int32),
+            ivars + lanes,
+            cmp_of_all,
+            cmp_value,
+            -1,
+            WAIT_UNTIL_ALL,
+            ctx,
+        )
         first += BLOCK
     meet()
 
@@ -173,17 +241,24 @@ def wait_until_any(ivars, nelems, cmp: tl.constexpr, cmp_value, ctx):
     Returns: its number, int64; -1 after a fault. The lowest that compares is found first.
     Spec: shmem_wait_until_any.
     """
-    return scan(ivars, nelems, cmp, cmp_value, WAIT_UNTIL_ANY, ctx)
+    _integer(ivars)
+    return scan(ivars, nelems, _comparison(cmp), cmp_value, WAIT_UNTIL_ANY, ctx)
 
 
 @device_function
 def test(ivar, cmp: tl.constexpr, cmp_value, ctx):
     """Whether the caller's own word at a scalar pointer compares as asked.
 
-    If so, what was stored before the update is visible.
+    If so, what was stored before the update is visible. Here ``cmp`` need be no constant.
 
+    Faults: a ``cmp`` that is no comparison.
     Spec: shmem_test.
     """
+    _integer(ivar)
+    if _constant(cmp):
+        tl.static_assert(_comparison(cmp) == cmp)
+    elif (cmp < CMP_EQ) | (cmp > CMP_LE):
+        end_with(FAULT_CHOICE, TEST, cmp, CMP_LE, ctx)
     seen = fetch(ivar)
     wanted = tl.cast(cmp_value, ivar.dtype.element_ty)
     if cmp == CMP_EQ:

@@ -152,3 +152,109 @@ def meet_team(turns, team, ctx):
     for _ in range(20):
         shmem.sync(ctx, team)
         tl.store(turns, tl.load(turns) + 1)
+
+
+@triton.jit
+def choose(word, found, cmp, sig_op, ctx, WHAT: tl.constexpr, CMP: tl.constexpr):
+    """One of the functions that take a comparison or a signal operation; the others are compiled out."""
+    if WHAT == "signal_wait_until":
+        shmem.signal_wait_until(word, CMP, 0, ctx)
+    elif WHAT == "wait_until":
+        shmem.wait_until(word, CMP, 0, ctx)
+    elif WHAT == "wait_until_all":
+        shmem.wait_until_all(word, 1, CMP, 0, ctx)
+    elif WHAT == "wait_until_any":
+        shmem.wait_until_any(word, 1, CMP, 0, ctx)
+    elif WHAT == "wait_until, cmp":
+        shmem.wait_until(word, cmp, 0, ctx)
+    elif WHAT == "test":
+        tl.store(found, shmem.test(word, CMP, 0, ctx).to(tl.int64))
+    elif WHAT == "test, cmp":
+        tl.store(found, shmem.test(word, cmp, 0, ctx).to(tl.int64))
+    elif WHAT == "signal_op, sig_op":
+        shmem.signal_op(word, 5, sig_op, shmem.my_pe(ctx), ctx)
+    elif WHAT == "put_signal, sig_op":
+        shmem.put_signal(found, word + 1, word, 5, sig_op, shmem.my_pe(ctx), ctx)
+    else:
+        shmem.signal_op(word, 5, CMP, shmem.my_pe(ctx), ctx)
+
+
+def refusal(launch):
+    """The texts of what a launch raises, and of what that came from: compilers wrap ours."""
+    texts = []
+    try:
+        launch()
+    except Exception as raised:
+        error: BaseException | None = raised
+        while error is not None:
+            texts.append(str(error))
+            error = error.__cause__
+    return "\n".join(texts)
+
+
+@pytest.mark.parametrize("cmp", [0, 7, -1])
+@pytest.mark.parametrize(
+    "what", ["signal_wait_until", "wait_until", "wait_until_all", "wait_until_any", "test"]
+)
+def test_a_constant_that_is_no_comparison_is_refused(job, place, ctx, what, cmp):
+    word = place(np.zeros(2, np.int64))
+    refused = refusal(lambda: choose[(1,)](word, word, 1, 0, ctx, WHAT=what, CMP=cmp))
+    assert f"cmp is {cmp}; it is CMP_EQ, CMP_NE" in refused
+
+
+@pytest.mark.parametrize("cmp", [0, 7, -1])
+def test_a_value_that_is_no_comparison_is_a_fault_of_test(job, place, show, ctx, fault, cmp):
+    word, found = place(np.zeros(2, np.int64)), place(np.full(1, 9, np.int64))
+    message = fault(lambda: choose[(1,)](word, found, cmp, 0, ctx, WHAT="test, cmp", CMP=1))
+    assert f"device routine test: {cmp} is no comparison" in message
+    choose[(1,)](word, found, int(shmem.CMP_LE), 0, ctx, WHAT="test, cmp", CMP=1)
+    assert show(found).tolist() == [1]
+
+
+def test_a_wait_s_comparison_is_a_constant(job, place, ctx):
+    word = place(np.zeros(2, np.int64))
+    refused = refusal(lambda: choose[(1,)](word, word, 1, 0, ctx, WHAT="wait_until, cmp", CMP=1))
+    assert "cmp of a wait is a constant" in refused
+
+
+@pytest.mark.parametrize("routine", ["signal_op", "put_signal"])
+def test_a_value_that_is_no_signal_operation_is_a_fault(job, place, show, ctx, fault, routine):
+    word, found = place(np.array([0, 3])), place(np.zeros(1, np.int64))
+    what = f"{routine}, sig_op"
+    message = fault(lambda: choose[(1,)](word, found, 1, 2, ctx, WHAT=what, CMP=1))
+    assert f"device routine {routine}: 2 is no comparison or signal operation" in message
+    assert show(word).tolist() == [0, 3]
+    assert show(found).tolist() == [0]
+    refused = refusal(lambda: choose[(1,)](word, found, 1, 0, ctx, WHAT="signal_op", CMP=2))
+    assert "sig_op is 2; it is SIGNAL_SET or SIGNAL_ADD" in refused
+
+
+@triton.jit
+def not_a_word(words, ctx, WHAT: tl.constexpr):
+    if WHAT == "wait":
+        shmem.wait_until(words, shmem.CMP_EQ, 0, ctx)
+    elif WHAT == "test":
+        shmem.test(words, shmem.CMP_EQ, 0, ctx)
+    elif WHAT == "wait tile":
+        shmem.wait_until(words + tl.arange(0, 2), shmem.CMP_EQ, 0, ctx)
+    elif WHAT == "signal tile":
+        shmem.signal_op(words + tl.arange(0, 2), 1, shmem.SIGNAL_SET, 0, ctx)
+    else:
+        shmem.signal_op(words, 1, shmem.SIGNAL_SET, 0, ctx)
+
+
+@pytest.mark.parametrize(
+    ("what", "dtype", "text"),
+    [
+        ("wait", "float32", "integers of 32 or 64 bits"),
+        ("wait", "float64", "integers of 32 or 64 bits"),
+        ("test", "int16", "integers of 32 or 64 bits"),
+        ("wait tile", "int64", "not a tensor of pointers"),
+        ("signal tile", "int64", "not a tensor of pointers"),
+        ("signal", "float64", "a signal is a 64-bit integer"),
+    ],
+)
+def test_signals_and_waits_are_of_one_integer(job, place, ctx, what, dtype, text):
+    words = place(np.zeros(2, dtype))
+    refused = refusal(lambda: not_a_word[(1,)](words, ctx, WHAT=what))
+    assert text in refused
