@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from . import job
-from .chosen import device_function
+from .chosen import INTERPRETED, device_function
 
 _NEAR, _CHECKS, _STAGED = tl.constexpr(True), tl.constexpr(False), tl.constexpr(False)
 #: Address of the running job's state block, for kernels that take no context.
@@ -19,7 +19,8 @@ _CONTEXT = tl.constexpr(0)
 def _bind(address: int) -> None:
     global _NEAR, _CHECKS, _STAGED, _CONTEXT
     near, checks, staged = job.settings()
-    _NEAR, _CHECKS, _STAGED, _CONTEXT = map(tl.constexpr, (near, checks, staged, address))
+    known = near, checks or INTERPRETED, staged, address
+    _NEAR, _CHECKS, _STAGED, _CONTEXT = map(tl.constexpr, known)
 
 
 job.on_address(_bind)
@@ -33,7 +34,7 @@ def near():
 
 @triton.constexpr_function
 def checks():
-    """Is the checking mode on (PYSHMEM_CHECK)?"""
+    """Are the places of tiles checked? In the checking mode (PYSHMEM_CHECK), and by the interpreter."""
     return _CHECKS.value
 
 

@@ -45,6 +45,7 @@ __all__ = [
 
 
 _NO_HINT, _ACQ_REL, _SYS = tl.constexpr(""), tl.constexpr("acq_rel"), tl.constexpr("sys")
+_LEAST = tl.constexpr(-(1 << 63))
 
 
 @device_function
@@ -57,7 +58,10 @@ def on_pe(pointer, pe, op: tl.constexpr, ctx):
 
 @device_function
 def check_tile(pointer, mask, op: tl.constexpr, ctx):
-    """In checking mode: ends the program, before anything moves, if a place is off the device heap."""
+    """Where places are checked: ends the program, before anything moves, if one is off the device heap.
+
+    Those where ``mask`` is off are of no concern.
+    """
     if checks():
         bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
         nbytes: tl.constexpr = 1 if bits < 8 else bits // 8
@@ -66,11 +70,12 @@ def check_tile(pointer, mask, op: tl.constexpr, ctx):
         wrong = (offset < 0) | (offset + nbytes > state(ctx, HEAP_BYTES))
         if mask is not None:
             wrong = wrong & mask
-        first = tl.where(wrong, places, places * 0)
+        # An address is any number: whether there is one, and which, are told apart.
+        one, count = tl.where(wrong, places, _LEAST), wrong.to(tl.int32)
         if pointer.type.is_block():
-            first = tl.max(first)
-        if first != 0:
-            end_with(FAULT_ADDRESS, op, first, nbytes, ctx)
+            one, count = tl.max(one), tl.max(count)
+        if count != 0:
+            end_with(FAULT_ADDRESS, op, one, nbytes, ctx)
 
 
 @device_function
@@ -79,8 +84,8 @@ def load_from(
     eviction_policy: tl.constexpr = _NO_HINT, volatile: tl.constexpr = False,
 ):  # fmt: skip
     """``load`` in the name of the routine ``op``."""
+    check_tile(pointer, mask, op, ctx)
     if near():
-        check_tile(pointer, mask, op, ctx)
         return tl.load(
             on_pe(pointer, pe, op, ctx), mask=mask, other=other, cache_modifier=cache_modifier,
             eviction_policy=eviction_policy, volatile=volatile,
@@ -95,8 +100,8 @@ def store_to(
     eviction_policy: tl.constexpr = _NO_HINT,
 ):  # fmt: skip
     """``store`` in the name of the routine ``op``."""
+    check_tile(pointer, mask, op, ctx)
     if near():
-        check_tile(pointer, mask, op, ctx)
         tl.store(
             on_pe(pointer, pe, op, ctx), value, mask=mask, cache_modifier=cache_modifier,
             eviction_policy=eviction_policy,

@@ -228,3 +228,63 @@ def test_the_context_is_an_array_on_gpus_alone(job, place, show, ctx):
         found = place(np.zeros(2, np.int64))
         address_of[(1,)](found, cupy.asarray(ctx))
         assert show(found).tolist() == [ctx.address, job.my_pe]
+
+
+@triton.jit
+def one_by_one(dest, places, active, ctx, WHAT: tl.constexpr, B: tl.constexpr):
+    """Each element by an address of its own, that of element 0 less ``places``, where ``active``."""
+    lanes = tl.arange(0, B)
+    pointers = dest - tl.load(places + lanes)
+    m = tl.load(active + lanes) != 0
+    me = shmem.my_pe(ctx)
+    if WHAT == "store":
+        shmem.store(pointers, 5, me, ctx, mask=m)
+    elif WHAT == "load":
+        tl.store(dest + lanes, shmem.load(pointers, me, ctx, mask=m, other=7), mask=m)
+    elif WHAT == "atomic_add":
+        shmem.atomic_add(pointers, 5, me, ctx, mask=m)
+    else:
+        shmem.put(pointers, dest + lanes, me, ctx, mask=m)
+
+
+FAR_OFF = (
+    1 << 40,
+    -(1 << 40),
+    1 << 59,
+    -(1 << 59),
+)  # elements of 8 bytes; the last by wrapping round
+
+
+@pytest.mark.parametrize("what", ["store", "load", "atomic_add", "put"])
+@pytest.mark.parametrize("wrong", FAR_OFF)
+@pytest.mark.parametrize("lane", [0, 5, 7])
+def test_the_interpreter_checks_each_active_element(
+    job, place, show, ctx, fault, near, what, wrong, lane
+):
+    if job.device == "cuda":
+        pytest.skip("on GPUs places are checked in the checking mode alone: PYSHMEM_CHECK")
+    if what == "atomic_add" and not near:
+        pytest.skip("the host looks at these")
+    dest, offsets, active = place(np.zeros(8, np.int64)), -np.arange(8), np.ones(8, np.int32)
+    offsets[lane] = wrong
+    places = place(offsets)
+    message = fault(lambda: one_by_one[(1,)](dest, places, place(active), ctx, WHAT=what, B=8))
+    assert f"device routine {what}: 8 bytes at" in message
+    assert "are not on the device heap" in message
+    assert not show(dest).any()
+    active[lane] = 0
+    one_by_one[(1,)](dest, places, place(active), ctx, WHAT=what, B=8)
+    assert show(dest).any() == (what in ("store", "atomic_add"))
+
+
+@triton.jit
+def at_address(address, ctx):
+    shmem.store(address.to(tl.int64).to(tl.pointer_type(tl.int64)), 1, shmem.my_pe(ctx), ctx)
+
+
+@pytest.mark.parametrize("address", [0, -8, 64])
+def test_the_interpreter_checks_scalars(job, ctx, fault, address):
+    if job.device == "cuda":
+        pytest.skip("on GPUs places are checked in the checking mode alone: PYSHMEM_CHECK")
+    message = fault(lambda: at_address[(1,)](address, ctx))
+    assert f"8 bytes at {address:#x} are not on the device heap" in message
