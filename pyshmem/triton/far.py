@@ -58,12 +58,26 @@ def _atomic_word(name):
 
 @device_function
 def check_pe(pe, op: tl.constexpr, ctx):
-    """Ends the program if there is no such PE; ``pe`` as int64."""
+    """Ends the program if there is no such PE, or one of several is none; ``pe`` as int64."""
     pe = to_int64(pe)
     n_pes = state(ctx, N_PES)
-    if (pe < 0) | (pe >= n_pes):
-        end_with(FAULT_PE, op, pe, n_pes, ctx)
+    if pe.type.is_block():
+        largest, least = tl.max(pe), tl.min(pe)
+        wrong = tl.where(least < 0, least, largest)
+    else:
+        wrong = pe
+    if (wrong < 0) | (wrong >= n_pes):
+        end_with(FAULT_PE, op, wrong, n_pes, ctx)
     return pe
+
+
+@device_function
+def _each(pe, pointer):
+    """PEs in a row as the elements are; one for all stays as it is."""
+    if pe.type.is_block():
+        return _flat(pointer, pe)
+    else:
+        return pe
 
 
 @device_function
@@ -149,7 +163,7 @@ def _is_own(pe, shape, ctx):
 @device_function
 def far_load(pointer, pe, op: tl.constexpr, ctx, mask=None, other=None):
     """The tile at ``pointer`` on ``pe``; 0, or ``other``, where the mask is off."""
-    pe = check_pe(pe, op, ctx)
+    pe = _each(check_pe(pe, op, ctx), pointer)
     dtype: tl.constexpr = pointer.dtype.element_ty
     kind: tl.constexpr = REQUEST_G | _width(dtype) << 8
     flat, active = _addresses(pointer), _active(pointer, mask)
@@ -167,7 +181,7 @@ def far_load(pointer, pe, op: tl.constexpr, ctx, mask=None, other=None):
 @device_function
 def far_store(pointer, value, pe, op: tl.constexpr, ctx, mask=None):
     """Store a tile at ``pointer`` on ``pe``."""
-    pe = check_pe(pe, op, ctx)
+    pe = _each(check_pe(pe, op, ctx), pointer)
     dtype: tl.constexpr = pointer.dtype.element_ty
     kind: tl.constexpr = REQUEST_P | _width(dtype) << 8
     flat, active = _addresses(pointer), _active(pointer, mask)
@@ -183,7 +197,7 @@ def far_atomic(
     sem: tl.constexpr = _ACQ_REL,
 ):  # fmt: skip
     """An atomic of the host's on each element, by its name in ``ATOMIC_OPS``; what they were."""
-    pe = check_pe(pe, op, ctx)
+    pe = _each(check_pe(pe, op, ctx), pointer)
     if sem == "release" or sem == "acq_rel":
         settle(ctx)
     dtype: tl.constexpr = pointer.dtype.element_ty
@@ -201,7 +215,7 @@ def far_extreme(
     sem: tl.constexpr = _ACQ_REL,
 ):  # fmt: skip
     """The minimum or maximum into each element, by compare-and-swap; what they were."""
-    pe = check_pe(pe, op, ctx)
+    pe = _each(check_pe(pe, op, ctx), pointer)
     if sem == "release" or sem == "acq_rel":
         settle(ctx)
     dtype: tl.constexpr = pointer.dtype.element_ty

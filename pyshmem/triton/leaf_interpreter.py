@@ -104,8 +104,8 @@ def fault(ctx: Any, kind: Any, op: Any, pe: int, a: int, b: int) -> None:
     job.record(_word(ctx, words.FAULT_CLAIM), _word(ctx, words.FAULT_RECORD), number(kind), values)
 
 
-def _distance(pe: Any, op: Any, ctx: Any) -> int:
-    pe, n_pes = number(pe), _word(ctx, words.N_PES)
+def _distance(pe: int, op: Any, ctx: Any) -> int:
+    n_pes = _word(ctx, words.N_PES)
     if not 0 <= pe < n_pes:
         fault(ctx, words.FAULT_PE, op, pe, pe, n_pes)
         raise Ended
@@ -117,11 +117,15 @@ def _distance(pe: Any, op: Any, ctx: Any) -> int:
 
 
 def reach_pe(pe: Any, op: Any, ctx: Any) -> tl.tensor:
-    return scalar(_distance(pe, op, ctx) >> 8, tl.int64)
+    if isinstance(pe, tl.tensor) and pe.type.is_block():
+        pes = _array(pe)
+        units = [_distance(int(one), op, ctx) >> 8 for one in pes.reshape(-1)]
+        return tensor(np.array(units, np.int64).reshape(pes.shape), tl.int64, True)
+    return scalar(_distance(number(pe), op, ctx) >> 8, tl.int64)
 
 
 def reach(pointer: Any, nbytes: Any, pe: Any, op: Any, ctx: Any) -> tl.tensor:
-    distance, address, size = _distance(pe, op, ctx), number(pointer), number(nbytes)
+    distance, address, size = _distance(number(pe), op, ctx), number(pointer), number(nbytes)
     offset = address - _word(ctx, words.HEAP_BASE)
     if offset < 0 or offset + size > _word(ctx, words.HEAP_BYTES):
         fault(ctx, words.FAULT_ADDRESS, op, number(pe), address, size)

@@ -114,6 +114,7 @@ _RELEASE = tl.constexpr("release")
 @device_function
 def _deliver(sig_addr, signal, sig_op, pe, op: tl.constexpr, ctx, sem: tl.constexpr = _RELEASE):
     _word(sig_addr)
+    tl.static_assert(not tl.cast(pe, tl.int64).type.is_block(), "a signal is for one PE")
     if near():
         remote = reach(sig_addr, 8, pe, op, ctx)
         if sig_op == SIGNAL_ADD:

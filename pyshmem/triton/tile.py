@@ -2,9 +2,10 @@
 """Tiles: loads, stores and atomics on another PE, on tensors of pointers.
 
 Every ``pointer`` is a scalar or a tensor of pointers into the caller's device heap; the same places of
-``pe`` are meant. Masks and hints are those of ``tl.load``, ``tl.store`` and ``tl.atomic_*``. They are
-plain accesses: complete when a ``quiet``, a signal or a barrier says so. With ``PYSHMEM_P2P=0`` they are
-requests to the host, one an element, and hints are of no concern.
+``pe`` are meant: one PE, or a tensor with a PE for each element, those where the mask is off too. Masks
+and hints are those of ``tl.load``, ``tl.store`` and ``tl.atomic_*``. They are plain accesses: complete
+when a ``quiet``, a signal or a barrier says so. With ``PYSHMEM_P2P=0`` they are requests to the host,
+one an element, and hints are of no concern.
 
 Faults: a ``pe`` that is not one of the job's ends the program, and the next host call raises.
 """
@@ -185,8 +186,11 @@ def copy(
 def needs_atomics(pe, op: tl.constexpr, ctx):
     """Ends the program where the link to the GPU of ``pe``, which is a PE, has no native ones."""
     place = tl.cast(pe, tl.int64) & (MAX_PES - 1)
-    if (state(ctx, BY_OWNER + (place >> 6)) >> (place & 63)) & 1 != 0:
-        end_with(FAULT_ATOMICS, op, pe, 0, ctx)
+    by_owner = (state(ctx, BY_OWNER + (place >> 6)) >> (place & 63)) & 1
+    if place.type.is_block():
+        by_owner, place = tl.max(by_owner), tl.max(tl.where(by_owner != 0, place, -1))
+    if by_owner != 0:
+        end_with(FAULT_ATOMICS, op, place, 0, ctx)
 
 
 @device_function

@@ -88,6 +88,16 @@ def atomics(dest, pe, ctx, B: tl.constexpr):
     tl.store(dest + offs, shmem.atomic_cas(dest + offs, old, 1, pe, ctx))
 
 
+@case({"B": 128}, dest="*i32", pes="*i32", ctx="*i64")
+@triton.jit
+def many_pes(dest, pes, ctx, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    to = tl.load(pes + offs)
+    shmem.store(dest + offs, shmem.load(dest + offs, to, ctx), to, ctx, mask=offs < 100)
+    shmem.atomic_add(dest + offs, 1, to, ctx)
+    shmem.atomic_max(dest + offs, 1, to, ctx)
+
+
 @case({"B": 1024}, dest="*fp32", source="*fp32", sig="*u64", pe="i32", ctx="*i64")
 @triton.jit
 def signals(dest, source, sig, pe, ctx, B: tl.constexpr):

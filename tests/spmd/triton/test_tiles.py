@@ -288,3 +288,37 @@ def test_the_interpreter_checks_scalars(job, ctx, fault, address):
         pytest.skip("on GPUs places are checked in the checking mode alone: PYSHMEM_CHECK")
     message = fault(lambda: at_address[(1,)](address, ctx))
     assert f"8 bytes at {address:#x} are not on the device heap" in message
+
+
+@triton.jit
+def to_many(dest, back, counts, source, pes, ctx, B: tl.constexpr):
+    """Each column of a tile goes to a PE of its own."""
+    columns = tl.arange(0, B)
+    places = tl.arange(0, 2)[:, None] * B + columns[None, :]
+    to = tl.load(pes + columns)[None, :]
+    mine = dest + shmem.my_pe(ctx) * 2 * B
+    shmem.store(mine + places, tl.load(source + places), to, ctx)
+    shmem.atomic_add(counts + columns, 1, tl.load(pes + columns), ctx, mask=columns < B - 1)
+    shmem.quiet(ctx)
+    tl.store(back + places, shmem.load(mine + places, to, ctx))
+
+
+def test_a_tile_may_have_a_pe_for_each_element(job, place, show, ctx, fault):
+    n, columns = job.n_pes, np.arange(8)
+    source = np.arange(16, dtype=np.float32) + 100 * job.my_pe
+    dest, back = place(np.zeros(16 * n, np.float32)), place(np.zeros(16, np.float32))
+    counts, pes = place(np.zeros(8, np.int32)), place((columns + 1) % n)
+    pyshmem.barrier_all()
+    to_many[(1,)](dest, back, counts, place(source), pes, ctx, B=8)
+    show(dest)
+    pyshmem.barrier_all()
+    own = (columns + 1) % n == job.my_pe
+    for pe in range(n):
+        sent = (np.arange(16) + 100 * pe).reshape(2, 8)
+        assert (show(dest)[16 * pe :][:16].reshape(2, 8) == np.where(own, sent, 0)).all()
+    assert (show(back) == source).all()
+    assert (show(counts) == np.where(own & (columns < 7), n, 0)).all()
+    pyshmem.barrier_all()
+    wrong = place(np.array([0, 0, 0, 0, 0, -3, 0, 0]))
+    message = fault(lambda: to_many[(1,)](dest, back, counts, place(source), wrong, ctx, B=8))
+    assert f"device routine store: pe -3 is not one of the {n} PEs" in message
