@@ -8,6 +8,7 @@ import triton.language as tl
 
 from .chosen import device_function
 from .ring import ask, label_word, program_number, settle, tell, to_int64
+from .signals import check_signal
 from .words import (
     PRINT_FLOAT,
     PRINT_INT,
@@ -24,10 +25,22 @@ __all__ = ["abort", "call", "get_chunk", "post", "print", "put_chunk", "settle"]
 
 
 @device_function
-def _nbytes(pointer, nelems):
-    bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
+def _one(value):
+    """A number, or a scalar pointer, as int64. What is wrong is told before there is a request."""
+    word = to_int64(value)
+    tl.static_assert(not word.type.is_block(), "a request takes numbers and pointers, not tensors")
+    return word
+
+
+@device_function
+def _nbytes(dest, source, nelems):
+    tl.static_assert(
+        dest.dtype.element_ty == source.dtype.element_ty,
+        "dest and source of a chunk are of one dtype",
+    )
+    bits: tl.constexpr = dest.dtype.element_ty.primitive_bitwidth
     per_element: tl.constexpr = 1 if bits < 8 else bits // 8
-    return to_int64(nelems) * per_element
+    return _one(nelems) * per_element
 
 
 @device_function
@@ -37,7 +50,7 @@ def put_chunk(dest, source, nelems, pe, ctx, sig_addr=None, signal=1):
     What the program has stored before is in it.
 
     Args:
-        dest, source: scalar pointers; ``dest`` on the symmetric heap.
+        dest, source: scalar pointers of one dtype; ``dest`` on the symmetric heap.
         sig_addr: scalar pointer to uint64 or int64 on the device heap, or None: set to ``signal`` on
             ``pe`` behind the data.
 
@@ -45,13 +58,14 @@ def put_chunk(dest, source, nelems, pe, ctx, sig_addr=None, signal=1):
     Faults: what the host finds wrong (a pe or an address that there is not), at the next host call.
     Spec: shmem_put_nbi, shmem_put_signal_nbi.
     """
-    nbytes = _nbytes(dest, nelems)
+    nbytes = _nbytes(dest, source, nelems)
     if sig_addr is None:
-        tell(REQUEST_PUT, to_int64(dest), to_int64(source), nbytes, 0, 0, to_int64(pe), ctx)
+        tell(REQUEST_PUT, _one(dest), _one(source), nbytes, 0, 0, _one(pe), ctx)
     else:
+        check_signal(sig_addr)
         tell(
-            REQUEST_PUT_SIGNAL, to_int64(dest), to_int64(source), nbytes, to_int64(sig_addr),
-            to_int64(signal), to_int64(pe), ctx,
+            REQUEST_PUT_SIGNAL, _one(dest), _one(source), nbytes, _one(sig_addr),
+            _one(signal), _one(pe), ctx,
         )  # fmt: skip
 
 
@@ -64,12 +78,12 @@ def get_chunk(dest, source, nelems, pe, ctx):
     """
     tell(
         REQUEST_GET,
-        to_int64(dest),
-        to_int64(source),
-        _nbytes(dest, nelems),
+        _one(dest),
+        _one(source),
+        _nbytes(dest, source, nelems),
         0,
         0,
-        to_int64(pe),
+        _one(pe),
         ctx,
     )
 
@@ -86,12 +100,12 @@ def post(handler, a, b, c, d, ctx):
     """
     tell(
         REQUEST_CALL,
-        to_int64(a),
-        to_int64(b),
-        to_int64(c),
-        to_int64(d),
+        _one(a),
+        _one(b),
+        _one(c),
+        _one(d),
         0,
-        to_int64(handler) << 32,
+        _one(handler) << 32,
         ctx,
     )
 
@@ -111,7 +125,7 @@ def call(handler, a, b, c, d, ctx):
     Extension.
     """
     return ask(
-        REQUEST_CALL, to_int64(a), to_int64(b), to_int64(c), to_int64(d), 0, to_int64(handler) << 32,
+        REQUEST_CALL, _one(a), _one(b), _one(c), _one(d), 0, _one(handler) << 32,
         ctx,
     )  # fmt: skip
 
@@ -136,7 +150,7 @@ def abort(code, ctx, label: tl.constexpr = _NO_LABEL):
     second: tl.constexpr = label_word(label, 1)
     third: tl.constexpr = label_word(label, 2)
     place = to_int64(program_number())
-    ask(REQUEST_ABORT, first, second, third, 0, place, to_int64(code) & 0xFFFFFFFF, ctx)
+    ask(REQUEST_ABORT, first, second, third, 0, place, _one(code) & 0xFFFFFFFF, ctx)
 
 
 @device_function
@@ -177,6 +191,7 @@ def print(label: tl.constexpr, value, ctx):
         tell(REQUEST_PRINT, first, second, third, 0, place, to_int64(PRINT_TEXT) << 32, ctx)
     else:
         shown = tl.where(program_number() >= 0, value, value)  # a tensor, of a constant too
+        tl.static_assert(not shown.type.is_block(), "print shows a number, not a tensor of them")
         if shown.dtype.is_floating():
             bits = shown.to(tl.float64).to(tl.int64, bitcast=True)
             tell(REQUEST_PRINT, first, second, third, bits, place, to_int64(PRINT_FLOAT) << 32, ctx)

@@ -59,8 +59,12 @@ _LOW56, _LOW32 = tl.constexpr((1 << 56) - 1), tl.constexpr((1 << 32) - 1)
 @triton.constexpr_function
 def label_word(label, number):
     """Eight bytes of a text that stands in a kernel, as an int64."""
-    text = label.encode()[8 * number : 8 * number + 8]
-    return int.from_bytes(text.ljust(8, b"\0"), "little", signed=True)
+    if not isinstance(label, str):
+        raise TypeError("a label is a text that stands in the kernel")
+    text = label.encode()
+    if len(text) > 24:
+        raise ValueError(f"the label {label!r} has {len(text)} bytes; there is room for 24")
+    return int.from_bytes(text[8 * number : 8 * number + 8].ljust(8, b"\0"), "little", signed=True)
 
 
 @device_function

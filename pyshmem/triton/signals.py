@@ -89,6 +89,7 @@ def _is_integer(dtype, least):
 
 @device_function
 def _integer(pointer):
+    """Refuses what is no scalar pointer to a word that can be waited for."""
     tl.static_assert(
         not pointer.type.is_block(), "one word at a scalar pointer, not a tensor of pointers"
     )
@@ -99,7 +100,8 @@ def _integer(pointer):
 
 
 @device_function
-def _word(pointer):
+def check_signal(pointer):
+    """Refuses what is no scalar pointer to a signal."""
     tl.static_assert(
         not pointer.type.is_block(), "one signal at a scalar pointer, not a tensor of pointers"
     )
@@ -113,7 +115,7 @@ _RELEASE = tl.constexpr("release")
 
 @device_function
 def _deliver(sig_addr, signal, sig_op, pe, op: tl.constexpr, ctx, sem: tl.constexpr = _RELEASE):
-    _word(sig_addr)
+    check_signal(sig_addr)
     tl.static_assert(not tl.cast(pe, tl.int64).type.is_block(), "a signal is for one PE")
     if near():
         remote = reach(sig_addr, 8, pe, op, ctx)
@@ -180,7 +182,7 @@ def signal_fetch(sig_addr, ctx):
 
     Spec: shmem_signal_fetch.
     """
-    _word(sig_addr)
+    check_signal(sig_addr)
     return fetch(sig_addr)
 
 
@@ -197,7 +199,7 @@ def signal_wait_until(sig_addr, cmp: tl.constexpr, cmp_value, ctx, pe=-1):
     Faults: after PYSHMEM_TIMEOUT it returns what it saw, and the next host call raises.
     Spec: shmem_signal_wait_until.
     """
-    _word(sig_addr)
+    check_signal(sig_addr)
     return wait(sig_addr, _comparison(cmp), cmp_value, pe, SIGNAL_WAIT_UNTIL, ctx)
 
 

@@ -67,6 +67,24 @@ def fault(job):
 
 
 @pytest.fixture
+def refusal(job):
+    """``refusal(launch)``: the texts of what it raises, and of its causes: Triton wraps errors."""
+
+    def message(launch):
+        texts = []
+        try:
+            launch()
+        except Exception as raised:
+            error: BaseException | None = raised
+            while error is not None:
+                texts.append(str(error))
+                error = error.__cause__
+        return "\n".join(texts)
+
+    return message
+
+
+@pytest.fixture
 def ctx(job):
     return shmem.context()
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 
 import numpy as np
+import pytest
 import triton
 import triton.language as tl
 
@@ -108,3 +109,43 @@ def test_calls_bring_back_what_the_host_says(job, place, show, ctx, fault):
     pyshmem.unregister_handler(handler)
     message = fault(lambda: ask_host[(1,)](found, int(handler), ctx))
     assert "not registered" in message
+
+
+@triton.jit
+def wrong_request(data, narrow, sig, ctx, WHAT: tl.constexpr):
+    if WHAT == "print a tile":
+        shmem.print("tile", tl.arange(0, 4), ctx)
+    elif WHAT == "call with a tile":
+        shmem.call(1, tl.arange(0, 4), 0, 0, 0, ctx)
+    elif WHAT == "chunk of tiles":
+        shmem.put_chunk(data + tl.arange(0, 4), data, 1, 0, ctx)
+    elif WHAT == "chunk of two dtypes":
+        shmem.get_chunk(data, narrow, 1, 0, ctx)
+    elif WHAT == "signal of 32 bits":
+        shmem.put_chunk(data, data, 1, 0, ctx, narrow)
+    elif WHAT == "long label":
+        shmem.print("twenty-three bytes, \u00fc\u00fc", 1, ctx)
+        shmem.print("twenty-three bytes, \u00fc\u00fc\u00fc", 1, ctx)
+    else:
+        shmem.print(data, 1, ctx)
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("print a tile", "print shows a number, not a tensor"),
+        ("call with a tile", "a request takes numbers and pointers, not tensors"),
+        ("chunk of tiles", "a request takes numbers and pointers, not tensors"),
+        ("chunk of two dtypes", "dest and source of a chunk are of one dtype"),
+        ("signal of 32 bits", "a signal is a 64-bit integer"),
+        ("long label", "has 26 bytes; there is room for 24"),
+        ("label", "a label is a text"),
+    ],
+)
+def test_what_no_request_can_carry_is_refused_before_it_is_sent(
+    job, place, show, ctx, refusal, capfd, what, text
+):
+    data, narrow, sig = place(np.zeros(8)), place(np.zeros(8, np.int32)), place(np.zeros(1, "i8"))
+    assert text in refusal(lambda: wrong_request[(1,)](data, narrow, sig, ctx, WHAT=what))
+    many[(1,)](data, place(np.ones(8)), 8, ctx)  # the ring goes on
+    assert (show(data) == 1).all()

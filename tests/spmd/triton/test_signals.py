@@ -179,24 +179,11 @@ def choose(word, found, cmp, sig_op, ctx, WHAT: tl.constexpr, CMP: tl.constexpr)
         shmem.signal_op(word, 5, CMP, shmem.my_pe(ctx), ctx)
 
 
-def refusal(launch):
-    """The texts of what a launch raises, and of what that came from: compilers wrap ours."""
-    texts = []
-    try:
-        launch()
-    except Exception as raised:
-        error: BaseException | None = raised
-        while error is not None:
-            texts.append(str(error))
-            error = error.__cause__
-    return "\n".join(texts)
-
-
 @pytest.mark.parametrize("cmp", [0, 7, -1])
 @pytest.mark.parametrize(
     "what", ["signal_wait_until", "wait_until", "wait_until_all", "wait_until_any", "test"]
 )
-def test_a_constant_that_is_no_comparison_is_refused(job, place, ctx, what, cmp):
+def test_a_constant_that_is_no_comparison_is_refused(job, place, ctx, refusal, what, cmp):
     word = place(np.zeros(2, np.int64))
     refused = refusal(lambda: choose[(1,)](word, word, 1, 0, ctx, WHAT=what, CMP=cmp))
     assert f"cmp is {cmp}; it is CMP_EQ, CMP_NE" in refused
@@ -211,14 +198,16 @@ def test_a_value_that_is_no_comparison_is_a_fault_of_test(job, place, show, ctx,
     assert show(found).tolist() == [1]
 
 
-def test_a_wait_s_comparison_is_a_constant(job, place, ctx):
+def test_a_wait_s_comparison_is_a_constant(job, place, ctx, refusal):
     word = place(np.zeros(2, np.int64))
     refused = refusal(lambda: choose[(1,)](word, word, 1, 0, ctx, WHAT="wait_until, cmp", CMP=1))
     assert "cmp of a wait is a constant" in refused
 
 
 @pytest.mark.parametrize("routine", ["signal_op", "put_signal"])
-def test_a_value_that_is_no_signal_operation_is_a_fault(job, place, show, ctx, fault, routine):
+def test_a_value_that_is_no_signal_operation_is_a_fault(
+    job, place, show, ctx, fault, refusal, routine
+):
     word, found = place(np.array([0, 3])), place(np.zeros(1, np.int64))
     what = f"{routine}, sig_op"
     message = fault(lambda: choose[(1,)](word, found, 1, 2, ctx, WHAT=what, CMP=1))
@@ -254,7 +243,7 @@ def not_a_word(words, ctx, WHAT: tl.constexpr):
         ("signal", "float64", "a signal is a 64-bit integer"),
     ],
 )
-def test_signals_and_waits_are_of_one_integer(job, place, ctx, what, dtype, text):
+def test_signals_and_waits_are_of_one_integer(job, place, ctx, refusal, what, dtype, text):
     words = place(np.zeros(2, dtype))
     refused = refusal(lambda: not_a_word[(1,)](words, ctx, WHAT=what))
     assert text in refused
