@@ -126,7 +126,7 @@ def _argument(argument: Any) -> Any:
     if isinstance(argument, tuple):
         return tuple(map(_argument, argument))
     if not hasattr(argument, "data_ptr") and hasattr(argument, "__array_interface__"):
-        argument = job.as_argument(argument)
+        argument = job.wrap(argument)
     device = getattr(getattr(argument, "device", None), "type", "cpu")
     if device != "cpu":
         raise ValueError(
@@ -206,6 +206,7 @@ class DeviceFunction:
         self._rewritten: Any = None
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        current()
         if self._rewritten is None:
             self._rewritten = triton.runtime.interpreter.FunctionRewriter(self.fn).rewrite_ast()
         return self._rewritten(*arguments, **named)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from triton import knobs
+from triton._utils import type_canonicalisation_dict
 from triton.runtime.jit import JITCallable, KernelInterface
 
 from .._core import arrays, errors, library
@@ -23,6 +24,7 @@ from .._core.library import lib
 from .._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
 from ..host import creation, faults, runtime, stages
 from ..host.agreement import must_agree
+from ..host.team_arguments import refuse_team
 
 __all__ = ["Context", "Wrapped", "context", "must_agree", "team_number", "wrap"]
 
@@ -106,9 +108,9 @@ class Wrapped:
     def __init__(self, array: Any, symmetric: bool) -> None:
         self.array = array
         self.symmetric = symmetric
+        self.data_ptr()
         self.shape = tuple(array.shape)
         self.dtype = _dtype_of(array)
-        self.data_ptr()
 
     def data_ptr(self) -> int:
         """The address of element 0.
@@ -125,7 +127,10 @@ def _dtype_of(array: Any) -> str:
     dtype = getattr(array, "dtype", None)
     if dtype is None:
         dtype = np.dtype(array.__array_interface__["typestr"])
-    return str(dtype).rpartition(".")[2]
+    name = str(dtype).rpartition(".")[2]
+    if name not in type_canonicalisation_dict:
+        raise TypeError(f"an argument of dtype {name}: kernels of Triton have none like it")
+    return name
 
 
 def wrap(array: Any, *, symmetric: bool | None = None) -> Wrapped:
@@ -136,7 +141,7 @@ def wrap(array: Any, *, symmetric: bool | None = None) -> Wrapped:
             ``__array_interface__`` or DLPack; contiguous.
         symmetric: it has to be on a symmetric heap; default: only if it is one of ours.
 
-    Raises: ValueError (not contiguous, freed, not symmetric), TypeError (no array).
+    Raises: ValueError (not contiguous, freed, not symmetric), TypeError (no array; no dtype of Triton).
     Extension.
     """
     if symmetric is None:
@@ -185,9 +190,11 @@ def most_programs(num_warps: int) -> int:
 def team_number(team: Any) -> int:
     """The number by which kernels know a team of the host; valid until the team is destroyed.
 
-    Raises: ValueError (destroyed, or this PE is no member), NotInitialized.
+    Raises: ValueError (destroyed), TypeError (no team, or None: not a member), NotInitialized.
     Extension.
     """
+    if not hasattr(team, "handle"):
+        raise refuse_team(team, "team")
     slot = library.ffi.new("int *")
     library.check(lib.ishmemx_team_slot(team.handle, slot))
     return int(slot[0])
@@ -263,11 +270,6 @@ _UINT64 = ELEMENT_NUMBER["uint64"]
 
 fence, now = lib.ishmemx_leaf_fence, lib.ishmemx_leaf_now
 time_awake = lib.ishmemx_leaf_time_awake
-
-
-def as_argument(array: Any) -> Wrapped:
-    """Any array, as Triton takes it: the interpreter sees all arguments."""
-    return wrap(array)
 
 
 def before_launch() -> None:
@@ -363,8 +365,7 @@ def _publish() -> None:
             callback(_address)
 
 
-#: Kernels that were forgotten: captured graphs may still launch them.
-_forgotten: list[Any] = []
+_forgotten: list[Any] = []  # kernels: captured graphs may still launch them
 
 
 def _forget_compiled() -> None:

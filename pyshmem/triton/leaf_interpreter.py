@@ -53,7 +53,28 @@ def load_here(word: Any) -> None:
     pass
 
 
+_context = 0  # address of the running job's state block
+
+
+def _know_context(address: int) -> None:
+    global _context
+    _context = address
+
+
+job.on_address(_know_context)
+
+
+def _address(ctx: Any) -> int:
+    """Of the state block: memory that is none is not looked into."""
+    if ctx is None or number(ctx) != _context:
+        raise TypeError(
+            "ctx is not what shmem.context() gave the kernel: it is the argument behind pe"
+        )
+    return _context
+
+
 def state(ctx: Any, word: Any) -> tl.tensor:
+    _address(ctx)
     return fixed(tl.cast(ctx, tl.int64).to(tl.pointer_type(tl.int64)) + word)
 
 
@@ -62,7 +83,7 @@ def distance_to(pe: Any, ctx: Any) -> tl.tensor:
 
 
 def _word(ctx: Any, word: Any) -> int:
-    return job.read(number(ctx) + 8 * number(word), 8, True)
+    return job.read(_address(ctx) + 8 * number(word), 8, True)
 
 
 def threads() -> int:

@@ -322,3 +322,33 @@ def test_a_tile_may_have_a_pe_for_each_element(job, place, show, ctx, fault):
     wrong = place(np.array([0, 0, 0, 0, 0, -3, 0, 0]))
     message = fault(lambda: to_many[(1,)](dest, back, counts, place(source), wrong, ctx, B=8))
     assert f"device routine store: pe -3 is not one of the {n} PEs" in message
+
+
+@triton.jit
+def store_in_order(dest, first, second):
+    shmem.store(dest, 1, first, second)
+
+
+def test_what_is_no_context_is_told(job, place, ctx, refusal):
+    if job.device == "cuda":
+        pytest.skip("a GPU would look into whatever memory it is")
+    dest = place(np.zeros(1, np.int32))
+    for second in (job.my_pe, dest, None):
+        text = refusal(lambda second=second: store_in_order[(1,)](dest, ctx, second))
+        assert "ctx is not what shmem.context() gave the kernel" in text
+
+
+def test_functions_of_kernels_are_for_kernels(job, ctx, refusal):
+    if job.device == "sim":  # on a GPU Triton says so
+        assert "called from kernels, not from the host" in refusal(lambda: shmem.my_pe(ctx))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "longdouble", ">i4", "S4", "datetime64[s]"])
+def test_dtypes_that_triton_does_not_have_are_refused(job, refusal, dtype):
+    assert "kernels of Triton have none like it" in refusal(lambda: shmem.wrap(np.zeros(4, dtype)))
+
+
+def test_what_is_no_array_or_team_is_told(job, refusal):
+    assert "is a list, not an array" in refusal(lambda: shmem.wrap([1, 2]))
+    assert "None, as a split returns where" in refusal(lambda: shmem.team_number(None))
+    assert "is of type int, not a Team" in refusal(lambda: shmem.team_number(3))
