@@ -33,3 +33,22 @@ def test_a_callback_of_a_future_may_wait_for_other_calls(run_pes: Callable) -> N
     assert late.get_future().then(twice).wait().item() == n**3
     """
     check(run_pes, 2, code)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_parts_of_a_reduce_scatter_may_differ_in_size(n: int, run_pes: Callable) -> None:
+    code = """
+    for extent in (1, 70_000):  # the second in pieces
+        ops = dist.ReduceOp
+        for op, wanted in ((ops.SUM, n * (n + 1) / 2), (ops.AVG, (n + 1) / 2), (ops.MAX, n)):
+            out = torch.zeros(me * extent)  # nothing for rank 0
+            given = [torch.full((rank * extent,), me + 1.0) for rank in range(n)]
+            dist.reduce_scatter(out, given, op=op)
+            assert (out == wanted).all(), (op, out)
+            assert all((row == me + 1).all() for row in given)
+    with pytest.raises(ValueError, match="output of 9 elements for an input of"):
+        dist.reduce_scatter(torch.zeros(9), given)
+    with pytest.raises(ValueError, match="an input of 9 elements for an output of"):
+        dist.all_gather(given, torch.zeros(9))
+    """
+    check(run_pes, n, code)

@@ -156,3 +156,15 @@ def test_a_member_that_does_not_come_is_named(run_pes: Callable) -> None:
     pyshmem.barrier_all()
     """
     check(run_pes, 2, code, IN_A_JOB)
+
+
+def test_a_group_that_was_destroyed_says_so(run_pes: Callable) -> None:
+    code = """
+    whole = dist.group.WORLD
+    dist.destroy_process_group()
+    for call in (lambda: dist.all_reduce(torch.ones(1), group=whole), lambda: whole.team):
+        with pytest.raises(ValueError, match="process group 0 was destroyed"):
+            call()
+    symmetric.init_process_group()
+    """
+    check(run_pes, 2, code)

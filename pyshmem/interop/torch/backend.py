@@ -57,7 +57,12 @@ class ShmemProcessGroup(Group):
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
         """Copy each member's to all; sizes may differ between members, the same on all."""
         (rows,), (source,) = outputs, inputs
-        alike = len({row.nbytes for row in rows}) <= 1
+        alike = len(rows) != self._n or len({row.nbytes for row in rows}) <= 1
+        if not alike and rows[self._rank].numel() != source.numel():
+            raise ValueError(
+                f"all_gather: an input of {source.numel()} elements for an output of "
+                f"{rows[self._rank].numel()} of this rank"
+            )
 
         def call(heap: Heap, stream: Any) -> None:
             if alike:
@@ -103,12 +108,26 @@ class ShmemProcessGroup(Group):
         return self._run(call, [tensor for row in outputs for tensor in row], inputs)
 
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Any:
-        """Combine over the members, each getting its one of ``inputs``."""
+        """Combine over the members, each getting its one of ``inputs``; sizes may differ, as above."""
         (output,), (rows,) = outputs, inputs
         what = _reduction(opts, output)
-        return self._run(
-            lambda heap, s: heap.staging.reduce_scatter(output, rows, what, s), outputs, rows
-        )
+        alike = len(rows) != self._n or len({row.nbytes for row in rows}) <= 1
+        if not alike and rows[self._rank].numel() != output.numel():
+            raise ValueError(
+                f"reduce_scatter: an output of {output.numel()} elements for an input of "
+                f"{rows[self._rank].numel()} of this rank"
+            )
+
+        def call(heap: Heap, stream: Any) -> None:
+            if alike:
+                heap.staging.reduce_scatter(output, rows, what, stream)
+                return
+            for root, row in enumerate(rows):
+                heap.staging.all_reduce(
+                    output if root == self._rank else row, row, what, stream, root
+                )
+
+        return self._run(call, outputs, rows)
 
     def reduce_scatter_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any) -> Any:
         """``reduce_scatter`` of one tensor, of which ``output`` may be a part."""

@@ -156,7 +156,7 @@ class Group(dist.ProcessGroup):
 
     def _run(
         self, call: Callable[[Any, Any], None], outputs: Tensors, inputs: Tensors = (),
-        lane: Any = "collectives", given: Tensors | None = None,
+        lane: Any = "collectives",
     ) -> Any:  # fmt: skip
         """Queue ``call(heap, stream)``.
 
@@ -165,17 +165,16 @@ class Group(dist.ProcessGroup):
             outputs: what it sets and its future gives.
             inputs: what else it uses.
             lane: calls of one lane are in order.
-            given: in place of ``outputs``, what the future gives.
         """
+        assert self.team  # refuses a group that was destroyed
         used = [*outputs, *inputs]
         kind = self._kind(used)
-        heap, results = self._heaps[kind], outputs if given is None else given
-        assert self.team
+        heap = self._heaps[kind]
         if kind == "cpu":
-            work: Any = self._lane(kind, lane).submit(lambda: call(heap, None), results)
+            work: Any = self._lane(kind, lane).submit(lambda: call(heap, None), outputs)
         else:
             # Captured works are joined by the graph's own stream, eager ones by their events.
-            work = self._lane(kind, lane).submit(lambda s: call(heap, s), results, used)
+            work = self._lane(kind, lane).submit(lambda s: call(heap, s), outputs, used)
         if self._begun is not None:
             self._begun.append(work)
         return work
