@@ -168,3 +168,46 @@ def test_a_group_that_was_destroyed_says_so(run_pes: Callable) -> None:
     symmetric.init_process_group()
     """
     check(run_pes, 2, code)
+
+
+def test_calls_that_disagree_are_told_on_all_ranks_in_checking_mode(run_pes: Callable) -> None:
+    code = """
+    ops, of = dist.ReduceOp, lambda count, dtype=torch.float32: torch.ones(count, dtype=dtype)
+    odd = me == 1
+    dtype = torch.int32 if odd else torch.float32
+    one = lambda *given: [of(*given) for _ in range(n)]
+    for call, texts in (
+        (lambda: dist.all_reduce(of(2), op=ops.SUM if odd else ops.AVG), ("(sum", "(avg")),
+        (lambda: dist.all_reduce(of(2, dtype)), ("2 of int32", "2 of float32")),
+        (lambda: dist.all_reduce(of(2 + odd)), ("2 of float32", "3 of float32")),
+        (lambda: dist.broadcast(of(2, dtype), 0), ("int32, 0", "float32, 0")),
+        (lambda: dist.broadcast(of(2), int(odd)), ("float32, 0", "float32, 1")),
+        (lambda: dist.reduce(of(2), int(odd)), ("reduce(sum, 2 of float32, 1)",)),
+        (lambda: dist.all_gather(one(2, dtype), of(2, dtype)), ("2 of int32", "2 of float32")),
+        (lambda: dist.all_gather_into_tensor(of(2 * n, dtype), of(2, dtype)), ("2 of int32",)),
+        (lambda: dist.reduce_scatter(of(2), one(2), op=ops.MAX if odd else ops.MIN), ("(max", "(min")),
+        (lambda: dist.reduce_scatter_tensor(of(1 + odd), of(n + n * odd)), ("1 of float32", "2 of")),
+        (lambda: dist.all_to_all_single(of(n, dtype), of(n, dtype)), (f"{n} of int32",)),
+        (lambda: dist.all_to_all(one(1, dtype), one(1, dtype)), ("torch.int32", "torch.float32")),
+        (lambda: dist.all_to_all_single(of(n), of(n), *([[1] * n] * 2 if odd else ())), ("parts",)),
+        (lambda: dist.gather(of(2, dtype), one(2, dtype) if me == 0 else None), ("2 of int32",)),
+        (lambda: dist.scatter(of(1 + odd), one(1) if me == 0 else None), ("1 of float32", "2 of")),
+        (
+            lambda: dist.all_reduce(of(2)) if odd else dist.broadcast(of(2), 0),
+            ("all_reduce(", "broadcast("),
+        ),
+    ):
+        with pytest.raises(pyshmem.MismatchError, match="rank 0: .*; rank 1: ") as told:
+            call()
+        assert all(text in str(told.value) for text in texts), (texts, told.value)
+    """
+    check(run_pes, 2, code, PYSHMEM_CHECK="1")
+
+
+def test_long_facts_are_compared_whole_in_checking_mode(run_pes: Callable) -> None:
+    code = """
+    with pytest.raises(pyshmem.MismatchError, match=r"1 of float32, 1 of float32.*\\.\\.\\. "):
+        tensors = [torch.ones(1) for _ in range(60)] + [torch.ones(1 + me)]
+        dist.all_reduce_coalesced(tensors)
+    """
+    check(run_pes, 2, code, PYSHMEM_CHECK="1")

@@ -36,7 +36,8 @@ class ShmemProcessGroup(Group):
             for tensor, what in zip(tensors, kinds, strict=True):
                 heap.staging.all_reduce(tensor, tensor, what, stream)
 
-        return self._run(call, tensors)
+        facts = "all_reduce", *{kind.op for kind in kinds}, tensors
+        return self._run(call, tensors, facts=facts)
 
     allreduce_coalesced = allreduce
 
@@ -44,15 +45,21 @@ class ShmemProcessGroup(Group):
         """Combine over the members into that of the root."""
         (tensor,) = tensors
         what, root = _reduction(opts, tensor), self._rank_of("reduce: dst", opts.rootRank)
-        return self._run(
-            lambda heap, s: heap.staging.all_reduce(tensor, tensor, what, s, root), tensors
-        )
+
+        def call(heap: Heap, stream: Any) -> None:
+            heap.staging.all_reduce(tensor, tensor, what, stream, root)
+
+        return self._run(call, tensors, facts=("reduce", what.op, tensor, root))
 
     def broadcast(self, tensors: Tensors, opts: Any) -> Any:
         """Copy the root's to all."""
         (tensor,) = tensors
         root = self._rank_of("broadcast: src", opts.rootRank)
-        return self._run(lambda heap, s: heap.staging.broadcast(tensor, tensor, root, s), tensors)
+
+        def call(heap: Heap, stream: Any) -> None:
+            heap.staging.broadcast(tensor, tensor, root, stream)
+
+        return self._run(call, tensors, facts=("broadcast", tensor, root))
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
         """Copy each member's to all; sizes may differ between members, the same on all."""
@@ -72,12 +79,16 @@ class ShmemProcessGroup(Group):
                 given = source if root == self._rank else row
                 heap.staging.broadcast(row, given, root, stream)
 
-        return self._run(call, rows, inputs)
+        return self._run(call, rows, inputs, facts=("all_gather", rows))
 
     def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Any:
         """``allgather`` into one tensor, of which ``input`` may be a part."""
         rows = self._shares(output, "all_gather", input)
-        return self._run(lambda heap, s: heap.staging.all_gather(rows, input, s), [output], [input])
+
+        def call(heap: Heap, stream: Any) -> None:
+            heap.staging.all_gather(rows, input, stream)
+
+        return self._run(call, [output], [input], facts=("all_gather_single", input))
 
     _allgather_base = all_gather_single
 
@@ -92,7 +103,7 @@ class ShmemProcessGroup(Group):
             for dests, source in zip(rows, inputs, strict=True):
                 heap.staging.all_gather(dests, source, stream)
 
-        return self._run(call, outputs, inputs)
+        return self._run(call, outputs, inputs, facts=("all_gather_single_coalesced", inputs))
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
@@ -105,7 +116,8 @@ class ShmemProcessGroup(Group):
             for i, source in enumerate(inputs):
                 heap.staging.all_gather([row[i] for row in outputs], source, stream)
 
-        return self._run(call, [tensor for row in outputs for tensor in row], inputs)
+        every = [tensor for row in outputs for tensor in row]
+        return self._run(call, every, inputs, facts=("all_gather_coalesced", inputs))
 
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Any:
         """Combine over the members, each getting its one of ``inputs``; sizes may differ, as above."""
@@ -127,7 +139,7 @@ class ShmemProcessGroup(Group):
                     output if root == self._rank else row, row, what, stream, root
                 )
 
-        return self._run(call, outputs, rows)
+        return self._run(call, outputs, rows, facts=("reduce_scatter", what.op, rows))
 
     def reduce_scatter_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any) -> Any:
         """``reduce_scatter`` of one tensor, of which ``output`` may be a part."""
@@ -145,7 +157,8 @@ class ShmemProcessGroup(Group):
             for dest, sources, what in zip(outputs, rows, kinds, strict=True):
                 heap.staging.reduce_scatter(dest, sources, what, stream)
 
-        return self._run(call, outputs, inputs)
+        facts = "reduce_scatter_single", *{kind.op for kind in kinds}, outputs
+        return self._run(call, outputs, inputs, facts=facts)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
@@ -169,6 +182,7 @@ class ShmemProcessGroup(Group):
         self, dests: Tensors, sources: Tensors, uneven: bool, outputs: Tensors, inputs: Tensors
     ) -> Any:
         """On a GPU, sizes that may differ are compared over the host first: it waits for the others."""
+        assert self.team  # refuses a group that was destroyed
         largest: list[int] = []
         staging = self._heaps["cpu"].staging
 
@@ -187,21 +201,29 @@ class ShmemProcessGroup(Group):
                     "all_to_all_single without splits"
                 )
             self._lane("cpu", "collectives").submit(compare, []).wait()
-        return self._run(call, outputs, inputs)
+        even = "all_to_all_single", *inputs
+        facts = ("all_to_all", "parts", inputs[0].dtype) if uneven and inputs else even
+        return self._run(call, outputs, inputs, facts=facts)
 
     def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any) -> Any:
         """Copy each member's to the root."""
         (source,) = inputs
         rows, root = outputs[0] if outputs else [], self._rank_of("gather: dst", opts.rootRank)
-        return self._run(
-            lambda heap, s: heap.staging.all_gather(rows, source, s, root), rows, inputs
-        )
+
+        def call(heap: Heap, stream: Any) -> None:
+            heap.staging.all_gather(rows, source, stream, root)
+
+        return self._run(call, rows, inputs, facts=("gather", source, root))
 
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Any:
         """Copy to each member its one of the root's ``inputs``."""
         (output,) = outputs
         rows, root = inputs[0] if inputs else [], self._rank_of("scatter: src", opts.rootRank)
-        return self._run(lambda heap, s: heap.staging.scatter(output, rows, root, s), outputs, rows)
+
+        def call(heap: Heap, stream: Any) -> None:
+            heap.staging.scatter(output, rows, root, stream)
+
+        return self._run(call, outputs, rows, facts=("scatter", output, root))
 
     def _shares(
         self, tensor: torch.Tensor, routine: str, other: torch.Tensor

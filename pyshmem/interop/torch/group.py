@@ -14,10 +14,11 @@ import torch.distributed as dist
 from ..._core.errors import UnsupportedError
 from ..._core.library import check, lib, parse_size
 from ...host import runtime
+from .agreement import agree
 from .lanes import AllWork, HostLane, StreamLane
 from .mailbox import Mailbox
 from .members import Members, StoreExchange
-from .staging import Staging
+from .staging import Staging, capturing
 
 NAME = "pyshmem"
 Tensors = Sequence[torch.Tensor]
@@ -156,7 +157,7 @@ class Group(dist.ProcessGroup):
 
     def _run(
         self, call: Callable[[Any, Any], None], outputs: Tensors, inputs: Tensors = (),
-        lane: Any = "collectives",
+        lane: Any = "collectives", facts: Sequence[Any] = (),
     ) -> Any:  # fmt: skip
         """Queue ``call(heap, stream)``.
 
@@ -165,11 +166,14 @@ class Group(dist.ProcessGroup):
             outputs: what it sets and its future gives.
             inputs: what else it uses.
             lane: calls of one lane are in order.
+            facts: what is the same on all members, which they compare in checking mode.
         """
         assert self.team  # refuses a group that was destroyed
         used = [*outputs, *inputs]
         kind = self._kind(used)
         heap = self._heaps[kind]
+        if facts and runtime.current().checks:
+            call = self._comparing(kind, call, facts)
         if kind == "cpu":
             work: Any = self._lane(kind, lane).submit(lambda: call(heap, None), outputs)
         else:
@@ -178,6 +182,22 @@ class Group(dist.ProcessGroup):
         if self._begun is not None:
             self._begun.append(work)
         return work
+
+    def _comparing(
+        self, kind: str, call: Callable[[Any, Any], None], facts: Sequence[Any]
+    ) -> Callable[[Any, Any], None]:
+        """``call`` behind a comparison of facts, which is on the host."""
+        staging = self._heaps["cpu"].staging
+        if kind == "cpu":
+
+            def both(heap: Heap, stream: Any) -> None:
+                agree(staging, facts)
+                call(heap, stream)
+
+            return both
+        if not capturing():
+            self._lane("cpu", "collectives").submit(lambda: agree(staging, facts), []).wait()
+        return call
 
     def _lane(self, kind: str, lane: Any) -> Any:
         key = kind, lane

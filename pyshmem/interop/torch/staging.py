@@ -47,7 +47,7 @@ class Reduction:
 
         Raises: TypeError (dtype), ValueError (op).
         """
-        self.mean = op == "avg"
+        self.op, self.mean = op, op == "avg"
         self.factor = factor
         name = "sum" if self.mean else op
         if name not in REDUCE:
