@@ -241,11 +241,15 @@ def wait_until_all(ivars, nelems, cmp: tl.constexpr, cmp_value, ctx, BLOCK: tl.c
 def wait_until_any(ivars, nelems, cmp: tl.constexpr, cmp_value, ctx):
     """Wait until one of ``nelems`` words from the scalar pointer ``ivars`` on compares as asked.
 
-    Returns: its number, int64; -1 after a fault. The lowest that compares is found first.
+    Returns: its number, int64; -1 at once if ``nelems`` is 0, and after a fault. The lowest that
+        compares is found first.
     Spec: shmem_wait_until_any.
     """
     _integer(ivars)
-    return scan(ivars, nelems, _comparison(cmp), cmp_value, WAIT_UNTIL_ANY, ctx)
+    found = tl.cast(-1, tl.int64)
+    if nelems > 0:
+        found = scan(ivars, nelems, _comparison(cmp), cmp_value, WAIT_UNTIL_ANY, ctx)
+    return found
 
 
 @device_function

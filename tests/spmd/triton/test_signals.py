@@ -247,3 +247,14 @@ def test_signals_and_waits_are_of_one_integer(job, place, ctx, refusal, what, dt
     words = place(np.zeros(2, dtype))
     refused = refusal(lambda: not_a_word[(1,)](words, ctx, WHAT=what))
     assert text in refused
+
+
+@triton.jit
+def any_of(words, found, nelems, ctx):
+    tl.store(found, shmem.wait_until_any(words, nelems, shmem.CMP_EQ, 5, ctx))
+
+
+def test_nobody_waits_for_any_of_no_words(job, place, show, ctx):
+    words, found = place(np.zeros(2, np.int64)), place(np.zeros(1, np.int64))
+    any_of[(1,)](words, found, 0, ctx)
+    assert show(found)[0] == -1
