@@ -45,10 +45,20 @@ def _type_number(dtype, name):
             f"atomics on {dtype} do not reach PEs without loads and stores (PYSHMEM_P2P is 0): "
             "take a type of 4 or 8 bytes"
         )
+    if name in ("and", "or", "xor") and dtype.is_floating():
+        raise TypeError(f"atomic_{name} is of integers, not of {dtype}")
     if name == "add":
         names = {"fp32": "float", "fp64": "double"}
         return ELEMENT_NUMBER[names.get(str(dtype), str(dtype))]
     return ELEMENT_NUMBER["uint32" if dtype.primitive_bitwidth == 32 else "uint64"]
+
+
+@triton.constexpr_function
+def releases(sem):
+    """Does an atomic go out behind what the program has stored? None is Triton's own, acq_rel."""
+    if sem not in (None, "relaxed", "acquire", "release", "acq_rel"):
+        raise ValueError(f"sem is {sem!r}; it is relaxed, acquire, release or acq_rel")
+    return sem in (None, "release", "acq_rel")
 
 
 @triton.constexpr_function
@@ -198,7 +208,7 @@ def far_atomic(
 ):  # fmt: skip
     """An atomic of the host's on each element, by its name in ``ATOMIC_OPS``; what they were."""
     pe = _each(check_pe(pe, op, ctx), pointer)
-    if sem == "release" or sem == "acq_rel":
+    if releases(sem):
         settle(ctx)
     dtype: tl.constexpr = pointer.dtype.element_ty
     kind: tl.constexpr = REQUEST_AMO | _type_number(dtype, name) << 8
@@ -216,7 +226,7 @@ def far_extreme(
 ):  # fmt: skip
     """The minimum or maximum into each element, by compare-and-swap; what they were."""
     pe = _each(check_pe(pe, op, ctx), pointer)
-    if sem == "release" or sem == "acq_rel":
+    if releases(sem):
         settle(ctx)
     dtype: tl.constexpr = pointer.dtype.element_ty
     kind: tl.constexpr = REQUEST_AMO | _type_number(dtype, "compare_swap") << 8

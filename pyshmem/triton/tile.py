@@ -13,7 +13,7 @@ Faults: a ``pe`` that is not one of the job's ends the program, and the next hos
 import triton.language as tl
 
 from .chosen import device_function, end_with, meet, reach_pe, state
-from .far import far_atomic, far_extreme, far_load, far_store
+from .far import far_atomic, far_extreme, far_load, far_store, releases
 from .roads import checks, near
 from .words import (
     ATOMIC_ADD,
@@ -196,7 +196,7 @@ def needs_atomics(pe, op: tl.constexpr, ctx):
 @device_function
 def before_release(sem: tl.constexpr):
     """Before Triton 3.9 a release covers only what its own thread has stored."""
-    if sem == "release" or sem == "acq_rel":
+    if releases(sem):
         meet()
 
 

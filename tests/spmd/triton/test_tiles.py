@@ -352,3 +352,25 @@ def test_what_is_no_array_or_team_is_told(job, refusal):
     assert "is a list, not an array" in refusal(lambda: shmem.wrap([1, 2]))
     assert "None, as a split returns where" in refusal(lambda: shmem.team_number(None))
     assert "is of type int, not a Team" in refusal(lambda: shmem.team_number(3))
+
+
+@triton.jit
+def atomic_of(dest, ctx, WHAT: tl.constexpr, SEM: tl.constexpr):
+    if WHAT == "xor":
+        shmem.atomic_xor(dest, 1, 0, ctx, sem=SEM)
+    elif WHAT == "and":
+        shmem.atomic_and(dest, 1, 0, ctx, sem=SEM)
+    else:
+        shmem.atomic_max(dest, 1, 0, ctx, sem=SEM)
+
+
+def test_atomics_that_there_are_not_are_refused_on_every_road(job, place, show, ctx, refusal):
+    numbers, floats = place(np.zeros(1, np.int32)), place(np.ones(1, np.float32))
+    for what in ("and", "max"):
+        text = refusal(lambda what=what: atomic_of[(1,)](numbers, ctx, WHAT=what, SEM="seq_cst"))
+        assert "sem is 'seq_cst'; it is relaxed, acquire" in text
+    for what in ("and", "xor"):
+        assert refusal(lambda what=what: atomic_of[(1,)](floats, ctx, WHAT=what, SEM="relaxed"))
+    pyshmem.barrier_all()
+    assert show(floats)[0] == 1
+    assert show(numbers)[0] == 0
