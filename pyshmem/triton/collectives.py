@@ -6,6 +6,7 @@ the same routines on it in the same order. Reductions combine in PE order, so th
 and 16-bit floats in float32.
 """
 
+import triton
 import triton.language as tl
 
 from .channels import (
@@ -22,7 +23,7 @@ from .channels import (
 from .chosen import device_function, distance_to, fence_all, meet, poll, set_words, threads
 from .far import far_words
 from .ordering import barrier_grid
-from .ring import settle
+from .ring import settle, to_int64
 from .roads import near
 from .teams import place_in, team_row, world_pe
 from .tile import load_from, store_to
@@ -54,6 +55,18 @@ def _place_in(team, row, ctx):
     return mine.to(tl.int32), n_pes.to(tl.int32)
 
 
+@triton.constexpr_function
+def _is_op(op, dtype):
+    """Refuses what there is not, and what a dtype does not have: bools add up to no bool."""
+    if op not in ("sum", "prod", "min", "max", "and", "or", "xor"):
+        raise ValueError(f"op is {op!r}; it is sum, prod, min, max, and, or or xor")
+    if op in ("sum", "prod") and dtype.primitive_bitwidth == 1:
+        raise TypeError(f"{op} is of numbers, not of bool: take and, or, xor, min or max")
+    if op in ("and", "or", "xor") and dtype.is_floating():
+        raise TypeError(f"{op} is of integers and bool, not of {dtype}")
+    return True
+
+
 @device_function
 def _combine(a, b, op: tl.constexpr):
     if op == "sum":
@@ -69,7 +82,6 @@ def _combine(a, b, op: tl.constexpr):
     elif op == "or":
         return a | b
     else:
-        tl.static_assert(op == "xor", "op is sum, prod, min, max, and, or or xor")
         return a ^ b
 
 
@@ -174,6 +186,7 @@ def all_reduce(
     Spec: shmem_sum_reduce and its kin.
     """
     tl.static_assert(value.type.is_block(), "all_reduce is of tiles, not of scalars")
+    tl.static_assert(_is_op(op, value.dtype))
     flat = tl.reshape(value, [value.numel])
     data = to_units(flat)
     size: tl.constexpr = data.numel
@@ -250,7 +263,7 @@ def fcollect(dest, value, stride, words, ctx, mask=None, team=TEAM_WORLD):
             base, step, (offs >= 0) & (mine != member), number, member, team, row, FCOLLECT, ctx
         )
         tile = tl.reshape(from_units(tl.where(mine == member, data, got), flat), value.shape)
-        tl.store(dest + member * stride, tile, mask=mask)
+        tl.store(dest + to_int64(member) * stride, tile, mask=mask)
 
 
 @device_function
@@ -268,16 +281,16 @@ def alltoall(dest, source, stride, words, ctx, mask=None, team=TEAM_WORLD):
     mine, n_pes = place_in(team, row, ctx)
     for k in range(1, n_pes):
         member = behind(mine, k, n_pes)
-        tile = tl.reshape(tl.load(source + member * stride, mask=mask), [source.numel])
+        tile = tl.reshape(tl.load(source + to_int64(member) * stride, mask=mask), [source.numel])
         send(base, step, to_units(tile), number, mine, member, team, row, ctx)
-    own = to_units(tl.reshape(tl.load(source + mine * stride, mask=mask), [source.numel]))
+    own = to_units(tl.reshape(tl.load(source + to_int64(mine) * stride, mask=mask), [source.numel]))
     offs = tl.arange(0, own.numel)
     for member in range(n_pes):
         got = receive(
             base, step, (offs >= 0) & (mine != member), number, member, team, row, ALLTOALL, ctx
         )
         tile = tl.reshape(from_units(tl.where(mine == member, own, got), flat), source.shape)
-        tl.store(dest + member * stride, tile, mask=mask)
+        tl.store(dest + to_int64(member) * stride, tile, mask=mask)
 
 
 @device_function
@@ -321,6 +334,7 @@ def all_reduce_grid(
 
     Spec: shmem_sum_reduce and its kin.
     """
+    tl.static_assert(_is_op(op, dest.dtype.element_ty))
     row = team_row(team, ALL_REDUCE, ctx)
     mine, n_pes = place_in(team, row, ctx)
     if words is None:

@@ -244,3 +244,33 @@ def test_checking_mode_finds_tiles_that_are_not_on_the_heap(run_pes) -> None:
     ]
     assert routines == ["store", "atomic_add", "load"]
     assert result.stdout.count("are not on the device heap") == 3
+
+
+FAR_APART = """
+    import numpy as np
+    import pyshmem
+    import pyshmem.triton as shmem
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def apart(dest, source, stride, words, ctx, B: tl.constexpr):
+        offs = tl.arange(0, B)
+        shmem.fcollect(dest + offs, tl.load(source + offs), stride, words, ctx)
+        shmem.alltoall(dest + B + offs, dest + offs, stride, words, ctx)
+
+    with pyshmem.init(device_heap_size=5 << 29) as job:
+        stride = 1 << 30  # elements of a byte: the third member's tile is 2**31 behind the first
+        dest = pyshmem.empty(2 * stride + 32, dtype=np.int8, heap="device")  # untouched, so not there
+        source = pyshmem.full(16, job.my_pe + 1, dtype=np.int8, heap="device")
+        words = shmem.channel(1, 16)
+        apart[(1,)](shmem.wrap(dest), shmem.wrap(source), stride, words, shmem.context(), B=16)
+        for pe in range(3):
+            part = pyshmem.to_numpy(dest[pe * stride :][:32])
+            assert (part[:16] == pe + 1).all()
+            assert (part[16:] == job.my_pe + 1).all()
+"""
+
+
+def test_tiles_of_members_may_be_more_than_2_to_the_31_apart(run_pes) -> None:
+    run_pes(3, FAR_APART, device="sim", check=True)

@@ -192,3 +192,24 @@ def test_a_number_behind_the_table_of_teams_is_a_fault(job, place, ctx, fault, w
     source, dest = place(np.zeros(16, "int32")), place(np.zeros(16, "int32"))
     message = fault(lambda: from_root[(1,)](dest, source, words, 0, team, ctx, B=16))
     assert f"slot {team} holds no team of this PE" in message
+
+
+@pytest.mark.parametrize(
+    ("dtype", "op", "text"),
+    [
+        ("bool", "sum", "sum is of numbers, not of bool"),
+        ("bool", "prod", "prod is of numbers, not of bool"),
+        ("float32", "and", "and is of integers and bool, not of fp32"),
+        ("int32", "avg", "op is 'avg'; it is sum, prod"),
+    ],
+)
+def test_an_operation_that_a_dtype_does_not_have_is_refused(
+    job, place, ctx, words, refusal, dtype, op, text
+):
+    tile = place(np.zeros(8, dtype))
+    assert text in refusal(
+        lambda: reduce_tiles[(1,)](tile, tile, words, 1, ctx, OP=op, TWO=False, B=8)
+    )
+    assert text in refusal(
+        lambda: reduce_all[(1,)](tile, tile, 8, ctx, words, OP=op, BLOCK=8, BY_WORDS=False)
+    )

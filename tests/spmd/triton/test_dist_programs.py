@@ -210,6 +210,20 @@ def test_a_broadcast_from_no_member_is_a_fault(group, fault):
 
 
 @triton_dist.jit
+def spread_bools(all_of, data, n):
+    libshmem_device.fcollect(libshmem_device.NVSHMEM_TEAM_WORLD, all_of, data, n)
+    libshmem_device.broadcast(libshmem_device.NVSHMEM_TEAM_WORLD, data, data, n, 0)
+
+
+def test_bools_are_spread(group, place, show):
+    n, ranks, rank = 4, group.size(), group.rank()
+    data, all_of = place(np.arange(n) % 3 == rank), place(np.zeros(n * ranks, bool))
+    spread_bools[(1,)](all_of, data, n)
+    assert (show(data) == (np.arange(n) % 3 == 0)).all()
+    assert (show(all_of).reshape(ranks, n) == (np.arange(n) % 3 == np.arange(ranks)[:, None])).all()
+
+
+@triton_dist.jit
 def all_to_all(sent, received, splits, signal, CAPACITY: tl.constexpr, H: tl.constexpr):
     """Rows of tokens to each rank, and how many: a program a peer."""
     me, ranks = dl.rank(), dl.num_ranks()

@@ -7,6 +7,7 @@ without: by stores, a source has been read when the call returns. Names of NVSHM
 the same constants.
 """
 
+import triton
 import triton.language as tl
 
 from .....triton.chosen import device_function
@@ -49,6 +50,11 @@ from .....triton.words import (
 )
 
 
+@triton.constexpr_function
+def _bytes_of(dtype):
+    return max(1, dtype.primitive_bitwidth // 8)
+
+
 @device_function
 def team_my_pe(team):
     """Number of the calling PE in the team."""
@@ -76,7 +82,7 @@ def int_p(dest, value, pe, qp_id=0):
 @device_function
 def ulong_put_signal(dest, source, nelems, sig_addr, signal, sig_op, pe):
     """``putmem_signal`` of words of 64 bits."""
-    putmem_signal_block(dest, source, 8 * nelems, sig_addr, signal, sig_op, pe)
+    putmem_signal_block(dest, source, 8 * tl.cast(nelems, tl.int64), sig_addr, signal, sig_op, pe)
 
 
 @device_function
@@ -119,8 +125,8 @@ def broadcastmem(team, dest, source, nelems, pe_root):
 @device_function
 def broadcast(team, dest, source, nelems, pe_root):
     """``nelems`` elements of member ``pe_root`` to all members; one program each."""
-    nbytes: tl.constexpr = dest.dtype.element_ty.primitive_bitwidth // 8
-    broadcastmem(team, dest, source, nelems * nbytes, pe_root)
+    nbytes: tl.constexpr = _bytes_of(dest.dtype.element_ty)
+    broadcastmem(team, dest, source, tl.cast(nelems, tl.int64) * nbytes, pe_root)
 
 
 @device_function
@@ -137,8 +143,8 @@ def fcollectmem(team, dest, source, nelems):
 @device_function
 def fcollect(team, dest, source, nelems):
     """``nelems`` elements of each member, one behind the other, on all members; one program each."""
-    nbytes: tl.constexpr = dest.dtype.element_ty.primitive_bitwidth // 8
-    fcollectmem(team, dest, source, nelems * nbytes)
+    nbytes: tl.constexpr = _bytes_of(dest.dtype.element_ty)
+    fcollectmem(team, dest, source, tl.cast(nelems, tl.int64) * nbytes)
 
 
 quiet, fence = quiet_block, fence_block
