@@ -24,7 +24,7 @@ import triton.language as tl
 from greenlet import getcurrent, greenlet
 from triton.runtime import interpreter
 
-from . import job
+from . import interpreter_types, job
 
 _turn = threading.RLock()  # kernels that several threads launch run one after the other
 
@@ -187,6 +187,7 @@ def _give_way(function: Any, polls: Callable[..., bool]) -> Any:
 
 def install() -> None:
     """Patches Triton's interpreter. ``pyshmem.triton`` does it on import when it is on."""
+    interpreter_types.install()
     builder = interpreter.InterpreterBuilder
     for name in ("create_atomic_cas", "create_atomic_rmw"):
         setattr(builder, name, _give_way(getattr(builder, name), lambda *_: True))

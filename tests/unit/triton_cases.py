@@ -91,11 +91,8 @@ def atomics(dest, pe, ctx, B: tl.constexpr):
 @case({"B": 128}, dest="*i32", pes="*i32", ctx="*i64")
 @triton.jit
 def many_pes(dest, pes, ctx, B: tl.constexpr):
-    offs = tl.arange(0, B)
-    to = tl.load(pes + offs)
-    shmem.store(dest + offs, shmem.load(dest + offs, to, ctx), to, ctx, mask=offs < 100)
-    shmem.atomic_add(dest + offs, 1, to, ctx)
-    shmem.atomic_max(dest + offs, 1, to, ctx)
+    to = tl.load(pes + tl.arange(0, B))
+    shmem.store(dest + to, shmem.atomic_add(dest + to, 1, to, ctx), to, ctx, mask=to < 3)
 
 
 @case({"B": 1024}, dest="*fp32", source="*fp32", sig="*u64", pe="i32", ctx="*i64")

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What tiles are computed to, interpreted as on a GPU: bfloat16, truth values, exchanged floats."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+
+import pyshmem
+import pyshmem.triton as shmem
+
+
+@pytest.fixture
+def bfloat16(job):
+    return pyshmem.empty(0, "bfloat16").dtype
+
+
+@triton.jit
+def convert(dest, source, ctx, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    shmem.store(dest + offs, tl.load(source + offs), shmem.my_pe(ctx), ctx)
+
+
+@pytest.mark.parametrize(
+    "source", ["int8", "int32", "int64", "uint16", "bool", "float64", "float32"]
+)
+def test_numbers_become_bfloat16_and_come_back(job, place, show, ctx, bfloat16, source):
+    values = np.array([5, 1, 0, 127, 77, 3, 100, 9]).astype(source)
+    narrow, back = place(np.zeros(8, bfloat16)), place(np.zeros(8, source))
+    convert[(1,)](narrow, place(values), ctx, B=8)
+    convert[(1,)](back, narrow, ctx, B=8)
+    assert (show(narrow) == values.astype(bfloat16)).all()
+    assert (show(back) == values).all()
+
+
+def test_bfloat16_is_rounded_to_the_nearest_even(job, place, show, ctx, bfloat16):
+    values = np.array([1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-8, 3.4e38, -0.0, np.inf, np.nan, 2**-130])
+    values = values.astype(np.float32)
+    narrow = place(np.zeros(8, bfloat16))
+    convert[(1,)](narrow, place(values), ctx, B=8)
+    wanted = values.astype(bfloat16)
+    same = show(narrow).view(np.uint16) == wanted.view(np.uint16)
+    assert (same | np.isnan(values)).all()
+    assert np.isnan(show(narrow)[6].astype(np.float32))
+
+
+@triton.jit
+def store_one(dest, other, ctx):
+    shmem.store(dest, 1, shmem.my_pe(ctx), ctx)
+    tl.store(other, shmem.atomic_cas(dest, 1, 3, shmem.my_pe(ctx), ctx))
+
+
+def test_constants_become_bfloat16(job, place, show, ctx, bfloat16, near):
+    if not near:
+        pytest.skip("atomics out of reach are of 4 and 8 bytes")
+    dest, other = place(np.zeros(1, bfloat16)), place(np.zeros(1, bfloat16))
+    store_one[(1,)](dest, other, ctx)
+    assert (float(show(dest)[0]), float(show(other)[0])) == (3, 1)
+
+
+@triton.jit
+def compute(dest, total, above, a, b, ctx, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    x, y = tl.load(a + offs), tl.load(b + offs)
+    tl.store(dest + offs, x + y * x - y)
+    tl.store(dest + B + offs, tl.where(x > y, x, -y))
+    tl.store(above + offs, ((x > y) & (y > -100.0)).to(tl.int32))
+    tl.store(total, tl.sum(x))
+
+
+def test_bfloat16_is_computed_with(job, place, show, ctx, bfloat16):
+    x = np.array([1, -2, 3, 0.5, 100, -7, 0, 2], np.float32)
+    y = np.array([2, -3, 3, -0.5, 1, 7, -1, 100], np.float32)
+    a, b = place(x.astype(bfloat16)), place(y.astype(bfloat16))
+    dest, total = place(np.zeros(16, bfloat16)), place(np.zeros(1, bfloat16))
+    above = place(np.zeros(8, np.int32))
+    compute[(1,)](dest, total, above, a, b, ctx, B=8)
+    assert (show(dest)[:8].astype(np.float32) == x + y * x - y).all()
+    assert (show(dest)[8:].astype(np.float32) == np.where(x > y, x, -y)).all()
+    assert (show(above) == (x > y)).all()
+    assert float(show(total)[0]) == x.sum()
+
+
+@triton.jit
+def multiply(dest, a, b, ctx, B: tl.constexpr):
+    places = tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :]
+    tl.store(dest + places, tl.dot(tl.load(a + places), tl.load(b + places)))
+
+
+def test_matrices_of_bfloat16_are_multiplied(job, place, show, ctx, bfloat16):
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-3, 4, (16, 16)).astype(np.float32) for _ in range(2))
+    dest = place(np.zeros((16, 16), np.float32))
+    multiply[(1,)](dest, place(a.astype(bfloat16)), place(b.astype(bfloat16)), ctx, B=16)
+    assert (show(dest) == a @ b).all()
+
+
+@triton.jit
+def by_scalar_masks(dest, source, ctx, B: tl.constexpr):
+    offs, here = tl.arange(0, B), tl.program_id(0)
+    right = (shmem.my_pe(ctx) + 1) % shmem.n_pes(ctx)
+    shmem.put(dest + here * B + offs, source + offs, right, ctx, mask=here == 1)
+    shmem.atomic_add(dest + here * B + offs, 100, right, ctx, mask=here != 0)
+
+
+def test_a_mask_may_be_one_truth_value_for_a_tile(job, place, show, ctx):
+    source, dest = place(np.arange(8)), place(np.zeros(24, np.int64))
+    pyshmem.barrier_all()
+    by_scalar_masks[(3,)](dest, source, ctx, B=8)
+    show(dest)
+    pyshmem.barrier_all()
+    assert show(dest).tolist() == [0] * 8 + list(range(100, 108)) + [100] * 8
+
+
+@triton.jit
+def exchange(words, olds, ctx, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    old = shmem.atomic_xchg(words + offs, 1.5, shmem.my_pe(ctx), ctx, mask=offs > 0)
+    tl.store(olds + offs, old, mask=offs > 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_floats_are_exchanged(job, place, show, ctx, dtype):
+    words, olds = place(np.arange(4).astype(dtype)), place(np.zeros(4, dtype))
+    exchange[(1,)](words, olds, ctx, B=4)
+    assert show(words).tolist() == [0, 1.5, 1.5, 1.5]
+    assert show(olds).tolist() == [0, 1, 2, 3]
