@@ -87,6 +87,25 @@ class Plan:
     length: float
 
 
+def _need(given: Any) -> tuple[Task, TilesOf | None]:
+    """An entry of ``after``, checked."""
+    task, *of_tile = given if isinstance(given, (tuple, list)) and given else (given,)
+    function = of_tile[0] if of_tile else None
+    known = function is None or callable(function)
+    if not isinstance(task, Task) or len(of_tile) > 1 or not known:
+        raise TypeError(f"after has {given!r}; its entries are tasks or (task, function)")
+    return task, function
+
+
+def _tiles_of(of_tile: TilesOf, tile: int) -> Iterable[int]:
+    needed = of_tile(tile)
+    if not isinstance(needed, Iterable):
+        raise TypeError(
+            f"a tile's function gives {needed!r} for tile {tile}; it gives a list of tiles"
+        )
+    return needed
+
+
 class Graph:
     """Tasks and what they wait for."""
 
@@ -122,7 +141,7 @@ class Graph:
                 for what it needs, to ``prefetch`` what nobody writes, such as weights.
 
         Raises: ValueError (tiles, cost, a task of another graph, a tile that there is not), TypeError
-            (the function is not of Triton, ``after`` is no list).
+            (the function is not of Triton, ``after`` is no list of tasks or of (task, function)).
         Extension.
         """
         for one in (function, ahead) if ahead is not None else (function,):
@@ -130,15 +149,13 @@ class Graph:
                 raise TypeError(f"{one!r} is no function of triton.jit")
         if tiles < 1 or not cost > 0:
             raise ValueError(f"{tiles} tiles of cost {cost}: there is at least one, and it costs")
-        if isinstance(after, (Task, str)):
+        if isinstance(after, (Task, str)) or not isinstance(after, Iterable):
             raise TypeError(f"after is {after!r}; it is a list of tasks or of (task, function)")
-        needs: tuple[tuple[Task, TilesOf | None], ...] = tuple(
-            (one, None) if isinstance(one, Task) else (one[0], one[1]) for one in after
-        )
+        needs = tuple(map(_need, after))
         for other, of_tile in needs:
             if not any(other is task for task in self.tasks):
                 raise ValueError(f"{other!r} is no task of this graph, so nothing can wait for it")
-            wrong = {n for t in range(tiles) for n in (of_tile(t) if of_tile else ())}
+            wrong = {n for t in range(tiles) for n in (_tiles_of(of_tile, t) if of_tile else ())}
             wrong -= set(range(other.tiles))
             if wrong:
                 raise ValueError(f"{other!r} has no tile {min(wrong)}")

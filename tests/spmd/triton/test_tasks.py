@@ -99,6 +99,13 @@ def test_what_no_graph_can_have_is_refused(job):
         graph.add(scale, after=[task])
     with pytest.raises(TypeError, match="list of tasks or of"):
         other.add(scale, after=task)
+    for after in ([3], (task, range), [(task, 1)], [(task, range, 1)], [()]):
+        with pytest.raises(TypeError, match=r"its entries are tasks or \(task, function\)"):
+            other.add(scale, after=after)
+    with pytest.raises(TypeError, match="after is None; it is a list"):
+        other.add(scale, after=None)
+    with pytest.raises(TypeError, match="gives 1 for tile 1; it gives a list of tiles"):
+        other.add(scale, tiles=2, after=[(task, lambda tile: tile if tile else [0])])
     with pytest.raises(ValueError, match="no tile 2"):
         other.add(scale, tiles=3, after=[(task, lambda tile: [tile])])
     with pytest.raises(ValueError, match="at least one"):
