@@ -37,7 +37,7 @@ OPERATIONS = int(os.environ.get("STRESS_OPERATIONS", "4000"))
 AGENT = """#!/bin/sh
 host=$1
 shift
-exec ip netns exec "$host" unshare --uts sh -c "hostname $host; $*"
+exec ip netns exec "$host" unshare --uts --ipc sh -c "hostname $host; $*"
 """
 
 
@@ -80,7 +80,10 @@ def remove_hosts() -> None:
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    """``hosts(n)``: the beginning of a command on ``n`` PEs of each of two, or ``count``, hosts."""
+    """``hosts(n)``: the beginning of a command on ``n`` PEs of each of two, or ``count``, hosts.
+
+    Those of one host have no memory in common either, unless it is ``shared``.
+    """
     if reason_to_skip():
         pytest.skip(reason_to_skip())
     if not (shutil.which("ip") and shutil.which("unshare") and shutil.which("hostname")):
@@ -94,23 +97,25 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
         remove_hosts()
         pytest.skip(f"network namespaces are not allowed: {getattr(error, 'stderr', error)}")
 
-    def command(n: int, device: str = "sim", count: int = 2) -> list[str]:
-        here = ["ip", "netns", "exec", HOSTS[0], "unshare", "--uts", "sh", "-c"]
+    def command(n: int, device: str = "sim", count: int = 2, shared: bool = False) -> list[str]:
+        here = ["ip", "netns", "exec", HOSTS[0], "unshare", "--uts", "--ipc", "sh", "-c"]
         here += [f'hostname {HOSTS[0]}; exec "$@"', "sh"]
         job = ["oshrun", "--mca", "plm_rsh_agent", str(agent), "--bind-to", "none"]
         places = [f"{host}:{n}" for host in HOSTS[:count]]
         job += ["--host", ",".join(places), "-n", str(count * n)]
-        # One kernel has both hosts: without this the PEs would use its shared memory.
-        for setting in ("UCX_TLS=tcp,self", "NUMBA_ENABLE_CUDASIM=1", f"PYSHMEM_DEVICE={device}"):
+        # One kernel has both hosts: of its shared memory PEs may use at most what is one host's alone.
+        transports = "tcp,self,sysv" if shared else "tcp,self"
+        for setting in ("NUMBA_ENABLE_CUDASIM=1", f"PYSHMEM_DEVICE={device}"):
             job += ["-x", setting]
+        job += ["-x", f"UCX_TLS={transports}"]
         return [*here, *job, sys.executable]
 
     yield command
     remove_hosts()
 
 
-def run(run_command: RunCommand, hosts: Hosts, n: int, *arguments: str | Path, **device: str):
-    command = [*hosts(n, **device), *map(str, arguments)]
+def run(run_command: RunCommand, hosts: Hosts, n: int, *arguments: str | Path, **how: object):
+    command = [*hosts(n, **how), *map(str, arguments)]
     return run_command(command, 280, check=True, **permission())
 
 
@@ -239,16 +244,21 @@ def test_static_variables_of_a_c_program(
 #: Arrays that have to leave a host of two PEs: partial sums, results, or what both PEs give.
 BYTES = {"sum_reduce": 1, "sum_inscan": 1, "fcollect": 2, "collect": 2, "broadcast": 1}
 #: A small call makes a flag and a get each way; when each PE asked for itself there were 10 and more.
-PACKETS = 9
+#: An allocation and a free are an exchange each: a barrier, and a get each way. There were 33.
+PACKETS = {"malloc": 25}
 
 
 @pytest.mark.serial
-def test_a_collective_crosses_once_between_two_hosts(hosts: Hosts, run_command: RunCommand) -> None:
-    done = run(run_command, hosts, 2, TESTS / "pe" / "traffic.py", device="none")
+@pytest.mark.parametrize("shared", [False, True], ids=["apart", "shared"])
+def test_a_collective_crosses_once_between_two_hosts(
+    shared: bool, hosts: Hosts, run_command: RunCommand
+) -> None:
+    traffic = TESTS / "pe" / "traffic.py"
+    done = run(run_command, hosts, 2, traffic, device="none", shared=shared)
     seen = [line.split() for line in done.stdout.splitlines()]
-    assert len(seen) == 20, done.stdout
+    assert len(seen) == 22, done.stdout
     for name, what, each in seen:
-        most = 1.1 * BYTES[name] if what == "bytes" else PACKETS
+        most = 1.1 * BYTES[name] if what == "bytes" else PACKETS.get(name, 9)
         assert float(each) < most, done.stdout
 
 
@@ -260,11 +270,14 @@ def test_host_suite(hosts: Hosts, run_command: RunCommand) -> None:
 
 
 @pytest.mark.serial
-def test_host_suite_on_two_pes_a_host(hosts: Hosts, run_command: RunCommand) -> None:
+@pytest.mark.parametrize("shared", [False, True], ids=["apart", "shared"])
+def test_host_suite_on_two_pes_a_host(shared: bool, hosts: Hosts, run_command: RunCommand) -> None:
     # Some PEs mapped, some not. PEs that poll the network on one core take turns: less of it then.
     few_cores = len(os.sched_getaffinity(0)) < 4
-    suite = [SUITE / f"test_host_{part}.py" for part in PARTS] if few_cores else [SUITE]
-    done = run(run_command, hosts, 2, *PYTEST, *suite, device="none")
+    parts = PARTS if shared else ("heap", "teams")
+    whole = shared and not few_cores
+    suite = [SUITE] if whole else [SUITE / f"test_host_{part}.py" for part in parts]
+    done = run(run_command, hosts, 2, *PYTEST, *suite, device="none", shared=shared)
     assert "passed" in done.stdout
 
 

@@ -41,3 +41,4 @@ with pyshmem.init(heap_size="32M") as job:
         measure(name, "packets", WORDS, partial(call, dest, source, nelems=1))
     measure("broadcast", "bytes", CALLS, partial(pyshmem.broadcast, dest, source, 0, nelems=COUNT))
     measure("sync", "packets", WORDS, team.sync)
+    measure("malloc", "packets", WORDS, lambda: pyshmem.free(pyshmem.zeros(4)))

@@ -12,7 +12,7 @@
 #include "base/state.h"
 #include "conduit/conduit.h"
 
-#define PYSH_CONTROL_MAGIC  0x37304c5254435950ULL /* "PYCTRL07": raised when the layout changes */
+#define PYSH_CONTROL_MAGIC  0x38304c5254435950ULL /* "PYCTRL08": raised when the layout changes */
 #define PYSH_ACTIVITY_WORDS (PYSH_ACTIVITY_TEXT / 8)
 
 /* The word `aborted`; a PE's abort ends with the job, the launcher's is for good. */
@@ -38,7 +38,8 @@ enum pysh_pe_state { PYSH_PE_ABSENT = 0, PYSH_PE_RUNNING, PYSH_PE_FINALIZED };
 #define PYSH_ARRIVED_SHIFT 2
 
 typedef struct pysh_exchange {
-    alignas(PYSH_CACHE_LINE) uint32_t epoch, nbytes; /* tells that all PEs are in the same exchange */
+    alignas(PYSH_CACHE_LINE) uint32_t epoch; /* tells, as nbytes, that all PEs are in the same exchange */
+    uint32_t nbytes;
     char routine[PYSH_CACHE_LINE - 2 * sizeof(uint32_t)];
     alignas(PYSH_CACHE_LINE) unsigned char bytes[PYSH_EXCHANGE_BYTES];
 } pysh_exchange_t;

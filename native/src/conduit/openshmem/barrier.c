@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Barrier and exchange of the openshmem conduit, over the PEs' control blocks: the same protocol as
+ * Barrier of the openshmem conduit, over the PEs' control blocks: the same protocol as
  * shm/barrier.c, with the counter on PE 0 and a release word on every PE. Where all PEs are mapped the
  * last to arrive opens the next epoch; else PE 0 does, which sees the counter without a message. The
  * library's own barrier could not be interrupted, nor tell who is missing. */
@@ -77,8 +77,7 @@ static uint64_t word_compare_swap(_Atomic uint64_t *word, uint64_t cond, uint64_
 
 /* ---- what each PE publishes for an exchange ---- */
 
-/* The head of a PE's buffer, and as much of its bytes as were asked for. */
-static const pysh_exchange_t *fetch(const pysh_exchange_t *own, size_t nbytes, int pe, pysh_exchange_t *copy) {
+const pysh_exchange_t *pysh_os_record(const pysh_exchange_t *own, size_t nbytes, int pe, pysh_exchange_t *copy) {
     if (pysh_os.direct)
         return (const pysh_exchange_t *)((char *)pysh_os.peer[pe] + ((char *)own - (char *)pysh_os.control));
     if (pe == pysh_os.pe)
@@ -96,7 +95,7 @@ static int mixed_mismatch(const char *what, uint32_t epoch) {
     int other = 0;
 
     for (; other < pysh_os.n_pes; other++) {
-        theirs = fetch(own, 0, other, &copy);
+        theirs = pysh_os_record(own, 0, other, &copy);
         if ((theirs->epoch == epoch) != (own->epoch == epoch) || other == pysh_os.n_pes - 1)
             break;
     }
@@ -105,7 +104,7 @@ static int mixed_mismatch(const char *what, uint32_t epoch) {
 
 /* ---- barrier ---- */
 
-static uint64_t epoch_now(void) {
+uint64_t pysh_os_epoch(void) {
     /* acquire: pairs with the release of the last PE in complete_epoch() */
     return atomic_load_explicit(&pysh_os.control->released, memory_order_acquire) >> PYSH_RELEASE_SHIFT;
 }
@@ -187,7 +186,7 @@ static const pysh_wait_barrier_t near_barrier = {leave, come_back, HANDLERS_NS};
 static const pysh_wait_barrier_t far_barrier = {leave, come_back, FAR_HANDLERS_NS};
 
 int pysh_os_arrive(const char *what, uint64_t arrival, bool *all_p) {
-    uint64_t epoch = epoch_now(), about;
+    uint64_t epoch = pysh_os_epoch(), about;
     barrier_wait_t barrier = {.epoch = epoch, .arrival = arrival};
     pysh_wait_t *wait = &barrier.wait;
     int status = pysh_os_quiet(); /* what was put by the library has arrived before this PE does */
@@ -199,14 +198,14 @@ int pysh_os_arrive(const char *what, uint64_t arrival, bool *all_p) {
         complete_epoch(epoch);
     } else {
         pysh_wait_begin_barrier(wait, what, pysh_os.direct ? &near_barrier : &far_barrier);
-        for (int attempts = MAX_WITHDRAWALS; epoch_now() == epoch;)
+        for (int attempts = MAX_WITHDRAWALS; pysh_os_epoch() == epoch;)
             if (all_counted())
                 complete_epoch(epoch);
             else if ((status = pysh_wait_pause(wait)) &&
                      (wait->has_left || withdraw(epoch, arrival) || --attempts == 0))
                 break;
         pysh_wait_end(wait);
-        if (epoch_now() == epoch)
+        if (pysh_os_epoch() == epoch)
             return status;
     }
     about = atomic_load_explicit(&pysh_os.control->released, memory_order_relaxed);
@@ -214,28 +213,5 @@ int pysh_os_arrive(const char *what, uint64_t arrival, bool *all_p) {
         return mixed_mismatch(what, (uint32_t)(epoch + 1));
     if (all_p)
         *all_p = about & PYSH_ALL_VOTED;
-    return ISHMEMX_OK;
-}
-
-/* ---- exchange ---- */
-
-/* Each PE publishes, all pass the barrier, each reads; the buffers' turns are those of control.h. */
-int pysh_os_exchange(const char *what, const void *mine, void *all, size_t nbytes) {
-    uint32_t epoch = (uint32_t)(epoch_now() + 1);
-    pysh_exchange_t *own = &pysh_os.control->slot.exchange[epoch & 1], copy;
-    int status;
-
-    if (nbytes > sizeof own->bytes)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: exchange of %zu bytes, more than %zu", what, nbytes,
-                         sizeof own->bytes);
-    pysh_exchange_begin(own, epoch, what, mine, nbytes);
-    if ((status = pysh_os_arrive(what, PYSH_OS_ARRIVAL + PYSH_OS_EXCHANGE, NULL)))
-        return status;
-    for (int pe = 0; pe < pysh_os.n_pes; pe++) {
-        const pysh_exchange_t *theirs = fetch(own, nbytes, pe, &copy);
-        if (theirs->epoch != epoch || theirs->nbytes != nbytes)
-            return pysh_exchange_mismatch(theirs, epoch, what, pysh_os.pe, pe);
-        memcpy((char *)all + (size_t)pe * nbytes, theirs->bytes, nbytes);
-    }
     return ISHMEMX_OK;
 }

@@ -25,6 +25,7 @@
 #include "conduit/hello.h"
 #include "conduit/openshmem/amo.h"
 #include "conduit/openshmem/barrier.h"
+#include "conduit/openshmem/exchange.h"
 #include "conduit/openshmem/hosts.h"
 #include "conduit/openshmem/library.h"
 #include "conduit/openshmem/openshmem.h"
@@ -96,28 +97,23 @@ void ishmemx_openshmem_leave(void) {
     leave_library(0);
 }
 
+static int64_t places_nbytes(int n_pes) {
+    return 2LL * n_pes * PYSH_OS_PLACE_BYTES;
+}
+
 static int control_open(void) {
     size_t nbytes = sizeof(pysh_os_control_t);
-    bool all = true;
-    uint32_t theirs;
+    int status;
 
     pysh_os.peer = calloc((size_t)pysh_os.n_pes, sizeof *pysh_os.peer);
-    pysh_os.control = pysh_os.library->align(4096, nbytes);
+    pysh_os.control = pysh_os.library->align(4096, nbytes + (size_t)places_nbytes(pysh_os.n_pes));
     if (!pysh_os.peer || !pysh_os.control)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to meet %d PEs", pysh_os.n_pes);
     memset(pysh_os.control, 0, nbytes);
-    for (int pe = 0; pe < pysh_os.n_pes; pe++) {
+    for (int pe = 0; pe < pysh_os.n_pes; pe++)
         pysh_os.peer[pe] = pe == pysh_os.pe ? pysh_os.control : pysh_os.library->ptr(pysh_os.control, pe);
-        all = all && pysh_os.peer[pe];
-    }
-    pysh_os.control->maps_all = all;
-    pysh_os.library->barrier_all();
-    pysh_os.direct = true;
-    for (int pe = 0; pe < pysh_os.n_pes; pe++) {
-        pysh_os.library->getmem(&theirs, &pysh_os.control->maps_all, sizeof theirs, pe);
-        pysh_os.direct = pysh_os.direct && theirs;
-    }
-    pysh_os.library->barrier_all();
+    if ((status = pysh_os_learn_hosts()))
+        return status;
     return pysh_os.direct ? ISHMEMX_OK : pysh_os_serve_in_background();
 }
 
@@ -139,7 +135,7 @@ static int library_start(const ishmemx_config_t *config) {
 
     if ((status = check_launcher(config)))
         return status;
-    own.heap_bytes = config->heap_bytes + SPARE_BYTES + pysh.team_tables_nbytes;
+    own.heap_bytes = config->heap_bytes + SPARE_BYTES + pysh.team_tables_nbytes + places_nbytes(config->n_pes);
     if (config->accelerator != ISHMEMX_DEVICE_NONE)
         own.heap_bytes += pysh.far_nbytes;
     if (config->accelerator == ISHMEMX_DEVICE_SIM)
@@ -218,7 +214,7 @@ static int os_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
     atomic_store(&pysh_os.control->slot.state, PYSH_PE_RUNNING);
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         own.arena[heap] = -1;
-    if ((status = compare_hellos(config)) || (status = pysh_os_learn_hosts()))
+    if ((status = compare_hellos(config)))
         return status;
     own.joined = pysh_os.unfit = true; /* until the job has ended together */
     *pe_p = pysh_os.pe;

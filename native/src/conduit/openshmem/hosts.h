@@ -4,7 +4,9 @@
 
 #include <stdbool.h>
 
-int pysh_os_learn_hosts(void); /* collective */
+/* Tells the others about this PE, and learns which share its host, and whether all map all; collective, by the
+ * library's own means. Once a process. */
+int pysh_os_learn_hosts(void);
 bool pysh_os_on_host(int pe);
 bool pysh_os_maps(int pe);
 const char *pysh_os_host(int pe); /* its name */

@@ -6,6 +6,7 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/state.h"
@@ -20,14 +21,33 @@
 #define PYSH_OS_EPOCH_SHIFT 48
 #define PYSH_OS_MAX_PES     0xffff
 
+typedef struct pysh_os_self { /* what a PE says of itself before there is an exchange */
+    uint32_t maps_all;        /* it can load and store all others' blocks */
+    char host[252];           /* its name */
+} pysh_os_self_t;
+
 typedef struct pysh_os_control {
     alignas(PYSH_CACHE_LINE) _Atomic uint64_t arrivals; /* PE 0's is the one that counts */
     alignas(PYSH_CACHE_LINE) _Atomic uint64_t released;
     alignas(PYSH_CACHE_LINE) _Atomic uint32_t aborted; /* written by other PEs, `why` first */
-    uint32_t maps_all;                                 /* this PE can load and store all others' blocks */
-    char why[504];
+    char why[508];
+    pysh_os_self_t self;
+    alignas(
+        PYSH_CACHE_LINE) _Atomic uint64_t gathered; /* epoch of the last exchange that the head has, see exchange.c */
     pysh_control_slot_t slot;
 } pysh_os_control_t;
+
+/* Behind the control block are the places for what all PEs say in an exchange, in two halves, used in turn as a PE's
+ * own buffers. A place has room for the head of a record and for few bytes. */
+#define PYSH_OS_PLACE_BYTES (3 * PYSH_CACHE_LINE)
+#define PYSH_OS_FEW_BYTES   (PYSH_OS_PLACE_BYTES - offsetof(pysh_exchange_t, bytes))
+
+typedef struct pysh_os_hosts {
+    int n, mine; /* hosts, by their first PEs, which are their heads; that of the calling PE */
+    int index;   /* of the calling PE among its host's */
+    int *first;  /* [n + 1] where a host's begin in `order` */
+    int *order;  /* [n_pes] PEs, a host's together */
+} pysh_os_hosts_t;
 
 typedef struct pysh_openshmem {
     const pysh_openshmem_library_t *library;
@@ -36,8 +56,9 @@ typedef struct pysh_openshmem {
     bool direct;                /* every PE maps every other: the CPU's stores and atomics do it all */
     pysh_os_control_t *control; /* own; NULL before the library's init */
     pysh_os_control_t **peer;   /* [n_pes] NULL where not mapped */
-    pthread_mutex_t mutex;      /* one call of the library at a time */
-    _Atomic bool dirty;         /* puts or gets since the last quiet; changed with the mutex */
+    pysh_os_hosts_t hosts;
+    pthread_mutex_t mutex; /* one call of the library at a time */
+    _Atomic bool dirty;    /* puts or gets since the last quiet; changed with the mutex */
 } pysh_openshmem_t;
 extern pysh_openshmem_t pysh_os;
 
