@@ -52,3 +52,23 @@ def test_parts_of_a_reduce_scatter_may_differ_in_size(n: int, run_pes: Callable)
         dist.all_gather(given, torch.zeros(9))
     """
     check(run_pes, n, code)
+
+
+def test_a_compiler_makes_no_calls_while_it_compiles(run_pes: Callable) -> None:
+    """Of a tensor of one element, whose value it knows, it computed what it could: on PE 0 alone."""
+    code = """
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    operators = torch.ops.pyshmem
+    symmetric.register_team()
+    if me == 0:
+        with FakeTensorMode():
+            operators.all_reduce(torch.tensor(3.0), copy=True)
+            operators.broadcast_(torch.tensor(3.0), 0, copy=True)
+
+    @torch.compile(backend="aot_eager", fullgraph=True)
+    def total():
+        return operators.all_reduce(torch.tensor(3.0), copy=True) + 1
+
+    assert total() == 3 * n + 1
+    """
+    check(run_pes, 2, code)

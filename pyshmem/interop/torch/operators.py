@@ -38,6 +38,10 @@ _SCHEMAS = {
     "barrier": "(Tensor(a!) tensor, int team=0) -> ()",
 }  # fmt: skip
 
+#: The second keeps a compiler from computing what has constants alone while it compiles, on one PE
+#: perhaps, and from leaving a call out.
+_TAGS = torch.Tag.pt2_compliant_tag, torch.Tag.nondeterministic_seeded
+
 #: Operators are known as long as this is.
 _library = torch.library.Library("pyshmem", "DEF")
 
@@ -153,7 +157,7 @@ def _refusing(name: str) -> Any:
 def _declare() -> None:
     for name, schema in _SCHEMAS.items():
         qualified = f"pyshmem::{name}"
-        _library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
+        _library.define(name + schema, tags=_TAGS)
         _library.impl(name, BODIES[name], "CPU")
         _library.impl(name, BODIES[name], "CUDA")
         torch.library.register_fake(qualified, _FAKES.get(name, _fake_nothing), lib=_library)
