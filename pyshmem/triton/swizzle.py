@@ -57,12 +57,15 @@ def swizzle_straddling_first(tile, rows, block_m, tiles_n, pe, n_pes):
         found += straddles.to(tl.int32)
         before = tl.where(straddles, cut // block_m, before)
     # The rest in turn from the own rows on: each straddling tile that would come by is one to skip.
+    # That of the first own row comes by again at the end, where it has rows of PEs before too.
     place = number - found
+    again = pe * rows // n_pes % block_m != 0
     before = tl.cast(-1, tl.int32)
     for k in range(n_pes):
         cut = (pe + k) % n_pes * rows // n_pes
         behind = (cut // block_m + tiles_m - first) % tiles_m
-        straddles = (cut % block_m != 0) & (behind != before)
+        seen = (behind == before) | (again & (behind == 0) & (k > 0))
+        straddles = (cut % block_m != 0) & (not seen)
         place += (straddles & (behind <= place)).to(tl.int32)
         before = tl.where(straddles, behind, before)
     return tl.where(row >= 0, row, (first + place) % tiles_m), tile % tiles_n

@@ -43,7 +43,8 @@ def test_own_rows_come_first_or_last(job, place, show, tiles_m, n_pes):
 
 
 @pytest.mark.parametrize(
-    ("rows", "block", "n_pes"), [(64, 16, 2), (100, 16, 3), (70, 16, 4), (24, 16, 4)]
+    ("rows", "block", "n_pes"),
+    [(64, 16, 2), (100, 16, 3), (70, 16, 4), (24, 16, 4), (33, 16, 7), (99, 32, 7)],
 )
 def test_tiles_of_two_pes_come_first(job, place, show, rows, block, n_pes):
     tiles_m = -(-rows // block)
