@@ -9,9 +9,9 @@ for a peer's memory the scope of one GPU is too small.
 import triton.language as tl
 
 from ...triton.chosen import device_function
-from ...triton.far import far_atomic, far_extreme, far_load, far_store
-from ...triton.roads import near, running_job
-from ...triton.tile import before_release, like
+from ...triton.far import check_pe, far_atomic, far_extreme, far_load, far_store
+from ...triton.roads import checks, near, running_job
+from ...triton.tile import before_release, check_tile, like
 from ...triton.words import (
     ATOMIC_ADD,
     ATOMIC_AND,
@@ -32,8 +32,16 @@ _ACQ_REL, _SYS, _NONE = tl.constexpr("acq_rel"), tl.constexpr("sys"), tl.constex
 
 
 @device_function
-def _translate(pointer, here, there, heap_bases, hint: tl.constexpr = None):
-    """``pointer`` of the PE ``here``, the caller, on the PE ``there``."""
+def _translate(pointer, mask, op: tl.constexpr, here, there, heap_bases, hint: tl.constexpr = None):
+    """``pointer`` of the PE ``here``, the caller, on the PE ``there``.
+
+    Where places are checked, a rank that there is not and an element off the heap are faults; but the
+    caller's own memory may be any, as in Iris.
+    """
+    if checks():
+        check_pe(there, op, running_job())
+        if there != here:
+            check_tile(pointer, mask, op, running_job())
     bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
     per_unit: tl.constexpr = 256 if bits < 8 else 2048 // bits
     distance = tl.load(heap_bases + there).to(tl.int64) - tl.load(heap_bases + here).to(tl.int64)
@@ -50,7 +58,7 @@ def _load(
 ):  # fmt: skip
     if near():
         return tl.load(
-            _translate(pointer, here, there, heap_bases, hint), mask=mask, other=other,
+            _translate(pointer, mask, op, here, there, heap_bases, hint), mask=mask, other=other,
             cache_modifier=cache_modifier or "", volatile=volatile,
         )  # fmt: skip
     return far_load(pointer, there, op, running_job(), mask, other)
@@ -62,7 +70,7 @@ def _store(
     hint: tl.constexpr,
 ):  # fmt: skip
     if near():
-        remote = _translate(pointer, here, there, heap_bases, hint)
+        remote = _translate(pointer, mask, op, here, there, heap_bases, hint)
         tl.store(remote, value, mask=mask, cache_modifier=cache_modifier or "")
     else:
         far_store(pointer, value, there, op, running_job(), mask)
@@ -146,7 +154,7 @@ def atomic_add(
     """Add to the elements at ``pointer`` on ``to_rank``; what they were."""
     if near():
         before_release(sem or "acq_rel")
-        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        remote = _translate(pointer, mask, ATOMIC_ADD, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_add(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
     return far_atomic(
         pointer, val, 0, to_rank, "add", ATOMIC_ADD, running_job(), mask, sem or "acq_rel"
@@ -170,7 +178,7 @@ def atomic_xchg(
     """Replace the elements at ``pointer`` on ``to_rank``; what they were."""
     if near():
         before_release(sem or "acq_rel")
-        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        remote = _translate(pointer, mask, ATOMIC_XCHG, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_xchg(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
     return far_atomic(
         pointer, val, 0, to_rank, "swap", ATOMIC_XCHG, running_job(), mask, sem or "acq_rel"
@@ -185,7 +193,7 @@ def atomic_xor(
     """Xor into the elements at ``pointer`` on ``to_rank``; what they were."""
     if near():
         before_release(sem or "acq_rel")
-        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        remote = _translate(pointer, mask, ATOMIC_XOR, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_xor(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
     return far_atomic(
         pointer, val, 0, to_rank, "xor", ATOMIC_XOR, running_job(), mask, sem or "acq_rel"
@@ -200,7 +208,7 @@ def atomic_and(
     """And into the elements at ``pointer`` on ``to_rank``; what they were."""
     if near():
         before_release(sem or "acq_rel")
-        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        remote = _translate(pointer, mask, ATOMIC_AND, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_and(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
     return far_atomic(
         pointer, val, 0, to_rank, "and", ATOMIC_AND, running_job(), mask, sem or "acq_rel"
@@ -215,7 +223,7 @@ def atomic_or(
     """Or into the elements at ``pointer`` on ``to_rank``; what they were."""
     if near():
         before_release(sem or "acq_rel")
-        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        remote = _translate(pointer, mask, ATOMIC_OR, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_or(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
     return far_atomic(
         pointer, val, 0, to_rank, "or", ATOMIC_OR, running_job(), mask, sem or "acq_rel"
@@ -230,7 +238,7 @@ def atomic_min(
     """Take the minimum into the elements at ``pointer`` on ``to_rank``; what they were."""
     if near():
         before_release(sem or "acq_rel")
-        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        remote = _translate(pointer, mask, ATOMIC_MIN, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_min(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
     return far_extreme(
         pointer, val, to_rank, False, ATOMIC_MIN, running_job(), mask, sem or "acq_rel"
@@ -245,7 +253,7 @@ def atomic_max(
     """Take the maximum into the elements at ``pointer`` on ``to_rank``; what they were."""
     if near():
         before_release(sem or "acq_rel")
-        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        remote = _translate(pointer, mask, ATOMIC_MAX, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_max(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
     return far_extreme(
         pointer, val, to_rank, True, ATOMIC_MAX, running_job(), mask, sem or "acq_rel"
@@ -260,7 +268,7 @@ def atomic_cas(
     """Replace the elements at ``pointer`` on ``to_rank`` that equal ``cmp``; what they were."""
     if near():
         before_release(sem or "acq_rel")
-        remote = _translate(pointer, from_rank, to_rank, heap_bases, hint)
+        remote = _translate(pointer, None, ATOMIC_CAS, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_cas(
             remote,
             like(pointer, cmp),

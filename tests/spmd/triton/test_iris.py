@@ -256,3 +256,29 @@ def test_ccl(ctx, job):
     assert (values(part) == n).all()
     with pytest.raises(ValueError, match="elements"):
         ctx.ccl.all_gather(ctx.zeros(3, dtype=f32), out)
+
+
+@triton.jit
+def load_from_rank(data, results, here, there, bases, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    tl.store(results + offs, iris.load(data + offs, here, there, bases, mask=offs < B - 1))
+
+
+@pytest.mark.skipif(not NEAR, reason="the host looks at these")
+def test_ranks_and_places_that_there_are_not_are_faults_in_the_interpreter(job, ctx, fault):
+    if job.device == "cuda":
+        pytest.skip("on GPUs they are looked at in the checking mode alone: PYSHMEM_CHECK")
+    bases, me, n = ctx.get_heap_bases(), ctx.get_rank(), ctx.get_num_ranks()
+    data, results = (ctx.zeros(8, dtype=dtype_of("int32")) for _ in range(2))
+    own = torch.arange(8, dtype=torch.int32) if torch else np.arange(8, dtype=np.int32)
+
+    def load(source, there):
+        load_from_rank[(1,)](source, results, me, there, bases, B=8)
+
+    for there in (-1, n):
+        message = fault(lambda there=there: load(data, there))
+        assert f"device routine load: pe {there} is not one of the {n} PEs" in message
+    if n > 1:
+        assert "are not on the device heap" in fault(lambda: load(own, (me + 1) % n))
+    load(own, me)  # the caller's own may be any
+    assert values(results).tolist() == [0, 1, 2, 3, 4, 5, 6, 0]
