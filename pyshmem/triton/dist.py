@@ -12,12 +12,12 @@ are no helpers of one thread or of one warp.
 
 import triton.language as tl
 
-from .chosen import device_function, meet
+from .chosen import device_function, meet, reach
 from .far import far_atomic
 from .ordering import barrier, fence, quiet, sync
 from .requests import get_chunk, put_chunk
 from .ring import settle
-from .roads import near, running_job
+from .roads import checks, near, running_job
 from .signals import signal_op as _signal_op
 from .signals import signal_wait_until as _signal_wait_until
 from .signals import wait_until_all
@@ -31,6 +31,8 @@ from .words import (
     CMP_LE,
     CMP_LT,
     CMP_NE,
+    GET,
+    PUT,
     SIGNAL_ADD,
     SIGNAL_OP,
     SIGNAL_SET,
@@ -67,6 +69,15 @@ def symm_at(pointer, rank):
 
 
 @device_function
+def _on(pointer, nbytes, rank, op: tl.constexpr):
+    """``symm_at`` of the next ``nbytes``; where places are checked, a fault if they are off the heap."""
+    if checks():
+        return reach(pointer, nbytes, rank, op, running_job())
+    else:
+        return symm_at(pointer, rank)
+
+
+@device_function
 def wait(barrierPtrs, numBarriers, scope: tl.constexpr, semantic: tl.constexpr, waitValue=1):
     """Wait until ``numBarriers`` words from ``barrierPtrs`` on equal ``waitValue``; a token.
 
@@ -91,6 +102,7 @@ def notify(
     ``sig_op``: "set" or "add".
     """
     value = tl.cast(signal, ptr.dtype.element_ty)
+    nbytes: tl.constexpr = ptr.dtype.element_ty.primitive_bitwidth // 8
     meet()
     if not near():
         ctx = running_job()
@@ -101,10 +113,10 @@ def notify(
             far_atomic(ptr, value, 0, rank, "swap", SIGNAL_OP, ctx)
     elif sig_op == "add":
         needs_atomics(rank, SIGNAL_OP, running_job())
-        tl.atomic_add(symm_at(ptr, rank), value, sem="release", scope="sys")
+        tl.atomic_add(_on(ptr, nbytes, rank, SIGNAL_OP), value, sem="release", scope="sys")
     else:
         tl.static_assert(sig_op == "set", 'sig_op is "set" or "add"')
-        tl.atomic_xchg(symm_at(ptr, rank), value, sem="release", scope="sys")
+        tl.atomic_xchg(_on(ptr, nbytes, rank, SIGNAL_OP), value, sem="release", scope="sys")
 
 
 # -- libshmem_device ---------------------------------------------------------------------------------
@@ -150,7 +162,7 @@ def _copy_bytes(dest, source, nbytes, BLOCK: tl.constexpr = 4096):
 def putmem_block(dest, source, nbytes, pe):
     """Copy bytes from ``source`` here to ``dest`` on ``pe``; scalar pointers."""
     if near():
-        _copy_bytes(symm_at(dest, pe), source, nbytes)
+        _copy_bytes(_on(dest, nbytes, pe, PUT), source, nbytes)
     else:
         to, begin = (
             tl.cast(dest, tl.pointer_type(tl.int8)),
@@ -164,7 +176,7 @@ def putmem_block(dest, source, nbytes, pe):
 def getmem_block(dest, source, nbytes, pe):
     """Copy bytes from ``source`` on ``pe`` to ``dest`` here; scalar pointers."""
     if near():
-        _copy_bytes(dest, symm_at(source, pe), nbytes)
+        _copy_bytes(dest, _on(source, nbytes, pe, GET), nbytes)
     else:
         to, begin = (
             tl.cast(dest, tl.pointer_type(tl.int8)),

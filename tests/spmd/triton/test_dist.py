@@ -94,3 +94,26 @@ def test_bytes_are_fetched(job, place, show):
     pyshmem.barrier_all()
     fetch_right[(1,)](dest, source, 200)
     assert (show(dest) == (job.my_pe + 1) % job.n_pes).all()
+
+
+@triton.jit
+def off_the_heap(inside, outside, nbytes, WHAT: tl.constexpr):
+    right = (dl.rank() + 1) % dl.num_ranks()
+    if WHAT == "put":
+        dl.putmem_block(outside, inside, nbytes, right)
+    elif WHAT == "get":
+        dl.getmem_block(inside, outside, nbytes, right)
+    else:
+        dl.notify(outside, right, sig_op=WHAT)
+
+
+@pytest.mark.parametrize("what", ["put", "get", "set", "add"])
+def test_the_interpreter_checks_where_bytes_go(job, place, show, fault, near, what):
+    if job.device == "cuda" or not near:
+        pytest.skip("on GPUs only the checking mode looks, out of reach the host")
+    inside, outside = place(np.zeros(4, np.int64)), np.zeros(4, np.int64)
+    message = fault(lambda: off_the_heap[(1,)](inside, outside, 32, WHAT=what))
+    routine, nbytes = {"put": ("put", 32), "get": ("get", 32)}.get(what, ("signal_op", 8))
+    assert f"device routine {routine}: {nbytes} bytes at" in message
+    assert "are not on the device heap" in message
+    assert not show(inside).any()
