@@ -251,6 +251,7 @@ def fcollect(dest, value, stride, words, ctx, mask=None, team=TEAM_WORLD):
 
     Spec: shmem_fcollect.
     """
+    tl.static_assert(value.type.is_block(), "fcollect is of tiles, not of scalars")
     flat = tl.reshape(value, [value.numel])
     data = to_units(flat)
     number, base, step, row = begin(words, data.numel, team, FCOLLECT, ctx)
@@ -276,6 +277,7 @@ def alltoall(dest, source, stride, words, ctx, mask=None, team=TEAM_WORLD):
 
     Spec: shmem_alltoall.
     """
+    tl.static_assert(source.type.is_block(), "alltoall is of tiles, not of scalars")
     flat = tl.reshape(tl.load(source, mask=mask), [source.numel])
     number, base, step, row = begin(words, to_units(flat).numel, team, ALLTOALL, ctx)
     mine, n_pes = place_in(team, row, ctx)
@@ -334,6 +336,10 @@ def all_reduce_grid(
 
     Spec: shmem_sum_reduce and its kin.
     """
+    tl.static_assert(not dest.type.is_block(), "dest is a scalar pointer: offsets are added here")
+    tl.static_assert(
+        not source.type.is_block(), "source is a scalar pointer: offsets are added here"
+    )
     tl.static_assert(_is_op(op, dest.dtype.element_ty))
     row = team_row(team, ALL_REDUCE, ctx)
     mine, n_pes = place_in(team, row, ctx)

@@ -213,3 +213,31 @@ def test_an_operation_that_a_dtype_does_not_have_is_refused(
     assert text in refusal(
         lambda: reduce_all[(1,)](tile, tile, 8, ctx, words, OP=op, BLOCK=8, BY_WORDS=False)
     )
+
+
+@triton.jit
+def wrong_shapes(dest, words, ctx, WHAT: tl.constexpr):
+    if WHAT == "fcollect":
+        shmem.fcollect(dest, tl.load(dest), 1, words, ctx)
+    elif WHAT == "alltoall":
+        shmem.alltoall(dest, dest, 1, words, ctx)
+    elif WHAT == "dest":
+        shmem.all_reduce_grid(dest + tl.arange(0, 8), dest, 8, ctx, 8)
+    else:
+        shmem.all_reduce_grid(dest, dest + tl.arange(0, 8), 8, ctx, 8)
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("fcollect", "fcollect is of tiles"),
+        ("alltoall", "alltoall is of tiles"),
+        ("dest", "dest is a scalar pointer"),
+        ("source", "source is a scalar pointer"),
+    ],
+)
+def test_tiles_and_scalars_are_not_taken_for_each_other(
+    job, place, show, ctx, words, refusal, what, text
+):
+    dest = place(np.zeros(16, "int32"))
+    assert text in refusal(lambda: wrong_shapes[(1,)](dest, words, ctx, WHAT=what))
