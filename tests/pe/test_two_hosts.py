@@ -368,6 +368,49 @@ def test_a_host_that_is_not_reached_is_named(
     assert "PE 1 has not answered 1 messages for" in done.stdout
 
 
+#: PE 2 stands still again and again, for longer than the others wait; they make their calls again.
+STANDS_STILL = """
+import os, subprocess
+import pyshmem
+
+job = pyshmem.init(heap_size="8M")
+
+def again(call, *arguments):
+    while True:
+        try:
+            return call(*arguments)
+        except pyshmem.ShmemTimeout:
+            pass
+
+stops = f"kill -STOP {os.getpid()}; sleep 0.4; kill -CONT {os.getpid()}; sleep 0.15; "
+stopping = subprocess.Popen(["sh", "-c", 8 * stops]) if job.my_pe == 2 else None
+moving = again(pyshmem.empty, 1)
+moving[0] = 1
+while moving[0]:
+    again(pyshmem.free, again(pyshmem.empty, 4))
+    if stopping and stopping.poll() is not None:
+        moving[0] = 0
+    again(pyshmem.barrier_all)
+    moving[0] = pyshmem.g(moving, 2)
+    again(pyshmem.barrier_all)
+print("ok", flush=True)
+again(pyshmem.barrier_all)
+os._exit(0)  # finalize cannot be made again
+"""
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["apart", "shared"])
+def test_calls_that_took_too_long_are_made_again(
+    shared: bool, hosts: Hosts, run_command: RunCommand, tmp_path: Path
+) -> None:
+    program = tmp_path / "stands_still.py"
+    program.write_text(STANDS_STILL)
+    command = hosts(2, device="none", shared=shared)
+    command = [*command[:-1], "-x", "PYSHMEM_TIMEOUT=0.2", command[-1], str(program)]
+    done = run_command(command, 60, **permission())
+    assert done.stdout.count("ok") == 4, done.stdout + done.stderr
+
+
 DIES = """
 import os, signal
 import numpy as np

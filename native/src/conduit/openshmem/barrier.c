@@ -104,9 +104,18 @@ static int mixed_mismatch(const char *what, uint32_t epoch) {
 
 /* ---- barrier ---- */
 
-uint64_t pysh_os_epoch(void) {
+/* 1 + the epoch that this PE could not wait for the end of, nor leave, as all had arrived; 0: none. PE 0, which
+ * releases one PE after the other, may be held up by one that stands still. What this PE calls next is in that epoch.
+ */
+static uint64_t stays_in;
+
+static uint64_t released(void) {
     /* acquire: pairs with the release of the last PE in complete_epoch() */
     return atomic_load_explicit(&pysh_os.control->released, memory_order_acquire) >> PYSH_RELEASE_SHIFT;
+}
+
+uint64_t pysh_os_epoch(void) {
+    return stays_in ? stays_in - 1 : released();
 }
 
 static bool of_epoch(uint64_t arrivals, uint64_t epoch) {
@@ -189,25 +198,29 @@ int pysh_os_arrive(const char *what, uint64_t arrival, bool *all_p) {
     uint64_t epoch = pysh_os_epoch(), about;
     barrier_wait_t barrier = {.epoch = epoch, .arrival = arrival};
     pysh_wait_t *wait = &barrier.wait;
+    int attempts = MAX_WITHDRAWALS;
     int status = pysh_os_quiet(); /* what was put by the library has arrived before this PE does */
 
     if (status)
         return status;
     atomic_thread_fence(memory_order_seq_cst);
-    if (count_in(arrival)) {
+    if (!stays_in && count_in(arrival)) {
         complete_epoch(epoch);
     } else {
         pysh_wait_begin_barrier(wait, what, pysh_os.direct ? &near_barrier : &far_barrier);
-        for (int attempts = MAX_WITHDRAWALS; pysh_os_epoch() == epoch;)
+        while (released() == epoch)
             if (all_counted())
                 complete_epoch(epoch);
             else if ((status = pysh_wait_pause(wait)) &&
                      (wait->has_left || withdraw(epoch, arrival) || --attempts == 0))
                 break;
         pysh_wait_end(wait);
-        if (pysh_os_epoch() == epoch)
+        if (released() == epoch) {
+            stays_in = attempts ? 0 : epoch + 1;
             return status;
+        }
     }
+    stays_in = 0;
     about = atomic_load_explicit(&pysh_os.control->released, memory_order_relaxed);
     if (about & PYSH_MIXED)
         return mixed_mismatch(what, (uint32_t)(epoch + 1));
