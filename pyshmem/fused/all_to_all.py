@@ -11,7 +11,7 @@ import torch
 from .._core import errors
 from ..host import runtime
 from ..host.teams import Team
-from ..interop.torch.op_teams import team_of
+from ..interop.torch.op_teams import TAGS, team_of
 from . import exchange_kernels as kernels
 from .arguments import as_counts, check_tensor, on_tensors
 from .exchange import as_units, by_flags, even, in_turn, move, road_of
@@ -253,7 +253,7 @@ def keep(ctx: Any, inputs: Any, output: Any) -> None:
 
 def declare(name: str, schema: str, body: Any, fake: Any, backward: Any, kept: Any = keep) -> None:
     """Make ``torch.ops.pyshmem.<name>`` of a body, what compilers see, and a derivative."""
-    _library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
+    _library.define(name + schema, tags=TAGS)
     for device in ("CPU", "CUDA"):
         _library.impl(name, body, device)
     torch.library.register_fake(f"pyshmem::{name}", fake, lib=_library)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ..interop.torch.op_teams import team_of
+from ..interop.torch.op_teams import TAGS, team_of
 from ..triton.chosen import INTERPRETED
 from .all_to_all import equal, gather
 from .experts import combine, dispatch
@@ -202,7 +202,7 @@ _DERIVATIVES = {
 
 def _declare() -> None:
     for name, (body, fake) in _BODIES.items():
-        _library.define(name + _SCHEMAS[name], tags=(torch.Tag.pt2_compliant_tag,))
+        _library.define(name + _SCHEMAS[name], tags=TAGS)
         for device in ("CPU", "CUDA"):
             _library.impl(name, body, device)
         torch.library.register_fake(f"pyshmem::{name}", fake, lib=_library)

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ..interop.torch.op_teams import team_of
+from ..interop.torch.op_teams import TAGS, team_of
 from .matmul_arguments import FP8, problem, share_of_rows
 from .matmul_plain import all_gather_bytes, sum_rows
 from .matmul_run import gather, scatter
@@ -243,7 +243,7 @@ _BACKWARD = {
 
 def _declare() -> None:
     for name, schema in _SCHEMAS.items():
-        _library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
+        _library.define(name + schema, tags=TAGS)
         _library.impl(name, _BODIES[name], "CPU")
         _library.impl(name, _BODIES[name], "CUDA")
         torch.library.register_fake(f"pyshmem::{name}", _FAKES[name], lib=_library)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ..interop.torch.op_teams import team_of
+from ..interop.torch.op_teams import TAGS, team_of
 from . import norm
 from .norm_launch import GROUP, Request
 
@@ -95,14 +95,13 @@ def _sum_rows_backward(ctx: Any, grad: Any) -> tuple[Any, None]:
 
 
 def _declare() -> None:
-    tags = (torch.Tag.pt2_compliant_tag,)
     _library.define(
         "all_reduce_rmsnorm(Tensor x, Tensor weight, Tensor? residual=None, Tensor? bias=None, "
         "float eps=1e-6, str norm='rms', str? quantize=None, int team=0, str? road=None) "
         "-> (Tensor, Tensor, Tensor)",
-        tags=tags,
+        tags=TAGS,
     )
-    _library.define("sum_rows(Tensor x, int team=0) -> Tensor", tags=tags)
+    _library.define("sum_rows(Tensor x, int team=0) -> Tensor", tags=TAGS)
     for device in ("CPU", "CUDA"):
         _library.impl("all_reduce_rmsnorm", _body, device)
         _library.impl("sum_rows", _sum_rows, device)

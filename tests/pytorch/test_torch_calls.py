@@ -72,3 +72,15 @@ def test_a_compiler_makes_no_calls_while_it_compiles(run_pes: Callable) -> None:
     assert total() == 3 * n + 1
     """
     check(run_pes, 2, code)
+
+
+def test_a_compiler_makes_no_calls_of_fused_operations_either(run_pes: Callable) -> None:
+    pytest.importorskip("triton")
+    code = """
+    import pyshmem.fused
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    if me == 0:
+        with FakeTensorMode():
+            torch.ops.pyshmem.low_latency_all_gather(torch.tensor([3.0]))
+    """
+    check(run_pes, 2, code, device="sim")

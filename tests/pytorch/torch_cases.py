@@ -24,7 +24,10 @@ print("ok", flush=True)
 """
 
 
-def check(run_pes: Callable, n: int, code: str, begin: str = BEGIN, **variables: str) -> None:
+def check(
+    run_pes: Callable, n: int, code: str, begin: str = BEGIN, device: str = "none", **variables: str
+) -> None:
     program = begin + textwrap.dedent(code) + END
-    done = run_pes(n, program, env={**VARIABLES, **variables}, timeout=100, check=True)
+    env = {**VARIABLES, **variables}
+    done = run_pes(n, program, device=device, env=env, timeout=100, check=True)
     assert done.stdout.splitlines().count("ok") == n, done.stdout

@@ -13,6 +13,10 @@ from ...host.teams import TEAM_WORLD, Team
 from . import tensors
 from .staging import Staging
 
+#: Of operators that communicate. The second keeps a compiler from computing what has constants alone
+#: while it compiles, on one PE perhaps, and from leaving a call out.
+TAGS = torch.Tag.pt2_compliant_tag, torch.Tag.nondeterministic_seeded
+
 
 class _Entry:
     """A team and its staging memory on each heap."""

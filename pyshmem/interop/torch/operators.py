@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from .op_bodies import BODIES
-from .op_teams import team_of
+from .op_teams import TAGS, team_of
 
 _SCHEMAS = {
     "all_reduce": "(Tensor input, str op='sum', int team=0, bool copy=False) -> Tensor",
@@ -37,10 +37,6 @@ _SCHEMAS = {
     "wait_signal": "(Tensor(a!) sig, int cmp, int value, Tensor(b!)? data=None) -> ()",
     "barrier": "(Tensor(a!) tensor, int team=0) -> ()",
 }  # fmt: skip
-
-#: The second keeps a compiler from computing what has constants alone while it compiles, on one PE
-#: perhaps, and from leaving a call out.
-_TAGS = torch.Tag.pt2_compliant_tag, torch.Tag.nondeterministic_seeded
 
 #: Operators are known as long as this is.
 _library = torch.library.Library("pyshmem", "DEF")
@@ -157,7 +153,7 @@ def _refusing(name: str) -> Any:
 def _declare() -> None:
     for name, schema in _SCHEMAS.items():
         qualified = f"pyshmem::{name}"
-        _library.define(name + schema, tags=_TAGS)
+        _library.define(name + schema, tags=TAGS)
         _library.impl(name, BODIES[name], "CPU")
         _library.impl(name, BODIES[name], "CUDA")
         torch.library.register_fake(qualified, _FAKES.get(name, _fake_nothing), lib=_library)
