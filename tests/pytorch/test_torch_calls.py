@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch", reason="make test-torch installs it")
 
-from torch_cases import check
+from torch_cases import BEGIN, check
 
 
 def test_a_callback_of_a_future_may_wait_for_other_calls(run_pes: Callable) -> None:
@@ -84,3 +84,35 @@ def test_a_compiler_makes_no_calls_of_fused_operations_either(run_pes: Callable)
             torch.ops.pyshmem.low_latency_all_gather(torch.tensor([3.0]))
     """
     check(run_pes, 2, code, device="sim")
+
+
+def test_there_is_memory_for_many_groups(run_pes: Callable) -> None:
+    code = """
+    groups = [dist.new_group() for _ in range(40)]
+    totals = [torch.full((200_000,), float(i)) for i in range(40)]
+    for total, group in zip(totals, groups):
+        dist.all_reduce(total, group=group)
+    assert all((total == n * i).all() for i, total in enumerate(totals))
+    """
+    check(run_pes, 2, code)
+
+
+def test_staging_of_an_odd_size_is_shared_in_aligned_parts(run_pes: Callable) -> None:
+    code = """
+    symmetric.init_process_group(options=symmetric.Options(staging=1_000_037))
+    me, n = dist.get_rank(), dist.get_world_size()
+    groups = [dist.new_group() for _ in range(3)]
+    for group in groups:
+        box = torch.empty(50_000, dtype=torch.float64)
+        calls = [
+            dist.P2POp(dist.isend, torch.full_like(box, me), 1 - me, group=group),
+            dist.P2POp(dist.irecv, box, 1 - me, group=group),
+        ]
+        for work in dist.batch_isend_irecv(calls):
+            work.wait()
+        assert (box == 1 - me).all()
+        dist.all_reduce(box, group=group)
+        assert (box == 1).all()
+    """
+    begin = BEGIN.replace("symmetric.init_process_group()\nme", "#")
+    check(run_pes, 2, code, begin)

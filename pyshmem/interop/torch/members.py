@@ -30,6 +30,7 @@ Offer = dict[str, list[Interval]]  # what is free at a member, by heaps
 
 #: A group gets this share of the memory: the first, and others. The least bytes that are any use.
 _FIRST_SHARE, _SHARE, _LEAST, _LEAST_OF_A_MEMBER = 4, 32, 64 << 10, 2 << 10
+_LINE = 4096  # bytes that parts are multiples of
 _DEFAULT = 64 << 20  # bytes, where a group's options name none
 
 #: What an answer in an exchange begins with; how long the store is kept for members that read it.
@@ -39,7 +40,7 @@ _LEAVING = timedelta(seconds=10)
 
 def least_bytes(n_members: int) -> int:
     """The smallest block that serves a group."""
-    return max(_LEAST, _LEAST_OF_A_MEMBER * n_members)
+    return max(_LEAST, _LEAST_OF_A_MEMBER * n_members // _LINE * _LINE)
 
 
 class StoreExchange:
@@ -141,19 +142,26 @@ class Pool:
         self.free: list[Interval] = [(0, nbytes)]
 
     def take(self, offers: list[list[Interval]]) -> Interval:
-        """The first interval that is free at all: of a group's share, halved as often as need be."""
+        """The first interval that is free at all: of a group's share, halved as often as need be.
+
+        An eighth of what is left is the most, so that late groups get little rather than nothing.
+        """
         unused = all(offer == [(0, self.nbytes)] for offer in offers)
-        least = least_bytes(len(offers))
-        wanted = max(self.nbytes // (_FIRST_SHARE if unused else _SHARE), least)
         common = offers[0]
         for offer in offers[1:]:
             common = list(_overlaps(common, offer))
-        while wanted >= least:
+        left = sum(end - begin for begin, end in common)
+        share = self.nbytes // _FIRST_SHARE if unused else min(self.nbytes // _SHARE, left // 8)
+        least = least_bytes(len(offers))
+        wanted = max(share // _LINE * _LINE, least)
+        while True:
             for begin, end in common:
                 if end - begin >= wanted:
                     self._remove((begin, begin + wanted))
                     return begin, begin + wanted
-            wanted //= 2
+            if wanted == least:
+                break
+            wanted = max(wanted // 2 // _LINE * _LINE, least)
         raise HeapExhausted(
             f"no part of the {self.nbytes} bytes for process groups is free at all members: destroy "
             "groups, or give the first one pg_options=pyshmem.interop.torch.Options(staging=...)"
