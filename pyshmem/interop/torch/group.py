@@ -32,7 +32,8 @@ class Options:
         staging: bytes, or a text such as ``"64M"``, that all groups together stage their tensors in,
             on each heap; None: 64 MiB, and on the device heap a quarter of it where that is more and
             twice as much is free. The first group gets a quarter, each other one a thirty-second, or an
-            eighth of what is left where that is less. The same on all PEs; another size than before is refused while there are groups.
+            eighth of what is left where that is less. The same on all PEs; another size than before is
+            refused while there are groups.
     """
 
     staging: int | str | None = None
