@@ -11,6 +11,7 @@ import triton.language as tl
 from .._core.type_table import ATOMIC_NUMBER, ELEMENT_NUMBER
 from .chosen import device_function, end_with, fence_all, meet, state
 from .ring import ask_tile, settle, tell, tell_tile, to_int64
+from .roads import is_whole
 from .words import (
     FAULT_ADDRESS,
     FAULT_PE,
@@ -69,6 +70,7 @@ def _atomic_word(name):
 @device_function
 def check_pe(pe, op: tl.constexpr, ctx):
     """Ends the program if there is no such PE, or one of several is none; ``pe`` as int64."""
+    tl.static_assert(is_whole(pe))
     pe = to_int64(pe)
     n_pes = state(ctx, N_PES)
     if pe.type.is_block():

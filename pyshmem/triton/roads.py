@@ -44,6 +44,25 @@ def staged():
     return _STAGED.value
 
 
+@triton.constexpr_function
+def is_pointer(pointer):
+    """Refuses what is none: arguments that are swapped."""
+    dtype = getattr(pointer, "dtype", None)
+    if dtype is None or not dtype.is_ptr():
+        what = type(pointer).__name__ if dtype is None else dtype
+        raise TypeError(f"a pointer, or a tensor of pointers, comes here, not {what}")
+    return True
+
+
+@triton.constexpr_function
+def is_whole(pe):
+    """Refuses a PE that is a float, as ``/`` makes one."""
+    dtype = getattr(pe, "dtype", None)
+    if isinstance(pe, float) or (dtype is not None and dtype.is_floating()):
+        raise TypeError("pe is a float, as / makes one: divide by //")
+    return True
+
+
 @device_function
 def running_job():
     """The context of the running job, for kernels that do not take it."""

@@ -22,7 +22,7 @@ from .chosen import (
     wait,
 )
 from .far import far_signal
-from .roads import near
+from .roads import is_whole, near
 from .tile import needs_atomics, store_to
 from .words import (
     CMP_EQ,
@@ -116,6 +116,7 @@ _RELEASE = tl.constexpr("release")
 @device_function
 def _deliver(sig_addr, signal, sig_op, pe, op: tl.constexpr, ctx, sem: tl.constexpr = _RELEASE):
     check_signal(sig_addr)
+    tl.static_assert(is_whole(pe))
     tl.static_assert(not tl.cast(pe, tl.int64).type.is_block(), "a signal is for one PE")
     if near():
         remote = reach(sig_addr, 8, pe, op, ctx)

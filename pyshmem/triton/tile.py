@@ -14,7 +14,7 @@ import triton.language as tl
 
 from .chosen import device_function, end_with, meet, reach_pe, state
 from .far import far_atomic, far_extreme, far_load, far_store, releases
-from .roads import checks, near
+from .roads import checks, is_pointer, is_whole, near
 from .words import (
     ATOMIC_ADD,
     ATOMIC_AND,
@@ -52,6 +52,7 @@ _LEAST = tl.constexpr(-(1 << 63))
 @device_function
 def on_pe(pointer, pe, op: tl.constexpr, ctx):
     """``pointer`` on ``pe``. The distance is added in elements, so that accesses stay 16 bytes wide."""
+    tl.static_assert(is_pointer(pointer) and is_whole(pe))
     bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
     per_unit: tl.constexpr = 256 if bits < 8 else 2048 // bits
     return pointer + reach_pe(pe, op, ctx) * per_unit
@@ -63,6 +64,7 @@ def check_tile(pointer, mask, op: tl.constexpr, ctx):
 
     Those where ``mask`` is off are of no concern.
     """
+    tl.static_assert(is_pointer(pointer))
     if checks():
         bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
         nbytes: tl.constexpr = 1 if bits < 8 else bits // 8

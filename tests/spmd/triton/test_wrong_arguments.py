@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is no context, array, team, PE, pointer or atomic operation is refused in words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+
+import pyshmem
+import pyshmem.triton as shmem
+
+
+@triton.jit
+def store_in_order(dest, first, second):
+    shmem.store(dest, 1, first, second)
+
+
+def test_what_is_no_context_is_told(job, place, ctx, refusal):
+    if job.device == "cuda":
+        pytest.skip("a GPU would look into whatever memory it is")
+    dest = place(np.zeros(1, np.int32))
+    for second in (job.my_pe, dest, None):
+        text = refusal(lambda second=second: store_in_order[(1,)](dest, ctx, second))
+        assert "ctx is not what shmem.context() gave the kernel" in text
+
+
+def test_functions_of_kernels_are_for_kernels(job, ctx, refusal):
+    if job.device == "sim":  # on a GPU Triton says so
+        assert "called from kernels, not from the host" in refusal(lambda: shmem.my_pe(ctx))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "longdouble", ">i4", "S4", "datetime64[s]"])
+def test_dtypes_that_triton_does_not_have_are_refused(job, refusal, dtype):
+    assert "kernels of Triton have none like it" in refusal(lambda: shmem.wrap(np.zeros(4, dtype)))
+
+
+def test_what_is_no_array_or_team_is_told(job, refusal):
+    assert "is a list, not an array" in refusal(lambda: shmem.wrap([1, 2]))
+    assert "None, as a split returns where" in refusal(lambda: shmem.team_number(None))
+    assert "is of type int, not a Team" in refusal(lambda: shmem.team_number(3))
+
+
+@triton.jit
+def atomic_of(dest, ctx, WHAT: tl.constexpr, SEM: tl.constexpr):
+    if WHAT == "xor":
+        shmem.atomic_xor(dest, 1, 0, ctx, sem=SEM)
+    elif WHAT == "and":
+        shmem.atomic_and(dest, 1, 0, ctx, sem=SEM)
+    else:
+        shmem.atomic_max(dest, 1, 0, ctx, sem=SEM)
+
+
+def test_atomics_that_there_are_not_are_refused_on_every_road(job, place, show, ctx, refusal):
+    numbers, floats = place(np.zeros(1, np.int32)), place(np.ones(1, np.float32))
+    for what in ("and", "max"):
+        text = refusal(lambda what=what: atomic_of[(1,)](numbers, ctx, WHAT=what, SEM="seq_cst"))
+        assert "sem is 'seq_cst'; it is relaxed, acquire" in text
+    for what in ("and", "xor"):
+        assert refusal(lambda what=what: atomic_of[(1,)](floats, ctx, WHAT=what, SEM="relaxed"))
+    pyshmem.barrier_all()
+    assert show(floats)[0] == 1
+    assert show(numbers)[0] == 0
+
+
+@triton.jit
+def not_there(dest, sig, ctx, WHAT: tl.constexpr):
+    if WHAT == "store":
+        shmem.store(dest, 1, shmem.my_pe(ctx) / 2, ctx)
+    elif WHAT == "load":
+        tl.store(dest, shmem.load(dest, 0.5, ctx))
+    elif WHAT == "signal":
+        shmem.signal_op(sig, 1, shmem.SIGNAL_SET, shmem.my_pe(ctx) / 2, ctx)
+    elif WHAT == "number":
+        shmem.store(1, dest, 0, ctx)
+    else:
+        shmem.ptr(dest.to(tl.int64), 0, ctx)
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("store", "pe is a float"),
+        ("load", "pe is a float"),
+        ("signal", "pe is a float"),
+        ("number", "a pointer, or a tensor of pointers, comes here, not int"),
+        ("ptr", "a pointer, or a tensor of pointers, comes here, not int64"),
+    ],
+)
+def test_what_is_no_pe_or_no_pointer_is_refused(job, place, show, ctx, refusal, near, what, text):
+    if what == "ptr" and not near:
+        pytest.skip("there is no pointer out of reach")
+    dest, sig = place(np.zeros(1, np.int32)), place(np.zeros(1, np.int64))
+    assert text in refusal(lambda: not_there[(1,)](dest, sig, ctx, WHAT=what))
