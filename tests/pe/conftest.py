@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from namespaces import hosts as hosts  # a fixture
 from watched import Job
 
 

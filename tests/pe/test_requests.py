@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 
 LATE = """
 import pyshmem
@@ -51,6 +54,32 @@ print("ended", request.test())
 def test_finalize_completes_what_is_outstanding(n_pes: int, run_pes: Callable) -> None:
     done = run_pes(n_pes, LEFT, timeout=60, check=True)
     assert sorted(done.stdout.splitlines()) == [str(n_pes)] + ["ended True"] * n_pes
+
+
+BUSY = """
+import sys, time
+from pathlib import Path
+import pyshmem
+
+folder, busy = Path(sys.argv[1]), int(sys.argv[2])
+with pyshmem.init() as job:
+    request = pyshmem.sync_nb()
+    if job.my_pe == busy:
+        while len(list(folder.glob("came*"))) < job.n_pes - 1:  # in no call of the library
+            time.sleep(0.01)
+    request.wait()
+    (folder / f"came{job.my_pe}").touch()
+"""
+
+
+@pytest.mark.parametrize("busy", [0, 3])
+@pytest.mark.parametrize("node_size", [0, 1, 2, 3])
+def test_nobody_waits_for_a_pe_that_has_no_work_in_it(
+    node_size: int, busy: int, run_pes: Callable, tmp_path: Path
+) -> None:
+    settings = {"PYSHMEM_NODE_SIZE": str(node_size), "PYSHMEM_TIMEOUT": "20"}
+    run_pes(4, BUSY, [tmp_path, busy], env=settings, timeout=60, check=True)
+    assert len(list(tmp_path.glob("came*"))) == 4
 
 
 DIES = """

@@ -42,3 +42,7 @@ with pyshmem.init(heap_size="32M") as job:
     measure("broadcast", "bytes", CALLS, partial(pyshmem.broadcast, dest, source, 0, nelems=COUNT))
     measure("sync", "packets", WORDS, team.sync)
     measure("malloc", "packets", WORDS, lambda: pyshmem.free(pyshmem.zeros(4)))
+    measure("sync_nb", "packets", WORDS, lambda: pyshmem.sync_nb().wait())
+    for name, root in (("broadcast_nb", [0]), ("fcollect_nb", []), ("sum_reduce_nb", [])):
+        call = partial(getattr(pyshmem, name), dest, source, *root, nelems=1)
+        measure(name, "packets", WORDS, lambda call=call: call().wait())

@@ -37,7 +37,8 @@ typedef struct pysh_state {
     bool p2p;      /* kernels reach the device heaps of their node by loads and stores */
     int32_t *node; /* [n_pes] the first PE of each PE's node, the same table on all PEs */
     int n_nodes;
-    int largest_node; /* PEs of it; 0: not known yet */
+    int largest_node;  /* PEs of it; 0: not known yet */
+    bool nodes_mapped; /* every PE maps the host arenas of all PEs of its node */
     /* A bit a near PE, by pysh_near_place(): the link to its GPU has no native atomic operations, so its own proxy does
      * those on its device heap. */
     uint64_t by_owner[ISHMEMX_MAX_NEAR_PES / 64];

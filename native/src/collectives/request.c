@@ -13,16 +13,16 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "collectives/collective.h"
+#include "collectives/request_steps.h"
 #include "conduit/conduit.h"
 #include "conduit/wait.h"
 #include "job/enter.h"
 #include "job/quiet.h"
 #include "teams/stage.h"
-#include "teams/sync.h"
 #include "teams/team.h"
 
 #define LIVENESS_NS (100 * 1000 * 1000LL)
-_Static_assert(sizeof(pysh_announcement_t) <= PYSH_ANNOUNCEMENT_BYTES, "a slot begins with an announcement");
+_Static_assert(sizeof(pysh_announcement_t) <= PYSH_REQUEST_SENT, "a slot begins with an announcement");
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for what follows, and for requests in the list */
 static struct ishmemx_request *outstanding;
@@ -32,14 +32,6 @@ static char *own(int64_t offset) {
 }
 
 /* ---- one request ---- */
-
-static uint64_t announced_value(const struct ishmemx_request *request) {
-    return 2 * request->number;
-}
-
-static uint64_t done_value(const struct ishmemx_request *request) {
-    return 2 * request->number + 1;
-}
 
 /* A member without work is done as it announces, unless its arguments are to be compared. */
 static bool done_at_once(const struct ishmemx_request *request) {
@@ -51,24 +43,6 @@ static void remember(struct ishmemx_request *request, int status) {
         return;
     request->status = status;
     strncpy(request->error, ishmemx_error(), sizeof request->error - 1);
-}
-
-static void raise_flags(const struct ishmemx_request *request, uint64_t value) {
-    ishmemx_team_t team = request->team;
-
-    for (int i = 1; i < team->n_pes; i++)
-        pysh_flag_raise(team, request->slot + PYSH_ANNOUNCEMENT_BYTES, (team->my_pe + i) % team->n_pes, value);
-}
-
-static bool all_reached(struct ishmemx_request *request, uint64_t value) {
-    const uint64_t *flags = (const uint64_t *)(void *)own(request->slot + PYSH_ANNOUNCEMENT_BYTES);
-    ishmemx_team_t team = request->team;
-
-    for (; request->reached < team->n_pes; request->reached++)
-        if (request->reached != team->my_pe && /* acquire: pairs with the release in pysh_flag_raise() */
-            __atomic_load_n(&flags[request->reached], __ATOMIC_ACQUIRE) < value)
-            return false;
-    return true;
 }
 
 int pysh_request_read(const struct ishmemx_request *request, int member, pysh_announcement_t *theirs) {
@@ -103,19 +77,19 @@ static void work(struct ishmemx_request *request) {
     remember(request, status);
     delivered = pysh.conduit->quiet ? pysh.conduit->quiet() : ISHMEMX_OK;
     remember(request, delivered);
-    raise_flags(request, done_value(request));
+    pysh_request_tell(request, PYSH_REQUEST_DONE);
 }
 
 /* Is it complete? */
 static bool step(struct ishmemx_request *request) {
     if (!request->pulled) {
-        if (!all_reached(request, announced_value(request)))
+        if (!pysh_request_all_at(request, PYSH_REQUEST_ANNOUNCED))
             return false;
         work(request);
         request->pulled = true;
         request->reached = 0;
     }
-    return all_reached(request, done_value(request));
+    return pysh_request_all_at(request, PYSH_REQUEST_DONE);
 }
 
 static void drop(struct ishmemx_request *request) {
@@ -213,7 +187,7 @@ static int announce(struct ishmemx_request *request) {
         return status;
     request->slot = team->requests + (int64_t)(request->number % PYSH_REQUEST_SLOTS) * pysh_team_request_nbytes(team);
     write_announcement(request);
-    raise_flags(request, done_at_once(request) ? done_value(request) : announced_value(request));
+    pysh_request_tell(request, done_at_once(request) ? PYSH_REQUEST_DONE : PYSH_REQUEST_ANNOUNCED);
     team->requested++;
     request->pulled = done_at_once(request);
     pthread_mutex_lock(&mutex);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Non-blocking collectives. A member announces a request: it writes what it is about into a slot of the team's tables
- * and raises its flag in that slot at all members. Once all have announced, each member fetches what it needs, or
- * writes what it computed for all, by itself, and raises its flag again: done. When all are done the request is
- * complete: sources and slot are free. Flags only rise: request k of a team has the values 2k and 2k + 1.
+ * and tells the others. Once all have announced, each member fetches what it needs, or writes what it computed for all,
+ * by itself, and tells them again: done. When all are done the request is complete: sources and slot are free. How they
+ * tell: request_steps.c.
  *
  * Requests move on in progress() of request.c, which every wait of the library calls. */
 #pragma once

@@ -37,8 +37,18 @@ int pysh_heap_setup(int heap, int64_t nbytes) {
     return ISHMEMX_OK;
 }
 
+/* What a PE tells the others: where its heaps lie, and whether it maps its node's host arenas. */
+enum { MAPS_NODE = ISHMEMX_HEAP_COUNT, WORDS };
+
+static bool maps_node(void) {
+    for (int pe = 0; pe < pysh.n_pes; pe++)
+        if (pysh_near(pe) && !pysh.arena[ISHMEMX_HEAP_HOST].peer[pe])
+            return false;
+    return true;
+}
+
 int pysh_heap_agree(void) {
-    uint64_t mine[ISHMEMX_HEAP_COUNT], *all;
+    uint64_t mine[WORDS], *all;
     int status;
 
     pysh_heaps.gathered = malloc((size_t)pysh.n_pes * PYSH_EXCHANGE_BYTES);
@@ -46,15 +56,19 @@ int pysh_heap_agree(void) {
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to talk to %d PEs", pysh.n_pes);
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         mine[heap] = (uint64_t)(uintptr_t)pysh.arena[heap].base;
+    mine[MAPS_NODE] = maps_node();
     if ((status = pysh.conduit->exchange("init", mine, pysh_heaps.gathered, sizeof mine)))
         return status;
     all = pysh_heaps.gathered;
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
         uint64_t differ = 1ULL << 62;
         for (int pe = 0; pe < pysh.n_pes; pe++)
-            differ |= all[ISHMEMX_HEAP_COUNT * pe + heap] ^ all[heap];
+            differ |= all[WORDS * pe + heap] ^ all[heap];
         pysh_heaps.max_align[heap] = differ & -differ;
     }
+    pysh.nodes_mapped = true;
+    for (int pe = 0; pe < pysh.n_pes; pe++)
+        pysh.nodes_mapped = pysh.nodes_mapped && all[WORDS * pe + MAPS_NODE];
     return ISHMEMX_OK;
 }
 

@@ -25,7 +25,7 @@ void pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t v
         pysh.conduit->raise(offset, value, pe);
         return;
     }
-    /* release: pairs with has_told(), and with all_reached() of request.c */
+    /* release: pairs with has_told(), and with flag() of request_steps.c */
     __atomic_store_n((uint64_t *)(peer + offset), value, __ATOMIC_RELEASE);
     pysh_wake(pe);
 }
