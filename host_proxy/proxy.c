@@ -281,13 +281,12 @@ static bool joined(pysh_ring_t *ring, int64_t *left_p) {
     struct timespec nap = {.tv_nsec = MAX_SLEEP_NS};
 
     for (;;) {
-        int64_t before = pysh_now_ns(), passed;
+        int64_t before = pysh_now_ns();
 
         if (pthread_tryjoin_np(ring->thread, NULL) == 0)
             return true;
         nanosleep(&nap, NULL);
-        passed = pysh_now_ns() - before;
-        *left_p -= passed < PYSH_STOOD_STILL_NS ? passed : PYSH_STOOD_STILL_NS; /* the handler stood still, too */
+        *left_p -= pysh_counted_ns(pysh_now_ns() - before); /* the handler stood still, too */
         if (*left_p < 0 && atomic_compare_exchange_strong(&ring->calls, &(int){PYSH_RING_CALLS}, PYSH_RING_LEFT)) {
             pthread_detach(ring->thread);
             dprintf(STDERR_FILENO,

@@ -40,6 +40,8 @@ ISHMEMX_API int ishmemx_setting(const char *name, const char **text, const char 
 /* The same, parsed by the kind of its row: bytes for sizes, nanoseconds for seconds, 0 or 1 for
  * flags, the position for choices. A malformed value is ISHMEMX_ERR_ARGUMENT, naming the variable. */
 ISHMEMX_API int ishmemx_setting_number(const char *name, int64_t *value);
+/* Whether all that are numbers can be read, also those that nobody asks for in this job. */
+ISHMEMX_API int ishmemx_settings_check(void);
 /* Parse a size such as "1.5G" or "64k" (powers of 1024). */
 ISHMEMX_API int ishmemx_parse_size(const char *text, int64_t *nbytes);
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from .._core import compat, library
-from .._core.settings import SETTINGS
 from ..host import runtime
 from .spec import LaunchError
 
@@ -14,9 +13,7 @@ def check_settings(*, hosts: bool = False) -> None:
 
     ``hosts``: oshrun is going to start the job, so one of an OpenSHMEM library is right.
     """
-    for setting in SETTINGS:
-        if setting.kind != "string":
-            library.setting_number(setting.name)
+    library.check(library.lib.ishmemx_settings_check())
     if library.setting("CONDUIT")[0].lower() == "openshmem" and not hosts:
         raise LaunchError(
             "conduit openshmem: this launcher starts no OpenSHMEM jobs but with --hosts; start it with "

@@ -155,63 +155,60 @@ static bool parse_choice(const char *choices, const char *text, int64_t *value_p
     }
 }
 
-/* What `text` has to be for a setting of `kind`, in words. */
-static const char *wanted_text(const char *kind, char *buffer, size_t room) {
-    const char *bounds = strchr(kind, ':'), *most = bounds ? strchr(bounds + 1, ':') : NULL;
-
-    if (strcmp(kind, "size") == 0)
-        return "a size such as 1.5G or 64k";
-    if (strcmp(kind, "seconds") == 0)
-        return "a number of seconds such as 2.5";
-    if (strcmp(kind, "flag") == 0)
-        return "0 or 1";
-    if (*kind == 'c')
-        snprintf(buffer, room, "one of %s", bounds + 1);
-    else if (most)
-        snprintf(buffer, room, "an integer from %.*s%s%s", (int)(most - bounds - 1), bounds + 1, most[1] ? " to " : "",
-                 most + 1);
-    else
-        return "an integer";
-    return buffer;
-}
-
 int ishmemx_parse_size(const char *text, int64_t *nbytes) {
     if (!parse_size(text, nbytes))
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "'%s' is not a size such as 1.5G or 64k", text);
     return ISHMEMX_OK;
 }
 
+/* " from 1 to 4", " from 1", or nothing. */
+static void write_bounds(const char *bounds, char *text, size_t room) {
+    size_t least = strcspn(bounds, ":");
+
+    if (*bounds)
+        snprintf(text, room, " from %.*s%s%s", (int)least, bounds, bounds[least + 1] ? " to " : "", bounds + least + 1);
+}
+
 int ishmemx_setting_number(const char *name, int64_t *value) {
     const setting_t *setting = setting_find(name);
-    const char *text, *origin, *bounds;
-    char buffer[128];
-    bool good;
+    const char *text, *origin, *details, *wanted = NULL;
+    char bounds[64] = "";
+    bool good = false;
     int status = ishmemx_setting(name, &text, &origin);
 
     if (status)
         return status;
-    if (strcmp(setting->kind, "string") == 0)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "setting PYSHMEM_%s is no number", name);
-    bounds = setting->kind + strcspn(setting->kind, ":");
-    bounds += *bounds == ':';
-    if (strcmp(setting->kind, "size") == 0)
+    details = setting->kind + strcspn(setting->kind, ":");
+    details += *details == ':';
+    if (strcmp(setting->kind, "size") == 0) {
         good = parse_size(text, value);
-    else if (strcmp(setting->kind, "seconds") == 0)
+        wanted = "a size such as 1.5G or 64k";
+    } else if (strcmp(setting->kind, "seconds") == 0) {
         good = parse_seconds(text, value);
-    else if (strncmp(setting->kind, "integer", 7) == 0)
-        good = parse_integer(bounds, text, value);
-    else if (strncmp(setting->kind, "choice:", 7) == 0)
-        good = parse_choice(bounds, text, value);
-    else if (!(good = parse_flag(text, value)) && origin == setting->alias) /* SHMEM_DEBUG may be anything */
-        *value = good = true;
+        wanted = "a number of seconds such as 2.5";
+    } else if (strncmp(setting->kind, "integer", 7) == 0) {
+        good = parse_integer(details, text, value);
+        wanted = "an integer";
+        write_bounds(details, bounds, sizeof bounds);
+    } else if (strcmp(setting->kind, "flag") == 0) {
+        good = parse_flag(text, value);
+        if (!good && origin == setting->alias) /* SHMEM_DEBUG may be anything */
+            *value = good = true;
+        wanted = "0 or 1";
+    } else if (strncmp(setting->kind, "choice:", 7) == 0) {
+        good = parse_choice(details, text, value);
+        wanted = details;
+    }
+    if (!wanted)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "setting PYSHMEM_%s is no number", name);
     if (!good)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s is '%s', which is not %s",
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s is '%s', which is not %s%s%s",
                          strcmp(origin, "default") == 0 ? setting->variable : origin, text,
-                         wanted_text(setting->kind, buffer, sizeof buffer));
+                         wanted == details ? "one of " : "", wanted, bounds);
     return ISHMEMX_OK;
 }
 
-int pysh_settings_check(void) {
+int ishmemx_settings_check(void) {
     int64_t ignored;
     int status = ISHMEMX_OK;
 

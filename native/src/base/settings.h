@@ -9,7 +9,5 @@
 #define PYSHMEM_MACHINE "unknown"
 #endif
 
-/* Whether all that are set can be read, also those that nobody asks for in this job. */
-int pysh_settings_check(void);
 /* What the specification's SHMEM_VERSION and SHMEM_INFO ask for, to stdout. */
 void pysh_settings_announce(void);

@@ -139,9 +139,7 @@ static int run_handlers(pysh_wait_t *wait) {
 /* A PE that stood still, stopped from a terminal or on a machine that had no time for it, did not wait meanwhile, and
  * those that it waits for may have stood still too. */
 static void count_time(pysh_wait_t *wait, int64_t now) {
-    int64_t passed = now - wait->checked_ns;
-
-    wait->waited_ns += passed < PYSH_STOOD_STILL_NS ? passed : PYSH_STOOD_STILL_NS;
+    wait->waited_ns += pysh_counted_ns(now - wait->checked_ns);
     wait->checked_ns = now;
 }
 

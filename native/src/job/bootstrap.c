@@ -174,7 +174,7 @@ int ishmemx_config_from_environment(ishmemx_config_t *config) {
     bool known;
     int status;
 
-    if ((status = pysh_settings_check()) || (status = ishmemx_setting_number("HEAP_SIZE", &made.heap_bytes)) ||
+    if ((status = ishmemx_settings_check()) || (status = ishmemx_setting_number("HEAP_SIZE", &made.heap_bytes)) ||
         (status = ishmemx_setting_number("DEVICE_HEAP_SIZE", &made.device_heap_bytes)) ||
         (status = ishmemx_setting_number("TIMEOUT", &made.timeout_ns)) ||
         (status = ishmemx_setting_number("INIT_TIMEOUT", &made.init_timeout_ns)) ||
