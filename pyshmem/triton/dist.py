@@ -17,7 +17,7 @@ from .far import far_atomic
 from .ordering import barrier, fence, quiet, sync
 from .requests import get_chunk, put_chunk
 from .ring import settle
-from .roads import checks, near, running_job
+from .roads import bytes_of, checks, near, running_job
 from .signals import signal_op as _signal_op
 from .signals import signal_wait_until as _signal_wait_until
 from .signals import wait_until_all
@@ -102,7 +102,7 @@ def notify(
     ``sig_op``: "set" or "add".
     """
     value = tl.cast(signal, ptr.dtype.element_ty)
-    nbytes: tl.constexpr = ptr.dtype.element_ty.primitive_bitwidth // 8
+    nbytes: tl.constexpr = bytes_of(ptr.dtype.element_ty)
     meet()
     if not near():
         ctx = running_job()

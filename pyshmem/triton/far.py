@@ -11,7 +11,7 @@ import triton.language as tl
 from .._core.type_table import ATOMIC_NUMBER, ELEMENT_NUMBER
 from .chosen import device_function, end_with, fence_all, meet, state
 from .ring import ask_tile, settle, tell, tell_tile, to_int64
-from .roads import is_whole
+from .roads import bytes_of, is_whole
 from .words import (
     FAULT_ADDRESS,
     FAULT_PE,
@@ -31,11 +31,6 @@ _SET = tl.constexpr(ATOMIC_NUMBER["set"] << 32)
 _ADD = tl.constexpr(ATOMIC_NUMBER["add"] << 32)
 _CAS = tl.constexpr(ATOMIC_NUMBER["compare_swap"] << 32)
 _UINT64 = tl.constexpr(ELEMENT_NUMBER["uint64"])
-
-
-@triton.constexpr_function
-def _width(dtype):
-    return max(1, dtype.primitive_bitwidth // 8)
 
 
 @triton.constexpr_function
@@ -177,7 +172,7 @@ def far_load(pointer, pe, op: tl.constexpr, ctx, mask=None, other=None):
     """The tile at ``pointer`` on ``pe``; 0, or ``other``, where the mask is off."""
     pe = _each(check_pe(pe, op, ctx), pointer)
     dtype: tl.constexpr = pointer.dtype.element_ty
-    kind: tl.constexpr = REQUEST_G | _width(dtype) << 8
+    kind: tl.constexpr = REQUEST_G | bytes_of(dtype) << 8
     flat, active = _addresses(pointer), _active(pointer, mask)
     own = _is_own(pe, active.shape, ctx)
     meet()
@@ -195,7 +190,7 @@ def far_store(pointer, value, pe, op: tl.constexpr, ctx, mask=None):
     """Store a tile at ``pointer`` on ``pe``."""
     pe = _each(check_pe(pe, op, ctx), pointer)
     dtype: tl.constexpr = pointer.dtype.element_ty
-    kind: tl.constexpr = REQUEST_P | _width(dtype) << 8
+    kind: tl.constexpr = REQUEST_P | bytes_of(dtype) << 8
     flat, active = _addresses(pointer), _active(pointer, mask)
     values = _flat(pointer, tl.cast(value, dtype))
     own = _is_own(pe, active.shape, ctx)

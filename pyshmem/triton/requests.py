@@ -8,6 +8,7 @@ import triton.language as tl
 
 from .chosen import device_function
 from .ring import ask, label_word, program_number, settle, tell, to_int64
+from .roads import bytes_of
 from .signals import check_signal
 from .words import (
     PRINT_FLOAT,
@@ -38,8 +39,7 @@ def _nbytes(dest, source, nelems):
         dest.dtype.element_ty == source.dtype.element_ty,
         "dest and source of a chunk are of one dtype",
     )
-    bits: tl.constexpr = dest.dtype.element_ty.primitive_bitwidth
-    per_element: tl.constexpr = 1 if bits < 8 else bits // 8
+    per_element: tl.constexpr = bytes_of(dest.dtype.element_ty)
     return _one(nelems) * per_element
 
 

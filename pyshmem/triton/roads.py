@@ -45,6 +45,12 @@ def staged():
 
 
 @triton.constexpr_function
+def bytes_of(dtype):
+    """What an element takes in memory: a truth value a byte."""
+    return max(1, dtype.primitive_bitwidth // 8)
+
+
+@triton.constexpr_function
 def is_pointer(pointer):
     """Refuses what is none: arguments that are swapped."""
     dtype = getattr(pointer, "dtype", None)

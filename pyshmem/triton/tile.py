@@ -14,7 +14,7 @@ import triton.language as tl
 
 from .chosen import device_function, end_with, meet, reach_pe, state
 from .far import far_atomic, far_extreme, far_load, far_store, releases
-from .roads import checks, is_pointer, is_whole, near
+from .roads import bytes_of, checks, is_pointer, is_whole, near
 from .words import (
     ATOMIC_ADD,
     ATOMIC_AND,
@@ -66,8 +66,7 @@ def check_tile(pointer, mask, op: tl.constexpr, ctx):
     """
     tl.static_assert(is_pointer(pointer))
     if checks():
-        bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
-        nbytes: tl.constexpr = 1 if bits < 8 else bits // 8
+        nbytes: tl.constexpr = bytes_of(pointer.dtype.element_ty)
         places = tl.cast(pointer, tl.int64)
         offset = places - state(ctx, HEAP_BASE)
         wrong = (offset < 0) | (offset + nbytes > state(ctx, HEAP_BYTES))

@@ -7,7 +7,6 @@ without: by stores, a source has been read when the call returns. Names of NVSHM
 the same constants.
 """
 
-import triton
 import triton.language as tl
 
 from .....triton.chosen import device_function
@@ -28,6 +27,7 @@ from .....triton.dist import (
 )
 from .....triton.ordering import barrier as _barrier
 from .....triton.ordering import sync as _sync
+from .....triton.roads import bytes_of as _bytes_of
 from .....triton.roads import running_job
 from .....triton.teams import team_my_pe as _team_my_pe
 from .....triton.teams import team_n_pes as _team_n_pes
@@ -48,11 +48,6 @@ from .....triton.words import (
     TEAM_SHARED,
     TEAM_WORLD,
 )
-
-
-@triton.constexpr_function
-def _bytes_of(dtype):
-    return max(1, dtype.primitive_bitwidth // 8)
 
 
 @device_function
