@@ -13,6 +13,8 @@ import pytest
 
 pytest.importorskip("torch", reason="make test-torch installs it")
 
+from torch_cases import check_under_torchrun
+
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 #: Threads of torch's beside those of each PE slow small machines down.
@@ -59,9 +61,7 @@ def test_under_torchrun(run_command: Callable, tmp_path: Path) -> None:
         "assert pyshmem.my_pe() == dist.get_rank()\n"
         "dist.destroy_process_group(); print('ok', flush=True)\n"
     )
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    done = run_command([*command, str(program)], 120, check=True, **ALONE, PYSHMEM_DEVICE="none")
-    assert done.stdout.splitlines().count("ok") == 2
+    check_under_torchrun(run_command, program, **ALONE)
 
 
 def test_pes_that_disagree_are_told_in_checking_mode(run_pes: Callable) -> None:

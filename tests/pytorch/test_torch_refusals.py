@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="make test-torch installs it")
 
-from torch_cases import VARIABLES, check
+from torch_cases import VARIABLES, check, check_under_torchrun
 
 
 def test_ranks_that_a_group_lacks_are_refused(run_pes: Callable) -> None:
@@ -140,10 +139,7 @@ def test_groups_made_again_under_torchrun(run_command: Callable, tmp_path: Path)
         "    time.sleep(0.5 * late)\n"
         "print('ok', flush=True)\n"
     )
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    variables = {**VARIABLES, "PYSHMEM_DEVICE": "none", "PYSHMEM_INIT_TIMEOUT": "10"}
-    done = run_command([*command, str(program)], 120, check=True, **variables)
-    assert done.stdout.splitlines().count("ok") == 2
+    check_under_torchrun(run_command, program, **VARIABLES, PYSHMEM_INIT_TIMEOUT="10")
 
 
 def test_a_member_that_does_not_come_is_named(run_pes: Callable) -> None:

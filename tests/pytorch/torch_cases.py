@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 
 #: A call that is not refused may wait: it ends with a report.
 VARIABLES = {"OMP_NUM_THREADS": "1", "PYSHMEM_TIMEOUT": "20"}
@@ -22,6 +24,13 @@ assert (total == n).all()
 dist.destroy_process_group()
 print("ok", flush=True)
 """
+
+
+def check_under_torchrun(run_command: Callable, program: Path, **variables: str) -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    variables = {"PYSHMEM_DEVICE": "none", **variables}
+    done = run_command([*command, str(program)], 120, check=True, **variables)
+    assert done.stdout.splitlines().count("ok") == 2
 
 
 def check(

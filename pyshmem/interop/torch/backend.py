@@ -64,12 +64,7 @@ class ShmemProcessGroup(Group):
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
         """Copy each member's to all; sizes may differ between members, the same on all."""
         (rows,), (source,) = outputs, inputs
-        alike = len(rows) != self._n or len({row.nbytes for row in rows}) <= 1
-        if not alike and rows[self._rank].numel() != source.numel():
-            raise ValueError(
-                f"all_gather: an input of {source.numel()} elements for an output of "
-                f"{rows[self._rank].numel()} of this rank"
-            )
+        alike = self._are_alike(rows, source, "all_gather: an input", "an output")
 
         def call(heap: Heap, stream: Any) -> None:
             if alike:
@@ -123,12 +118,7 @@ class ShmemProcessGroup(Group):
         """Combine over the members, each getting its one of ``inputs``; sizes may differ, as above."""
         (output,), (rows,) = outputs, inputs
         what = _reduction(opts, output)
-        alike = len(rows) != self._n or len({row.nbytes for row in rows}) <= 1
-        if not alike and rows[self._rank].numel() != output.numel():
-            raise ValueError(
-                f"reduce_scatter: an output of {output.numel()} elements for an input of "
-                f"{rows[self._rank].numel()} of this rank"
-            )
+        alike = self._are_alike(rows, output, "reduce_scatter: an output", "an input")
 
         def call(heap: Heap, stream: Any) -> None:
             if alike:
@@ -224,6 +214,17 @@ class ShmemProcessGroup(Group):
             heap.staging.scatter(output, rows, root, stream)
 
         return self._run(call, outputs, rows, facts=("scatter", output, root))
+
+    def _are_alike(self, rows: Tensors, own: torch.Tensor, name: str, of_rows: str) -> bool:
+        """Are the members' tensors of one size? If not, this rank's is checked against its ``own``."""
+        if len(rows) != self._n or len({row.nbytes for row in rows}) <= 1:
+            return True
+        row = rows[self._rank]
+        if row.numel() != own.numel():
+            raise ValueError(
+                f"{name} of {own.numel()} elements for {of_rows} of {row.numel()} of this rank"
+            )
+        return False
 
     def _shares(
         self, tensor: torch.Tensor, routine: str, other: torch.Tensor
