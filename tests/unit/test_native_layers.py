@@ -144,8 +144,8 @@ ALL_C = [path for folder in ("native", "host_proxy") for path in (ROOT / folder)
 
 
 @pytest.mark.parametrize("path", ALL_C, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_file_has_more_than_400_lines(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+def test_no_file_has_more_than_800_lines(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 800
 
 
 @pytest.mark.parametrize("folder", sorted({path.parent for path in ALL_C}), ids=lambda p: p.name)

@@ -17,7 +17,7 @@ TREES = ("pyshmem", "native", "host_proxy", "tests", "bench", "tools", "examples
 #: Data and pictures do not count: nobody reads them in an order.
 READ = {".py", ".pyi", ".c", ".h", ".cpp", ".cu", ".sh", ".md"}
 MOST_FILES, MOST_LINES = 5, 30
-MOST_SOURCE_LINES, MOST_FUNCTION_LINES = 400, 60
+MOST_SOURCE_LINES, MOST_FUNCTION_LINES = 800, 60
 #: Made when the package is built.
 MADE = {"shmem_types.h"}
 
@@ -51,7 +51,7 @@ def test_readmes_are_short_and_name_what_is_there(readme: Path) -> None:
         assert near or below or name in MADE, f"{name} is not there"
 
 
-def test_no_source_file_has_more_than_400_lines() -> None:
+def test_no_source_file_has_more_than_800_lines() -> None:
     sources = [path for path in source_files() if path.suffix != ".md"]
     assert len(sources) > 300
     lengths = {path: path.read_text().count("\n") for path in sources}
