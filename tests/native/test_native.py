@@ -85,6 +85,11 @@ def test_the_allocator_under_sanitizers(
     assert run_command([program], 60, check=True).stdout == "allocator ok\n"
 
 
+def test_sizes_from_outside_do_not_wrap(build: Compile, run_command: Callable) -> None:
+    program = build(["-std=gnu11", "-O2", f"-I{SOURCES}", HERE / "extents.c"], "extents")
+    assert run_command([program], 60, check=True).stdout == "ok\n"
+
+
 # ---- a program of users --------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "accel/copy.h"
+#include "base/extent.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/wait.h"
@@ -17,12 +18,6 @@ typedef struct strides {
     size_t block;           /* bytes of a block */
     size_t n_blocks;
 } strides_t;
-
-/* Bytes from the first block's first to the last block's last; false: more than there can be. */
-static bool extent(size_t n_blocks, size_t stride, size_t block, size_t *nbytes_p) {
-    return !__builtin_mul_overflow(n_blocks - 1, stride, nbytes_p) &&
-           !__builtin_add_overflow(*nbytes_p, block, nbytes_p) && *nbytes_p <= PTRDIFF_MAX;
-}
 
 static int stride_check(const char *name, ptrdiff_t stride, size_t block, size_t n_blocks) {
     if (stride < 1)
@@ -48,8 +43,8 @@ static int strides_check(ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t 
     if (__builtin_mul_overflow(block, width, &strides_p->block) ||
         __builtin_mul_overflow(dest_stride, (ptrdiff_t)width, &strides_p->dest) ||
         __builtin_mul_overflow(source_stride, (ptrdiff_t)width, &strides_p->source) ||
-        !extent(n_blocks, (size_t)strides_p->dest, strides_p->block, dest_p) ||
-        !extent(n_blocks, (size_t)strides_p->source, strides_p->block, source_p))
+        !pysh_extent(n_blocks, (size_t)dest_stride, block, width, dest_p) ||
+        !pysh_extent(n_blocks, (size_t)source_stride, block, width, source_p))
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%zu blocks of %zu elements of %zu bytes are more than any memory holds",
                          n_blocks, block, width);
     return ISHMEMX_OK;
