@@ -110,6 +110,16 @@ def _family(name: str, names: list[str]) -> list[str]:
     return [name, *(name + scope for scope in SCOPES if name + scope in names)]
 
 
+def _has_a_page(base: type) -> bool:
+    """Readers can look the base up: it is Python's own, or a name on one of the pages."""
+    if base.__module__.partition(".")[0] != "pyshmem":
+        return base is not object
+    return any(
+        base.__name__ in names_by_module(where) and getattr(package(where), base.__name__) is base
+        for where in PACKAGES
+    )
+
+
 class PublicNames(NamesDirective):
     """See the module's docstring."""
 
@@ -134,8 +144,12 @@ class PublicNames(NamesDirective):
         if inspect.ismodule(value):
             return []  # it has a page of its own
         if inspect.isclass(value):
-            of_all = "undoc-members" if issubclass(value, enum.Enum) else "show-inheritance"
-            return [f".. autoclass:: {full}", "   :members:", f"   :{of_all}:", ""]
+            options = ["   :members:"]
+            if issubclass(value, enum.Enum):
+                options.append("   :undoc-members:")
+            elif any(_has_a_page(base) for base in value.__bases__):
+                options.append("   :show-inheritance:")
+            return [f".. autoclass:: {full}", *options, ""]
         if _is_data(value):
             shown = repr(
                 getattr(value, "value", value) if full.startswith("pyshmem.triton") else value
