@@ -18,7 +18,7 @@ SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 TYPES_OF_PROGRAMS := --allow-untyped-defs --allow-incomplete-defs \
 	--allow-untyped-calls --allow-untyped-decorators
 
-.PHONY: demo test quick dev docs lint pyright unit native gpu examples bench wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch
+.PHONY: demo test quick nightly dev docs lint pyright unit native gpu examples bench wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch
 .DEFAULT_GOAL := demo
 
 # What type checkers see of the device library, made beside its __init__.py; the build makes the one of packages.
@@ -40,6 +40,10 @@ test: lint ## all but what takes long; tests that need a GPU say so and are skip
 test-long: ready-test ## GPU code compiled for sm_90, sm_80 and sm_100, every order of the ring's steps, 128 PEs, checking mode, whole suites on 1, 2 and 4 PEs
 	$(BESIDE) -m "long and not serial" $(FOLDERS)
 	$(PYTEST) -m "long and serial" $(SERIAL)
+
+nightly: ## what .ci/run leaves out, for a quiet machine; its last log is kept in build/nightly.log
+	@mkdir -p build
+	@bash -o pipefail -c '$(MAKE) test-long 2>&1 | tee build/nightly.log'
 
 test-torch: ready-torch ## pyshmem.interop.torch on the CPU; installs torch (the range is in pyproject.toml)
 	$(PYTEST) tests/pytorch

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs of the README and the pages: which there are, whether they run and print what it says."""
+"""Programs of the README and the pages: which there are, whether they print what the page says."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 DOCS = Path(__file__).parents[1] / "docs"
 README = DOCS.parent / "README.md"
@@ -47,9 +48,36 @@ def programs_of(page: Path) -> tuple[int, list[tuple[str, str | None]]]:
 
 def pages_with_programs(*, torch: bool) -> list[Path]:
     """Those whose programs import PyTorch, or those whose do not."""
-    pages = [README, *LESSONS, *sorted(set(DOCS.glob("*.md")) - set(LESSONS))]
+    pages = [*LESSONS, *sorted(set(DOCS.glob("*.md")) - set(LESSONS))]
     texts = {page: "".join(program for program, _ in programs_of(page)[1]) for page in pages}
     return [page for page, text in texts.items() if text and ("import torch" in text) == torch]
+
+
+class Step(NamedTuple):
+    """Commands of the README, the files that they want, and what they print."""
+
+    files: dict[str, str]
+    commands: str
+    output: str
+
+
+def steps_of_the_readme() -> list[Step]:
+    """What somebody does who follows the README: a program is saved as the name before it."""
+    text = README.read_text(encoding="utf-8")
+    steps: list[Step] = []
+    files: dict[str, str] = {}
+    for found in BLOCK.finditer(text):
+        language, body = found.groups()
+        if language == "python":
+            name = re.findall(r"Save as\s+`(\w+\.py)`", text[: found.start()])[-1]
+            assert name not in files
+            files[name] = body
+        elif language == "sh":
+            steps.append(Step(files, body, ""))
+            files = {}
+        elif language == "text":
+            steps[-1] = steps[-1]._replace(output=body)
+    return steps
 
 
 def device_of(programs: list[tuple[str, str | None]]) -> str:

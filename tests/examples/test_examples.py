@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,12 +75,3 @@ def test_heat_refuses_sizes_that_cannot_be(
     assert done.returncode != 0
     assert message in done.stderr
     assert not picture.exists()
-
-
-def test_programs_in_the_readme_run(run_pes: Callable) -> None:
-    readme = EXAMPLES.parent / "README.md"
-    programs = re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL)
-    if not programs:
-        pytest.skip("the README has no program yet")
-    for program in programs:
-        run_pes(2, program, device="auto", timeout=120, check=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every program of the README, the first page, tutorial and how-tos runs and prints what it says."""
+"""Every program of the first page, tutorial and how-tos runs and prints what it says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from pages import (
     BLOCK,
     DOCS,
     LESSONS,
-    README,
     check_page,
     device_of,
     pages_with_programs,
@@ -32,12 +31,6 @@ def test_programs_of_a_page_print_what_it_says(
     if device_of(programs) == "cuda":
         pytest.importorskip("cupy", reason="a page for GPUs")
     check_page(page, run_pes, tmp_path)
-
-
-def test_the_first_program_of_the_readme_says_what_it_prints() -> None:
-    n, programs = programs_of(README)
-    assert (n, len(programs)) == (4, 2)
-    assert programs[0][1].count("got") == n
 
 
 def test_the_tutorial_is_there_and_says_what_is_printed() -> None:
