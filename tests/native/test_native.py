@@ -292,6 +292,14 @@ def test_device_heaps_of_more_pes_than_a_node_may_have(
     assert done.stdout == "ok\n"
 
 
+def test_the_barrier_of_few_pes_where_pes_leave(
+    build: Compile, made: Path, flags: list[str], run_command: Callable
+) -> None:
+    options = [option for option in plain(flags, made) if not str(option).startswith("-l")]
+    program = build(["-std=gnu11", HERE / "barrier_of_few.c", *options], "barrier_of_few")
+    assert run_command([program], 60, check=True).stdout == "ok\n"
+
+
 def test_far_pes_take_little_device_memory(
     build: Compile, flags: list[str], made: Path, run_pes: Callable
 ) -> None:

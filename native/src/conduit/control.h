@@ -12,7 +12,7 @@
 #include "base/state.h"
 #include "conduit/conduit.h"
 
-#define PYSH_CONTROL_MAGIC  0x38304c5254435950ULL /* "PYCTRL08": raised when the layout changes */
+#define PYSH_CONTROL_MAGIC  0x39304c5254435950ULL /* "PYCTRL09": raised when the layout changes */
 #define PYSH_ACTIVITY_WORDS (PYSH_ACTIVITY_TEXT / 8)
 
 /* The word `aborted`; a PE's abort ends with the job, the launcher's is for good. */
@@ -31,11 +31,16 @@ enum pysh_pe_state { PYSH_PE_ABSENT = 0, PYSH_PE_RUNNING, PYSH_PE_FINALIZED };
 #define PYSH_MIXED         2ULL /* some PEs came from an exchange, others did not */
 #define PYSH_RELEASE_SHIFT 2
 
-/* The words `arrived` of the barrier of few PEs: the epoch, and two bits. */
+/* The words `arrived` of the barrier of few PEs: two bits, how often the PE has left a barrier, the epoch. While a PE
+ * decides whether it leaves its word is the epoch with the highest bit; 0: it is not there. A count that wraps
+ * between two looks of another PE, after 4096 times of at least 10 ms, would hide that the PE was away. */
 #define PYSH_FEW_PES       8
 #define PYSH_FEW_VOTE      1ULL
 #define PYSH_FEW_EXCHANGE  2ULL
-#define PYSH_ARRIVED_SHIFT 2
+#define PYSH_FEW_LEFT      4ULL /* a time that the PE has left */
+#define PYSH_FEW_LEFT_MASK 0xfffULL
+#define PYSH_ARRIVED_SHIFT 14
+#define PYSH_FEW_LEAVING   (1ULL << 63)
 
 typedef struct pysh_exchange {
     alignas(PYSH_CACHE_LINE) uint32_t epoch; /* tells, as nbytes, that all PEs are in the same exchange */
@@ -68,7 +73,7 @@ typedef struct pysh_control_slot {
     alignas(PYSH_CACHE_LINE) _Atomic uint32_t state; /* enum pysh_pe_state */
     _Atomic int32_t pid;
     _Atomic int64_t reported_ns;                    /* see pysh_control_claim_report(); used by the PEs of the host */
-    uint64_t passed;                                /* epochs of the barrier of few PEs; own PE only */
+    uint64_t passed, left;                          /* epochs of the barrier of few PEs, times left; own PE only */
     _Atomic uint64_t pid_namespace;                 /* a pid means something to processes of the same namespace only */
     _Atomic uint64_t activity_version;              /* of the two below; odd during a change */
     _Atomic int64_t activity_ns;                    /* since when, CLOCK_MONOTONIC; 0: not waiting */

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/status.h"
 #include "conduit/control.h"
@@ -12,8 +13,8 @@
 #include "conduit/wait.h"
 #include "ishmemx.h"
 
-/* A barrier that fails while it is about to complete waits for that; more than a moment only when the
- * PE that completes it was killed in between. */
+/* A barrier that fails while it is about to complete, or while another PE decides whether it leaves, waits for that;
+ * more than a moment only when the PE that is at it was killed in between. */
 #define MAX_WITHDRAWALS 10
 /* Between two looks for signals: to leave and to come back is cheap. */
 #define HANDLERS_NS (10 * 1000 * 1000LL)
@@ -30,39 +31,58 @@ void pysh_shm_wake_all(pysh_control_t *control) {
 
 /* ---- the barrier of few PEs ---- */
 
-/* Have all arrived? A PE that takes its arrival back may do so after this one has read it, but then before
- * somebody else's arrival, perhaps this PE's, is visible: so a second look tells, after a fence. The arrival
- * itself is a plain store, so that the first look need not wait until the others have given the line up. */
-static bool few_complete(pysh_control_t *control, uint64_t epoch, uint64_t *outcome_p) {
-    uint64_t all = 0, any = 0;
+/* tests/model/barrier_model.py has every order of these steps. A PE that waits may leave, for its handlers may take it
+ * elsewhere; when it has, nobody passes before it comes back:
+ * - the arrival is a plain store, so that the first look need not wait until the others have given the line up. A PE
+ *   that leaves may do so after the first look has read it, but then before somebody else's arrival, perhaps this
+ *   PE's, is visible: a second look tells, after a fence;
+ * - both looks must see the same words, with the count of times left: one that leaves and is back for the second look
+ *   was away, and another may have left on the strength of that;
+ * - who leaves says LEAVING first. Another that would leave takes that for an arrival, so of two not both go behind the
+ *   back of a third that has seen both; who completes does not. */
 
-    for (int look = 0; look < 2; look++) {
-        if (look)
-            atomic_thread_fence(memory_order_seq_cst); /* also between the arrival and the look at `sleepers` */
-        all = UINT64_MAX;
-        any = 0;
-        for (int pe = 0; pe < control->n_pes; pe++) {
-            /* acquire: pairs with the release in few_arrive() */
-            uint64_t word = atomic_load_explicit(&control->slot[pe].arrived[epoch & 1], memory_order_acquire);
-            if (word >> PYSH_ARRIVED_SHIFT != epoch)
-                return false;
-            all &= word;
-            any |= word;
-        }
+static bool few_is_there(uint64_t word, uint64_t epoch) {
+    return word >> PYSH_ARRIVED_SHIFT == epoch;
+}
+
+/* Have all arrived? */
+static bool few_complete(pysh_control_t *control, uint64_t epoch, uint64_t *outcome_p) {
+    uint64_t seen[PYSH_FEW_PES], all = UINT64_MAX, any = 0;
+
+    for (int pe = 0; pe < control->n_pes; pe++) {
+        /* acquire: pairs with the release in few_enter() */
+        seen[pe] = atomic_load_explicit(&control->slot[pe].arrived[epoch & 1], memory_order_acquire);
+        if (!few_is_there(seen[pe], epoch))
+            return false;
+        all &= seen[pe];
+        any |= seen[pe];
     }
+    /* Also between the arrival and the look at `sleepers`; pairs with the exchange in few_withdraw(). */
+    atomic_thread_fence(memory_order_seq_cst);
+    for (int pe = 0; pe < control->n_pes; pe++)
+        if (atomic_load_explicit(&control->slot[pe].arrived[epoch & 1], memory_order_acquire) != seen[pe])
+            return false;
     *outcome_p = (all & PYSH_FEW_VOTE ? PYSH_ALL_VOTED : 0) | ((all ^ any) & PYSH_FEW_EXCHANGE ? PYSH_MIXED : 0);
     return true;
 }
 
-/* Takes the arrival back, unless all have arrived: then false. Of this PE and the last to arrive, one sees what
- * the other has stored: the exchange is a fence here, few_complete() has one. */
+static void few_take_back(pysh_control_t *control, int pe, uint64_t epoch) {
+    control->slot[pe].left++; /* what the next arrival says */
+    atomic_store(&control->slot[pe].arrived[epoch & 1], 0);
+}
+
+/* Takes the arrival back, unless all others have arrived or may yet find that they have: then false. Of this PE and the
+ * last to arrive, one sees what the other has stored: the exchange is a fence here, few_complete() has one. */
 static bool few_withdraw(pysh_control_t *control, int pe, uint64_t epoch) {
     _Atomic uint64_t *arrived = &control->slot[pe].arrived[epoch & 1];
-    uint64_t word = atomic_exchange(arrived, 0);
+    uint64_t word = atomic_exchange(arrived, epoch << PYSH_ARRIVED_SHIFT | PYSH_FEW_LEAVING);
 
     for (int other = 0; other < control->n_pes; other++)
-        if (other != pe && atomic_load(&control->slot[other].arrived[epoch & 1]) >> PYSH_ARRIVED_SHIFT != epoch)
+        if (other != pe &&
+            !few_is_there(atomic_load(&control->slot[other].arrived[epoch & 1]) & ~PYSH_FEW_LEAVING, epoch)) {
+            few_take_back(control, pe, epoch);
             return true;
+        }
     atomic_store(arrived, word);
     pysh_shm_wake_all(control);
     return false;
@@ -72,7 +92,7 @@ typedef struct few_wait {
     pysh_wait_t wait; /* first: the barrier's functions get its address */
     pysh_control_t *control;
     int pe;
-    uint64_t epoch, word;
+    uint64_t epoch, bits;
 } few_wait_t;
 
 static bool few_leave(pysh_wait_t *wait) {
@@ -83,7 +103,12 @@ static bool few_leave(pysh_wait_t *wait) {
 
 /* True when this PE is the last. */
 static bool few_enter(const few_wait_t *few, uint64_t *outcome_p) {
-    atomic_store_explicit(&few->control->slot[few->pe].arrived[few->epoch & 1], few->word, memory_order_release);
+    pysh_control_slot_t *slot = &few->control->slot[few->pe];
+    uint64_t left = (slot->left & PYSH_FEW_LEFT_MASK) * PYSH_FEW_LEFT;
+
+    /* release: pairs with the acquire in few_complete() */
+    atomic_store_explicit(&slot->arrived[few->epoch & 1], few->epoch << PYSH_ARRIVED_SHIFT | left | few->bits,
+                          memory_order_release);
     if (!few_complete(few->control, few->epoch, outcome_p))
         return false;
     pysh_shm_wake_all(few->control);
@@ -98,16 +123,29 @@ static void few_come_back(pysh_wait_t *wait) {
 
 static const pysh_wait_barrier_t few_barrier = {few_leave, few_come_back, HANDLERS_NS};
 
+/* After a pause that failed: is the PE out of the barrier? Where another has been LEAVING for too long, it is dead, and
+ * nobody passes any more: out all the same. */
+static bool few_give_up(const few_wait_t *few, int *attempts_p) {
+    if (few->wait.has_left || few_withdraw(few->control, few->pe, few->epoch))
+        return true;
+    if (--*attempts_p) {
+        nanosleep(&(struct timespec){.tv_nsec = HANDLERS_NS}, NULL);
+        return false;
+    }
+    few_take_back(few->control, few->pe, few->epoch);
+    return true;
+}
+
 static int few_arrive(pysh_control_t *control, int pe, const char *what, uint64_t bits, uint64_t *outcome_p) {
     uint64_t epoch = ++control->slot[pe].passed;
-    few_wait_t few = {.control = control, .pe = pe, .epoch = epoch, .word = epoch << PYSH_ARRIVED_SHIFT | bits};
-    int status = ISHMEMX_OK;
+    few_wait_t few = {.control = control, .pe = pe, .epoch = epoch, .bits = bits};
+    int status = ISHMEMX_OK, attempts = MAX_WITHDRAWALS;
 
     if (few_enter(&few, outcome_p))
         return ISHMEMX_OK;
     pysh_wait_begin_barrier(&few.wait, what, &few_barrier);
     while (!few_complete(control, epoch, outcome_p))
-        if ((status = pysh_wait_pause(&few.wait)) && (few.wait.has_left || few_withdraw(control, pe, epoch))) {
+        if ((status = pysh_wait_pause(&few.wait)) && few_give_up(&few, &attempts)) {
             control->slot[pe].passed--;
             break;
         }
