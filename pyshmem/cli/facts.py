@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .._core import library
-from ..host import runtime
+from ..host import cutover, gpu_kinds, runtime
 
 DISTRIBUTION = "pyshmem-openshmem"
 PACKAGES = ("numpy", "cffi", "numba", "numba-cuda", "greenlet", "cupy", "triton", "torch", "mpi4py")
@@ -116,6 +116,15 @@ def can_access(device: int, peer: int) -> bool:
     return bool(can[0])
 
 
+def choices_of(gpu: str) -> str:
+    """Whose measured rows choose between stores and engines on this GPU: its own, or another's."""
+    measured: set[str] = set()
+    for text, where in cutover.table_files():
+        measured |= {str(table["gpu"]) for table in cutover.read_tables(text, where)}
+    name = gpu_kinds.nearest(gpu, measured)
+    return "measured" if name == gpu else f"by rule from {name}"
+
+
 def requirements(extra: str) -> list[Requirement]:
     """What an extra of this package asks for."""
     found = []
@@ -133,7 +142,7 @@ def requirements(extra: str) -> list[Requirement]:
 
 
 def satisfies(version: str, wanted: str) -> bool:
-    """Whether a version fits ``==1.2``, ``==1.2.*``, ``>=1.2`` or ``<1.2`` (commas join several)."""
+    """Whether a version fits ``==1.2``, ``!=1.2.*``, ``>=1.2``, ``<1.2``; commas join several."""
 
     def key(text: str) -> list[int]:
         return [int(part) for part in re.findall(r"\d+", text)]
@@ -141,10 +150,9 @@ def satisfies(version: str, wanted: str) -> bool:
     for clause in filter(None, wanted.split(",")):
         operator, number = re.fullmatch(r"([<>=!~]*)(.*)", clause).groups()  # type: ignore[union-attr]
         have, want = key(version), key(number)
+        same = (have[: len(want)] if number.endswith(".*") else have) == want
         if (operator == ">=" and have < want) or (operator == "<" and have >= want):
             return False
-        if operator == "==" and number.endswith(".*") and have[: len(want)] != want:
-            return False
-        if operator == "==" and not number.endswith(".*") and have != want:
+        if (operator == "==" and not same) or (operator == "!=" and same):
             return False
     return True

@@ -21,6 +21,7 @@ import pyshmem
 from .._core.errors import LaunchError
 from .._core.library import lib, parse_size, setting, size_text
 from .._core.settings import SETTINGS, Setting
+from ..host import gpu_kinds
 from ..launcher.settings import settle_device
 from . import facts
 
@@ -158,14 +159,17 @@ def _accelerators() -> Iterator[Table]:
 def _gpus(gpus: list[facts.Gpu]) -> Table:
     peers = [f"to {peer}" for peer in range(len(gpus))]
     table = _table(
-        "GPUs, and whether one loads and stores memory of another", "GPU", "name", "memory", *peers
+        "GPUs, whether one loads and stores memory of another, and whose rows of measured choices count",
+        *("GPU", "name", "memory", "kind", "choices", *peers),
     )
     for device, gpu in enumerate(gpus):
         reach = (
             "-" if peer == device else "yes" if facts.can_access(device, peer) else "no"
             for peer in range(len(gpus))
         )
-        table.add_row(str(device), gpu.name, size_text(gpu.nbytes), *reach)
+        kind = gpu_kinds.kind_of(gpu.name)
+        told = f"sm_{kind.architecture}, {kind.link}", facts.choices_of(gpu.name)
+        table.add_row(str(device), gpu.name, size_text(gpu.nbytes), *told, *reach)
     return table
 
 

@@ -6,7 +6,8 @@ says the operation. They come from the first of these that has some:
 
 1. ``road=`` of the call, which has to be able to do it;
 2. ``PYSHMEM_FUSED``: ``operation=road`` with commas between, or ``operation:size=road`` for rows;
-3. what ``python -m pyshmem tune fused`` measured on such GPUs, or ships with pyshmem for them;
+3. what ``python -m pyshmem tune fused`` measured on such GPUs, or ships with pyshmem for them or for the
+   nearest kind of GPU (``host/gpu_kinds.py``);
 4. the operation's default.
 
 A road that cannot do a shape is passed over for the next row's; one that is forced is refused. All
@@ -23,7 +24,7 @@ from typing import Any
 
 from .._core.library import parse_size, setting
 from ..host import runtime
-from ..host.cutover import choose_table, gpu_name, tune_file
+from ..host.cutover import fitting_tables, tune_file
 from .workspace import Workspace
 
 #: That have roads.
@@ -150,14 +151,12 @@ def as_rows(rows: Sequence[Sequence[Any]]) -> Rows:
 
 
 def _measured(operation: str) -> Rows:
-    gpu, n_pes = gpu_name(), runtime.n_pes()
     shipped = importlib.resources.files("pyshmem").joinpath("data").joinpath("fused.json")
     texts = [(shipped.read_text(encoding="utf-8"), "shipped")]
     if (own := fused_file()).is_file():
         texts.append((own.read_text(encoding="utf-8"), str(own)))
-    for text, where in reversed(texts):
-        table = choose_table(read_tables(text, where), gpu, n_pes)
-        if table and operation in table["rows"]:
+    for table, _ in reversed(fitting_tables(texts, read_tables)):
+        if operation in table["rows"]:
             return as_rows(table["rows"][operation])
     return ()
 

@@ -8,7 +8,7 @@ buckets. Each entry comes from the first of these that has one:
    ``threads:blocks=size`` for some of them (``1024:1=256K,1024:8=never``);
 2. ``set()`` in this program;
 3. what ``python -m pyshmem tune`` measured on such GPUs;
-4. what ships with pyshmem for such GPUs;
+4. what ships with pyshmem for such GPUs, or for the nearest kind (``gpu_kinds.py`` has the rule);
 5. never; for ``"ll"`` 16 KiB, shared among the other PEs that a PE sends to.
 
 All PEs must go one way: ``init`` gives them the largest entries that one of them has for ``reduce``
@@ -23,7 +23,7 @@ from __future__ import annotations
 import contextlib
 import importlib.resources
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,14 +32,15 @@ from .._core.dtypes import integer
 from .._core.library import check, ffi, lib, parse_size, setting
 from .._core.type_table import ELEMENT_NUMBER, REDUCE_OPS
 from . import runtime
+from .gpu_kinds import nearest
 from .stream_rows import agree as agree_on_stream_rows
 from .stream_rows import rows_of_table, set_stream_rows, stream_rows
 from .teams import TEAM_WORLD
 
 __all__ = [
-    "BLOCKS", "NEVER", "OPERATIONS", "SHAPED", "THREADS", "Origin", "choose_table", "forced", "get",
-    "gpu_name", "origin", "parse_override", "read_tables", "reset", "set", "set_stream_rows",
-    "stream_rows", "tune_file",
+    "BLOCKS", "NEVER", "OPERATIONS", "SHAPED", "THREADS", "Origin", "choose_table", "fitting_tables",
+    "forced", "get", "gpu_name", "origin", "parse_override", "read_tables", "reset", "set",
+    "set_stream_rows", "stream_rows", "table_files", "tune_file",
 ]  # fmt: skip
 
 #: A size that no call reaches.
@@ -275,13 +276,14 @@ def _size(value: int | None) -> int:
 
 
 def choose_table(tables: list[dict[str, Any]], gpu: str, n_pes: int) -> dict[str, Any] | None:
-    """The table of this GPU for ``n_pes``, else for the next smaller number, else the smallest."""
-    fitting = sorted((t for t in tables if t["gpu"] == gpu), key=lambda t: int(t["n_pes"]))
+    """The table of this GPU or of the nearest kind; for ``n_pes``, else for fewer, else the smallest."""
+    name = nearest(gpu, (table["gpu"] for table in tables))
+    fitting = sorted((t for t in tables if t["gpu"] == name), key=lambda t: int(t["n_pes"]))
     not_larger = [t for t in fitting if t["n_pes"] <= n_pes]
     return not_larger[-1] if not_larger else next(iter(fitting), None)
 
 
-def _files() -> Iterator[tuple[str, str]]:
+def table_files() -> Iterator[tuple[str, str]]:
     """Texts of the files that may have a table, the weakest first, and their names."""
     shipped = importlib.resources.files("pyshmem").joinpath("data").joinpath("cutover.json")
     yield shipped.read_text(encoding="utf-8"), "shipped"
@@ -300,14 +302,35 @@ def _default(op: str) -> Origin:
     return Origin(max(_LL_LEAST, _LL_BYTES // others), "default")
 
 
-def _tables() -> Iterator[tuple[dict[str, Any], str]]:
+def fitting_tables(
+    texts: Iterable[tuple[str, str]],
+    read: Callable[[str, str], list[dict[str, Any]]],
+) -> list[tuple[dict[str, Any], str]]:
+    """Of each file the table that fits this job, and what to call it; the weakest first.
+
+    A table of this very GPU is stronger than one of another kind, in whichever file it is.
+
+    Args:
+        texts: text and name of each file, the weakest first.
+        read: makes tables of a file's text.
+
+    Raises: ValueError (``read``).
+    """
+    gpu, own, others = gpu_name(), [], []
+    for text, where in texts:
+        table = choose_table(read(text, where), gpu, runtime.n_pes())
+        if table and table["gpu"] == gpu:
+            own.append((table, where))
+        elif table:
+            others.append((table, f"{where}, by rule from {table['gpu']}"))
+    return others + own
+
+
+def _tables() -> list[tuple[dict[str, Any], str]]:
     """Those of the files that fit the job, the weakest first."""
-    if runtime.initialized() and runtime.device_name() != "none":
-        gpu = gpu_name()
-        for text, where in _files():
-            table = choose_table(read_tables(text, where), gpu, runtime.n_pes())
-            if table:
-                yield table, where
+    if not runtime.initialized() or runtime.device_name() == "none":
+        return []
+    return fitting_tables(table_files(), read_tables)
 
 
 def _resolve() -> dict[str, dict[Shape, Origin]]:

@@ -16,7 +16,7 @@ from environment import clean_environment
 
 import pyshmem
 from pyshmem._core.settings import SETTINGS
-from pyshmem.cli import COMMANDS, _job, doctor, facts, main
+from pyshmem.cli import COMMANDS, _job, doctor, facts, info, main
 
 
 def invoke(*arguments: str) -> Result:
@@ -214,6 +214,15 @@ class _Driver:
         return 0
 
 
+def test_info_shows_whose_choices_a_gpu_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [facts.Gpu("NVIDIA H200", 1 << 37), facts.Gpu("NVIDIA A100-SXM4-80GB", 1 << 36)]
+    monkeypatch.setattr(facts, "can_access", lambda device, peer: True)
+    cells = [list(column.cells) for column in info._gpus(found).columns]
+    assert cells[3] == ["sm_90, NVLink 4", "sm_80, NVLink 3"]
+    assert cells[4][0] == "measured"
+    assert cells[4][1].startswith("by rule from NVIDIA H")
+
+
 @pytest.mark.parametrize(
     ("gpus", "state", "text"),
     [
@@ -284,6 +293,9 @@ assert ".entry" in compile() or ".func" in compile()
         ("0.30.4", ">=0.30.0,<0.31", True),
         ("0.31.0", ">=0.30.0,<0.31", False),
         ("1", "", True),
+        ("0.63.1", ">=0.62.1,<0.69,!=0.63.*", False),
+        ("0.65.0", ">=0.62.1,<0.69,!=0.63.*", True),
+        ("13.0.3.0", ">=13.0.2,<13.1", True),
     ],
 )
 def test_versions_are_compared_as_numbers(version: str, wanted: str, fits: bool) -> None:
