@@ -306,9 +306,10 @@ def fitting_tables(
     texts: Iterable[tuple[str, str]],
     read: Callable[[str, str], list[dict[str, Any]]],
 ) -> list[tuple[dict[str, Any], str]]:
-    """Of each file the table that fits this job, and what to call it; the weakest first.
+    """The tables of the files that fit this job, and what to call each; the weakest first.
 
-    A table of this very GPU is stronger than one of another kind, in whichever file it is.
+    A table of this very GPU is stronger than one of another kind, in whichever file it is. What it
+    lacks is left to that of the nearest kind.
 
     Args:
         texts: text and name of each file, the weakest first.
@@ -318,10 +319,10 @@ def fitting_tables(
     """
     gpu, own, others = gpu_name(), [], []
     for text, where in texts:
-        table = choose_table(read(text, where), gpu, runtime.n_pes())
-        if table and table["gpu"] == gpu:
+        tables = read(text, where)
+        if table := choose_table([t for t in tables if t["gpu"] == gpu], gpu, runtime.n_pes()):
             own.append((table, where))
-        elif table:
+        if table := choose_table([t for t in tables if t["gpu"] != gpu], gpu, runtime.n_pes()):
             others.append((table, f"{where}, by rule from {table['gpu']}"))
     return others + own
 

@@ -162,6 +162,9 @@ def test_a_table_of_this_gpu_counts_for_more_than_one_by_rule(
     texts = [(own, "shipped"), (other, "tuned")]
     found = [where for _, where in cutover.fitting_tables(texts, cutover.read_tables)]
     assert found == ["tuned, by rule from NVIDIA H200", "shipped"]
+    both = [(own[:-2] + "," + other.partition("[")[2], "shipped")]
+    found = [where for _, where in cutover.fitting_tables(both, cutover.read_tables)]
+    assert found == ["shipped, by rule from NVIDIA H200", "shipped"]
 
 
 def test_every_gpu_that_ships_with_a_table_is_of_a_known_kind() -> None:
