@@ -34,6 +34,7 @@ from ..leaf.cuda.stages import STAGES
 from ..leaf.ptx import MANY_REGISTERS, NO_BULK_COPIES, without_bulk_copies
 from ..state import ABI, HEAP_BASE, HEAP_BYTES, MODULE, SYMBOL, WORDS
 from .cubin import refuse_other_contracts, stack_need
+from .linking import link_each_module_once
 from .running import Running, beside_captures, hold_frees
 
 _LEGACY_STREAM = 1  # CU_STREAM_LEGACY; 0 is the same
@@ -266,6 +267,7 @@ class Integration:
         dispatcher._Kernel.launch = check_and_launch
         dispatcher.CUDADispatcher.add_overload = add_named_overload
         devices._Runtime._get_or_create_context_uncached = context_of_pe
+        link_each_module_once()
         hold_frees(self.running)
 
     def prepare(self, kernel: Any, args: tuple) -> None:
