@@ -26,7 +26,7 @@ from .._core.library import check, ffi, lib
 from . import runtime
 from .handles import Handle, kernels_refuse
 from .team_arguments import listed_pes, refuse_team
-from .teams import TEAM_WORLD, Team
+from .teams import TEAM_WORLD, Team, team_of
 
 
 class CtxOption(IntFlag):
@@ -303,6 +303,21 @@ def context_of(ctx: Context | None) -> Context:
     if not isinstance(ctx, Context):
         raise TypeError(f"ctx is {ctx!r} ({type(ctx).__name__}), not a context")
     return ctx
+
+
+def slot_of(given: Any) -> int:
+    """The number by which kernels know a team, a channel of one, or a context's team.
+
+    It goes by what the object is: handles of teams and of contexts are both numbers from 1 on.
+
+    Raises: TypeError (it is none of these, or None: this PE is in no such team), ValueError (destroyed),
+        NotInitialized.
+    """
+    ask = lib.ishmemx_ctx_team_slot if isinstance(given, Context) else lib.ishmemx_team_slot
+    handle = given.handle if isinstance(given, Context) else team_of(given).handle
+    slot = ffi.new("int *")
+    check(ask(handle, slot))
+    return int(slot[0])
 
 
 def handle_of(ctx: Context | None) -> int:

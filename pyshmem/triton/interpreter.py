@@ -124,7 +124,8 @@ def pause(idle: bool = True) -> None:
 
 def _argument(argument: Any) -> Any:
     if isinstance(argument, tuple):
-        return tuple(map(_argument, argument))
+        items = map(_argument, argument)
+        return type(argument)(*items) if hasattr(argument, "_fields") else tuple(items)
     if not hasattr(argument, "data_ptr") and hasattr(argument, "__array_interface__"):
         argument = job.wrap(argument)
     device = getattr(getattr(argument, "device", None), "type", "cpu")

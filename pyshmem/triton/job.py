@@ -24,7 +24,7 @@ from .._core.library import lib
 from .._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
 from ..host import creation, faults, runtime, stages
 from ..host.agreement import must_agree
-from ..host.team_arguments import refuse_team
+from ..host.contexts import slot_of
 
 __all__ = ["Context", "Wrapped", "context", "must_agree", "team_number", "wrap"]
 
@@ -190,14 +190,12 @@ def most_programs(num_warps: int) -> int:
 def team_number(team: Any) -> int:
     """The number by which kernels know a team of the host; valid until the team is destroyed.
 
+    A channel has a number of its own. A context gives that of its team.
+
     Raises: ValueError (destroyed), TypeError (no team, or None: not a member), NotInitialized.
     Extension.
     """
-    if not hasattr(team, "handle"):
-        raise refuse_team(team, "team")
-    slot = library.ffi.new("int *")
-    library.check(lib.ishmemx_team_slot(team.handle, slot))
-    return int(slot[0])
+    return slot_of(team)
 
 
 #: Kernels' names by their numbers: of those that have run, or been compiled, here.

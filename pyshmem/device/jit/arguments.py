@@ -6,17 +6,9 @@ from typing import Any
 import numpy as np
 
 from ..._core.dtypes import AsBits, as_dtype
-from ..._core.library import check, ffi, lib
-from ...host.contexts import Context
-from ...host.teams import Channel, Team, team_of
+from ...host.contexts import Context, slot_of
+from ...host.teams import Channel, Team
 from ..leaf.chosen import SIM
-
-
-def slot_of(ask, handle: int) -> int:
-    """The slot that the library knows a team or a context's team by."""
-    slot = ffi.new("int *")
-    check(ask(handle, slot))
-    return int(slot[0])
 
 
 def as_argument(array: Any) -> Any:
@@ -33,10 +25,8 @@ def as_argument(array: Any) -> Any:
     Raises: TypeError (it is none of these, or in memory that kernels do not reach), ValueError (a team
     or context that has been destroyed).
     """
-    if array is None or isinstance(array, (Team, Channel)):
-        return np.int32(slot_of(lib.ishmemx_team_slot, team_of(array).handle))
-    if isinstance(array, Context):
-        return np.int32(slot_of(lib.ishmemx_ctx_team_slot, array.handle))
+    if array is None or isinstance(array, (Team, Channel, Context)):
+        return np.int32(slot_of(array))
     # Arrays of the library and of others have one of these; NumPy's scalars have neither.
     if not any(hasattr(array, name) for name in ("__dlpack__", "__cuda_array_interface__")):
         kind = type(array).__name__

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 import triton
@@ -127,3 +129,23 @@ def test_floats_are_exchanged(job, place, show, ctx, dtype):
     exchange[(1,)](words, olds, ctx, B=4)
     assert show(words).tolist() == [0, 1.5, 1.5, 1.5]
     assert show(olds).tolist() == [0, 1, 2, 3]
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+@triton.jit
+def difference_of_named(pair, pairs, out):
+    """Named tuples by name and by place, nested in each other and in plain ones."""
+    tl.store(out, tl.load(pair.left) - tl.load(pair[1]))
+    inner, scale = pairs
+    tl.store(out + 1, tl.load(inner.right.left) * scale.left + tl.load(inner.left))
+
+
+def test_named_tuples_keep_their_names(job, place, show):
+    three, one, out = (place(np.array(v, np.float32)) for v in ([3], [1], [0, 0]))
+    pairs = (Pair(one, Pair(three, one)), Pair(2, 0))
+    difference_of_named[(1,)](Pair(three, one), pairs, out)
+    assert show(out).tolist() == [2, 7]

@@ -10,6 +10,7 @@ import triton.language as tl
 
 import pyshmem
 import pyshmem.triton as shmem
+from pyshmem import device
 
 
 @triton.jit
@@ -40,6 +41,20 @@ def test_what_is_no_array_or_team_is_told(job, refusal):
     assert "is a list, not an array" in refusal(lambda: shmem.wrap([1, 2]))
     assert "None, as a split returns where" in refusal(lambda: shmem.team_number(None))
     assert "is of type int, not a Team" in refusal(lambda: shmem.team_number(3))
+
+
+def test_a_contexts_number_is_its_teams_in_both_languages(job):
+    """Handles of contexts and of teams are both small numbers: which it is, its class says."""
+    team = pyshmem.TEAM_WORLD.split_strided(0, 1, job.n_pes)
+    world = shmem.team_number(pyshmem.TEAM_WORLD)
+    with team.create_ctx() as ctx, pyshmem.Context() as of_world:
+        assert shmem.team_number(ctx) == shmem.team_number(team) != world
+        assert shmem.team_number(of_world) == shmem.team_number(pyshmem.CTX_DEFAULT) == world
+        for given in (team, team.channels(1)[0], ctx, of_world, pyshmem.TEAM_NODE):
+            assert shmem.team_number(given) == int(device.as_argument(given))
+    with pytest.raises(ValueError, match="destroyed"):
+        shmem.team_number(ctx)
+    team.destroy()
 
 
 @triton.jit
