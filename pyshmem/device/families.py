@@ -18,6 +18,11 @@ BY_NUMBER = {element.dtype: ELEMENT_NUMBER[element.name] for element in ELEMENTS
 #: What no kernel computes with.
 for _family in FAMILY_DTYPES.values():
     _family.discard("longdouble")
+#: Of single elements, as p and g move them: 1, 2, 4, 8 or 16 bytes.
+FAMILY_DTYPES["element"] = FAMILY_DTYPES["r"]
+
+
+# What the simulator and the compiler say alike.
 
 
 def outside_family(dtype: str, family: str) -> str:
@@ -25,7 +30,38 @@ def outside_family(dtype: str, family: str) -> str:
     allowed = FAMILY_DTYPES[family]
     if dtype in allowed:
         return ""
-    return f"{dtype} is not among the types of this routine: {', '.join(sorted(allowed))}"
+    hint = "; put and get copy arrays of any dtype" if family == "element" else ""
+    return f"{dtype} is not among the types of this routine: {', '.join(sorted(allowed))}{hint}"
+
+
+def not_an_array(kind: str) -> str:
+    """The message for an argument that is no array."""
+    return f"device routines take arrays, as a[i:i+1], not {kind}"
+
+
+def layout_message(found: str) -> str:
+    """The message for an array whose layout is neither C's nor Fortran's."""
+    return (
+        f"pyshmem.device routines take contiguous arrays: this one has {found}. Copy it first; that a "
+        "slice is contiguous, a GPU's compiler knows where it is of the first index alone: d[1:3], not "
+        "d[1:3, :] or d[..., 0:4]"
+    )
+
+
+def mismatch(dest: tuple[str, int, str], source: tuple[str, int, str]) -> str:
+    """What forbids a copy between arrays, each its dtype, dimensions and layout; empty: nothing.
+
+    Bytes are copied as they lie: of two arrays of 2 or more dimensions the orders have to be one.
+    """
+    if dest[0] != source[0]:
+        return f"dest holds {dest[0]} but source holds {source[0]}"
+    if min(dest[1], source[1]) > 1 and dest[2] != source[2]:
+        order = {"C": "C's order (rows)", "F": "Fortran's order (columns)"}
+        return (
+            f"dest is in {order[dest[2]]} but source is in {order[source[2]]}, and bytes are copied as "
+            "they lie: give both in one order, as np.ascontiguousarray and np.asfortranarray make them"
+        )
+    return ""
 
 
 # enum pysh_print_kind

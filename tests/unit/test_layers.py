@@ -258,9 +258,9 @@ def code_lines(path: Path) -> int:
 
 
 def test_the_device_library_stays_small() -> None:
-    """Under 3,300 lines for all scopes and dtypes, without the simulator and what is done to Numba."""
+    """Under 3,400 lines for all scopes and dtypes, without the simulator and what is done to Numba."""
     files = [p for p in (PACKAGE / "device").rglob("*.py") if not {"sim", "jit"} & set(p.parts)]
-    assert sum(map(code_lines, files)) < 3300
+    assert sum(map(code_lines, files)) < 3400
 
 
 def test_both_accelerators_have_the_same_leaves() -> None:

@@ -78,7 +78,7 @@ def _forms(name: str, types, fetching=None, updating=None, find=reach_atomic, nb
     @device_function
     def start(fetch, dest, value, cond, pe, ctx):
         nbi_types(dest)
-        leaf.same_dtype(fetch, dest)
+        leaf.match(fetch, dest)
         world = on_context(ctx, pe)
         way = find(dest, dest.size, world, op)
         if way == BY_STORES:

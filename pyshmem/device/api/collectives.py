@@ -30,6 +30,13 @@ _PULL_FROM = 8192  # bytes from which members of a broadcast fetch for themselve
 
 
 @device_function
+def _check(dest, source) -> None:
+    """The door of every data collective: their dtypes, and two arrays alike."""
+    _data(dest)
+    leaf.match(dest, source)
+
+
+@device_function
 def usable(array, nelems: int, op: int) -> bool:
     """Can the first elements be used in a collective? With P2P they are on the device heap."""
     if on_heap(array, nelems, array.size) | (nelems == 0):  # an empty array has no place
@@ -45,7 +52,6 @@ def usable(array, nelems: int, op: int) -> bool:
 @device_function
 def both_usable(dest, filled: int, source, taken: int, op: int) -> bool:
     """The first ``filled`` elements of one and ``taken`` of the other: usually one branch."""
-    leaf.same_dtype(dest, source)
     if on_heap(dest, filled, dest.size) & on_heap(source, taken, source.size):
         return True
     return usable(dest, filled, op) and usable(source, taken, op)
@@ -113,7 +119,7 @@ def _broadcast(scope: Scope):
         Faults: team, root, nelems or an array out of range: this PE leaves the routine out.
         Spec: shmem_broadcast.
         """
-        _data(dest)
+        _check(dest, source)
         nelems, root = to_int64(nelems), to_int64(root)
         row, nbytes = enter(team, op), nelems * leaf.itemsize_of(dest)
         if row == 0:
@@ -153,7 +159,7 @@ def _make_blocks(scope: Scope, op: int, own_blocks: bool):
 
     @device_function
     def blocks(team, dest, source, count):
-        _data(dest)
+        _check(dest, source)
         nelems, row = to_int64(count), enter(team, op)
         if row == 0:
             return
@@ -237,7 +243,7 @@ def _alltoalls(scope: Scope):
         Completes: ``dest`` holds the data and ``source`` may be changed, on return.
         Spec: shmem_alltoalls.
         """
-        _data(dest)
+        _check(dest, source)
         dst, sst, nelems = to_int64(dst), to_int64(sst), to_int64(nelems)
         row = enter(team, op)
         if row == 0:
@@ -369,8 +375,7 @@ def _collect(scope: Scope):
         Completes: ``dest`` holds the data and ``source`` may be changed, on return.
         Spec: shmem_collect.
         """
-        _data(dest)
-        leaf.same_dtype(dest, source)
+        _check(dest, source)
         nelems, row = to_int64(nelems), enter(team, _COLLECT)
         if row == 0 or not usable(source, nelems, _COLLECT):
             return

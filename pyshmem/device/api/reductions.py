@@ -253,6 +253,7 @@ def make_combined(scope: Scope, kind: Kind, family: str):
     @device_function
     def combined(team, dest, source, count):
         types(dest)
+        leaf.match(dest, source)
         nelems, row = to_int64(count), enter(team, op)
         if row == 0:
             return

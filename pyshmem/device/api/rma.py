@@ -24,7 +24,7 @@ def make_transfer(scope: Scope, put: bool):
 
     @device_function
     def transfer(dest, source, pe: int, nelems: int, nbi: bool, op: int) -> bool:
-        leaf.same_dtype(dest, source)
+        leaf.match(dest, source)
         itemsize, most = leaf.itemsize_of(source), min(dest.size, source.size)
         nbytes, to, begin = nelems * itemsize, address_of(dest), address_of(source)
         if put:
@@ -135,15 +135,18 @@ def no_bulk_copies():
 
 
 _P, _G, _PTR = OP["p"], OP["g"], OP["ptr"]
+_element = leaf.require("element")
 
 
 @routine
 def p(dest, value, pe, ctx=None):
     """Store ``value``, cast to dest's dtype, into the first element of ``dest`` on ``pe``.
 
+    Fails to compile: a dtype that is no number, as of text and records; ``put`` takes them.
     Completes: delivered at ``quiet``; ordered by ``fence``.
     Spec: shmem_p.
     """
+    _element(dest)
     world = on_context(ctx, pe)
     if in_reach(dest, 1, dest.size, world):
         leaf.write(on_peer(dest, world), dest, value)
@@ -155,8 +158,10 @@ def p(dest, value, pe, ctx=None):
 def g(source, pe, ctx=None):
     """The first element of ``source`` on ``pe``; the caller's own after a fault.
 
+    Fails to compile: a dtype that is no number, as of text and records; ``get`` takes them.
     Spec: shmem_g.
     """
+    _element(source)
     world = on_context(ctx, pe)
     if in_reach(source, 1, source.size, world):
         return leaf.read(on_peer(source, world), source)

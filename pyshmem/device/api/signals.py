@@ -79,6 +79,7 @@ def _make_put_signal(scope: Scope, op: int, nbi: bool):
     def send_both(dest, source, sig_addr, signal, sig_op, pe, nelems, ctx):
         count = source.size if nelems is None else to_int64(nelems)
         nbytes, begin = count * leaf.itemsize_of(source), address_of(source)
+        leaf.match(dest, source)
         _signal_word(sig_addr)
         world = on_context(ctx, pe)
         sync()

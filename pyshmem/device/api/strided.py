@@ -88,7 +88,7 @@ def _make_move(put: bool):
 
     @device_function
     def move(dest, source, dst, sst, bsize, nblocks, pe, op, rank, size):
-        leaf.same_dtype(dest, source)
+        leaf.match(dest, source)
         to, begin, itemsize = address_of(dest), address_of(source), leaf.itemsize_of(dest)
         if put:
             way = _way(source, dest, sst, dst, bsize, nblocks, pe, op)

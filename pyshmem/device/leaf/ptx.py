@@ -10,7 +10,10 @@ from numba.core import errors
 from numba.cuda import cgutils, types
 from numba.cuda.core.targetconfig import ConfigStack
 from numba.cuda.extending import intrinsic
+from numba.cuda.np import numpy_support
 from numba.cuda.typing import signature
+
+from ..families import BY_NUMBER, layout_message, not_an_array
 
 #: Metadata of modules with functions that take many registers: ``jit`` looks for it.
 MANY_REGISTERS = "pyshmem.many_registers"
@@ -123,18 +126,17 @@ def without_bulk_copies(text: str) -> str:
 
 def array_type(kind):
     if not isinstance(kind, types.Array):
-        raise errors.TypingError(f"device routines take arrays, as a[i:i+1], not {kind}")
+        raise errors.TypingError(not_an_array(kind))
     if kind.layout not in "CF" and kind.ndim > 0:
-        raise errors.TypingError(
-            "pyshmem.device routines take contiguous arrays: this one has strides "
-            f"({kind}); pass a contiguous slice, or copy it first"
-        )
+        raise errors.TypingError(layout_message(f"strides ({kind})"))
     return kind
 
 
 def dtype_name(array) -> str:
-    """The name of an array's dtype in the type table; Numba has one of its own for bfloat16."""
-    return str(array_type(array).dtype).removeprefix("__nv_")
+    """The name of an array's dtype in the type table, or NumPy's; Numba has its own for bfloat16."""
+    dtype = array_type(array).dtype
+    name = str(dtype).removeprefix("__nv_")
+    return name if name in BY_NUMBER else str(numpy_support.as_dtype(dtype))
 
 
 def reinterpret(builder, value, kind):

@@ -17,7 +17,7 @@ from numba.cuda.nvvmutils import call_sreg
 from numba.cuda.typing import signature
 
 from ...._core.type_table import ATOMIC_OPS
-from ...families import BY_NUMBER, outside_family
+from ...families import BY_NUMBER, mismatch, outside_family
 from ...state import SYMBOL, WORDS
 from .. import ptx as ptx
 from ..ptx import I64, array_type, asm, i64, instruction, leaf, with_arity
@@ -27,8 +27,8 @@ __all__ = [
     "block_index", "block_share", "block_sync", "block_threads", "claim", "cold", "cold_large",
     "fence", "fetch_add64", "follows_in_block", "grid_blocks", "grid_sync", "lane",
     "let_next_kernel_start", "line_block", "line_blocks", "line_rank", "line_thread",
-    "line_threads", "nap", "note_call", "now", "opaque", "outline", "quotient32", "raise64", "rare",
-    "read64", "read64_acquire", "relax", "require", "same_dtype", "signal_release_add",
+    "line_threads", "match", "nap", "note_call", "now", "opaque", "outline", "quotient32",
+    "raise64", "rare", "read64", "read64_acquire", "relax", "require", "signal_release_add",
     "signal_release_set", "state", "state_pe", "stride", "thread_in_block", "trap", "warp_share",
     "warp_sync", "warp_threads", "write64",
 ]  # fmt: skip
@@ -226,11 +226,15 @@ def array_from(locate: Callable[..., int]):
     return made
 
 
+def _kind(array) -> tuple[str, int, str]:
+    return str(array_type(array).dtype), array.ndim, array.layout
+
+
 @intrinsic
-def same_dtype(_context, dest, source):
-    """Compiles to nothing, or fails to compile when the dtypes differ."""
-    if array_type(dest).dtype != array_type(source).dtype:
-        raise errors.TypingError(f"dest holds {dest.dtype} but source holds {source.dtype}")
+def match(_context, dest, source):
+    """Compiles to nothing, or fails to compile where dtypes or orders differ."""
+    if message := mismatch(_kind(dest), _kind(source)):
+        raise errors.TypingError(message)
     return signature(types.void, dest, source), lambda c, _b, _s, _a: c.get_dummy_value()
 
 

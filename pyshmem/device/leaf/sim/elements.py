@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +11,9 @@ import numpy as np
 from ...._core.arrays import SymmetricArray
 from ...._core.library import ffi, lib
 from ...._core.type_table import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER
-from ...families import BY_NUMBER, outside_family
+from ...families import BY_NUMBER, FAMILY_DTYPES, mismatch, outside_family
 from ..bulk import BARRIER_BYTES, BULK_BYTES, BULK_THREADS, bulk_share
+from .arrays import contiguous, dtype_name, kernel_array, layout_of, ndarray_of
 from .threads import COMPARE_SWAP, MASK, block_threads, fence, thread_in_block
 
 __all__ = [
@@ -21,68 +21,56 @@ __all__ = [
     "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_or", "atomic_fetch_xor", "atomic_or",
     "atomic_swap", "atomic_xor", "bits_of", "bulk_copy", "bulk_room", "cast", "combine", "copy16",
     "copy16x2", "copy16x4", "copy_narrow", "copy_narrow_x4", "high_bits_of", "in_global",
-    "itemsize_of", "load16_near", "load_near", "narrow", "no_bulk_copies", "no_sum", "pull16",
+    "itemsize_of", "load16_near", "load_near", "match", "narrow", "no_bulk_copies", "no_sum", "pull16",
     "pull16x2", "pull16x4", "pull_narrow", "pull_narrow_x4", "raw1", "raw16", "raw_of", "read",
-    "read_acquire", "require", "rounded", "same_dtype", "store16_near", "store_acc1",
+    "read_acquire", "require", "rounded", "store16_near", "store_acc1",
     "store_acc16", "store_near", "to_int64", "type_number", "value_of", "widen", "write",
 ]  # fmt: skip
 
 # -- arrays --------------------------------------------------------------------------------------
 
 
-def _ndarray(array: Any) -> np.ndarray:
-    if isinstance(array, np.ndarray):
-        return array
-    array = getattr(array, "_item", array)  # what Numba's simulator wraps around arguments
-    array = getattr(array, "_ary", array)
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"device routines take arrays, as a[i:i+1], not {type(array).__name__}")
-    return array
-
-
 def address_of(array: Any) -> int:
-    array = _ndarray(array)
+    array = ndarray_of(array)
     if type(array) is SymmetricArray and array._nbytes >= 0:
         return array._address
+    array = contiguous(array)
     try:
         return int(ffi.cast("intptr_t", ffi.from_buffer(array)))  # in half the time of what follows
     except (ValueError, BufferError):
-        pass  # in Fortran's order, or not contiguous
-    if not (array.flags.c_contiguous or array.flags.f_contiguous):
-        raise TypeError(
-            "pyshmem.device routines take contiguous arrays: this one has strides "
-            f"{array.strides}; pass a contiguous slice, or copy it first"
-        )
-    address: int = array.ctypes.data
-    return address
+        address: int = array.ctypes.data  # in Fortran's order
+        return address
 
 
 def array_from(locate: Callable[[Any, Any], int]) -> Callable[[Any, Any], np.ndarray]:
     def view(array: Any, pe: int) -> np.ndarray:
-        address, array = locate(array, pe), _ndarray(array)
+        address, array = locate(array, pe), ndarray_of(array)
         memory = ffi.buffer(ffi.cast("char *", address), array.nbytes)
         order = "C" if array.flags.c_contiguous else "F"
-        return np.frombuffer(memory, np.uint8).view(array.dtype).reshape(array.shape, order=order)
+        flat = np.frombuffer(memory, np.uint8).view(array.dtype)
+        return kernel_array(flat.reshape(array.shape, order=order))
 
     view.__doc__ = locate.__doc__
     return view
 
 
-@functools.cache
-def _name(dtype: np.dtype) -> str:
-    """NumPy makes it anew each time."""
-    return dtype.name
+def _kind(array: Any) -> tuple[str, int, str]:
+    array = contiguous(ndarray_of(array))
+    return dtype_name(array.dtype), array.ndim, layout_of(array)
 
 
-def same_dtype(dest: Any, source: Any) -> None:
-    if dest.dtype != source.dtype:
-        raise TypeError(f"dest holds {dest.dtype} but source holds {source.dtype}")
+def match(dest: Any, source: Any) -> None:
+    if message := mismatch(_kind(dest), _kind(source)):
+        raise TypeError(message)
 
 
 def require(family: str) -> Any:
+    allowed = FAMILY_DTYPES[family]
+
     def check(array: Any) -> None:
-        if message := outside_family(_name(_ndarray(array).dtype), family):
-            raise TypeError(message)
+        array = contiguous(ndarray_of(array))
+        if (name := dtype_name(array.dtype)) not in allowed:
+            raise TypeError(outside_family(name, family))
 
     return check
 
@@ -90,8 +78,25 @@ def require(family: str) -> Any:
 # -- one element ---------------------------------------------------------------------------------
 
 
+def _refuse_value(dtype: np.dtype, value: Any) -> None:
+    """What Numba casts to no such dtype: no number, complex to real, and what it has no cast for."""
+    number = isinstance(value, (bool, int, float, complex, np.generic))
+    given = np.result_type(value) if number else None
+    if given is None or dtype_name(given) not in FAMILY_DTYPES["element"]:
+        raise TypeError(f"{value!r} of type {type(value).__name__} is no value of dtype {dtype}")
+    real = given.kind == "c" and dtype.kind not in "cb"
+    pair = dtype_name(given), dtype_name(dtype)
+    if real or pair in _NO_CASTS or (pair[0] == "bfloat16" and dtype.kind == "c"):
+        raise TypeError(f"{given} cannot become {dtype} in kernels: convert {value!r} first")
+
+
+_NO_CASTS = {("bfloat16", "float16"), ("float16", "bool")}
+
+
 def _bits(dtype: np.dtype, value: Any) -> int:
     """The value as the dtype's bits; integers wrap round, as they do on a GPU."""
+    if type(value) is not int:
+        _refuse_value(dtype, value)
     if dtype.kind in "iu":
         return int(value) & ((1 << 8 * dtype.itemsize) - 1)
     return int.from_bytes(np.asarray(value).astype(dtype).tobytes(), "little")
@@ -140,7 +145,7 @@ def value_of(like: Any, low: int, high: int) -> Any:
 
 
 def type_number(like: Any) -> int:
-    return BY_NUMBER[_name(like.dtype)]
+    return BY_NUMBER[dtype_name(like.dtype)]
 
 
 def itemsize_of(like: Any) -> int:
@@ -169,7 +174,7 @@ def _atomic(name: str) -> Any:
 
     def atomic(address: int, like: Any, value: Any) -> Any:
         dtype = like.dtype
-        kind = _TYPE[_name(dtype)]
+        kind = _TYPE[dtype_name(dtype)]
         return _value(dtype, lib.ishmemx_leaf_atomic(op, kind, address, _bits(dtype, value), 0))
 
     return atomic
@@ -185,7 +190,7 @@ atomic_xor = atomic_fetch_xor = _atomic("xor")
 def atomic_compare_swap(address: int, like: Any, cond: Any, value: Any) -> Any:
     dtype = like.dtype
     old = lib.ishmemx_leaf_atomic(
-        COMPARE_SWAP, _TYPE[_name(dtype)], address, _bits(dtype, value), _bits(dtype, cond)
+        COMPARE_SWAP, _TYPE[dtype_name(dtype)], address, _bits(dtype, value), _bits(dtype, cond)
     )
     return _value(dtype, old)
 
@@ -278,7 +283,7 @@ def rounded(like: Any, acc: np.ndarray) -> tuple[int, int]:
 
 
 def widen(like: Any, raw: np.ndarray) -> np.ndarray:
-    return raw.astype(np.float32) if _name(like.dtype) in ("float16", "bfloat16") else raw
+    return raw.astype(np.float32) if dtype_name(like.dtype) in ("float16", "bfloat16") else raw
 
 
 def no_sum(like: Any) -> np.ndarray:

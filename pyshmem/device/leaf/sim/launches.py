@@ -16,6 +16,7 @@ from numba.cuda.simulator import kernelapi
 from ...._core.arrays import SymmetricArray, gone
 from ...._core.library import check, lib
 from . import queued
+from .arrays import kernel_array
 from .scheduler import WARP, Grid, SimThread, current, pause, running
 
 _MOST_THREADS = 1024  # of a block
@@ -195,12 +196,15 @@ def _argument(kernel: Any, argument: Any, write_back: list[Callable[[], None]]) 
         _, argument = extension.prepare_args(None, argument, stream=0, retr=write_back)
     getattr(argument, "_numba_type_", None)  # which teams and contexts raise, as on a GPU
     if _by_reference(argument):
-        return argument.view(np.ndarray)
+        return kernel_array(argument.view(np.ndarray))
     if isinstance(argument, np.ndarray) and argument.ndim > 0:
         argument = numba_kernel.InOut(argument).to_device(write_back)
     elif isinstance(argument, numba_kernel.ArgHint):
         argument = argument.to_device(write_back)
     if isinstance(argument, numba_kernel.FakeCUDAArray):
+        inner = argument._ary
+        if isinstance(inner, np.ndarray):
+            argument = numba_kernel.FakeCUDAArray(kernel_array(inner), argument.stream)
         return numba_kernel.FakeWithinKernelCUDAArray(argument)
     return argument
 

@@ -24,6 +24,7 @@ from numba.cuda.simulator import kernel as numba_kernel
 from numba.cuda.simulator import kernelapi
 
 from ...._core.library import lib
+from .arrays import KernelLocal, KernelShared
 
 WARP = 32
 
@@ -111,7 +112,7 @@ class Block(Group):
     def __init__(self, index: int, dynshared_size: int) -> None:
         super().__init__(f"block {index}")
         self.index = index
-        self.shared = kernelapi.FakeCUDAShared(dynshared_size)
+        self.shared = KernelShared(dynshared_size)
 
 
 class SimThread:
@@ -164,6 +165,7 @@ class Grid(Group):
         self.stages: dict[tuple[int, str], tuple[int, int]] = {}  # begun by first threads of blocks
         self.swapped: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.module = kernelapi.FakeCUDAModule(grid_dim, block_dim, kernel.dynshared_size)
+        self.module._local = KernelLocal()
         body = self._body(kernel.fn, arguments)
         for block_number, block_point in enumerate(_points(grid_dim)):
             block = Block(block_number, kernel.dynshared_size)
