@@ -13,7 +13,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from . import cupy_arrays, dlpack, errors
-from .dtypes import Kind, as_dtype, kind_of, nelems_of
+from .dtypes import Kind, as_dtype, integer_of, kind_of, nelems_of
 from .library import HEAPS, ffi, lib, not_initialized
 
 _HEAP_NAMES = {number: name for name, number in HEAPS.items()}
@@ -43,7 +43,8 @@ class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
     """
 
     # _nbytes is UNKNOWN, and _address and _kind are unset, until it is known that the array lies on
-    # a heap. It is GONE, and _gone says why, once the block of an allocated array is no longer its.
+    # a heap and may be written to: what looks at these slots alone, the extension's calls for one, need
+    # not ask. It is GONE, and _gone says why, once the block of an allocated array is no longer its.
     __slots__ = ("_address", "_gone", "_kind", "_nbytes")
     _address: int
     _nbytes: int
@@ -65,7 +66,7 @@ class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
         if not pinned:
             raise AttributeError("__cuda_array_interface__")
         interface = dict(self.__array_interface__, strides=self.strides, version=3)
-        interface["data"] = (interface["data"][0] if self.size else 0, False)
+        interface["data"] = (interface["data"][0] if self.size else 0, not self.flags.writeable)
         return interface
 
     def __repr__(self) -> str:
@@ -81,6 +82,12 @@ class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
     def squeeze(self, axis: Any = None) -> Any:
         """A view without axes of one element; NumPy's own is an array like results of functions."""
         return self.reshape(self.view(np.ndarray).squeeze(axis).shape)
+
+    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
+        """NumPy's; assigning to ``flags`` comes here too."""
+        if self._nbytes != GONE:
+            _set_nbytes(self, UNKNOWN)
+        super().setflags(write, align, uic)
 
     def __copy__(self) -> Any:
         return self.copy("K")
@@ -136,14 +143,14 @@ def heap_number(heap: str) -> int:
         raise ValueError(f"heap is {heap!r}; the heaps are 'host' and 'device'") from None
 
 
-def place(array: Any, name: str, *, symmetric: bool, writable: bool = False) -> Place:
+def place(array: Any, name: str, *, symmetric: bool, writable: bool) -> Place:
     """Where the elements of ``array`` are.
 
     Args:
         array: anything with contiguous elements.
         name: what the caller calls it, for messages.
         symmetric: it has to lie on a symmetric heap.
-        writable: its elements will be written.
+        writable: its elements, or those of its copies on other PEs, will be written.
     """
     ours = type(array) is SymmetricArray
     if ours:
@@ -162,7 +169,7 @@ def place(array: Any, name: str, *, symmetric: bool, writable: bool = False) -> 
             cupy_arrays.wait_for(interface)  # on the heap kernels may be at work by design
     if (ours or symmetric) and nbytes:
         if lib.heap_of(address, nbytes) >= 0:
-            if ours:
+            if ours and array.flags.writeable:
                 remember(array, address, nbytes, kind)
         elif symmetric:
             raise _not_symmetric(name, address, nbytes)
@@ -295,6 +302,7 @@ def pair(
             return sized._address, other._address, nbytes
     except AttributeError:
         pass
+    # Where both are known they may be written to: what is read-only is never remembered.
     first = place(sized, names[0], symmetric=names[0] != local, writable=names[0] == "dest")
     second = place(other, names[1], symmetric=names[1] != local, writable=names[1] == "dest")
     return first[0], second[0], bytes_of(first, second, nelems, names)
@@ -330,22 +338,22 @@ def bytes_of(
     raise ValueError(f"{asked}{needed}, but {names[1]} has {capacity // itemsize}{hint}")
 
 
-def target(array: Any, name: str) -> tuple[int, Kind]:
-    """The address of element 0 of a symmetric array, and its kind."""
+def target(array: Any, name: str, *, writable: bool) -> tuple[int, Kind]:
+    """The address of element 0 of a symmetric array, and its kind; ``writable``: it will be written."""
     try:
         if array._nbytes > 0:
             return array._address, array._kind
     except AttributeError:
         pass
-    address, nbytes, kind = place(array, name, symmetric=True)
+    address, nbytes, kind = place(array, name, symmetric=True, writable=writable)
     if not nbytes:
         raise ValueError(f"{name} has no elements; its element 0 is the target")
     return address, kind
 
 
-def signal_target(array: Any) -> int:
+def signal_target(array: Any, *, writable: bool) -> int:
     """The address of a symmetric signal word."""
-    address, kind = target(array, "sig_addr")
+    address, kind = target(array, "sig_addr", writable=writable)
     if kind is not UINT64:
         raise TypeError(
             f"sig_addr has dtype {kind.dtype}; signals are uint64, as new_signal makes them"
@@ -361,18 +369,18 @@ StreamLike = Any
 
 def stream_handle(stream: StreamLike) -> int:
     """The ``cudaStream_t`` of a stream object, as an int."""
-    if isinstance(stream, int):
+    if isinstance(stream, (int, np.integer)):
         if not 0 <= stream < 1 << 64:
             raise ValueError(f"stream is {stream}, which is no handle of a stream")
-        return stream
+        return int(stream)
     protocol: Any = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
         described: Any = protocol() if callable(protocol) else protocol
-        return int(described[1])
+        return integer_of("the stream's handle", described[1])
     for attribute in ("ptr", "cuda_stream", "handle"):
         value = getattr(stream, attribute, None)
         if value is not None:
-            return int(getattr(value, "value", value) or 0)
+            return integer_of("the stream's handle", getattr(value, "value", value) or 0)
     if "simulator" in type(stream).__module__ or "simulator" in getattr(stream, "__module__", ""):
         return 0
     raise TypeError(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 import struct
 import sys
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from .library import lib
 from .type_table import ELEMENTS, elements_of
+from .values import element_of, integer_limits, one_value, outside, real_of, shown, unfit
 
 #: What users may give as a dtype: also names of ml_dtypes and torch dtypes.
 DTypeLike = npt.DTypeLike | Any
@@ -49,28 +49,28 @@ class Kind:
         self.plain: type | None = None if name == "float" else self.native
 
     def scalar(self, value: Any, name: str) -> Any:
-        """``value`` as ``native``, refusing what would lose something."""
-        try:
-            if self.native is int:
+        """``value`` as ``native``, refusing what would lose something but an integer out of range."""
+        if type(value) is not self.native:
+            value = one_value(value, name)
+        if self.native is int:
+            try:
                 return operator.index(value)
-            if not isinstance(value, (str, bytes, bytearray)):  # which float reads
-                return self._fitting(float(value), name)
-        except (TypeError, ValueError):
-            pass
-        raise TypeError(
-            f"{name} is {value!r} ({type(value).__name__}); the array's dtype is {self.dtype}"
-        )
-
-    def _fitting(self, number: float, name: str) -> float:
+            except TypeError:
+                raise unfit(self.dtype, value, name) from None
+        number = value if type(value) is float else real_of(self.dtype, value, name)
         if self.plain is None:
             try:
                 struct.pack("=f", number)  # native "f" makes it inf
             except OverflowError:
-                raise OverflowError(f"{name} {number} is outside {self.dtype}") from None
+                raise outside(self.dtype, number, name) from None
         return number
 
+    def one(self, value: Any, name: str) -> np.ndarray[Any, Any]:
+        """``value`` as an array of one element; of any dtype."""
+        return element_of(self.dtype, value, name)
 
-def bits_of(kind: Kind, value: Any, pe: Any = 0, name: str = "value") -> int:
+
+def bits_of(kind: Kind, value: Any, name: str = "value") -> int:
     """The bits of one value of an atomic's dtype, the argument ``name``, as the library carries them."""
     number = kind.scalar(value, name)
     letters = {4: "fiI", 8: "dqQ"}[kind.dtype.itemsize]
@@ -78,29 +78,15 @@ def bits_of(kind: Kind, value: Any, pe: Any = 0, name: str = "value") -> int:
     try:
         return int.from_bytes(struct.pack(f"={letter}", number), "little")
     except (struct.error, OverflowError):
-        raise out_of_range(kind, pe, number) from None
+        least, most = integer_limits(kind.dtype)
+        raise outside(kind.dtype, number, name, f"{least}..{most}") from None
 
 
-def out_of_range(kind: Kind, pe: Any, *values: Any) -> Exception:
-    """The error behind a TypeError or OverflowError of the extension: one of ``values``, or ``pe``."""
-    if kind.native is int and (error := integer_error(kind, *values)):
-        return error
-    try:
-        pe_number(pe)
-    except (TypeError, ValueError) as of_pe:
-        return of_pe
-    return OverflowError(f"value {values[0]} is outside {kind.dtype}")
-
-
-def integer_error(kind: Kind, *values: int) -> OverflowError | None:
-    """The error of the first of ``values`` that an integer dtype cannot hold; None: it holds all."""
-    limits = np.iinfo(kind.dtype)
-    for value in values:
-        if not limits.min <= value <= limits.max:
-            return OverflowError(
-                f"value {value} is outside {kind.dtype} ({limits.min}..{limits.max})"
-            )
-    return None
+def out_of_range(kind: Kind, *values: Any) -> OverflowError:
+    """The error behind an OverflowError of the extension: the first of ``values`` that does not fit."""
+    least, most = integer_limits(kind.dtype)
+    wrong = next((value for value in values if not least <= value <= most), values[0])
+    return outside(kind.dtype, wrong, "value", f"{least}..{most}")
 
 
 def integer(name: str, value: Any, dtype: Any = np.int32) -> int:
@@ -108,12 +94,12 @@ def integer(name: str, value: Any, dtype: Any = np.int32) -> int:
 
     Raises: TypeError (no integer), OverflowError.
     """
-    if type(value) is int and 0 <= value < 1 << 31:
+    if isinstance(value, int) and 0 <= value < 1 << 31:
         return value
-    number, (least, most) = _index(name, value), _limits(dtype)
+    number, (least, most) = integer_of(name, value), integer_limits(np.dtype(dtype))
     if not least <= number <= most:
         raise OverflowError(
-            f"{name} is {number}, which is outside {np.dtype(dtype)} ({least}..{most})"
+            f"{name} is {shown(number)}, which is outside {np.dtype(dtype)} ({least}..{most})"
         )
     return number
 
@@ -123,9 +109,9 @@ def nelems_of(name: str, value: Any) -> int:
 
     Raises: TypeError (no integer).
     """
-    if type(value) is int:
+    if isinstance(value, int):
         return value
-    return _index(name, value)
+    return integer_of(name, value)
 
 
 def pe_number(pe: Any, name: str = "pe") -> int:
@@ -135,17 +121,10 @@ def pe_number(pe: Any, name: str = "pe") -> int:
     """
     if type(pe) is int and 0 <= pe < 1 << 31:
         return pe
-    number = _index(name, pe)
+    number = integer_of(name, pe)
     if not -1 << 31 <= number < 1 << 31:
-        raise ValueError(f"{name} {number} is outside the job")
+        raise ValueError(f"{name} {shown(number)} is outside the job")
     return number
-
-
-@functools.cache
-def _limits(dtype: Any) -> tuple[int, int]:
-    """Of an integer dtype; ``iinfo`` takes a microsecond."""
-    limits = np.iinfo(dtype)
-    return int(limits.min), int(limits.max)
 
 
 #: Arguments that are no numbers to those who write them.
@@ -155,26 +134,17 @@ _CONSTANTS = {
 }
 
 
-def _index(name: str, value: Any) -> int:
+def integer_of(name: str, value: Any) -> int:
+    """The argument ``name`` as an int: what any integer of a user's goes through.
+
+    Raises: TypeError (no integer).
+    """
     try:
         return operator.index(value)
     except TypeError:
-        what = f"{name} is {value!r} ({type(value).__name__}), not an integer"
+        what = f"{name} is {shown(value)} ({type(value).__name__}), not an integer"
         constants = _CONSTANTS.get(name)
         raise TypeError(f"{what}; give {constants}" if constants else what) from None
-
-
-def argument_error(error: Exception, **given: tuple[Any, Any]) -> Exception:
-    """What to raise for the TypeError or OverflowError of the extension, which names no argument.
-
-    ``given`` has each integer argument with the dtype that it has to fit; None: it is a PE.
-    """
-    for name, (value, dtype) in given.items():
-        try:
-            pe_number(value, name) if dtype is None else integer(name, value, dtype)
-        except (TypeError, ValueError, OverflowError) as named:
-            return named
-    return error
 
 
 def _is_element(dtype: np.dtype[Any], name: str) -> bool:

@@ -19,7 +19,9 @@ def view_of_peer(address: int, nbytes: int, array: Any) -> Any:
     if not nbytes:
         return np.empty(array.shape, array.dtype)
     window = _Window(address, nbytes, array)
-    return np.ndarray(array.shape, array.dtype, buffer=np.asarray(window))
+    view: np.ndarray[Any, Any] = np.ndarray(array.shape, array.dtype, buffer=np.asarray(window))
+    view.flags.writeable = array.flags.writeable
+    return view
 
 
 class _Window:

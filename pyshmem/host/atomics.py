@@ -30,36 +30,37 @@ def _change(
     op: str, dest: AnyArray, value: Any, pe: int, ctx: Context | None, stream: StreamLike
 ) -> None:
     """An operation that fetches nothing."""
-    address, kind = target(dest, "dest")
+    address, kind = target(dest, "dest", writable=True)
     if kind.atomic is None:
         raise unsupported_dtype(f"atomic {op}", kind, ATOMIC_FAMILY[op])
     if stream is not None:
-        what = _OP[op], kind.element, address, bits_of(kind, value, pe), 0, pe_number(pe), 0
+        what = _OP[op], kind.element, address, bits_of(kind, value), 0, pe_number(pe), 0
         run(lib.ishmemx_atomic_on_stream, handle_of(ctx), *what, stream_handle(stream))
         return
     if type(value) is not kind.plain:
         value = kind.scalar(value, "value")
-    handle = handle_of(ctx)
+    handle, pe = handle_of(ctx), pe_number(pe)
     try:
         status = kind.atomic(handle, _OP[op], address, value, pe)
-    except (TypeError, OverflowError):
-        raise out_of_range(kind, pe, value) from None
+    except OverflowError:
+        raise out_of_range(kind, value) from None
     if status:
         fail(status)
 
 
 def _fetch(op: str, dest: AnyArray, value: Any, pe: int, ctx: Context | None) -> Any:
     """An operation that returns the value from before."""
-    address, kind = target(dest, "dest")
+    changes = op != "fetch"
+    address, kind = target(dest, "dest" if changes else "source", writable=changes)
     if kind.atomic_fetch is None:
         raise unsupported_dtype(f"atomic {op}", kind, ATOMIC_FAMILY[op])
     if type(value) is not kind.plain:
         value = kind.scalar(value, "value")
-    handle = handle_of(ctx)
+    handle, pe = handle_of(ctx), pe_number(pe)
     try:
         old = kind.atomic_fetch(handle, _OP[op], address, value, pe)
-    except (TypeError, OverflowError):
-        raise out_of_range(kind, pe, value) from None
+    except OverflowError:
+        raise out_of_range(kind, value) from None
     if old == kind.failed:
         check_value()
     return old
@@ -147,15 +148,15 @@ def atomic_compare_swap(
     Raises: see the module.
     Spec: shmem_atomic_compare_swap (OpenSHMEM 1.5).
     """
-    address, kind = target(dest, "dest")
+    address, kind = target(dest, "dest", writable=True)
     if kind.compare_swap is None:
         raise unsupported_dtype("atomic compare_swap", kind, ATOMIC_FAMILY["compare_swap"])
     cond, value = kind.scalar(cond, "cond"), kind.scalar(value, "value")
-    handle = handle_of(ctx)
+    handle, pe = handle_of(ctx), pe_number(pe)
     try:
         old = kind.compare_swap(handle, address, cond, value, pe)
-    except (TypeError, OverflowError):
-        raise out_of_range(kind, pe, cond, value) from None
+    except OverflowError:
+        raise out_of_range(kind, cond, value) from None
     if old == kind.failed:
         check_value()
     return int(old)

@@ -33,7 +33,8 @@ def _start(
     cond: Any = 0,
     stream: StreamLike = None,
 ) -> None:
-    address, kind = target(dest, "source" if op == "fetch" else "dest")
+    changes = op != "fetch"
+    address, kind = target(dest, "dest" if changes else "source", writable=changes)
     if kind.element < 0 or ATOMIC_FAMILY[op] not in ELEMENTS[kind.element].families:
         raise unsupported_dtype(f"atomic {op}", kind, ATOMIC_FAMILY[op])
     slot, capacity, fetched = place(fetch, "fetch", symmetric=False, writable=True)
@@ -42,7 +43,7 @@ def _start(
     if not capacity:
         raise ValueError("fetch has no elements; its element 0 receives the value")
     context, pe = context_of(ctx), pe_number(pe)
-    bits = bits_of(kind, value, pe), bits_of(kind, cond, pe, "cond")
+    bits = bits_of(kind, value), bits_of(kind, cond, "cond")
     number = ATOMIC_NUMBER[op]
     if stream is not None:
         where = *bits, pe, slot, stream_handle(stream)

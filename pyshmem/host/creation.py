@@ -16,12 +16,14 @@ from .._core.array_types import DeviceArray
 from .._core.arrays import SymmetricArray
 from .._core.dtypes import DTypeLike, as_dtype, integer
 from .._core.library import check, lib
+from .._core.values import fitting
 from .heap import Either, OnDevice, OnHost, Shape, allocate
 from .teams import TEAM_WORLD
 
 
 def _filled(array: Any, values: Any) -> Any:
     """Set the elements of a new array; no PE goes on before all have, so that no put is lost."""
+    fitting(array.dtype, values)
     if isinstance(array, np.ndarray):
         array[...] = values
     else:

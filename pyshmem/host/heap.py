@@ -207,7 +207,7 @@ def _block_of(array: Any, verb: str) -> Block | None:
     """The block of what an allocation returned; None for an array without elements."""
     if isinstance(array, SymmetricArray) and (why := gone(array)):
         raise ValueError(f"the array cannot be {verb}: {why}")
-    address, nbytes, _ = place(array, "array", symmetric=True)
+    address, nbytes, _ = place(array, "array", symmetric=True, writable=False)
     if not nbytes:
         return None
     block = _blocks.get(address)

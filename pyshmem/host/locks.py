@@ -24,7 +24,7 @@ _LONG = kind_of(np.dtype(np.int64))
 
 
 def _word(lock: AnyArray) -> int:
-    address, kind = target(lock, "lock")
+    address, kind = target(lock, "lock", writable=True)
     if kind is not _LONG:
         raise TypeError(f"lock has dtype {kind.dtype}; locks are int64")
     return address

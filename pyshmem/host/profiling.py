@@ -31,6 +31,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple, SupportsIndex
 
+from .._core.dtypes import integer
 from .._core.library import lib
 from .contexts import Context
 from .fast_calls import Call as FastCall
@@ -215,7 +216,7 @@ def pcontrol(level: int, *arguments: Any) -> None:
     Spec: shmem_pcontrol (OpenSHMEM 1.5).
     """
     global _paused
-    _paused = level == 0
+    _paused = integer("level", level) == 0
 
 
 def _routines() -> Iterator[tuple[Any, str, str]]:

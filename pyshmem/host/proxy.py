@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._core.contract import REQUEST_OP
+from .._core.dtypes import integer
 from .._core.library import check, ffi, lib
 from .contexts import CTX_DEFAULT
 
@@ -136,12 +137,13 @@ def unregister_handler(handler: Handler) -> None:
     Raises: ValueError (not registered), ShmemTimeout, PeerDied.
     Extension.
     """
-    if _handlers.get(int(handler)) is not handler:
+    number = integer("handler", handler)
+    if _handlers.get(number) is not handler:
         raise ValueError(f"{handler!r} is not registered")
     if lib.ishmemx_initialized():
         CTX_DEFAULT.quiet()
-    check(lib.ishmemx_unregister_handler(int(handler)))
-    del _handlers[int(handler)]
+    check(lib.ishmemx_unregister_handler(number))
+    del _handlers[number]
 
 
 _WAY_OUT = (

@@ -42,7 +42,7 @@ def ptr(array: AnyArray, pe: int, *, team: Team = TEAM_WORLD) -> Any:
         if not isinstance(team, Team):
             raise refuse_team(team, "team")
         return team.ptr(array, pe)
-    address, nbytes, _ = place(array, "array", symmetric=True)
+    address, nbytes, _ = place(array, "array", symmetric=True, writable=False)
     peer = ffi.new("uintptr_t *")
     check(lib.ishmemx_ptr(address, pe_number(pe), peer))
     return view_of_peer(peer[0], nbytes, array)
@@ -69,7 +69,7 @@ def addr_accessible(array: AnyArray, pe: int) -> bool:
     Spec: shmem_addr_accessible (OpenSHMEM 1.5).
     """
     runtime.current()
-    address = place(array, "array", symmetric=False)[0]
+    address = place(array, "array", symmetric=False, writable=False)[0]
     return bool(lib.ishmemx_addr_accessible(address, integer("pe", pe)))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, pair, stream_handle, target
-from .._core.dtypes import Kind, argument_error, integer_error, out_of_range, pe_number
+from .._core.dtypes import out_of_range, pe_number
 from .._core.errors import UnsupportedError
 from .._core.library import check, check_value, fail, fail_transfer, lib
 from .contexts import Context, context_of, handle_of
@@ -120,11 +120,8 @@ def put_nbi(
         put(dest, source, pe, nelems=nelems, ctx=ctx, stream=stream)
         return
     source_address, dest_address, nbytes = pair(source, dest, nelems, _PUT, "source")
-    context = context_of(ctx)
-    try:
-        status = lib.ishmemx_put_nbi(context.handle, dest_address, source_address, nbytes, pe)
-    except (TypeError, OverflowError) as error:
-        raise argument_error(error, pe=(pe, None)) from None
+    context, pe = context_of(ctx), pe_number(pe)
+    status = lib.ishmemx_put_nbi(context.handle, dest_address, source_address, nbytes, pe)
     if status:
         fail_transfer(status, source)
     context.keep(source, pe, nbytes)
@@ -157,11 +154,8 @@ def get_nbi(
         get(dest, source, pe, nelems=nelems, ctx=ctx, stream=stream)
         return
     dest_address, source_address, nbytes = pair(dest, source, nelems, _GET, "dest")
-    context = context_of(ctx)
-    try:
-        status = lib.ishmemx_get_nbi(context.handle, dest_address, source_address, nbytes, pe)
-    except (TypeError, OverflowError) as error:
-        raise argument_error(error, pe=(pe, None)) from None
+    context, pe = context_of(ctx), pe_number(pe)
+    status = lib.ishmemx_get_nbi(context.handle, dest_address, source_address, nbytes, pe)
     if status:
         fail_transfer(status, dest)
     context.keep(dest, pe)
@@ -185,10 +179,10 @@ def p(
         PeerDied, ShmemError.
     Spec: shmem_p (OpenSHMEM 1.5).
     """
-    address, kind = target(dest, "dest")
+    address, kind = target(dest, "dest", writable=True)
     handle, pe = handle_of(ctx), pe_number(pe)
     if kind.p is None or stream is not None:
-        one = _one_value(kind, value)
+        one = kind.one(value, "value")
         if stream is not None:
             _p_on_stream(handle, address, one, pe, stream)
             return
@@ -199,7 +193,7 @@ def p(
         try:
             status = kind.p(handle, address, value, pe)
         except OverflowError:
-            raise out_of_range(kind, pe, value) from None
+            raise out_of_range(kind, value) from None
     if status:
         fail(status)
 
@@ -220,7 +214,7 @@ def g(source: AnyArray, pe: int, *, ctx: Context | None = None) -> Any:
     Raises: ValueError (pe, not symmetric), NotInitialized, PeerDied, ShmemError.
     Spec: shmem_g (OpenSHMEM 1.5).
     """
-    address, kind = target(source, "source")
+    address, kind = target(source, "source", writable=False)
     handle, pe = handle_of(ctx), pe_number(pe)
     if kind.g is None:
         one = np.empty((), kind.dtype)
@@ -230,22 +224,6 @@ def g(source: AnyArray, pe: int, *, ctx: Context | None = None) -> Any:
     if value == kind.failed:
         check_value()
     return value
-
-
-def _one_value(kind: Kind, value: Any) -> np.ndarray:
-    """An array of the one element that ``p`` stores, of a dtype the core may not know."""
-    if kind.p is not None or kind.dtype.kind in "iu":
-        value = kind.scalar(value, "value")
-    if kind.dtype.kind in "iu" and (error := integer_error(kind, value)):
-        raise error  # NumPy before 2 wraps it
-    try:
-        with np.errstate(over="raise"):
-            one = np.array(value, kind.dtype)
-    except FloatingPointError:
-        raise OverflowError(f"value {value} is outside {kind.dtype}") from None
-    if one.size != 1:
-        raise ValueError(f"value has {one.size} elements; p stores one")
-    return one
 
 
 def _p_on_stream(handle: int, address: int, one: np.ndarray, pe: int, stream: StreamLike) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, pair, signal_target, stream_handle
-from .._core.dtypes import argument_error
+from .._core.dtypes import integer, pe_number
 from .._core.library import SignalOp, check, check_value, fail_transfer, lib
 from .contexts import Context, context_of, handle_of
 from .fast_calls import fast
@@ -24,16 +24,9 @@ SIGNAL_ADD = SignalOp.ADD
 _NAMES = ("source", "dest")
 
 
-def _mistake(error: Exception, signal: Any, sig_op: Any, pe: Any) -> Exception:
-    given = {"signal": (signal, np.uint64), "sig_op": (sig_op, np.int32), "pe": (pe, None)}
-    return argument_error(error, **given)
-
-
-def _on_stream(call: Any, *where: Any) -> None:
-    try:
-        run(call, *where)
-    except (TypeError, OverflowError) as error:
-        raise _mistake(error, *where[-4:-1]) from None
+def _change(signal: Any, sig_op: Any, pe: Any) -> tuple[int, int, int]:
+    """What is done to a signal word, and on which PE."""
+    return integer("signal", signal, np.uint64), integer("sig_op", sig_op), pe_number(pe)
 
 
 def put_signal(
@@ -67,19 +60,13 @@ def put_signal(
     Spec: shmem_put_signal (OpenSHMEM 1.5).
     """
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES, "source")
-    word = signal_target(sig_addr)
+    word = signal_target(sig_addr, writable=True)
+    where = dest_address, source_address, nbytes, word, *_change(signal, sig_op, pe)
     if stream is not None:
-        where = dest_address, source_address, nbytes, word, signal, sig_op, pe
         call = lib.ishmemx_put_signal_on_stream
-        _on_stream(call, handle_of(ctx), *where, stream_handle(stream))
+        run(call, handle_of(ctx), *where, stream_handle(stream))
         return
-    context = handle_of(ctx)
-    try:
-        status = lib.ishmemx_put_signal(
-            context, dest_address, source_address, nbytes, word, signal, sig_op, pe
-        )
-    except (TypeError, OverflowError) as error:
-        raise _mistake(error, signal, sig_op, pe) from None
+    status = lib.ishmemx_put_signal(handle_of(ctx), *where)
     if status:
         fail_transfer(status, source)
 
@@ -119,17 +106,14 @@ def put_signal_nbi(
         )
         return
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES, "source")
-    word = signal_target(sig_addr)
-    context = context_of(ctx)
-    try:
-        status = lib.ishmemx_put_signal_nbi(
-            context.handle, dest_address, source_address, nbytes, word, signal, sig_op, pe
-        )
-    except (TypeError, OverflowError) as error:
-        raise _mistake(error, signal, sig_op, pe) from None
+    word = signal_target(sig_addr, writable=True)
+    context, change = context_of(ctx), _change(signal, sig_op, pe)
+    status = lib.ishmemx_put_signal_nbi(
+        context.handle, dest_address, source_address, nbytes, word, *change
+    )
     if status:
         fail_transfer(status, source)
-    context.keep(source, pe, nbytes)
+    context.keep(source, change[-1], nbytes)
 
 
 @fast("signal_op")
@@ -158,17 +142,12 @@ def signal_op(
         NotInitialized, PeerDied, ShmemError.
     Spec: shmem_signal_set and shmem_signal_add (OpenSHMEM 1.6) in one.
     """
-    where = signal_target(sig_addr), signal, sig_op, pe
+    where = signal_target(sig_addr, writable=True), *_change(signal, sig_op, pe)
     if stream is not None:
         call = lib.ishmemx_signal_op_on_stream
-        _on_stream(call, handle_of(ctx), *where, stream_handle(stream))
+        run(call, handle_of(ctx), *where, stream_handle(stream))
         return
-    context = handle_of(ctx)
-    try:
-        status = lib.ishmemx_signal_op(context, *where)
-    except (TypeError, OverflowError) as error:
-        raise _mistake(error, signal, sig_op, pe) from None
-    check(status)
+    check(lib.ishmemx_signal_op(handle_of(ctx), *where))
 
 
 @fast("signal", SIGNAL_SET)
@@ -213,7 +192,7 @@ def signal_fetch(sig_addr: AnyArray) -> int:
     Raises: TypeError (not uint64), ValueError (not symmetric), NotInitialized, ShmemError.
     Spec: shmem_signal_fetch (OpenSHMEM 1.5).
     """
-    value: int = lib.signal_fetch(signal_target(sig_addr))
+    value: int = lib.signal_fetch(signal_target(sig_addr, writable=False))
     if value == lib.failed_signal:
         check_value()
     return value
@@ -239,15 +218,11 @@ def signal_wait_until(
         OverflowError (cmp_value), NotInitialized, ShmemError.
     Spec: shmem_signal_wait_until (OpenSHMEM 1.5).
     """
+    word = signal_target(sig_addr, writable=False)
+    how, right = integer("cmp", cmp), integer("cmp_value", cmp_value, np.uint64)
     if stream is not None:
-        word = signal_target(sig_addr)
-        return wait_on_stream("uint64", word, cmp, cmp_value, stream)
-    word = signal_target(sig_addr)
-    try:
-        value: int = lib.signal_wait_until(word, cmp, cmp_value)
-    except (TypeError, OverflowError) as error:
-        given = {"cmp": (cmp, np.int32), "cmp_value": (cmp_value, np.uint64)}
-        raise argument_error(error, **given) from None
+        return wait_on_stream("uint64", word, how, right, stream)
+    value: int = lib.signal_wait_until(word, how, right)
     if value == lib.failed_signal:
         check_value()
     return value

@@ -25,7 +25,7 @@ import numpy as np
 from .._core import compat
 from .._core.arrays import StreamLike, stream_handle
 from .._core.contract import HASH, STREAM_KERNEL, STREAM_KEY
-from .._core.dtypes import Kind, argument_error, as_dtype, bits_of, kind_of
+from .._core.dtypes import Kind, as_dtype, bits_of, integer, kind_of
 from .._core.errors import ShmemError, UnsupportedError
 from .._core.library import __version__, check, ffi, lib, setting
 from .._core.type_table import ELEMENT_NUMBER, ELEMENTS, REDUCE_OPS
@@ -306,13 +306,9 @@ def wait_on_stream(
     ``driver``: by the driver if it can, whatever is set, beside kernels that fill the GPU too.
     """
     number = ELEMENT_NUMBER[element]
-    bits = bits_of(_kind_of_element(number), value)
+    bits = bits_of(_kind_of_element(number), value, name="cmp_value")
     wait = lib.ishmemx_wait_by_driver if driver else lib.ishmemx_wait_until_on_stream
-    handle = stream_handle(stream)
-    try:
-        run(wait, number, address, cmp, bits, handle)
-    except (TypeError, OverflowError) as error:
-        raise argument_error(error, cmp=(cmp, np.int32)) from None
+    run(wait, number, address, integer("cmp", cmp), bits, stream_handle(stream))
 
 
 def prepare(*routines: str | Callable[..., Any], dtype: Any = None) -> None:

@@ -156,7 +156,7 @@ def ibget(
 def _sides(dest: AnyArray, source: AnyArray, *, put: bool) -> tuple[Place, Place]:
     """Where the elements of ``dest`` and ``source`` are; the far side is symmetric."""
     to = place(dest, "dest", symmetric=put, writable=True)
-    origin = place(source, "source", symmetric=not put)
+    origin = place(source, "source", symmetric=not put, writable=False)
     if to[2] is not origin[2]:
         raise TypeError(
             f"source has dtype {origin[2].dtype}, dest has dtype {to[2].dtype}; "

@@ -14,7 +14,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, cast
 
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, place, stream_handle
@@ -29,6 +29,10 @@ from .team_arguments import TeamConfig, listed_pes, options_of, refuse_team
 
 if TYPE_CHECKING:
     from .contexts import Context
+
+
+#: Stands for TEAM_WORLD, which is made below, as the default of an argument.
+_WORLD_LATER = cast("Team", None)
 
 
 class Channel(Handle):
@@ -147,7 +151,7 @@ class Team(Handle):
         Raises: ValueError (pe, array, destroyed), NotInitialized.
         Spec: shmem_team_ptr (OpenSHMEM 1.6).
         """
-        address, nbytes, _ = place(array, "array", symmetric=True)
+        address, nbytes, _ = place(array, "array", symmetric=True, writable=False)
         peer = ffi.new("uintptr_t *")
         check(lib.ishmemx_team_ptr(self.handle, address, pe_number(pe), peer))
         return view_of_peer(peer[0], nbytes, array)
@@ -213,31 +217,31 @@ class Team(Handle):
 
     @staticmethod
     def from_pes(
-        pes: Iterable[SupportsIndex], *, parent: Team | None = None,
+        pes: Iterable[SupportsIndex], *, parent: Team = _WORLD_LATER,
         config: TeamConfig | None = None,
     ) -> Team | None:  # fmt: skip
         """Make the team of the given PEs, in the given order. Collective over ``parent``.
 
         Args:
             pes: numbers in ``parent``, each once; equal on all PEs.
-            parent: team whose PEs make the call; default ``TEAM_WORLD``.
+            parent: team whose PEs make the call; default ``TEAM_WORLD``. None, as a split returns where
+                this PE is no member, is refused.
             config: what the new team is made with.
 
         Returns:
             The team; None on the PEs that are not in it.
 
-        Raises: ValueError (pes, destroyed), MismatchError, PeerDied, ShmemTimeout, NotInitialized,
-            ShmemError.
+        Raises: TypeError (parent), ValueError (pes, destroyed), MismatchError, PeerDied, ShmemTimeout,
+            NotInitialized, ShmemError.
         Extension.
         """
-        whole = TEAM_WORLD if parent is None else parent
-        if not isinstance(whole, Team):
-            raise refuse_team(whole, "parent")
+        if not isinstance(parent, Team):
+            raise refuse_team(parent, "parent")
         team, listed = ffi.new("uintptr_t *"), listed_pes(pes)
         numbers = ffi.new("int[]", listed)
         options = options_of(config)
-        check(lib.ishmemx_team_split_list(whole.handle, numbers, len(listed), *options, team))
-        return made(team[0], f"{whole._name}{listed}")
+        check(lib.ishmemx_team_split_list(parent.handle, numbers, len(listed), *options, team))
+        return made(team[0], f"{parent._name}{listed}")
 
     def split(
         self, color: int | None, key: int = 0, *, config: TeamConfig | None = None
@@ -392,6 +396,7 @@ def _job_ended() -> None:
 
 #: All PEs of the job.
 TEAM_WORLD: Team = Team(lib.team_world(), "TEAM_WORLD")
+cast(Any, Team.from_pes).__kwdefaults__["parent"] = TEAM_WORLD
 #: The PEs whose symmetric heaps this PE can load and store.
 TEAM_SHARED: Team = Team(lib.team_shared(), "TEAM_SHARED")
 #: The PEs on this host. Extension.

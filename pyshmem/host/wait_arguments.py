@@ -7,9 +7,10 @@ from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
+from .._core import cupy_arrays
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, place, stream_handle
-from .._core.dtypes import Kind, argument_error, integer_error, nelems_of, unsupported_dtype
+from .._core.dtypes import Kind, integer, integer_of, nelems_of, unsupported_dtype
 from .._core.errors import UnsupportedError
 from .._core.library import check, ffi, lib
 from .stream_kernels import run
@@ -30,7 +31,7 @@ class ElementSet(NamedTuple):
 def element_set(
     routine: str, ivars: AnyArray, values: Any, nelems: Count, status: Any, vector: int
 ) -> ElementSet:
-    address, nbytes, kind = place(ivars, "ivars", symmetric=True)
+    address, nbytes, kind = place(ivars, "ivars", symmetric=True, writable=False)
     if kind.wait_until is None:
         raise unsupported_dtype(routine, kind, "a")
     available = nbytes // kind.dtype.itemsize
@@ -39,63 +40,72 @@ def element_set(
         raise ValueError(f"nelems is {count}; ivars has {available} elements")
     mask = ffi.NULL
     if status is not None:
-        excluded = np.ascontiguousarray(np.asarray(status) != 0, np.intc)
-        if excluded.shape != (count,):
-            raise ValueError(f"status has shape {excluded.shape}; it needs {count} elements")
-        mask = ffi.from_buffer("int[]", excluded)
-    right = _right_hand_side(kind, values, vector)
-    if vector and right.size != count:
-        raise ValueError(f"cmp_values has {right.size} elements; {count} are compared")
+        excluded = _each("status", status, count, None)
+        mask = ffi.from_buffer("int[]", np.ascontiguousarray(excluded != 0, np.intc))
+    if vector:
+        right = _each("cmp_values", values, count, kind)
+    else:
+        number = integer("cmp_value", kind.scalar(values, "cmp_value"), kind.dtype)
+        right = np.array([number], kind.dtype)
     return ElementSet(kind.element, address, count, mask, right)
 
 
-def _right_hand_side(kind: Kind, values: Any, vector: int) -> np.ndarray:
-    given = np.asarray(values) if vector else np.asarray(kind.scalar(values, "cmp_value"))
-    if given.dtype.kind == "O":  # refuses what is no integer
-        for value in given.flat:
-            kind.scalar(value, "an element of cmp_values")
-    if given.size and given.dtype != kind.dtype:
-        if given.dtype.kind not in "iuO":
-            raise TypeError(f"cmp_values has dtype {given.dtype}; ivars has {kind.dtype}")
-        if error := integer_error(kind, int(given.min()), int(given.max())):
-            raise error
-    return np.ascontiguousarray(given, kind.dtype).reshape(-1)
+def _each(name: str, given: Any, count: int, kind: Kind | None) -> np.ndarray[Any, Any]:
+    """One integer or bool for each of ``count`` elements, in any shape: of ``kind``, or a mask.
+
+    NumPy would make float64 of large integers of two types together, and masks of anything.
+    """
+    known = isinstance(given, np.ndarray) or hasattr(given, "__array_interface__")
+    if hasattr(given, "__cuda_array_interface__") and not known:
+        given = cupy_arrays.to_numpy(given)
+    elif hasattr(given, "dtype") and not isinstance(given, np.ma.MaskedArray):
+        given = np.asarray(given)
+    if isinstance(given, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; give its elements, as np.ma.getdata does")
+    values = given if isinstance(given, np.ndarray) else np.asarray(given, object)
+    if values.dtype.kind not in "biuO":
+        raise TypeError(f"{name} has dtype {values.dtype}; give integers or bools")
+    if values.dtype.kind == "O":
+        listed = [_number(name, value) for value in values.flat]
+        for value in (min(listed), max(listed)) if kind and listed else ():
+            integer(f"an element of {name}", value, kind.dtype)
+        values = np.array(listed if kind else [value != 0 for value in listed], kind and kind.dtype)
+    if values.size != count:
+        elements = "element" if values.size == 1 else "elements"
+        raise ValueError(f"{name} has {values.size} {elements}; it needs one for each of {count}")
+    if kind and values.size and values.dtype != kind.dtype:
+        for value in (values.min(), values.max()):
+            integer(f"an element of {name}", int(value), kind.dtype)
+    return np.ascontiguousarray(values, kind and kind.dtype).reshape(-1)
 
 
-def _ask(cmp: int, routine: Any, *arguments: Any) -> None:
-    try:
-        check(routine(*arguments))
-    except (TypeError, OverflowError) as error:
-        raise argument_error(error, cmp=(cmp, np.int32)) from None
+def _number(name: str, value: Any) -> int:
+    return int(value) if isinstance(value, np.bool_) else integer_of(f"an element of {name}", value)
 
 
 def index_of(routine: Any, of: ElementSet, cmp: int, vector: int) -> int | None:
     index = ffi.new("size_t *")
-    where = of.kind, of.address, of.nelems, of.status
-    _ask(cmp, routine, *where, cmp, of.values.ctypes.data, vector, index)
+    where = of.kind, of.address, of.nelems, of.status, integer("cmp", cmp)
+    check(routine(*where, of.values.ctypes.data, vector, index))
     return None if index[0] == lib.NO_INDEX else int(index[0])
 
 
 def indices_of(routine: Any, of: ElementSet, cmp: int, vector: int) -> np.ndarray:
     indices, found = np.empty(max(of.nelems, 1), np.uintp), ffi.new("size_t *")
-    _ask(
-        cmp, routine,
-        of.kind, of.address, of.nelems, ffi.from_buffer("size_t[]", indices), of.status, cmp,
-        of.values.ctypes.data, vector, found,
-    )  # fmt: skip
+    where = of.kind, of.address, of.nelems, ffi.from_buffer("size_t[]", indices), of.status
+    check(routine(*where, integer("cmp", cmp), of.values.ctypes.data, vector, found))
     return indices[: found[0]].astype(np.intp)
 
 
 def wait_all(of: ElementSet, cmp: int, vector: int) -> None:
-    values = of.values.ctypes.data
-    where = of.kind, of.address, of.nelems, of.status
-    _ask(cmp, lib.ishmemx_wait_until_all, *where, cmp, values, vector)
+    where = of.kind, of.address, of.nelems, of.status, integer("cmp", cmp)
+    check(lib.ishmemx_wait_until_all(*where, of.values.ctypes.data, vector))
 
 
 def test_all_of(of: ElementSet, cmp: int, vector: int) -> bool:
-    holds, values = ffi.new("int *"), of.values.ctypes.data
-    where = of.kind, of.address, of.nelems, of.status
-    _ask(cmp, lib.ishmemx_test_all, *where, cmp, values, vector, holds)
+    holds = ffi.new("int *")
+    where = of.kind, of.address, of.nelems, of.status, integer("cmp", cmp)
+    check(lib.ishmemx_test_all(*where, of.values.ctypes.data, vector, holds))
     return bool(holds[0])
 
 
@@ -128,9 +138,6 @@ def set_on_stream(
         places.append(address)
     bits = int.from_bytes(of.values.tobytes(), "little")
     kinds = {"all": lib.ISHMEMX_KERNEL_WAIT_ALL, "any": lib.ISHMEMX_KERNEL_WAIT_ANY}
-    what = kinds.get(which, lib.ISHMEMX_KERNEL_WAIT_SOME), of.kind, of.address, of.nelems, cmp, bits
-    handle = stream_handle(stream)
-    try:
-        run(lib.ishmemx_wait_set_on_stream, *what, *places, handle)
-    except (TypeError, OverflowError) as error:
-        raise argument_error(error, cmp=(cmp, np.int32)) from None
+    what = kinds.get(which, lib.ISHMEMX_KERNEL_WAIT_SOME), of.kind, of.address, of.nelems
+    how = integer("cmp", cmp), bits
+    run(lib.ishmemx_wait_set_on_stream, *what, *how, *places, stream_handle(stream))

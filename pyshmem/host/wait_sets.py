@@ -9,8 +9,10 @@ All compare elements of ``ivars`` here and take
 - ``cmp_value``, or in the ``_vector`` forms ``cmp_values``: the right-hand side, one for all elements
   or one an element;
 - ``nelems``: how many elements from the first count; default all;
-- ``status``: a mask of as many integers that **excludes** elements: 0 counts, anything else does not
-  (the opposite of NumPy's ``where``). It is not changed.
+- ``status``: a mask of as many integers or bools that **excludes** elements: 0 counts, anything else
+  does not (the opposite of NumPy's ``where``). It is not changed.
+
+Of ``cmp_values`` and ``status``, integers or bools, the number of elements counts, not the shape.
 
 What the other PE ordered before the change of an element found may be read on return. A series of
 ``any`` calls finds every element that holds in turn.

@@ -3,13 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, target
-from .._core.dtypes import Kind, argument_error, unsupported_dtype
+from .._core.dtypes import Kind, integer, unsupported_dtype
 from .._core.library import Cmp, check_value, fail
 from .._core.type_table import ELEMENTS
 from .fast_calls import fast
@@ -19,14 +15,10 @@ CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = Cmp.EQ, Cmp.NE, Cmp.GT, Cmp.GE,
 
 
 def _waitable(ivar: AnyArray, routine: str) -> tuple[int, Kind]:
-    address, kind = target(ivar, "ivar")
+    address, kind = target(ivar, "ivar", writable=False)
     if kind.wait_until is None:
         raise unsupported_dtype(routine, kind, "a")
     return address, kind
-
-
-def _mistake(error: Exception, kind: Kind, cmp: Any, cmp_value: Any) -> Exception:
-    return argument_error(error, cmp=(cmp, np.int32), cmp_value=(cmp_value, kind.dtype))
 
 
 @fast("wait_until")
@@ -49,11 +41,8 @@ def wait_until(ivar: AnyArray, cmp: int, cmp_value: int, *, stream: StreamLike =
         name = ELEMENTS[kind.element].name
         wait_on_stream(name, address, cmp, cmp_value, stream)
         return
-    value = kind.scalar(cmp_value, "cmp_value")
-    try:
-        status = kind.wait_until(address, cmp, value)
-    except (TypeError, OverflowError) as error:
-        raise _mistake(error, kind, cmp, value) from None
+    value = integer("cmp_value", kind.scalar(cmp_value, "cmp_value"), kind.dtype)
+    status = kind.wait_until(address, integer("cmp", cmp), value)
     if status:
         fail(status)
 
@@ -72,11 +61,8 @@ def test(ivar: AnyArray, cmp: int, cmp_value: int) -> bool:
     Spec: shmem_test (OpenSHMEM 1.5).
     """
     address, kind = _waitable(ivar, "test")
-    value = kind.scalar(cmp_value, "cmp_value")
-    try:
-        holds = kind.test(address, cmp, value)
-    except (TypeError, OverflowError) as error:
-        raise _mistake(error, kind, cmp, value) from None
+    value = integer("cmp_value", kind.scalar(cmp_value, "cmp_value"), kind.dtype)
+    holds = kind.test(address, integer("cmp", cmp), value)
     if holds < 0:
         check_value()
     return bool(holds)

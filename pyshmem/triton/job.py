@@ -117,7 +117,9 @@ class Wrapped:
 
         Raises: ValueError (freed, or not on the device heap), NotInitialized (its job has ended).
         """
-        return arrays.place(self.array, "a kernel's argument", symmetric=self.symmetric)[0]
+        return arrays.place(
+            self.array, "a kernel's argument", symmetric=self.symmetric, writable=False
+        )[0]
 
     def __repr__(self) -> str:
         return f"wrap({self.array!r})"

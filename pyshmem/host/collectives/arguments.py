@@ -43,7 +43,7 @@ def fcollect(
     dest: AnyArray, source: AnyArray, nelems: Nelems, team: Team | Channel
 ) -> tuple[int, ...]:
     """Team, addresses of dest and source, bytes of a PE."""
-    given = place(source, "source", symmetric=True)
+    given = place(source, "source", symmetric=True, writable=False)
     result = place(dest, "dest", symmetric=True, writable=True)
     nbytes = bytes_of(given, result, nelems, _NAMES, team_of(team).n_pes())
     return team.handle, result[0], given[0], nbytes
@@ -53,7 +53,7 @@ def collect(
     dest: AnyArray, source: AnyArray, nelems: Nelems, team: Team | Channel
 ) -> tuple[int, ...]:
     """Team, address of dest and its bytes, address of source, bytes of this PE."""
-    given = place(source, "source", symmetric=True)
+    given = place(source, "source", symmetric=True, writable=False)
     result = place(dest, "dest", symmetric=True, writable=True)
     bytes_of(given, result, 0, _NAMES)  # their dtypes
     # Only against the source: a dest that is too small is found by the library, for all PEs.
@@ -65,7 +65,7 @@ def alltoall(
     dest: AnyArray, source: AnyArray, nelems: Nelems, team: Team | Channel
 ) -> tuple[int, ...]:
     """Team, addresses of dest and source, bytes of a block."""
-    given = place(source, "source", symmetric=True)
+    given = place(source, "source", symmetric=True, writable=False)
     result = place(dest, "dest", symmetric=True, writable=True)
     n_pes, width = team_of(team).n_pes(), given[2].dtype.itemsize
     count = _block(given[1] // width, n_pes, nelems)
@@ -82,7 +82,7 @@ def alltoalls(
     team: Team | Channel,
 ) -> tuple[int, ...]:
     """Team, addresses of dest and source, their strides, elements of a block, bytes of each."""
-    given = place(source, "source", symmetric=True)
+    given = place(source, "source", symmetric=True, writable=False)
     result = place(dest, "dest", symmetric=True, writable=True)
     bytes_of(given, result, 0, _NAMES)
     steps = integer("dst", dst, np.int64), integer("sst", sst, np.int64)
@@ -123,7 +123,7 @@ def reduce_scatter(
     op: str, dest: AnyArray, source: AnyArray, nelems: Nelems, team: Team | Channel
 ) -> tuple[int, ...]:
     """Team, number of the operation, element type, addresses of dest and source, elements of a block."""
-    given = place(source, "source", symmetric=True)
+    given = place(source, "source", symmetric=True, writable=False)
     result = place(dest, "dest", symmetric=True, writable=True)
     n_pes, kind = team_of(team).n_pes(), given[2]
     count = _block(given[1] // kind.dtype.itemsize, n_pes, nelems)
@@ -166,7 +166,7 @@ def _typed(
 ) -> tuple[int, int, int, int]:
     """Element type, addresses of dest and source, and number of elements."""
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES)
-    kind = place(source, "source", symmetric=True)[2]
+    kind = place(source, "source", symmetric=True, writable=False)[2]
     return (
         element_of(op, kind, routine),
         dest_address,

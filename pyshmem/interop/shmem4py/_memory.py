@@ -14,6 +14,7 @@ from ..._core.arrays import SymmetricArray
 from ..._core.dtypes import as_dtype
 from ..._core.library import ffi
 from ..._core.type_table import TYPENAMES
+from ..._core.values import fitting
 
 #: What ``alloc`` has made and ``free`` has not taken back, by ``id``.
 _owners: weakref.WeakValueDictionary[int, SymmetricArray] = weakref.WeakValueDictionary()
@@ -107,8 +108,9 @@ def new_array(
 
 
 def _filled(array: Any, values: Any) -> Any:
-    """Set the elements; no PE goes on before all have."""
-    array[...] = np.asarray(values).astype(array.dtype)
+    """Set the elements, refusing an integer that does not fit; no PE goes on before all have."""
+    fitting(array.dtype, values)
+    np.copyto(array, values, casting="unsafe")
     pyshmem.sync_all()
     return array
 

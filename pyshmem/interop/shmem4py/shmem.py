@@ -131,6 +131,27 @@ def _plain(value: Any) -> Any:
     return in_c_order(bare(value))
 
 
+def _order(given: Any) -> str:
+    """Of an array of which it matters: C or Fortran."""
+    if not isinstance(given, np.ndarray) or given.flags.c_contiguous == given.flags.f_contiguous:
+        return ""
+    return "C" if given.flags.c_contiguous else "Fortran"
+
+
+def _pair(target: Any, source: Any) -> tuple[Any, Any]:
+    """The two arrays of a call, whose elements are moved as they lie in memory.
+
+    Raises: ValueError (one is in C order and one in Fortran order, of two or more dimensions).
+    """
+    orders = [_order(target), _order(source)]
+    if all(orders) and orders[0] != orders[1]:
+        raise ValueError(
+            f"target is in {orders[0]} order and source in {orders[1]} order, and elements are moved as "
+            "they lie; give both one order, as by np.asarray(source, order=...)"
+        )
+    return _plain(target), _plain(source)
+
+
 def _comparison(cmp: Any) -> Any:
     return _COMPARISONS.get(cmp.lower(), cmp) if isinstance(cmp, str) else cmp
 
@@ -165,6 +186,8 @@ def _adapted(name: str, order: str, **renamed: str) -> Callable[..., Any]:
             given["size"] = _held_by_both(given["target"], given["source"])
         if "cmp" in given:
             given["cmp"] = _comparison(given["cmp"])
+        if "target" in given and "source" in given:
+            given["target"], given["source"] = _pair(given["target"], given["source"])
         items = [(key, value) for key, value in given.items() if value is not None]
         result = function(**{renamed.get(key, key): _plain(value) for key, value in items})
         return result.tolist() if "_some" in name else result
@@ -255,7 +278,7 @@ def iput(
 ) -> None:  # fmt: skip
     """``pyshmem.iput`` of as many elements as both sides hold."""
     nelems = _at_distances(target, source, tst, sst) if size is None else size
-    pyshmem.iput(_plain(target), _plain(source), pe, dst=tst, sst=sst, nelems=nelems, ctx=bare(ctx))
+    pyshmem.iput(*_pair(target, source), pe, dst=tst, sst=sst, nelems=nelems, ctx=bare(ctx))
 
 
 def iget(
@@ -264,7 +287,7 @@ def iget(
 ) -> None:  # fmt: skip
     """``pyshmem.iget`` of as many elements as both sides hold."""
     nelems = _at_distances(target, source, tst, sst) if size is None else size
-    pyshmem.iget(_plain(target), _plain(source), pe, dst=tst, sst=sst, nelems=nelems, ctx=bare(ctx))
+    pyshmem.iget(*_pair(target, source), pe, dst=tst, sst=sst, nelems=nelems, ctx=bare(ctx))
 
 
 def alltoall(target: Any, source: Any, size: int | None = None, team: Team | None = None) -> None:
@@ -283,7 +306,7 @@ def alltoalls(
         size, rest = divmod(held, whole.n_pes())
         if rest:
             raise ValueError(f"{held} elements are no blocks of equal size for {whole.n_pes()} PEs")
-    arrays = _plain(target), _plain(source)
+    arrays = _pair(target, source)
     if tst == sst == 1:
         pyshmem.alltoall(*arrays, nelems=size, team=bare(whole))
     else:
@@ -324,7 +347,7 @@ def reduce(
     where = bare(TEAM_WORLD if team is None else team)
     nelems = _held_by_both(target, source) if size is None else size
     routine = getattr(pyshmem, f"{OP(str(op).lower())}_reduce")
-    routine(_plain(target), _plain(source), nelems=nelems, team=where)
+    routine(*_pair(target, source), nelems=nelems, team=where)
 
 
 def sync(team: Team | None = None) -> None:

@@ -236,6 +236,10 @@ WRONG = {
     "pes": (lambda team: team.from_pes(3), "pes is 3 (int)"),
     "one of pes": (lambda team: team.from_pes(["0"]), "pe is '0' (str)"),
     "parent": (lambda team: team.from_pes([0], parent=3), "parent is of type int, not a Team"),
+    "no parent": (lambda team: team.from_pes([0], parent=None), "parent is None, as a split returns"),
+    "no parent, of the class": (
+        lambda team: pyshmem.Team.from_pes([0], parent=team.split(None)), "parent is None, as a split",
+    ),
     "channels": (lambda team: team.channels("2"), "n is '2' (str)"),
     "pe": (lambda team: team.translate_pe("0", team), "pe is '0' (str)"),
     "no team": (lambda team: team.translate_pe(0, None), "dest_team is None, as a split returns"),

@@ -140,7 +140,7 @@ def test_mistakes(make, verb, which):
     ivars, routine = make(np.zeros(4, "i4")), form(verb, which)
     with pytest.raises(ValueError, match="nelems is 5; ivars has 4"):
         routine(ivars, CMP_EQ, 0, nelems=5)
-    with pytest.raises(ValueError, match="status has shape"):
+    with pytest.raises(ValueError, match="status has 1 element; it needs one for each of 4"):
         routine(ivars, CMP_EQ, 0, status=[0])
     with pytest.raises(OverflowError, match="is outside int32"):
         routine(ivars, CMP_EQ, 2**31)
@@ -152,7 +152,92 @@ def test_mistakes(make, verb, which):
         routine(pyshmem.zeros(4, "f4"), CMP_EQ, 0)
     with pytest.raises(ValueError, match="not on a symmetric heap"):
         routine(np.zeros(4, int), CMP_EQ, 0)
-    with pytest.raises(ValueError, match="cmp_values has 3 elements; 4 are compared"):
+    with pytest.raises(ValueError, match="cmp_values has 3 elements; it needs one for each of 4"):
         form(verb, which, True)(ivars, CMP_EQ, [0, 0, 0])
     with pytest.raises(OverflowError, match="is outside int32"):
         form(verb, which, True)(ivars, CMP_EQ, [0, 0, 0, 2**40])
+
+
+BIG = 2**63 + 5
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        ("u8", [BIG, 1]),
+        ("u8", (np.uint64(BIG), np.int8(1))),
+        ("u8", np.array([BIG, 1], object)),
+        ("u8", [[BIG], [1]]),
+        ("i8", [np.uint64(5), np.int64(-6)]),
+        ("i4", np.array([5, 1], np.uint64)),
+        ("i8", [True, np.False_]),
+        ("i8", np.array([True, False])),
+    ],
+)
+def test_the_right_hand_sides_are_integers_of_any_size_and_shape(make, dtype, values):
+    given = [int(value) for value in np.asarray(values, object).flat]
+    ivars = make(np.array(given, dtype))
+    assert pyshmem.test_all_vector(ivars, CMP_EQ, values)
+    assert pyshmem.test_some_vector(ivars, pyshmem.CMP_NE, values).size == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [
+        ([BIG, -1], OverflowError),
+        (np.array([1, -1]), OverflowError),
+        ([1.0, 2.0], TypeError),
+        (np.ones(2), TypeError),
+        ([None, 1], TypeError),
+        (["", ""], TypeError),
+        ([[1], [1, 2]], TypeError),
+        (np.ma.masked_array([1, 1], [0, 1]), TypeError),
+        (None, TypeError),
+        ([1], ValueError),
+        (7, ValueError),
+        (iter([1, 2]), TypeError),
+    ],
+    ids=str,
+)
+def test_the_right_hand_sides_are_nothing_else(make, values, error):
+    with pytest.raises(error, match="cmp_values"):
+        pyshmem.test_all_vector(make(np.array([1, 1], "u8")), CMP_EQ, values)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        np.array([[0, 0], [0, 1]]),
+        [[False, False], [False, True]],
+        [0, 0, 0, -7],
+        (np.False_, 0, 0, np.uint8(9)),
+        np.array([0, 0, 0, 2**63], np.uint64),
+    ],
+    ids=str,
+)
+def test_a_status_is_integers_or_bools_in_any_shape(make, status):
+    ivars = make(np.array([[5, 6], [7, 8]]))
+    assert pyshmem.test_all(ivars, pyshmem.CMP_LT, 8, status=status)
+    assert pyshmem.test_any(ivars, CMP_EQ, 8, status=status) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (0, ValueError),
+        ([0] * 3, ValueError),
+        ([None] * 4, TypeError),
+        ([float("nan")] * 4, TypeError),
+        (np.zeros(4), TypeError),
+        ([""] * 4, TypeError),
+        ("0000", TypeError),
+        ([[0], [0, 1]], TypeError),
+        (np.ma.masked_array([0, 0, 0, 0], [0, 0, 0, 1]), TypeError),
+        ({0, 1}, TypeError),
+    ],
+    ids=str,
+)
+def test_a_status_is_nothing_else(make, status, error):
+    with pytest.raises(error, match="status") as told:
+        pyshmem.test_all(make(np.zeros(4, int)), CMP_EQ, 0, status=status)
+    assert "(1,)" not in str(told.value)

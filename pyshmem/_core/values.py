@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a value that a user gives to an element of an array: the one place that converts, for all dtypes.
+
+NumPy's own conversions wrap, cut off, or make infinities of what a dtype cannot hold, each dtype in a
+way of its own. Here floats are rounded; anything else that would come out as another value is refused.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import math
+import numbers
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+#: Makes an array of no dimension of a value; raises TypeError, OverflowError.
+_Maker = Callable[[np.dtype[Any], Any, str], "np.ndarray[Any, Any]"]
+_TEXTS = (str, bytes, bytearray, memoryview)
+
+
+def element_of(dtype: np.dtype[Any], value: Any, name: str = "value") -> np.ndarray[Any, Any]:
+    """An array of no dimension with ``value``, which the caller calls ``name``, as a ``dtype``.
+
+    Raises: TypeError (of another kind than the dtype's values), OverflowError (it is outside).
+    """
+    return _maker_of(dtype)(dtype, one_value(value, name), name)
+
+
+def fitting(dtype: np.dtype[Any], value: Any, name: str = "fill_value") -> None:
+    """Refuse one Python integer that an integer dtype cannot hold: older NumPy and ml_dtypes wrap it.
+
+    Other values of new arrays go by NumPy's rules, of which its users know.
+    """
+    if isinstance(value, int) and _maker_of(dtype) is _integer:
+        _integer(dtype, value, name)
+
+
+def shown(value: Any) -> str:
+    """``value`` for a message; of a long one its beginning, of a long integer its size."""
+    if (
+        isinstance(value, int) and value.bit_length() > 1024
+    ):  # Python refuses to print much longer ones
+        return f"an integer of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def outside(dtype: np.dtype[Any], value: Any, name: str, limits: str = "") -> OverflowError:
+    """The error of a value that the dtype cannot hold."""
+    return OverflowError(f"{name} {shown(value)} is outside {dtype}{limits and f' ({limits})'}")
+
+
+def unfit(dtype: np.dtype[Any], value: Any, name: str) -> TypeError:
+    """The error of a value that is none of the dtype's."""
+    return TypeError(
+        f"{name} is {shown(value)} ({type(value).__name__}); the array's dtype is {dtype}"
+    )
+
+
+def real_of(dtype: np.dtype[Any], value: Any, name: str) -> float:
+    """A real number as a float, for a dtype of floats; not yet looked at whether that holds it."""
+    number = value
+    kind = value.dtype.kind if isinstance(value, np.generic) else ""
+    is_complex = isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)
+    if isinstance(value, _TEXTS) or is_complex or kind not in ("", *"biufV"):
+        raise unfit(dtype, value, name)  # float() reads texts, and drops imaginary parts and units
+    try:
+        number = float(value)
+    except OverflowError:
+        raise outside(dtype, value, name) from None
+    except Exception:  # what objects of other libraries raise
+        raise unfit(dtype, value, name) from None
+    if math.isinf(number) and value != number:
+        raise outside(dtype, value, name)
+    return number
+
+
+# ---- what a value is -----------------------------------------------------------------------------
+
+
+def one_value(value: Any, name: str) -> Any:
+    """A value as it is, of an array without dimensions its element.
+
+    Raises: TypeError (it has dimensions, or is masked).
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} is masked; give the value itself, as np.ma.getdata does")
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            raise TypeError(f"{name} is an array of shape {value.shape}; give one value")
+        return value[()]
+    if isinstance(value, np.generic) or getattr(value, "shape", None) != ():
+        return value
+    return value.item() if hasattr(value, "item") else value
+
+
+@functools.cache
+def _maker_of(dtype: np.dtype[Any]) -> _Maker:
+    if dtype.subdtype is not None:
+        return _subarray
+    if dtype.names is not None:
+        return _record
+    if dtype.type.__module__.partition(".")[0] == "ml_dtypes":
+        return _maker_of_extension(dtype)
+    makers: dict[str, _Maker] = {
+        "b": _boolean, "i": _integer, "u": _integer, "f": _real, "c": _complex, "S": _bytes,
+        "U": _text, "V": _void, "M": _time, "m": _time,
+    }  # fmt: skip
+    return makers.get(dtype.kind, _own) if dtype.type.__module__ == "numpy" else _own
+
+
+def _maker_of_extension(dtype: np.dtype[Any]) -> _Maker:
+    if "int" in dtype.name:
+        return _integer
+    return _complex if "complex" in dtype.name else _real
+
+
+def _own(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
+    """Of dtypes of other libraries, their own scalars alone."""
+    if not isinstance(value, dtype.type):
+        raise unfit(dtype, value, name)
+    return np.array(value, dtype)
+
+
+# ---- numbers -------------------------------------------------------------------------------------
+
+
+def _boolean(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
+    if isinstance(value, np.bool_):
+        return np.array(value, dtype)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise unfit(dtype, value, name) from None
+    if number not in (0, 1):
+        raise outside(dtype, value, name, "False, True, 0 or 1")
+    return np.array(number, dtype)
+
+
+@functools.cache
+def integer_limits(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The least and the largest value of an integer dtype, those of ml_dtypes too."""
+    if dtype.type.__module__ == "numpy":
+        known: Any = np.iinfo(dtype)
+    else:
+        import ml_dtypes
+
+        known = ml_dtypes.iinfo(dtype)
+    return int(known.min), int(known.max)
+
+
+def _integer(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise unfit(dtype, value, name) from None
+    least, most = integer_limits(dtype)
+    if not least <= number <= most:
+        raise outside(dtype, number, name, f"{least}..{most}")
+    return np.array(number, dtype)
+
+
+@functools.cache
+def _most_without_infinity(dtype: np.dtype[Any]) -> float:
+    """The largest value of a dtype without infinity, which makes it or NaN of larger ones."""
+    with np.errstate(all="ignore"):
+        if np.isinf(np.array(math.inf, dtype).astype(np.float64)):
+            return math.inf
+    import ml_dtypes
+
+    return float(ml_dtypes.finfo(dtype).max)
+
+
+def _holds(dtype: np.dtype[Any], wanted: Any, stored: Any) -> bool:
+    """Is a number that was given the number that is stored, but for rounding?"""
+    if np.isnan(wanted):
+        return bool(np.isnan(stored))
+    if np.isinf(wanted):
+        return bool(stored == wanted)
+    # Rounding at most doubles what is not 0: a dtype without 0 makes its least number of all below.
+    return bool(
+        np.isfinite(stored)
+        and abs(wanted) <= _most_without_infinity(dtype)
+        and abs(stored) <= 2 * abs(wanted)
+    )
+
+
+def _real(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
+    if dtype.char == "g" and _is_exact(value):
+        return _long_double(dtype, value, name)
+    wanted = real_of(dtype, value, name)
+    with np.errstate(all="ignore"):
+        one = np.array(wanted, dtype)
+        if not _holds(dtype, wanted, float(one)):
+            raise outside(dtype, value, name)
+    return one
+
+
+def _is_exact(value: Any) -> bool:
+    """Has it digits that a float may not have?"""
+    own = value.dtype.kind in "iuf" if isinstance(value, np.generic) else isinstance(value, int)
+    return own and not isinstance(value, np.timedelta64)
+
+
+def _long_double(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
+    try:
+        with np.errstate(all="ignore"):
+            one = np.array(value, dtype)
+    except (OverflowError, ValueError):  # NumPy goes by the digits, of which Python allows so many
+        raise outside(dtype, value, name) from None
+    if np.isinf(one) and not (isinstance(value, np.floating) and np.isinf(value)):
+        raise outside(dtype, value, name)
+    return one
+
+
+def _complex(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
+    wanted = value
+    if not isinstance(value, (np.complexfloating, np.longdouble)):
+        kind = value.dtype.kind if isinstance(value, np.generic) else ""
+        if isinstance(value, _TEXTS) or kind not in ("", *"biufcVW"):
+            raise unfit(dtype, value, name)
+        try:
+            wanted = complex(value)
+        except OverflowError:
+            raise outside(dtype, value, name) from None
+        except Exception:  # what objects of other libraries raise
+            raise unfit(dtype, value, name) from None
+        if any(map(math.isinf, (wanted.real, wanted.imag))) and value != wanted:
+            raise outside(dtype, value, name)
+    with np.errstate(all="ignore"):
+        one = np.array(wanted, dtype)
+        stored = one.astype(np.clongdouble)[()]
+        part = np.dtype(np.longdouble)  # every complex dtype has infinities
+        for given, kept in ((wanted.real, stored.real), (wanted.imag, stored.imag)):
+            if not _holds(part, np.longdouble(given), kept):
+                raise outside(dtype, value, name)
+    return one
+
+
+# ---- texts and bytes -----------------------------------------------------------------------------
+
+
+def _fits(dtype: np.dtype[Any], value: Any, length: int, room: int, name: str) -> None:
+    if length > room:
+        raise outside(dtype, value, name, f"{length} characters or bytes, {room} fit")
+
+
+def _bytes(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
+    if not isinstance(value, (str, bytes)) or (isinstance(value, str) and not value.isascii()):
+        raise unfit(dtype, value, name)
+    _fits(dtype, value, len(value), dtype.itemsize, name)
+    return np.array(value, dtype)
+
+
+def _text(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
+    if not isinstance(value, str):
+        raise unfit(dtype, value, name)
+    _fits(dtype, value, len(value), dtype.itemsize // 4, name)
+    return np.array(value, dtype)
+
+
+def _void(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
+    if isinstance(value, np.void) and value.dtype.names is None:
+        value = value.tobytes()
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise unfit(dtype, value, name)
+    given = bytes(value)
+    _fits(dtype, given, len(given), dtype.itemsize, name)
+    return np.array(given.ljust(dtype.itemsize, b"\0"), dtype)
+
+
+# ---- times ---------------------------------------------------------------------------------------
+
+
+def _time(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
+    """A point in time or a distance; a finer one than the dtype's unit is refused."""
+    moment = dtype.kind == "M"
+    own: type = np.datetime64 if moment else np.timedelta64
+    others: Any = (str, datetime.date) if moment else datetime.timedelta
+    try:
+        if isinstance(value, own):
+            given = np.array(value)
+        elif isinstance(value, others):
+            given = np.array(own(value))
+        elif isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64):
+            return np.array(operator.index(value), dtype)
+        else:
+            raise unfit(dtype, value, name)
+        one = given.astype(dtype, casting="unsafe" if moment else "same_kind")
+        back = one.astype(given.dtype, casting="unsafe")
+    except OverflowError:
+        raise outside(dtype, value, name) from None
+    except (ValueError, TypeError):
+        raise unfit(dtype, value, name) from None
+    if not np.isnat(given) and back != given:
+        raise outside(dtype, value, name)
+    return one
+
+
+# ---- records -------------------------------------------------------------------------------------
+
+
+def _record(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
+    """A record, field by field: a tuple, or a record with the same names."""
+    assert dtype.names is not None
+    assert dtype.fields is not None
+    if isinstance(value, np.void) and value.dtype == dtype:
+        return np.array(value, dtype)
+    if isinstance(value, np.void) and value.dtype.names == dtype.names:
+        given = tuple(value[field] for field in dtype.names)
+    elif isinstance(value, tuple) and len(value) == len(dtype.names):
+        given = value
+    else:
+        raise unfit(dtype, value, name)
+    one = np.zeros((), dtype)
+    for field, part in zip(dtype.names, given, strict=True):
+        kind = dtype.fields[field][0]
+        one[field] = _maker_of(kind)(kind, part, f"{name}[{field!r}]")
+    return one
+
+
+def _subarray(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
+    """A field that is an array: of its shape, or one value for all its elements."""
+    assert dtype.subdtype is not None
+    base, shape = dtype.subdtype
+    try:
+        given = np.broadcast_to(np.array(value, object), shape)
+    except ValueError:
+        raise unfit(dtype, value, name) from None
+    one = np.empty(shape, base)
+    for index in np.ndindex(*shape):
+        one[index] = element_of(base, given[index], name)
+    return one
