@@ -87,7 +87,7 @@ class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
         """NumPy's; assigning to ``flags`` comes here too."""
         if self._nbytes != GONE:
             _set_nbytes(self, UNKNOWN)
-        super().setflags(write, align, uic)
+        super().setflags(write=write, align=align, uic=uic)
 
     def __copy__(self) -> Any:
         return self.copy("K")

@@ -67,16 +67,21 @@ def _each(name: str, given: Any, count: int, kind: Kind | None) -> np.ndarray[An
         raise TypeError(f"{name} has dtype {values.dtype}; give integers or bools")
     if values.dtype.kind == "O":
         listed = [_number(name, value) for value in values.flat]
-        for value in (min(listed), max(listed)) if kind and listed else ():
-            integer(f"an element of {name}", value, kind.dtype)
-        values = np.array(listed if kind else [value != 0 for value in listed], kind and kind.dtype)
+        if kind is None:
+            values = np.array([value != 0 for value in listed], bool)
+        else:
+            for value in (min(listed), max(listed)) if listed else ():
+                integer(f"an element of {name}", value, kind.dtype)
+            values = np.array(listed, kind.dtype)
     if values.size != count:
         elements = "element" if values.size == 1 else "elements"
         raise ValueError(f"{name} has {values.size} {elements}; it needs one for each of {count}")
-    if kind and values.size and values.dtype != kind.dtype:
+    if kind is None:
+        return values.reshape(-1)
+    if values.size and values.dtype != kind.dtype:
         for value in (values.min(), values.max()):
             integer(f"an element of {name}", int(value), kind.dtype)
-    return np.ascontiguousarray(values, kind and kind.dtype).reshape(-1)
+    return np.ascontiguousarray(values, kind.dtype).reshape(-1)
 
 
 def _number(name: str, value: Any) -> int:
