@@ -218,8 +218,7 @@ static int one_a_member(pysh_far_op_t *op, const pysh_far_op_t *like, ishmemx_te
     return n;
 }
 
-pysh_outcome_t pysh_handle_spread(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
-    ishmemx_team_t team = pysh_team_at((int)request->word[PYSH_WORD_EXTRA]);
+static pysh_outcome_t spread(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, ishmemx_team_t team) {
     pysh_far_op_t like = {.kind = 0}, *op;
     int status, n;
 
@@ -238,4 +237,13 @@ pysh_outcome_t pysh_handle_spread(pysh_ring_t *ring, uint64_t ticket, const pysh
         return start(ring, ticket, request, op, n);
     free(op);
     return pysh_outcome(ISHMEMX_OK);
+}
+
+pysh_outcome_t pysh_handle_spread(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+    int slot = (int)request->word[PYSH_WORD_EXTRA];
+    ishmemx_team_t team = pysh_team_use(slot); /* a thread may be about to destroy it */
+    pysh_outcome_t outcome = spread(ring, ticket, request, team);
+
+    pysh_team_unuse(slot);
+    return outcome;
 }

@@ -321,6 +321,9 @@ class Team(Handle):
     def destroy(self) -> None:
         """Give the team back, with its contexts. All its PEs do; a second call does nothing.
 
+        It waits for the others, but arrives in no other collective of the team: one that a PE is in
+        or calls meanwhile raises MismatchError there. Interrupted, it can only be called again.
+
         Raises: ValueError (a predefined team), PeerDied, ShmemTimeout, NotInitialized, ShmemError.
         Spec: shmem_team_destroy (OpenSHMEM 1.5).
         """

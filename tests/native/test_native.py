@@ -219,6 +219,13 @@ def test_the_library_under_sanitizers(
     assert "WARNING" not in done.stderr
 
 
+def test_of_two_threads_that_end_a_team_one_does(
+    build: Compile, flags: list[str], tmp_path: Path, run_command: Callable
+) -> None:
+    program = build(["-std=gnu11", HERE / "sweeps.c", *plain(flags, tmp_path)], "sweeps")
+    assert run_command([program], 60, check=True).stdout == "ok\n"
+
+
 # ---- the ring, with threads for kernels ------------------------------------------------------------
 
 

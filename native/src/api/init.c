@@ -254,6 +254,8 @@ static int end_job(void) {
         status = pysh_quiet();
     if (!status && !aborted)
         status = pysh_requests_complete(NULL, "finalize");
+    if (!aborted && !atomic_load(pysh.alarm))
+        pysh_teams_leave();
     /* An exchange of nothing: unlike a barrier it does not pass for the barrier_all that others are in. */
     barrier = aborted || atomic_load(pysh.alarm) ? ISHMEMX_OK : pysh.conduit->exchange("finalize", "", nothing, 0);
     tear_down();

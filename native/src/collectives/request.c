@@ -19,6 +19,7 @@
 #include "job/enter.h"
 #include "job/quiet.h"
 #include "teams/stage.h"
+#include "teams/sync.h"
 #include "teams/team.h"
 
 #define LIVENESS_NS (100 * 1000 * 1000LL)
@@ -80,16 +81,25 @@ static void work(struct ishmemx_request *request) {
     pysh_request_tell(request, PYSH_REQUEST_DONE);
 }
 
+/* A member that has left before it announced the request never will. One that has announced it leaves only when the
+ * request is complete. */
+static bool is_forsaken(struct ishmemx_request *request) {
+    int status = pysh_team_left_before_request(request->team, request->call.routine, request->number);
+
+    remember(request, status);
+    return status;
+}
+
 /* Is it complete? */
 static bool step(struct ishmemx_request *request) {
     if (!request->pulled) {
         if (!pysh_request_all_at(request, PYSH_REQUEST_ANNOUNCED))
-            return false;
+            return is_forsaken(request);
         work(request);
         request->pulled = true;
         request->reached = 0;
     }
-    return pysh_request_all_at(request, PYSH_REQUEST_DONE);
+    return pysh_request_all_at(request, PYSH_REQUEST_DONE) || is_forsaken(request);
 }
 
 static void drop(struct ishmemx_request *request) {

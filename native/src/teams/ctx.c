@@ -4,6 +4,7 @@
 #include "teams/ctx.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -84,6 +85,10 @@ int ishmemx_ctx_create(ishmemx_team_t team, long options, ishmemx_ctx_t *ctx_p) 
                          "CTX_SERIALIZED (%d) and CTX_NOSTORE (%d)",
                          options, ISHMEMX_CTX_PRIVATE, ISHMEMX_CTX_SERIALIZED, ISHMEMX_CTX_NOSTORE);
     pthread_mutex_lock(&mutex);
+    if (atomic_load(&team->ended)) { /* by another thread; its contexts have been looked for already */
+        pthread_mutex_unlock(&mutex);
+        return pysh_fail(ISHMEMX_ERR_STATE, "the team was destroyed");
+    }
     if ((ctx = take())) {
         *ctx = (struct ishmemx_ctx){.team = team,
                                     .guarded = options & ISHMEMX_CTX_PRIVATE,

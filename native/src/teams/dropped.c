@@ -35,7 +35,7 @@ static bool add_slot(ishmemx_team_t team, void *slots) {
 uint64_t pysh_team_dropped_slots(void) {
     uint64_t slots = 0;
 
-    pysh_team_find(add_slot, &slots);
+    pysh_teams_any(add_slot, &slots);
     return slots;
 }
 
@@ -60,8 +60,6 @@ static bool dropped_by_all(ishmemx_team_t team, void *told) {
 
 void pysh_teams_sweep(const int *pes, int n_pes, const void *dropped_slots, size_t stride) {
     told_t told = {pes, n_pes, dropped_slots, stride};
-    ishmemx_team_t team;
 
-    while ((team = pysh_team_find(dropped_by_all, &told)))
-        pysh_team_drop(team);
+    pysh_teams_drop(dropped_by_all, &told);
 }

@@ -3,31 +3,112 @@
  * at; numbers only rise, so a call that was interrupted can be made again. Few members raise flags at all others at
  * once, so that each PE has to be scheduled only once where there are more PEs than cores; many spread the flags in
  * rounds of doubling distance. Members on several nodes tell the head of theirs, the heads meet, and each tells its
- * members. */
+ * members.
+ *
+ * Who leaves the team raises its flags at all members to one value more, with a bit that no number has. It says how far
+ * the member has come: it has passed every number below, and will come to none from there on. So nobody takes it for an
+ * arrival, and who would have waited for it fails. A word behind the flags of the row tells a PE that it is worth to
+ * look for such a value, as most have to hear only some of the members. */
 #include "teams/sync.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/state.h"
+#include "base/status.h"
 #include "conduit/conduit.h"
 #include "conduit/wait.h"
 #include "teams/team.h"
 
 #define FEW_MEMBERS 8
 
-void pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t value) {
-    int pe = team->pes[member];
+/* A flag of who has left: this bit, the lowest bits of the number of its requests, and those of the first number that
+ * it has not passed. Both are compared with what is near to them, so that it does no harm that bits are missing. */
+#define LEFT         (UINT64_C(1) << 63)
+#define NUMBER_BITS  44
+#define REQUEST_BITS 19
+
+static void raise_word(int64_t offset, uint64_t value, int pe) {
     char *peer = pysh.arena[ISHMEMX_HEAP_HOST].peer[pe];
 
-    offset += team->my_pe * (int64_t)sizeof value;
     if (!peer) {
         pysh.conduit->raise(offset, value, pe);
         return;
     }
-    /* release: pairs with has_told(), and with flag() of request_steps.c */
+    /* release: pairs with flag_of(), with somebody_left(), and with flag() of request_steps.c */
     __atomic_store_n((uint64_t *)(peer + offset), value, __ATOMIC_RELEASE);
     pysh_wake(pe);
+}
+
+void pysh_flag_raise(ishmemx_team_t team, int64_t offset, int member, uint64_t value) {
+    raise_word(offset + team->my_pe * (int64_t)sizeof value, value, team->pes[member]);
+}
+
+/* In the row of the calling PE: a member's flag, or (n_pes of the job) the word behind them. */
+static uint64_t flag_of(const struct ishmemx_team *team, int member) {
+    const char *flags = pysh.arena[ISHMEMX_HEAP_HOST].base + team->flags;
+
+    /* acquire: pairs with the release in raise_word() */
+    return __atomic_load_n((const uint64_t *)(const void *)flags + member, __ATOMIC_ACQUIRE);
+}
+
+/* ---- members that have left ---- */
+
+static bool somebody_left(const struct ishmemx_team *team) {
+    return flag_of(team, pysh.n_pes);
+}
+
+/* Is `number` at or behind `left`, of which so many bits are known? */
+static bool is_behind(uint64_t number, uint64_t left, int bits) {
+    return !((number - left) >> (bits - 1) & 1);
+}
+
+static bool left_before(uint64_t flag, uint64_t number) {
+    return flag & LEFT && is_behind(number, flag, NUMBER_BITS);
+}
+
+static int tell_left(const struct ishmemx_team *team, const char *what, int member) {
+    return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                     "%s: PE %d has left the team, by team_destroy or finalize; no collective of the team can be "
+                     "complete without it",
+                     what, team->pes[member]);
+}
+
+/* Who would wait for a member that never comes to the number fails. */
+static int check_left(const pysh_steps_t *steps) {
+    if (!somebody_left(steps->team))
+        return ISHMEMX_OK;
+    for (int i = 0; i < steps->team->n_pes; i++)
+        if (i != steps->team->my_pe && left_before(flag_of(steps->team, i), steps->number))
+            return tell_left(steps->team, steps->what, i);
+    return ISHMEMX_OK;
+}
+
+int pysh_team_left_before_request(ishmemx_team_t team, const char *what, uint64_t number) {
+    if (!somebody_left(team))
+        return ISHMEMX_OK;
+    for (int i = 0; i < team->n_pes; i++) {
+        uint64_t flag = flag_of(team, i);
+        if (i != team->my_pe && flag & LEFT && is_behind(number, (flag >> NUMBER_BITS) + 1, REQUEST_BITS))
+            return tell_left(team, what, i);
+    }
+    return ISHMEMX_OK;
+}
+
+void pysh_team_tell_leaving(ishmemx_team_t team) {
+    uint64_t flag = LEFT | (team->requested & ((UINT64_C(1) << REQUEST_BITS) - 1)) << NUMBER_BITS |
+                    ((team->epoch + 1) & ((UINT64_C(1) << NUMBER_BITS) - 1));
+    int64_t behind = team->flags + pysh.n_pes * (int64_t)sizeof flag;
+
+    /* Only once: a member that has seen all leave gives the slot away, and its flags may be another team's soon. */
+    if (team->leaving)
+        return;
+    team->leaving = true;
+    for (int i = 1; i < team->n_pes; i++) {
+        int member = (team->my_pe + i) % team->n_pes;
+        raise_word(behind, 1, team->pes[member]);
+        pysh_flag_raise(team, team->flags, member, flag);
+    }
 }
 
 /* ---- some members ---- */
@@ -45,24 +126,34 @@ void pysh_tell(const pysh_steps_t *steps, int member) {
 }
 
 static bool has_told(const pysh_steps_t *steps, int member) {
-    const char *flags = pysh.arena[ISHMEMX_HEAP_HOST].base + steps->team->flags;
+    uint64_t flag = flag_of(steps->team, member);
 
-    return __atomic_load_n((const uint64_t *)(const void *)flags + member, __ATOMIC_ACQUIRE) >= steps->number;
+    return flag >= steps->number && !left_before(flag, steps->number);
 }
 
-int pysh_hear(const pysh_steps_t *steps, int member) {
+static bool is_leaving(const pysh_steps_t *steps, int member) {
+    return flag_of(steps->team, member) & LEFT;
+}
+
+/* `leaves`: the caller does itself. */
+static int hear(const pysh_steps_t *steps, int member, bool (*told)(const pysh_steps_t *, int), bool leaves) {
     ishmemx_team_t team = steps->team;
     int status = ISHMEMX_OK;
     pysh_wait_t wait;
 
-    if (has_told(steps, member))
+    if (told(steps, member))
         return ISHMEMX_OK;
     pysh_wait_begin(&wait, steps->what);
     wait.members = (pysh_members_t){.slot = team->slot, .n_pes = team->n_pes, .pes = team->pes};
-    while (!status && !has_told(steps, member))
-        status = pysh_wait_pause(&wait);
+    while (!told(steps, member))
+        if ((!leaves && (status = check_left(steps))) || (status = pysh_wait_pause(&wait)))
+            break;
     pysh_wait_end(&wait);
     return status;
+}
+
+int pysh_hear(const pysh_steps_t *steps, int member) {
+    return hear(steps, member, has_told, false);
 }
 
 static int meet_few(const pysh_steps_t *steps, const int *members, int n, int mine) {
@@ -139,4 +230,28 @@ int pysh_team_sync(ishmemx_team_t team, const char *what) {
     if (!status)
         pysh_steps_end(&steps);
     return status;
+}
+
+int pysh_team_leave(ishmemx_team_t team, const char *what) {
+    pysh_steps_t steps = pysh_steps_begin(team, what);
+    int status = ISHMEMX_OK;
+
+    pysh_team_tell_leaving(team);
+    for (int i = 1; !status && i < team->n_pes; i++)
+        status = hear(&steps, (team->my_pe + i) % team->n_pes, is_leaving, true);
+    return status;
+}
+
+static bool leave(ishmemx_team_t team, void *unused) {
+    (void)unused;
+    if (team->slot >= 0)
+        pysh_team_tell_leaving(team);
+    return false;
+}
+
+void pysh_teams_leave(void) {
+    leave(&ishmemx_team_world, NULL);
+    leave(&ishmemx_team_shared, NULL);
+    leave(&ishmemx_team_node, NULL);
+    pysh_teams_any(leave, NULL);
 }

@@ -32,3 +32,13 @@ int pysh_meet_node(const pysh_steps_t *steps);
 
 /* Until all members have come. The caller has claimed the team. */
 int pysh_team_sync(ishmemx_team_t team, const char *what);
+
+/* Leaving a team is no arrival: it completes no collective of another member, but ends those that would have waited
+ * for this PE with MISMATCH. Tells all members, once, and waits for nobody. */
+void pysh_team_tell_leaving(ishmemx_team_t team);
+/* Tells them, and waits until all are leaving. */
+int pysh_team_leave(ishmemx_team_t team, const char *what);
+/* This PE leaves all its teams: who waits for it there need wait no longer. */
+void pysh_teams_leave(void);
+/* OK, or MISMATCH when a member has left that has not made so many requests. */
+int pysh_team_left_before_request(ishmemx_team_t team, const char *what, uint64_t number);

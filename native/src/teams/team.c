@@ -7,6 +7,7 @@
 #include "teams/team.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,12 +33,15 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for what follows */
 static uint64_t free_slots;
 static ishmemx_team_t live, oldest_dead, newest_dead;
 static int n_dead;
-static _Atomic(ishmemx_team_t) at_slot[ISHMEMX_MAX_TEAMS]; /* release when it is complete: pairs with pysh_team_at() */
+static _Atomic(ishmemx_team_t) at_slot[ISHMEMX_MAX_TEAMS];
+/* Of pysh_team_use() and unuse(). Who uses a slot counts itself, then looks who is there; who ends the team takes it
+ * from there, then looks whether it is used: at least one of the two sees the other. */
+static _Atomic int users[ISHMEMX_MAX_TEAMS];
 
 /* ---- the tables ---- */
 
 static int64_t flags_nbytes(int n_pes) {
-    return ((int64_t)n_pes * (int64_t)sizeof(uint64_t) + PYSH_CACHE_LINE - 1) / PYSH_CACHE_LINE * PYSH_CACHE_LINE;
+    return ((n_pes + 1LL) * (int64_t)sizeof(uint64_t) + PYSH_CACHE_LINE - 1) / PYSH_CACHE_LINE * PYSH_CACHE_LINE;
 }
 
 static int64_t all_flags_nbytes(int n_pes) {
@@ -109,6 +113,15 @@ int pysh_team_complete_requests(ishmemx_team_t team, const char *what) {
 
 /* ---- making and destroying ---- */
 
+/* Until nobody uses the team by its slot, nor finds it there. Users take no lock of this file. */
+static void await_users(ishmemx_team_t team) {
+    if (team->slot < 0)
+        return;
+    atomic_compare_exchange_strong(&at_slot[team->slot], &(ishmemx_team_t){team}, NULL);
+    while (atomic_load(&users[team->slot]))
+        sched_yield();
+}
+
 static int fill(ishmemx_team_t team, const int *pes, int n_pes, int slot) {
     int *copy = malloc((size_t)n_pes * sizeof *copy), status;
 
@@ -122,13 +135,13 @@ static int fill(ishmemx_team_t team, const int *pes, int n_pes, int slot) {
     if ((status = pysh_team_nodes_make(team)))
         return status;
     place(team, slot);
-    atomic_store_explicit(&at_slot[slot], team, memory_order_release);
-    return tell_kernels(team, slot);
+    atomic_store(&at_slot[slot], team);
+    if ((status = tell_kernels(team, slot)))
+        await_users(team);
+    return status;
 }
 
 static void empty(ishmemx_team_t team) {
-    if (team->slot >= 0)
-        atomic_compare_exchange_strong(&at_slot[team->slot], &(ishmemx_team_t){team}, NULL);
     pysh_team_nodes_drop(team);
     free(team->pes);
     *team = (struct ishmemx_team){.my_pe = -1, .slot = -1};
@@ -177,21 +190,47 @@ int pysh_team_make(const int *pes, int n_pes, int slot, ishmemx_team_t *team_p) 
     return status;
 }
 
-void pysh_team_drop(ishmemx_team_t team) {
-    pysh_ctx_drop_team(team);
+static bool is(ishmemx_team_t team, void *wanted) {
+    return team == wanted;
+}
+
+/* The first team for which `holds`, which is off the list then, so that one thread alone gets it. */
+static ishmemx_team_t take_off(bool (*holds)(ishmemx_team_t team, void *argument), void *argument) {
+    ishmemx_team_t *at = &live, team;
+
     pthread_mutex_lock(&mutex);
-    for (ishmemx_team_t *at = &live; *at; at = &(*at)->next)
-        if (*at == team) {
-            *at = team->next;
-            break;
-        }
+    while (*at && !holds(*at, argument))
+        at = &(*at)->next;
+    team = *at;
+    if (team) {
+        *at = team->next;
+        atomic_store(&team->ended, true); /* before the look for its contexts: pairs with ishmemx_ctx_create() */
+    }
+    pthread_mutex_unlock(&mutex);
+    return team;
+}
+
+static void end(ishmemx_team_t team) {
+    pysh_ctx_drop_team(team);
+    await_users(team);
+    pthread_mutex_lock(&mutex);
     free_slots |= 1ULL << team->slot;
     tell_kernels(NULL, team->slot);
     handle_bury(team);
     pthread_mutex_unlock(&mutex);
 }
 
-ishmemx_team_t pysh_team_find(bool (*holds)(ishmemx_team_t team, void *argument), void *argument) {
+void pysh_team_drop(ishmemx_team_t team) {
+    if (take_off(is, team))
+        end(team);
+}
+
+void pysh_teams_drop(bool (*holds)(ishmemx_team_t team, void *argument), void *argument) {
+    for (ishmemx_team_t team; (team = take_off(holds, argument));)
+        end(team);
+}
+
+bool pysh_teams_any(bool (*holds)(ishmemx_team_t team, void *argument), void *argument) {
     ishmemx_team_t team;
 
     pthread_mutex_lock(&mutex);
@@ -201,8 +240,16 @@ ishmemx_team_t pysh_team_find(bool (*holds)(ishmemx_team_t team, void *argument)
     return team;
 }
 
-ishmemx_team_t pysh_team_at(int slot) {
-    return slot >= 0 && slot < ISHMEMX_MAX_TEAMS ? atomic_load_explicit(&at_slot[slot], memory_order_acquire) : NULL;
+ishmemx_team_t pysh_team_use(int slot) {
+    if (slot < 0 || slot >= ISHMEMX_MAX_TEAMS)
+        return NULL;
+    atomic_fetch_add(&users[slot], 1);
+    return atomic_load(&at_slot[slot]);
+}
+
+void pysh_team_unuse(int slot) {
+    if (slot >= 0 && slot < ISHMEMX_MAX_TEAMS)
+        atomic_fetch_sub(&users[slot], 1);
 }
 
 uint64_t pysh_team_free_slots(void) {
@@ -246,13 +293,21 @@ int pysh_teams_setup(void) {
     return status;
 }
 
+static bool whichever(ishmemx_team_t team, void *unused) {
+    (void)team;
+    (void)unused;
+    return true;
+}
+
 void pysh_teams_teardown(void) {
+    ishmemx_team_t predefined[] = {&ishmemx_team_world, &ishmemx_team_shared, &ishmemx_team_node};
+
     pysh_ctx_drop_team(NULL);
-    while (live)
-        pysh_team_drop(live);
-    empty(&ishmemx_team_world);
-    empty(&ishmemx_team_shared);
-    empty(&ishmemx_team_node);
+    pysh_teams_drop(whichever, NULL);
+    for (size_t i = 0; i < sizeof predefined / sizeof *predefined; i++) {
+        await_users(predefined[i]);
+        empty(predefined[i]);
+    }
 }
 
 /* ---- sync ---- */
@@ -266,8 +321,14 @@ int pysh_team_check(ishmemx_team_t team) {
 }
 
 int pysh_team_claim(ishmemx_team_t team, const char *what) {
-    if (!atomic_exchange_explicit(&team->busy, true, memory_order_acquire))
-        return ISHMEMX_OK;
+    if (!atomic_exchange_explicit(&team->busy, true, memory_order_acquire)) {
+        if (!team->leaving || strcmp(what, "team_destroy") == 0)
+            return ISHMEMX_OK;
+        pysh_team_unclaim(team);
+        return pysh_fail(ISHMEMX_ERR_STATE,
+                         "%s: PE %d has begun to destroy the team, and told the other members; call destroy again",
+                         what, pysh.pe);
+    }
     return pysh_fail(ISHMEMX_ERR_STATE,
                      "%s: another thread of PE %d is in a collective routine of the same team; one at a time", what,
                      pysh.pe);
@@ -280,7 +341,7 @@ static bool is_busy(ishmemx_team_t team, void *unused) {
 
 bool pysh_teams_busy(void) {
     return is_busy(&ishmemx_team_world, NULL) || is_busy(&ishmemx_team_shared, NULL) ||
-           is_busy(&ishmemx_team_node, NULL) || pysh_team_find(is_busy, NULL);
+           is_busy(&ishmemx_team_node, NULL) || pysh_teams_any(is_busy, NULL);
 }
 
 void pysh_team_unclaim(ishmemx_team_t team) {

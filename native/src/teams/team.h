@@ -27,10 +27,12 @@ struct ishmemx_team {
     int64_t chain_step;   /* of a call that was interrupted, to go on with; else 0: collectives/chain.c */
     int64_t requests;     /* offset there of the slots of requests: request.h */
     uint64_t requested;   /* requests so far */
-    int64_t flags_nbytes; /* of one row of flags */
+    int64_t flags_nbytes; /* of one row of flags: one a PE of the job, and one that says that somebody has left */
     unsigned staged;      /* collectives through the stage so far: its half alternates */
+    bool leaving;         /* this PE has told the others that it leaves: it can only go on with that */
     _Atomic bool busy;    /* a thread has claimed it */
     _Atomic bool dropped; /* nobody on this PE names it */
+    _Atomic bool ended;   /* it is off the list, and contexts can be made of it no more */
     _Atomic int n_outstanding; /* requests */
     ishmemx_team_config_t config;
     ishmemx_team_t next; /* in the list of live or of dead teams */
@@ -44,12 +46,18 @@ int pysh_team_check(ishmemx_team_t team);
 #define PYSH_SLOT_TAKEN (-1) /* another thread of this PE took the slot after it had been told as free: look again */
 /* A team of n_pes members, of which world PE pes[i] is member i; the slot is free on all of them. */
 int pysh_team_make(const int *pes, int n_pes, int slot, ishmemx_team_t *team_p);
+/* Ends a team; of several threads that do, one. It waits until nobody uses it by pysh_team_use(). */
 void pysh_team_drop(ishmemx_team_t team);
-/* The first team, of those that the program made, for which `holds`; with the list locked. */
-ishmemx_team_t pysh_team_find(bool (*holds)(ishmemx_team_t team, void *argument), void *argument);
-/* The team that has a slot, NULL: none. It takes no lock, so a proxy may ask; the team stays while a member is in one
- * of its collectives. */
-ishmemx_team_t pysh_team_at(int slot);
+/* Ends all teams, of those that the program made, for which `holds`: each is found and taken off the list under one
+ * hold of its lock. */
+void pysh_teams_drop(bool (*holds)(ishmemx_team_t team, void *argument), void *argument);
+/* Does it hold for one of them? Asked with the list locked, of one after the other until it does. There is no function
+ * that finds a team and lets it go: it could end before the caller has used it. */
+bool pysh_teams_any(bool (*holds)(ishmemx_team_t team, void *argument), void *argument);
+/* The team that has a slot, NULL: none. It stays until pysh_team_unuse(), which follows whatever was returned. No
+ * lock is taken, so a proxy may ask. */
+ishmemx_team_t pysh_team_use(int slot);
+void pysh_team_unuse(int slot);
 uint64_t pysh_team_free_slots(void); /* a bit a slot */
 /* The slots of teams that this PE has dropped, and that have no request outstanding. */
 uint64_t pysh_team_dropped_slots(void);

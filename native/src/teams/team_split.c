@@ -377,7 +377,7 @@ int ishmemx_team_split_color(ishmemx_team_t parent, int color, int key, const is
 
 /* ---- destroy ---- */
 
-/* The sync keeps the slot from those who would use it again while a member still reads the stage. */
+/* All members leave, which keeps the slot from those who would use it again while one of them still reads the stage. */
 int ishmemx_team_destroy(ishmemx_team_t team) {
     int status;
 
@@ -391,8 +391,8 @@ int ishmemx_team_destroy(ishmemx_team_t team) {
     if ((status = pysh_team_claim(team, "team_destroy")))
         return status;
     if (!(status = pysh_team_complete_requests(team, "team_destroy")))
-        status = pysh_team_sync(team, "team_destroy");
-    if (status == ISHMEMX_ERR_INTERRUPTED)
+        status = pysh_team_leave(team, "team_destroy");
+    if (status) /* while a member may still tell of itself here, no other team can have the slot */
         pysh_team_unclaim(team);
     else
         pysh_team_drop(team);
