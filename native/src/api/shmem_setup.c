@@ -14,6 +14,7 @@
 #include "base/state.h"
 #include "conduit/conduit.h"
 #include "job/bootstrap.h"
+#include "job/enter.h"
 #include "memory/static_segment.h"
 #include "shmemx.h"
 
@@ -45,7 +46,7 @@ static void follow_global_exit(void) {
 
 int pysh_shell_tell(const char *routine, int status) {
     follow_global_exit();
-    fprintf(stderr, "PE %d: %s: %s\n", ishmemx_my_pe(), routine, ishmemx_error());
+    fprintf(stderr, "%s: %s: %s\n", pysh_who(), routine, ishmemx_error());
     return status;
 }
 
@@ -54,7 +55,7 @@ void pysh_shell_die(const char *routine) {
 
     follow_global_exit();
     snprintf(text, sizeof text, "%s: %s", routine, ishmemx_error());
-    fprintf(stderr, "PE %d: %s\n", ishmemx_my_pe(), text);
+    fprintf(stderr, "%s: %s\n", pysh_who(), text);
     fflush(NULL);
     ishmemx_abort(1, text);
     leave(1);

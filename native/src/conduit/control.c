@@ -160,6 +160,9 @@ static void describe_host(const pysh_control_slot_t *slot, char *text, size_t ca
     case PYSH_PE_FINALIZED:
         snprintf(text, capacity, "finalised");
         return;
+    case PYSH_PE_LEFT:
+        snprintf(text, capacity, "ended without finalize");
+        return;
     }
     if (!since) {
         snprintf(text, capacity, "running");

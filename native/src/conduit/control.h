@@ -17,7 +17,8 @@
 
 /* The word `aborted`; a PE's abort ends with the job, the launcher's is for good. */
 enum { PYSH_ABORT_NONE = 0, PYSH_ABORT_IN_WRITING = PYSH_ALARM_RISES, PYSH_ABORT_BY_PE, PYSH_ABORT_BY_LAUNCHER };
-enum pysh_pe_state { PYSH_PE_ABSENT = 0, PYSH_PE_RUNNING, PYSH_PE_FINALIZED };
+/* LEFT: its process ends in the middle of the job, with the exit status 0. */
+enum pysh_pe_state { PYSH_PE_ABSENT = 0, PYSH_PE_RUNNING, PYSH_PE_FINALIZED, PYSH_PE_LEFT };
 
 /* The word `arrivals` of the barrier of many PEs: the running epoch, and three counts of ten bits of the PEs that
  * arrived, that voted true, that came from an exchange. */

@@ -87,16 +87,24 @@ static const launcher_t *launcher_find(void) {
     return NULL;
 }
 
-static int variable_number(const char *name, int *value_p) {
-    const char *text = variable(name);
+/* Says nothing where it is no number. */
+static bool number_of(const char *text, int *value_p) {
     char *rest;
     long value;
 
     errno = 0;
     value = strtol(text, &rest, 10);
     if (errno || *rest || value < 0 || value > INT_MAX)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s is '%s', which is not a number of PEs", name, text);
+        return false;
     *value_p = (int)value;
+    return true;
+}
+
+static int variable_number(const char *name, int *value_p) {
+    const char *text = variable(name);
+
+    if (!number_of(text, value_p))
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s is '%s', which is not a number of PEs", name, text);
     return ISHMEMX_OK;
 }
 
@@ -186,6 +194,15 @@ int ishmemx_config_from_environment(ishmemx_config_t *config) {
         return status;
     *config = made;
     return ISHMEMX_OK;
+}
+
+int pysh_launcher_pe(void) {
+    const char *ours = variable("PYSHMEM_PE");
+    const launcher_t *launcher = ours ? NULL : launcher_find();
+    const char *text = launcher ? variable(launcher->pe) : ours;
+    int pe;
+
+    return text && number_of(text, &pe) ? pe : -1;
 }
 
 /* ---- is it on several hosts, and an OpenSHMEM job? ---- */

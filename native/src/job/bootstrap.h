@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+/* The PE that a launcher says this process is, -1: none does. Leaves the last error as it is: for messages about it. */
+int pysh_launcher_pe(void);
 /* Whether the launcher says that its n_pes PEs are on several hosts. */
 bool pysh_launcher_several_hosts(int n_pes);
 /* Whether srun started the job of n_pes PEs; *pmi_p: and offers PMI, by which PEs of an OpenSHMEM library meet. */

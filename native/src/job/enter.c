@@ -4,17 +4,32 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
 #include "conduit/wait.h"
+#include "job/bootstrap.h"
 
-static bool was_ready;     /* for the message after finalize */
+static int last_pe = -1;   /* that this process has been in its latest job, for messages after finalize; -1: none */
 static int forked_by = -1; /* the PE of which this process is a child of fork() */
 
 void pysh_entered_first(void) {
-    was_ready = true;
+    last_pe = pysh.pe;
+}
+
+const char *pysh_who(void) {
+    static _Thread_local char text[32];
+    int pe = pysh.pe >= 0 ? pysh.pe : last_pe >= 0 ? last_pe : pysh_launcher_pe();
+
+    if (forked_by >= 0)
+        snprintf(text, sizeof text, "a child of PE %d", forked_by);
+    else if (pe >= 0)
+        snprintf(text, sizeof text, "PE %d", pe);
+    else
+        return "before init";
+    return text;
 }
 
 void pysh_entered_by_fork(int pe) {
@@ -36,8 +51,8 @@ static int not_ready(void) {
                                        : pysh_fail(ISHMEMX_ERR_STATE, "another thread is finalising pyshmem");
     if (pysh_is_forked(ISHMEMX_ERR_STATE))
         return ISHMEMX_ERR_STATE;
-    return pysh_fail(ISHMEMX_ERR_STATE, was_ready ? "pyshmem is finalised; initialise it again to go on"
-                                                  : "pyshmem is not initialised; call init first");
+    return pysh_fail(ISHMEMX_ERR_STATE, last_pe >= 0 ? "pyshmem is finalised; initialise it again to go on"
+                                                     : "pyshmem is not initialised; call init first");
 }
 
 int pysh_enter(void) {

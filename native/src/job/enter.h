@@ -19,3 +19,6 @@ void pysh_entered_by_fork(int pe);
 bool pysh_is_forked(int status);
 /* There has been a job: from here on a call without one is told that it came after finalize. */
 void pysh_entered_first(void);
+/* Who speaks, for messages at any time: "PE 3", also after finalize and where only the launcher has told; else "before
+ * init". Valid until the thread's next call; leaves the last error as it is. */
+const char *pysh_who(void);

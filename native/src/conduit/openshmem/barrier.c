@@ -22,6 +22,7 @@
 /* Between two looks for signals, as in shm/barrier.c; messages to PE 0 when PEs are on several hosts. */
 #define HANDLERS_NS     (10 * 1000 * 1000LL)
 #define FAR_HANDLERS_NS (250 * 1000 * 1000LL)
+#define LEFT_NS         (100 * 1000 * 1000LL)
 
 /* ---- words of the control blocks ---- */
 
@@ -194,6 +195,11 @@ static void come_back(pysh_wait_t *wait) {
 static const pysh_wait_barrier_t near_barrier = {leave, come_back, HANDLERS_NS};
 static const pysh_wait_barrier_t far_barrier = {leave, come_back, FAR_HANDLERS_NS};
 
+/* Who has ended does not arrive; of a barrier that is complete the end may still be on its way. */
+static int check_left(const pysh_wait_t *wait) {
+    return wait->waited_ns > LEFT_NS ? pysh_os_others_left(false) : ISHMEMX_OK;
+}
+
 int pysh_os_arrive(const char *what, uint64_t arrival, bool *all_p) {
     uint64_t epoch = pysh_os_epoch(), about;
     barrier_wait_t barrier = {.epoch = epoch, .arrival = arrival};
@@ -211,7 +217,7 @@ int pysh_os_arrive(const char *what, uint64_t arrival, bool *all_p) {
         while (released() == epoch)
             if (all_counted())
                 complete_epoch(epoch);
-            else if ((status = pysh_wait_pause(wait)) &&
+            else if (((status = pysh_wait_pause(wait)) || (status = check_left(wait))) &&
                      (wait->has_left || withdraw(epoch, arrival) || --attempts == 0))
                 break;
         pysh_wait_end(wait);

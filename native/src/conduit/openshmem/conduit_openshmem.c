@@ -57,29 +57,37 @@ static struct {
 
 /* ---- init ---- */
 
-/* The exit of a PE in the middle of a job. What the library does behind this, from its own exit handler, waits for PEs
- * that are gone, or takes the heap from under threads that still run. Of a C program that ends with 0 and never calls
- * finalize, as of start_pes times, it makes a good end. */
+/* The exit of a PE in the middle of a job, or after one that did not end together. What the library does behind this,
+ * from its own exit handler, waits for PEs that are gone, or takes the heap from under threads that still run. Of a C
+ * program that ends with 0 and never calls finalize, as of start_pes times, it makes a good end; those that wait for
+ * this PE in a barrier are told. */
 static void leave_job(int status) {
     if (status) { /* the launcher ends the others */
         fflush(NULL);
         _exit(status);
     }
-    if (atomic_load(pysh_os_alarm()) & PYSH_GLOBAL_EXIT)
+    if (pysh_openshmem_is_over(pysh_os.library)) {
+        pysh_os_serve_no_more();
+        pysh_openshmem_finalize(pysh_os.library, status);
+        return;
+    }
+    if (own.joined && atomic_load(pysh_os_alarm()) & PYSH_GLOBAL_EXIT)
         pysh_os.library->global_exit(0);
+    if (own.joined)
+        pysh_os_tell_left();
+    pysh_os_serve_no_more(); /* before the library goes */
 }
 
 static void leave_library(int status) {
     if (own.owner != getpid())
         return;
-    if (own.joined) {
+    if (own.joined || pysh_os.unfit) {
         leave_job(status);
         return;
     }
-    if (pysh_os.unfit)
-        return;
+    pysh_os_serve_no_more();
     PYSH_OS_LOCK(); /* for good: no progress from here on */
-    pysh_os.library->finalize();
+    pysh_openshmem_finalize(pysh_os.library, status);
     own.owner = 0;
 }
 
@@ -195,9 +203,11 @@ static int os_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
     pysh_hello_t hello;
     int status = ISHMEMX_OK;
 
-    if (own.owner && (own.owner != getpid() || pysh_os.unfit))
+    if (own.owner && (own.owner != getpid() || pysh_os.unfit || pysh_openshmem_is_over(pysh_os.library)))
         return pysh_fail(ISHMEMX_ERR_STATE, "the OpenSHMEM library cannot begin another job %s",
-                         pysh_os.unfit ? "after one that failed" : "in a forked process");
+                         own.owner != getpid() ? "in a forked process"
+                         : pysh_os.unfit       ? "after one that failed"
+                                               : "after MPI_Finalize: call that behind the last job");
     if (!own.owner)
         status = library_start(config);
     if (!status)

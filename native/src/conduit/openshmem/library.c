@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/state.h"
 #include "base/status.h"
@@ -134,6 +135,8 @@ static int adopt(void *handle) {
 
     library.handle = handle;
     *(void **)&library.progress = dlsym(handle, "opal_progress");
+    *(void **)&library.mpi_finalized = dlsym(handle, "MPI_Finalized");
+    library.initialized = dlsym(handle, "oshmem_shmem_initialized");
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map))
         return pysh_fail(ISHMEMX_ERR_SYSTEM, "the OpenSHMEM library: %s", dlerror());
     snprintf(library.path, sizeof library.path, "%s", map->l_name);
@@ -222,4 +225,25 @@ int pysh_openshmem_start(const pysh_openshmem_library_t *found, int64_t nbytes, 
         return pysh_fail(ISHMEMX_ERR_SYSTEM, "shmem_init_thread of %s failed with %d, for a symmetric heap of %s",
                          found->path, failed, pysh_bytes_text(nbytes));
     return ISHMEMX_OK;
+}
+
+/* ---- ended ---- */
+
+bool pysh_openshmem_is_over(const pysh_openshmem_library_t *found) {
+    int flag = 0;
+
+    return found->mpi_finalized && found->mpi_finalized(&flag) == 0 && flag;
+}
+
+/* MPI_Finalize takes away what the library's finalize calls, and with it all of the library. Open MPI's calls it from
+ * an exit handler of its own, too. */
+void pysh_openshmem_finalize(const pysh_openshmem_library_t *found, int status) {
+    if (!pysh_openshmem_is_over(found)) {
+        found->finalize();
+    } else if (found->initialized) {
+        *found->initialized = false;
+    } else { /* what else it does at exit is not known */
+        fflush(NULL);
+        _exit(status);
+    }
 }

@@ -43,7 +43,9 @@ typedef struct pysh_openshmem_library {
     void *handle; /* NULL: not open */
     int major, minor;
     char path[512], name[256];
-    void (*progress)(void); /* Open MPI's, or NULL */
+    void (*progress)(void);          /* Open MPI's, or NULL */
+    bool *initialized;               /* what Open MPI's own exit handler looks at, or NULL */
+    int (*mpi_finalized)(int *flag); /* of the MPI that the library is linked with, or NULL */
 #define MEMBER(_result, _name, _arguments) _result(*_name) _arguments;
     PYSH_OPENSHMEM_CALLS(MEMBER)
 #undef MEMBER
@@ -56,3 +58,7 @@ int pysh_openshmem_open(const pysh_openshmem_library_t **library_p);
 int pysh_openshmem_check_srun(int n_pes, int seen_n_pes);
 /* The library's init, for symmetric memory of `nbytes`, with its environment and defects seen to. */
 int pysh_openshmem_start(const pysh_openshmem_library_t *library, int64_t nbytes, bool several_hosts, int *level_p);
+/* Has the program ended MPI, on which the library stands? Then none of its calls works any more. */
+bool pysh_openshmem_is_over(const pysh_openshmem_library_t *library);
+/* The library's finalize, at the exit of the process with `status`, unless it is over. */
+void pysh_openshmem_finalize(const pysh_openshmem_library_t *library, int status);

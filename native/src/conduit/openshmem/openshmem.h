@@ -31,6 +31,7 @@ typedef struct pysh_os_control {
     alignas(PYSH_CACHE_LINE) _Atomic uint64_t released;
     alignas(PYSH_CACHE_LINE) _Atomic uint32_t aborted; /* written by other PEs, `why` first */
     char why[508];
+    _Atomic uint32_t left; /* 1 + a PE that is not mapped and has ended without finalize; it says so here */
     pysh_os_self_t self;
     alignas(
         PYSH_CACHE_LINE) _Atomic uint64_t gathered; /* epoch of the last exchange that the head has, see exchange.c */

@@ -31,6 +31,7 @@
 #define REMOTE_AWAKE_NS (1000 * 1000 * 1000LL)
 #define REMOTE_IDLE_NS  (100 * 1000LL)
 #define BACKGROUND_NS   (200 * 1000LL)
+#define BETWEEN_JOBS_NS (2 * 1000 * 1000LL)
 #define ABORT_ATTEMPTS  200
 
 /* ---- progress ---- */
@@ -45,25 +46,43 @@ void pysh_os_progress(void) {
     PYSH_OS_UNLOCK();
 }
 
-/* PEs on other hosts may ask for memory of this one while it computes. */
-static void *serve(void *unused) {
-    const struct timespec period = {.tv_nsec = BACKGROUND_NS};
+static struct {
+    bool started;
+    pthread_t thread;
+    _Atomic bool stop;
+} background;
 
-    for (;;) {
-        pysh_os_progress();
+/* PEs on other hosts may ask for memory of this one while it computes, and still when it has finalised: they read in
+ * their finalize what it has left for them, and a network without hardware for that needs this host's CPU. So the
+ * thread ends with the library, not with the job; between jobs it looks seldom. */
+static void *serve(void *unused) {
+    const _Atomic uint32_t *state = &pysh_os.control->slot.state;
+
+    while (!atomic_load(&background.stop)) {
+        bool in_job = atomic_load_explicit(state, memory_order_relaxed) == PYSH_PE_RUNNING;
+        const struct timespec period = {.tv_nsec = in_job ? BACKGROUND_NS : BETWEEN_JOBS_NS};
+        if (!pysh_openshmem_is_over(pysh_os.library))
+            pysh_os_progress();
         nanosleep(&period, NULL);
     }
     return unused;
 }
 
 int pysh_os_serve_in_background(void) {
-    pthread_t thread;
-    int why = pysh_thread_start(&thread, serve, NULL);
+    int why = pysh_thread_start(&background.thread, serve, NULL);
 
     if (why)
         return pysh_fail(ISHMEMX_ERR_SYSTEM, "the thread that serves other hosts: %s", strerror(why));
-    pthread_detach(thread);
+    background.started = true;
     return ISHMEMX_OK;
+}
+
+void pysh_os_serve_no_more(void) {
+    if (!background.started)
+        return;
+    atomic_store(&background.stop, true);
+    pthread_join(background.thread, NULL);
+    background.started = false;
 }
 
 /* ---- waiting ---- */
@@ -100,6 +119,8 @@ static int peer_lost(int pe, const char *how) {
     char during[PYSH_ACTIVITY_TEXT + 32];
 
     pysh_control_during(&pysh_os.control->slot, during, sizeof during);
+    if (!pysh_os.peer[pe])
+        return pysh_fail(ISHMEMX_ERR_PEER, "PE %d on host %s %s%s", pe, pysh_os_host(pe), how, during);
     return pysh_fail(ISHMEMX_ERR_PEER, "PE %d (pid %d) %s%s", pe, (int)atomic_load(&pysh_os.peer[pe]->slot.pid), how,
                      during);
 }
@@ -123,7 +144,43 @@ int pysh_os_liveness(void) {
         else if (ended)
             return peer_lost(pe, "died");
     }
-    return left >= 0 ? peer_lost(left, "finalised") : ISHMEMX_OK;
+    if (left >= 0)
+        return peer_lost(left, "finalised");
+    return pysh_os.n_pes > 1 ? pysh_os_others_left(true) : ISHMEMX_OK;
+}
+
+void pysh_os_tell_left(void) {
+    struct timespec limit;
+    bool locked;
+
+    /* release: pairs with the acquire in pysh_os_others_left() */
+    atomic_store_explicit(&pysh_os.control->slot.state, PYSH_PE_LEFT, memory_order_release);
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec++;
+    locked = pthread_mutex_timedlock(&pysh_os.mutex, &limit) == 0; /* a handler may exit() inside of the library */
+    for (int pe = 0; locked && pe < pysh_os.n_pes; pe++)
+        if (!pysh_os.peer[pe])
+            pysh_os.library->uint_atomic_set((unsigned *)&pysh_os.control->left, (unsigned)pysh_os.pe + 1, pe);
+    if (locked)
+        PYSH_OS_UNLOCK();
+}
+
+int pysh_os_others_left(bool all) {
+    int n = 0, last = (int)atomic_load(&pysh_os.control->left) - 1;
+
+    if (last >= 0 && !all)
+        return peer_lost(last, "ended without finalize");
+
+    for (int pe = 0; pe < pysh_os.n_pes; pe++)
+        /* acquire: pairs with the release in leave_job() */
+        if (pysh_os.peer[pe] &&
+            atomic_load_explicit(&pysh_os.peer[pe]->slot.state, memory_order_acquire) == PYSH_PE_LEFT) {
+            last = pe;
+            n++;
+        }
+    if (n == 0 || (all && n < pysh_os.n_pes - 1))
+        return ISHMEMX_OK;
+    return peer_lost(last, "ended without finalize");
 }
 
 static pysh_control_slot_t *slot_of(int pe) {
