@@ -64,7 +64,7 @@ class Failure(NamedTuple):
     """How one PE of a job that ``pyshmem.launch`` started did not end well."""
 
     pe: int
-    exit_code: int | None  #: minus the signal that killed it; None: it was still running
+    exit_code: int | None  #: minus the signal that killed it; None: it still ran, or is not known
     exception: BaseException | None  #: what the function raised, where it can be sent
     traceback: str  #: of that exception, as the PE would have printed it
     where: str  #: what the PE was doing when the first failure was noticed

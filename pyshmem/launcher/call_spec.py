@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from . import answers
 from .spec import JobSpec
 
 
@@ -28,6 +29,10 @@ class CallSpec(JobSpec):
     def descriptors(self, pe: int) -> tuple[int, ...]:
         """Where the call is, and where the result goes."""
         return self.call, self.results[pe]
+
+    def answered(self, pe: int) -> bool:
+        """Whether the function returned there."""
+        return "value" in answers.answer_in(self.results[pe])
 
     def environment(self, pe: int, control_fd: int) -> dict[str, str]:
         """As of any job, and the caller's variables."""

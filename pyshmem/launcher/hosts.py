@@ -8,12 +8,10 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 from .._core.errors import LaunchError
-from .spec import JobSpec
+from .spec import PLACE, JobSpec
 
 #: Variables of these beginnings reach the PEs of all hosts, as they would on one.
 EXPORTED = ("PYSHMEM_", "SHMEM_", "UCX_", "NUMBA_", "TRITON_", "PYTHON", "CUDA_MODULE_")
-#: Of the launcher's, those that say where one PE of a job on this host is.
-_PLACE = {f"PYSHMEM_{name}" for name in ("PE", "N_PES", "LOCAL_PE", "JOB", "CONTROL_FD")}
 
 
 def places(hosts: str, n_pes: int) -> list[tuple[str, int]]:
@@ -53,7 +51,7 @@ def oshrun_command(spec: JobSpec, hosts: str, environment: Mapping[str, str]) ->
     if spec.timeout:
         command += ["--timeout", str(max(1, round(spec.timeout)))]
     for name in sorted(environment):
-        if name.startswith(EXPORTED) and name not in _PLACE:
+        if name.startswith(EXPORTED) and name not in PLACE:
             command += ["-x", name]
     return [*command, *spec.command]
 
@@ -66,7 +64,7 @@ def run_on_hosts(spec: JobSpec, hosts: str, refused: Sequence[str] = ()) -> None
     if refused:
         raise LaunchError(f"{', '.join(refused)} and --hosts: only a job on this host has that")
     environment = {
-        name: value for name, value in spec.environment(0, -1).items() if name not in _PLACE
+        name: value for name, value in spec.environment(0, -1).items() if name not in PLACE
     }
     command = oshrun_command(spec, hosts, environment)
     os.execve(command[0], command, environment)

@@ -9,13 +9,15 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from . import leftovers, report
 from .control import Control
+from .guard import Guard
 from .process import Process, files_of
 from .progress import Progress
-from .signals import ENDING, PASSED, Signals, Unheard, stop_here
+from .signals import ENDING, PASSED, Held, Signals, stop_here
 from .spec import JobSpec
 from .streams import PARTIAL_AGE, Sink, Stream, write_all
 
@@ -56,8 +58,9 @@ def run_job(spec: JobSpec, control: Control) -> int:
     killed); 124 after ``spec.timeout``; 128 + signal when the launcher was asked to end, but 0 when
     all PEs ended with 0 after a SIGTERM, as programs do that save their state for a batch system.
     """
-    job = Job(spec, control, Signals(), progress=Progress())
-    job.run()
+    with Signals() as signals:
+        job = Job(spec, control, signals, progress=Progress())
+        job.run()
     status, lines = job.conclusion()
     if lines:
         say(lines)
@@ -70,8 +73,7 @@ class Job:
     Args:
         spec: what to run.
         control: where PEs say where they stand.
-        signals: the signals to the launcher; ``Unheard`` where it has none of its own, and Ctrl-C is
-            a KeyboardInterrupt.
+        signals: the signals to the launcher, which interrupt it nowhere; inside ``with`` already.
         progress: what a terminal is shown while nothing else is.
     """
 
@@ -79,7 +81,7 @@ class Job:
         self,
         spec: JobSpec,
         control: Control,
-        signals: Signals | Unheard,
+        signals: Signals | Held,
         progress: Progress | None = None,
     ) -> None:
         self.spec = spec
@@ -87,40 +89,38 @@ class Job:
         self.processes: list[Process] = []
         self.failed: list[Process] = []  # not by our signals; the likeliest cause first
         self.ending: _Ending | None = None
-        self.selector = selectors.DefaultSelector()
         self._signals = signals
         self._progress = progress
         self._files: list[int] = []  # of spec.output_dir
+        self._leftovers = 0  # processes that the PEs had left
         self._deadline = float("inf")
         self._global_exit: int | None = None
 
     def run(self) -> None:
-        """Start the PEs and see all of them off."""
-        with files_of(self.spec.n_pes), self._signals as signals:
-            guard = leftovers.Guard(self.spec.job)
-            try:
-                if signals.fd >= 0:
-                    self.selector.register(signals.fd, selectors.EVENT_READ)
-                self._start(guard)
-                self._watch_interrupted()
-            finally:
-                self._clean_up()
-                self.failed.sort(key=self._how_likely)
-                self._global_exit = self.control.global_exit()
-                if why_not := guard.dismiss():
-                    say([f"had the launcher been killed, PEs' processes would stay: {why_not}"])
+        """Start the PEs and see all of them off; of what it began nothing is left, whatever happens."""
+        with ExitStack() as stack:
+            stack.enter_context(files_of(self.spec.n_pes))
+            self.selector = stack.enter_context(selectors.DefaultSelector())
+            guard = Guard(self.spec.job)
+            stack.callback(self._dismiss, guard)
+            stack.callback(self._look_back)
+            stack.callback(self._clean_up)
+            if self._signals.fd >= 0:
+                self.selector.register(self._signals.fd, selectors.EVENT_READ)
+            self._start(guard)
+            self._watch()
 
     # ---- start ---------------------------------------------------------------------------
 
-    def _start(self, guard: leftovers.Guard) -> None:
+    def _start(self, guard: Guard) -> None:
         for pe in range(self.spec.n_pes):
             process = Process(pe, self.spec, self.control.fd, self._output_of(pe))
             self.processes.append(process)
-            if not process.in_foreground:
-                guard.watch(process.pid)
+            if process.target is not None and not process.in_foreground:
+                guard.watch(process.target)
             for stream in process.streams:
                 self.selector.register(stream.source, selectors.EVENT_READ, stream)
-            if self._signals.fd < 0 and process.end_fd >= 0:  # no SIGCHLD tells of its end
+            if not self._signals.tells_ends and process.end_fd >= 0:
                 self.selector.register(process.end_fd, selectors.EVENT_READ)
             if self.spec.debugged.get(pe) == "attach":
                 say([f"PE {pe} waits for a debugger: gdb -p {process.pid}, then continue, twice"])
@@ -143,16 +143,6 @@ class Job:
         return fd, fd
 
     # ---- the loop ------------------------------------------------------------------------
-
-    def _watch_interrupted(self) -> None:
-        """Watch the PEs to their end; a KeyboardInterrupt is Ctrl-C to the launcher."""
-        while True:
-            try:
-                self._watch()
-            except KeyboardInterrupt:
-                self._hear(signal.SIGINT)
-            else:
-                return
 
     def _watch(self) -> None:
         turned = time.monotonic()
@@ -192,7 +182,7 @@ class Job:
     def _idle_time(self) -> float:
         now = time.monotonic()
         until = now + 1.0
-        if self._signals.fd < 0 and any(p.end_fd < 0 for p in self.processes):
+        if not self._signals.tells_ends and any(p.end_fd < 0 for p in self.processes):
             until = now + 0.05  # an old kernel: PEs' ends have to be looked for
         if self.ending is None:
             until = min(until, self._deadline)
@@ -212,9 +202,8 @@ class Job:
     def _reap(self) -> None:
         ended = [process for process in self.processes if process.poll()]
         for process in ended:
-            if self._signals.fd < 0 and process.end_fd >= 0:
+            if not self._signals.tells_ends and process.end_fd >= 0:
                 self.selector.unregister(process.end_fd)
-            process.close_end_fd()
         failed = [process for process in ended if process.returncode]
         if failed and self.ending is not None and self.ending.sent:
             failed = [process for process in failed if process.pe == self.control.failed()]
@@ -317,28 +306,54 @@ class Job:
         )
 
     def _clean_up(self) -> None:
-        """Leave no process of the job, whatever happened."""
-        for process in self.processes:
-            process.signal(signal.SIGKILL)
-        groups = {process.pid for process in self.processes if not process.in_foreground}
+        """Leave no process of the job, and nothing open, whatever happened, here too."""
+        with ExitStack() as stack:  # the last first
+            stack.callback(self._tell_of_leftovers)
+            if self._progress is not None:
+                stack.callback(self._progress.erase, time.monotonic())
+            for fd in self._files:
+                stack.callback(os.close, fd)
+            for process in self.processes:
+                stack.callback(process.close)
+            for stream in self._streams():
+                stack.callback(stream.drain)
+            stack.callback(self._wait_for_killed)
+            stack.callback(self._end_leftovers)
+            for process in self.processes:
+                stack.callback(process.signal, signal.SIGKILL)
+
+    def _end_leftovers(self) -> None:
+        leaders = [
+            process.target
+            for process in self.processes
+            if process.target is not None and not process.in_foreground
+        ]
         grace = _LEFTOVER_GRACE if self.ending is None else 0.0
-        killed = leftovers.end(self.spec.job, groups, grace)
+        self._leftovers = leftovers.end(self.spec.job, leaders, grace)
+
+    def _wait_for_killed(self) -> None:
+        """PEs that were killed just now; as long as it takes a process that can end at all."""
+        deadline = time.monotonic() + _GIVE_UP[0]
         for process in self.processes:
-            process.poll()
-        for stream in self._streams():
-            stream.drain()
-            stream.close()
-        self.selector.close()
-        for process in self.processes:
-            process.close_end_fd()
-        for fd in self._files:
-            os.close(fd)
-        if self._progress is not None:
-            self._progress.erase(time.monotonic())
+            while process.returncode is None and not process.poll():
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(0.01)
+
+    def _tell_of_leftovers(self) -> None:
         if not leftovers.can_look():
             say(["no /proc here: processes that the PEs started and left may still run"])
-        if killed and self.ending is None:
-            say([f"ended {killed} process(es) that the PEs had started and left running"])
+        if self._leftovers and self.ending is None:
+            say([f"ended {self._leftovers} process(es) that the PEs had started and left running"])
+
+    def _look_back(self) -> None:
+        self.failed.sort(key=self._how_likely)
+        self._global_exit = self.control.global_exit()
+
+    @staticmethod
+    def _dismiss(guard: Guard) -> None:
+        if why_not := guard.dismiss():
+            say([f"had the launcher been killed, PEs' processes would stay: {why_not}"])
 
     # ---- the report ----------------------------------------------------------------------
 

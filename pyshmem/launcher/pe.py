@@ -17,6 +17,7 @@ import pickle
 import signal
 import sys
 import traceback
+from functools import partial
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
@@ -28,8 +29,11 @@ def main() -> int:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != launcher:  # it died before we asked
         return 1
+    for fd in (call, result):
+        os.set_inheritable(fd, False)  # nothing for programs that the function starts
     # A PE that the launcher ends while it hangs says where it was, instead of an answer.
     faulthandler.register(signal.SIGTERM, file=result, all_threads=False, chain=True)
+    os.register_at_fork(after_in_child=partial(_be_no_pe, signal.getsignal(signal.SIGTERM)))
     pe = os.getpid()
     try:
         answer, status = _call(call)
@@ -38,9 +42,20 @@ def main() -> int:
     if os.getpid() != pe:  # a child of fork() that came out of the function: the answer is not its
         sys.stderr.write(answer.get("traceback", ""))
         return status
+    os.ftruncate(result, 0)  # the offset is that of all children, whatever they wrote
+    os.lseek(result, 0, os.SEEK_SET)
     with open(result, "wb", closefd=False) as file:
         pickle.dump(answer, file)
     return status
+
+
+def _be_no_pe(before: Any) -> None:
+    """In a child of fork: SIGTERM does what it did before ours, of which Python itself knows nothing.
+
+    What the function has set in its place stays: taking ours back would take that away.
+    """
+    if signal.getsignal(signal.SIGTERM) == before:
+        faulthandler.unregister(signal.SIGTERM)
 
 
 def _call(call: int) -> tuple[dict[str, Any], int]:

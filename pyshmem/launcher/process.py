@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One PE as the launcher sees it: a process, its group, its output."""
+"""One PE as the launcher sees it: a process, its group, its output, how it ended."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import errno
+import functools
 import os
 import resource
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
 
-from . import binding, report
+from . import binding, leftovers, report
 from .spec import JobSpec
 from .streams import Sink, Stream
 
@@ -29,13 +30,6 @@ def _die_with(launcher: int) -> Callable[[], None]:
             os._exit(1)
 
     return prepare
-
-
-def _end_of(pid: int) -> int:
-    try:
-        return os.pidfd_open(pid)
-    except (OSError, AttributeError):
-        return -1
 
 
 @contextlib.contextmanager
@@ -101,18 +95,31 @@ class Process:
             if error.errno == errno.EMFILE:
                 error.add_note("(raise the hard limit of open files, ulimit -Hn)")
             raise
-        #: Readable once the process has ended; -1 where the kernel has no such thing.
-        self.end_fd = _end_of(self._process.pid)
+        #: None while it runs; minus the number of the signal that killed it; ``UNKNOWN``.
+        self.returncode: int | None = None
+        self._answered = functools.partial(spec.answered, pe)
+        #: The process itself, which its number may not be any more once it has ended.
+        self.target: leftovers.Target | None = None
+        with contextlib.suppress(ProcessLookupError):
+            self.target = leftovers.Target(self._process.pid)
         self.streams: list[Stream] = []
         if self._process.stderr is not None:
             self.streams.append(Stream(self._process.stderr, stderr, tag))
         if self._process.stdout is not None:
             self.streams.append(Stream(self._process.stdout, 1 if stdout is None else stdout, tag))
 
-    def close_end_fd(self) -> None:
-        if self.end_fd >= 0:
-            os.close(self.end_fd)
-            self.end_fd = -1
+    @property
+    def end_fd(self) -> int:
+        """Readable once the process has ended; -1 where the kernel has no such thing."""
+        return -1 if self.target is None else self.target.fd
+
+    def close(self) -> None:
+        """Forget the process, which has ended, and close its streams."""
+        with contextlib.ExitStack() as stack:
+            if self.target is not None:
+                stack.callback(self.target.close)
+            for stream in self.streams:
+                stack.callback(stream.close)
 
     def last_lines(self) -> list[str]:
         """The last lines that the PE wrote to stderr, as far as they went through the launcher."""
@@ -122,34 +129,39 @@ class Process:
     def pid(self) -> int:
         return self._process.pid
 
-    @property
-    def returncode(self) -> int | None:
-        """None while it runs; minus the number of the signal that killed it."""
-        return self._process.returncode
-
     def how_it_ended(self) -> str:
         if self.cut_short:
             return "failed, and was ended because it took too long to leave"
         return report.how_it_ended(self.returncode or 0)
 
     def exit_status(self) -> int:
-        """The status a shell would show: 1 where only the launcher's signal is known."""
-        return 1 if self.cut_short else report.exit_status(self.returncode or 0)
+        """The status a shell would show: 1 where only the launcher's signal is known, or nothing."""
+        unclear = self.cut_short or self.returncode == report.UNKNOWN
+        return 1 if unclear else report.exit_status(self.returncode or 0)
 
     def poll(self) -> bool:
         """Whether it has ended since the last call."""
-        return self._process.returncode is None and self._process.poll() is not None
+        if self.returncode is not None:
+            return False
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:  # the program ignores SIGCHLD, or waits for all of its children
+            self.returncode = 0 if self._answered() else report.UNKNOWN
+        else:
+            if not pid:
+                return False
+            self.returncode = os.waitstatus_to_exitcode(status)
+        self._process.returncode = self.returncode  # or it would wait too, when it is forgotten
+        return True
 
     def signal(self, number: int) -> None:
         """Send a signal to the PE and what it started; nothing when it has ended."""
-        self._send(os.kill if self.in_foreground else os.killpg, number)
+        self._send(number, group=not self.in_foreground)
 
     def signal_alone(self, number: int) -> None:
         """Send a signal to the PE and not to what it started, which may not expect it."""
-        self._send(os.kill, number)
+        self._send(number, group=False)
 
-    def _send(self, send: Callable[[int, int], None], number: int) -> None:
-        if self._process.returncode is not None:
-            return  # reaped: the number may belong to somebody else by now
-        with contextlib.suppress(ProcessLookupError):
-            send(self.pid, number)
+    def _send(self, number: int, *, group: bool) -> None:
+        if self.returncode is None and self.target is not None:
+            leftovers.send(self.target, number, group=group)

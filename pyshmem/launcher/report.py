@@ -18,6 +18,9 @@ _HINTS = {
     signal.SIGFPE: "arithmetic fault",
 }
 
+#: In place of an exit code that somebody else has taken, see ``Process.poll``.
+UNKNOWN = 1 << 16
+
 _TRACEBACK = "Traceback (most recent call last):"
 #: In the last lines of a PE, of Python or of C, that failed only because another had: never the cause
 #: when there is one.
@@ -49,6 +52,11 @@ def exit_status(returncode: int) -> int:
 
 
 def how_it_ended(returncode: int) -> str:
+    if returncode == UNKNOWN:
+        return (
+            "ended, and with which exit code is not known: this program ignores SIGCHLD, or waits for "
+            "children that it did not start"
+        )
     if returncode >= 0:
         return f"ended with exit code {returncode}"
     hint = _HINTS.get(signal.Signals(-returncode)) if -returncode in _HINTS else None

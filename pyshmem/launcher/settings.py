@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+
 from .._core import compat, library
 from ..host import runtime
 from .spec import LaunchError
@@ -19,6 +21,13 @@ def check_settings(*, hosts: bool = False) -> None:
             "conduit openshmem: this launcher starts no OpenSHMEM jobs but with --hosts; start it with "
             "oshrun, as in `oshrun -n 2 python script.py`"
         )
+
+
+def check_setting(variable: str, text: str) -> None:
+    """Raise ValueError if ``text`` cannot be the value of a variable, where that is a setting."""
+    library.check(
+        library.lib.ishmemx_setting_check(os.fsencode(variable), os.fsencode(text)),
+    )
 
 
 def settle_device(n_pes: int = 1, wanted: str | None = None) -> str:

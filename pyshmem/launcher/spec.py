@@ -18,6 +18,10 @@ from .streams import Sink
 __all__ = ["JobSpec", "LaunchError", "resolve_command", "under_debugger"]
 
 
+#: What the launcher tells each PE of its place; nobody else's to set.
+PLACE = tuple(f"PYSHMEM_{name}" for name in ("PE", "N_PES", "LOCAL_PE", "JOB", "CONTROL_FD"))
+
+
 def resolve_command(target: str, arguments: Sequence[str], *, module: bool = False) -> list[str]:
     """The command that runs ``target``: a module, a Python script or an executable."""
     python = [sys.executable]
@@ -72,6 +76,10 @@ class JobSpec:
     def descriptors(self, pe: int) -> tuple[int, ...]:
         """More descriptors that ``pe`` inherits."""
         return ()
+
+    def answered(self, pe: int) -> bool:
+        """Whether ``pe``, whose exit code is not known, did what it was to do."""
+        return True
 
     @property
     def reader(self) -> int | None:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
+import sys
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -37,6 +39,45 @@ def write_all(target: int, data: bytes) -> OSError | None:
     return None
 
 
+def _careful(sink: Sink) -> Callable[[bytes], Exception | None]:
+    """A sink of the caller's, a notebook's or a test's, whose exceptions are not to fail the job."""
+
+    def write(data: bytes) -> Exception | None:
+        try:
+            sink(data)
+        except Exception as error:
+            return error
+        return None
+
+    return write
+
+
+def sinks_of(output: str) -> tuple[Sink, Sink]:
+    """Where ``launch`` passes stdout and stderr on: to ``sys.stdout`` and ``sys.stderr``, or nowhere."""
+    if output == "none":
+        return (lambda data: None), (lambda data: None)
+    return _sink("stdout"), _sink("stderr")
+
+
+def _sink(name: str) -> Sink:
+    """To the stream that ``sys`` has under this name then, such as a notebook's cell."""
+    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+
+    def write(data: bytes) -> None:
+        stream = getattr(sys, name, None)
+        if stream is None:
+            return
+        text = decode(data)
+        try:
+            stream.write(text)
+        except UnicodeEncodeError:  # what it has no character for is replaced
+            encoding = getattr(stream, "encoding", None) or "ascii"
+            stream.write(text.encode(encoding, "replace").decode(encoding))
+        stream.flush()
+
+    return write
+
+
 def occupy_standard_streams() -> None:
     """Open the null device where a standard stream is closed, lest another file takes its number.
 
@@ -58,7 +99,7 @@ class Stream:
     ) -> None:
         os.set_blocking(source.fileno(), False)
         self.source = source
-        self._write = partial(write_all, target) if isinstance(target, int) else target
+        self._write = partial(write_all, target) if isinstance(target, int) else _careful(target)
         self._tag = tag.encode()
         self._pending = b""
         self.pending_since = 0.0
@@ -123,10 +164,11 @@ class Stream:
         self._remember(data)
         error = self._write(self._tagged(data) if self._tag else data)
         # A reader that is gone, as head is in `run ... | head`, does not want it.
-        if isinstance(error, OSError) and error.errno not in _GONE and not self._lost:
-            self._lost = True
-            text = f"pyshmem: output of PEs is lost: {error.strerror}\n"
-            write_all(2, text.encode())
+        if error is None or (isinstance(error, OSError) and error.errno in _GONE) or self._lost:
+            return
+        self._lost = True
+        why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        write_all(2, f"pyshmem: output of PEs is lost: {why}\n".encode(errors="replace"))
 
     def _remember(self, data: bytes) -> None:
         *whole, self._last = (self._last + data).split(b"\n")

@@ -19,9 +19,10 @@ import pytest
 
 from pyshmem.launcher import leftovers
 from pyshmem.launcher.control import NativeControl
+from pyshmem.launcher.guard import Guard
 from pyshmem.launcher.job import Job
 from pyshmem.launcher.settings import check_settings, settle_device
-from pyshmem.launcher.signals import Signals, Unheard
+from pyshmem.launcher.signals import Held, Signals
 from pyshmem.launcher.spec import JobSpec, LaunchError, resolve_command
 from pyshmem.launcher.streams import PARTIAL_AGE, Stream
 
@@ -196,7 +197,7 @@ def test_a_reader_that_has_gone_fails_nothing() -> None:
 
 def test_a_launcher_that_stood_still_leaves_the_pes_their_time(pipes: _Pipes) -> None:
     control = NativeControl(1)
-    job = Job(JobSpec(1, ["x"]), control, Unheard())
+    job = Job(JobSpec(1, ["x"]), control, Held())
     pe = SimpleNamespace(pe=0, returncode=None, streams=[pipes.stream])
     job.processes = [pe]  # type: ignore[list-item]
     ending = job._end("", 1, ((0.7, signal.SIGTERM), (0.5, signal.SIGKILL)))
@@ -209,13 +210,12 @@ def test_a_launcher_that_stood_still_leaves_the_pes_their_time(pipes: _Pipes) ->
     pipes.stream.flush_partial(21.0 + PARTIAL_AGE)
     assert pipes.passed() == b"[3] half a line"
     assert ending.due == pytest.approx(due + 19.75)
-    job.selector.close()
     control.close()
 
 
 def test_a_signal_that_comes_late_is_followed_by_the_next_in_its_time() -> None:
     control = NativeControl(1)
-    job = Job(JobSpec(1, ["x"]), control, Unheard())
+    job = Job(JobSpec(1, ["x"]), control, Held())
     sent: list[int] = []
     pe = SimpleNamespace(pe=0, returncode=None, streams=[], in_foreground=False, signal=sent.append)
     job.processes = [pe]  # type: ignore[list-item]
@@ -226,7 +226,6 @@ def test_a_signal_that_comes_late_is_followed_by_the_next_in_its_time() -> None:
         assert sent == [signal.SIGTERM, signal.SIGKILL][:count]
     assert not job._take_steps(late + 5.7)  # nothing more could end it
     assert ending.killed == [0]
-    job.selector.close()
     control.close()
 
 
@@ -271,9 +270,11 @@ def test_processes_are_known_by_job_or_group(
     sleeper: tuple[str, subprocess.Popen[bytes]],
 ) -> None:
     job, process = sleeper
-    assert leftovers.find(job) == [process.pid]
+    leader = leftovers.Target(process.pid)
+    assert leftovers.find(job) == [(process.pid, leader.start)]
     assert leftovers.find(job[:-1]) == []
-    assert leftovers.find("no such job", [process.pid]) == [process.pid]
+    assert leftovers.find("no such job", [leader]) == [(process.pid, leader.start)]
+    leader.close()
 
 
 def test_leftovers_are_ended(sleeper: tuple[str, subprocess.Popen[bytes]]) -> None:
@@ -300,10 +301,10 @@ def test_the_guard_acts_only_when_the_launcher_was_killed(
     sleeper: tuple[str, subprocess.Popen[bytes]],
 ) -> None:
     job, process = sleeper
-    guard = leftovers.Guard(job)
+    guard = Guard(job)
     guard.dismiss()
     assert process.poll() is None
-    guard = leftovers.Guard(job)
+    guard = Guard(job)
     assert guard._process.stdin is not None
     guard._process.stdin.close()  # what the kernel does for a launcher that was killed
     assert guard._process.wait(10) == 0
@@ -328,7 +329,7 @@ def test_the_guard_has_the_environment_that_its_python_needs(
     sleeper: tuple[str, subprocess.Popen[bytes]],
 ) -> None:
     job, process = sleeper
-    guard = leftovers.Guard(job)
+    guard = Guard(job)
     assert guard._process.stdin is not None
     guard._process.stdin.close()
     assert guard._process.wait(10) == 0
@@ -337,13 +338,13 @@ def test_the_guard_has_the_environment_that_its_python_needs(
 
 @pytest.mark.usefixtures("python_in_need")
 def test_a_guard_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert leftovers.Guard("a").dismiss() == ""
+    assert Guard("a").dismiss() == ""
     monkeypatch.delenv("LD_LIBRARY_PATH")
-    assert leftovers.Guard("a").dismiss() == "no libpython"
+    assert Guard("a").dismiss() == "no libpython"
 
 
 def test_the_guard_is_deaf_to_the_signals_of_a_batch_system() -> None:
-    guard = leftovers.Guard("a")
+    guard = Guard("a")
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
         guard._process.send_signal(number)
     guard.dismiss()
@@ -355,7 +356,7 @@ def test_the_guard_is_not_of_the_job_that_its_launcher_is_in(
 ) -> None:
     outer = uuid.uuid4().hex
     monkeypatch.setenv("PYSHMEM_JOB", outer)
-    guard = leftovers.Guard("inner")
+    guard = Guard("inner")
     assert leftovers.find(outer) == []
     guard.dismiss()
 
@@ -366,7 +367,7 @@ def test_without_proc_groups_are_ended_whole(
     job, process = sleeper
     monkeypatch.setattr(leftovers, "can_look", lambda: False)
     assert leftovers.find(job) == []
-    assert leftovers.end(job, [process.pid]) == 0
+    assert leftovers.end(job, [leftovers.Target(process.pid)]) == 0
     assert process.wait(5) == -signal.SIGKILL
 
 

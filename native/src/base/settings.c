@@ -169,15 +169,12 @@ static void write_bounds(const char *bounds, char *text, size_t room) {
         snprintf(text, room, " from %.*s%s%s", (int)least, bounds, bounds[least + 1] ? " to " : "", bounds + least + 1);
 }
 
-int ishmemx_setting_number(const char *name, int64_t *value) {
-    const setting_t *setting = setting_find(name);
-    const char *text, *origin, *details, *wanted = NULL;
+/* `text` as the kind of `setting` has it; an error names `origin`. */
+static int number_of(const setting_t *setting, const char *text, const char *origin, int64_t *value) {
+    const char *details, *wanted = NULL;
     char bounds[64] = "";
     bool good = false;
-    int status = ishmemx_setting(name, &text, &origin);
 
-    if (status)
-        return status;
     details = setting->kind + strcspn(setting->kind, ":");
     details += *details == ':';
     if (strcmp(setting->kind, "size") == 0) {
@@ -192,7 +189,7 @@ int ishmemx_setting_number(const char *name, int64_t *value) {
         write_bounds(details, bounds, sizeof bounds);
     } else if (strcmp(setting->kind, "flag") == 0) {
         good = parse_flag(text, value);
-        if (!good && origin == setting->alias) /* SHMEM_DEBUG may be anything */
+        if (!good && strcmp(origin, setting->alias) == 0) /* SHMEM_DEBUG may be anything */
             *value = good = true;
         wanted = "0 or 1";
     } else if (strncmp(setting->kind, "choice:", 7) == 0) {
@@ -200,11 +197,28 @@ int ishmemx_setting_number(const char *name, int64_t *value) {
         wanted = details;
     }
     if (!wanted)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "setting PYSHMEM_%s is no number", name);
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "setting %s is no number", setting->variable);
     if (!good)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s is '%s', which is not %s%s%s",
                          strcmp(origin, "default") == 0 ? setting->variable : origin, text,
                          wanted == details ? "one of " : "", wanted, bounds);
+    return ISHMEMX_OK;
+}
+
+int ishmemx_setting_number(const char *name, int64_t *value) {
+    const char *text, *origin;
+    int status = ishmemx_setting(name, &text, &origin);
+
+    return status ? status : number_of(setting_find(name), text, origin, value);
+}
+
+int ishmemx_setting_check(const char *variable, const char *text) {
+    int64_t ignored;
+
+    for (size_t i = 0; i < N_SETTINGS && *text; i++)
+        if ((strcmp(settings[i].variable, variable) == 0 || strcmp(settings[i].alias, variable) == 0) &&
+            strcmp(settings[i].kind, "string") != 0)
+            return number_of(&settings[i], text, variable, &ignored);
     return ISHMEMX_OK;
 }
 
