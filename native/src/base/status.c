@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/extent.h"
 #include "ishmemx.h"
 
 #define TEXT_CAPACITY 10240 /* a timeout lists every PE */
@@ -52,6 +53,15 @@ int pysh_check_pe(int pe, int n_pes) {
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "pe %d is outside the team of %d PE%s (0..%d)", pe, n_pes,
                          n_pes == 1 ? "" : "s", n_pes - 1);
     return ISHMEMX_OK;
+}
+
+int pysh_check_extent(size_t n, size_t stride, size_t block, size_t width, size_t *nbytes_p) {
+    if (pysh_extent(n, stride, block, width, nbytes_p))
+        return ISHMEMX_OK;
+    return pysh_fail(
+        ISHMEMX_ERR_ARGUMENT,
+        "%zu blocks of %zu elements of %zu bytes, a block every %zu elements, are more than any memory holds", n, block,
+        width, stride);
 }
 
 int pysh_check_overlap(const void *dest, size_t dest_bytes, const void *source, size_t source_bytes) {

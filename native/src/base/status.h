@@ -11,5 +11,7 @@ const char *pysh_bytes_text(int64_t nbytes);
 
 /* OK, or ARGUMENT naming the team's size. */
 int pysh_check_pe(int pe, int n_pes);
+/* OK, or ARGUMENT when n blocks span more than any memory holds: pysh_extent() of extent.h. */
+int pysh_check_extent(size_t n, size_t stride, size_t block, size_t width, size_t *nbytes_p);
 /* OK, or ARGUMENT when the two ranges share a byte. */
 int pysh_check_overlap(const void *dest, size_t dest_bytes, const void *source, size_t source_bytes);

@@ -8,6 +8,7 @@
 
 #include "accel/copy.h"
 #include "base/elements.h"
+#include "base/extent.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "collectives/combine.h"
@@ -126,10 +127,14 @@ int pysh_set_collect(const pysh_set_t *set, void *dest, const void *source, size
 
 int pysh_set_alltoalls(const pysh_set_t *set, void *dest, const void *source, ptrdiff_t dest_stride,
                        ptrdiff_t source_stride, size_t nelems, size_t width) {
+    size_t elements, ignored;
     int me = 0, status;
 
     ENTER_SET(set, &me);
-    if ((status = sync_members(set, me)))
+    if ((status = pysh_check_extent(1, 0, nelems, (size_t)set->size, &elements)) ||
+        (status = pysh_check_extent(elements, (size_t)dest_stride, 1, width, &ignored)) ||
+        (status = pysh_check_extent(elements, (size_t)source_stride, 1, width, &ignored)) ||
+        (status = sync_members(set, me)))
         return status;
     for (int i = 0; !status && i < set->size; i++)
         status = ishmemx_iget(&ishmemx_ctx_default, (char *)dest + (size_t)i * nelems * (size_t)dest_stride * width,
@@ -163,9 +168,9 @@ int pysh_set_reduce(const pysh_set_t *set, int op, int type, void *dest, const v
     ENTER_SET(set, &me);
     if ((status = pysh_reduce_check(op, type)) || !nreduce)
         return status;
-    if (__builtin_mul_overflow(nreduce, pysh_type_nbytes(type), &nbytes) || nbytes > PTRDIFF_MAX / 2 ||
-        !(acc = malloc(2 * nbytes)))
+    if (!pysh_extent(2, nreduce, nreduce, pysh_type_nbytes(type), &nbytes) || !(acc = malloc(nbytes)))
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to reduce %zu elements", nreduce);
+    nbytes /= 2;
     status = sync_members(set, me);
     if (!status) {
         status = combine(set, op, type, source, nreduce, acc, acc + nbytes);

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "accel/copy.h"
+#include "base/extent.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "collectives/collective.h"
@@ -17,15 +18,13 @@
 
 /* Bytes on one side; SIZE_MAX when it is more than any heap holds. */
 static size_t span(ishmemx_team_t team, size_t nelems, size_t stride, size_t width) {
-    size_t blocks, elements, last;
+    size_t elements, nbytes;
 
-    if (!nelems || pysh_team_check(team))
+    if (pysh_team_check(team))
         return 0;
-    if (__builtin_mul_overflow(nelems, (size_t)team->n_pes, &blocks) ||
-        __builtin_mul_overflow(blocks - 1, stride, &last) || __builtin_add_overflow(last, 1, &elements) ||
-        __builtin_mul_overflow(elements, width, &elements))
-        return SIZE_MAX;
-    return elements;
+    return pysh_extent(1, 0, nelems, (size_t)team->n_pes, &elements) && pysh_extent(elements, stride, 1, width, &nbytes)
+               ? nbytes
+               : SIZE_MAX;
 }
 
 /* On several nodes, more blocks than each node's members want come to it, in fewer messages. */

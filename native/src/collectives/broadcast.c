@@ -54,7 +54,7 @@ static int broadcast_check(ishmemx_team_t team, void *dest, const void *source, 
 }
 
 static int (*choose(ishmemx_team_t team, size_t nbytes))(ishmemx_team_t, void *, const void *, size_t, int) {
-    bool few = team->nodes.n == 1 || nbytes * (size_t)team->n_pes <= FEW_BYTES;
+    bool few = team->nodes.n == 1 || nbytes <= FEW_BYTES / (size_t)team->n_pes;
 
     if (pysh_stage_fits(nbytes) && few)
         return broadcast_staged;

@@ -41,7 +41,8 @@ static int read_contributions(const pysh_shared_t *shared, pysh_contribution_t *
 
     *total_p = *largest_p = 0;
     for (int i = 0; !status && i < shared->team->n_pes; i++) {
-        status = pysh_shared_read(shared, i, &contributions[i], sizeof *contributions);
+        if ((status = pysh_shared_read(shared, i, &contributions[i], sizeof *contributions)))
+            break;
         if (contributions[i].nbytes > *largest_p)
             *largest_p = contributions[i].nbytes;
         *total_p = plus(*total_p, contributions[i].nbytes);

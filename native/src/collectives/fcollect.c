@@ -3,13 +3,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/extent.h"
 #include "base/status.h"
 #include "collectives/collective.h"
 #include "collectives/rails.h"
 #include "collectives/request.h"
 #include "ishmemx.h"
 #include "job/enter.h"
-#include "memory/address.h"
 #include "ops/rma.h"
 #include "teams/gather.h"
 #include "teams/stage.h"
@@ -44,7 +44,7 @@ static int fcollect_direct(ishmemx_team_t team, char *dest, const void *source, 
 }
 
 /* On several nodes. */
-static int fcollect_by_nodes(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
+static int fcollect_by_nodes(ishmemx_team_t team, char *dest, pysh_place_t place, size_t nbytes) {
     size_t n = (size_t)team->n_pes, *at = malloc((n + 1) * (sizeof *at + sizeof(pysh_place_t)));
     pysh_place_t *sources = (pysh_place_t *)(void *)(at + n + 1);
     int status;
@@ -53,40 +53,41 @@ static int fcollect_by_nodes(ishmemx_team_t team, char *dest, const void *source
         return pysh_fail(ISHMEMX_ERR_MEMORY, "fcollect: no memory for a list of %d PEs", team->n_pes);
     for (size_t i = 0; i <= n; i++)
         at[i] = i * nbytes;
-    pysh_heap_find(source, nbytes, "source", &sources[0].heap, &sources[0].offset);
-    for (size_t i = 1; i < n; i++)
-        sources[i] = sources[0];
+    for (size_t i = 0; i < n; i++)
+        sources[i] = place;
     status = pysh_rails_collect(team, "fcollect", dest, &(pysh_parts_t){at, sources});
     free(at);
     return status;
 }
 
-static int fcollect_check(ishmemx_team_t team, void *dest, const void *source, size_t nbytes) {
-    pysh_place_t dest_place, source_place;
+static int fcollect_check(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, pysh_place_t *source_p) {
+    pysh_place_t dest_place;
     size_t total = 0;
     int status;
 
-    if (team && team->slot >= 0 && __builtin_mul_overflow(nbytes, (size_t)team->n_pes, &total))
+    if (team && team->slot >= 0 && !pysh_extent(1, 0, nbytes, (size_t)team->n_pes, &total))
         total = SIZE_MAX;
-    status = pysh_coll_check(team, dest, total, source, nbytes, &dest_place, &source_place);
+    status = pysh_coll_check(team, dest, total, source, nbytes, &dest_place, source_p);
     return status ? status : pysh_check_overlap(dest, total, source, nbytes);
 }
 
-static int (*choose(ishmemx_team_t team, size_t nbytes))(ishmemx_team_t, char *, const void *, size_t) {
+static int fcollect(ishmemx_team_t team, char *dest, const void *source, pysh_place_t place, size_t nbytes) {
     if (pysh_stage_fits(nbytes) && pysh_stage_gathers(team, nbytes))
-        return fcollect_staged;
-    return team->nodes.n > 1 ? fcollect_by_nodes : fcollect_direct;
+        return fcollect_staged(team, dest, source, nbytes);
+    return team->nodes.n > 1 ? fcollect_by_nodes(team, dest, place, nbytes)
+                             : fcollect_direct(team, dest, source, nbytes);
 }
 
 int ishmemx_fcollect(ishmemx_team_t team, void *dest, const void *source, size_t nbytes) {
     pysh_call_t call = {"fcollect", -1, -1, -1, nbytes, dest, source};
+    pysh_place_t place;
     int status;
 
     PYSH_ENTER();
-    if ((status = pysh_coll_begin(team, &call, fcollect_check(team, dest, source, nbytes))))
+    if ((status = pysh_coll_begin(team, &call, fcollect_check(team, dest, source, nbytes, &place))))
         return status;
     if (nbytes)
-        status = choose(team, nbytes)(team, dest, source, nbytes);
+        status = fcollect(team, dest, source, place, nbytes);
     pysh_team_unclaim(team);
     return status;
 }
@@ -102,7 +103,8 @@ int ishmemx_fcollect_nb(ishmemx_team_t team, void *dest, const void *source, siz
                                     .pull = nbytes ? fcollect_pull : NULL,
                                     .dest = dest,
                                     .source = source};
+    pysh_place_t place;
 
     PYSH_ENTER();
-    return pysh_request_begin(&asked, fcollect_check(team, dest, source, nbytes), request);
+    return pysh_request_begin(&asked, fcollect_check(team, dest, source, nbytes, &place), request);
 }

@@ -15,6 +15,7 @@
 
 #include "accel/copy.h"
 #include "base/elements.h"
+#include "base/extent.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "collectives/chain.h"
@@ -178,8 +179,8 @@ static int arguments_check(const reduction_t *r, void *dest, const void *source,
         status = pysh_reduce_check(r->op, r->type);
     if (status || !nreduce)
         return status;
-    if (__builtin_mul_overflow(nreduce, pysh_type_nbytes(r->type), &nbytes) ||
-        __builtin_mul_overflow(nbytes, r->scatter ? (size_t)team->n_pes : 1, &blocks))
+    if (!pysh_extent(1, 0, nreduce, pysh_type_nbytes(r->type), &nbytes) ||
+        !pysh_extent(1, 0, nbytes, r->scatter ? (size_t)team->n_pes : 1, &blocks))
         nbytes = blocks = SIZE_MAX;
     status = pysh_heap_find(dest, nbytes, "dest", &dest_p->heap, &dest_p->offset);
     if (!status)

@@ -9,6 +9,7 @@
 
 #include "accel/copy.h"
 #include "base/elements.h"
+#include "base/extent.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "collectives/chain.h"
@@ -67,7 +68,7 @@ static int arguments_check(ishmemx_team_t team, int type, void *dest, const void
 
     if (status)
         return status;
-    if (__builtin_mul_overflow(nelems, pysh_type_nbytes(type), &nbytes))
+    if (!pysh_extent(1, 0, nelems, pysh_type_nbytes(type), &nbytes))
         nbytes = SIZE_MAX;
     status = pysh_coll_check(team, dest, nbytes, source, nbytes, dest_p, source_p);
     if (!status && nelems)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/elements.h"
+#include "base/extent.h"
 #include "base/status.h"
 #include "conduit/wait.h"
 #include "ishmemx.h"
@@ -117,7 +118,7 @@ static int begin(int type, const void *ivars, size_t nelems, const int *status, 
                      .status = status};
     if (!nelems)
         return ISHMEMX_OK;
-    if (__builtin_mul_overflow(nelems, width, &nbytes))
+    if (!pysh_extent(1, 0, nelems, width, &nbytes))
         nbytes = SIZE_MAX;
     checked = pysh_wait_check(type, ivars, nbytes, cmp, what, &many->heap);
     if (!checked && !values)

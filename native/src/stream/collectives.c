@@ -101,10 +101,12 @@ static int sides_reached(const call_t *call, int kind, size_t nbytes) {
 
 int ishmemx_stream_sides(ishmemx_team_t team, int kind, size_t nbytes, int *sides) {
     call_t call = {.team = team};
+    size_t all;
     int status;
 
     PYSH_ENTER();
-    if ((status = pysh_team_check(team)) || (status = pysh_stream_check(NULL)))
+    if ((status = pysh_team_check(team)) || (status = pysh_stream_check(NULL)) ||
+        (status = pysh_check_extent(1, 0, nbytes, (size_t)team->n_pes, &all)))
         return status;
     call.far = !pysh_device_team_is_near(team);
     add_team(&call);
@@ -130,7 +132,8 @@ static int check_side(const void *address, size_t nbytes, bool reached, const ch
     return pysh_stream_local(address, what);
 }
 
-/* dest and source on the device heap, or where `reached`, of enum ishmemx_side, has them; 0 elements are anywhere. */
+/* dest and source on the device heap, or where `reached`, of enum ishmemx_side, has them; 0 elements are anywhere.
+ * Their bytes have been counted: they are no more than memory holds. */
 static int add_sides(call_t *call, void *dest, size_t dest_nelems, const void *source, size_t source_nelems,
                      size_t width, int reached) {
     int status = ISHMEMX_OK;
@@ -196,10 +199,18 @@ static int of_bytes(int kind, call_t *call, void *dest, size_t dest_nbytes, cons
     return end(call, pysh_kernel_key(kind, 0, ISHMEMX_TYPE_UINT8), nbytes);
 }
 
+/* `nbytes` of each member, or for each: all of them are no more than memory holds. */
+static int begin_bytes(call_t *call, size_t nbytes, size_t *all_p, void *stream) {
+    int status = call->team ? begin(call, stream) : pysh_team_check(call->team);
+
+    return status ? status : pysh_check_extent(1, 0, nbytes, (size_t)call->team->n_pes, all_p);
+}
+
 int ishmemx_broadcast_on_stream(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root,
                                 void *stream) {
     call_t call = {.team = team, .routine = "broadcast"};
-    int status = team ? begin(&call, stream) : pysh_team_check(team);
+    size_t all;
+    int status = begin_bytes(&call, nbytes, &all, stream);
 
     if (!status && (root < 0 || root >= team->n_pes))
         status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "root %d is outside the team of %d PEs (0..%d)", root, team->n_pes,
@@ -209,25 +220,25 @@ int ishmemx_broadcast_on_stream(ishmemx_team_t team, void *dest, const void *sou
 
 int ishmemx_fcollect_on_stream(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, void *stream) {
     call_t call = {.team = team, .routine = "fcollect"};
-    int status = team ? begin(&call, stream) : pysh_team_check(team);
+    size_t all;
+    int status = begin_bytes(&call, nbytes, &all, stream);
 
-    return status ? status
-                  : of_bytes(ISHMEMX_KERNEL_FCOLLECT, &call, dest, nbytes * (size_t)team->n_pes, source, nbytes, nbytes,
-                             -1);
+    return status ? status : of_bytes(ISHMEMX_KERNEL_FCOLLECT, &call, dest, all, source, nbytes, nbytes, -1);
 }
 
 int ishmemx_collect_on_stream(ishmemx_team_t team, void *dest, size_t capacity, const void *source, size_t nbytes,
                               void *stream) {
     call_t call = {.team = team, .routine = "collect"};
-    int status = team ? begin(&call, stream) : pysh_team_check(team);
+    size_t all;
+    int status = begin_bytes(&call, nbytes, &all, stream);
 
     return status ? status : of_bytes(ISHMEMX_KERNEL_COLLECT, &call, dest, capacity, source, nbytes, nbytes, -1);
 }
 
 int ishmemx_alltoall_on_stream(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, void *stream) {
     call_t call = {.team = team, .routine = "alltoall"};
-    int status = team ? begin(&call, stream) : pysh_team_check(team);
-    size_t all = status ? 0 : nbytes * (size_t)team->n_pes;
+    size_t all;
+    int status = begin_bytes(&call, nbytes, &all, stream);
 
     return status ? status : of_bytes(ISHMEMX_KERNEL_ALLTOALL, &call, dest, all, source, all, nbytes, -1);
 }
@@ -253,16 +264,17 @@ static int type_of_width(size_t width) {
 int ishmemx_alltoalls_on_stream(ishmemx_team_t team, void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst,
                                 size_t nelems, size_t width, void *stream) {
     call_t call = {.team = team, .routine = "alltoalls"};
-    int status = team ? begin(&call, stream) : pysh_team_check(team);
-    size_t count;
+    size_t count, dest_nelems, source_nelems, ignored;
+    int status = begin_bytes(&call, nelems, &count, stream);
 
     if (!status && (dst < 1 || sst < 1))
         status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "strides of %td and %td; give 1 or more", dst, sst);
-    if (status)
-        return status;
-    count = nelems * (size_t)team->n_pes;
-    if ((status = add_sides(&call, dest, count ? (count - 1) * (size_t)dst + 1 : 0, source,
-                            count ? (count - 1) * (size_t)sst + 1 : 0, width, ISHMEMX_SIDE_DEST | ISHMEMX_SIDE_SOURCE)))
+    if (status || (status = pysh_check_extent(count, (size_t)dst, 1, width, &ignored)) ||
+        (status = pysh_check_extent(count, (size_t)sst, 1, width, &ignored)) ||
+        (status = pysh_check_extent(count, (size_t)dst, 1, 1, &dest_nelems)) ||
+        (status = pysh_check_extent(count, (size_t)sst, 1, 1, &source_nelems)) ||
+        (status = add_sides(&call, dest, dest_nelems, source, source_nelems, width,
+                            ISHMEMX_SIDE_DEST | ISHMEMX_SIDE_SOURCE)))
         return status;
     pysh_words_int(&call.launch, dst);
     pysh_words_int(&call.launch, sst);
@@ -274,7 +286,7 @@ int ishmemx_alltoalls_on_stream(ishmemx_team_t team, void *dest, const void *sou
 static int of_elements(ishmemx_team_t team, const char *routine, int kind, int op, int type, void *dest,
                        const void *source, size_t nelems, bool blocks, void *stream) {
     call_t call = {.team = team, .routine = routine};
-    size_t width, all;
+    size_t width = 0, all, ignored;
     int status = pysh_reduce_check(kind == ISHMEMX_KERNEL_SCAN ? ISHMEMX_REDUCE_SUM : op, type);
 
     if (!status)
@@ -285,9 +297,10 @@ static int of_elements(ishmemx_team_t team, const char *routine, int kind, int o
         status = pysh_type_check_aligned(type, dest, "dest");
     if (!status)
         status = pysh_type_check_aligned(type, source, "source");
+    if (!status && (width = pysh_type_nbytes(type)))
+        status = pysh_check_extent((size_t)team->n_pes, nelems, nelems, width, &ignored);
     if (status)
         return status;
-    width = pysh_type_nbytes(type);
     all = blocks ? nelems * (size_t)team->n_pes : nelems;
     if ((status = add_sides(&call, dest, nelems, source, all, width, sides_reached(&call, kind, nelems * width))))
         return status;

@@ -68,37 +68,46 @@ int ishmemx_p_on_stream(ishmemx_ctx_t ctx, void *dest, const void *value, size_t
 
 /* ---- strided ---- */
 
+/* The bytes that they span on each side. */
+typedef struct spans {
+    size_t dest, source;
+} spans_t;
+
 static int blocks_of(void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t block,
-                     size_t n_blocks, size_t width, pysh_blocks_t *blocks) {
+                     size_t n_blocks, size_t width, pysh_blocks_t *blocks, spans_t *spans) {
+    int status;
+
     if (dest_stride < 1 || source_stride < 1 ||
         (n_blocks > 1 && ((size_t)dest_stride < block || (size_t)source_stride < block)))
         return pysh_fail(ISHMEMX_ERR_ARGUMENT,
                          "strides of %td and %td; give at least 1, and at least the %zu elements of a block",
                          dest_stride, source_stride, block);
-    *blocks = (pysh_blocks_t){.dest = dest,
-                              .source = source,
-                              .dest_stride = (size_t)dest_stride * width,
-                              .source_stride = (size_t)source_stride * width,
-                              .nbytes = block * width,
-                              .n_blocks = n_blocks};
+    if ((status = pysh_check_extent(n_blocks, (size_t)dest_stride, block, width, &spans->dest)) ||
+        (status = pysh_check_extent(n_blocks, (size_t)source_stride, block, width, &spans->source)))
+        return status;
+    *blocks = (pysh_blocks_t){.dest = dest, .source = source, .n_blocks = n_blocks};
+    if (!spans->dest)
+        return ISHMEMX_OK;
+    if (n_blocks == 1) /* theirs, of any size, lead nowhere */
+        dest_stride = source_stride = (ptrdiff_t)block;
+    blocks->dest_stride = (size_t)dest_stride * width;
+    blocks->source_stride = (size_t)source_stride * width;
+    blocks->nbytes = block * width;
     return ISHMEMX_OK;
-}
-
-static size_t extent(size_t stride, const pysh_blocks_t *blocks) {
-    return (blocks->n_blocks - 1) * stride + blocks->nbytes;
 }
 
 int ishmemx_iput_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride,
                            ptrdiff_t source_stride, size_t block, size_t n_blocks, size_t width, int pe, void *stream) {
     pysh_blocks_t blocks;
+    spans_t spans;
     char *peer = NULL;
     int world = 0, status = begin(ctx, pe, stream, &world);
 
     if (!status)
-        status = blocks_of(dest, source, dest_stride, source_stride, block, n_blocks, width, &blocks);
-    if (status || !block || !n_blocks)
+        status = blocks_of(dest, source, dest_stride, source_stride, block, n_blocks, width, &blocks, &spans);
+    if (status || !spans.dest)
         return status;
-    if ((status = pysh_stream_reach(dest, extent(blocks.dest_stride, &blocks), world, "dest", &peer)) ||
+    if ((status = pysh_stream_reach(dest, spans.dest, world, "dest", &peer)) ||
         (status = pysh_stream_local(source, "source")))
         return status;
     if (!peer)
@@ -111,14 +120,15 @@ int ishmemx_iput_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, pt
 int ishmemx_iget_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, ptrdiff_t dest_stride,
                            ptrdiff_t source_stride, size_t block, size_t n_blocks, size_t width, int pe, void *stream) {
     pysh_blocks_t blocks;
+    spans_t spans;
     char *peer = NULL;
     int world = 0, status = begin(ctx, pe, stream, &world);
 
     if (!status)
-        status = blocks_of(dest, source, dest_stride, source_stride, block, n_blocks, width, &blocks);
-    if (status || !block || !n_blocks)
+        status = blocks_of(dest, source, dest_stride, source_stride, block, n_blocks, width, &blocks, &spans);
+    if (status || !spans.dest)
         return status;
-    if ((status = pysh_stream_reach(source, extent(blocks.source_stride, &blocks), world, "source", &peer)) ||
+    if ((status = pysh_stream_reach(source, spans.source, world, "source", &peer)) ||
         (status = pysh_stream_local(dest, "dest")))
         return status;
     if (!peer)

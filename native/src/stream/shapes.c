@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/extent.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "device/stream_areas.h"
@@ -95,7 +96,7 @@ static const row_t *row_of(int kind, int64_t nbytes) {
 }
 
 static int64_t rounds(int64_t value, int64_t unit) {
-    return (value + unit - 1) / unit;
+    return value / unit + (value % unit != 0);
 }
 
 /* Threads beyond the pieces of work would have nothing to do. */
@@ -131,11 +132,14 @@ static bool shape_for_few(pysh_launch_t *launch, const row_t *row, int64_t nbyte
 
 /* `nbytes` go from each PE to each, `others` of them: the row counts all that a PE sends. */
 static const row_t *row_of_sent(int kind, int64_t nbytes, int64_t others) {
-    return row_of(kind, nbytes * (others ? others : 1));
+    size_t sent;
+
+    return row_of(kind,
+                  pysh_extent(1, 0, (size_t)nbytes, (size_t)(others ? others : 1), &sent) ? (int64_t)sent : INT64_MAX);
 }
 
 static bool has_flags(const row_t *row, int64_t nbytes, int64_t slot_nbytes) {
-    return row->way == LL && rounds(nbytes, BUNDLE) * BUNDLE_IN_UNITS <= slot_nbytes;
+    return row->way == LL && rounds(nbytes, BUNDLE) <= slot_nbytes / BUNDLE_IN_UNITS;
 }
 
 static int64_t shape_by_rows(pysh_launch_t *launch, int kind, int64_t nbytes, int64_t others) {

@@ -11,6 +11,7 @@
 #include "stream/stream.h"
 
 static int begin(int type, const void *ivars, size_t nelems, int cmp, void *stream) {
+    size_t nbytes = 0;
     char *own;
     int status;
 
@@ -20,8 +21,10 @@ static int begin(int type, const void *ivars, size_t nelems, int cmp, void *stre
                            ISHMEMX_CMP_LE);
     if (!status)
         status = pysh_stream_check(stream);
-    if (!status && nelems)
-        status = pysh_stream_reach(ivars, nelems * pysh_type_nbytes(type), pysh.pe, "ivar", &own);
+    if (!status)
+        status = pysh_check_extent(1, 0, nelems, pysh_type_nbytes(type), &nbytes);
+    if (!status && nbytes)
+        status = pysh_stream_reach(ivars, nbytes, pysh.pe, "ivar", &own);
     return status ? status : pysh_type_check_aligned(type, ivars, "ivar");
 }
 
