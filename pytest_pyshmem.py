@@ -49,18 +49,68 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "pes(n, timeout=None, env=None): run on n PEs; a list of numbers makes a test of each",
     )
+    try:
+        shlex.split(config.getini("pes_arguments"))
+    except ValueError as error:
+        text = f"pes_arguments = {config.getini('pes_arguments')!r} in the ini file: {error}"
+        raise pytest.UsageError(text) from None
+    _default_timeout(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test a number of PEs."""
+    """A test a number of PEs; the mark is checked here, while tests are collected."""
     mark = metafunc.definition.get_closest_marker("pes")
     if mark is None:
         return
-    if len(mark.args) != 1:
-        raise pytest.UsageError(f"{metafunc.definition.nodeid}: give pes(n) or pes([n, ...])")
-    numbers = mark.args[0] if isinstance(mark.args[0], (list, tuple)) else [mark.args[0]]
+    try:
+        numbers = _numbers_of(mark)
+    except (TypeError, ValueError) as error:
+        # One of collection: it fails this file and not the session, and is shown without a traceback.
+        raise pytest.Collector.CollectError(
+            f"{metafunc.definition.nodeid}: pytest.mark.pes: {error}"
+        ) from None
     metafunc.fixturenames.append(_PARAMETER)
     metafunc.parametrize(_PARAMETER, numbers, ids=lambda n: f"pes={n}")
+
+
+def _numbers_of(mark: pytest.Mark) -> list[int]:
+    """The numbers of PEs that a mark asks for.
+
+    Raises: TypeError, ValueError: for whatever is wrong in it, the arguments by name too.
+    """
+    from pyshmem.launcher import arguments
+
+    if len(mark.args) != 1:
+        raise TypeError(f"{len(mark.args)} arguments; give pes(n) or pes([n, ...])")
+    if unknown := sorted(mark.kwargs.keys() - {"timeout", "env"}):
+        raise TypeError(f"there is no {unknown[0]}=; it takes timeout= and env=")
+    if mark.kwargs.get("timeout") is not None:
+        arguments.seconds(mark.kwargs["timeout"], "timeout")
+    if mark.kwargs.get("env") is not None:
+        arguments.environment(mark.kwargs["env"])
+    several = isinstance(mark.args[0], Sequence) and not isinstance(mark.args[0], (str, bytes))
+    given = list(mark.args[0]) if several else [mark.args[0]]
+    if not given:
+        raise ValueError("an empty list of numbers; give pes(n) or pes([n, ...])")
+    numbers = [arguments.number_of_pes(number, "n") for number in given]
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"{numbers} has a number twice")
+    return numbers
+
+
+def _default_timeout(config: pytest.Config) -> float:
+    """What the ini file says.
+
+    Raises: pytest.UsageError.
+    """
+    text = config.getini("pes_timeout")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:  # NaN neither
+        raise pytest.UsageError(f"pes_timeout = {text!r} in the ini file; give seconds, as 600")
+    return seconds
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -192,7 +242,7 @@ def _mark_of(item: pytest.Item) -> pytest.Mark:
 
 
 def _timeout(item: pytest.Item) -> float:
-    return float(_mark_of(item).kwargs.get("timeout") or item.config.getini("pes_timeout"))
+    return float(_mark_of(item).kwargs.get("timeout") or _default_timeout(item.config))
 
 
 def _arguments(config: pytest.Config) -> list[str]:

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 PROGRAM = """
 import os, pytest, pyshmem
@@ -99,3 +102,67 @@ def test_fixtures_of_a_file_end_with_its_last_test_on_pes(
     done = run_command(command, 120, PYSHMEM_DEVICE="none")
     assert "ERROR at teardown of test_last_of_its_file[pes=1]" in done.stdout, done.stdout
     assert re.search(r"3 passed,.* 1 error", done.stdout), done.stdout
+
+
+def collected(
+    folder: Path, mark: str, run_command: Callable, *options: str
+) -> subprocess.CompletedProcess[str]:
+    (folder / "test_it.py").write_text(
+        "import pytest\ndef test_before(): pass\n"
+        f"@pytest.mark.pes({mark})\ndef test_marked(): assert 0\n"
+    )
+    (folder / "test_other.py").write_text("def test_other(): pass\n")
+    options = ("-p", "no:cacheprovider", "--continue-on-collection-errors", *options)
+    command = [sys.executable, "-m", "pytest", "-q", *options, str(folder)]
+    return run_command(command, 120, PYSHMEM_DEVICE="none")
+
+
+WRONG = {
+    "": "0 arguments",
+    "1, 2": "2 arguments",
+    '"2"': "n is '2' (str), not an integer",
+    "2.0": "n is 2.0 (float), not an integer",
+    "True": "n is True (bool)",
+    "-1": "n is -1; give 1 or more",
+    "0": "n is 0; give 1 or more",
+    "[]": "an empty list",
+    "[1, 0]": "n is 0",
+    "[2, 2]": "[2, 2] has a number twice",
+    "1, pes=2": "there is no pes=",
+    '1, timeout="5"': "timeout is '5' (str)",
+    "1, timeout=0": "timeout is 0",
+    '1, timeout=float("nan")': "timeout is nan",
+    '1, env="A=1"': "env is a str",
+    '1, env={"A": 1}': "env['A'] is 1 (int)",
+    '1, env={"PYSHMEM_HEAP_SIZE": "junk"}': "PYSHMEM_HEAP_SIZE is 'junk'",
+}
+
+
+def test_wrong_marks_are_told_with_their_test_while_it_is_collected(
+    tmp_path: Path, run_command: Callable
+) -> None:
+    for number, mark in enumerate(WRONG):  # in one session: each has a file of its own
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / f"test_it_{number}.py").write_text(
+            f"import pytest\n@pytest.mark.pes({mark})\ndef test_marked(): assert 0\n"
+        )
+    done = collected(tmp_path, "1, 2, 3", run_command)
+    assert "INTERNALERROR" not in done.stdout
+    assert f"{len(WRONG) + 1} errors" in done.stdout
+    assert "1 passed" in done.stdout  # what is in another file
+    for number, text in enumerate(WRONG.values()):
+        assert f"test_it_{number}.py::test_marked: pytest.mark.pes: {text}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "option", ["pes_timeout=soon", "pes_timeout=-1", "pes_timeout=nan", "pes_arguments='"]
+)
+def test_a_wrong_setting_of_the_ini_file_is_told_before_anything_runs(
+    option: str, tmp_path: Path, run_command: Callable
+) -> None:
+    done = collected(tmp_path, "1", run_command, "-o", option)
+    assert done.returncode == 4
+    name, _, value = option.partition("=")
+    assert f"ERROR: {name} = {value!r} in the ini file: "[:-2] in done.stderr
+    assert "passed" not in done.stdout
