@@ -14,7 +14,14 @@ project = "pyshmem"
 copyright = "the pyshmem authors, BSD-3-Clause"
 release = version = pyshmem.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "public_names", "parsed_names"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx_click",
+    "public_names",
+    "parsed_names",
+    "settings_page",
+]
 exclude_patterns = ["_ext", "_build", "README.md"]
 nitpicky = True  # a name in a role that is nowhere is a warning, and warnings end the build
 # Of NumPy, whose inventory is not at hand offline.
@@ -30,7 +37,8 @@ python_maximum_signature_line_length = 88
 
 html_theme = "furo"
 html_title = f"pyshmem {release}"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["pyshmem.css"]
 html_theme_options = {"navigation_with_keys": True}
 html_show_sourcelink = False
 html_copy_source = False
