@@ -8,6 +8,8 @@ looked at each time.
 
 from __future__ import annotations
 
+import math
+from types import SimpleNamespace
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -159,10 +161,14 @@ def place(array: Any, name: str, *, symmetric: bool, writable: bool) -> Place:
         if why := gone(array):
             raise _no_longer(name, why)
     if isinstance(array, np.ndarray):
+        if isinstance(array, np.ma.MaskedArray):
+            raise masked(name)
         address, nbytes, kind = _place_of_ndarray(array, name, writable)
     else:
         interface, dtype, on_gpu = _describe(array, name)
         address, nbytes, kind = _place_of_interface(interface, dtype, name, writable)
+        if nbytes:
+            _check_memory(interface, array, name)
         if why := cupy_arrays.gone(array):
             raise _no_longer(name, why)
         if on_gpu and nbytes and lib.heap_of(address, nbytes) < 0:
@@ -220,6 +226,8 @@ def _describe(array: Any, name: str) -> tuple[dict[str, Any], np.dtype[Any], boo
     if isinstance(array, np.generic):  # its interface is that of an array that is gone by then
         hint = "to name an element of an array pass a part, a[i : i + 1]"
         raise TypeError(f"{name} is a scalar of {array.dtype}, not an array; {hint}")
+    if meaning := dlpack.other_than_bytes(array):
+        raise TypeError(f"{name} is a {_named(array)} {meaning}")
     for protocol in ("__cuda_array_interface__", "__array_interface__"):
         try:
             interface = getattr(array, protocol, None)
@@ -230,15 +238,73 @@ def _describe(array: Any, name: str) -> tuple[dict[str, Any], np.dtype[Any], boo
         if interface is not None:
             return interface, _dtype_of(interface, array), protocol == "__cuda_array_interface__"
     if not hasattr(array, "__dlpack__"):
-        what = "None" if array is None else f"a {type(array).__name__}"
-        raise TypeError(f"{name} is {what}, not an array")
+        raise _no_array(array, name)
     try:
         interface, dtype, device = dlpack.describe(array)
-    except TypeError as error:
-        raise TypeError(
-            f"{name} is a {type(array).__name__} that cannot be used: {error}"
-        ) from None
+    except Exception as error:  # torch has its own for each reason
+        told = str(error).partition("\n")[0]
+        raise TypeError(f"{name} is a {_named(array)} that cannot be used: {told}") from None
     return interface, dtype, device != dlpack.HOST
+
+
+def _named(given: Any) -> str:
+    kind = type(given)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def _no_array(given: Any, name: str) -> TypeError:
+    """The error of what has no elements that the library can find, and how an array is made of it."""
+    if given is None:
+        return TypeError(f"{name} is None, not an array")
+    what = f"{name} is a {_named(given)}"
+    try:
+        memoryview(given)
+    except TypeError:
+        sequence = hasattr(given, "__len__") and not isinstance(given, (str, dict, set, frozenset))
+        return TypeError(f"{what}, not an array{f': give np.asarray({name})' if sequence else ''}")
+    typed = "" if isinstance(given, memoryview) else ", dtype=..."
+    return TypeError(f"{what}: give np.frombuffer({name}{typed}), which is an array of its memory")
+
+
+def masked(name: str) -> TypeError:
+    """The error of a masked array: the bytes of its elements do not tell which of them count."""
+    return TypeError(
+        f"{name} is a masked array, of which elements do not count; give np.ma.getdata({name}), all "
+        f"of them, or {name}.filled(...)"
+    )
+
+
+def as_ndarray(array: Any, name: str) -> np.ndarray[Any, Any] | None:
+    """The elements of an array of another library in host memory, of any dtype; None: a GPU has them.
+
+    The result is valid as long as ``array`` is.
+
+    Raises: TypeError (it has no such elements).
+    """
+    interface, dtype, on_gpu = _describe(array, name)
+    if on_gpu:
+        return None
+    shape, strides = tuple(interface["shape"]), interface.get("strides")
+    if not math.prod(shape):
+        return np.empty(shape, dtype)
+    _check_memory(interface, array, name)
+    raw = {
+        "data": interface["data"],
+        "shape": shape,
+        "version": 3,
+        "typestr": f"|V{dtype.itemsize}",
+    }
+    if strides is not None:
+        raw["strides"] = tuple(strides)
+    return np.asarray(SimpleNamespace(__array_interface__=raw)).view(dtype)
+
+
+def _check_memory(interface: dict[str, Any], array: Any, name: str) -> None:
+    """Refuse what stands for an array and has none: fake tensors, and wrappers around others."""
+    if not interface["data"][0]:
+        raise TypeError(
+            f"{name} is a {_named(array)} without memory; give the array that it stands for"
+        )
 
 
 def _dtype_of(interface: dict[str, Any], array: Any) -> np.dtype[Any]:

@@ -60,6 +60,23 @@ _name_of = ctypes.pythonapi.PyCapsule_GetName
 _name_of.restype, _name_of.argtypes = ctypes.c_char_p, (ctypes.py_object,)
 
 
+def other_than_bytes(array: Any) -> str:
+    """What makes the values of a tensor others than its bytes are; empty: nothing that is known.
+
+    torch exports a view with the negative bit as it lies, and on GPUs one with the conjugate bit too.
+    """
+    for bit, asked, way_out in (
+        ("negative", "is_neg", "resolve_neg"),
+        ("conjugate", "is_conj", "resolve_conj"),
+    ):
+        ask = getattr(array, asked, None)
+        if callable(ask) and hasattr(array, way_out) and ask():
+            return f"with the {bit} bit, whose memory has other values; give its {way_out}()"
+    if hasattr(array, "get_mask") and hasattr(array, "get_data"):  # torch.masked
+        return "of which elements do not count; give its get_data(), or to_tensor(...)"
+    return ""
+
+
 def describe(array: Any) -> tuple[dict[str, Any], np.dtype[Any], int]:
     """A tensor as an array interface, its dtype and its device.
 

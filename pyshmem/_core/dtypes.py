@@ -170,8 +170,11 @@ def kind_of(dtype: np.dtype[Any]) -> Kind:
 _SHORT_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
 
 
-def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """A dtype from what NumPy takes, a name of ml_dtypes such as "bfloat16" (or "bf16"), or of torch."""
+def as_dtype(dtype: Any, *, of_values: bool = False) -> np.dtype[Any]:
+    """A dtype from what NumPy takes, a name of ml_dtypes such as "bfloat16" (or "bf16"), or of torch.
+
+    ``of_values``: values will give it a size where it has none, as "S".
+    """
     found: np.dtype[Any]
     try:
         found = np.dtype(dtype)
@@ -186,7 +189,13 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
         found = np.dtype(named)
     if found.hasobject:
         raise TypeError(f"dtype {found} holds Python objects; other PEs cannot use their addresses")
-    if found.itemsize == 0:
+    if found.subdtype is not None:
+        base, extents = found.subdtype
+        raise TypeError(
+            f"dtype {found} is an array of {base}, of which NumPy makes further extents; give dtype "
+            f"{base} and the shape (..., {', '.join(map(str, extents))})"
+        )
+    if found.itemsize == 0 and not of_values:
         raise TypeError(f"dtype {found} has no size; give one, such as 'S8'")
     return found
 

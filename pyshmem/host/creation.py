@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core import cupy_arrays
 from .._core.array_types import DeviceArray
-from .._core.arrays import SymmetricArray
+from .._core.arrays import SymmetricArray, as_ndarray, masked
 from .._core.dtypes import DTypeLike, as_dtype, integer
 from .._core.library import check, lib
 from .._core.values import fitting
@@ -172,10 +172,25 @@ def array(values: Any, dtype: DTypeLike = None, *, heap: str = "host") -> Any:
     Raises: as ``empty``.
     Spec: shmem_malloc (OpenSHMEM 1.5).
     """
-    if not hasattr(values, "__cuda_array_interface__"):
-        values = np.asarray(values, None if dtype is None else as_dtype(dtype))
-    kind = values.dtype if dtype is None else dtype
-    return _filled(allocate("array", values.shape, kind, heap), values)
+    kind = None if dtype is None else as_dtype(dtype, of_values=True)
+    seen = _seen(values)
+    if isinstance(seen, np.ndarray) or not hasattr(seen, "__cuda_array_interface__"):
+        seen = np.asarray(seen, kind)
+        kind = seen.dtype
+    return _filled(allocate("array", seen.shape, kind or seen.dtype, heap), seen)
+
+
+def _seen(values: Any) -> Any:
+    """The values of a new array as NumPy takes them: of tensors too that it has no dtype for.
+
+    Raises: TypeError (masked, or a tensor whose memory has not its values).
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise masked("values")
+    if isinstance(values, (np.ndarray, np.generic)) or not hasattr(values, "__dlpack__"):
+        return values
+    in_host_memory = as_ndarray(values, "values")
+    return values if in_host_memory is None else in_host_memory
 
 
 @overload
@@ -206,6 +221,8 @@ def arange(
     Raises: as ``empty``.
     Spec: shmem_malloc (OpenSHMEM 1.5).
     """
+    if start is None:
+        raise TypeError("start is None; give the first value, or the end alone")
     bounds: tuple[Any, ...] = (0, start, step) if stop is None else (start, stop, step)
     values = np.arange(*bounds, dtype=None if dtype is None else as_dtype(dtype))
     return _filled(allocate("arange", values.shape, values.dtype, heap), values)

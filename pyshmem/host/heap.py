@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, Literal, SupportsIndex, TypeVar, cast
 
@@ -23,12 +24,12 @@ import numpy as np
 from .._core import cupy_arrays, errors
 from .._core.array_types import AnyArray, DeviceArray
 from .._core.arrays import SymmetricArray as SymmetricArray
-from .._core.arrays import gone, heap_number, place, remember, retire
+from .._core.arrays import gone, heap_number, masked, place, remember, retire
 from .._core.dtypes import DTypeLike, as_dtype, kind_of, nelems_of
 from .._core.library import check, ffi, lib
 from . import runtime
 
-Shape = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
+Shape = SupportsIndex | Sequence[SupportsIndex] | np.ndarray[Any, Any]
 
 OnHost = Literal["host"]
 OnDevice = Literal["device"]
@@ -134,8 +135,13 @@ def _array_over(
 
 
 def _extents(shape: Shape) -> tuple[int, ...]:
-    extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    name = f"an extent of shape {shape!r}" if isinstance(shape, (tuple, list)) else "shape"
+    several = hasattr(shape, "__len__") and hasattr(shape, "__getitem__")
+    several = several and getattr(shape, "ndim", 1) > 0  # an array without dimensions is a number
+    extents: tuple[Any, ...] = tuple(shape) if several else (shape,)  # type: ignore[arg-type]
+    name = f"an extent of shape {shape!r}" if several else "shape"
+    for extent in extents:
+        if isinstance(extent, (bool, np.bool_)):
+            raise TypeError(f"{name} is {extent}, a bool; give an integer")
     found = tuple(nelems_of(name, extent) for extent in extents)
     if any(extent < 0 for extent in found):
         raise ValueError(f"shape {found} has a negative extent")
@@ -254,4 +260,6 @@ def to_numpy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
         return cupy_arrays.to_numpy(array)
     if isinstance(array, SymmetricArray) and (why := gone(array)):
         raise ValueError(f"the array cannot be used any more: {why}")
+    if isinstance(array, np.ma.MaskedArray):
+        raise masked("array")
     return np.array(array, copy=True, subok=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core import cupy_arrays
 from .._core.array_types import AnyArray
-from .._core.arrays import StreamLike, place, stream_handle
+from .._core.arrays import StreamLike, masked, place, stream_handle
 from .._core.dtypes import Kind, integer, integer_of, nelems_of, unsupported_dtype
 from .._core.errors import UnsupportedError
 from .._core.library import check, ffi, lib
@@ -61,7 +61,7 @@ def _each(name: str, given: Any, count: int, kind: Kind | None) -> np.ndarray[An
     elif hasattr(given, "dtype") and not isinstance(given, np.ma.MaskedArray):
         given = np.asarray(given)
     if isinstance(given, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array; give its elements, as np.ma.getdata does")
+        raise masked(name)
     values = given if isinstance(given, np.ndarray) else np.asarray(given, object)
     if values.dtype.kind not in "biuO":
         raise TypeError(f"{name} has dtype {values.dtype}; give integers or bools")

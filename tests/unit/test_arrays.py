@@ -263,3 +263,66 @@ def test_an_nbi_source_lives_until_quiet(
     pyshmem.quiet()
     assert (dest == source).all()
     assert sys.getrefcount(source) <= held
+
+
+SUBARRAY = np.dtype((np.int32, (3,)))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pyshmem.zeros(2, SUBARRAY),
+        lambda: pyshmem.empty(2, "3i4"),
+        lambda: pyshmem.full(2, 7, SUBARRAY, heap="device"),
+        lambda: pyshmem.array([[1, 2, 3], [4, 5, 6]], SUBARRAY),
+        lambda: pyshmem.zeros_like(np.zeros(2), SUBARRAY),
+        lambda: pyshmem.arange(3, dtype=SUBARRAY),
+    ],
+)
+def test_a_dtype_that_is_an_array_is_refused(make: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"array of int32.*give dtype int32 and the shape \(\.\.\., 3\)"
+    ):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "dtype"),
+    [
+        (lambda m: m.array(["a", "bcd"], dtype="S"), "S3"),
+        (lambda m: m.array(["a", "bcd"], dtype=str), "U3"),
+        (lambda m: m.array([b"abc"], dtype="V"), "V3"),
+        (lambda m: m.array(["2020-01-01"], dtype="M8"), "M8[D]"),
+        (lambda m: m.array([np.timedelta64(3, "s")], dtype="m8"), "m8[s]"),
+        (lambda m: m.array([1, 2], dtype=bool), "?"),
+        (lambda m: m.zeros(np.array([2, 3])), "f8"),
+        (lambda m: m.zeros(range(2, 4), dtype="i2"), "i2"),
+        (lambda m: m.zeros([np.int8(2), 3]), "f8"),
+        (lambda m: m.zeros(np.array(3)), "f8"),
+        (lambda m: m.full(np.array([2]), 1), "i8"),
+    ],
+)
+def test_makers_take_what_numpy_takes(make: Any, dtype: str, heap: str) -> None:
+    made, expected = make(pyshmem), make(np)
+    assert made.dtype == expected.dtype == np.dtype(dtype)
+    assert made.shape == expected.shape
+    assert (made == expected).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda m: m.arange(None),
+        lambda m: m.zeros(True),
+        lambda m: m.zeros((2, True)),
+        lambda m: m.zeros(np.True_),
+        lambda m: m.zeros("3"),
+        lambda m: m.zeros(2.0),
+        lambda m: m.zeros({2, 3}),
+        lambda m: m.zeros(np.array([2.0])),
+    ],
+)
+def test_makers_refuse_what_numpy_refuses(make: Any) -> None:
+    for maker in (np, pyshmem):
+        with pytest.raises(TypeError):
+            make(maker)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import array
+import ctypes
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
@@ -183,3 +185,54 @@ def test_a_number_of_a_method_is_an_integer(method: str) -> None:
         for team in made if isinstance(made, tuple) else (made,):
             if isinstance(team, pyshmem.Team):
                 team.destroy()
+
+
+ARRAYS = callers.WRITTEN | {"source", "array", "ivar", "ivars"}
+
+
+@pytest.mark.parametrize(("name", "parameter", "on_stream"), callers.cases(ARRAYS))
+def test_an_array_whose_bytes_are_not_its_values_is_refused(
+    name: str, parameter: str, on_stream: bool
+) -> None:
+    masked = np.ma.masked_array(np.ones(4, np.int64), [0, 1, 0, 0], hard_mask=True)
+    with pytest.raises(TypeError, match=rf"{parameter} is a masked array.*np\.ma\.getdata"):
+        callers.call(name, on_stream, **{parameter: masked})
+    assert masked.data.tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["cmp_values", "status"])
+def test_a_masked_array_is_no_mask_and_no_right_hand_side(name: str) -> None:
+    masked = np.ma.masked_array([1, 1, 1, 1], [0, 1, 0, 0])
+    with pytest.raises(TypeError, match=f"{name} is a masked array"):
+        callers.call("test_all_vector", False, **{name: masked})
+
+
+def test_a_masked_array_makes_no_array() -> None:
+    with pytest.raises(TypeError, match="values is a masked array"):
+        pyshmem.array(np.ma.masked_array([1.0, 2.0], [0, 1]))
+    with pytest.raises(TypeError, match="array is a masked array"):
+        pyshmem.to_numpy(np.ma.masked_array([1.0, 2.0], [0, 1]))
+
+
+#: Objects that are no arrays, with the way to one.
+NO_ARRAYS: dict[str, tuple[Any, str]] = {
+    "list": ([1, 2, 3, 4], r"is a list, not an array: give np\.asarray\("),
+    "bytes": (bytes(32), r"is a bytes: give np\.frombuffer\("),
+    "bytearray": (bytearray(32), r"is a bytearray: give np\.frombuffer\("),
+    "array.array": (array.array("q", [1] * 4), r"is a array\.array: give np\.frombuffer\("),
+    "ctypes": ((ctypes.c_int64 * 4)(), r"is a .*_Array_4: give np\.frombuffer\("),
+    "int": (4, "is a int, not an array$"),
+    "set": ({1}, "is a set, not an array$"),
+    "None": (None, "is None, not an array$"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", NO_ARRAYS)
+@pytest.mark.parametrize(
+    "name", ["put", "get", "sum_reduce", "atomic_swap_nbi", "ptr", "wait_until"]
+)
+def test_what_is_no_array_is_told_what_makes_one(name: str, what: str) -> None:
+    given, told = NO_ARRAYS[what]
+    parameter = next(p for routine, p, _ in callers.cases(ARRAYS) if routine == name)
+    with pytest.raises(TypeError, match=f"{parameter} {told}"):
+        callers.call(name, False, **{parameter: given})

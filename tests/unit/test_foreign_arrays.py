@@ -124,7 +124,7 @@ def test_tensors_that_cannot_be_used_say_why() -> None:
     strange = Strange(np.arange(4.0))
     for field, value, why in (("kind", 3, "dtype 3"), ("lanes", 2, "2 lanes"), ("device", 4, "4")):
         strange.field, strange.value = field, value
-        with pytest.raises(TypeError, match=f"source is a Strange that cannot be used: .*{why}"):
+        with pytest.raises(TypeError, match=f"source is a .*Strange that cannot be used: .*{why}"):
             pyshmem.put(dest, strange, 0)
     frozen = np.arange(4.0)
     frozen.flags.writeable = False

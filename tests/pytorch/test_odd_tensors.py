@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tensors whose memory has not their values, or that have none: refused by what takes foreign arrays."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import pyshmem
+
+
+@pytest.fixture(autouse=True, scope="module")
+def job():
+    with pyshmem.init(heap_size="4M", device_heap_size="1M", device="sim") as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch tells of prototypes
+        yield
+
+
+def _fake() -> Any:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        return torch.ones(4)
+
+
+def _masked() -> Any:
+    from torch.masked import masked_tensor
+
+    return masked_tensor(torch.ones(4), torch.tensor([True, False, True, True]))
+
+
+ODD: dict[str, tuple[Callable[[], Any], str]] = {
+    "negative view": (lambda: torch.tensor([1 + 2j]).conj().imag, "resolve_neg"),
+    "conjugate": (lambda: torch.ones(4, dtype=torch.complex64).conj(), "resolve_conj"),
+    "requires grad": (lambda: torch.ones(4, requires_grad=True), "detach"),
+    "parameter": (lambda: torch.nn.Parameter(torch.ones(4)), "detach"),
+    "meta": (lambda: torch.ones(4, device="meta"), "meta"),
+    "sparse": (lambda: torch.ones(4).to_sparse(), "layout"),
+    "sparse rows": (lambda: torch.ones(4, 4).to_sparse_csr(), "layout"),
+    "nested": (
+        lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+        "cannot be used",
+    ),
+    "quantised": (lambda: torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.qint8), "types"),
+    "fake": (_fake, "without memory"),
+    "zero": (lambda: torch._efficientzerotensor(4), "without memory"),
+    "masked": (_masked, "do not count"),
+}
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "put": lambda t: pyshmem.put(
+        pyshmem.zeros(t.numel() if hasattr(t, "numel") else 4, "f4"), t, 0
+    ),
+    "get": lambda t: pyshmem.get(t, pyshmem.zeros(4, "f4"), 0),
+    "put_nbi": lambda t: pyshmem.put_nbi(pyshmem.zeros(4, "f4"), t, 0),
+    "iput": lambda t: pyshmem.iput(pyshmem.zeros(4, "f4"), t, 0),
+    "array": lambda t: pyshmem.array(t),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("what", ODD)
+def test_a_tensor_whose_memory_has_not_its_values_is_refused(what: str, call: str) -> None:
+    make, told = ODD[what]
+    tensor = make()
+    argument = {"get": "dest", "array": "values"}.get(call, "source")
+    with pytest.raises(TypeError, match=f"^{argument} is a .*{told}"):
+        CALLS[call](tensor)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16", "bool", "complex64", "uint16"]
+)
+def test_an_array_of_a_tensor_of_each_dtype(dtype: str) -> None:
+    tensor = torch.tensor([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]]).to(getattr(torch, dtype))
+    for given in (tensor, tensor.T, tensor[:, ::2], tensor[:0], tensor[0, 1]):
+        made = pyshmem.array(given)
+        assert made.dtype.name == dtype
+        assert made.shape == tuple(given.shape)
+        assert made.astype(complex).tolist() == given.to(torch.complex64).tolist()
+    assert pyshmem.array(tensor, dtype=np.float32).tolist() == [[0, 1, 1], [1, 0, 0]]
