@@ -12,8 +12,6 @@
 #include "base/status.h"
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
-#include "memory/address.h"
-#include "ops/amo.h"
 #include "teams/team.h"
 
 static inline char *address(uint64_t word) {
@@ -47,28 +45,26 @@ bool pysh_request_is_far(const pysh_request_t *request) {
 
 /* ---- from a request to an operation ---- */
 
-static int find(pysh_far_op_t *op, uint64_t place, uint64_t nbytes, const char *what) {
-    return pysh_heap_find(address(place), nbytes, what, &op->heap, &op->offset);
+/* Where a symmetric address is at its owner. checks.c has found it, and all that is moved there, to be on a heap. */
+static void find(uint64_t place, int *heap_p, int64_t *offset_p) {
+    for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++)
+        if (place - (uint64_t)(uintptr_t)pysh.arena[heap].base < (uint64_t)pysh.arena[heap].nbytes) {
+            *heap_p = heap;
+            *offset_p = (int64_t)(place - (uint64_t)(uintptr_t)pysh.arena[heap].base);
+        }
 }
 
-static int describe_amo(pysh_far_op_t *op, const pysh_request_t *request) {
-    int type = pysh_request_type(request);
-    int status = pysh_amo_check(pysh_request_high(request), type);
-
+static void describe_amo(pysh_far_op_t *op, const pysh_request_t *request) {
     op->kind = PYSH_FAR_AMO;
     op->amo = pysh_request_high(request);
-    op->type = type;
+    op->type = pysh_request_type(request);
     op->value = request->word[PYSH_WORD_VALUE];
     op->cond = request->word[PYSH_WORD_EXTRA];
-    if (!status)
-        status = find(op, request->word[PYSH_WORD_DEST], pysh_type_nbytes(type), "dest");
-    return status ? status : pysh_type_check_aligned(type, address(request->word[PYSH_WORD_DEST]), "dest");
+    find(request->word[PYSH_WORD_DEST], &op->heap, &op->offset);
 }
 
-static int describe_signal(pysh_far_op_t *op, const pysh_request_t *request) {
-    char *place = address(request->word[PYSH_WORD_EXTRA]);
-    int status = pysh_heap_find(place, 8, "sig_addr", &op->signal_heap, &op->signal_offset);
-
+static void describe_signal(pysh_far_op_t *op, const pysh_request_t *request) {
+    find(request->word[PYSH_WORD_EXTRA], &op->signal_heap, &op->signal_offset);
     op->signals = op->block > 0;
     op->amo = pysh_request_signal_op(request);
     op->type = ISHMEMX_TYPE_UINT64;
@@ -78,11 +74,10 @@ static int describe_signal(pysh_far_op_t *op, const pysh_request_t *request) {
         op->heap = op->signal_heap;
         op->offset = op->signal_offset;
     }
-    return status ? status : pysh_type_check_aligned(ISHMEMX_TYPE_UINT64, place, "sig_addr");
 }
 
-/* Bytes in one piece: PUT, PUT_SIGNAL, GET; or a value, which the operation itself holds. */
-static int describe_bytes(pysh_far_op_t *op, const pysh_request_t *request) {
+/* Bytes in one piece: PUT, PUT_SIGNAL, SPREAD, GET; or a value, which the operation itself holds. */
+static void describe_bytes(pysh_far_op_t *op, const pysh_request_t *request) {
     const uint64_t *word = request->word;
     int kind = pysh_request_op(request);
     bool gets = kind == PYSH_OP_GET || kind == PYSH_OP_G, value = kind == PYSH_OP_P || kind == PYSH_OP_G;
@@ -91,19 +86,18 @@ static int describe_bytes(pysh_far_op_t *op, const pysh_request_t *request) {
     op->n_blocks = 1;
     op->block = value ? (size_t)pysh_request_type(request) : word[PYSH_WORD_VALUE];
     op->value = word[PYSH_WORD_VALUE];
-    if (value && (op->block < 1 || op->block > 8))
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's p or g of %zu bytes", op->block);
+    if (!op->block)
+        return;
     op->local =
         value ? (char *)(gets ? &op->fetched : &op->value) : address(word[gets ? PYSH_WORD_DEST : PYSH_WORD_SOURCE]);
     op->local_gpu = !value && pysh_on_gpu(op->local);
-    return op->block ? find(op, word[gets ? PYSH_WORD_SOURCE : PYSH_WORD_DEST], op->block, gets ? "source" : "dest")
-                     : ISHMEMX_OK;
+    find(word[gets ? PYSH_WORD_SOURCE : PYSH_WORD_DEST], &op->heap, &op->offset);
 }
 
-static int describe_strided(pysh_far_op_t *op, const pysh_request_t *request) {
+static void describe_strided(pysh_far_op_t *op, const pysh_request_t *request) {
     const uint64_t *word = request->word;
     bool gets = pysh_request_op(request) == PYSH_OP_IGET;
-    int64_t width = pysh_request_type(request), block = (int64_t)(unsigned)pysh_request_high(request), extent;
+    int64_t width = pysh_request_type(request), block = (int64_t)(unsigned)pysh_request_high(request);
     bool alone = word[PYSH_WORD_VALUE] == 1; /* then its strides, of any size, lead nowhere */
     int64_t dest = (alone ? block : (int64_t)word[PYSH_WORD_EXTRA]) * width;
     int64_t source = (alone ? block : (int64_t)word[PYSH_WORD_EXTRA2]) * width;
@@ -113,46 +107,47 @@ static int describe_strided(pysh_far_op_t *op, const pysh_request_t *request) {
     op->n_blocks = op->block ? word[PYSH_WORD_VALUE] : 0;
     op->local_stride = gets ? dest : source;
     op->far_stride = gets ? source : dest;
+    if (!op->n_blocks)
+        return;
     op->local = address(word[gets ? PYSH_WORD_DEST : PYSH_WORD_SOURCE]);
     op->local_gpu = pysh_on_gpu(op->local);
-    if (!op->n_blocks)
-        return ISHMEMX_OK;
-    if (__builtin_mul_overflow((int64_t)op->n_blocks - 1, op->far_stride, &extent) ||
-        __builtin_add_overflow(extent, (int64_t)op->block, &extent) || extent < 0)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's strided copy leaves every heap");
-    return find(op, word[gets ? PYSH_WORD_SOURCE : PYSH_WORD_DEST], (uint64_t)extent, gets ? "source" : "dest");
+    find(word[gets ? PYSH_WORD_SOURCE : PYSH_WORD_DEST], &op->heap, &op->offset);
 }
 
-static int describe(pysh_far_op_t *op, const pysh_request_t *request) {
-    int kind = pysh_request_op(request), status;
+static void describe(pysh_far_op_t *op, const pysh_request_t *request) {
+    int kind = pysh_request_op(request);
 
     op->pe = pysh_request_pe(request);
-    if (kind == PYSH_OP_AMO)
-        return describe_amo(op, request);
-    if (kind == PYSH_OP_IPUT || kind == PYSH_OP_IGET)
-        return describe_strided(op, request);
-    status = describe_bytes(op, request);
-    return status || kind != PYSH_OP_PUT_SIGNAL ? status : describe_signal(op, request);
+    if (kind == PYSH_OP_AMO) {
+        describe_amo(op, request);
+    } else if (kind == PYSH_OP_IPUT || kind == PYSH_OP_IGET) {
+        describe_strided(op, request);
+    } else {
+        describe_bytes(op, request);
+        if (kind == PYSH_OP_PUT_SIGNAL)
+            describe_signal(op, request);
+    }
 }
 
 /* ---- under way ---- */
 
 static int step(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
-    int status = ISHMEMX_OK, pe = 0;
+    const pysh_far_op_t *failed = NULL;
+    int status = ISHMEMX_OK;
 
     (void)ring;
     for (; flight->moved < (uint64_t)flight->n_far; flight->moved++)
         if (!pysh_far_done(&flight->far[flight->moved]))
             return PYSH_UNDERWAY;
     *value_p = flight->far->fetched;
-    for (int i = 0; !status && i < flight->n_far; i++) {
-        status = flight->far[i].status;
-        pe = flight->far[i].pe;
-    }
+    for (int i = 0; !failed && i < flight->n_far; i++)
+        failed = flight->far[i].status ? &flight->far[i] : NULL;
+    if (failed)
+        status = pysh_far_fail(failed, "a kernel's request");
     free(flight->far);
     flight->far = NULL;
     if (status)
-        return pysh_fail(status, "PE %d could not do what a kernel of PE %d asked of its memory", pe, pysh.pe);
+        return status;
     return pysh_request_op(&flight->request) == PYSH_OP_AMO ? pysh_amo_hand_over(flight, *value_p) : status;
 }
 
@@ -170,15 +165,14 @@ static pysh_outcome_t start(pysh_ring_t *ring, uint64_t ticket, const pysh_reque
 
 pysh_outcome_t pysh_handle_far(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     pysh_far_op_t *op = malloc(sizeof *op); /* calloc() would not take what this thread has freed before */
-    int status;
 
     if (!op)
         return pysh_outcome(pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a kernel's request"));
     *op = (pysh_far_op_t){.kind = 0};
-    status = describe(op, request);
-    if (status || (op->kind != PYSH_FAR_AMO && !(op->block && op->n_blocks))) {
+    describe(op, request);
+    if (op->kind != PYSH_FAR_AMO && !(op->block && op->n_blocks)) {
         free(op);
-        return pysh_outcome(status);
+        return pysh_outcome(ISHMEMX_OK);
     }
     return start(ring, ticket, request, op, 1);
 }
@@ -220,14 +214,14 @@ static int one_a_member(pysh_far_op_t *op, const pysh_far_op_t *like, ishmemx_te
 
 static pysh_outcome_t spread(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, ishmemx_team_t team) {
     pysh_far_op_t like = {.kind = 0}, *op;
-    int status, n;
+    int n;
 
     if (!pysh_far_is_open() || !team || team->my_pe < 0)
         return pysh_outcome(pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's collective: team %lld has no far member",
                                       (long long)request->word[PYSH_WORD_EXTRA]));
-    status = describe_bytes(&like, request);
-    if (status || !like.block)
-        return pysh_outcome(status);
+    describe_bytes(&like, request);
+    if (!like.block)
+        return pysh_outcome(ISHMEMX_OK);
     n = pysh_far_spreads() ? team->nodes.n : team->n_pes;
     op = malloc((size_t)n * sizeof *op); /* calloc(): see pysh_handle_far() */
     if (!op)

@@ -68,8 +68,7 @@ static pysh_outcome_t start_copy(pysh_ring_t *ring, uint64_t ticket, const pysh_
     return status ? pysh_outcome(status) : (pysh_outcome_t){.pending = true};
 }
 
-/* What the proxy copies itself: all of it now when it is little, and the CPU reaches both ends; else in pieces. Their
- * range is checked before the first, so that one that fails has moved nothing. */
+/* What the proxy copies itself: all of it now when it is little, and the CPU reaches both ends; else in pieces. */
 static pysh_outcome_t start_pieces(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, uint64_t here,
                                    uint64_t there, const char *what) {
     uint64_t nbytes = request->word[PYSH_WORD_VALUE];
@@ -138,8 +137,6 @@ static int on_gpu(const pysh_request_t *request, const char *what, char **gpu_p)
     int heap, status;
 
     *gpu_p = NULL;
-    if (width < 1 || width > 8)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's %s of %zu bytes", puts ? "p" : "g", width);
     if (device_arena()->cpu_visible)
         return ISHMEMX_OK;
     status = pysh_peer_address(address(request->word[puts ? PYSH_WORD_DEST : PYSH_WORD_SOURCE]), width,
@@ -209,8 +206,11 @@ static pysh_outcome_t put_signal(pysh_ring_t *ring, uint64_t ticket, const pysh_
 static pysh_outcome_t strided(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     pysh_flight_t first = {.request = *request};
     uint64_t value;
-    int status = pysh_step_strided(ring, &first, &value);
+    int status;
 
+    if (!pysh_request_high(request) || !request->word[PYSH_WORD_VALUE])
+        return pysh_outcome(ISHMEMX_OK); /* however many blocks of nothing */
+    status = pysh_step_strided(ring, &first, &value);
     if (status != PYSH_MOVED)
         return pysh_outcome(status);
     pysh_flight_add(ring, ticket, request, pysh_step_strided)->moved = first.moved;
@@ -222,15 +222,14 @@ static pysh_outcome_t strided(pysh_ring_t *ring, uint64_t ticket, const pysh_req
 static pysh_outcome_t amo(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     const uint64_t *word = request->word;
     int op = pysh_request_high(request), type = pysh_request_type(request);
-    pysh_outcome_t result = {.status = pysh_amo_check(op, type)};
+    pysh_outcome_t result = {.status = ISHMEMX_OK};
 
-    if (!result.status && pysh_amo_is_polled(request, word[PYSH_WORD_DEST])) {
+    if (pysh_amo_is_polled(request, word[PYSH_WORD_DEST])) {
         pysh_flight_add(ring, ticket, request, pysh_step_amo);
         return (pysh_outcome_t){.pending = true};
     }
-    if (!result.status)
-        result.status = pysh_amo(op, type, address(word[PYSH_WORD_DEST]), word[PYSH_WORD_VALUE], word[PYSH_WORD_EXTRA],
-                                 pysh_request_pe(request), "dest", &result.value);
+    result.status = pysh_amo(op, type, address(word[PYSH_WORD_DEST]), word[PYSH_WORD_VALUE], word[PYSH_WORD_EXTRA],
+                             pysh_request_pe(request), "dest", &result.value);
     if (!result.status && pysh_amo_fetches_to_gpu(request))
         return start_value(ring, ticket, request, address(word[PYSH_WORD_SOURCE]), result.value);
     if (!result.status)
@@ -320,14 +319,17 @@ static const struct {
     [PYSH_OP_SPREAD] = {pysh_handle_spread, false, true, true},
 };
 
+/* The handlers look at nothing that has been found right here. */
 static pysh_outcome_t checked(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, int op) {
-    int pe = pysh_request_pe(request);
+    int pe = pysh_request_pe(request), status;
 
     if (op <= 0 || op >= PYSH_OP_COUNT)
         return pysh_outcome(
             pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel sent a request with the unknown operation %d", op));
     if (handlers[op].has_pe && (unsigned)pe >= (unsigned)pysh.n_pes)
         return pysh_outcome(pysh_check_pe(pe, pysh.n_pes));
+    if ((status = pysh_request_check(request)))
+        return pysh_outcome(status);
     if (handlers[op].has_pe && pysh_request_is_far(request))
         return pysh_handle_far(ring, ticket, request);
     return handlers[op].handle(ring, ticket, request);

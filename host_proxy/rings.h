@@ -92,6 +92,9 @@ static inline pysh_outcome_t pysh_outcome(int status) {
 
 /* handlers.c: does what a request asks, without waiting for a PE or a copy. */
 pysh_outcome_t pysh_ring_handle(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
+/* checks.c: OK, or what is wrong with it; nothing of it has been done then. Its PE is right. Who adds an operation says
+ * there what it moves. */
+int pysh_request_check(const pysh_request_t *request);
 /* far.c: is it for memory that this process does not reach? Then it is handled there. */
 bool pysh_request_is_far(const pysh_request_t *request);
 pysh_outcome_t pysh_handle_far(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);

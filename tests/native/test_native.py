@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import platform
+import random
 import re
 import shutil
 import subprocess
@@ -40,6 +41,15 @@ RINGS = [
     ("ring_skipped", 8, ["300", "100"]),  # until phases come again
     ("ring_orders", 4096, []),
     ("ring_errors", 4096, []),
+]
+
+#: Programs whose PE 0 asks PE 1 for what is wrong: name, its share of all, setting.
+FUZZED = [
+    ("fuzz_requests", 0.3, "NODE_SIZE=1"),
+    ("fuzz_requests", 0.15, "P2P=0"),
+    ("fuzz_requests", 0.15, "P2P=1"),
+    ("fuzz_messages", 0.3, "NODE_SIZE=1"),
+    ("fuzz_rows", 0.1, "P2P_ATOMICS=owner"),
 ]
 
 #: These wait most of the time, for what takes too long.
@@ -277,6 +287,33 @@ def test_the_ring_under_sanitizers(
 ) -> None:
     compiled = [*sanitized, *WRAPPED.get(name, [])]
     run_ring(name, slots, arguments, compiled, build, run_command)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("n", [pytest.param(1_000_000, marks=pytest.mark.long), 50_000])
+@pytest.mark.parametrize(("name", "share", "setting"), FUZZED)
+def test_what_is_wrong_of_what_a_pe_asks_is_refused_and_nobody_dies(
+    name: str,
+    share: float,
+    setting: str,
+    n: int,
+    build: Compile,
+    watched: Callable[[str], list[str | Path] | None],
+    run_pes: Callable,
+) -> None:
+    """Together ``n`` wrong requests, messages and rows, among about as many right ones."""
+    compiled = watched("address")
+    if compiled is None:
+        pytest.skip("this gcc has no address sanitizer")
+    wrapped = ["-Wl,--wrap=pysh_far_post_slot"] if name == "fuzz_messages" else []
+    program = build(["-std=gnu11", HERE / f"{name}.c", *compiled, *wrapped], name)
+    key, value = setting.split("=")
+    settings = {f"PYSHMEM_{key}": value, "PYSHMEM_TIMEOUT": "60"}
+    seed = random.getrandbits(63) | 1
+    arguments = [str(int(n * share)), str(seed)]
+    done = run_pes(2, program, arguments, device="sim", env=settings, timeout=570)
+    assert done.returncode == 0, f"seed {seed}: {done.stderr}"
+    assert done.stdout.endswith("right: ok\n"), f"seed {seed}: {done.stdout}"
 
 
 def test_the_engine_process_under_sanitizers(

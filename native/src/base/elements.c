@@ -43,8 +43,12 @@ int pysh_type_check(int type, unsigned family, const char *what) {
     return pysh_fail(ISHMEMX_ERR_TYPE, "%s is not for %s; it takes %s", what, elements[type].name, inside);
 }
 
+bool pysh_type_is_aligned(int type, const void *address) {
+    return (uintptr_t)address % elements[type].align == 0;
+}
+
 int pysh_type_check_aligned(int type, const void *address, const char *name) {
-    if ((uintptr_t)address % elements[type].align == 0)
+    if (pysh_type_is_aligned(type, address))
         return ISHMEMX_OK;
     return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s %p is not aligned to the %zu bytes that %s needs", name, address,
                      elements[type].align, elements[type].name);
@@ -57,4 +61,37 @@ const char *pysh_cmp_symbol(int cmp) {
     };
 
     return cmp >= ISHMEMX_CMP_EQ && cmp <= ISHMEMX_CMP_LE ? symbols[cmp] : NULL;
+}
+
+/* ---- atomic operations ---- */
+
+/* Which types an operation takes: fetch, set, swap the extended family; compare_swap the standard one;
+ * and, or, xor the bitwise one; add the standard one and, our extension, float and double. */
+static const struct {
+    const char *name;
+    unsigned family;
+} operations[ISHMEMX_ATOMIC_COUNT] = {
+    [ISHMEMX_ATOMIC_FETCH] = {"atomic_fetch", PYSH_FAMILY_AMO_EXTENDED},
+    [ISHMEMX_ATOMIC_SET] = {"atomic_set", PYSH_FAMILY_AMO_EXTENDED},
+    [ISHMEMX_ATOMIC_SWAP] = {"atomic_swap", PYSH_FAMILY_AMO_EXTENDED},
+    [ISHMEMX_ATOMIC_COMPARE_SWAP] = {"atomic_compare_swap", PYSH_FAMILY_AMO},
+    [ISHMEMX_ATOMIC_ADD] = {"atomic_add", PYSH_FAMILY_AMO | PYSH_FAMILY_AMO_EXTENDED},
+    [ISHMEMX_ATOMIC_AND] = {"atomic_and", PYSH_FAMILY_AMO_BITWISE},
+    [ISHMEMX_ATOMIC_OR] = {"atomic_or", PYSH_FAMILY_AMO_BITWISE},
+    [ISHMEMX_ATOMIC_XOR] = {"atomic_xor", PYSH_FAMILY_AMO_BITWISE},
+};
+
+bool pysh_amo_takes(int op, int type) {
+    return op >= 0 && op < ISHMEMX_ATOMIC_COUNT && (unsigned)type < ISHMEMX_TYPE_COUNT &&
+           operations[op].family >> type & 1;
+}
+
+int pysh_amo_check(int op, int type) {
+    if (op < 0 || op >= ISHMEMX_ATOMIC_COUNT)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "there is no atomic operation number %d", op);
+    return pysh_amo_takes(op, type) ? ISHMEMX_OK : pysh_type_check(type, operations[op].family, operations[op].name);
+}
+
+const char *pysh_amo_name(int op) {
+    return operations[op].name;
 }

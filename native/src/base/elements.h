@@ -2,6 +2,7 @@
  * The elements of pyshmem/_core/type_table.py as C sees them: numbers by name, families as bit masks. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "ishmemx.h"
@@ -33,5 +34,14 @@ size_t pysh_type_width(int type);
 const char *pysh_cmp_symbol(int cmp);
 /* OK, or TYPE saying that `what` is not for `type` and naming the types of `family` it is for. */
 int pysh_type_check(int type, unsigned family, const char *what);
+bool pysh_type_is_aligned(int type, const void *address);
 /* OK, or ARGUMENT when `address` does not suit elements of `type`. */
 int pysh_type_check_aligned(int type, const void *address, const char *name);
+
+/* Atomic operations by number: the standard, extended and bitwise families, and as our extension add on floats. Does
+ * `op` take elements of `type`? Both may be any numbers. */
+bool pysh_amo_takes(int op, int type);
+/* OK, or TYPE naming the types inside the operation's table. */
+int pysh_amo_check(int op, int type);
+/* "atomic_add", for an operation that there is. */
+const char *pysh_amo_name(int op);

@@ -13,6 +13,7 @@
 
 #include "base/phased.h"
 #include "far/far.h"
+#include "memory/place.h"
 
 enum { PYSH_FAR_LOG2_SLOTS = 3, PYSH_FAR_SLOTS = 1 << PYSH_FAR_LOG2_SLOTS };
 enum { PYSH_FAR_COPIES = 8 }; /* of a message to GPUs, under way at a time */
@@ -26,10 +27,44 @@ enum { PYSH_FAR_HEAD, PYSH_FAR_SIZE, PYSH_FAR_OFFSET, PYSH_FAR_STRIDE, PYSH_FAR_
 #define PYSH_FAR_PLACES PYSH_FAR_VALUE
 _Static_assert(sizeof((pysh_far_op_t *)0)->places == 16, "VALUE and COND hold them");
 #define PYSH_FAR_SMALL 8 /* bytes of a put or a get that travel in message and answer themselves, in DATA */
-/* Words of an answer. */
+/* Words of an answer. STATUS: the status (low half), and what was wrong with the message, enum pysh_wrong. */
 enum { PYSH_FAR_STATUS, PYSH_FAR_FETCHED };
 /* Added to the kind: a signal goes behind the data; the data is in DATA; it is for PEs of the receiver's node. */
 enum { PYSH_FAR_SIGNALS = 0x80, PYSH_FAR_INSIDE = 0x40, PYSH_FAR_SPREADS = 0x20, PYSH_FAR_KINDS = 0x1f };
+
+/* What a message says, for who checks it and who carries it out. */
+static inline int pysh_far_kind(const uint64_t *word) {
+    return (int)(word[PYSH_FAR_HEAD] & PYSH_FAR_KINDS);
+}
+static inline int pysh_far_heap(const uint64_t *word) {
+    return (int)(word[PYSH_FAR_HEAD] >> 8 & 15);
+}
+static inline size_t pysh_far_block(const uint64_t *word) {
+    return word[PYSH_FAR_SIZE] & UINT32_MAX;
+}
+static inline size_t pysh_far_blocks(const uint64_t *word) {
+    return word[PYSH_FAR_SIZE] >> 32;
+}
+/* Does a put that spreads go to `pe`, which is near the receiver? */
+static inline bool pysh_far_names(const uint64_t *word, int pe) {
+    return word[PYSH_FAR_PLACES + pysh_near_place(pe) / 64] >> (pysh_near_place(pe) % 64) & 1;
+}
+
+typedef struct pysh_far_amo { /* an AMO, or a put's signal */
+    int op, type, heap;
+    uint64_t offset, value, cond;
+} pysh_far_amo_t;
+
+static inline pysh_far_amo_t pysh_far_amo_of(const uint64_t *word) {
+    bool signals = pysh_far_kind(word) == PYSH_FAR_PUT;
+
+    return (pysh_far_amo_t){.op = (int)(word[PYSH_FAR_HEAD] >> 16 & 255),
+                            .type = (int)(word[PYSH_FAR_HEAD] >> 24 & 255),
+                            .heap = signals ? (int)(word[PYSH_FAR_HEAD] >> 12 & 15) : pysh_far_heap(word),
+                            .offset = word[signals ? PYSH_FAR_SIGNAL_OFFSET : PYSH_FAR_OFFSET],
+                            .value = word[PYSH_FAR_VALUE],
+                            .cond = signals ? 0 : word[PYSH_FAR_COND]};
+}
 
 enum pysh_far_sent_state { PYSH_SENT_FREE, PYSH_SENT_FILLING, PYSH_SENT_READY, PYSH_SENT_AWAY, PYSH_SENT_DRAINING };
 
@@ -44,6 +79,7 @@ typedef struct pysh_far_copy {
 typedef struct pysh_far_sent { /* a message of this PE's */
     pysh_far_op_t *op;         /* NULL: given up meanwhile */
     int state, kind, status;   /* enum pysh_far_sent_state; of the answer */
+    int wrong;                 /* of the answer */
     uint64_t word[PYSH_MESSAGE_WORDS];
     pysh_slot_t slot; /* what travels, until the answer is here */
     char *local;
@@ -57,11 +93,13 @@ enum pysh_far_served_state {
     PYSH_SERVED_DONE,
     PYSH_SERVED_NEW, /* bytes may be under way */
     PYSH_SERVED_COPIED,
-    PYSH_SERVED_AMO
+    PYSH_SERVED_AMO,
+    PYSH_SERVED_WRONG /* it is answered, and nothing of it is done */
 };
 
 typedef struct pysh_far_served { /* a message of another PE's */
     int state, status;
+    enum pysh_wrong wrong;
     uint64_t word[PYSH_MESSAGE_WORDS], fetched;
     pysh_far_copy_t copy;
     const char *data; /* of a get, once it is here */
@@ -110,6 +148,8 @@ int pysh_far_to_gpu(pysh_far_copy_t *copy, void *dest, const char *data, size_t 
 /* Before a first copy to a GPU: *data_p becomes the piece, with the data, where copies go from one. OK or FULL. */
 int pysh_far_begin_to_gpu(pysh_far_copy_t *copy, const void *dest, const char **data_p, size_t nbytes);
 void pysh_far_copy_end(pysh_far_copy_t *copy);
+/* checks.c: what is wrong with another PE's message; RIGHT: it can be carried out as it is. */
+enum pysh_wrong pysh_far_wrong(const uint64_t *word);
 /* send.c and serve.c: a channel's step; the mutex is held. */
 bool pysh_far_send(pysh_far_channel_t *channel, int pe);
 bool pysh_far_serve(pysh_far_channel_t *channel, int pe);

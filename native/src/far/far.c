@@ -10,6 +10,7 @@
 #include "accel/copy.h"
 #include "accel/engine/engine.h"
 #include "base/clock.h"
+#include "base/elements.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
@@ -306,6 +307,19 @@ static void abandon(pysh_far_op_t *op) {
     pthread_mutex_unlock(&pysh_far.mutex);
 }
 
+int pysh_far_fail(const pysh_far_op_t *op, const char *what) {
+    if (op->wrong)
+        return pysh_fail(op->status,
+                         "%s: PE %d refused what PE %d asked of its memory: %s (offset %lld, %zu x %zu bytes)", what,
+                         op->pe, pysh.pe, pysh_wrong_text(op->wrong), (long long)op->offset,
+                         op->kind == PYSH_FAR_AMO ? (size_t)1 : op->n_blocks,
+                         op->kind == PYSH_FAR_AMO ? pysh_type_width(op->type) : op->block);
+    return pysh_fail(
+        op->status,
+        "%s: PE %d could not do what PE %d asked of its memory, or the copy on this side failed (status %d)", what,
+        op->pe, pysh.pe, op->status);
+}
+
 int pysh_far_wait(pysh_far_op_t *op, const char *what) {
     pysh_wait_t wait;
     int status = ISHMEMX_OK;
@@ -318,7 +332,7 @@ int pysh_far_wait(pysh_far_op_t *op, const char *what) {
     pysh_wait_end(&wait);
     if (status)
         abandon(op);
-    return status ? status : op->status;
+    return status ? status : op->status ? pysh_far_fail(op, what) : ISHMEMX_OK;
 }
 
 int pysh_far_put(int heap, int64_t offset, const void *source, size_t nbytes, int pe) {

@@ -31,7 +31,7 @@ typedef struct pysh_far_op {
     uint64_t value, cond; /* of AMO; value: of the signal */
     /* What has become of it. */
     uint64_t fetched;
-    int status;
+    int status, wrong; /* wrong: what `pe` found in the message that it refused, enum pysh_wrong; else 0 */
     _Atomic bool done; /* release: with it all that it did; pairs with pysh_far_done() */
     /* Used by far/ alone. */
     size_t sent_blocks, sent_inside, under_way;
@@ -58,6 +58,8 @@ void pysh_far_start(pysh_far_op_t *op);
 static inline bool pysh_far_done(const pysh_far_op_t *op) {
     return atomic_load_explicit(&op->done, memory_order_acquire);
 }
+/* The text for an operation that is done and has failed, `what` being the routine; its status. */
+int pysh_far_fail(const pysh_far_op_t *op, const char *what);
 /* Moves everything on that can be: own operations, and those of others on this PE's memory. True: something moved. */
 bool pysh_far_progress(void);
 /* Are there own operations that are not done? */

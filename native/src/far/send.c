@@ -113,8 +113,10 @@ static void conclude(pysh_far_sent_t *sent, int status) {
     sent->op = NULL;
     if (!op)
         return;
-    if (status && !op->status)
+    if (status && !op->status) {
         op->status = status;
+        op->wrong = sent->wrong;
+    }
     if (--op->under_way || !op->all_sent)
         return;
     atomic_fetch_sub(&pysh_far.under_way, 1);
@@ -174,7 +176,8 @@ static bool take_answer(pysh_far_channel_t *channel, int pe, uint64_t number) {
         if (!pysh_far_look(pysh_far_slot_at(PYSH_FAR_ANSWERS, pe, number), number, word))
             return false;
         sent->state = PYSH_SENT_DRAINING;
-        sent->status = (int)word[PYSH_FAR_STATUS];
+        sent->status = pysh_status_told((uint32_t)word[PYSH_FAR_STATUS]);
+        sent->wrong = (int)(word[PYSH_FAR_STATUS] >> 32);
         sent->word[PYSH_FAR_DATA] = word[PYSH_FAR_DATA];
         if (sent->op && sent->kind == PYSH_FAR_AMO)
             sent->op->fetched = word[PYSH_FAR_FETCHED];

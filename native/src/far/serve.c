@@ -12,18 +12,6 @@
 #include "conduit/wait.h"
 #include "far/channel.h"
 
-static int kind_of(const pysh_far_served_t *served) {
-    return (int)(served->word[PYSH_FAR_HEAD] & PYSH_FAR_KINDS);
-}
-
-static size_t block_of(const pysh_far_served_t *served) {
-    return served->word[PYSH_FAR_SIZE] & UINT32_MAX;
-}
-
-static size_t blocks_of(const pysh_far_served_t *served) {
-    return served->word[PYSH_FAR_SIZE] >> 32;
-}
-
 static bool inside(const pysh_far_served_t *served) {
     return served->word[PYSH_FAR_HEAD] & PYSH_FAR_INSIDE;
 }
@@ -32,41 +20,37 @@ static bool spreads(const pysh_far_served_t *served) {
     return served->word[PYSH_FAR_HEAD] & PYSH_FAR_SPREADS;
 }
 
-static int heap_of(const pysh_far_served_t *served) {
-    return (int)(served->word[PYSH_FAR_HEAD] >> 8 & 15);
-}
-
 /* ---- bytes ---- */
 
-/* Where a message's bytes go, or come from, at a PE whose heap is mapped here. The sender has only found the offset to
- * be in its own arena. */
+/* Where a message's bytes go, or come from, at a PE whose heap is mapped here: that they are on it has been checked. */
 static char *place_at(const pysh_far_served_t *served, int pe) {
-    const pysh_arena_t *arena = &pysh.arena[heap_of(served)];
+    const pysh_arena_t *arena = &pysh.arena[pysh_far_heap(served->word)];
 
     return (pe == pysh.pe ? arena->base : arena->peer[pe]) + served->word[PYSH_FAR_OFFSET];
 }
 
 /* Between the heap and the message's data. */
 static int copy(pysh_far_served_t *served, int pe, char *data) {
-    const pysh_arena_t *arena = &pysh.arena[heap_of(served)];
-    bool gets = kind_of(served) == PYSH_FAR_GET;
-    size_t block = block_of(served);
+    const pysh_arena_t *arena = &pysh.arena[pysh_far_heap(served->word)];
+    bool gets = pysh_far_kind(served->word) == PYSH_FAR_GET;
+    size_t block = pysh_far_block(served->word);
     char *place = place_at(served, pysh.pe);
 
     served->data = data;
     if (!arena->cpu_visible)
         return gets ? pysh_far_from_gpu(&served->copy, pe, data, place, block, &served->data)
                     : pysh_far_to_gpu(&served->copy, place, data, block);
-    for (size_t i = 0; i < blocks_of(served); i++, data += block, place += (int64_t)served->word[PYSH_FAR_STRIDE])
+    for (size_t i = 0; i < pysh_far_blocks(served->word);
+         i++, data += block, place += (int64_t)served->word[PYSH_FAR_STRIDE])
         memcpy(gets ? data : place, gets ? place : data, block);
     return ISHMEMX_OK;
 }
 
 /* A word is stored as one: a kernel or the host may be waiting for it. Only where the CPU reaches the heap. */
 static void copy_word(pysh_far_served_t *served, char *place) {
-    size_t nbytes = block_of(served);
+    size_t nbytes = pysh_far_block(served->word);
 
-    if (kind_of(served) == PYSH_FAR_GET) {
+    if (pysh_far_kind(served->word) == PYSH_FAR_GET) {
         memcpy(&served->word[PYSH_FAR_DATA], place, nbytes);
         return;
     }
@@ -81,16 +65,9 @@ static void copy_word(pysh_far_served_t *served, char *place) {
 /* The first PE from `pe` on that a put spreads to; -1: there is none. */
 static int next_of(const pysh_far_served_t *served, int pe) {
     for (; pe < pysh_near_end(); pe++)
-        if (served->word[PYSH_FAR_PLACES + pysh_near_place(pe) / 64] >> (pysh_near_place(pe) % 64) & 1)
+        if (pysh_far_names(served->word, pe))
             return pe;
     return -1;
-}
-
-static bool reaches_all(const pysh_far_served_t *served) {
-    for (int pe = pysh_near_begin(); (pe = next_of(served, pe)) >= 0; pe++)
-        if (!pysh_near(pe) || !pysh.arena[heap_of(served)].peer[pe])
-            return false;
-    return true;
 }
 
 static void spread_by_cpu(pysh_far_served_t *served, const char *data) {
@@ -98,7 +75,7 @@ static void spread_by_cpu(pysh_far_served_t *served, const char *data) {
         if (inside(served))
             copy_word(served, place_at(served, pe));
         else
-            memcpy(place_at(served, pe), data, block_of(served));
+            memcpy(place_at(served, pe), data, pysh_far_block(served->word));
         pysh_wake(pe);
     }
 }
@@ -119,14 +96,15 @@ static void end_copies(pysh_far_served_t *served) {
 
 /* Several copies at a time, all of the same data. FULL until all have ended. */
 static int spread_to_gpus(pysh_far_served_t *served, const char *data) {
-    int status = pysh_far_begin_to_gpu(&served->copy, place_at(served, pysh.pe), &data, block_of(served)), pe;
+    int status = pysh_far_begin_to_gpu(&served->copy, place_at(served, pysh.pe), &data, pysh_far_block(served->word)),
+        pe;
 
     if (status)
         return status;
     end_copies(served);
     while (!served->status && served->n_copies < PYSH_FAR_COPIES && (pe = next_of(served, served->next)) >= 0) {
-        status = pysh_engine_copy(pe, place_at(served, pe), data, block_of(served), NULL, 0, PYSH_ENGINE_CALLER,
-                                  &served->token[served->n_copies]);
+        status = pysh_engine_copy(pe, place_at(served, pe), data, pysh_far_block(served->word), NULL, 0,
+                                  PYSH_ENGINE_CALLER, &served->token[served->n_copies]);
         if (status == PYSH_ENGINE_FULL)
             return status;
         if (status) {
@@ -140,9 +118,7 @@ static int spread_to_gpus(pysh_far_served_t *served, const char *data) {
 }
 
 static int step_spread(pysh_far_served_t *served, const char *data) {
-    if (kind_of(served) != PYSH_FAR_PUT || blocks_of(served) != 1 || !reaches_all(served))
-        return ISHMEMX_ERR_ARGUMENT;
-    if (!pysh.arena[heap_of(served)].cpu_visible)
+    if (!pysh.arena[pysh_far_heap(served->word)].cpu_visible)
         return spread_to_gpus(served, data);
     spread_by_cpu(served, data);
     return ISHMEMX_OK;
@@ -162,19 +138,17 @@ static int step_bytes(pysh_far_served_t *served, int pe, uint64_t number) {
 /* ---- atomic operations and signals ---- */
 
 static int step_amo(pysh_far_served_t *served) {
-    const uint64_t *word = served->word;
-    bool signals = kind_of(served) == PYSH_FAR_PUT, done = false;
-    int heap = signals ? (int)(word[PYSH_FAR_HEAD] >> 12 & 15) : heap_of(served), status = ISHMEMX_OK;
-    int op = (int)(word[PYSH_FAR_HEAD] >> 16 & 255), type = (int)(word[PYSH_FAR_HEAD] >> 24 & 255);
-    char *place = pysh.arena[heap].base + word[signals ? PYSH_FAR_SIGNAL_OFFSET : PYSH_FAR_OFFSET];
-    uint64_t cond = signals ? 0 : word[PYSH_FAR_COND];
+    pysh_far_amo_t amo = pysh_far_amo_of(served->word);
+    char *place = pysh.arena[amo.heap].base + amo.offset;
+    int status = ISHMEMX_OK;
+    bool done = false;
 
-    if (pysh.arena[heap].cpu_visible) {
-        served->fetched = pysh_amo_apply(op, type, place, word[PYSH_FAR_VALUE], cond);
+    if (pysh.arena[amo.heap].cpu_visible) {
+        served->fetched = pysh_amo_apply(amo.op, amo.type, place, amo.value, amo.cond);
         return ISHMEMX_OK;
     }
     if (served->state != PYSH_SERVED_AMO)
-        status = pysh.accel->amo_begin(op, type, place, word[PYSH_FAR_VALUE], cond, &served->amo_slot);
+        status = pysh.accel->amo_begin(amo.op, amo.type, place, amo.value, amo.cond, &served->amo_slot);
     if (status)
         return status; /* FULL: it has not begun */
     served->state = PYSH_SERVED_AMO;
@@ -187,14 +161,14 @@ static int step_amo(pysh_far_served_t *served) {
 static void answer(pysh_far_served_t *served, int pe, uint64_t number) {
     uint64_t word[PYSH_MESSAGE_WORDS] = {0};
 
-    if (!served->status && kind_of(served) == PYSH_FAR_GET) {
-        size_t nbytes = block_of(served) * blocks_of(served);
+    if (!served->status && pysh_far_kind(served->word) == PYSH_FAR_GET) {
+        size_t nbytes = pysh_far_block(served->word) * pysh_far_blocks(served->word);
         if (!inside(served))
             pysh_far_post_data(pe, pysh_far_data_at(PYSH_FAR_ANSWERS, pysh.pe, number), served->data, nbytes);
         pysh_far_count(&pysh_far.sent_bytes, (int64_t)nbytes);
     }
     pysh_far_copy_end(&served->copy);
-    word[PYSH_FAR_STATUS] = (uint64_t)(unsigned)served->status;
+    word[PYSH_FAR_STATUS] = (uint64_t)(unsigned)served->status | (uint64_t)served->wrong << 32;
     word[PYSH_FAR_FETCHED] = served->fetched;
     word[PYSH_FAR_DATA] = served->word[PYSH_FAR_DATA];
     pysh_words_pack(word, pysh_phase(number, PYSH_FAR_LOG2_SLOTS), &served->slot);
@@ -204,12 +178,14 @@ static void answer(pysh_far_served_t *served, int pe, uint64_t number) {
 
 /* `first`: all that the same PE sent before has been done. OK: it can be answered; PYSH_ENGINE_FULL: not yet. */
 static int step(pysh_far_served_t *served, int pe, uint64_t number, bool first) {
-    int kind = kind_of(served), status;
+    int kind = pysh_far_kind(served->word), status;
 
+    if (served->state == PYSH_SERVED_WRONG)
+        return ISHMEMX_ERR_ARGUMENT;
+    if (!kind)
+        return ISHMEMX_OK;
     if (kind == PYSH_FAR_AMO)
         return first ? step_amo(served) : PYSH_ENGINE_FULL;
-    if (kind != PYSH_FAR_PUT && kind != PYSH_FAR_GET)
-        return ISHMEMX_OK;
     if (served->state == PYSH_SERVED_NEW) {
         status = step_bytes(served, pe, number);
         if (status)
@@ -229,7 +205,8 @@ bool pysh_far_serve(pysh_far_channel_t *channel, int pe) {
         pysh_far_served_t *served = &channel->served[number % PYSH_FAR_SLOTS];
         if (!pysh_far_look(pysh_far_slot_at(PYSH_FAR_MESSAGES, pe, number), number, served->word))
             break;
-        served->state = PYSH_SERVED_NEW;
+        served->wrong = pysh_far_wrong(served->word);
+        served->state = served->wrong ? PYSH_SERVED_WRONG : PYSH_SERVED_NEW;
         served->status = ISHMEMX_OK;
         served->fetched = 0;
         served->copy = (pysh_far_copy_t){.piece = NULL};

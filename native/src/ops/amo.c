@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Atomic memory operations. Values are bits in a uint64_t; those of 4-byte types are the low half.
- * Which types an operation takes: fetch, set, swap the extended family; compare_swap the standard one;
- * and, or, xor the bitwise one; add the standard one and, our extension, float and double. */
+ * Atomic memory operations. Values are bits in a uint64_t; those of 4-byte types are the low half. */
 #include "ops/amo.h"
 
 #include <stdint.h>
@@ -20,28 +18,6 @@
 #include "ops/amo_by_owner.h"
 #include "ops/rma.h"
 
-static const struct {
-    const char *name;
-    unsigned family;
-} operations[ISHMEMX_ATOMIC_COUNT] = {
-    [ISHMEMX_ATOMIC_FETCH] = {"atomic_fetch", PYSH_FAMILY_AMO_EXTENDED},
-    [ISHMEMX_ATOMIC_SET] = {"atomic_set", PYSH_FAMILY_AMO_EXTENDED},
-    [ISHMEMX_ATOMIC_SWAP] = {"atomic_swap", PYSH_FAMILY_AMO_EXTENDED},
-    [ISHMEMX_ATOMIC_COMPARE_SWAP] = {"atomic_compare_swap", PYSH_FAMILY_AMO},
-    [ISHMEMX_ATOMIC_ADD] = {"atomic_add", PYSH_FAMILY_AMO | PYSH_FAMILY_AMO_EXTENDED},
-    [ISHMEMX_ATOMIC_AND] = {"atomic_and", PYSH_FAMILY_AMO_BITWISE},
-    [ISHMEMX_ATOMIC_OR] = {"atomic_or", PYSH_FAMILY_AMO_BITWISE},
-    [ISHMEMX_ATOMIC_XOR] = {"atomic_xor", PYSH_FAMILY_AMO_BITWISE},
-};
-
-int pysh_amo_check(int op, int type) {
-    if (op < 0 || op >= ISHMEMX_ATOMIC_COUNT)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "there is no atomic operation number %d", op);
-    if ((unsigned)type < ISHMEMX_TYPE_COUNT && operations[op].family >> type & 1)
-        return ISHMEMX_OK;
-    return pysh_type_check(type, operations[op].family, operations[op].name);
-}
-
 int pysh_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe, const char *what,
              uint64_t *fetched_p) {
     char *peer;
@@ -56,7 +32,7 @@ int pysh_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe
     if (!peer && pysh_is_far(heap, pe))
         return pysh_far_amo(heap, op, type, (char *)dest - pysh.arena[heap].base, value, cond, pe, fetched_p);
     if (pysh_amo_is_by_owner(op, heap, pe))
-        return pysh_amo_by_owner(op, type, (char *)dest - pysh.arena[heap].base, value, cond, pe, operations[op].name,
+        return pysh_amo_by_owner(op, type, (char *)dest - pysh.arena[heap].base, value, cond, pe, pysh_amo_name(op),
                                  fetched_p);
     if (!peer)
         return pysh.conduit->amo(heap, op, type, (char *)dest - pysh.arena[heap].base, value, cond, pe, fetched_p);

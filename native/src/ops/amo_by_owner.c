@@ -13,16 +13,18 @@
 #include "base/status.h"
 #include "conduit/conduit.h"
 #include "conduit/wait.h"
+#include "memory/place.h"
 #include "memory/system_region.h"
 
 #define ROW_WORDS (ISHMEMX_MAX_NEAR_PES / 64)
 
-typedef struct row { /* of the PE that asks: all but `answered`, `status` and `old` are its own */
+typedef struct row { /* of the PE that asks: all but `answered`, `status`, `wrong` and `old` are its own */
     uint64_t asked;  /* number of its operation, from 1; stored behind the rest */
     uint64_t answered;
     uint64_t value, cond, old;
     int64_t offset;
-    int32_t op, type, status, unused;
+    int32_t op, type, status;
+    int32_t wrong; /* the owner's too: what it refused the operation for, enum pysh_wrong */
 } row_t;
 _Static_assert(sizeof(row_t) == PYSH_CACHE_LINE, "a line for each PE that asks");
 _Static_assert(PYSH_OWNER_AMOS + ISHMEMX_MAX_NEAR_PES * sizeof(row_t) <= PYSH_SYSTEM_BYTES, "in the system region");
@@ -111,19 +113,21 @@ int pysh_amo_by_owner_begin(int op, int type, int64_t offset, uint64_t value, ui
 
 int pysh_amo_by_owner_poll(int pe, bool *done_p, uint64_t *fetched_p) {
     const row_t *row = row_of(pysh.pe, pe);
-    int status;
+    int status, wrong;
 
     *done_p = !row || answered(row);
     if (!row)
         return pysh_fail(ISHMEMX_ERR_STATE, "the host heap of PE %d is mapped no more", pe);
     if (!*done_p)
         return ISHMEMX_OK;
-    status = row->status;
+    status = pysh_status_told((uint32_t)row->status);
+    wrong = row->wrong;
     *fetched_p = row->old;
     pthread_mutex_lock(&asking.mutex);
     asking.state[pysh_near_place(pe)] = FREE;
     pthread_mutex_unlock(&asking.mutex);
-    return status ? pysh_fail(status, "PE %d could not do an atomic operation on its device heap for this PE", pe)
+    return status ? pysh_fail(status, "PE %d could not do an atomic operation on its device heap for PE %d: %s", pe,
+                              pysh.pe, pysh_wrong_text(wrong))
                   : ISHMEMX_OK;
 }
 
@@ -156,36 +160,49 @@ int pysh_amo_by_owner(int op, int type, int64_t offset, uint64_t value, uint64_t
 
 /* ---- the owner ---- */
 
-static void answer(row_t *row, int status, uint64_t old) {
+static void answer(row_t *row, int status, enum pysh_wrong wrong, uint64_t old) {
     row->status = status;
+    row->wrong = wrong;
     row->old = old;
     __atomic_store_n(&row->answered, row->asked, __ATOMIC_RELEASE); /* pairs with answered() */
 }
 
+/* True when it has been answered, or begun. What the row says is read once, and checked before it is done. */
+static bool begin(row_t *row, int asker) {
+    const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
+    int op = row->op, type = row->type, status;
+    uint64_t offset = (uint64_t)row->offset;
+    enum pysh_wrong wrong = pysh_amo_wrong(op, type, ISHMEMX_HEAP_DEVICE, offset);
+
+    if (wrong) {
+        answer(row, ISHMEMX_ERR_ARGUMENT, wrong, 0);
+        return true;
+    }
+    if (arena->cpu_visible) {
+        answer(row, ISHMEMX_OK, PYSH_RIGHT, pysh_amo_apply(op, type, arena->base + offset, row->value, row->cond));
+        pysh_wake(pysh.pe);
+        return true;
+    }
+    status = pysh.accel->amo_begin(op, type, arena->base + offset, row->value, row->cond,
+                                   &serving.slot[pysh_near_place(asker)]);
+    serving.begun[pysh_near_place(asker)] = !status;
+    if (status && status != PYSH_ENGINE_FULL)
+        answer(row, status, PYSH_RIGHT, 0);
+    return status != PYSH_ENGINE_FULL;
+}
+
 /* True when it is further than before. */
 static bool serve(row_t *row, int asker) {
-    char *address = pysh.arena[ISHMEMX_HEAP_DEVICE].base + row->offset;
     uint64_t old = 0;
     bool done = false;
     int status;
 
-    if (pysh.arena[ISHMEMX_HEAP_DEVICE].cpu_visible) {
-        answer(row, ISHMEMX_OK, pysh_amo_apply(row->op, row->type, address, row->value, row->cond));
-        pysh_wake(pysh.pe);
-        return true;
-    }
-    if (!serving.begun[pysh_near_place(asker)]) {
-        status = pysh.accel->amo_begin(row->op, row->type, address, row->value, row->cond,
-                                       &serving.slot[pysh_near_place(asker)]);
-        serving.begun[pysh_near_place(asker)] = !status;
-        if (status && status != PYSH_ENGINE_FULL)
-            answer(row, status, 0);
-        return status != PYSH_ENGINE_FULL;
-    }
+    if (!serving.begun[pysh_near_place(asker)])
+        return begin(row, asker);
     status = pysh.accel->amo_poll(serving.slot[pysh_near_place(asker)], &done, &old);
     if (status || done) {
         serving.begun[pysh_near_place(asker)] = false;
-        answer(row, status, old);
+        answer(row, status, PYSH_RIGHT, old);
     }
     return status || done;
 }

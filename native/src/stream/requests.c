@@ -14,7 +14,8 @@
 #include "pysh_contract.h"
 #include "stream/stream.h"
 
-enum { TYPE_SHIFT = 8, FLAGS_SHIFT = 16, MOST_WIDTH = 255 }; /* fields of the word KIND */
+enum { TYPE_SHIFT = 8, FLAGS_SHIFT = 16 }; /* fields of the word KIND */
+enum { MOST_WIDTH = 16 };                  /* of the elements of a strided request: wider ones go as several */
 
 int ishmemx_has_far_pes(void) {
     return pysh.ready && pysh.accel && (!pysh.p2p || pysh_far_is_open());
@@ -52,16 +53,23 @@ int pysh_stream_request_bytes(int op, void *dest, const void *source, size_t nby
 
 int pysh_stream_request_blocks(int op, void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t source_stride,
                                size_t block, size_t n_blocks, size_t width, int pe, void *stream) {
-    pysh_request_t request = request_of(op, width, dest, source, pe, block);
+    size_t lowest = width & -width, unit = lowest < MOST_WIDTH ? lowest : MOST_WIDTH, parts, whole;
+    pysh_request_t request;
 
-    if (block > INT_MAX || width > MOST_WIDTH)
+    if (!width)
+        return ISHMEMX_OK;
+    parts = width / unit;
+    if (__builtin_mul_overflow(block, parts, &whole) || whole > INT_MAX)
         return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
                          "blocks of %zu elements of %zu bytes to PE %d, which loads and stores do not reach; give "
-                         "blocks of at most %d elements of at most %d bytes",
-                         block, width, pe, INT_MAX, MOST_WIDTH);
+                         "blocks of at most %zu",
+                         block, width, pe, INT_MAX / parts);
+    if (n_blocks == 1) /* then the strides, of any size, lead nowhere */
+        dest_stride = source_stride = (ptrdiff_t)block;
+    request = request_of(op, unit, dest, source, pe, whole);
     request.word[PYSH_WORD_VALUE] = n_blocks;
-    request.word[PYSH_WORD_EXTRA] = (uint64_t)dest_stride;
-    request.word[PYSH_WORD_EXTRA2] = (uint64_t)source_stride;
+    request.word[PYSH_WORD_EXTRA] = (uint64_t)dest_stride * parts;
+    request.word[PYSH_WORD_EXTRA2] = (uint64_t)source_stride * parts;
     return send_request(&request, NULL, 0, stream);
 }
 

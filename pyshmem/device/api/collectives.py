@@ -22,7 +22,7 @@ from ..team import ll
 from ..team.flags import await_flag, outlined, raise_flags, steps, waited_op
 from ..team.ll import makes_ll
 from ..team.rows import member_pe, near_row, row_my_pe, row_n_pes, row_stage
-from .strided import extent, push_blocks
+from .strided import extent, push_blocks, request_unit
 
 _data = leaf.require("r")
 _BROADCAST, _COLLECT = OP["broadcast"], OP["collect"]
@@ -231,8 +231,10 @@ def _alltoalls(scope: Scope):
             member = rank()
             while member < members and nelems > 0:
                 begin = source + member * nelems * sst * itemsize
-                pe = member_pe(row, member) | 1 << 32
-                ask(IPUT | itemsize << 8, place, begin, nelems, dst, sst, pe)
+                unit = request_unit(itemsize)
+                parts = itemsize // unit
+                pe = member_pe(row, member) | parts << 32
+                ask(IPUT | unit << 8, place, begin, nelems, dst * parts, sst * parts, pe)
                 member += size()
         return 0
 

@@ -44,6 +44,12 @@ push_blocks, pull_blocks = _make_copy(leaf.copy_narrow), _make_copy(leaf.pull_na
 
 
 @device_function
+def request_unit(itemsize: int) -> int:
+    """The element of a request for strided copies, 16 bytes at most: larger ones go as several."""
+    return min(itemsize & -itemsize, 16)
+
+
+@device_function
 def extent(nblocks: int, stride: int, bsize: int) -> int:
     """Elements from the first of so many blocks, 1 or more, to the last; 2^62 for all that is more."""
     if (nblocks | stride) >> 31 != 0 and nblocks - 1 > quotient(_MOST, stride):
@@ -75,9 +81,15 @@ def _make_move(put: bool):
     @device_function
     def ask_blocks(to, begin, itemsize, dst, sst, bsize, nblocks, pe):
         """By the ring; what the host cannot see of the caller's side goes block by block."""
-        fits_request = bsize >> 31 == 0 and itemsize < 256  # the fields of ring.h
+        unit = request_unit(itemsize)
+        parts = itemsize // unit
+        fits_request = bsize >> 31 == 0 and bsize * parts >> 31 == 0  # the field of ring.h
         if fits_request and leaf.in_global(begin if put else to):
-            ask(request | itemsize << 8 | RELEASE, to, begin, nblocks, dst, sst, pe | bsize << 32)
+            if nblocks == 1:  # then the strides, of any size, lead nowhere
+                dst, sst = bsize, bsize
+            head = request | unit << 8 | RELEASE
+            pe |= bsize * parts << 32
+            ask(head, to, begin, nblocks, dst * parts, sst * parts, pe)
             return
         block = 0
         while block < nblocks:

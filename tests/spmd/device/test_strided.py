@@ -58,6 +58,22 @@ def extent(stride, bsize, nblocks):
     return max(1, (nblocks - 1) * stride + bsize)
 
 
+@pytest.mark.parametrize("name", ["ibput", "ibget"])
+@pytest.mark.parametrize(("dst", "sst", "bsize", "nblocks"), [(3, 2, 2, 4), (9, 9, 9, 1)])
+def test_records_wider_than_a_request_s_elements(job, name, dst, sst, bsize, nblocks):
+    """On the host heap, so that they go by the ring on every PE."""
+    record = np.dtype([("a", "i8"), ("b", "i8"), ("c", "i8")])
+    right, left = (job.my_pe + 1) % job.n_pes, (job.my_pe - 1) % job.n_pes
+    dest, source = (pyshmem.zeros(12, dtype=record, heap="host") for _ in "ds")
+    source.view("i8")[:] = 100 * job.my_pe + np.arange(36)
+    pyshmem.barrier_all()
+    KERNELS[name][1, 1](dest, source, dst, sst, bsize, nblocks, right)
+    pyshmem.barrier_all()
+    sent = 100 * (left if name == "ibput" else right) + np.arange(36)
+    wanted = copied(np.zeros((12, 3), "i8"), sent.reshape(12, 3), dst, sst, bsize, nblocks)
+    assert (dest.view("i8").reshape(12, 3) == wanted).all()
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["iput", "iget"])
 def test_single_elements_of_every_dtype(job, place, show, name, dtype):

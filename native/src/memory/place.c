@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * See place.h. */
+#include "memory/place.h"
+
+#include "base/elements.h"
+#include "base/state.h"
+
+static const char *const texts[PYSH_WRONG_COUNT] = {
+    [PYSH_RIGHT] = "it failed there",
+    [PYSH_WRONG_KIND] = "it is no message that this version knows",
+    [PYSH_WRONG_HEAP] = "there is no such heap",
+    [PYSH_WRONG_BLOCKS] = "its blocks are empty, or more than a message holds",
+    [PYSH_WRONG_STRIDE] = "its blocks overlap, or go backwards",
+    [PYSH_WRONG_RANGE] = "it leaves the heap",
+    [PYSH_WRONG_ATOMIC] = "there is no such atomic operation on that type",
+    [PYSH_WRONG_ALIGNMENT] = "the element is not aligned",
+    [PYSH_WRONG_SIGNAL] = "its signal is not set or added to an aligned word of a heap",
+    [PYSH_WRONG_PES] = "it is for PEs that are not all of that node",
+};
+
+const char *pysh_wrong_text(int wrong) {
+    return wrong > 0 && wrong < PYSH_WRONG_COUNT ? texts[wrong] : texts[PYSH_RIGHT];
+}
+
+enum pysh_wrong pysh_place_wrong(int heap, uint64_t offset, size_t nbytes) {
+    const pysh_arena_t *arena = pysh.arena;
+
+    if (heap < 0 || heap >= PYSH_ARENA_COUNT || !arena[heap].base)
+        return PYSH_WRONG_HEAP;
+    arena += heap;
+    return offset < (uint64_t)arena->nbytes && nbytes <= (uint64_t)arena->nbytes - offset ? PYSH_RIGHT
+                                                                                          : PYSH_WRONG_RANGE;
+}
+
+enum pysh_wrong pysh_amo_wrong(int op, int type, int heap, uint64_t offset) {
+    enum pysh_wrong wrong;
+
+    if (!pysh_amo_takes(op, type))
+        return PYSH_WRONG_ATOMIC;
+    wrong = pysh_place_wrong(heap, offset, pysh_type_nbytes(type));
+    if (wrong)
+        return wrong;
+    return pysh_type_is_aligned(type, pysh.arena[heap].base + offset) ? PYSH_RIGHT : PYSH_WRONG_ALIGNMENT;
+}
