@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 from .._core.errors import LaunchError
+from . import ranks
 from .spec import PLACE, JobSpec
 
 #: Variables of these beginnings reach the PEs of all hosts, as they would on one.
@@ -64,7 +65,9 @@ def run_on_hosts(spec: JobSpec, hosts: str, refused: Sequence[str] = ()) -> None
     if refused:
         raise LaunchError(f"{', '.join(refused)} and --hosts: only a job on this host has that")
     environment = {
-        name: value for name, value in spec.environment(0, -1).items() if name not in PLACE
+        name: value
+        for name, value in spec.environment(0, -1).items()
+        if name not in PLACE and (name not in ranks.NAMES or name in os.environ)
     }
     command = oshrun_command(spec, hosts, environment)
     os.execve(command[0], command, environment)

@@ -10,9 +10,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from . import leftovers, report
+from . import leftovers, ranks, report
 from .control import Control
 from .guard import Guard
 from .process import Process, files_of
@@ -101,6 +101,7 @@ class Job:
         with ExitStack() as stack:
             stack.enter_context(files_of(self.spec.n_pes))
             self.selector = stack.enter_context(selectors.DefaultSelector())
+            self.spec = replace(self.spec, port=stack.enter_context(ranks.meeting_point()))
             guard = Guard(self.spec.job)
             stack.callback(self._dismiss, guard)
             stack.callback(self._look_back)

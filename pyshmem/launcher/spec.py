@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .._core.errors import LaunchError
+from . import ranks
 from .binding import Share
 from .streams import Sink
 
@@ -60,6 +61,7 @@ class JobSpec:
     output_dir: Path | None = None  #: where each PE's output goes to a file of its own
     settings: Mapping[str, str] = field(default_factory=dict)  #: more ``PYSHMEM_*`` for the PEs
     shares: Sequence[Share] = ()  #: CPUs and threads by PE; empty: as the launcher's
+    port: int = 0  #: of the host, at which PEs may meet, as PyTorch's do; 0: none
     debugged: Mapping[int, str] = field(default_factory=dict)  #: PEs under ``gdb`` or ``attach``
     job: str = field(default_factory=lambda: secrets.token_hex(8))
 
@@ -91,6 +93,7 @@ class JobSpec:
         variables = dict(os.environ)
         if self.shares:
             variables |= self.shares[pe].variables(variables)
+        variables |= ranks.variables(pe, self.n_pes, self.port, variables)
         variables.update({f"PYSHMEM_{name}": value for name, value in self.settings.items()})
         variables.update(
             PYSHMEM_PE=str(pe),

@@ -134,7 +134,7 @@ WRONG = {
     '1, timeout=float("nan")': "timeout is nan",
     '1, env="A=1"': "env is a str",
     '1, env={"A": 1}': "env['A'] is 1 (int)",
-    '1, env={"PYSHMEM_HEAP_SIZE": "junk"}': "PYSHMEM_HEAP_SIZE is 'junk'",
+    '1, env={"PYSHMEM_HEAP_SIZE": "junk"}': "env: PYSHMEM_HEAP_SIZE is 'junk'",
 }
 
 

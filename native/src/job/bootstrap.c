@@ -78,10 +78,23 @@ static const char *variable(const char *name) {
     return text && *text ? text : NULL;
 }
 
+/* Our launcher gives its PEs RANK and WORLD_SIZE too, for others' use (launcher/ranks.py). A process that a PE started
+ * has them still, and is no PE by that. */
+static bool inherited_from_pe(const launcher_t *launcher) {
+    const char *mark = variable("RANK_SET_BY");
+    char ours[64];
+
+    if (launcher->marker || strcmp(launcher->pe, "RANK") != 0 || !mark)
+        return false;
+    snprintf(ours, sizeof ours, "pyshmem:%s/%s", variable("RANK"), variable("WORLD_SIZE"));
+    return strcmp(mark, ours) == 0;
+}
+
 static const launcher_t *launcher_find(void) {
     for (size_t i = 0; i < N_LAUNCHERS; i++) {
         const launcher_t *launcher = &launchers[i];
-        if (variable(launcher->pe) && variable(launcher->n_pes) && (!launcher->marker || variable(launcher->marker)))
+        if (variable(launcher->pe) && variable(launcher->n_pes) && (!launcher->marker || variable(launcher->marker)) &&
+            !inherited_from_pe(launcher))
             return launcher;
     }
     return NULL;
