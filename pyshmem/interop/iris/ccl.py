@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from ... import triton as shmem
+from ..._core.errors import UnsupportedError
 from .util import check_group
 
 _BLOCK = 1024
@@ -188,6 +189,18 @@ def _numel(array: Any) -> int:
     return size
 
 
+#: What later versions of Iris have here, and what there is in its place.
+_ABSENT = {
+    "broadcast": "pyshmem.broadcast(dest, source, root, stream=) takes the arrays of an iris object",
+    "reduce": "all_reduce gives the sums to all; pyshmem.sum_reduce(dest, source, stream=), too",
+    "gather": "all_gather gives them to all; pyshmem.get(dest, source, pe) fetches one PE's",
+    "scatter": "pyshmem.put(dest, source, pe) sends each PE its part, and ctx.barrier() completes it",
+    "send": "pyshmem.put_signal(dest, source, sig, 1, SIGNAL_SET, pe) sends with a signal",
+    "recv": "pyshmem.signal_wait_until(sig, CMP_EQ, 1) waits for what put_signal sends",
+    "barrier": "ctx.barrier() waits on the host, ctx.device_barrier() on the current stream",
+}
+
+
 class CCL:
     """The collectives of an ``Iris`` object; arrays are contiguous and on the symmetric heap.
 
@@ -197,6 +210,11 @@ class CCL:
 
     def __init__(self, owner: Any) -> None:
         self._owner = owner
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _ABSENT:
+            raise UnsupportedError(f"iris' ccl.{name} is not in pyshmem: {_ABSENT[name]}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _start(self, group: Any, config: Any, *arrays: Any) -> Config:
         check_group(group, self._owner.num_ranks)

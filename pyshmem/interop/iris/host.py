@@ -170,8 +170,13 @@ class Iris(Creators):
         check_group(group, self.num_ranks)
         ccl.barrier_kernel[(1,)](shmem.context())
 
-    def broadcast(self, value: Any, source_rank: int = 0) -> Any:
-        """``value`` of ``source_rank``: anything that pickles; of a tensor a NumPy array."""
+    def broadcast(self, value: Any, source_rank: int = 0, *, src: int | None = None) -> Any:
+        """``value`` of ``source_rank``: anything that pickles; of a tensor a NumPy array.
+
+        ``src`` is another name of ``source_rank``, as later collectives of Iris have it.
+        """
+        if src is not None:
+            source_rank = src
         mine = self.cur_rank == source_rank
         if mine and self._torch is not None and isinstance(value, self._torch.Tensor):
             value = value.detach().cpu().numpy()
