@@ -10,10 +10,10 @@ import torch
 
 from .._core import errors
 from ..host import runtime
-from ..host.teams import Team
+from ..host.teams import TEAM_WORLD, Team
 from ..interop.torch.op_teams import TAGS, team_of
 from . import exchange_kernels as kernels
-from .arguments import as_counts, check_tensor, on_tensors
+from .arguments import as_counts, check_tensor, on_tensors, result
 from .exchange import as_units, by_flags, even, in_turn, move, road_of
 from .slots import gather_numbers, refuse_grad
 from .team_numbers import check_input, number
@@ -24,19 +24,6 @@ MOVED = (
     torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.float8_e4m3fn,
     torch.float8_e5m2, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
 )  # fmt: skip
-
-
-def new_out(out: torch.Tensor | None, x: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
-    """``out`` if it is what it has to be, or a new tensor.
-
-    Raises: ValueError, TypeError.
-    """
-    if out is None:
-        return x.new_empty(tuple(size))
-    check_tensor("out", out, (x.dtype,))
-    if tuple(out.shape) != tuple(size):
-        raise ValueError(f"out has size {tuple(out.shape)}; the result has {tuple(size)}")
-    return out
 
 
 def _check_splits(space: Workspace, name: str, splits: Sequence[int], rows: int | None) -> None:
@@ -71,15 +58,15 @@ def uneven(
     """``all_to_all`` with splits."""
     _check_splits(space, "input_splits", inputs, x.shape[0])
     _check_splits(space, "output_splits", outputs, None)
+    dest = result("out", out, (sum(outputs), *x.shape[1:]), x.dtype, x, (("x", x),))
     space.agree("all_to_all", x.dtype, tuple(x.shape[1:]))
     _agree_on_splits(space, outputs, inputs)
-    result = new_out(out, x, (sum(outputs), *x.shape[1:]))
     row = x.shape[1:].numel() * x.itemsize
     if row:
-        units_x, units_out = as_units(row, x, result)
+        units_x, units_out = as_units(row, x, dest)
         width = row // units_x.itemsize
         move(space, units_out, units_x, in_turn(inputs, width), in_turn(outputs, width))
-    return result
+    return dest
 
 
 def equal(
@@ -89,17 +76,17 @@ def equal(
     n = space.n_pes
     if x.shape[0] % n:
         raise ValueError(f"x has {x.shape[0]} rows, which is no multiple of {n} PEs; give splits")
+    dest = result("out", out, x.shape, x.dtype, x, (("x", x),))
     space.agree("all_to_all", x.dtype, tuple(x.shape), road)
-    result = new_out(out, x, x.shape)
     nbytes = x.nbytes // n
     taken = road_of(space, "all_to_all", x, nbytes, road)
     if nbytes and taken == "ll":
-        by_flags(space, kernels.alltoall_ll, result, x, nbytes)
+        by_flags(space, kernels.alltoall_ll, dest, x, nbytes)
     elif nbytes:
-        units_x, units_out = as_units(nbytes, x, result)
+        units_x, units_out = as_units(nbytes, x, dest)
         part = nbytes // units_x.itemsize
         move(space, units_out, units_x, even(n, part), even(n, part))
-    return result
+    return dest
 
 
 def gather(
@@ -107,20 +94,20 @@ def gather(
 ) -> torch.Tensor:
     """``low_latency_all_gather`` of a tensor of one or more dimensions."""
     n = space.n_pes
+    dest = result("out", out, (n * x.shape[0], *x.shape[1:]), x.dtype, x, (("x", x),))
     space.agree("low_latency_all_gather", x.dtype, tuple(x.shape), road)
-    result = new_out(out, x, (n * x.shape[0], *x.shape[1:]))
     taken = road_of(space, "low_latency_all_gather", x, x.nbytes, road)
     if x.nbytes and taken == "ll":
-        by_flags(space, kernels.all_gather_ll, result, x, x.nbytes)
+        by_flags(space, kernels.all_gather_ll, dest, x, x.nbytes)
     elif x.nbytes:
-        units_x, units_out = as_units(x.nbytes, x, result)
+        units_x, units_out = as_units(x.nbytes, x, dest)
         part = units_x.numel()
         move(space, units_out, units_x, even(n, part, 0), even(n, part))
-    return result
+    return dest
 
 
 def exchange(
-    x: torch.Tensor, outputs: Sequence[int] | None, inputs: Sequence[int] | None, team: Team | None,
+    x: torch.Tensor, outputs: Sequence[int] | None, inputs: Sequence[int] | None, team: Team,
     road: str | None, out: torch.Tensor | None = None,
 ) -> torch.Tensor:  # fmt: skip
     """The body of ``all_to_all``."""
@@ -140,7 +127,7 @@ def exchange(
 @on_tensors
 def all_to_all(
     x: Any, *, output_splits: Sequence[int] | None = None, input_splits: Sequence[int] | None = None,
-    team: Team | None = None, out: Any = None, road: str | None = None,
+    team: Team = TEAM_WORLD, out: Any = None, road: str | None = None,
 ) -> Any:  # fmt: skip
     """Send a part of ``x`` to each member, and join what they send, both along dimension 0.
 
@@ -156,8 +143,8 @@ def all_to_all(
     Returns: (sum of ``output_splits``, ...), the parts in the order of the members. It has a derivative
         unless ``out`` is given: the gradients' all-to-all.
     Completes: in the order of the current stream. Collective.
-    Raises: ValueError (splits, layout, road), TypeError; in checking mode MismatchError when what a
-        member sends is not what another waits for.
+    Raises: ValueError (splits, layout, road), TypeError; MismatchError (members differ; in checking mode
+        also where what a member sends is not what another waits for).
     Spec: shmem_alltoall; uneven parts are an extension.
     """
     if out is not None:
@@ -170,7 +157,7 @@ def all_to_all(
 
 @on_tensors
 def low_latency_all_gather(
-    x: Any, *, team: Team | None = None, out: Any = None, road: str | None = None
+    x: Any, *, team: Team = TEAM_WORLD, out: Any = None, road: str | None = None
 ) -> Any:
     """Join the tensors of all members along dimension 0, in one kernel and without flags of its own.
 
@@ -183,7 +170,7 @@ def low_latency_all_gather(
     Returns: (n_pes * rows, ...). It has a derivative unless ``out`` is given: the sum, in PE order and
         in float32, of what all members' results owe to ``x``.
     Completes: in the order of the current stream. Collective.
-    Raises: ValueError, TypeError; in checking mode MismatchError.
+    Raises: ValueError, TypeError; MismatchError (members differ).
     Spec: shmem_fcollect.
     """
     if out is not None:
@@ -194,7 +181,7 @@ def low_latency_all_gather(
 
 
 def gather_into(
-    x: torch.Tensor, team: Team | None, road: str | None, out: torch.Tensor | None = None
+    x: torch.Tensor, team: Team, road: str | None, out: torch.Tensor | None = None
 ) -> torch.Tensor:
     """The body of ``low_latency_all_gather``."""
     check_tensor("x", x, MOVED)

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from ..host import runtime
+from ..interop.torch.arguments import Named, check_apart, check_plain, view_of_other_elements
 from .launches import torch_stream
 
 
@@ -90,9 +91,14 @@ def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def look(value: Any) -> Any:
     """What checks look at of an argument, and what a launch depends on but for its address."""
-    if isinstance(value, torch.Tensor):
-        return value.shape, value.stride(), value.dtype, value.device
-    return None if value is None else type(value)
+    if not isinstance(value, torch.Tensor):
+        return None if value is None else type(value)
+    try:
+        strides = value.stride()
+        return type(value), value.shape, strides, value.dtype, value.device, value.is_neg()
+    except RuntimeError:  # torch's own words about what has no strides
+        check_plain(value)
+        raise
 
 
 def check_tensor(
@@ -104,11 +110,14 @@ def check_tensor(
     """
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name} is {type(tensor).__name__}; give a tensor of torch, CuPy or NumPy")
+    check_plain(tensor)
     if tensor.dtype not in dtypes:
         names = ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
         raise TypeError(f"{name} is {tensor.dtype}; it can be {names}")
     if dims is not None and tensor.dim() != dims:
         raise ValueError(f"{name} has size {tuple(tensor.shape)}; it has {dims} dimensions")
+    if lazy := view_of_other_elements(tensor):
+        raise ValueError(f"{name} is {lazy}")
     if not tensor.is_contiguous():
         raise ValueError(
             f"{name} is not contiguous (size {tuple(tensor.shape)}, strides {tensor.stride()}): "
@@ -120,3 +129,33 @@ def check_tensor(
     where = torch.device("cuda", job.gpu) if job.device == "cuda" else torch.device("cpu")
     if tensor.device != where:
         raise ValueError(f"{name} is on {tensor.device}; kernels of this PE run on {where}")
+
+
+def result(
+    name: str, given: Any, size: Sequence[int], dtype: torch.dtype, like: torch.Tensor, read: Named
+) -> torch.Tensor:
+    """The tensor for a result: what the caller gave, if it fits, or a new one. All operations come here.
+
+    Args:
+        name: of the caller's argument.
+        given: what the caller gave for it; None: a new tensor.
+        size, dtype: what the result has.
+        like: where it is.
+        read: names and tensors of all that is read or written beside it, further results too.
+
+    Raises: TypeError (dtype), ValueError (extents, layout, device, memory of what is read),
+        RuntimeError (an inference tensor outside of inference mode: torch would refuse it when others
+        wait for what it is a part of).
+    """
+    if given is None:
+        return like.new_empty(tuple(size), dtype=dtype)
+    check_tensor(name, given, (dtype,))
+    if given.is_inference() and not torch.is_inference_mode_enabled():
+        raise RuntimeError(
+            f"{name} was made in inference mode, and torch writes to it there alone: make it outside"
+        )
+    if tuple(given.shape) != tuple(size):
+        raise ValueError(f"{name} has size {tuple(given.shape)}; the result has {tuple(size)}")
+    check_apart(((name, given),), read)
+    checked: torch.Tensor = given
+    return checked

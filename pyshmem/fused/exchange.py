@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..interop.torch.arguments import as_bytes
 from ..triton import Channel, channel, context
 from ..triton.chosen import INTERPRETED
 from . import exchange_kernels as kernels
@@ -57,7 +58,7 @@ def as_units(nbytes: int, *tensors: torch.Tensor) -> list[torch.Tensor]:
     """The tensors, flat, as the widest integers, up to 4 bytes, that ``nbytes`` is a multiple of."""
     starts = [one.data_ptr() for one in tensors if one.numel()]
     width = next(w for w in (4, 2, 1) if not any(number % w for number in (nbytes, *starts)))
-    return [one.reshape(-1).view(torch.uint8).view(_INTEGERS[width]) for one in tensors]
+    return [as_bytes(one).view(_INTEGERS[width]) for one in tensors]
 
 
 @functools.lru_cache(maxsize=256)

@@ -9,10 +9,9 @@ from typing import Any
 import torch
 
 from .._core import errors
-from ..host.teams import Team
+from ..host.teams import TEAM_WORLD, Team
 from ..triton import context
-from .all_to_all import new_out
-from .arguments import check_tensor, on_tensors
+from .arguments import check_tensor, on_tensors, result
 from .experts_calls import combine_by_operator, dispatch_by_operator, needs_operator
 from .experts_combine_kernels import combine_tokens
 from .experts_dispatch import Dispatch
@@ -62,7 +61,7 @@ def _check_dispatch(
 @on_tensors
 def expert_dispatch(
     x: Any, topk_ids: Any, n_experts: int, *, quantize: str | None = None, mode: str | None = None,
-    max_tokens: int | None = None, team: Team | None = None, road: str | None = None,
+    max_tokens: int | None = None, team: Team = TEAM_WORLD, road: str | None = None,
 ) -> Any:  # fmt: skip
     """Send each token to the PEs that have one of its experts, once each.
 
@@ -95,7 +94,7 @@ def expert_dispatch(
     Raises: ValueError (sizes; an expert that there is not, in throughput mode on all members; in decode
         mode the kernel ends the job with its number and its token's), TypeError, UnsupportedError (FP8
         on a GPU without it; more than 63 PEs), RuntimeError (FP8 of a tensor that requires grad;
-        throughput mode in a capture); in checking mode MismatchError.
+        throughput mode in a capture); MismatchError (members differ).
     Extension.
     """
     taken = mode or ("throughput" if max_tokens is None else "decode")
@@ -108,7 +107,7 @@ def expert_dispatch(
 
 def dispatch(
     x: Any, ids: Any, n_experts: int, quantize: str | None, mode: str, most: int | None,
-    team: Team | None, road: str | None = None, *, zeroed: bool = False,
+    team: Team, road: str | None = None, *, zeroed: bool = False,
 ) -> tuple[torch.Tensor, ExpertHandle]:  # fmt: skip
     """The body of ``expert_dispatch``. ``zeroed``: rows that decode mode does not write are 0."""
     space = workspace(team)
@@ -145,7 +144,7 @@ def expert_combine(y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any 
         derivatives, which are collective, for ``y`` and ``topk_weights``, unless ``out`` is given.
     Completes: in the order of the current stream; one kernel, without a wait of the host. Collective.
     Raises: ValueError (sizes, layout), TypeError, RuntimeError (``out`` where a tensor requires grad);
-        in checking mode MismatchError.
+        MismatchError (members differ).
     Extension.
     """
     if not isinstance(handle, ExpertHandle):
@@ -153,8 +152,8 @@ def expert_combine(y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any 
     if needs_operator(y, topk_weights):
         if out is not None:
             refuse_grad("expert_combine with out=", y, topk_weights)
-        result = combine_by_operator(y, handle, topk_weights)
-        return result if out is None else out.copy_(result)
+        summed = combine_by_operator(y, handle, topk_weights)
+        return summed if out is None else out.copy_(summed)
     experts = handle.offsets.shape[0] - 1
     return combine(
         y, handle.rows, handle.pairs, handle.topk_ids, topk_weights, experts, handle.team, out
@@ -163,7 +162,7 @@ def expert_combine(y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any 
 
 def combine(
     y: Any, rows: torch.Tensor, pairs: torch.Tensor, ids: torch.Tensor, topk_weights: Any, experts: int,
-    team: Team | None, out: Any = None,
+    team: Team, out: Any = None,
 ) -> torch.Tensor:  # fmt: skip
     """The body of ``expert_combine``; ``pairs`` has the row of ``y`` of each pair of a token."""
     check_tensor("y", y, FLOATS, 2)
@@ -177,16 +176,18 @@ def combine(
         )
     tokens, k = ids.shape
     hidden, most = y.shape[1], pairs.shape[1]
+    of_handle = ("handle.topk_ids", ids), ("handle.rows", rows), ("handle.pairs", pairs)
+    read = ("y", y), ("topk_weights", topk_weights), *of_handle
+    dest = result("out", out, (tokens, hidden), y.dtype, y, read)
     space.agree("expert_combine", y.dtype, hidden, k, most)
-    result = new_out(out, y, (tokens, hidden))
     if not most or not hidden:
-        return result
+        return dest
     room, travel = chunks_of(space, most, hidden * y.itemsize)
     combine_tokens[(2 * programs(),)](
-        result, y, pairs, topk_weights, ids, tokens, most, experts, *lists_of(space, most * k),
+        dest, y, pairs, topk_weights, ids, tokens, most, experts, *lists_of(space, most * k),
         room.block, room.head, room.words, *travel, hidden, context(), TEAM=number_of(space), K=k,
         PROGRAMS=programs(), LISTERS=LISTERS, BLOCK=BLOCK, TC=min(COLUMNS // 2, power_of_2(hidden)),
         PAIR=space.n_pes == 2, EARLY=travel.chunks > programs(),
         **LAUNCH,
     )  # fmt: skip
-    return result
+    return dest

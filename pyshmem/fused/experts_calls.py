@@ -31,7 +31,7 @@ def dispatch_by_operator(
     quantize: str | None,
     mode: str,
     most: int | None,
-    team: Team | None,
+    team: Team,
     road: str | None = None,
 ) -> tuple[torch.Tensor, ExpertHandle]:
     """``expert_dispatch``; with derivatives, rows that decode mode does not write are 0."""

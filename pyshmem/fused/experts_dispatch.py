@@ -76,7 +76,7 @@ class Dispatch:
     """
 
     def __init__(
-        self, space: Workspace, team: Team | None, x: torch.Tensor, ids: torch.Tensor, experts: int,
+        self, space: Workspace, team: Team, x: torch.Tensor, ids: torch.Tensor, experts: int,
         fp8: bool, zeroed: bool = False, road: str | None = None,
     ) -> None:  # fmt: skip
         self.space, self.team, self.x, self.ids = space, team, x, ids
@@ -298,7 +298,7 @@ class Dispatch:
 
 def dispatch_again(
     x: torch.Tensor, ids: torch.Tensor, positions: torch.Tensor, rows: int, experts: int,
-    team: Team | None,
+    team: Team,
 ) -> torch.Tensor:  # fmt: skip
     """Other rows by the way of a dispatch, of which ``positions``, (members, most), are known.
 

@@ -32,7 +32,7 @@ class ExpertHandle:
     offsets: torch.Tensor
     scales: torch.Tensor | None
     mode: str
-    team: Team | None
+    team: Team
     topk_ids: torch.Tensor
     pairs: torch.Tensor
     n_rows: int

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..host.teams import Team
+from ..host.teams import TEAM_WORLD, Team
 from ..interop.torch.op_teams import team_of
 from ..triton import Channel, channel, context
 from ..triton.chosen import INTERPRETED
 from . import flash_decode_kernels as kernels
-from .all_to_all import declare, new_out
-from .arguments import check_tensor, look, on_tensors
+from .all_to_all import declare
+from .arguments import check_tensor, look, on_tensors, result
 from .launches import Launch
 from .powers import power_of_2
 from .slots import number_of, refuse_grad
@@ -74,21 +74,22 @@ def _check(q: Any, k: Any, v: Any, lengths: Any) -> None:
 
 def attend(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None, lengths: Any,
-    team: Team | None, out: torch.Tensor | None = None,
+    team: Team, out: torch.Tensor | None = None,
 ) -> torch.Tensor:  # fmt: skip
     """The body of ``flash_decode``."""
     space = workspace(team)
     key = "flash decode", look(q), look(k), look(v), look(lengths), scale
     space.plan(key, lambda: _check(q, k, v, lengths))
+    read = ("q", q), ("k_shard", k), ("v_shard", v), ("lengths", lengths)
+    dest = result("out", out, q.shape, q.dtype, q, read)
     space.agree("flash_decode", q.dtype, tuple(q.shape), k.shape[2], scale)
-    result = new_out(out, q, q.shape)
     plan: _Plan = space.plan((key, "launches"), lambda: _plan(space, q, k, lengths, scale))
     if plan.items:
         sums = q.new_empty((plan.items, plan.splits, q.shape[-1]), dtype=torch.float32)
         stats = q.new_empty((plan.items, plan.splits, 2), dtype=torch.float32)
         plan.parts((sums, stats, q, k, v) if lengths is None else (sums, stats, q, k, v, lengths))
-        plan.merge((result, sums, stats))
-    return result
+        plan.merge((dest, sums, stats))
+    return dest
 
 
 class _Plan(NamedTuple):
@@ -128,7 +129,7 @@ def _plan(space: Workspace, q: torch.Tensor, k: torch.Tensor, lengths: Any, scal
 @on_tensors
 def flash_decode(
     q: Any, k_shard: Any, v_shard: Any, *, scale: float | None = None, lengths: Any = None,
-    team: Team | None = None, out: Any = None,
+    team: Team = TEAM_WORLD, out: Any = None,
 ) -> Any:  # fmt: skip
     """Attention of one or a few queries of each sequence over the keys of all members.
 
@@ -147,8 +148,8 @@ def flash_decode(
     Returns: as ``q``; 0 for a sequence without keys. Sums are in float32 and in PE order: the same bits
         on all members.
     Completes: in the order of the current stream; two kernels. Collective.
-    Raises: ValueError (sizes, layout), TypeError, RuntimeError (a tensor requires grad); in checking
-        mode MismatchError.
+    Raises: ValueError (sizes, layout), TypeError, RuntimeError (a tensor requires grad); MismatchError
+        (members differ).
     Extension.
     """
     check_input(q)

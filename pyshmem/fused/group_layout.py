@@ -40,12 +40,19 @@ class GroupRouting:
     member_rows: tuple[int, ...]
     local: torch.Tensor
     experts: int
-    team: Team | None
+    team: Team
 
     @property
     def k(self) -> int:
         """Experts a token."""
         return int(self.pairs.shape[1])
+
+    def read(self) -> tuple[tuple[str, torch.Tensor], ...]:
+        """Names and tensors of what the way down reads of it."""
+        return (
+            ("routing.rows", self.rows), ("routing.offsets", self.offsets),
+            ("routing.pairs", self.pairs), ("routing.local", self.local),
+        )  # fmt: skip
 
     def first(self, member: int) -> int:
         """The first row of a member."""
@@ -78,7 +85,7 @@ def gather_choices(
 
 
 def route(
-    space: Workspace, ids: torch.Tensor, rows: tuple[int, ...], experts: int, team: Team | None
+    space: Workspace, ids: torch.Tensor, rows: tuple[int, ...], experts: int, team: Team
 ) -> GroupRouting:
     """All members' choices, sorted."""
     n, k = space.n_pes, ids.shape[1]

@@ -9,8 +9,7 @@ import torch
 
 from ..triton.chosen import INTERPRETED
 from . import group_matmul_kernels as kernels
-from .all_to_all import new_out
-from .arguments import check_tensor, on_tensors
+from .arguments import check_tensor, on_tensors, result
 from .experts import FLOATS
 from .experts_calls import needs_operator
 from .experts_handle import GROUP, ExpertHandle
@@ -102,10 +101,12 @@ def group_matmul(
     rows = None if by_pair else handle.rows
     if out is None and not scaled and needs_operator(tokens, weights):
         return torch.ops.pyshmem.group_matmul(tokens, weights, rows, handle.offsets, pairs)
-    result = new_out(out, weights, (pairs, n))
+    of_handle = ("handle.offsets", handle.offsets), ("handle.scales", handle.scales)
+    read = ("tokens", tokens), ("weights", weights), ("handle.rows", rows), *of_handle
+    dest = result("out", out, (pairs, n), weights.dtype, weights, read)
     if not pairs or not n:
-        return result
+        return dest
     multiply_groups(
-        result, tokens, rows, handle.offsets, weights, pairs, handle.scales if scaled else None
+        dest, tokens, rows, handle.offsets, weights, pairs, handle.scales if scaled else None
     )
-    return result
+    return dest

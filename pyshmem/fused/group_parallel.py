@@ -13,16 +13,15 @@ from typing import Any
 
 import torch
 
-from ..host.teams import Team
+from ..host.teams import TEAM_WORLD, Team
+from ..interop.torch.arguments import as_bytes
 from ..triton.chosen import INTERPRETED
 from . import group_layout_kernels as layout_kernels
-from .all_to_all import new_out
-from .arguments import check_tensor, on_tensors
+from .arguments import check_tensor, on_tensors, result
 from .group_layout import GroupRouting, gather_choices, route
 from .group_matmul import multiply_groups
 from .launches import current_stream
 from .links import Beside, Link, beside, settle
-from .matmul_arguments import output
 from .matmul_local import finish
 from .matmul_plain import all_gather_bytes, sum_rows
 from .powers import power_of_2
@@ -65,7 +64,7 @@ def _member_rows(space: Workspace, mine: int, rows: Sequence[int] | None) -> tup
 @on_tensors
 def all_gather_group_matmul(
     x_shard: Any, w: Any, topk_ids: Any, *, rows: Sequence[int] | None = None, gather_out: Any = None,
-    out: Any = None, team: Team | None = None, road: str | None = None,
+    out: Any = None, team: Team = TEAM_WORLD, road: str | None = None,
 ) -> Any:  # fmt: skip
     """The tokens of all members, each times the caller's columns of its experts. Collective.
 
@@ -84,7 +83,7 @@ def all_gather_group_matmul(
         says that comes with it. Sums are in float32. Rows of pairs without an expert are not written.
     Completes: in the order of the current stream, without a wait of the host. It may be captured.
     Raises: TypeError (dtypes), ValueError (extents, layout, rows, road), RuntimeError (a tensor requires
-        grad; a workspace would grow inside a capture), HeapExhausted; in checking mode MismatchError. An
+        grad; a workspace would grow inside a capture), HeapExhausted; MismatchError (members differ). An
         expert that there is not ends the job: the kernel aborts with its number and its token's.
     Extension.
     """
@@ -101,12 +100,17 @@ def all_gather_group_matmul(
     counts = _member_rows(space, x_shard.shape[0], rows)
     experts, k, n = w.shape
     total, width = sum(counts), k * x_shard.itemsize
-    kind = str(x_shard.dtype).removeprefix("torch.")
-    space.agree(_GATHER, kind, counts, k, experts, topk_ids.shape[1], road)
-    result = new_out(out, x_shard, (total * topk_ids.shape[1], n))
-    gathered = None
+    read: tuple[tuple[str, Any], ...] = ("x_shard", x_shard), ("w", w), ("topk_ids", topk_ids)
+    size = total * topk_ids.shape[1], n
+    product = result("out", out, size, x_shard.dtype, x_shard, read)
+    gathered, read = None, (*read, ("out", out))
     if gather_out is not None:
-        gathered = output("gather_out", gather_out, (total, k), x_shard.dtype, x_shard)
+        gathered = result("gather_out", gather_out, (total, k), x_shard.dtype, x_shard, read)
+    facts = x_shard.dtype, k, experts, topk_ids.shape[1], road
+    if len(set(counts)) == 1:  # perhaps since each member takes its own number for everybody's
+        space.agree(_GATHER, *facts, rows=counts[0])
+    else:
+        space.agree(_GATHER, counts, *facts)
     taken = _road(space, _GATHER, (total - min(counts)) * width, road)
     engine = taken == "engine" and space.n_pes > 1 and total > 0
     link = _send_tokens(space, x_shard, counts) if engine else None
@@ -117,10 +121,10 @@ def all_gather_group_matmul(
             settle(error, functools.partial(_end_tokens, space, link, x_shard, 1))
         raise
     if link is not None:
-        _up_by_engine(space, link, result, x_shard, w, routing, gathered)
+        _up_by_engine(space, link, product, x_shard, w, routing, gathered)
     elif total:
-        _up_plainly(space, result, x_shard, w, routing, gathered)
-    return result, routing
+        _up_plainly(space, product, x_shard, w, routing, gathered)
+    return product, routing
 
 
 def _send_tokens(space: Workspace, x: torch.Tensor, counts: tuple[int, ...]) -> Link:
@@ -181,7 +185,7 @@ def _up_plainly(
     counts, width = routing.member_rows, x.shape[1] * x.itemsize
     tokens = x
     if space.n_pes > 1:
-        every = all_gather_bytes(space, x.view(torch.uint8), max(max(counts) * width, 1))
+        every = all_gather_bytes(space, as_bytes(x), max(max(counts) * width, 1))
         parts = [every[p][: count * width] for p, count in enumerate(counts)]
         flat = every.view(-1) if min(counts) == max(counts) else torch.cat(parts)
         tokens = flat.view(x.dtype).view(sum(counts), x.shape[1])
@@ -224,23 +228,24 @@ def group_matmul_reduce_scatter(
     """
     space = _space_for_down(x, w, routing, topk_weights)
     counts, n = routing.member_rows, w.shape[2]
-    space.agree(_REDUCE, str(x.dtype).removeprefix("torch."), counts, n, routing.experts, road)
-    result = new_out(out, x, (counts[space.me], n))
+    read = ("x", x), ("w", w), ("topk_weights", topk_weights), *routing.read()
+    dest = result("out", out, (counts[space.me], n), x.dtype, x, read)
+    space.agree(_REDUCE, x.dtype, counts, n, routing.experts, road)
     if not sum(counts):
-        return result
+        return dest
     taken = _road(space, _REDUCE, max(counts) * (space.n_pes - 1) * n * x.itemsize, road)
     weights = gather_choices(space, topk_weights.float(), counts, 0.0)
     call = _Down(space, x, w, routing, weights)
     if space.n_pes == 1:
-        call.sums_of(0, result)
+        call.sums_of(0, dest)
     elif taken == "engine":
-        call.by_engine(result)
+        call.by_engine(dest)
     else:
         product = x.new_empty(sum(counts), n)
         for member, count in enumerate(counts):
             call.sums_of(member, product[routing.first(member) :][:count])
-        sum_rows(space, product, counts, result)
-    return result
+        sum_rows(space, product, counts, dest)
+    return dest
 
 
 def _space_for_down(x: Any, w: Any, routing: Any, topk_weights: Any) -> Workspace:

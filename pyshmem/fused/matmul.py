@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from ..host.teams import Team
-from ..interop.torch.op_teams import register_team
-from .arguments import as_counts, on_tensors
-from .matmul_arguments import FP8, Problem, output, problem
+from ..host.teams import TEAM_WORLD, Team
+from .arguments import as_counts, on_tensors, result
+from .matmul_arguments import FP8, Problem, problem
 from .matmul_run import gather, scatter
+from .team_numbers import number
 
 _ACTIVATE: dict[str, Callable[[Any], Any]] = {
     "relu": torch.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu,
@@ -47,7 +47,7 @@ def _as_scale(scale: Any, x: Any) -> Any:
 
 def _through_operator(
     name: str, x: Any, w: Any, bias: Any, activation: str | None, scale_x: Any, scale_w: Any,
-    out_dtype: torch.dtype | None, rows: Sequence[int] | None, team: Team | None, road: str | None,
+    out_dtype: torch.dtype | None, rows: Sequence[int] | None, team: Team, road: str | None,
     outs: Sequence[Any], *more: Any,
 ) -> Any:  # fmt: skip
     """The operator; where a tensor requires grad the activation is torch's, which has a derivative."""
@@ -58,12 +58,12 @@ def _through_operator(
         raise NotImplementedError(f"{name} of float8_e4m3fn has no derivative: use torch.no_grad()")
     if activation is not None and activation not in _ACTIVATE:
         raise ValueError(f"activation is {activation!r}; it can be None, relu, gelu, silu")
-    number = 0 if team is None else register_team(team, staging=0)
+    taken = number(team)
     given = None if rows is None else as_counts(rows)
     inside, outside = (None, activation) if with_grad else (activation, None)
     scales = _as_scale(scale_x, x), _as_scale(scale_w, x)
     operator = getattr(torch.ops.pyshmem, name)
-    found = operator(x, w, bias, inside, *scales, out_dtype, given, *more, number, road)
+    found = operator(x, w, bias, inside, *scales, out_dtype, given, *more, taken, road)
     results = list(found) if isinstance(found, tuple) else [found]
     if outside is not None:
         results[0] = _ACTIVATE[outside](results[0])
@@ -77,7 +77,7 @@ def _through_operator(
 def all_gather_matmul(
     x_shard: Any, w: Any, *, bias: Any = None, activation: str | None = None, scale_x: Any = None,
     scale_w: Any = None, out_dtype: torch.dtype | None = None, rows: Sequence[int] | None = None,
-    gather_out: Any = None, out: Any = None, team: Team | None = None, road: str | None = None,
+    gather_out: Any = None, out: Any = None, team: Team = TEAM_WORLD, road: str | None = None,
 ) -> Any:  # fmt: skip
     """The rows of all members, gathered in their order, times ``w``. Collective.
 
@@ -104,7 +104,7 @@ def all_gather_matmul(
     Completes: in the order of torch's current stream; on the CPU on return.
     Raises: TypeError (dtypes, FP8 on a GPU without it), ValueError (extents, layout, rows, road that
         cannot do it), RuntimeError (a workspace would grow inside a capture; ``out`` was made in
-        inference mode and this is outside), MismatchError (checking mode: members differ),
+        inference mode and this is outside), MismatchError (members differ),
         HeapExhausted, UnsupportedError (no device heap), NotInitialized.
     Extension.
     """
@@ -115,21 +115,22 @@ def all_gather_matmul(
         found = _through_operator("all_gather_matmul", *given, road, (out, gather_out), keep)
         return found if wants else found[0]
     p = problem("all_gather_matmul", *given)
-    result = output("out", out, (p.n_rows, p.n), p.out_dtype, p.x)
+    product = result("out", out, (p.n_rows, p.n), p.out_dtype, p.x, p.read())
     gathered = None
     if wants:
         place = None if gather_out is True else gather_out
-        gathered = output("gather_out", place, (p.n_rows, p.k), p.x.dtype, p.x)
+        read = p.read(("out", out))
+        gathered = result("gather_out", place, (p.n_rows, p.k), p.x.dtype, p.x, read)
     with _without_grad(out, gathered, p.scale_x, p.scale_w):
-        gather(p, result, gathered, road)
-    return result if gathered is None else (result, gathered)
+        gather(p, product, gathered, road)
+    return product if gathered is None else (product, gathered)
 
 
 @on_tensors
 def matmul_reduce_scatter(
     x: Any, w: Any, *, bias: Any = None, activation: str | None = None, scale_x: Any = None,
     scale_w: Any = None, out_dtype: torch.dtype | None = None, rows: Sequence[int] | None = None,
-    out: Any = None, team: Team | None = None, road: str | None = None,
+    out: Any = None, team: Team = TEAM_WORLD, road: str | None = None,
 ) -> Any:  # fmt: skip
     """``x @ w`` added up over the members, of which each gets its share of the rows. Collective.
 
@@ -156,7 +157,7 @@ def matmul_reduce_scatter(
 def matmul_all_reduce(
     x: Any, w: Any, *, bias: Any = None, activation: str | None = None, scale_x: Any = None,
     scale_w: Any = None, out_dtype: torch.dtype | None = None, rows: Sequence[int] | None = None,
-    out: Any = None, team: Team | None = None, road: str | None = None,
+    out: Any = None, team: Team = TEAM_WORLD, road: str | None = None,
 ) -> Any:  # fmt: skip
     """``x @ w`` added up over the members, on all of them. Collective.
 
@@ -175,7 +176,7 @@ def _scattered(operation: str, given: tuple[Any, ...], out: Any, road: str | Non
         return _through_operator(operation, *given, road, (out,))
     p: Problem = problem(operation, *given)
     height = p.n_rows if operation == "matmul_all_reduce" else p.rows[p.space.me]
-    result = output("out", out, (height, p.n), p.out_dtype, p.x)
+    total = result("out", out, (height, p.n), p.out_dtype, p.x, p.read())
     with _without_grad(out, p.scale_x, p.scale_w):
-        scatter(p, result, road)
-    return result
+        scatter(p, total, road)
+    return total

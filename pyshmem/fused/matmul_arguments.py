@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..host.teams import TEAM_WORLD, Team
+from ..host.teams import Team
 from .arguments import check_tensor, look
 from .workspace import Workspace, workspace
 
@@ -76,6 +76,12 @@ class Problem(NamedTuple):
         """How many scales so many rows of x have."""
         return 0 if self.scale_x is None else rows if self.by_row else 1
 
+    def read(self, *more: tuple[str, Any]) -> tuple[tuple[str, Any], ...]:
+        """Names and tensors of what is read while results are written; ``more`` are other results."""
+        name = "x_shard" if self.operation == "all_gather_matmul" else "x"
+        given = (name, self.x), ("w", self.w), ("bias", self.bias)
+        return *given, ("scale_x", self.scale_x), ("scale_w", self.scale_w), *more
+
     @property
     def transposed(self) -> bool:
         """``w`` lies in memory as (n, k)."""
@@ -96,14 +102,14 @@ class _Checked(NamedTuple):
 
 def problem(
     operation: str, x: Any, w: Any, bias: Any, activation: str | None, scale_x: Any, scale_w: Any,
-    out_dtype: torch.dtype | None, rows: Sequence[int] | None, team: Team | None,
+    out_dtype: torch.dtype | None, rows: Sequence[int] | None, team: Team,
 ) -> Problem:  # fmt: skip
     """The call, if it can be done.
 
     Raises: TypeError (dtypes), ValueError (extents, layout, device, activation, rows), NotInitialized,
         UnsupportedError (no device heap).
     """
-    space = workspace(TEAM_WORLD if team is None else team)
+    space = workspace(team)
     counts = None if rows is None else tuple(int(count) for count in rows)
     seen = (
         operation, look(x), look(w), look(bias), activation, look(scale_x), look(scale_w), out_dtype,
@@ -216,22 +222,4 @@ def _rows(
         raise ValueError(f"x has {mine} rows, but rows says {given[space.me]} for PE {space.me}")
     if not gathers and sum(given) != mine:
         raise ValueError(f"x has {mine} rows, but rows {given} are {sum(given)} together")
-    return given
-
-
-def output(name: str, given: Any, size: tuple[int, int], dtype: torch.dtype, like: Any) -> Any:
-    """The tensor for a result: what the caller gave, if it fits, or a new one.
-
-    Raises: TypeError (dtype), ValueError (extents, layout, device), RuntimeError (an inference tensor
-        outside of inference mode: torch would refuse it when others wait for what it is a part of).
-    """
-    if given is None:
-        return torch.empty(size, dtype=dtype, device=like.device)
-    check_tensor(name, given, (dtype,), 2)
-    if given.is_inference() and not torch.is_inference_mode_enabled():
-        raise RuntimeError(
-            f"{name} was made in inference mode, and torch writes to it there alone: make it outside"
-        )
-    if tuple(given.shape) != size:
-        raise ValueError(f"{name} has size {tuple(given.shape)}; the result has {size}")
     return given

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from ..interop.torch.arguments import as_bytes
 from ..interop.torch.op_teams import TAGS, team_of
 from .matmul_arguments import FP8, problem, share_of_rows
 from .matmul_plain import all_gather_bytes, sum_rows
@@ -78,7 +79,7 @@ def _gather_rows(x: Any, rows: Any = None, team: int = 0) -> Any:
     space = workspace(team_of(team))
     counts = list(rows or [x.shape[0]] * space.n_pes)
     width = x.shape[1] * x.dtype.itemsize
-    given = x.contiguous().view(torch.uint8)
+    given = as_bytes(x.contiguous())
     found = all_gather_bytes(space, given, max(max(counts) * width, 1))
     parts = [found[member][: count * width] for member, count in enumerate(counts)]
     return torch.cat(parts).view(x.dtype).view(sum(counts), x.shape[1])

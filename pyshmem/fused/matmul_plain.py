@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..host.collectives.dispatch import ALIGNMENT, do, sides_reached
+from ..interop.torch.arguments import as_bytes
 from ..interop.torch.staging import Reduction, capturing
 from .launches import current_stream
 from .matmul_arguments import Problem
@@ -55,7 +56,7 @@ def gather_plainly(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None)
     scales: Any = [None] * len(p.rows)
     if p.scale_x is not None:
         count = p.n_scales(max(p.rows))
-        found = all_gather_bytes(p.space, p.scale_x.view(torch.uint8), 4 * count, "scales")
+        found = all_gather_bytes(p.space, as_bytes(p.scale_x), 4 * count, "scales")
         scales = found.view(torch.float32)
     for member, shard in enumerate(plan.shards):
         scale = None if p.scale_x is None else scales[member][: p.n_scales(p.rows[member])]
@@ -164,7 +165,7 @@ def sum_rows(
     )
     slot, first = where[2], 0
     for member, count in enumerate(rows):
-        part = product[first : first + count].view(torch.uint8).reshape(-1)
+        part = as_bytes(product[first : first + count])
         sent[member * slot : member * slot + part.numel()].copy_(part)
         first += count
     _exchange(space, where)

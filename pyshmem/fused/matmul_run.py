@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -45,14 +44,17 @@ def _road(p: Problem, road: str | None) -> str:
 
 
 def _agree(p: Problem, road: str | None) -> None:
-    """In checking mode: what has to be alike on all members."""
-    if not p.space.checks:
+    """What has to be alike on all members: compared once, and in checking mode in each call."""
+    if not p.space.checks and p.plans.get(("agreed", road)):
         return
-    gathers = p.operation == "all_gather_matmul"
-    extents = (p.k,) if gathers else (p.n,)
-    facts: list[Any] = [p.rows, *extents, str(p.x.dtype).removeprefix("torch."), road]
-    facts += [str(p.out_dtype).removeprefix("torch."), p.by_row, layout_of(p) is None]
-    p.space.agree(p.operation, *facts)
+    facts = road, p.x.dtype, p.out_dtype, p.by_row, layout_of(p) is None
+    if p.operation != "all_gather_matmul":
+        p.space.agree(p.operation, p.rows, p.n, *facts)
+    elif len(set(p.rows)) == 1:  # perhaps since each member takes its own number for everybody's
+        p.space.agree(p.operation, p.k, *facts, rows=p.rows[0])
+    else:
+        p.space.agree(p.operation, p.rows, p.k, *facts)
+    p.plans["agreed", road] = True
 
 
 def _alone(p: Problem, road: str | None) -> None:

@@ -15,6 +15,7 @@ import torch
 
 import pyshmem.triton as shmem
 
+from ..interop.torch.arguments import as_bytes
 from . import matmul_kernels as kernels
 from .launches import current_stream
 from .links import CHUNKS, Link, beside, settle
@@ -127,7 +128,7 @@ def gather_by_tiles(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None
         send_shard(p, link, scales_at, (me - k) % n_pes, bounds, side.handle)
     if p.scale_x is not None:
         own = link.bytes_of(me)[scales_at : scales_at + p.scale_x.nbytes]
-        own.copy_(p.scale_x.view(torch.uint8))
+        own.copy_(as_bytes(p.scale_x))
     block = link.block.view(p.x.dtype)
     words = link.full_words()
     tiles = n_pes * -(-max(p.rows) // options["BM"]) * -(-p.n // options["BN"])

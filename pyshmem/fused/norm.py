@@ -9,17 +9,20 @@ import torch
 
 from .._core.errors import UnsupportedError
 from ..host import runtime
-from ..host.teams import Team
-from ..interop.torch.op_teams import register_team
+from ..host.teams import TEAM_WORLD, Team
+from ..interop.torch.arguments import check_apart
 from . import norm_launch
-from .arguments import check_tensor, on_tensors
+from .arguments import check_tensor, look, on_tensors
 from .norm_launch import GROUP, NORMS, Request
 from .roads import NEVER, Rows, choose
+from .team_numbers import number
 from .workspace import Workspace, workspace
 
 _NAME = "all_reduce_rmsnorm"
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 _FP8 = torch.float8_e4m3fn
+#: Results that may be the same memory as what is read: a row is read before it is written.
+_IN_PLACE = ("out", "x"), ("residual_out", "residual"), ("residual_out", "x")
 _WIDEST = 1 << 20  # elements of Triton's largest tile
 
 
@@ -42,7 +45,7 @@ class NormResult(NamedTuple):
 def all_reduce_rmsnorm(
     x: Any, weight: Any, *, residual: Any = None, bias: Any = None, eps: float = 1e-6,
     norm: str = "rms", quantize: str | None = None, out: Any = None, residual_out: Any = None,
-    team: Team | None = None, road: str | None = None,
+    team: Team = TEAM_WORLD, road: str | None = None,
 ) -> NormResult:  # fmt: skip
     """Sum ``x`` over the team, add the residual, normalise each row, quantise. Collective.
 
@@ -68,7 +71,7 @@ def all_reduce_rmsnorm(
     Returns: output, residual, scales. For arrays of CuPy and NumPy, FP8 are uint8 bytes.
     Completes: in the order of the current stream.
     Raises: TypeError, ValueError, UnsupportedError (FP8 on a GPU that has none), MismatchError (members
-        call it otherwise, in checking mode), RuntimeError (the workspace would grow inside a capture),
+        call it otherwise), RuntimeError (the workspace would grow inside a capture),
         HeapExhausted, NotInitialized.
     Extension.
     """
@@ -88,30 +91,31 @@ def _wants_grad(given: Request) -> bool:
     return torch.is_grad_enabled() and any(getattr(one, "requires_grad", False) for one in tensors)
 
 
-def team_number(team: Team | None) -> int:
-    """The number of a team for operators; one that has none gets one, without staging memory."""
-    return 0 if team is None else register_team(team, staging=0)
-
-
-def _by_operator(given: Request, team: Team | None, road: str | None) -> NormResult:
+def _by_operator(given: Request, team: Team, road: str | None) -> NormResult:
     output, residual, scales = torch.ops.pyshmem.all_reduce_rmsnorm(
         given.x, given.weight, given.residual, given.bias, given.eps, given.norm, given.quantize,
-        team_number(team), road,
+        number(team), road,
     )  # fmt: skip
     return NormResult(output, residual, scales if given.quantize else None)
 
 
-def run(given: Request, team: Team | None, road: str | None) -> NormResult:
+def run(given: Request, team: Team, road: str | None) -> NormResult:
     """The call itself, on tensors that have memory."""
     space = workspace(team)
+    check_apart(
+        (("out", given.out), ("residual_out", given.residual_out)),
+        (
+            ("x", given.x),
+            ("weight", given.weight),
+            ("residual", given.residual),
+            ("bias", given.bias),
+        ),
+        _IN_PLACE,
+    )
     key = _seen(given), road
     if space.checks:
         space.plan((key, "checked"), lambda: _check(given))
-        facts = (
-            tuple(given.x.shape), given.x.dtype, given.weight.dtype, given.residual is not None,
-            given.bias is not None, given.eps, given.norm, given.quantize, road,
-        )  # fmt: skip
-        space.agree(_NAME, *facts)
+        _agree(space, given, road)
     launches = space.plan(key, lambda: _plan(space, given, road))
     given = _with_results(given)
     norm_launch.launch(launches, given)
@@ -121,20 +125,25 @@ def run(given: Request, team: Team | None, road: str | None) -> NormResult:
 def _plan(space: Workspace, given: Request, road: str | None) -> Any:
     """Found once for tensors of these sizes: that they can be, and how the kernel is launched."""
     _check(given)
+    if not space.checks:
+        _agree(space, given, road)
     given = _with_results(given)
     return norm_launch.launches(space, given, road_of(space, given, road))
+
+
+def _agree(space: Workspace, given: Request, road: str | None) -> None:
+    """What has to be alike on all members."""
+    facts = (
+        tuple(given.x.shape), given.x.dtype, given.weight.dtype, given.residual is not None,
+        given.bias is not None, given.eps, given.norm, given.quantize, road,
+    )  # fmt: skip
+    space.agree(_NAME, *facts)
 
 
 def _seen(given: Request) -> tuple[Any, ...]:
     """All that the checks look at, and what a launch depends on but for addresses."""
     tensors = given.x, given.weight, given.residual, given.bias, given.out, given.residual_out
-    found: list[Any] = [given.eps, given.norm, given.quantize]
-    for one in tensors:
-        if isinstance(one, torch.Tensor):
-            found += (one.shape, one.dtype, one.device, one.is_contiguous())
-        else:
-            found.append(None if one is None else type(one))
-    return tuple(found)
+    return given.eps, given.norm, given.quantize, *map(look, tensors)
 
 
 def road_of(space: Workspace, given: Request, road: str | None) -> str:
@@ -155,7 +164,7 @@ def road_of(space: Workspace, given: Request, road: str | None) -> str:
     return choose(space, _NAME, given.x.nbytes, can, default, road)
 
 
-def sum_rows(x: torch.Tensor, team: Team | None) -> torch.Tensor:
+def sum_rows(x: torch.Tensor, team: Team) -> torch.Tensor:
     """The sum over the members alone, by the same kernels: what derivatives need."""
     space = workspace(team)
     given = Request(x, x, None, None, 0.0, "none", None, x, torch.empty_like(x))

@@ -15,7 +15,7 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 
 from ..interop.torch.members import from_process_group
-from .norm import team_number
+from .team_numbers import number as number_of_team
 
 _log = logging.getLogger("pyshmem")
 _ops = torch.ops.pyshmem
@@ -121,7 +121,7 @@ def _number_of(group: Any, teams: dict[Any, int]) -> int:
     if group not in teams:
         actual = dist.group.WORLD if group is None else group
         team = getattr(actual, "team", None)
-        teams[group] = team_number(from_process_group(actual) if team is None else team)
+        teams[group] = number_of_team(from_process_group(actual) if team is None else team)
     return teams[group]
 
 

@@ -12,9 +12,12 @@ from ..interop.torch import operators as _  # noqa: F401  (declares the operator
 from ..interop.torch.op_teams import register_team
 
 
-def number(team: Team | None) -> int:
-    """The team's number, without staging memory where it has none."""
-    return 0 if team is None or team is TEAM_WORLD else register_team(team, staging=0)
+def number(team: Team) -> int:
+    """The team's number, without staging memory where it has none.
+
+    Raises: TypeError (no team; None is what a split gives a PE that is no member).
+    """
+    return 0 if team is TEAM_WORLD else register_team(team, staging=0)
 
 
 def check_input(x: Any) -> None:

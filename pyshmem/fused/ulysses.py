@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from ..host.teams import Team
+from ..host.teams import TEAM_WORLD, Team
 from ..interop.torch.op_teams import team_of
-from .all_to_all import MOVED, declare, new_out
-from .arguments import check_tensor, on_tensors
+from .all_to_all import MOVED, declare
+from .arguments import check_tensor, on_tensors, result
 from .exchange import Parts, Rows, as_units, even, move
 from .slots import refuse_grad
 from .team_numbers import check_input, number
@@ -26,7 +26,7 @@ def _turned(size: Any, n: int, to_heads: bool) -> tuple[int, ...]:
 
 
 def _turn(
-    x: torch.Tensor, to_heads: bool, team: Team | None, out: torch.Tensor | None = None
+    x: torch.Tensor, to_heads: bool, team: Team, out: torch.Tensor | None = None
 ) -> torch.Tensor:
     """Rows of the heads of one member go there, and come to where their place in the sequence is."""
     name = "ulysses_to_heads" if to_heads else "ulysses_to_sequence"
@@ -36,24 +36,24 @@ def _turn(
     dimension, word = (2, "heads") if to_heads else (1, "positions")
     if x.shape[dimension] % n:
         raise ValueError(f"{name}: {x.shape[dimension]} {word} cannot be split over {n} PEs")
+    dest = result("out", out, _turned(x.shape, n, to_heads), x.dtype, x, (("x", x),))
     space.agree(name, x.dtype, tuple(x.shape))
-    result = new_out(out, x, _turned(x.shape, n, to_heads))
     if not x.numel():
-        return result
-    batch, local, heads, d = (x if to_heads else result).shape
+        return dest
+    batch, local, heads, d = (x if to_heads else dest).shape
     nbytes = heads // n * d * x.itemsize
-    units_x, units_out = as_units(nbytes, x, result)
+    units_x, units_out = as_units(nbytes, x, dest)
     width = nbytes // units_x.itemsize
     elems = batch * local * width
     split: tuple[Parts, Rows] = even(n, elems, width), Rows(1 << 30, 0, n * width)
     whole = even(n, elems, local * width), Rows(local, n * local * width, width)
     (to, x_rows), (come, out_rows) = (split, whole) if to_heads else (whole, split)
     move(space, units_out, units_x, to, come, width, x_rows, out_rows)
-    return result
+    return dest
 
 
 @on_tensors
-def ulysses_to_heads(x: Any, *, team: Team | None = None, out: Any = None) -> Any:
+def ulysses_to_heads(x: Any, *, team: Team = TEAM_WORLD, out: Any = None) -> Any:
     """From a part of the sequence with all heads to the whole sequence with a part of the heads.
 
     Args:
@@ -65,7 +65,7 @@ def ulysses_to_heads(x: Any, *, team: Team | None = None, out: Any = None) -> An
     Returns: (batch, n_pes * positions, heads / n_pes, d): of the heads, member p has the p-th part. The
         derivative, unless ``out`` is given, is ``ulysses_to_sequence``.
     Completes: in the order of the current stream. Collective.
-    Raises: ValueError (sizes, layout), TypeError; in checking mode MismatchError.
+    Raises: ValueError (sizes, layout), TypeError; MismatchError (members differ).
     Extension.
     """
     if out is not None:
@@ -76,7 +76,7 @@ def ulysses_to_heads(x: Any, *, team: Team | None = None, out: Any = None) -> An
 
 
 @on_tensors
-def ulysses_to_sequence(x: Any, *, team: Team | None = None, out: Any = None) -> Any:
+def ulysses_to_sequence(x: Any, *, team: Team = TEAM_WORLD, out: Any = None) -> Any:
     """The other way round: from a part of the heads to a part of the sequence.
 
     Args:

@@ -16,14 +16,15 @@ import torch
 
 from .._core import errors, library
 from ..host import creation, runtime
-from ..host.agreement import must_agree
+from ..host.agreement import differing, must_agree, refuse_difference
 from ..host.team_arguments import refuse_team
-from ..host.teams import TEAM_WORLD, Team
+from ..host.teams import Team
 from ..interop.torch.staging import capturing
 from ..interop.torch.tensors import over
 from .powers import power_of_2
 
 _MOST_PLANS = 1024
+_MOST_AGREED = 1 << 14  # kinds of calls
 
 
 class Workspace:
@@ -47,7 +48,10 @@ class Workspace:
         self._plans: dict[Any, tuple[int, Any]] = {}
         self._version = 0
         self.owed: Callable[[], Any] | None = None
-        #: Whether members compare what they call: in checking mode, where there are others.
+        #: What members have compared. Alike on all members of programs that call alike, so that they
+        #: compare, and forget, at the same calls.
+        self._agreed: set[Any] = set()
+        #: Whether members compare each call: in checking mode, where there are others.
         self.checks = runtime.current().checks and runtime.n_pes() > 1
 
     def block(self, name: str, nbytes: int, *, zeroed: bool = False) -> torch.Tensor:
@@ -110,13 +114,39 @@ class Workspace:
                 "make one such call, of the largest size, before the capture"
             )
 
-    def agree(self, routine: str, *facts: Any) -> None:
-        """In checking mode: raises on all members unless all call ``routine`` with the same facts.
+    def agree(self, routine: str, *facts: Any, rows: int | None = None) -> None:
+        """Raises on all members unless all call ``routine`` with the same facts.
+
+        Members compare the first call with these facts, and in checking mode each. So facts are what is
+        alike on all members, whatever else a call depends on: else some would wait for others in vain.
+        One that was compared costs a look into a set.
+
+        Args:
+            routine, facts: texts, numbers, tuples of numbers, dtypes.
+            rows: how many rows the caller's ``x`` has, where that counts for the other members too.
 
         Raises: MismatchError.
         """
-        if self.checks:
-            self.must_agree(f"{routine}({', '.join(map(str, facts))})")
+        known = routine, rows, *facts
+        if not self.checks and (known in self._agreed or self.n_pes == 1):
+            return
+        call = f"{routine}({', '.join(str(fact).removeprefix('torch.') for fact in facts)})"
+        text = call if rows is None else f"{rows} rows: {call}"
+        said = differing(text, self.team)
+        if not said:
+            if len(self._agreed) >= _MOST_AGREED:
+                self._agreed.clear()
+            self._agreed.add(known)
+            return
+        counts, calls = zip(*(line.partition(" rows: ")[::2] for line in said), strict=True)
+        if rows is None or len(set(calls)) > 1:
+            raise refuse_difference(said)
+        given = [int(count) for count in counts]
+        other = next(pe for pe, count in enumerate(given) if count != given[0])
+        raise errors.MismatchError(
+            f"{routine}: x has {given[0]} rows on PE 0 and {given[other]} on PE {other}; give "
+            f"rows={given} on all"
+        )
 
     def make_up(self) -> None:
         """Do what is owed, before anything else is done with the team."""
@@ -136,24 +166,23 @@ class Workspace:
 _workspaces: dict[Any, Workspace] = {}
 
 
-def workspace(team: Team | None = None) -> Workspace:
-    """That of a team, default ``TEAM_WORLD``; made by the first call, on all its members.
+def workspace(team: Team) -> Workspace:
+    """That of a team; made by the first call, on all its members.
 
     Raises: NotInitialized, TypeError (no team), UnsupportedError (the job has no device heap).
     """
-    members = TEAM_WORLD if team is None else team
-    if not isinstance(members, Team):
-        raise refuse_team(members, "team")
+    if not isinstance(team, Team):
+        raise refuse_team(team, "team")
     runtime.current()
-    found = _workspaces.get(members)
+    found = _workspaces.get(team)
     if found is None:
         if runtime.device_name() == "none":
             raise errors.UnsupportedError(
                 "the job has no device heap: fused operations need device 'cuda' or 'sim'"
             )
         _let_go_of_destroyed_teams()
-        found = _workspaces[members] = Workspace(members)
-    members.handle  # noqa: B018  (raises where the team is destroyed, which plans do not see)
+        found = _workspaces[team] = Workspace(team)
+    team.handle  # noqa: B018  (raises where the team is destroyed, which plans do not see)
     if found.owed is not None:
         found.make_up()
     return found

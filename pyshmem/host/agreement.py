@@ -21,10 +21,24 @@ _texts: dict[Any, list[Any]] = {}
 def must_agree(text: str, team: Team = TEAM_WORLD) -> None:
     """Raises on all members unless all say the same ``text``. Collective, on the host.
 
+    Raises: MismatchError, with what each member said.
+    """
+    said = differing(text, team)
+    if said:
+        raise refuse_difference(said)
+
+
+def refuse_difference(said: list[str]) -> errors.MismatchError:
+    """The error of members that said different things."""
+    lines = "; ".join(f"PE {pe}: {line}" for pe, line in enumerate(said))
+    return errors.MismatchError(f"members of the team made different calls: {lines}")
+
+
+def differing(text: str, team: Team) -> list[str]:
+    """What each member says, if that is not the same; else nothing. Collective, on the host.
+
     The first call of a team allocates, which all PEs of the job do together, each in a team of its own,
     and as many bytes whatever its size.
-
-    Raises: MismatchError, with what each member said.
     """
     if team not in _texts:
         # Of one size on all PEs, also where their teams are not.
@@ -35,10 +49,9 @@ def must_agree(text: str, team: Team = TEAM_WORLD) -> None:
     own[:] = 0
     own[: len(said)] = np.frombuffer(said, np.uint8)
     fcollect(members, own, team=team)
-    if (members != own).any():
-        said_by = (bytes(row).rstrip(b"\0").decode(errors="replace") for row in members)
-        lines = "; ".join(f"PE {pe}: {line}" for pe, line in enumerate(said_by))
-        raise errors.MismatchError(f"members of the team made different calls: {lines}")
+    if not (members != own).any():
+        return []
+    return [bytes(row).rstrip(b"\0").decode(errors="replace") for row in members]
 
 
 runtime.on_finalize(_texts.clear)

@@ -59,7 +59,7 @@ CHOICES = """
     from pyshmem.fused.workspace import workspace
 
     with pyshmem.init() as job:
-        space = workspace()
+        space = workspace(pyshmem.TEAM_WORLD)
         rows = ((100, "a"), (roads.NEVER, "b"))
         can = {"a": None, "b": None, "c": "it is Sunday"}
         def choose(size, can=can, road=None):
@@ -109,7 +109,7 @@ def test_tune_fused_writes_rows_that_jobs_read(
         from pyshmem.fused import roads, workspace
 
         with pyshmem.init():
-            print(roads.rows_of(workspace.workspace(), "op", (), {}))
+            print(roads.rows_of(workspace.workspace(pyshmem.TEAM_WORLD), "op", (), {}))
     """
     env = {"PYSHMEM_TUNE_FILE": str(tmp_path / "cutover.json")}
     done = run_pes(2, program, device="sim", env=env, check=True)

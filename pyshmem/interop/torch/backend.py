@@ -8,13 +8,15 @@ makes the current stream wait. Members of a group make the same calls in the sam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from ..._core.errors import UnsupportedError
+from .arguments import check_plain
 from .group import NAME, Group, Heap, Options, Tensors
 from .staging import Reduction, capturing
 
@@ -217,6 +219,7 @@ class ShmemProcessGroup(Group):
 
     def _are_alike(self, rows: Tensors, own: torch.Tensor, name: str, of_rows: str) -> bool:
         """Are the members' tensors of one size? If not, this rank's is checked against its ``own``."""
+        check_plain(own, *rows)
         if len(rows) != self._n or len({row.nbytes for row in rows}) <= 1:
             return True
         row = rows[self._rank]
@@ -230,6 +233,7 @@ class ShmemProcessGroup(Group):
         self, tensor: torch.Tensor, routine: str, other: torch.Tensor
     ) -> list[torch.Tensor]:
         """A tensor's equal shares, one a member; ``other`` is what they come from or go to."""
+        check_plain(tensor, other)
         if tensor.dtype != other.dtype:  # torch looks at that for lists of tensors alone
             raise TypeError(f"{routine} of {tensor.dtype} and {other.dtype}: give one dtype")
         if not tensor.is_contiguous():
@@ -247,6 +251,7 @@ class ShmemProcessGroup(Group):
     def _parts(
         self, tensor: torch.Tensor, splits: list[int], name: str, other: torch.Tensor
     ) -> list[torch.Tensor]:
+        check_plain(tensor, other)
         if not splits:
             return self._shares(tensor, "all_to_all", other)
         if len(splits) != self._n or sum(splits) != tensor.shape[0]:
@@ -287,5 +292,28 @@ def _create(distributed: Any, options: Any) -> ShmemProcessGroup:
 
 def register() -> None:
     """Make torch.distributed know the backend."""
-    if NAME.upper() not in dist.Backend._plugins:
-        dist.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu", "cuda"])
+    if NAME.upper() in dist.Backend._plugins:
+        return
+    devices = ["cpu", "cuda"] if torch.backends.cuda.is_built() else ["cpu"]
+    dist.Backend.register_backend(NAME, _create, extended_api=True, devices=devices)
+    ddp = torch.nn.parallel.DistributedDataParallel
+    ddp._register_builtin_comm_hook = _without_cpp_futures(ddp._register_builtin_comm_hook)
+
+
+def _without_cpp_futures(register: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    """DDP's ``_register_builtin_comm_hook``, for groups whose futures hold what Python gave them.
+
+    Torch's FP16_COMPRESS in C++ wants a future that C++ made, and aborts; its Python hook does the same.
+    """
+
+    @functools.wraps(register)
+    def call(model: Any, comm_hook_type: Any) -> None:
+        ours = isinstance(getattr(model, "process_group", None), ShmemProcessGroup)
+        if ours and comm_hook_type == dist.BuiltinCommHookType.FP16_COMPRESS:
+            from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+            model.register_comm_hook(model.process_group, default_hooks.fp16_compress_hook)
+            return
+        register(model, comm_hook_type)
+
+    return call

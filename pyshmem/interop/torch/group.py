@@ -15,6 +15,7 @@ from ..._core.errors import UnsupportedError
 from ..._core.library import check, lib, parse_size
 from ...host import runtime
 from .agreement import agree
+from .arguments import check_plain
 from .lanes import AllWork, HostLane, StreamLane
 from .mailbox import Mailbox
 from .members import Members, StoreExchange
@@ -67,10 +68,11 @@ class Group(dist.ProcessGroup):
         self._members: Members | None = None
         self._heaps: dict[str, Heap] = {}
         self._lanes: dict[Any, Any] = {}
+        self._stream_calls = 0  # collectives so far, on the GPU's stream
+        self._begun: list[Any] | None = None  # works since _start_coalescing
         exchange = StoreExchange(store, rank, size)
         with exchange.together():
             self._join(exchange, options)
-        self._begun: list[Any] | None = None  # works since _start_coalescing
 
     def _join(self, exchange: StoreExchange, options: Any) -> None:
         self._members = Members(exchange, _size_of(options))
@@ -145,12 +147,11 @@ class Group(dist.ProcessGroup):
     # ---- running -----------------------------------------------------------------------------------
 
     def _kind(self, tensors: Tensors) -> str:
+        check_plain(*tensors)
         kinds = {tensor.device for tensor in tensors}
         if len(kinds) != 1:
             raise ValueError(f"tensors on {sorted(map(str, kinds))}; give those of one device")
         device = kinds.pop()
-        if any(tensor.layout != torch.strided for tensor in tensors):
-            raise UnsupportedError("backend pyshmem takes dense tensors; convert with to_dense()")
         if device.type not in self._heaps or (device.type == "cuda" and device.index != self._gpu):
             here = ["cpu", f"cuda:{self._gpu}"][: len(self._heaps)]
             raise ValueError(f"a tensor on {device}; this group's are on {' and '.join(here)}")
@@ -178,6 +179,9 @@ class Group(dist.ProcessGroup):
         if kind == "cpu":
             work: Any = self._lane(kind, lane).submit(lambda: call(heap, None), outputs)
         else:
+            if lane == "collectives":
+                self._stream_calls += 1
+                self._heaps["cpu"].mailbox.refuse_call(self._stream_calls)
             # Captured works are joined by the graph's own stream, eager ones by their events.
             work = self._lane(kind, lane).submit(lambda s: call(heap, s), outputs, used)
         if self._begun is not None:
@@ -230,26 +234,33 @@ class Group(dist.ProcessGroup):
     def send(self, tensors: Tensors, to: int, tag: int = 0) -> Any:
         """Send to a member; messages of a pair are received in the order they are sent.
 
-        Raises: ValueError (the group has no such rank).
+        Raises: ValueError (the group has no such rank), MismatchError (that member has left).
         """
         (tensor,) = tensors
         to = self._rank_of("send: dst", to)
-        return self._run(
-            lambda heap, s: heap.mailbox.send(tensor, to, tag, s), tensors, lane=("to", to)
-        )
+
+        def call(heap: Heap, stream: Any) -> None:
+            if self._heaps["cpu"].mailbox.has_left(to):
+                heap.mailbox.refuse_send(to)
+            heap.mailbox.send(tensor, to, tag, stream)
+
+        return self._run(call, tensors, lane=("to", to))
 
     def recv(self, tensors: Tensors, sender: int, tag: int = 0) -> Any:
         """Receive the next message of a member.
 
-        Raises: ValueError (the group has no such rank).
+        Raises: ValueError (the group has no such rank), MismatchError (that member has left, and sent
+            none; on the host: a message of another size or tag).
         """
         (tensor,) = tensors
         sender = self._rank_of("recv: src", sender)
-        return self._run(
-            lambda heap, s: heap.mailbox.receive(tensor, sender, tag, s),
-            tensors,
-            lane=("from", sender),
-        )
+
+        def call(heap: Heap, stream: Any) -> None:
+            if stream is not None and self._heaps["cpu"].mailbox.has_left(sender):
+                heap.mailbox.refuse_receive(sender)
+            heap.mailbox.receive(tensor, sender, tag, stream)
+
+        return self._run(call, tensors, lane=("from", sender))
 
     def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Any:
         """Is not there.
@@ -287,12 +298,29 @@ class Group(dist.ProcessGroup):
         for (kind, _), lane in self._lanes.items():
             lane.close() if kind == "cpu" else lane.stream.synchronize()
         self._lanes.clear()
-        self._heaps.clear()
-        members.leave()
+        try:
+            self._tell_leaving()
+        finally:
+            self._heaps.clear()
+            members.leave()
+
+    def _tell_leaving(self) -> None:
+        """Messages and calls on streams that would wait for this member fail at the others.
+
+        Those of the host wait for it in the team, which tells them itself when it is destroyed.
+        """
+        if not runtime.initialized():
+            return
+        for kind, heap in self._heaps.items():
+            stream = torch.cuda.current_stream(self._gpu) if kind == "cuda" else None
+            heap.mailbox.leave(self._stream_calls, stream)
+            if stream is not None:
+                stream.synchronize()
 
     def abort(self) -> None:
         """Take no more calls, and wait for nothing; what the group has goes back with the job."""
         self._members = None
+        self._tell_leaving()
         for (kind, _), lane in self._lanes.items():
             if kind == "cpu":
                 lane.close(wait=False)

@@ -15,6 +15,7 @@ from ...host.collectives.dispatch import do
 from ...host.contexts import CTX_DEFAULT
 from ...host.stream_kernels import run, wait_on_stream
 from . import tensors
+from .arguments import check_apart, check_plain, view_of_other_elements
 from .op_teams import staging_of, team_of
 from .staging import Reduction
 
@@ -25,6 +26,9 @@ def _stream(tensor: torch.Tensor) -> StreamLike:
 
 def _at(tensor: torch.Tensor, name: str) -> int:
     """The address of a contiguous tensor on a heap."""
+    check_plain(tensor)
+    if lazy := view_of_other_elements(tensor):
+        raise ValueError(f"{name} is {lazy}")
     if not tensor.is_contiguous():
         raise ValueError(
             f"{name} is not contiguous (size {tuple(tensor.shape)}, strides {tensor.stride()}); pass a "
@@ -36,6 +40,7 @@ def _at(tensor: torch.Tensor, name: str) -> int:
 
 def _check_on_heap(tensor: torch.Tensor, name: str, copy: bool = False) -> None:
     runtime.current()
+    check_plain(tensor)
     if not copy and tensor.numel() and tensors.heap_of(tensor) is None:
         raise ValueError(
             f"{name} ({tuple(tensor.shape)} on {tensor.device}) is not on a symmetric heap: make it "
@@ -45,7 +50,8 @@ def _check_on_heap(tensor: torch.Tensor, name: str, copy: bool = False) -> None:
 
 
 def _check_pair(out: torch.Tensor, input: torch.Tensor, up: int, down: int, n_pes: int) -> None:
-    """``out`` has ``input``'s dtype and device, and ``up / down`` times its elements."""
+    """``out`` has ``input``'s dtype and device, ``up / down`` times its elements, and other memory."""
+    check_plain(out, input)
     if out.dtype != input.dtype or out.device != input.device:
         raise TypeError(
             f"out is {out.dtype} on {out.device}, input is {input.dtype} on {input.device}"
@@ -54,6 +60,7 @@ def _check_pair(out: torch.Tensor, input: torch.Tensor, up: int, down: int, n_pe
         raise ValueError(
             f"out has {out.numel()} elements, input {input.numel()}, for a team of {n_pes} PEs"
         )
+    check_apart((("out", out),), (("input", input),))
 
 
 def _share(input: torch.Tensor, n_pes: int) -> int:
@@ -89,6 +96,7 @@ def _all_reduce(input: Any, op: str = "sum", team: int = 0, copy: bool = False) 
 def _all_reduce_inplace(tensor: Any, op: str = "sum", team: int = 0, copy: bool = False) -> None:
     what = Reduction(op, tensor.dtype)
     if copy:
+        check_plain(tensor)
         staging_of(team, tensor).all_reduce(tensor, tensor, what, _stream(tensor))
         return
     at, members = _at(tensor, "tensor"), team_of(team)
@@ -178,6 +186,7 @@ def _broadcast(input: Any, root: int, team: int = 0, copy: bool = False) -> Any:
 def _broadcast_inplace(tensor: Any, root: int, team: int = 0, copy: bool = False) -> None:
     _check_root(root, team)
     if copy:
+        check_plain(tensor)
         staging_of(team, tensor).broadcast(tensor, tensor, root, _stream(tensor))
         return
     at = _at(tensor, "tensor")
@@ -208,7 +217,9 @@ def _put_signal(dest: Any, source: Any, sig: Any, signal: int, sig_op: int, pe: 
             f"dest is {dest.dtype} of {dest.numel()} elements, source {source.dtype} of "
             f"{source.numel()}"
         )
-    given, word, stream = source.contiguous(), _word(sig), _stream(dest)
+    check_plain(source)
+    given = source.resolve_conj().resolve_neg().contiguous()
+    word, stream = _word(sig), _stream(dest)
     where = _at(dest, "dest"), given.data_ptr(), given.nbytes, word, signal, sig_op, pe
     if stream is None:
         check(lib.ishmemx_put_signal(CTX_DEFAULT.handle, *where))

@@ -162,6 +162,9 @@ def _declare() -> None:
             torch.library.register_autograd(qualified, backward, setup_context=keep, lib=_library)
         else:
             _library.impl(name, _refusing(name), "Autograd")
+            # Torch would give them a copy of a lazy view, and nobody would see what is written to it.
+            for key in ("Conjugate", "Negative"):
+                _library.impl(name, torch.library.fallthrough_kernel, key)
 
 
 _declare()

@@ -28,6 +28,7 @@ from ...host.collectives.arguments import REDUCE, element_of
 from ...host.collectives.dispatch import do, sides_reached
 from ...host.stream_kernels import prepare
 from ...host.teams import Team
+from .arguments import as_bytes, in_one_row
 from .unstaged import Place, Rows, source_of
 
 _ALIGNMENT = 256  # of a half and of what it is divided into
@@ -73,8 +74,8 @@ class Reduction:
 def flat(tensor: torch.Tensor) -> torch.Tensor:
     """The elements in one dimension; a copy where they are not contiguous."""
     if tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg()):
-        return tensor.data.view(-1)  # nothing to resolve: what else does it takes microseconds
-    return tensor.data.resolve_conj().resolve_neg().contiguous().view(-1)
+        return in_one_row(tensor.data)  # nothing to resolve: what else does it takes microseconds
+    return in_one_row(tensor.data.resolve_conj().resolve_neg().contiguous())
 
 
 class Target:
@@ -85,7 +86,7 @@ class Target:
         self._tensor = tensor.data
         whole = self._tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg())
         self._whole = whole
-        self.flat = self._tensor.view(-1) if whole else self._tensor.new_empty(tensor.numel())
+        self.flat = in_one_row(self._tensor) if whole else self._tensor.new_empty(tensor.numel())
 
     def done(self) -> None:
         """All of ``flat`` is set."""
@@ -383,8 +384,3 @@ class Staging:
 def capturing() -> bool:
     """Whether torch's current stream is captured; a build of torch without CUDA cannot be asked."""
     return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
-
-
-def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of one dimension as uint8."""
-    return tensor.view(torch.uint8)

@@ -233,7 +233,7 @@ def crossings() -> None:
         height = 4 if given_rows is None else sum(given_rows)
         p = matmul_arguments.problem(
             operation, given(1, height, 8), given(2, 8, 6), None, None, None, None, None, given_rows,
-            None,
+            pyshmem.TEAM_WORLD,
         )  # fmt: skip
         sizes.append(matmul_run.crossing(p))
     others = pyshmem.n_pes() - 1

@@ -8,6 +8,7 @@ import torch
 
 import pyshmem
 import pyshmem.interop.torch as symmetric
+from pyshmem.interop.torch.op_bodies import BODIES
 
 ops = torch.ops.pyshmem
 
@@ -59,6 +60,57 @@ def in_place(me: int, n: int) -> None:
     assert torch.equal(copied, sum(given(r, 6, 2) for r in range(n)).t())
     ops.all_gather_out(large := torch.empty(n * 6, 2), copied.t(), copy=True)
     assert torch.equal(large.view(n, 6, 2)[me], copied.t())
+
+
+def results_lie_apart(me: int, n: int) -> None:
+    """For every operator with an ``out``, on the heap and anywhere, and views with other elements."""
+    names = [name for name in BODIES if name.endswith("_out")]
+    assert len(names) == 3
+    for name in names:
+        for copy in (False, True):
+            room = symmetric.zeros(3 * n, 4) if not copy else torch.zeros(3 * n, 4)
+            out, source = (n, 1) if name == "all_gather_out" else (1, n)
+            out = n if name == "all_to_all_out" else out
+            call = getattr(ops, name)
+            for begin in range(out):
+                with pytest.raises(ValueError, match="out shares memory with input"):
+                    call(room[:out], room[begin : begin + source], copy=copy)
+            apart = room[n : n + out], room[2 * n : 2 * n + source]
+            call(*apart, copy=copy)
+            if not copy:
+                for lazy in (
+                    (torch._neg_view(apart[0]), apart[1]),
+                    (apart[0], torch._neg_view(apart[1])),
+                ):
+                    with pytest.raises(ValueError, match="negated view"):
+                        call(*lazy)
+            if copy:
+                call(room[:out, ::2], room[n : n + source, 1::2], copy=True)
+                interleaved = torch.zeros(n, 4)
+                if out == source:
+                    call(interleaved[:out, ::2], interleaved[:source, 1::2], copy=True)
+    for name in ("all_reduce_", "broadcast_"):
+        call, given = getattr(ops, name), () if name == "all_reduce_" else (0,)
+        lazy = torch._neg_view(symmetric.ones(4))
+        with pytest.raises(ValueError, match="negated view"):
+            call(lazy, *given)
+        lazy = torch._neg_view(torch.full((4,), 2.0))
+        call(lazy, *given, copy=True)  # its elements are -2
+        assert lazy.tolist() == [-2.0 * (n if name == "all_reduce_" else 1)] * 4
+        box = symmetric.zeros(1)
+    word = symmetric.zeros(1, dtype=torch.uint64)
+    ops.put_signal(box, torch._neg_view(torch.ones(1)), word, 1, pyshmem.SIGNAL_SET, (me + 1) % n)
+    ops.wait_signal(word, pyshmem.CMP_GE, 1, box)
+    assert box.tolist() == [-1.0]
+    ops.barrier(box)
+    strided = torch.arange(4.0, 10.0)[::6]
+    assert ops.all_reduce(strided, copy=True).tolist() == [4.0 * n]
+    assert ops.all_gather(strided, copy=True).tolist() == [4.0] * n
+    stray = torch.quantize_per_tensor(torch.ones(n), 0.5, 0, torch.qint8)
+    with pytest.raises(
+        (pyshmem.UnsupportedError, NotImplementedError), match=r"uantized|quantised"
+    ):
+        ops.all_reduce(stray, copy=True)
 
 
 def signals(me: int, n: int) -> None:
@@ -144,6 +196,7 @@ with pyshmem.init() as job:
     refused(TypeError, "team is None", symmetric.register_team, None)
     assert symmetric.register_team() == 0
     in_place(me, n)
+    results_lie_apart(me, n)
     signals(me, n)
     derivatives(me, n)
     compiled(me, n)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""torch.distributed: what the others see when a member has left its group. No call gives a number."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+
+import pytest
+
+pytest.importorskip("torch", reason="make test-torch installs it")
+
+from torch_cases import BEGIN, VARIABLES
+
+#: Every call that needs the other members; ``x`` has few elements, ``many`` more than the staging.
+CALLS = {
+    "all_reduce": "dist.all_reduce(x, group=group)",
+    "all_reduce, many": "dist.all_reduce(many, group=group)",
+    "all_reduce, async": "dist.all_reduce(x, group=group, async_op=True).wait()",
+    "all_reduce, future": "dist.all_reduce(x, group=group, async_op=True).get_future().wait()",
+    "coalesced": "symmetric_coalesced(x, group)",
+    "reduce": "dist.reduce(x, 1, group=group)",
+    "broadcast": "dist.broadcast(x, 0, group=group)",
+    "broadcast, many": "dist.broadcast(many, 0, group=group)",
+    "broadcast, own": "dist.broadcast(x, 1, group=group)",
+    "all_gather": "dist.all_gather([torch.zeros(4) for _ in range(n)], x, group=group)",
+    "all_gather, one": "dist.all_gather_into_tensor(torch.zeros(4 * n), x, group=group)",
+    "reduce_scatter": "dist.reduce_scatter(x, [torch.ones(4) for _ in range(n)], group=group)",
+    "reduce_scatter, one": "dist.reduce_scatter_tensor(x, torch.ones(4 * n), group=group)",
+    "all_to_all": "dist.all_to_all(list(torch.zeros(n, 4)), [x] * n, group=group)",
+    "all_to_all, one": "dist.all_to_all_single(torch.zeros(4 * n), torch.ones(4 * n), group=group)",
+    "gather": "dist.gather(x, [torch.zeros(4) for _ in range(n)] if me == 1 else None, 1, group=group)",
+    "scatter": "dist.scatter(x, [torch.ones(4) for _ in range(n)] if me == 1 else None, 1, group=group)",
+    "barrier": "dist.barrier(group)",
+    "send": "dist.send(x, 0, group=group)",
+    "send, many": "dist.send(many, 0, group=group)",
+    "recv": "dist.recv(x, 0, group=group)",
+    "isend": "dist.isend(x, 0, group=group).wait()",
+    "irecv": "dist.irecv(x, 0, group=group).wait()",
+    "batch": "[w.wait() for w in dist.batch_isend_irecv([dist.P2POp(dist.irecv, x, 0, group)])]",
+    "objects": "dist.all_gather_object([None] * n, {1: 2}, group=group)",
+    "object list": "dist.broadcast_object_list([None], 0, group=group)",
+    "gathered objects": "dist.gather_object(5, [None] * n if me == 1 else None, 1, group=group)",
+    "sent objects": "dist.recv_object_list([None], 0, group=group)",
+}  # fmt: skip
+
+#: Rank 0 leaves each group, at times before the others call and at times while they wait.
+PROGRAM = """
+import time
+CALLS = {calls!r}
+
+def symmetric_coalesced(x, group):
+    with dist._coalescing_manager(group):
+        dist.all_reduce(x, group=group)
+        dist.all_reduce(x, group=group)
+
+many = torch.ones(1 << 20)
+for number, (name, call) in enumerate(CALLS.items()):
+    group = dist.new_group()
+    x = torch.ones(4)
+    dist.all_reduce(x, group=group)
+    x.fill_(1)
+    dist.barrier()
+    late = number % 2 and "send" not in name  # a message is on its way before it is received
+    if me == 0:
+        time.sleep(0.1 * late)
+        dist.destroy_process_group(group)
+    else:
+        time.sleep(0.1 * (1 - late))
+        for again in range(2):
+            with pytest.raises(pyshmem.MismatchError, match="has left the (team|process group)"):
+                eval(call)
+                print("no error:", name, flush=True)
+            assert x.tolist() == [1.0] * 4, (name, x)
+        dist.destroy_process_group(group)
+    dist.barrier()
+dist.destroy_process_group()
+print("ok", flush=True)
+"""
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_calls_of_a_group_that_a_member_has_left_raise(n: int, run_pes: Callable) -> None:
+    program = BEGIN + PROGRAM.format(calls=CALLS)
+    done = run_pes(n, program, device="none", env=VARIABLES, timeout=200, check=True)
+    assert done.stdout.splitlines().count("ok") == n, done.stdout
+    assert "no error" not in done.stdout
+
+
+def test_what_was_sent_before_a_member_left_is_received(run_pes: Callable) -> None:
+    code = """
+    group = dist.new_group()
+    if me == 0:
+        for i in range(2):
+            dist.send(torch.full((3,), float(i)), 1, group=group)
+        dist.destroy_process_group(group)
+    else:
+        import time
+        time.sleep(0.3)
+        for i in range(2):
+            x = torch.zeros(3)
+            dist.recv(x, 0, group=group)
+            assert x.tolist() == [i] * 3
+        with pytest.raises(pyshmem.MismatchError, match="recv from rank 0: rank 0 has left"):
+            dist.recv(x, 0, group=group)
+        dist.destroy_process_group(group)
+    dist.destroy_process_group()
+    print("ok", flush=True)
+    """
+    program = BEGIN + textwrap.dedent(code)
+    done = run_pes(2, program, device="none", env=VARIABLES, timeout=100, check=True)
+    assert done.stdout.splitlines().count("ok") == 2, done.stdout
+
+
+def test_a_rank_that_fails_ends_the_others_collectives(run_pes: Callable) -> None:
+    """As most programs have it: the group is destroyed in a ``finally`` clause."""
+    code = """
+    try:
+        dist.all_reduce(torch.ones(4))
+        if me == 0:
+            raise RuntimeError("the program's own failure")
+        for again in range(3):
+            with pytest.raises(pyshmem.MismatchError, match="PE 0 has left the team"):
+                dist.all_reduce(torch.ones(4))
+    except RuntimeError as error:
+        assert str(error) == "the program's own failure"
+    finally:
+        dist.destroy_process_group()
+    print("ok", flush=True)
+    """
+    program = BEGIN + textwrap.dedent(code)
+    done = run_pes(3, program, device="none", env=VARIABLES, timeout=100, check=True)
+    assert done.stdout.splitlines().count("ok") == 3, done.stdout
