@@ -106,11 +106,7 @@ def all_gather_group_matmul(
     gathered, read = None, (*read, ("out", out))
     if gather_out is not None:
         gathered = result("gather_out", gather_out, (total, k), x_shard.dtype, x_shard, read)
-    facts = x_shard.dtype, k, experts, topk_ids.shape[1], road
-    if len(set(counts)) == 1:  # perhaps since each member takes its own number for everybody's
-        space.agree(_GATHER, *facts, rows=counts[0])
-    else:
-        space.agree(_GATHER, counts, *facts)
+    space.agree_on_rows(_GATHER, counts, x_shard.dtype, k, experts, topk_ids.shape[1], road)
     taken = _road(space, _GATHER, (total - min(counts)) * width, road)
     engine = taken == "engine" and space.n_pes > 1 and total > 0
     link = _send_tokens(space, x_shard, counts) if engine else None

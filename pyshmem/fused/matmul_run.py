@@ -50,10 +50,8 @@ def _agree(p: Problem, road: str | None) -> None:
     facts = road, p.x.dtype, p.out_dtype, p.by_row, layout_of(p) is None
     if p.operation != "all_gather_matmul":
         p.space.agree(p.operation, p.rows, p.n, *facts)
-    elif len(set(p.rows)) == 1:  # perhaps since each member takes its own number for everybody's
-        p.space.agree(p.operation, p.k, *facts, rows=p.rows[0])
     else:
-        p.space.agree(p.operation, p.rows, p.k, *facts)
+        p.space.agree_on_rows(p.operation, p.rows, p.k, *facts)
     p.plans["agreed", road] = True
 
 

@@ -148,6 +148,16 @@ class Workspace:
             f"rows={given} on all"
         )
 
+    def agree_on_rows(self, routine: str, rows: tuple[int, ...], *facts: Any) -> None:
+        """``agree`` of an operation that gathers ``rows`` of each member.
+
+        As many of each may be since a member takes its own number for everybody's: the error says so.
+        """
+        if len(set(rows)) == 1:
+            self.agree(routine, *facts, rows=rows[0])
+        else:
+            self.agree(routine, rows, *facts)
+
     def make_up(self) -> None:
         """Do what is owed, before anything else is done with the team."""
         owed, self.owed = self.owed, None

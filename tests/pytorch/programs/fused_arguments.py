@@ -26,16 +26,13 @@ def values(*size: int) -> torch.Tensor:
     return torch.arange(1.0, torch.Size(size).numel() + 1).view(size).fmod(7)
 
 
-def cases() -> dict[str, tuple[Callable, dict[str, Any], dict[str, tuple[int, ...]]]]:
-    """By name: the function, what it reads, and its results with their sizes."""
+#: By name: the function, what it reads, and its results with their sizes.
+Cases = dict[str, tuple[Callable, dict[str, Any], dict[str, tuple[int, ...]]]]
+
+
+def cases() -> Cases:
     n = job.n_pes
-    x, w, ids = values(4, 8), values(8, 8), torch.arange(4, dtype=torch.int32).view(4, 1) % 2
-    experts, ones = values(2, 8, 8), torch.ones(4, 1)
-    every = torch.arange(2 * n).expand(4, 2 * n).contiguous()  # each token goes to each expert
-    tokens, handle = fused.expert_dispatch(x, every, 2 * n)
-    _, routing = fused.all_gather_group_matmul(x, experts, ids)
-    pairs = handle.rows.shape[0]
-    own = tokens.clone(), values(2, 8, 8)
+    x, w = values(4, 8), values(8, 8)
     rows = {"x": values(4, 8), "weight": values(8), "residual": values(4, 8), "bias": values(8)}
     keys = {"q": values(2, 3, 8), "k_shard": values(2, 5, 3, 8), "v_shard": values(2, 5, 3, 8)}
     product = {"w": w, "bias": values(8)}
@@ -66,6 +63,20 @@ def cases() -> dict[str, tuple[Callable, dict[str, Any], dict[str, tuple[int, ..
         "flash_decode": (
             fused.flash_decode, {**keys, "lengths": torch.full((2,), 4)}, {"out": (2, 3, 8)},
         ),
+        **experts_cases(),
+    }  # fmt: skip
+
+
+def experts_cases() -> Cases:
+    n = job.n_pes
+    x, ids = values(4, 8), torch.arange(4, dtype=torch.int32).view(4, 1) % 2
+    experts, ones = values(2, 8, 8), torch.ones(4, 1)
+    every = torch.arange(2 * n).expand(4, 2 * n).contiguous()  # each token goes to each expert
+    tokens, handle = fused.expert_dispatch(x, every, 2 * n)
+    _, routing = fused.all_gather_group_matmul(x, experts, ids)
+    pairs = handle.rows.shape[0]
+    own = tokens.clone(), values(2, 8, 8)
+    return {
         "expert_dispatch": (
             lambda x, topk_ids, **rest: fused.expert_dispatch(x, topk_ids, 2 * n, **rest),
             {"x": x, "topk_ids": every}, {},
