@@ -78,6 +78,9 @@ ISHMEMX_API int ishmemx_query_thread(int *provided);
 /* The last of as many calls as there were of init completes everything outstanding, then waits until
  * all PEs are here (no longer than the timeout, and not for PEs that died). More calls do nothing. */
 ISHMEMX_API int ishmemx_finalize(void);
+/* OK, or why finalize would be refused here: STATE inside of a wait or a collective of the calling thread, that is in a
+ * signal's handler. finalize asks it too; the job goes on then. */
+ISHMEMX_API int ishmemx_finalize_check(void);
 ISHMEMX_API int ishmemx_initialized(void); /* 1 between init and finalize; not a status */
 ISHMEMX_API int ishmemx_my_pe(void);       /* -1 when not initialised */
 ISHMEMX_API int ishmemx_n_pes(void);

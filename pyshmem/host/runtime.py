@@ -214,13 +214,16 @@ def finalize() -> None:
     Ends the job when it is the last of as many calls as there were of ``init``; after that, and
     before ``init``, it does nothing. Called at exit for those who forget.
 
-    Raises: ShmemTimeout, PeerDied, KernelFault (of a kernel whose fault no call has told yet).
+    Raises: ShmemTimeout, PeerDied, KernelFault (of a kernel whose fault no call has told yet),
+        ShmemError (in a signal's handler that runs inside of a wait: the job goes on).
     Spec: shmem_finalize (OpenSHMEM 1.6).
     """
     global _count
     with _lock:
         if _job is None:
             return
+        if _count <= 1:
+            check(lib.ishmemx_finalize_check())
         _count -= 1
         if _count <= 0:
             _finish(quietly=False)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,3 +27,20 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Job]]:
     yield begin
     for job in jobs:
         job.close()
+
+
+@pytest.fixture(scope="session")
+def compile_c(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """``compile_c(text, *options)``: a C program, with the flags that users ask for."""
+    info = [sys.executable, "-m", "pyshmem", "info", "--cflags", "--libs"]
+    flags = subprocess.run(info, capture_output=True, text=True, check=True).stdout.split()
+
+    def build(text: str, *options: str) -> Path:
+        folder = tmp_path_factory.mktemp("c")
+        (folder / "program.c").write_text(text)
+        command = ["gcc", "-std=gnu11", "-pthread", "-o", folder / "program", folder / "program.c"]
+        done = subprocess.run([*command, *flags, *options], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return folder / "program"
+
+    return build

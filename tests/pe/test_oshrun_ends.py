@@ -86,22 +86,6 @@ int main(void) {
 """
 
 
-@pytest.fixture
-def compiled(tmp_path: Path, run_command: Callable) -> Callable[..., Path]:
-    """``compiled(text, *options)``: a C program."""
-
-    def build(text: str, *options: str) -> Path:
-        source, program = tmp_path / "program.c", tmp_path / "program"
-        source.write_text(text)
-        info = [sys.executable, "-m", "pyshmem", "info", "--cflags", "--libs"]
-        flags = subprocess.run(info, capture_output=True, text=True, check=True).stdout.split()
-        command = ["gcc", "-std=gnu11", "-o", str(program), str(source)]
-        run_command([*command, *flags, *options], 60, check=True)
-        return program
-
-    return build
-
-
 def mpi_flags() -> list[str]:
     words = []
     for part in ("compile", "link"):
@@ -114,9 +98,9 @@ def mpi_flags() -> list[str]:
 @pytest.mark.parametrize("memory", MEMORY)
 @pytest.mark.parametrize("n", [2, 4])
 def test_mpi_may_be_finalised_last(
-    n: int, memory: str, compiled: Callable, run_command: Callable
+    n: int, memory: str, compile_c: Callable, run_command: Callable
 ) -> None:
-    program = compiled(HYBRID, *mpi_flags())
+    program = compile_c(HYBRID, *mpi_flags())
     done = run_command([*launch(n), str(program)], 60, check=True, **permission(), **MEMORY[memory])
     assert done.stdout.count("good") == n
 
@@ -139,9 +123,9 @@ def test_mpi_may_be_finalised_last_from_python(run_command: Callable, tmp_path: 
     ],
 )
 def test_a_call_that_a_pe_has_ended_without_is_told(
-    call: str, routine: str, memory: str, compiled: Callable, run_command: Callable
+    call: str, routine: str, memory: str, compile_c: Callable, run_command: Callable
 ) -> None:
-    program = compiled(UNMATCHED.replace("CALL", call))
+    program = compile_c(UNMATCHED.replace("CALL", call))
     done = run_command([*launch(2), str(program)], 60, **permission(), **MEMORY[memory])
     assert done.returncode == 1, done.stderr
     assert f"PE 0: shmem_{routine}: PE 1 " in done.stderr
@@ -150,9 +134,9 @@ def test_a_call_that_a_pe_has_ended_without_is_told(
 
 @pytest.mark.parametrize("memory", MEMORY)
 def test_pes_may_end_one_after_the_other_without_finalize(
-    memory: str, compiled: Callable, run_command: Callable
+    memory: str, compile_c: Callable, run_command: Callable
 ) -> None:
-    program = compiled(NEVER_FINALIZED, "-Wno-deprecated-declarations")
+    program = compile_c(NEVER_FINALIZED, "-Wno-deprecated-declarations")
     for _ in range(3):
         done = run_command(
             [*launch(3), str(program)], 60, check=True, **permission(), **MEMORY[memory]

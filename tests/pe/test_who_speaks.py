@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,14 +49,8 @@ int main(int argc, char **argv) {
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("who")
-    (folder / "program.c").write_text(PROGRAM)
-    info = [sys.executable, "-m", "pyshmem", "info", "--cflags", "--libs"]
-    flags = subprocess.run(info, capture_output=True, text=True, check=True).stdout.split()
-    command = ["gcc", "-std=gnu11", "-Wno-unused-value", "-o", folder / "program"]
-    subprocess.run([*command, folder / "program.c", *flags], check=True)
-    return folder / "program"
+def program(compile_c: Callable) -> Path:
+    return compile_c(PROGRAM, "-Wno-unused-value")
 
 
 @pytest.mark.parametrize(

@@ -258,8 +258,28 @@ static int end_job(void) {
         pysh_teams_leave();
     /* An exchange of nothing: unlike a barrier it does not pass for the barrier_all that others are in. */
     barrier = aborted || atomic_load(pysh.alarm) ? ISHMEMX_OK : pysh.conduit->exchange("finalize", "", nothing, 0);
+    pysh_team_unclaim(&ishmemx_team_world);
     tear_down();
     return status ? status : barrier;
+}
+
+/* A signal's handler may run inside of a wait or a collective, which the end of the job would take memory from. */
+int ishmemx_finalize_check(void) {
+    const char *inside = pysh_wait_inside();
+
+    if (!pysh.ready || n_inits > 1)
+        return ISHMEMX_OK;
+    if (pysh_waits_to_the_end())
+        inside = "finalize";
+    if (!inside)
+        inside = pysh_team_inside();
+    if (!inside)
+        return ISHMEMX_OK;
+    return pysh_fail(
+        ISHMEMX_ERR_STATE,
+        "finalize: this thread is in `%s`; a signal's handler cannot end the job inside of it: let it raise "
+        "an exception or set a flag, and finalize behind the call",
+        inside);
 }
 
 int ishmemx_finalize(void) {
@@ -271,6 +291,8 @@ int ishmemx_finalize(void) {
         n_inits--;
         return ISHMEMX_OK;
     }
+    if ((status = ishmemx_finalize_check()))
+        return status;
     if (!atomic_compare_exchange_strong(&pysh.ready, &ready, PYSH_ENDING))
         return pysh_fail(ISHMEMX_ERR_STATE, "finalize: another thread is at it");
     n_inits = 0;

@@ -31,6 +31,7 @@
 
 static _Atomic int n_waiting; /* threads of the program in a wait that did not end at its first look */
 static _Thread_local bool to_the_end;
+static _Thread_local pysh_wait_t *inside;                      /* the thread's own wait of those, the innermost */
 static pthread_mutex_t slow_mutex = PTHREAD_MUTEX_INITIALIZER; /* for the list */
 static pysh_wait_t *slow;                                      /* the PE's slow waits, the latest first */
 
@@ -67,6 +68,10 @@ static int ended(const pysh_wait_t *wait) {
     if (atomic_load(&pysh.ready) != PYSH_ENDING || to_the_end)
         return ISHMEMX_OK;
     return pysh_fail(ISHMEMX_ERR_STATE, "%s: another thread finalised pyshmem while this one waited", wait->what);
+}
+
+const char *pysh_wait_inside(void) {
+    return inside ? inside->what : NULL;
 }
 
 bool pysh_waits_drain(bool (*busy)(void)) {
@@ -258,6 +263,8 @@ int pysh_wait_pause(pysh_wait_t *wait) {
     if (!wait->polls++ && !to_the_end) {
         int status;
 
+        wait->outer = inside;
+        inside = wait;
         atomic_fetch_add(&n_waiting, 1); /* before the look at `ready`, as finalize changes that before it counts */
         if ((status = ended(wait)))
             return status;
@@ -274,8 +281,10 @@ void pysh_wait_end(pysh_wait_t *wait) {
         pysh.conduit->idle_end(wait);
     if (wait->start_ns)
         unlist_slow(wait);
-    if (wait->polls && !to_the_end)
+    if (wait->polls && !to_the_end) {
+        inside = wait->outer;
         atomic_fetch_sub_explicit(&n_waiting, 1, memory_order_release); /* the last that the wait does */
+    }
 }
 
 void pysh_wake(int pe) {

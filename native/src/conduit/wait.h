@@ -26,6 +26,7 @@ typedef struct pysh_wait {
     int64_t waited_ns, checked_ns;
     int64_t polls, start_ns, next_check_ns, next_handlers_ns, next_liveness_ns;
     struct pysh_wait *next_slow;             /* in the list of the PE's slow waits */
+    struct pysh_wait *outer;                 /* that this thread is in besides, as its handlers may wait too */
     const struct pysh_wait_barrier *barrier; /* that it is in; NULL: none */
     bool has_left;                           /* the barrier, when a pause has failed */
     char name[PYSH_ACTIVITY_TEXT];           /* what others are shown of it; begin leaves it as it is */
@@ -51,6 +52,8 @@ void pysh_wait_set_progress(void (*progress)(void));
 /* The calling thread ends the job, or serves kernels until it has ended: its waits and calls go on in PYSH_ENDING. */
 void pysh_wait_to_the_end(bool really);
 bool pysh_waits_to_the_end(void);
+/* What the calling thread waits in: then the caller is a signal's handler. NULL: nothing, or its first look. */
+const char *pysh_wait_inside(void);
 /* In PYSH_ENDING other threads' waits end with STATE. True once no thread is in one, and none is `busy`. False after a
  * while: one of them does not come out, and what waits look at must stay where it is. */
 bool pysh_waits_drain(bool (*busy)(void));

@@ -42,7 +42,9 @@ int ishmemx_team_begin(const int *pes, int n_pes, int slot, ishmemx_team_t *team
         return status;
     status = pysh_team_make(pes, n_pes, slot, team_p);
     return status == PYSH_SLOT_TAKEN
-               ? pysh_fail(ISHMEMX_ERR_STATE, "another thread has made a team meanwhile; one at a time")
+               ? pysh_fail(
+                     ISHMEMX_ERR_STATE,
+                     "another thread, or a signal's handler of this one, has made a team meanwhile; one at a time")
                : status;
 }
 

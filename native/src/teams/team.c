@@ -320,8 +320,21 @@ int pysh_team_check(ishmemx_team_t team) {
     return ISHMEMX_OK;
 }
 
+static _Thread_local ishmemx_team_t claimed; /* by this thread last; team->claimed_before is the one before */
+
+const char *pysh_team_inside(void) {
+    return claimed ? claimed->claimed_for : NULL;
+}
+
 int pysh_team_claim(ishmemx_team_t team, const char *what) {
-    if (!atomic_exchange_explicit(&team->busy, true, memory_order_acquire)) {
+    uintptr_t self = (uintptr_t)pthread_self(), other = 0;
+
+    /* acquire: pairs with the release in pysh_team_unclaim() */
+    if (atomic_compare_exchange_strong_explicit(&team->busy, &other, self, memory_order_acquire,
+                                                memory_order_relaxed)) {
+        team->claimed_for = what;
+        team->claimed_before = claimed;
+        claimed = team;
         if (!team->leaving || strcmp(what, "team_destroy") == 0)
             return ISHMEMX_OK;
         pysh_team_unclaim(team);
@@ -329,6 +342,11 @@ int pysh_team_claim(ishmemx_team_t team, const char *what) {
                          "%s: PE %d has begun to destroy the team, and told the other members; call destroy again",
                          what, pysh.pe);
     }
+    if (other == self)
+        return pysh_fail(
+            ISHMEMX_ERR_STATE,
+            "%s: this thread is in %s of the same team; a signal's handler cannot begin another inside of it", what,
+            team->claimed_for);
     return pysh_fail(ISHMEMX_ERR_STATE,
                      "%s: another thread of PE %d is in a collective routine of the same team; one at a time", what,
                      pysh.pe);
@@ -336,7 +354,7 @@ int pysh_team_claim(ishmemx_team_t team, const char *what) {
 
 static bool is_busy(ishmemx_team_t team, void *unused) {
     (void)unused;
-    return atomic_load(&team->busy);
+    return atomic_load(&team->busy) != 0;
 }
 
 bool pysh_teams_busy(void) {
@@ -345,7 +363,8 @@ bool pysh_teams_busy(void) {
 }
 
 void pysh_team_unclaim(ishmemx_team_t team) {
-    atomic_store_explicit(&team->busy, false, memory_order_release);
+    claimed = team->claimed_before;
+    atomic_store_explicit(&team->busy, 0, memory_order_release);
 }
 
 /* ---- what teams tell ---- */

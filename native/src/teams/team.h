@@ -18,21 +18,23 @@ struct ishmemx_team {
     int n_pes, my_pe;
     int *pes; /* world PE of each member */
     pysh_team_nodes_t nodes;
-    int slot;             /* in the tables of the host arena's system region; -1: destroyed */
-    int64_t flags;        /* offset there of the flags that members raise at the owner of the arena, a u64 a member */
-    int64_t stage;        /* offset there of the stage */
-    uint64_t epoch;       /* syncs by flags so far */
-    int64_t exchange;     /* offset there of what nodes exchange: exchange.h */
-    unsigned gathered;    /* collectives that gathered so far: its half alternates */
-    int64_t chain_step;   /* of a call that was interrupted, to go on with; else 0: collectives/chain.c */
-    int64_t requests;     /* offset there of the slots of requests: request.h */
-    uint64_t requested;   /* requests so far */
-    int64_t flags_nbytes; /* of one row of flags: one a PE of the job, and one that says that somebody has left */
-    unsigned staged;      /* collectives through the stage so far: its half alternates */
-    bool leaving;         /* this PE has told the others that it leaves: it can only go on with that */
-    _Atomic bool busy;    /* a thread has claimed it */
-    _Atomic bool dropped; /* nobody on this PE names it */
-    _Atomic bool ended;   /* it is off the list, and contexts can be made of it no more */
+    int slot;               /* in the tables of the host arena's system region; -1: destroyed */
+    int64_t flags;          /* offset there of the flags that members raise at the owner of the arena, a u64 a member */
+    int64_t stage;          /* offset there of the stage */
+    uint64_t epoch;         /* syncs by flags so far */
+    int64_t exchange;       /* offset there of what nodes exchange: exchange.h */
+    unsigned gathered;      /* collectives that gathered so far: its half alternates */
+    int64_t chain_step;     /* of a call that was interrupted, to go on with; else 0: collectives/chain.c */
+    int64_t requests;       /* offset there of the slots of requests: request.h */
+    uint64_t requested;     /* requests so far */
+    int64_t flags_nbytes;   /* of one row of flags: one a PE of the job, and one that says that somebody has left */
+    unsigned staged;        /* collectives through the stage so far: its half alternates */
+    bool leaving;           /* this PE has told the others that it leaves: it can only go on with that */
+    _Atomic uintptr_t busy; /* the thread that has claimed it, by pthread_self(); 0: none */
+    const char *claimed_for; /* by whoever has claimed it */
+    ishmemx_team_t claimed_before;
+    _Atomic bool dropped;      /* nobody on this PE names it */
+    _Atomic bool ended;        /* it is off the list, and contexts can be made of it no more */
     _Atomic int n_outstanding; /* requests */
     ishmemx_team_config_t config;
     ishmemx_team_t next; /* in the list of live or of dead teams */
@@ -65,9 +67,12 @@ uint64_t pysh_team_dropped_slots(void);
  * have dropped. Nobody is in a call of such a team any more, and each member comes to the same result. */
 void pysh_teams_sweep(const int *pes, int n_pes, const void *dropped_slots, size_t stride);
 /* Around what only one thread may do with a team at a time, which is every collective from the agreement to the
- * last sync: STATE when another is at it. */
+ * last sync: STATE when another is at it, or this one itself, and a signal's handler calls. The same thread unclaims.
+ */
 int pysh_team_claim(ishmemx_team_t team, const char *what);
 void pysh_team_unclaim(ishmemx_team_t team);
+/* The collective that the calling thread is in; NULL: none. */
+const char *pysh_team_inside(void);
 /* Is a thread in a collective of any team? */
 bool pysh_teams_busy(void);
 

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A signal's handler inside of a call of its own thread: what it cannot do is told, and all goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+#: What PE 0's main thread is in when the signal comes, and what ends that.
+WAITS = {
+    "wait_until": "pyshmem.wait_until(word, pyshmem.CMP_EQ, 1)",
+    "wait_until_all": "pyshmem.wait_until_all(word, pyshmem.CMP_EQ, 1)",
+    "signal_wait_until": "pyshmem.signal_wait_until(word, pyshmem.CMP_EQ, 1)",
+    "set_lock": "pyshmem.set_lock(lock)",
+    "team_sync": "team.sync()",
+    "barrier_all": "pyshmem.barrier_all()",
+    "sum_reduce": "pyshmem.sum_reduce(word, word)",
+    "zeros": "pyshmem.zeros(3)",
+    "drain": "pyshmem.drain()",
+}
+
+PROGRAM = """
+import os, signal, time
+import numpy as np
+import pyshmem
+
+job = pyshmem.init(heap_size="1M")
+me = job.my_pe
+word, lock = pyshmem.zeros(1, np.uint64), pyshmem.zeros(1, np.int64)
+answered, said = pyshmem.zeros(1, np.uint64), []
+team = pyshmem.TEAM_WORLD.split_strided(0, 1, 2)
+
+def handler(number, frame):
+    for call in (pyshmem.finalize, job.finalize, CALLS):
+        try:
+            call()
+        except pyshmem.ShmemError as error:
+            said.append(str(error))
+    pyshmem.p(answered, 1, 1)  # PE 1 goes on
+
+signal.signal(signal.SIGALRM, handler)
+if me == 1:
+    pyshmem.set_lock(lock)
+pyshmem.barrier_all()
+if me == 0:
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    WAIT
+else:
+    pyshmem.wait_until(answered, pyshmem.CMP_EQ, 1)
+    OTHER
+if me == 0:
+    assert ["finalize: this thread is in `NAME`" in text for text in said[:2]] == [True, True], said
+    assert all("this thread is in" in text for text in said), said
+    assert not any("another thread" in text for text in said), said
+    pyshmem.clear_lock(lock) if "NAME" == "set_lock" else None
+pyshmem.barrier_all()
+pyshmem.finalize()
+with pyshmem.init(heap_size="1M"):  # and once more: the process is not stuck
+    assert pyshmem.ones(4).sum() == 4
+print("ok", flush=True)
+"""
+
+OTHERS = {
+    "wait_until": "pyshmem.p(word, 1, 0)",
+    "wait_until_all": "pyshmem.p(word, 1, 0)",
+    "signal_wait_until": "pyshmem.p(word, 1, 0)",
+    "set_lock": "pyshmem.clear_lock(lock)",
+}
+
+
+#: Of the same team as the one that it is in.
+NESTED = dict.fromkeys(("barrier_all", "sum_reduce", "zeros", "drain"), "pyshmem.barrier_all")
+NESTED["team_sync"] = "team.sync"
+
+
+def program(name: str) -> str:
+    text = PROGRAM.replace("OTHER", OTHERS.get(name, WAITS[name]))
+    text = text.replace("CALLS", NESTED.get(name, "pyshmem.finalize"))
+    return text.replace("WAIT", WAITS[name]).replace("NAME", name)
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_handler_cannot_end_the_job_inside_of_a_wait(name: str, run_pes: Callable) -> None:
+    done = run_pes(2, program(name), device="none", check=True)
+    assert done.stdout.count("ok") == 2
+
+
+def test_a_handler_that_raises_ends_the_wait_and_finalize_works_behind_it(
+    run_pes: Callable,
+) -> None:
+    text = """
+import os, signal, time
+import numpy as np
+import pyshmem
+
+class Enough(Exception):
+    pass
+
+def handler(number, frame):
+    raise Enough
+
+pyshmem.init(heap_size="1M")
+word = pyshmem.zeros(1, np.uint64)
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+try:
+    pyshmem.wait_until(word, pyshmem.CMP_EQ, 1)
+except Enough:
+    pyshmem.finalize()
+with pyshmem.init(heap_size="1M"):
+    print("ok", flush=True)
+"""
+    done = run_pes(2, text, device="none", check=True)
+    assert done.stdout.count("ok") == 2
+
+
+C_PROGRAM = """
+#include <ishmemx.h>
+#include <pthread.h>
+#include <shmem.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+static volatile int done;
+static long *word;
+static char said[3][256];
+static void *second(void *unused) {
+    strcpy(said[2], ishmemx_finalize_check() ? ishmemx_error() : "");
+    return unused;
+}
+static void handler(int number) {
+    pthread_t thread; /* what another thread does meanwhile is its own business */
+    strcpy(said[0], ishmemx_finalize() ? ishmemx_error() : "finalised");
+    strcpy(said[1], ishmemx_barrier_all() ? ishmemx_error() : "passed");
+    pthread_create(&thread, NULL, second, NULL);
+    pthread_join(thread, NULL);
+    shmem_long_p(word, number, 0);
+}
+int main(void) {
+    shmem_init();
+    word = shmem_calloc(1, sizeof *word);
+    signal(SIGALRM, handler);
+    alarm(1);
+    shmem_long_wait_until(word, SHMEM_CMP_NE, 0);
+    if (!strncmp(said[0], "finalize: this thread is in `", 29) && !strcmp(said[1], "passed") &&
+        !said[2][0])
+        puts("good");
+    else
+        printf("%s; %s; %s", said[0], said[1], said[2]);
+    shmem_finalize();
+    return 0;
+}
+"""
+
+
+def test_a_handler_of_a_c_program_is_told(compile_c: Callable, run_command: Callable) -> None:
+    done = run_command([compile_c(C_PROGRAM)], 30, check=True)
+    assert done.stdout == "good\n"
