@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What Triton's interpreter computes otherwise than a GPU, put right: it would be wrong without a word.
 
-A bfloat16 is kept as a uint16, and taken for one by arithmetic, and by casts but those to float32 and
-float16. Here all of it is done in float32, and rounded to the nearest even. A scalar truth value that is
-spread over a tile becomes an int32, which is no mask. An exchange of floats is one of their bits.
+It keeps a bfloat16 as a uint16 and an FP8 number as a uint8, and takes them for these in arithmetic, in
+reductions and scans of its own, and in most casts. Here bfloat16 is computed in float32 and rounded to
+the nearest even. Arithmetic with FP8, which no GPU has, is refused; its casts are a GPU's. A scalar
+truth value spread over a tile becomes an int32, which is no mask. An exchange of floats is one of their
+bits. Tests hold every operation against the compiler.
 """
 
 from __future__ import annotations
@@ -14,17 +16,15 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
+from triton.language import standard
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
+from . import interpreter_fp8 as fp8
+
 
 def _is_bfloat16(handle: Any) -> bool:
-    """Comparisons leave truth values behind that are labelled as what was compared."""
-    return (
-        isinstance(handle, TensorHandle)
-        and handle.dtype.scalar == tl.bfloat16
-        and handle.data.dtype == np.uint16
-    )
+    return isinstance(handle, TensorHandle) and handle.dtype.scalar == tl.bfloat16
 
 
 def _widened(handle: Any) -> Any:
@@ -41,18 +41,43 @@ def _rounded(handle: Any) -> Any:
     return TensorHandle(data, tl.bfloat16)
 
 
+# -- casts -------------------------------------------------------------------------------------------
+
+
 def _cast(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def cast_impl(self: Any, source: Any, dtype: Any) -> Any:
-        if _is_bfloat16(source):
-            return (
-                source if dtype.scalar == tl.bfloat16 else original(self, _widened(source), dtype)
-            )
-        if dtype.scalar == tl.bfloat16:
-            return _rounded(original(self, source, tl.float32))
-        return original(self, source, dtype)
+        wide, to = _widened(source), dtype.scalar
+        if source.dtype.scalar == to:
+            return source
+        if source.dtype.scalar in fp8.KINDS or to in fp8.KINDS:
+            fp8.refuse_cast(source.dtype.scalar, to)
+            decoded = fp8.decoded(wide)
+            return fp8.encoded(decoded, to) if to in fp8.KINDS else cast_impl(self, decoded, to)
+        if to == tl.bfloat16:
+            return _rounded(wide if wide.dtype == tl.float32 else original(self, wide, tl.float32))
+        return wide if wide.dtype == to else original(self, wide, dtype)
 
     return cast_impl
+
+
+def _cast_rounded(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Towards zero it is right; to the nearest, one number in two, for it drops a carry."""
+
+    @functools.wraps(original)
+    def create_fp_to_fp(self: Any, source: Any, dtype: Any, rounding: Any) -> Any:
+        if rounding != interpreter._ir.ROUNDING_MODE.RTZ:
+            return self.cast_impl(source, dtype)
+        wide = _widened(source)
+        if dtype.scalar == tl.bfloat16:
+            bits = self.cast_impl(wide, tl.float32).data.view(np.uint32) >> 16
+            return TensorHandle(bits.astype(np.uint16), tl.bfloat16)
+        return original(self, wide, dtype, rounding)
+
+    return create_fp_to_fp
+
+
+# -- arithmetic ----------------------------------------------------------------------------------------
 
 
 def _compute(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,12 +85,14 @@ def _compute(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def operation(self: Any, *given: Any) -> Any:
-        if np.where in given or not any(map(_is_bfloat16, given)):
+        if np.where in given:  # moves bits
             return original(self, *given)
+        fp8.refuse(given)
+        narrow = any(map(_is_bfloat16, given))
         result = original(self, *map(_widened, given))
-        if result.data.dtype == np.bool_:
-            return TensorHandle(result.data, tl.bfloat16)
-        return _rounded(result)
+        if result.data.dtype == np.bool_:  # labelled as what was compared
+            return TensorHandle(result.data, tl.int1)
+        return _rounded(result) if narrow else result
 
     return operation
 
@@ -73,22 +100,74 @@ def _compute(original: Callable[..., Any]) -> Callable[..., Any]:
 def _dot(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def create_dot(self: Any, a: Any, b: Any, total: Any, *rest: Any) -> Any:
-        result = original(self, _widened(a), _widened(b), _widened(total), *rest)
+        a, b = (fp8.decoded(_widened(tile)) for tile in (a, b))
+        result = original(self, a, b, _widened(total), *rest)
         return _rounded(result) if _is_bfloat16(total) else result
 
     return create_dot
 
 
-def _sum(original: Callable[..., Any]) -> Callable[..., Any]:
+def _print(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def sum_(self: Any, tile: Any) -> Any:
-        if not _is_bfloat16(tile.handle):
-            return original(self, tile)
-        wide = tl.tensor(_widened(tile.handle), tl.block_type(tl.float32, tile.shape))
-        total = _rounded(original(self, wide).handle).data
-        return self.to_tensor(total if tile.handle.data.ndim > 1 else total.item(), tl.bfloat16)
+    def create_print(self: Any, prefix: Any, hexadecimal: Any, values: Any, *rest: Any) -> None:
+        shown = [fp8.decoded(_widened(value)) for value in values]
+        original(self, prefix, hexadecimal, shown, *rest)
 
-    return sum_
+    return create_print
+
+
+def _scaled_operand(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The values of an operand of a scaled product, which it takes through float16."""
+
+    @functools.wraps(original)
+    def as_float32(handle: Any) -> Any:
+        if handle.dtype == tl.uint8:  # two numbers of 4 bits
+            return original(handle)
+        return fp8.decoded(_widened(handle)).data.astype(np.float32)
+
+    return as_float32
+
+
+# -- reductions and scans ----------------------------------------------------------------------------
+
+#: Those that the interpreter does by NumPy; it does others by the function's own operations, which are
+#: the builder's.
+_BY_NUMPY = [
+    getattr(standard, name)
+    for name in (
+        "_argmin_combine_tie_break_left", "_argmin_combine_tie_break_fast",
+        "_argmax_combine_tie_break_left", "_argmax_combine_tie_break_fast",
+        "_elementwise_max", "_elementwise_min", "_sum_combine", "_prod_combine",
+    )
+]  # fmt: skip
+
+
+def _tensor(handle: Any, like: Any) -> Any:
+    shape = like.type.shape if like.type.is_block() else ()
+    return tl.tensor(handle, tl.block_type(handle.dtype, shape) if shape else handle.dtype)
+
+
+def _fold(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Of ``ReduceOps`` and ``ScanOps`` what all of theirs go through; results are in order."""
+
+    @functools.wraps(original)
+    def apply_impl(self: Any, tiles: Any) -> Any:
+        fp8.refuse([tile.handle for tile in tiles])
+        if not _is_bfloat16(tiles[0].handle) or self.combine_fn not in _BY_NUMPY:
+            return original(self, tiles)
+        wide = tuple(_tensor(_widened(tile.handle), tile) for tile in tiles)
+        results = original(self, wide)
+        several = isinstance(results, (list, tuple))
+        narrow = [
+            _tensor(_rounded(one.handle), one) if one.handle.dtype == tl.float32 else one
+            for one in (results if several else (results,))
+        ]
+        return tuple(narrow) if several else narrow[0]
+
+    return apply_impl
+
+
+# -- masks, padding and atomics ----------------------------------------------------------------------
 
 
 def _splat(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,10 +182,49 @@ def _splat(original: Callable[..., Any]) -> Callable[..., Any]:
     return create_splat
 
 
-def _exchange(original: Callable[..., Any]) -> Callable[..., Any]:
+def _pad(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A descriptor's padding that is no number."""
+
+    @functools.wraps(original)
+    def create_descriptor_load(self: Any, descriptor: Any, indices: Any, policy: Any) -> Any:
+        kind = descriptor.base.dtype.element_ty
+        nans = {tl.bfloat16: np.uint16(0x7FC0)} | dict.fromkeys(fp8.KINDS, np.uint8(0x7F))
+        if descriptor.padding != interpreter._ir.PADDING_OPTION.PAD_NAN or kind not in nans:
+            return original(self, descriptor, indices, policy)
+        places, inside = descriptor.materialize_pointers(indices)
+        other = TensorHandle(np.full(places.data.shape, nans[kind]), kind)
+        return self.create_masked_load(places, inside, other, policy, False)
+
+    return create_descriptor_load
+
+
+def _add_narrow(pointer: Any, value: Any, mask: Any, order: Any) -> Any:
+    """An atomic sum of bfloat16: 2 bytes are exchanged for as long as others are faster."""
+    places, amounts, masks = np.broadcast_arrays(pointer.data, value.data, mask.data)
+    old = np.zeros(places.shape, np.uint16)
+    for index in np.ndindex(places.shape):
+        if not masks[index]:
+            continue
+        place, amount = (np.array([array[index]]) for array in (places, amounts))
+        truth, seen = np.ones(1, np.bool_), np.zeros(1, np.uint16)
+        seen = interpreter._interpreter.load(place, truth, seen, np.dtype(np.uint16))
+        while True:
+            both = (_widened(TensorHandle(word, tl.bfloat16)).data for word in (seen, amount))
+            wanted = _rounded(TensorHandle(sum(both), tl.float32)).data
+            found = interpreter._interpreter.atomic_cas(place, seen, wanted, order)
+            if found[0] == seen[0]:
+                break
+            seen = found
+        old[index] = seen[0]
+    return TensorHandle(old, tl.bfloat16)
+
+
+def _atomic(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def create_atomic_rmw(self: Any, operation: Any, pointer: Any, value: Any, *rest: Any) -> Any:
         kind = value.data.dtype
+        if operation == interpreter._ir.ATOMIC_OP.FADD and _is_bfloat16(value):
+            return _add_narrow(pointer, value, rest[0], self.ir_sem_to_interpreter_sem[rest[1]])
         if operation != interpreter._ir.ATOMIC_OP.XCHG or kind.kind != "f":
             return original(self, operation, pointer, value, *rest)
         bits = TensorHandle(value.data.view(f"i{kind.itemsize}"), value.dtype)
@@ -117,18 +235,23 @@ def _exchange(original: Callable[..., Any]) -> Callable[..., Any]:
     return create_atomic_rmw
 
 
+#: Each method of the builder that looks at the numbers of its tiles, and what it becomes. Others move
+#: them, or stand on these.
+REPAIRS = {
+    "cast_impl": _cast, "create_fp_to_fp": _cast_rounded, "binary_op": _compute, "unary_op": _compute,
+    "ternary_op": _compute, "create_fma": _compute, "create_idiv": _compute, "create_erf": _compute,
+    "create_rsqrt": _compute, "create_dot": _dot, "create_splat": _splat, "create_atomic_rmw": _atomic,
+    "create_print": _print, "create_descriptor_load": _pad,
+}  # fmt: skip
+
+
 def install() -> None:
     """Patches Triton's interpreter."""
     builder = interpreter.InterpreterBuilder
-    for name, repaired in (
-        ("cast_impl", _cast),
-        ("binary_op", _compute),
-        ("unary_op", _compute),
-        ("ternary_op", _compute),
-        ("create_fma", _compute),
-        ("create_dot", _dot),
-        ("create_splat", _splat),
-        ("create_atomic_rmw", _exchange),
-    ):
-        setattr(builder, name, repaired(getattr(builder, name)))
-    interpreter.ReduceOps.sum = _sum(interpreter.ReduceOps.sum)
+    operand = "_mxfp_value_handle_to_float32"
+    for owner, repairs in ((builder, REPAIRS), (interpreter, {operand: _scaled_operand})):
+        for name, repaired in repairs.items():
+            if hasattr(owner, name):  # not every version of Triton has all
+                setattr(owner, name, repaired(getattr(owner, name)))
+    for folds in (interpreter.ReduceOps, interpreter.ScanOps):
+        folds.apply_impl = _fold(folds.apply_impl)

@@ -240,3 +240,18 @@ def test_labels_of_stages_cost_nothing_until_they_are_compiled_in(
     (text,) = compiled(tmp_path, GLUON_CASES, tmp_path, "move_and_compute", STAGED="1").values()
     writes = re.findall(r"setp\.eq\.u32 q, (%r\d+), 0;\s+@q bra over;", text)
     assert len(writes) == 3, "by the first thread of the group of warps"
+
+
+def test_tiles_of_narrow_floats_compile_where_the_interpreter_takes_them(cache: Path) -> None:
+    """``tests/spmd/triton/test_tile_operations.py`` has the interpreter's half of the table."""
+    script = Path(__file__).parents[1] / "spmd" / "triton" / "tile_operations.py"
+    environment = dict(os.environ, TRITON_INTERPRET="0", TRITON_CACHE_DIR=str(cache))
+    result = subprocess.run(
+        [sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=280
+    )
+    assert result.returncode == 0, result.stderr[-4000:]
+    found = json.loads(result.stdout)
+    assert {dtype: rows["unexpected"] for dtype, rows in found.items()} == {
+        key: {} for key in found
+    }
+    assert all(rows["compiled"] + rows["refused"] > 60 for rows in found.values())

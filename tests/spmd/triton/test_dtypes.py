@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +47,125 @@ def test_bfloat16_is_rounded_to_the_nearest_even(job, place, show, ctx, bfloat16
     same = show(narrow).view(np.uint16) == wanted.view(np.uint16)
     assert (same | np.isnan(values)).all()
     assert np.isnan(show(narrow)[6].astype(np.float32))
+
+
+@triton.jit
+def round_down(nearest, towards_zero, source, DTYPE: tl.constexpr):
+    i = tl.arange(0, 8)
+    v = tl.load(source + i)
+    tl.store(nearest + i, v.to(DTYPE, fp_downcast_rounding="rtne").to(tl.float32))
+    tl.store(towards_zero + i, v.to(DTYPE, fp_downcast_rounding="rtz").to(tl.float32))
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+def test_roundings_that_are_asked_for_are_done(job, place, show, bfloat16, name):
+    values = np.array(
+        [1.999, -1.999, 1 + 2**-8, 1 + 3 * 2**-8, 0.1, 1 / 3, -2.0, 1023.7], np.float32
+    )
+    nearest, zero = place(np.zeros(8, np.float32)), place(np.zeros(8, np.float32))
+    round_down[(1,)](nearest, zero, place(values), DTYPE=getattr(tl, name))
+    dtype = bfloat16 if name == "bfloat16" else np.dtype(np.float16)
+    assert (show(nearest) == values.astype(dtype).astype(np.float32)).all()
+    dropped = 16 if name == "bfloat16" else 13
+    bits = values.view(np.uint32) >> dropped << dropped
+    assert (show(zero) == bits.astype(np.uint32).view(np.float32)).all()
+
+
+@triton.jit
+def through(out, bits, source, DTYPE: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    narrow = tl.load(source + i).to(DTYPE)
+    tl.store(out + i, narrow.to(tl.float32))
+    tl.store(bits + i, narrow.to(tl.uint8, bitcast=True))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "largest"),
+    [("float8e4nv", "float8_e4m3fn", 448), ("float8e5", "float8_e5m2", 57344)],
+)  # fmt: skip
+def test_fp8_is_the_nearest_number_or_the_largest(job, place, show, kind, name, largest):
+    """As ``cvt.rn.satfinite`` makes it; ml_dtypes takes what is too large for infinite, or no number."""
+    dtype = np.dtype(getattr(pytest.importorskip("ml_dtypes"), name))
+    all_of = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
+    finite = np.unique(all_of[np.isfinite(all_of)])
+    middles = (finite[1:] + finite[:-1]) / 2
+    near = np.concatenate([np.nextafter(middles, np.float32(sign)) for sign in (-1e9, 1e9)])
+    special = np.array([np.inf, -np.inf, np.nan, 1e9, -1e9, -0.0, 1e-12], np.float32)
+    values = np.concatenate([all_of[np.isfinite(all_of)], middles, near, special])
+    values = np.resize(values, 2048).astype(np.float32)
+    out, bits = place(np.zeros(2048, np.float32)), place(np.zeros(2048, np.uint8))
+    through[(1,)](out, bits, place(values), DTYPE=getattr(tl, kind), N=2048)
+    wanted = np.clip(values, -largest, largest).astype(dtype)
+    number = ~np.isnan(values)
+    assert (show(bits)[number] == wanted.view(np.uint8)[number]).all()
+    np.testing.assert_array_equal(show(out), wanted.astype(np.float32))
+
+
+@triton.jit
+def padded(out, source):
+    """Blocks of 16 bytes and more, of a row of 12 elements."""
+    rows = tl.make_tensor_descriptor(source, [1, 12], [16, 1], [1, 8], padding_option="nan")
+    i = tl.arange(0, 8)
+    tl.store(out + i, tl.reshape(rows.load([0, 8]), (8,)).to(tl.float32))
+
+
+def test_padding_of_bfloat16_is_no_number(job, place, show, bfloat16):
+    if job.device == "cuda":
+        pytest.skip("a descriptor made in a kernel needs an allocator there")
+    out = place(np.zeros(8, np.float32))
+    padded[(1,)](out, place(np.arange(16).astype(bfloat16)))
+    assert show(out)[:4].tolist() == [8, 9, 10, 11]
+    assert np.isnan(show(out)[4:]).all()
+
+
+#: Methods of the interpreter's builder that hand on the bits of their tiles, or know integers only.
+MOVE = {
+    "create_addptr", "create_ashr", "create_assert", "create_assume", "create_atomic_cas",
+    "create_atomic_poll", "create_bitcast", "create_broadcast", "create_cat", "create_descriptor_gather",
+    "create_descriptor_scatter", "create_expand_dims", "create_fabs", "create_gather",
+    "create_histogram", "create_int_to_ptr",
+    "create_join", "create_load", "create_masked_load", "create_masked_store", "create_ptr_to_int",
+    "create_reshape",
+    "create_split", "create_store", "create_trans", "create_umulhi", "create_unsplat",
+    "create_dot_scaled",  # by what reads its operands
+}  # fmt: skip
+
+
+def test_every_method_that_looks_at_numbers_is_known(job):
+    """A new one of Triton's has to be looked at: does it compute on the bits of bfloat16 or FP8?"""
+    if job.device == "cuda":
+        pytest.skip("compiled, not interpreted")
+    from triton.runtime import interpreter
+
+    from pyshmem.triton import interpreter_types
+
+    looking = set()
+    for name, method in vars(interpreter.InterpreterBuilder).items():
+        code = getattr(inspect.unwrap(method), "__code__", None) if callable(method) else None
+        if code is not None and "data" in code.co_names:
+            looking.add(name)
+    assert looking - interpreter_types.REPAIRS.keys() - MOVE == set()
+    assert not interpreter_types.REPAIRS.keys() & MOVE
+
+
+@triton.jit
+def count_in(total, ctx, ONE: tl.constexpr):
+    for _ in range(4):
+        tl.atomic_add(shmem.ptr(total, 0, ctx), ONE)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])
+def test_atomic_sums_of_narrow_floats_lose_nothing(job, place, show, ctx, bfloat16, near, name):
+    if not near:
+        pytest.skip("there is no pointer out of reach")
+    dtype = bfloat16 if name == "bfloat16" else np.dtype(name)
+    total = place(np.zeros(2, dtype))
+    pyshmem.barrier_all()
+    count_in[(3,)](total, ctx, ONE=2.0)
+    pyshmem.barrier_all()
+    if job.my_pe == 0:
+        assert show(total).astype(np.float32).tolist() == [24 * job.n_pes, 0]
+    pyshmem.barrier_all()
 
 
 @triton.jit
