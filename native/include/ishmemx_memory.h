@@ -22,12 +22,15 @@ typedef struct {
 /* Collective; equal arguments on all PEs, else ISHMEMX_ERR_MISMATCH on all. nbytes 0 gives NULL and
  * does not synchronise. align 0 means 64. Zeroed when `zero` is set. Ends with a barrier. */
 ISHMEMX_API int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block_p);
-/* The same; errors and reports of those who wait call it `routine`, of at most 23 characters. */
-ISHMEMX_API int ishmemx_malloc_as(const char *routine, int heap, size_t nbytes, size_t align, int zero, void **block_p);
+/* The same; errors and reports of those who wait call it `routine`, of at most 23 characters. `contents`, such as
+ * "shape (4,) float64", or NULL: what is to lie there, which in checking mode is equal on all PEs too. */
+ISHMEMX_API int ishmemx_malloc_as(const char *routine, const char *contents, int heap, size_t nbytes, size_t align,
+                                  int zero, void **block_p);
 ISHMEMX_API int ishmemx_free(void *block); /* collective; begins with a barrier; NULL is allowed */
 /* Collective: a block of nbytes with the old contents, as far as they fit, in place of `block`, on the
  * same heap. NULL is malloc, nbytes 0 is free. When it fails the old block stays as it was. */
 ISHMEMX_API int ishmemx_realloc(void *block, size_t nbytes, void **block_p);
+ISHMEMX_API int ishmemx_realloc_as(const char *contents, void *block, size_t nbytes, void **block_p);
 /* Local: the caller will not use the block again. It is freed by the next ishmemx_malloc,
  * ishmemx_barrier_all or ishmemx_drain after every PE has released it. Safe from a finalizer. */
 ISHMEMX_API int ishmemx_release(void *block);

@@ -15,11 +15,12 @@ import hashlib
 import sys
 
 try:
+    from . import settings, type_table
     from .contract_groups import Group
-    from .type_table import ELEMENTS, NUMBERED
 except ImportError:  # the build runs this file, not the package
+    import settings  # type: ignore[import-not-found,no-redef]
+    import type_table  # type: ignore[import-not-found,no-redef]
     from contract_groups import Group  # type: ignore[import-not-found,no-redef]
-    from type_table import ELEMENTS, NUMBERED  # type: ignore[import-not-found,no-redef]
 
 
 MAX_RINGS = 4
@@ -368,10 +369,17 @@ GROUPS = (
 
 
 def contract_hash(groups: tuple[Group, ...] = GROUPS) -> str:
-    """Twelve hexadecimal digits that are others as soon as one name or number is another."""
+    """Twelve hexadecimal digits that are others as soon as one name or number is another.
+
+    All of the tables is in it but help and comments: whole rows of types, which C's dispatch is made of,
+    which types each operation has, and settings, whose choices are numbers by their position. Structures
+    of ``ishmemx.h`` that are in no group are not: the extension is compiled with them.
+    """
     numbers = [(group.prefix, name, value) for group in groups for name, value, _ in group]
-    types = [(element.name, element.dtype, element.nbytes) for element in ELEMENTS]
-    text = repr((numbers, types, *NUMBERED))
+    types = [tuple(row) for row in (*type_table.ELEMENTS, *type_table.TYPENAMES)]
+    families = [sorted(of.items()) for of in (type_table.FAMILIES, type_table.ATOMIC_FAMILY)]
+    read = [tuple(row._replace(help="")) for row in settings.SETTINGS]
+    text = repr((numbers, types, families, read, *type_table.NUMBERED))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

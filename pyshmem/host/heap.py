@@ -104,7 +104,11 @@ def allocate(
             return cupy_arrays.array_over(0, 0, None, extents, kind)
         return SymmetricArray(extents, kind, buffer=_nothing_on(number))
     address = ffi.new("uintptr_t *")
-    check(lib.ishmemx_malloc_as(routine.encode(), number, nbytes, align, zero, address))
+    check(
+        lib.ishmemx_malloc_as(
+            routine.encode(), _contents(extents, kind), number, nbytes, align, zero, address
+        )
+    )
     return _array_over(address[0], nbytes, extents, kind, on_gpu)
 
 
@@ -146,6 +150,11 @@ def _extents(shape: Shape) -> tuple[int, ...]:
     if any(extent < 0 for extent in found):
         raise ValueError(f"shape {found} has a negative extent")
     return found
+
+
+def _contents(extents: tuple[int, ...], kind: np.dtype[Any]) -> bytes:
+    """What an array is, for the other PEs: they compare it in checking mode."""
+    return f"shape {extents} {kind}".encode()
 
 
 def _nbytes(extents: tuple[int, ...], kind: np.dtype[Any]) -> int:
@@ -203,7 +212,7 @@ def realloc(array: ArrayT, shape: Shape) -> ArrayT:
             free(array)
         return cast(ArrayT, allocate("realloc", extents, array.dtype, heap or "host"))
     address = ffi.new("uintptr_t *")
-    check(lib.ishmemx_realloc(block.address, nbytes, address))
+    check(lib.ishmemx_realloc_as(_contents(extents, array.dtype), block.address, nbytes, address))
     _drop(block, "it was reallocated")
     on_gpu = heap == "device" and job.device == "cuda"
     return cast(ArrayT, _array_over(address[0], nbytes, extents, array.dtype, on_gpu))

@@ -8,7 +8,7 @@ import re
 import pytest
 
 import pyshmem
-from pyshmem._core import contract, type_table
+from pyshmem._core import contract, settings, type_table
 from pyshmem._core.library import ffi, lib
 
 
@@ -70,3 +70,38 @@ def test_constants_of_kernels_and_host_are_the_contracts() -> None:
 def test_an_unknown_name_is_said() -> None:
     with pytest.raises(AttributeError, match=re.escape("ISHMEMX_STATE_NOTHING")):
         _ = contract.STATE.NOTHING
+
+
+def _elements(**changed: object) -> object:
+    first, *others = type_table.ELEMENTS
+    return (first._replace(**changed), *others)
+
+
+def _setting(of: str, /, **changed: object) -> object:
+    return tuple(s._replace(**changed) if s.name == of else s for s in settings.SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("module", "table", "other"),
+    [
+        (type_table, "ELEMENTS", lambda: _elements(families="raxbmst")),
+        (type_table, "ELEMENTS", lambda: _elements(ctype="_Bool")),
+        (type_table, "ELEMENTS", lambda: _elements(nbytes=2)),
+        (type_table, "ELEMENTS", lambda: type_table.ELEMENTS[::-1]),
+        (type_table, "TYPENAMES", lambda: type_table.TYPENAMES[1:]),
+        (type_table, "FAMILIES", lambda: dict(type_table.FAMILIES, z="another")),
+        (type_table, "ATOMIC_FAMILY", lambda: dict(type_table.ATOMIC_FAMILY, add="b")),
+        (type_table, "NUMBERED", lambda: type_table.NUMBERED[1:]),
+        (settings, "SETTINGS", lambda: _setting("DEVICE", kind="choice:cuda|auto|sim|none")),
+        (settings, "SETTINGS", lambda: _setting("RINGS", name="RING")),
+        (settings, "SETTINGS", lambda: settings.SETTINGS[::-1]),
+    ],
+)
+def test_another_row_of_a_table_is_another_hash(monkeypatch, module, table, other) -> None:
+    monkeypatch.setattr(module, table, other())
+    assert contract.contract_hash() != contract.HASH
+
+
+def test_another_help_is_the_same_hash(monkeypatch) -> None:
+    monkeypatch.setattr(settings, "SETTINGS", _setting("DEVICE", help="another"))
+    assert contract.contract_hash() == contract.HASH

@@ -7,7 +7,7 @@
 
 static void *allocate(size_t nbytes, size_t align, int zero, const char *routine) {
     void *block = NULL;
-    int status = ishmemx_malloc_as(routine, ISHMEMX_HEAP_HOST, nbytes, align, zero, &block);
+    int status = ishmemx_malloc_as(routine, NULL, ISHMEMX_HEAP_HOST, nbytes, align, zero, &block);
 
     if (status && status != ISHMEMX_ERR_MEMORY && !(align && status == ISHMEMX_ERR_ARGUMENT))
         pysh_shell_die(routine);

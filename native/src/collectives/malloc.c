@@ -30,8 +30,27 @@ typedef struct ask {
     int32_t kind, heap, zero;
     int32_t has_released; /* the only member that may differ */
     uint64_t nbytes, align, ordinal;
-    char routine[24]; /* that the user called; others may be another by another name */
+    uint64_t contents; /* of all of the text below; 0: not known */
+    char routine[24];  /* that the user called; others may be another by another name */
+    char text[64];     /* what is to lie there, as "shape (4,) float64", or its beginning */
 } ask_t;
+
+/* FNV-1a; not 0. */
+static uint64_t hash_of(const char *text) {
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    while (*text)
+        hash = (hash ^ (unsigned char)*text++) * UINT64_C(1099511628211);
+    return hash ? hash : 1;
+}
+
+static void describe(ask_t *ask, const char *routine, const char *contents) {
+    snprintf(ask->routine, sizeof ask->routine, "%s", routine);
+    if (contents && *contents) {
+        ask->contents = hash_of(contents);
+        snprintf(ask->text, sizeof ask->text, "%s", contents);
+    }
+}
 
 static const char *ask_text(const ask_t *ask, char *text, size_t capacity) {
     unsigned long long nbytes = ask->nbytes, ordinal = ask->ordinal;
@@ -49,16 +68,34 @@ static const char *ask_text(const ask_t *ask, char *text, size_t capacity) {
     return text;
 }
 
+static bool same_but_for_contents(const ask_t *a, const ask_t *b) {
+    return a->kind == b->kind && a->heap == b->heap && a->zero == b->zero && a->align == b->align &&
+           a->ordinal == b->ordinal;
+}
+
+/* In checking mode as many bytes of something else are a mistake too. */
 static bool same(const ask_t *a, const ask_t *b) {
-    return a->kind == b->kind && a->heap == b->heap && a->zero == b->zero && a->nbytes == b->nbytes &&
-           a->align == b->align && a->ordinal == b->ordinal;
+    bool other = pysh.check && a->contents && b->contents && a->contents != b->contents;
+
+    return same_but_for_contents(a, b) && a->nbytes == b->nbytes && !other;
+}
+
+static int mismatch(const char *what, const ask_t *first, const ask_t *other, int pe) {
+    char one[256], two[256];
+
+    if (same_but_for_contents(first, other) && first->contents && other->contents &&
+        !strcmp(first->routine, other->routine))
+        return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                         "%s: PE 0 asks for %s, PE %d for %s; all PEs give the same shape and dtype", what, first->text,
+                         pe, other->text);
+    return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE 0 %s; PE %d %s", what, ask_text(first, one, sizeof one), pe,
+                     ask_text(other, two, sizeof two));
 }
 
 /* A barrier after which all PEs know that they agree; *all_released_p (may be NULL): every PE has
  * released blocks. */
 static int agree(const char *what, const ask_t *mine, bool *all_released_p) {
     const ask_t *all = pysh_heaps.gathered;
-    char first[192], other[192];
     bool all_released = true;
     int status = pysh.conduit->exchange(what, mine, pysh_heaps.gathered, sizeof *mine);
 
@@ -67,8 +104,7 @@ static int agree(const char *what, const ask_t *mine, bool *all_released_p) {
     for (int pe = 0; pe < pysh.n_pes; pe++) {
         all_released = all_released && all[pe].has_released;
         if (!same(&all[0], &all[pe]))
-            return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE 0 %s; PE %d %s", what,
-                             ask_text(&all[0], first, sizeof first), pe, ask_text(&all[pe], other, sizeof other));
+            return mismatch(what, &all[0], &all[pe], pe);
     }
     if (all_released_p)
         *all_released_p = all_released;
@@ -145,10 +181,11 @@ static int check_heap(int heap) {
 }
 
 int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block_p) {
-    return ishmemx_malloc_as("malloc", heap, nbytes, align, zero, block_p);
+    return ishmemx_malloc_as("malloc", NULL, heap, nbytes, align, zero, block_p);
 }
 
-int ishmemx_malloc_as(const char *routine, int heap, size_t nbytes, size_t align, int zero, void **block_p) {
+int ishmemx_malloc_as(const char *routine, const char *contents, int heap, size_t nbytes, size_t align, int zero,
+                      void **block_p) {
     ask_t ask = {.heap = heap, .zero = zero != 0, .nbytes = nbytes, .align = align ? align : PYSH_ALLOCATOR_GRAIN};
     int64_t offset;
     size_t freed;
@@ -170,7 +207,7 @@ int ishmemx_malloc_as(const char *routine, int heap, size_t nbytes, size_t align
     }
     if (ask.align < PYSH_ALLOCATOR_GRAIN)
         ask.align = PYSH_ALLOCATOR_GRAIN;
-    snprintf(ask.routine, sizeof ask.routine, "%s", routine);
+    describe(&ask, routine, contents);
     /* quiet as before every barrier of the library's memory routines */
     if ((status = pysh_quiet()) || (status = pysh_team_claim(&ishmemx_team_world, ask.routine)))
         return status;
@@ -209,10 +246,11 @@ int ishmemx_free(void *block) {
 }
 
 /* Where it is, if there is room behind it; the contents need not move then. */
-static int resize(const pysh_block_t *block, int heap, size_t nbytes, bool *done_p) {
+static int resize(const pysh_block_t *block, int heap, size_t nbytes, const char *contents, bool *done_p) {
     ask_t ask = {.kind = ASK_REALLOC, .heap = heap, .nbytes = nbytes, .ordinal = block->ordinal};
     int status;
 
+    describe(&ask, "realloc", contents);
     if ((status = pysh_quiet()) || (status = pysh_team_claim(&ishmemx_team_world, "realloc")))
         return status;
     if (!(status = agree("realloc", &ask, NULL))) {
@@ -225,10 +263,10 @@ static int resize(const pysh_block_t *block, int heap, size_t nbytes, bool *done
 }
 
 /* Each PE moves its own contents between two barriers: that of malloc, and that of free. */
-static int move(void *block, const pysh_block_t *old, int heap, size_t nbytes, void **block_p) {
+static int move(void *block, const pysh_block_t *old, int heap, size_t nbytes, const char *contents, void **block_p) {
     size_t kept = nbytes < (size_t)old->nbytes ? nbytes : (size_t)old->nbytes;
     void *moved;
-    int status = ishmemx_malloc_as("realloc", heap, nbytes, 0, 0, &moved);
+    int status = ishmemx_malloc_as("realloc", contents, heap, nbytes, 0, 0, &moved);
 
     if (status || (status = pysh_copy(moved, block, kept)) || (status = ishmemx_free(block)))
         return status;
@@ -237,13 +275,17 @@ static int move(void *block, const pysh_block_t *old, int heap, size_t nbytes, v
 }
 
 int ishmemx_realloc(void *block, size_t nbytes, void **block_p) {
+    return ishmemx_realloc_as(NULL, block, nbytes, block_p);
+}
+
+int ishmemx_realloc_as(const char *contents, void *block, size_t nbytes, void **block_p) {
     bool resized = false;
     pysh_block_t old;
     int heap, status;
 
     PYSH_ENTER();
     if (!block)
-        return ishmemx_malloc_as("realloc", ISHMEMX_HEAP_HOST, nbytes, 0, 0, block_p);
+        return ishmemx_malloc_as("realloc", contents, ISHMEMX_HEAP_HOST, nbytes, 0, 0, block_p);
     if ((status = pysh_heap_block(block, "realloc", &heap, &old)))
         return status;
     if (!nbytes) {
@@ -251,10 +293,10 @@ int ishmemx_realloc(void *block, size_t nbytes, void **block_p) {
             *block_p = NULL;
         return status;
     }
-    if ((status = resize(&old, heap, nbytes, &resized)))
+    if ((status = resize(&old, heap, nbytes, contents, &resized)))
         return status;
     if (!resized)
-        return move(block, &old, heap, nbytes, block_p);
+        return move(block, &old, heap, nbytes, contents, block_p);
     *block_p = block;
     return ISHMEMX_OK;
 }

@@ -249,7 +249,7 @@ def test_different_requests_are_told_to_all_and_nothing_is_lost(job, heap):
         lambda: pyshmem.zeros(4, heap=heap) if odd else pyshmem.empty(4, heap=heap),
     ]
     for call in calls:
-        with pytest.raises(pyshmem.MismatchError, match=rf"PE 0 .*; PE {job.n_pes - 1} "):
+        with pytest.raises(pyshmem.MismatchError, match=rf"PE 0 .*[;,] PE {job.n_pes - 1} "):
             call()
     pyshmem.free(array)
     assert pyshmem.heap_info(heap) == before
@@ -266,8 +266,11 @@ def test_a_mismatch_names_the_routines_that_were_called(job, heap, name):
     of_all = np.zeros(7 + job.my_pe)
     more = {"array": (of_all,), "full": (of_all.shape, 1), "full_like": (of_all, 1)}
     given = more.get(name, (of_all if name.endswith("_like") else of_all.size,))
-    last, words = job.n_pes - 1, "asks for"
-    with pytest.raises(pyshmem.MismatchError, match=rf"^{name}: PE 0 in {name} {words}"):
+    last, others = job.n_pes - 1, {"new_signal": "uint64", "full": "int64", "arange": "int64"}
+    kind = others.get(name, "float64")
+    one, two = (rf"shape \({7 + pe},\) {kind}" for pe in (0, 1))
+    told = f"^{name}: PE 0 asks for {one}, PE 1 for {two}; all PEs give the same shape and dtype"
+    with pytest.raises(pyshmem.MismatchError, match=told):
         getattr(pyshmem, name)(*given, heap=heap)
     odd, even = (name, "ones") if name != "ones" else (name, "full")
     other = {
@@ -337,3 +340,42 @@ def test_to_numpy_is_a_copy(heap):
     copy[:] = 5
     assert type(copy) is np.ndarray
     assert pyshmem.to_numpy(array).tolist() == [1.0] * 4
+
+
+#: What PE 0 and the others make of as many bytes.
+OTHER_ARRAYS = {
+    "dtypes": lambda first, heap: pyshmem.zeros(4, "i4" if first else "f4", heap=heap),
+    "numbers": lambda first, heap: pyshmem.empty(
+        4 if first else 8, "i8" if first else "i4", heap=heap
+    ),
+    "shapes": lambda first, heap: pyshmem.ones((2, 4) if first else (4, 2), heap=heap),
+    "byte orders": lambda first, heap: pyshmem.full(4, 1, "<i4" if first else ">i4", heap="host"),
+    "arrays": lambda first, heap: pyshmem.array([[1, 2]] if first else [1, 2], heap=heap),
+    "ranges": lambda first, heap: pyshmem.arange(4, dtype="u8" if first else "i8", heap=heap),
+    "records": lambda first, heap: pyshmem.zeros(1, [("a" if first else "b", "i4")], heap=heap),
+    "long ones": lambda first, heap: pyshmem.zeros(
+        1, [(f"field{k}", "i4") for k in range(20)] + [("a" if first else "b", "i4")], heap=heap
+    ),
+    "likes": lambda first, heap: pyshmem.zeros_like(
+        np.zeros((2, 4) if first else (4, 2)), heap=heap
+    ),
+    "signals": lambda first, heap: pyshmem.new_signal((2, 1) if first else (1, 2), heap=heap),
+    "more after": lambda first, heap: pyshmem.realloc(
+        pyshmem.zeros(2, heap=heap), (2, 4) if first else (4, 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OTHER_ARRAYS)
+def test_checking_mode_tells_arrays_of_other_shapes_and_dtypes(job, heap, what):
+    if job.n_pes == 1:
+        pytest.skip("one PE agrees with itself")
+    make = OTHER_ARRAYS[what]
+    if not job.checks:
+        assert make(job.my_pe == 0, heap).nbytes  # bytes are what PEs agree on
+        return
+    with pytest.raises(
+        pyshmem.MismatchError, match=r": PE 0 asks for shape \(.*, PE 1 for shape \("
+    ):
+        make(job.my_pe == 0, heap)
+    assert make(True, heap).nbytes
