@@ -14,8 +14,8 @@
  *   2. waits for credit: t < consumed + N. It looks at device.consumed first, its shadow, and only when that
  *      would block it at control.consumed, with which it then raises the shadow. Only senders whose tickets are
  *      less than PYSH_RING_CREDIT past the credit look there: thousands of polls across the bus would starve the rest.
- *   3. that wants a reply waits until device.busy[t % N] is free, then stores 1 there: whoever used the
- *      cell before has read its reply. Only the owner of t can be here: t - N has been consumed, so
+ *   3. that wants a reply waits until device.busy[t % N] is free, and claims it by an atomic that stores 1: whoever
+ *      used the cell before has read its reply. Only the owner of t can be here: t - N has been consumed, so
  *      its sender went through this step, and t + N has no credit yet. So no sender waits for a later one.
  *   4. stores the eight words of the slot, relaxed, in any order: there is no release and no last word. Each carries
  *      the phase of its ticket in its top byte, see pysh_request_pack(). What a request hands over in memory (the
@@ -29,16 +29,41 @@
  * stands there is either this turn's or the one's before. A release before a last word would wait for the seven others
  * to reach the host and back: 1.5 us of 4.2 on an H200.
  *
- * Which store pairs with which load:
- *   - a word (sender, relaxed) -> the same word (proxy, acquire): it carries its own phase; and the source data, which
- *     the sender fenced before it
- *   - control.consumed (proxy, release) -> control.consumed (sender, relaxed, then a store that depends on it): a slot
- *     is not written before the proxy has copied it out
- *   - cell.tag (proxy, release) -> cell (sender, one 16-byte load, then acquire): value, and the data behind it
- *   - device.busy (reader, relaxed, free) -> device.busy (next sender, relaxed): the same GPU; the reply was in the
- *     reader's registers by then
- *   - control.asked (kernel, relaxed) -> control.asked (proxy, acquire)
- *   - control.acked (proxy, release) -> control.acked (kernel, relaxed, then fence)
+ * Slots and control are in the host's memory, `device` in the GPU's, and of two stores to different memories
+ * either may arrive first, by as much as the host takes to answer and more. So nothing here trusts the order of
+ * two plain stores; tests/model/ring_model.py lets each arrive when it likes. Which store pairs with which
+ * load, and what orders them:
+ *   - device.ticket: an atomic near the kernel, whose value all that follows depends on
+ *   - a request's word (sender, relaxed) -> the same word (proxy, acquire): it carries its own phase; and the
+ *     source data, which the sender fenced before it
+ *   - control.consumed (proxy, release) -> control.consumed (sender, relaxed, then a store that depends on it):
+ *     a slot is not written before the proxy has copied it out. device.consumed is raised by who has loaded
+ *     that, and read like it: late, it only sends others across the bus
+ *   - device.busy, 1: a compare-and-swap (sender, relaxed) -> that of the cell's next user. Of two that find it
+ *     free one has it, in whatever order they come; and the slot is stored only when the value is back, so the
+ *     proxy cannot have consumed t while `busy` is still free. (A plain store of the 1 came behind the host's
+ *     answer to the slot: two had one cell, a reply was overwritten, and its sender waited for ever.)
+ *   - device.busy, free or given up (reader, relaxed, behind the acquire that ended its wait: the reply is in
+ *     its registers) -> the next sender's compare-and-swap. Late, the next waits longer
+ *   - a tag that a sender overwrites, in the cell and in device.done[] -> the proxy's, or the stream's: a fence
+ *     at system scope stands between them and the slot
+ *   - cell.tag (proxy, release) -> cell (sender, one 16-byte load, acquire): value, and the data behind it
+ *   - device.done (a stream, behind its copy, at system scope) -> device.done (sender, relaxed, then acquire):
+ *     the copy
+ *   - device.pending (sender, an atomic without a value) -> device.pending (quiet, relaxed): of the same
+ *     thread, or of one that has met it since, by a barrier or an acquire. It may come before the slot: quiet
+ *     then waits until the proxy has had the slot
+ *   - control.asked (kernel, relaxed) -> control.asked (proxy, acquire): late or overwritten, it is stored
+ *     again
+ *   - control.acked (proxy, release) -> control.acked (kernel, relaxed, then fence); behind that fence the
+ *     kernel raises device.acked (relaxed) -> device.acked (another's quiet, relaxed, then fence): both see
+ *     what is complete
+ *   - skipped (sender, an atomic without a value) -> skipped (proxy, relaxed): it orders nothing. Its sender
+ *     stores no slot, so that it comes late keeps the ring waiting, and no more
+ *
+ * What must stay in order between tickets goes by one ring: a block's requests, and the flags of a team
+ * (pyshmem/device/team/flags.py), which blocks of several rings may raise in turn. Requests of two rings are in
+ * no order.
  *
  * Quiet is no request. A request without a reply raises device.pending to its ticket + 1. Quiet compares
  * device.pending with device.acked, the shadow of control.acked: equal or less, nothing is in flight, and a fence is

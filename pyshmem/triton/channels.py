@@ -35,6 +35,7 @@ from .chosen import (
 )
 from .far import far_words
 from .job import Wrapped, new_words
+from .ring import own_ring
 from .roads import near
 from .teams import place_in, team_row, world_pe
 from .words import FAULT_NELEMS, FAULT_PE
@@ -156,7 +157,7 @@ def send(base, step, data, number, place, member, team, row, ctx, mask=None):
         tl.store(base + place * step + distance + offs, units, mask=mask)
     else:
         active = offs >= 0 if mask is None else (offs >= 0) & mask
-        far_words(base + place * step + offs, units, pe, active, ctx)
+        far_words(base + place * step + offs, units, pe, active, own_ring(ctx), ctx)
 
 
 @device_function

@@ -31,6 +31,7 @@ if INTERPRETED:
         prefetch,
         reach,
         reach_pe,
+        read_words,
         record,
         relaxed_word,
         release_add,
@@ -62,6 +63,7 @@ else:
         prefetch,
         reach,
         reach_pe,
+        read_words,
         record,
         relaxed_word,
         release_add,
@@ -87,7 +89,7 @@ else:
 __all__ = [
     "INTERPRETED", "await_host", "await_quads", "await_unit_pairs", "await_units", "await_wide_units",
     "device_function", "distance_to", "end_with", "fence_all", "fetch", "fixed", "load_here", "meet",
-    "now", "poll", "prefetch", "reach", "reach_pe", "record", "relaxed_word", "release_add",
-    "release_set", "scan", "set_words", "state", "store_quads", "store_requests", "store_wide_units",
-    "threads", "wait", "write_stage", "yield_turn",
+    "now", "poll", "prefetch", "reach", "reach_pe", "read_words", "record", "relaxed_word",
+    "release_add", "release_set", "scan", "set_words", "state", "store_quads", "store_requests",
+    "store_wide_units", "threads", "wait", "write_stage", "yield_turn",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ from .channels import (
 from .chosen import device_function, distance_to, fence_all, meet, poll, set_words, threads
 from .far import far_words
 from .ordering import barrier_grid
-from .ring import settle, to_int64
+from .ring import own_ring, settle, to_int64
 from .roads import near
 from .teams import place_in, team_row, world_pe
 from .tile import load_from, store_to
@@ -314,7 +314,7 @@ def _meet_members(words, team, ctx):
     else:
         settle(ctx)
         fence_all()
-        far_words(flags + mine * step, unit, pes, others, ctx)
+        far_words(flags + mine * step, unit, pes, others, own_ring(ctx), ctx)
     poll(others.to(tl.int32), flags + lanes * step, CMP_EQ, unit, pes, ALL_REDUCE, ctx)
     meet()
 

@@ -10,7 +10,7 @@ import triton.language as tl
 
 from .._core.type_table import ATOMIC_NUMBER, ELEMENT_NUMBER
 from .chosen import device_function, end_with, fence_all, meet, state
-from .ring import ask_tile, settle, tell, tell_tile, to_int64
+from .ring import ask_tile, own_ring, settle, tell, tell_tile, to_int64
 from .roads import bytes_of, is_whole
 from .words import (
     FAULT_ADDRESS,
@@ -195,7 +195,7 @@ def far_store(pointer, value, pe, op: tl.constexpr, ctx, mask=None):
     values = _flat(pointer, tl.cast(value, dtype))
     own = _is_own(pe, active.shape, ctx)
     tl.store(flat.to(tl.pointer_type(dtype)), values, mask=active & own)
-    tell_tile(kind, flat, to_bits(values), pe, active & ~own, ctx)
+    tell_tile(kind, flat, to_bits(values), pe, active & ~own, own_ring(ctx), ctx)
 
 
 @device_function
@@ -239,10 +239,14 @@ def far_extreme(
 
 
 @device_function
-def far_words(pointer, value, pe, active, ctx):
-    """Sets whole words of 64 bits, atomically, of flat tensors; ``pe`` may be one too."""
+def far_words(pointer, value, pe, active, ring, ctx):
+    """Sets whole words of 64 bits, atomically, of flat tensors; ``pe`` may be one too.
+
+    ``ring``: that of the team whose flags they are; ``own_ring`` for words that are not stored again
+    before they have been seen.
+    """
     kind: tl.constexpr = REQUEST_AMO | _UINT64 << 8
-    tell_tile(kind, to_int64(pointer), to_bits(value), to_int64(pe) | _SET, active, ctx)
+    tell_tile(kind, to_int64(pointer), to_bits(value), to_int64(pe) | _SET, active, ring, ctx)
 
 
 @device_function

@@ -271,6 +271,17 @@ def fetch(pointer: Any) -> tl.tensor:
     return scalar(value, dtype)
 
 
+def read_words(active: Any, pointer: Any) -> tl.tensor:
+    dtype = pointer.dtype.element_ty
+    actives, addresses = np.broadcast_arrays(_array(active), _array(pointer))
+    words_there = np.zeros(addresses.shape, _get_np_dtype(dtype))
+    for place in zip(*np.nonzero(actives), strict=True):
+        nbytes, signed = dtype.primitive_bitwidth // 8, dtype.is_int_signed()
+        words_there[place] = job.read(int(addresses[place]), nbytes, signed)
+    job.fence()
+    return tensor(words_there, dtype, True)
+
+
 def set_words(active: Any, pointer: Any, value: Any) -> None:
     actives, addresses, values = np.broadcast_arrays(*map(_array, (active, pointer, value)))
     for place in zip(*np.nonzero(actives), strict=True):

@@ -290,6 +290,17 @@ def fetch(pointer):
 
 
 @triton.jit
+def read_words(active, pointer):
+    """The words where ``active``, loaded with acquire: they are here before what follows."""
+    dtype: tl.constexpr = pointer.dtype.element_ty
+    letter: tl.constexpr = _letter(dtype)
+    return tl.inline_asm_elementwise(
+        look_text(dtype.primitive_bitwidth), "=" + letter + ",r,l", [active, pointer],
+        dtype=pointer.dtype.element_ty, is_pure=False, pack=1,
+    )  # fmt: skip
+
+
+@triton.jit
 def set_words(active, pointer, value):
     """Each element with ``active`` stores a 64-bit word, behind what was stored before ``meet``."""
     tl.inline_asm_elementwise(

@@ -19,7 +19,7 @@ from .chosen import (
     set_words,
 )
 from .far import far_words
-from .ring import settle
+from .ring import settle, team_ring
 from .roads import near
 from .teams import place_in, team_row, world_pe
 from .words import (
@@ -86,13 +86,14 @@ def _raise_far(team, row, flags, epoch, op: tl.constexpr, ctx):
     settle(ctx)
     fence_all()
     mine, lanes, others, pes = _members(team, row, ctx)
+    ring = team_ring(team, ctx)
     if _in_rounds(row):
         n_pes = place_in(team, row, ctx)[1]
         one, place, step = lanes == 0, flags, mine * 0 + 1
         while step < n_pes:
             behind = world_pe(team, row, (mine + step) % n_pes)
             front = world_pe(team, row, (mine + n_pes - step) % n_pes)
-            far_words(place, epoch, tl.where(one, behind, -1), one, ctx)
+            far_words(place, epoch, tl.where(one, behind, -1), one, ring, ctx)
             poll(
                 one.to(tl.int32),
                 place + lanes * 0,
@@ -106,7 +107,7 @@ def _raise_far(team, row, flags, epoch, op: tl.constexpr, ctx):
             place += 1
             step += step
     else:
-        far_words(flags + mine, epoch, pes, others, ctx)
+        far_words(flags + mine, epoch, pes, others, ring, ctx)
 
 
 @device_function

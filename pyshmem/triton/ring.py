@@ -19,6 +19,7 @@ from .chosen import (
     fence_all,
     meet,
     poll,
+    read_words,
     record,
     state,
     store_requests,
@@ -87,9 +88,15 @@ def to_int64(value):
 
 
 @device_function
-def _own_ring(ctx):
+def own_ring(ctx):
     """Number of the state word where the words of the program's ring begin."""
     return RING + 4 * (program_number() % state(ctx, RINGS))
+
+
+@device_function
+def team_ring(team, ctx):
+    """The same of a team's: words that only rise are in order, whatever programs raise them in turn."""
+    return RING + 4 * (tl.cast(team, tl.int64) % state(ctx, RINGS))
 
 
 @device_function
@@ -131,7 +138,7 @@ def _skip(control, slots, tickets, inside):
 @device_function
 def tell(kind, dest, source, value, extra, extra2, pe, ctx):
     """Sends a request without a reply, behind all that the program has stored; see ``settle``."""
-    ring = _own_ring(ctx)
+    ring = own_ring(ctx)
     control, device = words_at(state(ctx, ring + 1)), words_at(state(ctx, ring + 2))
     slots = state(ctx, RING_SLOTS)
     ticket, granted = _take(device, control, slots, tl.cast(1, tl.int64), ctx)
@@ -157,9 +164,11 @@ def _places(active):
 
 
 @device_function
-def tell_tile(kind, dest, value, pe, active, ctx):
-    """A request without a reply for each element with ``active``; flat tensors of int64 or scalars."""
-    ring = _own_ring(ctx)
+def tell_tile(kind, dest, value, pe, active, ring, ctx):
+    """A request without a reply for each element with ``active``; flat tensors of int64 or scalars.
+
+    ``ring``: ``own_ring`` or ``team_ring``.
+    """
     control, device = words_at(state(ctx, ring + 1)), words_at(state(ctx, ring + 2))
     slots, log2 = state(ctx, RING_SLOTS), state(ctx, RING_LOG2)
     place, count = _places(active)
@@ -184,22 +193,29 @@ def tell_tile(kind, dest, value, pe, active, ctx):
 def _take_cells(busy, cells, done, tickets, inside, ctx):
     """Waits until the cells' last users have their replies, or the replies have come that they gave up.
 
-    Their tags may be those of 2^32 tickets before, so others are put there first.
+    Their tags may be those of 2^32 tickets before, so others are put there first. False after a wait
+    that takes too long: the cells are then as they were.
     """
     free = (tickets >> 32) << BUSY_TURN
     seen = poll(inside.to(tl.int32), busy, CMP_NE, 1, -1, RING_WAIT, ctx)
     left = inside & ((seen & BUSY_LEFT) != 0)
     tags = tl.where((seen & BUSY_ENGINE) != 0, done.to(tl.int64), (cells + 1).to(tl.int64))
     tags = tags.to(tl.pointer_type(tl.uint32))
-    poll(left.to(tl.int32), tags, CMP_EQ, seen & _LOW32, -1, RING_WAIT, ctx)
-    other = inside & (seen != free)
-    never = ~(tickets + 1) & _LOW32
-    tl.store(cells + 1, never, mask=other)
-    tl.store(done, never, mask=other)
-    meet()
-    fence_all()  # the proxy answers behind it
-    tl.store(busy, 1, mask=inside)
-    meet()
+    tag = poll(left.to(tl.int32), tags, CMP_EQ, seen & _LOW32, -1, RING_WAIT, ctx).to(tl.int64)
+    in_use = inside & ((seen == 1) | (left & (tag != (seen & _LOW32))))
+    taken = tl.max(in_use.to(tl.int32)) == 0
+    if taken:
+        other = inside & (seen != free)
+        never = ~(tickets + 1) & _LOW32
+        tl.store(cells + 1, never, mask=other)
+        tl.store(done, never, mask=other)
+        tl.store(busy, 1, mask=inside)
+        meet()
+        # The slots are stored, and the proxy answers, behind it. Without it the store of ``busy``, near
+        # the kernel, may arrive after the host's answer, when the cell's next user has found it free.
+        fence_all()
+        meet()
+    return taken
 
 
 @device_function
@@ -209,7 +225,7 @@ def ask_tile(kind, dest, source, value, extra, extra2, pe, active, ctx):
     Arguments are flat tensors of int64, or scalars. Returns: int64, and where a reply has come that says
     that all is well. Faults: a wait that takes too long, and what the host finds wrong.
     """
-    ring = _own_ring(ctx)
+    ring = own_ring(ctx)
     control, device = words_at(state(ctx, ring + 1)), words_at(state(ctx, ring + 2))
     slots, log2 = state(ctx, RING_SLOTS), state(ctx, RING_LOG2)
     place, count = _places(active)
@@ -221,10 +237,11 @@ def ask_tile(kind, dest, source, value, extra, extra2, pe, active, ctx):
         inside = active & (place >= first) & (place < first + batch)
         tickets = ticket + place - first
         index = tickets & (slots - 1)
+        cells = control + CONTROL_CELLS + CELL_WORDS * index
+        busy = device + RING_BUSY + index
         if granted:
-            cells = control + CONTROL_CELLS + CELL_WORDS * index
-            busy = device + RING_BUSY + index
-            _take_cells(busy, cells, busy + slots, tickets, inside, ctx)
+            granted = _take_cells(busy, cells, busy + slots, tickets, inside, ctx)
+        if granted:
             slot = words_at(state(ctx, ring)) + 8 * index
             phases = (tickets >> log2) % 255 + 1
             store_requests(
@@ -236,9 +253,9 @@ def ask_tile(kind, dest, source, value, extra, extra2, pe, active, ctx):
             seen = poll(inside.to(tl.int32), tags, CMP_EQ, tag, -1, RING_WAIT, ctx).to(tl.int64)
             meet()
             came = inside & (seen == tag)
-            status = tl.load(tags + 1, mask=came, other=0, volatile=True)
-            answer = tl.load(cells, mask=came, other=0, volatile=True)
-            meet()  # the replies have been read: the next may come
+            status = read_words(came.to(tl.int32), tags + 1)
+            answer = read_words(came.to(tl.int32), cells)
+            meet()  # the replies are here, not only asked for: the next may come
             free = (tickets >> 32) << BUSY_TURN
             tl.store(busy, tl.where(came, free, tag | BUSY_LEFT), mask=inside)
             result = tl.where(came & (status == 0), answer, result)
@@ -280,5 +297,5 @@ def _settle_ring(k, ctx):
     pending = tl.load(device + RING_PENDING, volatile=True)
     if pending > tl.load(device + RING_ACKED, volatile=True):
         acked = await_host(control + CONTROL_ACKED, pending, control + CONTROL_ASKED, QUIET, ctx)
+        fence_all()  # who finds it raised, and fences, sees what is complete
         tl.atomic_max(device + RING_ACKED, acked, sem="relaxed", scope="gpu")
-        fence_all()

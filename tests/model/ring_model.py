@@ -2,10 +2,13 @@
 """Every order in which senders and the proxy can take the steps of ``host_proxy/ring.h``.
 
 A ring of two slots with two words each; senders run short programs of ``ask``, ``tell`` and
-``quiet``, and of ``ask?`` and ``tell?``, which may give up wherever they wait. Stores to slots reach
-the host one by one, in any order but that of one place. Requests complete in any order, credit is
-published at any time, and there are only as many phases as the protocol needs: two. ``explore``
-visits all states and says what is wrong in the first bad one.
+``quiet``, and of ``ask?`` and ``tell?``, which may give up wherever they wait. Stores of senders arrive
+one by one, at any time and in any order: those to the host's memory overtake those to the GPU's and the
+other way round. Only those of one sender to one word keep theirs, and a sender that loads the word sees
+them. An atomic whose value is waited for is done at once. The proxy's stores are the host's, in order,
+and so at once too. Requests complete in any order, credit is published at any time, and there are only
+as many phases as the protocol needs: two. ``explore`` visits all states and says what is wrong in the
+first bad one.
 """
 
 from __future__ import annotations
@@ -22,8 +25,11 @@ GUARDS = frozenset(
     {
         *("credit", "busy", "phase", "quiet waits for slots", "quiet waits for copies"),
         *("asked again", "skip", "later laps", "grace", "wipe", "left"),
+        *("claim", "read before free"),  # else a store that may be late; a load that may be
     }
 )
+#: Words that only rise, by an atomic that has no value to wait for; the others are stored.
+RAISED = frozenset({"pending", "acked_shadow", "skipped"})
 
 Program = tuple[str, ...]
 
@@ -38,6 +44,7 @@ class Sender(NamedTuple):
     ticket: int = -1
     need: int = 0  # of its quiet
     told: tuple[int, ...] = ()
+    number: int = 0
 
 
 class State(NamedTuple):
@@ -47,9 +54,10 @@ class State(NamedTuple):
     busy: tuple[int, ...] = (0,) * SLOTS  # 1: in use; negative: the tag of a reply given up
     pending: int = 0
     acked_shadow: int = 0
-    stores: frozenset[tuple[int, int, int]] = (
-        frozenset()
-    )  # ticket, word, reply wanted: on their way
+    # On their way to slots: ticket, word, reply wanted.
+    stores: frozenset[tuple[int, int, int]] = frozenset()
+    # On their way to other words, of each sender: field of this class, place in it, value.
+    late: tuple[tuple[tuple[str, int, int], ...], ...] = ()
     slots: tuple[tuple[tuple[int, int], ...], ...] = (EMPTY,) * SLOTS
     consumed: int = 0
     asked: int = 0
@@ -84,30 +92,66 @@ class Ring:
     def begin(self, s: State, me: Sender, verb: str) -> Iterator[tuple[State, Sender]]:
         if verb != "quiet":
             yield s._replace(ticket=s.ticket + 1), me._replace(at="credit", ticket=s.ticket)
-        elif s.pending <= s.acked_shadow:
-            yield s, self.settled(s, me)
-        else:
-            yield s, me._replace(at="store asked", need=s.pending)
+        elif self.sees(s, me, "pending") and self.sees(s, me, "acked_shadow"):
+            if s.pending <= s.acked_shadow:
+                yield s, self.settled(s, me)
+            else:
+                yield s, me._replace(at="store asked", need=s.pending)
 
     def settled(self, s: State, me: Sender) -> Sender:
         for ticket in me.told:
             if incomplete(s, ticket):
                 raise Violation(f"quiet returned before request {ticket} was complete")
-        return Sender(step=me.step + 1)
+        return me._replace(at="next", step=me.step + 1, ticket=-1, need=0, told=())
+
+    def store(self, s: State, me: Sender, field: str, value: int, place: int = -1) -> State:
+        """The sender's store of a word, or its raise to a value: it arrives some time."""
+        stores = sorted((*s.late[me.number], (field, place, value)), key=lambda one: one[:2])
+        return s._replace(late=put(s.late, me.number, tuple(stores)))
+
+    def sees(self, s: State, me: Sender, field: str, place: int = -1) -> bool:
+        """May the sender load a word, or change it by an atomic? Its own stores come first."""
+        return all(one[:2] != (field, place) for one in s.late[me.number])
 
     def give_up(self, s: State, me: Sender) -> Iterator[tuple[State, Sender]]:
         """The end of a wait that takes too long."""
-        place, done = me.ticket % SLOTS, Sender(step=me.step + 1, told=me.told)
+        place, done = me.ticket % SLOTS, me._replace(at="next", step=me.step + 1, ticket=-1)
         if me.at in ("credit", "busy"):
-            last = max(s.skipped[place], me.ticket + 1) if "skip" in self.guards else 0
-            yield s._replace(skipped=put(s.skipped, place, last)), done
+            skips = "skip" in self.guards
+            yield self.store(s, me, "skipped", me.ticket + 1, place) if skips else s, done
         elif me.at == "read":
             tag = -(me.ticket + 1) if "left" in self.guards else 0
-            yield s._replace(busy=put(s.busy, place, tag)), done
+            yield self.store(s, me, "busy", tag, place), done
+
+    def take_cell(self, s: State, me: Sender) -> Iterator[tuple[State, Sender]]:
+        """The cell's word is claimed by an atomic, or without that guard by a load and a store."""
+        cell, go = me.ticket % SLOTS, me._replace(at="store")
+        if not self.sees(s, me, "busy", cell):
+            return
+        left = s.busy[cell] < 0 and s.cells[cell] == -s.busy[cell]
+        if left or not s.busy[cell] or "busy" not in self.guards:
+            if "claim" in self.guards:
+                yield s._replace(busy=put(s.busy, cell, 1)), go
+            else:
+                yield self.store(s, me, "busy", 1, cell), go
+
+    def read(self, s: State, me: Sender) -> Iterator[tuple[State, Sender]]:
+        """The reply, and then the cell is free; without that guard its value may come behind that."""
+        cell, done = me.ticket % SLOTS, me._replace(at="next", step=me.step + 1, ticket=-1)
+        here = s.cells[cell] == me.ticket + 1
+        if me.at == "read" and here and "read before free" in self.guards:
+            yield s, me._replace(at="free")
+        elif me.at == "free":
+            yield self.store(s, me, "busy", 0, cell), done
+        elif me.at == "read" and here:
+            yield self.store(s, me, "busy", 0, cell), me._replace(at="load")
+        elif me.at == "load" and here:
+            yield s, done
+        elif me.at == "load":
+            raise Violation(f"the reply to request {me.ticket} was another's when it was loaded")
 
     def sender(self, s: State, me: Sender, verb: str) -> Iterator[tuple[State, Sender]]:
         """What this sender can do next; nothing while it waits."""
-        cell = me.ticket % SLOTS
         wants = int(verb.startswith("ask"))
         if verb.endswith("?"):
             yield from self.give_up(s, me)
@@ -117,30 +161,38 @@ class Ring:
             go = me._replace(at="busy" if wants else "store")
             if me.ticket < s.shadow + SLOTS or "credit" not in self.guards:
                 yield s, go
-            elif s.consumed > s.shadow:
+            elif s.consumed > s.shadow:  # that the shadow is raised late changes nothing
                 yield s._replace(shadow=s.consumed), me
         elif me.at == "busy":
-            left = s.busy[cell] < 0 and s.cells[cell] == -s.busy[cell]
-            if left or not s.busy[cell] or "busy" not in self.guards:
-                yield s._replace(busy=put(s.busy, cell, 1)), me._replace(at="store")
+            yield from self.take_cell(s, me)
         elif me.at == "store":
             new = frozenset((me.ticket, word, wants) for word in range(WORDS))
             yield s._replace(stores=s.stores | new), me._replace(at="read" if wants else "pend")
-        elif me.at == "read":
-            if s.cells[cell] == me.ticket + 1:
-                yield s, me._replace(at="free")
-        elif me.at == "free":
-            done = Sender(step=me.step + 1, told=me.told)
-            yield s._replace(busy=put(s.busy, cell, 0)), done
+        elif me.at in ("read", "free", "load"):
+            yield from self.read(s, me)
         elif me.at == "pend":
-            done = Sender(step=me.step + 1, told=(*me.told, me.ticket))
-            yield s._replace(pending=max(s.pending, me.ticket + 1)), done
+            told = (*me.told, me.ticket)
+            done = me._replace(at="next", step=me.step + 1, ticket=-1, told=told)
+            yield self.store(s, me, "pending", me.ticket + 1), done
         elif me.at == "store asked":
-            yield s._replace(asked=me.need), me._replace(at="await")
+            yield self.store(s, me, "asked", me.need), me._replace(at="await")
         elif s.acked >= me.need:  # at "await"
-            yield s._replace(acked_shadow=max(s.acked_shadow, s.acked)), self.settled(s, me)
-        elif s.asked < me.need and "asked again" in self.guards:
-            yield s._replace(asked=me.need), me
+            yield self.store(s, me, "acked_shadow", s.acked), self.settled(s, me)
+        elif s.asked < me.need and "asked again" in self.guards and self.sees(s, me, "asked"):
+            yield self.store(s, me, "asked", me.need), me
+
+    def arrivals(self, s: State) -> Iterator[State]:
+        """One word of a sender arrives, the oldest of those to its place."""
+        for number, late in enumerate(s.late):
+            for i, (field, place, value) in enumerate(late):
+                if i and late[i - 1][:2] == (field, place):
+                    continue
+                old = getattr(s, field)
+                if field in RAISED:
+                    value = max(value, old if place < 0 else old[place])
+                new = value if place < 0 else put(old, place, value)
+                left = put(s.late, number, (*late[:i], *late[i + 1 :]))
+                yield s._replace(late=left, **{field: new})
 
     def bus(self, s: State) -> Iterator[State]:
         """One store reaches its slot: the oldest of those to its place."""
@@ -191,12 +243,16 @@ class Ring:
             if me.step < len(self.programs[i]):
                 for after, moved in self.sender(s, me, self.programs[i][me.step]):
                     yield after._replace(senders=put(after.senders, i, moved))
+        yield from self.arrivals(s)
         yield from self.bus(s)
         yield from self.proxy(s)
 
     def explore(self) -> int:
         """Number of states; raises ``Violation`` at the first that is wrong."""
-        first = State(senders=(Sender(),) * len(self.programs))
+        numbers = range(len(self.programs))
+        first = State(
+            senders=tuple(Sender(number=number) for number in numbers), late=((),) * len(numbers)
+        )
         seen, queue = {first}, deque([first])
         while queue:
             state = queue.popleft()

@@ -96,9 +96,10 @@ static inline uint64_t send_request(const pysh_request_t *request) {
         sched_yield();
     }
     if (request->word[PYSH_WORD_KIND] >> 16 & PYSH_REQUEST_REPLY) {
-        while (__atomic_load_n(busy_of(ticket), __ATOMIC_ACQUIRE))
+        for (uint64_t none = 0;
+             !__atomic_compare_exchange_n(busy_of(ticket), &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+             none = 0)
             sched_yield();
-        __atomic_store_n(busy_of(ticket), 1, __ATOMIC_RELAXED);
     }
     pysh_request_pack(request, pysh_ring_phase(ticket, kernel.log2_n), &slot);
     /* Any order will do; this one differs from ticket to ticket. Release: the source data, and `busy`. */

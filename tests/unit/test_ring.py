@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
+import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +72,7 @@ class Memory:
 
     def __init__(self) -> None:
         self.slots = np.zeros((SLOTS, 8), np.uint64)
-        self.control = np.zeros(48 + 2 * SLOTS, np.uint64)
+        self.control = np.zeros(48 + 3 * SLOTS, np.uint64)
         self.device = np.zeros(64 + 2 * SLOTS, np.uint64)
 
     def state(self, words: list[int]) -> list[int]:
@@ -124,8 +127,114 @@ def test_a_slot_with_a_word_of_the_lap_before_is_not_whole(
     assert not header.unpack(slot.ctypes.data, phase, back.ctypes.data)
 
 
+BUSY = _ring.DEVICE_WORDS // 8
+SKIPPED = _ring.CONTROL_CELLS // 8 + 2 * SLOTS
+
+
+def on_ring(memory: Memory, call: Callable[[], int], words: dict[int, int]) -> int:
+    """What a function of kernels gives, on this ring, with these words of the state block."""
+    before = list(leaves.STATE)
+    leaves.STATE[:] = memory.state([0] * state.WORDS)
+    for place, value in words.items():
+        leaves.STATE[place] = value
+    try:
+        return call()
+    finally:
+        leaves.STATE[:] = before
+
+
+def ask_for(memory: Memory, ticket: int) -> int:
+    """``_send`` of a request that wants a reply, with credit and a time limit of 1 ns."""
+    faults = np.zeros(16, np.uint64)
+    memory.device[0] = memory.device[_ring.DEVICE_CONSUMED // 8] = ticket
+    words = {state.TIMEOUT_NS: 1, state.FAULT_CLAIM: faults.ctypes.data}
+    return on_ring(
+        memory, lambda: _ring._send(state.RING, _ring.PUT | _ring.REPLY, *[0] * 6), words
+    )
+
+
+@pytest.mark.parametrize("word", [1, 5 | _ring._LEFT, 5 | _ring._LEFT | _ring._LEFT_ENGINE])
+def test_who_gives_up_a_cell_leaves_its_word_as_it_was(
+    word: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next has to know whose reply is still to come."""
+    memory, faults = Memory(), []
+    memory.device[BUSY + 3] = word
+    monkeypatch.setattr(_ring, "record_fault", lambda *fault: faults.append(fault))
+    monkeypatch.setattr(_ring.leaf, "relax", lambda: None)
+    assert ask_for(memory, 3) == -1
+    assert len(faults) == 1
+    assert memory.device[BUSY + 3] == word
+    assert memory.control[SKIPPED + 3] == 4
+    assert not memory.slots.any()
+
+
+@pytest.mark.parametrize("other", [1, 5 | _ring._LEFT])
+def test_a_cell_that_another_has_taken_a_moment_before_is_waited_for(
+    other: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that find it free at one time do not both have it."""
+    memory, claim, turns = Memory(), _ring.compare_swap64, []
+
+    def claim_late(address: int, expected: int, value: int) -> int:
+        if not turns:
+            memory.device[BUSY + 3] = other
+            turns.append("taken")
+        return claim(address, expected, value)
+
+    def turn() -> None:
+        assert not memory.slots.any()
+        memory.device[BUSY + 3] = 0
+        turns.append("free")
+
+    monkeypatch.setattr(_ring, "compare_swap64", claim_late)
+    monkeypatch.setattr(_ring.leaf, "relax", turn)
+    assert ask_for(memory, 3) == 3
+    assert turns == ["taken", "free"]
+    assert memory.device[BUSY + 3] == 1
+    assert memory.slots[3].all()
+
+
+@pytest.mark.parametrize("block", [0, 1, 6])
+@pytest.mark.parametrize("team", [0, 1, 2, 63])
+def test_a_team_s_flags_go_by_one_ring_whatever_block_raises_them(
+    team: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a block's older flag could be set after the next one's."""
+    first, second = Memory(), Memory()
+    words = second.state([0] * state.WORDS)
+    behind = {state.RING + 4 + k: words[state.RING + k] for k in range(3)} | {state.RINGS: 2}
+    monkeypatch.setattr(_ring.leaf, "block_index", lambda: block)
+    assert on_ring(first, lambda: _ring.raise_for_team(team, 4096, 7, 1), behind) == 0
+    assert [memory.slots.any() for memory in (first, second)] == [team % 2 == 0, team % 2 == 1]
+
+
 def test_only_a_request_with_a_reply_takes_its_cell() -> None:
     for kind, busy in ((_ring.PUT, 0), (_ring.PUT | _ring.REPLY, 1)):
         memory = Memory()
         memory.send(5, [0] * 6, kind)
         assert memory.device[_ring.DEVICE_WORDS // 8 + 5] == busy
+
+
+def test_words_that_only_rise_name_their_ring() -> None:
+    """Who sets a peer's word by a request says by which ring: a new one is to be argued for here.
+
+    ``far_signal`` is behind ``settle``, signals of the user's and ``far_words`` of channels are not set
+    again before they have been seen.
+    """
+    package, found = Path(_ring.__file__).parents[2], set()
+    for path in [*(package / "device").rglob("*.py"), *(package / "triton").glob("*.py")]:
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef):
+                text = ast.unparse(function)
+                if re.search(r"\b(_?AMO_SET|_SET)\b", text) and re.search(
+                    r"\b(tell\w*|_send)\(", text
+                ):
+                    found.add(function.name)
+                if "far_words(" in text:
+                    found |= {
+                        f"{function.name} by {ring}" for ring in re.findall(r"\w+_ring\(", text)
+                    }
+    flags = {"raise_for_team", "_raise_far by team_ring("}
+    acknowledged = {"far_words", "far_signal", "send by own_ring(", "_meet_members by own_ring("}
+    assert found == flags | acknowledged | {"_make_update", "update"}  # the user's signals

@@ -222,6 +222,18 @@ def test_who_waits_acquires_the_word_that_was_seen(assembled):
     assert "ld.relaxed.sys.global.b128" not in found
 
 
+def test_a_cell_is_claimed_before_the_slot_is_stored(assembled):
+    """By an atomic whose value is looked at: a store could arrive behind the host's answer."""
+    (text,) = (row["ask"] for row in assembled[1] if row.get("litmus") == "request")
+    slots = [found.start() for found in re.finditer(r"st\.relaxed\.sys\.global\.b128", text)]
+    assert len(slots) == 4
+    before, behind = text[: slots[0]], text[slots[-1] :]
+    (claim,) = re.finditer(r"atom\.relaxed\.gpu\.global\.cas\.b64 (%rd\d+),", before)
+    assert re.search(rf"setp\.\w+\.s64\s+%p\d+, [^;]*{claim[1]}\b", before[claim.end() :])
+    assert "st.relaxed.sys" not in before, "nothing else says that the cell is in use"
+    assert behind.count("st.relaxed.sys.global.u64") == 1, "it is free when the reply has been read"
+
+
 def test_labels_of_stages_cost_nothing_until_they_are_compiled_in(compiled):
     (row,) = (row for row in compiled if "staged" in row)
     assert row["off"] == row["plain"] == row["again"]

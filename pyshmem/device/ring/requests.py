@@ -7,7 +7,17 @@ from ..._core.contract import REQUEST_FLAG, REQUEST_OP
 from ..._core.contract import RING as _RING
 from ..faults import FAULT_PROXY, FAULT_TIMEOUT, OP, record_fault
 from ..leaf import chosen as leaf
-from ..leaf.chosen import cold, cold_large, device_function, opaque, raise64, read64, state, write64
+from ..leaf.chosen import (
+    cold,
+    cold_large,
+    compare_swap64,
+    device_function,
+    opaque,
+    raise64,
+    read64,
+    state,
+    write64,
+)
 from ..state import FAULT_CLAIM, RING, RING_LOG2, RING_SLOTS, RINGS, TIMEOUT_NS
 
 NULL, PUT, GET, PUT_SIGNAL = REQUEST_OP.NULL, REQUEST_OP.PUT, REQUEST_OP.GET, REQUEST_OP.PUT_SIGNAL
@@ -46,6 +56,15 @@ def _own_ring() -> int:
     if rings <= 1:
         return RING
     return RING + 4 * (leaf.block_index() % rings)
+
+
+@device_function
+def _ring_of_team(slot: int) -> int:
+    """The same of a team's: words that only rise are in order, whatever blocks raise them in turn."""
+    rings = state(RINGS)
+    if rings <= 1:
+        return RING
+    return RING + 4 * (slot % rings)
 
 
 @device_function
@@ -106,13 +125,17 @@ def _await_credit(device: int, control: int, ticket: int) -> bool:
 def _take_cell(busy: int, cell: int, done: int, tag: int) -> int:
     """Until the cell's last user has its reply, or the reply has come that it gave up: 1.
 
-    Its reply may be of 2^32 tickets before, so another tag is put there first. 0 after a timeout.
+    Its reply may be of 2^32 tickets before, so another tag is put there first. 0 after a timeout: the
+    word is then as it was, for the next to wait for.
     """
     deadline, polls = 0, 0
     while deadline >= 0:
         word = read64(busy)
         reply = done if word & _LEFT_ENGINE != 0 else cell + 8
-        if word & _IN_USE == 0 or (word & _LEFT != 0 and read64(reply) & _LOW32 == word & _LOW32):
+        over = word & _IN_USE == 0 or (
+            word & _LEFT != 0 and read64(reply) & _LOW32 == word & _LOW32
+        )
+        if over and compare_swap64(busy, word, 1) == word:
             write64(cell + 8, ~tag & _LOW32)
             write64(done, ~tag & _LOW32)
             leaf.fence()  # the proxy answers behind it
@@ -157,9 +180,13 @@ def _send(ring, kind, dest, source, value, extra, extra2, pe) -> int:
         busy = device + DEVICE_WORDS + 8 * index
         cell = control + CONTROL_CELLS + _CELL_BYTES * index
         free, tag = ticket >> 32 << _TURN, (ticket + 1) & _LOW32
-        if read64(busy) != free and _take_cell(busy, cell, busy + 8 * slots, tag) == 0:
+        # An atomic, where a load would take as long: its value is back when the word is taken, and only
+        # then is the slot stored. A store of 1 could arrive behind the host's answer to the slot, when
+        # the cell's next user has read the word already: two would have one cell.
+        if compare_swap64(busy, free, 1) != free and not _take_cell(
+            busy, cell, busy + 8 * slots, tag
+        ):
             return _skip(control, slots, ticket)
-        write64(busy, 1)
     # Seven words as eight of 56 bits and a phase: pysh_request_pack().
     mark = ((ticket >> state(RING_LOG2)) % 255 + 1) << 56
     slot = state(ring) + 64 * index
@@ -177,6 +204,19 @@ def tell(kind: int, dest: int, source: int, value: int, extra: int, extra2: int,
     """Sends a request that has no reply; ``quiet`` completes it. The words are those of ring.h."""
     ring = _own_ring()
     ticket = _send(ring, kind, dest, source, value, extra, extra2, pe)
+    raise64(state(ring + 2) + DEVICE_PENDING, ticket + 1)
+    return 0
+
+
+@cold_large
+def raise_for_team(slot: int, dest: int, value: int, pe: int) -> int:
+    """Sets 8 bytes at ``pe`` by the ring of the team in this slot, behind what the team has set there.
+
+    In no order with requests of the caller's block: what a flag tells of is complete before.
+    """
+    ring = _ring_of_team(slot)
+    kind, word = AMO | leaf.UINT64 << 8, pe & _LOW32 | leaf.AMO_SET << 32
+    ticket = _send(ring, kind, dest, 0, value, 0, 0, word)
     raise64(state(ring + 2) + DEVICE_PENDING, ticket + 1)
     return 0
 
@@ -233,8 +273,8 @@ def _await_quiet(device: int, control: int, need: int) -> int:
     while deadline >= 0:
         acked = read64(control + CONTROL_ACKED)
         if acked >= need:
+            leaf.fence()  # what is complete is seen, also by who finds the shadow raised and fences
             raise64(device + DEVICE_ACKED, acked)
-            leaf.fence()
             return 0
         if acked != seen or polls & (_POLLS_PER_CHECK - 1) == 0:
             write64(control + CONTROL_ASKED, need)  # again: who asks for less may have come after

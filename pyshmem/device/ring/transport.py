@@ -8,11 +8,10 @@ routines.
 """
 
 from .. import copies
-from ..leaf import chosen
 from ..leaf.chosen import cold, device_function, in_global, load_near, store_near, write64
 from ..peers import distance_to, my_pe, near_to
 from .cutover import offloads_get
-from .requests import AMO, DONE, GET, PUT, PUT_SIGNAL, RELEASE, G, P, ask, tell
+from .requests import DONE, GET, PUT, PUT_SIGNAL, RELEASE, G, P, ask, raise_for_team, tell
 
 
 @device_function
@@ -75,11 +74,11 @@ def get_bytes(dest: int, source: int, nbytes: int, pe: int, rank: int, size: int
 
 
 @device_function
-def store_word(dest: int, value: int, pe: int) -> None:
-    """Eight bytes to ``pe``, relaxed; by the ring they come after earlier puts."""
+def store_flag(slot: int, dest: int, value: int, pe: int) -> None:
+    """Eight bytes to ``pe``, relaxed, a flag of the team in ``slot``: it never goes back."""
     if near_to(pe):
         write64(dest + distance_to(pe), value)
     elif pe == my_pe():
         write64(dest, value)  # at once: nobody waits for words of their own
     else:
-        tell(AMO | chosen.UINT64 << 8, dest, 0, value, 0, 0, pe | chosen.AMO_SET << 32)
+        raise_for_team(slot, dest, value, pe)

@@ -6,6 +6,10 @@ all others to e, and waiting until all others' flags have reached it. Numbers on
 reset, and a member that is a round ahead does no harm. Where members are far, and more than a node
 has, they have a flag a turn instead: in turn t a member hears from the one 2^t in front of it, which
 has heard from as many before, and so after log2(n) turns of all.
+
+Flags of far members go by one ring, the team's: two blocks that take turns in a team's calls have rings
+of their own, and the older flag could be set last. What a round tells of is complete when its flags are
+raised: transfers of collectives have their replies by then, and a barrier's ``quiet`` is over.
 """
 
 from collections.abc import Callable
@@ -18,7 +22,7 @@ from ..leaf.chosen import device_function, outline, rare, read64, state, stride,
 from ..peers import distance_to, my_pe, near, near_to
 from ..ring.cutover import may_offload_put, offloads_put
 from ..ring.requests import RELEASE, SPREAD, ask
-from ..ring.transport import ring_put, store_word
+from ..ring.transport import ring_put, store_flag
 from ..state import DELTA
 from ..wait_loop import reached_soon, wait_word
 from . import rows
@@ -46,9 +50,9 @@ def _await_from(row: int, flags: int, k: int, size: int, epoch: int, waited_op: 
 
 @device_function
 def _raise_all(row: int, flags: int, rank: int, size: int, epoch: int) -> None:
-    k = rank + 1
+    slot, k = rows.team_number(row) - 1, rank + 1
     while k < row_n_pes(row):
-        store_word(flags + 8 * row_my_pe(row), epoch, member_pe(row, other_member(row, k)))
+        store_flag(slot, flags + 8 * row_my_pe(row), epoch, member_pe(row, other_member(row, k)))
         k += size
 
 
@@ -56,8 +60,9 @@ def _raise_all(row: int, flags: int, rank: int, size: int, epoch: int) -> None:
 def _take_turns(row: int, flags: int, rank: int, epoch: int, waited_op: int) -> int:
     """One lane does it all; what it has heard of is released with its next flag."""
     members, step, flag = row_n_pes(row), 1, flags
+    slot = rows.team_number(row) - 1
     while rank == 0 and step < members:
-        store_word(flag, epoch, member_pe(row, other_member(row, step)))
+        store_flag(slot, flag, epoch, member_pe(row, other_member(row, step)))
         front = other_member(row, members - step)
         wait_word(flag, epoch, waited_op, member_pe(row, front))
         leaf.fence()

@@ -25,7 +25,7 @@ from ..ptx import I64, array_type, asm, i64, instruction, leaf, with_arity
 __all__ = [
     "AMO_SET", "UINT64", "add64", "address_of", "array_from", "await_earlier_kernels",
     "block_index", "block_share", "block_sync", "block_threads", "claim", "cold", "cold_large",
-    "fence", "fetch_add64", "follows_in_block", "grid_blocks", "grid_sync", "lane",
+    "compare_swap64", "fence", "fetch_add64", "follows_in_block", "grid_blocks", "grid_sync", "lane",
     "let_next_kernel_start", "line_block", "line_blocks", "line_rank", "line_thread",
     "line_threads", "match", "nap", "note_call", "now", "opaque", "outline", "quotient32",
     "raise64", "rare", "read64", "read64_acquire", "relax", "require", "signal_release_add",
@@ -57,6 +57,8 @@ signal_release_add = instruction("red.release.sys.global.add.u64 [$0], $1;", "ll
 # The ring: the own GPU's affair. In the host's memory no atomic of a GPU is one for the host, which only
 # reads what is raised there.
 fetch_add64 = instruction("atom.relaxed.gpu.global.add.u64 $0, [$1], $2;", "ll", results=1)
+# Stores the second value where the word equals the first; what the word was.
+compare_swap64 = instruction("atom.relaxed.gpu.global.cas.b64 $0, [$1], $2, $3;", "lll", results=1)
 raise64 = instruction("red.relaxed.gpu.global.max.u64 [$0], $1;", "ll")
 quotient32 = instruction(
     "{.reg .b32 a, b; cvt.u32.u64 a, $1; cvt.u32.u64 b, $2; div.u32 a, a, b; cvt.u64.u32 $0, a;}",

@@ -24,13 +24,13 @@ from .messages import label_word, print_bits, print_kind
 
 __all__ = [
     "AMO_SET", "UINT64", "add64", "await_earlier_kernels", "block_index", "block_share",
-    "block_sync", "block_threads", "claim", "cold", "cold_large", "fence", "fetch_add64", "fixed32",
-    "fixed64", "follows_in_block", "grid_blocks", "grid_sync", "label_word", "lane",
-    "let_next_kernel_start", "line_block", "line_blocks", "line_rank", "line_thread",
-    "line_threads", "load_pair", "nap", "note_call", "now", "opaque", "outline", "print_bits",
-    "print_kind", "quotient32", "raise64", "rare", "read64", "read64_acquire", "relax",
-    "signal_release_add", "signal_release_set", "state", "state_pe", "store_pair", "stride",
-    "thread_in_block", "trap", "warp_share", "warp_sync", "warp_threads", "write64",
+    "block_sync", "block_threads", "claim", "cold", "cold_large", "compare_swap64", "fence",
+    "fetch_add64", "fixed32", "fixed64", "follows_in_block", "grid_blocks", "grid_sync",
+    "label_word", "lane", "let_next_kernel_start", "line_block", "line_blocks", "line_rank",
+    "line_thread", "line_threads", "load_pair", "nap", "note_call", "now", "opaque", "outline",
+    "print_bits", "print_kind", "quotient32", "raise64", "rare", "read64", "read64_acquire",
+    "relax", "signal_release_add", "signal_release_set", "state", "state_pe", "store_pair",
+    "stride", "thread_in_block", "trap", "warp_share", "warp_sync", "warp_threads", "write64",
 ]  # fmt: skip
 
 MASK = (1 << 64) - 1
@@ -134,10 +134,15 @@ def add64(address: int, value: int) -> None:
     fetch_add64(address, value)
 
 
+def compare_swap64(address: int, expected: int, value: int) -> int:
+    old: int = lib.ishmemx_leaf_atomic(COMPARE_SWAP, _UINT64, address, value, expected)
+    return old
+
+
 def raise64(address: int, value: int) -> None:
     seen = read64(address)
     while seen < value:
-        old = lib.ishmemx_leaf_atomic(COMPARE_SWAP, _UINT64, address, value, seen)
+        old = compare_swap64(address, seen, value)
         seen = value if old == seen else old
 
 

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs with several rings: what has to stay in order goes by one, whatever blocks ask for it."""
+
+from __future__ import annotations
+
+import pytest
+
+#: Ring 0 of PE 0 stands behind a handler, which waits for a semaphore of C. Block 0 of each PE meets the
+#: other, then block 1; that of PE 1 begins when block 2 of PE 0 says so, by ring 0: behind the first
+#: flag.
+TURNS = """
+    import ctypes
+    import sys
+    import threading
+    import time
+
+    import numpy as np
+    import pyshmem
+    from numba import cuda
+    from pyshmem import device as shmem
+
+    libc = ctypes.CDLL(None)
+    held = ctypes.create_string_buffer(64)  # a sem_t
+    libc.sem_init(held, 0, 0)
+
+    def let_go_behind(mark):
+        while not mark[0]:
+            time.sleep(0.001)
+        time.sleep(0.2)  # the flag is on its way, or in the queue: nobody can tell
+        libc.sem_post(held)
+
+    def prepare(job):
+        words = [pyshmem.zeros(1, dtype=np.int64, heap="host") for _ in range(3)]
+        if job.my_pe == 0:
+            threading.Thread(target=let_go_behind, args=(words[2],), daemon=True).start()
+        handler = pyshmem.register_handler(ctypes.cast(libc.sem_wait, ctypes.c_void_p).value)
+        own = pyshmem.TEAM_WORLD.split_strided(0, 1, job.n_pes)
+        pyshmem.barrier_all()
+        return int(handler), ctypes.addressof(held), own, words
+
+    @cuda.jit
+    def meet(routine, team):
+        if routine == 0:
+            shmem.sync_all()
+        else:
+            shmem.team_sync(team)
+
+    @cuda.jit
+    def take_turns(handler, semaphore, me, turn, go, mark, routine, team):
+        if cuda.blockIdx.x == 0:
+            if me == 0:
+                shmem.post(handler, semaphore, 0, 0, 0)
+            meet(routine, team)
+            turn[0] = 1
+        else:
+            shmem.wait_until(turn, shmem.CMP_EQ, 1)
+            if cuda.blockIdx.x == 2:
+                if me == 0:
+                    shmem.p(go, 1, 1)
+            else:
+                if me == 1:
+                    shmem.wait_until(go, shmem.CMP_EQ, 1)
+                mark[0] = 1
+                meet(routine, team)
+
+    with pyshmem.init() as job:
+        handler, semaphore, own, words = prepare(job)
+        team = shmem.TEAM_WORLD if sys.argv[1] == "1" else shmem.as_argument(own)
+        arguments = [shmem.as_argument(word) for word in words]
+        take_turns[3, 1](handler, semaphore, job.my_pe, *arguments, int(sys.argv[1]), team)
+        pyshmem.barrier_all()
+        print("met twice")
+"""
+
+
+@pytest.mark.parametrize("routine", [0, 1, 2], ids=["sync_all", "world", "a team of its own"])
+def test_flags_do_not_go_back_when_blocks_of_two_rings_take_turns(run_pes, routine: int) -> None:
+    settings = {"PYSHMEM_P2P": "0", "PYSHMEM_RINGS": "2", "PYSHMEM_TIMEOUT": "10"}
+    result = run_pes(2, TURNS, [routine], device="sim", env=settings)
+    assert result.stdout.splitlines() == ["met twice"] * 2, result.stdout + result.stderr
