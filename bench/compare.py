@@ -4,13 +4,16 @@
 Run: python bench/compare.py [--targets] [--before OLD.jsonl] result.jsonl...
 With --targets it prints only what ``targets.py`` makes of them; the exit code says whether all passed.
 With --before it prints pyshmem's own figures beside those of another version, measured in turn on one
-machine (``run_on_gpu.sh ... against``); the exit code says whether none is much slower.
+machine (``run_on_gpu.sh ... against``); the exit code says whether none is much slower. With --median
+figures are medians of the rows that a figure has, else the least.
 """
 
 import json
 import sys
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 import click
 from rich.console import Console
@@ -23,18 +26,17 @@ from targets import Figures, judge
 MUCH = 1.03
 
 
-def rows(paths: tuple[str, ...]) -> Figures:
-    """(op, bytes, pes, blocks, threads) -> peer -> least microseconds."""
-    figures: Figures = defaultdict(dict)
+def rows(paths: tuple[str, ...], pick: Callable[[list[float]], float] = min) -> Figures:
+    """(op, bytes, pes, blocks, threads) -> peer -> microseconds, ``pick`` of those measured."""
+    found: dict[tuple, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for path in paths:
         for line in Path(path).read_text().splitlines():
             if not line.startswith("{"):
                 continue
             row = json.loads(line)
             key = tuple(row[name] for name in ("op", "bytes", "pes", "blocks", "threads"))
-            best = figures[key].get(row["peer"], float("inf"))
-            figures[key][row["peer"]] = min(best, row["us"])
-    return figures
+            found[key][row["peer"]].append(row["us"])
+    return {key: {peer: pick(us) for peer, us in row.items()} for key, row in found.items()}
 
 
 def print_targets(figures: Figures) -> bool:
@@ -95,13 +97,16 @@ def print_before(before: Figures, now: Figures) -> bool:
 @click.argument("results", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
 @click.option("--targets", is_flag=True, help="What targets.py makes of the results, and no more.")
 @click.option("--before", type=click.Path(exists=True, dir_okay=False), help="Another version's.")
-def main(results: tuple[str, ...], targets: bool, before: str | None) -> None:
+@click.option("--median", "in_median", is_flag=True, help="Medians of each figure, not the least.")
+def main(results: tuple[str, ...], targets: bool, before: str | None, in_median: bool) -> None:
     """Figures side by side."""
+    now = rows(results, median if in_median else min)
     if before is not None:
-        sys.exit(0 if print_before(rows((before,)), rows(results)) else 1)
+        old = rows((before,), median if in_median else min)
+        sys.exit(0 if print_before(old, now) else 1)
     if targets:
-        sys.exit(0 if print_targets(rows(results)) else 1)
-    print_figures(rows(results))
+        sys.exit(0 if print_targets(now) else 1)
+    print_figures(now)
 
 
 if __name__ == "__main__":

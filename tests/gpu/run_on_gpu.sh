@@ -18,6 +18,9 @@
 #   streamtune          ways and grids of collectives on streams, beside bare CUDA and NCCL (PROGRAMS: where bare_allreduce is)
 #   stress              10 million random operations on two PEs, by stores and through the ring, and a million with the other PE
 #                       counted as one of another host, as far as it comes in STRESS_SECONDS (240); SEED=n: others (11)
+#   fewslots            FEW_RUNS (8) runs of few_slots.py with each of FEW_RINGS (rings/slots: "4/8 4/64 3/64 2/64"), of FEW_SHAPE
+#                       ("2 32 132 256": turns, lanes of a warp that send, blocks, threads), and with 1/8 and 32 blocks, all within
+#                       FEW_SECONDS (60) each; where $AGAINST is a version's source, FEW_AGAINST (4) runs of it with 4/8 and with 4/64
 #   fused               the tests of tests/pytorch that need GPUs (needs torch)
 #   fusedbench          bench/fused.py (FUSED: its parts, all by default) and bench/decode_step.py
 #   torchbench          bench/torch_calls.py (TORCH_CALLS: its options)
@@ -28,7 +31,8 @@
 #   ring put get coll signals    these figures beside the peers', and whether they reach their targets
 #   bench               all figures
 #   against             AGAINST_PARTS ("put signals collectives") of this version and of the one whose source is $AGAINST, a .tar.gz,
-#                       in turn on this machine, and what is slower now (bench/compare.py --before)
+#                       in turn on this machine, and what is slower now (bench/compare.py --before); MEDIAN=1: medians of the
+#                       ROUNDS (3), else the least
 # PES="1 2" limits the numbers of PEs of the device suite; SHARDS=n: it runs as n jobs side by side, each with its part
 # of the tests (as many as leave each PE a core, 16 at most), for SUITE_SECONDS (280) at most; ROUNDS=1: each figure is measured once instead of twice;
 # MPS=1: PEs that share a GPU (GPUS=2 where there is one) run at a time, by a daemon of MPS for the time of this script;
@@ -68,10 +72,16 @@ if [ -z "${BUILT:-}" ]; then
         > "$results/build.log" 2>&1 || { cat "$results/build.log"; exit 1; }
 fi
 
+other= # the folder of another version, once one has been built
+clean_up() {
+    [ -z "${MPS:-}" ] || { echo quit | timeout 20 nvidia-cuda-mps-control; rm -rf "$CUDA_MPS_PIPE_DIRECTORY"; }
+    [ -z "$other" ] || rm -rf "$other"
+}
+trap clean_up EXIT
+
 if [ -n "${MPS:-}" ]; then
     # A short path: it has sockets.
     CUDA_MPS_PIPE_DIRECTORY=$(mktemp -d) && export CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY=$CUDA_MPS_PIPE_DIRECTORY
-    trap 'echo quit | timeout 20 nvidia-cuda-mps-control; rm -rf "$CUDA_MPS_PIPE_DIRECTORY"' EXIT
     nvidia-cuda-mps-control -d || exit 1
 fi
 
@@ -299,10 +309,50 @@ build_other() {
         --target "$1/site" "$1/source" > "$results/against_build.log" 2>&1
 }
 
-if [[ $parts == *" against "* ]]; then
+# Whether there is another version in the folder $other: what an earlier part has built is taken.
+has_other() {
+    [ -n "$other" ] && return
     other=$(mktemp -d)
+    build_other "$other" && return
+    show_failure 1 "$results/against_build.log" 5
+    note against "the other version could not be built"
+    rm -rf "$other"
+    other=
+    return 1
+}
+
+# `$2` runs of few_slots.py with `$3` rings of `$4` slots, the site in `$5`: how many are right, and whether those are all.
+few_slots() { # NAME RUNS RINGS SLOTS SITE TURNS LANES BLOCKS THREADS
+    local name=few_${1}_$3_$4 runs=$2 rings=$3 slots=$4 at=$5 kept=$results/few_cache_$1 k code ended=0 hung=0
+    shift 5
+    rm -f "$results/${name}"_*.log
+    for ((k = 1; k <= runs; k++)); do
+        PYTHONPATH=$at NUMBA_CACHE_DIR=$kept PYSHMEM_P2P=0 PYSHMEM_RINGS=$rings PYSHMEM_RING_SLOTS=$slots timeout $((${FEW_SECONDS:-60} + 5)) \
+            $run --timeout "${FEW_SECONDS:-60}" -n 2 gpu/few_slots.py "$@" > "$results/${name}_$k.log" 2>&1
+        code=$?
+        [ $code -ne 0 ] || ended=$((ended + 1))
+        [ $code -ne 124 ] || hung=$((hung + 1))
+    done
+    note "$name" "$ended of $runs right, $hung hung; the last: $(tail -1 "$results/${name}_$runs.log" | cut -c1-70)"
+    [ $ended -eq "$runs" ]
+}
+
+if [[ $parts == *" fewslots "* ]]; then
+    read -r turns lanes blocks threads <<< "${FEW_SHAPE:-2 32 132 256}"
+    for way in ${FEW_RINGS:-4/8 4/64 3/64 2/64}; do
+        few_slots now "${FEW_RUNS:-8}" "${way%/*}" "${way#*/}" "$site" "$turns" "$lanes" "$blocks" "$threads" || status=1
+    done
+    few_slots now "${FEW_RUNS:-8}" 1 8 "$site" "$turns" "$lanes" $((blocks < 32 ? blocks : 32)) "$threads" || status=1
+    if [ -n "${AGAINST:-}" ] && has_other; then # it is shown, not judged
+        for way in 4/8 4/64; do
+            FEW_SECONDS=30 few_slots before "${FEW_AGAINST:-4}" "${way%/*}" "${way#*/}" "$other/site" "$turns" "$lanes" "$blocks" "$threads"
+        done
+    fi
+fi
+
+if [[ $parts == *" against "* ]]; then
     rm -f "$results"/against_{before,now}_*.jsonl
-    if build_other "$other"; then
+    if has_other; then
         # In turn: machines of one kind differ by more than versions do. Each round has heaps of another size, so that
         # the flags lie elsewhere: what part of the L2 cache has them changes a meeting on one GPU by up to 20 %.
         for ((round = 1; round <= ${ROUNDS:-3}; round++)); do
@@ -314,12 +364,8 @@ if [[ $parts == *" against "* ]]; then
             done
         done
         cat "$results"/against_before_*.jsonl > "$results/against_x$gpus.jsonl"
-        job "against_x$gpus" 60 $python ../bench/compare.py --before "$results/against_x$gpus.jsonl" "$results"/against_now_*.jsonl
-    else
-        show_failure 1 "$results/against_build.log" 5
-        note against "the other version could not be built"
+        job "against_x$gpus" 60 $python ../bench/compare.py ${MEDIAN:+--median} --before "$results/against_x$gpus.jsonl" "$results"/against_now_*.jsonl
     fi
-    rm -rf "$other"
 fi
 
 # ---- figures -----------------------------------------------------------------------------------------

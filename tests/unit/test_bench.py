@@ -168,6 +168,14 @@ def test_a_version_is_slower_where_its_best_time_is(
     assert result.exit_code == (slower > 0)
 
 
+def test_medians_are_compared_when_they_are_asked_for(tmp_path: Path) -> None:
+    before = figures_file(tmp_path / "before.jsonl", {"put": [1.0, 3.0, 2.0]})
+    after = figures_file(tmp_path / "now.jsonl", {"put": [0.5, 2.5, 9.0]})
+    for options, slower in ([], 0), (["--median"], 1):
+        result = CliRunner().invoke(compare.main, [*options, "--before", before, after])
+        assert result.exit_code == slower
+
+
 def test_versions_without_a_figure_in_common_are_not_as_fast(tmp_path: Path) -> None:
     before = figures_file(tmp_path / "before.jsonl", {"put": [1.0]})
     after = figures_file(tmp_path / "now.jsonl", {"get": [1.0]})
