@@ -26,6 +26,9 @@ ISHMEMX_API int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, 
  * "shape (4,) float64", or NULL: what is to lie there, which in checking mode is equal on all PEs too. */
 ISHMEMX_API int ishmemx_malloc_as(const char *routine, const char *contents, int heap, size_t nbytes, size_t align,
                                   int zero, void **block_p);
+/* The same, filled with `values`, which each PE has for itself, again and again, before any PE goes on. */
+ISHMEMX_API int ishmemx_malloc_filled(const char *routine, const char *contents, int heap, size_t nbytes, size_t align,
+                                      const void *values, size_t values_nbytes, void **block_p);
 ISHMEMX_API int ishmemx_free(void *block); /* collective; begins with a barrier; NULL is allowed */
 /* Collective: a block of nbytes with the old contents, as far as they fit, in place of `block`, on the
  * same heap. NULL is malloc, nbytes 0 is free. When it fails the old block stays as it was. */

@@ -80,6 +80,8 @@ SETTINGS = (
     Setting("CORE_HEAPS", "flag", "0", "core dumps hold the symmetric heaps too, this PE's and its peers'"),
     Setting("CHECK", "flag", "0", "checking mode: overlap, sources changed too soon, arguments that differ between PEs",
             "SHMEM_DEBUG"),
+    Setting("CHECK_FIRST", "integer:0:1000000", "32",
+            "so many of the first collectives of each team are compared between its PEs without checking mode; 0: none"),
     Setting("SPIN", "integer:-1:", "-1", "polls before a waiting PE yields its core; -1 chooses from the core count"),
     # Set by launchers, not by users.
     Setting("PE", "integer", "-1", "number of this PE (set by the launcher)"),

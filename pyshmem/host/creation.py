@@ -21,15 +21,22 @@ from .heap import Either, OnDevice, OnHost, Shape, allocate
 from .teams import TEAM_WORLD
 
 
-def _filled(array: Any, values: Any) -> Any:
-    """Set the elements of a new array; no PE goes on before all have, so that no put is lost."""
-    fitting(array.dtype, values)
-    if isinstance(array, np.ndarray):
-        array[...] = values
-    else:
-        cupy_arrays.assign(array, values)
-    check(lib.ishmemx_team_sync(TEAM_WORLD.handle))
-    return array
+def _filled(routine: str, shape: Shape, dtype: DTypeLike, heap: str, values: Any) -> Any:
+    """A new array of these values; no PE goes on before all have set theirs, so that no put is lost.
+
+    The allocation sets them, before its meeting: so a call that is interrupted and made again is one
+    allocation. Values on a GPU alone are assigned behind it.
+    """
+    fitting(as_dtype(dtype), values)
+    if hasattr(values, "__cuda_array_interface__"):
+        array = allocate(routine, shape, dtype, heap)
+        if isinstance(array, np.ndarray):
+            array[...] = values
+        else:
+            cupy_arrays.assign(array, values)
+        check(lib.ishmemx_team_sync(TEAM_WORLD.handle))
+        return array
+    return allocate(routine, shape, dtype, heap, values=values)
 
 
 class Hint(IntFlag):
@@ -125,7 +132,7 @@ def ones(shape: Shape, dtype: DTypeLike = float, *, heap: str = "host") -> Any:
     Completes: all PEs' elements are set on return, so puts may follow at once.
     Spec: shmem_malloc (OpenSHMEM 1.5).
     """
-    return _filled(allocate("ones", shape, dtype, heap), 1)
+    return _filled("ones", shape, dtype, heap, 1)
 
 
 @overload
@@ -151,7 +158,7 @@ def full(shape: Shape, fill_value: Any, dtype: DTypeLike = None, *, heap: str = 
     Spec: shmem_malloc (OpenSHMEM 1.5).
     """
     kind = np.asarray(fill_value).dtype if dtype is None else dtype
-    return _filled(allocate("full", shape, kind, heap), fill_value)
+    return _filled("full", shape, kind, heap, fill_value)
 
 
 @overload
@@ -177,7 +184,7 @@ def array(values: Any, dtype: DTypeLike = None, *, heap: str = "host") -> Any:
     if isinstance(seen, np.ndarray) or not hasattr(seen, "__cuda_array_interface__"):
         seen = np.asarray(seen, kind)
         kind = seen.dtype
-    return _filled(allocate("array", seen.shape, kind or seen.dtype, heap), seen)
+    return _filled("array", seen.shape, kind or seen.dtype, heap, seen)
 
 
 def _seen(values: Any) -> Any:
@@ -225,7 +232,7 @@ def arange(
         raise TypeError("start is None; give the first value, or the end alone")
     bounds: tuple[Any, ...] = (0, start, step) if stop is None else (start, stop, step)
     values = np.arange(*bounds, dtype=None if dtype is None else as_dtype(dtype))
-    return _filled(allocate("arange", values.shape, values.dtype, heap), values)
+    return _filled("arange", values.shape, values.dtype, heap, values)
 
 
 def _like(prototype: Any, dtype: DTypeLike, heap: str | None) -> tuple[Any, DTypeLike, str]:
@@ -294,7 +301,7 @@ def ones_like(prototype: Any, dtype: DTypeLike = ..., *, heap: str | None = ...)
 def ones_like(prototype: Any, dtype: DTypeLike = None, *, heap: str | None = None) -> Any:
     """``ones`` with shape, dtype and heap of another array, unless given. Collective."""
     shape, kind, place = _like(prototype, dtype, heap)
-    return _filled(allocate("ones_like", shape, kind, place), 1)
+    return _filled("ones_like", shape, kind, place, 1)
 
 
 @overload
@@ -326,7 +333,7 @@ def full_like(
 ) -> Any:
     """``full`` with shape, dtype and heap of another array, unless given. Collective."""
     shape, kind, place = _like(prototype, dtype, heap)
-    return _filled(allocate("full_like", shape, kind, place), fill_value)
+    return _filled("full_like", shape, kind, place, fill_value)
 
 
 @overload

@@ -78,15 +78,26 @@ def _invalidate(block: Block, why: str) -> None:
 runtime.on_finalize(_job_ended)
 
 
+#: No values: the elements are what they are.
+_NONE: Any = object()
+
+
 # ---- making ------------------------------------------------------------------------------------
 
 
 def allocate(
-    routine: str, shape: Shape, dtype: DTypeLike, heap: str, zero: bool = False, align: int = 0
+    routine: str,
+    shape: Shape,
+    dtype: DTypeLike,
+    heap: str,
+    zero: bool = False,
+    align: int = 0,
+    values: Any = _NONE,
 ) -> Any:
     """An array of ``shape``; the one place that takes new memory from a heap.
 
-    ``routine`` is what the user called, for errors and reports.
+    ``routine`` is what the user called, for errors and reports. ``values``, if any, are what the
+    elements are set to, as an assignment to all of them would.
     """
     number = heap_number(heap)
     job = runtime.current()
@@ -104,12 +115,23 @@ def allocate(
             return cupy_arrays.array_over(0, 0, None, extents, kind)
         return SymmetricArray(extents, kind, buffer=_nothing_on(number))
     address = ffi.new("uintptr_t *")
-    check(
-        lib.ishmemx_malloc_as(
-            routine.encode(), _contents(extents, kind), number, nbytes, align, zero, address
-        )
-    )
+    what = routine.encode(), _contents(extents, kind), number, nbytes, align
+    if values is _NONE:
+        check(lib.ishmemx_malloc_as(*what, zero, address))
+    else:
+        fill = _fill(values, extents, kind)
+        check(lib.ishmemx_malloc_filled(*what, fill.ctypes.data, fill.nbytes, address))
     return _array_over(address[0], nbytes, extents, kind, on_gpu)
+
+
+def _fill(
+    values: Any, extents: tuple[int, ...], kind: np.dtype[Any]
+) -> np.ndarray[Any, np.dtype[Any]]:
+    """The bytes that are repeated until all elements have their values: a single one, or all."""
+    single = np.ndim(values) == 0
+    fill = np.empty(() if single else extents, kind)
+    fill[...] = values
+    return fill
 
 
 def _nothing_on(number: int) -> np.ndarray[Any, Any]:

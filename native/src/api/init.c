@@ -156,7 +156,7 @@ static int start(const ishmemx_config_t *config) {
     static bool fork_handled;
     const pysh_conduit_t *conduit;
     const char *name, *origin;
-    int64_t position, p2p, core_heaps, report_after_ns;
+    int64_t position, p2p, core_heaps, report_after_ns, check_first;
     int status;
 
     if (pysh_is_forked(ISHMEMX_ERR_UNSUPPORTED))
@@ -166,6 +166,7 @@ static int start(const ishmemx_config_t *config) {
     if ((status = config_check(config)) || (status = ishmemx_setting_number("P2P", &p2p)) ||
         (status = ishmemx_setting_number("CORE_HEAPS", &core_heaps)) ||
         (status = ishmemx_setting_number("REPORT_AFTER", &report_after_ns)) ||
+        (status = ishmemx_setting_number("CHECK_FIRST", &check_first)) ||
         (status = ishmemx_setting_number("CONDUIT", &position)) ||
         (status = ishmemx_setting("CONDUIT", &name, &origin)))
         return status;
@@ -177,6 +178,7 @@ static int start(const ishmemx_config_t *config) {
     pysh.timeout_ns = config->init_timeout_ns; /* until ready */
     pysh.spin = spin_choose(config->spin, config->n_pes);
     pysh.check = config->check;
+    pysh.check_first = (unsigned)check_first;
     pysh.p2p = p2p != 0;
     pysh.several_hosts = pysh_launcher_several_hosts(config->n_pes);
     pysh.srun = pysh_launcher_is_srun(config->n_pes, &pysh.srun_pmi);
@@ -258,7 +260,7 @@ static int end_job(void) {
         pysh_teams_leave();
     /* An exchange of nothing: unlike a barrier it does not pass for the barrier_all that others are in. */
     barrier = aborted || atomic_load(pysh.alarm) ? ISHMEMX_OK : pysh.conduit->exchange("finalize", "", nothing, 0);
-    pysh_team_unclaim(&ishmemx_team_world);
+    pysh_team_unclaim(&ishmemx_team_world, ISHMEMX_OK);
     tear_down();
     return status ? status : barrier;
 }
@@ -297,7 +299,8 @@ int ishmemx_finalize(void) {
         return pysh_fail(ISHMEMX_ERR_STATE, "finalize: another thread is at it");
     n_inits = 0;
     pysh_wait_to_the_end(true);
-    status = pysh_waits_drain(pysh_teams_busy) ? pysh_team_claim(&ishmemx_team_world, "finalize") : ISHMEMX_ERR_STATE;
+    status =
+        pysh_waits_drain(pysh_teams_busy) ? pysh_team_claim(&ishmemx_team_world, "finalize", 0) : ISHMEMX_ERR_STATE;
     status = status ? leave_mapped() : end_job();
     pysh_wait_to_the_end(false);
     return status;

@@ -21,6 +21,10 @@ static const struct {
 ISHMEMX_ELEMENTS(PYSH_X)
 #undef PYSH_X
 
+const char *pysh_type_name(int type) {
+    return type >= 0 && type < ISHMEMX_TYPE_COUNT ? elements[type].name : "no type";
+}
+
 size_t pysh_type_nbytes(int type) {
     return elements[type].nbytes;
 }

@@ -27,6 +27,8 @@ enum pysh_family {
 };
 
 /* For 0 <= type < ISHMEMX_TYPE_COUNT. */
+/* Of a number that may be none: "no type". */
+const char *pysh_type_name(int type);
 size_t pysh_type_nbytes(int type);
 /* For any number; 1 for what is no type. */
 size_t pysh_type_width(int type);

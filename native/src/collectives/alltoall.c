@@ -69,12 +69,12 @@ static int alltoalls_fetch(ishmemx_team_t team, char *dest, const char *source, 
 
 static int alltoalls_direct(ishmemx_team_t team, void *dest, const void *source, ptrdiff_t dest_stride,
                             ptrdiff_t source_stride, size_t nelems, size_t width) {
-    int status = pysh_team_sync(team, "alltoall");
+    int status = pysh_coll_start(team, "alltoall");
 
-    if (!status)
-        status = pysh_coll_end(team, "alltoall",
-                               alltoalls_fetch(team, dest, source, dest_stride, source_stride, nelems, width));
-    return status;
+    if (status)
+        return status;
+    status = alltoalls_fetch(team, dest, source, dest_stride, source_stride, nelems, width); /* again, if the call is */
+    return pysh_is_unfinished(status) ? status : pysh_coll_end(team, "alltoall", status);
 }
 
 static int alltoalls_check(const char *routine, ishmemx_team_t team, const void *dest, const void *source,
@@ -104,7 +104,7 @@ static int alltoalls(const char *routine, ishmemx_team_t team, void *dest, const
         status = alltoall_staged(team, dest, source, nelems * width);
     else if (nelems && width)
         status = alltoalls_direct(team, dest, source, dest_stride, source_stride, nelems, width);
-    pysh_team_unclaim(team);
+    pysh_team_unclaim(team, status);
     return status;
 }
 

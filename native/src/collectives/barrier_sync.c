@@ -14,19 +14,26 @@
 #include "teams/sync.h"
 #include "teams/team.h"
 
+/* A barrier, then the freeing of blocks that all have released; the latter goes on by itself where it was. */
+static int barrier_and_drain(const char *what) {
+    int status;
+
+    if (!pysh_passed(&ishmemx_team_world, &status, NULL, 0))
+        status = pysh_pass(&ishmemx_team_world, pysh_heap_barrier(what), NULL, 0);
+    return status ? status : pysh_heap_drain_if_pending();
+}
+
 int ishmemx_barrier_all(void) {
     int status;
 
     PYSH_ENTER();
     status = pysh_quiet();
     if (!status)
-        status = pysh_team_claim(&ishmemx_team_world, "barrier_all");
+        status = pysh_team_claim(&ishmemx_team_world, "barrier_all", 0);
     if (status)
         return status;
-    status = pysh_heap_barrier("barrier_all");
-    if (!status)
-        status = pysh_heap_drain_if_pending();
-    pysh_team_unclaim(&ishmemx_team_world);
+    status = barrier_and_drain("barrier_all");
+    pysh_team_unclaim(&ishmemx_team_world, status);
     return status;
 }
 
@@ -34,11 +41,11 @@ int ishmemx_team_sync(ishmemx_team_t team) {
     int status;
 
     PYSH_ENTER();
-    if ((status = pysh_team_check(team)) || (status = pysh_team_claim(team, "team_sync")))
+    if ((status = pysh_team_check(team)) || (status = pysh_team_claim(team, "team_sync", 0)))
         return status;
     atomic_thread_fence(memory_order_seq_cst);
     status = pysh_team_sync(team, "team_sync");
-    pysh_team_unclaim(team);
+    pysh_team_unclaim(team, status);
     return status;
 }
 
@@ -58,13 +65,11 @@ int ishmemx_drain(void) {
     int status;
 
     PYSH_ENTER();
-    if ((status = pysh_team_claim(&ishmemx_team_world, "drain")))
+    if ((status = pysh_team_claim(&ishmemx_team_world, "drain", 0)))
         return status;
-    status = pysh_heap_barrier("drain");
-    if (!status)
-        status = pysh_heap_drain_if_pending();
+    status = barrier_and_drain("drain");
     if (!status)
         status = sweep_teams();
-    pysh_team_unclaim(&ishmemx_team_world);
+    pysh_team_unclaim(&ishmemx_team_world, status);
     return status;
 }

@@ -36,9 +36,12 @@ static int broadcast_fetch(ishmemx_team_t team, void *dest, const void *source, 
 }
 
 static int broadcast_direct(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
-    int status = pysh_team_sync(team, "broadcast");
+    int status = pysh_coll_start(team, "broadcast");
 
-    return status ? status : pysh_coll_end(team, "broadcast", broadcast_fetch(team, dest, source, nbytes, root));
+    if (status)
+        return status;
+    status = broadcast_fetch(team, dest, source, nbytes, root); /* again, if the call is: nobody has changed it */
+    return pysh_is_unfinished(status) ? status : pysh_coll_end(team, "broadcast", status);
 }
 
 static int broadcast_check(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
@@ -70,7 +73,7 @@ int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *source, size_
         return status;
     if (nbytes)
         status = choose(team, nbytes)(team, dest, source, nbytes, root);
-    pysh_team_unclaim(team);
+    pysh_team_unclaim(team, status);
     return status;
 }
 

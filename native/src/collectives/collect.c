@@ -133,13 +133,16 @@ static int check_dest(ishmemx_team_t team, const void *dest, const pysh_contribu
 
 static int fetch_contributions(ishmemx_team_t team, char *dest, const pysh_contribution_t *mine, const void *source,
                                pysh_contribution_t *contributions) {
-    pysh_place_t stage = pysh_stage(team);
     pysh_shared_t shared;
-    int status = stage_contribution(stage, mine, source);
     size_t total, gathered = gathered_nbytes(team);
     uint64_t largest;
+    int status;
 
-    status = pysh_stage_share(team, "collect", gathered, status, &shared);
+    if (!pysh_passed(team, &status, &shared, sizeof shared)) {
+        status = stage_contribution(pysh_stage(team), mine, source);
+        status = pysh_stage_share(team, "collect", gathered, status, &shared);
+        pysh_pass(team, status, &shared, sizeof shared);
+    }
     if (status || (status = read_contributions(&shared, contributions, &total, &largest)))
         return status;
     status = check_dest(team, dest, contributions, total);
@@ -147,7 +150,9 @@ static int fetch_contributions(ishmemx_team_t team, char *dest, const pysh_contr
         return largest <= gathered - sizeof *mine ? read_gathered(&shared, contributions, dest)
                                                   : fetch_by_nodes(team, contributions, dest);
     if (!status)
-        status = fetch_each(team, stage, contributions, dest);
+        status = fetch_each(team, shared.place, contributions, dest);
+    if (pysh_is_unfinished(status))
+        return status;
     return largest > SMALL_CONTRIBUTION && team->nodes.n == 1 ? pysh_coll_end(team, "collect", status) : status;
 }
 
@@ -169,7 +174,7 @@ int ishmemx_collect(ishmemx_team_t team, void *dest, size_t capacity, const void
     else
         status = pysh_fail(ISHMEMX_ERR_MEMORY, "collect: no memory for the sizes of %d PEs", team->n_pes);
     free(contributions);
-    pysh_team_unclaim(team);
+    pysh_team_unclaim(team, status);
     return status;
 }
 

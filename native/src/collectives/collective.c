@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
@@ -17,7 +18,7 @@
 #include "teams/sync.h"
 #include "teams/team.h"
 
-/* ---- agreement, in checking mode ---- */
+/* ---- agreement, in checking mode and on the first calls of a team ---- */
 
 /* No small number, which a member's data may have where its record would stand. */
 #define FIRST_TURN UINT64_C(0x7079736800000000)
@@ -61,6 +62,9 @@ int pysh_record_compare(const pysh_call_t *call, const pysh_record_t *mine, cons
         return pysh_fail(ISHMEMX_ERR_MISMATCH,
                          "%s on PE %d, but %s on PE %d; all PEs must call the same ones in the same order",
                          mine->routine, pysh.pe, other->routine, pe);
+    if (mine->type != other->type && strncmp(mine->routine, "alltoall", strlen("alltoall")) != 0)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: %s on PE %d, but %s on PE %d", call->routine,
+                         pysh_type_name(mine->type), pysh.pe, pysh_type_name(other->type), pe);
     if (mine->nbytes != other->nbytes)
         return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: %llu bytes on PE %d, but %llu on PE %d", call->routine,
                          (unsigned long long)mine->nbytes, pysh.pe, (unsigned long long)other->nbytes, pe);
@@ -71,16 +75,21 @@ int pysh_record_compare(const pysh_call_t *call, const pysh_record_t *mine, cons
         return pysh_fail(ISHMEMX_ERR_MISMATCH,
                          "%s: %s is another array on PE %d than on PE %d; all PEs must give the same symmetric one",
                          call->routine, mine->dest != other->dest ? "dest" : "source", pysh.pe, pe);
-    return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: another type or stride on PE %d than on PE %d", call->routine, pysh.pe,
-                     pe);
+    return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: other strides on PE %d than on PE %d", call->routine, pysh.pe, pe);
+}
+
+bool pysh_coll_compares(unsigned n) {
+    return pysh.check || n < pysh.check_first;
 }
 
 static int agree(ishmemx_team_t team, const pysh_call_t *call, int status) {
     pysh_record_t mine = pysh_record_of(call, status), *all;
     int outcome;
 
-    if (!pysh.check || team->n_pes == 1)
+    if (team->n_pes == 1 || !(team->resume.compared || pysh_coll_compares(team->compared)))
         return status;
+    if (pysh_passed(team, &outcome, NULL, 0))
+        return status ? status : outcome;
     all = calloc((size_t)team->n_pes, sizeof *all);
     if (!all)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory to compare arguments", call->routine);
@@ -91,10 +100,22 @@ static int agree(ishmemx_team_t team, const pysh_call_t *call, int status) {
         mine.turn = FIRST_TURN + team->staged;
         outcome = pysh_team_gather(team, call->routine, &mine, all, sizeof mine);
     }
+    if (!outcome) { /* all have, so all count the same */
+        team->compared++;
+        team->resume.compared = true;
+    }
     for (int i = 0; !outcome && !status && i < team->n_pes; i++)
         outcome = pysh_record_compare(call, &mine, &all[i], team->pes[i]);
     free(all);
-    return status ? status : outcome;
+    if (pysh_is_unfinished(outcome))
+        return outcome;
+    return pysh_pass(team, status ? status : outcome, NULL, 0);
+}
+
+static uint64_t digest_of(const pysh_call_t *call) {
+    uint64_t numbers = (uint64_t)call->op << 40 ^ (uint64_t)call->type << 20 ^ (uint64_t)call->root;
+
+    return pysh_digest(pysh_digest(pysh_digest(numbers, call->nbytes), (uintptr_t)call->dest), (uintptr_t)call->source);
 }
 
 int pysh_coll_begin(ishmemx_team_t team, const pysh_call_t *call, int status) {
@@ -102,10 +123,10 @@ int pysh_coll_begin(ishmemx_team_t team, const pysh_call_t *call, int status) {
 
     if (!team || team->slot < 0)
         return status;
-    if ((claimed = pysh_team_claim(team, call->routine)))
+    if ((claimed = pysh_team_claim(team, call->routine, digest_of(call))))
         return status ? status : claimed;
     if ((status = agree(team, call, status)))
-        pysh_team_unclaim(team);
+        pysh_team_unclaim(team, status);
     return status;
 }
 
@@ -122,10 +143,21 @@ int pysh_coll_check(ishmemx_team_t team, const void *dest, size_t dest_bytes, co
     return status;
 }
 
+int pysh_coll_start(ishmemx_team_t team, const char *what) {
+    int status;
+
+    if (pysh_passed(team, &status, NULL, 0))
+        return status;
+    return pysh_pass(team, pysh_team_sync(team, what), NULL, 0);
+}
+
 /* Whatever became of the copies, the sync takes place: the other members are in it. */
 int pysh_coll_end(ishmemx_team_t team, const char *what, int status) {
     int delivered = pysh.conduit->quiet ? pysh.conduit->quiet() : ISHMEMX_OK;
     int synced = pysh_team_sync(team, what);
 
+    if (pysh_is_unfinished(synced))
+        return synced;
+    pysh_passed_all(team);
     return status ? status : delivered ? delivered : synced;
 }

@@ -2,6 +2,7 @@
  * What all collectives share: agreement of the members, beginning and end. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,10 +26,14 @@ pysh_record_t pysh_record_of(const pysh_call_t *call, int status);
 /* OK, or MISMATCH saying how this PE's call differs from that of world PE `pe`. */
 int pysh_record_compare(const pysh_call_t *call, const pysh_record_t *mine, const pysh_record_t *other, int pe);
 /* Claims the team, unless it is no team that can be; then turns `status`, what this PE thinks of its arguments, into
- * the answer for all: in checking mode every member fails with MISMATCH when one failed or they differ.
+ * the answer for all: where arguments are compared every member fails with MISMATCH when one failed or they differ.
  * After OK, and only then, the caller unclaims the team when it is done. */
 int pysh_coll_begin(ishmemx_team_t team, const pysh_call_t *call, int status);
-/* A sync at the end of a collective that wrote to other PEs, whatever `status` the caller has, which wins. */
+/* Are the arguments of the team's call number `n`, from 0, compared? In checking mode all, else the first. */
+bool pysh_coll_compares(unsigned n);
+/* The first of two meetings, and its end: a sync, whatever `status` what is done between them has, which wins. What is
+ * done between must be a step too, as the call may be ended in the second: resume.h. */
+int pysh_coll_start(ishmemx_team_t team, const char *what);
 int pysh_coll_end(ishmemx_team_t team, const char *what, int status);
 /* Checks what every collective checks, then finds dest and source; 0 bytes are not looked for. */
 int pysh_coll_check(ishmemx_team_t team, const void *dest, size_t dest_bytes, const void *source, size_t source_bytes,

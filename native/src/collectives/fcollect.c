@@ -38,9 +38,12 @@ static int fcollect_fetch(ishmemx_team_t team, char *dest, const void *source, s
 }
 
 static int fcollect_direct(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
-    int status = pysh_team_sync(team, "fcollect");
+    int status = pysh_coll_start(team, "fcollect");
 
-    return status ? status : pysh_coll_end(team, "fcollect", fcollect_fetch(team, dest, source, nbytes));
+    if (status)
+        return status;
+    status = fcollect_fetch(team, dest, source, nbytes); /* again, if the call is: nobody has changed it */
+    return pysh_is_unfinished(status) ? status : pysh_coll_end(team, "fcollect", status);
 }
 
 /* On several nodes. */
@@ -88,7 +91,7 @@ int ishmemx_fcollect(ishmemx_team_t team, void *dest, const void *source, size_t
         return status;
     if (nbytes)
         status = fcollect(team, dest, source, place, nbytes);
-    pysh_team_unclaim(team);
+    pysh_team_unclaim(team, status);
     return status;
 }
 

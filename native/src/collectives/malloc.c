@@ -17,6 +17,7 @@
 #include "memory/allocator.h"
 #include "memory/heap.h"
 #include "memory/release.h"
+#include "teams/resume.h"
 #include "teams/team.h"
 
 static const char *const heap_settings[ISHMEMX_HEAP_COUNT] = {"HEAP_SIZE", "DEVICE_HEAP_SIZE"};
@@ -25,6 +26,7 @@ static const char *const heap_settings[ISHMEMX_HEAP_COUNT] = {"HEAP_SIZE", "DEVI
 
 /* What a PE is about to do; equal on all PEs, or the call fails on all. */
 enum { ASK_MALLOC, ASK_FREE, ASK_REALLOC };
+enum { ZEROED = 1, FILLED };
 
 typedef struct ask {
     int32_t kind, heap, zero;
@@ -64,7 +66,10 @@ static const char *ask_text(const ask_t *ask, char *text, size_t capacity) {
     else
         snprintf(text, capacity, "in %.23s asks for %llu bytes on the %s heap, aligned to %llu%s, as block %llu",
                  ask->routine, nbytes, pysh_heap_name(ask->heap & 1), (unsigned long long)ask->align,
-                 ask->zero ? ", zeroed" : "", ordinal);
+                 ask->zero == ZEROED ? ", zeroed"
+                 : ask->zero         ? ", filled"
+                                     : "",
+                 ordinal);
     return text;
 }
 
@@ -150,25 +155,67 @@ static int64_t take(const ask_t *ask) {
     return offset;
 }
 
-/* One attempt, the same on all PEs: *offset_p is negative when the heap is exhausted; *freed_p counts the
- * released blocks that were freed on this occasion. */
-static int attempt(ask_t *ask, int64_t *offset_p, size_t *freed_p) {
-    int64_t offset = take(ask);
+/* What is written into a new block before the others may reach it: `nbytes` from `values`, again and again; NULL: 0. */
+typedef struct fill {
+    const char *values;
+    size_t nbytes;
+} fill_t;
+
+static int fill_block(int heap, int64_t offset, size_t nbytes, const fill_t *fill) {
+    char *block = pysh.arena[heap].base + offset;
+    size_t done = fill->nbytes < nbytes ? fill->nbytes : nbytes;
+    int status;
+
+    if (!fill->values)
+        return zero_block(heap, offset, nbytes);
+    status = pysh_copy(block, fill->values, done);
+    while (!status && done < nbytes) { /* what is there already, twice as much each time */
+        size_t more = done < nbytes - done ? done : nbytes - done;
+        status = pysh_copy(block + done, block, more);
+        done += more;
+    }
+    return status;
+}
+
+/* The first meeting of an attempt: all have taken the same, and filled it. */
+typedef struct taken {
+    int64_t offset; /* negative: the heap is exhausted */
     bool all_released;
+} taken_t;
+
+static int take_together(ask_t *ask, const fill_t *fill, taken_t *taken) {
     int status = ISHMEMX_OK;
 
-    *freed_p = 0;
-    if (ask->zero && offset >= 0)
-        status = zero_block(ask->heap, offset, (size_t)ask->nbytes);
+    *taken = (taken_t){.offset = take(ask)};
+    if (ask->zero && taken->offset >= 0)
+        status = fill_block(ask->heap, taken->offset, (size_t)ask->nbytes, fill);
     ask->has_released = pysh_release_pending();
     if (!status)
-        status = agree(ask->routine, ask, &all_released);
-    if (!status && all_released)
-        status = pysh_release_agree(ask->routine, freed_p);
-    if (status && offset >= 0)
-        pysh_heap_give(ask->heap, offset);
-    *offset_p = offset;
+        status = agree(ask->routine, ask, &taken->all_released);
+    if (status && taken->offset >= 0)
+        pysh_heap_give(ask->heap, taken->offset);
     return status;
+}
+
+/* One attempt, the same on all PEs: *offset_p is negative when the heap is exhausted; *freed_p counts the
+ * released blocks that were freed on this occasion. */
+static int attempt(ask_t *ask, const fill_t *fill, int64_t *offset_p, size_t *freed_p) {
+    ishmemx_team_t world = &ishmemx_team_world;
+    taken_t taken;
+    int status;
+
+    *freed_p = 0;
+    if (!pysh_passed(world, &status, &taken, sizeof taken)) {
+        status = take_together(ask, fill, &taken);
+        pysh_pass(world, status, &taken, sizeof taken);
+    }
+    *offset_p = taken.offset;
+    if (status || !taken.all_released || pysh_passed(world, &status, freed_p, sizeof *freed_p))
+        return status;
+    status = pysh_release_agree(ask->routine, freed_p);
+    if (status && !pysh_is_unfinished(status) && taken.offset >= 0)
+        pysh_heap_give(ask->heap, taken.offset);
+    return pysh_pass(world, status, freed_p, sizeof *freed_p);
 }
 
 static int check_heap(int heap) {
@@ -180,15 +227,45 @@ static int check_heap(int heap) {
     return ISHMEMX_OK;
 }
 
-int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block_p) {
-    return ishmemx_malloc_as("malloc", NULL, heap, nbytes, align, zero, block_p);
+static uint64_t digest_of(const ask_t *ask) {
+    uint64_t digest = pysh_digest((uint64_t)ask->kind, (uint64_t)ask->heap);
+
+    digest = pysh_digest(pysh_digest(digest, ask->nbytes), ask->align);
+    return pysh_digest(digest, ask->kind == ASK_MALLOC ? (uint64_t)ask->zero : ask->ordinal);
 }
 
-int ishmemx_malloc_as(const char *routine, const char *contents, int heap, size_t nbytes, size_t align, int zero,
-                      void **block_p) {
-    ask_t ask = {.heap = heap, .zero = zero != 0, .nbytes = nbytes, .align = align ? align : PYSH_ALLOCATOR_GRAIN};
+/* The team of all PEs; quiet before, as before every barrier of the library's memory routines. */
+static int claim_all(const char *what, const ask_t *ask) {
+    int status = pysh_quiet();
+
+    return status ? status : pysh_team_claim(&ishmemx_team_world, what, digest_of(ask));
+}
+
+/* With all PEs' team claimed, as for those behind it. */
+static int allocate(ask_t *ask, const fill_t *fill, void **block_p) {
     int64_t offset;
     size_t freed;
+    int status;
+
+    ask->ordinal = pysh_heaps.ordinal + 1;
+    do /* once more when released blocks made room */
+        status = attempt(ask, fill, &offset, &freed);
+    while (!status && offset < 0 && freed > 0);
+    if (!status && offset < 0)
+        status = exhausted(ask, offset);
+    if (status)
+        return status;
+    if (!pysh_passed(&ishmemx_team_world, &status, NULL, 0)) { /* once, though realloc may come here again */
+        pysh_heaps.ordinal++;
+        pysh_pass(&ishmemx_team_world, ISHMEMX_OK, NULL, 0);
+    }
+    *block_p = pysh.arena[ask->heap].base + offset;
+    return ISHMEMX_OK;
+}
+
+static int malloc_filled(const char *routine, const char *contents, int heap, size_t nbytes, size_t align,
+                         const fill_t *fill, void **block_p) {
+    ask_t ask = {.heap = heap, .nbytes = nbytes, .align = align ? align : PYSH_ALLOCATOR_GRAIN};
     int status;
 
     PYSH_ENTER();
@@ -205,23 +282,39 @@ int ishmemx_malloc_as(const char *routine, const char *contents, int heap, size_
         *block_p = NULL;
         return ISHMEMX_OK;
     }
+    if (fill)
+        ask.zero = fill->values ? FILLED : ZEROED;
     if (ask.align < PYSH_ALLOCATOR_GRAIN)
         ask.align = PYSH_ALLOCATOR_GRAIN;
     describe(&ask, routine, contents);
-    /* quiet as before every barrier of the library's memory routines */
-    if ((status = pysh_quiet()) || (status = pysh_team_claim(&ishmemx_team_world, ask.routine)))
+    if ((status = claim_all(ask.routine, &ask)))
         return status;
-    ask.ordinal = pysh_heaps.ordinal + 1;
-    do /* once more when released blocks made room */
-        status = attempt(&ask, &offset, &freed);
-    while (!status && offset < 0 && freed > 0);
-    if (!status && offset < 0)
-        status = exhausted(&ask, offset);
-    if (!status) {
-        pysh_heaps.ordinal++;
-        *block_p = pysh.arena[heap].base + offset;
-    }
-    pysh_team_unclaim(&ishmemx_team_world);
+    status = allocate(&ask, fill, block_p);
+    pysh_team_unclaim(&ishmemx_team_world, status);
+    return status;
+}
+
+int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block_p) {
+    return ishmemx_malloc_as("malloc", NULL, heap, nbytes, align, zero, block_p);
+}
+
+int ishmemx_malloc_as(const char *routine, const char *contents, int heap, size_t nbytes, size_t align, int zero,
+                      void **block_p) {
+    return malloc_filled(routine, contents, heap, nbytes, align, zero ? &(fill_t){.values = NULL} : NULL, block_p);
+}
+
+int ishmemx_malloc_filled(const char *routine, const char *contents, int heap, size_t nbytes, size_t align,
+                          const void *values, size_t values_nbytes, void **block_p) {
+    if (!values || !values_nbytes)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: there are no values to fill the block with", routine);
+    return malloc_filled(routine, contents, heap, nbytes, align, &(fill_t){values, values_nbytes}, block_p);
+}
+
+static int free_together(const char *what, ask_t *ask, const pysh_block_t *found) {
+    int status = agree(what, ask, NULL);
+
+    if (!status)
+        pysh_heap_give(ask->heap, found->offset);
     return status;
 }
 
@@ -237,38 +330,37 @@ int ishmemx_free(void *block) {
         return status;
     ask.nbytes = (uint64_t)found.nbytes;
     ask.ordinal = found.ordinal;
-    if ((status = pysh_quiet()) || (status = pysh_team_claim(&ishmemx_team_world, "free")))
+    if ((status = claim_all("free", &ask)))
         return status;
-    if (!(status = agree("free", &ask, NULL)))
-        pysh_heap_give(ask.heap, found.offset);
-    pysh_team_unclaim(&ishmemx_team_world);
+    status = free_together("free", &ask, &found);
+    pysh_team_unclaim(&ishmemx_team_world, status);
     return status;
 }
 
 /* Where it is, if there is room behind it; the contents need not move then. */
-static int resize(const pysh_block_t *block, int heap, size_t nbytes, const char *contents, bool *done_p) {
-    ask_t ask = {.kind = ASK_REALLOC, .heap = heap, .nbytes = nbytes, .ordinal = block->ordinal};
-    int status;
+static int resize(ask_t *ask, const pysh_block_t *block, bool *done_p) {
+    int status = agree("realloc", ask, NULL);
 
-    describe(&ask, "realloc", contents);
-    if ((status = pysh_quiet()) || (status = pysh_team_claim(&ishmemx_team_world, "realloc")))
+    if (status)
         return status;
-    if (!(status = agree("realloc", &ask, NULL))) {
-        pthread_mutex_lock(&pysh_heaps.mutex);
-        *done_p = pysh_allocator_resize(&pysh_heaps.allocator[heap], block->offset, asked(&ask));
-        pthread_mutex_unlock(&pysh_heaps.mutex);
-    }
-    pysh_team_unclaim(&ishmemx_team_world);
-    return status;
+    pthread_mutex_lock(&pysh_heaps.mutex);
+    *done_p = pysh_allocator_resize(&pysh_heaps.allocator[ask->heap], block->offset, asked(ask));
+    pthread_mutex_unlock(&pysh_heaps.mutex);
+    return ISHMEMX_OK;
 }
 
-/* Each PE moves its own contents between two barriers: that of malloc, and that of free. */
-static int move(void *block, const pysh_block_t *old, int heap, size_t nbytes, const char *contents, void **block_p) {
-    size_t kept = nbytes < (size_t)old->nbytes ? nbytes : (size_t)old->nbytes;
+/* Each PE moves its own contents between two meetings: that of malloc, and that of free. */
+static int move(void *block, const pysh_block_t *old, const ask_t *like, void **block_p) {
+    size_t kept = like->nbytes < (uint64_t)old->nbytes ? (size_t)like->nbytes : (size_t)old->nbytes;
+    ask_t gone = {.kind = ASK_FREE, .heap = like->heap, .nbytes = (uint64_t)old->nbytes, .ordinal = old->ordinal};
+    ask_t ask = *like;
     void *moved;
-    int status = ishmemx_malloc_as("realloc", contents, heap, nbytes, 0, 0, &moved);
+    int status;
 
-    if (status || (status = pysh_copy(moved, block, kept)) || (status = ishmemx_free(block)))
+    ask.kind = ASK_MALLOC;
+    ask.align = PYSH_ALLOCATOR_GRAIN;
+    if ((status = allocate(&ask, NULL, &moved)) || (status = pysh_copy(moved, block, kept)) ||
+        (status = free_together("realloc", &gone, old)))
         return status;
     *block_p = moved;
     return ISHMEMX_OK;
@@ -278,9 +370,27 @@ int ishmemx_realloc(void *block, size_t nbytes, void **block_p) {
     return ishmemx_realloc_as(NULL, block, nbytes, block_p);
 }
 
-int ishmemx_realloc_as(const char *contents, void *block, size_t nbytes, void **block_p) {
+static int resize_or_move(void *block, const pysh_block_t *old, ask_t *ask, void **block_p) {
     bool resized = false;
+    int status = claim_all("realloc", ask);
+
+    if (status)
+        return status;
+    if (!pysh_passed(&ishmemx_team_world, &status, &resized, sizeof resized)) {
+        status = resize(ask, old, &resized);
+        pysh_pass(&ishmemx_team_world, status, &resized, sizeof resized);
+    }
+    if (!status && resized)
+        *block_p = block;
+    else if (!status)
+        status = move(block, old, ask, block_p);
+    pysh_team_unclaim(&ishmemx_team_world, status);
+    return status;
+}
+
+int ishmemx_realloc_as(const char *contents, void *block, size_t nbytes, void **block_p) {
     pysh_block_t old;
+    ask_t ask;
     int heap, status;
 
     PYSH_ENTER();
@@ -293,12 +403,9 @@ int ishmemx_realloc_as(const char *contents, void *block, size_t nbytes, void **
             *block_p = NULL;
         return status;
     }
-    if ((status = resize(&old, heap, nbytes, contents, &resized)))
-        return status;
-    if (!resized)
-        return move(block, &old, heap, nbytes, contents, block_p);
-    *block_p = block;
-    return ISHMEMX_OK;
+    ask = (ask_t){.kind = ASK_REALLOC, .heap = heap, .nbytes = nbytes, .ordinal = old.ordinal};
+    describe(&ask, "realloc", contents);
+    return resize_or_move(block, &old, &ask, block_p);
 }
 
 /* ---- looking ---- */

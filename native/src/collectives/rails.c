@@ -133,17 +133,23 @@ static int exchange(rails_t *r) {
     return status;
 }
 
-/* `status`: of the steps. */
+/* `status`: of the steps. A call that was ended among them makes all of them again, with the same numbers; one that was
+ * ended in the last meeting none. */
 static int finish(const rails_t *r, int status) {
     if (status)
         return status;
     pysh_steps_end(&r->steps);
+    pysh_pass(r->steps.team, r->copied, NULL, 0);
     return pysh_coll_end(r->steps.team, r->steps.what, r->copied);
 }
 
 int pysh_rails_collect(ishmemx_team_t team, const char *what, char *dest, const pysh_parts_t *parts) {
     rails_t r = rails_of(team, what, dest, parts->at[team->n_pes] / (size_t)team->nodes.n);
-    int status = pysh_meet_node(&r.steps);
+    int status;
+
+    if (pysh_passed(team, &status, NULL, 0))
+        return pysh_coll_end(team, what, status);
+    status = pysh_meet_node(&r.steps);
 
     r.parts = parts;
     if (!status && r.mine < r.n)
@@ -228,6 +234,8 @@ int pysh_rails_broadcast(ishmemx_team_t team, void *dest, const void *source, si
     tree_t t = {rails_of(team, "broadcast", dest, nbytes), root, 0, source, nbytes};
     int status;
 
+    if (pysh_passed(team, &status, NULL, 0))
+        return pysh_coll_end(team, "broadcast", status);
     while (team->nodes.rank[root] >= team->nodes.first[t.node + 1])
         t.node++;
     status = pass_along(&t);

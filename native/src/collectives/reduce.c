@@ -165,8 +165,11 @@ static int reduce_sliced(const reduction_t *r, pysh_place_t dest, pysh_place_t s
 
     if (r->synced)
         return reduce_direct(r, dest, source, n);
-    status = pysh_team_sync(r->team, r->name);
-    return status ? status : pysh_coll_end(r->team, r->name, reduce_direct(r, dest, source, n));
+    if ((status = pysh_coll_start(r->team, r->name)))
+        return status;
+    if (!pysh_passed(r->team, &status, NULL, 0)) /* not twice: dest may be source */
+        status = pysh_pass(r->team, reduce_direct(r, dest, source, n), NULL, 0);
+    return pysh_coll_end(r->team, r->name, status);
 }
 
 static int arguments_check(const reduction_t *r, void *dest, const void *source, size_t nreduce, pysh_place_t *dest_p,
@@ -247,7 +250,7 @@ static int blocking(reduction_t *r, void *dest, const void *source, size_t nredu
     r->name = call.routine;
     if (nreduce)
         status = reduce(r, dest, source, dest_place, source_place, nreduce);
-    pysh_team_unclaim(r->team);
+    pysh_team_unclaim(r->team, status);
     return status;
 }
 

@@ -34,9 +34,13 @@ static char *own(int64_t offset) {
 
 /* ---- one request ---- */
 
+static bool compares(const struct ishmemx_request *request) {
+    return pysh_coll_compares((unsigned)(request->number - 1 < UINT32_MAX ? request->number - 1 : UINT32_MAX));
+}
+
 /* A member without work is done as it announces, unless its arguments are to be compared. */
 static bool done_at_once(const struct ishmemx_request *request) {
-    return request->status || (!request->pull && !pysh.check);
+    return request->status || (!request->pull && !compares(request));
 }
 
 static void remember(struct ishmemx_request *request, int status) {
@@ -56,7 +60,7 @@ int pysh_request_read(const struct ishmemx_request *request, int member, pysh_an
     return status;
 }
 
-/* In checking mode; every member looks at all, so all fail alike, before anything is written. */
+/* Where arguments are compared; every member looks at all, so all fail alike, before anything is written. */
 static int compare(const struct ishmemx_request *request) {
     const pysh_announcement_t *mine = (const pysh_announcement_t *)(void *)own(request->slot);
     pysh_announcement_t theirs;
@@ -71,7 +75,7 @@ static int compare(const struct ishmemx_request *request) {
 
 /* Whatever becomes of the work, the flags are raised: the other members look for them. */
 static void work(struct ishmemx_request *request) {
-    int delivered, status = pysh.check ? compare(request) : ISHMEMX_OK;
+    int delivered, status = compares(request) ? compare(request) : ISHMEMX_OK;
 
     if (!status && request->pull)
         status = request->pull(request);
@@ -216,9 +220,11 @@ int pysh_request_begin(const struct ishmemx_request *asked, int status, ishmemx_
     int begun;
 
     *request_p = NULL;
-    if (!team || team->slot < 0 || (status && (!pysh.check || team->n_pes == 1)))
+    if (!team || team->slot < 0 || (status && team->n_pes == 1))
         return status;
-    if ((begun = pysh_team_claim(team, asked->call.routine)))
+    if (status && !pysh.check && team->requested >= pysh.check_first) /* nobody waits to hear of it */
+        return status;
+    if ((begun = pysh_team_claim(team, asked->call.routine, 0)))
         return status ? status : begun;
     request = malloc(sizeof *request);
     if (request) {
@@ -228,7 +234,7 @@ int pysh_request_begin(const struct ishmemx_request *asked, int status, ishmemx_
     } else {
         begun = pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory for a request", asked->call.routine);
     }
-    pysh_team_unclaim(team);
+    pysh_team_unclaim(team, begun);
     if (begun) {
         free(request);
         return begun;

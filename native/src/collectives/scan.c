@@ -97,14 +97,18 @@ static int scan_sliced(struct ishmemx_request *request) {
 
     if (pysh_chain_serves(chain.team, chain.n, request->width))
         return pysh_chain_run(&chain);
-    status = pysh_team_sync(request->team, "scan");
-
-    return status ? status : pysh_coll_end(request->team, "scan", scan_pull(request));
+    if ((status = pysh_coll_start(request->team, "scan")))
+        return status;
+    if (!pysh_passed(request->team, &status, NULL, 0)) /* not twice: dest may be source */
+        status = pysh_pass(request->team, scan_pull(request), NULL, 0);
+    return pysh_coll_end(request->team, "scan", status);
 }
 
 int ishmemx_sum_scan(ishmemx_team_t team, int exclusive, int type, void *dest, const void *source, size_t nelems) {
     struct ishmemx_request whole = {
-        .team = team, .call = {"sum_scan", exclusive != 0, type, -1, nelems, dest, source}, .nelems = nelems};
+        .team = team,
+        .call = {exclusive ? "sum_exscan" : "sum_inscan", exclusive != 0, type, -1, nelems, dest, source},
+        .nelems = nelems};
     scan_t scan = {.team = team, .type = type};
     int status;
 
@@ -118,7 +122,7 @@ int ishmemx_sum_scan(ishmemx_team_t team, int exclusive, int type, void *dest, c
         status = scan_piece(&scan, dest, source, nelems);
     else if (nelems)
         status = scan_sliced(&whole);
-    pysh_team_unclaim(team);
+    pysh_team_unclaim(team, status);
     return status;
 }
 

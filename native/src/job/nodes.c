@@ -27,9 +27,9 @@ static int32_t first_of_mine(int64_t size, bool kernels) {
 
 /* What a PE tells the others: settings that are the same on all, as the layout of the host arena and who compares calls
  * follow from them, and the first PE of its node. */
-enum { NODE_SIZE, STAGE_SIZE, CHECK, SETTINGS, FIRST = SETTINGS, WORDS };
+enum { NODE_SIZE, STAGE_SIZE, CHECK, CHECK_FIRST, SETTINGS, FIRST = SETTINGS, WORDS };
 
-static const char *const names[SETTINGS] = {"NODE_SIZE", "STAGE_SIZE", "CHECK"};
+static const char *const names[SETTINGS] = {"NODE_SIZE", "STAGE_SIZE", "CHECK", "CHECK_FIRST"};
 
 static int words_of_mine(bool kernels, int64_t *mine) {
     int status = ishmemx_setting_number("NODE_SIZE", &mine[NODE_SIZE]);
@@ -37,6 +37,7 @@ static int words_of_mine(bool kernels, int64_t *mine) {
     if (status || (status = ishmemx_setting_number("STAGE_SIZE", &mine[STAGE_SIZE])))
         return status;
     mine[CHECK] = pysh.check; /* SHMEM_DEBUG turns it on, too */
+    mine[CHECK_FIRST] = pysh.check_first;
     mine[FIRST] = first_of_mine(mine[NODE_SIZE], kernels);
     return ISHMEMX_OK;
 }

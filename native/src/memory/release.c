@@ -38,6 +38,15 @@ typedef struct offer {
     uint64_t ordinal[PER_ROUND];
 } offer_t;
 
+/* An agreement that was ended in one of its rounds, by a handler or a deadline. The next goes on there, with the same
+ * offer: the others wait in that round, and only the same call comes here then, as teams/resume.h sees to. */
+static struct {
+    bool ended;
+    uint64_t done; /* ordinals, by the rounds before */
+    size_t most, freed;
+    offer_t mine;
+} last;
+
 static size_t first_above(uint64_t ordinal) {
     size_t low = 0, high = n_released;
 
@@ -75,6 +84,7 @@ void pysh_release_forget(void) {
     capacity = 0;
     set_count(0);
     all_pending = false;
+    last.ended = false;
 }
 
 bool pysh_release_pending(void) {
@@ -168,26 +178,34 @@ static const offer_t *offer_of(int pe, size_t most) {
 }
 
 int pysh_release_agree(const char *what, size_t *freed_p) {
-    uint64_t done = 0;
-    offer_t mine;
+    uint64_t done = last.ended ? last.done : 0;
+    size_t most = last.ended ? last.most : FIRST_ROUND;
+    offer_t *mine = &last.mine; /* the team of all PEs is claimed: one thread is here */
     int status;
 
-    *freed_p = 0;
-    for (size_t most = FIRST_ROUND; done != UINT64_MAX; most = PER_ROUND) {
+    *freed_p = last.ended ? last.freed : 0;
+    for (; done != UINT64_MAX; most = PER_ROUND) {
         uint64_t bound = UINT64_MAX; /* beyond it some PE has not told all */
 
-        offer_fill(&mine, done, most);
-        if ((status = pysh.conduit->exchange(what, &mine, pysh_heaps.gathered, offer_nbytes(most))))
+        if (!last.ended)
+            offer_fill(mine, done, most);
+        last.ended = false;
+        if ((status = pysh.conduit->exchange(what, mine, pysh_heaps.gathered, offer_nbytes(most)))) {
+            last.ended = status == ISHMEMX_ERR_INTERRUPTED || status == ISHMEMX_ERR_TIMEOUT;
+            last.done = done;
+            last.most = most;
+            last.freed = *freed_p;
             return status;
+        }
         for (int pe = 0; pe < pysh.n_pes; pe++)
             if (offer_of(pe, most)->more && offer_of(pe, most)->ordinal[most - 1] < bound)
                 bound = offer_of(pe, most)->ordinal[most - 1];
-        for (size_t i = 0; i < mine.n && mine.ordinal[i] <= bound; i++) {
+        for (size_t i = 0; i < mine->n && mine->ordinal[i] <= bound; i++) {
             bool everywhere = true;
             for (int pe = 0; pe < pysh.n_pes && everywhere; pe++)
-                everywhere = offered(offer_of(pe, most), mine.ordinal[i]);
+                everywhere = offered(offer_of(pe, most), mine->ordinal[i]);
             if (everywhere) {
-                free_released(mine.ordinal[i]);
+                free_released(mine->ordinal[i]);
                 ++*freed_p;
             }
         }
@@ -202,9 +220,11 @@ int pysh_heap_barrier(const char *what) {
 
 int pysh_heap_drain_if_pending(void) {
     size_t freed;
+    int status;
 
     if (!all_pending)
         return ISHMEMX_OK;
-    all_pending = false;
-    return pysh_release_agree("drain", &freed);
+    status = pysh_release_agree("drain", &freed);
+    all_pending = last.ended;
+    return status;
 }

@@ -122,6 +122,7 @@ void pysh_steps_end(const pysh_steps_t *steps) {
 }
 
 void pysh_tell(const pysh_steps_t *steps, int member) {
+    steps->team->resume.told = true;
     pysh_flag_raise(steps->team, steps->team->flags, member, steps->number);
 }
 

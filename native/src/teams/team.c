@@ -81,8 +81,9 @@ static void place(ishmemx_team_t team, int slot) {
     team->exchange = PYSH_SYSTEM_BYTES + exchange_begin(pysh.n_pes) + pysh_exchange_at(slot);
     memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->flags, 0, (size_t)team->flags_nbytes);
     memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->requests, 0, (size_t)slots_nbytes);
-    if (pysh.check) /* a member that stages no record is known by an old one, which must not be of the slot's last team
-                     */
+    if (pysh.check || pysh.check_first) /* a member that stages no record is known by an old one, which must not be of
+                                         * the slot's last team
+                                         */
         memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->stage, 0, 2 * PYSH_STAGE_BYTES);
 }
 
@@ -142,6 +143,7 @@ static int fill(ishmemx_team_t team, const int *pes, int n_pes, int slot) {
 }
 
 static void empty(ishmemx_team_t team) {
+    free(team->resume.steps);
     pysh_team_nodes_drop(team);
     free(team->pes);
     *team = (struct ishmemx_team){.my_pe = -1, .slot = -1};
@@ -320,38 +322,6 @@ int pysh_team_check(ishmemx_team_t team) {
     return ISHMEMX_OK;
 }
 
-static _Thread_local ishmemx_team_t claimed; /* by this thread last; team->claimed_before is the one before */
-
-const char *pysh_team_inside(void) {
-    return claimed ? claimed->claimed_for : NULL;
-}
-
-int pysh_team_claim(ishmemx_team_t team, const char *what) {
-    uintptr_t self = (uintptr_t)pthread_self(), other = 0;
-
-    /* acquire: pairs with the release in pysh_team_unclaim() */
-    if (atomic_compare_exchange_strong_explicit(&team->busy, &other, self, memory_order_acquire,
-                                                memory_order_relaxed)) {
-        team->claimed_for = what;
-        team->claimed_before = claimed;
-        claimed = team;
-        if (!team->leaving || strcmp(what, "team_destroy") == 0)
-            return ISHMEMX_OK;
-        pysh_team_unclaim(team);
-        return pysh_fail(ISHMEMX_ERR_STATE,
-                         "%s: PE %d has begun to destroy the team, and told the other members; call destroy again",
-                         what, pysh.pe);
-    }
-    if (other == self)
-        return pysh_fail(
-            ISHMEMX_ERR_STATE,
-            "%s: this thread is in %s of the same team; a signal's handler cannot begin another inside of it", what,
-            team->claimed_for);
-    return pysh_fail(ISHMEMX_ERR_STATE,
-                     "%s: another thread of PE %d is in a collective routine of the same team; one at a time", what,
-                     pysh.pe);
-}
-
 static bool is_busy(ishmemx_team_t team, void *unused) {
     (void)unused;
     return atomic_load(&team->busy) != 0;
@@ -360,11 +330,6 @@ static bool is_busy(ishmemx_team_t team, void *unused) {
 bool pysh_teams_busy(void) {
     return is_busy(&ishmemx_team_world, NULL) || is_busy(&ishmemx_team_shared, NULL) ||
            is_busy(&ishmemx_team_node, NULL) || pysh_teams_any(is_busy, NULL);
-}
-
-void pysh_team_unclaim(ishmemx_team_t team) {
-    claimed = team->claimed_before;
-    atomic_store_explicit(&team->busy, 0, memory_order_release);
 }
 
 /* ---- what teams tell ---- */

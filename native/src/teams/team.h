@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/state.h"
+#include "teams/resume.h"
 #include "teams/team_nodes.h"
 
 #define PYSH_STAGE_BYTES        8192 /* a half of a team's stage, for small collectives: see stage.h */
@@ -29,6 +30,8 @@ struct ishmemx_team {
     uint64_t requested;     /* requests so far */
     int64_t flags_nbytes;   /* of one row of flags: one a PE of the job, and one that says that somebody has left */
     unsigned staged;        /* collectives through the stage so far: its half alternates */
+    pysh_resume_t resume;   /* how far the call has come that is under way */
+    unsigned compared;      /* calls whose arguments have been compared: see collectives/collective.h */
     bool leaving;           /* this PE has told the others that it leaves: it can only go on with that */
     _Atomic uintptr_t busy; /* the thread that has claimed it, by pthread_self(); 0: none */
     const char *claimed_for; /* by whoever has claimed it */
@@ -66,13 +69,6 @@ uint64_t pysh_team_dropped_slots(void);
 /* After `n_pes` PEs, world PE pes[i] (NULL: i), told theirs, `stride` bytes apart: destroys the teams that all members
  * have dropped. Nobody is in a call of such a team any more, and each member comes to the same result. */
 void pysh_teams_sweep(const int *pes, int n_pes, const void *dropped_slots, size_t stride);
-/* Around what only one thread may do with a team at a time, which is every collective from the agreement to the
- * last sync: STATE when another is at it, or this one itself, and a signal's handler calls. The same thread unclaims.
- */
-int pysh_team_claim(ishmemx_team_t team, const char *what);
-void pysh_team_unclaim(ishmemx_team_t team);
-/* The collective that the calling thread is in; NULL: none. */
-const char *pysh_team_inside(void);
 /* Is a thread in a collective of any team? */
 bool pysh_teams_busy(void);
 

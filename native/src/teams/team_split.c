@@ -90,6 +90,9 @@ static int conclude(const request_t *request, int status, int32_t *all, ishmemx_
     int gathered = pysh_team_gather(request->parent, request->what, &mine, all, sizeof mine);
     bool taken = false;
 
+    if (pysh_is_unfinished(gathered))
+        return gathered;
+
     if (status == PYSH_SLOT_TAKEN)
         status = ISHMEMX_OK;
     for (int i = 0; !gathered && !status && i < request->parent->n_pes; i++) {
@@ -111,17 +114,29 @@ static int conclude(const request_t *request, int status, int32_t *all, ishmemx_
 static int split_once(const request_t *request, offer_t mine, offer_t *all, unsigned attempt, ishmemx_team_t *team_p) {
     ishmemx_team_t parent = request->parent;
     int *members = (int *)(all + parent->n_pes), status;
+    size_t offers_nbytes = (size_t)parent->n_pes * sizeof *all;
 
-    mine.free_slots = pysh_team_free_slots();
-    mine.dropped_slots = pysh_team_dropped_slots();
-    status = pysh_team_gather(parent, request->what, &mine, all, sizeof mine);
+    if (!pysh_passed(parent, &status, all, offers_nbytes)) {
+        mine.free_slots = pysh_team_free_slots();
+        mine.dropped_slots = pysh_team_dropped_slots();
+        status =
+            pysh_pass(parent, pysh_team_gather(parent, request->what, &mine, all, sizeof mine), all, offers_nbytes);
+    }
     if (!status && mine.status)
         return mine.status; /* its message stands */
     if (status || (status = refused(request, all)))
         return status;
-    if (!(status = compare(request, &mine, all)))
-        status = make(request, attempt, all, members, team_p);
-    status = conclude(request, status, (int32_t *)members + parent->n_pes, team_p);
+    if (!pysh_passed(parent, &status, team_p, sizeof *team_p)) {
+        if (!(status = compare(request, &mine, all)))
+            status = make(request, attempt, all, members, team_p);
+        pysh_pass(parent, status, team_p, sizeof *team_p);
+    }
+    if (!pysh_passed(parent, &status, team_p, sizeof *team_p)) {
+        status = conclude(request, status, (int32_t *)members + parent->n_pes, team_p);
+        pysh_pass(parent, status, team_p, sizeof *team_p);
+    }
+    if (pysh_is_unfinished(status))
+        return status;
     /* Their slots are free for the next split: in this one the others do not know of it yet. */
     pysh_teams_sweep(parent->pes, parent->n_pes, &all->dropped_slots, sizeof *all);
     return status;
@@ -140,16 +155,26 @@ static int split_claimed(const request_t *request, offer_t mine, ishmemx_team_t 
     while ((status = split_once(request, mine, all, attempt, team_p)) == PYSH_SLOT_TAKEN)
         attempt++;
     free(all);
+    if (pysh_is_unfinished(status)) /* the team is made, but not by all yet: who makes the call again has it */
+        *team_p = NULL;
     return status;
 }
 
+static uint64_t digest_of(const offer_t *mine) {
+    uint64_t digest = pysh_digest((uint64_t)mine->color << 32 | (uint32_t)mine->key, (uint64_t)mine->status);
+
+    for (int i = 0; i < N_ARGUMENTS; i++)
+        digest = pysh_digest(digest, mine->equal[i]);
+    return digest;
+}
+
 static int split(const request_t *request, offer_t mine, ishmemx_team_t *team_p) {
-    int status = pysh_team_claim(request->parent, request->what);
+    int status = pysh_team_claim(request->parent, request->what, digest_of(&mine));
 
     if (status)
         return status;
     status = split_claimed(request, mine, team_p);
-    pysh_team_unclaim(request->parent);
+    pysh_team_unclaim(request->parent, status);
     return status;
 }
 
@@ -273,18 +298,19 @@ int ishmemx_team_split_2d(ishmemx_team_t parent, int xrange, const ishmemx_team_
         mine.status = config_check(request.what, xconfig, xmask);
     if (!mine.status)
         mine.status = config_check(request.what, yconfig, ymask);
-    if ((status = pysh_team_claim(parent, request.what)))
+    if ((status = pysh_team_claim(parent, request.what, digest_of(&mine))))
         return status;
     if (!(status = split_claimed(&request, mine, xteam_p))) {
         request.choose = choose_column;
         request.config = yconfig;
         request.mask = ymask;
         if ((status = split_claimed(&request, mine, yteam_p))) {
-            pysh_team_drop(*xteam_p);
+            if (!pysh_is_unfinished(status))
+                pysh_team_drop(*xteam_p);
             *xteam_p = NULL;
         }
     }
-    pysh_team_unclaim(parent);
+    pysh_team_unclaim(parent, status);
     return status;
 }
 
@@ -388,12 +414,12 @@ int ishmemx_team_destroy(ishmemx_team_t team) {
         return status;
     if (team == &ishmemx_team_world || team == &ishmemx_team_shared || team == &ishmemx_team_node)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a predefined team cannot be destroyed");
-    if ((status = pysh_team_claim(team, "team_destroy")))
+    if ((status = pysh_team_claim(team, "team_destroy", 0)))
         return status;
     if (!(status = pysh_team_complete_requests(team, "team_destroy")))
         status = pysh_team_leave(team, "team_destroy");
     if (status) /* while a member may still tell of itself here, no other team can have the slot */
-        pysh_team_unclaim(team);
+        pysh_team_unclaim(team, status);
     else
         pysh_team_drop(team);
     return status;

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The first collectives of each team are compared between its PEs, without checking mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+#: What PE 0 calls, what the others do, and what the message names of both.
+DIFFERENT = {
+    "call": ("broadcast(b, a, root=0)", "sum_reduce(b, a)", "broadcast", "sum_reduce"),
+    "dtype": ("sum_reduce(g, f)", "sum_reduce(b, a)", "double", "int64"),
+    "count": ("sum_reduce(b[:8], a[:8])", "sum_reduce(b[:4], a[:4])", "64", "32"),
+    "operation": ("max_reduce(b, a)", "sum_reduce(b, a)", "max_reduce", "sum_reduce"),
+    "root": ("broadcast(b, a, root=0)", "broadcast(b, a, root=1)", "root", "0"),
+    "fcollect": ("fcollect(b, a[:4])", "fcollect(b, a[:5])", "32", "40"),
+    "alltoall": ("alltoall(b[:8], a[:8])", "sum_reduce(b, a)", "alltoall", "sum_reduce"),
+    "scan": ("sum_inscan(b, a)", "sum_exscan(b, a)", "sum_inscan", "sum_exscan"),
+    "request": ("max_reduce_nb(b, a)", "sum_reduce_nb(b, a)", "max_reduce_nb", "sum_reduce_nb"),
+}
+
+PROGRAM = """
+import numpy as np, pyshmem
+DIFFERENT = {different!r}
+with pyshmem.init(heap_size="1M") as job:
+    me, n = job.my_pe, job.n_pes
+    a, b = (pyshmem.ones(64, dtype=np.int64) for _ in range(2))
+    f, g = (pyshmem.ones(64) for _ in range(2))
+    for made in pyshmem.TEAM_WORLD, pyshmem.TEAM_WORLD.split_strided(0, 1, n):
+        team = made
+        for name, (mine, theirs, *said) in DIFFERENT.items():
+            try:
+                begun = eval("pyshmem." + (theirs if me else mine)[:-1] + ", team=team)")
+                if begun:
+                    begun.wait()
+                print("no error:", name)
+            except pyshmem.MismatchError as error:
+                assert all(part in str(error) for part in said), (name, error)
+                print("told")
+        try:
+            pyshmem.broadcast(b, a, root=77 if me == 0 else 0, team=team)
+        except ValueError as error:
+            assert me == 0
+        except pyshmem.MismatchError as error:
+            assert "PE 0 refused" in str(error)
+        pyshmem.sum_reduce(b, a, team=team)
+        assert (b == n).all()
+"""
+
+
+@pytest.mark.parametrize("node_size", ["0", "1"])
+def test_different_calls_are_told_to_all(node_size: str, run_pes: Callable) -> None:
+    program = PROGRAM.format(different=DIFFERENT)
+    settings = {"PYSHMEM_TIMEOUT": "30", "PYSHMEM_NODE_SIZE": node_size}
+    done = run_pes(2, program, env=settings, check=True)
+    assert "no error" not in done.stdout
+    assert done.stdout.count("told") == 2 * 2 * len(DIFFERENT)
+
+
+COUNTED = """
+import numpy as np, pyshmem
+with pyshmem.init(heap_size="1M") as job:
+    a, b = (pyshmem.ones(64, dtype=np.int64) for _ in range(2))
+    team = pyshmem.TEAM_WORLD.split_strided(0, 1, job.n_pes)
+    pyshmem.sum_reduce(b, a)
+    for call in range({calls}):
+        pyshmem.sum_reduce(b, a, team=team)
+    try:  # of as many bytes, so that it does no harm where it is not compared
+        (pyshmem.max_reduce if job.my_pe else pyshmem.sum_reduce)(b, a, team=team)
+        print("no error")
+    except pyshmem.MismatchError:
+        print("told")
+    pyshmem.sum_reduce(b, a, team=team)
+    assert (b == job.n_pes).all()
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "settings", "says"),
+    [
+        (31, {}, "told"),
+        (32, {}, "no error"),
+        (3, {"PYSHMEM_CHECK_FIRST": "4"}, "told"),
+        (4, {"PYSHMEM_CHECK_FIRST": "4"}, "no error"),
+        (0, {"PYSHMEM_CHECK_FIRST": "0"}, "no error"),
+        (40, {"PYSHMEM_CHECK": "1"}, "told"),
+    ],
+)
+def test_so_many_calls_of_a_team_are_compared(
+    calls: int, settings: dict[str, str], says: str, run_pes: Callable
+) -> None:
+    done = run_pes(2, COUNTED.format(calls=calls), env=settings, check=True)
+    assert done.stdout.splitlines() == [says, says]
+
+
+def test_the_number_is_the_same_on_all_pes(run_pes: Callable) -> None:
+    program = """
+import os
+os.environ["PYSHMEM_CHECK_FIRST"] = os.environ["PYSHMEM_PE"]
+import pyshmem
+pyshmem.init(heap_size="1M")
+"""
+    done = run_pes(2, program)
+    assert done.returncode
+    assert "PYSHMEM_CHECK_FIRST is 1 on PE 1, 0 on PE 0" in done.stderr
+
+
+def test_arrays_of_few_bytes_may_be_others(run_pes: Callable) -> None:
+    """As the page of collectives says; checking mode alone compares where they are."""
+    program = """
+import numpy as np, pyshmem
+with pyshmem.init(heap_size="1M") as job:
+    a, b, c = (pyshmem.ones(4, dtype=np.int64) for _ in range(3))
+    pyshmem.sum_reduce(c if job.my_pe else b, a)
+    assert (c if job.my_pe else b).tolist() == [job.n_pes] * 4
+"""
+    run_pes(2, program, check=True)
