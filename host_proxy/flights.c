@@ -7,6 +7,7 @@
 #include "accel/accel.h"
 #include "accel/engine/engine.h"
 #include "base/clock.h"
+#include "base/say.h"
 #include "base/state.h"
 #include "far/far.h"
 #include "host_proxy/ring.h"
@@ -173,5 +174,6 @@ bool pysh_ring_progress(pysh_ring_t *ring) {
 
     bool copies = ring->traced.n && pysh_trace_copies(ring); /* before a quiet that waits for them is over */
 
+    pysh_say_more();
     return step_quiet(ring) || moved || failed || served || copies;
 }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/elements.h"
+#include "base/say.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
@@ -17,6 +18,8 @@
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
 #include "job/fault.h"
+
+#define LAST_WORDS_NS (200 * 1000000LL) /* for what is kept, of a process that ends */
 
 static void label_of(const pysh_request_t *request, char *label) {
     memcpy(label, request->word, 24);
@@ -46,7 +49,7 @@ pysh_outcome_t pysh_handle_print(pysh_ring_t *ring, uint64_t ticket, const pysh_
         used = snprintf(line, sizeof line, "PE %d: %s = %.17g (%s)\n", pysh.pe, label, real, place);
     else
         used = snprintf(line, sizeof line, "PE %d: %s (%s)\n", pysh.pe, label, place);
-    return pysh_outcome(write(STDOUT_FILENO, line, (size_t)used) == used
+    return pysh_outcome(pysh_say(STDOUT_FILENO, line, (size_t)used)
                             ? ISHMEMX_OK
                             : pysh_fail(ISHMEMX_ERR_SYSTEM, "a kernel's print did not reach stdout"));
 }
@@ -85,7 +88,8 @@ pysh_outcome_t pysh_handle_quit(pysh_ring_t *ring, uint64_t ticket, const pysh_r
     place_of(request, place, sizeof place);
     snprintf(why, sizeof why, "a kernel called abort(%d): %s (%s)", code, reason, place);
     pysh.conduit->abort(code, why);
-    dprintf(STDERR_FILENO, "PE %d: %s\n", pysh.pe, why);
+    pysh_sayf(STDERR_FILENO, "PE %d: %s\n", pysh.pe, why);
+    pysh_say_rest(LAST_WORDS_NS);
     _exit(code);
 }
 

@@ -17,6 +17,7 @@
 
 #include "accel/accel.h"
 #include "base/clock.h"
+#include "base/say.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -35,6 +36,7 @@
 #define FAR_SLEEP_NS    (100 * 1000LL) /* where other nodes may ask for something */
 #define STOP_TIMEOUT_NS (2 * 1000000000LL)
 #define STOP_GRACE_NS   (1000000000LL) /* for a user's handler that has begun before */
+#define LAST_LINES_NS   (1000000000LL) /* for what nobody has read yet */
 #define BATCH           64             /* requests before copies and quiets are looked at */
 
 static struct {
@@ -239,7 +241,11 @@ static int ring_open(pysh_ring_t *ring, char *device) {
 }
 
 static int thread_start(pysh_ring_t *ring) {
-    int error = pysh_thread_start(&ring->thread, run, ring);
+    char name[16];
+    int error;
+
+    snprintf(name, sizeof name, "pysh-proxy%d", (int)(ring - proxy.ring));
+    error = pysh_thread_start(&ring->thread, name, run, ring);
 
     ring->started = !error;
     return error ? pysh_fail(ISHMEMX_ERR_SYSTEM, "starting a proxy thread: %s", strerror(error)) : ISHMEMX_OK;
@@ -289,8 +295,8 @@ static bool joined(pysh_ring_t *ring, int64_t *left_p) {
         *left_p -= pysh_counted_ns(pysh_now_ns() - before); /* the handler stood still, too */
         if (*left_p < 0 && atomic_compare_exchange_strong(&ring->calls, &(int){PYSH_RING_CALLS}, PYSH_RING_LEFT)) {
             pthread_detach(ring->thread);
-            dprintf(STDERR_FILENO,
-                    "PE %d: a handler that a kernel called has not returned; its thread is left behind\n", pysh.pe);
+            pysh_sayf(STDERR_FILENO,
+                      "PE %d: a handler that a kernel called has not returned; its thread is left behind\n", pysh.pe);
             return false;
         }
     }
@@ -320,6 +326,7 @@ void pysh_proxy_stop(void) {
     if (all) /* a thread that is left behind looks at its ring once more */
         free(proxy.ring);
     proxy.ring = NULL;
+    pysh_say_rest(LAST_LINES_NS);
 }
 
 /* ---- what others ask ---- */

@@ -155,3 +155,31 @@ def test_a_large_folder_starts_with_a_readme(folder: Path) -> None:
         assert readme.is_file()
     if readme.is_file():
         assert len(readme.read_text(encoding="utf-8").splitlines()) <= 30
+
+
+# ---- what only one place may do --------------------------------------------------------------------
+
+#: A call, and the files that make it: all others go through what is declared there.
+ONLY_THERE = {
+    r"\b(?:write|writev|v?[df]printf|printf|f?puts|fputc|putchar|fwrite|perror|psignal)\(": {
+        "base/say.c",
+        "api/shmem_setup.c",  # on a program's own thread
+        "base/settings.c",  # what SHMEM_INFO asks for, in init
+        "accel/engine/process.c",  # of a process that somebody has started by hand
+    },
+    r"\bpthread_create\(": {"base/thread.c"},
+}
+
+
+def code_of(text: str) -> str:
+    return re.sub(r'/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', "", text, flags=re.S)
+
+
+@pytest.mark.parametrize("call", ONLY_THERE)
+def test_what_may_keep_others_waiting_is_in_one_place(call: str) -> None:
+    callers = {
+        name
+        for name, path in NAMES.items()
+        if re.search(call, code_of(path.read_text(encoding="utf-8")))
+    }
+    assert callers == ONLY_THERE[call]

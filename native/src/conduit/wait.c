@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/elements.h"
+#include "base/say.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
@@ -176,6 +177,7 @@ static int slow_checks(pysh_wait_t *wait, int64_t now) {
         wait->next_check_ns = now + CHECK_NS;
         count_time(wait, now);
         publish_again(wait);
+        pysh_say_more();
         if (!wait->barrier || now >= wait->next_handlers_ns) {
             wait->next_handlers_ns = wait->barrier ? now + wait->barrier->check_ns : 0;
             status = run_handlers(wait);

@@ -283,7 +283,7 @@ static int start_drain(pthread_t *thread) {
     int error;
 
     atomic_store(&drained, false);
-    error = pysh_thread_start(thread, drain, NULL);
+    error = pysh_thread_start(thread, "pysh-drain", drain, NULL);
     return error ? pysh_fail(ISHMEMX_ERR_SYSTEM, "no thread that waits for the GPU: %s", strerror(error)) : ISHMEMX_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "accel/cuda/gpu.h"
 #include "base/clock.h"
+#include "base/say.h"
 #include "base/state.h"
 #include "base/thread.h"
 
@@ -50,7 +51,7 @@ int pysh_cuda_launcher_ask(pysh_cuda_launcher_t *launcher, pysh_cuda_launch_t la
     launcher->first = first;
     launcher->life = life;
     launcher->asked = true;
-    if (!launcher->runs && !(launcher->runs = pysh_thread_start(&launcher->thread, run, launcher) == 0))
+    if (!launcher->runs && !(launcher->runs = pysh_thread_start(&launcher->thread, "pysh-amo", run, launcher) == 0))
         launcher->failed = CUDA_ERROR_OUT_OF_MEMORY; /* no thread is to be had */
     pthread_cond_signal(&launcher->changed);
     result = launcher->failed;
@@ -74,10 +75,11 @@ static bool joined(pthread_t thread) {
     while (pthread_tryjoin_np(thread, NULL)) {
         if (pysh_now_ns() > deadline) {
             pthread_detach(thread);
-            dprintf(STDERR_FILENO,
-                    "PE %d: the driver has not returned from the launch of a kernel for atomic operations; the thread "
-                    "that waits there is left behind\n",
-                    pysh.pe);
+            pysh_sayf(
+                STDERR_FILENO,
+                "PE %d: the driver has not returned from the launch of a kernel for atomic operations; the thread "
+                "that waits there is left behind\n",
+                pysh.pe);
             return false;
         }
         nanosleep(&nap, NULL);

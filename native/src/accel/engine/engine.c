@@ -16,6 +16,7 @@
 #include "accel/engine/queue.h"
 #include "accel/engine/spawn.h"
 #include "base/clock.h"
+#include "base/say.h"
 #include "base/state.h"
 #include "base/status.h"
 
@@ -114,8 +115,8 @@ int pysh_engine_start(const ishmemx_config_t *config) {
         return ISHMEMX_OK;
     status = process_start(config);
     if (status && where == AUTO) { /* no reason to end a job: the proxy's thread does the same work */
-        dprintf(STDERR_FILENO, "PE %d: kernels' copies are started by the proxy's thread, not by a process: %s\n",
-                pysh.pe, ishmemx_error());
+        pysh_sayf(STDERR_FILENO, "PE %d: kernels' copies are started by the proxy's thread, not by a process: %s\n",
+                  pysh.pe, ishmemx_error());
         return ISHMEMX_OK;
     }
     return status;

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/state.h"
 #include "base/status.h"
+#include "base/thread.h"
 
 #define YIELDS       200
 #define SHORT_NAP_NS (20 * 1000LL)
@@ -73,7 +74,7 @@ static int map_pieces(void) {
 
 static int join(void) {
     pthread_t watcher;
-    int status, error = pthread_create(&watcher, NULL, watch, NULL);
+    int status, error = pysh_thread_start(&watcher, "pysh-watch", watch, NULL);
 
     if (error)
         return pysh_fail(ISHMEMX_ERR_SYSTEM, "starting a thread: %s", strerror(error));

@@ -70,7 +70,7 @@ static int start(void) {
         return 0;
     engine.stop = false;
     engine.last = &engine.first;
-    error = pysh_thread_start(&engine.thread, work, NULL);
+    error = pysh_thread_start(&engine.thread, "pysh-engine", work, NULL);
     engine.running = !error;
     return error;
 }

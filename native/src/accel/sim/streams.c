@@ -65,7 +65,7 @@ static int create(void **stream_p) {
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a stream");
     pysh_sim_queue_init(&stream->queue);
     pysh_sim_queue_init(&stream->captured);
-    error = pysh_thread_start(&stream->thread, work_off, stream);
+    error = pysh_thread_start(&stream->thread, "pysh-stream", work_off, stream);
     if (error) {
         free(stream);
         return pysh_fail(ISHMEMX_ERR_SYSTEM, "starting a stream's thread: %s", strerror(error));

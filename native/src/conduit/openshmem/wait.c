@@ -69,7 +69,7 @@ static void *serve(void *unused) {
 }
 
 int pysh_os_serve_in_background(void) {
-    int why = pysh_thread_start(&background.thread, serve, NULL);
+    int why = pysh_thread_start(&background.thread, "pysh-conduit", serve, NULL);
 
     if (why)
         return pysh_fail(ISHMEMX_ERR_SYSTEM, "the thread that serves other hosts: %s", strerror(why));
