@@ -130,10 +130,11 @@ void pysh_report_long_wait(const char *what, int64_t since_ns) {
     if (!pysh.conduit->claim_report(since_ns))
         return;
     pysh_report(standing, sizeof standing);
-    pysh_sayf(STDERR_FILENO,
-            "pyshmem: PE %d waits in %s for %.3g s and goes on (PYSHMEM_TIMEOUT ends such waits, PYSHMEM_REPORT_AFTER "
-            "moves this message); the PEs stand:\n%s\n",
-            pysh.pe, what, (double)(pysh_now_ns() - since_ns) * 1e-9, standing);
+    pysh_sayf(
+        STDERR_FILENO,
+        "pyshmem: PE %d waits in %s for %.3g s and goes on (PYSHMEM_TIMEOUT ends such waits, PYSHMEM_REPORT_AFTER "
+        "moves this message); the PEs stand:\n%s\n",
+        pysh.pe, what, (double)(pysh_now_ns() - since_ns) * 1e-9, standing);
 }
 
 int ishmemx_report(char *text, size_t capacity) {
