@@ -18,7 +18,7 @@ SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 TYPES_OF_PROGRAMS := --allow-untyped-defs --allow-incomplete-defs \
 	--allow-untyped-calls --allow-untyped-decorators
 
-.PHONY: demo test quick nightly dev docs lint pyright unit native gpu examples bench resolve wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch
+.PHONY: demo test quick nightly dev docs lint pyright unit native gpu examples bench analyze sanitize resolve wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch
 .DEFAULT_GOAL := demo
 
 # What type checkers see of the device library, made beside its __init__.py; the build makes the one of packages.
@@ -82,6 +82,12 @@ examples: ready-test ## every example, checked
 bench: ready-test ## figures of this machine, host and device path, one JSON line each
 	$(PYTHON) bench/host.py --plot build/bench/host.png
 	$(PYTHON) -m pyshmem run -n 2 bench/device.py
+
+analyze: ready-test ## gcc's static analyser over the C library; a finding without a reason ends it
+	$(PYTHON) tools/analyze.py
+
+sanitize: ready-test ## the library under the address and undefined-behaviour sanitizers: host suites on 2 and 3 PEs; C tests, threads too
+	tools/sanitize.sh
 
 resolve: ready-test ## which versions of others install beside this one; needs the network, writes docs/reference/versions.md
 	$(PYTHON) tools/resolve.py

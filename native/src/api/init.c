@@ -31,6 +31,7 @@
 #include "memory/static_share.h"
 #include "memory/system_region.h"
 #include "stream/stream.h"
+#include "teams/sync.h"
 #include "teams/team.h"
 
 #define SPIN_ALONE  100 /* polls when every PE can have a core: some microseconds, since two PEs may meet on one */
