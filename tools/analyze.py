@@ -24,8 +24,8 @@ TOLD = """
 """
 #: Path, part of the message, and why it is no fault. One that fits nothing any more is an error, too.
 KNOWN = (
-    ("native/src/accel/cuda/beside.c", "NULL", "a stream beside this one was given out: its pair is there"),
-    ("native/src/base/settings.c", "NULL", "the setting's text was found by the same name a line before"),
+    ("native/src/accel/cuda/beside.c", "NULL", "a stream beside it was given out, so its pair is there"),
+    ("native/src/base/settings.c", "NULL", "its text was found by the same name a line before"),
     (
         "native/src/collectives/collect.c", "uninitialized",
         "every member's record is read where the status is OK, and read no further where it is not",
