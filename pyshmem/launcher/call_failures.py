@@ -83,6 +83,9 @@ def _text_of(
         yield f"PE {first.pe} of {n_pes} {job.processes[first.pe].how_it_ended()}"
         yield from (f"    {line.strip()}" for line in report.last_words(first.output))
     yield from (f"  {line}" for line in report.standing(list(others.items())))
-    for failure in failures[1:]:
-        if not failure.secondary:
-            yield f"  PE {failure.pe} failed too: {found[failure.pe].get('error', 'it ended')}"
+    more = [
+        (failure.pe, f"failed too: {found[failure.pe].get('error', 'it ended')}")
+        for failure in failures[1:]
+        if not failure.secondary
+    ]
+    yield from (f"  {line}" for line in report.alike(more))

@@ -20,6 +20,7 @@ from .progress import Progress
 from .signals import ENDING, PASSED, Held, Signals, stop_here
 from .spec import JobSpec
 from .streams import PARTIAL_AGE, Sink, Stream, write_all
+from .tracebacks import Alike
 
 # Signals to the PEs that are left, and the seconds before each: from the cause, or from the signal
 # before it, however late that one was. All are gone within two.
@@ -91,6 +92,7 @@ class Job:
         self.ending: _Ending | None = None
         self._signals = signals
         self._progress = progress
+        self._alike = Alike()
         self._files: list[int] = []  # of spec.output_dir
         self._leftovers = 0  # processes that the PEs had left
         self._deadline = float("inf")
@@ -115,7 +117,7 @@ class Job:
 
     def _start(self, guard: Guard) -> None:
         for pe in range(self.spec.n_pes):
-            process = Process(pe, self.spec, self.control.fd, self._output_of(pe))
+            process = Process(pe, self.spec, self.control.fd, self._output_of(pe), self._alike)
             self.processes.append(process)
             if process.target is not None and not process.in_foreground:
                 guard.watch(process.target)
@@ -159,6 +161,7 @@ class Job:
                 self._pump(key.data, now)
             for stream in self._streams():
                 stream.flush_partial(now)
+            self._tell_alike(now)
             for number in self._signals.take():
                 self._hear(number)
             self._reap()
@@ -174,7 +177,7 @@ class Job:
     def _give_back(self, seconds: float) -> None:
         """Leave out what passed while this process stood still: the PEs may have stood still too."""
         for stream in self._streams():
-            stream.pending_since += max(0.0, seconds)
+            stream.give(max(0.0, seconds))
         if self.ending is not None:
             more = max(0.0, seconds - _TURN)
             self.ending.due += more
@@ -189,12 +192,16 @@ class Job:
             until = min(until, self._deadline)
         else:
             until = min(until, self.ending.due, self.ending.note_at)
-        if any(stream.partial for stream in self._streams()):
+        if self._alike.waits or any(stream.partial for stream in self._streams()):
             until = min(until, now + PARTIAL_AGE)
         return max(0.0, until - now)
 
     def _streams(self) -> Iterator[Stream]:
         return (stream for process in self.processes for stream in process.streams)
+
+    def _tell_alike(self, now: float = float("inf")) -> None:
+        for line in self._alike.told(now):
+            say([line])
 
     def _pump(self, stream: Stream | None, now: float) -> None:
         if stream is not None and not stream.pump(now):
@@ -312,6 +319,7 @@ class Job:
             stack.callback(self._tell_of_leftovers)
             if self._progress is not None:
                 stack.callback(self._progress.erase, time.monotonic())
+            stack.callback(self._tell_alike)
             for fd in self._files:
                 stack.callback(os.close, fd)
             for process in self.processes:
@@ -398,9 +406,12 @@ class Job:
             if places.get(other.pe) == "finalised":
                 places[other.pe] = "failed"
         lines += [f"  {line}" for line in report.standing(list(places.items()))]
-        for other in self.failed:
-            if other is not cause and not report.is_secondary(other.last_lines()):
-                lines.append(f"  PE {other.pe} {other.how_it_ended()} too")
+        others = [
+            (other.pe, f"{other.how_it_ended()} too")
+            for other in self.failed
+            if other is not cause and not report.is_secondary(other.last_lines())
+        ]
+        lines += [f"  {line}" for line in report.alike(others)]
         return lines
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from . import binding, leftovers, report
 from .spec import JobSpec
 from .streams import Sink, Stream
+from .tracebacks import Alike, Gathered
 
 _PR_SET_PDEATHSIG = 1
 _prctl = ctypes.CDLL(None, use_errno=True).prctl  # looked up here: nothing is to load after fork
@@ -62,7 +63,12 @@ class Process:
     """
 
     def __init__(
-        self, pe: int, spec: JobSpec, control_fd: int, output: tuple[int | Sink | None, int | Sink]
+        self,
+        pe: int,
+        spec: JobSpec,
+        control_fd: int,
+        output: tuple[int | Sink | None, int | Sink],
+        alike: Alike,
     ) -> None:
         """Start ``pe``; ``output`` is where stdout (None: the launcher's own) and stderr go."""
         self.pe = pe
@@ -104,9 +110,20 @@ class Process:
             self.target = leftovers.Target(self._process.pid)
         self.streams: list[Stream] = []
         if self._process.stderr is not None:
-            self.streams.append(Stream(self._process.stderr, stderr, tag))
+            self.streams.append(self._errors(spec, stderr, tag, alike))
         if self._process.stdout is not None:
             self.streams.append(Stream(self._process.stdout, 1 if stdout is None else stdout, tag))
+
+    def _errors(self, spec: JobSpec, target: int | Sink, tag: str, alike: Alike) -> Stream:
+        """Stderr on its way, where several PEs write to one place with their tracebacks whole."""
+        assert self._process.stderr is not None
+        if spec.n_pes == 1 or spec.output_dir is not None:
+            return Stream(self._process.stderr, target, tag)
+        gathered = Gathered()
+        if spec.sinks is not None:  # of launch, whose report is an exception
+            return Stream(self._process.stderr, target, tag, gathered=gathered)
+        is_shown = functools.partial(alike.is_shown, self.pe)
+        return Stream(self._process.stderr, target, tag, gathered=gathered, is_shown=is_shown)
 
     @property
     def end_fd(self) -> int:

@@ -108,10 +108,15 @@ def is_secondary(lines: Sequence[str]) -> bool:
 
 def standing(descriptions: Sequence[tuple[int, str]]) -> list[str]:
     """One line for the PEs that stood in the same place: ``PEs 0, 2..5: in barrier_all``."""
-    places: dict[str, list[int]] = {}
+    return alike([(pe, f": {text}") for pe, text in descriptions], "")
+
+
+def alike(descriptions: Sequence[tuple[int, str]], between: str = " ") -> list[str]:
+    """One line for the PEs of which there is the same to say."""
+    found: dict[str, list[int]] = {}
     for pe, text in descriptions:
-        places.setdefault(text, []).append(pe)
-    return [f"{pes(numbers)}: {text}" for text, numbers in places.items()]
+        found.setdefault(text, []).append(pe)
+    return [f"{pes(sorted(numbers))}{between}{text}" for text, numbers in found.items()]
 
 
 def pes(numbers: Sequence[int]) -> str:

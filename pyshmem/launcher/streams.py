@@ -7,10 +7,13 @@ import codecs
 import errno
 import os
 import sys
+import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import IO
+
+from .tracebacks import Gathered
 
 #: What takes output: a function instead of a descriptor.
 Sink = Callable[[bytes], object]
@@ -92,12 +95,29 @@ def occupy_standard_streams() -> None:
 
 
 class Stream:
-    """One pipe from a PE, copied to ``target``; the last lines are kept for a report."""
+    """One pipe from a PE, copied to ``target``; the last lines are kept for a report.
+
+    Args:
+        source: the pipe.
+        target: where to.
+        tag: what each line begins with.
+        keep: number of lines for the report.
+        gathered: what keeps tracebacks in one piece, where several PEs write to ``target``.
+        is_shown: whether a traceback need not be passed on, for another PE's that is the same was.
+    """
 
     def __init__(
-        self, source: IO[bytes], target: int | Sink, tag: str = "", keep: int = 50
+        self,
+        source: IO[bytes],
+        target: int | Sink,
+        tag: str = "",
+        keep: int = 50,
+        gathered: Gathered | None = None,
+        is_shown: Callable[[bytes, float], bool] = lambda block, now: False,
     ) -> None:
         os.set_blocking(source.fileno(), False)
+        self._gathered = gathered
+        self._is_shown = is_shown
         self.source = source
         self._write = partial(write_all, target) if isinstance(target, int) else _careful(target)
         self._tag = tag.encode()
@@ -125,7 +145,7 @@ class Stream:
             end = len(self._pending)
         if begins or end:
             self.pending_since = now
-        self._pass(end)
+        self._pass(end, now)
         return True
 
     def drain(self) -> None:
@@ -139,15 +159,28 @@ class Stream:
 
     def flush_partial(self, now: float) -> None:
         """Pass on an unfinished line that has waited long enough."""
+        if self._gathered and (block := self._gathered.due(now)):
+            self._put_block(block, now)
         if self._pending and now - self.pending_since >= PARTIAL_AGE:
-            self.flush()
+            self._pass(len(self._pending), now)
+
+    def give(self, seconds: float) -> None:
+        """Leave out a time in which the launcher stood still."""
+        self.pending_since += seconds
+        if self._gathered is not None:
+            self._gathered.give(seconds)
 
     @property
     def partial(self) -> bool:
-        return bool(self._pending)
+        """Whether something waits to be passed on."""
+        return bool(self._pending or self._gathered)
 
     def flush(self) -> None:
-        self._pass(len(self._pending))
+        """Pass on all that waits."""
+        now = time.monotonic()
+        self._pass(len(self._pending), now)
+        if self._gathered:
+            self._put_block(self._gathered.take(), now)
 
     def close(self) -> None:
         self.source.close()
@@ -157,8 +190,19 @@ class Stream:
         lines = [*self._lines, self._last] if self._last else list(self._lines)
         return [line.rpartition(b"\r")[2].decode(errors="replace") for line in lines]
 
-    def _pass(self, end: int) -> None:
+    def _pass(self, end: int, now: float) -> None:
         data, self._pending = self._pending[:end], self._pending[end:]
+        if data and self._gathered is not None:
+            data = self._gathered.feed(data, now)
+        self._put(data)
+
+    def _put_block(self, block: bytes, now: float) -> None:
+        if self._is_shown(block, now):
+            self._remember(block)
+        else:
+            self._put(block)
+
+    def _put(self, data: bytes) -> None:
         if not data:
             return
         self._remember(data)
