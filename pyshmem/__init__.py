@@ -15,6 +15,17 @@ pyshmem starts nothing and touches no GPU; without one, Numba takes its simulato
 later (``compat.arrange_simulator``).
 """
 
+import sys as _sys
+
+# `python -m pyshmem` looks into the current folder first, which is the program's and not the launcher's:
+# a signal.py there would be taken for Python's own module, and run.
+if _sys.argv[:1] == ["-m"] and not _sys.flags.safe_path:
+    _words = [*_sys.orig_argv, ""]
+    _option = next((n for n, w in enumerate(_words) if w[:1] == "-" and w[-1:] == "m"), -1)
+    if _words[_option + 1] == "pyshmem":
+        del _sys.path[0]
+    del _words, _option
+
 from ._core import compat, library
 from ._core.arrays import SymmetricArray
 from ._core.errors import (

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import shlex
 
 import click
 
@@ -21,7 +23,20 @@ COMMANDS = {
 }
 
 
+#: Options of ``run`` with which people begin who leave the word out.
+_OF_RUN = ("-n", "-np", "--n-pes")
+
+
 class _Commands(click.Group):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the line; one that begins as that of ``run`` goes on is told what is missing."""
+        first = args[0] if args else ""
+        if first not in COMMANDS and (first.startswith(_OF_RUN) or os.path.isfile(first)):
+            words = args if first.startswith("-") else ["-n", "4", *args]
+            line = shlex.join(["python", "-m", "pyshmem", "run", *words])
+            raise click.UsageError(f"start a job with: {line}", ctx)
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 

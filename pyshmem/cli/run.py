@@ -16,7 +16,7 @@ from ..launcher import binding
 from ..launcher.control import NativeControl
 from ..launcher.hosts import run_on_hosts
 from ..launcher.job import run_job
-from ..launcher.settings import check_settings, settle_device
+from ..launcher.settings import check_settings, settle_device, started_by_another
 from ..launcher.spec import JobSpec, resolve_command
 from ..launcher.streams import occupy_standard_streams
 
@@ -50,7 +50,14 @@ _SECONDS = _Seconds(min=0)
 
 
 @click.command(cls=_Run, context_settings={"allow_interspersed_args": False})
-@click.option("-n", "--n-pes", type=click.IntRange(min=1), required=True, help="Number of PEs.")
+@click.option(
+    "-n",
+    "--n-pes",
+    "-np",
+    type=click.IntRange(min=1),
+    required=True,
+    help="Number of PEs; -np is the same.",
+)
 @click.option(
     "--hosts",
     metavar="A,B",
@@ -58,8 +65,8 @@ _SECONDS = _Seconds(min=0)
 )
 @click.option(
     "--conduit",
-    type=click.Choice(["auto", "shm"]),
-    help="How PEs reach each other.  [PYSHMEM_CONDUIT]",
+    type=click.Choice(["auto", "shm", "openshmem"]),
+    help="How PEs reach each other; openshmem with --hosts alone.  [PYSHMEM_CONDUIT]",
 )
 @click.option(
     "--device",
@@ -109,7 +116,8 @@ _SECONDS = _Seconds(min=0)
 )
 @click.option("-l", "--tag", is_flag=True, help="Begin each line of output with its PE.")
 @click.option("-m", "--module", is_flag=True, help="TARGET is a module, as in python -m.")
-@click.argument("target")
+@click.option("-c", "code", metavar="CODE", help="Run this Python code, as python -c.")
+@click.argument("target", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(
     n_pes: int,
@@ -126,10 +134,11 @@ def run(
     attach: int | None,
     tag: bool,
     module: bool,
-    target: str,
+    code: str | None,
+    target: str | None,
     arguments: tuple[str, ...],
 ) -> None:
-    """Run TARGET on N PEs of this host, or of --hosts: a Python script, an executable, or (-m) a module.
+    """Run a Python script, an executable, (-m) a module or (-c) code on N PEs here, or on --hosts.
 
     Options stand before TARGET; all that follows is passed to it. When a PE fails, the others are
     ended within two seconds and the report names the PE, the reason and where the others stood.
@@ -152,7 +161,7 @@ def run(
         chosen = settle_device(n_pes)
         spec = JobSpec(
             n_pes=n_pes,
-            command=resolve_command(target, arguments, module=module),
+            command=_command(target, arguments, code, module=module),
             device=chosen,
             timeout=timeout,
             grace=grace,
@@ -164,10 +173,38 @@ def run(
         if hosts is not None:
             here_only = {"output-dir": output_dir, "bind": bind, "gdb": gdb, "attach": attach}
             run_on_hosts(spec, hosts, [f"--{name}" for name in _given(here_only)])
+        _warn_of_another_launcher(n_pes)
         control = _prepared(spec)
     except (ShmemError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
     sys.exit(_status_of(spec, control))
+
+
+def _command(
+    target: str | None, arguments: tuple[str, ...], code: str | None, *, module: bool
+) -> list[str]:
+    """What each PE runs."""
+    if code is not None:
+        if module:
+            raise click.UsageError("-c and -m: give one of them")
+        return [sys.executable, "-c", code, *([] if target is None else [target]), *arguments]
+    if target is None:
+        raise click.UsageError("Missing argument 'TARGET': a script, an executable, or -m MODULE")
+    return resolve_command(target, arguments, module=module)
+
+
+def _warn_of_another_launcher(n_pes: int) -> None:
+    """Under ``mpirun -n 2`` this command runs twice, and two jobs are not what was meant."""
+    if "PYSHMEM_PE" in os.environ:  # a PE may well start a job of its own
+        return
+    outer = started_by_another()
+    if outer is None or outer.n_pes == 1 or outer.pe:
+        return
+    click.echo(
+        f"pyshmem: another launcher has started this command {outer.n_pes} times, so these are "
+        f"{outer.n_pes} jobs of {n_pes} PE(s): leave out `python -m pyshmem run` or the other launcher",
+        err=True,
+    )
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

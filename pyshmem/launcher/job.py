@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from . import leftovers, ranks, report
 from .control import Control
 from .guard import Guard
+from .hints import ways_out
 from .process import Process, files_of
 from .progress import Progress
 from .signals import ENDING, PASSED, Held, Signals, stop_here
@@ -398,6 +399,8 @@ class Job:
         places = dict(self.ending.standing)
         lines = [f"PE {cause.pe} (pid {cause.pid}) {cause.how_it_ended()}"]
         lines += [f"    {line.strip()}" for line in report.last_words(cause.last_lines())]
+        hints = ways_out(cause.last_lines(), self.spec.command)
+        lines += [f"  {line}" for line in hints]
         if (
             place := places.pop(cause.pe)
         ) != "finalised":  # a PE that fails leaves the job on its way out

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from .._core import compat, library
 from ..host import runtime
@@ -28,6 +29,21 @@ def check_setting(variable: str, text: str) -> None:
     library.check(
         library.lib.ishmemx_setting_check(os.fsencode(variable), os.fsencode(text)),
     )
+
+
+class Place(NamedTuple):
+    """Which of the processes of a launcher this one is."""
+
+    pe: int
+    n_pes: int
+
+
+def started_by_another() -> Place | None:
+    """The place that another launcher, such as mpirun, has given this process; None: it gave none."""
+    config = library.ffi.new("ishmemx_config_t *")
+    if library.lib.ishmemx_config_from_environment(config):
+        return None  # what is wrong with its variables matters to PEs alone
+    return Place(int(config.pe), int(config.n_pes))
 
 
 def settle_device(n_pes: int = 1, wanted: str | None = None) -> str:

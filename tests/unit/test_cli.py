@@ -54,6 +54,9 @@ def test_the_console_script_is_the_module() -> None:
         (["-n", "2", "gone.py"], "gone.py: no such file"),
         (["-n", "2", "--device", "tpu", "x.py"], "tpu"),
         (["-n", "2", "--conduit", "smoke", "x.py"], "smoke"),
+        (["-n", "2", "--conduit", "openshmem", sys.executable], "start it with oshrun"),
+        (["-n", "2", "-m", "-c", "1"], "-c and -m"),
+        (["-np", "two", "x.py"], "two"),
         (["-n", "2", "--heap-size", "big", sys.executable], "PYSHMEM_HEAP_SIZE"),
         (["-n", "2", "--timeout", "-1", "x.py"], "-1"),
         (
@@ -64,7 +67,8 @@ def test_the_console_script_is_the_module() -> None:
     ],
 )
 def test_run_refuses(arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYSHMEM_HEAP_SIZE", "64M")  # put back what the option sets
+    monkeypatch.setenv("PYSHMEM_HEAP_SIZE", "64M")  # put back what the options set
+    monkeypatch.setenv("PYSHMEM_CONDUIT", "auto")
     result = invoke("run", *arguments)
     assert result.exit_code != 0
     assert message in result.output
@@ -111,6 +115,64 @@ def test_run_takes_modules_and_executables() -> None:
         [*command, "sh", "-c", "echo PE $PYSHMEM_PE"], capture_output=True, text=True, timeout=60
     )
     assert sorted(done.stdout.splitlines()) == ["PE 0", "PE 1"]
+
+
+def test_run_takes_code_and_mpis_name_of_the_number() -> None:
+    command = [sys.executable, "-m", "pyshmem", "run", "-np", "2", "--device", "none"]
+    done = subprocess.run(
+        [*command, "-c", "import sys; print(sys.argv)", "a", "-n"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == "['-c', 'a', '-n']\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["-n", "4", "prog.py"], "run -n 4 prog.py"),
+        (["-np", "4", "prog.py", "a b"], "run -np 4 prog.py 'a b'"),
+        (["--n-pes=4", "prog.py"], "run --n-pes=4 prog.py"),
+        ([__file__, "x"], f"run -n 4 {__file__} x"),
+    ],
+)
+def test_who_leaves_out_run_is_told_the_line(arguments: list[str], line: str) -> None:
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert f"start a job with: python -m pyshmem {line}" in result.output
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}, True),
+        ({"PMI_SIZE": "2", "PMI_RANK": "0"}, True),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, True),
+        ({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}, False),  # the first tells
+        ({"OMPI_COMM_WORLD_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0"}, False),  # as a batch step
+        ({"RANK": "0", "WORLD_SIZE": "2", "RANK_SET_BY": "pyshmem:0/2"}, False),
+        ({}, False),
+    ],
+)
+def test_two_launchers_of_one_job_are_told(variables: dict[str, str], told: bool) -> None:
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", "2", "--device", "none", "-c", "1"]
+    environment = clean_environment(**variables)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    assert done.returncode == 0
+    assert ("has started this command 2 times" in done.stderr) == told, done.stderr
+
+
+@pytest.mark.parametrize("name", ["signal", "queue", "select", "socket"])
+def test_files_of_the_programs_folder_hide_no_module_of_the_launcher(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / f"{name}.py").write_text("print('run')")
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", "1", "--device", "none"]
+    done = subprocess.run(
+        [*command, f"{name}.py"], capture_output=True, text=True, timeout=60, cwd=tmp_path
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("run\n", "", 0)
 
 
 # ---- info --------------------------------------------------------------------------------------

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
-from pyshmem.launcher import report
+from pyshmem.launcher import hints, report
 
 _ERROR = """before
 Traceback (most recent call last):
@@ -92,3 +95,28 @@ def test_what_follows_from_a_failure_elsewhere_is_secondary() -> None:
     assert not report.is_secondary(
         [line.replace("PeerDied", "KeyError").replace("the job is being", "") for line in lines]
     )
+
+
+@pytest.mark.parametrize(
+    ("last", "way"),
+    [
+        ("ModuleNotFoundError: No module named 'numba'", "[sim]' without a GPU"),
+        ("ModuleNotFoundError: No module named 'mpi4py.MPI'", "[mpi]"),
+        ("UnicodeEncodeError: 'ascii' codec can't encode", "PYTHONUTF8=1"),
+        ("AttributeError: module 'signal' has no attribute 'SIGINT'", "signal.py hides"),
+        ("ImportError: cannot import name 'x' from 'random' (/x/random.py)", "random.py hides"),
+        ("AttributeError: partially initialized module 'queue' has no", "queue.py hides"),
+        ("ModuleNotFoundError: No module named 'pandas'", ""),
+        ("AttributeError: module 'socket' has no attribute 'x'", ""),
+        ("ValueError: no", ""),
+    ],
+)
+def test_hints_name_what_is_missing_or_hidden(last: str, way: str, tmp_path: Path) -> None:
+    for name in ("signal", "random", "queue", "pandas"):
+        (tmp_path / f"{name}.py").touch()
+    command = [sys.executable, str(tmp_path / "queue.py")]
+    found = hints.ways_out(["Traceback (most recent call last):", last], command)
+    assert len(found) == bool(way)
+    assert way in "".join(found)
+    assert "hides" not in "".join(hints.ways_out([last], ["/bin/true"]))
+    assert hints.ways_out([], command) == []

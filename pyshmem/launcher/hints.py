@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What may help a program that failed, where its own last words do not say it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
+
+#: Packages, and the extra of pyshmem's own that brings them.
+_EXTRAS = {
+    "numba": "sim]' without a GPU, 'pyshmem-openshmem[cuda",
+    "numba_cuda": "sim]' without a GPU, 'pyshmem-openshmem[cuda",
+    "greenlet": "sim",
+    "cupy": "cuda",
+    "triton": "triton",
+    "torch": "torch",
+    "mpi4py": "mpi",
+    "matplotlib": "demo",
+}
+
+_NO_SUCH_CHARACTER = re.compile(r"UnicodeEncodeError: '(?:ascii|latin-1)' codec")
+
+#: Of a module that is not the one that was meant, in words of Python's.
+_STRANGE_MODULE = re.compile(r"(?:module|from) '(\w+)[.']")
+
+
+def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
+    """What may help.
+
+    Args:
+        lines: what the PE wrote to stderr last.
+        command: the program.
+    """
+    last = lines[-1] if lines else ""
+    found = []
+    missing = _MISSING.search(last)
+    if missing and missing[1] in _EXTRAS:
+        found.append(f"pip install 'pyshmem-openshmem[{_EXTRAS[missing[1]]}]'")
+    if _NO_SUCH_CHARACTER.search(last):
+        found.append("PYTHONUTF8=1 in the environment has PEs write UTF-8, whatever the locale is")
+    if strange := _STRANGE_MODULE.search(last):
+        found += _hidden_module(strange[1], command)
+    return found
+
+
+def _hidden_module(name: str, command: Sequence[str]) -> list[str]:
+    """A module of Python's that a file in the program's folder hides."""
+    if name not in sys.stdlib_module_names or len(command) < 2 or command[0] != sys.executable:
+        return []
+    in_current = command[1] in ("-m", "-c")
+    path = (Path.cwd() if in_current else Path(command[1]).absolute().parent) / f"{name}.py"
+    return [f"{path} hides Python's own module {name}: rename it"] if path.is_file() else []
