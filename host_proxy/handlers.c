@@ -2,7 +2,6 @@
  * What each request does. The library's handlers start what takes long and return: a copy engine's work, a flight that
  * pieces.c takes on. Everything else is loads and stores to mapped memory, or a call of the conduit. Those of users
  * return when they like, and keep their ring waiting. */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,11 +19,6 @@
 #include "host_proxy/rings.h"
 #include "ops/amo.h"
 #include "ops/rma.h"
-
-static struct {
-    pthread_mutex_t mutex;
-    ishmemx_handler_t function[ISHMEMX_MAX_HANDLERS];
-} user = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static inline void *address(uint64_t word) {
     return (void *)(uintptr_t)word;
@@ -244,58 +238,6 @@ static pysh_outcome_t null(pysh_ring_t *ring, uint64_t ticket, const pysh_reques
     return pysh_outcome(ISHMEMX_OK);
 }
 
-/* ---- handlers of users ---- */
-
-static pysh_outcome_t call(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
-    int number = pysh_request_high(request);
-    const int64_t *argument = (const int64_t *)(const void *)request->word;
-    ishmemx_handler_t function = NULL;
-    pysh_outcome_t result = {.status = ISHMEMX_OK};
-
-    (void)ticket;
-    if (number >= 0 && number < ISHMEMX_MAX_HANDLERS) {
-        pthread_mutex_lock(&user.mutex);
-        function = user.function[number];
-        pthread_mutex_unlock(&user.mutex);
-    }
-    if (!function)
-        return pysh_outcome(
-            pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel called handler %d, which is not registered", number));
-    atomic_store(&ring->calls, PYSH_RING_CALLS);
-    result.value = (uint64_t)function(argument[0], argument[1], argument[2], argument[3]);
-    if (!atomic_compare_exchange_strong(&ring->calls, &(int){PYSH_RING_CALLS}, PYSH_RING_FREE))
-        pthread_exit(NULL);
-    return result;
-}
-
-int ishmemx_register_handler(ishmemx_handler_t function, int *number) {
-    int status = ISHMEMX_ERR_MEMORY;
-
-    if (!function)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "the handler is a null pointer");
-    pthread_mutex_lock(&user.mutex);
-    for (int i = 0; status && i < ISHMEMX_MAX_HANDLERS; i++)
-        if (!user.function[i]) {
-            user.function[i] = function;
-            *number = i;
-            status = ISHMEMX_OK;
-        }
-    pthread_mutex_unlock(&user.mutex);
-    return status ? pysh_fail(status, "there are %d handlers already", ISHMEMX_MAX_HANDLERS) : status;
-}
-
-int ishmemx_unregister_handler(int number) {
-    bool known = false;
-
-    if (number >= 0 && number < ISHMEMX_MAX_HANDLERS) {
-        pthread_mutex_lock(&user.mutex);
-        known = user.function[number] != NULL;
-        user.function[number] = NULL;
-        pthread_mutex_unlock(&user.mutex);
-    }
-    return known ? ISHMEMX_OK : pysh_fail(ISHMEMX_ERR_ARGUMENT, "handler %d is not registered", number);
-}
-
 /* ---- the table ---- */
 
 static const struct {
@@ -314,7 +256,7 @@ static const struct {
     [PYSH_OP_PUT_SIGNAL] = {put_signal, true, true, true},
     [PYSH_OP_PRINT] = {pysh_handle_print, false, false, false},
     [PYSH_OP_ABORT] = {pysh_handle_quit, false, false, false},
-    [PYSH_OP_CALL] = {call, false, false, true},
+    [PYSH_OP_CALL] = {pysh_handle_call, false, false, true},
     [PYSH_OP_WAITING] = {pysh_handle_waiting, false, false, false},
     [PYSH_OP_SPREAD] = {pysh_handle_spread, false, true, true},
 };

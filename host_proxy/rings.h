@@ -99,6 +99,8 @@ int pysh_request_check(const pysh_request_t *request);
 bool pysh_request_is_far(const pysh_request_t *request);
 pysh_outcome_t pysh_handle_far(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
 pysh_outcome_t pysh_handle_spread(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
+/* user_handlers.c */
+pysh_outcome_t pysh_handle_call(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
 /* messages.c */
 pysh_outcome_t pysh_handle_print(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
 pysh_outcome_t pysh_handle_quit(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);

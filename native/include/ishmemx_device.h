@@ -50,6 +50,8 @@ ISHMEMX_API int ishmemx_proxy_stats(ishmemx_proxy_stats_t *stats);
 /* Functions that kernels call through the ring; they run on the proxy's thread and must not wait for a PE. */
 typedef int64_t (*ishmemx_handler_t)(int64_t, int64_t, int64_t, int64_t);
 ISHMEMX_API int ishmemx_register_handler(ishmemx_handler_t function, int *number);
+/* No thread is in it any more on return, so that its memory may go; called again, it goes on with a wait that was given
+ * up. Within a handler it does not wait. ISHMEMX_ERR_STATE: a thread that finalize has left behind is still in it. */
 ISHMEMX_API int ishmemx_unregister_handler(int number);
 
 /* The words ISHMEMX_STATE_CUTOVER_PUT_MIN .. of the state block, `count` of them; kernels launched after a new

@@ -128,6 +128,9 @@ def register_handler(function: Any) -> Handler:
 def unregister_handler(handler: Handler) -> None:
     """Forget a handler. Requests that finished kernels have made are served first.
 
+    On return no thread is in it: its memory may go. After an exception it may be, and the call can
+    be made again.
+
     No kernel may call it any more: one that does makes a ``KernelFault``, or gets whoever has the
     number by then.
 

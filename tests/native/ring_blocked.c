@@ -35,6 +35,8 @@ int main(void) {
     sem_wait(&entered);
     CHECK(ishmemx_finalize() == ISHMEMX_ERR_TIMEOUT);
     CHECK(seconds() - start < 30);
+    CHECK(ishmemx_unregister_handler(handler) == ISHMEMX_ERR_STATE && strstr(ishmemx_error(), "keep its memory"));
+    MUST(ishmemx_register_handler(block, &handler));
     kernel_begin();
     sem_post(&go); /* the thread that was left behind ends now, beside the new job */
     sem_post(&go);

@@ -41,6 +41,7 @@ RINGS = [
     ("ring_skipped", 8, ["300", "100"]),  # until phases come again
     ("ring_orders", 4096, []),
     ("ring_errors", 4096, []),
+    ("ring_handlers", 4096, []),
 ]
 
 #: Programs whose PE 0 asks PE 1 for what is wrong: name, its share of all, setting.
@@ -249,7 +250,7 @@ def run_ring(
 ) -> None:
     program = build(["-std=gnu11", HERE / f"{name}.c", *compiled], name)
     settings = {"PYSHMEM_RING_SLOTS": str(slots)}
-    settings["PYSHMEM_TIMEOUT"] = "1" if name == "ring_stops" else "60"
+    settings["PYSHMEM_TIMEOUT"] = "1" if name in ("ring_stops", "ring_handlers") else "60"
     done = run([program, *arguments], 120, check=True, **settings)
     assert (done.stdout, done.stderr) == ("ok\n", "")
 
