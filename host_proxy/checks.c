@@ -46,7 +46,7 @@ static int check_far(uint64_t place, uint64_t nbytes, const char *what) {
     int64_t offset;
     int heap;
 
-    return pysh_heap_find(address(place), nbytes, what, &heap, &offset);
+    return pysh_own_heap_find(address(place), nbytes, what, &heap, &offset);
 }
 
 /* Both sides of a transfer of some bytes, each from its first to its last. */

@@ -73,7 +73,7 @@ static pysh_outcome_t start_pieces(pysh_ring_t *ring, uint64_t ticket, const pys
 
     if (!nbytes || (nbytes <= PYSH_PIECE_BYTES && !gpu_here && !gpu_there))
         return pysh_outcome(ISHMEMX_OK);
-    status = pysh_peer_address(address(there), nbytes, pysh_request_pe(request), what, &peer, &heap);
+    status = pysh_own_peer_address(address(there), nbytes, pysh_request_pe(request), what, &peer, &heap);
     if (status || (!peer && heap == ISHMEMX_HEAP_DEVICE)) /* that is refused by who is asked to copy it at once */
         return pysh_outcome(status);
     flight = pysh_flight_add(ring, ticket, request, pysh_step_copy);
@@ -94,7 +94,7 @@ static pysh_outcome_t put(pysh_ring_t *ring, uint64_t ticket, const pysh_request
                           address(word[PYSH_WORD_SOURCE]), NULL);
     result = start_pieces(ring, ticket, request, word[PYSH_WORD_SOURCE], word[PYSH_WORD_DEST], "dest");
     if (!result.pending && !result.status)
-        result.status = pysh_put(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
+        result.status = pysh_own_put(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
     return result;
 }
 
@@ -110,7 +110,7 @@ static pysh_outcome_t get(pysh_ring_t *ring, uint64_t ticket, const pysh_request
                           peer + (word[PYSH_WORD_SOURCE] - (uintptr_t)device_arena()->base), NULL);
     result = start_pieces(ring, ticket, request, word[PYSH_WORD_DEST], word[PYSH_WORD_SOURCE], "source");
     if (!result.pending && !result.status)
-        result.status = pysh_get(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
+        result.status = pysh_own_get(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
     return result;
 }
 
@@ -133,8 +133,8 @@ static int on_gpu(const pysh_request_t *request, const char *what, char **gpu_p)
     *gpu_p = NULL;
     if (device_arena()->cpu_visible)
         return ISHMEMX_OK;
-    status = pysh_peer_address(address(request->word[puts ? PYSH_WORD_DEST : PYSH_WORD_SOURCE]), width,
-                               pysh_request_pe(request), what, gpu_p, &heap);
+    status = pysh_own_peer_address(address(request->word[puts ? PYSH_WORD_DEST : PYSH_WORD_SOURCE]), width,
+                                   pysh_request_pe(request), what, gpu_p, &heap);
     if (!status && pysh.arena[heap].cpu_visible)
         *gpu_p = NULL;
     return status;
@@ -148,8 +148,8 @@ static pysh_outcome_t p(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t
     if (!status && gpu)
         return start_value(ring, ticket, request, gpu, word[PYSH_WORD_VALUE]);
     if (!status)
-        status = pysh_put(address(word[PYSH_WORD_DEST]), &word[PYSH_WORD_VALUE], (size_t)pysh_request_type(request),
-                          pysh_request_pe(request));
+        status = pysh_own_put(address(word[PYSH_WORD_DEST]), &word[PYSH_WORD_VALUE], (size_t)pysh_request_type(request),
+                              pysh_request_pe(request));
     return pysh_outcome(status);
 }
 
@@ -161,8 +161,8 @@ static pysh_outcome_t g(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t
     if (!result.status && gpu)
         return start_value(ring, ticket, request, gpu, 0);
     if (!result.status)
-        result.status = pysh_get(&result.value, address(request->word[PYSH_WORD_SOURCE]),
-                                 (size_t)pysh_request_type(request), pysh_request_pe(request));
+        result.status = pysh_own_get(&result.value, address(request->word[PYSH_WORD_SOURCE]),
+                                     (size_t)pysh_request_type(request), pysh_request_pe(request));
     return result;
 }
 
@@ -184,7 +184,7 @@ static pysh_outcome_t put_signal(pysh_ring_t *ring, uint64_t ticket, const pysh_
     result = start_pieces(ring, ticket, request, word[PYSH_WORD_SOURCE], word[PYSH_WORD_DEST], "dest");
     if (result.pending || result.status)
         return result;
-    status = pysh_put(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
+    status = pysh_own_put(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
     if (!status && nbytes && pysh.conduit->fence)
         status = pysh.conduit->fence();
     if (!status && pysh_amo_is_polled(request, word[PYSH_WORD_EXTRA])) {
@@ -192,8 +192,8 @@ static pysh_outcome_t put_signal(pysh_ring_t *ring, uint64_t ticket, const pysh_
         return (pysh_outcome_t){.pending = true};
     }
     if (!status)
-        status = pysh_amo(pysh_request_signal_op(request), ISHMEMX_TYPE_UINT64, address(word[PYSH_WORD_EXTRA]),
-                          word[PYSH_WORD_EXTRA2], 0, pe, "sig_addr", NULL);
+        status = pysh_own_amo(pysh_request_signal_op(request), ISHMEMX_TYPE_UINT64, address(word[PYSH_WORD_EXTRA]),
+                              word[PYSH_WORD_EXTRA2], 0, pe, "sig_addr", NULL);
     return pysh_outcome(status);
 }
 
@@ -222,8 +222,8 @@ static pysh_outcome_t amo(pysh_ring_t *ring, uint64_t ticket, const pysh_request
         pysh_flight_add(ring, ticket, request, pysh_step_amo);
         return (pysh_outcome_t){.pending = true};
     }
-    result.status = pysh_amo(op, type, address(word[PYSH_WORD_DEST]), word[PYSH_WORD_VALUE], word[PYSH_WORD_EXTRA],
-                             pysh_request_pe(request), "dest", &result.value);
+    result.status = pysh_own_amo(op, type, address(word[PYSH_WORD_DEST]), word[PYSH_WORD_VALUE], word[PYSH_WORD_EXTRA],
+                                 pysh_request_pe(request), "dest", &result.value);
     if (!result.status && pysh_amo_fetches_to_gpu(request))
         return start_value(ring, ticket, request, address(word[PYSH_WORD_SOURCE]), result.value);
     if (!result.status)

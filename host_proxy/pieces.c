@@ -26,8 +26,8 @@ static inline char *address(uint64_t word) {
 static int move_piece(const pysh_request_t *request, void *dest, const void *source, size_t nbytes) {
     int pe = pysh_request_pe(request);
 
-    return pysh_request_op(request) == PYSH_OP_GET ? pysh_get(dest, source, nbytes, pe)
-                                                   : pysh_put(dest, source, nbytes, pe);
+    return pysh_request_op(request) == PYSH_OP_GET ? pysh_own_get(dest, source, nbytes, pe)
+                                                   : pysh_own_put(dest, source, nbytes, pe);
 }
 
 /* One piece by the copy engine: OK when it is there, else UNDERWAY. */
@@ -77,7 +77,7 @@ static int staged_piece(pysh_ring_t *ring, pysh_flight_t *flight, char *dest, co
     if (begins && !stage_for(ring, flight, to_gpu ? dest : source, nbytes))
         return PYSH_UNDERWAY;
     if (begins && to_gpu && gets)
-        status = pysh_get(flight->stage, source, nbytes, pe);
+        status = pysh_own_get(flight->stage, source, nbytes, pe);
     else if (begins && to_gpu)
         memcpy(flight->stage, source, nbytes);
     if (!status)
@@ -86,7 +86,7 @@ static int staged_piece(pysh_ring_t *ring, pysh_flight_t *flight, char *dest, co
     if (!status && !to_gpu && gets)
         memcpy(dest, flight->stage, nbytes);
     else if (!status && !to_gpu)
-        status = pysh_put(dest, flight->stage, nbytes, pe);
+        status = pysh_own_put(dest, flight->stage, nbytes, pe);
     if (status != PYSH_UNDERWAY)
         stage_back(ring, flight);
     return status;
@@ -142,8 +142,8 @@ int pysh_step_copy(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) 
         flight->step = pysh_step_amo;
         return pysh_step_amo(ring, flight, value_p);
     }
-    return pysh_amo(pysh_request_signal_op(&flight->request), ISHMEMX_TYPE_UINT64, address(word[PYSH_WORD_EXTRA]),
-                    word[PYSH_WORD_EXTRA2], 0, pysh_request_pe(&flight->request), "sig_addr", NULL);
+    return pysh_own_amo(pysh_request_signal_op(&flight->request), ISHMEMX_TYPE_UINT64, address(word[PYSH_WORD_EXTRA]),
+                        word[PYSH_WORD_EXTRA2], 0, pysh_request_pe(&flight->request), "sig_addr", NULL);
 }
 
 int pysh_step_strided(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
@@ -214,7 +214,7 @@ static int begin_amo(pysh_flight_t *flight) {
     uint64_t value = word[signals ? PYSH_WORD_EXTRA2 : PYSH_WORD_VALUE], cond = signals ? 0 : word[PYSH_WORD_EXTRA];
     int heap, status;
 
-    status = pysh_peer_address(place, pysh_type_nbytes(type), pe, what, &peer, &heap);
+    status = pysh_own_peer_address(place, pysh_type_nbytes(type), pe, what, &peer, &heap);
     if (!status)
         status = pysh_type_check_aligned(type, place, what);
     if (status)

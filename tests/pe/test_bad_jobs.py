@@ -45,6 +45,7 @@ def test_other_libraries_are_told_on_all_pes(word: int, other: str, run_pes: Cal
     for line in lines:
         assert "version" in line
         assert other in line
+        assert line.count("libpyshmem") == 2  # both paths
 
 
 @pytest.mark.parametrize(

@@ -142,3 +142,23 @@ def test_pes_may_end_one_after_the_other_without_finalize(
             [*launch(3), str(program)], 60, check=True, **permission(), **MEMORY[memory]
         )
         assert done.stdout.count("good") == 3
+
+
+OTHER_BUILD = """
+from pyshmem._core.library import ffi, lib
+config = ffi.new("ishmemx_config_t *")
+assert lib.ishmemx_config_from_environment(config) == 0
+other = ffi.new("char[]", b"9.8.7 for sparc")
+if config.pe == 1:
+    config.version = other
+assert lib.ishmemx_init(config) == lib.ISHMEMX_ERR_MISMATCH
+print(ffi.string(lib.ishmemx_error()).decode(), flush=True)
+"""
+
+
+def test_another_build_is_told_with_its_path(run_command: Callable, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(OTHER_BUILD)
+    done = run_command([*launch(3), sys.executable, str(program)], 60, **permission())
+    assert done.stdout.count("PE 1 runs pyshmem 9.8.7 for sparc, build ") == 3, done.stderr
+    assert done.stdout.count("libpyshmem") == 6

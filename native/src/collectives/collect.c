@@ -55,7 +55,7 @@ static int fetch_contribution(pysh_place_t stage, const pysh_contribution_t *con
     pysh_place_t place = {small ? stage.heap : contribution->heap,
                           small ? stage.offset + (int64_t)sizeof *contribution : contribution->offset};
 
-    return pysh_get(dest, pysh.arena[place.heap].base + place.offset, contribution->nbytes, pe);
+    return pysh_own_get(dest, pysh.arena[place.heap].base + place.offset, contribution->nbytes, pe);
 }
 
 static int fetch_each(ishmemx_team_t team, pysh_place_t stage, const pysh_contribution_t *contributions, char *dest) {

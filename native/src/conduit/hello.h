@@ -2,19 +2,28 @@
  * What a PE says of itself when it joins, for the others to compare. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ishmemx.h"
 
 #define PYSH_HELLO_MAGIC 0x4d485350u /* "PSHM"; it and `version` keep their place in all versions */
+#define PYSH_HELLO_PATH  256         /* a longer one loses its beginning */
 
-/* What a PE tells about itself. All but pe, pid and pid_namespace must agree. */
+/* What a PE tells about itself. All but pe, pid, pid_namespace and path must agree. */
 typedef struct pysh_hello {
     uint32_t magic;
     char version[60];
     int32_t pe, n_pes, accelerator, pid;
     int64_t heap_bytes, device_heap_bytes;
     uint64_t pid_namespace;
+    char path[PYSH_HELLO_PATH]; /* of its library, for who is told that the versions differ */
 } pysh_hello_t;
 
+#define PYSH_HELLO_BYTES offsetof(pysh_hello_t, path) /* of what is compared */
+
+/* `version` is the config's with the hash of the contract and the layout of the control segment behind it: two builds
+ * of a version differ in these where they cannot meet. */
 void pysh_hello_fill(const ishmemx_config_t *config, pysh_hello_t *hello_p);
+/* Fails: `hello` is of another build than `first`, PE 0's; names both with their paths. */
+int pysh_hello_mismatch(const pysh_hello_t *hello, const pysh_hello_t *first);

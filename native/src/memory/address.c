@@ -44,8 +44,6 @@ static int check_block(int heap, int64_t offset, size_t nbytes, const char *what
     const pysh_block_t *block;
     int status = ISHMEMX_OK;
 
-    if (offset < pysh.arena[heap].system || nbytes == 0)
-        return ISHMEMX_OK;
     pthread_mutex_lock(&pysh_heaps.mutex);
     block = pysh_allocator_find(&pysh_heaps.allocator[heap], offset);
     if (!block)
@@ -58,8 +56,22 @@ static int check_block(int heap, int64_t offset, size_t nbytes, const char *what
     return status;
 }
 
-int pysh_heap_find(const void *address, size_t nbytes, const char *what, int *heap_p, int64_t *offset_p) {
+int pysh_own_heap_find(const void *address, size_t nbytes, const char *what, int *heap_p, int64_t *offset_p) {
     int status = pysh_heap_locate(address, nbytes, what, heap_p, offset_p);
 
-    return status || !pysh.check ? status : check_block(*heap_p, *offset_p, nbytes, what);
+    if (status || !pysh.check || *offset_p < pysh.arena[*heap_p].system || !nbytes)
+        return status;
+    return check_block(*heap_p, *offset_p, nbytes, what);
+}
+
+int pysh_heap_find(const void *address, size_t nbytes, const char *what, int *heap_p, int64_t *offset_p) {
+    int status = pysh_own_heap_find(address, nbytes, what, heap_p, offset_p);
+
+    if (!status && nbytes && *heap_p < ISHMEMX_HEAP_COUNT && *offset_p < pysh.arena[*heap_p].system)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                         "%s: %p is in the first %s of the %s, which are the library's own; what a program may use "
+                         "begins at %p, and comes from shmem_malloc or pyshmem.empty",
+                         what, address, pysh_bytes_text(pysh.arena[*heap_p].system), arena_names[*heap_p],
+                         (void *)pysh.arena[*heap_p].first);
+    return status;
 }

@@ -31,9 +31,13 @@ int64_t pysh_arena_nbytes(int64_t heap_bytes, int64_t system) {
 }
 
 int pysh_heap_setup(int heap, int64_t nbytes) {
-    if (!pysh_allocator_init(&pysh_heaps.allocator[heap], pysh.arena[heap].system, nbytes & -PYSH_ALLOCATOR_GRAIN))
+    pysh_arena_t *arena = &pysh.arena[heap];
+
+    if (!pysh_allocator_init(&pysh_heaps.allocator[heap], arena->system, nbytes & -PYSH_ALLOCATOR_GRAIN))
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for the book of the %s heap", pysh_heap_name(heap));
-    pysh_heaps.allocator[heap].address = (int64_t)(intptr_t)pysh.arena[heap].base;
+    pysh_heaps.allocator[heap].address = (int64_t)(intptr_t)arena->base;
+    arena->first = arena->base + arena->system;
+    arena->usable = (uint64_t)(nbytes - arena->system);
     return ISHMEMX_OK;
 }
 

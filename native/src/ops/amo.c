@@ -18,24 +18,16 @@
 #include "ops/amo_by_owner.h"
 #include "ops/rma.h"
 
-int pysh_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe, const char *what,
-             uint64_t *fetched_p) {
-    char *peer;
-    int heap;
+static int amo(int op, int type, char *dest, uint64_t value, uint64_t cond, int pe, char *peer, int heap,
+               uint64_t *fetched_p) {
     uint64_t old;
-    int status = pysh_peer_address(dest, pysh_type_nbytes(type), pe, what, &peer, &heap);
 
-    if (!status)
-        status = pysh_type_check_aligned(type, dest, what);
-    if (status)
-        return status;
     if (!peer && pysh_is_far(heap, pe))
-        return pysh_far_amo(heap, op, type, (char *)dest - pysh.arena[heap].base, value, cond, pe, fetched_p);
+        return pysh_far_amo(heap, op, type, dest - pysh.arena[heap].base, value, cond, pe, fetched_p);
     if (pysh_amo_is_by_owner(op, heap, pe))
-        return pysh_amo_by_owner(op, type, (char *)dest - pysh.arena[heap].base, value, cond, pe, pysh_amo_name(op),
-                                 fetched_p);
+        return pysh_amo_by_owner(op, type, dest - pysh.arena[heap].base, value, cond, pe, pysh_amo_name(op), fetched_p);
     if (!peer)
-        return pysh.conduit->amo(heap, op, type, (char *)dest - pysh.arena[heap].base, value, cond, pe, fetched_p);
+        return pysh.conduit->amo(heap, op, type, dest - pysh.arena[heap].base, value, cond, pe, fetched_p);
     if (!pysh.arena[heap].cpu_visible)
         return pysh.accel->amo(op, type, peer, value, cond, fetched_p);
     old = pysh_amo_apply(op, type, peer, value, cond);
@@ -44,6 +36,26 @@ int pysh_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe
     if (fetched_p)
         *fetched_p = old;
     return ISHMEMX_OK;
+}
+
+int pysh_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe, const char *what,
+             uint64_t *fetched_p) {
+    char *peer;
+    int heap, status = pysh_peer_address(dest, pysh_type_nbytes(type), pe, what, &peer, &heap);
+
+    if (!status)
+        status = pysh_type_check_aligned(type, dest, what);
+    return status ? status : amo(op, type, dest, value, cond, pe, peer, heap, fetched_p);
+}
+
+int pysh_own_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe, const char *what,
+                 uint64_t *fetched_p) {
+    char *peer;
+    int heap, status = pysh_own_peer_address(dest, pysh_type_nbytes(type), pe, what, &peer, &heap);
+
+    if (!status)
+        status = pysh_type_check_aligned(type, dest, what);
+    return status ? status : amo(op, type, dest, value, cond, pe, peer, heap, fetched_p);
 }
 
 int ishmemx_atomic(ishmemx_ctx_t ctx, int op, int type, void *dest, uint64_t value, uint64_t cond, int pe,

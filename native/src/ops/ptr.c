@@ -28,10 +28,10 @@ int ishmemx_pe_accessible(int pe) {
 int ishmemx_addr_accessible(const void *address, int pe) {
     if (!ishmemx_pe_accessible(pe))
         return 0;
-    for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++)
-        if ((uintptr_t)address - (uintptr_t)pysh.arena[heap].base < (uintptr_t)pysh.arena[heap].nbytes)
+    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
+        if ((uintptr_t)address - (uintptr_t)pysh.arena[heap].first < pysh.arena[heap].usable)
             return 1;
-    return 0;
+    return (uintptr_t)address - (uintptr_t)pysh.arena[PYSH_STATICS].base < (uintptr_t)pysh.arena[PYSH_STATICS].nbytes;
 }
 
 int ishmemx_team_ptr(ishmemx_team_t team, const void *address, int pe, void **peer_p) {

@@ -42,19 +42,28 @@ int pysh_ctx_pe(ishmemx_ctx_t ctx, int pe, int *world_p) {
     return ISHMEMX_OK;
 }
 
-static inline bool in_arena(const pysh_arena_t *arena, const void *address, size_t nbytes) {
-    uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)arena->base);
+/* Whose address is it? The library's own may be in the system region. */
+typedef enum { OF_PROGRAM, OF_LIBRARY } whose_t;
 
-    return arena->base && offset < (uint64_t)arena->nbytes && nbytes <= (uint64_t)arena->nbytes - offset;
+static inline bool is_within(const void *address, size_t nbytes, const char *first, uint64_t size) {
+    uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)first);
+
+    return offset < size && nbytes <= size - offset;
 }
 
-int pysh_peer_address(const void *address, size_t nbytes, int pe, const char *what, char **peer_p, int *heap_p) {
+static inline bool in_arena(const pysh_arena_t *arena, const void *address, size_t nbytes, whose_t whose) {
+    return whose == OF_PROGRAM ? is_within(address, nbytes, arena->first, arena->usable)
+                               : is_within(address, nbytes, arena->base, (uint64_t)arena->nbytes);
+}
+
+static inline int peer_address(const void *address, size_t nbytes, int pe, const char *what, char **peer_p, int *heap_p,
+                               whose_t whose) {
     const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_HOST];
     int heap = ISHMEMX_HEAP_HOST;
 
-    if (__builtin_expect(pysh.check || !in_arena(arena, address, nbytes), 0)) {
+    if (__builtin_expect(pysh.check || !in_arena(arena, address, nbytes, whose), 0)) {
         int64_t offset;
-        int status = pysh_heap_find(address, nbytes, what, &heap, &offset);
+        int status = (whose == OF_PROGRAM ? pysh_heap_find : pysh_own_heap_find)(address, nbytes, what, &heap, &offset);
         if (status)
             return status;
         arena = &pysh.arena[heap];
@@ -62,6 +71,14 @@ int pysh_peer_address(const void *address, size_t nbytes, int pe, const char *wh
     *heap_p = heap;
     *peer_p = arena->peer[pe] ? arena->peer[pe] + ((const char *)address - arena->base) : NULL;
     return ISHMEMX_OK;
+}
+
+int pysh_peer_address(const void *address, size_t nbytes, int pe, const char *what, char **peer_p, int *heap_p) {
+    return peer_address(address, nbytes, pe, what, peer_p, heap_p, OF_PROGRAM);
+}
+
+int pysh_own_peer_address(const void *address, size_t nbytes, int pe, const char *what, char **peer_p, int *heap_p) {
+    return peer_address(address, nbytes, pe, what, peer_p, heap_p, OF_LIBRARY);
 }
 
 static int64_t offset_in(int heap, const void *address) {
@@ -81,13 +98,13 @@ static bool by_messages(int heap, const void *local) {
     return heap == ISHMEMX_HEAP_DEVICE || (pysh_far_is_open() && pysh_on_gpu(local));
 }
 
-static inline int put_bytes(void *dest, const void *source, size_t nbytes, int pe, bool nbi) {
+static inline int put_bytes(void *dest, const void *source, size_t nbytes, int pe, bool nbi, whose_t whose) {
     char *peer;
     int heap, status;
 
     if (!nbytes)
         return ISHMEMX_OK;
-    status = pysh_peer_address(dest, nbytes, pe, "dest", &peer, &heap);
+    status = peer_address(dest, nbytes, pe, "dest", &peer, &heap, whose);
     if (status)
         return status;
     if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, nbytes, source, nbytes)))
@@ -104,13 +121,13 @@ static inline int put_bytes(void *dest, const void *source, size_t nbytes, int p
     return ISHMEMX_OK;
 }
 
-static inline int get_bytes(void *dest, const void *source, size_t nbytes, int pe, bool nbi) {
+static inline int get_bytes(void *dest, const void *source, size_t nbytes, int pe, bool nbi, whose_t whose) {
     char *peer;
     int heap, status;
 
     if (!nbytes)
         return ISHMEMX_OK;
-    status = pysh_peer_address(source, nbytes, pe, "source", &peer, &heap);
+    status = peer_address(source, nbytes, pe, "source", &peer, &heap, whose);
     if (status)
         return status;
     if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, nbytes, source, nbytes)))
@@ -126,11 +143,19 @@ static inline int get_bytes(void *dest, const void *source, size_t nbytes, int p
 }
 
 int pysh_put(void *dest, const void *source, size_t nbytes, int pe) {
-    return put_bytes(dest, source, nbytes, pe, false);
+    return put_bytes(dest, source, nbytes, pe, false, OF_PROGRAM);
 }
 
 int pysh_get(void *dest, const void *source, size_t nbytes, int pe) {
-    return get_bytes(dest, source, nbytes, pe, false);
+    return get_bytes(dest, source, nbytes, pe, false, OF_PROGRAM);
+}
+
+int pysh_own_put(void *dest, const void *source, size_t nbytes, int pe) {
+    return put_bytes(dest, source, nbytes, pe, false, OF_LIBRARY);
+}
+
+int pysh_own_get(void *dest, const void *source, size_t nbytes, int pe) {
+    return get_bytes(dest, source, nbytes, pe, false, OF_LIBRARY);
 }
 
 int ishmemx_put(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe) {
@@ -138,7 +163,7 @@ int ishmemx_put(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes
 
     PYSH_ENTER();
     status = pysh_ctx_pe(ctx, pe, &world);
-    return status ? status : put_bytes(dest, source, nbytes, world, false);
+    return status ? status : put_bytes(dest, source, nbytes, world, false, OF_PROGRAM);
 }
 
 int ishmemx_get(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe) {
@@ -146,7 +171,7 @@ int ishmemx_get(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes
 
     PYSH_ENTER();
     status = pysh_ctx_pe(ctx, pe, &world);
-    return status ? status : get_bytes(dest, source, nbytes, world, false);
+    return status ? status : get_bytes(dest, source, nbytes, world, false, OF_PROGRAM);
 }
 
 int ishmemx_put_nbi(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe) {
@@ -154,7 +179,7 @@ int ishmemx_put_nbi(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nb
 
     PYSH_ENTER();
     status = pysh_ctx_pe(ctx, pe, &world);
-    return status ? status : put_bytes(dest, source, nbytes, world, true);
+    return status ? status : put_bytes(dest, source, nbytes, world, true, OF_PROGRAM);
 }
 
 int ishmemx_get_nbi(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe) {
@@ -162,5 +187,5 @@ int ishmemx_get_nbi(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nb
 
     PYSH_ENTER();
     status = pysh_ctx_pe(ctx, pe, &world);
-    return status ? status : get_bytes(dest, source, nbytes, world, true);
+    return status ? status : get_bytes(dest, source, nbytes, world, true, OF_PROGRAM);
 }

@@ -101,12 +101,12 @@ int pysh_wait_check(int type, const void *ivar, size_t nbytes, int cmp, const ch
  * in place of a search of the heaps and four calls. False: it has to go the long way, which tells what is wrong. */
 static inline bool look(int type, const void *ivar, int cmp, uint64_t *bits_p) {
     const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_HOST];
-    uintptr_t offset = (uintptr_t)ivar - (uintptr_t)arena->base;
+    uintptr_t offset = (uintptr_t)ivar - (uintptr_t)arena->first;
     bool four = type == ISHMEMX_TYPE_INT32 || type == ISHMEMX_TYPE_UINT32;
 
     if (!four && type != ISHMEMX_TYPE_INT64 && type != ISHMEMX_TYPE_UINT64)
         return false;
-    if (offset >= (uintptr_t)arena->nbytes || offset & (four ? 3 : 7) || pysh.check || cmp < ISHMEMX_CMP_EQ ||
+    if (offset >= arena->usable || (uintptr_t)ivar & (four ? 3 : 7) || pysh.check || cmp < ISHMEMX_CMP_EQ ||
         cmp > ISHMEMX_CMP_LE)
         return false;
     if (four)

@@ -172,19 +172,37 @@ static int check_place(const ishmemx_config_t *config) {
                      pysh_os.library->path, pysh_os.pe, pysh_os.n_pes, config->pe, config->n_pes);
 }
 
+/* All PEs have seen the same versions, so all come here, and learn the paths too. */
+static int other_version(const pysh_hello_t *mine, pysh_hello_t *all, int pe) {
+    char (*paths)[PYSH_HELLO_PATH] = calloc((size_t)pysh_os.n_pes, sizeof *paths);
+
+    if (paths && pysh_os_exchange("init", mine->path, paths, sizeof *paths) == ISHMEMX_OK) {
+        memcpy(all[pe].path, paths[pe], sizeof *paths);
+        memcpy(all[0].path, paths[0], sizeof *paths);
+    }
+    free(paths);
+    return pysh_hello_mismatch(&all[pe], &all[0]);
+}
+
 /* Everybody's hello must agree; it doubles as the barrier of init. */
 static int compare_hellos(const ishmemx_config_t *config) {
     pysh_hello_t mine, *all = calloc((size_t)pysh_os.n_pes, sizeof *all);
+    char *heard = malloc((size_t)pysh_os.n_pes * PYSH_HELLO_BYTES);
     int status;
 
-    if (!all)
+    if (!all || !heard) {
+        free(all);
+        free(heard);
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to meet %d PEs", pysh_os.n_pes);
+    }
     pysh_hello_fill(config, &mine);
-    status = pysh_os_exchange("init", &mine, all, sizeof mine);
+    status = pysh_os_exchange("init", &mine, heard, PYSH_HELLO_BYTES);
+    for (int pe = 0; !status && pe < pysh_os.n_pes; pe++)
+        memcpy(&all[pe], heard + (size_t)pe * PYSH_HELLO_BYTES, PYSH_HELLO_BYTES);
+    free(heard);
     for (int pe = 1; !status && pe < pysh_os.n_pes; pe++) {
         if (strcmp(all[pe].version, all[0].version))
-            status =
-                pysh_fail(ISHMEMX_ERR_MISMATCH, "PE %d has pyshmem %s, PE 0 %s", pe, all[pe].version, all[0].version);
+            status = other_version(&mine, all, pe);
         else if (all[pe].accelerator != all[0].accelerator || all[pe].heap_bytes != all[0].heap_bytes ||
                  all[pe].device_heap_bytes != all[0].device_heap_bytes)
             status = pysh_fail(ISHMEMX_ERR_MISMATCH,

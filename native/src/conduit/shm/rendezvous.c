@@ -108,8 +108,7 @@ static void compare(pysh_rendezvous_t *r, const pysh_hello_t *hello) {
     const pysh_hello_t *own = &r->hello[0];
 
     if (strncmp(hello->version, own->version, sizeof own->version) != 0)
-        refuse(r, ISHMEMX_ERR_MISMATCH, "PE %d runs pyshmem %.60s, PE 0 runs %.60s; install one version for all PEs",
-               hello->pe, hello->version, own->version);
+        refuse(r, pysh_hello_mismatch(hello, own), "%s", ishmemx_error());
     else if (hello->n_pes != own->n_pes)
         refuse(r, ISHMEMX_ERR_MISMATCH, "PE %d was started as one of %d PEs, PE 0 as one of %d", hello->pe,
                hello->n_pes, own->n_pes);
