@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Addresses of the library's own go by ways of their own, which only what serves kernels and collectives may take."""
+"""The library's own addresses go by ways that only what serves kernels and collectives may take."""
 
 from __future__ import annotations
 
