@@ -26,6 +26,8 @@ if _sys.argv[:1] == ["-m"] and not _sys.flags.safe_path:
         del _sys.path[0]
     del _words, _option
 
+import contextlib as _contextlib
+
 from ._core import compat, library
 from ._core.arrays import SymmetricArray
 from ._core.errors import (
@@ -256,4 +258,5 @@ __all__ = [
     "zeros_like",
 ]  # fmt: skip
 
-compat.arrange_simulator(library.setting("DEVICE")[0].lower())
+with _contextlib.suppress(ValueError):  # what is no text is told by init, with the variable
+    compat.arrange_simulator(library.setting("DEVICE")[0].lower())

@@ -16,6 +16,8 @@ from typing import Any, NoReturn
 
 from . import errors
 from .contract import HASH
+from .settings import SETTINGS
+from .values import shown
 
 try:
     from . import _native
@@ -185,10 +187,37 @@ def device_state() -> list[int]:
 
 
 def setting(name: str) -> tuple[str, str]:
-    """The text of setting ``name`` (without ``PYSHMEM_``) and where it came from."""
+    """The text of setting ``name`` (without ``PYSHMEM_``) and where it came from.
+
+    Raises: ValueError (not UTF-8).
+    """
     text, origin = ffi.new("const char **"), ffi.new("const char **")
     check(lib.ishmemx_setting(name.encode(), text, origin))
-    return ffi.string(text[0]).decode(), ffi.string(origin[0]).decode()
+    given, where = ffi.string(text[0]), ffi.string(origin[0]).decode()
+    try:
+        return given.decode(), where
+    except UnicodeDecodeError:
+        raise ValueError(f"{where} is {shown(given)}, which is no text in UTF-8") from None
+
+
+def check_texts() -> None:
+    """Raise ValueError for a setting whose value is no text; of others the library tells."""
+    for row in SETTINGS:
+        setting(row.name)
+
+
+def text_of_file(path: Path, named_by: str) -> str:
+    """The text of a file that ``named_by``, a variable, names.
+
+    Raises: ValueError (it cannot be read, or is no text).
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{named_by} is {shown(str(path))}, which is no text in UTF-8") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ValueError(f"{named_by} is {shown(str(path))}, which cannot be read: {why}") from None
 
 
 def setting_number(name: str) -> int:

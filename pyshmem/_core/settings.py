@@ -8,6 +8,8 @@ Python and C programs alike; ``pyshmem._core.library`` hands them to Python.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -90,6 +92,40 @@ SETTINGS = (
     Setting("JOB", "string", "", "name of the job, the same on every PE (set by the launcher)"),
     Setting("CONTROL_FD", "integer", "-1", "descriptor of the job's control segment (set by the launcher)"),
 )  # fmt: skip
+
+
+#: Variables that others read who have to do with the library: its tests, and OpenSHMEM programs.
+_OTHERS = ("PYSHMEM_CALL", "SHMEM_VERSION", "SHMEM_INFO", "SHMEM_SYMMETRIC_HEAP_SIZE")
+_OF_TESTS = "PYSHMEM_TEST_"
+
+
+def misspelt(names: Iterable[str]) -> list[str]:
+    """What is to be told of variables that are set: which are no settings, though named as ours.
+
+    Those of other OpenSHMEM libraries begin with SHMEM_ too: of these only what is like one of ours.
+    """
+    known = {f"PYSHMEM_{row.name}" for row in SETTINGS}
+    known |= {row.alias for row in SETTINGS if row.alias} | set(_OTHERS)
+    told = []
+    for name in sorted(set(names) - known):
+        prefix, _, own = name.partition("SHMEM_")
+        if prefix not in ("", "PY") or not own or name.startswith(_OF_TESTS):
+            continue
+        import difflib  # costs a millisecond, and is seldom needed
+
+        of_own = {one.partition("SHMEM_")[2]: one for one in sorted(known - set(_OTHERS))}
+        near = difflib.get_close_matches(own, of_own, n=1, cutoff=0.6 if prefix else 0.8)
+        if near:
+            told.append(f"{name} is set, but is no setting: is {of_own[near[0]]} meant?")
+        elif prefix:
+            told.append(f"{name} is set, but is no setting: python -m pyshmem info shows them")
+    return told
+
+
+def tell_misspelt(names: Iterable[str]) -> None:
+    """The same on stderr."""
+    for line in misspelt(names):
+        print(f"pyshmem: {line}", file=sys.stderr)
 
 
 def c_lists() -> str:

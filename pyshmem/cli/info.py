@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.resources
 import os
 import shlex
@@ -20,7 +19,7 @@ import pyshmem
 
 from .._core.errors import LaunchError
 from .._core.library import lib, parse_size, setting, size_text
-from .._core.settings import SETTINGS, Setting
+from .._core.settings import SETTINGS, Setting, misspelt
 from ..host import gpu_kinds
 from ..launcher.settings import settle_device
 from . import facts
@@ -55,7 +54,7 @@ def info(nodes: bool, cflags: bool, libs: bool, pkg_config: bool) -> None:
     console = Console()
     for table in (_versions(), _conduits(), *_accelerators(), _settings()):
         console.print(table)
-    for line in _misspelt():
+    for line in misspelt(os.environ):
         click.echo(line)
 
 
@@ -188,17 +187,11 @@ def _value_text(row: Setting, text: str) -> str:
 def _settings() -> Table:
     table = _table("Settings", "variable", "value", "from", "meaning")
     for row in SETTINGS:
-        text, origin = setting(row.name)
+        try:
+            text, origin = setting(row.name)
+        except ValueError as error:
+            text, origin = str(error), "the environment"
         variable = f"PYSHMEM_{row.name}" + (f"\n({row.alias})" if row.alias else "")
         style = None if origin == "default" else "bold"
         table.add_row(variable, _value_text(row, text), origin, row.help, style=style)
     return table
-
-
-def _misspelt() -> Iterator[str]:
-    """Variables that are set and read by nobody, but look like a setting."""
-    known = [f"PYSHMEM_{row.name}" for row in SETTINGS]
-    for name in sorted(name for name in os.environ if name.startswith("PYSHMEM_")):
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
-        if near and name not in known:
-            yield f"{name} is set, but is no setting: is {near[0]} meant?"

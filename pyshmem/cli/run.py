@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from .._core.errors import LaunchError, ShmemError
+from .._core.settings import tell_misspelt
 from ..launcher import binding
 from ..launcher.control import NativeControl
 from ..launcher.hosts import run_on_hosts
@@ -158,6 +159,8 @@ def run(
     _export(CONDUIT=conduit, DEVICE=device, HEAP_SIZE=heap_size, DEVICE_HEAP_SIZE=device_heap_size)
     try:
         check_settings(hosts=hosts is not None)
+        if hosts is None:  # else PE 0 does
+            tell_misspelt(os.environ)
         chosen = settle_device(n_pes)
         spec = JobSpec(
             n_pes=n_pes,

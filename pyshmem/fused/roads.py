@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._core.library import parse_size, setting
+from .._core.library import parse_size, setting, text_of_file
 from ..host import runtime
 from ..host.cutover import fitting_tables, tune_file
 from .workspace import Workspace
@@ -114,7 +114,10 @@ def parse(text: str) -> dict[str, Rows]:
                 f"PYSHMEM_FUSED: no operation {operation.strip()!r} has roads; those that have are "
                 f"{', '.join(OPERATIONS)}"
             )
-        most = parse_size(size) if colon and size != "never" else NEVER
+        try:
+            most = parse_size(size) if colon and size != "never" else NEVER
+        except ValueError as error:
+            raise ValueError(f"PYSHMEM_FUSED: {error} (in '{item}')") from None
         found.setdefault(operation.strip(), []).append((most, name.strip()))
     return {operation: tuple(sorted(rows)) for operation, rows in found.items()}
 
@@ -138,7 +141,7 @@ def read_tables(text: str, where: str) -> list[dict[str, Any]]:
             if not table["gpu"] or int(table["n_pes"]) < 1:
                 raise ValueError("a table without its GPU or number of PEs")
         return list(content["tables"])
-    except (ValueError, KeyError, TypeError) as error:
+    except Exception as error:  # a file may hold anything
         raise ValueError(
             f"{where} is no table of fused operations ({type(error).__name__}: {error}); "
             "delete it and run python -m pyshmem tune fused again"
@@ -154,7 +157,7 @@ def _measured(operation: str) -> Rows:
     shipped = importlib.resources.files("pyshmem").joinpath("data").joinpath("fused.json")
     texts = [(shipped.read_text(encoding="utf-8"), "shipped")]
     if (own := fused_file()).is_file():
-        texts.append((own.read_text(encoding="utf-8"), str(own)))
+        texts.append((text_of_file(own, "the table of fused operations"), str(own)))
     for table, _ in reversed(fitting_tables(texts, read_tables)):
         if operation in table["rows"]:
             return as_rows(table["rows"][operation])

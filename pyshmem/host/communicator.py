@@ -23,6 +23,11 @@ def place_in(comm: Any, config: Any) -> Any:
         host: there the launcher's own job is the communicator's.
     """
     rank, size = rank_and_size(comm)
+    if config.control_fd >= 0 and size != config.n_pes:
+        raise ValueError(
+            f"comm has {size} process{'es' if size > 1 else ''}, but pyshmem's launcher started "
+            f"{config.n_pes} PEs: leave comm out, or start the program with mpirun alone"
+        )
     launched_so = (config.pe, config.n_pes) == (rank, size)
     hosts, launched_alike = zip(*comm.allgather((_host(), launched_so)), strict=True)
     if len(set(hosts)) > 1:

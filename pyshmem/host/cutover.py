@@ -29,12 +29,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._core.dtypes import integer
-from .._core.library import check, ffi, lib, parse_size, setting
+from .._core.library import check, ffi, lib, parse_size, setting, text_of_file
 from .._core.type_table import ELEMENT_NUMBER, REDUCE_OPS
 from . import runtime
 from .gpu_kinds import nearest
 from .stream_rows import agree as agree_on_stream_rows
-from .stream_rows import rows_of_table, set_stream_rows, stream_rows
+from .stream_rows import parse_rows, rows_of_table, set_stream_rows, stream_rows
 from .teams import TEAM_WORLD
 
 __all__ = [
@@ -206,7 +206,7 @@ def parse_override(op: str, text: str) -> Sizes:
         try:
             threads, blocks = (int(n) for n in shape.split(":")) if equals else (None, None)
             sizes |= dict.fromkeys(_shapes(op, threads, blocks), _parse(size))
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise ValueError(
                 f"PYSHMEM_CUTOVER_{op.upper()}: '{item}' is not a size, 'never' or "
                 f"threads:blocks=size, such as 1024:1=256K ({error})"
@@ -245,9 +245,10 @@ def read_tables(text: str, where: str) -> list[dict[str, Any]]:
         for table in content["tables"]:
             _sizes_of(table)
         return list(content["tables"])
-    except (ValueError, KeyError, TypeError) as error:
+    except Exception as error:  # a file may hold anything
+        named = f"PYSHMEM_TUNE_FILE: {where}" if where == setting("TUNE_FILE")[0] else where
         raise ValueError(
-            f"{where} is no cutover table ({type(error).__name__}: {error}); "
+            f"{named} is no cutover table ({type(error).__name__}: {error}); "
             "delete it and run python -m pyshmem tune again"
         ) from error
 
@@ -263,14 +264,15 @@ def _sizes_of(table: Mapping[str, Any]) -> dict[str, Sizes]:
             for (i, threads), (j, blocks) in product(enumerate(THREADS), enumerate(BLOCKS))
         }
     rows_of_table(table)
-    if not table["gpu"] or int(table["n_pes"]) < 1:
+    gpu, n_pes = table["gpu"], table["n_pes"]
+    if not (isinstance(gpu, str) and gpu and isinstance(n_pes, int) and 1 <= n_pes < 1 << 31):
         raise ValueError("a table without its GPU or number of PEs")
     return sizes
 
 
 def _size(value: int | None) -> int:
     """JSON has no NEVER: null."""
-    if value is not None and (not isinstance(value, int) or value < 0):
+    if value is not None and (not isinstance(value, int) or not 0 <= value <= NEVER):
         raise ValueError(f"{value!r} is not a number of bytes")
     return NEVER if value is None else value
 
@@ -288,10 +290,22 @@ def table_files() -> Iterator[tuple[str, str]]:
     shipped = importlib.resources.files("pyshmem").joinpath("data").joinpath("cutover.json")
     yield shipped.read_text(encoding="utf-8"), "shipped"
     tuned = tune_file()
-    if tuned.is_file():
-        yield tuned.read_text(encoding="utf-8"), str(tuned)
-    elif setting("TUNE_FILE")[0]:
-        raise ValueError(f"PYSHMEM_TUNE_FILE is {tuned}, which is not there")
+    if setting("TUNE_FILE")[0]:
+        yield text_of_file(tuned, "PYSHMEM_TUNE_FILE"), str(tuned)
+    elif tuned.is_file():
+        yield text_of_file(tuned, "the user's cutover table"), str(tuned)
+
+
+def check_settings() -> None:
+    """Refuse texts of this file's settings, and a file that one names, as ``init`` would.
+
+    Raises: ValueError.
+    """
+    for op in OPERATIONS:
+        parse_override(op, setting(f"CUTOVER_{op.upper()}")[0])
+    parse_rows(setting("CUTOVER_STREAMS")[0])
+    if setting("TUNE_FILE")[0]:
+        read_tables(text_of_file(tune_file(), "PYSHMEM_TUNE_FILE"), str(tune_file()))
 
 
 def _default(op: str) -> Origin:

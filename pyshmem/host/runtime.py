@@ -26,6 +26,7 @@ from .._core.library import (
     setting_number,
     take_fault,
 )
+from .._core.settings import tell_misspelt
 from . import communicator, output
 
 _lock = threading.RLock()
@@ -154,6 +155,9 @@ def _start(
 ) -> Job:
     config = ffi.new("ishmemx_config_t *")
     check(lib.ishmemx_config_from_environment(config))
+    library.check_texts()
+    if config.control_fd < 0 and config.pe <= 0:  # else our launcher has told, or another PE does
+        tell_misspelt(os.environ)
     kept = None if comm is None else communicator.place_in(comm, config)
     if heap_size is not None:
         config.heap_bytes = parse_size(heap_size)

@@ -129,7 +129,7 @@ def _size(nbytes: int | str | None) -> int:
 def _checked(op: str, rows: Iterable[Any], where: str) -> tuple[Row, ...]:
     try:
         made = tuple(Row(_size(size), way, int(b), int(t)) for size, way, b, t in rows)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{where}: {error}; a row is (size, way, blocks, threads)") from None
     if not 1 <= len(made) <= MAX_ROWS or made[-1].nbytes != _NEVER:
         raise ValueError(f"{where}: give 1 to {MAX_ROWS} rows, of which the last is for 'never'")
@@ -161,7 +161,7 @@ def parse_rows(text: str) -> dict[str, tuple[Row, ...]]:
             blocks, threads = (int(n) for n in grid.split("x"))
             _check_op(op)
             found.setdefault(op, []).append((size, way, blocks, threads))
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise ValueError(
                 f"PYSHMEM_CUTOVER_STREAMS: '{item}' is not op:size=way:blocksxthreads, such as "
                 f"reduce:64K=ll:32x64 ({error})"

@@ -286,7 +286,7 @@ def _begin(make: Callable[[Path], Trace]) -> None:
         try:
             make(Path(path)).start()
         except OSError as error:
-            raise OSError(error.errno, f"PYSHMEM_TRACE: {error.strerror}", path) from None
+            raise ValueError(f"PYSHMEM_TRACE: {error.strerror}: {path!r}") from None
 
 
 def _end() -> None:

@@ -9,6 +9,7 @@ and results travel by cloudpickle (``answers.py``). While the job runs, signals 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -16,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .._core.settings import tell_misspelt
 from . import answers, arguments
 from .binding import shares
 from .call_failures import error_of
@@ -59,6 +61,7 @@ def results_of(
 def _spec_of(wanted: arguments.Wanted) -> CallSpec:
     """The job, but for what it has open while it runs."""
     check_settings()
+    tell_misspelt({*os.environ, *wanted.env})
     device = settle_device(wanted.n_pes, wanted.env.get("PYSHMEM_DEVICE"))
     if wanted.folder is not None:
         try:

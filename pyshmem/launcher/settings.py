@@ -7,7 +7,7 @@ import os
 from typing import NamedTuple
 
 from .._core import compat, library
-from ..host import runtime
+from ..host import cutover, runtime
 from .spec import LaunchError
 
 
@@ -17,6 +17,8 @@ def check_settings(*, hosts: bool = False) -> None:
     ``hosts``: oshrun is going to start the job, so one of an OpenSHMEM library is right.
     """
     library.check(library.lib.ishmemx_settings_check())
+    library.check_texts()
+    cutover.check_settings()
     if library.setting("CONDUIT")[0].lower() == "openshmem" and not hosts:
         raise LaunchError(
             "conduit openshmem: this launcher starts no OpenSHMEM jobs but with --hosts; start it with "

@@ -22,7 +22,7 @@ LAYERS = (
     ("_core",),
     ("host",),
     ("device", "triton", "launcher"),
-    ("__init__", "typing", "gluon", "stream_kernels"),
+    ("__init__", "typing", "gluon", "stream_kernels", "streams", "profiling", "cutover"),
     ("fused", "interop"),
     ("cli", "bench", "__main__"),
 )
