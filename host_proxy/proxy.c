@@ -17,6 +17,7 @@
 
 #include "accel/accel.h"
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/say.h"
 #include "base/state.h"
 #include "base/status.h"
@@ -207,12 +208,9 @@ static void *run(void *argument) {
 /* ---- start and stop ---- */
 
 static int64_t spin_choose(void) {
-    cpu_set_t cores;
-
     if (proxy.spin >= 0)
         return proxy.spin;
-    return sched_getaffinity(0, sizeof cores, &cores) == 0 && 2 * pysh.n_pes <= CPU_COUNT(&cores) ? SPIN_ALONE
-                                                                                                  : SPIN_SHARED;
+    return 2 * pysh.n_pes <= pysh_cores() ? SPIN_ALONE : SPIN_SHARED;
 }
 
 static int ring_open(pysh_ring_t *ring, char *device) {

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 #: Variables of a job that the tests themselves may run in; a program under test must not see them.
 _JOB_VARIABLES = (
-    *(f"PYSHMEM_{name}" for name in ("PE", "N_PES", "LOCAL_PE", "JOB", "CONTROL_FD", "DEVICE")),
+    *(
+        f"PYSHMEM_{name}"
+        for name in ("PE", "N_PES", "LOCAL_PE", "CORES", "JOB", "CONTROL_FD", "DEVICE")
+    ),
     *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
     *("RANK_SET_BY", "TORCHELASTIC_RUN_ID"),
 )

@@ -24,7 +24,7 @@ GROUPS = {
     "Waiting, and the proxy": "SPIN PROXY_SPIN RINGS RING_SLOTS ENGINE",
     "Kernels and streams": "KERNEL_REGISTERS CACHE_DIR STREAM_OVERLAP STREAM_SIGNALS",
     "Timelines and core dumps": "TRACE TRACE_STAGES CORE_HEAPS",
-    "Set by launchers, not by users": "PE N_PES LOCAL_PE JOB CONTROL_FD",
+    "Set by launchers, not by users": "PE N_PES LOCAL_PE CORES JOB CONTROL_FD",
 }
 
 KINDS = {

@@ -89,6 +89,7 @@ SETTINGS = (
     Setting("PE", "integer", "-1", "number of this PE (set by the launcher)"),
     Setting("N_PES", "integer", "-1", "number of PEs of the job (set by the launcher)"),
     Setting("LOCAL_PE", "integer", "-1", "number of this PE on its host (set by the launcher)"),
+    Setting("CORES", "integer:0:", "0", "CPUs of this host's PEs together (set by the launcher that binds them)"),
     Setting("JOB", "string", "", "name of the job, the same on every PE (set by the launcher)"),
     Setting("CONTROL_FD", "integer", "-1", "descriptor of the job's control segment (set by the launcher)"),
 )  # fmt: skip

@@ -99,8 +99,9 @@ _SECONDS = _Seconds(min=0)
 @click.option(
     "--bind",
     type=click.Choice(binding.BINDINGS),
-    help="CPUs of a PE: cores of its own, a NUMA node, or the node of its GPU.  Default: spread over "
-    "the NUMA nodes, to that of its GPU.",
+    help="CPUs of a PE: cores of its own, a NUMA node, the node of its GPU, or those of this command.  "
+    "Default: cores of its own, near its GPU, where these are two or more for each PE and this command "
+    "may use the whole machine; else spread over the NUMA nodes.",
 )
 @click.option(
     "--output-dir",
@@ -170,7 +171,7 @@ def run(
             grace=grace,
             tag=tag,
             output_dir=output_dir,
-            shares=binding.shares(n_pes, bind, chosen) if hosts is None else (),
+            shares=binding.shares(n_pes, bind, chosen, finer=True) if hosts is None else (),
             debugged=_debugged(n_pes, gdb, attach),
         )
         if hosts is not None:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which CPUs a PE may use, and how many threads the libraries in it start.
 
-The default spreads PEs over NUMA nodes, a PE with a GPU to the node of its GPU, and goes no finer: a
-PE has threads beside its own (the proxy, a copy engine's), which spin badly on one core. A launcher
-that may use one node only, or itself has fewer CPUs than PEs, leaves its PEs unbound.
+The default spreads PEs over NUMA nodes, a PE with a GPU to the node of its GPU. ``run`` goes on to cores
+of its own for each PE where it has at least two: a PE has threads beside its own (the proxy, a copy
+engine's), which spin badly on one core. A launcher that is bound itself goes no finer than nodes; one
+that may use one node only, or has fewer CPUs than PEs, leaves its PEs unbound.
+(docs/decisions/0017-binding.md)
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ _THREADS = (
 )
 
 _SYSTEM = Path("/sys")
+
+#: Cores that a PE has at least where ``run`` binds it without being asked to.
+_ENOUGH = 2
 
 
 class Share(NamedTuple):
@@ -56,7 +61,13 @@ def bound(share: Share | None) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def shares(n_pes: int, bind: str | None, device: str) -> list[Share]:
+def cpus_together(found: Sequence[Share]) -> int:
+    """The CPUs of PEs that are bound; 0: they are not."""
+    empty: frozenset[int] = frozenset()
+    return len(empty.union(*(share.cpus or empty for share in found)))
+
+
+def shares(n_pes: int, bind: str | None, device: str, *, finer: bool = False) -> list[Share]:
     """The share of each PE of a job on this host.
 
     Args:
@@ -64,11 +75,14 @@ def shares(n_pes: int, bind: str | None, device: str) -> list[Share]:
         bind: ``"core"`` (its own cores), ``"numa"`` (a NUMA node), ``"gpu"`` (the node of its GPU),
             ``"none"``, or None: the default above.
         device: the accelerator of the job.
+        finer: whether the default goes on to cores.
 
     Raises: LaunchError (not so many cores, no GPU, its node is unknown), ValueError (bind).
     """
     allowed = frozenset(os.sched_getaffinity(0))
     found = _cpus(n_pes, bind, device, allowed)
+    if finer and bind is None and n_pes > 1 and allowed == _list_in("devices/system/cpu/online"):
+        found = _within(found or [allowed] * n_pes) or found
     if found is None:
         return [Share(None, max(1, len(allowed) // n_pes))] * n_pes
     return [Share(cpus, max(1, len(cpus) // found.count(cpus))) for cpus in found]
@@ -107,6 +121,19 @@ def _by_core(n_pes: int, found: Sequence[frozenset[int]]) -> list[frozenset[int]
 def _spread(n_pes: int, nodes: Sequence[frozenset[int]]) -> list[frozenset[int]]:
     """Neighbouring PEs share a node; each node has as many, give or take one."""
     return [nodes[pe * len(nodes) // n_pes] for pe in range(n_pes)]
+
+
+def _within(found: Sequence[frozenset[int]]) -> list[frozenset[int]] | None:
+    """Cores of its own for each PE, out of those that it shares with others; None: they are too few."""
+    taken = dict.fromkeys(found, 0)
+    parts = []
+    for cpus in found:
+        own, each = cores(cpus), len(cores(cpus)) // found.count(cpus)
+        if each < _ENOUGH:
+            return None
+        begin, taken[cpus] = taken[cpus], taken[cpus] + each
+        parts.append(frozenset[int]().union(*own[begin : begin + each]))
+    return parts
 
 
 def _by_gpu(n_pes: int, allowed: frozenset[int], *, strict: bool) -> list[frozenset[int]] | None:

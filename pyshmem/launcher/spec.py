@@ -13,14 +13,16 @@ from pathlib import Path
 
 from .._core.errors import LaunchError
 from . import ranks
-from .binding import Share
+from .binding import Share, cpus_together
 from .streams import Sink
 
 __all__ = ["JobSpec", "LaunchError", "resolve_command", "under_debugger"]
 
 
 #: What the launcher tells each PE of its place; nobody else's to set.
-PLACE = tuple(f"PYSHMEM_{name}" for name in ("PE", "N_PES", "LOCAL_PE", "JOB", "CONTROL_FD"))
+PLACE = tuple(
+    f"PYSHMEM_{name}" for name in ("PE", "N_PES", "LOCAL_PE", "CORES", "JOB", "CONTROL_FD")
+)
 
 
 def resolve_command(target: str, arguments: Sequence[str], *, module: bool = False) -> list[str]:
@@ -99,6 +101,7 @@ class JobSpec:
             PYSHMEM_PE=str(pe),
             PYSHMEM_N_PES=str(self.n_pes),
             PYSHMEM_LOCAL_PE=str(pe),
+            PYSHMEM_CORES=str(cpus_together(self.shares)),
             PYSHMEM_JOB=self.job,
             PYSHMEM_CONTROL_FD=str(control_fd),
             PYSHMEM_DEVICE=self.device,

@@ -11,7 +11,7 @@ import pytest
 
 from pyshmem.launcher import binding
 from pyshmem.launcher.binding import Share, shares
-from pyshmem.launcher.spec import LaunchError
+from pyshmem.launcher.spec import JobSpec, LaunchError
 
 Machine = Callable[..., None]
 
@@ -31,6 +31,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
             write(f"devices/system/node/node{number}/cpulist", cpus)
         monkeypatch.setattr(binding, "_SYSTEM", tmp_path)
         every = sorted(set().union(*binding.numa_nodes(range(64))))
+        write("devices/system/cpu/online", ",".join(map(str, every)))
         for cpu in every:  # the two threads of a core have neighbouring numbers
             first = cpu - cpu % 2
             write(
@@ -70,6 +71,47 @@ def test_a_narrow_or_crowded_launcher_binds_nobody(machine: Machine) -> None:
     machine(["0-3", "4-7"])
     assert shares(9, None, "none") == [Share(None, 1)] * 9
     assert shares(2, "none", "none") == [Share(None, 4)] * 2
+
+
+def test_run_goes_on_to_cores_where_each_pe_has_two(machine: Machine) -> None:
+    machine(["0-7", "8-15"])  # 4 cores of two threads in each
+    found = shares(4, None, "none", finer=True)
+    assert cpus_of(found) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]]
+    assert [share.threads for share in found] == [4] * 4
+    assert binding.cpus_together(found) == 16
+    near_gpus = shares(2, None, "sim", finer=True)
+    assert cpus_of(near_gpus) == [list(range(8)), list(range(8, 16))]
+    machine(["0-7", "8-15"], gpus=[1, 1])
+    assert cpus_of(shares(2, None, "cuda", finer=True)) == [[8, 9, 10, 11], [12, 13, 14, 15]]
+
+
+def test_cores_that_are_left_over_are_nobodys(machine: Machine) -> None:
+    machine(["0-15"])
+    found = shares(3, None, "none", finer=True)
+    assert cpus_of(found) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
+def test_run_goes_no_finer_than_nodes_elsewhere(machine: Machine) -> None:
+    machine(["0-7", "8-15"])
+    nodes = [list(range(8)), list(range(8, 16))]
+    assert cpus_of(shares(6, None, "none", finer=True)) == [nodes[0]] * 3 + [nodes[1]] * 3
+    assert cpus_of(shares(2, "none", "none", finer=True)) == [None] * 2
+    assert cpus_of(shares(2, "numa", "none", finer=True)) == nodes
+
+
+def test_run_leaves_pes_unbound_on_one_node_without_cores_enough(machine: Machine) -> None:
+    machine(["0-7"])
+    assert cpus_of(shares(1, None, "none", finer=True)) == [None]
+    assert cpus_of(shares(3, None, "none", finer=True)) == [None] * 3
+    machine(["0-7"], allowed=[0, 1, 2, 3, 4, 5])  # somebody has bound the launcher
+    assert cpus_of(shares(2, None, "none", finer=True)) == [None] * 2
+
+
+def test_a_bound_pe_knows_how_many_cpus_there_are_for_all(machine: Machine) -> None:
+    machine(["0-7"])
+    spec = JobSpec(2, ["x"], shares=shares(2, None, "none", finer=True))
+    assert spec.environment(1, 9)["PYSHMEM_CORES"] == "8"
+    assert JobSpec(2, ["x"]).environment(1, 9)["PYSHMEM_CORES"] == "0"
 
 
 def test_cores_are_whole_and_not_shared(machine: Machine) -> None:

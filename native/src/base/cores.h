@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #pragma once
 
-/* Cores that the PEs of this host run on; a PE that is bound to a core of its own counts all of the machine. */
+/* Cores that the PEs of this host run on, together: as the launcher that bound each to a part of them says. Else those
+ * of this process; a PE that somebody else has bound to one core counts all of the machine. */
 int pysh_cores(void);

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/memory_file.h"
 #include "base/state.h"
 #include "base/status.h"
@@ -46,12 +46,10 @@ int pysh_engine_segment(size_t nbytes, pysh_engine_queue_t **queue_p, int *fd_p)
 /* A PE has a proxy that polls, and the program's own thread. */
 int64_t pysh_engine_spin(void) {
     int64_t spin = -1;
-    cpu_set_t cores;
 
     if (!ishmemx_setting_number("PROXY_SPIN", &spin) && spin >= 0)
         return spin;
-    return sched_getaffinity(0, sizeof cores, &cores) == 0 && 3 * pysh.n_pes <= CPU_COUNT(&cores) ? SPIN_ALONE
-                                                                                                  : SPIN_SHARED;
+    return 3 * pysh.n_pes <= pysh_cores() ? SPIN_ALONE : SPIN_SHARED;
 }
 
 /* The program is beside the library, or the program that has the library in it. */
