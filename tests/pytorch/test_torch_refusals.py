@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="make test-torch installs it")
 
-from torch_cases import VARIABLES, check, check_under_torchrun
+from torch_cases import BEGIN, VARIABLES, check, check_under_torchrun
 
 
 def test_ranks_that_a_group_lacks_are_refused(run_pes: Callable) -> None:
@@ -44,8 +44,14 @@ def test_ranks_that_a_group_lacks_are_refused(run_pes: Callable) -> None:
 
 def test_a_monitored_barrier_is_refused_as_the_page_says(run_pes: Callable) -> None:
     code = """
-    with pytest.raises(ValueError, match="only implemented for GLOO"):
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 14):
+        error, text = ValueError, "only implemented for GLOO"
+    else:
+        error, text = pyshmem.UnsupportedError, "barrier past PYSHMEM_TIMEOUT says who is missing"
+    with pytest.raises(error, match=text):
         dist.monitored_barrier()
+    with pytest.raises(pyshmem.UnsupportedError, match="barrier past PYSHMEM_TIMEOUT"):
+        dist.group.WORLD.monitored_barrier()
     """
     check(run_pes, 2, code)
     page = (Path(__file__).parents[2] / "docs" / "torch.md").read_text()
@@ -92,8 +98,7 @@ def test_a_group_that_finds_no_staging_memory_fails_on_all_and_the_others_go_on(
 ) -> None:
     code = """
     begin("1M")
-    if me != 2:
-        pair = dist.new_group([0, 1], use_local_synchronization=True)  # rank 2 has more free
+    pair = dist.new_group([0, 1])  # rank 2 has more free
     made = []
     with pytest.raises(pyshmem.HeapExhausted, match="no part of the 1048576 bytes"):
         while len(made) < 100:
@@ -166,7 +171,8 @@ def test_a_group_that_was_destroyed_says_so(run_pes: Callable) -> None:
     check(run_pes, 2, code)
 
 
-def test_calls_that_disagree_are_told_on_all_ranks_in_checking_mode(run_pes: Callable) -> None:
+@pytest.mark.parametrize("checks", ["0", "1"])
+def test_first_calls_that_disagree_are_told_on_all_ranks(checks: str, run_pes: Callable) -> None:
     code = """
     ops, of = dist.ReduceOp, lambda count, dtype=torch.float32: torch.ones(count, dtype=dtype)
     odd = me == 1
@@ -192,12 +198,24 @@ def test_calls_that_disagree_are_told_on_all_ranks_in_checking_mode(run_pes: Cal
             lambda: dist.all_reduce(of(2)) if odd else dist.broadcast(of(2), 0),
             ("all_reduce(", "broadcast("),
         ),
+        (lambda: dist.all_reduce(of(2)) if odd else dist.barrier(), ("all_reduce(", "barrier()")),
+        (
+            lambda: dist.all_to_all_single(of(n + odd), of(n), [1, 1 + odd], [1] * n),
+            (),
+        ),
     ):
-        with pytest.raises(pyshmem.MismatchError, match="rank 0: .*; rank 1: ") as told:
+        words = "rank 0: .*; rank 1: " if texts else "rank 1 sends"
+        with pytest.raises(pyshmem.MismatchError, match=words) as told:
             call()
         assert all(text in str(told.value) for text in texts), (texts, told.value)
+    group = dist.new_group()
+    for number in range(FIRST):
+        assert group.compares()
+        dist.barrier(group) if number % 2 else dist.all_reduce(of(2), group=group)
+    assert group.compares() == (CHECKS == "1")
     """
-    check(run_pes, 2, code, PYSHMEM_CHECK="1")
+    begin = f"{BEGIN}\nfrom pyshmem.interop.torch.agreement import FIRST\nCHECKS = '{checks}'\n"
+    check(run_pes, 2, code, begin, PYSHMEM_CHECK=checks)
 
 
 def test_long_facts_are_compared_whole_in_checking_mode(run_pes: Callable) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""In checking mode: the members of a process group compare what they call."""
+"""The members of a process group compare what they call: at first, and in checking mode always."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import torch
 from ..._core.errors import MismatchError
 from .staging import Staging
 
+#: So many of the first collectives of each group are compared without checking mode, too.
+FIRST = 32
 _TEXT, _DIGEST = 256, 16  # bytes of what a member says, and of what stands for what is too long
 
 

@@ -176,10 +176,11 @@ class ShmemProcessGroup(Group):
         """On a GPU, sizes that may differ are compared over the host first: it waits for the others."""
         assert self.team  # refuses a group that was destroyed
         largest: list[int] = []
+        compares = self.compares()
         staging = self._heaps["cpu"].staging
 
         def compare() -> None:
-            largest.append(staging.longest(dests, sources))
+            largest.append(staging.longest(dests, sources, compares))
 
         def call(heap: Heap, stream: Any) -> None:
             if uneven and stream is None:

@@ -23,7 +23,6 @@ import torch
 from ..._core.arrays import StreamLike
 from ..._core.dtypes import as_dtype, kind_of
 from ..._core.errors import MismatchError
-from ...host import runtime
 from ...host.collectives.arguments import REDUCE, element_of
 from ...host.collectives.dispatch import do, sides_reached
 from ...host.stream_kernels import prepare
@@ -323,13 +322,16 @@ class Staging:
             result[begin:end].copy_(out.view(self.n_pes, -1)[self.me])
         target.done()
 
-    def longest(self, dests: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> int:
+    def longest(
+        self, dests: Sequence[torch.Tensor], sources: Sequence[torch.Tensor], compares: bool
+    ) -> int:
         """Bytes of the longest part of an ``all_to_all`` on any PE; on the host.
 
-        Raises: in checking mode MismatchError, on all PEs (one expects another length than it is sent).
+        Raises: where it ``compares`` MismatchError, on all PEs (one expects another length than it is
+            sent).
         """
         self._check_parts(dests, sources)
-        if runtime.current().checks:
+        if compares:
             self._compare_parts(dests, sources)
         box = torch.tensor([max(one.nbytes for one in [*dests, *sources])])
         self.all_reduce(box, box, Reduction("max", box.dtype))
