@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d
 
 from ..._core.errors import UnsupportedError
 from .arguments import check_plain
@@ -297,6 +298,9 @@ def register() -> None:
         return
     devices = ["cpu", "cuda"] if torch.backends.cuda.is_built() else ["cpu"]
     dist.Backend.register_backend(NAME, _create, extended_api=True, devices=devices)
+    # From 2.15 on torch attaches a recorder to the C++ backend of a group, unless it is one of these. A
+    # group in Python has none to attach it to, and torch would raise.
+    getattr(distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", set()).add(NAME)
     ddp = torch.nn.parallel.DistributedDataParallel
     ddp._register_builtin_comm_hook = _without_cpp_futures(ddp._register_builtin_comm_hook)
 
