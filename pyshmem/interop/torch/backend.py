@@ -300,7 +300,8 @@ def register() -> None:
     dist.Backend.register_backend(NAME, _create, extended_api=True, devices=devices)
     # From 2.15 on torch attaches a recorder to the C++ backend of a group, unless it is one of these. A
     # group in Python has none to attach it to, and torch would raise.
-    getattr(distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", set()).add(NAME)
+    unrecorded: set[str] = getattr(distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", set())
+    unrecorded.add(NAME)
     ddp = torch.nn.parallel.DistributedDataParallel
     ddp._register_builtin_comm_hook = _without_cpp_futures(ddp._register_builtin_comm_hook)
 
