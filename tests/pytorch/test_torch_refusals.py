@@ -209,13 +209,12 @@ def test_first_calls_that_disagree_are_told_on_all_ranks(checks: str, run_pes: C
             call()
         assert all(text in str(told.value) for text in texts), (texts, told.value)
     group = dist.new_group()
-    for number in range(FIRST):
+    for number in range(32):
         assert group.compares()
         dist.barrier(group) if number % 2 else dist.all_reduce(of(2), group=group)
     assert group.compares() == (CHECKS == "1")
     """
-    begin = f"{BEGIN}\nfrom pyshmem.interop.torch.agreement import FIRST\nCHECKS = '{checks}'\n"
-    check(run_pes, 2, code, begin, PYSHMEM_CHECK=checks)
+    check(run_pes, 2, code, f"{BEGIN}\nCHECKS = '{checks}'\n", PYSHMEM_CHECK=checks)
 
 
 def test_long_facts_are_compared_whole_in_checking_mode(run_pes: Callable) -> None:

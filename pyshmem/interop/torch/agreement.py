@@ -12,8 +12,6 @@ import torch
 from ..._core.errors import MismatchError
 from .staging import Staging
 
-#: So many of the first collectives of each group are compared without checking mode, too.
-FIRST = 32
 _TEXT, _DIGEST = 256, 16  # bytes of what a member says, and of what stands for what is too long
 
 

@@ -12,9 +12,9 @@ import torch
 import torch.distributed as dist
 
 from ..._core.errors import UnsupportedError
-from ..._core.library import check, lib, parse_size
+from ..._core.library import check, lib, parse_size, setting_number
 from ...host import runtime
-from .agreement import FIRST, agree
+from .agreement import agree
 from .arguments import check_plain
 from .lanes import AllWork, HostLane, StreamLane
 from .mailbox import Mailbox
@@ -83,6 +83,7 @@ class Group(dist.ProcessGroup):
             if runtime.device_name() == "cuda":
                 self._heaps["cuda"] = Heap(self._members, "device")
                 torch.cuda.synchronize(self._gpu)
+            self._n_compared = setting_number("CHECK_FIRST")
             exchange(b"ready")  # the words of all mailboxes are 0
         except BaseException:
             self.shutdown()
@@ -212,7 +213,7 @@ class Group(dist.ProcessGroup):
     def compares(self) -> bool:
         """Whether the members compare the next collective; the same on all that make the same calls."""
         job = runtime.current()
-        return self._n > 1 and (job.checks or self._n_calls < FIRST)
+        return self._n > 1 and (job.checks or self._n_calls < self._n_compared)
 
     def _lane(self, kind: str, lane: Any) -> Any:
         key = kind, lane
