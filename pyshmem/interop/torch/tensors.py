@@ -21,6 +21,7 @@ from ..._core.library import check, lib
 from ...host import creation, query, runtime
 from ...host import heap as heaps
 from ...host.teams import TEAM_WORLD
+from .arguments import check_plain, why_not_plain
 
 #: The array behind a storage of ours, by its address. The storage keeps the array.
 _arrays: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -67,6 +68,10 @@ def _new(
     extents, kind = _size(size), dtype or torch.get_default_dtype()
     if not isinstance(kind, torch.dtype):
         raise TypeError(f"dtype is {kind!r}; give one of torch, torch.float32 for one")
+    if str(kind).startswith(("torch.qint", "torch.quint")):
+        raise TypeError(
+            f"dtype is {kind}: elements of quantised tensors have a scale beside their bytes"
+        )
     where = _place(heap, device)
     nbytes = math.prod(extents) * kind.itemsize
     if any(extent < 0 for extent in extents):
@@ -164,6 +169,7 @@ def tensor(
     Extension.
     """
     values = torch.as_tensor(data).detach()
+    check_plain(values)
     if heap is None and device is None:
         heap = heap_of(values) or ("device" if values.is_cuda else "host")
     made = _new(tuple(values.shape), dtype or values.dtype, heap, device)
@@ -233,6 +239,8 @@ def heap_of(tensor: torch.Tensor) -> str | None:
     """The heap that the elements of a tensor lie on, ``"host"`` or ``"device"``; None: on neither."""
     if not runtime.initialized() or tensor.device.type not in ("cpu", "cuda"):
         return None
+    if why_not_plain(tensor) is not None:
+        return None
     number = lib.heap_of(tensor.data_ptr(), max(tensor.nbytes, 1))
     return None if number < 0 else ("host", "device")[number]
 
@@ -260,6 +268,7 @@ def free(tensor: torch.Tensor) -> None:
     Raises: ValueError (not made here, freed before), NotInitialized, ShmemError.
     Extension.
     """
+    check_plain(tensor)
     if not tensor.untyped_storage().nbytes():
         return
     heaps.free(_array_of(tensor, "the tensor"))
@@ -280,10 +289,13 @@ def ptr(tensor: torch.Tensor, pe: int) -> torch.Tensor | None:
     Raises: ValueError (tensor, pe), NotInitialized.
     Extension.
     """
+    check_plain(tensor)
     if not tensor.numel():
         return torch.empty_like(tensor)
     view = query.ptr(_array_of(tensor, "tensor"), pe)
     if view is None:
         return None
     flat = over(view).view(tensor.dtype)
-    return flat.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+    peers = flat.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+    peers = peers.conj() if tensor.is_conj() else peers  # its elements are what the view's are
+    return torch._neg_view(peers) if tensor.is_neg() else peers

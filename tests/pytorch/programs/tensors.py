@@ -74,6 +74,17 @@ with pyshmem.init() as job:
     refused(ValueError, "negative", symmetric.zeros, -1)
     refused(TypeError, "one of torch", symmetric.zeros, 3, dtype=float)
     refused(TypeError, "one of torch", symmetric.full, 3, 1.0, dtype="float32")
+    sparse = torch.ones(3).to_sparse()
+    for call in (symmetric.tensor, symmetric.free):
+        refused(pyshmem.UnsupportedError, "to_dense", call, sparse)
+    refused(pyshmem.UnsupportedError, "to_dense", symmetric.ptr, sparse, 0)
+    assert not symmetric.is_symmetric(sparse)
+    refused(TypeError, "quantised", symmetric.zeros, 3, dtype=torch.qint8)
+    assert symmetric.tensor(torch._neg_view(torch.ones(3)), heap=heap).tolist() == [-1.0] * 3
+    lazy = torch._neg_view(symmetric.ones(3, heap=heap))
+    assert symmetric.ptr(lazy, right).tolist() == [-1.0] * 3
+    lazy = symmetric.full((2,), 1 + 2j, heap=heap).conj()
+    assert symmetric.ptr(lazy, right).tolist() == [1 - 2j] * 2
     kept = symmetric.ones(1000, heap=heap)
     symmetric.free(kept[2:])  # any view says which
     refused(ValueError, "not made by", symmetric.free, kept)
