@@ -27,8 +27,10 @@ if _sys.argv[:1] == ["-m"] and not _sys.flags.safe_path:
     del _words, _option
 
 import contextlib as _contextlib
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ._core import compat, library
+from ._core import other_names as _other_names
 from ._core.arrays import SymmetricArray
 from ._core.errors import (
     Failure,
@@ -260,3 +262,9 @@ __all__ = [
 
 with _contextlib.suppress(ValueError):  # what is no text is told by init, with the variable
     compat.arrange_simulator(library.setting("DEVICE")[0].lower())
+
+if not _TYPE_CHECKING:  # who would take any name for one that there is
+
+    def __getattr__(name: str) -> object:
+        """The names of other libraries are told what does the same here."""
+        raise _other_names.no_attribute("module pyshmem", name, _other_names.OF_PACKAGE)

@@ -160,8 +160,7 @@ def run(
     _export(CONDUIT=conduit, DEVICE=device, HEAP_SIZE=heap_size, DEVICE_HEAP_SIZE=device_heap_size)
     try:
         check_settings(hosts=hosts is not None)
-        if hosts is None:  # else PE 0 does
-            tell_misspelt(os.environ)
+        tell_misspelt(os.environ if hosts is None else ())  # there PE 0 does
         chosen = settle_device(n_pes)
         spec = JobSpec(
             n_pes=n_pes,

@@ -10,9 +10,9 @@ import sys
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from .._core import compat, cupy_arrays, errors, library, log
+from .._core import compat, cupy_arrays, errors, library, log, other_names
 from .._core.dtypes import integer
 from .._core.library import (
     ACCELERATORS,
@@ -57,6 +57,11 @@ class Job:
         self.device = device
         self.gpu = gpu
         self.checks = bool(library.setting_number("CHECK"))
+
+    if not TYPE_CHECKING:  # who would take any name for one that there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise other_names.no_attribute("the job", name, other_names.OF_JOB)
 
     def finalize(self) -> None:
         """The same as ``pyshmem.finalize``."""

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/extent.h"
+#include "base/state.h"
 #include "ishmemx.h"
 
 #define TEXT_CAPACITY 10240 /* a timeout lists every PE */
@@ -49,10 +50,19 @@ const char *pysh_bytes_text(int64_t nbytes) {
 /* ---- errors that many routines find ---- */
 
 int pysh_check_pe(int pe, int n_pes) {
-    if (pe < 0 || pe >= n_pes)
-        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "pe %d is outside the team of %d PE%s (0..%d)", pe, n_pes,
-                         n_pes == 1 ? "" : "s", n_pes - 1);
-    return ISHMEMX_OK;
+    return pysh_check_pe_as("pe", pe, n_pes);
+}
+
+int pysh_check_pe_as(const char *name, int pe, int n_pes) {
+    const char *alone = "";
+
+    if (pe >= 0 && pe < n_pes)
+        return ISHMEMX_OK;
+    if (pe > 0 && pysh.n_pes == 1)
+        alone = ": this job has one PE, as of a program that no launcher started; of two it is `python -m pyshmem run "
+                "-n 2 ...`";
+    return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s %d is outside the team of %d PE%s (0..%d)%s", name, pe, n_pes,
+                     n_pes == 1 ? "" : "s", n_pes - 1, alone);
 }
 
 int pysh_check_extent(size_t n, size_t stride, size_t block, size_t width, size_t *nbytes_p) {

@@ -11,6 +11,8 @@ const char *pysh_bytes_text(int64_t nbytes);
 
 /* OK, or ARGUMENT naming the team's size. */
 int pysh_check_pe(int pe, int n_pes);
+/* The same of an argument of another name. */
+int pysh_check_pe_as(const char *name, int pe, int n_pes);
 /* OK, or ARGUMENT when n blocks span more than any memory holds: pysh_extent() of extent.h. */
 int pysh_check_extent(size_t n, size_t stride, size_t block, size_t width, size_t *nbytes_p);
 /* OK, or ARGUMENT when the two ranges share a byte. */

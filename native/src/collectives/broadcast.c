@@ -48,9 +48,8 @@ static int broadcast_check(ishmemx_team_t team, void *dest, const void *source, 
     pysh_place_t dest_place, source_place;
     int status = pysh_coll_check(team, dest, nbytes, source, nbytes, &dest_place, &source_place);
 
-    if (!status && (root < 0 || root >= team->n_pes))
-        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "root %d is outside the team of %d PEs (0..%d)", root, team->n_pes,
-                           team->n_pes - 1);
+    if (!status)
+        status = pysh_check_pe_as("root", root, team->n_pes);
     if (!status && dest != source)
         status = pysh_check_overlap(dest, nbytes, source, nbytes);
     return status;

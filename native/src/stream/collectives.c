@@ -212,9 +212,8 @@ int ishmemx_broadcast_on_stream(ishmemx_team_t team, void *dest, const void *sou
     size_t all;
     int status = begin_bytes(&call, nbytes, &all, stream);
 
-    if (!status && (root < 0 || root >= team->n_pes))
-        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "root %d is outside the team of %d PEs (0..%d)", root, team->n_pes,
-                           team->n_pes - 1);
+    if (!status)
+        status = pysh_check_pe_as("root", root, team->n_pes);
     return status ? status : of_bytes(ISHMEMX_KERNEL_BROADCAST, &call, dest, nbytes, source, nbytes, nbytes, root);
 }
 
