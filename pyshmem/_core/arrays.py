@@ -118,6 +118,21 @@ def gone(array: np.ndarray[Any, Any]) -> str:
     return owner._gone if type(owner) is SymmetricArray and owner._nbytes == GONE else ""
 
 
+def beyond_kernels(array: np.ndarray[Any, Any]) -> str:
+    """Why kernels of a job with P2P are not given the elements of ``array``; empty: they are.
+
+    Numba would have them copied to the GPU and back.
+    """
+    base = array.base
+    owner = base if type(base) is SymmetricArray else array
+    if type(owner) is not SymmetricArray or owner.heap != "host":
+        return ""
+    return (
+        'it is on the host heap, which kernels do not reach: make it with heap="device" (with '
+        "PYSHMEM_P2P=0 they reach both heaps)"
+    )
+
+
 # The setters of the slots; SymmetricArray.__setattr__ is for users.
 _set_address = SymmetricArray.__dict__["_address"].__set__
 _set_nbytes = SymmetricArray.__dict__["_nbytes"].__set__

@@ -268,7 +268,7 @@ def _nbytes(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     keyword = "dest" if position == 0 else "source"
     array = kwargs.get(keyword, args[position] if len(args) > position else None)
     dtype, size = getattr(array, "dtype", None), getattr(array, "size", None)
-    if dtype is None or size is None:
+    if dtype is None or size is None or isinstance(array, type):  # zeros(4, np.int64)
         return 0
     count = kwargs.get("nelems")
     if isinstance(count, SupportsIndex):  # else the call fails, and says so

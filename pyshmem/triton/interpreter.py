@@ -24,6 +24,7 @@ import triton.language as tl
 from greenlet import getcurrent, greenlet
 from triton.runtime import interpreter
 
+from ..host.host_only import Language, refused, stand_ins_in
 from . import interpreter_types, job
 
 _turn = threading.RLock()  # kernels that several threads launch run one after the other
@@ -53,7 +54,7 @@ class Grid:
         self.name, text = job.describe_kernel(function)
         self.number = job.remember_kernel(self.name, text)
         self.dimensions = dimensions
-        self.hub = getcurrent()
+        self.hub, self.thread = getcurrent(), threading.get_ident()
         self.pausing = self.yielding = 0
         self.function, self.arguments = function, arguments
         # The x axis is the fastest, as in CUDA: a program's number is its %ctaid.
@@ -110,6 +111,13 @@ def current() -> Program:
     return _current
 
 
+def _in_kernel() -> bool:
+    return _current is not None and _current.grid.thread == threading.get_ident()
+
+
+_LANGUAGE = Language("pyshmem.triton", _in_kernel)
+
+
 def pause(idle: bool = True) -> None:
     """One turn of a wait: the other programs run first. ``idle``: it did nothing but wait."""
     program = current()
@@ -162,10 +170,23 @@ def _call(executor: Any, *arguments: Any, **named: Any) -> None:
             grid = executor.grid(converted) if callable(executor.grid) else executor.grid
             extents = tuple(int(extent) for extent in grid)
             dimensions = (*extents, *(1,) * (3 - len(extents)))
-            Grid(executor.fn, dimensions, converted).run()
+            with refused(_LANGUAGE):
+                _run(executor.fn, dimensions, converted)
         finally:
             scope.restore()
     job.after_launch()
+
+
+def _run(function: Any, dimensions: tuple[int, ...], arguments: dict[str, Any]) -> None:
+    """A launch; routines of the host that the kernel's module imports by name have stand-ins, too."""
+    namespace = function.__globals__
+    routines = stand_ins_in(namespace)
+    originals = {name: namespace[name] for name in routines}
+    namespace.update(routines)
+    try:
+        Grid(function, dimensions, arguments).run()
+    finally:
+        namespace.update(originals)
 
 
 def _call_device_function(function: Any, *arguments: Any, **named: Any) -> Any:

@@ -5,10 +5,21 @@ from typing import Any
 
 import numpy as np
 
+from ..._core import library
+from ..._core.arrays import heap_number
 from ..._core.dtypes import AsBits, as_dtype
+from ..._core.library import lib
 from ...host.contexts import Context, slot_of
 from ...host.teams import Channel, Team
 from ..leaf.chosen import SIM
+from ..state import P2P
+
+
+def _kernels_reach(array: np.ndarray) -> bool:
+    if not SIM:
+        return hasattr(array, "__cuda_array_interface__")
+    heap = lib.heap_of(array.__array_interface__["data"][0], max(array.nbytes, 1))
+    return heap == heap_number("device") or (heap >= 0 and not library.device_state()[P2P])
 
 
 def as_argument(array: Any) -> Any:
@@ -33,13 +44,13 @@ def as_argument(array: Any) -> Any:
         raise TypeError(
             f"as_argument is given a {kind}; it takes a team, a channel of one, a context or an array"
         )
-    if SIM:
-        return array
-    if isinstance(array, np.ndarray) and not hasattr(array, "__cuda_array_interface__"):
+    if isinstance(array, np.ndarray) and not _kernels_reach(array):
         raise TypeError(
             "as_argument is given an array in host memory; kernels on GPUs take arrays of the device"
             " heap, and with PYSHMEM_P2P=0 of the host heap"
         )
+    if SIM:
+        return array
     from numba import cuda
 
     if str(array.dtype).removeprefix("torch.") != "bfloat16":

@@ -352,13 +352,13 @@ def _decline_bulk_copies(code_library: Any) -> None:
 
 
 def _gone(argument: Any) -> str:
-    """Why a CuPy array, what ``as_argument`` made of one, or one in a tuple, can no longer be used."""
+    """Why an array, what ``as_argument`` made of one, or one in a tuple, can not be used, or no more."""
     if isinstance(argument, (int, float, np.generic)):
         return ""
     if isinstance(argument, tuple):
         return next(filter(None, map(_gone, argument)), "")
     if isinstance(argument, np.ndarray):  # of the pinned host heap, where there is no P2P
-        return arrays.gone(argument)
+        return arrays.gone(argument) or ("" if arrays.pinned else arrays.beyond_kernels(argument))
     memory = getattr(argument, "gpu_data", None)
     return cupy_arrays.gone(argument if memory is None else getattr(memory, "owner", None))
 

@@ -59,9 +59,9 @@ def test_a_pointer_to_a_pe_out_of_reach(job, near, place):
     assert f"ptr: PE {far[0]} is not reached by loads and stores" in message
 
 
-def test_a_pointer_to_another_pe_on_the_host_heap(job, heap):
+def test_a_pointer_to_another_pe_on_the_host_heap(job, p2p):
     array = pyshmem.zeros(4, np.int32, heap="host")
-    if heap != "host" and job.device == "cuda":
+    if p2p:
         with pytest.raises(TypeError, match="an array in host memory"):
             shmem.as_argument(array)
         return

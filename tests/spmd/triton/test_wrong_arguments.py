@@ -11,6 +11,7 @@ import triton.language as tl
 import pyshmem
 import pyshmem.triton as shmem
 from pyshmem import device
+from pyshmem import my_pe as pe_of_the_host
 
 
 @triton.jit
@@ -108,3 +109,31 @@ def test_what_is_no_pe_or_no_pointer_is_refused(job, place, show, ctx, refusal, 
         pytest.skip("there is no pointer out of reach")
     dest, sig = place(np.zeros(1, np.int32)), place(np.zeros(1, np.int64))
     assert text in refusal(lambda: not_there[(1,)](dest, sig, ctx, WHAT=what))
+
+
+@triton.jit
+def call_the_host(dest, WHAT: tl.constexpr):
+    if WHAT == "my_pe":
+        tl.store(dest, pyshmem.my_pe())
+    elif WHAT == "name":
+        tl.store(dest, pe_of_the_host())
+    else:
+        tl.store(dest, pyshmem.TEAM_WORLD.n_pes())
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("my_pe", "pyshmem.my_pe is a host routine; in kernels use pyshmem.triton.my_pe"),
+        ("name", "pyshmem.my_pe is a host routine; in kernels use pyshmem.triton.my_pe"),
+        ("method", "Team.n_pes is a host routine"),
+    ],
+)
+def test_routines_of_the_host_are_refused_in_kernels(job, place, what, text):
+    if job.device == "cuda":
+        pytest.skip("Triton compiles no such call")
+    dest = place(np.zeros(1, np.int32))
+    with pytest.raises(Exception, match=r".") as caught:
+        call_the_host[(1,)](dest, WHAT=what)
+    assert text in f"{caught.value} {caught.value.__cause__}"
+    assert pyshmem.my_pe() == pe_of_the_host() == job.my_pe

@@ -13,22 +13,26 @@ import numpy as np
 from numba.cuda.simulator import kernel as numba_kernel
 from numba.cuda.simulator import kernelapi
 
-from ...._core.arrays import SymmetricArray, gone
+from ...._core.arrays import SymmetricArray, beyond_kernels, gone
 from ...._core.library import check, lib
+from ...state import P2P
 from . import queued
 from .arrays import kernel_array
 from .scheduler import WARP, Grid, SimThread, current, pause, running
+from .threads import STATE
 
 _MOST_THREADS = 1024  # of a block
 
 
 def _by_reference(argument: Any) -> bool:
-    """Arrays on the symmetric heap, and views of them; ValueError when they are gone."""
+    """Arrays on the symmetric heap, and views of them; ValueError: gone, or on a heap out of reach."""
     base = argument
     while isinstance(base, np.ndarray):
         if isinstance(base, SymmetricArray):
             if why := gone(base):
                 raise ValueError(f"an array given to a kernel cannot be used any more: {why}")
+            if STATE and STATE[P2P] and (why := beyond_kernels(base)):
+                raise ValueError(f"an array given to a kernel cannot be used: {why}")
             return True
         base = base.base
     return False

@@ -24,6 +24,7 @@ from numba.cuda.simulator import kernel as numba_kernel
 from numba.cuda.simulator import kernelapi
 
 from ...._core.library import lib
+from ....host.host_only import Language, refused, stand_ins_in
 from .arrays import KernelLocal, KernelShared
 
 WARP = 32
@@ -220,7 +221,7 @@ class Grid(Group):
     @contextmanager
     def active(self) -> Iterator[None]:
         try:
-            with numba_kernel._push_kernel_context(self.module):
+            with numba_kernel._push_kernel_context(self.module), refused(_LANGUAGE):
                 yield
         finally:
             running.thread = None
@@ -230,6 +231,8 @@ class Grid(Group):
     def enter(self, function: Callable[..., Any]) -> None:
         """Puts the simulated ``cuda`` module into the globals of a kernel or device function.
 
+        And stand-ins for routines of the host that they import by name.
+
         Once a launch: its threads interleave, so nobody may put the real one back before the end.
         """
         namespace = function.__globals__
@@ -237,8 +240,10 @@ class Grid(Group):
             from numba import cuda
 
             original = {key: value for key, value in namespace.items() if value is cuda}
-            self.swapped[id(namespace)] = (namespace, original)
-            namespace.update(dict.fromkeys(original, self.module))
+            routines = stand_ins_in(namespace)
+            restored = original | {key: namespace[key] for key in routines}
+            self.swapped[id(namespace)] = (namespace, restored)
+            namespace.update(dict.fromkeys(original, self.module) | routines)
 
 
 def _points(dim: Any) -> Iterator[tuple[int, int, int]]:
@@ -256,6 +261,7 @@ class _Running(threading.local):
 
 
 running = _Running()
+_LANGUAGE = Language("pyshmem.device", lambda: running.thread is not None)
 
 
 def current() -> SimThread:
