@@ -33,6 +33,9 @@ void fake_cuda_free(int on) { /* a free that waits for a kernel */
 void fake_cuda_fill(int on) { /* a kernel that leaves no room for another */
     turn(&fake.full, on);
 }
+void fake_cuda_lose(int result) { /* the GPU, with that error */
+    fake.lost = result;
+}
 void fake_cuda_slow(int us) { /* how long a copy takes */
     fake.slow_us = us;
 }
@@ -82,7 +85,9 @@ CUresult cuInit(unsigned flags) {
     return SUCCESS;
 }
 CUresult cuGetErrorName(CUresult result, const char **name) {
-    *name = result == CAPTURE_UNSUPPORTED ? "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED" : "an error";
+    *name = result == CAPTURE_UNSUPPORTED ? "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+            : result == ECC_UNCORRECTABLE ? "CUDA_ERROR_ECC_UNCORRECTABLE"
+                                          : "an error";
     return SUCCESS;
 }
 CUresult cuGetErrorString(CUresult result, const char **text) {

@@ -11,7 +11,14 @@
 typedef int CUresult;
 typedef unsigned long long CUdeviceptr;
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, NO_DEVICE = 100, INVALID_HANDLE = 400, NOT_READY = 600 };
+enum {
+    SUCCESS = 0,
+    INVALID_VALUE = 1,
+    NO_DEVICE = 100,
+    ECC_UNCORRECTABLE = 214,
+    INVALID_HANDLE = 400,
+    NOT_READY = 600
+};
 enum { CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901 };
 enum { MODE_GLOBAL = 0, MAX_WORDS = 32 };
 enum { STATE_ABI = 8, STATE_WORDS = 256 }; /* of the contract */
@@ -61,6 +68,7 @@ typedef struct fake {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool capturing, freeing, full; /* what tests turn on */
+    CUresult lost;                 /* what every call returns from now on; 0: the GPU is there */
     int slow_us;
     int refused, launched, launched_blocks, launched_cooperative, atomics, word_kernels;
     int64_t launched_words[MAX_WORDS];
@@ -79,6 +87,8 @@ extern __thread void *fake_context; /* current */
 bool fake_forbidden(void);
 #define UNSAFE()                        \
     do {                                \
+        if (fake.lost)                  \
+            return fake.lost;           \
         if (fake_forbidden())           \
             return CAPTURE_UNSUPPORTED; \
     } while (0)

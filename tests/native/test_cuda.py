@@ -151,6 +151,20 @@ def test_what_goes_to_all_of_a_node_travels_once(
     assert done.stdout == "ok\n"
 
 
+@pytest.mark.parametrize("who", ["host", "kernel"])
+def test_a_gpu_that_is_lost_is_told_once_and_ends_the_job(
+    who: str, build: Compile, flags: list[str], driver: Path, run_pes: Callable
+) -> None:
+    options = ["-std=gnu11", "-O2", *INCLUDE, HERE / "cuda_lost.c", *flags, "-lpthread", "-ldl"]
+    settings = {"LD_LIBRARY_PATH": str(driver), "PYSHMEM_ENGINE": "thread"}
+    settings |= {"PYSHMEM_DEVICE_HEAP_SIZE": "8M", "PYSHMEM_TIMEOUT": "20"}
+    done = run_pes(2, build(options, "cuda_lost"), [who], env=settings, timeout=40)
+    assert done.stdout == "ended\n" * 2, done.stderr
+    told = [line for line in done.stderr.splitlines() if line.startswith("PE 0: its GPU")]
+    assert len(told) == 1, done.stderr
+    assert "is lost: CUDA_ERROR_ECC_UNCORRECTABLE (CUDA error 214: of the fake driver)" in told[0]
+
+
 # ---- the copy engine in a process of its own -------------------------------------------------------
 
 ENGINE = {"PYSHMEM_ENGINE": "process", "PYSHMEM_DEVICE_HEAP_SIZE": "8M", "PYSHMEM_TIMEOUT": "60"}

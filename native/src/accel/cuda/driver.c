@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "accel/cuda/lost.h"
 #include "base/status.h"
 #include "ishmemx.h"
 
@@ -55,8 +56,10 @@ int pysh_cuda_fail(CUresult result, const char *format, ...) {
         pysh_cuda.GetErrorName(result, &name);
     if (pysh_cuda.GetErrorString)
         pysh_cuda.GetErrorString(result, &text);
-    return pysh_fail(ISHMEMX_ERR_SYSTEM, "%s: %s (CUDA error %d: %s)", what, name ? name : "unknown error", result,
-                     text ? text : "no text");
+    name = name ? name : "unknown error";
+    text = text ? text : "no text";
+    pysh_cuda_look_if_lost(result, name, text, what);
+    return pysh_fail(ISHMEMX_ERR_SYSTEM, "%s: %s (CUDA error %d: %s)", what, name, result, text);
 }
 
 int pysh_cuda_open(int *count_p) {
