@@ -220,8 +220,8 @@ static void unlist_slow(pysh_wait_t *wait) {
     pthread_mutex_unlock(&slow_mutex);
 }
 
-static int pause_slowly(pysh_wait_t *wait) {
-    int64_t now = pysh_now_ns(), elapsed, idle;
+/* A wait that is slow from now on, if it was not. */
+static int look(pysh_wait_t *wait, int64_t now) {
     int status;
 
     if (!wait->start_ns) {
@@ -230,7 +230,15 @@ static int pause_slowly(pysh_wait_t *wait) {
         wait->next_liveness_ns = now + LIVENESS_NS;
         list_slow(wait);
     }
-    if ((status = ended(wait)) || (status = slow_checks(wait, now)))
+    status = ended(wait);
+    return status ? status : slow_checks(wait, now);
+}
+
+static int pause_slowly(pysh_wait_t *wait) {
+    int64_t now = pysh_now_ns(), elapsed, idle;
+    int status = look(wait, now);
+
+    if (status)
         return status;
     elapsed = now - wait->start_ns;
     if (elapsed < YIELD_NS) {
@@ -255,22 +263,31 @@ void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what, const pysh_wai
     wait->members = (pysh_members_t){.slot = PYSH_WORLD_SLOT, .n_pes = pysh.n_pes};
 }
 
+static int count_poll(pysh_wait_t *wait) {
+    if (wait->polls++ || to_the_end)
+        return ISHMEMX_OK;
+    wait->outer = inside;
+    inside = wait;
+    atomic_fetch_add(&n_waiting, 1); /* before the look at `ready`, as finalize changes that before it counts */
+    return ended(wait);
+}
+
+int pysh_wait_look(pysh_wait_t *wait) {
+    int status = count_poll(wait);
+
+    return status ? status : look(wait, pysh_now_ns());
+}
+
 int pysh_wait_pause(pysh_wait_t *wait) {
     void (*progress)(void) = atomic_load_explicit(&waiting_progress, memory_order_relaxed);
+    int status;
 
     if (progress)
         progress();
     if (pysh.conduit->progress)
         pysh.conduit->progress();
-    if (!wait->polls++ && !to_the_end) {
-        int status;
-
-        wait->outer = inside;
-        inside = wait;
-        atomic_fetch_add(&n_waiting, 1); /* before the look at `ready`, as finalize changes that before it counts */
-        if ((status = ended(wait)))
-            return status;
-    }
+    if ((status = count_poll(wait)))
+        return status;
     if (wait->polls <= pysh.spin) {
         relax();
         return ISHMEMX_OK;

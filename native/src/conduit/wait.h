@@ -46,6 +46,8 @@ void pysh_wait_begin(pysh_wait_t *wait, const char *what);
 /* In a barrier of all PEs; pysh_wake() does not end it. */
 void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what, const pysh_wait_barrier_t *barrier);
 int pysh_wait_pause(pysh_wait_t *wait);
+/* For who has something to do meanwhile: what can end the wait is looked at, without a pause. */
+int pysh_wait_look(pysh_wait_t *wait);
 void pysh_wait_end(pysh_wait_t *wait);
 /* What every wait is to move on at each turn; NULL: nothing. It must not wait itself. */
 void pysh_wait_set_progress(void (*progress)(void));

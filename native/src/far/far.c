@@ -19,6 +19,7 @@
 
 #define MOST_DATA  ((int64_t)PYSH_ENGINE_PIECE) /* of a message */
 #define LEAST_DATA 1024
+#define LOOK_EVERY 64 /* turns in which something moved */
 
 pysh_far_t pysh_far = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -326,9 +327,11 @@ int pysh_far_wait(pysh_far_op_t *op, const char *what) {
 
     pysh_far_start(op);
     pysh_wait_begin(&wait, what);
-    while (!status && !pysh_far_done(op))
+    for (unsigned moves = 0; !status && !pysh_far_done(op);)
         if (!pysh_far_progress())
             status = pysh_wait_pause(&wait);
+        else if (++moves % LOOK_EVERY == 0) /* what has moved may be others': they must not keep this one for ever */
+            status = pysh_wait_look(&wait);
     pysh_wait_end(&wait);
     if (status)
         abandon(op);

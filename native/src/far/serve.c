@@ -191,6 +191,8 @@ static int step(pysh_far_served_t *served, int pe, uint64_t number, bool first) 
         if (status)
             return status;
         served->state = PYSH_SERVED_COPIED;
+        if (kind == PYSH_FAR_PUT) /* its signal may wait for messages before it that wait for a piece */
+            pysh_far_copy_end(&served->copy);
     }
     if (!(served->word[PYSH_FAR_HEAD] & PYSH_FAR_SIGNALS))
         return ISHMEMX_OK;

@@ -293,22 +293,59 @@ static int amo(int op, int type, void *address, uint64_t value, uint64_t cond, u
     return status;
 }
 
-/* By the proxies' threads, which have the context. */
+static _Thread_local bool has_context; /* a thread of the library's: since thread_begin() */
+
+/* For what proxies do: they have the context. A thread of the program that waits for memory out of reach does it too,
+ * and may have none. */
+static pysh_cuda_visit_t enter_beside_proxies(bool *entered_p) {
+    *entered_p = !has_context;
+    return has_context ? (pysh_cuda_visit_t){.pushed = false} : pysh_cuda_enter();
+}
+
 static int amo_begin(int op, int type, void *address, uint64_t value, uint64_t cond, int *slot_p) {
+    bool entered;
+    pysh_cuda_visit_t visit = enter_beside_proxies(&entered);
     int status;
 
     pthread_mutex_lock(&pysh_gpu.amo_slots_lock);
     status = pysh_cuda_amo_begin(&pysh_gpu.amo, op, type, (CUdeviceptr)(uintptr_t)address, value, cond, slot_p);
     pthread_mutex_unlock(&pysh_gpu.amo_slots_lock);
+    if (entered)
+        pysh_cuda_leave(visit);
     return status;
 }
 
 static int amo_poll(int slot, bool *done_p, uint64_t *fetched_p) {
+    bool entered;
+    pysh_cuda_visit_t visit = enter_beside_proxies(&entered);
     int status;
 
     pthread_mutex_lock(&pysh_gpu.amo_slots_lock);
     status = pysh_cuda_amo_poll(&pysh_gpu.amo, slot, done_p, fetched_p);
     pthread_mutex_unlock(&pysh_gpu.amo_slots_lock);
+    if (entered)
+        pysh_cuda_leave(visit);
+    return status;
+}
+
+static int offload(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps, int n_stamps,
+                   uint64_t *token_p) {
+    bool entered;
+    pysh_cuda_visit_t visit = enter_beside_proxies(&entered);
+    int status = pysh_cuda_engine_copy(pe, dest, source, nbytes, stamps, n_stamps, token_p);
+
+    if (entered)
+        pysh_cuda_leave(visit);
+    return status;
+}
+
+static int offload_done(uint64_t token, bool *done_p) {
+    bool entered;
+    pysh_cuda_visit_t visit = enter_beside_proxies(&entered);
+    int status = pysh_cuda_engine_done(token, done_p);
+
+    if (entered)
+        pysh_cuda_leave(visit);
     return status;
 }
 
@@ -343,6 +380,7 @@ int ishmemx_other_streams_done(void) {
 static void thread_begin(void) {
     pysh_cuda.CtxSetCurrent(pysh_gpu.context);
     pysh_cuda_relax();
+    has_context = true;
 }
 
 /* Any thread of the program may end the waits of kernels. */
@@ -365,8 +403,8 @@ const pysh_accel_t pysh_accel_cuda = {
     .copy_nbi = copy_nbi,
     .quiet = quiet,
     .zero = zero,
-    .offload = pysh_cuda_engine_copy,
-    .offload_done = pysh_cuda_engine_done,
+    .offload = offload,
+    .offload_done = offload_done,
     .offload_mark = pysh_cuda_engine_mark,
     .offload_finished = pysh_cuda_engine_finished,
     .share = pysh_cuda_share,
