@@ -242,7 +242,7 @@ static int thread_start(pysh_ring_t *ring) {
     char name[16];
     int error;
 
-    snprintf(name, sizeof name, "pysh-proxy%d", (int)(ring - proxy.ring));
+    snprintf(name, sizeof name, "pysh-proxy%u", (unsigned)(ring - proxy.ring) % 1000);
     error = pysh_thread_start(&ring->thread, name, run, ring);
 
     ring->started = !error;

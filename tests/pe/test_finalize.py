@@ -5,14 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 PRELUDE = """
 import gc
 import numpy as np
 import pyshmem
 
 def mapped():
+    # memory files of heaps; parts of one may be mapped
     names = "pyshmem-heap", "pyshmem-device-heap"
-    return sum(any(name in line for name in names) for line in open("/proc/self/maps"))
+    lines = [line.split() for line in open("/proc/self/maps") if any(name in line for name in names)]
+    return len({line[4] for line in lines})
 
 def init():
     return pyshmem.init(heap_size="1M", device_heap_size="1M")
@@ -160,3 +164,87 @@ def test_a_finalize_at_exit_that_fails_fails_the_job(run_pes: Callable) -> None:
     )
     assert "finalize at exit: finalize took longer than 0.5 s" in done.stderr
     assert done.returncode == 1
+
+
+PAGES = """
+import gc
+import numpy as np
+import pyshmem
+
+MIB = 1 << 20
+
+def used():
+    '''MiB of shared memory that this process has in use.'''
+    line = next(line for line in open("/proc/self/status") if line.startswith("RssShmem"))
+    return int(line.split()[1]) / 1024
+
+def large(heap, n=32):
+    array = pyshmem.empty(n * MIB, np.uint8, heap=heap)
+    array[:] = 1
+    return array
+"""
+
+
+@pytest.mark.parametrize("heap", ["host", "device"])
+@pytest.mark.parametrize("way", ["pyshmem.free(array)", "del array; pyshmem.drain()"])
+def test_a_large_block_gives_its_pages_back(way: str, heap: str, run_pes: Callable) -> None:
+    text = f"""
+with pyshmem.init(heap_size="64M", device_heap_size="64M") as job:
+    for _ in range(3):
+        array = large({heap!r})
+        assert used() > 32
+        pyshmem.barrier_all()
+        {way}
+        assert used() < 16, used()
+    array = pyshmem.zeros(32 * MIB, np.uint8, heap={heap!r})
+    pyshmem.put(array[:9], np.full(9, 7, np.uint8), (job.my_pe + 1) % job.n_pes)
+    pyshmem.barrier_all()
+    assert array[:9].tolist() == [7] * 9 and array[9:].sum() == 0
+    kept = large({heap!r}, 2)
+    pyshmem.free(kept)
+    assert used() > 2  # its pages are worth keeping
+"""
+    run_pes(2, PAGES + text, device="sim", check=True)
+
+
+@pytest.mark.parametrize("heap", ["host", "device"])
+@pytest.mark.parametrize("drop", ["del big", "pyshmem.free(big); del big", "big = big[:9].copy()"])
+def test_finalize_keeps_the_pages_of_blocks_in_use_alone(
+    heap: str, drop: str, run_pes: Callable
+) -> None:
+    text = f"""
+with pyshmem.init(heap_size="64M", device_heap_size="64M") as job:
+    me, n = job.my_pe, job.n_pes
+    small = pyshmem.full(8, me, np.int64, heap={heap!r})
+    big = large({heap!r}, 48)
+    last = pyshmem.full(8, 10 + me, np.int64, heap={heap!r})
+    window = pyshmem.ptr(last, (me + 1) % n)
+    pyshmem.barrier_all()
+    {drop}
+    pyshmem.barrier_all()
+gc.collect()
+assert used() < 4, used()
+assert small.tolist() == [me] * 8 and last.tolist() == [10 + me] * 8
+assert window.tolist() == [10 + (me + 1) % n] * 8
+with pyshmem.init(heap_size="64M", device_heap_size="64M"):
+    again = large({heap!r}, 8)
+    pyshmem.barrier_all()
+assert small.tolist() == [me] * 8 and again.sum() == 8 * MIB
+del small, last, window, again
+gc.collect()
+assert used() < 1, used()
+"""
+    done = run_pes(3, PAGES + text, device="sim", check=True)
+    assert done.stderr == ""
+
+
+def test_what_is_dropped_right_before_finalize_goes_with_it(run_pes: Callable) -> None:
+    text = """
+with pyshmem.init(heap_size="64M") as job:
+    small, big = pyshmem.ones(8), large("host", 48)
+    if job.my_pe == 0:
+        del small
+    del big
+assert used() < 4, used()
+"""
+    run_pes(2, PAGES + text, device="none", check=True)

@@ -28,6 +28,7 @@
 #include "job/nodes.h"
 #include "job/quiet.h"
 #include "memory/heap.h"
+#include "memory/release.h"
 #include "memory/static_share.h"
 #include "memory/system_region.h"
 #include "stream/stream.h"
@@ -109,7 +110,8 @@ static int host_heap_open(const ishmemx_config_t *config, char **tables_p) {
     return pysh_heap_setup(ISHMEMX_HEAP_HOST, nbytes);
 }
 
-static void tear_down(void) {
+/* `together`: all PEs are here, and none looks at another's memory any more. */
+static void tear_down(bool together) {
     int64_t blocks[ISHMEMX_HEAP_COUNT];
 
     pysh_streams_close();
@@ -119,8 +121,11 @@ static void tear_down(void) {
     pysh_teams_teardown();
     pysh_device_teams_close();
     pysh_heap_teardown(blocks);
+    if (!together)
+        pysh_heap_forget_holes();
     pysh_device_heap_close(blocks[ISHMEMX_HEAP_DEVICE]);
     pysh.conduit->finalize(blocks);
+    pysh_heap_forget_holes();
     pysh_statics_close();
     for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++)
         free(pysh.arena[heap].peer);
@@ -194,7 +199,7 @@ static int start(const ishmemx_config_t *config) {
     pysh.alarm = conduit->alarm();
     if ((status = pysh_nodes_open(config->accelerator != ISHMEMX_DEVICE_NONE)) || (status = heaps_open(config))) {
         conduit->abort(status, ishmemx_error()); /* the others learn why, not only that this PE left */
-        tear_down();
+        tear_down(false);
         return status;
     }
     pysh.timeout_ns = config->timeout_ns;
@@ -250,6 +255,7 @@ static int leave_mapped(void) {
 /* With the world team claimed, and no other thread in a wait. */
 static int end_job(void) {
     char nothing[1];
+    size_t freed;
     bool aborted = atomic_load(pysh.alarm);
     int status = aborted ? ISHMEMX_OK : pysh_streams_settle(), barrier;
 
@@ -260,9 +266,12 @@ static int end_job(void) {
     if (!aborted && !atomic_load(pysh.alarm))
         pysh_teams_leave();
     /* An exchange of nothing: unlike a barrier it does not pass for the barrier_all that others are in. */
-    barrier = aborted || atomic_load(pysh.alarm) ? ISHMEMX_OK : pysh.conduit->exchange("finalize", "", nothing, 0);
+    aborted = aborted || atomic_load(pysh.alarm);
+    barrier = aborted ? ISHMEMX_OK : pysh.conduit->exchange("finalize", "", nothing, 0);
+    if (!aborted && !barrier && pysh.conduit->give_back) /* what all have dropped gives its pages back too */
+        barrier = pysh_release_agree("finalize", &freed);
     pysh_team_unclaim(&ishmemx_team_world, ISHMEMX_OK);
-    tear_down();
+    tear_down(!aborted && !barrier);
     return status ? status : barrier;
 }
 

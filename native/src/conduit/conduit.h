@@ -47,6 +47,9 @@ typedef struct pysh_conduit {
     int (*arena)(int heap, int64_t nbytes, char **base_p, char **peer);
     /* The file that has the arenas of all PEs, and from one to the next; NULL: there is none. */
     int (*arena_file)(int heap, int64_t *stride_p);
+    /* Gives the pages of [base, +nbytes) of the own arena back to the system: they read as zero from there on. NULL:
+     * its memory is not this conduit's to give. */
+    void (*give_back)(void *base, size_t nbytes);
     /* All-gather of small blobs (nbytes <= PYSH_EXCHANGE_BYTES), collective, for bootstrap and
      * agreement: all[i * nbytes] receives PE i's. A barrier too. MISMATCH on all PEs
      * when some are in another exchange, or in a plain barrier. */

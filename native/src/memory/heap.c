@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "accel/accel.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
@@ -76,10 +77,32 @@ int pysh_heap_agree(void) {
     return ISHMEMX_OK;
 }
 
+/* Of a job that is being taken down. */
+static struct {
+    pysh_extent_t *extent;
+    size_t n;
+} holes[ISHMEMX_HEAP_COUNT];
+
+const pysh_extent_t *pysh_heap_holes(int heap, size_t *n_p) {
+    *n_p = holes[heap].n;
+    return holes[heap].extent;
+}
+
+void pysh_heap_forget_holes(void) {
+    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
+        free(holes[heap].extent);
+        holes[heap].extent = NULL;
+        holes[heap].n = 0;
+    }
+}
+
 void pysh_heap_teardown(int64_t *blocks_p) {
     pthread_mutex_lock(&pysh_heaps.mutex);
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
         blocks_p[heap] = (int64_t)pysh_heaps.allocator[heap].n_live - pysh_release_count(heap);
+        holes[heap].extent = pysh_heaps.allocator[heap].hole;
+        holes[heap].n = pysh_heaps.allocator[heap].n_holes;
+        pysh_heaps.allocator[heap].hole = NULL;
         pysh_allocator_destroy(&pysh_heaps.allocator[heap]);
     }
     pysh_release_forget();
@@ -91,10 +114,24 @@ void pysh_heap_teardown(int64_t *blocks_p) {
 
 /* ---- blocks ---- */
 
+/* The pages of a heap that a GPU has pinned stay: it goes on by their old addresses. */
+static bool only_cpu(int heap) {
+    return pysh.arena[heap].cpu_visible && (!pysh.accel || pysh.accel->cpu_visible);
+}
+
+/* In a collective call of the world team: no thread of this PE takes the block before its pages are gone, and no other
+ * PE stores to it before all have taken it. */
 void pysh_heap_give(int heap, int64_t offset) {
+    const pysh_block_t *block;
+    int64_t nbytes;
+
     pthread_mutex_lock(&pysh_heaps.mutex);
+    block = pysh_allocator_find(&pysh_heaps.allocator[heap], offset);
+    nbytes = block ? block->nbytes : 0;
     pysh_allocator_give(&pysh_heaps.allocator[heap], offset);
     pthread_mutex_unlock(&pysh_heaps.mutex);
+    if (nbytes >= PYSH_GIVE_BACK_BYTES && only_cpu(heap) && pysh.conduit->give_back)
+        pysh.conduit->give_back(pysh.arena[heap].base + offset, (size_t)nbytes);
 }
 
 int pysh_heap_block(const void *address, const char *what, int *heap_p, pysh_block_t *block_p) {

@@ -30,6 +30,7 @@
 #include "conduit/sleep.h"
 #include "conduit/wait.h"
 #include "memory/core_dump.h"
+#include "memory/heap.h"
 #include "memory/retired.h"
 #include "memory/static_copy.h"
 
@@ -167,7 +168,54 @@ static void shm_leave(void) {
     atomic_store_explicit(&shm.slot->state, PYSH_PE_FINALIZED, memory_order_release);
 }
 
+#define PAGE_BYTES ((uintptr_t)4096)
+
+/* The whole pages of [base, +nbytes): none where it ends before it begins. */
+static size_t whole_pages(void *base, size_t nbytes, char **first_p) {
+    uintptr_t first = ((uintptr_t)base + PAGE_BYTES - 1) & -PAGE_BYTES, end = ((uintptr_t)base + nbytes) & -PAGE_BYTES;
+
+    *first_p = (char *)first;
+    return end > first ? end - first : 0;
+}
+
+/* Of all mappings of the memory, by any PE. A system that cannot keeps them. */
+static void shm_give_back(void *base, size_t nbytes) {
+    char *first;
+    size_t whole = whole_pages(base, nbytes, &first);
+
+    if (whole)
+        (void)madvise(first, whole, MADV_REMOVE);
+}
+
+/* Its addresses stay taken: who looks there is told by a signal, and nobody else comes there before all is unmapped. */
+static void let_go(char *base, size_t nbytes) {
+    char *first;
+    size_t whole = whole_pages(base, nbytes, &first);
+
+    if (whole)
+        (void)mmap(first, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+/* What holds no PE's block: the own pages go, whoever has them mapped; and where a block keeps the region, the rest of
+ * it is no longer mapped, in all PEs' arenas. Not in a job that fails, whose PEs may be in anything. */
+static void empty_region(int heap, bool keeps) {
+    size_t stride = shm.region_nbytes[heap] / (size_t)shm.n_pes, n_holes;
+    const pysh_extent_t *holes = pysh_heap_holes(heap, &n_holes), system = {0, pysh.arena[heap].system};
+
+    if (!holes || pysh_control_abort_reason(shm.control))
+        return;
+    for (size_t i = 0; i <= n_holes; i++) {
+        pysh_extent_t part = i ? holes[i - 1] : system;
+        shm_give_back(pysh.arena[heap].base + part.offset, (size_t)part.nbytes);
+        for (int pe = 0; keeps && pe < shm.n_pes; pe++)
+            let_go(shm.region[heap] + (size_t)pe * stride + part.offset, (size_t)part.nbytes);
+    }
+}
+
 static void shm_finalize(const int64_t *blocks) {
+    for (int heap = 0; shm.control && heap < ISHMEMX_HEAP_COUNT; heap++)
+        if (shm.region[heap])
+            empty_region(heap, blocks[heap] > 0);
     if (shm.control) {
         pysh_control_set_activity(shm.slot, NULL, 0);
         shm_leave();
@@ -364,6 +412,7 @@ const pysh_conduit_t pysh_conduit_shm = {
     .leave = shm_leave,
     .arena = shm_arena,
     .arena_file = shm_arena_file,
+    .give_back = shm_give_back,
     .exchange = shm_exchange,
     .barrier = shm_barrier,
     .barrier_vote = shm_barrier_vote,
