@@ -36,6 +36,79 @@ TO_PYTHON uintptr_t team_node(void) {
     return (uintptr_t)&ishmemx_team_node;
 }
 
+/* What the library makes for Python it writes into a cell that Python made before, with one of these as its destructor:
+ * it has an owner as soon as it is there, whatever a signal's handler raises behind the call. A cell that holds 0 holds
+ * nothing (any more). */
+TO_PYTHON void end_block(uintptr_t *cell) {
+    uintptr_t block = *cell;
+    *cell = 0;
+    if (block)
+        ishmemx_release(block);
+}
+
+TO_PYTHON void end_team(uintptr_t *cell) {
+    uintptr_t team = *cell;
+    *cell = 0;
+    ishmemx_team_release(team);
+}
+
+TO_PYTHON void end_ctx(uintptr_t *cell) {
+    uintptr_t ctx = *cell;
+    *cell = 0;
+    ishmemx_ctx_drop(ctx);
+}
+
+TO_PYTHON void end_request(uintptr_t *cell) {
+    uintptr_t request = *cell;
+    *cell = 0;
+    ishmemx_request_free(request);
+}
+
+TO_PYTHON void end_graph(uintptr_t *cell) {
+    uintptr_t graph = *cell;
+    *cell = 0;
+    if (graph)
+        ishmemx_graph_drop(graph);
+}
+
+TO_PYTHON void end_stream(uintptr_t *cell) {
+    uintptr_t stream = *cell;
+    *cell = 0;
+    if (stream && ishmemx_initialized())
+        ishmemx_stream_destroy(stream);
+}
+
+static int emptied(uintptr_t *cell, int status) {
+    if (!status)
+        *cell = 0;
+    return status;
+}
+
+/* The calls that give it back empty the cell, in the same step for those who look at it. */
+TO_PYTHON int free_block(uintptr_t *cell) {
+    return emptied(cell, ishmemx_free(*cell));
+}
+
+TO_PYTHON int realloc_block(const char *contents, uintptr_t *cell, size_t nbytes, uintptr_t *moved) {
+    return emptied(cell, ishmemx_realloc_as(contents, *cell, nbytes, moved));
+}
+
+TO_PYTHON int destroy_team(uintptr_t *cell) {
+    return emptied(cell, ishmemx_team_destroy(*cell));
+}
+
+TO_PYTHON int withdraw_team(uintptr_t *cell) {
+    return emptied(cell, ishmemx_team_withdraw(*cell));
+}
+
+TO_PYTHON int destroy_ctx(uintptr_t *cell) {
+    return emptied(cell, ishmemx_ctx_destroy(*cell));
+}
+
+TO_PYTHON int destroy_stream(uintptr_t *cell) {
+    return emptied(cell, ishmemx_stream_destroy(*cell));
+}
+
 TO_PYTHON const size_t NO_INDEX = SIZE_MAX;
 
 TO_PYTHON uintptr_t address_of(const void *buffer) {

@@ -103,6 +103,16 @@ def check(status: int) -> None:
         fail(status)
 
 
+def owned(end: Any) -> Any:
+    """A cell for what a call of the library makes: a block, a team, a context, a request, a stream.
+
+    The call writes it there; so it has an owner before any Python code runs that a signal's handler
+    may interrupt. When nobody holds the cell any more, ``end``, one of the extension's ``end_*``, gets
+    it, and gives back what it holds. A cell with 0 holds nothing.
+    """
+    return ffi.gc(ffi.new("uintptr_t *"), end)
+
+
 def check_value() -> None:
     """Raise if the last value-returning call of this thread failed."""
     check(lib.status_of_last_value())

@@ -22,7 +22,7 @@ import numpy as np
 
 from .._core.array_types import AnyArray
 from .._core.dtypes import integer
-from .._core.library import check, ffi, lib
+from .._core.library import check, ffi, lib, owned
 from . import runtime
 from .handles import Handle, kernels_refuse
 from .team_arguments import listed_pes, refuse_team
@@ -85,15 +85,16 @@ class Context(Handle):
     Spec: shmem_ctx_create (OpenSHMEM 1.5).
     """
 
-    __slots__ = ("__weakref__", "_kept", "handle", "team")
+    __slots__ = ("__weakref__", "_cell", "_kept", "handle", "team")
     _numba_type_ = kernels_refuse
 
     def __init__(self, options: int = 0, team: Team = TEAM_WORLD) -> None:
         if not isinstance(team, Team):
             raise refuse_team(team, "team")
-        handle, number = ffi.new("uintptr_t *"), integer("options", options)
-        check(lib.ishmemx_ctx_create(team.handle, number, handle))
-        self._set(handle[0], team)
+        self._cell, number = owned(lib.end_ctx), integer("options", options)
+        self._set(0, team)
+        check(lib.ishmemx_ctx_create(team.handle, number, self._cell))
+        self.handle = int(self._cell[0])
         team._contexts.add(self)
         _made.add(self)
 
@@ -150,10 +151,10 @@ class Context(Handle):
             if isinstance(array, _Watched) and (pes is None or pe in pes):
                 array.complain(pe)
 
-    def __del__(self, drop: Callable[[int], int] = lib.ishmemx_ctx_drop) -> None:
-        if not getattr(self, "handle", 0) or self.handle == _DEFAULT_HANDLE:
+    def __del__(self) -> None:  # the cell gives the context back
+        if not getattr(self, "handle", 0) or self.handle == _DEFAULT_HANDLE or not self._cell[0]:
             return
-        drop(self.handle)  # moves no data; the operations are completed by any later quiet
+        # That moves no data; the operations are completed by any later quiet.
         CTX_DEFAULT._kept.extend(self._kept)
         warnings.warn(
             f"{self!r} was dropped; destroy it", ResourceWarning, stacklevel=2, source=self
@@ -161,7 +162,7 @@ class Context(Handle):
 
     def forget(self) -> None:
         """The library no longer has the context."""
-        self.handle = 0
+        self.handle = self._cell[0] = 0
         self._kept.clear()
         _made.discard(self)
 
@@ -253,7 +254,7 @@ class Context(Handle):
             private context).
         Spec: shmem_ctx_destroy (OpenSHMEM 1.5).
         """
-        check(lib.ishmemx_ctx_destroy(self.handle))
+        check(lib.destroy_ctx(self._cell))
         self.forget()
 
     def __enter__(self) -> Context:
@@ -268,6 +269,8 @@ class Context(Handle):
         self.destroy()
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_kept"):
+            return "<pyshmem context that is half made>"
         kept = f", {len(self._kept)} operations outstanding" if self._kept else ""
         destroyed = "" if self.handle else " (destroyed)"
         return f"<pyshmem context{destroyed} on {self.team!r}{kept}>"
@@ -282,6 +285,7 @@ Team._new_context = Context
 
 def _default() -> Context:
     context = Context.__new__(Context)
+    context._cell = ffi.new("uintptr_t *", lib.ctx_default())
     context._set(lib.ctx_default(), TEAM_WORLD)
     return context
 

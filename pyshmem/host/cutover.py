@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._core.dtypes import integer
-from .._core.library import check, ffi, lib, parse_size, setting, text_of_file
+from .._core.library import check, ffi, lib, owned, parse_size, setting, text_of_file
 from .._core.type_table import ELEMENT_NUMBER, REDUCE_OPS
 from . import runtime
 from .gpu_kinds import nearest
@@ -391,7 +391,7 @@ def _agree() -> None:
     own = [_table[op][_ANY] for op in _COMMON]
     if runtime.n_pes() == 1 or runtime.device_name() == "none":
         return
-    block, n = ffi.new("uintptr_t *"), len(own)
+    block, n = owned(lib.end_block), len(own)
     check(lib.ishmemx_malloc(lib.ISHMEMX_HEAP_HOST, 16 * n, 16, 1, block))
     words = ffi.cast("int64_t *", block[0])
     for k, entry in enumerate(own):
@@ -400,7 +400,7 @@ def _agree() -> None:
     status = lib.ishmemx_reduce(TEAM_WORLD.handle, most, kind, block[0] + 8 * n, block[0], n)
     largest = [int(words[n + k]) for k in range(n)]
     check(status)
-    check(lib.ishmemx_free(block[0]))
+    check(lib.free_block(block))
     for op, entry, nbytes in zip(_COMMON, own, largest, strict=True):
         if nbytes != entry.nbytes:
             _agreed[op, entry] = Origin(nbytes, "the largest of all PEs'")

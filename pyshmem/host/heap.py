@@ -26,7 +26,7 @@ from .._core.array_types import AnyArray, DeviceArray
 from .._core.arrays import SymmetricArray as SymmetricArray
 from .._core.arrays import gone, heap_number, masked, place, remember, retire
 from .._core.dtypes import DTypeLike, as_dtype, kind_of, nelems_of
-from .._core.library import check, ffi, lib
+from .._core.library import check, ffi, lib, owned
 from . import runtime
 
 Shape = SupportsIndex | Sequence[SupportsIndex] | np.ndarray[Any, Any]
@@ -44,19 +44,18 @@ class Block:
     """Memory handed out by a heap. It lives as long as an array or a view of it does."""
 
     __slots__ = (
-        "__array_interface__", "__weakref__", "address", "array", "finalizer", "gone", "nbytes",
+        "__array_interface__", "__weakref__", "address", "array", "cell", "gone", "nbytes",
     )  # fmt: skip
 
-    def __init__(self, address: int, nbytes: int) -> None:
-        self.address = address
+    def __init__(self, cell: Any, nbytes: int) -> None:
+        self.cell = cell  # owns it; 0: the heap has it back
+        self.address = address = int(cell[0])
         self.nbytes = nbytes
         self.gone = ""  # why it can no longer be used
         self.array: weakref.ref[Any] | None = None  # what the allocation returned
         self.__array_interface__ = {
             "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3,
         }  # fmt: skip
-        self.finalizer = weakref.finalize(self, lib.ishmemx_release, address)
-        self.finalizer.atexit = False
 
 
 _blocks: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()
@@ -114,14 +113,14 @@ def allocate(
         if on_gpu:
             return cupy_arrays.array_over(0, 0, None, extents, kind)
         return SymmetricArray(extents, kind, buffer=_nothing_on(number))
-    address = ffi.new("uintptr_t *")
+    cell = owned(lib.end_block)
     what = routine.encode(), _contents(extents, kind), number, nbytes, align
     if values is _NONE:
-        check(lib.ishmemx_malloc_as(*what, zero, address))
+        check(lib.ishmemx_malloc_as(*what, zero, cell))
     else:
         fill = _fill(values, extents, kind)
-        check(lib.ishmemx_malloc_filled(*what, fill.ctypes.data, fill.nbytes, address))
-    return _array_over(address[0], nbytes, extents, kind, on_gpu)
+        check(lib.ishmemx_malloc_filled(*what, fill.ctypes.data, fill.nbytes, cell))
+    return _array_over(cell, nbytes, extents, kind, on_gpu)
 
 
 def _fill(
@@ -143,10 +142,10 @@ def _nothing_on(number: int) -> np.ndarray[Any, Any]:
 
 
 def _array_over(
-    address: int, nbytes: int, extents: tuple[int, ...], kind: np.dtype[Any], on_gpu: bool
+    cell: Any, nbytes: int, extents: tuple[int, ...], kind: np.dtype[Any], on_gpu: bool
 ) -> Any:
     """The array of a block that a heap has handed out."""
-    block = Block(address, nbytes)
+    block = Block(cell, nbytes)
     try:
         if on_gpu:
             array = cupy_arrays.array_over(block.address, nbytes, block, extents, kind)
@@ -203,7 +202,7 @@ def free(array: AnyArray) -> None:
     block = _block_of(array, "freed")
     if block is None:
         return
-    check(lib.ishmemx_free(block.address))
+    check(lib.free_block(block.cell))
     _drop(block, "it was freed")
 
 
@@ -233,11 +232,11 @@ def realloc(array: ArrayT, shape: Shape) -> ArrayT:
         if block is not None:
             free(array)
         return cast(ArrayT, allocate("realloc", extents, array.dtype, heap or "host"))
-    address = ffi.new("uintptr_t *")
-    check(lib.ishmemx_realloc_as(_contents(extents, array.dtype), block.address, nbytes, address))
+    cell = owned(lib.end_block)
+    check(lib.realloc_block(_contents(extents, array.dtype), block.cell, nbytes, cell))
     _drop(block, "it was reallocated")
     on_gpu = heap == "device" and job.device == "cuda"
-    return cast(ArrayT, _array_over(address[0], nbytes, extents, array.dtype, on_gpu))
+    return cast(ArrayT, _array_over(cell, nbytes, extents, array.dtype, on_gpu))
 
 
 def _block_of(array: Any, verb: str) -> Block | None:
@@ -253,13 +252,15 @@ def _block_of(array: Any, verb: str) -> Block | None:
             f"the array at {address:#x} is a view or another object than the allocation "
             f"returned and cannot be {verb}; give that one"
         )
+    if not block.cell[0]:  # a call that gave it back was interrupted behind that
+        raise ValueError(f"the array cannot be {verb}: the heap has its memory back already")
     return block
 
 
 def _drop(block: Block, why: str) -> None:
     """The heap has taken the block back."""
-    block.finalizer.detach()
-    del _blocks[block.address]
+    if _blocks.get(block.address) is block:
+        del _blocks[block.address]
     _invalidate(block, why)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from .._core.errors import MismatchError, ShmemError
-from .._core.library import check, ffi, lib
+from .._core.library import check, ffi, lib, owned
 from . import runtime
 from .team_arguments import listed_pes
 from .teams import Team, made
@@ -40,16 +40,16 @@ def team_of_members(pes: Iterable[SupportsIndex], exchange: Exchange) -> Team:
     free = ffi.new("uint64_t *")
     check(lib.ishmemx_team_free_slots(free))
     offers = [_OFFER.unpack(o) for o in exchange(_OFFER.pack(free[0], _digest(listed)))]
-    handle, error = 0, _refusal(listed, offers)
+    cell, error = owned(lib.end_team), _refusal(listed, offers)
     if error is None:
-        handle, error = _begin(listed, offers)
+        error = _begin(listed, offers, cell)
     told = exchange(b"failed" if error else b"made")
     if error is None and b"failed" in told:
         error = MismatchError(f"member {told.index(b'failed')} could not make the team")
     if error is not None:
-        check(lib.ishmemx_team_withdraw(handle))
+        check(lib.withdraw_team(cell))
         raise error
-    team = made(handle, f"members {listed}")
+    team = made(cell, f"members {listed}")
     assert team is not None
     return team
 
@@ -70,17 +70,16 @@ def _refusal(listed: list[int], offers: list[tuple[int, ...]]) -> Exception | No
     return None
 
 
-def _begin(listed: list[int], offers: list[tuple[int, ...]]) -> tuple[int, Exception | None]:
-    """The handle of the team that this PE has begun, or why it could not."""
+def _begin(listed: list[int], offers: list[tuple[int, ...]], cell: Any) -> Exception | None:
+    """Begins the team, in the cell; why it could not, if so."""
     slots = ~0
     for free, _ in offers:
         slots &= free
     if not slots:
-        return 0, ShmemError(f"PEs {listed} have no place for a team in common; destroy one")
-    handle = ffi.new("uintptr_t *")
+        return ShmemError(f"PEs {listed} have no place for a team in common; destroy one")
     slot = (slots & -slots).bit_length() - 1
     try:
-        check(lib.ishmemx_team_begin(ffi.new("int[]", listed), len(listed), slot, handle))
+        check(lib.ishmemx_team_begin(ffi.new("int[]", listed), len(listed), slot, cell))
     except Exception as error:  # told to the others before it is raised
-        return 0, error
-    return int(handle[0]), None
+        return error
+    return None

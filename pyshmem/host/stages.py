@@ -15,13 +15,13 @@ upper 32 bits; LABEL, 24 bytes of UTF-8 with zeros behind; PRIORITY.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core.contract import TRACE
 from .._core.errors import ShmemError
-from .._core.library import HEAPS, check, ffi, lib
+from .._core.library import HEAPS, check, ffi, lib, owned
 from .._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
 from . import runtime
 from .contexts import CTX_DEFAULT
@@ -43,6 +43,7 @@ class Stage(NamedTuple):
 
 
 _compiled_in = False
+_block: Any = None  # owns the buffer
 _place = 0  # the buffer's address, 0: there is none
 _capacity = 0
 _on_change: list[Callable[[], None]] = []
@@ -63,11 +64,11 @@ def open_buffer(capacity: int) -> None:
 
     Raises: HeapExhausted, UnsupportedError (no device heap), ShmemError.
     """
-    global _place, _capacity
-    block = ffi.new("uintptr_t *")
+    global _place, _capacity, _block
+    block = owned(lib.end_block)
     nbytes = TRACE.RECORDS + capacity * TRACE.RECORD_BYTES
     check(lib.ishmemx_malloc(HEAPS["device"], nbytes, 128, 1, block))
-    _place, _capacity = int(block[0]), capacity
+    _block, _place, _capacity = block, int(block[0]), capacity
     words = ffi.new("int64_t *", capacity)
     source = int(ffi.cast("uintptr_t", words))
     check(
@@ -80,11 +81,11 @@ def open_buffer(capacity: int) -> None:
 def close_buffer(*, together: bool) -> None:
     """Kernels write no more. ``together``: all PEs are here, so that the buffer can be freed."""
     global _place
-    block, _place = _place, 0
+    _place = 0
     lib.ishmemx_trace_stages(0)
     _switch(False)
     if together:
-        check(lib.ishmemx_free(block))
+        check(lib.free_block(_block))
 
 
 def _switch(on: bool) -> None:

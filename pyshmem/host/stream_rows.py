@@ -28,7 +28,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .._core.contract import STREAM_KERNEL
-from .._core.library import check, ffi, lib, parse_size, setting
+from .._core.library import check, ffi, lib, owned, parse_size, setting
 from .._core.type_table import ELEMENT_NUMBER, REDUCE_OPS
 from . import runtime
 from .teams import TEAM_WORLD
@@ -210,7 +210,7 @@ def agree(tables: Iterable[Mapping[str, Any]]) -> None:
         own |= rows_of_table(table)
     own |= parse_rows(setting("CUTOVER_STREAMS")[0])
     words = [number for op in OPERATIONS for number in (len(own[op]), *_words(own[op]))]
-    block, blocks = ffi.new("uintptr_t *"), ffi.new("int *")
+    block, blocks = owned(lib.end_block), ffi.new("int *")
     check(lib.ishmemx_stream_blocks(blocks))
     if runtime.n_pes() == 1:
         _take(words, blocks[0])
@@ -229,7 +229,7 @@ def agree(tables: Iterable[Mapping[str, Any]]) -> None:
         check(lib.ishmemx_broadcast(*args))
         _take([int(shared[k]) for k in range(1, room)], int(shared[room]))
     finally:
-        check(lib.ishmemx_free(block[0]))
+        check(lib.free_block(block))
 
 
 def _take(words: list[int], most: int) -> None:

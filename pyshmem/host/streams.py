@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from .._core.arrays import StreamLike, stream_handle
-from .._core.library import check, ffi, lib
+from .._core.library import check, ffi, lib, owned
 from . import faults, runtime
 from .handles import Handle
 from .stream_kernels import named, prepare, set_signals
@@ -21,7 +22,8 @@ from .stream_kernels import named, prepare, set_signals
 __all__ = ["Graph", "Stream", "prepare", "set_signals"]
 
 
-_alive: set[int] = set()
+#: Their cells, which are held here: a stream that is dropped lives on.
+_alive: set[Any] = set()
 
 
 class Stream(Handle):
@@ -34,18 +36,17 @@ class Stream(Handle):
     Extension.
     """
 
-    __slots__ = ("__weakref__", "handle")
+    __slots__ = ("__weakref__", "_cell", "handle")
 
     def __init__(self) -> None:
-        handle = ffi.new("uintptr_t *")
-        check(lib.ishmemx_stream_create(handle))
-        self.handle = int(handle[0])  # cudaStream_t; 0: destroyed
-        _alive.add(self.handle)
+        self.handle, self._cell = 0, owned(lib.end_stream)
+        check(lib.ishmemx_stream_create(self._cell))
+        self.handle = int(self._cell[0])  # cudaStream_t; 0: destroyed
+        _alive.add(self._cell)
 
     def __repr__(self) -> str:
-        return (
-            f"<pyshmem stream {self.handle:#x}>" if self.handle else "<pyshmem stream, destroyed>"
-        )
+        handle = getattr(self, "handle", 0)  # not there in one whose making was interrupted
+        return f"<pyshmem stream {handle:#x}>" if handle else "<pyshmem stream, destroyed>"
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """Version and handle, as NVIDIA's protocol has it."""
@@ -82,12 +83,11 @@ class Stream(Handle):
         Raises: ShmemError (the stream is captured already, nothing that can be captured).
         """
         check(lib.ishmemx_capture_begin(self.__cuda_stream__()[1]))
-        graph, made = Graph(), ffi.new("uintptr_t *")
+        graph = Graph()
         try:
             yield graph
         finally:
-            status = lib.ishmemx_capture_end(self.handle, made)
-            graph._handle = int(made[0])
+            status = lib.ishmemx_capture_end(self.handle, graph._cell)
         check(status)
 
     def destroy(self) -> None:
@@ -95,10 +95,10 @@ class Stream(Handle):
 
         Raises: as ``synchronize``.
         """
-        if self.handle and lib.ishmemx_initialized():
-            check(lib.ishmemx_stream_destroy(self.handle))
-        _alive.discard(self.handle)
-        self.handle = 0
+        if self._cell[0] and lib.ishmemx_initialized():
+            check(lib.destroy_stream(self._cell))
+        _alive.discard(self._cell)
+        self.handle = self._cell[0] = 0
 
 
 class Graph(Handle):
@@ -107,10 +107,10 @@ class Graph(Handle):
     All PEs of a collective in it replay it equally often. It belongs to the job in which it was made.
     """
 
-    __slots__ = ("_handle",)
+    __slots__ = ("_cell",)
 
     def __init__(self) -> None:
-        self._handle = 0
+        self._cell = owned(lib.end_graph)
 
     def replay(self, stream: StreamLike) -> None:
         """Put the captured work on ``stream``.
@@ -122,13 +122,9 @@ class Graph(Handle):
         Raises: KernelFault (of an earlier kernel), ValueError (nothing captured, stream),
             NotInitialized, ShmemError (made in another job).
         """
-        if not self._handle:
+        if not self._cell[0]:
             raise ValueError("the graph is empty: its capture has not ended, or failed")
-        check(lib.ishmemx_graph_replay(self._handle, stream_handle(stream)))
-
-    def __del__(self) -> None:
-        if self._handle:
-            lib.ishmemx_graph_drop(self._handle)
+        check(lib.ishmemx_graph_replay(self._cell[0], stream_handle(stream)))
 
 
 def synchronize(stream: StreamLike) -> None:
@@ -138,11 +134,14 @@ def synchronize(stream: StreamLike) -> None:
 
 def finish_all() -> None:
     """Wait for all work on all of this job's ``Stream`` objects; as ``Stream.synchronize``."""
-    for handle in tuple(_alive):
-        check(lib.ishmemx_stream_finish(handle))
+    for cell in tuple(_alive):
+        if cell[0]:
+            check(lib.ishmemx_stream_finish(cell[0]))
 
 
 def _settle() -> None:
+    for cell in tuple(_alive):  # they end with the job
+        cell[0] = 0
     _alive.clear()
     lib.ishmemx_streams_settle()  # finalize reports what did not end
 

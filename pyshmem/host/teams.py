@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, cast
 
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, place, stream_handle
 from .._core.dtypes import integer, pe_number
-from .._core.library import check, ffi, lib
+from .._core.library import check, ffi, lib, owned
 from .._core.peer_views import view_of_peer
 from . import runtime
 from .handles import Handle, kernels_refuse
@@ -76,14 +76,15 @@ class Team(Handle):
     A context manager: leaving the block destroys it, unless by an exception.
     """
 
-    __slots__ = ("__weakref__", "_channels", "_contexts", "_handle", "_name")
+    __slots__ = ("__weakref__", "_cell", "_channels", "_contexts", "_handle", "_name")
     _numba_type_ = kernels_refuse
     #: ``contexts.Context``, which stands above this file and puts itself here.
     _new_context: ClassVar[type[Context]]
 
-    def __init__(self, handle: int, name: str) -> None:
-        self._handle = handle  # ishmemx_team_t, 0: destroyed
+    def __init__(self, cell: Any, name: str) -> None:
         self._name = name
+        self._cell = cell  # owns it
+        self._handle = int(cell[0])  # ishmemx_team_t, 0: destroyed
         self._contexts: weakref.WeakSet[Context] = weakref.WeakSet()
         self._channels: list[Team] = []  # from channel 1 on
 
@@ -176,11 +177,11 @@ class Team(Handle):
             NotInitialized, ShmemError.
         Spec: shmem_team_split_strided (OpenSHMEM 1.6).
         """
-        team = ffi.new("uintptr_t *")
+        team = owned(lib.end_team)
         triplet = pe_number(start, "start"), integer("stride", stride), integer("size", size)
         options = options_of(config)
         check(lib.ishmemx_team_split_strided(self.handle, *triplet, *options, team))
-        return made(team[0], f"{self._name}[{start}:{stride}:{size}]")
+        return made(team, f"{self._name}[{start}:{stride}:{size}]")
 
     def split_2d(
         self,
@@ -206,11 +207,11 @@ class Team(Handle):
             NotInitialized, ShmemError.
         Spec: shmem_team_split_2d (OpenSHMEM 1.5).
         """
-        row, column = ffi.new("uintptr_t *"), ffi.new("uintptr_t *")
+        row, column = owned(lib.end_team), owned(lib.end_team)
         rows, columns = options_of(xaxis_config), options_of(yaxis_config)
         width = integer("xrange", xrange)
         check(lib.ishmemx_team_split_2d(self.handle, width, *rows, row, *columns, column))
-        x, y = made(row[0], f"row of {self._name}"), made(column[0], f"column of {self._name}")
+        x, y = made(row, f"row of {self._name}"), made(column, f"column of {self._name}")
         assert x is not None
         assert y is not None
         return x, y
@@ -237,11 +238,11 @@ class Team(Handle):
         """
         if not isinstance(parent, Team):
             raise refuse_team(parent, "parent")
-        team, listed = ffi.new("uintptr_t *"), listed_pes(pes)
+        team, listed = owned(lib.end_team), listed_pes(pes)
         numbers = ffi.new("int[]", listed)
         options = options_of(config)
         check(lib.ishmemx_team_split_list(parent.handle, numbers, len(listed), *options, team))
-        return made(team[0], f"{parent._name}{listed}")
+        return made(team, f"{parent._name}{listed}")
 
     def split(
         self, color: int | None, key: int = 0, *, config: TeamConfig | None = None
@@ -262,9 +263,9 @@ class Team(Handle):
         number = -1 if color is None else integer("color", color)
         if color is not None and number < 0:
             raise ValueError(f"color is {color}; give 0 or more, or None for no team")
-        team, of_key = ffi.new("uintptr_t *"), integer("key", key)
+        team, of_key = owned(lib.end_team), integer("key", key)
         check(lib.ishmemx_team_split_color(self.handle, number, of_key, *options_of(config), team))
-        return made(team[0], f"color {color} of {self._name}")
+        return made(team, f"color {color} of {self._name}")
 
     def channels(self, n: int) -> tuple[Channel, ...]:
         """The team's channels 0 to ``n - 1``. Collective: the team makes those that it has not yet.
@@ -330,7 +331,7 @@ class Team(Handle):
         while self._channels and self not in (TEAM_WORLD, TEAM_SHARED, TEAM_NODE):
             self._channels[-1].destroy()
             self._channels.pop()
-        check(lib.ishmemx_team_destroy(self._handle))
+        check(lib.destroy_team(self._cell))
         self._forget()
 
     def _forget(self) -> None:
@@ -339,12 +340,13 @@ class Team(Handle):
             context.forget()
         self._contexts.clear()
         self._channels.clear()
-        self._handle = 0
+        self._handle = self._cell[0] = 0
 
-    def __del__(self, release: Callable[[int], int] = lib.ishmemx_team_release) -> None:
+    def __del__(self) -> None:  # the cell gives the team back
         if not getattr(self, "_handle", 0) or self._handle in (_PREDEFINED or (self._handle,)):
             return  # the interpreter, on its way out, has taken the tuple away
-        release(self._handle)
+        if not self._cell[0]:  # a destroy that was interrupted behind that
+            return
         warnings.warn(
             f"{self!r} was dropped; destroy it", ResourceWarning, stacklevel=2, source=self
         )
@@ -362,8 +364,8 @@ class Team(Handle):
             self.destroy()
 
     def __repr__(self) -> str:
-        if not self._handle or not runtime.initialized():
-            return f"<pyshmem team {self._name}>"
+        if not getattr(self, "_handle", 0) or not runtime.initialized():
+            return f"<pyshmem team {getattr(self, '_name', 'that is half made')}>"
         return f"<pyshmem team {self._name}: PE {self.my_pe()} of {self.n_pes()}>"
 
 
@@ -371,10 +373,11 @@ _PREDEFINED = (lib.team_world(), lib.team_shared(), lib.team_node())
 _made_teams: weakref.WeakSet[Team] = weakref.WeakSet()
 
 
-def made(handle: int, name: str) -> Team | None:
-    if not handle:
+def made(cell: Any, name: str) -> Team | None:
+    """The team in the cell; None if there is none."""
+    if not cell[0]:
         return None
-    team = Team(handle, name)
+    team = Team(cell, name)
     _made_teams.add(team)
     return team
 
@@ -398,11 +401,11 @@ def _job_ended() -> None:
 
 
 #: All PEs of the job.
-TEAM_WORLD: Team = Team(lib.team_world(), "TEAM_WORLD")
+TEAM_WORLD: Team = Team(ffi.new("uintptr_t *", lib.team_world()), "TEAM_WORLD")
 cast(Any, Team.from_pes).__kwdefaults__["parent"] = TEAM_WORLD
 #: The PEs whose symmetric heaps this PE can load and store.
-TEAM_SHARED: Team = Team(lib.team_shared(), "TEAM_SHARED")
+TEAM_SHARED: Team = Team(ffi.new("uintptr_t *", lib.team_shared()), "TEAM_SHARED")
 #: The PEs on this host. Extension.
-TEAM_NODE: Team = Team(lib.team_node(), "TEAM_NODE")
+TEAM_NODE: Team = Team(ffi.new("uintptr_t *", lib.team_node()), "TEAM_NODE")
 
 runtime.on_finalize(_job_ended)

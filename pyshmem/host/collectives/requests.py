@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from ..._core.arrays import StreamLike
-from ..._core.library import check, ffi, lib
+from ..._core.library import check, ffi, lib, owned
 from ..handles import Handle
 from . import stream_waits
 
@@ -19,14 +19,15 @@ _FIRST_PAUSE_S, _LAST_PAUSE_S = 50e-6, 1e-3
 class _Held:
     """What the library knows of a request, and the arrays that it uses until it is complete."""
 
-    __slots__ = ("__weakref__", "arrays", "handle")
+    __slots__ = ("__weakref__", "arrays", "cell")
 
-    def __init__(self, handle: int, arrays: tuple[Any, ...]) -> None:
-        self.handle = handle  # ishmemx_request_t
+    def __init__(self, arrays: tuple[Any, ...]) -> None:
         self.arrays = arrays
+        self.cell = owned(lib.end_request)  # of an ishmemx_request_t
 
-    def __del__(self, free: Callable[[int], int] = lib.ishmemx_request_free) -> None:
-        free(self.handle)
+    @property
+    def handle(self) -> int:
+        return int(self.cell[0])
 
 
 #: Of requests that were dropped before they were complete; looked through when another one begins.
@@ -43,10 +44,10 @@ class Request(Handle):
 
     __slots__ = ("_done", "_held", "_routine")
 
-    def __init__(self, handle: int, arrays: tuple[Any, ...], routine: str) -> None:
-        self._held = _Held(handle, arrays)
+    def __init__(self, held: _Held, routine: str) -> None:
         self._routine = routine
         self._done = False
+        self._held = held
 
     def test(self) -> bool:
         """Move requests on, and tell whether this one is complete.
@@ -118,6 +119,8 @@ class Request(Handle):
         )
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_held"):
+            return "<pyshmem request that is half made>"
         return f"<pyshmem request {self._routine}, {'complete' if self._done else 'under way'}>"
 
 
@@ -126,9 +129,14 @@ def begin(
 ) -> Request:
     """Call a ``_nb`` routine of the library."""
     _forget_completed()
-    handle = ffi.new("uintptr_t *")
-    check(routine(*arguments, handle))
-    return Request(int(handle[0]), arrays, name)
+    held = _Held(arrays)
+    try:
+        check(routine(*arguments, held.cell))
+        return Request(held, name)
+    except BaseException:
+        if held.handle:  # a handler interrupted behind the call: it goes on, and uses the arrays
+            _dropped.append(held)
+        raise
 
 
 def _forget_completed() -> None:

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An exception at each bytecode of a call in turn, as Ctrl-C may come: nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+#: Calls, and what may be left over by one that has ended early.
+CALLS = {
+    "zeros": "pyshmem.zeros(8)",
+    "full": "pyshmem.full(8, 3)",
+    "realloc": "pyshmem.realloc(kept, 70 if len(kept) == 9 else 9)",
+    "free": "pyshmem.free(pyshmem.empty(8))",
+    "split_strided": "pyshmem.TEAM_WORLD.split_strided(0, 1, 1)",
+    "split_2d": "pyshmem.TEAM_WORLD.split_2d(1)",
+    "split": "pyshmem.TEAM_WORLD.split(0)",
+    "from_pes": "pyshmem.Team.from_pes([0])",
+    "members": "team_of_members([0], lambda mine: [mine])",
+    "destroy": "pyshmem.TEAM_WORLD.split_strided(0, 1, 1).destroy()",
+    "Context": "pyshmem.Context()",
+    "context's end": "pyshmem.Context().destroy()",
+    "request": "pyshmem.sum_reduce_nb(kept_b, kept_a).wait()",
+    "Lock": "pyshmem.Lock()",
+}
+
+PROGRAM = """
+import gc, os, sys, warnings, numpy as np, pyshmem
+from pyshmem._core import library
+from pyshmem.host.members import team_of_members
+warnings.simplefilter("ignore")
+CALLS = {calls!r}
+HOME = os.path.dirname(pyshmem.__file__)
+
+class Interrupt:
+    def __init__(self, n): self.left = n
+    def __call__(self, frame, event, arg):
+        if not frame.f_code.co_filename.startswith(HOME): return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode":
+            self.left -= 1
+            if self.left == 0: raise KeyboardInterrupt
+        return self
+
+def left_over():
+    gc.collect()
+    pyshmem.drain()  # what was dropped
+    stats = library.ffi.new("ishmemx_heap_stats_t *")
+    library.check(library.lib.ishmemx_heap_stats(0, stats))
+    slots = library.ffi.new("uint64_t *")
+    library.check(library.lib.ishmemx_team_free_slots(slots))
+    return stats.allocations - stats.released, 64 - bin(slots[0]).count("1")
+
+with pyshmem.init(heap_size="8M"):
+    kept_a, kept_b = pyshmem.ones(4), pyshmem.zeros(4)
+    for name, call in CALLS.items():
+        kept = pyshmem.zeros(9)
+        step, ended, before = {step}, False, left_over()
+        n = 1
+        while not ended:
+            interrupt = Interrupt(n)
+            n += step
+            made = None
+            sys.settrace(interrupt)
+            try:
+                made = eval(call)
+            except KeyboardInterrupt:
+                pass
+            except pyshmem.ShmemError:
+                pass
+            finally:
+                sys.settrace(None)
+            ended = interrupt.left > 0
+            del made
+            if "kept," in call:
+                del kept
+                kept = pyshmem.zeros(9)
+            now = left_over()
+            assert now == before, (name, n - step, before, now)
+        del kept
+        print(name, n)
+"""
+
+
+@pytest.mark.parametrize(
+    "step", [pytest.param(1, marks=pytest.mark.long), pytest.param(3, id="each third bytecode")]
+)
+def test_nothing_is_lost(step: int, run_pes: Callable) -> None:
+    done = run_pes(1, PROGRAM.format(calls=CALLS, step=step), timeout=180, check=True)
+    assert len(done.stdout.splitlines()) == len(CALLS)
