@@ -21,13 +21,13 @@ class _Held:
 
     __slots__ = ("__weakref__", "arrays", "cell")
 
-    def __init__(self, arrays: tuple[Any, ...]) -> None:
+    def __init__(self, cell: Any, arrays: tuple[Any, ...]) -> None:
+        self.cell = cell  # owns an ishmemx_request_t; 0: there is none
         self.arrays = arrays
-        self.cell = owned(lib.end_request)  # of an ishmemx_request_t
 
     @property
     def handle(self) -> int:
-        return int(self.cell[0])
+        return int(self.cell[0]) if self.cell else 0
 
 
 #: Of requests that were dropped before they were complete; looked through when another one begins.
@@ -129,7 +129,7 @@ def begin(
 ) -> Request:
     """Call a ``_nb`` routine of the library."""
     _forget_completed()
-    held = _Held(arrays)
+    held = _Held(owned(lib.end_request), arrays)
     try:
         check(routine(*arguments, held.cell))
         return Request(held, name)
