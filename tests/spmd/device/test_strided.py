@@ -60,18 +60,16 @@ def extent(stride, bsize, nblocks):
 
 @pytest.mark.parametrize("name", ["ibput", "ibget"])
 @pytest.mark.parametrize(("dst", "sst", "bsize", "nblocks"), [(3, 2, 2, 4), (9, 9, 9, 1)])
-def test_records_wider_than_a_request_s_elements(job, name, dst, sst, bsize, nblocks):
-    """On the host heap, so that they go by the ring on every PE."""
+def test_records_wider_than_a_request_s_elements(job, place, show, name, dst, sst, bsize, nblocks):
+    """Where they go by the ring, they do as several elements."""
     record = np.dtype([("a", "i8"), ("b", "i8"), ("c", "i8")])
     right, left = (job.my_pe + 1) % job.n_pes, (job.my_pe - 1) % job.n_pes
-    dest, source = (pyshmem.zeros(12, dtype=record, heap="host") for _ in "ds")
-    source.view("i8")[:] = 100 * job.my_pe + np.arange(36)
-    pyshmem.barrier_all()
+    dest = place(np.zeros(12, record))
+    source = place((100 * job.my_pe + np.arange(36)).view(record))
     KERNELS[name][1, 1](dest, source, dst, sst, bsize, nblocks, right)
-    pyshmem.barrier_all()
-    sent = 100 * (left if name == "ibput" else right) + np.arange(36)
-    wanted = copied(np.zeros((12, 3), "i8"), sent.reshape(12, 3), dst, sst, bsize, nblocks)
-    assert (dest.view("i8").reshape(12, 3) == wanted).all()
+    sent = (100 * (left if name == "ibput" else right) + np.arange(36)).reshape(12, 3)
+    wanted = copied(np.zeros((12, 3), "i8"), sent, dst, sst, bsize, nblocks)
+    assert (show(dest).view("i8").reshape(12, 3) == wanted).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
