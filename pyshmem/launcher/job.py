@@ -28,6 +28,7 @@ from .tracebacks import Alike
 _AFTER_FAILURE = ((0.7, signal.SIGTERM), (0.5, signal.SIGKILL))  # they may report first
 
 _PATIENCE = 1.0  # seconds after which whoever asked the job to end is told what it waits for
+_READERS_PATIENCE = 2.0  # seconds that a job which is being ended waits for who reads its output
 _KILL_AT_ONCE = (0.0, signal.SIGKILL)
 _GIVE_UP = (5.0, 0)  # on a process in an uninterruptible call of the kernel
 _LEFTOVER_GRACE = 0.5  # what PEs started in the background may take to end by itself
@@ -118,7 +119,9 @@ class Job:
 
     def _start(self, guard: Guard) -> None:
         for pe in range(self.spec.n_pes):
-            process = Process(pe, self.spec, self.control.fd, self._output_of(pe), self._alike)
+            process = Process(
+                pe, self.spec, self.control.fd, self._output_of(pe), self._alike, self._may_wait
+            )
             self.processes.append(process)
             if process.target is not None and not process.in_foreground:
                 guard.watch(process.target)
@@ -167,13 +170,27 @@ class Job:
                 self._hear(number)
             self._reap()
             now = time.monotonic()
-            if now >= self._deadline and self.ending is None:
-                what = f"job still running after {self.spec.timeout:g} s"
-                self._end(what, _TIMED_OUT, _AFTER_FAILURE)
+            self._heed_deadline(now)
             if self._progress is not None and self.ending is None:
                 self._progress.show(now, lambda: report.standing(self._standing()))
             if not self._take_steps(now):
                 return
+
+    def _may_wait(self) -> bool:
+        """While nobody reads what PEs write: hear signals, and whether it is time to give that up."""
+        for number in self._signals.take():
+            self._hear(number)
+        now = time.monotonic()
+        self._heed_deadline(now)
+        if self.ending is None:
+            return True
+        self._take_steps(now)
+        return now - self.ending.since < _READERS_PATIENCE
+
+    def _heed_deadline(self, now: float) -> None:
+        if now >= self._deadline and self.ending is None:
+            what = f"job still running after {self.spec.timeout:g} s"
+            self._end(what, _TIMED_OUT, _AFTER_FAILURE)
 
     def _give_back(self, seconds: float) -> None:
         """Leave out what passed while this process stood still: the PEs may have stood still too."""
@@ -292,6 +309,8 @@ class Job:
         if now >= self.ending.note_at:
             self.ending.note_at = float("inf")
             say([self._what_the_asker_waits_for()])
+        if not self.ending.steps:
+            return False
         if now >= self.ending.due:
             _, number = self.ending.steps.pop(0)
             if not number:

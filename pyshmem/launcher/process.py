@@ -12,6 +12,7 @@ import resource
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from . import binding, leftovers, report
 from .spec import JobSpec
@@ -69,8 +70,12 @@ class Process:
         control_fd: int,
         output: tuple[int | Sink | None, int | Sink],
         alike: Alike,
+        may_wait: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Start ``pe``; ``output`` is where stdout (None: the launcher's own) and stderr go."""
+        """Start ``pe``; ``output`` is where stdout (None: the launcher's own) and stderr go.
+
+        ``may_wait`` is asked while nobody reads it there.
+        """
         self.pe = pe
         #: Whether it had failed by itself and the launcher's signal ended it on its way out.
         self.cut_short = False
@@ -109,21 +114,20 @@ class Process:
         with contextlib.suppress(ProcessLookupError):
             self.target = leftovers.Target(self._process.pid)
         self.streams: list[Stream] = []
+        stream = functools.partial(Stream, tag=tag, may_wait=may_wait)
         if self._process.stderr is not None:
-            self.streams.append(self._errors(spec, stderr, tag, alike))
+            more = self._gathering(spec, alike)
+            self.streams.append(stream(self._process.stderr, stderr, **more))
         if self._process.stdout is not None:
-            self.streams.append(Stream(self._process.stdout, 1 if stdout is None else stdout, tag))
+            self.streams.append(stream(self._process.stdout, 1 if stdout is None else stdout))
 
-    def _errors(self, spec: JobSpec, target: int | Sink, tag: str, alike: Alike) -> Stream:
-        """Stderr on its way, where several PEs write to one place with their tracebacks whole."""
-        assert self._process.stderr is not None
+    def _gathering(self, spec: JobSpec, alike: Alike) -> dict[str, Any]:
+        """How stderr keeps tracebacks whole, where several PEs write to one place."""
         if spec.n_pes == 1 or spec.output_dir is not None:
-            return Stream(self._process.stderr, target, tag)
-        gathered = Gathered()
+            return {}
         if spec.sinks is not None:  # of launch, whose report is an exception
-            return Stream(self._process.stderr, target, tag, gathered=gathered)
-        is_shown = functools.partial(alike.is_shown, self.pe)
-        return Stream(self._process.stderr, target, tag, gathered=gathered, is_shown=is_shown)
+            return {"gathered": Gathered()}
+        return {"gathered": Gathered(), "is_shown": functools.partial(alike.is_shown, self.pe)}
 
     @property
     def end_fd(self) -> int:

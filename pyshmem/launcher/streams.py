@@ -6,6 +6,7 @@ from __future__ import annotations
 import codecs
 import errno
 import os
+import select
 import sys
 import time
 from collections import deque
@@ -23,18 +24,42 @@ _GONE = (errno.EPIPE, errno.EIO)
 
 PARTIAL_AGE = 0.1  # seconds after which text without a line end is passed on (a prompt, dots)
 LONGEST_LINE = 1 << 16
+_LOOK_UP = 100  # milliseconds without a reader between two questions whether to wait on
+_OWN_PATIENCE = 5.0  # seconds
 
 
-def write_all(target: int, data: bytes) -> OSError | None:
+def _for_a_while() -> Callable[[], bool]:
+    """How long the launcher's own words wait for a reader."""
+    deadline = time.monotonic() + _OWN_PATIENCE
+    return lambda: time.monotonic() < deadline
+
+
+def write_all(
+    target: int, data: bytes, may_wait: Callable[[], bool] | None = None
+) -> OSError | None:
     """Write to a descriptor that somebody else may have closed or made non-blocking.
+
+    Args:
+        target: the descriptor.
+        data: what to write.
+        may_wait: asked while nobody reads what was written before; a write that blocks would hear of
+            no signal. Default: some seconds.
 
     Returns:
         Why the rest was lost; the job is not to fail for that.
     """
     view = memoryview(data)
+    ready = select.poll()
+    ready.register(target, select.POLLOUT)
     while view:
+        if not ready.poll(0):
+            may_wait = may_wait or _for_a_while()
+            while not ready.poll(_LOOK_UP):
+                if not may_wait():
+                    return TimeoutError(errno.ETIMEDOUT, "nobody reads it")
         try:
-            view = view[os.write(target, view) :]
+            # As much as a pipe that is ready takes without blocking.
+            view = view[os.write(target, view[: select.PIPE_BUF]) :]
         except BlockingIOError:
             os.set_blocking(target, True)
         except OSError as error:
@@ -104,6 +129,7 @@ class Stream:
         keep: number of lines for the report.
         gathered: what keeps tracebacks in one piece, where several PEs write to ``target``.
         is_shown: whether a traceback need not be passed on, for another PE's that is the same was.
+        may_wait: asked while nobody reads ``target``.
     """
 
     def __init__(
@@ -114,12 +140,17 @@ class Stream:
         keep: int = 50,
         gathered: Gathered | None = None,
         is_shown: Callable[[bytes, float], bool] = lambda block, now: False,
+        may_wait: Callable[[], bool] = lambda: True,
     ) -> None:
         os.set_blocking(source.fileno(), False)
         self._gathered = gathered
         self._is_shown = is_shown
         self.source = source
-        self._write = partial(write_all, target) if isinstance(target, int) else _careful(target)
+        self._write: Callable[[bytes], object]
+        if isinstance(target, int):
+            self._write = partial(write_all, target, may_wait=may_wait)
+        else:
+            self._write = _careful(target)
         self._tag = tag.encode()
         self._pending = b""
         self.pending_since = 0.0

@@ -166,3 +166,36 @@ time.sleep(FOR_GOOD)
             time.sleep(0.5)
         job.assert_nothing_left(at_once=False)
         job.close()
+
+
+@pytest.mark.parametrize("stream", [1, 2], ids=["stdout", "stderr"])
+@pytest.mark.parametrize("how", ["signal", "timeout", "end"])
+def test_a_reader_that_stands_still_keeps_no_job_from_ending(
+    stream: int, how: str, tmp_path: Path
+) -> None:
+    """As ``less`` that nobody scrolls; what ends the job is heard while its output waits."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import os, time\n"
+        f"for _ in range(3000): os.write({stream}, b'x' * 99 + b'\\n')\n"
+        + ("" if how == "end" else "time.sleep(600)\n")
+    )
+    options = ["--tag", "--grace", "0.5", *(["--timeout", "3"] if how == "timeout" else [])]
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", "1", "--device", "none", *options]
+    mark = f"{how}.{stream}.{os.getpid()}.{random.random()}"
+    launcher = subprocess.Popen(
+        [*command, script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"INTERRUPTED": mark},
+    )
+    if how != "timeout":
+        with pytest.raises(subprocess.TimeoutExpired):  # it waits for its reader if nobody minds
+            launcher.wait(3)
+        launcher.send_signal(signal.SIGINT)
+    try:
+        assert launcher.wait(PATIENCE) in ({124} if how == "timeout" else {130, -signal.SIGINT})
+    finally:
+        launcher.kill()
+        launcher.communicate()
+    assert living(mark) == []
