@@ -302,10 +302,23 @@ def check_settings() -> None:
     Raises: ValueError.
     """
     for op in OPERATIONS:
-        parse_override(op, setting(f"CUTOVER_{op.upper()}")[0])
-    parse_rows(setting("CUTOVER_STREAMS")[0])
-    if setting("TUNE_FILE")[0]:
-        read_tables(text_of_file(tune_file(), "PYSHMEM_TUNE_FILE"), str(tune_file()))
+        check_setting(f"CUTOVER_{op.upper()}", setting(f"CUTOVER_{op.upper()}")[0])
+    for name in ("CUTOVER_STREAMS", "TUNE_FILE"):
+        check_setting(name, setting(name)[0])
+
+
+def check_setting(name: str, text: str) -> None:
+    """Refuse ``text`` as the value of a setting, if it is one of this file's.
+
+    Raises: ValueError.
+    """
+    op = name.removeprefix("CUTOVER_").lower()
+    if name == "TUNE_FILE" and text:
+        read_tables(text_of_file(Path(text), "PYSHMEM_TUNE_FILE"), text)
+    elif name == "CUTOVER_STREAMS":
+        parse_rows(text)
+    elif name == f"CUTOVER_{op.upper()}" and op in OPERATIONS:
+        parse_override(op, text)
 
 
 def _default(op: str) -> Origin:

@@ -25,7 +25,7 @@ from .call_spec import CallSpec
 from .control import NativeControl
 from .job import Job
 from .process import files_of
-from .settings import check_settings, settle_device
+from .settings import check_conduit, check_settings, settle_device
 from .signals import Held
 from .streams import sinks_of
 
@@ -62,7 +62,9 @@ def _spec_of(wanted: arguments.Wanted) -> CallSpec:
     """The job, but for what it has open while it runs."""
     check_settings()
     tell_misspelt({*os.environ, *wanted.env})
-    device = settle_device(wanted.n_pes, wanted.env.get("PYSHMEM_DEVICE"))
+    check_conduit(wanted.env.get("PYSHMEM_CONDUIT", ""))
+    asked = wanted.env.get("PYSHMEM_DEVICE", "").lower()  # nothing: as of this program
+    device = settle_device(wanted.n_pes, asked or None)
     if wanted.folder is not None:
         try:
             wanted.folder.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,13 @@ def check_settings(*, hosts: bool = False) -> None:
     library.check(library.lib.ishmemx_settings_check())
     library.check_texts()
     cutover.check_settings()
-    if library.setting("CONDUIT")[0].lower() == "openshmem" and not hosts:
+    if not hosts:
+        check_conduit(library.setting("CONDUIT")[0])
+
+
+def check_conduit(name: str) -> None:
+    """Raise LaunchError for jobs that another launcher has to start."""
+    if name.lower() == "openshmem":
         raise LaunchError(
             "conduit openshmem: this launcher starts no OpenSHMEM jobs but with --hosts; start it with "
             "oshrun, as in `oshrun -n 2 python script.py`"
@@ -28,9 +34,9 @@ def check_settings(*, hosts: bool = False) -> None:
 
 def check_setting(variable: str, text: str) -> None:
     """Raise ValueError if ``text`` cannot be the value of a variable, where that is a setting."""
-    library.check(
-        library.lib.ishmemx_setting_check(os.fsencode(variable), os.fsencode(text)),
-    )
+    library.check(library.lib.ishmemx_setting_check(os.fsencode(variable), os.fsencode(text)))
+    if variable.startswith("PYSHMEM_"):
+        cutover.check_setting(variable.removeprefix("PYSHMEM_"), text)
 
 
 class Place(NamedTuple):

@@ -296,6 +296,9 @@ def test_children_of_a_pe_leave_its_answer_alone(function: Any, result: object) 
         ("env", {"PYSHMEM_HEAP_SIZE": "junk"}, ValueError),
         ("env", {"PYSHMEM_TIMEOUT": "soon"}, ValueError),
         ("env", {"SHMEM_SYMMETRIC_SIZE": "junk"}, ValueError),
+        ("env", {"PYSHMEM_CUTOVER_PUT": "1:2:3=much"}, ValueError),
+        ("env", {"PYSHMEM_CUTOVER_STREAMS": "nothing"}, ValueError),
+        ("env", {"PYSHMEM_TUNE_FILE": "/there/is/none"}, ValueError),
         ("bind", 5, ValueError),
         ("bind", "socket", ValueError),
     ],
@@ -324,6 +327,10 @@ def test_right_arguments_of_other_types_are_taken() -> None:
     )
     assert found == ["", ""]
     assert pyshmem.launch(pyshmem.my_pe, 1, timeout=float("inf")) == [0]
+    for device in ("", "NONE"):
+        assert pyshmem.launch(pyshmem.my_pe, 1, env={"PYSHMEM_DEVICE": device}) == [0]
+    with pytest.raises(pyshmem.LaunchError, match="oshrun"):
+        pyshmem.launch(pyshmem.my_pe, 1, env={"PYSHMEM_CONDUIT": "OpenSHMEM"})
 
 
 def test_a_folder_that_cannot_be_made_is_told_as_the_output(tmp_path: Path) -> None:
