@@ -34,8 +34,9 @@ typedef struct ask {
     uint64_t nbytes, align, ordinal;
     uint64_t contents; /* of all of the text below; 0: not known */
     char routine[24];  /* that the user called; others may be another by another name */
-    char text[64];     /* what is to lie there, as "shape (4,) float64", or its beginning */
+    char text[56];     /* what is to lie there, as "shape (4,) float64", or its beginning */
 } ask_t;
+_Static_assert(sizeof(ask_t) <= 128, "more crosses between hosts once for each two PEs: conduit/openshmem/exchange.c");
 
 /* FNV-1a; not 0. */
 static uint64_t hash_of(const char *text) {
