@@ -85,6 +85,9 @@ ISHMEMX_API void ishmemx_leaf_fence(void);
 ISHMEMX_API int64_t ishmemx_leaf_now(void); /* ns, monotonic */
 /* The same less what passed while the process stood still, by the calls of this: what waits in kernels go by. */
 ISHMEMX_API int64_t ishmemx_leaf_time_awake(void);
+/* A simulated kernel of this PE ends: until the proxy has done, or begun, what kernels have asked for without a reply;
+ * at most 0.2 s, as a handler of the program's may take as long as it likes. A load a ring when nothing was asked. */
+ISHMEMX_API void ishmemx_sim_kernel_ends(void);
 
 #ifdef __cplusplus
 }

@@ -174,6 +174,7 @@ def _call(executor: Any, *arguments: Any, **named: Any) -> None:
                 _run(executor.fn, dimensions, converted)
         finally:
             scope.restore()
+    job.kernel_ends()
     job.after_launch()
 
 

@@ -270,6 +270,7 @@ _UINT64 = ELEMENT_NUMBER["uint64"]
 
 fence, now = lib.ishmemx_leaf_fence, lib.ishmemx_leaf_now
 time_awake = lib.ishmemx_leaf_time_awake
+kernel_ends = lib.ishmemx_sim_kernel_ends
 
 
 def before_launch() -> None:

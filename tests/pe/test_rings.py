@@ -78,3 +78,44 @@ def test_flags_do_not_go_back_when_blocks_of_two_rings_take_turns(run_pes, routi
     settings = {"PYSHMEM_P2P": "0", "PYSHMEM_RINGS": "2", "PYSHMEM_TIMEOUT": "10"}
     result = run_pes(2, TURNS, [routine], device="sim", env=settings)
     assert result.stdout.splitlines() == ["met twice"] * 2, result.stdout + result.stderr
+
+
+#: The proxy naps when the request comes, as nothing has been asked of it; nobody calls quiet.
+ENDS = """
+    import ctypes
+    import time
+
+    import pyshmem
+    from numba import cuda
+    from pyshmem import device as shmem
+
+    libc = ctypes.CDLL(None)
+
+    def semaphore():
+        words = ctypes.create_string_buffer(64)  # a sem_t
+        libc.sem_init(words, 0, 0)
+        return words
+
+    @cuda.jit
+    def tell(handler, argument):
+        shmem.post(handler, argument, 0, 0, 0)
+
+    with pyshmem.init() as job:
+        done, gate = semaphore(), semaphore()
+        post, wait = (
+            int(pyshmem.register_handler(ctypes.cast(function, ctypes.c_void_p).value))
+            for function in (libc.sem_post, libc.sem_wait)
+        )
+        for _ in range(20):
+            time.sleep(0.02)
+            tell[1, 1](post, ctypes.addressof(done))
+            assert libc.sem_trywait(done) == 0, "the kernel had ended before its request was done"
+        tell[1, 1](wait, ctypes.addressof(gate))  # it does not wait for ever
+        libc.sem_post(gate)
+        print("ended")
+"""
+
+
+def test_a_simulated_kernel_ends_when_what_it_asked_for_has_been_done(run_pes) -> None:
+    result = run_pes(1, ENDS, device="sim")
+    assert result.stdout.splitlines() == ["ended"], result.stdout + result.stderr

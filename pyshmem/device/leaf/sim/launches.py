@@ -101,6 +101,7 @@ def _run_active(kernel: Any, dimensions: Any, arguments: list[Any], number: int 
     with grid.active():
         grid.enter(kernel.fn)
         grid.run()
+    lib.ishmemx_sim_kernel_ends()
 
 
 def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
@@ -167,6 +168,7 @@ def run_grid(
         grid.run()
     finally:
         running.thread = None
+    lib.ishmemx_sim_kernel_ends()
 
 
 def _real_cuda(_module: Any, name: str) -> Any:
