@@ -10,6 +10,7 @@ import sys
 import textwrap
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,33 @@ def test_the_shm_conduit_refuses_several_hosts_at_once(launcher: str, run_alone:
     assert done.returncode == 1
     assert "UnsupportedError: the launcher put the 4 PEs on several hosts" in done.stderr
     assert "oshrun" in done.stderr
+
+
+def agent(pe: int, address: str, port: str) -> dict[str, str]:
+    """One of two torchruns with a rank each."""
+    ranks = {"RANK": str(pe), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    names = {"MASTER_ADDR": address, "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "none"}
+    return ranks | names | {"PYSHMEM_INIT_TIMEOUT": "30"}
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.1.1", "localhost", "::1"])
+def test_two_torchruns_that_meet_on_one_host_are_one_job(address: str, run_alone: Callable) -> None:
+    port = uuid.uuid4().hex
+    with ThreadPoolExecutor(2) as side_by_side:
+        both = list(side_by_side.map(lambda pe: run_alone(**agent(pe, address, port)), range(2)))
+    assert [done.stdout for done in both] == ["PE 0 of 2\n", "PE 1 of 2\n"], both[0].stderr
+
+
+@pytest.mark.parametrize("conduit", ["shm", "openshmem"])
+def test_two_torchruns_of_an_address_that_says_nothing_are_told_one_way(
+    conduit: str, run_alone: Callable
+) -> None:
+    """What one conduit advises the other does not refuse."""
+    done = run_alone(PYSHMEM_CONDUIT=conduit, **agent(0, "some.host", "7"))
+    assert done.returncode == 1
+    if conduit == "shm" or "says PE 0 of 1" in done.stderr:
+        assert "give each --master-addr=127.0.0.1" in done.stderr
+    assert "PYSHMEM_CONDUIT=shm" not in done.stderr
 
 
 @pytest.mark.parametrize("pe", ["0", "2"])

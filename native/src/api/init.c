@@ -187,6 +187,7 @@ static int start(const ishmemx_config_t *config) {
     pysh.check_first = (unsigned)check_first;
     pysh.p2p = p2p != 0;
     pysh.several_hosts = pysh_launcher_several_hosts(config->n_pes);
+    pysh.one_host_advice = pysh_launcher_one_host();
     pysh.srun = pysh_launcher_is_srun(config->n_pes, &pysh.srun_pmi);
     pysh.team_tables_nbytes = pysh_team_tables_nbytes(config->n_pes);
     pysh.kernel_tables_nbytes = pysh_device_tables_nbytes(config->n_pes);

@@ -31,6 +31,7 @@ typedef struct pysh_state {
     _Atomic int ready; /* between init and finalize: PYSH_READY, at last PYSH_ENDING; else 0 */
     int pe, n_pes;
     bool several_hosts;           /* that the PEs are on, as the launcher says */
+    const char *one_host_advice;  /* for messages about that: what to do where it is wrong; may be empty */
     bool srun, srun_pmi;          /* srun started the job; and offers PMI */
     int64_t team_tables_nbytes;   /* of the tables behind the first PYSH_SYSTEM_BYTES of the host arena */
     int64_t kernel_tables_nbytes; /* of those of kernels, on the arena where they meet */

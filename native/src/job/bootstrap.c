@@ -136,6 +136,15 @@ static const char *job_name(const launcher_t *launcher) {
     return job;
 }
 
+/* Only torchrun and those like it name the PEs' meeting place by an address: one of this host alone is none of several.
+ */
+static bool meets_on_this_host(const launcher_t *launcher) {
+    const char *address = strcmp(launcher->pe, "RANK") == 0 ? variable("MASTER_ADDR") : NULL;
+
+    return address && (strncmp(address, "127.", 4) == 0 || strcmp(address, "localhost") == 0 ||
+                       strcmp(address, "::1") == 0 || strcmp(address, "[::1]") == 0);
+}
+
 static int place_from_launcher(const launcher_t *launcher, ishmemx_config_t *config) {
     int status = variable_number(launcher->pe, &config->pe);
 
@@ -143,7 +152,8 @@ static int place_from_launcher(const launcher_t *launcher, ishmemx_config_t *con
         status = variable_number(launcher->n_pes, &config->n_pes);
     if (!status) {
         config->local_pe = config->pe;
-        if (variable(launcher->local_pe))
+        /* Of several torchruns on one host each counts its own. */
+        if (variable(launcher->local_pe) && !meets_on_this_host(launcher))
             status = variable_number(launcher->local_pe, &config->local_pe);
     }
     if (!status && (config->n_pes < 1 || config->pe >= config->n_pes))
@@ -230,7 +240,7 @@ static bool launcher_spans_hosts(const launcher_t *launcher) {
     if (!is_number(launcher->n_pes, &n_pes))
         return false;
     if (is_number(launcher->local_n_pes, &local))
-        return local < n_pes;
+        return local < n_pes && !meets_on_this_host(launcher);
     for (size_t i = 0; i < N_STEPS; i++)
         if (is_number(steps[i].n_pes, &of_step) && of_step == n_pes && is_number(steps[i].n_hosts, &n_hosts) &&
             n_hosts > 1)
@@ -244,6 +254,15 @@ bool pysh_launcher_several_hosts(int n_pes) {
 
     return launcher && is_number(launcher->n_pes, &of_launcher) && of_launcher == n_pes &&
            launcher_spans_hosts(launcher);
+}
+
+const char *pysh_launcher_one_host(void) {
+    const launcher_t *launcher = launcher_find();
+
+    return launcher && strcmp(launcher->pe, "RANK") == 0
+               ? "; where all PEs are on one host, start them with one torchrun (--nproc-per-node), or give each "
+                 "--master-addr=127.0.0.1"
+               : "";
 }
 
 bool pysh_launcher_is_srun(int n_pes, bool *pmi_p) {

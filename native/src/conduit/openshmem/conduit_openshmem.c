@@ -168,8 +168,9 @@ static int check_place(const ishmemx_config_t *config) {
         return ISHMEMX_ERR_MISMATCH;
     return pysh_fail(ISHMEMX_ERR_MISMATCH,
                      "%s says PE %d of %d, but the launcher PE %d of %d; start the job with the launcher of that "
-                     "library (oshrun for Open MPI), or take PYSHMEM_CONDUIT=shm",
-                     pysh_os.library->path, pysh_os.pe, pysh_os.n_pes, config->pe, config->n_pes);
+                     "library (oshrun for Open MPI)%s",
+                     pysh_os.library->path, pysh_os.pe, pysh_os.n_pes, config->pe, config->n_pes,
+                     pysh.several_hosts ? pysh.one_host_advice : ", or take PYSHMEM_CONDUIT=shm");
 }
 
 /* All PEs have seen the same versions, so all come here, and learn the paths too. */

@@ -243,8 +243,8 @@ static int shm_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
             ISHMEMX_ERR_UNSUPPORTED,
             "the launcher put the %d PEs on several hosts, and the shm conduit reaches one only: start all "
             "PEs on one host, or take PYSHMEM_CONDUIT=openshmem and the launcher of an OpenSHMEM library "
-            "(oshrun)",
-            config->n_pes);
+            "(oshrun)%s",
+            config->n_pes, pysh.one_host_advice);
     shm.pe = config->pe;
     shm.n_pes = config->n_pes;
     if ((status = check_place(config)) || (status = meet(config, fds)))
