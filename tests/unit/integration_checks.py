@@ -17,6 +17,8 @@ import pytest
 import pyshmem
 
 # isort: split
+from numba.cuda import codegen
+from numba.cuda.core.compiler_lock import global_compiler_lock
 from numba.cuda.cudadrv import devices, driver
 
 from pyshmem.device.jit import numba_cuda, running
@@ -219,6 +221,55 @@ def a_launch_beside_a_kernel_waits_for_no_other_stream():
     assert not found.running.forbids_waits(6)
     fake.answers["cuStreamIsCapturing"] = (REAL.CUstreamCaptureStatus(1),)
     assert found.running.forbids_waits(6)
+
+
+def a_kernel_of_the_cache_is_loaded_once():
+    """By whatever asks for it: launches, ``bind``, and pushes of the state block meanwhile."""
+    found, _ = started()
+    loads, loading, go_on = [], threading.Event(), threading.Event()
+
+    class Context:
+        device = SimpleNamespace(id=0)
+
+        def create_module_image(self, *_):
+            """A load that the others come upon."""
+            loads.append(threading.get_ident())
+            loading.set()
+            assert go_on.wait(60)
+            with found._lock:  # as ``adopt`` takes it within a load
+                return SimpleNamespace(get_function=lambda _name: SimpleNamespace(module=None))
+
+    context = Context()
+    devices.get_context = lambda *_: context
+    library = object.__new__(codegen.CUDACodeLibrary)
+    library._entry_name, library._cufunc_cache = "kernel", {}
+    library._setup_functions = library._teardown_functions = []
+    library.get_cubin = lambda cc=None: None
+    kernel = SimpleNamespace(_codelibrary=library)
+
+    def launch():
+        found.launch(lambda *_: None, kernel, (), (1,), (1,), 0, 0)
+
+    def push():
+        words = [0] * WORDS
+        words[ABI] = 1
+        found.push(words, 0)
+
+    threads = [threading.Thread(target=one) for one in (launch, launch, library.get_cufunc, push)]
+    threads[0].start()
+    assert loading.wait(60)
+    for thread in threads[1:]:
+        thread.start()
+    go_on.set()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert len(loads) == 1
+    with global_compiler_lock:  # who finds it loaded needs no lock
+        late = threading.Thread(target=launch)
+        late.start()
+        late.join(60)
+        assert not late.is_alive()
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ import numpy as np
 from cuda.core.utils import StridedMemoryView
 from numba.cuda import codegen, dispatcher
 from numba.cuda.core import sigutils
+from numba.cuda.core.compiler_lock import global_compiler_lock
 from numba.cuda.cudadrv import devices, driver
 
 from ..._core import arrays, cupy_arrays, library
@@ -254,6 +255,7 @@ class Integration:
         def context_of_pe(runtime, number):
             return self.context_of_thread(context, runtime, number)
 
+        codegen.CUDACodeLibrary.get_cufunc = _locked(codegen.CUDACodeLibrary.get_cufunc)
         plain_magic = codegen.JITCUDACodegen.magic_tuple
 
         @functools.wraps(plain_magic)
@@ -311,6 +313,26 @@ def _symbol_of(module: Any) -> int | None:
         return int(pointer)
     refuse_other_contracts(module.object_code.code)
     return None
+
+
+def _locked(load: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Numba's ``get_cufunc``, by which launches, ``bind`` and queries get a kernel, for several threads.
+
+    It looks whether the kernel is loaded, loads it and notes it without a lock: two threads would load
+    one kernel, of the cache on disk, that was compiled by neither. The lock is Numba's of compilations,
+    which a compilation holds while it loads. It comes before the integration's, which ``adopt`` takes
+    within a load; nobody who holds that loads. A kernel that is loaded costs no lock.
+    """
+
+    @functools.wraps(load)
+    def get_cufunc(code_library: Any) -> Any:
+        known = code_library._cufunc_cache
+        if known and (function := known.get(devices.get_context().device.id)):
+            return function
+        with global_compiler_lock:
+            return load(code_library)
+
+    return get_cufunc
 
 
 def _load_kernels(handle: Any) -> None:
