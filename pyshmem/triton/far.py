@@ -11,7 +11,7 @@ import triton.language as tl
 from .._core.type_table import ATOMIC_NUMBER, ELEMENT_NUMBER
 from .chosen import device_function, end_with, fence_all, meet, state
 from .ring import ask_tile, own_ring, settle, tell, tell_tile, to_int64
-from .roads import bytes_of, is_whole
+from .roads import bytes_of, has_bits, is_whole
 from .words import (
     FAULT_ADDRESS,
     FAULT_PE,
@@ -41,8 +41,7 @@ def _type_number(dtype, name):
             f"atomics on {dtype} do not reach PEs without loads and stores (PYSHMEM_P2P is 0): "
             "take a type of 4 or 8 bytes"
         )
-    if name in ("and", "or", "xor") and dtype.is_floating():
-        raise TypeError(f"atomic_{name} is of integers, not of {dtype}")
+    has_bits(dtype, name)
     if name == "add":
         names = {"fp32": "float", "fp64": "double"}
         return ELEMENT_NUMBER[names.get(str(dtype), str(dtype))]

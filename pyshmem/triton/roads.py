@@ -69,6 +69,14 @@ def is_whole(pe):
     return True
 
 
+@triton.constexpr_function
+def has_bits(dtype, name):
+    """Refuses bitwise operations on floats. Triton compiles some, of their bits, and interprets none."""
+    if name in ("and", "or", "xor") and dtype.is_floating():
+        raise TypeError(f"atomic_{name} is of integers, not of {dtype}")
+    return True
+
+
 @device_function
 def running_job():
     """The context of the running job, for kernels that do not take it."""

@@ -10,11 +10,12 @@ one an element, and hints are of no concern.
 Faults: a ``pe`` that is not one of the job's ends the program, and the next host call raises.
 """
 
+import triton
 import triton.language as tl
 
 from .chosen import device_function, end_with, meet, reach_pe, state
 from .far import far_atomic, far_extreme, far_load, far_store, releases
-from .roads import bytes_of, checks, is_pointer, is_whole, near
+from .roads import bytes_of, checks, has_bits, is_pointer, is_whole, near
 from .words import (
     ATOMIC_ADD,
     ATOMIC_AND,
@@ -201,9 +202,19 @@ def before_release(sem: tl.constexpr):
         meet()
 
 
+_BITWISE = {ATOMIC_AND.value: "and", ATOMIC_OR.value: "or", ATOMIC_XOR.value: "xor"}
+
+
+@triton.constexpr_function
+def has_atomic(dtype, op):
+    """Refuses an atomic operation that a dtype does not have."""
+    return has_bits(dtype, _BITWISE[op]) if op in _BITWISE else True
+
+
 @device_function
 def word_on_pe(pointer, mask, pe, op: tl.constexpr, sem: tl.constexpr, ctx):
     """``on_pe`` for an atomic operation, which comes next."""
+    tl.static_assert(has_atomic(pointer.dtype.element_ty, op))
     check_tile(pointer, mask, op, ctx)
     remote = on_pe(pointer, pe, op, ctx)
     needs_atomics(pe, op, ctx)

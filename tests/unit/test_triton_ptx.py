@@ -255,3 +255,25 @@ def test_tiles_of_narrow_floats_compile_where_the_interpreter_takes_them(cache: 
         key: {} for key in found
     }
     assert all(rows["compiled"] + rows["refused"] > 60 for rows in found.values())
+
+
+@pytest.mark.parametrize("p2p", [0, 1])
+def test_bitwise_atomics_of_floats_are_refused_by_the_compiler(cache: Path, p2p: int) -> None:
+    """By loads and stores and by the host; of integers they compile. Triton takes fp32 and fp64."""
+    environment = dict(
+        os.environ, TRITON_INTERPRET="0", TRITON_CACHE_DIR=str(cache), PYSHMEM_P2P=str(p2p)
+    )
+    script = str(CASES.with_name("triton_refused.py"))
+    result = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, timeout=280
+    )
+    assert result.returncode == 0, result.stderr[-4000:]
+    rows = json.loads(result.stdout)
+    assert len(rows) == 36
+    for what, dtype, said in rows:
+        if dtype in ("i32", "u64"):
+            assert not said
+        elif p2p or dtype in ("fp32", "fp64"):
+            assert f"atomic_{what} is of integers, not of {dtype}" in said
+        else:
+            assert said

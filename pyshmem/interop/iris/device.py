@@ -11,7 +11,7 @@ import triton.language as tl
 from ...triton.chosen import device_function
 from ...triton.far import check_pe, far_atomic, far_extreme, far_load, far_store
 from ...triton.roads import checks, near, running_job
-from ...triton.tile import before_release, check_tile, like
+from ...triton.tile import before_release, check_tile, has_atomic, like
 from ...triton.words import (
     ATOMIC_ADD,
     ATOMIC_AND,
@@ -38,6 +38,7 @@ def _translate(pointer, mask, op: tl.constexpr, here, there, heap_bases, hint: t
     Where places are checked, a rank that there is not and an element off the heap are faults; but the
     caller's own memory may be any, as in Iris.
     """
+    tl.static_assert(has_atomic(pointer.dtype.element_ty, op))
     if checks():
         check_pe(there, op, running_job())
         if there != here:

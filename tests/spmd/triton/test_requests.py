@@ -82,6 +82,10 @@ def test_posts_and_prints_reach_the_host(job, ctx, capfd):
     buffer = ctypes.create_string_buffer(8)
     handler = pyshmem.register_handler(memset)
     tell[(1,)](int(handler), ctypes.addressof(buffer), ctx)
+    if job.device == "cuda":  # quiet is of kernels that have ended
+        import cupy
+
+        cupy.cuda.Device().synchronize()
     pyshmem.quiet()
     pyshmem.unregister_handler(handler)
     assert buffer.raw == b"\7\7\7" + bytes(5)
