@@ -39,7 +39,7 @@ ROUTINE(void, barrier, SET_ARGS) {
     }                                                                                                            \
     ROUTINE(void, fcollect##_bits, void *dest, const void *source, size_t nelems, SET_ARGS) {                    \
         SET;                                                                                                     \
-        SHELL(pysh_set_collect(&set, dest, source, pysh_shell_nbytes(nelems, _bits / 8)));                       \
+        SHELL(pysh_set_fcollect(&set, dest, source, pysh_shell_nbytes(nelems, _bits / 8)));                      \
     }                                                                                                            \
     ROUTINE(void, alltoall##_bits, void *dest, const void *source, size_t nelems, SET_ARGS) {                    \
         SET;                                                                                                     \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Broadcast, blocking and non-blocking. */
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "accel/copy.h"
 #include "base/status.h"
@@ -63,7 +64,8 @@ static int (*choose(ishmemx_team_t team, size_t nbytes))(ishmemx_team_t, void *,
     return team->nodes.n > 1 ? pysh_rails_broadcast : broadcast_direct;
 }
 
-int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
+/* `own`: where the root has its data behind the call: dest, or source alone, which is the rule of active sets. */
+static int broadcast(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root, void *own) {
     pysh_call_t call = {"broadcast", -1, -1, root, nbytes, dest, source};
     int status;
 
@@ -71,9 +73,17 @@ int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *source, size_
     if ((status = pysh_coll_begin(team, &call, broadcast_check(team, dest, source, nbytes, root))))
         return status;
     if (nbytes)
-        status = choose(team, nbytes)(team, dest, source, nbytes, root);
+        status = choose(team, nbytes)(team, team->my_pe == root ? own : dest, source, nbytes, root);
     pysh_team_unclaim(team, status);
     return status;
+}
+
+int ishmemx_broadcast(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
+    return broadcast(team, dest, source, nbytes, root, dest);
+}
+
+int pysh_broadcast_to_others(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
+    return broadcast(team, dest, source, nbytes, root, (void *)(uintptr_t)source);
 }
 
 static int broadcast_pull(const struct ishmemx_request *request) {

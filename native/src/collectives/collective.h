@@ -38,3 +38,5 @@ int pysh_coll_end(ishmemx_team_t team, const char *what, int status);
 /* Checks what every collective checks, then finds dest and source; 0 bytes are not looked for. */
 int pysh_coll_check(ishmemx_team_t team, const void *dest, size_t dest_bytes, const void *source, size_t source_bytes,
                     pysh_place_t *dest_p, pysh_place_t *source_p);
+/* As ishmemx_broadcast(), but the root's dest stays as it is. */
+int pysh_broadcast_to_others(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root);
