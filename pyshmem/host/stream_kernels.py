@@ -183,7 +183,7 @@ def _read(path: Path) -> tuple[bytes, str, int] | None:
         about = json.loads(head)
         if about["sha256"] == hashlib.sha256(code).hexdigest():
             return code, about["entry"], about["stack"]
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
     return None
 
