@@ -62,6 +62,7 @@ COUNTED = {
         "of_elements": "of_elements",
     },
     "stream/engine.c": {"slice_of": None, "pysh_engine_blocks": None},  # begin_bytes of collectives.c
+    "stream/requests.c": {"pysh_stream_request_blocks": None},  # blocks_of of rma.c
     "stream/rma.c": {"blocks_of": "blocks_of"},
     "stream/shapes.c": {"shape_for_few": None, "shape_by_rows": None, "shape_by_bytes": None},
 }  # fmt: skip

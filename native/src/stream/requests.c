@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/elements.h"
+#include "base/extent.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "far/far.h"
@@ -59,7 +60,7 @@ int pysh_stream_request_blocks(int op, void *dest, const void *source, ptrdiff_t
     if (!width)
         return ISHMEMX_OK;
     parts = width / unit;
-    if (__builtin_mul_overflow(block, parts, &whole) || whole > INT_MAX)
+    if (!pysh_extent(1, 0, block, parts, &whole) || whole > INT_MAX)
         return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
                          "blocks of %zu elements of %zu bytes to PE %d, which loads and stores do not reach; give "
                          "blocks of at most %zu",
