@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import signal
 import subprocess
@@ -184,20 +185,31 @@ def test_a_stranger_with_the_number_of_a_pe_outlives_the_job(tmp_path: Path, kil
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     command = ["-m", "pyshmem", "run", "--device", "none", "-n", "2", program, tmp_path]
-    launcher = subprocess.Popen([sys.executable, *command], start_new_session=True)
-    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
-    pid = int((tmp_path / "pid").read_text())
-    until(lambda: not Path(f"/proc/{pid}").exists())
-    stranger = with_number(pid)
-    guards = children_of(launcher.pid, b"leftovers.py")
-    if killed:
+    with ended_at_last([sys.executable, *command]) as launcher:
+        until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
+        pid = int((tmp_path / "pid").read_text())
+        until(lambda: not Path(f"/proc/{pid}").exists())
+        stranger = with_number(pid)
+        guards = children_of(launcher.pid, b"leftovers.py")
+        if killed:
+            launcher.kill()
+        (tmp_path / "go").touch()
+        assert launcher.wait(60) == (-signal.SIGKILL if killed else 0)
+        until(lambda: have_ended(guards))
+        assert stranger.poll() is None
+        stranger.kill()
+        stranger.wait()
+
+
+@contextlib.contextmanager
+def ended_at_last(command: list[object]) -> Iterator[subprocess.Popen[bytes]]:
+    """A launcher that is gone when its test is, skipped or not."""
+    launcher = subprocess.Popen(list(map(str, command)), start_new_session=True)
+    try:
+        yield launcher
+    finally:
         launcher.kill()
-    (tmp_path / "go").touch()
-    assert launcher.wait(60) == (-signal.SIGKILL if killed else 0)
-    until(lambda: have_ended(guards))
-    assert stranger.poll() is None
-    stranger.kill()
-    stranger.wait()
+        launcher.wait()
 
 
 def until(what: Callable[[], bool]) -> None:
