@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Requests that are words for people: a kernel's print, abort, and the news that it waits. */
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +20,9 @@
 #include "host_proxy/rings.h"
 #include "job/fault.h"
 
-#define LAST_WORDS_NS (200 * 1000000LL) /* for what is kept, of a process that ends */
+#define LAST_WORDS_NS (200 * 1000000LL)  /* for what is kept, of a process that ends */
+#define WATCH_NS      (250 * 1000000LL)  /* between two words on a ring that is waited for */
+#define OTHERS_NS     (1000 * 1000000LL) /* other waits of kernels are told of first: everybody has one line */
 
 static void label_of(const pysh_request_t *request, char *label) {
     memcpy(label, request->word, 24);
@@ -111,6 +114,42 @@ static void aim_of(const pysh_request_t *request, char *text, size_t capacity) {
         snprintf(text, capacity, "for %" PRId64 " elements", wanted);
 }
 
+/* The status is not OK when the kernel had better give up. */
+static int tell_of(pysh_kernel_wait_t *wait) {
+    int status = pysh.conduit->kernel_waits ? pysh.conduit->kernel_waits(wait) : ISHMEMX_OK;
+
+    if (!status && !wait->gave_up && pysh.report_after_ns > 0 && pysh_now_ns() - wait->since_ns > pysh.report_after_ns)
+        pysh_report_long_wait("a kernel", wait->since_ns);
+    return status;
+}
+
+/* When a kernel has told of a wait itself, and when pysh_ring_watch() has. relaxed: they bound how often, no more. */
+static _Atomic int64_t told_ns, watched_ns;
+
+/* That its kernel had better give up is no news here: when a PE has died, the host's next call says so. */
+void pysh_ring_watch(void) {
+    pysh_kernel_wait_t wait = {.pe = -1};
+    pysh_ring_waiter_t waiter;
+    char who[224];
+    int n_rings;
+    pysh_ring_t *rings = pysh_proxy_rings(&n_rings);
+
+    for (int k = 0; k < n_rings; k++) {
+        int64_t now;
+        if (!pysh_ring_waits(&rings[k], &waiter))
+            continue;
+        now = pysh_now_ns();
+        if (now - atomic_load_explicit(&told_ns, memory_order_relaxed) < OTHERS_NS ||
+            now - atomic_load_explicit(&watched_ns, memory_order_relaxed) < WATCH_NS)
+            return;
+        atomic_store_explicit(&watched_ns, now, memory_order_relaxed);
+        pysh_ring_waiter_describe(&rings[k], &waiter, who, sizeof who);
+        snprintf(wait.text, sizeof wait.text, "ring %d: %s", k, who);
+        tell_of(&wait);
+        return;
+    }
+}
+
 pysh_outcome_t pysh_handle_waiting(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     const uint64_t *word = request->word;
     pysh_kernel_wait_t wait = {.gave_up = word[PYSH_WORD_DEST] >> PYSH_WAITING_GAVE_UP,
@@ -118,7 +157,7 @@ pysh_outcome_t pysh_handle_waiting(pysh_ring_t *ring, uint64_t ticket, const pys
                                .pe = pysh_request_pe(request),
                                .expected = (int64_t)word[PYSH_WORD_SOURCE]};
     char kernel[64], routine[32], aim[76], place[40], rings[96]; /* with the rest: no more than wait.text */
-    int status = ISHMEMX_OK;
+    int status;
 
     (void)ring;
     (void)ticket;
@@ -128,13 +167,10 @@ pysh_outcome_t pysh_handle_waiting(pysh_ring_t *ring, uint64_t ticket, const pys
     place_of(request, place, sizeof place);
     pysh_proxy_describe(rings, sizeof rings);
     snprintf(wait.text, sizeof wait.text, "kernel %s, %s, %s %s; %s", kernel, place, routine, aim, rings);
-    if (pysh.conduit->kernel_waits)
-        status = pysh.conduit->kernel_waits(&wait);
-    if (status) { /* why first: the kernel may be over a moment later, and its host look */
+    atomic_store_explicit(&told_ns, pysh_now_ns(), memory_order_relaxed);
+    if ((status = tell_of(&wait))) { /* why first: the kernel may be over a moment later, and its host look */
         pysh_ring_complain(PYSH_OP_WAITING, wait.pe, status);
         pysh_end_kernel_waits();
-    } else if (!wait.gave_up && pysh.report_after_ns > 0 && pysh_now_ns() - wait.since_ns > pysh.report_after_ns) {
-        pysh_report_long_wait("a kernel", wait.since_ns);
     }
     return pysh_outcome(ISHMEMX_OK);
 }

@@ -201,6 +201,8 @@ static void *run(void *argument) {
             continue;
         }
         publish(ring, atomic_load_explicit(&ring->head, memory_order_relaxed));
+        if (polls > proxy.spin + YIELDS)
+            pysh_ring_watch();
         idle(polls++);
     }
     return NULL;
@@ -316,11 +318,13 @@ void pysh_proxy_stop(void) {
 
     for (int k = 0; proxy.ring && k < proxy.n_rings; k++)
         atomic_store_explicit(&proxy.ring[k].stop, true, memory_order_release);
-    for (int k = 0; proxy.ring && k < proxy.n_rings; k++) {
-        if (!proxy.ring[k].started || joined(&proxy.ring[k], &left))
-            ring_close(&proxy.ring[k]);
-        else
+    for (int k = 0; proxy.ring && k < proxy.n_rings; k++)
+        proxy.ring[k].started = proxy.ring[k].started && !joined(&proxy.ring[k], &left);
+    for (int k = 0; proxy.ring && k < proxy.n_rings; k++) { /* when all have ended, who watch each other's rings */
+        if (proxy.ring[k].started)
             all = false;
+        else
+            ring_close(&proxy.ring[k]);
     }
     if (all) /* a thread that is left behind looks at its ring once more */
         free(proxy.ring);

@@ -58,6 +58,10 @@
  *   - control.acked (proxy, release) -> control.acked (kernel, relaxed, then fence); behind that fence the
  *     kernel raises device.acked (relaxed) -> device.acked (another's quiet, relaxed, then fence): both see
  *     what is complete
+ *   - device.noted (a slow sender, relaxed, the first word by compare-and-swap) -> the next slow one's: it only
+ *     bounds how often control.waiter is stored
+ *   - control.waiter (that sender, relaxed) -> control.waiter (a report, relaxed): for people. The second word
+ *     has bits of the ticket, so that of two senders' words none is taken for the other's
  *   - skipped (sender, an atomic without a value) -> skipped (proxy, relaxed): it orders nothing. Its sender
  *     stores no slot, so that it comes late keeps the ring waiting, and no more
  *
@@ -113,17 +117,39 @@ typedef struct pysh_cell { /* a reply; kernels read it with one 16-byte load */
 
 /* A line each, so that a poll for one is not slowed by stores to another. */
 typedef struct pysh_ring_control {
-    uint64_t consumed, pad0[15]; /* requests copied out so far */
-    uint64_t asked, pad1[15];    /* quiet: wanted */
-    uint64_t acked, pad2[15];    /* quiet: reached */
-    pysh_cell_t cell[];          /* [N], and behind them skipped[N]: see pysh_ring_skipped() */
+    uint64_t consumed, pad0[15];  /* requests copied out so far */
+    uint64_t asked, pad1[15];     /* quiet: wanted */
+    uint64_t acked, pad2[15];     /* quiet: reached */
+    uint64_t waiter[2], pad3[14]; /* who has waited for long: see pysh_ring_waiter() */
+    pysh_cell_t cell[];           /* [N], and behind them skipped[N]: see pysh_ring_skipped() */
 } pysh_ring_control_t;
+
+typedef struct pysh_ring_waiter {
+    uint64_t ticket; /* AWAITS_QUIET: all below it are to be complete */
+    int awaits;      /* PYSH_AWAITS_ */
+    int64_t block;   /* -1: not known, another stored its words at the same time */
+    int thread;
+} pysh_ring_waiter_t;
+
+/* The words of control.waiter: the ticket above what it waits for, 8 bits; block, 32 bits, thread, 12, and the ticket's
+ * low 20 bits. */
+static inline pysh_ring_waiter_t pysh_ring_waiter(const pysh_ring_control_t *control) {
+    uint64_t first = __atomic_load_n(&control->waiter[0], __ATOMIC_RELAXED);
+    uint64_t place = __atomic_load_n(&control->waiter[1], __ATOMIC_RELAXED);
+    int whole = place >> 44 == (first >> 8 & 0xfffff);
+
+    return (pysh_ring_waiter_t){.ticket = first >> 8,
+                                .awaits = (int)(first & 0xff),
+                                .block = whole ? (int64_t)(place & 0xffffffff) : -1,
+                                .thread = (int)(place >> 32 & 0xfff)};
+}
 
 typedef struct pysh_ring_device {
     uint64_t ticket, pad0[15];
     uint64_t consumed, pad1[15]; /* shadow of control.consumed */
     uint64_t pending, pad2[15];  /* 1 + the last ticket without a reply */
     uint64_t acked, pad3[15];    /* shadow of control.acked */
+    uint64_t noted[2], pad4[14]; /* when control.waiter was stored last, and its ticket */
     uint64_t word[];             /* [2 N]: busy[N], then done[N] */
 } pysh_ring_device_t;
 
@@ -135,10 +161,12 @@ _Static_assert(sizeof(pysh_cell_t) == PYSH_RING_CELL_BYTES, "a reply is one 16-b
 PYSH_RING_AT(pysh_ring_control_t, consumed, PYSH_RING_CONTROL_CONSUMED);
 PYSH_RING_AT(pysh_ring_control_t, asked, PYSH_RING_CONTROL_ASKED);
 PYSH_RING_AT(pysh_ring_control_t, acked, PYSH_RING_CONTROL_ACKED);
+PYSH_RING_AT(pysh_ring_control_t, waiter, PYSH_RING_CONTROL_WAITER);
 PYSH_RING_AT(pysh_ring_control_t, cell, PYSH_RING_CONTROL_CELLS);
 PYSH_RING_AT(pysh_ring_device_t, ticket, PYSH_RING_DEVICE_TICKET);
 PYSH_RING_AT(pysh_ring_device_t, consumed, PYSH_RING_DEVICE_CONSUMED);
 PYSH_RING_AT(pysh_ring_device_t, pending, PYSH_RING_DEVICE_PENDING);
 PYSH_RING_AT(pysh_ring_device_t, acked, PYSH_RING_DEVICE_ACKED);
+PYSH_RING_AT(pysh_ring_device_t, noted, PYSH_RING_DEVICE_NOTED);
 PYSH_RING_AT(pysh_ring_device_t, word, PYSH_RING_DEVICE_WORDS);
 #undef PYSH_RING_AT

@@ -146,6 +146,14 @@ void pysh_trace_copy(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *r
 /* Notes the copies that have ended; are others under way? */
 bool pysh_trace_copies(pysh_ring_t *ring);
 
+/* messages.c: tells everybody of a kernel that has waited for a ring for long, as kernels themselves tell of other
+ * waits; by a proxy that has nothing to do, however often. */
+void pysh_ring_watch(void);
+/* figures.c: who has waited for this ring for long, and still does; false: nobody that is known of. */
+bool pysh_ring_waits(const pysh_ring_t *ring, pysh_ring_waiter_t *waiter);
+/* ", block 3, thread 7 (ticket 12) waits for its reply", and what keeps the ring where that is known. */
+void pysh_ring_waiter_describe(const pysh_ring_t *ring, const pysh_ring_waiter_t *waiter, char *text, size_t capacity);
+
 /* proxy.c: the rings that are open; NULL and 0 outside init and finalize. */
 pysh_ring_t *pysh_proxy_rings(int *n_rings_p);
 

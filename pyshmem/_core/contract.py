@@ -333,6 +333,21 @@ PRINT = Group(
     public=False,
 )
 
+RING_AWAITS = Group(
+    "pysh_ring_awaits",
+    "PYSH_AWAITS_",
+    "What a slow wait for the ring is for, beside a ticket; QUIET: beside the number that it waits for.",
+    (
+        ("NOTHING", ""),
+        ("CREDIT", "room for its request"),
+        ("CELL", "the reader of the reply before"),
+        ("REPLY", ""),
+        ("COPY", "a reply by the copy engine's stream"),
+        ("QUIET", ""),
+    ),
+    public=False,
+)
+
 RING = Group(
     "pysh_ring_constant",
     "PYSH_RING_",
@@ -343,11 +358,13 @@ RING = Group(
         ("CONTROL_CONSUMED", ""),
         ("CONTROL_ASKED", ""),
         ("CONTROL_ACKED", ""),
+        ("CONTROL_WAITER", "who has waited for long: 16 bytes, see pysh_ring_waiter()"),
         ("CONTROL_CELLS", ""),
         ("DEVICE_TICKET", ""),
         ("DEVICE_CONSUMED", ""),
         ("DEVICE_PENDING", ""),
         ("DEVICE_ACKED", ""),
+        ("DEVICE_NOTED", "when CONTROL_WAITER was stored last, and its ticket"),
         ("DEVICE_WORDS", ""),
         ("CELL_BYTES", ""),
         ("BUSY_LEFT_BIT", "in busy[]: a tag whose reply its sender gave up"),
@@ -355,16 +372,18 @@ RING = Group(
         ("BUSY_TURN_BIT", "in busy[]: from here on the upper half of the last user's ticket"),
     ),
     at={"MAX_RINGS": MAX_RINGS, "CREDIT": 128, "CELL_BYTES": 16}
-    | {"CONTROL_CONSUMED": 0, "CONTROL_ASKED": 128, "CONTROL_ACKED": 256, "CONTROL_CELLS": 384}
+    | {"CONTROL_CONSUMED": 0, "CONTROL_ASKED": 128, "CONTROL_ACKED": 256}
+    | {"CONTROL_WAITER": 384, "CONTROL_CELLS": 512}
     | {"DEVICE_TICKET": 0, "DEVICE_CONSUMED": 128, "DEVICE_PENDING": 256, "DEVICE_ACKED": 384}
-    | {"DEVICE_WORDS": 512, "BUSY_LEFT_BIT": 32, "BUSY_ENGINE_BIT": 33, "BUSY_TURN_BIT": 34},
+    | {"DEVICE_NOTED": 512, "DEVICE_WORDS": 640}
+    | {"BUSY_LEFT_BIT": 32, "BUSY_ENGINE_BIT": 33, "BUSY_TURN_BIT": 34},
     public=False,
 )
 
 GROUPS = (
     *(STATE, DEVICE_TEAM, STREAM_KERNEL, STREAM_KEY, SIZES, CUTOVER, FAULT, FAULT_FIELD),
     *(SIGNAL, CMP, TRACE),
-    *(REQUEST_WORD, REQUEST_FLAG, REQUEST_OP, WAITING, PRINT, RING),
+    *(REQUEST_WORD, REQUEST_FLAG, REQUEST_OP, WAITING, PRINT, RING_AWAITS, RING),
 )
 
 

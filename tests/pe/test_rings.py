@@ -119,3 +119,122 @@ ENDS = """
 def test_a_simulated_kernel_ends_when_what_it_asked_for_has_been_done(run_pes) -> None:
     result = run_pes(1, ENDS, device="sim")
     assert result.stdout.splitlines() == ["ended"], result.stdout + result.stderr
+
+
+#: Blocks ring 0 in four ways; a thread of the program waits until reports say so, and lets it go on.
+#: Slots: 8.
+STANDS = """
+    import ctypes
+    import sys
+    import threading
+    import time
+
+    import numpy as np
+    import pyshmem
+    from numba import cuda
+    from pyshmem import device as shmem
+    from pyshmem._core import library
+    from pyshmem.device import state
+    from pyshmem.device.ring import requests
+    from pyshmem.host.faults import report
+
+    libc = ctypes.CDLL(None)
+    gate = ctypes.create_string_buffer(64)  # a sem_t
+    libc.sem_init(gate, 0, 0)
+
+    @cuda.jit
+    def ask(handler, argument, out, n_before):
+        if cuda.grid(1) == 5:
+            for _ in range(n_before):
+                shmem.post(handler, argument, 0, 0, 0)
+            out[0] = shmem.call(handler, argument, 0, 0, 0)
+
+    @cuda.jit
+    def settle(handler, argument):
+        if cuda.grid(1) == 5:
+            shmem.post(handler, argument, 0, 0, 0)
+            shmem.quiet()
+
+    def word(address):
+        return ctypes.c_uint64.from_address(address)
+
+    def lose_a_ticket():
+        '''Of a sender that never comes.'''
+        words = library.device_state()
+        word(words[state.RING + 2]).value += 1
+        skipped = words[state.RING + 1] + requests.CONTROL_CELLS + 16 * 8
+        def find():
+            word(skipped).value = 1
+        return find
+
+    def keep_a_cell():
+        '''As if its last reader had not come by.'''
+        busy = word(library.device_state()[state.RING + 2] + requests.DEVICE_WORDS)
+        busy.value = 1
+        def free():
+            busy.value = 0
+        return free
+
+    case, expected, told = sys.argv[1], sys.argv[2], sys.argv[3] == "True"
+    seen = []
+
+    def release_when_reported(job, go_on, n):
+        while True:
+            text = report()
+            if expected in text and (not told or "its kernel waits" in text):
+                break
+            time.sleep(0.01)
+        seen.append(text)
+        go_on()
+        for _ in range(n):
+            libc.sem_post(gate)
+
+    with pyshmem.init() as job:
+        handler = int(pyshmem.register_handler(ctypes.cast(libc.sem_wait, ctypes.c_void_p).value))
+        out, at = pyshmem.zeros(1, dtype=np.int64, heap="device"), ctypes.addressof(gate)
+        go_on = {"lost": lose_a_ticket, "cell": keep_a_cell}.get(case, lambda: lambda: None)()
+        n_before = 8 if case in ("lost", "credit") else 0
+        thread = threading.Thread(target=release_when_reported, args=(job, go_on, n_before + 1))
+        thread.start()
+        if case == "quiet":
+            settle[2, 4](handler, at)
+        else:
+            ask[2, 4](handler, at, out, n_before)
+        thread.join()
+        assert "waits" not in report().splitlines()[-1], report()  # the rings' line says so no longer
+        print(seen[0])
+"""
+
+HANDLER = "; a handler of the program is running"
+
+
+@pytest.mark.parametrize(
+    ("case", "expected", "told"),
+    [
+        ("reply", f"block 1, thread 1 (ticket 0) waits for its reply{HANDLER}", False),
+        ("quiet", f"block 1, thread 1 (ticket 1) waits for the requests below it{HANDLER}", False),
+        ("credit", f"block 1, thread 1 (ticket 8) waits for room for its request{HANDLER}", False),
+        ("lost", "block 1, thread 1 (ticket 8) waits for room for its request", True),
+        (
+            "cell",
+            "block 1, thread 1 (ticket 0) waits for the kernel that has not read the reply",
+            True,
+        ),
+    ],
+)
+def test_reports_say_who_waits_for_a_ring_that_stands_still(
+    run_pes, case: str, expected: str, told: bool
+) -> None:
+    """With a proxy that is idle all PEs' reports do: it tells them."""
+    settings = {"PYSHMEM_RING_SLOTS": "8", "PYSHMEM_REPORT_AFTER": "0.5"}
+    result = run_pes(1, STANDS, [case, expected, told], device="sim", env=settings)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert expected in result.stdout
+
+
+def test_another_proxy_tells_of_a_ring_whose_own_runs_a_handler(run_pes) -> None:
+    expected = f"ring 1: block 1, thread 1 (ticket 0) waits for its reply{HANDLER}"
+    settings = {"PYSHMEM_RINGS": "2", "PYSHMEM_RING_SLOTS": "8"}
+    result = run_pes(1, STANDS, ["reply", expected, True], device="sim", env=settings)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "its kernel waits" in result.stdout

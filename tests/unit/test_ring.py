@@ -44,6 +44,10 @@ int unpack(const pysh_slot_t *slot, uint64_t phase, pysh_request_t *request) {
     return pysh_request_unpack(slot, phase, request);
 }
 uint64_t phase(uint64_t ticket, unsigned log2_n) { return pysh_ring_phase(ticket, log2_n); }
+void waiter(const pysh_ring_control_t *control, int64_t *out) {
+    pysh_ring_waiter_t who = pysh_ring_waiter(control);
+    out[0] = (int64_t)who.ticket, out[1] = who.awaits, out[2] = who.block, out[3] = who.thread;
+}
 """
 
 
@@ -62,6 +66,7 @@ def header(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     library = ctypes.CDLL(str(folder / "shim.so"))
     library.phase.argtypes = [ctypes.c_uint64, ctypes.c_uint]
     library.phase.restype = ctypes.c_uint64
+    library.waiter.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     library.pack.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p]
     library.unpack.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p]
     return library
@@ -72,8 +77,8 @@ class Memory:
 
     def __init__(self) -> None:
         self.slots = np.zeros((SLOTS, 8), np.uint64)
-        self.control = np.zeros(48 + 3 * SLOTS, np.uint64)
-        self.device = np.zeros(64 + 2 * SLOTS, np.uint64)
+        self.control = np.zeros(_ring.CONTROL_CELLS // 8 + 3 * SLOTS, np.uint64)
+        self.device = np.zeros(_ring.DEVICE_WORDS // 8 + 2 * SLOTS, np.uint64)
 
     def state(self, words: list[int]) -> list[int]:
         words[state.RINGS], words[state.RING_SLOTS], words[state.RING_LOG2] = 1, SLOTS, LOG2
@@ -193,6 +198,33 @@ def test_a_cell_that_another_has_taken_a_moment_before_is_waited_for(
     assert turns == ["taken", "free"]
     assert memory.device[BUSY + 3] == 1
     assert memory.slots[3].all()
+
+
+def test_a_report_has_the_lowest_ticket_of_those_that_wait(
+    header: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says so until it has not for a while; two that store at one time are not taken for one."""
+    memory, awaits = Memory(), contract.RING_AWAITS.CELL
+    second = 1_000_000_000
+
+    def noted(ticket: int, block: int, time: int) -> list[int]:
+        monkeypatch.setattr(_ring.leaf, "block_index", lambda: block)
+        monkeypatch.setattr(_ring.leaf, "thread_in_block", lambda: 1023)
+        on_ring(memory, lambda: _ring._note(state.RING, ticket, awaits, time), {})
+        return seen()
+
+    def seen() -> list[int]:
+        out = np.zeros(4, np.int64)
+        header.waiter(memory.control.ctypes.data, out.ctypes.data)
+        return out.tolist()
+
+    assert seen() == [0, contract.RING_AWAITS.NOTHING, 0, 0]
+    assert noted(9, 3, second) == [9, awaits, 3, 1023]
+    assert noted(12, 4, second + 1000) == [9, awaits, 3, 1023]
+    assert noted(5, 2**31 - 1, second + 2000) == [5, awaits, 2**31 - 1, 1023]
+    assert noted(2**50 + 7, 4, 2 * second) == [2**50 + 7, awaits, 4, 1023]
+    memory.control[_ring._CONTROL_WAITER // 8 + 1] ^= 1 << 44
+    assert seen()[2] == -1
 
 
 @pytest.mark.parametrize("block", [0, 1, 6])

@@ -113,7 +113,7 @@ void pysh_report_rings(void (*describe)(char *text, size_t capacity)) {
 
 void pysh_report(char *text, size_t capacity) {
     void (*describe)(char *text, size_t capacity) = atomic_load(&describe_rings);
-    char rings[512] = "";
+    char rings[1280] = "";
     size_t used;
 
     pysh.conduit->describe(text, capacity);

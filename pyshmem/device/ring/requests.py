@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ..._core.contract import REQUEST_FLAG, REQUEST_OP
 from ..._core.contract import RING as _RING
+from ..._core.contract import RING_AWAITS as _AWAITS
 from ..faults import FAULT_PROXY, FAULT_TIMEOUT, OP, record_fault
 from ..leaf import chosen as leaf
 from ..leaf.chosen import (
@@ -35,6 +36,12 @@ CONTROL_ACKED, CONTROL_CELLS = _RING.CONTROL_ACKED, _RING.CONTROL_CELLS
 # The ticket is the first word in device memory.
 DEVICE_CONSUMED, DEVICE_PENDING = _RING.DEVICE_CONSUMED, _RING.DEVICE_PENDING
 DEVICE_ACKED, DEVICE_WORDS = _RING.DEVICE_ACKED, _RING.DEVICE_WORDS
+
+# What is said of a slow wait, when it is slow, and how often one of the ring's says so.
+_CONTROL_WAITER, _DEVICE_NOTED = _RING.CONTROL_WAITER, _RING.DEVICE_NOTED
+_CREDIT, _CELL, _REPLY, _COPY = _AWAITS.CREDIT, _AWAITS.CELL, _AWAITS.REPLY, _AWAITS.COPY
+_QUIET = _AWAITS.QUIET
+_SLOW_NS, _NOTE_EVERY_NS = 200_000_000, 250_000_000
 
 # pysh_ring_skipped(), and what a sender that gives up leaves in busy[].
 _CELL_BYTES, _WORD_BYTES = _RING.CELL_BYTES, 8
@@ -68,7 +75,20 @@ def _ring_of_team(slot: int) -> int:
 
 
 @device_function
-def _expired(deadline: int, a: int, b: int) -> int:
+def _note(ring: int, ticket: int, awaits: int, time: int) -> None:
+    """Says for reports who waits; of several, who has the lowest ticket, for which the others wait."""
+    noted = state(ring + 2) + _DEVICE_NOTED
+    last = read64(noted)
+    if (time - last > _NOTE_EVERY_NS or ticket < read64(noted + 8)) and (
+        compare_swap64(noted, last, time) == last
+    ):
+        write64(noted + 8, ticket)
+        place = leaf.block_index() | leaf.thread_in_block() << 32 | (ticket & 0xFFFFF) << 44
+        leaf.store_pair(state(ring + 1) + _CONTROL_WAITER, ticket << 8 | awaits, place)
+
+
+@cold
+def _expired(deadline: int, a: int, b: int, ring: int, ticket: int, awaits: int) -> int:
     """Deadline of a wait for the ring (0: none yet), or -1 when it must end.
 
     After a fault of some other call the host still answers, and whoever asked may not go on before it
@@ -86,20 +106,25 @@ def _expired(deadline: int, a: int, b: int) -> int:
         if not failed:
             record_fault(FAULT_TIMEOUT, _RING_WAIT, -1, a, b)
         return -1
+    if deadline - time < limit - _SLOW_NS:
+        _note(ring, ticket, awaits, time)
     return deadline
 
 
 @device_function
-def _go_on(deadline: int, polls: int, a: int, b: int) -> int:
-    """After a look in vain: the deadline, or -1 when the wait must end."""
+def _go_on(deadline: int, polls: int, a: int, b: int, ring: int, ticket: int, awaits: int) -> int:
+    """After a look in vain: the deadline, or -1 when the wait must end.
+
+    ``a`` and ``b`` are for the fault record; who waits for what of the ring is for reports.
+    """
     leaf.relax()
     if polls & (_POLLS_PER_CHECK - 1) == 0:
-        return _expired(deadline, a, b)
+        return _expired(deadline, a, b, ring, ticket, awaits)
     return deadline
 
 
 @device_function
-def _await_credit(device: int, control: int, ticket: int) -> bool:
+def _await_credit(ring: int, device: int, control: int, ticket: int) -> bool:
     """Until the ticket's slot is free. Only the next to go look across the bus.
 
     The others do so now and then, as the next ones may all have given up.
@@ -117,17 +142,18 @@ def _await_credit(device: int, control: int, ticket: int) -> bool:
         else:
             leaf.nap()
         polls += opaque(1)
-        deadline = _go_on(deadline, polls, ticket - slots + 1, known)
+        deadline = _go_on(deadline, polls, ticket - slots + 1, known, ring, ticket, _CREDIT)
     return False
 
 
 @cold
-def _take_cell(busy: int, cell: int, done: int, tag: int) -> int:
+def _take_cell(ring: int, busy: int, cell: int, done: int, ticket: int) -> int:
     """Until the cell's last user has its reply, or the reply has come that it gave up: 1.
 
     Its reply may be of 2^32 tickets before, so another tag is put there first. 0 after a timeout: the
     word is then as it was, for the next to wait for.
     """
+    tag = (ticket + 1) & _LOW32
     deadline, polls = 0, 0
     while deadline >= 0:
         word = read64(busy)
@@ -141,7 +167,7 @@ def _take_cell(busy: int, cell: int, done: int, tag: int) -> int:
             leaf.fence()  # the proxy answers behind it
             return 1
         polls += opaque(1)
-        deadline = _go_on(deadline, polls, 0, word)
+        deadline = _go_on(deadline, polls, 0, word, ring, ticket, _CELL)
     return 0
 
 
@@ -174,17 +200,17 @@ def _send(ring, kind, dest, source, value, extra, extra2, pe) -> int:
     slots = state(RING_SLOTS)
     index = ticket & (slots - 1)
     control = state(ring + 1)
-    if ticket >= known + slots and not _await_credit(device, control, ticket):
+    if ticket >= known + slots and not _await_credit(ring, device, control, ticket):
         return _skip(control, slots, ticket)
     if kind & REPLY != 0:
         busy = device + DEVICE_WORDS + 8 * index
         cell = control + CONTROL_CELLS + _CELL_BYTES * index
-        free, tag = ticket >> 32 << _TURN, (ticket + 1) & _LOW32
+        free = ticket >> 32 << _TURN
         # An atomic, where a load would take as long: its value is back when the word is taken, and only
         # then is the slot stored. A store of 1 could arrive behind the host's answer to the slot, when
         # the cell's next user has read the word already: two would have one cell.
         if compare_swap64(busy, free, 1) != free and not _take_cell(
-            busy, cell, busy + 8 * slots, tag
+            ring, busy, cell, busy + 8 * slots, ticket
         ):
             return _skip(control, slots, ticket)
     # Seven words as eight of 56 bits and a phase: pysh_request_pack().
@@ -222,11 +248,12 @@ def raise_for_team(slot: int, dest: int, value: int, pe: int) -> int:
 
 
 @device_function
-def _await_reply(place: int, tag: int, by_engine: bool) -> tuple[int, int]:
+def _await_reply(ring: int, ticket: int, place: int, by_engine: bool) -> tuple[int, int]:
     """Value and status of the reply; status -1 after a timeout.
 
     A copy engine's stream writes it near the kernel, and no value.
     """
+    tag, awaits = (ticket + 1) & _LOW32, _COPY if by_engine else _REPLY
     deadline, polls, value = 0, 0, 0
     while deadline >= 0:
         if by_engine:
@@ -238,7 +265,7 @@ def _await_reply(place: int, tag: int, by_engine: bool) -> tuple[int, int]:
                 leaf.read64_acquire(place)  # what the engine stored before it is read fresh
             return value, (word >> 32) & _LOW32
         polls += opaque(1)
-        deadline = _go_on(deadline, polls, tag, word)
+        deadline = _go_on(deadline, polls, tag, word, ring, ticket, awaits)
     return 0, -1
 
 
@@ -257,7 +284,7 @@ def ask(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, 
     place = state(ring + 1) + CONTROL_CELLS + _CELL_BYTES * index
     if by_engine:
         place = device + DEVICE_WORDS + 8 * (slots + index)
-    answer, status = _await_reply(place, tag, by_engine)
+    answer, status = _await_reply(ring, ticket, place, by_engine)
     left = tag | _LEFT | (_LEFT_ENGINE if by_engine else 0)
     # The reply has been read: the next may come. Or it is still to come, and the next waits for it.
     write64(device + DEVICE_WORDS + 8 * index, ticket >> 32 << _TURN if status >= 0 else left)
@@ -268,7 +295,8 @@ def ask(kind: int, dest: int, source: int, value: int, extra: int, extra2: int, 
 
 
 @cold_large
-def _await_quiet(device: int, control: int, need: int) -> int:
+def _await_quiet(ring: int, need: int) -> int:
+    device, control = state(ring + 2), state(ring + 1)
     deadline, polls, seen = 0, 0, -1
     while deadline >= 0:
         acked = read64(control + CONTROL_ACKED)
@@ -280,7 +308,7 @@ def _await_quiet(device: int, control: int, need: int) -> int:
             write64(control + CONTROL_ASKED, need)  # again: who asks for less may have come after
             seen = acked
         polls += opaque(1)
-        deadline = _go_on(deadline, polls, need, acked)
+        deadline = _go_on(deadline, polls, need, acked, ring, need, _QUIET)
     return 0
 
 
@@ -293,5 +321,5 @@ def settle() -> None:
         device = state(RING + 4 * k + 2)
         need = read64(device + DEVICE_PENDING)
         if need > read64(device + DEVICE_ACKED):
-            _await_quiet(device, state(RING + 4 * k + 1), need)
+            _await_quiet(RING + 4 * k, need)
         k += opaque(1)
