@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, target
 from .._core.dtypes import Kind, integer, unsupported_dtype
@@ -19,6 +21,12 @@ def _waitable(ivar: AnyArray, routine: str) -> tuple[int, Kind]:
     if kind.wait_until is None:
         raise unsupported_dtype(routine, kind, "a")
     return address, kind
+
+
+def _right_hand_side(kind: Kind, value: Any) -> int:
+    if type(value) is int and 0 <= value < 1 << 31:  # as nearly always; all these dtypes hold it
+        return value
+    return integer("cmp_value", kind.scalar(value, "cmp_value"), kind.dtype)
 
 
 @fast("wait_until")
@@ -41,7 +49,7 @@ def wait_until(ivar: AnyArray, cmp: int, cmp_value: int, *, stream: StreamLike =
         name = ELEMENTS[kind.element].name
         wait_on_stream(name, address, cmp, cmp_value, stream)
         return
-    value = integer("cmp_value", kind.scalar(cmp_value, "cmp_value"), kind.dtype)
+    value = _right_hand_side(kind, cmp_value)
     status = kind.wait_until(address, integer("cmp", cmp), value)
     if status:
         fail(status)
@@ -61,7 +69,7 @@ def test(ivar: AnyArray, cmp: int, cmp_value: int) -> bool:
     Spec: shmem_test (OpenSHMEM 1.5).
     """
     address, kind = _waitable(ivar, "test")
-    value = integer("cmp_value", kind.scalar(cmp_value, "cmp_value"), kind.dtype)
+    value = _right_hand_side(kind, cmp_value)
     holds = kind.test(address, integer("cmp", cmp), value)
     if holds < 0:
         check_value()
