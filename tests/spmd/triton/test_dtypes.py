@@ -151,7 +151,7 @@ def test_every_method_that_looks_at_numbers_is_known(job):
 @triton.jit
 def count_in(total, ctx, ONE: tl.constexpr):
     for _ in range(4):
-        tl.atomic_add(shmem.ptr(total, 0, ctx), ONE)
+        tl.atomic_add(shmem.ptr(total, 0, ctx), ONE, scope="sys")
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])
@@ -162,6 +162,7 @@ def test_atomic_sums_of_narrow_floats_lose_nothing(job, place, show, ctx, bfloat
     total = place(np.zeros(2, dtype))
     pyshmem.barrier_all()
     count_in[(3,)](total, ctx, ONE=2.0)
+    show(total)  # the kernel has ended
     pyshmem.barrier_all()
     if job.my_pe == 0:
         assert show(total).astype(np.float32).tolist() == [24 * job.n_pes, 0]

@@ -26,7 +26,7 @@ def unary(x, out, WHAT: tl.constexpr):
     elif WHAT == "copy":
         v = v
     elif WHAT == "flip":
-        v = tl.flip(v)
+        v = tl.flip(v, 0)
     elif WHAT == "sort":
         v = tl.sort(v)
     elif WHAT == "descending":
