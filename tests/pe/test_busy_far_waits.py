@@ -29,6 +29,9 @@ def test_a_far_wait_ends_by_its_timeout_while_others_keep_it_busy(run_pes: Calla
             while time.monotonic() < end:
                 pyshmem.put(cells, data, 0)
         os.kill(int(pids[2]), signal.SIGSTOP)
+        tasks = f"/proc/{pids[2]}/task"
+        while any(open(f"{tasks}/{task}/stat").read().split()[2] != "T" for task in os.listdir(tasks)):
+            time.sleep(0.01)  # its proxy might still answer
         try:
             pyshmem.get(np.zeros(8, np.int64), cells, 2)
         except pyshmem.ShmemTimeout as error:

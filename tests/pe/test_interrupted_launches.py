@@ -81,7 +81,9 @@ for turn in range(count):
                 break
     except (KeyboardInterrupt, Alarm) as error:
         outcome = type(error).__name__
-    quietly(thread.join)
+    quietly(time.sleep, 0.01)
+    if thread.ident:  # an interrupt of the turn before may have come before it began
+        quietly(thread.join)
     quietly(time.sleep, 0.001)
     left = set(opened()) - set(before)
     changed = [n for n, handler in handlers.items() if signal.getsignal(n) != handler]

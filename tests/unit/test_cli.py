@@ -241,7 +241,7 @@ def test_doctor_gives_a_command_for_each_thing_that_is_missing(
     missing = [finding for finding in findings if finding.state == "missing"]
     assert len(missing) >= 4
     assert all(finding.fix for finding in missing)
-    assert any("pip install 'numba==" in finding.fix for finding in missing)
+    assert any(re.search(r"pip install 'numba[<>=!]", finding.fix) for finding in missing)
 
 
 def test_doctor_says_what_triton_alone_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
