@@ -222,6 +222,14 @@ SHAPES = (
 LARGE_SHAPES = ((4096, 16), (8192, 32))
 
 
+def of_all(us: float) -> float:
+    """The slowest PE's: all choose the same shape by it, for channels are collective."""
+    mine = pyshmem.full(1, us, dtype=np.float64)
+    slowest = pyshmem.zeros_like(mine)
+    pyshmem.max_reduce(slowest, mine)
+    return float(slowest[0])
+
+
 def reductions(clock: Clock, ctx: object, small: list[int], large: list[int]) -> None:
     room = max(small + large) // 4
     source = pyshmem.array(
@@ -235,13 +243,6 @@ def reductions(clock: Clock, ctx: object, small: list[int], large: list[int]) ->
         return bool((pyshmem.to_numpy(out)[:n] == expected[:n]).all())
 
     bare = bare_reductions() if clock.on_gpu else {}
-    mine, slowest = pyshmem.zeros(1), pyshmem.zeros(1)
-
-    def of_all(us: float) -> float:
-        """The slowest PE's: all choose the same shape by it, for channels are collective."""
-        mine[0] = us
-        pyshmem.max_reduce(slowest, mine)
-        return float(slowest[0])
 
     def tell_reduction(op: str, nbytes: int, best: tuple[float, int, int], **more: object) -> None:
         beside = (
