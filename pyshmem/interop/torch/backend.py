@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
+from ..._core.compat import may_have_gpu
 from ..._core.errors import UnsupportedError
 from .arguments import check_plain
 from .group import NAME, Group, Heap, Options, Tensors
@@ -296,7 +297,9 @@ def register() -> None:
     """Make torch.distributed know the backend."""
     if NAME.upper() in dist.Backend._plugins:
         return
-    devices = ["cpu", "cuda"] if torch.backends.cuda.is_built() else ["cpu"]
+    # A build with CUDA also runs where there is no GPU. The driver is not asked: that would start it.
+    on_gpus = torch.backends.cuda.is_built() and may_have_gpu()
+    devices = ["cpu", "cuda"] if on_gpus else ["cpu"]
     dist.Backend.register_backend(NAME, _create, extended_api=True, devices=devices)
     # From 2.15 on torch attaches a recorder to the C++ backend of a group, unless it is one of these. A
     # group in Python has none to attach it to, and torch would raise.
