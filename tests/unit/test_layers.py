@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import subprocess
 import sys
@@ -53,9 +54,19 @@ FILES = {
 }
 
 
+#: Imports by string that go up: none may be added.
+STRINGS_UP = {
+    ("host.stream_kernels", "device.jit.images"),
+    ("host.stream_kernels", "stream_kernels.table"),
+    ("host.stream_kernels", "stream_kernels.runner"),
+}
+
+
 def unit_of(module: str) -> str:
-    """The folder, or the file at the top, that ``LAYERS`` lists."""
-    return module.partition(".")[0]
+    """The longest folder, or the file at the top, that ``LAYERS`` lists."""
+    parts = module.split(".")
+    heads = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
+    return next((head for head in heads if head in LAYER), parts[0])
 
 
 def module_of(name: str) -> str | None:
@@ -77,11 +88,30 @@ def statements_of(tree: ast.AST) -> Iterator[ast.AST]:
         yield from statements_of(node)
 
 
+def string_of(node: ast.AST) -> str | None:
+    """The name that a call of ``import_module`` or ``__import__`` is given as a constant."""
+    if not (isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant)):
+        return None
+    imports = ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__")
+    return str(node.args[0].value) if imports else None
+
+
+@functools.cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(FILES[module].read_text(encoding="utf-8"))
+
+
+def strings_of(module: str) -> set[str]:
+    """What of pyshmem the file imports by a string."""
+    names = filter(None, map(string_of, statements_of(tree_of(module))))
+    return {module_of(name.partition(".")[2]) for name in names if name.split(".")[0] == "pyshmem"}
+
+
 def imports_of(module: str) -> set[str]:
-    """What of pyshmem the file imports, anywhere in it, as keys of ``FILES``."""
+    """What of pyshmem the file imports by statements, anywhere in it, as keys of ``FILES``."""
     parents = module.split(".")[:-1]
     found: set[str] = set()
-    for node in statements_of(ast.parse(FILES[module].read_text(encoding="utf-8"))):
+    for node in statements_of(tree_of(module)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -107,8 +137,25 @@ def test_imports_go_down_only(module: str) -> None:
         assert not sideways, f"{module} imports {imported}: operation modules are independent"
 
 
+def test_strings_go_down_only() -> None:
+    """A module that is imported by a string is imported."""
+    edges = {(module, other) for module in FILES for other in strings_of(module)}
+    assert {(a, b) for a, b in edges if LAYER[unit_of(b)] > LAYER[unit_of(a)]} == STRINGS_UP
+
+
+def test_the_walk_sees_imports_by_string() -> None:
+    found = map(string_of, ast.walk(ast.parse("importlib.import_module('pyshmem.host', x)")))
+    assert "pyshmem.host" in found
+
+
 def test_no_files_import_each_other_in_a_circle() -> None:
-    below = {module: imports_of(module) & FILES.keys() for module in FILES}
+    below = {
+        module: {
+            *(imports_of(module) & FILES.keys()),
+            *(other for other in strings_of(module) if (module, other) not in STRINGS_UP),
+        }
+        for module in FILES
+    }
     order = graphlib.TopologicalSorter(below)
     order.prepare()  # raises CycleError with the circle
 
