@@ -149,6 +149,7 @@ from .host.creation import (
     zeros_like,
 )
 from .host.heap import drain, free, realloc, to_numpy
+from .host.kernels import provider as _provider
 from .host.locks import Lock, clear_lock, set_lock, test_lock
 from .host.ordering import fence, pe_quiet, quiet
 from .host.profiling import pcontrol
@@ -221,6 +222,7 @@ from .host.waits import (
     wait_until,
 )
 from .launcher.call import launch
+from .stream_kernels import provider as _stream_kernels
 
 __all__ = [
     "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "CTX_DEFAULT", "CTX_NOSTORE",
@@ -259,6 +261,8 @@ __all__ = [
     "xor_reduce", "xor_reduce_nb", "xor_reduce_scatter", "xor_reduce_scatter_nb", "zeros",
     "zeros_like",
 ]  # fmt: skip
+
+_provider.compiler, _provider.simulate = _stream_kernels.compiler, _stream_kernels.simulate
 
 with _contextlib.suppress(ValueError):  # what is no text is told by init, with the variable
     compat.arrange_simulator(library.setting("DEVICE")[0].lower())

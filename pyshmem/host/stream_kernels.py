@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
 import json
 import os
 import tempfile
@@ -30,6 +29,7 @@ from .._core.errors import ShmemError, UnsupportedError
 from .._core.library import __version__, check, ffi, lib, setting
 from .._core.type_table import ELEMENT_NUMBER, ELEMENTS, REDUCE_OPS
 from . import runtime
+from .kernels import provider
 
 _PACKAGE = Path(__file__).parents[1]
 _SOURCES = ("device", "stream_kernels")  # folders of what the code is made of
@@ -204,18 +204,15 @@ def _write(path: Path, code: bytes, entry: str, stack: int) -> None:
 
 
 def _compile(key: int, capability: int) -> tuple[bytes, str, int]:
-    # By name: kernels are above this layer, and are imported when they are first needed.
     try:
-        images = importlib.import_module("pyshmem.device.jit.images")
+        compile_for = provider.compiler()
     except ImportError as error:
         name, _ = _known(key)
         raise UnsupportedError(
             f"{name} on a GPU needs numba-cuda to compile its kernel ({error}): "
             "pip install 'pyshmem-openshmem[cuda]'"
         ) from error
-    table = importlib.import_module("pyshmem.stream_kernels.table")
-    image = images.image_of(table.kernel_of(key), capability)
-    return image.code, image.entry, image.stack
+    return compile_for(key, capability)
 
 
 def _let_requests_end(handle: int) -> None:
@@ -239,7 +236,7 @@ def load(key: int, handle: int = OWN) -> None:
     if lib.ishmemx_kernel_loaded(key):
         return
     if runtime.device_name() == "sim":
-        importlib.import_module("pyshmem.stream_kernels.runner")
+        provider.simulate()
         check(lib.ishmemx_kernel_load(key, 0, b"", 0))
         return
     capability = ffi.new("int *")

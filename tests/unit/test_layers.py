@@ -54,14 +54,6 @@ FILES = {
 }
 
 
-#: Imports by string that go up: none may be added.
-STRINGS_UP = {
-    ("host.stream_kernels", "device.jit.images"),
-    ("host.stream_kernels", "stream_kernels.table"),
-    ("host.stream_kernels", "stream_kernels.runner"),
-}
-
-
 def unit_of(module: str) -> str:
     """The longest folder, or the file at the top, that ``LAYERS`` lists."""
     parts = module.split(".")
@@ -140,7 +132,7 @@ def test_imports_go_down_only(module: str) -> None:
 def test_strings_go_down_only() -> None:
     """A module that is imported by a string is imported."""
     edges = {(module, other) for module in FILES for other in strings_of(module)}
-    assert {(a, b) for a, b in edges if LAYER[unit_of(b)] > LAYER[unit_of(a)]} == STRINGS_UP
+    assert not {(a, b) for a, b in edges if LAYER[unit_of(b)] > LAYER[unit_of(a)]}
 
 
 def test_the_walk_sees_imports_by_string() -> None:
@@ -149,13 +141,7 @@ def test_the_walk_sees_imports_by_string() -> None:
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
-    below = {
-        module: {
-            *(imports_of(module) & FILES.keys()),
-            *(other for other in strings_of(module) if (module, other) not in STRINGS_UP),
-        }
-        for module in FILES
-    }
+    below = {module: (imports_of(module) | strings_of(module)) & FILES.keys() for module in FILES}
     order = graphlib.TopologicalSorter(below)
     order.prepare()  # raises CycleError with the circle
 
