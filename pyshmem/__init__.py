@@ -29,8 +29,11 @@ if _sys.argv[:1] == ["-m"] and not _sys.flags.safe_path:
 import contextlib as _contextlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+_is_openshmem = True  # a package of the same name lacks it: _core looks for it
+
 from ._core import compat, library
 from ._core import other_names as _other_names
+from ._core import other_project as _other_project
 from ._core.arrays import SymmetricArray
 from ._core.errors import (
     Failure,
@@ -266,6 +269,7 @@ _provider.compiler, _provider.simulate = _stream_kernels.compiler, _stream_kerne
 
 with _contextlib.suppress(ValueError):  # what is no text is told by init, with the variable
     compat.arrange_simulator(library.setting("DEVICE")[0].lower())
+_other_project.warn_of_leftovers(__path__[0])
 
 if not _TYPE_CHECKING:  # who would take any name for one that there is
 

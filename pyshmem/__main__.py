@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from . import _core  # noqa: F401  # first: it looks whose __init__.py this is
 from .cli import main
 
 if __name__ == "__main__":

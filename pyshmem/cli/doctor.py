@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .._core import library
+from .._core import library, other_project
 from .._core.errors import ShmemError
 from ..host import runtime
 from ..launcher.control import NativeControl
@@ -92,9 +92,20 @@ def _package(purpose: str, wanted: facts.Requirement) -> Finding:
 def _host() -> Iterator[Finding]:
     # Without it this command could not have been imported.
     yield Finding("host", "native library", "ok", library.__version__)
+    yield from _other_project()
     yield _memfd()
     yield _socket()
     yield _settings()
+
+
+def _other_project() -> Iterator[Finding]:
+    """A row only where the other project of this import name is installed."""
+    version = facts.version_of(other_project.THEIRS)
+    if version is not None:
+        detail = (
+            f"{version}: another project, also imported as pyshmem; one of the two is overwritten"
+        )
+        yield Finding("host", "project pyshmem", "wrong", detail, other_project.CURE)
 
 
 def _memfd() -> Finding:

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from .._core import library
+from .._core import library, other_project
 from ..host import cutover, gpu_kinds, runtime
 
-DISTRIBUTION = "pyshmem-openshmem"
+DISTRIBUTION = other_project.OURS
 PACKAGES = ("numpy", "cffi", "numba", "numba-cuda", "greenlet", "cupy", "triton", "torch", "mpi4py")
 
 
@@ -55,6 +55,8 @@ def versions() -> Iterator[tuple[str, str]]:
     yield "python", platform.python_version()
     for name in PACKAGES:
         yield name, version_of(name) or "not installed"
+    if theirs := version_of(other_project.THEIRS):
+        yield "another pyshmem", f"{theirs}: not this project, but its import name; see doctor"
     yield "NVIDIA driver", driver_version() or "none"
     yield "system", f"{platform.system()} {platform.release()} {platform.machine()}"
 

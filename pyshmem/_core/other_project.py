@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The other project that is imported as ``pyshmem``: who is here, and what to do (decision 21).
+
+Its distribution is called pyshmem, too. Where both are installed into one environment, the files of the
+later one lie over those of the earlier one: both have an ``__init__.py``. Nothing here is imported
+before it is known whose that is, and the build runs this file as a program.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import warnings
+from pathlib import Path
+
+OURS, THEIRS = "pyshmem-openshmem", "pyshmem"
+#: In its package and in no version of ours.
+_THEIR_FILES = ("_shared.py", "_cli.py")
+CURE = (
+    f"pip uninstall -y {THEIRS} && pip install --force-reinstall --no-deps {OURS}"
+    " (from where it was installed)"
+)
+
+
+def refuse_overwritten() -> None:
+    """ImportError where the package that this file belongs to was imported by another's ``__init__``."""
+    package = sys.modules[__name__.partition(".")[0]]
+    if not hasattr(package, "_is_openshmem"):
+        raise ImportError(
+            f"{package.__file__} is not of {OURS}: the project {THEIRS}, which has the same import "
+            f"name, was installed over it; {CURE}"
+        )
+
+
+def warn_of_leftovers(folder: str) -> None:
+    """A warning where files of the other project lie between ours; a PE leaves it to its launcher."""
+    if os.environ.get("PYSHMEM_PE") is None and any(
+        os.path.exists(f"{folder}/{name}") for name in _THEIR_FILES
+    ):
+        warnings.warn(
+            f"{folder} also has files of the project {THEIRS}, which has the same import name and does "
+            f"not work any more; to uninstall it takes files of {OURS} away; {CURE}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def installed_beside(folder: Path) -> str | None:
+    """The version of the other project that is installed in a folder for packages."""
+    found = sorted(folder.glob(f"{THEIRS}-[0-9]*.dist-info"))
+    return found[0].name.removesuffix(".dist-info").partition("-")[2] if found else None
+
+
+if __name__ == "__main__":  # of the build
+    for kind in ("purelib", "platlib"):
+        version = installed_beside(Path(sysconfig.get_path(kind)))
+        if version:
+            print(
+                f"{sysconfig.get_path(kind)} has the project {THEIRS} {version}: installed there, "
+                f"{OURS} overwrites it, for both are imported as pyshmem"
+            )
+            break
