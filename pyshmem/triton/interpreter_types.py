@@ -182,20 +182,47 @@ def _splat(original: Callable[..., Any]) -> Callable[..., Any]:
     return create_splat
 
 
+#: What is no number, as the interpreter keeps it.
+_NANS = {tl.bfloat16: np.uint16(0x7FC0)} | dict.fromkeys(fp8.KINDS, np.uint8(0x7F))
+
+
+def _padded(self: Any, places: Any, inside: Any, kind: Any, policies: tuple[Any, ...]) -> Any:
+    """Loads with what is no number where nothing is; ``policies``: one, before Triton 3.9 two."""
+    other = TensorHandle(np.full(places.data.shape, _NANS[kind]), kind)
+    return self.create_masked_load(places, inside, other, *policies, False)
+
+
 def _pad(original: Callable[..., Any]) -> Callable[..., Any]:
     """A descriptor's padding that is no number."""
 
     @functools.wraps(original)
-    def create_descriptor_load(self: Any, descriptor: Any, indices: Any, policy: Any) -> Any:
+    def create_descriptor_load(self: Any, descriptor: Any, indices: Any, *policies: Any) -> Any:
         kind = descriptor.base.dtype.element_ty
-        nans = {tl.bfloat16: np.uint16(0x7FC0)} | dict.fromkeys(fp8.KINDS, np.uint8(0x7F))
-        if descriptor.padding != interpreter._ir.PADDING_OPTION.PAD_NAN or kind not in nans:
-            return original(self, descriptor, indices, policy)
-        places, inside = descriptor.materialize_pointers(indices)
-        other = TensorHandle(np.full(places.data.shape, nans[kind]), kind)
-        return self.create_masked_load(places, inside, other, policy, False)
+        if descriptor.padding != interpreter._ir.PADDING_OPTION.PAD_NAN or kind not in _NANS:
+            return original(self, descriptor, indices, *policies)
+        return _padded(self, *descriptor.materialize_pointers(indices), kind, policies)
 
     return create_descriptor_load
+
+
+def _pad_block(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The same of pointers to blocks, which are the interpreter's own up to Triton 3.7."""
+
+    @functools.wraps(original)
+    def create_tensor_pointer_load(
+        self: Any, pointer: Any, checks: Any, padding: Any, *policies: Any
+    ) -> Any:
+        kind = pointer.base.dtype.element_ty
+        if padding != interpreter._ir.PADDING_OPTION.PAD_NAN or kind not in _NANS:
+            return original(self, pointer, checks, padding, *policies)
+        return _padded(self, *pointer.materialize_pointers(checks), kind, policies[:-1])
+
+    return create_tensor_pointer_load
+
+
+def _bfloat16_constant(self: Any, value: float) -> Any:
+    """As Triton 3.9 has it. Without it no constant becomes a bfloat16, which a GPU's compiler does."""
+    return self.create_fp_trunc(self.get_fp32(value), tl.bfloat16)
 
 
 def _add_narrow(pointer: Any, value: Any, mask: Any, order: Any) -> Any:
@@ -241,7 +268,7 @@ REPAIRS = {
     "cast_impl": _cast, "create_fp_to_fp": _cast_rounded, "binary_op": _compute, "unary_op": _compute,
     "ternary_op": _compute, "create_fma": _compute, "create_idiv": _compute, "create_erf": _compute,
     "create_rsqrt": _compute, "create_dot": _dot, "create_splat": _splat, "create_atomic_rmw": _atomic,
-    "create_print": _print, "create_descriptor_load": _pad,
+    "create_print": _print, "create_descriptor_load": _pad, "create_tensor_pointer_load": _pad_block,
 }  # fmt: skip
 
 
@@ -253,5 +280,7 @@ def install() -> None:
         for name, repaired in repairs.items():
             if hasattr(owner, name):  # not every version of Triton has all
                 setattr(owner, name, repaired(getattr(owner, name)))
+    if not hasattr(builder, "get_bf16"):
+        builder.get_bf16 = _bfloat16_constant
     for folds in (interpreter.ReduceOps, interpreter.ScanOps):
         folds.apply_impl = _fold(folds.apply_impl)

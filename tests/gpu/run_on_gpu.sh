@@ -13,6 +13,7 @@
 #   host                the host suite, half of it on arrays of the GPUs
 #   pages               every program of the README and the pages prints what they say; the tests of the examples
 #   triton              the suite of Triton kernels, their examples and figures (needs torch); TRITON_MIXES random mixes (12)
+#   tritonsuite         that suite alone, as jobs side by side
 #   streams             kernels for streams compiled into the cache; streams and graphs on 1, 2 and all GPUs
 #   streambench         operations on streams beside NCCL, symm_mem, NVSHMEM and bare CUDA
 #   streamtune          ways and grids of collectives on streams, beside bare CUDA and NCCL (PROGRAMS: where bare_allreduce is)
@@ -34,7 +35,8 @@
 #                       in turn on this machine, and what is slower now (bench/compare.py --before); MEDIAN=1: medians of the
 #                       ROUNDS (3), else the least
 # PES="1 2" limits the numbers of PEs of the device suite; SHARDS=n: it runs as n jobs side by side, each with its part
-# of the tests (as many as leave each PE a core, 16 at most), for SUITE_SECONDS (280) at most; ROUNDS=1: each figure is measured once instead of twice;
+# of the tests (as many as leave each PE a core, 16 at most), for SUITE_SECONDS (280) at most; MAXFAIL=20: suites go on behind
+# failures, up to so many of a job (1); ROUNDS=1: each figure is measured once instead of twice;
 # MPS=1: PEs that share a GPU (GPUS=2 where there is one) run at a time, by a daemon of MPS for the time of this script;
 # CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50: each on half of the multiprocessors. BUILT=1: what an earlier call has built is taken, so that several may run side by side. DEVICE=sim GPUS=2: the script
 # itself is tried where there is no GPU, with what PYTHON has installed.
@@ -87,7 +89,8 @@ fi
 
 cd tests # not the checkout: the installed package is what is tested
 run="$python -m pyshmem run --device ${DEVICE:-cuda} --timeout 240"
-pytest="-m pytest -q -x -p no:cacheprovider -W ignore"
+all="-m pytest -q -p no:cacheprovider -W ignore"
+pytest="$all --maxfail ${MAXFAIL:-1}"
 
 # Run a command for `$2` seconds at most; its output goes to $results/NAME.log, and its outcome into the summary.
 job() { # NAME SECONDS COMMAND...
@@ -109,14 +112,14 @@ outcome() { # LOG
 }
 
 # The device suite on `$1` PEs, in shards that run side by side: most of the time goes to compiling kernels, by a core a PE.
-suite() { # n name [VARIABLE=value...]
-    local n=$1 name=$2 limit=${SUITE_SECONDS:-280} shard code=0 shards
-    shift 2
+suite() { # n name folder [VARIABLE=value...]
+    local n=$1 name=$2 folder=$3 limit=${SUITE_SECONDS:-280} shard code=0 shards
+    shift 3
     shards=${SHARDS:-$(((cores - 2) / n))}
     shards=$((shards < 1 ? 1 : shards > 16 ? 16 : shards))
     rm -f "$results/${name}"_*.{log,code}
     for ((shard = 0; shard < shards; shard++)); do
-        { env "$@" timeout $((limit + 20)) $run --timeout "$limit" -n "$n" $pytest --shard "$shard/$shards" spmd/device > "$results/${name}_$shard.log" 2>&1
+        { env "$@" timeout $((limit + 20)) $run --timeout "$limit" -n "$n" $pytest ${MAXFAIL:+--go-on} --shard "$shard/$shards" "$folder" > "$results/${name}_$shard.log" 2>&1
           echo $? > "$results/${name}_$shard.code"; } &
     done
     wait
@@ -134,7 +137,7 @@ if [[ $parts == *" tests "* ]]; then
     $python -m pyshmem info > "$results/info.txt" 2>&1
     for n in ${PES:-1 2 3 4 8}; do
         [ "$n" -le "$gpus" ] || continue
-        suite "$n" "device_$n"
+        suite "$n" "device_$n" spmd/device
     done
 fi
 
@@ -153,16 +156,16 @@ if [[ $parts == *" heat "* ]]; then
 fi
 
 if [[ $parts == *" p2p0 "* ]]; then
-    suite "$gpus" "p2p0_$gpus" PYSHMEM_P2P=0 PYSHMEM_HEAP_SIZE=256M
+    suite "$gpus" "p2p0_$gpus" spmd/device PYSHMEM_P2P=0 PYSHMEM_HEAP_SIZE=256M
 fi
 
 if [[ $parts == *" far "* ]]; then
     # Proxies serve each other all the time: those of many jobs leave the cores to the compilers sooner.
-    suite "$gpus" "far_$gpus" "PYSHMEM_NODE_SIZE=${FAR_NODE_SIZE:-1}" PYSHMEM_HEAP_SIZE=256M PYSHMEM_PROXY_SPIN=100
+    suite "$gpus" "far_$gpus" spmd/device "PYSHMEM_NODE_SIZE=${FAR_NODE_SIZE:-1}" PYSHMEM_HEAP_SIZE=256M PYSHMEM_PROXY_SPIN=100
 fi
 
 if [[ $parts == *" farhost "* ]]; then
-    suite "$gpus" "farhost_$gpus" PYSHMEM_NODE_SIZE=1 PYSHMEM_P2P=0 PYSHMEM_HEAP_SIZE=256M PYSHMEM_PROXY_SPIN=100
+    suite "$gpus" "farhost_$gpus" spmd/device PYSHMEM_NODE_SIZE=1 PYSHMEM_P2P=0 PYSHMEM_HEAP_SIZE=256M PYSHMEM_PROXY_SPIN=100
 fi
 
 if [[ $parts == *" host "* ]]; then
@@ -176,8 +179,14 @@ beside() {
 
 if [[ $parts == *" pages "* ]]; then
     # shellcheck disable=SC2046 # words
-    job "pages_$gpus" 580 $python ${pytest/ -x/} $(beside) \
+    job "pages_$gpus" 580 $python $all $(beside) \
         examples/test_pages.py examples/test_examples.py pytorch/test_pages_with_torch.py
+fi
+
+if [[ $parts == *" tritonsuite "* ]]; then
+    for n in ${PES:-$(for n in 1 2 4; do [ "$n" -gt "$gpus" ] || echo "$n"; done)}; do
+        suite "$n" "tritonsuite_$n" spmd/triton
+    done
 fi
 
 if [[ $parts == *" triton "* ]]; then # needs torch: Triton asks it for GPU and stream

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from tile_operations import VERSION
 
 import pyshmem
 import pyshmem.triton as shmem
@@ -118,9 +119,27 @@ def test_padding_of_bfloat16_is_no_number(job, place, show, bfloat16):
     assert np.isnan(show(out)[4:]).all()
 
 
+@triton.jit
+def padded_block(out, source):
+    block = tl.make_block_ptr(source, [1, 12], [16, 1], [0, 8], [1, 8], order=[1, 0])
+    i = tl.arange(0, 8)
+    v = tl.load(block, boundary_check=(0, 1), padding_option="nan")
+    tl.store(out + i, tl.reshape(v, (8,)).to(tl.float32))
+
+
+def test_padding_of_blocks_of_bfloat16_is_no_number(job, place, show, bfloat16):
+    if VERSION >= (3, 9):
+        pytest.skip("Triton 3.9 has no pointers to blocks")
+    out = place(np.zeros(8, np.float32))
+    padded_block[(1,)](out, place(np.arange(16).astype(bfloat16)))
+    assert show(out)[:4].tolist() == [8, 9, 10, 11]
+    assert np.isnan(show(out)[4:]).all()
+
+
 #: Methods of the interpreter's builder that hand on the bits of their tiles, or know integers only.
 MOVE = {
-    "create_addptr", "create_ashr", "create_assert", "create_assume", "create_atomic_cas",
+    "create_addptr", "create_advance", "create_ashr", "create_assert", "create_assume",
+    "create_atomic_cas",
     "create_atomic_poll", "create_bitcast", "create_broadcast", "create_cat", "create_descriptor_gather",
     "create_descriptor_scatter", "create_expand_dims", "create_fabs", "create_gather",
     "create_histogram", "create_int_to_ptr",

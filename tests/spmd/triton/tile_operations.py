@@ -233,6 +233,13 @@ _WITH_FP8 = {
     "divide", "remainder", "where",
     "add a float32", "max", "min", "sum of float32", "as fp16", "as bf16", "of fp32",
 }  # fmt: skip
+VERSION = tuple(map(int, triton.__version__.split(".")[:2]))
+#: What Triton compiles otherwise for FP8 before 3.9: there is no quotient, and a constant beside a tile
+#: is a float32; nor a constant of FP8 in 3.6.
+if VERSION < (3, 9):
+    _WITH_FP8 = _WITH_FP8 - {"divide", "remainder"} | {"more than zero"}
+if VERSION < (3, 7):
+    _WITH_FP8 = _WITH_FP8 - {"full"}
 #: By dtype: what does not compile for a GPU, and what the interpreter refuses.
 REFUSED = {
     "fp32": set(), "fp16": {"atomic max", "atomic exchange", "atomic and"},
