@@ -127,7 +127,7 @@ suite() { # n name folder [VARIABLE=value...]
         [ "$(cat "$results/${name}_$shard.code")" = 0 ] || { code=1 status=1; tail -30 "$results/${name}_$shard.log" | cut -c1-200; }
         rm -f "$results/${name}_$shard.code"
     done
-    note "$name, $shards shards" "exit $code: $(cat "$results/${name}"_*.log | awk '/ (passed|failed|skipped|deselected).* in [0-9.]+s/ {
+    note "$name, $shards shards" "exit $code: $(grep -hoE '[0-9]+ (passed|failed|skipped|deselected).* in [0-9.]+s' "$results/${name}"_*.log | awk '{
         for (k = 2; k <= NF; k++) if ($k ~ /^(passed|failed|skipped|errors?),?$/) { sub(",", "", $k); n[$k] += $(k - 1) }
         for (k = 2; k <= NF; k++) if ($(k - 1) == "in" && $k + 0 > most) most = $k + 0
         ended++ } END { for (k in n) printf "%d %s, ", n[k], k; printf "%d shards ended, the slowest after %d s", ended, most }')"
