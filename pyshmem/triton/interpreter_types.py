@@ -200,7 +200,8 @@ def _pad(original: Callable[..., Any]) -> Callable[..., Any]:
         kind = descriptor.base.dtype.element_ty
         if descriptor.padding != interpreter._ir.PADDING_OPTION.PAD_NAN or kind not in _NANS:
             return original(self, descriptor, indices, *policies)
-        return _padded(self, *descriptor.materialize_pointers(indices), kind, policies)
+        places, inside = descriptor.materialize_pointers(indices)
+        return _padded(self, places, inside, kind, policies)
 
     return create_descriptor_load
 
@@ -215,7 +216,8 @@ def _pad_block(original: Callable[..., Any]) -> Callable[..., Any]:
         kind = pointer.base.dtype.element_ty
         if padding != interpreter._ir.PADDING_OPTION.PAD_NAN or kind not in _NANS:
             return original(self, pointer, checks, padding, *policies)
-        return _padded(self, *pointer.materialize_pointers(checks), kind, policies[:-1])
+        places, inside = pointer.materialize_pointers(checks)
+        return _padded(self, places, inside, kind, policies[:-1])
 
     return create_tensor_pointer_load
 
