@@ -248,3 +248,36 @@ with pyshmem.init(heap_size="64M") as job:
 assert used() < 4, used()
 """
     run_pes(2, PAGES + text, device="none", check=True)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_who_ends_waits_for_those_that_its_end_was_told_in_a_collective(
+    n: int, run_pes: Callable
+) -> None:
+    """They have an error, may deal with it, and end too: then nothing of the job has failed."""
+    done = run_pes(
+        n,
+        PRELUDE
+        + """
+with init() as job:
+    array = pyshmem.zeros(4, dtype=np.int64)
+    calls = (
+        lambda: pyshmem.Team.from_pes([0], parent=pyshmem.TEAM_WORLD),
+        lambda: pyshmem.sum_reduce(array, array),
+        pyshmem.barrier_all,
+        lambda: pyshmem.zeros(3),
+    )
+    told = []
+    for call in calls if job.my_pe != 1 else ():
+        try:
+            call()
+        except pyshmem.MismatchError as error:
+            told.append("PE 1 called finalize" in str(error))
+    if job.my_pe != 1:
+        assert told == [True] * len(calls), told
+print("ended")
+""",
+        env={"PYSHMEM_TIMEOUT": "20"},
+        check=True,
+    )
+    assert done.stdout == "ended\n" * n

@@ -253,9 +253,20 @@ static int leave_mapped(void) {
     return pysh_fail(ISHMEMX_ERR_STATE, "finalize: another thread of PE %d does not come out of a wait", pysh.pe);
 }
 
+/* An exchange of nothing: unlike a barrier it does not pass for the barrier_all that others are in. They are told of it
+ * there; who lives on after that error comes here next, so this PE meets them again. */
+static int meet_at_the_end(void) {
+    char nothing[1];
+    int status;
+
+    do
+        status = pysh.conduit->exchange("finalize", "", nothing, 0);
+    while (status == ISHMEMX_ERR_MISMATCH);
+    return status;
+}
+
 /* With the world team claimed, and no other thread in a wait. */
 static int end_job(void) {
-    char nothing[1];
     size_t freed;
     bool aborted = atomic_load(pysh.alarm);
     int status = aborted ? ISHMEMX_OK : pysh_streams_settle(), barrier;
@@ -266,9 +277,8 @@ static int end_job(void) {
         status = pysh_requests_complete(NULL, "finalize");
     if (!aborted && !atomic_load(pysh.alarm))
         pysh_teams_leave();
-    /* An exchange of nothing: unlike a barrier it does not pass for the barrier_all that others are in. */
     aborted = aborted || atomic_load(pysh.alarm);
-    barrier = aborted ? ISHMEMX_OK : pysh.conduit->exchange("finalize", "", nothing, 0);
+    barrier = aborted ? ISHMEMX_OK : meet_at_the_end();
     if (!aborted && !barrier && pysh.conduit->give_back) /* what all have dropped gives its pages back too */
         barrier = pysh_release_agree("finalize", &freed);
     pysh_team_unclaim(&ishmemx_team_world, ISHMEMX_OK);
