@@ -12,7 +12,7 @@
 ``python -m pyshmem run -n 4 script.py`` starts it; ``pyshmem.launch`` calls a function on new PEs. The
 same operations for Numba kernels are in ``pyshmem.device``, which is imported separately. Importing
 pyshmem starts nothing and touches no GPU; without one, Numba takes its simulator when it is imported
-later (``compat.arrange_simulator``).
+later (``_foreign/environment.py``).
 """
 
 import sys as _sys
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 _is_openshmem = True  # a package of the same name lacks it: _core looks for it
 
-from ._core import compat, library
+from ._core import library
 from ._core import other_names as _other_names
 from ._core import other_project as _other_project
 from ._core.arrays import SymmetricArray
@@ -48,6 +48,7 @@ from ._core.errors import (
     UnsupportedError,
 )
 from ._core.library import Cmp, SignalOp, ThreadLevel, __version__
+from ._foreign import environment
 from .host import cutover, profiling, streams
 from .host.atomics import (
     atomic_add,
@@ -268,7 +269,7 @@ __all__ = [
 _provider.compiler, _provider.simulate = _stream_kernels.compiler, _stream_kernels.simulate
 
 with _contextlib.suppress(ValueError):  # what is no text is told by init, with the variable
-    compat.arrange_simulator(library.setting("DEVICE")[0].lower())
+    environment.arrange_simulator(library.setting("DEVICE")[0].lower())
 _other_project.warn_of_leftovers(__path__[0])
 
 if not _TYPE_CHECKING:  # who would take any name for one that there is

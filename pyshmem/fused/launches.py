@@ -15,14 +15,10 @@ from typing import Any
 import torch
 from triton.compiler import CompiledKernel
 
+from .._foreign.torch import raw_stream
 from ..host import runtime, stages
 
 _UNIT = 16  # what Triton knows of addresses: whether they are multiples of it
-
-try:
-    _raw_stream: Callable[[int], int] | None = torch._C._cuda_getCurrentRawStream
-except AttributeError:  # torch without CUDA
-    _raw_stream = None
 
 _changes = 0
 
@@ -32,8 +28,8 @@ def current_stream() -> int | None:
     job = runtime.current()
     if job.device != "cuda":
         return None
-    if _raw_stream is not None:
-        return _raw_stream(job.gpu)
+    if raw_stream is not None:
+        return raw_stream(job.gpu)
     return int(torch.cuda.current_stream(job.gpu).cuda_stream)
 
 

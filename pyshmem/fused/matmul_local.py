@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .._foreign.torch import scaled_mm
 from . import matmul_kernels as kernels
 from .launches import Launch
 from .matmul_arguments import FP8, Problem
@@ -108,7 +109,7 @@ def _multiply(
             finish(out, out, bias=bias, activation=activation)
         return
     one = torch.ones((), dtype=torch.float32, device=x.device)
-    product = torch._scaled_mm(x, p.w, one, one, out_dtype=torch.float32)
+    product = scaled_mm(x, p.w, one, one, out_dtype=torch.float32)
     finish(out, product, scales=(scale_x, p.scale_w), bias=bias, activation=activation)
 
 
@@ -131,7 +132,7 @@ def _scaled_at_once(
         scale_x = scale_x.expand(x.shape[0]).contiguous().view(-1, 1)
         scale_w = scale_w.expand(w.shape[1]).contiguous().view(1, -1)
     try:
-        torch._scaled_mm(x, w, scale_x, scale_w, out_dtype=out.dtype, out=out)
+        scaled_mm(x, w, scale_x, scale_w, out_dtype=out.dtype, out=out)
     except RuntimeError as error:  # few rows, of 16-bit results
         if "CUBLAS_STATUS_NOT_SUPPORTED" not in str(error):
             raise

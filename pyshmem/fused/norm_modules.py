@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.distributed._functional_collectives as functional
 
+from .._foreign.torch import functional_collectives as functional
 from ..interop.torch.members import from_process_group
 from .team_numbers import number as number_of_team
 

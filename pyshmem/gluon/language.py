@@ -10,7 +10,8 @@ import triton.language as _tl
 from triton.experimental.gluon import jit as jit
 from triton.experimental.gluon import language as _gl
 from triton.experimental.gluon.language import *  # noqa: F403
-from triton.experimental.gluon.language._core import builtin
+
+from .._foreign.gluon import builtin
 
 core = _tl.core
 constexpr = _gl.constexpr

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .._core import compat, cupy_arrays, errors, library, log, other_names
+from .._core import cupy_arrays, errors, library, log, other_names
 from .._core.dtypes import integer
 from .._core.library import (
     ACCELERATORS,
@@ -27,6 +27,7 @@ from .._core.library import (
     take_fault,
 )
 from .._core.settings import tell_misspelt
+from .._foreign import environment
 from . import communicator, output
 
 _lock = threading.RLock()
@@ -173,7 +174,7 @@ def _start(
     if chosen == "cuda" and config.device < 0:
         config.device = config.local_pe % max(gpu_count(), 1)
     if chosen == "sim":
-        compat.arrange_simulator("sim")
+        environment.arrange_simulator("sim")
     lib.heed_signals(threading.main_thread().ident)
     check(lib.ishmemx_init_thread(config, level, ffi.new("int *")))
     del kept
@@ -181,7 +182,7 @@ def _start(
     _install_hooks()
     if lib.ishmemx_n_pes() > 1:
         output.keep_lines_whole()
-    if chosen == "cuda" and compat.has_module("cupy"):
+    if chosen == "cuda" and environment.has_module("cupy"):
         cupy_arrays.use_gpu(config.device)
     return Job(chosen, config.device if chosen == "cuda" else -1)
 
@@ -201,11 +202,11 @@ def choose_device(device: str | None = None, n_pes: int = 1) -> str:
         return wanted
     if wanted != "auto":
         raise ValueError(f"device is {wanted!r}; the devices are auto, cuda, sim and none")
-    kernels = compat.has_compiler()
+    kernels = environment.has_compiler()
     simulated = "sim" if kernels and n_pes <= lib.ISHMEMX_MAX_NEAR_PES else "none"
-    if kernels and compat.simulator_requested():
+    if kernels and environment.simulator_requested():
         return simulated
-    if gpu_count() and kernels and compat.has_module("cupy"):
+    if gpu_count() and kernels and environment.has_module("cupy"):
         return "cuda"
     return simulated
 

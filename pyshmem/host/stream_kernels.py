@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core import compat
 from .._core.arrays import StreamLike, stream_handle
 from .._core.contract import HASH, STREAM_KERNEL, STREAM_KEY
 from .._core.dtypes import Kind, as_dtype, bits_of, integer, kind_of
 from .._core.errors import ShmemError, UnsupportedError
 from .._core.library import __version__, check, ffi, lib, setting
 from .._core.type_table import ELEMENT_NUMBER, ELEMENTS, REDUCE_OPS
+from .._foreign import environment
 from . import runtime
 from .kernels import provider
 
@@ -281,7 +281,7 @@ def run(function: Callable[..., int], *arguments: Any) -> None:
 @functools.cache
 def _has_numba() -> bool:
     # Looking for a module asks the file system for each folder of sys.path: milliseconds on some.
-    return compat.has_module("numba")
+    return environment.has_module("numba")
 
 
 def for_kernels(routine: str, given: tuple[int, ...]) -> bool:

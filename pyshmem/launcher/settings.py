@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from .._core import compat, library
+from .._core import library
+from .._foreign import environment
 from ..host import cutover, runtime
 from .spec import LaunchError
 
@@ -62,7 +63,7 @@ def settle_device(n_pes: int = 1, wanted: str | None = None) -> str:
             "device cuda: no GPU is visible here; --device sim runs kernels without one "
             "(`python -m pyshmem doctor` says what is missing)"
         )
-    if device == "sim" and not compat.has_compiler():
+    if device == "sim" and not environment.has_compiler():
         raise LaunchError(
             "device sim: numba is not installed, and triton neither "
             "(`python -m pyshmem doctor` says how to install it)"

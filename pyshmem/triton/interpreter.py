@@ -8,7 +8,6 @@ that what a peer stores while the kernel runs is seen. It is for correctness, no
 
 from __future__ import annotations
 
-import functools
 import inspect
 import itertools
 import os
@@ -19,11 +18,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import triton
 import triton.language as tl
 from greenlet import getcurrent, greenlet
 from triton.runtime import interpreter
 
+from .._foreign import triton_interpreter as foreign
 from ..host.host_only import Language, refused, stand_ins_in
 from . import interpreter_types, job
 
@@ -141,7 +140,7 @@ def _argument(argument: Any) -> Any:
         raise ValueError(
             f"Triton's interpreter was given a tensor on {device}: it needs host memory"
         )
-    return interpreter._implicit_cvt(argument)
+    return foreign.implicit_cvt(argument)
 
 
 def _language() -> None:
@@ -159,7 +158,7 @@ def _call(executor: Any, *arguments: Any, **named: Any) -> None:
     job.before_launch()
     with _turn:
         namespace = {"tl": tl, "core": tl.core, "__builtins__": __builtins__}
-        scope = interpreter._patch_lang(types.FunctionType(_language.__code__, namespace))
+        scope = foreign.patch_lang(types.FunctionType(_language.__code__, namespace))
         # Triton's own takes scalars, which are arrays of one element, to int(): not with NumPy 2.4.
         scope.set_attr(tl.tensor, "__index__", lambda self: int(self.handle.data.item()))
         try:
@@ -198,7 +197,6 @@ def _call_device_function(function: Any, *arguments: Any, **named: Any) -> Any:
 def _give_way(function: Any, polls: Callable[..., bool]) -> Any:
     """``function`` of the builder, and others run: kernels spin on atomics and on volatile loads."""
 
-    @functools.wraps(function)
     def then_others(*arguments: Any) -> Any:
         result = function(*arguments)
         if _current is not None and polls(*arguments):
@@ -211,12 +209,11 @@ def _give_way(function: Any, polls: Callable[..., bool]) -> Any:
 def install() -> None:
     """Patches Triton's interpreter. ``pyshmem.triton`` does it on import when it is on."""
     interpreter_types.install()
-    builder = interpreter.InterpreterBuilder
-    for name in ("create_atomic_cas", "create_atomic_rmw"):
-        setattr(builder, name, _give_way(getattr(builder, name), lambda *_: True))
-    builder.create_masked_load = _give_way(builder.create_masked_load, lambda *given: given[-1])
-    interpreter.GridExecutor.__call__ = _call
-    interpreter.InterpretedFunction.__call__ = _call_device_function
+    for atomic in foreign.ATOMICS:
+        atomic.wrap(lambda plain: _give_way(plain, lambda *_: True))
+    foreign.LOAD.wrap(lambda plain: _give_way(plain, lambda *given: given[-1]))
+    foreign.GRID.replace(_call)
+    foreign.CALL.replace(_call_device_function)
 
 
 class DeviceFunction:
@@ -232,5 +229,5 @@ class DeviceFunction:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         current()
         if self._rewritten is None:
-            self._rewritten = triton.runtime.interpreter.FunctionRewriter(self.fn).rewrite_ast()
+            self._rewritten = foreign.FunctionRewriter(self.fn).rewrite_ast()
         return self._rewritten(*arguments, **named)

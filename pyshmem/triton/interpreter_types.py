@@ -10,16 +10,14 @@ bits. Tests hold every operation against the compiler.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import triton.language as tl
-from triton.language import standard
-from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
+from .._foreign import triton_interpreter as foreign
 from . import interpreter_fp8 as fp8
 
 
@@ -45,7 +43,6 @@ def _rounded(handle: Any) -> Any:
 
 
 def _cast(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
     def cast_impl(self: Any, source: Any, dtype: Any) -> Any:
         wide, to = _widened(source), dtype.scalar
         if source.dtype.scalar == to:
@@ -64,9 +61,8 @@ def _cast(original: Callable[..., Any]) -> Callable[..., Any]:
 def _cast_rounded(original: Callable[..., Any]) -> Callable[..., Any]:
     """Towards zero it is right; to the nearest, one number in two, for it drops a carry."""
 
-    @functools.wraps(original)
     def create_fp_to_fp(self: Any, source: Any, dtype: Any, rounding: Any) -> Any:
-        if rounding != interpreter._ir.ROUNDING_MODE.RTZ:
+        if rounding != foreign.ir.ROUNDING_MODE.RTZ:
             return self.cast_impl(source, dtype)
         wide = _widened(source)
         if dtype.scalar == tl.bfloat16:
@@ -83,7 +79,6 @@ def _cast_rounded(original: Callable[..., Any]) -> Callable[..., Any]:
 def _compute(original: Callable[..., Any]) -> Callable[..., Any]:
     """An operation of the builder on tiles, of one dtype but for the condition of a selection."""
 
-    @functools.wraps(original)
     def operation(self: Any, *given: Any) -> Any:
         if np.where in given:  # moves bits
             return original(self, *given)
@@ -98,7 +93,6 @@ def _compute(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _dot(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
     def create_dot(self: Any, a: Any, b: Any, total: Any, *rest: Any) -> Any:
         a, b = (fp8.decoded(_widened(tile)) for tile in (a, b))
         result = original(self, a, b, _widened(total), *rest)
@@ -108,7 +102,6 @@ def _dot(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _print(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
     def create_print(self: Any, prefix: Any, hexadecimal: Any, values: Any, *rest: Any) -> None:
         shown = [fp8.decoded(_widened(value)) for value in values]
         original(self, prefix, hexadecimal, shown, *rest)
@@ -119,7 +112,6 @@ def _print(original: Callable[..., Any]) -> Callable[..., Any]:
 def _scaled_operand(original: Callable[..., Any]) -> Callable[..., Any]:
     """The values of an operand of a scaled product, which it takes through float16."""
 
-    @functools.wraps(original)
     def as_float32(handle: Any) -> Any:
         if handle.dtype == tl.uint8:  # two numbers of 4 bits
             return original(handle)
@@ -130,17 +122,6 @@ def _scaled_operand(original: Callable[..., Any]) -> Callable[..., Any]:
 
 # -- reductions and scans ----------------------------------------------------------------------------
 
-#: Those that the interpreter does by NumPy; it does others by the function's own operations, which are
-#: the builder's.
-_BY_NUMPY = [
-    getattr(standard, name)
-    for name in (
-        "_argmin_combine_tie_break_left", "_argmin_combine_tie_break_fast",
-        "_argmax_combine_tie_break_left", "_argmax_combine_tie_break_fast",
-        "_elementwise_max", "_elementwise_min", "_sum_combine", "_prod_combine",
-    )
-]  # fmt: skip
-
 
 def _tensor(handle: Any, like: Any) -> Any:
     shape = like.type.shape if like.type.is_block() else ()
@@ -150,10 +131,11 @@ def _tensor(handle: Any, like: Any) -> Any:
 def _fold(original: Callable[..., Any]) -> Callable[..., Any]:
     """Of ``ReduceOps`` and ``ScanOps`` what all of theirs go through; results are in order."""
 
-    @functools.wraps(original)
     def apply_impl(self: Any, tiles: Any) -> Any:
         fp8.refuse([tile.handle for tile in tiles])
-        if not _is_bfloat16(tiles[0].handle) or self.combine_fn not in _BY_NUMPY:
+        if (
+            not _is_bfloat16(tiles[0].handle) or self.combine_fn not in foreign.COMBINES
+        ):  # others it does by their operations
             return original(self, tiles)
         wide = tuple(_tensor(_widened(tile.handle), tile) for tile in tiles)
         results = original(self, wide)
@@ -171,7 +153,6 @@ def _fold(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _splat(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
     def create_splat(self: Any, *given: Any) -> Any:
         result = original(self, *given)
         scalar = next(one for one in given if isinstance(one, TensorHandle))
@@ -195,10 +176,9 @@ def _padded(self: Any, places: Any, inside: Any, kind: Any, policies: tuple[Any,
 def _pad(original: Callable[..., Any]) -> Callable[..., Any]:
     """A descriptor's padding that is no number."""
 
-    @functools.wraps(original)
     def create_descriptor_load(self: Any, descriptor: Any, indices: Any, *policies: Any) -> Any:
         kind = descriptor.base.dtype.element_ty
-        if descriptor.padding != interpreter._ir.PADDING_OPTION.PAD_NAN or kind not in _NANS:
+        if descriptor.padding != foreign.ir.PADDING_OPTION.PAD_NAN or kind not in _NANS:
             return original(self, descriptor, indices, *policies)
         places, inside = descriptor.materialize_pointers(indices)
         return _padded(self, places, inside, kind, policies)
@@ -209,12 +189,11 @@ def _pad(original: Callable[..., Any]) -> Callable[..., Any]:
 def _pad_block(original: Callable[..., Any]) -> Callable[..., Any]:
     """The same of pointers to blocks, which are the interpreter's own up to Triton 3.7."""
 
-    @functools.wraps(original)
     def create_tensor_pointer_load(
         self: Any, pointer: Any, checks: Any, padding: Any, *policies: Any
     ) -> Any:
         kind = pointer.base.dtype.element_ty
-        if padding != interpreter._ir.PADDING_OPTION.PAD_NAN or kind not in _NANS:
+        if padding != foreign.ir.PADDING_OPTION.PAD_NAN or kind not in _NANS:
             return original(self, pointer, checks, padding, *policies)
         places, inside = pointer.materialize_pointers(checks)
         return _padded(self, places, inside, kind, policies[:-1])
@@ -236,11 +215,11 @@ def _add_narrow(pointer: Any, value: Any, mask: Any, order: Any) -> Any:
             continue
         place, amount = (np.array([array[index]]) for array in (places, amounts))
         truth, seen = np.ones(1, np.bool_), np.zeros(1, np.uint16)
-        seen = interpreter._interpreter.load(place, truth, seen, np.dtype(np.uint16))
+        seen = foreign.memory.load(place, truth, seen, np.dtype(np.uint16))
         while True:
             both = (_widened(TensorHandle(word, tl.bfloat16)).data for word in (seen, amount))
             wanted = _rounded(TensorHandle(sum(both), tl.float32)).data
-            found = interpreter._interpreter.atomic_cas(place, seen, wanted, order)
+            found = foreign.memory.atomic_cas(place, seen, wanted, order)
             if found[0] == seen[0]:
                 break
             seen = found
@@ -249,12 +228,11 @@ def _add_narrow(pointer: Any, value: Any, mask: Any, order: Any) -> Any:
 
 
 def _atomic(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
     def create_atomic_rmw(self: Any, operation: Any, pointer: Any, value: Any, *rest: Any) -> Any:
         kind = value.data.dtype
-        if operation == interpreter._ir.ATOMIC_OP.FADD and _is_bfloat16(value):
+        if operation == foreign.ir.ATOMIC_OP.FADD and _is_bfloat16(value):
             return _add_narrow(pointer, value, rest[0], self.ir_sem_to_interpreter_sem[rest[1]])
-        if operation != interpreter._ir.ATOMIC_OP.XCHG or kind.kind != "f":
+        if operation != foreign.ir.ATOMIC_OP.XCHG or kind.kind != "f":
             return original(self, operation, pointer, value, *rest)
         bits = TensorHandle(value.data.view(f"i{kind.itemsize}"), value.dtype)
         result = original(self, operation, pointer, bits, *rest)
@@ -276,13 +254,9 @@ REPAIRS = {
 
 def install() -> None:
     """Patches Triton's interpreter."""
-    builder = interpreter.InterpreterBuilder
-    operand = "_mxfp_value_handle_to_float32"
-    for owner, repairs in ((builder, REPAIRS), (interpreter, {operand: _scaled_operand})):
-        for name, repaired in repairs.items():
-            if hasattr(owner, name):  # not every version of Triton has all
-                setattr(owner, name, repaired(getattr(owner, name)))
-    if not hasattr(builder, "get_bf16"):
-        builder.get_bf16 = _bfloat16_constant
-    for folds in (interpreter.ReduceOps, interpreter.ScanOps):
-        folds.apply_impl = _fold(folds.apply_impl)
+    foreign.repair(REPAIRS)
+    foreign.BFLOAT16.offer(_bfloat16_constant)
+    for operand in foreign.SCALED_OPERANDS:
+        operand.wrap(_scaled_operand)
+    for fold in foreign.FOLDS:
+        fold.wrap(_fold)

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 from triton import knobs
-from triton._utils import type_canonicalisation_dict
 from triton.runtime.jit import JITCallable, KernelInterface
 
 from .._core import arrays, errors, library
 from .._core.labels import label_words
 from .._core.library import lib
 from .._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
+from .._foreign import triton as foreign
+from .._foreign.environment import lend_data_ptr
 from ..host import creation, faults, runtime, stages
 from ..host.agreement import must_agree
 from ..host.contexts import slot_of
@@ -130,7 +131,7 @@ def _dtype_of(array: Any) -> str:
     if dtype is None:
         dtype = np.dtype(array.__array_interface__["typestr"])
     name = str(dtype).rpartition(".")[2]
-    if name not in type_canonicalisation_dict:
+    if name not in foreign.DTYPES:
         raise TypeError(f"an argument of dtype {name}: kernels of Triton have none like it")
     return name
 
@@ -235,12 +236,8 @@ def _remember_compiled(**compiled: Any) -> None:
 def _name_kernels() -> None:
     """Reports of waits name kernels of GPUs, whose programs carry numbers."""
     global _hook_before
-    if (
-        runtime.device_name() == "cuda"
-        and knobs.runtime.jit_post_compile_hook is not _remember_compiled
-    ):
-        _hook_before = knobs.runtime.jit_post_compile_hook
-        knobs.runtime.jit_post_compile_hook = _remember_compiled
+    if runtime.device_name() == "cuda":
+        _hook_before = foreign.after_compilation(_remember_compiled) or _hook_before
 
 
 def _kernel_name(number: int) -> str | None:
@@ -383,10 +380,7 @@ def _forget_compiled() -> None:
 def _prepare_gpu() -> None:
     """Triton launches on this PE's GPU, and takes CuPy arrays as they are: it asks for ``data_ptr``."""
     if runtime.device_name() == "cuda":
-        import cupy
-
-        if not hasattr(cupy.ndarray, "data_ptr"):
-            cupy.ndarray.data_ptr = lambda array: array.data.ptr
+        lend_data_ptr()
         if importlib.util.find_spec("torch") is not None:
             import torch  # Triton asks it for the current GPU and stream
 

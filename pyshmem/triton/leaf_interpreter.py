@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
-from triton.runtime.interpreter import TensorHandle, _get_np_dtype
+from triton.runtime.interpreter import TensorHandle
 
 from .._core.contract import WAITING
+from .._foreign.triton_interpreter import get_np_dtype
 from . import interpreter, job, words
 from .interpreter import DeviceFunction, Ended, pause
 
@@ -34,13 +35,13 @@ def number(value: Any) -> int:
 
 def tensor(values: np.ndarray, dtype: Any, block: bool) -> tl.tensor:
     """A tensor of the interpreter; scalars are arrays of one element there."""
-    handle = TensorHandle(values.astype(_get_np_dtype(dtype)), dtype)
+    handle = TensorHandle(values.astype(get_np_dtype(dtype)), dtype)
     return tl.tensor(handle, tl.block_type(dtype, list(values.shape)) if block else dtype)
 
 
 def scalar(value: int, dtype: Any) -> tl.tensor:
     """The same of one integer, cut to the width of ``dtype``."""
-    kind = _get_np_dtype(dtype)
+    kind = get_np_dtype(dtype)
     cut = np.array([value & ((1 << 8 * kind.itemsize) - 1)], f"u{kind.itemsize}").view(kind)
     return tensor(cut, dtype, False)
 
@@ -207,7 +208,7 @@ def poll(
     holds = _COMPARISONS[number(cmp)]
     shapes = [_array(value) for value in (active, pointer, cmp_value, pe)]
     actives, addresses, wanted, pes = np.broadcast_arrays(*shapes)
-    seen = np.zeros(addresses.shape, _get_np_dtype(dtype))
+    seen = np.zeros(addresses.shape, get_np_dtype(dtype))
     for place in zip(*np.nonzero(actives), strict=True):
         expected = _cut(int(wanted[place]), nbytes, signed)
         clock = _Wait(ctx, op, int(pes[place]), cmp)
@@ -274,7 +275,7 @@ def fetch(pointer: Any) -> tl.tensor:
 def read_words(active: Any, pointer: Any) -> tl.tensor:
     dtype = pointer.dtype.element_ty
     actives, addresses = np.broadcast_arrays(_array(active), _array(pointer))
-    words_there = np.zeros(addresses.shape, _get_np_dtype(dtype))
+    words_there = np.zeros(addresses.shape, get_np_dtype(dtype))
     for place in zip(*np.nonzero(actives), strict=True):
         nbytes, signed = dtype.primitive_bitwidth // 8, dtype.is_int_signed()
         words_there[place] = job.read(int(addresses[place]), nbytes, signed)

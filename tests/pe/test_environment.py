@@ -59,7 +59,8 @@ def test_a_heap_that_no_memory_holds_is_told_as_that(run_pes: Callable) -> None:
 
 def test_the_case_of_a_device_does_not_matter(run_command: Callable) -> None:
     program = (
-        "import pyshmem; print(pyshmem.init().device, pyshmem._core.compat.simulator_requested())"
+        "import pyshmem; from pyshmem._foreign.environment import simulator_requested; "
+        "print(pyshmem.init().device, simulator_requested())"
     )
     for text in ("Sim", "sim"):
         done = run_command([sys.executable, "-c", program], 60, check=True, PYSHMEM_DEVICE=text)

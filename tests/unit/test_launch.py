@@ -69,7 +69,7 @@ def test_a_device_that_cannot_be_had_is_refused_with_a_way_out(
     monkeypatch.setenv("PYSHMEM_DEVICE", "cuda")
     with pytest.raises(LaunchError, match="--device sim"):
         settle_device()
-    monkeypatch.setattr("pyshmem._core.compat.has_module", lambda name: False)
+    monkeypatch.setattr("pyshmem._foreign.environment.has_module", lambda name: False)
     monkeypatch.setenv("PYSHMEM_DEVICE", "sim")
     with pytest.raises(LaunchError, match="numba is not installed"):
         settle_device()

@@ -20,6 +20,7 @@ PACKAGE = Path(pyshmem.__file__).parent
 
 #: Folders and files of the package, lowest first; an entry may import its own layer and those below.
 LAYERS = (
+    ("_foreign",),
     ("_core",),
     ("host",),
     ("device", "triton", "launcher"),

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numba.cuda import compiler, types
+from numba.cuda import types
 
+from ..._foreign.numba_cuda import compile_function
 from .cubin import stack_need
 
 #: Of a block at most: the assembler keeps to the registers that such a block may have.
@@ -44,7 +45,7 @@ def library_of(kernel: Any, capability: int) -> tuple[Any, tuple[int, int]]:
     kinds = {"i": types.int64, "x": element[::1], "n": types.int64[::1]}
     arguments = types.void(*(kinds[letter] for letter in kernel.arguments))
     cc = divmod(capability, 10)
-    library, _ = compiler._compile_pyfunc_with_fixup(
+    library, _ = compile_function(
         kernel.function, arguments, device=False, cc=cc, lto=False, abi="numba", abi_info=None,
         debug=False, lineinfo=False, fastmath=False, opt=True, forceinline=False,
         launch_bounds=_BOUNDS,

@@ -12,6 +12,8 @@ from typing import Any
 
 from numba.cuda import codegen
 
+from ..._foreign import numba_cuda
+
 
 def libraries_of(library: Any) -> list[Any]:
     """The library and all that it links to, each once, and each behind all that link to it.
@@ -43,4 +45,4 @@ def _modules(library: Any) -> Iterator[Any]:
 
 def link_each_module_once() -> None:
     """From now on, for all kernels of the process."""
-    codegen.CUDACodeLibrary.modules = property(lambda library: list(_modules(library)))
+    numba_cuda.LLVM_MODULES.replace(property(lambda library: list(_modules(library))))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All that the library does to Numba on a GPU: the one place that touches its insides.
+"""All that the library does to Numba on a GPU; the places are those of ``_foreign/numba_cuda.py``.
 
 Each kernel is a module of its own with its own copy of the state symbol, so the constructor of Numba's
 modules is hooked: it sees kernels compiled now and kernels loaded from the on-disk cache. Word MODULE
@@ -12,7 +12,6 @@ beside any stream capture: a first launch neither waits for running kernels nor 
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import itertools
 import threading
@@ -23,13 +22,14 @@ from typing import Any
 
 import numpy as np
 from cuda.core.utils import StridedMemoryView
-from numba.cuda import codegen, dispatcher
+from numba.cuda import dispatcher
 from numba.cuda.core import sigutils
 from numba.cuda.core.compiler_lock import global_compiler_lock
 from numba.cuda.cudadrv import devices, driver
 
 from ..._core import arrays, cupy_arrays, library
 from ..._core.errors import ShmemError
+from ..._foreign import numba_cuda as hooks
 from ...host import stages
 from ..leaf.cuda.stages import STAGES
 from ..leaf.ptx import MANY_REGISTERS, NO_BULK_COPIES, without_bulk_copies
@@ -174,7 +174,7 @@ class Integration:
             library.lib.ishmemx_other_streams_done()
 
     def _name(self, number: int, kernel: Any) -> None:
-        """Cached kernels have their Python function from ``add_overload``, see ``install``."""
+        """Cached kernels have their Python function from ``_naming``."""
         function = kernel.py_func
         code = function.__code__
         name = f"{function.__module__}.{function.__qualname__.replace('<locals>.', '')}"
@@ -224,53 +224,37 @@ class Integration:
 
     def install(self) -> None:
         """Patch Numba: its contexts, its modules when they load, its kernels when they are linked."""
-        construct, launch = driver.CudaPythonModule.__init__, dispatcher._Kernel.launch
-        link, add_overload = (
-            codegen.CUDACodeLibrary.get_cubin,
-            dispatcher.CUDADispatcher.add_overload,
-        )
-        context = devices._Runtime._get_or_create_context_uncached
+        hooks.LINK.wrap(_prepared)
+        hooks.LOAD.wrap(_locked)
+        hooks.DISK_KEY.wrap(_with_stages)
+        hooks.LOADED.wrap(self._adopting)
+        hooks.LAUNCH.wrap(self._checking)
+        hooks.ADD_OVERLOAD.wrap(_naming)
+        hooks.NEW_CONTEXT.wrap(self._of_pe)
+        link_each_module_once()
+        hold_frees(self.running)
 
-        @functools.wraps(link)
-        def limit_and_link(code_library, *args, **kwargs):
-            prepare_link(code_library)
-            return link(code_library, *args, **kwargs)
+    def _adopting(self, construct: Callable[..., None]) -> Callable[..., None]:
+        """Of the constructor of Numba's modules."""
 
-        @functools.wraps(construct)
-        def construct_and_adopt(module, *args, **kwargs) -> None:
+        def construct_and_adopt(module: Any, *args: Any, **kwargs: Any) -> None:
             with beside_captures():
                 construct(module, *args, **kwargs)
                 self.adopt(module)
 
-        @functools.wraps(launch)
+        return construct_and_adopt
+
+    def _checking(self, launch: Callable[..., Any]) -> Callable[..., Any]:
         def check_and_launch(kernel, args, griddim, blockdim, stream: Any = 0, sharedmem: int = 0):
             return self.launch(launch, kernel, args, griddim, blockdim, stream, sharedmem)
 
-        @functools.wraps(add_overload)
-        def add_named_overload(owner, kernel, argtypes):
-            kernel.py_func = owner.py_func
-            return add_overload(owner, kernel, argtypes)
+        return check_and_launch
 
-        @functools.wraps(context)
-        def context_of_pe(runtime, number):
+    def _of_pe(self, context: Callable[..., Any]) -> Callable[..., Any]:
+        def context_of_pe(runtime: Any, number: Any) -> Any:
             return self.context_of_thread(context, runtime, number)
 
-        codegen.CUDACodeLibrary.get_cufunc = _locked(codegen.CUDACodeLibrary.get_cufunc)
-        plain_magic = codegen.JITCUDACodegen.magic_tuple
-
-        @functools.wraps(plain_magic)
-        def magic_with_stages(generator):
-            """The key of kernels on disk: those with labels are others than those without."""
-            return (*plain_magic(generator), *(("stages",) if stages.compiled_in() else ()))
-
-        codegen.JITCUDACodegen.magic_tuple = magic_with_stages
-        codegen.CUDACodeLibrary.get_cubin = limit_and_link
-        driver.CudaPythonModule.__init__ = construct_and_adopt
-        dispatcher._Kernel.launch = check_and_launch
-        dispatcher.CUDADispatcher.add_overload = add_named_overload
-        devices._Runtime._get_or_create_context_uncached = context_of_pe
-        link_each_module_once()
-        hold_frees(self.running)
+        return context_of_pe
 
     def prepare(self, kernel: Any, args: tuple) -> None:
         """Compile a kernel for these arguments, or this signature, and load it."""
@@ -315,6 +299,33 @@ def _symbol_of(module: Any) -> int | None:
     return None
 
 
+def _prepared(link: Callable[..., Any]) -> Callable[..., Any]:
+    def prepare_and_link(code_library: Any, *args: Any, **kwargs: Any) -> Any:
+        prepare_link(code_library)
+        return link(code_library, *args, **kwargs)
+
+    return prepare_and_link
+
+
+def _with_stages(key: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], tuple[Any, ...]]:
+    """The key of kernels on disk: those with labels are others than those without."""
+
+    def key_with_stages(generator: Any) -> tuple[Any, ...]:
+        return (*key(generator), *(("stages",) if stages.compiled_in() else ()))
+
+    return key_with_stages
+
+
+def _naming(add_overload: Callable[..., Any]) -> Callable[..., Any]:
+    """Kernels of the cache on disk get the function that they are made of."""
+
+    def add_named_overload(owner: Any, kernel: Any, argtypes: Any) -> Any:
+        kernel.py_func = owner.py_func
+        return add_overload(owner, kernel, argtypes)
+
+    return add_named_overload
+
+
 def _locked(load: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Numba's ``get_cufunc``, by which launches, ``bind`` and queries get a kernel, for several threads.
 
@@ -324,7 +335,6 @@ def _locked(load: Callable[[Any], Any]) -> Callable[[Any], Any]:
     within a load; nobody who holds that loads. A kernel that is loaded costs no lock.
     """
 
-    @functools.wraps(load)
     def get_cufunc(code_library: Any) -> Any:
         known = code_library._cufunc_cache
         if known and (function := known.get(devices.get_context().device.id)):

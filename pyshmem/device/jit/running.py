@@ -13,10 +13,12 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from numba.cuda.cudadrv import driver
+
+from ..._foreign import numba_cuda as hooks
 
 _binding = driver.binding
 _SUCCESS = _binding.CUresult.CUDA_SUCCESS
@@ -106,20 +108,22 @@ class Running:
 
 def hold_frees(running: Running) -> None:
     """Have Numba keep what it would free until no kernel of the job runs."""
-    queue, manager = driver._PendingDeallocs, driver.HostOnlyCUDAMemoryManager
-    plain_disabled, plain_attempt = queue.is_disabled.fget, manager._attempt_allocation
+    plain_disabled = hooks.FREES_DISABLED.value().fget
 
     def is_disabled(self: Any) -> bool:
         return plain_disabled(self) or running.any()
 
-    def attempt_allocation(self: Any, allocator: Any) -> Any:
-        try:
-            return plain_attempt(self, allocator)
-        except driver.CudaAPIError as error:
-            if error.code != _binding.CUresult.CUDA_ERROR_OUT_OF_MEMORY or not running.any():
-                raise
-        running.wait(_PATIENCE_S)
-        return plain_attempt(self, allocator)
+    def patient(attempt: Callable[..., Any]) -> Callable[..., Any]:
+        def attempt_allocation(self: Any, allocator: Any) -> Any:
+            try:
+                return attempt(self, allocator)
+            except driver.CudaAPIError as error:
+                if error.code != _binding.CUresult.CUDA_ERROR_OUT_OF_MEMORY or not running.any():
+                    raise
+            running.wait(_PATIENCE_S)
+            return attempt(self, allocator)
 
-    queue.is_disabled = property(is_disabled)
-    manager._attempt_allocation = attempt_allocation
+        return attempt_allocation
+
+    hooks.FREES_DISABLED.replace(property(is_disabled))
+    hooks.ALLOCATE.wrap(patient)

@@ -8,7 +8,7 @@ plain Python function callable from kernels of either kind.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..._core import compat  # noqa: F401  (meets numba-cuda while it is imported)
+from ..._foreign import environment  # noqa: F401  (meets numba-cuda while it is imported)
 
 try:
     from numba.cuda.core import config

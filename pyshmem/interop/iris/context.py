@@ -7,8 +7,8 @@ data = ctx.load(buffer + offs, from_rank=1, mask=mask)
 
 import triton
 import triton.language as tl
-from triton.language import core
 
+from ..._foreign.triton import aggregate
 from ...triton.chosen import INTERPRETED, device_function
 from ...triton.interpreter import DeviceFunction
 from . import device
@@ -31,7 +31,7 @@ if INTERPRETED:
     def _constant(value):
         return value
 else:
-    _aggregate, _builder, _constant = core._aggregate, triton.constexpr_function, tl.constexpr
+    _aggregate, _builder, _constant = aggregate, triton.constexpr_function, tl.constexpr
 
 
 @_aggregate

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from ..._core.errors import UnsupportedError
+from ..._foreign.torch import is_of_functorch
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 _MOST_WORK = 10_000  # steps to find out whether two strided tensors share an element
@@ -33,7 +34,7 @@ def why_not_plain(tensor: torch.Tensor) -> str | None:
         return f"of layout {str(tensor.layout).removeprefix('torch.')}: convert it with to_dense()"
     if tensor.is_quantized:
         return "quantised: send tensor.int_repr(), and its scales by themselves"
-    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+    if is_of_functorch(tensor):
         return "a tensor of torch.func (vmap, grad), which stands for others: make the call outside"
     if type(tensor) in _PLAIN:
         return None

@@ -8,16 +8,15 @@ makes the current stream wait. Members of a group make the same calls in the sam
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.distributed import distributed_c10d
 
-from ..._core.compat import may_have_gpu
 from ..._core.errors import UnsupportedError
+from ..._foreign import torch as foreign
+from ..._foreign.environment import may_have_gpu
 from .arguments import check_plain
 from .group import NAME, Group, Heap, Options, Tensors
 from .staging import Reduction, capturing
@@ -295,18 +294,14 @@ def _create(distributed: Any, options: Any) -> ShmemProcessGroup:
 
 def register() -> None:
     """Make torch.distributed know the backend."""
-    if NAME.upper() in dist.Backend._plugins:
+    if foreign.has_backend(NAME):
         return
     # A build with CUDA also runs where there is no GPU. The driver is not asked: that would start it.
     on_gpus = torch.backends.cuda.is_built() and may_have_gpu()
     devices = ["cpu", "cuda"] if on_gpus else ["cpu"]
     dist.Backend.register_backend(NAME, _create, extended_api=True, devices=devices)
-    # From 2.15 on torch attaches a recorder to the C++ backend of a group, unless it is one of these. A
-    # group in Python has none to attach it to, and torch would raise.
-    unrecorded: set[str] = getattr(distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", set())
-    unrecorded.add(NAME)
-    ddp = torch.nn.parallel.DistributedDataParallel
-    ddp._register_builtin_comm_hook = _without_cpp_futures(ddp._register_builtin_comm_hook)
+    foreign.without_recorder(NAME)
+    foreign.DDP_HOOK.wrap(_without_cpp_futures)
 
 
 def _without_cpp_futures(register: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
@@ -315,7 +310,6 @@ def _without_cpp_futures(register: Callable[[Any, Any], None]) -> Callable[[Any,
     Torch's FP16_COMPRESS in C++ wants a future that C++ made, and aborts; its Python hook does the same.
     """
 
-    @functools.wraps(register)
     def call(model: Any, comm_hook_type: Any) -> None:
         ours = isinstance(getattr(model, "process_group", None), ShmemProcessGroup)
         if ours and comm_hook_type == dist.BuiltinCommHookType.FP16_COMPRESS:

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from ..._foreign.torch import BelowAutograd
 from .op_bodies import BODIES
 from .op_teams import TAGS, team_of
 
@@ -144,7 +145,7 @@ def _refusing(name: str) -> Any:
         for i in written:  # so that autograd finds what it had kept of them changed
             if i < len(given) and given[i] is not None and not given[i].is_inference():
                 torch.autograd.graph.increment_version(given[i])
-        with torch._C._AutoDispatchBelowAutograd():
+        with BelowAutograd():
             operator(*given, **options)
 
     return call

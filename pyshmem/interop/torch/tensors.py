@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from ..._core.library import check, lib
+from ..._foreign.torch import neg_view
 from ...host import creation, query, runtime
 from ...host import heap as heaps
 from ...host.teams import TEAM_WORLD
@@ -298,4 +299,4 @@ def ptr(tensor: torch.Tensor, pe: int) -> torch.Tensor | None:
     flat = over(view).view(tensor.dtype)
     peers = flat.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
     peers = peers.conj() if tensor.is_conj() else peers  # its elements are what the view's are
-    return torch._neg_view(peers) if tensor.is_neg() else peers
+    return neg_view(peers) if tensor.is_neg() else peers

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba.cuda.simulator import kernel as numba_kernel
-from numba.cuda.simulator import kernelapi
 
 from ...._core.arrays import SymmetricArray, beyond_kernels, gone
 from ...._core.library import check, lib
+from ...._foreign import numba_simulator
 from ...state import P2P
 from . import queued
 from .arrays import kernel_array
@@ -267,20 +267,16 @@ def install(finish_all: Callable[[], None]) -> None:
     Args:
         finish_all: waits for all streams.
     """
-    from numba import cuda
-
     queued.install(finish_all)
-    cuda.__getattr__ = _of_kernels
-    numba_kernel.FakeCUDAKernel.__call__ = _launch
-    numba_kernel.FakeCUDAKernel.__getitem__ = _configure
-    numba_kernel.FakeCUDAKernel.forall = _for_all
-    numba_kernel.FakeOverload.max_cooperative_grid_blocks = lambda self, *_: 1 << 20
-    kernelapi.threading = _CurrentThread
-    kernelapi.GridGroup.sync = lambda self: current().grid.wait(current())
-    module = kernelapi.FakeCUDAModule
-    module.shared = property(lambda self: current().block.shared)
-    module.__getattr__ = _real_cuda
-    additions = {
+    numba_simulator.LAUNCH.replace(_launch)
+    numba_simulator.CONFIGURE.replace(_configure)
+    numba_simulator.FOR_ALL.replace(_for_all)
+    numba_simulator.COOPERATIVE_BLOCKS.replace(lambda self, *_: 1 << 20)
+    numba_simulator.THREADING.replace(_CurrentThread)
+    numba_simulator.GRID_SYNC.replace(lambda self: current().grid.wait(current()))
+    numba_simulator.SHARED.replace(property(lambda self: current().block.shared))
+    numba_simulator.look_up(_real_cuda, _of_kernels)
+    additions: dict[str, Callable[..., Any]] = {
         "syncwarp": _sync_warp,
         "shfl_sync": _shuffle(lambda lane, operand: operand),
         "shfl_xor_sync": _shuffle(lambda lane, operand: lane ^ operand),
@@ -292,5 +288,4 @@ def install(finish_all: Callable[[], None]) -> None:
         "activemask": lambda self: (1 << current().warp.live) - 1,
         "nanosleep": lambda self, _ns: pause(),
     }
-    for name, function in additions.items():
-        setattr(module, name, function)
+    numba_simulator.add(additions)

@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from numba.cuda.simulator import api
-from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
-
 from ...._core.arrays import stream_handle
 from ...._core.library import check, ffi, lib
+from ...._foreign import numba_simulator
 
 
 class _Call(NamedTuple):
@@ -95,19 +93,24 @@ def install(finish_all: Callable[[], None]) -> None:
     Args:
         finish_all: waits for all streams.
     """
-    from numba import cuda
 
-    to_host, to_device = FakeCUDAArray.copy_to_host, FakeCUDAArray.copy_to_device
+    def to_host(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def copy_to_host(self: Any, ary: Any = None, stream: Any = 0) -> Any:
+            _finish_one(stream, "copy_to_host")
+            return plain(self, ary)
 
-    def copy_to_host(self: Any, ary: Any = None, stream: Any = 0) -> Any:
-        _finish_one(stream, "copy_to_host")
-        return to_host(self, ary)
+        return copy_to_host
 
-    def copy_to_device(self: Any, ary: Any, stream: Any = 0) -> None:
-        _finish_one(stream, "copy_to_device")
-        to_device(self, ary)
+    def to_device(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def copy_to_device(self: Any, ary: Any, stream: Any = 0) -> None:
+            _finish_one(stream, "copy_to_device")
+            plain(self, ary)
 
-    FakeCUDAArray.copy_to_host, FakeCUDAArray.copy_to_device = copy_to_host, copy_to_device
-    api.Event.synchronize = lambda self: finish_all()
-    api.Event.wait = lambda self, stream=0: finish_all()
-    cuda.synchronize = api.synchronize = finish_all
+        return copy_to_device
+
+    numba_simulator.COPY_TO_HOST.wrap(to_host)
+    numba_simulator.COPY_TO_DEVICE.wrap(to_device)
+    numba_simulator.EVENT_SYNCHRONIZE.replace(lambda self: finish_all())
+    numba_simulator.EVENT_WAIT.replace(lambda self, stream=0: finish_all())
+    for synchronize in numba_simulator.SYNCHRONIZE:
+        synchronize.replace(finish_all)

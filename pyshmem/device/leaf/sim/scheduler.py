@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from greenlet import getcurrent, greenlet
-from numba.cuda.simulator import kernel as numba_kernel
 from numba.cuda.simulator import kernelapi
 
 from ...._core.library import lib
+from ...._foreign.numba_simulator import push_context
 from ....host.host_only import Language, refused, stand_ins_in
 from .arrays import KernelLocal, KernelShared
 
@@ -221,7 +221,7 @@ class Grid(Group):
     @contextmanager
     def active(self) -> Iterator[None]:
         try:
-            with numba_kernel._push_kernel_context(self.module), refused(_LANGUAGE):
+            with push_context(self.module), refused(_LANGUAGE):
                 yield
         finally:
             running.thread = None

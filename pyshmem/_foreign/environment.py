@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What this package asks of NumPy and Numba, arranged before either is used.
+"""What pyshmem asks of NumPy, Numba and CuPy, arranged before they are used.
 
 Nothing outside the process sees it: no environment variable is set, so programs that this one starts
 find Numba as it is, and NumPy gets no name that stays. A few modules of Numba and Triton are met
@@ -144,6 +144,14 @@ def _do_without_libcudart(execute: Execution, module: ModuleType) -> None:
         execute(module)
     finally:
         runtime.getLocalRuntimeVersion = ask
+
+
+def lend_data_ptr() -> None:
+    """Give CuPy's arrays what Triton asks arguments for. Imports CuPy."""
+    import cupy
+
+    if not hasattr(cupy.ndarray, "data_ptr"):
+        cupy.ndarray.data_ptr = lambda array: array.data.ptr
 
 
 class _NumbaImports(importlib.abc.MetaPathFinder):

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What of torch is replaced and read. Seen in torch 2.11 to 2.15."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+from torch.distributed import _functional_collectives, distributed_c10d
+
+from .hooks import Hook
+
+#: The handle of a GPU's current stream; None: this torch has no CUDA.
+raw_stream: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+#: The product of matrices of FP8 with scales; cuBLAS's, or one of the CPU.
+scaled_mm = torch._scaled_mm
+#: A view of a tensor whose elements are those of the memory with the other sign.
+neg_view = torch._neg_view
+#: Whether a tensor stands for others within torch.func.
+is_of_functorch = torch._C._functorch.is_functorch_wrapped_tensor
+#: The module of collectives that compilers trace.
+functional_collectives = _functional_collectives
+#: A context: the operators called in it are called below autograd.
+BelowAutograd = torch._C._AutoDispatchBelowAutograd
+
+#: Of DistributedDataParallel: registers a hook of C++.
+DDP_HOOK = Hook(
+    torch.nn.parallel.DistributedDataParallel,
+    "_register_builtin_comm_hook",
+    "self comm_hook_type",
+)
+
+HOOKS = (
+    DDP_HOOK,
+    *(Hook(torch, name) for name in ("_scaled_mm", "_neg_view")),
+    *(Hook(torch._C, name) for name in ("_AutoDispatchBelowAutograd", "_functorch")),
+    Hook(torch._C._functorch, "is_functorch_wrapped_tensor"),
+    Hook(dist.Backend, "_plugins"),
+)
+
+
+def has_backend(name: str) -> bool:
+    """Whether torch.distributed knows the backend."""
+    return name.upper() in dist.Backend._plugins
+
+
+def without_recorder(name: str) -> None:
+    """Tell torch that it has no recorder to attach to the backend's groups.
+
+    From 2.15 on it attaches one to the C++ backend of a group, unless it is one of these. A group in
+    Python has none to attach it to, and torch would raise.
+    """
+    unrecorded: set[str] = getattr(distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", set())
+    unrecorded.add(name)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What of Triton's interpreter is replaced and read. Seen in Triton 3.6 to 3.9.
+
+Importing this imports Triton, whose interpreter must have been turned on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from triton.language import standard
+from triton.runtime import interpreter
+
+from .hooks import Around, Hook
+
+_BUILDER = interpreter.InterpreterBuilder
+
+#: The way through a grid, and calls of jitted functions from kernels.
+GRID = Hook(interpreter.GridExecutor, "__call__", "self")
+CALL = Hook(interpreter.InterpretedFunction, "__call__", "self")
+#: Methods of the builder on which kernels spin.
+ATOMICS = tuple(Hook(_BUILDER, name, "self") for name in ("create_atomic_cas", "create_atomic_rmw"))
+LOAD = Hook(_BUILDER, "create_masked_load", "self ptrs mask other")
+#: A constant of bfloat16; not every version has it.
+BFLOAT16 = Hook(_BUILDER, "get_bf16", "self value")
+#: The values of an operand of a scaled product.
+SCALED_OPERANDS = tuple(
+    Hook(interpreter, name, "value_handle")
+    for name in ("_mxfp_value_handle_to_float32",)
+    if hasattr(interpreter, name)
+)
+#: What all reductions, and all scans, go through.
+FOLDS = (
+    Hook(interpreter.ReduceOps, "apply_impl", "self input"),
+    Hook(interpreter.ScanOps, "apply_impl", "self input"),
+)
+
+#: A value as kernels see it; the names of ``triton.language`` in a function's globals; a dtype as
+#: NumPy's; a function rewritten.
+_READ = ("_implicit_cvt", "_patch_lang", "_get_np_dtype", "FunctionRewriter")
+implicit_cvt, patch_lang, get_np_dtype, FunctionRewriter = (
+    getattr(interpreter, name) for name in _READ
+)
+#: The enumerations of the compiler, and the interpreter's loads and atomics, in C++.
+ir, memory = interpreter._ir, interpreter._interpreter
+#: Functions whose reductions and scans are done by NumPy; others are by the function's own operations,
+#: which are the builder's.
+COMBINES = [
+    getattr(standard, name)
+    for name in (
+        *("_argmin_combine_tie_break_left", "_argmin_combine_tie_break_fast"),
+        *("_argmax_combine_tie_break_left", "_argmax_combine_tie_break_fast"),
+        *("_elementwise_max", "_elementwise_min", "_sum_combine", "_prod_combine"),
+    )
+]
+
+HOOKS = (
+    *(GRID, CALL, *ATOMICS, LOAD, *SCALED_OPERANDS, *FOLDS),
+    *(Hook(interpreter, name, "") for name in _READ),
+    *(Hook(memory, name) for name in ("load", "atomic_cas")),
+    *(Hook(ir, name) for name in ("ROUNDING_MODE", "PADDING_OPTION", "ATOMIC_OP")),
+)
+
+
+def repair(methods: Mapping[str, Around]) -> None:
+    """Wrap methods of the builder, by their names; not every version of Triton has all."""
+    for name, around in methods.items():
+        if hasattr(_BUILDER, name):
+            Hook(_BUILDER, name, "self").wrap(around)
