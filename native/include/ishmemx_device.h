@@ -69,6 +69,8 @@ ISHMEMX_API int ishmemx_name_set(int kind, int64_t number, const char *name);
 ISHMEMX_API int ishmemx_other_streams(void);
 /* Those have all finished; the default stream may be asked again. */
 ISHMEMX_API int ishmemx_other_streams_done(void);
+/* 1: kernels of the GPU's default stream, or of one that waits for it, have not ended. */
+ISHMEMX_API int ishmemx_default_stream_busy(void);
 /* Where all PEs stand and what their kernels wait for, a line each; empty outside init and finalize. */
 ISHMEMX_API int ishmemx_report(char *text, size_t capacity);
 /* Copies the pending fault and clears it; kind NONE when there is none. */

@@ -77,6 +77,9 @@ ISHMEMX_API int64_t ishmemx_kernel_missing(void); /* of the calling thread's las
 /* A cubin and its kernel's name, bytes of stack a thread needs; `image` is NULL in the simulator. Not in a capture. */
 ISHMEMX_API int ishmemx_kernel_load(int64_t key, const void *image, const char *name, size_t stack);
 ISHMEMX_API int ishmemx_kernel_loaded(int64_t key);
+/* Whether a kernel of this PE, whoever launched it, waits in the library for longer than moments, and what for, in at
+ * most `capacity` bytes with the 0. A GPU loads nothing meanwhile. */
+ISHMEMX_API int ishmemx_kernel_waits(char *text, size_t capacity);
 /* How collectives of a kind (enum ishmemx_stream_kernel: BROADCAST, FCOLLECT, ALLTOALL, REDUCE, REDUCE_SCATTER) are
  * done and launched, the same on all PEs: 1 to 16 rows of four words, of which the first counts whose bytes are enough.
  * Bytes that a PE sends to the others together; 0: with flags in the data, 1: by direct stores; blocks at most;

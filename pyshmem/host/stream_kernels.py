@@ -35,7 +35,11 @@ _PACKAGE = Path(__file__).parents[1]
 _SOURCES = ("device", "stream_kernels")  # folders of what the code is made of
 #: ``stream`` of a call that waits for the library's own stream: ISHMEMX_STREAM_OWN.
 OWN = (1 << 64) - 1
-_MOMENT, _NAP = 5.0, 100e-6  # seconds
+#: How long a load waits for kernels that run, and for one that waits in the library; seconds.
+_MOMENT, _PATIENCE, _NAP = 1.0, 10.0, 100e-6
+_TEXT_BYTES = 512
+#: Front ends' ``f()``: may a kernel that they have launched still run?
+_running: list[Callable[[], bool]] = []
 
 _UINT8, _UINT64 = ELEMENT_NUMBER["uint8"], ELEMENT_NUMBER["uint64"]
 _BY_WIDTH = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complexd"}
@@ -215,16 +219,48 @@ def _compile(key: int, capability: int) -> tuple[bytes, str, int]:
     return compile_for(key, capability)
 
 
-def _let_requests_end(handle: int) -> None:
-    """Until the stream's work is done, or a moment has passed.
+def _wanted(key: int) -> str:
+    """The arguments of ``prepare`` for a kernel."""
+    name, dtype = _known(key)
+    return f"{name!r}, dtype={dtype!r}" if dtype else f"{name!r}"
 
-    A GPU loads nothing while kernels run, and meanwhile the proxy can copy nothing: a kernel that waits
-    for a PE out of reach would wait for the proxy, the proxy for the load, the load for the kernel.
-    What waits for this PE's next step does not end, hence the limit.
-    """
-    finished, give_up = ffi.new("int *"), time.monotonic() + _MOMENT
-    while not finished[0] and time.monotonic() < give_up:
+
+def ask_before_loads(may_run: Callable[[], bool]) -> None:
+    """Ask ``may_run`` too whether a kernel runs, before another one is loaded."""
+    _running.append(may_run)
+
+
+def _busy(handle: int) -> bool:
+    """May a kernel run on the GPU, as far as somebody knows? Of all front ends on the default stream."""
+    finished = ffi.new("int *", 1)
+    if handle != OWN:
         check(lib.ishmemx_stream_finished(handle, finished))
+    busy = not finished[0] or lib.ishmemx_default_stream_busy()
+    return bool(busy) or any(may_run() for may_run in _running)
+
+
+def _let_kernels_end(key: int, handle: int) -> None:
+    """Until no kernel runs, or a moment has passed; ShmemError where one goes on waiting in the library.
+
+    A GPU loads nothing while kernels run. A kernel that waits for what this PE does next would wait for
+    ever, and this PE for the load; one that waits for a PE out of reach waits for the proxy, which can
+    copy nothing while the load waits, so it has more time.
+    """
+    began, text = time.monotonic(), ffi.new("char[]", _TEXT_BYTES)
+    far = handle != OWN and lib.ishmemx_has_far_pes()
+    moment = _PATIENCE if far else _MOMENT
+    while True:
+        waits = lib.ishmemx_kernel_waits(text, _TEXT_BYTES)
+        passed = time.monotonic() - began
+        if waits and passed > _PATIENCE:
+            raise ShmemError(
+                f"the kernel of {_known(key)[0]} is not loaded, and a GPU loads nothing while kernels "
+                f"run: one has waited for {passed:.0f} s ({ffi.string(text).decode(errors='replace')}). "
+                f"If it waits for what this PE does next, call "
+                f"pyshmem.streams.prepare({_wanted(key)}) before it is launched"
+            )
+        if not waits and (passed > moment or not _busy(handle)):
+            return
         time.sleep(_NAP)
 
 
@@ -246,8 +282,7 @@ def load(key: int, handle: int = OWN) -> None:
     if image is None:
         image = _compile(key, capability[0])
         _write(path, *image)
-    if handle != OWN and lib.ishmemx_has_far_pes():
-        _let_requests_end(handle)
+    _let_kernels_end(key, handle)
     code, entry, stack = image
     buffer = ffi.from_buffer(code)
     check(lib.ishmemx_kernel_load(key, lib.address_of(buffer), entry.encode(), stack))
@@ -260,11 +295,9 @@ def _load_missing(handle: int) -> None:
     if handle != OWN:
         check(lib.ishmemx_stream_capturing(handle, capturing))
     if capturing[0]:
-        name, dtype = _known(key)
-        wanted = f"{name!r}, dtype={dtype!r}" if dtype else f"{name!r}"
         raise ShmemError(
-            f"the kernel of {name} is not loaded, which cannot be done while a stream is captured: "
-            f"call pyshmem.streams.prepare({wanted}) before the capture"
+            f"the kernel of {_known(key)[0]} is not loaded, which cannot be done while a stream is "
+            f"captured: call pyshmem.streams.prepare({_wanted(key)}) before the capture"
         )
     load(key, handle)
 
@@ -311,9 +344,11 @@ def wait_on_stream(
 def prepare(*routines: str | Callable[..., Any], dtype: Any = None) -> None:
     """Compile, and load, the kernels that routines launch with ``stream=`` or on device arrays.
 
-    A first use does it too, in up to some seconds; inside a capture of a stream it cannot. A GPU may
-    load nothing until the kernels that run have ended: prepare what comes behind a kernel, or a stream's
-    ``wait_until_any`` and the like, that waits for what this PE does next. Compiled kernels are kept in
+    A first use does it too, in up to some seconds; inside a capture of a stream it cannot. A GPU
+    loads nothing until the kernels that run have ended: prepare what comes behind a kernel, or a
+    stream's ``wait_until_any`` and the like, that waits for what this PE does next. A first use beside
+    a kernel that has waited in the library for 10 s raises ShmemError and says what to prepare.
+    Compiled kernels are kept in
     ``PYSHMEM_CACHE_DIR``. Where PEs are out of reach of loads and stores (on another host), copies,
     atomics and signals to them have a kernel too. Not collective.
 

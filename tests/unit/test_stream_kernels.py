@@ -7,9 +7,11 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import pyshmem
 from pyshmem._core.contract import STREAM_KERNEL, STREAM_KEY
 from pyshmem.host import stream_kernels
 
@@ -77,3 +79,64 @@ def test_the_cache_keeps_code_and_notices_a_broken_file(tmp_path: Path) -> None:
     stream_kernels._write(
         Path("/proc/nowhere/some.cubin"), b"code", "entry", 0
     )  # costs time, no more
+
+
+class Driver:
+    """What a load asks of the library: what runs, and what a kernel tells that it waits for."""
+
+    def __init__(self) -> None:
+        self.now, self.busy_until, self.told = 0.0, 0.0, (0.0, 0.0)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += max(seconds, 0.01)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def ishmemx_has_far_pes(self) -> int:
+        return 0
+
+    def ishmemx_default_stream_busy(self) -> int:
+        return self.now < self.busy_until
+
+    def ishmemx_kernel_waits(self, text: Any, _nbytes: int) -> int:
+        text[0:5] = b"spin\0"
+        return self.told[0] <= self.now < self.told[1]
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
+    made = Driver()
+    for name in ("lib", "time"):
+        monkeypatch.setattr(stream_kernels, name, made)
+    monkeypatch.setattr(stream_kernels, "_running", [])
+    return made
+
+
+def ended_at(driver: Driver) -> float:
+    key = stream_kernels._keys("sum_reduce", "float32")[0]
+    stream_kernels._let_kernels_end(key, stream_kernels.OWN)
+    return driver.now
+
+
+def test_a_load_waits_a_moment_for_kernels_that_run(driver: Driver) -> None:
+    assert ended_at(driver) == 0
+    driver.busy_until = 0.3
+    assert 0.3 <= ended_at(driver) < 0.4
+    driver.busy_until = 100  # one that computes: the driver waits for it
+    assert ended_at(driver) < 2
+
+
+def test_a_load_waits_for_a_kernel_that_waits_for_a_while(driver: Driver) -> None:
+    driver.busy_until, driver.told = 6.0, (0.2, 6.0)  # for another PE, whose kernel comes late
+    assert 6 <= ended_at(driver) < 7
+
+
+def test_a_load_beside_a_kernel_that_goes_on_waiting_says_what_to_prepare(driver: Driver) -> None:
+    stream_kernels.ask_before_loads(lambda: True)
+    driver.told = (0.2, 1e9)
+    with pytest.raises(pyshmem.ShmemError) as caught:
+        ended_at(driver)
+    said = str(caught.value)
+    assert "one has waited for 10 s (spin)" in said
+    assert "pyshmem.streams.prepare('sum_reduce', dtype='float32')" in said

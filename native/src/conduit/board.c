@@ -16,6 +16,7 @@
 #include "conduit/control.h"
 
 #define FRESH_NS   (2 * 1000000000LL) /* a wait is told again four times a second */
+#define STILL_NS   (750 * 1000000LL)  /* and waits no more when it has not told for so long */
 #define GAVE_UP_NS (60 * 1000000000LL)
 /* How long host and kernel must have stood in the same collective, for delays not to look like it. A GPU's host may
  * be busy elsewhere meanwhile. */
@@ -75,6 +76,18 @@ void pysh_board_describe(const pysh_board_t *board, char *text, size_t capacity)
                  (double)(pysh_now_ns() - posted.since_ns) * 1e-9, posted.text);
 }
 
+/* What this PE has posted, for itself: its board is in memory that goes with the job. */
+static pysh_board_t own;
+
+bool pysh_board_own(char *text, size_t capacity) {
+    pysh_posted_wait_t posted;
+
+    if (!read_board(&own, &posted) || posted.gave_up || pysh_now_ns() - posted.posted_ns > STILL_NS)
+        return false;
+    snprintf(text, capacity, "%s", posted.text);
+    return true;
+}
+
 int pysh_board_post(pysh_board_t *board, pysh_kernel_wait_t *wait) {
     pysh_posted_wait_t old, posted = {.gave_up = wait->gave_up,
                                       .collective = wait->collective,
@@ -92,6 +105,7 @@ int pysh_board_post(pysh_board_t *board, pysh_kernel_wait_t *wait) {
                           : posted.posted_ns;
     wait->since_ns = posted.since_ns;
     board_write(board, &posted);
+    board_write(&own, &posted);
     pthread_mutex_unlock(&writing);
     refused_by = atomic_exchange(&board->refused_by, 0);
     if (!refused_by || !wait->collective)

@@ -11,6 +11,8 @@
 
 /* "; its kernel waits (3.2 s so far): ...", or nothing. */
 void pysh_board_describe(const pysh_board_t *board, char *text, size_t capacity);
+/* Does a kernel of this PE tell that it waits? Then what for. It tells four times a second, once it is slow. */
+bool pysh_board_own(char *text, size_t capacity);
 /* Posts the wait on the caller's own board; MISMATCH when a PE has said there that its host is in the collective. */
 int pysh_board_post(pysh_board_t *board, pysh_kernel_wait_t *wait);
 /* Where `pe` keeps its slot; NULL when that is out of reach. */

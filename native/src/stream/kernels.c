@@ -8,6 +8,7 @@
 
 #include "base/state.h"
 #include "base/status.h"
+#include "conduit/board.h"
 #include "job/enter.h"
 #include "stream/stream.h"
 
@@ -47,6 +48,10 @@ int64_t ishmemx_kernel_missing(void) {
 
 int ishmemx_kernel_loaded(int64_t key) {
     return find(key) != NULL;
+}
+
+int ishmemx_kernel_waits(char *text, size_t capacity) {
+    return pysh_board_own(text, capacity);
 }
 
 static int load(pysh_kernel_t *kernel, const void *image, const char *name, size_t stack) {

@@ -8,7 +8,7 @@ came from.
 from typing import Any
 
 from ..._core import arrays, library
-from ...host import faults, runtime, stages
+from ...host import faults, runtime, stages, stream_kernels
 from ..leaf.chosen import SIM
 from ..state import HOST_BYTES
 
@@ -18,6 +18,7 @@ else:
     from .numba_cuda import forget_labelled, integration  # type: ignore[assignment]
 
     stages.on_change(forget_labelled)
+    stream_kernels.ask_before_loads(integration.running.any)  # type: ignore[attr-defined]
 
 
 def prepare(kernel: Any, *args: Any) -> None:

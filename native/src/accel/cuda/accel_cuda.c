@@ -352,18 +352,24 @@ static int offload_done(uint64_t token, bool *done_p) {
 static _Atomic bool other_streams;
 
 /* Kernels on the default stream, and on those that wait for it. While one of these captures, the default stream may
- * only be asked whether it does. */
-static bool idle(void) {
+ * only be asked whether it does: an error. */
+static CUresult ask_default_stream(void) {
     pysh_cuda_visit_t visit = pysh_cuda_enter();
     int capturing = 0;
-    CUresult result = atomic_load(&other_streams) ? CUDA_ERROR_NOT_READY : 0;
+    CUresult result = pysh_cuda.StreamIsCapturing(NULL, &capturing);
 
     if (!result)
-        result = pysh_cuda.StreamIsCapturing(NULL, &capturing);
-    if (!result)
-        result = capturing ? CUDA_ERROR_NOT_READY : pysh_cuda.StreamQuery(NULL);
+        result = capturing ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : pysh_cuda.StreamQuery(NULL);
     pysh_cuda_leave(visit);
-    return !result;
+    return result;
+}
+
+static bool idle(void) {
+    return !atomic_load(&other_streams) && !ask_default_stream();
+}
+
+int ishmemx_default_stream_busy(void) {
+    return pysh.accel == &pysh_accel_cuda && ask_default_stream() == CUDA_ERROR_NOT_READY;
 }
 
 int ishmemx_other_streams(void) {
