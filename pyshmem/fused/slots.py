@@ -21,7 +21,7 @@ import torch
 
 from .._core import errors
 from ..host import creation, runtime
-from ..host.collectives.blocking import fcollect
+from ..host.collectives.data_movement import fcollect
 from ..triton.chosen import INTERPRETED
 from ..triton.job import team_number
 from .workspace import Workspace

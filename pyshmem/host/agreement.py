@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core import errors
 from . import creation, runtime
-from .collectives.blocking import fcollect
+from .collectives.data_movement import fcollect
 from .teams import TEAM_WORLD, Team
 
 _TEXT = 240  # bytes of what a PE says

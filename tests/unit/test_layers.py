@@ -38,9 +38,9 @@ OPERATIONS = {
             "locks",
             "cutover",
             "proxy",
-            "collectives.blocking",
+            "collectives.data_movement",
             "collectives.nonblocking",
-            "collectives.reduce_scatter",
+            "collectives.reductions",
         ),
     )
 }

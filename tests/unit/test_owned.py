@@ -41,7 +41,7 @@ PLAIN = {
 #: Files whose calls that make something all go by a function of another file, which has the cell.
 BY = {
     "host/collectives/nonblocking.py": "begin(",
-    "host/collectives/reduce_scatter.py": "begin(",
+    "host/collectives/reductions.py": "begin(",
     "host/members.py": "owned(",
 }
 

@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 from ...host import creation, runtime
 from ...host import heap as heaps
-from ...host.collectives.blocking import broadcast
+from ...host.collectives.data_movement import broadcast
 from .group import NAME, Options
 
 
