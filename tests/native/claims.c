@@ -17,7 +17,7 @@ static long *sources[2], *dests[2], *flag;
 static int results[2], array_of[2]; /* by thread */
 
 static int broadcast(long *dest, const long *source) {
-    return shmem_long_broadcast(team, dest, source, nelems, 0);
+    return shmem_long_broadcast(team, dest, source, nelems, n - 1); /* a root of few bytes waits for nobody */
 }
 
 static int fcollect(long *dest, const long *source) {
@@ -59,7 +59,8 @@ static void race(void) {
         pthread_join(others[i], NULL);
     CHECK(!results[0] != !results[1]);
     winner = array_of[results[0] ? 1 : 0];
-    CHECK(dests[winner][0] == sources[winner][0] + (collective == sum_reduce ? n - 1 : 0));
+    CHECK(dests[winner][0] ==
+          (collective == broadcast ? 1 : sources[winner][0] + (collective == sum_reduce ? n - 1 : 0)));
 }
 
 /* PE 0 gives ones in one thread and twos in the other, the other PEs give ones. */

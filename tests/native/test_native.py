@@ -28,8 +28,9 @@ SANITIZERS = {
 }
 
 #: Programs that print "ok" when every PE is content, a group of routines each.
-PROGRAMS = ["ring", "teams", "strided", "waits", "exchanges", "contexts", "generic", "deprecated"]
+PROGRAMS = ["ring", "teams", "strided", "waits", "exchanges", "contexts", "generic", "cells"]
 PROGRAMS += ["claims", "requests", "threads", "sandia", "wakes", "system_region", "active_sets"]
+PROGRAMS += ["deprecated"]
 
 #: Programs whose threads are a kernel's, on rings of so many slots: name, slots, arguments.
 RINGS = [

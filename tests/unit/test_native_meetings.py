@@ -15,7 +15,8 @@ from test_native_sizes import functions_of
 
 SOURCES = Path(__file__).parents[2] / "native" / "src"
 MEETS = re.compile(
-    r"\b(pysh_team_sync|pysh_team_gather|pysh_stage_share|pysh_stage_sync|pysh_meet_node|pysh_heap_barrier"
+    r"\b(pysh_team_sync|pysh_team_gather|pysh_share|pysh_cells_share|pysh_cells_spread|pysh_stage_share"
+    r"|pysh_stage_sync|pysh_meet_node|pysh_heap_barrier"
     r"|pysh_release_agree|conduit->(exchange|barrier|barrier_vote))\("
 )
 STEP, LAST, OWN = "notes it as a step", "its only or last meeting", "keeps its place by itself"
@@ -42,7 +43,7 @@ KNOWN = {
         "pysh_heap_barrier": LAST,
         "pysh_heap_drain_if_pending": OWN,
     },
-    "teams/gather.c": {"pysh_stage_share": LAST, "pysh_team_gather": LAST},
+    "teams/gather.c": {"pysh_share": LAST, "pysh_stage_share": LAST, "pysh_team_gather": LAST},
     "teams/stage.c": {"pysh_stage_sync": LAST},
     "teams/sync.c": {"pysh_team_sync": LAST},
     "teams/team_split.c": {"split_once": STEP, "conclude": LAST},

@@ -36,10 +36,10 @@ static bool small(ishmemx_team_t team, size_t nbytes) {
 
 static int alltoall_staged(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
     size_t all = nbytes * (size_t)team->n_pes;
+    pysh_celled_t call = {"alltoall", pysh_cell_about(PYSH_CELL_ALLTOALL, 0, 0, all), source, all};
     pysh_shared_t shared;
-    int pe, status = pysh_stage_write(pysh_stage(team), source, all);
+    int pe, status = pysh_share(team, &call, &shared);
 
-    status = pysh_stage_share(team, "alltoall", all, status, &shared);
     for (int i = 0; !status && i < team->n_pes; i++) {
         pysh_place_t place = pysh_shared_place(&shared, i, &pe);
         place.offset += (int64_t)((size_t)team->my_pe * nbytes);

@@ -11,6 +11,7 @@
 #include "job/enter.h"
 #include "job/quiet.h"
 #include "memory/release.h"
+#include "teams/cells.h"
 #include "teams/sync.h"
 #include "teams/team.h"
 
@@ -18,8 +19,11 @@
 static int barrier_and_drain(const char *what) {
     int status;
 
-    if (!pysh_passed(&ishmemx_team_world, &status, NULL, 0))
+    if (!pysh_passed(&ishmemx_team_world, &status, NULL, 0)) {
         status = pysh_pass(&ishmemx_team_world, pysh_heap_barrier(what), NULL, 0);
+        if (!status)
+            pysh_cells_met(&ishmemx_team_world);
+    }
     return status ? status : pysh_heap_drain_if_pending();
 }
 

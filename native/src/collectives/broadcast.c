@@ -21,9 +21,14 @@
 #define FEW_BYTES 4096
 
 static int broadcast_staged(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
-    pysh_shared_t shared;
+    pysh_celled_t call = {"broadcast", pysh_cell_about(PYSH_CELL_BROADCAST, 0, root, nbytes), source, nbytes};
+    pysh_shared_t shared = {.team = team};
     int status = ISHMEMX_OK;
 
+    if (pysh_cells_serve(team, nbytes)) {
+        status = pysh_cells_spread(team, &call, root, &shared.place);
+        return status ? status : pysh_shared_read(&shared, root, dest, nbytes);
+    }
     if (team->my_pe == root)
         status = pysh_stage_write(pysh_stage(team), source, nbytes);
     status = pysh_stage_share(team, "broadcast", nbytes, status, &shared);

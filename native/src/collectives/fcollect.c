@@ -17,10 +17,10 @@
 #include "teams/team.h"
 
 static int fcollect_staged(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
+    pysh_celled_t call = {"fcollect", pysh_cell_about(PYSH_CELL_FCOLLECT, 0, 0, nbytes), source, nbytes};
     pysh_shared_t shared;
-    int status = pysh_stage_write(pysh_stage(team), source, nbytes);
+    int status = pysh_share(team, &call, &shared);
 
-    status = pysh_stage_share(team, "fcollect", nbytes, status, &shared);
     for (int i = 0; !status && i < team->n_pes; i++)
         status = pysh_shared_read(&shared, i, dest + (size_t)i * nbytes, nbytes);
     return status;

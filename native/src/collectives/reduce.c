@@ -93,10 +93,11 @@ static size_t source_nbytes(const reduction_t *r, size_t n) {
 }
 
 static int reduce_staged(const reduction_t *r, void *dest, const void *source, size_t n) {
+    uint64_t about = pysh_cell_about(PYSH_CELL_REDUCE, r->op, r->type << 1 | r->scatter, source_nbytes(r, n));
+    pysh_celled_t call = {r->name, about, source, source_nbytes(r, n)};
     pysh_shared_t shared;
-    int status = pysh_stage_write(pysh_stage(r->team), source, source_nbytes(r, n));
+    int status = pysh_share(r->team, &call, &shared);
 
-    status = pysh_stage_share(r->team, r->name, source_nbytes(r, n), status, &shared);
     if (!status)
         status = combine_members(r, &shared, own_block(r, n), n);
     return status ? status : pysh_copy(dest, r->acc, n * r->nbytes);

@@ -52,10 +52,11 @@ static int sum_members(const scan_t *scan, const pysh_shared_t *shared, char *ac
 static int scan_piece(const scan_t *scan, void *dest, const void *source, size_t n) {
     _Alignas(PYSH_CACHE_LINE) char acc[2 * PYSH_STAGE_BYTES]; /* twice: an accumulator may be wider */
     _Alignas(PYSH_CACHE_LINE) char copy[PYSH_STAGE_BYTES];
+    pysh_celled_t call = {"scan", pysh_cell_about(PYSH_CELL_SCAN, 0, scan->type, n * scan->nbytes), source,
+                          n * scan->nbytes};
     pysh_shared_t shared;
-    int status = pysh_stage_write(pysh_stage(scan->team), source, n * scan->nbytes);
+    int status = pysh_share(scan->team, &call, &shared);
 
-    status = pysh_stage_share(scan->team, "scan", n * scan->nbytes, status, &shared);
     if (!status)
         status = sum_members(scan, &shared, acc, copy, n);
     return status ? status : pysh_copy(dest, acc, n * scan->nbytes);

@@ -114,6 +114,17 @@ int pysh_stage_share(ishmemx_team_t team, const char *what, size_t nbytes, int s
     return status ? status : gathered;
 }
 
+int pysh_share(ishmemx_team_t team, const pysh_celled_t *call, pysh_shared_t *shared) {
+    int status;
+
+    if (pysh_cells_serve(team, call->nbytes)) {
+        *shared = (pysh_shared_t){.team = team};
+        return pysh_cells_share(team, call, &shared->place);
+    }
+    status = pysh_stage_write(pysh_stage(team), call->source, call->nbytes);
+    return pysh_stage_share(team, call->what, call->nbytes, status, shared);
+}
+
 pysh_place_t pysh_shared_place(const pysh_shared_t *shared, int member, int *pe_p) {
     const pysh_team_nodes_t *nodes = &shared->team->nodes;
     pysh_place_t place = shared->place;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "ishmemx.h"
+#include "teams/cells.h"
 #include "teams/stage.h"
 
 /* pysh_stage_sync() where each member wants the first nbytes of all members' stages. In a team on several nodes they
@@ -16,6 +17,8 @@ typedef struct pysh_shared {
     size_t step; /* from block to block on the own node's head; 0: on each member's stage */
 } pysh_shared_t;
 int pysh_stage_share(ishmemx_team_t team, const char *what, size_t nbytes, int status, pysh_shared_t *shared);
+/* The same of nbytes from `source` of each, which may be few enough for cells: cells.h. `about`: see there. */
+int pysh_share(ishmemx_team_t team, const pysh_celled_t *call, pysh_shared_t *shared);
 /* Are they few enough to come to each node once? Always, in a team on one. */
 bool pysh_stage_gathers(ishmemx_team_t team, size_t nbytes);
 /* Where the block of a member is, and on which world PE. */

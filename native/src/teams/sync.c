@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "conduit/conduit.h"
 #include "conduit/wait.h"
+#include "teams/cells.h"
 #include "teams/team.h"
 
 #define FEW_MEMBERS 8
@@ -67,7 +68,11 @@ static bool left_before(uint64_t flag, uint64_t number) {
     return flag & LEFT && is_behind(number, flag, NUMBER_BITS);
 }
 
-static int tell_left(const struct ishmemx_team *team, const char *what, int member) {
+bool pysh_member_has_left(const struct ishmemx_team *team, int member) {
+    return flag_of(team, member) & LEFT;
+}
+
+int pysh_member_tell_left(const struct ishmemx_team *team, const char *what, int member) {
     return pysh_fail(ISHMEMX_ERR_MISMATCH,
                      "%s: PE %d has left the team, by team_destroy or finalize; no collective of the team can be "
                      "complete without it",
@@ -80,7 +85,16 @@ static int check_left(const pysh_steps_t *steps) {
         return ISHMEMX_OK;
     for (int i = 0; i < steps->team->n_pes; i++)
         if (i != steps->team->my_pe && left_before(flag_of(steps->team, i), steps->number))
-            return tell_left(steps->team, steps->what, i);
+            return pysh_member_tell_left(steps->team, steps->what, i);
+    return ISHMEMX_OK;
+}
+
+int pysh_team_check_left(ishmemx_team_t team, const char *what) {
+    if (!somebody_left(team))
+        return ISHMEMX_OK;
+    for (int i = 0; i < team->n_pes; i++)
+        if (i != team->my_pe && pysh_member_has_left(team, i))
+            return pysh_member_tell_left(team, what, i);
     return ISHMEMX_OK;
 }
 
@@ -90,7 +104,7 @@ int pysh_team_left_before_request(ishmemx_team_t team, const char *what, uint64_
     for (int i = 0; i < team->n_pes; i++) {
         uint64_t flag = flag_of(team, i);
         if (i != team->my_pe && flag & LEFT && is_behind(number, (flag >> NUMBER_BITS) + 1, REQUEST_BITS))
-            return tell_left(team, what, i);
+            return pysh_member_tell_left(team, what, i);
     }
     return ISHMEMX_OK;
 }
@@ -133,7 +147,7 @@ static bool has_told(const pysh_steps_t *steps, int member) {
 }
 
 static bool is_leaving(const pysh_steps_t *steps, int member) {
-    return flag_of(steps->team, member) & LEFT;
+    return pysh_member_has_left(steps->team, member);
 }
 
 /* `leaves`: the caller does itself. */
@@ -225,12 +239,13 @@ int pysh_team_sync(ishmemx_team_t team, const char *what) {
 
     if (team->n_pes == 1)
         return ISHMEMX_OK;
-    if (by_barrier(team))
-        return pysh.conduit->barrier(what);
-    status = meet_all(&steps);
-    if (!status)
+    status = by_barrier(team) ? pysh.conduit->barrier(what) : meet_all(&steps);
+    if (status)
+        return status;
+    if (!by_barrier(team))
         pysh_steps_end(&steps);
-    return status;
+    pysh_cells_met(team);
+    return ISHMEMX_OK;
 }
 
 int pysh_team_leave(ishmemx_team_t team, const char *what) {

@@ -2,6 +2,7 @@
  * How members of a team meet: by flags that they raise at each other. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ishmemx.h"
@@ -40,5 +41,11 @@ void pysh_team_tell_leaving(ishmemx_team_t team);
 int pysh_team_leave(ishmemx_team_t team, const char *what);
 /* This PE leaves all its teams: who waits for it there need wait no longer. */
 void pysh_teams_leave(void);
+/* Has the member told that it leaves? What it stored for the team before is visible then. And the failure of a call
+ * that would wait for it. */
+bool pysh_member_has_left(const struct ishmemx_team *team, int member);
+int pysh_member_tell_left(const struct ishmemx_team *team, const char *what, int member);
+/* OK, or that failure when any has. */
+int pysh_team_check_left(ishmemx_team_t team, const char *what);
 /* OK, or MISMATCH when a member has left that has not made so many requests. */
 int pysh_team_left_before_request(ishmemx_team_t team, const char *what, uint64_t number);

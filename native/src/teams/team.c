@@ -19,9 +19,13 @@
 #include "conduit/conduit.h"
 #include "job/enter.h"
 #include "memory/system_region.h"
+#include "teams/cells.h"
 #include "teams/ctx.h"
 #include "teams/exchange.h"
 
+/* Of a team's stage, in its two halves, and of its ring of cells behind that. */
+#define STAGE_NBYTES (2LL * PYSH_STAGE_BYTES)
+#define CELLS_NBYTES ((int64_t)PYSH_CELLS * PYSH_CELL_BYTES)
 #define KEPT_HANDLES 256 /* destroyed teams whose handles are still told from live ones */
 
 enum { SLOT_WORLD = PYSH_WORLD_SLOT, SLOT_SHARED, SLOT_NODE, SLOTS_PREDEFINED };
@@ -54,7 +58,7 @@ static int64_t request_slots_nbytes(int64_t flags_nbytes) {
 
 static int64_t exchange_begin(int n_pes) {
     int64_t end = all_flags_nbytes(n_pes) +
-                  ISHMEMX_MAX_TEAMS * (2LL * PYSH_STAGE_BYTES + request_slots_nbytes(flags_nbytes(n_pes)));
+                  ISHMEMX_MAX_TEAMS * (STAGE_NBYTES + CELLS_NBYTES + request_slots_nbytes(flags_nbytes(n_pes)));
 
     return (end + 4095) & -4096;
 }
@@ -69,22 +73,24 @@ int64_t pysh_team_request_nbytes(ishmemx_team_t team) {
 
 /* The caller makes sure that all members have run this before any of them raises a flag. */
 static void place(ishmemx_team_t team, int slot) {
-    int64_t slots_nbytes;
+    int64_t slots_nbytes, stages = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes);
+    char *base = pysh.arena[ISHMEMX_HEAP_HOST].base;
 
     team->slot = slot;
     team->flags_nbytes = flags_nbytes(pysh.n_pes);
     slots_nbytes = request_slots_nbytes(team->flags_nbytes);
     team->flags = PYSH_SYSTEM_BYTES + slot * flags_nbytes(pysh.n_pes);
-    team->stage = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes) + slot * 2LL * PYSH_STAGE_BYTES;
-    team->requests = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes) + ISHMEMX_MAX_TEAMS * 2LL * PYSH_STAGE_BYTES +
-                     slot * slots_nbytes;
+    team->stage = stages + slot * (STAGE_NBYTES + CELLS_NBYTES);
+    team->cells = team->stage + STAGE_NBYTES;
+    team->requests = stages + ISHMEMX_MAX_TEAMS * (STAGE_NBYTES + CELLS_NBYTES) + slot * slots_nbytes;
     team->exchange = PYSH_SYSTEM_BYTES + exchange_begin(pysh.n_pes) + pysh_exchange_at(slot);
-    memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->flags, 0, (size_t)team->flags_nbytes);
-    memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->requests, 0, (size_t)slots_nbytes);
+    memset(base + team->flags, 0, (size_t)team->flags_nbytes);
+    memset(base + team->requests, 0, (size_t)slots_nbytes);
+    memset(base + team->cells, 0, (size_t)CELLS_NBYTES);
     if (pysh.check || pysh.check_first) /* a member that stages no record is known by an old one, which must not be of
                                          * the slot's last team
                                          */
-        memset(pysh.arena[ISHMEMX_HEAP_HOST].base + team->stage, 0, 2 * PYSH_STAGE_BYTES);
+        memset(base + team->stage, 0, STAGE_NBYTES);
 }
 
 /* ---- those above who must know of teams ---- */

@@ -19,21 +19,24 @@ struct ishmemx_team {
     int n_pes, my_pe;
     int *pes; /* world PE of each member */
     pysh_team_nodes_t nodes;
-    int slot;               /* in the tables of the host arena's system region; -1: destroyed */
-    int64_t flags;          /* offset there of the flags that members raise at the owner of the arena, a u64 a member */
-    int64_t stage;          /* offset there of the stage */
-    uint64_t epoch;         /* syncs by flags so far */
-    int64_t exchange;       /* offset there of what nodes exchange: exchange.h */
-    unsigned gathered;      /* collectives that gathered so far: its half alternates */
-    int64_t chain_step;     /* of a call that was interrupted, to go on with; else 0: collectives/chain.c */
-    int64_t requests;       /* offset there of the slots of requests: request.h */
-    uint64_t requested;     /* requests so far */
-    int64_t flags_nbytes;   /* of one row of flags: one a PE of the job, and one that says that somebody has left */
-    unsigned staged;        /* collectives through the stage so far: its half alternates */
-    pysh_resume_t resume;   /* how far the call has come that is under way */
-    unsigned compared;      /* calls whose arguments have been compared: see collectives/collective.h */
-    bool leaving;           /* this PE has told the others that it leaves: it can only go on with that */
-    _Atomic uintptr_t busy; /* the thread that has claimed it, by pthread_self(); 0: none */
+    int slot;             /* in the tables of the host arena's system region; -1: destroyed */
+    int64_t flags;        /* offset there of the flags that members raise at the owner of the arena, a u64 a member */
+    int64_t stage;        /* offset there of the stage */
+    uint64_t epoch;       /* syncs by flags so far */
+    int64_t exchange;     /* offset there of what nodes exchange: exchange.h */
+    unsigned gathered;    /* collectives that gathered so far: its half alternates */
+    int64_t chain_step;   /* of a call that was interrupted, to go on with; else 0: collectives/chain.c */
+    int64_t requests;     /* offset there of the slots of requests: request.h */
+    uint64_t requested;   /* requests so far */
+    int64_t flags_nbytes; /* of one row of flags: one a PE of the job, and one that says that somebody has left */
+    unsigned staged;      /* collectives through the stage so far: its half alternates */
+    int64_t cells;        /* offset there of the ring of cells: cells.h */
+    /* Calls by cells: so far; which one this PE gave last; up to which all members have read what they wanted. */
+    uint64_t celled, cell_given, cells_met;
+    pysh_resume_t resume;    /* how far the call has come that is under way */
+    unsigned compared;       /* calls whose arguments have been compared: see collectives/collective.h */
+    bool leaving;            /* this PE has told the others that it leaves: it can only go on with that */
+    _Atomic uintptr_t busy;  /* the thread that has claimed it, by pthread_self(); 0: none */
     const char *claimed_for; /* by whoever has claimed it */
     ishmemx_team_t claimed_before;
     _Atomic bool dropped;      /* nobody on this PE names it */

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every order in which PEs can take the steps of ``native/src/teams/cells.c``.
+
+PEs make the same calls. In a call to ALL each gives a cell and takes that of every other; in a broadcast
+the root gives and goes on, and the others take its cell. After a ring full of broadcasts one is done as
+those to ALL are. A SYNC is a meeting by other means. To take a cell is to see its number, then to read
+it: what is read must be of that call still. The number's release and acquire make the rest of a cell
+visible before it, so a cell is given in one step.
+``explore`` visits all states and says what is wrong in the first bad one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+#: What may be left out of the protocol, to see that it is missed.
+GUARDS = frozenset({"two cells", "full rings meet", "meetings count the calls before"})
+ALL, SYNC = -1, -2
+
+
+class Violation(Exception):
+    """The protocol's promise that does not hold, in words."""
+
+
+class Pe(NamedTuple):
+    at: int = 0  # calls made
+    entered: bool = False
+    waits: tuple[int, ...] = ()  # for the cells of these PEs, in turn
+    seen: bool = False  # the number of the first of them
+    celled: int = 0
+    met: int = 0
+
+
+class State(NamedTuple):
+    pes: tuple[Pe, ...]
+    cells: tuple[tuple[int, ...], ...]  # [pe][index]: the call whose data are there
+
+
+class Calls:
+    """``calls[i]``: the root of call i, ALL or SYNC."""
+
+    def __init__(
+        self, n_pes: int, calls: tuple[int, ...], *, n_cells: int, guards: frozenset[str] = GUARDS
+    ) -> None:
+        self.n_pes, self.calls, self.guards = n_pes, calls, guards
+        self.n_cells = n_cells if "two cells" in guards else 1
+
+    def meets(self, pe: Pe, root: int) -> bool:
+        full = pe.celled + 1 - pe.met >= self.n_cells and "full rings meet" in self.guards
+        return root == ALL or full
+
+    def enter(self, state: State, n: int) -> State:
+        pe, root = state.pes[n], self.calls[state.pes[n].at]
+        if root == SYNC:
+            return self.put(state, n, pe._replace(entered=True))
+        others = tuple(other for other in range(self.n_pes) if other != n)
+        waits = others if self.meets(pe, root) else () if root == n else (root,)
+        if root == n or self.meets(pe, root):
+            row = list(state.cells[n])
+            row[(pe.celled + 1) % self.n_cells] = pe.celled + 1
+            cells = (*state.cells[:n], tuple(row), *state.cells[n + 1 :])
+            state = state._replace(cells=cells)
+        return self.put(state, n, pe._replace(entered=True, waits=waits))
+
+    @staticmethod
+    def put(state: State, n: int, pe: Pe) -> State:
+        return state._replace(pes=(*state.pes[:n], pe, *state.pes[n + 1 :]))
+
+    def take(self, state: State, n: int) -> State:
+        pe = state.pes[n]
+        number = pe.celled + 1
+        there = state.cells[pe.waits[0]][number % self.n_cells]
+        if not pe.seen:
+            return self.put(state, n, pe._replace(seen=there >= number))
+        if there != number:
+            raise Violation(f"PE {n} read data of call {there} for that of call {number}")
+        return self.put(state, n, pe._replace(seen=False, waits=pe.waits[1:]))
+
+    def leave(self, state: State, n: int) -> State:
+        pe, root = state.pes[n], self.calls[state.pes[n].at]
+        if root == SYNC:
+            if any(other.at == pe.at and not other.entered for other in state.pes):
+                return state
+            if any(other.at < pe.at for other in state.pes):
+                return state
+            return self.put(state, n, Pe(pe.at + 1, celled=pe.celled, met=pe.celled))
+        met, number = pe.met, pe.celled + 1
+        if self.meets(pe, root):
+            met = number - ("meetings count the calls before" in self.guards)
+        return self.put(state, n, Pe(pe.at + 1, celled=number, met=met))
+
+    def steps(self, state: State) -> Iterator[State]:
+        for n, pe in enumerate(state.pes):
+            if pe.at == len(self.calls):
+                continue
+            step = self.leave if not pe.waits else self.take
+            after = (step if pe.entered else self.enter)(state, n)
+            if after != state:
+                yield after
+
+    def explore(self) -> int:
+        """Number of states; raises ``Violation`` at the first that is wrong."""
+        first = State((Pe(),) * self.n_pes, ((0,) * self.n_cells,) * self.n_pes)
+        seen, queue = {first}, deque([first])
+        while queue:
+            state = queue.popleft()
+            stuck = True
+            for after in self.steps(state):
+                stuck = False
+                if after not in seen:
+                    seen.add(after)
+                    queue.append(after)
+            if stuck and any(pe.at < len(self.calls) for pe in state.pes):
+                raise Violation("PEs wait forever")
+        return len(seen)
