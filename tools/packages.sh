@@ -29,6 +29,7 @@ make_wheel() {
     "$python" -m auditwheel repair -w dist "$raw"/*.whl
     repaired=$(ls -t dist/*.whl | head -1)
     "$python" -m auditwheel show "$repaired"
+    "$python" tools/check_wheel.py "$repaired"
     try_wheel "$repaired" "$1"
 }
 

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a release consists of says the same everywhere: version, requirements, licences, changes."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import pyshmem
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def found(pattern: str, name: str) -> str:
+    match = re.search(pattern, text(name), re.M)
+    assert match, f"{name} has no {pattern}"
+    return match[1]
+
+
+@pytest.fixture(scope="module")
+def check_wheel() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("check_wheel", ROOT / "tools" / "check_wheel.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_all_that_has_a_version_has_the_same() -> None:
+    version = found(r"^    version: '(.*)',$", "meson.build")
+    assert version == found(r'set version = "(.*)"', "tools/conda/meta.yaml")
+    assert version == found(r"^version: (.*)$", "CITATION.cff")
+    assert version == pyshmem.__version__
+
+
+def test_the_conda_recipe_asks_for_what_the_package_asks_for() -> None:
+    recipe = {
+        f"{name}{versions.replace(' ', '')}"
+        for name, versions in re.findall(
+            r"^    - ([\w-]+) *([<>=].*)?$", text("tools/conda/meta.yaml"), re.M
+        )
+    }
+    wanted = {*PROJECT["build-system"]["requires"], *PROJECT["project"]["dependencies"]}
+    assert wanted <= recipe, wanted - recipe
+    [numba_cuda] = [
+        one
+        for one in PROJECT["project"]["optional-dependencies"]["sim"]
+        if one.startswith("numba-cuda")
+    ]
+    assert numba_cuda in recipe
+
+
+def test_licences_are_in_the_wheels_and_name_what_is_compiled_in(check_wheel: ModuleType) -> None:
+    assert tuple(PROJECT["project"]["license-files"]) == check_wheel.LICENCES
+    assert "cffi" in text("NOTICE")
+    for name in check_wheel.LICENCES:
+        assert f"'{name}'" in text("meson.build")
+
+
+def test_wheels_of_a_release_are_checked() -> None:
+    settings = PROJECT["tool"]["cibuildwheel"]
+    policy = settings["manylinux-x86_64-image"].removeprefix("manylinux_").replace("_", ".")
+    assert f"check_wheel.py --glibc {policy} {{dest_dir}}" in settings["repair-wheel-command"]
+    assert "tools/check_wheel.py" in text("tools/packages.sh")
+
+
+def test_the_check_of_wheels_finds_what_is_wrong(check_wheel: ModuleType) -> None:
+    right = [*check_wheel.FILES, *(f"p.dist-info/licenses/{each}" for each in check_wheel.LICENCES)]
+    assert not list(check_wheel.missing(right))
+    assert list(check_wheel.missing(right[1:])) == [f"{right[0]} is missing"]
+    assert any("NOTICE" in each for each in check_wheel.missing(right[:-1]))
+    assert any("libs/" in each for each in check_wheel.missing([*right, "p.libs/libgomp.so.1"]))
+    versions = "  Name: GLIBC_2.17  Flags\n  Name: GLIBC_2.9  Flags\n  Name: PYSHMEM_3.0\n"
+    assert check_wheel.glibc(versions) == (2, 17)
+    dynamic = "".join(
+        f" 0x1 (NEEDED)  Shared library: [{name}]\n" for name in ("libc.so.6", "libcuda.so.1")
+    )
+    assert check_wheel.needs(dynamic) == ["libc.so.6", "libcuda.so.1"]
+    assert [bool(check_wheel.LIBRARIES.fullmatch(each)) for each in check_wheel.needs(dynamic)] == [
+        True,
+        False,
+    ]
+
+
+def test_the_check_of_wheels_reads_our_own_library(check_wheel: ModuleType) -> None:
+    [native] = {
+        Path(line.split()[-1])
+        for line in Path("/proc/self/maps").read_text().splitlines()
+        if line.endswith("/libpyshmem.so.0")
+    }
+    version = check_wheel.glibc(check_wheel.readelf(native, "--version-info"))
+    assert (2, 0) < version < (3, 0)
+    for library in check_wheel.needs(check_wheel.readelf(native, "--dynamic")):
+        assert check_wheel.LIBRARIES.fullmatch(library)

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a wheel must have, and what it must not ask of a machine; exits with 1 and the reasons.
+
+Usage: ``tools/check_wheel.py [--glibc 2.28] WHEEL|FOLDER ...``. ``--glibc``: no symbol of a newer one.
+Needs readelf, as every machine with a compiler has it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+#: Of the C library, and our own.
+LIBRARIES = re.compile(r"(lib(c|m|dl|rt|pthread|pyshmem)\.so\.\d+|ld-linux-[\w-]+\.so\.\d+)")
+LICENCES = ("LICENSE", "NOTICE")
+#: What type checkers and programs in C look for.
+FILES = (
+    "pyshmem/py.typed",
+    "pyshmem/device/__init__.pyi",
+    "pyshmem/_core/_native.pyi",
+    "pyshmem/_core/_fast.pyi",
+    "pyshmem/include/shmem.h",
+    "pyshmem/lib/libpyshmem.so.0",
+    "pytest_pyshmem.py",
+)
+
+
+def missing(names: Iterable[str]) -> Iterator[str]:
+    """What has to be there and is not; what is there and has not to be."""
+    names = list(names)
+    for file in FILES:
+        if file not in names:
+            yield f"{file} is missing"
+    for licence in LICENCES:
+        if not any(name.endswith(f".dist-info/licenses/{licence}") for name in names):
+            yield f"the licence notice {licence} is missing"
+    for name in names:
+        if re.search(r"__pycache__|\.pyc$|ffi_build|\.[ch]\.in$|^tests/", name):
+            yield f"{name} does not belong there"
+        if re.match(r"[^/]+\.libs/", name):
+            yield f"{name}: a library of others, whose licence NOTICE does not have"
+
+
+def readelf(path: Path, *options: str) -> str:
+    """Its output on one file."""
+    command = ["readelf", "--wide", *options, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def needs(dynamic: str) -> list[str]:
+    """The libraries that a file asks for, of readelf's list of its dynamic section."""
+    return re.findall(r"\(NEEDED\)\s+Shared library: \[(.*?)\]", dynamic)
+
+
+def glibc(versions: str) -> tuple[int, ...]:
+    """The newest version of glibc of which a file needs a symbol; of readelf's list of versions."""
+    found = re.findall(r"Name: GLIBC_(\d+(?:\.\d+)+)", versions)
+    return max((tuple(map(int, each.split("."))) for each in found), default=(0,))
+
+
+def problems(wheel: Path, newest: tuple[int, ...] | None) -> Iterator[str]:
+    """All that is wrong with a wheel."""
+    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+        yield from missing(archive.namelist())
+        archive.extractall(folder)
+        highest: tuple[int, ...] = (0,)
+        for path in sorted(Path(folder).rglob("*.so*")):
+            name = path.relative_to(folder)
+            for library in needs(readelf(path, "--dynamic")):
+                if not LIBRARIES.fullmatch(library):
+                    yield f"{name} needs {library}"
+            version = glibc(readelf(path, "--version-info"))
+            highest = max(highest, version)
+            if newest and version > newest:
+                yield f"{name} needs GLIBC_{text(version)}, newer than {text(newest)}"
+        print(f"{wheel.name}: needs glibc {text(highest)}")
+
+
+def text(version: tuple[int, ...]) -> str:
+    """With points."""
+    return ".".join(map(str, version))
+
+
+def main() -> int:
+    """Look at each wheel."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--glibc", type=lambda each: tuple(map(int, each.split("."))))
+    parser.add_argument("wheels", nargs="+", type=Path)
+    asked = parser.parse_args()
+    wheels = [
+        one for path in asked.wheels for one in (path.glob("*.whl") if path.is_dir() else [path])
+    ]
+    found = [
+        f"{wheel.name}: {problem}" for wheel in wheels for problem in problems(wheel, asked.glibc)
+    ]
+    print(*found, sep="\n", end="\n" * bool(found))
+    return bool(found) or not wheels
+
+
+if __name__ == "__main__":
+    sys.exit(main())
