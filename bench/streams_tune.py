@@ -2,8 +2,8 @@
 """One PE of ``bench/streams.py --tune``: ways and grids of collectives on a stream, measured in graphs.
 
 PE 0 prints a JSON line for the best of each operation and size (with ``--all`` for each candidate), with
-whether the results were right, and last the rows that follow: ``"streams"`` of a table of
-``pyshmem/data/cutover.json``.
+whether the results were right, and last the rows that follow: ``"stream ..."`` of a table of
+``pyshmem/data/tuning.json``.
 """
 
 from __future__ import annotations

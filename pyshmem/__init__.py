@@ -49,7 +49,7 @@ from ._core.errors import (
 )
 from ._core.library import Cmp, SignalOp, ThreadLevel, __version__
 from ._foreign import environment
-from .host import cutover, profiling, streams
+from .host import profiling, streams
 from .host.atomics import (
     atomic_add,
     atomic_and,
@@ -201,6 +201,7 @@ from .host.strided import ibget, ibput, iget, iput
 from .host.sync import barrier_all, sync_all
 from .host.team_arguments import TeamConfig
 from .host.teams import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, Channel, Team
+from .host.tuning import cutover
 from .host.wait_sets import (
     test_all,
     test_all_vector,

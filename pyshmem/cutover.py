@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``pyshmem.cutover`` for ``import``: the module is ``pyshmem.host.cutover`` itself."""
+"""``pyshmem.cutover`` for ``import``: the module is ``pyshmem.host.tuning.cutover`` itself."""
 
 import sys
 
-from .host import cutover
-from .host.cutover import *  # noqa: F403  (for type checkers)
+from .host.tuning import cutover
+from .host.tuning.cutover import *  # noqa: F403  (for type checkers)
 
 sys.modules[__name__] = cutover

@@ -65,7 +65,7 @@ SETTINGS = (
     Setting("FUSED", "string", "",
             "roads of fused operations: operation=road or operation:size=road,...; the same on all PEs"),
     Setting("TUNE_FILE", "string", "",
-            "file of cutover tables, read and written by tune; default cutover.json in the user's settings folder"),
+            "file of measured choices, read and written by tune; default tuning.json in the user's settings folder"),
     Setting("CACHE_DIR", "string", "",
             "folder of compiled kernels for streams; default pyshmem in the user's cache folder"),
     Setting("STATICS", "choice:auto|map|conduit|none", "auto",

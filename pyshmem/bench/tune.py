@@ -6,11 +6,9 @@ All PEs transfer at once, each with its right neighbour, and the slowest counts.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
@@ -21,12 +19,11 @@ from rich.table import Table
 import pyshmem
 from pyshmem import cutover
 from pyshmem import device as shmem
+from pyshmem.host.tuning import gpus, table
 
 from . import kernels, paths
 from .timing import Clock, Shape, say
 
-#: Makes tables of the text of a file, which it names in errors.
-Reader = Callable[[str, str], list[dict[str, Any]]]
 #: Bytes of one call; a grid's buffers hold them for all its blocks up to ``MOST``.
 CALL_SIZES = tuple(1 << k for k in range(9, 25, 2))
 MOST = 64 << 20
@@ -47,19 +44,6 @@ def crossing(sizes: list[int], plain: list[float], other: list[float]) -> int | 
     low, high = np.log(ratios[last]), np.log(ratios[last + 1])
     exponent = np.interp(0, [-low, -high], np.log2([sizes[last], sizes[last + 1]]))
     return int(2**exponent) // 16 * 16
-
-
-def with_table(
-    text: str | None, table: dict[str, Any], where: str, read: Reader = cutover.read_tables
-) -> str:
-    """The file's text with this table in it, in place of one for the same GPU and number of PEs.
-
-    Raises: ValueError (``read``: the text is no such file).
-    """
-    tables = read(text, where) if text is not None else []
-    key = (table["gpu"], table["n_pes"])
-    tables = [old for old in tables if (old["gpu"], old["n_pes"]) != key]
-    return json.dumps({"format": 1, "tables": [*tables, table]}, indent=1) + "\n"
 
 
 def _slowest(values: list[float]) -> list[float]:
@@ -99,7 +83,8 @@ class Tuner:
         self.reduce_sizes = [512, 4096] if simulated else list(REDUCE_SIZES)
         self.steps = 2 * len(self.shapes) + 2
 
-    def _rows(self, op: str, transfers: paths.Transfers) -> list[list[int | None]]:
+    def _sizes(self, op: str, transfers: paths.Transfers) -> dict[Shape, int | None]:
+        """By shape, from how many bytes a copy engine is no slower."""
         job = self.clock.job
         right = (job.my_pe + 1) % job.n_pes
         entries: dict[Shape, int | None] = {}
@@ -113,7 +98,7 @@ class Tuner:
             plain, engine = _two_ways(op, sizes, time)
             entries[shape] = crossing(sizes, plain, engine)
             self._step()
-        return [[entries.get((t, b)) for b in cutover.BLOCKS] for t in cutover.THREADS]
+        return entries
 
     def _collective(self, op: str) -> int | None:
         """Where a block's ``sum_reduce`` goes another way; of ``reduce``, without flags in data."""
@@ -135,45 +120,54 @@ class Tuner:
         self._step()
         return crossing(self.reduce_sizes, below, beyond)
 
-    def table(self) -> dict[str, Any]:
-        """A table for a file of ``cutover``. All PEs."""
+    def rows(self) -> dict[str, table.Rows]:
+        """Rows of a table, by operation. All PEs."""
         transfers = paths.Transfers(self.clock, 1 << 17 if self.clock.simulated else MOST)
-        rows = {op: self._rows(op, transfers) for op in cutover.SHAPED}
+        rows = {}
+        for op in cutover.SHAPED:
+            for shape, size in self._sizes(op, transfers).items():
+                rows[cutover.row_name(op, shape)] = cutover.rows_of_size(op, size)
         transfers.free()
-        job = self.clock.job
-        return {
-            "gpu": cutover.gpu_name(),
-            "n_pes": job.n_pes,
-            "source": "python -m pyshmem tune",
-            **rows,
-            "reduce": self._collective("reduce"),
-            "ll": self._collective("ll"),
-        }
+        for op in ("reduce", "ll"):
+            rows[op] = cutover.rows_of_size(op, self._collective(op))
+        return rows
 
 
-def show(table: dict[str, Any]) -> None:
+def table_of(rows: dict[str, table.Rows], source: str) -> table.Table:
+    """Rows that were measured in this job, as a table of a file."""
+    gpu = gpus.of_this_pe()
+    return table.Table(gpu.name, gpu.kind.link, pyshmem.n_pes() - 1, source, rows)
+
+
+def show(measured: table.Table) -> None:
     """The table, to the user."""
 
-    def text(size: int | None) -> str:
-        return "never" if size is None else f"{size:,}"
+    def text(op: str, name: str) -> str:
+        rows = measured.rows.get(name)
+        size = cutover.size_of(op, rows) if rows else cutover.NEVER
+        return "never" if size == cutover.NEVER else f"{size:,}"
 
     for op in cutover.SHAPED:
         grid = Table(title=f"{op}: a copy engine from so many bytes of a call on")
         for title in ("threads", *(f"{blocks} blocks" for blocks in cutover.BLOCKS)):
             grid.add_column(title, justify="right")
-        for threads, row in zip(cutover.THREADS, table[op], strict=True):
-            grid.add_row(str(threads), *map(text, row))
+        for threads in cutover.THREADS:
+            names = (cutover.row_name(op, (threads, blocks)) for blocks in cutover.BLOCKS)
+            grid.add_row(str(threads), *(text(op, name) for name in names))
         Console().print(grid)
-    print(f"reduce: shares from {text(table['reduce'])} bytes on")
-    print(f"ll: flags behind the data, no longer in it, from {text(table['ll'])} bytes on")
+    print(f"reduce: shares from {text('reduce', 'reduce')} bytes on")
+    print(f"ll: flags behind the data, no longer in it, from {text('ll', 'll')} bytes on")
 
 
-def write(table: dict[str, Any], path: Path, read: Reader = cutover.read_tables) -> None:
-    """Adds the table to the file, which is replaced as a whole."""
+def write(measured: table.Table, path: Path) -> None:
+    """Adds the table to the file, which is replaced as a whole.
+
+    Raises: ValueError (there is a file that is no such one).
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    old = path.read_text(encoding="utf-8") if path.is_file() else None
+    old = table.read(path.read_text(encoding="utf-8"), str(path)) if path.is_file() else []
     new = path.with_name(f"{path.name}.{os.getpid()}")
-    new.write_text(with_table(old, table, str(path), read), encoding="utf-8")
+    new.write_text(table.text_of(table.merged(old, measured)), encoding="utf-8")
     new.replace(path)
 
 
@@ -187,17 +181,17 @@ def main(output: Path | None) -> None:
     ):
         if job.n_pes == 1:
             raise click.ClickException("tuning takes 2 PEs: -n 2")
-        path = output or cutover.tune_file()
+        path = output or table.tune_file()
         clock = Clock(job)
         if job.my_pe == 0 and clock.simulated:
             say("On the simulator these figures are the simulator's: they say nothing about a GPU.")
         tuner = Tuner(clock, lambda: bar.advance(task))
         task = bar.add_task("tuning", total=tuner.steps)
-        table = tuner.table()
+        measured = table_of(tuner.rows(), f"python -m pyshmem tune -n {job.n_pes}")
         leader = job.my_pe == 0
     if leader:
-        write(table, path)
-        show(table)
+        write(measured, path)
+        show(measured)
         print(f"written to {path}")
 
 

@@ -19,12 +19,13 @@ from rich.progress import Progress
 from rich.table import Table
 
 import pyshmem
-from pyshmem import cutover, fused
+from pyshmem import fused
 from pyshmem.fused import roads
 from pyshmem.host.runtime import gpu_count
+from pyshmem.host.tuning.table import as_rows, tune_file
 
 from .torch_clock import TorchClock
-from .tune import write
+from .tune import table_of, write
 
 Call = Callable[[str], Any]
 
@@ -144,7 +145,7 @@ def main(output: Path | None) -> None:
     ):
         if job.n_pes == 1:
             raise click.ClickException("tuning takes 2 PEs: -n 2")
-        clock, path = TorchClock(job), output or roads.fused_file()
+        clock, path = TorchClock(job), output or tune_file()
         if job.my_pe == 0 and not clock.on_gpu:
             bar.console.print("Figures of Triton's interpreter say nothing about a GPU.")
         found: dict[str, list[tuple[int, dict[str, float]]]] = {}
@@ -154,10 +155,12 @@ def main(output: Path | None) -> None:
                 found.setdefault(case.operation, []).append((case.nbytes, times))
         rows = {op: rows_of_times(*zip(*each, strict=True)) for op, each in found.items()}
         source = f"python -m pyshmem tune fused -n {job.n_pes}"
-        table = {"gpu": cutover.gpu_name(), "n_pes": job.n_pes, "source": source, "rows": rows}
+        made = table_of(
+            {roads.row_name(op): as_rows(op, each) for op, each in rows.items()}, source
+        )
         leader = job.my_pe == 0
     if leader:
-        write(table, path, roads.read_tables)
+        write(made, path)
         show(rows)
         print(f"written to {path}")
 

@@ -22,6 +22,7 @@ from rich.table import Table
 from .._core import library, other_project
 from .._core.errors import ShmemError
 from ..host import runtime
+from ..host.tuning.gpus import architecture
 from ..launcher.control import NativeControl
 from ..launcher.settings import check_settings
 from . import facts
@@ -232,7 +233,7 @@ def _driver() -> Iterator[Finding]:
 def _architecture(n_gpus: int) -> Finding:
     """Whether kernels run on every GPU: by the oldest."""
     try:
-        oldest = min(facts.architecture(device) for device in range(n_gpus))
+        oldest = min(architecture(device) for device in range(n_gpus))
     except (OSError, RuntimeError) as error:
         return Finding("cuda", "architecture", "wrong", str(error), "nvidia-smi")
     name = "sm_{}{}".format(*oldest)

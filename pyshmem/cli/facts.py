@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.metadata
 import platform
 import re
@@ -12,7 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .._core import library, other_project
-from ..host import cutover, gpu_kinds, runtime
+from ..host import runtime
+from ..host.tuning import gpus as tuned_gpus
+from ..host.tuning import table as tuning
 
 DISTRIBUTION = other_project.OURS
 PACKAGES = ("numpy", "cffi", "numba", "numba-cuda", "greenlet", "cupy", "triton", "torch", "mpi4py")
@@ -95,22 +96,6 @@ def gpus() -> list[Gpu]:
     return found
 
 
-def architecture(device: int) -> tuple[int, int]:
-    """The compute capability of a GPU, as (9, 0), which compilers call sm_90; by the driver itself.
-
-    Raises: OSError (no driver), RuntimeError (the driver refuses).
-    """
-    driver, number, values = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), []
-    if driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(number), device):
-        raise RuntimeError(f"the driver does not show GPU {device}")
-    for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
-        value = ctypes.c_int()
-        if driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, number):
-            raise RuntimeError(f"the driver does not tell the architecture of GPU {device}")
-        values.append(value.value)
-    return values[0], values[1]
-
-
 def can_access(device: int, peer: int) -> bool:
     """Whether GPU ``device`` can load and store memory of GPU ``peer``."""
     can = library.ffi.new("int *")
@@ -118,13 +103,24 @@ def can_access(device: int, peer: int) -> bool:
     return bool(can[0])
 
 
-def choices_of(gpu: str) -> str:
-    """Whose measured rows choose between stores and engines on this GPU: its own, or another's."""
-    measured: set[str] = set()
-    for text, where in cutover.table_files():
-        measured |= {str(table["gpu"]) for table in cutover.read_tables(text, where)}
-    name = gpu_kinds.nearest(gpu, measured)
-    return "measured" if name == gpu else f"by rule from {name}"
+def kind_text(device: int) -> str:
+    """What the rule of choices goes by: architecture, link and bandwidth of a GPU."""
+    kind = tuned_gpus.ask(device).kind
+    return f"sm_{kind.architecture}, {kind.link}, {kind.gbps:g} GB/s"
+
+
+def choices_of(device: int, peers: int) -> str:
+    """Whose rows choose between stores and copy engines on this GPU: its own, or another's by rule."""
+    return describe_choices(tuned_gpus.ask(device), peers)
+
+
+def describe_choices(gpu: tuned_gpus.Gpu, peers: int) -> str:
+    """The same of a GPU that need not be here: by the origin of the rows of its puts by one block."""
+    found = tuning.choices(gpu, peers, tuning.files()).get("put 1x1024")
+    if found is None:
+        return "none: all by stores"
+    _, comma, rule = found.origin.partition(", by rule ")
+    return f"by rule {rule}" if comma else f"measured ({found.origin})"
 
 
 def requirements(extra: str) -> list[Requirement]:

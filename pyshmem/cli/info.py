@@ -20,7 +20,6 @@ import pyshmem
 from .._core.errors import LaunchError
 from .._core.library import lib, parse_size, setting, size_text
 from .._core.settings import SETTINGS, Setting, misspelt
-from ..host import gpu_kinds
 from ..launcher.settings import settle_device
 from . import facts
 
@@ -166,8 +165,7 @@ def _gpus(gpus: list[facts.Gpu]) -> Table:
             "-" if peer == device else "yes" if facts.can_access(device, peer) else "no"
             for peer in range(len(gpus))
         )
-        kind = gpu_kinds.kind_of(gpu.name)
-        told = f"sm_{kind.architecture}, {kind.link}", facts.choices_of(gpu.name)
+        told = facts.kind_text(device), facts.choices_of(device, max(1, len(gpus) - 1))
         table.add_row(str(device), gpu.name, size_text(gpu.nbytes), *told, *reach)
     return table
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ..host.cutover import tune_file
+from ..host.tuning.table import tune_file
 from ._job import job_options, run_module
 
 
@@ -39,7 +39,7 @@ def tune(ctx: click.Context, what: str, n_pes: int, device: str | None, output: 
     """Measure from how many bytes on copy engines are faster than stores, and keep the table.
 
     "tune fused" measures which road of pyshmem.fused's operations is the fastest at which size, and
-    keeps that in fused.json beside it; it needs torch and Triton.
+    keeps that in the same file; it needs torch and Triton.
 
     Jobs on such GPUs read it when they start. Tune with the number of PEs that your jobs have;
     tables for other numbers and GPUs stay in the file.

@@ -7,7 +7,7 @@ says the operation. They come from the first of these that has some:
 1. ``road=`` of the call, which has to be able to do it;
 2. ``PYSHMEM_FUSED``: ``operation=road`` with commas between, or ``operation:size=road`` for rows;
 3. what ``python -m pyshmem tune fused`` measured on such GPUs, or ships with pyshmem for them or for the
-   nearest kind of GPU (``host/gpu_kinds.py``);
+   nearest kind of GPU (``host/tuning/table.py``): PE 0's rows, for all;
 4. the operation's default.
 
 A road that cannot do a shape is passed over for the next row's; one that is forced is refused. All
@@ -16,15 +16,13 @@ members have to take one road, so the first call of an operation compares their 
 
 from __future__ import annotations
 
-import importlib.resources
-import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from .._core.library import parse_size, setting, text_of_file
+from .._core.library import parse_size, setting
 from ..host import runtime
-from ..host.cutover import fitting_tables, tune_file
+from ..host.tuning import table
+from ..host.tuning.table import NEVER as NEVER
 from .workspace import Workspace
 
 #: That have roads.
@@ -35,14 +33,14 @@ OPERATIONS = (
 )  # fmt: skip
 
 Rows = tuple[tuple[int, str], ...]
-NEVER = 2**63 - 1
+_PREFIX = "fused "  # of the names of rows in tables
 
 _rows: dict[tuple[Any, str], Rows] = {}
 
 
-def fused_file() -> Path:
-    """The file of ``python -m pyshmem tune fused``, beside that of ``tune``."""
-    return tune_file().with_name("fused.json")
+def row_name(operation: str) -> str:
+    """What the rows of an operation are called in tables."""
+    return f"{_PREFIX}{operation}"
 
 
 def rows_of(space: Workspace, operation: str, default: Rows, can: Mapping[str, str | None]) -> Rows:
@@ -126,42 +124,9 @@ def _forced(operation: str) -> Rows:
     return parse(setting("FUSED")[0] or "").get(operation, ())
 
 
-def read_tables(text: str, where: str) -> list[dict[str, Any]]:
-    """The tables of a file.
-
-    Raises: ValueError (no such file, or one of another version).
-    """
-    try:
-        content = json.loads(text)
-        if content["format"] != 1:
-            raise ValueError(f"format {content['format']} is not 1")
-        for table in content["tables"]:
-            for rows in table["rows"].values():
-                as_rows(rows)
-            if not table["gpu"] or int(table["n_pes"]) < 1:
-                raise ValueError("a table without its GPU or number of PEs")
-        return list(content["tables"])
-    except Exception as error:  # a file may hold anything
-        raise ValueError(
-            f"{where} is no table of fused operations ({type(error).__name__}: {error}); "
-            "delete it and run python -m pyshmem tune fused again"
-        ) from error
-
-
-def as_rows(rows: Sequence[Sequence[Any]]) -> Rows:
-    """Rows of a file: null stands for no limit."""
-    return tuple((NEVER if most is None else int(most), str(name)) for most, name in rows)
-
-
 def _measured(operation: str) -> Rows:
-    shipped = importlib.resources.files("pyshmem").joinpath("data").joinpath("fused.json")
-    texts = [(shipped.read_text(encoding="utf-8"), "shipped")]
-    if (own := fused_file()).is_file():
-        texts.append((text_of_file(own, "the table of fused operations"), str(own)))
-    for table, _ in reversed(fitting_tables(texts, read_tables)):
-        if operation in table["rows"]:
-            return as_rows(table["rows"][operation])
-    return ()
+    found = table.choice(row_name(operation))
+    return tuple((int(most), str(name)) for most, name in found.rows) if found else ()
 
 
 runtime.on_finalize(_rows.clear)

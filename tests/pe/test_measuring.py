@@ -51,7 +51,7 @@ def test_jobs_read_what_tune_wrote(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert f"written to {path}" in done.stdout
     (table,) = json.loads(path.read_text())["tables"]
-    assert (table["gpu"], table["n_pes"]) == ("simulator", 2)
+    assert (table["gpu"], table["link"], table["peers"]) == ("simulator", "none", 1)
     program = tmp_path / "program.py"
     program.write_text(
         "import pyshmem\nwith pyshmem.init():\n    print(pyshmem.cutover.origin('put'))\n"

@@ -16,6 +16,7 @@ pytest.importorskip("torch", reason="make test-torch installs it")
 from pyshmem import fused
 from pyshmem.bench.tune_fused import rows_of_times
 from pyshmem.fused import roads
+from pyshmem.host.tuning import table
 
 
 def test_rows_change_where_another_road_is_clearly_faster() -> None:
@@ -45,12 +46,6 @@ def test_the_operations_that_have_roads_are_known() -> None:
         and "road" in inspect.signature(function).parameters
     }
     assert with_roads - {"replace_norms"} == set(roads.OPERATIONS)  # that gives it to one of them
-
-
-@pytest.mark.parametrize("text", ["{}", '{"format": 2, "tables": []}', "no json"])
-def test_a_file_that_is_no_table_is_told(text: str) -> None:
-    with pytest.raises(ValueError, match=r"here is no table of fused operations.*tune fused again"):
-        roads.read_tables(text, "here")
 
 
 CHOICES = """
@@ -95,14 +90,31 @@ def test_tune_fused_writes_rows_that_jobs_read(
     run_command: Callable, run_pes: Callable, tmp_path: Path
 ) -> None:
     command = [sys.executable, "-m", "pyshmem", "tune", "fused", "-n", "2", "--device", "sim"]
-    path = tmp_path / "fused.json"
+    path = tmp_path / "tuned.json"
     run_command([*command, "-o", str(path)], 200, check=True, OMP_NUM_THREADS="1")
-    (table,) = roads.read_tables(path.read_text(), "it")
-    assert table["gpu"] == "simulator"
-    assert {"all_reduce_rmsnorm", "matmul_all_reduce", "all_to_all"} <= table["rows"].keys()
-    assert all(rows[-1][0] is None for rows in table["rows"].values())
-    table["rows"]["op"] = [[7, "x"], [None, "y"]]
-    path.write_text(json.dumps({"format": 1, "tables": [table]}))
+    (made,) = table.read(path.read_text(), "it")
+    assert made.key == ("simulator", "none", 1)
+    known = {"all_reduce_rmsnorm", "matmul_all_reduce", "all_to_all"}
+    assert {roads.row_name(op) for op in known} <= made.rows.keys()
+    assert all(rows[-1][0] == roads.NEVER for rows in made.rows.values())
+    made.rows[roads.row_name("op")] = ((7, "x"), (roads.NEVER, "y"))
+    path.write_text(table.text_of([made]))
+    program = """
+        import pyshmem
+        from pyshmem.fused import roads, workspace
+
+        with pyshmem.init():
+            print(roads.rows_of(workspace.workspace(pyshmem.TEAM_WORLD), "op", (), {}))
+    """
+    env = {"PYSHMEM_TUNE_FILE": str(path)}
+    done = run_pes(2, program, device="sim", env=env, check=True)
+    assert done.stdout.splitlines() == [str(((7, "x"), (roads.NEVER, "y")))] * 2
+
+
+def test_a_file_of_an_older_tune_fused_counts(run_pes: Callable, tmp_path: Path) -> None:
+    """It had a format of its own, and stood beside the other in the user's folder."""
+    old = {"gpu": "simulator", "n_pes": 2, "rows": {"op": [[7, "x"], [None, "y"]]}}
+    (tmp_path / "fused.json").write_text(json.dumps({"format": 1, "tables": [old]}))
     (tmp_path / "cutover.json").write_text('{"format": 1, "tables": []}')
     program = """
         import pyshmem

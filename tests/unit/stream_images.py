@@ -34,7 +34,7 @@ CASES = (
     ("wait_until", np.uint32), ("wait_until_any", np.int64), ("wait_until_some", np.int32),
     ("signal_wait_until", None), ("put", None),
 )  # fmt: skip
-#: Those with rows of their own: see ``host/stream_rows.py``.
+#: Those with rows of their own: see ``host/tuning/streams.py``.
 BY_ROWS = {"broadcast", "sum_reduce", "prod_reduce", "xor_reduce_scatter"}
 _PARAMETERS = 0x19  # of .nv.info: EIATTR_CBANK_PARAM_SIZE, whose value is in the record's head
 

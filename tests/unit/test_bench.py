@@ -17,6 +17,7 @@ pytest.importorskip("numba.cuda", reason="kernels need numba and numba-cuda")
 from pyshmem import cutover
 from pyshmem.bench import parts, paths, tune
 from pyshmem.cli import bench
+from pyshmem.host.tuning import table
 
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
 import compare
@@ -45,21 +46,25 @@ def test_the_crossing_is_where_the_other_way_stays_ahead(
     assert result == expected
 
 
-def table(n_pes: int, reduce: int | None) -> dict:
-    rows = [[None] * len(cutover.BLOCKS) for _ in cutover.THREADS]
-    return {"gpu": "H", "n_pes": n_pes, "put": rows, "get": rows, "reduce": reduce}
+def test_a_new_table_replaces_only_its_own_operations(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "f.json"
+    for op, peers, size in (("reduce", 1, 1), ("reduce", 3, 2), ("ll", 1, 4), ("reduce", 1, 3)):
+        rows = {op: cutover.rows_of_size(op, size)}
+        tune.write(table.Table("H", "NVLink 4", peers, "", rows), path)
+    found = {
+        (one.peers, op): cutover.size_of(op, rows)
+        for one in cutover.read_tables(path.read_text(), "f")
+        for op, rows in one.rows.items()
+    }
+    assert found == {(1, "reduce"): 3, (3, "reduce"): 2, (1, "ll"): 4}
 
 
-def test_a_new_table_replaces_only_its_own_kind() -> None:
-    text = None
-    for n_pes, reduce in ((2, 1), (4, 2), (2, 3)):
-        text = tune.with_table(text, table(n_pes, reduce), "f")
-    assert {t["n_pes"]: t["reduce"] for t in cutover.read_tables(text, "f")} == {4: 2, 2: 3}
-
-
-def test_a_file_that_is_no_table_is_not_overwritten() -> None:
-    with pytest.raises(ValueError, match="f is no cutover table"):
-        tune.with_table("[]", table(2, None), "f")
+def test_a_file_that_is_no_table_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "f.json"
+    path.write_text("[]")
+    with pytest.raises(ValueError, match=r"f\.json is no table of choices"):
+        tune.write(table.Table("H", "NVLink 4", 1, "", {}), path)
+    assert path.read_text() == "[]"
 
 
 def test_parts_of_a_grid_are_equal_and_aligned() -> None:

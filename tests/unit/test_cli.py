@@ -17,6 +17,7 @@ from environment import clean_environment
 import pyshmem
 from pyshmem._core.settings import SETTINGS
 from pyshmem.cli import COMMANDS, _job, doctor, facts, info, main
+from pyshmem.host.tuning import gpus as tuned_gpus
 
 
 def invoke(*arguments: str) -> Result:
@@ -261,7 +262,7 @@ def test_doctor_says_what_triton_alone_lacks(monkeypatch: pytest.MonkeyPatch) ->
 
 
 class _Driver:
-    """What ``facts.architecture`` calls of libcuda, with GPUs of these architectures."""
+    """What ``gpus.architecture`` calls of libcuda, with GPUs of these architectures."""
 
     def __init__(self, *gpus: tuple[int, int]) -> None:
         self._gpus = gpus
@@ -279,12 +280,14 @@ class _Driver:
 
 
 def test_info_shows_whose_choices_a_gpu_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [facts.Gpu("NVIDIA H200", 1 << 37), facts.Gpu("NVIDIA A100-SXM4-80GB", 1 << 36)]
+    found = [facts.Gpu("NVIDIA H200", 1 << 37), facts.Gpu("NVIDIA Z9 of next year", 1 << 36)]
+    there = [tuned_gpus.kind("NVIDIA H200", 90, "NVLink 4"), tuned_gpus.kind("Z9", 110, "NVLink 5")]
+    asked = [tuned_gpus.Gpu(gpu.name, kind) for gpu, kind in zip(found, there, strict=True)]
+    monkeypatch.setattr(tuned_gpus, "ask", asked.__getitem__)
     monkeypatch.setattr(facts, "can_access", lambda device, peer: True)
     cells = [list(column.cells) for column in info._gpus(found).columns]
-    assert cells[3] == ["sm_90, NVLink 4", "sm_80, NVLink 3"]
-    assert cells[4][0] == "measured"
-    assert cells[4][1].startswith("by rule from NVIDIA H")
+    assert cells[3] == ["sm_90, NVLink 4, 450 GB/s", "sm_110, NVLink 5, 900 GB/s"]
+    assert cells[4] == ["measured (shipped)", "by rule from NVIDIA H100 80GB HBM3"]
 
 
 @pytest.mark.parametrize(
@@ -298,7 +301,7 @@ def test_info_shows_whose_choices_a_gpu_takes(monkeypatch: pytest.MonkeyPatch) -
 def test_doctor_tells_whether_the_gpus_are_new_enough(
     gpus: list[tuple[int, int]], state: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(facts.ctypes, "CDLL", lambda name: _Driver(*gpus))
+    monkeypatch.setattr(tuned_gpus.ctypes, "CDLL", lambda name: _Driver(*gpus))
     finding = doctor._architecture(len(gpus))
     assert (finding.state, finding.detail) == (state, text)
     assert bool(finding.fix) == (state == "wrong")

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from pyshmem import cutover
-from pyshmem.host import gpu_kinds
 
 NEVER = cutover.NEVER
 
@@ -99,83 +98,9 @@ def test_mistakes_are_told(call: Callable[[], object], message: str) -> None:
         call()
 
 
-def test_the_shipped_tables_are_sound_and_say_where_they_are_from() -> None:
-    text = next(cutover.table_files())[0]
-    for row in cutover.read_tables(text, "shipped"):
-        assert row["source"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "nothing",
-        "[]",
-        '{"format": 2, "tables": []}',
-        '{"format": 1, "tables": [{"gpu": "x", "n_pes": 1}]}',
-        file_of(table(size=-1)),
-        file_of(table(n_pes=0)),
-    ],
-)
-def test_a_broken_file_is_told_with_its_name(text: str) -> None:
-    with pytest.raises(ValueError, match=r"here\.json is no cutover table.*tune again"):
-        cutover.read_tables(text, "here.json")
-
-
-def test_the_table_of_the_next_smaller_job_is_taken() -> None:
-    tables = [table(n_pes=n) for n in (8, 2)] + [table("other", 4)]
-    chosen = {n: cutover.choose_table(tables, "simulator", n) for n in (1, 2, 4, 8, 16)}
-    assert {n: t and t["n_pes"] for n, t in chosen.items()} == {1: 2, 2: 2, 4: 2, 8: 8, 16: 8}
-
-
-@pytest.mark.parametrize(
-    ("gpu", "nearest"),
-    [
-        ("NVIDIA H100 80GB HBM3", "NVIDIA H200"),
-        ("NVIDIA GH200 480GB", "NVIDIA H200"),
-        ("NVIDIA H800", "NVIDIA H100 NVL"),
-        ("NVIDIA A100-SXM4-80GB", "NVIDIA H100 NVL"),
-        ("NVIDIA B200", "NVIDIA H200"),
-        ("NVIDIA GeForce RTX 5090", "NVIDIA H100 NVL"),
-        ("NVIDIA L40S", "NVIDIA H100 NVL"),
-        ("A card of next year", "NVIDIA H200"),
-        ("NVIDIA H200", "NVIDIA H200"),
-        ("simulator", "simulator"),
-    ],
-)
-def test_a_gpu_without_a_table_takes_that_of_the_nearest_kind(gpu: str, nearest: str) -> None:
-    tables = [table(name, 2) for name in ("NVIDIA H200", "simulator", "NVIDIA H100 NVL")]
-    for order in (tables, tables[::-1]):
-        assert cutover.choose_table(order, gpu, 2)["gpu"] == nearest
-
-
-def test_the_simulator_takes_no_table_of_a_gpu_and_no_gpu_takes_that_of_the_simulator() -> None:
-    assert cutover.choose_table([table("NVIDIA H200", 2)], "simulator", 2) is None
-    assert cutover.choose_table([table("simulator", 2)], "NVIDIA H200", 2) is None
-
-
-def test_a_table_of_this_gpu_counts_for_more_than_one_by_rule(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(cutover, "gpu_name", lambda: "NVIDIA H100 80GB HBM3")
-    monkeypatch.setattr(cutover.runtime, "n_pes", lambda: 2)
-    own, other = file_of(table("NVIDIA H100 80GB HBM3", 2)), file_of(table("NVIDIA H200", 2))
-    texts = [(own, "shipped"), (other, "tuned")]
-    found = [where for _, where in cutover.fitting_tables(texts, cutover.read_tables)]
-    assert found == ["tuned, by rule from NVIDIA H200", "shipped"]
-    both = [(own[:-2] + "," + other.partition("[")[2], "shipped")]
-    found = [where for _, where in cutover.fitting_tables(both, cutover.read_tables)]
-    assert found == ["shipped, by rule from NVIDIA H200", "shipped"]
-
-
-def test_every_gpu_that_ships_with_a_table_is_of_a_known_kind() -> None:
-    for row in cutover.read_tables(next(cutover.table_files())[0], "shipped"):
-        assert gpu_kinds.kind_of(row["gpu"]).link.startswith("NVLink")
-
-
 PROGRAM = """
 import pyshmem
 from pyshmem import cutover
-from pyshmem.host import gpu_kinds
 from pyshmem._core.library import device_state, lib
 
 def words():

@@ -36,7 +36,7 @@ OPERATIONS = {
         *("rma", "strided", "atomics", "atomics_nbi", "signals", "sync", "waits", "ordering"),
         *(
             "locks",
-            "cutover",
+            "tuning.cutover",
             "proxy",
             "collectives.data_movement",
             "collectives.nonblocking",

@@ -175,12 +175,19 @@ def test_a_communicator_of_another_size_than_the_launchers_job_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("name", "member"), [("streams", "Stream"), ("profiling", "start"), ("cutover", "get")]
+    ("name", "member", "where"),
+    [
+        ("streams", "Stream", "host.streams"),
+        ("profiling", "start", "host.profiling"),
+        ("cutover", "get", "host.tuning.cutover"),
+    ],
 )
-def test_modules_that_the_documentation_names_can_be_imported(name: str, member: str) -> None:
+def test_modules_that_the_documentation_names_can_be_imported(
+    name: str, member: str, where: str
+) -> None:
     module = importlib.import_module(f"pyshmem.{name}")
     assert module is getattr(pyshmem, name)
-    assert module is importlib.import_module(f"pyshmem.host.{name}")
+    assert module is importlib.import_module(f"pyshmem.{where}")
     code = f"from pyshmem.{name} import {member}; import pyshmem.{name} as m"
     code += f"; assert m.{member} is {member}"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ..._core.arrays import StreamLike, stream_handle
 from ..._core.library import check, ffi, lib
 from ..stream_kernels import OWN, for_kernels, run
-from ..stream_rows import KINDS
+from ..tuning.streams import KINDS
 
 #: What memory outside the heap begins at a multiple of, where a side may be there.
 ALIGNMENT = 16
@@ -35,7 +35,7 @@ def sides_reached(routine: str, team: int, nbytes: int) -> tuple[bool, bool]:
     What they do not reach may be any memory of the own GPU that begins at a multiple of ``ALIGNMENT``.
 
     Args:
-        routine: one of ``stream_rows.OPERATIONS``.
+        routine: one of ``tuning.streams.OPERATIONS``.
         team: its handle.
         nbytes: of a member's block, as the routine counts them.
     """

@@ -11,7 +11,7 @@ from pyshmem._core.library import lib
 from pyshmem._core.type_table import ELEMENT_NUMBER
 from pyshmem.host.collectives.arguments import REDUCE
 from pyshmem.host.collectives.dispatch import do, sides_reached
-from pyshmem.host.stream_rows import OPERATIONS
+from pyshmem.host.tuning.streams import OPERATIONS
 
 
 @pytest.fixture

@@ -7,50 +7,41 @@ buckets. Each entry comes from the first of these that has one:
 1. ``PYSHMEM_CUTOVER_PUT``, ``_GET``, ``_REDUCE``, ``_LL``: ``64K`` for all shapes, ``never``, or
    ``threads:blocks=size`` for some of them (``1024:1=256K,1024:8=never``);
 2. ``set()`` in this program;
-3. what ``python -m pyshmem tune`` measured on such GPUs;
-4. what ships with pyshmem for such GPUs, or for the nearest kind (``gpu_kinds.py`` has the rule);
+3. what ``python -m pyshmem tune`` measured, or ships with pyshmem, for such GPUs with such a link;
+4. the same for the nearest kind (``kinds.py`` has the rule, ``table.py`` the files);
 5. never; for ``"ll"`` 16 KiB, shared among the other PEs that a PE sends to.
 
-All PEs must go one way: ``init`` gives them the largest entries that one of them has for ``reduce``
-and ``ll``.
+All PEs must go one way: ``init`` gives them PE 0's entries for ``reduce`` and ``ll``.
 
-``stream_rows`` and ``set_stream_rows`` are the table of collectives on streams: see ``stream_rows.py``.
+``stream_rows`` and ``set_stream_rows`` are the table of collectives on streams: see ``streams.py``.
 ``docs/tuning.md`` has examples. Where kernels do not reach peers (``PYSHMEM_P2P=0``) nothing is read.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib.resources
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from .._core.dtypes import integer
-from .._core.library import check, ffi, lib, owned, parse_size, setting, text_of_file
-from .._core.type_table import ELEMENT_NUMBER, REDUCE_OPS
-from . import runtime
-from .gpu_kinds import nearest
-from .stream_rows import agree as agree_on_stream_rows
-from .stream_rows import parse_rows, rows_of_table, set_stream_rows, stream_rows
-from .teams import TEAM_WORLD
+from ..._core.dtypes import integer
+from ..._core.library import check, lib, parse_size, setting, text_of_file
+from .. import runtime
+from . import gpus, old_files, table
+from . import streams as on_streams
+from .old_files import BLOCKS, THREADS
+from .streams import set_stream_rows, stream_rows
+from .table import NEVER, tune_file
 
 __all__ = [
-    "BLOCKS", "NEVER", "OPERATIONS", "SHAPED", "THREADS", "Origin", "choose_table", "fitting_tables",
-    "forced", "get", "gpu_name", "origin", "parse_override", "read_tables", "reset", "set",
-    "set_stream_rows", "stream_rows", "table_files", "tune_file",
+    "BLOCKS", "NEVER", "OPERATIONS", "SHAPED", "THREADS", "Origin", "forced", "get", "gpu_name",
+    "origin", "parse_override", "reset", "set", "set_stream_rows", "stream_rows", "tune_file",
 ]  # fmt: skip
 
-#: A size that no call reaches.
-NEVER: int = 2**63 - 1
-#: The largest numbers of threads and of blocks of each bucket; more belong to the last.
-THREADS = (1, 32, 128, 1024)
-BLOCKS = (1, 8, 32, 132)
 #: Operations with a size for each shape, and those with one size.
-SHAPED = ("put", "get")
-OPERATIONS = (*SHAPED, "reduce", "ll")
+SHAPED = old_files.SHAPED
+OPERATIONS = tuple(old_files.WAYS)
 #: Of ``"ll"`` by default, all that a PE sends: a piece of 16 bytes for each thread of a block of 1,024.
 _LL_BYTES, _LL_LEAST = 16384, 2048
 
@@ -67,11 +58,10 @@ class Origin(NamedTuple):
 
 
 _set: dict[str, Sizes] = {op: {} for op in OPERATIONS}
-_table: dict[str, dict[Shape, Origin]] = {}
+_table: dict[str, dict[Shape, Origin]] = {}  # what counts, from all places
 _COMMON = ("reduce", "ll")  # that all PEs must have alike
-_agreed: dict[
-    tuple[str, Origin], Origin
-] = {}  # for entries of these, where PEs differed at ``init``
+_VARIABLE = "PYSHMEM_"  # with which the origin of an entry of the environment begins
+_agreed = False  # whether ``table`` has what PE 0 has, of the operations that all must have alike
 _forced: list[tuple[str, int]] = []  # by the ``forced`` that are open, the innermost last
 
 
@@ -216,84 +206,48 @@ def parse_override(op: str, text: str) -> Sizes:
 
 def gpu_name() -> str:
     """What tables of this PE are filed under: its GPU's name, or ``"simulator"``."""
-    job = runtime.current()
-    if job.device != "cuda":
-        return "simulator"
-    name = ffi.new("char[]", 256)
-    check(lib.ishmemx_cuda_describe(job.gpu, name, 256, ffi.new("int64_t *")))
-    return str(ffi.string(name).decode())
+    return gpus.of_this_pe().name
 
 
-def tune_file() -> Path:
-    """The file of ``python -m pyshmem tune``: ``PYSHMEM_TUNE_FILE``, else in the user's folder."""
-    if chosen := setting("TUNE_FILE")[0]:
-        return Path(chosen)
-    import click  # knows where settings of users belong
-
-    return Path(click.get_app_dir("pyshmem")) / "cutover.json"
+def row_name(op: str, shape: Shape) -> str:
+    """What the rows of an entry are called in tables: ``put 8x1024``, blocks x threads."""
+    return f"{op} {shape[1]}x{shape[0]}" if op in SHAPED else op
 
 
-def read_tables(text: str, where: str) -> list[dict[str, Any]]:
-    """The tables of a file.
+def size_of(op: str, rows: table.Rows) -> int:
+    """From how many bytes rows of a table go the other way.
 
-    Raises: ValueError (not such a file, or one of another version).
+    Raises: ValueError (they go there and back, or there is no such way).
     """
-    try:
-        content = json.loads(text)
-        if content["format"] != 1:
-            raise ValueError(f"format {content['format']} is not 1")
-        for table in content["tables"]:
-            _sizes_of(table)
-        return list(content["tables"])
-    except Exception as error:  # a file may hold anything
-        named = f"PYSHMEM_TUNE_FILE: {where}" if where == setting("TUNE_FILE")[0] else where
+    below, beyond = old_files.WAYS[op]
+    ways = [way for _, way, *_ in rows]
+    if rows[-1][0] != NEVER or ways not in ([below], [beyond], [below, beyond]):
         raise ValueError(
-            f"{named} is no cutover table ({type(error).__name__}: {error}); "
-            "delete it and run python -m pyshmem tune again"
-        ) from error
+            f"{op} goes {below!r} up to some bytes and {beyond!r} from there on, once; not {rows}"
+        )
+    return NEVER if ways == [below] else rows[0][0] + 1 if len(ways) == 2 else 0
 
 
-def _sizes_of(table: Mapping[str, Any]) -> dict[str, Sizes]:
-    sizes: dict[str, Sizes] = {"reduce": {_ANY: _size(table.get("reduce"))}}
-    if "ll" in table:
-        sizes["ll"] = {_ANY: _size(table["ll"])}
-    for op in SHAPED:
-        rows = table[op]
-        sizes[op] = {
-            (threads, blocks): _size(rows[i][j])
-            for (i, threads), (j, blocks) in product(enumerate(THREADS), enumerate(BLOCKS))
-        }
-    rows_of_table(table)
-    gpu, n_pes = table["gpu"], table["n_pes"]
-    if not (isinstance(gpu, str) and gpu and isinstance(n_pes, int) and 1 <= n_pes < 1 << 31):
-        raise ValueError("a table without its GPU or number of PEs")
-    return sizes
+def rows_of_size(op: str, nbytes: int | None) -> table.Rows:
+    """The reverse; None is never."""
+    return table.as_rows(op, old_files.rows_of_cut(op, nbytes))
 
 
-def _size(value: int | None) -> int:
-    """JSON has no NEVER: null."""
-    if value is not None and (not isinstance(value, int) or not 0 <= value <= NEVER):
-        raise ValueError(f"{value!r} is not a number of bytes")
-    return NEVER if value is None else value
+def read_tables(text: str, where: str) -> list[table.Table]:
+    """The tables of a file, with rows of this module and of collectives on streams as they must be.
 
-
-def choose_table(tables: list[dict[str, Any]], gpu: str, n_pes: int) -> dict[str, Any] | None:
-    """The table of this GPU or of the nearest kind; for ``n_pes``, else for fewer, else the smallest."""
-    name = nearest(gpu, (table["gpu"] for table in tables))
-    fitting = sorted((t for t in tables if t["gpu"] == name), key=lambda t: int(t["n_pes"]))
-    not_larger = [t for t in fitting if t["n_pes"] <= n_pes]
-    return not_larger[-1] if not_larger else next(iter(fitting), None)
-
-
-def table_files() -> Iterator[tuple[str, str]]:
-    """Texts of the files that may have a table, the weakest first, and their names."""
-    shipped = importlib.resources.files("pyshmem").joinpath("data").joinpath("cutover.json")
-    yield shipped.read_text(encoding="utf-8"), "shipped"
-    tuned = tune_file()
-    if setting("TUNE_FILE")[0]:
-        yield text_of_file(tuned, "PYSHMEM_TUNE_FILE"), str(tuned)
-    elif tuned.is_file():
-        yield text_of_file(tuned, "the user's cutover table"), str(tuned)
+    Raises: ValueError.
+    """
+    tables = table.read(text, where)
+    names = {row_name(op, s): op for op in OPERATIONS for s in _shapes(op, None, None)}
+    for one in tables:
+        for name in one.rows.keys() & names.keys():
+            try:
+                size_of(names[name], one.rows[name])
+            except ValueError as error:
+                raise ValueError(f"{where} is no table of choices ({error})") from None
+        on_streams.check_rows(one.rows, where)
+    return tables
 
 
 def check_settings() -> None:
@@ -316,7 +270,7 @@ def check_setting(name: str, text: str) -> None:
     if name == "TUNE_FILE" and text:
         read_tables(text_of_file(Path(text), "PYSHMEM_TUNE_FILE"), text)
     elif name == "CUTOVER_STREAMS":
-        parse_rows(text)
+        on_streams.parse_rows(text)
     elif name == f"CUTOVER_{op.upper()}" and op in OPERATIONS:
         parse_override(op, text)
 
@@ -329,55 +283,29 @@ def _default(op: str) -> Origin:
     return Origin(max(_LL_LEAST, _LL_BYTES // others), "default")
 
 
-def fitting_tables(
-    texts: Iterable[tuple[str, str]],
-    read: Callable[[str, str], list[dict[str, Any]]],
-) -> list[tuple[dict[str, Any], str]]:
-    """The tables of the files that fit this job, and what to call each; the weakest first.
-
-    A table of this very GPU is stronger than one of another kind, in whichever file it is. What it
-    lacks is left to that of the nearest kind.
-
-    Args:
-        texts: text and name of each file, the weakest first.
-        read: makes tables of a file's text.
-
-    Raises: ValueError (``read``).
-    """
-    gpu, own, others = gpu_name(), [], []
-    for text, where in texts:
-        tables = read(text, where)
-        if table := choose_table([t for t in tables if t["gpu"] == gpu], gpu, runtime.n_pes()):
-            own.append((table, where))
-        if table := choose_table([t for t in tables if t["gpu"] != gpu], gpu, runtime.n_pes()):
-            others.append((table, f"{where}, by rule from {table['gpu']}"))
-    return others + own
-
-
-def _tables() -> list[tuple[dict[str, Any], str]]:
-    """Those of the files that fit the job, the weakest first."""
+def _measured() -> dict[str, table.Choice]:
+    """What counts of tables, and of PE 0's variables once PEs have agreed, in a job with kernels."""
     if not runtime.initialized() or runtime.device_name() == "none":
-        return []
-    return fitting_tables(table_files(), read_tables)
+        return {}
+    names = [row_name(op, shape) for op in OPERATIONS for shape in _shapes(op, None, None)]
+    return {name: found for name in names if (found := table.choice(name))}
 
 
 def _resolve() -> dict[str, dict[Shape, Origin]]:
     """The table that counts, from all places."""
-    layers: list[tuple[dict[str, Sizes], str]] = []
-    layers += [(_sizes_of(table), where) for table, where in _tables()]
-    layers.append((_set, "set"))
+    measured, resolved = _measured(), {}
     for op in OPERATIONS:
         text, variable = setting(f"CUTOVER_{op.upper()}")
-        layers.append(({op: parse_override(op, text)}, variable))
-    resolved: dict[str, dict[Shape, Origin]] = {}
-    for op in OPERATIONS:
+        ruled = {shape: Origin(size, variable) for shape, size in parse_override(op, text).items()}
         row = dict.fromkeys(_shapes(op, None, None), _default(op))
-        for sizes, where in layers:
-            row |= {shape: Origin(size, where) for shape, size in sizes.get(op, {}).items()}
-        resolved[op] = row
-    for op in _COMMON:
-        own = resolved[op][_ANY]
-        resolved[op][_ANY] = _agreed.get((op, own), own)
+        for shape in row:
+            if not (found := measured.get(row_name(op, shape))):
+                continue
+            row[shape] = Origin(size_of(op, found.rows), found.origin)
+            if op in _COMMON and _agreed:  # own variables count as far as PE 0 has them
+                ruled = {shape: row[shape]} if found.origin.startswith(_VARIABLE) else {}
+        row |= {shape: Origin(size, "set") for shape, size in _set[op].items()}
+        resolved[op] = row | ruled
     return resolved
 
 
@@ -398,27 +326,24 @@ def _apply() -> None:
 
 def _agree() -> None:
     """At ``init``: PEs with other GPUs or other files would go other ways, and wait for ever."""
-    _agreed.clear()
-    _apply()
-    agree_on_stream_rows(table for table, _ in _tables())
-    own = [_table[op][_ANY] for op in _COMMON]
-    if runtime.n_pes() == 1 or runtime.device_name() == "none":
-        return
-    block, n = owned(lib.end_block), len(own)
-    check(lib.ishmemx_malloc(lib.ISHMEMX_HEAP_HOST, 16 * n, 16, 1, block))
-    words = ffi.cast("int64_t *", block[0])
-    for k, entry in enumerate(own):
-        words[k] = entry.nbytes
-    most, kind = REDUCE_OPS.index("max"), ELEMENT_NUMBER["int64"]
-    status = lib.ishmemx_reduce(TEAM_WORLD.handle, most, kind, block[0] + 8 * n, block[0], n)
-    largest = [int(words[n + k]) for k in range(n)]
-    check(status)
-    check(lib.free_block(block))
-    for op, entry, nbytes in zip(_COMMON, own, largest, strict=True):
-        if nbytes != entry.nbytes:
-            _agreed[op, entry] = Origin(nbytes, "the largest of all PEs'")
-    if _agreed:
+    global _agreed
+    _agreed = False
+    if runtime.device_name() == "none":
         _apply()
+        return
+    found = table.of_job()
+    table.settle(found)
+    own = {name: one for name, one in found.items() if not name.startswith(SHAPED)}
+    own |= on_streams.own_choices(own)
+    for op, row in _resolve().items():
+        if op in _COMMON and (entry := row[_ANY]).origin != "set":
+            cut = None if entry.nbytes >= NEVER else entry.nbytes
+            own[op] = table.Choice(rows_of_size(op, cut), entry.origin)
+    common = table.of_first_pe(own)
+    table.settle({name: one for name, one in found.items() if name not in own} | common)
+    _agreed = True
+    _apply()
+    on_streams.agree(common)
 
 
 def _write(sizes: Mapping[str, Sizes]) -> None:
@@ -434,5 +359,11 @@ def _write(sizes: Mapping[str, Sizes]) -> None:
     runtime.state_changed()
 
 
+def _forget() -> None:
+    global _agreed
+    _agreed = False
+    _table.clear()
+
+
 runtime.on_init(_agree)
-runtime.on_finalize(_table.clear)
+runtime.on_finalize(_forget)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How collectives on a stream are done, by their bytes: rows of the cutover table.
+"""How collectives on a stream are done, by their bytes: rows of the table of choices.
 
 Extension. Broadcasts, fcollects, alltoalls, reductions and reduce_scatters have rows, of which the first
 counts whose bytes are enough. Bytes are those that a PE sends to the others together, so that rows hold
@@ -15,7 +15,7 @@ Each operation's rows come from the first of these that has some:
 1. ``PYSHMEM_CUTOVER_STREAMS``: ``op:size=way:blocksxthreads`` with commas between, ``never`` as the last
    size: ``reduce:64K=ll:32x64,reduce:never=direct:64x512``;
 2. ``set_stream_rows()`` in this program;
-3. what ships with pyshmem, or stands in the file of ``tune``, for such GPUs: ``"streams"`` of a table;
+3. the table of choices, where they are rows of ``stream reduce`` and the like (``table.py``);
 4. defaults, from bare CUDA programs on H200.
 
 All PEs must go one way: ``init`` gives them the rows of PE 0.
@@ -27,13 +27,14 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from .._core.contract import STREAM_KERNEL
-from .._core.library import check, ffi, lib, owned, parse_size, setting
-from .._core.type_table import ELEMENT_NUMBER, REDUCE_OPS
-from . import runtime
-from .teams import TEAM_WORLD
+from ..._core.contract import STREAM_KERNEL
+from ..._core.library import check, ffi, lib, owned, parse_size, setting
+from ..._core.type_table import ELEMENT_NUMBER, REDUCE_OPS
+from .. import runtime
+from ..teams import TEAM_WORLD
+from .table import NEVER as _NEVER
+from .table import Choice, Rows
 
-_NEVER = 2**63 - 1
 WAYS = ("ll", "direct", "engine")
 _MOVES = ("broadcast", "fcollect", "alltoall")  # without a kernel's work, which engines can do
 #: Operations with rows, and the kernels that they launch.
@@ -46,7 +47,7 @@ KINDS = {
 }
 OPERATIONS = tuple(KINDS)
 MAX_ROWS, _MAX_BLOCKS, _MAX_THREADS = 16, 128, 512
-_WORDS = 4  # of a row
+_PREFIX = "stream "  # of the names of rows in tables
 
 
 class Row(NamedTuple):
@@ -169,15 +170,21 @@ def parse_rows(text: str) -> dict[str, tuple[Row, ...]]:
     return {op: _checked(op, rows, "PYSHMEM_CUTOVER_STREAMS") for op, rows in found.items()}
 
 
-def rows_of_table(table: Mapping[str, Any]) -> dict[str, tuple[Row, ...]]:
-    """The rows of a table of ``cutover.json``; it need not have any.
+def row_name(op: str) -> str:
+    """What the rows of an operation are called in tables."""
+    return f"{_PREFIX}{op}"
+
+
+def check_rows(rows: Mapping[str, Rows], where: str) -> None:
+    """Refuse rows of a table that no call could follow.
 
     Raises: ValueError.
     """
-    rows = table.get("streams", {})
-    for op in rows:
-        _check_op(op)
-    return {op: _checked(op, given, f"streams of {table.get('gpu')}") for op, given in rows.items()}
+    for name in rows:
+        if name.startswith(_PREFIX):
+            op = name.removeprefix(_PREFIX)
+            _check_op(op)
+            _checked(op, rows[name], f"{name} of {where}")
 
 
 def _default() -> tuple[Row, ...]:
@@ -197,50 +204,49 @@ def _write(op: str, rows: tuple[Row, ...]) -> None:
     check(lib.ishmemx_stream_rows_set(KINDS[op], len(rows), _words(cut)))
 
 
-def agree(tables: Iterable[Mapping[str, Any]]) -> None:
-    """At ``init``: PEs with other rows would wait for ever. PE 0's count, cut to the smallest GPU.
+def own_choices(found: Mapping[str, Choice]) -> dict[str, Choice]:
+    """This PE's rows of all operations, without what is in ``_set``.
 
-    ``tables``: those of ``cutover.json`` that fit, the weakest first.
+    ``found``: the choices of tables.
     """
+    ruled = parse_rows(setting("CUTOVER_STREAMS")[0])
+    own = {}
+    for op in OPERATIONS:
+        name = row_name(op)
+        if op in ruled:
+            own[name] = Choice(ruled[op], "PYSHMEM_CUTOVER_STREAMS")
+        else:
+            own[name] = found.get(name) or Choice(_default(), "default")
+    return own
+
+
+def agree(common: Mapping[str, Choice]) -> None:
+    """At ``init``: take the rows that all PEs have alike, cut to the smallest GPU. Collective."""
+    global _most
     _agreed.clear()
-    if runtime.device_name() == "none":
-        return
-    own = dict.fromkeys(OPERATIONS, _default())
-    for table in tables:
-        own |= rows_of_table(table)
-    own |= parse_rows(setting("CUTOVER_STREAMS")[0])
-    words = [number for op in OPERATIONS for number in (len(own[op]), *_words(own[op]))]
-    block, blocks = owned(lib.end_block), ffi.new("int *")
+    _most = _least_blocks()
+    for op in OPERATIONS:
+        name = row_name(op)
+        _agreed[op] = _checked(op, common[name].rows, f"{name} of {common[name].origin}")
+        _write(op, stream_rows(op))
+
+
+def _least_blocks() -> int:
+    """Blocks that the smallest GPU of the job runs at a time. Collective."""
+    blocks = ffi.new("int *")
     check(lib.ishmemx_stream_blocks(blocks))
     if runtime.n_pes() == 1:
-        _take(words, blocks[0])
-        return
-    room = 1 + len(OPERATIONS) * (1 + MAX_ROWS * _WORDS)  # the first word is that of the blocks
-    check(lib.ishmemx_malloc(lib.ISHMEMX_HEAP_HOST, 8 * (room + 1), 16, 1, block))
-    shared = ffi.cast("int64_t *", block[0])
-    shared[0] = blocks[0]
-    for k, word in enumerate(words, 1):
-        shared[k] = word
+        return int(blocks[0])
+    block = owned(lib.end_block)
+    check(lib.ishmemx_malloc(lib.ISHMEMX_HEAP_HOST, 16, 16, 1, block))
+    words = ffi.cast("int64_t *", block[0])
+    words[0] = blocks[0]
     least, kind = REDUCE_OPS.index("min"), ELEMENT_NUMBER["int64"]
     try:
-        args = TEAM_WORLD.handle, block[0], block[0], 8 * room, 0
-        most = block[0] + 8 * room
-        check(lib.ishmemx_reduce(TEAM_WORLD.handle, least, kind, most, block[0], 1))
-        check(lib.ishmemx_broadcast(*args))
-        _take([int(shared[k]) for k in range(1, room)], int(shared[room]))
+        check(lib.ishmemx_reduce(TEAM_WORLD.handle, least, kind, block[0] + 8, block[0], 1))
+        return int(words[1])
     finally:
         check(lib.free_block(block))
-
-
-def _take(words: list[int], most: int) -> None:
-    global _most
-    _most, at = most, 0
-    for op in OPERATIONS:
-        count, at = words[at], at + 1
-        rows = [words[at + _WORDS * k : at + _WORDS * (k + 1)] for k in range(count)]
-        at += _WORDS * count
-        _agreed[op] = tuple(Row(size, WAYS[way], *grid) for size, way, *grid in rows)
-        _write(op, stream_rows(op))
 
 
 runtime.on_finalize(_agreed.clear)
