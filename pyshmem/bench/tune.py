@@ -125,8 +125,9 @@ class Tuner:
         transfers = paths.Transfers(self.clock, 1 << 17 if self.clock.simulated else MOST)
         rows = {}
         for op in cutover.SHAPED:
-            for shape, size in self._sizes(op, transfers).items():
-                rows[cutover.row_name(op, shape)] = cutover.rows_of_size(op, size)
+            sizes = self._sizes(op, transfers)
+            for shape in paths.ALL_SHAPES:
+                rows[cutover.row_name(op, shape)] = cutover.rows_of_size(op, sizes.get(shape))
         transfers.free()
         for op in ("reduce", "ll"):
             rows[op] = cutover.rows_of_size(op, self._collective(op))
