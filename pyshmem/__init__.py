@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 _is_openshmem = True  # a package of the same name lacks it: _core looks for it
 
 from ._core import library
+from ._core import moved as _moved  # noqa: F401  (finds modules under their old names)
 from ._core import other_names as _other_names
 from ._core import other_project as _other_project
 from ._core.arrays import SymmetricArray

@@ -24,22 +24,24 @@ except ImportError as _error:
         "pyshmem.fused needs PyTorch and Triton: pip install 'pyshmem-openshmem[torch,triton]'"
     ) from _error
 
-from . import experts_operators as _experts_operators
-from . import group_matmul_operators as _group_matmul_operators
-from . import matmul_operators as _matmul_operators
-from . import norm_operators as _norm_operators
-from .all_to_all import all_to_all, low_latency_all_gather
-from .experts import expert_combine, expert_dispatch
-from .experts_handle import ExpertHandle
-from .flash_decode import flash_decode
-from .group_layout import GroupRouting
-from .group_matmul import group_matmul
-from .group_parallel import all_gather_group_matmul, group_matmul_reduce_scatter
-from .matmul import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
-from .matmul_arguments import share_of_rows
-from .norm import NormResult, all_reduce_rmsnorm
-from .norm_modules import replace_norms
-from .ulysses import ulysses_to_heads, ulysses_to_sequence
+from .._core import moved as _moved
+from ..interop import torch as _backend  # noqa: F401  (it knows the backend, as it always did)
+from .all_reduce_norm import operators as _norm_operators
+from .all_reduce_norm.api import NormResult, all_reduce_rmsnorm
+from .all_reduce_norm.modules import replace_norms
+from .exchange.all_to_all import all_to_all, low_latency_all_gather
+from .exchange.ulysses import ulysses_to_heads, ulysses_to_sequence
+from .flash_decode.api import flash_decode
+from .grouped_matmul import operators as _group_matmul_operators
+from .grouped_matmul.api import group_matmul
+from .grouped_matmul.sharded_experts import all_gather_group_matmul, group_matmul_reduce_scatter
+from .grouped_matmul.sharded_layout import GroupRouting
+from .matmul import operators as _matmul_operators
+from .matmul.api import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
+from .matmul.arguments import share_of_rows
+from .moe import operators as _experts_operators
+from .moe.api import expert_combine, expert_dispatch
+from .moe.handle import ExpertHandle
 
 __all__ = [
     "ExpertHandle",
@@ -67,3 +69,5 @@ __all__ = [
 _OPERATORS = (
     _experts_operators, _group_matmul_operators, _matmul_operators, _norm_operators,
 )  # fmt: skip
+
+__getattr__ = _moved.attribute_of(__name__)

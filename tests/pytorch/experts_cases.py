@@ -13,17 +13,15 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
-from pyshmem.fused import (
-    exchange_kernels,
-    experts_combine_kernels,
-    experts_engine_kernels,
-    experts_grad_kernels,
-    experts_kernels,
-    flash_decode_kernels,
-    group_layout_kernels,
-    group_matmul_kernels,
-    links_kernels,
-)
+from pyshmem.fused._shared import copy_engine_kernels as links_kernels
+from pyshmem.fused.exchange import kernels as exchange_kernels
+from pyshmem.fused.flash_decode import kernels as flash_decode_kernels
+from pyshmem.fused.grouped_matmul import kernels as group_matmul_kernels
+from pyshmem.fused.grouped_matmul import sharded_layout_kernels as group_layout_kernels
+from pyshmem.fused.moe import combine_kernels as experts_combine_kernels
+from pyshmem.fused.moe import copy_engine_kernels as experts_engine_kernels
+from pyshmem.fused.moe import dispatch_kernels as experts_kernels
+from pyshmem.fused.moe import grad_kernels as experts_grad_kernels
 from pyshmem.triton import roads
 
 roads._bind(1 << 40)  # as init would

@@ -13,7 +13,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
-from pyshmem.fused import matmul_kernels as kernels
+from pyshmem.fused.matmul import kernels
 from pyshmem.triton import roads
 
 roads._bind(1 << 40)  # as init would

@@ -98,7 +98,7 @@ def test_tokens_that_left_before_an_error_are_taken_from_the_link(run_pes: Calla
 INTERRUPTED = """
     import sys
     import torch, pyshmem, pyshmem.fused as fused
-    from pyshmem.fused.experts_numbers import Numbers
+    from pyshmem.fused.moe.numbers import Numbers
 
     def interrupted(numbers):
         Numbers.wait = wait

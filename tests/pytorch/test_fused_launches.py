@@ -44,7 +44,7 @@ class Kernel:
 
 
 def test_launches_that_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyshmem.fused import launches
+    from pyshmem._torch import launches
 
     monkeypatch.setattr(launches, "CompiledKernel", Compiled)
     monkeypatch.setattr(launches, "current_stream", lambda: 77)
@@ -78,7 +78,7 @@ TWO_JOBS = """
     import threading
     import pyshmem
     import torch
-    from pyshmem.fused.links import beside
+    from pyshmem.fused._shared.copy_engine import beside
 
     device, found, go_on = torch.device("cpu"), [], threading.Semaphore(0)
     done = threading.Semaphore(0)

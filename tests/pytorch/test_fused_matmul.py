@@ -214,7 +214,7 @@ def test_waits_of_links_have_a_deadline(run_pes: Callable) -> None:
     """On GPUs a kernel waits where PYSHMEM_TIMEOUT is set; in the interpreter it is called by itself."""
     code = """
     import torch, pytest, pyshmem
-    from pyshmem.fused import links, workspace
+    from pyshmem.fused._shared import copy_engine as links, workspace
     with pyshmem.init() as job:
         link = links.Link(workspace.workspace(pyshmem.TEAM_WORLD), "test", 16)
         links.await_by_kernel(link._busy(0), 0, 0)

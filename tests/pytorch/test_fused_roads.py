@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="make test-torch installs it")
 
 from pyshmem import fused
 from pyshmem.bench.tune_fused import rows_of_times
-from pyshmem.fused import roads
+from pyshmem.fused._shared import algorithm as roads
 from pyshmem.host.tuning import table
 
 
@@ -50,8 +50,8 @@ def test_the_operations_that_have_roads_are_known() -> None:
 
 CHOICES = """
     import pyshmem
-    from pyshmem.fused import roads
-    from pyshmem.fused.workspace import workspace
+    from pyshmem.fused._shared import algorithm as roads
+    from pyshmem.fused._shared.workspace import workspace
 
     with pyshmem.init() as job:
         space = workspace(pyshmem.TEAM_WORLD)
@@ -101,7 +101,7 @@ def test_tune_fused_writes_rows_that_jobs_read(
     path.write_text(table.text_of([made]))
     program = """
         import pyshmem
-        from pyshmem.fused import roads, workspace
+        from pyshmem.fused._shared import algorithm as roads, workspace
 
         with pyshmem.init():
             print(roads.rows_of(workspace.workspace(pyshmem.TEAM_WORLD), "op", (), {}))
@@ -118,7 +118,7 @@ def test_a_file_of_an_older_tune_fused_counts(run_pes: Callable, tmp_path: Path)
     (tmp_path / "cutover.json").write_text('{"format": 1, "tables": []}')
     program = """
         import pyshmem
-        from pyshmem.fused import roads, workspace
+        from pyshmem.fused._shared import algorithm as roads, workspace
 
         with pyshmem.init():
             print(roads.rows_of(workspace.workspace(pyshmem.TEAM_WORLD), "op", (), {}))

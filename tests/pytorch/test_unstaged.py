@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="make test-torch installs it")
 
-unstaged = pytest.importorskip("pyshmem.interop.torch.unstaged")
+unstaged = pytest.importorskip("pyshmem._torch.direct")
 Place, Rows, source_of = unstaged.Place, unstaged.Rows, unstaged.source_of
 
 

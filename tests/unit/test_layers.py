@@ -25,6 +25,14 @@ LAYERS = (
     ("host",),
     ("device", "triton", "launcher"),
     ("__init__", "typing", "gluon", "stream_kernels", "streams", "profiling", "cutover"),
+    ("_torch",),
+    (
+        "interop.torch",
+    ),  # the backend of torch.distributed; importing pyshmem.fused registers it too
+    ("fused._shared",),
+    ("fused.exchange", "fused.matmul", "fused.all_reduce_norm"),
+    ("fused.moe", "fused.flash_decode"),
+    ("fused.grouped_matmul",),
     ("fused", "interop"),
     ("cli", "bench", "__main__"),
 )

@@ -19,16 +19,16 @@ MOST_PARAMETERS, MOST_OF_KERNELS, MOST_FILES = 12, 16, 15
 #: By file: functions with more than 12 parameters, kernels with more than 16.
 MANY_PARAMETERS = {
     "cli/run.py": {"run"},  # a command's options are its parameters
-    "fused/exchange_kernels.py": {"_receive", "_send", "exchange_rows"},
-    "fused/experts_combine_kernels.py": {
+    "fused/exchange/kernels.py": {"_receive", "_send", "exchange_rows"},
+    "fused/moe/combine_kernels.py": {
         "_add_sums",
         "_send_sums",
         "_sent",
         "_total",
         "combine_tokens",
     },
-    "fused/experts_engine_kernels.py": {"_take_pieces", "dispatch_by_engine"},
-    "fused/experts_kernels.py": {
+    "fused/moe/copy_engine_kernels.py": {"_take_pieces", "dispatch_by_engine"},
+    "fused/moe/dispatch_kernels.py": {
         "_receive_tokens",
         "_send_tokens",
         "_take_tokens",
@@ -40,7 +40,7 @@ MANY_PARAMETERS = {
         "know_rows",
         "lay_out_experts",
     },
-    "fused/experts_lists.py": {
+    "fused/moe/routing_kernels.py": {
         "_count",
         "_put_pairs",
         "lay_out",
@@ -49,18 +49,17 @@ MANY_PARAMETERS = {
         "lay_out_rows",
         "send_lists",
     },
-    "fused/flash_decode_kernels.py": {"decode_parts"},
-    "fused/group_matmul_kernels.py": {"_tile"},
-    "fused/matmul_kernels.py": {"finish_kernel", "gather_matmul_kernel", "matmul_scatter_kernel"},
-    "fused/norm_kernels.py": {"by_owner", "one_stage"},
-    "fused/norm_pull_kernels.py": {"pull"},
-    "fused/norm_push_kernels.py": {"push"},
-    "fused/norm_units_kernels.py": {"one_stage"},
+    "fused/flash_decode/kernels.py": {"decode_parts"},
+    "fused/grouped_matmul/kernels.py": {"_tile"},
+    "fused/matmul/kernels.py": {"finish_kernel", "gather_matmul_kernel", "matmul_scatter_kernel"},
+    "fused/all_reduce_norm/two_shot_kernels.py": {"by_owner", "one_stage"},
+    "fused/all_reduce_norm/pull_kernels.py": {"pull"},
+    "fused/all_reduce_norm/push_kernels.py": {"push"},
+    "fused/all_reduce_norm/one_shot_ll_kernels.py": {"one_stage"},
     "stream_kernels/lean.py": {"move"},
 }
 MANY_FILES = {
     "pyshmem/_core",
-    "pyshmem/fused",
     "pyshmem/host",
     "pyshmem/launcher",
     "pyshmem/triton",

@@ -3,7 +3,7 @@
 
 An operation has rows ``(bytes, choice, ...)``: the first counts whose bytes are enough. Which choices
 there are says who asks: ``cutover.py`` (``put 8x1024``, ``get 8x1024`` with the grid's blocks x threads,
-``reduce``, ``ll``), ``streams.py`` (``stream reduce``) and ``fused/roads.py`` (``fused all_to_all``). A
+``reduce``, ``ll``), ``streams.py`` (``stream reduce``) and ``fused/_shared`` (``fused all_to_all``). A
 table has a key: the GPU's name, the kind of its link to peers, the number of peers.
 
 Of each operation those rows count that the strongest table has: one that was measured on such a GPU with

@@ -14,14 +14,11 @@ Importing it registers the backend and the operators, and starts nothing. docs/t
 Extension.
 """
 
-from . import backend as _backend
-from . import operators as _operators
-from .backend import ShmemProcessGroup
-from .group import Options
-from .members import from_process_group
-from .op_teams import register_team
-from .start import init_process_group
-from .tensors import (
+from ..._core import moved as _moved
+from ..._torch import operators as _operators
+from ..._torch.process_groups import from_process_group
+from ..._torch.teams import register_team
+from ..._torch.tensors import (
     empty,
     empty_like,
     free,
@@ -40,6 +37,10 @@ from .tensors import (
     zeros,
     zeros_like,
 )
+from . import backend as _backend
+from .backend import ShmemProcessGroup
+from .group import Options
+from .start import init_process_group
 
 __all__ = [
     "Options", "ShmemProcessGroup", "empty", "empty_like", "free", "from_process_group", "full",
@@ -49,3 +50,5 @@ __all__ = [
 
 _backend.register()
 assert _operators._library  # torch.ops.pyshmem
+
+__getattr__ = _moved.attribute_of(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..._core.errors import MismatchError
-from .staging import Staging
+from ..._torch.staging import Staging
 
 _TEXT, _DIGEST = 256, 16  # bytes of what a member says, and of what stands for what is too long
 

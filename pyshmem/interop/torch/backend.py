@@ -17,9 +17,9 @@ import torch.distributed as dist
 from ..._core.errors import UnsupportedError
 from ..._foreign import torch as foreign
 from ..._foreign.environment import may_have_gpu
-from .arguments import check_plain
+from ..._torch.arguments import check_plain
+from ..._torch.staging import Reduction, capturing
 from .group import NAME, Group, Heap, Options, Tensors
-from .staging import Reduction, capturing
 
 #: torch's reductions by ours.
 _OPS = {

@@ -13,13 +13,13 @@ import torch.distributed as dist
 
 from ..._core.errors import UnsupportedError
 from ..._core.library import check, lib, parse_size, setting_number
+from ..._torch.arguments import check_plain
+from ..._torch.process_groups import Members, StoreExchange
+from ..._torch.staging import Staging, capturing
 from ...host import runtime
 from .agreement import agree
-from .arguments import check_plain
-from .lanes import AllWork, HostLane, StreamLane
-from .mailbox import Mailbox
-from .members import Members, StoreExchange
-from .staging import Staging, capturing
+from .send_recv import Mailbox
+from .worker_queues import AllWork, HostLane, StreamLane
 
 NAME = "pyshmem"
 Tensors = Sequence[torch.Tensor]

@@ -17,7 +17,7 @@ import torch
 
 import pyshmem
 import pyshmem.fused as fused
-from pyshmem.interop.torch.arguments import check_apart
+from pyshmem._torch.arguments import check_apart
 
 F32 = torch.float32
 

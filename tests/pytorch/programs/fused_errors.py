@@ -12,7 +12,10 @@ import torch
 import pyshmem
 import pyshmem.fused as fused
 import pyshmem.interop.torch as tensors
-from pyshmem.fused import group_parallel, matmul_engine, matmul_pair, matmul_tiles
+from pyshmem.fused.grouped_matmul import sharded_experts as group_parallel
+from pyshmem.fused.matmul import copy_engine as matmul_engine
+from pyshmem.fused.matmul import copy_engine_of_two as matmul_pair
+from pyshmem.fused.matmul import persistent as matmul_tiles
 
 ROWS, K, N = 64, 8, 48
 

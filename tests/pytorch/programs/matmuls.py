@@ -14,8 +14,12 @@ import torch
 import pyshmem
 import pyshmem.fused as fused
 import pyshmem.interop.torch as tensors
-from pyshmem.fused import matmul_arguments, matmul_engine, matmul_local, matmul_run, matmul_tiles
-from pyshmem.fused import matmul_pair as pair
+from pyshmem.fused.matmul import arguments as matmul_arguments
+from pyshmem.fused.matmul import copy_engine as matmul_engine
+from pyshmem.fused.matmul import copy_engine_of_two as pair
+from pyshmem.fused.matmul import dispatch as matmul_run
+from pyshmem.fused.matmul import local as matmul_local
+from pyshmem.fused.matmul import persistent as matmul_tiles
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 FP8 = torch.float8_e4m3fn
@@ -209,7 +213,7 @@ def errors(me: int, n: int) -> None:
         uneven = [4] * (n - 1) + [0]
         mine = given(1, uneven[me], 8)
         refused(ValueError, "share_of_rows", call, mine, w, rows=uneven, road="tiles")
-    with mock.patch("pyshmem.fused.workspace.capturing", return_value=True):
+    with mock.patch("pyshmem.fused._shared.workspace.capturing", return_value=True):
         wide = given(1, 64, 1024)
         if n > 1:
             for road in ROADS:

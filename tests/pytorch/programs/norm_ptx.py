@@ -8,8 +8,10 @@ import json
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
-from pyshmem.fused import norm_kernels as kernels
-from pyshmem.fused import norm_pull_kernels, norm_push_kernels, norm_units_kernels
+from pyshmem.fused.all_reduce_norm import one_shot_ll_kernels as norm_units_kernels
+from pyshmem.fused.all_reduce_norm import pull_kernels as norm_pull_kernels
+from pyshmem.fused.all_reduce_norm import push_kernels as norm_push_kernels
+from pyshmem.fused.all_reduce_norm import two_shot_kernels as kernels
 from pyshmem.triton import roads
 
 roads._bind(1 << 40)  # as init would

@@ -14,8 +14,8 @@ import torch
 import pyshmem
 import pyshmem.fused as fused
 import pyshmem.interop.torch as symmetric
-from pyshmem.fused import norm as norm_of
-from pyshmem.fused import norm_launch
+from pyshmem.fused.all_reduce_norm import api as norm_of
+from pyshmem.fused.all_reduce_norm import launch as norm_launch
 
 FAR = os.environ.get("PYSHMEM_P2P") == "0"
 ROADS = ("one_stage", *(() if FAR else ("pull", "push")), "two_stages", "split")
@@ -251,7 +251,7 @@ def refusals() -> None:
 
 def captured() -> None:
     """What a capture would have to allocate is refused; what is there is used."""
-    from pyshmem.fused import workspace
+    from pyshmem.fused._shared import workspace
 
     weight = rows(98, 16)
     for road in ROADS[: 3 if n > 1 else 0]:

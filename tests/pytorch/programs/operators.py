@@ -8,7 +8,7 @@ import torch
 
 import pyshmem
 import pyshmem.interop.torch as symmetric
-from pyshmem.interop.torch.op_bodies import BODIES
+from pyshmem._torch.operator_bodies import BODIES
 
 ops = torch.ops.pyshmem
 

@@ -18,7 +18,7 @@ import torch
 import pyshmem
 import pyshmem.fused as fused
 import pyshmem.interop.torch as tensors
-from pyshmem.fused import links
+from pyshmem.fused._shared import copy_engine as links
 
 FP8 = torch.float8_e4m3fn
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, FP8)

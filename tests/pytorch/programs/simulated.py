@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 import pyshmem
-from pyshmem.interop.torch import tensors
-from pyshmem.interop.torch.mailbox import Mailbox
-from pyshmem.interop.torch.staging import Reduction, Staging
+from pyshmem._torch import tensors
+from pyshmem._torch.staging import Reduction, Staging
+from pyshmem.interop.torch.send_recv import Mailbox
 
 STREAM = 0
 

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Modules under the names that they had before the folders: an import finds the module, and warns.
+
+They were never documented, but programs may have them. The names go in the second release after 0.1.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+#: Old folder, below the package: new folder: old and new names of its modules. Left out are modules
+#: whose name a public function of their package has: the function wins, as it always did.
+FOLDERS: dict[str, dict[str, str]] = {
+    "fused": {
+        "arguments": "fused._shared.arguments",
+        "exchange_kernels": "fused.exchange.kernels",
+        "experts": "fused.moe.api",
+        "experts_calls": "fused.moe.calls",
+        "experts_combine_kernels": "fused.moe.combine_kernels",
+        "experts_dispatch": "fused.moe.dispatch",
+        "experts_engine": "fused.moe.copy_engine",
+        "experts_engine_kernels": "fused.moe.copy_engine_kernels",
+        "experts_grad_kernels": "fused.moe.grad_kernels",
+        "experts_handle": "fused.moe.handle",
+        "experts_kernels": "fused.moe.dispatch_kernels",
+        "experts_lists": "fused.moe.routing_kernels",
+        "experts_numbers": "fused.moe.numbers",
+        "experts_operators": "fused.moe.operators",
+        "experts_travel": "fused.moe.routing",
+        "experts_wrong_kernels": "fused.moe.wrong_kernels",
+        "flash_decode_kernels": "fused.flash_decode.kernels",
+        "fp8_kernels": "fused._shared.fp8_kernels",
+        "group_layout": "fused.grouped_matmul.sharded_layout",
+        "group_layout_kernels": "fused.grouped_matmul.sharded_layout_kernels",
+        "group_matmul_kernels": "fused.grouped_matmul.kernels",
+        "group_matmul_operators": "fused.grouped_matmul.operators",
+        "group_parallel": "fused.grouped_matmul.sharded_experts",
+        "launches": "_torch.launches",
+        "links": "fused._shared.copy_engine",
+        "links_kernels": "fused._shared.copy_engine_kernels",
+        "matmul_arguments": "fused.matmul.arguments",
+        "matmul_engine": "fused.matmul.copy_engine",
+        "matmul_kernels": "fused.matmul.kernels",
+        "matmul_local": "fused.matmul.local",
+        "matmul_operators": "fused.matmul.operators",
+        "matmul_pair": "fused.matmul.copy_engine_of_two",
+        "matmul_plain": "fused.matmul.unfused",
+        "matmul_run": "fused.matmul.dispatch",
+        "matmul_tiles": "fused.matmul.persistent",
+        "norm": "fused.all_reduce_norm.api",
+        "norm_kernels": "fused.all_reduce_norm.two_shot_kernels",
+        "norm_launch": "fused.all_reduce_norm.launch",
+        "norm_modules": "fused.all_reduce_norm.modules",
+        "norm_operators": "fused.all_reduce_norm.operators",
+        "norm_pull_kernels": "fused.all_reduce_norm.pull_kernels",
+        "norm_push_kernels": "fused.all_reduce_norm.push_kernels",
+        "norm_units_kernels": "fused.all_reduce_norm.one_shot_ll_kernels",
+        "powers": "fused._shared.powers",
+        "reduce_kernels": "fused._shared.reduce_kernels",
+        "roads": "fused._shared.algorithm",
+        "slots": "fused._shared.slots",
+        "slots_kernels": "fused._shared.slots_kernels",
+        "stamps": "fused._shared.stage_marks",
+        "stamps_kernels": "fused._shared.stage_marks_kernels",
+        "team_numbers": "fused._shared.team_numbers",
+        "ulysses": "fused.exchange.ulysses",
+        "workspace": "fused._shared.workspace",
+    },
+    "interop.torch": {
+        "arguments": "_torch.arguments",
+        "lanes": "interop.torch.worker_queues",
+        "mailbox": "interop.torch.send_recv",
+        "members": "_torch.process_groups",
+        "op_bodies": "_torch.operator_bodies",
+        "op_teams": "_torch.teams",
+        "operators": "_torch.operators",
+        "staging": "_torch.staging",
+        "tensors": "_torch.tensors",
+        "unstaged": "_torch.direct",
+    },
+}
+MOVED = {
+    f"pyshmem.{folder}.{old}": f"pyshmem.{new}"
+    for folder, names in FOLDERS.items()
+    for old, new in names.items()
+}
+
+
+def _warned(old: str) -> ModuleType:
+    new = MOVED[old]
+    warnings.warn(
+        f"{old} is {new} now, and no part of what pyshmem promises; the old name goes in the second "
+        "release from now",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    return importlib.import_module(new)
+
+
+class _Loader(Loader):
+    def create_module(self, spec: ModuleSpec) -> None:
+        """An empty one, which ``exec_module`` puts another one in the place of."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        sys.modules[module.__name__] = _warned(module.__name__)
+
+
+class _Finder(MetaPathFinder):
+    """Behind all others: asked for what is not there."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return importlib.util.spec_from_loader(name, _Loader()) if name in MOVED else None
+
+
+def attribute_of(package: str) -> Callable[[str], ModuleType]:
+    """A package's ``__getattr__``: modules that were in it, as attributes."""
+
+    def __getattr__(name: str) -> ModuleType:
+        if f"{package}.{name}" not in MOVED:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return _warned(f"{package}.{name}")
+
+    return __getattr__
+
+
+sys.meta_path.append(_Finder())

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Symmetric memory of the operations of a team, and what its members agree on.
+
+Blocks have names and grow by doubling. A block that was outgrown stays as long as the job runs, for
+graphs that were captured with it go on using it; together such blocks are no larger than the last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..._core import errors, library
+from ..._torch.staging import capturing
+from ..._torch.tensors import over
+from ...host import creation, runtime
+from ...host.agreement import differing, must_agree, refuse_difference
+from ...host.team_arguments import refuse_team
+from ...host.teams import Team
+from .powers import power_of_2
+
+_MOST_PLANS = 1024
+_MOST_AGREED = 1 << 14  # kinds of calls
+
+
+class Workspace:
+    """What the fused operations of one team keep on the heaps.
+
+    All PEs of the job take part when a block is made or grows, for allocations are collective over
+    all: with teams, each PE in its own.
+
+    Attributes:
+        team: the team.
+        me, n_pes: the caller's number in the team, and how many members it has.
+        owed: what a call that was interrupted on the host still owes to the other members, if anything.
+    """
+
+    def __init__(self, team: Team) -> None:
+        self.team = team
+        self.me, self.n_pes = team.my_pe(), team.n_pes()
+        self._blocks: dict[str, torch.Tensor] = {}
+        self._objects: dict[str, tuple[Any, Any]] = {}
+        self._outgrown: list[Any] = []
+        self._plans: dict[Any, tuple[int, Any]] = {}
+        self._version = 0
+        self.owed: Callable[[], Any] | None = None
+        #: What members have compared. Alike on all members of programs that call alike, so that they
+        #: compare, and forget, at the same calls.
+        self._agreed: set[Any] = set()
+        #: Whether members compare each call: in checking mode, where there are others.
+        self.checks = runtime.current().checks and runtime.n_pes() > 1
+
+    def block(self, name: str, nbytes: int, *, zeroed: bool = False) -> torch.Tensor:
+        """At least ``nbytes`` bytes on the device heap, at one place on all PEs; uint8.
+
+        A block keeps its contents from call to call until it grows; ``zeroed`` ones then start again
+        with zeros. Growing is collective, so ``nbytes`` is the same on all PEs.
+
+        Raises: RuntimeError (it would grow inside a capture), HeapExhausted.
+        """
+        found = self._blocks.get(name)
+        if found is not None and found.numel() >= nbytes:
+            return found
+        self._refuse_capture(name, nbytes, 0 if found is None else found.numel())
+        if found is not None:
+            self._outgrown.append(found)
+        rounded = power_of_2(nbytes, 256)
+        make = creation.zeros if zeroed else creation.empty
+        with torch.inference_mode(False):  # later calls may be outside, and write to it
+            self._blocks[name] = over(make(rounded, np.uint8, heap="device"))
+        self._version += 1
+        return self._blocks[name]
+
+    def thing(self, name: str, key: Any, make: Callable[[], Any]) -> Any:
+        """What ``make`` made, collectively, when it was first asked for with this ``key``.
+
+        For channels and other things that have symmetric memory; another key makes another one.
+        """
+        kept = self._objects.get(name)
+        if kept is not None and kept[0] == key:
+            return kept[1]
+        self._refuse_capture(name, None, None)
+        if kept is not None:
+            self._outgrown.append(kept[1])
+        self._objects[name] = key, make()
+        self._version += 1
+        return self._objects[name][1]
+
+    def plan(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What ``make`` gave for ``key``, as long as no block has grown since: how a call is launched.
+
+        ``make`` follows from ``key`` and the workspace alone, so members that ask at different times
+        have the same.
+        """
+        known = self._plans.get(key)
+        if known is not None and known[0] == self._version:
+            return known[1]
+        with torch.inference_mode(False):  # later calls may be outside, and use its views
+            made = make()
+        if len(self._plans) >= _MOST_PLANS:
+            self._plans.clear()
+        self._plans[key] = self._version, made
+        return made
+
+    def _refuse_capture(self, name: str, wanted: int | None, there: int | None) -> None:
+        if capturing():
+            sizes = "" if wanted is None else f" ({wanted} bytes, there are {there})"
+            raise RuntimeError(
+                f"the workspace {name!r} would have to grow{sizes}, which a captured stream cannot: "
+                "make one such call, of the largest size, before the capture"
+            )
+
+    def agree(self, routine: str, *facts: Any, rows: int | None = None) -> None:
+        """Raises on all members unless all call ``routine`` with the same facts.
+
+        Members compare the first call with these facts, and in checking mode each. So facts are what is
+        alike on all members, whatever else a call depends on: else some would wait for others in vain.
+        One that was compared costs a look into a set.
+
+        Args:
+            routine, facts: texts, numbers, tuples of numbers, dtypes.
+            rows: how many rows the caller's ``x`` has, where that counts for the other members too.
+
+        Raises: MismatchError.
+        """
+        known = routine, rows, *facts
+        if not self.checks and (known in self._agreed or self.n_pes == 1):
+            return
+        call = f"{routine}({', '.join(str(fact).removeprefix('torch.') for fact in facts)})"
+        text = call if rows is None else f"{rows} rows: {call}"
+        said = differing(text, self.team)
+        if not said:
+            if len(self._agreed) >= _MOST_AGREED:
+                self._agreed.clear()
+            self._agreed.add(known)
+            return
+        counts, calls = zip(*(line.partition(" rows: ")[::2] for line in said), strict=True)
+        if rows is None or len(set(calls)) > 1:
+            raise refuse_difference(said)
+        given = [int(count) for count in counts]
+        other = next(pe for pe, count in enumerate(given) if count != given[0])
+        raise errors.MismatchError(
+            f"{routine}: x has {given[0]} rows on PE 0 and {given[other]} on PE {other}; give "
+            f"rows={given} on all"
+        )
+
+    def agree_on_rows(self, routine: str, rows: tuple[int, ...], *facts: Any) -> None:
+        """``agree`` of an operation that gathers ``rows`` of each member.
+
+        As many of each may be since a member takes its own number for everybody's: the error says so.
+        """
+        if len(set(rows)) == 1:
+            self.agree(routine, *facts, rows=rows[0])
+        else:
+            self.agree(routine, rows, *facts)
+
+    def make_up(self) -> None:
+        """Do what is owed, before anything else is done with the team."""
+        owed, self.owed = self.owed, None
+        if owed is not None:
+            with contextlib.suppress(ValueError):  # it was that call's, which nobody waits for
+                owed()
+
+    def must_agree(self, text: str) -> None:
+        """Raises on all members unless all say the same ``text``. Collective, on the host.
+
+        Raises: MismatchError.
+        """
+        must_agree(text, self.team)
+
+
+_workspaces: dict[Any, Workspace] = {}
+
+
+def workspace(team: Team) -> Workspace:
+    """That of a team; made by the first call, on all its members.
+
+    Raises: NotInitialized, TypeError (no team), UnsupportedError (the job has no device heap).
+    """
+    if not isinstance(team, Team):
+        raise refuse_team(team, "team")
+    runtime.current()
+    found = _workspaces.get(team)
+    if found is None:
+        if runtime.device_name() == "none":
+            raise errors.UnsupportedError(
+                "the job has no device heap: fused operations need device 'cuda' or 'sim'"
+            )
+        _let_go_of_destroyed_teams()
+        found = _workspaces[team] = Workspace(team)
+    team.handle  # noqa: B018  (raises where the team is destroyed, which plans do not see)
+    if found.owed is not None:
+        found.make_up()
+    return found
+
+
+def _let_go_of_destroyed_teams() -> None:
+    """What was kept for them goes back to the heap, in a collective call when all PEs have let go of it.
+
+    Streams may still store words for peers there, so each PE waits for its own ones first.
+    """
+    gone = [team for team in _workspaces if _is_destroyed(team)]
+    if not gone or capturing():
+        return
+    if runtime.device_name() == "cuda":
+        torch.cuda.synchronize(runtime.current().gpu)
+    for team in gone:
+        del _workspaces[team]
+
+
+def _is_destroyed(team: Team) -> bool:
+    try:
+        return not team.handle
+    except ValueError:
+        return True
+
+
+def device_heap_is_near() -> bool:
+    """Whether kernels load and store the device heaps of all PEs: for all of a job."""
+    if not _near:
+        _near.append(bool(library.device_state()[library.lib.ISHMEMX_STATE_P2P]))
+    return _near[0]
+
+
+_near: list[bool] = []
+runtime.on_finalize(_near.clear)
+runtime.on_finalize(_workspaces.clear)

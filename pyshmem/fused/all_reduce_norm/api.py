@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""All-reduce, residual, norm and quantisation in one kernel."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+
+from ..._core.errors import UnsupportedError
+from ..._torch.arguments import check_apart
+from ...host import runtime
+from ...host.teams import TEAM_WORLD, Team
+from .._shared.algorithm import NEVER, Rows, choose
+from .._shared.arguments import check_tensor, look, on_tensors
+from .._shared.team_numbers import number
+from .._shared.workspace import Workspace, workspace
+from . import launch as norm_launch
+from .launch import GROUP, NORMS, Request
+
+_NAME = "all_reduce_rmsnorm"
+_DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+_FP8 = torch.float8_e4m3fn
+#: Results that may be the same memory as what is read: a row is read before it is written.
+_IN_PLACE = ("out", "x"), ("residual_out", "residual"), ("residual_out", "x")
+_WIDEST = 1 << 20  # elements of Triton's largest tile
+
+
+class NormResult(NamedTuple):
+    """What ``all_reduce_rmsnorm`` returns.
+
+    Attributes:
+        output: normalised rows, of the size of ``x``: its dtype, or FP8 e4m3.
+        residual: the sum that was normalised, of the size and dtype of ``x``.
+        scales: None, or float32 of size (..., 1) or (..., groups of 128): an element of ``output`` times
+            its scale is what it stands for.
+    """
+
+    output: Any
+    residual: Any
+    scales: Any
+
+
+@on_tensors
+def all_reduce_rmsnorm(
+    x: Any, weight: Any, *, residual: Any = None, bias: Any = None, eps: float = 1e-6,
+    norm: str = "rms", quantize: str | None = None, out: Any = None, residual_out: Any = None,
+    team: Team = TEAM_WORLD, road: str | None = None,
+) -> NormResult:  # fmt: skip
+    """Sum ``x`` over the team, add the residual, normalise each row, quantise. Collective.
+
+    Sums are float32 in the order of the members, then comes the residual; they are rounded once, to the
+    dtype of ``x``: that is the residual returned, and what is normalised, in float32. So all members get
+    the same bits, in all runs. The residual has the same bits on all roads, too.
+
+    Args:
+        x: (..., hidden), float16, bfloat16 or float32, of one size on all members; hidden is a multiple
+            of 8. It may lie anywhere; nothing is copied before it is sent.
+        weight: (hidden,), of one of the same dtypes.
+        residual: as ``x``, and the same on all members; default none.
+        bias: as ``weight``, added to what is normalised; default none.
+        eps: what is added to the mean square.
+        norm: ``"rms"``, or ``"layer"``, which subtracts the mean.
+        quantize: ``"row"`` or ``"group"``: FP8 e4m3 with a float32 scale a row, or for 128 elements.
+        out: where ``output`` goes; it may be ``x``.
+        residual_out: where the sum goes; it may be ``residual`` or ``x``.
+        team: default all PEs. One call of a team at a time, in stream order.
+        road: ``"one_stage"``, ``"pull"``, ``"push"``, ``"two_stages"`` or ``"split"``, the same on all
+            members; default by the measured table, whose sizes are bytes of ``x``.
+
+    Returns: output, residual, scales. For arrays of CuPy and NumPy, FP8 are uint8 bytes.
+    Completes: in the order of the current stream.
+    Raises: TypeError, ValueError, UnsupportedError (FP8 on a GPU that has none), MismatchError (members
+        call it otherwise), RuntimeError (the workspace would grow inside a capture),
+        HeapExhausted, NotInitialized.
+    Extension.
+    """
+    given = Request(x, weight, residual, bias, float(eps), norm, quantize, out, residual_out)
+    if torch.compiler.is_compiling() or _wants_grad(given):
+        if out is not None or residual_out is not None:
+            raise ValueError(
+                f"{_NAME} with out= or residual_out= has no derivative and is not traced; leave them "
+                "out, or call it under torch.no_grad()"
+            )
+        return _by_operator(given, team, road)
+    return run(given, team, road)
+
+
+def _wants_grad(given: Request) -> bool:
+    tensors = given.x, given.weight, given.residual, given.bias
+    return torch.is_grad_enabled() and any(getattr(one, "requires_grad", False) for one in tensors)
+
+
+def _by_operator(given: Request, team: Team, road: str | None) -> NormResult:
+    output, residual, scales = torch.ops.pyshmem.all_reduce_rmsnorm(
+        given.x, given.weight, given.residual, given.bias, given.eps, given.norm, given.quantize,
+        number(team), road,
+    )  # fmt: skip
+    return NormResult(output, residual, scales if given.quantize else None)
+
+
+def run(given: Request, team: Team, road: str | None) -> NormResult:
+    """The call itself, on tensors that have memory."""
+    space = workspace(team)
+    check_apart(
+        (("out", given.out), ("residual_out", given.residual_out)),
+        (
+            ("x", given.x),
+            ("weight", given.weight),
+            ("residual", given.residual),
+            ("bias", given.bias),
+        ),
+        _IN_PLACE,
+    )
+    key = _seen(given), road
+    if space.checks:
+        space.plan((key, "checked"), lambda: _check(given))
+        _agree(space, given, road)
+    launches = space.plan(key, lambda: _plan(space, given, road))
+    given = _with_results(given)
+    norm_launch.launch(launches, given)
+    return NormResult(given.out, given.residual_out, given.scales)
+
+
+def _plan(space: Workspace, given: Request, road: str | None) -> Any:
+    """Found once for tensors of these sizes: that they can be, and how the kernel is launched."""
+    _check(given)
+    if not space.checks:
+        _agree(space, given, road)
+    given = _with_results(given)
+    return norm_launch.launches(space, given, road_of(space, given, road))
+
+
+def _agree(space: Workspace, given: Request, road: str | None) -> None:
+    """What has to be alike on all members."""
+    facts = (
+        tuple(given.x.shape), given.x.dtype, given.weight.dtype, given.residual is not None,
+        given.bias is not None, given.eps, given.norm, given.quantize, road,
+    )  # fmt: skip
+    space.agree(_NAME, *facts)
+
+
+def _seen(given: Request) -> tuple[Any, ...]:
+    """All that the checks look at, and what a launch depends on but for addresses."""
+    tensors = given.x, given.weight, given.residual, given.bias, given.out, given.residual_out
+    return given.eps, given.norm, given.quantize, *map(look, tensors)
+
+
+def road_of(space: Workspace, given: Request, road: str | None) -> str:
+    """Which way a call takes: small messages by everyone, others by the owners of rows."""
+    can = {
+        "one_stage": norm_launch.why_not_one_stage(space, given),
+        "pull": norm_launch.why_not_pull(space, given),
+        "push": norm_launch.why_not_push(space, given),
+        "split": None,
+        "two_stages": None,
+    }
+    # A row crosses to each of n - 1 peers by "pull" and "push", and 2 * (n - 1) / n times by "split". A
+    # third more crosses by "one_stage", but nobody waits for a meeting. Few rows that are loaded are
+    # finished sooner, many are stored faster: measured on two PEs, by bytes that cross.
+    n_pes = runtime.n_pes()
+    default: Rows = ((2 << 20) // max(n_pes - 1, 1), "one_stage"), ((16 << 20) // n_pes, "pull")
+    default += ((NEVER, "push" if n_pes == 2 else "split"),)
+    return choose(space, _NAME, given.x.nbytes, can, default, road)
+
+
+def sum_rows(x: torch.Tensor, team: Team) -> torch.Tensor:
+    """The sum over the members alone, by the same kernels: what derivatives need."""
+    space = workspace(team)
+    given = Request(x, x, None, None, 0.0, "none", None, x, torch.empty_like(x))
+    check_tensor("x", x, _DTYPES)
+    space.agree(f"sum of the derivative of {_NAME}", tuple(x.shape), x.dtype)
+    key = "sum", x.shape, x.dtype
+    norm_launch.launch(
+        space.plan(key, lambda: norm_launch.launches(space, given, road_of(space, given, None))),
+        given,
+    )
+    return given.residual_out
+
+
+# -- arguments -----------------------------------------------------------------------------------------
+
+
+def _check(given: Request) -> None:
+    """Raises what is wrong, before anything is transferred."""
+    if given.norm not in NORMS:
+        raise ValueError(f"norm is {given.norm!r}; it is {' or '.join(map(repr, NORMS))}")
+    if given.quantize not in GROUP:
+        raise ValueError(f"quantize is {given.quantize!r}; it is 'row', 'group' or None")
+    check_tensor("x", given.x, _DTYPES)
+    size = tuple(given.x.shape)
+    if not size or size[-1] % 8 or not 8 <= size[-1] <= _WIDEST:
+        raise ValueError(
+            f"x has size {size}; its last extent, hidden, is a multiple of 8, from 8 to {_WIDEST}"
+        )
+    if given.x.numel() // size[-1] >= 1 << 31:
+        raise ValueError(f"x has size {size}; 2**31 rows are too many")
+    for name, value in (("weight", given.weight), ("bias", given.bias)):
+        if value is not None or name == "weight":
+            check_tensor(name, value, _DTYPES)
+            _same_size(name, value, size[-1:])
+    for name, value in (("residual", given.residual), ("residual_out", given.residual_out)):
+        if value is not None:
+            check_tensor(name, value, (given.x.dtype,))
+            _same_size(name, value, size)
+    if given.out is not None:
+        check_tensor("out", given.out, (_FP8, torch.uint8) if given.quantize else (given.x.dtype,))
+        _same_size("out", given.out, size)
+    if given.quantize and _lacks_fp8(given.x.device):
+        raise UnsupportedError(
+            f"quantize={given.quantize!r}: the GPU of this PE has no FP8 (compute capability 8.9)"
+        )
+
+
+def _lacks_fp8(device: torch.device) -> bool:
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 9)
+
+
+def _same_size(name: str, value: torch.Tensor, size: tuple[int, ...]) -> None:
+    if tuple(value.shape) != size:
+        raise ValueError(f"{name} has size {tuple(value.shape)}; with this x it has {size}")
+
+
+def _with_results(given: Request) -> Request:
+    x, out = given.x, given.out
+    if out is None:
+        out = torch.empty_like(x, dtype=_FP8 if given.quantize else x.dtype)
+    into = torch.empty_like(x) if given.residual_out is None else given.residual_out
+    scales = None
+    if given.quantize:
+        scales = x.new_empty(scales_size(x.shape, given.quantize), dtype=torch.float32)
+    return given._replace(out=out, residual_out=into, scales=scales)
+
+
+def scales_size(size: Any, quantize: str) -> tuple[int, ...]:
+    """The size of the scales of ``x`` of that size."""
+    group = GROUP[quantize]
+    return (*size[:-1], 1 if group is None else (size[-1] + group - 1) // group)

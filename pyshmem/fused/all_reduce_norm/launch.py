@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Launches of the kernels of ``all_reduce_rmsnorm``: grids, workspace, constants."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+import pyshmem.triton as shmem
+
+from ..._torch.launches import Launch
+from ..._torch.tensors import over
+from ...host import creation, runtime
+from .._shared.powers import power_of_2
+from .._shared.workspace import Workspace, device_heap_is_near
+from . import two_shot_kernels as kernels
+from .one_shot_ll_kernels import one_stage as one_stage_by_units
+from .pull_kernels import SLOTS, pull
+from .push_kernels import SLOTS as PUSH_SLOTS
+from .push_kernels import push
+
+NORMS = ("rms", "layer")
+#: Elements that have one scale; 0 is no FP8, None a row.
+GROUP: dict[str | None, int | None] = {None: 0, "row": None, "group": 128}
+_MOST_FOR_CHANNEL = 128 << 20  # bytes of the device heap
+_SIMULATED = 3  # programs, where there are no multiprocessors to count
+
+
+class Request(NamedTuple):
+    """A call: tensors that are contiguous and of sizes that go together, or None."""
+
+    x: Any
+    weight: Any
+    residual: Any
+    bias: Any
+    eps: float
+    norm: str
+    quantize: str | None
+    out: Any
+    residual_out: Any
+    scales: Any = None
+
+    @property
+    def hidden(self) -> int:
+        """Elements of a row."""
+        return int(self.x.shape[-1])
+
+    @property
+    def tokens(self) -> int:
+        """Rows."""
+        return int(self.x.numel()) // self.hidden
+
+
+@functools.cache
+def _multiprocessors(gpu: int) -> int:
+    count: int = torch.cuda.get_device_properties(gpu).multi_processor_count
+    return count
+
+
+def _programs(space: Workspace) -> int:
+    """Programs of the largest grid: all are resident. The first call of a team is collective."""
+    job = runtime.current()
+    count = _SIMULATED
+    if job.device == "cuda":
+        count = _multiprocessors(job.gpu)
+    space.thing("norm.programs", count, lambda: space.must_agree(f"{count} programs of norms"))
+    return count
+
+
+def _row_units(given: Request) -> int:
+    return max(power_of_2(given.hidden) * int(given.x.itemsize) // 4, 16)
+
+
+def _units(given: Request) -> tuple[int, int]:
+    """Words of the first two thirds of a row, and the tile that holds them."""
+    return _thirds(given.hidden, int(given.x.itemsize), given.quantize == "group")
+
+
+@functools.cache
+def _thirds(hidden: int, itemsize: int, grouped: bool) -> tuple[int, int]:
+    words, group = hidden * itemsize // 4, 128 * itemsize // 4 if grouped else 1
+    third = (words + 2) // 3 + group - 1
+    third -= third % group  # a group has one third to itself
+    return third, power_of_2(third)
+
+
+def _senders(space: Workspace, given: Request) -> int:
+    """Programs of ``one_stage`` by units: two a multiprocessor, if registers are enough."""
+    return _programs(space) * (2 if _units(given)[1] <= 1024 else 1)
+
+
+def why_not_one_stage(space: Workspace, given: Request) -> str | None:
+    """None, or why there is no channel for rows of this size."""
+    if device_heap_is_near():
+        nbytes = 32 * _senders(space, given) * _units(given)[1] * runtime.n_pes()
+    else:
+        nbytes = 16 * _programs(space) * _row_units(given) * (runtime.n_pes() + 1)
+    return None if nbytes <= _MOST_FOR_CHANNEL else _too_large(given, nbytes)
+
+
+def _fills(given: Request) -> bool:
+    """Whether a program for a row of this size has a multiprocessor to itself."""
+    return power_of_2(given.hidden) * int(given.x.itemsize) > 16 << 10
+
+
+def _pullers(space: Workspace, given: Request) -> int:
+    """Programs of ``pull``: two a multiprocessor, for one loads while the other reduces."""
+    return _programs(space) * (1 if _fills(given) else 2)
+
+
+def _slot(given: Request) -> int:
+    return power_of_2(given.hidden) * int(given.x.itemsize)
+
+
+def why_not_pull(space: Workspace, given: Request) -> str | None:
+    """None, or why peers' rows are not loaded."""
+    if runtime.n_pes() > 1 and not device_heap_is_near():
+        return "peers are out of reach of loads"
+    nbytes = SLOTS.value * _pullers(space, given) * _slot(given)
+    return None if nbytes <= _MOST_FOR_CHANNEL else _too_large(given, nbytes)
+
+
+def _pushers(space: Workspace, given: Request) -> int:
+    """Programs of ``push``: those of a multiprocessor have 32 KiB of rows at a time."""
+    return _programs(space) * min(max((32 << 10) // _slot(given), 1), 16)
+
+
+def _ring_of_pushes(given: Request) -> int:
+    """Bytes that a program keeps for the rows of its peers. By the PEs of the job, as all allocate."""
+    return PUSH_SLOTS.value * _slot(given) * max(runtime.n_pes() - 1, 1)
+
+
+def why_not_push(space: Workspace, given: Request) -> str | None:
+    """None, or why rows are not stored to peers."""
+    if runtime.n_pes() > 1 and not device_heap_is_near():
+        return "peers are out of reach of stores"
+    if runtime.n_pes() > 32:
+        return "a warp waits for at most 32 PEs"
+    nbytes = _pushers(space, given) * _ring_of_pushes(given)
+    return None if nbytes <= _MOST_FOR_CHANNEL else _too_large(given, nbytes)
+
+
+def _too_large(given: Request, nbytes: int) -> str:
+    return (
+        f"a row of {given.hidden} elements needs {nbytes >> 20} MiB of workspace, "
+        f"more than {_MOST_FOR_CHANNEL >> 20}"
+    )
+
+
+def _constants(given: Request) -> dict[str, Any]:
+    block = power_of_2(given.hidden)
+    group = GROUP[given.quantize]
+    return {
+        "HIDDEN": given.hidden,
+        "BLOCK": block,
+        "NORM": given.norm,
+        "RESIDUAL": given.residual is not None,
+        "BIAS": given.bias is not None,
+        "GROUP": block if group is None else min(group, block),
+        "num_warps": min(max(block // 512, 1), 16),
+    }
+
+
+class _Plan(NamedTuple):
+    """How a call is launched: what of it does not depend on where its tensors are."""
+
+    kernel: Any
+    programs: int
+    where: tuple[Any, ...]
+    constants: dict[str, Any]
+
+
+def _plan(space: Workspace, given: Request, road: str) -> _Plan:
+    """That of a call; the workspace grows here."""
+    tokens, programs, near = given.tokens, _programs(space), device_heap_is_near()
+    # Also a team of one PE has its workspace: the job's other PEs take part in making it.
+    finishes = road == "two_stages" and given.norm != "none"
+    where: Any = ()
+    if runtime.n_pes() > 1 and road == "one_stage":
+        where = (_units_where if near else _one_stage_where)(space, given)
+    elif runtime.n_pes() > 1 and road == "pull":
+        where = _pull_where(space, given)
+    elif runtime.n_pes() > 1 and road == "push":
+        where = _push_where(space, given)
+    elif runtime.n_pes() > 1:
+        where = _by_owner_where(space, given, programs, finishes)
+    count, constants = min(programs, tokens), _constants(given)
+    if space.n_pes == 1:
+        return _Plan(kernels.local, count, (), constants)
+    if road == "one_stage" and near:
+        count = min(tokens, _senders(space, given))
+        constants = _constants_of_units(given, constants, count > programs)
+        constants["MEMBERS"] = space.n_pes
+        return _Plan(one_stage_by_units, count, (*where, space.me), constants)
+    if road == "one_stage":
+        return _Plan(kernels.one_stage, count, (where,), constants)
+    if road == "pull":
+        count = min(tokens, _pullers(space, given))
+        constants |= _constants_of_pull(given, programs, count) if count else {}
+        constants["MEMBERS"] = space.n_pes
+        return _Plan(pull, count, (*where, space.me), constants)
+    if road == "push":
+        count = min(tokens, _pushers(space, given))
+        constants |= _constants_of_push(given, count > programs) | {"MEMBERS": space.n_pes}
+        return _Plan(push, count, (*where, space.me), constants)
+    return _Plan(kernels.by_owner, count, where, constants | {"OWNER_FINISHES": finishes})
+
+
+def launches(space: Workspace, given: Request, road: str) -> tuple[Launch, ...]:
+    """The launch of a call where the words of all tensors are whole, and another where they are not.
+
+    Calls that differ by the addresses of their tensors alone have the same. Empty: there are no rows.
+    """
+    kernel, count, where, constants = _plan(space, given, road)
+    if not count:
+        return ()
+    behind: tuple[Any, ...] = given.tokens, given.eps
+    if space.n_pes > 1:
+        behind = (*behind, *where, shmem.context())
+        constants = constants | {"TEAM": shmem.team_number(space.team)}
+    if kernel is not one_stage_by_units:
+        return (Launch(kernel, count, behind, constants),) * 2
+    both = (constants | {"WIDE": wide} for wide in (True, False))
+    return tuple(Launch(kernel, count, behind, each) for each in both)
+
+
+def launch(made: tuple[Launch, ...], given: Request) -> None:
+    """Runs the kernel of a road; results are in ``out``, ``residual_out`` and ``scales``."""
+    if not made:
+        return
+    x = given.x
+    tensors = (
+        x, _or(given.residual, x), given.weight, _or(given.bias, given.weight),
+        given.out.view(torch.uint8) if given.quantize else given.out, given.residual_out,
+        _or(given.scales, x),
+    )  # fmt: skip
+    together = 0
+    for one in tensors:
+        together |= one.data_ptr()
+    made[together % 4 != 0](tensors)
+
+
+def _or(value: Any, other: Any) -> Any:
+    """What kernels are given for a tensor that there is not."""
+    return other if value is None else value
+
+
+def _rows_in_turn(space: Workspace, name: str, programs: int, words: int, nbytes: int) -> Any:
+    """``words`` words and ``nbytes`` bytes for each program, zeros at first."""
+    first = 8 * programs * words + 255 & -256
+
+    def make() -> Any:
+        memory = over(creation.zeros(first + programs * nbytes, np.uint8, heap="device"))
+        return memory[:first].view(torch.int64), memory[first:]
+
+    return space.thing(name, programs, make)
+
+
+def _units_where(space: Workspace, given: Request) -> Any:
+    """Counts and units of ``one_stage`` by units, for rows whose tile is of this size."""
+    programs, tile = _senders(space, given), _units(given)[1]
+    nbytes = 32 * tile * runtime.n_pes()
+    counts, units = _rows_in_turn(space, f"norm.units.{tile}", programs, 1, nbytes)
+    return counts, units.view(torch.int64)
+
+
+def _constants_of_units(given: Request, others: dict[str, Any], shared: bool) -> dict[str, Any]:
+    """Instead of ``others``, those of the other kernels; ``shared``: programs share multiprocessors."""
+    third, tile = _units(given)
+    group = GROUP[given.quantize]
+    common = {name: value for name, value in others.items() if name != "BLOCK"}
+    return common | {
+        "THIRD": third,
+        "UNITS": tile,
+        "GROUP": -1 if group is None else group,
+        "num_warps": min(max(tile // (128 if shared else 64), 1), 16),
+        "maxnreg": 128,
+    }
+
+
+def _one_stage_where(space: Workspace, given: Request) -> Any:
+    programs = _programs(space)
+    nbytes = 4 * _row_units(given)
+    return space.thing(f"norm.channel.{nbytes}", programs, lambda: shmem.channel(programs, nbytes))
+
+
+def _pull_where(space: Workspace, given: Request) -> Any:
+    """Ring, counts and flags of ``pull``, for rows of this size."""
+    programs, slot, n_pes = _pullers(space, given), _slot(given), runtime.n_pes()
+    words, ring = _rows_in_turn(space, f"norm.ring.{slot}", programs, 1 + n_pes, SLOTS.value * slot)
+    return ring.view(given.x.dtype), words[:programs], words[programs:]
+
+
+def _push_where(space: Workspace, given: Request) -> Any:
+    """Ring, counts and flags of ``push``, for rows of this size."""
+    programs, name = _pushers(space, given), f"norm.pushed.{_slot(given)}"
+    ring_bytes = _ring_of_pushes(given)
+    words, ring = _rows_in_turn(space, name, programs, 1 + runtime.n_pes(), ring_bytes)
+    return ring.view(given.x.dtype), words[:programs], words[programs:]
+
+
+def _constants_of_push(given: Request, shared: bool) -> dict[str, Any]:
+    """Those of ``push``; ``shared``: 512 threads of 128 registers share a multiprocessor."""
+    warps = min(max(_slot(given) // (2048 if shared else 1024), 1), 16)
+    return {"num_warps": warps, "THREADS": 32 * warps, "maxnreg": 128}
+
+
+def _constants_of_pull(given: Request, programs: int, count: int) -> dict[str, Any]:
+    """Those of ``pull``, by ``count`` programs on ``programs`` multiprocessors.
+
+    512 threads of 128 registers share a multiprocessor, in one program or in two. Who has rows in turn
+    says seldom that there are more, for a release waits for all that was stored. Many rows of up to
+    12 KiB were faster with more of them on the way, larger ones slower.
+    """
+    width = 1024 if count > programs else 512
+    warps = min(max(power_of_2(given.hidden) // width, 1), 16)
+    every, ahead = (1, 1) if given.tokens <= count else (2, 4)
+    if given.tokens >= 8 * count and given.hidden * given.x.itemsize <= 12 << 10:
+        every, ahead = 4, 6
+    return {
+        "num_warps": warps, "THREADS": 32 * warps, "maxnreg": 128, "EVERY": every, "AHEAD": ahead,
+    }  # fmt: skip
+
+
+def _by_owner_where(space: Workspace, given: Request, programs: int, finishes: bool) -> Any:
+    """Inbox, sums, finished rows, their scales, counts and flags of ``by_owner``.
+
+    Sizes go by the PEs of the job, not of the team, as all PEs allocate together.
+    """
+    x, n_pes = given.x, runtime.n_pes()
+    most = (given.tokens + n_pes) * given.hidden  # each member's share may be rounded up
+    inbox = space.block("norm.inbox", most * x.itemsize).view(x.dtype)
+    sums = space.block("norm.sums", x.nbytes).view(x.dtype)
+    rows, scales = sums, sums
+    if finishes:
+        kind = torch.uint8 if given.quantize else x.dtype
+        rows = space.block("norm.rows", x.numel() * kind.itemsize).view(kind)
+        if given.scales is not None:
+            scales = space.block("norm.scales", given.scales.nbytes).view(torch.float32)
+    words = space.block("norm.flags", 8 * programs * (1 + 2 * n_pes), zeroed=True)
+    words = words.view(torch.int64)
+    return inbox, sums, rows, scales, words[:programs], words[programs:]

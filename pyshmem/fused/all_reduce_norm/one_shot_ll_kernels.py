@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kernel of ``all_reduce_rmsnorm`` for few rows: the data crosses once, and carries its own flag.
+
+A unit is 16 bytes: a word of each third of a row, and the number of the call. So a program's tiles are
+of words of 4 bytes, THIRD of them in the first two thirds of a row, and the lanes of a warp have units
+that are neighbours: what a warp stores at a time is whole. A word has two elements of 16 bits or one of
+32; tuples below have, for each third, its ``per`` elements, in float32.
+
+Programs of one number work together. Each keeps, for two calls in turn, a place for the units of each
+member: who writes a half again has had the units of the call in between from all others, which they sent
+when they had read that half.
+"""
+
+# mypy: disable-error-code="assignment,misc"
+
+import triton
+import triton.language as tl
+
+from ...triton.chosen import INTERPRETED, await_wide_units, meet, store_wide_units
+from ...triton.teams import team_row, world_pe
+from ...triton.words import ALL_REDUCE
+from .._shared.fp8_kernels import FP8_MAX, fp8_bytes
+from .._shared.reduce_kernels import sum_and_max
+from .two_shot_kernels import LEAST_SCALE, near_place
+
+_INTERPRETED = tl.constexpr(INTERPRETED)
+
+
+@triton.constexpr_function
+def words_of(third, words, number):
+    """Words of a third of a row that has ``words``."""
+    return min(third, max(words - number * third, 0))
+
+
+@triton.constexpr_function
+def elements_of(dtype):
+    """Elements of a word."""
+    return 32 // dtype.primitive_bitwidth
+
+
+# -- words and their elements --------------------------------------------------------------------------
+
+
+@triton.jit
+def _element(word, number: tl.constexpr, like):
+    """Element ``number`` of words of the dtype at the pointer ``like``, float32."""
+    if like.dtype.element_ty.primitive_bitwidth == 32:
+        return word.to(tl.float32, bitcast=True)
+    elif like.dtype.element_ty == tl.bfloat16:
+        if number == 0:
+            return (word << 16).to(tl.float32, bitcast=True)
+        else:
+            return (word & 0xFFFF0000).to(tl.float32, bitcast=True)
+    else:
+        half = ((word >> 16 * number) & 0xFFFF).to(tl.uint16)
+        return half.to(tl.float16, bitcast=True).to(tl.float32)
+
+
+@triton.jit
+def _as_bits(value, like):
+    """Rounded to the dtype at ``like``: its bits, uint32."""
+    rounded = value.to(like.dtype.element_ty)
+    if like.dtype.element_ty.primitive_bitwidth == 32:
+        return rounded.to(tl.uint32, bitcast=True)
+    else:
+        return rounded.to(tl.uint16, bitcast=True).to(tl.uint32)
+
+
+@triton.jit
+def _word_pointer(pointer):
+    return pointer.to(tl.pointer_type(tl.uint32))
+
+
+@triton.jit
+def _load_words(pointer, places, inside, WIDE: tl.constexpr):
+    """Words of a pointer to elements; WIDE: it is a multiple of 4."""
+    bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
+    if WIDE or bits == 32:
+        return tl.load(_word_pointer(pointer) + places, mask=inside, other=0)
+    else:
+        halves = pointer.to(tl.pointer_type(tl.uint16)) + 2 * places
+        low = tl.load(halves, mask=inside, other=0).to(tl.uint32)
+        return low | (tl.load(halves + 1, mask=inside, other=0).to(tl.uint32) << 16)
+
+
+@triton.jit
+def _store_words(pointer, places, words, inside, WIDE: tl.constexpr):
+    bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
+    if WIDE or bits == 32:
+        tl.store(_word_pointer(pointer) + places, words, mask=inside)
+    else:
+        halves = pointer.to(tl.pointer_type(tl.uint16)) + 2 * places
+        tl.store(halves, (words & 0xFFFF).to(tl.uint16), mask=inside)
+        tl.store(halves + 1, (words >> 16).to(tl.uint16), mask=inside)
+
+
+@triton.jit
+def _load_elements(pointer, places, inside, like, WIDE: tl.constexpr):
+    """The elements, float32, at places that are counted in words of the dtype at ``like``."""
+    if like.dtype.element_ty.primitive_bitwidth == 32:
+        return (tl.load(pointer + places, mask=inside, other=0).to(tl.float32),)
+    elif pointer.dtype.element_ty.primitive_bitwidth == 32:
+        low = tl.load(pointer + 2 * places, mask=inside, other=0)
+        high = tl.load(pointer + 2 * places + 1, mask=inside, other=0)
+        return (low, high)
+    else:
+        word = _load_words(pointer, places, inside, WIDE)
+        return (_element(word, 0, pointer), _element(word, 1, pointer))
+
+
+# -- a row ---------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def _largest(values):
+    most = tl.abs(values[0])
+    for k in tl.static_range(1, len(values)):
+        most = tl.maximum(most, tl.abs(values[k]))
+    return most
+
+
+@triton.jit
+def _store_fp8(
+    values, first: tl.constexpr, factor, out, places, inside, PER: tl.constexpr, WIDE: tl.constexpr
+):
+    """The elements of a third, times ``factor``."""
+    low = fp8_bytes(values[first] * factor)
+    if PER == 1:
+        tl.store(out + places, low, mask=inside)
+    elif not WIDE:
+        tl.store(out + 2 * places, low, mask=inside)
+        tl.store(out + 2 * places + 1, fp8_bytes(values[first + 1] * factor), mask=inside)
+    else:
+        high = fp8_bytes(values[first + 1] * factor)
+        both = low.to(tl.uint16) | (high.to(tl.uint16) << 8)
+        tl.store(out.to(tl.pointer_type(tl.uint16)) + places, both, mask=inside)
+
+
+@triton.jit
+def _store_row(
+    values, like, out, start, lanes, WORDS: tl.constexpr, THIRD: tl.constexpr, WIDE: tl.constexpr
+):
+    """Rounds and stores a row; gives what was stored, float32."""
+    per: tl.constexpr = elements_of(like.dtype.element_ty)
+    stored = ()
+    for k in tl.static_range(3):
+        word = _as_bits(values[k * per], like)
+        if per == 2:
+            word |= _as_bits(values[k * per + 1], like) << 16
+        inside = lanes < words_of(THIRD, WORDS, k)
+        _store_words(out, start + k * THIRD + lanes, word, inside, WIDE)
+        for e in tl.static_range(per):
+            stored += (_element(word, e, like),)
+    return stored
+
+
+@triton.jit
+def _centred(values, lanes, HIDDEN: tl.constexpr, WORDS: tl.constexpr, THIRD: tl.constexpr):
+    """Without the mean."""
+    per: tl.constexpr = HIDDEN // WORDS
+    total = values[0]
+    for k in tl.static_range(1, 3 * per):
+        total += values[k]
+    mean = tl.sum(total) / HIDDEN
+    centred = ()
+    for k in tl.static_range(3 * per):
+        inside = lanes < words_of(THIRD, WORDS, k // per)
+        centred += (tl.where(inside, values[k] - mean, 0.0),)
+    return centred
+
+
+@triton.jit
+def _finish(
+    values, number, gains, shifts, lanes, like, out, scales, eps, HIDDEN: tl.constexpr,
+    WORDS: tl.constexpr, THIRD: tl.constexpr, NORM: tl.constexpr, BIAS: tl.constexpr,
+    GROUP: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """Normalises, quantises and stores row ``number``. GROUP as of ``one_stage``."""
+    per: tl.constexpr = HIDDEN // WORDS
+    if NORM == "layer":
+        values = _centred(values, lanes, HIDDEN, WORDS, THIRD)
+    squares = values[0] * values[0]
+    unscaled = (values[0] * gains[0],)
+    for k in tl.static_range(1, 3 * per):
+        squares += values[k] * values[k]
+        unscaled += (values[k] * gains[k],)
+    start = number.to(tl.int64) * WORDS
+    if GROUP == -1 and not BIAS:
+        total, most = sum_and_max(squares, _largest(unscaled))
+        scale = tl.rsqrt(total / HIDDEN + eps)
+        factor = tl.maximum(most * scale / FP8_MAX, LEAST_SCALE)
+        tl.store(scales + number, factor)
+        for k in tl.static_range(3):
+            places, inside = start + k * THIRD + lanes, lanes < words_of(THIRD, WORDS, k)
+            _store_fp8(unscaled, k * per, scale / factor, out, places, inside, per, WIDE)
+    else:
+        scale = tl.rsqrt(tl.sum(squares) / HIDDEN + eps)
+        scaled = ()
+        for k in tl.static_range(3 * per):
+            if BIAS:
+                scaled += (unscaled[k] * scale + shifts[k],)
+            else:
+                scaled += (unscaled[k] * scale,)
+        if GROUP == 0:
+            _store_row(scaled, like, out, start, lanes, WORDS, THIRD, WIDE)
+        else:
+            _quantise(scaled, number, start, lanes, out, scales, WORDS, THIRD, per, GROUP, WIDE)
+
+
+@triton.jit
+def _quantise(
+    values, number, start, lanes, out, scales, WORDS: tl.constexpr, THIRD: tl.constexpr,
+    PER: tl.constexpr, GROUP: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """FP8 of a row, and the scale of the row or of each GROUP of elements."""
+    if GROUP == -1:
+        factor = tl.maximum(tl.max(_largest(values)) / FP8_MAX, LEAST_SCALE)
+        tl.store(scales + number, factor)
+        inverse = 1.0 / factor
+    else:
+        wide: tl.constexpr = GROUP // PER  # words of a group
+        many: tl.constexpr = lanes.numel // wide
+        groups = tl.arange(0, many)
+        place = scales + number.to(tl.int64) * ((WORDS + wide - 1) // wide)
+    for k in tl.static_range(3):
+        places, inside = start + k * THIRD + lanes, lanes < words_of(THIRD, WORDS, k)
+        if GROUP > 0:
+            most = tl.abs(values[k * PER])
+            if PER == 2:
+                most = tl.maximum(most, tl.abs(values[k * PER + 1]))
+            factors = tl.max(tl.reshape(most, [many, wide]), axis=1) / FP8_MAX
+            factors = tl.maximum(factors, LEAST_SCALE)
+            some = (words_of(THIRD, WORDS, k) + wide - 1) // wide
+            tl.store(place + k * (THIRD // wide) + groups, factors, mask=groups < some)
+            spread = tl.broadcast_to(tl.expand_dims(1.0 / factors, 1), [many, wide])
+            inverse = tl.reshape(spread, [lanes.numel])
+        _store_fp8(values, k * PER, inverse, out, places, inside, PER, WIDE)
+
+
+@triton.jit
+def _lanes(UNITS: tl.constexpr):
+    """0, 1, ..., of which a thread's are not neighbours: words are loaded one by one, as units are."""
+    lanes = tl.arange(0, UNITS)
+    if _INTERPRETED:
+        return lanes
+    else:
+        return tl.max_contiguous(lanes, 1)
+
+
+@triton.jit
+def _load_row(
+    x, number, tokens, lanes, WORDS: tl.constexpr, THIRD: tl.constexpr, WIDE: tl.constexpr
+):
+    """Words of the thirds of row ``number``, or zeros behind the last."""
+    start = number.to(tl.int64) * WORDS
+    there = tl.zeros([lanes.numel], tl.int32) + number < tokens
+    data = ()
+    for k in tl.static_range(3):
+        inside = there & (lanes < words_of(THIRD, WORDS, k))
+        data += (_load_words(x, start + k * THIRD + lanes, inside, WIDE),)
+    return data
+
+
+@triton.jit(do_not_specialize=["tokens", "mine"])
+def one_stage(
+    x, residual, weight, bias, out, residual_out, scales, tokens, eps, counts, units, mine, ctx,
+    TEAM: tl.constexpr, MEMBERS: tl.constexpr, THIRD: tl.constexpr, UNITS: tl.constexpr,
+    HIDDEN: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, BIAS: tl.constexpr,
+    GROUP: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """Every PE gets each row of all others and finishes it.
+
+    UNITS is the tile of a row's units, a power of two; GROUP -1 is a scale a row. ``units`` are words of
+    8 bytes: for each program two halves of UNITS units of each member; ``counts`` are rows in all calls;
+    ``mine`` is the caller's number, known from the host, for a load of it would hold all others up.
+    WIDE: all pointers are multiples of 4; what travels is the same without.
+    """
+    per: tl.constexpr = elements_of(x.dtype.element_ty)
+    WORDS: tl.constexpr = HIDDEN // per
+    lanes = _lanes(UNITS)
+    used = lanes < words_of(THIRD, WORDS, 0)
+    number = tl.program_id(0)
+    data = _load_row(x, number, tokens, lanes, WORDS, THIRD, WIDE)
+    count = tl.load(counts + number, volatile=True)
+    members = team_row(TEAM, ALL_REDUCE, ctx)
+    units += number.to(tl.int64) * (4 * MEMBERS * UNITS)
+    nobody = tl.zeros([UNITS], tl.int32)
+    while number < tokens:
+        start = number.to(tl.int64) * WORDS
+        count += 1
+        half = units + (count & 1) * (2 * MEMBERS * UNITS)
+        call = count.to(tl.uint32)
+        for k in tl.static_range(1, MEMBERS):
+            pe = world_pe(TEAM, members, (mine + k) % MEMBERS)
+            there = near_place(half + mine * (2 * UNITS), pe, ctx)
+            store_wide_units(used, there + 2 * lanes, data[0], data[1], data[2], call)
+        # On their way while the others' units are: here, for a use would wait where loads do not.
+        more = ()
+        gains = ()
+        shifts = ()
+        totals = ()
+        for k in tl.static_range(3):
+            inside = lanes < words_of(THIRD, WORDS, k)
+            places = k * THIRD + lanes
+            if RESIDUAL:
+                more += _load_elements(residual, start + places, inside, x, WIDE)
+            if NORM != "none":
+                gains += _load_elements(weight, places, inside, x, WIDE)
+            if BIAS:
+                shifts += _load_elements(bias, places, inside, x, WIDE)
+            for _element_number in tl.static_range(per):
+                totals += (tl.zeros([UNITS], tl.float32),)
+        for member in tl.static_range(MEMBERS):
+            absent = nobody + mine != member
+            pe = world_pe(TEAM, members, member)
+            place = half + member * (2 * UNITS) + 2 * lanes
+            got = await_wide_units(used & absent, place, call, pe, ALL_REDUCE, ctx)
+            sums = ()
+            for k in tl.static_range(3):
+                word = tl.where(absent, got[k], data[k])
+                for e in tl.static_range(per):
+                    sums += (totals[k * per + e] + _element(word, e, x),)
+            totals = sums
+        if RESIDUAL:
+            sums = ()
+            for k in tl.static_range(3 * per):
+                sums += (totals[k] + more[k],)
+            totals = sums
+        row = _store_row(totals, x, residual_out, start, lanes, WORDS, THIRD, WIDE)
+        if NORM != "none":
+            _finish(
+                row, number, gains, shifts, lanes, x, out, scales, eps, HIDDEN, WORDS, THIRD, NORM, BIAS,
+                GROUP, WIDE,
+            )  # fmt: skip
+        number += tl.num_programs(0)
+        data = _load_row(x, number, tokens, lanes, WORDS, THIRD, WIDE)
+    meet()
+    tl.store(counts + tl.program_id(0), count)

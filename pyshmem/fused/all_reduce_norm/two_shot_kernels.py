@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels of ``all_reduce_rmsnorm``: a program a row at a time, persistent over rows.
+
+Sums are in the members' order, in float32, and rounded once to the dtype of ``x``; ``finish_row``
+normalises and quantises what was rounded. A row is finished by the same instructions on all PEs, or by
+one PE for all, so that all have the same bits.
+
+Constants: HIDDEN elements are a row, in tiles of BLOCK, a power of two. NORM is "rms", "layer", or
+"none" for the sum alone. GROUP elements have a scale in FP8; 0 is without. RESIDUAL and BIAS: there is
+one; what there is not is passed as any other pointer.
+"""
+
+import triton
+import triton.language as tl
+
+import pyshmem.triton as shmem
+
+from ...triton.channels import begin, from_units, receive_pairs, send, to_units
+from ...triton.chosen import INTERPRETED, meet, state
+from ...triton.teams import place_in, team_row, world_pe
+from ...triton.words import ALL_REDUCE, CMP_GE, DELTA, SIGNAL_SET
+from .._shared.fp8_kernels import FP8_MAX, fp8_bytes
+from .._shared.reduce_kernels import sum_and_max
+
+_INTERPRETED = tl.constexpr(INTERPRETED)
+LEAST_SCALE = tl.constexpr(1e-12)  # of a row of zeros
+
+
+@triton.jit
+def near_place(pointer, pe, ctx):
+    """``pointer`` on the PE ``pe``, a member, in reach: without a check, so without a branch.
+
+    Compilers put loads that were begun before a branch behind it.
+    """
+    bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
+    return pointer + (state(ctx, DELTA + pe) >> 8) * (2048 // bits)
+
+
+# -- a row ---------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def load_gains(weight, bias, offs, inside, NORM: tl.constexpr, BIAS: tl.constexpr):
+    """Weight and bias in float32."""
+    gain = tl.zeros([offs.numel], tl.float32)
+    shift = gain
+    if NORM != "none":
+        gain = tl.load(weight + offs, mask=inside, other=0).to(tl.float32)
+        if BIAS:
+            shift = tl.load(bias + offs, mask=inside, other=0).to(tl.float32)
+    return gain, shift
+
+
+@triton.jit
+def load_residual(residual, places, inside, RESIDUAL: tl.constexpr):
+    if RESIDUAL:
+        return tl.load(residual + places, mask=inside, other=0).to(tl.float32)
+    else:
+        return tl.zeros([places.numel], tl.float32)
+
+
+@triton.jit
+def _centred(row, inside, HIDDEN: tl.constexpr, NORM: tl.constexpr):
+    """What is scaled, float32. ``row`` is the sum as it is returned: rounded to its dtype."""
+    values = row.to(tl.float32)
+    if NORM == "layer":
+        mean = tl.sum(values) / HIDDEN
+        values = tl.where(inside, values - mean, 0.0)
+    return values
+
+
+@triton.jit
+def quantise(values, GROUP: tl.constexpr):
+    """FP8 of a float32 tile, as uint8, and the scales of its groups."""
+    groups = tl.reshape(values, [values.numel // GROUP, GROUP])
+    scales = tl.maximum(tl.max(tl.abs(groups), axis=1) / FP8_MAX, LEAST_SCALE)
+    scaled = groups * tl.expand_dims(1.0 / scales, 1)
+    return tl.reshape(fp8_bytes(scaled), [values.numel]), scales
+
+
+@triton.jit
+def finish_row(
+    row, number, gain, shift, offs, inside, out, scales, eps, HIDDEN: tl.constexpr, NORM: tl.constexpr,
+    BIAS: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """Normalises, quantises and stores row ``number``; gives what was stored."""
+    places = number.to(tl.int64) * HIDDEN + offs
+    if GROUP > 0 and not _INTERPRETED:
+        # Bytes are stored by the threads that have them: as many side by side as were loaded.
+        places = tl.max_contiguous(places, 128 // row.dtype.primitive_bitwidth)
+    values = _centred(row, inside, HIDDEN, NORM)
+    if GROUP == offs.numel and not BIAS:
+        # Squares and the largest in one round through the program: the factor comes out of the maximum.
+        unscaled = values * gain
+        squares, largest = sum_and_max(values * values, tl.abs(unscaled))
+        scale = tl.rsqrt(squares / HIDDEN + eps)
+        factor = tl.maximum(largest * scale / FP8_MAX, LEAST_SCALE)
+        finished = fp8_bytes(unscaled * (scale / factor))
+        tl.store(scales + number, factor)
+        factors = tl.full([1], 0, tl.float32) + factor
+    else:
+        values = values * tl.rsqrt(tl.sum(values * values) / HIDDEN + eps) * gain
+        if BIAS:
+            values += shift
+        if GROUP > 0:
+            finished, factors = quantise(values, GROUP)
+            lanes = tl.arange(0, offs.numel // GROUP)
+            count: tl.constexpr = (HIDDEN + GROUP - 1) // GROUP
+            place = scales + number.to(tl.int64) * count + lanes
+            tl.store(place, factors, mask=lanes < count)
+        else:
+            finished = values.to(out.dtype.element_ty)
+            factors = tl.zeros([1], tl.float32)
+    tl.store(out + places, finished, mask=inside)
+    return finished, factors
+
+
+@triton.jit(do_not_specialize=["tokens"])
+def local(
+    x, residual, weight, bias, out, residual_out, scales, tokens, eps, HIDDEN: tl.constexpr,
+    BLOCK: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, BIAS: tl.constexpr,
+    GROUP: tl.constexpr,
+):  # fmt: skip
+    """On one PE, whose sum is what it has."""
+    offs = tl.arange(0, BLOCK)
+    inside = offs < HIDDEN
+    gain, shift = load_gains(weight, bias, offs, inside, NORM, BIAS)
+    number = tl.program_id(0)
+    while number < tokens:
+        places = number.to(tl.int64) * HIDDEN + offs
+        row = tl.load(x + places, mask=inside, other=0)
+        added = row.to(tl.float32) + load_residual(residual, places, inside, RESIDUAL)
+        row = added.to(row.dtype)
+        tl.store(residual_out + places, row, mask=inside)
+        if NORM != "none":
+            finish_row(
+                row, number, gain, shift, offs, inside, out, scales, eps, HIDDEN, NORM, BIAS, GROUP
+            )
+        number += tl.num_programs(0)
+
+
+# -- one stage -----------------------------------------------------------------------------------------
+
+
+@triton.jit(do_not_specialize=["tokens"])
+def one_stage(
+    x, residual, weight, bias, out, residual_out, scales, tokens, eps, words, ctx, TEAM: tl.constexpr,
+    HIDDEN: tl.constexpr, BLOCK: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr,
+    BIAS: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """Every PE gets each row of all others by the channel ``words``, flag in data, and finishes it.
+
+    Programs of one number work together, a row a call of the channel.
+    """
+    offs = tl.arange(0, BLOCK)
+    inside = offs < HIDDEN
+    bits: tl.constexpr = x.dtype.element_ty.primitive_bitwidth
+    units: tl.constexpr = BLOCK * bits // 32
+    used = tl.arange(0, units) < HIDDEN * bits // 32
+    pairs = tl.arange(0, units // 2) < HIDDEN * bits // 64
+    number = tl.program_id(0)
+    while number < tokens:
+        places = number.to(tl.int64) * HIDDEN + offs
+        row = tl.load(x + places, mask=inside, other=0)
+        data = to_units(row)
+        call, base, step, members = begin(words, units, TEAM, ALL_REDUCE, ctx)
+        mine, n_pes = place_in(TEAM, members, ctx)
+        for k in range(1, n_pes):
+            send(base, step, data, call, mine, (mine + k) % n_pes, TEAM, members, ctx, mask=used)
+        # On their way while the others' units are: here, for a use would wait where loads do not.
+        more = load_residual(residual, places, inside, RESIDUAL)
+        gain, shift = load_gains(weight, bias, offs, inside, NORM, BIAS)
+        total = tl.zeros([BLOCK], tl.float32)
+        for member in range(n_pes):
+            if member == mine:
+                got = data
+            else:
+                got = receive_pairs(base, step, pairs, call, member, TEAM, members, ALL_REDUCE, ctx)
+            total += from_units(got, row).to(tl.float32)
+        row = (total + more).to(row.dtype)
+        tl.store(residual_out + places, row, mask=inside)
+        if NORM != "none":
+            finish_row(
+                row, number, gain, shift, offs, inside, out, scales, eps, HIDDEN, NORM, BIAS, GROUP
+            )
+        number += tl.num_programs(0)
+
+
+# -- by the owners of rows -----------------------------------------------------------------------------
+# Member p owns the rows from p * tokens // n_pes on, and program i of every member has number i,
+# i + programs, ... of each owner's rows. So programs of one number wait for each other alone. ``counts``
+# are how often each program was called; ``flags``, for each program: by member, in which call rows from
+# there have come, then in which call it has finished its own.
+#
+# ``inbox`` is written again one call later, when its writer's last call has ended: that waited for all
+# owners to have finished, which they say when they have read their inbox. ``sums`` and ``rows`` are
+# written when all members' rows have come, so when no member is in an earlier call and reads them.
+
+
+@triton.jit
+def _first_of(member, tokens, n_pes):
+    return (tokens * member.to(tl.int64) // n_pes).to(tl.int32)
+
+
+@triton.jit
+def _tell(flag, call, member, TEAM: tl.constexpr, members, ctx):
+    shmem.signal_op(flag, call, SIGNAL_SET, world_pe(TEAM, members, member), ctx)
+
+
+@triton.jit
+def _wait_for(flags, call, member, TEAM: tl.constexpr, members, ctx):
+    pe = world_pe(TEAM, members, member)
+    shmem.signal_wait_until(flags + member, CMP_GE, call, ctx, pe)
+
+
+@triton.jit
+def _rows_to_owners(
+    x, inbox, arrived, call, tokens, mine, n_pes, offs, inside, TEAM: tl.constexpr, members, ctx,
+    HIDDEN: tl.constexpr,
+):  # fmt: skip
+    most = (tokens + n_pes - 1) // n_pes
+    for k in range(1, n_pes):
+        owner = (mine + k) % n_pes
+        pe = world_pe(TEAM, members, owner)
+        first = _first_of(owner, tokens, n_pes)
+        last = _first_of(owner + 1, tokens, n_pes)
+        number = first + tl.program_id(0)
+        while number < last:
+            row = tl.load(x + number.to(tl.int64) * HIDDEN + offs, mask=inside, other=0)
+            place = (mine * most + number - first) * HIDDEN
+            shmem.store(inbox + place + offs, row, pe, ctx, mask=inside)
+            number += tl.num_programs(0)
+        _tell(arrived + mine, call, owner, TEAM, members, ctx)
+
+
+@triton.jit
+def _sum_of_row(
+    x, inbox, number, first, most, mine, n_pes, offs, inside, BLOCK: tl.constexpr,
+    HIDDEN: tl.constexpr,
+):  # fmt: skip
+    """The sum over the members of an own row, in their order, float32."""
+    total = tl.zeros([BLOCK], tl.float32)
+    for member in range(n_pes):
+        if member == mine:
+            row = tl.load(x + number.to(tl.int64) * HIDDEN + offs, mask=inside, other=0)
+        else:
+            place = (member * most + number - first).to(tl.int64) * HIDDEN
+            row = tl.load(inbox + place + offs, mask=inside, other=0)
+        total += row.to(tl.float32)
+    return total
+
+
+@triton.jit
+def _finished_row_to_all(
+    finished, factors, number, rows, rows_scales, mine, n_pes, offs, inside, TEAM: tl.constexpr,
+    members, ctx, HIDDEN: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    for k in range(1, n_pes):
+        pe = world_pe(TEAM, members, (mine + k) % n_pes)
+        shmem.store(rows + number.to(tl.int64) * HIDDEN + offs, finished, pe, ctx, mask=inside)
+        if GROUP > 0:
+            count: tl.constexpr = (HIDDEN + GROUP - 1) // GROUP
+            lanes = tl.arange(0, offs.numel // GROUP)
+            place = rows_scales + number.to(tl.int64) * count + lanes
+            shmem.store(place, factors, pe, ctx, mask=lanes < count)
+
+
+@triton.jit
+def _copy_finished_row(
+    rows, rows_scales, number, out, scales, offs, inside, HIDDEN: tl.constexpr, GROUP: tl.constexpr
+):
+    places = number.to(tl.int64) * HIDDEN + offs
+    tl.store(out + places, tl.load(rows + places, mask=inside, other=0), mask=inside)
+    if GROUP > 0:
+        count: tl.constexpr = (HIDDEN + GROUP - 1) // GROUP
+        lanes = tl.arange(0, offs.numel // GROUP)
+        places = number.to(tl.int64) * count + lanes
+        factors = tl.load(rows_scales + places, mask=lanes < count, other=0)
+        tl.store(scales + places, factors, mask=lanes < count)
+
+
+@triton.jit(do_not_specialize=["tokens"])
+def by_owner(
+    x, residual, weight, bias, out, residual_out, scales, tokens, eps, inbox, sums, rows, rows_scales,
+    counts, flags, ctx, TEAM: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr,
+    NORM: tl.constexpr, RESIDUAL: tl.constexpr, BIAS: tl.constexpr, GROUP: tl.constexpr,
+    OWNER_FINISHES: tl.constexpr,
+):  # fmt: skip
+    """Members send rows to their owners, which sum them and send the sums to all.
+
+    OWNER_FINISHES: owners normalise and quantise too and send the finished rows; else everyone does.
+    """
+    offs = tl.arange(0, BLOCK)
+    inside = offs < HIDDEN
+    members = team_row(TEAM, ALL_REDUCE, ctx)
+    mine, n_pes = place_in(TEAM, members, ctx)
+    call = tl.load(counts + tl.program_id(0), volatile=True) + 1
+    meet()
+    tl.store(counts + tl.program_id(0), call)
+    arrived = flags + 2 * n_pes * tl.program_id(0)
+    done = arrived + n_pes
+    gain, shift = load_gains(weight, bias, offs, inside, NORM, BIAS)
+    _rows_to_owners(
+        x, inbox, arrived, call, tokens, mine, n_pes, offs, inside, TEAM, members, ctx, HIDDEN
+    )
+    for k in range(1, n_pes):
+        _wait_for(arrived, call, (mine + k) % n_pes, TEAM, members, ctx)
+    first = _first_of(mine, tokens, n_pes)
+    last = _first_of(mine + 1, tokens, n_pes)
+    most = (tokens + n_pes - 1) // n_pes
+    number = first + tl.program_id(0)
+    while number < last:
+        places = number.to(tl.int64) * HIDDEN + offs
+        more = load_residual(residual, places, inside, RESIDUAL)
+        total = _sum_of_row(x, inbox, number, first, most, mine, n_pes, offs, inside, BLOCK, HIDDEN)
+        row = (total + more).to(residual_out.dtype.element_ty)
+        for k in range(1, n_pes):
+            pe = world_pe(TEAM, members, (mine + k) % n_pes)
+            shmem.store(sums + places, row, pe, ctx, mask=inside)
+        if OWNER_FINISHES:
+            tl.store(residual_out + places, row, mask=inside)
+            finished, factors = finish_row(
+                row, number, gain, shift, offs, inside, out, scales, eps, HIDDEN, NORM, BIAS, GROUP
+            )
+            _finished_row_to_all(
+                finished, factors, number, rows, rows_scales, mine, n_pes, offs, inside, TEAM,
+                members, ctx, HIDDEN, GROUP,
+            )  # fmt: skip
+        else:
+            tl.store(sums + places, row, mask=inside)
+        number += tl.num_programs(0)
+    for k in range(1, n_pes):
+        _tell(done + mine, call, (mine + k) % n_pes, TEAM, members, ctx)
+    # Where everyone finishes all rows, own ones are finished here, too: two copies of ``finish_row`` in
+    # a kernel may add in different orders.
+    meet()
+    for k in range(1 if OWNER_FINISHES else 0, n_pes):
+        owner = (mine + k) % n_pes
+        if k > 0:
+            _wait_for(done, call, owner, TEAM, members, ctx)
+        last = _first_of(owner + 1, tokens, n_pes)
+        number = _first_of(owner, tokens, n_pes) + tl.program_id(0)
+        while number < last:
+            places = number.to(tl.int64) * HIDDEN + offs
+            row = tl.load(sums + places, mask=inside, other=0)
+            tl.store(residual_out + places, row, mask=inside)
+            if OWNER_FINISHES:
+                _copy_finished_row(
+                    rows, rows_scales, number, out, scales, offs, inside, HIDDEN, GROUP
+                )
+            elif NORM != "none":
+                finish_row(
+                    row, number, gain, shift, offs, inside, out, scales, eps, HIDDEN, NORM, BIAS,
+                    GROUP,
+                )  # fmt: skip
+            number += tl.num_programs(0)

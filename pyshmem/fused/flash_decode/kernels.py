@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels of ``flash_decode``: parts of the caller's keys, then all parts of all members."""
+
+import triton
+import triton.language as tl
+
+from ...triton.channels import begin, from_units, receive, send, to_units
+from ...triton.chosen import INTERPRETED, device_function
+from ...triton.teams import place_in
+from ...triton.words import FCOLLECT
+
+_INTERPRETED = tl.constexpr(INTERPRETED)
+_MINUS = tl.constexpr(float("-inf"))
+
+
+@device_function
+def _weight(m, largest):
+    """What a part counts whose largest score is ``m``; a part without keys counts nothing."""
+    return tl.where(m == _MINUS, 0.0, tl.exp2(m - tl.where(largest == _MINUS, 0.0, largest)))
+
+
+@device_function
+def _dot(a, b):
+    """In float32; the interpreter multiplies the bits of bfloat16, which are integers to it."""
+    if _INTERPRETED:
+        return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
+    return tl.dot(a, b, input_precision="ieee")
+
+
+@triton.jit
+def decode_parts(
+    sums, stats, q, k, v, lengths, keys, heads, queries, splits, scale, GROUP: tl.constexpr,
+    EACH: tl.constexpr, QP: tl.constexpr, ROWS: tl.constexpr, D: tl.constexpr, DP: tl.constexpr,
+    KEYS: tl.constexpr,
+):  # fmt: skip
+    """Attention of all queries that share a head of keys, over one split of the caller's keys.
+
+    ``sums`` are not divided; ``stats`` are the largest score, in units of log2, and the sum of weights.
+    A split's keys follow from the sequence's length, so that all splits have work. EACH: every query has
+    a length, and the longest is the sequence's; QP is their number as a power of two.
+    """
+    batch, head = tl.program_id(0) // heads, tl.program_id(0) % heads
+    split = tl.program_id(1)
+    if EACH:
+        each = tl.arange(0, QP)
+        most = tl.load(lengths + batch * queries + each, mask=each < queries, other=0)
+        length = tl.maximum(tl.minimum(tl.max(most, 0), keys), 0).to(tl.int32)
+    else:
+        length = keys
+        if lengths is not None:
+            length = tl.minimum(tl.load(lengths + batch), keys).to(tl.int32)
+    steps = (length + KEYS - 1) // KEYS
+    first, last = steps * split // splits * KEYS, steps * (split + 1) // splits * KEYS
+    last = tl.minimum(last, length)
+    rows, cols = tl.arange(0, ROWS), tl.arange(0, DP)
+    inside = rows < GROUP * queries
+    seen = last + rows * 0
+    if EACH:
+        seen = tl.load(lengths + batch * queries + rows // GROUP, mask=inside, other=0)
+        seen = tl.minimum(seen, last).to(tl.int32)
+    item = (batch * queries + rows // GROUP) * (heads * GROUP) + head * GROUP + rows % GROUP
+    wide = inside[:, None] & (cols[None, :] < D)
+    query = tl.load(q + item[:, None].to(tl.int64) * D + cols[None, :], mask=wide, other=0)
+    largest = tl.full([ROWS], _MINUS, tl.float32)
+    weights = tl.zeros([ROWS], tl.float32)
+    total = tl.zeros([ROWS, DP], tl.float32)
+    shard = batch.to(tl.int64) * keys * heads * D + head * D
+    for start in range(first, last, KEYS):
+        key = start + tl.arange(0, KEYS)
+        at = shard + key[:, None].to(tl.int64) * (heads * D) + cols[None, :]
+        there = (key[:, None] < last) & (cols[None, :] < D)
+        found = tl.load(k + at, mask=there, other=0)
+        score = _dot(query, tl.trans(found)) * scale
+        score = tl.where(key[None, :] < seen[:, None], score, _MINUS)
+        higher = tl.maximum(largest, tl.max(score, 1))
+        fade = _weight(largest, higher)
+        p = _weight(score, higher[:, None])
+        weights = weights * fade + tl.sum(p, 1)
+        value = tl.load(v + at, mask=there, other=0)
+        total = total * fade[:, None] + _dot(p.to(value.dtype), value)
+        largest = higher
+    part = (item * splits + split).to(tl.int64)
+    tl.store(sums + part[:, None] * D + cols[None, :], total, mask=wide)
+    tl.store(stats + part * 2, largest, mask=inside)
+    tl.store(stats + part * 2 + 1, weights, mask=inside)
+
+
+@device_function
+def _own(sums, stats, item, splits, D: tl.constexpr, DP: tl.constexpr, SP: tl.constexpr):
+    """The caller's splits of an item as one part: its sum, largest score and sum of weights."""
+    lines, cols = tl.arange(0, SP), tl.arange(0, DP)
+    part = item.to(tl.int64) * splits + lines
+    m = tl.load(stats + part * 2, mask=lines < splits, other=_MINUS)
+    counts = tl.load(stats + part * 2 + 1, mask=lines < splits, other=0)
+    tile = tl.load(
+        sums + part[:, None] * D + cols[None, :],
+        mask=(lines[:, None] < splits) & (cols[None, :] < D), other=0,
+    )  # fmt: skip
+    largest = tl.max(m, 0)
+    fade = _weight(m, largest)
+    return tl.sum(tile * fade[:, None], 0), largest, tl.sum(counts * fade, 0)
+
+
+@triton.jit
+def merge_parts(
+    out, sums, stats, items, splits, words, ctx, TEAM: tl.constexpr, D: tl.constexpr,
+    DP: tl.constexpr, SP: tl.constexpr,
+):  # fmt: skip
+    """Members exchange their parts by flags in the data, and each adds them in PE order."""
+    cols, two = tl.arange(0, DP), tl.arange(0, 2)
+    for item in range(tl.program_id(0), items, tl.num_programs(0)):
+        own, m, count = _own(sums, stats, tl.cast(item, tl.int32), splits, D, DP, SP)
+        pair = tl.where(two == 0, m, count)
+        number, base, step, row = begin(words, DP + 16, TEAM, FCOLLECT, ctx)
+        mine, n_pes = place_in(TEAM, row, ctx)
+        for k in range(1, n_pes):
+            member = (mine + k) % n_pes
+            send(base, step, to_units(own), number, mine, member, TEAM, row, ctx)
+            send(base + DP, step, to_units(pair), number, mine, member, TEAM, row, ctx)
+        largest, weights = tl.sum(two * 0.0, 0) + _MINUS, tl.sum(two * 0.0, 0)
+        total = tl.zeros([DP], tl.float32)
+        for member in range(n_pes):
+            other = mine != member
+            got = receive(
+                base + DP, step, (two >= 0) & other, number, member, TEAM, row, FCOLLECT, ctx
+            )
+            stat = from_units(tl.where(other, got, to_units(pair)), pair)
+            got = receive(base, step, (cols >= 0) & other, number, member, TEAM, row, FCOLLECT, ctx)
+            part = from_units(tl.where(other, got, to_units(own)), own)
+            here = tl.max(tl.where(two == 0, stat, _MINUS), 0)
+            there = tl.sum(tl.where(two == 1, stat, 0.0), 0)
+            higher = tl.maximum(largest, here)
+            old, new = _weight(largest, higher), _weight(here, higher)
+            total = total * old + part * new
+            weights = weights * old + there * new
+            largest = higher
+        result = tl.where(weights > 0, total / tl.where(weights > 0, weights, 1.0), 0.0)
+        at = out + tl.cast(item, tl.int64) * D + cols
+        tl.store(at, result.to(out.dtype.element_ty), mask=cols < D)

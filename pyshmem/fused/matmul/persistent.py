@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Matrix products by one persistent kernel: tiles that wait for chunks, or that go to their owner.
+
+Shards come by copy engines, in chunks with a word each; partial tiles are stored by the kernel itself.
+Grids have no more programs than the GPU has multiprocessors, so that all are resident: a program waits
+only for copies, for tiles that others compute before they wait for anything, and for sums of such.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import torch
+
+import pyshmem.triton as shmem
+
+from ..._torch.arguments import as_bytes
+from ..._torch.launches import current_stream
+from .._shared.copy_engine import CHUNKS, Link, beside, settle
+from .._shared.workspace import Workspace, device_heap_is_near
+from . import kernels
+from .arguments import FP8, Problem, share_of_rows
+from .copy_engine import send_shard, shard_link
+
+_CHUNKS = 4  # of a shard; at most links.CHUNKS
+_UNIT = 16  # bytes that addresses are multiples of, so that loads are as wide
+
+
+def why_no_tiles(p: Problem) -> str | None:
+    """Why tiles cannot do a call, or None; the same on all members but for addresses."""
+    if not device_heap_is_near():
+        return "kernels do not reach all peers (PYSHMEM_P2P=0, or other hosts)"
+    if p.rows != share_of_rows(p.n_rows, p.space.n_pes):
+        return f"rows {p.rows} are not those of share_of_rows({p.n_rows}, {p.space.n_pes})"
+    if p.x.dtype == FP8 and p.k % 16:
+        return f"k is {p.k}, and rows of float8_e4m3fn are multiples of 16 bytes there"
+    return None
+
+
+def config(p: Problem) -> dict[str, Any]:
+    """Extents of tiles, and how a program computes one: by dtype and number of tiles."""
+    precision = _float32_precision()
+    if not p.x.is_cuda:
+        sizes, launch = (16, 16, 16), {}
+    elif p.x.dtype == torch.float32:
+        sizes = (128, 128, 32) if precision == "tf32" else (64, 64, 32)
+        launch = {"num_warps": 8 if precision == "tf32" else 4, "num_stages": 3}
+    else:
+        rows, columns = _extents(max(p.rows), p.n, p.space.n_pes)
+        launch = {"num_warps": 8 if rows * columns > 128 * 64 else 4, "num_stages": 3}
+        sizes = (rows, columns, 128 // p.x.dtype.itemsize)
+    rows, columns, depth = sizes
+    return {
+        "BM": rows, "BN": columns, "BK": depth, "GROUP": 8, "TRANSPOSED": p.transposed,
+        "EVEN_K": p.k % depth == 0, "PRECISION": precision,
+        "IMPRECISE": depth if p.x.dtype == FP8 else None, **launch,
+    }  # fmt: skip
+
+
+def _float32_precision() -> str:
+    """How torch multiplies float32: programs set that by one of two interfaces, not both."""
+    try:
+        return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "ieee"
+    except RuntimeError:
+        return "tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "ieee"
+
+
+def _extents(rows: int, columns: int, n_pes: int) -> tuple[int, int]:
+    """The largest tiles that give each multiprocessor one; few rows need no high ones."""
+    for height, width in ((128, 256), (128, 128), (64, 128)):
+        tiles = n_pes * -(-rows // height) * -(-columns // width)
+        if rows > height // 2 and tiles >= 128:
+            return height, width
+    return (64, 128) if rows > 16 else (64, 64)
+
+
+def _programs(p: Problem, tiles: int) -> int:
+    if not p.x.is_cuda:
+        return min(tiles, 3)
+    return min(tiles, torch.cuda.get_device_properties(p.x.device).multi_processor_count)
+
+
+def _pes(space: Workspace, device: torch.device) -> torch.Tensor:
+    """The members' world numbers, for kernels."""
+    numbers = space.team.pes()
+    made: torch.Tensor = space.thing(
+        "numbers of PEs", device, lambda: torch.tensor(numbers, dtype=torch.int32, device=device)
+    )
+    return made
+
+
+def _scales(p: Problem) -> dict[str, Any]:
+    return {
+        "SCALED": p.scale_x is not None,
+        "X_STEP": int(p.by_row),
+        "W_STEP": int(p.scale_w is not None and p.scale_w.numel() > 1),
+    }
+
+
+def _aligned(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy of one that begins between two units."""
+    return tensor if tensor.data_ptr() % _UNIT == 0 else tensor.clone()
+
+
+# ---- all_gather_matmul -----------------------------------------------------------------------------
+
+
+def _bounds(rows: int, most: int, height: int) -> tuple[int, list[int]]:
+    """Rows of a chunk, a multiple of a tile's, and where the chunks of ``rows`` rows begin and end.
+
+    Four chunks of the longest shard cost the copy engine little. No chunk is empty: nobody would wait
+    for its word, which then might be set after the others are cleared.
+    """
+    step = -(-most // (_CHUNKS * height)) * height
+    return step, [*range(0, rows, step), rows]
+
+
+def gather_by_tiles(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None) -> None:
+    """One kernel, whose tiles wait for the chunk of rows that they need."""
+    me, n_pes, base = p.space.me, p.space.n_pes, min(p.rows)
+    x, options = _aligned(p.x), config(p)
+    link, scales_at = shard_link(p)
+    step, bounds = _bounds(p.rows[me], max(p.rows), options["BM"])
+    stream, side = current_stream(), beside(p.x.device)
+    side.fork(stream)
+    for k in range(1, n_pes):
+        send_shard(p, link, scales_at, (me - k) % n_pes, bounds, side.handle)
+    if p.scale_x is not None:
+        own = link.bytes_of(me)[scales_at : scales_at + p.scale_x.nbytes]
+        own.copy_(as_bytes(p.scale_x))
+    block = link.block.view(p.x.dtype)
+    words = link.full_words()
+    tiles = n_pes * -(-max(p.rows) // options["BM"]) * -(-p.n // options["BN"])
+    scales = link.block.view(torch.float32)[scales_at // 4 :]
+    try:
+        kernels.gather_matmul_kernel[(_programs(p, tiles),)](
+            out, x, block, link.slot // _UNIT, p.w,
+            scales, link.slot // 4, p.w if p.scale_w is None else p.scale_w,
+            out if p.bias is None else p.bias, words, step, base, p.n_rows - n_pes * base, p.n, p.k, me,
+            n_pes, _pes(p.space, p.x.device), shmem.context(), CHUNKS=CHUNKS, BIAS=p.bias is not None,
+            ACTIVATION=p.activation or "", **_scales(p), **options,
+        )  # fmt: skip
+    except Exception as error:
+        settle(error, lambda: _drop_shards(p, link, options["BM"], stream))
+        raise
+    if gathered is not None:
+        gathered[p.rows_of(me)].copy_(p.x)
+    for k in range(1, n_pes):
+        member = (me + k) % n_pes
+        if gathered is not None:
+            shard = link.view(member, slice(0, p.rows[member]), p.k, p.x.dtype)
+            gathered[p.rows_of(member)].copy_(shard)
+    words.zero_()
+    for k in range(1, n_pes):
+        link.release((me + k) % n_pes, stream)
+    side.join(stream)
+
+
+def _drop_shards(p: Problem, link: Link, height: int, stream: int | None) -> None:
+    """What comes for a kernel that was not launched."""
+    others = [(p.space.me + k) % p.space.n_pes for k in range(1, p.space.n_pes)]
+    for member in others:
+        _, bounds = _bounds(p.rows[member], max(p.rows), height)
+        for chunk in range(len(bounds) - 1):
+            link.arrived(member, chunk, stream)
+    for member in others:
+        link.release(member, stream)
+    beside(p.x.device).join(stream)
+
+
+# ---- matmul_reduce_scatter, matmul_all_reduce ------------------------------------------------------
+
+
+def _take_back(links: tuple[Link, ...], others: list[int], stream: int | None) -> None:
+    for link, member in itertools.product(links, others):
+        link.take_back(member, stream)
+
+
+def scatter_by_tiles(p: Problem, out: torch.Tensor) -> None:
+    """One kernel, whose tiles go to the owner of their rows; the owner's programs add them up."""
+    me, n_pes, base = p.space.me, p.space.n_pes, min(p.rows)
+    to_all, options = p.operation == "matmul_all_reduce", config(p)
+    width = p.n * p.out_dtype.itemsize
+    parts = Link(p.space, "matmul parts", max(p.rows) * width)
+    results = Link(p.space, "matmul result tiles", max(p.rows) * width) if to_all else parts
+    per_member = -(-max(p.rows) // options["BM"]) * -(-p.n // options["BN"])
+    nbytes = 8 * n_pes * per_member
+    words = p.space.block("matmul tile words", 2 * nbytes, zeroed=True)[: 2 * nbytes]
+    both = words.view(torch.int64)
+    others = [(me + k) % n_pes for k in range(1, n_pes)]
+    links = (parts, results) if to_all else (parts,)
+    stream = current_stream()
+    for link in links:
+        for member in others:
+            link.claim(member, stream)
+    try:
+        kernels.matmul_scatter_kernel[(_programs(p, n_pes * per_member),)](
+            out, parts.block.view(p.out_dtype), results.block.view(p.out_dtype),
+            parts.slot // p.out_dtype.itemsize, _aligned(p.x), p.w,
+            p.x if p.scale_x is None else p.scale_x, p.w if p.scale_w is None else p.scale_w,
+            out if p.bias is None else p.bias, both, both[n_pes * per_member :], base,
+            p.n_rows - n_pes * base, p.n, p.k, me, n_pes, _pes(p.space, p.x.device), shmem.context(),
+            ALL=to_all, BIAS=p.bias is not None, ACTIVATION=p.activation or "", **_scales(p), **options,
+        )  # fmt: skip
+    except Exception as error:  # on all members: what cannot be compiled, or has no room
+        settle(error, lambda: _take_back(links, others, stream))
+        raise
+    words.zero_()
+    for link in links:
+        for member in others:
+            link.release(member, stream)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls of experts' operations through ``torch.ops.pyshmem``: for derivatives, and for torch.compile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ...host.teams import Team
+from .._shared.team_numbers import number
+from .handle import ExpertHandle
+
+
+def needs_operator(*tensors: Any) -> bool:
+    """Whether there are derivatives to be kept, or a compiler is looking."""
+    return torch.compiler.is_compiling() or needs_grad(*tensors)
+
+
+def needs_grad(*tensors: Any) -> bool:
+    """Whether derivatives are kept for one of them."""
+    return torch.is_grad_enabled() and any(
+        isinstance(one, torch.Tensor) and one.requires_grad for one in tensors
+    )
+
+
+def dispatch_by_operator(
+    x: Any,
+    ids: Any,
+    n_experts: int,
+    quantize: str | None,
+    mode: str,
+    most: int | None,
+    team: Team,
+    road: str | None = None,
+) -> tuple[torch.Tensor, ExpertHandle]:
+    """``expert_dispatch``; with derivatives, rows that decode mode does not write are 0."""
+    zeroed = mode == "decode" and needs_grad(x)
+    tokens, scales, rows, offsets, pairs = torch.ops.pyshmem.expert_dispatch(
+        x, ids, n_experts, quantize, mode, most, zeroed, number(team), road
+    )
+    kept = scales if quantize else None
+    return tokens, ExpertHandle(rows, offsets, kept, mode, team, ids, pairs, tokens.shape[0])
+
+
+def combine_by_operator(y: Any, handle: ExpertHandle, weights: Any) -> torch.Tensor:
+    """``expert_combine``."""
+    result: torch.Tensor = torch.ops.pyshmem.expert_combine(
+        y, weights, handle.rows, handle.offsets, handle.pairs, handle.topk_ids,
+        handle.mode == "throughput", number(handle.team),
+    )  # fmt: skip
+    return result

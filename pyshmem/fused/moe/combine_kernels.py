@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kernel of ``expert_combine``: what experts made of tokens comes back, weighted and summed.
+
+Slots are as in ``dispatch_kernels``: a token has its place whether it comes from that member or not.
+Sums of the caller's experts for its own tokens go through none: who receives makes them, then waits.
+"""
+
+import triton
+import triton.language as tl
+
+from ...triton.chosen import device_function
+from ...triton.teams import place_in, team_row, world_pe
+from ...triton.tile import store
+from ...triton.words import ALLTOALL
+from .._shared.slots_kernels import (
+    SENT,
+    TAKEN,
+    await_free,
+    await_slot,
+    close_others,
+    free_slot,
+    next_slot,
+    send_slot,
+    slot_again,
+    slot_number,
+    slot_rows,
+)
+from .routing_kernels import await_lists, end_lists, goes_to, lists_of_call, send_lists
+
+
+@device_function
+def _weighted(
+    y, pairs, weights, c0, width, dtype: tl.constexpr, K: tl.constexpr, TC: tl.constexpr
+):  # fmt: skip
+    """What the caller's experts made of a token, weighted and added in float32, in the order of k."""
+    cols = c0 + tl.arange(0, TC)
+    total = tl.zeros([TC], tl.float32)
+    for j in tl.static_range(K):
+        pair = tl.load(pairs + j).to(tl.int64)
+        weight = _as_float(tl.load(weights + j))
+        there = cols < tl.where(pair >= 0, width, 0)
+        value = tl.load(y + pair * width + cols, mask=there, other=0)
+        total += tl.where(pair >= 0, weight, 0.0) * value.to(tl.float32)
+    return total.to(dtype)
+
+
+@device_function
+def _as_float(weight):
+    """A weight, or the bits of one, in float32."""
+    if weight.dtype.is_floating():
+        value = weight.to(tl.float32)
+    else:
+        value = weight.to(tl.float32, bitcast=True)
+    return value
+
+
+@device_function
+def _has_pair(pairs, K: tl.constexpr):
+    """Whether one of the caller's experts has the token."""
+    largest = tl.cast(-1, tl.int32)
+    for j in tl.static_range(K):
+        largest = tl.maximum(largest, tl.load(pairs + j))
+    return largest >= 0
+
+
+@device_function
+def _send_sums(
+    y, pairs, weights, cells, most, block, head, words, chunks, rows, pitch, width, team, row, me,
+    n_pes, ctx, K: tl.constexpr, PROGRAMS: tl.constexpr, TC: tl.constexpr,
+):  # fmt: skip
+    """What the caller's experts made of the other members' tokens."""
+    lane = tl.program_id(0)
+    dtype: tl.constexpr = y.dtype.element_ty
+    for chunk in range(lane, chunks, PROGRAMS):
+        nth = chunk // PROGRAMS
+        for k in range(n_pes - 1):
+            member = (me + 1 + k) % n_pes
+            pe = world_pe(team, row, member)
+            number, place = next_slot(block, head, words, nth, lane, me, member, n_pes, PROGRAMS)
+            waits = tl.cast(1, tl.int32)
+            for r in range(rows):
+                t = tl.cast(chunk * rows + r, tl.int64)
+                if t < most:
+                    first = pairs + (member * most + t) * K
+                    if _has_pair(first, K):
+                        weight = weights + member * cells + t * K
+                        for c0 in range(0, width, TC):
+                            cols = c0 + tl.arange(0, TC)
+                            total = _weighted(y, first, weight, c0, width, dtype, K, TC)
+                            if waits != 0:
+                                await_free(block, number, lane, member, pe, n_pes, PROGRAMS, ctx)
+                            waits = tl.cast(0, tl.int32)
+                            at = slot_rows(place, r, pitch, dtype) + cols
+                            store(at, total, pe, ctx, mask=cols < width)
+            if waits != 0:
+                await_free(block, number, lane, member, pe, n_pes, PROGRAMS, ctx)
+            send_slot(block, number, lane, me, pe, n_pes, PROGRAMS, ctx)
+    close_others(block, SENT, lane, me, n_pes, chunks, PROGRAMS)
+
+
+@device_function
+def _await_sums(
+    block, head, words, nth, lane, team, row, me, n_pes, ctx, PROGRAMS: tl.constexpr
+):  # fmt: skip
+    """A chunk's slots of all other members are full when it returns."""
+    for k in range(n_pes - 1):
+        member = (me + n_pes - 1 - k) % n_pes
+        pe = world_pe(team, row, member)
+        await_slot(block, head, words, nth, lane, member, pe, n_pes, PROGRAMS, ctx)
+
+
+@device_function
+def _sent(
+    ids, t, experts, member, block, head, words, nth, lane, r, cols, pitch, width, n_pes,
+    dtype: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr,
+):  # fmt: skip
+    """What another member has sent for a token; 0 if it has no expert of it."""
+    place = slot_again(block, head, words, nth, lane, member, n_pes, PROGRAMS)
+    sent = goes_to(member, ids, t, t + 1, experts, K)
+    there = cols < tl.where(sent, width, 0)
+    return tl.load(slot_rows(place, r, pitch, dtype) + cols, mask=there, other=0)
+
+
+@device_function
+def _total(
+    own, ids, t, experts, block, head, words, nth, lane, r, cols, pitch, width, me, n_pes,
+    dtype: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr,
+):  # fmt: skip
+    """A token's sums of all members, added in float32 in PE order."""
+    total = tl.zeros(own.shape, tl.float32)
+    for member in range(n_pes):
+        value = own
+        if member != me:
+            value = _sent(
+                ids, t, experts, member, block, head, words, nth, lane, r, cols, pitch, width, n_pes,
+                dtype, K, PROGRAMS,
+            )  # fmt: skip
+        total += value.to(tl.float32)
+    return total
+
+
+@device_function
+def _add_sums(
+    out, y, pairs, weights, ids, tokens, most, experts, block, head, words, chunks, rows, pitch, width,
+    team, row, me, n_pes, ctx, K: tl.constexpr, PROGRAMS: tl.constexpr, TC: tl.constexpr,
+    PAIR: tl.constexpr, EARLY: tl.constexpr,
+):  # fmt: skip
+    """The members' sums of each token, added in float32 in PE order; the caller's own is made here.
+
+    With many chunks it waits first, for then the slots have long been full; else with its own sum made.
+    """
+    lane = tl.program_id(0) - PROGRAMS
+    dtype: tl.constexpr = out.dtype.element_ty
+    for chunk in range(lane, chunks, PROGRAMS):
+        nth = chunk // PROGRAMS
+        waits = tl.cast(1, tl.int32)
+        if EARLY:
+            _await_sums(block, head, words, nth, lane, team, row, me, n_pes, ctx, PROGRAMS)
+        for r in range(rows):
+            t = tl.cast(chunk * rows + r, tl.int32)
+            if t < tokens:
+                for c0 in range(0, width, TC):
+                    cols = c0 + tl.arange(0, TC)
+                    if EARLY and PAIR:  # on its way while the own sum is made
+                        value = _sent(
+                            ids, t, experts, 1 - me, block, head, words, nth, lane, r, cols, pitch,
+                            width, n_pes, dtype, K, PROGRAMS,
+                        )  # fmt: skip
+                    own = _weighted(
+                        y, pairs + (me * most + t) * K, weights + t.to(tl.int64) * K, c0, width, dtype,
+                        K, TC,
+                    )  # fmt: skip
+                    if not EARLY:
+                        if waits != 0:
+                            _await_sums(
+                                block, head, words, nth, lane, team, row, me, n_pes, ctx, PROGRAMS
+                            )
+                        waits = tl.cast(0, tl.int32)
+                    if EARLY and PAIR:  # the sum of two is the same in both orders
+                        total = own.to(tl.float32) + value.to(tl.float32) + 0.0
+                    else:
+                        total = _total(
+                            own, ids, t, experts, block, head, words, nth, lane, r, cols, pitch, width,
+                            me, n_pes, dtype, K, PROGRAMS,
+                        )  # fmt: skip
+                    tl.store(
+                        out + t.to(tl.int64) * width + cols, total.to(dtype), mask=cols < width
+                    )
+        if not EARLY:
+            if waits != 0:
+                _await_sums(block, head, words, nth, lane, team, row, me, n_pes, ctx, PROGRAMS)
+        for k in range(n_pes - 1):
+            member = (me + n_pes - 1 - k) % n_pes
+            number = slot_number(block, nth, lane, member, n_pes, PROGRAMS)
+            pe = world_pe(team, row, member)
+            free_slot(block, number, lane, me, pe, n_pes, PROGRAMS, ctx)
+    close_others(block, TAKEN, lane, me, n_pes, chunks, PROGRAMS)
+
+
+@triton.jit(do_not_specialize=["tokens", "most", "chunks"])
+def combine_tokens(
+    out, y, pairs, weights, ids, tokens, most, experts, lists, lists_head, cells, block, head, words,
+    chunks, rows, pitch, width, ctx, TEAM: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr,
+    LISTERS: tl.constexpr, BLOCK: tl.constexpr, TC: tl.constexpr, PAIR: tl.constexpr,
+    EARLY: tl.constexpr,
+):  # fmt: skip
+    """Both modes: weights go to the experts, sums come back."""
+    row = team_row(TEAM, ALLTOALL, ctx)
+    me, n_pes = place_in(TEAM, row, ctx)
+    number, base = lists_of_call(lists, lists_head, cells, n_pes)
+    lane = tl.program_id(0)
+    if lane >= PROGRAMS:
+        send_lists(
+            lists, number, base, cells, weights, tokens * K, tokens * K, most * K, 0, lane - PROGRAMS,
+            TEAM, row, me, n_pes, ctx, K, PROGRAMS, LISTERS, BLOCK, False,
+        )  # fmt: skip
+        _add_sums(
+            out, y, pairs, weights, ids, tokens, most, experts, block, head, words, chunks, rows, pitch,
+            width, TEAM, row, me, n_pes, ctx, K, PROGRAMS, TC, PAIR, EARLY,
+        )  # fmt: skip
+    else:
+        await_lists(lists, number, most * K, n_pes, ctx, PROGRAMS, LISTERS, BLOCK)
+        _send_sums(
+            y, pairs, base, cells, most, block, head, words, chunks, rows, pitch, width, TEAM, row, me,
+            n_pes, ctx, K, PROGRAMS, TC,
+        )  # fmt: skip
+    end_lists(lists, number)

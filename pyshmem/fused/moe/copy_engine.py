@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tokens by copy engines: all go to all members, and who receives takes those for its experts.
+
+Two GPUs that store to each other at once move fewer bytes over NVLink than copy engines do: 282 and
+366 GB/s each way on H200s. So where nearly every token has an expert on every member, it costs less to
+send all of them than to choose. (Sums on their way back gain nothing by this: what engines and kernels
+then read and write of their own memory takes longer than the link.)
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import torch
+
+from ..._core import errors
+from ..._torch.launches import current_stream
+from ...triton.chosen import INTERPRETED
+from .._shared.algorithm import NEVER, choose
+from .._shared.copy_engine import Link, beside
+from .._shared.workspace import Workspace, device_heap_is_near
+
+_DEFAULT = ((NEVER, "slots"),)
+#: The least part of the tokens that has to go to a member: of fewer, slots move fewer bytes.
+_SHARE = 0.77
+#: Pieces of a member's tokens, at most links.CHUNKS: a word holds up a copy engine for a moment.
+_PIECES = 3 if INTERPRETED else 6
+#: What the tokens of a piece are a multiple of, and so of those that a program takes at a time.
+_UNIT = 4
+
+
+def road_of(
+    space: Workspace, most: int, nbytes: int, k: int, why: str | None, road: str | None
+) -> str:
+    """The road of a dispatch of at most ``most`` tokens of ``nbytes`` bytes a member.
+
+    Rows of its table go by the bytes of all these, or by 0 where too few of them go to a member.
+
+    Args:
+        k: experts of a token.
+        why: why copy engines cannot do it, if there is a reason in the call.
+        road: the one that the caller wants.
+    """
+    if not device_heap_is_near():
+        why = "copies and words of a stream do not reach all peers (PYSHMEM_P2P=0, or other hosts)"
+    n = space.n_pes
+    share = 1 - (1 - 1 / n) ** k if n > 1 else 0
+    size = most * nbytes if share >= _SHARE else 0
+    can = {"slots": None, "engine": why}
+    return choose(space, "expert_dispatch", size, can, _DEFAULT, road)
+
+
+class Pieces(NamedTuple):
+    """A member's tokens as they travel.
+
+    Attributes:
+        link: by which they come.
+        most: how many at most.
+        step: how many in a piece.
+        nbytes: of a token.
+    """
+
+    link: Link
+    most: int
+    step: int
+    nbytes: int
+
+    def places(self, dtype: torch.dtype) -> tuple[torch.Tensor, int, torch.Tensor, int]:
+        """As kernels see them: the block, elements of a slot, words, tokens of a piece."""
+        block, slot = self.link.block.view(dtype), self.link.slot // dtype.itemsize
+        return block, slot, self.link.full_words(), self.step
+
+    def send(self, x: torch.Tensor, tokens: int) -> None:
+        """The first ``tokens`` tokens to all others. No piece is empty: nobody would await its word."""
+        side, link, source = beside(x.device).handle, self.link, x.data_ptr()
+        beside(x.device).fork(current_stream())
+        for k in range(1, link.n_pes):
+            member = (link.me + k) % link.n_pes
+            link.claim(member, side)  # without tokens, too: the member releases what it was sent
+            bounds = itertools.pairwise([*range(0, tokens, self.step), tokens])
+            for piece, (begin, end) in enumerate(bounds):
+                at, nbytes = begin * self.nbytes, (end - begin) * self.nbytes
+                link.send(member, at, source + at, nbytes, piece, side)
+
+    def end(self, x: torch.Tensor) -> None:
+        """Behind the kernel that has taken the others': they may send again."""
+        stream, link = current_stream(), self.link
+        link.full_words().zero_()
+        for k in range(1, link.n_pes):
+            link.release((link.me + k) % link.n_pes, stream)
+        beside(x.device).join(stream)
+
+
+def pieces_of(space: Workspace, most: int, nbytes: int) -> Pieces | None:
+    """For ``most`` tokens of ``nbytes`` bytes of each member; None if the device heap has no room.
+
+    Heaps are alike, so all members come to the same. What was found is kept until the workspace grows.
+    """
+
+    def make() -> Pieces | None:
+        try:
+            link = Link(space, "tokens of experts", most * nbytes)
+        except errors.HeapExhausted:
+            return None
+        return Pieces(link, most, -(-most // (_PIECES * _UNIT)) * _UNIT, nbytes)
+
+    made: Pieces | None = space.plan(("tokens of experts", most, nbytes), make)
+    return made

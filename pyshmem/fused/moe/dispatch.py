@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One call of ``expert_dispatch``: what its kernels are given, and what the host waits for."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import torch
+
+from ..._torch.staging import capturing
+from ...host.teams import Team
+from ...triton import context
+from ...triton.chosen import INTERPRETED
+from .._shared.copy_engine import CHUNKS
+from .._shared.powers import power_of_2
+from .._shared.slots import LAUNCH, gather_numbers, number_of, programs
+from .._shared.workspace import Workspace, workspace
+from . import dispatch_kernels as kernels
+from .copy_engine import Pieces, pieces_of, road_of
+from .copy_engine_kernels import dispatch_by_engine
+from .handle import GROUP, ExpertHandle
+from .numbers import numbers_of, recent_of
+from .routing import BLOCK, COLUMNS, LISTERS, chunks_of, lists_of
+
+_FEW_PES = 4  # so many that most tokens go to all of them
+_FEW_CELLS = 16 if INTERPRETED else 8192  # of lists that programs lay out without a wait
+_CELLS = 8192  # of pairs times experts, laid out at a time
+_PAIRS = 1024  # counted at a time
+_ROWS = 2  # most tokens in registers; one is made FP8 at a time, and four of them are taken
+
+
+class _Plan(NamedTuple):
+    """What follows from sizes.
+
+    Attributes:
+        lists: arguments that say where lists are.
+        travel: those of slots and of chunks.
+        tile: constants of kernels that move tokens.
+        layout: those of kernels that lay out.
+        fixed: those of all.
+    """
+
+    lists: tuple[Any, ...]
+    travel: tuple[Any, ...]
+    tile: dict[str, Any]
+    layout: dict[str, Any]
+    fixed: dict[str, Any]
+
+
+class _Try(NamedTuple):
+    """A try of a call in throughput mode that has been launched.
+
+    Attributes:
+        most: how many tokens of each member it has room for.
+        made: rows, pairs, offsets.
+        counts: scratch, with positions at its end.
+        found: tokens and scales, or None as long as they do not move.
+    """
+
+    most: int
+    made: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+    counts: torch.Tensor
+    found: tuple[torch.Tensor, torch.Tensor | None] | None
+
+
+class Dispatch:
+    """One call of ``expert_dispatch``.
+
+    Args:
+        x, ids: the tokens and their experts, checked.
+        experts: how many a member has.
+        zeroed: rows that are not written are 0.
+        road: the one that the caller wants.
+    """
+
+    def __init__(
+        self, space: Workspace, team: Team, x: torch.Tensor, ids: torch.Tensor, experts: int,
+        fp8: bool, zeroed: bool = False, road: str | None = None,
+    ) -> None:  # fmt: skip
+        self.space, self.team, self.x, self.ids = space, team, x, ids
+        self.experts, self.fp8, self.zeroed, self.road = experts, fp8, zeroed, road
+        self.tokens, self.hidden = x.shape
+        self.k = ids.shape[1]
+
+    def _ints(self, *size: int) -> torch.Tensor:
+        return self.x.new_empty(size, dtype=torch.int32)
+
+    def _outputs(self, rows: int) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Tokens and scales."""
+        if not self.fp8:
+            make = self.x.new_zeros if self.zeroed else self.x.new_empty
+            return make((rows, self.hidden)), None
+        return (
+            self.x.new_empty((rows, self.hidden), dtype=torch.float8_e4m3fn),
+            self.x.new_empty((rows, self.hidden // GROUP), dtype=torch.float32),
+        )
+
+    def _plan(self, most: int) -> _Plan:
+        """For ``most`` tokens of each member."""
+        key = "dispatch", most, self.hidden, self.x.itemsize, self.k, self.experts, self.fp8
+        plan: _Plan = self.space.plan(key, lambda: self._new_plan(most))
+        return plan
+
+    def _new_plan(self, most: int) -> _Plan:
+        lists = lists_of(self.space, most * self.k)
+        scales = 4 * (self.hidden // GROUP)
+        nbytes = self.hidden + scales if self.fp8 else self.hidden * self.x.itemsize
+        room, chunks = chunks_of(self.space, most, nbytes)
+        most_rows, width, experts = (
+            power_of_2(chunks.rows),
+            power_of_2(self.k),
+            power_of_2(self.experts + 3),
+        )
+        tile = {
+            "FP8": self.fp8, "ALL": self.space.n_pes <= _FEW_PES,
+            "TR": 1 if self.fp8 else min(_ROWS, most_rows),
+            "TT": min(2 * _ROWS if self.fp8 else _ROWS, most_rows),
+            "TC": min(COLUMNS, power_of_2(self.hidden)),
+        }  # fmt: skip
+        layout = {
+            "KP": width, "LISTERS": LISTERS, "BLOCK": BLOCK, "EP": experts,
+            "TB": max(1, _CELLS // (width * experts)), "TN": max(1, _PAIRS // width),
+        }  # fmt: skip
+        fixed = {"TEAM": number_of(self.space), "K": self.k, "PROGRAMS": programs(), **LAUNCH}
+        travel = room.block, room.head, room.words, *chunks, self.hidden
+        return _Plan(tuple(lists), travel, tile, layout, fixed)
+
+    def _pairs_for(self, most: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Where the layout goes that a handle has: rows, pairs, offsets."""
+        n, k = self.space.n_pes, self.k
+        return self._ints(n * most * k), self._ints(n, most, k), self._ints(self.experts + 1)
+
+    def _scratch(self, positions: int) -> torch.Tensor:
+        """What programs count, and behind it positions."""
+        return self._ints(2 * programs() * power_of_2(self.experts + 3) + positions)
+
+    def _places(self, out: torch.Tensor, scales: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """As kernels see them."""
+        return (out.view(torch.uint8), scales) if self.fp8 else (out, out)
+
+    def _handle(
+        self, mode: str, scales: Any, rows: torch.Tensor, pairs: torch.Tensor,
+        offsets: torch.Tensor, count: int,
+    ) -> ExpertHandle:  # fmt: skip
+        return ExpertHandle(rows, offsets, scales, mode, self.team, self.ids, pairs, count)
+
+    def in_one_kernel(self, most: int) -> tuple[torch.Tensor, ExpertHandle]:
+        """Decoding."""
+        n, plan = self.space.n_pes, self._plan(most)
+        out, scales = self._outputs(n * most)
+        made = rows, pairs, offsets = self._pairs_for(most)
+        layout, counts = {**plan.layout, "TO": 0}, offsets
+        if n * most * self.k <= _FEW_CELLS:
+            own = power_of_2(-(-n * most // programs()))
+            layout["TO"] = own
+            layout["TB"] = max(1, _CELLS // (own * layout["KP"] ** 2))
+        else:
+            counts = self._scratch(0)
+        if most:
+            kernels.dispatch_decode[(2 * programs(),)](
+                *self._places(out, scales), *made, counts, self.x, self.ids, self.tokens, most,
+                self.experts, *plan.lists, *plan.travel, context(), **plan.tile, **layout, **plan.fixed,
+            )  # fmt: skip
+        else:
+            offsets.zero_()
+        return out, self._handle("decode", scales, rows, pairs, offsets, n * most)
+
+    def by_counts(self, given: int | None) -> tuple[torch.Tensor, ExpertHandle]:
+        """Throughput, where a member has at most ``given`` tokens; without it, room is guessed."""
+        if capturing():
+            raise RuntimeError(
+                "expert_dispatch waits for the number of rows, which a captured stream cannot: "
+                "mode='decode' with max_tokens does not"
+            )
+        if given == 0:
+            out, handle = self.in_one_kernel(0)
+            return out, dataclasses.replace(handle, mode="throughput")
+        return self._until_all_fit(given)
+
+    def _until_all_fit(
+        self, given: int | None, begun: _Try | None = None
+    ) -> tuple[torch.Tensor, ExpertHandle]:
+        """Try until there is room for all tokens. ``begun``: the first try, if it has been launched.
+
+        A member that is interrupted while it waits for numbers owes the others what comes behind: if
+        they try again, or move tokens, they wait for it. And it has to guess as they do in later calls.
+        """
+        recent = recent_of(self.space)
+        while True:
+            if begun is None:
+                most = recent.guess(self.space, self.tokens) if given is None else given
+                self.space.agree("room of expert_dispatch", most)
+                begun = self._begin(most)
+            try:
+                total, count, wrong, cells = numbers_of(self.space).wait()
+            except RuntimeError:
+                raise
+            except BaseException:
+                self.space.owed = functools.partial(self._until_all_fit, given, begun)
+                raise
+            there = -(-cells // self.k)
+            if given is None:
+                recent.add(there)
+            done = self._end(begun, total, count, wrong)
+            if there <= begun.most:
+                return done
+            begun = None
+
+    def _begin(self, most: int) -> _Try:
+        """One try with room for ``most`` tokens of each member."""
+        n, plan, numbers = self.space.n_pes, self._plan(most), numbers_of(self.space)
+        # Where most of the room would be used it is taken at once, and tokens move while the host waits.
+        early = n <= 2 * self.k
+        pieces = self._pieces(most, early)
+        made = self._pairs_for(most)
+        counts, words = self._scratch(n * most), numbers.next()
+        lists = self.x, self.ids, self.tokens, most, self.experts, *plan.lists
+        found = self._outputs(n * most) if early else None
+        if found is not None and pieces is not None:
+            self._by_engine(pieces, found[0], (*made, counts, words, *lists), plan)
+        elif found is not None:
+            kernels.dispatch_at_once[(2 * programs(),)](
+                *self._places(*found), *made, counts, words, *lists, *plan.travel, context(),
+                **plan.tile, **plan.layout, **plan.fixed,
+            )  # fmt: skip
+        else:
+            kernels.lay_out_experts[(2 * programs(),)](
+                *made, counts, words, *lists[1:], context(), **plan.layout, **plan.fixed
+            )
+        return _Try(most, made, counts, found)
+
+    def _pieces(self, most: int, early: bool) -> Pieces | None:
+        """How copy engines move the tokens, or None if slots are the call's road."""
+        why = None
+        if self.fp8:
+            why = "tokens are made FP8 by the kernel that sends them"
+        elif not early:
+            why = f"the {self.space.n_pes} members are more than twice the {self.k} experts of a token"
+        nbytes = self.hidden * self.x.itemsize
+        road = road_of(self.space, most, nbytes, self.k, why, self.road)
+        return pieces_of(self.space, most, nbytes) if road == "engine" else None
+
+    def _by_engine(
+        self, pieces: Pieces, out: torch.Tensor, arguments: tuple[Any, ...], plan: _Plan
+    ) -> None:
+        """Tokens leave at once; the kernel lays out rows while they are on their way."""
+        pieces.send(self.x, min(self.tokens, pieces.most))
+        tile = {name: plan.tile[name] for name in ("TR", "TT", "TC")}
+        dispatch_by_engine[(2 * programs(),)](
+            out, *arguments, *pieces.places(out.dtype), pieces.nbytes, self.hidden, context(),
+            PIECES=CHUNKS, **tile, **plan.layout, **plan.fixed,
+        )  # fmt: skip
+        pieces.end(out)
+
+    def _end(
+        self, begun: _Try, total: int, count: int, wrong: int
+    ) -> tuple[torch.Tensor, ExpertHandle]:
+        """What it gives, with so many pairs and rows.
+
+        Raises: ValueError (``wrong`` experts that there are not).
+        """
+        if wrong:
+            raise ValueError(self._what_is_wrong(wrong))
+        out, scales = self._outputs(count) if begun.found is None else begun.found
+        if begun.found is None:
+            positions = begun.counts[-self.space.n_pes * begun.most :]
+            self._move(out, scales, positions, begun.most)
+        rows, pairs, offsets = begun.made
+        scales = None if scales is None else scales[:count]
+        return out[:count], self._handle("throughput", scales, rows[:total], pairs, offsets, count)
+
+    def _what_is_wrong(self, count: int) -> str:
+        """For people: the first of the members' experts that there are not. Collective."""
+        n_experts = self.space.n_pes * self.experts
+        found = ((self.ids < -1) | (self.ids >= n_experts)).nonzero()
+        mine = -1, 0
+        if len(found):
+            token, choice = found[0].tolist()
+            mine = token, int(self.ids[token, choice])
+        every = enumerate(gather_numbers(self.space, *mine).tolist())
+        member, token, number = next((m, t, e) for m, (t, e) in every if t >= 0)
+        return (
+            f"topk_ids of the members have {count} experts that there are not, the first of them "
+            f"{number} of token {token} of member {member}; they are 0 to {n_experts - 1}, or -1 for "
+            "none"
+        )
+
+    def _move(self, out: torch.Tensor, scales: Any, positions: torch.Tensor, most: int) -> None:
+        """Tokens go where ``positions`` says."""
+        plan = self._plan(most)
+        kernels.dispatch_tokens[(2 * programs(),)](
+            *self._places(out, scales), positions, self.x, self.ids, self.tokens, most, self.experts,
+            *plan.travel, context(), **plan.tile, **plan.fixed,
+        )  # fmt: skip
+
+
+def dispatch_again(
+    x: torch.Tensor, ids: torch.Tensor, positions: torch.Tensor, rows: int, experts: int,
+    team: Team,
+) -> torch.Tensor:  # fmt: skip
+    """Other rows by the way of a dispatch, of which ``positions``, (members, most), are known.
+
+    Returns: (rows, hidden); rows that no position names are 0.
+    """
+    out = x.new_zeros((rows, x.shape[1]))
+    if positions.shape[1]:
+        call = Dispatch(workspace(team), team, x, ids, experts, False)
+        call._move(out, None, positions, positions.shape[1])
+    return out
