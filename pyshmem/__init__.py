@@ -27,13 +27,11 @@ if _sys.argv[:1] == ["-m"] and not _sys.flags.safe_path:
     del _words, _option
 
 import contextlib as _contextlib
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 _is_openshmem = True  # a package of the same name lacks it: _core looks for it
 
 from ._core import library
 from ._core import moved as _moved  # noqa: F401  (finds modules under their old names)
-from ._core import other_names as _other_names
 from ._core import other_project as _other_project
 from ._core.arrays import SymmetricArray
 from ._core.errors import (
@@ -50,6 +48,7 @@ from ._core.errors import (
 )
 from ._core.library import Cmp, SignalOp, ThreadLevel, __version__
 from ._foreign import environment
+from .host import fast_calls as _fast_calls
 from .host import profiling, streams
 from .host.atomics import (
     atomic_add,
@@ -274,8 +273,4 @@ with _contextlib.suppress(ValueError):  # what is no text is told by init, with 
     environment.arrange_simulator(library.setting("DEVICE")[0].lower())
 _other_project.warn_of_leftovers(__path__[0])
 
-if not _TYPE_CHECKING:  # who would take any name for one that there is
-
-    def __getattr__(name: str) -> object:
-        """The names of other libraries are told what does the same here."""
-        raise _other_names.no_attribute("module pyshmem", name, _other_names.OF_PACKAGE)
+_fast_calls.tell_missing(_sys.modules[__name__])

@@ -44,6 +44,10 @@ ISHMEMX_API int ishmemx_heap_range(int heap, void **base, int64_t *nbytes);
 /* The address at which the caller can load and store `pe`'s copy of `address`, or NULL. For a device
  * heap on a GPU this is a device address. */
 ISHMEMX_API int ishmemx_ptr(const void *address, int pe, void **peer_p);
+/* 1: a few bytes between `address` of the context's PE `pe` and `local` are the CPU's loads and stores, which wait for
+ * nobody. A thread that holds a lock, such as Python's, may keep it for such an access. 0 where anything is out of the
+ * ordinary. A context of NULL: no other PE is in it; `local` of NULL: it is the CPU's memory anyway. */
+ISHMEMX_API int ishmemx_at_once(ishmemx_ctx_t ctx, const void *address, int pe, const void *local);
 
 #ifdef __cplusplus
 }

@@ -77,6 +77,8 @@ ISHMEMX_API int ishmemx_fence(ishmemx_ctx_t ctx);
 ISHMEMX_API int ishmemx_quiet(ishmemx_ctx_t ctx);
 /* 0 when no non-blocking operation of this PE's host may still use local memory: the sources of all can be let go. */
 ISHMEMX_API int ishmemx_outstanding(void);
+/* 1: there is nothing that fence and quiet of this PE's host would wait for, not even by asking. */
+ISHMEMX_API int ishmemx_is_quiet(void);
 /* quiet for n_pes PEs of the context; 0 returns at once. */
 ISHMEMX_API int ishmemx_pe_quiet(ishmemx_ctx_t ctx, const int *pes, size_t n_pes);
 ISHMEMX_API int ishmemx_barrier_all(void); /* quiet of the default context, sync, drain */

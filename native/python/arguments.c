@@ -5,9 +5,11 @@
 
 /* Where the slots of the classes are, and what else setup() was given. */
 static struct {
-    PyTypeObject *array, *plain, *context, *team;
+    PyTypeObject *array, *plain, *context, *team, *integer, *single, *twice;
     Py_ssize_t address, nbytes, kind, dtype, element, ctx_handle, ctx_kept, team_handle;
     PyObject *fail, *ctx_default;
+    bool asks_keep; /* also where nothing is outstanding */
+    PyObject *keep_name;
     PyObject *nelems_name, *ctx_name, *team_name, *dtype_name, *stream_name, *protocol_name;
     PyTypeObject *gpu; /* CuPy's array; NULL: not in this job */
     PyObject *kind_of, *contiguous_name, *data_name, *ptr_name, *mem_name, *owner_name, *gone_name, *nbytes_name;
@@ -36,12 +38,14 @@ static PyObject *interned(const char *text) {
     return PyUnicode_InternFromString(text);
 }
 
-/* (SymmetricArray, ndarray, Kind, Context, Team, CTX_DEFAULT, fail); kept for good. */
+/* (SymmetricArray, ndarray, Kind, Context, Team, CTX_DEFAULT, fail, integer, float32, float64), the last three of
+ * NumPy; kept for good. */
 int fast_arguments_setup(PyObject *setup) {
-    PyObject *array, *plain, *kind, *context, *team;
+    PyObject *array, *plain, *kind, *context, *team, *integer, *single, *twice;
 
-    if (!PyArg_ParseTuple(setup, "O!O!O!O!O!OO", &PyType_Type, &array, &PyType_Type, &plain, &PyType_Type, &kind,
-                          &PyType_Type, &context, &PyType_Type, &team, &known.ctx_default, &known.fail))
+    if (!PyArg_ParseTuple(setup, "O!O!O!O!O!OOO!O!O!", &PyType_Type, &array, &PyType_Type, &plain, &PyType_Type, &kind,
+                          &PyType_Type, &context, &PyType_Type, &team, &known.ctx_default, &known.fail, &PyType_Type,
+                          &integer, &PyType_Type, &single, &PyType_Type, &twice))
         return -1;
     if (slot_find(array, "_address", &known.address) || slot_find(array, "_nbytes", &known.nbytes) ||
         slot_find(array, "_kind", &known.kind) || slot_find(kind, "dtype", &known.dtype) ||
@@ -54,13 +58,17 @@ int fast_arguments_setup(PyObject *setup) {
     known.dtype_name = interned("dtype");
     known.stream_name = interned("stream");
     known.protocol_name = interned("__cuda_stream__");
+    known.keep_name = interned("keep");
     if (!known.nelems_name || !known.ctx_name || !known.team_name || !known.dtype_name || !known.stream_name ||
-        !known.protocol_name)
+        !known.protocol_name || !known.keep_name)
         return -1;
     Py_INCREF(setup);
     known.plain = (PyTypeObject *)plain;
     known.context = (PyTypeObject *)context;
     known.team = (PyTypeObject *)team;
+    known.integer = (PyTypeObject *)integer;
+    known.single = (PyTypeObject *)single;
+    known.twice = (PyTypeObject *)twice;
     known.array = (PyTypeObject *)array; /* last: from here on arrays are known */
     return 0;
 }
@@ -195,15 +203,65 @@ bool fast_nothing_kept(void) {
     return kept && PyList_CheckExact(kept) && PyList_GET_SIZE(kept) == 0;
 }
 
+PyObject *fast_know_job(PyObject *module, PyObject *asks_keep) {
+    (void)module;
+    known.asks_keep = asks_keep == Py_True;
+    Py_RETURN_NONE;
+}
+
+PyObject *fast_keep(const fast_options_t *options, PyObject *array, int pe, size_t reads) {
+    PyObject *number, *count, *result = NULL;
+
+    if (!known.asks_keep && !ishmemx_outstanding())
+        Py_RETURN_NONE;
+    number = PyLong_FromLong(pe);
+    count = PyLong_FromSize_t(reads);
+    if (number && count)
+        result = PyObject_CallMethodObjArgs(options->ctx, known.keep_name, array, number, count, NULL);
+    Py_XDECREF(number);
+    Py_XDECREF(count);
+    return result;
+}
+
 /* ---- numbers and options ---- */
 
+/* The dtypes of times are integers to NumPy, and have no __index__. */
+PyObject *fast_integer(PyObject *value) {
+    PyObject *number;
+
+    if (PyLong_Check(value))
+        return Py_NewRef(value);
+    if (!PyType_IsSubtype(Py_TYPE(value), known.integer))
+        return NULL;
+    if (!(number = PyNumber_Index(value)))
+        PyErr_Clear();
+    return number;
+}
+
+bool fast_float(PyObject *value, double *double_p) {
+    if (PyFloat_CheckExact(value) || Py_IS_TYPE(value, known.twice)) { /* NumPy's is one of Python's */
+        *double_p = PyFloat_AS_DOUBLE(value);
+        return true;
+    }
+    if (!Py_IS_TYPE(value, known.single) && !PyLong_CheckExact(value))
+        return false;
+    *double_p = PyLong_CheckExact(value) ? PyLong_AsDouble(value) : PyFloat_AsDouble(value);
+    if (*double_p == -1 && PyErr_Occurred()) { /* too large */
+        PyErr_Clear();
+        return false;
+    }
+    return true;
+}
+
 bool fast_int(PyObject *value, int *int_p) {
+    PyObject *integer = fast_integer(value);
     long number;
     int overflow;
 
-    if (!PyLong_Check(value))
+    if (!integer)
         return false;
-    number = PyLong_AsLongAndOverflow(value, &overflow);
+    number = PyLong_AsLongAndOverflow(integer, &overflow);
+    Py_DECREF(integer);
     *int_p = (int)number;
     return !overflow && *int_p == number;
 }
@@ -280,10 +338,15 @@ static bool stream_of(PyObject *stream, fast_options_t *options) {
     return false;
 }
 
+static bool context_of(PyObject *ctx, fast_options_t *options) {
+    options->ctx = ctx;
+    return handle_of(ctx, known.context, known.ctx_handle, &options->handle);
+}
+
 bool fast_ctx_options(PyObject *const *named, PyObject *names, int allowed, fast_options_t *options) {
     Py_ssize_t n = names ? PyTuple_GET_SIZE(names) : 0;
 
-    *options = (fast_options_t){.nelems = -1, .handle = (uintptr_t)&ishmemx_ctx_default};
+    *options = (fast_options_t){.nelems = -1, .handle = (uintptr_t)&ishmemx_ctx_default, .ctx = known.ctx_default};
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *name = PyTuple_GET_ITEM(names, i);
         bool understood = false;
@@ -292,7 +355,7 @@ bool fast_ctx_options(PyObject *const *named, PyObject *names, int allowed, fast
         else if (allowed & FAST_STREAM && name == known.stream_name)
             understood = stream_of(named[i], options);
         else if (name == known.ctx_name)
-            understood = named[i] == Py_None || handle_of(named[i], known.context, known.ctx_handle, &options->handle);
+            understood = named[i] == Py_None || context_of(named[i], options);
         if (!understood)
             return false;
     }

@@ -19,11 +19,13 @@ static bool target(atomic_t *atomic, PyObject *dest, PyObject *pe, PyObject *con
 }
 
 static int apply(const atomic_t *a, uint64_t *old_p) {
-    int status;
+    ishmemx_ctx_t ctx = (ishmemx_ctx_t)a->options.handle;
+    void *dest = (void *)a->dest.address;
+    PyThreadState *left = fast_unlock(ishmemx_at_once(ctx, dest, a->pe, NULL));
+    int status = ishmemx_atomic(ctx, a->op, a->element, dest, a->value, a->cond, a->pe, old_p);
 
-    Py_BEGIN_ALLOW_THREADS status = ishmemx_atomic((ishmemx_ctx_t)a->options.handle, a->op, a->element,
-                                                   (void *)a->dest.address, a->value, a->cond, a->pe, old_p);
-    Py_END_ALLOW_THREADS return status;
+    fast_lock(left);
+    return status;
 }
 
 static PyObject *fetched(const atomic_t *atomic) {

@@ -9,6 +9,7 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,11 +30,33 @@ typedef PyObject *fast_entry_t(const fast_call_t *call, PyObject *const *args, P
         PyObject *result = _name(call, args, PyVectorcall_NARGS(n_flagged), names);                           \
         return result || PyErr_Occurred() ? result : PyObject_Vectorcall(call->slow, args, n_flagged, names); \
     }
+
+/* Leaves Python's lock to others for a call of the library, but not for one that is over `at_once`: to give the lock
+ * away and take it again takes as long as all else. Every so many such calls do it all the same, so that a thread that
+ * polls leaves room for one that is to store what it waits for. */
+static inline PyThreadState *fast_unlock(bool at_once) {
+    enum { CALLS = 64 };
+    static _Atomic unsigned calls; /* about so many, where threads have no common lock */
+
+    if (!at_once)
+        return PyEval_SaveThread();
+    unsigned n = atomic_load_explicit(&calls, memory_order_relaxed) + 1;
+    atomic_store_explicit(&calls, n, memory_order_relaxed);
+    return n % CALLS ? NULL : PyEval_SaveThread();
+}
+
+static inline void fast_lock(PyThreadState *left) {
+    if (left)
+        PyEval_RestoreThread(left);
+}
+
 /* The entry of a family of routines; NULL: not in that file. */
 vectorcallfunc fast_rma_entry(const char *family);
 vectorcallfunc fast_atomic_entry(const char *family);
 vectorcallfunc fast_signal_entry(const char *family);
 vectorcallfunc fast_team_entry(const char *family);
+
+PyObject *fast_tell_missing(PyObject *module, PyObject *args); /* (the package, its function) */
 
 /* ---- arguments (arguments.c); each returns false where `slow` has to look ---- */
 
@@ -50,11 +73,14 @@ typedef struct fast_options {
     uintptr_t handle;  /* of the context or team */
     bool on_stream;
     uintptr_t stream;
+    PyObject *ctx; /* borrowed */
 } fast_options_t;
 enum { FAST_NELEMS = 1, FAST_STREAM = 2 }; /* beside ctx: which of them a routine has */
 
 int fast_arguments_setup(PyObject *setup); /* -1 with an exception */
 bool fast_place(PyObject *array, fast_place_t *place);
+/* A signal word, and a value for it (signals.c). */
+bool fast_signal(PyObject *array, PyObject *value, fast_place_t *word, uint64_t *bits_p);
 /* A contiguous local array of `kind` as a buffer, to be released. */
 bool fast_buffer(PyObject *array, PyObject *kind, bool writable, Py_buffer *buffer);
 PyObject *fast_know_gpu_arrays(PyObject *module, PyObject *args); /* (CuPy's class, kind_of) */
@@ -65,12 +91,19 @@ bool fast_int(PyObject *value, int *int_p);
 bool fast_element(PyObject *kind, int *element_p);
 /* Bytes of `nelems` elements of a place, or of all when it is -1. */
 bool fast_nbytes(const fast_place_t *place, Py_ssize_t nelems, size_t *nbytes_p);
+/* A float of Python's, or one of NumPy's of a dtype that a double holds. */
+bool fast_float(PyObject *value, double *double_p);
+/* An integer of Python's or of NumPy's as an int of Python's, a new reference; NULL without an exception. */
+PyObject *fast_integer(PyObject *value);
 /* Values of integer and float elements; `bits` are the low bytes. */
 bool fast_value_in(int element, PyObject *value, uint64_t *bits_p);
 PyObject *fast_value_out(int element, uint64_t bits);
 bool fast_has_values(int element);
 size_t fast_element_nbytes(int element);
 bool fast_nothing_kept(void); /* by CTX_DEFAULT, for non-blocking operations */
+/* Context.keep(array, pe, reads) where there is anything to keep: what it returns; else None. */
+PyObject *fast_keep(const fast_options_t *options, PyObject *array, int pe, size_t reads);
+PyObject *fast_know_job(PyObject *module, PyObject *asks_keep); /* is Context.keep() to be asked always? */
 
 /* None; or the exception of `status`, or NULL without one where `slow` knows better what is wrong. */
 PyObject *fast_finish(int status);

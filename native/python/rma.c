@@ -1,76 +1,138 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * put, get, p and g. */
+ * put and get with their non-blocking forms and signals, p and g. */
 #include "fast.h"
 
 #include <string.h>
 
 #include "base/elements.h"
 
-enum { PUT, GET };
+enum { PUT, GET, PUT_NBI, GET_NBI, PUT_SIGNAL, PUT_SIGNAL_NBI };
+enum { FEW_BYTES = 4096 }; /* copied in less time than Python's lock takes to change hands */
 
-/* Starts the copy of the bytes that both sides have; the arguments are in order. */
-static int transfer(int op, uintptr_t ctx, uintptr_t symmetric, uintptr_t local, size_t nbytes, int pe) {
-    int status;
+/* A transfer with its arguments, and the signal behind it. */
+typedef struct transfer {
+    int op, pe, sig_op;
+    uintptr_t symmetric, local, word;
+    size_t nbytes;
+    uint64_t signal;
+    fast_options_t options;
+} transfer_t;
 
-    Py_BEGIN_ALLOW_THREADS if (op == PUT) status =
-        ishmemx_put((ishmemx_ctx_t)ctx, (void *)symmetric, (void *)local, nbytes, pe);
-    else status = ishmemx_get((ishmemx_ctx_t)ctx, (void *)local, (void *)symmetric, nbytes, pe);
-    Py_END_ALLOW_THREADS return status;
+static bool is_get(int op) {
+    return op == GET || op == GET_NBI;
 }
 
-/* The result. One that was given up may still be under way to another host: its local array stays for good. */
-static PyObject *finish(int status, PyObject *local) {
+static int call_library(const transfer_t *t) {
+    ishmemx_ctx_t ctx = (ishmemx_ctx_t)t->options.handle;
+    void *symmetric = (void *)t->symmetric, *local = (void *)t->local;
+
+    switch (t->op) {
+    case PUT:
+        return ishmemx_put(ctx, symmetric, local, t->nbytes, t->pe);
+    case GET:
+        return ishmemx_get(ctx, local, symmetric, t->nbytes, t->pe);
+    case PUT_NBI:
+        return ishmemx_put_nbi(ctx, symmetric, local, t->nbytes, t->pe);
+    case GET_NBI:
+        return ishmemx_get_nbi(ctx, local, symmetric, t->nbytes, t->pe);
+    case PUT_SIGNAL:
+        return ishmemx_put_signal(ctx, symmetric, local, t->nbytes, (uint64_t *)t->word, t->signal, t->sig_op, t->pe);
+    default:
+        return ishmemx_put_signal_nbi(ctx, symmetric, local, t->nbytes, (uint64_t *)t->word, t->signal, t->sig_op,
+                                      t->pe);
+    }
+}
+
+/* The same in the order of a stream: a call as short as the driver's own. All is non-blocking there. */
+static int call_library_on_stream(const transfer_t *t) {
+    ishmemx_ctx_t ctx = (ishmemx_ctx_t)t->options.handle;
+    void *symmetric = (void *)t->symmetric, *local = (void *)t->local, *stream = (void *)t->options.stream;
+
+    if (is_get(t->op))
+        return ishmemx_get_on_stream(ctx, local, symmetric, t->nbytes, t->pe, stream);
+    if (t->op == PUT || t->op == PUT_NBI)
+        return ishmemx_put_on_stream(ctx, symmetric, local, t->nbytes, t->pe, stream);
+    return ishmemx_put_signal_on_stream(ctx, symmetric, local, t->nbytes, (uint64_t *)t->word, t->signal, t->sig_op,
+                                        t->pe, stream);
+}
+
+/* `plain`: the local side is memory of the CPU. */
+static int transfer(const transfer_t *t, bool plain) {
+    bool at_once =
+        !t->options.on_stream && t->nbytes <= FEW_BYTES &&
+        ishmemx_at_once((ishmemx_ctx_t)t->options.handle, (void *)t->symmetric, t->pe, plain ? NULL : (void *)t->local);
+    PyThreadState *left = fast_unlock(at_once);
+    int status = (t->options.on_stream ? call_library_on_stream : call_library)(t);
+
+    fast_lock(left);
+    return status;
+}
+
+/* The result. One that was given up may still be under way to another host: its local array stays for good. One that
+ * does not block keeps it for as long as it takes. */
+static PyObject *finish(const transfer_t *t, int status, PyObject *local) {
+    if (t->options.on_stream)
+        return fast_finish(status);
     if (status == ISHMEMX_ERR_TIMEOUT || status == ISHMEMX_ERR_INTERRUPTED)
         Py_INCREF(local);
-    return fast_finish(status);
-}
-
-/* The same in the order of a stream: a call as short as the driver's own. */
-static int transfer_on_stream(int op, const fast_options_t *options, uintptr_t symmetric, uintptr_t local,
-                              size_t nbytes, int pe) {
-    ishmemx_ctx_t ctx = (ishmemx_ctx_t)options->handle;
-    int status;
-
-    Py_BEGIN_ALLOW_THREADS if (op == PUT) status =
-        ishmemx_put_on_stream(ctx, (void *)symmetric, (void *)local, nbytes, pe, (void *)options->stream);
-    else status = ishmemx_get_on_stream(ctx, (void *)local, (void *)symmetric, nbytes, pe, (void *)options->stream);
-    Py_END_ALLOW_THREADS return status;
+    if (status || t->op == PUT || t->op == GET || t->op == PUT_SIGNAL)
+        return fast_finish(status);
+    return fast_keep(&t->options, local, t->pe, is_get(t->op) ? 0 : t->nbytes);
 }
 
 /* The local side is an ordinary array of NumPy. */
-static PyObject *copy_plain(int op, const fast_place_t *symmetric, PyObject *array, const fast_options_t *options,
-                            int pe) {
+static PyObject *copy_plain(transfer_t *t, const fast_place_t *symmetric, PyObject *array) {
     fast_place_t local = {.kind = symmetric->kind};
     PyObject *result = NULL;
     Py_buffer buffer;
-    size_t nbytes;
 
-    if (!fast_buffer(array, symmetric->kind, op == GET, &buffer))
+    if (t->options.on_stream || !fast_buffer(array, symmetric->kind, is_get(t->op), &buffer))
         return NULL;
     local.nbytes = (size_t)buffer.len;
-    if (fast_nbytes(&local, options->nelems, &nbytes) && nbytes <= symmetric->nbytes)
-        result = finish(transfer(op, options->handle, symmetric->address, (uintptr_t)buffer.buf, nbytes, pe), array);
+    t->local = (uintptr_t)buffer.buf;
+    if (fast_nbytes(&local, t->options.nelems, &t->nbytes) && t->nbytes <= symmetric->nbytes)
+        result = finish(t, transfer(t, true), array);
     PyBuffer_Release(&buffer);
     return result;
 }
 
-/* put(dest, source, pe) and get(dest, source, pe) */
-static PyObject *copy(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+/* Of two sides; all but these is in `t`. */
+static PyObject *copy_sides(transfer_t *t, PyObject *remote_side, PyObject *local_side) {
     fast_place_t symmetric, local;
-    fast_options_t options;
-    size_t nbytes;
-    int op = call->op, pe;
 
-    if (n_args != 3 || !fast_ctx_options(args + 3, names, FAST_NELEMS | FAST_STREAM, &options) ||
-        !fast_int(args[2], &pe) || !fast_place(args[op == GET], &symmetric))
+    if (!fast_place(remote_side, &symmetric))
         return NULL;
-    if (!fast_place(args[op == PUT], &local))
-        return options.on_stream ? NULL : copy_plain(op, &symmetric, args[op == PUT], &options, pe);
-    if (local.kind != symmetric.kind || !fast_nbytes(&local, options.nelems, &nbytes) || nbytes > symmetric.nbytes)
+    t->symmetric = symmetric.address;
+    if (!fast_place(local_side, &local))
+        return copy_plain(t, &symmetric, local_side);
+    if (local.kind != symmetric.kind || !fast_nbytes(&local, t->options.nelems, &t->nbytes) ||
+        t->nbytes > symmetric.nbytes)
         return NULL;
-    if (options.on_stream)
-        return fast_finish(transfer_on_stream(op, &options, symmetric.address, local.address, nbytes, pe));
-    return finish(transfer(op, options.handle, symmetric.address, local.address, nbytes, pe), args[op == PUT]);
+    t->local = local.address;
+    return finish(t, transfer(t, false), local_side);
+}
+
+/* put(dest, source, pe), get(dest, source, pe), put_nbi and get_nbi */
+static PyObject *copy(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    transfer_t t = {.op = call->op};
+    bool get = is_get(t.op);
+
+    if (n_args != 3 || !fast_ctx_options(args + 3, names, FAST_NELEMS | FAST_STREAM, &t.options) ||
+        !fast_int(args[2], &t.pe))
+        return NULL;
+    return copy_sides(&t, args[get], args[!get]);
+}
+
+/* put_signal(dest, source, sig_addr, signal, sig_op, pe) and put_signal_nbi */
+static PyObject *put_signal(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    transfer_t t = {.op = call->op};
+    fast_place_t word;
+
+    if (n_args != 6 || !fast_ctx_options(args + 6, names, FAST_NELEMS | FAST_STREAM, &t.options) ||
+        !fast_signal(args[2], args[3], &word, &t.signal) || !fast_int(args[4], &t.sig_op) || !fast_int(args[5], &t.pe))
+        return NULL;
+    t.word = word.address;
+    return copy_sides(&t, args[0], args[1]);
 }
 
 /* An array with an element 0 that Python has a number for. */
@@ -83,8 +145,9 @@ static bool word_of(PyObject *array, fast_place_t *place, int *element_p) {
 static PyObject *p(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
     fast_place_t dest;
     fast_options_t options;
+    PyThreadState *left;
     uint64_t bits;
-    int element, pe;
+    int element, pe, status;
 
     (void)call;
     if (n_args != 3 || !fast_ctx_options(args + 3, names, FAST_STREAM, &options) || !fast_int(args[2], &pe) ||
@@ -93,13 +156,17 @@ static PyObject *p(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_
     if (options.on_stream)
         return fast_finish(ishmemx_p_on_stream((ishmemx_ctx_t)options.handle, (void *)dest.address, &bits,
                                                fast_element_nbytes(element), pe, (void *)options.stream));
-    return fast_finish(transfer(PUT, options.handle, dest.address, (uintptr_t)&bits, fast_element_nbytes(element), pe));
+    left = fast_unlock(ishmemx_at_once((ishmemx_ctx_t)options.handle, (void *)dest.address, pe, NULL));
+    status = ishmemx_put((ishmemx_ctx_t)options.handle, (void *)dest.address, &bits, fast_element_nbytes(element), pe);
+    fast_lock(left);
+    return fast_finish(status);
 }
 
 /* g(source, pe) */
 static PyObject *g(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
     fast_place_t source;
     fast_options_t options;
+    PyThreadState *left;
     uint64_t bits = 0;
     int element, pe, status;
 
@@ -107,12 +174,19 @@ static PyObject *g(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_
     if (n_args != 2 || !fast_ctx_options(args + 2, names, 0, &options) || !fast_int(args[1], &pe) ||
         !word_of(args[0], &source, &element))
         return NULL;
-    status = transfer(GET, options.handle, source.address, (uintptr_t)&bits, fast_element_nbytes(element), pe);
+    left = fast_unlock(ishmemx_at_once((ishmemx_ctx_t)options.handle, (void *)source.address, pe, NULL));
+    status =
+        ishmemx_get((ishmemx_ctx_t)options.handle, &bits, (void *)source.address, fast_element_nbytes(element), pe);
+    fast_lock(left);
     return status ? fast_finish(status) : fast_value_out(element, bits);
 }
 
-static FAST_ENTRY(copy) static FAST_ENTRY(p) static FAST_ENTRY(g)
+static FAST_ENTRY(copy) static FAST_ENTRY(put_signal) static FAST_ENTRY(p) static FAST_ENTRY(g)
 
     vectorcallfunc fast_rma_entry(const char *family) {
-    return !strcmp(family, "copy") ? copy_call : !strcmp(family, "p") ? p_call : !strcmp(family, "g") ? g_call : NULL;
+    return !strcmp(family, "copy")         ? copy_call
+           : !strcmp(family, "put_signal") ? put_signal_call
+           : !strcmp(family, "p")          ? p_call
+           : !strcmp(family, "g")          ? g_call
+                                           : NULL;
 }

@@ -6,12 +6,15 @@
 
 #include "base/elements.h"
 
-/* The signal word, and a value for it. */
-static bool word_of(PyObject *array, PyObject *value, fast_place_t *place, uint64_t *bits_p) {
+static bool word_of(PyObject *array, fast_place_t *word) {
     int element;
 
-    return fast_place(array, place) && place->nbytes && fast_element(place->kind, &element) &&
-           element == ISHMEMX_TYPE_UINT64 && fast_value_in(element, value, bits_p);
+    return fast_place(array, word) && word->nbytes && fast_element(word->kind, &element) &&
+           element == ISHMEMX_TYPE_UINT64;
+}
+
+bool fast_signal(PyObject *array, PyObject *value, fast_place_t *word, uint64_t *bits_p) {
+    return word_of(array, word) && fast_value_in(ISHMEMX_TYPE_UINT64, value, bits_p);
 }
 
 /* `args`: the word and its value. */
@@ -19,16 +22,22 @@ static PyObject *change(PyObject *const *args, int sig_op, PyObject *pe_object, 
                         PyObject *names) {
     fast_place_t word;
     fast_options_t options;
+    PyThreadState *left;
     uint64_t bits;
     int pe, status;
 
     if (!fast_ctx_options(named, names, FAST_STREAM, &options) || !fast_int(pe_object, &pe) ||
-        !word_of(args[0], args[1], &word, &bits))
+        !fast_signal(args[0], args[1], &word, &bits))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS if (options.on_stream) status = ishmemx_signal_op_on_stream(
-        (ishmemx_ctx_t)options.handle, (uint64_t *)word.address, bits, sig_op, pe, (void *)options.stream);
-    else status = ishmemx_signal_op((ishmemx_ctx_t)options.handle, (uint64_t *)word.address, bits, sig_op, pe);
-    Py_END_ALLOW_THREADS return fast_finish(status);
+    left = fast_unlock(!options.on_stream &&
+                       ishmemx_at_once((ishmemx_ctx_t)options.handle, (void *)word.address, pe, NULL));
+    if (options.on_stream)
+        status = ishmemx_signal_op_on_stream((ishmemx_ctx_t)options.handle, (uint64_t *)word.address, bits, sig_op, pe,
+                                             (void *)options.stream);
+    else
+        status = ishmemx_signal_op((ishmemx_ctx_t)options.handle, (uint64_t *)word.address, bits, sig_op, pe);
+    fast_lock(left);
+    return fast_finish(status);
 }
 
 /* signal_op(sig_addr, signal, sig_op, pe) */
@@ -62,35 +71,80 @@ static PyObject *signal_wait(const fast_call_t *call, PyObject *const *args, Py_
 
     (void)call;
     if (n_args != 3 || !names || !fast_ctx_options(args + 3, names, FAST_STREAM, &options) || !options.on_stream ||
-        !fast_int(args[1], &cmp) || !word_of(args[0], args[2], &word, &bits))
+        !fast_int(args[1], &cmp) || !fast_signal(args[0], args[2], &word, &bits))
         return NULL;
     return wait_on_stream(&options, ISHMEMX_TYPE_UINT64, word.address, cmp, bits);
 }
 
-/* wait_until(ivar, cmp, value) */
-static PyObject *wait_until(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+/* What is waited or looked for: `args` are the word, the comparison and the value. */
+typedef struct aim {
     fast_place_t ivar;
-    fast_options_t options;
-    uint64_t bits, seen;
-    int element, cmp, status;
+    int element, cmp;
+    uint64_t bits;
+} aim_t;
+
+static bool aim_of(PyObject *const *args, aim_t *aim) {
+    return fast_int(args[1], &aim->cmp) && fast_place(args[0], &aim->ivar) && aim->ivar.nbytes &&
+           fast_element(aim->ivar.kind, &aim->element) && PYSH_FAMILY_AMO >> aim->element & 1 &&
+           fast_has_values(aim->element) && fast_value_in(aim->element, args[2], &aim->bits);
+}
+
+/* test(ivar, cmp, value) */
+static PyObject *test(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    PyThreadState *left;
+    aim_t aim;
+    int status, holds = 0;
 
     (void)call;
-    if (n_args != 3 || !fast_ctx_options(args + 3, names, FAST_STREAM, &options) || !fast_int(args[1], &cmp) ||
-        !fast_place(args[0], &ivar) || !ivar.nbytes || !fast_element(ivar.kind, &element) ||
-        !(PYSH_FAMILY_AMO >> element & 1) || !fast_has_values(element) || !fast_value_in(element, args[2], &bits))
+    if (n_args != 3 || names || !aim_of(args, &aim))
+        return NULL;
+    left = fast_unlock(ishmemx_at_once(NULL, NULL, 0, (void *)aim.ivar.address));
+    status = ishmemx_test(aim.element, (void *)aim.ivar.address, aim.cmp, aim.bits, &holds);
+    fast_lock(left);
+    return status ? fast_finish(status) : PyBool_FromLong(holds);
+}
+
+/* signal_fetch(sig_addr) */
+static PyObject *signal_fetch(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    PyThreadState *left;
+    fast_place_t word;
+    uint64_t value = 0;
+    int status;
+
+    (void)call;
+    if (n_args != 1 || names || !word_of(args[0], &word))
+        return NULL;
+    left = fast_unlock(ishmemx_at_once(NULL, NULL, 0, (void *)word.address));
+    status = ishmemx_signal_fetch((const uint64_t *)word.address, &value);
+    fast_lock(left);
+    return status ? fast_finish(status) : PyLong_FromUnsignedLongLong(value);
+}
+
+/* wait_until(ivar, cmp, value) */
+static PyObject *wait_until(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    fast_options_t options;
+    uint64_t seen;
+    aim_t aim;
+    int status;
+
+    (void)call;
+    if (n_args != 3 || !fast_ctx_options(args + 3, names, FAST_STREAM, &options) || !aim_of(args, &aim))
         return NULL;
     if (options.on_stream)
-        return wait_on_stream(&options, element, ivar.address, cmp, bits);
-    Py_BEGIN_ALLOW_THREADS status = ishmemx_wait_until(element, (void *)ivar.address, cmp, bits, &seen);
+        return wait_on_stream(&options, aim.element, aim.ivar.address, aim.cmp, aim.bits);
+    Py_BEGIN_ALLOW_THREADS status = ishmemx_wait_until(aim.element, (void *)aim.ivar.address, aim.cmp, aim.bits, &seen);
     Py_END_ALLOW_THREADS return fast_finish(status);
 }
 
-static FAST_ENTRY(signal_op) static FAST_ENTRY(signal) static FAST_ENTRY(signal_wait) static FAST_ENTRY(wait_until)
+static FAST_ENTRY(signal_op) static FAST_ENTRY(signal) static FAST_ENTRY(signal_wait) static FAST_ENTRY(
+    wait_until) static FAST_ENTRY(test) static FAST_ENTRY(signal_fetch)
 
     vectorcallfunc fast_signal_entry(const char *family) {
-    return !strcmp(family, "signal_op")     ? signal_op_call
-           : !strcmp(family, "signal")      ? signal_call
-           : !strcmp(family, "signal_wait") ? signal_wait_call
-           : !strcmp(family, "wait_until")  ? wait_until_call
-                                            : NULL;
+    return !strcmp(family, "signal_op")      ? signal_op_call
+           : !strcmp(family, "signal")       ? signal_call
+           : !strcmp(family, "signal_wait")  ? signal_wait_call
+           : !strcmp(family, "wait_until")   ? wait_until_call
+           : !strcmp(family, "test")         ? test_call
+           : !strcmp(family, "signal_fetch") ? signal_fetch_call
+                                             : NULL;
 }

@@ -48,6 +48,7 @@ static PyObject *sync_all(const fast_call_t *call, PyObject *const *args, Py_ssi
 }
 
 static PyObject *quiet(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    PyThreadState *left;
     void *stream;
     int status;
 
@@ -58,18 +59,23 @@ static PyObject *quiet(const fast_call_t *call, PyObject *const *args, Py_ssize_
     }
     if (n_args || names || !fast_nothing_kept())
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = ishmemx_quiet(&ishmemx_ctx_default);
-    Py_END_ALLOW_THREADS return fast_finish(status);
+    left = fast_unlock(ishmemx_is_quiet());
+    status = ishmemx_quiet(&ishmemx_ctx_default);
+    fast_lock(left);
+    return fast_finish(status);
 }
 
 static PyObject *fence(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names) {
+    PyThreadState *left;
     int status;
 
     (void)call, (void)args;
     if (n_args || names)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = ishmemx_fence(&ishmemx_ctx_default);
-    Py_END_ALLOW_THREADS return fast_finish(status);
+    left = fast_unlock(ishmemx_is_quiet());
+    status = ishmemx_fence(&ishmemx_ctx_default);
+    fast_lock(left);
+    return fast_finish(status);
 }
 
 /* Arrays that only a GPU reaches are a kernel's affair, on the library's own stream where none is given. */

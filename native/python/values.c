@@ -40,9 +40,8 @@ static bool float_in(size_t nbytes, PyObject *value, uint64_t *bits_p) {
     double wide;
     float narrow;
 
-    if (!PyFloat_CheckExact(value))
+    if (!fast_float(value, &wide))
         return false;
-    wide = PyFloat_AS_DOUBLE(value);
     narrow = (float)wide;
     memcpy(bits_p, nbytes == sizeof wide ? (void *)&wide : (void *)&narrow, nbytes);
     return nbytes == sizeof wide || isinf(wide) || !isinf(narrow);
@@ -70,13 +69,17 @@ static bool unsigned_in(size_t nbytes, PyObject *value, uint64_t *bits_p) {
 
 bool fast_value_in(int element, PyObject *value, uint64_t *bits_p) {
     enum form form = elements[element].form;
+    PyObject *number;
+    bool held;
 
     *bits_p = 0;
     if (form == FLOAT)
         return float_in(elements[element].nbytes, value, bits_p);
-    if (form == NEITHER || !PyLong_CheckExact(value))
+    if (form == NEITHER || !(number = fast_integer(value)))
         return false;
-    return (form == SIGNED ? signed_in : unsigned_in)(elements[element].nbytes, value, bits_p);
+    held = (form == SIGNED ? signed_in : unsigned_in)(elements[element].nbytes, number, bits_p);
+    Py_DECREF(number);
+    return held;
 }
 
 PyObject *fast_value_out(int element, uint64_t bits) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The extension of native/python: the short way into the library for the routines called most.
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
@@ -21,6 +22,11 @@ def setup(
     team: type,
     ctx_default: object,
     fail: Callable[[int], NoReturn],
+    integer: type,
+    float32: type,
+    float64: type,
     /,
 ) -> None: ...
+def know_job(asks_keep: bool, /) -> None: ...
+def tell_missing(package: ModuleType, function: Callable[[str], NoReturn], /) -> None: ...
 def know_gpu_arrays(array_class: type, kind_of: Callable[[Any], Any], /) -> None: ...

@@ -6,6 +6,8 @@ Without it Python guesses by letters: it takes ``allreduce`` for ``and_reduce``,
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 _RANKS = ("rank", "Get_rank", "get_rank", "local_rank", "me", "mype", "pe")
 _SIZES = (
     "size",
@@ -70,6 +72,11 @@ OF_PACKAGE |= dict.fromkeys(_RANKS, "the number of this PE is pyshmem.my_pe(), o
 OF_PACKAGE |= dict.fromkeys(_SIZES, "the number of PEs is pyshmem.n_pes(), or job.n_pes")
 for _name in ("device", "triton", "gluon", "fused", "typing", "interop"):
     OF_PACKAGE[_name] = _DEVICE + _name
+
+
+def not_in_package(name: str) -> NoReturn:
+    """Raises the error of a name that ``pyshmem`` does not have."""
+    raise no_attribute("module pyshmem", name, OF_PACKAGE)
 
 
 def no_attribute(of: str, name: str, table: dict[str, str]) -> AttributeError:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
 
-from .._core import _fast, cupy_arrays
+from .._core import _fast, cupy_arrays, other_names
 from .._core.arrays import SymmetricArray
 from .._core.dtypes import Kind, kind_of
 from .._core.library import fail
@@ -28,7 +29,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 #: What stands for a routine that has a short way.
 Call: type = _fast.Call
 
-_fast.setup(SymmetricArray, np.ndarray, Kind, Context, Team, CTX_DEFAULT, fail)
+_fast.setup(
+    SymmetricArray, np.ndarray, Kind, Context, Team, CTX_DEFAULT, fail,
+    np.integer, np.float32, np.float64,
+)  # fmt: skip
 
 
 def _know_gpu_arrays() -> None:
@@ -38,6 +42,16 @@ def _know_gpu_arrays() -> None:
 
 
 runtime.on_init(_know_gpu_arrays)
+# In checking mode contexts watch sources that are complete, too.
+runtime.on_init(lambda: _fast.know_job(runtime.current().checks))
+
+
+def tell_missing(package: ModuleType) -> None:
+    """Who asks ``package`` for a name of another library is told what does the same here.
+
+    A module with ``__getattr__`` would be slower to find what it has: see ``package.c``.
+    """
+    _fast.tell_missing(package, other_names.not_in_package)
 
 
 def fast(family: str, op: int = 0) -> Callable[[_F], _F]:

@@ -18,7 +18,7 @@ from .stream_kernels import run
 
 _put, _get = lib.ishmemx_put, lib.ishmemx_get
 _PUT, _GET = ("source", "dest"), ("dest", "source")
-_PUT_CALL, _GET_CALL = 0, 1
+_PUT_CALL, _GET_CALL, _PUT_NBI_CALL, _GET_NBI_CALL = range(4)  # of native/python/rma.c
 
 
 @fast("copy", _PUT_CALL)
@@ -93,6 +93,7 @@ def get(
         fail_transfer(status, dest)
 
 
+@fast("copy", _PUT_NBI_CALL)
 def put_nbi(
     dest: AnyArray,
     source: AnyArray,
@@ -127,6 +128,7 @@ def put_nbi(
     context.keep(source, pe, nbytes)
 
 
+@fast("copy", _GET_NBI_CALL)
 def get_nbi(
     dest: AnyArray,
     source: AnyArray,

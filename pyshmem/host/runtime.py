@@ -283,7 +283,7 @@ def my_pe() -> int:
     Raises: NotInitialized.
     Spec: shmem_my_pe (OpenSHMEM 1.5).
     """
-    return current().my_pe
+    return current().my_pe if _job is None else _job.my_pe  # a call less than current()
 
 
 def n_pes() -> int:
@@ -292,7 +292,7 @@ def n_pes() -> int:
     Raises: NotInitialized.
     Spec: shmem_n_pes (OpenSHMEM 1.5).
     """
-    return current().n_pes
+    return current().n_pes if _job is None else _job.n_pes
 
 
 def current() -> Job:

@@ -22,6 +22,7 @@ SIGNAL_SET = SignalOp.SET
 SIGNAL_ADD = SignalOp.ADD
 
 _NAMES = ("source", "dest")
+_PUT_SIGNAL_CALL, _PUT_SIGNAL_NBI_CALL = 4, 5  # of native/python/rma.c
 
 
 def _change(signal: Any, sig_op: Any, pe: Any) -> tuple[int, int, int]:
@@ -29,6 +30,7 @@ def _change(signal: Any, sig_op: Any, pe: Any) -> tuple[int, int, int]:
     return integer("signal", signal, np.uint64), integer("sig_op", sig_op), pe_number(pe)
 
 
+@fast("put_signal", _PUT_SIGNAL_CALL)
 def put_signal(
     dest: AnyArray,
     source: AnyArray,
@@ -71,6 +73,7 @@ def put_signal(
         fail_transfer(status, source)
 
 
+@fast("put_signal", _PUT_SIGNAL_NBI_CALL)
 def put_signal_nbi(
     dest: AnyArray,
     source: AnyArray,
@@ -182,6 +185,7 @@ def signal_add(
     signal_op(sig_addr, signal, SIGNAL_ADD, pe, ctx=ctx, stream=stream)
 
 
+@fast("signal_fetch")
 def signal_fetch(sig_addr: AnyArray) -> int:
     """The value of this PE's signal word.
 

@@ -55,6 +55,7 @@ def wait_until(ivar: AnyArray, cmp: int, cmp_value: int, *, stream: StreamLike =
         fail(status)
 
 
+@fast("test")
 def test(ivar: AnyArray, cmp: int, cmp_value: int) -> bool:
     """Whether element 0 of ``ivar`` here compares with ``cmp_value``.
 

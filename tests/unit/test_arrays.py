@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import pyshmem
-from pyshmem._core import library
+from pyshmem._core import _fast, library
 from pyshmem._core.type_table import ELEMENTS
 from pyshmem.host import contexts
 
@@ -255,10 +255,12 @@ def test_an_nbi_source_lives_until_quiet(
     """Where the conduit completes operations at once nothing needs to be kept."""
     if outstanding:
         monkeypatch.setattr(contexts, "lib", Outstanding())
+        _fast.know_job(True)
     dest = pyshmem.zeros(4)
     source = np.arange(4.0)
     held = sys.getrefcount(source)
     pyshmem.put_nbi(dest, source, 0)
+    _fast.know_job(False)
     assert (sys.getrefcount(source) > held) is outstanding
     pyshmem.quiet()
     assert (dest == source).all()

@@ -21,6 +21,11 @@ int ishmemx_outstanding(void) {
                           (pysh.conduit->outstanding && pysh.conduit->outstanding()));
 }
 
+int ishmemx_is_quiet(void) {
+    return pysh.ready && !atomic_load_explicit(&copies_started, memory_order_relaxed) &&
+           !atomic_load_explicit(&drain_rings, memory_order_relaxed) && !pysh.conduit->quiet && !pysh.conduit->fence;
+}
+
 void pysh_quiet_set_rings(int (*drain)(void)) {
     atomic_store_explicit(&drain_rings, drain, memory_order_relaxed);
 }

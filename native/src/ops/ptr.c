@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Where the caller can load and store another PE's memory, and whether it reaches it at all. */
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/state.h"
 #include "base/status.h"
 #include "job/enter.h"
 #include "memory/address.h"
+#include "teams/ctx.h"
 #include "teams/team.h"
 
 int ishmemx_ptr(const void *address, int pe, void **peer_p) {
@@ -19,6 +21,19 @@ int ishmemx_ptr(const void *address, int pe, void **peer_p) {
     peer = pysh_near(pe) ? pysh.arena[heap].peer[pe] : NULL;
     *peer_p = peer ? peer + offset : NULL;
     return ISHMEMX_OK;
+}
+
+static bool on_host_heap(const pysh_arena_t *arena, const void *address) {
+    return (uintptr_t)address - (uintptr_t)arena->first < arena->usable;
+}
+
+int ishmemx_at_once(ishmemx_ctx_t ctx, const void *address, int pe, const void *local) {
+    const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_HOST];
+
+    if (!pysh_goes_on() || !arena->cpu_visible || (local && !on_host_heap(arena, local)))
+        return false;
+    return !ctx || (!ctx->guarded && (unsigned)pe < (unsigned)ctx->team->n_pes && on_host_heap(arena, address) &&
+                    arena->peer[ctx->team->pes[pe]]);
 }
 
 int ishmemx_pe_accessible(int pe) {

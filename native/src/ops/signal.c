@@ -11,6 +11,13 @@
 #include "ops/rma.h"
 #include "ops/wait_until.h"
 
+static int sig_op_check(int sig_op) {
+    if (sig_op == ISHMEMX_SIGNAL_SET || sig_op == ISHMEMX_SIGNAL_ADD)
+        return ISHMEMX_OK;
+    return pysh_fail(ISHMEMX_ERR_ARGUMENT, "sig_op is %d, neither SIGNAL_SET (%d) nor SIGNAL_ADD (%d)", sig_op,
+                     ISHMEMX_SIGNAL_SET, ISHMEMX_SIGNAL_ADD);
+}
+
 /* Everything that can be wrong with a signal, found before any data moves. */
 static int signal_check(const uint64_t *sig_addr, int sig_op, int pe) {
     char *peer;
@@ -19,10 +26,7 @@ static int signal_check(const uint64_t *sig_addr, int sig_op, int pe) {
 
     if (!status)
         status = pysh_type_check_aligned(ISHMEMX_TYPE_UINT64, sig_addr, "sig_addr");
-    if (!status && sig_op != ISHMEMX_SIGNAL_SET && sig_op != ISHMEMX_SIGNAL_ADD)
-        status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "sig_op is %d, neither SIGNAL_SET (%d) nor SIGNAL_ADD (%d)", sig_op,
-                           ISHMEMX_SIGNAL_SET, ISHMEMX_SIGNAL_ADD);
-    return status;
+    return status ? status : sig_op_check(sig_op);
 }
 
 /* The atomic is sequentially consistent, so also a release: it pairs with the acquire at the end of
@@ -68,8 +72,8 @@ int ishmemx_signal_op(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, in
     PYSH_ENTER();
     status = pysh_ctx_pe(ctx, pe, &world);
     if (!status)
-        status = signal_check(sig_addr, sig_op, world);
-    return status ? status : signal_send(sig_addr, signal, sig_op, world);
+        status = sig_op_check(sig_op);
+    return status ? status : signal_send(sig_addr, signal, sig_op, world); /* which looks at the word itself */
 }
 
 int ishmemx_signal_fetch(const uint64_t *sig_addr, uint64_t *value) {
