@@ -82,14 +82,17 @@ bool pysh_coll_compares(unsigned n) {
     return pysh.check || n < pysh.check_first;
 }
 
+static bool compares(const struct ishmemx_team *team) {
+    return team->n_pes > 1 && (team->resume.compared || pysh_coll_compares(team->compared));
+}
+
 static int agree(ishmemx_team_t team, const pysh_call_t *call, int status) {
-    pysh_record_t mine = pysh_record_of(call, status), *all;
+    pysh_record_t mine, *all;
     int outcome;
 
-    if (team->n_pes == 1 || !(team->resume.compared || pysh_coll_compares(team->compared)))
-        return status;
     if (pysh_passed(team, &outcome, NULL, 0))
         return status ? status : outcome;
+    mine = pysh_record_of(call, status);
     all = calloc((size_t)team->n_pes, sizeof *all);
     if (!all)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory to compare arguments", call->routine);
@@ -125,7 +128,9 @@ int pysh_coll_begin(ishmemx_team_t team, const pysh_call_t *call, int status) {
         return status;
     if ((claimed = pysh_team_claim(team, call->routine, digest_of(call))))
         return status ? status : claimed;
-    if ((status = agree(team, call, status)))
+    if (__builtin_expect(compares(team), 0))
+        status = agree(team, call, status);
+    if (status)
         pysh_team_unclaim(team, status);
     return status;
 }
