@@ -102,6 +102,21 @@ def test_sizes_from_outside_do_not_wrap(build: Compile, run_command: Callable) -
     assert run_command([program], 60, check=True).stdout == "ok\n"
 
 
+def test_a_process_is_known_by_its_number_and_its_start(
+    build: Compile, run_command: Callable
+) -> None:
+    sources = [HERE / "processes.c", SOURCES / "base" / "process.c"]
+    program = build(["-std=gnu11", "-O2", f"-I{SOURCES}", *sources], "processes")
+    assert run_command([program], 60, check=True).stdout == "ok\n"
+
+
+def test_nobody_else_asks_for_a_process_by_its_number() -> None:
+    """``kill(pid, 0)`` says that somebody has the number, not who."""
+    asking = re.compile(r"\bkill\([^;]*,\s*0\)")
+    found = {path.name for path in LIBRARY if asking.search(path.read_text())}
+    assert found == {"process.c"}
+
+
 # ---- a program of users --------------------------------------------------------------------------
 
 

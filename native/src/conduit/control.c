@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/memory_file.h"
+#include "base/process.h"
 #include "base/status.h"
 #include "conduit/board.h"
 #include "ishmemx.h"
@@ -171,24 +172,25 @@ static void describe_host(const pysh_control_slot_t *slot, char *text, size_t ca
     snprintf(text, capacity, "in %s for %.1f s", what, (double)(pysh_now_ns() - since) * 1e-9);
 }
 
-/* A process that is stopped says nothing itself; its state follows the command's name in /proc. */
+void pysh_control_set_process(pysh_control_slot_t *slot, const pysh_process_t *process) {
+    atomic_store(&slot->pid, process->pid);
+    atomic_store(&slot->pid_namespace, process->pid_namespace);
+    atomic_store(&slot->pid_start, process->start);
+}
+
+pysh_process_t pysh_control_process(const pysh_control_slot_t *slot) {
+    return (pysh_process_t){atomic_load(&slot->pid), atomic_load(&slot->pid_namespace), atomic_load(&slot->pid_start)};
+}
+
+/* A process that is stopped says nothing itself. */
 static void describe_process(const pysh_control_slot_t *slot, char *text, size_t capacity) {
-    char path[64], line[256];
-    struct stat namespace;
-    const char *rest;
-    FILE *file;
+    pysh_process_t process = pysh_control_process(slot);
+    char state = pysh_process_state(&process);
 
     text[0] = '\0';
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)atomic_load(&slot->pid));
-    if (stat("/proc/self/ns/pid", &namespace) || namespace.st_ino != atomic_load(&slot->pid_namespace) ||
-        !(file = fopen(path, "re")))
-        return;
-    line[fread(line, 1, sizeof line - 1, file)] = '\0';
-    fclose(file);
-    rest = strrchr(line, ')');
-    if (rest && strncmp(rest, ") T", 3) == 0)
-        snprintf(text, capacity, ", stopped by a signal (kill -CONT %d lets it go on)", (int)atomic_load(&slot->pid));
-    else if (rest && strncmp(rest, ") t", 3) == 0)
+    if (state == 'T')
+        snprintf(text, capacity, ", stopped by a signal (kill -CONT %d lets it go on)", (int)process.pid);
+    else if (state == 't')
         snprintf(text, capacity, ", stopped by a debugger");
 }
 

@@ -9,10 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/process.h"
 #include "base/state.h"
 #include "conduit/conduit.h"
 
-#define PYSH_CONTROL_MAGIC  0x39304c5254435950ULL /* "PYCTRL09": raised when the layout changes */
+#define PYSH_CONTROL_MAGIC  0x30314c5254435950ULL /* "PYCTRL10": raised when the layout changes */
 #define PYSH_ACTIVITY_WORDS (PYSH_ACTIVITY_TEXT / 8)
 
 /* The word `aborted`; a PE's abort ends with the job, the launcher's is for good. */
@@ -75,7 +76,7 @@ typedef struct pysh_control_slot {
     _Atomic int32_t pid;
     _Atomic int64_t reported_ns;                    /* see pysh_control_claim_report(); used by the PEs of the host */
     uint64_t passed, left;                          /* epochs of the barrier of few PEs, times left; own PE only */
-    _Atomic uint64_t pid_namespace;                 /* a pid means something to processes of the same namespace only */
+    _Atomic uint64_t pid_namespace, pid_start;      /* with pid: which process, see process.h */
     _Atomic uint64_t activity_version;              /* of the two below; odd during a change */
     _Atomic int64_t activity_ns;                    /* since when, CLOCK_MONOTONIC; 0: not waiting */
     _Atomic uint64_t activity[PYSH_ACTIVITY_WORDS]; /* text, not always terminated */
@@ -113,6 +114,9 @@ void pysh_control_unmap(pysh_control_t *control);
 /* Everything as after creation, but an abort by the launcher stays. By one process, while no other uses the segment. */
 void pysh_control_reset(pysh_control_t *control);
 
+/* The process that the PE is. It is told before the state says RUNNING. */
+void pysh_control_set_process(pysh_control_slot_t *slot, const pysh_process_t *process);
+pysh_process_t pysh_control_process(const pysh_control_slot_t *slot);
 /* NULL: not waiting. One thread at a time. */
 void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns);
 /* " while this PE was in barrier_all", or nothing when it does not wait. */

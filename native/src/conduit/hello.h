@@ -5,18 +5,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/process.h"
 #include "ishmemx.h"
 
 #define PYSH_HELLO_MAGIC 0x4d485350u /* "PSHM"; it and `version` keep their place in all versions */
 #define PYSH_HELLO_PATH  256         /* a longer one loses its beginning */
 
-/* What a PE tells about itself. All but pe, pid, pid_namespace and path must agree. */
+/* What a PE tells about itself. All but pe, process and path must agree. */
 typedef struct pysh_hello {
     uint32_t magic;
     char version[60];
-    int32_t pe, n_pes, accelerator, pid;
+    int32_t pe, n_pes, accelerator;
     int64_t heap_bytes, device_heap_bytes;
-    uint64_t pid_namespace;
+    pysh_process_t process;
     char path[PYSH_HELLO_PATH]; /* of its library, for who is told that the versions differ */
 } pysh_hello_t;
 

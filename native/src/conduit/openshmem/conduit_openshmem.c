@@ -237,8 +237,7 @@ static int os_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
         return status;
     pysh_sleep_prepare();
     pysh_hello_fill(config, &hello);
-    atomic_store(&pysh_os.control->slot.pid, hello.pid);
-    atomic_store(&pysh_os.control->slot.pid_namespace, hello.pid_namespace);
+    pysh_control_set_process(&pysh_os.control->slot, &hello.process);
     pysh_control_set_activity(&pysh_os.control->slot, NULL, 0);
     atomic_store(&pysh_os.control->slot.state, PYSH_PE_RUNNING);
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)

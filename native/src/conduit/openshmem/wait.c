@@ -3,10 +3,8 @@
 #define _GNU_SOURCE
 #include "conduit/openshmem/wait.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "conduit/board.h"
@@ -125,6 +124,12 @@ static int peer_lost(int pe, const char *how) {
                      during);
 }
 
+static bool process_ended(const pysh_control_slot_t *slot) {
+    pysh_process_t process = pysh_control_process(slot);
+
+    return pysh_process_ended(&process);
+}
+
 /* Deaths on other hosts are noticed by the launcher, which ends the job. */
 int pysh_os_liveness(void) {
     int left = -1;
@@ -134,9 +139,7 @@ int pysh_os_liveness(void) {
         return pysh_fail(ISHMEMX_ERR_PEER, "the job is being aborted: %s", pysh_os.control->why);
     for (int pe = 0; pe < pysh_os.n_pes; pe++) {
         const pysh_control_slot_t *slot = pysh_os.peer[pe] ? &pysh_os.peer[pe]->slot : NULL;
-        bool ended = slot && pe != pysh_os.pe &&
-                     atomic_load(&slot->pid_namespace) == atomic_load(&pysh_os.control->slot.pid_namespace) &&
-                     kill(atomic_load(&slot->pid), 0) && errno == ESRCH;
+        bool ended = slot && pe != pysh_os.pe && process_ended(slot);
 
         /* After the look at the process: a PE that ended without having said so has died. */
         if (slot && atomic_load_explicit(&slot->state, memory_order_acquire) == PYSH_PE_FINALIZED)

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,6 +17,7 @@
 
 #include "base/cores.h"
 #include "base/memory_file.h"
+#include "base/process.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/board.h"
@@ -89,9 +89,9 @@ static int make_descriptors(const ishmemx_config_t *config, int *fds) {
 static int check_place(const ishmemx_config_t *config) {
     pysh_control_slot_t *slot;
     pysh_control_t *control;
+    pysh_process_t process;
     pysh_hello_t own;
     int status;
-    pid_t pid;
 
     if (config->control_fd < 0)
         return ISHMEMX_OK;
@@ -105,14 +105,14 @@ static int check_place(const ishmemx_config_t *config) {
                                config->control_fd);
     pysh_hello_fill(config, &own);
     slot = &control->slot[config->pe];
-    pid = atomic_load(&slot->pid);
-    if (atomic_load(&slot->state) == PYSH_PE_RUNNING && pid != own.pid &&
-        atomic_load(&slot->pid_namespace) == own.pid_namespace && kill(pid, 0) == 0)
+    process = pysh_control_process(slot);
+    if (atomic_load(&slot->state) == PYSH_PE_RUNNING && process.pid != own.process.pid &&
+        pysh_process_same_namespace(&process) && !pysh_process_ended(&process))
         status =
             pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
                       "PE %d of this job is process %d, which has not finalised; this one has only its environment "
                       "and is no PE",
-                      config->pe, pid);
+                      config->pe, (int)process.pid);
     pysh_control_unmap(control);
     return status;
 }
@@ -123,8 +123,7 @@ static void enter_all(const pysh_hello_t *hello) {
     shm.control->few = shm.n_pes <= PYSH_FEW_PES && shm.n_pes <= pysh_cores();
     for (int pe = 0; pe < shm.n_pes; pe++) {
         pysh_control_slot_t *slot = &shm.control->slot[pe];
-        atomic_store(&slot->pid, hello[pe].pid);
-        atomic_store(&slot->pid_namespace, hello[pe].pid_namespace);
+        pysh_control_set_process(slot, &hello[pe].process);
         atomic_store(&slot->state, PYSH_PE_RUNNING);
     }
 }

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,6 +17,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "base/status.h"
 #include "conduit/control.h"
 #include "ishmemx.h"
@@ -39,16 +39,19 @@ const char *pysh_open_files_advice(void) {
 }
 
 /* Returns false when this process, or the system, may open no more files. */
-static bool watch(int pe, pid_t pid) {
-    watched[pe].fd = (int)syscall(SYS_pidfd_open, pid, 0);
+static bool watch(int pe, const pysh_process_t *process) {
+    int error;
+
+    watched[pe].fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+    error = errno;
     watched[pe].events = POLLIN;
-    gone[pe] = watched[pe].fd < 0 && errno == ESRCH;
-    return watched[pe].fd >= 0 || (errno != EMFILE && errno != ENFILE);
+    /* Asked behind the descriptor: what it names then is what had the number all the while. */
+    gone[pe] = pysh_process_ended(process);
+    errno = error;
+    return watched[pe].fd >= 0 || (error != EMFILE && error != ENFILE);
 }
 
 int pysh_peers_watch(const pysh_control_t *control, int pe) {
-    uint64_t namespace = atomic_load(&control->slot[pe].pid_namespace);
-
     n_watched = 0;
     watched = calloc((size_t)control->n_pes, sizeof *watched);
     gone = calloc((size_t)control->n_pes, sizeof *gone);
@@ -57,10 +60,10 @@ int pysh_peers_watch(const pysh_control_t *control, int pe) {
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to watch %d PEs", control->n_pes);
     }
     for (int peer = 0; peer < control->n_pes; peer++) {
+        pysh_process_t process = pysh_control_process(&control->slot[peer]);
         watched[peer].fd = -1;
         n_watched = peer + 1;
-        if (peer != pe && atomic_load(&control->slot[peer].pid_namespace) == namespace &&
-            !watch(peer, atomic_load(&control->slot[peer].pid))) {
+        if (peer != pe && pysh_process_same_namespace(&process) && !watch(peer, &process)) {
             pysh_fail(ISHMEMX_ERR_SYSTEM, "PE %d cannot watch its %d peers: %s; each takes a file: %s", pe,
                       control->n_pes - 1, strerror(errno), pysh_open_files_advice());
             pysh_peers_unwatch();
@@ -81,14 +84,16 @@ void pysh_peers_unwatch(void) {
     n_watched = 0;
 }
 
-/* The process is there no more; without pidfd only its parent's wait makes that known. */
+/* The process is there no more. */
 static bool process_ended(const pysh_control_t *control, int own, int pe) {
+    pysh_process_t process;
+
     if (gone[pe] || watched[pe].revents)
         return true;
-    if (watched[pe].fd >= 0 || pe == own ||
-        atomic_load(&control->slot[pe].pid_namespace) != atomic_load(&control->slot[own].pid_namespace))
+    if (watched[pe].fd >= 0 || pe == own)
         return false;
-    return kill(atomic_load(&control->slot[pe].pid), 0) && errno == ESRCH;
+    process = pysh_control_process(&control->slot[pe]);
+    return pysh_process_ended(&process);
 }
 
 static int check(const pysh_control_t *control, int pe) {

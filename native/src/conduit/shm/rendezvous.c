@@ -116,7 +116,7 @@ static void compare(pysh_rendezvous_t *r, const pysh_hello_t *hello) {
         refuse(r, ISHMEMX_ERR_MISMATCH, "a process claims to be PE %d of %d", hello->pe, own->n_pes);
     else if (r->hello[hello->pe].magic)
         refuse(r, ISHMEMX_ERR_MISMATCH, "two processes claim to be PE %d (pids %d and %d)", hello->pe,
-               r->hello[hello->pe].pid, hello->pid);
+               r->hello[hello->pe].process.pid, hello->process.pid);
     else if (hello->accelerator != own->accelerator)
         refuse(r, ISHMEMX_ERR_MISMATCH, "PE %d uses accelerator %s, PE 0 %s; set PYSHMEM_DEVICE alike on all PEs",
                hello->pe, accelerator_name(hello->accelerator), accelerator_name(own->accelerator));
