@@ -9,6 +9,7 @@ it may have failed: ``if value == marker: check_value()``.
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
@@ -228,6 +229,13 @@ def text_of_file(path: Path, named_by: str) -> str:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise ValueError(f"{named_by} is {shown(str(path))}, which cannot be read: {why}") from None
+
+
+def cache_folder() -> Path:
+    """Where what can be made again is kept: ``PYSHMEM_CACHE_DIR``, else in the user's cache."""
+    if chosen := setting("CACHE_DIR")[0]:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pyshmem"
 
 
 def setting_number(name: str) -> int:

@@ -67,14 +67,16 @@ class Transfers:
         """The routine that a shape calls: one thread shares its call with nobody."""
         return op if shape[0] == 1 else f"{op}_work_group"
 
-    def time(self, op: str, shape: Shape, nbytes: int, peer: int) -> float:
-        """Microseconds until ``nbytes`` are delivered."""
+    def time(self, op: str, shape: Shape, nbytes: int, peer: int, budget_us: float = 3000) -> float:
+        """Microseconds until ``nbytes`` are delivered; ``budget_us``: of one of the runs."""
         wide = shape[0] > 1
         if (op, wide) not in self._kernels:
             self._kernels[op, wide] = mover(ROUTINES[op][wide])
         nbytes = grid_bytes(nbytes, shape[1])
         dest, source = (array[:nbytes] for array in self._arguments)
-        return self.clock.alone(self._kernels[op, wide], shape, dest, source, peer)
+        return self.clock.alone(
+            self._kernels[op, wide], shape, dest, source, peer, budget_us=budget_us
+        )
 
     def free(self) -> None:
         """Gives the buffers back; all PEs."""

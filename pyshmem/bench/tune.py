@@ -46,7 +46,8 @@ def crossing(sizes: list[int], plain: list[float], other: list[float]) -> int | 
     return int(2**exponent) // 16 * 16
 
 
-def _slowest(values: list[float]) -> list[float]:
+def slowest(values: list[float]) -> list[float]:
+    """The largest of all PEs' values, one by one. All PEs."""
     source = pyshmem.zeros(max(len(values), 1), dtype=np.float64)
     dest = pyshmem.zeros_like(source)
     source[: len(values)] = values
@@ -69,7 +70,7 @@ def _two_ways(
                 pyshmem.barrier_all()
                 result.append(time(size))
                 pyshmem.barrier_all()
-    return _slowest(times[0]), _slowest(times[1])
+    return slowest(times[0]), slowest(times[1])
 
 
 class Tuner:
@@ -156,8 +157,9 @@ def show(measured: table.Table) -> None:
             names = (cutover.row_name(op, (threads, blocks)) for blocks in cutover.BLOCKS)
             grid.add_row(str(threads), *(text(op, name) for name in names))
         Console().print(grid)
-    print(f"reduce: shares from {text('reduce', 'reduce')} bytes on")
-    print(f"ll: flags behind the data, no longer in it, from {text('ll', 'll')} bytes on")
+    if "reduce" in measured.rows:
+        print(f"reduce: shares from {text('reduce', 'reduce')} bytes on")
+        print(f"ll: flags behind the data, no longer in it, from {text('ll', 'll')} bytes on")
 
 
 def write(measured: table.Table, path: Path) -> None:
@@ -174,26 +176,34 @@ def write(measured: table.Table, path: Path) -> None:
 
 @click.command()
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path))
-def main(output: Path | None) -> None:
+@click.option("--quick", is_flag=True)
+def main(output: Path | None, quick: bool) -> None:
     """Measures, and PE 0 writes and prints."""
     with (
         pyshmem.init() as job,
-        Progress(console=Console(stderr=True), disable=job.my_pe != 0) as bar,
+        Progress(console=Console(stderr=True), disable=quick or job.my_pe != 0) as bar,
     ):
         if job.n_pes == 1:
             raise click.ClickException("tuning takes 2 PEs: -n 2")
-        path = output or table.tune_file()
-        clock = Clock(job)
+        clock, took = Clock(job), ""
         if job.my_pe == 0 and clock.simulated:
             say("On the simulator these figures are the simulator's: they say nothing about a GPU.")
-        tuner = Tuner(clock, lambda: bar.advance(task))
-        task = bar.add_task("tuning", total=tuner.steps)
-        measured = table_of(tuner.rows(), f"python -m pyshmem tune -n {job.n_pes}")
-        leader = job.my_pe == 0
+        if quick:
+            from .calibrate import Calibration
+
+            path, calibration = output or table.quick_file(), Calibration(clock)
+            rows, source = calibration.rows(), f"python -m pyshmem tune quick -n {job.n_pes}"
+            took = f", measured in {calibration.seconds:.2f} s"
+        else:
+            path = output or table.tune_file()
+            tuner = Tuner(clock, lambda: bar.advance(task))
+            task = bar.add_task("tuning", total=tuner.steps)
+            rows, source = tuner.rows(), f"python -m pyshmem tune -n {job.n_pes}"
+        measured, leader = table_of(rows, source), job.my_pe == 0
     if leader:
         write(measured, path)
         show(measured)
-        print(f"written to {path}")
+        print(f"written to {path}{took}")
 
 
 if __name__ == "__main__":

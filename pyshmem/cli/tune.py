@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ..host.tuning.table import tune_file
+from ..host.tuning.table import quick_file, tune_file
 from ._job import job_options, run_module
 
 
@@ -26,7 +26,7 @@ def _refuse_unwritable(path: Path) -> None:
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["cutover", "fused"]), default="cutover")
+@click.argument("what", type=click.Choice(["cutover", "quick", "fused"]), default="cutover")
 @job_options
 @click.option(
     "-o",
@@ -38,6 +38,9 @@ def _refuse_unwritable(path: Path) -> None:
 def tune(ctx: click.Context, what: str, n_pes: int, device: str | None, output: str | None) -> None:
     """Measure from how many bytes on copy engines are faster than stores, and keep the table.
 
+    "tune quick" measures puts and gets of few sizes, in about a second, for GPUs of which no table has
+    rows; any that tune measured, or that ships, counts for more. PYSHMEM_CALIBRATION=0 leaves it out.
+
     "tune fused" measures which road of pyshmem.fused's operations is the fastest at which size, and
     keeps that in the same file; it needs torch and Triton.
 
@@ -47,9 +50,11 @@ def tune(ctx: click.Context, what: str, n_pes: int, device: str | None, output: 
     chosen = os.environ.get("PYSHMEM_TUNE_FILE")
     if chosen and not Path(chosen).exists():  # a job would refuse to start without it
         del os.environ["PYSHMEM_TUNE_FILE"]
-        output = output or chosen
-    _refuse_unwritable(Path(output) if output else tune_file())
+        output = output or (None if what == "quick" else chosen)
+    default = quick_file() if what == "quick" else tune_file()
+    _refuse_unwritable(Path(output) if output else default)
     arguments = ["--output", output] if output else []
+    arguments += ["--quick"] if what == "quick" else []
     if what == "fused":
         needs = ("torch", "triton")
         run_module(ctx, "pyshmem.bench.tune_fused", arguments, n_pes, device, needs)

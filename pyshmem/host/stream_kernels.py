@@ -25,7 +25,7 @@ from .._core.arrays import StreamLike, stream_handle
 from .._core.contract import HASH, STREAM_KERNEL, STREAM_KEY
 from .._core.dtypes import Kind, as_dtype, bits_of, integer, kind_of
 from .._core.errors import ShmemError, UnsupportedError
-from .._core.library import __version__, check, ffi, lib, setting
+from .._core.library import __version__, cache_folder, check, ffi, lib
 from .._core.type_table import ELEMENT_NUMBER, ELEMENTS, REDUCE_OPS
 from .._foreign import environment
 from . import runtime
@@ -156,10 +156,7 @@ def named(number: int) -> str | None:
 
 @functools.cache
 def _folder() -> Path:
-    chosen = setting("CACHE_DIR")[0]
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pyshmem"
+    return cache_folder()
 
 
 @functools.cache

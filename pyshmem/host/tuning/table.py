@@ -8,8 +8,9 @@ table has a key: the GPU's name, the kind of its link to peers, the number of pe
 
 Of each operation those rows count that the strongest table has: one that was measured on such a GPU with
 such a link, else that of the nearest kind (``kinds.py`` has the rule). Among tables as near, users'
-files beat the shipped one; then the number of peers counts: as many, else the next smaller number, else
-the smallest. A table for more peers than there are is weaker than one of a GPU of quite the same kind.
+files beat the shipped one, and that beats the file of ``tune quick``; then the number of peers counts:
+as many, else the next smaller number, else the smallest. A table for more peers than there are is weaker
+than one of a GPU of quite the same kind.
 """
 
 from __future__ import annotations
@@ -21,7 +22,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..._core.library import check, ffi, lib, owned, setting, text_of_file
+from ..._core.library import (
+    cache_folder,
+    check,
+    ffi,
+    lib,
+    owned,
+    setting,
+    setting_number,
+    text_of_file,
+)
 from .. import runtime
 from ..teams import TEAM_WORLD
 from . import gpus, kinds, old_files
@@ -73,11 +83,18 @@ def _users(name: str) -> Path:
     return Path(click.get_app_dir("pyshmem")) / name
 
 
+def quick_file() -> Path:
+    """The file of ``python -m pyshmem tune quick``, beside compiled kernels: made again in a second."""
+    return cache_folder() / "calibration.json"
+
+
 def files() -> Iterator[tuple[str, str]]:
     """Texts of the files that may have tables, the weakest first, and their names.
 
-    Raises: ValueError (``PYSHMEM_TUNE_FILE``, or the user's own file, cannot be read).
+    Raises: ValueError (``PYSHMEM_TUNE_FILE``, or a file of the user's own, cannot be read).
     """
+    if setting_number("CALIBRATION") and (quick := quick_file()).is_file():
+        yield text_of_file(quick, "the file of tune quick"), str(quick)
     shipped = importlib.resources.files("pyshmem").joinpath("data").joinpath("tuning.json")
     yield shipped.read_text(encoding="utf-8"), "shipped"
     tuned = tune_file()
