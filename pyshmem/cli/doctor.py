@@ -24,8 +24,8 @@ from .._core.errors import ShmemError
 from ..host import runtime
 from ..host.tuning.gpus import architecture
 from ..launcher.control import NativeControl
-from ..launcher.settings import check_settings
-from . import facts
+from ..launcher.settings import check_settings, settle_device
+from . import facts, places
 
 _LEAST_ARCHITECTURE = (8, 0)  # that kernels are compiled for
 _BULK_ARCHITECTURE = (9, 0)  # from which on the hardware has bulk copies
@@ -44,10 +44,18 @@ class Finding(NamedTuple):
 
 
 @click.command()
-def doctor() -> None:
+@click.option(
+    "-n",
+    "--n-pes",
+    type=click.IntRange(min=1, max=4096),
+    help="Of a job with so many PEs: which GPU, link, cores and table each gets; default: one a GPU.",
+)
+def doctor(n_pes: int | None) -> None:
     """Say what is missing for what, and the command that fixes it; run a job of 2 PEs.
 
-    The exit status is 0 when jobs on this host work, with or without accelerators.
+    Where there are GPUs, or with -n, it shows which GPU, link and cores each PE of a job gets, and
+    whether its rows of measured choices were measured on such a GPU or are by rule. The exit status is
+    0 when jobs on this host work, with or without accelerators.
     """
     console = Console()
     findings = [*_host(), *_simulator(), *_triton(), *_torch(), *_cuda(), *_mpi(), _self_test()]
@@ -62,9 +70,18 @@ def doctor() -> None:
             # One line each, never wrapped: they are there to be copied.
             console.print(f"{finding.purpose}: {finding.what}:", style="bold", highlight=False)
             console.print(f"    {escape(finding.fix)}", soft_wrap=True, highlight=False)
+    if n_pes or runtime.gpu_count():
+        console.print(_places(n_pes or max(2, runtime.gpu_count())))
     usable = _usable(findings)
     console.print("works: " + (", ".join(usable) or "nothing"), style="bold")
     sys.exit(0 if "host" in usable else 1)
+
+
+def _places(n_pes: int) -> Table | str:
+    try:
+        return places.table(n_pes, settle_device(n_pes))
+    except (ShmemError, ValueError, RuntimeError) as error:
+        return escape(f"what PEs get cannot be told: {error}")
 
 
 def _usable(findings: list[Finding]) -> list[str]:

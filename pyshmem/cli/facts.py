@@ -120,7 +120,10 @@ def describe_choices(gpu: tuned_gpus.Gpu, peers: int) -> str:
     if found is None:
         return "none: all by stores"
     _, comma, rule = found.origin.partition(", by rule ")
-    return f"by rule {rule}" if comma else f"measured ({found.origin})"
+    if comma:
+        return f"by rule {rule}"
+    quick = found.origin == str(tuning.quick_file())
+    return f"{'calibrated by tune quick' if quick else 'measured'} ({found.origin})"
 
 
 def requirements(extra: str) -> list[Requirement]:

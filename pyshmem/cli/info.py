@@ -20,6 +20,7 @@ import pyshmem
 from .._core.errors import LaunchError
 from .._core.library import lib, parse_size, setting, size_text
 from .._core.settings import SETTINGS, Setting, misspelt
+from ..launcher.binding import ranges
 from ..launcher.settings import settle_device
 from . import facts
 
@@ -77,19 +78,8 @@ def _show_nodes() -> None:
                 pes = [pe for pe in range(job.n_pes) if node[pe] == first]
                 host = bytes(names[first]).rstrip(b"\0").decode()
                 reach = "loads and stores" if first == node[0] else "the proxy's messages"
-                table.add_row(host, _ranges(pes), reach)
+                table.add_row(host, ranges(pes), reach)
             Console().print(table)
-
-
-def _ranges(pes: list[int]) -> str:
-    """``0-3, 8`` of 0, 1, 2, 3, 8."""
-    runs: list[list[int]] = []
-    for pe in pes:
-        if runs and pe == runs[-1][1] + 1:
-            runs[-1][1] = pe
-        else:
-            runs.append([pe, pe])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
 def _package_folder(name: str, file: str) -> Path:

@@ -11,13 +11,14 @@ that may use one node only, or has fewer CPUs than PEs, leaves its PEs unbound.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from .._core.errors import LaunchError
+from ..host import runtime
+from ..host.tuning import gpus
 
 BINDINGS = ("core", "numa", "gpu", "none")
 
@@ -177,28 +178,46 @@ def numa_nodes(allowed: Collection[int]) -> list[frozenset[int]]:
 
 def gpu_cpus() -> list[set[int]]:
     """For each visible GPU the CPUs near it; empty sets where the machine does not tell."""
-    return [
-        _list_in(f"bus/pci/devices/{address}/local_cpulist") if address else set()
-        for address in _gpu_addresses()
-    ]
+    return [_near(address) if address else set() for address in _gpu_addresses()]
+
+
+def _near(address: str) -> set[int]:
+    """The CPUs near a PCI device: those that ``/sys`` lists, else those of its NUMA node."""
+    folder = f"bus/pci/devices/{address}"
+    if cpus := _list_in(f"{folder}/local_cpulist"):
+        return cpus
+    node = _list_in(f"{folder}/numa_node")  # "-1", of which no number is made, where there is none
+    return _list_in(f"devices/system/node/node{min(node)}/cpulist") if node else set()
 
 
 def _gpu_addresses() -> list[str]:
-    """The PCI addresses of the visible GPUs, as ``/sys`` has them, by the driver."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return []
-    count, device, found = ctypes.c_int(), ctypes.c_int(), []
-    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
-        return []
-    for number in range(count.value):
-        text = ctypes.create_string_buffer(32)
-        failed = driver.cuDeviceGet(ctypes.byref(device), number) or driver.cuDeviceGetPCIBusId(
-            text, len(text), device
-        )
-        found.append("" if failed else text.value.decode().lower())
-    return found
+    """The PCI addresses of the visible GPUs, as ``/sys`` has them; a MIG slice's is that of its GPU."""
+    return [gpus.bus_address(number) for number in range(runtime.gpu_count())]
+
+
+def described(cpus: frozenset[int] | None) -> str:
+    """CPUs and their NUMA nodes for people: ``0-15 (NUMA node 0)``."""
+    if cpus is None:
+        return "not bound"
+    folder = _SYSTEM / "devices/system/node"
+    nodes = sorted(
+        int(path.name[4:])
+        for path in folder.glob("node[0-9]*")
+        if cpus & _list_in(f"devices/system/node/{path.name}/cpulist")
+    )
+    named = f" (NUMA node {', '.join(map(str, nodes))})" if nodes else ""
+    return ranges(sorted(cpus)) + named
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """``0-3, 8`` of 0, 1, 2, 3, 8."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
 def _list_in(name: str) -> set[int]:
@@ -210,5 +229,7 @@ def _list_in(name: str) -> set[int]:
     found: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
+        if not first:  # -1
+            continue
         found.update(range(int(first), int(last or first) + 1))
     return found

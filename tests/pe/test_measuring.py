@@ -62,14 +62,51 @@ def test_jobs_read_what_tune_wrote(tmp_path: Path) -> None:
     assert done.stdout.split() == [str(path)] * 2, done.stderr
 
 
-@pytest.mark.parametrize("what", ["cutover", "fused"])
+MADE_UP = """
+import sys
+import pyshmem
+from pyshmem import cutover
+from pyshmem.host.tuning import gpus, table
+
+gpus.of_this_pe = lambda: gpus.Gpu("NVIDIA Z9", gpus.kind("NVIDIA Z9", 110, "NVLink 5"))
+if "measure" in sys.argv:
+    from pyshmem.bench import tune
+    sys.argv[1:] = ["--quick"]
+    tune.main(standalone_mode=False)
+with pyshmem.init() as job:
+    print(cutover.origin("put", 1, 1), cutover.origin("reduce"), sep="|")
+"""
+
+
+def test_a_gpu_without_a_table_takes_what_tune_quick_measured_unless_it_is_told_not_to(
+    tmp_path: Path,
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(MADE_UP)
+    run = ("run", "-n", "2", "--device", "sim", str(program))
+    kept = {"PYSHMEM_CACHE_DIR": str(tmp_path / "cache")}
+    done = pyshmem_command(*run, "measure", **kept)
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "cache" / "calibration.json"
+    (made,) = json.loads(path.read_text())["tables"]
+    assert (made["gpu"], made["link"], made["peers"]) == ("NVIDIA Z9", "NVLink 5", 1)
+    assert {op.split()[0] for op in made["rows"]} == {"put", "get"}  # no bits of results hang on it
+    rule = "shipped, by rule from NVIDIA H100 80GB HBM3"
+    assert done.stdout.splitlines()[-2:] == [f"{path}|{rule}"] * 2
+    told = pyshmem_command(*run, **kept, PYSHMEM_CALIBRATION="0")
+    assert told.stdout.splitlines() == [f"{rule}|{rule}"] * 2
+
+
+@pytest.mark.parametrize("what", ["cutover", "quick", "fused"])
 def test_a_place_for_the_table_is_there_before_anything_is_measured(
     tmp_path: Path, what: str
 ) -> None:
     file = tmp_path / "file"
     file.touch()
-    wanted = file / "table.json"
-    done = pyshmem_command("tune", what, "--device", "sim", PYSHMEM_TUNE_FILE=str(wanted))
+    wanted = file / "calibration.json"
+    place = {"PYSHMEM_CACHE_DIR": str(file)} if what == "quick" else {}
+    place |= {} if place else {"PYSHMEM_TUNE_FILE": str(wanted)}
+    done = pyshmem_command("tune", what, "--device", "sim", **place)
     assert done.returncode == 1
     assert done.stderr.startswith(f"Error: the table cannot be written to {wanted}")
     assert "Traceback" not in done.stderr

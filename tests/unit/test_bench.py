@@ -15,7 +15,7 @@ from click.testing import CliRunner
 pytest.importorskip("numba.cuda", reason="kernels need numba and numba-cuda")
 
 from pyshmem import cutover
-from pyshmem.bench import parts, paths, tune
+from pyshmem.bench import calibrate, parts, paths, tune
 from pyshmem.cli import bench
 from pyshmem.host.tuning import table
 
@@ -44,6 +44,26 @@ def test_the_crossing_is_where_the_other_way_stays_ahead(
 ) -> None:
     result = tune.crossing(SIZES[: len(plain)], plain, other)
     assert result == expected
+
+
+@pytest.mark.parametrize(
+    ("plain", "other", "expected"),
+    [
+        ([1, 1, 1], [9, 9, 9], None),
+        ([9, 9, 9], [1, 1, 1], 1000),
+        ([1, 4, 13], [4, 4, 4], 2000),
+        ([1, 2, 5], [9, 9, 9], 9000),  # beyond the last size, along the last line
+        ([1, 2, 5], [3, 4, 7], None),  # as fast for ever
+        ([1, 1, 1.001], [900, 900, 900], None),  # beyond what is worth a copy engine
+    ],
+)
+def test_a_calibration_takes_times_as_straight_lines(
+    plain: list[float], other: list[float], expected: int | None
+) -> None:
+    found = calibrate.meeting((1000, 2000, 5000), plain, other)
+    assert found == (
+        None if expected is None else expected if expected == 1000 else expected // 16 * 16
+    )
 
 
 def test_a_new_table_replaces_only_its_own_operations(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pyshmem.cli import places
+from pyshmem.host.tuning import gpus
 from pyshmem.launcher import binding
 from pyshmem.launcher.binding import Share, shares
 from pyshmem.launcher.spec import JobSpec, LaunchError
@@ -144,3 +146,74 @@ def test_what_is_started_inside_is_bound_and_the_launcher_as_before() -> None:
     with binding.bound(Share(one, 1)):
         assert os.sched_getaffinity(0) == one
     assert os.sched_getaffinity(0) == before
+
+
+def test_a_gpu_whose_cpus_are_not_listed_is_near_those_of_its_node(
+    machine: Machine, tmp_path: Path
+) -> None:
+    machine(["0-3", "4-7"], gpus=[0, 0, 0])
+    for number, node in enumerate(("1", "-1", "0")):
+        folder = tmp_path / f"bus/pci/devices/0000:{number:02x}:00.0"
+        (folder / "local_cpulist").unlink()
+        (folder / "numa_node").write_text(node + "\n")
+    assert binding.gpu_cpus() == [{4, 5, 6, 7}, set(), {0, 1, 2, 3}]
+    assert cpus_of(shares(2, None, "cuda")) == [None, None]  # one tells nothing
+    (tmp_path / "bus/pci/devices/0000:01:00.0/numa_node").write_text("0\n")
+    assert cpus_of(shares(2, None, "cuda")) == [[4, 5, 6, 7], [0, 1, 2, 3]]
+
+
+def card(name: str, link: str) -> gpus.Gpu:
+    return gpus.Gpu(name, gpus.kind(name, 90, link))
+
+
+@pytest.fixture
+def cards(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """``cards(gpu...)``: what the driver shows."""
+
+    def make(*found: gpus.Gpu) -> None:
+        monkeypatch.setattr(gpus, "ask", lambda ordinal: found[ordinal])
+        monkeypatch.setattr(gpus, "bus_address", lambda ordinal: f"0000:{ordinal:02x}:00.0")
+        monkeypatch.setattr(places.runtime, "gpu_count", lambda: len(found))
+
+    return make
+
+
+def test_doctor_tells_what_each_pe_gets(machine: Machine, cards: Callable[..., None]) -> None:
+    machine(["0-7", "8-15"], gpus=[1, 0])
+    cards(card("NVIDIA H200", "NVLink 4"), card("NVIDIA Z9", "PCIe"))
+    found = list(places.lines(2, "cuda"))
+    assert found[0] == (
+        *("0", "0: NVIDIA H200 (0000:00:00.0)", "NVLink 4, 450 GB/s"),
+        *("8-15 (NUMA node 1)", "measured (shipped)"),
+    )
+    assert found[1][:4] == (
+        *("1", "1: NVIDIA Z9 (0000:01:00.0)", "PCIe, 64 GB/s", "0-7 (NUMA node 0)"),
+    )
+    assert found[1][4].startswith("by rule from NVIDIA H")
+
+
+def test_doctor_tells_of_pes_that_share_a_gpu_and_of_slices(
+    machine: Machine, cards: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(["0-7", "8-15"], gpus=[1, 0])
+    cards(card("NVIDIA H200", "NVLink 4"), card("NVIDIA H200", "NVLink 4"))
+    links = [line[2] for line in places.lines(3, "cuda")]
+    shared = "NVLink 4, 450 GB/s; on one GPU with PE "
+    assert links == [f"{shared}2", "NVLink 4, 450 GB/s", f"{shared}0"]
+    machine(["0-7", "8-15"], gpus=[1])
+    cards(card("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "none"))
+    links = [line[2] for line in places.lines(2, "cuda")]
+    assert links == [
+        f"on one GPU with PE {k}; a MIG slice: it reaches no other slice" for k in "10"
+    ]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1234")
+    assert "CUDA_VISIBLE_DEVICES=MIG-1234" in str(places.table(2, "cuda").title)
+
+
+def test_doctor_tells_of_a_machine_without_gpus(machine: Machine) -> None:
+    machine(["0-7"])
+    found = list(places.lines(2, "none"))
+    assert [line[1] for line in found] == ["none", "none"]
+    assert [line[3] for line in found] == ["0-3 (NUMA node 0)", "4-7 (NUMA node 0)"]
+    machine(["0-7"], allowed=[0, 1])
+    assert next(places.lines(2, "none"))[3] == "not bound"
