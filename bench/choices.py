@@ -27,8 +27,9 @@ import pyshmem
 from pyshmem import cutover
 from pyshmem.bench import paths
 from pyshmem.bench.calibrate import Calibration
-from pyshmem.bench.timing import Clock, Shape
-from pyshmem.bench.tune import MOST, Tuner, slowest
+from pyshmem.bench.paths import MOST
+from pyshmem.bench.timing import Clock, Shape, slowest
+from pyshmem.bench.tune import Tuner
 from pyshmem.host.tuning import gpus, table
 
 POINTS = (((1024, 1), 16 << 20), ((1, 1), 64 << 20), ((32, 1), 16 << 20))

@@ -16,8 +16,8 @@ from pyshmem import cutover
 from pyshmem.host.tuning import table
 
 from . import paths
-from .timing import Clock, Shape
-from .tune import MOST, slowest
+from .paths import MOST
+from .timing import Clock, Shape, slowest
 
 #: Bytes of one call.
 SIZES = (8 << 10, 128 << 10, 1 << 20)

@@ -21,6 +21,8 @@ from .timing import Clock, Shape
 #: Bytes moved by the whole grid.
 SIZES = (*(8 << (3 * k) for k in range(8)), 64 << 20)
 SIZES_SIMULATED = (8, 1024, 65536)
+#: Bytes of all blocks of a grid that ``tune`` goes up to.
+MOST = 64 << 20
 ALL_SHAPES: tuple[Shape, ...] = tuple(product(cutover.THREADS, cutover.BLOCKS))
 #: Those that are measured unless all are asked for.
 SHAPES: tuple[Shape, ...] = (

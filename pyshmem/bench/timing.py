@@ -101,6 +101,18 @@ class Clock:
         return min(times[1:])
 
 
+def slowest(values: list[float]) -> list[float]:
+    """The largest of all PEs' values, one by one. All PEs."""
+    source = pyshmem.zeros(max(len(values), 1), dtype=np.float64)
+    dest = pyshmem.zeros_like(source)
+    source[: len(values)] = values
+    pyshmem.max_reduce(dest, source)
+    result = [float(value) for value in dest[: len(values)]]
+    pyshmem.free(source)
+    pyshmem.free(dest)
+    return result
+
+
 def say(text: str) -> None:
     """To the user, beside the rows."""
     print(text, file=sys.stderr, flush=True)

@@ -22,11 +22,12 @@ from pyshmem import device as shmem
 from pyshmem.host.tuning import gpus, table
 
 from . import kernels, paths
-from .timing import Clock, Shape, say
+from .calibrate import Calibration
+from .paths import MOST
+from .timing import Clock, Shape, say, slowest
 
 #: Bytes of one call; a grid's buffers hold them for all its blocks up to ``MOST``.
 CALL_SIZES = tuple(1 << k for k in range(9, 25, 2))
-MOST = 64 << 20
 REDUCE_SIZES = tuple(1 << k for k in range(9, 21, 2))
 
 
@@ -44,18 +45,6 @@ def crossing(sizes: list[int], plain: list[float], other: list[float]) -> int | 
     low, high = np.log(ratios[last]), np.log(ratios[last + 1])
     exponent = np.interp(0, [-low, -high], np.log2([sizes[last], sizes[last + 1]]))
     return int(2**exponent) // 16 * 16
-
-
-def slowest(values: list[float]) -> list[float]:
-    """The largest of all PEs' values, one by one. All PEs."""
-    source = pyshmem.zeros(max(len(values), 1), dtype=np.float64)
-    dest = pyshmem.zeros_like(source)
-    source[: len(values)] = values
-    pyshmem.max_reduce(dest, source)
-    result = [float(value) for value in dest[: len(values)]]
-    pyshmem.free(source)
-    pyshmem.free(dest)
-    return result
 
 
 def _two_ways(
@@ -189,8 +178,6 @@ def main(output: Path | None, quick: bool) -> None:
         if job.my_pe == 0 and clock.simulated:
             say("On the simulator these figures are the simulator's: they say nothing about a GPU.")
         if quick:
-            from .calibrate import Calibration
-
             path, calibration = output or table.quick_file(), Calibration(clock)
             rows, source = calibration.rows(), f"python -m pyshmem tune quick -n {job.n_pes}"
             took = f", measured in {calibration.seconds:.2f} s"
