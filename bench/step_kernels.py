@@ -8,7 +8,7 @@ leaves float32 parts, which whoever reads them adds up in their order.
 import triton
 import triton.language as tl
 
-from pyshmem.triton.chosen import prefetch
+from pyshmem.triton.primitives.backend import prefetch
 from pyshmem.triton.collectives import all_reduce
 
 PARTS, GATED = tl.constexpr(2), tl.constexpr(3)

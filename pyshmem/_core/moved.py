@@ -18,6 +18,9 @@ from types import ModuleType
 #: Old folder, below the package: new folder: old and new names of its modules. Left out are modules
 #: whose name a public function of their package has: the function wins, as it always did.
 FOLDERS: dict[str, dict[str, str]] = {
+    "device.leaf": {
+        "chosen": "device.leaf.backend",
+    },
     "fused": {
         "arguments": "fused._shared.arguments",
         "exchange_kernels": "fused.exchange.kernels",
@@ -84,6 +87,23 @@ FOLDERS: dict[str, dict[str, str]] = {
         "staging": "_torch.staging",
         "tensors": "_torch.tensors",
         "unstaged": "_torch.direct",
+    },
+    "triton": {
+        "channels": "triton.ll_channels",
+        "chosen": "triton.primitives.backend",
+        "far": "triton.primitives.by_proxy",
+        "interpreter_fp8": "triton.interpreter.fp8",
+        "interpreter_types": "triton.interpreter.bfloat16",
+        "job": "triton.runtime.context",
+        "leaf_interpreter": "triton.interpreter.bodies",
+        "leaf_ptx": "triton.primitives.gpu",
+        "leaf_units": "triton.primitives.gpu_packets",
+        "ptx": "triton.primitives.ptx",
+        "ptx_pairs": "triton.primitives.ptx_pairs",
+        "ptx_wide": "triton.primitives.ptx_wide",
+        "ring": "triton.primitives.ring",
+        "roads": "triton.primitives.job_constants",
+        "words": "triton.runtime.constants",
     },
 }
 MOVED = {

@@ -10,7 +10,7 @@ import numpy as np
 from numba import cuda
 
 from pyshmem import device as shmem
-from pyshmem.device.leaf.chosen import now
+from pyshmem.device.leaf.backend import now
 from pyshmem.device.ring.requests import NULL, ask, tell
 
 

@@ -6,8 +6,8 @@ flight before its first store, which is what fills NVLink from one block. A shor
 branches do, some 20 cycles each on sm_90: the usual cases come first, and by the fewest of them.
 """
 
-from .leaf import chosen as leaf
-from .leaf.chosen import device_function, opaque
+from .leaf import backend as leaf
+from .leaf.backend import device_function, opaque
 
 _FEW = 256  # bytes up to which words of 8 are as good as a loop of larger pieces
 _BULK_FROM = 256  # bytes from which one thread's copy is worth its way through shared memory

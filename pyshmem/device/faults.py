@@ -8,8 +8,8 @@ kernel that uses pyshmem, raises it as ``KernelFault`` with the kernel's name an
 
 from .._core.contract import FAULT_FIELD as _AT
 from ..host.faults import *  # noqa: F403
-from .leaf import chosen as leaf
-from .leaf.chosen import cold, state, write64
+from .leaf import backend as leaf
+from .leaf.backend import cold, state, write64
 from .state import FAULT_CLAIM, FAULT_RECORD, MODULE
 
 _AT_KIND, _AT_OP, _AT_PE, _AT_MODULE = _AT.KIND, _AT.OP, _AT.PE, _AT.MODULE

@@ -9,8 +9,8 @@ send, and on exit, unless the routine is ``_nbi``.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .leaf import chosen as leaf
-from .leaf.chosen import cold, device_function, grid_sync
+from .leaf import backend as leaf
+from .leaf.backend import cold, device_function, grid_sync
 from .state import GRID_WORD
 
 

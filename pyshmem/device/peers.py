@@ -3,7 +3,7 @@
 
 from . import state as words
 from .faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, record_fault
-from .leaf.chosen import address_of, cold, device_function, itemsize_of, state, state_pe
+from .leaf.backend import address_of, cold, device_function, itemsize_of, state, state_pe
 
 #: What ``reach`` says: out of the question; by loads and stores; by requests to the host.
 NOWHERE, BY_STORES, BY_RING = 0, 1, 2

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .groups import GRID, SCOPES
-from .leaf.chosen import device_function, public_function
+from .leaf.backend import device_function, public_function
 
 Body = Callable[..., Any]
 #: All routines by name, with the function that kernels are compiled from.

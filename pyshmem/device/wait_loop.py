@@ -3,8 +3,8 @@
 
 from .._core.contract import CMP
 from .faults import CMP_SHIFT, FAULT_CHOICE, FAULT_TIMEOUT, GAVE_UP, record_fault
-from .leaf import chosen as leaf
-from .leaf.chosen import SIM, cold, device_function, opaque, read64, relax, state, to_int64
+from .leaf import backend as leaf
+from .leaf.backend import SIM, cold, device_function, opaque, read64, relax, state, to_int64
 from .ring.requests import WAITING, tell
 from .state import FAULT_CLAIM, MODULE, TIMEOUT_NS
 

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import triton as _shmem
 from .._core.errors import UnsupportedError
-from ..triton import chosen as _chosen
+from ..triton.primitives import backend as _backend
 
-if _chosen.INTERPRETED:
+if _backend.INTERPRETED:
     raise UnsupportedError(
         "pyshmem.gluon needs a GPU: Triton's interpreter does not run kernels of Gluon; "
         "write the kernel in Triton (pyshmem.triton) to run it in the simulator"

@@ -16,7 +16,9 @@ from typing import Any
 
 from .. import triton as shmem
 from .._core.errors import UnsupportedError
-from ..triton import job, ptx, ptx_pairs, ptx_wide, words
+from ..triton.primitives import ptx, ptx_pairs, ptx_wide
+from ..triton.runtime import constants as words
+from ..triton.runtime import context as job
 
 _REPLACED = {
     "import triton.language as tl\n": "from pyshmem.gluon import language as tl\n",
@@ -26,10 +28,16 @@ _REPLACED = {
 }
 #: Each before those that import it.
 _MODULES = (
-    "leaf_ptx", "leaf_units", "chosen", "roads", "ring", "far", "teams", "tile", "signals", "ordering",
-    "requests", "stages", "swizzle",
+    "primitives.gpu", "primitives.gpu_packets", "primitives.backend", "primitives.job_constants",
+    "primitives.ring", "primitives.by_proxy", "teams", "tile", "signals", "ordering", "requests",
+    "stages", "swizzle",
 )  # fmt: skip
-_KEPT = {"job": job, "ptx": ptx, "ptx_pairs": ptx_pairs, "ptx_wide": ptx_wide, "words": words}
+#: They find these as they are.
+_KEPT = {
+    "runtime.context": job, "runtime.constants": words, "primitives.ptx": ptx,
+    "primitives.ptx_pairs": ptx_pairs, "primitives.ptx_wide": ptx_wide,
+}  # fmt: skip
+_FOLDERS = ("runtime", "primitives")
 _SPECIFICATION = ("CMP_", "SIGNAL_", "TEAM_")
 
 
@@ -50,19 +58,36 @@ class _Loader:
 
 
 def _load(name: str) -> types.ModuleType:
-    full, path = f"{__package__}.{name}", Path(job.__file__).with_name(f"{name}.py")
+    full, path = (
+        _name(name),
+        Path(shmem.__file__).parent.joinpath(*name.split(".")).with_suffix(".py"),
+    )
     spec = importlib.util.spec_from_file_location(full, path, loader=_Loader(path))  # type: ignore[arg-type]
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[full] = module
+    _put(name, module)
     _Loader(path).exec_module(module)
     return module
 
 
+def _name(name: str) -> str:
+    return f"{__package__}.{name}"
+
+
+def _put(name: str, module: types.ModuleType) -> None:
+    """Where relative imports look: among the modules, and in the folder if it has one."""
+    sys.modules[_name(name)] = module
+    folder, _, last = name.rpartition(".")
+    if folder:
+        setattr(sys.modules[_name(folder)], last, module)
+
+
 def functions() -> dict[str, Any]:
     """The public functions and constants, by name."""
+    for folder in _FOLDERS:
+        sys.modules[_name(folder)] = types.ModuleType(_name(folder))
     for name, module in _KEPT.items():
-        sys.modules[f"{__package__}.{name}"] = module
+        _put(name, module)
     modules = [_load(name) for name in _MODULES]
     found = {
         name: getattr(module, name)

@@ -18,7 +18,7 @@ taken for one; the half of a call is written by another size's call long before.
 """
 
 from ..device.groups import quotient
-from ..device.leaf.chosen import (
+from ..device.leaf.backend import (
     device_function,
     load16_near,
     load_third,

@@ -15,7 +15,7 @@ launch counts like any other.
 
 from ..device import state as words
 from ..device.faults import ROUTINE_BITS
-from ..device.leaf.chosen import (
+from ..device.leaf.backend import (
     add64,
     block_index,
     block_sync,

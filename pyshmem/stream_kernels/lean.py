@@ -18,8 +18,8 @@ it has waited itself, so that at most one waits.
 """
 
 from ..device.faults import OP
-from ..device.leaf import chosen as leaf
-from ..device.leaf.chosen import (
+from ..device.leaf import backend as leaf
+from ..device.leaf.backend import (
     add64,
     address_of,
     await_earlier_kernels,

@@ -4,8 +4,8 @@
 from ..device.copies import push
 from ..device.faults import OP
 from ..device.groups import quotient
-from ..device.leaf import chosen as leaf
-from ..device.leaf.chosen import (
+from ..device.leaf import backend as leaf
+from ..device.leaf.backend import (
     address_of,
     block_index,
     block_threads,

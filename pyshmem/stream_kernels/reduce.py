@@ -7,8 +7,8 @@ Members are combined in the team's order, element by element, as everywhere (doc
 
 from ..device.faults import OP
 from ..device.groups import quotient
-from ..device.leaf import chosen as leaf
-from ..device.leaf.chosen import combine, device_function, load16_near, raw1, state
+from ..device.leaf import backend as leaf
+from ..device.leaf.backend import combine, device_function, load16_near, raw1, state
 from ..device.peers import distance_to
 from ..device.state import ABI
 from ..device.team.rows import member_pe

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from .._core.contract import STREAM_KERNEL, STREAM_KEY
 from .._core.type_table import ELEMENTS, REDUCE_OPS
-from ..device.leaf.chosen import state, store_near, thread_in_block
+from ..device.leaf.backend import state, store_near, thread_in_block
 from ..device.ring.requests import ask
 from ..device.routine import ROUTINES
 from ..device.state import ABI

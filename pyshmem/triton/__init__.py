@@ -39,7 +39,7 @@ if not TESTED[0] <= tuple(map(int, _triton.__version__.split(".")[:2])) <= TESTE
         stacklevel=2,
     )
 
-from .channels import Channel, channel  # noqa: E402
+from .._core import moved as _moved  # noqa: E402
 from .collectives import (  # noqa: E402
     all_reduce,
     all_reduce_grid,
@@ -47,9 +47,23 @@ from .collectives import (  # noqa: E402
     broadcast,
     fcollect,
 )
-from .job import Context, Wrapped, context, team_number, wrap  # noqa: E402
+from .ll_channels import Channel, channel  # noqa: E402
 from .ordering import barrier, barrier_grid, fence, quiet, sync, sync_grid  # noqa: E402
 from .requests import abort, call, get_chunk, post, print, put_chunk  # noqa: E402
+from .runtime.constants import (  # noqa: E402
+    CMP_EQ,
+    CMP_GE,
+    CMP_GT,
+    CMP_LE,
+    CMP_LT,
+    CMP_NE,
+    SIGNAL_ADD,
+    SIGNAL_SET,
+    TEAM_NODE,
+    TEAM_SHARED,
+    TEAM_WORLD,
+)
+from .runtime.context import Context, Wrapped, context, team_number, wrap  # noqa: E402
 from .signals import (  # noqa: E402
     put_signal,
     put_signal_nbi,
@@ -84,19 +98,6 @@ from .tile import (  # noqa: E402
     ptr,
     put,
     store,
-)
-from .words import (  # noqa: E402
-    CMP_EQ,
-    CMP_GE,
-    CMP_GT,
-    CMP_LE,
-    CMP_LT,
-    CMP_NE,
-    SIGNAL_ADD,
-    SIGNAL_SET,
-    TEAM_NODE,
-    TEAM_SHARED,
-    TEAM_WORLD,
 )
 
 __all__ = [
@@ -171,3 +172,5 @@ __all__ = [
     "wait_until_any",
     "wrap",
 ]  # fmt: skip
+
+__getattr__ = _moved.attribute_of(__name__)

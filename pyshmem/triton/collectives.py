@@ -9,7 +9,7 @@ and 16-bit floats in float32.
 import triton
 import triton.language as tl
 
-from .channels import (
+from .ll_channels import (
     begin,
     from_units,
     in_quads,
@@ -20,14 +20,20 @@ from .channels import (
     send_quads,
     to_units,
 )
-from .chosen import device_function, distance_to, fence_all, meet, poll, set_words, threads
-from .far import far_words
 from .ordering import barrier_grid
-from .ring import own_ring, settle, to_int64
-from .roads import near
-from .teams import place_in, team_row, world_pe
-from .tile import load_from, store_to
-from .words import (
+from .primitives.backend import (
+    device_function,
+    distance_to,
+    fence_all,
+    meet,
+    poll,
+    set_words,
+    threads,
+)
+from .primitives.by_proxy import far_words
+from .primitives.job_constants import near
+from .primitives.ring import own_ring, settle, to_int64
+from .runtime.constants import (
     ALL_REDUCE,
     ALLTOALL,
     BROADCAST,
@@ -36,6 +42,8 @@ from .words import (
     MAX_PES,
     TEAM_WORLD,
 )
+from .teams import place_in, team_row, world_pe
+from .tile import load_from, store_to
 
 __all__ = ["all_reduce", "all_reduce_grid", "alltoall", "broadcast", "fcollect"]
 

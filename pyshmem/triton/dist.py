@@ -12,19 +12,13 @@ are no helpers of one thread or of one warp.
 
 import triton.language as tl
 
-from .chosen import device_function, meet, reach
-from .far import far_atomic
 from .ordering import barrier, fence, quiet, sync
+from .primitives.backend import device_function, meet, reach
+from .primitives.by_proxy import far_atomic
+from .primitives.job_constants import bytes_of, checks, near, running_job
+from .primitives.ring import settle
 from .requests import get_chunk, put_chunk
-from .ring import settle
-from .roads import bytes_of, checks, near, running_job
-from .signals import signal_op as _signal_op
-from .signals import signal_wait_until as _signal_wait_until
-from .signals import wait_until_all
-from .teams import my_pe as _my_pe
-from .teams import n_pes as _n_pes
-from .tile import needs_atomics, ptr
-from .words import (
+from .runtime.constants import (
     CMP_EQ,
     CMP_GE,
     CMP_GT,
@@ -37,6 +31,12 @@ from .words import (
     SIGNAL_OP,
     SIGNAL_SET,
 )
+from .signals import signal_op as _signal_op
+from .signals import signal_wait_until as _signal_wait_until
+from .signals import wait_until_all
+from .teams import my_pe as _my_pe
+from .teams import n_pes as _n_pes
+from .tile import needs_atomics, ptr
 
 __all__ = [
     "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "SIGNAL_ADD", "SIGNAL_SET",

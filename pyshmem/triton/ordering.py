@@ -8,7 +8,7 @@ teams with far members have a flag a turn instead, see ``pyshmem/device/team/fla
 
 import triton.language as tl
 
-from .chosen import (
+from .primitives.backend import (
     device_function,
     distance_to,
     fence_all,
@@ -18,11 +18,10 @@ from .chosen import (
     release_set,
     set_words,
 )
-from .far import far_words
-from .ring import settle, team_ring
-from .roads import near
-from .teams import place_in, team_row, world_pe
-from .words import (
+from .primitives.by_proxy import far_words
+from .primitives.job_constants import near
+from .primitives.ring import settle, team_ring
+from .runtime.constants import (
     CMP_GE,
     MAX_PES,
     TEAM_EPOCH,
@@ -34,6 +33,7 @@ from .words import (
     TEAM_SYNC,
     TEAM_WORLD,
 )
+from .teams import place_in, team_row, world_pe
 
 __all__ = ["barrier", "barrier_grid", "fence", "quiet", "sync", "sync_grid"]
 

@@ -6,11 +6,10 @@ A program sends one request a call; ``quiet`` completes those that have no reply
 
 import triton.language as tl
 
-from .chosen import device_function
-from .ring import ask, label_word, program_number, settle, tell, to_int64
-from .roads import bytes_of
-from .signals import check_signal
-from .words import (
+from .primitives.backend import device_function
+from .primitives.job_constants import bytes_of
+from .primitives.ring import ask, label_word, program_number, settle, tell, to_int64
+from .runtime.constants import (
     PRINT_FLOAT,
     PRINT_INT,
     PRINT_TEXT,
@@ -21,6 +20,7 @@ from .words import (
     REQUEST_PUT,
     REQUEST_PUT_SIGNAL,
 )
+from .signals import check_signal
 
 __all__ = ["abort", "call", "get_chunk", "post", "print", "put_chunk", "settle"]
 

@@ -8,7 +8,7 @@ that the program has stored, and who has waited sees what was stored before the 
 import triton
 import triton.language as tl
 
-from .chosen import (
+from .primitives.backend import (
     device_function,
     end_with,
     fetch,
@@ -21,10 +21,9 @@ from .chosen import (
     scan,
     wait,
 )
-from .far import far_signal
-from .roads import is_whole, near
-from .tile import needs_atomics, store_to
-from .words import (
+from .primitives.by_proxy import far_signal
+from .primitives.job_constants import is_whole, near
+from .runtime.constants import (
     CMP_EQ,
     CMP_GE,
     CMP_GT,
@@ -42,6 +41,7 @@ from .words import (
     WAIT_UNTIL_ALL,
     WAIT_UNTIL_ANY,
 )
+from .tile import needs_atomics, store_to
 
 __all__ = [
     "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "SIGNAL_ADD", "SIGNAL_SET", "put_signal",

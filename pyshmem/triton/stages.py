@@ -11,8 +11,8 @@ from types import FrameType
 import triton
 import triton.language as tl
 
-from .chosen import INTERPRETED, device_function, now, write_stage
-from .roads import staged
+from .primitives.backend import INTERPRETED, device_function, now, write_stage
+from .primitives.job_constants import staged
 
 __all__ = ["stage", "stage_begin", "stage_end"]
 

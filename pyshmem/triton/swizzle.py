@@ -8,7 +8,7 @@ once. The page "Triton" has pictures.
 
 import triton.language as tl
 
-from .chosen import device_function
+from .primitives.backend import device_function
 
 __all__ = ["swizzle_by_pe", "swizzle_by_pe_last", "swizzle_straddling_first"]
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import triton
 import triton.language as tl
 
-from .chosen import device_function, meet, wait
-from .words import CMP_GE, TASK_WAIT
+from .primitives.backend import device_function, meet, wait
+from .runtime.constants import CMP_GE, TASK_WAIT
 
 if TYPE_CHECKING:
     from .tasks import Task

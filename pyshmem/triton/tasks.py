@@ -42,10 +42,10 @@ import numpy as np
 import triton
 
 from ..host import runtime
-from . import job
-from .channels import Channel
-from .chosen import prefetch
-from .job import resident_programs
+from .ll_channels import Channel
+from .primitives.backend import prefetch
+from .runtime import context as job
+from .runtime.context import resident_programs
 from .task_source import END, ROW, compiled, is_taken, source
 
 __all__ = ["Graph", "Step", "Task", "prefetch", "resident_programs"]

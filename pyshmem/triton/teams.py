@@ -4,8 +4,8 @@
 import triton
 import triton.language as tl
 
-from .chosen import device_function, end_with, fixed, state
-from .words import (
+from .primitives.backend import device_function, end_with, fixed, state
+from .runtime.constants import (
     FAULT_TEAM,
     MAX_TEAMS,
     MY_PE,

@@ -13,10 +13,10 @@ Faults: a ``pe`` that is not one of the job's ends the program, and the next hos
 import triton
 import triton.language as tl
 
-from .chosen import device_function, end_with, meet, reach_pe, state
-from .far import far_atomic, far_extreme, far_load, far_store, releases
-from .roads import bytes_of, checks, has_bits, is_pointer, is_whole, near
-from .words import (
+from .primitives.backend import device_function, end_with, meet, reach_pe, state
+from .primitives.by_proxy import far_atomic, far_extreme, far_load, far_store, releases
+from .primitives.job_constants import bytes_of, checks, has_bits, is_pointer, is_whole, near
+from .runtime.constants import (
     ATOMIC_ADD,
     ATOMIC_AND,
     ATOMIC_CAS,

@@ -22,7 +22,7 @@ from pyshmem.fused.moe import combine_kernels as experts_combine_kernels
 from pyshmem.fused.moe import copy_engine_kernels as experts_engine_kernels
 from pyshmem.fused.moe import dispatch_kernels as experts_kernels
 from pyshmem.fused.moe import grad_kernels as experts_grad_kernels
-from pyshmem.triton import roads
+from pyshmem.triton.primitives import job_constants as roads
 
 roads._bind(1 << 40)  # as init would
 

@@ -14,7 +14,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
 from pyshmem.fused.matmul import kernels
-from pyshmem.triton import roads
+from pyshmem.triton.primitives import job_constants as roads
 
 roads._bind(1 << 40)  # as init would
 

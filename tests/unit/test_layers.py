@@ -23,7 +23,10 @@ LAYERS = (
     ("_foreign",),
     ("_core",),
     ("host",),
-    ("device", "triton", "launcher"),
+    ("device", "triton.runtime", "launcher"),
+    ("triton.interpreter",),
+    ("triton.primitives",),
+    ("triton",),
     ("__init__", "typing", "gluon", "stream_kernels", "streams", "profiling", "cutover"),
     ("_torch",),
     (

@@ -62,7 +62,6 @@ MANY_FILES = {
     "pyshmem/_core",
     "pyshmem/host",
     "pyshmem/launcher",
-    "pyshmem/triton",
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

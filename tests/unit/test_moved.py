@@ -34,11 +34,13 @@ def first_of(package: str) -> str:
     return next(old for old in MOVED if old.startswith(package))
 
 
-@pytest.mark.parametrize("package", ["pyshmem.interop.torch.", "pyshmem.fused."])
+PACKAGES = ["pyshmem.interop.torch.", "pyshmem.fused.", "pyshmem.triton."]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
 @pytest.mark.parametrize("how", ["import", "attribute"])
 def test_an_old_name_is_the_module_and_warns(package: str, how: str) -> None:
-    if package in ("pyshmem.interop.torch.", "pyshmem.fused."):
-        pytest.importorskip("torch")
+    pytest.importorskip("triton" if package == "pyshmem.triton." else "torch")
     old = first_of(package)
     folder, _, name = old.rpartition(".")
     code = f"""

@@ -22,9 +22,9 @@ _ring = pytest.importorskip("pyshmem.device.ring.requests")
 
 from pyshmem._core import contract  # noqa: E402
 from pyshmem.device import state  # noqa: E402
-from pyshmem.device.leaf import chosen  # noqa: E402
+from pyshmem.device.leaf import backend  # noqa: E402
 
-if not chosen.SIM:
+if not backend.SIM:
     pytest.skip("the simulator is off", allow_module_level=True)
 
 from pyshmem.device.leaf.sim import threads as leaves  # noqa: E402

@@ -22,7 +22,9 @@ import pyshmem.triton.dist as dl
 from pyshmem.host import stages
 from pyshmem.interop import iris
 from pyshmem.interop.triton_dist.language.extra import language_extra, libshmem_device
-from pyshmem.triton import channels, roads, task_source, tasks
+from pyshmem.triton import ll_channels as channels
+from pyshmem.triton import task_source, tasks
+from pyshmem.triton.primitives import job_constants as roads
 
 stages._compiled_in = bool(os.environ.get("STAGED"))  # as a timeline would
 roads._bind(1 << 40)  # as init would

@@ -12,7 +12,7 @@ from triton.compiler import ASTSource, compile
 
 import pyshmem.triton as shmem
 from pyshmem.interop import iris
-from pyshmem.triton import roads
+from pyshmem.triton.primitives import job_constants as roads
 
 roads._bind(1 << 40)  # as init would
 

@@ -13,8 +13,8 @@ stores, and in shared and local memory, it arrives at once.
 
 from ..._core.type_table import ATOMIC_OPS
 from ..faults import OP
-from ..leaf import chosen as leaf
-from ..leaf.chosen import cast, device_function, read, require, write
+from ..leaf import backend as leaf
+from ..leaf.backend import cast, device_function, read, require, write
 from ..peers import BY_STORES, NOWHERE, native, on_peer, reach, reach_atomic
 from ..ring.elements import ask_amo, tell_amo
 from ..routine import ROUTINES, routine

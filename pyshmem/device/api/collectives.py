@@ -11,8 +11,8 @@ must be free at every member when the first calls.
 from ..copies import push
 from ..faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, FAULT_STRIDE, OP, record_fault
 from ..groups import Scope
-from ..leaf import chosen as leaf
-from ..leaf.chosen import address_of, device_function, read64, to_int64, write64
+from ..leaf import backend as leaf
+from ..leaf.backend import address_of, device_function, read64, to_int64, write64
 from ..peers import NOWHERE, distance_to, my_pe, near_to, on_heap, reach_slowly
 from ..ring.requests import IPUT, ask
 from ..ring.transport import get_bytes

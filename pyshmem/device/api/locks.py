@@ -9,8 +9,8 @@ ticket below: at home, that is the one that is served.
 """
 
 from ..faults import FAULT_LOCK, OP, record_fault
-from ..leaf import chosen as leaf
-from ..leaf.chosen import address_of, device_function, opaque, read, state, write
+from ..leaf import backend as leaf
+from ..leaf.backend import address_of, device_function, opaque, read, state, write
 from ..peers import NOWHERE, my_pe, reach
 from ..ring.requests import settle
 from ..routine import routine

@@ -5,8 +5,8 @@ All go through the ring to the proxy of the calling PE, also where peers are nea
 sends a request of its own. Requests of one block are served in the order of its calls.
 """
 
-from ..leaf import chosen as leaf
-from ..leaf.chosen import device_function, label_word, to_int64
+from ..leaf import backend as leaf
+from ..leaf.backend import device_function, label_word, to_int64
 from ..ring.requests import ABORT, CALL, PRINT, RELEASE, ask, tell
 from ..routine import routine
 

@@ -7,8 +7,8 @@ reply that the ring still has are waited for; when there are none, that is two l
 """
 
 from ..groups import Scope
-from ..leaf import chosen as leaf
-from ..leaf.chosen import device_function
+from ..leaf import backend as leaf
+from ..leaf.backend import device_function
 from ..ring.requests import settle
 from ..routine import scoped
 

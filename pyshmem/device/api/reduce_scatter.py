@@ -7,7 +7,7 @@ block m of ``dest``.
 
 from ..faults import OP
 from ..groups import Scope
-from ..leaf.chosen import combine
+from ..leaf.backend import combine
 from ..routine import scoped
 from .reductions import FAMILY_OF, Kind, make_combined
 

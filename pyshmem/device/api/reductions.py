@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from ..faults import OP
 from ..groups import Scope, quotient
-from ..leaf import chosen as leaf
-from ..leaf.chosen import address_of, combine, device_function, raw1, raw16, state, to_int64
+from ..leaf import backend as leaf
+from ..leaf.backend import address_of, combine, device_function, raw1, raw16, state, to_int64
 from ..peers import distance_to
 from ..routine import scoped
 from ..state import CUTOVER_COLL, DEVICE_STAGE_BYTES

@@ -4,8 +4,8 @@
 from .. import copies
 from ..faults import FAULT_FAR, OP, record_fault
 from ..groups import Scope
-from ..leaf import chosen as leaf
-from ..leaf.chosen import address_of, device_function, to_int64
+from ..leaf import backend as leaf
+from ..leaf.backend import address_of, device_function, to_int64
 from ..peers import NOWHERE, beyond, distance_to, in_reach, my_pe, n_pes, on_peer, reach_slowly
 from ..ring.cutover import may_offload_get, may_offload_put, offloads_get, offloads_put
 from ..ring.elements import ask_element, tell_element

@@ -5,8 +5,8 @@ from ..._core.contract import SIGNAL
 from ..._core.type_table import ATOMIC_OPS
 from ..faults import FAULT_CHOICE, OP, record_fault
 from ..groups import Scope
-from ..leaf import chosen as leaf
-from ..leaf.chosen import address_of, device_function, to_int64
+from ..leaf import backend as leaf
+from ..leaf.backend import address_of, device_function, to_int64
 from ..peers import BY_STORES, NOWHERE, beyond, by_owner, in_reach, my_pe, near_to, on_peer, reach
 from ..ring.cutover import offloads_put
 from ..ring.elements import tell_amo

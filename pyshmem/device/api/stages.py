@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Labels of kernels' stages, for timelines. Numba has no ``with`` in kernels: a stage is two calls."""
 
-from ..leaf import chosen as leaf
-from ..leaf.chosen import SIM
+from ..leaf import backend as leaf
+from ..leaf.backend import SIM
 from ..routine import routine
 
 

@@ -6,8 +6,8 @@ Strides count elements and are at least 1, and at least the block. Threads of a 
 
 from ..faults import FAULT_NELEMS, FAULT_STRIDE, OP, record_fault
 from ..groups import Scope, quotient
-from ..leaf import chosen as leaf
-from ..leaf.chosen import address_of, device_function, narrow, to_int64
+from ..leaf import backend as leaf
+from ..leaf.backend import address_of, device_function, narrow, to_int64
 from ..peers import BY_STORES, NOWHERE, distance_to, reach
 from ..ring.requests import IGET, IPUT, RELEASE, ask
 from ..ring.transport import ring_get, ring_put

@@ -8,7 +8,7 @@ nothing is ever reset, and a fast PE that is a round ahead does no harm.
 
 from ..faults import OP, ROUTINE_BITS
 from ..groups import Scope
-from ..leaf.chosen import add64, device_function, read64, state
+from ..leaf.backend import add64, device_function, read64, state
 from ..ring.requests import settle
 from ..routine import scoped
 from ..state import SYNC_EPOCH, SYNC_SLOTS, TEAMS

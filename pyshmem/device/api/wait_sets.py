@@ -12,8 +12,8 @@ from itertools import product
 
 from ..faults import CMP_SHIFT, FAULT_NELEMS, MANY, OP, record_fault
 from ..groups import Scope
-from ..leaf import chosen as leaf
-from ..leaf.chosen import device_function, opaque, to_int64
+from ..leaf import backend as leaf
+from ..leaf.backend import device_function, opaque, to_int64
 from ..routine import scoped
 from ..wait_loop import go_on, holds, is_comparison
 

@@ -3,8 +3,8 @@
 
 from ..faults import OP
 from ..groups import Scope
-from ..leaf import chosen as leaf
-from ..leaf.chosen import device_function
+from ..leaf import backend as leaf
+from ..leaf.backend import device_function
 from ..routine import routine, scoped
 from ..wait_loop import holds, is_comparison, wait
 

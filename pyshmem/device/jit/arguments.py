@@ -11,7 +11,7 @@ from ..._core.dtypes import AsBits, as_dtype
 from ..._core.library import lib
 from ...host.contexts import Context, slot_of
 from ...host.teams import Channel, Team
-from ..leaf.chosen import SIM
+from ..leaf.backend import SIM
 from ..state import P2P
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..._core import arrays, library
 from ...host import faults, runtime, stages, stream_kernels
-from ..leaf.chosen import SIM
+from ..leaf.backend import SIM
 from ..state import HOST_BYTES
 
 if SIM:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """When a transfer is better left to a copy engine: the thresholds of the state block."""
 
-from ..leaf.chosen import device_function, grid_blocks, in_global, state
+from ..leaf.backend import device_function, grid_blocks, in_global, state
 from ..state import CUTOVER_GET, CUTOVER_GET_MIN, CUTOVER_PUT, CUTOVER_PUT_MIN
 
 

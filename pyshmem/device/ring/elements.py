@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Single elements by the ring: values travel inside the request and the reply."""
 
-from ..leaf import chosen as leaf
-from ..leaf.chosen import address_of, device_function
+from ..leaf import backend as leaf
+from ..leaf.backend import address_of, device_function
 from .requests import AMO, G, P, ask, tell
 
 

@@ -7,8 +7,8 @@ from ..._core.contract import REQUEST_FLAG, REQUEST_OP
 from ..._core.contract import RING as _RING
 from ..._core.contract import RING_AWAITS as _AWAITS
 from ..faults import FAULT_PROXY, FAULT_TIMEOUT, OP, record_fault
-from ..leaf import chosen as leaf
-from ..leaf.chosen import (
+from ..leaf import backend as leaf
+from ..leaf.backend import (
     cold,
     cold_large,
     compare_swap64,

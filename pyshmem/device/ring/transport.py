@@ -8,7 +8,7 @@ routines.
 """
 
 from .. import copies
-from ..leaf.chosen import cold, device_function, in_global, load_near, store_near, write64
+from ..leaf.backend import cold, device_function, in_global, load_near, store_near, write64
 from ..peers import distance_to, my_pe, near_to
 from .cutover import offloads_get
 from .requests import DONE, GET, PUT, PUT_SIGNAL, RELEASE, G, P, ask, raise_for_team, tell

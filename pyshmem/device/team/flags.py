@@ -17,8 +17,8 @@ from collections.abc import Callable
 from .. import copies
 from ..faults import ROUTINE_BITS
 from ..groups import Scope, quotient
-from ..leaf import chosen as leaf
-from ..leaf.chosen import device_function, outline, rare, read64, state, stride, write64
+from ..leaf import backend as leaf
+from ..leaf.backend import device_function, outline, rare, read64, state, stride, write64
 from ..peers import distance_to, my_pe, near, near_to
 from ..ring.cutover import may_offload_put, offloads_put
 from ..ring.requests import RELEASE, SPREAD, ask

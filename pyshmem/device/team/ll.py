@@ -14,8 +14,8 @@ read, so no order of the two accesses need be asked for. ``tests/model/ll_model.
 """
 
 from ..groups import Scope
-from ..leaf import chosen as leaf
-from ..leaf.chosen import device_function, load_unit, opaque, state, store_unit
+from ..leaf import backend as leaf
+from ..leaf.backend import device_function, load_unit, opaque, state, store_unit
 from ..peers import distance_to
 from ..state import CUTOVER_LL, LL_HALF_BYTES
 from ..wait_loop import POLLS_PER_CHECK, go_on

@@ -6,7 +6,7 @@ The host changes rows between kernels only, as far as a kernel is concerned that
 
 from .. import state as words
 from ..faults import FAULT_CHANNEL, FAULT_TEAM, record_fault
-from ..leaf.chosen import claim, device_function, fixed32, fixed64, narrow, rare, state, write64
+from ..leaf.backend import claim, device_function, fixed32, fixed64, narrow, rare, state, write64
 from ..state import CHECK, DEVICE_TEAM_WORDS, MAX_TEAMS, MY_PE, N_PES, P2P, TEAMS
 
 TEAM_WORLD, TEAM_SHARED, TEAM_NODE = 0, 1, 2

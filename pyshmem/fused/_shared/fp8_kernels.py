@@ -3,7 +3,7 @@
 
 import triton.language as tl
 
-from ...triton.chosen import INTERPRETED, device_function
+from ...triton.primitives.backend import INTERPRETED, device_function
 
 _INTERPRETED = tl.constexpr(INTERPRETED)
 FP8_MAX = tl.constexpr(448.0)  # the largest number of float8_e4m3fn

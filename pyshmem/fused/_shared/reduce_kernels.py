@@ -4,7 +4,7 @@
 import triton
 import triton.language as tl
 
-from ...triton.chosen import INTERPRETED, device_function
+from ...triton.primitives.backend import INTERPRETED, device_function
 
 _INTERPRETED = tl.constexpr(INTERPRETED)
 

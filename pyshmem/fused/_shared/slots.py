@@ -22,8 +22,8 @@ import torch
 from ..._core import errors
 from ...host import creation, runtime
 from ...host.collectives.data_movement import fcollect
-from ...triton.chosen import INTERPRETED
-from ...triton.job import team_number
+from ...triton.primitives.backend import INTERPRETED
+from ...triton.runtime.context import team_number
 from .workspace import Workspace
 
 #: Slots for each program and sender; ``slots_kernels`` has the same number.

@@ -3,10 +3,10 @@
 
 import triton.language as tl
 
-from ...triton.chosen import device_function, meet, reach, wait
-from ...triton.roads import near
+from ...triton.primitives.backend import device_function, meet, reach, wait
+from ...triton.primitives.job_constants import near
+from ...triton.runtime.constants import ALLTOALL, CMP_GE, SIGNAL_OP, SIGNAL_SET
 from ...triton.signals import signal_op
-from ...triton.words import ALLTOALL, CMP_GE, SIGNAL_OP, SIGNAL_SET
 
 DEPTH = tl.constexpr(2)
 SENT, TAKEN, FULL, FREE = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)

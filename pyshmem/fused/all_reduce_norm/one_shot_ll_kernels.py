@@ -16,9 +16,9 @@ when they had read that half.
 import triton
 import triton.language as tl
 
-from ...triton.chosen import INTERPRETED, await_wide_units, meet, store_wide_units
+from ...triton.primitives.backend import INTERPRETED, await_wide_units, meet, store_wide_units
+from ...triton.runtime.constants import ALL_REDUCE
 from ...triton.teams import team_row, world_pe
-from ...triton.words import ALL_REDUCE
 from .._shared.fp8_kernels import FP8_MAX, fp8_bytes
 from .._shared.reduce_kernels import sum_and_max
 from .two_shot_kernels import LEAST_SCALE, near_place

@@ -18,9 +18,9 @@ peers. So SLOTS > 2 * AHEAD need no word back, from call to call, too. Rings hol
 import triton
 import triton.language as tl
 
-from ...triton.chosen import meet, poll, release_set
+from ...triton.primitives.backend import meet, poll, release_set
+from ...triton.runtime.constants import ALL_REDUCE, CMP_GE
 from ...triton.teams import team_row, world_pe
-from ...triton.words import ALL_REDUCE, CMP_GE
 from .two_shot_kernels import finish_row, load_gains, load_residual, near_place
 
 SLOTS = tl.constexpr(16)

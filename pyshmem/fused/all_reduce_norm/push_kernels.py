@@ -22,9 +22,9 @@ tile size.
 import triton
 import triton.language as tl
 
-from ...triton.chosen import meet, set_words
+from ...triton.primitives.backend import meet, set_words
+from ...triton.runtime.constants import ALL_REDUCE
 from ...triton.teams import team_row, world_pe
-from ...triton.words import ALL_REDUCE
 from .pull_kernels import row_of, wait_for_rows
 from .two_shot_kernels import finish_row, load_gains, near_place
 

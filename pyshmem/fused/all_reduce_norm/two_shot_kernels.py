@@ -15,10 +15,10 @@ import triton.language as tl
 
 import pyshmem.triton as shmem
 
-from ...triton.channels import begin, from_units, receive_pairs, send, to_units
-from ...triton.chosen import INTERPRETED, meet, state
+from ...triton.ll_channels import begin, from_units, receive_pairs, send, to_units
+from ...triton.primitives.backend import INTERPRETED, meet, state
+from ...triton.runtime.constants import ALL_REDUCE, CMP_GE, DELTA, SIGNAL_SET
 from ...triton.teams import place_in, team_row, world_pe
-from ...triton.words import ALL_REDUCE, CMP_GE, DELTA, SIGNAL_SET
 from .._shared.fp8_kernels import FP8_MAX, fp8_bytes
 from .._shared.reduce_kernels import sum_and_max
 

@@ -4,11 +4,11 @@
 import triton
 import triton.language as tl
 
-from ...triton.chosen import device_function, meet
 from ...triton.collectives import alltoall, fcollect
+from ...triton.primitives.backend import device_function, meet
+from ...triton.runtime.constants import ALLTOALL
 from ...triton.teams import place_in, team_row, world_pe
 from ...triton.tile import store
-from ...triton.words import ALLTOALL
 from .._shared.slots_kernels import (
     SENT,
     TAKEN,

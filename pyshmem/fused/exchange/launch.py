@@ -12,7 +12,7 @@ import torch
 
 from ..._torch.arguments import as_bytes
 from ...triton import Channel, channel, context
-from ...triton.chosen import INTERPRETED
+from ...triton.primitives.backend import INTERPRETED
 from .._shared.algorithm import NEVER, choose
 from .._shared.powers import power_of_2
 from .._shared.slots import LAUNCH, number_of, programs, slots

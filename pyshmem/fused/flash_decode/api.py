@@ -12,7 +12,7 @@ from ..._torch.launches import Launch
 from ..._torch.teams import team_of
 from ...host.teams import TEAM_WORLD, Team
 from ...triton import Channel, channel, context
-from ...triton.chosen import INTERPRETED
+from ...triton.primitives.backend import INTERPRETED
 from .._shared.arguments import check_tensor, look, on_tensors, result
 from .._shared.powers import power_of_2
 from .._shared.slots import number_of, refuse_grad

@@ -4,10 +4,10 @@
 import triton
 import triton.language as tl
 
-from ...triton.channels import begin, from_units, receive, send, to_units
-from ...triton.chosen import INTERPRETED, device_function
+from ...triton.ll_channels import begin, from_units, receive, send, to_units
+from ...triton.primitives.backend import INTERPRETED, device_function
+from ...triton.runtime.constants import FCOLLECT
 from ...triton.teams import place_in
-from ...triton.words import FCOLLECT
 
 _INTERPRETED = tl.constexpr(INTERPRETED)
 _MINUS = tl.constexpr(float("-inf"))

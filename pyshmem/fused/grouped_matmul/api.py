@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ...triton.chosen import INTERPRETED
+from ...triton.primitives.backend import INTERPRETED
 from .._shared.arguments import check_tensor, on_tensors, result
 from .._shared.powers import power_of_2
 from .._shared.slots import refuse_grad

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ...triton.chosen import INTERPRETED
+from ...triton.primitives.backend import INTERPRETED
 from .._shared.powers import power_of_2
 from ..exchange.all_to_all import declare
 from . import kernels

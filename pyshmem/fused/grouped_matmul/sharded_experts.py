@@ -16,7 +16,7 @@ import torch
 from ..._torch.arguments import as_bytes
 from ..._torch.launches import current_stream
 from ...host.teams import TEAM_WORLD, Team
-from ...triton.chosen import INTERPRETED
+from ...triton.primitives.backend import INTERPRETED
 from .._shared.algorithm import NEVER, choose
 from .._shared.arguments import check_tensor, on_tensors, result
 from .._shared.copy_engine import Beside, Link, beside, settle

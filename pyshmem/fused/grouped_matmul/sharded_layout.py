@@ -10,7 +10,7 @@ import torch
 
 from ...host.teams import Team
 from ...triton import context
-from ...triton.chosen import INTERPRETED
+from ...triton.primitives.backend import INTERPRETED
 from .._shared.workspace import Workspace
 from ..exchange.all_to_all import gather
 from . import sharded_layout_kernels as kernels

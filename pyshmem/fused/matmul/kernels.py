@@ -11,7 +11,7 @@ import triton.language as tl
 
 import pyshmem.triton as shmem
 
-from ...triton.chosen import INTERPRETED
+from ...triton.primitives.backend import INTERPRETED
 
 #: Triton's interpreter has no bfloat16 of its own: it multiplies in float32.
 _WIDEN = tl.constexpr(INTERPRETED)

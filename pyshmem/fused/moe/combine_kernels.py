@@ -8,10 +8,10 @@ Sums of the caller's experts for its own tokens go through none: who receives ma
 import triton
 import triton.language as tl
 
-from ...triton.chosen import device_function
+from ...triton.primitives.backend import device_function
+from ...triton.runtime.constants import ALLTOALL
 from ...triton.teams import place_in, team_row, world_pe
 from ...triton.tile import store
-from ...triton.words import ALLTOALL
 from .._shared.slots_kernels import (
     SENT,
     TAKEN,

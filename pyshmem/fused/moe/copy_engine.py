@@ -16,7 +16,7 @@ import torch
 
 from ..._core import errors
 from ..._torch.launches import current_stream
-from ...triton.chosen import INTERPRETED
+from ...triton.primitives.backend import INTERPRETED
 from .._shared.algorithm import NEVER, choose
 from .._shared.copy_engine import Link, beside
 from .._shared.workspace import Workspace, device_heap_is_near

@@ -9,9 +9,9 @@ stream can clear all of them behind the kernel.
 import triton
 import triton.language as tl
 
-from ...triton.chosen import device_function, wait
+from ...triton.primitives.backend import device_function, wait
+from ...triton.runtime.constants import ALLTOALL, CMP_GE
 from ...triton.teams import world_pe
-from ...triton.words import ALLTOALL, CMP_GE
 from .dispatch_kernels import call_of, keep_tokens, know_rows, take_rows
 from .routing_kernels import await_positions, end_lists, lay_out_pairs
 

@@ -12,7 +12,7 @@ import torch
 from ..._torch.staging import capturing
 from ...host.teams import Team
 from ...triton import context
-from ...triton.chosen import INTERPRETED
+from ...triton.primitives.backend import INTERPRETED
 from .._shared.copy_engine import CHUNKS
 from .._shared.powers import power_of_2
 from .._shared.slots import LAUNCH, gather_numbers, number_of, programs

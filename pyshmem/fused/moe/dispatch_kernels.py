@@ -9,10 +9,10 @@ no slot: who receives a chunk of the others' tokens copies the same chunk of the
 import triton
 import triton.language as tl
 
-from ...triton.chosen import device_function
+from ...triton.primitives.backend import device_function
+from ...triton.runtime.constants import ALLTOALL
 from ...triton.teams import place_in, team_row, world_pe
 from ...triton.tile import store
-from ...triton.words import ALLTOALL
 from .._shared.fp8_kernels import FP8_MAX, to_fp8
 from .._shared.slots_kernels import (
     SENT,

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ..._torch.teams import TAGS, team_of
-from ...triton.chosen import INTERPRETED
+from ...triton.primitives.backend import INTERPRETED
 from .._shared.powers import power_of_2
 from .._shared.workspace import workspace
 from ..exchange.all_to_all import equal, gather

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 
 from ...host import runtime
-from ...triton.chosen import INTERPRETED
+from ...triton.primitives.backend import INTERPRETED
 from .._shared.slots import Slots, programs, slots
 from .._shared.workspace import Workspace
 

@@ -13,11 +13,11 @@ by its sender; then the halves: for each member its list, of int32.
 
 import triton.language as tl
 
-from ...triton.chosen import device_function, meet, state
+from ...triton.primitives.backend import device_function, meet, state
+from ...triton.runtime.constants import CMP_GE, MY_PE, SIGNAL_SET
 from ...triton.signals import signal_op, wait_until_all
 from ...triton.teams import world_pe
 from ...triton.tile import store
-from ...triton.words import CMP_GE, MY_PE, SIGNAL_SET
 from .wrong_kernels import refuse_experts
 
 #: What stands for an expert that there is not.

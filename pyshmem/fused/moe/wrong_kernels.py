@@ -3,7 +3,7 @@
 
 import triton.language as tl
 
-from ...triton.chosen import device_function
+from ...triton.primitives.backend import device_function
 from ...triton.requests import abort_with
 
 

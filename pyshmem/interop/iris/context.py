@@ -9,8 +9,8 @@ import triton
 import triton.language as tl
 
 from ..._foreign.triton import aggregate
-from ...triton.chosen import INTERPRETED, device_function
-from ...triton.interpreter import DeviceFunction
+from ...triton.interpreter.scheduler import DeviceFunction
+from ...triton.primitives.backend import INTERPRETED, device_function
 from . import device
 
 if INTERPRETED:

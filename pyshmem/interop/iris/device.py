@@ -8,11 +8,10 @@ for a peer's memory the scope of one GPU is too small.
 
 import triton.language as tl
 
-from ...triton.chosen import device_function
-from ...triton.far import check_pe, far_atomic, far_extreme, far_load, far_store
-from ...triton.roads import checks, near, running_job
-from ...triton.tile import before_release, check_tile, has_atomic, like
-from ...triton.words import (
+from ...triton.primitives.backend import device_function
+from ...triton.primitives.by_proxy import check_pe, far_atomic, far_extreme, far_load, far_store
+from ...triton.primitives.job_constants import checks, near, running_job
+from ...triton.runtime.constants import (
     ATOMIC_ADD,
     ATOMIC_AND,
     ATOMIC_CAS,
@@ -27,6 +26,7 @@ from ...triton.words import (
     PUT,
     STORE,
 )
+from ...triton.tile import before_release, check_tile, has_atomic, like
 
 _ACQ_REL, _SYS, _NONE = tl.constexpr("acq_rel"), tl.constexpr("sys"), tl.constexpr("")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._core.errors import UnsupportedError
 from ...host import runtime
-from ...triton.job import resident_programs
+from ...triton.runtime.context import resident_programs
 
 __all__ = [
     "count_devices", "get_arch_string", "get_cu_count", "get_device_id", "get_num_xcc",

@@ -20,7 +20,7 @@ import numpy as np
 from ...host import creation, runtime, sync
 from ...host import heap as heaps
 from ...host.query import ptr as peer_array
-from ...triton.job import wrap
+from ...triton.runtime.context import wrap
 
 __all__ = [
     "NVSHMEM_SIGNAL_DTYPE", "assert_allclose", "bitwise_equal", "dist_print", "finalize_distributed",

@@ -12,7 +12,7 @@ from pyshmem.fused.all_reduce_norm import one_shot_ll_kernels as norm_units_kern
 from pyshmem.fused.all_reduce_norm import pull_kernels as norm_pull_kernels
 from pyshmem.fused.all_reduce_norm import push_kernels as norm_push_kernels
 from pyshmem.fused.all_reduce_norm import two_shot_kernels as kernels
-from pyshmem.triton import roads
+from pyshmem.triton.primitives import job_constants as roads
 
 roads._bind(1 << 40)  # as init would
 

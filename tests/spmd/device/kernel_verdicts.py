@@ -16,7 +16,7 @@ import numpy as np
 from pyshmem import device as shmem
 from pyshmem._core.type_table import ELEMENTS
 from pyshmem.device.families import FAMILY_DTYPES
-from pyshmem.device.leaf.chosen import device_function
+from pyshmem.device.leaf.backend import device_function
 from pyshmem.device.routine import ROUTINES
 
 UNKNOWN, OUTSIDE = "Numba has no such type", "is not among the types of this routine"

@@ -17,7 +17,7 @@ from pyshmem import cutover
 from pyshmem import device as shmem
 from pyshmem._core.contract import SIZES
 from pyshmem.device import state
-from pyshmem.device.leaf.chosen import SIM
+from pyshmem.device.leaf.backend import SIM
 
 #: Around a unit of 8 bytes, a piece of 16, a warp's pieces of 512.
 BORDERS = (1, 7, 8, 9, 15, 16, 17, 24, 31, 33, 511, 512, 513, 520, 1040)

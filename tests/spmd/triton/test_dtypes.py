@@ -156,7 +156,7 @@ def test_every_method_that_looks_at_numbers_is_known(job):
         pytest.skip("compiled, not interpreted")
     from triton.runtime import interpreter
 
-    from pyshmem.triton import interpreter_types
+    from pyshmem.triton.interpreter import bfloat16 as interpreter_types
 
     looking = set()
     for name, method in vars(interpreter.InterpreterBuilder).items():

@@ -13,7 +13,7 @@ import triton.language as tl
 
 from .....triton.dist import barrier_all_block
 from .....triton.ordering import barrier_grid
-from .....triton.roads import running_job
+from .....triton.primitives.job_constants import running_job
 from ... import utils
 
 __all__ = [

@@ -8,7 +8,7 @@ or 64 bits; ``scope`` is "gpu" or "sys", ``semantic`` "relaxed", "acquire", "rel
 import triton.language as tl
 from triton.language import core
 
-from .....triton.chosen import INTERPRETED, device_function, fetch, meet, threads
+from .....triton.primitives.backend import INTERPRETED, device_function, fetch, meet, threads
 from .....triton.tile import before_release, like
 
 __all__ = [

@@ -9,8 +9,6 @@ the same constants.
 
 import triton.language as tl
 
-from .....triton.chosen import device_function
-from .....triton.chosen import end_with as _end_with
 from .....triton.dist import (
     barrier_all_block,
     fence_block,
@@ -27,13 +25,11 @@ from .....triton.dist import (
 )
 from .....triton.ordering import barrier as _barrier
 from .....triton.ordering import sync as _sync
-from .....triton.roads import bytes_of as _bytes_of
-from .....triton.roads import running_job
-from .....triton.teams import team_my_pe as _team_my_pe
-from .....triton.teams import team_n_pes as _team_n_pes
-from .....triton.teams import team_translate_pe as _team_translate_pe
-from .....triton.tile import store as _store
-from .....triton.words import (
+from .....triton.primitives.backend import device_function
+from .....triton.primitives.backend import end_with as _end_with
+from .....triton.primitives.job_constants import bytes_of as _bytes_of
+from .....triton.primitives.job_constants import running_job
+from .....triton.runtime.constants import (
     BROADCAST,
     CMP_EQ,
     CMP_GE,
@@ -48,6 +44,10 @@ from .....triton.words import (
     TEAM_SHARED,
     TEAM_WORLD,
 )
+from .....triton.teams import team_my_pe as _team_my_pe
+from .....triton.teams import team_n_pes as _team_n_pes
+from .....triton.teams import team_translate_pe as _team_translate_pe
+from .....triton.tile import store as _store
 
 
 @device_function

@@ -7,7 +7,7 @@ pyshmem compiled is not found.
 
 import triton.language as tl
 
-from .._core.contract import (
+from ..._core.contract import (
     CMP,
     DEVICE_TEAM,
     FAULT,
@@ -18,10 +18,8 @@ from .._core.contract import (
     SIZES,
     STATE,
 )
-from .._core.contract import (
-    RING as RINGS_AT,
-)
-from .._core.type_table import ROUTINES
+from ..._core.contract import RING as RINGS_AT
+from ..._core.type_table import ROUTINES
 
 MY_PE = tl.constexpr(STATE.MY_PE)
 N_PES = tl.constexpr(STATE.N_PES)

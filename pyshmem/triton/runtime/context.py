@@ -17,15 +17,15 @@ import numpy as np
 from triton import knobs
 from triton.runtime.jit import JITCallable, KernelInterface
 
-from .._core import arrays, errors, library
-from .._core.labels import label_words
-from .._core.library import lib
-from .._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
-from .._foreign import triton as foreign
-from .._foreign.environment import lend_data_ptr
-from ..host import creation, faults, runtime, stages
-from ..host.agreement import must_agree
-from ..host.contexts import slot_of
+from ..._core import arrays, errors, library
+from ..._core.labels import label_words
+from ..._core.library import lib
+from ..._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
+from ..._foreign import triton as foreign
+from ..._foreign.environment import lend_data_ptr
+from ...host import creation, faults, runtime, stages
+from ...host.agreement import must_agree
+from ...host.contexts import slot_of
 
 __all__ = ["Context", "Wrapped", "context", "must_agree", "team_number", "wrap"]
 

@@ -17,8 +17,8 @@ import numpy as np
 import triton.language as tl
 from triton.runtime.interpreter import TensorHandle
 
-from .._foreign import triton_interpreter as foreign
-from . import interpreter_fp8 as fp8
+from ..._foreign import triton_interpreter as foreign
+from . import fp8
 
 
 def _is_bfloat16(handle: Any) -> bool:

@@ -8,8 +8,8 @@ for checks that are off. Triton hashes them into the key of a cached kernel.
 import triton
 import triton.language as tl
 
-from . import job
-from .chosen import INTERPRETED, device_function
+from ..runtime import context as job
+from .backend import INTERPRETED, device_function
 
 _NEAR, _CHECKS, _STAGED = tl.constexpr(True), tl.constexpr(False), tl.constexpr(False)
 #: Address of the running job's state block, for kernels that take no context.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Leaf primitives for Triton's interpreter: the names of ``leaf_ptx``, as Python on host memory.
+"""Primitives for Triton's interpreter: the names of ``primitives/gpu.py``, as Python on host memory.
 
 A program is one thread here, so meeting is nothing, and a value is the same for all.
 """
@@ -13,10 +13,12 @@ import numpy as np
 import triton.language as tl
 from triton.runtime.interpreter import TensorHandle
 
-from .._core.contract import WAITING
-from .._foreign.triton_interpreter import get_np_dtype
-from . import interpreter, job, words
-from .interpreter import DeviceFunction, Ended, pause
+from ..._core.contract import WAITING
+from ..._foreign.triton_interpreter import get_np_dtype
+from ..runtime import constants as words
+from ..runtime import context as job
+from . import scheduler as interpreter
+from .scheduler import DeviceFunction, Ended, pause
 
 device_function = DeviceFunction
 

@@ -8,11 +8,8 @@ nothing has to stay as it is in memory. Stores are complete at ``quiet``; loads 
 import triton
 import triton.language as tl
 
-from .._core.type_table import ATOMIC_NUMBER, ELEMENT_NUMBER
-from .chosen import device_function, end_with, fence_all, meet, state
-from .ring import ask_tile, own_ring, settle, tell, tell_tile, to_int64
-from .roads import bytes_of, has_bits, is_whole
-from .words import (
+from ..._core.type_table import ATOMIC_NUMBER, ELEMENT_NUMBER
+from ..runtime.constants import (
     FAULT_ADDRESS,
     FAULT_PE,
     HEAP_BASE,
@@ -24,6 +21,9 @@ from .words import (
     REQUEST_P,
     SIGNAL_ADD,
 )
+from .backend import device_function, end_with, fence_all, meet, state
+from .job_constants import bytes_of, has_bits, is_whole
+from .ring import ask_tile, own_ring, settle, tell, tell_tile, to_int64
 
 _ACQ_REL = tl.constexpr("acq_rel")
 _FETCH = tl.constexpr(ATOMIC_NUMBER["fetch"] << 32)

@@ -22,9 +22,10 @@ import triton.language as tl
 from greenlet import getcurrent, greenlet
 from triton.runtime import interpreter
 
-from .._foreign import triton_interpreter as foreign
-from ..host.host_only import Language, refused, stand_ins_in
-from . import interpreter_types, job
+from ..._foreign import triton_interpreter as foreign
+from ...host.host_only import Language, refused, stand_ins_in
+from ..runtime import context as job
+from . import bfloat16 as interpreter_types
 
 _turn = threading.RLock()  # kernels that several threads launch run one after the other
 

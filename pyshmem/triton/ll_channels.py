@@ -20,7 +20,7 @@ import triton
 import triton.language as tl
 
 from ..host import runtime
-from .chosen import (
+from .primitives.backend import (
     await_quads,
     await_unit_pairs,
     await_units,
@@ -33,12 +33,12 @@ from .chosen import (
     store_quads,
     threads,
 )
-from .far import far_words
-from .job import Wrapped, new_words
-from .ring import own_ring
-from .roads import near
+from .primitives.by_proxy import far_words
+from .primitives.job_constants import near
+from .primitives.ring import own_ring
+from .runtime.constants import FAULT_NELEMS, FAULT_PE
+from .runtime.context import Wrapped, new_words
 from .teams import place_in, team_row, world_pe
-from .words import FAULT_NELEMS, FAULT_PE
 
 __all__ = ["Channel", "channel"]
 

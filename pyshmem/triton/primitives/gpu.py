@@ -13,18 +13,8 @@ import triton
 import triton.language as tl
 from triton.language.extra import cuda
 
-from . import job
-from .ptx import (
-    end_text,
-    look_text,
-    partition_release_text,
-    poll_text,
-    reach_text,
-    release_text,
-    set_text,
-    stage_text,
-)
-from .words import (
+from ..runtime import context as job
+from ..runtime.constants import (
     DELTA,
     FAR,
     FAULT_ADDRESS,
@@ -40,6 +30,16 @@ from .words import (
     RING_WAIT,
     STATE_TRACE,
     WAIT_NUMBERS,
+)
+from .ptx import (
+    end_text,
+    look_text,
+    partition_release_text,
+    poll_text,
+    reach_text,
+    release_text,
+    set_text,
+    stage_text,
 )
 
 device_function = triton.jit

@@ -12,20 +12,8 @@ that wait for none behind theirs, so the first batch can always go on.
 import triton
 import triton.language as tl
 
-from . import job
-from .chosen import (
-    await_host,
-    device_function,
-    fence_all,
-    meet,
-    poll,
-    read_words,
-    record,
-    state,
-    store_requests,
-    wait,
-)
-from .words import (
+from ..runtime import context as job
+from ..runtime.constants import (
     BUSY_ENGINE,
     BUSY_LEFT,
     BUSY_TURN,
@@ -52,6 +40,18 @@ from .words import (
     RING_TICKET,
     RING_WAIT,
     RINGS,
+)
+from .backend import (
+    await_host,
+    device_function,
+    fence_all,
+    meet,
+    poll,
+    read_words,
+    record,
+    state,
+    store_requests,
+    wait,
 )
 
 _LOW56, _LOW32 = tl.constexpr((1 << 56) - 1), tl.constexpr((1 << 32) - 1)

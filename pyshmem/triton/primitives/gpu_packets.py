@@ -5,11 +5,11 @@ import triton
 import triton.language as tl
 from triton.language.extra import cuda
 
-from .leaf_ptx import address_of, kernel_of
+from ..runtime.constants import FAULT_TIMEOUT, WAIT_NUMBERS
+from .gpu import address_of, kernel_of
 from .ptx import unit_text
 from .ptx_pairs import pairs_constraints, pairs_text
 from .ptx_wide import store_quad_text, store_wide_text, wide_constraints, wide_text
-from .words import FAULT_TIMEOUT, WAIT_NUMBERS
 
 
 @triton.jit

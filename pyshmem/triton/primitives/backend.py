@@ -9,10 +9,10 @@ from triton import knobs
 INTERPRETED = bool(knobs.runtime.interpret)
 
 if INTERPRETED:
-    from .interpreter import install
+    from ..interpreter.scheduler import install
 
     install()
-    from .leaf_interpreter import (
+    from ..interpreter.bodies import (
         await_host,
         await_quads,
         await_unit_pairs,
@@ -48,7 +48,7 @@ if INTERPRETED:
         yield_turn,
     )
 else:
-    from .leaf_ptx import (
+    from .gpu import (
         await_host,
         device_function,
         distance_to,
@@ -77,7 +77,7 @@ else:
         write_stage,
         yield_turn,
     )
-    from .leaf_units import (
+    from .gpu_packets import (
         await_quads,
         await_unit_pairs,
         await_units,

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Triton's interpreter: programs as greenlets, bodies of the primitives, numbers as on GPUs."""
