@@ -2,96 +2,123 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What installs beside what: asks pip's resolver, installs nothing, writes docs/reference/versions.md.
 
-Usage: ``make resolve``, or ``tools/resolve.py [WORD]``: only the rows whose name has the word, printed.
-Needs the network; a row takes half a minute, and none may take ten.
+Usage: ``make resolve``, or ``tools/resolve.py [WORD]``: only the rows whose name has the word.
+Needs the network; a question takes half a minute, and none may take ten.
+
+Extras that install together install alone, too: all that can stand together are asked for at once, and
+one by one only where pip refuses.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
-import tomllib
-from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "reference" / "versions.md"
-START, END = "<!-- resolved -->\n", "<!-- end -->\n"
-#: What is asked for together with each row.
-EXTRAS = ("cuda", "triton", "torch")
+from versions_page import Row, oldest, project, write
+
+#: What may stand in one environment; there is one CuPy, so ``cuda`` and ``cuda12`` may not.
+TOGETHER = (("sim", "cuda", "triton", "torch", "mpi", "demo"), ("cuda12",))
+#: What the page shows of them.
+EXTRAS = tuple(extra for group in TOGETHER for extra in group)
+KEPT = (
+    "numpy",
+    "numba",
+    "numba-cuda",
+    "torch",
+    "triton",
+    "cuda-toolkit",
+    "cupy-cuda13x",
+    "cupy-cuda12x",
+)
 
 
-class Row(NamedTuple):
+class Beside(NamedTuple):
     """``wants``: its requirements that pyshmem has an opinion on, as it states them."""
 
     name: str
     wants: tuple[str, ...]
 
 
+_OLDEST = oldest("sim", "numba")
+_TORCHES = ("2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0")
 ROWS = (
-    *(Row(f"torch {v}", (f"torch=={v}",)) for v in ("2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0")),
-    Row("vLLM 0.33.0 (its pins of torch and numba)", ("torch==2.14.0", "numba==0.65.0")),
-    Row("SGLang 0.5.23 (its pins of torch and numba)", ("torch==2.14.1", "numba==0.65.1")),
-    Row("nvshmem4py-cu13 0.4.1", ("nvshmem4py-cu13==0.4.1",)),
-    Row("numba 0.62.1, the oldest", ("numba==0.62.1",)),
-)  # fmt: skip
-SHOWN = ("torch", "triton", "numba", "cuda-toolkit", "cupy-cuda13x")
+    *(Beside(f"torch {version}", (f"torch=={version}",)) for version in _TORCHES),
+    Beside("vLLM 0.33.0 (its pins of torch and numba)", ("torch==2.14.0", "numba==0.65.0")),
+    Beside("SGLang 0.5.23 (its pins of torch and numba)", ("torch==2.14.1", "numba==0.65.1")),
+    Beside("nvshmem4py-cu13 0.4.1", ("nvshmem4py-cu13==0.4.1",)),
+    Beside("the oldest Numba", (f"numba=={_OLDEST}",)),
+    Beside("the newest Numba", ("numba==0.68.1",)),
+)
 
 
-def requirements() -> list[str]:
-    """Those of the package and of the extras."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    return [*project["dependencies"], *(one for name in EXTRAS for one in extras[name])]
-
-
-def resolve(wants: tuple[str, ...]) -> tuple[bool, str]:
+def resolve(extras: tuple[str, ...], wants: tuple[str, ...]) -> Row:
     """Whether pip finds versions for all, and which, or its reason."""
+    table = project()
+    own = [*table["dependencies"]]
+    own += [one for name in extras for one in table["optional-dependencies"][name]]
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
         options = ["--dry-run", "--ignore-installed", "--quiet", "--report", report.name]
         command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", *options]
-        done = subprocess.run(
-            [*command, *requirements(), *wants],
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [*command, *own, *wants], capture_output=True, text=True, timeout=600, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return {"fits": False, "why": "pip found no answer in ten minutes", "versions": {}}
         if done.returncode:
-            lines = done.stderr.splitlines()
-            reasons = [
-                line.strip() for line in lines if "depends on" in line or "requested" in line
-            ]
-            return False, "; ".join(reasons[-3:]) or " ".join(lines[-2:])
+            return {"fits": False, "why": reason(done.stderr), "versions": {}}
         found = json.load(report)["install"]
     versions = {each["metadata"]["name"].lower(): each["metadata"]["version"] for each in found}
-    return True, ", ".join(f"{name} {versions[name]}" for name in SHOWN if name in versions)
+    return {"fits": True, "why": "", "versions": {n: versions[n] for n in KEPT if n in versions}}
 
 
-def table(rows: list[tuple[Row, bool, str]]) -> str:
-    """The rows as Markdown."""
-    lines = ["| beside | installs | which, or why not |", "| --- | --- | --- |"]
-    for row, fits, text in rows:
-        lines.append(f"| {row.name} | {'yes' if fits else '**no**'} | {text} |")
-    return "\n".join(lines) + "\n"
+def reason(text: str) -> str:
+    """What pip says of a conflict, in a line."""
+    asked = re.findall(r"^ *((?:The user requested|\S.* depends on) .*)$", text, re.M)
+    because = re.search(r"Cannot install (.*?) because these", text)
+    if asked:
+        return "; ".join(line.replace("The user requested", "asked for") for line in asked[-3:])
+    if because:
+        return f"not together: {because[1]}"
+    return " ".join(text.split()[-30:])
 
 
-def main() -> int:
-    """Ask for each row; with no word, write the page."""
-    word = sys.argv[1] if len(sys.argv) > 1 else ""
-    rows = []
-    for row in ROWS:
-        if word in row.name:
-            rows.append((row, *resolve(row.wants)))
-            print(*rows[-1][1:], row.name, sep=" | ", flush=True)
-    if not word:
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
-        after = rest.partition(END)[2]
-        PAGE.write_text(before + START + table(rows) + END + after, encoding="utf-8")
+def answers(beside: Beside) -> dict[str, Row]:
+    """A row for each extra; what fits in a group has the versions of the whole group."""
+    found = {}
+    for group in TOGETHER:
+        whole = resolve(group, beside.wants)
+        if whole["fits"] or len(group) == 1:
+            found |= dict.fromkeys(group, whole)
+            continue
+        alone = {extra: resolve((extra,), beside.wants) for extra in group}
+        rest = tuple(extra for extra in group if alone[extra]["fits"])
+        again = resolve(rest, beside.wants)
+        if again["fits"]:
+            alone |= dict.fromkeys(rest, again)
+        else:
+            why = {"fits": False, "why": f"alone, but not with all others: {again['why']}"}
+            alone |= {extra: alone[extra] | why for extra in rest}
+        found |= alone
+    return found
+
+
+def main(word: str = "") -> int:
+    """Ask for each row, and write the page after each."""
+    for beside in ROWS:
+        if word in beside.name:
+            extras = answers(beside)
+            told = {name: one["why"] or "fits" for name, one in extras.items()}
+            print(beside.name, told, flush=True)
+            asked = {name: project()["optional-dependencies"][name] for name in EXTRAS}
+            row = {"name": beside.name, "wants": beside.wants, "extras": extras, "asked": asked}
+            write("resolved", [row], [each.name for each in ROWS])
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:2]))

@@ -121,7 +121,7 @@ def test_run_takes_modules_and_executables() -> None:
 def test_run_takes_code_and_mpis_name_of_the_number() -> None:
     command = [sys.executable, "-m", "pyshmem", "run", "-np", "2", "--device", "none"]
     done = subprocess.run(
-        [*command, "-c", "import sys; print(sys.argv)", "a", "-n"],
+        [*command, "-c", 'import sys; sys.stdout.write(f"{sys.argv}\\n")', "a", "-n"],
         capture_output=True,
         text=True,
         timeout=60,
