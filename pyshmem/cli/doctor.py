@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .._core import library, other_project
+from .._core import kept_files, library, other_project
 from .._core.errors import ShmemError
 from ..host import runtime
 from ..host.tuning.gpus import architecture
@@ -219,6 +219,7 @@ def _cuda() -> Iterator[Finding]:
         yield _package("cuda", wanted)
     yield from _numpy_with_numba()
     yield _nvvm()
+    yield _compiled()
     yield from _peers()
 
 
@@ -298,6 +299,18 @@ def _nvvm() -> Finding:
         if r.name.startswith(("numba-cuda", "cuda-toolkit"))
     ]
     return Finding("cuda", "NVVM", "missing", "libnvvm.so not found", _pip(*wanted))
+
+
+def _compiled() -> Finding:
+    """Where compiled code is kept. Without a folder all works, and compiles again in each process."""
+    place, (count, nbytes, why) = kept_files.folder(), kept_files.state()
+    if why:
+        detail = f"{place} cannot be written ({why}): each process compiles its kernels"
+        fix = "set PYSHMEM_CACHE_DIR to a folder that can be written"
+        return Finding("cuda", "compiled code", "ok", detail, fix)
+    return Finding(
+        "cuda", "compiled code", "ok", f"{count} files, {library.size_text(nbytes)}, in {place}"
+    )
 
 
 def _peers() -> Iterator[Finding]:

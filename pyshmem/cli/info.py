@@ -17,6 +17,7 @@ from rich.table import Table
 
 import pyshmem
 
+from .._core import kept_files
 from .._core.errors import LaunchError
 from .._core.library import lib, parse_size, setting, size_text
 from .._core.settings import SETTINGS, Setting, misspelt
@@ -52,7 +53,7 @@ def info(nodes: bool, cflags: bool, libs: bool, pkg_config: bool) -> None:
         click.echo(shlex.join(flags))
         return
     console = Console()
-    for table in (_versions(), _conduits(), *_accelerators(), _settings()):
+    for table in (_versions(), _conduits(), *_accelerators(), _compiled(), _settings()):
         console.print(table)
     for line in misspelt(os.environ):
         click.echo(line)
@@ -142,6 +143,15 @@ def _accelerators() -> Iterator[Table]:
     yield table
     if gpus:
         yield _gpus(gpus)
+
+
+def _compiled() -> Table:
+    """Machine code and device routines that are kept, for all programs of the user."""
+    count, nbytes, why = kept_files.state()
+    table = _table("Compiled code", "folder", "files", "size", "written")
+    told = f"no ({why}): each process compiles for itself" if why else "yes"
+    table.add_row(str(kept_files.folder()), str(count), size_text(nbytes), told)
+    return table
 
 
 def _gpus(gpus: list[facts.Gpu]) -> Table:

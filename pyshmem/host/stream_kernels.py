@@ -9,30 +9,24 @@ the kernel.
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
-import os
-import tempfile
 import time
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core import kept_files
 from .._core.arrays import StreamLike, stream_handle
 from .._core.contract import HASH, STREAM_KERNEL, STREAM_KEY
 from .._core.dtypes import Kind, as_dtype, bits_of, integer, kind_of
 from .._core.errors import ShmemError, UnsupportedError
-from .._core.library import __version__, cache_folder, check, ffi, lib
+from .._core.library import __version__, check, ffi, lib
 from .._core.type_table import ELEMENT_NUMBER, ELEMENTS, REDUCE_OPS
 from .._foreign import environment
 from . import runtime
 from .kernels import provider
 
-_PACKAGE = Path(__file__).parents[1]
-_SOURCES = ("device", "stream_kernels")  # folders of what the code is made of
 #: ``stream`` of a call that waits for the library's own stream: ISHMEMX_STREAM_OWN.
 OWN = (1 << 64) - 1
 #: How long a load waits for kernels that run, and for one that waits in the library; seconds.
@@ -154,51 +148,22 @@ def named(number: int) -> str | None:
 # ---- the cache ---------------------------------------------------------------------------------
 
 
-@functools.cache
-def _folder() -> Path:
-    return cache_folder()
-
-
-@functools.cache
-def _origin() -> str:
-    """A digest of what makes the code."""
-    digest = hashlib.sha256()
-    for path in sorted(path for folder in _SOURCES for path in (_PACKAGE / folder).rglob("*.py")):
-        digest.update(path.read_bytes())
-    for package in ("numba-cuda", "nvidia-nvjitlink", "nvidia-nvvm"):
-        try:
-            digest.update(f"{package} {metadata.version(package)}".encode())
-        except metadata.PackageNotFoundError:
-            digest.update(package.encode())
-    return digest.hexdigest()[:16]
-
-
 def _path(key: int, capability: int) -> Path:
-    return _folder() / f"{HASH}-{__version__}-{_origin()}-sm{capability}-{key:x}.cubin"
+    name = f"{HASH}-{__version__}-{kept_files.origin()}-sm{capability}-{key:x}.cubin"
+    return kept_files.folder() / name
 
 
-def _read(path: Path) -> tuple[bytes, str, int] | None:
-    """The code, entry and stack of a file; None when it is not there or not whole."""
-    try:
-        head, _, code = path.read_bytes().partition(b"\n")
-        about = json.loads(head)
-        if about["sha256"] == hashlib.sha256(code).hexdigest():
-            return code, about["entry"], about["stack"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        pass
-    return None
+def _file(key: int, capability: int) -> kept_files.File:
+    """What is written of a kernel that was just compiled."""
+    code, entry, stack = _compile(key, capability)
+    return {"entry": entry, "stack": stack}, code
 
 
-def _write(path: Path, code: bytes, entry: str, stack: int) -> None:
-    """In one piece, whoever writes beside us. A folder that cannot be written costs time, no more."""
-    about = {"entry": entry, "stack": stack, "sha256": hashlib.sha256(code).hexdigest()}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(json.dumps(about).encode() + b"\n" + code)
-        os.replace(file.name, path)
-    except OSError:
-        return
+def _image(file: kept_files.File) -> tuple[bytes, str, int] | None:
+    """Code, entry and stack of a file; None: it is no kernel's."""
+    about, code = file
+    entry, stack = about.get("entry"), about.get("stack")
+    return (code, entry, stack) if isinstance(entry, str) and isinstance(stack, int) else None
 
 
 # ---- loading -----------------------------------------------------------------------------------
@@ -274,11 +239,11 @@ def load(key: int, handle: int = OWN) -> None:
         return
     capability = ffi.new("int *")
     check(lib.ishmemx_cuda_capability(capability))
-    path = _path(key, capability[0])
-    image = _read(path)
-    if image is None:
-        image = _compile(key, capability[0])
-        _write(path, *image)
+    # The PEs of a host start their kernels together: one compiles, the others wait for its file.
+    image = kept_files.kept(
+        _path(key, capability[0]), functools.partial(_file, key, capability[0]), _image
+    )
+    assert image is not None
     _let_kernels_end(key, handle)
     code, entry, stack = image
     buffer = ffi.from_buffer(code)

@@ -19,6 +19,7 @@ FOREIGN = {"numba", "triton", "torch", "cupy", "llvmlite", "cuda"}
 #: By file: what must be installed, and the variable under which it is imported.
 FILES = {
     "numba_cuda": ("numba", "cuda"),
+    "numba_cuda_texts": ("numba", "cuda"),
     "numba_simulator": ("numba", "sim"),
     "triton": ("triton", "cuda"),
     "gluon": ("triton", "cuda"),

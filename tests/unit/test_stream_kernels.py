@@ -68,17 +68,11 @@ def test_keys_tell_routine_dtype_and_shape() -> None:
     )
 
 
-def test_the_cache_keeps_code_and_notices_a_broken_file(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "some.cubin"
-    assert stream_kernels._read(path) is None
-    stream_kernels._write(path, b"\x7fELF\ncode", "entry", 128)
-    assert stream_kernels._read(path) == (b"\x7fELF\ncode", "entry", 128)
-    assert [file.name for file in path.parent.iterdir()] == ["some.cubin"]
-    path.write_bytes(path.read_bytes()[:-1])
-    assert stream_kernels._read(path) is None
-    stream_kernels._write(
-        Path("/proc/nowhere/some.cubin"), b"code", "entry", 0
-    )  # costs time, no more
+def test_a_file_of_the_cache_is_an_image_or_is_made_again() -> None:
+    code = b"\x7fELF\ncode"
+    assert stream_kernels._image(({"entry": "e", "stack": 128}, code)) == (code, "e", 128)
+    assert stream_kernels._image(({"entry": "e"}, code)) is None
+    assert stream_kernels._image(({"entry": "e", "stack": "128"}, code)) is None
 
 
 class Driver:

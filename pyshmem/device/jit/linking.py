@@ -7,18 +7,20 @@ average, and NVVM reads them all; of a kernel with ``debug=True`` it compiles an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from numba.cuda import codegen
 
 from ..._foreign import numba_cuda
+from ..._foreign.numba_cuda_texts import TextLibrary
 
 
-def libraries_of(library: Any) -> list[Any]:
+def libraries_of(library: Any, without: Collection[Any] = ()) -> list[Any]:
     """The library and all that it links to, each once, and each behind all that link to it.
 
     NVVM drops a function that no module before it has asked for, so callers have to come first.
+    ``without``: libraries that Numba's own ones call by another way than their text.
     """
     done: list[Any] = []
     seen: set[int] = set()
@@ -27,22 +29,31 @@ def libraries_of(library: Any) -> list[Any]:
         if id(one) in seen:
             return
         seen.add(id(one))
+        text = isinstance(one, TextLibrary)
         for other in sorted(getattr(one, "_linking_libraries", ()), key=lambda each: each.name):
-            visit(other)
+            if text or other not in without:
+                visit(other)
         done.append(one)
 
     visit(library)
     return done[::-1]
 
 
-def _modules(library: Any) -> Iterator[Any]:
-    for one in libraries_of(library):
+def _modules(library: Any, called: Collection[Any]) -> Iterator[Any]:
+    alone = "g" in library._nvvm_options  # NVVM compiles each by itself
+    for one in libraries_of(library, called):
         if isinstance(one, codegen.CUDACodeLibrary):
             yield one._module
+        elif isinstance(one, TextLibrary):
+            yield from one.lone_modules if alone else one.modules
         else:  # a library of another kind knows its own
             yield from one.modules
 
 
-def link_each_module_once() -> None:
-    """From now on, for all kernels of the process."""
-    numba_cuda.LLVM_MODULES.replace(property(lambda library: list(_modules(library))))
+def link_each_module_once(called_by: Callable[[Any], Collection[Any]]) -> None:
+    """From now on, for all kernels of the process; ``called_by``: what one calls as machine code."""
+
+    def modules(library: Any) -> list[Any]:
+        return list(_modules(library, called_by(library) if library._entry_name else ()))
+
+    numba_cuda.LLVM_MODULES.replace(property(modules))

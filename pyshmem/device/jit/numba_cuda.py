@@ -27,15 +27,18 @@ from numba.cuda.core import sigutils
 from numba.cuda.core.compiler_lock import global_compiler_lock
 from numba.cuda.cudadrv import devices, driver
 
-from ..._core import arrays, cupy_arrays, library
+from ..._core import arrays, cupy_arrays, kept_files, library
 from ..._core.errors import ShmemError
 from ..._foreign import numba_cuda as hooks
+from ..._foreign import numba_cuda_texts as texts
 from ...host import stages
 from ..leaf.cuda.stages import STAGES
-from ..leaf.ptx import MANY_REGISTERS, NO_BULK_COPIES, without_bulk_copies
+from ..leaf.ptx import NO_BULK_COPIES, without_bulk_copies
 from ..state import ABI, HEAP_BASE, HEAP_BYTES, MODULE, SYMBOL, WORDS
+from . import store
 from .cubin import refuse_other_contracts, stack_need
 from .linking import link_each_module_once
+from .objects import add_objects, called_by, needs_many_registers
 from .running import Running, beside_captures, hold_frees
 
 _LEGACY_STREAM = 1  # CU_STREAM_LEGACY; 0 is the same
@@ -226,12 +229,14 @@ class Integration:
         """Patch Numba: its contexts, its modules when they load, its kernels when they are linked."""
         hooks.LINK.wrap(_prepared)
         hooks.LOAD.wrap(_locked)
-        hooks.DISK_KEY.wrap(_with_stages)
+        hooks.DISK_KEY.wrap(_with_ours)
         hooks.LOADED.wrap(self._adopting)
         hooks.LAUNCH.wrap(self._checking)
         hooks.ADD_OVERLOAD.wrap(_naming)
         hooks.NEW_CONTEXT.wrap(self._of_pe)
-        link_each_module_once()
+        link_each_module_once(called_by)
+        texts.choose_device_functions(store.take)
+        texts.add_to_links(add_objects)
         hold_frees(self.running)
 
     def _adopting(self, construct: Callable[..., None]) -> Callable[..., None]:
@@ -307,13 +312,14 @@ def _prepared(link: Callable[..., Any]) -> Callable[..., Any]:
     return prepare_and_link
 
 
-def _with_stages(key: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], tuple[Any, ...]]:
-    """The key of kernels on disk: those with labels are others than those without."""
+def _with_ours(key: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], tuple[Any, ...]]:
+    """The key of kernels on disk: they hold device routines, with labels of stages or without."""
 
-    def key_with_stages(generator: Any) -> tuple[Any, ...]:
-        return (*key(generator), *(("stages",) if stages.compiled_in() else ()))
+    def key_with_ours(generator: Any) -> tuple[Any, ...]:
+        ours = kept_files.origin(), library.setting_number("KERNEL_STORE"), stages.compiled_in()
+        return (*key(generator), *ours)
 
-    return key_with_stages
+    return key_with_ours
 
 
 def _naming(add_overload: Callable[..., Any]) -> Callable[..., Any]:
@@ -370,7 +376,7 @@ def _limit_registers(code_library: Any) -> None:
     """For kernels with functions that take many and do not say ``max_registers`` themselves."""
     if code_library._max_registers or not code_library._entry_name:
         return
-    if any(MANY_REGISTERS in text for text in code_library.llvm_strs):
+    if needs_many_registers(code_library):
         code_library._max_registers = library.setting_number("KERNEL_REGISTERS") or None
 
 

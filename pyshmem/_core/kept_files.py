@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compiled code on disk, shared by the PEs of a host and the programs of a user.
+
+A file is a line of JSON about the code, and the code. It is read only when it is whole and the user's
+own; written under another name and renamed, so that a reader sees all of it or nothing. Who makes a file
+holds its lock meanwhile: the others wait, and find it made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .library import cache_folder
+
+_PACKAGE = Path(__file__).parents[1]
+#: Folders of what compiled code is made of.
+_SOURCES = ("_core", "_foreign", "device", "stream_kernels")
+#: Seconds that one who waits gives another to compile: then it compiles for itself.
+_PATIENCE = 120.0
+_POLL = 0.02
+
+File = tuple[dict[str, Any], bytes]
+T = TypeVar("T")
+
+
+@functools.cache
+def folder() -> Path:
+    """Of all such files."""
+    return cache_folder()
+
+
+@functools.cache
+def origin() -> str:
+    """A digest of what makes the code: our sources, not their times, and the compilers' versions."""
+    digest = hashlib.sha256()
+    for path in sorted(path for part in _SOURCES for path in (_PACKAGE / part).rglob("*.py")):
+        digest.update(path.read_bytes())
+    for package in ("numba", "numba-cuda", "llvmlite", "nvidia-nvjitlink", "nvidia-nvvm"):
+        try:
+            digest.update(f"{package} {metadata.version(package)}".encode())
+        except metadata.PackageNotFoundError:
+            digest.update(package.encode())
+    return digest.hexdigest()[:16]
+
+
+def read(path: Path) -> File | None:
+    """What is known of the code, and the code; None when it is not there, not whole or another's."""
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
+                return None
+            head, _, code = file.read().partition(b"\n")
+        about = json.loads(head)
+        if about["sha256"] == hashlib.sha256(code).hexdigest():
+            return about, code
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    return None
+
+
+def write(path: Path, about: dict[str, Any], code: bytes) -> bool:
+    """In one piece, whoever writes beside us. A folder that cannot be written costs time, no more.
+
+    Returns whether it is there now.
+    """
+    about = about | {"sha256": hashlib.sha256(code).hexdigest()}
+    name = ""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            name = file.name
+            file.write(json.dumps(about).encode() + b"\n" + code)
+        os.replace(name, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        return False
+    return True
+
+
+def _open_locked(path: Path, until: float) -> int:
+    """A descriptor of the lock's file with the lock; -1: none to be had."""
+    while True:
+        try:
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return -1
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The last holder may have removed the file while it was opened here: then it locks nothing.
+            if os.fstat(lock).st_ino == os.stat(path).st_ino:
+                return lock
+        except FileNotFoundError:
+            pass
+        except BlockingIOError:
+            if time.monotonic() > until:
+                os.close(lock)
+                return -1
+            time.sleep(_POLL)
+        except OSError:
+            os.close(lock)
+            return -1
+        os.close(lock)
+
+
+def state() -> tuple[int, int, str]:
+    """How many files are in the folder and their bytes, and why it cannot be written, if so."""
+    place, sizes = folder(), []
+    for suffix in ("*.cubin", "*.ll"):
+        for path in place.rglob(suffix):
+            with contextlib.suppress(OSError):
+                sizes.append(path.stat().st_size)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=place):
+            why = ""
+    except OSError as error:
+        why = error.strerror or str(error)
+    return len(sizes), sum(sizes), why
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One process, and one thread, at a time; the lock goes with a holder that dies.
+
+    Without it where there can be none: a folder that cannot be written, a file system without locks.
+    """
+    place = path.with_name(path.name + ".lock")
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    lock = _open_locked(place, time.monotonic() + _PATIENCE)
+    try:
+        yield
+    finally:
+        if lock >= 0:
+            with contextlib.suppress(OSError):
+                os.unlink(place)
+            os.close(lock)
+
+
+def kept(path: Path, make: Callable[[], File | None], use: Callable[[File], T | None]) -> T | None:
+    """What ``use`` makes of the file of this name; it is made once on a host by whoever asks first.
+
+    ``make``: what to write; None: nothing, and there is nothing to use. ``use`` says None of a file
+    that is not what its name says: it is made again.
+    """
+    found = read(path)
+    value = use(found) if found else None
+    if value is not None:
+        return value
+    with _locked(path):
+        found = read(path)
+        value = use(found) if found else None
+        if value is not None:
+            return value
+        found = make()
+        if found is None:
+            return None
+        write(path, *found)
+        return use(found)

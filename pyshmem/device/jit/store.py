@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Device routines as LLVM text in files, so that Numba's front end sees each of them once on a host.
+
+The first kernel that calls a routine has it compiled, for the types of its arguments, and writes the
+text of its functions, under names made of their content, beside the compiled kernels of streams. All
+later kernels, of this process and of others, get that text: NVVM inlines it as it did before.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import threading
+import zlib
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from numba.cuda import types
+from numba.cuda.cudadrv import nvvm
+
+from ..._core import kept_files, library
+from ..._foreign import numba_cuda_texts as texts
+from ...host import stages
+from ..routine import ROUTINES
+from ..state import SYMBOL
+from .content_names import Function, Routine, check, freeze
+from .objects import can_be_called
+
+#: Of the files: part of their names.
+_FORMAT = 1
+_PLAIN = (type(None), bool, int, float)
+
+
+class _Kept(NamedTuple):
+    """A routine as kernels take it: its function's name, its result's type, its library."""
+
+    name: str
+    returns: Any
+    library: texts.TextLibrary
+    cooperative: bool
+
+
+_lock = threading.RLock()
+_libraries: dict[str, texts.TextLibrary] = {}  # of functions, by name
+_kept: dict[str, _Kept] = {}  # routines, by the name of their file
+
+
+@functools.cache
+def _scalars() -> dict[str, Any]:
+    """Types of elements, numbers and results by name: what the store knows to write down."""
+    names = (
+        "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+        "float32", "float64", "complex64", "complex128", "boolean", "none", "bfloat16",
+    )  # fmt: skip
+    known = [getattr(types, name) for name in names if hasattr(types, name)]
+    return {str(kind): kind for kind in known}
+
+
+def _written(kind: Any) -> str | None:
+    """A type in words that say all of it; None: it has no such words."""
+    words = str(kind)
+    if isinstance(kind, types.Omitted):
+        return words if type(kind.value) in _PLAIN else None
+    if isinstance(kind, types.Literal):
+        return words if type(kind.literal_value) in _PLAIN else None
+    if type(kind) is types.Array:
+        element = _written(kind.dtype)
+        return element and f"{words} of {element} {kind.aligned} {kind.mutable}"
+    if type(kind) is types.UniTuple:
+        element = _written(kind.dtype)
+        return element and f"{words} of {element}"
+    return words if _scalars().get(words) == kind else None
+
+
+@functools.cache
+def _dialect() -> str:
+    """What NVVM takes here: the version of its LLVM, and of its debug information."""
+    own = nvvm.NVVM()
+    return f"{own.get_ir_version()} {own.data_layout}"
+
+
+def _key(name: str, arguments: tuple, options: dict[str, Any]) -> list[str] | None:
+    """All that a routine's text depends on; None: the store does not keep it."""
+    kinds = [_written(kind) for kind in arguments]
+    if None in kinds:
+        return None
+    options = options | {"cc": tuple(options["cc"])}
+    words = [f"{option}={options[option]}" for option in sorted(options)]
+    labels = "stages" if stages.compiled_in() else ""
+    about = [str(_FORMAT), SYMBOL, kept_files.origin(), _dialect(), labels, *words]
+    return [name, *map(str, kinds), *about]
+
+
+def take(
+    function: Any, arguments: tuple, options: dict[str, Any], compile_it: texts.Compile
+) -> Any:
+    """What Numba is given for a device function: of a public routine, its text from the store."""
+    name = function.__name__
+    if ROUTINES.get(name) is not function or not library.setting_number("KERNEL_STORE"):
+        return compile_it()
+    key = _key(name, arguments, options)
+    if key is None:
+        return compile_it()
+    compiled: list[Any] = []
+
+    def make() -> kept_files.File | None:
+        compiled.append(compile_it())
+        return _file_of(key, compiled[-1])
+
+    kept = _routine(key, make)
+    if kept is None:  # it is one that the store does not keep
+        return compiled[-1] if compiled else compile_it()
+    return texts.result_of(kept.name, kept.returns, arguments, function, kept.library)
+
+
+def _routine(key: list[str], make: Callable[[], kept_files.File | None]) -> _Kept | None:
+    place = f"{key[0]}-{sha256(json.dumps(key).encode()).hexdigest()[:32]}.ll"
+    with _lock:
+        kept = _kept.get(place)
+        if kept is None:
+            path = kept_files.folder() / "routines" / place
+            kept = kept_files.kept(path, make, lambda file: _read(key, file))
+            if kept is not None:
+                _kept[place] = kept
+        return kept
+
+
+def _file_of(key: list[str], result: Any) -> kept_files.File | None:
+    """What is written of a routine that was just compiled; None: it needs more than its text."""
+    returns = str(result.signature.return_type)
+    if _scalars().get(returns) != result.signature.return_type:
+        return None
+    if not texts.self_contained(result.library):
+        return None
+    try:
+        routine = freeze(texts.texts_of(result.library), texts.root_name(result))
+    except ValueError:
+        return None
+    about = {
+        "key": key,
+        "root": routine.root,
+        "returns": returns,
+        "cooperative": bool(result.library.use_cooperative),
+    }
+    return about, zlib.compress(json.dumps(routine.functions).encode(), 6)
+
+
+def _read(key: list[str], file: kept_files.File) -> _Kept | None:
+    """The routine in a file; None when it is another's, or its functions are not what they say."""
+    about, code = file
+    try:
+        given = json.loads(zlib.decompress(code))
+        functions = {name: Function(text, tuple(calls)) for name, (text, calls) in given.items()}
+        routine = Routine(about["root"], functions)
+        check(routine)
+        if about["key"] != key:
+            return None
+        own = _library(routine, routine.root)
+        own.use_cooperative |= bool(about["cooperative"])
+        if can_be_called(key[0], {name: each.text for name, each in functions.items()}):
+            own.called, own.routine = True, key[0]
+        return _Kept(routine.root, _scalars()[about["returns"]], own, own.use_cooperative)
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error, RecursionError):
+        return None
+
+
+def _library(routine: Routine, name: str) -> texts.TextLibrary:
+    """The library of a function; that of one name is one object, whichever routine it came with."""
+    if name not in _libraries:
+        text, calls = routine.functions[name]
+        below = tuple(_library(routine, callee) for callee in calls)
+        _libraries[name] = texts.TextLibrary(name, text, below)
+    return _libraries[name]

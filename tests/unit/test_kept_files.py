@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compiled code on disk: whole or not there, made once on a host, and no need where it cannot be."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from pyshmem._core import kept_files
+
+CODE = b"\x7fELF\ncode"
+
+
+def test_a_file_is_read_as_it_was_written_and_only_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "some.cubin"
+    assert kept_files.read(path) is None
+    assert kept_files.write(path, {"entry": "e"}, CODE)
+    about, code = kept_files.read(path) or ({}, b"")
+    assert (about["entry"], code) == ("e", CODE)
+    assert [file.name for file in path.parent.iterdir()] == ["some.cubin"]
+    whole = path.read_bytes()
+    for broken in (whole[:-1], whole + b"x", b"", b"{}\n" + CODE, b"[" * 100_000, b"null\n"):
+        path.write_bytes(broken)
+        assert kept_files.read(path) is None, broken[:20]
+
+
+def test_a_file_of_another_user_is_not_read(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "some.ll"
+    kept_files.write(path, {}, CODE)
+    owner = path.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert kept_files.read(path) is None or owner == 0  # what root has installed is read
+    monkeypatch.setattr(os, "geteuid", lambda: owner)
+    assert kept_files.read(path) is not None
+
+
+def test_a_folder_that_cannot_be_written_costs_time_and_no_more() -> None:
+    path = Path("/proc/nowhere/some.cubin")
+    assert not kept_files.write(path, {}, CODE)
+    assert kept_files.kept(path, lambda: ({"a": 1}, CODE), lambda file: file[1]) == CODE
+
+
+def test_what_is_not_of_use_is_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "some.ll"
+    kept_files.write(path, {"of": "another"}, b"other")
+
+    def use(file):
+        return file[1] if file[0].get("of") == "mine" else None
+
+    assert kept_files.kept(path, lambda: ({"of": "mine"}, CODE), use) == CODE
+    assert kept_files.kept(path, pytest.fail, use) == CODE
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["some.ll"]  # no lock is left
+
+
+def test_nothing_is_written_of_what_is_not_kept(tmp_path: Path) -> None:
+    assert kept_files.kept(tmp_path / "some.ll", lambda: None, lambda file: file[1]) is None
+    assert not list(tmp_path.iterdir())
+
+
+def _ask(path: Path, made: Path, start, inside) -> None:
+    def make():
+        inside.wait()  # all others are about to ask, or wait
+        with made.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        return {}, CODE
+
+    start.wait()
+    assert kept_files.kept(path, make, lambda file: file[1]) == CODE
+
+
+def test_processes_that_ask_together_make_it_once(tmp_path: Path) -> None:
+    method = multiprocessing.get_context("spawn")
+    start, inside = method.Barrier(4), method.Event()
+    path, made = tmp_path / "kept" / "some.ll", tmp_path / "made"
+    asked = [
+        method.Process(target=_ask, args=(path, made, start, inside), daemon=True) for _ in range(3)
+    ]
+    for one in asked:
+        one.start()
+    start.wait(timeout=60)
+    inside.set()
+    for one in asked:
+        one.join(timeout=60)
+    assert [one.exitcode for one in asked] == [0, 0, 0]
+    assert len(made.read_text().split()) == 1
+    assert [file.name for file in path.parent.iterdir()] == ["some.ll"]
+
+
+def test_a_lock_whose_file_is_removed_is_taken_anew(tmp_path: Path) -> None:
+    path = tmp_path / "some.ll"
+    entered, go_on, second = threading.Event(), threading.Event(), threading.Event()
+
+    def first() -> None:
+        with kept_files._locked(path):
+            entered.set()
+            go_on.wait(timeout=60)
+
+    def next_one() -> None:
+        with kept_files._locked(path):
+            second.set()
+
+    threads = [threading.Thread(target=each, daemon=True) for each in (first, next_one)]
+    threads[0].start()
+    assert entered.wait(timeout=60)
+    threads[1].start()
+    assert not second.wait(timeout=0.2)
+    go_on.set()
+    assert second.wait(timeout=60)
+    for thread in threads:
+        thread.join(timeout=60)
+    assert not list(tmp_path.iterdir())
+
+
+def test_who_waits_too_long_goes_on_without(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(kept_files, "_PATIENCE", 0.1)
+    path = tmp_path / "some.ll"
+    with kept_files._locked(path):
+        assert kept_files.kept(path, lambda: ({}, CODE), lambda file: file[1]) == CODE
+
+
+def test_the_folder_is_told_with_what_is_in_it(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(kept_files, "folder", lambda: tmp_path / "new")
+    assert kept_files.state() == (0, 0, "")
+    kept_files.write(tmp_path / "new" / "routines" / "a.ll", {}, CODE)
+    count, nbytes, why = kept_files.state()
+    assert (count, why) == (1, "")
+    assert nbytes == (tmp_path / "new" / "routines" / "a.ll").stat().st_size
+    monkeypatch.setattr(kept_files, "folder", lambda: Path("/proc/nowhere"))
+    assert kept_files.state()[2]

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Device routines from files: the second process gets the same code without Numba's front end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cuda.bindings.nvvm", reason="NVVM is not installed")
+
+#: Prints, for kernels that call routines, how many functions Numba compiled and a digest of the PTX.
+PROGRAM = """
+import hashlib, json, re, sys
+from collections import Counter
+from types import SimpleNamespace
+
+import pyshmem
+import numba.cuda.dispatcher as dispatcher
+from numba.cuda import compiler, types
+from pyshmem import device as shmem
+
+CC = tuple(map(int, sys.argv[1].split(".")))
+dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=CC)
+seen = []
+plain = compiler.compile_extra
+def compile_extra(*args, **kwargs):
+    seen.append(kwargs["func"])
+    return plain(*args, **kwargs)
+compiler.compile_extra = compile_extra
+
+def put(dest, source):
+    shmem.put_work_group(dest, source, 1)
+
+def twice(dest, source):
+    shmem.put_work_group(dest, source, 1)
+    shmem.put_work_group(dest, source, nelems=4, pe=0)
+    shmem.barrier_all_work_group()
+
+def fetch(dest, source):
+    dest[0] = shmem.g(source, 1)
+
+def code_of(kernel, debug=False, kind=types.float32[::1]):
+    del seen[:]
+    library, _ = compiler._compile_pyfunc_with_fixup(
+        kernel, types.void(kind, kind), device=False, cc=CC, lto=False, abi="numba", abi_info=None,
+        debug=debug, lineinfo=False, fastmath=False, opt=not debug, forceinline=False,
+        launch_bounds=None,
+    )
+    text = library.get_asm_str(cc=CC)
+    size = len(bytes(library.get_cubin(cc=CC).code))
+    names = dict.fromkeys(re.findall(r"_ZN\\w+|pysh_[0-9a-f]+", text))  # of a process, but for ours
+    for number, name in enumerate(names):
+        text = re.sub(rf"\\b{re.escape(name)}\\b", f"n{number}", text)
+    opcodes = Counter(re.findall(r"(?m)^\\s+(?:@!?%p\\d+ )?([a-z][\\w.]+)\\s", text))
+    return {"compiled": len(seen), "opcodes": opcodes, "size": size,
+            "ptx": hashlib.sha256(text.encode()).hexdigest(),
+            "registers": library._max_registers}
+
+rows = {"put": code_of(put), "twice": code_of(twice), "fetch": code_of(fetch),
+        "again": code_of(put), "int64": code_of(put, kind=types.int64[::1])}
+if "debug" in sys.argv:
+    rows["debug"] = code_of(twice, debug=True)
+print(json.dumps(rows))
+"""
+
+
+def run(folder: Path, cc: str = "9.0", *words: str, store: str = "text") -> dict:
+    variables = {"NUMBA_ENABLE_CUDASIM": "0", "PYSHMEM_DEVICE": "cuda"}
+    variables |= {"PYSHMEM_KERNEL_STORE": store, "PYSHMEM_CACHE_DIR": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, cc, *words],
+        env=os.environ | variables, capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """The folder after a process that found it empty, and what that process said."""
+    folder = tmp_path_factory.mktemp("store")
+    return folder, run(folder)
+
+
+def names_of(folder: Path) -> set[str]:
+    return {path.name for path in (folder / "routines").iterdir()}
+
+
+@pytest.mark.slow
+def test_a_second_process_compiles_the_kernel_alone_to_the_same_code(first) -> None:
+    folder, cold = first
+    assert cold["put"]["compiled"] > 20
+    assert cold["again"]["compiled"] == 1
+    assert {name.rpartition("-")[0] for name in names_of(folder)} == {
+        "put_work_group", "barrier_all_work_group", "g",
+    }  # fmt: skip
+    assert all(name.endswith(".ll") for name in names_of(folder))  # no lock, nothing half written
+    warm = run(folder, "9.0", "debug")
+    for kernel, row in cold.items():
+        assert warm[kernel]["compiled"] == 1, kernel
+        assert {**warm[kernel], "compiled": 0} == {**row, "compiled": 0}, kernel
+    assert warm["debug"]["size"] > 10_000
+    assert warm["twice"]["registers"] == 64
+
+
+@pytest.mark.slow
+def test_files_that_are_broken_or_anothers_are_made_again(first) -> None:
+    folder, cold = first
+    routines = folder / "routines"
+    before = names_of(folder)
+    for path in routines.iterdir():
+        whole = path.read_bytes()
+        if path.name.startswith("put"):
+            path.write_bytes(whole[: len(whole) // 2])
+        elif path.name.startswith("g-"):  # whole, of another name
+            (other,) = routines.glob("barrier*")
+            path.write_bytes(other.read_bytes())
+    again = run(folder)
+    assert again["put"]["compiled"] > 20
+    assert again["fetch"]["compiled"] > 1
+    assert {name: row["ptx"] for name, row in again.items()} == {
+        name: row["ptx"] for name, row in cold.items()
+    }
+    assert names_of(folder) == before
+    assert run(folder)["put"]["compiled"] == 1
+
+
+@pytest.mark.long
+def test_another_architecture_has_files_of_its_own_and_without_the_store_there_are_none(
+    first, tmp_path: Path
+) -> None:
+    folder, cold = first
+    before = names_of(folder)
+    other = run(folder, "8.0")
+    assert other["put"]["compiled"] > 20
+    assert len(names_of(folder)) == 2 * len(before)
+    none = run(tmp_path / "none", store="none")
+    assert none["put"]["compiled"] > 20
+    assert not (tmp_path / "none").exists()
+    for kernel in ("put", "fetch", "int64"):  # inlined as without the store
+        assert none[kernel]["opcodes"] == cold[kernel]["opcodes"], kernel
+
+
+@pytest.mark.slow
+def test_where_nothing_can_be_written_each_process_compiles() -> None:
+    rows = run(Path("/proc/nowhere"))
+    assert rows["put"]["compiled"] > 20
+    assert rows["again"]["compiled"] == 1
