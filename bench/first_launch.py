@@ -213,7 +213,7 @@ def measure(arguments: argparse.Namespace, case: str, store: str) -> None:
         turns += ["caching", "cached"]  # the first of them fills Numba's cache
     with tempfile.TemporaryDirectory() as folder:
         for turn in turns:
-            rows = run(arguments, case, store, Path(folder), turn.startswith("cach"))
+            rows = run(arguments, case, store, Path(folder), turn in ("caching", "cached"))
             for row in rows:
                 told = {"case": case, "store": store, "turn": turn, "pes": arguments.pes} | row
                 print(json.dumps(told), flush=True)

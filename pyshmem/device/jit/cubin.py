@@ -19,7 +19,7 @@ _SECTION, _SYMBOL = struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
 # By the type of the section: SHT_RELA, and SHT_REL, where sm_80 has the addresses of functions.
 _RELOCATIONS = {4: (".rela", struct.Struct("<QQq")), 9: (".rel", struct.Struct("<QQ"))}
 _FUNCTION = 2  # STT_FUNC
-_PAIR, _FRAME_SIZE = 4, 0x11  # of .nv.info: a record of two words; EIATTR_FRAME_SIZE
+_PAIR, _FRAME_SIZE, _REGISTERS = 4, 0x11, 0x2F  # of .nv.info: a record of two words; EIATTR_...
 # Instructions of 16 bytes, sm_70 and later, that add a constant to the stack pointer R1; the constant is
 # the upper half of the first word: IADD3 R1, R1, n, RZ and VIADD R1, R1, n.
 _MOVES_STACK = (0x01017810, 0x01017836)
@@ -47,7 +47,7 @@ class Cubin:
         self._names = [_text(code, texts + symbol[0]) for symbol in symbols]
         self._is_function = [symbol[1] & 15 == _FUNCTION for symbol in symbols]
         self._deepest: dict[str, list[str]] = {}
-        self.frames = self._frame_sizes()
+        self.frames = self._of_functions(_FRAME_SIZE)
         self.reaches = self._references()
         self.taken = {
             name.removeprefix(_TEXT): self._stack_taken(row)
@@ -55,16 +55,21 @@ class Cubin:
             if name.startswith(_TEXT)
         }
 
-    def _frame_sizes(self) -> dict[str, int]:
-        frames = {}
+    def registers(self) -> dict[str, int]:
+        """Registers of a thread, by function."""
+        return self._of_functions(_REGISTERS)
+
+    def _of_functions(self, wanted: int) -> dict[str, int]:
+        """An attribute of .nv.info by function."""
+        values = {}
         at, end = self._sections[".nv.info"][4], sum(self._sections[".nv.info"][4:6])
         while at < end:
             kind, attribute, nbytes = struct.unpack_from("<BBH", self.code, at)
-            if kind == _PAIR and attribute == _FRAME_SIZE:
-                symbol, frame = struct.unpack_from("<II", self.code, at + 4)
-                frames[self._names[symbol]] = frame
+            if kind == _PAIR and attribute == wanted:
+                symbol, value = struct.unpack_from("<II", self.code, at + 4)
+                values[self._names[symbol]] = value
             at += 4 + (nbytes if kind == _PAIR else 0)
-        return frames
+        return values
 
     def _references(self) -> dict[str, set[str]]:
         reaches = defaultdict(set)
