@@ -151,6 +151,8 @@ int pysh_set_alltoalls(const pysh_set_t *set, void *dest, const void *source, pt
     int me = 0, status;
 
     ENTER_SET(set, &me);
+    if (is_world(set))
+        return ishmemx_alltoalls(&ishmemx_team_world, dest, source, dest_stride, source_stride, nelems, width);
     if ((status = pysh_check_extent(1, 0, nelems, (size_t)set->size, &elements)) ||
         (status = pysh_check_extent(elements, (size_t)dest_stride, 1, width, &ignored)) ||
         (status = pysh_check_extent(elements, (size_t)source_stride, 1, width, &ignored)) ||
