@@ -226,8 +226,8 @@ def main(
         for _ in range(rounds):
             for job in jobs:
                 figures += run(*job, n_pes)
-    if keep:
-        keep.write_text("".join(json.dumps(row) + "\n" for row in figures))
+            if keep:
+                keep.write_text("".join(json.dumps(row) + "\n" for row in figures))
     sys.exit(0 if show(figures, Console(width=120)) else 1)
 
 
