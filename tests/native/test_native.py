@@ -135,6 +135,14 @@ def test_a_plain_openshmem_program_runs(
         assert list(side_by_side.map(run, modes)) == ["ok\n"] * len(modes)
 
 
+@pytest.mark.parametrize("cores", [1, 16])
+def test_who_polls_gives_its_core_away_to_a_pe(
+    cores: int, build: Compile, flags: list[str], n_pes: int, run_pes: Callable
+) -> None:
+    program = build(["-std=gnu11", "-O2", HERE / "polls.c", *flags, "-ldl"], "polls")
+    assert run_pes(n_pes, program, [str(cores)], check=True).stdout == "ok\n"
+
+
 def test_a_collective_that_fails_says_why(
     build: Compile, flags: list[str], run_pes: Callable
 ) -> None:

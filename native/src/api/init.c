@@ -183,6 +183,7 @@ static int start(const ishmemx_config_t *config) {
     pysh.conduit = conduit;
     pysh.timeout_ns = config->init_timeout_ns; /* until ready */
     pysh.spin = spin_choose(config->spin, config->n_pes);
+    pysh.crowded = config->n_pes > pysh_cores();
     pysh.check = config->check;
     pysh.check_first = (unsigned)check_first;
     pysh.p2p = p2p != 0;

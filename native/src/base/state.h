@@ -51,6 +51,7 @@ typedef struct pysh_state {
     int64_t timeout_ns;            /* of a wait; 0: none */
     int64_t report_after_ns;       /* of a wait that goes on; 0: never */
     int64_t spin;                  /* polls of a wait before it turns slow */
+    bool crowded;                  /* there are more PEs than cores */
     const _Atomic uint32_t *alarm; /* conduit->alarm(); non-zero: the job is being aborted */
     const struct pysh_conduit *conduit;
     const struct pysh_accel *accel; /* NULL: no device heap */

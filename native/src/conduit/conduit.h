@@ -84,6 +84,9 @@ typedef struct pysh_conduit {
     void (*idle)(struct pysh_wait *wait, int64_t ns);
     void (*idle_end)(struct pysh_wait *wait); /* the wait, which may have slept, is over */
     void (*wake)(int pe);
+    /* Notes the core that the caller is on, and tells whether another PE was seen there last: then to give the core
+     * away serves the job. */
+    bool (*shares_core)(void);
     int (*liveness)(void);
     /* Publishes what a kernel of this PE waits for, for everybody's reports; again and again while it does. Not OK
      * when the kernel had better give up: PEER, or MISMATCH because a PE's host meets it. */

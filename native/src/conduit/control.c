@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -180,6 +181,23 @@ void pysh_control_set_process(pysh_control_slot_t *slot, const pysh_process_t *p
 
 pysh_process_t pysh_control_process(const pysh_control_slot_t *slot) {
     return (pysh_process_t){atomic_load(&slot->pid), atomic_load(&slot->pid_namespace), atomic_load(&slot->pid_start)};
+}
+
+bool pysh_control_shares_core(pysh_control_slot_t *own, pysh_control_slot_t *(*slot_of)(int pe), int n_pes) {
+    int32_t core = sched_getcpu() + 1;
+
+    if (core <= 0)
+        return true;
+    /* Relaxed, as all that look at the word: nothing follows from it but when a thread gives its core away. */
+    if (atomic_load_explicit(&own->core, memory_order_relaxed) != core)
+        atomic_store_explicit(&own->core, core, memory_order_relaxed);
+    for (int pe = 0; pe < n_pes; pe++) {
+        const pysh_control_slot_t *slot = slot_of(pe);
+        if (slot && slot != own && atomic_load_explicit(&slot->core, memory_order_relaxed) == core &&
+            atomic_load_explicit(&slot->state, memory_order_relaxed) == PYSH_PE_RUNNING)
+            return true;
+    }
+    return false;
 }
 
 /* A process that is stopped says nothing itself. */

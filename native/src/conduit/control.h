@@ -13,7 +13,7 @@
 #include "base/state.h"
 #include "conduit/conduit.h"
 
-#define PYSH_CONTROL_MAGIC  0x30314c5254435950ULL /* "PYCTRL10": raised when the layout changes */
+#define PYSH_CONTROL_MAGIC  0x31314c5254435950ULL /* "PYCTRL11": raised when the layout changes */
 #define PYSH_ACTIVITY_WORDS (PYSH_ACTIVITY_TEXT / 8)
 
 /* The word `aborted`; a PE's abort ends with the job, the launcher's is for good. */
@@ -74,8 +74,9 @@ typedef struct pysh_control_slot {
     alignas(PYSH_CACHE_LINE) _Atomic uint64_t arrived[2];
     alignas(PYSH_CACHE_LINE) _Atomic uint32_t state; /* enum pysh_pe_state */
     _Atomic int32_t pid;
-    _Atomic int64_t reported_ns;                    /* see pysh_control_claim_report(); used by the PEs of the host */
-    uint64_t passed, left;                          /* epochs of the barrier of few PEs, times left; own PE only */
+    _Atomic int32_t core;        /* 1 + the one that a thread which polls or waits was seen on last; 0: none yet */
+    _Atomic int64_t reported_ns; /* see pysh_control_claim_report(); used by the PEs of the host */
+    uint64_t passed, left;       /* epochs of the barrier of few PEs, times left; own PE only */
     _Atomic uint64_t pid_namespace, pid_start;      /* with pid: which process, see process.h */
     _Atomic uint64_t activity_version;              /* of the two below; odd during a change */
     _Atomic int64_t activity_ns;                    /* since when, CLOCK_MONOTONIC; 0: not waiting */
@@ -117,6 +118,9 @@ void pysh_control_reset(pysh_control_t *control);
 /* The process that the PE is. It is told before the state says RUNNING. */
 void pysh_control_set_process(pysh_control_slot_t *slot, const pysh_process_t *process);
 pysh_process_t pysh_control_process(const pysh_control_slot_t *slot);
+/* Notes the core that the calling thread is on. Was another PE of the host seen there last? True where nothing is
+ * known. */
+bool pysh_control_shares_core(pysh_control_slot_t *own, pysh_control_slot_t *(*slot_of)(int pe), int n_pes);
 /* NULL: not waiting. One thread at a time. */
 void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns);
 /* " while this PE was in barrier_all", or nothing when it does not wait. */

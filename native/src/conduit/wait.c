@@ -242,6 +242,7 @@ static int pause_slowly(pysh_wait_t *wait) {
         return status;
     elapsed = now - wait->start_ns;
     if (elapsed < YIELD_NS) {
+        pysh.conduit->shares_core(); /* notes where this thread is, for PEs that poll */
         sched_yield();
         return ISHMEMX_OK;
     }

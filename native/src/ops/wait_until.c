@@ -116,14 +116,23 @@ static inline bool look(int type, const void *ivar, int cmp, uint64_t *bits_p) {
     return true;
 }
 
-/* Programs that poll by `test` alone keep their core from the PE that they wait for, where there are more of these than
- * cores. Every so many looks that found nothing they give it away, which costs them one in a hundred. */
-static inline void give_way(void) {
-    enum { LOOKS = 2048 };
+/* Programs that poll by `test` alone keep their core from the PE that they wait for, where that is on the same one.
+ * Every so many looks that found nothing they give it away, which costs them some in a hundred: where another PE is
+ * there, or could be. Else whoever takes the core is a stranger who keeps it for milliseconds, so they do that seldom.
+ */
+static __attribute__((noinline)) void give_way(unsigned times) {
+    enum { SELDOM = 1024 };
+
+    if (pysh.crowded || pysh.conduit->shares_core() || times % SELDOM == 0)
+        sched_yield();
+}
+
+static inline void count_look(void) {
+    enum { LOOKS = 512 };
     static _Thread_local unsigned looks;
 
-    if (++looks % LOOKS == 0)
-        sched_yield();
+    if (__builtin_expect(++looks % LOOKS == 0, 0))
+        give_way(looks / LOOKS);
 }
 
 pysh_number_t pysh_wait_number(int type, uint64_t bits) {
@@ -215,6 +224,6 @@ int ishmemx_test(int type, const void *ivar, int cmp, uint64_t value, int *resul
     atomic_thread_fence(memory_order_acquire); /* pairs with the atomic of the PE that wrote the value */
     *result = pysh_wait_holds(type, bits, cmp, value);
     if (!*result)
-        give_way();
+        count_look();
     return ISHMEMX_OK;
 }

@@ -379,8 +379,8 @@ static int os_amo(int heap, int op, int type, int64_t dest, uint64_t value, uint
     .exchange = os_exchange, .barrier = os_barrier, .barrier_vote = os_barrier_vote, .activity = pysh_os_activity,     \
     .idle = pysh_os_idle, .idle_end = pysh_os_idle_end, .wake = pysh_os_wake_for_memory, .liveness = pysh_os_liveness, \
     .on_host = pysh_os_on_host, .maps = pysh_os_maps, .kernel_waits = pysh_os_kernel_waits,                            \
-    .kernel_mismatch = pysh_os_kernel_mismatch, .describe = pysh_os_describe, .claim_report = pysh_os_claim_report,    \
-    .abort = pysh_os_abort, .alarm = pysh_os_alarm
+    .shares_core = pysh_os_shares_core, .kernel_mismatch = pysh_os_kernel_mismatch, .describe = pysh_os_describe,      \
+    .claim_report = pysh_os_claim_report, .abort = pysh_os_abort, .alarm = pysh_os_alarm
 
 const pysh_conduit_t pysh_conduit_openshmem = {COMMON,
                                                .put = pysh_os_put,

@@ -200,6 +200,10 @@ int pysh_os_kernel_mismatch(const pysh_members_t *members, const char *what, int
     return pysh_board_mismatch(slot_of, members, what, since_ns);
 }
 
+bool pysh_os_shares_core(void) {
+    return pysh_control_shares_core(&pysh_os.control->slot, slot_of, pysh_os.n_pes);
+}
+
 bool pysh_os_claim_report(int64_t since_ns) {
     int pe = 0;
 

@@ -24,6 +24,7 @@ void pysh_os_tell_left(void);
 /* PEER when another PE has ended so; `all`: when all others have, which is known on one host alone. */
 int pysh_os_others_left(bool all);
 bool pysh_os_claim_report(int64_t since_ns);
+bool pysh_os_shares_core(void);
 void pysh_os_describe(char *text, size_t capacity);
 int pysh_os_kernel_waits(pysh_kernel_wait_t *wait);
 int pysh_os_kernel_mismatch(const pysh_members_t *members, const char *what, int64_t since_ns);

@@ -363,6 +363,10 @@ static pysh_control_slot_t *slot_of(int pe) {
     return &shm.control->slot[pe];
 }
 
+static bool shm_shares_core(void) {
+    return pysh_control_shares_core(shm.slot, slot_of, shm.n_pes);
+}
+
 static int shm_kernel_waits(pysh_kernel_wait_t *wait) {
     int status = shm_liveness();
 
@@ -425,6 +429,7 @@ const pysh_conduit_t pysh_conduit_shm = {
     .idle = shm_idle,
     .idle_end = shm_idle_end,
     .wake = shm_wake,
+    .shares_core = shm_shares_core,
     .liveness = shm_liveness,
     .kernel_waits = shm_kernel_waits,
     .kernel_mismatch = shm_kernel_mismatch,
