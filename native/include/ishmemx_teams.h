@@ -56,6 +56,10 @@ ISHMEMX_API int ishmemx_team_begin(const int *pes, int n_pes, int slot, ishmemx_
 ISHMEMX_API int ishmemx_team_withdraw(ishmemx_team_t team);
 /* By all PEs of the team; with its contexts. NULL is allowed. A predefined team cannot be destroyed. */
 ISHMEMX_API int ishmemx_team_destroy(ishmemx_team_t team);
+/* Tells the others that this PE takes part in no more collectives of the team: theirs that would wait for it fail, and
+ * its own too. Waits for nobody, and may be called beside a collective of another thread. The team stays taken until it
+ * is destroyed, or the job ends. */
+ISHMEMX_API int ishmemx_team_leave(ishmemx_team_t team);
 /* Nobody on this PE names the team any more. Once all its members have said so it is destroyed, by the next call that
  * splits a team with all of them in it, or by drain. Local, and moves no data. */
 ISHMEMX_API int ishmemx_team_release(ishmemx_team_t team);

@@ -44,6 +44,19 @@ CALLS = {
     "sent objects": "dist.recv_object_list([None], 0, group=group)",
 }  # fmt: skip
 
+FEWER = {
+    name: CALLS[name]
+    for name in (
+        "all_reduce",
+        "reduce",
+        "all_gather",
+        "broadcast",
+        "barrier",
+        "send",
+        "recv",
+        "objects",
+    )
+}
 #: Rank 0 leaves each group, at times before the others call and at times while they wait.
 PROGRAM = """
 import time
@@ -64,7 +77,7 @@ for number, (name, call) in enumerate(CALLS.items()):
     late = number % 2 and "send" not in name  # a message is on its way before it is received
     if me == 0:
         time.sleep(0.1 * late)
-        dist.destroy_process_group(group)
+        {leave}(group)
     else:
         time.sleep(0.1 * (1 - late))
         for again in range(2):
@@ -79,9 +92,19 @@ print("ok", flush=True)
 """
 
 
+def test_calls_of_a_group_that_a_member_has_aborted_raise(run_pes: Callable) -> None:
+    """It waits for nobody. What the group had goes back with the job, so there are fewer of them."""
+    program = BEGIN + PROGRAM.format(
+        calls=FEWER, leave="dist.distributed_c10d._abort_process_group"
+    )
+    done = run_pes(2, program, device="none", env=VARIABLES, timeout=200, check=True)
+    assert done.stdout.splitlines().count("ok") == 2, done.stdout
+    assert "no error" not in done.stdout
+
+
 @pytest.mark.parametrize("n", [2, 3])
 def test_calls_of_a_group_that_a_member_has_left_raise(n: int, run_pes: Callable) -> None:
-    program = BEGIN + PROGRAM.format(calls=CALLS)
+    program = BEGIN + PROGRAM.format(calls=CALLS, leave="dist.destroy_process_group")
     done = run_pes(n, program, device="none", env=VARIABLES, timeout=200, check=True)
     assert done.stdout.splitlines().count("ok") == n, done.stdout
     assert "no error" not in done.stdout

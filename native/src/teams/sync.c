@@ -115,9 +115,8 @@ void pysh_team_tell_leaving(ishmemx_team_t team) {
     int64_t behind = team->flags + pysh.n_pes * (int64_t)sizeof flag;
 
     /* Only once: a member that has seen all leave gives the slot away, and its flags may be another team's soon. */
-    if (team->leaving)
+    if (atomic_exchange(&team->leaving, true))
         return;
-    team->leaving = true;
     for (int i = 1; i < team->n_pes; i++) {
         int member = (team->my_pe + i) % team->n_pes;
         raise_word(behind, 1, team->pes[member]);
@@ -135,8 +134,11 @@ void pysh_steps_end(const pysh_steps_t *steps) {
     steps->team->epoch = steps->number;
 }
 
+/* Beside ishmemx_team_leave() of another thread: nothing of a collective may come over what the member was told. */
 void pysh_tell(const pysh_steps_t *steps, int member) {
     steps->team->resume.told = true;
+    if (atomic_load_explicit(&steps->team->leaving, memory_order_relaxed))
+        return;
     pysh_flag_raise(steps->team, steps->team->flags, member, steps->number);
 }
 

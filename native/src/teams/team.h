@@ -35,7 +35,7 @@ struct ishmemx_team {
     uint64_t celled, cell_given, cells_met;
     pysh_resume_t resume;    /* how far the call has come that is under way */
     unsigned compared;       /* calls whose arguments have been compared: see collectives/collective.h */
-    bool leaving;            /* this PE has told the others that it leaves: it can only go on with that */
+    _Atomic bool leaving;    /* this PE has told the others that it leaves: it can only go on with that */
     _Atomic uintptr_t busy;  /* the thread that has claimed it, by pthread_self(); 0: none */
     const char *claimed_for; /* by whoever has claimed it */
     ishmemx_team_t claimed_before;

@@ -401,7 +401,16 @@ int ishmemx_team_split_color(ishmemx_team_t parent, int color, int key, const is
     return split(&request, mine, team_p);
 }
 
-/* ---- destroy ---- */
+/* ---- leave and destroy ---- */
+
+int ishmemx_team_leave(ishmemx_team_t team) {
+    int status;
+
+    PYSH_ENTER();
+    if (!(status = pysh_team_check(team)))
+        pysh_team_tell_leaving(team);
+    return status;
+}
 
 /* All members leave, which keeps the slot from those who would use it again while one of them still reads the stage. */
 int ishmemx_team_destroy(ishmemx_team_t team) {

@@ -51,8 +51,18 @@ class Workspace:
         #: What members have compared. Alike on all members of programs that call alike, so that they
         #: compare, and forget, at the same calls.
         self._agreed: set[Any] = set()
-        #: Whether members compare each call: in checking mode, where there are others.
-        self.checks = runtime.current().checks and runtime.n_pes() > 1
+        #: In checking mode, where there are others.
+        self.checking = runtime.current().checks and runtime.n_pes() > 1
+        self._n_compared = library.setting_number("CHECK_FIRST") if runtime.n_pes() > 1 else 0
+        self._n_agreed = 0
+
+    @property
+    def checks(self) -> bool:
+        """Whether members compare this call, known or not: in checking mode, and the first calls.
+
+        Alike on all members: each call that has something to compare counts, on all of them.
+        """
+        return self.checking or self._n_agreed < self._n_compared
 
     def block(self, name: str, nbytes: int, *, zeroed: bool = False) -> torch.Tensor:
         """At least ``nbytes`` bytes on the device heap, at one place on all PEs; uint8.
@@ -117,9 +127,9 @@ class Workspace:
     def agree(self, routine: str, *facts: Any, rows: int | None = None) -> None:
         """Raises on all members unless all call ``routine`` with the same facts.
 
-        Members compare the first call with these facts, and in checking mode each. So facts are what is
-        alike on all members, whatever else a call depends on: else some would wait for others in vain.
-        One that was compared costs a look into a set.
+        Members compare the first calls, later the first one with these facts, and in checking mode each.
+        So facts are what is alike on all members, whatever else a call depends on: else some would wait
+        for others in vain. One that was compared costs a look into a set.
 
         Args:
             routine, facts: texts, numbers, tuples of numbers, dtypes.
@@ -127,8 +137,9 @@ class Workspace:
 
         Raises: MismatchError.
         """
-        known = routine, rows, *facts
-        if not self.checks and (known in self._agreed or self.n_pes == 1):
+        known, checks = (routine, rows, *facts), self.checks
+        self._n_agreed += 1
+        if not checks and (known in self._agreed or self.n_pes == 1):
             return
         call = f"{routine}({', '.join(str(fact).removeprefix('torch.') for fact in facts)})"
         text = call if rows is None else f"{rows} rows: {call}"

@@ -234,7 +234,7 @@ def _await_sums(plan: _Pair, side: Beside) -> None:
 def _is_reached(p: Problem, out: torch.Tensor) -> bool:
     """Whether the other member may store into ``out``: on the device heap, at one place on both."""
     reached = heap_of(out) == "device"
-    if p.space.checks:
+    if p.space.checking:
         base = device_state()[lib.ISHMEMX_STATE_HEAP_BASE]
         p.space.agree("place of matmul_all_reduce", out.data_ptr() - base if reached else "any")
     return reached

@@ -339,8 +339,13 @@ class Group(dist.ProcessGroup):
                 stream.synchronize()
 
     def abort(self) -> None:
-        """Take no more calls, and wait for nothing; what the group has goes back with the job."""
-        self._members = None
+        """Take no more calls, and wait for nothing; what the group has goes back with the job.
+
+        Calls of the other members that would wait for this one fail.
+        """
+        members, self._members = self._members, None
+        if members is not None and runtime.initialized():
+            check(lib.ishmemx_team_leave(members.team.handle))
         self._tell_leaving()
         for (kind, _), lane in self._lanes.items():
             if kind == "cpu":

@@ -261,6 +261,26 @@ def members_that_differ_are_told() -> None:
     assert fused.low_latency_all_gather(torch.ones(1)).tolist() == [1.0] * n
 
 
+def members_of_which_some_know_a_size_are_told() -> None:
+    """One makes a call that has been compared, another one with a size that is new."""
+    n, late = job.n_pes, int(job.my_pe == 1)
+    w, weight = values(8, 8), values(8)
+    calls = (
+        lambda rows: fused.all_gather_matmul(values(rows, 8), w),
+        lambda rows: fused.matmul_reduce_scatter(values(rows, 8), w),
+        lambda rows: fused.matmul_all_reduce(values(rows, 8), w),
+        lambda rows: fused.low_latency_all_gather(values(rows, 2)),
+        lambda rows: fused.all_to_all(values(n * rows, 2)),
+        lambda rows: fused.all_reduce_rmsnorm(values(rows, 8), weight),
+    )
+    for call in calls:
+        call(3)
+    for call in calls:
+        with pytest.raises(pyshmem.MismatchError):
+            call(3 + 2 * late)
+        call(3)
+
+
 def even_rows_may_be_told_by_some() -> None:
     n, w = job.n_pes, values(8, 8)
     rows = [3] * n if job.my_pe == 0 else None
@@ -270,6 +290,7 @@ def even_rows_may_be_told_by_some() -> None:
 
 with pyshmem.init() as job:
     if job.n_pes > 1:
+        members_of_which_some_know_a_size_are_told()
         members_that_differ_are_told()
         even_rows_may_be_told_by_some()
     results_lie_apart()
