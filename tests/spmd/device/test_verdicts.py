@@ -66,6 +66,43 @@ def test_layouts_are_taken_and_refused_as_by_the_compiler(job, said, routine):
     assert not wrong
 
 
+@pytest.mark.parametrize("routine", table.CASES)
+def test_what_is_read_only_is_not_written_to(job, routine):
+    """Where a routine writes to its first array. Arrays of GPUs have no such flag."""
+    if job.device == "cuda":
+        pytest.skip("only NumPy's arrays are read-only")
+    if routine.endswith("lock"):
+        pytest.skip("it would be held")
+    first = next(p for p in table.parameters(routine) if p in (*table.ARRAYS, "sig_addr"))
+    written = first in ("dest", "fetch") or routine in ("signal_set", "signal_add", "signal_op")
+    kinds = [table.numpy_dtype(table.a_dtype_of(routine))] * 2 + ["u8", "i8"]
+    arrays = [pyshmem.zeros((4, 4), kind, heap="device") for kind in kinds]
+    arrays[0].setflags(write=False)
+    given = arrays[0], arrays[1], arrays[2].ravel(), arrays[3].ravel()
+    kernel = cuda.jit(table.kernel_of(routine))
+    if written:
+        with pytest.raises(ValueError, match=f"{routine}: {first} is read-only"):
+            kernel[1, 1](*given)
+    else:
+        kernel[1, 1](*given)
+
+
+@cuda.jit
+def write_by_a_pointer(dest):
+    shmem.ptr(dest, shmem.my_pe())[0] = 1
+
+
+def test_a_pointer_to_what_is_read_only_is_too(job):
+    if job.device == "cuda":
+        pytest.skip("only NumPy's arrays are read-only")
+    dest = pyshmem.zeros(4, "i4", heap="device")
+    dest.setflags(write=False)
+    with pytest.raises(ValueError, match="read-only"):
+        write_by_a_pointer[1, 1](dest)
+    with pytest.raises(ValueError, match="read-only"):
+        pyshmem.ptr(dest, job.my_pe)[0] = 1
+
+
 @cuda.jit
 def refuse_order_in_shared_memory(dest):
     part = cuda.shared.array((4, 4), dtype=np.int32)

@@ -48,6 +48,7 @@ def array_from(locate: Callable[[Any, Any], int]) -> Callable[[Any, Any], np.nda
         memory = ffi.buffer(ffi.cast("char *", address), array.nbytes)
         order = "C" if array.flags.c_contiguous else "F"
         flat = np.frombuffer(memory, np.uint8).view(array.dtype)
+        flat.flags.writeable = array.flags.writeable
         return kernel_array(flat.reshape(array.shape, order=order))
 
     view.__doc__ = locate.__doc__

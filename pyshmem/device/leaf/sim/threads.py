@@ -8,6 +8,7 @@ to the width of their dtype when they reach memory, as a GPU would.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -181,10 +182,14 @@ def public_routine(function: Any) -> Any:
 
     It takes NumPy's integers but int64, from arguments and arrays of kernels, as ours.
     """
-    name = function.__name__
+    name, written = function.__name__, _written(function)
 
     @functools.wraps(function)
     def public(*arguments: Any, **named: Any) -> Any:
+        for position, parameter in written:
+            given = arguments[position] if position < len(arguments) else named.get(parameter)
+            if (flags := getattr(given, "flags", None)) is not None and not flags.writeable:
+                raise ValueError(f"{name}: {parameter} is read-only")
         thread = scheduler.current()
         outer, thread.routine = thread.routine, name
         try:
@@ -196,6 +201,15 @@ def public_routine(function: Any) -> Any:
             thread.routine = outer
 
     return public
+
+
+def _written(function: Any) -> list[tuple[int, str]]:
+    """The parameters whose arrays a routine writes to, here or at a PE."""
+    names = {"dest", "fetch", "lock", "indices"}
+    if not function.__name__.startswith(("signal_fetch", "signal_wait")):
+        names.add("sig_addr")
+    parameters = inspect.signature(function).parameters
+    return [(position, name) for position, name in enumerate(parameters) if name in names]
 
 
 def _plain(value: Any) -> Any:
