@@ -82,12 +82,17 @@ def _layout_of_item(ndim: int, layout: str, forms: tuple[Any, ...]) -> str:
     return getattr(result, "layout", "C")
 
 
+def unwrapped(given: Any) -> Any:
+    """What is within what Numba's simulator wraps around arguments."""
+    if isinstance(given, np.ndarray):
+        return given
+    inner = getattr(given, "_item", given)
+    return getattr(inner, "_ary", inner)
+
+
 def ndarray_of(array: Any) -> np.ndarray:
-    """The array within what Numba's simulator wraps around arguments. TypeError: it is none."""
-    if isinstance(array, np.ndarray):
-        return array
-    inner = getattr(array, "_item", array)
-    inner = getattr(inner, "_ary", inner)
+    """The same of an array. TypeError: it is none."""
+    inner = unwrapped(array)
     if not isinstance(inner, np.ndarray):
         raise TypeError(not_an_array(type(array).__name__))
     return inner

@@ -21,6 +21,7 @@ from ...._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
 from ...families import BY_NUMBER
 from ...state import MODULE
 from . import scheduler
+from .arrays import unwrapped
 from .messages import label_word, print_bits, print_kind
 
 __all__ = [
@@ -188,7 +189,8 @@ def public_routine(function: Any) -> Any:
     def public(*arguments: Any, **named: Any) -> Any:
         for position, parameter in written:
             given = arguments[position] if position < len(arguments) else named.get(parameter)
-            if (flags := getattr(given, "flags", None)) is not None and not flags.writeable:
+            given = unwrapped(given)
+            if isinstance(given, np.ndarray) and not given.flags.writeable:
                 raise ValueError(f"{name}: {parameter} is read-only")
         thread = scheduler.current()
         outer, thread.routine = thread.routine, name
