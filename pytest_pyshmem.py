@@ -223,6 +223,9 @@ def _run(items: Sequence[pytest.Item]) -> dict[str, list[pytest.TestReport]]:
             else:
                 text = cause.text if isinstance(cause, PEFailed) else str(error)
                 return found | {nodeids[0]: [_crash(waiting[0], text)]}
+        except (OSError, ValueError) as error:  # no job could be started: of these tests alone
+            text = f"{type(error).__name__}: {error}"
+            return found | {item.nodeid: [_crash(item, text)] for item in waiting}
         for data in reports:
             report = config.hook.pytest_report_from_serializable(config=config, data=data)
             found.setdefault(report.nodeid, []).append(report)

@@ -15,6 +15,8 @@ from .spec import PLACE
 
 OUTPUTS = ("prefix", "plain", "none")
 
+#: Of a job: PYSH_MAX_PES of the C library, which says so only when a job begins.
+MOST_PES = 1023
 #: How long an operating system's clock can wait.
 _LONGEST = 1e9
 
@@ -67,6 +69,8 @@ def number_of_pes(given: Any, name: str = "n_pes") -> int:
         raise TypeError(f"{name} is {given!r} ({type(given).__name__}), not an integer") from None
     if count < 1:
         raise ValueError(f"{name} is {count}; give 1 or more")
+    if count > MOST_PES:
+        raise ValueError(f"{name} is {count}; a job has at most {MOST_PES} PEs")
     return count
 
 

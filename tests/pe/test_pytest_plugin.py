@@ -122,6 +122,7 @@ WRONG = {
     "1, 2": "2 arguments",
     '"2"': "n is '2' (str), not an integer",
     "2.0": "n is 2.0 (float), not an integer",
+    "10**6": "n is 1000000; a job has at most 1023 PEs",
     "True": "n is True (bool)",
     "-1": "n is -1; give 1 or more",
     "0": "n is 0; give 1 or more",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from types import SimpleNamespace
 import pytest
 
 from pyshmem.launcher import leftovers
+from pyshmem.launcher.arguments import MOST_PES, number_of_pes
 from pyshmem.launcher.control import NativeControl
 from pyshmem.launcher.guard import Guard
 from pyshmem.launcher.job import Job
@@ -83,6 +85,16 @@ def test_a_malformed_setting_is_refused_before_anything_starts(
     monkeypatch.setenv("PYSHMEM_TIMEOUT", "soon")
     with pytest.raises(ValueError, match=r"PYSHMEM_TIMEOUT.*soon"):
         check_settings()
+
+
+def test_more_pes_than_a_job_may_have_are_refused_by_the_number_of_the_c_library() -> None:
+    header = Path(__file__).parents[2] / "native" / "src" / "conduit" / "control.h"
+    (most,) = re.findall(r"#define PYSH_MAX_PES +(0x[0-9a-f]+)", header.read_text())
+    assert int(most, 16) == MOST_PES
+    assert number_of_pes(MOST_PES) == MOST_PES
+    for given in (MOST_PES + 1, 10**6, 2**70):
+        with pytest.raises(ValueError, match=f"n_pes is {given}; a job has at most 1023 PEs"):
+            number_of_pes(given)
 
 
 def test_environment_of_a_pe(monkeypatch: pytest.MonkeyPatch) -> None:
