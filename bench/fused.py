@@ -30,7 +30,7 @@ import pyshmem
 import pyshmem.fused as fused
 import pyshmem.interop.torch as symmetric
 from pyshmem.bench.torch_clock import TorchClock
-from pyshmem.host.runtime import gpu_count
+from pyshmem.host.job.runtime import gpu_count
 
 TOKENS = (1, 6, 16, 32, 64, 128, 138, 512, 2048, 8192, 16384)
 HIDDEN = (6144, 8192)

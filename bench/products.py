@@ -25,7 +25,7 @@ from options import some_of
 import pyshmem
 import pyshmem.fused as fused
 import pyshmem.interop.torch as symmetric
-from pyshmem.host.runtime import gpu_count
+from pyshmem.host.job.runtime import gpu_count
 
 Calls = dict[str, Callable[[], Any]]
 OPERATIONS = ("ag_gemm", "gemm_rs", "gemm_ar")

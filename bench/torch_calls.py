@@ -24,7 +24,7 @@ from options import some_of
 import pyshmem
 import pyshmem.interop.torch as symmetric
 from pyshmem.bench.torch_clock import BLOCKS, TorchClock
-from pyshmem.host.runtime import gpu_count
+from pyshmem.host.job.runtime import gpu_count
 
 SIZES = (1 << 12, 1 << 16, 1 << 20, 1 << 23, 1 << 26)
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast")

@@ -49,7 +49,7 @@ from ._core.errors import (
 from ._core.library import Cmp, SignalOp, ThreadLevel, __version__
 from ._foreign import environment
 from .host import fast_calls as _fast_calls
-from .host import profiling, streams
+from .host import streams
 from .host.atomics import (
     atomic_add,
     atomic_and,
@@ -126,17 +126,20 @@ from .host.collectives.reductions import (
 )
 from .host.collectives.requests import Request
 from .host.collectives.scans import sum_exscan, sum_inscan
-from .host.contexts import (
-    CTX_DEFAULT,
-    CTX_NOSTORE,
-    CTX_PRIVATE,
-    CTX_SERIALIZED,
-    CTX_SESSION_BATCH,
-    CTX_SESSION_SAME_AMO,
-    Context,
-    CtxOption,
+from .host.job.runtime import (
+    Job,
+    abort,
+    choose_device,
+    finalize,
+    global_exit,
+    init,
+    initialized,
+    my_pe,
+    n_pes,
 )
-from .host.creation import (
+from .host.kernels import provider as _provider
+from .host.locks import Lock, clear_lock, set_lock, test_lock
+from .host.memory.creation import (
     MALLOC_ATOMICS_REMOTE,
     MALLOC_SIGNAL_REMOTE,
     Hint,
@@ -152,12 +155,11 @@ from .host.creation import (
     zeros,
     zeros_like,
 )
-from .host.heap import drain, free, realloc, to_numpy
-from .host.kernels import provider as _provider
-from .host.locks import Lock, clear_lock, set_lock, test_lock
+from .host.memory.heap import drain, free, realloc, to_numpy
+from .host.messages import Handler, ProxyStats, proxy_stats, register_handler, unregister_handler
+from .host.observe import profiling
+from .host.observe.profiling import pcontrol
 from .host.ordering import fence, pe_quiet, quiet
-from .host.profiling import pcontrol
-from .host.proxy import Handler, ProxyStats, proxy_stats, register_handler, unregister_handler
 from .host.query import (
     MAJOR_VERSION,
     MINOR_VERSION,
@@ -175,17 +177,6 @@ from .host.query import (
     query_thread,
 )
 from .host.rma import g, get, get_nbi, p, put, put_nbi
-from .host.runtime import (
-    Job,
-    abort,
-    choose_device,
-    finalize,
-    global_exit,
-    init,
-    initialized,
-    my_pe,
-    n_pes,
-)
 from .host.signals import (
     SIGNAL_ADD,
     SIGNAL_SET,
@@ -199,8 +190,18 @@ from .host.signals import (
 )
 from .host.strided import ibget, ibput, iget, iput
 from .host.sync import barrier_all, sync_all
-from .host.team_arguments import TeamConfig
-from .host.teams import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, Channel, Team
+from .host.teams.arguments import TeamConfig
+from .host.teams.contexts import (
+    CTX_DEFAULT,
+    CTX_NOSTORE,
+    CTX_PRIVATE,
+    CTX_SERIALIZED,
+    CTX_SESSION_BATCH,
+    CTX_SESSION_SAME_AMO,
+    Context,
+    CtxOption,
+)
+from .host.teams.team import TEAM_NODE, TEAM_SHARED, TEAM_WORLD, Channel, Team
 from .host.tuning import cutover
 from .host.wait_sets import (
     test_all,

@@ -13,7 +13,7 @@ from ._core.array_types import (
     SupportsCudaArrayInterface,
     SupportsDLPack,
 )
-from .host.heap import Heap, Shape
+from .host.memory.heap import Heap, Shape
 
 __all__ = [
     "AnyArray", "DeviceArray", "Heap", "Shape", "SupportsArrayInterface",

@@ -87,7 +87,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @functools.cache
 def _has_gpu() -> bool:
-    from pyshmem.host.runtime import gpu_count
+    from pyshmem.host.job.runtime import gpu_count
 
     return gpu_count() > 0
 

@@ -153,7 +153,7 @@ FAULT_FIELD = Group(
 TRACE = Group(
     "pysh_trace_word",
     "PYSH_TRACE_",
-    "Bytes in the buffer of kernels' stages, and in each of its records: host/stages.py.",
+    "Bytes in the buffer of kernels' stages, and in each of its records: host/observe/stages.py.",
     tuple((name, "") for name in (
         *("TICKET", "CAPACITY", "DROPPED", "LOSSES", "RECORDS", "RECORD_BYTES"),
         *("AT_BEGIN", "AT_END", "AT_KERNEL", "AT_PLACE", "AT_LABEL", "AT_PRIORITY"),

@@ -76,6 +76,32 @@ FOLDERS: dict[str, dict[str, str]] = {
         "ulysses": "fused.exchange.ulysses",
         "workspace": "fused._shared.workspace",
     },
+    "host": {
+        "agreement": "host.collectives.agreement",
+        "communicator": "host.job.communicator",
+        "contexts": "host.teams.contexts",
+        "creation": "host.memory.creation",
+        "cutover": "host.tuning.cutover",
+        "handles": "host.job.handles",
+        "heap": "host.memory.heap",
+        "host_only": "host.kernels.host_only",
+        "members": "host.teams.made_by_members",
+        "output": "host.job.output",
+        "profiling": "host.observe.profiling",
+        "proxy": "host.messages",
+        "runtime": "host.job.runtime",
+        "stages": "host.observe.stages",
+        "stream_kernels": "host.kernels.stream_kernels",
+        "stream_rows": "host.tuning.streams",
+        "team_arguments": "host.teams.arguments",
+        "trace_file": "host.observe.trace_file",
+        "tracing": "host.observe.tracing",
+        "wait_arguments": "host.wait_sets",
+    },
+    "host.collectives": {
+        "blocking": "host.collectives.data_movement",
+        "reduce_scatter": "host.collectives.reductions",
+    },
     "interop.torch": {
         "arguments": "_torch.arguments",
         "lanes": "interop.torch.worker_queues",
@@ -148,6 +174,24 @@ def attribute_of(package: str) -> Callable[[str], ModuleType]:
         if f"{package}.{name}" not in MOVED:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return _warned(f"{package}.{name}")
+
+    return __getattr__
+
+
+def contents_of(package: str, module: str) -> Callable[[str], object]:
+    """The ``__getattr__`` of a folder whose name a module had: what was in it is in ``module`` now."""
+
+    def __getattr__(name: str) -> object:
+        if name.startswith("__") or importlib.util.find_spec(f"{package}.{name}") is not None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found: object = getattr(importlib.import_module(f"{package}.{module}"), name)
+        warnings.warn(
+            f"{package}.{name} is in {package}.{module} now, and no part of what pyshmem promises; "
+            "the old name goes in the second release from now",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return found
 
     return __getattr__
 

@@ -16,7 +16,8 @@ import torch
 from triton.compiler import CompiledKernel
 
 from .._foreign.torch import raw_stream
-from ..host import runtime, stages
+from ..host.job import runtime
+from ..host.observe import stages
 
 _UNIT = 16  # what Triton knows of addresses: whether they are multiples of it
 

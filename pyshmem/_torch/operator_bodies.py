@@ -10,10 +10,11 @@ import torch
 
 from .._core.arrays import StreamLike
 from .._core.library import check, check_value, lib
-from ..host import ordering, runtime
+from ..host import ordering
 from ..host.collectives.dispatch import do
-from ..host.contexts import CTX_DEFAULT
-from ..host.stream_kernels import run, wait_on_stream
+from ..host.job import runtime
+from ..host.kernels.stream_kernels import run, wait_on_stream
+from ..host.teams.contexts import CTX_DEFAULT
 from . import tensors
 from .arguments import check_apart, check_plain, view_of_other_elements
 from .staging import Reduction

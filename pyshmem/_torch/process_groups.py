@@ -19,10 +19,11 @@ import torch
 import torch.distributed as dist
 
 from .._core.errors import HeapExhausted, MismatchError, ShmemTimeout
-from ..host import creation, runtime
-from ..host.members import team_of_members
+from ..host.job import runtime
+from ..host.memory import creation
 from ..host.query import heap_info
-from ..host.teams import Team
+from ..host.teams.made_by_members import team_of_members
+from ..host.teams.team import Team
 from . import tensors
 
 Interval = tuple[int, int]

@@ -25,8 +25,8 @@ from .._core.dtypes import as_dtype, kind_of
 from .._core.errors import MismatchError
 from ..host.collectives.arguments import REDUCE, element_of
 from ..host.collectives.dispatch import do, sides_reached
-from ..host.stream_kernels import prepare
-from ..host.teams import Team
+from ..host.kernels.stream_kernels import prepare
+from ..host.teams.team import Team
 from .arguments import as_bytes, in_one_row
 from .direct import Place, Rows, source_of
 

@@ -7,9 +7,10 @@ import numpy as np
 import torch
 
 from .._core.library import parse_size
-from ..host import creation, runtime
-from ..host.team_arguments import refuse_team
-from ..host.teams import TEAM_WORLD, Team
+from ..host.job import runtime
+from ..host.memory import creation
+from ..host.teams.arguments import refuse_team
+from ..host.teams.team import TEAM_WORLD, Team
 from . import tensors
 from .staging import Staging
 

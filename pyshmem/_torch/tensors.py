@@ -19,9 +19,11 @@ import torch
 
 from .._core.library import check, lib
 from .._foreign.torch import neg_view
-from ..host import creation, query, runtime
-from ..host import heap as heaps
-from ..host.teams import TEAM_WORLD
+from ..host import query
+from ..host.job import runtime
+from ..host.memory import creation
+from ..host.memory import heap as heaps
+from ..host.teams.team import TEAM_WORLD
 from .arguments import check_plain, why_not_plain
 
 #: The array behind a storage of ours, by its address. The storage keeps the array.

@@ -21,7 +21,7 @@ from rich.table import Table
 import pyshmem
 from pyshmem import fused
 from pyshmem.fused._shared import algorithm as roads
-from pyshmem.host.runtime import gpu_count
+from pyshmem.host.job.runtime import gpu_count
 from pyshmem.host.tuning.table import as_rows, tune_file
 
 from .torch_clock import TorchClock

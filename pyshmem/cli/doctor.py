@@ -21,7 +21,7 @@ from rich.table import Table
 
 from .._core import kept_files, library, other_project
 from .._core.errors import ShmemError
-from ..host import runtime
+from ..host.job import runtime
 from ..host.tuning.gpus import architecture
 from ..launcher.control import NativeControl
 from ..launcher.settings import check_settings, settle_device

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .._core import library, other_project
-from ..host import runtime
+from ..host.job import runtime
 from ..host.tuning import gpus as tuned_gpus
 from ..host.tuning import table as tuning
 

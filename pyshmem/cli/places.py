@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.table import Table
 
-from ..host import runtime
+from ..host.job import runtime
 from ..host.tuning import gpus
 from ..launcher import binding
 from . import facts

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from ..host import trace_file
+from ..host.observe import trace_file
 from . import trace_report
 from .trace_plot import draw
 

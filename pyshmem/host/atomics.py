@@ -21,9 +21,9 @@ from .._core.dtypes import bits_of, out_of_range, pe_number, unsupported_dtype
 from .._core.library import check_value, fail, lib
 from .._core.type_table import ATOMIC_FAMILY
 from .._core.type_table import ATOMIC_NUMBER as _OP
-from .contexts import Context, handle_of
 from .fast_calls import fast
-from .stream_kernels import run
+from .kernels.stream_kernels import run
+from .teams.contexts import Context, handle_of
 
 
 def _change(

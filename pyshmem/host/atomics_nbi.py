@@ -19,8 +19,8 @@ from .._core.arrays import StreamLike, place, stream_handle, target
 from .._core.dtypes import bits_of, pe_number, unsupported_dtype
 from .._core.library import check, lib
 from .._core.type_table import ATOMIC_FAMILY, ATOMIC_NUMBER, ELEMENTS
-from .contexts import Context, context_of
-from .stream_kernels import run
+from .kernels.stream_kernels import run
+from .teams.contexts import Context, context_of
 
 
 def _start(

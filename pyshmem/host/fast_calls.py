@@ -20,9 +20,9 @@ from .._core import _fast, cupy_arrays, other_names
 from .._core.arrays import SymmetricArray
 from .._core.dtypes import Kind, kind_of
 from .._core.library import fail
-from . import runtime
-from .contexts import CTX_DEFAULT, Context
-from .teams import Team
+from .job import runtime
+from .teams.contexts import CTX_DEFAULT, Context
+from .teams.team import Team
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

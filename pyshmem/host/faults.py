@@ -11,7 +11,7 @@ from typing import Any
 from .._core.contract import CMP, FAULT, WAITING
 from .._core.library import ffi, lib, set_fault_formatter
 from .._core.type_table import ROUTINES
-from .proxy import OPERATIONS
+from .messages import OPERATIONS
 
 FAULT_PE, FAULT_ADDRESS, FAULT_NELEMS = FAULT.PE, FAULT.ADDRESS, FAULT.NELEMS
 FAULT_TIMEOUT, FAULT_PROXY, FAULT_TEAM = FAULT.TIMEOUT, FAULT.PROXY, FAULT.TEAM

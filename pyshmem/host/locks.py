@@ -16,9 +16,9 @@ from .._core.array_types import AnyArray
 from .._core.arrays import target
 from .._core.dtypes import kind_of
 from .._core.library import check, ffi, lib
-from . import creation
-from .contexts import CTX_DEFAULT
-from .handles import Handle
+from .job.handles import Handle
+from .memory import creation
+from .teams.contexts import CTX_DEFAULT
 
 _LONG = kind_of(np.dtype(np.int64))
 

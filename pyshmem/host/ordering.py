@@ -8,9 +8,9 @@ from typing import SupportsIndex
 
 from .._core.arrays import StreamLike, stream_handle
 from .._core.library import lib
-from .contexts import Context, context_of
 from .fast_calls import fast
-from .stream_kernels import run
+from .kernels.stream_kernels import run
+from .teams.contexts import Context, context_of
 
 
 @fast("fence")

@@ -10,9 +10,9 @@ from .._core.arrays import heap_number, place
 from .._core.dtypes import integer, pe_number
 from .._core.library import ThreadLevel, check, ffi, lib, size_text
 from .._core.peer_views import view_of_peer
-from . import runtime
-from .team_arguments import refuse_team
-from .teams import TEAM_WORLD, Team
+from .job import runtime
+from .teams.arguments import refuse_team
+from .teams.team import TEAM_WORLD, Team
 
 #: The specification that the library implements.
 MAJOR_VERSION: int = 1

@@ -12,9 +12,9 @@ from .._core.arrays import StreamLike, pair, stream_handle, target
 from .._core.dtypes import out_of_range, pe_number
 from .._core.errors import UnsupportedError
 from .._core.library import check, check_value, fail, fail_transfer, lib
-from .contexts import Context, context_of, handle_of
 from .fast_calls import fast
-from .stream_kernels import run
+from .kernels.stream_kernels import run
+from .teams.contexts import Context, context_of, handle_of
 
 _put, _get = lib.ishmemx_put, lib.ishmemx_get
 _PUT, _GET = ("source", "dest"), ("dest", "source")

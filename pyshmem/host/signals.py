@@ -14,9 +14,9 @@ from .._core.array_types import AnyArray
 from .._core.arrays import StreamLike, pair, signal_target, stream_handle
 from .._core.dtypes import integer, pe_number
 from .._core.library import SignalOp, check, check_value, fail_transfer, lib
-from .contexts import Context, context_of, handle_of
 from .fast_calls import fast
-from .stream_kernels import run, wait_on_stream
+from .kernels.stream_kernels import run, wait_on_stream
+from .teams.contexts import Context, context_of, handle_of
 
 SIGNAL_SET = SignalOp.SET
 SIGNAL_ADD = SignalOp.ADD

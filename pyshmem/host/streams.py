@@ -15,9 +15,10 @@ from typing import Any
 
 from .._core.arrays import StreamLike, stream_handle
 from .._core.library import check, ffi, lib, owned
-from . import faults, runtime
-from .handles import Handle
-from .stream_kernels import named, prepare, set_signals
+from . import faults
+from .job import runtime
+from .job.handles import Handle
+from .kernels.stream_kernels import named, prepare, set_signals
 
 __all__ = ["Graph", "Stream", "prepare", "set_signals"]
 

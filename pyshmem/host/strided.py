@@ -14,8 +14,8 @@ from .._core.array_types import AnyArray
 from .._core.arrays import Place, StreamLike, place, stream_handle
 from .._core.dtypes import integer, nelems_of, pe_number
 from .._core.library import fail_transfer, lib
-from .contexts import Context, handle_of
-from .stream_kernels import run
+from .kernels.stream_kernels import run
+from .teams.contexts import Context, handle_of
 
 
 def iput(

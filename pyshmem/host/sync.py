@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from .._core.arrays import StreamLike, stream_handle
 from .._core.library import check, lib
-from .contexts import CTX_DEFAULT
 from .fast_calls import fast
-from .stream_kernels import run
-from .teams import TEAM_WORLD
+from .kernels.stream_kernels import run
+from .teams.contexts import CTX_DEFAULT
+from .teams.team import TEAM_WORLD
 
 
 @fast("barrier_all")

@@ -11,7 +11,7 @@ from .._core.dtypes import Kind, integer, unsupported_dtype
 from .._core.library import Cmp, check_value, fail
 from .._core.type_table import ELEMENTS
 from .fast_calls import fast
-from .stream_kernels import wait_on_stream
+from .kernels.stream_kernels import wait_on_stream
 
 CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = Cmp.EQ, Cmp.NE, Cmp.GT, Cmp.GE, Cmp.LT, Cmp.LE
 

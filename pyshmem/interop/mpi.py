@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..host import runtime
-from ..host.communicator import rank_and_size
-from ..host.teams import TEAM_WORLD, Team
+from ..host.job import runtime
+from ..host.job.communicator import rank_and_size
+from ..host.teams.team import TEAM_WORLD, Team
 
 
 def team_from_comm(comm: Any, parent: Team = TEAM_WORLD) -> Team | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .._core.errors import LaunchError
-from ..host import runtime
+from ..host.job import runtime
 from ..host.tuning import gpus
 
 BINDINGS = ("core", "numa", "gpu", "none")

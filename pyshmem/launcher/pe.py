@@ -66,7 +66,7 @@ def _call(call: int) -> tuple[dict[str, Any], int]:
             linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
         import cloudpickle
 
-        from pyshmem.host import runtime
+        from pyshmem.host.job import runtime
 
         with runtime.init():
             function, args = pickle.load(data)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .._core import library
 from .._foreign import environment
-from ..host import runtime
+from ..host.job import runtime
 from ..host.tuning import cutover
 from .spec import LaunchError
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ..host import runtime
+from ..host.job import runtime
 from .primitives.backend import (
     await_quads,
     await_unit_pairs,

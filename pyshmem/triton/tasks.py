@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 import triton
 
-from ..host import runtime
+from ..host.job import runtime
 from .ll_channels import Channel
 from .primitives.backend import prefetch
 from .runtime import context as job

@@ -11,7 +11,7 @@ import time
 import pyshmem
 from pyshmem._core.dtypes import as_dtype, kind_of
 from pyshmem._core.type_table import ELEMENTS
-from pyshmem.host import stream_kernels
+from pyshmem.host.kernels import stream_kernels
 
 with pyshmem.init(heap_size="16M", device_heap_size="64M") as job:
     begin, keys = time.perf_counter(), set()

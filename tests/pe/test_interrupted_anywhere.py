@@ -28,7 +28,7 @@ CALLS = {
 PROGRAM = """
 import gc, os, sys, warnings, numpy as np, pyshmem
 from pyshmem._core import library
-from pyshmem.host.members import team_of_members
+from pyshmem.host.teams.made_by_members import team_of_members
 warnings.simplefilter("ignore")
 CALLS = {calls!r}
 HOME = os.path.dirname(pyshmem.__file__)

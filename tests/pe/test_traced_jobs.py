@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from pyshmem.cli import main
-from pyshmem.host import trace_file
+from pyshmem.host.observe import trace_file
 
 RunPes = Callable[..., object]
 HEAT = Path(__file__).parents[2] / "examples" / "heat.py"

@@ -22,7 +22,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon._runtime import GluonASTSource
 
 import pyshmem.gluon as shmem
-from pyshmem.host import stages
+from pyshmem.host.observe import stages
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "21_gluon_warp_groups.py"
 CASES: dict[str, tuple] = {}

@@ -29,7 +29,7 @@ from pyshmem import device as shmem
 from pyshmem.device.jit import numba_cuda
 from pyshmem.device.jit.cubin import Cubin, stack_need
 from pyshmem.device.state import SYMBOL
-from pyshmem.host import stages
+from pyshmem.host.observe import stages
 
 #: A process compiles for one: Numba keeps device functions without asking what they were made for.
 CC = tuple(map(int, os.environ.get("COMPILE_FOR", "9.0").split(".")))

@@ -13,7 +13,7 @@ import types as python_types
 import numpy as np
 
 from pyshmem._core.contract import STREAM_KERNEL, STREAM_KEY
-from pyshmem.host import stream_kernels
+from pyshmem.host.kernels import stream_kernels
 
 # isort: split
 import numba.cuda.dispatcher as dispatcher

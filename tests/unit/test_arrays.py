@@ -16,7 +16,7 @@ import pytest
 import pyshmem
 from pyshmem._core import _fast, library
 from pyshmem._core.type_table import ELEMENTS
-from pyshmem.host import contexts
+from pyshmem.host.teams import contexts
 
 DTYPES = [
     *(element.dtype for element in ELEMENTS),

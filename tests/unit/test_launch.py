@@ -67,7 +67,7 @@ def test_a_folder_needs_a_main(tmp_path: Path) -> None:
 def test_a_device_that_cannot_be_had_is_refused_with_a_way_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pyshmem.host.runtime.gpu_count", lambda: 0)
+    monkeypatch.setattr("pyshmem.host.job.runtime.gpu_count", lambda: 0)
     monkeypatch.setenv("PYSHMEM_DEVICE", "cuda")
     with pytest.raises(LaunchError, match="--device sim"):
         settle_device()

@@ -22,7 +22,14 @@ PACKAGE = Path(pyshmem.__file__).parent
 LAYERS = (
     ("_foreign",),
     ("_core",),
+    ("host.job",),
+    ("host.kernels",),
+    ("host.teams",),
+    ("host.memory",),
+    ("host.tuning",),
     ("host",),
+    ("host.collectives",),
+    ("host.observe",),
     ("device", "triton.runtime", "launcher"),
     ("triton.interpreter",),
     ("triton.primitives",),
@@ -48,7 +55,7 @@ OPERATIONS = {
         *(
             "locks",
             "tuning.cutover",
-            "proxy",
+            "messages",
             "collectives.data_movement",
             "collectives.nonblocking",
             "collectives.reductions",

@@ -60,7 +60,6 @@ MANY_PARAMETERS = {
 }
 MANY_FILES = {
     "pyshmem/_core",
-    "pyshmem/host",
     "pyshmem/launcher",
 }
 

@@ -17,9 +17,9 @@ import pytest
 
 from pyshmem._core.library import ffi, lib, owned
 from pyshmem.host.collectives.requests import Request
-from pyshmem.host.contexts import Context
 from pyshmem.host.streams import Graph, Stream
-from pyshmem.host.teams import Team
+from pyshmem.host.teams.contexts import Context
+from pyshmem.host.teams.team import Team
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "pyshmem").rglob("*.py"))
@@ -33,16 +33,16 @@ LOOKS = {
 PLAIN = {
     ("_core/arrays.py", 1),  # ishmemx_heap_range
     ("_core/library.py", 1),  # owned() itself
-    ("host/contexts.py", 1),  # the default context
-    ("host/heap.py", 1),  # ishmemx_heap_range
+    ("host/teams/contexts.py", 1),  # the default context
+    ("host/memory/heap.py", 1),  # ishmemx_heap_range
     ("host/query.py", 1),  # ishmemx_ptr
-    ("host/teams.py", 4),  # ishmemx_team_ptr, and the three predefined teams
+    ("host/teams/team.py", 4),  # ishmemx_team_ptr, and the three predefined teams
 }
 #: Files whose calls that make something all go by a function of another file, which has the cell.
 BY = {
     "host/collectives/nonblocking.py": "begin(",
     "host/collectives/reductions.py": "begin(",
-    "host/members.py": "owned(",
+    "host/teams/made_by_members.py": "owned(",
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 import pyshmem
 from pyshmem._core.contract import REQUEST_OP
 from pyshmem._core.library import ffi, lib
-from pyshmem.host import proxy
+from pyshmem.host import messages as proxy
 
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
 

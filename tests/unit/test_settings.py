@@ -16,7 +16,7 @@ import pytest
 
 import pyshmem
 from pyshmem._core.settings import SETTINGS, misspelt
-from pyshmem.host import communicator
+from pyshmem.host.job import communicator
 from pyshmem.launcher.settings import check_settings
 
 TEXTS = [row.name for row in SETTINGS if row.kind == "string" and row.name != "JOB"]
@@ -178,7 +178,7 @@ def test_a_communicator_of_another_size_than_the_launchers_job_is_refused(
     ("name", "member", "where"),
     [
         ("streams", "Stream", "host.streams"),
-        ("profiling", "start", "host.profiling"),
+        ("profiling", "start", "host.observe.profiling"),
         ("cutover", "get", "host.tuning.cutover"),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 
 import pyshmem
 from pyshmem._core.contract import STREAM_KERNEL, STREAM_KEY
-from pyshmem.host import stream_kernels
+from pyshmem.host.kernels import stream_kernels
 
 WORDS = 32  # PYSH_STREAM_WORDS
 

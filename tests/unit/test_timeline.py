@@ -14,8 +14,8 @@ import pyshmem
 from pyshmem import profiling
 from pyshmem._core.labels import label_words
 from pyshmem.cli import main, trace_plot, trace_report
-from pyshmem.host import trace_file, tracing
-from pyshmem.host.trace_file import Instant, Slice
+from pyshmem.host.observe import trace_file, tracing
+from pyshmem.host.observe.trace_file import Instant, Slice
 
 LANE = (0, "lane")
 

@@ -19,7 +19,7 @@ from triton.compiler import ASTSource, compile
 
 import pyshmem.triton as shmem
 import pyshmem.triton.dist as dl
-from pyshmem.host import stages
+from pyshmem.host.observe import stages
 from pyshmem.interop import iris
 from pyshmem.interop.triton_dist.language.extra import language_extra, libshmem_device
 from pyshmem.triton import ll_channels as channels

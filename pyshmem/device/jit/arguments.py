@@ -9,8 +9,8 @@ from ..._core import library
 from ..._core.arrays import heap_number
 from ..._core.dtypes import AsBits, as_dtype
 from ..._core.library import lib
-from ...host.contexts import Context, slot_of
-from ...host.teams import Channel, Team
+from ...host.teams.contexts import Context, slot_of
+from ...host.teams.team import Channel, Team
 from ..leaf.backend import SIM
 from ..state import P2P
 

@@ -8,7 +8,10 @@ came from.
 from typing import Any
 
 from ..._core import arrays, library
-from ...host import faults, runtime, stages, stream_kernels
+from ...host import faults
+from ...host.job import runtime
+from ...host.kernels import stream_kernels
+from ...host.observe import stages
 from ..leaf.backend import SIM
 from ..state import HOST_BYTES
 

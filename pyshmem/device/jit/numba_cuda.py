@@ -31,7 +31,7 @@ from ..._core import arrays, cupy_arrays, kept_files, library
 from ..._core.errors import ShmemError
 from ..._foreign import numba_cuda as hooks
 from ..._foreign import numba_cuda_texts as texts
-from ...host import stages
+from ...host.observe import stages
 from ..leaf.cuda.stages import STAGES
 from ..leaf.ptx import NO_BULK_COPIES, without_bulk_copies
 from ..state import ABI, HEAP_BASE, HEAP_BYTES, MODULE, SYMBOL, WORDS

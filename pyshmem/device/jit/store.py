@@ -21,7 +21,7 @@ from numba.cuda.cudadrv import nvvm
 
 from ..._core import kept_files, library
 from ..._foreign import numba_cuda_texts as texts
-from ...host import stages
+from ...host.observe import stages
 from ..routine import ROUTINES
 from ..state import SYMBOL
 from .content_names import Function, Routine, check, freeze

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._core.library import parse_size, setting
-from ...host import runtime
+from ...host.job import runtime
 from ...host.tuning import table
 from ...host.tuning.table import NEVER as NEVER
 from .workspace import Workspace

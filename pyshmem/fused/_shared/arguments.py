@@ -13,7 +13,7 @@ import torch
 
 from ..._torch.arguments import Named, check_apart, check_plain, view_of_other_elements
 from ..._torch.launches import torch_stream
-from ...host import runtime
+from ...host.job import runtime
 
 
 def _foreign(value: Any) -> bool:

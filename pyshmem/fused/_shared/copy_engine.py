@@ -27,8 +27,8 @@ from ..._core.errors import KernelFault, PeerDied, ShmemTimeout
 from ..._core.library import Cmp, SignalOp, check, check_value, lib, setting_number
 from ..._core.type_table import ELEMENT_NUMBER
 from ..._torch.launches import Launch, torch_stream
-from ...host import runtime
-from ...host.contexts import CTX_DEFAULT
+from ...host.job import runtime
+from ...host.teams.contexts import CTX_DEFAULT
 from ...triton import context
 from .copy_engine_kernels import await_word_kernel
 from .stage_marks import staged

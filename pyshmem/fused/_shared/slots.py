@@ -20,8 +20,9 @@ import numpy as np
 import torch
 
 from ..._core import errors
-from ...host import creation, runtime
 from ...host.collectives.data_movement import fcollect
+from ...host.job import runtime
+from ...host.memory import creation
 from ...triton.primitives.backend import INTERPRETED
 from ...triton.runtime.context import team_number
 from .workspace import Workspace

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from ..._torch.launches import torch_stream
-from ...host import runtime
-from ...host.stages import compiled_in
+from ...host.job import runtime
+from ...host.observe.stages import compiled_in
 from ...triton import context
 from .stage_marks_kernels import begin_stamp, end_stamp
 

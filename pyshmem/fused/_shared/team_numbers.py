@@ -9,7 +9,7 @@ import torch
 
 from ..._torch import operators as _  # noqa: F401  (declares the operators' library)
 from ..._torch.teams import register_team
-from ...host.teams import TEAM_WORLD, Team
+from ...host.teams.team import TEAM_WORLD, Team
 
 
 def number(team: Team) -> int:

@@ -17,10 +17,11 @@ import torch
 from ..._core import errors, library
 from ..._torch.staging import capturing
 from ..._torch.tensors import over
-from ...host import creation, runtime
-from ...host.agreement import differing, must_agree, refuse_difference
-from ...host.team_arguments import refuse_team
-from ...host.teams import Team
+from ...host.collectives.agreement import differing, must_agree, refuse_difference
+from ...host.job import runtime
+from ...host.memory import creation
+from ...host.teams.arguments import refuse_team
+from ...host.teams.team import Team
 from .powers import power_of_2
 
 _MOST_PLANS = 1024

@@ -9,8 +9,8 @@ import torch
 
 from ..._core.errors import UnsupportedError
 from ..._torch.arguments import check_apart
-from ...host import runtime
-from ...host.teams import TEAM_WORLD, Team
+from ...host.job import runtime
+from ...host.teams.team import TEAM_WORLD, Team
 from .._shared.algorithm import NEVER, Rows, choose
 from .._shared.arguments import check_tensor, look, on_tensors
 from .._shared.team_numbers import number

@@ -13,7 +13,8 @@ import pyshmem.triton as shmem
 
 from ..._torch.launches import Launch
 from ..._torch.tensors import over
-from ...host import creation, runtime
+from ...host.job import runtime
+from ...host.memory import creation
 from .._shared.powers import power_of_2
 from .._shared.workspace import Workspace, device_heap_is_near
 from . import two_shot_kernels as kernels

@@ -10,8 +10,8 @@ import torch
 
 from ..._core import errors
 from ..._torch.teams import TAGS, team_of
-from ...host import runtime
-from ...host.teams import TEAM_WORLD, Team
+from ...host.job import runtime
+from ...host.teams.team import TEAM_WORLD, Team
 from .._shared.arguments import as_counts, check_tensor, on_tensors, result
 from .._shared.slots import gather_numbers, refuse_grad
 from .._shared.team_numbers import check_input, number

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ..._torch.teams import team_of
-from ...host.teams import TEAM_WORLD, Team
+from ...host.teams.team import TEAM_WORLD, Team
 from .._shared.arguments import check_tensor, on_tensors, result
 from .._shared.slots import refuse_grad
 from .._shared.team_numbers import check_input, number

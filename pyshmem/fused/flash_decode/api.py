@@ -10,7 +10,7 @@ import torch
 
 from ..._torch.launches import Launch
 from ..._torch.teams import team_of
-from ...host.teams import TEAM_WORLD, Team
+from ...host.teams.team import TEAM_WORLD, Team
 from ...triton import Channel, channel, context
 from ...triton.primitives.backend import INTERPRETED
 from .._shared.arguments import check_tensor, look, on_tensors, result

@@ -15,7 +15,7 @@ import torch
 
 from ..._torch.arguments import as_bytes
 from ..._torch.launches import current_stream
-from ...host.teams import TEAM_WORLD, Team
+from ...host.teams.team import TEAM_WORLD, Team
 from ...triton.primitives.backend import INTERPRETED
 from .._shared.algorithm import NEVER, choose
 from .._shared.arguments import check_tensor, on_tensors, result

@@ -8,7 +8,7 @@ import functools
 
 import torch
 
-from ...host.teams import Team
+from ...host.teams.team import Team
 from ...triton import context
 from ...triton.primitives.backend import INTERPRETED
 from .._shared.workspace import Workspace

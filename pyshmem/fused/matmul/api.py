@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ...host.teams import TEAM_WORLD, Team
+from ...host.teams.team import TEAM_WORLD, Team
 from .._shared.arguments import as_counts, on_tensors, result
 from .._shared.team_numbers import number
 from .arguments import FP8, Problem, problem

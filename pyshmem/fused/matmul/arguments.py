@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ...host.teams import Team
+from ...host.teams.team import Team
 from .._shared.arguments import check_tensor, look
 from .._shared.workspace import Workspace, workspace
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..._core import errors
-from ...host.teams import TEAM_WORLD, Team
+from ...host.teams.team import TEAM_WORLD, Team
 from ...triton import context
 from .._shared.arguments import check_tensor, on_tensors, result
 from .._shared.powers import power_of_2

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ...host.teams import Team
+from ...host.teams.team import Team
 from .._shared.team_numbers import number
 from .handle import ExpertHandle
 

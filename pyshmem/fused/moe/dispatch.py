@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..._torch.staging import capturing
-from ...host.teams import Team
+from ...host.teams.team import Team
 from ...triton import context
 from ...triton.primitives.backend import INTERPRETED
 from .._shared.copy_engine import CHUNKS

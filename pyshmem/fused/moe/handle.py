@@ -7,7 +7,7 @@ import dataclasses
 
 import torch
 
-from ...host.teams import Team
+from ...host.teams.team import Team
 from .._shared.workspace import workspace
 
 GROUP = 128  # elements of a token that have one scale

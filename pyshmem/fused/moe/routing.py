@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from ...host import runtime
+from ...host.job import runtime
 from ...triton.primitives.backend import INTERPRETED
 from .._shared.slots import Slots, programs, slots
 from .._shared.workspace import Workspace

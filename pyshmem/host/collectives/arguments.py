@@ -15,7 +15,7 @@ from ..._core.array_types import AnyArray
 from ..._core.arrays import Place, bytes_of, pair, place
 from ..._core.dtypes import Kind, integer, nelems_of, pe_number, unsupported_dtype
 from ..._core.type_table import ELEMENTS, REDUCE_OPS
-from ..teams import Channel, Team, team_of
+from ..teams.team import Channel, Team, team_of
 
 _NAMES = ("source", "dest")
 #: The numbers of the reductions.

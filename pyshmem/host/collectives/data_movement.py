@@ -11,7 +11,7 @@ from typing import SupportsIndex
 from ..._core.array_types import AnyArray
 from ..._core.arrays import StreamLike
 from ..fast_calls import fast
-from ..teams import TEAM_WORLD, Channel, Team
+from ..teams.team import TEAM_WORLD, Channel, Team
 from . import arguments as arguments
 from .dispatch import do
 

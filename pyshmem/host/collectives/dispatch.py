@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ..._core.arrays import StreamLike, stream_handle
 from ..._core.library import check, ffi, lib
-from ..stream_kernels import OWN, for_kernels, run
+from ..kernels.stream_kernels import OWN, for_kernels, run
 from ..tuning.streams import KINDS
 
 #: What memory outside the heap begins at a multiple of, where a side may be there.

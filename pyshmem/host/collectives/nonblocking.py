@@ -25,7 +25,7 @@ from typing import SupportsIndex
 
 from ..._core.array_types import AnyArray
 from ..._core.library import lib
-from ..teams import TEAM_WORLD, Team, team_of
+from ..teams.team import TEAM_WORLD, Team, team_of
 from . import arguments as arguments
 from .requests import Request, begin
 

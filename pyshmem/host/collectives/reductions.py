@@ -19,7 +19,7 @@ from ..._core.array_types import AnyArray
 from ..._core.arrays import StreamLike
 from ..._core.library import lib
 from ..fast_calls import fast
-from ..teams import TEAM_WORLD, Channel, Team
+from ..teams.team import TEAM_WORLD, Channel, Team
 from . import arguments as arguments
 from .arguments import REDUCE
 from .dispatch import do

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..._core.arrays import StreamLike
 from ..._core.library import check, ffi, lib, owned
-from ..handles import Handle
+from ..job.handles import Handle
 from . import stream_waits
 
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 50e-6, 1e-3

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels of calls on streams, as the host sees them: who makes them."""
+"""Kernels as the host sees them: who makes those of calls on streams, and what all may not call."""

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from ..._core.dtypes import integer
 from ..._core.library import check, lib, parse_size, setting, text_of_file
-from .. import runtime
+from ..job import runtime
 from . import gpus, old_files, table
 from . import streams as on_streams
 from .old_files import BLOCKS, THREADS

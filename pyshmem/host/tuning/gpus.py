@@ -13,7 +13,7 @@ import functools
 from typing import NamedTuple
 
 from ..._core.library import check, ffi, lib
-from .. import runtime
+from ..job import runtime
 from . import kinds
 
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR

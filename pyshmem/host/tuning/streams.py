@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 from ..._core.contract import STREAM_KERNEL
 from ..._core.library import check, ffi, lib, owned, parse_size, setting
 from ..._core.type_table import ELEMENT_NUMBER, REDUCE_OPS
-from .. import runtime
-from ..teams import TEAM_WORLD
+from ..job import runtime
+from ..teams.team import TEAM_WORLD
 from .table import NEVER as _NEVER
 from .table import Choice, Rows
 

@@ -32,8 +32,8 @@ from ..._core.library import (
     setting_number,
     text_of_file,
 )
-from .. import runtime
-from ..teams import TEAM_WORLD
+from ..job import runtime
+from ..teams.team import TEAM_WORLD
 from . import gpus, kinds, old_files
 
 NEVER = 2**63 - 1

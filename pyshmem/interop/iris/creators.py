@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...host import creation
+from ...host.memory import creation
 
 _ALIGN = 1024
 

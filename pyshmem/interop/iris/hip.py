@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.errors import UnsupportedError
-from ...host import runtime
+from ...host.job import runtime
 from ...triton.runtime.context import resident_programs
 
 __all__ = [

@@ -14,7 +14,9 @@ from ... import triton as shmem
 from ..._core import library
 from ..._core.errors import UnsupportedError
 from ..._core.library import lib
-from ...host import creation, rma, runtime, sync
+from ...host import rma, sync
+from ...host.job import runtime
+from ...host.memory import creation
 from . import ccl, hip, ops
 from .creators import Creators
 from .logging import logger

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.errors import UnsupportedError
-from ...host import runtime
+from ...host.job import runtime
 from . import hip
 
 __all__ = ["do_bench", "get_device_id_for_rank", "is_simulation_env", "memset_tensor"]

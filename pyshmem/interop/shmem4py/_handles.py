@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import pyshmem
 
-from ...host.contexts import CTX_DEFAULT as _CTX_DEFAULT
-from ...host.contexts import Context
-from ...host.team_arguments import TeamConfig
-from ...host.teams import Team as _Team
+from ...host.teams.arguments import TeamConfig
+from ...host.teams.contexts import CTX_DEFAULT as _CTX_DEFAULT
+from ...host.teams.contexts import Context
+from ...host.teams.team import Team as _Team
 
 _PREDEFINED: tuple[Any, ...] = (
     pyshmem.TEAM_WORLD, pyshmem.TEAM_SHARED, pyshmem.TEAM_NODE, _CTX_DEFAULT,

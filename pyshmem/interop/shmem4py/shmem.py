@@ -21,9 +21,9 @@ from ..._core.library import SignalOp as SIGNAL
 from ..._core.library import ThreadLevel as THREAD
 from ..._core.library import ffi as ffi
 from ..._core.library import lib as _lib
-from ...host.contexts import CtxOption as CTX
-from ...host.creation import Hint as MALLOC
 from ...host.locks import Lock as _Lock
+from ...host.memory.creation import Hint as MALLOC
+from ...host.teams.contexts import CtxOption as CTX
 from . import join
 from ._handles import CTX_DEFAULT as CTX_DEFAULT
 from ._handles import CTX_INVALID as CTX_INVALID

@@ -16,7 +16,7 @@ from ..._core.library import check, lib, parse_size, setting_number
 from ..._torch.arguments import check_plain
 from ..._torch.process_groups import Members, StoreExchange
 from ..._torch.staging import Staging, capturing
-from ...host import runtime
+from ...host.job import runtime
 from .agreement import agree
 from .send_recv import Mailbox
 from .worker_queues import AllWork, HostLane, StreamLane

@@ -23,9 +23,9 @@ from ..._core.library import Cmp, SignalOp, check, check_value, lib
 from ..._torch.arguments import as_bytes
 from ..._torch.staging import Target, capturing, flat
 from ...host import ordering
-from ...host.contexts import CTX_DEFAULT
-from ...host.stream_kernels import run, wait_on_stream
-from ...host.teams import Team
+from ...host.kernels.stream_kernels import run, wait_on_stream
+from ...host.teams.contexts import CTX_DEFAULT
+from ...host.teams.team import Team
 
 _HEAD = struct.Struct("<qq")  # bytes, tag
 _WORD, _LINE = 8, 64

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import torch.distributed as dist
 
-from ...host import creation, runtime
-from ...host import heap as heaps
 from ...host.collectives.data_movement import broadcast
+from ...host.job import runtime
+from ...host.memory import creation
+from ...host.memory import heap as heaps
 from .group import NAME, Options
 
 

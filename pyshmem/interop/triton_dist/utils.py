@@ -17,8 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ...host import creation, runtime, sync
-from ...host import heap as heaps
+from ...host import sync
+from ...host.job import runtime
+from ...host.memory import creation
+from ...host.memory import heap as heaps
 from ...host.query import ptr as peer_array
 from ...triton.runtime.context import wrap
 

@@ -23,7 +23,7 @@ from greenlet import getcurrent, greenlet
 from triton.runtime import interpreter
 
 from ..._foreign import triton_interpreter as foreign
-from ...host.host_only import Language, refused, stand_ins_in
+from ...host.kernels.host_only import Language, refused, stand_ins_in
 from ..runtime import context as job
 from . import bfloat16 as interpreter_types
 

@@ -23,9 +23,12 @@ from ..._core.library import lib
 from ..._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
 from ..._foreign import triton as foreign
 from ..._foreign.environment import lend_data_ptr
-from ...host import creation, faults, runtime, stages
-from ...host.agreement import must_agree
-from ...host.contexts import slot_of
+from ...host import faults
+from ...host.collectives.agreement import must_agree
+from ...host.job import runtime
+from ...host.memory import creation
+from ...host.observe import stages
+from ...host.teams.contexts import slot_of
 
 __all__ = ["Context", "Wrapped", "context", "must_agree", "team_number", "wrap"]
 

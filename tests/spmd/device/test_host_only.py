@@ -12,7 +12,7 @@ from numba import cuda
 import pyshmem
 from pyshmem import device as shmem
 from pyshmem import put as put_of_the_host
-from pyshmem.host import host_only
+from pyshmem.host.kernels import host_only
 
 HELD: dict = {}
 

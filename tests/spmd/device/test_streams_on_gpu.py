@@ -12,7 +12,7 @@ from numba import cuda
 import pyshmem
 from pyshmem import device as shmem
 from pyshmem._core.library import lib
-from pyshmem.host import stream_kernels
+from pyshmem.host.kernels import stream_kernels
 
 pytestmark = pytest.mark.gpu
 

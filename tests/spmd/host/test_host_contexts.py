@@ -14,7 +14,8 @@ import pytest
 import pyshmem
 from pyshmem import CTX_DEFAULT, TEAM_WORLD, Context
 from pyshmem._core import _fast
-from pyshmem.host import contexts, runtime
+from pyshmem.host.job import runtime
+from pyshmem.host.teams import contexts
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pyshmem
 from pyshmem import TEAM_WORLD, Context
 from pyshmem._core.library import lib
 from pyshmem.host.collectives import requests
-from pyshmem.host.contexts import CTX_DEFAULT
+from pyshmem.host.teams.contexts import CTX_DEFAULT
 
 
 @pytest.fixture(autouse=True)

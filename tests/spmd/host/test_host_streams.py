@@ -16,7 +16,7 @@ import reference
 import pyshmem
 from pyshmem._core.contract import STREAM_KEY
 from pyshmem._core.library import lib
-from pyshmem.host import stream_kernels
+from pyshmem.host.kernels import stream_kernels
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from numba.cuda.extending import intrinsic
 from numba.cuda.typing import signature
 
 from ...._core.stage_ptx import FIRST_THREAD, STAGE_PTX
-from ....host import stages
+from ....host.observe import stages
 from ...state import MODULE, TRACE
 from ..ptx import I64, VOID, asm
 from .messages import words_of

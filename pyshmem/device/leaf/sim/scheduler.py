@@ -24,7 +24,7 @@ from numba.cuda.simulator import kernelapi
 
 from ...._core.library import lib
 from ...._foreign.numba_simulator import push_context
-from ....host.host_only import Language, refused, stand_ins_in
+from ....host.kernels.host_only import Language, refused, stand_ins_in
 from .arrays import KernelLocal, KernelShared
 
 WARP = 32

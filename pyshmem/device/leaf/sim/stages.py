@@ -7,7 +7,7 @@ from typing import Any
 
 from ...._core.labels import label_words
 from ...._core.library import lib
-from ....host import stages
+from ....host.observe import stages
 from ...state import MODULE, TRACE
 from . import scheduler
 from .threads import STATE, state

@@ -11,14 +11,14 @@ from typing import Any, overload
 
 import numpy as np
 
-from .._core import cupy_arrays
-from .._core.array_types import DeviceArray
-from .._core.arrays import SymmetricArray, as_ndarray, masked
-from .._core.dtypes import DTypeLike, as_dtype, integer
-from .._core.library import check, lib
-from .._core.values import fitting
+from ..._core import cupy_arrays
+from ..._core.array_types import DeviceArray
+from ..._core.arrays import SymmetricArray, as_ndarray, masked
+from ..._core.dtypes import DTypeLike, as_dtype, integer
+from ..._core.library import check, lib
+from ..._core.values import fitting
+from ..teams.team import TEAM_WORLD
 from .heap import Either, OnDevice, OnHost, Shape, allocate
-from .teams import TEAM_WORLD
 
 
 def _filled(routine: str, shape: Shape, dtype: DTypeLike, heap: str, values: Any) -> Any:

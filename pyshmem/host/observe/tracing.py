@@ -16,12 +16,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
-from .._core import library, log
-from .._core.errors import ShmemError, UnsupportedError
-from .._core.library import check, ffi, lib, setting, setting_number
-from . import faults, runtime, stages, trace_file
-from .contexts import CTX_DEFAULT
-from .proxy import OPERATIONS
+from ..._core import library, log
+from ..._core.errors import ShmemError, UnsupportedError
+from ..._core.library import check, ffi, lib, setting, setting_number
+from .. import faults
+from ..job import runtime
+from ..messages import OPERATIONS
+from ..teams.contexts import CTX_DEFAULT
+from . import stages, trace_file
 from .trace_file import Instant, Slice
 
 _REQUESTS = 1 << 16  # that the library keeps

@@ -7,11 +7,11 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any, SupportsIndex
 
-from .._core.errors import MismatchError, ShmemError
-from .._core.library import check, ffi, lib, owned
-from . import runtime
-from .team_arguments import listed_pes
-from .teams import Team, made
+from ..._core.errors import MismatchError, ShmemError
+from ..._core.library import check, ffi, lib, owned
+from ..job import runtime
+from .arguments import listed_pes
+from .team import Team, made
 
 #: Gives the bytes of this member to all members, and returns those of each, in the members' order.
 Exchange = Callable[[bytes], list[bytes]]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .._core.contract import REQUEST_OP
 from .._core.dtypes import integer
 from .._core.library import check, ffi, lib
-from .contexts import CTX_DEFAULT
+from .teams.contexts import CTX_DEFAULT
 
 #: What a request can ask for; the position is its number.
 OPERATIONS = ("unknown", *(name.lower() for name in REQUEST_OP.names() if name != "COUNT"))

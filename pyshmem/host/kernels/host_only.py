@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = str(Path(__file__).parents[2])
 
 
 class Language(NamedTuple):

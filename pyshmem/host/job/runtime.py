@@ -12,9 +12,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .._core import cupy_arrays, errors, library, log, other_names
-from .._core.dtypes import integer
-from .._core.library import (
+from ..._core import cupy_arrays, errors, library, log, other_names
+from ..._core.dtypes import integer
+from ..._core.library import (
     ACCELERATORS,
     ThreadLevel,
     check,
@@ -26,8 +26,8 @@ from .._core.library import (
     setting_number,
     take_fault,
 )
-from .._core.settings import tell_misspelt
-from .._foreign import environment
+from ..._core.settings import tell_misspelt
+from ..._foreign import environment
 from . import communicator, output
 
 _lock = threading.RLock()

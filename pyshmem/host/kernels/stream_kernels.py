@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core import kept_files
-from .._core.arrays import StreamLike, stream_handle
-from .._core.contract import HASH, STREAM_KERNEL, STREAM_KEY
-from .._core.dtypes import Kind, as_dtype, bits_of, integer, kind_of
-from .._core.errors import ShmemError, UnsupportedError
-from .._core.library import __version__, check, ffi, lib
-from .._core.type_table import ELEMENT_NUMBER, ELEMENTS, REDUCE_OPS
-from .._foreign import environment
-from . import runtime
-from .kernels import provider
+from ..._core import kept_files
+from ..._core.arrays import StreamLike, stream_handle
+from ..._core.contract import HASH, STREAM_KERNEL, STREAM_KEY
+from ..._core.dtypes import Kind, as_dtype, bits_of, integer, kind_of
+from ..._core.errors import ShmemError, UnsupportedError
+from ..._core.library import __version__, check, ffi, lib
+from ..._core.type_table import ELEMENT_NUMBER, ELEMENTS, REDUCE_OPS
+from ..._foreign import environment
+from ..job import runtime
+from . import provider
 
 #: ``stream`` of a call that waits for the library's own stream: ISHMEMX_STREAM_OWN.
 OWN = (1 << 64) - 1

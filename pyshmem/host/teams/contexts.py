@@ -20,13 +20,13 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from .._core.array_types import AnyArray
-from .._core.dtypes import integer
-from .._core.library import check, ffi, lib, owned
-from . import runtime
-from .handles import Handle, kernels_refuse
-from .team_arguments import listed_pes, refuse_team
-from .teams import TEAM_WORLD, Team, team_of
+from ..._core.array_types import AnyArray
+from ..._core.dtypes import integer
+from ..._core.library import check, ffi, lib, owned
+from ..job import runtime
+from ..job.handles import Handle, kernels_refuse
+from .arguments import listed_pes, refuse_team
+from .team import TEAM_WORLD, Team, team_of
 
 
 class CtxOption(IntFlag):

@@ -11,8 +11,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from .._core.errors import UnsupportedError
-from .._core.library import ffi, lib
+from ..._core.errors import UnsupportedError
+from ..._core.library import ffi, lib
 
 
 def place_in(comm: Any, config: Any) -> Any:

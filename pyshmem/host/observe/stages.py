@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.contract import TRACE
-from .._core.errors import ShmemError
-from .._core.library import HEAPS, check, ffi, lib, owned
-from .._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
-from . import runtime
-from .contexts import CTX_DEFAULT
+from ..._core.contract import TRACE
+from ..._core.errors import ShmemError
+from ..._core.library import HEAPS, check, ffi, lib, owned
+from ..._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
+from ..job import runtime
+from ..teams.contexts import CTX_DEFAULT
 
 _ADD, _UINT64 = ATOMIC_OPS.index("add"), ELEMENT_NUMBER["uint64"]
 _LOW32, _LOW64 = (1 << 32) - 1, (1 << 64) - 1

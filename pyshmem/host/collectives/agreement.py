@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .._core import errors
-from . import creation, runtime
-from .collectives.data_movement import fcollect
-from .teams import TEAM_WORLD, Team
+from ..._core import errors
+from ..job import runtime
+from ..memory import creation
+from ..teams.team import TEAM_WORLD, Team
+from .data_movement import fcollect
 
 _TEXT = 240  # bytes of what a PE says
 #: A team's two blocks, used in turn, of a row of its own and one of each member: a member's next call

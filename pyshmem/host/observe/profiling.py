@@ -31,12 +31,12 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple, SupportsIndex
 
-from .._core.dtypes import integer
-from .._core.library import lib
-from .contexts import Context
-from .fast_calls import Call as FastCall
-from .locks import Lock
-from .teams import Team
+from ..._core.dtypes import integer
+from ..._core.library import lib
+from ..fast_calls import Call as FastCall
+from ..locks import Lock
+from ..teams.contexts import Context
+from ..teams.team import Team
 from .tracing import Trace, follow_setting
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, SupportsIndex
 
-from .._core.dtypes import integer, pe_number
-from .._core.library import ffi, lib
+from ..._core.dtypes import integer, pe_number
+from ..._core.library import ffi, lib
 
 
 class TeamConfig(NamedTuple):

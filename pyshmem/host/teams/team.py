@@ -16,16 +16,16 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, cast
 
-from .._core.array_types import AnyArray
-from .._core.arrays import StreamLike, place, stream_handle
-from .._core.dtypes import integer, pe_number
-from .._core.library import check, ffi, lib, owned
-from .._core.peer_views import view_of_peer
-from . import runtime
-from .handles import Handle, kernels_refuse
-from .runtime import current
-from .stream_kernels import run
-from .team_arguments import TeamConfig, listed_pes, options_of, refuse_team
+from ..._core.array_types import AnyArray
+from ..._core.arrays import StreamLike, place, stream_handle
+from ..._core.dtypes import integer, pe_number
+from ..._core.library import check, ffi, lib, owned
+from ..._core.peer_views import view_of_peer
+from ..job import runtime
+from ..job.handles import Handle, kernels_refuse
+from ..job.runtime import current
+from ..kernels.stream_kernels import run
+from .arguments import TeamConfig, listed_pes, options_of, refuse_team
 
 if TYPE_CHECKING:
     from .contexts import Context
