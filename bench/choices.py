@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 import cupy
-from cupy_streams import external
+from pyshmem.bench.cupy_streams import external
 from options import some_of
 
 import pyshmem
@@ -169,11 +169,13 @@ class Measured:
                     if against is None
                     else us[int(size >= cutover.size_of(op, against[name]))]
                 )
-                ratios.append((taken / best, f"{name}, {size} B"))
-        worst, over = max(ratios), sum(ratio > limit for ratio, _ in ratios)
+                ratios.append((taken / best, f"{name}, {size} B", size))
+        worst, over = max(ratios), sum(ratio > limit for ratio, _, _ in ratios)
+        at_sizes = max(one for one in ratios if one[2] in SIZES)
         self.verdict(
             what, worst[0], limit, where=worst[1], over=over, of=len(ratios),
-            mean=round(statistics.fmean(ratio for ratio, _ in ratios), 4),
+            mean=round(statistics.fmean(ratio for ratio, _, _ in ratios), 4),
+            at_powers_of_two=round(at_sizes[0], 3), where_of_those=at_sizes[1],
         )  # fmt: skip
 
 

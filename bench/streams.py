@@ -15,9 +15,6 @@ simulator, to show that it does.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -25,90 +22,30 @@ from pathlib import Path
 
 import click
 
+from pyshmem.bench import against
+
 HERE = Path(__file__).parent
-PROGRAM, TUNER = HERE / "streams_pe.py", HERE / "streams_tune.py"
-PROVIDERS = ("pyshmem", "nccl", "symm_mem", "nvshmem", "cuda")  # and "tune"
-VARIABLES = {
-    "NCCL_NVLS_ENABLE": "0",
-    "NVSHMEM_DISABLE_NVLS": "1",
-    "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
-    "NVSHMEM_REMOTE_TRANSPORT": "none",
-    "NVSHMEM_SYMMETRIC_SIZE": "1G",
-}
-_LIMIT_S = 150  # of a provider; what it has printed by then counts
-
-
-def build(source: str, folder: Path, *options: str) -> Path | None:
-    """Compile a program of this folder, if it is not there; None, and why, where that cannot be."""
-    target = folder / Path(source).stem
-    if target.exists():
-        return target
-    if not shutil.which("nvcc"):
-        print(f"{source}: left out, there is no nvcc", file=sys.stderr)
-        return None
-    command = ["nvcc", "-std=c++17", "-O3", "-arch=sm_90", str(HERE / source), "-o", str(target)]
-    done = subprocess.run([*command, *options], capture_output=True, text=True)
-    if done.returncode:
-        print(f"{source}: left out, it does not compile\n{done.stderr}", file=sys.stderr)
-        return None
-    return target
-
-
-def rows_of(commands: list[list[str]], variables: list[dict[str, str]]) -> Iterator[dict]:
-    """Run the processes of one job, and what the first prints as rows."""
-    with tempfile.TemporaryFile("w+") as output:
-        jobs = [
-            subprocess.Popen(
-                command,
-                env={**os.environ, **VARIABLES, **more},
-                stdout=subprocess.DEVNULL if place else output,
-                text=True,
-            )
-            for place, (command, more) in enumerate(zip(commands, variables, strict=True))
-        ]
-        try:
-            jobs[0].wait(_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            print(f"{commands[0]} is ended after {_LIMIT_S} s", file=sys.stderr)
-        finally:
-            for job in jobs:
-                if job.poll() is None:
-                    job.terminate()
-                job.wait()
-        output.seek(0)
-        for line in output:
-            if line.startswith("{") and line.endswith("\n"):
-                print(line, end="", flush=True)
-                yield json.loads(line)
-
-
-def ranks(command: list[str], n: int, **more: str) -> Iterator[dict]:
-    """A job of one process a GPU."""
-    common = {"WORLD_SIZE": str(n), "WORLD": str(n), "MASTER_ADDR": "127.0.0.1", **more}
-    common.setdefault("MASTER_PORT", "29511")
-    yield from rows_of([command] * n, [{"RANK": str(rank), **common} for rank in range(n)])
+PROVIDERS = ("pyshmem", *against.PEERS, "cuda")  # and "tune"
 
 
 def measure(provider: str, n: int, folder: Path, quick: bool) -> Iterator[dict]:
-    """The rows of a provider."""
+    """The rows of a provider, which it prints as well."""
     flags = ["--quick"] if quick else []
-    if provider in ("pyshmem", "tune"):
-        launcher = [sys.executable, "-m", "pyshmem", "run", "-n", str(n)]
-        program = PROGRAM if provider == "pyshmem" else TUNER
-        yield from rows_of([[*launcher, str(program), provider, *flags]], [{}])
-    elif provider in ("nccl", "symm_mem"):
-        yield from ranks([sys.executable, str(PROGRAM), provider, *flags], n)
-    elif provider == "cuda":
-        if program := build("bare_allreduce.cu", folder, "-lpthread"):
-            yield from rows_of([[str(program), str(n)]], [{}])
-    else:
-        home = os.environ.get("NVSHMEM_HOME", "/usr")
-        libraries = [f"-I{home}/include", f"-L{home}/lib", "-rdc=true"]
-        # Its packages for Python have the library with its version alone.
-        libraries += ["-l:libnvshmem_host.so.3"]
-        libraries += ["-lnvshmem_device", "-lcuda", f"-Xlinker=-rpath,{home}/lib"]
-        if program := build("nvshmem_streams.cu", folder, *libraries):
-            yield from ranks([str(program)], n, UIDFILE=str(folder / "uid"))
+    try:
+        if provider == "tune":
+            launcher = [sys.executable, "-m", "pyshmem", "run", "-n", str(n)]
+            command = [*launcher, str(HERE / "streams_tune.py"), provider, *flags]
+            found = against.rows_of([command], [{}])
+        elif provider == "cuda":
+            program = against.build(HERE / "bare_allreduce.cu", folder, "-lpthread")
+            found = against.rows_of([[str(program), str(n)]], [{}])
+        else:
+            found = against.measure(provider, n, folder, quick=quick)
+        for row in found:
+            print(json.dumps(row), flush=True)
+            yield row
+    except against.Absent as absent:
+        print(f"{provider} is left out: {absent}", file=sys.stderr)
 
 
 def compare(rows: list[dict]) -> None:
@@ -178,7 +115,7 @@ def main(
     programs: str | None,
 ) -> None:
     """Measure operations on a stream."""
-    VARIABLES.update(BENCH_OPS=ops, BENCH_SIZES=",".join(map(str, numbers(sizes))))
+    against.VARIABLES.update(BENCH_OPS=ops, BENCH_SIZES=",".join(map(str, numbers(sizes))))
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for provider in only or (("tune", "cuda", "nccl") if tune else PROVIDERS):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from streams_pe import QUICK, Pyshmem, calls_of, wanted
+from pyshmem.bench.streams_pe import QUICK, Pyshmem, calls_of, wanted
 
 SIZES = [
     8,

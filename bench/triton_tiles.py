@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from cupy_streams import external
+from pyshmem.bench.cupy_streams import external
 from streams import build
 from triton.language.extra import cuda
 

@@ -6,6 +6,7 @@ All PEs transfer at once, each with its right neighbour, and the slowest counts.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,8 @@ from .timing import Clock, Shape, say, slowest
 
 #: Bytes of one call; a grid's buffers hold them for all its blocks up to ``MOST``.
 CALL_SIZES = tuple(1 << k for k in range(9, 25, 2))
+#: How often the distance between two sizes is halved where the ways cross.
+_HALVINGS = 3
 REDUCE_SIZES = tuple(1 << k for k in range(9, 21, 2))
 
 
@@ -47,8 +50,30 @@ def crossing(sizes: list[int], plain: list[float], other: list[float]) -> int | 
     return int(2**exponent) // 16 * 16
 
 
+def nearer(
+    sizes: list[int], measure: Callable[[list[int]], tuple[list[float], list[float]]]
+) -> tuple[list[int], list[float], list[float]]:
+    """Times of both ways at ``sizes``, and at some between the two where the ways cross.
+
+    A time may have a step there, where what is sent no longer fits a cache: a line would not see it.
+    """
+    plain, other = measure(sizes)
+    sizes = list(sizes)
+    for _ in range(_HALVINGS):
+        slower = [k for k in range(len(sizes)) if other[k] > plain[k]]
+        if not slower or slower[-1] + 1 == len(sizes):  # they do not cross
+            break
+        at = slower[-1] + 1
+        middle = int((sizes[at - 1] * sizes[at]) ** 0.5) // 16 * 16
+        ours, theirs = measure([middle])
+        sizes.insert(at, middle)
+        plain.insert(at, ours[0])
+        other.insert(at, theirs[0])
+    return sizes, plain, other
+
+
 def _two_ways(
-    op: str, sizes: list[int], time: Callable[[int], float]
+    op: str, sizes: list[int], *, time: Callable[[int], float]
 ) -> tuple[list[float], list[float]]:
     """Microseconds below and beyond the cutover, the slowest PE's, for each size."""
     times: tuple[list[float], list[float]] = ([], [])
@@ -85,8 +110,7 @@ class Tuner:
             def time(size: int, shape: Shape = shape) -> float:
                 return transfers.time(op, shape, size * shape[1], right)
 
-            plain, engine = _two_ways(op, sizes, time)
-            entries[shape] = crossing(sizes, plain, engine)
+            entries[shape] = crossing(*nearer(sizes, functools.partial(_two_ways, op, time=time)))
             self._step()
         return entries
 
@@ -103,7 +127,7 @@ class Tuner:
             below, beyond = _two_ways(
                 op,
                 self.reduce_sizes,
-                lambda size: self.clock.together(kernel, shape, 50, *arguments, size // 4),
+                time=lambda size: self.clock.together(kernel, shape, 50, *arguments, size // 4),
             )
         pyshmem.free(source)
         pyshmem.free(dest)

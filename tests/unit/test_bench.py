@@ -46,6 +46,17 @@ def test_the_crossing_is_where_the_other_way_stays_ahead(
     assert result == expected
 
 
+def test_tune_looks_nearer_where_the_ways_cross() -> None:
+    def step(more: list[int]) -> tuple[list[float], list[float]]:
+        return [1.0 if size < 3000 else 9.0 for size in more], [2.0 for _ in more]
+
+    sizes, plain, other = tune.nearer([1024, 4096, 16384], step)
+    assert sizes == [1024, 2048, 2896, 3440, 4096, 16384]
+    assert 2896 < tune.crossing(sizes, plain, other) < 3440
+    never = tune.nearer([1024, 4096], lambda more: ([1.0 for _ in more], [2.0 for _ in more]))
+    assert never[0] == [1024, 4096]
+
+
 @pytest.mark.parametrize(
     ("plain", "other", "expected"),
     [
@@ -132,7 +143,7 @@ def test_candidates_of_streams_have_work_for_their_threads() -> None:
 
 
 def test_streams_of_others_are_made_cupy_s_by_what_the_installed_one_has() -> None:
-    from cupy_streams import external
+    from pyshmem.bench.cupy_streams import external
 
     asked = SimpleNamespace(from_external=lambda stream: ("asked", *stream.__cuda_stream__()))
     new = SimpleNamespace(cuda=SimpleNamespace(Stream=asked))

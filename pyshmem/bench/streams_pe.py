@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One PE of bench/streams.py: operations that the host starts on a stream, eager and in a graph.
+"""One PE of ``bench --against``: operations that the host starts on a stream, eager and in a graph.
 
-Usage: streams_pe.py PROVIDER [--quick]. PROVIDER is pyshmem, nccl or symm_mem; the last two are torch's,
-one process a GPU with RANK and WORLD_SIZE. BENCH_OPS and BENCH_SIZES, where they are set, leave other
-operations and sizes out. PE 0 prints one JSON line a figure: the median of repetitions of the mean of
-calls back to back, the maximum over the PEs, in microseconds.
+Usage: python -m pyshmem.bench.streams_pe PROVIDER [--quick]. PROVIDER is pyshmem, nccl or symm_mem; the
+last two are torch's, one process a GPU with RANK and WORLD_SIZE. BENCH_OPS and BENCH_SIZES, where they
+are set, leave other operations and sizes out. PE 0 prints one JSON line a figure: the median of
+repetitions of the mean of calls back to back, the maximum over the PEs, in microseconds.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import statistics
@@ -18,7 +19,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from cupy_streams import external
+
+from .cupy_streams import external
 
 SIZES = [8, 1 << 10, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28]
 REPEAT = 5
@@ -109,7 +111,7 @@ class Pyshmem(Timer):
         run()
         end.record(self.external)
         end.synchronize()
-        return self.cupy.cuda.get_elapsed_time(begin, end) * 1e3
+        return float(self.cupy.cuda.get_elapsed_time(begin, end)) * 1e3
 
     def us(self, call: Callable[[], Any], calls: int, graph: bool) -> float:
         def many() -> None:
@@ -169,7 +171,7 @@ class Pyshmem(Timer):
                 if graph:  # for one replay
                     with stream.capture() as captured:
                         go()
-                    run = lambda found=captured: found.replay(stream)  # noqa: E731
+                    run = functools.partial(captured.replay, stream)
                 shmem.barrier_all()
                 values.append(self._timed(run) / trips)
                 last += trips
@@ -255,7 +257,7 @@ class Torch(Timer):
             many()
             end.record()
         end.synchronize()
-        return begin.elapsed_time(end) * 1e3 / calls
+        return float(begin.elapsed_time(end)) * 1e3 / calls
 
     def run(self) -> None:
         if self.provider == "nccl":
