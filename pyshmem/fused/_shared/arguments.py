@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from ..._core.arrays import masked
 from ..._torch.arguments import Named, check_apart, check_plain, view_of_other_elements
 from ..._torch.launches import torch_stream
 from ...host.job import runtime
@@ -21,9 +24,20 @@ def _foreign(value: Any) -> bool:
     return not isinstance(value, torch.Tensor) and hasattr(value, "__dlpack__")
 
 
-def as_tensor(value: Any) -> Any:
-    """A tensor over the memory of an array; anything else as it is."""
-    return torch.from_dlpack(value) if _foreign(value) else value
+def as_tensor(value: Any, name: str) -> Any:
+    """A tensor over the memory of an array; anything else as it is.
+
+    Raises: TypeError (a masked array, or one of elements that torch does not have).
+    """
+    if not _foreign(value):
+        return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise masked(name)
+    try:
+        return torch.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError) as error:
+        kind = f"{type(value).__name__} of {getattr(value, 'dtype', 'no dtype')}"
+        raise TypeError(f"{name} is a {kind}, which torch does not take: {error}") from error
 
 
 def _back(value: Any, like: Any) -> Any:
@@ -71,6 +85,7 @@ def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Results, and the stream, are of the library that the first of tensors and arrays belongs to.
     """
+    names = tuple(inspect.signature(function).parameters)
 
     @functools.wraps(function)
     def call(*given: Any, **options: Any) -> Any:
@@ -80,10 +95,11 @@ def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         first = next(one for one in tensors if isinstance(one, torch.Tensor) or _foreign(one))
         with _on_stream_of(first):
             named = {
-                name: value if name in _COUNTS else as_tensor(value)
+                name: value if name in _COUNTS else as_tensor(value, name)
                 for name, value in options.items()
             }
-            result = function(*map(as_tensor, given), **named)
+            called = itertools.chain(names, itertools.repeat("an argument"))
+            result = function(*map(as_tensor, given, called), **named)
         return _back(result, first) if _foreign(first) else result
 
     return call

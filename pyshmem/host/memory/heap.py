@@ -286,6 +286,9 @@ def to_numpy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
     Returns:
         A new ``np.ndarray``. For the device heap of a GPU it waits for the current CuPy stream.
 
+    Raises: TypeError (a masked array; a tensor of torch that NumPy cannot have), ValueError (the array
+        was freed, or reallocated).
+
     Extension.
     """
     if hasattr(array, "__cuda_array_interface__"):
@@ -294,4 +297,11 @@ def to_numpy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
         raise ValueError(f"the array cannot be used any more: {why}")
     if isinstance(array, np.ma.MaskedArray):
         raise masked("array")
-    return np.array(array, copy=True, subok=False)
+    try:
+        return np.array(array, copy=True, subok=False)
+    except (
+        RuntimeError
+    ) as error:  # torch's: elements that are not what its memory has, or no memory
+        raise TypeError(
+            f"array is a {type(array).__name__} without such elements: {error}"
+        ) from error

@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -213,6 +214,22 @@ def elements_count_and_not_memory() -> None:
                 assert "uantised" in str(told.value) or "Quantized" in str(told.value), name
 
 
+def arrays_are_taken_whose_elements_torch_has() -> None:
+    """Where there is a tensor there may be an array of NumPy: no masked one, nor of other elements."""
+    for call, given, _ in cases().values():
+        for other, tensor in given.items():
+            if tensor.dtype == torch.bfloat16 or tensor.dtype.itemsize == 1:
+                continue
+            array = tensor.numpy()
+            for odd, text in (
+                (np.ma.masked_array(array, mask=True), "masked array"),
+                (array.astype(object), "torch does not take"),
+                (array.astype(array.dtype.newbyteorder()), "torch does not take"),
+            ):
+                with pytest.raises(TypeError, match=text):
+                    call(**{**given, other: odd})
+
+
 def strides_of_one_element_do_not_matter() -> None:
     n = job.n_pes
     one = torch.arange(4.0, 10.0)[::6]
@@ -298,4 +315,5 @@ with pyshmem.init() as job:
     no_team_is_refused()
     elements_count_and_not_memory()
     strides_of_one_element_do_not_matter()
+    arrays_are_taken_whose_elements_torch_has()
 print("ok", flush=True)
