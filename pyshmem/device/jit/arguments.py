@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import library
-from ..._core.arrays import heap_number
+from ..._core import dlpack, library
+from ..._core.arrays import heap_number, masked
 from ..._core.dtypes import AsBits, as_dtype
 from ..._core.library import lib
 from ...host.teams.contexts import Context, slot_of
@@ -44,6 +44,10 @@ def as_argument(array: Any) -> Any:
         raise TypeError(
             f"as_argument is given a {kind}; it takes a team, a channel of one, a context or an array"
         )
+    if isinstance(array, np.ma.MaskedArray):
+        raise masked("array")
+    if why := dlpack.other_than_bytes(array):
+        raise TypeError(f"as_argument is given a {type(array).__name__} {why}")
     if isinstance(array, np.ndarray) and not _kernels_reach(array):
         raise TypeError(
             "as_argument is given an array in host memory; kernels on GPUs take arrays of the device"

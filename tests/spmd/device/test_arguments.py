@@ -153,6 +153,20 @@ def test_a_fault_does_not_cut_other_requests_short(job, place, show, p2p):
     pyshmem.barrier_all()
 
 
+def test_arrays_whose_bytes_do_not_tell_their_values_are_no_arguments(job, place):
+    """Masked ones, for kernels as for the host; tensors of torch with a bit that turns the sign."""
+    if job.device == "cuda":
+        pytest.skip("only NumPy's arrays are masked")
+    dest = place(np.zeros(4, np.int32))
+    masked = np.ma.masked_array(dest, mask=True)
+    for give in (shmem.as_argument, lambda array: put_with_stride[1, 1](array, dest, 1, 1)):
+        with pytest.raises(TypeError, match="masked array"):
+            give(masked)
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TypeError, match="negative bit"):
+        shmem.as_argument(torch._neg_view(torch.ones(4)))
+
+
 def test_prepare_takes_arguments_and_signatures(job, place):
     dest = place(np.zeros(4, np.int32))
     shmem.prepare(put_with_stride, dest, dest, 1, 4)

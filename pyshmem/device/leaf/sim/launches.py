@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.cuda.simulator import kernel as numba_kernel
 
-from ...._core.arrays import SymmetricArray, beyond_kernels, gone
+from ...._core.arrays import SymmetricArray, beyond_kernels, gone, masked
 from ...._core.library import check, lib
 from ...._foreign import numba_simulator
 from ...state import P2P
@@ -200,6 +200,8 @@ def _argument(kernel: Any, argument: Any, write_back: list[Callable[[], None]]) 
         return _tuple(argument, [_argument(kernel, item, write_back) for item in argument])
     for extension in kernel.extensions:
         _, argument = extension.prepare_args(None, argument, stream=0, retr=write_back)
+    if isinstance(argument, np.ma.MaskedArray):
+        raise masked("an array given to a kernel")
     getattr(argument, "_numba_type_", None)  # which teams and contexts raise, as on a GPU
     if _by_reference(argument):
         return kernel_array(argument.view(np.ndarray))
