@@ -92,7 +92,7 @@ def busy_rows(output: str) -> list[Row]:
 
 
 def prk_rows(output: str) -> list[Row]:
-    """The time of a pass over the grid; it needs no less of one, whose rate is what PRK prints first."""
+    """The time of a pass over the grid."""
     found = re.search(r"Avg time \(s\): ([\d.]+)", output)
     return [{"op": "PRK p2p", "bytes": 8, "us": float(found[1]) * 1e6}] if found else []
 
@@ -122,7 +122,7 @@ def programs(prk: Path | None, bale: Path | None, osu: Path | None) -> Iterator[
         options += [f"-I{classic / folder}" for folder in ("exstack", "libgetput")]
         for busy in (False, True):
             rows = busy_rows if busy else json_rows
-            yield Program("exstack2", sources, options, lambda name: [name, "200000"], rows, busy)
+            yield Program("exstack2", sources, options, lambda name: [name, "500000"], rows, busy)
     if osu:
         for name in ("osu_oshm_broadcast", "osu_oshm_fcollect"):
             sources = [osu / "openshmem" / part for part in (f"{name}.c", "osu_common.c")]
