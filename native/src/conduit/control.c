@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/memory_file.h"
 #include "base/process.h"
 #include "base/status.h"
@@ -183,21 +184,44 @@ pysh_process_t pysh_control_process(const pysh_control_slot_t *slot) {
     return (pysh_process_t){atomic_load(&slot->pid), atomic_load(&slot->pid_namespace), atomic_load(&slot->pid_start)};
 }
 
+/* Cores that PEs were seen on last: of all, and whether the lowest on `core` comes before this PE. */
+static bool note_cores(pysh_slot_of_t *slot_of, int n_pes, const pysh_control_slot_t *own, int32_t core,
+                       cpu_set_t *seen, bool *shares_p) {
+    bool before = false;
+
+    CPU_ZERO(seen);
+    *shares_p = false;
+    for (int pe = 0; pe < n_pes; pe++) {
+        const pysh_control_slot_t *slot = slot_of(pe);
+        int32_t there = slot ? atomic_load_explicit(&slot->core, memory_order_relaxed) : 0;
+        if (!there || atomic_load_explicit(&slot->state, memory_order_relaxed) != PYSH_PE_RUNNING)
+            continue;
+        CPU_SET((size_t)there - 1, seen);
+        if (slot == own || there != core)
+            continue;
+        *shares_p = true;
+        before = before || pe < pysh.pe;
+    }
+    return before;
+}
+
+/* Two PEs that the system put on one core stay there, as each gives it to the other: where there is a core for each,
+ * the one with the higher number goes. */
 bool pysh_control_shares_core(pysh_control_slot_t *own, pysh_control_slot_t *(*slot_of)(int pe), int n_pes) {
     int32_t core = sched_getcpu() + 1;
+    cpu_set_t seen;
+    bool shares;
 
     if (core <= 0)
         return true;
     /* Relaxed, as all that look at the word: nothing follows from it but when a thread gives its core away. */
     if (atomic_load_explicit(&own->core, memory_order_relaxed) != core)
         atomic_store_explicit(&own->core, core, memory_order_relaxed);
-    for (int pe = 0; pe < n_pes; pe++) {
-        const pysh_control_slot_t *slot = slot_of(pe);
-        if (slot && slot != own && atomic_load_explicit(&slot->core, memory_order_relaxed) == core &&
-            atomic_load_explicit(&slot->state, memory_order_relaxed) == PYSH_PE_RUNNING)
-            return true;
+    if (note_cores(slot_of, n_pes, own, core, &seen, &shares) && !pysh.crowded && pysh_core_leave(&seen)) {
+        atomic_store_explicit(&own->core, sched_getcpu() + 1, memory_order_relaxed);
+        return false;
     }
-    return false;
+    return shares;
 }
 
 /* A process that is stopped says nothing itself. */
