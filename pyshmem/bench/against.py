@@ -20,13 +20,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from ..host.runtime import gpu_count
+from ..host.job.runtime import gpu_count
 from ..host.tuning import gpus
 
 #: Whom pyshmem is compared with, and what has to be installed for it.
@@ -179,10 +179,11 @@ def table(found: Figures, peers: Iterable[str], n: int, machine: str) -> Table:
     """A line for each figure that pyshmem and one of the others have."""
     grid = Table(title=f"{n} PEs on {machine}; microseconds, and pyshmem's over theirs")
     for name in ("operation", "bytes", "started", "pyshmem"):
-        grid.add_column(name, justify="left" if name in ("operation", "started") else "right")
+        side: Literal["left", "right"] = "left" if name in ("operation", "started") else "right"
+        grid.add_column(name, justify=side, no_wrap=True)
     for peer in peers:
-        grid.add_column(peer, justify="right")
-        grid.add_column("ratio", justify="right")
+        grid.add_column(peer, justify="right", no_wrap=True)
+        grid.add_column("ratio", justify="right", no_wrap=True)
     for (op, nbytes, how), row in found.items():
         if "pyshmem" not in row or len(row) == 1:
             continue
@@ -193,6 +194,11 @@ def table(found: Figures, peers: Iterable[str], n: int, machine: str) -> Table:
             cells += [f"{row[peer]:.2f}", f"{mark}{ratio:.2f}[/]"] if peer in row else ["", ""]
         grid.add_row(op, f"{nbytes:,}", how, f"{row['pyshmem']:.2f}", *cells)
     return grid
+
+
+def console_of_width(least: int) -> Console:
+    """For a table that a narrow terminal, or none, must not cut: lines may be longer than it is wide."""
+    return Console(width=max(Console().width, least))
 
 
 def behind(found: Figures) -> list[str]:
@@ -219,7 +225,10 @@ def draw(found: Figures, path: str, machine: str) -> None:
         from matplotlib import pyplot
     except ImportError as error:
         raise click.ClickException("--plot needs matplotlib: pip install matplotlib") from error
-    ops = list(dict.fromkeys(op for op, nbytes, _ in found if nbytes))
+    sizes = defaultdict(set)
+    for op, nbytes, _ in found:
+        sizes[op].add(nbytes)
+    ops = [op for op in sizes if len(sizes[op]) > 1]  # one size makes no line
     columns = min(3, len(ops)) or 1
     figure, axes = pyplot.subplots(
         -(-len(ops) // columns) or 1, columns, figsize=(5 * columns, 4 * (-(-len(ops) // columns) or 1)),
@@ -235,11 +244,19 @@ def draw(found: Figures, path: str, machine: str) -> None:
             style = "o-" if how == "eager" else "s--"
             label, colour = f"{peer} {how}", colours.get(peer)
             axis.plot(*zip(*points, strict=True), style, label=label, color=colour, markersize=3)
-        axis.set(xscale="log", yscale="log", title=op, xlabel="bytes", ylabel="us")
+        axis.set(yscale="log", title=op, xlabel="bytes", ylabel="us")
+        axis.set_xscale("log", base=2)
         axis.grid(alpha=0.3)
     for axis in list(axes.flat)[len(ops) :]:
         axis.axis("off")
-    axes[0][0].legend(fontsize=7)
+    shown: dict[str, Any] = {}
+    for axis in axes.flat:
+        there = axis.get_legend_handles_labels()
+        shown |= dict(zip(there[1], there[0], strict=True))
+    if shown:
+        labels = list(shown)
+        handles = [shown[label] for label in labels]
+        figure.legend(handles, labels, fontsize=8, ncols=4, loc="outside lower center")
     figure.suptitle(f"Operations on a stream, {machine}")
     figure.savefig(path, dpi=110)
 
@@ -275,7 +292,7 @@ def compare(
         for row in rows:
             print(json.dumps(row))
     else:
-        Console().print(table(found, there, n, machine))
+        console_of_width(56 + 22 * len(there)).print(table(found, there, n, machine))
         lines = behind(found)
         print(f"pyshmem is behind in {len(lines)} figures" + (":" if lines else ""))
         for line in lines:

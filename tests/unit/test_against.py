@@ -26,6 +26,7 @@ ROWS = [
     row("symm_mem", "all_reduce_one_shot", 8, 7.0, 3.0),
     row("symm_mem", "all_reduce_two_shot", 8, 9.0, 8.0),
     row("pyshmem", "put", 64, 2.0, 1.0),
+    row("pyshmem", "put", 128, 2.0, 1.0),
     row("pyshmem", "all_reduce_blocking", 8, 1.0, None),
     {"note": "no figure"},
 ]
@@ -37,6 +38,8 @@ def test_figures_are_medians_of_the_rounds_and_the_best_of_a_library_s_variants(
         ("all_reduce", 8, "graph"): {"pyshmem": 4.0, "symm_mem": 3.0},
         ("put", 64, "eager"): {"pyshmem": 2.0},
         ("put", 64, "graph"): {"pyshmem": 1.0},
+        ("put", 128, "eager"): {"pyshmem": 2.0},
+        ("put", 128, "graph"): {"pyshmem": 1.0},
     }
 
 
@@ -44,12 +47,14 @@ def test_where_pyshmem_is_behind_is_shown() -> None:
     found = against.figures(ROWS)
     output = io.StringIO()
     grid = against.table(found, ("nccl", "symm_mem"), 2, "NVIDIA Z9")
-    Console(file=output, width=120).print(grid)
+    width = against.console_of_width(100).width
+    Console(file=output, width=width).print(grid)
     text = output.getvalue()
     assert "2 PEs on NVIDIA Z9" in text
     assert "0.50" in text  # 6 of 12
     assert "1.33" in text  # 4 of 3
     assert "put" not in text  # nobody else has it
+    assert "all_reduce" in text  # no name is cut
     assert against.behind(found) == ["all_reduce of 8 B, graph: 4.00 us, symm_mem 3.00 (1.33)"]
 
 
