@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
 from pyshmem.fused._shared import copy_engine_kernels as links_kernels
+from pyshmem.fused._shared.slots import Slots
 from pyshmem.fused.exchange import kernels as exchange_kernels
+from pyshmem.fused.exchange import launch
 from pyshmem.fused.flash_decode import kernels as flash_decode_kernels
 from pyshmem.fused.grouped_matmul import kernels as group_matmul_kernels
 from pyshmem.fused.grouped_matmul import sharded_layout_kernels as group_layout_kernels
@@ -39,6 +43,7 @@ _PIECES = {
     "width": "i32",
     "ctx": "*i64",
 }
+_ROWS = launch.Rows("i32", "i32", "i32")
 _ALL = {"TEAM": 0, "PROGRAMS": 128}
 _LISTING = {"KP": 8, "K": 8, "LISTERS": 32, "BLOCK": 2048, "TB": 16, "TN": 128, "EP": 64}
 
@@ -46,10 +51,10 @@ _LISTING = {"KP": 8, "K": 8, "LISTERS": 32, "BLOCK": 2048, "TB": 16, "TN": 128, 
 CASES: dict[str, tuple] = {
     "exchange_rows": (
         exchange_kernels.exchange_rows,
-        {"out": "*i32", "x": "*i32", "table": "*i64", "most_out": "i32", "most_in": "i32",
-         "out_inner": "i32", "out_outer": "i32", "out_stride": "i32", "x_inner": "i32",
-         "x_outer": "i32", "x_stride": "i32", "width": "i32", "rows": "i32", **_SLOTS},
-        {"TR": 1, "TC": 8192, "VEC": 16, **_ALL},
+        {"out": "*i32", "x": "*i32", "table": "*i64", "slots": Slots("*i64", "i32", "i32"),
+         "most_out": "i32", "most_in": "i32", "out_layout": _ROWS, "x_layout": _ROWS,
+         "width": "i32", "rows": "i32", "ctx": "*i64"},
+        {"TILE": exchange_kernels.Tile(TEAM=0, PROGRAMS=128, TR=1, TC=8192, VEC=16)},
     ),
     "alltoall_ll": (
         exchange_kernels.alltoall_ll,
@@ -158,17 +163,27 @@ CASES: dict[str, tuple] = {
 }  # fmt: skip
 
 #: Numbers that are multiples of 16 in usual calls, which Triton finds at a launch.
-_EVEN = ("head", "slot", "words", "width", "pitch", "cells", "lists_head", "out_stride", "x_stride",
-         "out_outer", "x_outer", "part", "n", "k")  # fmt: skip
+_EVEN = ("stride", "outer", "head", "slot", "words", "width", "pitch", "cells", "lists_head",
+         "out_stride", "x_stride", "out_outer", "x_outer", "part", "n", "k")  # fmt: skip
+
+
+def parts(place: int, name: str, kind: Any) -> Iterator[tuple[tuple[int, ...], str, str]]:
+    """The places, names and types of a parameter: those of its fields, if it is a group."""
+    if isinstance(kind, str):
+        yield (place,), name, kind
+    else:
+        for number, field in enumerate(kind._fields):
+            yield (place, number), field, kind[number]
 
 
 def ptx(name: str) -> str:
     kernel, types, constants = CASES[name]
     names = kernel.arg_names
     aligned = {
-        (names.index(k),): [["tt.divisibility", 16]]
+        place: [["tt.divisibility", 16]]
         for k, v in types.items()
-        if v.startswith("*") or k in _EVEN
+        for place, name, one in parts(names.index(k), k, v)
+        if one.startswith("*") or name in _EVEN
     }
     signature = {k: types.get(k, "constexpr") for k in names}
     values = {(names.index(k),): constants[k] for k in names if k not in types}

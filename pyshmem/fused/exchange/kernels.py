@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels that move parts of tensors between PEs: by flags in data, or through slots."""
 
+from typing import Any, NamedTuple
+
 import triton
 import triton.language as tl
 
@@ -19,6 +21,26 @@ from .._shared.slots_kernels import (
     send_slot,
 )
 
+# Numbers that change from call to call stay parameters: Triton compiles anew for values in a group.
+
+
+class Members(NamedTuple):
+    """A team as a kernel sees it: its row, the caller's place, how many there are."""
+
+    row: Any
+    me: Any
+    n_pes: Any
+
+
+class Tile(NamedTuple):
+    """Constants of a launch: team, programs that send, a tile's rows and columns, alignment of parts."""
+
+    TEAM: int
+    PROGRAMS: int
+    TR: int
+    TC: int
+    VEC: int
+
 
 @triton.jit
 def alltoall_ll(out, x, part, words, ctx, TEAM: tl.constexpr, BLOCK: tl.constexpr):
@@ -34,96 +56,87 @@ def all_gather_ll(out, x, part, words, ctx, TEAM: tl.constexpr, BLOCK: tl.conste
 
 
 @device_function
-def _rows_at(first, r, inner, outer, stride):
-    """Where rows start: they are ``stride`` apart, and after each ``inner`` comes one of ``outer``."""
-    return first + (r // inner) * outer + (r % inner) * stride
+def _rows_at(first, r, layout):
+    """Where rows start: see ``launch.Rows``."""
+    return first + (r // layout.inner) * layout.outer + (r % layout.inner) * layout.stride
 
 
 @device_function
 def _send(
-    x, table, block, head, words, most, inner, outer, stride, width, rows, lane, team, row, me, n_pes,
-    ctx, PROGRAMS: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr, VEC: tl.constexpr,
+    x, table, slots, most, layout, width, rows, lane, members, ctx, TILE: tl.constexpr
 ):  # fmt: skip
-    """Chunks ``lane``, ``lane + PROGRAMS``, ... of the parts of all members go out."""
-    rs, cols = tl.arange(0, TR)[:, None].to(tl.int64), tl.arange(0, TC)[None, :]
-    for chunk in range(lane, most, PROGRAMS):
+    """Chunks ``lane``, ``lane + TILE.PROGRAMS``, ... of the parts of all members go out."""
+    VEC: tl.constexpr = TILE.VEC
+    me, n_pes = members.me, members.n_pes
+    rs, cols = tl.arange(0, TILE.TR)[:, None].to(tl.int64), tl.arange(0, TILE.TC)[None, :]
+    for chunk in range(lane, most, TILE.PROGRAMS):
         for k in range(n_pes):
             member = (me + 1 + k) % n_pes
             first = tl.multiple_of(tl.load(table + member), VEC)
             elems = tl.multiple_of(tl.load(table + n_pes + member), VEC)
             if tl.cast(chunk, tl.int64) * (rows * width) < elems:
-                pe = world_pe(team, row, member)
+                pe = world_pe(TILE.TEAM, members.row, member)
                 number, place = open_slot(
-                    block,
-                    head,
-                    words,
-                    chunk // PROGRAMS,
-                    lane,
-                    me,
-                    member,
-                    pe,
-                    n_pes,
-                    PROGRAMS,
-                    ctx,
+                    *slots, chunk // TILE.PROGRAMS, lane, me, member, pe, n_pes, TILE.PROGRAMS, ctx
                 )
                 slot = place.to(x.dtype)
-                for r0 in range(0, rows, TR):
+                for r0 in range(0, rows, TILE.TR):
                     here = r0 + rs
                     r = chunk * rows + here
-                    start = _rows_at(first, r, inner, outer, stride)
-                    for c0 in range(0, width, TC):
+                    start = _rows_at(first, r, layout)
+                    for c0 in range(0, width, TILE.TC):
                         inside = (
                             (here < rows) & (c0 + cols < width) & (r * width + c0 + cols < elems)
                         )
                         tile = tl.load(x + (start + c0 + cols), mask=inside)
                         store(slot + (here * width + c0 + cols), tile, pe, ctx, mask=inside)
-                send_slot(block, number, lane, me, pe, n_pes, PROGRAMS, ctx)
+                send_slot(slots.block, number, lane, me, pe, n_pes, TILE.PROGRAMS, ctx)
     meet()
     for member in range(n_pes):
         chunks = (tl.load(table + n_pes + member) + rows * width - 1) // (rows * width)
-        count_slots(block, SENT, lane, member, n_pes, chunks, PROGRAMS)
+        count_slots(slots.block, SENT, lane, member, n_pes, chunks, TILE.PROGRAMS)
 
 
 @device_function
 def _receive(
-    out, table, block, head, words, most, inner, outer, stride, width, rows, lane, team, row, me, n_pes,
-    ctx, PROGRAMS: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr, VEC: tl.constexpr,
+    out, table, slots, most, layout, width, rows, lane, members, ctx, TILE: tl.constexpr
 ):  # fmt: skip
     """The same chunks come in, from those members first that send here first."""
-    rs, cols = tl.arange(0, TR)[:, None].to(tl.int64), tl.arange(0, TC)[None, :]
-    for chunk in range(lane, most, PROGRAMS):
+    VEC: tl.constexpr = TILE.VEC
+    me, n_pes = members.me, members.n_pes
+    rs, cols = tl.arange(0, TILE.TR)[:, None].to(tl.int64), tl.arange(0, TILE.TC)[None, :]
+    for chunk in range(lane, most, TILE.PROGRAMS):
         for k in range(n_pes):
             member = (me + n_pes - 1 - k) % n_pes
             first = tl.multiple_of(tl.load(table + 2 * n_pes + member), VEC)
             elems = tl.multiple_of(tl.load(table + 3 * n_pes + member), VEC)
             if tl.cast(chunk, tl.int64) * (rows * width) < elems:
-                pe = world_pe(team, row, member)
+                pe = world_pe(TILE.TEAM, members.row, member)
                 number, place = await_slot(
-                    block, head, words, chunk // PROGRAMS, lane, member, pe, n_pes, PROGRAMS, ctx
+                    *slots, chunk // TILE.PROGRAMS, lane, member, pe, n_pes, TILE.PROGRAMS, ctx
                 )
                 slot = place.to(out.dtype)
-                for r0 in range(0, rows, TR):
+                for r0 in range(0, rows, TILE.TR):
                     here = r0 + rs
                     r = chunk * rows + here
-                    start = _rows_at(first, r, inner, outer, stride)
-                    for c0 in range(0, width, TC):
+                    start = _rows_at(first, r, layout)
+                    for c0 in range(0, width, TILE.TC):
                         inside = (
                             (here < rows) & (c0 + cols < width) & (r * width + c0 + cols < elems)
                         )
                         tile = tl.load(slot + (here * width + c0 + cols), mask=inside)
                         tl.store(out + (start + c0 + cols), tile, mask=inside)
-                free_slot(block, number, lane, me, pe, n_pes, PROGRAMS, ctx)
+                free_slot(slots.block, number, lane, me, pe, n_pes, TILE.PROGRAMS, ctx)
     meet()
     for member in range(n_pes):
         chunks = (tl.load(table + 3 * n_pes + member) + rows * width - 1) // (rows * width)
-        count_slots(block, TAKEN, lane, member, n_pes, chunks, PROGRAMS)
+        count_slots(slots.block, TAKEN, lane, member, n_pes, chunks, TILE.PROGRAMS)
 
 
 @triton.jit
 def exchange_rows(
-    out, x, table, block, head, words, most_out, most_in, out_inner, out_outer, out_stride,
-    x_inner, x_outer, x_stride, width, rows, ctx, TEAM: tl.constexpr, PROGRAMS: tl.constexpr,
-    TR: tl.constexpr, TC: tl.constexpr, VEC: tl.constexpr,
+    out, x, table, slots, most_out, most_in, out_layout, x_layout, width, rows, ctx,
+    TILE: tl.constexpr,
 ):  # fmt: skip
     """A part of ``x`` to each member, one of each into ``out``, in rows of ``width`` elements.
 
@@ -131,16 +144,12 @@ def exchange_rows(
     same of ``out``. ``rows`` are a chunk, which is at most a slot; ``most_out`` and ``most_in`` chunks
     are in the largest part.
     """
-    row = team_row(TEAM, ALLTOALL, ctx)
-    me, n_pes = place_in(TEAM, row, ctx)
+    row = team_row(TILE.TEAM, ALLTOALL, ctx)
+    me, n_pes = place_in(TILE.TEAM, row, ctx)
+    members = Members(row, me, n_pes)
     program = tl.program_id(0)
-    if program < PROGRAMS:
-        _send(
-            x, table, block, head, words, most_out, x_inner, x_outer, x_stride, width, rows, program,
-            TEAM, row, me, n_pes, ctx, PROGRAMS, TR, TC, VEC,
-        )  # fmt: skip
+    if program < TILE.PROGRAMS:
+        _send(x, table, slots, most_out, x_layout, width, rows, program, members, ctx, TILE)
     else:
-        _receive(
-            out, table, block, head, words, most_in, out_inner, out_outer, out_stride, width, rows,
-            program - PROGRAMS, TEAM, row, me, n_pes, ctx, PROGRAMS, TR, TC, VEC,
-        )  # fmt: skip
+        lane = program - TILE.PROGRAMS
+        _receive(out, table, slots, most_in, out_layout, width, rows, lane, members, ctx, TILE)

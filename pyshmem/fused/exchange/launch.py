@@ -99,9 +99,8 @@ def move(
     vector = _alignment(*to.firsts, *to.elems, *come.firsts, *come.elems)
     many = programs()
     kernels.exchange_rows[(2 * many,)](
-        out, x, _table(to, come, x.device), room.block, room.head, room.words, most_out, most_in,
-        *out_rows, *x_rows, wide, rows, context(), TEAM=number_of(space), PROGRAMS=many,
-        TR=lines, TC=columns, VEC=vector, **LAUNCH,
+        out, x, _table(to, come, x.device), room, most_out, most_in, out_rows, x_rows, wide, rows,
+        context(), TILE=kernels.Tile(number_of(space), many, lines, columns, vector), **LAUNCH,
     )  # fmt: skip
 
 
