@@ -91,6 +91,50 @@ ISHMEMX_API int64_t ishmemx_leaf_time_awake(void);
  * at most 0.2 s, as a handler of the program's may take as long as it likes. A load a ring when nothing was asked. */
 ISHMEMX_API void ishmemx_sim_kernel_ends(void);
 
+/* ---- kernels compiled for the CPU ------------------------------------------------------------ */
+
+/* What a thread of a kernel reads of itself: it is constant while the thread lives. */
+typedef struct {
+    int32_t thread[3], block[3], threads[3], blocks[3]; /* threadIdx, blockIdx, blockDim, gridDim */
+    int32_t rank, block_rank, n_threads, n_blocks;      /* linear: in the block, in the grid; of a block, of the grid */
+    int64_t module;                                     /* state word MODULE */
+    int64_t dynamic, dynamic_bytes;                     /* the block's dynamic shared memory */
+} ishmemx_cpu_thread_t;
+
+enum ishmemx_cpu_end {
+    ISHMEMX_CPU_DONE,
+    ISHMEMX_CPU_RAISED,   /* a thread returned a code that is not 0: `code`, `exception`, `block`, `thread` */
+    ISHMEMX_CPU_FAILED,   /* `text` says why: a deadlock, no memory */
+    ISHMEMX_CPU_NO_STATE, /* a thread used the device library outside init .. finalize */
+    ISHMEMX_CPU_INTERRUPTED,
+};
+
+/* A word of what kernels print: what it is, an enum of the compiler's, and its bits. */
+typedef struct {
+    int64_t kind, bits;
+} ishmemx_cpu_word_t;
+
+/* A launch, and below what became of it. */
+typedef struct {
+    int32_t blocks[3], threads[3];
+    int32_t workers;       /* threads of the process that run blocks */
+    int32_t interruptible; /* SIGINT ends it */
+    int64_t shared_bytes, module;
+    const char *name;
+    int32_t end, code;
+    int64_t exception;
+    int32_t block[3], thread[3];
+    char text[512];
+    ishmemx_cpu_word_t *printed; /* the caller frees it by ishmemx_cpu_forget() */
+    int64_t n_printed;
+} ishmemx_cpu_launch_t;
+
+/* The address of a function that compiled kernels call, by its name in fiber.h; 0: there is none. */
+ISHMEMX_API int64_t ishmemx_cpu_symbol(const char *name);
+ISHMEMX_API void ishmemx_cpu_forget(ishmemx_cpu_launch_t *launch);
+/* Threads of kernels that may live at once in a launch, blocks that wait for each other among them. */
+ISHMEMX_API int64_t ishmemx_cpu_most_threads(void);
+
 #ifdef __cplusplus
 }
 #endif

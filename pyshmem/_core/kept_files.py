@@ -117,7 +117,7 @@ def _open_locked(path: Path, until: float) -> int:
 def state() -> tuple[int, int, str]:
     """How many files are in the folder and their bytes, and why it cannot be written, if so."""
     place, sizes = folder(), []
-    for suffix in ("*.cubin", "*.ll"):
+    for suffix in ("*.cubin", "*.ll", "*.o"):
         for path in place.rglob(suffix):
             with contextlib.suppress(OSError):
                 sizes.append(path.stat().st_size)

@@ -46,7 +46,10 @@ ACCELERATORS: dict[str, int] = {
     "none": lib.ISHMEMX_DEVICE_NONE,
     "cuda": lib.ISHMEMX_DEVICE_CUDA,
     "sim": lib.ISHMEMX_DEVICE_SIM,
+    "cpu": lib.ISHMEMX_DEVICE_SIM,
 }
+#: Those without a GPU: kernels run on the CPU, interpreted or compiled.
+SIMULATED = ("sim", "cpu")
 
 
 class Cmp(IntEnum):

@@ -22,6 +22,8 @@ import numpy as np
 
 #: Whether Numba, when it is imported, is to take its simulator.
 _simulator = False
+#: Whether kernels of the simulator are compiled for the CPU, not interpreted.
+_compiled = False
 
 _VARIABLE = "NUMBA_ENABLE_CUDASIM"
 #: What asks Triton for its interpreter, and where it keeps that choice.
@@ -52,17 +54,25 @@ def simulator_requested() -> bool:
     return _simulator or os.environ.get(_VARIABLE, "0") not in ("", "0")
 
 
+def compiles_for_cpu() -> bool:
+    """Whether kernels without a GPU are compiled (device cpu), not interpreted."""
+    return _compiled and simulator_requested()
+
+
 def arrange_simulator(device: str) -> None:
     """Let Numba take its simulator where kernels cannot run on a GPU.
 
     Numba chooses once, when ``numba.cuda`` is imported, by ``NUMBA_ENABLE_CUDASIM``. Where the user
     has not set that variable and ``numba.cuda`` is not there yet, it finds a choice made here: the
-    simulator when ``device`` is ``"sim"``, or is ``"auto"`` on a machine without an NVIDIA driver.
+    simulator when ``device`` is ``"sim"`` or ``"cpu"``, or is ``"auto"`` on a machine without an NVIDIA
+    driver. With ``"cpu"`` kernels are compiled: of the simulator there is then only what hosts call.
     """
-    global _simulator
+    global _simulator, _compiled
+    if device == "cpu" and "pyshmem.device" not in sys.modules:
+        _compiled = True
     if _simulator or _VARIABLE in os.environ or "numba.cuda" in sys.modules:
         return
-    _simulator = device == "sim" or (device == "auto" and not may_have_gpu())
+    _simulator = device in ("sim", "cpu") or (device == "auto" and not may_have_gpu())
     if _simulator:
         for config in _loaded_configs():
             _set_simulator(config)

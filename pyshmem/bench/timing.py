@@ -51,7 +51,7 @@ class Clock:
 
     def __init__(self, job: Any, emit: Callable[[Row], None] = Row.print) -> None:
         self.job = job
-        self.simulated = job.device == "sim"
+        self.simulated = job.device in ("sim", "cpu")
         self._emit = emit
         self._ns = cuda.device_array((MOST_BLOCKS, 2), np.int64)
 

@@ -15,7 +15,9 @@ from .run import run
 def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options that ``run_module`` takes."""
     for option in (
-        click.option("--device", type=click.Choice(["auto", "cuda", "sim"]), help="As for run."),
+        click.option(
+            "--device", type=click.Choice(["auto", "cuda", "sim", "cpu"]), help="As for run."
+        ),
         click.option(
             "-n", "--n-pes", type=click.IntRange(min=1), default=2, show_default=True, help="PEs."
         ),

@@ -71,8 +71,9 @@ _SECONDS = _Seconds(min=0)
 )
 @click.option(
     "--device",
-    type=click.Choice(["auto", "cuda", "sim", "none"]),
-    help="Where kernels and the device heap live; auto: cuda with a GPU, else sim with numba.  "
+    type=click.Choice(["auto", "cuda", "sim", "cpu", "none"]),
+    help="Where kernels and the device heap live; auto: cuda with a GPU, else sim with numba; "
+    "cpu compiles kernels for the CPU, an experiment.  "
     "[PYSHMEM_DEVICE]",
 )
 @click.option(

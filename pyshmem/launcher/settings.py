@@ -57,16 +57,16 @@ def started_by_another() -> Place | None:
 
 
 def settle_device(n_pes: int = 1, wanted: str | None = None) -> str:
-    """The accelerator of all PEs, as ``PYSHMEM_DEVICE`` or ``wanted`` asks: cuda, sim or none."""
+    """The accelerator of all PEs, as ``PYSHMEM_DEVICE`` or ``wanted`` asks: cuda, sim, cpu or none."""
     device = runtime.choose_device(wanted, n_pes=n_pes)
     if device == "cuda" and not runtime.gpu_count():
         raise LaunchError(
             "device cuda: no GPU is visible here; --device sim runs kernels without one "
             "(`python -m pyshmem doctor` says what is missing)"
         )
-    if device == "sim" and not environment.has_compiler():
+    if device in library.SIMULATED and not environment.has_compiler():
         raise LaunchError(
-            "device sim: numba is not installed, and triton neither "
+            f"device {device}: numba is not installed, and triton neither "
             "(`python -m pyshmem doctor` says how to install it)"
         )
     return device

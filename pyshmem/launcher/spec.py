@@ -112,7 +112,7 @@ class JobSpec:
         variables.setdefault("PYTHONFAULTHANDLER", "1")
         if self.tag or self.output_dir is not None:
             variables["PYTHONUNBUFFERED"] = "1"
-        if self.device == "sim":
+        if self.device in ("sim", "cpu"):
             variables["NUMBA_ENABLE_CUDASIM"] = "1"
             variables.setdefault("TRITON_INTERPRET", "1")
         elif self.device == "cuda":

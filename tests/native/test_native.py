@@ -117,6 +117,16 @@ def test_nobody_else_asks_for_a_process_by_its_number() -> None:
     assert found == {"process.c"}
 
 
+# ---- kernels on CPUs -----------------------------------------------------------------------------
+
+
+def test_fibers_meet_wait_and_fail(build: Compile, flags: list[str], run_command: Callable) -> None:
+    sources = [HERE / "fibers.c", *sorted((SOURCES / "fiber").glob("*.c"))]
+    sources += [SOURCES / "base" / "thread.c"]
+    program = build(["-std=gnu11", "-O2", f"-I{SOURCES}", *sources, *flags, "-lpthread"], "fibers")
+    assert run_command([program], 120, check=True).stdout == "ok\n"
+
+
 # ---- a program of users --------------------------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ FILES = {
     "numba_cuda": ("numba", "cuda"),
     "numba_cuda_texts": ("numba", "cuda"),
     "numba_simulator": ("numba", "sim"),
+    "numba_cpu": ("numba", "cpu"),
     "triton": ("triton", "cuda"),
     "gluon": ("triton", "cuda"),
     "triton_interpreter": ("triton", "sim"),

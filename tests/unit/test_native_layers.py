@@ -15,7 +15,7 @@ SOURCES = ROOT / "native" / "src"
 #: list; two folders of a row do not know each other.
 LAYERS = (
     ("base",),
-    ("accel",),
+    ("accel", "fiber"),
     ("conduit",),
     ("memory",),
     ("accel/cuda", "accel/sim", "conduit/shm", "conduit/openshmem"),
@@ -166,6 +166,7 @@ ONLY_THERE = {
         "api/shmem_setup.c",  # on a program's own thread
         "base/settings.c",  # what SHMEM_INFO asks for, in init
         "accel/engine/process.c",  # of a process that somebody has started by hand
+        "fiber/faults.c",  # in the handler of a signal that ends the process
     },
     r"\bpthread_create\(": {"base/thread.c"},
 }

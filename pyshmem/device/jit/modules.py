@@ -12,7 +12,7 @@ from ...host import faults
 from ...host.job import runtime
 from ...host.kernels import stream_kernels
 from ...host.observe import stages
-from ..leaf.backend import SIM
+from ..leaf.backend import CPU, SIM
 from ..state import HOST_BYTES
 
 if SIM:
@@ -48,11 +48,17 @@ def _kernel_name(number: int) -> str | None:
 
 def _check_simulator_choice(device: str) -> None:
     """Raises when numba was imported for the other accelerator than the job runs on."""
-    if device == "sim" and not SIM:
+    if device in library.SIMULATED and not SIM:
         raise ImportError(
             "the job runs on the simulator, but numba was imported without it: import pyshmem "
             "before numba, start the script with 'python -m pyshmem run --device sim', or set "
             "NUMBA_ENABLE_CUDASIM=1"
+        )
+    if device in library.SIMULATED and (device == "cpu") != CPU:
+        raise ImportError(
+            f"the job runs with device {device}, but pyshmem.device was imported for "
+            f"{'cpu' if CPU else 'sim'}: start the script with 'python -m pyshmem run --device "
+            f"{device}', or set PYSHMEM_DEVICE={device}"
         )
     if device == "cuda" and SIM:
         raise ImportError(

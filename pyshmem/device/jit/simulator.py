@@ -9,7 +9,12 @@ from numba.cuda.simulator.kernel import FakeCUDAKernel
 
 from ..._core import library
 from ...host import streams
+from ..leaf.backend import CPU
 from ..leaf.sim import launches, queued, threads
+
+if CPU:
+    from ..leaf.cpu import launches as compiled
+    from ..leaf.cpu.state import STATE
 
 
 class Integration:
@@ -22,10 +27,14 @@ class Integration:
     def push(self, words: list[int], _gpu: int) -> None:
         """Give the block to the kernels launched from now on."""
         threads.STATE[:] = words
+        if CPU:
+            STATE.fill(words)
 
     def forget(self) -> None:
         """The job is over: kernels find no state."""
         threads.STATE[:] = []
+        if CPU:
+            STATE.forget()
         queued.forget()
 
     def kernel_name(self, number: int) -> str:
@@ -48,6 +57,8 @@ class Integration:
     def install(self) -> None:
         """Patch Numba's simulator."""
         launches.install(streams.finish_all)
+        if CPU:
+            compiled.install()
         launches.launch_checks.append(self.before_launch)
 
 

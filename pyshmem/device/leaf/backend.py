@@ -8,7 +8,7 @@ plain Python function callable from kernels of either kind.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..._foreign import environment  # noqa: F401  (meets numba-cuda while it is imported)
+from ..._foreign import environment  # meets numba-cuda while it is imported
 
 try:
     from numba.cuda.core import config
@@ -19,10 +19,12 @@ except ImportError as error:
     ) from error
 
 SIM = bool(config.ENABLE_CUDASIM)
+#: Kernels without a GPU are compiled, not interpreted.
+CPU = SIM and environment.compiles_for_cpu()
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-if SIM:
+if SIM and not CPU:
     from .sim.elements import *  # noqa: F403
     from .sim.stages import *  # noqa: F403
     from .sim.threads import *  # noqa: F403
@@ -36,14 +38,22 @@ if SIM:
     public_function = public_routine
 
 else:
-    from numba.cuda.extending import register_jitable
+    from .compiled.arrays import *  # noqa: F403
+    from .compiled.combine import *  # noqa: F403
+    from .compiled.elements import *  # noqa: F403
+    from .compiled.llvm import register_jitable
+    from .compiled.messages import *  # noqa: F403
 
-    from .cuda.combine import *  # noqa: F403
-    from .cuda.copies import *  # noqa: F403
-    from .cuda.elements import *  # noqa: F403
-    from .cuda.messages import *  # noqa: F403
-    from .cuda.stages import *  # noqa: F403
-    from .cuda.threads import *  # noqa: F403
+    if CPU:
+        from .cpu.copies import *  # noqa: F403
+        from .cpu.elements import *  # noqa: F403
+        from .cpu.stages import *  # noqa: F403
+        from .cpu.threads import *  # noqa: F403
+    else:
+        from .cuda.copies import *  # noqa: F403
+        from .cuda.elements import *  # noqa: F403
+        from .cuda.stages import *  # noqa: F403
+        from .cuda.threads import *  # noqa: F403
 
     def device_function(function: _F) -> _F:
         """Callable from kernels; compiled, and inlined, for the types of each call."""

@@ -47,7 +47,7 @@ class Job:
     Attributes:
         my_pe: number of this PE.
         n_pes: number of PEs.
-        device: where the device heap lives: ``"cuda"``, ``"sim"`` or ``"none"``.
+        device: where the device heap lives: ``"cuda"``, ``"sim"``, ``"cpu"`` or ``"none"``.
         gpu: ordinal of the GPU this PE drives, -1 without one.
         checks: whether it is in checking mode.
     """
@@ -107,9 +107,10 @@ def init(
         heap_size: bytes of the host heap of each PE, or a text such as ``"512M"``; default
             ``PYSHMEM_HEAP_SIZE``.
         device_heap_size: the same of the device heap; default ``PYSHMEM_DEVICE_HEAP_SIZE``.
-        device: ``"cuda"``, ``"sim"``, ``"none"`` or ``"auto"``; default ``PYSHMEM_DEVICE``. Auto
-            takes cuda where there is a GPU and CuPy and Numba are installed, else sim where Numba
-            is installed and the job has at most 128 PEs, else none. A simulated device costs a job
+        device: ``"cuda"``, ``"sim"``, ``"cpu"``, ``"none"`` or ``"auto"``; default
+            ``PYSHMEM_DEVICE``. Auto takes cuda where there is a GPU and CuPy and Numba are installed,
+            else sim where Numba is installed and the job has at most 128 PEs, else none. With cpu
+            kernels are compiled for the CPU, an experiment. A simulated device costs a job
             that runs no kernel next to nothing.
         comm: communicator of mpi4py, or an object with its Get_rank, Get_size, bcast and allgather:
             the job's PEs are its processes, numbered alike; past one host only ``MPI.COMM_WORLD``.
@@ -173,8 +174,8 @@ def _start(
     config.accelerator = ACCELERATORS[chosen]
     if chosen == "cuda" and config.device < 0:
         config.device = config.local_pe % max(gpu_count(), 1)
-    if chosen == "sim":
-        environment.arrange_simulator("sim")
+    if chosen in library.SIMULATED:
+        environment.arrange_simulator(chosen)
     lib.heed_signals(threading.main_thread().ident)
     check(lib.ishmemx_init_thread(config, level, ffi.new("int *")))
     del kept
@@ -201,11 +202,11 @@ def choose_device(device: str | None = None, n_pes: int = 1) -> str:
     if wanted in ACCELERATORS:
         return wanted
     if wanted != "auto":
-        raise ValueError(f"device is {wanted!r}; the devices are auto, cuda, sim and none")
+        raise ValueError(f"device is {wanted!r}; the devices are auto, cuda, sim, cpu and none")
     kernels = environment.has_compiler()
     simulated = "sim" if kernels and n_pes <= lib.ISHMEMX_MAX_NEAR_PES else "none"
     if kernels and environment.simulator_requested():
-        return simulated
+        return "cpu" if simulated == "sim" and environment.compiles_for_cpu() else simulated
     if gpu_count() and kernels and environment.has_module("cupy"):
         return "cuda"
     return simulated
@@ -303,7 +304,7 @@ def current() -> Job:
 
 
 def device_name() -> str:
-    """Where the device heap of the running job lives: ``"cuda"``, ``"sim"`` or ``"none"``."""
+    """Where the device heap of the running job lives: ``"cuda"``, ``"sim"``, ``"cpu"`` or ``"none"``."""
     return current().device
 
 

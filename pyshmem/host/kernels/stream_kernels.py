@@ -21,7 +21,7 @@ from ..._core.arrays import StreamLike, stream_handle
 from ..._core.contract import HASH, STREAM_KERNEL, STREAM_KEY
 from ..._core.dtypes import Kind, as_dtype, bits_of, integer, kind_of
 from ..._core.errors import ShmemError, UnsupportedError
-from ..._core.library import __version__, check, ffi, lib
+from ..._core.library import SIMULATED, __version__, check, ffi, lib
 from ..._core.type_table import ELEMENT_NUMBER, ELEMENTS, REDUCE_OPS
 from ..._foreign import environment
 from ..job import runtime
@@ -233,7 +233,7 @@ def load(key: int, handle: int = OWN) -> None:
     """
     if lib.ishmemx_kernel_loaded(key):
         return
-    if runtime.device_name() == "sim":
+    if runtime.device_name() in SIMULATED:
         provider.simulate()
         check(lib.ishmemx_kernel_load(key, 0, b"", 0))
         return

@@ -28,7 +28,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..._core.contract import STREAM_KERNEL
-from ..._core.library import check, ffi, lib, owned, parse_size, setting
+from ..._core.library import SIMULATED, check, ffi, lib, owned, parse_size, setting
 from ..._core.type_table import ELEMENT_NUMBER, REDUCE_OPS
 from ..job import runtime
 from ..teams.team import TEAM_WORLD
@@ -188,7 +188,7 @@ def check_rows(rows: Mapping[str, Rows], where: str) -> None:
 
 
 def _default() -> tuple[Row, ...]:
-    simulated = runtime.initialized() and runtime.device_name() == "sim"
+    simulated = runtime.initialized() and runtime.device_name() in SIMULATED
     return _SIMULATOR if simulated else _GPU
 
 

@@ -92,7 +92,7 @@ def context() -> Context:
         raise errors.UnsupportedError(
             "the job has no device heap: kernels need device 'cuda' or 'sim' (PYSHMEM_DEVICE)"
         )
-    if runtime.device_name() == "sim" and not knobs.runtime.interpret:
+    if runtime.device_name() in library.SIMULATED and not knobs.runtime.interpret:
         raise ImportError(
             "the job runs on the simulator, but Triton was imported without its interpreter: import "
             "pyshmem before triton, start the script with 'python -m pyshmem run --device sim', or set "

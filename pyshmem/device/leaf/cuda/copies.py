@@ -7,7 +7,9 @@ from numba.cuda.extending import register_jitable
 
 from .. import ptx as ptx
 from ..bulk import BARRIER_BYTES, BULK_BYTES, BULK_THREADS, bulk_share
+from ..compiled.llvm import by_width
 from ..ptx import BITS, I32, I64, asm, i64, instruction, leaf
+from .memory import load_bits, store16_near
 from .threads import block_threads, quotient32, thread_in_block
 
 __all__ = [
@@ -23,7 +25,7 @@ _VECTOR = ir.VectorType(I32, 4)
 def _load_peer(builder, nbytes: int, place):
     """Past the L1 cache, which would keep what an earlier pull saw."""
     if nbytes < 16:
-        return ptx.load_bits(builder, nbytes, place)
+        return load_bits(builder, nbytes, place)
     quad = ir.LiteralStructType([I32] * 4)
     text = "ld.relaxed.sys.global.v4.u32 {$0, $1, $2, $3}, [$4];"
     words = asm(builder, quad, text, "=r,=r,=r,=r,l", [place])
@@ -46,22 +48,6 @@ def _store(builder, nbytes: int, place, value, space: int = _GENERIC) -> None:
     builder.store(value, pointer).align = nbytes
 
 
-def _by_width(builder, nbytes, emit) -> None:
-    """``emit(width)`` for the one of 8, 4, 2 and 1 that ``nbytes`` is when it runs."""
-    done = builder.append_basic_block("done")
-    other = builder.append_basic_block("other")
-    choice = builder.switch(nbytes, other)
-    for width in (8, 4, 2, 1):
-        block = builder.append_basic_block(f"width{width}")
-        choice.add_case(I64(width), block)
-        builder.position_at_end(block)
-        emit(width)
-        builder.branch(done)
-    builder.position_at_end(other)
-    builder.unreachable()
-    builder.position_at_end(done)
-
-
 def _make_copies(count: int, pull: bool) -> tuple:
     """``f(dest, source, step)`` copies 16 bytes ``count`` times, ``f(..., nbytes)`` 8, 4, 2 or 1.
 
@@ -82,7 +68,7 @@ def _make_copies(count: int, pull: bool) -> tuple:
 
     @leaf(types.void)
     def copy_narrow(_context, builder, dest, source, step, nbytes) -> None:
-        _by_width(builder, nbytes, lambda width: emit(builder, width, dest, source, step))
+        by_width(builder, nbytes, lambda width: emit(builder, width, dest, source, step))
 
     return copy16, copy_narrow
 
@@ -103,7 +89,7 @@ def load_near(_context, builder, address, nbytes):
     def load(width: int) -> None:
         found.append((builder.zext(_load(builder, width, address), I64), builder.block))
 
-    _by_width(builder, nbytes, load)
+    by_width(builder, nbytes, load)
     result = builder.phi(I64)
     for value, block in found:
         result.add_incoming(value, block)
@@ -117,13 +103,12 @@ def store_near(_context, builder, address, nbytes, bits) -> None:
     def store(width: int) -> None:
         _store(builder, width, address, builder.trunc(bits, BITS[width]))
 
-    _by_width(builder, nbytes, store)
+    by_width(builder, nbytes, store)
 
 
 #: 16 aligned bytes of the heap, which this kernel has not loaded before it met who wrote them: what is
 #: read once is not kept in the L1 cache.
 load16_near = instruction("ld.global.L1::no_allocate.v2.u64 {$0, $1}, [$2];", "l", results=2)
-store16_near = instruction("st.global.v2.u64 [$0], {$1, $2};", "lll")
 
 
 # A thread's share of the buffer holds its barrier in the last 16 bytes. Loads and stores of the

@@ -1,45 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One element: loads, stores, casts, its bits, and atomics."""
+"""Words that do not change, pairs and units of 16 bytes, and atomics."""
 
 from llvmlite import ir
 from numba.cuda import types
 from numba.cuda.extending import register_jitable
 
-from ...families import BY_NUMBER
 from .. import ptx as ptx
 from ..ptx import I32, I64, i64, instruction, leaf
+from .memory import WIDTH
 from .threads import block_threads, line_thread
 
 __all__ = [
     "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch_add", "atomic_fetch_and",
-    "atomic_fetch_or", "atomic_fetch_xor", "atomic_or", "atomic_swap", "atomic_xor", "bits_of",
-    "cast", "fixed32", "fixed64", "high_bits_of", "in_global", "itemsize_of", "load_few",
-    "load_pair", "load_third", "load_unit", "narrow", "read", "read_acquire", "store_few",
-    "store_pair", "store_third", "store_unit", "to_int64", "type_number", "value_of", "write",
+    "atomic_fetch_or", "atomic_fetch_xor", "atomic_or", "atomic_swap", "atomic_xor", "fixed32",
+    "fixed64", "in_global", "load_few", "load_pair", "load_third", "load_unit", "store_few",
+    "store_pair", "store_third", "store_unit",
 ]  # fmt: skip
-
-
-def _read(order: str):
-    """``f(address, like)``: the element at ``address``, of the dtype of ``like``."""
-
-    @leaf(lambda address, like: (like.dtype, i64, like))
-    def read(context, builder, address, like):
-        nbytes = context.get_abi_sizeof(context.get_data_type(like.dtype))
-        bits = ptx.load_bits(builder, nbytes, address, order)
-        return ptx.from_bits(context, builder, like.dtype, bits)
-
-    return read
-
-
-read = _read("relaxed")  # past the L1 cache
-read_acquire = _read("acquire")  # drops the L1 cache, so what comes after reads fresh; 2 to 8 bytes
-
-
-@leaf(lambda address, like, value: (types.void, i64, like, like.dtype))
-def write(context, builder, address, like, value) -> None:
-    """Stores ``value``, cast to the dtype of ``like``, at ``address``: relaxed."""
-    bits = ptx.to_bits(context, builder, like.dtype, value)
-    ptx.store_bits(builder, bits.type.width // 8, address, bits)
 
 
 def _fixed(kind, bits):
@@ -56,43 +32,6 @@ def _fixed(kind, bits):
 
 
 fixed32, fixed64 = _fixed(types.int32, I32), _fixed(i64, I64)
-
-
-@leaf(lambda like, value: (like.dtype, like, like.dtype))
-def cast(_context, _builder, like, value):
-    """``value`` as the dtype of ``like``."""
-    return value
-
-
-@leaf(lambda like, value: (i64, like, like.dtype))
-def bits_of(context, builder, like, value):
-    """The bits of ``value``, cast to the dtype of ``like``, as int64; of 16 bytes the lower 8."""
-    return ptx.split(builder, ptx.to_bits(context, builder, like.dtype, value))[0]
-
-
-@leaf(lambda like, value: (i64, like, like.dtype))
-def high_bits_of(context, builder, like, value):
-    """The upper 8 bytes of a value of 16; 0 for others."""
-    return ptx.split(builder, ptx.to_bits(context, builder, like.dtype, value))[1]
-
-
-@leaf(lambda like, low, high: (like.dtype, like, i64, i64))
-def value_of(context, builder, like, low, high):
-    """The other way: ``low``, and ``high`` of 16 bytes, as the dtype of ``like``."""
-    nbytes = context.get_abi_sizeof(context.get_data_type(like.dtype))
-    return ptx.from_bits(context, builder, like.dtype, ptx.join(builder, nbytes, low, high))
-
-
-@leaf(lambda like: (i64, like))
-def type_number(_context, _builder, like):
-    """Number of the dtype in the type table, a constant."""
-    return I64(BY_NUMBER[ptx.dtype_name(like)])
-
-
-@leaf(lambda like: (i64, like))
-def itemsize_of(context, _builder, like):
-    """Bytes of an element, a constant: arrays in constant memory have 0 in their own field."""
-    return I64(context.get_abi_sizeof(context.get_data_type(like.dtype)))
 
 
 _is_global = instruction(
@@ -116,18 +55,6 @@ store_pair = instruction(
 )
 
 
-@leaf(lambda value: (types.int32, types.int32))
-def narrow(_context, _builder, value):
-    """An int64 as int32, which the numbers of PEs are."""
-    return value
-
-
-@leaf(i64)
-def to_int64(_context, _builder, value):
-    """An integer's bits, or a float rounded towards zero, as int64 (for reports)."""
-    return value
-
-
 # -- atomics at system scope: ``numba.cuda.atomic`` reaches no further than the own GPU ------------
 
 
@@ -138,7 +65,7 @@ def _atomic(name: str, *, fetch: bool = True):
     def atomic(context, builder, address, like, value):
         bits = ptx.to_bits(context, builder, like.dtype, value)
         letter = "b" if name != "add" else "f" if isinstance(like.dtype, types.Float) else "u"
-        suffix, register = f"{name}.{letter}{bits.type.width}", ptx.WIDTH[bits.type.width // 8][1]
+        suffix, register = f"{name}.{letter}{bits.type.width}", WIDTH[bits.type.width // 8][1]
         if not fetch:
             text = f"red.relaxed.sys.global.{suffix} [$0], $1;"
             ptx.asm(builder, ptx.VOID, text, f"l,{register}", [address, bits])
@@ -177,7 +104,7 @@ atomic_add, atomic_and, atomic_or, atomic_xor = (_atomic(name, fetch=False) for 
 def atomic_compare_swap(context, builder, address, like, cond, value):
     """Stores ``value`` if the element equals ``cond``; returns the old value."""
     expected, bits = (ptx.to_bits(context, builder, like.dtype, given) for given in (cond, value))
-    register = ptx.WIDTH[bits.type.width // 8][1]
+    register = WIDTH[bits.type.width // 8][1]
     text = f"atom.relaxed.sys.global.cas.b{bits.type.width} $0, [$1], $2, $3;"
     constraints = f"={register},l,{register},{register}"
     old = ptx.asm(builder, bits.type, text, constraints, [address, expected, bits])

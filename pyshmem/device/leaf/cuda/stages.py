@@ -13,8 +13,8 @@ from numba.cuda.typing import signature
 from ...._core.stage_ptx import FIRST_THREAD, STAGE_PTX
 from ....host.observe import stages
 from ...state import MODULE, TRACE
+from ..compiled.messages import words_of
 from ..ptx import I64, VOID, asm
-from .messages import words_of
 from .threads import state_symbol
 
 __all__ = ["stage_begin", "stage_end"]

@@ -9,28 +9,26 @@ from collections.abc import Callable
 
 from llvmlite import ir
 from numba import cuda
-from numba.core import errors
 from numba.cuda import types
-from numba.cuda.extending import intrinsic, register_jitable
-from numba.cuda.np import arrayobj
+from numba.cuda.extending import register_jitable
 from numba.cuda.nvvmutils import call_sreg
 from numba.cuda.typing import signature
 
 from ...._core.type_table import ATOMIC_OPS
-from ...families import BY_NUMBER, mismatch, outside_family
+from ...families import BY_NUMBER
 from ...state import SYMBOL, WORDS
 from .. import ptx as ptx
-from ..ptx import I64, array_type, asm, i64, instruction, leaf, with_arity
+from ..ptx import I64, asm, i64, instruction, leaf, with_arity
 
 __all__ = [
-    "AMO_SET", "UINT64", "add64", "address_of", "array_from", "await_earlier_kernels",
-    "block_index", "block_share", "block_sync", "block_threads", "claim", "cold", "cold_large",
-    "compare_swap64", "fence", "fetch_add64", "follows_in_block", "grid_blocks", "grid_sync", "lane",
+    "AMO_SET", "UINT64", "add64", "await_earlier_kernels", "block_index", "block_share",
+    "block_sync", "block_threads", "claim", "cold", "cold_large", "compare_swap64", "fence",
+    "fetch_add64", "follows_in_block", "grid_blocks", "grid_sync", "lane",
     "let_next_kernel_start", "line_block", "line_blocks", "line_rank", "line_thread",
-    "line_threads", "match", "nap", "note_call", "now", "opaque", "outline", "quotient32",
-    "raise64", "rare", "read64", "read64_acquire", "relax", "require", "signal_release_add",
-    "signal_release_set", "state", "state_pe", "stride", "thread_in_block", "trap", "warp_share",
-    "warp_sync", "warp_threads", "write64",
+    "line_threads", "nap", "note_call", "now", "opaque", "outline", "quotient32", "raise64",
+    "rare", "read64", "read64_acquire", "relax", "signal_release_add", "signal_release_set",
+    "state", "state_pe", "stride", "thread_in_block", "trap", "warp_share", "warp_sync",
+    "warp_threads", "write64",
 ]  # fmt: skip
 
 UINT64, AMO_SET = BY_NUMBER["uint64"], ATOMIC_OPS.index("set")
@@ -188,67 +186,6 @@ def _state(kind):
 
 state = _state(i64)
 state_pe = _state(types.int32)  # PE arithmetic such as ``(me + 1) % n`` is slow in 64 bits
-
-
-# -- arrays --------------------------------------------------------------------------------------
-
-
-@intrinsic
-def address_of(_context, array):
-    """Address of the first element."""
-    array_type(array)
-
-    def codegen(context, builder, _s, args):
-        return builder.ptrtoint(arrayobj.make_array(array)(context, builder, args[0]).data, I64)
-
-    return signature(i64, array), codegen
-
-
-def array_from(locate: Callable[..., int]):
-    """``f(array, pe)``: an array like ``array`` whose first element is at ``locate(array, pe)``.
-
-    An intrinsic, since Numba lets no ordinary device function return an array it was not given.
-    """
-
-    def typing(_context, array, pe):
-        kind = types.unliteral(pe)
-
-        def codegen(context, builder, _s, args):
-            address = context.compile_internal(
-                builder, locate, signature(i64, array_type(array), kind), args
-            )
-            view = arrayobj.make_array(array)(context, builder, value=args[0])
-            view.data = builder.inttoptr(address, view.data.type)
-            return view._getvalue()
-
-        return signature(array, array, kind), codegen
-
-    made = intrinsic(typing)
-    made.__doc__ = locate.__doc__
-    return made
-
-
-def _kind(array) -> tuple[str, int, str]:
-    return str(array_type(array).dtype), array.ndim, array.layout
-
-
-@intrinsic
-def match(_context, dest, source):
-    """Compiles to nothing, or fails to compile where dtypes or orders differ."""
-    if message := mismatch(_kind(dest), _kind(source)):
-        raise errors.TypingError(message)
-    return signature(types.void, dest, source), lambda c, _b, _s, _a: c.get_dummy_value()
-
-
-def require(family: str):
-    """A device function that fails to compile for arrays outside the family's table of types."""
-
-    def check(_context, array):
-        if message := outside_family(ptx.dtype_name(array), family):
-            raise errors.TypingError(message)
-        return signature(types.void, array), lambda c, _b, _s, _a: c.get_dummy_value()
-
-    return intrinsic(check)
 
 
 # -- who is running --------------------------------------------------------------------------------

@@ -95,12 +95,20 @@ def _dimensions(kernel: Any) -> Any:
     return grid, block
 
 
-def _run_active(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) -> None:
+def _interpret(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) -> None:
     grid = Grid(kernel, dimensions[0], dimensions[1], arguments)
     grid.number = number
     with grid.active():
         grid.enter(kernel.fn)
         grid.run()
+
+
+#: Runs a kernel's grid, given its dimensions, its arguments and its word MODULE: device cpu has another.
+run_grid_of: Callable[[Any, Any, list[Any], int | None], None] = _interpret
+
+
+def _run_active(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) -> None:
+    run_grid_of(kernel, dimensions, arguments, number)
     lib.ishmemx_sim_kernel_ends()
 
 

@@ -7,11 +7,10 @@ are summed in float32 and rounded once. With fewer elements than 16 bytes hold t
 
 from llvmlite import ir
 from numba.cuda import cgutils, types
-from numba.cuda.extending import register_jitable
 
-from .. import ptx as ptx
-from ..ptx import I16, I32, I64, PAIR, asm, i64, instruction, leaf
-from .copies import store16_near
+from . import llvm
+from .llvm import I16, I32, I64, PAIR, i64, leaf, register_jitable
+from .memory import load16, load_bits, round_bfloat16, store16_near, store_bits
 
 __all__ = [
     "combine", "no_sum", "raw1", "raw16", "raw_of", "rounded", "store_acc1", "store_acc16", "widen",
@@ -27,11 +26,11 @@ _REALS = {
 
 def _shape(like) -> tuple:
     """Dtype name, elements in 16 bytes, their type in an accumulator, and whether they are signed."""
-    name = ptx.dtype_name(like)
+    name = llvm.dtype_name(like)
     if name in _REALS:
         return name, *_REALS[name], True
     nbytes = 1 if name in ("bool", "boolean") else like.dtype.bitwidth // 8
-    return name, 16 // nbytes, ptx.BITS[nbytes], bool(getattr(like.dtype, "signed", False))
+    return name, 16 // nbytes, llvm.BITS[nbytes], bool(getattr(like.dtype, "signed", False))
 
 
 def _nbytes(like) -> int:
@@ -92,26 +91,23 @@ def _narrow(builder, like, acc) -> list:
 
     def rounded(value):
         if name == "bfloat16":
-            return asm(builder, I16, "cvt.rn.bf16.f32 $0, $1;", "=h,f", [value])
+            return round_bfloat16(builder, value)
         return builder.bitcast(builder.fptrunc(value, _HALF), I16)
 
     return _words(builder, _map(builder, [_vector(builder, acc, count, element)], I16, rounded), 2)
 
 
-_load16 = instruction("ld.relaxed.sys.global.v2.u64 {$0, $1}, [$2];", "l", results=2)
-
-
 @register_jitable
 def raw16(address, like):
     """16 aligned bytes, past the L1 cache."""
-    return _load16(address)
+    return load16(address)
 
 
 @leaf(lambda address, like: (PAIR, i64, like))
 def raw1(context, builder, address, like):
     """One element, past the L1 cache."""
-    bits = ptx.load_bits(builder, _nbytes(like), address)
-    return context.make_tuple(builder, PAIR, ptx.split(builder, bits))
+    bits = load_bits(builder, _nbytes(like), address)
+    return context.make_tuple(builder, PAIR, llvm.split(builder, bits))
 
 
 @leaf(lambda like, raw: (_acc_kind(like), like, PAIR))
@@ -205,5 +201,5 @@ def store_acc16(address, like, acc):
 @leaf(lambda address, like, acc: (types.void, i64, like, _acc_kind(like)))
 def store_acc1(_context, builder, address, like, acc) -> None:
     """Rounds and stores one element."""
-    bits = ptx.join(builder, _nbytes(like), *_narrow(builder, like, acc))
-    ptx.store_bits(builder, _nbytes(like), address, bits)
+    bits = llvm.join(builder, _nbytes(like), *_narrow(builder, like, acc))
+    store_bits(builder, _nbytes(like), address, bits)

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What messages to the host are made of, on GPUs: labels as constants, values as 64 bits."""
+"""What messages to the host are made of, compiled: labels as constants, values as 64 bits."""
 
 from numba.core import errors
 from numba.cuda import types
-from numba.cuda.extending import intrinsic
 from numba.cuda.typing import signature
 
 from ...families import PRINT_FLOAT, PRINT_INT, PRINT_TEXT, label_words
-from ..ptx import I64, i64
+from .llvm import I64, i64, intrinsic
 
 __all__ = ["label_word", "print_bits", "print_kind"]
 

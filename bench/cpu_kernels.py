@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels without a GPU: compiled for the CPU (device cpu) beside interpreted ones (device sim).
+
+    python bench/cpu_kernels.py [--seconds S]
+
+A five-point stencil, a cell a thread, and a tree reduction in shared memory, a barrier a step: cells and
+thread-barriers a second, the best of several launches, and what a first launch takes with and without
+machine code that was kept. One PE and one thread of the process, a JSON line for each device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import pyshmem  # arranges how numba.cuda runs kernels
+
+SIDES = {"cpu": (2048, 64), "sim": (64, 2)}  # cells a side; blocks of the reduction
+THREADS, STEPS = 256, 9  # barriers of a thread
+
+
+def measure(device: str, seconds: float) -> dict[str, object]:
+    import numba
+    import numpy as np
+    from numba import cuda
+
+    importlib.import_module("pyshmem.device")
+
+    @cuda.jit
+    def stencil(a, b):
+        i, j = cuda.grid(2)
+        if 0 < i < a.shape[0] - 1 and 0 < j < a.shape[1] - 1:
+            around = a[i - 1, j] + a[i + 1, j] + a[i, j - 1] + a[i, j + 1]
+            b[i, j] = a[i, j] + 0.1 * (around - 4.0 * a[i, j])
+
+    @cuda.jit
+    def tree(a, out):
+        shared = cuda.shared.array(THREADS, numba.float64)
+        thread = cuda.threadIdx.x
+        shared[thread] = a[cuda.grid(1)]
+        cuda.syncthreads()
+        half = THREADS // 2
+        while half > 0:
+            if thread < half:
+                shared[thread] += shared[thread + half]
+            cuda.syncthreads()
+            half //= 2
+        if thread == 0:
+            out[cuda.blockIdx.x] = shared[0]
+
+    side, blocks = SIDES[device]
+    start = np.random.default_rng(1).random((side, side))
+    a, b = cuda.to_device(start), cuda.to_device(start)
+    values = np.random.default_rng(2).random(blocks * THREADS)
+    x, out = cuda.to_device(values), cuda.to_device(np.zeros(blocks))
+
+    def best(launch, *given) -> tuple[float, float]:
+        begin = time.perf_counter()
+        launch(*given)
+        first = shortest = time.perf_counter() - begin
+        while time.perf_counter() - begin < seconds:
+            at = time.perf_counter()
+            launch(*given)
+            shortest = min(shortest, time.perf_counter() - at)
+        return first, shortest
+
+    first, stencil_s = best(stencil[(side // 16, side // 16), (16, 16)], a, b)
+    _, tree_s = best(tree[blocks, THREADS], x, out)
+    want = start.copy()
+    around = start[:-2, 1:-1] + start[2:, 1:-1] + start[1:-1, :-2] + start[1:-1, 2:]
+    want[1:-1, 1:-1] += 0.1 * (around - 4.0 * start[1:-1, 1:-1])
+    assert np.allclose(b.copy_to_host(), want)
+    assert np.allclose(out.copy_to_host(), values.reshape(blocks, THREADS).sum(1))
+    return {
+        "device": device,
+        "first_launch_s": round(first, 3),
+        "cells_per_s": round(side * side / stencil_s),
+        "thread_barriers_per_s": round(blocks * THREADS * STEPS / tree_s),
+        "versions": {
+            "pyshmem": pyshmem.__version__,
+            "numba": numba.__version__,
+            "python": sys.version.split()[0],
+        },
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each kernel")
+    parser.add_argument("--device", choices=SIDES, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.device:
+        print(json.dumps(measure(options.device, options.seconds)))
+        return
+    with tempfile.TemporaryDirectory() as kept:
+        for device in ("cpu", "cpu", "sim"):  # the second time the machine code is there
+            environment = dict(os.environ, PYSHMEM_DEVICE=device, PYSHMEM_CACHE_DIR=kept)
+            environment["PYSHMEM_CPU_THREADS"] = "1"
+            command = [sys.executable, __file__, "--device", device]
+            command += ["--seconds", str(options.seconds)]
+            subprocess.run(command, env=environment, check=True)
+
+
+if __name__ == "__main__":
+    main()

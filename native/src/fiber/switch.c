@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * From one stack to another: what the calling convention has a function keep is on the stack that is left. */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <ucontext.h>
+
+#include "fiber/switch.h"
+
+void pysh_change_stack(void **from, void *to); /* the text below */
+
+#if defined(__x86_64__)
+__asm__(".text\n"
+        ".p2align 4\n"
+        ".hidden pysh_change_stack\n"
+        ".globl pysh_change_stack\n"
+        ".type pysh_change_stack, @function\n"
+        "pysh_change_stack:\n"
+        "    pushq %rbp\n"
+        "    pushq %rbx\n"
+        "    pushq %r12\n"
+        "    pushq %r13\n"
+        "    pushq %r14\n"
+        "    pushq %r15\n"
+        "    movq %rsp, (%rdi)\n"
+        "    movq %rsi, %rsp\n"
+        "    popq %r15\n"
+        "    popq %r14\n"
+        "    popq %r13\n"
+        "    popq %r12\n"
+        "    popq %rbx\n"
+        "    popq %rbp\n"
+        "    ret\n"
+        ".size pysh_change_stack, . - pysh_change_stack\n");
+
+void *pysh_fresh_sp(char *top, void (*entry)(void)) {
+    uintptr_t *sp = (uintptr_t *)((uintptr_t)top & ~(uintptr_t)15);
+
+    *--sp = 0; /* the entry's return address: it has none */
+    *--sp = (uintptr_t)entry;
+    for (int i = 0; i < 6; i++)
+        *--sp = 0;
+    return sp;
+}
+
+/* As a call would: below the bytes that a leaf function may use under its stack pointer. */
+void pysh_return_to(void *context, void (*function)(void)) {
+    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+    registers[REG_RSP] = ((registers[REG_RSP] - 128) & ~(greg_t)15) - 8;
+    registers[REG_RIP] = (greg_t)(uintptr_t)function;
+}
+
+uintptr_t pysh_interrupted_at(const void *context) {
+    return (uintptr_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+}
+#elif defined(__aarch64__)
+__asm__(".text\n"
+        ".p2align 4\n"
+        ".hidden pysh_change_stack\n"
+        ".globl pysh_change_stack\n"
+        ".type pysh_change_stack, %function\n"
+        "pysh_change_stack:\n"
+        "    sub sp, sp, #160\n"
+        "    stp x19, x20, [sp]\n"
+        "    stp x21, x22, [sp, #16]\n"
+        "    stp x23, x24, [sp, #32]\n"
+        "    stp x25, x26, [sp, #48]\n"
+        "    stp x27, x28, [sp, #64]\n"
+        "    stp x29, x30, [sp, #80]\n"
+        "    stp d8, d9, [sp, #96]\n"
+        "    stp d10, d11, [sp, #112]\n"
+        "    stp d12, d13, [sp, #128]\n"
+        "    stp d14, d15, [sp, #144]\n"
+        "    mov x9, sp\n"
+        "    str x9, [x0]\n"
+        "    mov sp, x1\n"
+        "    ldp x19, x20, [sp]\n"
+        "    ldp x21, x22, [sp, #16]\n"
+        "    ldp x23, x24, [sp, #32]\n"
+        "    ldp x25, x26, [sp, #48]\n"
+        "    ldp x27, x28, [sp, #64]\n"
+        "    ldp x29, x30, [sp, #80]\n"
+        "    ldp d8, d9, [sp, #96]\n"
+        "    ldp d10, d11, [sp, #112]\n"
+        "    ldp d12, d13, [sp, #128]\n"
+        "    ldp d14, d15, [sp, #144]\n"
+        "    add sp, sp, #160\n"
+        "    ret\n"
+        ".size pysh_change_stack, . - pysh_change_stack\n");
+
+void *pysh_fresh_sp(char *top, void (*entry)(void)) {
+    uintptr_t *sp = (uintptr_t *)(((uintptr_t)top & ~(uintptr_t)15) - 160);
+
+    for (int i = 0; i < 20; i++)
+        sp[i] = 0;
+    sp[11] = (uintptr_t)entry; /* x30 */
+    return sp;
+}
+
+void pysh_return_to(void *context, void (*function)(void)) {
+    mcontext_t *registers = &((ucontext_t *)context)->uc_mcontext;
+
+    registers->sp &= ~(uintptr_t)15;
+    registers->pc = (uintptr_t)function;
+}
+
+uintptr_t pysh_interrupted_at(const void *context) {
+    return (uintptr_t)((const ucontext_t *)context)->uc_mcontext.pc;
+}
+#else
+#error "fibers are written for x86-64 and aarch64"
+#endif
+
+void pysh_switch(void **from, void *to) {
+    pysh_change_stack(from, to);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Meetings of lanes. The lane that comes last works the results out for all. */
+#include "fiber/warp.h"
+#include "fiber/schedule.h"
+
+static bool has(uint32_t lanes, int lane) {
+    return lane >= 0 && lane < PYSH_WARP && lanes >> lane & 1;
+}
+
+static uint64_t shuffled(const warp_t *warp, uint32_t group, int lane) {
+    int operand = warp->operand[lane], source = lane;
+
+    switch (warp->op[lane]) {
+    case PYSH_PICK:
+        source = operand & (PYSH_WARP - 1);
+        break;
+    case PYSH_UP:
+        source = lane - operand;
+        break;
+    case PYSH_DOWN:
+        source = lane + operand;
+        break;
+    default:
+        source = lane ^ operand;
+    }
+    return warp->value[has(group, source) ? source : lane]; /* out of the group: a GPU says nothing of it */
+}
+
+static uint64_t result(const warp_t *warp, uint32_t group, int lane) {
+    uint32_t lanes = 0;
+
+    if (warp->op[lane] == PYSH_SYNC)
+        return 0;
+    if (warp->op[lane] < PYSH_BALLOT)
+        return shuffled(warp, group, lane);
+    for (int other = 0; other < PYSH_WARP; other++)
+        if (has(group, other) &&
+            (warp->op[lane] == PYSH_BALLOT ? warp->value[other] != 0 : warp->value[other] == warp->value[lane]))
+            lanes |= 1u << other;
+    return lanes | (uint64_t)group << 32;
+}
+
+/* Have all lanes that `lane` waits for come to the same meeting? */
+static bool complete(const warp_t *warp, int lane) {
+    uint32_t group = warp->mask[lane] & warp->live;
+
+    if (group & ~warp->waiting)
+        return false;
+    for (int other = 0; other < PYSH_WARP; other++)
+        if (has(group, other) && warp->mask[other] != warp->mask[lane])
+            return false;
+    return true;
+}
+
+/* `own`: the lane that runs, which is not put on the line; -1: none. */
+static void release(warp_t *warp, int lane, worker_t *worker, int own) {
+    uint32_t group = warp->mask[lane] & warp->live;
+
+    for (int other = 0; other < PYSH_WARP; other++)
+        if (has(group, other))
+            warp->lane[other]->result = result(warp, group, other);
+    for (int other = 0; other < PYSH_WARP; other++)
+        if (has(group, other) && other != own)
+            line_add(&worker->ready, warp->lane[other]);
+    warp->waiting &= ~group;
+    worker->yields = worker->idle = 0;
+}
+
+uint64_t pysh_cpu_warp(int32_t op, uint32_t mask, uint64_t value, int32_t operand) {
+    worker_t *worker = pysh_worker;
+    fiber_t *self = worker->running;
+    int lane = self->seen.rank % PYSH_WARP;
+    warp_t *warp = &self->block->warps[self->seen.rank / PYSH_WARP];
+
+    warp->mask[lane] = mask | 1u << lane;
+    warp->op[lane] = op;
+    warp->operand[lane] = operand;
+    warp->value[lane] = value;
+    warp->lane[lane] = self;
+    warp->waiting |= 1u << lane;
+    if (complete(warp, lane))
+        release(warp, lane, worker, lane);
+    else
+        pysh_wait_in(self, AT_WARP);
+    return self->result;
+}
+
+uint32_t pysh_cpu_live_lanes(void) {
+    const fiber_t *self = pysh_worker->running;
+
+    return self->block->warps[self->seen.rank / PYSH_WARP].live;
+}
+
+/* A lane has ended: those that waited for it go on. */
+void pysh_warp_check(warp_t *warp, worker_t *worker) {
+    for (int lane = 0; lane < PYSH_WARP; lane++)
+        if (has(warp->waiting, lane) && complete(warp, lane))
+            release(warp, lane, worker, -1);
+}

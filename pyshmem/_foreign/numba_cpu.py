@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What of Numba's compiler for CPUs is replaced: machine code is made of whole kernels only.
+
+Numba's CPU optimises and assembles every function that another one calls, and links what that calls
+into each of them. A device routine is some sixty functions, of which nobody calls one alone: here they
+stay what the front end made of them until a kernel's launcher takes them all. Seen in Numba 0.68.1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as ll
+from numba import _dynfunc
+from numba.core import callconv, codegen, cpu
+from numba.np import numpy_support
+
+from .hooks import Hook
+
+HOOKS = (
+    Hook(codegen.JITCodeLibrary, "add_llvm_module", "self ll_module"),
+    Hook(codegen.JITCodeLibrary, "finalize", "self"),
+    Hook(codegen.JITCodeLibrary, "_optimize_final_module", "self"),
+    Hook(codegen.JITCodeLibrary, "_finalize_final_module", "self"),
+    Hook(codegen.JITCodeLibrary, "_get_compiled_object", "self"),
+    Hook(codegen.JITCPUCodegen, "_library_class"),
+    Hook(codegen.JITCPUCodegen, "set_env", "self env_name env"),
+    Hook(cpu.CPUContext, "get_executable", "self library fndesc env"),
+    Hook(callconv.CPUCallConv, "_get_return_status", "self builder code excinfoptr"),
+    Hook(numpy_support, "FROM_DTYPE"),
+)
+
+
+class KernelLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """The functions of one compilation. ``assemble`` makes a launcher of it, with all that it calls."""
+
+    def add_llvm_module(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+        self._final_module.link_in(ll_module)
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        self._finalized = True
+
+    def _reached(self) -> list[Any]:
+        """The libraries that it calls, each once."""
+        found: dict[int, Any] = {}
+        waiting = list(self._linking_libraries)
+        while waiting:
+            library = waiting.pop()
+            if id(library) not in found and library is not self:
+                found[id(library)] = library
+                waiting.extend(library._linking_libraries)
+        return list(found.values())
+
+    def assemble(self) -> None:
+        """Link, optimise and load it."""
+        for library in self._reached():
+            module = ll.parse_bitcode(library._final_module.as_bitcode())
+            for function in module.functions:
+                if not function.is_declaration and function.linkage == ll.Linkage.external:
+                    function.linkage = "linkonce_odr"
+            self._final_module.link_in(module)
+        # Names are unique in a process, and what is loaded from the store was named in another one.
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == ll.Linkage.linkonce_odr:
+                function.linkage = "internal"
+        self._optimize_final_module()
+        self._final_module.verify()
+        self._finalize_final_module()
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        with self._recorded_timings.record("Module passes", builder):
+            passes.run(self._final_module, builder)
+
+
+class KernelCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]
+    _library_class = KernelLibrary
+
+    def load(self, code: bytes, entry: str, environment: str, owner: Any) -> int:
+        """An object file of the store: the address of its entry. ``owner``: the entry's environment."""
+        engine = self._engine._ee
+        engine.add_object_file(ll.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        if environment:
+            self.set_env(environment, owner)
+        return int(engine.get_function_address(entry))
+
+
+class KernelContext(cpu.CPUContext):  # type: ignore[misc]
+    """The target's context, with libraries of that kind."""
+
+    def init(self) -> None:
+        super().init()
+        self._internal_codegen = KernelCodegen("pyshmem.kernels")
+
+    def get_executable(self, library: Any, fndesc: Any, env: Any) -> Any:
+        """Only launchers are called from Python, and have a wrapper for that."""
+        name = fndesc.llvm_cpython_wrapper_name
+        try:
+            library.get_function(name)
+        except NameError:
+            owner = fndesc.lookup_module()
+            return _dynfunc.make_function(owner, fndesc.qualname, "", 0, env, (library,))
+        library.assemble()
+        return super().get_executable(library, fndesc, env)
+
+
+def object_code(library: Any) -> bytes:
+    """The object file of a launcher that has been assembled."""
+    return bytes(library._get_compiled_object())
+
+
+def loaded(context: KernelContext, code: bytes, entry: str, environment: str, owner: Any) -> Any:
+    """A launcher from its object file, as what Python calls. ``owner``: a module, for reports."""
+    kept = _dynfunc.Environment({})
+    address = context.codegen().load(code, entry, environment, kept)
+    return _dynfunc.make_function(owner, entry, "", address, kept, (code, kept))
+
+
+def propagate(context: Any, builder: Any, code: Any, exception: Any) -> None:
+    """Raise what a function ended with: its code, and the address of the exception that Numba knows."""
+    known = builder.inttoptr(exception, callconv.excinfo_ptr_t)
+    status = context.call_conv._get_return_status(builder, code, known)
+    with builder.if_then(status.is_error):
+        context.call_conv.return_status_propagate(builder, status)
+
+
+def add_dtype(dtype: Any, kind: Any) -> None:
+    """Have arrays of a dtype typed that Numba does not know."""
+    known: Any = numpy_support.FROM_DTYPE
+    known.setdefault(dtype, kind)

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Launches of kernels that are compiled for the CPU: what of the simulator's launch differs.
+
+Arguments, streams, heaps and checks are the simulator's (``leaf.sim.launches``); here its function
+``run_active`` gets a body that compiles a kernel and runs its threads as fibers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import typeof, types
+from numba.core import callconv, cgutils
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.typing import signature
+from numba.extending import intrinsic
+
+from ...._core.library import ffi, lib, not_initialized, setting_number
+from ...._foreign import numba_cpu
+from ..sim import launches as simulated
+from ..sim.arrays import ndarray_of
+from . import atomics as atomics  # fills the names of cuda
+from . import language as language
+from . import printing, store
+from .state import STATE, STATE_NAME
+from .target import (
+    I32,
+    I64,
+    POINTER,
+    KernelDispatcher,
+    compiled,
+    dispatcher_of,
+    runtime_function,
+)
+
+_EXCEPTION = ffi.offsetof("ishmemx_cpu_launch_t", "exception")
+
+
+def _entry(context: Any, builder: Any, callee: Any, kinds: Any, packed: Any) -> Any:
+    """A function of C, ``int32_t entry(void *arguments, void **exception)``, which calls the kernel."""
+    module = builder.module
+    form = ir.FunctionType(I32, [POINTER, POINTER.as_pointer()])
+    entry = ir.Function(module, form, module.get_unique_name("pyshmem_entry"))
+    entry.linkage = "internal"
+    inner = ir.IRBuilder(entry.append_basic_block("entry"))
+    place = inner.bitcast(entry.args[0], packed.as_pointer())
+    exception = inner.bitcast(entry.args[1], callee.args[1].type)
+    values = []
+    for at, kind in enumerate(kinds):
+        field = inner.load(inner.gep(place, [I32(0), I32(at)]))
+        values.append(context.data_model_manager[kind].from_data(inner, field))
+    packer = context.get_arg_packer(kinds)
+    result = cgutils.alloca_once(inner, callee.args[0].type.pointee)
+    code = inner.call(callee, [result, exception, *packer.as_arguments(inner, values)])
+    is_none = inner.icmp_signed("==", code, callconv.RETCODE_NONE)  # a function without a result
+    inner.ret(inner.select(is_none, callconv.RETCODE_OK, code))
+    return entry
+
+
+def _launcher_of(dispatcher: Any, name: str) -> Any:
+    """A compiled function of the launch's address and the kernel's arguments, as a tuple."""
+
+    @intrinsic
+    def run(_context: Any, launch: Any, arguments: Any) -> Any:
+        kinds = tuple(map(types.unliteral, arguments))
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            dispatcher.compile(kinds)
+            overload = dispatcher.overloads[kinds]
+            context.active_code_library.add_linking_library(overload.library)
+            callee = context.declare_function(builder.module, overload.fndesc)
+            packed = ir.LiteralStructType(
+                [context.data_model_manager[kind].get_data_type() for kind in kinds]
+            )
+            memory = cgutils.alloca_once(builder, packed)
+            for at, kind in enumerate(kinds):
+                value = builder.extract_value(args[1], at)
+                data = context.data_model_manager[kind].as_data(builder, value)
+                builder.store(data, builder.gep(memory, [I32(0), I32(at)]))
+            entry = _entry(context, builder, callee, kinds, packed)
+            start = runtime_function(
+                builder.module, "pysh_cpu_run", I32, [I64, entry.type, POINTER]
+            )
+            code = builder.call(start, [args[0], entry, builder.bitcast(memory, POINTER)])
+            place = builder.inttoptr(builder.add(args[0], I64(_EXCEPTION)), I64.as_pointer())
+            numba_cpu.propagate(context, builder, code, builder.load(place))
+            return code
+
+        return signature(types.int32, types.int64, arguments), codegen
+
+    def launcher(launch: int, arguments: Any) -> int:
+        code: int = run(launch, arguments)
+        return code
+
+    launcher.__name__ = launcher.__qualname__ = f"launcher_{name}"
+    return compiled(launcher, no_cpython_wrapper=False)
+
+
+class _Launcher(NamedTuple):
+    """``function`` takes the launch's address and the arguments."""
+
+    function: Any
+    uses_state: bool
+
+
+_numbers = itertools.count()
+
+
+class Compiled:
+    """A kernel's launchers, by the types of its arguments."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+        self.launchers: dict[Any, _Launcher] = {}
+        self.text = ffi.new("char[]", kernel.fn.__qualname__.encode())
+
+    def launcher(self, arguments: tuple[Any, ...]) -> _Launcher:
+        """For arguments of these types: known, kept in the store, or compiled now."""
+        kinds = typeof(arguments)
+        made = self.launchers.get(kinds)
+        if made is None:
+            with global_compiler_lock:
+                made = self.launchers[kinds] = self._make(kinds)
+        return made
+
+    def _make(self, kinds: Any) -> _Launcher:
+        name = store.digest_of(self.kernel.fn, kinds, f"fastmath {self.kernel._fastmath}")
+        own: list[_Launcher] = []
+
+        def make() -> store.Code | None:
+            made, code = self._compile(kinds, name or f"own{next(_numbers)}")
+            own.append(made)
+            return code
+
+        def use(kept: store.Code) -> _Launcher:
+            return own[0] if own else _load(kept)
+
+        made = store.kept(name, make, use) if name else None
+        if made is None and not own:
+            make()
+        return made or own[0]
+
+    def _compile(self, kinds: Any, name: str) -> tuple[_Launcher, store.Code | None]:
+        dispatcher = _launcher_of(dispatcher_of(self.kernel), name)
+        dispatcher.compile((types.int64, kinds))
+        result = dispatcher.overloads[types.int64, kinds]
+        text = result.library.get_llvm_str()
+        made = _Launcher(result.entry_point, STATE_NAME in text)
+        if "numba.dynamic.globals" in text:  # addresses of this process
+            return made, None
+        code = numba_cpu.object_code(result.library)
+        entry, environment = result.fndesc.llvm_cpython_wrapper_name, result.fndesc.env_name
+        return made, store.Code(code, entry, environment, made.uses_state)
+
+
+def _load(kept: store.Code) -> _Launcher:
+    context = KernelDispatcher.targetdescr.target_context
+    owner = sys.modules[__name__]
+    function = numba_cpu.loaded(context, kept.code, kept.entry, kept.environment, owner)
+    return _Launcher(function, kept.uses_state)
+
+
+def compiled_kernel(kernel: Any) -> Compiled:
+    made = vars(kernel.fn).get("__pyshmem_launcher__")
+    if made is None:
+        kernel.fn.__pyshmem_launcher__ = made = Compiled(kernel)
+    return made
+
+
+def workers() -> int:
+    """Threads of the process that run the blocks of a launch."""
+    wanted = setting_number("CPU_THREADS")
+    if wanted > 0:
+        return int(wanted)
+    cores = len(os.sched_getaffinity(0))
+    n_pes = lib.ishmemx_n_pes() if STATE.filled else 1
+    return max(1, cores // max(1, int(n_pes)))
+
+
+def _plain(argument: Any) -> Any:
+    """What the launcher takes: arrays of NumPy, records, numbers and tuples of them."""
+    if isinstance(argument, tuple):
+        items = [_plain(item) for item in argument]
+        return type(argument)(*items) if hasattr(argument, "_fields") else tuple(items)
+    if isinstance(argument, (bool, int, float, complex, np.generic)):
+        return argument
+    try:
+        return ndarray_of(argument).view(np.ndarray)
+    except TypeError:
+        return getattr(argument, "_item", argument)
+
+
+def run(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) -> None:
+    """Run one launch, and raise what its threads raised."""
+    made = compiled_kernel(kernel)
+    given = tuple(_plain(argument) for argument in arguments)
+    launcher = made.launcher(given)
+    if launcher.uses_state and not STATE.filled:
+        raise not_initialized("a kernel uses pyshmem.device")
+    launch = ffi.new("ishmemx_cpu_launch_t *")
+    launch.blocks, launch.threads = dimensions
+    launch.workers, launch.module = workers(), -1 if number is None else number
+    launch.shared_bytes = kernel.dynshared_size
+    launch.interruptible = threading.current_thread() is threading.main_thread()
+    launch.name = made.text
+    try:
+        launcher.function(int(ffi.cast("intptr_t", launch)), given)
+    except Exception as error:
+        error.add_note(f"in kernel {kernel.fn.__qualname__}, {_where(launch)}")
+        raise
+    finally:
+        printing.show(launch.printed, launch.n_printed)
+        lib.ishmemx_cpu_forget(launch)
+    _raise(kernel.fn.__qualname__, launch)
+
+
+def _where(launch: Any) -> str:
+    return f"block {tuple(launch.block)}, thread {tuple(launch.thread)}"
+
+
+def _raise(name: str, launch: Any) -> None:
+    """What ended the launch, when it was no exception of the kernel's."""
+    if launch.end == lib.ISHMEMX_CPU_INTERRUPTED:
+        raise KeyboardInterrupt(f"in kernel {name}")
+    if launch.end == lib.ISHMEMX_CPU_NO_STATE:
+        raise not_initialized("a kernel uses pyshmem.device")
+    if launch.end == lib.ISHMEMX_CPU_FAILED:
+        text = ffi.string(launch.text).decode()
+        what = "deadlocked" if " at " in text else "failed"
+        raise RuntimeError(f"kernel {name} {what}: {text}")
+
+
+class _Function:
+    """A function of the device library, as a kernel."""
+
+    dynshared_size, _fastmath = 0, False
+
+    def __init__(self, function: Any) -> None:
+        self.fn = function
+
+
+def run_function(
+    function: Any, blocks: int, threads: int, arguments: list[Any], number: int
+) -> None:
+    """A kernel of calls on streams. Faults stay recorded for the next call of the host."""
+    run(_Function(function), ((blocks, 1, 1), (threads, 1, 1)), arguments, number)
+    lib.ishmemx_sim_kernel_ends()
+
+
+def install() -> None:
+    """Have the simulator's launches run compiled kernels."""
+    simulated.run_grid_of, simulated.run_grid = run, run_function

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Machine code of kernels, kept by what makes it: one PE of a host compiles, the others load it.
+
+The name of a file is a digest of the kernel, of the functions and constants that it names, of the types
+of its arguments, of this package, of the compilers and of the processor. A kernel that names what has no
+digest is compiled each time.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import hashlib
+import types as python_types
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import llvmlite.binding as ll
+import numba
+import numpy as np
+from numba import types
+from numba.core.dispatcher import Dispatcher
+from numba.cuda.simulator.kernel import FakeCUDAKernel
+
+from ...._core import kept_files
+
+T = TypeVar("T")
+
+
+class Code(NamedTuple):
+    """An object file; its function that Python calls, and the place of that one's environment."""
+
+    code: bytes
+    entry: str
+    environment: str
+    uses_state: bool
+
+
+class NoDigest(Exception):
+    """Something that a kernel names cannot be told from another by its content."""
+
+
+# -- what makes a kernel -------------------------------------------------------------------------
+
+
+def _modules_own(value: Any) -> bool:
+    """Of this package, of Numba, NumPy and Python: covered by their versions."""
+    owner = (getattr(value, "__module__", None) or "").partition(".")[0]
+    return owner in ("pyshmem", "numba", "numpy", "builtins", "math", "operator", "cmath")
+
+
+def _parts(value: Any, seen: set[int]) -> Iterator[str]:
+    """Texts that tell a value from others."""
+    if isinstance(value, FakeCUDAKernel):
+        yield from _parts(value.fn, seen)
+        yield f"fastmath {value._fastmath}"
+    elif isinstance(value, Dispatcher):
+        yield from _parts(value.py_func, seen)
+        yield repr(sorted(value.targetoptions.items(), key=str))
+    elif isinstance(value, python_types.FunctionType):
+        yield from _function_parts(value, seen)
+    elif isinstance(value, python_types.CodeType):
+        yield value.co_code.hex()
+        yield repr((value.co_names, value.co_varnames, value.co_freevars, value.co_firstlineno))
+        yield value.co_filename
+        for constant in value.co_consts:
+            yield from _parts(constant, seen)
+    elif isinstance(value, python_types.ModuleType):
+        yield f"module {value.__name__}"
+    elif isinstance(value, (tuple, frozenset)):
+        yield f"{type(value).__name__} {len(value)}"
+        for item in sorted(value, key=repr) if isinstance(value, frozenset) else value:
+            yield from _parts(item, seen)
+    elif isinstance(value, (np.ndarray, np.generic)):
+        if value.dtype.hasobject:
+            raise NoDigest(repr(value))
+        yield f"{value.dtype!r} {value.shape}"
+        yield value.tobytes().hex()
+    elif isinstance(value, (type, np.dtype, types.Type, enum.Enum)) or value in (None, Ellipsis):
+        yield f"{getattr(value, '__module__', '')} {value!r}"
+    elif isinstance(value, (bool, int, float, complex, str, bytes)):
+        yield f"{type(value).__name__} {value!r}"
+    elif _modules_own(value):
+        yield f"{type(value).__name__} {getattr(value, '__qualname__', '')}"
+        if not getattr(value, "__qualname__", ""):
+            raise NoDigest(repr(value))
+    else:
+        raise NoDigest(repr(value))
+
+
+def _function_parts(function: Any, seen: set[int]) -> Iterator[str]:
+    yield f"{function.__module__} {function.__qualname__}"
+    if id(function) in seen or (_modules_own(function) and "<locals>" not in function.__qualname__):
+        return
+    seen.add(id(function))
+    yield from _parts(function.__code__, seen)
+    yield from _parts(function.__defaults__, seen)
+    for cell in function.__closure__ or ():
+        yield from _parts(cell.cell_contents, seen)
+    for name in sorted(_names(function.__code__)):
+        if name in function.__globals__:
+            yield name
+            yield from _parts(function.__globals__[name], seen)
+
+
+def _names(code: Any) -> set[str]:
+    inner = (one for one in code.co_consts if isinstance(one, python_types.CodeType))
+    return set(code.co_names).union(*map(_names, inner))
+
+
+@functools.cache
+def _processor() -> str:
+    return f"{ll.get_host_cpu_name()} {ll.get_host_cpu_features().flatten()}"
+
+
+def digest_of(function: Any, kinds: Any, options: str) -> str:
+    """The name of the machine code; empty when it is not kept."""
+    digest = hashlib.sha256(
+        f"{kept_files.origin()} {_processor()} {np.__version__} {numba.config.OPT} {kinds} {options}".encode()
+    )
+    try:
+        for part in _parts(function, set()):
+            digest.update(part.encode() + b"\n")
+    except (NoDigest, ValueError):  # ValueError: a variable of the function around it is not set
+        return ""
+    return digest.hexdigest()[:40]
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def kept(name: str, make: Callable[[], Code | None], use: Callable[[Code], T]) -> T | None:
+    """What ``use`` makes of the code of that name, which is compiled once on a host; None: it is not kept."""
+
+    def made() -> kept_files.File | None:
+        code = make()
+        if code is None:
+            return None
+        about = code._asdict()
+        return about, about.pop("code")
+
+    def used(file: kept_files.File) -> T | None:
+        about, code = file
+        try:
+            return use(Code(code, about["entry"], about["environment"], about["uses_state"]))
+        except KeyError:
+            return None
+
+    return kept_files.kept(kept_files.folder() / f"cpu-{name}.o", made, used)

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A target of Numba: its CPU's, where ``numba.cuda`` means what it means in kernels.
+
+Nothing of it is seen by ``numba.njit``: names, options and implementations belong to this target alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding
+from llvmlite import ir
+from numba import cuda, types
+from numba.core import errors, typing
+from numba.core.decorators import jit
+from numba.core.dispatcher import Dispatcher
+from numba.core.registry import CPUTarget
+from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, target_registry
+from numba.cuda.simulator.kernel import FakeCUDAKernel
+from numba.extending import intrinsic
+from numba.extending import register_jitable as register_jitable
+
+from ...._core.library import ffi, lib
+from ...._foreign import numba_cpu
+from . import halves
+
+NAME = "pyshmem_cpu"
+#: How calls that Numba lowers by itself are lowered here; ``printing`` fills it.
+LOWER: dict[str, Any] = {}
+#: What ``numba.cuda`` has in kernels, by name; ``language`` fills it.
+LANGUAGE: dict[str, Any] = {}
+RANK = ffi.offsetof("ishmemx_cpu_thread_t", "rank")
+
+I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
+POINTER = I8.as_pointer()
+VOID = ir.VoidType()
+
+_OPTIONS = {
+    "error_model": "numpy", "_nrt": False, "nogil": True, "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}  # fmt: skip
+
+
+class KernelTarget(CPU):
+    """What overloads of any target and of the CPU's apply to."""
+
+
+class _Typing(typing.Context):
+    """Types of what kernels name."""
+
+    def resolve_module_constants(self, typ: Any, attr: str) -> Any:
+        if typ.pymod is not cuda:
+            return super().resolve_module_constants(typ, attr)
+        if attr == "laneid":
+            return types.int32
+        if attr in LANGUAGE:
+            return self.resolve_value_type(LANGUAGE[attr])
+        value = vars(cuda).get(attr)
+        if value is not None:
+            try:
+                return super().resolve_value_type(value)
+            except ValueError:
+                pass
+        raise errors.TypingError(
+            f"cuda.{attr} is not compiled for the CPU yet: run with --device sim, which interprets"
+            " kernels"
+        )
+
+    def resolve_value_type(self, val: Any) -> Any:
+        if isinstance(val, FakeCUDAKernel):
+            return types.Dispatcher(dispatcher_of(val))
+        return super().resolve_value_type(val)
+
+
+class _Context(numba_cpu.KernelContext):
+    def init(self) -> None:
+        super().init()
+        self.data_model_manager = halves.models()
+
+    def load_additional_registries(self) -> None:
+        super().load_additional_registries()
+        self.install_registry(halves.registry)
+
+    def get_getattr(self, typ: Any, attr: str) -> Any:
+        if not isinstance(typ, types.Module) or typ.pymod is not cuda:
+            return super().get_getattr(typ, attr)
+        kind = self.typing_context.resolve_module_constants(typ, attr)
+        if isinstance(kind, types.Dummy):
+            return None
+        if attr == "laneid":
+            return lambda context, builder, *_: builder.and_(thread_word(builder, RANK), I32(31))
+        value = LANGUAGE.get(attr, vars(cuda).get(attr))
+        return lambda context, builder, *_: context.get_constant_generic(builder, kind, value)
+
+    def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
+        """Printing as kernels do it: Numba's runs Python, on the fiber's stack."""
+        if fn is print:
+            return functools.partial(LOWER["print"], self, sig)
+        return super().get_function(fn, sig, _firstcall)
+
+
+class _Target(CPUTarget):
+    @functools.cached_property
+    def _toplevel_target_context(self) -> Any:
+        return _Context(self.typing_context, self._target_name)
+
+    @functools.cached_property
+    def _toplevel_typing_context(self) -> Any:
+        return _Typing()
+
+
+class KernelDispatcher(Dispatcher):
+    targetdescr = _Target(NAME)
+
+
+halves.install()
+target_registry[NAME] = KernelTarget
+dispatcher_registry[KernelTarget] = KernelDispatcher
+
+
+def compiled(*given: Any, **options: Any) -> Any:
+    """``numba.jit`` for this target."""
+    options.pop("_target", None)
+    made: Any = jit  # its types say nothing of other targets
+    return made(*given, _target=NAME, **{**_OPTIONS, **options})
+
+
+jit_registry[KernelTarget] = compiled
+
+
+def dispatcher_of(kernel: Any) -> Any:
+    """What compiles a function under ``cuda.jit``: one for all configurations of it."""
+    made = vars(kernel.fn).get("__pyshmem_cpu__")
+    if made is None:
+        made = compiled(kernel.fn, fastmath=bool(kernel._fastmath))
+        kernel.fn.__pyshmem_cpu__ = made
+    return made
+
+
+# -- functions of the library that compiled code calls -------------------------------------------
+
+_FUNCTIONS = (
+    "pysh_cpu_run", "pysh_cpu_self", "pysh_cpu_sync", "pysh_cpu_sync_count", "pysh_cpu_warp",
+    "pysh_cpu_live_lanes", "pysh_cpu_grid_sync", "pysh_cpu_yield", "pysh_cpu_went_on",
+    "pysh_cpu_shared", "pysh_cpu_no_state", "pysh_cpu_print", "ishmemx_leaf_atomic",
+    "ishmemx_leaf_time_awake",
+)  # fmt: skip
+for _name in _FUNCTIONS:  # by name, in this process's code and in what the store keeps
+    llvmlite.binding.add_symbol(_name, lib.ishmemx_cpu_symbol(_name.encode()))
+
+
+def runtime_function(
+    module: ir.Module, name: str, result: Any, arguments: list[Any], *, pure: bool = False
+) -> Any:
+    """A function of ``native/src/fiber/fiber.h``. ``pure``: a thread's value is constant."""
+    try:
+        return module.get_global(name)
+    except KeyError:
+        function = ir.Function(module, ir.FunctionType(result, arguments), name)
+        function.attributes.add("nounwind")
+        if pure:
+            function.attributes.add("readnone")
+        return function
+
+
+def call(builder: Any, name: str, result: Any, *arguments: Any, pure: bool = False) -> Any:
+    kinds = [argument.type for argument in arguments]
+    function = runtime_function(builder.module, name, result, kinds, pure=pure)
+    return builder.call(function, arguments)
+
+
+def self_pointer(builder: Any) -> Any:
+    """The thread's ``ishmemx_cpu_thread_t``."""
+    return call(builder, "pysh_cpu_self", POINTER, pure=True)
+
+
+def thread_word(builder: Any, offset: int, kind: Any = I32) -> Any:
+    """A field of the thread, which is constant while it lives."""
+    place = builder.gep(self_pointer(builder), [I64(offset)])
+    word = builder.load(builder.bitcast(place, kind.as_pointer()))
+    word.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return word
+
+
+def with_arity(arity: int, typing: Callable[..., Any]) -> Any:
+    """An intrinsic of ``arity`` arguments: Numba reads the number from the function's signature."""
+
+    def routine(_context: Any, *arguments: Any) -> Any:
+        return typing(*arguments)
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    names = ["context", *(f"a{i}" for i in range(arity))]
+    shown = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+    setattr(routine, "__signature__", shown)  # noqa: B010  (no attribute that type checkers know)
+    return intrinsic(routine)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What kernels compiled for the CPU take of ``numba.cuda``: run by test_device_cpu.py on a PE."""
+
+import math
+from collections import namedtuple
+
+import numba
+import numpy as np
+from numba import cuda
+
+from pyshmem import device as shmem
+
+TABLE = np.arange(8.0)
+OFFSET = 5
+Pair = namedtuple("Pair", "scale values")
+WARP = np.arange(64)
+
+
+@cuda.jit(device=True)
+def twice(x):
+    return 2 * x
+
+
+def with_closure(c):
+    @cuda.jit
+    def kernel(out):
+        x, y = cuda.grid(2)
+        if x < out.shape[0] and y < out.shape[1]:
+            out[x, y] = twice(cuda.threadIdx.x) + c + OFFSET + 1000 * cuda.blockIdx.y
+
+    return kernel
+
+
+@cuda.jit
+def meetings(out, real, flags):
+    i = cuda.grid(1)
+    out[i, 0] = cuda.shfl_xor_sync(0xFFFFFFFF, i, 1)
+    out[i, 1] = cuda.ballot_sync(0xFFFFFFFF, i % 3 == 0)
+    out[i, 2] = cuda.syncthreads_count(i % 2) + 100 * cuda.syncthreads_and(i < 40)
+    out[i, 3] = cuda.laneid + 100 * cuda.warpsize
+    out[i, 4] = cuda.any_sync(0xFFFFFFFF, i == 3) + 10 * cuda.all_sync(0xFFFFFFFF, i < 32)
+    out[i, 5] = cuda.match_any_sync(0xFFFFFFFF, i // 16)
+    real[i, 0] = cuda.shfl_down_sync(0xFFFFFFFF, float(i), 4)
+    real[i, 1] = cuda.fma(2.0, float(i), 1.0) + math.sqrt(4.0)
+    dynamic = cuda.shared.array(0, numba.int32)
+    dynamic[cuda.threadIdx.x] = i
+    cuda.syncthreads()
+    real[i, 2] = dynamic[cuda.blockDim.x - 1 - cuda.threadIdx.x]
+    if cuda.blockIdx.x == 0 and cuda.threadIdx.x == 0:  # the other block is later, or beside it
+        while flags[0] == 0:
+            cuda.nanosleep(100)
+    elif cuda.threadIdx.x == 0:
+        cuda.threadfence()
+        cuda.atomic.exch(flags, 0, 1)
+    cuda.cg.this_grid().sync()
+    real[i, 3] = cuda.gridsize(1)
+
+
+@cuda.jit
+def memory(out, bits, pair):
+    i = cuda.grid(1)
+    local = cuda.local.array((2, 3), numba.float32)
+    for k in range(6):
+        local[k // 3, k % 3] = i + k
+    shared = cuda.shared.array(shape=(4, 8), dtype=numba.float64)
+    shared[i % 4, i // 4] = local[1, 2] * pair.scale
+    cuda.syncthreads()
+    out[i].total = shared[(i + 1) % 4, i // 4] + cuda.const.array_like(TABLE)[i % 8]
+    out[i].number = pair.values[i] + numba.int32(7.9)
+    bits[i, 0] = cuda.popc(i)
+    bits[i, 1] = cuda.clz(numba.int32(i))
+    bits[i, 2] = cuda.ffs(i)
+    bits[i, 3] = cuda.brev(numba.uint32(i)) >> 16
+
+
+@cuda.jit
+def atomics(a, u, f, old):
+    i = cuda.grid(1)
+    cuda.atomic.add(a, 0, 1)
+    cuda.atomic.max(a, 1, i)
+    cuda.atomic.min(a, (2,), -i)
+    cuda.atomic.xor(a, 3, 1 << (i % 8))
+    old[i] = cuda.atomic.cas(a, 4, 0, i + 1)
+    cuda.atomic.compare_and_swap(a[5:], 0, 7)
+    cuda.atomic.inc(u, 0, 6)
+    cuda.atomic.dec(u, 1, 6)
+    cuda.atomic.add(f, 0, 0.5)
+    cuda.atomic.max(f, 1, float(i))
+    cuda.atomic.nanmin(f, 2, float(-i))
+    cuda.atomic.sub(f, -1, 2)
+
+
+@cuda.jit
+def talks(x):
+    if cuda.threadIdx.x < 2:
+        print("thread", cuda.threadIdx.x, x, x > 1.0)
+
+
+@cuda.jit
+def communicates(array):
+    shmem.p(array, 3, shmem.my_pe())
+
+
+def check_language() -> None:
+    out = np.zeros((20, 3), np.int64)
+    with_closure(100)[(2, 3), (16, 1)](out)
+    x, y = np.indices(out.shape)
+    assert (out == 2 * (x % 16) + 105 + 1000 * y).all()
+
+    out, real = np.zeros((64, 6), np.int64), np.zeros((64, 4))
+    meetings[2, 32, 0, 128](out, real, np.zeros(1, np.int32))
+    assert (out[:, 0] == WARP ^ 1).all()
+    votes = [sum(1 << j % 32 for j in range(64) if j // 32 == w and j % 3 == 0) for w in (0, 1)]
+    assert (out[:, 1] == np.array(votes)[WARP // 32]).all()
+    assert (out[:, 2] == np.where(WARP < 32, 116, 16)).all()
+    assert (out[:, 3] == 3200 + WARP % 32).all()
+    assert (out[:, 4] == np.where(WARP < 32, 11, 0)).all()
+    assert (out[:, 5] == np.where(WARP // 16 % 2 == 0, 0xFFFF, 0xFFFF0000)).all()
+    assert (real[:, 0] == np.where(WARP % 32 < 28, WARP + 4, WARP)).all()
+    assert (real[:, 1] == 2 * WARP + 3).all()
+    assert (real[:, 2] == WARP // 32 * 32 + 31 - WARP % 32).all()
+    assert (real[:, 3] == 64).all()
+
+    i = np.arange(32)
+    records = np.zeros(32, [("number", np.int32), ("total", np.float64)])
+    bits = np.zeros((32, 4), np.int64)
+    memory[1, 32](records, bits, Pair(2.0, i))
+    beside = i // 4 * 4 + (i + 1) % 4
+    assert (records["total"] == (beside + 5) * 2 + i % 8).all()
+    assert (records["number"] == i + 7).all()
+    lengths = [int(k).bit_length() for k in i]
+    assert (bits[:, 0] == [bin(k).count("1") for k in i]).all()
+    assert (bits[:, 1] == 32 - np.array(lengths)).all()
+    assert (bits[:, 2] == [int(k & -k).bit_length() for k in i]).all()
+    assert (bits[:, 3] == [int(f"{k:032b}"[::-1], 2) >> 16 for k in i]).all()
+
+
+def check_atomics() -> None:
+    a, u, f = np.zeros(6, np.int64), np.zeros(2, np.uint32), np.zeros(4, np.float32)
+    old = np.zeros(256, np.int64)
+    atomics[8, 32](a, u, f, old)
+    assert a.tolist()[:4] == [256, 255, -255, 0]
+    assert a[5] == 7
+    assert a[4] > 0
+    assert set(old) == {0, a[4]}
+    assert u.tolist() == [256 % 7, (-256) % 7]
+    assert f.tolist() == [128, 255, -255, -512]
+
+
+def main() -> None:
+    check_language()
+    check_atomics()
+    talks[1, 4](1.5)
+    try:
+        communicates[1, 1](np.zeros(1))
+    except RuntimeError as error:  # no job
+        print(type(error).__name__)
+    print("ok")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Device cpu: kernels compiled for the CPU, and what of the device suite runs there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+SUITE = HERE.parent / "spmd" / "device"
+
+TRAFFIC = """
+import numpy as np
+import pyshmem
+from numba import cuda
+from pyshmem import device as shmem
+
+@cuda.jit
+def exchange(box, data, sums, signal, counter):
+    me, n = shmem.my_pe(), shmem.n_pes()
+    right = (me + 1) % n
+    shmem.put_signal_work_group(box, data, signal, 1, shmem.SIGNAL_SET, right)
+    shmem.signal_wait_until_work_group(signal, shmem.CMP_EQ, 1)
+    if cuda.threadIdx.x == 0:
+        for pe in range(n):
+            shmem.atomic_add(counter, me + 1, pe)
+        sums[0] = shmem.g(data, right)
+    shmem.sum_reduce_work_group(shmem.TEAM_WORLD, sums[1:], data, 100)
+    shmem.barrier_all_work_group()
+
+with pyshmem.init() as job:
+    me, n = job.my_pe, job.n_pes
+    make = lambda count, dtype: pyshmem.zeros(count, dtype=dtype, heap="device")
+    box, data, sums = (make(count, np.float64) for count in (100, 100, 101))
+    signal, counter = make(1, np.uint64), make(1, np.int64)
+    data[:] = np.arange(100) + me
+    pyshmem.barrier_all()
+    exchange[1, 64](box, data, sums, signal, counter)
+    assert (box == np.arange(100) + (me - 1) % n).all()
+    assert counter[0] == n * (n + 1) // 2 and sums[0] == (me + 1) % n
+    assert (sums[1:] == n * np.arange(100) + n * (n - 1) // 2).all()
+print("ok")
+"""
+
+WRONG = """
+import os, signal, sys, threading, time
+import numpy as np
+import pyshmem.device
+from numba import cuda
+
+@cuda.jit
+def raises(x):
+    if cuda.grid(1) == 5:
+        raise ValueError("five")
+
+@cuda.jit
+def deadlocks(x):
+    if cuda.threadIdx.x < 3:
+        cuda.syncthreads()
+    else:
+        cuda.syncwarp()
+
+@cuda.jit
+def unknown(x):
+    cuda.no_such_name(x)
+
+@cuda.jit
+def halves(x):
+    x[0] = cuda.fp16.hadd(x[0], x[1])
+
+@cuda.jit
+def spins(x):
+    while x[0] == 0:
+        pass
+
+@cuda.jit
+def crashes(x):
+    if cuda.grid(1) == 37:
+        x[1 << 40] = 1
+
+zeros = np.zeros(4)
+for kernel in (raises, deadlocks, unknown, halves):
+    try:
+        kernel[2, 4](zeros)
+    except Exception as error:
+        lines = [line for line in str(error).splitlines() if "cuda." in line or len(line) < 120]
+        print(kernel.__name__, type(error).__name__, lines[-1 if kernel is deadlocks else 0])
+        print(*getattr(error, "__notes__", ()))
+        print([line for line in str(error).splitlines() if "not compiled" in line])
+spins[1, 1](np.ones(4))
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    spins[4, 4](zeros)
+except KeyboardInterrupt:
+    print("interrupted")
+sys.stdout.flush()
+crashes[4, 16](zeros)
+"""
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Machine code is kept between the tests of this file, and not in the user's folder."""
+    return {"PYSHMEM_CACHE_DIR": str(tmp_path_factory.mktemp("kernels"))}
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_kernels_on_cpus_have_the_names_of_numba_cuda(
+    threads: str, run_pes: Callable, kept: dict[str, str]
+) -> None:
+    """The second time the machine code of the first is loaded."""
+    environment = {**kept, "PYSHMEM_CPU_THREADS": threads}
+    program = HERE / "kernels_on_cpu.py"
+    done = run_pes(1, program, timeout=200, device="cpu", env=environment, check=True)
+    talk = ["thread 0 1.5 True", "thread 1 1.5 True"]
+    assert done.stdout.splitlines() == [*talk, "NotInitialized", "ok"]
+
+
+@pytest.mark.parametrize("setting", ["P2P=1", "P2P=0", "NODE_SIZE=1"])
+def test_kernels_on_cpus_communicate(setting: str, run_pes: Callable, kept: dict[str, str]) -> None:
+    name, _, value = setting.partition("=")
+    environment = {**kept, f"PYSHMEM_{name}": value}
+    program = Path(kept["PYSHMEM_CACHE_DIR"]) / "traffic.py"  # the same file each time
+    program.write_text(TRAFFIC)
+    done = run_pes(3, program, timeout=200, device="cpu", env=environment, check=True)
+    assert done.stdout.split() == ["ok"] * 3
+
+
+def test_what_goes_wrong_in_kernels_on_cpus_is_told(
+    run_command: Callable, kept: dict[str, str]
+) -> None:
+    done = run_command([sys.executable, "-c", WRONG], 200, PYSHMEM_DEVICE="cpu", **kept)
+    for part in (
+        "raises ValueError five\nin kernel raises, block (1, 0, 0), thread (1, 0, 0)\n",
+        ", 0, 0): threads 0-2 at syncthreads; threads 3 at a warp's meeting\n",
+        "cuda.no_such_name is not compiled for the CPU yet",
+        "cuda.fp16 is not compiled for the CPU yet",
+        "interrupted\n",
+    ):
+        assert part in done.stdout
+    assert "in kernel crashes, block (2, 0, 0), thread (5, 0, 0)\n" in done.stderr
+    assert done.returncode < 0
+
+
+#: Files of the device suite that pass there. Most of their time is the compiler's.
+FILES = ["faults"]
+LONG = ["signals", "waits", "put_get"]
+
+
+@pytest.mark.parametrize(
+    "name", [*FILES, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)]
+)
+def test_the_device_suite_on_cpus(name: str, run_pes: Callable, kept: dict[str, str]) -> None:
+    options = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    program = str(SUITE / f"test_{name}.py")
+    done = run_pes(2, program, timeout=900, device="cpu", options=options, env=kept)
+    assert done.returncode == 0, done.stdout
