@@ -115,9 +115,8 @@ def _processor() -> str:
 
 def digest_of(function: Any, kinds: Any, options: str) -> str:
     """The name of the machine code; empty when it is not kept."""
-    digest = hashlib.sha256(
-        f"{kept_files.origin()} {_processor()} {np.__version__} {numba.config.OPT} {kinds} {options}".encode()
-    )
+    made_by = f"{kept_files.origin()} {_processor()} {np.__version__} {numba.config.OPT}"
+    digest = hashlib.sha256(f"{made_by} {kinds} {options}".encode())
     try:
         for part in _parts(function, set()):
             digest.update(part.encode() + b"\n")
@@ -130,7 +129,7 @@ def digest_of(function: Any, kinds: Any, options: str) -> str:
 
 
 def kept(name: str, make: Callable[[], Code | None], use: Callable[[Code], T]) -> T | None:
-    """What ``use`` makes of the code of that name, which is compiled once on a host; None: it is not kept."""
+    """What ``use`` makes of the code of that name, compiled once on a host; None: it is not kept."""
 
     def made() -> kept_files.File | None:
         code = make()
