@@ -269,6 +269,29 @@ def test_the_rule_predicts_the_rows_of_a_gpu_from_those_of_the_nearest(
     assert max(ratios) <= 1.15
 
 
+def test_rows_of_the_h200_take_the_faster_way_and_those_by_rule_nearly() -> None:
+    """On two H200s, every shape of put and get over bytes, all PEs at once."""
+    own, by_rule = (
+        {op: cutover.size_of(op.split()[0], rows) for one in tables for op, rows in one.rows.items()
+         if op.split()[0] in cutover.SHAPED}
+        for tables in ([t for t in shipped() if t.gpu == gpu] for gpu in (H200, H100))
+    )  # fmt: skip
+    path = RESULTS / "2026-11-26-h200-x2-choices" / "choices_x2.jsonl"
+    figures = [row for row in map(json.loads, path.read_text().splitlines()) if "op" in row]
+    assert len({row["op"] for row in figures}) == 32
+    worst, ratios, far = 0.0, [], set()
+    for row in figures:
+        op, ways = row["op"], (row["stores"], row["engine"])
+        mine, theirs = (ways[int(row["bytes"] >= cuts[op])] for cuts in (own, by_rule))
+        worst = max(worst, mine / min(ways))
+        ratios.append(theirs / mine)
+        far |= {op} if ratios[-1] > 1.15 else set()
+    assert worst <= 1.05
+    assert np.mean(ratios) <= 1.01
+    # An H100's were measured at sizes four times apart; there they miss. The list may get shorter.
+    assert far <= {"put 1x1", "put 8x1", "put 8x128"}
+
+
 # ---- what the driver says ----------------------------------------------------------------------
 
 
