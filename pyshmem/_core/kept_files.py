@@ -131,8 +131,8 @@ def state() -> tuple[int, int, str]:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One process, and one thread, at a time; the lock goes with a holder that dies.
+def one_at_a_time(path: Path) -> Iterator[None]:
+    """One process, and one thread, for a name; the lock goes with a holder that dies.
 
     Without it where there can be none: a folder that cannot be written, a file system without locks.
     """
@@ -159,7 +159,7 @@ def kept(path: Path, make: Callable[[], File | None], use: Callable[[File], T | 
     value = use(found) if found else None
     if value is not None:
         return value
-    with _locked(path):
+    with one_at_a_time(path):
         found = read(path)
         value = use(found) if found else None
         if value is not None:

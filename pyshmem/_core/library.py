@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 import os
+import tempfile
 from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
@@ -235,10 +236,16 @@ def text_of_file(path: Path, named_by: str) -> str:
 
 
 def cache_folder() -> Path:
-    """Where what can be made again is kept: ``PYSHMEM_CACHE_DIR``, else in the user's cache."""
+    """Where what can be made again is kept: ``PYSHMEM_CACHE_DIR``, else in the user's cache.
+
+    A user without a home, as in some containers, has a folder for temporary files.
+    """
     if chosen := setting("CACHE_DIR")[0]:
         return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pyshmem"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pyshmem"
+    except RuntimeError:
+        return Path(tempfile.gettempdir(), f"pyshmem-{os.geteuid()}")
 
 
 def setting_number(name: str) -> int:

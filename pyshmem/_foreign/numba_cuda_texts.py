@@ -7,6 +7,7 @@ what a kernel's ``CUDACodeLibrary`` asks of the libraries that it links. Seen in
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -38,8 +39,14 @@ DESCRIPTOR = Hook(
     "self native modname qualname unique_name doc typemap restype calltypes args kws",
 )
 RESULT_FIELDS = Hook(compiler, "CR_FIELDS")
+#: A kernel is made, and looks in its PTX for functions for which files have to be linked.
+KERNEL = Hook(dispatcher._Kernel, "__init__", "self py_func argtypes")
+ASM = Hook(codegen.CUDACodeLibrary, "get_asm_str", "self cc")
 
-HOOKS = (COMPILE_DEVICE, LINK_ALL, LINKER_ADD, ADD_LIBRARY, DESCRIPTOR, RESULT_FIELDS)
+HOOKS = (
+    *(COMPILE_DEVICE, LINK_ALL, LINKER_ADD, ADD_LIBRARY, DESCRIPTOR, RESULT_FIELDS),
+    *(KERNEL, ASM),
+)
 
 
 class _Module:
@@ -76,8 +83,18 @@ class TextLibrary:
         self._teardown_functions: tuple[Any, ...] = ()
 
     @property
-    def linking_libraries(self) -> list[Any]:
-        return [one for each in self._linking_libraries for one in (*each.linking_libraries, each)]
+    def linking_libraries(self) -> list[TextLibrary]:
+        """All that it calls, each once."""
+        found: dict[str, TextLibrary] = {}
+        for each in self._linking_libraries:
+            for one in (*each.linking_libraries, each):
+                found.setdefault(one.name, one)
+        return list(found.values())
+
+    @property
+    def llvm_strs(self) -> list[str]:
+        """Its text, and that of all that it calls."""
+        return [self.text, *(one.text for one in self.linking_libraries)]
 
     def _ensure_finalized(self) -> None:
         """It is as it was made."""
@@ -143,6 +160,49 @@ def add_to_links(add: Callable[[Any, Any, tuple[Any, ...]], None]) -> None:
         return link_all_and_more
 
     LINK_ALL.wrap(adding)
+
+
+_making = threading.local()
+
+
+def is_of_kernel(library: Any) -> bool:
+    """Is it made, or was it, for a kernel that is launched? Else its text may go anywhere."""
+    return bool(getattr(_making, "depth", 0) or getattr(library, "pyshmem_launched", False))
+
+
+def look_at_own_ptx_alone(own_texts: Callable[[Any], list[str]]) -> None:
+    """A kernel that is made looks for files to link in the PTX of ``own_texts(library)``.
+
+    With link-time optimisation this PTX serves for nothing else, and takes NVVM as long as the code that
+    is linked. Routines that are there as texts need no files, see ``self_contained``.
+    """
+
+    def telling(init: Callable[..., None]) -> Callable[..., None]:
+        def make(kernel: Any, *args: Any, **options: Any) -> None:
+            _making.depth = getattr(_making, "depth", 0) + 1
+            try:
+                init(kernel, *args, **options)
+                kernel._codelibrary.pyshmem_launched = True
+            finally:
+                _making.depth -= 1
+
+        return make
+
+    def shortening(get: Callable[..., str]) -> Callable[..., str]:
+        def asm(library: Any, cc: Any = None) -> str:
+            if not getattr(_making, "depth", 0) or not library._lto:
+                return get(library, cc)
+            whole, library._llvm_strs = library._llvm_strs, own_texts(library)
+            try:
+                return get(library, cc)
+            finally:
+                library._llvm_strs = whole
+                library._ptx_cache.clear()
+
+        return asm
+
+    KERNEL.wrap(telling)
+    ASM.wrap(shortening)
 
 
 def root_name(result: Any) -> str:

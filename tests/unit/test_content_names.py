@@ -22,11 +22,12 @@ def module(name: str, *calls: str, value: int = 0, linkage: str = "linkonce_odr 
 
 
 def test_the_counters_in_numbas_names_do_not_count() -> None:
-    one = freeze([module("_ZN4f_40", "_ZN4g_41"), module("_ZN4g_41")], "_ZN4f_40")
-    two = freeze([module("_ZN4g_7"), module("_ZN4f_9", "_ZN4g_7")], "_ZN4f_9")
+    one = freeze([module("_ZN1fB2v40", "_ZN1gB2v41"), module("_ZN1gB2v41")], "_ZN1fB2v40")
+    two = freeze([module("_ZN1gB1v7"), module("_ZN1fB1v9", "_ZN1gB1v7")], "_ZN1fB1v9")
     assert one == two
     root, *_ = one.functions
     assert root == one.root
+    assert [name[:-32] for name in one.functions] == ["_ZN1f_", "_ZN1g_"]
     assert one.functions[root].calls == tuple(name for name in one.functions if name != root)
 
 
@@ -69,6 +70,7 @@ def test_functions_that_are_not_asked_for_are_left_out() -> None:
         (["; nothing\n"], "f", "defines 0 functions"),
         ([module("f")], "g", "g is not among 1"),
         ([module("f", "g"), module("g", "f")], "f", "f calls itself"),
+        ([module("f", "g", "vprintf")], "f", "g is not among them"),
     ],
 )
 def test_modules_of_another_kind_are_refused(texts: list[str], root: str, why: str) -> None:
@@ -86,5 +88,5 @@ def test_a_text_that_is_not_that_of_its_name_is_noticed() -> None:
         {name: routine.functions[name]},
         {callee: routine.functions[callee]},
     ):
-        with pytest.raises(ValueError, match="pysh_"):
+        with pytest.raises(ValueError, match="pyshmem_"):
             content_names.check(Routine(routine.root, functions))

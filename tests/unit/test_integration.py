@@ -22,6 +22,7 @@ CHECKS = [
 @pytest.mark.parametrize("check", CHECKS)
 def test_integration(check):
     environment = dict(os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda")
+    environment["PYSHMEM_KERNEL_STORE"] = "none"
     command = [sys.executable, str(SCRIPT), check]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from pyshmem._core import kept_files
+from pyshmem._core import kept_files, library
 
 CODE = b"\x7fELF\ncode"
 
@@ -95,12 +98,12 @@ def test_a_lock_whose_file_is_removed_is_taken_anew(tmp_path: Path) -> None:
     entered, go_on, second = threading.Event(), threading.Event(), threading.Event()
 
     def first() -> None:
-        with kept_files._locked(path):
+        with kept_files.one_at_a_time(path):
             entered.set()
             go_on.wait(timeout=60)
 
     def next_one() -> None:
-        with kept_files._locked(path):
+        with kept_files.one_at_a_time(path):
             second.set()
 
     threads = [threading.Thread(target=each, daemon=True) for each in (first, next_one)]
@@ -118,8 +121,18 @@ def test_a_lock_whose_file_is_removed_is_taken_anew(tmp_path: Path) -> None:
 def test_who_waits_too_long_goes_on_without(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(kept_files, "_PATIENCE", 0.1)
     path = tmp_path / "some.ll"
-    with kept_files._locked(path):
+    with kept_files.one_at_a_time(path):
         assert kept_files.kept(path, lambda: ({}, CODE), lambda file: file[1]) == CODE
+
+
+def test_a_user_without_a_home_has_a_folder_too(monkeypatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("XDG_CACHE_HOME", "PYSHMEM_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    assert library.cache_folder().name == f"pyshmem-{os.geteuid()}"
 
 
 def test_the_folder_is_told_with_what_is_in_it(tmp_path: Path, monkeypatch) -> None:
@@ -131,3 +144,33 @@ def test_the_folder_is_told_with_what_is_in_it(tmp_path: Path, monkeypatch) -> N
     assert nbytes == (tmp_path / "new" / "routines" / "a.ll").stat().st_size
     monkeypatch.setattr(kept_files, "folder", lambda: Path("/proc/nowhere"))
     assert kept_files.state()[2]
+
+
+@pytest.mark.slow
+def test_processes_that_start_together_compile_a_kernel_of_triton_once(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    script = Path(__file__).with_name("triton_once.py")
+    folders = {"TRITON_CACHE_DIR": "triton", "PYSHMEM_CACHE_DIR": "kept"}
+    environment = os.environ | {name: str(tmp_path / place) for name, place in folders.items()}
+    environment["TRITON_INTERPRET"] = "0"
+    runs = [
+        subprocess.Popen(
+            [sys.executable, str(script), str(tmp_path), str(k)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for k in range(2)
+    ]
+    try:
+        end = time.monotonic() + 120
+        while not all((tmp_path / f"ready{k}").exists() for k in range(2)):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        (tmp_path / "go").touch()
+        told = sorted(run.communicate(timeout=120)[0].strip() for run in runs)
+    finally:
+        for run in runs:
+            run.kill()
+    assert told == ["0", "1"]
+    assert not list((tmp_path / "kept").iterdir())  # no lock is left

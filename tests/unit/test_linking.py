@@ -48,7 +48,9 @@ print("ok", len(modules))
 def test_each_module_is_compiled_once_and_behind_those_that_call_it(debug: bool) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.replace("DEBUG", str(debug))],
-        env=dict(os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda"),
+        env=dict(
+            os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda", PYSHMEM_KERNEL_STORE="none"
+        ),
         capture_output=True,
         text=True,
         timeout=200,

@@ -25,7 +25,9 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1000)]
 def compiled(tmp_path_factory):
     """One row a case, by as many processes as the machine has room for."""
     tmp = tmp_path_factory.mktemp("sm90")
-    environment = dict(os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda")
+    environment = dict(
+        os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda", PYSHMEM_KERNEL_STORE="none"
+    )
     script = Path(__file__).with_name("sm90.py")
     shares = min(4, os.cpu_count() or 1)
     runs = [
@@ -150,7 +152,9 @@ def assembled(request, compiled):
     """What ``sm90.py`` says of an architecture; all of it is compiled for 9.0 already."""
     if request.param == "9.0":
         return request.param, compiled
-    environment = dict(os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda")
+    environment = dict(
+        os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda", PYSHMEM_KERNEL_STORE="none"
+    )
     environment["COMPILE_FOR"] = request.param
     command = [sys.executable, str(Path(__file__).with_name("sm90.py")), "architectures"]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)

@@ -17,7 +17,9 @@ pytest.importorskip("cuda.bindings.nvvm", reason="NVVM is not installed")
 @pytest.mark.long
 @pytest.mark.timeout(1000)
 def test_the_compiler_gives_the_verdicts_of_the_table():
-    environment = dict(os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda")
+    environment = dict(
+        os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda", PYSHMEM_KERNEL_STORE="none"
+    )
     script = str(Path(__file__).with_name("sm90_verdicts.py"))
     of = min(4, os.cpu_count() or 1)
     runs = [

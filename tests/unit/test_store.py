@@ -21,11 +21,13 @@ from types import SimpleNamespace
 
 import pyshmem
 import numba.cuda.dispatcher as dispatcher
-from numba.cuda import compiler, types
+from numba.cuda import codegen, compiler, types
 from pyshmem import device as shmem
 
 CC = tuple(map(int, sys.argv[1].split(".")))
-dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=CC)
+device = SimpleNamespace(compute_capability=CC)
+dispatcher.get_current_device = lambda: device
+codegen.devices = SimpleNamespace(get_context=lambda: SimpleNamespace(device=device))
 seen = []
 plain = compiler.compile_extra
 def compile_extra(*args, **kwargs):
@@ -46,25 +48,28 @@ def fetch(dest, source):
 
 def code_of(kernel, debug=False, kind=types.float32[::1]):
     del seen[:]
-    library, _ = compiler._compile_pyfunc_with_fixup(
-        kernel, types.void(kind, kind), device=False, cc=CC, lto=False, abi="numba", abi_info=None,
-        debug=debug, lineinfo=False, fastmath=False, opt=not debug, forceinline=False,
-        launch_bounds=None,
-    )
-    text = library.get_asm_str(cc=CC)
-    size = len(bytes(library.get_cubin(cc=CC).code))
-    names = dict.fromkeys(re.findall(r"_ZN\\w+|pysh_[0-9a-f]+", text))  # of a process, but for ours
+    made = dispatcher._Kernel(kernel, (kind, kind), debug=debug, opt=not debug, lto=False)
+    library = made._codelibrary
+    text = library.get_asm_str()
+    size = len(bytes(library.get_cubin().code))
+    names = dict.fromkeys(re.findall(r"_ZN\\w+", text))  # of a process, but for the routines'
     for number, name in enumerate(names):
         text = re.sub(rf"\\b{re.escape(name)}\\b", f"n{number}", text)
     opcodes = Counter(re.findall(r"(?m)^\\s+(?:@!?%p\\d+ )?([a-z][\\w.]+)\\s", text))
     return {"compiled": len(seen), "opcodes": opcodes, "size": size,
             "ptx": hashlib.sha256(text.encode()).hexdigest(),
+            "called": [one.routine for one in library.pyshmem_called],
             "registers": library._max_registers}
 
 rows = {"put": code_of(put), "twice": code_of(twice), "fetch": code_of(fetch),
         "again": code_of(put), "int64": code_of(put, kind=types.int64[::1])}
 if "debug" in sys.argv:
     rows["debug"] = code_of(twice, debug=True)
+    whole, _ = compiler.compile_all(
+        twice, types.void(types.float32[::1], types.float32[::1]), device=False, cc=CC, debug=True,
+        output="ptx", opt=False, abi="numba")
+    defined = r"(?s)\\.weak \\.func[^;{]*?barrier_all_work_group\\w*\\s*\\([^)]*\\)\\s*\\{"
+    rows["whole"] = bool(re.search(defined, "".join(whole)))
 print(json.dumps(rows))
 """
 
@@ -100,12 +105,16 @@ def test_a_second_process_compiles_the_kernel_alone_to_the_same_code(first) -> N
         "put_work_group", "barrier_all_work_group", "g",
     }  # fmt: skip
     assert all(name.endswith(".ll") for name in names_of(folder))  # no lock, nothing half written
+    routines = len(names_of(folder))
     warm = run(folder, "9.0", "debug")
+    assert warm["whole"]  # what is not launched has all its code
     for kernel, row in cold.items():
         assert warm[kernel]["compiled"] == 1, kernel
         assert {**warm[kernel], "compiled": 0} == {**row, "compiled": 0}, kernel
-    assert warm["debug"]["size"] > 10_000
+    assert warm["debug"]["called"] == ["barrier_all_work_group"]  # as machine code; put is inlined
+    assert warm["twice"]["called"] == []
     assert warm["twice"]["registers"] == 64
+    assert len(names_of(folder)) == routines + 1  # the barrier's object
 
 
 @pytest.mark.slow

@@ -24,7 +24,9 @@ def test_kernels_for_streams_compile_to_sm_90(share: int, run_command: Callable)
     pytest.importorskip("cuda.pathfinder", reason="needs the CUDA toolchain")
     script = Path(__file__).with_name("stream_images.py")
     command = [sys.executable, str(script), str(share), "2"]
-    done = run_command(command, 280, check=True, NUMBA_ENABLE_CUDASIM="0")
+    done = run_command(
+        command, 280, check=True, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_KERNEL_STORE="none"
+    )
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(rows) >= 10
     for row in rows:

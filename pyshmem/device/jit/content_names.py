@@ -4,6 +4,7 @@
 Numba's names hold a number that counts up in each process: of two processes, two different functions
 may have one name, and the linker takes the first. Here a function's name is a hash of its text, in which
 its callees have theirs. Equal functions have equal names, whoever compiled them, and different ones not.
+In front of the hash is where the function is defined, as Numba writes it, for profilers and people.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import hashlib
 import re
 from typing import NamedTuple
 
-PREFIX = "pysh_"
 _SELF = "$self"
 _DEFINE = re.compile(r'^define [^@\n]*@"?([\w.$]+)"?\(', re.M)
 _LINKAGE = re.compile(r"^define (?!linkonce_odr )(?:weak_odr )?", re.M)
+_DECLARED = re.compile(r'^declare [^@\n]*@"?([\w.$]+)"?\(', re.M)
+#: Functions that NVVM and every link know: intrinsics, libdevice, grids' barriers, print.
+_EVERYWHERE = ("llvm.", "__nv_", "cudaCG", "vprintf")
 #: What a process alone has: the module's name, and Numba's environments, which no GPU reads.
 _OWN = re.compile(
     r'^(?:; ModuleID = .*|@"?_ZN08NumbaEnv[\w.$]*"? = common global i8\* null)\n', re.M
@@ -37,16 +40,26 @@ class Routine(NamedTuple):
     functions: dict[str, Function]
 
 
+def _origin(name: str) -> str:
+    """``_ZN``, and the length and text of module, function and what is between, of a name of Numba's."""
+    at, head = 3, re.compile(r"\d+")
+    if not name.startswith("_ZN"):
+        return "pyshmem"
+    while number := head.match(name, at):
+        at = number.end() + int(number[0])
+    return name[:at]
+
+
 def content_name(text: str, name: str) -> str:
     """The name that the function ``name`` of this text has by its content."""
     bare = text.replace(name, _SELF)
-    return PREFIX + hashlib.sha256(bare.encode()).hexdigest()[:32]
+    return f"{_origin(name)}_{hashlib.sha256(bare.encode()).hexdigest()[:32]}"
 
 
 def freeze(texts: list[str], root: str) -> Routine:
     """The functions of one routine under such names; ``texts``: its modules, each with one function.
 
-    Raises: ValueError (a module with none or several, or a circle of calls).
+    Raises: ValueError (a module with none or several, a circle of calls, a function of somewhere else).
     """
     own: dict[str, str] = {}
     for text in texts:
@@ -71,12 +84,16 @@ def freeze(texts: list[str], root: str) -> Routine:
             }
             renamed = calls | {name: _SELF}
             text = _WORD.sub(lambda word: renamed.get(word[0], word[0]), own[name])
-            short = content_name(text, _SELF)
+            short = f"{_origin(name)}_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
             new[name] = short
             made[short] = Function(text.replace(_SELF, short), tuple(sorted(set(calls.values()))))
         return new[name]
 
     first = name_of(root, ())
+    outside = {name for made_of in made.values() for name in _DECLARED.findall(made_of.text)}
+    for name in outside - made.keys():
+        if not name.startswith(_EVERYWHERE):
+            raise ValueError(f"{name} is not among them")
     return Routine(first, dict(reversed(made.items())))
 
 

@@ -51,5 +51,4 @@ def library_of(kernel: Any, capability: int) -> tuple[Any, tuple[int, int]]:
         launch_bounds=_BOUNDS,
     )  # fmt: skip
     library._lto, library.needs_cudadevrt = False, kernel.cooperative
-    library.pyshmem_called = ()  # collectives are inlined: on streams they are the whole kernel
     return library, cc

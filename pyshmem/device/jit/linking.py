@@ -50,6 +50,16 @@ def _modules(library: Any, called: Collection[Any]) -> Iterator[Any]:
             yield from one.modules
 
 
+def own_texts(library: Any) -> list[str]:
+    """LLVM text of a kernel without that of routines that were compiled before."""
+    return [
+        str(module)
+        for one in libraries_of(library)
+        if not isinstance(one, TextLibrary)
+        for module in ([one._module] if isinstance(one, codegen.CUDACodeLibrary) else one.modules)
+    ]
+
+
 def link_each_module_once(called_by: Callable[[Any], Collection[Any]]) -> None:
     """From now on, for all kernels of the process; ``called_by``: what one calls as machine code."""
 

@@ -37,7 +37,7 @@ from ..leaf.ptx import NO_BULK_COPIES, without_bulk_copies
 from ..state import ABI, HEAP_BASE, HEAP_BYTES, MODULE, SYMBOL, WORDS
 from . import store
 from .cubin import refuse_other_contracts, stack_need
-from .linking import link_each_module_once
+from .linking import link_each_module_once, own_texts
 from .objects import add_objects, called_by, needs_many_registers
 from .running import Running, beside_captures, hold_frees
 
@@ -237,6 +237,7 @@ class Integration:
         link_each_module_once(called_by)
         texts.choose_device_functions(store.take)
         texts.add_to_links(add_objects)
+        texts.look_at_own_ptx_alone(own_texts)
         hold_frees(self.running)
 
     def _adopting(self, construct: Callable[..., None]) -> Callable[..., None]:

@@ -3,8 +3,12 @@
 
 Of a routine whose LLVM text is in the store (``store.py``), all that it calls included, made for one
 architecture and one limit of registers, and kept in a file beside the text. A kernel that calls it costs
-its own compilation and a link, with ``debug=True`` too. The collectives of a thread, a block and a grid:
-behind a call the assembler takes a warp for converged, so those of a warp are inlined, as all else is.
+its own compilation and a link. The collectives of a thread, a block and a grid: behind a call the
+assembler takes a warp for converged, so those of a warp are inlined, as all else is.
+
+The assembler gives functions that are linked registers by the usual convention: what a block of 1,024
+threads saves at each call is 4 bytes a register and thread, and collectives of few bytes take four times
+as long. So kernels inline them unless they are compiled for debugging, or the user chooses objects.
 """
 
 from __future__ import annotations
@@ -25,19 +29,13 @@ _NAME = re.compile(
     r"(?:(?:and|or|xor|max|min|sum|prod)_reduce(?:_scatter)?|sum_(?:in|ex)scan|broadcast|f?collect"
     r"|alltoalls?|team_sync|sync_all|barrier_all)(?:_work_group|_grid)?"
 )
-#: Declared in a text that does not define it: all that the link of a kernel knows to add.
-_DECLARED = re.compile(r'^declare [^@\n]*@"?([\w.$]+)"?\(', re.M)
-_ELSEWHERE = ("llvm.", "cudaCG", "vprintf")
-#: As the third choice of PYSHMEM_KERNEL_STORE.
-_OBJECTS = 2
+#: As the choices of PYSHMEM_KERNEL_STORE.
+_TEXT, _OBJECTS = 1, 2
 
 
-def can_be_called(routine: str, functions: dict[str, str]) -> bool:
-    """Is it one of those that kernels call, and has it all that it calls? ``functions``: its texts."""
-    if not _NAME.fullmatch(routine):
-        return False
-    outside = {name for text in functions.values() for name in _DECLARED.findall(text)}
-    return all(name.startswith(_ELSEWHERE) for name in outside - functions.keys())
+def can_be_called(routine: str) -> bool:
+    """Is it one of those that kernels call?"""
+    return bool(_NAME.fullmatch(routine))
 
 
 def registers_of(kernel: Any) -> int:
@@ -50,12 +48,17 @@ def registers_of(kernel: Any) -> int:
 def called_by(kernel: Any) -> tuple[TextLibrary, ...]:
     """The routines that a kernel calls as machine code: its own code does not have their text.
 
-    None when the kernel has no limit of registers, to which its callees would have to keep.
+    None of what is compiled without a launch, as by ``cuda.compile``: it must be whole. None when the
+    kernel has no limit of registers, to which its callees would have to keep.
     """
     known = getattr(kernel, "pyshmem_called", None)
     if known is None:
         known = ()
-        if library.setting_number("KERNEL_STORE") == _OBJECTS and registers_of(kernel):
+        if not texts.is_of_kernel(kernel):
+            return known
+        # Called, collectives of few bytes take four times as long; what is debugged compiles at once.
+        choice, debug = library.setting_number("KERNEL_STORE"), "g" in kernel._nvvm_options
+        if (choice == _OBJECTS or (choice == _TEXT and debug)) and registers_of(kernel):
             roots = {one for one in libraries_of(kernel) if getattr(one, "called", False)}
             # What an inlined routine calls is there already, as text.
             inlined = set(map(id, libraries_of(kernel, roots)))

@@ -158,7 +158,7 @@ def _read(key: list[str], file: kept_files.File) -> _Kept | None:
             return None
         own = _library(routine, routine.root)
         own.use_cooperative |= bool(about["cooperative"])
-        if can_be_called(key[0], {name: each.text for name, each in functions.items()}):
+        if can_be_called(key[0]):
             own.called, own.routine = True, key[0]
         return _Kept(routine.root, _scalars()[about["returns"]], own, own.use_cooperative)
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error, RecursionError):

@@ -10,6 +10,7 @@ import gc
 import hashlib
 import importlib.util
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from triton import knobs
 from triton.runtime.jit import JITCallable, KernelInterface
 
-from ..._core import arrays, errors, library
+from ..._core import arrays, errors, kept_files, library
 from ..._core.labels import label_words
 from ..._core.library import lib
 from ..._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
@@ -236,10 +237,16 @@ def _remember_compiled(**compiled: Any) -> None:
         remember_kernel(*describe_kernel(kernel.fn))
 
 
+def compiling(name: str) -> AbstractContextManager[None]:
+    """Of the PEs of a host one compiles a kernel: the others wait, and find it in Triton's files."""
+    return kept_files.one_at_a_time(kept_files.folder() / f"triton-{name[:32]}")
+
+
 def _name_kernels() -> None:
     """Reports of waits name kernels of GPUs, whose programs carry numbers."""
     global _hook_before
     if runtime.device_name() == "cuda":
+        foreign.compile_one_at_a_time(compiling)
         _hook_before = foreign.after_compilation(_remember_compiled) or _hook_before
 
 
