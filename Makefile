@@ -18,7 +18,7 @@ SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 TYPES_OF_PROGRAMS := --allow-untyped-defs --allow-incomplete-defs \
 	--allow-untyped-calls --allow-untyped-decorators
 
-.PHONY: demo test quick nightly dev docs lint pyright unit native gpu examples bench analyze sanitize resolve wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch
+.PHONY: demo test quick nightly dev docs lint pyright unit native gpu examples bench analyze sanitize resolve versions wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch
 .DEFAULT_GOAL := demo
 
 # What type checkers see of the device library, made beside its __init__.py; the build makes the one of packages.
@@ -91,6 +91,9 @@ sanitize: ready-test ## the library under the address and undefined-behaviour sa
 
 resolve: ready-test ## which versions of others install beside this one; needs the network, writes docs/reference/versions.md
 	$(PYTHON) tools/resolve.py
+
+versions: ready-test ## a part of the suites with other versions of Numba, torch and Python, each in an environment of its own: hours, 8 GB; needs the network
+	$(PYTHON) tools/versions.py
 
 wheel: ready-test ## dist/*.whl, tried in an empty environment
 	tools/packages.sh wheel

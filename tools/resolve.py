@@ -83,7 +83,8 @@ def reason(text: str) -> str:
     if asked:
         return "; ".join(line.replace("The user requested", "asked for") for line in asked[-3:])
     if because:
-        return f"not together: {because[1]}"
+        packages = re.sub(r"\[[^]]{9,}\]", "[…]", because[1])  # long lists of extras
+        return f"not together: {packages}"
     return " ".join(text.split()[-30:])
 
 

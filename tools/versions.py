@@ -31,6 +31,8 @@ LIMIT = 3000
 
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
 _DEVICE = ("put_get", "signals", "waits", "faults", "collectives")
+#: What the backend asks of torch and torch of it, its memory, and what needs no compiler for long.
+_TORCH_FILES = ("torch_calls", "torch_refusals", "unstaged", "fused_arguments")
 SUITES: dict[str, tuple[str, ...]] = {
     "unit": (*PYTEST, "-m", "not slow and not long", "tests/unit"),
     "simulator": (
@@ -38,7 +40,10 @@ SUITES: dict[str, tuple[str, ...]] = {
         *PYTEST,
         *(f"tests/spmd/device/test_{name}.py" for name in _DEVICE),
     ),
-    "torch": (*PYTEST, "-m", "not long", "tests/pytorch"),
+    "torch": (
+        *(*PYTEST, "-m", "not long"),
+        *(f"tests/pytorch/test_{name}.py" for name in _TORCH_FILES),
+    ),
 }  # fmt: skip
 
 
@@ -160,9 +165,10 @@ def verdict(text: str, ended: bool = True) -> Row:
     """Counts from pytest's last lines, each PE's or the one's, and the names of what failed."""
     counts = dict.fromkeys(("passed", "failed", "skipped"), 0)
     for line in re.findall(r"^.*\d+ (?:passed|failed|skipped|errors?).* in [\d.]+s.*$", text, re.M):
+        told = dict.fromkeys(counts, 0)
         for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", line):
-            word = "failed" if word == "error" else word
-            counts[word] = max(counts[word], int(number))
+            told["failed" if word == "error" else word] += int(number)
+        counts = {word: max(counts[word], told[word]) for word in counts}
     failures = sorted(set(re.findall(r"^.*?(?:FAILED|ERROR) \S+?::(\w+)", text, re.M)))
     return {**counts, "failures": failures[:10], "ended": ended}
 
@@ -212,7 +218,12 @@ def main(words: Sequence[str]) -> int:
     failed = False
     for environment in ENVIRONMENTS:
         if not words or any(word in environment.name for word in words):
-            row = tried(environment)
+            try:
+                row = tried(environment)
+            except subprocess.CalledProcessError as error:
+                say(f"{environment.name} could not be made: {error}")
+                failed = True
+                continue
             if row is not None:
                 write("tried", [row], [each.name for each in ENVIRONMENTS])
                 failed |= any(

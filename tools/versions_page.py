@@ -56,6 +56,7 @@ def write(part: str, rows: list[Row], order: list[str]) -> None:
     data = read()
     kept = {row["name"]: row for row in data.get(part, [])} | {row["name"]: row for row in rows}
     data[part] = [kept[name] for name in order if name in kept]
+    data[f"{part} not yet"] = [{"name": name} for name in order if name not in kept]
     DATA.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     PAGE.write_text(made(PAGE.read_text(encoding="utf-8"), data), encoding="utf-8")
 
@@ -67,7 +68,10 @@ def made(page: str, data: dict[str, list[Row]]) -> str:
         if not (0 <= page.find(start) < page.find(end)):
             raise ValueError(f"{PAGE} has no part between {start.strip()} and {end.strip()}")
         before, _, rest = page.partition(start)
-        page = before + start + table(data.get(part, [])) + end + rest.partition(end)[2]
+        text = table(data.get(part, []))
+        if left := "; ".join(row["name"] for row in data.get(f"{part} not yet", [])):
+            text += f"\nNot yet: {left}.\n"
+        page = before + start + text + end + rest.partition(end)[2]
     return page
 
 
@@ -80,26 +84,15 @@ def _resolved(rows: list[Row]) -> str:
     cells = []
     for row in rows:
         answers = row["extras"].items()
-        fitting = [extra for extra, answer in answers if answer["fits"]]
-        refused = [f"`{extra}`: {answer['why']}" for extra, answer in answers if not answer["fits"]]
         versions: dict[str, str] = {}
-        for extra in fitting:
-            versions = answers_of(row, extra) | versions
+        for _, answer in answers:
+            versions = answer["versions"] | versions
         shown = ", ".join(f"{name} {versions[name]}" for name in SHOWN if name in versions)
-        extras = (
-            "**none**"
-            if not fitting
-            else "all"
-            if not refused
-            else ", ".join(f"`{each}`" for each in fitting)
-        )
-        cells.append([row["name"], extras, "; ".join(refused) or shown])
-    return _table(["beside", "extras that install", "which versions, or why not"], cells)
-
-
-def answers_of(row: Row, extra: str) -> dict[str, str]:
-    """The versions that an extra installs beside what the row is about."""
-    return dict(row["extras"][extra]["versions"])
+        refused = [f"`{extra}`: {answer['why']}" for extra, answer in answers if not answer["fits"]]
+        fitting = sum(answer["fits"] for _, answer in answers)
+        which = "all" if not refused else "**none**" if not fitting else f"all but {len(refused)}"
+        cells.append([row["name"], which, shown, "; ".join(refused)])
+    return _table(["beside", "extras that install", "with", "which not, and why"], cells)
 
 
 def _tried(rows: list[Row]) -> str:

@@ -19,7 +19,7 @@ OURS, THEIRS = "pyshmem-openshmem", "pyshmem"
 _THEIR_FILES = ("_shared.py", "_cli.py")
 CURE = (
     f"pip uninstall -y {THEIRS} && pip install --force-reinstall --no-deps {OURS}"
-    " (from where it was installed)"
+    "  # or its wheel, or its sources"
 )
 
 
