@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import sys
@@ -105,3 +106,33 @@ def test_the_check_of_wheels_reads_our_own_library(check_wheel: ModuleType) -> N
     assert (2, 0) < version < (3, 0)
     for library in check_wheel.needs(check_wheel.readelf(native, "--dynamic")):
         assert check_wheel.LIBRARIES.fullmatch(library)
+
+
+def test_what_type_checkers_see_of_compiled_and_made_modules_is_all_there() -> None:
+    """The build makes one stub; two stand beside extensions. The rest is annotated, as mypy sees to."""
+    from pyshmem import device
+    from pyshmem._core import _fast, _native
+
+    made = ROOT / "pyshmem" / "device" / "__init__.pyi"
+    if not made.exists():
+        pytest.skip("make lint makes it beside the sources")
+
+    def names(stub: Path) -> set[str]:
+        tree = ast.parse(stub.read_text(encoding="utf-8"))
+        found: set[str] = set()
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                found.add(node.name)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                found.add(node.target.id)
+            elif isinstance(node, ast.Assign):
+                found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+            elif isinstance(node, ast.ImportFrom):
+                found |= {alias.asname or alias.name for alias in node.names}
+        return found
+
+    assert set(device.__all__) <= names(made)
+    for module in (_fast, _native):
+        stub = names(ROOT / "pyshmem" / "_core" / f"{module.__name__.rpartition('.')[2]}.pyi")
+        public = {name for name in vars(module) if not name.startswith("_")}
+        assert public <= stub, module
