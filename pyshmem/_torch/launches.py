@@ -76,10 +76,15 @@ class Launch:
         tensors: Sequence[torch.Tensor],
         numbers: Sequence[int] = (),
         stream: int | None = None,
+        addresses: Sequence[int] | None = None,
     ) -> None:
-        """Launch it on torch's current stream, or on that of a handle."""
+        """Launch it on torch's current stream, or on that of a handle.
+
+        ``addresses``: those of the tensors, where the caller has asked for them.
+        """
         if self._again is not None and self._changes == _changes:
-            addresses = [one.data_ptr() for one in tensors]
+            if addresses is None:
+                addresses = [one.data_ptr() for one in tensors]
             together = 0
             for address in addresses:
                 together |= address

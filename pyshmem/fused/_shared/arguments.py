@@ -17,11 +17,18 @@ from ..._core.arrays import masked
 from ..._torch.arguments import Named, check_apart, check_plain, view_of_other_elements
 from ..._torch.launches import torch_stream
 from ...host.job import runtime
+from ...host.teams.team import Team
 
 
 def _foreign(value: Any) -> bool:
     """An array of another library that hands over its memory: CuPy's, NumPy's."""
     return not isinstance(value, torch.Tensor) and hasattr(value, "__dlpack__")
+
+
+#: Types of most arguments, of which none is foreign: to ask each value takes a microsecond a call.
+_NATIVE = frozenset(
+    (torch.Tensor, torch.nn.Parameter, type(None), bool, int, float, str, tuple, list, Team)
+)
 
 
 def as_tensor(value: Any, name: str) -> Any:
@@ -89,6 +96,8 @@ def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*given: Any, **options: Any) -> Any:
+        if _NATIVE.issuperset(map(type, (*given, *options.values()))):
+            return function(*given, **options)
         tensors = *given, *(value for name, value in options.items() if name not in _COUNTS)
         if not any(map(_foreign, tensors)):
             return function(*given, **options)

@@ -233,20 +233,18 @@ def launch(made: tuple[Launch, ...], given: Request) -> None:
     if not made:
         return
     x = given.x
+    weight, residual, bias, scales = given.weight, given.residual, given.bias, given.scales
+    # What there is not, kernels are given another tensor for.
     tensors = (
-        x, _or(given.residual, x), given.weight, _or(given.bias, given.weight),
+        x, x if residual is None else residual, weight, weight if bias is None else bias,
         given.out.view(torch.uint8) if given.quantize else given.out, given.residual_out,
-        _or(given.scales, x),
+        x if scales is None else scales,
     )  # fmt: skip
+    addresses = [one.data_ptr() for one in tensors]
     together = 0
-    for one in tensors:
-        together |= one.data_ptr()
-    made[together % 4 != 0](tensors)
-
-
-def _or(value: Any, other: Any) -> Any:
-    """What kernels are given for a tensor that there is not."""
-    return other if value is None else value
+    for address in addresses:
+        together |= address
+    made[together % 4 != 0](tensors, addresses=addresses)
 
 
 def _rows_in_turn(space: Workspace, name: str, programs: int, words: int, nbytes: int) -> Any:
