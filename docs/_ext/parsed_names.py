@@ -2,7 +2,7 @@
 """The directive ``parsed-names``: as ``public-names``, of packages that need PyTorch.
 
     .. parsed-names:: pyshmem.fused
-       :from: norm norm_modules
+       :from: matmul.api matmul.arguments
 
 It reads the sources, so that the site is built without it. A public name that has no docstring, that
 is no function or class, or that no page shows, is a warning, and warnings end the build.
@@ -53,12 +53,13 @@ def _definition(path: Path, name: str) -> Any:
 @cache
 def names_of(package: str) -> dict[str, Name]:
     """What ``__all__`` of a package lists."""
-    folder = Path(pyshmem.__file__).parent.joinpath(*package.split(".")[1:])
-    body = _tree(folder / "__init__.py").body
+    parts = package.split(".")
+    root = Path(pyshmem.__file__).parents[1]
+    body = _tree(root.joinpath(*parts, "__init__.py")).body
     origins = {
-        alias.asname or alias.name: (node.module, alias.name)
+        alias.asname or alias.name: (parts[: len(parts) + 1 - node.level], node.module, alias.name)
         for node in body
-        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
+        if isinstance(node, ast.ImportFrom) and node.level and node.module
         for alias in node.names
     }
     (listed,) = [
@@ -68,8 +69,9 @@ def names_of(package: str) -> dict[str, Name]:
     ]
     names = {}
     for name in listed:
-        module, own = origins[name]
-        names[name] = Name(module, _definition(folder / f"{module}.py", own))
+        base, module, own = origins[name]
+        path = root.joinpath(*base, *module.split(".")).with_suffix(".py")
+        names[name] = Name(module, _definition(path, own))
     return names
 
 
