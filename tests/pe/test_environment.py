@@ -66,7 +66,7 @@ def test_the_case_of_a_device_does_not_matter(run_command: Callable) -> None:
         done = run_command([sys.executable, "-c", program], 60, check=True, PYSHMEM_DEVICE=text)
         assert done.stdout == "sim True\n"
     done = run_command([sys.executable, "-c", program], 60, PYSHMEM_DEVICE="gpu")
-    assert "PYSHMEM_DEVICE is 'gpu', which is not one of auto|cuda|sim|none" in done.stderr
+    assert "PYSHMEM_DEVICE is 'gpu', which is not one of auto|cuda|sim|cpu|none" in done.stderr
 
 
 @pytest.mark.parametrize("variable", ["SHMEM_VERSION", "SHMEM_INFO"])
