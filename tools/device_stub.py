@@ -64,7 +64,7 @@ class StandIn(ModuleType):
     """A module of the package that is not loaded."""
 
     __path__ = ()  # type: ignore[assignment]  # any name below it is a module too
-    SIM = True
+    SIM, CPU = True, False
     device_function = public_function = array_from = staticmethod(itself)
 
     def __getattr__(self, name: str) -> Anything:

@@ -22,6 +22,7 @@ from pyshmem import device as shmem
 def exchange(box, data, sums, signal, counter):
     me, n = shmem.my_pe(), shmem.n_pes()
     right = (me + 1) % n
+    shmem.stage_begin("all of it", 2)
     shmem.put_signal_work_group(box, data, signal, 1, shmem.SIGNAL_SET, right)
     shmem.signal_wait_until_work_group(signal, shmem.CMP_EQ, 1)
     if cuda.threadIdx.x == 0:
@@ -30,6 +31,7 @@ def exchange(box, data, sums, signal, counter):
         sums[0] = shmem.g(data, right)
     shmem.sum_reduce_work_group(shmem.TEAM_WORLD, sums[1:], data, 100)
     shmem.barrier_all_work_group()
+    shmem.stage_end("all of it")
 
 with pyshmem.init() as job:
     me, n = job.my_pe, job.n_pes
@@ -147,7 +149,7 @@ def test_what_goes_wrong_in_kernels_on_cpus_is_told(
 
 #: Files of the device suite that pass there. Most of their time is the compiler's.
 FILES = ["faults"]
-LONG = ["signals", "waits", "put_get"]
+LONG = ["atomics", "messages", "signals", "waits", "put_get"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 """Labels of kernels' stages, for timelines. Numba has no ``with`` in kernels: a stage is two calls."""
 
 from ..leaf import backend as leaf
-from ..leaf.backend import SIM
+from ..leaf.backend import CPU, SIM
 from ..routine import routine
 
 
@@ -37,7 +37,7 @@ def stage_end(label):
     leaf.stage_end(label)
 
 
-if SIM:
+if SIM and not CPU:
     stage_begin, stage_end = routine(stage_begin), routine(stage_end)
 else:  # intrinsics, which are compiled into their caller: the begin is a variable there
     for _body in (stage_begin, stage_end):

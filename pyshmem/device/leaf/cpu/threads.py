@@ -209,8 +209,8 @@ def note_call():
 _module = language.field("module", i64)
 
 
-@leaf(i64)
-def _state_word(_context, builder, index):
+def state_word(builder, index):
+    """That word of the state block, which changes between launches only."""
     module, form = builder.module, ir.ArrayType(I64, 0)
     try:
         symbol = module.get_global(STATE_NAME)
@@ -219,6 +219,11 @@ def _state_word(_context, builder, index):
     word = builder.load(builder.gep(symbol, [I64(0), index]))
     word.set_metadata("invariant.load", module.add_metadata([]))
     return word
+
+
+@leaf(i64)
+def _state_word(_context, builder, index):
+    return state_word(builder, index)
 
 
 @register_jitable

@@ -14,6 +14,7 @@ from ...._core.stage_ptx import FIRST_THREAD, STAGE_PTX
 from ....host.observe import stages
 from ...state import MODULE, TRACE
 from ..compiled.messages import words_of
+from ..compiled.stages import begins_of, priority_of
 from ..ptx import I64, VOID, asm
 from .threads import state_symbol
 
@@ -30,32 +31,14 @@ _WRITE = (
 )
 
 
-def _priority(priority) -> int:
-    if isinstance(priority, types.Omitted):
-        return int(priority.value)
-    if not isinstance(priority, (int, types.IntegerLiteral)):
-        raise errors.TypingError(
-            f"a stage's priority is a number that stands in the call, not {priority}"
-        )
-    return int(getattr(priority, "literal_value", priority))
-
-
-def _begins(builder) -> dict:
-    """Where the begins of the stages of the function are kept, by the words of their labels."""
-    function = builder.function
-    if not hasattr(function, "pyshmem_stages"):
-        function.pyshmem_stages = {}
-    return function.pyshmem_stages
-
-
 @intrinsic
 def stage_begin(_context, label, priority=0):
     """See ``api.stages``."""
-    words, number = words_of(label), _priority(priority)
+    words, number = words_of(label), priority_of(priority)
 
     def codegen(context, builder, _sig, _args):
         builder.module.add_named_metadata(STAGES, ["1"])
-        begins = _begins(builder)
+        begins = begins_of(builder)
         with builder.goto_entry_block():
             place = begins[words][0] if words in begins else builder.alloca(I64)
         begins[words] = place, number
@@ -73,12 +56,12 @@ def stage_end(_context, label):
     words = words_of(label)
 
     def codegen(context, builder, _sig, _args):
-        if words not in _begins(builder):
+        if words not in begins_of(builder):
             text = label.literal_value
             raise errors.LoweringError(
                 f"stage_end({text!r}) without stage_begin({text!r}) above it in the function"
             )
-        place, priority = _begins(builder)[words]
+        place, priority = begins_of(builder)[words]
         if stages.compiled_in():
             body = _WRITE.replace("<priority>", str(priority))
             for k, word in enumerate(words):
