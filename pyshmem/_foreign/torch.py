@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -38,6 +39,13 @@ HOOKS = (
     Hook(torch._C._functorch, "is_functorch_wrapped_tensor"),
     Hook(dist.Backend, "_plugins"),
 )
+
+
+def symmetric_memory() -> Any:
+    """The module of torch's own symmetric memory, which is imported at the first call."""
+    from torch.distributed import _symmetric_memory
+
+    return _symmetric_memory
 
 
 def has_backend(name: str) -> bool:

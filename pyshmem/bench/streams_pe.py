@@ -286,7 +286,9 @@ class Torch(Timer):
             self.symm_mem_of_size(nbytes)
 
     def symm_mem_of_size(self, nbytes: int) -> None:
-        import torch.distributed._symmetric_memory as symm
+        from pyshmem._foreign.torch import symmetric_memory
+
+        symm = symmetric_memory()
 
         torch, group = self.torch, self.dist.group.WORLD.group_name
         x = symm.empty(nbytes // 4, device="cuda", dtype=torch.float32)

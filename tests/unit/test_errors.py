@@ -77,7 +77,7 @@ def test_init_is_counted() -> None:
 
 
 def test_init_says_what_is_wrong_with_its_arguments() -> None:
-    with pytest.raises(ValueError, match=r"'gpu'.*auto, cuda, sim and none"):
+    with pytest.raises(ValueError, match=r"'gpu'.*auto, cuda, sim, cpu and none"):
         pyshmem.init(device="gpu")
     with pytest.raises(ValueError, match="much"):
         pyshmem.init(heap_size="much")
