@@ -138,6 +138,7 @@ int main(void) {
     CHECK(!shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2, (n + 1) / 2, NULL, 0, &teams[2]));
     mix();
     shmem_barrier_all();
-    differ();
+    if (shmem_team_n_pes(SHMEM_TEAM_SHARED) == n) /* a team on several nodes has no cells */
+        differ();
     return conclude();
 }
