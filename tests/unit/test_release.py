@@ -136,3 +136,18 @@ def test_what_type_checkers_see_of_compiled_and_made_modules_is_all_there() -> N
         stub = names(ROOT / "pyshmem" / "_core" / f"{module.__name__.rpartition('.')[2]}.pyi")
         public = {name for name in vars(module) if not name.startswith("_")}
         assert public <= stub, module
+
+
+def test_changes_are_by_version_newest_first_in_the_form_of_keep_a_changelog() -> None:
+    changes = text("CHANGELOG.md")
+    versions = re.findall(r"^## (\S+) - (.+)$", changes, re.M)
+    assert len(versions) == len(re.findall(r"^## ", changes, re.M)) >= 2
+    assert versions[0][0] == pyshmem.__version__
+    for name, day in versions:
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d|not released yet|never released", day), name
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    for part in re.split(r"^## ", changes, flags=re.M)[1:]:
+        headings = re.findall(r"^### (.*)$", part, re.M)
+        assert kinds >= set(headings)
+        assert len(set(headings)) == len(headings)
+        assert not re.search(r"^### .*\n+(?=###|\Z)", part, re.M), "a heading with nothing below"
