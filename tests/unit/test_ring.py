@@ -255,7 +255,7 @@ def test_words_that_only_rise_name_their_ring() -> None:
     again before they have been seen.
     """
     package, found = Path(_ring.__file__).parents[2], set()
-    for path in [*(package / "device").rglob("*.py"), *(package / "triton").glob("*.py")]:
+    for path in [*(package / "device").rglob("*.py"), *(package / "triton").rglob("*.py")]:
         for function in ast.walk(ast.parse(path.read_text())):
             if isinstance(function, ast.FunctionDef):
                 text = ast.unparse(function)
