@@ -14,8 +14,9 @@ from ...state import MODULE, TRACE
 from ..compiled.llvm import I64, i64, intrinsic
 from ..compiled.messages import words_of
 from ..compiled.stages import begins_of, priority_of
+from .language import block_rank
 from .target import RANK, call, thread_word
-from .threads import block_rank, fetch_add64, read64, state, state_word, write64
+from .threads import fetch_add64, read64, state, state_word, write64
 
 __all__ = ["stage_begin", "stage_end"]
 
