@@ -18,11 +18,24 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 import pyshmem  # arranges how numba.cuda runs kernels
 
 SIDES = {"cpu": (2048, 64), "sim": (64, 2)}  # cells a side; blocks of the reduction
 THREADS, STEPS = 256, 9  # barriers of a thread
+
+
+def best(seconds: float, launch: Callable[..., object], *given: object) -> tuple[float, float]:
+    """The seconds of the first launch, and of the shortest in ``seconds``."""
+    begin = time.perf_counter()
+    launch(*given)
+    first = shortest = time.perf_counter() - begin
+    while time.perf_counter() - begin < seconds:
+        at = time.perf_counter()
+        launch(*given)
+        shortest = min(shortest, time.perf_counter() - at)
+    return first, shortest
 
 
 def measure(device: str, seconds: float) -> dict[str, object]:
@@ -60,18 +73,8 @@ def measure(device: str, seconds: float) -> dict[str, object]:
     values = np.random.default_rng(2).random(blocks * THREADS)
     x, out = cuda.to_device(values), cuda.to_device(np.zeros(blocks))
 
-    def best(launch, *given) -> tuple[float, float]:
-        begin = time.perf_counter()
-        launch(*given)
-        first = shortest = time.perf_counter() - begin
-        while time.perf_counter() - begin < seconds:
-            at = time.perf_counter()
-            launch(*given)
-            shortest = min(shortest, time.perf_counter() - at)
-        return first, shortest
-
-    first, stencil_s = best(stencil[(side // 16, side // 16), (16, 16)], a, b)
-    _, tree_s = best(tree[blocks, THREADS], x, out)
+    first, stencil_s = best(seconds, stencil[(side // 16, side // 16), (16, 16)], a, b)
+    _, tree_s = best(seconds, tree[blocks, THREADS], x, out)
     want = start.copy()
     around = start[:-2, 1:-1] + start[2:, 1:-1] + start[1:-1, :-2] + start[1:-1, 2:]
     want[1:-1, 1:-1] += 0.1 * (around - 4.0 * start[1:-1, 1:-1])

@@ -27,10 +27,32 @@ static PyObject *package_getattro(PyObject *module, PyObject *name) {
     return PyObject_CallOneArg(missing, name);
 }
 
+/* To those who pickle a function with what it names, such as pyshmem.launch, the package is a module: by its name. */
+static PyObject *package_reduce(PyObject *module, PyObject *unused) {
+    PyObject *name, *import, *importlib, *reduced = NULL;
+
+    (void)unused;
+    name = PyModule_GetNameObject(module);
+    importlib = name ? PyImport_ImportModule("importlib") : NULL;
+    import = importlib ? PyObject_GetAttrString(importlib, "import_module") : NULL;
+    if (import)
+        reduced = Py_BuildValue("O(O)", import, name);
+    Py_XDECREF(import);
+    Py_XDECREF(importlib);
+    Py_XDECREF(name);
+    return reduced;
+}
+
+static PyMethodDef package_methods[] = {
+    {"__reduce__", package_reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyTypeObject package_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pyshmem._core._fast.Package",
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_getattro = package_getattro,
+    .tp_methods = package_methods,
 };
 
 /* (module, function): the function gets each name that the module does not have, and raises. */

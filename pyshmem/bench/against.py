@@ -12,6 +12,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from rich.table import Table
 
 from ..host.job.runtime import gpu_count
 from ..host.tuning import gpus
+from ..launcher import leftovers
 
 #: Whom pyshmem is compared with, and what has to be installed for it.
 PEERS = ("nccl", "symm_mem", "nvshmem")
@@ -75,7 +77,9 @@ def rows_of(commands: list[list[str]], variables: list[dict[str, str]]) -> Itera
         finally:
             for job in jobs:
                 if job.poll() is None:
-                    job.terminate()
+                    target = leftovers.Target(job.pid)
+                    leftovers.send(target, signal.SIGTERM)
+                    target.close()
                 job.wait()
         output.seek(0)
         for line in output:

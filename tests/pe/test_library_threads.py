@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 NAMES = """
-import ctypes, os, signal, sys
+import ctypes, os, signal, sys, time
 import numpy as np
 import pyshmem
 from numba import cuda
@@ -25,11 +25,18 @@ stream = pyshmem.streams.Stream()
 stream.synchronize()
 FAULTS = [signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT]
 own = {}
+
+def blocked_by(task):
+    lines = dict(line.split(":", 1) for line in open(f"/proc/self/task/{task}/status") if ":" in line)
+    return int(lines["SigBlk"], 16)
+
 for task in sorted(set(os.listdir("/proc/self/task")) - before):
-    folder = f"/proc/self/task/{task}/"
-    name = open(folder + "comm").read().strip()
-    lines = dict(line.split(":", 1) for line in open(folder + "status") if ":" in line)
-    own[name] = int(lines["SigBlk"], 16), int(task)
+    name = open(f"/proc/self/task/{task}/comm").read().strip()
+    # A thread that has not run yet blocks all signals: the C library takes that off in its first steps.
+    end = time.monotonic() + 10
+    while blocked_by(task) >> (signal.SIGSEGV - 1) & 1 and time.monotonic() < end:
+        time.sleep(0.01)
+    own[name] = blocked_by(task), int(task)
 """
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import types
 from collections.abc import Iterator
@@ -112,6 +113,7 @@ def test_the_package_is_a_module_still() -> None:
     assert isinstance(pyshmem, types.ModuleType)
     assert "__getattr__" not in vars(pyshmem)  # it would cost each name that there is
     assert repr(pyshmem).startswith("<module 'pyshmem' from")
+    assert pickle.loads(pickle.dumps(pyshmem)) is pyshmem  # functions that are sent to PEs name it
     pyshmem.made_here = 1  # type: ignore[attr-defined]
     assert vars(pyshmem).pop("made_here") == 1
     with pytest.raises(AttributeError):

@@ -310,10 +310,10 @@ def code_lines(path: Path) -> int:
 
 
 def test_the_device_library_stays_small() -> None:
-    """Under 3,400 lines for all scopes and dtypes, without kernels on CPUs and what is done to Numba."""
+    """Under 3,500 lines for all scopes and dtypes, without kernels on CPUs and what is done to Numba."""
     others = {"sim", "cpu", "jit"}
     files = [p for p in (PACKAGE / "device").rglob("*.py") if not others & set(p.parts)]
-    assert sum(map(code_lines, files)) < 3400
+    assert sum(map(code_lines, files)) < 3500
 
 
 def test_all_accelerators_have_the_same_leaves() -> None:

@@ -71,9 +71,10 @@ def python_functions(text: str) -> Iterator[tuple[str, int]]:
 
 
 #: As clang-format leaves them: from a name in the first column, over parameters on further lines, which
-#: are indented, to a brace in the first column.
+#: are indented, to a brace in the first column. No line of parameters has a text in it.
 C_FUNCTION = re.compile(
-    r"^\w[^;{}#\n]*?(\w+)\((?:[^;{}#\n]*\n[ \t]+)*[^;{}#\n]*\{[ \t]*(?:/[/*].*)?\n(?:(?!\}).*\n)*\}",
+    r"^\w[^;{}#\"\n]*?(\w+)\((?:[^;{}#\"\n]*\n[ \t]+)*[^;{}#\"\n]*"
+    r"\{[ \t]*(?:/[/*].*)?\n(?:(?!\}).*\n)*\}",
     re.M,
 )
 

@@ -109,9 +109,8 @@ def init(
         device_heap_size: the same of the device heap; default ``PYSHMEM_DEVICE_HEAP_SIZE``.
         device: ``"cuda"``, ``"sim"``, ``"cpu"``, ``"none"`` or ``"auto"``; default
             ``PYSHMEM_DEVICE``. Auto takes cuda where there is a GPU and CuPy and Numba are installed,
-            else sim where Numba is installed and the job has at most 128 PEs, else none. With cpu
-            kernels are compiled for the CPU, an experiment. A simulated device costs a job
-            that runs no kernel next to nothing.
+            else sim where Numba is installed and the job has at most 128 PEs, else none. With cpu, an
+            experiment, kernels are compiled for the CPU. Without kernels sim costs next to nothing.
         comm: communicator of mpi4py, or an object with its Get_rank, Get_size, bcast and allgather:
             the job's PEs are its processes, numbered alike; past one host only ``MPI.COMM_WORLD``.
             Default: what the launcher says.
