@@ -114,7 +114,7 @@ def test_nothing_that_waits_in_the_driver_stops_what_goes_through_hosts(
     name, value = peer.split("=")
     settings = {"LD_LIBRARY_PATH": str(driver), f"PYSHMEM_{name}": value, "PYSHMEM_TIMEOUT": "30"}
     settings |= {"PYSHMEM_DEVICE_HEAP_SIZE": "8M", "PYSHMEM_STAGE_SIZE": "1M"}
-    done = run_pes(2, build(options, "far_copies"), [heap], env=settings, timeout=20, check=True)
+    done = run_pes(2, build(options, "far_copies"), [heap], env=settings, timeout=60, check=True)
     assert done.stdout == "ok\n"
 
 
