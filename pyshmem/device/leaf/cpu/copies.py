@@ -5,7 +5,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import register_jitable
 
-from ..compiled.llvm import I32, I64, by_width, i64, leaf
+from ..compiled.llvm import I32, I64, by_width, leaf
+from ..compiled.near import make_near
 from .memory import load16, load_bits, store16_near, store_bits
 
 __all__ = [
@@ -55,29 +56,7 @@ pull16, pull16x2, pull16x4 = copy16, copy16x2, copy16x4
 pull_narrow, pull_narrow_x4 = copy_narrow, copy_narrow_x4
 
 
-@leaf(i64)
-def load_near(_context, builder, address, nbytes):
-    """8, 4, 2 or 1 bytes, as int64."""
-    found = []
-
-    def load(width: int) -> None:
-        found.append((builder.zext(load_bits(builder, width, address), I64), builder.block))
-
-    by_width(builder, nbytes, load)
-    result = builder.phi(I64)
-    for value, block in found:
-        result.add_incoming(value, block)
-    return result
-
-
-@leaf(types.void)
-def store_near(_context, builder, address, nbytes, bits) -> None:
-    """The other way."""
-
-    def store(width: int) -> None:
-        store_bits(builder, width, address, builder.trunc(bits, ir.IntType(8 * width)))
-
-    by_width(builder, nbytes, store)
+load_near, store_near = make_near(load_bits, store_bits)
 
 
 load16_near = load16

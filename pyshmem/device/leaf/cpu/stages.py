@@ -5,7 +5,6 @@ Labels are always compiled in, since without a timeline they cost a look at a wo
 """
 
 from numba import types
-from numba.core import errors
 from numba.core.typing import signature
 from numba.extending import register_jitable
 
@@ -13,7 +12,7 @@ from ...._core.contract import TRACE as _TRACE
 from ...state import MODULE, TRACE
 from ..compiled.llvm import I64, i64, intrinsic
 from ..compiled.messages import words_of
-from ..compiled.stages import begins_of, priority_of
+from ..compiled.stages import begin_above, place_of_begin, priority_of
 from .language import block_rank
 from .target import RANK, call, thread_word
 from .threads import fetch_add64, read64, state, state_word, write64
@@ -64,10 +63,7 @@ def stage_begin(_context, label, priority=0):
     words, number = words_of(label), priority_of(priority)
 
     def codegen(context, builder, _sig, _args):
-        begins = begins_of(builder)
-        with builder.goto_entry_block():
-            place = begins[words][0] if words in begins else builder.alloca(I64)
-        begins[words] = place, number
+        place = place_of_begin(builder, words, number)
         with builder.if_then(_is_written(builder)):
             builder.store(call(builder, "ishmemx_leaf_now", I64), place)
         return context.get_dummy_value()
@@ -82,12 +78,7 @@ def stage_end(_context, label):
     words = words_of(label)
 
     def codegen(context, builder, _sig, _args):
-        if words not in begins_of(builder):
-            text = label.literal_value
-            raise errors.LoweringError(
-                f"stage_end({text!r}) without stage_begin({text!r}) above it in the function"
-            )
-        place, priority = begins_of(builder)[words]
+        place, priority = begin_above(builder, label, words)
         with builder.if_then(_is_written(builder)):
             end = call(builder, "ishmemx_leaf_now", I64)
             values = [builder.load(place), end, *map(I64, words), I64(priority)]

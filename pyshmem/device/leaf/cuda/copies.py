@@ -8,6 +8,7 @@ from numba.cuda.extending import register_jitable
 from .. import ptx as ptx
 from ..bulk import BARRIER_BYTES, BULK_BYTES, BULK_THREADS, bulk_share
 from ..compiled.llvm import by_width
+from ..compiled.near import make_near
 from ..ptx import BITS, I32, I64, asm, i64, instruction, leaf
 from .memory import load_bits, store16_near
 from .threads import block_threads, quotient32, thread_in_block
@@ -81,29 +82,7 @@ pull16x2, _ = _make_copies(2, pull=True)
 pull16x4, pull_narrow_x4 = _make_copies(4, pull=True)
 
 
-@leaf(i64)
-def load_near(_context, builder, address, nbytes):
-    """8, 4, 2 or 1 bytes of any memory of the thread, as int64."""
-    found = []
-
-    def load(width: int) -> None:
-        found.append((builder.zext(_load(builder, width, address), I64), builder.block))
-
-    by_width(builder, nbytes, load)
-    result = builder.phi(I64)
-    for value, block in found:
-        result.add_incoming(value, block)
-    return result
-
-
-@leaf(types.void)
-def store_near(_context, builder, address, nbytes, bits) -> None:
-    """The other way."""
-
-    def store(width: int) -> None:
-        _store(builder, width, address, builder.trunc(bits, BITS[width]))
-
-    by_width(builder, nbytes, store)
+load_near, store_near = make_near(_load, _store)
 
 
 #: 16 aligned bytes of the heap, which this kernel has not loaded before it met who wrote them: what is

@@ -5,7 +5,6 @@ A stage's begin is a variable of the function that both calls are in, so the two
 intrinsics they are compiled into their caller.
 """
 
-from numba.core import errors
 from numba.cuda import types
 from numba.cuda.extending import intrinsic
 from numba.cuda.typing import signature
@@ -14,7 +13,7 @@ from ...._core.stage_ptx import FIRST_THREAD, STAGE_PTX
 from ....host.observe import stages
 from ...state import MODULE, TRACE
 from ..compiled.messages import words_of
-from ..compiled.stages import begins_of, priority_of
+from ..compiled.stages import begin_above, place_of_begin, priority_of
 from ..ptx import I64, VOID, asm
 from .threads import state_symbol
 
@@ -38,10 +37,7 @@ def stage_begin(_context, label, priority=0):
 
     def codegen(context, builder, _sig, _args):
         builder.module.add_named_metadata(STAGES, ["1"])
-        begins = begins_of(builder)
-        with builder.goto_entry_block():
-            place = begins[words][0] if words in begins else builder.alloca(I64)
-        begins[words] = place, number
+        place = place_of_begin(builder, words, number)
         if stages.compiled_in():
             builder.store(asm(builder, I64, "mov.u64 $0, %globaltimer;", "=l", []), place)
         return context.get_dummy_value()
@@ -56,12 +52,7 @@ def stage_end(_context, label):
     words = words_of(label)
 
     def codegen(context, builder, _sig, _args):
-        if words not in begins_of(builder):
-            text = label.literal_value
-            raise errors.LoweringError(
-                f"stage_end({text!r}) without stage_begin({text!r}) above it in the function"
-            )
-        place, priority = begins_of(builder)[words]
+        place, priority = begin_above(builder, label, words)
         if stages.compiled_in():
             body = _WRITE.replace("<priority>", str(priority))
             for k, word in enumerate(words):
