@@ -78,7 +78,7 @@ def _numbers_of(mark: pytest.Mark) -> list[int]:
 
     Raises: TypeError, ValueError: for whatever is wrong in it, the arguments by name too.
     """
-    from pyshmem.launcher import arguments
+    from pyshmem.launcher.call import arguments
 
     if len(mark.args) != 1:
         raise TypeError(f"{len(mark.args)} arguments; give pes(n) or pes([n, ...])")

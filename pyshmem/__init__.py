@@ -33,7 +33,7 @@ _is_openshmem = True  # a package of the same name lacks it: _core looks for it
 from ._core import library
 from ._core import moved as _moved  # noqa: F401  (finds modules under their old names)
 from ._core import other_project as _other_project
-from ._core.arrays import SymmetricArray
+from ._core.arrays.checks import SymmetricArray
 from ._core.errors import (
     Failure,
     HeapExhausted,
@@ -227,7 +227,7 @@ from .host.waits import (
     test,
     wait_until,
 )
-from .launcher.call import launch
+from .launcher.call.launch import launch
 from .stream_kernels import provider as _stream_kernels
 
 __all__ = [

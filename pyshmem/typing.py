@@ -6,7 +6,7 @@ simulator a ``SymmetricArray``), ``Heap`` the name of a heap. The protocols say 
 has to have.
 """
 
-from ._core.array_types import (
+from ._core.arrays.types import (
     AnyArray,
     DeviceArray,
     SupportsArrayInterface,

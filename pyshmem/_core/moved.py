@@ -18,6 +18,13 @@ from types import ModuleType
 #: Old folder, below the package: new folder: old and new names of its modules. Left out are modules
 #: whose name a public function of their package has: the function wins, as it always did.
 FOLDERS: dict[str, dict[str, str]] = {
+    "_core": {
+        "array_types": "_core.arrays.types",
+        "cupy_arrays": "_core.arrays.cupy_arrays",
+        "dlpack": "_core.arrays.dlpack",
+        "peer_views": "_core.arrays.peer_views",
+        "stage_ptx": "_core.labels",
+    },
     "device.leaf": {
         "chosen": "device.leaf.backend",
     },
@@ -113,6 +120,20 @@ FOLDERS: dict[str, dict[str, str]] = {
         "staging": "_torch.staging",
         "tensors": "_torch.tensors",
         "unstaged": "_torch.direct",
+    },
+    "launcher": {
+        "answers": "launcher.call.answers",
+        "arguments": "launcher.call.arguments",
+        "call_failures": "launcher.call.failures",
+        "call_job": "launcher.call.job",
+        "call_spec": "launcher.call.spec",
+        "hints": "launcher.output.hints",
+        "pe": "launcher.call.pe",
+        "pickling": "launcher.call.pickling",
+        "progress": "launcher.output.progress",
+        "report": "launcher.output.report",
+        "streams": "launcher.output.streams",
+        "tracebacks": "launcher.output.tracebacks",
     },
     "triton": {
         "channels": "triton.ll_channels",

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .._core.arrays import StreamLike
+from .._core.arrays.checks import StreamLike
 from .._core.library import check, check_value, lib
 from ..host import ordering
 from ..host.collectives.dispatch import do

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from .._core.arrays import StreamLike
+from .._core.arrays.checks import StreamLike
 from .._core.dtypes import as_dtype, kind_of
 from .._core.errors import MismatchError
 from ..host.collectives.arguments import REDUCE, element_of

@@ -17,9 +17,9 @@ from ..launcher import binding
 from ..launcher.control import NativeControl
 from ..launcher.hosts import run_on_hosts
 from ..launcher.job import run_job
+from ..launcher.output.streams import occupy_standard_streams
 from ..launcher.settings import check_settings, settle_device, started_by_another
 from ..launcher.spec import JobSpec, resolve_command
-from ..launcher.streams import occupy_standard_streams
 
 
 class _Run(click.Command):

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core.array_types import AnyArray
-from .._core.arrays import StreamLike, stream_handle, target
+from .._core.arrays.checks import StreamLike, stream_handle, target
+from .._core.arrays.types import AnyArray
 from .._core.dtypes import bits_of, out_of_range, pe_number, unsupported_dtype
 from .._core.library import check_value, fail, lib
 from .._core.type_table import ATOMIC_FAMILY

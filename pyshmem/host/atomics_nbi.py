@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core.array_types import AnyArray
-from .._core.arrays import StreamLike, place, stream_handle, target
+from .._core.arrays.checks import StreamLike, place, stream_handle, target
+from .._core.arrays.types import AnyArray
 from .._core.dtypes import bits_of, pe_number, unsupported_dtype
 from .._core.library import check, lib
 from .._core.type_table import ATOMIC_FAMILY, ATOMIC_NUMBER, ELEMENTS

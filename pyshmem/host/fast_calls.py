@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .._core import _fast, cupy_arrays, other_names
-from .._core.arrays import SymmetricArray
+from .._core import _fast, other_names
+from .._core.arrays import cupy_arrays
+from .._core.arrays.checks import SymmetricArray
 from .._core.dtypes import Kind, kind_of
 from .._core.library import fail
 from .job import runtime

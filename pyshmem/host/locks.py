@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core.array_types import AnyArray
-from .._core.arrays import target
+from .._core.arrays.checks import target
+from .._core.arrays.types import AnyArray
 from .._core.dtypes import kind_of
 from .._core.library import check, ffi, lib
 from .job.handles import Handle

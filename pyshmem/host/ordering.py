@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import SupportsIndex
 
-from .._core.arrays import StreamLike, stream_handle
+from .._core.arrays.checks import StreamLike, stream_handle
 from .._core.library import lib
 from .fast_calls import fast
 from .kernels.stream_kernels import run

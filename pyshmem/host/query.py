@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .._core.array_types import AnyArray
-from .._core.arrays import heap_number, place
+from .._core.arrays.checks import heap_number, place
+from .._core.arrays.peer_views import view_of_peer
+from .._core.arrays.types import AnyArray
 from .._core.dtypes import integer, pe_number
 from .._core.library import ThreadLevel, check, ffi, lib, size_text
-from .._core.peer_views import view_of_peer
 from .job import runtime
 from .teams.arguments import refuse_team
 from .teams.team import TEAM_WORLD, Team

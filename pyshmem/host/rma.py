@@ -7,8 +7,8 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from .._core.array_types import AnyArray
-from .._core.arrays import StreamLike, pair, stream_handle, target
+from .._core.arrays.checks import StreamLike, pair, stream_handle, target
+from .._core.arrays.types import AnyArray
 from .._core.dtypes import out_of_range, pe_number
 from .._core.errors import UnsupportedError
 from .._core.library import check, check_value, fail, fail_transfer, lib

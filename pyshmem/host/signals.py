@@ -10,8 +10,8 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from .._core.array_types import AnyArray
-from .._core.arrays import StreamLike, pair, signal_target, stream_handle
+from .._core.arrays.checks import StreamLike, pair, signal_target, stream_handle
+from .._core.arrays.types import AnyArray
 from .._core.dtypes import integer, pe_number
 from .._core.library import SignalOp, check, check_value, fail_transfer, lib
 from .fast_calls import fast

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .._core.arrays import StreamLike, stream_handle
+from .._core.arrays.checks import StreamLike, stream_handle
 from .._core.library import check, ffi, lib, owned
 from . import faults
 from .job import runtime

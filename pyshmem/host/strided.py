@@ -10,8 +10,8 @@ from typing import SupportsIndex
 
 import numpy as np
 
-from .._core.array_types import AnyArray
-from .._core.arrays import Place, StreamLike, place, stream_handle
+from .._core.arrays.checks import Place, StreamLike, place, stream_handle
+from .._core.arrays.types import AnyArray
 from .._core.dtypes import integer, nelems_of, pe_number
 from .._core.library import fail_transfer, lib
 from .kernels.stream_kernels import run

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .._core.arrays import StreamLike, stream_handle
+from .._core.arrays.checks import StreamLike, stream_handle
 from .._core.library import check, lib
 from .fast_calls import fast
 from .kernels.stream_kernels import run

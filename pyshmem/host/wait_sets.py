@@ -31,9 +31,9 @@ from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from .._core import cupy_arrays
-from .._core.array_types import AnyArray
-from .._core.arrays import StreamLike, masked, place, stream_handle
+from .._core.arrays import cupy_arrays
+from .._core.arrays.checks import StreamLike, masked, place, stream_handle
+from .._core.arrays.types import AnyArray
 from .._core.dtypes import Kind, integer, integer_of, nelems_of, unsupported_dtype
 from .._core.errors import UnsupportedError
 from .._core.library import check, ffi, lib

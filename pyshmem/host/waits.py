@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core.array_types import AnyArray
-from .._core.arrays import StreamLike, target
+from .._core.arrays.checks import StreamLike, target
+from .._core.arrays.types import AnyArray
 from .._core.dtypes import Kind, integer, unsupported_dtype
 from .._core.library import Cmp, check_value, fail
 from .._core.type_table import ELEMENTS

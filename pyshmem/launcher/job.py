@@ -12,16 +12,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-from . import leftovers, ranks, report
+from . import leftovers, ranks
 from .control import Control
 from .guard import Guard
-from .hints import ways_out
+from .output import report
+from .output.hints import ways_out
+from .output.progress import Progress
+from .output.streams import PARTIAL_AGE, Sink, Stream, write_all
+from .output.tracebacks import Alike
 from .process import Process, files_of
-from .progress import Progress
 from .signals import ENDING, PASSED, Held, Signals, stop_here
 from .spec import JobSpec
-from .streams import PARTIAL_AGE, Sink, Stream, write_all
-from .tracebacks import Alike
 
 # Signals to the PEs that are left, and the seconds before each: from the cause, or from the signal
 # before it, however late that one was. All are gone within two.

@@ -14,10 +14,11 @@ import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import binding, leftovers, report
+from . import binding, leftovers
+from .output import report
+from .output.streams import Sink, Stream
+from .output.tracebacks import Alike, Gathered
 from .spec import JobSpec
-from .streams import Sink, Stream
-from .tracebacks import Alike, Gathered
 
 _PR_SET_PDEATHSIG = 1
 _prctl = ctypes.CDLL(None, use_errno=True).prctl  # looked up here: nothing is to load after fork

@@ -14,7 +14,7 @@ from pathlib import Path
 from .._core.errors import LaunchError
 from . import ranks
 from .binding import Share, cpus_together
-from .streams import Sink
+from .output.streams import Sink
 
 __all__ = ["JobSpec", "LaunchError", "resolve_command", "under_debugger"]
 

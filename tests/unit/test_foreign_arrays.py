@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import pyshmem
-from pyshmem._core import arrays as symmetric
-from pyshmem._core import dlpack
+from pyshmem._core.arrays import checks as symmetric
+from pyshmem._core.arrays import dlpack
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -197,7 +197,7 @@ def test_read_only_sources_are_fine() -> None:
 
 
 def test_streams_of_any_library() -> None:
-    from pyshmem._core.arrays import stream_handle
+    from pyshmem._core.arrays.checks import stream_handle
 
     class Protocol:
         def __cuda_stream__(self) -> tuple[int, int]:

@@ -19,14 +19,14 @@ from types import SimpleNamespace
 import pytest
 
 from pyshmem.launcher import leftovers
-from pyshmem.launcher.arguments import MOST_PES, number_of_pes
+from pyshmem.launcher.call.arguments import MOST_PES, number_of_pes
 from pyshmem.launcher.control import NativeControl
 from pyshmem.launcher.guard import Guard
 from pyshmem.launcher.job import Job
+from pyshmem.launcher.output.streams import PARTIAL_AGE, Stream
 from pyshmem.launcher.settings import check_settings, settle_device
 from pyshmem.launcher.signals import Held, Signals
 from pyshmem.launcher.spec import JobSpec, LaunchError, resolve_command
-from pyshmem.launcher.streams import PARTIAL_AGE, Stream
 
 # ---- what to run -----------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyshmem.launcher import hints, report
+from pyshmem.launcher.output import hints, report
 
 _ERROR = """before
 Traceback (most recent call last):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyshmem.launcher.tracebacks import Alike, Gathered
+from pyshmem.launcher.output.tracebacks import Alike, Gathered
 
 TRACEBACK = b"""Traceback (most recent call last):
   File "/x/a.py", line 9, in <module>

@@ -57,10 +57,7 @@ MANY_PARAMETERS = {
     "fused/all_reduce_norm/one_shot_ll_kernels.py": {"one_stage"},
     "stream_kernels/lean.py": {"move"},
 }
-MANY_FILES = {
-    "pyshmem/_core",
-    "pyshmem/launcher",
-}
+MANY_FILES: set[str] = set()
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -31,7 +31,7 @@ LOOKS = {
 }  # fmt: skip
 #: Where a plain cell is made: for what only looks, and for what the library made by itself.
 PLAIN = {
-    ("_core/arrays.py", 1),  # ishmemx_heap_range
+    ("_core/arrays/checks.py", 1),  # ishmemx_heap_range
     ("_core/library.py", 1),  # owned() itself
     ("host/teams/contexts.py", 1),  # the default context
     ("host/memory/heap.py", 1),  # ishmemx_heap_range

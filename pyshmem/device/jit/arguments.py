@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import dlpack, library
-from ..._core.arrays import heap_number, masked
+from ..._core import library
+from ..._core.arrays import dlpack
+from ..._core.arrays.checks import heap_number, masked
 from ..._core.dtypes import AsBits, as_dtype
 from ..._core.library import lib
 from ...host.teams.contexts import Context, slot_of

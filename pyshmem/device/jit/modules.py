@@ -7,7 +7,8 @@ came from.
 
 from typing import Any
 
-from ..._core import arrays, library
+from ..._core import library
+from ..._core.arrays import checks as arrays
 from ...host import faults
 from ...host.job import runtime
 from ...host.kernels import stream_kernels

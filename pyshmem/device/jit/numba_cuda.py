@@ -27,7 +27,9 @@ from numba.cuda.core import sigutils
 from numba.cuda.core.compiler_lock import global_compiler_lock
 from numba.cuda.cudadrv import devices, driver
 
-from ..._core import arrays, cupy_arrays, kept_files, library
+from ..._core import kept_files, library
+from ..._core.arrays import checks as arrays
+from ..._core.arrays import cupy_arrays
 from ..._core.errors import ShmemError
 from ..._foreign import numba_cuda as hooks
 from ..._foreign import numba_cuda_texts as texts

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..._core.arrays import masked
+from ..._core.arrays.checks import masked
 from ..._torch.arguments import Named, check_apart, check_plain, view_of_other_elements
 from ..._torch.launches import torch_stream
 from ...host.job import runtime

@@ -11,8 +11,8 @@ from typing import SupportsIndex
 
 import numpy as np
 
-from ..._core.array_types import AnyArray
-from ..._core.arrays import Place, bytes_of, pair, place
+from ..._core.arrays.checks import Place, bytes_of, pair, place
+from ..._core.arrays.types import AnyArray
 from ..._core.dtypes import Kind, integer, nelems_of, pe_number, unsupported_dtype
 from ..._core.type_table import ELEMENTS, REDUCE_OPS
 from ..teams.team import Channel, Team, team_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import SupportsIndex
 
-from ..._core.array_types import AnyArray
-from ..._core.arrays import StreamLike
+from ..._core.arrays.checks import StreamLike
+from ..._core.arrays.types import AnyArray
 from ..fast_calls import fast
 from ..teams.team import TEAM_WORLD, Channel, Team
 from . import arguments as arguments

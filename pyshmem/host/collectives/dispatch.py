@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..._core.arrays import StreamLike, stream_handle
+from ..._core.arrays.checks import StreamLike, stream_handle
 from ..._core.library import check, ffi, lib
 from ..kernels.stream_kernels import OWN, for_kernels, run
 from ..tuning.streams import KINDS

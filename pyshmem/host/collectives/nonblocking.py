@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import SupportsIndex
 
-from ..._core.array_types import AnyArray
+from ..._core.arrays.types import AnyArray
 from ..._core.library import lib
 from ..teams.team import TEAM_WORLD, Team, team_of
 from . import arguments as arguments

@@ -15,8 +15,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, SupportsIndex, TypeVar
 
-from ..._core.array_types import AnyArray
-from ..._core.arrays import StreamLike
+from ..._core.arrays.checks import StreamLike
+from ..._core.arrays.types import AnyArray
 from ..._core.library import lib
 from ..fast_calls import fast
 from ..teams.team import TEAM_WORLD, Channel, Team

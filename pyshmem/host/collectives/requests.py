@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any
 
-from ..._core.arrays import StreamLike
+from ..._core.arrays.checks import StreamLike
 from ..._core.library import check, ffi, lib, owned
 from ..job.handles import Handle
 from . import stream_waits

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import SupportsIndex
 
-from ..._core.array_types import AnyArray
-from ..._core.arrays import StreamLike
+from ..._core.arrays.checks import StreamLike
+from ..._core.arrays.types import AnyArray
 from ..teams.team import TEAM_WORLD, Channel, Team
 from . import arguments as arguments
 from .dispatch import do

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from ..._core.arrays import StreamLike, stream_handle
+from ..._core.arrays.checks import StreamLike, stream_handle
 from ..._core.errors import ShmemError
 from ..._core.library import check, lib
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..._core import cupy_arrays, errors, library, log, other_names
+from ..._core import errors, library, log, other_names
+from ..._core.arrays import cupy_arrays
 from ..._core.dtypes import integer
 from ..._core.library import (
     ACCELERATORS,

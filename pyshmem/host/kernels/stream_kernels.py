@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core import kept_files
-from ..._core.arrays import StreamLike, stream_handle
+from ..._core.arrays.checks import StreamLike, stream_handle
 from ..._core.contract import HASH, STREAM_KERNEL, STREAM_KEY
 from ..._core.dtypes import Kind, as_dtype, bits_of, integer, kind_of
 from ..._core.errors import ShmemError, UnsupportedError

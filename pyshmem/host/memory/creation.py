@@ -11,9 +11,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from ..._core import cupy_arrays
-from ..._core.array_types import DeviceArray
-from ..._core.arrays import SymmetricArray, as_ndarray, masked
+from ..._core.arrays import cupy_arrays
+from ..._core.arrays.checks import SymmetricArray, as_ndarray, masked
+from ..._core.arrays.types import DeviceArray
 from ..._core.dtypes import DTypeLike, as_dtype, integer
 from ..._core.library import check, lib
 from ..._core.values import fitting

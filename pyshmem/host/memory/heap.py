@@ -21,10 +21,11 @@ from typing import Any, Literal, SupportsIndex, TypeVar, cast
 
 import numpy as np
 
-from ..._core import cupy_arrays, errors
-from ..._core.array_types import AnyArray, DeviceArray
-from ..._core.arrays import SymmetricArray as SymmetricArray
-from ..._core.arrays import gone, heap_number, masked, place, remember, retire
+from ..._core import errors
+from ..._core.arrays import cupy_arrays
+from ..._core.arrays.checks import SymmetricArray as SymmetricArray
+from ..._core.arrays.checks import gone, heap_number, masked, place, remember, retire
+from ..._core.arrays.types import AnyArray, DeviceArray
 from ..._core.dtypes import DTypeLike, as_dtype, kind_of, nelems_of
 from ..._core.library import check, ffi, lib, owned
 from ..job import runtime

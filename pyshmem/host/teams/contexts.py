@@ -20,7 +20,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from ..._core.array_types import AnyArray
+from ..._core.arrays.types import AnyArray
 from ..._core.dtypes import integer
 from ..._core.library import check, ffi, lib, owned
 from ..job import runtime

@@ -16,11 +16,11 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, cast
 
-from ..._core.array_types import AnyArray
-from ..._core.arrays import StreamLike, place, stream_handle
+from ..._core.arrays.checks import StreamLike, place, stream_handle
+from ..._core.arrays.peer_views import view_of_peer
+from ..._core.arrays.types import AnyArray
 from ..._core.dtypes import integer, pe_number
 from ..._core.library import check, ffi, lib, owned
-from ..._core.peer_views import view_of_peer
 from ..job import runtime
 from ..job.handles import Handle, kernels_refuse
 from ..job.runtime import current

@@ -10,7 +10,7 @@ import numpy as np
 
 import pyshmem
 
-from ..._core.arrays import SymmetricArray
+from ..._core.arrays.checks import SymmetricArray
 from ..._core.dtypes import as_dtype
 from ..._core.library import ffi
 from ..._core.type_table import TYPENAMES

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from ..._core.arrays import stream_handle
+from ..._core.arrays.checks import stream_handle
 from ..._core.errors import MismatchError, UnsupportedError
 from ..._core.library import Cmp, SignalOp, check, check_value, lib
 from ..._torch.arguments import as_bytes

@@ -9,7 +9,7 @@ are hashed into the key of a cached kernel, as their arguments are.
 import triton
 
 from ..._core.contract import WAITING
-from ..._core.stage_ptx import FIRST_THREAD, STAGE_PTX
+from ..._core.labels import FIRST_THREAD, STAGE_PTX
 
 #: Of the comparison, in what a wait says of itself.
 CMP_SHIFT = WAITING.CMP

@@ -18,7 +18,8 @@ import numpy as np
 from triton import knobs
 from triton.runtime.jit import JITCallable, KernelInterface
 
-from ..._core import arrays, errors, kept_files, library
+from ..._core import errors, kept_files, library
+from ..._core.arrays import checks as arrays
 from ..._core.labels import label_words
 from ..._core.library import lib
 from ..._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER

@@ -9,7 +9,7 @@ from numba.cuda import types
 from numba.cuda.extending import intrinsic
 from numba.cuda.typing import signature
 
-from ...._core.stage_ptx import FIRST_THREAD, STAGE_PTX
+from ...._core.labels import FIRST_THREAD, STAGE_PTX
 from ....host.observe import stages
 from ...state import MODULE, TRACE
 from ..compiled.messages import words_of

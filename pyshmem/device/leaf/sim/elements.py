@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._core.arrays import SymmetricArray
+from ...._core.arrays.checks import SymmetricArray
 from ...._core.library import ffi, lib
 from ...._core.type_table import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER
 from ...families import BY_NUMBER, FAMILY_DTYPES, mismatch, outside_family

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.cuda.simulator import kernel as numba_kernel
 
-from ...._core.arrays import SymmetricArray, beyond_kernels, gone, masked
+from ...._core.arrays.checks import SymmetricArray, beyond_kernels, gone, masked
 from ...._core.library import check, lib
 from ...._foreign import numba_simulator
 from ...state import P2P

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ...._core.arrays import stream_handle
+from ...._core.arrays.checks import stream_handle
 from ...._core.library import check, ffi, lib
 from ...._foreign import numba_simulator
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .._core.errors import LaunchError
+from ..._core.errors import LaunchError
 
 _NOEXEC_SEAL = 8  # Linux 6.3; some systems refuse memory files without it
 

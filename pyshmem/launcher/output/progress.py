@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 
-from .spec import JobSpec
+from ..spec import JobSpec
 from .streams import write_all
 
 _QUIET = 5.0  # seconds without output after which it shows

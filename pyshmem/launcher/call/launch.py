@@ -45,6 +45,8 @@ def launch(
 
     Extension.
     """
-    from . import call_job  # late, for what it imports is much, and most programs launch nothing
+    from . import (
+        job as call_job,
+    )  # late, for what it imports is much, and most programs launch nothing
 
     return call_job.results_of(function, n_pes, args, timeout, output, env, bind)

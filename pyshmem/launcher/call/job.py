@@ -17,17 +17,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .._core.settings import tell_misspelt
+from ..._core.settings import tell_misspelt
+from ..binding import shares
+from ..control import NativeControl
+from ..job import Job
+from ..output.streams import sinks_of
+from ..process import files_of
+from ..settings import check_conduit, check_settings, settle_device
+from ..signals import Held
 from . import answers, arguments
-from .binding import shares
-from .call_failures import error_of
-from .call_spec import CallSpec
-from .control import NativeControl
-from .job import Job
-from .process import files_of
-from .settings import check_conduit, check_settings, settle_device
-from .signals import Held
-from .streams import sinks_of
+from .failures import error_of
+from .spec import CallSpec
 
 _GRACE = 2.0  # seconds from Ctrl-C to the end of PEs that do not end by themselves
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import as_dtype
+from ..dtypes import as_dtype
 
 #: Devices by their numbers in ``dlpack.h``: those whose memory has an address that we can use.
 HOST, CUDA, CUDA_PINNED, CUDA_MANAGED = 1, 2, 3, 13

@@ -14,9 +14,10 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from . import cupy_arrays, dlpack, errors
-from .dtypes import Kind, as_dtype, integer_of, kind_of, nelems_of
-from .library import HEAPS, ffi, lib, not_initialized
+from .. import errors
+from ..dtypes import Kind, as_dtype, integer_of, kind_of, nelems_of
+from ..library import HEAPS, ffi, lib, not_initialized
+from . import cupy_arrays, dlpack
 
 _HEAP_NAMES = {number: name for name, number in HEAPS.items()}
 

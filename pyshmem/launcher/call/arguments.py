@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .binding import BINDINGS
-from .settings import check_setting
-from .spec import PLACE
+from ..binding import BINDINGS
+from ..settings import check_setting
+from ..spec import PLACE
 
 OUTPUTS = ("prefix", "plain", "none")
 

@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..spec import JobSpec
 from . import answers
-from .spec import JobSpec
 
 
 @dataclass(frozen=True)

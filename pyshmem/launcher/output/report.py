@@ -33,7 +33,7 @@ _CHAINED = re.compile(
 )
 
 #: How a frame of a traceback begins that is in this package.
-_OURS = f'File "{Path(__file__).parent.parent}/'
+_OURS = f'File "{Path(__file__).parents[2]}/'
 
 #: What a routine of C says of the mistake that ends its PE.
 _OF_C = re.compile(r"PE \d+: p?shmemx?_\w+: ")

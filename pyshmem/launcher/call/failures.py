@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .._core.errors import Failure, LaunchError
-from . import report
-from .job import Job
-from .process import Process
+from ..._core.errors import Failure, LaunchError
+from ..job import Job
+from ..output import report
+from ..process import Process
 
 _FRAMES = 12  # of a PE that hung, the innermost first
 
