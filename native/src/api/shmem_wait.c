@@ -4,6 +4,7 @@
 
 #include "api/shell.h"
 #include "ishmemx.h"
+#include "ops/look.h"
 
 #define ONE(_name, _ctype, _type)                                                \
     ROUTINE(void, _name##_wait_until, _ctype *ivar, int cmp, _ctype cmp_value) { \
@@ -11,7 +12,7 @@
     }                                                                            \
     ROUTINE(int, _name##_test, _ctype *ivar, int cmp, _ctype cmp_value) {        \
         int holds;                                                               \
-        SHELL(ishmemx_test(_type, ivar, cmp, TO_BITS(cmp_value), &holds));       \
+        SHELL(pysh_test(_type, ivar, cmp, TO_BITS(cmp_value), &holds));       \
         return holds;                                                            \
     }
 

@@ -12,6 +12,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
+#include "conduit/polls.h"
 #include "conduit/wait.h"
 #include "far/far.h"
 #include "job/enter.h"
@@ -63,6 +64,8 @@ int ishmemx_atomic(ishmemx_ctx_t ctx, int op, int type, void *dest, uint64_t val
     int world = 0, status;
 
     PYSH_ENTER();
+    if (fetched)
+        pysh_poll(PYSH_POLL_READ);
     status = pysh_amo_check(op, type);
     if (!status)
         status = pysh_ctx_pe(ctx, pe, &world);

@@ -9,6 +9,7 @@
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
+#include "conduit/polls.h"
 #include "conduit/wait.h"
 #include "job/enter.h"
 #include "job/quiet.h"
@@ -122,6 +123,7 @@ int ishmemx_test_lock(void *address, int *acquired) {
     int status;
 
     PYSH_ENTER();
+    pysh_poll(PYSH_POLL_TEST);
     if ((status = find(address, &lock, &place)))
         return status;
     *acquired = 0;

@@ -12,6 +12,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
+#include "conduit/polls.h"
 #include "conduit/wait.h"
 #include "far/far.h"
 #include "job/enter.h"
@@ -170,6 +171,8 @@ int ishmemx_get(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes
     int world = 0, status;
 
     PYSH_ENTER();
+    if (nbytes <= sizeof(uint64_t))
+        pysh_poll(PYSH_POLL_READ);
     status = pysh_ctx_pe(ctx, pe, &world);
     return status ? status : get_bytes(dest, source, nbytes, world, false, OF_PROGRAM);
 }

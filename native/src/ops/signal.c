@@ -6,6 +6,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "conduit/conduit.h"
+#include "conduit/polls.h"
 #include "job/enter.h"
 #include "ops/amo.h"
 #include "ops/rma.h"
@@ -78,5 +79,6 @@ int ishmemx_signal_op(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, in
 
 int ishmemx_signal_fetch(const uint64_t *sig_addr, uint64_t *value) {
     PYSH_ENTER();
+    pysh_poll(PYSH_POLL_TEST);
     return pysh_load_own(ISHMEMX_TYPE_UINT64, sig_addr, "sig_addr", value);
 }

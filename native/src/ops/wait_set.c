@@ -9,6 +9,7 @@
 #include "base/elements.h"
 #include "base/extent.h"
 #include "base/status.h"
+#include "conduit/polls.h"
 #include "conduit/wait.h"
 #include "ishmemx.h"
 #include "job/enter.h"
@@ -259,6 +260,7 @@ int ishmemx_test_all(int type, const void *ivars, size_t nelems, const int *stat
     if (!outcome && nelems)
         outcome = look_all(&many, &all);
     acquire();
+    pysh_poll(PYSH_POLL_TEST);
     if (!outcome)
         *holds = all;
     return outcome;
@@ -275,6 +277,7 @@ int ishmemx_test_any(int type, const void *ivars, size_t nelems, const int *stat
     if (!outcome && nelems)
         outcome = look_any(&many, NULL, &found);
     acquire();
+    pysh_poll(PYSH_POLL_TEST);
     if (!outcome)
         *index = found;
     return outcome;
@@ -291,6 +294,7 @@ int ishmemx_test_some(int type, const void *ivars, size_t nelems, size_t *indice
     if (!outcome && nelems)
         outcome = look_some(&many, indices, &n);
     acquire();
+    pysh_poll(PYSH_POLL_TEST);
     if (!outcome)
         *found = n;
     return outcome;

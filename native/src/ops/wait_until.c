@@ -3,7 +3,6 @@
 #include "ops/wait_until.h"
 
 #include <inttypes.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,9 +12,11 @@
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
+#include "conduit/polls.h"
 #include "conduit/wait.h"
 #include "job/enter.h"
 #include "memory/address.h"
+#include "ops/look.h"
 
 /* A word of a GPU's memory comes by a copy. */
 int pysh_wait_load(int heap, const void *address, size_t nbytes, uint64_t *bits_p) {
@@ -49,40 +50,8 @@ int pysh_load_own(int type, const void *address, const char *what, uint64_t *bit
     return status;
 }
 
-static bool order_holds(int cmp, int order) {
-    switch (cmp) {
-    case ISHMEMX_CMP_EQ:
-        return order == 0;
-    case ISHMEMX_CMP_NE:
-        return order != 0;
-    case ISHMEMX_CMP_GT:
-        return order > 0;
-    case ISHMEMX_CMP_GE:
-        return order >= 0;
-    case ISHMEMX_CMP_LT:
-        return order < 0;
-    default:
-        return order <= 0;
-    }
-}
-
 bool pysh_wait_holds(int type, uint64_t seen, int cmp, uint64_t value) {
-    int64_t a = (int64_t)seen, b = (int64_t)value;
-
-    switch (type) {
-    case ISHMEMX_TYPE_INT16:
-        return order_holds(cmp, ((int16_t)seen > (int16_t)value) - ((int16_t)seen < (int16_t)value));
-    case ISHMEMX_TYPE_INT32:
-        a = (int32_t)seen, b = (int32_t)value;
-        /* fall through */
-    case ISHMEMX_TYPE_INT64:
-        return order_holds(cmp, (a > b) - (a < b));
-    case ISHMEMX_TYPE_UINT32:
-        seen = (uint32_t)seen, value = (uint32_t)value;
-        /* fall through */
-    default:
-        return order_holds(cmp, (seen > value) - (seen < value));
-    }
+    return pysh_look_holds(type, seen, cmp, value);
 }
 
 int pysh_wait_check(int type, const void *ivar, size_t nbytes, int cmp, const char *what, int *heap_p) {
@@ -95,44 +64,6 @@ int pysh_wait_check(int type, const void *ivar, size_t nbytes, int cmp, const ch
     if (!status)
         status = pysh_heap_find(ivar, nbytes, "ivar", heap_p, &offset);
     return status ? status : pysh_type_check_aligned(type, ivar, "ivar");
-}
-
-/* A look at an aligned word of 4 or 8 bytes on the host heap, as programs that poll make it all day: some comparisons
- * in place of a search of the heaps and four calls. False: it has to go the long way, which tells what is wrong. */
-static inline bool look(int type, const void *ivar, int cmp, uint64_t *bits_p) {
-    const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_HOST];
-    uintptr_t offset = (uintptr_t)ivar - (uintptr_t)arena->first;
-    bool four = type == ISHMEMX_TYPE_INT32 || type == ISHMEMX_TYPE_UINT32;
-
-    if (!four && type != ISHMEMX_TYPE_INT64 && type != ISHMEMX_TYPE_UINT64)
-        return false;
-    if (offset >= arena->usable || (uintptr_t)ivar & (four ? 3 : 7) || pysh.check || cmp < ISHMEMX_CMP_EQ ||
-        cmp > ISHMEMX_CMP_LE)
-        return false;
-    if (four)
-        *bits_p = __atomic_load_n((const uint32_t *)ivar, __ATOMIC_RELAXED);
-    else
-        *bits_p = __atomic_load_n((const uint64_t *)ivar, __ATOMIC_RELAXED);
-    return true;
-}
-
-/* Programs that poll by `test` alone keep their core from the PE that they wait for, where that is on the same one.
- * Every so many looks that found nothing they give it away, which costs them some in a hundred: where another PE is
- * there, or could be. Else whoever takes the core is a stranger who keeps it for milliseconds, so they do that seldom.
- */
-static __attribute__((noinline)) void give_way(unsigned times) {
-    enum { SELDOM = 1024 };
-
-    if (pysh.crowded || pysh.conduit->shares_core() || times % SELDOM == 0)
-        sched_yield();
-}
-
-static inline void count_look(void) {
-    enum { LOOKS = 512 };
-    static _Thread_local unsigned looks;
-
-    if (__builtin_expect(++looks % LOOKS == 0, 0))
-        give_way(looks / LOOKS);
 }
 
 pysh_number_t pysh_wait_number(int type, uint64_t bits) {
@@ -176,7 +107,7 @@ static int wait_until(const char *what, int type, const void *ivar, int cmp, uin
     size_t nbytes;
 
     PYSH_ENTER();
-    if (look(type, ivar, cmp, &bits) && pysh_wait_holds(type, bits, cmp, value)) {
+    if (pysh_look(type, ivar, cmp, &bits) && pysh_look_holds(type, bits, cmp, value)) {
         atomic_thread_fence(memory_order_acquire); /* pairs with the atomic of the PE that wrote the value */
         if (seen)
             *seen = bits;
@@ -207,23 +138,20 @@ int ishmemx_signal_wait_until(const uint64_t *sig_addr, int cmp, uint64_t value,
     return wait_until("signal_wait_until", ISHMEMX_TYPE_UINT64, sig_addr, cmp, value, seen);
 }
 
-/* Out of line, so that the short way of `test` keeps its registers. */
-static __attribute__((noinline)) int load_slowly(int type, const void *ivar, int cmp, uint64_t *bits_p) {
-    int heap, status = pysh_wait_check(type, ivar, pysh_type_width(type), cmp, "test", &heap);
-
-    return status ? status : pysh_wait_load(heap, ivar, pysh_type_nbytes(type), bits_p);
-}
-
-int ishmemx_test(int type, const void *ivar, int cmp, uint64_t value, int *result) {
+int pysh_test_slowly(int type, const void *ivar, int cmp, uint64_t value, int *result) {
     uint64_t bits;
-    int status;
+    int heap, status;
 
     PYSH_ENTER();
-    if (!look(type, ivar, cmp, &bits) && (status = load_slowly(type, ivar, cmp, &bits)))
+    if ((status = pysh_wait_check(type, ivar, pysh_type_width(type), cmp, "test", &heap)) ||
+        (status = pysh_wait_load(heap, ivar, pysh_type_nbytes(type), &bits)))
         return status;
     atomic_thread_fence(memory_order_acquire); /* pairs with the atomic of the PE that wrote the value */
     *result = pysh_wait_holds(type, bits, cmp, value);
-    if (!*result)
-        count_look();
+    pysh_poll(PYSH_POLL_TEST);
     return ISHMEMX_OK;
+}
+
+int ishmemx_test(int type, const void *ivar, int cmp, uint64_t value, int *result) {
+    return pysh_test(type, ivar, cmp, value, result);
 }
