@@ -6,11 +6,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "far/far.h"
+#include "am/am.h"
 #include "host_proxy/proxy.h"
 #include "host_proxy/rings.h"
 #include "ishmemx.h"
-#include "job/enter.h"
+#include "node/enter.h"
 
 static const char *const awaited[] = {
     [PYSH_AWAITS_CREDIT] = "room for its request",

@@ -6,10 +6,10 @@
 
 #include "accel/accel.h"
 #include "accel/engine/engine.h"
+#include "am/am.h"
 #include "base/clock.h"
 #include "base/say.h"
 #include "base/state.h"
-#include "far/far.h"
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
 

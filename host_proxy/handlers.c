@@ -14,9 +14,9 @@
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/conduit.h"
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
+#include "node/conduit.h"
 #include "ops/amo.h"
 #include "ops/rma.h"
 

@@ -13,12 +13,12 @@
 #include "base/say.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/conduit.h"
-#include "conduit/report.h"
 #include "host_proxy/proxy.h"
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
-#include "job/fault.h"
+#include "memory/kernel_faults.h"
+#include "node/conduit.h"
+#include "node/report.h"
 
 #define LAST_WORDS_NS (200 * 1000000LL)  /* for what is kept, of a process that ends */
 #define WATCH_NS      (250 * 1000000LL)  /* between two words on a ring that is waited for */

@@ -16,17 +16,17 @@
 #include <unistd.h>
 
 #include "accel/accel.h"
+#include "am/am.h"
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/say.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "conduit/wait.h"
-#include "far/far.h"
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
-#include "job/enter.h"
+#include "node/enter.h"
+#include "node/wait.h"
 #include "ops/amo_by_owner.h"
 
 #define SPIN_ALONE      20000 /* polls before an idle proxy gives its core away, about a millisecond */

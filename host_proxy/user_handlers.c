@@ -8,9 +8,9 @@
 
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/wait.h"
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
+#include "node/wait.h"
 
 static struct {
     pthread_mutex_t mutex; /* over the rest; no function is called under it */

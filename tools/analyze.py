@@ -30,7 +30,7 @@ KNOWN = (
         "native/src/collectives/collect.c", "uninitialized",
         "every member's record is read where the status is OK, and read no further where it is not",
     ),
-    ("native/src/conduit/openshmem/library.c", "leak", "what strdup gave is freed in the second loop"),
+    ("native/src/transport/openshmem/library.c", "leak", "what strdup gave is freed in the second loop"),
     ("native/src/ops/amo_by_owner.c", "NULL", "the row is this PE's own: its arena is always mapped"),
 )  # fmt: skip
 

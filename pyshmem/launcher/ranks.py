@@ -10,7 +10,7 @@ from contextlib import contextmanager
 _PLACE = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 
 #: Says that ``RANK`` and ``WORLD_SIZE`` are this launcher's: a program that a PE starts in another job,
-#: or in none, inherits them, and is no PE by them (``native/src/job/bootstrap.c``).
+#: or in none, inherits them, and is no PE by them (``native/src/join/variables.c``).
 MARK = "RANK_SET_BY"
 
 #: All that this file sets.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The barrier of few PEs where PEs leave, on a control segment of this process's own: what waits is played here. */
-#include "conduit/shm/barrier.c"
+#include "agree/shared_memory.c"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * Wrong messages of PE 0's to the owner of memory out of reach, among right ones: those of host calls and kernels,
  * changed on their way out. Each is answered; a wrong one with a status and words that name the PE, and nothing of it
  * has been done. Arguments: how many, and a seed. Link with --wrap=pysh_far_post_slot. */
+#include "am/channel.h"
 #include "base/phased.h"
-#include "far/channel.h"
 #include "fuzz.h"
 
 static _Atomic bool armed, was_wrong; /* the next message is to be changed; and has been */

@@ -88,7 +88,7 @@ def test_a_malformed_setting_is_refused_before_anything_starts(
 
 
 def test_more_pes_than_a_job_may_have_are_refused_by_the_number_of_the_c_library() -> None:
-    header = Path(__file__).parents[2] / "native" / "src" / "conduit" / "control.h"
+    header = Path(__file__).parents[2] / "native" / "src" / "join" / "hello.h"
     (most,) = re.findall(r"#define PYSH_MAX_PES +(0x[0-9a-f]+)", header.read_text())
     assert int(most, 16) == MOST_PES
     assert number_of_pes(MOST_PES) == MOST_PES

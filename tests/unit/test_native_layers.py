@@ -16,12 +16,14 @@ SOURCES = ROOT / "native" / "src"
 LAYERS = (
     ("base",),
     ("accel", "fiber"),
-    ("conduit",),
+    ("join",),
+    ("node",),
+    ("transport",),
+    ("agree",),
     ("memory",),
-    ("accel/cuda", "accel/sim", "conduit/shm", "conduit/openshmem"),
+    ("accel/cuda", "accel/sim", "transport/mapped", "transport/openshmem"),
     ("accel/engine",),
-    ("job",),
-    ("far",),
+    ("am",),
     ("teams",),
     ("ops",),
     ("collectives",),
@@ -94,7 +96,7 @@ def test_includes_go_down_only(name: str) -> None:
 
 def test_the_walk_notices_what_it_looks_for() -> None:
     assert complaint("base/status.c", "ops/rma.h")
-    assert complaint("accel/cuda/engine.c", "conduit/shm/barrier.h")
+    assert complaint("accel/cuda/engine.c", "transport/mapped/mapped.h")
     assert complaint("ops/rma.c", "internal.h")
     assert not complaint("api/init.c", "teams/team.h")
     assert circle_in({"a": ["b"], "b": ["c"], "c": ["b"]}) == ["b", "c", "b"]

@@ -12,10 +12,10 @@
 #include "api/shell.h"
 #include "base/clock.h"
 #include "base/state.h"
-#include "conduit/conduit.h"
-#include "job/bootstrap.h"
-#include "job/enter.h"
+#include "join/variables.h"
 #include "memory/static_segment.h"
+#include "node/conduit.h"
+#include "node/enter.h"
 #include "shmemx.h"
 
 /* Every thread of a PE notices the end of the job, but C lets only one call exit(): the others wait for its handlers.

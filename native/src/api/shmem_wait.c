@@ -12,7 +12,7 @@
     }                                                                            \
     ROUTINE(int, _name##_test, _ctype *ivar, int cmp, _ctype cmp_value) {        \
         int holds;                                                               \
-        SHELL(pysh_test(_type, ivar, cmp, TO_BITS(cmp_value), &holds));       \
+        SHELL(pysh_test(_type, ivar, cmp, TO_BITS(cmp_value), &holds));          \
         return holds;                                                            \
     }
 

@@ -3,6 +3,7 @@
 #include "base/memory_file.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -43,4 +44,14 @@ int pysh_memory_file_size(int fd, size_t nbytes) {
 
 const char *pysh_memory_file_reason(int why) {
     return why == EFBIG ? "larger than files may be, and so shared memory (ulimit -f)" : strerror(why);
+}
+
+const char *pysh_open_files_advice(void) {
+    static _Thread_local char text[80];
+    struct rlimit limit = {0};
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    snprintf(text, sizeof text, "raise the limit of open files (ulimit -n, now %llu)",
+             (unsigned long long)limit.rlim_cur);
+    return text;
 }

@@ -12,3 +12,6 @@ int pysh_memory_file_size(int fd, size_t nbytes);
 
 /* What ``why``, an errno of the call above, means, for a message. */
 const char *pysh_memory_file_reason(int why);
+
+/* What to do about too few open files, with this process's limit. The text stays until the next call. */
+const char *pysh_open_files_advice(void);

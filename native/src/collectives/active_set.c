@@ -16,8 +16,8 @@
 #include "collectives/collective.h"
 #include "collectives/combine.h"
 #include "collectives/reduce.h"
-#include "job/enter.h"
 #include "memory/address.h"
+#include "node/enter.h"
 #include "ops/amo.h"
 #include "ops/rma.h"
 

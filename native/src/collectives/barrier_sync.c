@@ -6,14 +6,14 @@
 
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/conduit.h"
 #include "ishmemx.h"
-#include "job/enter.h"
-#include "job/quiet.h"
 #include "memory/release.h"
+#include "node/conduit.h"
+#include "node/enter.h"
 #include "teams/cells.h"
 #include "teams/sync.h"
 #include "teams/team.h"
+#include "transport/quiet.h"
 
 /* A barrier, then the freeing of blocks that all have released; the latter goes on by itself where it was. */
 static int barrier_and_drain(const char *what) {

@@ -9,7 +9,7 @@
 #include "collectives/rails.h"
 #include "collectives/request.h"
 #include "ishmemx.h"
-#include "job/enter.h"
+#include "node/enter.h"
 #include "ops/rma.h"
 #include "teams/gather.h"
 #include "teams/stage.h"

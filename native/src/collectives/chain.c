@@ -18,7 +18,7 @@
 #include "base/status.h"
 #include "collectives/combine.h"
 #include "collectives/reduce.h"
-#include "conduit/conduit.h"
+#include "node/conduit.h"
 #include "teams/exchange.h"
 #include "teams/sync.h"
 #include "teams/team.h"

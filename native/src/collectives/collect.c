@@ -11,7 +11,7 @@
 #include "collectives/collective.h"
 #include "collectives/rails.h"
 #include "collectives/request.h"
-#include "job/enter.h"
+#include "node/enter.h"
 #include "ops/rma.h"
 #include "teams/gather.h"
 #include "teams/stage.h"

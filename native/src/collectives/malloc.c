@@ -11,14 +11,14 @@
 #include "accel/copy.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/conduit.h"
-#include "job/enter.h"
-#include "job/quiet.h"
 #include "memory/allocator.h"
 #include "memory/heap.h"
 #include "memory/release.h"
+#include "node/conduit.h"
+#include "node/enter.h"
 #include "teams/resume.h"
 #include "teams/team.h"
+#include "transport/quiet.h"
 
 static const char *const heap_settings[ISHMEMX_HEAP_COUNT] = {"HEAP_SIZE", "DEVICE_HEAP_SIZE"};
 
@@ -36,7 +36,8 @@ typedef struct ask {
     char routine[24];  /* that the user called; others may be another by another name */
     char text[56];     /* what is to lie there, as "shape (4,) float64", or its beginning */
 } ask_t;
-_Static_assert(sizeof(ask_t) <= 128, "more crosses between hosts once for each two PEs: conduit/openshmem/exchange.c");
+_Static_assert(sizeof(ask_t) <= 128,
+               "more crosses between hosts once for each two PEs: transport/openshmem/exchange.c");
 
 /* FNV-1a; not 0. */
 static uint64_t hash_of(const char *text) {

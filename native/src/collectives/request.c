@@ -14,13 +14,13 @@
 #include "base/status.h"
 #include "collectives/collective.h"
 #include "collectives/request_steps.h"
-#include "conduit/conduit.h"
-#include "conduit/wait.h"
-#include "job/enter.h"
-#include "job/quiet.h"
+#include "node/conduit.h"
+#include "node/enter.h"
+#include "node/wait.h"
 #include "teams/stage.h"
 #include "teams/sync.h"
 #include "teams/team.h"
+#include "transport/quiet.h"
 
 #define LIVENESS_NS (100 * 1000 * 1000LL)
 _Static_assert(sizeof(pysh_announcement_t) <= PYSH_REQUEST_SENT, "a slot begins with an announcement");

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/state.h"
-#include "conduit/wait.h"
+#include "node/wait.h"
 #include "teams/sync.h"
 #include "teams/team.h"
 

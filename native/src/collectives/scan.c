@@ -17,7 +17,7 @@
 #include "collectives/combine.h"
 #include "collectives/reduce.h"
 #include "collectives/request.h"
-#include "job/enter.h"
+#include "node/enter.h"
 #include "teams/gather.h"
 #include "teams/stage.h"
 #include "teams/sync.h"

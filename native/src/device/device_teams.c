@@ -14,14 +14,14 @@
 #include <string.h>
 
 #include "accel/accel.h"
+#include "am/am.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/board.h"
-#include "conduit/conduit.h"
 #include "device/stream_areas.h"
-#include "far/far.h"
-#include "job/enter.h"
 #include "memory/system_region.h"
+#include "node/conduit.h"
+#include "node/enter.h"
+#include "node/kernel_waits.h"
 #include "teams/ctx.h"
 #include "teams/team.h"
 

@@ -10,10 +10,10 @@
 #include "accel/accel.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/conduit.h"
 #include "memory/address.h"
 #include "memory/allocator.h"
 #include "memory/release.h"
+#include "node/conduit.h"
 
 pysh_heaps_t pysh_heaps = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 

@@ -13,10 +13,10 @@
 
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/conduit.h"
 #include "memory/allocator.h"
 #include "memory/heap.h"
 #include "memory/retired.h"
+#include "node/conduit.h"
 
 typedef struct released {
     uint64_t ordinal;

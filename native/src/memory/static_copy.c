@@ -13,8 +13,8 @@
 
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/wait.h"
 #include "memory/static_share.h"
+#include "node/wait.h"
 
 typedef ssize_t copy_func_t(pid_t, const struct iovec *, unsigned long, const struct iovec *, unsigned long,
                             unsigned long);

@@ -18,8 +18,8 @@
 #include "base/clock.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/conduit.h"
 #include "memory/static_segment.h"
+#include "node/conduit.h"
 
 typedef struct offer {
     uint64_t layout, device, inode;

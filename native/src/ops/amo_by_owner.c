@@ -11,10 +11,10 @@
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/conduit.h"
-#include "conduit/wait.h"
 #include "memory/place.h"
 #include "memory/system_region.h"
+#include "node/conduit.h"
+#include "node/wait.h"
 
 #define ROW_WORDS (ISHMEMX_MAX_NEAR_PES / 64)
 

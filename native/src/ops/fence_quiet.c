@@ -3,11 +3,11 @@
 #include <stdatomic.h>
 
 #include "base/state.h"
-#include "conduit/conduit.h"
-#include "job/enter.h"
-#include "job/quiet.h"
+#include "node/conduit.h"
+#include "node/enter.h"
 #include "ops/rma.h"
 #include "teams/ctx.h"
+#include "transport/quiet.h"
 
 int ishmemx_fence(ishmemx_ctx_t ctx) {
     int status, copies;

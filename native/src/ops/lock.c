@@ -9,12 +9,12 @@
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/polls.h"
-#include "conduit/wait.h"
-#include "job/enter.h"
-#include "job/quiet.h"
 #include "memory/address.h"
+#include "node/enter.h"
+#include "node/polls.h"
+#include "node/wait.h"
 #include "ops/amo.h"
+#include "transport/quiet.h"
 
 #define NEXT    0xffffu /* of `place`: 1 + the PE that comes next */
 #define WAITING 0x10000u

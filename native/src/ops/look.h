@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 #include "base/state.h"
-#include "conduit/polls.h"
 #include "ishmemx.h"
-#include "job/enter.h"
+#include "node/enter.h"
+#include "node/polls.h"
 
 /* False: it has to go the long way, which tells what is wrong. */
 static inline bool pysh_look(int type, const void *ivar, int cmp, uint64_t *bits_p) {

@@ -5,8 +5,8 @@
 
 #include "base/state.h"
 #include "base/status.h"
-#include "job/enter.h"
 #include "memory/address.h"
+#include "node/enter.h"
 #include "teams/ctx.h"
 #include "teams/team.h"
 

@@ -9,18 +9,18 @@
 
 #include "accel/accel.h"
 #include "accel/copy.h"
+#include "am/am.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/conduit.h"
-#include "conduit/polls.h"
-#include "conduit/wait.h"
-#include "far/far.h"
-#include "job/enter.h"
-#include "job/quiet.h"
 #include "memory/address.h"
+#include "node/conduit.h"
+#include "node/enter.h"
+#include "node/polls.h"
+#include "node/wait.h"
 #include "ops/store.h"
 #include "teams/ctx.h"
 #include "teams/team.h"
+#include "transport/quiet.h"
 
 /* Programs that spin on a word stored by a small put are woken like those that wait for an atomic. */
 #define WAKE_BYTES 8

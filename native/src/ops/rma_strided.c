@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "accel/copy.h"
+#include "am/am.h"
 #include "base/extent.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/wait.h"
-#include "far/far.h"
-#include "job/enter.h"
+#include "node/enter.h"
+#include "node/wait.h"
 #include "ops/rma.h"
 #include "ops/store.h"
 

@@ -9,10 +9,10 @@
 #include "base/elements.h"
 #include "base/extent.h"
 #include "base/status.h"
-#include "conduit/polls.h"
-#include "conduit/wait.h"
 #include "ishmemx.h"
-#include "job/enter.h"
+#include "node/enter.h"
+#include "node/polls.h"
+#include "node/wait.h"
 #include "ops/wait_until.h"
 
 typedef struct many {

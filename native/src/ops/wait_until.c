@@ -12,10 +12,10 @@
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/polls.h"
-#include "conduit/wait.h"
-#include "job/enter.h"
 #include "memory/address.h"
+#include "node/enter.h"
+#include "node/polls.h"
+#include "node/wait.h"
 #include "ops/look.h"
 
 /* A word of a GPU's memory comes by a copy. */

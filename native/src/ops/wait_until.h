@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "conduit/wait.h"
+#include "node/wait.h"
 
 /* An atomic load with acquire from the caller's own copy, on either heap. */
 int pysh_load_own(int type, const void *address, const char *what, uint64_t *bits_p);

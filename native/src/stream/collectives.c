@@ -4,14 +4,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "am/am.h"
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "collectives/reduce.h"
 #include "device/device_teams.h"
 #include "device/stream_areas.h"
-#include "far/far.h"
-#include "job/enter.h"
+#include "node/enter.h"
 #include "stream/engine.h"
 #include "stream/stream.h"
 #include "teams/team.h"

@@ -7,7 +7,7 @@
 #include "accel/accel.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "job/enter.h"
+#include "node/enter.h"
 #include "stream/stream.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for the page, which is made and given back */

@@ -8,8 +8,8 @@
 
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/board.h"
-#include "job/enter.h"
+#include "node/enter.h"
+#include "node/kernel_waits.h"
 #include "stream/stream.h"
 
 #define TABLE_SIZE 4096 /* a power of two, more than there are keys */

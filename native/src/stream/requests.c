@@ -5,11 +5,11 @@
 #include <limits.h>
 #include <stdint.h>
 
+#include "am/am.h"
 #include "base/elements.h"
 #include "base/extent.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "far/far.h"
 #include "host_proxy/ring.h"
 #include "ishmemx.h"
 #include "pysh_contract.h"

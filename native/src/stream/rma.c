@@ -8,7 +8,7 @@
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "job/enter.h"
+#include "node/enter.h"
 #include "ops/amo.h"
 #include "ops/amo_by_owner.h"
 #include "ops/rma.h"

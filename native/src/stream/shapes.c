@@ -11,7 +11,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "device/stream_areas.h"
-#include "job/enter.h"
+#include "node/enter.h"
 #include "stream/stream.h"
 
 enum {

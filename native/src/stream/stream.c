@@ -14,9 +14,9 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "conduit/wait.h"
-#include "job/enter.h"
-#include "job/fault.h"
+#include "memory/kernel_faults.h"
+#include "node/enter.h"
+#include "node/wait.h"
 #include "ops/rma.h"
 
 #define MAX_USED   64

@@ -7,7 +7,7 @@
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "job/enter.h"
+#include "node/enter.h"
 #include "stream/stream.h"
 
 static int begin(int type, const void *ivars, size_t nelems, int cmp, void *stream) {

@@ -18,7 +18,7 @@
 #include "accel/copy.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/wait.h"
+#include "node/wait.h"
 #include "teams/sync.h"
 #include "teams/team.h"
 

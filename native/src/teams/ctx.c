@@ -11,9 +11,9 @@
 
 #include "base/status.h"
 #include "ishmemx.h"
-#include "job/enter.h"
-#include "job/quiet.h"
+#include "node/enter.h"
 #include "teams/team.h"
+#include "transport/quiet.h"
 
 #define KEPT_HANDLES 256 /* destroyed contexts whose handles are still told from live ones */
 #define ALL_OPTIONS  (long)(ISHMEMX_CTX_PRIVATE | ISHMEMX_CTX_SERIALIZED | ISHMEMX_CTX_NOSTORE)

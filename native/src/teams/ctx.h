@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "ishmemx.h"
-#include "job/enter.h"
+#include "node/enter.h"
 
 struct ishmemx_ctx {
     ishmemx_team_t team; /* PE numbers on the context are this team's */

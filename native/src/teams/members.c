@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "ishmemx.h"
-#include "job/enter.h"
+#include "node/enter.h"
 #include "teams/team.h"
 
 int ishmemx_team_free_slots(uint64_t *slots_p) {

@@ -12,9 +12,9 @@
 
 #include "accel/accel.h"
 #include "accel/copy.h"
+#include "am/am.h"
 #include "base/state.h"
-#include "conduit/conduit.h"
-#include "far/far.h"
+#include "node/conduit.h"
 #include "teams/sync.h"
 #include "teams/team.h"
 

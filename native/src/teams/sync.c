@@ -16,8 +16,8 @@
 
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/conduit.h"
-#include "conduit/wait.h"
+#include "node/conduit.h"
+#include "node/wait.h"
 #include "teams/cells.h"
 #include "teams/team.h"
 

@@ -16,9 +16,9 @@
 
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/conduit.h"
-#include "job/enter.h"
 #include "memory/system_region.h"
+#include "node/conduit.h"
+#include "node/enter.h"
 #include "teams/cells.h"
 #include "teams/ctx.h"
 #include "teams/exchange.h"

@@ -10,7 +10,7 @@
 
 #include "base/state.h"
 #include "base/status.h"
-#include "job/enter.h"
+#include "node/enter.h"
 #include "teams/gather.h"
 #include "teams/sync.h"
 #include "teams/team.h"

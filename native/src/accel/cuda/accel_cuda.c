@@ -20,8 +20,8 @@
 #include "accel/cuda/streams.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/conduit.h"
 #include "memory/retired.h"
+#include "node/conduit.h"
 
 #define DETACH_TIMEOUT_NS 2000000000LL
 

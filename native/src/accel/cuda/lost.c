@@ -9,7 +9,7 @@
 #include "accel/cuda/gpu.h"
 #include "base/say.h"
 #include "base/state.h"
-#include "conduit/conduit.h"
+#include "node/conduit.h"
 
 /* Numbers of cuda.h. The context, or the GPU, does nothing more behind them; other errors are of the call alone. */
 static bool is_lost(CUresult result) {

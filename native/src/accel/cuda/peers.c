@@ -8,7 +8,7 @@
 #include "accel/cuda/driver.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/conduit.h"
+#include "node/conduit.h"
 
 typedef struct verdict {
     int status;

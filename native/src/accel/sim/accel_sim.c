@@ -16,7 +16,7 @@
 #include "base/cpu_amo.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "conduit/conduit.h"
+#include "node/conduit.h"
 
 #define PAGE_BYTES  4096
 #define LARGE_BYTES (64 * 1024)

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * See interrupt.h. */
+#include "base/interrupt.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/status.h"
+#include "ishmemx.h"
+
+static int (*_Atomic interrupt_check)(void);
+
+void ishmemx_set_interrupt_check(int (*check)(void)) {
+    atomic_store(&interrupt_check, check);
+}
+
+bool pysh_has_interrupt_check(void) {
+    return atomic_load_explicit(&interrupt_check, memory_order_relaxed) != NULL;
+}
+
+int pysh_wait_interrupted(const char *what) {
+    int (*check)(void) = atomic_load_explicit(&interrupt_check, memory_order_relaxed);
+
+    if (check && check())
+        return pysh_fail(ISHMEMX_ERR_INTERRUPTED, "interrupted in %s", what);
+    return ISHMEMX_OK;
+}

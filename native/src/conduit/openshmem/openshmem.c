@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- * See openshmem.h. */
-#include "conduit/openshmem/openshmem.h"
-
-#include <pthread.h>
-
-pysh_openshmem_t pysh_os = {.mutex = PTHREAD_MUTEX_INITIALIZER};

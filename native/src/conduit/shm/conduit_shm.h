@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- * The conduit of PEs on one host. */
-#pragma once
-
-#include "conduit/conduit.h"
-
-extern const pysh_conduit_t pysh_conduit_shm;

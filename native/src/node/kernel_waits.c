@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "node/kernel_waits.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "accel/accel.h"
+#include "base/clock.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "node/conduit.h"
+#include "node/control.h"
+
+#define FRESH_NS   (2 * 1000000000LL) /* a wait is told again four times a second */
+#define STILL_NS   (750 * 1000000LL)  /* and waits no more when it has not told for so long */
+#define GAVE_UP_NS (60 * 1000000000LL)
+/* How long host and kernel must have stood in the same collective, for delays not to look like it. A GPU's host may
+ * be busy elsewhere meanwhile. */
+#define PATIENCE_NS     (500 * 1000000LL)
+#define GPU_PATIENCE_NS (5 * 1000000000LL)
+#define ATTEMPTS        1000
+
+enum { WORDS = sizeof(pysh_posted_wait_t) / 8 };
+
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* a proxy thread for each ring */
+
+static void copy_out(const pysh_board_t *board, uint64_t *words) {
+    for (int i = 0; i < WORDS; i++)
+        words[i] = atomic_load_explicit(&board->word[i], memory_order_relaxed);
+}
+
+/* The wait posted on a board; false when there is none, or none that still matters. */
+static bool read_board(const pysh_board_t *board, pysh_posted_wait_t *posted) {
+    uint64_t words[WORDS], version;
+    int64_t age;
+
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        version = atomic_load_explicit(&board->version, memory_order_acquire); /* pairs with board_write() */
+        copy_out(board, words);
+        atomic_thread_fence(memory_order_acquire);
+        if (version % 2 == 0 && atomic_load_explicit(&board->version, memory_order_relaxed) == version) {
+            memcpy(posted, words, sizeof *posted);
+            age = pysh_now_ns() - posted->posted_ns;
+            return posted->posted_ns && age < (posted->gave_up ? GAVE_UP_NS : FRESH_NS);
+        }
+    }
+    return false;
+}
+
+static void board_write(pysh_board_t *board, const pysh_posted_wait_t *posted) {
+    uint64_t words[WORDS], version = atomic_load_explicit(&board->version, memory_order_relaxed);
+
+    memcpy(words, posted, sizeof *posted);
+    atomic_store_explicit(&board->version, version + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    for (int i = 0; i < WORDS; i++)
+        atomic_store_explicit(&board->word[i], words[i], memory_order_relaxed);
+    atomic_store_explicit(&board->version, version + 2, memory_order_release); /* pairs with read_board() */
+}
+
+void pysh_board_describe(const pysh_board_t *board, char *text, size_t capacity) {
+    pysh_posted_wait_t posted;
+
+    text[0] = '\0';
+    if (!read_board(board, &posted))
+        return;
+    if (posted.gave_up)
+        snprintf(text, capacity, "; its kernel gave up %.1f s ago: %s",
+                 (double)(pysh_now_ns() - posted.posted_ns) * 1e-9, posted.text);
+    else
+        snprintf(text, capacity, "; its kernel waits (%.1f s so far): %s",
+                 (double)(pysh_now_ns() - posted.since_ns) * 1e-9, posted.text);
+}
+
+/* What this PE has posted, for itself: its board is in memory that goes with the job. */
+static pysh_board_t own;
+
+bool pysh_board_own(char *text, size_t capacity) {
+    pysh_posted_wait_t posted;
+
+    if (!read_board(&own, &posted) || posted.gave_up || pysh_now_ns() - posted.posted_ns > STILL_NS)
+        return false;
+    snprintf(text, capacity, "%s", posted.text);
+    return true;
+}
+
+int pysh_board_post(pysh_board_t *board, pysh_kernel_wait_t *wait) {
+    pysh_posted_wait_t old, posted = {.gave_up = wait->gave_up,
+                                      .collective = wait->collective,
+                                      .pe = wait->pe,
+                                      .expected = wait->expected,
+                                      .posted_ns = pysh_now_ns()};
+    int refused_by;
+
+    memcpy(posted.text, wait->text, sizeof posted.text);
+    pthread_mutex_lock(&writing);
+    /* Several lanes take turns in telling of one collective. */
+    posted.since_ns = read_board(board, &old) && !old.gave_up && old.collective == posted.collective &&
+                              old.expected == posted.expected
+                          ? old.since_ns
+                          : posted.posted_ns;
+    wait->since_ns = posted.since_ns;
+    board_write(board, &posted);
+    board_write(&own, &posted);
+    pthread_mutex_unlock(&writing);
+    refused_by = atomic_exchange(&board->refused_by, 0);
+    if (!refused_by || !wait->collective)
+        return ISHMEMX_OK;
+    return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                     "the host of PE %d is in a collective of the same team (or of all PEs) as %s; the members call "
+                     "a collective all from the host, or all from kernels",
+                     refused_by - 1, wait->text);
+}
+
+static int member_pe(const pysh_members_t *members, int i) {
+    return members->pes ? members->pes[i] : i;
+}
+
+/* A slot's number may be another team's elsewhere; but not at a PE that is in both. */
+static bool same_team(const pysh_posted_wait_t *posted, const pysh_members_t *members) {
+    if (posted->collective != members->slot + 1 &&
+        (posted->collective != PYSH_COLLECTIVE_ALL || members->slot != PYSH_WORLD_SLOT))
+        return false;
+    for (int i = 0; i < members->n_pes; i++)
+        if (member_pe(members, i) == posted->pe)
+            return true;
+    return false;
+}
+
+static int (*_Atomic kernel_epoch)(int collective, int64_t *epoch_p);
+
+void pysh_board_kernel_epoch(int (*epoch)(int collective, int64_t *epoch_p)) {
+    atomic_store(&kernel_epoch, epoch);
+}
+
+/* Have host and kernel been at it long enough, and will no kernel of this PE come to meet that one? */
+static bool kernel_never_joins(const pysh_posted_wait_t *posted, int64_t since_ns) {
+    int (*epoch)(int collective, int64_t *epoch_p) = atomic_load(&kernel_epoch);
+    int64_t patience = pysh.arena[ISHMEMX_HEAP_DEVICE].cpu_visible ? PATIENCE_NS : GPU_PATIENCE_NS, done;
+
+    if (posted->since_ns > since_ns)
+        since_ns = posted->since_ns;
+    return !posted->gave_up && posted->posted_ns - since_ns >= patience && pysh.accel && pysh.accel->idle() && epoch &&
+           epoch((int)posted->collective, &done) == ISHMEMX_OK && done < posted->expected;
+}
+
+int pysh_board_mismatch(pysh_slot_of_t *slot_of, const pysh_members_t *members, const char *what, int64_t since_ns) {
+    pysh_posted_wait_t posted;
+
+    for (int i = 0; i < members->n_pes; i++) {
+        int pe = member_pe(members, i);
+        pysh_control_slot_t *slot = pe == pysh.pe ? NULL : slot_of(pe);
+
+        if (!slot || !read_board(&slot->board, &posted) || !same_team(&posted, members) ||
+            atomic_load_explicit(&slot->activity_ns, memory_order_relaxed) || !kernel_never_joins(&posted, since_ns))
+            continue;
+        atomic_store(&slot->board.refused_by, pysh.pe + 1);
+        return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                         "PE %d is in %s on the host, but PE %d is in a collective of the same team in %s; the members "
+                         "call a collective all from the host, or all from kernels",
+                         pysh.pe, what, pe, posted.text);
+    }
+    return ISHMEMX_OK;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What the PEs are at, for those who have waited too long; and the names of what kernels do. */
+#include "node/report.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/say.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "node/conduit.h"
+
+/* ---- names ---- */
+
+#define NAME_BYTES 96
+#define MAX_NAMES  (1 << 20)
+
+typedef char name_t[NAME_BYTES];
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    name_t *name;
+    int64_t n;
+} names[ISHMEMX_NAME_KINDS];
+
+/* Those of numbers past the table: hashes, which front ends give whose kernels are cached by others. */
+static struct {
+    struct {
+        int64_t number;
+        name_t name;
+    } *row;
+    int64_t n;
+} hashed[ISHMEMX_NAME_KINDS];
+
+static char *find_hashed(int kind, int64_t number) {
+    for (int64_t i = 0; i < hashed[kind].n; i++)
+        if (hashed[kind].row[i].number == number)
+            return hashed[kind].row[i].name;
+    return NULL;
+}
+
+static char *place_hashed(int kind, int64_t number) {
+    char *place = find_hashed(kind, number);
+    void *grown;
+
+    if (place)
+        return place;
+    grown = realloc(hashed[kind].row, (size_t)(hashed[kind].n + 1) * sizeof *hashed[kind].row);
+    if (!grown)
+        return NULL;
+    hashed[kind].row = grown;
+    hashed[kind].row[hashed[kind].n].number = number;
+    return hashed[kind].row[hashed[kind].n++].name;
+}
+
+static char *place_of(int kind, int64_t number) {
+    name_t *grown;
+
+    if (number >= MAX_NAMES)
+        return place_hashed(kind, number);
+    if (number >= names[kind].n) {
+        grown = realloc(names[kind].name, (size_t)(number + 1) * sizeof *grown);
+        if (!grown)
+            return NULL;
+        memset(grown + names[kind].n, 0, (size_t)(number + 1 - names[kind].n) * sizeof *grown);
+        names[kind].name = grown;
+        names[kind].n = number + 1;
+    }
+    return names[kind].name[number];
+}
+
+int ishmemx_name_set(int kind, int64_t number, const char *name) {
+    int status = ISHMEMX_OK;
+    char *place;
+
+    if (kind < 0 || kind >= ISHMEMX_NAME_KINDS || number < 0)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "name %lld of kind %d is out of range", (long long)number, kind);
+    pthread_mutex_lock(&mutex);
+    place = place_of(kind, number);
+    if (place)
+        snprintf(place, NAME_BYTES, "%s", name);
+    else
+        status = pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for the name %s", name);
+    pthread_mutex_unlock(&mutex);
+    return status;
+}
+
+void pysh_name_get(int kind, int64_t number, char *text, size_t capacity) {
+    const char *name;
+
+    pthread_mutex_lock(&mutex);
+    name = number >= 0 && number < names[kind].n ? names[kind].name[number] : find_hashed(kind, number);
+    if (name && *name)
+        snprintf(text, capacity, "%s", name);
+    else
+        snprintf(text, capacity, "%lld", (long long)number);
+    pthread_mutex_unlock(&mutex);
+}
+
+/* ---- reports ---- */
+
+static void (*_Atomic describe_rings)(char *text, size_t capacity);
+
+void pysh_report_rings(void (*describe)(char *text, size_t capacity)) {
+    atomic_store(&describe_rings, describe);
+}
+
+void pysh_report(char *text, size_t capacity) {
+    void (*describe)(char *text, size_t capacity) = atomic_load(&describe_rings);
+    char rings[1280] = "";
+    size_t used;
+
+    pysh.conduit->describe(text, capacity);
+    if (describe)
+        describe(rings, sizeof rings);
+    used = strlen(text);
+    if (rings[0])
+        snprintf(text + used, capacity - used, "\nPE %d's %s", pysh.pe, rings);
+}
+
+void pysh_report_long_wait(const char *what, int64_t since_ns) {
+    char standing[8192];
+
+    if (!pysh.conduit->claim_report(since_ns))
+        return;
+    pysh_report(standing, sizeof standing);
+    pysh_sayf(
+        STDERR_FILENO,
+        "pyshmem: PE %d waits in %s for %.3g s and goes on (PYSHMEM_TIMEOUT ends such waits, PYSHMEM_REPORT_AFTER "
+        "moves this message); the PEs stand:\n%s\n",
+        pysh.pe, what, (double)(pysh_now_ns() - since_ns) * 1e-9, standing);
+}
+
+int ishmemx_report(char *text, size_t capacity) {
+    text[0] = '\0';
+    if (pysh.ready)
+        pysh_report(text, capacity);
+    return ISHMEMX_OK;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * How a PE waits: it spins, then yields its core, then sleeps until it is woken; while it waits slowly
+ * it looks for interrupts, dead PEs and its deadline. */
+#include "node/wait.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/elements.h"
+#include "base/interrupt.h"
+#include "base/say.h"
+#include "base/state.h"
+#include "base/status.h"
+#include "node/conduit.h"
+#include "node/report.h"
+
+#define YIELD_NS    (200 * 1000LL)
+#define MIN_IDLE_NS (50 * 1000LL)
+#define MAX_IDLE_NS (1000 * 1000LL)
+#define CHECK_NS    (10 * 1000 * 1000LL)
+#define LIVENESS_NS (100 * 1000 * 1000LL)
+
+/* How long finalize waits for other threads to come out of their waits. */
+#define DRAIN_NS (1000 * 1000 * 1000LL)
+
+static _Atomic int n_waiting; /* threads of the program in a wait that did not end at its first look */
+static _Thread_local bool to_the_end;
+static _Thread_local pysh_wait_t *inside;                      /* the thread's own wait of those, the innermost */
+static pthread_mutex_t slow_mutex = PTHREAD_MUTEX_INITIALIZER; /* for the list */
+static pysh_wait_t *slow;                                      /* the PE's slow waits, the latest first */
+
+static void (*_Atomic waiting_progress)(void);
+
+void pysh_wait_set_progress(void (*progress)(void)) {
+    atomic_store_explicit(&waiting_progress, progress, memory_order_relaxed);
+}
+
+/* ---- waits of other threads end before the job does ---- */
+
+void pysh_wait_to_the_end(bool really) {
+    to_the_end = really;
+}
+
+bool pysh_waits_to_the_end(void) {
+    return to_the_end;
+}
+
+static int ended(const pysh_wait_t *wait) {
+    if (atomic_load(&pysh.ready) != PYSH_ENDING || to_the_end)
+        return ISHMEMX_OK;
+    return pysh_fail(ISHMEMX_ERR_STATE, "%s: another thread finalised pyshmem while this one waited", wait->what);
+}
+
+const char *pysh_wait_inside(void) {
+    return inside ? inside->what : NULL;
+}
+
+bool pysh_waits_drain(bool (*busy)(void)) {
+    const struct timespec moment = {.tv_nsec = 100 * 1000};
+    int64_t deadline = pysh_now_ns() + DRAIN_NS;
+
+    while (atomic_load(&n_waiting) || busy()) {
+        if (pysh_now_ns() > deadline)
+            return false;
+        nanosleep(&moment, NULL);
+    }
+    return true;
+}
+
+/* ---- slow waits ---- */
+
+static void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* "barrier_all", "wait_until (>= 7, seen 5)". */
+static const char *named(const pysh_wait_t *wait, char *text, size_t capacity) {
+    char aim[96]; /* two numbers of 64 bits and an element's, and room for the routine's name beside it */
+
+    if (!wait->aim.describe)
+        return wait->what;
+    wait->aim.describe(wait->aim.of, aim, sizeof aim);
+    if (!aim[0])
+        return wait->what;
+    snprintf(text, capacity, "%s (%s)", wait->what, aim);
+    return text;
+}
+
+static int deadline_passed(const pysh_wait_t *wait) {
+    char standing[8192], name[PYSH_ACTIVITY_TEXT];
+
+    pysh_report(standing, sizeof standing);
+    return pysh_fail(ISHMEMX_ERR_TIMEOUT, "%s took longer than %.3g s (%s); the PEs stand:\n%s",
+                     named(wait, name, sizeof name), (double)pysh.timeout_ns * 1e-9,
+                     pysh.ready ? "PYSHMEM_TIMEOUT" : "PYSHMEM_INIT_TIMEOUT", standing);
+}
+
+static void report_if_long(pysh_wait_t *wait) {
+    char name[PYSH_ACTIVITY_TEXT];
+
+    if (wait->reported || pysh.report_after_ns <= 0 || wait->waited_ns <= pysh.report_after_ns)
+        return;
+    wait->reported = true;
+    pysh_report_long_wait(named(wait, name, sizeof name), wait->start_ns);
+}
+
+static int run_handlers(pysh_wait_t *wait) {
+    const pysh_wait_barrier_t *barrier = wait->barrier;
+
+    if (!barrier || !pysh_has_interrupt_check())
+        return pysh_wait_interrupted(wait->what);
+    if (!barrier->leave(wait))
+        return ISHMEMX_OK; /* the wait is about to end */
+    wait->has_left = pysh_wait_interrupted(wait->what);
+    if (wait->has_left)
+        return ISHMEMX_ERR_INTERRUPTED;
+    barrier->come_back(wait);
+    return ISHMEMX_OK;
+}
+
+/* A PE that stood still, stopped from a terminal or on a machine that had no time for it, did not wait meanwhile, and
+ * those that it waits for may have stood still too. */
+static void count_time(pysh_wait_t *wait, int64_t now) {
+    wait->waited_ns += pysh_counted_ns(now - wait->checked_ns);
+    wait->checked_ns = now;
+}
+
+/* What is published is the latest of the slow waits. */
+static void publish(void) {
+    pysh.conduit->activity(slow ? slow->name : NULL, slow ? slow->start_ns : 0);
+}
+
+/* What a wait sees changes. To look at that may take long, on a GPU, so nobody is kept from the list meanwhile. */
+static void publish_again(pysh_wait_t *wait) {
+    char text[PYSH_ACTIVITY_TEXT];
+    const char *name;
+
+    if (!wait->aim.describe)
+        return;
+    name = named(wait, text, sizeof text);
+    pthread_mutex_lock(&slow_mutex);
+    snprintf(wait->name, sizeof wait->name, "%s", name);
+    if (wait == slow)
+        publish();
+    pthread_mutex_unlock(&slow_mutex);
+}
+
+/* What can end the wait other than success; each at its own pace. */
+static int slow_checks(pysh_wait_t *wait, int64_t now) {
+    int status = ISHMEMX_OK;
+
+    if (now >= wait->next_check_ns) {
+        wait->next_check_ns = now + CHECK_NS;
+        count_time(wait, now);
+        publish_again(wait);
+        pysh_say_more();
+        if (!wait->barrier || now >= wait->next_handlers_ns) {
+            wait->next_handlers_ns = wait->barrier ? now + wait->barrier->check_ns : 0;
+            status = run_handlers(wait);
+        }
+        if (!status && atomic_load_explicit(pysh.alarm, memory_order_relaxed))
+            status = pysh.conduit->liveness();
+        if (!status && pysh.timeout_ns > 0 && wait->waited_ns > pysh.timeout_ns)
+            status = deadline_passed(wait);
+        if (!status)
+            report_if_long(wait);
+    }
+    if (!status && now >= wait->next_liveness_ns) {
+        wait->next_liveness_ns = now + LIVENESS_NS;
+        status = pysh.conduit->liveness();
+        if (!status && wait->members.n_pes > 0 && pysh.conduit->kernel_mismatch)
+            status = pysh.conduit->kernel_mismatch(&wait->members, wait->what, wait->start_ns);
+    }
+    return status;
+}
+
+static void list_slow(pysh_wait_t *wait) {
+    char text[PYSH_ACTIVITY_TEXT];
+
+    snprintf(wait->name, sizeof wait->name, "%s", named(wait, text, sizeof text));
+    pthread_mutex_lock(&slow_mutex);
+    wait->next_slow = slow;
+    slow = wait;
+    publish();
+    pthread_mutex_unlock(&slow_mutex);
+}
+
+static void unlist_slow(pysh_wait_t *wait) {
+    pysh_wait_t **at = &slow;
+
+    pthread_mutex_lock(&slow_mutex);
+    while (*at != wait)
+        at = &(*at)->next_slow;
+    *at = wait->next_slow;
+    publish();
+    pthread_mutex_unlock(&slow_mutex);
+}
+
+/* A wait that is slow from now on, if it was not. */
+static int look(pysh_wait_t *wait, int64_t now) {
+    int status;
+
+    if (!wait->start_ns) {
+        wait->start_ns = wait->checked_ns = now;
+        wait->next_check_ns = now + CHECK_NS;
+        wait->next_liveness_ns = now + LIVENESS_NS;
+        list_slow(wait);
+    }
+    status = ended(wait);
+    return status ? status : slow_checks(wait, now);
+}
+
+static int pause_slowly(pysh_wait_t *wait) {
+    int64_t now = pysh_now_ns(), elapsed, idle;
+    int status = look(wait, now);
+
+    if (status)
+        return status;
+    elapsed = now - wait->start_ns;
+    if (elapsed < YIELD_NS) {
+        pysh.conduit->shares_core(); /* notes where this thread is, for PEs that poll */
+        sched_yield();
+        return ISHMEMX_OK;
+    }
+    idle = elapsed / 8;
+    pysh.conduit->idle(wait, idle < MIN_IDLE_NS ? MIN_IDLE_NS : idle > MAX_IDLE_NS ? MAX_IDLE_NS : idle);
+    return ISHMEMX_OK;
+}
+
+void pysh_wait_begin(pysh_wait_t *wait, const char *what) {
+    memset(wait, 0, offsetof(pysh_wait_t, name));
+    wait->what = what;
+    wait->for_memory = true;
+}
+
+void pysh_wait_begin_barrier(pysh_wait_t *wait, const char *what, const pysh_wait_barrier_t *barrier) {
+    memset(wait, 0, offsetof(pysh_wait_t, name));
+    wait->what = what;
+    wait->barrier = barrier;
+    wait->members = (pysh_members_t){.slot = PYSH_WORLD_SLOT, .n_pes = pysh.n_pes};
+}
+
+static int count_poll(pysh_wait_t *wait) {
+    if (wait->polls++ || to_the_end)
+        return ISHMEMX_OK;
+    wait->outer = inside;
+    inside = wait;
+    atomic_fetch_add(&n_waiting, 1); /* before the look at `ready`, as finalize changes that before it counts */
+    return ended(wait);
+}
+
+int pysh_wait_look(pysh_wait_t *wait) {
+    int status = count_poll(wait);
+
+    return status ? status : look(wait, pysh_now_ns());
+}
+
+int pysh_wait_pause(pysh_wait_t *wait) {
+    void (*progress)(void) = atomic_load_explicit(&waiting_progress, memory_order_relaxed);
+    int status;
+
+    if (progress)
+        progress();
+    if (pysh.conduit->progress)
+        pysh.conduit->progress();
+    if ((status = count_poll(wait)))
+        return status;
+    if (wait->polls <= pysh.spin) {
+        relax();
+        return ISHMEMX_OK;
+    }
+    return pause_slowly(wait);
+}
+
+void pysh_wait_end(pysh_wait_t *wait) {
+    if (wait->may_sleep)
+        pysh.conduit->idle_end(wait);
+    if (wait->start_ns)
+        unlist_slow(wait);
+    if (wait->polls && !to_the_end) {
+        inside = wait->outer;
+        atomic_fetch_sub_explicit(&n_waiting, 1, memory_order_release); /* the last that the wait does */
+    }
+}
+
+void pysh_wake(int pe) {
+    pysh.conduit->wake(pe);
+}
