@@ -29,7 +29,7 @@ bool pysh_request_is_far(const pysh_request_t *request) {
     int op = pysh_request_op(request), pe = pysh_request_pe(request);
     uint64_t dest = request->word[PYSH_WORD_DEST];
 
-    if (!pysh_far_is_open())
+    if (!pysh_am_is_open())
         return false;
     switch (op) {
     case PYSH_OP_GET:
@@ -54,8 +54,8 @@ static void find(uint64_t place, int *heap_p, int64_t *offset_p) {
         }
 }
 
-static void describe_amo(pysh_far_op_t *op, const pysh_request_t *request) {
-    op->kind = PYSH_FAR_AMO;
+static void describe_amo(pysh_am_op_t *op, const pysh_request_t *request) {
+    op->kind = PYSH_AM_AMO;
     op->amo = pysh_request_high(request);
     op->type = pysh_request_type(request);
     op->value = request->word[PYSH_WORD_VALUE];
@@ -63,26 +63,26 @@ static void describe_amo(pysh_far_op_t *op, const pysh_request_t *request) {
     find(request->word[PYSH_WORD_DEST], &op->heap, &op->offset);
 }
 
-static void describe_signal(pysh_far_op_t *op, const pysh_request_t *request) {
+static void describe_signal(pysh_am_op_t *op, const pysh_request_t *request) {
     find(request->word[PYSH_WORD_EXTRA], &op->signal_heap, &op->signal_offset);
     op->signals = op->block > 0;
     op->amo = pysh_request_signal_op(request);
     op->type = ISHMEMX_TYPE_UINT64;
     op->value = request->word[PYSH_WORD_EXTRA2];
     if (!op->signals) {
-        op->kind = PYSH_FAR_AMO;
+        op->kind = PYSH_AM_AMO;
         op->heap = op->signal_heap;
         op->offset = op->signal_offset;
     }
 }
 
 /* Bytes in one piece: PUT, PUT_SIGNAL, SPREAD, GET; or a value, which the operation itself holds. */
-static void describe_bytes(pysh_far_op_t *op, const pysh_request_t *request) {
+static void describe_bytes(pysh_am_op_t *op, const pysh_request_t *request) {
     const uint64_t *word = request->word;
     int kind = pysh_request_op(request);
     bool gets = kind == PYSH_OP_GET || kind == PYSH_OP_G, value = kind == PYSH_OP_P || kind == PYSH_OP_G;
 
-    op->kind = gets ? PYSH_FAR_GET : PYSH_FAR_PUT;
+    op->kind = gets ? PYSH_AM_GET : PYSH_AM_PUT;
     op->n_blocks = 1;
     op->block = value ? (size_t)pysh_request_type(request) : word[PYSH_WORD_VALUE];
     op->value = word[PYSH_WORD_VALUE];
@@ -94,7 +94,7 @@ static void describe_bytes(pysh_far_op_t *op, const pysh_request_t *request) {
     find(word[gets ? PYSH_WORD_SOURCE : PYSH_WORD_DEST], &op->heap, &op->offset);
 }
 
-static void describe_strided(pysh_far_op_t *op, const pysh_request_t *request) {
+static void describe_strided(pysh_am_op_t *op, const pysh_request_t *request) {
     const uint64_t *word = request->word;
     bool gets = pysh_request_op(request) == PYSH_OP_IGET;
     int64_t width = pysh_request_type(request), block = (int64_t)(unsigned)pysh_request_high(request);
@@ -102,7 +102,7 @@ static void describe_strided(pysh_far_op_t *op, const pysh_request_t *request) {
     int64_t dest = (alone ? block : (int64_t)word[PYSH_WORD_EXTRA]) * width;
     int64_t source = (alone ? block : (int64_t)word[PYSH_WORD_EXTRA2]) * width;
 
-    op->kind = gets ? PYSH_FAR_GET : PYSH_FAR_PUT;
+    op->kind = gets ? PYSH_AM_GET : PYSH_AM_PUT;
     op->block = (size_t)(block * width);
     op->n_blocks = op->block ? word[PYSH_WORD_VALUE] : 0;
     op->local_stride = gets ? dest : source;
@@ -114,7 +114,7 @@ static void describe_strided(pysh_far_op_t *op, const pysh_request_t *request) {
     find(word[gets ? PYSH_WORD_SOURCE : PYSH_WORD_DEST], &op->heap, &op->offset);
 }
 
-static void describe(pysh_far_op_t *op, const pysh_request_t *request) {
+static void describe(pysh_am_op_t *op, const pysh_request_t *request) {
     int kind = pysh_request_op(request);
 
     op->pe = pysh_request_pe(request);
@@ -132,18 +132,18 @@ static void describe(pysh_far_op_t *op, const pysh_request_t *request) {
 /* ---- under way ---- */
 
 static int step(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
-    const pysh_far_op_t *failed = NULL;
+    const pysh_am_op_t *failed = NULL;
     int status = ISHMEMX_OK;
 
     (void)ring;
     for (; flight->moved < (uint64_t)flight->n_far; flight->moved++)
-        if (!pysh_far_done(&flight->far[flight->moved]))
+        if (!pysh_am_done(&flight->far[flight->moved]))
             return PYSH_UNDERWAY;
     *value_p = flight->far->fetched;
     for (int i = 0; !failed && i < flight->n_far; i++)
         failed = flight->far[i].status ? &flight->far[i] : NULL;
     if (failed)
-        status = pysh_far_fail(failed, "a kernel's request");
+        status = pysh_am_fail(failed, "a kernel's request");
     free(flight->far);
     flight->far = NULL;
     if (status)
@@ -152,25 +152,25 @@ static int step(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
 }
 
 /* `op` is the flight's from now on. */
-static pysh_outcome_t start(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, pysh_far_op_t *op,
+static pysh_outcome_t start(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, pysh_am_op_t *op,
                             int n) {
     pysh_flight_t *flight = pysh_flight_add(ring, ticket, request, step);
 
     flight->far = op;
     flight->n_far = n;
     for (int i = 0; i < n; i++)
-        pysh_far_start(&op[i]);
+        pysh_am_start(&op[i]);
     return (pysh_outcome_t){.pending = true};
 }
 
 pysh_outcome_t pysh_handle_far(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
-    pysh_far_op_t *op = malloc(sizeof *op); /* calloc() would not take what this thread has freed before */
+    pysh_am_op_t *op = malloc(sizeof *op); /* calloc() would not take what this thread has freed before */
 
     if (!op)
         return pysh_outcome(pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a kernel's request"));
-    *op = (pysh_far_op_t){.kind = 0};
+    *op = (pysh_am_op_t){.kind = 0};
     describe(op, request);
-    if (op->kind != PYSH_FAR_AMO && !(op->block && op->n_blocks)) {
+    if (op->kind != PYSH_AM_AMO && !(op->block && op->n_blocks)) {
         free(op);
         return pysh_outcome(ISHMEMX_OK);
     }
@@ -180,7 +180,7 @@ pysh_outcome_t pysh_handle_far(pysh_ring_t *ring, uint64_t ticket, const pysh_re
 /* ---- to all far members of a team ---- */
 
 /* One to each far node, for all its members: by one of them, for members of a node by different ones. How many. */
-static int one_a_node(pysh_far_op_t *op, const pysh_far_op_t *like, ishmemx_team_t team) {
+static int one_a_node(pysh_am_op_t *op, const pysh_am_op_t *like, ishmemx_team_t team) {
     const pysh_team_nodes_t *nodes = &team->nodes;
     int n = 0, mine = nodes->rank[team->my_pe] - nodes->first[nodes->mine];
 
@@ -201,7 +201,7 @@ static int one_a_node(pysh_far_op_t *op, const pysh_far_op_t *like, ishmemx_team
 }
 
 /* Where PEs of a node do not map each other's heaps. */
-static int one_a_member(pysh_far_op_t *op, const pysh_far_op_t *like, ishmemx_team_t team) {
+static int one_a_member(pysh_am_op_t *op, const pysh_am_op_t *like, ishmemx_team_t team) {
     int n = 0;
 
     for (int i = 0; i < team->n_pes; i++)
@@ -213,20 +213,20 @@ static int one_a_member(pysh_far_op_t *op, const pysh_far_op_t *like, ishmemx_te
 }
 
 static pysh_outcome_t spread(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, ishmemx_team_t team) {
-    pysh_far_op_t like = {.kind = 0}, *op;
+    pysh_am_op_t like = {.kind = 0}, *op;
     int n;
 
-    if (!pysh_far_is_open() || !team || team->my_pe < 0)
+    if (!pysh_am_is_open() || !team || team->my_pe < 0)
         return pysh_outcome(pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's collective: team %lld has no far member",
                                       (long long)request->word[PYSH_WORD_EXTRA]));
     describe_bytes(&like, request);
     if (!like.block)
         return pysh_outcome(ISHMEMX_OK);
-    n = pysh_far_spreads() ? team->nodes.n : team->n_pes;
+    n = pysh_am_spreads() ? team->nodes.n : team->n_pes;
     op = malloc((size_t)n * sizeof *op); /* calloc(): see pysh_handle_far() */
     if (!op)
         return pysh_outcome(pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a kernel's request"));
-    n = (pysh_far_spreads() ? one_a_node : one_a_member)(op, &like, team);
+    n = (pysh_am_spreads() ? one_a_node : one_a_member)(op, &like, team);
     if (n)
         return start(ring, ticket, request, op, n);
     free(op);

@@ -80,7 +80,7 @@ void pysh_proxy_describe(char *text, size_t capacity) {
         }
     }
     if (used < capacity)
-        pysh_far_describe(text + used, capacity - used);
+        pysh_am_describe(text + used, capacity - used);
 }
 
 static void add_up(int64_t *sum, const int64_t *of_ring) {
@@ -104,6 +104,6 @@ int ishmemx_proxy_stats(ishmemx_proxy_stats_t *stats) {
         add_up(&stats->stalls, &one->stalls);
         add_up(&stats->quiets, &one->quiets);
     }
-    pysh_far_figures(&stats->far_messages, &stats->far_bytes);
+    pysh_am_figures(&stats->far_messages, &stats->far_bytes);
     return ISHMEMX_OK;
 }

@@ -170,7 +170,7 @@ static bool step_quiet(pysh_ring_t *ring) {
 }
 
 bool pysh_ring_progress(pysh_ring_t *ring) {
-    bool failed = answer_failures(), served = pysh_far_progress(), moved = ring->n_flights && step_flights(ring);
+    bool failed = answer_failures(), served = pysh_am_progress(), moved = ring->n_flights && step_flights(ring);
 
     bool copies = ring->traced.n && pysh_trace_copies(ring); /* before a quiet that waits for them is over */
 

@@ -136,8 +136,8 @@ static void idle(int64_t polls) {
     int64_t turn = polls - proxy.spin - YIELDS;
     struct timespec nap = {.tv_nsec = turn > 12 ? MAX_SLEEP_NS : MIN_SLEEP_NS << (turn > 0 ? turn / 2 : 0)};
 
-    if (pysh_far_is_open() && nap.tv_nsec > FAR_SLEEP_NS)
-        nap.tv_nsec = pysh_far_busy() ? MIN_SLEEP_NS : FAR_SLEEP_NS;
+    if (pysh_am_is_open() && nap.tv_nsec > FAR_SLEEP_NS)
+        nap.tv_nsec = pysh_am_busy() ? MIN_SLEEP_NS : FAR_SLEEP_NS;
     if (polls < proxy.spin)
         pysh_relax();
     else if (turn < 0)

@@ -40,7 +40,7 @@ struct pysh_flight {
     /* Of step_value: an element on a GPU, and its bits, which go there or, of a G, come from there. */
     char *place;
     uint64_t value;
-    struct pysh_far_op *far; /* [n_far] of a request to memory out of reach */
+    struct pysh_am_op *far; /* [n_far] of a request to memory out of reach */
     int n_far;
     int64_t begin_ns; /* of the request; 0: no timeline is being made */
 };

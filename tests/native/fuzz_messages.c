@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Wrong messages of PE 0's to the owner of memory out of reach, among right ones: those of host calls and kernels,
  * changed on their way out. Each is answered; a wrong one with a status and words that name the PE, and nothing of it
- * has been done. Arguments: how many, and a seed. Link with --wrap=pysh_far_post_slot. */
+ * has been done. Arguments: how many, and a seed. Link with --wrap=pysh_am_post_slot. */
 #include "am/channel.h"
 #include "base/phased.h"
 #include "fuzz.h"
@@ -21,37 +21,37 @@ static bool amo_is_right(uint64_t op, uint64_t type, uint64_t heap, uint64_t off
 }
 
 static bool blocks_are_right(const uint64_t *word, bool one) {
-    wide_t block = word[PYSH_FAR_SIZE] & UINT32_MAX, n = word[PYSH_FAR_SIZE] >> 32;
-    uint64_t heap = word[PYSH_FAR_HEAD] >> 8 & 15;
+    wide_t block = word[PYSH_AM_SIZE] & UINT32_MAX, n = word[PYSH_AM_SIZE] >> 32;
+    uint64_t heap = word[PYSH_AM_HEAD] >> 8 & 15;
 
-    if (!block || !n || block * n > pysh_far.data_nbytes || (one && n > 1))
+    if (!block || !n || block * n > pysh_am.data_nbytes || (one && n > 1))
         return false;
-    if (word[PYSH_FAR_HEAD] & PYSH_FAR_INSIDE && (n > 1 || block > PYSH_FAR_SMALL))
+    if (word[PYSH_AM_HEAD] & PYSH_AM_INSIDE && (n > 1 || block > PYSH_AM_SMALL))
         return false;
-    if (n > 1 && ((int64_t)word[PYSH_FAR_STRIDE] < 0 || word[PYSH_FAR_STRIDE] < block))
+    if (n > 1 && ((int64_t)word[PYSH_AM_STRIDE] < 0 || word[PYSH_AM_STRIDE] < block))
         return false;
-    return stretch(heap, word[PYSH_FAR_OFFSET], (n > 1 ? (n - 1) * word[PYSH_FAR_STRIDE] : 0) + block);
+    return stretch(heap, word[PYSH_AM_OFFSET], (n > 1 ? (n - 1) * word[PYSH_AM_STRIDE] : 0) + block);
 }
 
 static bool message_is_right(const uint64_t *word) {
-    uint64_t head = word[PYSH_FAR_HEAD], op = head >> 16 & 255, type = head >> 24 & 255;
-    bool signals = head & PYSH_FAR_SIGNALS, spreads = head & PYSH_FAR_SPREADS, inside = head & PYSH_FAR_INSIDE;
+    uint64_t head = word[PYSH_AM_HEAD], op = head >> 16 & 255, type = head >> 24 & 255;
+    bool signals = head & PYSH_AM_SIGNALS, spreads = head & PYSH_AM_SPREADS, inside = head & PYSH_AM_INSIDE;
 
-    switch (head & PYSH_FAR_KINDS) {
+    switch (head & PYSH_AM_KINDS) {
     case 0:
         return true;
-    case PYSH_FAR_AMO:
-        return !signals && !spreads && !inside && amo_is_right(op, type, head >> 8 & 15, word[PYSH_FAR_OFFSET]);
-    case PYSH_FAR_GET:
+    case PYSH_AM_AMO:
+        return !signals && !spreads && !inside && amo_is_right(op, type, head >> 8 & 15, word[PYSH_AM_OFFSET]);
+    case PYSH_AM_GET:
         return !signals && !spreads && blocks_are_right(word, false);
-    case PYSH_FAR_PUT:
+    case PYSH_AM_PUT:
         if (spreads) /* with one PE a node, to the receiver alone */
             return !signals && blocks_are_right(word, true) &&
-                   (word[PYSH_FAR_PLACES] & ~(1ULL << pysh_near_place(1))) == 0 && word[PYSH_FAR_PLACES + 1] == 0;
+                   (word[PYSH_AM_PLACES] & ~(1ULL << pysh_near_place(1))) == 0 && word[PYSH_AM_PLACES + 1] == 0;
         if (signals)
             return blocks_are_right(word, true) && type == ISHMEMX_TYPE_UINT64 &&
                    (op == ISHMEMX_ATOMIC_SET || op == ISHMEMX_ATOMIC_ADD) &&
-                   amo_is_right(op, type, head >> 12 & 15, word[PYSH_FAR_SIGNAL_OFFSET]);
+                   amo_is_right(op, type, head >> 12 & 15, word[PYSH_AM_SIGNAL_OFFSET]);
         return blocks_are_right(word, false);
     default:
         return false;
@@ -64,10 +64,10 @@ static void change(uint64_t *word) {
     uint64_t random = below(16) == 0;
 
     for (uint64_t n = random ? PYSH_MESSAGE_WORDS : 1 + below(2); n; n--) {
-        uint64_t which = random ? n - 1 : below(PYSH_FAR_STRIDE + 1), low = below(2);
-        if (which == PYSH_FAR_HEAD)
+        uint64_t which = random ? n - 1 : below(PYSH_AM_STRIDE + 1), low = below(2);
+        if (which == PYSH_AM_HEAD)
             word[which] ^= random ? draw() : 1ULL << below(32);
-        else if (which == PYSH_FAR_SIZE && !random)
+        else if (which == PYSH_AM_SIZE && !random)
             word[which] = low ? (word[which] & ~(uint64_t)UINT32_MAX) | (uint32_t)edge(word[which] & UINT32_MAX)
                               : (word[which] & UINT32_MAX) | edge(word[which] >> 32) << 32;
         else
@@ -82,7 +82,7 @@ void __wrap_pysh_far_post_slot(int pe, int64_t at, const pysh_slot_t *slot) {
     uint64_t word[PYSH_MESSAGE_WORDS], phase = slot->word[0] >> 56;
     pysh_slot_t other;
 
-    if (at < pysh_far_slot_at(PYSH_FAR_ANSWERS, 0, 0) && atomic_exchange(&armed, false)) {
+    if (at < pysh_am_slot_at(PYSH_AM_ANSWERS, 0, 0) && atomic_exchange(&armed, false)) {
         CHECK(pysh_words_unpack(slot, phase, word) && message_is_right(word));
         change(word);
         if (!message_is_right(word)) {

@@ -340,7 +340,7 @@ def test_what_is_wrong_of_what_a_pe_asks_is_refused_and_nobody_dies(
     compiled = watched("address")
     if compiled is None:
         pytest.skip("this gcc has no address sanitizer")
-    wrapped = ["-Wl,--wrap=pysh_far_post_slot"] if name == "fuzz_messages" else []
+    wrapped = ["-Wl,--wrap=pysh_am_post_slot"] if name == "fuzz_messages" else []
     program = build(["-std=gnu11", HERE / f"{name}.c", *compiled, *wrapped], name)
     key, value = setting.split("=")
     settings = {f"PYSHMEM_{key}": value, "PYSHMEM_TIMEOUT": "60"}

@@ -7,27 +7,27 @@
 #include "base/clock.h"
 #include "base/state.h"
 
-static pysh_far_sent_t *sent_of(pysh_far_channel_t *channel, uint64_t number) {
-    return &channel->sent[number % PYSH_FAR_SLOTS];
+static pysh_am_sent_t *sent_of(pysh_am_channel_t *channel, uint64_t number) {
+    return &channel->sent[number % PYSH_AM_SLOTS];
 }
 
 static char *staging(int pe, uint64_t number) {
-    return pysh_far.region + pysh_far_data_at(PYSH_FAR_ANSWERS, pe, number);
+    return pysh_am.region + pysh_am_data_at(PYSH_AM_ANSWERS, pe, number);
 }
 
-static bool inside(const pysh_far_sent_t *sent) {
-    return sent->word[PYSH_FAR_HEAD] & PYSH_FAR_INSIDE;
+static bool inside(const pysh_am_sent_t *sent) {
+    return sent->word[PYSH_AM_HEAD] & PYSH_AM_INSIDE;
 }
 
 /* ---- from an operation to its next message ---- */
 
-static bool all_by_cpu(const pysh_far_op_t *op) {
+static bool all_by_cpu(const pysh_am_op_t *op) {
     return !op->local_gpu && (op->heap == ISHMEMX_HEAP_HOST || pysh.accel->cpu_visible);
 }
 
 /* Blocks that fit are sent together where the CPU does all of it, a block in parts where it is larger. */
-static void take_part(pysh_far_op_t *op, pysh_far_sent_t *sent, int64_t *far_offset_p) {
-    size_t left = op->block - op->sent_inside, room = pysh_far.data_nbytes;
+static void take_part(pysh_am_op_t *op, pysh_am_sent_t *sent, int64_t *far_offset_p) {
+    size_t left = op->block - op->sent_inside, room = pysh_am.data_nbytes;
     size_t fit = all_by_cpu(op) ? room / op->block : 1;
 
     *far_offset_p = op->offset + (int64_t)op->sent_blocks * op->far_stride + (int64_t)op->sent_inside;
@@ -45,46 +45,46 @@ static void take_part(pysh_far_op_t *op, pysh_far_sent_t *sent, int64_t *far_off
     op->all_sent = op->sent_blocks == op->n_blocks;
 }
 
-static void describe(const pysh_far_op_t *op, pysh_far_sent_t *sent, int64_t far_offset) {
+static void describe(const pysh_am_op_t *op, pysh_am_sent_t *sent, int64_t far_offset) {
     uint64_t *word = sent->word, amo = (uint64_t)op->amo << 16 | (uint64_t)op->type << 24;
     bool signals = op->signals && op->all_sent;
 
     memset(word, 0, sizeof sent->word);
-    word[PYSH_FAR_HEAD] = (uint64_t)op->kind | (uint64_t)op->heap << 8;
-    if (op->kind != PYSH_FAR_AMO && all_by_cpu(op) && sent->n_blocks == 1 && sent->block <= PYSH_FAR_SMALL)
-        word[PYSH_FAR_HEAD] |= PYSH_FAR_INSIDE;
-    word[PYSH_FAR_SIZE] = sent->block | (uint64_t)sent->n_blocks << 32;
-    word[PYSH_FAR_OFFSET] = (uint64_t)far_offset;
-    word[PYSH_FAR_STRIDE] = (uint64_t)op->far_stride;
-    if (signals || op->kind == PYSH_FAR_AMO) {
-        word[PYSH_FAR_HEAD] |= amo;
-        word[PYSH_FAR_VALUE] = op->value;
-        word[PYSH_FAR_COND] = op->cond;
+    word[PYSH_AM_HEAD] = (uint64_t)op->kind | (uint64_t)op->heap << 8;
+    if (op->kind != PYSH_AM_AMO && all_by_cpu(op) && sent->n_blocks == 1 && sent->block <= PYSH_AM_SMALL)
+        word[PYSH_AM_HEAD] |= PYSH_AM_INSIDE;
+    word[PYSH_AM_SIZE] = sent->block | (uint64_t)sent->n_blocks << 32;
+    word[PYSH_AM_OFFSET] = (uint64_t)far_offset;
+    word[PYSH_AM_STRIDE] = (uint64_t)op->far_stride;
+    if (signals || op->kind == PYSH_AM_AMO) {
+        word[PYSH_AM_HEAD] |= amo;
+        word[PYSH_AM_VALUE] = op->value;
+        word[PYSH_AM_COND] = op->cond;
     }
     if (op->spreads) {
-        word[PYSH_FAR_HEAD] |= PYSH_FAR_SPREADS;
-        memcpy(&word[PYSH_FAR_PLACES], op->places, sizeof op->places);
+        word[PYSH_AM_HEAD] |= PYSH_AM_SPREADS;
+        memcpy(&word[PYSH_AM_PLACES], op->places, sizeof op->places);
     }
     if (signals) {
-        word[PYSH_FAR_HEAD] |= PYSH_FAR_SIGNALS | (uint64_t)op->signal_heap << 12;
-        word[PYSH_FAR_SIGNAL_OFFSET] = (uint64_t)op->signal_offset;
+        word[PYSH_AM_HEAD] |= PYSH_AM_SIGNALS | (uint64_t)op->signal_heap << 12;
+        word[PYSH_AM_SIGNAL_OFFSET] = (uint64_t)op->signal_offset;
     }
 }
 
-static void take(pysh_far_channel_t *channel, pysh_far_op_t *op) {
-    pysh_far_sent_t *sent = sent_of(channel, channel->next++);
+static void take(pysh_am_channel_t *channel, pysh_am_op_t *op) {
+    pysh_am_sent_t *sent = sent_of(channel, channel->next++);
     int64_t far_offset = op->offset;
 
-    *sent = (pysh_far_sent_t){.op = op, .kind = op->kind, .gpu = op->local_gpu, .state = PYSH_SENT_READY};
-    if (op->kind == PYSH_FAR_AMO)
+    *sent = (pysh_am_sent_t){.op = op, .kind = op->kind, .gpu = op->local_gpu, .state = PYSH_SENT_READY};
+    if (op->kind == PYSH_AM_AMO)
         op->all_sent = true;
     else
         take_part(op, sent, &far_offset);
     describe(op, sent, far_offset);
-    if (op->kind == PYSH_FAR_PUT && !op->local_gpu && sent->n_blocks == 1 && sent->block <= PYSH_FAR_SMALL)
+    if (op->kind == PYSH_AM_PUT && !op->local_gpu && sent->n_blocks == 1 && sent->block <= PYSH_AM_SMALL)
         /* Copied also where it does not travel inside the message: it may be a variable of a caller who gives up. */
-        sent->local = memcpy(&sent->word[PYSH_FAR_DATA], sent->local, sent->block);
-    else if (op->kind == PYSH_FAR_PUT && (op->local_gpu || sent->n_blocks > 1))
+        sent->local = memcpy(&sent->word[PYSH_AM_DATA], sent->local, sent->block);
+    else if (op->kind == PYSH_AM_PUT && (op->local_gpu || sent->n_blocks > 1))
         sent->state = PYSH_SENT_FILLING;
     op->under_way++;
 }
@@ -92,9 +92,9 @@ static void take(pysh_far_channel_t *channel, pysh_far_op_t *op) {
 /* ---- from here to there ---- */
 
 /* Into the staging memory: what a GPU has, or blocks, side by side. PYSH_ENGINE_FULL: not yet. */
-static int fill(pysh_far_sent_t *sent, int pe, char *place, const char **data_p) {
+static int fill(pysh_am_sent_t *sent, int pe, char *place, const char **data_p) {
     if (sent->gpu)
-        return pysh_far_from_gpu(&sent->copy, pe, place, sent->local, sent->block, data_p);
+        return pysh_am_from_gpu(&sent->copy, pe, place, sent->local, sent->block, data_p);
     for (size_t i = 0; i < sent->n_blocks; i++)
         memcpy(place + i * sent->block, sent->local + (int64_t)i * sent->stride, sent->block);
     *data_p = place;
@@ -102,12 +102,12 @@ static int fill(pysh_far_sent_t *sent, int pe, char *place, const char **data_p)
 }
 
 /* A message that was given up counts until its copy has ended, for until then the memory on this side is in use. */
-static bool concerns(const pysh_far_sent_t *sent) {
+static bool concerns(const pysh_am_sent_t *sent) {
     return sent->op || sent->copy.started;
 }
 
-static void conclude(pysh_far_sent_t *sent, int status) {
-    pysh_far_op_t *op = sent->op;
+static void conclude(pysh_am_sent_t *sent, int status) {
+    pysh_am_op_t *op = sent->op;
 
     sent->state = PYSH_SENT_FREE;
     sent->op = NULL;
@@ -119,15 +119,15 @@ static void conclude(pysh_far_sent_t *sent, int status) {
     }
     if (--op->under_way || !op->all_sent)
         return;
-    atomic_fetch_sub(&pysh_far.under_way, 1);
-    /* release: pairs with pysh_far_done(); who sees it may free the operation */
+    atomic_fetch_sub(&pysh_am.under_way, 1);
+    /* release: pairs with pysh_am_done(); who sees it may free the operation */
     atomic_store_explicit(&op->done, true, memory_order_release);
 }
 
 /* In order; false: the first that is left is not ready. */
-static bool send_next(pysh_far_channel_t *channel, int pe) {
+static bool send_next(pysh_am_channel_t *channel, int pe) {
     uint64_t number = channel->away;
-    pysh_far_sent_t *sent = sent_of(channel, number);
+    pysh_am_sent_t *sent = sent_of(channel, number);
     const char *data = sent->local;
     int status = ISHMEMX_OK;
 
@@ -135,22 +135,22 @@ static bool send_next(pysh_far_channel_t *channel, int pe) {
         if (concerns(sent) && (status = fill(sent, pe, staging(pe, number), &data)) == PYSH_ENGINE_FULL)
             return false;
     }
-    if (sent->kind == PYSH_FAR_PUT && sent->op && !status) {
+    if (sent->kind == PYSH_AM_PUT && sent->op && !status) {
         size_t nbytes = sent->block * sent->n_blocks;
         if (!inside(sent))
-            pysh_far_post_data(pe, pysh_far_data_at(PYSH_FAR_MESSAGES, pysh.pe, number), data, nbytes);
-        pysh_far_count(&pysh_far.sent_bytes, (int64_t)nbytes);
+            pysh_am_post_data(pe, pysh_am_data_at(PYSH_AM_MESSAGES, pysh.pe, number), data, nbytes);
+        pysh_am_count(&pysh_am.sent_bytes, (int64_t)nbytes);
     }
-    pysh_far_count(&pysh_far.messages, 1);
-    pysh_far_copy_end(&sent->copy);
+    pysh_am_count(&pysh_am.messages, 1);
+    pysh_am_copy_end(&sent->copy);
     if (status && sent->op)
         sent->op->status = status;
     if (status || !sent->op) /* the number has to be used up: a message that asks for nothing */
-        sent->word[PYSH_FAR_HEAD] = 0;
-    pysh_words_pack(sent->word, pysh_phase(number, PYSH_FAR_LOG2_SLOTS), &sent->slot);
+        sent->word[PYSH_AM_HEAD] = 0;
+    pysh_words_pack(sent->word, pysh_phase(number, PYSH_AM_LOG2_SLOTS), &sent->slot);
     sent->state = PYSH_SENT_AWAY;
     channel->away++;
-    pysh_far_post_slot(pe, pysh_far_slot_at(PYSH_FAR_MESSAGES, pysh.pe, number), &sent->slot);
+    pysh_am_post_slot(pe, pysh_am_slot_at(PYSH_AM_MESSAGES, pysh.pe, number), &sent->slot);
     if (channel->answered == number) /* the clock is read once the message is on its way */
         channel->since_ns = pysh_now_ns();
     return true;
@@ -159,43 +159,43 @@ static bool send_next(pysh_far_channel_t *channel, int pe) {
 /* ---- answers ---- */
 
 /* What a get brought goes to its place. PYSH_ENGINE_FULL: not yet. */
-static int drain(pysh_far_sent_t *sent, const char *data) {
+static int drain(pysh_am_sent_t *sent, const char *data) {
     if (sent->gpu)
-        return pysh_far_to_gpu(&sent->copy, sent->local, data, sent->block);
+        return pysh_am_to_gpu(&sent->copy, sent->local, data, sent->block);
     for (size_t i = 0; i < sent->n_blocks; i++)
         memcpy(sent->local + (int64_t)i * sent->stride, data + i * sent->block, sent->block);
     return ISHMEMX_OK;
 }
 
-static bool take_answer(pysh_far_channel_t *channel, int pe, uint64_t number) {
-    pysh_far_sent_t *sent = sent_of(channel, number);
+static bool take_answer(pysh_am_channel_t *channel, int pe, uint64_t number) {
+    pysh_am_sent_t *sent = sent_of(channel, number);
     uint64_t word[PYSH_MESSAGE_WORDS];
     int status = ISHMEMX_OK;
 
     if (sent->state == PYSH_SENT_AWAY) {
-        if (!pysh_far_look(pysh_far_slot_at(PYSH_FAR_ANSWERS, pe, number), number, word))
+        if (!pysh_am_look(pysh_am_slot_at(PYSH_AM_ANSWERS, pe, number), number, word))
             return false;
         sent->state = PYSH_SENT_DRAINING;
-        sent->status = pysh_status_told((uint32_t)word[PYSH_FAR_STATUS]);
-        sent->wrong = (int)(word[PYSH_FAR_STATUS] >> 32);
-        sent->word[PYSH_FAR_DATA] = word[PYSH_FAR_DATA];
-        if (sent->op && sent->kind == PYSH_FAR_AMO)
-            sent->op->fetched = word[PYSH_FAR_FETCHED];
+        sent->status = pysh_status_told((uint32_t)word[PYSH_AM_STATUS]);
+        sent->wrong = (int)(word[PYSH_AM_STATUS] >> 32);
+        sent->word[PYSH_AM_DATA] = word[PYSH_AM_DATA];
+        if (sent->op && sent->kind == PYSH_AM_AMO)
+            sent->op->fetched = word[PYSH_AM_FETCHED];
     }
     if (sent->state != PYSH_SENT_DRAINING)
         return false;
     status = sent->status;
-    if (concerns(sent) && !status && sent->kind == PYSH_FAR_GET) {
-        const char *data = inside(sent) ? (const char *)&sent->word[PYSH_FAR_DATA] : staging(pe, number);
+    if (concerns(sent) && !status && sent->kind == PYSH_AM_GET) {
+        const char *data = inside(sent) ? (const char *)&sent->word[PYSH_AM_DATA] : staging(pe, number);
         if ((status = drain(sent, data)) == PYSH_ENGINE_FULL)
             return false;
     }
-    pysh_far_copy_end(&sent->copy); /* of one that was given up before its copy began, too */
+    pysh_am_copy_end(&sent->copy); /* of one that was given up before its copy began, too */
     conclude(sent, status);
     return true;
 }
 
-bool pysh_far_send(pysh_far_channel_t *channel, int pe) {
+bool pysh_am_send(pysh_am_channel_t *channel, int pe) {
     bool moved = false;
 
     for (uint64_t number = channel->answered; number < channel->away; number++)
@@ -205,8 +205,8 @@ bool pysh_far_send(pysh_far_channel_t *channel, int pe) {
         channel->since_ns = pysh_now_ns();
     }
     for (;;) {
-        while (channel->head && channel->next < channel->answered + PYSH_FAR_SLOTS) {
-            pysh_far_op_t *op = channel->head;
+        while (channel->head && channel->next < channel->answered + PYSH_AM_SLOTS) {
+            pysh_am_op_t *op = channel->head;
             take(channel, op);
             if (op->all_sent)
                 channel->head = op->next;

@@ -94,7 +94,7 @@ static int host_heap_open(const ishmemx_config_t *config, char **tables_p) {
     bool kernels = config->accelerator != ISHMEMX_DEVICE_NONE && !pysh.p2p; /* their collectives meet here */
     bool far = has_far_heaps(config);
     int64_t messages = teams + (kernels ? pysh_device_tables_nbytes(pysh.n_pes) : 0);
-    int64_t system = messages + (far ? pysh.far_nbytes : 0);
+    int64_t system = messages + (far ? pysh.am_nbytes : 0);
     int64_t nbytes = pysh_arena_nbytes(config->heap_bytes, system);
     int status = pysh.conduit->arena(ISHMEMX_HEAP_HOST, nbytes, &arena->base, arena->peer);
 
@@ -105,7 +105,7 @@ static int host_heap_open(const ishmemx_config_t *config, char **tables_p) {
     arena->cpu_visible = true;
     memset(arena->base, 0, PYSH_SYSTEM_BYTES);
     *tables_p = kernels ? arena->base + teams : NULL;
-    if (far && (status = pysh_far_open(arena->base + messages)))
+    if (far && (status = pysh_am_open(arena->base + messages)))
         return status;
     return pysh_heap_setup(ISHMEMX_HEAP_HOST, nbytes);
 }
@@ -116,7 +116,7 @@ static void tear_down(bool together) {
 
     pysh_streams_close();
     pysh_proxy_stop();
-    pysh_far_close();
+    pysh_am_close();
     pysh_requests_abandon();
     pysh_teams_teardown();
     pysh_device_teams_close();
@@ -192,7 +192,7 @@ static int start(const ishmemx_config_t *config) {
     pysh.srun = pysh_launcher_is_srun(config->n_pes, &pysh.srun_pmi);
     pysh.team_tables_nbytes = pysh_team_tables_nbytes(config->n_pes);
     pysh.kernel_tables_nbytes = pysh_device_tables_nbytes(config->n_pes);
-    pysh.far_nbytes = pysh_far_nbytes(config->n_pes);
+    pysh.am_nbytes = pysh_am_nbytes(config->n_pes);
     pysh.core_heaps = core_heaps != 0;
     if ((status = conduit->init(config, &pysh.pe, &pysh.n_pes))) {
         pysh_state_clear();

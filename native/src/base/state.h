@@ -35,7 +35,7 @@ typedef struct pysh_state {
     bool srun, srun_pmi;          /* srun started the job; and offers PMI */
     int64_t team_tables_nbytes;   /* of the tables behind the first PYSH_SYSTEM_BYTES of the host arena */
     int64_t kernel_tables_nbytes; /* of those of kernels, on the arena where they meet */
-    int64_t far_nbytes;           /* of the messages to memory out of reach, behind those on the host arena */
+    int64_t am_nbytes;            /* of the messages to memory out of reach, behind those on the host arena */
     bool check;
     unsigned check_first; /* collectives of each team, of each kind, that are compared without checking mode */
     bool p2p;             /* kernels reach the device heaps of their node by loads and stores */

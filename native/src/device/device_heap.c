@@ -52,7 +52,7 @@ static int device_system_open(pysh_arena_t *arena) {
     at += kernel_tables ? 0 : pysh_device_tables_nbytes(pysh.n_pes);
     if ((status = pysh_device_teams_open(symmetric, kernel_tables ? ISHMEMX_HEAP_HOST : ISHMEMX_HEAP_DEVICE, at)))
         return status;
-    if (!pysh.p2p || pysh_far_is_open()) { /* kernels use its arrays, and messages are copied from and to it */
+    if (!pysh.p2p || pysh_am_is_open()) { /* kernels use its arrays, and messages are copied from and to it */
         const pysh_arena_t *host = &pysh.arena[ISHMEMX_HEAP_HOST];
         if ((status = pysh.accel->host_open(host->base, (size_t)host->nbytes)))
             return status;
@@ -115,9 +115,9 @@ int pysh_device_heap_open(const ishmemx_config_t *config, char *tables) {
 int pysh_device_heap_serve(void) {
     int status;
 
-    if (!pysh.accel || !pysh_far_is_open())
+    if (!pysh.accel || !pysh_am_is_open())
         return ISHMEMX_OK;
-    return (status = pysh_far_agree()) ? status : pysh_proxy_wake();
+    return (status = pysh_am_agree()) ? status : pysh_proxy_wake();
 }
 
 void pysh_device_heap_close(int64_t block) {

@@ -112,7 +112,7 @@ static int slot_clear(int slot) {
 
 /* On one node, whose arenas this PE maps? Then that is so at all members. */
 bool pysh_device_team_is_near(const struct ishmemx_team *team) {
-    if (pysh.p2p && !pysh_far_is_open())
+    if (pysh.p2p && !pysh_am_is_open())
         return true;
     for (int i = 0; i < team->n_pes; i++)
         if (!pysh_near(team->pes[i]) || !pysh.arena[ISHMEMX_HEAP_DEVICE].peer[team->pes[i]])

@@ -24,7 +24,7 @@ static int amo(int op, int type, char *dest, uint64_t value, uint64_t cond, int 
     uint64_t old;
 
     if (!peer && pysh_is_far(heap, pe))
-        return pysh_far_amo(heap, op, type, dest - pysh.arena[heap].base, value, cond, pe, fetched_p);
+        return pysh_am_amo(heap, op, type, dest - pysh.arena[heap].base, value, cond, pe, fetched_p);
     if (pysh_amo_is_by_owner(op, heap, pe))
         return pysh_amo_by_owner(op, type, dest - pysh.arena[heap].base, value, cond, pe, pysh_amo_name(op), fetched_p);
     if (!peer)

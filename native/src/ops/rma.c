@@ -96,7 +96,7 @@ static int gpu_copy(void *dest, const void *source, size_t nbytes, bool nbi) {
 
 /* Is it reached by messages: another node's device heap, or a GPU's memory on this side? */
 static bool by_messages(int heap, const void *local) {
-    return heap == ISHMEMX_HEAP_DEVICE || (pysh_far_is_open() && pysh_on_gpu(local));
+    return heap == ISHMEMX_HEAP_DEVICE || (pysh_am_is_open() && pysh_on_gpu(local));
 }
 
 static inline int put_bytes(void *dest, const void *source, size_t nbytes, int pe, bool nbi, whose_t whose) {
@@ -111,7 +111,7 @@ static inline int put_bytes(void *dest, const void *source, size_t nbytes, int p
     if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, nbytes, source, nbytes)))
         return status;
     if (!peer && by_messages(heap, source)) /* complete at once, which non-blocking allows */
-        return pysh_far_put(heap, offset_in(heap, dest), source, nbytes, pe);
+        return pysh_am_put(heap, offset_in(heap, dest), source, nbytes, pe);
     if (!peer)
         return (nbi ? pysh.conduit->put_nbi : pysh.conduit->put)(heap, offset_in(heap, dest), source, nbytes, pe);
     if (!pysh.arena[heap].cpu_visible || pysh_on_gpu(source))
@@ -134,7 +134,7 @@ static inline int get_bytes(void *dest, const void *source, size_t nbytes, int p
     if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, nbytes, source, nbytes)))
         return status;
     if (!peer && by_messages(heap, dest))
-        return pysh_far_get(heap, dest, offset_in(heap, source), nbytes, pe);
+        return pysh_am_get(heap, dest, offset_in(heap, source), nbytes, pe);
     if (!peer)
         return (nbi ? pysh.conduit->get_nbi : pysh.conduit->get)(heap, dest, offset_in(heap, source), nbytes, pe);
     if (!pysh.arena[heap].cpu_visible || pysh_on_gpu(dest))

@@ -91,18 +91,18 @@ static int reach(const void *address, size_t nbytes, const char *what, const voi
 static int far_blocks(int kind, const void *far, void *local, int64_t far_stride, int64_t local_stride,
                       const strides_t *s, int pe) {
     const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
-    pysh_far_op_t op = {.kind = kind,
-                        .pe = pe,
-                        .heap = ISHMEMX_HEAP_DEVICE,
-                        .offset = (const char *)far - arena->base,
-                        .local = local,
-                        .block = s->block,
-                        .n_blocks = s->n_blocks,
-                        .far_stride = far_stride,
-                        .local_stride = local_stride,
-                        .local_gpu = pysh_on_gpu(local)};
+    pysh_am_op_t op = {.kind = kind,
+                       .pe = pe,
+                       .heap = ISHMEMX_HEAP_DEVICE,
+                       .offset = (const char *)far - arena->base,
+                       .local = local,
+                       .block = s->block,
+                       .n_blocks = s->n_blocks,
+                       .far_stride = far_stride,
+                       .local_stride = local_stride,
+                       .local_gpu = pysh_on_gpu(local)};
 
-    return pysh_far_wait(&op, kind == PYSH_FAR_PUT ? "iput" : "iget");
+    return pysh_am_wait(&op, kind == PYSH_AM_PUT ? "iput" : "iget");
 }
 
 static bool is_far(const void *address, int pe) {
@@ -128,7 +128,7 @@ int pysh_iput(void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t s
     if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, dest_bytes, source, source_bytes)))
         return status;
     if (is_far(dest, pe))
-        return far_blocks(PYSH_FAR_PUT, dest, (void *)(uintptr_t)source, s.dest, s.source, &s, pe);
+        return far_blocks(PYSH_AM_PUT, dest, (void *)(uintptr_t)source, s.dest, s.source, &s, pe);
     if (peer) {
         copy_blocks(peer, source, &s);
         pysh_wake(pe);
@@ -165,7 +165,7 @@ int pysh_iget(void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t s
     if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, dest_bytes, source, source_bytes)))
         return status;
     if (is_far(source, pe))
-        return far_blocks(PYSH_FAR_GET, source, dest, s.source, s.dest, &s, pe);
+        return far_blocks(PYSH_AM_GET, source, dest, s.source, s.dest, &s, pe);
     if (peer)
         copy_blocks(dest, peer, &s);
     for (size_t i = 0; !peer && !status && i < n_blocks; i++)

@@ -330,6 +330,6 @@ int ishmemx_sum_scan_on_stream(ishmemx_team_t team, int exclusive, int type, voi
 int ishmemx_only_gpu(const void *dest, const void *source) {
     const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
 
-    return arena->base && !pysh.check && !arena->cpu_visible && pysh.p2p && !pysh_far_is_open() &&
+    return arena->base && !pysh.check && !arena->cpu_visible && pysh.p2p && !pysh_am_is_open() &&
            on_heap(ISHMEMX_HEAP_DEVICE, dest) && on_heap(ISHMEMX_HEAP_DEVICE, source);
 }

@@ -19,7 +19,7 @@ enum { TYPE_SHIFT = 8, FLAGS_SHIFT = 16 }; /* fields of the word KIND */
 enum { MOST_WIDTH = 16 };                  /* of the elements of a strided request: wider ones go as several */
 
 int ishmemx_has_far_pes(void) {
-    return pysh.ready && pysh.accel && (!pysh.p2p || pysh_far_is_open());
+    return pysh.ready && pysh.accel && (!pysh.p2p || pysh_am_is_open());
 }
 
 /* The low `width` bytes of the answer go to `fetched`; NULL: nowhere. */

@@ -31,7 +31,7 @@ int pysh_place_read(pysh_place_t place, size_t nbytes, int pe, void *buffer, con
 
     *data_p = buffer;
     if (pysh_is_far(place.heap, pe))
-        return pysh_far_get(place.heap, buffer, place.offset, nbytes, pe);
+        return pysh_am_get(place.heap, buffer, place.offset, nbytes, pe);
     if (!peer)
         return pysh.conduit->get(place.heap, buffer, place.offset, nbytes, pe);
     if (!pysh.arena[place.heap].cpu_visible)
@@ -44,7 +44,7 @@ int pysh_place_write(pysh_place_t place, const void *data, size_t nbytes, int pe
     char *peer = mapped(place, pe);
 
     if (pysh_is_far(place.heap, pe))
-        return pysh_far_put(place.heap, place.offset, data, nbytes, pe);
+        return pysh_am_put(place.heap, place.offset, data, nbytes, pe);
     if (!peer)
         return pysh.conduit->put(place.heap, place.offset, data, nbytes, pe);
     if (!pysh.arena[place.heap].cpu_visible)

@@ -145,7 +145,7 @@ static int library_start(const ishmemx_config_t *config) {
         return status;
     own.heap_bytes = config->heap_bytes + SPARE_BYTES + pysh.team_tables_nbytes + places_nbytes(config->n_pes);
     if (config->accelerator != ISHMEMX_DEVICE_NONE)
-        own.heap_bytes += pysh.far_nbytes;
+        own.heap_bytes += pysh.am_nbytes;
     if (config->accelerator == ISHMEMX_DEVICE_SIM)
         own.heap_bytes += config->device_heap_bytes + pysh.kernel_tables_nbytes;
     if ((status = pysh_openshmem_open(&pysh_os.library)) || (status = pysh_openshmem_check_srun(config->n_pes, 0)) ||
