@@ -2,11 +2,13 @@
 """Fused operations beside NCCL in series, PyTorch's symm_mem and the GEMM alone; a JSON line each.
 
     python -m pyshmem run -n 2 --device cuda bench/fused.py [--only norm,gemm] [--plot FOLDER]
-    python -m pyshmem run -n 2 --device cuda bench/fused.py --timeline FOLDER    (one call of each road)
+    python -m pyshmem run -n 2 --device cuda bench/fused.py --timeline FOLDER    (a call of each
+    algorithm)
 
 Each row has the median of five blocks of calls, the maximum over the PEs, in microseconds, eager and in
-a CUDA graph, and for each road of pyshmem one row; "road" is null where the table chooses. With
-``--device sim`` it runs toy sizes and checks nothing but that every row is there: times mean nothing.
+a CUDA graph, and for each algorithm of pyshmem one row; "algorithm" is null where the table chooses.
+With ``--device sim`` it runs toy sizes and checks nothing but that every row is there: times mean
+nothing.
 """
 
 from __future__ import annotations
@@ -43,9 +45,9 @@ REDUCE = (
     (8192, 8192, 2048), (2048, 8192, 28672), (128, 8192, 28672), (32768, 4096, 11008),
 )  # fmt: skip
 SIZES_OF_EXPERTS = (8192, "throughput"), (128, "decode")
-ROADS = {
-    "norm": ("one_stage", "pull", "push", "two_stages", "split"),
-    "gemm": ("engine", "tiles", "plain"),
+ALGORITHMS = {
+    "norm": ("one_shot", "pull", "push", "two_shot"),
+    "gemm": ("copy_engine", "persistent", "unfused"),
 }
 
 
@@ -57,10 +59,16 @@ class Bench(TorchClock):
         self.rows: list[dict[str, Any]] = []
 
     def row(
-        self, op: str, peer: str, shape: Any, call: Callable[[], Any], road: Any = None
+        self, op: str, peer: str, shape: Any, call: Callable[[], Any], algorithm: Any = None
     ) -> None:
         """Measure ``call``; one that raises gives a row that says so, on all PEs alike."""
-        row = {"op": op, "peer": peer, "road": road, "shape": shape, "pes": self.job.n_pes}
+        row = {
+            "op": op,
+            "peer": peer,
+            "algorithm": algorithm,
+            "shape": shape,
+            "pes": self.job.n_pes,
+        }
         for name, graph in (("us_eager", False), ("us_graph", True)):
             try:
                 row[name] = round(self.slowest(self.us(call, graph=graph)), 2)
@@ -86,11 +94,13 @@ def _norm_rows(bench: Bench, tokens: int, hidden: int) -> None:
     x, residual = bench.random(tokens, hidden), bench.random(tokens, hidden)
     weight, shape = bench.random(hidden), [tokens, hidden]
 
-    def ours(road: str | None, quantize: str | None = None) -> Any:
-        return fused.all_reduce_rmsnorm(x, weight, residual=residual, quantize=quantize, road=road)
+    def ours(algorithm: str | None, quantize: str | None = None) -> Any:
+        return fused.all_reduce_rmsnorm(
+            x, weight, residual=residual, quantize=quantize, algorithm=algorithm
+        )
 
-    for road in (None, *ROADS["norm"]):
-        bench.row("norm", "pyshmem", shape, lambda r=road: ours(r), road)
+    for algorithm in (None, *ALGORITHMS["norm"]):
+        bench.row("norm", "pyshmem", shape, lambda r=algorithm: ours(r), algorithm)
     if not bench.on_gpu:
         return
     bench.row("norm_fp8", "pyshmem", shape, lambda: ours(None, "row"))
@@ -139,10 +149,10 @@ def _all_gather_gemm(bench: Bench, m: int, width: int, k: int) -> None:
     shard, w = bench.random(m // n, k), bench.random(k, width // n)
     whole = bench.random(m, k)
     bench.row("ag_gemm", "gemm alone", shape, lambda: whole @ w)
-    for road in (None, *ROADS["gemm"]):
+    for algorithm in (None, *ALGORITHMS["gemm"]):
         bench.row(
             "ag_gemm", "pyshmem", shape,
-            lambda r=road: fused.all_gather_matmul(shard, w, road=r), road,
+            lambda r=algorithm: fused.all_gather_matmul(shard, w, algorithm=r), algorithm,
         )  # fmt: skip
     if bench.on_gpu:
 
@@ -175,8 +185,10 @@ def _gemm_reduce(bench: Bench, m: int, width: int, k: int) -> None:
         ("gemm_rs", fused.matmul_reduce_scatter),
         ("gemm_ar", fused.matmul_all_reduce),
     ):
-        for road in (None, *ROADS["gemm"]):
-            bench.row(op, "pyshmem", shape, lambda f=ours, r=road: f(x, w, road=r), road)
+        for algorithm in (None, *ALGORITHMS["gemm"]):
+            bench.row(
+                op, "pyshmem", shape, lambda f=ours, r=algorithm: f(x, w, algorithm=r), algorithm
+            )
     if bench.on_gpu:
 
         def all_reduced() -> Any:
@@ -210,9 +222,9 @@ def _experts_row(
     x, ids, weights = given
     tokens, hidden = x.shape
 
-    def dispatch(road: str | None = None) -> Any:
+    def dispatch(algorithm: str | None = None) -> Any:
         return fused.expert_dispatch(
-            x, ids, n_experts, quantize=quantize, mode=mode, max_tokens=tokens, road=road
+            x, ids, n_experts, quantize=quantize, mode=mode, max_tokens=tokens, algorithm=algorithm
         )
 
     handle = dispatch()[1]
@@ -224,9 +236,9 @@ def _experts_row(
     shape, name = [tokens, hidden, ids.shape[1]], quantize or "bf16"
     bench.row(f"dispatch_{name}", "pyshmem", shape, dispatch, mode)
     if mode == "throughput" and quantize is None:
-        for road in ("slots", "engine"):
-            call = functools.partial(dispatch, road)
-            bench.row(f"dispatch_{name}", "pyshmem", shape, call, f"{mode}, {road}")
+        for algorithm in ("simple", "copy_engine"):
+            call = functools.partial(dispatch, algorithm)
+            bench.row(f"dispatch_{name}", "pyshmem", shape, call, f"{mode}, {algorithm}")
     if quantize is None:
         bench.row(
             "combine_bf16", "pyshmem", shape, lambda: fused.expert_combine(y, handle, weights), mode
@@ -282,7 +294,7 @@ def ratios(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     shapes = sorted({(row["op"], tuple(row["shape"])) for row in rows})
     for op, shape in shapes:
         same = [r for r in rows if r["op"] == op and tuple(r["shape"]) == shape and r["us_graph"]]
-        ours = [r["us_graph"] for r in same if r["peer"] == "pyshmem" and not r["road"]]
+        ours = [r["us_graph"] for r in same if r["peer"] == "pyshmem" and not r["algorithm"]]
         peers = [
             r["us_graph"] for r in same if r["peer"] not in ("pyshmem", "gemm alone", "one GPU")
         ]

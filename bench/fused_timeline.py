@@ -20,20 +20,24 @@ _BUSY_CYCLES = 8_000_000  # some milliseconds
 
 
 def timelines(bench: Any, folder: Path) -> None:
-    """A timeline and a picture for each operation and road with something to show."""
+    """A timeline and a picture for each operation and algorithm with something to show."""
     job, n = bench.job, bench.job.n_pes
     m, width, k = (8192, 8192, 2048) if bench.on_gpu else (32, 16 * n, 16 * n)
     shard, w_up = bench.random(m // n, k), bench.random(k, width // n)
     x, w_down = bench.random(m, k // n), bench.random(k // n, width)
     calls: dict[str, Callable[[str], Any]] = {
-        "ag_gemm": lambda road: fused.all_gather_matmul(shard, w_up, road=road),
-        "gemm_rs": lambda road: fused.matmul_reduce_scatter(x, w_down, road=road),
-        "gemm_ar": lambda road: fused.matmul_all_reduce(x, w_down, road=road),
+        "ag_gemm": lambda algorithm: fused.all_gather_matmul(shard, w_up, algorithm=algorithm),
+        "gemm_rs": lambda algorithm: fused.matmul_reduce_scatter(x, w_down, algorithm=algorithm),
+        "gemm_ar": lambda algorithm: fused.matmul_all_reduce(x, w_down, algorithm=algorithm),
     }
     folder.mkdir(parents=True, exist_ok=True)
     for op, call in calls.items():
-        for road in ("engine", "tiles"):
-            _one(job, folder / f"{op}_{road}.json", lambda call=call, road=road: call(road))
+        for algorithm in ("copy_engine", "persistent"):
+            _one(
+                job,
+                folder / f"{op}_{algorithm}.json",
+                lambda call=call, algorithm=algorithm: call(algorithm),
+            )
 
 
 def _one(job: Any, path: Path, call: Callable[[], Any]) -> None:

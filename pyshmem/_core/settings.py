@@ -65,7 +65,7 @@ SETTINGS = (
     Setting("STREAM_SIGNALS", "choice:driver|waits|kernel", "waits",
             "what small kernels do on streams in the driver's place: nothing, waits for words, or signals too; they need room on the GPU"),
     Setting("FUSED", "string", "",
-            "roads of fused operations: operation=road or operation:size=road,...; the same on all PEs"),
+            "algorithms of fused operations: operation=algorithm or operation:size=algorithm,...; the same on all PEs"),
     Setting("TUNE_FILE", "string", "",
             "file of measured choices, read and written by tune; default tuning.json in the user's settings folder"),
     Setting("CALIBRATION", "flag", "1",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each PE of ``python -m pyshmem tune fused`` runs: which road of an operation is the fastest.
+"""What each PE of ``python -m pyshmem tune fused`` runs: which algorithm of an operation is the fastest.
 
-Every road of an operation is timed in a CUDA graph, or back to back where it cannot be captured, at
+Every algorithm of an operation is timed in a CUDA graph, or back to back where it cannot be captured, at
 sizes that grow; the slowest PE counts.
 """
 
@@ -20,7 +20,7 @@ from rich.table import Table
 
 import pyshmem
 from pyshmem import fused
-from pyshmem.fused._shared import algorithm as roads
+from pyshmem.fused._shared import algorithm as choice
 from pyshmem.host.job.runtime import gpu_count
 from pyshmem.host.tuning.table import as_rows, tune_file
 
@@ -31,11 +31,11 @@ Call = Callable[[str], Any]
 
 
 class Case(NamedTuple):
-    """An operation at one size, as its rows count sizes, and a call of it by a road."""
+    """An operation at one size, as its rows count sizes, and a call of it by an algorithm."""
 
     operation: str
     nbytes: int
-    roads: tuple[str, ...]
+    algorithms: tuple[str, ...]
     call: Call
     graph: bool = True
 
@@ -47,13 +47,13 @@ def norms(clock: TorchClock) -> Iterator[Case]:
     for power in range(most + 1):
         x, residual = clock.random(1 << power, hidden), clock.random(1 << power, hidden)
 
-        def call(road: str, x: Any = x, residual: Any = residual) -> Any:
-            return fused.all_reduce_rmsnorm(x, weight, residual=residual, road=road)
+        def call(algorithm: str, x: Any = x, residual: Any = residual) -> Any:
+            return fused.all_reduce_rmsnorm(x, weight, residual=residual, algorithm=algorithm)
 
         yield Case(
             "all_reduce_rmsnorm",
             x.nbytes,
-            ("one_stage", "pull", "push", "two_stages", "split"),
+            ("one_shot", "pull", "push", "two_shot"),
             call,
         )
 
@@ -63,7 +63,7 @@ def products(clock: TorchClock) -> Iterator[Case]:
     n = clock.job.n_pes
     width = 4096 if clock.on_gpu else 16
     w = clock.random(width, width)
-    ways = "engine", "tiles", "plain"
+    ways = "copy_engine", "persistent", "unfused"
     for rows in (32, 128, 512, 2048, 8192) if clock.on_gpu else (8, 16):
         shard, x = clock.random(rows, width), clock.random(rows * n, width)
         share = rows * (n - 1) * width * x.itemsize
@@ -78,7 +78,7 @@ def moves(clock: TorchClock) -> Iterator[Case]:
     for power in range(10, 21 if clock.on_gpu else 12):
         part = torch.zeros(1 << power, dtype=torch.uint8, device=clock.device)
         whole = torch.zeros(n << power, dtype=torch.uint8, device=clock.device)
-        ways = "ll", "slots"
+        ways = "ll", "simple"
         gather = fused.low_latency_all_gather
         yield Case("low_latency_all_gather", 1 << power, ways, _by(gather, part))
         yield Case("all_to_all", 1 << power, ways, _by(fused.all_to_all, whole))
@@ -92,42 +92,42 @@ def dispatches(clock: TorchClock) -> Iterator[Case]:
         experts = 8 * clock.job.n_pes
         ids = torch.rand(tokens, experts, device=clock.device).topk(k).indices
 
-        def call(road: str, x: Any = x, ids: Any = ids, experts: int = experts) -> Any:
+        def call(algorithm: str, x: Any = x, ids: Any = ids, experts: int = experts) -> Any:
             most_tokens = x.shape[0]
             return fused.expert_dispatch(
-                x, ids, experts, mode="throughput", max_tokens=most_tokens, road=road
+                x, ids, experts, mode="throughput", max_tokens=most_tokens, algorithm=algorithm
             )
 
-        yield Case("expert_dispatch", x.nbytes, ("slots", "engine"), call, graph=False)
+        yield Case("expert_dispatch", x.nbytes, ("simple", "copy_engine"), call, graph=False)
 
 
 def _by(function: Callable[..., Any], *given: Any) -> Call:
-    return lambda road: function(*given, road=road)
+    return lambda algorithm: function(*given, algorithm=algorithm)
 
 
 def measured(clock: TorchClock, case: Case) -> dict[str, float]:
-    """Microseconds of the roads that can do it; all PEs come to the same ones."""
+    """Microseconds of the algorithms that can do it; all PEs come to the same ones."""
     times = {}
-    for road in case.roads:
+    for algorithm in case.algorithms:
         try:
-            us = clock.us(lambda road=road: case.call(road), graph=case.graph)  # type: ignore[misc]
+            us = clock.us(lambda algorithm=algorithm: case.call(algorithm), graph=case.graph)  # type: ignore[misc]
         except (ValueError, pyshmem.UnsupportedError):  # before anything is transferred
             continue
-        times[road] = clock.slowest(us)
+        times[algorithm] = clock.slowest(us)
     return times
 
 
 def rows_of_times(
     sizes: Sequence[int], times: Sequence[dict[str, float]]
 ) -> list[list[int | str | None]]:
-    """Rows of a table: up to which size which road; between two sizes the middle of their logarithms.
+    """Rows of a table: up to which size which algorithm. Between two sizes: their geometric mean.
 
-    A road that is within 3 % of the best keeps its row, so that noise makes no rows.
+    An algorithm that is within 3 % of the best keeps its row, so that noise makes no rows.
     """
     rows: list[list[int | str | None]] = []
-    for k, (size, by_road) in enumerate(zip(sizes, times, strict=True)):
-        best = min(by_road, key=by_road.__getitem__)
-        if rows and by_road.get(str(rows[-1][1]), math.inf) <= 1.03 * by_road[best]:
+    for k, (size, by_algorithm) in enumerate(zip(sizes, times, strict=True)):
+        best = min(by_algorithm, key=by_algorithm.__getitem__)
+        if rows and by_algorithm.get(str(rows[-1][1]), math.inf) <= 1.03 * by_algorithm[best]:
             continue
         if rows:
             rows[-1][0] = int(math.sqrt(sizes[k - 1] * size))
@@ -156,7 +156,7 @@ def main(output: Path | None) -> None:
         rows = {op: rows_of_times(*zip(*each, strict=True)) for op, each in found.items()}
         source = f"python -m pyshmem tune fused -n {job.n_pes}"
         made = table_of(
-            {roads.row_name(op): as_rows(op, each) for op, each in rows.items()}, source
+            {choice.row_name(op): as_rows(op, each) for op, each in rows.items()}, source
         )
         leader = job.my_pe == 0
     if leader:
@@ -167,12 +167,12 @@ def main(output: Path | None) -> None:
 
 def show(rows: dict[str, list[list[int | str | None]]]) -> None:
     """The table, to the user."""
-    grid = Table(title="roads of fused operations")
-    for title in ("operation", "up to, bytes", "road"):
+    grid = Table(title="algorithms of fused operations")
+    for title in ("operation", "up to, bytes", "algorithm"):
         grid.add_column(title)
     for operation, each in rows.items():
-        for most, road in each:
-            grid.add_row(operation, "any" if most is None else f"{most:,}", str(road))
+        for most, algorithm in each:
+            grid.add_row(operation, "any" if most is None else f"{most:,}", str(algorithm))
     Console().print(grid)
 
 

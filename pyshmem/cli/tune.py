@@ -41,7 +41,7 @@ def tune(ctx: click.Context, what: str, n_pes: int, device: str | None, output: 
     "tune quick" measures puts and gets of few sizes, in about a second, for GPUs of which no table has
     rows; any that tune measured, or that ships, counts for more. PYSHMEM_CALIBRATION=0 leaves it out.
 
-    "tune fused" measures which road of pyshmem.fused's operations is the fastest at which size, and
+    "tune fused" measures which algorithm of pyshmem.fused's operations is the fastest at which size, and
     keeps that in the same file; it needs torch and Triton.
 
     Jobs on such GPUs read it when they start. Tune with the number of PEs that your jobs have;

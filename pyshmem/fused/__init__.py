@@ -8,9 +8,9 @@
     x_shard = fused.matmul_reduce_scatter(hidden, w_down)
 
 They take tensors of torch and arrays of CuPy, run on the caller's current stream, may be captured in
-CUDA graphs, and add in PE order, in float32, so that all PEs have the same bits. Each has several roads
-and a measured table that chooses one (``docs/fused.md``). Kernels are stock Triton, so they run in
-Triton's interpreter on the simulator too.
+CUDA graphs, and add in PE order, in float32, so that all PEs have the same bits. Each has several
+algorithms and a measured table that chooses one (``docs/fused.md``). Kernels are stock Triton, so they
+run in Triton's interpreter on the simulator too.
 
 Extension.
 """

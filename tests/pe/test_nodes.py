@@ -184,7 +184,7 @@ def test_settings_that_differ(name: str, run_pes: Callable) -> None:
 
 
 def test_device_suite_with_near_and_far_pes(run_command: RunCommand) -> None:
-    parts = [DEVICE / f"test_{part}.py" for part in ("signals", "roads", "faults")]
+    parts = [DEVICE / f"test_{part}.py" for part in ("signals", "paths", "faults")]
     command = [sys.executable, "-m", "pyshmem", "run", "-n", "3", "--device", "sim"]
     done = run_command(
         [*command, *PYTEST, *map(str, parts)], 200, check=True, PYSHMEM_NODE_SIZE="2"

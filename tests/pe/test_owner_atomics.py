@@ -10,7 +10,7 @@ import pytest
 from oshrun import PYTEST
 from test_suites import SUITES
 
-TESTS = ("test_locks.py", "test_roads.py")
+TESTS = ("test_locks.py", "test_paths.py")
 
 
 @pytest.mark.parametrize("device", ["sim", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -26,9 +26,9 @@ from pyshmem.fused.moe import combine_kernels as experts_combine_kernels
 from pyshmem.fused.moe import copy_engine_kernels as experts_engine_kernels
 from pyshmem.fused.moe import dispatch_kernels as experts_kernels
 from pyshmem.fused.moe import grad_kernels as experts_grad_kernels
-from pyshmem.triton.primitives import job_constants as roads
+from pyshmem.triton.primitives import job_constants
 
-roads._bind(1 << 40)  # as init would
+job_constants._bind(1 << 40)  # as init would
 
 _SLOTS = {"block": "*i64", "head": "i32", "words": "i32", "ctx": "*i64"}
 _CHUNKS = {"chunks": "i32", "rows": "i32", "pitch": "i32", "width": "i32"}

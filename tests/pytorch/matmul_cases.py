@@ -14,9 +14,9 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
 from pyshmem.fused.matmul import kernels
-from pyshmem.triton.primitives import job_constants as roads
+from pyshmem.triton.primitives import job_constants
 
-roads._bind(1 << 40)  # as init would
+job_constants._bind(1 << 40)  # as init would
 
 _GIVEN, _RESULT = (
     ("own", "gathered", "x", "w"),

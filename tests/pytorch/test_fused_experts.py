@@ -84,9 +84,9 @@ def test_tokens_that_left_before_an_error_are_taken_from_the_link(run_pes: Calla
     with pyshmem.init() as job:
         x, ids = torch.full((4, 8), job.my_pe + 1.0), torch.zeros(4, 1, dtype=torch.int64)
         for _ in range(2):
-            with pytest.raises(ValueError, match="low_latency_all_gather has no road 'best'"):
-                fused.all_gather_group_matmul(x, torch.ones(1, 8, 2), ids, road="engine")
-        found = fused.all_gather_matmul(x + 1, torch.ones(8, 2), road="engine")
+            with pytest.raises(ValueError, match="low_latency_all_gather has no algorithm 'best'"):
+                fused.all_gather_group_matmul(x, torch.ones(1, 8, 2), ids, algorithm="copy_engine")
+        found = fused.all_gather_matmul(x + 1, torch.ones(8, 2), algorithm="copy_engine")
         assert found[:, 0].tolist() == [16.0] * 4 + [24.0] * 4 + [32.0] * 4
     print("ok")
     """
@@ -128,7 +128,7 @@ INTERRUPTED = """
             except KeyboardInterrupt:
                 assert me == 0
             if number == 0:
-                found = fused.low_latency_all_gather(torch.full((1,), me), road="slots")
+                found = fused.low_latency_all_gather(torch.full((1,), me), algorithm="simple")
                 assert found.tolist() == list(range(n))
             send(2 + 3 * number, *[3] * n)
     print("ok", flush=True)

@@ -59,13 +59,13 @@ def test_members_that_store_into_out_compare_where_it_is(run_pes: Callable) -> N
         room = tensors.zeros(3, 32, 16, heap="device")
         x, w = torch.ones(32, 8), torch.ones(8, 16)
         for out in (room[1], torch.empty(32, 16)):
-            fused.matmul_all_reduce(x, w, out=out, road="engine")
+            fused.matmul_all_reduce(x, w, out=out, algorithm="copy_engine")
             assert torch.equal(out, torch.full((32, 16), 16.0))
         assert not room[0].any() and not room[2].any()
         before = room.clone()
         for out in (room[job.my_pe], (room[2], torch.empty(32, 16))[job.my_pe]):
             with pytest.raises(pyshmem.MismatchError, match="place of matmul_all_reduce"):
-                fused.matmul_all_reduce(x, w, out=out, road="engine")
+                fused.matmul_all_reduce(x, w, out=out, algorithm="copy_engine")
         assert torch.equal(room, before)
     print("ok")
     """
@@ -87,13 +87,13 @@ def test_a_bias_is_that_of_the_member_whose_row_it_is_by_all_roads(run_pes: Call
             owed = [biases[min(pe, len(biases) - 1)] for pe in range(n)]
             owed = torch.cat([(0 if one is None else one) + torch.zeros(many, 6)
                               for one, many in zip(owed, rows)])
-            for road in ("engine", "tiles", "plain"):
+            for algorithm in ("copy_engine", "persistent", "unfused"):
                 for activation in (None, "relu"):
-                    options = {"bias": bias, "activation": activation, "road": road}
+                    options = {"bias": bias, "activation": activation, "algorithm": algorithm}
                     all_rows = fused.matmul_all_reduce(x, w, **options)
-                    assert torch.equal(all_rows, 8 * n + owed), (road, all_rows)
+                    assert torch.equal(all_rows, 8 * n + owed), (algorithm, all_rows)
                     mine = fused.matmul_reduce_scatter(x, w, **options)
-                    assert torch.equal(mine, all_rows[first : first + rows[me]]), road
+                    assert torch.equal(mine, all_rows[first : first + rows[me]]), algorithm
     print("ok")
     """
     done = run_pes(3, code, device="sim", env=ALONE, timeout=100, check=True)
@@ -181,11 +181,11 @@ def test_what_torch_would_not_write_to_is_refused_before_anything_leaves(run_pes
         x, w = torch.ones(32, 8), torch.ones(8, 16)
         for call in (fused.all_gather_matmul, fused.matmul_reduce_scatter, fused.matmul_all_reduce):
             with torch.inference_mode():
-                out = call(x, w, road="engine")
-                assert call(x, w, out=out, road="engine") is out
+                out = call(x, w, algorithm="copy_engine")
+                assert call(x, w, out=out, algorithm="copy_engine") is out
             with pytest.raises(RuntimeError, match="out was made in inference mode"):
-                call(x, w, out=out, road="engine")
-            assert torch.equal(call(x, w, road="engine"), out)
+                call(x, w, out=out, algorithm="copy_engine")
+            assert torch.equal(call(x, w, algorithm="copy_engine"), out)
     print("ok")
     """
     env = {**ALONE, "PYSHMEM_TIMEOUT": "20"}
@@ -200,8 +200,8 @@ def test_memory_of_destroyed_teams_is_used_again(run_pes: Callable) -> None:
         x, w = torch.ones(256, 16), torch.ones(16, 256)
         for _ in range(16):
             with pyshmem.TEAM_WORLD.split_strided(0, 1, job.n_pes) as team:
-                for road in ("engine", "plain"):
-                    out = fused.matmul_all_reduce(x, w, team=team, road=road)
+                for algorithm in ("copy_engine", "unfused"):
+                    out = fused.matmul_all_reduce(x, w, team=team, algorithm=algorithm)
                     assert torch.equal(out, torch.full((256, 256), 16.0 * job.n_pes))
                 fused.all_reduce_rmsnorm(torch.ones(4, 64), torch.ones(64), team=team)
     print("ok")
@@ -234,18 +234,24 @@ def test_timelines_show_products_copies_and_waits(run_pes: Callable, tmp_path: P
     import torch, pyshmem, pyshmem.fused as fused
     with pyshmem.init() as job:
         x, w = torch.ones(4, 16), torch.ones(16, 16)
-        for road in ("engine", "tiles"):
-            with pyshmem.profiling.trace({str(path)!r} + road):
-                fused.all_gather_matmul(x, w, road=road)
-                fused.matmul_reduce_scatter(x, w, road=road)
+        for algorithm in ("copy_engine", "persistent"):
+            with pyshmem.profiling.trace({str(path)!r} + algorithm):
+                fused.all_gather_matmul(x, w, algorithm=algorithm)
+                fused.matmul_reduce_scatter(x, w, algorithm=algorithm)
     """
     run_pes(2, code, device="sim", env=ALONE, timeout=100, check=True)
     found = {}
-    for road in ("engine", "tiles"):
-        events = json.loads(Path(f"{path}{road}").read_text())["traceEvents"]
-        found[road] = {event["name"] for event in events if event.get("cat") == "stage"}
-    assert found["engine"] >= {"wait for room", "put rows", "wait for rows", "multiply", "add up"}
-    assert found["tiles"] >= {"wait for rows", "multiply", "put tile", "wait for tiles, add"}
+    for algorithm in ("copy_engine", "persistent"):
+        events = json.loads(Path(f"{path}{algorithm}").read_text())["traceEvents"]
+        found[algorithm] = {event["name"] for event in events if event.get("cat") == "stage"}
+    assert found["copy_engine"] >= {
+        "wait for room",
+        "put rows",
+        "wait for rows",
+        "multiply",
+        "add up",
+    }
+    assert found["persistent"] >= {"wait for rows", "multiply", "put tile", "wait for tiles, add"}
 
 
 @pytest.mark.gpu

@@ -25,7 +25,7 @@ ALONE = {"OMP_NUM_THREADS": "1"}
     [
         (1, (), {}),
         (2, (), {}),
-        (3, (), {"PYSHMEM_CHECK": "1", "PYSHMEM_FUSED": "all_reduce_rmsnorm=two_stages"}),
+        (3, (), {"PYSHMEM_CHECK": "1", "PYSHMEM_FUSED": "all_reduce_rmsnorm=two_shot"}),
         (4, ("small",), {}),
         (2, ("small",), {"PYSHMEM_P2P": "0"}),
     ],
@@ -63,7 +63,7 @@ def test_kernels_compile_for_gpus(tmp_path: Path) -> None:
         )
         assert not re.search(r"\tst\.global\.b16", text), f"{name}: and go so"
         assert ("e4m3x2" in text) == name.endswith("fp8"), name
-    for name in ("one_stage", "one_stage_fp8"):
+    for name in ("one_shot", "one_shot_fp8"):
         assert "ld.relaxed.sys.global.v2.b64" in texts[name]
         assert "st.global.v2.b64" in texts[name]
     for name in ("pull", "pull_fp8"):
@@ -77,7 +77,7 @@ def test_kernels_compile_for_gpus(tmp_path: Path) -> None:
     )
     turn = near[: near.index("st.release.sys.global.b64")]
     assert len(re.findall(r"ld\.global\.v4", turn)) >= 9, "a turn's loads come before its release"
-    for name in ("split", "two_stages_fp8"):
+    for name in ("two_shot", "two_shot_fp8"):
         assert len(re.findall(r"st\.release\.sys", texts[name])) == 2
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bytes and words to and from a peer, by whatever road there is. Addresses are the caller's own.
+"""Bytes and words to and from a peer, by whatever path there is. Addresses are the caller's own.
 
 Nobody asks a copy engine for a copy to itself: within a GPU the driver may do that by a kernel,
 which a full GPU has no room for. By the ring the leader of a group asks for the whole transfer;

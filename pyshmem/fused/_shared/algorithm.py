@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which of its roads an operation takes: rows of a measured table, as ``pyshmem.cutover`` has.
+"""Which of its algorithms an operation takes: rows of a measured table, as ``pyshmem.cutover`` has.
 
-An operation has rows ``[size, road]``, of which the first counts whose size is enough; what a size is
-says the operation. They come from the first of these that has some:
+An operation has rows ``[size, algorithm]``, of which the first counts whose size is enough; what a
+size is says the operation. They come from the first of these that has some:
 
-1. ``road=`` of the call, which has to be able to do it;
-2. ``PYSHMEM_FUSED``: ``operation=road`` with commas between, or ``operation:size=road`` for rows;
+1. ``algorithm=`` of the call, which has to be able to do it;
+2. ``PYSHMEM_FUSED``: ``operation=algorithm`` with commas between, or ``operation:size=algorithm``,
+   for rows;
 3. what ``python -m pyshmem tune fused`` measured on such GPUs, or ships with pyshmem for them or for the
    nearest kind of GPU (``host/tuning/table.py``): PE 0's rows, for all;
 4. the operation's default.
 
-A road that cannot do a shape is passed over for the next row's; one that is forced is refused. All
-members have to take one road, so the first call of an operation compares their rows.
+An algorithm that cannot do a shape is passed over for the next row's; one that is forced is refused. All
+members have to take one algorithm, so the first call of an operation compares their rows.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from ..._core.library import parse_size, setting
 from ...host.job import runtime
 from ...host.tuning import table
 from ...host.tuning.table import NEVER as NEVER
+from .former_names import ALGORITHMS, algorithm_called
 from .workspace import Workspace
 
-#: That have roads.
+#: That have algorithms.
 OPERATIONS = (
     "all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce", "all_gather_group_matmul",
     "group_matmul_reduce_scatter", "all_reduce_rmsnorm", "all_to_all", "low_latency_all_gather",
@@ -54,7 +56,7 @@ def rows_of(space: Workspace, operation: str, default: Rows, can: Mapping[str, s
         for _, name in forced:
             if name not in can:
                 raise ValueError(
-                    f"PYSHMEM_FUSED: {operation} has no road {name!r}; it has {', '.join(can)}"
+                    f"PYSHMEM_FUSED: {operation} has no algorithm {name!r}; it has {', '.join(can)}"
                 )
         rows = forced or _measured(operation) or default
         space.must_agree(f"rows of {operation}: {rows}")
@@ -64,34 +66,36 @@ def rows_of(space: Workspace, operation: str, default: Rows, can: Mapping[str, s
 
 def choose(
     space: Workspace, operation: str, size: int, can: Mapping[str, str | None], default: Rows,
-    road: str | None = None,
+    algorithm: str | None = None,
 ) -> str:  # fmt: skip
-    """The road of a call.
+    """The algorithm of a call.
 
     Args:
         space: the team's workspace.
         operation: its name in the tables.
         size: what its rows go by.
-        can: for each road None, or why it cannot do this call.
-        default: rows where nobody has measured any; the roads of ``can`` follow them in order.
-        road: the one that the caller wants.
+        can: for each algorithm None, or why it cannot do this call.
+        default: rows where nobody has measured any; the algorithms of ``can`` follow them in order.
+        algorithm: the one that the caller wants.
 
-    Raises: ValueError (no such road, or it cannot do this call), MismatchError (``rows_of``).
+    Raises: ValueError (no such algorithm, or it cannot do this call), MismatchError (``rows_of``).
     """
-    if road is not None:
-        if road not in can:
-            raise ValueError(f"{operation} has no road {road!r}; it has {', '.join(can)}")
-        if can[road]:
+    if algorithm is not None:
+        if algorithm not in can:
+            raise ValueError(f"{operation} has no algorithm {algorithm!r}; it has {', '.join(can)}")
+        if can[algorithm]:
             others = ", ".join(name for name, why in can.items() if not why) or "none"
-            raise ValueError(f"{operation} by {road}: {can[road]}; roads that can: {others}")
-        return road
+            raise ValueError(
+                f"{operation} by {algorithm}: {can[algorithm]}; algorithms that can: {others}"
+            )
+        return algorithm
     rows = rows_of(space, operation, default, can)
     wanted = [name for most, name in rows if size <= most]
     for name in (*wanted, *can):
         if name in can and not can[name]:
             return name
     reasons = "; ".join(f"{name}: {why}" for name, why in can.items())
-    raise ValueError(f"no road of {operation} can do this call ({reasons})")
+    raise ValueError(f"no algorithm of {operation} can do this call ({reasons})")
 
 
 def parse(text: str) -> dict[str, Rows]:
@@ -105,18 +109,18 @@ def parse(text: str) -> dict[str, Rows]:
         operation, colon, size = left.partition(":")
         if not (equals and operation and name):
             raise ValueError(
-                f"PYSHMEM_FUSED: '{item}' is not operation=road or operation:size=road"
+                f"PYSHMEM_FUSED: '{item}' is not operation=algorithm or operation:size=algorithm"
             )
         if operation.strip() not in OPERATIONS:
             raise ValueError(
-                f"PYSHMEM_FUSED: no operation {operation.strip()!r} has roads; those that have are "
+                f"PYSHMEM_FUSED: no operation {operation.strip()!r} has algorithms; those that have are "
                 f"{', '.join(OPERATIONS)}"
             )
         try:
             most = parse_size(size) if colon and size != "never" else NEVER
         except ValueError as error:
             raise ValueError(f"PYSHMEM_FUSED: {error} (in '{item}')") from None
-        found.setdefault(operation.strip(), []).append((most, name.strip()))
+        found.setdefault(operation.strip(), []).append((most, algorithm_called(name.strip())))
     return {operation: tuple(sorted(rows)) for operation, rows in found.items()}
 
 
@@ -126,7 +130,11 @@ def _forced(operation: str) -> Rows:
 
 def _measured(operation: str) -> Rows:
     found = table.choice(row_name(operation))
-    return tuple((int(most), str(name)) for most, name in found.rows) if found else ()
+    return (
+        tuple((int(most), ALGORITHMS.get(str(name), str(name))) for most, name in found.rows)
+        if found
+        else ()
+    )
 
 
 runtime.on_finalize(_rows.clear)

@@ -18,6 +18,7 @@ from ..._torch.arguments import Named, check_apart, check_plain, view_of_other_e
 from ..._torch.launches import torch_stream
 from ...host.job import runtime
 from ...host.teams.team import Team
+from .former_names import translate
 
 
 def _foreign(value: Any) -> bool:
@@ -90,12 +91,15 @@ def as_counts(counts: Any) -> list[int]:
 def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give ``function`` tensors where its caller has arrays.
 
-    Results, and the stream, are of the library that the first of tensors and arrays belongs to.
+    Results, and the stream, are of the library that the first of tensors and arrays belongs to. Former
+    names of options are taken, too.
     """
     names = tuple(inspect.signature(function).parameters)
 
     @functools.wraps(function)
     def call(*given: Any, **options: Any) -> Any:
+        if "road" in options or "algorithm" in options:
+            options = translate(options)
         if _NATIVE.issuperset(map(type, (*given, *options.values()))):
             return function(*given, **options)
         tensors = *given, *(value for name, value in options.items() if name not in _COUNTS)

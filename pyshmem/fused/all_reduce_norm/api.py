@@ -45,13 +45,13 @@ class NormResult(NamedTuple):
 def all_reduce_rmsnorm(
     x: Any, weight: Any, *, residual: Any = None, bias: Any = None, eps: float = 1e-6,
     norm: str = "rms", quantize: str | None = None, out: Any = None, residual_out: Any = None,
-    team: Team = TEAM_WORLD, road: str | None = None,
+    team: Team = TEAM_WORLD, algorithm: str | None = None,
 ) -> NormResult:  # fmt: skip
     """Sum ``x`` over the team, add the residual, normalise each row, quantise. Collective.
 
     Sums are float32 in the order of the members, then comes the residual; they are rounded once, to the
     dtype of ``x``: that is the residual returned, and what is normalised, in float32. So all members get
-    the same bits, in all runs. The residual has the same bits on all roads, too.
+    the same bits, in all runs. The residual has the same bits on all algorithms, too.
 
     Args:
         x: (..., hidden), float16, bfloat16 or float32, of one size on all members; hidden is a multiple
@@ -65,8 +65,8 @@ def all_reduce_rmsnorm(
         out: where ``output`` goes; it may be ``x``.
         residual_out: where the sum goes; it may be ``residual`` or ``x``.
         team: default all PEs. One call of a team at a time, in stream order.
-        road: ``"one_stage"``, ``"pull"``, ``"push"``, ``"two_stages"`` or ``"split"``, the same on all
-            members; default by the measured table, whose sizes are bytes of ``x``.
+        algorithm: ``"one_shot"``, ``"pull"``, ``"push"`` or ``"two_shot"``, the same on all members;
+            default by the measured table, whose sizes are bytes of ``x``.
 
     Returns: output, residual, scales. For arrays of CuPy and NumPy, FP8 are uint8 bytes.
     Completes: in the order of the current stream.
@@ -82,8 +82,8 @@ def all_reduce_rmsnorm(
                 f"{_NAME} with out= or residual_out= has no derivative and is not traced; leave them "
                 "out, or call it under torch.no_grad()"
             )
-        return _by_operator(given, team, road)
-    return run(given, team, road)
+        return _by_operator(given, team, algorithm)
+    return run(given, team, algorithm)
 
 
 def _wants_grad(given: Request) -> bool:
@@ -92,15 +92,15 @@ def _wants_grad(given: Request) -> bool:
     return any(getattr(one, "requires_grad", False) for one in given[:4] if one is not None)
 
 
-def _by_operator(given: Request, team: Team, road: str | None) -> NormResult:
+def _by_operator(given: Request, team: Team, algorithm: str | None) -> NormResult:
     output, residual, scales = torch.ops.pyshmem.all_reduce_rmsnorm(
         given.x, given.weight, given.residual, given.bias, given.eps, given.norm, given.quantize,
-        number(team), road,
+        number(team), algorithm,
     )  # fmt: skip
     return NormResult(output, residual, scales if given.quantize else None)
 
 
-def run(given: Request, team: Team, road: str | None) -> NormResult:
+def run(given: Request, team: Team, algorithm: str | None) -> NormResult:
     """The call itself, on tensors that have memory."""
     space = workspace(team)
     if given.out is not None or given.residual_out is not None:
@@ -108,31 +108,31 @@ def run(given: Request, team: Team, road: str | None) -> NormResult:
         results = [(name, named[name]) for name in ("out", "residual_out")]
         inputs = [(name, named[name]) for name in ("x", "weight", "residual", "bias")]
         check_apart(results, inputs, _IN_PLACE)
-    key = _seen(given), road
+    key = _seen(given), algorithm
     checks = space.checks  # it may change with the comparison
     if checks:
         space.plan((key, "checked"), lambda: _check(given))
-        _agree(space, given, road)
-    launches = space.plan(key, lambda: _plan(space, given, road, checks))
+        _agree(space, given, algorithm)
+    launches = space.plan(key, lambda: _plan(space, given, algorithm, checks))
     given = _with_results(given)
     norm_launch.launch(launches, given)
     return NormResult(given.out, given.residual_out, given.scales)
 
 
-def _plan(space: Workspace, given: Request, road: str | None, compared: bool) -> Any:
+def _plan(space: Workspace, given: Request, algorithm: str | None, compared: bool) -> Any:
     """Found once for tensors of these sizes: that they can be, and how the kernel is launched."""
     _check(given)
     if not compared:
-        _agree(space, given, road)
+        _agree(space, given, algorithm)
     given = _with_results(given)
-    return norm_launch.launches(space, given, road_of(space, given, road))
+    return norm_launch.launches(space, given, algorithm_of(space, given, algorithm))
 
 
-def _agree(space: Workspace, given: Request, road: str | None) -> None:
+def _agree(space: Workspace, given: Request, algorithm: str | None) -> None:
     """What has to be alike on all members."""
     facts = (
         tuple(given.x.shape), given.x.dtype, given.weight.dtype, given.residual is not None,
-        given.bias is not None, given.eps, given.norm, given.quantize, road,
+        given.bias is not None, given.eps, given.norm, given.quantize, algorithm,
     )  # fmt: skip
     space.agree(_NAME, *facts)
 
@@ -144,22 +144,21 @@ def _seen(given: Request) -> tuple[Any, ...]:
     return eps, norm, quantize, *[None if one is None else look(one) for one in tensors]
 
 
-def road_of(space: Workspace, given: Request, road: str | None) -> str:
+def algorithm_of(space: Workspace, given: Request, algorithm: str | None) -> str:
     """Which way a call takes: small messages by everyone, others by the owners of rows."""
     can = {
-        "one_stage": norm_launch.why_not_one_stage(space, given),
+        "one_shot": norm_launch.why_not_one_shot(space, given),
         "pull": norm_launch.why_not_pull(space, given),
         "push": norm_launch.why_not_push(space, given),
-        "split": None,
-        "two_stages": None,
+        "two_shot": None,
     }
-    # A row crosses to each of n - 1 peers by "pull" and "push", and 2 * (n - 1) / n times by "split". A
-    # third more crosses by "one_stage", but nobody waits for a meeting. Few rows that are loaded are
+    # A row crosses to each of n - 1 peers by "pull" and "push", and 2 * (n - 1) / n times by "two_shot".
+    # A third more crosses by "one_shot", but nobody waits for a meeting. Few rows that are loaded are
     # finished sooner, many are stored faster: measured on two PEs, by bytes that cross.
     n_pes = runtime.n_pes()
-    default: Rows = ((2 << 20) // max(n_pes - 1, 1), "one_stage"), ((16 << 20) // n_pes, "pull")
-    default += ((NEVER, "push" if n_pes == 2 else "split"),)
-    return choose(space, _NAME, given.x.nbytes, can, default, road)
+    default: Rows = ((2 << 20) // max(n_pes - 1, 1), "one_shot"), ((16 << 20) // n_pes, "pull")
+    default += ((NEVER, "push" if n_pes == 2 else "two_shot"),)
+    return choose(space, _NAME, given.x.nbytes, can, default, algorithm)
 
 
 def sum_rows(x: torch.Tensor, team: Team) -> torch.Tensor:
@@ -170,7 +169,9 @@ def sum_rows(x: torch.Tensor, team: Team) -> torch.Tensor:
     space.agree(f"sum of the derivative of {_NAME}", tuple(x.shape), x.dtype)
     key = "sum", x.shape, x.dtype
     norm_launch.launch(
-        space.plan(key, lambda: norm_launch.launches(space, given, road_of(space, given, None))),
+        space.plan(
+            key, lambda: norm_launch.launches(space, given, algorithm_of(space, given, None))
+        ),
         given,
     )
     return given.residual_out

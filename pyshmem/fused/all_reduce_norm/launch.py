@@ -18,7 +18,7 @@ from ...host.memory import creation
 from .._shared.powers import power_of_2
 from .._shared.workspace import Workspace, device_heap_is_near
 from . import two_shot_kernels as kernels
-from .one_shot_ll_kernels import one_stage as one_stage_by_units
+from .one_shot_ll_kernels import one_shot as one_shot_ll
 from .pull_kernels import SLOTS, pull
 from .push_kernels import SLOTS as PUSH_SLOTS
 from .push_kernels import push
@@ -89,11 +89,11 @@ def _thirds(hidden: int, itemsize: int, grouped: bool) -> tuple[int, int]:
 
 
 def _senders(space: Workspace, given: Request) -> int:
-    """Programs of ``one_stage`` by units: two a multiprocessor, if registers are enough."""
+    """Programs of ``one_shot`` by units: two a multiprocessor, if registers are enough."""
     return _programs(space) * (2 if _units(given)[1] <= 1024 else 1)
 
 
-def why_not_one_stage(space: Workspace, given: Request) -> str | None:
+def why_not_one_shot(space: Workspace, given: Request) -> str | None:
     """None, or why there is no channel for rows of this size."""
     if device_heap_is_near():
         nbytes = 32 * _senders(space, given) * _units(given)[1] * runtime.n_pes()
@@ -174,62 +174,61 @@ class _Plan(NamedTuple):
     constants: dict[str, Any]
 
 
-def _plan(space: Workspace, given: Request, road: str) -> _Plan:
+def _plan(space: Workspace, given: Request, algorithm: str) -> _Plan:
     """That of a call; the workspace grows here."""
     tokens, programs, near = given.tokens, _programs(space), device_heap_is_near()
     # Also a team of one PE has its workspace: the job's other PEs take part in making it.
-    finishes = road == "two_stages" and given.norm != "none"
     where: Any = ()
-    if runtime.n_pes() > 1 and road == "one_stage":
-        where = (_units_where if near else _one_stage_where)(space, given)
-    elif runtime.n_pes() > 1 and road == "pull":
+    if runtime.n_pes() > 1 and algorithm == "one_shot":
+        where = (_units_where if near else _one_shot_where)(space, given)
+    elif runtime.n_pes() > 1 and algorithm == "pull":
         where = _pull_where(space, given)
-    elif runtime.n_pes() > 1 and road == "push":
+    elif runtime.n_pes() > 1 and algorithm == "push":
         where = _push_where(space, given)
     elif runtime.n_pes() > 1:
-        where = _by_owner_where(space, given, programs, finishes)
+        where = _two_shot_where(space, given, programs)
     count, constants = min(programs, tokens), _constants(given)
     if space.n_pes == 1:
         return _Plan(kernels.local, count, (), constants)
-    if road == "one_stage" and near:
+    if algorithm == "one_shot" and near:
         count = min(tokens, _senders(space, given))
         constants = _constants_of_units(given, constants, count > programs)
         constants["MEMBERS"] = space.n_pes
-        return _Plan(one_stage_by_units, count, (*where, space.me), constants)
-    if road == "one_stage":
-        return _Plan(kernels.one_stage, count, (where,), constants)
-    if road == "pull":
+        return _Plan(one_shot_ll, count, (*where, space.me), constants)
+    if algorithm == "one_shot":
+        return _Plan(kernels.one_shot, count, (where,), constants)
+    if algorithm == "pull":
         count = min(tokens, _pullers(space, given))
         constants |= _constants_of_pull(given, programs, count) if count else {}
         constants["MEMBERS"] = space.n_pes
         return _Plan(pull, count, (*where, space.me), constants)
-    if road == "push":
+    if algorithm == "push":
         count = min(tokens, _pushers(space, given))
         constants |= _constants_of_push(given, count > programs) | {"MEMBERS": space.n_pes}
         return _Plan(push, count, (*where, space.me), constants)
-    return _Plan(kernels.by_owner, count, where, constants | {"OWNER_FINISHES": finishes})
+    return _Plan(kernels.two_shot, count, where, constants)
 
 
-def launches(space: Workspace, given: Request, road: str) -> tuple[Launch, ...]:
+def launches(space: Workspace, given: Request, algorithm: str) -> tuple[Launch, ...]:
     """The launch of a call where the words of all tensors are whole, and another where they are not.
 
     Calls that differ by the addresses of their tensors alone have the same. Empty: there are no rows.
     """
-    kernel, count, where, constants = _plan(space, given, road)
+    kernel, count, where, constants = _plan(space, given, algorithm)
     if not count:
         return ()
     behind: tuple[Any, ...] = given.tokens, given.eps
     if space.n_pes > 1:
         behind = (*behind, *where, shmem.context())
         constants = constants | {"TEAM": shmem.team_number(space.team)}
-    if kernel is not one_stage_by_units:
+    if kernel is not one_shot_ll:
         return (Launch(kernel, count, behind, constants),) * 2
     both = (constants | {"WIDE": wide} for wide in (True, False))
     return tuple(Launch(kernel, count, behind, each) for each in both)
 
 
 def launch(made: tuple[Launch, ...], given: Request) -> None:
-    """Runs the kernel of a road; results are in ``out``, ``residual_out`` and ``scales``."""
+    """Runs the kernel of an algorithm; results are in ``out``, ``residual_out`` and ``scales``."""
     if not made:
         return
     x = given.x
@@ -259,7 +258,7 @@ def _rows_in_turn(space: Workspace, name: str, programs: int, words: int, nbytes
 
 
 def _units_where(space: Workspace, given: Request) -> Any:
-    """Counts and units of ``one_stage`` by units, for rows whose tile is of this size."""
+    """Counts and units of ``one_shot`` by units, for rows whose tile is of this size."""
     programs, tile = _senders(space, given), _units(given)[1]
     nbytes = 32 * tile * runtime.n_pes()
     counts, units = _rows_in_turn(space, f"norm.units.{tile}", programs, 1, nbytes)
@@ -280,7 +279,7 @@ def _constants_of_units(given: Request, others: dict[str, Any], shared: bool) ->
     }
 
 
-def _one_stage_where(space: Workspace, given: Request) -> Any:
+def _one_shot_where(space: Workspace, given: Request) -> Any:
     programs = _programs(space)
     nbytes = 4 * _row_units(given)
     return space.thing(f"norm.channel.{nbytes}", programs, lambda: shmem.channel(programs, nbytes))
@@ -324,8 +323,8 @@ def _constants_of_pull(given: Request, programs: int, count: int) -> dict[str, A
     }  # fmt: skip
 
 
-def _by_owner_where(space: Workspace, given: Request, programs: int, finishes: bool) -> Any:
-    """Inbox, sums, finished rows, their scales, counts and flags of ``by_owner``.
+def _two_shot_where(space: Workspace, given: Request, programs: int) -> Any:
+    """Inbox, sums, counts and flags of ``two_shot``.
 
     Sizes go by the PEs of the job, not of the team, as all PEs allocate together.
     """
@@ -333,12 +332,6 @@ def _by_owner_where(space: Workspace, given: Request, programs: int, finishes: b
     most = (given.tokens + n_pes) * given.hidden  # each member's share may be rounded up
     inbox = space.block("norm.inbox", most * x.itemsize).view(x.dtype)
     sums = space.block("norm.sums", x.nbytes).view(x.dtype)
-    rows, scales = sums, sums
-    if finishes:
-        kind = torch.uint8 if given.quantize else x.dtype
-        rows = space.block("norm.rows", x.numel() * kind.itemsize).view(kind)
-        if given.scales is not None:
-            scales = space.block("norm.scales", given.scales.nbytes).view(torch.float32)
     words = space.block("norm.flags", 8 * programs * (1 + 2 * n_pes), zeroed=True)
     words = words.view(torch.int64)
-    return inbox, sums, rows, scales, words[:programs], words[programs:]
+    return inbox, sums, words[:programs], words[programs:]

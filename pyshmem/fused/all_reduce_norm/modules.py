@@ -15,6 +15,7 @@ import torch.distributed as dist
 
 from ..._foreign.torch import functional_collectives as functional
 from ..._torch.process_groups import from_process_group
+from .._shared.former_names import translated
 from .._shared.team_numbers import number as number_of_team
 
 _log = logging.getLogger("pyshmem")
@@ -24,8 +25,9 @@ _IN_PLACE = {_ops.all_reduce_, _ops.all_reduce_.default}
 _ADDS = (operator.add, operator.iadd, torch.add, "add")
 
 
+@translated
 def replace_norms(
-    module: torch.nn.Module, *, norms: tuple[type, ...] = (), road: str | None = None
+    module: torch.nn.Module, *, norms: tuple[type, ...] = (), algorithm: str | None = None
 ) -> torch.fx.GraphModule:
     """A module that does as ``module``, with ``all_reduce_rmsnorm`` where it sums, adds and normalises.
 
@@ -50,7 +52,7 @@ def replace_norms(
         norms: more classes of RMS norms, with ``weight`` and ``eps`` or ``variance_epsilon``, that
             compute ``x * rsqrt(mean(x**2) + eps) * weight``; with two arguments, x and a residual, they
             return the normalised sum and the sum.
-        road: as of ``all_reduce_rmsnorm``.
+        algorithm: as of ``all_reduce_rmsnorm``.
 
     Returns: a ``torch.fx.GraphModule``; names in its ``state_dict`` are the model's.
     Completes: with process groups of other backends than ``"pyshmem"`` it is collective over them.
@@ -71,7 +73,7 @@ def replace_norms(
         team_of = _sum_over(node)
         if team_of is None:
             continue
-        why = _replace(graph, module, node, team_of, norms, road, teams)
+        why = _replace(graph, module, node, team_of, norms, algorithm, teams)
         found += why is None
         if why is not None:
             left.append(f"{node.name}: {why}")
@@ -127,7 +129,7 @@ def _number_of(group: Any, teams: dict[Any, int]) -> int:
 
 def _replace(
     graph: Any, module: Any, node: Any, team_of: Callable[[dict[Any, int]], int],
-    norms: tuple[type, ...], road: str | None, teams: dict[Any, int],
+    norms: tuple[type, ...], algorithm: str | None, teams: dict[Any, int],
 ) -> str | None:  # fmt: skip
     """Replaces an all-reduce with what comes behind it, or says why not."""
     source, in_place = node.args[0], node.target in _IN_PLACE | {dist.all_reduce}
@@ -156,7 +158,7 @@ def _replace(
         residual, at = normed.args[1], normed
     with graph.inserting_before(at):
         layer = graph.get_attr(normed.target)
-        given = source, residual, layer, team_of(teams), road
+        given = source, residual, layer, team_of(teams), algorithm
         result = graph.call_function(all_reduce_and_norm, given)
         output, added = result, None
         if len(normed.args) == 1:
@@ -197,7 +199,7 @@ def _normalises(node: Any, module: Any, norms: tuple[type, ...], total: Any) -> 
 
 
 def all_reduce_and_norm(
-    source: Any, residual: Any, layer: Any, team: int, road: str | None
+    source: Any, residual: Any, layer: Any, team: int, algorithm: str | None
 ) -> tuple[Any, Any]:
     """What replaced modules call: the normalised rows and the sum. ``layer`` is the norm."""
     eps = getattr(layer, "eps", getattr(layer, "variance_epsilon", None))
@@ -215,6 +217,6 @@ def all_reduce_and_norm(
     if residual is not None:
         residual = residual.contiguous()
     output, added, _ = _ops.all_reduce_rmsnorm(
-        given, layer.weight, residual, bias, eps, kind, None, team, road
+        given, layer.weight, residual, bias, eps, kind, None, team, algorithm
     )
     return output, added

@@ -175,7 +175,7 @@ def _finish(
     WORDS: tl.constexpr, THIRD: tl.constexpr, NORM: tl.constexpr, BIAS: tl.constexpr,
     GROUP: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Normalises, quantises and stores row ``number``. GROUP as of ``one_stage``."""
+    """Normalises, quantises and stores row ``number``. GROUP as of ``one_shot``."""
     per: tl.constexpr = HIDDEN // WORDS
     if NORM == "layer":
         values = _centred(values, lanes, HIDDEN, WORDS, THIRD)
@@ -262,7 +262,7 @@ def _load_row(
 
 
 @triton.jit(do_not_specialize=["tokens", "mine"])
-def one_stage(
+def one_shot(
     x, residual, weight, bias, out, residual_out, scales, tokens, eps, counts, units, mine, ctx,
     TEAM: tl.constexpr, MEMBERS: tl.constexpr, THIRD: tl.constexpr, UNITS: tl.constexpr,
     HIDDEN: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, BIAS: tl.constexpr,

@@ -22,16 +22,16 @@ _library = torch.library.Library("pyshmem", "FRAGMENT")
 
 def _body(
     x: Any, weight: Any, residual: Any = None, bias: Any = None, eps: float = 1e-6,
-    kind: str = "rms", quantize: str | None = None, team: int = 0, road: str | None = None,
+    kind: str = "rms", quantize: str | None = None, team: int = 0, algorithm: str | None = None,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     given = Request(x, weight, residual, bias, eps, kind, quantize, None, None)
-    output, added, scales = norm.run(given, team_of(team), road)
+    output, added, scales = norm.run(given, team_of(team), algorithm)
     return output, added, x.new_empty(0, dtype=torch.float32) if scales is None else scales
 
 
 def _fake(
     x: Any, weight: Any, residual: Any = None, bias: Any = None, eps: float = 1e-6,
-    kind: str = "rms", quantize: str | None = None, team: int = 0, road: str | None = None,
+    kind: str = "rms", quantize: str | None = None, team: int = 0, algorithm: str | None = None,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     if quantize not in GROUP:
         raise ValueError(f"quantize is {quantize!r}; it is 'row', 'group' or None")
@@ -97,7 +97,7 @@ def _sum_rows_backward(ctx: Any, grad: Any) -> tuple[Any, None]:
 def _declare() -> None:
     _library.define(
         "all_reduce_rmsnorm(Tensor x, Tensor weight, Tensor? residual=None, Tensor? bias=None, "
-        "float eps=1e-6, str norm='rms', str? quantize=None, int team=0, str? road=None) "
+        "float eps=1e-6, str norm='rms', str? quantize=None, int team=0, str? algorithm=None) "
         "-> (Tensor, Tensor, Tensor)",
         tags=TAGS,
     )

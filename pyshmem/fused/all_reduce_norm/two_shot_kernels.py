@@ -143,7 +143,7 @@ def local(
 
 
 @triton.jit(do_not_specialize=["tokens"])
-def one_stage(
+def one_shot(
     x, residual, weight, bias, out, residual_out, scales, tokens, eps, words, ctx, TEAM: tl.constexpr,
     HIDDEN: tl.constexpr, BLOCK: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr,
     BIAS: tl.constexpr, GROUP: tl.constexpr,
@@ -250,46 +250,13 @@ def _sum_of_row(
     return total
 
 
-@triton.jit
-def _finished_row_to_all(
-    finished, factors, number, rows, rows_scales, mine, n_pes, offs, inside, TEAM: tl.constexpr,
-    members, ctx, HIDDEN: tl.constexpr, GROUP: tl.constexpr,
-):  # fmt: skip
-    for k in range(1, n_pes):
-        pe = world_pe(TEAM, members, (mine + k) % n_pes)
-        shmem.store(rows + number.to(tl.int64) * HIDDEN + offs, finished, pe, ctx, mask=inside)
-        if GROUP > 0:
-            count: tl.constexpr = (HIDDEN + GROUP - 1) // GROUP
-            lanes = tl.arange(0, offs.numel // GROUP)
-            place = rows_scales + number.to(tl.int64) * count + lanes
-            shmem.store(place, factors, pe, ctx, mask=lanes < count)
-
-
-@triton.jit
-def _copy_finished_row(
-    rows, rows_scales, number, out, scales, offs, inside, HIDDEN: tl.constexpr, GROUP: tl.constexpr
-):
-    places = number.to(tl.int64) * HIDDEN + offs
-    tl.store(out + places, tl.load(rows + places, mask=inside, other=0), mask=inside)
-    if GROUP > 0:
-        count: tl.constexpr = (HIDDEN + GROUP - 1) // GROUP
-        lanes = tl.arange(0, offs.numel // GROUP)
-        places = number.to(tl.int64) * count + lanes
-        factors = tl.load(rows_scales + places, mask=lanes < count, other=0)
-        tl.store(scales + places, factors, mask=lanes < count)
-
-
 @triton.jit(do_not_specialize=["tokens"])
-def by_owner(
-    x, residual, weight, bias, out, residual_out, scales, tokens, eps, inbox, sums, rows, rows_scales,
-    counts, flags, ctx, TEAM: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr,
-    NORM: tl.constexpr, RESIDUAL: tl.constexpr, BIAS: tl.constexpr, GROUP: tl.constexpr,
-    OWNER_FINISHES: tl.constexpr,
+def two_shot(
+    x, residual, weight, bias, out, residual_out, scales, tokens, eps, inbox, sums, counts, flags, ctx,
+    TEAM: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, NORM: tl.constexpr,
+    RESIDUAL: tl.constexpr, BIAS: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """Members send rows to their owners, which sum them and send the sums to all.
-
-    OWNER_FINISHES: owners normalise and quantise too and send the finished rows; else everyone does.
-    """
+    """Members send rows to their owners, which sum them and send the sums to all, who finish them."""
     offs = tl.arange(0, BLOCK)
     inside = offs < HIDDEN
     members = team_row(TEAM, ALL_REDUCE, ctx)
@@ -317,24 +284,14 @@ def by_owner(
         for k in range(1, n_pes):
             pe = world_pe(TEAM, members, (mine + k) % n_pes)
             shmem.store(sums + places, row, pe, ctx, mask=inside)
-        if OWNER_FINISHES:
-            tl.store(residual_out + places, row, mask=inside)
-            finished, factors = finish_row(
-                row, number, gain, shift, offs, inside, out, scales, eps, HIDDEN, NORM, BIAS, GROUP
-            )
-            _finished_row_to_all(
-                finished, factors, number, rows, rows_scales, mine, n_pes, offs, inside, TEAM,
-                members, ctx, HIDDEN, GROUP,
-            )  # fmt: skip
-        else:
-            tl.store(sums + places, row, mask=inside)
+        tl.store(sums + places, row, mask=inside)
         number += tl.num_programs(0)
     for k in range(1, n_pes):
         _tell(done + mine, call, (mine + k) % n_pes, TEAM, members, ctx)
-    # Where everyone finishes all rows, own ones are finished here, too: two copies of ``finish_row`` in
+    # Own rows are finished here, too: two copies of ``finish_row`` in
     # a kernel may add in different orders.
     meet()
-    for k in range(1 if OWNER_FINISHES else 0, n_pes):
+    for k in range(n_pes):
         owner = (mine + k) % n_pes
         if k > 0:
             _wait_for(done, call, owner, TEAM, members, ctx)
@@ -344,11 +301,7 @@ def by_owner(
             places = number.to(tl.int64) * HIDDEN + offs
             row = tl.load(sums + places, mask=inside, other=0)
             tl.store(residual_out + places, row, mask=inside)
-            if OWNER_FINISHES:
-                _copy_finished_row(
-                    rows, rows_scales, number, out, scales, offs, inside, HIDDEN, GROUP
-                )
-            elif NORM != "none":
+            if NORM != "none":
                 finish_row(
                     row, number, gain, shift, offs, inside, out, scales, eps, HIDDEN, NORM, BIAS,
                     GROUP,

@@ -17,7 +17,7 @@ from .._shared.slots import gather_numbers, refuse_grad
 from .._shared.team_numbers import check_input, number
 from .._shared.workspace import Workspace, workspace
 from . import kernels
-from .launch import as_units, by_flags, even, in_turn, move, road_of
+from .launch import algorithm_of, as_units, by_flags, even, in_turn, move
 
 #: Whatever moves as bytes.
 MOVED = (
@@ -70,16 +70,16 @@ def uneven(
 
 
 def equal(
-    x: torch.Tensor, space: Workspace, out: torch.Tensor | None, road: str | None
+    x: torch.Tensor, space: Workspace, out: torch.Tensor | None, algorithm: str | None
 ) -> torch.Tensor:
     """``all_to_all`` without splits."""
     n = space.n_pes
     if x.shape[0] % n:
         raise ValueError(f"x has {x.shape[0]} rows, which is no multiple of {n} PEs; give splits")
     dest = result("out", out, x.shape, x.dtype, x, (("x", x),))
-    space.agree("all_to_all", x.dtype, tuple(x.shape), road)
+    space.agree("all_to_all", x.dtype, tuple(x.shape), algorithm)
     nbytes = x.nbytes // n
-    taken = road_of(space, "all_to_all", x, nbytes, road)
+    taken = algorithm_of(space, "all_to_all", x, nbytes, algorithm)
     if nbytes and taken == "ll":
         by_flags(space, kernels.alltoall_ll, dest, x, nbytes)
     elif nbytes:
@@ -90,13 +90,13 @@ def equal(
 
 
 def gather(
-    x: torch.Tensor, space: Workspace, out: torch.Tensor | None, road: str | None
+    x: torch.Tensor, space: Workspace, out: torch.Tensor | None, algorithm: str | None
 ) -> torch.Tensor:
     """``low_latency_all_gather`` of a tensor of one or more dimensions."""
     n = space.n_pes
     dest = result("out", out, (n * x.shape[0], *x.shape[1:]), x.dtype, x, (("x", x),))
-    space.agree("low_latency_all_gather", x.dtype, tuple(x.shape), road)
-    taken = road_of(space, "low_latency_all_gather", x, x.nbytes, road)
+    space.agree("low_latency_all_gather", x.dtype, tuple(x.shape), algorithm)
+    taken = algorithm_of(space, "low_latency_all_gather", x, x.nbytes, algorithm)
     if x.nbytes and taken == "ll":
         by_flags(space, kernels.all_gather_ll, dest, x, x.nbytes)
     elif x.nbytes:
@@ -108,7 +108,7 @@ def gather(
 
 def exchange(
     x: torch.Tensor, outputs: Sequence[int] | None, inputs: Sequence[int] | None, team: Team,
-    road: str | None, out: torch.Tensor | None = None,
+    algorithm: str | None, out: torch.Tensor | None = None,
 ) -> torch.Tensor:  # fmt: skip
     """The body of ``all_to_all``."""
     check_tensor("x", x, MOVED)
@@ -118,16 +118,16 @@ def exchange(
         raise ValueError("give both of output_splits and input_splits, or none")
     space = workspace(team)
     if outputs is None or inputs is None:
-        return equal(x, space, out, road)
-    if road not in (None, "slots"):
-        raise ValueError(f"all_to_all by {road}: parts are not equal")
+        return equal(x, space, out, algorithm)
+    if algorithm not in (None, "simple"):
+        raise ValueError(f"all_to_all by {algorithm}: parts are not equal")
     return uneven(x, as_counts(outputs), as_counts(inputs), space, out)
 
 
 @on_tensors
 def all_to_all(
     x: Any, *, output_splits: Sequence[int] | None = None, input_splits: Sequence[int] | None = None,
-    team: Team = TEAM_WORLD, out: Any = None, road: str | None = None,
+    team: Team = TEAM_WORLD, out: Any = None, algorithm: str | None = None,
 ) -> Any:  # fmt: skip
     """Send a part of ``x`` to each member, and join what they send, both along dimension 0.
 
@@ -138,26 +138,26 @@ def all_to_all(
             0 is allowed. Default: equal parts, and the same number of rows on all members.
         team: default ``TEAM_WORLD``.
         out: where the result goes; default: a new tensor.
-        road: "ll" (flags in the data: small equal parts) or "slots"; default by the tables.
+        algorithm: "ll" (flags in the data: small equal parts) or "simple"; default by the tables.
 
     Returns: (sum of ``output_splits``, ...), the parts in the order of the members. It has a derivative
         unless ``out`` is given: the gradients' all-to-all.
     Completes: in the order of the current stream. Collective.
-    Raises: ValueError (splits, layout, road), TypeError; MismatchError (members differ; in checking mode
-        also where what a member sends is not what another waits for).
+    Raises: ValueError (splits, layout, algorithm), TypeError; MismatchError (members differ; in checking
+        mode also where what a member sends is not what another waits for).
     Spec: shmem_alltoall; uneven parts are an extension.
     """
     if out is not None:
         refuse_grad("all_to_all with out=", x, out)
-        return exchange(x, output_splits, input_splits, team, road, out)
+        return exchange(x, output_splits, input_splits, team, algorithm, out)
     check_input(x)
     splits = [None if one is None else as_counts(one) for one in (output_splits, input_splits)]
-    return torch.ops.pyshmem.fused_all_to_all(x, *splits, number(team), road)
+    return torch.ops.pyshmem.fused_all_to_all(x, *splits, number(team), algorithm)
 
 
 @on_tensors
 def low_latency_all_gather(
-    x: Any, *, team: Team = TEAM_WORLD, out: Any = None, road: str | None = None
+    x: Any, *, team: Team = TEAM_WORLD, out: Any = None, algorithm: str | None = None
 ) -> Any:
     """Join the tensors of all members along dimension 0, in one kernel and without flags of its own.
 
@@ -165,7 +165,7 @@ def low_latency_all_gather(
         x: (rows, ...), contiguous, any dtype; the same size on all members.
         team: default ``TEAM_WORLD``.
         out: where the result goes; default: a new tensor.
-        road: "ll", up to some hundred KiB, or "slots"; default by the tables.
+        algorithm: "ll", up to some hundred KiB, or "simple"; default by the tables.
 
     Returns: (n_pes * rows, ...). It has a derivative unless ``out`` is given: the sum, in PE order and
         in float32, of what all members' results owe to ``x``.
@@ -175,19 +175,19 @@ def low_latency_all_gather(
     """
     if out is not None:
         refuse_grad("low_latency_all_gather with out=", x, out)
-        return gather_into(x, team, road, out)
+        return gather_into(x, team, algorithm, out)
     check_input(x)
-    return torch.ops.pyshmem.low_latency_all_gather(x, number(team), road)
+    return torch.ops.pyshmem.low_latency_all_gather(x, number(team), algorithm)
 
 
 def gather_into(
-    x: torch.Tensor, team: Team, road: str | None, out: torch.Tensor | None = None
+    x: torch.Tensor, team: Team, algorithm: str | None, out: torch.Tensor | None = None
 ) -> torch.Tensor:
     """The body of ``low_latency_all_gather``."""
     check_tensor("x", x, MOVED)
     if not x.dim():
         raise ValueError("x is a scalar; parts are along dimension 0")
-    return gather(x, workspace(team), out, road)
+    return gather(x, workspace(team), out, algorithm)
 
 
 # ---- operators -----------------------------------------------------------------------------------
@@ -196,29 +196,37 @@ _library = torch.library.Library("pyshmem", "FRAGMENT")
 
 
 def _all_to_all(
-    input: Any, output_splits: Any = None, input_splits: Any = None, team: int = 0, road: Any = None
+    input: Any,
+    output_splits: Any = None,
+    input_splits: Any = None,
+    team: int = 0,
+    algorithm: Any = None,
 ) -> Any:
-    return exchange(input, output_splits, input_splits, team_of(team), road)
+    return exchange(input, output_splits, input_splits, team_of(team), algorithm)
 
 
 def _fake_all_to_all(
-    input: Any, output_splits: Any = None, input_splits: Any = None, team: int = 0, road: Any = None
+    input: Any,
+    output_splits: Any = None,
+    input_splits: Any = None,
+    team: int = 0,
+    algorithm: Any = None,
 ) -> Any:
     rows = input.shape[0] if output_splits is None else sum(output_splits)
     return input.new_empty((rows, *input.shape[1:]))
 
 
 def _all_to_all_backward(ctx: Any, grad: Any) -> Any:
-    outputs, inputs, team, road = ctx.given
-    back = torch.ops.pyshmem.fused_all_to_all(grad.contiguous(), inputs, outputs, team, road)
+    outputs, inputs, team, algorithm = ctx.given
+    back = torch.ops.pyshmem.fused_all_to_all(grad.contiguous(), inputs, outputs, team, algorithm)
     return back, None, None, None, None
 
 
-def _all_gather(input: Any, team: int = 0, road: Any = None) -> Any:
-    return gather_into(input, team_of(team), road)
+def _all_gather(input: Any, team: int = 0, algorithm: Any = None) -> Any:
+    return gather_into(input, team_of(team), algorithm)
 
 
-def _fake_all_gather(input: Any, team: int = 0, road: Any = None) -> Any:
+def _fake_all_gather(input: Any, team: int = 0, algorithm: Any = None) -> Any:
     return input.new_empty((team_of(team).n_pes() * input.shape[0], *input.shape[1:]))
 
 
@@ -253,10 +261,10 @@ def declare(name: str, schema: str, body: Any, fake: Any, backward: Any, kept: A
 declare(
     "fused_all_to_all",
     "(Tensor input, SymInt[]? output_splits=None, SymInt[]? input_splits=None, int team=0, "
-    "str? road=None) -> Tensor",
+    "str? algorithm=None) -> Tensor",
     _all_to_all, _fake_all_to_all, _all_to_all_backward,
 )  # fmt: skip
 declare(
-    "low_latency_all_gather", "(Tensor input, int team=0, str? road=None) -> Tensor",
+    "low_latency_all_gather", "(Tensor input, int team=0, str? algorithm=None) -> Tensor",
     _all_gather, _fake_all_gather, _all_gather_backward,
 )  # fmt: skip

@@ -22,8 +22,8 @@ from . import kernels
 #: Programs and units of 4 bytes of the channel for small parts.
 _LL_PROGRAMS, _LL_UNITS = (4, 128) if INTERPRETED else (64, 1024)
 _TILE = 1024 if INTERPRETED else 8192  # elements that a program has in registers
-#: Up to how many bytes flags in data are the faster road, where nobody has measured it.
-_DEFAULT = ((64 << 10, "ll"), (NEVER, "slots"))
+#: Up to how many bytes flags in data are the faster algorithm, where nobody has measured it.
+_DEFAULT = ((64 << 10, "ll"), (NEVER, "simple"))
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 
 
@@ -104,18 +104,18 @@ def move(
     )  # fmt: skip
 
 
-def road_of(
-    space: Workspace, operation: str, part: torch.Tensor | None, nbytes: int, road: str | None
+def algorithm_of(
+    space: Workspace, operation: str, part: torch.Tensor | None, nbytes: int, algorithm: str | None
 ) -> str:
-    """The road of a call that sends ``nbytes`` to each member; ``part`` is None if they are not even."""
+    """The algorithm of a call that sends ``nbytes`` to each member; ``part`` is None if uneven."""
     small = _LL_PROGRAMS * _LL_UNITS * (4 if nbytes % 4 == 0 else 2 if nbytes % 2 == 0 else 1)
     why = None
     if part is None:
         why = "parts are not equal"
     elif nbytes > small:
         why = f"parts have {nbytes} bytes, and there is room for {small}"
-    can = {"ll": why, "slots": None}
-    return choose(space, operation, nbytes, can, _DEFAULT, road)
+    can = {"ll": why, "simple": None}
+    return choose(space, operation, nbytes, can, _DEFAULT, algorithm)
 
 
 def _channel(space: Workspace) -> Channel:

@@ -30,15 +30,17 @@ from .api import multiply_groups
 from .sharded_layout import GroupRouting, gather_choices, route
 
 _FLOATS = (torch.bfloat16, torch.float16, torch.float32)
-_DEFAULT = ((1 << 20, "plain"), (NEVER, "engine"))
+_DEFAULT = ((1 << 20, "unfused"), (NEVER, "copy_engine"))
 _GATHER, _REDUCE = "all_gather_group_matmul", "group_matmul_reduce_scatter"
 
 
-def _road(space: Workspace, operation: str, nbytes: int, road: str | None) -> str:
+def _algorithm(space: Workspace, operation: str, nbytes: int, algorithm: str | None) -> str:
     why = None
     if not device_heap_is_near():
         why = "copies and words of a stream do not reach all peers (PYSHMEM_P2P=0, or other hosts)"
-    return choose(space, operation, nbytes, {"engine": why, "plain": None}, _DEFAULT, road)
+    return choose(
+        space, operation, nbytes, {"copy_engine": why, "unfused": None}, _DEFAULT, algorithm
+    )
 
 
 def _check_weights(w: Any, x: torch.Tensor, what: str) -> None:
@@ -64,7 +66,7 @@ def _member_rows(space: Workspace, mine: int, rows: Sequence[int] | None) -> tup
 @on_tensors
 def all_gather_group_matmul(
     x_shard: Any, w: Any, topk_ids: Any, *, rows: Sequence[int] | None = None, gather_out: Any = None,
-    out: Any = None, team: Team = TEAM_WORLD, road: str | None = None,
+    out: Any = None, team: Team = TEAM_WORLD, algorithm: str | None = None,
 ) -> Any:  # fmt: skip
     """The tokens of all members, each times the caller's columns of its experts. Collective.
 
@@ -76,15 +78,16 @@ def all_gather_group_matmul(
         gather_out: (M, k) tensor for the gathered tokens, M the sum of ``rows``; default: not kept.
         out: (M * top, n) tensor for the result; default: a new one.
         team: default ``TEAM_WORLD``.
-        road: "engine" (what is here is multiplied while copy engines bring the rest) or "plain"; default
-            by the table, by bytes that arrive.
+        algorithm: "copy_engine" (what is here is multiplied while copy engines bring the rest) or
+            "unfused"; default by the table, by bytes that arrive.
 
     Returns: (M * top, n): a row for each pair of a token and an expert, sorted as the ``GroupRouting``
         says that comes with it. Sums are in float32. Rows of pairs without an expert are not written.
     Completes: in the order of the current stream, without a wait of the host. It may be captured.
-    Raises: TypeError (dtypes), ValueError (extents, layout, rows, road), RuntimeError (a tensor requires
-        grad; a workspace would grow inside a capture), HeapExhausted; MismatchError (members differ). An
-        expert that there is not ends the job: the kernel aborts with its number and its token's.
+    Raises: TypeError (dtypes), ValueError (extents, layout, rows, algorithm), RuntimeError (a tensor
+        requires grad; a workspace would grow inside a capture), HeapExhausted; MismatchError (members
+        differ). An expert that there is not ends the job: the kernel aborts with its number and its
+        token's.
     Extension.
     """
     refuse_grad(_GATHER, x_shard, w)
@@ -106,9 +109,9 @@ def all_gather_group_matmul(
     gathered, read = None, (*read, ("out", out))
     if gather_out is not None:
         gathered = result("gather_out", gather_out, (total, k), x_shard.dtype, x_shard, read)
-    space.agree_on_rows(_GATHER, counts, x_shard.dtype, k, experts, topk_ids.shape[1], road)
-    taken = _road(space, _GATHER, (total - min(counts)) * width, road)
-    engine = taken == "engine" and space.n_pes > 1 and total > 0
+    space.agree_on_rows(_GATHER, counts, x_shard.dtype, k, experts, topk_ids.shape[1], algorithm)
+    taken = _algorithm(space, _GATHER, (total - min(counts)) * width, algorithm)
+    engine = taken == "copy_engine" and space.n_pes > 1 and total > 0
     link = _send_tokens(space, x_shard, counts) if engine else None
     try:
         routing = route(space, topk_ids, counts, experts, team)
@@ -203,7 +206,7 @@ def group_matmul_reduce_scatter(
     topk_weights: Any,
     *,
     out: Any = None,
-    road: str | None = None,
+    algorithm: str | None = None,
 ) -> Any:
     """Each pair's row times its expert, weighted and summed over choices and members. Collective.
 
@@ -213,7 +216,7 @@ def group_matmul_reduce_scatter(
         routing: what came with ``x``; it may be used again.
         topk_weights: (m, top) bfloat16, float16 or float32: of the choices of the caller's tokens.
         out: (m, n) tensor for the result; default: a new one.
-        road: "engine" (a member's sums leave while the next one's are made) or "plain".
+        algorithm: "copy_engine" (a member's sums leave while the next one's are made) or "unfused".
 
     Returns: (m, n): for the caller's tokens the weighted sums over their experts, 0 without one. A PE's
         sum over choices is float32 in their order, rounded to the dtype of ``x``; these are added in
@@ -226,15 +229,15 @@ def group_matmul_reduce_scatter(
     counts, n = routing.member_rows, w.shape[2]
     read = ("x", x), ("w", w), ("topk_weights", topk_weights), *routing.read()
     dest = result("out", out, (counts[space.me], n), x.dtype, x, read)
-    space.agree(_REDUCE, x.dtype, counts, n, routing.experts, road)
+    space.agree(_REDUCE, x.dtype, counts, n, routing.experts, algorithm)
     if not sum(counts):
         return dest
-    taken = _road(space, _REDUCE, max(counts) * (space.n_pes - 1) * n * x.itemsize, road)
+    taken = _algorithm(space, _REDUCE, max(counts) * (space.n_pes - 1) * n * x.itemsize, algorithm)
     weights = gather_choices(space, topk_weights.float(), counts, 0.0)
     call = _Down(space, x, w, routing, weights)
     if space.n_pes == 1:
         call.sums_of(0, dest)
-    elif taken == "engine":
+    elif taken == "copy_engine":
         call.by_engine(dest)
     else:
         product = x.new_empty(sum(counts), n)

@@ -47,7 +47,7 @@ def _as_scale(scale: Any, x: Any) -> Any:
 
 def _through_operator(
     name: str, x: Any, w: Any, bias: Any, activation: str | None, scale_x: Any, scale_w: Any,
-    out_dtype: torch.dtype | None, rows: Sequence[int] | None, team: Team, road: str | None,
+    out_dtype: torch.dtype | None, rows: Sequence[int] | None, team: Team, algorithm: str | None,
     outs: Sequence[Any], *more: Any,
 ) -> Any:  # fmt: skip
     """The operator; where a tensor requires grad the activation is torch's, which has a derivative."""
@@ -63,7 +63,7 @@ def _through_operator(
     inside, outside = (None, activation) if with_grad else (activation, None)
     scales = _as_scale(scale_x, x), _as_scale(scale_w, x)
     operator = getattr(torch.ops.pyshmem, name)
-    found = operator(x, w, bias, inside, *scales, out_dtype, given, *more, taken, road)
+    found = operator(x, w, bias, inside, *scales, out_dtype, given, *more, taken, algorithm)
     results = list(found) if isinstance(found, tuple) else [found]
     if outside is not None:
         results[0] = _ACTIVATE[outside](results[0])
@@ -77,7 +77,7 @@ def _through_operator(
 def all_gather_matmul(
     x_shard: Any, w: Any, *, bias: Any = None, activation: str | None = None, scale_x: Any = None,
     scale_w: Any = None, out_dtype: torch.dtype | None = None, rows: Sequence[int] | None = None,
-    gather_out: Any = None, out: Any = None, team: Team = TEAM_WORLD, road: str | None = None,
+    gather_out: Any = None, out: Any = None, team: Team = TEAM_WORLD, algorithm: str | None = None,
 ) -> Any:  # fmt: skip
     """The rows of all members, gathered in their order, times ``w``. Collective.
 
@@ -94,16 +94,16 @@ def all_gather_matmul(
         gather_out: (M, k) tensor for the gathered rows, or True for a new one.
         out: (M, n) tensor for the result; default a new one. M is the sum of ``rows``.
         team: default ``TEAM_WORLD``.
-        road: "engine" (copy engines beside cuBLAS), "tiles" (one kernel) or "plain"; default by the
-            table, by bytes that arrive.
+        algorithm: "copy_engine" (copy engines beside cuBLAS), "persistent" (one kernel) or "unfused";
+            default by the table, by bytes that arrive.
 
     Returns:
         The product (M, n), or it and the gathered rows (M, k) with ``gather_out``. Gradients go through
         the product alone.
 
     Completes: in the order of torch's current stream; on the CPU on return.
-    Raises: TypeError (dtypes, FP8 on a GPU without it), ValueError (extents, layout, rows, road that
-        cannot do it), RuntimeError (a workspace would grow inside a capture; ``out`` was made in
+    Raises: TypeError (dtypes, FP8 on a GPU without it), ValueError (extents, layout, rows, algorithm
+        that cannot do it), RuntimeError (a workspace would grow inside a capture; ``out`` was made in
         inference mode and this is outside), MismatchError (members differ),
         HeapExhausted, UnsupportedError (no device heap), NotInitialized.
     Extension.
@@ -112,7 +112,7 @@ def all_gather_matmul(
     given = x_shard, w, bias, activation, scale_x, scale_w, out_dtype, rows, team
     if _needs_operator(x_shard, w, bias):
         keep = wants or _needs_grad(w)
-        found = _through_operator("all_gather_matmul", *given, road, (out, gather_out), keep)
+        found = _through_operator("all_gather_matmul", *given, algorithm, (out, gather_out), keep)
         return found if wants else found[0]
     p = problem("all_gather_matmul", *given)
     product = result("out", out, (p.n_rows, p.n), p.out_dtype, p.x, p.read())
@@ -122,7 +122,7 @@ def all_gather_matmul(
         read = p.read(("out", out))
         gathered = result("gather_out", place, (p.n_rows, p.k), p.x.dtype, p.x, read)
     with _without_grad(out, gathered, p.scale_x, p.scale_w):
-        gather(p, product, gathered, road)
+        gather(p, product, gathered, algorithm)
     return product if gathered is None else (product, gathered)
 
 
@@ -130,7 +130,7 @@ def all_gather_matmul(
 def matmul_reduce_scatter(
     x: Any, w: Any, *, bias: Any = None, activation: str | None = None, scale_x: Any = None,
     scale_w: Any = None, out_dtype: torch.dtype | None = None, rows: Sequence[int] | None = None,
-    out: Any = None, team: Team = TEAM_WORLD, road: str | None = None,
+    out: Any = None, team: Team = TEAM_WORLD, algorithm: str | None = None,
 ) -> Any:  # fmt: skip
     """``x @ w`` added up over the members, of which each gets its share of the rows. Collective.
 
@@ -150,14 +150,14 @@ def matmul_reduce_scatter(
     Extension.
     """
     given = x, w, bias, activation, scale_x, scale_w, out_dtype, rows, team
-    return _scattered("matmul_reduce_scatter", given, out, road)
+    return _scattered("matmul_reduce_scatter", given, out, algorithm)
 
 
 @on_tensors
 def matmul_all_reduce(
     x: Any, w: Any, *, bias: Any = None, activation: str | None = None, scale_x: Any = None,
     scale_w: Any = None, out_dtype: torch.dtype | None = None, rows: Sequence[int] | None = None,
-    out: Any = None, team: Team = TEAM_WORLD, road: str | None = None,
+    out: Any = None, team: Team = TEAM_WORLD, algorithm: str | None = None,
 ) -> Any:  # fmt: skip
     """``x @ w`` added up over the members, on all of them. Collective.
 
@@ -168,15 +168,15 @@ def matmul_all_reduce(
     Extension.
     """
     given = x, w, bias, activation, scale_x, scale_w, out_dtype, rows, team
-    return _scattered("matmul_all_reduce", given, out, road)
+    return _scattered("matmul_all_reduce", given, out, algorithm)
 
 
-def _scattered(operation: str, given: tuple[Any, ...], out: Any, road: str | None) -> Any:
+def _scattered(operation: str, given: tuple[Any, ...], out: Any, algorithm: str | None) -> Any:
     if _needs_operator(*given[:3]):
-        return _through_operator(operation, *given, road, (out,))
+        return _through_operator(operation, *given, algorithm, (out,))
     p: Problem = problem(operation, *given)
     height = p.n_rows if operation == "matmul_all_reduce" else p.rows[p.space.me]
     total = result("out", out, (height, p.n), p.out_dtype, p.x, p.read())
     with _without_grad(out, p.scale_x, p.scale_w):
-        scatter(p, total, road)
+        scatter(p, total, algorithm)
     return total

@@ -2,7 +2,7 @@
 """What a PE does by itself for matrix products that communicate: products, sums, the shapes of pieces.
 
 Partial products have the result's dtype and are added in float32, in PE order, and rounded once, by
-whichever road.
+whichever algorithm.
 """
 
 from __future__ import annotations

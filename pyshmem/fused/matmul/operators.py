@@ -29,9 +29,9 @@ _COMMON = (
 )
 _SCHEMAS = {
     "all_gather_matmul":
-        f"(Tensor x, {_COMMON}bool gathered=False, int team=0, str? road=None) -> (Tensor, Tensor)",
-    "matmul_reduce_scatter": f"(Tensor x, {_COMMON}int team=0, str? road=None) -> Tensor",
-    "matmul_all_reduce": f"(Tensor x, {_COMMON}int team=0, str? road=None) -> Tensor",
+        f"(Tensor x, {_COMMON}bool gathered=False, int team=0, str? algorithm=None) -> (Tensor, Tensor)",
+    "matmul_reduce_scatter": f"(Tensor x, {_COMMON}int team=0, str? algorithm=None) -> Tensor",
+    "matmul_all_reduce": f"(Tensor x, {_COMMON}int team=0, str? algorithm=None) -> Tensor",
     # What derivatives need besides; without derivatives of their own.
     "matmul_gather_rows": "(Tensor x, SymInt[]? rows=None, int team=0) -> Tensor",
     "matmul_sum_rows": "(Tensor x, SymInt[]? rows=None, int team=0) -> Tensor",
@@ -46,7 +46,7 @@ _library = torch.library.Library("pyshmem", "FRAGMENT")
 def _all_gather_matmul(
     x: Any, w: Any, bias: Any = None, activation: Any = None, scale_x: Any = None,
     scale_w: Any = None, out_dtype: Any = None, rows: Any = None, gathered: bool = False,
-    team: int = 0, road: str | None = None,
+    team: int = 0, algorithm: str | None = None,
 ) -> Any:  # fmt: skip
     p = problem(
         "all_gather_matmul", x, w, bias, activation, scale_x, scale_w, out_dtype, rows,
@@ -54,7 +54,7 @@ def _all_gather_matmul(
     )  # fmt: skip
     out = x.new_empty((p.n_rows, p.n), dtype=p.out_dtype)
     everything = x.new_empty((p.n_rows if gathered else 0, p.k))
-    gather(p, out, everything if gathered else None, road)
+    gather(p, out, everything if gathered else None, algorithm)
     return out, everything
 
 
@@ -62,14 +62,14 @@ def _scattered(operation: str) -> Any:
     def body(
         x: Any, w: Any, bias: Any = None, activation: Any = None, scale_x: Any = None,
         scale_w: Any = None, out_dtype: Any = None, rows: Any = None, team: int = 0,
-        road: str | None = None,
+        algorithm: str | None = None,
     ) -> Any:  # fmt: skip
         p = problem(
             operation, x, w, bias, activation, scale_x, scale_w, out_dtype, rows, team_of(team)
         )
         height = p.n_rows if operation == "matmul_all_reduce" else p.rows[p.space.me]
         out = x.new_empty((height, p.n), dtype=p.out_dtype)
-        scatter(p, out, road)
+        scatter(p, out, algorithm)
         return out
 
     return body
@@ -116,7 +116,7 @@ def _total(x: Any, rows: Any, team: int) -> Any:
 def _fake_all_gather_matmul(
     x: Any, w: Any, bias: Any = None, activation: Any = None, scale_x: Any = None,
     scale_w: Any = None, out_dtype: Any = None, rows: Any = None, gathered: bool = False,
-    team: int = 0, road: Any = None,
+    team: int = 0, algorithm: Any = None,
 ) -> Any:  # fmt: skip
     total = _total(x, rows, team)
     out = x.new_empty((total, w.shape[1]), dtype=_result_dtype(x, out_dtype))
@@ -125,7 +125,7 @@ def _fake_all_gather_matmul(
 
 def _fake_reduce_scatter(
     x: Any, w: Any, bias: Any = None, activation: Any = None, scale_x: Any = None,
-    scale_w: Any = None, out_dtype: Any = None, rows: Any = None, team: int = 0, road: Any = None,
+    scale_w: Any = None, out_dtype: Any = None, rows: Any = None, team: int = 0, algorithm: Any = None,
 ) -> Any:  # fmt: skip
     me, n_pes = team_of(team).my_pe(), team_of(team).n_pes()
     if rows is None:
@@ -138,7 +138,7 @@ def _fake_reduce_scatter(
 
 def _fake_all_reduce(
     x: Any, w: Any, bias: Any = None, activation: Any = None, scale_x: Any = None,
-    scale_w: Any = None, out_dtype: Any = None, rows: Any = None, team: int = 0, road: Any = None,
+    scale_w: Any = None, out_dtype: Any = None, rows: Any = None, team: int = 0, algorithm: Any = None,
 ) -> Any:  # fmt: skip
     return x.new_empty((x.shape[0], w.shape[1]), dtype=_result_dtype(x, out_dtype))
 

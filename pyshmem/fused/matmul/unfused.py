@@ -238,7 +238,7 @@ def _meet(space: Workspace) -> int | None:
         if device_heap_is_near():
             return stream
         if capturing():
-            raise RuntimeError("peers out of reach of kernels: the plain road cannot be captured")
+            raise RuntimeError("peers out of reach of kernels: unfused products cannot be captured")
         torch.cuda.current_stream().synchronize()
     space.team.sync()
     return None

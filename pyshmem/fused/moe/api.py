@@ -61,7 +61,7 @@ def _check_dispatch(
 @on_tensors
 def expert_dispatch(
     x: Any, topk_ids: Any, n_experts: int, *, quantize: str | None = None, mode: str | None = None,
-    max_tokens: int | None = None, team: Team = TEAM_WORLD, road: str | None = None,
+    max_tokens: int | None = None, team: Team = TEAM_WORLD, algorithm: str | None = None,
 ) -> Any:  # fmt: skip
     """Send each token to the PEs that have one of its experts, once each.
 
@@ -82,9 +82,9 @@ def expert_dispatch(
         max_tokens: the most tokens that a PE has; the same on all members. Decode mode needs it;
             throughput mode guesses it from the last calls, and does a call again that had more.
         team: default ``TEAM_WORLD``.
-        road: "slots" (kernels store the tokens that go) or, in throughput mode without FP8, "engine"
-            (copy engines send all of them); default by the tables. Without room on the device heap
-            for ``max_tokens`` tokens of each member, tokens go through slots.
+        algorithm: "simple" (kernels store the tokens that go) or, in throughput mode without FP8,
+            "copy_engine" (copy engines send all of them); default by the tables. Without room on the
+            device heap for ``max_tokens`` tokens of each member, tokens go through slots.
 
     Returns: the tokens (rows, hidden), in the order of their PEs and of their rows there, and an
         ``ExpertHandle``: the experts' rows, scales, and what ``expert_combine`` needs. Without FP8 it
@@ -101,26 +101,30 @@ def expert_dispatch(
     if needs_operator(x):
         if quantize:
             refuse_grad("expert_dispatch of FP8", x)
-        return dispatch_by_operator(x, topk_ids, n_experts, quantize, taken, max_tokens, team, road)
-    return dispatch(x, topk_ids, n_experts, quantize, taken, max_tokens, team, road)
+        return dispatch_by_operator(
+            x, topk_ids, n_experts, quantize, taken, max_tokens, team, algorithm
+        )
+    return dispatch(x, topk_ids, n_experts, quantize, taken, max_tokens, team, algorithm)
 
 
 def dispatch(
     x: Any, ids: Any, n_experts: int, quantize: str | None, mode: str, most: int | None,
-    team: Team, road: str | None = None, *, zeroed: bool = False,
+    team: Team, algorithm: str | None = None, *, zeroed: bool = False,
 ) -> tuple[torch.Tensor, ExpertHandle]:  # fmt: skip
     """The body of ``expert_dispatch``. ``zeroed``: rows that decode mode does not write are 0."""
     space = workspace(team)
     _check_dispatch(x, ids, n_experts, quantize, mode, most, space)
     space.agree(
-        "expert_dispatch", x.dtype, x.shape[1], ids.shape[1], n_experts, quantize, mode, most, road
+        "expert_dispatch", x.dtype, x.shape[1], ids.shape[1], n_experts, quantize, mode, most, algorithm
     )  # fmt: skip
     experts, fp8 = n_experts // space.n_pes, quantize is not None
-    call = Dispatch(space, team, x, ids, experts, fp8, zeroed, road)
+    call = Dispatch(space, team, x, ids, experts, fp8, zeroed, algorithm)
     if mode == "decode":
         assert most is not None
-        if road not in (None, "slots"):
-            raise ValueError(f"expert_dispatch by {road}: decode mode is one kernel, through slots")
+        if algorithm not in (None, "simple"):
+            raise ValueError(
+                f"expert_dispatch by {algorithm}: decode mode is one kernel, through slots"
+            )
         return call.in_one_kernel(most)
     return call.by_counts(most)
 

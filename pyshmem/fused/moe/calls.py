@@ -32,12 +32,12 @@ def dispatch_by_operator(
     mode: str,
     most: int | None,
     team: Team,
-    road: str | None = None,
+    algorithm: str | None = None,
 ) -> tuple[torch.Tensor, ExpertHandle]:
     """``expert_dispatch``; with derivatives, rows that decode mode does not write are 0."""
     zeroed = mode == "decode" and needs_grad(x)
     tokens, scales, rows, offsets, pairs = torch.ops.pyshmem.expert_dispatch(
-        x, ids, n_experts, quantize, mode, most, zeroed, number(team), road
+        x, ids, n_experts, quantize, mode, most, zeroed, number(team), algorithm
     )
     kept = scales if quantize else None
     return tokens, ExpertHandle(rows, offsets, kept, mode, team, ids, pairs, tokens.shape[0])

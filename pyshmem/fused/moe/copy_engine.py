@@ -21,7 +21,7 @@ from .._shared.algorithm import NEVER, choose
 from .._shared.copy_engine import Link, beside
 from .._shared.workspace import Workspace, device_heap_is_near
 
-_DEFAULT = ((NEVER, "slots"),)
+_DEFAULT = ((NEVER, "simple"),)
 #: The least part of the tokens that has to go to a member: of fewer, slots move fewer bytes.
 _SHARE = 0.77
 #: Pieces of a member's tokens, at most links.CHUNKS: a word holds up a copy engine for a moment.
@@ -30,25 +30,25 @@ _PIECES = 3 if INTERPRETED else 6
 _UNIT = 4
 
 
-def road_of(
-    space: Workspace, most: int, nbytes: int, k: int, why: str | None, road: str | None
+def algorithm_of(
+    space: Workspace, most: int, nbytes: int, k: int, why: str | None, algorithm: str | None
 ) -> str:
-    """The road of a dispatch of at most ``most`` tokens of ``nbytes`` bytes a member.
+    """The algorithm of a dispatch of at most ``most`` tokens of ``nbytes`` bytes a member.
 
     Rows of its table go by the bytes of all these, or by 0 where too few of them go to a member.
 
     Args:
         k: experts of a token.
         why: why copy engines cannot do it, if there is a reason in the call.
-        road: the one that the caller wants.
+        algorithm: the one that the caller wants.
     """
     if not device_heap_is_near():
         why = "copies and words of a stream do not reach all peers (PYSHMEM_P2P=0, or other hosts)"
     n = space.n_pes
     share = 1 - (1 - 1 / n) ** k if n > 1 else 0
     size = most * nbytes if share >= _SHARE else 0
-    can = {"slots": None, "engine": why}
-    return choose(space, "expert_dispatch", size, can, _DEFAULT, road)
+    can = {"simple": None, "copy_engine": why}
+    return choose(space, "expert_dispatch", size, can, _DEFAULT, algorithm)
 
 
 class Pieces(NamedTuple):

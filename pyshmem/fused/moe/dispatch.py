@@ -18,7 +18,7 @@ from .._shared.powers import power_of_2
 from .._shared.slots import LAUNCH, gather_numbers, number_of, programs
 from .._shared.workspace import Workspace, workspace
 from . import dispatch_kernels as kernels
-from .copy_engine import Pieces, pieces_of, road_of
+from .copy_engine import Pieces, algorithm_of, pieces_of
 from .copy_engine_kernels import dispatch_by_engine
 from .handle import GROUP, ExpertHandle
 from .numbers import numbers_of, recent_of
@@ -72,15 +72,15 @@ class Dispatch:
         x, ids: the tokens and their experts, checked.
         experts: how many a member has.
         zeroed: rows that are not written are 0.
-        road: the one that the caller wants.
+        algorithm: the one that the caller wants.
     """
 
     def __init__(
         self, space: Workspace, team: Team, x: torch.Tensor, ids: torch.Tensor, experts: int,
-        fp8: bool, zeroed: bool = False, road: str | None = None,
+        fp8: bool, zeroed: bool = False, algorithm: str | None = None,
     ) -> None:  # fmt: skip
         self.space, self.team, self.x, self.ids = space, team, x, ids
-        self.experts, self.fp8, self.zeroed, self.road = experts, fp8, zeroed, road
+        self.experts, self.fp8, self.zeroed, self.algorithm = experts, fp8, zeroed, algorithm
         self.tokens, self.hidden = x.shape
         self.k = ids.shape[1]
 
@@ -232,15 +232,15 @@ class Dispatch:
         return _Try(most, made, counts, found)
 
     def _pieces(self, most: int, early: bool) -> Pieces | None:
-        """How copy engines move the tokens, or None if slots are the call's road."""
+        """How copy engines move the tokens, or None if slots are the call's algorithm."""
         why = None
         if self.fp8:
             why = "tokens are made FP8 by the kernel that sends them"
         elif not early:
             why = f"the {self.space.n_pes} members are more than twice the {self.k} experts of a token"
         nbytes = self.hidden * self.x.itemsize
-        road = road_of(self.space, most, nbytes, self.k, why, self.road)
-        return pieces_of(self.space, most, nbytes) if road == "engine" else None
+        algorithm = algorithm_of(self.space, most, nbytes, self.k, why, self.algorithm)
+        return pieces_of(self.space, most, nbytes) if algorithm == "copy_engine" else None
 
     def _by_engine(
         self, pieces: Pieces, out: torch.Tensor, arguments: tuple[Any, ...], plan: _Plan

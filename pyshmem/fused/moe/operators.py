@@ -28,7 +28,8 @@ _HANDLE = "Tensor rows, Tensor offsets, Tensor pairs, Tensor ids, bool compact, 
 _SCHEMAS = {
     "expert_dispatch":
         "(Tensor x, Tensor ids, int n_experts, str? quantize, str mode, int? max_tokens, "
-        "bool zeroed=False, int team=0, str? road=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+        "bool zeroed=False, int team=0, str? algorithm=None) -> "
+        "(Tensor, Tensor, Tensor, Tensor, Tensor)",
     "expert_combine": f"(Tensor y, Tensor weights, {_HANDLE}) -> Tensor",
     # Derivatives, without such of their own.
     "expert_dispatch_grad": f"(Tensor grad, {_HANDLE}) -> Tensor",
@@ -41,10 +42,10 @@ _SCHEMAS = {
 
 def _dispatch(
     x: Any, ids: Any, n_experts: int, quantize: Any, mode: str, max_tokens: Any, zeroed: bool = False,
-    team: int = 0, road: str | None = None,
+    team: int = 0, algorithm: str | None = None,
 ) -> Any:  # fmt: skip
     tokens, handle = dispatch(
-        x, ids, n_experts, quantize, mode, max_tokens, team_of(team), road, zeroed=zeroed
+        x, ids, n_experts, quantize, mode, max_tokens, team_of(team), algorithm, zeroed=zeroed
     )
     scales = x.new_empty(0, dtype=torch.float32) if handle.scales is None else handle.scales
     return tokens, scales, handle.rows, handle.offsets, handle.pairs
@@ -113,7 +114,7 @@ def _combine_grad(
 
 def _fake_dispatch(
     x: Any, ids: Any, n_experts: int, quantize: Any, mode: str, max_tokens: Any, zeroed: bool = False,
-    team: int = 0, road: str | None = None,
+    team: int = 0, algorithm: str | None = None,
 ) -> Any:  # fmt: skip
     n, k = team_of(team).n_pes(), ids.shape[1]
     if mode == "decode":

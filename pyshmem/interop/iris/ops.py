@@ -2,7 +2,7 @@
 """``ctx.ops``: products of matrices with a collective, by ``pyshmem.fused``; they need torch.
 
 Outputs are contiguous. ``config`` and ``selector`` say how Iris' kernels are tiled, and are not looked
-at: the road is chosen by pyshmem's tables. A ``workspace`` is pyshmem's own, and is kept between calls.
+at: the algorithm is chosen by pyshmem's tables. A ``workspace`` is pyshmem's, and is kept between calls.
 """
 
 from __future__ import annotations

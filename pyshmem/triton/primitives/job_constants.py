@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""By which road tiles travel: what is known of the job when a kernel is compiled.
+"""By which path tiles go: what is known of the job when a kernel is compiled.
 
 Constants of kernels, so that a job whose peers are near has no branch for peers that are not, nor one
 for checks that are off. Triton hashes them into the key of a cached kernel.

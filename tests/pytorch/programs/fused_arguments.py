@@ -234,7 +234,7 @@ def strides_of_one_element_do_not_matter() -> None:
     n = job.n_pes
     one = torch.arange(4.0, 10.0)[::6]
     assert fused.low_latency_all_gather(one).tolist() == [4.0] * n
-    assert fused.low_latency_all_gather(one, road="slots").tolist() == [4.0] * n
+    assert fused.low_latency_all_gather(one, algorithm="simple").tolist() == [4.0] * n
     place = torch.zeros(n, 8)[:, 3:4]  # one column
     column = torch.ones(1, n).t()
     assert column.is_contiguous()
@@ -242,8 +242,8 @@ def strides_of_one_element_do_not_matter() -> None:
     if n == 1:
         assert fused.low_latency_all_gather(one, out=place[0]).tolist() == [4.0]
     x, w = torch.full((1, 5), 2.0).t()[:1], torch.ones(1, 3).t()[:1]
-    for road in ("engine", "plain"):
-        assert fused.all_gather_matmul(x, w, road=road).tolist() == [[2.0]] * n
+    for algorithm in ("copy_engine", "unfused"):
+        assert fused.all_gather_matmul(x, w, algorithm=algorithm).tolist() == [[2.0]] * n
 
 
 def members_that_differ_are_told() -> None:

@@ -94,20 +94,20 @@ def matmuls() -> None:
     summed = sum(value(pe, n * ROWS, K) @ value(pe, K, N) for pe in range(n))
     part = summed[me * ROWS : (me + 1) * ROWS]
 
-    def gather(road: str) -> Callable[[], torch.Tensor]:
-        return lambda: fused.all_gather_matmul(x, w, road=road)
+    def gather(algorithm: str) -> Callable[[], torch.Tensor]:
+        return lambda: fused.all_gather_matmul(x, w, algorithm=algorithm)
 
-    def reduce(road: str) -> Callable[[], torch.Tensor]:
-        return lambda: fused.matmul_reduce_scatter(mine, w, road=road)
+    def reduce(algorithm: str) -> Callable[[], torch.Tensor]:
+        return lambda: fused.matmul_reduce_scatter(mine, w, algorithm=algorithm)
 
-    def to_all(road: str, out: torch.Tensor | None = None) -> Callable[[], torch.Tensor]:
-        return lambda: fused.matmul_all_reduce(mine, w, road=road, out=out)
+    def to_all(algorithm: str, out: torch.Tensor | None = None) -> Callable[[], torch.Tensor]:
+        return lambda: fused.matmul_all_reduce(mine, w, algorithm=algorithm, out=out)
 
-    assert spoilt(gather("engine"), gathered, matmul_engine, "multiply") == n
+    assert spoilt(gather("copy_engine"), gathered, matmul_engine, "multiply") == n
     for call, exact in (
-        (reduce("engine"), part),
-        (to_all("engine"), summed),
-        (to_all("engine", reached), summed),
+        (reduce("copy_engine"), part),
+        (to_all("copy_engine"), summed),
+        (to_all("copy_engine", reached), summed),
     ):
         if n == 2:
             assert spoilt(call, exact, matmul_pair, "multiply") >= 2
@@ -116,9 +116,9 @@ def matmuls() -> None:
             assert spoilt(call, exact, matmul_engine, "multiply") >= n
             assert spoilt(call, exact, matmul_engine, "finish") >= 1
     for call, exact in (
-        (gather("tiles"), gathered),
-        (reduce("tiles"), part),
-        (to_all("tiles"), summed),
+        (gather("persistent"), gathered),
+        (reduce("persistent"), part),
+        (to_all("persistent"), summed),
     ):
         gathers = exact is gathered
         name = "gather_matmul_kernel" if gathers else "matmul_scatter_kernel"
@@ -134,14 +134,16 @@ def experts() -> None:
     down = torch.stack([value(me, N, K), value(me + 2, N, K)])
 
     def upwards() -> torch.Tensor:
-        return fused.all_gather_group_matmul(x, up, ids, road="engine")[0]
+        return fused.all_gather_group_matmul(x, up, ids, algorithm="copy_engine")[0]
 
-    hidden, routing = fused.all_gather_group_matmul(x, up, ids, road="engine")
+    hidden, routing = fused.all_gather_group_matmul(x, up, ids, algorithm="copy_engine")
     assert spoilt(upwards, hidden.clone(), group_parallel, "multiply_groups") == n
     hidden = value(me, 6 * n, N)
 
     def downwards() -> torch.Tensor:
-        return fused.group_matmul_reduce_scatter(hidden, down, routing, weights, road="engine")
+        return fused.group_matmul_reduce_scatter(
+            hidden, down, routing, weights, algorithm="copy_engine"
+        )
 
     exact = downwards().clone()
     assert spoilt(downwards, exact, group_parallel, "multiply_groups") == n

@@ -201,16 +201,16 @@ def derivatives(me: int, n: int, compiled: bool = False, **named) -> None:
 def by_engine(me: int, n: int) -> None:
     """Whole pieces, none, and a part of one; rows of odd length; more tokens than guessed."""
     for sizes in ([13 - 4 * pe for pe in range(n)], [5 * (pe == n - 1) for pe in range(n)]):
-        round_trip(me, n, sizes, 24, 3, 2, torch.bfloat16, road="engine")
-    round_trip(me, n, [14 + pe for pe in range(n)], 9, 2, 1, torch.float32, road="engine")
-    to_none = {"change": lambda ids: ids * 0 - 1, "road": "engine"}
+        round_trip(me, n, sizes, 24, 3, 2, torch.bfloat16, algorithm="copy_engine")
+    round_trip(me, n, [14 + pe for pe in range(n)], 9, 2, 1, torch.float32, algorithm="copy_engine")
+    to_none = {"change": lambda ids: ids * 0 - 1, "algorithm": "copy_engine"}
     round_trip(me, n, [6] * n, 16, 2, 1, torch.float32, **to_none)
-    derivatives(me, n, mode="throughput", max_tokens=5, road="engine")
+    derivatives(me, n, mode="throughput", max_tokens=5, algorithm="copy_engine")
     x, ids, _ = given(me, 4, 128, 1, n, torch.float32)
-    call, options = fused.expert_dispatch, {"road": "engine"}
+    call, options = fused.expert_dispatch, {"algorithm": "copy_engine"}
     refused(ValueError, "decode mode is one kernel", call, x, ids, n, max_tokens=4, **options)
     refused(ValueError, "made FP8 by the kernel", call, x, ids, n, quantize="fp8", **options)
-    refused(ValueError, "it has slots, engine", call, x, ids, n, road="stores")
+    refused(ValueError, "it has slots, engine", call, x, ids, n, algorithm="stores")
     if n > 2:
         refused(ValueError, "more than twice the 1 experts", call, x, ids, n, **options)
 
@@ -258,7 +258,9 @@ def check(me: int, n: int, few: bool) -> None:
     round_trip(me, n, [0] * n, 16, 2, 1, torch.float32, mode="throughput", max_tokens=0)
     if few:
         x, ids, _ = given(me, 4, 8, 2, n, torch.float32)
-        refused(ValueError, "reach all peers", fused.expert_dispatch, x, ids, n, road="engine")
+        refused(
+            ValueError, "reach all peers", fused.expert_dispatch, x, ids, n, algorithm="copy_engine"
+        )
         round_trip(me, n, [2] * n, 24, 2, 1, torch.float16, max_tokens=3)
         refusals(me, n)
         return

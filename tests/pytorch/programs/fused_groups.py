@@ -24,7 +24,7 @@ def weights_of(n: int, k: int, inner: int, out: int, experts: int, dtype: torch.
 
 
 def layer(
-    me: int, n: int, sizes: list[int], dtype: torch.dtype, road: str | None, change=None
+    me: int, n: int, sizes: list[int], dtype: torch.dtype, algorithm: str | None, change=None
 ) -> None:
     k, inner, out, experts, top = 20, 24, 33, 3, 2
     every = [given(50 + pe, sizes[pe], k, top, experts, dtype) for pe in range(n)]
@@ -37,11 +37,11 @@ def layer(
     tokens = torch.cat([one[0] for one in every])
     for _ in range(2):  # what words and slots are left like
         hidden, routing = fused.all_gather_group_matmul(
-            x, up[me], ids, rows=rows, gather_out=gathered, road=road
+            x, up[me], ids, rows=rows, gather_out=gathered, algorithm=algorithm
         )
         assert torch.equal(gathered, tokens)
         got = fused.group_matmul_reduce_scatter(
-            hidden.relu(), down[me], routing, weights, road=road
+            hidden.relu(), down[me], routing, weights, algorithm=algorithm
         )
     all_ids = torch.cat([one[1] for one in every])
     for place, expert in zip(
@@ -62,7 +62,7 @@ def layer(
     assert got.dtype == dtype
     if got.numel():
         bound = 8 * torch.finfo(dtype).eps * max(partial, 1.0)
-        assert (got.double() - exact).abs().max() <= bound, road
+        assert (got.double() - exact).abs().max() <= bound, algorithm
 
 
 def refusals(me: int, n: int) -> None:
@@ -74,7 +74,7 @@ def refusals(me: int, n: int) -> None:
     refused(TypeError, "float16", up, x, w.half(), ids)
     refused(ValueError, "for PE", up, x, w, ids, rows=[5] * n)
     refused(ValueError, "not contiguous", up, x, torch.ones(3, 4, 8).mT, ids)
-    refused(ValueError, "no road", up, x, w, ids, road="tiles")
+    refused(ValueError, "no algorithm", up, x, w, ids, algorithm="persistent")
     refused(RuntimeError, "requires grad", up, x, w.clone().requires_grad_(), ids)
     hidden, routing = up(x, w, ids)
     refused(ValueError, "pairs of 3 experts", back, hidden[:-1], down, routing, weights)
@@ -82,7 +82,7 @@ def refusals(me: int, n: int) -> None:
     refused(TypeError, "routing", back, hidden, down, None, weights)
     if n > 1 and os.environ.get("PYSHMEM_CHECK") == "1":
         refused(pyshmem.MismatchError, "all_gather_group_matmul", up, x, w, ids, rows=[4] * n,
-                road=("plain", None)[me % 2])  # fmt: skip
+                algorithm=("unfused", None)[me % 2])  # fmt: skip
 
 
 def check(me: int, n: int, few: bool) -> None:
@@ -90,12 +90,12 @@ def check(me: int, n: int, few: bool) -> None:
         layer(me, n, [3] * n, torch.float32, None)
         refused(
             ValueError, "do not reach", fused.all_gather_group_matmul, torch.ones(2, 4),
-            torch.ones(1, 4, 4), torch.zeros(2, 1, dtype=torch.int64), road="engine",
+            torch.ones(1, 4, 4), torch.zeros(2, 1, dtype=torch.int64), algorithm="copy_engine",
         )  # fmt: skip
         refusals(me, n)
         return
-    layer(me, n, [5] * n, torch.bfloat16, "engine")
-    layer(me, n, [2 + 3 * pe for pe in range(n)], torch.float32, "engine")
-    layer(me, n, [4 * (pe == n - 1) for pe in range(n)], torch.float16, "plain")
-    layer(me, n, [3] * n, torch.float32, "plain", lambda ids: ids * 0 - 1)
+    layer(me, n, [5] * n, torch.bfloat16, "copy_engine")
+    layer(me, n, [2 + 3 * pe for pe in range(n)], torch.float32, "copy_engine")
+    layer(me, n, [4 * (pe == n - 1) for pe in range(n)], torch.float16, "unfused")
+    layer(me, n, [3] * n, torch.float32, "unfused", lambda ids: ids * 0 - 1)
     refusals(me, n)

@@ -31,17 +31,17 @@ def x_on_gpu() -> bool:
 
 
 def equal_parts(me: int, n: int, many: int) -> None:
-    for road, rows, width, dtype in (
-        ("ll", 3, 5, torch.float32), ("slots", 3, 5, torch.bfloat16), (None, 1, 3, torch.uint8),
-        ("slots", many, 3, torch.float16), ("slots", 1, 1, torch.uint8), (None, 2, 900, torch.float64),
+    for algorithm, rows, width, dtype in (
+        ("ll", 3, 5, torch.float32), ("simple", 3, 5, torch.bfloat16), (None, 1, 3, torch.uint8),
+        ("simple", many, 3, torch.float16), ("simple", 1, 1, torch.uint8), (None, 2, 900, torch.float64),
         (None, 0, 4, torch.float32), ("ll", 2, 1, torch.bfloat16),
     ):  # fmt: skip
         every = [given(r, n * rows, width, dtype=dtype) for r in range(n)]
         want = torch.cat([one.view(n, rows, width)[me] for one in every])
-        got = fused.all_to_all(every[me], road=road)
-        assert torch.equal(got, want), (road, rows, width, dtype)
-        gathered = fused.low_latency_all_gather(every[me], road=road)
-        assert torch.equal(gathered, torch.cat(every)), (road, rows, width, dtype)
+        got = fused.all_to_all(every[me], algorithm=algorithm)
+        assert torch.equal(got, want), (algorithm, rows, width, dtype)
+        gathered = fused.low_latency_all_gather(every[me], algorithm=algorithm)
+        assert torch.equal(gathered, torch.cat(every)), (algorithm, rows, width, dtype)
     out = torch.empty(n, 7)
     assert fused.all_to_all(given(me, n, 7), out=out) is out
     assert torch.equal(out, torch.stack([given(r, n, 7)[me] for r in range(n)]))
@@ -61,12 +61,15 @@ def odd_addresses(me: int, n: int) -> None:
         )
         x.copy_(every[me])
         want = torch.cat([one.view(n, size)[me] for one in every])
-        for road in ("ll", "slots"):
-            assert torch.equal(fused.all_to_all(x, road=road), want), (size, road)
-            assert fused.all_to_all(every[me], out=place, road=road) is place
-            assert torch.equal(place, want), (size, road)
-            gathered = fused.low_latency_all_gather(x[:size], road=road)
-            assert torch.equal(gathered, torch.cat([one[:size] for one in every])), (size, road)
+        for algorithm in ("ll", "simple"):
+            assert torch.equal(fused.all_to_all(x, algorithm=algorithm), want), (size, algorithm)
+            assert fused.all_to_all(every[me], out=place, algorithm=algorithm) is place
+            assert torch.equal(place, want), (size, algorithm)
+            gathered = fused.low_latency_all_gather(x[:size], algorithm=algorithm)
+            assert torch.equal(gathered, torch.cat([one[:size] for one in every])), (
+                size,
+                algorithm,
+            )
 
 
 def uneven_parts(me: int, n: int) -> None:
@@ -136,8 +139,8 @@ def refusals(me: int, n: int) -> None:
     refused(ValueError, "sum", fused.all_to_all, x, input_splits=[9] * n, output_splits=[9] * n)
     refused(ValueError, "members", fused.all_to_all, x, input_splits=[n] * 9, output_splits=[9])
     refused(ValueError, "not contiguous", fused.all_to_all, given(me, 4, 2 * n).t())
-    refused(ValueError, "no road 'nvls'", fused.all_to_all, x, road="nvls")
-    refused(ValueError, "room for", fused.all_to_all, torch.zeros(n, 99999), road="ll")
+    refused(ValueError, "no algorithm 'nvls'", fused.all_to_all, x, algorithm="nvls")
+    refused(ValueError, "room for", fused.all_to_all, torch.zeros(n, 99999), algorithm="ll")
     refused(TypeError, "list", fused.all_to_all, [1.0])
     refused(ValueError, "out has size", fused.all_to_all, x, out=torch.empty(1, 99))
     refused(
@@ -165,6 +168,6 @@ def check(me: int, n: int, few: bool) -> None:
         pair = pyshmem.TEAM_WORLD.split_strided(0, 2, 2)  # PEs 0 and 2
         alone = pyshmem.TEAM_WORLD.split_strided(1, 1, 1)
         team = alone if me == 1 else pair
-        for road in (None, "ll", "slots"):
-            got = fused.low_latency_all_gather(torch.full((1,), me), team=team, road=road)
+        for algorithm in (None, "ll", "simple"):
+            got = fused.low_latency_all_gather(torch.full((1,), me), team=team, algorithm=algorithm)
             assert got.tolist() == ([1] if me == 1 else [0, 2])

@@ -26,7 +26,7 @@ def in_graphs(me: int, n: int) -> None:
         y = handle.by_expert(tokens).contiguous()
         return (
             fused.expert_combine(y, handle, weights), fused.all_to_all(q.expand(n, 4, 64).contiguous()),
-            fused.all_to_all(q.expand(n, 4, 64).contiguous(), road="slots"),
+            fused.all_to_all(q.expand(n, 4, 64).contiguous(), algorithm="simple"),
             fused.ulysses_to_heads(turned), fused.flash_decode(q, k, k),
         )  # fmt: skip
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matrix products that communicate: every road, dtype and operation, derivatives, graphs, errors."""
+"""Products that communicate: every algorithm, dtype and operation, derivatives, graphs, errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pyshmem.fused.matmul import persistent as matmul_tiles
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 FP8 = torch.float8_e4m3fn
-ROADS = ("engine", "tiles", "plain")
+ALGORITHMS = ("copy_engine", "persistent", "unfused")
 #: What rounding of results and partial results costs; Triton's interpreter cuts off.
 NEAR = {torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 4e-2}
 #: Tensor cores add up products of FP8 to some 13 bits.
@@ -49,7 +49,7 @@ def close(got: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype, table=N
     torch.testing.assert_close(got.double(), expected, rtol=near, atol=near * 4)
 
 
-def all_gather(me: int, n: int, road: str, dtype: torch.dtype, number: int) -> None:
+def all_gather(me: int, n: int, algorithm: str, dtype: torch.dtype, number: int) -> None:
     k, columns, transposed = (40, 33, False) if number % 2 else (32, 19, True)
     rows = fused.share_of_rows(17 * n + 1, n) if number % 3 else (8,) * n
     shards = [given(r, rows[r], k, dtype=dtype) for r in range(n)]
@@ -58,7 +58,7 @@ def all_gather(me: int, n: int, road: str, dtype: torch.dtype, number: int) -> N
     activation = list(ACTIVATIONS)[number % 4]
     z = torch.cat(shards).double() @ w.double()
     expected = ACTIVATIONS[activation](z if bias is None else z + bias.double())
-    options = {"bias": bias, "activation": activation, "road": road, "rows": rows}
+    options = {"bias": bias, "activation": activation, "algorithm": algorithm, "rows": rows}
     for _ in range(2 if number % 4 else 1):  # what words and slots are left like
         got, gathered = fused.all_gather_matmul(shards[me], w, gather_out=True, **options)
         close(got, expected, dtype)
@@ -69,7 +69,7 @@ def all_gather(me: int, n: int, road: str, dtype: torch.dtype, number: int) -> N
         assert torch.equal(out, got)
 
 
-def scatter(me: int, n: int, road: str, dtype: torch.dtype, number: int) -> None:
+def scatter(me: int, n: int, algorithm: str, dtype: torch.dtype, number: int) -> None:
     k, columns, transposed = (24, 33, False) if number % 2 else (20, 18, True)
     height = 16 * n + number % 3
     xs = [given(r, height, k, dtype=dtype) for r in range(n)]
@@ -80,7 +80,7 @@ def scatter(me: int, n: int, road: str, dtype: torch.dtype, number: int) -> None
     whole = ACTIVATIONS[activation](z if bias is None else z + bias.double())
     rows = fused.share_of_rows(height, n)
     mine = slice(sum(rows[:me]), sum(rows[: me + 1]))
-    options = {"bias": bias, "activation": activation, "road": road}
+    options = {"bias": bias, "activation": activation, "algorithm": algorithm}
     for _ in range(2 if number % 4 == 1 else 1):
         close(fused.matmul_reduce_scatter(xs[me], ws[me], **options), whole[mine], dtype)
         got = fused.matmul_all_reduce(xs[me], ws[me], **options)
@@ -103,7 +103,7 @@ def same_everywhere(tensor: torch.Tensor) -> None:
     assert all(torch.equal(found[r], bits) for r in range(n))
 
 
-def eights(me: int, n: int, road: str, by_row: bool) -> None:
+def eights(me: int, n: int, algorithm: str, by_row: bool) -> None:
     rows, k, columns = fused.share_of_rows(6 * n + 1, n), 32, 16
     height = sum(rows)
     xs = [given(r, rows[r], k).to(FP8) for r in range(n)]
@@ -116,9 +116,9 @@ def eights(me: int, n: int, road: str, by_row: bool) -> None:
     taken = torch.nn.Parameter(scale_w) if by_row else scale_w  # which has no derivative
     z = torch.cat([x.double() * (s.view(-1, 1)) for x, s in zip(xs, scales, strict=True)])
     expected = z @ w.double() * scale_w
-    kind = (torch.float32, torch.bfloat16, torch.float16)[ROADS.index(road)]
+    kind = (torch.float32, torch.bfloat16, torch.float16)[ALGORITHMS.index(algorithm)]
     got = fused.all_gather_matmul(
-        xs[me], w, scale_x=scales[me], scale_w=taken, out_dtype=kind, rows=rows, road=road,
+        xs[me], w, scale_x=scales[me], scale_w=taken, out_dtype=kind, rows=rows, algorithm=algorithm,
         bias=torch.ones(columns, dtype=kind, device=DEVICE), activation="relu",
     )  # fmt: skip
     close(got, torch.relu(expected + 1), kind, NEAR_FP8)
@@ -130,7 +130,7 @@ def eights(me: int, n: int, road: str, by_row: bool) -> None:
     ]
     expected = sum(p @ w.double() * scale_w for p in partial)
     got = fused.matmul_all_reduce(
-        whole[me], w, scale_x=scale, scale_w=taken, out_dtype=kind, road=road
+        whole[me], w, scale_x=scale, scale_w=taken, out_dtype=kind, algorithm=algorithm
     )
     near = NEAR_FP8[kind]
     torch.testing.assert_close(got.double(), expected, rtol=near, atol=20 * near)
@@ -141,7 +141,7 @@ def scales_of_few_rows(me: int, n: int) -> None:
     """Members with no row and with one, of which one scale does not say whether it is the row's."""
     rows = [(0, 4, 1, 2)[(r + (n == 2)) % 4] for r in range(n)]
     w = given(50, 16, 32).to(FP8).t()
-    for road, by_row in itertools.product(("engine", "plain"), (False, True)):
+    for algorithm, by_row in itertools.product(("copy_engine", "unfused"), (False, True)):
         xs = [given(r, rows[r], 32).to(FP8) for r in range(n)]
         scales = [given(70 + r, rows[r] if by_row else 1).abs() + 0.1 + r for r in range(n)]
         z = torch.cat([x.double() * s.view(-1, 1) for x, s in zip(xs, scales, strict=True)])
@@ -152,7 +152,7 @@ def scales_of_few_rows(me: int, n: int) -> None:
             scale_w=1.0,
             out_dtype=torch.float32,
             rows=rows,
-            road=road,
+            algorithm=algorithm,
         )
         close(got, z @ w.double(), torch.float32, NEAR_FP8)
 
@@ -160,18 +160,18 @@ def scales_of_few_rows(me: int, n: int) -> None:
 def shapes(me: int, n: int) -> None:
     """Rows that are not shared evenly in any way, members without rows, no rows at all."""
     w = given(5, 8, 6)
-    for road in ("engine", "plain"):
+    for algorithm in ("copy_engine", "unfused"):
         rows = [(3 * r + 1) % 5 for r in range(n)]
         shards = [given(r, rows[r], 8) for r in range(n)]
-        got = fused.all_gather_matmul(shards[me], w, rows=rows, road=road)
+        got = fused.all_gather_matmul(shards[me], w, rows=rows, algorithm=algorithm)
         close(got, torch.cat(shards).double() @ w.double(), torch.float32)
         x = given(3, sum(rows), 8)
-        got = fused.matmul_reduce_scatter(x, w, rows=rows, road=road)
+        got = fused.matmul_reduce_scatter(x, w, rows=rows, algorithm=algorithm)
         first = sum(rows[:me])
         close(got, n * (x.double() @ w.double())[first : first + rows[me]], torch.float32)
-    for road in ROADS:
+    for algorithm in ALGORITHMS:
         x = given(3, 1, 8)
-        got = fused.matmul_all_reduce(x, w, road=road)
+        got = fused.matmul_all_reduce(x, w, algorithm=algorithm)
         close(got, n * (x.double() @ w.double()), torch.float32)
     assert fused.all_gather_matmul(torch.empty(0, 8, device=DEVICE), w).shape == (0, 6)
     if DEVICE == "cpu":
@@ -206,18 +206,20 @@ def errors(me: int, n: int) -> None:
     refused(ValueError, "rows says 5", call, x, w, rows=[5] * n)
     refused(ValueError, "are", reduce, x, w, rows=[3] + [0] * (n - 1))
     refused(ValueError, "rows is (1, 1, 1, 1, 1)", reduce, x, w, rows=[1] * 5)
-    refused(ValueError, "no road 'best'", call, x, w, road="best")
+    refused(ValueError, "no algorithm 'best'", call, x, w, algorithm="best")
     refused(TypeError, "x is list", call, [1.0], w)
     refused(ValueError, "7 rows for 0 PEs", fused.share_of_rows, 7, 0)
     if n > 1:
         uneven = [4] * (n - 1) + [0]
         mine = given(1, uneven[me], 8)
-        refused(ValueError, "share_of_rows", call, mine, w, rows=uneven, road="tiles")
+        refused(ValueError, "share_of_rows", call, mine, w, rows=uneven, algorithm="persistent")
     with mock.patch("pyshmem.fused._shared.workspace.capturing", return_value=True):
         wide = given(1, 64, 1024)
         if n > 1:
-            for road in ROADS:
-                refused(RuntimeError, "have to grow", call, wide, given(2, 1024, 6), road=road)
+            for algorithm in ALGORITHMS:
+                refused(
+                    RuntimeError, "have to grow", call, wide, given(2, 1024, 6), algorithm=algorithm
+                )
     old = types.SimpleNamespace(is_cuda=True, device=0)
     with (
         mock.patch("torch.cuda.get_device_capability", return_value=(8, 0)),
@@ -267,14 +269,14 @@ def repeated(me: int, n: int) -> None:
         whole = torch.relu(expected + given(7, 16).double()) if "bias" in options else expected
         with torch.inference_mode():
             for _ in range(2):  # blocks may have grown, and then plans are made once more
-                fused.matmul_all_reduce(given(1, height, 8), w, road="engine", **options)
+                fused.matmul_all_reduce(given(1, height, 8), w, algorithm="copy_engine", **options)
         way = pair if n == 2 else matmul_engine
         with (
             mock.patch.object(way, "Link", side_effect=AssertionError("made again")),
             mock.patch.object(way, "current_stream", return_value=None) as asked,
         ):
             x = given(1, height, 8)  # elsewhere
-            got = fused.matmul_all_reduce(x, w, road="engine", **options)
+            got = fused.matmul_all_reduce(x, w, algorithm="copy_engine", **options)
         assert asked.call_count == 1
         close(got, whole, torch.float32)
         same_everywhere(got)
@@ -284,19 +286,19 @@ def graphs(me: int, n: int) -> None:
     """On GPUs: captured and replayed, each time with what is in the tensors then."""
     x, w = given(me, 64, 128, dtype=torch.bfloat16), given(5, 128, 256, dtype=torch.bfloat16)
     calls = (fused.all_gather_matmul, fused.matmul_reduce_scatter, fused.matmul_all_reduce)
-    for call, road in itertools.product(calls, ROADS):
+    for call, algorithm in itertools.product(calls, ALGORITHMS):
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
-            call(x, w, road=road)
+            call(x, w, algorithm=algorithm)
         stream.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream):
-            out = call(x, w, road=road)
+            out = call(x, w, algorithm=algorithm)
         for _ in range(3):
             x.add_(1)
             graph.replay()
-            expected = call(x, w, road=road)
-            assert torch.equal(out, expected), (call, road)
+            expected = call(x, w, algorithm=algorithm)
+            assert torch.equal(out, expected), (call, algorithm)
 
 
 def derivatives(me: int, n: int) -> None:
@@ -347,13 +349,15 @@ def far(me: int, n: int) -> None:
     shards = torch.cat([given(r, 4, 8) for r in range(n)])
     close(fused.all_gather_matmul(x, w), shards.double() @ w.double(), torch.float32)
     expected = sum(given(r, 4, 8).double() @ w.double() for r in range(n))
-    close(fused.matmul_all_reduce(x, w, road="plain"), expected, torch.float32)
-    for road in ("engine", "tiles"):
-        refused(ValueError, "reach", fused.matmul_all_reduce, x, w, road=road)
+    close(fused.matmul_all_reduce(x, w, algorithm="unfused"), expected, torch.float32)
+    for algorithm in ("copy_engine", "persistent"):
+        refused(ValueError, "reach", fused.matmul_all_reduce, x, w, algorithm=algorithm)
     wrong = pyshmem.MismatchError
     refused(wrong, "all_gather_matmul", fused.all_gather_matmul, given(1, 4 + me, 8), w)
     refused(wrong, "matmul_all_reduce", fused.matmul_all_reduce, x, given(2, 8, 6 + me))
-    refused(wrong, "plain", fused.matmul_reduce_scatter, x, w, road=(None, "plain")[me % 2])
+    refused(
+        wrong, "unfused", fused.matmul_reduce_scatter, x, w, algorithm=(None, "unfused")[me % 2]
+    )
 
 
 def inference(me: int, n: int) -> None:
@@ -382,12 +386,14 @@ def main() -> None:
             return
         me, n = job.my_pe, job.n_pes
         errors(me, n)
-        cases = itertools.product(ROADS if n > 1 else ROADS[:1], NEAR)
-        for number, (road, dtype) in enumerate(cases):
-            all_gather(me, n, road, dtype, number)
-            scatter(me, n, road, dtype, number + 1)
-        for road, by_row in itertools.product(ROADS, (False, True)):  # and a result's dtype
-            eights(me, n, road, by_row)
+        cases = itertools.product(ALGORITHMS if n > 1 else ALGORITHMS[:1], NEAR)
+        for number, (algorithm, dtype) in enumerate(cases):
+            all_gather(me, n, algorithm, dtype, number)
+            scatter(me, n, algorithm, dtype, number + 1)
+        for algorithm, by_row in itertools.product(
+            ALGORITHMS, (False, True)
+        ):  # and a result's dtype
+            eights(me, n, algorithm, by_row)
         scales_of_few_rows(me, n)
         shapes(me, n)
         crossings()

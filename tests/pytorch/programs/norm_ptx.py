@@ -12,9 +12,9 @@ from pyshmem.fused.all_reduce_norm import one_shot_ll_kernels as norm_units_kern
 from pyshmem.fused.all_reduce_norm import pull_kernels as norm_pull_kernels
 from pyshmem.fused.all_reduce_norm import push_kernels as norm_push_kernels
 from pyshmem.fused.all_reduce_norm import two_shot_kernels as kernels
-from pyshmem.triton.primitives import job_constants as roads
+from pyshmem.triton.primitives import job_constants
 
-roads._bind(1 << 40)  # as init would
+job_constants._bind(1 << 40)  # as init would
 
 BF16 = "x residual weight bias out residual_out inbox sums rows ring"
 TYPES = dict.fromkeys(BF16.split(), "*bf16") | dict.fromkeys(
@@ -35,18 +35,18 @@ PUSH = {"TEAM": 0, "MEMBERS": 2, "THREADS": 256}
 PULL = {"TEAM": 0, "MEMBERS": 2, "THREADS": 256, "EVERY": 2, "AHEAD": 4}
 CASES = {
     "local": ("local", {}, {}),
-    "one_stage": ("one_stage", {}, {"TEAM": 0}),
+    "one_shot": ("one_shot", {}, {"TEAM": 0}),
     "units": ("units", {}, {**UNITS, "HIDDEN": 6144, "THIRD": 1024, "UNITS": 1024}),
     "units_fp8": ("units", FP8, {**UNITS, "GROUP": 128}),
     "units_row_fp8": ("units", FP8, {**UNITS, "GROUP": -1, "NORM": "layer", "BIAS": True}),
     "pull": ("pull", {}, {**PULL, "HIDDEN": 6144, "BLOCK": 8192}),
     "pull_fp8": ("pull", FP8, {**PULL, "GROUP": 4096}),
     "push": ("push", {}, {**PUSH, "HIDDEN": 6144, "BLOCK": 8192}),
-    "one_stage_fp8": ("one_stage", FP8, {"TEAM": 0, "GROUP": 128}),
-    "split": ("by_owner", {}, {"TEAM": 0, "OWNER_FINISHES": False}),
-    "two_stages_fp8": (
-        "by_owner", FP8,
-        {"TEAM": 3, "OWNER_FINISHES": True, "GROUP": 4096, "NORM": "layer", "BIAS": True},
+    "one_shot_fp8": ("one_shot", FP8, {"TEAM": 0, "GROUP": 128}),
+    "two_shot": ("two_shot", {}, {"TEAM": 0}),
+    "two_shot_fp8": (
+        "two_shot", FP8,
+        {"TEAM": 3, "GROUP": 4096, "NORM": "layer", "BIAS": True},
     ),
 }  # fmt: skip
 
@@ -55,7 +55,7 @@ CASES = {
 OWN = {
     "pull": norm_pull_kernels.pull,
     "push": norm_push_kernels.push,
-    "units": norm_units_kernels.one_stage,
+    "units": norm_units_kernels.one_shot,
 }
 
 

@@ -18,7 +18,7 @@ from pyshmem.fused.all_reduce_norm import api as norm_of
 from pyshmem.fused.all_reduce_norm import launch as norm_launch
 
 FAR = os.environ.get("PYSHMEM_P2P") == "0"
-ROADS = ("one_stage", *(() if FAR else ("pull", "push")), "two_stages", "split")
+ALGORITHMS = ("one_shot", *(() if FAR else ("pull", "push")), "two_shot")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 HERE = torch.device("cpu")
 #: Twice the rounding to nearest: the interpreter cuts bfloat16 off.
@@ -85,10 +85,10 @@ def same_on_all_pes(*tensors) -> None:
 
 
 def results() -> None:
-    """Every road, dtype and quantisation; the rest is varied along with them."""
-    every = itertools.product(ROADS, DTYPES, (None, "row", "group"))
+    """Every algorithm, dtype and quantisation; the rest is varied along with them."""
+    every = itertools.product(ALGORITHMS, DTYPES, (None, "row", "group"))
     kept: dict = {}
-    for number, (road, dtype, quantize) in enumerate(every):
+    for number, (algorithm, dtype, quantize) in enumerate(every):
         if n != 2 and (number + number // 3 + number // 9) % 3:
             continue  # each pair of them comes
         case = number % 9
@@ -100,23 +100,25 @@ def results() -> None:
         bias = rows(99, hidden, dtype=dtype) if case % 3 == 1 else None
         result = fused.all_reduce_rmsnorm(
             xs[me], weight, residual=residual, bias=bias, eps=eps, norm=norm, quantize=quantize,
-            road=road,
+            algorithm=algorithm,
         )  # fmt: skip
         check(result, xs, weight, residual, bias, eps, norm, quantize)
         same_on_all_pes(*(one for one in result if one is not None))
         others = kept.setdefault((dtype, quantize), result)
-        assert torch.equal(result.residual, others.residual), road  # squares are added otherwise
+        assert torch.equal(result.residual, others.residual), (
+            algorithm
+        )  # squares are added otherwise
 
 
 def shapes(sizes) -> None:
     """No rows, fewer and more than PEs and programs, more dimensions; given and aliased results."""
     weight = rows(98, 16)
-    for road, size in itertools.product(ROADS, sizes):
+    for algorithm, size in itertools.product(ALGORITHMS, sizes):
         xs = [rows(pe, *size) for pe in range(n)]
         own, residual = xs[me].clone(), rows(97, *size)
         into, out = residual.clone(), own
         result = fused.all_reduce_rmsnorm(
-            own, weight, residual=into, out=out, residual_out=into, road=road
+            own, weight, residual=into, out=out, residual_out=into, algorithm=algorithm
         )
         assert result.output is out
         assert result.residual is into
@@ -124,8 +126,8 @@ def shapes(sizes) -> None:
     if not FAR:  # more rows a program than its ring has slots
         for turn in range(4):
             xs = [rows(10 * turn + pe, 105, 16) for pe in range(n)]
-            road = ("pull", "push")[turn % 2]
-            result = fused.all_reduce_rmsnorm(xs[me], weight, road=road)
+            algorithm = ("pull", "push")[turn % 2]
+            result = fused.all_reduce_rmsnorm(xs[me], weight, algorithm=algorithm)
             check(result, xs, weight, None, None, 1e-6, "rms", None)
     bytes_out = torch.empty(7, 16, dtype=torch.uint8, device=HERE)
     xs = [rows(pe, 7, 16) for pe in range(n)]
@@ -133,9 +135,9 @@ def shapes(sizes) -> None:
     second = fused.all_reduce_rmsnorm(xs[me], weight, quantize="row")
     assert torch.equal(first.output, second.output.view(torch.uint8))
     halves = rows(5, 7 * 16 + 1, dtype=torch.bfloat16)[1:].view(7, 16)  # no multiple of 4
-    fourth = fused.all_reduce_rmsnorm(halves, weight, quantize="row", road="one_stage")
+    fourth = fused.all_reduce_rmsnorm(halves, weight, quantize="row", algorithm="one_shot")
     check(fourth, [halves] * n, weight, None, None, 1e-6, "rms", "row")
-    fifth = fused.all_reduce_rmsnorm(halves, weight, road="one_stage")
+    fifth = fused.all_reduce_rmsnorm(halves, weight, algorithm="one_shot")
     check(fifth, [halves] * n, weight, None, None, 1e-6, "rms", None)
     box = symmetric.tensor(xs[me], heap="device")
     third = fused.all_reduce_rmsnorm(box, weight, quantize="group")
@@ -160,8 +162,8 @@ def teams() -> None:
     team = pyshmem.TEAM_WORLD.split(min(me, 1))
     members = [0] if me == 0 else range(1, n)
     xs, weight = [rows(pe, 5, 24) for pe in range(n)], rows(98, 24)
-    for road in ROADS:
-        result = fused.all_reduce_rmsnorm(xs[me], weight, team=team, road=road)
+    for algorithm in ALGORITHMS:
+        result = fused.all_reduce_rmsnorm(xs[me], weight, team=team, algorithm=algorithm)
         check(result, [xs[pe] for pe in members], weight, None, None, 1e-6, "rms", None)
 
 
@@ -235,17 +237,17 @@ def refusals() -> None:
     refused(TypeError, "residual_out is", call, x, weight, residual_out=x.half())
     refused(ValueError, "norm is 'batch'", call, x, weight, norm="batch")
     refused(ValueError, "quantize is 'tensor'", call, x, weight, quantize="tensor")
-    refused(ValueError, "no road 'fast'", call, x, weight, road="fast")
+    refused(ValueError, "no algorithm 'fast'", call, x, weight, algorithm="fast")
     refused(TypeError, "team is of type int, not a Team", call, x, weight, team=1)
     if FAR:
-        refused(ValueError, "out of reach of loads", call, x, weight, road="pull")
+        refused(ValueError, "out of reach of loads", call, x, weight, algorithm="pull")
     known, norm_of._lacks_fp8 = norm_of._lacks_fp8, lambda device: True
     refused(pyshmem.UnsupportedError, "has no FP8", call, x, weight, quantize="row")
     norm_of._lacks_fp8 = known
     if n > 1:
         known, norm_launch._MOST_FOR_CHANNEL = norm_launch._MOST_FOR_CHANNEL, 1 << 20
         wide = torch.zeros(1, 1 << 17, device=HERE)
-        refused(ValueError, "MiB of workspace", call, wide, wide[0], road="one_stage")
+        refused(ValueError, "MiB of workspace", call, wide, wide[0], algorithm="one_shot")
         norm_launch._MOST_FOR_CHANNEL = known
 
 
@@ -254,13 +256,19 @@ def captured() -> None:
     from pyshmem.fused._shared import workspace
 
     weight = rows(98, 16)
-    for road in ROADS[: 3 if n > 1 else 0]:
-        fused.all_reduce_rmsnorm(rows(me, 4, 16), weight, road=road)
+    for algorithm in ALGORITHMS[: 3 if n > 1 else 0]:
+        fused.all_reduce_rmsnorm(rows(me, 4, 16), weight, algorithm=algorithm)
         known, workspace.capturing = workspace.capturing, lambda: True
         try:
-            fused.all_reduce_rmsnorm(rows(me, 4, 16), weight, road=road)
+            fused.all_reduce_rmsnorm(rows(me, 4, 16), weight, algorithm=algorithm)
             wide = rows(me, 64, 2048), rows(98, 2048)
-            refused(RuntimeError, "before the capture", fused.all_reduce_rmsnorm, *wide, road=road)
+            refused(
+                RuntimeError,
+                "before the capture",
+                fused.all_reduce_rmsnorm,
+                *wide,
+                algorithm=algorithm,
+            )
         finally:
             workspace.capturing = known
 
@@ -268,15 +276,17 @@ def captured() -> None:
 def graphs() -> None:
     """Calls in a CUDA graph, replayed with other data."""
     weight, stream = rows(98, 1024), torch.cuda.Stream()
-    for road, quantize in itertools.product(ROADS, (None, "group")):
+    for algorithm, quantize in itertools.product(ALGORITHMS, (None, "group")):
         x, residual = rows(me, 9, 1024), rows(97, 9, 1024)
         with torch.cuda.stream(stream):
-            fused.all_reduce_rmsnorm(x, weight, residual=residual, quantize=quantize, road=road)
+            fused.all_reduce_rmsnorm(
+                x, weight, residual=residual, quantize=quantize, algorithm=algorithm
+            )
         stream.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream):
             result = fused.all_reduce_rmsnorm(
-                x, weight, residual=residual, quantize=quantize, road=road
+                x, weight, residual=residual, quantize=quantize, algorithm=algorithm
             )
         for turn in range(3):
             xs = [rows(100 * turn + pe, 9, 1024) for pe in range(n)]

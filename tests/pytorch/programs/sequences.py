@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Matrix products in random sequences, which share links, slots and words: ``sequences.py SEED CALLS``.
 
-Elements are small integers, so results are exact by every road and in every dtype. PEs are late by a few
-milliseconds now and then, with calls and with copies and words within, and members make wrong calls
-alone. Four PEs are two pairs, each of which makes calls of its own when the workspaces have grown.
+Elements are small integers, so results are exact by every algorithm and in every dtype. PEs are late by
+a few milliseconds now and then, with calls and with copies and words within, and members make wrong
+calls alone. Four PEs are two pairs, each of which makes calls of its own when the workspaces have grown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyshmem.fused._shared import copy_engine as links
 FP8 = torch.float8_e4m3fn
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, FP8)
 OPERATIONS = ("all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce", "groups")
-ROADS = ("engine", "engine", "engine", "plain", None, "tiles")
+ALGORITHMS = ("copy_engine", "copy_engine", "copy_engine", "unfused", None, "persistent")
 MOST = 96 * 48 * 4  # bytes of a result
 
 
@@ -82,9 +82,9 @@ class Calls:
 
     def product(self, operation: str, chosen: random.Random, seed: int) -> None:
         gathers, dtype = operation == "all_gather_matmul", chosen.choice(DTYPES)
-        road, inner, columns = chosen.choice(ROADS), 16, chosen.choice((5, 16, 48))
+        algorithm, inner, columns = chosen.choice(ALGORITHMS), 16, chosen.choice((5, 16, 48))
         rows = fused.share_of_rows(chosen.choice((1, 7, 32, 96)), self.n)
-        if road != "tiles" and chosen.random() < 0.4:
+        if algorithm != "persistent" and chosen.random() < 0.4:
             rows = tuple(chosen.choice((0, 1, 9, 24, 31)) for _ in range(self.n))
         result = chosen.choice(DTYPES[:3]) if dtype == FP8 else dtype
         bias = given(seed, columns, dtype=result) if chosen.random() < 0.5 else None
@@ -101,9 +101,9 @@ class Calls:
         options = {"scale_x": 1.0, "scale_w": 1.0, "out_dtype": result} if dtype == FP8 else {}
         got = getattr(fused, operation)(
             xs[self.me], ws[self.me], bias=bias, activation="relu", rows=rows, team=self.team,
-            out=self.place(chosen, *exact.shape, result), road=road, **options,
+            out=self.place(chosen, *exact.shape, result), algorithm=algorithm, **options,
         )  # fmt: skip
-        assert torch.equal(got.double(), exact), (operation, road, dtype, rows, columns)
+        assert torch.equal(got.double(), exact), (operation, algorithm, dtype, rows, columns)
         got.fill_(torch.nan)  # nobody else writes there now, or reads
 
     def groups(self, chosen: random.Random, seed: int) -> None:
@@ -115,11 +115,11 @@ class Calls:
         ws = given(seed + 20, self.n, 3, 16, 8, dtype=torch.float32)
         down = given(seed + 21, self.n, 3, 8, 4, dtype=torch.float32)
         hidden, routing = fused.all_gather_group_matmul(
-            x, ws[self.me], ids[self.me], rows=rows, team=self.team, road="engine"
+            x, ws[self.me], ids[self.me], rows=rows, team=self.team, algorithm="copy_engine"
         )
         weights = torch.ones(rows[self.me], 1)
         got = fused.group_matmul_reduce_scatter(
-            hidden, down[self.me], routing, weights, road="engine"
+            hidden, down[self.me], routing, weights, algorithm="copy_engine"
         )
         expert = ids[self.me][:, 0]
         exact = sum(

@@ -97,7 +97,7 @@ HEAPS = ["same", "data on the host heap", "signal on the host heap"]
 @pytest.mark.parametrize("mix", HEAPS)
 @pytest.mark.parametrize("sig_op", [shmem.SIGNAL_SET, shmem.SIGNAL_ADD])
 @pytest.mark.parametrize("name", CHASES)
-def test_the_signal_is_behind_its_data_on_every_pair_of_roads(
+def test_the_signal_is_behind_its_data_on_every_pair_of_paths(
     job, p2p, heap, place, show, name, sig_op, mix
 ):
     if mix != "same" and (p2p or job.device == "cuda"):
