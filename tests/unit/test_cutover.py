@@ -155,6 +155,8 @@ def test_stream_rows_come_from_the_environment_then_from_set(monkeypatch):
     monkeypatch.setenv("PYSHMEM_CUTOVER_STREAMS", text)
     assert cutover.stream_rows("reduce")[0] == (1024, "ll", 2, 32)
     monkeypatch.delenv("PYSHMEM_CUTOVER_STREAMS")
+    with pytest.warns(DeprecationWarning, match=r"Row\.way is Row\.algorithm now"):
+        assert cutover.stream_rows("reduce")[0].way == cutover.stream_rows("reduce")[0].algorithm
     cutover.set_stream_rows("reduce", None)
     assert cutover.stream_rows("reduce") == cutover.stream_rows("alltoall")
 

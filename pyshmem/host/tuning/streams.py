@@ -3,7 +3,7 @@
 
 Extension. Broadcasts, fcollects, alltoalls, reductions and reduce_scatters have rows, of which the first
 counts whose bytes are enough. Bytes are those that a PE sends to the others together, so that rows hold
-for teams of any size. A row says the way and the grid:
+for teams of any size. A row says the algorithm and the grid:
 
 - ``"ll"``: flags in the data, for few bytes (more than fit a member's slot go ``direct``);
 - ``"direct"``: loads and stores of the peers' arrays, between two meetings of the blocks;
@@ -12,8 +12,8 @@ for teams of any size. A row says the way and the grid:
 
 Each operation's rows come from the first of these that has some:
 
-1. ``PYSHMEM_CUTOVER_STREAMS``: ``op:size=way:blocksxthreads`` with commas between, ``never`` as the last
-   size: ``reduce:64K=ll:32x64,reduce:never=direct:64x512``;
+1. ``PYSHMEM_CUTOVER_STREAMS``: ``op:size=algorithm:blocksxthreads`` with commas between, ``never`` as
+   the last size: ``reduce:64K=ll:32x64,reduce:never=direct:64x512``;
 2. ``set_stream_rows()`` in this program;
 3. the table of choices, where they are rows of ``stream reduce`` and the like (``table.py``);
 4. defaults, from bare CUDA programs on H200.
@@ -23,6 +23,7 @@ All PEs must go one way: ``init`` gives them the rows of PE 0.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -35,7 +36,7 @@ from ..teams.team import TEAM_WORLD
 from .table import NEVER as _NEVER
 from .table import Choice, Rows
 
-WAYS = ("ll", "direct", "engine")
+ALGORITHMS = ("ll", "direct", "engine")
 _MOVES = ("broadcast", "fcollect", "alltoall")  # without a kernel's work, which engines can do
 #: Operations with rows, and the kernels that they launch.
 KINDS = {
@@ -54,9 +55,15 @@ class Row(NamedTuple):
     """``nbytes``: up to so many that a PE sends; ``blocks`` at most, fewer where they had no work."""
 
     nbytes: int
-    way: str
+    algorithm: str
     blocks: int
     threads: int
+
+    @property
+    def way(self) -> str:
+        """What ``algorithm`` was called up to 0.1; it goes in the second release from now."""
+        warnings.warn("Row.way is Row.algorithm now", DeprecationWarning, stacklevel=2)
+        return self.algorithm
 
 
 #: A lane sends 48 bytes, so warps and blocks are spread thin as long as that is fast; a two-shot
@@ -80,7 +87,7 @@ _most = _MAX_BLOCKS  # blocks that the smallest GPU of the job runs at a time
 
 
 def stream_rows(op: str) -> tuple[Row, ...]:
-    """The rows of an operation, as ``(nbytes, way, blocks, threads)``.
+    """The rows of an operation, as ``(nbytes, algorithm, blocks, threads)``.
 
     Args:
         op: ``"broadcast"``, ``"fcollect"``, ``"alltoall"``, ``"reduce"`` or ``"reduce_scatter"``.
@@ -98,8 +105,8 @@ def set_stream_rows(op: str, rows: Iterable[tuple[int | str, str, int, int]] | N
 
     Args:
         op: as for ``stream_rows``.
-        rows: ``(nbytes, way, blocks, threads)`` each, 1 to 16 of them, alike on all PEs; bytes as a
-            number, a text such as ``"64K"``, or ``"never"`` in the last; None: forget what was set.
+        rows: ``(nbytes, algorithm, blocks, threads)`` each, 1 to 16 of them, alike on all PEs; bytes as
+            a number, a text such as ``"64K"``, or ``"never"`` in the last; None: forget what was set.
 
     Raises: ValueError.
     Extension.
@@ -129,17 +136,19 @@ def _size(nbytes: int | str | None) -> int:
 
 def _checked(op: str, rows: Iterable[Any], where: str) -> tuple[Row, ...]:
     try:
-        made = tuple(Row(_size(size), way, int(b), int(t)) for size, way, b, t in rows)
+        made = tuple(Row(_size(size), algorithm, int(b), int(t)) for size, algorithm, b, t in rows)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{where}: {error}; a row is (size, way, blocks, threads)") from None
+        raise ValueError(f"{where}: {error}; a row is (size, algorithm, blocks, threads)") from None
     if not 1 <= len(made) <= MAX_ROWS or made[-1].nbytes != _NEVER:
         raise ValueError(f"{where}: give 1 to {MAX_ROWS} rows, of which the last is for 'never'")
     if any(a.nbytes >= b.nbytes for a, b in pairwise(made)):
         raise ValueError(f"{where}: the sizes of rows must rise")
     for row in made:
-        ways = WAYS if op in _MOVES else WAYS[:-1]
-        if row.way not in ways:
-            raise ValueError(f"{where}: the way is {row.way!r}; the ways are {', '.join(ways)}")
+        possible = ALGORITHMS if op in _MOVES else ALGORITHMS[:-1]
+        if row.algorithm not in possible:
+            raise ValueError(
+                f"{where}: the algorithm is {row.algorithm!r}; there are {', '.join(possible)}"
+            )
         if not (1 <= row.blocks <= _MAX_BLOCKS and 1 <= row.threads <= _MAX_THREADS):
             raise ValueError(
                 f"{where}: {row.blocks}x{row.threads}; give 1 to {_MAX_BLOCKS} blocks of 1 to "
@@ -158,13 +167,13 @@ def parse_rows(text: str) -> dict[str, tuple[Row, ...]]:
         try:
             op, rest = item.split(":", 1)
             size, shape = rest.split("=")
-            way, grid = shape.split(":")
+            algorithm, grid = shape.split(":")
             blocks, threads = (int(n) for n in grid.split("x"))
             _check_op(op)
-            found.setdefault(op, []).append((size, way, blocks, threads))
+            found.setdefault(op, []).append((size, algorithm, blocks, threads))
         except (ValueError, OverflowError) as error:
             raise ValueError(
-                f"PYSHMEM_CUTOVER_STREAMS: '{item}' is not op:size=way:blocksxthreads, such as "
+                f"PYSHMEM_CUTOVER_STREAMS: '{item}' is not op:size=algorithm:blocksxthreads, such as "
                 f"reduce:64K=ll:32x64 ({error})"
             ) from error
     return {op: _checked(op, rows, "PYSHMEM_CUTOVER_STREAMS") for op, rows in found.items()}
@@ -196,7 +205,11 @@ def _default() -> tuple[Row, ...]:
 
 
 def _words(rows: Iterable[Row]) -> list[int]:
-    return [w for row in rows for w in (row[0], WAYS.index(row.way), row.blocks, row.threads)]
+    return [
+        w
+        for row in rows
+        for w in (row[0], ALGORITHMS.index(row.algorithm), row.blocks, row.threads)
+    ]
 
 
 def _write(op: str, rows: tuple[Row, ...]) -> None:

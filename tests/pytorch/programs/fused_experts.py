@@ -210,7 +210,7 @@ def by_engine(me: int, n: int) -> None:
     call, options = fused.expert_dispatch, {"algorithm": "copy_engine"}
     refused(ValueError, "decode mode is one kernel", call, x, ids, n, max_tokens=4, **options)
     refused(ValueError, "made FP8 by the kernel", call, x, ids, n, quantize="fp8", **options)
-    refused(ValueError, "it has slots, engine", call, x, ids, n, algorithm="stores")
+    refused(ValueError, "it has simple, copy_engine", call, x, ids, n, algorithm="stores")
     if n > 2:
         refused(ValueError, "more than twice the 1 experts", call, x, ids, n, **options)
 

@@ -307,7 +307,9 @@ def test_more_elements_than_there_are_numbers_for(job):
 
 
 def test_a_row_of_another_shape_is_told(job):
-    with pytest.raises(ValueError, match=r"rows of reduce: .*a row is \(size, way, blocks, thr"):
+    with pytest.raises(
+        ValueError, match=r"rows of reduce: .*a row is \(size, algorithm, blocks, thr"
+    ):
         pyshmem.cutover.set_stream_rows("reduce", [("x",)])
 
 
