@@ -51,6 +51,17 @@ def test_what_was_renamed_keeps_its_name_and_linkage_does_not_count() -> None:
         assert freeze([module("f", "g", linkage=linkage), module("g")], "f") == one
 
 
+def test_two_equal_callees_become_one_which_is_declared_once() -> None:
+    """NVVM refuses a module that declares a function twice; Numba compiles some twice, for equal types."""
+    texts = [module("f", "g", "h", value=3), module("g"), module("h")]
+    frozen = freeze(texts, "f")
+    root, callee = frozen.functions
+    text, calls = frozen.functions[root]
+    assert calls == (callee,)
+    assert text.count("declare ") == 1
+    assert text.count(f'call i32 @"{callee}"') == 2
+
+
 def test_callers_come_before_their_callees() -> None:
     texts = [module("d"), module("b", "d"), module("c", "d", "b"), module("a", "b", "c")]
     functions = freeze(texts, "a").functions

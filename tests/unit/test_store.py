@@ -46,9 +46,14 @@ def twice(dest, source):
 def fetch(dest, source):
     dest[0] = shmem.g(source, 1)
 
-def code_of(kernel, debug=False, kind=types.float32[::1]):
+def told(dest, sig):
+    # Of int64: what sends the data and what sends the signal have equal callees.
+    shmem.put_signal_work_group(dest, dest, sig, 1, shmem.SIGNAL_SET, 1)
+
+DATA = types.float32[::1]
+def code_of(kernel, debug=False, kinds=(DATA, DATA)):
     del seen[:]
-    made = dispatcher._Kernel(kernel, (kind, kind), debug=debug, opt=not debug, lto=False)
+    made = dispatcher._Kernel(kernel, kinds, debug=debug, opt=not debug, lto=False)
     library = made._codelibrary
     text = library.get_asm_str()
     size = len(bytes(library.get_cubin().code))
@@ -62,7 +67,7 @@ def code_of(kernel, debug=False, kind=types.float32[::1]):
             "registers": library._max_registers}
 
 rows = {"put": code_of(put), "twice": code_of(twice), "fetch": code_of(fetch),
-        "again": code_of(put), "int64": code_of(put, kind=types.int64[::1])}
+        "again": code_of(put), "int64": code_of(told, kinds=(types.int64[::1], types.uint64[::1]))}
 if "debug" in sys.argv:
     rows["debug"] = code_of(twice, debug=True)
     whole, _ = compiler.compile_all(
@@ -102,7 +107,7 @@ def test_a_second_process_compiles_the_kernel_alone_to_the_same_code(first) -> N
     assert cold["put"]["compiled"] > 20
     assert cold["again"]["compiled"] == 1
     assert {name.rpartition("-")[0] for name in names_of(folder)} == {
-        "put_work_group", "barrier_all_work_group", "g",
+        "put_work_group", "put_signal_work_group", "barrier_all_work_group", "g",
     }  # fmt: skip
     assert all(name.endswith(".ll") for name in names_of(folder))  # no lock, nothing half written
     routines = len(names_of(folder))
@@ -124,7 +129,7 @@ def test_files_that_are_broken_or_anothers_are_made_again(first) -> None:
     before = names_of(folder)
     for path in routines.iterdir():
         whole = path.read_bytes()
-        if path.name.startswith("put"):
+        if path.name.startswith("put_work"):
             path.write_bytes(whole[: len(whole) // 2])
         elif path.name.startswith("g-"):  # whole, of another name
             (other,) = routines.glob("barrier*")

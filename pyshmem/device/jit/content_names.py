@@ -26,6 +26,19 @@ _OWN = re.compile(
 _WORD = re.compile(r"[A-Za-z_$.][\w$.]*")
 
 
+def _declared_once(text: str) -> str:
+    """Without the second declaration of a function: two of Numba's that are equal have one name here."""
+    seen: set[str] = set()
+    lines = []
+    for line in text.splitlines(keepends=True):
+        found = _DECLARED.match(line)
+        if found is None or found[1] not in seen:
+            lines.append(line)
+        if found is not None:
+            seen.add(found[1])
+    return "".join(lines)
+
+
 class Function(NamedTuple):
     """Text of a module with one function, and the names of those that it calls."""
 
@@ -83,7 +96,7 @@ def freeze(texts: list[str], root: str) -> Routine:
                 for callee in sorted((words & own.keys()) - {name})
             }
             renamed = calls | {name: _SELF}
-            text = _WORD.sub(lambda word: renamed.get(word[0], word[0]), own[name])
+            text = _declared_once(_WORD.sub(lambda word: renamed.get(word[0], word[0]), own[name]))
             short = f"{_origin(name)}_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
             new[name] = short
             made[short] = Function(text.replace(_SELF, short), tuple(sorted(set(calls.values()))))
