@@ -4,6 +4,8 @@
 A file is a line of JSON about the code, and the code. It is read only when it is whole and the user's
 own; written under another name and renamed, so that a reader sees all of it or nothing. Who makes a file
 holds its lock meanwhile: the others wait, and find it made.
+
+Files that nobody has used for long go, and those used longest ago where all are too many: ``prune``.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ import contextlib
 import fcntl
 import functools
 import hashlib
+import itertools
 import json
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +25,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .library import cache_folder
+from .library import cache_folder, setting_number, size_text
 
 _PACKAGE = Path(__file__).parents[1]
 #: Folders of what compiled code is made of.
@@ -29,6 +33,13 @@ _SOURCES = ("_core", "_foreign", "device", "stream_kernels")
 #: Seconds that one who waits gives another to compile: then it compiles for itself.
 _PATIENCE = 120.0
 _POLL = 0.02
+_DAY = 86_400.0
+#: So many files a process writes between two looks at the limits.
+_WRITES = 32
+#: What is begun, or was by a process that died; and what is kept, with the folders where it is.
+_BEGUN = "pyshmem-begun-"
+_LOCK = re.compile(r"(?:.+\.(?:cubin|ll|o)|triton-[\w-]+)\.lock")
+_KEPT, _FOLDERS = (".cubin", ".ll", ".o"), ("", "routines")
 
 File = tuple[dict[str, Any], bytes]
 T = TypeVar("T")
@@ -36,8 +47,16 @@ T = TypeVar("T")
 
 @functools.cache
 def folder() -> Path:
-    """Of all such files."""
-    return cache_folder()
+    """Of all such files.
+
+    In a folder of another user, as one for all users of a machine: one of our own in there, for what
+    others have written is not read. What an administrator put where we cannot write is used as it is.
+    """
+    place = cache_folder()
+    with contextlib.suppress(OSError):
+        if place.stat().st_uid != os.geteuid() and os.access(place, os.W_OK):
+            return place / f"user-{os.geteuid()}"
+    return place
 
 
 @functools.cache
@@ -58,8 +77,12 @@ def read(path: Path) -> File | None:
     """What is known of the code, and the code; None when it is not there, not whole or another's."""
     try:
         with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
+            state = os.fstat(file.fileno())
+            if state.st_uid not in (os.geteuid(), 0):
                 return None
+            if time.time() - state.st_mtime > _DAY:
+                with contextlib.suppress(OSError):
+                    os.utime(file.fileno())  # its time says when it was used, to a day
             head, _, code = file.read().partition(b"\n")
         about = json.loads(head)
         if about["sha256"] == hashlib.sha256(code).hexdigest():
@@ -78,7 +101,7 @@ def write(path: Path, about: dict[str, Any], code: bytes) -> bool:
     name = ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_BEGUN, delete=False) as file:
             name = file.name
             file.write(json.dumps(about).encode() + b"\n" + code)
         os.replace(name, path)
@@ -114,13 +137,20 @@ def _open_locked(path: Path, until: float) -> int:
         os.close(lock)
 
 
+def _ours() -> Iterator[tuple[Path, os.stat_result]]:
+    """All files in the folders, ours or not, with what the system knows of each."""
+    for part in _FOLDERS:
+        with contextlib.suppress(OSError), os.scandir(folder() / part) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    if entry.is_file(follow_symlinks=False):
+                        yield Path(entry.path), entry.stat(follow_symlinks=False)
+
+
 def state() -> tuple[int, int, str]:
     """How many files are in the folder and their bytes, and why it cannot be written, if so."""
-    place, sizes = folder(), []
-    for suffix in ("*.cubin", "*.ll", "*.o"):
-        for path in place.rglob(suffix):
-            with contextlib.suppress(OSError):
-                sizes.append(path.stat().st_size)
+    place = folder()
+    sizes = [about.st_size for path, about in _ours() if path.suffix in _KEPT]
     try:
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=place):
@@ -128,6 +158,67 @@ def state() -> tuple[int, int, str]:
     except OSError as error:
         why = error.strerror or str(error)
     return len(sizes), sum(sizes), why
+
+
+def limits() -> str:
+    """Of the folder, in words."""
+    try:
+        nbytes, days = setting_number("CACHE_SIZE"), setting_number("CACHE_DAYS")
+    except ValueError as error:
+        return str(error)
+    told = [size_text(nbytes)] * bool(nbytes) + [f"{days} days unused"] * bool(days)
+    return ", ".join(told) or "none"
+
+
+def _is_ours(path: Path) -> bool:
+    """Does it begin as what ``write`` writes? The folder may have files of others."""
+    try:
+        with path.open("rb") as file:
+            return '"sha256": "' in file.readline(100_000).decode()
+    except (OSError, ValueError):
+        return False
+
+
+def _remove_begun(path: Path) -> None:
+    """What a process has left that died while it wrote, or held a lock."""
+    if path.name.startswith(_BEGUN):
+        path.unlink(missing_ok=True)
+    elif _LOCK.fullmatch(path.name):
+        lock = _open_locked(path, 0.0)
+        if lock >= 0:
+            path.unlink(missing_ok=True)
+            os.close(lock)
+
+
+def prune() -> int:
+    """Remove files by the limits ``CACHE_DAYS`` and ``CACHE_SIZE``; returns how many.
+
+    Whoever reads one meanwhile has it whole; whoever comes later makes it again.
+    """
+    nbytes, days = setting_number("CACHE_SIZE"), setting_number("CACHE_DAYS")
+    now, kept, removed = time.time(), 0, 0
+    for path, about in sorted(_ours(), key=lambda each: -each[1].st_mtime):
+        with contextlib.suppress(OSError):
+            age = now - about.st_mtime
+            if path.suffix not in _KEPT:
+                if age > _DAY:
+                    _remove_begun(path)
+                continue
+            kept += about.st_size
+            if ((days and age > days * _DAY) or (nbytes and kept > nbytes)) and _is_ours(path):
+                path.unlink()
+                kept -= about.st_size
+                removed += 1
+    return removed
+
+
+_written = itertools.count()
+
+
+def _prune_now_and_then() -> None:
+    """At the first file of a process, and at some later ones: to look at all takes milliseconds."""
+    if next(_written) % _WRITES == 0:
+        prune()
 
 
 @contextlib.contextmanager
@@ -167,5 +258,6 @@ def kept(path: Path, make: Callable[[], File | None], use: Callable[[File], T | 
         found = make()
         if found is None:
             return None
-        write(path, *found)
+        if write(path, *found):
+            _prune_now_and_then()
         return use(found)

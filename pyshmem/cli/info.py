@@ -148,9 +148,11 @@ def _accelerators() -> Iterator[Table]:
 def _compiled() -> Table:
     """Machine code and device routines that are kept, for all programs of the user."""
     count, nbytes, why = kept_files.state()
-    table = _table("Compiled code", "folder", "files", "size", "written")
+    table = _table("Compiled code", "folder", "files", "size", "limits", "written")
     told = f"no ({why}): each process compiles for itself" if why else "yes"
-    table.add_row(str(kept_files.folder()), str(count), size_text(nbytes), told)
+    table.add_row(
+        str(kept_files.folder()), str(count), size_text(nbytes), kept_files.limits(), told
+    )
     return table
 
 

@@ -146,6 +146,87 @@ def test_the_folder_is_told_with_what_is_in_it(tmp_path: Path, monkeypatch) -> N
     assert kept_files.state()[2]
 
 
+def ages(folder: Path, monkeypatch, **days: float) -> dict[str, Path]:
+    """Files in a folder that were used so many days ago, of 1,000 bytes and more each."""
+    monkeypatch.setattr(kept_files, "folder", lambda: folder)
+    made = {}
+    for name, age in days.items():
+        made[name] = folder / ("" if name == "old" else "routines") / f"{name}.ll"
+        kept_files.write(made[name], {}, b"x" * 1000)
+        os.utime(made[name], times=(time.time() - age * 86_400,) * 2)
+    return made
+
+
+def there(made: dict[str, Path]) -> set[str]:
+    return {name for name, path in made.items() if path.exists()}
+
+
+def test_what_was_not_used_for_long_goes_and_what_is_used_stays(
+    tmp_path: Path, monkeypatch
+) -> None:
+    made = ages(tmp_path, monkeypatch, old=40, used=40, new=1)
+    monkeypatch.setenv("PYSHMEM_CACHE_DAYS", "0")
+    assert kept_files.prune() == 0
+    monkeypatch.setenv("PYSHMEM_CACHE_DAYS", "30")
+    assert "30 days" in kept_files.limits()
+    assert kept_files.read(made["used"]) is not None
+    assert kept_files.prune() == 1
+    assert there(made) == {"used", "new"}
+
+
+def test_beyond_the_size_those_used_longest_ago_go(tmp_path: Path, monkeypatch) -> None:
+    made = ages(tmp_path, monkeypatch, old=3, middle=2, new=1)
+    assert kept_files.prune() == 0
+    monkeypatch.setenv("PYSHMEM_CACHE_SIZE", "2500")
+    assert kept_files.prune() == 1
+    assert there(made) == {"middle", "new"}
+    monkeypatch.setenv("PYSHMEM_CACHE_SIZE", "0")
+    assert kept_files.prune() == 0
+    assert kept_files.limits() == "90 days unused"
+    monkeypatch.setenv("PYSHMEM_CACHE_SIZE", "many")
+    assert "PYSHMEM_CACHE_SIZE" in kept_files.limits()
+
+
+def test_a_process_that_writes_keeps_to_the_limits(tmp_path: Path, monkeypatch) -> None:
+    made = ages(tmp_path, monkeypatch, old=3)
+    monkeypatch.setattr(kept_files, "_written", iter([0]))
+    monkeypatch.setenv("PYSHMEM_CACHE_SIZE", "1000")
+    assert kept_files.kept(tmp_path / "new.o", lambda: ({}, CODE), lambda file: file[1]) == CODE
+    assert there(made) == set()
+    assert kept_files.state()[0] == 1
+
+
+def test_files_of_others_in_the_folder_stay_and_what_dead_processes_left_goes(
+    tmp_path: Path, monkeypatch
+) -> None:
+    ages(tmp_path, monkeypatch, old=400)
+    ours = ("pyshmem-begun-1", "some.ll.lock", "triton-12ab.lock")
+    theirs = ("tmp1", "own.o", "calibration.json", "other.lock")
+    for name in (*ours, *theirs):
+        (tmp_path / name).write_bytes(b"\x7fELF")
+        os.utime(tmp_path / name, (0, 0))
+    (tmp_path / "deep").mkdir()
+    kept_files.write(tmp_path / "deep" / "a.ll", {}, CODE)
+    with kept_files.one_at_a_time(tmp_path / "held.ll"):
+        os.utime(tmp_path / "held.ll.lock", (0, 0))
+        assert kept_files.prune() == 1
+        assert {path.name for path in tmp_path.iterdir()} == {
+            *theirs, "deep", "held.ll.lock",
+        }  # fmt: skip
+    assert (tmp_path / "deep" / "a.ll").exists()
+
+
+def test_users_of_one_folder_have_folders_of_their_own_in_it(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PYSHMEM_CACHE_DIR", str(tmp_path))
+    choose = kept_files.folder.__wrapped__
+    assert choose() == tmp_path
+    other = tmp_path.stat().st_uid + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    assert choose() == tmp_path / f"user-{other}"
+    monkeypatch.setattr(os, "access", lambda *_: False)  # what an administrator has filled
+    assert choose() == tmp_path
+
+
 @pytest.mark.slow
 def test_processes_that_start_together_compile_a_kernel_of_triton_once(tmp_path: Path) -> None:
     pytest.importorskip("triton")
