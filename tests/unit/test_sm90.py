@@ -21,13 +21,17 @@ pytest.importorskip("cuda.bindings.nvvm", reason="NVVM is not installed")
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1000)]
 
 
+#: Routines come from the store, as for users by default; the first that needs one compiles it.
+STORE = {
+    "NUMBA_ENABLE_CUDASIM": "0", "PYSHMEM_DEVICE": "cuda", "PYSHMEM_KERNEL_STORE": "text",
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
     """One row a case, by as many processes as the machine has room for."""
     tmp = tmp_path_factory.mktemp("sm90")
-    environment = dict(
-        os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda", PYSHMEM_KERNEL_STORE="none"
-    )
+    environment = dict(os.environ, **STORE, PYSHMEM_CACHE_DIR=str(tmp / "store"))
     script = Path(__file__).with_name("sm90.py")
     shares = min(4, os.cpu_count() or 1)
     runs = [
@@ -148,13 +152,12 @@ def test_cubins_with_link_time_optimisation_keep_the_state_symbol(compiled):
 
 
 @pytest.fixture(scope="module", params=["8.0", "9.0", "10.0"])
-def assembled(request, compiled):
+def assembled(request, compiled, tmp_path_factory):
     """What ``sm90.py`` says of an architecture; all of it is compiled for 9.0 already."""
     if request.param == "9.0":
         return request.param, compiled
-    environment = dict(
-        os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda", PYSHMEM_KERNEL_STORE="none"
-    )
+    folder = str(tmp_path_factory.mktemp("store"))
+    environment = dict(os.environ, **STORE, PYSHMEM_CACHE_DIR=folder)
     environment["COMPILE_FOR"] = request.param
     command = [sys.executable, str(Path(__file__).with_name("sm90.py")), "architectures"]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)

@@ -16,10 +16,9 @@ pytest.importorskip("cuda.bindings.nvvm", reason="NVVM is not installed")
 
 @pytest.mark.long
 @pytest.mark.timeout(1000)
-def test_the_compiler_gives_the_verdicts_of_the_table():
-    environment = dict(
-        os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda", PYSHMEM_KERNEL_STORE="none"
-    )
+def test_the_compiler_gives_the_verdicts_of_the_table(tmp_path):
+    environment = dict(os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda")
+    environment |= {"PYSHMEM_KERNEL_STORE": "text", "PYSHMEM_CACHE_DIR": str(tmp_path)}
     script = str(Path(__file__).with_name("sm90_verdicts.py"))
     of = min(4, os.cpu_count() or 1)
     runs = [

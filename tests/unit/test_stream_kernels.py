@@ -20,13 +20,14 @@ WORDS = 32  # PYSH_STREAM_WORDS
 
 @pytest.mark.long
 @pytest.mark.parametrize("share", [0, 1])
-def test_kernels_for_streams_compile_to_sm_90(share: int, run_command: Callable) -> None:
+def test_kernels_for_streams_compile_to_sm_90(
+    share: int, run_command: Callable, tmp_path: Path
+) -> None:
     pytest.importorskip("cuda.pathfinder", reason="needs the CUDA toolchain")
     script = Path(__file__).with_name("stream_images.py")
     command = [sys.executable, str(script), str(share), "2"]
-    done = run_command(
-        command, 280, check=True, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_KERNEL_STORE="none"
-    )
+    store = {"PYSHMEM_KERNEL_STORE": "text", "PYSHMEM_CACHE_DIR": str(tmp_path)}
+    done = run_command(command, 280, check=True, NUMBA_ENABLE_CUDASIM="0", **store)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(rows) >= 10
     for row in rows:
