@@ -52,7 +52,7 @@ def test_what_was_renamed_keeps_its_name_and_linkage_does_not_count() -> None:
 
 
 def test_two_equal_callees_become_one_which_is_declared_once() -> None:
-    """NVVM refuses a module that declares a function twice; Numba compiles some twice, for equal types."""
+    """NVVM refuses a module that declares a function twice; Numba compiles some twice."""
     texts = [module("f", "g", "h", value=3), module("g"), module("h")]
     frozen = freeze(texts, "f")
     root, callee = frozen.functions
