@@ -10,6 +10,7 @@ import json
 import sys
 
 import triton
+from experts_cases import parts
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
@@ -24,7 +25,7 @@ _GIVEN, _RESULT = (
 )
 _WORDS = {"arrived": "*i64", "ready": "*i64", "pes": "*i32", "ctx": "i64"}
 _SCALES = ("scale_x", "scale_w", "scales")
-_ALIGNED = ("N", "K", "slot", "scale_slot", "step", "nelems")
+_ALIGNED = ("N", "K", "slot", "step", "nelems")
 
 #: Kernel, dtype given, dtype of the result, w transposed, extents of a tile, warps.
 CASES = {
@@ -39,22 +40,34 @@ def ptx(name: str) -> str:
     kernel, given, result, transposed, (rows, columns, depth), warps = CASES[name]
     eight = given.startswith("fp8")
     constants = {
-        "SCALED": eight, "X_STEP": 1, "W_STEP": 1, "BIAS": True, "ACTIVATION": "silu", "BM": rows,
-        "BN": columns, "BK": depth, "GROUP": 8, "TRANSPOSED": transposed, "EVEN_K": True,
-        "PRECISION": "ieee", "IMPRECISE": depth if eight else None, "CHUNKS": 16, "ALL": True,
-        "N_PARTS": 2, "OWN": 1, "SECOND": True, "B": 2048,
-    }  # fmt: skip
+        "TILE": kernels.Tile(
+            rows, columns, depth, 8, transposed, True, "ieee", depth if eight else None
+        ),
+        "END": kernels.End(eight, 1, 1, True, "silu", ALL=True),
+        "SUM": kernels.Sum(2, 1, True, 2048),
+    }
     types = {
         **dict.fromkeys(_GIVEN, f"*{given}"), **dict.fromkeys(_RESULT, f"*{result}"),
         **dict.fromkeys(_SCALES, "*fp32"), **_WORDS,
+        "shards": kernels.Shards(f"*{given}", f"*{given}", "i32"),
+        "factors": kernels.ShardScales("*fp32", "i32", "*fp32"),
+        "words": kernels.ShardWords("*i64", "i32"),
     }  # fmt: skip
+    if name == "scatter":
+        types |= {
+            "owned": kernels.Owned(f"*{result}", f"*{result}", "i32"),
+            "operands": kernels.Operands(f"*{given}", f"*{given}"),
+            "factors": kernels.Scales("*fp32", "*fp32"),
+            "words": kernels.TileWords("*i64", "*i64"),
+        }
     names = kernel.arg_names
     signature = {k: "constexpr" if k in constants else types.get(k, "i32") for k in names}
     values = {(names.index(k),): v for k, v in constants.items() if k in names}
     aligned = {
-        (place,): [["tt.divisibility", 16]]
-        for place, k in enumerate(names)
-        if signature[k].startswith("*") or k in _ALIGNED
+        place: [["tt.divisibility", 16]]
+        for k in names
+        for place, one, kind in parts(names.index(k), k, signature[k])
+        if kind.startswith("*") or one in _ALIGNED
     }
     source = ASTSource(kernel, signature, values, aligned)
     options = {"num_warps": warps, "num_stages": 3}

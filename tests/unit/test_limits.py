@@ -50,11 +50,6 @@ MANY_PARAMETERS = {
     },
     "fused/flash_decode/kernels.py": {"decode_parts"},
     "fused/grouped_matmul/kernels.py": {"_tile"},
-    "fused/matmul/kernels.py": {"finish_kernel", "gather_matmul_kernel", "matmul_scatter_kernel"},
-    "fused/all_reduce_norm/two_shot_kernels.py": {"two_shot", "one_shot"},
-    "fused/all_reduce_norm/pull_kernels.py": {"pull"},
-    "fused/all_reduce_norm/push_kernels.py": {"push"},
-    "fused/all_reduce_norm/one_shot_ll_kernels.py": {"one_shot"},
     "stream_kernels/lean.py": {"move"},
 }
 MANY_FILES: set[str] = set()

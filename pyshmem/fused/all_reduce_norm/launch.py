@@ -18,8 +18,9 @@ from ...host.memory import creation
 from .._shared.powers import power_of_2
 from .._shared.workspace import Workspace, device_heap_is_near
 from . import two_shot_kernels as kernels
+from .one_shot_ll_kernels import UnitsRow
 from .one_shot_ll_kernels import one_shot as one_shot_ll
-from .pull_kernels import SLOTS, pull
+from .pull_kernels import SLOTS, Ring, pull
 from .push_kernels import SLOTS as PUSH_SLOTS
 from .push_kernels import push
 
@@ -154,15 +155,11 @@ def _too_large(given: Request, nbytes: int) -> str:
 def _constants(given: Request) -> dict[str, Any]:
     block = power_of_2(given.hidden)
     group = GROUP[given.quantize]
-    return {
-        "HIDDEN": given.hidden,
-        "BLOCK": block,
-        "NORM": given.norm,
-        "RESIDUAL": given.residual is not None,
-        "BIAS": given.bias is not None,
-        "GROUP": block if group is None else min(group, block),
-        "num_warps": min(max(block // 512, 1), 16),
-    }
+    row = kernels.Row(
+        given.hidden, block, given.norm, given.residual is not None, given.bias is not None,
+        block if group is None else min(group, block),
+    )  # fmt: skip
+    return {"ROW": row, "num_warps": min(max(block // 512, 1), 16)}
 
 
 class _Plan(NamedTuple):
@@ -192,20 +189,21 @@ def _plan(space: Workspace, given: Request, algorithm: str) -> _Plan:
         return _Plan(kernels.local, count, (), constants)
     if algorithm == "one_shot" and near:
         count = min(tokens, _senders(space, given))
-        constants = _constants_of_units(given, constants, count > programs)
-        constants["MEMBERS"] = space.n_pes
+        constants = _constants_of_units(given, count > programs)
+        constants |= {"TEAM": shmem.team_number(space.team), "MEMBERS": space.n_pes}
         return _Plan(one_shot_ll, count, (*where, space.me), constants)
     if algorithm == "one_shot":
+        constants |= {"TEAM": shmem.team_number(space.team)}
         return _Plan(kernels.one_shot, count, (where,), constants)
     if algorithm == "pull":
         count = min(tokens, _pullers(space, given))
-        constants |= _constants_of_pull(given, programs, count) if count else {}
-        constants["MEMBERS"] = space.n_pes
+        constants |= _constants_of_pull(space, given, programs, count) if count else {}
         return _Plan(pull, count, (*where, space.me), constants)
     if algorithm == "push":
         count = min(tokens, _pushers(space, given))
-        constants |= _constants_of_push(given, count > programs) | {"MEMBERS": space.n_pes}
+        constants |= _constants_of_push(space, given, count > programs)
         return _Plan(push, count, (*where, space.me), constants)
+    constants |= {"TEAM": shmem.team_number(space.team)}
     return _Plan(kernels.two_shot, count, where, constants)
 
 
@@ -220,10 +218,10 @@ def launches(space: Workspace, given: Request, algorithm: str) -> tuple[Launch, 
     behind: tuple[Any, ...] = given.tokens, given.eps
     if space.n_pes > 1:
         behind = (*behind, *where, shmem.context())
-        constants = constants | {"TEAM": shmem.team_number(space.team)}
     if kernel is not one_shot_ll:
         return (Launch(kernel, count, behind, constants),) * 2
-    both = (constants | {"WIDE": wide} for wide in (True, False))
+    row = constants["ROW"]
+    both = (constants | {"ROW": row._replace(WIDE=wide)} for wide in (True, False))
     return tuple(Launch(kernel, count, behind, each) for each in both)
 
 
@@ -265,15 +263,16 @@ def _units_where(space: Workspace, given: Request) -> Any:
     return counts, units.view(torch.int64)
 
 
-def _constants_of_units(given: Request, others: dict[str, Any], shared: bool) -> dict[str, Any]:
-    """Instead of ``others``, those of the other kernels; ``shared``: programs share multiprocessors."""
+def _constants_of_units(given: Request, shared: bool) -> dict[str, Any]:
+    """Those of ``one_shot`` by units; ``shared``: programs share multiprocessors."""
     third, tile = _units(given)
     group = GROUP[given.quantize]
-    common = {name: value for name, value in others.items() if name != "BLOCK"}
-    return common | {
-        "THIRD": third,
-        "UNITS": tile,
-        "GROUP": -1 if group is None else group,
+    row = UnitsRow(
+        given.hidden, third, tile, given.norm, given.residual is not None, given.bias is not None,
+        -1 if group is None else group,
+    )  # fmt: skip
+    return {
+        "ROW": row,
         "num_warps": min(max(tile // (128 if shared else 64), 1), 16),
         "maxnreg": 128,
     }
@@ -300,13 +299,16 @@ def _push_where(space: Workspace, given: Request) -> Any:
     return ring.view(given.x.dtype), words[:programs], words[programs:]
 
 
-def _constants_of_push(given: Request, shared: bool) -> dict[str, Any]:
+def _constants_of_push(space: Workspace, given: Request, shared: bool) -> dict[str, Any]:
     """Those of ``push``; ``shared``: 512 threads of 128 registers share a multiprocessor."""
     warps = min(max(_slot(given) // (2048 if shared else 1024), 1), 16)
-    return {"num_warps": warps, "THREADS": 32 * warps, "maxnreg": 128}
+    ring = Ring(shmem.team_number(space.team), space.n_pes, 32 * warps)
+    return {"num_warps": warps, "RING": ring, "maxnreg": 128}
 
 
-def _constants_of_pull(given: Request, programs: int, count: int) -> dict[str, Any]:
+def _constants_of_pull(
+    space: Workspace, given: Request, programs: int, count: int
+) -> dict[str, Any]:
     """Those of ``pull``, by ``count`` programs on ``programs`` multiprocessors.
 
     512 threads of 128 registers share a multiprocessor, in one program or in two. Who has rows in turn
@@ -318,9 +320,8 @@ def _constants_of_pull(given: Request, programs: int, count: int) -> dict[str, A
     every, ahead = (1, 1) if given.tokens <= count else (2, 4)
     if given.tokens >= 8 * count and given.hidden * given.x.itemsize <= 12 << 10:
         every, ahead = 4, 6
-    return {
-        "num_warps": warps, "THREADS": 32 * warps, "maxnreg": 128, "EVERY": every, "AHEAD": ahead,
-    }  # fmt: skip
+    ring = Ring(shmem.team_number(space.team), space.n_pes, 32 * warps, every, ahead)
+    return {"num_warps": warps, "RING": ring, "maxnreg": 128}
 
 
 def _two_shot_where(space: Workspace, given: Request, programs: int) -> Any:

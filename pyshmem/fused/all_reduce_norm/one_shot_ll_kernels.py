@@ -13,6 +13,8 @@ when they had read that half.
 
 # mypy: disable-error-code="assignment,misc"
 
+from typing import NamedTuple
+
 import triton
 import triton.language as tl
 
@@ -39,6 +41,23 @@ def elements_of(dtype):
 
 
 # -- words and their elements --------------------------------------------------------------------------
+
+
+class UnitsRow(NamedTuple):
+    """Constants of a launch, as ``Row``, but that a tile is of a third of a row.
+
+    THIRD words are one, UNITS the tile of a row's units, a power of two; GROUP -1 is a scale a row.
+    WIDE: all pointers are multiples of 4; what travels is the same without.
+    """
+
+    HIDDEN: int
+    THIRD: int
+    UNITS: int
+    NORM: str
+    RESIDUAL: bool
+    BIAS: bool
+    GROUP: int
+    WIDE: bool = True
 
 
 @triton.jit
@@ -171,70 +190,69 @@ def _centred(values, lanes, HIDDEN: tl.constexpr, WORDS: tl.constexpr, THIRD: tl
 
 @triton.jit
 def _finish(
-    values, number, gains, shifts, lanes, like, out, scales, eps, HIDDEN: tl.constexpr,
-    WORDS: tl.constexpr, THIRD: tl.constexpr, NORM: tl.constexpr, BIAS: tl.constexpr,
-    GROUP: tl.constexpr, WIDE: tl.constexpr,
+    values, number, gains, shifts, lanes, like, out, scales, eps, WORDS: tl.constexpr,
+    ROW: tl.constexpr,
 ):  # fmt: skip
-    """Normalises, quantises and stores row ``number``. GROUP as of ``one_shot``."""
-    per: tl.constexpr = HIDDEN // WORDS
-    if NORM == "layer":
-        values = _centred(values, lanes, HIDDEN, WORDS, THIRD)
+    """Normalises, quantises and stores row ``number``. GROUP as of ``UnitsRow``."""
+    per: tl.constexpr = ROW.HIDDEN // WORDS
+    if ROW.NORM == "layer":
+        values = _centred(values, lanes, ROW.HIDDEN, WORDS, ROW.THIRD)
     squares = values[0] * values[0]
     unscaled = (values[0] * gains[0],)
     for k in tl.static_range(1, 3 * per):
         squares += values[k] * values[k]
         unscaled += (values[k] * gains[k],)
     start = number.to(tl.int64) * WORDS
-    if GROUP == -1 and not BIAS:
+    if ROW.GROUP == -1 and not ROW.BIAS:
         total, most = sum_and_max(squares, _largest(unscaled))
-        scale = tl.rsqrt(total / HIDDEN + eps)
+        scale = tl.rsqrt(total / ROW.HIDDEN + eps)
         factor = tl.maximum(most * scale / FP8_MAX, LEAST_SCALE)
         tl.store(scales + number, factor)
         for k in tl.static_range(3):
-            places, inside = start + k * THIRD + lanes, lanes < words_of(THIRD, WORDS, k)
-            _store_fp8(unscaled, k * per, scale / factor, out, places, inside, per, WIDE)
+            places, inside = start + k * ROW.THIRD + lanes, lanes < words_of(ROW.THIRD, WORDS, k)
+            _store_fp8(unscaled, k * per, scale / factor, out, places, inside, per, ROW.WIDE)
     else:
-        scale = tl.rsqrt(tl.sum(squares) / HIDDEN + eps)
+        scale = tl.rsqrt(tl.sum(squares) / ROW.HIDDEN + eps)
         scaled = ()
         for k in tl.static_range(3 * per):
-            if BIAS:
+            if ROW.BIAS:
                 scaled += (unscaled[k] * scale + shifts[k],)
             else:
                 scaled += (unscaled[k] * scale,)
-        if GROUP == 0:
-            _store_row(scaled, like, out, start, lanes, WORDS, THIRD, WIDE)
+        if ROW.GROUP == 0:
+            _store_row(scaled, like, out, start, lanes, WORDS, ROW.THIRD, ROW.WIDE)
         else:
-            _quantise(scaled, number, start, lanes, out, scales, WORDS, THIRD, per, GROUP, WIDE)
+            _quantise(scaled, number, start, lanes, out, scales, WORDS, per, ROW)
 
 
 @triton.jit
 def _quantise(
-    values, number, start, lanes, out, scales, WORDS: tl.constexpr, THIRD: tl.constexpr,
-    PER: tl.constexpr, GROUP: tl.constexpr, WIDE: tl.constexpr,
+    values, number, start, lanes, out, scales, WORDS: tl.constexpr, PER: tl.constexpr,
+    ROW: tl.constexpr,
 ):  # fmt: skip
     """FP8 of a row, and the scale of the row or of each GROUP of elements."""
-    if GROUP == -1:
+    if ROW.GROUP == -1:
         factor = tl.maximum(tl.max(_largest(values)) / FP8_MAX, LEAST_SCALE)
         tl.store(scales + number, factor)
         inverse = 1.0 / factor
     else:
-        wide: tl.constexpr = GROUP // PER  # words of a group
+        wide: tl.constexpr = ROW.GROUP // PER  # words of a group
         many: tl.constexpr = lanes.numel // wide
         groups = tl.arange(0, many)
         place = scales + number.to(tl.int64) * ((WORDS + wide - 1) // wide)
     for k in tl.static_range(3):
-        places, inside = start + k * THIRD + lanes, lanes < words_of(THIRD, WORDS, k)
-        if GROUP > 0:
+        places, inside = start + k * ROW.THIRD + lanes, lanes < words_of(ROW.THIRD, WORDS, k)
+        if ROW.GROUP > 0:
             most = tl.abs(values[k * PER])
             if PER == 2:
                 most = tl.maximum(most, tl.abs(values[k * PER + 1]))
             factors = tl.max(tl.reshape(most, [many, wide]), axis=1) / FP8_MAX
             factors = tl.maximum(factors, LEAST_SCALE)
-            some = (words_of(THIRD, WORDS, k) + wide - 1) // wide
-            tl.store(place + k * (THIRD // wide) + groups, factors, mask=groups < some)
+            some = (words_of(ROW.THIRD, WORDS, k) + wide - 1) // wide
+            tl.store(place + k * (ROW.THIRD // wide) + groups, factors, mask=groups < some)
             spread = tl.broadcast_to(tl.expand_dims(1.0 / factors, 1), [many, wide])
             inverse = tl.reshape(spread, [lanes.numel])
-        _store_fp8(values, k * PER, inverse, out, places, inside, PER, WIDE)
+        _store_fp8(values, k * PER, inverse, out, places, inside, PER, ROW.WIDE)
 
 
 @triton.jit
@@ -264,35 +282,32 @@ def _load_row(
 @triton.jit(do_not_specialize=["tokens", "mine"])
 def one_shot(
     x, residual, weight, bias, out, residual_out, scales, tokens, eps, counts, units, mine, ctx,
-    TEAM: tl.constexpr, MEMBERS: tl.constexpr, THIRD: tl.constexpr, UNITS: tl.constexpr,
-    HIDDEN: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, BIAS: tl.constexpr,
-    GROUP: tl.constexpr, WIDE: tl.constexpr,
+    TEAM: tl.constexpr, MEMBERS: tl.constexpr, ROW: tl.constexpr,
 ):  # fmt: skip
     """Every PE gets each row of all others and finishes it.
 
-    UNITS is the tile of a row's units, a power of two; GROUP -1 is a scale a row. ``units`` are words of
-    8 bytes: for each program two halves of UNITS units of each member; ``counts`` are rows in all calls;
-    ``mine`` is the caller's number, known from the host, for a load of it would hold all others up.
-    WIDE: all pointers are multiples of 4; what travels is the same without.
+    ``units`` are words of 8 bytes: for each program two halves of UNITS units of each member; ``counts``
+    are rows in all calls; ``mine`` is the caller's number, known from the host, for a load of it would
+    hold all others up.
     """
     per: tl.constexpr = elements_of(x.dtype.element_ty)
-    WORDS: tl.constexpr = HIDDEN // per
-    lanes = _lanes(UNITS)
-    used = lanes < words_of(THIRD, WORDS, 0)
+    WORDS: tl.constexpr = ROW.HIDDEN // per
+    lanes = _lanes(ROW.UNITS)
+    used = lanes < words_of(ROW.THIRD, WORDS, 0)
     number = tl.program_id(0)
-    data = _load_row(x, number, tokens, lanes, WORDS, THIRD, WIDE)
+    data = _load_row(x, number, tokens, lanes, WORDS, ROW.THIRD, ROW.WIDE)
     count = tl.load(counts + number, volatile=True)
     members = team_row(TEAM, ALL_REDUCE, ctx)
-    units += number.to(tl.int64) * (4 * MEMBERS * UNITS)
-    nobody = tl.zeros([UNITS], tl.int32)
+    units += number.to(tl.int64) * (4 * MEMBERS * ROW.UNITS)
+    nobody = tl.zeros([ROW.UNITS], tl.int32)
     while number < tokens:
         start = number.to(tl.int64) * WORDS
         count += 1
-        half = units + (count & 1) * (2 * MEMBERS * UNITS)
+        half = units + (count & 1) * (2 * MEMBERS * ROW.UNITS)
         call = count.to(tl.uint32)
         for k in tl.static_range(1, MEMBERS):
             pe = world_pe(TEAM, members, (mine + k) % MEMBERS)
-            there = near_place(half + mine * (2 * UNITS), pe, ctx)
+            there = near_place(half + mine * (2 * ROW.UNITS), pe, ctx)
             store_wide_units(used, there + 2 * lanes, data[0], data[1], data[2], call)
         # On their way while the others' units are: here, for a use would wait where loads do not.
         more = ()
@@ -300,20 +315,20 @@ def one_shot(
         shifts = ()
         totals = ()
         for k in tl.static_range(3):
-            inside = lanes < words_of(THIRD, WORDS, k)
-            places = k * THIRD + lanes
-            if RESIDUAL:
-                more += _load_elements(residual, start + places, inside, x, WIDE)
-            if NORM != "none":
-                gains += _load_elements(weight, places, inside, x, WIDE)
-            if BIAS:
-                shifts += _load_elements(bias, places, inside, x, WIDE)
+            inside = lanes < words_of(ROW.THIRD, WORDS, k)
+            places = k * ROW.THIRD + lanes
+            if ROW.RESIDUAL:
+                more += _load_elements(residual, start + places, inside, x, ROW.WIDE)
+            if ROW.NORM != "none":
+                gains += _load_elements(weight, places, inside, x, ROW.WIDE)
+            if ROW.BIAS:
+                shifts += _load_elements(bias, places, inside, x, ROW.WIDE)
             for _element_number in tl.static_range(per):
-                totals += (tl.zeros([UNITS], tl.float32),)
+                totals += (tl.zeros([ROW.UNITS], tl.float32),)
         for member in tl.static_range(MEMBERS):
             absent = nobody + mine != member
             pe = world_pe(TEAM, members, member)
-            place = half + member * (2 * UNITS) + 2 * lanes
+            place = half + member * (2 * ROW.UNITS) + 2 * lanes
             got = await_wide_units(used & absent, place, call, pe, ALL_REDUCE, ctx)
             sums = ()
             for k in tl.static_range(3):
@@ -321,18 +336,15 @@ def one_shot(
                 for e in tl.static_range(per):
                     sums += (totals[k * per + e] + _element(word, e, x),)
             totals = sums
-        if RESIDUAL:
+        if ROW.RESIDUAL:
             sums = ()
             for k in tl.static_range(3 * per):
                 sums += (totals[k] + more[k],)
             totals = sums
-        row = _store_row(totals, x, residual_out, start, lanes, WORDS, THIRD, WIDE)
-        if NORM != "none":
-            _finish(
-                row, number, gains, shifts, lanes, x, out, scales, eps, HIDDEN, WORDS, THIRD, NORM, BIAS,
-                GROUP, WIDE,
-            )  # fmt: skip
+        row = _store_row(totals, x, residual_out, start, lanes, WORDS, ROW.THIRD, ROW.WIDE)
+        if ROW.NORM != "none":
+            _finish(row, number, gains, shifts, lanes, x, out, scales, eps, WORDS, ROW)
         number += tl.num_programs(0)
-        data = _load_row(x, number, tokens, lanes, WORDS, THIRD, WIDE)
+        data = _load_row(x, number, tokens, lanes, WORDS, ROW.THIRD, ROW.WIDE)
     meet()
     tl.store(counts + tl.program_id(0), count)

@@ -15,6 +15,8 @@ peers. So SLOTS > 2 * AHEAD need no word back, from call to call, too. Rings hol
 
 # mypy: disable-error-code="assignment"
 
+from typing import NamedTuple
+
 import triton
 import triton.language as tl
 
@@ -24,6 +26,19 @@ from ...triton.teams import team_row, world_pe
 from .two_shot_kernels import finish_row, load_gains, load_residual, near_place
 
 SLOTS = tl.constexpr(16)
+
+
+class Ring(NamedTuple):
+    """Constants of a launch: the team, how many it has, and threads of a program.
+
+    Of ``pull`` also: after how many rows PEs tell each other, and how many are ahead.
+    """
+
+    TEAM: int
+    MEMBERS: int
+    THREADS: int
+    EVERY: int = 1
+    AHEAD: int = 1
 
 
 @triton.jit
@@ -76,63 +91,73 @@ def wait_for_rows(
 @triton.jit(do_not_specialize=["tokens", "mine"])
 def pull(
     x, residual, weight, bias, out, residual_out, scales, tokens, eps, ring, counts, flags, mine, ctx,
-    TEAM: tl.constexpr, MEMBERS: tl.constexpr, THREADS: tl.constexpr, EVERY: tl.constexpr,
-    AHEAD: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, NORM: tl.constexpr,
-    RESIDUAL: tl.constexpr, BIAS: tl.constexpr, GROUP: tl.constexpr,
+    RING: tl.constexpr, ROW: tl.constexpr,
 ):  # fmt: skip
     """Every PE loads each row of all others and finishes it. ``mine`` is the caller's number."""
-    offs = tl.arange(0, BLOCK)
-    inside = offs < HIDDEN
+    offs = tl.arange(0, ROW.BLOCK)
+    inside = offs < ROW.HIDDEN
     number = tl.program_id(0)
     step = tl.num_programs(0)
     first = ()
-    for k in tl.static_range(AHEAD):
-        first += (row_of(x, number + k * step, tokens, offs, inside, HIDDEN),)
+    for k in tl.static_range(RING.AHEAD):
+        first += (row_of(x, number + k * step, tokens, offs, inside, ROW.HIDDEN),)
     base = tl.load(counts + number, volatile=True)
     turns = (tokens - number + step - 1) // step
-    members = team_row(TEAM, ALL_REDUCE, ctx)
-    ring += number.to(tl.int64) * (SLOTS * BLOCK)
-    flags += number * MEMBERS
+    members = team_row(RING.TEAM, ALL_REDUCE, ctx)
+    ring += number.to(tl.int64) * (SLOTS * ROW.BLOCK)
+    flags += number * RING.MEMBERS
     rings = ()
     words = ()
-    for member in tl.static_range(MEMBERS):
-        pe = world_pe(TEAM, members, member)
+    for member in tl.static_range(RING.MEMBERS):
+        pe = world_pe(RING.TEAM, members, member)
         rings += (near_place(ring, pe, ctx),)
         words += (near_place(flags + mine, pe, ctx),)
-    lanes = tl.arange(0, THREADS)
-    pes = world_pe(TEAM, members, lanes, mask=lanes < MEMBERS)
-    for k in tl.static_range(AHEAD):
-        _put(first[k], ring, offs, inside, k, turns, base, words, mine, MEMBERS, EVERY)
-    following = row_of(x, number + AHEAD * step, tokens, offs, inside, HIDDEN)
+    lanes = tl.arange(0, RING.THREADS)
+    pes = world_pe(RING.TEAM, members, lanes, mask=lanes < RING.MEMBERS)
+    for k in tl.static_range(RING.AHEAD):
+        _put(first[k], ring, offs, inside, k, turns, base, words, mine, RING.MEMBERS, RING.EVERY)
+    following = row_of(x, number + RING.AHEAD * step, tokens, offs, inside, ROW.HIDDEN)
     turn = turns * 0
-    wait_for_rows(flags, base + tl.minimum(turns, EVERY), pes, mine, ctx, MEMBERS, THREADS)
+    wait_for_rows(
+        flags, base + tl.minimum(turns, RING.EVERY), pes, mine, ctx, RING.MEMBERS, RING.THREADS
+    )
     while turn < turns:
-        own = row_of(x, number, tokens, offs, inside, HIDDEN)
-        places = number.to(tl.int64) * HIDDEN + offs
-        more = load_residual(residual, places, inside, RESIDUAL)
+        own = row_of(x, number, tokens, offs, inside, ROW.HIDDEN)
+        places = number.to(tl.int64) * ROW.HIDDEN + offs
+        more = load_residual(residual, places, inside, ROW.RESIDUAL)
         rows = ()
-        for member in tl.static_range(MEMBERS):
-            theirs = tl.zeros([BLOCK], tl.int32) + mine != member
-            place = rings[member] + _slot(base + turn, BLOCK) + offs
+        for member in tl.static_range(RING.MEMBERS):
+            theirs = tl.zeros([ROW.BLOCK], tl.int32) + mine != member
+            place = rings[member] + _slot(base + turn, ROW.BLOCK) + offs
             rows += (tl.load(place, mask=inside & theirs, other=0),)
         # While the loads above are on their way.
-        _put(following, ring, offs, inside, turn + AHEAD, turns, base, words, mine, MEMBERS, EVERY)
-        following = row_of(x, number + (AHEAD + 1) * step, tokens, offs, inside, HIDDEN)
-        if ((turn + 1) % EVERY == 0) & (turn + 1 < turns):
-            count = base + tl.minimum(turn + 1 + EVERY, turns)
-            wait_for_rows(flags, count, pes, mine, ctx, MEMBERS, THREADS)
+        _put(
+            following,
+            ring,
+            offs,
+            inside,
+            turn + RING.AHEAD,
+            turns,
+            base,
+            words,
+            mine,
+            RING.MEMBERS,
+            RING.EVERY,
+        )
+        following = row_of(x, number + (RING.AHEAD + 1) * step, tokens, offs, inside, ROW.HIDDEN)
+        if ((turn + 1) % RING.EVERY == 0) & (turn + 1 < turns):
+            count = base + tl.minimum(turn + 1 + RING.EVERY, turns)
+            wait_for_rows(flags, count, pes, mine, ctx, RING.MEMBERS, RING.THREADS)
         # Again for each row, from near by: if they were kept, there were no registers for what comes.
-        gain, shift = load_gains(weight, bias, offs, inside, NORM, BIAS)
-        total = tl.zeros([BLOCK], tl.float32)
-        for member in tl.static_range(MEMBERS):
-            theirs = tl.zeros([BLOCK], tl.int32) + mine != member
+        gain, shift = load_gains(weight, bias, offs, inside, ROW)
+        total = tl.zeros([ROW.BLOCK], tl.float32)
+        for member in tl.static_range(RING.MEMBERS):
+            theirs = tl.zeros([ROW.BLOCK], tl.int32) + mine != member
             total += tl.where(theirs, rows[member], own).to(tl.float32)
         row = (total + more).to(own.dtype)
         tl.store(residual_out + places, row, mask=inside)
-        if NORM != "none":
-            finish_row(
-                row, number, gain, shift, offs, inside, out, scales, eps, HIDDEN, NORM, BIAS, GROUP
-            )
+        if ROW.NORM != "none":
+            finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
         number += step
         turn += 1
     meet()

@@ -5,10 +5,10 @@ Sums are in the members' order, in float32, and rounded once to the dtype of ``x
 normalises and quantises what was rounded. A row is finished by the same instructions on all PEs, or by
 one PE for all, so that all have the same bits.
 
-Constants: HIDDEN elements are a row, in tiles of BLOCK, a power of two. NORM is "rms", "layer", or
-"none" for the sum alone. GROUP elements have a scale in FP8; 0 is without. RESIDUAL and BIAS: there is
-one; what there is not is passed as any other pointer.
+What there is not is passed as any other pointer.
 """
+
+from typing import NamedTuple
 
 import triton
 import triton.language as tl
@@ -26,6 +26,21 @@ _INTERPRETED = tl.constexpr(INTERPRETED)
 LEAST_SCALE = tl.constexpr(1e-12)  # of a row of zeros
 
 
+class Row(NamedTuple):
+    """Constants of a launch: HIDDEN elements are a row, in tiles of BLOCK, a power of two.
+
+    NORM is "rms", "layer", or "none" for the sum alone. GROUP elements have a scale in FP8; 0 is
+    without. RESIDUAL and BIAS: there is one.
+    """
+
+    HIDDEN: int
+    BLOCK: int
+    NORM: str
+    RESIDUAL: bool
+    BIAS: bool
+    GROUP: int
+
+
 @triton.jit
 def near_place(pointer, pe, ctx):
     """``pointer`` on the PE ``pe``, a member, in reach: without a check, so without a branch.
@@ -40,13 +55,13 @@ def near_place(pointer, pe, ctx):
 
 
 @triton.jit
-def load_gains(weight, bias, offs, inside, NORM: tl.constexpr, BIAS: tl.constexpr):
+def load_gains(weight, bias, offs, inside, ROW: tl.constexpr):
     """Weight and bias in float32."""
     gain = tl.zeros([offs.numel], tl.float32)
     shift = gain
-    if NORM != "none":
+    if ROW.NORM != "none":
         gain = tl.load(weight + offs, mask=inside, other=0).to(tl.float32)
-        if BIAS:
+        if ROW.BIAS:
             shift = tl.load(bias + offs, mask=inside, other=0).to(tl.float32)
     return gain, shift
 
@@ -80,32 +95,31 @@ def quantise(values, GROUP: tl.constexpr):
 
 @triton.jit
 def finish_row(
-    row, number, gain, shift, offs, inside, out, scales, eps, HIDDEN: tl.constexpr, NORM: tl.constexpr,
-    BIAS: tl.constexpr, GROUP: tl.constexpr,
+    row, number, gain, shift, offs, inside, out, scales, eps, ROW: tl.constexpr
 ):  # fmt: skip
     """Normalises, quantises and stores row ``number``; gives what was stored."""
-    places = number.to(tl.int64) * HIDDEN + offs
-    if GROUP > 0 and not _INTERPRETED:
+    places = number.to(tl.int64) * ROW.HIDDEN + offs
+    if ROW.GROUP > 0 and not _INTERPRETED:
         # Bytes are stored by the threads that have them: as many side by side as were loaded.
         places = tl.max_contiguous(places, 128 // row.dtype.primitive_bitwidth)
-    values = _centred(row, inside, HIDDEN, NORM)
-    if GROUP == offs.numel and not BIAS:
+    values = _centred(row, inside, ROW.HIDDEN, ROW.NORM)
+    if ROW.GROUP == offs.numel and not ROW.BIAS:
         # Squares and the largest in one round through the program: the factor comes out of the maximum.
         unscaled = values * gain
         squares, largest = sum_and_max(values * values, tl.abs(unscaled))
-        scale = tl.rsqrt(squares / HIDDEN + eps)
+        scale = tl.rsqrt(squares / ROW.HIDDEN + eps)
         factor = tl.maximum(largest * scale / FP8_MAX, LEAST_SCALE)
         finished = fp8_bytes(unscaled * (scale / factor))
         tl.store(scales + number, factor)
         factors = tl.full([1], 0, tl.float32) + factor
     else:
-        values = values * tl.rsqrt(tl.sum(values * values) / HIDDEN + eps) * gain
-        if BIAS:
+        values = values * tl.rsqrt(tl.sum(values * values) / ROW.HIDDEN + eps) * gain
+        if ROW.BIAS:
             values += shift
-        if GROUP > 0:
-            finished, factors = quantise(values, GROUP)
-            lanes = tl.arange(0, offs.numel // GROUP)
-            count: tl.constexpr = (HIDDEN + GROUP - 1) // GROUP
+        if ROW.GROUP > 0:
+            finished, factors = quantise(values, ROW.GROUP)
+            lanes = tl.arange(0, offs.numel // ROW.GROUP)
+            count: tl.constexpr = (ROW.HIDDEN + ROW.GROUP - 1) // ROW.GROUP
             place = scales + number.to(tl.int64) * count + lanes
             tl.store(place, factors, mask=lanes < count)
         else:
@@ -117,25 +131,21 @@ def finish_row(
 
 @triton.jit(do_not_specialize=["tokens"])
 def local(
-    x, residual, weight, bias, out, residual_out, scales, tokens, eps, HIDDEN: tl.constexpr,
-    BLOCK: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, BIAS: tl.constexpr,
-    GROUP: tl.constexpr,
+    x, residual, weight, bias, out, residual_out, scales, tokens, eps, ROW: tl.constexpr
 ):  # fmt: skip
     """On one PE, whose sum is what it has."""
-    offs = tl.arange(0, BLOCK)
-    inside = offs < HIDDEN
-    gain, shift = load_gains(weight, bias, offs, inside, NORM, BIAS)
+    offs = tl.arange(0, ROW.BLOCK)
+    inside = offs < ROW.HIDDEN
+    gain, shift = load_gains(weight, bias, offs, inside, ROW)
     number = tl.program_id(0)
     while number < tokens:
-        places = number.to(tl.int64) * HIDDEN + offs
+        places = number.to(tl.int64) * ROW.HIDDEN + offs
         row = tl.load(x + places, mask=inside, other=0)
-        added = row.to(tl.float32) + load_residual(residual, places, inside, RESIDUAL)
+        added = row.to(tl.float32) + load_residual(residual, places, inside, ROW.RESIDUAL)
         row = added.to(row.dtype)
         tl.store(residual_out + places, row, mask=inside)
-        if NORM != "none":
-            finish_row(
-                row, number, gain, shift, offs, inside, out, scales, eps, HIDDEN, NORM, BIAS, GROUP
-            )
+        if ROW.NORM != "none":
+            finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
         number += tl.num_programs(0)
 
 
@@ -145,22 +155,21 @@ def local(
 @triton.jit(do_not_specialize=["tokens"])
 def one_shot(
     x, residual, weight, bias, out, residual_out, scales, tokens, eps, words, ctx, TEAM: tl.constexpr,
-    HIDDEN: tl.constexpr, BLOCK: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr,
-    BIAS: tl.constexpr, GROUP: tl.constexpr,
+    ROW: tl.constexpr,
 ):  # fmt: skip
     """Every PE gets each row of all others by the channel ``words``, flag in data, and finishes it.
 
     Programs of one number work together, a row a call of the channel.
     """
-    offs = tl.arange(0, BLOCK)
-    inside = offs < HIDDEN
+    offs = tl.arange(0, ROW.BLOCK)
+    inside = offs < ROW.HIDDEN
     bits: tl.constexpr = x.dtype.element_ty.primitive_bitwidth
-    units: tl.constexpr = BLOCK * bits // 32
-    used = tl.arange(0, units) < HIDDEN * bits // 32
-    pairs = tl.arange(0, units // 2) < HIDDEN * bits // 64
+    units: tl.constexpr = ROW.BLOCK * bits // 32
+    used = tl.arange(0, units) < ROW.HIDDEN * bits // 32
+    pairs = tl.arange(0, units // 2) < ROW.HIDDEN * bits // 64
     number = tl.program_id(0)
     while number < tokens:
-        places = number.to(tl.int64) * HIDDEN + offs
+        places = number.to(tl.int64) * ROW.HIDDEN + offs
         row = tl.load(x + places, mask=inside, other=0)
         data = to_units(row)
         call, base, step, members = begin(words, units, TEAM, ALL_REDUCE, ctx)
@@ -168,9 +177,9 @@ def one_shot(
         for k in range(1, n_pes):
             send(base, step, data, call, mine, (mine + k) % n_pes, TEAM, members, ctx, mask=used)
         # On their way while the others' units are: here, for a use would wait where loads do not.
-        more = load_residual(residual, places, inside, RESIDUAL)
-        gain, shift = load_gains(weight, bias, offs, inside, NORM, BIAS)
-        total = tl.zeros([BLOCK], tl.float32)
+        more = load_residual(residual, places, inside, ROW.RESIDUAL)
+        gain, shift = load_gains(weight, bias, offs, inside, ROW)
+        total = tl.zeros([ROW.BLOCK], tl.float32)
         for member in range(n_pes):
             if member == mine:
                 got = data
@@ -179,10 +188,8 @@ def one_shot(
             total += from_units(got, row).to(tl.float32)
         row = (total + more).to(row.dtype)
         tl.store(residual_out + places, row, mask=inside)
-        if NORM != "none":
-            finish_row(
-                row, number, gain, shift, offs, inside, out, scales, eps, HIDDEN, NORM, BIAS, GROUP
-            )
+        if ROW.NORM != "none":
+            finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
         number += tl.num_programs(0)
 
 
@@ -253,12 +260,11 @@ def _sum_of_row(
 @triton.jit(do_not_specialize=["tokens"])
 def two_shot(
     x, residual, weight, bias, out, residual_out, scales, tokens, eps, inbox, sums, counts, flags, ctx,
-    TEAM: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, NORM: tl.constexpr,
-    RESIDUAL: tl.constexpr, BIAS: tl.constexpr, GROUP: tl.constexpr,
+    TEAM: tl.constexpr, ROW: tl.constexpr,
 ):  # fmt: skip
     """Members send rows to their owners, which sum them and send the sums to all, who finish them."""
-    offs = tl.arange(0, BLOCK)
-    inside = offs < HIDDEN
+    offs = tl.arange(0, ROW.BLOCK)
+    inside = offs < ROW.HIDDEN
     members = team_row(TEAM, ALL_REDUCE, ctx)
     mine, n_pes = place_in(TEAM, members, ctx)
     call = tl.load(counts + tl.program_id(0), volatile=True) + 1
@@ -266,9 +272,9 @@ def two_shot(
     tl.store(counts + tl.program_id(0), call)
     arrived = flags + 2 * n_pes * tl.program_id(0)
     done = arrived + n_pes
-    gain, shift = load_gains(weight, bias, offs, inside, NORM, BIAS)
+    gain, shift = load_gains(weight, bias, offs, inside, ROW)
     _rows_to_owners(
-        x, inbox, arrived, call, tokens, mine, n_pes, offs, inside, TEAM, members, ctx, HIDDEN
+        x, inbox, arrived, call, tokens, mine, n_pes, offs, inside, TEAM, members, ctx, ROW.HIDDEN
     )
     for k in range(1, n_pes):
         _wait_for(arrived, call, (mine + k) % n_pes, TEAM, members, ctx)
@@ -277,9 +283,11 @@ def two_shot(
     most = (tokens + n_pes - 1) // n_pes
     number = first + tl.program_id(0)
     while number < last:
-        places = number.to(tl.int64) * HIDDEN + offs
-        more = load_residual(residual, places, inside, RESIDUAL)
-        total = _sum_of_row(x, inbox, number, first, most, mine, n_pes, offs, inside, BLOCK, HIDDEN)
+        places = number.to(tl.int64) * ROW.HIDDEN + offs
+        more = load_residual(residual, places, inside, ROW.RESIDUAL)
+        total = _sum_of_row(
+            x, inbox, number, first, most, mine, n_pes, offs, inside, ROW.BLOCK, ROW.HIDDEN
+        )
         row = (total + more).to(residual_out.dtype.element_ty)
         for k in range(1, n_pes):
             pe = world_pe(TEAM, members, (mine + k) % n_pes)
@@ -298,12 +306,9 @@ def two_shot(
         last = _first_of(owner + 1, tokens, n_pes)
         number = _first_of(owner, tokens, n_pes) + tl.program_id(0)
         while number < last:
-            places = number.to(tl.int64) * HIDDEN + offs
+            places = number.to(tl.int64) * ROW.HIDDEN + offs
             row = tl.load(sums + places, mask=inside, other=0)
             tl.store(residual_out + places, row, mask=inside)
-            if NORM != "none":
-                finish_row(
-                    row, number, gain, shift, offs, inside, out, scales, eps, HIDDEN, NORM, BIAS,
-                    GROUP,
-                )  # fmt: skip
+            if ROW.NORM != "none":
+                finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
             number += tl.num_programs(0)

@@ -6,17 +6,118 @@ Rows are divided among the members of a team as ``share_of_rows`` has it: member
 one more where ``p < extra``. No tile has rows of two members. ``pes`` has the members' world numbers.
 """
 
+from typing import Any, NamedTuple
+
 import triton
 import triton.language as tl
 
 import pyshmem.triton as shmem
 
 from ...triton.primitives.backend import INTERPRETED
+from .._shared.copy_engine import CHUNKS
 
 #: Triton's interpreter has no bfloat16 of its own: it multiplies in float32.
 _WIDEN = tl.constexpr(INTERPRETED)
 #: Arguments for whose values nothing is compiled anew.
 _SAME = ["base", "extra", "me", "n_pes"]
+
+
+#: Words of a member, one for each chunk of its rows.
+_CHUNKS = tl.constexpr(CHUNKS)
+
+
+class Tile(NamedTuple):
+    """Constants of a product: extents of a tile, how many rows of tiles go together, how it is made.
+
+    TRANSPOSED: the weights lie in memory as (N, K). EVEN_K: K is a multiple of BK.
+    """
+
+    BM: int
+    BN: int
+    BK: int
+    GROUP: int
+    TRANSPOSED: bool
+    EVEN_K: bool
+    PRECISION: str
+    IMPRECISE: int | None
+
+
+class End(NamedTuple):
+    """Constants of what becomes of a sum: scales, a step of 0 is one for all, bias, activation.
+
+    ALL: owners store finished tiles in the results of all.
+    """
+
+    SCALED: bool
+    X_STEP: int
+    W_STEP: int
+    BIAS: bool
+    ACTIVATION: str
+    ALL: bool = False
+
+
+class Sum(NamedTuple):
+    """Constants of a sum of N_PARTS parts, of which OWN lies apart, in blocks of B elements.
+
+    SECOND: it goes to two places.
+    """
+
+    N_PARTS: int
+    OWN: int
+    SECOND: bool
+    B: int
+
+
+class Shards(NamedTuple):
+    """Rows to gather: the caller's, and where member p's lie, ``p * slot`` units of 16 bytes behind."""
+
+    own: Any
+    gathered: Any
+    slot: Any
+
+
+class ShardScales(NamedTuple):
+    """Scales of rows, ``slot`` of them from one member's to the next's, and of columns."""
+
+    scales: Any
+    slot: Any
+    scale_w: Any
+
+
+class ShardWords(NamedTuple):
+    """A word a member and chunk of ``chunk_rows`` rows, 1 when it is here."""
+
+    arrived: Any
+    chunk_rows: Any
+
+
+class Owned(NamedTuple):
+    """What owners have: a slot of ``slot`` elements for each sender, and the results of all."""
+
+    parts: Any
+    results: Any
+    slot: Any
+
+
+class Operands(NamedTuple):
+    """What is multiplied."""
+
+    x: Any
+    w: Any
+
+
+class Scales(NamedTuple):
+    """Of rows of ``x`` and columns of ``w``."""
+
+    scale_x: Any
+    scale_w: Any
+
+
+class TileWords(NamedTuple):
+    """A word a member and tile, which one program of the receiver waits for."""
+
+    arrived: Any
+    ready: Any
 
 
 @triton.jit
@@ -33,37 +134,36 @@ def activated(value, ACTIVATION: tl.constexpr):
 
 @triton.jit
 def finish_kernel(
-    dest, second, parts, own, scale_x, scale_w, bias, nelems, N, step, N_PARTS: tl.constexpr,
-    OWN: tl.constexpr, SCALED: tl.constexpr, X_STEP: tl.constexpr, W_STEP: tl.constexpr,
-    BIAS: tl.constexpr, SECOND: tl.constexpr, ACTIVATION: tl.constexpr, B: tl.constexpr,
+    dest, second, parts, own, scale_x, scale_w, bias, nelems, N, step, SUM: tl.constexpr,
+    END: tl.constexpr,
 ):  # fmt: skip
     """``dest``, and ``second``, get the sum of the parts in their order, scaled, plus bias, activated.
 
     All are rows of N elements without gaps; ``step`` elements lie between parts. ``own`` stands for
     part OWN. With one part ``dest`` may be ``parts``.
     """
-    at = tl.program_id(0).to(tl.int64) * B
+    at = tl.program_id(0).to(tl.int64) * SUM.B
     step = tl.cast(step, tl.int64)
     while at < nelems:
-        offs = at + tl.arange(0, B)
+        offs = at + tl.arange(0, SUM.B)
         inside = offs < nelems
-        total = tl.zeros([B], tl.float32)
-        for part in tl.static_range(N_PARTS):
-            if part == OWN:
+        total = tl.zeros([SUM.B], tl.float32)
+        for part in tl.static_range(SUM.N_PARTS):
+            if part == SUM.OWN:
                 total += tl.load(own + offs, mask=inside).to(tl.float32)
             else:
                 total += tl.load(parts + part * step + offs, mask=inside).to(tl.float32)
         column = offs % N
-        if SCALED:
-            total *= tl.load(scale_x + offs // N * X_STEP, mask=inside)
-            total *= tl.load(scale_w + column * W_STEP, mask=inside)
-        if BIAS:
+        if END.SCALED:
+            total *= tl.load(scale_x + offs // N * END.X_STEP, mask=inside)
+            total *= tl.load(scale_w + column * END.W_STEP, mask=inside)
+        if END.BIAS:
             total += tl.load(bias + column, mask=inside).to(tl.float32)
-        result = activated(total, ACTIVATION).to(dest.dtype.element_ty)
+        result = activated(total, END.ACTIVATION).to(dest.dtype.element_ty)
         tl.store(dest + offs, result, mask=inside)
-        if SECOND:
+        if SUM.SECOND:
             tl.store(second + offs, result, mask=inside)
-        at += tl.num_programs(0).to(tl.int64) * B
+        at += tl.num_programs(0).to(tl.int64) * SUM.B
 
 
 # -- tiles -------------------------------------------------------------------------------------------
@@ -79,26 +179,21 @@ def grouped(number, tiles_m, tiles_n, GROUP: tl.constexpr):
 
 
 @triton.jit
-def product(
-    x, w, row, count, column, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    TRANSPOSED: tl.constexpr, EVEN_K: tl.constexpr, PRECISION: tl.constexpr,
-    IMPRECISE: tl.constexpr,
-):  # fmt: skip
+def product(x, w, row, count, column, N, K, TILE: tl.constexpr):
     """The tile at ``row``, ``column`` of ``x`` (count, K) times ``w`` (K, N), float32.
 
     Rows and columns past the end are those of the beginning again: their results are not stored.
-    TRANSPOSED: ``w`` lies in memory as (N, K).
     """
-    rows, columns = (row + tl.arange(0, BM)) % count, (column + tl.arange(0, BN)) % N
-    ks = tl.arange(0, BK)
+    rows, columns = (row + tl.arange(0, TILE.BM)) % count, (column + tl.arange(0, TILE.BN)) % N
+    ks = tl.arange(0, TILE.BK)
     left = x + rows.to(tl.int64)[:, None] * K + ks[None, :]
-    if TRANSPOSED:
+    if TILE.TRANSPOSED:
         right = w + ks[:, None] + columns.to(tl.int64)[None, :] * K
     else:
         right = w + ks.to(tl.int64)[:, None] * N + columns[None, :]
-    total = tl.zeros([BM, BN], tl.float32)
-    for k in range(0, K, BK):
-        if EVEN_K:
+    total = tl.zeros([TILE.BM, TILE.BN], tl.float32)
+    for k in range(0, K, TILE.BK):
+        if TILE.EVEN_K:
             a, b = tl.load(left), tl.load(right)
         else:
             a = tl.load(left, mask=ks[None, :] < K - k, other=0.0)
@@ -106,25 +201,24 @@ def product(
         if _WIDEN:
             a, b = a.to(tl.float32), b.to(tl.float32)
         total = tl.dot(
-            a, b, total, input_precision=PRECISION, max_num_imprecise_acc=IMPRECISE
+            a, b, total, input_precision=TILE.PRECISION, max_num_imprecise_acc=TILE.IMPRECISE
         )  # fmt: skip
-        left += BK
-        if TRANSPOSED:
-            right += BK
+        left += TILE.BK
+        if TILE.TRANSPOSED:
+            right += TILE.BK
         else:
-            right += BK * tl.cast(N, tl.int64)
+            right += TILE.BK * tl.cast(N, tl.int64)
     return total
 
 
 @triton.jit
 def scaled(
-    total, scale_x, scale_w, row, count, column, N, X_STEP: tl.constexpr, W_STEP: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr,
+    total, scale_x, scale_w, row, count, column, N, TILE: tl.constexpr, END: tl.constexpr
 ):  # fmt: skip
     """A tile times the scales of its rows and of its columns; a step of 0: one scale for all."""
-    rows, columns = (row + tl.arange(0, BM)) % count, (column + tl.arange(0, BN)) % N
-    total *= tl.load(scale_x + rows * X_STEP)[:, None]
-    return total * tl.load(scale_w + columns * W_STEP)[None, :]
+    rows, columns = (row + tl.arange(0, TILE.BM)) % count, (column + tl.arange(0, TILE.BN)) % N
+    total *= tl.load(scale_x + rows * END.X_STEP)[:, None]
+    return total * tl.load(scale_w + columns * END.W_STEP)[None, :]
 
 
 @triton.jit
@@ -148,47 +242,41 @@ def tile_at(row, count, column, N, BM: tl.constexpr, BN: tl.constexpr):
 
 @triton.jit(do_not_specialize=_SAME)
 def gather_matmul_kernel(
-    out, own, gathered, slot, w, scales, scale_slot, scale_w, bias, arrived, chunk_rows,
-    base, extra, N, K, me, n_pes, pes, ctx, CHUNKS: tl.constexpr, SCALED: tl.constexpr,
-    X_STEP: tl.constexpr, W_STEP: tl.constexpr, BIAS: tl.constexpr, ACTIVATION: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
-    TRANSPOSED: tl.constexpr, EVEN_K: tl.constexpr, PRECISION: tl.constexpr,
-    IMPRECISE: tl.constexpr,
+    out, shards, w, factors, bias, words, base, extra, N, K, me, n_pes, pes, ctx, TILE: tl.constexpr,
+    END: tl.constexpr,
 ):  # fmt: skip
     """Rows of all members times ``w``; those of others when their chunk has arrived, own ones first.
 
-    Member p's rows lie ``p * slot`` units of 16 bytes behind ``gathered``, and the caller's own by as
-    many units as the addresses differ: that they are whole units keeps loads wide. ``arrived`` has a
-    word a member and chunk, 1 when it is here.
+    The caller's own rows lie behind ``gathered`` by as many units of 16 bytes as the addresses differ:
+    that they are whole units keeps loads wide.
     """
+    own, gathered, slot = shards
+    scales, scale_slot, scale_w = factors
+    arrived, chunk_rows = words
     own_distance = (tl.cast(own, tl.int64) - tl.cast(gathered, tl.int64)) // 16
     per_unit: tl.constexpr = 128 // gathered.dtype.element_ty.primitive_bitwidth
-    tiles_m, tiles_n = tl.cdiv(base + tl.minimum(extra, 1), BM), tl.cdiv(N, BN)
+    tiles_m, tiles_n = tl.cdiv(base + tl.minimum(extra, 1), TILE.BM), tl.cdiv(N, TILE.BN)
     for tile in range(tl.program_id(0), n_pes * tiles_m * tiles_n, tl.num_programs(0)):
         row, column = shmem.swizzle_by_pe(tile, n_pes * tiles_m, tiles_n, me, n_pes)
         member = row // tiles_m
-        row, column = grouped(row % tiles_m * tiles_n + column, tiles_m, tiles_n, GROUP)
-        row, column = row * BM, column * BN
+        row, column = grouped(row % tiles_m * tiles_n + column, tiles_m, tiles_n, TILE.GROUP)
+        row, column = row * TILE.BM, column * TILE.BN
         count = base + (member < extra).to(tl.int32)
         if row < count:
             if member != me:
-                word = arrived + member * CHUNKS + row // chunk_rows
+                word = arrived + member * _CHUNKS + row // chunk_rows
                 with shmem.stage("wait for rows", ctx):
                     shmem.signal_wait_until(word, shmem.CMP_EQ, 1, ctx, tl.load(pes + member))
             begin = shmem.stage_begin()
             distance = tl.where(member == me, own_distance, tl.cast(member, tl.int64) * slot)
-            total = product(
-                gathered + distance * per_unit, w, row, count, column, N, K, BM, BN, BK,
-                TRANSPOSED, EVEN_K, PRECISION, IMPRECISE,
-            )  # fmt: skip
-            if SCALED:
+            total = product(gathered + distance * per_unit, w, row, count, column, N, K, TILE)
+            if END.SCALED:
                 total = scaled(
-                    total, scales + member * scale_slot, scale_w, row, count, column, N, X_STEP,
-                    W_STEP, BM, BN,
+                    total, scales + member * scale_slot, scale_w, row, count, column, N, TILE, END,
                 )  # fmt: skip
-            total = finished(total, bias, column, N, BIAS, ACTIVATION, BN)
+            total = finished(total, bias, column, N, END.BIAS, END.ACTIVATION, TILE.BN)
             first = member * base + tl.minimum(member, extra)
-            place, inside = tile_at(row, count, column, N, BM, BN)
+            place, inside = tile_at(row, count, column, N, TILE.BM, TILE.BN)
             to = out + ((first + row).to(tl.int64) * N + column)
             tl.store(to + place, total.to(out.dtype.element_ty), mask=inside)
             shmem.stage_end(begin, "multiply", ctx)
@@ -212,41 +300,37 @@ def sum_of_members(value, parts, slot, place, inside, word, step, me, n_pes, pes
 
 @triton.jit(do_not_specialize=_SAME)
 def matmul_scatter_kernel(
-    out, parts, results, slot, x, w, scale_x, scale_w, bias, arrived, ready, base, extra, N, K, me,
-    n_pes, pes, ctx, ALL: tl.constexpr, SCALED: tl.constexpr, X_STEP: tl.constexpr,
-    W_STEP: tl.constexpr, BIAS: tl.constexpr, ACTIVATION: tl.constexpr, BM: tl.constexpr,
-    BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, TRANSPOSED: tl.constexpr,
-    EVEN_K: tl.constexpr, PRECISION: tl.constexpr, IMPRECISE: tl.constexpr,
+    out, owned, operands, factors, bias, words, base, extra, N, K, me, n_pes, pes, ctx,
+    TILE: tl.constexpr,
+    END: tl.constexpr,
 ):  # fmt: skip
     """Tiles of ``x @ w`` go to the owners of their rows, who add them up; the own ones come last.
 
-    ``parts``: a slot of ``slot`` elements for each sender. ALL: owners store finished tiles in the
-    ``results`` of all, from where each copies them. ``arrived`` and ``ready`` have a word a member
-    and tile, which one program of the receiver waits for.
+    With ALL they store the finished tiles in the results of all, from where each copies them.
     """
-    tiles_m, tiles_n = tl.cdiv(base + tl.minimum(extra, 1), BM), tl.cdiv(N, BN)
+    parts, results, slot = owned
+    x, w = operands
+    scale_x, scale_w = factors
+    arrived, ready = words
+    tiles_m, tiles_n = tl.cdiv(base + tl.minimum(extra, 1), TILE.BM), tl.cdiv(N, TILE.BN)
     step = tiles_m * tiles_n
     for tile in range(tl.program_id(0), n_pes * step, tl.num_programs(0)):
         row, column = shmem.swizzle_by_pe_last(tile, n_pes * tiles_m, tiles_n, me, n_pes)
         owner, number = row // tiles_m, row % tiles_m * tiles_n + column
-        row, column = grouped(number, tiles_m, tiles_n, GROUP)
-        row, column = row * BM, column * BN
+        row, column = grouped(number, tiles_m, tiles_n, TILE.GROUP)
+        row, column = row * TILE.BM, column * TILE.BN
         count = base + (owner < extra).to(tl.int32)
         if row < count:
             first = owner * base + tl.minimum(owner, extra)
             begin = shmem.stage_begin()
-            total = product(
-                x + first.to(tl.int64) * K, w, row, count, column, N, K, BM, BN, BK, TRANSPOSED,
-                EVEN_K, PRECISION, IMPRECISE,
-            )  # fmt: skip
-            if SCALED:
+            total = product(x + first.to(tl.int64) * K, w, row, count, column, N, K, TILE)
+            if END.SCALED:
                 total = scaled(
-                    total, scale_x + first * X_STEP, scale_w, row, count, column, N, X_STEP, W_STEP,
-                    BM, BN,
+                    total, scale_x + first * END.X_STEP, scale_w, row, count, column, N, TILE, END,
                 )  # fmt: skip
             value = total.to(parts.dtype.element_ty)
             shmem.stage_end(begin, "multiply", ctx)
-            place, inside = tile_at(row, count, column, N, BM, BN)
+            place, inside = tile_at(row, count, column, N, TILE.BM, TILE.BN)
             at = row.to(tl.int64) * N + column
             if owner != me:
                 pe = tl.load(pes + owner)
@@ -261,9 +345,9 @@ def matmul_scatter_kernel(
                     ctx,
                 )  # fmt: skip
                 shmem.stage_end(begin, "wait for tiles, add", ctx)
-                total = finished(total, bias, column, N, BIAS, ACTIVATION, BN)
+                total = finished(total, bias, column, N, END.BIAS, END.ACTIVATION, TILE.BN)
                 result = total.to(out.dtype.element_ty)
-                if ALL:
+                if END.ALL:
                     at += first.to(tl.int64) * N
                     for k in range(1, n_pes):
                         pe = tl.load(pes + (me + k) % n_pes)
@@ -271,9 +355,9 @@ def matmul_scatter_kernel(
                         word = ready + me * step + number
                         shmem.signal_op(word, 1, shmem.SIGNAL_SET, pe, ctx)
                 tl.store(out + at + place, result, mask=inside)
-    if ALL:
+    if END.ALL:
         copy_results(
-            out, results, ready, base, extra, N, me, n_pes, pes, ctx, BM, BN, GROUP
+            out, results, ready, base, extra, N, me, n_pes, pes, ctx, TILE.BM, TILE.BN, TILE.GROUP
         )  # fmt: skip
 
 

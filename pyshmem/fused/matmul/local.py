@@ -69,9 +69,11 @@ def _finish_launch(
     block = 2048 if on_gpu else 1024
     programs = min(-(-nelems // block), 16 * MULTIPROCESSORS if on_gpu else 2)
     constants = {
-        "N_PARTS": n_parts, "SCALED": not unscaled, "X_STEP": int(by_row), "W_STEP": int(by_column),
-        "BIAS": not unbiased, "OWN": me, "SECOND": not alone, "ACTIVATION": activation or "", "B": block,
-    }  # fmt: skip
+        "SUM": kernels.Sum(n_parts, me, not alone, block),
+        "END": kernels.End(
+            not unscaled, int(by_row), int(by_column), not unbiased, activation or ""
+        ),
+    }
     return Launch(kernels.finish_kernel, programs, (nelems, columns, step), constants)
 
 

@@ -9,7 +9,6 @@ only for copies, for tiles that others compute before they wait for anything, an
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import torch
 
@@ -17,7 +16,7 @@ import pyshmem.triton as shmem
 
 from ..._torch.arguments import as_bytes
 from ..._torch.launches import current_stream
-from .._shared.copy_engine import CHUNKS, Link, beside, settle
+from .._shared.copy_engine import Link, beside, settle
 from .._shared.workspace import Workspace, device_heap_is_near
 from . import kernels
 from .arguments import FP8, Problem, share_of_rows
@@ -38,8 +37,8 @@ def why_no_tiles(p: Problem) -> str | None:
     return None
 
 
-def config(p: Problem) -> dict[str, Any]:
-    """Extents of tiles, and how a program computes one: by dtype and number of tiles."""
+def config(p: Problem) -> tuple[kernels.Tile, dict[str, int]]:
+    """How a program computes a tile, and options of the launch: by dtype and number of tiles."""
     precision = _float32_precision()
     if not p.x.is_cuda:
         sizes, launch = (16, 16, 16), {}
@@ -51,11 +50,11 @@ def config(p: Problem) -> dict[str, Any]:
         launch = {"num_warps": 8 if rows * columns > 128 * 64 else 4, "num_stages": 3}
         sizes = (rows, columns, 128 // p.x.dtype.itemsize)
     rows, columns, depth = sizes
-    return {
-        "BM": rows, "BN": columns, "BK": depth, "GROUP": 8, "TRANSPOSED": p.transposed,
-        "EVEN_K": p.k % depth == 0, "PRECISION": precision,
-        "IMPRECISE": depth if p.x.dtype == FP8 else None, **launch,
-    }  # fmt: skip
+    tile = kernels.Tile(
+        rows, columns, depth, 8, p.transposed, p.k % depth == 0, precision,
+        depth if p.x.dtype == FP8 else None,
+    )  # fmt: skip
+    return tile, launch
 
 
 def _float32_precision() -> str:
@@ -90,12 +89,12 @@ def _pes(space: Workspace, device: torch.device) -> torch.Tensor:
     return made
 
 
-def _scales(p: Problem) -> dict[str, Any]:
-    return {
-        "SCALED": p.scale_x is not None,
-        "X_STEP": int(p.by_row),
-        "W_STEP": int(p.scale_w is not None and p.scale_w.numel() > 1),
-    }
+def _end(p: Problem, to_all: bool = False) -> kernels.End:
+    """What becomes of the sums."""
+    return kernels.End(
+        p.scale_x is not None, int(p.by_row), int(p.scale_w is not None and p.scale_w.numel() > 1),
+        p.bias is not None, p.activation or "", to_all,
+    )  # fmt: skip
 
 
 def _aligned(tensor: torch.Tensor) -> torch.Tensor:
@@ -119,9 +118,9 @@ def _bounds(rows: int, most: int, height: int) -> tuple[int, list[int]]:
 def gather_by_tiles(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None) -> None:
     """One kernel, whose tiles wait for the chunk of rows that they need."""
     me, n_pes, base = p.space.me, p.space.n_pes, min(p.rows)
-    x, options = _aligned(p.x), config(p)
+    x, (tile, options) = _aligned(p.x), config(p)
     link, scales_at = shard_link(p)
-    step, bounds = _bounds(p.rows[me], max(p.rows), options["BM"])
+    step, bounds = _bounds(p.rows[me], max(p.rows), tile.BM)
     stream, side = current_stream(), beside(p.x.device)
     side.fork(stream)
     for k in range(1, n_pes):
@@ -131,18 +130,18 @@ def gather_by_tiles(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None
         own.copy_(as_bytes(p.scale_x))
     block = link.block.view(p.x.dtype)
     words = link.full_words()
-    tiles = n_pes * -(-max(p.rows) // options["BM"]) * -(-p.n // options["BN"])
+    tiles = n_pes * -(-max(p.rows) // tile.BM) * -(-p.n // tile.BN)
     scales = link.block.view(torch.float32)[scales_at // 4 :]
     try:
         kernels.gather_matmul_kernel[(_programs(p, tiles),)](
-            out, x, block, link.slot // _UNIT, p.w,
-            scales, link.slot // 4, p.w if p.scale_w is None else p.scale_w,
-            out if p.bias is None else p.bias, words, step, base, p.n_rows - n_pes * base, p.n, p.k, me,
-            n_pes, _pes(p.space, p.x.device), shmem.context(), CHUNKS=CHUNKS, BIAS=p.bias is not None,
-            ACTIVATION=p.activation or "", **_scales(p), **options,
+            out, kernels.Shards(x, block, link.slot // _UNIT), p.w,
+            kernels.ShardScales(scales, link.slot // 4, p.w if p.scale_w is None else p.scale_w),
+            out if p.bias is None else p.bias, kernels.ShardWords(words, step), base,
+            p.n_rows - n_pes * base, p.n, p.k, me, n_pes, _pes(p.space, p.x.device), shmem.context(),
+            TILE=tile, END=_end(p), **options,
         )  # fmt: skip
     except Exception as error:
-        settle(error, lambda: _drop_shards(p, link, options["BM"], stream))
+        settle(error, lambda: _drop_shards(p, link, tile.BM, stream))
         raise
     if gathered is not None:
         gathered[p.rows_of(me)].copy_(p.x)
@@ -180,11 +179,11 @@ def _take_back(links: tuple[Link, ...], others: list[int], stream: int | None) -
 def scatter_by_tiles(p: Problem, out: torch.Tensor) -> None:
     """One kernel, whose tiles go to the owner of their rows; the owner's programs add them up."""
     me, n_pes, base = p.space.me, p.space.n_pes, min(p.rows)
-    to_all, options = p.operation == "matmul_all_reduce", config(p)
+    to_all, (tile, options) = p.operation == "matmul_all_reduce", config(p)
     width = p.n * p.out_dtype.itemsize
     parts = Link(p.space, "matmul parts", max(p.rows) * width)
     results = Link(p.space, "matmul result tiles", max(p.rows) * width) if to_all else parts
-    per_member = -(-max(p.rows) // options["BM"]) * -(-p.n // options["BN"])
+    per_member = -(-max(p.rows) // tile.BM) * -(-p.n // tile.BN)
     nbytes = 8 * n_pes * per_member
     words = p.space.block("matmul tile words", 2 * nbytes, zeroed=True)[: 2 * nbytes]
     both = words.view(torch.int64)
@@ -194,14 +193,16 @@ def scatter_by_tiles(p: Problem, out: torch.Tensor) -> None:
     for link in links:
         for member in others:
             link.claim(member, stream)
+    shares = [each.block.view(p.out_dtype) for each in (parts, results)]
+    scales = p.x if p.scale_x is None else p.scale_x, p.w if p.scale_w is None else p.scale_w
     try:
         kernels.matmul_scatter_kernel[(_programs(p, n_pes * per_member),)](
-            out, parts.block.view(p.out_dtype), results.block.view(p.out_dtype),
-            parts.slot // p.out_dtype.itemsize, _aligned(p.x), p.w,
-            p.x if p.scale_x is None else p.scale_x, p.w if p.scale_w is None else p.scale_w,
-            out if p.bias is None else p.bias, both, both[n_pes * per_member :], base,
-            p.n_rows - n_pes * base, p.n, p.k, me, n_pes, _pes(p.space, p.x.device), shmem.context(),
-            ALL=to_all, BIAS=p.bias is not None, ACTIVATION=p.activation or "", **_scales(p), **options,
+            out, kernels.Owned(*shares, parts.slot // p.out_dtype.itemsize),
+            kernels.Operands(_aligned(p.x), p.w), kernels.Scales(*scales),
+            out if p.bias is None else p.bias,
+            kernels.TileWords(both, both[n_pes * per_member :]), base, p.n_rows - n_pes * base, p.n,
+            p.k, me, n_pes, _pes(p.space, p.x.device), shmem.context(), TILE=tile,
+            END=_end(p, to_all), **options,
         )  # fmt: skip
     except Exception as error:  # on all members: what cannot be compiled, or has no room
         settle(error, lambda: _take_back(links, others, stream))

@@ -12,6 +12,9 @@ from pyshmem.fused.all_reduce_norm import one_shot_ll_kernels as norm_units_kern
 from pyshmem.fused.all_reduce_norm import pull_kernels as norm_pull_kernels
 from pyshmem.fused.all_reduce_norm import push_kernels as norm_push_kernels
 from pyshmem.fused.all_reduce_norm import two_shot_kernels as kernels
+from pyshmem.fused.all_reduce_norm.one_shot_ll_kernels import UnitsRow
+from pyshmem.fused.all_reduce_norm.pull_kernels import Ring
+from pyshmem.fused.all_reduce_norm.two_shot_kernels import Row
 from pyshmem.triton.primitives import job_constants
 
 job_constants._bind(1 << 40)  # as init would
@@ -71,6 +74,10 @@ def ptx(name: str) -> str:
         for place, one in enumerate(names)
         if signature[one].startswith("*")
     }
+    for group, kind in (("ROW", UnitsRow if "THIRD" in constants else Row), ("RING", Ring)):
+        if group in names:
+            fields = {one: constants[one] for one in kind._fields if one in constants}
+            values[names.index(group),] = kind(**fields)
     source = ASTSource(kernel, signature, values, aligned)
     compiled = compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8})
     assert compiled.asm["cubin"]
