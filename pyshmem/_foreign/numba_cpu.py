@@ -8,11 +8,23 @@ stay what the front end made of them until a kernel's launcher takes them all. S
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as ll
 from numba import _dynfunc
-from numba.core import callconv, codegen, cpu
+from numba.core import (
+    callconv,
+    cgutils,
+    codegen,
+    compiler,
+    compiler_machinery,
+    cpu,
+    ir,
+    lowering,
+    typed_passes,
+)
 from numba.np import numpy_support
 
 from .hooks import Hook
@@ -28,6 +40,10 @@ HOOKS = (
     Hook(cpu.CPUContext, "get_executable", "self library fndesc env"),
     Hook(callconv.CPUCallConv, "_get_return_status", "self builder code excinfoptr"),
     Hook(numpy_support, "FROM_DTYPE"),
+    Hook(cgutils, "do_boundscheck", "context builder ind dimlen axis"),
+    Hook(lowering.Lower, "lower_inst", "self inst"),
+    Hook(typed_passes.NativeLowering, "lowering_class"),
+    Hook(compiler.DefaultPassBuilder, "define_nopython_pipeline", "state"),
 )
 
 
@@ -105,6 +121,83 @@ class KernelContext(cpu.CPUContext):  # type: ignore[misc]
             return _dynfunc.make_function(owner, fndesc.qualname, "", 0, env, (library,))
         library.assemble()
         return super().get_executable(library, fndesc, env)
+
+
+# -- indices -------------------------------------------------------------------------------------
+
+
+class _Lower(lowering.Lower):  # type: ignore[misc]
+    """Keeps for ``do_boundscheck`` what is indexed and in which line: the builder's ``access``."""
+
+    def lower_inst(self, inst: Any) -> None:
+        if self.context.enable_boundscheck:
+            place = f"{Path(self.loc.filename).name}:{self.loc.line}"
+            self.builder.access = f"{self._indexed(inst)}, {place}"
+        super().lower_inst(inst)
+
+    def _indexed(self, inst: Any) -> str:
+        variable = getattr(inst, "target", None)
+        value = getattr(inst, "value", None)
+        if isinstance(inst, ir.Assign) and isinstance(value, ir.Expr):
+            given = value.list_vars()  # of a call the function first, then what it is given
+            variable = given[min(value.op == "call", len(given) - 1)] if given else None
+        return self._name(variable) if isinstance(variable, ir.Var) else "an array"
+
+    def _name(self, variable: Any) -> str:
+        if not variable.is_temp:
+            return str(variable.unversioned_name)
+        try:
+            known = self.func_ir.get_definition(variable)
+        except KeyError:  # it has several
+            return "an array"
+        if isinstance(known, (ir.Global, ir.FreeVar)):
+            return str(known.name)
+        if isinstance(known, ir.Expr) and known.op == "getattr":
+            return f"{self._name(known.value)}.{known.attr}"
+        if isinstance(known, ir.Expr) and known.op in ("getitem", "static_getitem"):
+            return f"a part of {self._name(known.value)}"
+        return "an array"
+
+
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(typed_passes.NativeLowering):  # type: ignore[misc]
+    _name = "pyshmem_lowering"
+
+    @property
+    def lowering_class(self) -> Any:
+        return _Lower
+
+
+class KernelCompiler(compiler.CompilerBase):  # type: ignore[misc]
+    """Numba's compiler, with that lowering."""
+
+    def define_pipelines(self) -> list[Any]:
+        passes = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+        made = compiler.PassManager("pyshmem_kernels")
+        for one, description in passes.passes:
+            own = _Lowering if one is typed_passes.NativeLowering else one
+            made.add_pass(own, description)
+        made.finalize()
+        return [made]
+
+
+def report_bounds(report: Callable[[Any, str, Any, Any, Any], None]) -> None:
+    """Have kernels call what ``report(builder, where, index, axis, size)`` emits, which ends them."""
+
+    def around(plain: Callable[..., None]) -> Callable[..., None]:
+        def check(context: Any, builder: Any, ind: Any, dimlen: Any, axis: Any = None) -> None:
+            if not isinstance(context, KernelContext):
+                plain(context, builder, ind, dimlen, axis)
+                return
+            with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", ind, dimlen)):
+                given = builder.select(  # without the size, which Numba adds to negative ones
+                    builder.icmp_signed("<", ind, ind.type(0)), builder.sub(ind, dimlen), ind
+                )
+                report(builder, getattr(builder, "access", "an array"), given, axis or 0, dimlen)
+
+        return check
+
+    HOOKS[-4].wrap(around)
 
 
 def object_code(library: Any) -> bytes:

@@ -7,6 +7,7 @@ from collections import namedtuple
 import numba
 import numpy as np
 from numba import cuda
+from numba.cuda import float32x4, libdevice
 
 from pyshmem import device as shmem
 
@@ -147,9 +148,72 @@ def check_atomics() -> None:
     assert f.tolist() == [128, 255, -255, -512]
 
 
+@cuda.jit(device=True)
+def turned(v):
+    return cuda.float4(v.w, v.z, v.y, v.x)
+
+
+@cuda.jit
+def vectors(out):
+    i = cuda.grid(1)
+    v, w = turned(float32x4(1, 2.5, i, 4)), cuda.double3(cuda.int2(7, i), 3)
+    out[i] = v.x + 10 * v.y + 100 * v.z + w.x + w.z
+
+
+@cuda.jit
+def by_libdevice(x, bits):
+    i = cuda.grid(1)
+    x[i] = libdevice.sin(x[i]) + libdevice.rsqrtf(4.0) + libdevice.fmaxf(x[i], 0.5)
+    bits[i, 0] = libdevice.popc(i) + 100 * libdevice.clzll(1) + libdevice.float2int_rz(2.7)
+    bits[i, 1] = libdevice.umulhi(1 << 31, 4) + libdevice.max(i, 4)
+    bits[i, 2] = libdevice.float_as_int(1.5)
+
+
+@cuda.jit
+def of_halves(h, out, signs):
+    i = cuda.grid(1)
+    if i >= out.shape[0]:
+        return
+    a, b = h[i], h[i + 1]
+    total = a
+    total += b
+    out[i, 0], out[i, 1], out[i, 2], out[i, 3] = total, a - b, a * b, a / b
+    out[i, 4] = cuda.fp16.hfma(a, b, h[i + 2])
+    out[i, 5] = cuda.fp16.hmax(a, b) if cuda.fp16.hgt(a, b) else cuda.fp16.hmin(a, b)
+    out[i, 6] = math.sqrt(abs(-a))
+    out[i, 7] = cuda.fp16.hexp(a)
+    signs[i] = (a < b) + 2 * (a == b) + 4 * (a >= b)
+
+
+def check_arithmetic() -> None:
+    i, out = np.arange(8), np.zeros(8)
+    vectors[2, 4](out)
+    assert (out == 4 + 10 * i + 250 + 7 + 3).all()
+
+    x, bits = np.linspace(0, 1, 8), np.zeros((8, 3), np.int64)
+    wanted = np.sin(x) + 0.5 + np.maximum(x, 0.5)
+    by_libdevice[2, 4](x, bits)
+    assert np.allclose(x, wanted, 1e-7)
+    assert (bits[:, 0] == np.array([bin(k).count("1") for k in i]) + 6302).all()
+    assert (bits[:, 1] == 2 + np.maximum(i, 4)).all()
+    assert (bits[:, 2] == np.float32(1.5).view(np.int32)).all()
+
+    h = np.random.default_rng(34).normal(size=1002).astype(np.float16)
+    a, b, c = h[:-2], h[1:-1], h[2:]
+    found, signs = np.zeros((1000, 8), np.float16), np.zeros(1000, np.int32)
+    of_halves[10, 128](h, found, signs)
+    fused = (a.astype(np.longdouble) * b + c).astype(np.float16)
+    columns = (a + b, a - b, a * b, a / b, fused, a, np.sqrt(abs(a)))
+    for column, wanted in enumerate(columns):
+        assert (found[:, column] == wanted).all(), column
+    assert np.allclose(found[:, 7], np.exp(a), 1e-3)
+    assert (signs == (a < b) + 2 * (a == b) + 4 * (a >= b)).all()
+
+
 def main() -> None:
     check_language()
     check_atomics()
+    check_arithmetic()
     talks[1, 4](1.5)
     try:
         communicates[1, 1](np.zeros(1))

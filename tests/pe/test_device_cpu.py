@@ -52,6 +52,7 @@ import os, signal, sys, threading, time
 import numpy as np
 import pyshmem.device
 from numba import cuda
+from pyshmem import barrier_all
 
 @cuda.jit
 def raises(x):
@@ -71,7 +72,15 @@ def unknown(x):
 
 @cuda.jit
 def halves(x):
-    x[0] = cuda.fp16.hadd(x[0], x[1])
+    x[0] = cuda.fp16.no_such_half(x[0])
+
+@cuda.jit
+def host_routine(x):
+    pyshmem.put(x, x, 0)
+
+@cuda.jit
+def host_routine_by_name(x):
+    barrier_all()
 
 @cuda.jit
 def spins(x):
@@ -84,14 +93,15 @@ def crashes(x):
         x[1 << 40] = 1
 
 zeros = np.zeros(4)
-for kernel in (raises, deadlocks, unknown, halves):
+for kernel in (raises, deadlocks, unknown, halves, host_routine, host_routine_by_name):
     try:
         kernel[2, 4](zeros)
     except Exception as error:
         lines = [line for line in str(error).splitlines() if "cuda." in line or len(line) < 120]
         print(kernel.__name__, type(error).__name__, lines[-1 if kernel is deadlocks else 0])
         print(*getattr(error, "__notes__", ()))
-        print([line for line in str(error).splitlines() if "not compiled" in line])
+        words = "not compiled", "host routine"
+        print([line for line in str(error).splitlines() if any(word in line for word in words)])
 spins[1, 1](np.ones(4))
 threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
@@ -100,6 +110,50 @@ except KeyboardInterrupt:
     print("interrupted")
 sys.stdout.flush()
 crashes[4, 16](zeros)
+"""
+
+
+OUTSIDE = """
+import numpy as np
+import pyshmem.device
+from numba import cuda, int32
+
+TABLE = np.arange(5)
+
+@cuda.jit(device=True)
+def read(row, at):
+    return row[at]
+
+@cuda.jit
+def argument(x, i):
+    if cuda.grid(1) == 5:
+        x[i, 2] = 1
+
+@cuda.jit
+def shared(x, i):
+    part = cuda.shared.array(8, int32)
+    part[i] = 1
+    x[0, 0] = part[0]
+
+@cuda.jit
+def atomic(x, i):
+    cuda.atomic.add(x, (i, 0), 1)
+
+@cuda.jit
+def inlined(x, i):
+    x[0, 0] = read(x[1], i)
+
+@cuda.jit
+def constant(x, i):
+    x[0, 0] = TABLE[i]
+
+CASES = [(argument, index) for index in (3, -4, 4, -5)]
+for kernel, index in (*CASES, (shared, 8), (atomic, 40), (inlined, 6), (constant, 5)):
+    try:
+        kernel[2, 4](np.zeros((4, 4)), index)
+        print("fine")
+    except IndexError as error:
+        print(error)
 """
 
 
@@ -139,7 +193,9 @@ def test_what_goes_wrong_in_kernels_on_cpus_is_told(
         "raises ValueError five\nin kernel raises, block (1, 0, 0), thread (1, 0, 0)\n",
         ", 0, 0): threads 0-2 at syncthreads; threads 3 at a warp's meeting\n",
         "cuda.no_such_name is not compiled for the CPU yet",
-        "cuda.fp16 is not compiled for the CPU yet",
+        "cuda.fp16.no_such_half is not compiled for the CPU yet",
+        "pyshmem.put is a host routine; in kernels use pyshmem.device.put",
+        "pyshmem.barrier_all is a host routine; in kernels use pyshmem.device.barrier_all",
         "interrupted\n",
     ):
         assert part in done.stdout
@@ -147,11 +203,34 @@ def test_what_goes_wrong_in_kernels_on_cpus_is_told(
     assert done.returncode < 0
 
 
+def test_indices_out_of_bounds_are_told_in_checking_mode(
+    run_command: Callable, kept: dict[str, str]
+) -> None:
+    done = run_command(
+        [sys.executable, "-c", OUTSIDE], 200, PYSHMEM_DEVICE="cpu", PYSHMEM_CHECK="1", **kept
+    )
+    cases = (
+        (4, 4, "x", 15, "argument"), (-5, 4, "x", 15, "argument"), (8, 8, "part", 20, "shared"),
+        (40, 4, "x", 25, "atomic"), (6, 4, "row", 10, "inlined"), (5, 5, "TABLE", 33, "constant"),
+    )  # fmt: skip
+    wanted = [
+        f"index {index} is out of bounds for axis 0 with size {size} of {name}, <string>:{line}, "
+        f"in kernel {kernel}, block ({{0}}, 0, 0), thread ({{0}}, 0, 0)"
+        for index, size, name, line, kernel in cases
+    ]
+    told = ["fine", "fine", *(text.format(int("argument" in text)) for text in wanted)]
+    assert done.stdout.splitlines() == told, done.stderr
+
+
 #: Files of the device suite that pass there. Most of their time is the compiler's.
-FILES = ["faults"]
-LONG = ["atomics", "messages", "signals", "waits", "put_get"]
+FILES = ["faults", "locks", "old_replies", "loads_beside_kernels"]
+LONG = [
+    "arguments", "atomics", "atomics_nbi", "collectives", "device_contexts", "ll", "messages",
+    "put_get", "reduce_scatter", "roads", "signals", "strided", "teams", "traps", "waits",
+]  # fmt: skip
 
 
+@pytest.mark.timeout(1000)
 @pytest.mark.parametrize(
     "name", [*FILES, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)]
 )

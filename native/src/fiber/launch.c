@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * A launch: the caller's thread is the first worker, and the others live as long as the launch. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +77,23 @@ ishmemx_cpu_thread_t *pysh_cpu_self(void) {
     return &pysh_worker->running->seen;
 }
 
+void pysh_cpu_out_of_bounds(const char *what, int64_t index, int64_t axis, int64_t size) {
+    const ishmemx_cpu_thread_t *seen = pysh_cpu_self();
+    grid_t *grid = pysh_worker->grid;
+    ishmemx_cpu_launch_t *launch = grid->launch;
+
+    pthread_mutex_lock(&grid->mutex);
+    if (!atomic_load(&grid->stop)) { /* the first one is told */
+        snprintf(launch->text, sizeof launch->text, "index %lld is out of bounds for axis %lld with size %lld of %s",
+                 (long long)index, (long long)axis, (long long)size, what);
+        memcpy(launch->block, seen->block, sizeof launch->block);
+        memcpy(launch->thread, seen->thread, sizeof launch->thread);
+        pysh_grid_stop(grid, ISHMEMX_CPU_OUT_OF_BOUNDS);
+    }
+    pthread_mutex_unlock(&grid->mutex);
+    pysh_leave();
+}
+
 void pysh_cpu_print(const ishmemx_cpu_word_t *words, int64_t count) {
     grid_t *grid = pysh_worker->grid;
     ishmemx_cpu_launch_t *launch = grid->launch;
@@ -114,7 +132,7 @@ int64_t ishmemx_cpu_symbol(const char *name) {
         ROW(pysh_cpu_run),        ROW(pysh_cpu_self),           ROW(pysh_cpu_sync),      ROW(pysh_cpu_sync_count),
         ROW(pysh_cpu_warp),       ROW(pysh_cpu_live_lanes),     ROW(pysh_cpu_grid_sync), ROW(pysh_cpu_yield),
         ROW(pysh_cpu_went_on),    ROW(pysh_cpu_shared),         ROW(pysh_cpu_no_state),  ROW(pysh_cpu_print),
-        ROW(ishmemx_leaf_atomic), ROW(ishmemx_leaf_time_awake), ROW(ishmemx_leaf_now),
+        ROW(ishmemx_leaf_atomic), ROW(ishmemx_leaf_time_awake), ROW(ishmemx_leaf_now),   ROW(pysh_cpu_out_of_bounds),
     };
 #undef ROW
 

@@ -33,7 +33,7 @@ def near(job):
 @pytest.fixture
 def heap(job, near):
     """The heap of arrays for kernels: with PYSHMEM_P2P=0 real GPUs are served on the host heap."""
-    return "device" if near(job.my_pe) or job.device == "sim" else "host"
+    return "device" if near(job.my_pe) or job.device in library.SIMULATED else "host"
 
 
 @pytest.fixture

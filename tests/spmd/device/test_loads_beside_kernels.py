@@ -16,6 +16,7 @@ from numba import cuda
 
 import pyshmem
 from pyshmem import device as shmem
+from pyshmem._core import library
 
 
 @cuda.jit
@@ -33,7 +34,7 @@ def waiting(job):
         sig, out = pyshmem.new_signal(heap="device"), pyshmem.zeros(1, "int64", heap="device")
         shmem.prepare(wait_for_the_host, sig, out)
         pyshmem.barrier_all()
-        if job.device == "sim":  # its launches return when the kernel has ended
+        if job.device in library.SIMULATED:  # its launches return when the kernel has ended
             thread = threading.Thread(target=lambda: wait_for_the_host[1, 1](sig, out))
             thread.start()
         else:  # a stream that no other waits for
@@ -43,7 +44,7 @@ def waiting(job):
             yield
         finally:
             pyshmem.signal_set(sig, 1, job.my_pe)
-            thread.join() if job.device == "sim" else cuda.synchronize()
+            thread.join() if job.device in library.SIMULATED else cuda.synchronize()
         assert pyshmem.to_numpy(out).tolist() == [7]
         pyshmem.barrier_all()
 

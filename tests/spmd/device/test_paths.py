@@ -149,7 +149,7 @@ def test_atomics_take_the_ring_where_the_link_has_none(job, p2p, near, place, sh
     words, sig = place(np.full(4, 4, np.int64)), place(np.zeros(2, np.uint64))
     old = place(np.zeros(2, np.int64))
     by_owner = library.device_state()[state.BY_OWNER + right // 64] >> right % 64 & 1
-    if job.device == "sim":
+    if job.device in library.SIMULATED:
         assert by_owner == (job.n_pes > 1 and library.setting("P2P_ATOMICS")[0] == "owner" and p2p)
     assert requests_of(one_of_each, (1, 1), words, sig, old, right) == (
         3 * by_owner if near(right) else 6

@@ -43,6 +43,22 @@ def with_arity(arity: int, typing: Callable):
     return intrinsic(routine)
 
 
+def _emitted(emit: Callable, context, builder, args):
+    """What ``emit`` makes; TypingError where it has nothing for a type.
+
+    Numba may make the code of a function before it refuses what its caller gives to it, and what is not
+    an error of its own would end the compilation before the refusal is told.
+    """
+    try:
+        return emit(context, builder, *args)
+    except errors.NumbaError:
+        raise
+    except Exception as error:
+        raise errors.TypingError(
+            f"{emit.__name__} has no code for these types: {error!r}"
+        ) from error
+
+
 def leaf(kinds) -> Callable:
     """Makes an intrinsic of ``emit(context, builder, *arguments)``, which returns an LLVM value or None.
 
@@ -63,7 +79,7 @@ def leaf(kinds) -> Callable:
             def codegen(context, builder, _sig, args):
                 rows = zip(names, given, args, strict=True)
                 args = [kind if name == "like" else value for name, kind, value in rows]
-                value = emit(context, builder, *args)
+                value = _emitted(emit, context, builder, args)
                 return context.get_dummy_value() if value is None else value
 
             return signature(result, *wanted), codegen

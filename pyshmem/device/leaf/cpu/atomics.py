@@ -36,7 +36,15 @@ def _place(context: Any, builder: Any, array: Any, value: Any, index: Any, given
         for one, kind in zip(values, kinds, strict=True)
     ]
     made = arrayobj.make_array(array)(context, builder, value)
-    return cgutils.get_item_pointer(context, builder, array, made, indices, wraparound=True)
+    return cgutils.get_item_pointer(
+        context,
+        builder,
+        array,
+        made,
+        indices,
+        wraparound=True,
+        boundscheck=context.enable_boundscheck,
+    )
 
 
 def _check_index(array: Any, index: Any, name: str) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""float16 and bfloat16, which Numba's CPU lacks: elements that are moved, converted and summed.
+"""float16 and bfloat16, which Numba's CPU lacks: elements that are moved and converted.
 
-Kernels convert them to float32 to compute; arithmetic on them does not compile.
+Kernels convert bfloat16 to float32 to compute; float16's own arithmetic is in ``half_math``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from numba.core import datamodel
 from numba.core.datamodel.models import FloatModel, PrimitiveModel
 from numba.core.imputils import Registry
 from numba.core.typeconv import Conversion
+from numba.core.typing.templates import Registry as TypingRegistry
 
 from ...._core.dtypes import as_dtype
 from ...._foreign import numba_cpu
 from ..compiled.llvm import I16, I32
 
-registry = Registry("pyshmem_cpu_halves")
+registry, typing_registry = Registry("pyshmem_cpu_halves"), TypingRegistry()
 
 
 class BFloat16(types.Number):

@@ -26,8 +26,11 @@ from ...._foreign import numba_cpu
 from ..sim import launches as simulated
 from ..sim.arrays import ndarray_of
 from . import atomics as atomics  # fills the names of cuda
+from . import half_math as half_math
 from . import language as language
+from . import libdevice as libdevice
 from . import printing, store
+from . import vectors as vectors
 from .state import STATE, STATE_NAME
 from .target import (
     I32,
@@ -36,6 +39,7 @@ from .target import (
     KernelDispatcher,
     compiled,
     dispatcher_of,
+    options_of,
     runtime_function,
 )
 
@@ -130,7 +134,7 @@ class Compiled:
         return made
 
     def _make(self, kinds: Any) -> _Launcher:
-        name = store.digest_of(self.kernel.fn, kinds, f"fastmath {self.kernel._fastmath}")
+        name = store.digest_of(self.kernel.fn, kinds, repr(options_of(self.kernel)))
         own: list[_Launcher] = []
 
         def make() -> store.Code | None:
@@ -230,6 +234,9 @@ def _raise(name: str, launch: Any) -> None:
         raise KeyboardInterrupt(f"in kernel {name}")
     if launch.end == lib.ISHMEMX_CPU_NO_STATE:
         raise not_initialized("a kernel uses pyshmem.device")
+    if launch.end == lib.ISHMEMX_CPU_OUT_OF_BOUNDS:
+        text = ffi.string(launch.text).decode(errors="replace")
+        raise IndexError(f"{text}, in kernel {name}, {_where(launch)}")
     if launch.end == lib.ISHMEMX_CPU_FAILED:
         text = ffi.string(launch.text).decode()
         what = "deadlocked" if " at " in text else "failed"

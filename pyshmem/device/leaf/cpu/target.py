@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding
 from llvmlite import ir
 from numba import cuda, types
-from numba.core import errors, typing
+from numba.core import cgutils, errors, typing
 from numba.core.decorators import jit
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUTarget
@@ -23,8 +24,9 @@ from numba.cuda.simulator.kernel import FakeCUDAKernel
 from numba.extending import intrinsic
 from numba.extending import register_jitable as register_jitable
 
-from ...._core.library import ffi, lib
+from ...._core.library import ffi, lib, setting_number
 from ...._foreign import numba_cpu
+from ....host.kernels.host_only import Language
 from . import halves
 
 NAME = "pyshmem_cpu"
@@ -32,6 +34,8 @@ NAME = "pyshmem_cpu"
 LOWER: dict[str, Any] = {}
 #: What ``numba.cuda`` has in kernels, by name; ``language`` fills it.
 LANGUAGE: dict[str, Any] = {}
+#: What stands for a value of Numba's in kernels, or None; ``libdevice`` and ``vectors`` add to it.
+MEANINGS: list[Callable[[Any], Any]] = []
 RANK = ffi.offsetof("ishmemx_cpu_thread_t", "rank")
 
 I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
@@ -40,8 +44,25 @@ VOID = ir.VoidType()
 
 _OPTIONS = {
     "error_model": "numpy", "_nrt": False, "nogil": True, "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
+    "no_cfunc_wrapper": True, "boundscheck": False, "pipeline_class": numba_cpu.KernelCompiler,
 }  # fmt: skip
+
+
+_LANGUAGE = Language("pyshmem.device", lambda: False)
+
+
+def _refuse_host_routine(value: Any) -> None:
+    """TypingError: it is one of the package's, of which Numba says only that it knows no type of it."""
+    name = getattr(value, "__name__", "")
+    if name and getattr(sys.modules["pyshmem"], name, None) is value:
+        advice = _LANGUAGE.advice(name, method=False)
+        raise errors.TypingError(f"pyshmem.{name} is a host routine; {advice}")
+
+
+def _missing(name: str) -> Exception:
+    return errors.TypingError(
+        f"{name} is not compiled for the CPU yet: run with --device sim, which interprets kernels"
+    )
 
 
 class KernelTarget(CPU):
@@ -51,8 +72,15 @@ class KernelTarget(CPU):
 class _Typing(typing.Context):
     """Types of what kernels name."""
 
+    def load_additional_registries(self) -> None:
+        super().load_additional_registries()
+        self.install_registry(halves.typing_registry)
+
     def resolve_module_constants(self, typ: Any, attr: str) -> Any:
         if typ.pymod is not cuda:
+            name = typ.pymod.__name__
+            if name.startswith("numba.cuda.") and not hasattr(typ.pymod, attr):
+                raise _missing(f"{name.removeprefix('numba.')}.{attr}")
             return super().resolve_module_constants(typ, attr)
         if attr == "laneid":
             return types.int32
@@ -61,18 +89,23 @@ class _Typing(typing.Context):
         value = vars(cuda).get(attr)
         if value is not None:
             try:
-                return super().resolve_value_type(value)
+                return self.resolve_value_type(value)
             except ValueError:
                 pass
-        raise errors.TypingError(
-            f"cuda.{attr} is not compiled for the CPU yet: run with --device sim, which interprets"
-            " kernels"
-        )
+        raise _missing(f"cuda.{attr}")
 
     def resolve_value_type(self, val: Any) -> Any:
         if isinstance(val, FakeCUDAKernel):
             return types.Dispatcher(dispatcher_of(val))
-        return super().resolve_value_type(val)
+        for meaning in MEANINGS:
+            if (found := meaning(val)) is not None:
+                self.refresh()  # it may have been made now
+                return super().resolve_value_type(found)
+        try:
+            return super().resolve_value_type(val)
+        except ValueError:
+            _refuse_host_routine(val)
+            raise
 
 
 class _Context(numba_cpu.KernelContext):
@@ -131,11 +164,16 @@ def compiled(*given: Any, **options: Any) -> Any:
 jit_registry[KernelTarget] = compiled
 
 
+def options_of(kernel: Any) -> dict[str, bool]:
+    """In checking mode indices are looked at, of users' functions: the library has views of its own."""
+    return {"fastmath": bool(kernel._fastmath), "boundscheck": bool(setting_number("CHECK"))}
+
+
 def dispatcher_of(kernel: Any) -> Any:
     """What compiles a function under ``cuda.jit``: one for all configurations of it."""
     made = vars(kernel.fn).get("__pyshmem_cpu__")
     if made is None:
-        made = compiled(kernel.fn, fastmath=bool(kernel._fastmath))
+        made = compiled(kernel.fn, **options_of(kernel))
         kernel.fn.__pyshmem_cpu__ = made
     return made
 
@@ -146,7 +184,7 @@ _FUNCTIONS = (
     "pysh_cpu_run", "pysh_cpu_self", "pysh_cpu_sync", "pysh_cpu_sync_count", "pysh_cpu_warp",
     "pysh_cpu_live_lanes", "pysh_cpu_grid_sync", "pysh_cpu_yield", "pysh_cpu_went_on",
     "pysh_cpu_shared", "pysh_cpu_no_state", "pysh_cpu_print", "ishmemx_leaf_atomic",
-    "ishmemx_leaf_time_awake", "ishmemx_leaf_now",
+    "ishmemx_leaf_time_awake", "ishmemx_leaf_now", "pysh_cpu_out_of_bounds",
 )  # fmt: skip
 for _name in _FUNCTIONS:  # by name, in this process's code and in what the store keeps
     llvmlite.binding.add_symbol(_name, lib.ishmemx_cpu_symbol(_name.encode()))
@@ -175,6 +213,18 @@ def call(builder: Any, name: str, result: Any, *arguments: Any, pure: bool = Fal
 def self_pointer(builder: Any) -> Any:
     """The thread's ``ishmemx_cpu_thread_t``."""
     return call(builder, "pysh_cpu_self", POINTER, pure=True)
+
+
+def _report_bounds(builder: Any, where: str, index: Any, axis: Any, size: Any) -> None:
+    text = cgutils.global_constant(
+        builder.module, "pyshmem_access", cgutils.make_bytearray(where.encode() + b"\0")
+    )
+    place = builder.bitcast(text, POINTER)
+    number = I64(axis) if isinstance(axis, int) else axis
+    call(builder, "pysh_cpu_out_of_bounds", VOID, place, index, number, size)
+
+
+numba_cpu.report_bounds(_report_bounds)
 
 
 def thread_word(builder: Any, offset: int, kind: Any = I32) -> Any:
