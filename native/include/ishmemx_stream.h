@@ -93,6 +93,16 @@ ISHMEMX_API int ishmemx_has_far_pes(void);
 ISHMEMX_API int ishmemx_stream_blocks(int *most);
 /* The words of the state block have changed. */
 ISHMEMX_API int ishmemx_kernels_refill(void);
+/* A kernel that another library has loaded on this PE's GPU, and how it is launched: `function` is a CUfunction. */
+typedef struct {
+    void *function;
+    unsigned grid[3], threads, shared; /* blocks; threads and bytes of shared memory of a block */
+    int cooperative, early;            /* its blocks meet; it may start before those in front of it end */
+} ishmemx_loaded_t;
+/* 1: it takes `count` arguments of so many bytes each, one behind the other, and no more, as far as the driver says. */
+ISHMEMX_API int ishmemx_loaded_takes(const ishmemx_loaded_t *kernel, int count, const size_t *nbytes, int *takes);
+/* `arguments` point to them. The fault of an earlier kernel is told first, as by every call. */
+ISHMEMX_API int ishmemx_loaded_launch(const ishmemx_loaded_t *kernel, void **arguments, void *stream);
 /* 10 * major + minor of the GPU. */
 ISHMEMX_API int ishmemx_cuda_capability(int *capability);
 /* Simulator: who runs kernels, in the thread of their stream; arguments are words, an array seven of them: 0, 0, its

@@ -56,6 +56,10 @@ vectorcallfunc fast_atomic_entry(const char *family);
 vectorcallfunc fast_signal_entry(const char *family);
 vectorcallfunc fast_team_entry(const char *family);
 
+/* Kernels of other libraries (launch.c). */
+extern PyTypeObject fast_launch_type;
+int fast_launch_setup(void); /* -1 with an exception */
+
 PyObject *fast_tell_missing(PyObject *module, PyObject *args); /* (the package, its function) */
 
 /* ---- arguments (arguments.c); each returns false where `slow` has to look ---- */

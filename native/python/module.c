@@ -115,9 +115,10 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "pyshmem._c
 PyMODINIT_FUNC PyInit__fast(void) {
     PyObject *made;
 
-    if (PyType_Ready(&call_type) || !(made = PyModule_Create(&module)))
+    if (PyType_Ready(&call_type) || fast_launch_setup() || !(made = PyModule_Create(&module)))
         return NULL;
-    if (PyModule_AddObjectRef(made, "Call", (PyObject *)&call_type)) {
+    if (PyModule_AddObjectRef(made, "Call", (PyObject *)&call_type) ||
+        PyModule_AddObjectRef(made, "Launch", (PyObject *)&fast_launch_type)) {
         Py_DECREF(made);
         return NULL;
     }

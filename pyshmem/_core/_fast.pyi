@@ -14,6 +14,26 @@ class Call(Generic[_P, _R]):
     def __init__(self, slow: Callable[_P, _R], family: str, op: int = 0, /) -> None: ...
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
 
+class Launch:
+    """A kernel that another library has loaded, with its arguments but the first ``in_front``."""
+
+    def __init__(
+        self,
+        function: int,
+        grid: tuple[int, int, int],
+        threads: int,
+        shared: int,
+        cooperative: bool,
+        early: bool,
+        kinds: str,
+        in_front: int,
+        rest: tuple[Any, ...],
+        kept: object,
+        /,
+    ) -> None: ...
+    def __call__(self, stream: int, /, *in_front: Any) -> bool: ...
+    def takes(self) -> bool: ...
+
 def setup(
     symmetric_array: type,
     ndarray: type,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 from triton import compiler, knobs
 from triton._utils import type_canonicalisation_dict
@@ -23,7 +23,61 @@ DTYPES: dict[Any, str] = type_canonicalisation_dict
 
 HOOKS = (AFTER_COMPILATION, COMPILE, AGGREGATE)
 
+#: How a kernel takes an argument, by Triton's name of its type: as ``native/python/launch.c`` has kinds.
+_KINDS = {"i32": "i", "u32": "I", "i64": "q", "u64": "Q", "fp32": "f", "f32": "f", "fp64": "d"}
+_SCRATCH = ("global_scratch_size", "profile_scratch_size")
+_OVERSIZED = 228 << 10  # bytes of shared memory from which on a launch has an attribute more
+
 _guarded = False
+
+
+class Loaded(NamedTuple):
+    """A kernel that Triton has loaded, as the driver launches it.
+
+    Attributes:
+        function: the driver's handle.
+        threads, shared: of a block; bytes of shared memory.
+        cooperative, early: blocks meet; it may start before those in front of it end.
+        places: which parameters of the source are arguments of the machine code, by their number.
+        kinds: how it takes these, and behind them two addresses of scratch memory, of which it has none.
+    """
+
+    function: int
+    threads: int
+    shared: int
+    cooperative: bool
+    early: bool
+    places: tuple[int, ...]
+    kinds: str
+
+
+def loaded(compiled: Any) -> Loaded | None:
+    """What a launch by the driver needs to know; None: this kernel is for Triton alone to launch."""
+    of = compiled.metadata
+    types = tuple(compiled.src.signature.values())
+    places = tuple(place for place, name in enumerate(types) if name != "constexpr")
+    kinds = [
+        "P" if str(types[place]).startswith("*") else _KINDS.get(types[place]) for place in places
+    ]
+    if (
+        None in kinds
+        or of.num_ctas != 1
+        or of.shared > _OVERSIZED
+        or any(getattr(of, name, 0) for name in _SCRATCH)
+    ):
+        return None
+    return Loaded(
+        compiled.function, of.num_warps * of.warp_size, of.shared, bool(of.launch_cooperative_grid),
+        bool(of.launch_pdl), places, "".join(map(str, kinds)) + "PP",
+    )  # fmt: skip
+
+
+def launches_are_watched() -> bool:
+    """Whether somebody, a profiler for one, is called by Triton at each launch."""
+    for hook in (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook):
+        if hook is not None and getattr(hook, "calls", True):
+            return True
+    return False
 
 
 def aggregate(cls: Any) -> Any:

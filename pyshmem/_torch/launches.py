@@ -3,7 +3,9 @@
 
 Triton looks at each argument of each launch to find the compiled kernel. That is most of a launch's host
 time, and with the same sizes, dtypes and constants the outcome differs by one thing: whether addresses
-are multiples of 16. Where all of them are, a launch goes to the kernel that was found before.
+are multiples of 16. Where all of them are, a launch goes to the kernel that was found before: by the
+extension, in one call of the driver, or by Triton where that has more to do for it, or the kernel takes
+what the extension does not know.
 """
 
 from __future__ import annotations
@@ -15,9 +17,12 @@ from typing import Any
 import torch
 from triton.compiler import CompiledKernel
 
+from .._core import _fast
+from .._foreign import triton as foreign
 from .._foreign.torch import raw_stream
 from ..host.job import runtime
 from ..host.observe import stages
+from ..triton.runtime.context import Context
 
 _UNIT = 16  # what Triton knows of addresses: whether they are multiples of it
 
@@ -67,34 +72,41 @@ class Launch:
         self._kernel, self._grid = kernel, (grid, 1, 1) if isinstance(grid, int) else (*grid, 1)
         self._behind, self._constants = tuple(behind), constants
         self._again: Callable[..., Any] | None = None  # of what was compiled
+        self._direct: _fast.Launch | None = None  # the same by the driver
         self._rest: list[Any] = []
         self._asked: list[int] = []
         self._changes = _changes
+
+    def again(
+        self,
+        tensors: Sequence[torch.Tensor],
+        numbers: Sequence[int] = (),
+        stream: int | None = None,
+    ) -> bool:
+        """Launch it if it has been before and addresses are aligned; False: it was not launched."""
+        if self._again is None or self._changes != _changes:
+            return False
+        where = current_stream() if stream is None else stream
+        if self._direct is not None and not foreign.launches_are_watched():
+            return self._direct(where, *tensors, *numbers)
+        addresses = [one.data_ptr() for one in tensors]
+        if any(address % _UNIT for address in addresses):
+            return False
+        rest = self._rest
+        for place in self._asked:
+            rest[place] = self._behind[place].data_ptr()
+        self._again(*addresses, *numbers, *rest, stream=where)
+        return True
 
     def __call__(
         self,
         tensors: Sequence[torch.Tensor],
         numbers: Sequence[int] = (),
         stream: int | None = None,
-        addresses: Sequence[int] | None = None,
     ) -> None:
-        """Launch it on torch's current stream, or on that of a handle.
-
-        ``addresses``: those of the tensors, where the caller has asked for them.
-        """
-        if self._again is not None and self._changes == _changes:
-            if addresses is None:
-                addresses = [one.data_ptr() for one in tensors]
-            together = 0
-            for address in addresses:
-                together |= address
-            if not together % _UNIT:
-                rest = self._rest
-                for place in self._asked:
-                    rest[place] = self._behind[place].data_ptr()
-                where = current_stream() if stream is None else stream
-                self._again(*addresses, *numbers, *rest, stream=where)
-                return
+        """Launch it on torch's current stream, or on that of a handle."""
+        if self.again(tensors, numbers, stream):
+            return
         if stream is None:
             self._first(tensors, numbers)
         else:
@@ -109,6 +121,29 @@ class Launch:
         if all(one.data_ptr() % _UNIT == 0 for one in tensors):
             self._rest = self._all_behind(len(given))
             self._again, self._changes = compiled[self._grid], _changes
+            self._direct = self._by_driver(compiled, len(given))
+
+    def _by_driver(self, compiled: Any, in_front: int) -> _fast.Launch | None:
+        """The kernel as the extension launches it; None: Triton does.
+
+        What a context is asked for at each launch the library looks at, too: faults, the end of the job.
+        """
+        asked = [self._behind[place] for place in self._asked]
+        on_gpu = runtime.initialized() and runtime.device_name() == "cuda"
+        if not on_gpu or not all(self._grid) or not all(isinstance(one, Context) for one in asked):
+            return None
+        loaded = foreign.loaded(compiled)
+        if loaded is None or loaded.places[:in_front] != tuple(range(in_front)):
+            return None
+        rest = list(self._rest)
+        for place, one in zip(self._asked, asked, strict=True):
+            rest[place] = one.data_ptr()
+        values = (*(rest[place - in_front] for place in loaded.places[in_front:]), 0, 0)
+        made = _fast.Launch(
+            loaded.function, self._grid, loaded.threads, loaded.shared, loaded.cooperative,
+            loaded.early, loaded.kinds, in_front, values, compiled,
+        )  # fmt: skip
+        return made if made.takes() else None
 
     def _all_behind(self, in_front: int) -> list[Any]:
         """What is behind the first ones, in the kernel's order: tensors, which stay, by their address.
@@ -129,3 +164,4 @@ def _forget() -> None:
 
 
 stages.on_change(_forget)
+runtime.on_finalize(_forget)  # contexts and addresses are those of one job

@@ -168,6 +168,30 @@ static CUresult launch_word(stream_t *stream, void *function, void **argument) {
                                          .number = *(int *)argument[3]});
 }
 
+/* A kernel that another library has loaded: it takes an address, an int and, at a multiple of 8, an address. */
+CUresult cuFuncGetParamInfo(void *function, size_t index, size_t *offset, size_t *nbytes) {
+    static const size_t places[] = {0, 8, 16}, widths[] = {8, 4, 8};
+
+    if (function != FAKE_FOREIGN || index >= sizeof places / sizeof *places)
+        return INVALID_VALUE;
+    *offset = places[index];
+    *nbytes = widths[index];
+    return SUCCESS;
+}
+static CUresult launch_foreign(const launch_t *launch, void **argument) {
+    work_t work = {.kind = LIBRARY_KERNEL,
+                   .number = (int)(launch->grid[0] * launch->grid[1] * launch->grid[2]),
+                   .narrow = (int)launch->n_attributes};
+
+    work.words[0] = (int64_t)(*(uint64_t *)argument[0] - *(uint64_t *)argument[2]);
+    work.words[1] = *(int *)argument[1];
+    work.words[2] = launch->block[0];
+    work.words[3] = launch->shared;
+    for (unsigned i = 0; i < launch->n_attributes; i++)
+        work.words[4 + i] = launch->attributes[i].id;
+    return fake_enqueue(launch->stream, work);
+}
+
 /* A kernel that is not loaded, or finds no job in its state block, is a mistake of the library. */
 CUresult cuLaunchKernelEx(const launch_t *launch, library_t *function, void **argument, void **extra) {
     work_t work = {.kind = LIBRARY_KERNEL,
@@ -178,6 +202,8 @@ CUresult cuLaunchKernelEx(const launch_t *launch, library_t *function, void **ar
     (void)extra;
     if ((void *)function == FAKE_SET || (void *)function == FAKE_WAIT)
         return launch_word(launch->stream, function, argument);
+    if ((void *)function == FAKE_FOREIGN)
+        return launch_foreign(launch, argument);
     if (!function->loaded || !function->state[STATE_ABI] || launch->block[0] < 1 || launch->block[0] > 1024)
         return INVALID_VALUE;
     for (int i = 0; i < function->n_words; i++)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -246,3 +247,73 @@ def test_the_kernels_for_words_are_ptx_that_assembles(tmp_path: Path) -> None:
         nvjitlink.get_linked_cubin(linker, code)
         assert b"pysh_wait" in code
         nvjitlink.destroy(linker)
+
+
+LAUNCHES = """
+import ctypes
+from types import SimpleNamespace
+
+import pytest
+from pyshmem._core import _fast
+from pyshmem._core.errors import NotInitialized
+from pyshmem._core.library import check, ffi, lib
+from pyshmem.host import fast_calls
+
+fake = ctypes.CDLL("libcuda.so.1")
+FOREIGN, early = 4, 6
+
+
+def made(kinds="PiP", function=FOREIGN, in_front=2, rest=(32,), shape=(96, 512, False, True)):
+    return _fast.Launch(function, (2, 3, 1), *shape, kinds, in_front, rest, None)
+
+
+with pytest.raises(NotInitialized):
+    made()(0, 16, 3)
+config = ffi.new("ishmemx_config_t *")
+check(lib.ishmemx_config_from_environment(config))
+config.accelerator = lib.ISHMEMX_DEVICE_CUDA
+check(lib.ishmemx_init(config))
+stream = ffi.new("uintptr_t *")
+check(lib.ishmemx_stream_create(stream))
+
+
+def launched(launch, *in_front):
+    before = fake.fake_cuda_launched(0)
+    done = launch(stream[0], *in_front)
+    check(lib.ishmemx_stream_finish(stream[0]))
+    return done, fake.fake_cuda_launched(0) - before
+
+
+launch = made()
+assert launch.takes()
+assert not made("PPP").takes() and not made("Pi", rest=()).takes()
+assert not made("PiPP", rest=(32, 0)).takes()
+tensor = SimpleNamespace(data_ptr=lambda: 4096)
+assert launched(launch, tensor, -3) == (True, 1)
+assert [fake.fake_cuda_word(at) for at in range(5)] == [4064, -3, 96, 512, early]
+assert (fake.fake_cuda_shape(0), fake.fake_cuda_shape(1)) == (6, 1)
+assert launched(made(shape=(32, 0, True, True)), 48, 1) == (True, 1)
+assert (fake.fake_cuda_shape(1), fake.fake_cuda_word(5)) == (2, 2)
+assert launched(launch, 4096 + 8, 3) == (False, 0)  # compiled for multiples of 16
+with pytest.raises(OverflowError):
+    launch(stream[0], tensor, 1 << 31)
+with pytest.raises(AttributeError):
+    launch(stream[0], "x", 1)
+with pytest.raises(TypeError, match="a stream and 2"):
+    launch(stream[0], tensor)
+for wrong in (dict(kinds="PzP"), dict(in_front=1), dict(kinds="P" * 65, rest=(0,) * 63)):
+    with pytest.raises(ValueError, match="kinds"):
+        made(**wrong)
+check(lib.ishmemx_finalize())
+with pytest.raises(NotInitialized):
+    launch(0, 16, 3)
+print("ok")
+"""
+
+
+def test_kernels_of_other_libraries_are_launched(driver: Path, run_command: Callable) -> None:
+    """By the extension, in one call of the driver, with all that Triton's own launch says."""
+    settings = {"PYSHMEM_TIMEOUT": "30", "PYSHMEM_DEVICE_HEAP_SIZE": "8M"}
+    command = [sys.executable, "-c", LAUNCHES]
+    done = run_command(command, 60, check=True, LD_LIBRARY_PATH=str(driver), **settings)
+    assert (done.stdout, done.stderr) == ("ok\n", "")

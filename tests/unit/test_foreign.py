@@ -163,3 +163,55 @@ def test_one_folder_reaches_into_other_packages() -> None:
         if path.parent.name != "_foreign" and (wrong := complaints(path.read_text("utf-8")))
     }
     assert found == {}
+
+
+ARGUMENTS = """
+import re
+import pyshmem
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from pyshmem._foreign.triton import loaded
+
+
+@triton.jit
+def kernel(a, n, b, f, one, c, q, u, d, W: tl.constexpr):
+    more = n + q + u.to(tl.int64) + one
+    tl.store(a + tl.arange(0, W) + more, tl.load(b) + f + d.to(tl.float32) + tl.load(c))
+
+
+@triton.jit
+def narrow(a, n):
+    tl.store(a, n)
+
+
+def made(kernel, constants, **types):
+    source = ASTSource(kernel, types | dict.fromkeys(constants, "constexpr"), constants)
+    return triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 2})
+
+
+types = dict(a="*fp32", n="i32", b="*bf16", f="fp32", one="constexpr")
+types |= dict(c="*i64", q="i64", u="u32", d="fp64")
+found = made(kernel, {"one": 1, "W": 32}, **types)
+bits = {"P": "u64", "i": "u32", "I": "u32", "q": "u64", "f": "f32", "d": "f64"}
+arguments = re.findall(r"[.]param [.](\\w+)", found.asm["ptx"])
+print([bits[kind] for kind in loaded(found).kinds] == arguments)
+print(loaded(found).places, loaded(found).threads, loaded(made(narrow, {}, a="*i8", n="i8")))
+"""
+
+
+def test_a_kernel_of_triton_takes_what_we_say_that_it_takes(tmp_path: Path) -> None:
+    """Its machine code does: what the signature says, and scratch memory behind it."""
+    pytest.importorskip("triton")
+    program = tmp_path / "arguments.py"  # Triton reads the source of kernels
+    program.write_text(ARGUMENTS)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", program],
+        env={"PATH": "/usr/bin:/bin", "PYSHMEM_DEVICE": "cuda", "TRITON_INTERPRET": "0"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout == "True\n(0, 1, 2, 3, 5, 6, 7, 8) 64 None\n", done.stderr

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ishmemx.h"
+
 #define PYSH_STREAM_WORDS 32 /* arguments of a kernel at most */
 
 typedef struct pysh_blocks { /* a strided copy; strides in bytes */
@@ -58,6 +60,9 @@ typedef struct pysh_streams {
     /* `fetched`: device memory for an element, or NULL. */
     int (*amo)(int op, int type, void *address, uint64_t value, uint64_t cond, void *fetched, void *stream);
     int (*launch)(const pysh_launch_t *launch, void *stream);
+    /* Kernels that another library has loaded: does it take these arguments, and a launch. NULL: there are none. */
+    bool (*takes)(void *function, int count, const size_t *nbytes);
+    int (*launch_loaded)(const ishmemx_loaded_t *kernel, void **arguments, void *stream);
     int (*multiprocessors)(void); /* each runs a block of any kernel of ours; NULL: there is no limit */
     /* Kernels: a cubin, loaded for good, not inside a capture. `state` are the words of its state block, `stack` the
      * bytes a thread needs. */

@@ -147,7 +147,8 @@ enum {
     X_(CtxGetLimit, cuCtxGetLimit, (size_t *, int))                                                                    \
     X_(CtxSetLimit, cuCtxSetLimit, (int, size_t))
 
-/* Since 12.0 and 12.4; NULL where the driver is older: then there are no kernels on streams, or they load late. */
+/* Since 12.0 and 12.4; NULL where the driver is older: then there are no kernels on streams, or they load late, or
+ * nobody knows what a kernel takes. */
 #define PYSH_CUDA_NEWER_CALLS(X_)                                                                \
     X_(LaunchKernelEx, cuLaunchKernelEx, (const CUlaunchConfig *, CUfunction, void **, void **)) \
     X_(LibraryLoadData, cuLibraryLoadData,                                                       \
@@ -155,7 +156,8 @@ enum {
     X_(LibraryGetKernel, cuLibraryGetKernel, (CUkernel *, CUlibrary, const char *))              \
     X_(LibraryGetGlobal, cuLibraryGetGlobal, (CUdeviceptr *, size_t *, CUlibrary, const char *)) \
     X_(KernelGetFunction, cuKernelGetFunction, (CUfunction *, CUkernel))                         \
-    X_(FuncLoad, cuFuncLoad, (CUfunction))
+    X_(FuncLoad, cuFuncLoad, (CUfunction))                                                       \
+    X_(FuncGetParamInfo, cuFuncGetParamInfo, (CUfunction, size_t, size_t *, size_t *))
 
 typedef struct pysh_cuda {
 #define PYSH_X(_name, _symbol, _arguments) CUresult(*_name) _arguments;

@@ -12,6 +12,7 @@
 #include "accel/cuda/beside.h"
 #include "accel/cuda/driver.h"
 #include "accel/cuda/gpu.h"
+#include "accel/cuda/loaded.h"
 #include "accel/cuda/words.h"
 #include "base/status.h"
 
@@ -364,6 +365,8 @@ const pysh_streams_t pysh_cuda_streams = {
     .wait_by_kernel = pysh_cuda_wait_by_kernel,
     .amo = amo,
     .launch = launch,
+    .takes = pysh_cuda_takes,
+    .launch_loaded = pysh_cuda_launch_loaded,
     .multiprocessors = count_multiprocessors,
     .load = load,
     .refill = refill,
