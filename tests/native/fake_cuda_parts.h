@@ -79,9 +79,9 @@ extern __thread int fake_mode;      /* of captures, of the calling thread */
 extern __thread void *fake_context; /* current */
 
 /* The functions of the module for words, and one of another library; any other is that for atomic operations. */
-#define FAKE_SET    ((void *)1)
-#define FAKE_WAIT   ((void *)2)
-#define FAKE_SERVER ((void *)3)
+#define FAKE_SET     ((void *)1)
+#define FAKE_WAIT    ((void *)2)
+#define FAKE_SERVER  ((void *)3)
 #define FAKE_FOREIGN ((void *)4)
 
 /* Does a capture forbid the call? */

@@ -30,6 +30,7 @@ def _foreign(value: Any) -> bool:
 _NATIVE = frozenset(
     (torch.Tensor, torch.nn.Parameter, type(None), bool, int, float, str, tuple, list, Team)
 )
+_is_native = _NATIVE.issuperset
 
 
 def as_tensor(value: Any, name: str) -> Any:
@@ -100,7 +101,7 @@ def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*given: Any, **options: Any) -> Any:
         if "road" in options or "algorithm" in options:
             options = translate(options)
-        if _NATIVE.issuperset(map(type, (*given, *options.values()))):
+        if _is_native(map(type, given)) and _is_native(map(type, options.values())):
             return function(*given, **options)
         tensors = *given, *(value for name, value in options.items() if name not in _COUNTS)
         if not any(map(_foreign, tensors)):
