@@ -11,6 +11,8 @@ static struct {
     bool asks_keep; /* also where nothing is outstanding */
     PyObject *keep_name;
     PyObject *nelems_name, *ctx_name, *team_name, *dtype_name, *stream_name, *protocol_name;
+    PyTypeObject *stream; /* our own class, and its slot; NULL: not known yet */
+    Py_ssize_t stream_handle;
     PyTypeObject *gpu; /* CuPy's array; NULL: not in this job */
     PyObject *kind_of, *contiguous_name, *data_name, *ptr_name, *mem_name, *owner_name, *gone_name, *nbytes_name;
 } known;
@@ -88,6 +90,16 @@ PyObject *fast_know_gpu_arrays(PyObject *module, PyObject *args) {
     known.nbytes_name = interned("nbytes");
     known.kind_of = Py_NewRef(kind_of);
     known.gpu = (PyTypeObject *)Py_NewRef(type);
+    Py_RETURN_NONE;
+}
+
+PyObject *fast_know_streams(PyObject *module, PyObject *type) {
+    (void)module;
+    if (!PyType_Check(type))
+        return PyErr_Format(PyExc_TypeError, "%R is no class", type);
+    if (slot_find(type, "handle", &known.stream_handle))
+        return NULL;
+    known.stream = (PyTypeObject *)Py_NewRef(type);
     Py_RETURN_NONE;
 }
 
@@ -311,6 +323,8 @@ static bool stream_of(PyObject *stream, fast_options_t *options) {
     if (stream == Py_None)
         return true;
     options->on_stream = true;
+    if (known.stream && Py_IS_TYPE(stream, known.stream))
+        return handle_of(stream, known.stream, known.stream_handle, &options->stream);
     if (PyLong_CheckExact(stream)) {
         options->stream = PyLong_AsUnsignedLongLong(stream);
     } else {

@@ -87,6 +87,7 @@ bool fast_place(PyObject *array, fast_place_t *place);
 bool fast_signal(PyObject *array, PyObject *value, fast_place_t *word, uint64_t *bits_p);
 /* A contiguous local array of `kind` as a buffer, to be released. */
 bool fast_buffer(PyObject *array, PyObject *kind, bool writable, Py_buffer *buffer);
+PyObject *fast_know_streams(PyObject *module, PyObject *type);    /* pyshmem's own, with a slot `handle` */
 PyObject *fast_know_gpu_arrays(PyObject *module, PyObject *args); /* (CuPy's class, kind_of) */
 bool fast_ctx_options(PyObject *const *named, PyObject *names, int allowed, fast_options_t *options);
 bool fast_team_options(PyObject *const *named, PyObject *names, fast_options_t *options);

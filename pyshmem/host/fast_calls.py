@@ -47,6 +47,10 @@ runtime.on_init(_know_gpu_arrays)
 runtime.on_init(lambda: _fast.know_job(runtime.current().checks))
 
 
+#: The class of streams, with a slot ``handle``: others are asked for theirs by a call.
+know_streams = _fast.know_streams
+
+
 def tell_missing(package: ModuleType) -> None:
     """Who asks ``package`` for a name of another library is told what does the same here.
 

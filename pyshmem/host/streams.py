@@ -16,6 +16,7 @@ from typing import Any
 from .._core.arrays.checks import StreamLike, stream_handle
 from .._core.library import check, ffi, lib, owned
 from . import faults
+from .fast_calls import know_streams
 from .job import runtime
 from .job.handles import Handle
 from .kernels.stream_kernels import named, prepare, set_signals
@@ -147,5 +148,6 @@ def _settle() -> None:
     lib.ishmemx_streams_settle()  # finalize reports what did not end
 
 
+know_streams(Stream)
 faults.add_kernel_namer(named)
 runtime.on_finalize(_settle)
