@@ -89,7 +89,7 @@ def all_reduce_rmsnorm(
 def _wants_grad(given: Request) -> bool:
     if not torch.is_grad_enabled():
         return False
-    for one in given[:4]:  # a generator would take longer than all of it
+    for one in given[:4]:  # noqa: SIM110  (a generator would take longer than all of it)
         if one is not None and getattr(one, "requires_grad", False):
             return True
     return False
