@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from triton.compiler import CompiledKernel
 
-from .._core import _fast
 from .._foreign import triton as foreign
 from .._foreign.torch import raw_stream
+from ..host.fast_calls import LoadedKernel
 from ..host.job import runtime
 from ..host.observe import stages
 from ..triton.runtime.context import Context
@@ -72,7 +72,7 @@ class Launch:
         self._kernel, self._grid = kernel, (grid, 1, 1) if isinstance(grid, int) else (*grid, 1)
         self._behind, self._constants = tuple(behind), constants
         self._again: Callable[..., Any] | None = None  # of what was compiled
-        self._direct: _fast.Launch | None = None  # the same by the driver
+        self._direct: LoadedKernel | None = None  # the same by the driver
         self._rest: list[Any] = []
         self._asked: list[int] = []
         self._changes = _changes
@@ -87,8 +87,9 @@ class Launch:
         if self._again is None or self._changes != _changes:
             return False
         where = current_stream() if stream is None else stream
-        if self._direct is not None and not foreign.launches_are_watched():
-            return self._direct(where, *tensors, *numbers)
+        direct = self._direct
+        if direct is not None and where is not None and not foreign.launches_are_watched():
+            return direct(where, *tensors, *numbers)
         addresses = [one.data_ptr() for one in tensors]
         if any(address % _UNIT for address in addresses):
             return False
@@ -123,7 +124,7 @@ class Launch:
             self._again, self._changes = compiled[self._grid], _changes
             self._direct = self._by_driver(compiled, len(given))
 
-    def _by_driver(self, compiled: Any, in_front: int) -> _fast.Launch | None:
+    def _by_driver(self, compiled: Any, in_front: int) -> LoadedKernel | None:
         """The kernel as the extension launches it; None: Triton does.
 
         What a context is asked for at each launch the library looks at, too: faults, the end of the job.
@@ -139,7 +140,7 @@ class Launch:
         for place, one in zip(self._asked, asked, strict=True):
             rest[place] = one.data_ptr()
         values = (*(rest[place - in_front] for place in loaded.places[in_front:]), 0, 0)
-        made = _fast.Launch(
+        made = LoadedKernel(
             loaded.function, self._grid, loaded.threads, loaded.shared, loaded.cooperative,
             loaded.early, loaded.kinds, in_front, values, compiled,
         )  # fmt: skip

@@ -47,6 +47,8 @@ runtime.on_init(_know_gpu_arrays)
 runtime.on_init(lambda: _fast.know_job(runtime.current().checks))
 
 
+#: A kernel that another library has loaded, with its arguments but the first ones.
+LoadedKernel = _fast.Launch
 #: The class of streams, with a slot ``handle``: others are asked for theirs by a call.
 know_streams = _fast.know_streams
 

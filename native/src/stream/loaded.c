@@ -3,7 +3,7 @@
 #include "accel/accel.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "job/enter.h"
+#include "node/enter.h"
 #include "stream/stream.h"
 
 int ishmemx_loaded_takes(const ishmemx_loaded_t *kernel, int count, const size_t *nbytes, int *takes) {
