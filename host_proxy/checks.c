@@ -13,6 +13,7 @@
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
 #include "memory/address.h"
+#include "memory/place.h"
 
 #define FIRST_ADDRESS 4096         /* below is where null pointers lead */
 #define LAST_ADDRESS  (1ULL << 57) /* no process has memory above, on any machine with 64 bits */
@@ -23,8 +24,20 @@ static inline void *address(uint64_t word) {
     return (void *)(uintptr_t)word;
 }
 
+/* Kernels may name a heap's first bytes only where their collectives meet: the rest is other PEs' flags and lists. */
+static int check_kept(int heap, uint64_t offset, uint64_t nbytes, const char *what) {
+    if (pysh_place_wrong(heap, offset, nbytes) != PYSH_WRONG_SYSTEM)
+        return ISHMEMX_OK;
+    return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                     "%s: %" PRIu64 " bytes from byte %" PRIu64 " of the %s heap: its first %" PRIi64
+                     " are the library's own",
+                     what, nbytes, offset, heap == ISHMEMX_HEAP_HOST ? "host" : "device", pysh.arena[heap].system);
+}
+
 /* The side that is the calling PE's: any memory of the process, but where it is on a heap it stays there. */
 static int check_local(uint64_t place, uint64_t nbytes, const char *what) {
+    int status;
+
     if (place < FIRST_ADDRESS || place > LAST_ADDRESS || nbytes > LAST_ADDRESS - place)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: %" PRIu64 " bytes at %#" PRIx64 " are no memory of PE %d", what,
                          nbytes, place, pysh.pe);
@@ -37,16 +50,18 @@ static int check_local(uint64_t place, uint64_t nbytes, const char *what) {
                              "%s: %" PRIu64 " bytes at %#" PRIx64 " are in part on the %s heap, which has %" PRIu64
                              " bytes from %#" PRIx64,
                              what, nbytes, place, heap == ISHMEMX_HEAP_HOST ? "host" : "device", size, base);
+        if (place - base < size && (status = check_kept(heap, place - base, nbytes, what)))
+            return status;
     }
     return ISHMEMX_OK;
 }
 
-/* The side that is another PE's: all of it on a heap. */
+/* The side that is another PE's: all of it on a heap, and the program's. */
 static int check_far(uint64_t place, uint64_t nbytes, const char *what) {
     int64_t offset;
-    int heap;
+    int heap, status = pysh_own_heap_find(address(place), nbytes, what, &heap, &offset);
 
-    return pysh_own_heap_find(address(place), nbytes, what, &heap, &offset);
+    return status ? status : check_kept(heap, (uint64_t)offset, nbytes, what);
 }
 
 /* Both sides of a transfer of some bytes, each from its first to its last. */

@@ -6,6 +6,7 @@
 #include "base/elements.h"
 #include "base/state.h"
 #include "kernel.h"
+#include "memory/system_region.h"
 
 typedef unsigned __int128 wide_t;
 
@@ -75,12 +76,22 @@ static inline void regions_check(const char *when) {
             fail("%s: memory %d of PE 0 is not what right operations have made of it", when, i);
 }
 
-/* Is all of it on one heap? */
+/* In the first bytes of a heap, the library's own, of which others may name only where kernels' collectives meet? */
+static inline bool is_kept(int heap, wide_t offset, wide_t nbytes) {
+    wide_t system = (wide_t)pysh.arena[heap].system, tables = (wide_t)pysh.arena[heap].tables;
+
+    if (tables && offset + nbytes <= PYSH_SYNC_EPOCH)
+        return false;
+    return heap < ISHMEMX_HEAP_COUNT && offset < system &&
+           (offset < tables || offset + nbytes > (wide_t)pysh.arena[heap].tables_end);
+}
+
+/* Is all of it on one heap, and may others name it? */
 static inline bool on_heap(wide_t place, wide_t nbytes) {
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
         wide_t base = (uintptr_t)pysh.arena[heap].base, end = base + (wide_t)pysh.arena[heap].nbytes;
         if (place >= base && place < end)
-            return place + nbytes <= end;
+            return place + nbytes <= end && !is_kept(heap, place - base, nbytes);
     }
     return false;
 }
@@ -90,7 +101,7 @@ static inline uint64_t edge(uint64_t old) {
     int heap = (int)below(ISHMEMX_HEAP_COUNT);
     uint64_t base = (uintptr_t)pysh.arena[heap].base, end = base + (uint64_t)pysh.arena[heap].nbytes;
 
-    switch (below(12)) {
+    switch (below(14)) {
     case 0:
         return below(20);
     case 1:
@@ -113,6 +124,10 @@ static inline uint64_t edge(uint64_t old) {
         return old << below(32);
     case 10:
         return (1ULL << 63) / (1 + below(64));
+    case 11:
+        return base + below((uint64_t)pysh.arena[heap].system + 64) / 8 * 8;
+    case 12:
+        return below((uint64_t)pysh.arena[heap].system + 64) / 8 * 8;
     default:
         return draw();
     }

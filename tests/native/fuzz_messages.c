@@ -12,7 +12,7 @@ static _Atomic bool armed, was_wrong; /* the next message is to be changed; and 
 
 static bool stretch(uint64_t heap, wide_t offset, wide_t nbytes) {
     return heap < PYSH_ARENA_COUNT && pysh.arena[heap].base && offset < (wide_t)pysh.arena[heap].nbytes &&
-           offset + nbytes <= (wide_t)pysh.arena[heap].nbytes;
+           offset + nbytes <= (wide_t)pysh.arena[heap].nbytes && !is_kept((int)heap, offset, nbytes);
 }
 
 static bool amo_is_right(uint64_t op, uint64_t type, uint64_t heap, uint64_t offset) {
@@ -75,10 +75,10 @@ static void change(uint64_t *word) {
     }
 }
 
-void __real_pysh_far_post_slot(int pe, int64_t at, const pysh_slot_t *slot);
-void __wrap_pysh_far_post_slot(int pe, int64_t at, const pysh_slot_t *slot);
+void __real_pysh_am_post_slot(int pe, int64_t at, const pysh_slot_t *slot);
+void __wrap_pysh_am_post_slot(int pe, int64_t at, const pysh_slot_t *slot);
 
-void __wrap_pysh_far_post_slot(int pe, int64_t at, const pysh_slot_t *slot) {
+void __wrap_pysh_am_post_slot(int pe, int64_t at, const pysh_slot_t *slot) {
     uint64_t word[PYSH_MESSAGE_WORDS], phase = slot->word[0] >> 56;
     pysh_slot_t other;
 
@@ -91,7 +91,7 @@ void __wrap_pysh_far_post_slot(int pe, int64_t at, const pysh_slot_t *slot) {
             atomic_store(&was_wrong, true);
         }
     }
-    __real_pysh_far_post_slot(pe, at, slot);
+    __real_pysh_am_post_slot(pe, at, slot);
 }
 
 /* ---- calls ---- */

@@ -36,7 +36,7 @@ static enum verdict near_side(uint64_t place, wide_t nbytes) {
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
         wide_t base = (uintptr_t)pysh.arena[heap].base, end = base + (wide_t)pysh.arena[heap].nbytes;
         bool inside = place >= base && place + nbytes <= end, apart = place + nbytes <= base || place >= end;
-        if (!inside && !apart)
+        if ((!inside && !apart) || (inside && is_kept(heap, place - base, nbytes)))
             return WRONG;
     }
     return UNKNOWN; /* anything of the process's, or nothing: who sends it has to know */

@@ -31,7 +31,8 @@ static bool is_right(int op, int type, uint64_t offset) {
     uint64_t nbytes = (uint64_t)pysh.arena[ISHMEMX_HEAP_DEVICE].nbytes;
     bool known = type >= 0 && type < ISHMEMX_TYPE_COUNT && pysh_amo_takes(op, type);
 
-    return known && offset % pysh_type_nbytes(type) == 0 && (wide_t)offset + pysh_type_nbytes(type) <= nbytes;
+    return known && offset % pysh_type_nbytes(type) == 0 && (wide_t)offset + pysh_type_nbytes(type) <= nbytes &&
+           !is_kept(ISHMEMX_HEAP_DEVICE, offset, pysh_type_nbytes(type));
 }
 
 static bool ask_wrong(row_t *row) {

@@ -184,9 +184,13 @@ static int kernel_epoch(int collective, int64_t *epoch_p) {
 }
 
 int pysh_device_teams_open(char *symmetric, int heap, char *table) {
+    pysh_arena_t *arena = &pysh.arena[heap];
+
     kernels.symmetric = symmetric;
     kernels.heap = heap;
     kernels.table = table;
+    arena->tables = symmetric - arena->base;
+    arena->tables_end = arena->tables + pysh_device_tables_nbytes(pysh.n_pes);
     if (pysh.n_pes > places(pysh.n_pes)) {
         void *lists, *seen;
         size_t nbytes = ISHMEMX_MAX_TEAMS * (size_t)pysh.n_pes * sizeof *kernels.long_lists;
@@ -207,6 +211,7 @@ void pysh_device_teams_close(void) {
     pysh_board_kernel_epoch(NULL);
     if (kernels.long_lists)
         pysh.accel->shared_free(kernels.long_lists);
+    pysh.arena[kernels.heap].tables = pysh.arena[kernels.heap].tables_end = 0;
     memset(&kernels, 0, sizeof kernels);
 }
 

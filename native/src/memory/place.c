@@ -2,8 +2,11 @@
  * See place.h. */
 #include "memory/place.h"
 
+#include <stdbool.h>
+
 #include "base/elements.h"
 #include "base/state.h"
+#include "memory/system_region.h"
 
 static const char *const texts[PYSH_WRONG_COUNT] = {
     [PYSH_RIGHT] = "it failed there",
@@ -15,11 +18,23 @@ static const char *const texts[PYSH_WRONG_COUNT] = {
     [PYSH_WRONG_ATOMIC] = "there is no such atomic operation on that type",
     [PYSH_WRONG_ALIGNMENT] = "the element is not aligned",
     [PYSH_WRONG_SIGNAL] = "its signal is not set or added to an aligned word of a heap",
+    [PYSH_WRONG_SYSTEM] = "it is in the first bytes of a heap, which are the library's own",
     [PYSH_WRONG_PES] = "it is for PEs that are not all of that node",
 };
 
 const char *pysh_wrong_text(int wrong) {
     return wrong > 0 && wrong < PYSH_WRONG_COUNT ? texts[wrong] : texts[PYSH_RIGHT];
+}
+
+static bool is_between(uint64_t offset, size_t nbytes, int64_t begin, int64_t end) {
+    return offset >= (uint64_t)begin && offset + nbytes <= (uint64_t)end;
+}
+
+/* In the system region, but not all in what others' kernels write there: words of barrier_all, or the tables. */
+static bool is_kept(const pysh_arena_t *arena, uint64_t offset, size_t nbytes) {
+    return offset < (uint64_t)arena->system &&
+           !(arena->tables_end && is_between(offset, nbytes, PYSH_SYNC_SLOTS, PYSH_SYNC_EPOCH)) &&
+           !is_between(offset, nbytes, arena->tables, arena->tables_end);
 }
 
 enum pysh_wrong pysh_place_wrong(int heap, uint64_t offset, size_t nbytes) {
@@ -28,8 +43,9 @@ enum pysh_wrong pysh_place_wrong(int heap, uint64_t offset, size_t nbytes) {
     if (heap < 0 || heap >= PYSH_ARENA_COUNT || !arena[heap].base)
         return PYSH_WRONG_HEAP;
     arena += heap;
-    return offset < (uint64_t)arena->nbytes && nbytes <= (uint64_t)arena->nbytes - offset ? PYSH_RIGHT
-                                                                                          : PYSH_WRONG_RANGE;
+    if (offset >= (uint64_t)arena->nbytes || nbytes > (uint64_t)arena->nbytes - offset)
+        return PYSH_WRONG_RANGE;
+    return nbytes && heap < ISHMEMX_HEAP_COUNT && is_kept(arena, offset, nbytes) ? PYSH_WRONG_SYSTEM : PYSH_RIGHT;
 }
 
 enum pysh_wrong pysh_amo_wrong(int op, int type, int heap, uint64_t offset) {

@@ -20,14 +20,15 @@ enum pysh_wrong {
     PYSH_WRONG_ALIGNMENT,
     PYSH_WRONG_SIGNAL,
     PYSH_WRONG_PES,
+    PYSH_WRONG_SYSTEM,
     PYSH_WRONG_COUNT
 };
 
 /* "it leaves the heap": behind the name of who refused; for any number. */
 const char *pysh_wrong_text(int wrong);
-/* Of nbytes at `offset` of the own arena `heap`: HEAP, RANGE or RIGHT. */
+/* Of nbytes at `offset` of the own arena `heap`: HEAP, RANGE, SYSTEM or RIGHT. */
 enum pysh_wrong pysh_place_wrong(int heap, uint64_t offset, size_t nbytes);
-/* Of an atomic operation there: ATOMIC, HEAP, RANGE, ALIGNMENT or RIGHT. */
+/* Of an atomic operation there: ATOMIC, HEAP, RANGE, SYSTEM, ALIGNMENT or RIGHT. */
 enum pysh_wrong pysh_amo_wrong(int op, int type, int heap, uint64_t offset);
 /* The status that another PE has told. Numbers that are none have meanings here, such as "not yet". */
 static inline int pysh_status_told(uint32_t status) {
