@@ -85,6 +85,7 @@ FOLDERS: dict[str, dict[str, str]] = {
     },
     "host": {
         "agreement": "host.collectives.agreement",
+        "atomics_nbi": "host.atomics",
         "communicator": "host.job.communicator",
         "contexts": "host.teams.contexts",
         "creation": "host.memory.creation",

@@ -51,7 +51,7 @@ LAYER = {name: number for number, names in enumerate(LAYERS) for name in names}
 OPERATIONS = {
     f"host.{name}"
     for name in (
-        *("rma", "strided", "atomics", "atomics_nbi", "signals", "sync", "waits", "ordering"),
+        *("rma", "strided", "atomics", "signals", "sync", "waits", "ordering"),
         *(
             "locks",
             "tuning.cutover",

@@ -193,11 +193,11 @@ def scatter_by_tiles(p: Problem, out: torch.Tensor) -> None:
     for link in links:
         for member in others:
             link.claim(member, stream)
-    shares = [each.block.view(p.out_dtype) for each in (parts, results)]
+    sums, finished = (each.block.view(p.out_dtype) for each in (parts, results))
     scales = p.x if p.scale_x is None else p.scale_x, p.w if p.scale_w is None else p.scale_w
     try:
         kernels.matmul_scatter_kernel[(_programs(p, n_pes * per_member),)](
-            out, kernels.Owned(*shares, parts.slot // p.out_dtype.itemsize),
+            out, kernels.Owned(sums, finished, parts.slot // p.out_dtype.itemsize),
             kernels.Operands(_aligned(p.x), p.w), kernels.Scales(*scales),
             out if p.bias is None else p.bias,
             kernels.TileWords(both, both[n_pes * per_member :]), base, p.n_rows - n_pes * base, p.n,
