@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 
@@ -88,6 +89,7 @@ def test_debug_is_the_checking_mode(text: str, checks: int, run_command: Callabl
 
 AGREE = """
 import os
+import re
 os.environ["PYSHMEM_CUTOVER_REDUCE"] = ["4K", "64K", "8K"][int(os.environ["PYSHMEM_PE"])]
 import pyshmem
 from pyshmem import cutover
@@ -101,3 +103,34 @@ def test_pes_agree_how_kernels_reduce(run_pes: Callable) -> None:
     """On PE 0's. With two ways of one reduction in a job its PEs would wait for each other for ever."""
     done = run_pes(3, AGREE, check=True)
     assert done.stdout.splitlines() == ["4096 0"] * 3
+    told = re.findall(r"RuntimeWarning: 'reduce' by PYSHMEM_CUTOVER_REDUCE on PE (\d)", done.stderr)
+    assert sorted(told) == ["1", "2"], done.stderr
+
+
+DIFFERS = """
+import os, sys
+name, *texts = sys.argv[1:]
+if text := texts[int(os.environ["PYSHMEM_PE"])]:
+    os.environ["PYSHMEM_" + name] = text
+import pyshmem
+pyshmem.init(device="sim")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "told"),
+    [
+        ("CUTOVER_LL", ("", "8K"), ["ll"]),
+        ("CUTOVER_LL", ("8K", ""), ["ll"]),
+        ("CUTOVER_LL", ("8K", "8192"), []),
+        ("CUTOVER_PUT", ("8K", "16K"), []),  # each PE's own
+        ("CUTOVER_STREAMS", ("", "reduce:never=direct:8x512"), ["stream reduce"]),
+    ],
+)
+def test_what_a_variable_says_otherwise_on_pe_0_is_told(
+    name: str, texts: tuple[str, str], told: list[str], run_pes: Callable
+) -> None:
+    done = run_pes(2, DIFFERS, [name, *texts], check=True)
+    assert (
+        re.findall(r"RuntimeWarning: '([\w ]+)' by .* set PYSHMEM_\w+ alike", done.stderr) == told
+    )

@@ -20,6 +20,7 @@ All PEs must go one way: ``init`` gives them PE 0's entries for ``reduce`` and `
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
@@ -340,10 +341,25 @@ def _agree() -> None:
             cut = None if entry.nbytes >= NEVER else entry.nbytes
             own[op] = table.Choice(rows_of_size(op, cut), entry.origin)
     common = table.of_first_pe(own)
+    _tell_differences(own, common)
     table.settle({name: one for name, one in found.items() if name not in own} | common)
     _agreed = True
     _apply()
     on_streams.agree(common)
+
+
+def _tell_differences(own: Mapping[str, table.Choice], common: Mapping[str, table.Choice]) -> None:
+    """Where a variable of this PE's or of PE 0's says what the other has otherwise."""
+    for name, mine in own.items():
+        first = common[name]
+        variable = next((o for o in (mine.origin, first.origin) if o.startswith(_VARIABLE)), None)
+        if variable and tuple(mine.rows) != tuple(first.rows):
+            warnings.warn(
+                f"{name!r} by {mine.origin} on PE {runtime.my_pe()}, by {first.origin} on PE 0, "
+                f"with other sizes: all PEs take PE 0's; set {variable} alike on all",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
 
 def _write(sizes: Mapping[str, Sizes]) -> None:
