@@ -6,7 +6,9 @@ from __future__ import annotations
 import re
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ FOLDER = DOCS / "pictures"
 
 
 @pytest.fixture
-def programs(monkeypatch: pytest.MonkeyPatch) -> dict:
+def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """The modules that draw, which import each other by their short names."""
     monkeypatch.syspath_prepend(str(FOLDER))
     before = set(sys.modules)
@@ -28,7 +30,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> dict:
         del sys.modules[name]
 
 
-def test_the_files_are_what_the_program_draws(programs: dict) -> None:
+def test_the_files_are_what_the_program_draws(programs: dict[str, Any]) -> None:
     for draw in programs["drawings"].ALL:
         picture = draw()
         for palette in programs["svg"].PALETTES:
@@ -38,7 +40,7 @@ def test_the_files_are_what_the_program_draws(programs: dict) -> None:
             )
 
 
-def test_words_are_large_enough_and_within_the_picture(programs: dict) -> None:
+def test_words_are_large_enough_and_within_the_picture(programs: dict[str, Any]) -> None:
     for draw in programs["drawings"].ALL:
         picture = draw()
         for element in ET.fromstring(picture.svg("light")).iter("{http://www.w3.org/2000/svg}text"):
@@ -69,7 +71,7 @@ def test_every_picture_stands_on_a_page_in_both_palettes_with_a_text() -> None:
     assert used == there
 
 
-def test_curves_know_where_pyshmem_is_behind(programs: dict) -> None:
+def test_curves_know_where_pyshmem_is_behind(programs: dict[str, Any]) -> None:
     found = {
         "pyshmem": {8: 1.0, 64: 3.0, 512: 2.0},
         "a": {8: 1.0, 64: 2.0},
@@ -78,7 +80,7 @@ def test_curves_know_where_pyshmem_is_behind(programs: dict) -> None:
     assert programs["curves"].losses(found) == [(64, 1.5)]
 
 
-def test_curves_have_the_figures_of_the_raw_results(programs: dict) -> None:
+def test_curves_have_the_figures_of_the_raw_results(programs: dict[str, Any]) -> None:
     for title, file, operations, row_has, key in programs["curves"].PANELS:
         found = programs["curves"].figures(file, operations, row_has, key)
         assert len(found["pyshmem"]) >= 7, title
