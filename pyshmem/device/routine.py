@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .groups import GRID, SCOPES
-from .leaf.backend import device_function, public_function
+from .leaf.backend import public_function
 
 Body = Callable[..., Any]
 #: All routines by name, with the function that kernels are compiled from.
@@ -30,7 +30,7 @@ def routine(body: Body, name: str = "", **words: str) -> Body:
     body.__module__ = "pyshmem.device"
     if words:
         body.__doc__ = (body.__doc__ or "").format(name=name, **words)
-    ROUTINES[body.__name__] = made = public_function(device_function(body))
+    ROUTINES[body.__name__] = made = public_function(body)
     return made
 
 

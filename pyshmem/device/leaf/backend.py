@@ -41,7 +41,7 @@ else:
     from .compiled.arrays import *  # noqa: F403
     from .compiled.combine import *  # noqa: F403
     from .compiled.elements import *  # noqa: F403
-    from .compiled.llvm import register_jitable
+    from .compiled.llvm import checked_routine, register_jitable
     from .compiled.messages import *  # noqa: F403
 
     if CPU:
@@ -60,6 +60,4 @@ else:
         jitted: _F = register_jitable(function)
         return jitted
 
-    def public_function(function: _F) -> _F:
-        """Kernels are compiled for the integers that they have."""
-        return function
+    public_function = checked_routine

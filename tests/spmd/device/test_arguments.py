@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 from numba import cuda
@@ -10,6 +12,9 @@ from team_kinds import fault_of
 
 import pyshmem
 from pyshmem import device as shmem
+from pyshmem.device.families import WHOLE_NUMBERS
+from pyshmem.device.leaf.backend import CPU, SIM
+from pyshmem.device.routine import ROUTINES
 
 
 def fault(kernel, grid, *arguments):
@@ -174,3 +179,48 @@ def test_prepare_takes_arguments_and_signatures(job, place):
         shmem.prepare(put_with_stride, "void(int32[::1], int32[::1], int64, int64)")
     with pytest.raises(TypeError, match="not a function under"):
         shmem.prepare(len, dest)
+
+
+def whole_of(routine):
+    """Names of its parameters that are whole numbers."""
+    return [n for n in inspect.signature(ROUTINES[routine]).parameters if n in WHOLE_NUMBERS]
+
+
+FRACTIONS = [1.5, np.float32(1), "1", 1j]
+WHOLE = [np.int16(1), np.uint64(1), True, np.bool_(True)]
+
+
+@pytest.mark.skipif(CPU or not SIM, reason="what is compiled: tests/unit/test_whole_numbers.py")
+@pytest.mark.parametrize("routine", [name for name in sorted(ROUTINES) if whole_of(name)])
+def test_a_fraction_in_place_of_a_whole_number_is_refused(job, routine):
+    """By every routine, for each of its numbers, before anything else is looked at."""
+    names, wrong = list(inspect.signature(ROUTINES[routine]).parameters), []
+
+    def kernel():
+        for name in whole_of(routine):
+            for value in FRACTIONS:
+                try:
+                    ROUTINES[routine](**{one: value if one == name else None for one in names})
+                except TypeError as error:
+                    if f"{routine}: {name} is a whole number, not" not in str(error):
+                        wrong.append((name, value, str(error)))
+                else:
+                    wrong.append((name, value, ""))
+
+    cuda.jit(kernel)[1, 1]()
+    cuda.synchronize()
+    assert not wrong
+
+
+@pytest.mark.skipif(CPU or not SIM, reason="compiled for each kind of integer: minutes")
+def test_all_kinds_of_integers_are_whole_numbers(job, place, show):
+    dest, source = place(np.zeros(2, np.int32)), place(np.full(2, 7, np.int32))
+
+    def kernel(dest, source):
+        for one in WHOLE:
+            shmem.put(dest, source, shmem.my_pe(), one)
+            shmem.broadcast(one - one if type(one) is not np.bool_ else 0, dest, source, one, 0)
+
+    cuda.jit(kernel)[1, 1](dest, source)
+    cuda.synchronize()
+    assert show(dest)[0] == 7

@@ -11,15 +11,17 @@ from numba.cuda.np import numpy_support
 from numba.cuda.typing import signature
 
 from ...._foreign import environment
-from ...families import BY_NUMBER, layout_message, not_an_array
+from ...families import BY_NUMBER, WHOLE_NUMBERS, layout_message, not_an_array, not_whole
 
 FOR_CPU = environment.compiles_for_cpu()
 if FOR_CPU:  # numba-cuda has its own, for its own target
     from numba.extending import intrinsic as intrinsic
+    from numba.extending import overload
     from numba.extending import register_jitable as register_jitable
     from numba.np import arrayobj as arrayobj
 else:
     from numba.cuda.extending import intrinsic as intrinsic
+    from numba.cuda.extending import overload
     from numba.cuda.extending import register_jitable as register_jitable
     from numba.cuda.np import arrayobj as arrayobj
 
@@ -87,6 +89,30 @@ def leaf(kinds) -> Callable:
         return with_arity(len(names), typing)
 
     return decorate
+
+
+def _is_whole(kind) -> bool:
+    """Of the type of an argument, which may have been left out, or be None."""
+    if isinstance(kind, types.Omitted):
+        return kind.value is None or isinstance(kind.value, int)
+    if isinstance(kind, types.Optional):
+        kind = kind.type
+    whole = (types.Integer, types.Boolean, types.IntEnumMember, types.NoneType)
+    return isinstance(types.unliteral(kind), whole)
+
+
+def checked_routine(function: Callable) -> Callable:
+    """A public routine, for the integers that a kernel has; a float in place of one is refused."""
+    shown = inspect.signature(function)
+
+    @overload(function, strict=False)
+    def chosen(*given, **named):
+        for name, kind in shown.bind(*given, **named).arguments.items():
+            if name in WHOLE_NUMBERS and not _is_whole(kind):
+                raise errors.TypingError(not_whole(function.__name__, name, str(kind)))
+        return function
+
+    return function
 
 
 def array_type(kind):

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...._core.library import lib, not_initialized
 from ...._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
-from ...families import BY_NUMBER
+from ...families import BY_NUMBER, WHOLE_NUMBERS, not_whole
 from ...state import MODULE
 from . import scheduler
 from .arrays import unwrapped
@@ -183,7 +183,7 @@ def public_routine(function: Any) -> Any:
 
     It takes NumPy's integers but int64, from arguments and arrays of kernels, as ours.
     """
-    name, written = function.__name__, _written(function)
+    name, written, whole = function.__name__, _written(function), _whole(function)
 
     @functools.wraps(function)
     def public(*arguments: Any, **named: Any) -> Any:
@@ -192,6 +192,10 @@ def public_routine(function: Any) -> Any:
             given = unwrapped(given)
             if isinstance(given, np.ndarray) and not given.flags.writeable:
                 raise ValueError(f"{name}: {parameter} is read-only")
+        for position, parameter in whole:
+            given = arguments[position] if position < len(arguments) else named.get(parameter)
+            if type(given) is not int and not _is_whole(given):
+                raise TypeError(not_whole(name, parameter, f"{given!r} ({type(given).__name__})"))
         thread = scheduler.current()
         outer, thread.routine = thread.routine, name
         try:
@@ -212,6 +216,17 @@ def _written(function: Any) -> list[tuple[int, str]]:
         names.add("sig_addr")
     parameters = inspect.signature(function).parameters
     return [(position, name) for position, name in enumerate(parameters) if name in names]
+
+
+def _whole(function: Any) -> list[tuple[int, str]]:
+    """The parameters that are whole numbers."""
+    parameters = inspect.signature(function).parameters
+    return [(position, name) for position, name in enumerate(parameters) if name in WHOLE_NUMBERS]
+
+
+def _is_whole(given: Any) -> bool:
+    """Of an argument, which may be None where one is left out."""
+    return given is None or isinstance(given, int | np.integer | np.bool_)
 
 
 def _plain(value: Any) -> Any:
