@@ -6,11 +6,15 @@
 A five-point stencil, a cell a thread, and a tree reduction in shared memory, a barrier a step: cells and
 thread-barriers a second, the best of several launches, and what a first launch takes with and without
 machine code that was kept. One PE and one thread of the process, a JSON line for each device.
+
+Then two PEs: a put and a get by one thread of a kernel beside the host's routine, nanoseconds each, and
+the first launch of that kernel, without machine code that was kept and with it.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import json
 import os
@@ -93,11 +97,73 @@ def measure(device: str, seconds: float) -> dict[str, object]:
     }
 
 
+SIZES = (8, 1024, 65536)
+
+
+def shortest(repeat: int, run: Callable[[], object]) -> float:
+    """Seconds."""
+    times = []
+    for _ in range(repeat):
+        begin = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def repeated(call: Callable[[], object], count: int) -> None:
+    for _ in range(count):
+        call()
+
+
+def transfers() -> None:
+    """On 2 PEs; the other one waits in a barrier."""
+    import numpy as np
+    from numba import cuda
+
+    shmem = importlib.import_module("pyshmem.device")
+
+    @cuda.jit
+    def puts(dest, source, pe, count):
+        for _ in range(count):
+            shmem.put(dest, source, pe)
+        shmem.quiet()
+
+    @cuda.jit
+    def gets(dest, source, pe, count):
+        for _ in range(count):
+            shmem.get(dest, source, pe)
+
+    def row_of(nbytes: int) -> dict[str, object]:
+        dest, source = (pyshmem.zeros(nbytes, dtype=np.uint8, heap="device") for _ in range(2))
+        count = 20000 if nbytes < 65536 else 1000
+        row: dict[str, object] = {"nbytes": nbytes}
+        if pyshmem.my_pe() == 0:
+            for name, kernel, host in (("put", puts, pyshmem.put), ("get", gets, pyshmem.get)):
+                launch = functools.partial(kernel[1, 1], dest, source, 1)
+                call = functools.partial(host, dest, source, 1)
+                row[f"{name}_first_launch_s"] = shortest(1, functools.partial(launch, 1))
+                in_kernel = shortest(7, functools.partial(launch, count))
+                by_host = shortest(7, functools.partial(repeated, call, count))
+                row[f"{name}_in_kernel_ns"] = round(in_kernel / count * 1e9, 1)
+                row[f"{name}_by_host_ns"] = round(by_host / count * 1e9, 1)
+        pyshmem.barrier_all()
+        return row
+
+    with pyshmem.init() as job:
+        rows = list(map(row_of, SIZES))
+        if job.my_pe == 0:
+            print(*map(json.dumps, rows), sep="\n", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=1.0, help="for each kernel")
     parser.add_argument("--device", choices=SIDES, help=argparse.SUPPRESS)
+    parser.add_argument("--transfers", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.transfers:
+        transfers()
+        return
     if options.device:
         print(json.dumps(measure(options.device, options.seconds)))
         return
@@ -108,6 +174,9 @@ def main() -> None:
             command = [sys.executable, __file__, "--device", device]
             command += ["--seconds", str(options.seconds)]
             subprocess.run(command, env=environment, check=True)
+        job = [sys.executable, "-m", "pyshmem", "run", "-n", "2", "--device", "cpu", __file__]
+        for _ in range(2):
+            subprocess.run([*job, "--transfers"], env=environment, check=True)
 
 
 if __name__ == "__main__":
