@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
+#include "node/node.h"
 #include "teams/team.h"
 
 static inline char *address(uint64_t word) {

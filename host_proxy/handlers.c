@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What each request does. The library's handlers start what takes long and return: a copy engine's work, a flight that
- * pieces.c takes on. Everything else is loads and stores to mapped memory, or a call of the conduit. Those of users
+ * pieces.c takes on. Everything else is loads and stores to mapped memory, or a call of the transport. Those of users
  * return when they like, and keep their ring waiting. */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -16,9 +16,9 @@
 #include "base/status.h"
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
-#include "node/conduit.h"
 #include "ops/amo.h"
 #include "ops/rma.h"
+#include "transport/transport.h"
 
 static inline void *address(uint64_t word) {
     return (void *)(uintptr_t)word;
@@ -185,8 +185,8 @@ static pysh_outcome_t put_signal(pysh_ring_t *ring, uint64_t ticket, const pysh_
     if (result.pending || result.status)
         return result;
     status = pysh_own_put(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
-    if (!status && nbytes && pysh.conduit->fence)
-        status = pysh.conduit->fence();
+    if (!status && nbytes && pysh.transport->fence)
+        status = pysh.transport->fence();
     if (!status && pysh_amo_is_polled(request, word[PYSH_WORD_EXTRA])) {
         pysh_flight_add(ring, ticket, request, pysh_step_amo);
         return (pysh_outcome_t){.pending = true};

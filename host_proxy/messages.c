@@ -17,7 +17,7 @@
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
 #include "memory/kernel_faults.h"
-#include "node/conduit.h"
+#include "node/node.h"
 #include "node/report.h"
 
 #define LAST_WORDS_NS (200 * 1000000LL)  /* for what is kept, of a process that ends */
@@ -90,7 +90,7 @@ pysh_outcome_t pysh_handle_quit(pysh_ring_t *ring, uint64_t ticket, const pysh_r
     reason_of(request, reason, sizeof reason);
     place_of(request, place, sizeof place);
     snprintf(why, sizeof why, "a kernel called abort(%d): %s (%s)", code, reason, place);
-    pysh.conduit->abort(code, why);
+    pysh_node_abort(code, why);
     pysh_sayf(STDERR_FILENO, "PE %d: %s\n", pysh.pe, why);
     pysh_say_rest(LAST_WORDS_NS);
     _exit(code);
@@ -116,7 +116,7 @@ static void aim_of(const pysh_request_t *request, char *text, size_t capacity) {
 
 /* The status is not OK when the kernel had better give up. */
 static int tell_of(pysh_kernel_wait_t *wait) {
-    int status = pysh.conduit->kernel_waits ? pysh.conduit->kernel_waits(wait) : ISHMEMX_OK;
+    int status = pysh_node_kernel_waits(wait);
 
     if (!status && !wait->gave_up && pysh.report_after_ns > 0 && pysh_now_ns() - wait->since_ns > pysh.report_after_ns)
         pysh_report_long_wait("a kernel", wait->since_ns);

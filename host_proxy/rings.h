@@ -65,7 +65,7 @@ struct pysh_ring {
     bool staged;             /* it is a flight's */
     _Atomic uint64_t wanted; /* quiet, by the host: what control.asked is for kernels */
     uint64_t quiet_target;   /* of the quiet in progress; 0: none */
-    bool quiet_begun;        /* its flights are over: engine and conduit are being completed */
+    bool quiet_begun;        /* its flights are over: engine and transport are being completed */
     _Atomic bool stop;
     _Atomic int calls; /* enum pysh_ring_call: whose the thread is while a user's handler runs on it */
     pthread_t thread;

@@ -7,20 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agree/agree.h"
 #include "base/settings.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "node/conduit.h"
+#include "node/node.h"
 
 /* The first PE that is on the caller's node. */
 static int32_t first_of_mine(int64_t size, bool kernels) {
     int32_t pe = 0, beyond = 0; /* that many of MAX_NEAR_PES behind the first of the host */
 
-    while ((pysh.conduit->on_host && !pysh.conduit->on_host(pe)) || (size && pe / size != pysh.pe / size))
+    while ((pysh_node.on_host && !pysh_node.on_host(pe)) || (size && pe / size != pysh.pe / size))
         pe++;
     if (kernels)
         beyond = (pysh.pe - pe) / ISHMEMX_MAX_NEAR_PES * ISHMEMX_MAX_NEAR_PES;
-    for (pe += beyond; pysh.conduit->on_host && !pysh.conduit->on_host(pe); pe++)
+    for (pe += beyond; pysh_node.on_host && !pysh_node.on_host(pe); pe++)
         continue;
     return pe;
 }
@@ -61,7 +62,7 @@ int pysh_nodes_open(bool kernels) {
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a table of %d PEs", pysh.n_pes);
     }
     if (!(status = words_of_mine(kernels, mine)))
-        status = pysh.conduit->exchange("init", mine, all, sizeof mine);
+        status = pysh.agree->exchange("init", mine, all, sizeof mine);
     for (int pe = 0; !status && pe < pysh.n_pes; pe++) {
         pysh.node[pe] = (int32_t)all[WORDS * pe + FIRST];
         pysh.n_nodes += pysh.node[pe] == pe;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "agree/agree.h"
 #include "base/status.h"
 #include "ishmemx.h"
 #include "node/control.h"
@@ -19,9 +20,10 @@
 /* Between two looks for signals: to leave and to come back is cheap. */
 #define HANDLERS_NS (10 * 1000 * 1000LL)
 
-void pysh_shm_wake_for_memory(pysh_control_t *control, int pe) {
-    pysh_sleep_wake(&control->slot[pe].sleeping, PYSH_SLEEPS_FOR_MEMORY);
-}
+static struct {
+    pysh_control_t *control;
+    int pe;
+} own;
 
 void pysh_shm_wake_all(pysh_control_t *control) {
     if (atomic_load(&control->sleepers))
@@ -286,7 +288,9 @@ int pysh_shm_arrive(pysh_control_t *control, int pe, const char *what, uint64_t 
 
 /* Each PE publishes, all pass the barrier, each reads. Which buffer, and why one barrier is enough: see
  * pysh_control_slot_t. */
-int pysh_shm_exchange(pysh_control_t *control, int pe, const char *what, const void *mine, void *all, size_t nbytes) {
+static int exchange(const char *what, const void *mine, void *all, size_t nbytes) {
+    pysh_control_t *control = own.control;
+    int pe = own.pe;
     uint32_t epoch = epochs_of(control, pe) + 1; /* the one that the barrier ends; a fresh slot says 0 */
     pysh_exchange_t *exchange = &control->slot[pe].exchange[epoch & 1];
     int status;
@@ -305,3 +309,14 @@ int pysh_shm_exchange(pysh_control_t *control, int pe, const char *what, const v
     }
     return ISHMEMX_OK;
 }
+
+static int barrier(const char *what, bool mine, bool *all_p) {
+    return pysh_shm_arrive(own.control, own.pe, what, PYSH_ARRIVAL + (mine ? PYSH_VOTE : 0), all_p);
+}
+
+void pysh_shm_agree(pysh_control_t *control, int pe) {
+    own.control = control;
+    own.pe = pe;
+}
+
+const pysh_agree_t pysh_agree_shm = {.exchange = exchange, .barrier = barrier};

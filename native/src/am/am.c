@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/elements.h"
 #include "base/status.h"
-#include "node/conduit.h"
+#include "node/node.h"
 #include "node/wait.h"
 
 #define LOOK_EVERY 64 /* turns in which something moved */
@@ -33,8 +33,8 @@ bool pysh_am_progress(void) {
         moved = pysh_am_serve(channel, pe) || moved;
     }
     pthread_mutex_unlock(&pysh_am.mutex);
-    if (pysh.conduit->progress)
-        pysh.conduit->progress();
+    if (pysh_node.progress)
+        pysh_node.progress();
     return moved;
 }
 
@@ -85,7 +85,7 @@ void pysh_am_describe(char *text, size_t capacity) {
 /* ---- the host's operations ---- */
 
 /* A wait that was given up: the operation's memory goes, its messages under way are nobody's. What `local` points to
- * may be in use for a while: the conduit reads what it was given, and a copy to or from a GPU that has begun ends. */
+ * may be in use for a while: the transport reads what it was given, and a copy to or from a GPU that has begun ends. */
 static void abandon(pysh_am_op_t *op) {
     pysh_am_channel_t *channel = &pysh_am.channel[op->pe];
     pysh_am_op_t **at, *before = NULL;

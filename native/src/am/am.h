@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Memory of PEs that this one neither maps nor reaches by the conduit: device heaps on other hosts above all. An
+ * Memory of PEs that this one neither maps nor reaches by the transport: device heaps on other hosts above all. An
  * operation travels as messages from staging memory to staging memory, and its owner carries it out. Messages to one
  * PE arrive and take effect in the order in which they were started, so a signal is behind its data. Nothing here
  * waits, but pysh_am_wait(). */

@@ -135,7 +135,7 @@ extern pysh_am_t pysh_am;
 enum { PYSH_AM_MESSAGES, PYSH_AM_ANSWERS };
 int64_t pysh_am_slot_at(int which, int pe, uint64_t number);
 int64_t pysh_am_data_at(int which, int pe, uint64_t number);
-/* Where the region of `pe` is mapped; NULL: the conduit takes messages there. */
+/* Where the region of `pe` is mapped; NULL: the transport takes messages there. */
 char *pysh_am_mapped(int pe, int64_t at);
 /* Stores to the region of `pe`: data, and behind it a slot, which is seen last. */
 void pysh_am_post_data(int pe, int64_t at, const void *data, size_t nbytes);

@@ -36,7 +36,7 @@ int pysh_am_from_gpu(pysh_am_copy_t *copy, int pe, char *place, const void *sour
     }
     status = await_copy(copy);
     *data_p = copy->piece && !status && pysh_am_mapped(pe, 0) ? copy->piece : place;
-    if (copy->piece && !status && *data_p == place) /* the conduit takes it from where it stays */
+    if (copy->piece && !status && *data_p == place) /* the transport takes it from where it stays */
         memcpy(place, copy->piece, nbytes);
     return status;
 }

@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "accel/engine/engine.h"
+#include "agree/agree.h"
 #include "am/am.h"
 #include "am/channel.h"
 #include "base/settings.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "node/conduit.h"
+#include "transport/transport.h"
 
 #define MOST_DATA  ((int64_t)PYSH_ENGINE_PIECE) /* of a message */
 #define LEAST_DATA 1024
@@ -69,7 +70,7 @@ int pysh_am_agree(void) {
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
     for (int pe = 0; pe < pysh.n_pes; pe++)
         mine = mine && (!pysh_near(pe) || pysh.arena[ISHMEMX_HEAP_DEVICE].peer[pe]);
-    status = pysh.conduit->exchange("init", &mine, all, sizeof mine);
+    status = pysh.agree->exchange("init", &mine, all, sizeof mine);
     pysh_am.spreads = !status;
     for (int pe = 0; pe < pysh.n_pes; pe++)
         pysh_am.spreads = pysh_am.spreads && all[pe];
@@ -81,7 +82,7 @@ bool pysh_am_spreads(void) {
     return pysh_am.spreads;
 }
 
-/* Messages that were given up: the conduit may still read them. */
+/* Messages that were given up: the transport may still read them. */
 static bool unanswered(void) {
     for (int pe = 0; pysh_am.channel && pe < pysh.n_pes; pe++)
         if (pysh_am.channel[pe].answered < pysh_am.channel[pe].away)
@@ -109,7 +110,7 @@ char *pysh_am_mapped(int pe, int64_t at) {
     return arena->peer[pe] ? arena->peer[pe] + (pysh_am.region - arena->base) + at : NULL;
 }
 
-/* The same as an offset in the host arena, by which the conduit knows it. */
+/* The same as an offset in the host arena, by which the transport knows it. */
 static int64_t in_arena(int64_t at) {
     return pysh_am.region - pysh.arena[ISHMEMX_HEAP_HOST].base + at;
 }
@@ -120,16 +121,16 @@ void pysh_am_post_data(int pe, int64_t at, const void *data, size_t nbytes) {
     if (place)
         memcpy(place, data, nbytes);
     else
-        pysh.conduit->post(in_arena(at), data, nbytes, pe, false);
+        pysh.transport->post(in_arena(at), data, nbytes, pe, false);
 }
 
-/* release: each word pairs with pysh_am_look(), and brings the data with it. The conduit keeps the order of what is
+/* release: each word pairs with pysh_am_look(), and brings the data with it. The transport keeps the order of what is
  * posted to one PE. */
 void pysh_am_post_slot(int pe, int64_t at, const pysh_slot_t *slot) {
     uint64_t *place = (uint64_t *)(void *)pysh_am_mapped(pe, at);
 
     if (!place)
-        pysh.conduit->post(in_arena(at), slot, sizeof *slot, pe, true);
+        pysh.transport->post(in_arena(at), slot, sizeof *slot, pe, true);
     for (int i = 0; place && i < PYSH_SLOT_WORDS; i++)
         __atomic_store_n(&place[i], slot->word[i], __ATOMIC_RELEASE);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Init and finalize: they put conduit, accelerator and heaps together and take them apart. */
+ * Init and finalize: they put transport, accelerator and heaps together and take them apart. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "agree/agree.h"
 #include "agree/nodes.h"
 #include "am/am.h"
 #include "base/cores.h"
@@ -25,8 +26,8 @@
 #include "memory/release.h"
 #include "memory/static_share.h"
 #include "memory/system_region.h"
-#include "node/conduit.h"
 #include "node/enter.h"
+#include "node/node.h"
 #include "node/wait.h"
 #include "stream/stream.h"
 #include "teams/sync.h"
@@ -34,6 +35,7 @@
 #include "transport/mapped/mapped.h"
 #include "transport/openshmem/start.h"
 #include "transport/quiet.h"
+#include "transport/transport.h"
 
 #define SPIN_ALONE  100 /* polls when every PE can have a core: some microseconds, since two PEs may meet on one */
 #define SPIN_SHARED 20  /* polls when PEs share cores: whoever is waited for may need this one */
@@ -42,14 +44,14 @@ static int n_inits; /* without their finalize */
 static int thread_level;
 static bool stuck; /* an earlier job could not be taken down */
 
-static const pysh_conduit_t *const conduits[] = {&pysh_conduit_shm, &pysh_conduit_openshmem};
+static const pysh_transport_t *const transports[] = {&pysh_transport_mapped, &pysh_transport_openshmem};
 
-static const pysh_conduit_t *conduit_find(const char *name) {
+static const pysh_transport_t *transport_find(const char *name) {
     if (strcasecmp(name, "auto") == 0)
-        return pysh_launcher_is_openshmem() ? &pysh_conduit_openshmem : &pysh_conduit_shm;
-    for (size_t i = 0; i < sizeof conduits / sizeof *conduits; i++)
-        if (strcasecmp(name, conduits[i]->name) == 0)
-            return conduits[i];
+        return pysh_launcher_is_openshmem() ? &pysh_transport_openshmem : &pysh_transport_mapped;
+    for (size_t i = 0; i < sizeof transports / sizeof *transports; i++)
+        if (strcasecmp(name, transports[i]->name) == 0)
+            return transports[i];
     return NULL;
 }
 
@@ -78,12 +80,12 @@ static int config_check(const ishmemx_config_t *config) {
     return ISHMEMX_OK;
 }
 
-/* Are there device heaps that neither a mapping nor the conduit reaches? */
+/* Are there device heaps that neither a mapping nor the transport reaches? */
 static bool has_far_heaps(const ishmemx_config_t *config) {
     bool far = pysh.n_nodes > 1 || (!pysh.p2p && config->accelerator == ISHMEMX_DEVICE_CUDA && pysh.n_pes > 1);
 
     for (int pe = 0; !far && pe < pysh.n_pes; pe++)
-        far = pysh.conduit->maps && !pysh.conduit->maps(pe);
+        far = !pysh_node.slot[pe];
     return far && config->accelerator != ISHMEMX_DEVICE_NONE;
 }
 
@@ -96,7 +98,7 @@ static int host_heap_open(const ishmemx_config_t *config, char **tables_p) {
     int64_t messages = teams + (kernels ? pysh_device_tables_nbytes(pysh.n_pes) : 0);
     int64_t system = messages + (far ? pysh.am_nbytes : 0);
     int64_t nbytes = pysh_arena_nbytes(config->heap_bytes, system);
-    int status = pysh.conduit->arena(ISHMEMX_HEAP_HOST, nbytes, &arena->base, arena->peer);
+    int status = pysh.transport->arena(ISHMEMX_HEAP_HOST, nbytes, &arena->base, arena->peer);
 
     if (status)
         return status;
@@ -124,7 +126,7 @@ static void tear_down(bool together) {
     if (!together)
         pysh_heap_forget_holes();
     pysh_device_heap_close(blocks[ISHMEMX_HEAP_DEVICE]);
-    pysh.conduit->finalize(blocks);
+    pysh.transport->close(blocks);
     pysh_heap_forget_holes();
     pysh_statics_close();
     for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++)
@@ -160,7 +162,7 @@ static int heaps_open(const ishmemx_config_t *config) {
 
 static int start(const ishmemx_config_t *config) {
     static bool fork_handled;
-    const pysh_conduit_t *conduit;
+    const pysh_transport_t *transport;
     const char *name, *origin;
     int64_t position, p2p, core_heaps, report_after_ns, check_first;
     int status;
@@ -176,11 +178,11 @@ static int start(const ishmemx_config_t *config) {
         (status = ishmemx_setting_number("CONDUIT", &position)) ||
         (status = ishmemx_setting("CONDUIT", &name, &origin)))
         return status;
-    if (!(conduit = conduit_find(name)))
+    if (!(transport = transport_find(name)))
         return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "conduit %s is not built in", name);
     if (!fork_handled)
         fork_handled = pthread_atfork(NULL, NULL, forget_in_child) == 0;
-    pysh.conduit = conduit;
+    pysh.transport = transport;
     pysh.timeout_ns = config->init_timeout_ns; /* until ready */
     pysh.spin = spin_choose(config->spin, config->n_pes);
     pysh.crowded = config->n_pes > pysh_cores();
@@ -194,13 +196,13 @@ static int start(const ishmemx_config_t *config) {
     pysh.kernel_tables_nbytes = pysh_device_tables_nbytes(config->n_pes);
     pysh.am_nbytes = pysh_am_nbytes(config->n_pes);
     pysh.core_heaps = core_heaps != 0;
-    if ((status = conduit->init(config, &pysh.pe, &pysh.n_pes))) {
+    if ((status = transport->open(config, &pysh.pe, &pysh.n_pes))) {
         pysh_state_clear();
         return status;
     }
-    pysh.alarm = conduit->alarm();
+    pysh.alarm = pysh_node.alarm;
     if ((status = pysh_nodes_open(config->accelerator != ISHMEMX_DEVICE_NONE)) || (status = heaps_open(config))) {
-        conduit->abort(status, ishmemx_error()); /* the others learn why, not only that this PE left */
+        pysh_node_abort(status, ishmemx_error()); /* the others learn why, not only that this PE left */
         tear_down(false);
         return status;
     }
@@ -248,7 +250,7 @@ int ishmemx_query_thread(int *provided) {
 
 /* The job is over for this PE, but a thread is still in a wait: everything stays mapped until the process ends. */
 static int leave_mapped(void) {
-    pysh.conduit->leave();
+    pysh.transport->leave();
     atomic_store(&pysh.ready, 0);
     stuck = true;
     return pysh_fail(ISHMEMX_ERR_STATE, "finalize: another thread of PE %d does not come out of a wait", pysh.pe);
@@ -261,7 +263,7 @@ static int meet_at_the_end(void) {
     int status;
 
     do
-        status = pysh.conduit->exchange("finalize", "", nothing, 0);
+        status = pysh.agree->exchange("finalize", "", nothing, 0);
     while (status == ISHMEMX_ERR_MISMATCH);
     return status;
 }
@@ -280,7 +282,7 @@ static int end_job(void) {
         pysh_teams_leave();
     aborted = aborted || atomic_load(pysh.alarm);
     barrier = aborted ? ISHMEMX_OK : meet_at_the_end();
-    if (!aborted && !barrier && pysh.conduit->give_back) /* what all have dropped gives its pages back too */
+    if (!aborted && !barrier && pysh.transport->give_back) /* what all have dropped gives its pages back too */
         barrier = pysh_release_agree("finalize", &freed);
     pysh_team_unclaim(&ishmemx_team_world, ISHMEMX_OK);
     tear_down(!aborted && !barrier);
@@ -331,6 +333,6 @@ int ishmemx_finalize(void) {
 int ishmemx_abort(int code, const char *why) {
     if (!pysh.ready)
         return pysh_fail(ISHMEMX_ERR_STATE, "abort: pyshmem is not initialised");
-    pysh.conduit->abort(code, why);
+    pysh_node_abort(code, why);
     return ISHMEMX_OK;
 }

@@ -14,8 +14,8 @@
 #include "base/state.h"
 #include "join/variables.h"
 #include "memory/static_segment.h"
-#include "node/conduit.h"
 #include "node/enter.h"
+#include "node/node.h"
 #include "shmemx.h"
 
 /* Every thread of a PE notices the end of the job, but C lets only one call exit(): the others wait for its handlers.
@@ -95,7 +95,7 @@ ROUTINE(void, finalize, void) {
 ROUTINE(void, global_exit, int status) {
     fflush(NULL);
     if (pysh.ready)
-        pysh.conduit->abort(status, NULL);
+        pysh_node_abort(status, NULL);
     leave(status);
 }
 

@@ -13,7 +13,8 @@
 #define PYSH_ARENA_COUNT (PYSH_STATICS + 1)
 
 struct pysh_accel;
-struct pysh_conduit;
+struct pysh_agree;
+struct pysh_transport;
 
 typedef struct pysh_arena {
     char *base;                 /* own mapping; NULL: there is no such heap */
@@ -53,8 +54,9 @@ typedef struct pysh_state {
     int64_t report_after_ns;       /* of a wait that goes on; 0: never */
     int64_t spin;                  /* polls of a wait before it turns slow */
     bool crowded;                  /* there are more PEs than cores */
-    const _Atomic uint32_t *alarm; /* conduit->alarm(); non-zero: the job is being aborted */
-    const struct pysh_conduit *conduit;
+    const _Atomic uint32_t *alarm; /* of pysh_node; non-zero: the job is being aborted */
+    const struct pysh_transport *transport;
+    const struct pysh_agree *agree;
     const struct pysh_accel *accel; /* NULL: no device heap */
     pysh_arena_t arena[PYSH_ARENA_COUNT];
     _Atomic bool waits_ended; /* the waits of this PE's kernels have been ended from outside */

@@ -4,11 +4,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "agree/agree.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "ishmemx.h"
 #include "memory/release.h"
-#include "node/conduit.h"
 #include "node/enter.h"
 #include "teams/cells.h"
 #include "teams/sync.h"
@@ -56,7 +56,7 @@ int ishmemx_team_sync(ishmemx_team_t team) {
 /* Teams that all their members have dropped. */
 static int sweep_teams(void) {
     uint64_t mine = pysh_team_dropped_slots(), *all = malloc((size_t)pysh.n_pes * sizeof *all);
-    int status = all ? pysh.conduit->exchange("drain", &mine, all, sizeof mine)
+    int status = all ? pysh.agree->exchange("drain", &mine, all, sizeof mine)
                      : pysh_fail(ISHMEMX_ERR_MEMORY, "drain: no memory to hear %d PEs", pysh.n_pes);
 
     if (!status)

@@ -18,10 +18,11 @@
 #include "base/status.h"
 #include "collectives/combine.h"
 #include "collectives/reduce.h"
-#include "node/conduit.h"
+#include "node/node.h"
 #include "teams/exchange.h"
 #include "teams/sync.h"
 #include "teams/team.h"
+#include "transport/transport.h"
 
 enum { FORTH, BACK }; /* of the four halves, the first two and the last two */
 
@@ -223,8 +224,8 @@ static int run(link_t *l, bool on_rail) {
         status = run_steps(l);
     pysh_slice((size_t)l->nodes->least, 0, l->width, l->chain->n, &first, &last); /* no slice has more */
     l->steps.number = begin + (uint64_t)steps_of(l, pieces_of(l, last - first)) + 1;
-    if (!status && pysh.conduit->quiet) /* results may have gone by the conduit, to a PE that is not mapped */
-        note(l, pysh.conduit->quiet());
+    if (!status && pysh.transport->quiet) /* results may have gone by the transport, to a PE that is not mapped */
+        note(l, pysh.transport->quiet());
     if (!status)
         status = pysh_meet_node(&l->steps);
     if (status)

@@ -8,15 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agree/agree.h"
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "memory/address.h"
-#include "node/conduit.h"
 #include "teams/gather.h"
 #include "teams/stage.h"
 #include "teams/sync.h"
 #include "teams/team.h"
+#include "transport/transport.h"
 
 /* ---- agreement, in checking mode and on the first calls of a team ---- */
 
@@ -97,7 +98,7 @@ static int agree(ishmemx_team_t team, const pysh_call_t *call, int status) {
     if (!all)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory to compare arguments", call->routine);
     if (team == &ishmemx_team_world) { /* it tells besides when others are in a barrier */
-        outcome = pysh.conduit->exchange(call->routine, &mine, all, sizeof mine);
+        outcome = pysh.agree->exchange(call->routine, &mine, all, sizeof mine);
     } else {
         /* A member that is in a sync has staged no record: what is there is left from another turn. */
         mine.turn = FIRST_TURN + team->staged;
@@ -158,7 +159,7 @@ int pysh_coll_start(ishmemx_team_t team, const char *what) {
 
 /* Whatever became of the copies, the sync takes place: the other members are in it. */
 int pysh_coll_end(ishmemx_team_t team, const char *what, int status) {
-    int delivered = pysh.conduit->quiet ? pysh.conduit->quiet() : ISHMEMX_OK;
+    int delivered = pysh.transport->quiet ? pysh.transport->quiet() : ISHMEMX_OK;
     int synced = pysh_team_sync(team, what);
 
     if (pysh_is_unfinished(synced))

@@ -9,12 +9,12 @@
 
 #include "accel/accel.h"
 #include "accel/copy.h"
+#include "agree/agree.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "memory/allocator.h"
 #include "memory/heap.h"
 #include "memory/release.h"
-#include "node/conduit.h"
 #include "node/enter.h"
 #include "teams/resume.h"
 #include "teams/team.h"
@@ -104,7 +104,7 @@ static int mismatch(const char *what, const ask_t *first, const ask_t *other, in
 static int agree(const char *what, const ask_t *mine, bool *all_released_p) {
     const ask_t *all = pysh_heaps.gathered;
     bool all_released = true;
-    int status = pysh.conduit->exchange(what, mine, pysh_heaps.gathered, sizeof *mine);
+    int status = pysh.agree->exchange(what, mine, pysh_heaps.gathered, sizeof *mine);
 
     if (status)
         return status;

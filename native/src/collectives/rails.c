@@ -10,6 +10,7 @@
 
 #include "base/state.h"
 #include "collectives/collective.h"
+#include "node/node.h"
 #include "ops/rma.h"
 #include "teams/sync.h"
 #include "teams/team.h"

@@ -14,13 +14,14 @@
 #include "base/status.h"
 #include "collectives/collective.h"
 #include "collectives/request_steps.h"
-#include "node/conduit.h"
 #include "node/enter.h"
+#include "node/node.h"
 #include "node/wait.h"
 #include "teams/stage.h"
 #include "teams/sync.h"
 #include "teams/team.h"
 #include "transport/quiet.h"
+#include "transport/transport.h"
 
 #define LIVENESS_NS (100 * 1000 * 1000LL)
 _Static_assert(sizeof(pysh_announcement_t) <= PYSH_REQUEST_SENT, "a slot begins with an announcement");
@@ -80,7 +81,7 @@ static void work(struct ishmemx_request *request) {
     if (!status && request->pull)
         status = request->pull(request);
     remember(request, status);
-    delivered = pysh.conduit->quiet ? pysh.conduit->quiet() : ISHMEMX_OK;
+    delivered = pysh.transport->quiet ? pysh.transport->quiet() : ISHMEMX_OK;
     remember(request, delivered);
     pysh_request_tell(request, PYSH_REQUEST_DONE);
 }
@@ -263,7 +264,7 @@ static int look_around(void) {
     if (now < atomic_load_explicit(&next_ns, memory_order_relaxed))
         return ISHMEMX_OK;
     atomic_store_explicit(&next_ns, now + LIVENESS_NS, memory_order_relaxed);
-    return pysh.conduit->liveness();
+    return pysh_node.liveness();
 }
 
 static int result_of(ishmemx_request_t request) {

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/state.h"
+#include "node/node.h"
 #include "node/wait.h"
 #include "teams/sync.h"
 #include "teams/team.h"

@@ -11,7 +11,7 @@ enum pysh_request_step { PYSH_REQUEST_ANNOUNCED, PYSH_REQUEST_DONE };
 /* A word of a slot, the last before the flags. */
 #define PYSH_REQUEST_SENT (PYSH_ANNOUNCEMENT_BYTES - sizeof(uint64_t))
 
-/* Tells the others that this PE is at the step, with all that it stored before; what it put by the conduit wants a
+/* Tells the others that this PE is at the step, with all that it stored before; what it put by the transport wants a
  * quiet first. Waits for nobody. */
 void pysh_request_tell(const struct ishmemx_request *request, enum pysh_request_step step);
 /* Are all members at the step, or past it? It goes on where it has stopped before, from request->reached. */

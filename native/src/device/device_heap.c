@@ -12,6 +12,7 @@
 #include "accel/cuda/accel_cuda.h"
 #include "accel/engine/engine.h"
 #include "accel/sim/accel_sim.h"
+#include "agree/agree.h"
 #include "am/am.h"
 #include "base/state.h"
 #include "base/status.h"
@@ -20,7 +21,6 @@
 #include "host_proxy/proxy.h"
 #include "memory/heap.h"
 #include "memory/system_region.h"
-#include "node/conduit.h"
 #include "node/enter.h"
 #include "node/report.h"
 #include "ops/amo_by_owner.h"
@@ -75,7 +75,7 @@ static int device_agree(void) {
                      : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
 
     if (!status)
-        status = pysh.conduit->exchange("init", mine, all, sizeof mine);
+        status = pysh.agree->exchange("init", mine, all, sizeof mine);
     for (int pe = 0; !status && pe < pysh.n_pes; pe++)
         if (memcmp(&all[3 * pe], all, sizeof mine) != 0)
             status = pysh_fail(ISHMEMX_ERR_MISMATCH,

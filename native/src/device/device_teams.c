@@ -19,9 +19,9 @@
 #include "base/status.h"
 #include "device/stream_areas.h"
 #include "memory/system_region.h"
-#include "node/conduit.h"
 #include "node/enter.h"
 #include "node/kernel_waits.h"
+#include "node/node.h"
 #include "teams/ctx.h"
 #include "teams/team.h"
 

@@ -12,6 +12,6 @@ bool pysh_launcher_several_hosts(int n_pes);
 const char *pysh_launcher_one_host(void);
 /* Whether srun started the job of n_pes PEs; *pmi_p: and offers PMI, by which PEs of an OpenSHMEM library meet. */
 bool pysh_launcher_is_srun(int n_pes, bool *pmi_p);
-/* Whether an OpenSHMEM library is to be the conduit: the PEs are on several hosts, oshrun started them,
+/* Whether an OpenSHMEM library is to be the transport: the PEs are on several hosts, oshrun started them,
  * or the user named a library. Not when our own launcher started them. */
 bool pysh_launcher_is_openshmem(void);

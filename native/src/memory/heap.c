@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include "accel/accel.h"
+#include "agree/agree.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "memory/address.h"
 #include "memory/allocator.h"
 #include "memory/release.h"
-#include "node/conduit.h"
+#include "node/node.h"
+#include "transport/transport.h"
 
 pysh_heaps_t pysh_heaps = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -62,7 +64,7 @@ int pysh_heap_agree(void) {
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         mine[heap] = (uint64_t)(uintptr_t)pysh.arena[heap].base;
     mine[MAPS_NODE] = maps_node();
-    if ((status = pysh.conduit->exchange("init", mine, pysh_heaps.gathered, sizeof mine)))
+    if ((status = pysh.agree->exchange("init", mine, pysh_heaps.gathered, sizeof mine)))
         return status;
     all = pysh_heaps.gathered;
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
@@ -130,8 +132,8 @@ void pysh_heap_give(int heap, int64_t offset) {
     nbytes = block ? block->nbytes : 0;
     pysh_allocator_give(&pysh_heaps.allocator[heap], offset);
     pthread_mutex_unlock(&pysh_heaps.mutex);
-    if (nbytes >= PYSH_GIVE_BACK_BYTES && only_cpu(heap) && pysh.conduit->give_back)
-        pysh.conduit->give_back(pysh.arena[heap].base + offset, (size_t)nbytes);
+    if (nbytes >= PYSH_GIVE_BACK_BYTES && only_cpu(heap) && pysh.transport->give_back)
+        pysh.transport->give_back(pysh.arena[heap].base + offset, (size_t)nbytes);
 }
 
 int pysh_heap_block(const void *address, const char *what, int *heap_p, pysh_block_t *block_p) {

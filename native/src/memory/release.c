@@ -11,12 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agree/agree.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "memory/allocator.h"
 #include "memory/heap.h"
 #include "memory/retired.h"
-#include "node/conduit.h"
+#include "node/node.h"
 
 typedef struct released {
     uint64_t ordinal;
@@ -190,7 +191,7 @@ int pysh_release_agree(const char *what, size_t *freed_p) {
         if (!last.ended)
             offer_fill(mine, done, most);
         last.ended = false;
-        if ((status = pysh.conduit->exchange(what, mine, pysh_heaps.gathered, offer_nbytes(most)))) {
+        if ((status = pysh.agree->exchange(what, mine, pysh_heaps.gathered, offer_nbytes(most)))) {
             last.ended = status == ISHMEMX_ERR_INTERRUPTED || status == ISHMEMX_ERR_TIMEOUT;
             last.done = done;
             last.most = most;
@@ -215,7 +216,7 @@ int pysh_release_agree(const char *what, size_t *freed_p) {
 }
 
 int pysh_heap_barrier(const char *what) {
-    return pysh.conduit->barrier_vote(what, pysh_release_pending(), &all_pending);
+    return pysh.agree->barrier(what, pysh_release_pending(), &all_pending);
 }
 
 int pysh_heap_drain_if_pending(void) {

@@ -12,7 +12,7 @@ void pysh_release_forget(void);
 bool pysh_release_pending(void);
 /* Collective: frees what every PE has released, in the order of allocation. */
 int pysh_release_agree(const char *what, size_t *freed_p);
-/* The barrier of the world team: conduit->barrier that also tells the others whether this PE has
+/* The barrier of the world team: agree->barrier that also tells the others whether this PE has
  * released blocks. */
 int pysh_heap_barrier(const char *what);
 /* Collective, right after pysh_heap_barrier: frees the blocks that every PE released. Costs nothing

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Static variables of other PEs by copies that the kernel makes between processes; see pysh_conduit_t. */
+ * Static variables of other PEs by copies that the kernel makes between processes; see pysh_transport_t. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * How the PEs agree on a way to each other's static variables: all map them, or all copy them by the conduit,
+ * How the PEs agree on a way to each other's static variables: all map them, or all copy them by the transport,
  * or there are none. */
 #define _GNU_SOURCE
 #include "memory/static_share.h"
@@ -15,11 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agree/agree.h"
 #include "base/clock.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "memory/static_segment.h"
-#include "node/conduit.h"
+#include "transport/transport.h"
 
 typedef struct offer {
     uint64_t layout, device, inode;
@@ -77,9 +78,9 @@ static bool map_peers(const offer_t *all) {
     return true;
 }
 
-static bool conduit_reaches(void) {
+static bool transport_reaches(void) {
     for (int pe = 0; pe < pysh.n_pes; pe++)
-        if (pe != pysh.pe && !pysh.conduit->reaches(pysh_static_segment.base, pysh_static_segment.nbytes, pe))
+        if (pe != pysh.pe && !pysh.transport->reaches(pysh_static_segment.base, pysh_static_segment.nbytes, pe))
             return false;
     return true;
 }
@@ -104,7 +105,7 @@ static void offer_fill(offer_t *offer, int64_t way) {
 /* Does every PE say yes? */
 static int all_say(bool mine, bool *all_p) {
     uint32_t *all = calloc((size_t)pysh.n_pes, sizeof *all), one = mine;
-    int status = all ? pysh.conduit->exchange("init", &one, all, sizeof one)
+    int status = all ? pysh.agree->exchange("init", &one, all, sizeof one)
                      : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to ask %d PEs", pysh.n_pes);
 
     *all_p = true;
@@ -147,7 +148,7 @@ static int choose(const offer_t *all, bool *open_p) {
         unmap_peers();
     }
     if (way != PYSH_STATICS_MAP) {
-        can = conduit_reaches();
+        can = transport_reaches();
         pysh.arena[PYSH_STATICS].peer[pysh.pe] = pysh_static_segment.base;
         status = all_say(can, open_p);
     }
@@ -171,7 +172,7 @@ int pysh_statics_open(void) {
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to meet %d PEs", pysh.n_pes);
     }
     offer_fill(&mine, way);
-    status = pysh.conduit->exchange("init", &mine, all, sizeof mine);
+    status = pysh.agree->exchange("init", &mine, all, sizeof mine);
     if (!status)
         status = choose(all, &open);
     if (!status && open) {

@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "ishmemx.h"
 #include "node/kernel_waits.h"
+#include "node/node.h"
 
 #define ATTEMPTS 1000 /* at a text that changes meanwhile */
 
@@ -185,14 +186,14 @@ pysh_process_t pysh_control_process(const pysh_control_slot_t *slot) {
 }
 
 /* Cores that PEs were seen on last: of all, and whether the lowest on `core` comes before this PE. */
-static bool note_cores(pysh_slot_of_t *slot_of, int n_pes, const pysh_control_slot_t *own, int32_t core,
+static bool note_cores(pysh_control_slot_t *const *slots, int n_pes, const pysh_control_slot_t *own, int32_t core,
                        cpu_set_t *seen, bool *shares_p) {
     bool before = false;
 
     CPU_ZERO(seen);
     *shares_p = false;
     for (int pe = 0; pe < n_pes; pe++) {
-        const pysh_control_slot_t *slot = slot_of(pe);
+        const pysh_control_slot_t *slot = slots[pe];
         int32_t there = slot ? atomic_load_explicit(&slot->core, memory_order_relaxed) : 0;
         if (!there || atomic_load_explicit(&slot->state, memory_order_relaxed) != PYSH_PE_RUNNING)
             continue;
@@ -207,7 +208,7 @@ static bool note_cores(pysh_slot_of_t *slot_of, int n_pes, const pysh_control_sl
 
 /* Two PEs that the system put on one core stay there, as each gives it to the other: where there is a core for each,
  * the one with the higher number goes. */
-bool pysh_control_shares_core(pysh_control_slot_t *own, pysh_control_slot_t *(*slot_of)(int pe), int n_pes) {
+bool pysh_control_shares_core(pysh_control_slot_t *own, pysh_control_slot_t *const *slots, int n_pes) {
     int32_t core = sched_getcpu() + 1;
     cpu_set_t seen;
     bool shares;
@@ -217,7 +218,7 @@ bool pysh_control_shares_core(pysh_control_slot_t *own, pysh_control_slot_t *(*s
     /* Relaxed, as all that look at the word: nothing follows from it but when a thread gives its core away. */
     if (atomic_load_explicit(&own->core, memory_order_relaxed) != core)
         atomic_store_explicit(&own->core, core, memory_order_relaxed);
-    if (note_cores(slot_of, n_pes, own, core, &seen, &shares) && !pysh.crowded && pysh_core_leave(&seen)) {
+    if (note_cores(slots, n_pes, own, core, &seen, &shares) && !pysh.crowded && pysh_core_leave(&seen)) {
         atomic_store_explicit(&own->core, sched_getcpu() + 1, memory_order_relaxed);
         return false;
     }

@@ -12,7 +12,7 @@
 #include "base/process.h"
 #include "base/state.h"
 #include "join/hello.h"
-#include "node/conduit.h"
+#include "node/node.h"
 
 #define PYSH_ACTIVITY_WORDS (PYSH_ACTIVITY_TEXT / 8)
 
@@ -119,7 +119,7 @@ void pysh_control_set_process(pysh_control_slot_t *slot, const pysh_process_t *p
 pysh_process_t pysh_control_process(const pysh_control_slot_t *slot);
 /* Notes the core that the calling thread is on. Was another PE of the host seen there last? True where nothing is
  * known. */
-bool pysh_control_shares_core(pysh_control_slot_t *own, pysh_control_slot_t *(*slot_of)(int pe), int n_pes);
+bool pysh_control_shares_core(pysh_control_slot_t *own, pysh_control_slot_t *const *slots, int n_pes);
 /* NULL: not waiting. One thread at a time. */
 void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns);
 /* " while this PE was in barrier_all", or nothing when it does not wait. */
@@ -130,5 +130,5 @@ void pysh_control_describe_slot(const pysh_control_slot_t *slot, char *text, siz
 void pysh_control_set_abort(pysh_control_t *control, uint32_t by, int pe, const char *why);
 /* The reason, once there is one, else NULL. */
 const char *pysh_control_abort_reason(const pysh_control_t *control);
-/* See claim_report of pysh_conduit_t; `word`, of one PE of the host, is when the last report was. */
+/* See pysh_node_claim_report(); `word`, of one PE of the host, is when the last report was. */
 bool pysh_control_claim_report(_Atomic int64_t *word, int64_t since_ns);

@@ -9,7 +9,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "join/variables.h"
-#include "node/conduit.h"
+#include "node/node.h"
 #include "node/wait.h"
 
 static int last_pe = -1;   /* that this process has been in its latest job, for messages after finalize; -1: none */
@@ -65,7 +65,7 @@ int pysh_enter(void) {
                        __atomic_load_n(&pysh.fault[1].kind, __ATOMIC_RELAXED)))
         return pysh_fail(ISHMEMX_ERR_FAULT, "a kernel recorded a fault; ishmemx_fault_take() tells and clears it");
     if (atomic_load_explicit(pysh.alarm, memory_order_relaxed))
-        return pysh.conduit->liveness();
+        return pysh_node.liveness();
     return ISHMEMX_OK;
 }
 

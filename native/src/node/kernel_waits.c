@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "node/conduit.h"
 #include "node/control.h"
+#include "node/node.h"
 
 #define FRESH_NS   (2 * 1000000000LL) /* a wait is told again four times a second */
 #define STILL_NS   (750 * 1000000LL)  /* and waits no more when it has not told for so long */
@@ -148,12 +148,13 @@ static bool kernel_never_joins(const pysh_posted_wait_t *posted, int64_t since_n
            epoch((int)posted->collective, &done) == ISHMEMX_OK && done < posted->expected;
 }
 
-int pysh_board_mismatch(pysh_slot_of_t *slot_of, const pysh_members_t *members, const char *what, int64_t since_ns) {
+int pysh_board_mismatch(pysh_control_slot_t *const *slots, const pysh_members_t *members, const char *what,
+                        int64_t since_ns) {
     pysh_posted_wait_t posted;
 
     for (int i = 0; i < members->n_pes; i++) {
         int pe = member_pe(members, i);
-        pysh_control_slot_t *slot = pe == pysh.pe ? NULL : slot_of(pe);
+        pysh_control_slot_t *slot = pe == pysh.pe ? NULL : slots[pe];
 
         if (!slot || !read_board(&slot->board, &posted) || !same_team(&posted, members) ||
             atomic_load_explicit(&slot->activity_ns, memory_order_relaxed) || !kernel_never_joins(&posted, since_ns))

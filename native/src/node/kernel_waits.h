@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "node/conduit.h"
 #include "node/control.h"
+#include "node/node.h"
 
 /* "; its kernel waits (3.2 s so far): ...", or nothing. */
 void pysh_board_describe(const pysh_board_t *board, char *text, size_t capacity);
@@ -15,10 +15,9 @@ void pysh_board_describe(const pysh_board_t *board, char *text, size_t capacity)
 bool pysh_board_own(char *text, size_t capacity);
 /* Posts the wait on the caller's own board; MISMATCH when a PE has said there that its host is in the collective. */
 int pysh_board_post(pysh_board_t *board, pysh_kernel_wait_t *wait);
-/* Where `pe` keeps its slot; NULL when that is out of reach. */
-typedef pysh_control_slot_t *pysh_slot_of_t(int pe);
-/* See kernel_mismatch of pysh_conduit_t. */
-int pysh_board_mismatch(pysh_slot_of_t *slot_of, const pysh_members_t *members, const char *what, int64_t since_ns);
+/* See pysh_node_kernel_mismatch(). */
+int pysh_board_mismatch(pysh_control_slot_t *const *slots, const pysh_members_t *members, const char *what,
+                        int64_t since_ns);
 /* Who says how many rounds this PE's finished kernels have made in the collectives that `collective` stands for, see
  * pysh_kernel_wait_t; asked while no kernel runs. NULL: nobody can. */
 void pysh_board_kernel_epoch(int (*epoch)(int collective, int64_t *epoch_p));

@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "ishmemx.h"
 #include "node/control.h"
+#include "node/node.h"
 
 /* poll() skips negative descriptors: own and unknown PEs. `gone` are those that died before. */
 static struct pollfd *watched;

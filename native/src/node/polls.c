@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/state.h"
-#include "node/conduit.h"
+#include "node/node.h"
 
 _Thread_local unsigned pysh_polls;
 
@@ -16,7 +16,7 @@ static bool shares_core(unsigned times) {
     unsigned every = 1 + (unsigned)pysh.n_pes / CHEAP_PES;
 
     if (times % every == 0)
-        shares = pysh.conduit->shares_core();
+        shares = pysh_node_shares_core();
     return shares;
 }
 

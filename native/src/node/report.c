@@ -14,7 +14,7 @@
 #include "base/say.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "node/conduit.h"
+#include "node/node.h"
 
 /* ---- names ---- */
 
@@ -116,7 +116,7 @@ void pysh_report(char *text, size_t capacity) {
     char rings[1280] = "";
     size_t used;
 
-    pysh.conduit->describe(text, capacity);
+    pysh_node_describe(text, capacity);
     if (describe)
         describe(rings, sizeof rings);
     used = strlen(text);
@@ -127,7 +127,7 @@ void pysh_report(char *text, size_t capacity) {
 void pysh_report_long_wait(const char *what, int64_t since_ns) {
     char standing[8192];
 
-    if (!pysh.conduit->claim_report(since_ns))
+    if (!pysh_node_claim_report(since_ns))
         return;
     pysh_report(standing, sizeof standing);
     pysh_sayf(

@@ -19,7 +19,7 @@
 #include "base/say.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "node/conduit.h"
+#include "node/node.h"
 #include "node/report.h"
 
 #define YIELD_NS    (200 * 1000LL)
@@ -139,7 +139,7 @@ static void count_time(pysh_wait_t *wait, int64_t now) {
 
 /* What is published is the latest of the slow waits. */
 static void publish(void) {
-    pysh.conduit->activity(slow ? slow->name : NULL, slow ? slow->start_ns : 0);
+    pysh_node_activity(slow ? slow->name : NULL, slow ? slow->start_ns : 0);
 }
 
 /* What a wait sees changes. To look at that may take long, on a GPU, so nobody is kept from the list meanwhile. */
@@ -171,7 +171,7 @@ static int slow_checks(pysh_wait_t *wait, int64_t now) {
             status = run_handlers(wait);
         }
         if (!status && atomic_load_explicit(pysh.alarm, memory_order_relaxed))
-            status = pysh.conduit->liveness();
+            status = pysh_node.liveness();
         if (!status && pysh.timeout_ns > 0 && wait->waited_ns > pysh.timeout_ns)
             status = deadline_passed(wait);
         if (!status)
@@ -179,9 +179,9 @@ static int slow_checks(pysh_wait_t *wait, int64_t now) {
     }
     if (!status && now >= wait->next_liveness_ns) {
         wait->next_liveness_ns = now + LIVENESS_NS;
-        status = pysh.conduit->liveness();
-        if (!status && wait->members.n_pes > 0 && pysh.conduit->kernel_mismatch)
-            status = pysh.conduit->kernel_mismatch(&wait->members, wait->what, wait->start_ns);
+        status = pysh_node.liveness();
+        if (!status && wait->members.n_pes > 0)
+            status = pysh_node_kernel_mismatch(&wait->members, wait->what, wait->start_ns);
     }
     return status;
 }
@@ -230,12 +230,12 @@ static int pause_slowly(pysh_wait_t *wait) {
         return status;
     elapsed = now - wait->start_ns;
     if (elapsed < YIELD_NS) {
-        pysh.conduit->shares_core(); /* notes where this thread is, for PEs that poll */
+        pysh_node_shares_core(); /* notes where this thread is, for PEs that poll */
         sched_yield();
         return ISHMEMX_OK;
     }
     idle = elapsed / 8;
-    pysh.conduit->idle(wait, idle < MIN_IDLE_NS ? MIN_IDLE_NS : idle > MAX_IDLE_NS ? MAX_IDLE_NS : idle);
+    pysh_node_idle(wait, idle < MIN_IDLE_NS ? MIN_IDLE_NS : idle > MAX_IDLE_NS ? MAX_IDLE_NS : idle);
     return ISHMEMX_OK;
 }
 
@@ -273,8 +273,8 @@ int pysh_wait_pause(pysh_wait_t *wait) {
 
     if (progress)
         progress();
-    if (pysh.conduit->progress)
-        pysh.conduit->progress();
+    if (pysh_node.progress)
+        pysh_node.progress();
     if ((status = count_poll(wait)))
         return status;
     if (wait->polls <= pysh.spin) {
@@ -286,15 +286,11 @@ int pysh_wait_pause(pysh_wait_t *wait) {
 
 void pysh_wait_end(pysh_wait_t *wait) {
     if (wait->may_sleep)
-        pysh.conduit->idle_end(wait);
+        pysh_node_idle_end(wait);
     if (wait->start_ns)
         unlist_slow(wait);
     if (wait->polls && !to_the_end) {
         inside = wait->outer;
         atomic_fetch_sub_explicit(&n_waiting, 1, memory_order_release); /* the last that the wait does */
     }
-}
-
-void pysh_wake(int pe) {
-    pysh.conduit->wake(pe);
 }

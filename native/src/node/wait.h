@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "node/conduit.h"
+#include "node/node.h"
 
 /* What a wait for words of memory is for, and what it sees of them: ">= 7, seen 5". */
 typedef struct pysh_wait_aim {

@@ -12,12 +12,12 @@
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "node/conduit.h"
 #include "node/enter.h"
 #include "node/polls.h"
 #include "node/wait.h"
 #include "ops/amo_by_owner.h"
 #include "ops/rma.h"
+#include "transport/transport.h"
 
 static int amo(int op, int type, char *dest, uint64_t value, uint64_t cond, int pe, char *peer, int heap,
                uint64_t *fetched_p) {
@@ -28,7 +28,7 @@ static int amo(int op, int type, char *dest, uint64_t value, uint64_t cond, int 
     if (pysh_amo_is_by_owner(op, heap, pe))
         return pysh_amo_by_owner(op, type, dest - pysh.arena[heap].base, value, cond, pe, pysh_amo_name(op), fetched_p);
     if (!peer)
-        return pysh.conduit->amo(heap, op, type, dest - pysh.arena[heap].base, value, cond, pe, fetched_p);
+        return pysh.transport->amo(heap, op, type, dest - pysh.arena[heap].base, value, cond, pe, fetched_p);
     if (!pysh.arena[heap].cpu_visible)
         return pysh.accel->amo(op, type, peer, value, cond, fetched_p);
     old = pysh_amo_apply(op, type, peer, value, cond);

@@ -7,14 +7,15 @@
 #include <stdlib.h>
 
 #include "accel/accel.h"
+#include "agree/agree.h"
 #include "base/cpu_amo.h"
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "memory/place.h"
 #include "memory/system_region.h"
-#include "node/conduit.h"
 #include "node/wait.h"
+#include "transport/transport.h"
 
 #define ROW_WORDS (ISHMEMX_MAX_NEAR_PES / 64)
 
@@ -60,7 +61,7 @@ int pysh_amo_by_owner_open(void) {
             pysh_note_by_owner(pe);
     }
     if (!status)
-        status = pysh.conduit->exchange("init", pysh.by_owner, all, sizeof *all);
+        status = pysh.agree->exchange("init", pysh.by_owner, all, sizeof *all);
     for (int pe = 0; !status && pe < pysh.n_pes; pe++)
         pysh.owns_amos = pysh.owns_amos || (pysh_near(pe) && has_bit(all[pe], pysh.pe));
     free(all);
@@ -94,7 +95,7 @@ int pysh_amo_by_owner_begin(int op, int type, int64_t offset, uint64_t value, ui
         return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
                          "the link to the GPU of PE %d has no native atomic operations, and its host heap, by which it "
                          "would be asked to do them, is not mapped here (conduit %s)",
-                         pe, pysh.conduit->name);
+                         pe, pysh.transport->name);
     pthread_mutex_lock(&asking.mutex);
     mine = asking.state[pysh_near_place(pe)] == FREE || (asking.state[pysh_near_place(pe)] == LEFT && answered(row));
     if (mine) {

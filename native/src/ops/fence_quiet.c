@@ -3,19 +3,19 @@
 #include <stdatomic.h>
 
 #include "base/state.h"
-#include "node/conduit.h"
 #include "node/enter.h"
 #include "ops/rma.h"
 #include "teams/ctx.h"
 #include "transport/quiet.h"
+#include "transport/transport.h"
 
 int ishmemx_fence(ishmemx_ctx_t ctx) {
     int status, copies;
 
     PYSH_ENTER_CTX(ctx);
     status = pysh_quiet_rings();
-    if (pysh.conduit->fence && !status)
-        status = pysh.conduit->fence();
+    if (pysh.transport->fence && !status)
+        status = pysh.transport->fence();
     copies = pysh_quiet_copies();
     atomic_thread_fence(memory_order_seq_cst);
     return status ? status : copies;

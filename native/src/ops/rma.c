@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Put and get. One road for all: find the heap and the peer's copy of the address, then memcpy, the
- * accelerator's copy engine, or the conduit. */
+ * accelerator's copy engine, or the transport. */
 #include "ops/rma.h"
 
 #include <stdbool.h>
@@ -13,7 +13,6 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "memory/address.h"
-#include "node/conduit.h"
 #include "node/enter.h"
 #include "node/polls.h"
 #include "node/wait.h"
@@ -21,6 +20,7 @@
 #include "teams/ctx.h"
 #include "teams/team.h"
 #include "transport/quiet.h"
+#include "transport/transport.h"
 
 /* Programs that spin on a word stored by a small put are woken like those that wait for an atomic. */
 #define WAKE_BYTES 8
@@ -113,7 +113,7 @@ static inline int put_bytes(void *dest, const void *source, size_t nbytes, int p
     if (!peer && by_messages(heap, source)) /* complete at once, which non-blocking allows */
         return pysh_am_put(heap, offset_in(heap, dest), source, nbytes, pe);
     if (!peer)
-        return (nbi ? pysh.conduit->put_nbi : pysh.conduit->put)(heap, offset_in(heap, dest), source, nbytes, pe);
+        return (nbi ? pysh.transport->put_nbi : pysh.transport->put)(heap, offset_in(heap, dest), source, nbytes, pe);
     if (!pysh.arena[heap].cpu_visible || pysh_on_gpu(source))
         return gpu_copy(peer, source, nbytes, nbi);
     pysh_store(peer, source, nbytes);
@@ -136,7 +136,7 @@ static inline int get_bytes(void *dest, const void *source, size_t nbytes, int p
     if (!peer && by_messages(heap, dest))
         return pysh_am_get(heap, dest, offset_in(heap, source), nbytes, pe);
     if (!peer)
-        return (nbi ? pysh.conduit->get_nbi : pysh.conduit->get)(heap, dest, offset_in(heap, source), nbytes, pe);
+        return (nbi ? pysh.transport->get_nbi : pysh.transport->get)(heap, dest, offset_in(heap, source), nbytes, pe);
     if (!pysh.arena[heap].cpu_visible || pysh_on_gpu(dest))
         return gpu_copy(dest, peer, nbytes, nbi);
     memcpy(dest, peer, nbytes);

@@ -6,7 +6,7 @@
 
 #include "ishmemx.h"
 
-/* Where the caller can reach [address, +nbytes) of `pe`: `peer_p` is NULL when only the conduit can. The address is a
+/* Where the caller can reach [address, +nbytes) of `pe`: `peer_p` is NULL when only the transport can. The address is a
  * program's. */
 int pysh_peer_address(const void *address, size_t nbytes, int pe, const char *what, char **peer_p, int *heap_p);
 /* The world PE of PE `pe` of a context; ARGUMENT for an invalid context or PE. */

@@ -5,12 +5,12 @@
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "node/conduit.h"
 #include "node/enter.h"
 #include "node/polls.h"
 #include "ops/amo.h"
 #include "ops/rma.h"
 #include "ops/wait_until.h"
+#include "transport/transport.h"
 
 static int sig_op_check(int sig_op) {
     if (sig_op == ISHMEMX_SIGNAL_SET || sig_op == ISHMEMX_SIGNAL_ADD)
@@ -49,8 +49,8 @@ static int put_signal(ishmemx_ctx_t ctx, void *dest, const void *source, size_t 
         status = pysh_check_overlap(dest, nbytes, sig_addr, sizeof *sig_addr);
     if (!status)
         status = pysh_put(dest, source, nbytes, world);
-    if (!status && nbytes && pysh.conduit->fence) /* the data may still be on its way to a PE not mapped */
-        status = pysh.conduit->fence();
+    if (!status && nbytes && pysh.transport->fence) /* the data may still be on its way to a PE not mapped */
+        status = pysh.transport->fence();
     return status ? status : signal_send(sig_addr, signal, sig_op, world);
 }
 

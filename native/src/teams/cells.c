@@ -18,6 +18,7 @@
 #include "accel/copy.h"
 #include "base/state.h"
 #include "base/status.h"
+#include "node/node.h"
 #include "node/wait.h"
 #include "teams/sync.h"
 #include "teams/team.h"

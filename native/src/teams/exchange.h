@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "node/conduit.h"
+#include "node/node.h"
 
 /* What is gathered, in two halves used in turn: see gather.c. Behind them pieces that go from node to node in the
  * team's order, and results that come back, each in two halves: see collectives/chain.c. Those of all PEs are larger.

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/state.h"
+#include "node/node.h"
 #include "teams/exchange.h"
 #include "teams/stage.h"
 #include "teams/sync.h"

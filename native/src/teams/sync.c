@@ -14,12 +14,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agree/agree.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "node/conduit.h"
+#include "node/node.h"
 #include "node/wait.h"
 #include "teams/cells.h"
 #include "teams/team.h"
+#include "transport/transport.h"
 
 #define FEW_MEMBERS 8
 
@@ -33,7 +35,7 @@ static void raise_word(int64_t offset, uint64_t value, int pe) {
     char *peer = pysh.arena[ISHMEMX_HEAP_HOST].peer[pe];
 
     if (!peer) {
-        pysh.conduit->raise(offset, value, pe);
+        pysh.transport->raise(offset, value, pe);
         return;
     }
     /* release: pairs with flag_of(), with somebody_left(), and with flag() of request_steps.c */
@@ -230,7 +232,7 @@ static int meet_all(const pysh_steps_t *steps) {
     return pysh_meet(steps, nodes->order, steps->team->n_pes, nodes->rank[steps->team->my_pe]);
 }
 
-/* The conduit's barrier is for all PEs only. It beats flags, and notices when others are in an allocation. */
+/* The transport's barrier is for all PEs only. It beats flags, and notices when others are in an allocation. */
 static bool by_barrier(ishmemx_team_t team) {
     return team == &ishmemx_team_world;
 }
@@ -241,7 +243,7 @@ int pysh_team_sync(ishmemx_team_t team, const char *what) {
 
     if (team->n_pes == 1)
         return ISHMEMX_OK;
-    status = by_barrier(team) ? pysh.conduit->barrier(what) : meet_all(&steps);
+    status = by_barrier(team) ? pysh.agree->barrier(what, false, NULL) : meet_all(&steps);
     if (status)
         return status;
     if (!by_barrier(team))

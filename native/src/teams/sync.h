@@ -21,7 +21,7 @@ typedef struct pysh_steps {
 /* At the first number behind the team's last; and past the last one. The caller has claimed the team. */
 pysh_steps_t pysh_steps_begin(ishmemx_team_t team, const char *what);
 void pysh_steps_end(const pysh_steps_t *steps);
-/* Tells a member that this PE is at the number, with all that it stored before; what it put by the conduit wants a
+/* Tells a member that this PE is at the number, with all that it stored before; what it put by the transport wants a
  * quiet first. */
 void pysh_tell(const pysh_steps_t *steps, int member);
 /* Until a member has told so. */

@@ -7,7 +7,7 @@
 
 #include "accel/accel.h"
 #include "base/state.h"
-#include "node/conduit.h"
+#include "transport/transport.h"
 
 static int (*_Atomic drain_rings)(void);
 static _Atomic bool copies_started; /* by the copy engine, since quiet */
@@ -18,12 +18,13 @@ void pysh_quiet_copy_started(void) {
 
 int ishmemx_outstanding(void) {
     return pysh.ready && (atomic_load_explicit(&copies_started, memory_order_relaxed) ||
-                          (pysh.conduit->outstanding && pysh.conduit->outstanding()));
+                          (pysh.transport->outstanding && pysh.transport->outstanding()));
 }
 
 int ishmemx_is_quiet(void) {
     return pysh.ready && !atomic_load_explicit(&copies_started, memory_order_relaxed) &&
-           !atomic_load_explicit(&drain_rings, memory_order_relaxed) && !pysh.conduit->quiet && !pysh.conduit->fence;
+           !atomic_load_explicit(&drain_rings, memory_order_relaxed) && !pysh.transport->quiet &&
+           !pysh.transport->fence;
 }
 
 void pysh_quiet_set_rings(int (*drain)(void)) {
@@ -49,8 +50,8 @@ int pysh_quiet(void) {
     int status = pysh_quiet_rings();
     int copies = pysh_quiet_copies();
 
-    if (pysh.conduit->quiet && !status)
-        status = pysh.conduit->quiet();
+    if (pysh.transport->quiet && !status)
+        status = pysh.transport->quiet();
 
     atomic_thread_fence(memory_order_seq_cst);
     return status ? status : copies;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Completes what this PE has issued, wherever that is under way: rings, copy engine, conduit. */
+ * Completes what this PE has issued, wherever that is under way: rings, copy engine, transport. */
 #pragma once
 
 int pysh_quiet(void);

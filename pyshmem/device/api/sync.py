@@ -15,7 +15,7 @@ from ..state import SYNC_EPOCH, SYNC_SLOTS, TEAMS
 from ..team.flags import meeting
 
 _SYNC, _BARRIER = OP["sync_all"], OP["barrier_all"]
-_ALL_PES = 65 << ROUTINE_BITS  # PYSH_COLLECTIVE_ALL of node/conduit.h
+_ALL_PES = 65 << ROUTINE_BITS  # PYSH_COLLECTIVE_ALL of node/node.h
 # The flags take part in every round, so adding 1 raises them to its number. That number is then
 # loaded while they fly: in front of the fence, the fence would wait for it.
 _meet = meeting(device_function(lambda flag, word: add64(flag, 1)), read64)

@@ -18,10 +18,10 @@
 #include "accel/cuda/gpu.h"
 #include "accel/cuda/peers.h"
 #include "accel/cuda/streams.h"
+#include "agree/agree.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "memory/retired.h"
-#include "node/conduit.h"
 
 #define DETACH_TIMEOUT_NS 2000000000LL
 
@@ -113,7 +113,7 @@ static void detach(int64_t blocks) {
     /* The driver asks that all mappings go before the memory does. A PE that is late has died. */
     if (pysh_gpu.opened && pysh.ready && !atomic_load(pysh.alarm)) {
         pysh.timeout_ns = DETACH_TIMEOUT_NS;
-        pysh.conduit->barrier("finalize");
+        pysh.agree->barrier("finalize", false, NULL);
     }
     free(pysh_gpu.opened);
     free(pysh_gpu.handles);
@@ -201,7 +201,7 @@ static int arena(int64_t nbytes, char **base_p, char **peer) {
 
     status = pysh_cuda_agree(status);
     if (!status)
-        status = pysh.conduit->exchange("init", &mine, pysh_gpu.handles, sizeof mine);
+        status = pysh.agree->exchange("init", &mine, pysh_gpu.handles, sizeof mine);
     if (!status)
         status = pysh_cuda_agree(arena_open(pysh_gpu.handles, peer));
     if (!status)

@@ -9,7 +9,7 @@
 #include "accel/cuda/gpu.h"
 #include "base/say.h"
 #include "base/state.h"
-#include "node/conduit.h"
+#include "node/node.h"
 
 /* Numbers of cuda.h. The context, or the GPU, does nothing more behind them; other errors are of the call alone. */
 static bool is_lost(CUresult result) {
@@ -45,5 +45,5 @@ void pysh_cuda_look_if_lost(CUresult result, const char *name, const char *text,
     snprintf(why, sizeof why, "its GPU %d is lost: %s (CUDA error %d: %s), seen in %s", pysh_gpu.ordinal, name, result,
              text, what);
     pysh_sayf(STDERR_FILENO, "PE %d: %s; dmesg may have the driver's Xid\n", pysh.pe, why);
-    pysh.conduit->abort(1, why);
+    pysh_node_abort(1, why);
 }

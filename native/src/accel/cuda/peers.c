@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "accel/cuda/driver.h"
+#include "agree/agree.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "node/conduit.h"
 
 typedef struct verdict {
     int status;
@@ -23,7 +23,7 @@ int pysh_cuda_agree(int status) {
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
     if (status)
         snprintf(mine.text, sizeof mine.text, "%s", ishmemx_error());
-    outcome = pysh.conduit->exchange("init", &mine, all, sizeof mine);
+    outcome = pysh.agree->exchange("init", &mine, all, sizeof mine);
     for (int pe = 0; !outcome && !status && pe < pysh.n_pes; pe++)
         if (all[pe].status)
             outcome = pysh_fail(all[pe].status, "PE %d: %s", pe, all[pe].text);
@@ -87,7 +87,7 @@ int pysh_cuda_check_matrix(CUdevice device, const pysh_cuda_card_t *mine) {
     if (!cards || !rows)
         status = pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
     if (!status)
-        status = pysh.conduit->exchange("init", mine, cards, sizeof *mine);
+        status = pysh.agree->exchange("init", mine, cards, sizeof *mine);
     for (int pe = 0; !status && pe < pysh.n_pes; pe++) {
         link_t link;
         if (!pysh_near(pe))
@@ -98,7 +98,7 @@ int pysh_cuda_check_matrix(CUdevice device, const pysh_cuda_card_t *mine) {
             pysh_note_by_owner(pe);
     }
     if (!status)
-        status = pysh.conduit->exchange("init", row, rows, sizeof row);
+        status = pysh.agree->exchange("init", row, rows, sizeof row);
     if (!status)
         status = list_missing(cards, rows);
     free(cards);

@@ -16,7 +16,7 @@
 #include "base/cpu_amo.h"
 #include "base/state.h"
 #include "base/status.h"
-#include "node/conduit.h"
+#include "transport/transport.h"
 
 #define PAGE_BYTES  4096
 #define LARGE_BYTES (64 * 1024)
@@ -27,13 +27,13 @@ static int attach(const ishmemx_config_t *config) {
 }
 
 static void detach(int64_t blocks) {
-    (void)blocks; /* the arena is the conduit's */
+    (void)blocks; /* the arena is the transport's */
     pysh_sim_engine_stop();
 }
 
 /* Other nodes' arenas may be mapped for all that: a node is then a part of a host, which counts as one. */
 static int arena(int64_t nbytes, char **base_p, char **peer) {
-    int status = pysh.conduit->arena(ISHMEMX_HEAP_DEVICE, nbytes, base_p, peer);
+    int status = pysh.transport->arena(ISHMEMX_HEAP_DEVICE, nbytes, base_p, peer);
 
     for (int pe = 0; !status && pe < pysh.n_pes; pe++)
         if (!pysh_near(pe))
@@ -43,12 +43,12 @@ static int arena(int64_t nbytes, char **base_p, char **peer) {
 
 static int share(pysh_engine_map_t *map, int *fd_p) {
     *map = (pysh_engine_map_t){.pe = pysh.pe, .n_pes = pysh.n_pes, .nbytes = pysh.arena[ISHMEMX_HEAP_DEVICE].nbytes};
-    if (!pysh.conduit->arena_file)
+    if (!pysh.transport->arena_file)
         return pysh_fail(
             ISHMEMX_ERR_UNSUPPORTED,
             "PYSHMEM_ENGINE=process: the device heap of conduit %s is in no file that another process maps",
-            pysh.conduit->name);
-    *fd_p = pysh.conduit->arena_file(ISHMEMX_HEAP_DEVICE, &map->stride);
+            pysh.transport->name);
+    *fd_p = pysh.transport->arena_file(ISHMEMX_HEAP_DEVICE, &map->stride);
     return ISHMEMX_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The conduit of one host: arenas are shared memory that every PE maps, so RMA and atomics are the
+ * The transport of one host: arenas are shared memory that every PE maps, so RMA and atomics are the
  * CPU's own; what is left is meeting, waiting and noticing who is gone, and the barrier (barrier.c). */
 #define _GNU_SOURCE
 #include "transport/mapped/mapped.h"
@@ -27,12 +27,13 @@
 #include "memory/heap.h"
 #include "memory/retired.h"
 #include "memory/static_copy.h"
-#include "node/conduit.h"
 #include "node/control.h"
 #include "node/kernel_waits.h"
 #include "node/liveness.h"
+#include "node/node.h"
 #include "node/sleep.h"
 #include "node/wait.h"
+#include "transport/transport.h"
 
 #define ARENA_ALIGN ((size_t)16 << 20) /* each PE's arena begins so: the most shmem_align can give */
 
@@ -162,7 +163,7 @@ static void unmap(void *base, size_t nbytes) {
     munmap(base, nbytes);
 }
 
-static void shm_leave(void) {
+static void mapped_leave(void) {
     /* release: pairs with the acquire in pysh_peers_check() */
     atomic_store_explicit(&shm.slot->state, PYSH_PE_FINALIZED, memory_order_release);
 }
@@ -178,7 +179,7 @@ static size_t whole_pages(void *base, size_t nbytes, char **first_p) {
 }
 
 /* Of all mappings of the memory, by any PE. A system that cannot keeps them. */
-static void shm_give_back(void *base, size_t nbytes) {
+static void mapped_give_back(void *base, size_t nbytes) {
     char *first;
     size_t whole = whole_pages(base, nbytes, &first);
 
@@ -205,19 +206,20 @@ static void empty_region(int heap, bool keeps) {
         return;
     for (size_t i = 0; i <= n_holes; i++) {
         pysh_extent_t part = i ? holes[i - 1] : system;
-        shm_give_back(pysh.arena[heap].base + part.offset, (size_t)part.nbytes);
+        mapped_give_back(pysh.arena[heap].base + part.offset, (size_t)part.nbytes);
         for (int pe = 0; keeps && pe < shm.n_pes; pe++)
             let_go(shm.region[heap] + (size_t)pe * stride + part.offset, (size_t)part.nbytes);
     }
 }
 
-static void shm_finalize(const int64_t *blocks) {
+static void mapped_close(const int64_t *blocks) {
     for (int heap = 0; shm.control && heap < ISHMEMX_HEAP_COUNT; heap++)
         if (shm.region[heap])
             empty_region(heap, blocks[heap] > 0);
     if (shm.control) {
-        pysh_control_set_activity(shm.slot, NULL, 0);
-        shm_leave();
+        pysh_node_activity(NULL, 0);
+        mapped_leave();
+        pysh_node_close();
         pysh_control_unmap(shm.control);
     }
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
@@ -231,7 +233,35 @@ static void shm_finalize(const int64_t *blocks) {
     shm.round++;
 }
 
-static int shm_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
+static int mapped_liveness(void) {
+    const char *why = pysh_control_abort_reason(shm.control);
+
+    if (why)
+        return pysh_fail(ISHMEMX_ERR_PEER, "the job is being aborted: %s", why);
+    return pysh_peers_check(shm.control, shm.pe);
+}
+
+static void mapped_abort(uint32_t word, const char *reason) {
+    pysh_control_set_abort(shm.control, word, shm.pe, reason);
+    pysh_shm_wake_all(shm.control);
+}
+
+static int node_open(void) {
+    int status = pysh_node_open(shm.n_pes);
+
+    if (status)
+        return status;
+    for (int pe = 0; pe < shm.n_pes; pe++)
+        pysh_node.slot[pe] = &shm.control->slot[pe];
+    pysh_node.own = shm.slot;
+    pysh_node.sleepers = &shm.control->sleepers;
+    pysh_node.alarm = &shm.control->aborted;
+    pysh_node.liveness = mapped_liveness;
+    pysh_node.abort = mapped_abort;
+    return ISHMEMX_OK;
+}
+
+static int mapped_open(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
     int fds[N_FDS], status;
 
     if (config->n_pes > PYSH_MAX_PES)
@@ -252,11 +282,14 @@ static int shm_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
     shm.slot = &shm.control->slot[shm.pe];
     close(fds[FD_CONTROL]);
     memcpy(shm.arena_fd, fds + FD_ARENA, sizeof shm.arena_fd);
-    status = pysh_peers_watch(shm.control, shm.pe);
+    pysh_shm_agree(shm.control, shm.pe);
+    pysh.agree = &pysh_agree_shm;
+    if (!(status = node_open()))
+        status = pysh_peers_watch(shm.control, shm.pe);
     if (!status)
-        status = pysh_conduit_shm.barrier("init");
+        status = pysh_agree_shm.barrier("init", false, NULL);
     if (status) {
-        shm_finalize((int64_t[ISHMEMX_HEAP_COUNT]){0});
+        mapped_close((int64_t[ISHMEMX_HEAP_COUNT]){0});
         shm.round--;
         return status;
     }
@@ -290,7 +323,7 @@ static char *map_aligned(int fd, size_t nbytes) {
 }
 
 /* The memory grows to its size by the first PE that comes here; the others ask for the same size. */
-static int shm_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
+static int mapped_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
     size_t stride = ((size_t)nbytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN, total;
     char *region = NULL;
 
@@ -312,129 +345,23 @@ static int shm_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
     return ISHMEMX_OK;
 }
 
-static int shm_arena_file(int heap, int64_t *stride_p) {
+static int mapped_arena_file(int heap, int64_t *stride_p) {
     *stride_p = (int64_t)(shm.region_nbytes[heap] / (size_t)shm.n_pes);
     return shm.arena_fd[heap];
 }
 
-/* ---- waiting ---- */
-
-static void shm_idle(pysh_wait_t *wait, int64_t ns) {
-    if (!wait->may_sleep) /* before the caller's next look: pairs with pysh_shm_wake_all() */
-        atomic_fetch_add(&shm.control->sleepers, 1);
-    pysh_sleep(&shm.slot->sleeping, wait, ns);
-}
-
-static void shm_idle_end(pysh_wait_t *wait) {
-    pysh_sleep_end(&shm.slot->sleeping, wait);
-    atomic_fetch_sub(&shm.control->sleepers, 1);
-}
-
-static void shm_activity(const char *what, int64_t since_ns) {
-    pysh_control_set_activity(shm.slot, what, since_ns);
-}
-
-static int shm_liveness(void) {
-    const char *why = pysh_control_abort_reason(shm.control);
-
-    if (why)
-        return pysh_fail(ISHMEMX_ERR_PEER, "the job is being aborted: %s", why);
-    return pysh_peers_check(shm.control, shm.pe);
-}
-
-static bool shm_claim_report(int64_t since_ns) {
-    return pysh_control_claim_report(&shm.control->slot[0].reported_ns, since_ns);
-}
-
-static void shm_describe(char *text, size_t capacity) {
-    char line[512];
-    size_t used = 0;
-
-    text[0] = 0;
-    for (int pe = 0; pe < shm.n_pes && used < capacity; pe++) {
-        pysh_control_slot_t *slot = &shm.control->slot[pe];
-        pysh_control_describe_slot(slot, line, sizeof line);
-        used += (size_t)snprintf(text + used, capacity - used, "%sPE %d (pid %d): %s", pe ? "\n" : "", pe,
-                                 (int)atomic_load(&slot->pid), line);
-    }
-}
-
-static pysh_control_slot_t *slot_of(int pe) {
-    return &shm.control->slot[pe];
-}
-
-static bool shm_shares_core(void) {
-    return pysh_control_shares_core(shm.slot, slot_of, shm.n_pes);
-}
-
-static int shm_kernel_waits(pysh_kernel_wait_t *wait) {
-    int status = shm_liveness();
-
-    return status ? status : pysh_board_post(&shm.slot->board, wait);
-}
-
-static int shm_kernel_mismatch(const pysh_members_t *members, const char *what, int64_t since_ns) {
-    return pysh_board_mismatch(slot_of, members, what, since_ns);
-}
-
-static void shm_abort(int code, const char *why) {
-    char reason[512];
-
-    snprintf(reason, sizeof reason, "PE %d gave up with code %d%s%s", shm.pe, code, why && !*why ? "" : ": ",
-             why ? why : "shmem_global_exit");
-    pysh_control_set_abort(shm.control, why ? PYSH_ABORT_BY_PE : PYSH_GLOBAL_EXIT | (code & 0xff), shm.pe, reason);
-    pysh_shm_wake_all(shm.control);
-}
-
-static const _Atomic uint32_t *shm_alarm(void) {
-    return &shm.control->aborted;
-}
-
-/* ---- barrier and exchange ---- */
-
-static void shm_wake(int pe) {
-    pysh_shm_wake_for_memory(shm.control, pe);
-}
-
-static int shm_barrier(const char *what) {
-    return pysh_shm_arrive(shm.control, shm.pe, what, PYSH_ARRIVAL, NULL);
-}
-
-static int shm_barrier_vote(const char *what, bool mine, bool *all_p) {
-    return pysh_shm_arrive(shm.control, shm.pe, what, PYSH_ARRIVAL + (mine ? PYSH_VOTE : 0), all_p);
-}
-
-static int shm_exchange(const char *what, const void *mine, void *all, size_t nbytes) {
-    return pysh_shm_exchange(shm.control, shm.pe, what, mine, all, nbytes);
-}
-
-const pysh_conduit_t pysh_conduit_shm = {
+const pysh_transport_t pysh_transport_mapped = {
     .name = "shm",
-    .init = shm_init,
-    .finalize = shm_finalize,
-    .leave = shm_leave,
-    .arena = shm_arena,
-    .arena_file = shm_arena_file,
-    .give_back = shm_give_back,
-    .exchange = shm_exchange,
-    .barrier = shm_barrier,
-    .barrier_vote = shm_barrier_vote,
+    .open = mapped_open,
+    .close = mapped_close,
+    .leave = mapped_leave,
+    .arena = mapped_arena,
+    .arena_file = mapped_arena_file,
+    .give_back = mapped_give_back,
     .put = pysh_static_put,
     .get = pysh_static_get,
     .put_nbi = pysh_static_put,
     .get_nbi = pysh_static_get,
     .amo = pysh_static_amo,
     .reaches = pysh_static_reaches,
-    .activity = shm_activity,
-    .idle = shm_idle,
-    .idle_end = shm_idle_end,
-    .wake = shm_wake,
-    .shares_core = shm_shares_core,
-    .liveness = shm_liveness,
-    .kernel_waits = shm_kernel_waits,
-    .kernel_mismatch = shm_kernel_mismatch,
-    .claim_report = shm_claim_report,
-    .describe = shm_describe,
-    .abort = shm_abort,
-    .alarm = shm_alarm,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The conduit of PEs on one host. */
+ * The transport of PEs on one host. */
 #pragma once
 
-#include "node/conduit.h"
+#include "transport/transport.h"
 
-extern const pysh_conduit_t pysh_conduit_shm;
+extern const pysh_transport_t pysh_transport_mapped;

@@ -71,10 +71,6 @@ bool pysh_os_on_host(int pe) {
     return strcmp(all[pe].host, all[pysh_os.pe].host) == 0;
 }
 
-bool pysh_os_maps(int pe) {
-    return pysh_os.peer[pe] != NULL;
-}
-
 const char *pysh_os_host(int pe) {
     return all ? all[pe].host : "another host";
 }

@@ -8,5 +8,4 @@
  * library's own means. Once a process. */
 int pysh_os_learn_hosts(void);
 bool pysh_os_on_host(int pe);
-bool pysh_os_maps(int pe);
 const char *pysh_os_host(int pe); /* its name */

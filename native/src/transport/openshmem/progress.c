@@ -18,17 +18,14 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "ishmemx.h"
-#include "node/conduit.h"
 #include "node/control.h"
 #include "node/kernel_waits.h"
+#include "node/node.h"
 #include "node/sleep.h"
 #include "node/wait.h"
 #include "transport/openshmem/hosts.h"
 #include "transport/openshmem/openshmem.h"
 
-/* Messages from other hosts are served slowly while this PE sleeps: it does so late, and briefly. */
-#define REMOTE_AWAKE_NS (1000 * 1000 * 1000LL)
-#define REMOTE_IDLE_NS  (100 * 1000LL)
 #define BACKGROUND_NS   (200 * 1000LL)
 #define BETWEEN_JOBS_NS (2 * 1000 * 1000LL)
 #define ABORT_ATTEMPTS  200
@@ -86,32 +83,9 @@ void pysh_os_serve_no_more(void) {
 
 /* ---- waiting ---- */
 
-static void wake(int pe, uint32_t bits) {
-    if (pysh_os.peer[pe])
-        pysh_sleep_wake(&pysh_os.peer[pe]->slot.sleeping, bits);
-}
-
 void pysh_os_wake(int pe) {
-    wake(pe, PYSH_SLEEPS | PYSH_SLEEPS_FOR_MEMORY);
-}
-
-void pysh_os_wake_for_memory(int pe) {
-    wake(pe, PYSH_SLEEPS_FOR_MEMORY);
-}
-
-void pysh_os_idle(pysh_wait_t *wait, int64_t ns) {
-    if (!pysh_os.direct && pysh_now_ns() - wait->start_ns < REMOTE_AWAKE_NS)
-        sched_yield();
-    else
-        pysh_sleep(&pysh_os.control->slot.sleeping, wait, pysh_os.direct || ns < REMOTE_IDLE_NS ? ns : REMOTE_IDLE_NS);
-}
-
-void pysh_os_idle_end(pysh_wait_t *wait) {
-    pysh_sleep_end(&pysh_os.control->slot.sleeping, wait);
-}
-
-void pysh_os_activity(const char *what, int64_t since_ns) {
-    pysh_control_set_activity(&pysh_os.control->slot, what, since_ns);
+    if (pysh_os.peer[pe])
+        pysh_sleep_wake(&pysh_os.peer[pe]->slot.sleeping, PYSH_SLEEPS | PYSH_SLEEPS_FOR_MEMORY);
 }
 
 static int peer_lost(int pe, const char *how) {
@@ -186,45 +160,6 @@ int pysh_os_others_left(bool all) {
     return peer_lost(last, "ended without finalize");
 }
 
-static pysh_control_slot_t *slot_of(int pe) {
-    return pysh_os.peer[pe] ? &pysh_os.peer[pe]->slot : NULL;
-}
-
-int pysh_os_kernel_waits(pysh_kernel_wait_t *wait) {
-    int status = pysh_os_liveness();
-
-    return status ? status : pysh_board_post(&pysh_os.control->slot.board, wait);
-}
-
-int pysh_os_kernel_mismatch(const pysh_members_t *members, const char *what, int64_t since_ns) {
-    return pysh_board_mismatch(slot_of, members, what, since_ns);
-}
-
-bool pysh_os_shares_core(void) {
-    return pysh_control_shares_core(&pysh_os.control->slot, slot_of, pysh_os.n_pes);
-}
-
-bool pysh_os_claim_report(int64_t since_ns) {
-    int pe = 0;
-
-    while (!pysh_os.peer[pe]) /* the first PE of this host: its own at the latest */
-        pe++;
-    return pysh_control_claim_report(&pysh_os.peer[pe]->slot.reported_ns, since_ns);
-}
-
-void pysh_os_describe(char *text, size_t capacity) {
-    char line[512];
-    size_t used = 0;
-
-    text[0] = 0;
-    for (int pe = 0; pe < pysh_os.n_pes && used < capacity; pe++) {
-        snprintf(line, sizeof line, "on host %s, not known from here", pysh_os_host(pe));
-        if (pysh_os.peer[pe])
-            pysh_control_describe_slot(&pysh_os.peer[pe]->slot, line, sizeof line);
-        used += (size_t)snprintf(text + used, capacity - used, "%sPE %d: %s", pe ? "\n" : "", pe, line);
-    }
-}
-
 /* ---- abort ---- */
 
 static void abort_mapped(int pe, const char *reason, uint32_t word) {
@@ -247,15 +182,13 @@ static void abort_remote(int pe, const char *reason, uint32_t word) {
     PYSH_OS_UNLOCK();
 }
 
-void pysh_os_abort(int code, const char *why) {
+void pysh_os_abort(uint32_t word, const char *why) {
     const struct timespec moment = {.tv_nsec = 1000 * 1000};
     char reason[sizeof pysh_os.control->why] = "";
-    uint32_t word = why ? PYSH_ABORT_BY_PE : PYSH_GLOBAL_EXIT | (code & 0xff);
     bool remote = false;
 
     pysh_os.unfit = true;
-    snprintf(reason, sizeof reason, "PE %d gave up with code %d%s%s", pysh_os.pe, code, why && !*why ? "" : ": ",
-             why ? why : "shmem_global_exit");
+    snprintf(reason, sizeof reason, "%s", why);
     for (int pe = 0; pe < pysh_os.n_pes; pe++) {
         if (pysh_os.peer[pe]) {
             abort_mapped(pe, reason, word);

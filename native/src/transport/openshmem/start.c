@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The conduit over an OpenSHMEM library: the road past one host. Arenas are blocks of the library's
+ * The transport over an OpenSHMEM library: the road past one host. Arenas are blocks of the library's
  * heap. PEs that it maps (shmem_ptr) are reached by load and store, the others by its put, get and
- * atomics. When it maps all, as on one host, the conduit turns into one that needs no such calls.
+ * atomics. When it maps all, as on one host, the transport turns into one that needs no such calls.
  *
  * The library can be initialised only once: it is left at exit, and a later job of this process finds
  * it running. Its calls are made one at a time, whatever thread level it grants: heavy use from several
@@ -18,6 +18,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "agree/agree.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "join/hello.h"
@@ -25,8 +26,8 @@
 #include "memory/retired.h"
 #include "memory/static_copy.h"
 #include "memory/system_region.h"
-#include "node/conduit.h"
 #include "node/control.h"
+#include "node/node.h"
 #include "node/sleep.h"
 #include "transport/openshmem/amo.h"
 #include "transport/openshmem/barrier.h"
@@ -36,12 +37,14 @@
 #include "transport/openshmem/openshmem.h"
 #include "transport/openshmem/progress.h"
 #include "transport/openshmem/transfer.h"
+#include "transport/transport.h"
 
 #define ARENA_ALIGN ((size_t)2 << 20)
 #define SPARE_BYTES ((int64_t)16 << 20) /* control block, alignment and the library's own needs */
 #define MAX_BLOCKS  32
 
-static const pysh_conduit_t conduit_mapped;
+static const pysh_transport_t all_mapped_table;
+static const pysh_agree_t agree;
 
 static struct {
     pid_t owner;        /* the process that initialised the library; 0: none */
@@ -218,7 +221,25 @@ static int compare_hellos(const ishmemx_config_t *config) {
     return status;
 }
 
-static int os_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
+static int node_open(void) {
+    int status = pysh_node_open(pysh_os.n_pes);
+
+    if (status)
+        return status;
+    for (int pe = 0; pe < pysh_os.n_pes; pe++)
+        pysh_node.slot[pe] = pysh_os.peer[pe] ? &pysh_os.peer[pe]->slot : NULL;
+    pysh_node.own = &pysh_os.control->slot;
+    pysh_node.alarm = pysh_os_alarm();
+    pysh_node.remote = !pysh_os.direct;
+    pysh_node.on_host = pysh_os_on_host;
+    pysh_node.host = pysh_os_host;
+    pysh_node.progress = pysh_os_progress;
+    pysh_node.liveness = pysh_os_liveness;
+    pysh_node.abort = pysh_os_abort;
+    return ISHMEMX_OK;
+}
+
+static int os_open(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
     pysh_hello_t hello;
     int status = ISHMEMX_OK;
 
@@ -242,8 +263,13 @@ static int os_init(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
     atomic_store(&pysh_os.control->slot.state, PYSH_PE_RUNNING);
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         own.arena[heap] = -1;
-    if ((status = compare_hellos(config)))
+    pysh.agree = &agree;
+    if ((status = node_open()))
         return status;
+    if ((status = compare_hellos(config))) {
+        pysh_node_close();
+        return status;
+    }
     own.joined = pysh_os.unfit = true; /* until the job has ended together */
     *pe_p = pysh_os.pe;
     *n_pes_p = pysh_os.n_pes;
@@ -301,8 +327,14 @@ static int take_block(int heap, int64_t nbytes, int *index_p) {
     return ISHMEMX_OK;
 }
 
-static int os_barrier_vote(const char *what, bool mine, bool *all_p) {
+static int os_barrier(const char *what, bool mine, bool *all_p) {
     return pysh_os_arrive(what, PYSH_OS_ARRIVAL + (mine ? PYSH_OS_VOTE : 0), all_p);
+}
+
+/* The CPU's stores reach all memory of all PEs: the library has nothing to do, nor to complete. */
+static void no_calls(void) {
+    pysh.transport = &all_mapped_table;
+    pysh_node.progress = NULL;
 }
 
 static int os_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
@@ -323,10 +355,10 @@ static int os_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
     for (int pe = 0; pe < pysh_os.n_pes; pe++)
         if (peer[pe])
             pysh_arena_no_dump(peer[pe], (size_t)nbytes);
-    if ((status = os_barrier_vote("init", mapped && pysh_os.direct, &all_mapped)))
+    if ((status = os_barrier("init", mapped && pysh_os.direct, &all_mapped)))
         return status;
     if (heap == ISHMEMX_HEAP_HOST && all_mapped)
-        pysh.conduit = &conduit_mapped;
+        no_calls();
     *base_p = base;
     return ISHMEMX_OK;
 }
@@ -345,14 +377,15 @@ static void os_leave(void) {
     atomic_store_explicit(&pysh_os.control->slot.state, PYSH_PE_FINALIZED, memory_order_release);
 }
 
-static void os_finalize(const int64_t *blocks) {
-    pysh_control_set_activity(&pysh_os.control->slot, NULL, 0);
+static void os_close(const int64_t *blocks) {
+    pysh_node_activity(NULL, 0);
     os_leave();
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         if (own.arena[heap] >= 0)
             pysh_retire(own.block[own.arena[heap]].base, (size_t)own.block[own.arena[heap]].nbytes, blocks[heap],
                         give_back);
     own.joined = false;
+    pysh_node_close();
 }
 
 static int os_exchange(const char *what, const void *mine, void *all, size_t nbytes) {
@@ -363,10 +396,6 @@ static int os_exchange(const char *what, const void *mine, void *all, size_t nby
     return status;
 }
 
-static int os_barrier(const char *what) {
-    return os_barrier_vote(what, false, NULL);
-}
-
 static int os_amo(int heap, int op, int type, int64_t dest, uint64_t value, uint64_t cond, int pe,
                   uint64_t *fetched_p) {
     return pysh_os_amo(op, type, pysh.arena[heap].base + dest, value, cond, pe, fetched_p);
@@ -374,33 +403,28 @@ static int os_amo(int heap, int op, int type, int64_t dest, uint64_t value, uint
 
 /* ---- the tables ---- */
 
-#define COMMON                                                                                                         \
-    .name = "openshmem", .init = os_init, .finalize = os_finalize, .leave = os_leave, .arena = os_arena,               \
-    .exchange = os_exchange, .barrier = os_barrier, .barrier_vote = os_barrier_vote, .activity = pysh_os_activity,     \
-    .idle = pysh_os_idle, .idle_end = pysh_os_idle_end, .wake = pysh_os_wake_for_memory, .liveness = pysh_os_liveness, \
-    .on_host = pysh_os_on_host, .maps = pysh_os_maps, .kernel_waits = pysh_os_kernel_waits,                            \
-    .shares_core = pysh_os_shares_core, .kernel_mismatch = pysh_os_kernel_mismatch, .describe = pysh_os_describe,      \
-    .claim_report = pysh_os_claim_report, .abort = pysh_os_abort, .alarm = pysh_os_alarm
+static const pysh_agree_t agree = {.exchange = os_exchange, .barrier = os_barrier};
 
-const pysh_conduit_t pysh_conduit_openshmem = {COMMON,
-                                               .put = pysh_os_put,
-                                               .get = pysh_os_get,
-                                               .put_nbi = pysh_os_put_nbi,
-                                               .get_nbi = pysh_os_get_nbi,
-                                               .amo = os_amo,
-                                               .raise = pysh_os_raise,
-                                               .post = pysh_os_post,
-                                               .fence = pysh_os_quiet,
-                                               .quiet = pysh_os_quiet,
-                                               .outstanding = pysh_os_outstanding,
-                                               .progress = pysh_os_progress,
-                                               .reaches = pysh_os_reaches};
+#define COMMON .name = "openshmem", .open = os_open, .close = os_close, .leave = os_leave, .arena = os_arena
+
+const pysh_transport_t pysh_transport_openshmem = {COMMON,
+                                                   .put = pysh_os_put,
+                                                   .get = pysh_os_get,
+                                                   .put_nbi = pysh_os_put_nbi,
+                                                   .get_nbi = pysh_os_get_nbi,
+                                                   .amo = os_amo,
+                                                   .raise = pysh_os_raise,
+                                                   .post = pysh_os_post,
+                                                   .fence = pysh_os_quiet,
+                                                   .quiet = pysh_os_quiet,
+                                                   .outstanding = pysh_os_outstanding,
+                                                   .reaches = pysh_os_reaches};
 
 /* Every PE maps every heap of the others, and they are on one host. */
-static const pysh_conduit_t conduit_mapped = {COMMON,
-                                              .put = pysh_static_put,
-                                              .get = pysh_static_get,
-                                              .put_nbi = pysh_static_put,
-                                              .get_nbi = pysh_static_get,
-                                              .amo = pysh_static_amo,
-                                              .reaches = pysh_static_reaches};
+static const pysh_transport_t all_mapped_table = {COMMON,
+                                                  .put = pysh_static_put,
+                                                  .get = pysh_static_get,
+                                                  .put_nbi = pysh_static_put,
+                                                  .get_nbi = pysh_static_get,
+                                                  .amo = pysh_static_amo,
+                                                  .reaches = pysh_static_reaches};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The conduit over an OpenSHMEM library. */
+ * The transport over an OpenSHMEM library. */
 #pragma once
 
-#include "node/conduit.h"
+#include "transport/transport.h"
 
-extern const pysh_conduit_t pysh_conduit_openshmem;
+extern const pysh_transport_t pysh_transport_openshmem;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Put and get to peers that are not mapped, see pysh_conduit_t. */
+ * Put and get to peers that are not mapped, see pysh_transport_t. */
 #pragma once
 
 #include <stdbool.h>
