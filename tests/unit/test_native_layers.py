@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,14 +17,14 @@ SOURCES = ROOT / "native" / "src"
 #: list; two folders of a row do not know each other.
 LAYERS = (
     ("base",),
-    ("accel", "fiber"),
+    ("accel",),
     ("join",),
     ("node",),
     ("transport",),
     ("agree",),
     ("memory",),
     ("accel/cuda", "accel/sim", "transport/mapped", "transport/openshmem"),
-    ("accel/engine",),
+    ("accel/engine", "fiber"),
     ("am",),
     ("teams",),
     ("ops",),
@@ -186,3 +188,62 @@ def test_what_may_keep_others_waiting_is_in_one_place(call: str) -> None:
         if re.search(call, code_of(path.read_text(encoding="utf-8")))
     }
     assert callers == ONLY_THERE[call]
+
+
+# ---- the same by the linker --------------------------------------------------------------------------
+
+
+def built_objects() -> dict[str, Path]:
+    """The latest object of each source that a build of this tree has left, by the source's name.
+
+    Meson calls them ``src_ops_rma.c.o`` and ``.._host_proxy_proxy.c.o``.
+    """
+    found: dict[str, Path] = {}
+    for name in NAMES:
+        flat = (name if name.startswith("host_proxy") else f"src/{name}").replace("/", "_") + ".o"
+        flat = f".._{flat}" if name.startswith("host_proxy") else flat
+        made = list((ROOT / "build").glob(f"*/native/libpyshmem.so*.p/{flat}"))
+        if made:
+            found[name] = max(made, key=lambda path: path.stat().st_mtime)
+    return found
+
+
+def symbols_of(made: Path) -> tuple[set[str], set[str]]:
+    """What an object defines for others, and what it wants of them."""
+    defined, wanted = set(), set()
+    for line in subprocess.run(
+        ["nm", made], capture_output=True, text=True, check=True
+    ).stdout.splitlines():
+        *_, kind, symbol = line.split()
+        if kind in "TDBRVW":
+            defined.add(symbol)
+        elif kind == "U":
+            wanted.add(symbol)
+    return defined, wanted
+
+
+def upward(symbols: dict[str, tuple[set[str], set[str]]]) -> list[str]:
+    home = {symbol: name for name, (defined, _) in symbols.items() for symbol in defined}
+    return [
+        f"{name} uses {symbol} of {home[symbol]}, which is not below it"
+        for name, (_, wanted) in sorted(symbols.items())
+        for symbol in sorted(wanted & home.keys())
+        if folder_of(name) != folder_of(home[symbol])
+        and LAYER[folder_of(home[symbol])] >= LAYER[folder_of(name)]
+    ]
+
+
+def test_no_object_uses_a_symbol_of_a_higher_layer() -> None:
+    """Sees what no include shows: a declaration by hand, a table filled from above."""
+    objects = built_objects()
+    if not objects or not shutil.which("nm"):
+        pytest.skip("no build in build/, or no nm: an editable install leaves one")
+    assert set(objects) == {name for name in NAMES if name.endswith(".c")}
+    assert upward({name: symbols_of(made) for name, made in objects.items()}) == []
+
+
+def test_the_walk_of_objects_notices_what_it_looks_for() -> None:
+    below, above = ({"pysh_clock"}, {"pysh_init"}), ({"pysh_init"}, {"pysh_clock"})
+    assert upward({"base/clock.c": below, "api/init.c": above}) == [
+        "base/clock.c uses pysh_init of api/init.c, which is not below it"
+    ]

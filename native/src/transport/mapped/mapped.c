@@ -217,7 +217,7 @@ static void mapped_close(const int64_t *blocks) {
         if (shm.region[heap])
             empty_region(heap, blocks[heap] > 0);
     if (shm.control) {
-        pysh_node_activity(NULL, 0);
+        pysh_control_set_activity(shm.slot, NULL, 0);
         mapped_leave();
         pysh_node_close();
         pysh_control_unmap(shm.control);
